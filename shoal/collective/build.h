@@ -1,0 +1,41 @@
+// The builders: each writes one well-known schedule as a Program. Ranks 1..4096; every builder works for every
+// number of ranks, 1 included (then nothing is sent). Sources: Thakur, Rabenseifner and Gropp, IJHPCA 19 (2005)
+// for recursive doubling and halving-doubling; Patarasuk and Yuan, JPDC 69 (2009) for the ring; research notes
+// of this project for direct and chain (docs/collectives.md has steps and bytes of each).
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "shoal/collective/program.h"
+
+namespace shoal::collective {
+
+// all-reduce
+Program direct_all_reduce(std::uint32_t ranks);             // left fold; 2 steps, 2(N-1)/N bytes; every pair talks
+Program ring_all_reduce(std::uint32_t ranks);               // rotated; 2(N-1) steps, 2(N-1)/N bytes
+Program chain_all_reduce(std::uint32_t ranks);              // left fold; slices run up the line 0..N-1 and back; 2 bytes
+Program recursive_doubling_all_reduce(std::uint32_t ranks); // tree; log2 N steps, log2 N bytes; extra ranks fold in and out
+Program halving_doubling_all_reduce(std::uint32_t ranks);   // tree; 2 log2 N steps, 2(N-1)/N bytes
+Program gather_all_reduce(std::uint32_t ranks);             // left fold on every member; 1 step, (N-1) bytes: smallest sizes
+
+// the others
+Program direct_reduce_scatter(std::uint32_t ranks);         // left fold
+Program ring_reduce_scatter(std::uint32_t ranks);           // rotated
+Program direct_all_gather(std::uint32_t ranks);
+Program ring_all_gather(std::uint32_t ranks);
+Program flat_broadcast(std::uint32_t ranks, std::uint32_t root);
+Program binomial_broadcast(std::uint32_t ranks, std::uint32_t root);
+Program chain_broadcast(std::uint32_t ranks, std::uint32_t root);     // pipelined by slices
+Program flat_reduce(std::uint32_t ranks, std::uint32_t root);         // left fold at the root
+Program chain_reduce(std::uint32_t ranks, std::uint32_t root);        // pipelined; rotated, ends at the root
+Program flat_gather(std::uint32_t ranks, std::uint32_t root);
+Program flat_scatter(std::uint32_t ranks, std::uint32_t root);
+Program direct_all_to_all(std::uint32_t ranks);             // send order staggered by (to - from) mod N
+
+// By name, for plans, tests and `shoal program`: "ring", "direct", ... Throws Error{invalid_argument} with the list.
+Program build(Collective collective, const std::string& name, std::uint32_t ranks, std::uint32_t root = 0);
+std::vector<std::string> builder_names(Collective collective);
+
+}  // namespace shoal::collective

@@ -1,0 +1,86 @@
+// A collective as data: one value that is built, verified, priced, shown and run.
+//
+// Words. A *chunk* is a numbered part of the data, the same number on every member; how many elements it has is
+// said at run time (Layout, run.h). A *slice* is what the runner moves at once, a run-time cut of a chunk;
+// slicing never changes a result. A *site* is where a chunk lies on one member. A *lane* runs in order; lanes
+// run side by side except where an op names others in `after`. Loops over ranks stay loops: iteration i of an op
+// speaks to peer (peer + i*peer_step) mod ranks about chunk (chunk + i*chunk_step) mod chunks, so a ring over 4,096
+// members is six ops a member. No byte moves here (run.h does that). Immutable; share across threads.
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <string>
+#include <vector>
+
+namespace shoal::collective {
+
+enum class Collective : std::uint8_t { all_reduce, reduce_scatter, all_gather, broadcast, reduce, gather, scatter, all_to_all };
+
+// In which order contributions are added, per element. `none` where nothing is added.
+enum class AddOrder : std::uint8_t {
+  none,
+  left_fold,  // ((g0 + g1) + g2) + ...: rank order, whatever the size
+  rotated,    // the same starting at the chunk's own rank (ring)
+  tree,       // as the program's tree says; fixed by the program
+};
+
+enum class Buffer : std::uint8_t {
+  input,    // the caller's contribution; never written
+  output,   // the caller's result; may be the same memory as input only if every program step allows it (verify.h)
+  scratch,  // a window of a few slices that this member owns: written once, read once, in order
+};
+struct Site {
+  Buffer buffer = Buffer::input;
+  std::uint32_t slot = 0;  // scratch only: which window; input and output find a chunk by its number
+  bool operator==(const Site&) const = default;
+};
+
+enum class OpKind : std::uint8_t {
+  send,            // source -> peer
+  receive,         // peer -> target
+  receive_reduce,  // target = source + what comes from peer
+  fold,            // target = ((sources[0] + sources[1]) + sources[2]) ...: one pass
+  copy,            // target = source
+};
+
+// Waits for op `op` of lane `lane`, iteration (own iteration + shift). Iterations outside the loop count as done.
+// If both speak of the same chunk, slice waits for slice; else the whole op is waited for.
+struct After {
+  std::uint32_t lane = 0, op = 0;
+  std::int32_t shift = 0;
+};
+
+struct Op {
+  OpKind kind = OpKind::send;
+  std::uint32_t peer = 0;             // a rank; unused by fold and copy
+  std::int32_t peer_step = 0;
+  std::uint32_t chunk = 0;
+  std::int32_t chunk_step = 0;
+  std::vector<Site> sources;          // send, receive_reduce, copy: one; fold: one or more, in the order of addition
+  Site target;                        // all but send
+  bool completes = false;             // after this op the chunk holds all contributions: the mean is divided here, once
+  std::vector<After> after;
+};
+
+struct Loop { std::uint32_t times = 1; std::vector<Op> ops; };
+using Lane = std::vector<Loop>;       // ops are numbered through the lane's loops, from 0
+
+struct Program {
+  std::string name;                   // "ring", "direct", ...
+  Collective collective = Collective::all_reduce;
+  std::uint32_t ranks = 1;
+  std::uint32_t chunks = 1;           // all_to_all: chunk s*ranks+d goes from s to d
+  std::uint32_t root = 0;             // of rooted collectives
+  std::uint32_t slots = 0;            // scratch windows a member needs
+  AddOrder order = AddOrder::none;
+  std::vector<std::vector<Lane>> lanes;  // [rank][lane]
+};
+
+// Rank that must end with (reduce_scatter, all_to_all, scatter) or begins with (all_gather, gather) chunk c.
+std::uint32_t owner(const Program& program, std::uint32_t chunk);
+
+std::string to_json(const Program& program);
+Program program_from_json(const std::string& text);  // throws Error{invalid_argument}: bounded, nothing trusted
+
+}  // namespace shoal::collective

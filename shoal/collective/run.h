@@ -1,0 +1,71 @@
+// Running a verified program over a transport: slices flow lane by lane, each added while it is in L2 and sent on
+// at once. One Runner serves all operations of a group of members.
+//
+// Threads: everything happens on the transport's loop; start() must be called there. Memory of Buffers stays valid
+// until done has run. done runs exactly once, on the loop.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "shoal/collective/verify.h"
+#include "shoal/core/dtype.h"
+#include "shoal/net/transport.h"
+
+namespace shoal::collective {
+
+// How many elements each chunk has and where it starts (in elements) in this member's input and output. Counts must
+// agree between the two ends of every transfer; chunks that this member never touches may be 0.
+struct Layout {
+  std::vector<std::uint64_t> count, input, output;  // by chunk
+  // `total` elements cut into program.chunks nearly equal chunks that lie one after another in input and output;
+  // reduce_scatter's output and all_gather's input hold the own chunk alone, at 0.
+  static Layout even(const Program& program, std::uint32_t rank, std::uint64_t total);
+};
+
+struct Buffers {
+  const std::byte* input = nullptr;
+  std::byte* output = nullptr;
+};
+
+// result = (sum over ranks of prescale_r * input_r) / divisor. 1 and 1 leave the bits of a plain sum; equal prescales are
+// left out by the caller, so that equal weights give the plain mean.
+struct Scaling {
+  double prescale = 1, divisor = 1;
+};
+
+struct Run {
+  DType type = DType::f32;
+  ReduceOp op = ReduceOp::sum;         // average: divides by ranks at `completes`
+  Scaling scaling;
+  std::uint32_t slice_bytes = 128 * 1024;
+  net::Priority priority;
+  std::uint64_t operation = 0;         // unique in the transport while open, equal on all members
+  std::string label;                   // for errors and events: "all-reduce of fc1.weight"
+};
+
+class Runner {
+ public:
+  // `members`: transport ranks of this group, by group rank. The transport outlives the runner.
+  Runner(net::Transport& transport, std::vector<net::Rank> members);
+  ~Runner();                            // operations still open end with Error{cancelled}
+
+  std::uint32_t rank() const;           // in the group
+  std::uint32_t size() const;
+  net::Transport& transport();
+
+  void start(const Verified& program, const Layout& layout, Buffers buffers, const Run& run, net::Done done);
+  // Ends one operation with `why` on this member (a deadline); its peers' are left to their own deadlines.
+  void cancel(std::uint64_t operation, const net::Failure& why);
+  // For error lines: what open operations wait for, e.g. "all-reduce of fc1.weight: 3 of 12 slices from rank 2".
+  std::vector<std::string> waiting() const;
+
+ private:
+  struct Impl;
+  std::shared_ptr<Impl> impl_;
+};
+
+}  // namespace shoal::collective

@@ -1,0 +1,29 @@
+// Which program for which size: closed-form prices from measured figures, written into the plan so that a replay
+// chooses the same.
+#pragma once
+
+#include <cstdint>
+#include <string>
+
+#include "shoal/collective/program.h"
+
+namespace shoal::collective {
+
+// What one member can do, measured by `shoal doctor` or at start (probe.h).
+struct LinkModel {
+  double alpha = 100e-6;        // seconds a step: send, wire, wake-up of the receiver
+  double rate = 125e6;          // bytes/s a member, per direction (all its peers together)
+  double add_rate = 8e9;        // bytes/s one member adds from L2
+};
+
+// Seconds for `bytes` of all-reduce (the whole vector) by the named program, members otherwise idle (docs/collectives.md).
+double price(Collective collective, const std::string& name, std::uint32_t ranks, double bytes, const LinkModel& link);
+
+// The cheapest builder for this size. left_fold_only: only programs that add in rank order, so that a re-plan inside
+// one run never changes bits.
+std::string choose(Collective collective, std::uint32_t ranks, double bytes, const LinkModel& link, bool left_fold_only = true);
+
+// The runner's slice for this link: clamp(rate x 1 ms, 16 KB, 256 KB), at most the chunk.
+std::uint32_t slice_bytes(double bytes, std::uint32_t ranks, const LinkModel& link);
+
+}  // namespace shoal::collective

@@ -1,0 +1,110 @@
+// Bytes between the members of a job, by priority. The one interface between everything above and the
+// network: the same code runs over TCP (tcp.h), inside one process on a scripted network (inproc.h), and in
+// the simulator.
+//
+// A *stream* is an ordered flow of bytes from one member to another under one Tag. Sender and receiver cut
+// it independently: a send of 1 MB may meet four receives of 256 KB. A transport cuts it once more, into
+// frames of about a millisecond of the link, so that an urgent byte overtakes a bulk one between two frames.
+//
+// Threads. All handlers run on the transport's loop, one at a time. `post` and `drive` may be called from any
+// thread; every other call must come from the loop. Handlers must not block.
+//
+// Lifetime. Memory passed to send() and receive() stays valid until its handler has run. Every handler runs
+// exactly once: with nullptr on success, else with the error (peer_lost, cancelled) that ended the stream.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "shoal/core/error.h"
+#include "shoal/core/time.h"
+
+namespace shoal::net {
+
+using Rank = std::uint32_t;  // 0 .. size-1 in this transport's job or group
+
+// Names a stream between two members. `operation` must be the same on both sides and never be reused while
+// a stream under it is open; `lane` tells apart the streams of one operation.
+struct Tag {
+  std::uint64_t operation = 0;
+  std::uint32_t lane = 0;
+  auto operator<=>(const Tag&) const = default;
+};
+
+// Strict order between classes; inside one, smaller (value, iteration) first, then first come first served.
+enum class Class : std::uint8_t {
+  urgent,      // at most 4 KB a send; rides the control connection, past every bulk byte
+  bulk,        // slices of tensors, by priority
+  background,  // replication and checkpoints: a guaranteed small share (1/16), else only idle time
+};
+struct Priority {
+  Class cls = Class::bulk;
+  std::uint32_t value = 0;      // first use in the next forward pass: 0 is needed first
+  std::uint64_t iteration = 0;  // an older iteration goes first among equal values
+};
+inline constexpr std::size_t kUrgentLimit = 4096;  // bytes of one urgent send
+
+using Failure = std::shared_ptr<const Error>;         // nullptr: success
+using Done = std::function<void(const Failure&)>;
+
+struct LinkStats {            // totals since the transport began, per peer
+  std::uint64_t sent = 0;     // payload bytes handed to the kernel
+  std::uint64_t received = 0; // payload bytes taken from it
+  std::uint64_t wire_sent = 0, wire_received = 0;  // the same with frame headers, credit and heartbeats
+  double receive_rate = 0;    // estimated bytes/s while busy; 0 until known
+  double round_trip = 0;      // seconds, of heartbeats; 0 until known
+};
+
+class Transport {
+ public:
+  virtual ~Transport() = default;
+
+  virtual Rank rank() const = 0;
+  virtual Rank size() const = 0;
+
+  // --- the loop
+  // Runs fn on the loop, after everything posted before it by the same thread.
+  virtual void post(std::function<void()> fn) = 0;
+  virtual bool on_loop() const = 0;
+  virtual Instant now() const = 0;
+  // Runs fn on the loop at `when`; cancel() makes sure it does not run any more. From the loop only.
+  virtual std::uint64_t at(Instant when, std::function<void()> fn) = 0;
+  virtual void cancel(std::uint64_t timer) = 0;
+  // Blocks the calling thread (never the loop) until ready() or the deadline; returns ready(). ready() is
+  // evaluated under no lock and must be cheap and thread-safe; whoever makes it true on the loop needs to do
+  // nothing more. While it waits the caller may run the loop itself, so that a small operation costs no
+  // thread switch. Never spins.
+  virtual bool drive(const std::function<bool()>& ready, Instant deadline) = 0;
+
+  // --- streams
+  // Appends bytes to the stream `tag` to `to`. done runs when they are handed to the kernel (memory free again).
+  virtual void send(Rank to, Tag tag, Priority priority, std::span<const std::byte> bytes, Done done) = 0;
+  // Takes the next into.size() bytes of the stream `tag` from `from`; several receives of one stream are filled
+  // in the order they were posted. done runs when `into` is full. priority orders the credit that this member
+  // grants among its senders; urgent streams need none.
+  virtual void receive(Rank from, Tag tag, Priority priority, std::span<std::byte> into, Done done) = 0;
+  // Ends both directions of every stream of `operation`: waiting handlers run with `why`, later bytes under it
+  // are dropped. Not told to the peers: see fail().
+  virtual void close(std::uint64_t operation, const Failure& why) = 0;
+
+  // --- failure
+  // The first loss of a peer ends the transport: every waiting and later handler gets the same Failure, and the
+  // survivors tell each other so that all end within the same half second. It reads
+  // "rank 2 (hostb) was lost: connection closed; it last did: step 12, all-reduce of fc1.weight".
+  virtual Failure failure() const = 0;                 // any thread; nullptr while all is well
+  virtual void on_failure(std::function<void(const Failure&)> handler) = 0;  // from the loop; added, not replaced
+  // Tells every member that this one gives up (a mismatch, an exception) and ends the transport with `why`.
+  virtual void fail(const Error& why) = 0;
+  // What this member does, for its peers' error lines; carried by heartbeats and by fail(). Any thread.
+  virtual void doing(std::string activity) = 0;
+
+  virtual LinkStats link(Rank peer) const = 0;         // any thread
+  virtual std::string host(Rank peer) const = 0;       // as its member named itself
+};
+
+}  // namespace shoal::net
