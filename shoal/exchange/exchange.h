@@ -1,0 +1,55 @@
+// From gradients produced to gradients reduced: each leaves when autograd has produced it, travels by its unit's way
+// and priority, and opens its gate when the mean is there (wait-free backpropagation: Zhang et al., USENIX ATC 2017, 4.1).
+//
+// An iteration, on every member:
+//   begin(weight)            once, before or with the first gradient; announces this member's weight in the mean
+//   produced(tensor, data)   for each gradient, in any order; absent(tensor) for those that this member does not have
+//   result(tensor)           waits for its gate; where the mean lies, or nullptr where no member had a gradient
+//   commit()                 the step is taken: inputs may be freed, the next iteration may begin
+// Gradients are reduced out of place: `data` stays as it was until commit(), so that an interrupted step can be redone.
+//
+// Threads: all calls from one thread at a time (autograd's, then the optimizer's); the work happens on the transport's loop.
+// Memory: `data` stays valid until commit(). Results stay valid until the same tensor is produced again twice.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "shoal/collective/run.h"
+#include "shoal/exchange/plan.h"
+
+namespace shoal::exchange {
+
+class Exchange {
+ public:
+  // The runner outlives the exchange. patience: the longest wait at a gate; then Error{timeout} naming tensor and ranks.
+  Exchange(collective::Runner& runner, ExchangePlan plan, Nanoseconds patience);
+  ~Exchange();  // ends what is open
+
+  const ExchangePlan& plan() const;
+  // Takes another plan between two iterations (no iteration open). All members must do so at the same iteration.
+  void replan(ExchangePlan plan);
+
+  // Weights (samples of this member in this iteration) are gathered from all members with the iteration's number and the
+  // plan's hash, so that members which run different code are told apart at once: Error{mismatch}.
+  void begin(double weight);
+  void produced(std::uint32_t tensor, const void* data);
+  void absent(std::uint32_t tensor);     // contributes zeros
+  // The mean of this tensor over members, weighted: sum(w_r g_r)/sum(w_r). nullptr if it was absent everywhere.
+  const void* result(std::uint32_t tensor);
+  bool ready(std::uint32_t tensor) const;   // result() would not block
+  // Sum of all members' weights in the open iteration; waits for them. 0: every member is out of data (see join).
+  double total_weight();
+  std::vector<double> weights();            // by rank; waits as total_weight()
+  void commit();
+  std::uint64_t iteration() const;       // number of the open or next iteration
+
+ private:
+  struct Impl;
+  std::unique_ptr<Impl> impl_;
+};
+
+}  // namespace shoal::exchange

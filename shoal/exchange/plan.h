@@ -1,0 +1,56 @@
+// What is exchanged, by which way, in what order: a value that is chosen from measured figures, saved with the run
+// (plan.json), and replayed with `--plan FILE` to give the same bits whatever the timing.
+//
+// Words. A *tensor* is one gradient. A *unit* is what one collective operation moves: one large tensor, or several small
+// neighbours packed together, because an operation costs alpha however few bytes it has.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "shoal/collective/select.h"
+#include "shoal/core/dtype.h"
+
+namespace shoal::exchange {
+
+struct TensorSpec {
+  std::string name;            // "fc1.weight"
+  DType type = DType::f32;
+  std::uint64_t count = 0;     // elements
+  std::uint32_t first_use = 0; // position in forward order: 0 is needed first in the next iteration
+  double backward_at = -1;     // seconds from the start of backward to this gradient, measured; -1: not yet
+};
+
+struct Unit {
+  std::vector<std::uint32_t> tensors;  // indices into ExchangePlan::tensors, in the order they lie in the packed buffer
+  std::string way;                     // a collective all-reduce builder: "direct", "ring", ...
+  std::uint32_t slice_bytes = 0;
+  std::uint32_t priority = 0;          // the smallest first_use of its tensors
+  double predicted_seconds = 0;        // on an otherwise idle network
+  double predicted_exposed = 0;        // of it, what backward does not hide
+};
+
+struct ExchangePlan {
+  std::uint32_t ranks = 1;
+  collective::LinkModel link;
+  double forward_seconds = 0, backward_seconds = 0;  // as measured when the plan was made; 0: unknown
+  std::vector<TensorSpec> tensors;                   // in registration order
+  std::vector<Unit> units;                           // in the order their gradients are produced
+
+  std::uint64_t bytes_of(const Unit& unit) const;
+  double predicted_exposed() const;                  // sum over units
+  std::uint64_t hash() const;                        // of all that decides bits and matching: equal on all members
+};
+
+// Chooses. Wait-free backpropagation in FIFO order of production (research/sync.md 7.4, second row): exposed time of unit l is
+// what of B_{>=l} + C_{<=l} sticks out behind backward. `way`: "auto" or one builder for all. Deterministic in its arguments.
+ExchangePlan make_plan(std::vector<TensorSpec> tensors, std::uint32_t ranks, const collective::LinkModel& link,
+                       double forward_seconds = 0, double backward_seconds = 0, const std::string& way = "auto");
+
+std::string to_json(const ExchangePlan& plan);
+ExchangePlan plan_from_json(const std::string& text, const std::string& where);  // Error{invalid_argument} naming file and key
+// A saved plan fits these tensors and ranks, or Error{mismatch} saying what differs.
+void check_fits(const ExchangePlan& plan, const std::vector<TensorSpec>& tensors, std::uint32_t ranks);
+
+}  // namespace shoal::exchange
