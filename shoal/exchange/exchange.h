@@ -25,8 +25,9 @@ namespace shoal::exchange {
 
 class Exchange {
  public:
-  // The runner outlives the exchange. patience: the longest wait at a gate; then Error{timeout} naming tensor and ranks.
-  Exchange(collective::Runner& runner, ExchangePlan plan, Nanoseconds patience);
+  // The runner outlives the exchange. channel (net::operation_in): this exchange's own in the transport, equal on all members.
+  // patience: the longest wait at a gate; then Error{timeout} naming tensor and ranks.
+  Exchange(collective::Runner& runner, std::uint16_t channel, ExchangePlan plan, Nanoseconds patience);
   ~Exchange();  // ends what is open
 
   const ExchangePlan& plan() const;

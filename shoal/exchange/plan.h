@@ -39,6 +39,7 @@ struct ExchangePlan {
   std::vector<Unit> units;                           // in the order their gradients are produced
 
   std::uint64_t bytes_of(const Unit& unit) const;
+  std::string name_of(const Unit& unit) const;       // "fc1.weight", "conv1.bias and 3 more": in events, reports and errors
   double predicted_exposed() const;                  // sum over units
   std::uint64_t hash() const;                        // of all that decides bits and matching: equal on all members
 };

@@ -35,6 +35,10 @@ struct Tag {
   std::uint32_t lane = 0;
   auto operator<=>(const Tag&) const = default;
 };
+// Rooms that share a transport keep their operations apart by a channel in the top 16 bits.
+inline constexpr std::uint64_t operation_in(std::uint16_t channel, std::uint64_t sequence) {
+  return (std::uint64_t{channel} << 48) | (sequence & 0xffff'ffff'ffffu);
+}
 
 // Strict order between classes; inside one, smaller (value, iteration) first, then first come first served.
 enum class Class : std::uint8_t {
