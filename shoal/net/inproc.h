@@ -2,7 +2,8 @@
 // connections, links that vanish, and a clock that only moves when nothing else can happen. One seed decides
 // everything; the same seed gives the same run.
 //
-// All members share one thread, the caller of run(). Code under test is the real code: it only sees Transport.
+// All members share one thread, the caller of run() or of a member's drive(). Code under test is the real code: it
+// only sees Transport. A killed or frozen member's handlers do not run any more, as a dead process's would not.
 #pragma once
 
 #include <cstdint>
@@ -22,6 +23,8 @@ struct ScriptedNetwork {
   std::size_t eager = 64 * 1024;      // bytes of a stream sent before the receiver has asked
 };
 
+class InprocMember;
+
 class InprocJob {
  public:
   explicit InprocJob(Rank size, const ScriptedNetwork& network = {});
@@ -33,12 +36,13 @@ class InprocJob {
   Instant now() const;
   // Faults, at the current moment or (at) later on the scripted clock.
   void at(Nanoseconds after_start, std::function<void()> fn);
-  void kill(Rank rank);               // its connections close; survivors get peer_lost
-  void cut(Rank a, Rank b);           // nothing passes any more, no close: found by silence
-  void freeze(Rank rank);             // as SIGSTOP: receives, never acts
+  void kill(Rank rank);               // its connections close behind what it sent; survivors get peer_lost
+  void cut(Rank a, Rank b);           // nothing passes any more, no close: found by 5 s of silence
+  void freeze(Rank rank);             // as SIGSTOP: never acts again; found by 5 s of silence
   std::uint64_t bytes_sent(Rank from, Rank to) const;  // payload
 
  private:
+  friend class InprocMember;
   struct World;
   std::unique_ptr<World> world_;
 };
