@@ -55,6 +55,7 @@ class Runner {
 
   std::uint32_t rank() const;           // in the group
   std::uint32_t size() const;
+  const std::vector<net::Rank>& members() const;  // transport ranks, by group rank
   net::Transport& transport();
 
   void start(const Verified& program, const Layout& layout, Buffers buffers, const Run& run, net::Done done);

@@ -9,7 +9,8 @@
 // Gradients are reduced out of place: `data` stays as it was until commit(), so that an interrupted step can be redone.
 //
 // Threads: all calls from one thread at a time (autograd's, then the optimizer's); the work happens on the transport's loop.
-// Memory: `data` stays valid until commit(). Results stay valid until the same tensor is produced again twice.
+// Memory: `data` stays valid until commit(). Results stay valid until the next iteration's; a gradient that was accumulated
+// in a result's own memory is reduced into other memory.
 #pragma once
 
 #include <cstdint>

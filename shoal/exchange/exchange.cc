@@ -1,0 +1,357 @@
+#include "shoal/exchange/exchange.h"
+
+#include <algorithm>
+#include <atomic>
+#include <cstring>
+#include <map>
+#include <mutex>
+
+#include "shoal/collective/build.h"
+#include "shoal/core/event.h"
+#include "shoal/exchange/flow.h"
+#include "shoal/exchange/roll_call.h"
+
+namespace shoal::exchange {
+using collective::Collective;
+
+struct Exchange::Impl {
+  Impl(collective::Runner& runner_in, std::uint16_t channel_in, Nanoseconds patience_in)
+      : runner(runner_in), transport(runner_in.transport()), channel(channel_in), patience(patience_in),
+        roll_call(transport, runner_in.members(), runner_in.rank()) {}
+
+  // --- the caller's side
+  void take(ExchangePlan next);
+  void begin(double weight);
+  void account(std::uint32_t tensor, const void* data);
+  void wait(const std::atomic<bool>& flag, const std::string& what, std::uint32_t event_name);
+  [[noreturn]] void late(const std::string& what);
+  const collective::Verified& program(const std::string& way);
+  void require_no_failure() const;
+  void set_failure(const net::Failure& failure);
+
+  // --- the loop's side
+  void roll_called(const net::Failure& failure);
+  void start_flow(std::size_t unit);
+  void start_presence();
+  void post(std::function<void()> fn);
+  void closed() { running.fetch_sub(1, std::memory_order_acq_rel); }
+
+  collective::Runner& runner;
+  net::Transport& transport;
+  const std::uint16_t channel;
+  const Nanoseconds patience;
+  ExchangePlan plan;
+  std::uint64_t plan_hash = 0;
+  std::map<std::string, collective::Verified> programs;  // all-reduces by way
+  std::vector<std::unique_ptr<Flow>> flows;              // by unit
+  std::vector<std::uint32_t> unit_of, place_of;          // by tensor
+  std::uint64_t iteration = 0, next_sequence = 0, sequence = 0;
+  bool open = false;
+  std::size_t unaccounted = 0;
+  std::vector<bool> accounted;
+
+  // Presence: which tensors any member has, so that a gradient absent everywhere stays absent.
+  std::vector<std::uint8_t> present, present_anywhere;
+  const collective::Verified* presence_program = nullptr;
+  std::atomic<bool> presence_known{true};
+
+  // Owned by the loop.
+  RollCall roll_call;
+  collective::Scaling scaling;
+  std::vector<std::size_t> ready_units;  // waiting for the roll call
+  Announcement announcement;
+
+  std::atomic<bool> roll_known{true};
+  std::atomic<bool> failed{false};
+  std::atomic<int> running{0};           // posted or started, not yet closed
+  mutable std::mutex failure_mutex;      // guards failure
+  net::Failure failure;
+};
+
+void Exchange::Impl::take(ExchangePlan next) {
+  plan = std::move(next);
+  plan_hash = plan.hash();
+  flows.clear();
+  unit_of.assign(plan.tensors.size(), 0);
+  place_of.assign(plan.tensors.size(), 0);
+  accounted.assign(plan.tensors.size(), false);
+  present.assign(plan.tensors.size(), 0);
+  present_anywhere.assign(plan.tensors.size(), 0);
+  for (std::size_t u = 0; u < plan.units.size(); ++u) {
+    const auto& unit = plan.units[u];
+    auto flow = std::make_unique<Flow>();
+    for (auto t : unit.tensors) {
+      unit_of[t] = static_cast<std::uint32_t>(u);
+      place_of[t] = static_cast<std::uint32_t>(flow->offset.size());
+      flow->offset.push_back(flow->bytes);
+      flow->bytes += plan.tensors[t].count * size_of(plan.tensors[t].type);
+      flow->elements += plan.tensors[t].count;
+    }
+    flow->label = plan.name_of(unit);
+    flow->event_name = Events::local().intern(flow->label);
+    flow->program = &program(unit.way);
+    flow->layout = collective::Layout::even(flow->program->program(), runner.rank(), flow->elements);
+    flows.push_back(std::move(flow));
+  }
+  presence_program = &program(plan.ranks <= 8 ? "gather" : "recursive_doubling");
+}
+
+const collective::Verified& Exchange::Impl::program(const std::string& way) {
+  const auto known = programs.find(way);
+  if (known != programs.end()) return known->second;
+  return programs.emplace(way, verify(build(Collective::all_reduce, way, plan.ranks))).first->second;
+}
+
+// Every handler and posted piece of work is counted, so that the destructor knows when nothing refers to it any more.
+void Exchange::Impl::post(std::function<void()> fn) {
+  running.fetch_add(1, std::memory_order_acq_rel);
+  transport.post([this, fn = std::move(fn)] {
+    fn();
+    closed();
+  });
+}
+
+void Exchange::Impl::set_failure(const net::Failure& why) {
+  const std::lock_guard lock(failure_mutex);
+  if (!failure) failure = why;
+  failed.store(true, std::memory_order_release);
+}
+
+void Exchange::Impl::require_no_failure() const {
+  if (!failed.load(std::memory_order_acquire)) return;
+  const std::lock_guard lock(failure_mutex);
+  throw Error(*failure);
+}
+
+void Exchange::Impl::begin(double weight) {
+  require_no_failure();
+  open = true;
+  sequence = next_sequence;
+  next_sequence += plan.units.size() + 2;  // the roll call, presence, and a unit each
+  unaccounted = plan.tensors.size();
+  accounted.assign(plan.tensors.size(), false);
+  for (std::size_t u = 0; u < flows.size(); ++u) {
+    flows[u]->missing = plan.units[u].tensors.size();
+    flows[u]->slot = 0;
+    flows[u]->reduced.store(false, std::memory_order_relaxed);
+  }
+  presence_known.store(false, std::memory_order_relaxed);
+  roll_known.store(false, std::memory_order_relaxed);
+  transport.doing("step " + std::to_string(iteration) + ", exchanging gradients");
+  post([this, own = Announcement{iteration, plan_hash, weight}, operation = net::operation_in(channel, sequence)] {
+    running.fetch_add(1, std::memory_order_acq_rel);
+    roll_call.start(operation, own, [this](const net::Failure& why) {
+      roll_called(why);
+      closed();
+    });
+  });
+}
+
+void Exchange::Impl::roll_called(const net::Failure& why) {
+  if (why) {
+    set_failure(why);
+    if (why->code() == Code::mismatch) transport.fail(*why);  // the others must not wait for an iteration that never ends
+    return;
+  }
+  const auto& answers = roll_call.answers();
+  double total = 0, first = 0;
+  bool equal = true;
+  std::size_t active = 0;
+  for (const auto& a : answers) {
+    if (a.weight == 0) continue;
+    if (active++ == 0) first = a.weight;
+    equal = equal && a.weight == first;
+    total += a.weight;
+  }
+  // Equal weights need no multiplication, and so give the plain mean bit for bit.
+  scaling = equal ? collective::Scaling{1, static_cast<double>(std::max<std::size_t>(active, 1))}
+                  : collective::Scaling{answers[runner.rank()].weight, total};
+  roll_known.store(true, std::memory_order_release);
+  for (auto unit : ready_units) start_flow(unit);
+  ready_units.clear();
+}
+
+// Takes note of one tensor of the open iteration; data == nullptr: absent here. The last tensor of a unit sends it off.
+void Exchange::Impl::account(std::uint32_t tensor, const void* data) {
+  require_no_failure();
+  const auto unit = unit_of[tensor];
+  auto& flow = *flows[unit];
+  if (!open || accounted[tensor]) {
+    throw Error(Code::invalid_argument, "gradient " + plan.tensors[tensor].name + (open ? " was produced twice" : " was produced outside of a step"),
+                "step " + std::to_string(iteration), "run one backward pass a step, or accumulate under model.no_sync()");
+  }
+  const auto bytes = plan.tensors[tensor].count * size_of(plan.tensors[tensor].type);
+  accounted[tensor] = true;
+  present[tensor] = data != nullptr;
+  if (data && flow.results[0].holds(data, flow.bytes)) flow.slot = 1;  // accumulated in the last result: keep it whole
+  if (data && plan.units[unit].tensors.size() == 1) {
+    flow.input = static_cast<const std::byte*>(data);
+  } else {
+    flow.input = flow.packed.get(flow.bytes);
+    auto* place = flow.packed.get(flow.bytes) + flow.offset[place_of[tensor]];
+    if (data) {
+      std::memcpy(place, data, bytes);
+    } else {
+      std::memset(place, 0, bytes);
+    }
+  }
+  if (--flow.missing == 0) {
+    flow.produced_at = steady_now();
+    post([this, unit] {
+      if (roll_known.load(std::memory_order_acquire)) {
+        start_flow(unit);
+      } else {
+        ready_units.push_back(unit);
+      }
+    });
+  }
+  if (--unaccounted == 0) post([this] { start_presence(); });
+}
+
+void Exchange::Impl::start_flow(std::size_t unit) {
+  auto& flow = *flows[unit];
+  collective::Run run;
+  run.type = plan.tensors[plan.units[unit].tensors.front()].type;
+  run.scaling = scaling;
+  run.slice_bytes = plan.units[unit].slice_bytes;
+  run.priority = {flow.bytes <= net::kUrgentLimit ? net::Class::urgent : net::Class::bulk, plan.units[unit].priority, iteration};
+  run.operation = net::operation_in(channel, sequence + 2 + unit);
+  run.label = flow.label;
+  running.fetch_add(1, std::memory_order_acq_rel);
+  runner.start(*flow.program, flow.layout, {flow.input, flow.results[flow.slot].get(flow.bytes)}, run, [this, &flow](const net::Failure& why) {
+    if (why) set_failure(why);
+    if (Events::local().enabled()) {
+      Events::local().record({EventKind::exchange, flow.produced_at, steady_now(), static_cast<std::int64_t>(iteration), -1,
+                              static_cast<double>(flow.bytes), flow.event_name});
+    }
+    flow.reduced.store(true, std::memory_order_release);
+    closed();
+  });
+}
+
+void Exchange::Impl::start_presence() {
+  collective::Run run;
+  run.type = DType::u8;
+  run.op = ReduceOp::max;
+  run.slice_bytes = net::kUrgentLimit;
+  run.priority = {net::Class::urgent, 0, iteration};
+  run.operation = net::operation_in(channel, sequence + 1);
+  run.label = "presence of gradients";
+  running.fetch_add(1, std::memory_order_acq_rel);
+  runner.start(*presence_program, collective::Layout::even(presence_program->program(), runner.rank(), present.size()),
+               {reinterpret_cast<const std::byte*>(present.data()), reinterpret_cast<std::byte*>(present_anywhere.data())}, run,
+               [this](const net::Failure& why) {
+                 if (why) set_failure(why);
+                 presence_known.store(true, std::memory_order_release);
+                 closed();
+               });
+}
+
+// Blocks the caller until `flag`. The time it takes is exposed: up to the roll call it is the fault of whoever answered last,
+// after that of the network.
+void Exchange::Impl::wait(const std::atomic<bool>& flag, const std::string& what, std::uint32_t event_name) {
+  const auto settled = [&] { return flag.load(std::memory_order_acquire) || failed.load(std::memory_order_acquire); };
+  if (settled()) return require_no_failure();
+  const auto begin = steady_now();
+  const auto deadline = transport.now() + patience;
+  const auto note = [&](Instant from, Instant to, std::int32_t peer) {
+    if (to > from) Events::local().record({EventKind::exposed, from, to, static_cast<std::int64_t>(iteration), peer, 0, event_name});
+  };
+  auto waited_for_peer = begin;
+  if (!roll_known.load(std::memory_order_acquire)) {
+    const auto called = [&] { return roll_known.load(std::memory_order_acquire) || settled(); };
+    transport.drive(called, deadline);
+    waited_for_peer = steady_now();
+    if (roll_known.load(std::memory_order_acquire)) note(begin, waited_for_peer, static_cast<std::int32_t>(roll_call.last()));
+  }
+  const bool in_time = transport.drive(settled, deadline);
+  note(waited_for_peer, steady_now(), -1);
+  require_no_failure();
+  if (!in_time) late(what);
+}
+
+// A deadline passed while every member is alive: says which operations are open and on whom they wait.
+void Exchange::Impl::late(const std::string& what) {
+  const auto open_operations = std::make_shared<std::string>();
+  const auto listed = std::make_shared<std::atomic<bool>>(false);
+  post([this, open_operations, listed] {
+    for (const auto& line : runner.waiting()) *open_operations += (open_operations->empty() ? "" : "; ") + line;
+    listed->store(true, std::memory_order_release);
+  });
+  const bool known = transport.drive([&] { return listed->load(std::memory_order_acquire); }, transport.now() + std::chrono::seconds(5));
+  const auto seconds = std::chrono::duration_cast<std::chrono::seconds>(patience).count();
+  const auto error = std::make_shared<const Error>(
+      Code::timeout,
+      what + " did not arrive within " + std::to_string(seconds) + " s: " +
+          (known && !open_operations->empty() ? *open_operations : "a member has not reached this step"),
+      "step " + std::to_string(iteration), "raise SHOAL_TIMEOUT if a member may be this slow");
+  set_failure(error);
+  throw Error(*error);
+}
+
+Exchange::Exchange(collective::Runner& runner, std::uint16_t channel, ExchangePlan plan, Nanoseconds patience)
+    : impl_(std::make_unique<Impl>(runner, channel, patience)) {
+  impl_->take(std::move(plan));
+}
+
+Exchange::~Exchange() {
+  auto& impl = *impl_;
+  const auto why = std::make_shared<const Error>(Code::cancelled, "the exchange is closing");
+  impl.post([&impl, why] {
+    for (std::uint64_t i = 1; impl.open && i < impl.plan.units.size() + 2; ++i) {
+      impl.runner.cancel(net::operation_in(impl.channel, impl.sequence + i), why);
+    }
+    if (impl.open) impl.transport.close(net::operation_in(impl.channel, impl.sequence), why);
+  });
+  const bool quiet = impl.transport.drive([&impl] { return impl.running.load(std::memory_order_acquire) == 0; },
+                                          impl.transport.now() + std::chrono::seconds(10));
+  if (!quiet) impl_.release();  // a handler may still come and would find its memory gone: rather leak than crash
+}
+
+const ExchangePlan& Exchange::plan() const { return impl_->plan; }
+std::uint64_t Exchange::iteration() const { return impl_->iteration; }
+void Exchange::begin(double weight) { impl_->begin(weight); }
+void Exchange::produced(std::uint32_t tensor, const void* data) { impl_->account(tensor, data); }
+void Exchange::absent(std::uint32_t tensor) { impl_->account(tensor, nullptr); }
+
+void Exchange::replan(ExchangePlan plan) { impl_->take(std::move(plan)); }
+
+bool Exchange::ready(std::uint32_t tensor) const {
+  return impl_->flows[impl_->unit_of[tensor]]->reduced.load(std::memory_order_acquire);
+}
+
+const void* Exchange::result(std::uint32_t tensor) {
+  auto& impl = *impl_;
+  auto& flow = *impl.flows[impl.unit_of[tensor]];
+  impl.wait(flow.reduced, flow.label, flow.event_name);
+  if (!impl.present[tensor]) {
+    impl.wait(impl.presence_known, "presence of gradients", flow.event_name);
+    if (!impl.present_anywhere[tensor]) return nullptr;
+  }
+  return flow.results[flow.slot].get(flow.bytes) + flow.offset[impl.place_of[tensor]];
+}
+
+std::vector<double> Exchange::weights() {
+  impl_->wait(impl_->roll_known, "the weights of all members", Events::local().intern("weights"));
+  std::vector<double> weights;
+  for (const auto& a : impl_->roll_call.answers()) weights.push_back(a.weight);
+  return weights;
+}
+
+double Exchange::total_weight() {
+  double total = 0;
+  for (auto w : weights()) total += w;
+  return total;
+}
+
+void Exchange::commit() {
+  auto& impl = *impl_;
+  if (!impl.open) return;
+  for (auto& flow : impl.flows) impl.wait(flow->reduced, flow->label, flow->event_name);
+  impl.wait(impl.presence_known, "presence of gradients", Events::local().intern("presence"));
+  impl.open = false;
+  impl.transport.doing("step " + std::to_string(impl.iteration) + " done");
+  ++impl.iteration;
+}
+
+}  // namespace shoal::exchange

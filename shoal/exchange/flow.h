@@ -1,0 +1,56 @@
+// One unit on its way through an iteration, and the memory it needs. Internal to exchange.cc.
+#pragma once
+
+#include <algorithm>
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <new>
+#include <string>
+#include <vector>
+
+#include "shoal/collective/run.h"
+#include "shoal/core/time.h"
+
+namespace shoal::exchange {
+
+// Memory for one unit's result or packed input; 64-byte aligned for the SIMD loops, made when first needed.
+class Arena {
+ public:
+  std::byte* get(std::uint64_t bytes) {
+    if (!memory_) memory_.reset(new (std::align_val_t{64}) std::byte[std::max<std::uint64_t>(bytes, 1)]);
+    return memory_.get();
+  }
+  bool holds(const void* p, std::uint64_t bytes) const {
+    const auto* b = static_cast<const std::byte*>(p);
+    return memory_ && b >= memory_.get() && b < memory_.get() + bytes;
+  }
+
+ private:
+  struct Free {
+    void operator()(std::byte* p) const { ::operator delete[](p, std::align_val_t{64}); }
+  };
+  std::unique_ptr<std::byte[], Free> memory_;
+};
+
+// One unit on its way. The caller's thread fills it while `open`; once it has been posted to the loop the loop
+// owns it until `reduced`.
+struct Flow {
+  std::uint64_t bytes = 0, elements = 0;
+  std::string label;
+  std::uint32_t event_name = 0;
+  Arena packed, results[2];
+  std::vector<std::uint64_t> offset;  // bytes, by place in the unit
+  const collective::Verified* program = nullptr;
+  collective::Layout layout;
+
+  // This iteration's.
+  std::size_t missing = 0;            // tensors neither produced nor absent yet
+  const std::byte* input = nullptr;
+  int slot = 0;                       // which of results[]
+  Instant produced_at{};
+  std::atomic<bool> reduced{true};
+};
+
+}  // namespace shoal::exchange

@@ -1,0 +1,155 @@
+#include "shoal/exchange/plan.h"
+
+#include <algorithm>
+#include <numeric>
+#include <span>
+
+#include "shoal/core/error.h"
+
+namespace shoal::exchange {
+namespace {
+
+using Order = std::vector<std::uint32_t>;
+
+// Registration order reversed is what backward nearly always does; measured times correct it.
+Order production_order(const std::vector<TensorSpec>& tensors) {
+  Order order(tensors.size());
+  std::iota(order.rbegin(), order.rend(), 0u);
+  const bool measured = std::all_of(tensors.begin(), tensors.end(), [](const TensorSpec& t) { return t.backward_at >= 0; });
+  if (measured) {
+    std::stable_sort(order.begin(), order.end(),
+                     [&](auto a, auto b) { return tensors[a].backward_at < tensors[b].backward_at; });
+  }
+  return order;
+}
+
+// Neighbours in production order share a unit while it stays below `limit` bytes; a tensor above it travels alone,
+// straight from the gradient's own memory.
+std::vector<Unit> pack(const std::vector<TensorSpec>& tensors, const Order& order, std::uint64_t limit) {
+  std::vector<Unit> units;
+  std::uint64_t open_bytes = 0;
+  for (auto t : order) {
+    const auto bytes = tensors[t].count * size_of(tensors[t].type);
+    const bool joins = !units.empty() && open_bytes + bytes <= limit &&
+                       tensors[units.back().tensors.back()].type == tensors[t].type;
+    if (!joins) {
+      units.emplace_back();
+      open_bytes = 0;
+    }
+    units.back().tensors.push_back(t);
+    open_bytes += bytes;
+  }
+  return units;
+}
+
+// Prices the units one after another on one link, each from the moment its last gradient exists (research/sync.md 7.4:
+// T = F + max_l (B_{>=l} + C_{<=l})), and notes what of each lies behind the end of backward. Returns that end.
+double price_units(ExchangePlan& plan) {
+  double link_free = 0;
+  for (auto& unit : plan.units) {
+    double ready = 0;
+    for (auto t : unit.tensors) ready = std::max(ready, plan.tensors[t].backward_at);
+    unit.predicted_seconds = collective::price(collective::Collective::all_reduce, unit.way, plan.ranks,
+                                               static_cast<double>(plan.bytes_of(unit)), plan.link);
+    const double begin = std::max(ready, link_free);
+    link_free = begin + unit.predicted_seconds;
+    unit.predicted_exposed = std::max(0.0, link_free - std::max(begin, plan.backward_seconds));
+  }
+  return std::max(link_free, plan.backward_seconds);
+}
+
+void choose_ways(ExchangePlan& plan, const std::string& way) {
+  for (auto& unit : plan.units) {
+    const auto bytes = static_cast<double>(plan.bytes_of(unit));
+    unit.way = way == "auto" ? collective::choose(collective::Collective::all_reduce, plan.ranks, bytes, plan.link) : way;
+    unit.slice_bytes = collective::slice_bytes(bytes, plan.ranks, plan.link);
+    unit.priority = plan.tensors[unit.tensors.front()].first_use;
+    for (auto t : unit.tensors) unit.priority = std::min(unit.priority, plan.tensors[t].first_use);
+  }
+}
+
+}  // namespace
+
+std::uint64_t ExchangePlan::bytes_of(const Unit& unit) const {
+  std::uint64_t bytes = 0;
+  for (auto t : unit.tensors) bytes += tensors[t].count * size_of(tensors[t].type);
+  return bytes;
+}
+
+std::string ExchangePlan::name_of(const Unit& unit) const {
+  const auto& first = tensors[unit.tensors.front()].name;
+  if (unit.tensors.size() == 1) return first;
+  return first + " and " + std::to_string(unit.tensors.size() - 1) + " more";
+}
+
+double ExchangePlan::predicted_exposed() const {
+  return std::accumulate(units.begin(), units.end(), 0.0, [](double s, const Unit& u) { return s + u.predicted_exposed; });
+}
+
+std::uint64_t ExchangePlan::hash() const {
+  std::uint64_t h = 0xcbf29ce484222325u;  // FNV-1a, 64 bits
+  const auto mix = [&h](const void* data, std::size_t size) {
+    for (std::size_t i = 0; i < size; ++i) h = (h ^ static_cast<const unsigned char*>(data)[i]) * 0x100000001b3u;
+  };
+  const auto mix_number = [&mix](std::uint64_t v) { mix(&v, sizeof v); };
+  mix_number(ranks);
+  for (const auto& t : tensors) {
+    mix(t.name.data(), t.name.size());
+    mix_number(static_cast<std::uint64_t>(t.type));
+    mix_number(t.count);
+  }
+  for (const auto& u : units) {
+    mix_number(u.tensors.size());
+    for (auto t : u.tensors) mix_number(t);
+    mix(u.way.data(), u.way.size());
+  }
+  return h;
+}
+
+ExchangePlan make_plan(std::vector<TensorSpec> tensors, std::uint32_t ranks, const collective::LinkModel& link,
+                       double forward_seconds, double backward_seconds, const std::string& way) {
+  ExchangePlan best;
+  best.ranks = ranks;
+  best.link = link;
+  best.forward_seconds = forward_seconds;
+  best.backward_seconds = backward_seconds;
+  best.tensors = std::move(tensors);
+  const auto order = production_order(best.tensors);
+  // Without a measured backward there is nothing to weigh packing against: pack what an operation's cost outweighs.
+  static constexpr std::uint64_t kUnmeasured[] = {64 * 1024};
+  static constexpr std::uint64_t kLimits[] = {16 << 10, 64 << 10, 256 << 10, 1 << 20, 4 << 20, 16 << 20, 64 << 20};
+  const bool measured = backward_seconds > 0;
+  double best_end = -1;
+  for (auto limit : measured ? std::span<const std::uint64_t>(kLimits) : std::span<const std::uint64_t>(kUnmeasured)) {
+    auto plan = best;
+    plan.units = pack(plan.tensors, order, limit);
+    choose_ways(plan, way);
+    const double end = price_units(plan);
+    if (best_end < 0 || end < best_end * 0.995) {  // a larger unit must earn its place: it makes steps less smooth
+      best_end = end;
+      best.units = std::move(plan.units);
+    }
+  }
+  return best;
+}
+
+void check_fits(const ExchangePlan& plan, const std::vector<TensorSpec>& tensors, std::uint32_t ranks) {
+  const auto refuse = [](const std::string& what) {
+    throw Error(Code::mismatch, "the saved plan does not fit this run: " + what, "plan", "make a new one with --plan auto");
+  };
+  if (plan.ranks != ranks) {
+    refuse("it is for " + std::to_string(plan.ranks) + " members, this run has " + std::to_string(ranks));
+  }
+  if (plan.tensors.size() != tensors.size()) {
+    refuse("it has " + std::to_string(plan.tensors.size()) + " tensors, the model " + std::to_string(tensors.size()));
+  }
+  for (std::size_t i = 0; i < tensors.size(); ++i) {
+    const auto &a = plan.tensors[i], &b = tensors[i];
+    if (a.name != b.name || a.type != b.type || a.count != b.count) {
+      refuse("tensor " + std::to_string(i) + " is " + a.name + " (" + std::to_string(a.count) + " " + name(a.type) +
+             "), the model's is " + b.name + " (" + std::to_string(b.count) + " " + name(b.type) + ")");
+    }
+  }
+}
+
+}  // namespace shoal::exchange

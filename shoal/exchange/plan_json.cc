@@ -1,0 +1,134 @@
+// plan.json: read by people, replayed by runs. Every number that decides bits is written exactly.
+#include <algorithm>
+#include <cmath>
+#include <nlohmann/json.hpp>
+
+#include "shoal/collective/build.h"
+#include "shoal/core/error.h"
+#include "shoal/exchange/plan.h"
+
+namespace shoal::exchange {
+namespace {
+
+using Json = nlohmann::ordered_json;
+constexpr std::size_t kMostTensors = 1'000'000;
+
+// Reads one key of an object; a wrong or missing one is the user's mistake, named by its path.
+class Reader {
+ public:
+  Reader(const Json& json, std::string path, const std::string& file) : json_(json), path_(std::move(path)), file_(file) {
+    if (!json_.is_object()) refuse("is not an object");
+  }
+  double number(const char* key, double least) const {
+    const auto& v = at(key);
+    if (!v.is_number() || !std::isfinite(v.get<double>()) || v.get<double>() < least) bad(key, "is not a number >= " + std::to_string(least));
+    return v.get<double>();
+  }
+  std::uint64_t whole(const char* key, std::uint64_t most) const {
+    const auto& v = at(key);
+    if (!v.is_number_unsigned() || v.get<std::uint64_t>() > most) bad(key, "is not a whole number up to " + std::to_string(most));
+    return v.get<std::uint64_t>();
+  }
+  std::string text(const char* key) const {
+    const auto& v = at(key);
+    if (!v.is_string()) bad(key, "is not text");
+    return v.get<std::string>();
+  }
+  const Json& list(const char* key) const {
+    const auto& v = at(key);
+    if (!v.is_array() || v.size() > kMostTensors) bad(key, "is not a list");
+    return v;
+  }
+  Reader object(const char* key) const { return Reader(at(key), path_ + "." + key, file_); }
+  [[noreturn]] void bad(const char* key, const std::string& why) const {
+    throw Error(Code::invalid_argument, path_ + "." + key + " " + why, file_, "is this a plan.json of a Shoal run?");
+  }
+
+ private:
+  [[noreturn]] void refuse(const std::string& why) const {
+    throw Error(Code::invalid_argument, path_ + " " + why, file_, "is this a plan.json of a Shoal run?");
+  }
+  const Json& at(const char* key) const {
+    const auto it = json_.find(key);
+    if (it == json_.end()) refuse(std::string("has no \"") + key + "\"");
+    return *it;
+  }
+  const Json& json_;
+  std::string path_;
+  const std::string& file_;
+};
+
+Unit read_unit(const Reader& r, std::size_t tensors, std::vector<bool>& seen) {
+  Unit unit;
+  for (const auto& t : r.list("tensors")) {
+    if (!t.is_number_unsigned() || t.get<std::uint64_t>() >= tensors) r.bad("tensors", "names a tensor that is not there");
+    const auto index = t.get<std::uint32_t>();
+    if (seen[index]) r.bad("tensors", "names tensor " + std::to_string(index) + " a second time");
+    seen[index] = true;
+    unit.tensors.push_back(index);
+  }
+  if (unit.tensors.empty()) r.bad("tensors", "is empty");
+  unit.way = r.text("way");
+  const auto ways = collective::builder_names(collective::Collective::all_reduce);
+  if (std::find(ways.begin(), ways.end(), unit.way) == ways.end()) r.bad("way", "is \"" + unit.way + "\", not a way that this build has");
+  unit.slice_bytes = static_cast<std::uint32_t>(r.whole("slice_bytes", 1u << 30));
+  if (unit.slice_bytes == 0) r.bad("slice_bytes", "is 0");
+  unit.priority = static_cast<std::uint32_t>(r.whole("priority", UINT32_MAX));
+  unit.predicted_seconds = r.number("predicted_seconds", 0);
+  unit.predicted_exposed = r.number("predicted_exposed", 0);
+  return unit;
+}
+
+}  // namespace
+
+std::string to_json(const ExchangePlan& plan) {
+  Json tensors = Json::array(), units = Json::array();
+  for (const auto& t : plan.tensors) {
+    tensors.push_back({{"name", t.name}, {"type", name(t.type)}, {"count", t.count}, {"first_use", t.first_use}, {"backward_at", t.backward_at}});
+  }
+  for (const auto& u : plan.units) {
+    units.push_back({{"name", plan.name_of(u)}, {"tensors", u.tensors}, {"bytes", plan.bytes_of(u)}, {"way", u.way},
+                     {"slice_bytes", u.slice_bytes}, {"priority", u.priority},
+                     {"predicted_seconds", u.predicted_seconds}, {"predicted_exposed", u.predicted_exposed}});
+  }
+  const Json json = {{"version", 1}, {"ranks", plan.ranks},
+                     {"link", {{"alpha", plan.link.alpha}, {"rate", plan.link.rate}, {"add_rate", plan.link.add_rate}}},
+                     {"forward_seconds", plan.forward_seconds}, {"backward_seconds", plan.backward_seconds},
+                     {"tensors", tensors}, {"units", units}};
+  return json.dump(1) + "\n";
+}
+
+ExchangePlan plan_from_json(const std::string& text, const std::string& where) {
+  const Json json = Json::parse(text, nullptr, false);
+  if (json.is_discarded()) throw Error(Code::invalid_argument, "is not JSON", where, "is this a plan.json of a Shoal run?");
+  const Reader root(json, "plan", where);
+  if (root.whole("version", 1000) != 1) root.bad("version", "is not 1");
+  ExchangePlan plan;
+  plan.ranks = static_cast<std::uint32_t>(root.whole("ranks", 4096));
+  if (plan.ranks == 0) root.bad("ranks", "is 0");
+  const auto link = root.object("link");
+  plan.link = {link.number("alpha", 0), link.number("rate", 1), link.number("add_rate", 1)};
+  plan.forward_seconds = root.number("forward_seconds", 0);
+  plan.backward_seconds = root.number("backward_seconds", 0);
+  std::size_t i = 0;
+  for (const auto& item : root.list("tensors")) {
+    const Reader r(item, "plan.tensors[" + std::to_string(i++) + "]", where);
+    plan.tensors.push_back({r.text("name"), dtype_from(r.text("type")), r.whole("count", std::uint64_t{1} << 48),
+                            static_cast<std::uint32_t>(r.whole("first_use", UINT32_MAX)), r.number("backward_at", -1)});
+  }
+  std::vector<bool> seen(plan.tensors.size(), false);
+  i = 0;
+  for (const auto& item : root.list("units")) {
+    plan.units.push_back(read_unit(Reader(item, "plan.units[" + std::to_string(i++) + "]", where), plan.tensors.size(), seen));
+    const auto& unit = plan.units.back();
+    for (auto t : unit.tensors) {
+      if (plan.tensors[t].type != plan.tensors[unit.tensors.front()].type) root.bad("units", "pack tensors of two types into one");
+    }
+  }
+  for (std::size_t t = 0; t < seen.size(); ++t) {
+    if (!seen[t]) root.bad("units", "leave out tensor " + plan.tensors[t].name);
+  }
+  return plan;
+}
+
+}  // namespace shoal::exchange

@@ -1,0 +1,48 @@
+// The roll call that opens an iteration: every member tells every other its weight, the iteration's number and the hash of
+// its plan. It costs one small message a pair and gives three things: the weights of the mean, proof that all members run the
+// same code, and the name of the member that everybody waited for.
+//
+// Threads: start() and the handlers run on the transport's loop.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <vector>
+
+#include "shoal/net/transport.h"
+
+namespace shoal::exchange {
+
+struct Announcement {
+  std::uint64_t iteration = 0;
+  std::uint64_t plan_hash = 0;
+  double weight = 0;  // samples; 0: out of data
+};
+
+class RollCall {
+ public:
+  // `members`: transport ranks by group rank; `self`: this member's place in it.
+  RollCall(net::Transport& transport, std::vector<net::Rank> members, std::uint32_t self);
+
+  // Sends `own` to all and gathers theirs. done runs once: with nullptr when all have answered alike, with Error{mismatch}
+  // naming the members that differ, or with the transport's failure.
+  void start(std::uint64_t operation, const Announcement& own, net::Done done);
+
+  const std::vector<Announcement>& answers() const { return answers_; }  // by group rank, after done
+  std::uint32_t last() const { return last_; }                           // who answered last; own rank if nobody was waited for
+
+ private:
+  void arrived(const net::Failure& failure);
+  net::Failure compare() const;
+
+  net::Transport& transport_;
+  const std::vector<net::Rank> members_;
+  const std::uint32_t self_;
+  std::vector<Announcement> answers_;
+  Announcement own_;
+  std::uint32_t waiting_ = 0, last_ = 0;
+  net::Failure failure_;
+  net::Done done_;
+};
+
+}  // namespace shoal::exchange
