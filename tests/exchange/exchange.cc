@@ -1,0 +1,265 @@
+// Goal: what comes out of a gate is the weighted mean of all members' gradients, the same bits everywhere, whatever the
+// timing. Method: several members in one process on a scripted network; oracle: one loop in rank order.
+#include "shoal/exchange/exchange.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <numeric>
+#include <random>
+
+#include "shoal/net/inproc.h"
+
+namespace shoal::exchange {
+namespace {
+
+using Gradient = std::vector<float>;
+
+const std::vector<std::uint64_t> kSizes = {1, 0, 7, 1000, 40'009, 3, 20'000};
+
+std::vector<TensorSpec> specs() {
+  std::vector<TensorSpec> tensors;
+  for (std::size_t i = 0; i < kSizes.size(); ++i) {
+    tensors.push_back({"t" + std::to_string(i), DType::f32, kSizes[i], static_cast<std::uint32_t>(i), -1});
+  }
+  return tensors;
+}
+
+// `size` members, each with its own exchange, on one thread.
+class Members {
+ public:
+  explicit Members(std::uint32_t size, std::uint64_t seed = 1, Nanoseconds patience = std::chrono::seconds(60)) : job_(size, {.seed = seed}) {
+    std::vector<net::Rank> all(size);
+    std::iota(all.begin(), all.end(), 0u);
+    for (std::uint32_t r = 0; r < size; ++r) {
+      runners_.push_back(std::make_unique<collective::Runner>(job_.member(r), all));
+      exchanges_.push_back(std::make_unique<Exchange>(*runners_[r], std::uint16_t{16}, make_plan(specs(), size, {}), patience));
+    }
+  }
+  Exchange& operator[](std::uint32_t rank) { return *exchanges_[rank]; }
+  std::uint32_t size() const { return static_cast<std::uint32_t>(exchanges_.size()); }
+  net::InprocJob& job() { return job_; }
+  void leave(std::uint32_t rank) { exchanges_[rank].reset(); }
+
+ private:
+  net::InprocJob job_;
+  std::vector<std::unique_ptr<collective::Runner>> runners_;
+  std::vector<std::unique_ptr<Exchange>> exchanges_;
+};
+
+// gradients[rank][tensor]
+std::vector<std::vector<Gradient>> random_gradients(std::uint32_t ranks, std::uint64_t seed) {
+  std::mt19937_64 random(seed);
+  std::normal_distribution<float> normal;
+  std::vector<std::vector<Gradient>> all(ranks);
+  for (auto& mine : all) {
+    for (auto size : kSizes) {
+      mine.emplace_back(size);
+      for (auto& x : mine.back()) x = normal(random);
+    }
+  }
+  return all;
+}
+
+Gradient mean_in_rank_order(const std::vector<std::vector<Gradient>>& all, std::size_t tensor, const std::vector<double>& weights) {
+  const bool equal = std::all_of(weights.begin(), weights.end(), [&](double w) { return w == weights[0]; });
+  const double total = equal ? static_cast<double>(weights.size()) : std::accumulate(weights.begin(), weights.end(), 0.0);
+  Gradient mean(kSizes[tensor]);
+  for (std::size_t i = 0; i < mean.size(); ++i) {
+    const auto term = [&](std::size_t r) { return equal ? all[r][tensor][i] : all[r][tensor][i] * static_cast<float>(weights[r]); };
+    float sum = term(0);
+    for (std::size_t r = 1; r < all.size(); ++r) sum += term(r);
+    mean[i] = sum / static_cast<float>(total);
+  }
+  return mean;
+}
+
+void produce_all(Exchange& exchange, const std::vector<Gradient>& gradients, std::uint64_t order_seed) {
+  std::vector<std::uint32_t> order(gradients.size());
+  std::iota(order.begin(), order.end(), 0u);
+  std::shuffle(order.begin(), order.end(), std::mt19937_64(order_seed));
+  for (auto t : order) exchange.produced(t, gradients[t].data());
+}
+
+void expect_result(Exchange& exchange, std::uint32_t tensor, const Gradient& expected) {
+  const auto* result = static_cast<const float*>(exchange.result(tensor));
+  ASSERT_NE(result, nullptr);
+  EXPECT_EQ(0, std::memcmp(result, expected.data(), expected.size() * sizeof(float))) << "tensor " << tensor;
+}
+
+TEST(Exchange, every_member_gets_the_mean_in_rank_order_bit_for_bit) {
+  for (std::uint32_t ranks : {2u, 3u, 5u}) {
+    for (const auto& weights : {std::vector<double>(ranks, 32.0), std::vector<double>{3, 5, 8, 1, 128}}) {
+      Members members(ranks, ranks);
+      for (std::uint64_t step = 0; step < 3; ++step) {
+        const auto gradients = random_gradients(ranks, step);
+        const std::vector<double> used(weights.begin(), weights.begin() + ranks);
+        for (std::uint32_t r = 0; r < ranks; ++r) {
+          members[r].begin(used[r]);
+          produce_all(members[r], gradients[r], 100 * step + r);  // every member produces in another order
+        }
+        for (std::uint32_t r = 0; r < ranks; ++r) {
+          for (std::uint32_t t = 0; t < kSizes.size(); ++t) expect_result(members[r], t, mean_in_rank_order(gradients, t, used));
+        }
+        for (std::uint32_t r = 0; r < ranks; ++r) members[r].commit();
+        EXPECT_EQ(members[0].iteration(), step + 1);
+      }
+    }
+  }
+}
+
+TEST(Exchange, inputs_stay_as_they_were) {
+  Members members(3);
+  const auto gradients = random_gradients(3, 7);
+  const auto before = gradients;
+  for (std::uint32_t r = 0; r < 3; ++r) {
+    members[r].begin(1 + r);
+    produce_all(members[r], gradients[r], r);
+  }
+  for (std::uint32_t r = 0; r < 3; ++r) members[r].commit();
+  EXPECT_EQ(gradients, before);
+}
+
+TEST(Exchange, a_member_without_data_changes_nothing) {
+  Members members(3);
+  const auto gradients = random_gradients(3, 9);
+  for (std::uint32_t r = 0; r < 3; ++r) {
+    members[r].begin(r == 1 ? 0 : 4);
+    for (std::uint32_t t = 0; t < kSizes.size(); ++t) {
+      r == 1 ? members[r].absent(t) : members[r].produced(t, gradients[r][t].data());
+    }
+  }
+  for (std::uint32_t r = 0; r < 3; ++r) {
+    EXPECT_EQ(members[r].total_weight(), 8);
+    for (std::uint32_t t = 0; t < kSizes.size(); ++t) {
+      Gradient expected(kSizes[t]);
+      for (std::size_t i = 0; i < expected.size(); ++i) expected[i] = (gradients[0][t][i] + gradients[2][t][i]) / 2.0f;
+      const auto* result = static_cast<const float*>(members[r].result(t));
+      ASSERT_NE(result, nullptr);
+      for (std::size_t i = 0; i < expected.size(); ++i) ASSERT_EQ(result[i], expected[i]);  // -0 + 0 may differ in its sign only
+    }
+  }
+}
+
+TEST(Exchange, a_gradient_absent_everywhere_stays_absent_and_one_absent_somewhere_does_not) {
+  Members members(2);
+  const auto gradients = random_gradients(2, 11);
+  for (std::uint32_t r = 0; r < 2; ++r) {
+    members[r].begin(1);
+    for (std::uint32_t t = 0; t < kSizes.size(); ++t) {
+      const bool absent = t == 3 || (t == 4 && r == 0);
+      absent ? members[r].absent(t) : members[r].produced(t, gradients[r][t].data());
+    }
+  }
+  for (std::uint32_t r = 0; r < 2; ++r) {
+    EXPECT_EQ(members[r].result(3), nullptr);
+    const auto* half = static_cast<const float*>(members[r].result(4));
+    ASSERT_NE(half, nullptr);
+    for (std::size_t i = 0; i < kSizes[4]; ++i) ASSERT_EQ(half[i], (0.0f + gradients[1][4][i]) / 2.0f);
+  }
+}
+
+TEST(Exchange, a_gradient_accumulated_in_the_last_result_is_reduced_into_other_memory) {
+  Members members(2);
+  auto gradients = random_gradients(2, 13);
+  std::vector<float*> last(2);
+  for (int step = 0; step < 4; ++step) {
+    std::vector<Gradient> given(2);
+    for (std::uint32_t r = 0; r < 2; ++r) {
+      members[r].begin(1);
+      for (std::uint32_t t = 0; t < kSizes.size(); ++t) {
+        const float* data = gradients[r][t].data();
+        if (t == 4 && step > 0) {  // zero_grad(set_to_none=False), then backward adds in place
+          for (std::size_t i = 0; i < kSizes[t]; ++i) last[r][i] = static_cast<float>(step * 10 + r);
+          data = last[r];
+          given[r].assign(data, data + kSizes[t]);
+        }
+        members[r].produced(t, data);
+      }
+    }
+    for (std::uint32_t r = 0; r < 2; ++r) {
+      auto* result = static_cast<float*>(const_cast<void*>(members[r].result(4)));
+      if (step > 0) {
+        EXPECT_NE(result, last[r]);
+        EXPECT_EQ(std::vector<float>(last[r], last[r] + kSizes[4]), given[r]);
+        EXPECT_EQ(result[17], static_cast<float>(step * 10) + 0.5f);
+      }
+      last[r] = result;
+    }
+    for (std::uint32_t r = 0; r < 2; ++r) members[r].commit();
+  }
+}
+
+TEST(Exchange, members_with_different_plans_are_told_who_differs) {
+  net::InprocJob job(2);
+  collective::Runner a(job.member(0), {0, 1}), b(job.member(1), {0, 1});
+  auto other = specs();
+  other[3].count = 999;
+  Exchange left(a, 16, make_plan(specs(), 2, {}), std::chrono::seconds(9)), right(b, 16, make_plan(other, 2, {}), std::chrono::seconds(9));
+  left.begin(1);
+  right.begin(1);
+  try {
+    left.weights();
+    FAIL() << "different plans went unnoticed";
+  } catch (const Error& e) {
+    EXPECT_EQ(e.code(), Code::mismatch);
+    EXPECT_STREQ(e.what(), "rank 0 and rank 1: have different models or exchange plans at step 0 (run the same code and --plan on every member)");
+  }
+  EXPECT_THROW(right.weights(), Error);
+}
+
+TEST(Exchange, a_lost_member_ends_every_wait_with_its_name) {
+  for (std::uint64_t moment : {50'000u, 300'000u, 1'000'000u}) {
+    Members members(3, moment);
+    const auto gradients = random_gradients(3, 1);
+    for (std::uint32_t r = 0; r < 3; ++r) {
+      members[r].begin(1);
+      produce_all(members[r], gradients[r], r);
+    }
+    members.job().at(Nanoseconds(moment), [&] { members.job().kill(1); });
+    for (std::uint32_t r : {0u, 2u}) {
+      try {
+        members[r].commit();
+        ADD_FAILURE() << "rank " << r << " committed without rank 1";
+      } catch (const Error& e) {
+        EXPECT_EQ(e.code(), Code::peer_lost);
+        EXPECT_THAT(e.what(), testing::HasSubstr("rank 1"));
+      }
+    }
+  }
+}
+
+TEST(Exchange, a_member_that_never_comes_is_named_by_the_deadline) {
+  Members members(2, 1, std::chrono::seconds(2));
+  members[0].begin(1);
+  produce_all(members[0], random_gradients(1, 1)[0], 0);
+  try {
+    members[0].commit();
+    FAIL() << "nobody was there";
+  } catch (const Error& e) {
+    EXPECT_EQ(e.code(), Code::timeout);
+    EXPECT_THAT(e.what(), testing::AllOf(testing::StartsWith("step 0: "), testing::HasSubstr("did not arrive within 2 s")));
+  }
+}
+
+TEST(Exchange, a_gradient_produced_twice_is_refused) {
+  Members members(2);
+  const auto gradients = random_gradients(2, 1);
+  members[0].begin(1);
+  members[0].produced(2, gradients[0][2].data());
+  EXPECT_THROW(members[0].produced(2, gradients[0][2].data()), Error);
+}
+
+TEST(Exchange, can_leave_in_the_middle_of_a_step) {
+  Members members(3);
+  const auto gradients = random_gradients(3, 1);
+  members[0].begin(1);
+  produce_all(members[0], gradients[0], 0);
+  members[1].begin(1);
+  members.leave(0);  // must not hang, and no handler may touch it afterwards (the sanitizers watch)
+  members.leave(1);
+  members.job().run();
+}
+
+}  // namespace
+}  // namespace shoal::exchange

@@ -1,0 +1,135 @@
+// Goal: a plan packs what an operation's cost outweighs, predicts what backward does not hide, and survives its file.
+#include "shoal/exchange/plan.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <algorithm>
+
+namespace shoal::exchange {
+namespace {
+
+constexpr collective::LinkModel kLink{100e-6, 25e6, 8e9};
+
+std::vector<TensorSpec> fcnet() {
+  const std::vector<std::pair<std::string, std::uint64_t>> sizes = {
+      {"conv1.weight", 144},    {"conv1.bias", 16},  {"conv2.weight", 4608},    {"conv2.bias", 32}, {"conv3.weight", 9216}, {"conv3.bias", 32},
+      {"fc1.weight", 3211264},  {"fc1.bias", 2048},  {"fc2.weight", 4194304},   {"fc2.bias", 2048}, {"fc3.weight", 20480},  {"fc3.bias", 10}};
+  std::vector<TensorSpec> tensors;
+  for (const auto& [name, count] : sizes) tensors.push_back({name, DType::f32, count, static_cast<std::uint32_t>(tensors.size()), -1});
+  return tensors;
+}
+
+TEST(Plan, every_tensor_is_in_one_unit_and_large_ones_travel_alone) {
+  const auto plan = make_plan(fcnet(), 4, kLink);
+  std::vector<int> seen(plan.tensors.size());
+  for (const auto& unit : plan.units) {
+    for (auto t : unit.tensors) ++seen[t];
+    const bool large = std::any_of(unit.tensors.begin(), unit.tensors.end(), [&](auto t) { return plan.tensors[t].count > 1'000'000; });
+    if (large) {
+      EXPECT_EQ(unit.tensors.size(), 1u);
+    }
+  }
+  EXPECT_THAT(seen, testing::Each(1));
+  EXPECT_LT(plan.units.size(), plan.tensors.size());
+  EXPECT_EQ(plan.units.front().tensors.front(), 11u) << "backward produces the last layer first";
+}
+
+TEST(Plan, types_are_not_mixed_in_a_unit) {
+  auto tensors = fcnet();
+  for (std::size_t i = 0; i < tensors.size(); i += 2) tensors[i].type = DType::f64;
+  const auto plan = make_plan(tensors, 2, kLink);
+  for (const auto& unit : plan.units) {
+    for (auto t : unit.tensors) EXPECT_EQ(plan.tensors[t].type, plan.tensors[unit.tensors[0]].type);
+  }
+}
+
+// Exposed time is what lies behind the end of backward: with one slow link the units follow each other without a gap, so
+// the whole is the sum of the units' times less what backward hides.
+TEST(Plan, exposed_time_follows_the_closed_form) {
+  auto tensors = fcnet();
+  for (std::size_t i = 0; i < tensors.size(); ++i) tensors[i].backward_at = 0.001 * static_cast<double>(tensors.size() - i);
+  const double backward = 0.0125;
+  const auto plan = make_plan(tensors, 4, kLink, 0.006, backward);
+  double link_free = 0, exposed = 0;
+  for (const auto& unit : plan.units) {
+    double ready = 0;
+    for (auto t : unit.tensors) ready = std::max(ready, plan.tensors[t].backward_at);
+    const double begin = std::max(ready, link_free);
+    link_free = begin + unit.predicted_seconds;
+    exposed += std::max(0.0, link_free - std::max(begin, backward));
+  }
+  EXPECT_DOUBLE_EQ(plan.predicted_exposed(), exposed);
+  const double bytes = 7'444'202 * 4.0;
+  EXPECT_NEAR(plan.predicted_exposed(), 1.5 * bytes / kLink.rate - backward, 0.05 * 1.5 * bytes / kLink.rate);
+}
+
+TEST(Plan, the_same_figures_give_the_same_plan_and_another_way_another_hash) {
+  const auto a = make_plan(fcnet(), 4, kLink), b = make_plan(fcnet(), 4, kLink);
+  EXPECT_EQ(to_json(a), to_json(b));
+  EXPECT_EQ(a.hash(), b.hash());
+  EXPECT_NE(a.hash(), make_plan(fcnet(), 4, kLink, 0, 0, "ring").hash());
+  EXPECT_NE(a.hash(), make_plan(fcnet(), 3, kLink).hash());
+}
+
+TEST(Plan, survives_its_file_to_the_last_digit) {
+  auto tensors = fcnet();
+  for (std::size_t i = 0; i < tensors.size(); ++i) tensors[i].backward_at = 0.1 / static_cast<double>(3 * i + 1);
+  const auto plan = make_plan(tensors, 4, kLink, 1.0 / 3, 2.0 / 7);
+  const auto again = plan_from_json(to_json(plan), "plan.json");
+  EXPECT_EQ(to_json(again), to_json(plan));
+  EXPECT_EQ(again.hash(), plan.hash());
+  check_fits(again, tensors, 4);
+}
+
+std::string refusal(const std::string& text) {
+  try {
+    plan_from_json(text, "plan.json");
+  } catch (const Error& e) {
+    EXPECT_EQ(e.code(), Code::invalid_argument);
+    return e.what();
+  }
+  return "accepted";
+}
+
+std::string edited(const std::string& from, const std::string& to) {
+  auto text = to_json(make_plan(fcnet(), 4, kLink));
+  const auto at = text.find(from);
+  EXPECT_NE(at, std::string::npos) << from;
+  return text.replace(at, from.size(), to);
+}
+
+TEST(Plan, a_file_that_is_no_plan_gives_one_line_that_says_where) {
+  EXPECT_EQ(refusal(""), "plan.json: is not JSON (is this a plan.json of a Shoal run?)");
+  EXPECT_EQ(refusal("[]"), "plan.json: plan is not an object (is this a plan.json of a Shoal run?)");
+  EXPECT_THAT(refusal("{}"), testing::HasSubstr("plan has no \"version\""));
+  EXPECT_THAT(refusal(edited("\"version\": 1", "\"version\": 2")), testing::HasSubstr("plan.version is not 1"));
+  EXPECT_THAT(refusal(edited("\"way\": \"", "\"way\": \"carrier-pigeon-")), testing::HasSubstr("plan.units[0].way is \"carrier-pigeon-"));
+  EXPECT_THAT(refusal(edited("\"count\": 3211264", "\"count\": -3")), testing::HasSubstr("plan.tensors[6].count is not a whole number"));
+  EXPECT_THAT(refusal(edited("\"ranks\": 4", "\"ranks\": 0")), testing::HasSubstr("plan.ranks is 0"));
+  const auto whole = to_json(make_plan(fcnet(), 4, kLink));
+  for (std::size_t cut = 0; cut < whole.size() - 2; cut += 37) EXPECT_NE(refusal(whole.substr(0, cut)), "accepted") << cut;
+}
+
+TEST(Plan, a_plan_for_another_model_or_size_is_refused_with_what_differs) {
+  const auto plan = make_plan(fcnet(), 4, kLink);
+  const auto line = [&](const std::vector<TensorSpec>& tensors, std::uint32_t ranks) -> std::string {
+    try {
+      check_fits(plan, tensors, ranks);
+    } catch (const Error& e) {
+      EXPECT_EQ(e.code(), Code::mismatch);
+      return e.what();
+    }
+    return "fits";
+  };
+  EXPECT_EQ(line(fcnet(), 4), "fits");
+  EXPECT_THAT(line(fcnet(), 3), testing::HasSubstr("it is for 4 members, this run has 3"));
+  auto other = fcnet();
+  other[6].count = 5;
+  EXPECT_THAT(line(other, 4), testing::HasSubstr("tensor 6 is fc1.weight (3211264 f32), the model's is fc1.weight (5 f32)"));
+  other.pop_back();
+  EXPECT_THAT(line(other, 4), testing::HasSubstr("it has 12 tensors, the model 11"));
+}
+
+}  // namespace
+}  // namespace shoal::exchange
