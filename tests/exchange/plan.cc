@@ -6,6 +6,8 @@
 
 #include <algorithm>
 
+#include "shoal/core/error.h"
+
 namespace shoal::exchange {
 namespace {
 
