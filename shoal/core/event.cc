@@ -18,8 +18,8 @@ constexpr std::size_t kMostNames = 65536;
 constexpr std::size_t kLongestName = 1024;
 
 // A ring with one writer, its thread, and one reader, whoever drains. Written and read indices only grow:
-// (1) the writer fills slot `written` before it publishes written + 1; (2) the reader is done with a slot before
-// it publishes read + 1; (3) read <= written <= read + kBufferEvents.
+// (1) the writer fills slot `written` before it publishes written + 1; (2) the reader is done with a slot
+// before it publishes read + 1; (3) read <= written <= read + kBufferEvents.
 struct Buffer {
   std::atomic<std::uint64_t> written{0}, read{0};
   std::atomic<std::uint64_t> dropped{0};
@@ -47,17 +47,28 @@ struct Buffer {
 
 const char* name(EventKind kind) {
   switch (kind) {
-    case EventKind::forward: return "forward";
-    case EventKind::backward: return "backward";
-    case EventKind::optimizer: return "optimizer";
-    case EventKind::produced: return "produced";
-    case EventKind::exchange: return "exchange";
-    case EventKind::exposed: return "exposed";
-    case EventKind::sent: return "sent";
-    case EventKind::received: return "received";
-    case EventKind::collective: return "collective";
-    case EventKind::metric: return "metric";
-    case EventKind::note: return "note";
+    case EventKind::forward:
+      return "forward";
+    case EventKind::backward:
+      return "backward";
+    case EventKind::optimizer:
+      return "optimizer";
+    case EventKind::produced:
+      return "produced";
+    case EventKind::exchange:
+      return "exchange";
+    case EventKind::exposed:
+      return "exposed";
+    case EventKind::sent:
+      return "sent";
+    case EventKind::received:
+      return "received";
+    case EventKind::collective:
+      return "collective";
+    case EventKind::metric:
+      return "metric";
+    case EventKind::note:
+      return "note";
   }
   return "unknown";
 }
@@ -65,12 +76,12 @@ const char* name(EventKind kind) {
 struct Events::Impl {
   std::atomic<bool> enabled{false};
 
-  std::mutex buffers_mutex;                       // guards the two lists (not what is in a buffer)
-  std::vector<std::unique_ptr<Buffer>> buffers;   // all, for drain()
-  std::vector<Buffer*> without_thread;            // whose thread has ended: the next thread takes one over
+  std::mutex buffers_mutex;                      // guards the two lists (not what is in a buffer)
+  std::vector<std::unique_ptr<Buffer>> buffers;  // all, for drain()
+  std::vector<Buffer*> without_thread;           // whose thread has ended: the next thread takes one over
 
-  std::mutex names_mutex;                         // guards the two below
-  std::deque<std::string> names{""};              // by id; a deque, so that the keys below stay where they are
+  std::mutex names_mutex;             // guards the two below
+  std::deque<std::string> names{""};  // by id; a deque, so that the keys below stay where they are
   std::unordered_map<std::string_view, std::uint32_t> ids{{names.front(), 0}};
 
   Buffer* adopt() {
@@ -136,7 +147,8 @@ std::vector<Event> Events::drain() {
     const std::lock_guard lock(impl_->buffers_mutex);
     for (const auto& buffer : impl_->buffers) buffer->take_all(events);
   }
-  std::stable_sort(events.begin(), events.end(), [](const Event& a, const Event& b) { return a.begin < b.begin; });
+  std::stable_sort(events.begin(), events.end(),
+                   [](const Event& a, const Event& b) { return a.begin < b.begin; });
   return events;
 }
 

@@ -9,8 +9,9 @@ using Words = std::array<std::uint32_t, 4>;
 Words philox_round(const Words& counter, std::uint32_t key0, std::uint32_t key1) {
   const std::uint64_t product0 = std::uint64_t{0xD2511F53} * counter[0];
   const std::uint64_t product1 = std::uint64_t{0xCD9E8D57} * counter[2];
-  return {static_cast<std::uint32_t>(product1 >> 32) ^ counter[1] ^ key0, static_cast<std::uint32_t>(product1),
-          static_cast<std::uint32_t>(product0 >> 32) ^ counter[3] ^ key1, static_cast<std::uint32_t>(product0)};
+  return {
+      static_cast<std::uint32_t>(product1 >> 32) ^ counter[1] ^ key0, static_cast<std::uint32_t>(product1),
+      static_cast<std::uint32_t>(product0 >> 32) ^ counter[3] ^ key1, static_cast<std::uint32_t>(product0)};
 }
 
 }  // namespace

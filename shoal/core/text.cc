@@ -79,7 +79,8 @@ std::string three_digits(double value) {
 // `value` in the first unit in which it stays below 1000, else in the last.
 std::string in_units(double value, std::span<const Unit> units) {
   for (const Unit& unit : units.first(units.size() - 1)) {
-    if (std::abs(value) / unit.factor < 999.5) return three_digits(value / unit.factor) + " " + std::string(unit.name);
+    if (std::abs(value) / unit.factor < 999.5)
+      return three_digits(value / unit.factor) + " " + std::string(unit.name);
   }
   return three_digits(value / units.back().factor) + " " + std::string(units.back().name);
 }
@@ -114,19 +115,22 @@ Nanoseconds parse_duration(std::string_view text) {
   Quantity quantity;
   if (!split(text, quantity)) refuse(text, "duration", kExample);
   const double count = quantity.number * factor_of(lower(quantity.unit), kDurations);
-  if ((count == 0 && quantity.number != 0) || (quantity.unit.empty() && quantity.number != 0) || count >= 0x1p62) {
+  if ((count == 0 && quantity.number != 0) || (quantity.unit.empty() && quantity.number != 0) ||
+      count >= 0x1p62) {
     refuse(text, "duration", kExample);
   }
   return Nanoseconds(std::llround(count));
 }
 
 std::string show_rate(double bytes_per_second) {
-  static constexpr std::array<Unit, 4> kUnits{{{"bit/s", 1}, {"kbit/s", 1e3}, {"Mbit/s", 1e6}, {"Gbit/s", 1e9}}};
+  static constexpr std::array<Unit, 4> kUnits{
+      {{"bit/s", 1}, {"kbit/s", 1e3}, {"Mbit/s", 1e6}, {"Gbit/s", 1e9}}};
   return in_units(bytes_per_second * 8, kUnits);
 }
 
 std::string show_size(double bytes) {
-  static constexpr std::array<Unit, 5> kUnits{{{"B", 1}, {"KB", 1e3}, {"MB", 1e6}, {"GB", 1e9}, {"TB", 1e12}}};
+  static constexpr std::array<Unit, 5> kUnits{
+      {{"B", 1}, {"KB", 1e3}, {"MB", 1e6}, {"GB", 1e9}, {"TB", 1e12}}};
   return in_units(bytes, kUnits);
 }
 
