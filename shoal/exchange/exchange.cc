@@ -331,6 +331,11 @@ const void* Exchange::result(std::uint32_t tensor) {
   return flow.results[flow.slot].get(flow.bytes) + flow.offset[impl.place_of[tensor]];
 }
 
+std::shared_ptr<const void> Exchange::memory(std::uint32_t tensor) const {
+  const auto& flow = *impl_->flows[impl_->unit_of[tensor]];
+  return flow.results[flow.slot].share();
+}
+
 std::vector<double> Exchange::weights() {
   impl_->wait(impl_->roll_known, "the weights of all members", Events::local().intern("weights"));
   std::vector<double> weights;

@@ -42,6 +42,8 @@ class Exchange {
   void absent(std::uint32_t tensor);     // contributes zeros
   // The mean of this tensor over members, weighted: sum(w_r g_r)/sum(w_r). nullptr if it was absent everywhere.
   const void* result(std::uint32_t tensor);
+  // Holds the memory of the last result(tensor), also beyond this exchange and its plan.
+  std::shared_ptr<const void> memory(std::uint32_t tensor) const;
   bool ready(std::uint32_t tensor) const;   // result() would not block
   // Sum of all members' weights in the open iteration; waits for them. 0: every member is out of data (see join).
   double total_weight();

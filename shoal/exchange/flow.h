@@ -15,23 +15,25 @@
 
 namespace shoal::exchange {
 
-// Memory for one unit's result or packed input; 64-byte aligned for the SIMD loops, made when first needed.
+// Memory for one unit's result or packed input; 64-byte aligned for the SIMD loops, made when first needed. Shared, because
+// a user may hold a result longer than the exchange or its plan lives.
 class Arena {
  public:
   std::byte* get(std::uint64_t bytes) {
-    if (!memory_) memory_.reset(new (std::align_val_t{64}) std::byte[std::max<std::uint64_t>(bytes, 1)]);
+    if (!memory_) memory_.reset(new (std::align_val_t{64}) std::byte[std::max<std::uint64_t>(bytes, 1)], Free());
     return memory_.get();
   }
   bool holds(const void* p, std::uint64_t bytes) const {
     const auto* b = static_cast<const std::byte*>(p);
     return memory_ && b >= memory_.get() && b < memory_.get() + bytes;
   }
+  std::shared_ptr<const void> share() const { return memory_; }
 
  private:
   struct Free {
     void operator()(std::byte* p) const { ::operator delete[](p, std::align_val_t{64}); }
   };
-  std::unique_ptr<std::byte[], Free> memory_;
+  std::shared_ptr<std::byte[]> memory_;
 };
 
 // One unit on its way. The caller's thread fills it while `open`; once it has been posted to the loop the loop

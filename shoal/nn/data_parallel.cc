@@ -1,0 +1,302 @@
+#include "shoal/nn/data_parallel.h"
+
+#include <ATen/ops/from_blob.h>
+#include <torch/csrc/autograd/engine.h>
+#include <torch/csrc/autograd/graph_task.h>
+
+#include <algorithm>
+#include <numeric>
+
+namespace shoal::nn {
+namespace {
+
+std::vector<at::Tensor> tensors_of(const std::vector<NamedTensor>& named) {
+  std::vector<at::Tensor> tensors;
+  for (const auto& n : named) tensors.push_back(n.tensor);
+  return tensors;
+}
+
+std::vector<exchange::TensorSpec> describe(const std::vector<NamedTensor>& parameters) {
+  std::vector<exchange::TensorSpec> specs;
+  for (const auto& [name, tensor] : parameters) {
+    exchange::TensorSpec spec;
+    spec.name = name;
+    spec.type = element_type(tensor, name);
+    spec.count = static_cast<std::uint64_t>(tensor.numel()) * (tensor.is_complex() ? 2 : 1);
+    spec.first_use = static_cast<std::uint32_t>(specs.size());
+    specs.push_back(std::move(spec));
+  }
+  return specs;
+}
+
+// Until measured figures are there, every member must make the same plan: from the model and the default link alone.
+exchange::ExchangePlan first_plan(const std::vector<NamedTensor>& parameters, const std::optional<exchange::ExchangePlan>& given,
+                                  std::uint32_t ranks) {
+  if (!given) return exchange::make_plan(describe(parameters), ranks, {});
+  exchange::check_fits(*given, describe(parameters), ranks);
+  return *given;
+}
+
+double seconds_between(Instant begin, Instant end) { return Seconds(end - begin).count(); }
+
+}  // namespace
+
+DataParallel::DataParallel(Session& session, std::vector<NamedTensor> parameters, std::vector<at::Tensor> buffers, Options options)
+    : session_(session),
+      parameters_(std::move(parameters)),
+      buffers_(std::move(buffers)),
+      options_(std::move(options)),
+      exchange_(session.runner(), session.new_channel(), first_plan(parameters_, options_.plan, session.size()), session.patience()),
+      accounted_(parameters_.size()),
+      installed_(parameters_.size()),
+      contributions_(parameters_.size()),
+      plan_is_final_(options_.plan.has_value()),
+      first_use_(parameters_.size()),
+      backward_at_(parameters_.size(), -1),
+      hooks_(std::make_unique<GradientHooks>(static_cast<GradientListener&>(*this), tensors_of(parameters_))) {
+  std::iota(first_use_.begin(), first_use_.end(), 0u);
+  for (const auto& [name, tensor] : parameters_) event_names_.push_back(Events::local().intern(name));
+}
+
+DataParallel::~DataParallel() = default;
+
+void DataParallel::set_first_use(const std::vector<std::uint32_t>& first_use) {
+  if (first_use.size() == first_use_.size()) first_use_ = first_use;
+}
+
+void DataParallel::set_samples(double samples) {
+  if (!(samples >= 0)) throw Error(Code::invalid_argument, "the number of samples is negative", "model.samples()");
+  declared_samples_ = samples;
+}
+
+// --- forward
+
+void DataParallel::forward_begins(double samples) {
+  if (samples_are_spent_) samples_ = 0;
+  samples_are_spent_ = false;
+  samples_ += samples;
+  forward_began_ = steady_now();
+}
+
+void DataParallel::forward_ends() {
+  const auto now = steady_now();
+  forward_seconds_ = seconds_between(forward_began_, now);
+  record(EventKind::forward, forward_began_, now, parameters_.size(), samples_);
+}
+
+void DataParallel::watch(const at::Tensor& output) { hooks_->watch(output); }
+
+// --- backward, called by autograd
+
+void DataParallel::guard(const std::function<void()>& step) {
+  if (!options_.raise) return step();
+  try {
+    step();
+  } catch (const Error& error) {
+    options_.raise(error);
+  }
+}
+
+void DataParallel::backward_starts() {
+  guard([this] {
+    if (!synchronize_ || !hooks_->pass_stores_gradients()) return;
+    const int pass = torch::autograd::get_current_graph_task_id();
+    if (open_ && pass != pass_ && ended_) complete();
+    if (!open_) begin(declared_samples_.value_or(samples_));
+    expect_end_of_pass();
+  });
+}
+
+void DataParallel::before_accumulation(std::size_t i) {
+  guard([this, i] {
+    if (!open_ || !accounted_[i]) return;
+    if (!ended_) {
+      throw Error(Code::unsupported, "its gradient came twice in one backward pass, the first is already on its way",
+                  "parameter " + parameters_[i].name,
+                  "use torch.utils.checkpoint with use_reentrant=False, or backward() inside model.no_sync() but for the last time");
+    }
+    complete();  // what comes next adds to the mean, as it would add to a plain gradient
+  });
+}
+
+void DataParallel::after_accumulation(std::size_t i) {
+  guard([this, i] {
+    if (!synchronize_) return;
+    if (!open_) begin(declared_samples_.value_or(samples_));
+    const auto now = steady_now();
+    backward_at_[i] = seconds_between(backward_began_, now);
+    account(i, true);
+    record(EventKind::produced, now, now, i, static_cast<double>(parameters_[i].tensor.nbytes()));
+    expect_end_of_pass();
+  });
+}
+
+// Reentrant checkpointing runs passes inside a pass. The end of an inner one is not the end: the next gradient of the
+// outer one asks again, and finish() closes what nobody closed.
+void DataParallel::expect_end_of_pass() {
+  const int pass = torch::autograd::get_current_graph_task_id();
+  if (pass == callback_in_) return;
+  callback_in_ = pass;
+  torch::autograd::Engine::get_default_engine().queue_callback([this] { backward_ends(); });
+}
+
+void DataParallel::backward_ends() {
+  guard([this] {
+    callback_in_ = -1;
+    const bool inner = torch::autograd::get_current_node() != nullptr;
+    if (!inner && open_ && !ended_) account_rest();
+  });
+}
+
+// --- the iteration
+
+void DataParallel::begin(double weight) {
+  weight_ = weight;
+  samples_are_spent_ = true;
+  pass_ = torch::autograd::get_current_graph_task_id();
+  backward_began_ = steady_now();
+  std::fill(backward_at_.begin(), backward_at_.end(), -1);
+  exchange_.begin(weight);
+  open_ = true;
+}
+
+void DataParallel::account(std::size_t i, bool even_zeros) {
+  accounted_[i] = true;
+  auto gradient = weight_ > 0 ? contribution(i) : at::Tensor();
+  if (gradient.defined() && (even_zeros || gradient.count_nonzero().item<std::int64_t>() > 0)) {
+    contributions_[i] = gradient;
+    exchange_.produced(static_cast<std::uint32_t>(i), gradient.const_data_ptr());
+  } else {
+    exchange_.absent(static_cast<std::uint32_t>(i));
+  }
+}
+
+// Parameters that this pass did not reach are absent, unless something is in their .grad: what no_sync() gathered, or the
+// mean of a pass before. Zeros say nothing: zero_grad(set_to_none=False) leaves them.
+void DataParallel::account_rest() {
+  for (std::size_t i = 0; i < parameters_.size(); ++i) {
+    if (!accounted_[i]) account(i, false);
+  }
+  ended_ = true;
+  const auto now = steady_now();
+  backward_seconds_ = seconds_between(backward_began_, now);
+  if (weight_ > 0) record(EventKind::backward, backward_began_, now, parameters_.size(), weight_);
+}
+
+at::Tensor DataParallel::contribution(std::size_t i) const {
+  const auto& [name, parameter] = parameters_[i];
+  const auto& gradient = parameter.grad();
+  if (!gradient.defined()) return {};
+  if (gradient.layout() != at::kStrided) {
+    throw Error(Code::unsupported, "its gradient is sparse", "parameter " + name, "use sparse=False");
+  }
+  return in_layout_of(parameter, gradient.detach());
+}
+
+void DataParallel::install(std::size_t i) {
+  // Inside a backward pass a gradient is what autograd has gathered so far, as everywhere.
+  if (!open_ || finished_ || torch::autograd::get_current_graph_task_id() != -1) return;
+  if (!ended_) account_rest();
+  install_mean(i);
+}
+
+void DataParallel::install_mean(std::size_t i) {
+  if (installed_[i]) return;
+  const auto* mean = exchange_.result(static_cast<std::uint32_t>(i));
+  installed_[i] = true;
+  if (mean == nullptr) return;  // nobody had one: .grad stays as it is
+  const auto& parameter = parameters_[i].tensor;
+  const auto options = parameter.options().device(at::kCPU).requires_grad(false);
+  auto view = at::from_blob(const_cast<void*>(mean), parameter.sizes(), layout_of(parameter),
+                            [memory = exchange_.memory(static_cast<std::uint32_t>(i))](void*) {}, options);
+  parameter.mutable_grad() = parameter.is_cpu() ? view : view.to(parameter.device());
+}
+
+void DataParallel::finish() {
+  if (!open_ || finished_) return;
+  if (!ended_) account_rest();
+  start_buffers();
+  for (std::size_t i = 0; i < parameters_.size(); ++i) install_mean(i);
+  finish_buffers();
+  finished_ = true;
+  finished_at_ = steady_now();
+}
+
+void DataParallel::commit() {
+  if (!open_) return;
+  finish();
+  record(EventKind::optimizer, finished_at_, steady_now(), parameters_.size(), 0);
+  close_iteration();
+}
+
+void DataParallel::complete() {
+  finish();
+  close_iteration();
+}
+
+void DataParallel::close_iteration() {
+  exchange_.commit();
+  open_ = ended_ = finished_ = false;
+  pass_ = -1;
+  declared_samples_.reset();
+  std::fill(accounted_.begin(), accounted_.end(), false);
+  std::fill(installed_.begin(), installed_.end(), false);
+  std::fill(contributions_.begin(), contributions_.end(), at::Tensor());
+  if (!plan_is_final_ && exchange_.iteration() >= options_.measured_iterations) choose_plan();
+}
+
+bool DataParallel::idle_iteration() {
+  if (open_) complete();
+  begin(0);
+  account_rest();
+  start_buffers();
+  finish_buffers();
+  const bool somebody_has_data = std::any_of(weights_.begin(), weights_.end(), [](double w) { return w > 0; });
+  close_iteration();
+  return somebody_has_data;
+}
+
+// --- buffers (running means and the like): everybody takes over those of the first member that had data, DDP's rule
+
+void DataParallel::start_buffers() {
+  weights_ = exchange_.weights();
+  const auto first = std::find_if(weights_.begin(), weights_.end(), [](double w) { return w > 0; });
+  if (buffers_.empty() || first == weights_.end()) return;
+  buffers_from_ = static_cast<net::Rank>(first - weights_.begin());
+  packed_buffers_.resize(packed_bytes(buffers_));
+  if (buffers_from_ == session_.rank()) pack(buffers_, packed_buffers_);
+  buffers_under_way_ = session_.start_broadcast(packed_buffers_, buffers_from_, "broadcast of buffers");
+}
+
+void DataParallel::finish_buffers() {
+  if (packed_buffers_.empty()) return;
+  buffers_under_way_.wait();
+  if (buffers_from_ != session_.rank()) unpack(packed_buffers_, buffers_);
+  packed_buffers_.clear();
+}
+
+// --- the plan
+
+// Rank 0's measurement decides for all. Only ways that add in rank order are chosen, so that no bit depends on when.
+void DataParallel::choose_plan() {
+  plan_is_final_ = true;
+  std::string text;
+  if (session_.rank() == 0) {
+    auto specs = exchange_.plan().tensors;
+    for (std::size_t i = 0; i < specs.size(); ++i) {
+      specs[i].first_use = first_use_[i];
+      specs[i].backward_at = backward_at_[i] >= 0 ? backward_at_[i] : backward_seconds_;
+    }
+    text = to_json(exchange::make_plan(std::move(specs), session_.size(), options_.link, forward_seconds_, backward_seconds_));
+  }
+  text = session_.broadcast_text(text, 0, "agreement on the plan");
+  exchange_.replan(exchange::plan_from_json(text, "the plan of rank 0"));
+}
+
+void DataParallel::record(EventKind kind, Instant begin, Instant end, std::size_t i, double value) const {
+  if (!Events::local().enabled()) return;
+  Events::local().record({kind, begin, end, static_cast<std::int64_t>(exchange_.iteration()), -1, value,
+                          i < event_names_.size() ? event_names_[i] : 0});
+}
+
+}  // namespace shoal::nn

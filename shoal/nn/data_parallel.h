@@ -1,0 +1,126 @@
+// Data-parallel training of one model: every gradient that autograd produces goes into the exchange at once, every `.grad`
+// becomes the mean over all members before anybody reads it or the optimizer uses it.
+//
+// An iteration, as the wrapper in Python (or a libtorch program) drives it:
+//   forward_begins(samples); y = model(x); forward_ends(); watch(y)
+//   y.backward()       -> begin, produced, absent                      [hooks]
+//   install(i)         -> one `.grad` is read early: wait for its gate, install the mean   (optional)
+//   finish()           -> all gates are awaited, all means installed, buffers follow
+//   optimizer.step()
+//   commit()           -> the step is taken
+// Here later issues hang forward gates (finish() in parts, before each layer's next forward) and steps by parameter.
+//
+// States of an iteration:  idle -> (first gradient) open -> (end of backward) ended -> (finish) installed -> (commit) idle.
+// A second backward pass before commit() first completes the open iteration, so that it adds to the mean.
+// After an error nothing works any more: every call throws it again.
+//
+// Threads: one at a time: the caller's, which for CPU tensors also runs backward.
+#pragma once
+
+#include <ATen/core/Tensor.h>
+
+#include <functional>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "shoal/core/event.h"
+#include "shoal/core/time.h"
+#include "shoal/exchange/exchange.h"
+#include "shoal/nn/gradient_hooks.h"
+#include "shoal/nn/session.h"
+#include "shoal/nn/tensors.h"
+
+namespace shoal::nn {
+
+class DataParallel final : private GradientListener {
+ public:
+  struct Options {
+    std::optional<exchange::ExchangePlan> plan;  // replayed; without: chosen after the first iterations from measured figures
+    collective::LinkModel link;                  // as measured by collective::probe
+    std::uint64_t measured_iterations = 3;       // before the plan is chosen
+    // Turns an Error into what may be thrown through autograd (Python: its own exception). Default: throw.
+    std::function<void(const Error&)> raise;
+  };
+  // More than one member. Only parameters that require a gradient and have elements. The session outlives us.
+  DataParallel(Session& session, std::vector<NamedTensor> parameters, std::vector<at::Tensor> buffers, Options options);
+  ~DataParallel() override;
+
+  // Forward order of the parameters (0: needed first), observed in the first pass; decides priorities.
+  void set_first_use(const std::vector<std::uint32_t>& first_use);
+  void forward_begins(double samples);
+  void forward_ends();
+  void watch(const at::Tensor& output);
+  void set_synchronize(bool on) { synchronize_ = on; }    // off: gradients accumulate here only (no_sync)
+  void set_samples(double samples);                       // this member's weight in this iteration, instead of what forward counted
+
+  bool is_open() const { return open_; }
+  void install(std::size_t parameter);
+  void finish();
+  void commit();
+  // One iteration without data (join). False: no member has any left, nothing happened.
+  bool idle_iteration();
+  // By rank, of the last iteration that finished or was idle.
+  const std::vector<double>& last_weights() const { return weights_; }
+
+  const exchange::ExchangePlan& plan() const { return exchange_.plan(); }
+  std::uint64_t iteration() const { return exchange_.iteration(); }
+  bool plan_is_final() const { return plan_is_final_; }
+
+ private:
+  void backward_starts() override;
+  void before_accumulation(std::size_t i) override;
+  void after_accumulation(std::size_t i) override;
+  void backward_ends();
+  void guard(const std::function<void()>& step);
+
+  void begin(double weight);
+  void complete();
+  void expect_end_of_pass();
+  void account(std::size_t i, bool even_zeros);
+  void account_rest();
+  void install_mean(std::size_t i);
+  void start_buffers();
+  void finish_buffers();
+  void close_iteration();
+  void choose_plan();
+  at::Tensor contribution(std::size_t i) const;
+  void record(EventKind kind, Instant begin, Instant end, std::size_t i, double value) const;
+
+  Session& session_;
+  const std::vector<NamedTensor> parameters_;
+  const std::vector<at::Tensor> buffers_;
+  const Options options_;
+  exchange::Exchange exchange_;
+
+  bool synchronize_ = true;
+  bool open_ = false, ended_ = false, finished_ = false;
+  std::vector<bool> accounted_, installed_;
+  std::vector<at::Tensor> contributions_;  // kept until commit: the exchange reads them
+  double weight_ = 0;
+
+  double samples_ = 1;                     // counted by forward since the last iteration began
+  bool samples_are_spent_ = true;          // an iteration has begun with them: the next forward counts anew
+  std::optional<double> declared_samples_;
+  std::vector<double> weights_;
+
+  int pass_ = -1;                          // graph task of the backward pass that opened this iteration
+  int callback_in_ = -1;                   // graph task that will call backward_ends()
+
+  std::vector<std::byte> packed_buffers_;
+  net::Rank buffers_from_ = 0;
+  Session::Broadcast buffers_under_way_;
+
+  // Measured for the plan and the report; seconds.
+  bool plan_is_final_;
+  std::vector<std::uint32_t> first_use_;
+  Instant forward_began_{}, backward_began_{}, finished_at_{};
+  double forward_seconds_ = 0, backward_seconds_ = 0;
+  std::vector<double> backward_at_;
+  std::vector<std::uint32_t> event_names_;
+
+  std::unique_ptr<GradientHooks> hooks_;   // last: gone first
+};
+
+}  // namespace shoal::nn

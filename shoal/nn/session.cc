@@ -1,0 +1,118 @@
+#include "shoal/nn/session.h"
+
+#include <cstring>
+#include <numeric>
+#include <utility>
+
+#include "shoal/collective/build.h"
+#include "shoal/collective/select.h"
+
+namespace shoal::nn {
+
+using collective::Collective;
+
+// Shared with the loop's handler, which may run after the caller has given up.
+struct Session::Broadcast::State {
+  std::uint64_t operation = 0;
+  std::string label;
+  std::atomic<bool> done{false};
+  net::Failure failure;  // before done
+};
+
+namespace {
+
+// Texts are names, plans and settings: far below this; a size from another member is not believed beyond it.
+constexpr std::uint64_t kTextLimit = 256u << 20;
+
+}  // namespace
+
+Session::Session(std::unique_ptr<net::Job> job, Nanoseconds patience)
+    : job_(std::move(job)), patience_(patience), channel_(new_channel()) {
+  if (size() == 1) return;
+  std::vector<net::Rank> everybody(size());
+  std::iota(everybody.begin(), everybody.end(), 0u);
+  runner_ = std::make_unique<collective::Runner>(transport(), everybody);
+}
+
+Session::~Session() = default;
+
+std::shared_ptr<Session::Broadcast::State> Session::start(const collective::Program& program, const collective::Layout& layout,
+                                                          collective::Buffers buffers, const std::string& label) {
+  auto state = std::make_shared<Broadcast::State>();
+  state->operation = net::operation_in(channel_, next_operation_++);
+  state->label = label;
+  collective::Run run;
+  run.type = DType::u8;
+  run.operation = state->operation;
+  run.label = label;
+  transport().post([this, state, verified = collective::verify(program), layout, buffers, run] {
+    runner_->start(verified, layout, buffers, run, [state](const net::Failure& failure) {
+      state->failure = failure;
+      state->done.store(true, std::memory_order_release);
+    });
+  });
+  return state;
+}
+
+void Session::wait(Broadcast::State& state) {
+  const auto done = [&state] { return state.done.load(std::memory_order_acquire); };
+  if (!transport().drive(done, transport().now() + patience_)) {
+    const auto late = std::make_shared<const Error>(
+        Code::timeout,
+        "the others did not take part within " + std::to_string(std::chrono::duration_cast<std::chrono::seconds>(patience_).count()) + " s",
+        state.label, "raise SHOAL_TIMEOUT if a member may be this slow");
+    // The runner lets go of the caller's memory before `done`: we must not return earlier.
+    transport().post([this, operation = state.operation, late] { runner_->cancel(operation, late); });
+    while (!transport().drive(done, transport().now() + std::chrono::seconds(1))) {
+    }
+  }
+  if (state.failure) throw Error(*state.failure);
+}
+
+void Session::Broadcast::wait() {
+  if (const auto state = std::exchange(state_, nullptr)) session_->wait(*state);
+}
+
+Session::Broadcast Session::start_broadcast(std::span<std::byte> bytes, net::Rank root, const std::string& label) {
+  Broadcast broadcast;
+  if (size() == 1 || bytes.empty()) return broadcast;
+  const auto way = collective::choose(Collective::broadcast, size(), static_cast<double>(bytes.size()), {});
+  const auto program = collective::build(Collective::broadcast, way, size(), root);
+  broadcast.session_ = this;
+  broadcast.state_ = start(program, collective::Layout::even(program, rank(), bytes.size()), {bytes.data(), bytes.data()}, label);
+  return broadcast;
+}
+
+void Session::broadcast(std::span<std::byte> bytes, net::Rank root, const std::string& label) {
+  start_broadcast(bytes, root, label).wait();
+}
+
+std::string Session::broadcast_text(const std::string& text, net::Rank root, const std::string& label) {
+  std::uint64_t length = text.size();
+  broadcast(std::as_writable_bytes(std::span(&length, 1)), root, label);
+  if (length > kTextLimit) throw Error(Code::internal, "a text of " + std::to_string(length) + " bytes was announced", label);
+  std::string all = rank() == root ? text : std::string(length, '\0');
+  broadcast(std::as_writable_bytes(std::span(all)), root, label);
+  return all;
+}
+
+std::vector<std::string> Session::gather_text(const std::string& own, const std::string& label) {
+  if (size() == 1) return {own};
+  const auto program = collective::build(Collective::all_gather, "direct", size());
+  std::vector<std::uint64_t> lengths(size());
+  const std::uint64_t length = own.size();
+  wait(*start(program, collective::Layout::even(program, rank(), sizeof length * size()),
+              {reinterpret_cast<const std::byte*>(&length), reinterpret_cast<std::byte*>(lengths.data())}, label));
+
+  collective::Layout layout{lengths, std::vector<std::uint64_t>(size(), 0), std::vector<std::uint64_t>(size(), 0)};
+  std::exclusive_scan(lengths.begin(), lengths.end(), layout.output.begin(), std::uint64_t{0});
+  const auto total = layout.output.back() + lengths.back();
+  if (total > kTextLimit) throw Error(Code::internal, "texts of " + std::to_string(total) + " bytes were announced", label);
+  std::string all(total, '\0');
+  wait(*start(program, layout, {reinterpret_cast<const std::byte*>(own.data()), reinterpret_cast<std::byte*>(all.data())}, label));
+  std::vector<std::string> texts;
+  for (net::Rank r = 0; r < size(); ++r) texts.push_back(all.substr(layout.output[r], lengths[r]));
+  return texts;
+}
+
+}  // namespace shoal::nn

@@ -1,0 +1,64 @@
+// This process's place in a training run: the job, the runner of its collectives, and the few blocking collectives that
+// starting, agreeing and ending need. Gradients do not come through here: see data_parallel.h.
+//
+// Lifetime: everything that uses the session ends before it. Threads: one at a time, never the transport's loop.
+#pragma once
+
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "shoal/collective/run.h"
+#include "shoal/net/job.h"
+
+namespace shoal::nn {
+
+class Session {
+ public:
+  // patience: the longest wait for the others in any operation (SHOAL_TIMEOUT).
+  Session(std::unique_ptr<net::Job> job, Nanoseconds patience);
+  ~Session();
+
+  net::Rank rank() const { return job_->place().rank; }
+  net::Rank size() const { return job_->place().size; }
+  Nanoseconds patience() const { return patience_; }
+  net::Job& job() { return *job_; }
+  net::Transport& transport() { return job_->transport(); }  // only where size() > 1
+  collective::Runner& runner() { return *runner_; }          // only where size() > 1
+  std::uint16_t new_channel() { return ++last_channel_; }    // the same sequence on all members
+
+  // A broadcast under way: `bytes` stay valid until wait() has returned or thrown.
+  class Broadcast {
+   public:
+    void wait();  // throws what ended it
+
+   private:
+    friend class Session;
+    struct State;
+    Session* session_ = nullptr;
+    std::shared_ptr<State> state_;
+  };
+  Broadcast start_broadcast(std::span<std::byte> bytes, net::Rank root, const std::string& label);
+  void broadcast(std::span<std::byte> bytes, net::Rank root, const std::string& label);
+  std::string broadcast_text(const std::string& text, net::Rank root, const std::string& label);
+  std::vector<std::string> gather_text(const std::string& own, const std::string& label);  // everybody's, by rank
+
+ private:
+  std::shared_ptr<Broadcast::State> start(const collective::Program& program, const collective::Layout& layout,
+                                          collective::Buffers buffers, const std::string& label);
+  void wait(Broadcast::State& state);
+
+  std::unique_ptr<net::Job> job_;
+  std::unique_ptr<collective::Runner> runner_;
+  const Nanoseconds patience_;
+  std::uint16_t last_channel_ = 0;
+  const std::uint16_t channel_;
+  std::uint64_t next_operation_ = 0;
+};
+
+}  // namespace shoal::nn

@@ -1,0 +1,136 @@
+#include "shoal/nn/tensors.h"
+
+#include <ATen/core/grad_mode.h>
+#include <ATen/ops/empty_strided.h>
+#include <ATen/ops/from_blob.h>
+#include <c10/core/ScalarType.h>
+
+#include <cstring>
+#include <sstream>
+
+namespace shoal::nn {
+namespace {
+
+constexpr std::size_t kBroadcastAtOnce = 32u << 20;  // bytes packed before they leave: bounds the extra memory
+
+// Strides of dimensions with one element say nothing.
+bool lies_as(const at::Tensor& tensor, at::IntArrayRef strides) {
+  for (std::int64_t d = 0; d < tensor.dim(); ++d) {
+    if (tensor.size(d) > 1 && tensor.stride(d) != strides[static_cast<std::size_t>(d)]) return false;
+  }
+  return true;
+}
+
+std::string describe(const at::Tensor& tensor) {
+  std::ostringstream text;
+  text << c10::toString(tensor.scalar_type()) << tensor.sizes();
+  if (!tensor.is_contiguous()) text << " with strides " << tensor.strides();
+  if (tensor.requires_grad()) text << " trained";
+  return text.str();
+}
+
+std::vector<std::string> lines_of(const std::string& text) {
+  std::istringstream in(text);
+  std::vector<std::string> lines;
+  for (std::string line; std::getline(in, line);) lines.push_back(line);
+  return lines;
+}
+
+}  // namespace
+
+DType element_type(const at::Tensor& tensor, const std::string& name) {
+  switch (tensor.scalar_type()) {
+    case at::kFloat:
+    case at::kComplexFloat: return DType::f32;
+    case at::kDouble:
+    case at::kComplexDouble: return DType::f64;
+    case at::kHalf: return DType::f16;
+    case at::kBFloat16: return DType::bf16;
+    default: break;
+  }
+  throw Error(Code::unsupported, std::string("gradients of type ") + c10::toString(tensor.scalar_type()) + " cannot be exchanged",
+              "parameter " + name, "freeze it with requires_grad_(False)");
+}
+
+std::vector<std::int64_t> layout_of(const at::Tensor& parameter) {
+  if (parameter.is_non_overlapping_and_dense()) return parameter.strides().vec();
+  std::vector<std::int64_t> strides(static_cast<std::size_t>(parameter.dim()), 1);
+  for (auto d = parameter.dim() - 2; d >= 0; --d) {
+    const auto i = static_cast<std::size_t>(d);
+    strides[i] = strides[i + 1] * parameter.size(d + 1);
+  }
+  return strides;
+}
+
+at::Tensor in_layout_of(const at::Tensor& parameter, const at::Tensor& gradient) {
+  const auto strides = layout_of(parameter);
+  if (gradient.is_cpu() && gradient.scalar_type() == parameter.scalar_type() && lies_as(gradient, strides) && !gradient.is_conj() &&
+      !gradient.is_neg()) {
+    return gradient;
+  }
+  const at::NoGradGuard no_grad;
+  auto copy = at::empty_strided(parameter.sizes(), strides, parameter.options().device(at::kCPU).requires_grad(false));
+  copy.copy_(gradient);
+  return copy;
+}
+
+std::size_t packed_bytes(const std::vector<at::Tensor>& tensors) {
+  std::size_t bytes = 0;
+  for (const auto& tensor : tensors) bytes += static_cast<std::size_t>(tensor.numel()) * tensor.element_size();
+  return bytes;
+}
+
+void pack(const std::vector<at::Tensor>& tensors, std::span<std::byte> into) {
+  for (const auto& tensor : tensors) {
+    const auto plain = tensor.detach().to(at::kCPU).resolve_conj().resolve_neg().contiguous();
+    const auto bytes = static_cast<std::size_t>(plain.numel()) * plain.element_size();
+    if (bytes > 0) std::memcpy(into.data(), plain.const_data_ptr(), bytes);
+    into = into.subspan(bytes);
+  }
+}
+
+void unpack(std::span<const std::byte> from, const std::vector<at::Tensor>& tensors) {
+  const at::NoGradGuard no_grad;
+  for (const auto& tensor : tensors) {
+    const auto bytes = static_cast<std::size_t>(tensor.numel()) * tensor.element_size();
+    if (bytes > 0) {
+      const auto view = at::from_blob(const_cast<std::byte*>(from.data()), tensor.sizes(),
+                                      at::TensorOptions().dtype(tensor.scalar_type()));
+      tensor.detach().copy_(view);
+    }
+    from = from.subspan(bytes);
+  }
+}
+
+void broadcast_tensors(Session& session, const std::vector<at::Tensor>& tensors, net::Rank root, const std::string& label) {
+  std::vector<std::byte> packed;
+  for (std::size_t next = 0; next < tensors.size();) {
+    std::vector<at::Tensor> group;
+    for (std::size_t bytes = 0; next < tensors.size() && (group.empty() || bytes < kBroadcastAtOnce); ++next) {
+      group.push_back(tensors[next]);
+      bytes += packed_bytes({tensors[next]});
+    }
+    packed.resize(packed_bytes(group));
+    if (session.rank() == root) pack(group, packed);
+    session.broadcast(packed, root, label);
+    if (session.rank() != root) unpack(packed, group);
+  }
+}
+
+void require_equal_models(Session& session, const std::vector<NamedTensor>& tensors, const std::string& code) {
+  std::string own = code + "\n";
+  for (const auto& [name, tensor] : tensors) own += name + ": " + describe(tensor) + "\n";
+  const auto texts = session.gather_text(own, "comparison of models");
+  const auto expected = lines_of(texts[0]);
+  for (std::size_t r = 1; r < texts.size(); ++r) {
+    const auto found = lines_of(texts[r]);
+    for (std::size_t i = 0; i < std::max(found.size(), expected.size()); ++i) {
+      const auto theirs = i < found.size() ? found[i] : "nothing", first = i < expected.size() ? expected[i] : "nothing";
+      if (theirs == first) continue;
+      throw Error(Code::mismatch, "rank " + std::to_string(r) + " has " + theirs + ", rank 0 has " + first, "data_parallel()",
+                  "all members must build the same model and optimizer");
+    }
+  }
+}
+
+}  // namespace shoal::nn
