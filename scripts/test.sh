@@ -1,0 +1,50 @@
+#!/usr/bin/env bash
+# Everything that CI runs, on a clean checkout too: a Release build with its tests, the demo cut short, then the
+# rooms without PyTorch under the address, undefined-behaviour and thread sanitizers.
+# A part that fails does not hide the parts after it. The last line counts the tests.
+set -uo pipefail
+cd "$(dirname "$0")/.."
+export ASAN_OPTIONS=detect_stack_use_after_return=1:strict_string_checks=1
+export UBSAN_OPTIONS=print_stacktrace=1
+export TSAN_OPTIONS=halt_on_error=1:second_deadlock_stack=1
+
+results=$PWD/build/results
+rm -rf "$results"
+mkdir -p "$results"
+python=${SHOAL_PYTHON:-$PWD/.venv/bin/python}
+
+# section NAME COMMAND...: its output under a header, its time, and a mark if it failed
+section() {
+  local name=$1 began=$SECONDS
+  shift
+  printf '\n==== %s\n' "$name"
+  if "$@"; then
+    printf -- '---- %s: %d s\n' "$name" $((SECONDS - began))
+  else
+    printf -- '---- %s: FAILED after %d s\n' "$name" $((SECONDS - began))
+    touch "$results/$name.failed"
+    return 1
+  fi
+}
+
+checked() { ctest --test-dir "build/$1" -j2 --output-on-failure --no-tests=error --output-junit "$results/$1.xml"; }
+
+sanitized() {
+  cmake --preset "$1" --log-level=WARNING >/dev/null && ninja -C "build/$1" --quiet && checked "$1"
+}
+
+python_tests() { "$python" -m pytest -q -m 'not slow' --junitxml "$results/python.xml" python/tests; }
+
+demo() { STEPS=20 timeout 300 scripts/demo.sh; }
+
+section setup scripts/setup.sh test || exit 1
+if section build scripts/build.sh all; then
+  section tests checked release
+  section python python_tests
+  section demo demo && touch "$results/demo.passed"
+fi
+section address sanitized asan
+section thread sanitized tsan
+
+printf '\n==== summary after %d s\n' $SECONDS
+exec "$python" scripts/count_tests.py "$results"
