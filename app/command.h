@@ -1,0 +1,52 @@
+// The program's table of commands (main.cc), and the one way in which a command declares a flag.
+//
+// Every long flag has a twin in the environment and a key in the TOML file of --config: --run-name is
+// SHOAL_RUN_NAME and, for `shoal run`, the key run-name of section [run]. A flag beats the environment, which
+// beats the file, which beats the default.
+#pragma once
+
+#include <CLI/CLI.hpp>
+#include <functional>
+#include <string>
+#include <vector>
+
+namespace shoal::app {
+
+using Words = std::vector<std::string>;
+// What a command does once its flags are read, given the words after `--`; the result is the exit status.
+using Action = std::function<int(const Words& after_dashes)>;
+
+struct Command {
+  const char* name;
+  const char* summary;
+  Action (*declare)(CLI::App& app);  // adds flags and positionals to `app`
+};
+
+Action declare_run(CLI::App& app);
+Action declare_lab(CLI::App& app);
+
+// "-n,--members" -> "SHOAL_MEMBERS"; empty without a long name.
+std::string environment_twin(const std::string& names);
+
+template <class Value>
+CLI::Option* flag(CLI::App& app, const std::string& names, Value& value, const std::string& help) {
+  return app.add_option(names, value, help)->envname(environment_twin(names));
+}
+inline CLI::Option* switch_on(CLI::App& app, const std::string& names, bool& value, const std::string& help) {
+  return app.add_flag(names, value, help)->envname(environment_twin(names));
+}
+
+// The command takes a command line: the words after `--`, or those after its flags and positionals.
+void accept_command(CLI::App& app);
+// The words of that command line. Throws Error{invalid_argument} if there are none or the first is a flag.
+Words trailing_command(const CLI::App& app, const Words& after_dashes);
+// Throws Error{invalid_argument} if there are words after `--` that nobody takes.
+void expect_no_command(const CLI::App& app, const Words& after_dashes);
+
+// Reads --config, leaving out what the environment says already.
+class Settings : public CLI::ConfigTOML {
+ public:
+  std::vector<CLI::ConfigItem> from_config(std::istream& input) const override;
+};
+
+}  // namespace shoal::app

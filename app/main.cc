@@ -1,0 +1,61 @@
+// `shoal`: one table of commands; each command has a file of its own.
+#include <algorithm>
+#include <cstdio>
+#include <string_view>
+
+#include "app/command.h"
+#include "shoal/core/error.h"
+
+namespace shoal::app {
+namespace {
+
+constexpr Command commands[] = {
+    {"run", "start a command on N members of a job", declare_run},
+    {"lab", "hosts with limited links on this machine (network namespaces)", declare_lab},
+};
+
+int run_program(int argc, char** argv) {
+  CLI::App program("Shoal trains models across ordinary machines on ordinary networks.", "shoal");
+  program.require_subcommand(1);
+  program.set_help_all_flag("--help-all", "the flags of every command");
+  program.set_config("--config", "", "TOML file with flags, a section a command")->envname("SHOAL_CONFIG");
+  program.config_formatter(std::make_shared<Settings>());
+  program.set_version_flag("--version", std::string("shoal ") + SHOAL_VERSION);
+
+  std::vector<std::pair<CLI::App*, Action>> actions;
+  for (const auto& command : commands) {
+    CLI::App* app = program.add_subcommand(command.name, command.summary);
+    actions.emplace_back(app, command.declare(*app));
+  }
+  // Words after the first `--` are a command line for somebody else.
+  char** const dashes = std::find(argv, argv + argc, std::string_view("--"));
+  const Words after_dashes(std::min(dashes + 1, argv + argc), argv + argc);
+  try {
+    program.parse(static_cast<int>(dashes - argv), argv);
+  } catch (const CLI::Success& asked) {  // --help, --version
+    return program.exit(asked);
+  } catch (const CLI::ParseError& mistake) {
+    throw Error(Code::invalid_argument, mistake.what(), "shoal", "shoal --help-all lists every flag");
+  }
+  for (const auto& [app, action] : actions) {
+    if (!app->parsed()) continue;
+    expect_no_command(*app, after_dashes);
+    return action(after_dashes);
+  }
+  return 0;
+}
+
+}  // namespace
+}  // namespace shoal::app
+
+int main(int argc, char** argv) {
+  try {
+    return shoal::app::run_program(argc, argv);
+  } catch (const shoal::Error& error) {
+    std::fprintf(stderr, "%s\n", error.what());
+    return shoal::exit_code(error.code());
+  } catch (const std::exception& error) {
+    std::fprintf(stderr, "shoal: %s\n", error.what());
+    return 1;
+  }
+}

@@ -1,0 +1,61 @@
+// shoal run -n 4 [--lab NAME] -- CMD
+#include <filesystem>
+
+#include <fmt/format.h>
+
+#include "app/command.h"
+#include "app/run.h"
+#include "shoal/core/error.h"
+
+namespace shoal::app {
+
+namespace fs = std::filesystem;
+
+void declare_members(CLI::App& app, RunOptions& options) {
+  flag(app, "-n,--members", options.members, "members to start on this machine");
+  flag(app, "--lab", options.lab, "member i runs on host i of this lab (shoal lab up)");
+  flag(app, "--name", options.name, "of the run, for its folder (default: the command's)");
+  flag(app, "--plan", options.plan, "replay this plan.json");
+}
+
+int run_members(const RunOptions& options, const std::vector<std::string>& command, Console::Show show) {
+  if (options.members < 1 || options.members > most_members) {
+    throw Error(Code::invalid_argument,
+                fmt::format("a run has 1 to {} members, not {}", most_members, options.members), "-n");
+  }
+  find_program(command[0]);  // a mistyped command leaves no run folder behind
+  Launch what;
+  what.command = command;
+  what.members = static_cast<unsigned>(options.members);
+  what.show = show;
+  if (!options.lab.empty()) {
+    what.lab = find_lab(options.lab);
+    if (what.lab->hosts.size() < what.members) {
+      throw Error(Code::invalid_argument,
+                  fmt::format("lab {} has {} hosts for {} members", options.lab, what.lab->hosts.size(),
+                              what.members),
+                  "--lab", fmt::format("-n {}, or a larger lab", what.lab->hosts.size()));
+    }
+  }
+  if (!options.plan.empty()) {
+    if (!fs::is_regular_file(options.plan))
+      throw Error(Code::invalid_argument, "no such file: " + options.plan, "--plan");
+    what.environment.emplace_back("SHOAL_PLAN", fs::absolute(options.plan));
+  }
+  what.folder =
+      make_run_folder(options.name.empty() ? name_of_command(command[0], command.size() > 1 ? command[1] : "")
+                                           : options.name);
+  return launch(what);
+}
+
+Action declare_run(CLI::App& app) {
+  auto options = std::make_shared<RunOptions>();
+  declare_members(app, *options);
+  app.get_option("--members")->required();
+  accept_command(app);
+  return [&app, options](const Words& after_dashes) {
+    return run_members(*options, trailing_command(app, after_dashes), Console::Show::every_rank);
+  };
+}
+
+}  // namespace shoal::app

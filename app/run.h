@@ -1,0 +1,25 @@
+// What every command that starts members shares: `run` itself, `train -n`, `doctor -n`.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "app/command.h"
+#include "app/launcher.h"
+#include "app/run_folder.h"
+
+namespace shoal::app {
+
+inline constexpr int most_members = 1024;
+
+struct RunOptions {
+  int members = 0;  // 0: not given
+  std::string lab, name, plan;
+};
+
+void declare_members(CLI::App& app, RunOptions& options);
+// Checks the options, makes the run's folder, starts the members and waits for their end. Returns the exit
+// status.
+int run_members(const RunOptions& options, const std::vector<std::string>& command, Console::Show show);
+
+}  // namespace shoal::app

@@ -1,0 +1,226 @@
+#include "app/spawn.h"
+
+#include <fcntl.h>
+#include <poll.h>
+#include <sched.h>
+#include <signal.h>
+#include <spawn.h>
+#include <sys/mount.h>
+#include <sys/prctl.h>
+#include <sys/wait.h>
+
+#include <cerrno>
+#include <cstdlib>
+#include <cstring>
+#include <filesystem>
+#include <map>
+
+#include "shoal/core/error.h"
+#include "shoal/core/time.h"
+
+extern char** environ;
+
+namespace shoal::app {
+namespace {
+
+namespace fs = std::filesystem;
+
+struct Pipe {
+  Descriptor read, write;
+};
+
+Pipe make_pipe() {
+  int ends[2];
+  if (::pipe2(ends, O_CLOEXEC) != 0)
+    throw Error(Code::io, std::string("cannot make a pipe: ") + std::strerror(errno));
+  return {Descriptor(ends[0]), Descriptor(ends[1])};
+}
+
+// C strings for exec, made before fork: a child of a process with threads must not allocate.
+class ExecVectors {
+ public:
+  ExecVectors(const std::vector<std::string>& words, const Environment& environment) : words_(words) {
+    std::map<std::string, std::string> variables;
+    for (char** entry = environ; *entry != nullptr; ++entry) {
+      const std::string text = *entry;
+      const auto equals = text.find('=');
+      if (equals != std::string::npos) variables[text.substr(0, equals)] = text.substr(equals + 1);
+    }
+    for (const auto& [name, value] : environment) variables[name] = value;
+    for (const auto& [name, value] : variables) variables_.push_back(name + "=" + value);
+    for (auto& word : words_) argv_.push_back(word.data());
+    for (auto& variable : variables_) envp_.push_back(variable.data());
+    argv_.push_back(nullptr);
+    envp_.push_back(nullptr);
+  }
+  ExecVectors(const ExecVectors&) = delete;
+  char* const* argv() { return argv_.data(); }
+  char* const* envp() { return envp_.data(); }
+
+ private:
+  std::vector<std::string> words_, variables_;
+  std::vector<char*> argv_, envp_;
+};
+
+// What a child that could not exec tells its parent.
+struct StartFailure {
+  char step[32];
+  int error;
+};
+
+void restore_signals() {
+  sigset_t none;
+  ::sigemptyset(&none);
+  ::sigprocmask(SIG_SETMASK, &none, nullptr);
+  ::signal(SIGPIPE, SIG_DFL);
+}
+
+// After fork, in the child: only async-signal-safe calls. Returns the step that failed.
+const char* start_in_child(const char* program, ExecVectors& vectors, const HostSpace& host, pid_t launcher,
+                           int in, int out, int err) {
+  if (::setpgid(0, 0) != 0) return "setpgid";
+  if (::prctl(PR_SET_PDEATHSIG, SIGKILL) != 0) return "prctl";
+  if (::getppid() != launcher) ::_exit(128 + SIGKILL);  // it died before prctl
+  if (::dup2(in, 0) < 0 || ::dup2(out, 1) < 0 || ::dup2(err, 2) < 0) return "dup2";
+  if (const char* step = enter(host)) return step;
+  restore_signals();
+  ::execve(program, vectors.argv(), vectors.envp());
+  return "exec";
+}
+
+bool is_program(const fs::path& path) {
+  std::error_code error;
+  return fs::is_regular_file(path, error) && ::access(path.c_str(), X_OK) == 0;
+}
+
+// Adds what is readable to `text`, keeping at most 1 MB; false at the end of the stream.
+bool read_some(int fd, std::string& text) {
+  char buffer[4096];
+  const ssize_t got = ::read(fd, buffer, sizeof buffer);
+  if (got > 0 && text.size() < (1u << 20)) text.append(buffer, static_cast<std::size_t>(got));
+  return got > 0 || (got < 0 && errno == EINTR);
+}
+
+}  // namespace
+
+const char* enter(const HostSpace& host) {
+  if (host.network.empty()) return nullptr;
+  const int fd = ::open(host.network.c_str(), O_RDONLY | O_CLOEXEC);
+  if (fd < 0) return "open its network namespace";
+  const int entered = ::setns(fd, CLONE_NEWNET);
+  ::close(fd);
+  if (entered != 0) return "enter its network namespace";
+  if (::unshare(CLONE_NEWUTS | CLONE_NEWNS) != 0) return "unshare";
+  if (::sethostname(host.name.data(), host.name.size()) != 0) return "set its host name";
+  // /sys shows the network of whoever mounted it. Where that is not permitted programs still work, but see
+  // this machine's interfaces there.
+  if (::mount("", "/", "none", MS_SLAVE | MS_REC, nullptr) == 0 && ::umount2("/sys", MNT_DETACH) == 0) {
+    (void)!::mount("sysfs", "/sys", "sysfs", 0, nullptr);
+  }
+  return nullptr;
+}
+
+std::string find_program(const std::string& word) {
+  if (word.find('/') != std::string::npos) {
+    if (is_program(word)) return fs::absolute(word);
+    throw Error(Code::invalid_argument, "command not found: " + word);
+  }
+  const char* path = std::getenv("PATH");
+  std::string folders = path ? path : "/usr/local/bin:/usr/bin:/bin";
+  for (std::size_t begin = 0; begin <= folders.size();) {
+    const auto end = std::min(folders.find(':', begin), folders.size());
+    const fs::path candidate = fs::path(folders.substr(begin, end - begin)) / word;
+    if (is_program(candidate)) return fs::absolute(candidate);
+    begin = end + 1;
+  }
+  throw Error(Code::invalid_argument, "command not found: " + word);
+}
+
+Child start_member(const std::string& program, const std::vector<std::string>& words,
+                   const Environment& environment, const HostSpace& host) {
+  Pipe out = make_pipe(), err = make_pipe(), failure = make_pipe();
+  const Descriptor in(::open("/dev/null", O_RDONLY | O_CLOEXEC));
+  ExecVectors vectors(words, environment);
+  const pid_t launcher = ::getpid();
+  const pid_t pid = ::fork();
+  if (pid < 0)
+    throw Error(Code::io, std::string("cannot start a process: ") + std::strerror(errno), words[0]);
+  if (pid == 0) {
+    const char* step =
+        start_in_child(program.c_str(), vectors, host, launcher, in.get(), out.write.get(), err.write.get());
+    StartFailure report{{}, errno};
+    std::strncpy(report.step, step, sizeof report.step - 1);
+    (void)!::write(failure.write.get(), &report, sizeof report);
+    ::_exit(127);
+  }
+  ::setpgid(pid, pid);  // also here, so that the group exists whoever comes first
+  failure.write.reset();
+  StartFailure report{};
+  ssize_t got;
+  do {
+    got = ::read(failure.read.get(), &report, sizeof report);
+  } while (got < 0 && errno == EINTR);
+  if (got == sizeof report) {
+    ::waitpid(pid, nullptr, 0);
+    throw Error(Code::invalid_argument,
+                std::string("cannot ") + report.step + ": " + std::strerror(report.error), words[0]);
+  }
+  ::fcntl(out.read.get(), F_SETFL, O_NONBLOCK);
+  ::fcntl(err.read.get(), F_SETFL, O_NONBLOCK);
+  return {pid, std::move(out.read), std::move(err.read)};
+}
+
+void become(const std::vector<std::string>& words, const Environment& environment, const HostSpace& host) {
+  const std::string program = find_program(words[0]);
+  ExecVectors vectors(words, environment);
+  const char* step = enter(host);
+  if (!step) {
+    restore_signals();
+    ::execve(program.c_str(), vectors.argv(), vectors.envp());
+    step = "exec";
+  }
+  throw Error(errno == EPERM ? Code::unsupported : Code::io,
+              std::string("cannot ") + step + ": " + std::strerror(errno),
+              host.name.empty() ? words[0] : host.name);
+}
+
+ToolResult run_tool(const std::vector<std::string>& words) {
+  Pipe out = make_pipe(), err = make_pipe();
+  ExecVectors vectors(words, {});
+  posix_spawn_file_actions_t actions;
+  ::posix_spawn_file_actions_init(&actions);
+  ::posix_spawn_file_actions_addopen(&actions, 0, "/dev/null", O_RDONLY, 0);
+  ::posix_spawn_file_actions_adddup2(&actions, out.write.get(), 1);
+  ::posix_spawn_file_actions_adddup2(&actions, err.write.get(), 2);
+  pid_t pid = -1;
+  const int failed =
+      ::posix_spawnp(&pid, words[0].c_str(), &actions, nullptr, vectors.argv(), vectors.envp());
+  ::posix_spawn_file_actions_destroy(&actions);
+  if (failed) {
+    throw Error(Code::unsupported, words[0] + " cannot be started: " + std::strerror(failed), {},
+                "install the package iproute2");
+  }
+  out.write.reset();
+  err.write.reset();
+
+  ToolResult result;
+  const Instant deadline = steady_now() + std::chrono::seconds(10);
+  pollfd fds[2] = {{out.read.get(), POLLIN, 0}, {err.read.get(), POLLIN, 0}};
+  while (fds[0].fd >= 0 || fds[1].fd >= 0) {
+    const auto left = std::chrono::duration_cast<std::chrono::milliseconds>(deadline - steady_now()).count();
+    if (left <= 0) {
+      ::kill(pid, SIGKILL);
+      result.err += " (ended after 10 s)";
+      break;
+    }
+    if (::poll(fds, 2, static_cast<int>(left)) <= 0) continue;
+    if (fds[0].revents && !read_some(fds[0].fd, result.out)) fds[0].fd = -1;
+    if (fds[1].revents && !read_some(fds[1].fd, result.err)) fds[1].fd = -1;
+  }
+  int status = 0;
+  ::waitpid(pid, &status, 0);
+  result.status = WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
+  return result;
+}
+
+}  // namespace shoal::app
