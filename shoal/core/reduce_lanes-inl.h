@@ -67,7 +67,7 @@ struct Bf16Lanes {
     const auto bits = hn::BitCast(u32, lanes);
     const auto odd = hn::And(hn::ShiftRight<16>(bits), hn::Set(u32, 1));
     const auto rounded = hn::ShiftRight<16>(hn::Add(bits, hn::Add(odd, hn::Set(u32, 0x7FFF))));
-    const auto is_nan = hn::RebindMask(u32, hn::Ne(lanes, lanes));
+    const auto is_nan = hn::RebindMask(u32, hn::IsNaN(lanes));
     store_halves(hn::IfThenElse(is_nan, hn::Set(u32, 0x7FC0), rounded), into);
   }
 };
@@ -116,7 +116,7 @@ struct F16Lanes {
     const auto finite = hn::IfThenElse(below(113u << 23), subnormal, normal);
     const auto special = hn::IfThenElse(below(0x7F800001), hn::Set(u32, 0x7C00), hn::Set(u32, 0x7E00));
     const auto half = hn::IfThenElse(below(143u << 23), finite, special);
-    const auto is_nan = hn::RebindMask(u32, hn::Ne(lanes, lanes));
+    const auto is_nan = hn::RebindMask(u32, hn::IsNaN(lanes));
     const auto sign = hn::IfThenZeroElse(is_nan, hn::And(hn::ShiftRight<16>(bits), hn::Set(u32, 0x8000)));
     store_halves(hn::Or(half, sign), into);
   }
@@ -157,13 +157,13 @@ struct Max {
 struct MinOrNan {
   template <class D, class V>
   V operator()(D, V so_far, V next) const {
-    return hn::IfThenElse(hn::Or(hn::Le(so_far, next), hn::Ne(so_far, so_far)), so_far, next);
+    return hn::IfThenElse(hn::Or(hn::Le(so_far, next), hn::IsNaN(so_far)), so_far, next);
   }
 };
 struct MaxOrNan {
   template <class D, class V>
   V operator()(D, V so_far, V next) const {
-    return hn::IfThenElse(hn::Or(hn::Ge(so_far, next), hn::Ne(so_far, so_far)), so_far, next);
+    return hn::IfThenElse(hn::Or(hn::Ge(so_far, next), hn::IsNaN(so_far)), so_far, next);
   }
 };
 struct BitAnd {

@@ -1,0 +1,32 @@
+// A fixture that runs a test once on each SIMD target that this CPU has and reduce.cc was compiled for.
+#pragma once
+
+#include <gtest/gtest.h>
+#include <hwy/highway.h>
+#include <hwy/targets.h>
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+namespace shoal {
+
+inline std::vector<std::int64_t> targets_here() { return hwy::SupportedAndGeneratedTargets(); }
+
+inline std::string target_name(const testing::TestParamInfo<std::int64_t>& info) {
+  return hwy::TargetName(info.param);
+}
+
+class EveryTarget : public testing::TestWithParam<std::int64_t> {
+ protected:
+  void SetUp() override { choose(GetParam()); }
+  void TearDown() override { choose(0); }
+
+ private:
+  static void choose(std::int64_t target) {
+    hwy::SetSupportedTargetsForTest(target);
+    hwy::GetChosenTarget().Update(hwy::SupportedTargets());
+  }
+};
+
+}  // namespace shoal
