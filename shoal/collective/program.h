@@ -2,10 +2,15 @@
 //
 // Words. A *chunk* is a numbered part of the data, the same number on every member; how many elements it has is
 // said at run time (Layout, run.h). A *slice* is what the runner moves at once, a run-time cut of a chunk;
-// slicing never changes a result. A *site* is where a chunk lies on one member. A *lane* runs in order; lanes
-// run side by side except where an op names others in `after`. Loops over ranks stay loops: iteration i of an op
-// speaks to peer (peer + i*peer_step) mod ranks about chunk (chunk + i*chunk_step) mod chunks, so a ring over 4,096
-// members is six ops a member. No byte moves here (run.h does that). Immutable; share across threads.
+// slicing never changes a result. A *site* is where a chunk lies on one member. Loops over ranks stay loops:
+// iteration i of an op speaks to peer (peer + i*peer_step) mod ranks about chunk (chunk + i*chunk_step) mod chunks,
+// so a ring over 4,096 members is six ops a member. No byte moves here (run.h does that). Immutable; share across
+// threads.
+//
+// Order. The slices of a *lane* begin in order: op by op, iteration by iteration. A slice may begin before the one
+// in front of it is done; whoever needs another slice to be done, of this lane or another, says so in `after`.
+// A *stream* is what one lane of one member sends to one other member: (from, sender's lane, to). It is first in,
+// first out, and taken by one lane only. Lanes run side by side; among ready ones the lower number begins first.
 #pragma once
 
 #include <cstdint>
@@ -21,14 +26,15 @@ enum class Collective : std::uint8_t { all_reduce, reduce_scatter, all_gather, b
 enum class AddOrder : std::uint8_t {
   none,
   left_fold,  // ((g0 + g1) + g2) + ...: rank order, whatever the size
-  rotated,    // the same starting at the chunk's own rank (ring)
+  rotated,    // ring: begins with the rank after the chunk's owner and ends with the owner
   tree,       // as the program's tree says; fixed by the program
 };
 
 enum class Buffer : std::uint8_t {
   input,    // the caller's contribution; never written
   output,   // the caller's result; may be the same memory as input only if every program step allows it (verify.h)
-  scratch,  // a window of a few slices that this member owns: written once, read once, in order
+  scratch,  // a window of a few slices that this member owns: its k-th slice written is its k-th slice read, and the
+            // writer waits when the window (two slices or more) is full
 };
 struct Site {
   Buffer buffer = Buffer::input;
@@ -55,6 +61,7 @@ struct Op {
   OpKind kind = OpKind::send;
   std::uint32_t peer = 0;             // a rank; unused by fold and copy
   std::int32_t peer_step = 0;
+  std::uint32_t peer_lane = 0;        // receive, receive_reduce: the lane of the peer that sends
   std::uint32_t chunk = 0;
   std::int32_t chunk_step = 0;
   std::vector<Site> sources;          // send, receive_reduce, copy: one; fold: one or more, in the order of addition
@@ -77,8 +84,18 @@ struct Program {
   std::vector<std::vector<Lane>> lanes;  // [rank][lane]
 };
 
-// Rank that must end with (reduce_scatter, all_to_all, scatter) or begins with (all_gather, gather) chunk c.
+// Rank that must end with (reduce_scatter, all_to_all, scatter) or begins with (all_gather, gather) chunk c; the root of
+// broadcast and reduce; where all_reduce completes it.
 std::uint32_t owner(const Program& program, std::uint32_t chunk);
+
+// Whom, and of which chunk, iteration `iteration` of an op speaks.
+std::uint32_t peer_of(const Program& program, const Op& op, std::uint32_t iteration);
+std::uint32_t chunk_of(const Program& program, const Op& op, std::uint32_t iteration);
+
+const char* name(Collective collective);  // "all_reduce", as written in JSON and on command lines
+const char* name(AddOrder order);
+const char* name(OpKind kind);
+const char* name(Buffer buffer);
 
 std::string to_json(const Program& program);
 Program program_from_json(const std::string& text);  // throws Error{invalid_argument}: bounded, nothing trusted
