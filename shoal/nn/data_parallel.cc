@@ -6,6 +6,7 @@
 
 #include <algorithm>
 #include <numeric>
+#include <utility>
 
 namespace shoal::nn {
 namespace {
@@ -249,29 +250,37 @@ bool DataParallel::idle_iteration() {
   if (open_) complete();
   begin(0);
   account_rest();
-  start_buffers();
+  const bool somebody_has_data = start_buffers();
   finish_buffers();
-  const bool somebody_has_data = std::any_of(weights_.begin(), weights_.end(), [](double w) { return w > 0; });
   close_iteration();
   return somebody_has_data;
 }
 
+std::optional<net::Rank> DataParallel::take_over_from() {
+  return std::exchange(somebody_idled_, false) ? std::optional(last_active_) : std::nullopt;
+}
+
 // --- buffers (running means and the like): everybody takes over those of the first member that had data, DDP's rule
 
-void DataParallel::start_buffers() {
-  weights_ = exchange_.weights();
-  const auto first = std::find_if(weights_.begin(), weights_.end(), [](double w) { return w > 0; });
-  if (buffers_.empty() || first == weights_.end()) return;
-  buffers_from_ = static_cast<net::Rank>(first - weights_.begin());
+// False: no member has data.
+bool DataParallel::start_buffers() {
+  const auto weights = exchange_.weights();
+  const auto has_data = [](double w) { return w > 0; };
+  const auto first = std::find_if(weights.begin(), weights.end(), has_data);
+  if (first == weights.end()) return false;
+  last_active_ = static_cast<net::Rank>(first - weights.begin());
+  somebody_idled_ = somebody_idled_ || !std::all_of(first, weights.end(), has_data) || last_active_ != 0;
+  if (buffers_.empty()) return true;
   packed_buffers_.resize(packed_bytes(buffers_));
-  if (buffers_from_ == session_.rank()) pack(buffers_, packed_buffers_);
-  buffers_under_way_ = session_.start_broadcast(packed_buffers_, buffers_from_, "broadcast of buffers");
+  if (last_active_ == session_.rank()) pack(buffers_, packed_buffers_);
+  buffers_under_way_ = session_.start_broadcast(packed_buffers_, last_active_, "broadcast of buffers");
+  return true;
 }
 
 void DataParallel::finish_buffers() {
   if (packed_buffers_.empty()) return;
   buffers_under_way_.wait();
-  if (buffers_from_ != session_.rank()) unpack(packed_buffers_, buffers_);
+  if (last_active_ != session_.rank()) unpack(packed_buffers_, buffers_);
   packed_buffers_.clear();
 }
 

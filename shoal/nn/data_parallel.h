@@ -61,8 +61,9 @@ class DataParallel final : private GradientListener {
   void commit();
   // One iteration without data (join). False: no member has any left, nothing happened.
   bool idle_iteration();
-  // By rank, of the last iteration that finished or was idle.
-  const std::vector<double>& last_weights() const { return weights_; }
+  // Where members must take over parameters from after a join: the first one that was active in the last iteration with data.
+  // nullopt: since the last call all members were active in all of them, so that nobody lags. The same on all members.
+  std::optional<net::Rank> take_over_from();
 
   const exchange::ExchangePlan& plan() const { return exchange_.plan(); }
   std::uint64_t iteration() const { return exchange_.iteration(); }
@@ -81,7 +82,7 @@ class DataParallel final : private GradientListener {
   void account(std::size_t i, bool even_zeros);
   void account_rest();
   void install_mean(std::size_t i);
-  void start_buffers();
+  bool start_buffers();
   void finish_buffers();
   void close_iteration();
   void choose_plan();
@@ -103,13 +104,13 @@ class DataParallel final : private GradientListener {
   double samples_ = 1;                     // counted by forward since the last iteration began
   bool samples_are_spent_ = true;          // an iteration has begun with them: the next forward counts anew
   std::optional<double> declared_samples_;
-  std::vector<double> weights_;
+  bool somebody_idled_ = false;
+  net::Rank last_active_ = 0;
 
   int pass_ = -1;                          // graph task of the backward pass that opened this iteration
   int callback_in_ = -1;                   // graph task that will call backward_ends()
 
   std::vector<std::byte> packed_buffers_;
-  net::Rank buffers_from_ = 0;
   Session::Broadcast buffers_under_way_;
 
   // Measured for the plan and the report; seconds.

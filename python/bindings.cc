@@ -1,0 +1,28 @@
+// shoal._C: the C++ half of the Python package.
+#include "bindings.h"
+
+namespace py = pybind11;
+
+namespace shoal::python {
+
+void set_python_error(const Error& error) {
+  const auto exception = py::module_::import("shoal.errors").attr("from_core")(name(error.code()), exit_code(error.code()), error.what());
+  PyErr_SetObject(py::type::handle_of(exception).ptr(), exception.ptr());
+}
+
+}  // namespace shoal::python
+
+PYBIND11_MODULE(_C, module) {
+  using namespace shoal::python;
+  py::register_local_exception_translator([](std::exception_ptr thrown) {
+    try {
+      if (thrown) std::rethrow_exception(thrown);
+    } catch (const shoal::Error& error) {
+      set_python_error(error);
+    }
+  });
+  bind_session(module);
+  bind_training(module);
+  bind_events(module);
+  bind_backend(module);
+}

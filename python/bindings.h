@@ -1,0 +1,18 @@
+// The parts of the module shoal._C; each file binds one of them. All functions hold the GIL at entry.
+#pragma once
+
+#include <pybind11/pybind11.h>
+
+#include "shoal/core/error.h"
+
+namespace shoal::python {
+
+// Sets Python's error indicator to the shoal.Error (or shoal.PeerLost) that says the same.
+void set_python_error(const Error& error);
+
+void bind_session(pybind11::module_& module);   // session.cc: the job and its small collectives
+void bind_training(pybind11::module_& module);  // training.cc: data_parallel
+void bind_events(pybind11::module_& module);    // events.cc: what the Python half adds to the event stream
+void bind_backend(pybind11::module_& module);   // backend.cc: the c10d process group
+
+}  // namespace shoal::python

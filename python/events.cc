@@ -1,0 +1,37 @@
+#include "shoal/core/event.h"
+
+#include <pybind11/stl.h>
+
+#include "bindings.h"
+
+namespace py = pybind11;
+
+namespace shoal::python {
+namespace {
+
+Instant at(double seconds) { return Instant(std::chrono::duration_cast<Nanoseconds>(Seconds(seconds))); }
+
+}  // namespace
+
+void bind_events(py::module_& module) {
+  // The steady clock in seconds: the axis of all events.
+  module.def("now", [] { return Seconds(steady_now().time_since_epoch()).count(); });
+  module.def("events_enabled", [] { return Events::local().enabled(); });
+  module.def(
+      "metric",
+      [](const std::string& name, double value, std::int64_t step) {
+        const auto now = steady_now();
+        Events::local().record({EventKind::metric, now, now, step, -1, value, Events::local().intern(name)});
+      },
+      py::arg("name"), py::arg("value"), py::arg("step") = -1);
+  module.def(
+      "span",
+      [](const std::string& kind, double begin, double end, std::int64_t step, double value) {
+        for (const auto known : {EventKind::forward, EventKind::backward, EventKind::optimizer}) {
+          if (kind == name(known)) Events::local().record({known, at(begin), at(end), step, -1, value, 0});
+        }
+      },
+      py::arg("kind"), py::arg("begin"), py::arg("end"), py::arg("step"), py::arg("value") = 0);
+}
+
+}  // namespace shoal::python

@@ -1,0 +1,132 @@
+#include "shoal/nn/session.h"
+
+#include <pybind11/stl.h>
+#include <torch/csrc/utils/pybind.h>
+
+#include "bindings.h"
+#include "shoal/net/tcp.h"
+#include "shoal/nn/store_rendezvous.h"
+#include "shoal/nn/tensors.h"
+
+namespace py = pybind11;
+
+namespace shoal::python {
+namespace {
+
+using nn::Session;
+using Released = py::call_guard<py::gil_scoped_release>;
+
+Nanoseconds from_seconds(double seconds) { return std::chrono::duration_cast<Nanoseconds>(Seconds(seconds)); }
+
+net::JoinOptions join_options(const std::string& fingerprint) {
+  net::JoinOptions options;
+  options.fingerprint = fingerprint;
+  return options;
+}
+
+std::shared_ptr<Session> join(const std::string& fingerprint, double patience) {
+  return std::make_shared<Session>(net::join(join_options(fingerprint)), from_seconds(patience));
+}
+
+// Under torchrun: members meet at its store. Returns whether the job's secret had to travel through it.
+std::pair<std::shared_ptr<Session>, bool> join_by_store(const c10::intrusive_ptr<c10d::Store>& store, const std::string& fingerprint,
+                                                        double patience) {
+  auto place = net::find_place();
+  nn::StoreRendezvous rendezvous(store, place.rank);
+  const auto options = join_options(fingerprint);
+  const auto secret = rendezvous.secret(place.rank, options.patience);
+  place.generation = rendezvous.epoch();
+  return {std::make_shared<Session>(net::join_tcp(place, rendezvous, "train/", secret.bytes, options), from_seconds(patience)),
+          secret.from_store};
+}
+
+const char* launcher_name(net::Place::Launcher launcher) {
+  switch (launcher) {
+    case net::Place::Launcher::shoal: return "shoal";
+    case net::Place::Launcher::torchrun: return "torchrun";
+    case net::Place::Launcher::alone: break;
+  }
+  return "alone";
+}
+
+std::vector<py::bytes> gather(Session& session, const std::string& own, const std::string& label) {
+  std::vector<std::string> all;
+  {
+    const py::gil_scoped_release release;
+    all = session.gather_text(own, label);
+  }
+  return {all.begin(), all.end()};
+}
+
+py::bytes broadcast(Session& session, const std::string& text, net::Rank root, const std::string& label) {
+  std::string all;
+  {
+    const py::gil_scoped_release release;
+    all = session.broadcast_text(text, root, label);
+  }
+  return all;
+}
+
+// Bytes to and from every peer since the start, by rank; zeros for oneself.
+py::list links(Session& session) {
+  py::list all;
+  for (net::Rank r = 0; r < session.size(); ++r) {
+    const auto stats = r == session.rank() ? net::LinkStats{} : session.transport().link(r);
+    py::dict link;
+    link["sent"] = stats.sent;
+    link["received"] = stats.received;
+    link["wire_sent"] = stats.wire_sent;
+    link["wire_received"] = stats.wire_received;
+    all.append(link);
+  }
+  return all;
+}
+
+// Ends the job for everybody: this member cannot go on. What they will read names this rank.
+void give_up(Session& session, const std::string& why) {
+  if (session.size() == 1) return;
+  auto told = std::make_shared<std::atomic<bool>>(false);
+  auto& transport = session.transport();
+  transport.post([&transport, told, error = Error(Code::peer_lost, why, "rank " + std::to_string(session.rank()))] {
+    transport.fail(error);
+    told->store(true);
+  });
+  transport.drive([told] { return told->load(); }, transport.now() + std::chrono::seconds(2));
+}
+
+}  // namespace
+
+void bind_session(py::module_& module) {
+  module.def("find_place", [] {
+    const auto place = net::find_place();
+    return py::make_tuple(launcher_name(place.launcher), place.rank, place.size, place.job);
+  });
+  module.def("join", &join, py::arg("fingerprint"), py::arg("patience"), Released());
+  module.def("join_by_store", &join_by_store, py::arg("store"), py::arg("fingerprint"), py::arg("patience"), Released());
+
+  py::class_<Session, std::shared_ptr<Session>>(module, "Session")
+      .def_property_readonly("rank", &Session::rank)
+      .def_property_readonly("size", &Session::size)
+      .def_property_readonly("hosts", [](Session& session) {
+        std::vector<std::string> hosts;
+        for (const auto& member : session.job().members()) hosts.push_back(member.host);
+        return hosts;
+      })
+      .def("gather", &gather, py::arg("own"), py::arg("label"))
+      .def("broadcast", &broadcast, py::arg("text"), py::arg("root"), py::arg("label"))
+      .def("links", &links)
+      .def("give_up", &give_up, Released());
+
+  module.def("broadcast_tensors", &nn::broadcast_tensors, py::arg("session"), py::arg("tensors"), py::arg("root"), py::arg("label"),
+             Released());
+  module.def(
+      "require_equal_models",
+      [](Session& session, const std::vector<std::pair<std::string, at::Tensor>>& tensors, const std::string& code) {
+        std::vector<nn::NamedTensor> named;
+        for (const auto& [name, tensor] : tensors) named.push_back({name, tensor});
+        nn::require_equal_models(session, named, code);
+      },
+      py::arg("session"), py::arg("tensors"), py::arg("code"), Released());
+}
+
+}  // namespace shoal::python

@@ -1,0 +1,41 @@
+"""Uneven inputs: a member without data stays, with weight 0, until all are done.
+
+While it stays it takes no steps: it cannot know what the others do between backward and step (clipping, schedules).
+At the end it takes over parameters, buffers and optimizer state of a member that was active to the last.
+"""
+
+import io
+
+import torch
+
+from . import _C, session
+
+_AT_ONCE = 64 << 20  # bytes of optimizer state in one message
+
+
+def wait_for_the_others(wrapped) -> None:
+    core, optimizer = wrapped._core, wrapped._optimizer
+    wrapped.flush()
+    while core.idle_iteration():
+        pass
+    source = core.take_over_from()
+    if source is None:
+        return
+    here = session.current()
+    values = [*wrapped.module.parameters(), *wrapped.module.buffers()]
+    _C.broadcast_tensors(here, values, source, "values of the model after join")
+    state = _broadcast_state(here, optimizer.state_dict() if here.rank == source else None, source)
+    if here.rank != source:
+        optimizer.load_state_dict(state)
+
+
+def _broadcast_state(here, state, source: int):
+    packed = io.BytesIO()
+    if here.rank == source:
+        torch.save(state, packed)
+    data = packed.getbuffer()
+    pieces = -(-len(data) // _AT_ONCE)
+    label = "optimizer state after join"
+    pieces = int(here.broadcast(str(pieces).encode(), source, label))
+    received = b"".join(here.broadcast(bytes(data[i * _AT_ONCE:(i + 1) * _AT_ONCE]), source, label) for i in range(pieces))
+    return torch.load(io.BytesIO(received), weights_only=True)

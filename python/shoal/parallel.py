@@ -1,0 +1,237 @@
+"""data_parallel(): a model whose members each see a part of the batch and all take the same steps."""
+
+import os
+import weakref
+from contextlib import contextmanager
+from pathlib import Path
+
+import torch
+
+from . import _C, join, pending, session
+from .errors import Error, mistake
+
+
+def data_parallel(model: torch.nn.Module, optimizer: torch.optim.Optimizer, plan: str = "auto"):
+    """Returns (model, optimizer) for training on all members of the run.
+
+    Rank 0's parameters and buffers become everybody's. Between backward() and step() every `.grad` is the mean over
+    members, weighted by samples. plan: "auto" (measured, then chosen) or the path of a saved plan.json, which gives
+    the same bits again. SHOAL_PLAN sets it from outside.
+    """
+    wrapped = DataParallel(model, optimizer, os.environ.get("SHOAL_PLAN", plan) if plan == "auto" else plan)
+    return wrapped, optimizer
+
+
+class DataParallel(torch.nn.Module):
+    """Stands for `module` in a training loop; attributes and state_dict are the module's own."""
+
+    def __init__(self, module: torch.nn.Module, optimizer: torch.optim.Optimizer, plan: str):
+        super().__init__()
+        here = session.current()
+        self.module = module
+        self._optimizer = optimizer
+        self._core = None
+        self._gates = None
+        if here.size == 1:
+            return
+        trained = _trained_parameters(module)
+        everything = list(module.named_parameters()) + list(module.named_buffers())
+        _C.require_equal_models(here, [(n, t.detach().requires_grad_(t.requires_grad)) for n, t in everything],
+                                _code(module, optimizer))
+        _C.broadcast_tensors(here, [t for _, t in everything], 0, "first values of the model")
+        saved = _read_plan(plan)
+        self._core = _C.DataParallel(here, trained, list(module.buffers()), saved, plan)
+        self._gates = pending.Gates(self._core, [p for _, p in trained])
+        self._order = _FirstUse(module, [p for _, p in trained], self._core)
+        self._wrote_plan = False
+        optimizer.register_step_pre_hook(_weak(self, "_before_step"))
+        optimizer.register_step_post_hook(_weak(self, "_after_step"))
+        session.release_at_end(self)
+        weakref.finalize(self, self._gates.release)
+
+    # --- the training loop
+
+    def forward(self, *args, **kwargs):
+        core = self._core
+        if core is None or not (self.training and torch.is_grad_enabled()):
+            return self.module(*args, **kwargs)
+        core.forward_begins(_samples(args, kwargs))
+        with self._order:
+            output = self.module(*args, **kwargs)
+        core.forward_ends()
+        self._gates.close()
+        for tensor in _tensors(output):
+            core.watch(tensor)
+        return output
+
+    @contextmanager
+    def no_sync(self):
+        """Backward passes inside gather gradients here only; the next one outside exchanges the sum."""
+        if self._core is None:
+            yield
+            return
+        self._core.set_synchronize(False)
+        try:
+            yield
+        finally:
+            self._core.set_synchronize(True)
+
+    @contextmanager
+    def join(self):
+        """Members may run out of data at different times: who is done stays at the end of the block until all are."""
+        yield
+        if self._core is not None:
+            join.wait_for_the_others(self)
+
+    def samples(self, n: float) -> None:
+        """This member's weight in the coming mean. Default: the first dimension of forward's first tensor."""
+        if self._core is not None:
+            self._core.set_samples(float(n))
+
+    def flush(self) -> None:
+        """Waits until every open exchange is done and every `.grad` is the mean."""
+        if self._core is not None:
+            self._core.finish()
+            self._gates.open()
+
+    @property
+    def plan(self) -> str | None:
+        """The plan in use, as JSON; None alone."""
+        return self._core.plan() if self._core is not None else None
+
+    # --- around the optimizer
+
+    def _before_step(self, optimizer, args, kwargs) -> None:
+        self.flush()
+
+    def _after_step(self, optimizer, args, kwargs) -> None:
+        if self._core is None or not self._core.is_open:
+            return
+        self._core.commit()
+        if not self._wrote_plan and self._core.plan_is_final:
+            self._write_plan()
+
+    def _write_plan(self) -> None:
+        self._wrote_plan = True
+        folder = os.environ.get("SHOAL_RUN_DIR")
+        if folder and session.rank() == 0:
+            unfinished = Path(folder) / "plan.json.part"
+            unfinished.write_text(self._core.plan())
+            unfinished.replace(Path(folder) / "plan.json")
+
+    # --- as the module itself
+
+    def __getattr__(self, name: str):
+        try:
+            return super().__getattr__(name)
+        except AttributeError:
+            return getattr(super().__getattr__("module"), name)
+
+    def state_dict(self, *args, **kwargs):
+        return self.module.state_dict(*args, **kwargs)
+
+    def load_state_dict(self, *args, **kwargs):
+        return self.module.load_state_dict(*args, **kwargs)
+
+    def release(self) -> None:
+        """Lets go of the session; the module stays."""
+        if self._gates is not None:
+            self._gates.release()
+        self._gates = self._core = self._order = None
+
+
+def flush() -> None:
+    """Waits until nothing is on its way any more, in every model of this process."""
+    for user in list(session._users):
+        user.flush()
+
+
+def _trained_parameters(module: torch.nn.Module):
+    trained = []
+    for name, parameter in module.named_parameters():
+        if isinstance(parameter, torch.nn.parameter.UninitializedTensorMixin):
+            raise mistake(f"parameter {name}", "it has no shape yet", "run the model once before data_parallel()")
+        if parameter.requires_grad and parameter.numel() > 0:
+            trained.append((name, parameter))
+    if not trained:
+        raise mistake("data_parallel()", "the model has no parameter that requires a gradient")
+    return trained
+
+
+def _code(module, optimizer) -> str:
+    groups = [len(group["params"]) for group in optimizer.param_groups]
+    return f"{type(module).__name__}, {type(optimizer).__name__} with groups of {groups}"
+
+
+def _read_plan(plan: str) -> str | None:
+    if plan == "auto":
+        return None
+    try:
+        return Path(plan).read_text()
+    except OSError as error:
+        raise Error(f"{plan}: cannot read the plan: {error.strerror}", "invalid_argument", 2) from None
+
+
+def _samples(args, kwargs) -> float:
+    for value in (*args, *kwargs.values()):
+        if isinstance(value, torch.Tensor):
+            return float(value.shape[0]) if value.dim() else 1.0
+    return 1.0
+
+
+def _tensors(output):
+    """The tensors in what forward returned, at any depth of lists, tuples, dicts and dataclass-like objects."""
+    if isinstance(output, torch.Tensor):
+        if output.requires_grad:
+            yield output
+    elif isinstance(output, dict):
+        for value in output.values():
+            yield from _tensors(value)
+    elif isinstance(output, (list, tuple)):
+        for value in output:
+            yield from _tensors(value)
+    elif hasattr(output, "__dict__"):
+        yield from _tensors(vars(output))
+
+
+def _weak(owner, method: str):
+    """A hook that does not keep `owner` alive."""
+    reference = weakref.ref(owner)
+
+    def hook(*args):
+        alive = reference()
+        if alive is not None:
+            getattr(alive, method)(*args)
+
+    return hook
+
+
+class _FirstUse:
+    """Watches the first forward pass: in which order modules with parameters of their own begin."""
+
+    def __init__(self, module, parameters, core):
+        self._module, self._core = module, core
+        self._parameters = parameters
+        self._done = False
+        self._hooks = []
+
+    def __enter__(self):
+        if self._done:
+            return
+        self._seen = {}
+        for part in self._module.modules():
+            if part._parameters:
+                self._hooks.append(part.register_forward_pre_hook(self._note))
+
+    def _note(self, part, _):
+        for parameter in part._parameters.values():
+            self._seen.setdefault(id(parameter), len(self._seen))
+
+    def __exit__(self, *_):
+        if self._done:
+            return
+        self._done = True
+        for hook in self._hooks:
+            hook.remove()
+        last = len(self._seen)
+        self._core.set_first_use([self._seen.get(id(p), last) for p in self._parameters])

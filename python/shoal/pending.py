@@ -1,0 +1,77 @@
+"""Parameters whose mean gradient may still be on the wire.
+
+From forward to step a parameter is an instance of a subclass of its own class, whose `grad` waits for the mean. After
+the step it is what it was, so optimizers, copies and pickles made between steps never see the subclass.
+"""
+
+import torch
+
+_grad = torch.Tensor.grad
+_owner = {}  # id of a parameter -> (core, its number there); the core keeps the parameter alive
+_classes = {}
+
+
+def _read(self):
+    core, number = _owner[id(self)]
+    core.install(number)
+    return _grad.__get__(self)
+
+
+def _write(self, value):
+    core, number = _owner[id(self)]
+    core.install(number)  # else the mean would later replace what is set here
+    _grad.__set__(self, value)
+
+
+def _delete(self):
+    _write(self, None)
+
+
+def _deepcopy(self, memo):
+    kind = type(self)
+    self.__class__ = kind.__bases__[0]
+    try:
+        copy = self.__deepcopy__(memo)
+    finally:
+        self.__class__ = kind
+    return copy
+
+
+def _pending(kind: type) -> type:
+    if kind not in _classes:
+        _classes[kind] = type(kind)("Pending" + kind.__name__, (kind,), {
+            "grad": property(_read, _write, _delete),
+            "__deepcopy__": _deepcopy,
+        })
+    return _classes[kind]
+
+
+class Gates:
+    """The parameters of one model: closed while their means are on the way."""
+
+    def __init__(self, core, parameters):
+        self._parameters = parameters
+        self._kinds = [type(p) for p in parameters]
+        self._pending = [_pending(kind) for kind in self._kinds]
+        self._closed = False
+        for number, parameter in enumerate(parameters):
+            _owner[id(parameter)] = (core, number)
+
+    def close(self) -> None:
+        if self._closed:
+            return
+        self._closed = True
+        for parameter, kind in zip(self._parameters, self._pending):
+            parameter.__class__ = kind
+
+    def open(self) -> None:
+        if not self._closed:
+            return
+        self._closed = False
+        for parameter, kind in zip(self._parameters, self._kinds):
+            parameter.__class__ = kind
+
+    def release(self) -> None:
+        self.open()
+        for parameter in self._parameters:
+            _owner.pop(id(parameter), None)
