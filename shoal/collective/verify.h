@@ -4,6 +4,7 @@
 #pragma once
 
 #include <memory>
+#include <utility>
 
 #include "shoal/collective/program.h"
 
@@ -13,18 +14,22 @@ namespace shoal::collective {
 class Verified {
  public:
   const Program& program() const { return *program_; }
+  // Whether input and output may be the same memory (all_reduce, reduce, broadcast; there `copy` does nothing then).
+  bool in_place() const { return in_place_; }
 
  private:
-  explicit Verified(std::shared_ptr<const Program> program) : program_(std::move(program)) {}
+  Verified(std::shared_ptr<const Program> program, bool in_place) : program_(std::move(program)), in_place_(in_place) {}
   friend Verified verify(Program program);
   std::shared_ptr<const Program> program_;
+  bool in_place_;
 };
 
-// Proves: every op in range; sends match receives, first in first out per (from, to, lane pair); every chunk of the
-// result is exactly its collective's post-condition, each contribution once, divided once (`completes`); nothing
-// is read before it is written; two ops that touch the same site, one writing, are ordered; no wait cycle even
-// with scratch windows of two slices. O(unrolled ops).
-// Throws Error{internal}, for a program from outside Error{invalid_argument}, naming rank, lane, op and iteration.
+// Proves: every op in range; sends match receives, first in first out in each stream; every chunk of the result is
+// exactly its collective's post-condition, each contribution once, in the declared order, divided once (`completes`);
+// nothing is read before it is written; two ops that touch the same site, one writing, are ordered by `after` or by bytes
+// that arrived; no wait cycle even with scratch windows of two slices, lanes that finish each slice before the next, and
+// a network that buffers nothing. O(unrolled ops), at most 2^20 of them (else Error{unsupported}).
+// Throws Error{invalid_argument}, naming rank, lane, op and iteration: a program is data, wherever it came from.
 Verified verify(Program program);
 
 }  // namespace shoal::collective

@@ -1,0 +1,21 @@
+// Whether any two slices that touch the same place, one of them writing, are ordered whatever the timing. Internal to
+// the verifier.
+#pragma once
+
+#include <vector>
+
+#include "shoal/collective/unroll.h"
+#include "shoal/collective/waits.h"
+
+namespace shoal::collective {
+
+// Here the runner is the loosest that is allowed: slices of a lane overlap, sends are buffered, windows are deep; order
+// comes from `after` and from bytes having arrived. `order`: from order_of().
+// Throws Error{invalid_argument} that names the second op and whom it should wait for.
+void check_hazards(const Unrolled& program, const std::vector<Moment>& order);
+
+// Whether the program is also right where each chunk's output is the same memory as its input (a copy between them does
+// nothing then).
+bool safe_in_place(const Unrolled& program, const std::vector<Moment>& order);
+
+}  // namespace shoal::collective

@@ -1,0 +1,22 @@
+#include "shoal/collective/verify.h"
+
+#include <utility>
+
+#include "shoal/collective/hazards.h"
+#include "shoal/collective/sums.h"
+#include "shoal/collective/unroll.h"
+#include "shoal/collective/waits.h"
+
+namespace shoal::collective {
+
+Verified verify(Program program) {
+  auto kept = std::make_shared<const Program>(std::move(program));
+  const Unrolled unrolled = unroll(*kept);
+  const std::vector<Moment> order = order_of(unrolled);
+  check_hazards(unrolled, order);
+  check_sums(unrolled, order);
+  const bool in_place = safe_in_place(unrolled, order);
+  return Verified(std::move(kept), in_place);
+}
+
+}  // namespace shoal::collective
