@@ -1,14 +1,12 @@
-"""A plain PyTorch script that trains on however many members start it. The five lines marked `# shoal` are all that
-Shoal needs.
+"""Fashion-MNIST in plain PyTorch. The five lines marked `shoal` are all that training on several members takes:
 
-    python examples/fashion.py                            alone
-    shoal run -n 4 -- python examples/fashion.py          four members
-    torchrun --nproc-per-node 4 examples/fashion.py       the same under torchrun
+    python examples/fashion.py                          one process
+    shoal run -n 4 -- python examples/fashion.py        four members
+    torchrun --nproc-per-node 4 examples/fashion.py     the same, started by torchrun
 """
 
 import argparse
 import gzip
-from pathlib import Path
 
 import numpy
 import torch
@@ -16,58 +14,47 @@ import torch.nn.functional as F
 from torch import nn
 from torch.utils.data import DataLoader, TensorDataset
 
-import shoal  # shoal
+import shoal                                                                              # shoal: 1
 
 
-def read_idx(path: Path) -> torch.Tensor:
-    """An IDX file of bytes: a magic number whose last byte counts dimensions, their sizes, the data."""
-    data = gzip.open(path).read()
-    shape = numpy.frombuffer(data, ">i4", count=data[3], offset=4)
-    return torch.from_numpy(numpy.frombuffer(data, "u1", offset=4 + 4 * data[3]).reshape(shape).copy())
-
-
-def fashion(folder: Path, part: str) -> TensorDataset:
-    images = read_idx(folder / f"{part}-images-idx3-ubyte.gz").unsqueeze(1).float() / 255
-    return TensorDataset(images, read_idx(folder / f"{part}-labels-idx1-ubyte.gz").long())
-
-
-def network() -> nn.Module:
-    return nn.Sequential(
-        nn.Conv2d(1, 16, 3, padding=1), nn.ReLU(), nn.MaxPool2d(2),
-        nn.Conv2d(16, 32, 3, padding=1), nn.ReLU(), nn.MaxPool2d(2),
-        nn.Flatten(), nn.Linear(1568, 256), nn.ReLU(), nn.Linear(256, 10))
+def read(folder: str, part: str) -> TensorDataset:
+    with gzip.open(f"{folder}/{part}-images-idx3-ubyte.gz") as file:
+        images = numpy.frombuffer(file.read(), numpy.uint8, offset=16).reshape(-1, 1, 28, 28)
+    with gzip.open(f"{folder}/{part}-labels-idx1-ubyte.gz") as file:
+        labels = numpy.frombuffer(file.read(), numpy.uint8, offset=8)
+    return TensorDataset(torch.tensor(images, dtype=torch.float32) / 255 - 0.5, torch.tensor(labels, dtype=torch.int64))
 
 
 def main() -> None:
     parser = argparse.ArgumentParser()
-    parser.add_argument("--data", type=Path, default="/usr/share/datasets/fashion-mnist")
-    parser.add_argument("--batch", type=int, default=128, help="images a member")
+    parser.add_argument("--data", default="/usr/share/datasets/fashion-mnist")
     parser.add_argument("--epochs", type=int, default=1)
+    parser.add_argument("--batch", type=int, default=128, help="images of one member in one step")
     args = parser.parse_args()
 
+    shoal.init()                                                                          # shoal: 2
     torch.manual_seed(1)
-    shoal.init()  # shoal
-    model = network()
+    model = nn.Sequential(
+        nn.Conv2d(1, 8, 5, stride=2), nn.ReLU(), nn.Conv2d(8, 16, 5, stride=2), nn.ReLU(), nn.Flatten(),
+        nn.Linear(16 * 4 * 4, 128), nn.ReLU(), nn.Linear(128, 10))
     optimizer = torch.optim.Adam(model.parameters(), lr=1e-3)
-    model, optimizer = shoal.data_parallel(model, optimizer)  # shoal
-    train = fashion(args.data, "train")
-    sampler = shoal.DistributedSampler(train)  # shoal
-    batches = DataLoader(train, args.batch, sampler=sampler)
+    model, optimizer = shoal.data_parallel(model, optimizer)                              # shoal: 3
+    train, test = read(args.data, "train"), read(args.data, "t10k")
+    loader = DataLoader(train, args.batch, sampler=shoal.DistributedSampler(train))       # shoal: 4
 
     for epoch in range(args.epochs):
-        sampler.set_epoch(epoch)
-        for images, labels in batches:
+        model.train()
+        for images, labels in loader:
             optimizer.zero_grad()
             loss = F.cross_entropy(model(images), labels)
             loss.backward()
             optimizer.step()
-
-    model.eval()
-    images, labels = fashion(args.data, "t10k").tensors
-    with torch.no_grad():
-        right = (model(images).argmax(1) == labels).float().mean().item()
-    if shoal.rank() == 0:  # shoal
-        print(f"test accuracy {right:.4f} after {args.epochs} epochs on {shoal.size()} members")
+        model.eval()
+        with torch.no_grad():
+            images, labels = test.tensors
+            accuracy = (model(images).argmax(1) == labels).double().mean().item()
+        if shoal.rank() == 0:                                                             # shoal: 5
+            print(f"epoch {epoch + 1}: loss {loss.item():.4f}, test accuracy {accuracy:.4f}", flush=True)
 
 
 if __name__ == "__main__":

@@ -52,6 +52,10 @@ void bind_training(py::module_& module) {
       .def("commit", &DataParallel::commit, Released())
       .def("idle_iteration", &DataParallel::idle_iteration, Released())
       .def("take_over_from", &DataParallel::take_over_from)
+      .def("communication", [](const DataParallel& self) {
+        const auto sums = self.communication();
+        return std::make_pair(sums.whole, sums.exposed);
+      })
       .def_property_readonly("iteration", &DataParallel::iteration)
       .def_property_readonly("plan_is_final", &DataParallel::plan_is_final)
       .def("plan", [](const DataParallel& self) { return exchange::to_json(self.plan()); });

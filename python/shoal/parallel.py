@@ -94,6 +94,10 @@ class DataParallel(torch.nn.Module):
             self._core.finish()
             self._gates.open()
 
+    def communication(self) -> tuple[float, float]:
+        """Seconds of communication so far, and how many of them training waited for."""
+        return self._core.communication() if self._core is not None else (0.0, 0.0)
+
     @property
     def plan(self) -> str | None:
         """The plan in use, as JSON; None alone."""

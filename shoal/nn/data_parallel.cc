@@ -162,6 +162,7 @@ void DataParallel::begin(double weight) {
 }
 
 void DataParallel::account(std::size_t i, bool even_zeros) {
+  if (first_gradient_at_ == Instant{}) first_gradient_at_ = steady_now();
   accounted_[i] = true;
   auto gradient = weight_ > 0 ? contribution(i) : at::Tensor();
   if (gradient.defined() && (even_zeros || gradient.count_nonzero().item<std::int64_t>() > 0)) {
@@ -203,7 +204,9 @@ void DataParallel::install(std::size_t i) {
 
 void DataParallel::install_mean(std::size_t i) {
   if (installed_[i]) return;
+  const auto asked = steady_now();
   const auto* mean = exchange_.result(static_cast<std::uint32_t>(i));
+  communication_.exposed += seconds_between(asked, steady_now());
   installed_[i] = true;
   if (mean == nullptr) return;  // nobody had one: .grad stays as it is
   const auto& parameter = parameters_[i].tensor;
@@ -221,6 +224,7 @@ void DataParallel::finish() {
   finish_buffers();
   finished_ = true;
   finished_at_ = steady_now();
+  communication_.whole += seconds_between(first_gradient_at_, finished_at_);
 }
 
 void DataParallel::commit() {
@@ -239,6 +243,7 @@ void DataParallel::close_iteration() {
   exchange_.commit();
   open_ = ended_ = finished_ = false;
   pass_ = -1;
+  first_gradient_at_ = {};
   declared_samples_.reset();
   std::fill(accounted_.begin(), accounted_.end(), false);
   std::fill(installed_.begin(), installed_.end(), false);

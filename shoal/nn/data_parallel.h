@@ -65,6 +65,12 @@ class DataParallel final : private GradientListener {
   // nullopt: since the last call all members were active in all of them, so that nobody lags. The same on all members.
   std::optional<net::Rank> take_over_from();
 
+  // Sums over iterations, seconds: from the first gradient produced to the last mean, and what of it the caller waited.
+  struct Communication {
+    double whole = 0, exposed = 0;
+  };
+  Communication communication() const { return communication_; }
+
   const exchange::ExchangePlan& plan() const { return exchange_.plan(); }
   std::uint64_t iteration() const { return exchange_.iteration(); }
   bool plan_is_final() const { return plan_is_final_; }
@@ -116,7 +122,8 @@ class DataParallel final : private GradientListener {
   // Measured for the plan and the report; seconds.
   bool plan_is_final_;
   std::vector<std::uint32_t> first_use_;
-  Instant forward_began_{}, backward_began_{}, finished_at_{};
+  Instant forward_began_{}, backward_began_{}, first_gradient_at_{}, finished_at_{};
+  Communication communication_;
   double forward_seconds_ = 0, backward_seconds_ = 0;
   std::vector<double> backward_at_;
   std::vector<std::uint32_t> event_names_;

@@ -1,0 +1,1 @@
+"""`shoal train`: data-parallel training of known models on real data, with every second accounted for."""
