@@ -352,7 +352,7 @@ int Launcher::report() {
   }
   console_.say(fmt::format("shoal: run folder {}", what_.folder.string()));
   if (told_by_ != 0) {
-    console_.say(fmt::format("shoal: ended by {}; every member has ended", ::sigdescr_np(told_by_)));
+    console_.say(fmt::format("shoal: ended by {}; every member has ended", ::sigabbrev_np(told_by_)));
     return 128 + told_by_;
   }
   if (!first) return 0;

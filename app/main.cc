@@ -16,7 +16,8 @@ constexpr Command commands[] = {
 
 int run_program(int argc, char** argv) {
   CLI::App program("Shoal trains models across ordinary machines on ordinary networks.", "shoal");
-  program.require_subcommand(1);
+  program.require_subcommand(0, 1);
+  program.allow_extras();
   program.set_help_all_flag("--help-all", "the flags of every command");
   program.set_config("--config", "", "TOML file with flags, a section a command")->envname("SHOAL_CONFIG");
   program.config_formatter(std::make_shared<Settings>());
@@ -42,7 +43,9 @@ int run_program(int argc, char** argv) {
     expect_no_command(*app, after_dashes);
     return action(after_dashes);
   }
-  return 0;
+  const Words rest = program.remaining();
+  throw Error(Code::invalid_argument, rest.empty() ? "no command" : "there is no command " + rest.front(),
+              "shoal", "shoal --help lists them");
 }
 
 }  // namespace
