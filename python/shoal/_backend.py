@@ -1,0 +1,23 @@
+"""torch.distributed.init_process_group("shoal"): registered when shoal is imported."""
+
+import atexit
+import os
+
+from torch import distributed
+
+from . import _C
+
+_process = os.getpid()  # a forked child (data loaders) has no groups to leave
+
+
+def _leave() -> None:
+    if os.getpid() == _process:
+        _C.close_backends()
+
+
+def register() -> None:
+    if not distributed.is_available() or "shoal" in distributed.Backend.backend_list:
+        return
+    distributed.Backend.register_backend("shoal", _C.create_backend, devices=["cpu"])
+    # A group that the script did not destroy says goodbye too, so that its peers do not see a loss.
+    atexit.register(_leave)

@@ -1,0 +1,205 @@
+#include "shoal/nn/backend.h"
+
+#include <sys/types.h>
+#include <unistd.h>
+
+#include <cstdio>
+#include <cstdlib>
+#include <mutex>
+#include <string_view>
+
+#include "shoal/net/tcp.h"
+#include "shoal/nn/backend_call.h"
+#include "shoal/nn/store_rendezvous.h"
+
+namespace shoal::nn {
+namespace {
+
+// Groups of this process that may still be open.
+struct Registry {
+  std::mutex mutex;  // guards groups
+  std::vector<std::weak_ptr<Group>> groups;
+  static Registry& local() {
+    static Registry registry;
+    return registry;
+  }
+  void add(const std::shared_ptr<Group>& group) {
+    const std::lock_guard lock(mutex);
+    std::erase_if(groups, [](const auto& weak) { return weak.expired(); });
+    groups.push_back(group);
+  }
+};
+
+bool one_host(const std::vector<net::MemberInfo>& members) {
+  for (const net::MemberInfo& member : members) {
+    if (member.boot != members.front().boot) return false;
+  }
+  return true;
+}
+
+bool checks_every_call() {
+  const char* const asked = std::getenv("SHOAL_CHECK");
+  return (asked && std::string_view(asked) != "0") || c10d::debug_level() == c10d::DebugLevel::Detail;
+}
+
+std::shared_ptr<Group> join(const c10::intrusive_ptr<c10d::Store>& store, int rank, int size, std::chrono::milliseconds timeout) {
+  TORCH_CHECK(size > 0 && rank >= 0 && rank < size, "shoal: rank ", rank, " does not fit a group of ", size);
+  net::Place place;
+  place.launcher = net::Place::Launcher::torchrun;
+  place.rank = static_cast<net::Rank>(rank);
+  place.size = static_cast<net::Rank>(size);
+  StoreRendezvous rendezvous(store, place.rank);
+  place.generation = rendezvous.epoch();
+  place.job = "process group";
+  const auto secret = rendezvous.secret(place.rank, timeout);
+  net::JoinOptions options;
+  options.patience = timeout;
+  auto job = net::join_tcp(place, rendezvous, "group", secret.bytes, options);
+  if (secret.from_store && rank == 0 && !one_host(job->members())) {
+    std::fputs("shoal: the job's secret went through the process group's store, which anybody on this network may read "
+               "(set SHOAL_SECRET or SHOAL_SECRET_FILE on every member)\n", stderr);
+  }
+  return std::make_shared<Group>(std::move(job), Group::Settings{checks_every_call()});
+}
+
+net::Done part_of(const c10::intrusive_ptr<Work>& work) {
+  return [work](const net::Failure& failure) mutable { Work::part_done(std::move(work), failure); };
+}
+
+// Runs fn; what it throws becomes PyTorch's.
+template <class Fn>
+void translated(Fn&& fn) {
+  try {
+    fn();
+  } catch (const Error& error) {
+    std::rethrow_exception(to_torch(error));
+  }
+}
+
+}  // namespace
+
+Backend::Backend(const c10::intrusive_ptr<c10d::Store>& store, int rank, int size, std::chrono::milliseconds timeout)
+    : c10d::Backend(rank, size), timeout_(timeout) {
+  translated([&] { group_ = join(store, rank, size, timeout); });
+  Registry::local().add(group_);
+}
+
+Backend::~Backend() { group_->close(); }
+
+void Backend::close_all() {
+  std::vector<std::weak_ptr<Group>> groups;
+  {
+    const std::lock_guard lock(Registry::local().mutex);
+    groups.swap(Registry::local().groups);
+  }
+  for (const auto& weak : groups) {
+    if (const auto group = weak.lock()) group->close();
+  }
+}
+
+c10::intrusive_ptr<Backend::Options> Backend::getBackendOptions() {
+  return c10::make_intrusive<Options>("shoal", timeout_.load());
+}
+
+void Backend::abort() {
+  try {
+    group_->abort(Error(Code::cancelled, "rank " + std::to_string(rank_) + " aborted the process group"));
+  } catch (const Error&) {
+    // Already closed: nothing waits.
+  }
+}
+
+void Backend::shutdown() { group_->close(); }
+
+std::chrono::milliseconds Backend::patience(std::chrono::milliseconds asked) const {
+  return asked.count() > 0 ? asked : timeout_.load();
+}
+
+std::uint32_t Backend::root(std::int64_t rank) const {
+  TORCH_CHECK(rank >= 0 && rank < size_, "shoal: invalid root rank: ", rank);
+  return static_cast<std::uint32_t>(rank);
+}
+
+c10::intrusive_ptr<Work> Backend::begin(Call& call, c10d::OpType type, const char* title, std::chrono::milliseconds timeout,
+                                        std::string name, std::uint64_t sequence) {
+  call.plan.type = type;
+  call.plan.title = title;
+  call.plan.patience = patience(timeout);
+  if (!call.copies_home.empty()) {
+    call.plan.epilogue = [copies = std::move(call.copies_home)] {
+      for (const auto& copy : copies) copy();
+    };
+  }
+  return c10::make_intrusive<Work>(group_, std::move(call.plan), std::move(name), sequence);
+}
+
+Backend::Result Backend::launch(Call call, c10d::OpType type, const char* title, std::chrono::milliseconds timeout) {
+  call.plan.parts = static_cast<std::uint32_t>(call.parts.size());
+  const auto work = begin(call, type, title, timeout, name(call.parts.front().operation), group_->sequence() + 1);
+  translated([&] {
+    for (Collect& part : call.parts) group_->start(std::move(part), work->patience(), part_of(work));
+  });
+  return work;
+}
+
+Backend::Result Backend::barrier(const c10d::BarrierOptions& opts) {
+  Call call;
+  const Piece token = call.update(at::zeros({1}, at::kByte));
+  Collect part;
+  part.operation = Operation::barrier;
+  part.total = token.size();
+  part.buffers = {token.data(), token.data()};
+  call.parts.push_back(std::move(part));
+  return launch(std::move(call), c10d::OpType::BARRIER, "shoal:barrier", opts.timeout);
+}
+
+void Backend::monitoredBarrier(const c10d::BarrierOptions& opts, bool wait_all_ranks) {
+  Call call;
+  const auto work = begin(call, c10d::OpType::BARRIER, "shoal:monitored_barrier", opts.timeout, "monitored_barrier", 0);
+  translated([&] { group_->monitored_barrier(work->patience(), wait_all_ranks, part_of(work)); });
+  work->wait(kNoTimeout);
+}
+
+// --- point to point
+
+Backend::Result Backend::send(Tensors& tensors, int to, int tag) {
+  check_single("send", tensors);
+  TORCH_CHECK(to >= 0 && to < size_ && to != rank_, "shoal: send to invalid rank ", to);
+  TORCH_CHECK(tag >= 0, "Tag must be nonnegative");
+  Call call;
+  const Piece bytes = call.read(tensors[0]);
+  call.plan.outputs = {tensors};
+  const auto work = begin(call, c10d::OpType::SEND, "shoal:send", c10d::kUnsetTimeout,
+                          "send to rank " + std::to_string(to) + " (tag " + std::to_string(tag) + ")", 0);
+  translated([&] {
+    group_->send(static_cast<net::Rank>(to), static_cast<std::uint32_t>(tag), bytes, work->patience(), part_of(work));
+  });
+  return work;
+}
+
+Backend::Result Backend::recv(Tensors& tensors, int from, int tag) {
+  TORCH_CHECK(from >= 0 && from < size_ && from != rank_, "shoal: recv from invalid rank ", from);
+  return receive(tensors, static_cast<net::Rank>(from), tag);
+}
+
+Backend::Result Backend::recvAnysource(Tensors& tensors, int tag) { return receive(tensors, std::nullopt, tag); }
+
+Backend::Result Backend::receive(Tensors& tensors, std::optional<net::Rank> from, int tag) {
+  check_single("recv", tensors);
+  TORCH_CHECK(tag >= 0, "Tag must be nonnegative");
+  Call call;
+  const Piece bytes = call.write(tensors[0]);
+  call.plan.outputs = {tensors};
+  const std::string who = from ? "rank " + std::to_string(*from) : "any rank";
+  const auto work = begin(call, from ? c10d::OpType::RECV : c10d::OpType::RECVANYSOURCE, "shoal:recv", c10d::kUnsetTimeout,
+                          "recv from " + who + " (tag " + std::to_string(tag) + ")", 0);
+  translated([&] {
+    group_->receive(from, static_cast<std::uint32_t>(tag), bytes, work->patience(),
+                    [work](const net::Failure& failure, net::Rank source) mutable {
+                      Work::part_done(std::move(work), failure, static_cast<int>(source));
+                    });
+  });
+  return work;
+}
+
+}  // namespace shoal::nn

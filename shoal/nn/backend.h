@@ -1,0 +1,82 @@
+// torch.distributed.init_process_group("shoal"): the c10d backend. Every collective and point-to-point call that gloo has
+// on CPU, with gloo's meaning; DistributedDataParallel trains on it unmodified.
+//
+// It uses only the Store, rank and size it is given, never the environment's, so that subgroups have their own ranks.
+// All-reduce and reduce add in rank order whatever the size and program, so results do not depend on timing.
+// Threads: any; members call collectives in the same order. Beyond gloo: every dtype where bytes only move, PREMUL_SUM, AVG
+// of integers (truncated), lists with uneven sizes in reduce_scatter.
+#pragma once
+
+#include <memory>
+#include <string>
+#include <torch/csrc/distributed/c10d/Backend.hpp>
+#include <torch/csrc/distributed/c10d/Store.hpp>
+#include <vector>
+
+#include "shoal/nn/backend_work.h"
+
+namespace shoal::nn {
+
+class Backend final : public c10d::Backend {
+ public:
+  using Tensors = std::vector<at::Tensor>;
+  using TensorLists = std::vector<std::vector<at::Tensor>>;
+  using Result = c10::intrusive_ptr<c10d::Work>;
+
+  // Blocks until all members are connected, at most `timeout`, which is also the default of every operation.
+  Backend(const c10::intrusive_ptr<c10d::Store>& store, int rank, int size, std::chrono::milliseconds timeout);
+  ~Backend() override;
+  // Says goodbye in every group of this process: before the interpreter ends.
+  static void close_all();
+
+  const std::string getBackendName() const override { return "shoal"; }
+  c10::intrusive_ptr<Options> getBackendOptions() override;
+  void setTimeout(std::chrono::milliseconds timeout) override { timeout_ = timeout; }
+  void abort() override;
+  void shutdown() override;
+
+  Result broadcast(Tensors& tensors, const c10d::BroadcastOptions& opts) override;
+  Result allreduce(Tensors& tensors, const c10d::AllreduceOptions& opts) override;
+  Result allreduce_coalesced(Tensors& tensors, const c10d::AllreduceCoalescedOptions& opts) override;
+  Result allreduce_sparse(Tensors& tensors, const c10d::AllreduceOptions& opts) override;
+  Result reduce(Tensors& tensors, const c10d::ReduceOptions& opts) override;
+  Result allgather(TensorLists& outputs, Tensors& inputs, const c10d::AllgatherOptions& opts) override;
+  Result _allgather_base(at::Tensor& output, at::Tensor& input, const c10d::AllgatherOptions& opts) override;
+  Result allgather_coalesced(TensorLists& outputs, Tensors& inputs, const c10d::AllgatherOptions& opts) override;
+  Result allgather_into_tensor_coalesced(Tensors& outputs, Tensors& inputs, const c10d::AllgatherOptions& opts) override;
+  Result gather(TensorLists& outputs, Tensors& inputs, const c10d::GatherOptions& opts) override;
+  Result scatter(Tensors& outputs, TensorLists& inputs, const c10d::ScatterOptions& opts) override;
+  Result reduce_scatter(Tensors& outputs, TensorLists& inputs, const c10d::ReduceScatterOptions& opts) override;
+  Result _reduce_scatter_base(at::Tensor& output, at::Tensor& input, const c10d::ReduceScatterOptions& opts) override;
+  Result reduce_scatter_tensor_coalesced(Tensors& outputs, Tensors& inputs, const c10d::ReduceScatterOptions& opts) override;
+  Result alltoall_base(at::Tensor& output, at::Tensor& input, std::vector<std::int64_t>& output_splits,
+                       std::vector<std::int64_t>& input_splits, const c10d::AllToAllOptions& opts) override;
+  Result alltoall(Tensors& outputs, Tensors& inputs, const c10d::AllToAllOptions& opts) override;
+  Result barrier(const c10d::BarrierOptions& opts) override;
+  void monitoredBarrier(const c10d::BarrierOptions& opts, bool wait_all_ranks) override;
+
+  Result send(Tensors& tensors, int to, int tag) override;
+  Result recv(Tensors& tensors, int from, int tag) override;
+  Result recvAnysource(Tensors& tensors, int tag) override;
+
+  // Of collectives, the same on all members; counted from the group's beginning.
+  void setSequenceNumberForGroup() override {}
+  std::uint64_t getSequenceNumberForGroup() override { return group_->sequence(); }
+
+ private:
+  struct Call;  // collectives that make up one Work (backend_call.h)
+  c10::intrusive_ptr<Work> begin(Call& call, c10d::OpType type, const char* title, std::chrono::milliseconds timeout,
+                                 std::string name, std::uint64_t sequence);
+  Result launch(Call call, c10d::OpType type, const char* title, std::chrono::milliseconds timeout);
+  Result exchange(Call call, const std::vector<std::span<std::byte>>& outgoing,
+                  const std::vector<std::span<std::byte>>& incoming, c10d::OpType type, std::chrono::milliseconds timeout);
+  Result receive(Tensors& tensors, std::optional<net::Rank> from, int tag);
+  std::uint32_t root(std::int64_t rank) const;
+  std::size_t members() const { return static_cast<std::size_t>(size_); }
+  std::chrono::milliseconds patience(std::chrono::milliseconds asked) const;
+
+  std::atomic<std::chrono::milliseconds> timeout_;
+  std::shared_ptr<Group> group_;
+};
+
+}  // namespace shoal::nn

@@ -1,0 +1,184 @@
+#include "shoal/nn/backend_call.h"
+
+#include <ATen/Functions.h>
+#include <ATen/core/grad_mode.h>
+
+#include <algorithm>
+#include <cstring>
+
+#include "shoal/nn/tensors.h"
+
+namespace shoal::nn {
+namespace {
+
+void check_memory(const at::Tensor& tensor) {
+  TORCH_CHECK(tensor.layout() == at::kStrided, "shoal: tensors must be dense");
+  TORCH_CHECK(tensor.is_cpu(), "shoal: tensors must be on the CPU, not on ", tensor.device());
+}
+
+double factor_of(const c10d::ReduceOp& op) {
+  const auto* const supplement = dynamic_cast<const c10d::PreMulSumSupplement*>(op.supplement_.get());
+  TORCH_CHECK(supplement, "PREMUL_SUM came without its factor");
+  return supplement->tensor_factor.defined() ? supplement->tensor_factor.item<double>() : supplement->double_factor;
+}
+
+}  // namespace
+
+Adding Adding::of(const at::Tensor& tensor, const c10d::ReduceOp& op) {
+  Adding adding;
+  try {
+    adding.type = element_type(tensor, "the tensor");
+  } catch (const Error& error) {
+    TORCH_CHECK(false, error.what());
+  }
+  const at::ScalarType type = tensor.scalar_type();
+  const bool linear = op.op_ == c10d::ReduceOp::SUM || op.op_ == c10d::ReduceOp::AVG || op.op_ == c10d::ReduceOp::PREMUL_SUM;
+  if (at::isComplexType(type)) {
+    TORCH_CHECK(linear, "complex numbers can be summed and averaged, nothing else");
+    adding.per_element = 2;
+  }
+  const bool bitwise = op.op_ == c10d::ReduceOp::BAND || op.op_ == c10d::ReduceOp::BOR || op.op_ == c10d::ReduceOp::BXOR;
+  TORCH_CHECK(!bitwise || !at::isFloatingType(type), "Cannot use a bitwise ReduceOp with non-integral dtype ", type);
+  TORCH_CHECK(type != at::kBool || (op.op_ != c10d::ReduceOp::AVG && op.op_ != c10d::ReduceOp::PREMUL_SUM),
+              "truth values can be neither averaged nor multiplied");
+  switch (op.op_) {
+    case c10d::ReduceOp::SUM: adding.op = ReduceOp::sum; break;
+    case c10d::ReduceOp::AVG: adding.op = ReduceOp::average; break;
+    case c10d::ReduceOp::PRODUCT: adding.op = ReduceOp::product; break;
+    case c10d::ReduceOp::MIN: adding.op = ReduceOp::min; break;
+    case c10d::ReduceOp::MAX: adding.op = ReduceOp::max; break;
+    case c10d::ReduceOp::BAND: adding.op = ReduceOp::bit_and; break;
+    case c10d::ReduceOp::BOR: adding.op = ReduceOp::bit_or; break;
+    case c10d::ReduceOp::BXOR: adding.op = ReduceOp::bit_xor; break;
+    case c10d::ReduceOp::PREMUL_SUM: adding.scaling.prescale = factor_of(op); break;
+    default: TORCH_CHECK(false, "shoal: unknown ReduceOp");
+  }
+  return adding;
+}
+
+Piece Backend::Call::hold(const at::Tensor& tensor) {
+  plan.held.push_back(tensor);
+  return {static_cast<std::byte*>(tensor.data_ptr()), tensor.nbytes()};
+}
+
+Piece Backend::Call::read(const at::Tensor& tensor) {
+  check_memory(tensor);
+  const at::NoGradGuard no_grad;
+  return hold(tensor.contiguous());
+}
+
+Piece Backend::Call::write(const at::Tensor& tensor) {
+  check_memory(tensor);
+  if (tensor.is_contiguous()) return hold(tensor);
+  return update(tensor);
+}
+
+Piece Backend::Call::update(const at::Tensor& tensor) {
+  check_memory(tensor);
+  const at::NoGradGuard no_grad;
+  const at::Tensor flat = tensor.contiguous();
+  if (!flat.is_same(tensor)) {
+    copies_home.emplace_back([tensor, flat] {
+      const at::NoGradGuard still_no_grad;
+      tensor.copy_(flat);
+    });
+  }
+  return hold(flat);
+}
+
+Pieces Backend::Call::read(const Tensors& tensors) {
+  Pieces pieces;
+  for (const at::Tensor& tensor : tensors) pieces.push_back(read(tensor));
+  return pieces;
+}
+
+Pieces Backend::Call::write(const Tensors& tensors) {
+  Pieces pieces;
+  for (const at::Tensor& tensor : tensors) pieces.push_back(write(tensor));
+  return pieces;
+}
+
+at::Tensor Backend::Call::flatten(const Tensors& tensors) {
+  std::int64_t total = 0;
+  for (const at::Tensor& tensor : tensors) total += tensor.numel();
+  at::Tensor flat = at::empty({total}, tensors.front().options().requires_grad(false));
+  std::vector<Piece> homes;
+  auto* next = static_cast<std::byte*>(flat.data_ptr());
+  for (const at::Tensor& tensor : tensors) {
+    TORCH_CHECK(tensor.scalar_type() == tensors.front().scalar_type(), "shoal: tensors of one call must have one dtype");
+    const Piece home = update(tensor);
+    if (!home.empty()) std::memcpy(next, home.data(), home.size());
+    next += home.size();
+    homes.push_back(home);
+  }
+  // Before the copies to tensors that are not contiguous, which read these homes.
+  copies_home.insert(copies_home.begin(), [flat, homes] {
+    const auto* from = static_cast<const std::byte*>(flat.const_data_ptr());
+    for (const Piece& home : homes) {
+      if (!home.empty()) std::memcpy(home.data(), from, home.size());
+      from += home.size();
+    }
+  });
+  return flat;
+}
+
+std::byte* lowest(const Pieces& pieces) {
+  std::byte* low = nullptr;
+  for (const Piece& piece : pieces) {
+    if (!piece.empty() && (!low || std::less<>()(piece.data(), low))) low = piece.data();
+  }
+  return low;
+}
+
+std::vector<std::uint64_t> offsets(const Pieces& pieces, std::size_t element_size) {
+  const auto low = reinterpret_cast<std::uintptr_t>(lowest(pieces));
+  std::vector<std::uint64_t> places;
+  for (const Piece& piece : pieces) {
+    places.push_back(piece.empty() ? 0 : (reinterpret_cast<std::uintptr_t>(piece.data()) - low) / element_size);
+  }
+  return places;
+}
+
+bool aligned(const Pieces& pieces, std::size_t element_size) {
+  const auto low = reinterpret_cast<std::uintptr_t>(lowest(pieces));
+  return std::all_of(pieces.begin(), pieces.end(), [&](const Piece& piece) {
+    return piece.empty() || (reinterpret_cast<std::uintptr_t>(piece.data()) - low) % element_size == 0;
+  });
+}
+
+collective::Layout empty_layout(std::size_t chunks) {
+  const std::vector<std::uint64_t> zeros(chunks, 0);
+  return {zeros, zeros, zeros};
+}
+
+void check_single(const char* call, const std::vector<at::Tensor>& tensors) {
+  TORCH_CHECK(tensors.size() == 1, "shoal: ", call, " takes a single tensor, not ", tensors.size());
+}
+
+void check_like(const char* call, const at::Tensor& model, const std::vector<at::Tensor>& tensors) {
+  for (std::size_t i = 0; i < tensors.size(); ++i) {
+    TORCH_CHECK(tensors[i].scalar_type() == model.scalar_type(), "shoal: ", call, ": invalid tensor type at index ", i,
+                " (expected ", model.scalar_type(), ", got ", tensors[i].scalar_type(), ")");
+    TORCH_CHECK(tensors[i].numel() == model.numel(), "shoal: ", call, ": invalid tensor size at index ", i, " (expected ",
+                model.sizes(), ", got ", tensors[i].sizes(), ")");
+  }
+}
+
+void check_lists(const char* call, const std::vector<std::vector<at::Tensor>>& lists, std::size_t count, std::size_t each) {
+  TORCH_CHECK(lists.size() == count, "shoal: ", call, " takes ", count, " lists of tensors, not ", lists.size());
+  for (const auto& list : lists) {
+    TORCH_CHECK(list.size() == each, "shoal: ", call, " takes lists of ", each, " tensors, not ", list.size());
+  }
+}
+
+void check_pairs(const char* call, const std::vector<at::Tensor>& wide, const std::vector<at::Tensor>& narrow) {
+  TORCH_CHECK(!wide.empty() && wide.size() == narrow.size(), "shoal: ", call, " takes as many inputs as outputs, at least one");
+}
+
+void check_multiple(const char* call, const at::Tensor& wide, const at::Tensor& narrow, std::int64_t members) {
+  TORCH_CHECK(wide.scalar_type() == narrow.scalar_type(), "shoal: ", call, ": input and output have different dtypes");
+  TORCH_CHECK(wide.numel() == narrow.numel() * members, "shoal: ", call, ": ", wide.numel(), " elements are not ", members,
+              " times ", narrow.numel());
+}
+
+}  // namespace shoal::nn

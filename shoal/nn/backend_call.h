@@ -1,0 +1,58 @@
+// From tensors to collectives: what every call of the backend checks, flattens and copies home. See backend.h.
+#pragma once
+
+#include <cstddef>
+#include <span>
+
+#include "shoal/nn/backend.h"
+
+namespace shoal::nn {
+
+// How PyTorch's element type and operation are added. Complex numbers are pairs of their parts.
+struct Adding {
+  DType type = DType::f32;
+  ReduceOp op = ReduceOp::sum;
+  collective::Scaling scaling;
+  std::uint64_t per_element = 1;
+  // Throws where that is not defined, as gloo does.
+  static Adding of(const at::Tensor& tensor, const c10d::ReduceOp& op);
+};
+
+using Piece = std::span<std::byte>;  // memory of one contiguous tensor
+using Pieces = std::vector<Piece>;
+
+struct Backend::Call {
+  Work::Plan plan;
+  std::vector<Collect> parts;
+  std::vector<std::function<void()>> copies_home;
+
+  // Memory of a tensor, or of a contiguous copy that the call holds. CPU and strided tensors only.
+  Piece read(const at::Tensor& tensor);
+  Piece write(const at::Tensor& tensor);   // copied home at the end where the tensor is not contiguous
+  Piece update(const at::Tensor& tensor);  // both
+  Pieces read(const Tensors& tensors);
+  Pieces write(const Tensors& tensors);
+  // One tensor of all elements one after another; copied home at the end.
+  at::Tensor flatten(const Tensors& tensors);
+
+  void add_all_reduce(const at::Tensor& tensor, const c10d::ReduceOp& op);
+  void add_all_gather(const Piece& input, const Pieces& outputs);
+  void add_reduce_scatter(const Pieces& inputs, const Piece& output, Collect part);  // part: how it adds
+
+ private:
+  Piece hold(const at::Tensor& tensor);
+};
+
+// Lists of tensors lie anywhere: their place is an offset from the lowest, so nothing needs to be flattened.
+std::byte* lowest(const Pieces& pieces);
+std::vector<std::uint64_t> offsets(const Pieces& pieces, std::size_t element_size);
+bool aligned(const Pieces& pieces, std::size_t element_size);  // offsets are whole elements
+collective::Layout empty_layout(std::size_t chunks);
+
+void check_single(const char* call, const std::vector<at::Tensor>& tensors);
+void check_like(const char* call, const at::Tensor& model, const std::vector<at::Tensor>& tensors);
+void check_lists(const char* call, const std::vector<std::vector<at::Tensor>>& lists, std::size_t count, std::size_t each);
+void check_pairs(const char* call, const std::vector<at::Tensor>& wide, const std::vector<at::Tensor>& narrow);
+void check_multiple(const char* call, const at::Tensor& wide, const at::Tensor& narrow, std::int64_t members);
+
+}  // namespace shoal::nn

@@ -1,0 +1,101 @@
+#include "shoal/nn/backend_group.h"
+
+#include <algorithm>
+
+#include "shoal/nn/backend_loop.h"
+
+namespace shoal::nn {
+namespace {
+
+constexpr Nanoseconds kLoopAnswers = std::chrono::seconds(5);  // the loop is never busy for so long
+
+Error closed_error() { return Error(Code::cancelled, "the process group was destroyed"); }
+
+}  // namespace
+
+Group::Group(std::unique_ptr<net::Job> job, Settings settings)
+    : rank_(job->place().rank), size_(job->place().size), job_(std::move(job)),
+      loop_(std::make_shared<Loop>(job_->transport(), settings)) {
+  job_->transport().post([loop = loop_] { loop->listen(); });
+}
+
+Group::~Group() { close(); }
+
+std::shared_ptr<net::Job> Group::job() const {
+  const std::lock_guard lock(mutex_);
+  if (!job_) throw closed_error();
+  return job_;
+}
+
+bool Group::post(std::function<void()> fn) {
+  const std::lock_guard lock(mutex_);
+  if (job_) job_->transport().post(std::move(fn));
+  return job_ != nullptr;
+}
+
+std::uint64_t Group::start(Collect what, Nanoseconds patience, net::Done done) {
+  const auto job = this->job();
+  const std::uint64_t sequence = ++sequence_;
+  job->transport().post([loop = loop_, sequence, what = std::move(what), patience, done = std::move(done)]() mutable {
+    loop->start(sequence, std::move(what), patience, std::move(done));
+  });
+  return sequence;
+}
+
+void Group::send(net::Rank to, std::uint32_t tag, std::span<const std::byte> bytes, Nanoseconds patience, net::Done done) {
+  job()->transport().post([loop = loop_, to, tag, bytes, patience, done = std::move(done)]() mutable {
+    loop->points().send(to, tag, bytes, patience, std::move(done));
+  });
+}
+
+void Group::receive(std::optional<net::Rank> from, std::uint32_t tag, std::span<std::byte> into, Nanoseconds patience,
+                    Points::Received done) {
+  job()->transport().post([loop = loop_, from, tag, into, patience, done = std::move(done)]() mutable {
+    loop->points().receive(from, tag, into, patience, std::move(done));
+  });
+}
+
+void Group::monitored_barrier(Nanoseconds patience, bool all_missing, net::Done done) {
+  job()->transport().post([loop = loop_, patience, all_missing, done = std::move(done)]() mutable {
+    loop->monitored_barrier(patience, all_missing, std::move(done));
+  });
+}
+
+bool Group::wait(const std::function<bool()>& ready, Nanoseconds patience) {
+  if (ready()) return true;
+  const auto job = this->job();
+  return job->transport().drive(ready, job->transport().now() + patience);
+}
+
+std::string Group::waiting() const {
+  const auto job = this->job();
+  auto answer = std::make_shared<std::pair<std::atomic<bool>, std::string>>();
+  job->transport().post([loop = loop_, answer] {
+    answer->second = loop->waiting();
+    answer->first = true;
+  });
+  const bool answered = job->transport().drive([&] { return answer->first.load(); }, job->transport().now() + kLoopAnswers);
+  return answered ? answer->second : "";
+}
+
+void Group::abort(const Error& why) {
+  job()->transport().post([loop = loop_, why] { loop->abort(why); });
+}
+
+void Group::close() {
+  std::shared_ptr<net::Job> job;
+  {
+    const std::lock_guard lock(mutex_);
+    job.swap(job_);
+  }
+  if (!job) return;
+  auto closed = std::make_shared<std::atomic<bool>>(false);
+  job->transport().post([loop = loop_, closed] {
+    loop->close();
+    *closed = true;
+  });
+  // The runner must be gone before its transport. What it ends is ended by then too.
+  job->transport().drive([&] { return closed->load(); }, job->transport().now() + kLoopAnswers);
+}
+
+}  // namespace shoal::nn

@@ -1,0 +1,84 @@
+// The part of a Group that lives on the transport's loop: open collectives, their deadlines, and what the other
+// members say about theirs. See backend_group.h.
+#pragma once
+
+#include <array>
+#include <map>
+#include <string>
+#include <tuple>
+#include <vector>
+
+#include "shoal/nn/backend_group.h"
+
+namespace shoal::nn {
+
+// What a member believes a collective to be; travels in a note's detail.
+struct Descriptor {
+  std::array<std::uint64_t, 3> words{};
+  static Descriptor of(const Collect& what);
+  std::string show() const;  // "all_reduce of 100 f32 (sum)"
+  bool operator==(const Descriptor&) const = default;
+};
+
+class Group::Loop : public std::enable_shared_from_this<Group::Loop> {
+ public:
+  Loop(net::Transport& transport, Settings settings);
+  void listen();                                   // once, first
+  void start(std::uint64_t sequence, Collect what, Nanoseconds patience, net::Done done);
+  void monitored_barrier(Nanoseconds patience, bool all_missing, net::Done done);
+  void end(const net::Failure& why);               // all that waits, and all that comes later
+  void abort(const Error& why);                    // the same here and on all other members
+  void close();                                    // end, and let go of the transport
+  std::string waiting() const;
+  Points& points() { return *points_; }
+
+ private:
+  struct Open {
+    Collect what;
+    Descriptor descriptor;
+    Nanoseconds patience;
+    net::Done done;
+    std::uint64_t deadline = 0, announcement = 0;  // timers
+    bool running = false;                          // handed to the runner
+    std::vector<bool> entered;                     // by rank: said that it is in this collective
+    std::vector<std::byte> copy;                   // of the input, where the program may not run in place
+  };
+  struct Barrier {
+    std::uint64_t number = 0;
+    bool all_missing = false;
+    Nanoseconds patience{};
+    net::Done done;
+    std::uint64_t deadline = 0;
+  };
+
+  void run(std::uint64_t sequence);
+  void announce(std::uint64_t sequence);
+  void heard(net::Rank from, const Note& note);
+  void compare(net::Rank from, std::uint64_t sequence, const Descriptor& theirs, const Descriptor& ours);
+  void run_if_checked(std::uint64_t sequence);
+  void timed_out(std::uint64_t sequence);
+  void finish(std::uint64_t sequence, const net::Failure& failure);
+  std::string missing_ranks(const std::vector<bool>& there) const;
+  const collective::Verified& program(collective::Collective kind, const std::string& name, std::uint32_t root);
+  void let_go();                                   // rank 0: if everybody is at the barrier
+  void barrier_timed_out();
+  void end_barrier(const net::Failure& failure);
+
+  net::Transport& transport_;
+  const Settings settings_;
+  std::unique_ptr<collective::Runner> runner_;
+  std::unique_ptr<Notes> notes_;
+  std::unique_ptr<Points> points_;
+  net::Failure ended_;
+  bool closed_ = false;                            // the transport may be gone
+  std::uint64_t started_ = 0;                      // the latest sequence that this member has entered
+  std::map<std::uint64_t, Open> open_;
+  std::map<std::uint64_t, Descriptor> recent_;     // the last kRecent that were entered here
+  std::map<std::uint64_t, std::vector<std::pair<net::Rank, Descriptor>>> ahead_;  // others are in, this member not yet
+  std::map<std::tuple<collective::Collective, std::string, std::uint32_t>, collective::Verified> programs_;
+  std::optional<Barrier> barrier_;
+  std::uint64_t barriers_ = 0;                     // entered here
+  std::vector<std::uint64_t> barriers_of_;         // rank 0: how many each member has entered
+};
+
+}  // namespace shoal::nn
