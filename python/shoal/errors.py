@@ -9,10 +9,12 @@ import atexit
 import os
 import sys
 
+from torch.distributed import DistBackendError
+
 _WITHOUT_TRACEBACK = {"invalid_argument", "mismatch", "unsupported", "peer_lost"}
 
 
-class Error(Exception):
+class Error(RuntimeError):
     """What happened, where, and what to do about it: one line. `code` names the kind."""
 
     def __init__(self, line: str, code: str = "internal", exit_code: int = 1):
@@ -21,8 +23,11 @@ class Error(Exception):
         self.exit_code = exit_code
 
 
-class PeerLost(Error):
+class PeerLost(Error, DistBackendError):
     """A member died or cannot be heard; the line names it and what it did last."""
+
+    def __init__(self, line: str, code: str = "peer_lost", exit_code: int = 3):
+        super().__init__(line, code, exit_code)  # the backend raises it with the line alone
 
 
 def from_core(code: str, exit_code: int, line: str) -> Error:

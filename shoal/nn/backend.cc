@@ -54,7 +54,7 @@ std::shared_ptr<Group> join(const c10::intrusive_ptr<c10d::Store>& store, int ra
   const auto secret = rendezvous.secret(place.rank, timeout);
   net::JoinOptions options;
   options.patience = timeout;
-  auto job = net::join_tcp(place, rendezvous, "group", secret.bytes, options);
+  auto job = net::join_tcp(place, rendezvous, "group/", secret.bytes, options);
   if (secret.from_store && rank == 0 && !one_host(job->members())) {
     std::fputs("shoal: the job's secret went through the process group's store, which anybody on this network may read "
                "(set SHOAL_SECRET or SHOAL_SECRET_FILE on every member)\n", stderr);
