@@ -21,8 +21,9 @@ namespace shoal::collective {
 // agree between the two ends of every transfer; chunks that this member never touches may be 0.
 struct Layout {
   std::vector<std::uint64_t> count, input, output;  // by chunk
-  // `total` elements cut into program.chunks nearly equal chunks that lie one after another in input and output;
-  // reduce_scatter's output and all_gather's input hold the own chunk alone, at 0.
+  // `total` elements cut into program.chunks nearly equal chunks that lie one after another in input and output; the
+  // input of all_gather and gather and the output of reduce_scatter and scatter hold the own chunk alone, at 0. all_to_all:
+  // what each member sends is `total` elements, one part for every rank; its output has the senders' parts by rank.
   static Layout even(const Program& program, std::uint32_t rank, std::uint64_t total);
 };
 
@@ -58,6 +59,8 @@ class Runner {
   const std::vector<net::Rank>& members() const;  // transport ranks, by group rank
   net::Transport& transport();
 
+  // Throws Error{invalid_argument} where program or layout are for another group; then done never runs. Input and output
+  // may be one memory if program.in_place().
   void start(const Verified& program, const Layout& layout, Buffers buffers, const Run& run, net::Done done);
   // Ends one operation with `why` on this member (a deadline); its peers' are left to their own deadlines.
   void cancel(std::uint64_t operation, const net::Failure& why);

@@ -1,0 +1,127 @@
+#include "shoal/collective/run.h"
+
+#include <algorithm>
+#include <list>
+#include <numeric>
+#include <utility>
+
+#include <fmt/format.h>
+
+#include "shoal/collective/compiled.h"
+#include "shoal/collective/operation.h"
+
+namespace shoal::collective {
+namespace {
+
+constexpr std::size_t kKeepScratch = 64 << 20;  // bytes of unused windows that a runner keeps
+constexpr std::size_t kKeepCompiled = 64;       // programs
+
+// `parts` nearly equal parts of `total`: the first ones have one more.
+std::uint64_t part(std::uint64_t total, std::uint64_t parts, std::uint64_t index) {
+  return total / parts + (index < total % parts ? 1 : 0);
+}
+
+std::uint32_t place_in(const std::vector<net::Rank>& members, net::Rank rank) {
+  const auto found = std::find(members.begin(), members.end(), rank);
+  if (found == members.end()) {
+    throw Error(Code::invalid_argument, fmt::format("rank {} is not a member of the group it wants to run in", rank));
+  }
+  return static_cast<std::uint32_t>(found - members.begin());
+}
+
+}  // namespace
+
+Layout Layout::even(const Program& program, std::uint32_t rank, std::uint64_t total) {
+  const std::uint32_t chunks = program.chunks, ranks = program.ranks;
+  Layout layout;
+  layout.count.resize(chunks);
+  layout.input.assign(chunks, 0);
+  layout.output.assign(chunks, 0);
+  if (program.collective == Collective::all_to_all) {
+    for (std::uint32_t chunk = 0; chunk < chunks; ++chunk) layout.count[chunk] = part(total, ranks, chunk % ranks);
+    for (std::uint32_t other = 1; other < ranks; ++other) {
+      layout.input[rank * ranks + other] = layout.input[rank * ranks + other - 1] + layout.count[other - 1];
+      layout.output[other * ranks + rank] = other * layout.count[rank];
+    }
+    return layout;
+  }
+  const Collective kind = program.collective;
+  const bool own_input = kind == Collective::all_gather || kind == Collective::gather;
+  const bool own_output = kind == Collective::reduce_scatter || kind == Collective::scatter;
+  for (std::uint32_t chunk = 0; chunk < chunks; ++chunk) layout.count[chunk] = part(total, chunks, chunk);
+  if (!own_input) std::exclusive_scan(layout.count.begin(), layout.count.end(), layout.input.begin(), std::uint64_t{0});
+  if (!own_output) std::exclusive_scan(layout.count.begin(), layout.count.end(), layout.output.begin(), std::uint64_t{0});
+  return layout;
+}
+
+Group::Group(net::Transport& of_transport, std::vector<net::Rank> of_members)
+    : transport(of_transport),
+      members(std::move(of_members)),
+      rank(place_in(members, transport.rank())),
+      pool(kKeepScratch) {}
+
+struct Runner::Impl {
+  Impl(net::Transport& transport, std::vector<net::Rank> members)
+      : group(std::make_shared<Group>(transport, std::move(members))) {}
+
+  std::shared_ptr<const Compiled> compiled(const Verified& program);
+
+  std::shared_ptr<Group> group;
+  std::list<std::shared_ptr<const Compiled>> programs;  // last used first
+};
+
+std::shared_ptr<const Compiled> Runner::Impl::compiled(const Verified& program) {
+  // Equal addresses are equal programs: an entry keeps its program alive.
+  const auto same = [&](const auto& entry) { return &entry->program() == &program.program(); };
+  const auto found = std::find_if(programs.begin(), programs.end(), same);
+  if (found != programs.end()) {
+    programs.splice(programs.begin(), programs, found);
+  } else {
+    programs.push_front(std::make_shared<const Compiled>(program, group->rank));
+    if (programs.size() > kKeepCompiled) programs.pop_back();
+  }
+  return programs.front();
+}
+
+Runner::Runner(net::Transport& transport, std::vector<net::Rank> members)
+    : impl_(std::make_shared<Impl>(transport, std::move(members))) {}
+
+Runner::~Runner() {
+  if (!impl_) return;
+  const auto closing = std::make_shared<const Error>(Code::cancelled, "the group of members is closing");
+  // From here on open operations are held by the transport's handlers alone.
+  for (const auto& operation : std::exchange(impl_->group->open, {})) operation->end(closing);
+}
+
+std::uint32_t Runner::rank() const { return impl_->group->rank; }
+std::uint32_t Runner::size() const { return static_cast<std::uint32_t>(impl_->group->members.size()); }
+net::Transport& Runner::transport() { return impl_->group->transport; }
+
+void Runner::start(const Verified& program, const Layout& layout, Buffers buffers, const Run& run, net::Done done) {
+  const Program& plan = program.program();
+  if (plan.ranks != size()) {
+    throw Error(Code::invalid_argument, fmt::format("a program for {} members in a group of {}", plan.ranks, size()), run.label);
+  }
+  if (layout.count.size() != plan.chunks || layout.input.size() != plan.chunks || layout.output.size() != plan.chunks) {
+    throw Error(Code::invalid_argument, fmt::format("the layout must name all {} chunks of {}", plan.chunks, plan.name), run.label);
+  }
+  const auto operation =
+      std::make_shared<Operation>(impl_->group, impl_->compiled(program), layout, buffers, run, std::move(done));
+  impl_->group->open.push_back(operation);
+  operation->begin();
+}
+
+void Runner::cancel(std::uint64_t operation, const net::Failure& why) {
+  const auto open = impl_->group->open;  // ending one takes it off the list
+  for (const auto& one : open) {
+    if (one->id() == operation) one->end(why);
+  }
+}
+
+std::vector<std::string> Runner::waiting() const {
+  std::vector<std::string> lines;
+  for (const auto& operation : impl_->group->open) operation->describe(lines);
+  return lines;
+}
+
+}  // namespace shoal::collective
