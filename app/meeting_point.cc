@@ -12,6 +12,7 @@
 #include <thread>
 
 #include "shoal/core/error.h"
+#include "shoal/net/coordinator.h"
 
 namespace shoal::app {
 namespace {
@@ -74,8 +75,10 @@ MeetingPoint::MeetingPoint(const LabHost* host) : secret_(random_hex(32)) {
                 host ? host->name + " (" + address + ")" : address,
                 forbidden ? "members of a lab are started by root" : "");
   }
-  listening_ = Descriptor(made.fd);
+  coordinator_ = std::make_unique<net::Coordinator>(secret_, made.fd);
   address_ = address + ":" + std::to_string(made.port);
 }
+
+MeetingPoint::~MeetingPoint() = default;
 
 }  // namespace shoal::app
