@@ -190,8 +190,7 @@ def tests_are_run(tree: Tree):
         if path.parts[0] != "tests" or path.suffix != ".cc":
             continue
         declared = tree.lines.get(path.parent / "CMakeLists.txt", [])
-        name = f"{path.parent.relative_to('tests')}/{path.stem}"
-        if not any(name in line or path.name in line for line in declared):
+        if not any(re.search(rf"\b{path.stem}\b", line) for line in declared):
             yield f"{path}:1: not declared in {path.parent}/CMakeLists.txt"
 
 
