@@ -1,0 +1,212 @@
+#include "shoal/net/connection.h"
+
+#include <sys/socket.h>
+
+#include <algorithm>
+#include <asio/post.hpp>
+#include <cerrno>
+#include <cstring>
+
+namespace shoal::net {
+namespace {
+
+constexpr std::size_t kBatchFrames = 16;
+constexpr std::size_t kTurn = 1024 * 1024;       // bytes read or written before other connections get a turn
+constexpr std::size_t kDirect = 16 * 1024;       // rest of a payload that is worth a read of its own
+constexpr std::size_t kPieces = 8;
+
+std::error_code last_error() { return {errno, std::system_category()}; }
+
+}  // namespace
+
+OutFrame owned_frame(const wire::Header& header, std::string_view payload) {
+  OutFrame frame;
+  frame.header = wire::encode(header);
+  if (!payload.empty()) {
+    frame.own = std::make_unique<std::byte[]>(payload.size());
+    std::memcpy(frame.own.get(), payload.data(), payload.size());
+    frame.payload = {frame.own.get(), payload.size()};
+  }
+  return frame;
+}
+
+Connection::Connection(Socket socket, wire::Channel channel, ConnectionUser& user)
+    : socket_(std::move(socket)), guard_(socket_.native_handle()), channel_(channel), user_(user) {}
+
+void Connection::start() { arm_read(); }
+
+void Connection::close() {
+  if (closed_) return;
+  closed_ = true;
+  guard_ = ForkGuard();
+  std::error_code ignored;
+  socket_.close(ignored);
+}
+
+std::size_t Connection::unacknowledged() { return closed_ ? 0 : net::unacknowledged(socket_); }
+
+void Connection::end(std::error_code why) {
+  if (closed_) return;
+  close();
+  user_.ended(channel_, why);
+}
+
+void Connection::arm_write() {
+  write_armed_ = true;
+  socket_.async_wait(Socket::wait_write, [self = shared_from_this()](const std::error_code& error) {
+    self->write_armed_ = false;
+    if (!error) self->pump();
+  });
+}
+
+void Connection::pump() {
+  std::size_t turn = 0;
+  while (!closed_ && !write_armed_) {
+    std::size_t gathered = 0;
+    for (const OutFrame& frame : batch_) gathered += wire::kHeaderBytes + frame.payload.size();
+    while (batch_.size() < kBatchFrames && gathered < batch_bytes_) {
+      OutFrame frame;
+      if (!user_.next_frame(channel_, frame)) break;
+      gathered += wire::kHeaderBytes + frame.payload.size();
+      batch_.push_back(std::move(frame));
+    }
+    if (batch_.empty()) return;
+    if (turn >= kTurn) return arm_write();
+
+    std::array<iovec, 2 * kBatchFrames> pieces;
+    std::size_t count = 0, skip = written_;
+    const auto add = [&](const std::byte* data, std::size_t size) {
+      const std::size_t left_out = std::min(skip, size);
+      skip -= left_out;
+      if (size > left_out) pieces[count++] = {const_cast<std::byte*>(data) + left_out, size - left_out};
+    };
+    for (const OutFrame& frame : batch_) {
+      add(frame.header.data(), frame.header.size());
+      add(frame.payload.data(), frame.payload.size());
+    }
+    msghdr message{};
+    message.msg_iov = pieces.data();
+    message.msg_iovlen = count;
+    const ssize_t n = sendmsg(socket_.native_handle(), &message, MSG_DONTWAIT | MSG_NOSIGNAL);
+    if (n < 0 && errno == EINTR) continue;
+    if (n < 0 && (errno == EAGAIN || errno == EWOULDBLOCK)) return arm_write();
+    if (n < 0) return end(last_error());
+    const std::size_t whole = gathered - written_;
+    turn += static_cast<std::size_t>(n);
+    user_.wire_bytes(static_cast<std::size_t>(n), 0);
+    drop_written(static_cast<std::size_t>(n));
+    if (static_cast<std::size_t>(n) < whole && !closed_) return arm_write();
+  }
+}
+
+void Connection::drop_written(std::size_t bytes) {
+  written_ += bytes;
+  while (!batch_.empty()) {
+    const std::size_t size = wire::kHeaderBytes + batch_.front().payload.size();
+    if (written_ < size) return;
+    written_ -= size;
+    OutFrame frame = std::move(batch_.front());
+    batch_.pop_front();
+    user_.frame_written(channel_, frame);
+  }
+}
+
+void Connection::arm_read() {
+  socket_.async_wait(Socket::wait_read, [self = shared_from_this()](const std::error_code& error) {
+    if (!error && !self->closed_) self->on_readable();
+  });
+}
+
+void Connection::on_readable() {
+  std::size_t bytes = 0;
+  while (bytes < kTurn) {
+    if (!read_once(bytes)) {
+      if (!closed_) arm_read();
+      return;
+    }
+  }
+  asio::post(socket_.get_executor(), [self = shared_from_this()] {
+    if (!self->closed_) self->on_readable();
+  });
+}
+
+bool Connection::read_once(std::size_t& bytes) {
+  std::array<iovec, kPieces + 1> pieces;
+  std::size_t count = 0, direct = 0;
+  if (remaining_ > 0) {  // the stash is empty then: parse() has moved its bytes where they belong
+    count = user_.plan(channel_, std::span(pieces).first(kPieces));
+    for (std::size_t i = 0; i < count; ++i) direct += pieces[i].iov_len;
+  }
+  // Behind a long payload take only the next header, so that the payload after it is read into its place.
+  const std::size_t room = direct == remaining_ ? (direct >= kDirect ? wire::kHeaderBytes : stash_.size() - stash_end_) : 0;
+  if (room > 0) pieces[count++] = {stash_.data() + stash_end_, room};
+  msghdr message{};
+  message.msg_iov = pieces.data();
+  message.msg_iovlen = count;
+  const ssize_t n = recvmsg(socket_.native_handle(), &message, MSG_DONTWAIT);
+  if (n < 0 && errno == EINTR) return true;
+  if (n < 0 && (errno == EAGAIN || errno == EWOULDBLOCK)) return false;
+  if (n <= 0) {
+    end(n == 0 ? std::error_code() : last_error());
+    return false;
+  }
+  const auto got = static_cast<std::size_t>(n);
+  bytes += got;
+  user_.wire_bytes(0, got);
+  const std::size_t placed = std::min(got, direct);
+  if (placed > 0) {
+    remaining_ -= placed;
+    user_.took(channel_, placed);
+  }
+  stash_end_ += got - placed;
+  if (!closed_ && !parse()) return false;
+  return !closed_ && got == direct + room;
+}
+
+bool Connection::parse() {
+  for (;;) {
+    if (remaining_ > 0 && !consume_payload()) break;
+    const std::size_t have = stash_end_ - stash_begin_;
+    if (have < wire::kHeaderBytes) break;
+    const std::byte* at = stash_.data() + stash_begin_;
+    const auto header = wire::decode(std::span<const std::byte, wire::kHeaderBytes>(at, wire::kHeaderBytes), channel_);
+    if (!header) {
+      end(std::make_error_code(std::errc::protocol_error));
+      return false;
+    }
+    if (header->kind == wire::Kind::data) {
+      stash_begin_ += wire::kHeaderBytes;
+      remaining_ = header->length;
+      if (!user_.data_begins(channel_, *header) || closed_) return false;
+      continue;
+    }
+    if (have < wire::kHeaderBytes + header->length) break;
+    stash_begin_ += wire::kHeaderBytes + header->length;
+    if (!user_.message(channel_, *header, {at + wire::kHeaderBytes, header->length}) || closed_) return false;
+  }
+  std::memmove(stash_.data(), stash_.data() + stash_begin_, stash_end_ - stash_begin_);
+  stash_end_ -= stash_begin_;
+  stash_begin_ = 0;
+  return true;
+}
+
+// Moves payload from the stash to its place; true if the frame is complete.
+bool Connection::consume_payload() {
+  while (remaining_ > 0 && stash_begin_ < stash_end_) {
+    std::array<iovec, kPieces> pieces;
+    const std::size_t count = user_.plan(channel_, pieces);
+    std::size_t moved = 0;
+    for (std::size_t i = 0; i < count && stash_begin_ < stash_end_; ++i) {
+      const std::size_t size = std::min(pieces[i].iov_len, stash_end_ - stash_begin_);
+      std::memcpy(pieces[i].iov_base, stash_.data() + stash_begin_, size);
+      stash_begin_ += size;
+      moved += size;
+    }
+    remaining_ -= moved;
+    user_.took(channel_, moved);
+    if (closed_) return false;
+  }
+  return remaining_ == 0;
+}
+
+}  // namespace shoal::net

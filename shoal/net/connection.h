@@ -1,0 +1,120 @@
+// One TCP connection after its handshake: writes the frames its user offers, reads frames into where its user wants
+// them. Header and payload leave in one sendmsg from the caller's memory; payload arrives by readv in the
+// memory of the receive that waits for it. Everything on the loop.
+//
+// Lifetime: held by its user and by its own pending waits. After close() the user is never called again.
+#pragma once
+
+#include <sys/uio.h>
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <deque>
+#include <memory>
+#include <span>
+#include <string>
+#include <system_error>
+
+#include "shoal/net/frame.h"
+#include "shoal/net/sockets.h"
+
+namespace shoal::net {
+
+struct OutFrame {
+  wire::HeaderBytes header{};
+  std::span<const std::byte> payload;  // the caller's memory, or `own`
+  std::unique_ptr<std::byte[]> own;
+  Tag tag;
+  bool data = false;
+  Done done;                           // runs when the last byte is with the kernel; may be empty
+};
+// A frame that owns its payload.
+OutFrame owned_frame(const wire::Header& header, std::string_view payload);
+
+class ConnectionUser {
+ public:
+  // The next frame to write; false: nothing now (the user will pump() when there is).
+  virtual bool next_frame(wire::Channel channel, OutFrame& frame) = 0;
+  virtual void frame_written(wire::Channel channel, OutFrame& frame) = 0;
+  // A data frame starts. Its payload goes where plan() says, piece by piece; took() tells how much went there.
+  // false: the frame breaks the rules; the user has said why and the connection is dead.
+  virtual bool data_begins(wire::Channel channel, const wire::Header& header) = 0;
+  virtual std::size_t plan(wire::Channel channel, std::span<iovec> into) = 0;
+  virtual void took(wire::Channel channel, std::size_t bytes) = 0;
+  // Any other frame, whole. false: as above.
+  virtual bool message(wire::Channel channel, const wire::Header& header, std::span<const std::byte> payload) = 0;
+  virtual void wire_bytes(std::size_t sent, std::size_t received) = 0;
+  // The peer closed (no error), or the connection broke, or what came is no frame (protocol_error).
+  virtual void ended(wire::Channel channel, std::error_code why) = 0;
+
+ protected:
+  ~ConnectionUser() = default;
+};
+
+class Connection : public std::enable_shared_from_this<Connection> {
+ public:
+  Connection(Socket socket, wire::Channel channel, ConnectionUser& user);
+
+  void start();                 // begins to read
+  void pump();                  // writes what the user offers, as far as the kernel takes it
+  void close();
+  bool closed() const { return closed_; }
+  bool writing() const { return !batch_.empty(); }
+  std::size_t unacknowledged();
+  void batch_bytes(std::size_t bytes) { batch_bytes_ = bytes; }  // frames to gather for one system call
+  // Frames of this operation that wait for the kernel get a copy of their payload; their handlers are taken out.
+  template <typename Take>
+  void detach(std::uint64_t operation, Take take);
+  template <typename Take>
+  void detach_all(Take take);
+  Socket& socket() { return socket_; }
+
+ private:
+  void arm_read();
+  void on_readable();
+  bool read_once(std::size_t& bytes);  // false: nothing more now, or ended
+  bool parse();                        // false: ended
+  bool consume_payload();
+  void arm_write();
+  void drop_written(std::size_t bytes);
+  void end(std::error_code why);
+
+  Socket socket_;
+  ForkGuard guard_;
+  const wire::Channel channel_;
+  ConnectionUser& user_;        // closes this connection before it dies
+  bool closed_ = false, write_armed_ = false;
+
+  std::deque<OutFrame> batch_;
+  std::size_t written_ = 0;     // bytes of batch_.front() (header and payload) with the kernel
+  std::size_t batch_bytes_ = 64 * 1024;
+
+  wire::Header header_;
+  std::size_t remaining_ = 0;   // payload bytes of the data frame that is being read
+  std::array<std::byte, 16 * 1024> stash_;  // headers, short frames, what came behind a payload
+  std::size_t stash_begin_ = 0, stash_end_ = 0;
+};
+
+template <typename Take>
+void Connection::detach(std::uint64_t operation, Take take) {
+  for (OutFrame& frame : batch_) {
+    if (!frame.data || frame.tag.operation != operation) continue;
+    if (!frame.own) {
+      frame.own = std::make_unique<std::byte[]>(frame.payload.size());
+      std::copy(frame.payload.begin(), frame.payload.end(), frame.own.get());
+      frame.payload = {frame.own.get(), frame.payload.size()};
+    }
+    if (frame.done) take(std::move(frame.done));
+    frame.done = nullptr;
+  }
+}
+
+template <typename Take>
+void Connection::detach_all(Take take) {
+  for (OutFrame& frame : batch_) {
+    if (frame.data) detach(frame.tag.operation, take);
+  }
+}
+
+}  // namespace shoal::net

@@ -1,0 +1,130 @@
+#include "shoal/net/credit.h"
+
+#include <algorithm>
+
+namespace shoal::net {
+namespace {
+
+using namespace std::chrono_literals;
+
+constexpr std::uint64_t kFirstWindow = 1024 * 1024;  // until the rate is known
+constexpr std::uint64_t kMinWindow = 64 * 1024, kMaxWindow = 32 * 1024 * 1024;
+// What passes between an arrival and the next granted byte beside the network: both members' wake-ups.
+constexpr Seconds kReaction = 2500us;
+// A stream whose receives are smaller than this is served by the eager allowance alone: no grant, no extra message.
+constexpr std::uint64_t kSmall = kEagerStream / 2;
+constexpr Nanoseconds kRateSample = 10ms, kRateLife = 5s;
+
+}  // namespace
+
+bool EagerBudget::consumed(std::uint64_t total) {
+  if (total > sent_) return false;
+  consumed_ = std::max(consumed_, total);
+  return true;
+}
+
+void CreditPolicy::enqueue(Demand& demand) {
+  if (demand.queued || demand.order.priority.cls == Class::urgent) return;
+  if (demand.posted <= std::max(demand.granted, demand.received)) return;
+  if (demand.posted - demand.granted < static_cast<std::int64_t>(kSmall) && !demand.asked) return;
+  demand.queued = true;
+  queue_.emplace(demand.order, &demand);
+}
+
+void CreditPolicy::posted(Demand& demand, std::uint64_t bytes) {
+  demand.posted += static_cast<std::int64_t>(bytes);
+  enqueue(demand);
+}
+
+void CreditPolicy::arrived(Demand& demand, std::uint64_t bytes, Instant now) {
+  const std::uint64_t before = open(demand);
+  demand.received += static_cast<std::int64_t>(bytes);
+  Peer& peer = peers_[demand.peer];
+  peer.outstanding -= before - open(demand);
+  peer.delivered = now;
+  measure(bytes, now);
+}
+
+void CreditPolicy::asked(Demand& demand, std::uint64_t offset) {
+  if (demand.received != static_cast<std::int64_t>(offset)) shift(demand, offset);
+  demand.asked = true;
+  enqueue(demand);
+}
+
+void CreditPolicy::shift(Demand& demand, std::uint64_t offset) {
+  peers_[demand.peer].outstanding -= open(demand);
+  demand.posted += static_cast<std::int64_t>(offset) - demand.received;
+  demand.granted = demand.received = static_cast<std::int64_t>(offset);
+  enqueue(demand);
+}
+
+void CreditPolicy::forget(Demand& demand) {
+  peers_[demand.peer].outstanding -= open(demand);
+  demand.granted = demand.received;
+  if (demand.queued) queue_.erase({demand.order, &demand});
+  demand.queued = false;
+}
+
+std::vector<Granted> CreditPolicy::collect(Instant now) {
+  std::vector<Granted> grants;
+  if (queue_.empty()) return grants;
+  const std::uint64_t limit = window();
+  std::uint64_t used = outstanding(now);
+  // Few large grants rather than many small ones: each is a message.
+  const std::uint64_t least = std::max(kSmall, limit / 4);
+  while (!queue_.empty() && used < limit) {
+    Demand& demand = *queue_.begin()->second;
+    const std::int64_t from = std::max(demand.granted, demand.received);
+    const std::uint64_t want = demand.posted > from ? static_cast<std::uint64_t>(demand.posted - from) : 0;
+    const std::uint64_t give = std::min(want, limit - used);
+    if (give < std::min(want, least)) break;
+    Peer& peer = peers_[demand.peer];
+    if (peer.outstanding == 0) peer.delivered = now;
+    demand.granted = from + static_cast<std::int64_t>(give);
+    peer.outstanding += give;
+    used += give;
+    if (give > 0) grants.push_back({demand.peer, demand.tag, static_cast<std::uint64_t>(demand.received),
+                                    static_cast<std::uint64_t>(demand.granted)});
+    if (give == want) {
+      queue_.erase(queue_.begin());
+      demand.queued = demand.asked = false;
+    }
+  }
+  return grants;
+}
+
+std::uint64_t CreditPolicy::window() const {
+  if (rate_ == 0) return kFirstWindow;
+  const double bytes = rate_ * (2 * Seconds(round_trip_) + kReaction).count();
+  return std::clamp(static_cast<std::uint64_t>(bytes), kMinWindow, kMaxWindow);
+}
+
+std::uint64_t CreditPolicy::outstanding(Instant now) const {
+  std::uint64_t sum = 0;
+  for (const Peer& peer : peers_) {
+    if (now - peer.delivered < kStale) sum += peer.outstanding;
+  }
+  return sum;
+}
+
+// The highest rate over kRateSample of the last seconds: a window made from the mean would shrink the rate that it
+// is made from whenever members are slow for another reason.
+void CreditPolicy::measure(std::uint64_t bytes, Instant now) {
+  if (window_start_ == Instant{} || now - window_start_ > 10 * kRateSample) {
+    window_start_ = now;
+    window_bytes_ = 0;
+    return;
+  }
+  window_bytes_ += bytes;
+  const Nanoseconds passed = now - window_start_;
+  if (passed < kRateSample) return;
+  const double sample = static_cast<double>(window_bytes_) / Seconds(passed).count();
+  if (window_bytes_ >= kMinWindow && (sample >= rate_ || now - rate_time_ > kRateLife)) {
+    rate_ = sample;
+    rate_time_ = now;
+  }
+  window_start_ = now;
+  window_bytes_ = 0;
+}
+
+}  // namespace shoal::net

@@ -1,0 +1,102 @@
+// Credit: how receivers keep both the memory for unexpected bytes and the queue at their link bounded, after Homa
+// (SIGCOMM'18). A sender may send a little of a stream on its own (eager); all else it sends because the receiver
+// granted it, up to an absolute offset of the stream, for receives that are posted. The receiver keeps the bytes it has
+// granted and not yet received, summed over all senders, below a window of about rate x reaction time: enough to
+// keep its link busy, too little to make an urgent message wait long behind them.
+//
+// Invariants of a Demand:  1. granted <= posted.  2. Only granting raises `granted`.
+// Numbers only steer the flow: the order of the bytes is TCP's, so a stream whose two ends count from different
+// starts (one has forgotten it) is slower for a moment, never wrong; shift() mends it.
+//
+// Pure policy with injected time; one thread.
+#pragma once
+
+#include <cstdint>
+#include <set>
+#include <utility>
+#include <vector>
+
+#include "shoal/core/time.h"
+#include "shoal/net/send_queue.h"
+#include "shoal/net/transport.h"
+
+namespace shoal::net {
+
+inline constexpr std::uint64_t kEagerStream = 64 * 1024;   // bytes of a stream sent before the receiver asked
+inline constexpr std::uint64_t kEagerPeer = 256 * 1024;    // the same over all streams to a peer
+
+// The sender's side of the eager budget of one peer. Both counters run since the start.
+class EagerBudget {
+ public:
+  std::uint64_t left() const { return kEagerPeer - (sent_ - consumed_); }
+  void sent(std::uint64_t bytes) { sent_ += bytes; }
+  // What the receiver says it has consumed; false: it cannot be (more than was sent).
+  bool consumed(std::uint64_t total);
+
+ private:
+  std::uint64_t sent_ = 0, consumed_ = 0;
+};
+
+// What one stream's receiver wants from its sender, in bytes since the sender's start of the stream.
+struct Demand {
+  Rank peer = 0;
+  Tag tag;
+  Order order;                     // of the receive that was posted first
+  std::int64_t received = 0;       // arrived
+  std::int64_t posted = 0;         // end of the last posted receive; below `received` if bytes lie unexpected
+  std::int64_t granted = 0;
+  bool asked = false;              // the sender said that it waits
+  bool queued = false;             // in CreditPolicy's queue
+};
+
+struct Granted {
+  Rank peer;
+  Tag tag;
+  std::uint64_t base, limit;
+};
+
+class CreditPolicy {
+ public:
+  explicit CreditPolicy(Rank peers) : peers_(peers) {}
+
+  void posted(Demand& demand, std::uint64_t bytes);
+  void arrived(Demand& demand, std::uint64_t bytes, Instant now);
+  // The sender stands at `offset` and waits.
+  void asked(Demand& demand, std::uint64_t offset);
+  // The sender counts from another start than this side: its `offset` is what this side calls received.
+  void shift(Demand& demand, std::uint64_t offset);
+  void forget(Demand& demand);                  // before the Demand dies
+  void round_trip(Nanoseconds shortest) { round_trip_ = shortest; }
+
+  // The grants to send now, best priority first.
+  std::vector<Granted> collect(Instant now);
+  // True if demands wait for the window: collect() again after kStale even if nothing arrives.
+  bool waiting() const { return !queue_.empty(); }
+
+  std::uint64_t window() const;
+  std::uint64_t outstanding(Instant now) const;  // granted, not arrived, of peers that deliver
+  double rate() const { return rate_; }          // bytes/s received while busy, highest of the last seconds
+
+  // Credit of a peer that has delivered nothing for so long does not count: others may use the link.
+  static constexpr Nanoseconds kStale = std::chrono::milliseconds(10);
+
+ private:
+  struct Peer {
+    std::uint64_t outstanding = 0;
+    Instant delivered{};                        // or first granted
+  };
+  void enqueue(Demand& demand);
+  void measure(std::uint64_t bytes, Instant now);
+  static std::uint64_t open(const Demand& demand) {
+    return demand.granted > demand.received ? static_cast<std::uint64_t>(demand.granted - demand.received) : 0;
+  }
+
+  std::vector<Peer> peers_;
+  std::set<std::pair<Order, Demand*>> queue_;   // wants a grant
+  Nanoseconds round_trip_{};
+  double rate_ = 0;                             // 0: not known yet
+  Instant window_start_{}, rate_time_{};
+  std::uint64_t window_bytes_ = 0;
+};
+
+}  // namespace shoal::net

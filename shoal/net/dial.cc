@@ -1,0 +1,134 @@
+#include "shoal/net/dial.h"
+
+#include <algorithm>
+#include <asio/co_spawn.hpp>
+#include <asio/detached.hpp>
+#include <asio/redirect_error.hpp>
+#include <asio/steady_timer.hpp>
+#include <asio/use_awaitable.hpp>
+#include <cstdio>
+
+#include "shoal/core/error.h"
+
+namespace shoal::net {
+namespace {
+
+using namespace std::chrono_literals;
+
+constexpr int kHandshakes = 256;               // under way at once; more are closed, members try again
+constexpr Nanoseconds kConnectPatience = 1500ms;  // for one candidate
+constexpr Nanoseconds kPause = 50ms;           // before all candidates are tried again
+
+asio::awaitable<void> pause(Nanoseconds length) {
+  asio::steady_timer timer(co_await asio::this_coro::executor, length);
+  std::error_code ignored;
+  co_await timer.async_wait(asio::redirect_error(asio::use_awaitable, ignored));
+}
+
+// Connects, or closes the socket after kConnectPatience.
+asio::awaitable<bool> connect(Socket& socket, const Endpoint& to) {
+  auto timer = std::make_shared<asio::steady_timer>(socket.get_executor(), kConnectPatience);
+  timer->async_wait([&socket, timer](const std::error_code& cancelled) {
+    std::error_code ignored;
+    if (!cancelled && timer->expiry() <= std::chrono::steady_clock::now()) socket.close(ignored);
+  });
+  std::error_code error;
+  co_await socket.async_connect(to, asio::redirect_error(asio::use_awaitable, error));
+  timer->expires_at(std::chrono::steady_clock::time_point::max());
+  co_return !error && socket.is_open();
+}
+
+}  // namespace
+
+Door::Door(const Endpoint& at, const Key& key) : acceptor_(Loop::shared().io()), key_(key) {
+  std::error_code error;
+  acceptor_.open(at.protocol(), error);
+  if (!error) acceptor_.set_option(asio::socket_base::reuse_address(true), error);
+  if (!error) acceptor_.bind(at, error);
+  if (!error) acceptor_.listen(asio::socket_base::max_listen_connections, error);
+  if (error) throw Error(Code::io, "cannot listen: " + error.message(), show(at), at.port() ? "choose another port" : "");
+  endpoint_ = acceptor_.local_endpoint();
+  guard_ = ForkGuard(acceptor_.native_handle());
+}
+
+Door::Door(int listening_fd, const Key& key) : acceptor_(Loop::shared().io()), key_(key) {
+  sockaddr_storage name{};
+  socklen_t size = sizeof name;
+  std::error_code error;
+  if (getsockname(listening_fd, reinterpret_cast<sockaddr*>(&name), &size) != 0) {
+    throw Error(Code::io, "the descriptor handed over is not a listening socket");
+  }
+  acceptor_.assign(name.ss_family == AF_INET6 ? asio::ip::tcp::v6() : asio::ip::tcp::v4(), listening_fd, error);
+  if (error) throw Error(Code::io, "the descriptor handed over is not a listening socket: " + error.message());
+  endpoint_ = acceptor_.local_endpoint();
+  guard_ = ForkGuard(acceptor_.native_handle());
+}
+
+void Door::open(Welcome welcome, Admit admit) {
+  welcome_ = std::move(welcome);
+  admit_ = std::move(admit);
+  asio::co_spawn(Loop::shared().io(), accept_all(shared_from_this()), asio::detached);
+}
+
+void Door::close() {
+  guard_ = ForkGuard();
+  std::error_code ignored;
+  acceptor_.close(ignored);
+  welcome_ = nullptr;
+  admit_ = nullptr;
+}
+
+asio::awaitable<void> Door::accept_all(std::shared_ptr<Door> self) {
+  while (self->acceptor_.is_open()) {
+    std::error_code error;
+    Socket socket = co_await self->acceptor_.async_accept(asio::redirect_error(asio::use_awaitable, error));
+    if (!self->acceptor_.is_open()) co_return;
+    if (error) {
+      co_await pause(kPause);  // out of descriptors, most likely: others may free some
+      continue;
+    }
+    if (self->handshakes_ >= kHandshakes) continue;
+    ++self->handshakes_;
+    asio::co_spawn(Loop::shared().io(), admit_one(self, std::move(socket)), asio::detached);
+  }
+}
+
+asio::awaitable<void> Door::admit_one(std::shared_ptr<Door> self, Socket socket) {
+  ForkGuard guard(socket.native_handle());
+  std::error_code ignored;
+  const Endpoint from = socket.remote_endpoint(ignored);
+  const std::function<bool(const Purpose&)> welcome = [self](const Purpose& p) { return self->welcome_ && self->welcome_(p); };
+  const std::optional<Purpose> purpose = co_await prove_as_listener(socket, self->key_, welcome);
+  --self->handshakes_;
+  if (!purpose) {
+    if (self->acceptor_.is_open()) self->stranger(show(from));
+  } else if (self->admit_) {
+    self->admit_(std::move(socket), *purpose);
+  }
+}
+
+void Door::stranger(const std::string& from) {
+  if (strangers_.fetch_add(1) > 0) return;
+  std::fprintf(stderr, "shoal: refused a connection from %s that did not prove the secret of this job; more are only counted\n",
+               from.c_str());
+}
+
+asio::awaitable<std::optional<Socket>> dial(std::vector<Endpoint> candidates, Key key, Purpose purpose, Instant deadline,
+                                            std::function<bool()> wanted) {
+  while (wanted() && steady_now() < deadline) {
+    for (const Endpoint& candidate : candidates) {
+      Socket socket(Loop::shared().io());
+      std::error_code error;
+      socket.open(candidate.protocol(), error);
+      if (error) continue;
+      const ForkGuard guard(socket.native_handle());
+      if (!co_await connect(socket, candidate)) continue;
+      if (co_await prove_as_dialer(socket, key, purpose)) co_return std::move(socket);
+      if (!wanted()) break;
+    }
+    co_await pause(kPause);
+  }
+  co_return std::nullopt;
+}
+
+}  // namespace shoal::net

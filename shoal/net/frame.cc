@@ -1,0 +1,167 @@
+#include "shoal/net/frame.h"
+
+#include <algorithm>
+#include <cstring>
+#include <type_traits>
+
+namespace shoal::net::wire {
+namespace {
+
+static_assert(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__, "the wire is little endian; add byte swaps for this machine");
+
+template <typename T>
+void append(std::string& out, T value) {
+  static_assert(std::is_integral_v<T>);
+  out.append(reinterpret_cast<const char*>(&value), sizeof value);
+}
+
+// Reads integers and text from a payload; `ok` turns false at the first byte that is missing.
+class Reader {
+ public:
+  explicit Reader(std::span<const std::byte> bytes) : bytes_(bytes) {}
+  template <typename T>
+  T take() {
+    T value{};
+    if (bytes_.size() < sizeof value) {
+      ok_ = false;
+      return value;
+    }
+    std::memcpy(&value, bytes_.data(), sizeof value);
+    bytes_ = bytes_.subspan(sizeof value);
+    return value;
+  }
+  std::string rest(std::size_t limit) {
+    if (bytes_.size() > limit) ok_ = false;
+    if (!ok_) return {};
+    std::string text(reinterpret_cast<const char*>(bytes_.data()), bytes_.size());
+    bytes_ = {};
+    return text;
+  }
+  std::size_t left() const { return bytes_.size(); }
+  bool ok() const { return ok_; }
+
+ private:
+  std::span<const std::byte> bytes_;
+  bool ok_ = true;
+};
+
+bool allowed(const Header& h, Channel channel) {
+  if (channel == Channel::bulk) {
+    if (h.kind == Kind::request) return h.length == 0;
+    return h.kind == Kind::data && h.cls != Class::urgent && h.length > 0 && h.length <= kMaxFrame;
+  }
+  switch (h.kind) {
+    case Kind::data: return h.cls == Class::urgent && h.length > 0 && h.length <= kUrgentLimit;
+    case Kind::goodbye: return h.length == 0;
+    case Kind::credit:
+    case Kind::heartbeat:
+    case Kind::failure: return h.length <= kUrgentLimit;
+    case Kind::request: return false;
+  }
+  return false;
+}
+
+}  // namespace
+
+HeaderBytes encode(const Header& h) {
+  HeaderBytes out{};
+  const auto put = [&out](std::size_t at, auto value) { std::memcpy(out.data() + at, &value, sizeof value); };
+  put(0, h.length);
+  put(4, static_cast<std::uint8_t>(h.kind));
+  put(5, static_cast<std::uint8_t>(h.cls));
+  put(6, static_cast<std::uint16_t>(h.eager ? 1 : 0));
+  put(8, h.tag.lane);
+  put(16, h.tag.operation);
+  put(24, h.offset);
+  return out;
+}
+
+std::optional<Header> decode(std::span<const std::byte, kHeaderBytes> bytes, Channel channel) {
+  Reader in(bytes);
+  Header h;
+  h.length = in.take<std::uint32_t>();
+  const auto kind = in.take<std::uint8_t>();
+  const auto cls = in.take<std::uint8_t>();
+  const auto flags = in.take<std::uint16_t>();
+  h.tag.lane = in.take<std::uint32_t>();
+  const auto code = in.take<std::uint32_t>();
+  h.tag.operation = in.take<std::uint64_t>();
+  h.offset = in.take<std::uint64_t>();
+  if (kind < static_cast<std::uint8_t>(Kind::data) || kind > static_cast<std::uint8_t>(Kind::failure)) return {};
+  if (cls > static_cast<std::uint8_t>(Class::background) || flags > 1 || code != 0) return {};
+  h.kind = static_cast<Kind>(kind);
+  h.cls = static_cast<Class>(cls);
+  h.eager = flags & 1;
+  if (!allowed(h, channel)) return {};
+  return h;
+}
+
+std::string encode(const Credit& credit) {
+  std::string out;
+  append(out, credit.consumed);
+  for (const Grant& grant : credit.grants) {
+    append(out, grant.tag.operation);
+    append(out, grant.tag.lane);
+    append(out, grant.base);
+    append(out, grant.limit);
+  }
+  return out;
+}
+
+std::optional<Credit> decode_credit(std::span<const std::byte> payload) {
+  Reader in(payload);
+  Credit credit;
+  credit.consumed = in.take<std::uint64_t>();
+  constexpr std::size_t kGrantBytes = 8 + 4 + 8 + 8;
+  if (!in.ok() || in.left() % kGrantBytes != 0 || in.left() / kGrantBytes > kGrantsPerFrame) return {};
+  credit.grants.resize(in.left() / kGrantBytes);
+  for (Grant& grant : credit.grants) {
+    grant.tag.operation = in.take<std::uint64_t>();
+    grant.tag.lane = in.take<std::uint32_t>();
+    grant.base = in.take<std::uint64_t>();
+    grant.limit = in.take<std::uint64_t>();
+    if (grant.limit < grant.base) return {};
+  }
+  return credit;
+}
+
+std::string encode(const Heartbeat& heartbeat) {
+  std::string out;
+  append(out, heartbeat.sent_ns);
+  append(out, heartbeat.echo_ns);
+  append(out, heartbeat.held_ns);
+  out.append(heartbeat.activity, 0, std::min(heartbeat.activity.size(), kMaxActivity));
+  return out;
+}
+
+std::optional<Heartbeat> decode_heartbeat(std::span<const std::byte> payload) {
+  Reader in(payload);
+  Heartbeat heartbeat;
+  heartbeat.sent_ns = in.take<std::int64_t>();
+  heartbeat.echo_ns = in.take<std::int64_t>();
+  heartbeat.held_ns = in.take<std::int64_t>();
+  heartbeat.activity = in.rest(kMaxActivity);
+  if (!in.ok()) return {};
+  return heartbeat;
+}
+
+std::string encode(const Notice& notice) {
+  std::string out;
+  append(out, notice.culprit);
+  append(out, static_cast<std::uint8_t>(notice.code));
+  out.append(notice.reason, 0, std::min(notice.reason.size(), kMaxReason));
+  return out;
+}
+
+std::optional<Notice> decode_notice(std::span<const std::byte> payload) {
+  Reader in(payload);
+  Notice notice;
+  notice.culprit = in.take<std::uint32_t>();
+  const auto code = in.take<std::uint8_t>();
+  notice.reason = in.rest(kMaxReason);
+  if (!in.ok() || code > static_cast<std::uint8_t>(Code::peer_lost)) return {};
+  notice.code = static_cast<Code>(code);
+  return notice;
+}
+
+}  // namespace shoal::net::wire

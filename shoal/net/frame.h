@@ -1,0 +1,83 @@
+// What travels on a connection after its handshake: frames of a 32-byte header and a bounded payload.
+// Pure functions; every size is checked before anything is allocated for it. Little endian on the wire.
+//
+//   0      4     5      6      8     12     16         24       32
+//   length kind  class  flags  lane  code   operation  offset   payload ...
+//
+// `code` is room for a per-frame authentication code, 0 today. `offset` is where the payload starts in its
+// stream, counted by the sender; credit and requests speak in the same numbers.
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "shoal/net/transport.h"
+
+namespace shoal::net::wire {
+
+inline constexpr std::size_t kHeaderBytes = 32;
+inline constexpr std::size_t kMinFrame = 16 * 1024, kMaxFrame = 256 * 1024;  // payload on a bulk connection
+inline constexpr std::size_t kMaxActivity = 200;  // bytes of "what it last did"
+inline constexpr std::size_t kMaxReason = 1000;   // bytes of a failure's words
+
+enum class Channel : std::uint8_t { control = 0, bulk = 1 };
+enum class Kind : std::uint8_t {
+  data = 1,       // bytes of a stream                             control: urgent streams; bulk: the others
+  request = 2,    // a sender without credit tells where it stands  bulk
+  credit = 3,     // how far streams may go                         control
+  heartbeat = 4,  //                                                control
+  goodbye = 5,    // the member leaves in order                     control
+  failure = 6,    // the member gives up, and why                   control
+};
+
+struct Header {
+  Kind kind = Kind::data;
+  Class cls = Class::bulk;
+  bool eager = false;        // sent before the receiver asked: counts against the eager budget
+  std::uint32_t length = 0;  // bytes of payload
+  Tag tag;
+  std::uint64_t offset = 0;
+};
+
+using HeaderBytes = std::array<std::byte, kHeaderBytes>;
+HeaderBytes encode(const Header& header);
+// nullopt: not a header that this channel may carry.
+std::optional<Header> decode(std::span<const std::byte, kHeaderBytes> bytes, Channel channel);
+
+struct Grant {
+  Tag tag;
+  std::uint64_t base = 0;   // what the receiver had received when it granted
+  std::uint64_t limit = 0;  // the sender may send the bytes before this offset
+};
+struct Credit {
+  std::uint64_t consumed = 0;  // eager bytes of this sender that found a receive (or were dropped), since the start
+  std::vector<Grant> grants;
+};
+inline constexpr std::size_t kGrantsPerFrame = 128;
+std::string encode(const Credit& credit);
+std::optional<Credit> decode_credit(std::span<const std::byte> payload);
+
+struct Heartbeat {
+  std::int64_t sent_ns = 0;  // the sender's clock
+  std::int64_t echo_ns = 0;  // the newest sent_ns it has from the receiver of this, 0: none
+  std::int64_t held_ns = 0;  // how long it kept that before answering
+  std::string activity;
+};
+std::string encode(const Heartbeat& heartbeat);
+std::optional<Heartbeat> decode_heartbeat(std::span<const std::byte> payload);
+
+struct Notice {              // of a failure
+  std::uint32_t culprit = 0;  // rank that was lost or gave up
+  Code code = Code::peer_lost;
+  std::string reason;        // the fact of the error
+};
+std::string encode(const Notice& notice);
+std::optional<Notice> decode_notice(std::span<const std::byte> payload);
+
+}  // namespace shoal::net::wire

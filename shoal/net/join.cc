@@ -1,0 +1,339 @@
+// Joining: publish where this member can be reached, learn the same of the others, connect every pair, check that
+// all run the same thing. The higher rank dials the lower one.
+#include <algorithm>
+#include <asio/co_spawn.hpp>
+#include <asio/detached.hpp>
+#include <cstdlib>
+#include <sstream>
+
+#include "shoal/net/dial.h"
+#include "shoal/net/tcp.h"
+#include "shoal/net/tcp_transport.h"
+
+namespace shoal::net {
+namespace {
+
+using namespace std::chrono_literals;
+
+constexpr std::size_t kMaxCandidates = 32;
+
+// What a member puts on the board: one "key value" a line.
+struct Card {
+  MemberInfo info;
+  Rank size = 0;
+  bool secret = false;
+  std::string fingerprint;
+  std::vector<Endpoint> candidates;
+};
+
+std::string one_line(std::string text) {
+  std::replace(text.begin(), text.end(), '\n', ' ');
+  return text;
+}
+
+std::string write_card(const Card& card) {
+  std::ostringstream out;
+  out << "id " << card.info.id << "\nhost " << one_line(card.info.host) << "\nboot " << card.info.boot << "\npid "
+      << card.info.pid << "\nsize " << card.size << "\nsecret " << card.secret << "\nfingerprint "
+      << one_line(card.fingerprint) << "\n";
+  for (const Endpoint& at : card.candidates) out << "at " << show(at) << "\n";
+  return out.str();
+}
+
+Card read_card(const std::string& text) {
+  Card card;
+  std::istringstream in(text);
+  for (std::string line; std::getline(in, line);) {
+    const auto space = line.find(' ');
+    const std::string key = line.substr(0, space);
+    const std::string value = space == std::string::npos ? std::string() : line.substr(space + 1);
+    if (key == "id") card.info.id = value;
+    if (key == "host") card.info.host = value;
+    if (key == "boot") card.info.boot = value;
+    if (key == "pid") card.info.pid = static_cast<std::uint32_t>(std::strtoul(value.c_str(), nullptr, 10));
+    if (key == "size") card.size = static_cast<Rank>(std::strtoul(value.c_str(), nullptr, 10));
+    if (key == "secret") card.secret = value == "1";
+    if (key == "fingerprint") card.fingerprint = value;
+    const auto at = key == "at" ? parse_endpoint(value) : std::nullopt;
+    if (at && card.candidates.size() < kMaxCandidates) card.candidates.push_back(*at);
+  }
+  return card;
+}
+
+bool same_subnet(const asio::ip::address& other, const LocalAddress& mine) {
+  if (other.is_v4() != mine.address.is_v4()) return false;
+  const auto compare = [&](const auto& a, const auto& b) {
+    for (unsigned bit = 0; bit < mine.prefix_length; ++bit) {
+      if ((a[bit / 8] ^ b[bit / 8]) & (0x80 >> bit % 8)) return false;
+    }
+    return true;
+  };
+  if (other.is_v4()) return compare(other.to_v4().to_bytes(), mine.address.to_v4().to_bytes());
+  return compare(other.to_v6().to_bytes(), mine.address.to_v6().to_bytes());
+}
+
+// The likeliest first: on one host the loopback, then addresses of a network this member is on.
+std::vector<Endpoint> in_order(const Card& peer, const Card& self, const std::vector<LocalAddress>& mine) {
+  std::vector<Endpoint> order = peer.candidates;
+  const auto cost = [&](const Endpoint& at) {
+    if (at.address().is_loopback()) return 0;
+    return std::any_of(mine.begin(), mine.end(), [&](const LocalAddress& own) { return same_subnet(at.address(), own); }) ? 1 : 2;
+  };
+  if (peer.info.boot != self.info.boot) {
+    std::erase_if(order, [](const Endpoint& at) { return at.address().is_loopback(); });
+  }
+  std::stable_sort(order.begin(), order.end(), [&](const auto& a, const auto& b) { return cost(a) < cost(b); });
+  return order;
+}
+
+class TcpJob final : public Job {
+ public:
+  TcpJob(const Place& place, std::vector<MemberInfo> members, std::shared_ptr<TcpTransport> transport, std::shared_ptr<Door> door)
+      : place_(place), members_(std::move(members)), transport_(std::move(transport)), door_(std::move(door)), owner_(getpid()) {}
+  ~TcpJob() override {
+    if (getpid() != owner_) {
+      abandon();  // a forked child: its copy of the loop does not run
+      return;
+    }
+    Loop& loop = Loop::shared();
+    std::atomic<bool> gone{false};
+    loop.post([this, &gone] {
+      if (give_up_) give_up_();
+      if (door_) door_->close();
+      transport_->leave([&gone] { gone = true; });
+    });
+    // leave() is bounded itself; nothing may outlive this frame that refers to it.
+    while (!loop.drive([&gone] { return gone.load(); }, steady_now() + 10s)) continue;
+    // The last reference goes on the loop, where the transport's parts live.
+    loop.post([transport = std::move(transport_), door = std::move(door_)] {});
+  }
+  void while_connecting(std::function<void()> give_up) { give_up_ = std::move(give_up); }
+  void connected(std::vector<MemberInfo> members) { members_ = std::move(members); }
+
+  const Place& place() const override { return place_; }
+  const std::vector<MemberInfo>& members() const override { return members_; }
+  Transport& transport() override { return *transport_; }
+
+ private:
+  void abandon() {
+    static_cast<void>(new std::shared_ptr<TcpTransport>(std::move(transport_)));
+    static_cast<void>(new std::shared_ptr<Door>(std::move(door_)));
+  }
+  Place place_;
+  std::vector<MemberInfo> members_;
+  std::shared_ptr<TcpTransport> transport_;
+  std::shared_ptr<Door> door_;
+  std::function<void()> give_up_;   // stops the search for peers
+  pid_t owner_;
+};
+
+std::string list_of(const std::vector<Rank>& ranks) {
+  std::string text = ranks.size() == 1 ? "rank " : "ranks ";
+  for (std::size_t i = 0; i < ranks.size(); ++i) text += (i ? ", " : "") + std::to_string(ranks[i]);
+  return text;
+}
+
+// Every member's card; throws timeout naming all that are missing.
+std::vector<Card> gather(const Place& place, Rendezvous& board, const std::string& prefix, Nanoseconds patience) {
+  const Instant deadline = steady_now() + patience;
+  std::vector<Card> cards(place.size);
+  std::vector<Rank> missing;
+  for (Rank rank = 0; rank < place.size; ++rank) {
+    try {
+      cards[rank] = read_card(board.get(prefix + std::to_string(rank), std::max<Nanoseconds>(deadline - steady_now(), 1ms)));
+    } catch (const Error& error) {
+      if (error.code() != Code::timeout) throw;
+      missing.push_back(rank);
+    }
+  }
+  if (missing.empty()) return cards;
+  throw Error(Code::timeout, list_of(missing) + " of " + std::to_string(place.size) + " did not appear within " +
+              std::to_string(std::chrono::duration_cast<std::chrono::seconds>(patience).count()) + " s",
+              "join", "start every member, or look at the log of those");
+}
+
+void check_equal(const std::vector<Card>& cards, Rank self) {
+  const Card& mine = cards[self];
+  const auto member = [&](Rank rank) { return "rank " + std::to_string(rank) + " (" + cards[rank].info.host + ")"; };
+  for (Rank rank = 0; rank < cards.size(); ++rank) {
+    const Card& other = cards[rank];
+    if (other.size != mine.size) {
+      throw Error(Code::mismatch, member(rank) + " was started with size " + std::to_string(other.size) + ", " + member(self) +
+                  " with " + std::to_string(mine.size), "join", "start all members with the same size");
+    }
+    if (other.fingerprint != mine.fingerprint) {
+      throw Error(Code::mismatch, member(rank) + " runs \"" + other.fingerprint + "\", " + member(self) + " runs \"" +
+                  mine.fingerprint + "\"", "join", "run the same code and configuration on all members");
+    }
+    if (other.info.boot != mine.info.boot && !(other.secret && mine.secret)) {
+      throw Error(Code::invalid_argument, "members are on different hosts (" + mine.info.host + ", " + other.info.host +
+                  ") but the job has no secret", "SHOAL_SECRET", "set SHOAL_SECRET, or SHOAL_SECRET_FILE, to the same on all hosts");
+    }
+  }
+}
+
+// The part of joining that runs on the loop: lets higher ranks in, dials lower ones.
+class Connecting : public std::enable_shared_from_this<Connecting> {
+ public:
+  Connecting(const Place& place, std::shared_ptr<TcpTransport> transport, std::shared_ptr<Door> door, const Key& key,
+             const std::string& scope, Instant deadline)
+      : transport_(std::move(transport)), door_(std::move(door)), key_(key), deadline_(deadline), used_(place.size) {
+    purpose_.from = place.rank;
+    purpose_.job = hash_of_job(place.job + '\n' + std::to_string(place.generation) + '\n' + scope + '\n' +
+                               std::to_string(place.size));
+  }
+
+  void open_door() {
+    door_->open([self = shared_from_this()](const Purpose& p) { return self->welcome(p); },
+                [self = shared_from_this()](Socket socket, const Purpose& p) {
+                  if (self->welcome(p)) self->connected(p.from, channel_of(p.role), std::move(socket));
+                });
+  }
+  void dial_lower(const std::vector<std::vector<Endpoint>>& candidates) {
+    for (Rank peer = 0; peer < purpose_.from; ++peer) {
+      asio::co_spawn(Loop::shared().io(), connect_to(shared_from_this(), peer, candidates[peer]), asio::detached);
+    }
+  }
+  void give_up() { wanted_ = false; }
+  bool complete() const { return complete_; }         // any thread; also after a failure
+  const Endpoint& used(Rank peer) const { return used_[peer]; }
+
+ private:
+  static wire::Channel channel_of(Role role) { return role == Role::bulk ? wire::Channel::bulk : wire::Channel::control; }
+  bool welcome(const Purpose& p) const {
+    return wanted_ && p.role != Role::coordinator && p.to == purpose_.from && p.from > p.to && p.job == purpose_.job &&
+           transport_->wants(p.from, channel_of(p.role));
+  }
+  void connected(Rank peer, wire::Channel channel, Socket socket) {
+    std::error_code ignored;
+    used_[peer] = socket.remote_endpoint(ignored);
+    transport_->adopt(peer, channel, std::move(socket));
+    complete_ = transport_->connected();
+  }
+  static asio::awaitable<void> connect_to(std::shared_ptr<Connecting> self, Rank peer, std::vector<Endpoint> candidates) {
+    for (const Role role : {Role::control, Role::bulk}) {
+      Purpose purpose = self->purpose_;
+      purpose.role = role;
+      purpose.to = peer;
+      const std::function<bool()> wanted = [self] { return self->wanted_; };
+      std::optional<Socket> socket = co_await dial(candidates, self->key_, purpose, self->deadline_, wanted);
+      if (!socket || !self->wanted_ || !self->transport_->wants(peer, channel_of(role))) co_return;
+      self->connected(peer, channel_of(role), std::move(*socket));
+      candidates = {self->used_[peer]};
+    }
+  }
+
+  std::shared_ptr<TcpTransport> transport_;
+  std::shared_ptr<Door> door_;
+  const Key key_;
+  const Instant deadline_;
+  Purpose purpose_;
+  std::vector<Endpoint> used_;       // by rank
+  bool wanted_ = true;
+  std::atomic<bool> complete_{false};
+};
+
+// Where this member listens: everywhere (or on the chosen interface) with a secret, else on the loopback only.
+Endpoint listening_at(const std::string& secret, const JoinOptions& options, const std::vector<LocalAddress>& addresses) {
+  if (secret.empty()) return {asio::ip::address_v4::loopback(), 0};
+  if (options.interface.empty()) return {asio::ip::address_v4::any(), 0};
+  return {addresses.front().address, 0};
+}
+
+std::vector<Endpoint> reachable_at(const Endpoint& bound, const std::vector<LocalAddress>& addresses) {
+  if (!bound.address().is_unspecified()) return {bound};
+  std::vector<Endpoint> all = {{asio::ip::address_v4::loopback(), bound.port()}};
+  for (const LocalAddress& at : addresses) {
+    if (at.address.is_v4() && !at.address.is_loopback()) all.emplace_back(at.address, bound.port());
+  }
+  return all;
+}
+
+// Runs fn on the loop and waits for it.
+void on_the_loop(const std::function<void()>& fn) {
+  std::atomic<bool> ran{false};
+  Loop::shared().post([&] {
+    fn();
+    ran = true;
+  });
+  while (!Loop::shared().drive([&] { return ran.load(); }, steady_now() + 10s)) continue;
+}
+
+std::string list_unconnected(const Place& place, const TcpTransport& transport, const std::vector<Card>& cards) {
+  std::string who;
+  for (Rank rank = 0; rank < place.size; ++rank) {
+    if (!transport.wants(rank, wire::Channel::control) && !transport.wants(rank, wire::Channel::bulk)) continue;
+    who += (who.empty() ? "" : "; ") + ("rank " + std::to_string(rank)) + " (" + cards[rank].info.host + ")";
+    if (rank < place.rank) {
+      for (const Endpoint& at : cards[rank].candidates) who += " " + show(at);
+    }
+  }
+  return who;
+}
+
+}  // namespace
+
+std::unique_ptr<Job> join_tcp(const Place& place, Rendezvous& rendezvous, const std::string& scope, const std::string& secret,
+                              const JoinOptions& options) {
+  auto transport = std::make_shared<TcpTransport>(place.rank, place.size, options);
+  Card mine;
+  mine.info = {.id = random_id(), .host = host_name(), .boot = boot_identity(), .address = {},
+               .pid = static_cast<std::uint32_t>(getpid())};
+  if (place.size == 1) {
+    transport->name_hosts({mine.info.host});
+    return std::make_unique<TcpJob>(place, std::vector{mine.info}, transport, nullptr);
+  }
+  const auto addresses = local_addresses(options.interface);
+  const Key key = derive_key(secret);
+  const Instant deadline = steady_now() + options.patience;
+  auto door = std::make_shared<Door>(listening_at(secret, options, addresses), key);
+  auto connecting = std::make_shared<Connecting>(place, transport, door, key, scope, deadline);
+  auto job = std::make_unique<TcpJob>(place, std::vector<MemberInfo>(place.size), transport, door);
+  job->while_connecting([connecting] { connecting->give_up(); });
+  mine.size = place.size;
+  mine.secret = !secret.empty();
+  mine.fingerprint = one_line(options.fingerprint);
+  mine.candidates = reachable_at(door->endpoint(), addresses);
+
+  on_the_loop([&] { connecting->open_door(); });
+  rendezvous.put(scope + "member/" + std::to_string(place.rank), write_card(mine));
+  const std::vector<Card> cards = gather(place, rendezvous, scope + "member/", options.patience);
+  check_equal(cards, place.rank);
+
+  std::vector<std::string> hosts;
+  std::vector<std::vector<Endpoint>> candidates;
+  for (const Card& card : cards) {
+    hosts.push_back(card.info.host);
+    candidates.push_back(in_order(card, mine, addresses));
+  }
+  on_the_loop([&] {
+    transport->name_hosts(hosts);
+    connecting->dial_lower(candidates);
+  });
+  Loop::shared().drive([&] { return connecting->complete() || transport->failure(); }, deadline);
+  std::string unconnected;
+  on_the_loop([&] {
+    if (!connecting->complete()) unconnected = list_unconnected(place, *transport, cards);
+    std::vector<MemberInfo> members;
+    for (Rank rank = 0; rank < place.size; ++rank) {
+      members.push_back(cards[rank].info);
+      const Endpoint listening(connecting->used(rank).address(), cards[rank].candidates.at(0).port());
+      members[rank].address = show(rank == place.rank ? mine.candidates.back() : listening);
+    }
+    job->connected(std::move(members));
+    transport->begin();
+  });
+  if (const Failure failure = transport->failure()) throw Error(*failure);
+  if (!unconnected.empty()) {
+    throw Error(Code::timeout, "no connection with " + unconnected, "join", "check the network between these hosts");
+  }
+  return job;
+}
+
+std::unique_ptr<Job> join(const Place& place, Rendezvous& rendezvous, const JoinOptions& options) {
+  JoinOptions chosen = options;
+  if (const char* interface = std::getenv("SHOAL_INTERFACE"); interface && chosen.interface.empty()) chosen.interface = interface;
+  return join_tcp(place, rendezvous, "shoal/" + std::to_string(place.generation) + "/", find_secret().value_or(""), chosen);
+}
+
+}  // namespace shoal::net

@@ -1,0 +1,222 @@
+#include "shoal/net/loop.h"
+
+#include <pthread.h>
+#include <sys/resource.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <asio/executor_work_guard.hpp>
+#include <asio/post.hpp>
+#include <thread>
+
+#include "shoal/net/sockets.h"
+
+namespace shoal::net {
+namespace {
+
+using namespace std::chrono_literals;
+
+// How long the loop stays without a driver after a caller has left with nothing open. The next wait usually follows
+// within microseconds; what arrives meanwhile lies in the kernel.
+constexpr Nanoseconds kPark = 1ms;
+constexpr Nanoseconds kLongestPark = 64ms;
+// A post this soon after a wait is most likely followed by the next wait, whose caller will run it.
+constexpr Nanoseconds kBackToBack = 50us;
+
+thread_local Loop* running = nullptr;  // the loop whose handlers this thread runs now
+
+class Running {
+ public:
+  explicit Running(Loop* loop) { running = loop; }
+  ~Running() { running = nullptr; }
+};
+
+std::mutex making;      // guards `the_loop`
+Loop* the_loop = nullptr;
+
+}  // namespace
+
+Loop& Loop::shared() {
+  const std::lock_guard lock(making);
+  static const bool once = [] {
+    pthread_atfork([] { making.lock(); sockets_before_fork(); },
+                   [] { sockets_after_fork_parent(); making.unlock(); },
+                   [] {
+                     sockets_after_fork_child();
+                     the_loop = nullptr;  // its thread does not exist here
+                     running = nullptr;
+                     making.unlock();
+                   });
+    return true;
+  }();
+  (void)once;
+  if (!the_loop) the_loop = new Loop;
+  return *the_loop;
+}
+
+Loop::Loop() {
+  std::thread([this] { run_io_thread(); }).detach();
+}
+
+bool Loop::on_loop() const { return running == this; }
+
+void Loop::post(std::function<void()> fn) {
+  const std::lock_guard lock(mutex_);
+  posts_.push_back(std::move(fn));
+  if (driver_ != Driver::none) {
+    poke();
+  } else if (waiting_ == 0 && steady_now() - left_ > kBackToBack) {
+    left_ = {};
+    unpark_.notify_one();
+  }
+}
+
+void Loop::poke() {
+  if (asleep_.exchange(false)) asio::post(io_, [] {});
+}
+
+bool Loop::drive(const std::function<bool()>& ready, Instant deadline) {
+  if (ready()) return true;
+  bool is_ready = false;
+  std::unique_lock lock(mutex_);
+  ++waiting_;
+  while (!is_ready) {
+    if (driver_ == Driver::none) {
+      driver_ = Driver::caller;
+      lock.unlock();
+      {
+        const Running mark(this);
+        while (!(is_ready = ready()) && steady_now() < deadline) cycle(deadline);
+      }
+      lock.lock();
+      driver_ = Driver::none;
+      break;
+    }
+    if (driver_ == Driver::io_thread && !claimed_) {
+      claimed_ = true;
+      poke();
+    }
+    const std::uint64_t seen = progress_;
+    lock.unlock();
+    is_ready = ready();
+    lock.lock();
+    if (is_ready || steady_now() >= deadline) break;
+    changed_.wait_until(lock, deadline, [&] { return progress_ != seen || driver_ == Driver::none; });
+  }
+  --waiting_;
+  if (driver_ == Driver::none) {
+    if (waiting_ > 0) {
+      ++progress_;
+      changed_.notify_all();
+    } else {
+      const bool open = open_work_ > 0 || !posts_.empty();
+      left_ = open ? Instant{} : steady_now();
+      if (open || park_ > kPark) unpark_.notify_one();
+    }
+  }
+  return is_ready;
+}
+
+void Loop::cycle(Instant deadline) {
+  std::vector<std::function<void()>> batch;
+  {
+    const std::lock_guard lock(mutex_);
+    if (ran_) {
+      ran_ = false;
+      ++progress_;
+      if (waiting_ > (driver_ == Driver::caller ? 1 : 0)) changed_.notify_all();
+    }
+    if (claimed_ && driver_ == Driver::io_thread) return;
+    batch.swap(posts_);
+    asleep_ = batch.empty();
+  }
+  if (batch.empty()) {
+    io_.run_one_until(deadline);
+    asleep_ = false;
+    settle();
+    return;
+  }
+  ran_ = true;
+  for (auto& fn : batch) {
+    fn();
+    settle();
+  }
+}
+
+void Loop::settle() {
+  while (!completions_.empty() || !chores_.empty()) {
+    while (!completions_.empty()) {
+      auto [done, failure] = std::move(completions_.front());
+      completions_.pop_front();
+      ran_ = true;
+      done(failure);
+    }
+    if (!chores_.empty()) {
+      Chore* chore = chores_.front();
+      chores_.pop_front();
+      chore->queued_ = false;
+      chore->run_chore();
+    }
+  }
+}
+
+void Loop::run_io_thread() {
+  // A late I/O thread delays every member; where the system does not allow more, the default serves.
+  setpriority(PRIO_PROCESS, static_cast<id_t>(gettid()), -5);
+  pthread_setname_np(pthread_self(), "shoal-io");
+  const auto guard = asio::make_work_guard(io_);
+  std::unique_lock lock(mutex_);
+  for (;;) {
+    park_ = kPark;
+    while (driver_ != Driver::none || waiting_ > 0 || steady_now() - left_ < kPark) {
+      unpark_.wait_for(lock, park_);
+      const bool driven = driver_ != Driver::none || waiting_ > 0;
+      park_ = driven ? std::min(park_ * 2, kLongestPark) : kPark;
+    }
+    driver_ = Driver::io_thread;
+    claimed_ = false;
+    while (!claimed_) {
+      lock.unlock();
+      {
+        const Running mark(this);
+        cycle(steady_now() + 1h);
+      }
+      lock.lock();
+    }
+    driver_ = Driver::none;
+    changed_.notify_all();
+  }
+}
+
+std::uint64_t Loop::at(Instant when, std::function<void()> fn) {
+  const std::uint64_t id = next_timer_++;
+  auto timer = std::make_unique<asio::steady_timer>(io_, std::chrono::time_point_cast<asio::steady_timer::duration>(when));
+  timer->async_wait([this, id, fn = std::move(fn)](const std::error_code&) {
+    const auto found = timers_.find(id);
+    if (found == timers_.end()) return;  // cancelled
+    timers_.erase(found);
+    ran_ = true;
+    fn();
+  });
+  timers_.emplace(id, std::move(timer));
+  return id;
+}
+
+void Loop::cancel(std::uint64_t timer) { timers_.erase(timer); }
+
+void Loop::complete(Done done, Failure failure) {
+  if (done) completions_.emplace_back(std::move(done), std::move(failure));
+}
+
+void Loop::chore(Chore& chore) {
+  if (chore.queued_) return;
+  chore.queued_ = true;
+  chores_.push_back(&chore);
+}
+
+void Loop::forget(Chore& chore) {
+  std::erase(chores_, &chore);
+  chore.queued_ = false;
+}
+
+}  // namespace shoal::net

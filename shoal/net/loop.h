@@ -1,0 +1,93 @@
+// The process's one event loop: an Asio io_context and the I/O thread that runs it, shared by every transport,
+// coordinator and handshake of the process.
+//
+// Who runs it. At any moment at most one thread, the *driver*, runs handlers, so handlers need no locks among
+// themselves. Normally that is the I/O thread. A caller that waits (drive) takes the role over and runs handlers
+// itself, so that a small operation costs no thread switch; between back-to-back waits the I/O thread stays parked
+// for kPark. A caller that leaves while work is open wakes the I/O thread at once.
+//
+// Lifetime: made at first use, never destroyed. A forked child has none of it: sockets are closed there and the
+// next use makes a new loop.
+#pragma once
+
+#include <asio/io_context.hpp>
+#include <asio/steady_timer.hpp>
+#include <atomic>
+#include <condition_variable>
+#include <cstdint>
+#include <deque>
+#include <functional>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <vector>
+
+#include "shoal/core/time.h"
+#include "shoal/net/transport.h"
+
+namespace shoal::net {
+
+// Something to do before the loop sleeps again, however often it was asked for meanwhile: a peer writes what its
+// streams have gathered. Owned by its maker, who outlives its place in the queue (Loop::forget).
+class Chore {
+ public:
+  virtual void run_chore() = 0;
+
+ protected:
+  virtual ~Chore() = default;
+
+ private:
+  friend class Loop;
+  bool queued_ = false;
+};
+
+class Loop {
+ public:
+  static Loop& shared();
+
+  asio::io_context& io() { return io_; }
+  bool on_loop() const;
+  // Any thread. `fn` runs on the loop after everything posted before it by the same thread.
+  void post(std::function<void()> fn);
+  // Any thread but the loop: see Transport::drive.
+  bool drive(const std::function<bool()>& ready, Instant deadline);
+
+  // From the loop only:
+  std::uint64_t at(Instant when, std::function<void()> fn);
+  void cancel(std::uint64_t timer);
+  void complete(Done done, Failure failure);  // runs soon, never inside the caller
+  void chore(Chore& chore);
+  void forget(Chore& chore);
+  void open_work(std::int64_t change) { open_work_ += change; }  // operations that wait for the network
+
+ private:
+  Loop();
+  void run_io_thread();
+  void cycle(Instant deadline);  // one step of the driver: posts, or one handler
+  void settle();                 // completions and chores, until none is left
+  void poke();                   // mutex_ held: a driver asleep in the reactor returns
+
+  asio::io_context io_{1};       // 1: never run by two threads at once
+  // Owned by the driver:
+  std::deque<std::pair<Done, Failure>> completions_;
+  std::deque<Chore*> chores_;
+  std::map<std::uint64_t, std::unique_ptr<asio::steady_timer>> timers_;
+  std::uint64_t next_timer_ = 1;
+  bool ran_ = false;             // a handler of a user ran since the waiters were last told
+
+  enum class Driver { none, io_thread, caller };
+  std::mutex mutex_;             // guards what follows
+  Driver driver_ = Driver::none;
+  std::vector<std::function<void()>> posts_;
+  int waiting_ = 0;              // callers inside drive()
+  bool claimed_ = false;         // a caller wants the I/O thread to step back
+  std::uint64_t progress_ = 0;   // counts moments at which a waiter's ready() may have changed
+  Instant left_{};               // when the last caller left with nothing open
+  Nanoseconds park_{};           // what the I/O thread waits for when it looks next
+  std::condition_variable changed_;  // waiters: progress_ or driver_
+  std::condition_variable unpark_;   // the I/O thread
+  std::atomic<bool> asleep_{false};  // the driver is in the reactor or about to enter it
+  std::atomic<std::int64_t> open_work_{0};
+};
+
+}  // namespace shoal::net

@@ -1,0 +1,137 @@
+#include "shoal/net/peer.h"
+
+#include <algorithm>
+
+namespace shoal::net {
+
+Peer::Peer(PeerOwner& owner, Rank rank) : owner_(owner), rank_(rank) {}
+
+Peer::~Peer() {
+  close();
+  owner_.loop().forget(*this);
+}
+
+void Peer::adopt(wire::Channel channel, Socket socket) {
+  auto connection = std::make_shared<Connection>(std::move(socket), channel, *this);
+  if (channel == wire::Channel::bulk) set_unsent_mark(connection->socket(), 2 * frame_bytes_);
+  (channel == wire::Channel::control ? control_ : bulk_) = connection;
+  connection->start();
+  pump();
+}
+
+void Peer::close() {
+  if (control_) control_->close();
+  if (bulk_) bulk_->close();
+}
+
+void Peer::run_chore() {
+  // Urgent bytes and credit first: they are few, and others wait for them.
+  if (control_) control_->pump();
+  if (bulk_) bulk_->pump();
+  const bool queued = !urgent_queue_.empty() || !bulk_queue_.empty() || !blocked_.empty();
+  if (leaving_ && !said_goodbye_ && !queued) {
+    said_goodbye_ = true;
+    tell(wire::Kind::goodbye, {});
+  }
+}
+
+void Peer::ended(wire::Channel channel, std::error_code why) { owner_.connection_lost(rank_, channel, why); }
+
+void Peer::close_operation(std::uint64_t operation, const Failure& why) {
+  Loop& loop = owner_.loop();
+  const auto end_one = [&](Done done) {
+    loop.open_work(-1);
+    loop.complete(std::move(done), why);
+  };
+  for (const auto& connection : {control_, bulk_}) {
+    if (connection) connection->detach(operation, end_one);
+  }
+  const Tag first{operation, 0};
+  for (auto at = out_.lower_bound(first); at != out_.end() && at->first.operation == operation; at = out_.erase(at)) {
+    dequeue(at->second);
+    for (SendItem& item : at->second.items) end_one(std::move(item.done));
+  }
+  for (auto at = in_.lower_bound(first); at != in_.end() && at->first.operation == operation; at = in_.erase(at)) {
+    ReceiveStream& stream = at->second;
+    for (ReceiveItem& item : stream.items) end_one(std::move(item.done));
+    for (const Chunk& chunk : stream.unexpected) {
+      (chunk.urgent ? unexpected_urgent_ : unexpected_bulk_) -= chunk.end - chunk.begin;
+      if (chunk.eager) consumed_eager(chunk.end - chunk.begin);
+    }
+    owner_.credit().forget(stream.demand);
+  }
+  for (Incoming& incoming : incoming_) {
+    if (incoming.left > 0 && incoming.header.tag.operation == operation) incoming.dropped = true;
+  }
+}
+
+void Peer::fail_all(const Failure& why) {
+  Loop& loop = owner_.loop();
+  const auto end_one = [&](Done done) {
+    loop.open_work(-1);
+    loop.complete(std::move(done), why);
+  };
+  for (const auto& connection : {control_, bulk_}) {
+    if (connection) connection->detach_all(end_one);
+  }
+  for (auto& [tag, stream] : out_) {
+    dequeue(stream);
+    for (SendItem& item : stream.items) end_one(std::move(item.done));
+    stream.items.clear();
+  }
+  fail_receives(why);
+}
+
+void Peer::fail_receives(const Failure& why) {
+  for (auto& [tag, stream] : in_) {
+    for (ReceiveItem& item : stream.items) {
+      owner_.loop().open_work(-1);
+      owner_.loop().complete(std::move(item.done), why);
+    }
+    stream.items.clear();
+    owner_.credit().forget(stream.demand);
+  }
+  for (Incoming& incoming : incoming_) incoming.dropped = true;
+}
+
+void Peer::say_goodbye() {
+  leaving_ = true;
+  pump();
+}
+
+bool Peer::drained() {
+  if (!control_ || !bulk_ || control_->closed() || bulk_->closed()) return true;
+  if (leaving_ && !said_goodbye_) return false;
+  return outbox_.empty() && !control_->writing() && !bulk_->writing() && control_->unacknowledged() == 0 &&
+         bulk_->unacknowledged() == 0;
+}
+
+template <typename Streams>
+void Peer::sweep(Streams& streams, std::size_t& limit) {
+  if (streams.size() < limit) return;
+  for (auto at = streams.begin(); at != streams.end();) {
+    const bool reading = (incoming_[0].left > 0 && incoming_[0].header.tag == at->first) ||
+                         (incoming_[1].left > 0 && incoming_[1].header.tag == at->first);
+    if (!idle(at->second) || reading) {
+      ++at;
+      continue;
+    }
+    if constexpr (requires { at->second.demand; }) owner_.credit().forget(at->second.demand);
+    at = streams.erase(at);
+  }
+  limit = std::max(kStreams, 2 * streams.size());
+}
+template void Peer::sweep(std::map<Tag, SendStream>&, std::size_t&);
+template void Peer::sweep(std::map<Tag, ReceiveStream>&, std::size_t&);
+
+LinkStats Peer::stats() const {
+  return {.sent = sent_, .received = received_, .wire_sent = wire_sent_, .wire_received = wire_received_,
+          .receive_rate = receive_rate_, .round_trip = round_trip_s_};
+}
+
+std::string Peer::activity() const {
+  const std::lock_guard lock(told_mutex_);
+  return activity_;
+}
+
+}  // namespace shoal::net

@@ -1,0 +1,186 @@
+// Everything one member keeps about one other: two connections, the streams in both directions, the credit between
+// them and what the peer last said of itself. Everything on the loop, except stats() and activity().
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <deque>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <vector>
+
+#include "shoal/core/event.h"
+#include "shoal/net/connection.h"
+#include "shoal/net/credit.h"
+#include "shoal/net/loop.h"
+#include "shoal/net/send_queue.h"
+
+namespace shoal::net {
+
+class Peer;
+
+// What a peer needs of its transport, which owns it.
+class PeerOwner {
+ public:
+  virtual Loop& loop() = 0;
+  virtual CreditPolicy& credit() = 0;
+  virtual Chore& grants() = 0;                    // collects and sends grants of all peers
+  virtual bool is_closed(std::uint64_t operation) const = 0;
+  virtual std::uint64_t next_arrival() = 0;
+  virtual void heard(Rank peer) = 0;
+  virtual void said_goodbye(Rank peer) = 0;
+  virtual void gave_up(Rank peer, const wire::Notice& notice) = 0;
+  virtual void connection_lost(Rank peer, wire::Channel channel, std::error_code why) = 0;
+  virtual void broke_rules(Rank peer, const std::string& how) = 0;
+
+ protected:
+  ~PeerOwner() = default;
+};
+
+class Peer final : public ConnectionUser, public Chore {
+ public:
+  Peer(PeerOwner& owner, Rank rank);
+  ~Peer();
+
+  void adopt(wire::Channel channel, Socket socket);
+  bool has(wire::Channel channel) const { return (channel == wire::Channel::control ? control_ : bulk_) != nullptr; }
+  bool connected() const { return control_ && bulk_; }
+  Rank rank() const { return rank_; }
+
+  void send(Tag tag, Priority priority, std::span<const std::byte> bytes, Done done);
+  void receive(Tag tag, Priority priority, std::span<std::byte> into, Done done);
+  void close_operation(std::uint64_t operation, const Failure& why);
+  void fail_all(const Failure& why);               // every waiting handler
+  void fail_receives(const Failure& why);
+
+  void tell(wire::Kind kind, std::string payload); // on the control connection
+  void heartbeat(Instant now, const std::string& activity);
+  void add_grant(const Granted& granted);
+  void ask_for_credit();                           // once a heartbeat, for streams that are stuck
+  void pump() { owner_.loop().chore(*this); }
+  void say_goodbye();                              // once what is queued has been written
+  bool drained();                                  // all that was sent is with the peer's kernel
+  void close();
+
+  LinkStats stats() const;
+  std::string activity() const;
+  Nanoseconds shortest_round_trip() const { return round_trip_; }  // 0: not known
+  bool gone = false;                               // said goodbye
+  bool bulk_ended = false;
+
+ private:
+  struct SendItem {
+    std::span<const std::byte> bytes;
+    Priority priority;
+    std::uint64_t arrival;
+    Done done;
+  };
+  struct SendStream {
+    Tag tag;
+    std::uint64_t sent = 0, limit = 0;   // bytes framed; offset up to which the receiver granted
+    std::deque<SendItem> items;
+    Order order;                         // of items.front()
+    bool asked = false;                  // told the receiver that the eager budget is used up
+    enum class Where { idle, queued, blocked } where = Where::idle;
+  };
+  struct ReceiveItem {
+    std::span<std::byte> into;           // what is left to fill
+    Done done;
+  };
+  struct Chunk {                         // bytes that nobody has asked for yet
+    std::unique_ptr<std::byte[]> bytes;
+    std::size_t begin, end, size;
+    bool eager, urgent;
+  };
+  struct ReceiveStream {
+    Demand demand;
+    std::deque<ReceiveItem> items;
+    std::deque<Chunk> unexpected;        // empty if items is not
+  };
+  struct Incoming {                      // the data frame being read on one channel
+    wire::Header header;
+    bool dropped = false;                // of a closed operation
+    bool into_chunk = false;             // the last plan was the unexpected chunk
+    std::size_t left = 0;
+    Instant began{};
+  };
+
+  // ConnectionUser
+  bool next_frame(wire::Channel channel, OutFrame& frame) override;
+  void frame_written(wire::Channel channel, OutFrame& frame) override;
+  bool data_begins(wire::Channel channel, const wire::Header& header) override;
+  std::size_t plan(wire::Channel channel, std::span<iovec> into) override;
+  void took(wire::Channel channel, std::size_t bytes) override;
+  bool message(wire::Channel channel, const wire::Header& header, std::span<const std::byte> payload) override;
+  void wire_bytes(std::size_t sent, std::size_t received) override;
+  void ended(wire::Channel channel, std::error_code why) override;
+  void run_chore() override;
+
+  // sending (peer_send.cc)
+  bool next_urgent(OutFrame& frame);
+  bool next_bulk(OutFrame& frame);
+  OutFrame cut(SendStream& stream, std::size_t bytes, bool eager, SendQueue<SendStream>& queue);
+  SendQueue<SendStream>& queue_of(const SendStream& stream) {
+    return stream.order.priority.cls == Class::urgent ? urgent_queue_ : bulk_queue_;
+  }
+  void enqueue(SendStream& stream);
+  void dequeue(SendStream& stream);
+  void unblock(SendStream& stream);
+  void on_credit(const wire::Credit& credit);
+  void measure_sent(std::size_t bytes);
+  bool make_credit_frame(OutFrame& frame);
+
+  // receiving (peer_receive.cc)
+  ReceiveStream& incoming_stream(Tag tag);
+  void fill(ReceiveStream& stream, std::size_t bytes);
+  void take_unexpected(ReceiveStream& stream);
+  void consumed_eager(std::size_t bytes);
+  void on_request(const wire::Header& header);
+  void on_heartbeat(const wire::Heartbeat& heartbeat);
+  template <typename Streams>
+  void sweep(Streams& streams, std::size_t& limit);
+  static bool idle(const SendStream& s) { return s.where == SendStream::Where::idle; }
+  static bool idle(const ReceiveStream& s) { return s.items.empty() && s.unexpected.empty(); }
+
+  static constexpr std::size_t kStreams = 4096;   // streams remembered before idle ones are forgotten
+
+  PeerOwner& owner_;
+  const Rank rank_;
+  std::shared_ptr<Connection> control_, bulk_;
+
+  std::map<Tag, SendStream> out_;
+  std::size_t out_limit_ = kStreams, in_limit_ = kStreams;
+  SendQueue<SendStream> urgent_queue_, bulk_queue_;
+  std::vector<SendStream*> blocked_;              // without credit
+  EagerBudget budget_;
+  std::deque<OutFrame> outbox_;                   // control messages; a few
+  bool leaving_ = false, said_goodbye_ = false;
+  std::deque<Tag> requests_;                      // to tell on the bulk connection
+  std::size_t frame_bytes_ = 128 * 1024;
+  Instant busy_since_{};
+  std::size_t busy_bytes_ = 0;
+  double send_rate_ = 0;
+
+  std::map<Tag, ReceiveStream> in_;
+  Incoming incoming_[2];                          // by channel
+  std::vector<wire::Grant> grants_;               // to tell
+  std::uint64_t consumed_ = 0, consumed_told_ = 0;
+  bool tell_consumed_ = false;
+  std::uint64_t unexpected_urgent_ = 0, unexpected_bulk_ = 0;
+  std::vector<std::byte> drain_;                  // where dropped bytes go
+
+  std::int64_t echo_ns_ = 0;
+  Instant echo_at_{};
+  Nanoseconds round_trip_{};
+  Instant receive_mark_{};
+  std::uint64_t receive_bytes_ = 0;
+
+  mutable std::mutex told_mutex_;                 // guards activity_
+  std::string activity_;
+  std::atomic<std::uint64_t> sent_{0}, received_{0}, wire_sent_{0}, wire_received_{0};
+  std::atomic<double> receive_rate_{0}, round_trip_s_{0};
+};
+
+}  // namespace shoal::net

@@ -1,0 +1,208 @@
+// The receiving half of a peer: bytes go straight to the receive that waits for them, or to a bounded store.
+#include <algorithm>
+#include <cstring>
+
+#include "shoal/net/peer.h"
+
+namespace shoal::net {
+namespace {
+
+using namespace std::chrono_literals;
+
+constexpr std::uint64_t kUnexpected = 4 * 1024 * 1024;  // bytes of one peer that nobody has asked for
+constexpr std::size_t kDrain = 64 * 1024;
+constexpr Nanoseconds kRateSample = 10ms;
+
+}  // namespace
+
+Peer::ReceiveStream& Peer::incoming_stream(Tag tag) {
+  const auto [found, made] = in_.try_emplace(tag);
+  if (made) {
+    found->second.demand.peer = rank_;
+    found->second.demand.tag = tag;
+  }
+  return found->second;
+}
+
+void Peer::receive(Tag tag, Priority priority, std::span<std::byte> into, Done done) {
+  sweep(in_, in_limit_);
+  ReceiveStream& stream = incoming_stream(tag);
+  Demand& demand = stream.demand;
+  if (!demand.queued && stream.items.empty()) demand.order = {priority, owner_.next_arrival()};
+  stream.items.push_back({into, std::move(done)});
+  owner_.loop().open_work(1);
+  owner_.credit().posted(demand, into.size());
+  take_unexpected(stream);
+  if (demand.queued) owner_.loop().chore(owner_.grants());
+}
+
+void Peer::take_unexpected(ReceiveStream& stream) {
+  while (!stream.unexpected.empty() && !stream.items.empty()) {
+    Chunk& chunk = stream.unexpected.front();
+    const std::size_t size = std::min(chunk.end - chunk.begin, stream.items.front().into.size());
+    std::memcpy(stream.items.front().into.data(), chunk.bytes.get() + chunk.begin, size);
+    chunk.begin += size;
+    (chunk.urgent ? unexpected_urgent_ : unexpected_bulk_) -= size;
+    if (chunk.eager) consumed_eager(size);
+    if (chunk.begin == chunk.end) stream.unexpected.pop_front();
+    fill(stream, size);
+  }
+}
+
+// `bytes` have been written to the receives in front.
+void Peer::fill(ReceiveStream& stream, std::size_t bytes) {
+  while (bytes > 0) {
+    ReceiveItem& item = stream.items.front();
+    const std::size_t size = std::min(bytes, item.into.size());
+    item.into = item.into.subspan(size);
+    bytes -= size;
+    if (!item.into.empty()) return;
+    owner_.loop().open_work(-1);
+    owner_.loop().complete(std::move(item.done), nullptr);
+    stream.items.pop_front();
+  }
+}
+
+void Peer::consumed_eager(std::size_t bytes) {
+  consumed_ += bytes;
+  if (tell_consumed_ || consumed_ - consumed_told_ >= kEagerPeer / 4) pump();
+}
+
+bool Peer::data_begins(wire::Channel channel, const wire::Header& header) {
+  Incoming& incoming = incoming_[static_cast<int>(channel)];
+  incoming = {.header = header, .dropped = owner_.is_closed(header.tag.operation), .left = header.length, .began = {}};
+  if (Events::local().enabled()) incoming.began = steady_now();
+  if (incoming.dropped) return true;
+  sweep(in_, in_limit_);
+  ReceiveStream& stream = incoming_stream(header.tag);
+  if (stream.demand.received != static_cast<std::int64_t>(header.offset)) owner_.credit().shift(stream.demand, header.offset);
+  return true;
+}
+
+std::size_t Peer::plan(wire::Channel channel, std::span<iovec> into) {
+  Incoming& incoming = incoming_[static_cast<int>(channel)];
+  std::size_t left = incoming.left, count = 0;
+  incoming.into_chunk = false;
+  if (incoming.dropped) {
+    drain_.resize(kDrain);
+    into[0] = {drain_.data(), std::min(left, drain_.size())};
+    return 1;
+  }
+  ReceiveStream& stream = incoming_stream(incoming.header.tag);
+  for (ReceiveItem& item : stream.items) {
+    if (left == 0 || count == into.size()) return count;
+    const std::size_t size = std::min(left, item.into.size());
+    into[count++] = {item.into.data(), size};
+    left -= size;
+  }
+  if (count > 0 || left == 0) return count;
+  const bool urgent = channel == wire::Channel::control;
+  if (stream.unexpected.empty() || stream.unexpected.back().size == stream.unexpected.back().end ||
+      stream.unexpected.back().urgent != urgent) {
+    stream.unexpected.push_back({std::make_unique_for_overwrite<std::byte[]>(left), 0, 0, left, incoming.header.eager, urgent});
+  }
+  Chunk& chunk = stream.unexpected.back();
+  incoming.into_chunk = true;
+  into[0] = {chunk.bytes.get() + chunk.end, std::min(left, chunk.size - chunk.end)};
+  return 1;
+}
+
+void Peer::took(wire::Channel channel, std::size_t bytes) {
+  Incoming& incoming = incoming_[static_cast<int>(channel)];
+  incoming.left -= bytes;
+  received_.fetch_add(bytes, std::memory_order_relaxed);
+  if (incoming.left == 0 && incoming.began != Instant{} && channel == wire::Channel::bulk) {
+    Events::local().record({.kind = EventKind::received, .begin = incoming.began, .end = steady_now(), .step = -1,
+                            .peer = static_cast<std::int32_t>(rank_),
+                            .value = static_cast<double>(incoming.header.length), .name = 0});
+  }
+  if (incoming.dropped) {
+    if (incoming.header.eager) consumed_eager(bytes);
+    return;
+  }
+  ReceiveStream& stream = incoming_stream(incoming.header.tag);
+  owner_.credit().arrived(stream.demand, bytes, steady_now());
+  if (owner_.credit().waiting()) owner_.loop().chore(owner_.grants());
+  if (!incoming.into_chunk) {
+    fill(stream, bytes);
+    if (incoming.header.eager) consumed_eager(bytes);
+    return;
+  }
+  stream.unexpected.back().end += bytes;
+  std::uint64_t& kept = channel == wire::Channel::control ? unexpected_urgent_ : unexpected_bulk_;
+  kept += bytes;
+  if (kept > kUnexpected) {
+    const Tag tag = incoming.header.tag;
+    owner_.broke_rules(rank_, "sent more than 4 MB that nobody here asked for, last of operation " +
+                                  std::to_string(tag.operation) + " lane " + std::to_string(tag.lane));
+  }
+}
+
+bool Peer::message(wire::Channel, const wire::Header& header, std::span<const std::byte> payload) {
+  switch (header.kind) {
+    case wire::Kind::request:
+      on_request(header);
+      return true;
+    case wire::Kind::credit:
+      if (const auto credit = wire::decode_credit(payload)) return on_credit(*credit), true;
+      break;
+    case wire::Kind::heartbeat:
+      if (const auto beat = wire::decode_heartbeat(payload)) return on_heartbeat(*beat), true;
+      break;
+    case wire::Kind::goodbye:
+      owner_.said_goodbye(rank_);
+      return true;
+    case wire::Kind::failure:
+      if (const auto notice = wire::decode_notice(payload)) return owner_.gave_up(rank_, *notice), true;
+      break;
+    case wire::Kind::data: break;
+  }
+  owner_.broke_rules(rank_, "sent a message that cannot be read");
+  return false;
+}
+
+void Peer::on_request(const wire::Header& header) {
+  tell_consumed_ = true;
+  pump();
+  if (owner_.is_closed(header.tag.operation)) return;
+  sweep(in_, in_limit_);
+  ReceiveStream& stream = incoming_stream(header.tag);
+  owner_.credit().asked(stream.demand, header.offset);
+  if (stream.demand.queued) owner_.loop().chore(owner_.grants());
+}
+
+void Peer::on_heartbeat(const wire::Heartbeat& beat) {
+  const Instant now = steady_now();
+  echo_ns_ = beat.sent_ns;
+  echo_at_ = now;
+  if (beat.echo_ns != 0) {
+    const Nanoseconds trip = now.time_since_epoch() - Nanoseconds(beat.echo_ns) - Nanoseconds(beat.held_ns);
+    if (trip > Nanoseconds(0)) {
+      round_trip_s_ = Seconds(trip).count();
+      if (round_trip_ == Nanoseconds{} || trip < round_trip_) round_trip_ = trip;
+    }
+  }
+  const std::lock_guard lock(told_mutex_);
+  activity_ = beat.activity;
+}
+
+void Peer::wire_bytes(std::size_t sent, std::size_t received) {
+  wire_sent_.fetch_add(sent, std::memory_order_relaxed);
+  if (received == 0) return;
+  wire_received_.fetch_add(received, std::memory_order_relaxed);
+  owner_.heard(rank_);
+  const Instant now = steady_now();
+  receive_bytes_ += received;
+  const Nanoseconds passed = now - receive_mark_;
+  if (passed < kRateSample) return;
+  // Longer gaps mean that nothing was to be received: no sample of the link.
+  if (passed < 5 * kRateSample && receive_bytes_ >= 64 * 1024) {
+    const double sample = static_cast<double>(receive_bytes_) / Seconds(passed).count();
+    const double before = receive_rate_;
+    receive_rate_ = before == 0 ? sample : 0.75 * before + 0.25 * sample;
+  }
+  receive_mark_ = now;
+  receive_bytes_ = 0;
+}
+
+}  // namespace shoal::net

@@ -1,0 +1,233 @@
+// The sending half of a peer: which stream's frame leaves next, and how long it may be.
+#include <algorithm>
+
+#include "shoal/net/peer.h"
+
+namespace shoal::net {
+namespace {
+
+using namespace std::chrono_literals;
+
+wire::Header message_header(wire::Kind kind, const std::string& payload) {
+  wire::Header header;
+  header.kind = kind;
+  header.length = static_cast<std::uint32_t>(payload.size());
+  return header;
+}
+
+constexpr Nanoseconds kRateSample = 5ms;
+// How late the kernel may wake this process when the socket can take more (a 250 Hz scheduler: 4 ms): what lies
+// unsent in the socket must last so long.
+constexpr Seconds kWakeUp = 2ms;
+
+}  // namespace
+
+void Peer::send(Tag tag, Priority priority, std::span<const std::byte> bytes, Done done) {
+  sweep(out_, out_limit_);
+  SendStream& stream = out_[tag];
+  stream.tag = tag;
+  stream.items.push_back({bytes, priority, owner_.next_arrival(), std::move(done)});
+  owner_.loop().open_work(1);
+  if (stream.where == SendStream::Where::idle) enqueue(stream);
+  pump();
+}
+
+void Peer::enqueue(SendStream& stream) {
+  stream.order = {stream.items.front().priority, stream.items.front().arrival};
+  stream.where = SendStream::Where::queued;
+  queue_of(stream).insert(stream.order, &stream);
+}
+
+void Peer::dequeue(SendStream& stream) {
+  if (stream.where == SendStream::Where::queued) queue_of(stream).erase(stream.order, &stream);
+  if (stream.where == SendStream::Where::blocked) std::erase(blocked_, &stream);
+  stream.where = SendStream::Where::idle;
+}
+
+void Peer::unblock(SendStream& stream) {
+  stream.asked = false;
+  if (stream.where != SendStream::Where::blocked) return;
+  dequeue(stream);
+  enqueue(stream);
+}
+
+bool Peer::next_frame(wire::Channel channel, OutFrame& frame) {
+  if (channel == wire::Channel::bulk) return next_bulk(frame);
+  if (!outbox_.empty()) {
+    frame = std::move(outbox_.front());
+    outbox_.pop_front();
+    return true;
+  }
+  return next_urgent(frame) || make_credit_frame(frame);
+}
+
+bool Peer::next_urgent(OutFrame& frame) {
+  SendStream* stream = urgent_queue_.next();
+  if (!stream) return false;
+  frame = cut(*stream, stream->items.front().bytes.size(), false, urgent_queue_);
+  return true;
+}
+
+bool Peer::next_bulk(OutFrame& frame) {
+  if (!requests_.empty()) {
+    const auto found = out_.find(requests_.front());
+    requests_.pop_front();
+    if (found != out_.end()) {
+      wire::Header header;
+      header.kind = wire::Kind::request;
+      header.tag = found->first;
+      header.offset = found->second.sent;
+      frame = owned_frame(header, {});
+      return true;
+    }
+  }
+  while (SendStream* stream = bulk_queue_.next()) {
+    const std::uint64_t granted = stream->limit > stream->sent ? stream->limit - stream->sent : 0;
+    const std::uint64_t ahead = stream->sent > stream->limit ? stream->sent - stream->limit : 0;
+    const std::uint64_t eager = std::min(kEagerStream - std::min(kEagerStream, ahead), budget_.left());
+    const std::size_t wanted = std::min(stream->items.front().bytes.size(), frame_bytes_);
+    const std::size_t size = std::min<std::uint64_t>(wanted, granted > 0 ? granted : eager);
+    if (size > 0) {
+      if (granted == 0) budget_.sent(size);
+      frame = cut(*stream, size, granted == 0, bulk_queue_);
+      return true;
+    }
+    dequeue(*stream);
+    stream->where = SendStream::Where::blocked;
+    blocked_.push_back(stream);
+    if (budget_.left() == 0 && !stream->asked) {
+      stream->asked = true;
+      requests_.push_back(stream->tag);
+      return next_bulk(frame);
+    }
+  }
+  busy_since_ = {};
+  return false;
+}
+
+OutFrame Peer::cut(SendStream& stream, std::size_t bytes, bool eager, SendQueue<SendStream>& queue) {
+  SendItem& item = stream.items.front();
+  OutFrame frame;
+  frame.header = wire::encode({.kind = wire::Kind::data,
+                               .cls = item.priority.cls,
+                               .eager = eager,
+                               .length = static_cast<std::uint32_t>(bytes),
+                               .tag = stream.tag,
+                               .offset = stream.sent});
+  frame.payload = item.bytes.first(bytes);
+  frame.tag = stream.tag;
+  frame.data = true;
+  item.bytes = item.bytes.subspan(bytes);
+  stream.sent += bytes;
+  queue.sent(item.priority.cls, bytes);
+  if (item.bytes.empty()) {
+    frame.done = std::move(item.done);
+    dequeue(stream);
+    stream.items.pop_front();
+    if (!stream.items.empty()) enqueue(stream);
+  }
+  return frame;
+}
+
+void Peer::frame_written(wire::Channel channel, OutFrame& frame) {
+  if (leaving_) pump();  // the goodbye follows the last frame
+  if (!frame.data) return;
+  sent_.fetch_add(frame.payload.size(), std::memory_order_relaxed);
+  if (frame.done) {
+    owner_.loop().open_work(-1);
+    owner_.loop().complete(std::move(frame.done), nullptr);
+  }
+  if (channel == wire::Channel::bulk) measure_sent(frame.payload.size());
+}
+
+void Peer::measure_sent(std::size_t bytes) {
+  const Instant now = steady_now();
+  if (Events::local().enabled()) {
+    Events::local().record({.kind = EventKind::sent, .begin = now, .end = now, .step = -1,
+                            .peer = static_cast<std::int32_t>(rank_), .value = static_cast<double>(bytes), .name = 0});
+  }
+  if (busy_since_ == Instant{}) {
+    busy_since_ = now;
+    busy_bytes_ = 0;
+    return;
+  }
+  busy_bytes_ += bytes;
+  const Nanoseconds passed = now - busy_since_;
+  if (passed < kRateSample) return;
+  const double sample = static_cast<double>(busy_bytes_) / Seconds(passed).count();
+  send_rate_ = send_rate_ == 0 ? sample : 0.75 * send_rate_ + 0.25 * sample;
+  busy_since_ = now;
+  busy_bytes_ = 0;
+  const auto millisecond = static_cast<std::size_t>(send_rate_ / 1000);
+  const std::size_t frame = std::clamp(millisecond, wire::kMinFrame, wire::kMaxFrame);
+  if (frame > frame_bytes_ + frame_bytes_ / 4 || frame < frame_bytes_ - frame_bytes_ / 4) {
+    frame_bytes_ = frame;
+    bulk_->batch_bytes(frame);
+    set_unsent_mark(bulk_->socket(), std::max(frame, static_cast<std::size_t>(send_rate_ * kWakeUp.count())));
+  }
+}
+
+void Peer::on_credit(const wire::Credit& credit) {
+  if (!budget_.consumed(credit.consumed)) {
+    owner_.broke_rules(rank_, "acknowledged bytes that were never sent");
+    return;
+  }
+  if (budget_.left() > 0) {
+    const std::vector<SendStream*> blocked = blocked_;
+    for (SendStream* stream : blocked) unblock(*stream);
+  }
+  for (const wire::Grant& grant : credit.grants) {
+    if (owner_.is_closed(grant.tag.operation)) continue;
+    sweep(out_, out_limit_);
+    const auto [found, made] = out_.try_emplace(grant.tag);
+    SendStream& stream = found->second;
+    if (made) {
+      stream.tag = grant.tag;
+      stream.sent = grant.base;
+    }
+    stream.limit = std::max(stream.limit, grant.limit);
+    unblock(stream);
+  }
+  pump();
+}
+
+void Peer::ask_for_credit() {
+  for (SendStream* stream : blocked_) {
+    if (std::find(requests_.begin(), requests_.end(), stream->tag) == requests_.end()) requests_.push_back(stream->tag);
+  }
+  if (!requests_.empty()) pump();
+}
+
+void Peer::add_grant(const Granted& granted) {
+  grants_.push_back({granted.tag, granted.base, granted.limit});
+  pump();
+}
+
+bool Peer::make_credit_frame(OutFrame& frame) {
+  const bool owed = consumed_ - consumed_told_ >= kEagerPeer / 4 || (tell_consumed_ && consumed_ > consumed_told_);
+  if (grants_.empty() && !owed) return false;
+  wire::Credit credit{consumed_, {}};
+  const std::size_t count = std::min(grants_.size(), wire::kGrantsPerFrame);
+  credit.grants.assign(grants_.begin(), grants_.begin() + static_cast<std::ptrdiff_t>(count));
+  grants_.erase(grants_.begin(), grants_.begin() + static_cast<std::ptrdiff_t>(count));
+  consumed_told_ = consumed_;
+  tell_consumed_ = false;
+  const std::string payload = wire::encode(credit);
+  frame = owned_frame(message_header(wire::Kind::credit, payload), payload);
+  return true;
+}
+
+void Peer::tell(wire::Kind kind, std::string payload) {
+  if (!control_) return;
+  outbox_.push_back(owned_frame(message_header(kind, payload), payload));
+  pump();
+}
+
+void Peer::heartbeat(Instant now, const std::string& activity) {
+  if (!outbox_.empty()) return;  // the link is stuck; what waits there says as much
+  wire::Heartbeat beat{.sent_ns = now.time_since_epoch().count(), .echo_ns = echo_ns_, .held_ns = 0, .activity = activity};
+  if (echo_ns_ != 0) beat.held_ns = (now - echo_at_).count();
+  tell(wire::Kind::heartbeat, wire::encode(beat));
+}
+
+}  // namespace shoal::net

@@ -1,0 +1,164 @@
+#include "shoal/net/sockets.h"
+
+#include <fcntl.h>
+#include <ifaddrs.h>
+#include <linux/sockios.h>
+#include <net/if.h>
+#include <netinet/in.h>
+#include <netinet/tcp.h>
+#include <sodium.h>
+#include <sys/ioctl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <bit>
+#include <charconv>
+#include <fstream>
+#include <mutex>
+#include <utility>
+
+#include "shoal/core/error.h"
+
+namespace shoal::net {
+namespace {
+
+std::mutex registry_mutex;  // guards `registry`
+std::vector<int>& registry() {
+  static auto* fds = new std::vector<int>;  // outlives every static socket
+  return *fds;
+}
+
+unsigned prefix_bits(const sockaddr* mask) {
+  if (!mask) return 0;
+  if (mask->sa_family == AF_INET) {
+    return static_cast<unsigned>(std::popcount(reinterpret_cast<const sockaddr_in*>(mask)->sin_addr.s_addr));
+  }
+  unsigned bits = 0;
+  for (const unsigned char byte : reinterpret_cast<const sockaddr_in6*>(mask)->sin6_addr.s6_addr) {
+    bits += static_cast<unsigned>(std::popcount(byte));
+  }
+  return bits;
+}
+
+std::optional<asio::ip::address> address_of(const sockaddr* at) {
+  if (!at) return {};
+  if (at->sa_family == AF_INET) {
+    return asio::ip::address_v4(ntohl(reinterpret_cast<const sockaddr_in*>(at)->sin_addr.s_addr));
+  }
+  if (at->sa_family != AF_INET6) return {};
+  asio::ip::address_v6::bytes_type bytes;
+  std::copy_n(reinterpret_cast<const sockaddr_in6*>(at)->sin6_addr.s6_addr, bytes.size(), bytes.begin());
+  const asio::ip::address_v6 address(bytes);
+  if (address.is_link_local()) return {};  // needs a scope that only its own host knows
+  return address;
+}
+
+}  // namespace
+
+ForkGuard::ForkGuard(int fd) : fd_(fd) {
+  fcntl(fd, F_SETFD, FD_CLOEXEC);
+  const std::lock_guard lock(registry_mutex);
+  registry().push_back(fd);
+}
+
+ForkGuard::~ForkGuard() {
+  if (fd_ < 0) return;
+  const std::lock_guard lock(registry_mutex);
+  const auto found = std::find(registry().begin(), registry().end(), fd_);
+  if (found != registry().end()) registry().erase(found);
+}
+
+ForkGuard& ForkGuard::operator=(ForkGuard&& other) noexcept {
+  std::swap(fd_, other.fd_);
+  return *this;
+}
+
+void sockets_before_fork() { registry_mutex.lock(); }
+void sockets_after_fork_parent() { registry_mutex.unlock(); }
+void sockets_after_fork_child() {
+  for (const int fd : registry()) close(fd);
+  registry().clear();
+  registry_mutex.unlock();
+}
+
+void set_connection_options(Socket& socket, Nanoseconds silence) {
+  const int fd = socket.native_handle();
+  const int on = 1;
+  setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &on, sizeof on);
+  const auto ms = static_cast<unsigned>(std::chrono::duration_cast<std::chrono::milliseconds>(silence).count());
+  setsockopt(fd, IPPROTO_TCP, TCP_USER_TIMEOUT, &ms, sizeof ms);
+  socket.non_blocking(true);
+}
+
+void set_unsent_mark(Socket& socket, std::size_t bytes) {
+  const auto mark = static_cast<unsigned>(bytes);
+  setsockopt(socket.native_handle(), IPPROTO_TCP, TCP_NOTSENT_LOWAT, &mark, sizeof mark);
+}
+
+std::size_t unacknowledged(Socket& socket) {
+  int bytes = 0;
+  if (ioctl(socket.native_handle(), SIOCOUTQ, &bytes) != 0) return 0;
+  return static_cast<std::size_t>(bytes);
+}
+
+std::vector<LocalAddress> local_addresses(const std::string& interface) {
+  ifaddrs* list = nullptr;
+  if (getifaddrs(&list) != 0) throw Error(Code::io, "cannot list this machine's network addresses");
+  std::vector<LocalAddress> found, loopback;
+  for (const ifaddrs* at = list; at; at = at->ifa_next) {
+    if (!(at->ifa_flags & IFF_UP) || (!interface.empty() && interface != at->ifa_name)) continue;
+    const auto address = address_of(at->ifa_addr);
+    if (!address) continue;
+    auto& into = (at->ifa_flags & IFF_LOOPBACK) && interface.empty() ? loopback : found;
+    into.push_back({*address, prefix_bits(at->ifa_netmask)});
+  }
+  freeifaddrs(list);
+  if (!interface.empty() && found.empty()) {
+    throw Error(Code::invalid_argument, "interface " + interface + " is not up or has no address", "SHOAL_INTERFACE",
+                "see `ip address`");
+  }
+  return found.empty() ? loopback : found;
+}
+
+std::string host_name() {
+  char name[256] = {};
+  gethostname(name, sizeof name - 1);
+  return name;
+}
+
+std::string boot_identity() {
+  std::string id;
+  std::ifstream("/proc/sys/kernel/random/boot_id") >> id;
+  struct stat space {};
+  if (stat("/proc/self/ns/net", &space) == 0) id += "/" + std::to_string(space.st_ino);
+  return id;
+}
+
+std::string random_id() {
+  unsigned char bytes[8];
+  randombytes_buf(bytes, sizeof bytes);
+  char text[2 * sizeof bytes + 1];
+  return sodium_bin2hex(text, sizeof text, bytes, sizeof bytes);
+}
+
+std::string show(const Endpoint& endpoint) {
+  const std::string host = endpoint.address().to_string();
+  return (endpoint.address().is_v6() ? "[" + host + "]" : host) + ":" + std::to_string(endpoint.port());
+}
+
+std::optional<Endpoint> parse_endpoint(std::string_view text) {
+  const auto colon = text.rfind(':');
+  if (colon == std::string_view::npos) return {};
+  std::string_view host = text.substr(0, colon);
+  if (host.size() >= 2 && host.front() == '[' && host.back() == ']') host = host.substr(1, host.size() - 2);
+  std::uint16_t port = 0;
+  const auto [end, error] = std::from_chars(text.data() + colon + 1, text.data() + text.size(), port);
+  if (error != std::errc{} || end != text.data() + text.size() || port == 0) return {};
+  std::error_code bad;
+  const auto address = asio::ip::make_address(std::string(host), bad);
+  if (bad) return {};
+  return Endpoint(address, port);
+}
+
+}  // namespace shoal::net

@@ -1,0 +1,56 @@
+// What the kernel says about this machine's sockets and addresses, and the options Shoal's connections use.
+// Forked children (data loaders) must not hold connections open: every socket is registered while it lives and
+// closed in the child. Threads: any.
+#pragma once
+
+#include <asio/ip/tcp.hpp>
+#include <cstddef>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "shoal/core/time.h"
+
+namespace shoal::net {
+
+using Socket = asio::ip::tcp::socket;
+using Endpoint = asio::ip::tcp::endpoint;
+
+// Registered from construction to destruction: keeps a file descriptor out of forked and executed children.
+class ForkGuard {
+ public:
+  ForkGuard() = default;
+  explicit ForkGuard(int fd);
+  ForkGuard(ForkGuard&& other) noexcept : fd_(std::exchange(other.fd_, -1)) {}
+  ForkGuard& operator=(ForkGuard&& other) noexcept;
+  ~ForkGuard();
+
+ private:
+  int fd_ = -1;
+};
+void sockets_before_fork();
+void sockets_after_fork_parent();
+void sockets_after_fork_child();  // closes every registered socket
+
+void set_connection_options(Socket& socket, Nanoseconds silence);  // no delay, bounded unacknowledged time
+void set_unsent_mark(Socket& socket, std::size_t bytes);           // TCP_NOTSENT_LOWAT
+std::size_t unacknowledged(Socket& socket);                        // bytes the peer's kernel does not have yet
+
+struct LocalAddress {
+  asio::ip::address address;
+  unsigned prefix_length = 0;
+};
+// Addresses of the interfaces that are up (of `interface` alone, if given); loopback only if nothing else is there.
+// Throws Error{invalid_argument} if `interface` has none.
+std::vector<LocalAddress> local_addresses(const std::string& interface);
+
+std::string host_name();
+std::string boot_identity();   // boot id + network namespace: equal on two members of one host
+std::string random_id();       // 16 hex digits
+
+// "10.77.0.2:40123", "[::1]:40123".
+std::string show(const Endpoint& endpoint);
+std::optional<Endpoint> parse_endpoint(std::string_view text);
+
+}  // namespace shoal::net

@@ -1,0 +1,280 @@
+#include "shoal/net/tcp_transport.h"
+
+#include <algorithm>
+#include <cstdio>
+
+#include "shoal/core/text.h"
+
+namespace shoal::net {
+namespace {
+
+using namespace std::chrono_literals;
+
+constexpr std::size_t kClosedRemembered = 4096;
+// A peer's bulk connection may break before the news on its control connection has been read.
+constexpr Nanoseconds kNewsDelay = 200ms;
+constexpr Nanoseconds kLeavePatience = 2s;   // for what is queued at goodbye
+constexpr Nanoseconds kFailedPatience = 200ms;
+constexpr Nanoseconds kLeavePoll = 1ms;
+
+bool means_silence(std::error_code why) {
+  return why == std::errc::timed_out || why == std::errc::host_unreachable || why == std::errc::network_unreachable ||
+         why == std::errc::network_down;
+}
+
+}  // namespace
+
+TcpTransport::TcpTransport(Rank rank, Rank size, const JoinOptions& options)
+    : loop_(Loop::shared()),
+      rank_(rank),
+      size_(size),
+      limits_{options.heartbeat, options.suspect, options.dead},
+      hosts_(size),
+      credit_(size),
+      health_(size, rank, limits_, steady_now()) {
+  for (Rank peer = 0; peer < size; ++peer) {
+    peers_.push_back(peer == rank ? nullptr : std::make_unique<Peer>(*this, peer));
+  }
+}
+
+TcpTransport::~TcpTransport() { loop_.forget(*this); }
+
+bool TcpTransport::wants(Rank peer, wire::Channel channel) const {
+  return peer < size_ && peer != rank_ && !closed_down_ && !peers_[peer]->has(channel);
+}
+
+void TcpTransport::adopt(Rank peer, wire::Channel channel, Socket socket) {
+  set_connection_options(socket, limits_.dead + 2 * limits_.heartbeat);
+  health_.heard(peer, steady_now());
+  peers_[peer]->adopt(channel, std::move(socket));
+}
+
+bool TcpTransport::connected() const {
+  return std::all_of(peers_.begin(), peers_.end(), [](const auto& peer) { return !peer || peer->connected(); });
+}
+
+void TcpTransport::begin() {
+  if (size_ == 1 || closed_down_ || failure()) return;
+  for (const auto& peer : peers_) {
+    if (peer) health_.heard(peer->rank(), steady_now());
+  }
+  tick();
+}
+
+void TcpTransport::tick() {
+  heartbeat_timer_ = loop_.at(steady_now() + limits_.heartbeat, [self = shared_from_this()] { self->tick(); });
+  std::string activity;
+  {
+    const std::lock_guard lock(mutex_);
+    activity = activity_;
+  }
+  Nanoseconds slowest{};
+  for (const auto& peer : peers_) {
+    if (!peer || peer->gone) continue;
+    peer->heartbeat(steady_now(), activity);
+    peer->ask_for_credit();
+    slowest = std::max(slowest, peer->shortest_round_trip());
+  }
+  credit_.round_trip(slowest);
+  const Health::Verdict verdict = health_.tick(steady_now());
+  for (const Rank suspect : verdict.suspects) {
+    std::fprintf(stderr, "shoal: %s has not been heard for %s\n", member(suspect).c_str(),
+                 show_seconds(Seconds(limits_.suspect).count()).c_str());
+  }
+  if (!verdict.dead) return;
+  if (verdict.cut_off) {
+    end(std::make_shared<Error>(Code::peer_lost, "this member (" + member(rank_) + ") is cut off: it hears no other member"),
+        rank_);
+  } else {
+    lose(*verdict.dead, "not heard for " + show_seconds(Seconds(limits_.dead).count()));
+  }
+}
+
+// --- streams
+
+void TcpTransport::send(Rank to, Tag tag, Priority priority, std::span<const std::byte> bytes, Done done) {
+  if (const Failure failed = failure()) return loop_.complete(std::move(done), failed);
+  if (bytes.empty()) return loop_.complete(std::move(done), nullptr);
+  if (to >= size_ || to == rank_ || (priority.cls == Class::urgent && bytes.size() > kUrgentLimit)) {
+    return loop_.complete(std::move(done), std::make_shared<Error>(Code::internal, "send of " + std::to_string(bytes.size()) +
+                                                                                      " bytes to rank " + std::to_string(to) +
+                                                                                      " breaks the transport's rules"));
+  }
+  if (peers_[to]->gone) return loop_.complete(std::move(done), left_error(to));
+  reopen(tag.operation);
+  peers_[to]->send(tag, priority, bytes, std::move(done));
+}
+
+void TcpTransport::receive(Rank from, Tag tag, Priority priority, std::span<std::byte> into, Done done) {
+  if (const Failure failed = failure()) return loop_.complete(std::move(done), failed);
+  if (into.empty()) return loop_.complete(std::move(done), nullptr);
+  if (from >= size_ || from == rank_) {
+    return loop_.complete(std::move(done), std::make_shared<Error>(Code::internal, "receive from rank " + std::to_string(from) +
+                                                                                      " breaks the transport's rules"));
+  }
+  reopen(tag.operation);
+  Peer& peer = *peers_[from];
+  peer.receive(tag, priority, into, std::move(done));
+  if (peer.gone && peer.bulk_ended) peer.fail_receives(left_error(from));
+}
+
+void TcpTransport::reopen(std::uint64_t operation) {
+  if (closed_.erase(operation) > 0) std::erase(closed_order_, operation);
+}
+
+void TcpTransport::close(std::uint64_t operation, const Failure& why) {
+  if (closed_.insert(operation).second) closed_order_.push_back(operation);
+  if (closed_order_.size() > kClosedRemembered) {
+    closed_.erase(closed_order_.front());
+    closed_order_.pop_front();
+  }
+  for (const auto& peer : peers_) {
+    if (peer) peer->close_operation(operation, why);
+  }
+}
+
+void TcpTransport::run_chore() {
+  for (const Granted& granted : credit_.collect(steady_now())) peers_[granted.peer]->add_grant(granted);
+  if (!credit_.waiting() || credit_timer_ != 0 || closed_down_) return;
+  credit_timer_ = loop_.at(steady_now() + CreditPolicy::kStale, [self = shared_from_this()] {
+    self->credit_timer_ = 0;
+    self->run_chore();
+  });
+}
+
+// --- failure
+
+Failure TcpTransport::failure() const {
+  const std::lock_guard lock(mutex_);
+  return failure_;
+}
+
+void TcpTransport::on_failure(std::function<void(const Failure&)> handler) {
+  if (const Failure failed = failure()) return loop_.complete(std::move(handler), failed);
+  handlers_.push_back(std::move(handler));
+}
+
+void TcpTransport::fail(const Error& why) { end(std::make_shared<Error>(why), rank_); }
+
+void TcpTransport::doing(std::string activity) {
+  if (activity.size() > wire::kMaxActivity) activity.resize(wire::kMaxActivity);
+  const std::lock_guard lock(mutex_);
+  activity_ = std::move(activity);
+}
+
+LinkStats TcpTransport::link(Rank peer) const { return peer < size_ && peers_[peer] ? peers_[peer]->stats() : LinkStats{}; }
+
+std::string TcpTransport::member(Rank rank) const { return "rank " + std::to_string(rank) + " (" + hosts_.at(rank) + ")"; }
+
+std::string TcpTransport::last_did(Rank rank) const {
+  const std::string activity = peers_[rank] ? peers_[rank]->activity() : std::string();
+  return activity.empty() ? "" : "; it last did: " + activity;
+}
+
+std::shared_ptr<const Error> TcpTransport::left_error(Rank peer) const {
+  return std::make_shared<Error>(Code::peer_lost, member(peer) + " left the job" + last_did(peer));
+}
+
+void TcpTransport::lose(Rank peer, const std::string& how) {
+  end(std::make_shared<Error>(Code::peer_lost, member(peer) + " was lost: " + how + last_did(peer)), peer);
+}
+
+void TcpTransport::end(std::shared_ptr<const Error> why, Rank culprit) {
+  {
+    const std::lock_guard lock(mutex_);
+    if (failure_) return;
+    failure_ = why;
+  }
+  // Everyone tells everyone, once: whoever knew first may be lost in the middle of telling.
+  for (const auto& peer : peers_) {
+    if (!peer) continue;
+    peer->fail_all(why);
+    const std::string reason = why->where().empty() ? why->fact() : why->where() + ": " + why->fact();
+    peer->tell(wire::Kind::failure, wire::encode(wire::Notice{culprit, why->code(), reason}));
+  }
+  for (auto& handler : handlers_) loop_.complete(std::move(handler), why);
+  handlers_.clear();
+}
+
+void TcpTransport::gave_up(Rank peer, const wire::Notice& notice) {
+  if (notice.culprit >= size_) return broke_rules(peer, "named a member that does not exist");
+  const Code code = notice.code == Code::mismatch ? Code::mismatch : Code::peer_lost;
+  std::string words = notice.reason;
+  if (notice.culprit == rank_) {
+    words = "this member (" + member(rank_) + ") was given up by " + member(peer) + ": " + notice.reason;
+  } else if (notice.culprit == peer) {
+    words = member(peer) + " gave up: " + notice.reason + last_did(peer);
+  }
+  end(std::make_shared<Error>(code, words), notice.culprit);
+}
+
+void TcpTransport::broke_rules(Rank peer, const std::string& how) {
+  end(std::make_shared<Error>(Code::mismatch, member(peer) + " " + how), peer);
+}
+
+void TcpTransport::said_goodbye(Rank peer) {
+  peers_[peer]->gone = true;
+  health_.left(peer);
+}
+
+void TcpTransport::connection_lost(Rank rank, wire::Channel channel, std::error_code why) {
+  Peer& peer = *peers_[rank];
+  if (channel == wire::Channel::bulk) peer.bulk_ended = true;
+  if (leaving_ || failure()) return;
+  if (peer.gone) {
+    if (peer.bulk_ended) peer.fail_receives(left_error(rank));
+    return;
+  }
+  if (why == std::errc::protocol_error) return broke_rules(rank, "sent bytes that are no frame of ours");
+  if (means_silence(why)) return;  // health knows whether the peer is silent or this member cut off
+  if (channel == wire::Channel::control) return lose(rank, "connection closed");
+  loop_.at(steady_now() + kNewsDelay, [self = shared_from_this(), rank] {
+    if (self->leaving_ || self->failure()) return;
+    Peer& late = *self->peers_[rank];
+    if (late.gone) {
+      late.fail_receives(self->left_error(rank));
+    } else {
+      self->lose(rank, "connection closed");
+    }
+  });
+}
+
+// --- leaving
+
+void TcpTransport::leave(std::function<void()> gone) {
+  leaving_ = true;
+  loop_.cancel(heartbeat_timer_);
+  const bool failed = failure() != nullptr;
+  for (const auto& peer : peers_) {
+    if (peer && !failed && !peer->gone) peer->say_goodbye();
+  }
+  check_gone(steady_now() + (failed ? kFailedPatience : kLeavePatience), std::move(gone));
+}
+
+void TcpTransport::check_gone(Instant deadline, std::function<void()> gone) {
+  const bool drained = std::all_of(peers_.begin(), peers_.end(), [](const auto& peer) {
+    return !peer || peer->drained();
+  });
+  if (!drained && steady_now() < deadline) {
+    loop_.at(steady_now() + kLeavePoll, [self = shared_from_this(), deadline, gone = std::move(gone)]() mutable {
+      self->check_gone(deadline, std::move(gone));
+    });
+    return;
+  }
+  closed_down_ = true;
+  if (credit_timer_ != 0) loop_.cancel(credit_timer_);
+  const auto why = std::make_shared<Error>(Code::cancelled, "the job is closing");
+  {
+    const std::lock_guard lock(mutex_);
+    if (!failure_) failure_ = why;
+  }
+  for (const auto& peer : peers_) {
+    if (!peer) continue;
+    peer->fail_all(why);
+    peer->close();
+  }
+  handlers_.clear();
+  loop_.complete([gone = std::move(gone)](const Failure&) { gone(); }, nullptr);
+}
+
+}  // namespace shoal::net

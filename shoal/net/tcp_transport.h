@@ -1,0 +1,101 @@
+// Transport over TCP: the peers of one job or group, what ends it, and its health. Made by join_tcp() (join.cc),
+// which connects it; leaves in order with its Job. Everything on the loop unless said otherwise.
+//
+// Lifetime: shared by its Job and by handlers that still wait in the loop; leave() ends the latter.
+#pragma once
+
+#include <array>
+#include <deque>
+#include <functional>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <unordered_set>
+#include <vector>
+
+#include "shoal/net/health.h"
+#include "shoal/net/job.h"
+#include "shoal/net/peer.h"
+
+namespace shoal::net {
+
+class TcpTransport final : public Transport,
+                           public std::enable_shared_from_this<TcpTransport>,
+                           public PeerOwner,
+                           public Chore {
+ public:
+  TcpTransport(Rank rank, Rank size, const JoinOptions& options);
+  ~TcpTransport() override;
+
+  // Connecting (join.cc). `hosts` by rank.
+  void name_hosts(std::vector<std::string> hosts) { hosts_ = std::move(hosts); }
+  bool wants(Rank peer, wire::Channel channel) const;  // not connected yet
+  void adopt(Rank peer, wire::Channel channel, Socket socket);
+  bool connected() const;                              // to everyone
+  void begin();                                        // heartbeats start
+
+  // Goodbye: sends what is queued, within a bound, then closes. `gone` runs at the end.
+  void leave(std::function<void()> gone);
+
+  // Transport
+  Rank rank() const override { return rank_; }
+  Rank size() const override { return size_; }
+  void post(std::function<void()> fn) override { loop_.post(std::move(fn)); }
+  bool on_loop() const override { return loop_.on_loop(); }
+  Instant now() const override { return steady_now(); }
+  std::uint64_t at(Instant when, std::function<void()> fn) override { return loop_.at(when, std::move(fn)); }
+  void cancel(std::uint64_t timer) override { loop_.cancel(timer); }
+  bool drive(const std::function<bool()>& ready, Instant deadline) override { return loop_.drive(ready, deadline); }
+  void send(Rank to, Tag tag, Priority priority, std::span<const std::byte> bytes, Done done) override;
+  void receive(Rank from, Tag tag, Priority priority, std::span<std::byte> into, Done done) override;
+  void close(std::uint64_t operation, const Failure& why) override;
+  Failure failure() const override;
+  void on_failure(std::function<void(const Failure&)> handler) override;
+  void fail(const Error& why) override;
+  void doing(std::string activity) override;
+  LinkStats link(Rank peer) const override;
+  std::string host(Rank peer) const override { return hosts_.at(peer); }
+
+ private:
+  // PeerOwner
+  Loop& loop() override { return loop_; }
+  CreditPolicy& credit() override { return credit_; }
+  Chore& grants() override { return *this; }
+  bool is_closed(std::uint64_t operation) const override { return closed_.contains(operation); }
+  std::uint64_t next_arrival() override { return ++arrivals_; }
+  void heard(Rank peer) override { health_.heard(peer, steady_now()); }
+  void said_goodbye(Rank peer) override;
+  void gave_up(Rank peer, const wire::Notice& notice) override;
+  void connection_lost(Rank peer, wire::Channel channel, std::error_code why) override;
+  void broke_rules(Rank peer, const std::string& how) override;
+  void run_chore() override;                           // grants
+
+  void tick();
+  void reopen(std::uint64_t operation);
+  std::string member(Rank rank) const;                 // "rank 2 (hostb)"
+  std::string last_did(Rank rank) const;               // "; it last did: ...", or nothing
+  std::shared_ptr<const Error> left_error(Rank peer) const;
+  void lose(Rank peer, const std::string& how);
+  void end(std::shared_ptr<const Error> why, Rank culprit);
+  void check_gone(Instant deadline, std::function<void()> gone);
+
+  Loop& loop_;
+  const Rank rank_, size_;
+  const HealthLimits limits_;
+  std::vector<std::string> hosts_;
+  std::vector<std::unique_ptr<Peer>> peers_;           // nullptr at rank_
+  CreditPolicy credit_;
+  Health health_;
+  std::uint64_t arrivals_ = 0;
+  std::unordered_set<std::uint64_t> closed_;           // operations ended here, whose bytes may still come
+  std::deque<std::uint64_t> closed_order_;             // oldest first; bounded
+  std::uint64_t heartbeat_timer_ = 0, credit_timer_ = 0;
+  std::vector<std::function<void(const Failure&)>> handlers_;
+  bool leaving_ = false, closed_down_ = false;
+
+  mutable std::mutex mutex_;                           // guards what follows
+  Failure failure_;
+  std::string activity_;
+};
+
+}  // namespace shoal::net
