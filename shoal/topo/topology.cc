@@ -1,0 +1,155 @@
+#include "shoal/topo/topology.h"
+
+#include <cerrno>
+#include <cmath>
+#include <cstring>
+#include <fstream>
+#include <sstream>
+#include <string_view>
+#include <unordered_map>
+#include <utility>
+
+#include <fmt/format.h>
+#include <nlohmann/json.hpp>
+#include <unistd.h>
+
+#include "shoal/core/error.h"
+
+namespace shoal::topo {
+namespace {
+
+using nlohmann::ordered_json;
+
+constexpr std::size_t kMostBytes = 64 << 20, kMostNameBytes = 256;
+constexpr double kMostMicros = 3.6e9;
+constexpr const char* kRelative = "link units";
+constexpr std::pair<std::string_view, double> kUnits[] = {  // bytes/s
+    {"bytes/s", 1}, {"MB/s", 1e6}, {"GB/s", 1e9}, {"Mbit/s", 125e3}, {"Gbit/s", 125e6}, {kRelative, 1}};
+
+// Reads one file's values; every complaint says where it found what.
+struct Reader {
+  const std::string& file;
+
+  [[noreturn]] void refuse(const std::string& entry, const std::string& fact, const std::string& hint = {}) const {
+    throw Error(Code::invalid_argument, entry.empty() ? fact : entry + ": " + fact, file, hint);
+  }
+  const ordered_json& list(const ordered_json& json, const std::string& key, std::size_t most) const {
+    const auto found = json.find(key);
+    if (found == json.end() || !found->is_array()) refuse(key, "a list is missing");
+    if (found->size() > most) refuse(key, fmt::format("{} entries, at most {} are allowed", found->size(), most));
+    return *found;
+  }
+  std::string text(const ordered_json& json, const std::string& entry) const {
+    if (!json.is_string()) refuse(entry, "must be text");
+    auto value = json.get<std::string>();
+    if (value.empty() || value.size() > kMostNameBytes) refuse(entry, fmt::format("must have 1 to {} bytes", kMostNameBytes));
+    return value;
+  }
+  double number(const ordered_json& json, const std::string& entry, bool zero_is_fine) const {
+    const double value = json.is_number() ? json.get<double>() : -1;
+    if (!(value >= 0) || !std::isfinite(value) || (value == 0 && !zero_is_fine)) refuse(entry, "must be a positive number");
+    return value;
+  }
+  double unit(const ordered_json& json, bool& relative) const {
+    std::string name = text(json.value("bandwidth_unit", ordered_json()), "bandwidth_unit");
+    constexpr std::string_view kSuffix = " per direction";
+    if (name.ends_with(kSuffix)) name.resize(name.size() - kSuffix.size());
+    for (const auto& [known, bytes] : kUnits) {
+      if (name != known) continue;
+      relative = name == kRelative;
+      return bytes;
+    }
+    refuse("bandwidth_unit", fmt::format("unknown unit \"{}\"", name), "bytes/s, MB/s, GB/s, Mbit/s, Gbit/s or link units");
+  }
+};
+
+}  // namespace
+
+Topology topology_from_json(const std::string& text, const std::string& where) {
+  const Reader read{where};
+  if (text.size() > kMostBytes) read.refuse("", fmt::format("{} bytes, at most {} are read", text.size(), kMostBytes));
+  const ordered_json json = ordered_json::parse(text, nullptr, false);
+  if (json.is_discarded() || !json.is_object()) read.refuse("", "not a JSON object");
+
+  Topology topology;
+  if (json.contains("name")) topology.name = read.text(json["name"], "name");
+  if (json.contains("description") && json["description"].is_string()) topology.description = json["description"];
+  const double unit = read.unit(json, topology.relative);
+
+  std::unordered_map<std::string, Node> node_of;
+  for (const auto& [key, names] : {std::pair{"compute", &topology.hosts}, std::pair{"switches", &topology.switches}}) {
+    for (const ordered_json& entry : read.list(json, key, kMostNodes - topology.nodes())) {
+      const std::string place = fmt::format("{}[{}]", key, names->size());
+      names->push_back(read.text(entry, place));
+      if (!node_of.emplace(names->back(), static_cast<Node>(node_of.size())).second) {
+        read.refuse(place, fmt::format("\"{}\" is there twice", names->back()));
+      }
+    }
+  }
+  for (const ordered_json& entry : read.list(json, "links", kMostLinks)) {
+    const std::string place = fmt::format("links[{}]", topology.links.size());
+    if (!entry.is_object()) read.refuse(place, "must be an object with src, dst and bw");
+    const auto end = [&](const char* key) {
+      const std::string name = read.text(entry.value(key, ordered_json()), place + "." + key);
+      const auto found = node_of.find(name);
+      if (found == node_of.end()) read.refuse(place + "." + key, fmt::format("no host or switch is called \"{}\"", name));
+      return found->second;
+    };
+    Link link{end("src"), end("dst"), 0, Nanoseconds(0)};
+    if (link.from == link.to) read.refuse(place, fmt::format("\"{}\" is linked to itself", topology.node_name(link.from)));
+    link.rate = unit * read.number(entry.value("bw", ordered_json()), place + ".bw", false);
+    if (entry.contains("alpha_us")) {
+      const double micros = read.number(entry["alpha_us"], place + ".alpha_us", true);
+      if (micros > kMostMicros) read.refuse(place + ".alpha_us", "more than an hour");
+      link.latency = Nanoseconds(std::llround(micros * 1e3));
+    }
+    topology.links.push_back(link);
+  }
+  return topology;
+}
+
+std::string to_json(const Topology& topology) {
+  ordered_json json{{"name", topology.name.empty() ? "topology" : topology.name}};
+  if (!topology.description.empty()) json["description"] = topology.description;
+  json["bandwidth_unit"] = topology.relative ? kRelative : "bytes/s";
+  json["compute"] = topology.hosts;
+  json["switches"] = topology.switches;
+  json["links"] = ordered_json::array();
+  for (const Link& link : topology.links) {
+    ordered_json entry{{"src", topology.node_name(link.from)}, {"dst", topology.node_name(link.to)}, {"bw", link.rate}};
+    if (link.latency > Nanoseconds(0)) entry["alpha_us"] = static_cast<double>(link.latency.count()) / 1e3;
+    json["links"].push_back(std::move(entry));
+  }
+  return json.dump(1, ' ', false, ordered_json::error_handler_t::replace) + "\n";
+}
+
+Topology read_topology(const std::filesystem::path& file) {
+  std::ifstream in(file, std::ios::binary);
+  std::string text;
+  if (in) {
+    // One byte more than is allowed is enough to refuse a file of any size.
+    text.resize(kMostBytes + 1);
+    in.read(text.data(), static_cast<std::streamsize>(text.size()));
+    text.resize(static_cast<std::size_t>(in.gcount()));
+  }
+  if (!in.eof() && in.fail()) throw Error(Code::io, fmt::format("cannot be read: {}", std::strerror(errno)), file.string());
+  return topology_from_json(text, file.string());
+}
+
+void write_topology(const Topology& topology, const std::filesystem::path& file) {
+  const std::filesystem::path part = file.string() + fmt::format(".{}.part", ::getpid());
+  std::error_code error;
+  {
+    std::ofstream out(part, std::ios::binary);
+    out << to_json(topology);
+    out.close();
+    if (!out) error = std::error_code(errno, std::generic_category());
+  }
+  if (!error) std::filesystem::rename(part, file, error);
+  if (!error) return;
+  std::error_code ignored;
+  std::filesystem::remove(part, ignored);
+  throw Error(Code::io, fmt::format("cannot be written: {}", error.message()), file.string());
+}
+
+}  // namespace shoal::topo

@@ -1,0 +1,108 @@
+// Reading and writing topologies: what was written is read again; every mistake has its line.
+#include "shoal/topo/topology.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <cstdlib>
+#include <fstream>
+
+#include "shoal/core/error.h"
+
+namespace shoal::topo {
+namespace {
+
+using testing::StartsWith;
+
+const char* kStraggler = R"({"name": "straggler", "bandwidth_unit": "Gbit/s", "compute": ["a", "b"], "switches": ["s"],
+  "links": [{"src": "a", "dst": "s", "bw": 1.0}, {"src": "s", "dst": "b", "bw": 0.2, "alpha_us": 50}],
+  "reference": {"people": "only"}})";
+
+TEST(Topology, units_become_bytes_and_seconds) {
+  const Topology topology = topology_from_json(kStraggler);
+  EXPECT_EQ(topology.hosts, (std::vector<std::string>{"a", "b"}));
+  EXPECT_EQ(topology.links, (std::vector<Link>{{0, 2, 125e6, Nanoseconds(0)}, {2, 1, 25e6, std::chrono::microseconds(50)}}));
+  EXPECT_EQ(topology.node_name(2), "s");
+  EXPECT_FALSE(topology.relative);
+}
+
+TEST(Topology, what_is_written_is_read_again) {
+  Topology topology = topology_from_json(kStraggler);
+  topology.description = "one slow link";
+  EXPECT_EQ(topology_from_json(to_json(topology)), topology);
+  topology.relative = true;
+  EXPECT_EQ(topology_from_json(to_json(topology)), topology);
+
+  const std::filesystem::path file = std::filesystem::path(testing::TempDir()) / "shoal_topology.json";
+  write_topology(topology, file);
+  EXPECT_EQ(read_topology(file), topology);
+  std::filesystem::remove(file);
+}
+
+std::string refusal(const std::string& text) {
+  try {
+    topology_from_json(text, "net.json");
+  } catch (const Error& error) {
+    EXPECT_EQ(error.code(), Code::invalid_argument);
+    return error.what();
+  }
+  return "no error";
+}
+std::string with_link(const std::string& link) {
+  return R"({"bandwidth_unit": "MB/s", "compute": ["a", "b"], "switches": [], "links": [)" + link + "]}";
+}
+
+TEST(Topology, every_mistake_is_named_with_its_place) {
+  EXPECT_EQ(refusal("{"), "net.json: not a JSON object");
+  EXPECT_EQ(refusal("[]"), "net.json: not a JSON object");
+  EXPECT_EQ(refusal(R"({"bandwidth_unit": "MB/s"})"), "net.json: compute: a list is missing");
+  EXPECT_EQ(refusal(R"({"bandwidth_unit": "furlong"})"),
+            "net.json: bandwidth_unit: unknown unit \"furlong\" (bytes/s, MB/s, GB/s, Mbit/s, Gbit/s or link units)");
+  EXPECT_EQ(refusal(R"({"bandwidth_unit": "MB/s", "compute": ["a"], "switches": ["a"], "links": []})"),
+            "net.json: switches[0]: \"a\" is there twice");
+  EXPECT_EQ(refusal(R"({"bandwidth_unit": "MB/s", "compute": [3], "switches": [], "links": []})"),
+            "net.json: compute[0]: must be text");
+  EXPECT_EQ(refusal(with_link(R"({"src": "a", "dst": "c", "bw": 1})")), "net.json: links[0].dst: no host or switch is called \"c\"");
+  EXPECT_EQ(refusal(with_link(R"({"src": "a", "dst": "a", "bw": 1})")), "net.json: links[0]: \"a\" is linked to itself");
+  for (const char* bad : {"0", "-1", "\"fast\"", "null", "1e999"}) {
+    EXPECT_THAT(refusal(with_link(std::string(R"({"src": "a", "dst": "b", "bw": )") + bad + "}")), StartsWith("net.json: ")) << bad;
+  }
+  EXPECT_EQ(refusal(with_link(R"({"src": "a", "dst": "b"})")), "net.json: links[0].bw: must be a positive number");
+  EXPECT_EQ(refusal(with_link(R"({"src": "a", "dst": "b", "bw": 1, "alpha_us": 1e10})")), "net.json: links[0].alpha_us: more than an hour");
+  EXPECT_EQ(refusal(with_link("7")), "net.json: links[0]: must be an object with src, dst and bw");
+}
+
+TEST(Topology, an_unreadable_file_is_an_io_error) {
+  EXPECT_THROW(
+      {
+        try {
+          read_topology("/nowhere/net.json");
+        } catch (const Error& error) {
+          EXPECT_STREQ(error.what(), "/nowhere/net.json: cannot be read: No such file or directory");
+          throw;
+        }
+      },
+      Error);
+  EXPECT_THROW(write_topology({}, "/nowhere/net.json"), Error);
+}
+
+// The sample files of the research notes, where this machine has them: SHOAL_TOPOLOGIES names their folder.
+TEST(Topology, the_sample_files_are_read) {
+  const char* folder = std::getenv("SHOAL_TOPOLOGIES");
+  if (folder == nullptr) GTEST_SKIP() << "no sample topologies: SHOAL_TOPOLOGIES is not set";
+  int read = 0;
+  for (const auto& entry : std::filesystem::directory_iterator(folder)) {
+    std::ifstream in(entry.path());
+    const std::string text((std::istreambuf_iterator<char>(in)), {});
+    if (text.find("\"bandwidth_unit\"") == std::string::npos) continue;  // another kind of file
+    const Topology topology = read_topology(entry.path());
+    EXPECT_GE(topology.hosts.size(), 2u) << entry.path();
+    EXPECT_GE(topology.links.size(), topology.hosts.size()) << entry.path();
+    EXPECT_EQ(topology_from_json(to_json(topology)), topology) << entry.path();
+    ++read;
+  }
+  EXPECT_GT(read, 0);
+}
+
+}  // namespace
+}  // namespace shoal::topo
