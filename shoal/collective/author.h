@@ -47,7 +47,6 @@ class Author {
   Program program_;
 };
 
-inline constexpr std::uint32_t kMaxRanks = 4096;
 // Programs in which every pair talks write a lane a pair: N x N of them.
 inline constexpr std::uint32_t kMaxPairRanks = 512;
 void check_pair_ranks(const std::string& name, std::uint32_t ranks);

@@ -52,15 +52,16 @@ Mark send_part(Author& author, std::uint32_t rank, std::uint32_t peer, const Pie
 }
 
 // Receives `count` chunks from `first` on into window `slot` and adds them to `piece`: the new piece, in the output.
-// `own_first`: the order of addition. `sent`: a send of the same chunks that must have read the output before.
+// `own_first`: the order of addition. `sent`: a send of the piece, which must have read it before (and waited for it).
 Piece add_part(Author& author, std::uint32_t rank, std::uint32_t peer, std::uint32_t slot, const Piece& piece,
                std::uint32_t first, std::uint32_t count, bool own_first, bool last, const Mark* sent = nullptr) {
   const Op take = stepping(receive(peer, kSends, first, window(slot)), 1);
   const Mark taken = author.add(rank, kReceives, take, count);
   std::vector<Site> sources{piece.site, window(slot)};
   if (!own_first) std::swap(sources[0], sources[1]);
-  Op add = after(loop_after(fold(first, std::move(sources), kOutput), piece), taken);
-  if (sent != nullptr && piece.written) add = after(std::move(add), *sent);
+  Op add = after(stepping(fold(first, std::move(sources), kOutput), 1), taken);
+  if (sent == nullptr) add = loop_after(std::move(add), piece);
+  else if (piece.written) add = after(std::move(add), *sent);
   add.completes = last;
   return {kOutput, true, author.add(rank, kFolds, std::move(add), count), first, count};
 }

@@ -20,6 +20,8 @@
 
 namespace shoal::collective {
 
+inline constexpr std::uint32_t kMaxRanks = 4096;
+
 enum class Collective : std::uint8_t { all_reduce, reduce_scatter, all_gather, broadcast, reduce, gather, scatter, all_to_all };
 
 // In which order contributions are added, per element. `none` where nothing is added.

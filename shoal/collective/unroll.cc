@@ -29,7 +29,9 @@ std::uint32_t needed_chunks(const Program& program) {  // 0: any number
 }
 
 void check_frame(const Program& program) {
-  if (program.ranks < 1 || program.ranks > 4096) refuse(program, fmt::format("{} ranks; 1 to 4096 are allowed", program.ranks));
+  if (program.ranks < 1 || program.ranks > kMaxRanks) {
+    refuse(program, fmt::format("{} ranks; 1 to {} are allowed", program.ranks, kMaxRanks));
+  }
   if (program.lanes.size() != program.ranks) {
     refuse(program, fmt::format("lanes of {} ranks in a program of {}", program.lanes.size(), program.ranks));
   }

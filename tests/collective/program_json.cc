@@ -1,0 +1,104 @@
+// Programs as text: nothing is lost on the way there and back, and nothing that comes from outside is trusted.
+#include <gtest/gtest.h>
+
+#include <functional>
+
+#include "shoal/collective/build.h"
+#include "shoal/collective/verify.h"
+#include "shoal/core/error.h"
+
+namespace shoal::collective {
+namespace {
+
+constexpr Collective kAll[] = {Collective::all_reduce, Collective::reduce_scatter, Collective::all_gather, Collective::broadcast,
+                               Collective::reduce,     Collective::gather,         Collective::scatter,    Collective::all_to_all};
+
+// Whatever a program says is said by its text: another text, another program.
+TEST(ProgramJson, every_program_comes_back_as_it_was) {
+  for (const Collective collective : kAll) {
+    for (const std::string& name : builder_names(collective)) {
+      for (const std::uint32_t ranks : {1U, 2U, 5U}) {
+        const Program program = build(collective, name, ranks, ranks / 2 * (collective == Collective::reduce));
+        const std::string text = to_json(program);
+        const Program back = program_from_json(text);
+        EXPECT_EQ(to_json(back), text);
+        EXPECT_NO_THROW(verify(back)) << text;
+      }
+    }
+  }
+}
+
+TEST(ProgramJson, the_text_is_as_documented) {
+  EXPECT_EQ(to_json(ring_all_reduce(1)),
+            R"({"v":1,"name":"ring","collective":"all_reduce","order":"rotated","ranks":1,"chunks":1,"lanes":[[[{"ops":[)"
+            R"({"kind":"copy","chunk":0,"sources":["input"],"target":"output","completes":true}]}]]]})");
+  EXPECT_EQ(to_json(chain_reduce(3, 1)),
+            R"({"v":1,"name":"chain","collective":"reduce","order":"rotated","ranks":3,"chunks":1,"root":1,"slots":1,"lanes":[)"
+            R"([[{"ops":[{"kind":"send","peer":1,"chunk":0,"sources":[0],"after":[[1,0,0]]}]}],)"
+            R"([{"ops":[{"kind":"receive_reduce","peer":2,"chunk":0,"sources":["input"],"target":0}]}]],)"
+            R"([[],[{"ops":[{"kind":"receive_reduce","peer":0,"chunk":0,"sources":["input"],"target":"output","completes":true}]}]],)"
+            R"([[{"ops":[{"kind":"send","peer":0,"chunk":0,"sources":["input"]}]}],[]]]})");
+}
+
+TEST(ProgramJson, loops_stay_loops) {
+  EXPECT_LT(to_json(ring_all_reduce(64)).size(), 64U * 1000);
+  const Program back = program_from_json(to_json(ring_all_reduce(64)));
+  EXPECT_EQ(back.lanes[5][0][1].times, 62U);
+  EXPECT_EQ(back.lanes[5][0][1].ops[0].chunk_step, -1);
+}
+
+std::string refusal(const std::string& text) {
+  try {
+    program_from_json(text);
+  } catch (const Error& error) {
+    EXPECT_EQ(error.code(), Code::invalid_argument);
+    return error.what();
+  }
+  return "read";
+}
+
+// `from` of a good program replaced by `to`.
+std::string with(const std::string& from, const std::string& to) {
+  std::string text = to_json(ring_all_reduce(3));
+  const std::size_t at = text.find(from);
+  EXPECT_NE(at, std::string::npos) << from << " in " << text;
+  return refusal(text.replace(at, from.size(), to));
+}
+
+TEST(ProgramJson, refusals_name_the_place) {
+  EXPECT_EQ(refusal(""), "$: not JSON: byte 1 is out of place");
+  EXPECT_EQ(refusal("{\"v\":"), "$: not JSON: byte 6 is out of place");
+  EXPECT_EQ(refusal("[]"), "$: an object is expected");
+  EXPECT_EQ(refusal("{}"), "$: no field \"v\"");
+  EXPECT_EQ(with("\"v\":1", "\"v\":2"), "$.v: a whole number from 1 to 1 is expected");
+  EXPECT_EQ(with("\"ring\"", "\"a\\nb\""), "$.name: 1 to 64 characters of a-z, 0-9, _ and - are expected");
+  EXPECT_EQ(with("all_reduce", "allreduce"),
+            "$.collective: \"allreduce\" is none of all_reduce, reduce_scatter, all_gather, broadcast, reduce, gather, scatter, all_to_all");
+  EXPECT_EQ(with("\"ranks\":3", "\"ranks\":5000"), "$.ranks: a whole number from 1 to 4096 is expected");
+  EXPECT_EQ(with("\"ranks\":3", "\"ranks\":-3"), "$.ranks: a whole number from 1 to 4096 is expected");
+  EXPECT_EQ(with("\"ranks\":3", "\"ranks\":3.0"), "$.ranks: a whole number from 1 to 4096 is expected");
+  EXPECT_EQ(with("\"ranks\":3", "\"ranks\":18446744073709551615"), "$.ranks: a whole number from 1 to 4096 is expected");
+  EXPECT_EQ(with("\"ranks\":3", "\"ranks\":4"), "$.lanes: 3 elements; one for each of 4 ranks is expected");
+  EXPECT_EQ(with("\"ranks\":3", "\"ranks\":2"), "$.lanes: 3 elements; at most 2 are allowed");
+  EXPECT_EQ(with("\"chunks\":3", "\"chunks\":0"), "$.chunks: a whole number from 1 to 16777216 is expected");
+  EXPECT_EQ(with("\"kind\":\"send\"", "\"kind\":\"steal\""),
+            "$.lanes[0][0][0].ops[0].kind: \"steal\" is none of send, receive, receive_reduce, fold, copy");
+  EXPECT_EQ(with("\"sources\":[\"input\"]", "\"sources\":[\"inputs\"]"),
+            "$.lanes[0][0][0].ops[0].sources[0]: \"inputs\" is none of input, output");
+  EXPECT_EQ(with("\"after\":[[1,0,0]]", "\"after\":[[1,0]]"), "$.lanes[0][0][1].ops[0].after[0]: [lane, op, shift] is expected");
+  EXPECT_EQ(with("\"peer\":1", "\"color\":1"), "$.lanes[0][0][0].ops[0]: unknown field \"color\"");
+  EXPECT_EQ(with("\"lanes\":[[[", "\"lanes\":[[7,["), "$.lanes[0][0]: an array is expected");
+}
+
+TEST(ProgramJson, hostile_sizes_are_refused_without_being_built) {
+  EXPECT_EQ(refusal(std::string(65U << 20, ' ')), "a program of 68157440 bytes; at most 67108864 are read");
+  EXPECT_EQ(refusal(std::string(1U << 20, '[')).substr(0, 12), "$: not JSON:");
+  std::string lanes = "[]";
+  for (int i = 0; i < 70000; ++i) lanes += ",[]";
+  EXPECT_EQ(refusal(R"({"v":1,"name":"a","collective":"all_gather","order":"none","ranks":1,"chunks":1,"lanes":[[)" + lanes + "]]}"),
+            "$.lanes[0]: 70001 elements; at most 65536 are allowed");
+  EXPECT_EQ(with("\"chunks\":3,\"lanes\":[", "\"chunks\":3,\"slots\":70000,\"lanes\":["), "$.slots: a whole number from 0 to 65536 is expected");
+}
+
+}  // namespace
+}  // namespace shoal::collective
