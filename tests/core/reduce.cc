@@ -149,8 +149,8 @@ void expect_all_folds_equal_loops(DType type) {
     const auto op = static_cast<ReduceOp>(number);
     if (std::is_floating_point_v<T> && op >= ReduceOp::bit_and) continue;
     for (std::size_t size : kSizes) {
-      for (std::size_t members : {1, 2, 3, 8}) {
-        for (std::size_t offset : {0, 1, 4}) {
+      for (std::size_t members : {1, 2, 5}) {
+        for (std::size_t offset : {0, 1}) {
           expect_fold_equals_loop<T>(type, op, members, size, offset);
           if (testing::Test::HasFatalFailure()) return;
         }
