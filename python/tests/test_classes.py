@@ -1,0 +1,112 @@
+"""The promises about bits (classes R, D and G): replicas equal, runs equal, and equal to one process that accumulates."""
+
+import random
+import time
+
+import pytest
+import torch
+
+import shoal
+import tiny
+
+
+def train(steps: int, plan: str = "auto", delays: int | None = None):
+    """Trains and returns this member's values and its plan; `delays` seeds random pauses before backward and step."""
+    pauses = random.Random(None if delays is None else delays + shoal.rank())
+    net = tiny.model(seed=1 + shoal.rank())  # rank 0's values become everybody's
+    net, optimizer = tiny.wrap(net, plan=plan)
+    for step in range(steps):
+        optimizer.zero_grad()
+        loss = tiny.loss(net, step, shoal.rank())
+        if delays is not None:
+            time.sleep(pauses.uniform(0, 0.01))
+        loss.backward()
+        if delays is not None:
+            time.sleep(pauses.uniform(0, 0.01))
+        optimizer.step()
+    return tiny.values(net), net.plan
+
+
+def trained_alone(members: int, steps: int):
+    net = tiny.model()
+    optimizer = tiny.sgd(net)
+    for step in range(steps):
+        tiny.oracle_step(net, optimizer, [lambda n, r=r: tiny.loss(n, step, r).backward() for r in range(members)])
+    return tiny.values(net)
+
+
+@pytest.mark.parametrize("members", [2, 3])
+def test_members_equal_each_other_and_one_process_that_accumulates(pool, members):
+    results = pool(members).run(train, 6)
+    expected = trained_alone(members, 6)
+    for values, _ in results:
+        assert tiny.equal(values, expected)
+
+
+def test_a_saved_plan_gives_the_same_bits_whatever_the_timing(pool, tmp_path):
+    first = pool(3).run(train, 8)
+    saved = tmp_path / "plan.json"
+    saved.write_text(first[0][1])
+    for seed in (1, 2):
+        again = pool(3).run(train, 8, str(saved), seed)
+        for (values, plan), (expected, _) in zip(again, first):
+            assert tiny.equal(values, expected)
+            assert plan == first[0][1]
+
+
+def test_a_plan_of_any_way_keeps_members_equal(pool, tmp_path):
+    import json
+
+    plan = json.loads(pool(3).run(train, 4)[0][1])
+    for unit in plan["units"]:
+        unit["way"] = "ring"  # adds in rotated order: other bits, the same on all members
+    saved = tmp_path / "ring.json"
+    saved.write_text(json.dumps(plan))
+    results = pool(3).run(train, 5, str(saved))
+    assert tiny.equal(results[0][0], results[1][0]) and tiny.equal(results[0][0], results[2][0])
+    for got, expected in zip(results[0][0], trained_alone(3, 5)):
+        torch.testing.assert_close(got, expected, rtol=1e-4, atol=1e-5)
+
+
+def unequal_batches(steps: int):
+    net, optimizer = tiny.wrap(tiny.model())
+    for step in range(steps):
+        optimizer.zero_grad()
+        tiny.loss(net, step, shoal.rank(), 4 + 3 * shoal.rank()).backward()
+        optimizer.step()
+    return tiny.values(net)
+
+
+def test_members_weigh_by_their_samples(pool):
+    results = pool(2).run(unequal_batches, 3)
+    assert tiny.equal(results[0], results[1])
+    net = tiny.model()
+    optimizer = tiny.sgd(net)
+    for step in range(3):
+        tiny.oracle_step(net, optimizer, [lambda n, r=r: tiny.loss(n, step, r, 4 + 3 * r).backward() for r in range(2)], [4, 7])
+    for got, expected in zip(results[0], tiny.values(net)):
+        torch.testing.assert_close(got, expected, rtol=1e-6, atol=1e-7)
+
+
+def ddp_on_gloo(steps: int, store: str):
+    import torch.distributed as dist
+
+    dist.init_process_group("gloo", init_method=f"file://{store}", rank=shoal.rank(), world_size=shoal.size())
+    try:
+        net = torch.nn.parallel.DistributedDataParallel(tiny.model())
+        optimizer = tiny.sgd(net)
+        for step in range(steps):
+            optimizer.zero_grad()
+            tiny.loss(net, step, shoal.rank()).backward()
+            optimizer.step()
+        return tiny.values(net.module)
+    finally:
+        dist.destroy_process_group()
+
+
+def test_twenty_steps_equal_ddp_on_gloo(pool, tmp_path):
+    ours = pool(2).run(train, 20)
+    theirs = pool(2).run(ddp_on_gloo, 20, str(tmp_path / "store"))
+    for (values, _), expected in zip(ours, theirs):
+        for got, want in zip(values, expected):
+            torch.testing.assert_close(got, want, rtol=0, atol=1e-5)
