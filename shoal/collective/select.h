@@ -1,5 +1,5 @@
 // Which program for which size: closed-form prices from measured figures, written into the plan so that a replay
-// chooses the same.
+// chooses the same. Pure functions. All throw Error{invalid_argument} for 0 ranks or a link without speed.
 #pragma once
 
 #include <cstdint>
@@ -16,14 +16,15 @@ struct LinkModel {
   double add_rate = 8e9;        // bytes/s one member adds from L2
 };
 
-// Seconds for `bytes` of all-reduce (the whole vector) by the named program, members otherwise idle (docs/collectives.md).
+// Seconds for `bytes` by the named program, members otherwise idle (docs/collectives.md has the formulas). `bytes` is the
+// whole vector: of all_gather and gather the result, of reduce_scatter, scatter and all_to_all the (root's) input.
 double price(Collective collective, const std::string& name, std::uint32_t ranks, double bytes, const LinkModel& link);
 
-// The cheapest builder for this size. left_fold_only: only programs that add in rank order, so that a re-plan inside
-// one run never changes bits.
+// The cheapest builder for this size; among equals the first of builder_names(). left_fold_only: only programs that add
+// in rank order, so that a re-plan inside one run never changes bits. Throws Error{unsupported} if none has so many ranks.
 std::string choose(Collective collective, std::uint32_t ranks, double bytes, const LinkModel& link, bool left_fold_only = true);
 
-// The runner's slice for this link: clamp(rate x 1 ms, 16 KB, 256 KB), at most the chunk.
+// The runner's slice for this link: clamp(rate x 1 ms, 16 KiB, 256 KiB), at most a chunk of bytes / ranks, a multiple of 64.
 std::uint32_t slice_bytes(double bytes, std::uint32_t ranks, const LinkModel& link);
 
 }  // namespace shoal::collective

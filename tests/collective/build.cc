@@ -4,7 +4,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include <map>
+#include <functional>
 #include <set>
 
 #include "shoal/collective/verify.h"

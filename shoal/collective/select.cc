@@ -1,0 +1,116 @@
+#include "shoal/collective/select.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <bit>
+#include <cmath>
+
+#include "shoal/collective/author.h"
+#include "shoal/collective/build.h"
+#include "shoal/core/error.h"
+
+namespace shoal::collective {
+
+namespace {
+
+// T = steps * alpha + (vectors * bytes + slices * slice) / rate + added * bytes / add_rate
+struct Cost {
+  double steps = 0;
+  double vectors = 0;  // sent or received by the busiest member, in whole vectors
+  double slices = 0;   // that the last member of a line waits for the first: pipelined programs alone
+  double added = 0;    // by the busiest member, in whole vectors
+};
+
+struct Priced {
+  Collective collective;
+  const char* name;
+  bool left_fold;           // or nothing is added
+  std::uint32_t max_ranks;
+  Cost (*cost)(double n);   // n >= 2 ranks
+};
+
+double log2_floor(double n) { return std::floor(std::log2(n)); }
+bool has_extra(double n) { return !std::has_single_bit(static_cast<std::uint64_t>(n)); }
+double share(double n) { return (n - 1) / n; }  // of a vector: all chunks but the own
+
+// Members without a place (build_tree.cc) cost a step and a vector before and after, and an addition.
+Cost doubling(double n) {
+  const double rounds = log2_floor(n), extra = has_extra(n) ? 1 : 0;
+  return {rounds + 2 * extra, rounds + extra, 0, rounds + extra};
+}
+Cost halving(double n) {
+  const double places = std::exp2(log2_floor(n)), extra = has_extra(n) ? 1 : 0;
+  return {2 * log2_floor(n) + 2 * extra, 2 * share(places) + extra, 0, share(places) + extra};
+}
+
+constexpr Priced kPrices[] = {
+    {Collective::all_reduce, "direct", true, kMaxPairRanks, [](double n) { return Cost{2, 2 * share(n), 0, share(n)}; }},
+    {Collective::all_reduce, "gather", true, kMaxPairRanks, [](double n) { return Cost{1, n - 1, 0, n - 1}; }},
+    // Inner members of the line send up and down at once; of two members each sends one way.
+    {Collective::all_reduce, "chain", true, kMaxRanks, [](double n) { return Cost{2 * (n - 1), n > 2 ? 2. : 1., 2 * n - 3, 1}; }},
+    {Collective::all_reduce, "ring", false, kMaxRanks, [](double n) { return Cost{2 * (n - 1), 2 * share(n), 0, share(n)}; }},
+    {Collective::all_reduce, "recursive_doubling", false, kMaxRanks, doubling},
+    {Collective::all_reduce, "halving_doubling", false, kMaxRanks, halving},
+    {Collective::reduce_scatter, "direct", true, kMaxPairRanks, [](double n) { return Cost{1, share(n), 0, share(n)}; }},
+    {Collective::reduce_scatter, "ring", false, kMaxPairRanks, [](double n) { return Cost{n - 1, share(n), 0, share(n)}; }},
+    {Collective::all_gather, "direct", true, kMaxPairRanks, [](double n) { return Cost{1, share(n), 0, 0}; }},
+    {Collective::all_gather, "ring", true, kMaxRanks, [](double n) { return Cost{n - 1, share(n), 0, 0}; }},
+    {Collective::broadcast, "flat", true, kMaxRanks, [](double n) { return Cost{1, n - 1, 0, 0}; }},
+    {Collective::broadcast, "binomial", true, kMaxRanks, [](double n) { return Cost{std::ceil(std::log2(n)), std::ceil(std::log2(n)), 0, 0}; }},
+    {Collective::broadcast, "chain", true, kMaxRanks, [](double n) { return Cost{n - 1, 1, n - 2, 0}; }},
+    {Collective::reduce, "flat", true, kMaxRanks, [](double n) { return Cost{1, n - 1, 0, n - 1}; }},
+    {Collective::reduce, "chain", false, kMaxRanks, [](double n) { return Cost{n - 1, 1, n - 2, 1}; }},
+    {Collective::gather, "flat", true, kMaxRanks, [](double n) { return Cost{1, share(n), 0, 0}; }},
+    {Collective::scatter, "flat", true, kMaxRanks, [](double n) { return Cost{1, share(n), 0, 0}; }},
+    {Collective::all_to_all, "direct", true, kMaxPairRanks, [](double n) { return Cost{1, share(n), 0, 0}; }},
+};
+
+void check(std::uint32_t ranks, double bytes, const LinkModel& link) {
+  if (ranks < 1 || ranks > kMaxRanks) throw Error(Code::invalid_argument, fmt::format("{} members; 1 to {} are allowed", ranks, kMaxRanks));
+  const bool sound = std::isfinite(bytes) && bytes >= 0 && std::isfinite(link.alpha) && link.alpha >= 0 && link.rate > 0 && link.add_rate > 0;
+  if (!sound) {
+    throw Error(Code::invalid_argument, fmt::format("no price for {} bytes at alpha {} s, {} bytes/s, adding {} bytes/s", bytes, link.alpha,
+                                                    link.rate, link.add_rate));
+  }
+}
+
+double seconds(const Priced& program, std::uint32_t ranks, double bytes, const LinkModel& link) {
+  if (ranks == 1) return 0;
+  const Cost cost = program.cost(ranks);
+  const double slice = std::min<double>(slice_bytes(bytes, ranks, link), bytes);
+  return cost.steps * link.alpha + (cost.vectors * bytes + cost.slices * slice) / link.rate + cost.added * bytes / link.add_rate;
+}
+
+}  // namespace
+
+double price(Collective collective, const std::string& name, std::uint32_t ranks, double bytes, const LinkModel& link) {
+  check(ranks, bytes, link);
+  for (const Priced& program : kPrices) {
+    if (program.collective == collective && program.name == name) return seconds(program, ranks, bytes, link);
+  }
+  throw Error(Code::invalid_argument, fmt::format("no price for a program \"{}\" of {}", name, collective::name(collective)));
+}
+
+std::string choose(Collective collective, std::uint32_t ranks, double bytes, const LinkModel& link, bool left_fold_only) {
+  check(ranks, bytes, link);
+  const Priced* best = nullptr;
+  for (const Priced& program : kPrices) {
+    if (program.collective != collective || ranks > program.max_ranks || (left_fold_only && !program.left_fold)) continue;
+    if (best == nullptr || seconds(program, ranks, bytes, link) < seconds(*best, ranks, bytes, link)) best = &program;
+  }
+  if (best == nullptr) {
+    throw Error(Code::unsupported, fmt::format("no program for {} of {} ranks{}", name(collective), ranks,
+                                               left_fold_only ? " that adds in rank order" : ""));
+  }
+  return best->name;
+}
+
+std::uint32_t slice_bytes(double bytes, std::uint32_t ranks, const LinkModel& link) {
+  check(ranks, bytes, link);
+  constexpr double kLeast = 16 << 10, kMost = 256 << 10, kLine = 64;
+  const double slice = std::min(std::clamp(link.rate * 1e-3, kLeast, kMost), bytes / ranks);
+  return static_cast<std::uint32_t>(std::max(std::ceil(slice / kLine), 1.0) * kLine);
+}
+
+}  // namespace shoal::collective
