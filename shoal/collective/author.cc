@@ -85,6 +85,7 @@ Mark Author::add(std::uint32_t rank, std::uint32_t lane, Op op, std::uint32_t ti
   if (times > 0) {
     Loop loop;
     loop.times = times;
+    if (times == 1) op.chunk_step = 0;  // of no iteration: it would only be in the way when shown
     loop.ops.push_back(std::move(op));
     loops.push_back(std::move(loop));
   }
