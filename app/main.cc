@@ -11,6 +11,7 @@ namespace {
 
 constexpr Command commands[] = {
     {"run", "start a command on N members of a job", declare_run},
+    {"train", "train a known model on this machine or on N members", declare_train},
     {"lab", "hosts with limited links on this machine (network namespaces)", declare_lab},
 };
 

@@ -15,7 +15,6 @@ void declare_members(CLI::App& app, RunOptions& options) {
   flag(app, "-n,--members", options.members, "members to start on this machine");
   flag(app, "--lab", options.lab, "member i runs on host i of this lab (shoal lab up)");
   flag(app, "--name", options.name, "of the run, for its folder (default: the command's)");
-  flag(app, "--plan", options.plan, "replay this plan.json");
 }
 
 int run_members(const RunOptions& options, const std::vector<std::string>& command, Console::Show show) {
@@ -52,6 +51,7 @@ Action declare_run(CLI::App& app) {
   auto options = std::make_shared<RunOptions>();
   declare_members(app, *options);
   app.get_option("--members")->required();
+  flag(app, "--plan", options->plan, "replay this plan.json");
   accept_command(app);
   return [&app, options](const Words& after_dashes) {
     return run_members(*options, trailing_command(app, after_dashes), Console::Show::every_rank);

@@ -1,0 +1,59 @@
+// shoal train fcnet|lenet [-n 4 [--lab NAME]]: the training itself is Python (python/shoal/train).
+#include <array>
+
+#include "app/command.h"
+#include "app/python.h"
+#include "app/run.h"
+
+namespace shoal::app {
+namespace {
+
+// Flags of shoal.train, which checks their values and knows their defaults. Passed on where they are set.
+struct Passed {
+  const char* name;
+  const char* help;
+};
+constexpr std::array<Passed, 7> passed_on{{
+    {"--data", "folder of the four IDX files"},
+    {"--epochs", "passes over the data"},
+    {"--batch", "images of one member in one step"},
+    {"--lr", "learning rate of Adam"},
+    {"--seed", "of the parameters and the order of images"},
+    {"--steps", "end after so many steps"},
+    {"--plan", "auto, or a saved plan.json to replay"},
+}};
+
+struct TrainOptions {
+  RunOptions run;
+  std::string model;
+  std::array<std::string, passed_on.size()> values;
+  bool json = false;
+};
+
+int train(const TrainOptions& options) {
+  Words command = python_module("shoal.train");
+  command.push_back(options.model);
+  for (std::size_t i = 0; i < passed_on.size(); ++i) {
+    if (!options.values[i].empty()) command.insert(command.end(), {passed_on[i].name, options.values[i]});
+  }
+  if (options.json) command.push_back("--json");
+  if (options.run.members == 0) become(command, {}, {});
+  RunOptions run = options.run;
+  if (run.name.empty()) run.name = options.model;
+  return run_members(run, command, options.json ? Console::Show::rank_0 : Console::Show::every_rank);
+}
+
+}  // namespace
+
+Action declare_train(CLI::App& app) {
+  auto options = std::make_shared<TrainOptions>();
+  app.add_option("model", options->model, "fcnet or lenet")->required();
+  declare_members(app, options->run);
+  for (std::size_t i = 0; i < passed_on.size(); ++i) {
+    flag(app, passed_on[i].name, options->values[i], passed_on[i].help);
+  }
+  switch_on(app, "--json", options->json, "lines for machines");
+  return [options](const Words&) { return train(*options); };
+}
+
+}  // namespace shoal::app
