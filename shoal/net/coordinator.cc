@@ -222,6 +222,7 @@ struct CoordinatorClient::Impl {
     self->socket = co_await dial(candidates, self->key, purpose, deadline, wanted);
     if (self->socket) self->guard = ForkGuard(self->socket->native_handle());
     done = true;
+    Loop::shared().progress();
   }
 
   static asio::awaitable<void> ask(std::shared_ptr<Impl> self, std::string request, Instant deadline, std::atomic<bool>& done) {
@@ -245,6 +246,7 @@ struct CoordinatorClient::Impl {
     timer.cancel();
     self->ok = answered;
     done = true;
+    Loop::shared().progress();
   }
 };
 

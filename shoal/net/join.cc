@@ -6,6 +6,7 @@
 #include <cstdlib>
 #include <sstream>
 
+#include "shoal/core/text.h"
 #include "shoal/net/dial.h"
 #include "shoal/net/tcp.h"
 #include "shoal/net/tcp_transport.h"
@@ -133,8 +134,25 @@ std::string list_of(const std::vector<Rank>& ranks) {
   return text;
 }
 
-// Every member's card; throws timeout naming all that are missing.
-std::vector<Card> gather(const Place& place, Rendezvous& board, const std::string& prefix, Nanoseconds patience) {
+void check_equal(const Card& other, Rank rank, const Card& mine, Rank self) {
+  const std::string them = "rank " + std::to_string(rank) + " (" + other.info.host + ")";
+  const std::string us = "rank " + std::to_string(self) + " (" + mine.info.host + ")";
+  if (other.size != mine.size) {
+    throw Error(Code::mismatch, them + " was started with size " + std::to_string(other.size) + ", " + us + " with " +
+                std::to_string(mine.size), "join", "start all members with the same size");
+  }
+  if (other.fingerprint != mine.fingerprint) {
+    throw Error(Code::mismatch, them + " runs \"" + other.fingerprint + "\", " + us + " runs \"" + mine.fingerprint + "\"",
+                "join", "run the same code and configuration on all members");
+  }
+  if (other.info.boot != mine.info.boot && !(other.secret && mine.secret)) {
+    throw Error(Code::invalid_argument, "members are on different hosts (" + mine.info.host + ", " + other.info.host +
+                ") but the job has no secret", "SHOAL_SECRET", "set SHOAL_SECRET, or SHOAL_SECRET_FILE, to the same on all hosts");
+  }
+}
+
+// Every member's card, each checked against `mine` as it comes; throws timeout naming all that are missing.
+std::vector<Card> gather(const Place& place, const Card& mine, Rendezvous& board, const std::string& prefix, Nanoseconds patience) {
   const Instant deadline = steady_now() + patience;
   std::vector<Card> cards(place.size);
   std::vector<Rank> missing;
@@ -144,32 +162,14 @@ std::vector<Card> gather(const Place& place, Rendezvous& board, const std::strin
     } catch (const Error& error) {
       if (error.code() != Code::timeout) throw;
       missing.push_back(rank);
+      continue;
     }
+    check_equal(cards[rank], rank, mine, place.rank);
   }
   if (missing.empty()) return cards;
   throw Error(Code::timeout, list_of(missing) + " of " + std::to_string(place.size) + " did not appear within " +
-              std::to_string(std::chrono::duration_cast<std::chrono::seconds>(patience).count()) + " s",
+              show_seconds(Seconds(patience).count()),
               "join", "start every member, or look at the log of those");
-}
-
-void check_equal(const std::vector<Card>& cards, Rank self) {
-  const Card& mine = cards[self];
-  const auto member = [&](Rank rank) { return "rank " + std::to_string(rank) + " (" + cards[rank].info.host + ")"; };
-  for (Rank rank = 0; rank < cards.size(); ++rank) {
-    const Card& other = cards[rank];
-    if (other.size != mine.size) {
-      throw Error(Code::mismatch, member(rank) + " was started with size " + std::to_string(other.size) + ", " + member(self) +
-                  " with " + std::to_string(mine.size), "join", "start all members with the same size");
-    }
-    if (other.fingerprint != mine.fingerprint) {
-      throw Error(Code::mismatch, member(rank) + " runs \"" + other.fingerprint + "\", " + member(self) + " runs \"" +
-                  mine.fingerprint + "\"", "join", "run the same code and configuration on all members");
-    }
-    if (other.info.boot != mine.info.boot && !(other.secret && mine.secret)) {
-      throw Error(Code::invalid_argument, "members are on different hosts (" + mine.info.host + ", " + other.info.host +
-                  ") but the job has no secret", "SHOAL_SECRET", "set SHOAL_SECRET, or SHOAL_SECRET_FILE, to the same on all hosts");
-    }
-  }
 }
 
 // The part of joining that runs on the loop: lets higher ranks in, dials lower ones.
@@ -209,6 +209,7 @@ class Connecting : public std::enable_shared_from_this<Connecting> {
     used_[peer] = socket.remote_endpoint(ignored);
     transport_->adopt(peer, channel, std::move(socket));
     complete_ = transport_->connected();
+    Loop::shared().progress();
   }
   static asio::awaitable<void> connect_to(std::shared_ptr<Connecting> self, Rank peer, std::vector<Endpoint> candidates) {
     for (const Role role : {Role::control, Role::bulk}) {
@@ -297,8 +298,7 @@ std::unique_ptr<Job> join_tcp(const Place& place, Rendezvous& rendezvous, const 
 
   on_the_loop([&] { connecting->open_door(); });
   rendezvous.put(scope + "member/" + std::to_string(place.rank), write_card(mine));
-  const std::vector<Card> cards = gather(place, rendezvous, scope + "member/", options.patience);
-  check_equal(cards, place.rank);
+  const std::vector<Card> cards = gather(place, mine, rendezvous, scope + "member/", options.patience);
 
   std::vector<std::string> hosts;
   std::vector<std::vector<Endpoint>> candidates;

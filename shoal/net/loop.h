@@ -56,6 +56,7 @@ class Loop {
   std::uint64_t at(Instant when, std::function<void()> fn);
   void cancel(std::uint64_t timer);
   void complete(Done done, Failure failure);  // runs soon, never inside the caller
+  void progress() { ran_ = true; }            // something that a waiter's ready() looks at has changed
   void chore(Chore& chore);
   void forget(Chore& chore);
   void open_work(std::int64_t change) { open_work_ += change; }  // operations that wait for the network
@@ -73,7 +74,7 @@ class Loop {
   std::deque<Chore*> chores_;
   std::map<std::uint64_t, std::unique_ptr<asio::steady_timer>> timers_;
   std::uint64_t next_timer_ = 1;
-  bool ran_ = false;             // a handler of a user ran since the waiters were last told
+  bool ran_ = false;             // as progress() says, since the waiters were last told
 
   enum class Driver { none, io_thread, caller };
   std::mutex mutex_;             // guards what follows

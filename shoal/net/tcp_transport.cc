@@ -185,6 +185,7 @@ void TcpTransport::end(std::shared_ptr<const Error> why, Rank culprit) {
     if (failure_) return;
     failure_ = why;
   }
+  loop_.progress();
   // Everyone tells everyone, once: whoever knew first may be lost in the middle of telling.
   for (const auto& peer : peers_) {
     if (!peer) continue;

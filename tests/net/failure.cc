@@ -1,0 +1,252 @@
+// Members die, stop or leave: the others' waits end with one line that names who. Members are forked processes that
+// meet at a coordinator in the test and report through pipes.
+#include <signal.h>
+#include <sys/socket.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <cstring>
+
+#include "members.h"
+#include "shoal/net/coordinator.h"
+
+namespace shoal::net {
+namespace {
+
+using namespace std::chrono_literals;
+
+// One forked member: `body` runs in it and what it returns comes back as text.
+class Member {
+ public:
+  using Body = std::function<std::string(Job&)>;
+  Member(Rank rank, Rank size, const std::string& coordinator, const JoinOptions& options, const Body& body) {
+    int ends[2];
+    if (pipe(ends) != 0) throw std::runtime_error("pipe");
+    pid_ = fork();
+    if (pid_ == 0) {
+      close(ends[0]);
+      out_ = ends[1];
+      std::string answer;
+      try {
+        CoordinatorClient client("secret", coordinator, 20s);
+        auto job = join_tcp(place_of(rank, size), client, "t/", "secret", options);
+        say("joined");
+        answer = body(*job);
+      } catch (const Error& error) {
+        answer = std::string("threw ") + error.what();
+      }
+      say(answer);
+      _exit(0);
+    }
+    close(ends[1]);
+    in_ = ends[0];
+  }
+  ~Member() {
+    kill(pid_, SIGKILL);
+    waitpid(pid_, nullptr, 0);
+    close(in_);
+  }
+  void signal(int number) const { kill(pid_, number); }
+  // The next line that the member said.
+  std::string line() {
+    std::string text;
+    for (char c; read(in_, &c, 1) == 1 && c != '\n';) text += c;
+    return text;
+  }
+
+ private:
+  void say(const std::string& text) const {
+    const std::string whole = text + "\n";
+    if (write(out_, whole.data(), whole.size()) < 0) _exit(1);
+  }
+  pid_t pid_ = 0;
+  int in_ = -1, out_ = -1;
+};
+
+// Waits in a receive that will never be filled, and in a send that the receiver never asks for.
+std::string wait_for_everyone(Job& job) {
+  Transport& transport = job.transport();
+  transport.doing("step 12 of rank " + std::to_string(transport.rank()));
+  std::vector<std::byte> in(1 << 20), out(8 << 20);
+  Countdown done(static_cast<int>(2 * (transport.size() - 1)));
+  transport.post([&] {
+    for (Rank peer = 0; peer < transport.size(); ++peer) {
+      if (peer == transport.rank()) continue;
+      transport.receive(peer, {1, 0}, {}, std::span(in), done.done());
+      transport.send(peer, {2, 0}, {}, std::span(out), done.done());
+    }
+  });
+  if (!done.wait(transport)) return "still waiting";
+  for (const Failure& failure : done.failures()) {
+    if (failure->what() != std::string(transport.failure()->what())) return "differing failures";
+  }
+  return std::string(name(transport.failure()->code())) + ": " + transport.failure()->what();
+}
+
+// Gives up once every other member is seen to be at work in wait_for_everyone().
+std::string give_up(Job& job, const Error& why) {
+  Transport& transport = job.transport();
+  std::vector<std::byte> in(transport.size());
+  Countdown begun(static_cast<int>(transport.size() - 1));
+  transport.post([&] {
+    for (Rank peer = 0; peer < transport.size(); ++peer) {
+      if (peer != transport.rank()) transport.receive(peer, {2, 0}, {}, std::span(in).subspan(peer, 1), begun.done());
+    }
+  });
+  if (!begun.wait(transport)) return "nobody works";
+  transport.post([&] { transport.fail(why); });
+  transport.drive([&] { return transport.failure() != nullptr; }, steady_now() + 10s);
+  return "gave up";
+}
+
+JoinOptions quick_health() {
+  JoinOptions options = quick();
+  options.heartbeat = 50ms;
+  options.suspect = 200ms;
+  options.dead = 500ms;
+  return options;
+}
+
+struct Team {
+  Team(Rank size, const JoinOptions& options, const Member::Body& body) : coordinator("secret", "127.0.0.1:0") {
+    for (Rank rank = 0; rank < size; ++rank) {
+      members.push_back(std::make_unique<Member>(rank, size, coordinator.address(), options, body));
+    }
+    for (auto& member : members) EXPECT_EQ(member->line(), "joined");
+  }
+  Coordinator coordinator;
+  std::vector<std::unique_ptr<Member>> members;
+};
+
+TEST(Failure, a_killed_member_is_named_by_every_survivor_within_half_a_second) {
+  Team team(4, quick(), wait_for_everyone);
+  const Instant killed = steady_now();
+  team.members[2]->signal(SIGKILL);
+  const std::string host = [] { char name[256] = {}; gethostname(name, 255); return std::string(name); }();
+  for (const Rank survivor : {0u, 1u, 3u}) {
+    const std::string line = team.members[survivor]->line();
+    EXPECT_EQ(line.rfind("peer_lost: rank 2 (" + host + ") was lost: connection closed", 0), 0u) << line;
+  }
+  EXPECT_LT(steady_now() - killed, 500ms);
+}
+
+TEST(Failure, what_the_lost_member_did_last_is_in_the_line) {
+  Team team(2, quick_health(), [](Job& job) {
+    if (job.transport().rank() == 0) return wait_for_everyone(job);
+    job.transport().doing("step 12, all-reduce of fc1.weight");
+    // Dies after a few heartbeats.
+    job.transport().drive([] { return false; }, steady_now() + 200ms);
+    raise(SIGKILL);
+    return std::string();
+  });
+  const std::string line = team.members[0]->line();
+  EXPECT_TRUE(line.ends_with("; it last did: step 12, all-reduce of fc1.weight")) << line;
+}
+
+TEST(Failure, a_stopped_member_is_named_by_every_survivor) {
+  Team team(3, quick_health(), wait_for_everyone);
+  team.members[1]->signal(SIGSTOP);
+  for (const Rank survivor : {0u, 2u}) {
+    const std::string line = team.members[survivor]->line();
+    EXPECT_NE(line.find("peer_lost: rank 1 ("), std::string::npos) << line;
+    EXPECT_NE(line.find("was lost: not heard for 500 ms"), std::string::npos) << line;
+  }
+  team.members[1]->signal(SIGCONT);
+  const std::string line = team.members[1]->line();
+  EXPECT_NE(line.find("this member (rank 1"), std::string::npos) << line;
+}
+
+TEST(Failure, with_two_members_the_stopped_one_cannot_be_heard) {
+  Team team(2, quick_health(), wait_for_everyone);
+  team.members[1]->signal(SIGSTOP);
+  const std::string line = team.members[0]->line();
+  EXPECT_NE(line.find("was lost: not heard for 500 ms"), std::string::npos) << line;
+}
+
+// The other two stop: to the third it looks as if its own cable were pulled.
+TEST(Failure, a_member_that_hears_nobody_says_that_it_is_cut_off) {
+  Team team(3, quick_health(), wait_for_everyone);
+  team.members[0]->signal(SIGSTOP);
+  team.members[1]->signal(SIGSTOP);
+  const std::string line = team.members[2]->line();
+  EXPECT_NE(line.find("is cut off: it hears no other member"), std::string::npos) << line;
+}
+
+TEST(Failure, a_member_that_gives_up_tells_why) {
+  Team team(3, quick(), [](Job& job) {
+    if (job.transport().rank() != 1) return wait_for_everyone(job);
+    return give_up(job, Error(Code::io, "the disk is full", "/data"));
+  });
+  for (const Rank survivor : {0u, 2u}) {
+    const std::string line = team.members[survivor]->line();
+    EXPECT_NE(line.find("gave up: /data: the disk is full"), std::string::npos) << line;
+    EXPECT_EQ(line.rfind("peer_lost: rank 1 (", 0), 0u) << line;
+  }
+}
+
+TEST(Failure, a_mismatch_stays_a_mismatch_for_everyone) {
+  Team team(2, quick(), [](Job& job) {
+    if (job.transport().rank() == 1) return wait_for_everyone(job);
+    return give_up(job, Error(Code::mismatch, "shapes differ"));
+  });
+  const std::string line = team.members[1]->line();
+  EXPECT_EQ(line.rfind("mismatch: rank 0 (", 0), 0u) << line;
+}
+
+// A goodbye is no loss: what was sent arrives, the others go on, and only who still wants something of the one
+// that left hears that it has gone.
+TEST(Failure, a_goodbye_is_not_a_loss) {
+  auto jobs = join_all(3);
+  std::vector<std::byte> parting(3 << 20, std::byte{7}), got(3 << 20);
+  Countdown sent(1), arrived(1), late(1), others(2);
+  jobs[0]->transport().post([&] { jobs[0]->transport().receive(2, {1, 0}, {}, std::span(got), arrived.done()); });
+  jobs[2]->transport().post([&] { jobs[2]->transport().send(0, {1, 0}, {}, std::span(parting), sent.done()); });
+  jobs[2].reset();
+  ASSERT_TRUE(arrived.wait(jobs[0]->transport()));
+  EXPECT_TRUE(arrived.failures().empty());
+  EXPECT_TRUE(got == parting);
+
+  std::byte more{};
+  jobs[0]->transport().post([&] { jobs[0]->transport().receive(2, {2, 0}, {}, std::span(&more, 1), late.done()); });
+  ASSERT_TRUE(late.wait(jobs[0]->transport()));
+  ASSERT_EQ(late.failures().size(), 1u);
+  EXPECT_EQ(late.failures()[0]->code(), Code::peer_lost);
+  EXPECT_NE(std::string(late.failures()[0]->what()).find("left the job"), std::string::npos);
+
+  std::byte mine{9}, theirs{};
+  jobs[0]->transport().post([&] {
+    jobs[0]->transport().send(1, {3, 0}, {}, std::span(&mine, 1), others.done());
+    jobs[1]->transport().receive(0, {3, 0}, {}, std::span(&theirs, 1), others.done());
+  });
+  ASSERT_TRUE(others.wait(jobs[1]->transport()));
+  EXPECT_TRUE(others.failures().empty());
+  EXPECT_EQ(theirs, mine);
+  EXPECT_EQ(jobs[1]->transport().failure(), nullptr);
+  leave_all(jobs);
+}
+
+TEST(Failure, closing_an_operation_ends_its_waits_and_no_others) {
+  auto jobs = join_all(2);
+  std::vector<std::byte> out(4 << 20, std::byte{3}), in(4 << 20);
+  Countdown closed(2), kept(2);
+  const auto why = std::make_shared<const Error>(Code::timeout, "too late");
+  Transport& a = jobs[0]->transport();
+  Transport& b = jobs[1]->transport();
+  a.post([&] {
+    a.send(1, {1, 0}, {}, std::span(out), closed.done());
+    a.receive(1, {1, 1}, {}, std::span(in), closed.done());
+    a.close(1, why);
+    a.send(1, {2, 0}, {}, std::span(out), kept.done());
+    b.receive(0, {2, 0}, {}, std::span(in), kept.done());
+  });
+  ASSERT_TRUE(closed.wait(a));
+  ASSERT_EQ(closed.failures().size(), 2u);
+  EXPECT_EQ(closed.failures()[0], why);
+  ASSERT_TRUE(kept.wait(a));
+  EXPECT_TRUE(kept.failures().empty());
+  EXPECT_TRUE(in == out);
+  leave_all(jobs);
+}
+
+}  // namespace
+}  // namespace shoal::net
