@@ -6,8 +6,8 @@
 // it independently: a send of 1 MB may meet four receives of 256 KB. A transport cuts it once more, into
 // frames of about a millisecond of the link, so that an urgent byte overtakes a bulk one between two frames.
 //
-// Threads. All handlers run on the transport's loop, one at a time. `post` and `drive` may be called from any
-// thread; every other call must come from the loop. Handlers must not block.
+// Threads. All handlers run on the transport's loop, one at a time. `post`, `drive` and what says "any thread" may be
+// called from any thread; every other call must come from the loop. Handlers must not block.
 //
 // Lifetime. Memory passed to send() and receive() stays valid until its handler has run. Every handler runs
 // exactly once: with nullptr on success, else with the error (peer_lost, cancelled) that ended the stream.
@@ -75,7 +75,7 @@ class Transport {
   // Runs fn on the loop, after everything posted before it by the same thread.
   virtual void post(std::function<void()> fn) = 0;
   virtual bool on_loop() const = 0;
-  virtual Instant now() const = 0;
+  virtual Instant now() const = 0;  // any thread
   // Runs fn on the loop at `when`; cancel() makes sure it does not run any more. From the loop only.
   virtual std::uint64_t at(Instant when, std::function<void()> fn) = 0;
   virtual void cancel(std::uint64_t timer) = 0;
