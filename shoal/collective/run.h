@@ -1,8 +1,8 @@
 // Running a verified program over a transport: slices flow lane by lane, each added while it is in L2 and sent on
 // at once. One Runner serves all operations of a group of members.
 //
-// Threads: everything happens on the transport's loop; start() must be called there. Memory of Buffers stays valid
-// until done has run. done runs exactly once, on the loop.
+// Threads: everything but run() happens on the transport's loop. Memory of Buffers stays valid until done has run; it runs
+// exactly once, on the loop and never inside start(), and then nothing touches that memory any more.
 #pragma once
 
 #include <cstdint>
@@ -13,6 +13,7 @@
 
 #include "shoal/collective/verify.h"
 #include "shoal/core/dtype.h"
+#include "shoal/core/time.h"
 #include "shoal/net/transport.h"
 
 namespace shoal::collective {
@@ -57,11 +58,15 @@ class Runner {
   std::uint32_t rank() const;           // in the group
   std::uint32_t size() const;
   const std::vector<net::Rank>& members() const;  // transport ranks, by group rank
+  net::Rank member(std::uint32_t rank) const;  // its rank in the transport
   net::Transport& transport();
 
   // Throws Error{invalid_argument} where program or layout are for another group; then done never runs. Input and output
   // may be one memory if program.in_place().
   void start(const Verified& program, const Layout& layout, Buffers buffers, const Run& run, net::Done done);
+  // The same from any thread but the loop: waits for the result, at most until `deadline`, and throws the Error that ended
+  // the operation; at the deadline Error{timeout} that says for whom it waited. The memory is the caller's again then.
+  void run(const Verified& program, const Layout& layout, Buffers buffers, const Run& run, Instant deadline);
   // Ends one operation with `why` on this member (a deadline); its peers' are left to their own deadlines.
   void cancel(std::uint64_t operation, const net::Failure& why);
   // For error lines: what open operations wait for, e.g. "all-reduce of fc1.weight: 3 of 12 slices from rank 2".

@@ -1,0 +1,193 @@
+// One member of an all-reduce benchmark over TCP; bench/allreduce.py compares it with gloo and Open MPI.
+//
+//   shoal run -n 4 -- bench_allreduce --sizes 4096 67108864     place from the environment
+//   bench_allreduce --local 4 --sizes 4096 67108864             starts its members itself
+//
+// The sum is checked before anything is timed. Rank 0 prints one JSON line a size: seconds of each of `repeats`
+// all-reduces in a row, CPU seconds of all members together per all-reduce, payload bytes that rank 0 sent for one.
+#include <sys/resource.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <chrono>
+#include <cstdio>
+#include <cstdlib>
+#include <memory>
+#include <numeric>
+#include <string>
+#include <vector>
+
+#include <CLI/CLI.hpp>
+#include <nlohmann/json.hpp>
+
+#include "shoal/collective/build.h"
+#include "shoal/collective/probe.h"
+#include "shoal/collective/run.h"
+#include "shoal/collective/select.h"
+#include "shoal/net/coordinator.h"
+#include "shoal/net/job.h"
+
+namespace shoal {
+namespace {
+
+using namespace std::chrono_literals;
+using collective::Collective;
+
+struct Options {
+  std::vector<std::uint64_t> sizes{4096, 65536, 1 << 20, 8 << 20};
+  std::uint32_t repeats = 10, warmup = 2, local = 0, slice = 0;
+  std::string program = "auto";
+};
+
+double cpu_seconds() {
+  rusage usage{};
+  getrusage(RUSAGE_SELF, &usage);
+  const auto seconds = [](const timeval& t) { return static_cast<double>(t.tv_sec) + 1e-6 * static_cast<double>(t.tv_usec); };
+  return seconds(usage.ru_utime) + seconds(usage.ru_stime);
+}
+
+std::vector<net::Rank> everybody(net::Rank size) {
+  std::vector<net::Rank> members(size);
+  std::iota(members.begin(), members.end(), 0);
+  return members;
+}
+
+class Member {
+ public:
+  Member(net::Job& job, const Options& options)
+      : transport_(job.transport()), options_(options), runner_(transport_, everybody(transport_.size())) {
+    if (options.program == "auto") link_ = collective::probe(transport_, next(collective::kProbeOperations), transport_.now() + 60s);
+  }
+
+  void measure(std::uint64_t bytes) {
+    const std::uint64_t count = bytes / sizeof(float);
+    const std::uint32_t size = runner_.size();
+    std::vector<float> input(count, static_cast<float>(runner_.rank() + 1)), output(count);
+    const auto plan = plan_for(static_cast<double>(bytes));
+    const auto layout = collective::Layout::even(plan.program(), runner_.rank(), count);
+    const auto once = [&](std::uint64_t operation) {
+      collective::Run run;
+      run.operation = operation;
+      run.slice_bytes = options_.slice > 0 ? options_.slice : collective::slice_bytes(static_cast<double>(bytes), size, link_);
+      if (bytes <= net::kUrgentLimit) run.priority.cls = net::Class::urgent;
+      run.label = "all-reduce of " + std::to_string(bytes) + " bytes";
+      runner_.run(plan, layout, {reinterpret_cast<const std::byte*>(input.data()), reinterpret_cast<std::byte*>(output.data())},
+                  run, transport_.now() + 120s);
+    };
+    once(next(1));
+    const float sum = static_cast<float>(size) * static_cast<float>(size + 1) / 2;
+    const bool right = total(std::all_of(output.begin(), output.end(), [&](float v) { return v == sum; }) ? 0 : 1) == 0;
+    for (std::uint32_t i = 0; i < options_.warmup; ++i) once(next(1));
+    total(0);  // begin together
+
+    std::vector<double> times;
+    const double cpu = cpu_seconds();
+    const std::uint64_t sent = payload();
+    for (std::uint32_t i = 0; i < options_.repeats; ++i) {
+      const Instant begin = steady_now();
+      once(next(1));
+      times.push_back(Seconds(steady_now() - begin).count());
+    }
+    const std::uint64_t sent_once = (payload() - sent) / std::max(options_.repeats, 1u);
+    const double spent = total(cpu_seconds() - cpu);
+    if (runner_.rank() != 0) return;
+    const nlohmann::ordered_json line{{"bytes", bytes},       {"times", times},
+                                      {"cpu", spent / options_.repeats}, {"right", right},
+                                      {"program", plan.program().name},  {"sent", sent_once}};
+    std::printf("%s\n", line.dump().c_str());
+    std::fflush(stdout);
+  }
+
+ private:
+  // All members count alike, so their operations have the same numbers.
+  std::uint64_t next(std::uint64_t operations) { return std::exchange(operation_, operation_ + operations); }
+
+  collective::Verified plan_for(double bytes) const {
+    const std::string name = options_.program != "auto"
+                                 ? options_.program
+                                 : collective::choose(Collective::all_reduce, runner_.size(), bytes, link_);
+    return collective::verify(collective::build(Collective::all_reduce, name, runner_.size()));
+  }
+
+  std::uint64_t payload() const {
+    std::uint64_t bytes = 0;
+    for (net::Rank peer = 0; peer < transport_.size(); ++peer) {
+      if (peer != transport_.rank()) bytes += transport_.link(peer).sent;
+    }
+    return bytes;
+  }
+
+  double total(double mine) {
+    const auto plan = collective::verify(collective::build(Collective::all_reduce, "gather", runner_.size()));
+    double sum = 0;
+    collective::Run run;
+    run.type = DType::f64;
+    run.operation = next(1);
+    run.label = "sum of figures";
+    runner_.run(plan, collective::Layout::even(plan.program(), runner_.rank(), 1),
+                {reinterpret_cast<const std::byte*>(&mine), reinterpret_cast<std::byte*>(&sum)}, run, transport_.now() + 120s);
+    return sum;
+  }
+
+  net::Transport& transport_;
+  const Options& options_;
+  collective::Runner runner_;
+  collective::LinkModel link_;
+  std::uint64_t operation_ = net::operation_in(1, 1);
+};
+
+int run_member(const Options& options) {
+  const auto job = net::join();
+  Member member(*job, options);
+  for (std::uint64_t bytes : options.sizes) member.measure(bytes);
+  return 0;
+}
+
+// Starts the members as children of this process, which holds the place where they meet.
+int run_local(const Options& options, char** argv) {
+  const char* kSecret = "a benchmark on this machine alone";
+  net::Coordinator coordinator(kSecret, "127.0.0.1:0");
+  ::setenv("SHOAL_SECRET", kSecret, 1);
+  ::setenv("SHOAL_COORD", coordinator.address().c_str(), 1);
+  ::setenv("SHOAL_SIZE", std::to_string(options.local).c_str(), 1);
+  std::vector<pid_t> children;
+  for (std::uint32_t rank = 0; rank < options.local; ++rank) {
+    ::setenv("SHOAL_RANK", std::to_string(rank).c_str(), 1);  // before fork: after it only exec is safe
+    const pid_t child = ::fork();
+    if (child == 0) {
+      ::execv("/proc/self/exe", argv);
+      ::_exit(127);
+    }
+    children.push_back(child);
+  }
+  int worst = 0;
+  for (pid_t child : children) {
+    int status = 0;
+    ::waitpid(child, &status, 0);
+    worst = std::max(worst, WIFEXITED(status) ? WEXITSTATUS(status) : 1);
+  }
+  return worst;
+}
+
+}  // namespace
+}  // namespace shoal
+
+int main(int argc, char** argv) {
+  shoal::Options options;
+  CLI::App app("all-reduce over TCP");
+  app.add_option("--sizes", options.sizes, "bytes");
+  app.add_option("--repeats", options.repeats, "all-reduces in a row");
+  app.add_option("--warmup", options.warmup);
+  app.add_option("--local", options.local, "start so many members on this machine");
+  app.add_option("--program", options.program, "a builder's name instead of the choice by measurement");
+  app.add_option("--slice", options.slice, "bytes, instead of a millisecond of the link");
+  CLI11_PARSE(app, argc, argv);
+  try {
+    const bool is_member = std::getenv("SHOAL_RANK") != nullptr;
+    return options.local > 0 && !is_member ? shoal::run_local(options, argv) : shoal::run_member(options);
+  } catch (const shoal::Error& error) {
+    std::fprintf(stderr, "bench_allreduce: %s\n", error.what());
+    return shoal::exit_code(error.code());
+  }
+}

@@ -1,0 +1,112 @@
+#include "shoal/collective/probe.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "shoal/collective/build.h"
+#include "shoal/collective/rehearsal.h"
+#include "shoal/core/reduce.h"
+
+namespace shoal::collective {
+namespace {
+
+constexpr int kAlphaRepeats = 24, kAlphaWarmup = 4;
+constexpr int kRateRepeats = 3;
+constexpr std::uint64_t kFirstBytes = 1 << 20, kMostBytes = 32 << 20;
+constexpr double kLongEnough = 0.05;                 // seconds one all-reduce must take to be a measure of rate
+constexpr std::size_t kAddBytes = 128 * 1024;        // a slice: stays in L2
+constexpr int kAddRepeats = 16;
+
+double median(std::vector<double> values) {
+  const auto middle = values.begin() + static_cast<std::ptrdiff_t>(values.size() / 2);
+  std::nth_element(values.begin(), middle, values.end());
+  return *middle;
+}
+
+double measure_add_rate() {
+  std::vector<float> into(kAddBytes / sizeof(float)), from(into.size());
+  std::vector<double> seconds;
+  for (int i = 0; i < kAddRepeats; ++i) {
+    const Instant begin = steady_now();
+    reduce(DType::f32, ReduceOp::sum, into.data(), from.data(), into.size());
+    seconds.push_back(Seconds(steady_now() - begin).count());
+  }
+  return static_cast<double>(kAddBytes) / std::max(median(std::move(seconds)), 1e-9);
+}
+
+// alpha from the smallest all-reduce of one step, rate from the largest that is needed; then the worst of all members.
+class Probe : public std::enable_shared_from_this<Probe> {
+ public:
+  Probe(std::shared_ptr<Runner> runner, std::uint64_t operation, Instant deadline, Probed done)
+      : rehearsal_(std::move(runner), operation, deadline, "the probe of the links"), done_(std::move(done)) {}
+
+  void begin() {
+    model_.add_rate = measure_add_rate();
+    if (rehearsal_.size() == 1) return rehearsal_.later([self = shared_from_this()] { self->done_(nullptr, self->model_); });
+    measure_alpha();
+  }
+
+ private:
+  void measure_alpha() {
+    small_.assign(1, 0);
+    rehearsal_.all_reduce("gather", ReduceOp::sum, small_, [self = shared_from_this()](const net::Failure& why, double seconds) {
+      if (why) return self->done_(why, {});
+      self->times_.push_back(seconds);
+      if (self->times_.size() < kAlphaWarmup + kAlphaRepeats) return self->measure_alpha();
+      self->times_.erase(self->times_.begin(), self->times_.begin() + kAlphaWarmup);
+      self->model_.alpha = median(std::exchange(self->times_, {}));
+      self->measure_rate(kFirstBytes);
+    });
+  }
+
+  void measure_rate(std::uint64_t bytes) {
+    large_.resize(bytes / sizeof(double));
+    rehearsal_.all_reduce("direct", ReduceOp::sum, large_, [self = shared_from_this(), bytes](const net::Failure& why, double seconds) {
+      if (why) return self->done_(why, {});
+      self->times_.push_back(seconds);
+      if (self->times_.size() < kRateRepeats) return self->measure_rate(bytes);
+      self->agree_on_size(bytes, median(std::exchange(self->times_, {})));
+    });
+  }
+
+  // The slowest member's time decides for all whether the size was large enough.
+  void agree_on_size(std::uint64_t bytes, double seconds) {
+    small_.assign(1, seconds);
+    rehearsal_.all_reduce("gather", ReduceOp::max, small_, [self = shared_from_this(), bytes](const net::Failure& why, double) {
+      if (why) return self->done_(why, {});
+      const double slowest = self->small_[0];
+      if (slowest < kLongEnough && bytes < kMostBytes) return self->measure_rate(2 * bytes);
+      const double members = self->rehearsal_.size();
+      const double sent = 2 * (members - 1) / members * static_cast<double>(bytes);
+      self->model_.rate = sent / std::max(slowest - 2 * self->model_.alpha, slowest / 2);
+      self->agree();
+    });
+  }
+
+  void agree() {
+    small_ = {model_.alpha, 1 / model_.rate, 1 / model_.add_rate};
+    rehearsal_.all_reduce("gather", ReduceOp::max, small_, [self = shared_from_this()](const net::Failure& why, double) {
+      if (why) return self->done_(why, {});
+      self->done_(nullptr, {self->small_[0], 1 / self->small_[1], 1 / self->small_[2]});
+    });
+  }
+
+  Rehearsal rehearsal_;
+  Probed done_;
+  LinkModel model_;
+  std::vector<double> small_, large_, times_;
+};
+
+}  // namespace
+
+void probe(std::shared_ptr<Runner> runner, std::uint64_t operation, Instant deadline, Probed done) {
+  std::make_shared<Probe>(std::move(runner), operation, deadline, std::move(done))->begin();
+}
+
+LinkModel probe(net::Transport& transport, std::uint64_t operation, Instant deadline) {
+  return wait_for<LinkModel>(transport, [=](std::shared_ptr<Runner> runner, Probed done) {
+    probe(std::move(runner), operation, deadline, std::move(done));
+  });
+}
+
+}  // namespace shoal::collective

@@ -1,0 +1,123 @@
+// The probes on a scripted network, whose rate and delay are known: members agree on one answer, and it is near the truth.
+#include "shoal/collective/probe.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "tests/collective/scripted_group.h"
+
+namespace shoal::collective {
+namespace {
+
+constexpr Nanoseconds kDelay = std::chrono::microseconds(100);
+constexpr double kRate = 25e6;
+constexpr std::uint64_t kOperation = 1000;
+
+net::ScriptedNetwork even_network() { return {.delay_min = kDelay, .delay_max = kDelay, .rate = kRate, .frame = 8192}; }
+
+struct Answer {
+  int times = 0;
+  net::Failure why;
+  LinkModel link;
+  PairMatrix pairs;
+};
+
+template <class Begin>
+std::vector<Answer> ask_all(net::InprocJob& job, std::uint32_t ranks, Begin begin) {
+  std::vector<Answer> answers(ranks);
+  std::vector<net::Rank> members(ranks);
+  std::iota(members.begin(), members.end(), 0);
+  for (net::Rank rank = 0; rank < ranks; ++rank) {
+    begin(rank, std::make_shared<Runner>(job.member(rank), members), answers[rank]);
+  }
+  job.run([&] { return std::all_of(answers.begin(), answers.end(), [](const Answer& a) { return a.times > 0; }); });
+  return answers;
+}
+
+void begin_probe(net::Rank, std::shared_ptr<Runner> runner, Answer& answer) {
+  probe(std::move(runner), kOperation, Instant{} + std::chrono::seconds(30), [&answer](const net::Failure& why, const LinkModel& link) {
+    ++answer.times;
+    answer.why = why;
+    answer.link = link;
+  });
+}
+void begin_pairs(net::Rank, std::shared_ptr<Runner> runner, Answer& answer) {
+  probe_pairs(std::move(runner), kOperation, Instant{} + std::chrono::seconds(30), [&answer](const net::Failure& why, const PairMatrix& pairs) {
+    ++answer.times;
+    answer.why = why;
+    answer.pairs = pairs;
+  });
+}
+
+TEST(Probe, all_members_agree_on_the_links_figures) {
+  for (std::uint32_t ranks : {2u, 4u}) {
+    net::InprocJob job(ranks, even_network());
+    const auto answers = ask_all(job, ranks, begin_probe);
+    for (const Answer& answer : answers) {
+      ASSERT_EQ(answer.times, 1);
+      ASSERT_FALSE(answer.why) << answer.why->what();
+      EXPECT_EQ(answer.link.alpha, answers[0].link.alpha);
+      EXPECT_EQ(answer.link.rate, answers[0].link.rate);
+      EXPECT_EQ(answer.link.add_rate, answers[0].link.add_rate);
+    }
+    EXPECT_GE(answers[0].link.alpha, 50e-6);
+    EXPECT_LE(answers[0].link.alpha, 200e-6);
+    EXPECT_GE(answers[0].link.rate, 0.8 * kRate);
+    EXPECT_LE(answers[0].link.rate, 1.02 * kRate);
+  }
+}
+
+TEST(Probe, a_member_alone_needs_no_network) {
+  net::InprocJob job(1);
+  const auto answers = ask_all(job, 1, begin_probe);
+  EXPECT_EQ(answers[0].times, 1);
+  EXPECT_FALSE(answers[0].why);
+  EXPECT_GT(answers[0].link.add_rate, 0);
+}
+
+TEST(Probe, every_pair_has_its_latency_and_rates) {
+  for (std::uint32_t ranks : {1u, 2u, 3u}) {
+    net::InprocJob job(ranks, even_network());
+    const auto answers = ask_all(job, ranks, begin_pairs);
+    for (const Answer& answer : answers) {
+      ASSERT_EQ(answer.times, 1);
+      ASSERT_FALSE(answer.why) << answer.why->what();
+      for (std::uint32_t from = 0; from < ranks; ++from) {
+        for (std::uint32_t to = 0; to < ranks; ++to) {
+          const PairFigures& pair = answer.pairs.at(from, to);
+          if (from == to) continue;
+          EXPECT_NEAR(pair.latency, 100e-6, 5e-6);
+          EXPECT_NEAR(pair.rate_alone, kRate, 0.05 * kRate);
+          EXPECT_NEAR(pair.rate_together, kRate, 0.05 * kRate);
+          EXPECT_EQ(pair.rate_alone, answers[0].pairs.at(from, to).rate_alone);
+        }
+      }
+    }
+    const topo::Topology measured = to_topology(answers[0].pairs, {"a", "b", "c"});
+    EXPECT_EQ(measured.links.size(), ranks * (ranks - 1));
+  }
+}
+
+TEST(Probe, a_missing_member_is_a_timeout_and_a_dead_one_a_loss) {
+  for (const bool pairs : {false, true}) {
+    for (const bool dead : {false, true}) {
+      net::InprocJob job(3, even_network());
+      if (dead) job.at(std::chrono::milliseconds(20), [&] { job.kill(2); });
+      std::vector<Answer> answers(3);
+      for (net::Rank rank : {0u, 1u, 2u}) {
+        if (rank == 2 && !dead) continue;
+        auto runner = std::make_shared<Runner>(job.member(rank), std::vector<net::Rank>{0, 1, 2});
+        pairs ? begin_pairs(rank, std::move(runner), answers[rank]) : begin_probe(rank, std::move(runner), answers[rank]);
+      }
+      EXPECT_TRUE(job.run());
+      for (net::Rank rank : {0u, 1u}) {
+        ASSERT_EQ(answers[rank].times, 1);
+        ASSERT_TRUE(answers[rank].why);
+        EXPECT_EQ(answers[rank].why->code(), dead ? Code::peer_lost : Code::timeout) << answers[rank].why->what();
+      }
+    }
+  }
+}
+
+}  // namespace
+}  // namespace shoal::collective
