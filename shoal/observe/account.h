@@ -1,0 +1,76 @@
+// Where the time of a run went, told from its events. Nothing is measured here; every figure is a sum over spans.
+//
+// Words. A member's *time* runs from its first to its last span of forward, backward, optimizer or waiting. Each moment of
+// it belongs to one heading; where spans lie inside each other the one further down this list has it:
+//   forward, backward, optimizer, network (the caller waited for bytes), waiting (the caller waited for a member who had
+//   not come so far), other (data loading, evaluation, the script itself).
+// Network and waiting together are *exposed*. What is *hidden* is the share of the time with a tensor on its way in which
+// the caller did not wait.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "shoal/exchange/plan.h"
+#include "shoal/observe/run_events.h"
+
+namespace shoal::observe {
+
+struct TimeSpent {  // seconds
+  double forward = 0, backward = 0, optimizer = 0, network = 0, waiting = 0, other = 0;
+  double whole() const { return forward + backward + optimizer + network + waiting + other; }
+  double exposed() const { return network + waiting; }
+};
+
+struct RankAccount {
+  int rank = 0;
+  std::string host;
+  std::int64_t steps = 0;               // iterations that ran the optimizer or, without one, backward
+  TimeSpent spent;
+  std::map<int, double> waited_for;     // seconds by rank; sums to spent.waiting
+  std::optional<double> hidden;         // nothing where nothing was exchanged
+};
+
+// One unit of the plan: a tensor, or several packed together. Seconds are means over all its exchanges of all members.
+struct TensorAccount {
+  std::string name;
+  std::string way;                      // empty without a plan
+  double bytes = 0;
+  std::int64_t exchanges = 0;           // of all members
+  double seconds = 0;                   // from produced to reduced
+  std::optional<double> predicted_exposed;
+  double exposed = 0;                   // the caller waited for bytes of it
+  double waited = 0;                    // the caller waited for a member before it
+  double hidden = 1;
+};
+
+// Slices of the bulk connection, as the receiver saw them.
+struct LinkAccount {
+  int from = 0, to = 0;
+  double bytes = 0;
+  double seconds = 0;                   // the receiver's time
+  double busy_seconds = 0;              // of it, with a slice arriving
+  double rate() const { return seconds > 0 ? bytes / seconds : 0; }            // bytes/s
+  double busy_rate() const { return busy_seconds > 0 ? bytes / busy_seconds : 0; }
+};
+
+struct Account {
+  std::vector<RankAccount> ranks;       // by rank
+  TimeSpent mean;                       // over ranks
+  std::optional<double> hidden;         // over ranks, weighted by time on the way
+  std::int64_t steps = 0;               // the most of any rank
+  std::vector<TensorAccount> tensors;   // in the plan's order, then as they first appeared
+  std::vector<LinkAccount> links;       // by from, to
+  std::vector<std::string> remarks;     // of the events: what is missing
+  std::string clocks;
+
+  double seconds_a_step() const { return steps > 0 ? mean.whole() / static_cast<double>(steps) : 0; }
+};
+
+// `plan` may be null. O(events log events).
+Account account_of(const RunEvents& run, const exchange::ExchangePlan* plan);
+
+}  // namespace shoal::observe
