@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <atomic>
-#include <cstring>
 #include <map>
 #include <mutex>
 
@@ -22,7 +21,7 @@ struct Exchange::Impl {
   // --- the caller's side
   void take(ExchangePlan next);
   void begin(double weight);
-  void account(std::uint32_t tensor, const void* data);
+  void account(std::uint32_t tensor, const void* data, bool here);
   void wait(const std::atomic<bool>& flag, const std::string& what, std::uint32_t event_name);
   [[noreturn]] void late(const std::string& what);
   const collective::Verified& program(const std::string& way);
@@ -171,8 +170,8 @@ void Exchange::Impl::roll_called(const net::Failure& why) {
   ready_units.clear();
 }
 
-// Takes note of one tensor of the open iteration; data == nullptr: absent here. The last tensor of a unit sends it off.
-void Exchange::Impl::account(std::uint32_t tensor, const void* data) {
+// Takes note of one tensor of the open iteration, which this member has or not. The last tensor of a unit sends it off.
+void Exchange::Impl::account(std::uint32_t tensor, const void* data, bool here) {
   require_no_failure();
   const auto unit = unit_of[tensor];
   auto& flow = *flows[unit];
@@ -182,17 +181,17 @@ void Exchange::Impl::account(std::uint32_t tensor, const void* data) {
   }
   const auto bytes = plan.tensors[tensor].count * size_of(plan.tensors[tensor].type);
   accounted[tensor] = true;
-  present[tensor] = data != nullptr;
-  if (data && flow.results[0].holds(data, flow.bytes)) flow.slot = 1;  // accumulated in the last result: keep it whole
-  if (data && plan.units[unit].tensors.size() == 1) {
+  present[tensor] = here;
+  if (here && flow.results[0].holds(data, flow.bytes)) flow.slot = 1;  // accumulated in the last result: keep it whole
+  if (here && plan.units[unit].tensors.size() == 1) {
     flow.input = static_cast<const std::byte*>(data);
   } else {
     flow.input = flow.packed.get(flow.bytes);
-    auto* place = flow.packed.get(flow.bytes) + flow.offset[place_of[tensor]];
-    if (data) {
-      std::memcpy(place, data, bytes);
+    std::byte* place = flow.packed.get(flow.bytes) + flow.offset[place_of[tensor]];
+    if (here) {
+      std::copy_n(static_cast<const std::byte*>(data), bytes, place);
     } else {
-      std::memset(place, 0, bytes);
+      std::fill_n(place, bytes, std::byte{0});
     }
   }
   if (--flow.missing == 0) {
@@ -311,8 +310,8 @@ Exchange::~Exchange() {
 const ExchangePlan& Exchange::plan() const { return impl_->plan; }
 std::uint64_t Exchange::iteration() const { return impl_->iteration; }
 void Exchange::begin(double weight) { impl_->begin(weight); }
-void Exchange::produced(std::uint32_t tensor, const void* data) { impl_->account(tensor, data); }
-void Exchange::absent(std::uint32_t tensor) { impl_->account(tensor, nullptr); }
+void Exchange::produced(std::uint32_t tensor, const void* data) { impl_->account(tensor, data, true); }
+void Exchange::absent(std::uint32_t tensor) { impl_->account(tensor, nullptr, false); }
 
 void Exchange::replan(ExchangePlan plan) { impl_->take(std::move(plan)); }
 
