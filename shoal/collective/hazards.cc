@@ -73,7 +73,7 @@ class Clocks {
       }
       const bool sends = at.op->kind == OpKind::send, receives = !sends && all_.partner[i] != kNone;
       ClockPtr clock = begun_[here];
-      if (receives) clock = join(clock, std::move(begun_[index(all_.partner[i], s)]));
+      if (receives) clock = join(clock, std::exchange(begun_[index(all_.partner[i], s)], nullptr));
       visit(i, s, clock ? *clock : Clock{});
       if (receives) clock = join(clock, use(index(all_.partner[i], s)));
       if (!sends) begun_[here].reset();
@@ -97,7 +97,7 @@ class Clocks {
     return index(earlier, by_slice(all_, earlier, later) ? slice : kSlices - 1);
   }
   ClockPtr use(std::uint32_t of) {  // the last user takes it away: clocks are long, and few are wanted at a time
-    return --uses_[of] == 0 ? std::move(done_[of]) : done_[of];
+    return --uses_[of] == 0 ? std::exchange(done_[of], nullptr) : done_[of];
   }
 
   const Unrolled& all_;
@@ -167,30 +167,22 @@ class Watch {
   std::unordered_map<std::uint64_t, Place> places_;
 };
 
-std::optional<Conflict> first_conflict(const Unrolled& all, const std::vector<Moment>& order, bool in_place) {
-  Clocks clocks(all);
-  Watch watch(all, in_place);
-  std::optional<Conflict> conflict;
-  clocks.walk(order, [&](std::uint32_t instance, std::uint32_t slice, const Clock& clock) {
-    if (!conflict) conflict = watch.visit(clocks, instance, slice, clock);
-  });
-  return conflict;
-}
-
 }  // namespace
 
-void check_hazards(const Unrolled& all, const std::vector<Moment>& order) {
-  const std::optional<Conflict> conflict = first_conflict(all, order, false);
-  if (!conflict) return;
-  const Instance& later = all.instances[conflict->later];
-  refuse(all.program, later, fmt::format("{} of chunk {}, but nothing makes it wait for {}", conflict->what, later.chunk,
-                                         place(all.instances[conflict->earlier])));
-}
-
-bool safe_in_place(const Unrolled& all, const std::vector<Moment>& order) {
+bool check_hazards(const Unrolled& all, const std::vector<Moment>& order) {
   const Collective collective = all.program.collective;
-  const bool alike = collective == Collective::all_reduce || collective == Collective::reduce || collective == Collective::broadcast;
-  return alike && !first_conflict(all, order, true);
+  bool in_place = collective == Collective::all_reduce || collective == Collective::reduce || collective == Collective::broadcast;
+  Clocks clocks(all);
+  Watch apart(all, false), together(all, true);
+  clocks.walk(order, [&](std::uint32_t i, std::uint32_t slice, const Clock& clock) {
+    if (const auto conflict = apart.visit(clocks, i, slice, clock)) {
+      const Instance& later = all.instances[conflict->later];
+      refuse(all.program, later, fmt::format("{} of chunk {}, but nothing makes it wait for {}", conflict->what, later.chunk,
+                                             place(all.instances[conflict->earlier])));
+    }
+    if (in_place && together.visit(clocks, i, slice, clock)) in_place = false;
+  });
+  return in_place;
 }
 
 }  // namespace shoal::collective

@@ -10,7 +10,7 @@
 namespace shoal::collective {
 
 inline constexpr std::uint32_t kNone = 0xffffffff;
-inline constexpr std::uint32_t kMaxInstances = 1U << 20;  // the verifier's memory: about 1 KB each
+inline constexpr std::uint32_t kMaxInstances = 1U << 18;  // of 256 members in a ring, or where every pair talks
 
 struct Instance {  // one iteration of one op
   const Op* op = nullptr;

@@ -13,9 +13,8 @@ Verified verify(Program program) {
   auto kept = std::make_shared<const Program>(std::move(program));
   const Unrolled unrolled = unroll(*kept);
   const std::vector<Moment> order = order_of(unrolled);
-  check_hazards(unrolled, order);
+  const bool in_place = check_hazards(unrolled, order);
   check_sums(unrolled, order);
-  const bool in_place = safe_in_place(unrolled, order);
   return Verified(std::move(kept), in_place);
 }
 

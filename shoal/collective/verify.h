@@ -28,7 +28,8 @@ class Verified {
 // exactly its collective's post-condition, each contribution once, in the declared order, divided once (`completes`);
 // nothing is read before it is written; two ops that touch the same site, one writing, are ordered by `after` or by bytes
 // that arrived; no wait cycle even with scratch windows of two slices, lanes that finish each slice before the next, and
-// a network that buffers nothing. O(unrolled ops), at most 2^20 of them (else Error{unsupported}).
+// a network that buffers nothing. At most 2^18 unrolled ops (else Error{unsupported}): a ring of 64 members takes about
+// 0.2 s, one of 256 about 10 s.
 // Throws Error{invalid_argument}, naming rank, lane, op and iteration: a program is data, wherever it came from.
 Verified verify(Program program);
 

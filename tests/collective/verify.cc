@@ -314,7 +314,7 @@ TEST(Verify, a_program_too_long_to_unroll_is_refused) {
     FAIL() << "not refused";
   } catch (const Error& error) {
     EXPECT_EQ(error.code(), Code::unsupported);
-    EXPECT_STREQ(error.what(), "program two: more than 1048576 ops when its loops are unrolled");
+    EXPECT_STREQ(error.what(), "program two: more than 262144 ops when its loops are unrolled");
   }
 }
 
