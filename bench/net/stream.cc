@@ -27,7 +27,7 @@ void ping_pong(net::Transport& t, std::size_t bytes, std::uint64_t rounds) {
     const Instant start = steady_now();
     std::atomic<bool> done{false};
     t.post([&] {
-      const net::Tag tag{i + 1, 0};
+      const net::Tag tag{bytes << 32 | i, 0};  // an operation is never used twice
       t.receive(1 - t.rank(), tag, {}, std::span(in), [&, tag](const net::Failure&) {
         if (t.rank() == 0) { t.close(tag.operation, nullptr); done = true; return; }
         t.send(0, tag, {}, std::span(in), [&, tag](const net::Failure&) { t.close(tag.operation, nullptr); done = true; });
@@ -53,11 +53,13 @@ void everyone(net::Transport& t, std::uint64_t bytes, std::uint64_t operation) {
   std::atomic<std::uint64_t> left{2 * (t.size() - 1)};
   std::vector<std::uint64_t> to_send(t.size(), pieces), to_receive(t.size(), pieces);
   std::function<void(net::Rank)> send = [&](net::Rank peer) {
-    if (to_send[peer]-- == 0) { --left; return; }
+    if (to_send[peer] == 0) { --left; return; }
+    --to_send[peer];
     t.send(peer, {operation, 0}, {}, std::span(out), [&, peer](const net::Failure&) { send(peer); });
   };
   std::function<void(net::Rank)> receive = [&](net::Rank peer) {
-    if (to_receive[peer]-- == 0) { --left; return; }
+    if (to_receive[peer] == 0) { --left; return; }
+    --to_receive[peer];
     t.receive(peer, {operation, 0}, {}, std::span(in[peer]), [&, peer](const net::Failure&) { receive(peer); });
   };
   const Instant start = steady_now();
