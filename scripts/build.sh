@@ -13,7 +13,9 @@ if [[ ! -f $build/build.ninja ]] || ! grep -qxF "SHOAL_PYTHON:FILEPATH=$python" 
 fi
 targets=(shoal_program _C)
 [[ ${1:-} == all ]] && targets=(all)
-ninja -C $build --quiet "${targets[@]}"
+quiet=()
+[[ -t 1 ]] || quiet=(--quiet)  # a terminal shows one moving line
+ninja -C $build "${quiet[@]}" "${targets[@]}"
 
 # Installed anew only when the package's sources or what was linked are newer than the last installation.
 stamp=$build/installed
@@ -26,4 +28,5 @@ if ! "$python" -m pip install --no-build-isolation --no-deps --force-reinstall .
   cat $log >&2
   exit 1
 fi
+"$python" -c 'import shoal'
 touch $stamp
