@@ -25,6 +25,8 @@ struct Command {
 Action declare_run(CLI::App& app);
 Action declare_lab(CLI::App& app);
 Action declare_train(CLI::App& app);
+Action declare_doctor(CLI::App& app);
+Action declare_program(CLI::App& app);
 
 // "-n,--members" -> "SHOAL_MEMBERS"; empty without a long name.
 std::string environment_twin(const std::string& names);

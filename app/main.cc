@@ -13,6 +13,8 @@ constexpr Command commands[] = {
     {"run", "start a command on N members of a job", declare_run},
     {"train", "train a known model on this machine or on N members", declare_train},
     {"lab", "hosts with limited links on this machine (network namespaces)", declare_lab},
+    {"doctor", "measure machines and links, say what will limit a run", declare_doctor},
+    {"program", "show, verify and price a collective", declare_program},
 };
 
 int run_program(int argc, char** argv) {

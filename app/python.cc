@@ -15,8 +15,8 @@ namespace fs = std::filesystem;
 
 // Prints what is missing, without the seconds that importing it would take.
 constexpr const char* what_is_missing =
-    "import importlib.util as u; print(*[n for n in ('torch', 'shoal') if not (u.find_spec(n) and "
-    "u.find_spec(n).origin)])";
+    "import importlib.util as u; print(' and '.join(n for n in ('torch', 'shoal') if not (u.find_spec(n) and "
+    "u.find_spec(n).origin)))";
 
 }  // namespace
 

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "app/descriptor.h"
+#include "shoal/core/time.h"
 
 namespace shoal::app {
 
@@ -45,7 +46,7 @@ struct ToolResult {
   int status = 0;  // exit status, or 128 + signal
   std::string out, err;
 };
-// Runs a tool to its end, without a shell; 10 s at most. Throws Error{unsupported} if it is not installed.
-ToolResult run_tool(const std::vector<std::string>& words);
+// Runs a tool to its end, without a shell. Throws Error{unsupported} if it is not installed.
+ToolResult run_tool(const std::vector<std::string>& words, Nanoseconds limit = std::chrono::seconds(10));
 
 }  // namespace shoal::app
