@@ -5,7 +5,7 @@
 namespace shoal::net {
 
 Health::Health(Rank size, Rank self, const HealthLimits& limits, Instant now)
-    : peers_(size, Peer{now}), self_(self), limits_(limits), last_tick_(now) {
+    : peers_(size, Peer{now}), limits_(limits), last_tick_(now) {
   peers_[self].present = false;
 }
 

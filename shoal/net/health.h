@@ -35,7 +35,6 @@ class Health {
     bool present = true, suspected = false;
   };
   std::vector<Peer> peers_;
-  Rank self_;
   HealthLimits limits_;
   Instant last_tick_;
 };

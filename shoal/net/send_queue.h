@@ -3,8 +3,8 @@
 // `Item` is a stream of its owner, who removes it before it dies.
 #pragma once
 
-#include <algorithm>
 #include <cstdint>
+#include <iterator>
 #include <set>
 #include <tuple>
 #include <utility>
@@ -39,16 +39,16 @@ class SendQueue {
   // Tells what next()'s item sent.
   void sent(Class cls, std::uint64_t bytes) {
     if (cls == Class::background) {
-      owed_ -= std::min(owed_, bytes);
+      owed_ -= static_cast<std::int64_t>(bytes);
     } else if (first_background() != waiting_.end()) {
-      owed_ += bytes / (kBackgroundShare - 1);
+      owed_ += static_cast<std::int64_t>(bytes / (kBackgroundShare - 1));
     } else {
       owed_ = 0;
     }
   }
 
  private:
-  static constexpr std::uint64_t kMinOwed = 16 * 1024;  // the smallest frame
+  static constexpr std::int64_t kMinOwed = 16 * 1024;  // the smallest frame
   using Waiting = std::set<std::pair<Order, Item*>>;
   typename Waiting::const_iterator first_background() const {
     const auto last = waiting_.empty() ? waiting_.end() : std::prev(waiting_.end());
@@ -57,7 +57,7 @@ class SendQueue {
   }
 
   Waiting waiting_;
-  std::uint64_t owed_ = 0;  // bytes that background may send ahead of its turn
+  std::int64_t owed_ = 0;  // bytes that background may send ahead of its turn; below 0: it has sent more than its share
 };
 
 }  // namespace shoal::net
