@@ -277,6 +277,13 @@ TEST(Verify, writing_over_what_is_being_sent_is_refused) {
   EXPECT_EQ(verdict(program), "proved");
 }
 
+// Which of two lanes comes first would be a matter of time.
+TEST(Verify, a_window_written_by_two_lanes_is_refused) {
+  Program program = flat_reduce(3, 0);
+  for (Loop* loop : {&program.lanes[0][1][0], &program.lanes[0][0][0]}) loop->ops[0].target = kWindow;
+  EXPECT_EQ(verdict(program), "program flat of 3 ranks: rank 0, lane 1, op 0, iteration 0: writes scratch window 0, as lane 0 does, too");
+}
+
 TEST(Verify, a_result_where_no_output_is_expected_is_refused) {
   Program program = flat_reduce(2, 0);
   program.lanes[1].push_back({once(make(OpKind::copy, 0, {kIn}, kOut))});
