@@ -69,9 +69,8 @@ class Member {
     std::stable_sort(edges_.begin(), edges_.end(), [](const Edge& a, const Edge& b) { return a.at < b.at; });
     std::array<int, kHeadings> open{};
     std::map<int, int> waited_peers;
-    const std::array<double TimeSpent::*, kHeadings> place = {&TimeSpent::forward, &TimeSpent::backward,
-                                                             &TimeSpent::optimizer, &TimeSpent::network,
-                                                             &TimeSpent::waiting};
+    const std::array<double TimeSpent::*, kHeadings> place = {&TimeSpent::forward, &TimeSpent::backward, &TimeSpent::optimizer,
+                                                              &TimeSpent::network, &TimeSpent::waiting};
     for (std::size_t i = 0; i < edges_.size(); ++i) {
       const Edge& edge = edges_[i];
       open[static_cast<std::size_t>(edge.heading)] += edge.opens;
@@ -160,8 +159,8 @@ std::vector<LinkAccount> links_into(const RankEvents& rank, double seconds) {
 
 TimeSpent mean_of(const std::vector<RankAccount>& ranks) {
   TimeSpent mean;
-  for (auto part : {&TimeSpent::forward, &TimeSpent::backward, &TimeSpent::optimizer, &TimeSpent::network,
-                    &TimeSpent::waiting, &TimeSpent::other}) {
+  for (auto part : {&TimeSpent::forward, &TimeSpent::backward, &TimeSpent::optimizer, &TimeSpent::network, &TimeSpent::waiting,
+                    &TimeSpent::other}) {
     for (const RankAccount& rank : ranks) mean.*part += rank.spent.*part / static_cast<double>(ranks.size());
   }
   return mean;

@@ -17,9 +17,7 @@ constexpr int kMostRanks = 65536;
 constexpr std::int64_t kFarthest = std::int64_t{1} << 62;  // nanoseconds; sums and differences of two stay in range
 constexpr EventKind kLastKind = EventKind::note;
 
-std::string quoted(std::string_view text) {
-  return Json(text).dump(-1, ' ', false, Json::error_handler_t::replace);
-}
+std::string quoted(std::string_view text) { return Json(text).dump(-1, ' ', false, Json::error_handler_t::replace); }
 
 bool kind_from(const std::string& text, EventKind& kind) {
   for (int i = 0; i <= static_cast<int>(kLastKind); ++i) {
@@ -62,23 +60,26 @@ bool take_value(const Json& json, double& value) {
     value = found->get<double>();
     return true;
   }
-  if (*found == "nan") value = std::numeric_limits<double>::quiet_NaN();
-  else if (*found == "inf") value = std::numeric_limits<double>::infinity();
-  else if (*found == "-inf") value = -std::numeric_limits<double>::infinity();
-  else return false;
+  if (*found == "nan")
+    value = std::numeric_limits<double>::quiet_NaN();
+  else if (*found == "inf")
+    value = std::numeric_limits<double>::infinity();
+  else if (*found == "-inf")
+    value = -std::numeric_limits<double>::infinity();
+  else
+    return false;
   return true;
 }
 
 Json json_of(const Author& author) {
-  return {{"rank", author.rank}, {"size", author.size}, {"host", author.host}, {"boot", author.boot},
-          {"pid", author.pid},   {"unix_minus_steady_ns", author.unix_minus_steady_ns}};
+  return {{"rank", author.rank}, {"size", author.size}, {"host", author.host},
+          {"boot", author.boot}, {"pid", author.pid},   {"unix_minus_steady_ns", author.unix_minus_steady_ns}};
 }
 
 bool take_author(const Json& json, Author& author) {
-  return json.is_object() && json.contains("rank") && json.contains("size") &&
-         take(json, "size", 1, kMostRanks, author.size) && take(json, "rank", 0, author.size - 1, author.rank) &&
-         take(json, "host", author.host) && take(json, "boot", author.boot) &&
-         take(json, "pid", 0, kFarthest, author.pid) &&
+  return json.is_object() && json.contains("rank") && json.contains("size") && take(json, "size", 1, kMostRanks, author.size) &&
+         take(json, "rank", 0, author.size - 1, author.rank) && take(json, "host", author.host) &&
+         take(json, "boot", author.boot) && take(json, "pid", 0, kFarthest, author.pid) &&
          take(json, "unix_minus_steady_ns", -kFarthest, kFarthest, author.unix_minus_steady_ns);
 }
 

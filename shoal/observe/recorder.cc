@@ -30,8 +30,7 @@ std::string boot_id() {
 Author this_author(int rank, int size) {
   const auto unix_now = std::chrono::system_clock::now().time_since_epoch();
   const auto steady = steady_now().time_since_epoch();
-  return {rank, size, host_name(), boot_id(), ::getpid(),
-          (std::chrono::duration_cast<Nanoseconds>(unix_now) - steady).count()};
+  return {rank, size, host_name(), boot_id(), ::getpid(), (std::chrono::duration_cast<Nanoseconds>(unix_now) - steady).count()};
 }
 
 void WireSpans::add(const Event& event, std::vector<Event>& out) {

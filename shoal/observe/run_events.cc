@@ -63,7 +63,8 @@ class Collector {
     if (damaged == 1 && cut_off) {
       run_.remarks.push_back(fmt::format("{}:{}: the last line is cut off and left out", name, first_damaged));
     } else if (damaged > 0) {
-      run_.remarks.push_back(fmt::format("{}:{}: is not an event; lines like it that are left out: {}", name, first_damaged, damaged));
+      run_.remarks.push_back(
+          fmt::format("{}:{}: is not an event; lines like it that are left out: {}", name, first_damaged, damaged));
     }
   }
 
@@ -130,8 +131,7 @@ std::string describe_clocks(const RunEvents& run) {
   std::set<std::string> boots;
   for (const RankEvents& rank : run.ranks) boots.insert(rank.who.boot);
   if (boots.size() <= 1 && !boots.contains("")) return "All members share one machine's clock.";
-  return fmt::format("Clocks of {} machines are aligned through unix time: as exact as their wall clocks agree.",
-                     boots.size());
+  return fmt::format("Clocks of {} machines are aligned through unix time: as exact as their wall clocks agree.", boots.size());
 }
 
 }  // namespace
@@ -160,8 +160,7 @@ RunEvents read_run(const RunFolder& folder) {
     }
   }
   for (RankEvents& rank : run.ranks) {
-    std::stable_sort(rank.events.begin(), rank.events.end(),
-                     [](const Event& a, const Event& b) { return a.begin < b.begin; });
+    std::stable_sort(rank.events.begin(), rank.events.end(), [](const Event& a, const Event& b) { return a.begin < b.begin; });
   }
   run.clocks = describe_clocks(run);
   return run;

@@ -53,9 +53,15 @@ std::string waited_for(const RankAccount& rank) {
 
 std::vector<std::string> time_row(const std::string& who, const TimeSpent& spent, const std::string& waited) {
   const auto cell = [&](double seconds) { return fmt::format("{:.2f} s {:>6}", seconds, share(seconds, spent.whole())); };
-  return {who,          fmt::format("{:.2f} s", spent.whole()), cell(spent.forward),
-          cell(spent.backward), cell(spent.optimizer),          cell(spent.network),
-          cell(spent.waiting),  cell(spent.other),              waited};
+  return {who,
+          fmt::format("{:.2f} s", spent.whole()),
+          cell(spent.forward),
+          cell(spent.backward),
+          cell(spent.optimizer),
+          cell(spent.network),
+          cell(spent.waiting),
+          cell(spent.other),
+          waited};
 }
 
 }  // namespace
