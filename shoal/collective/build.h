@@ -1,5 +1,6 @@
-// The builders: each writes one well-known schedule as a Program. Ranks 1..4096; every builder works for every
-// number of ranks, 1 included (then nothing is sent). Sources: Thakur, Rabenseifner and Gropp, IJHPCA 19 (2005)
+// The builders: each writes one well-known schedule as a Program. Every builder works for every number of ranks, 1
+// included (then nothing is sent), up to 4096; up to 512 where it writes a lane a pair (gather, direct, ring_reduce_scatter).
+// Throws Error{invalid_argument} beyond, or for a root that is no rank. Pure functions. Sources: Thakur, Rabenseifner and Gropp, IJHPCA 19 (2005)
 // for recursive doubling and halving-doubling; Patarasuk and Yuan, JPDC 69 (2009) for the ring; research notes
 // of this project for direct and chain (docs/collectives.md has steps and bytes of each).
 #pragma once
