@@ -6,14 +6,27 @@
 #include <algorithm>
 #include <cstring>
 
-#include "shoal/nn/tensors.h"
-
 namespace shoal::nn {
 namespace {
 
 void check_memory(const at::Tensor& tensor) {
   TORCH_CHECK(tensor.layout() == at::kStrided, "shoal: tensors must be dense");
   TORCH_CHECK(tensor.is_cpu(), "shoal: tensors must be on the CPU, not on ", tensor.device());
+}
+
+DType dtype_of(at::ScalarType type) {
+  switch (type) {
+    case at::kFloat: return DType::f32;
+    case at::kDouble: return DType::f64;
+    case at::kHalf: return DType::f16;
+    case at::kBFloat16: return DType::bf16;
+    case at::kChar: return DType::i8;
+    case at::kByte: return DType::u8;
+    case at::kInt: return DType::i32;
+    case at::kLong: return DType::i64;
+    case at::kBool: return DType::boolean;
+    default: TORCH_CHECK(false, "Invalid scalar type ", type, ": shoal does not add it");
+  }
 }
 
 double factor_of(const c10d::ReduceOp& op) {
@@ -26,16 +39,11 @@ double factor_of(const c10d::ReduceOp& op) {
 
 Adding Adding::of(const at::Tensor& tensor, const c10d::ReduceOp& op) {
   Adding adding;
-  try {
-    adding.type = element_type(tensor, "the tensor");
-  } catch (const Error& error) {
-    TORCH_CHECK(false, error.what());
-  }
   const at::ScalarType type = tensor.scalar_type();
+  adding.type = dtype_of(at::isComplexType(type) ? c10::toRealValueType(type) : type);
   const bool linear = op.op_ == c10d::ReduceOp::SUM || op.op_ == c10d::ReduceOp::AVG || op.op_ == c10d::ReduceOp::PREMUL_SUM;
   if (at::isComplexType(type)) {
     TORCH_CHECK(linear, "complex numbers can be summed and averaged, nothing else");
-    adding.per_element = 2;
   }
   const bool bitwise = op.op_ == c10d::ReduceOp::BAND || op.op_ == c10d::ReduceOp::BOR || op.op_ == c10d::ReduceOp::BXOR;
   TORCH_CHECK(!bitwise || !at::isFloatingType(type), "Cannot use a bitwise ReduceOp with non-integral dtype ", type);

@@ -13,7 +13,6 @@ struct Adding {
   DType type = DType::f32;
   ReduceOp op = ReduceOp::sum;
   collective::Scaling scaling;
-  std::uint64_t per_element = 1;
   // Throws where that is not defined, as gloo does.
   static Adding of(const at::Tensor& tensor, const c10d::ReduceOp& op);
 };
