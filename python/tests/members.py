@@ -12,6 +12,7 @@ import tempfile
 import traceback
 
 import torch
+import torch._dynamo  # noqa: F401  DistributedDataParallel imports it: seconds, here once for all members
 from torch import distributed
 
 import shoal  # noqa: F401  registers the backend
@@ -75,10 +76,10 @@ class Members:
         answers = []
         for rank in range(self.size) if ranks is None else ranks:
             assert self.pipes[rank].poll(PATIENCE), f"rank {rank} does not answer"
-            good, answer = self.pipes[rank].recv()
-            assert good, f"rank {rank}:\n{answer}"
-            answers.append(answer)
-        return answers
+            answers.append(self.pipes[rank].recv())
+        failed = "".join(f"a member:\n{answer}" for good, answer in answers if not good)
+        assert not failed, failed
+        return [answer for _, answer in answers]
 
     def run(self, fn, *arguments):
         self.start(fn, *arguments)
