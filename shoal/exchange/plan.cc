@@ -1,6 +1,7 @@
 #include "shoal/exchange/plan.h"
 
 #include <algorithm>
+#include <map>
 #include <numeric>
 #include <span>
 
@@ -23,22 +24,41 @@ Order production_order(const std::vector<TensorSpec>& tensors) {
   return order;
 }
 
-// Neighbours in production order share a unit while it stays below `limit` bytes; a tensor above it travels alone,
-// straight from the gradient's own memory.
+// A tensor above `limit` bytes travels alone, straight from the gradient's own memory. Smaller ones of one type are gathered,
+// in the order in which backward produces them, until the limit is full; a large one between them does not part them. Units
+// stand in the order in which they are complete.
 std::vector<Unit> pack(const std::vector<TensorSpec>& tensors, const Order& order, std::uint64_t limit) {
-  std::vector<Unit> units;
-  std::uint64_t open_bytes = 0;
-  for (auto t : order) {
-    const auto bytes = tensors[t].count * size_of(tensors[t].type);
-    const bool joins = !units.empty() && open_bytes + bytes <= limit &&
-                       tensors[units.back().tensors.back()].type == tensors[t].type;
-    if (!joins) {
-      units.emplace_back();
-      open_bytes = 0;
+  struct Open {
+    Unit unit;
+    std::uint64_t bytes = 0;
+  };
+  std::map<DType, Open> open;
+  std::vector<std::pair<std::size_t, Unit>> complete;  // by the place in `order` of its last tensor
+  const auto close = [&](Open& pack) {
+    const auto last = std::find(order.begin(), order.end(), pack.unit.tensors.back()) - order.begin();
+    complete.emplace_back(static_cast<std::size_t>(last), std::move(pack.unit));
+    pack = {};
+  };
+  for (std::size_t place = 0; place < order.size(); ++place) {
+    const auto& tensor = tensors[order[place]];
+    const auto bytes = tensor.count * size_of(tensor.type);
+    if (bytes > limit) {
+      Unit alone;
+      alone.tensors = {order[place]};
+      complete.emplace_back(place, std::move(alone));
+      continue;
     }
-    units.back().tensors.push_back(t);
-    open_bytes += bytes;
+    auto& pack = open[tensor.type];
+    if (!pack.unit.tensors.empty() && pack.bytes + bytes > limit) close(pack);
+    pack.unit.tensors.push_back(order[place]);
+    pack.bytes += bytes;
   }
+  for (auto& [type, pack] : open) {
+    if (!pack.unit.tensors.empty()) close(pack);
+  }
+  std::sort(complete.begin(), complete.end(), [](const auto& a, const auto& b) { return a.first < b.first; });
+  std::vector<Unit> units;
+  for (auto& [place, unit] : complete) units.push_back(std::move(unit));
   return units;
 }
 

@@ -2,7 +2,7 @@
 // (plan.json), and replayed with `--plan FILE` to give the same bits whatever the timing.
 //
 // Words. A *tensor* is one gradient. A *unit* is what one collective operation moves: one large tensor, or several small
-// neighbours packed together, because an operation costs alpha however few bytes it has.
+// ones packed together, because an operation costs alpha however few bytes it has.
 #pragma once
 
 #include <cstdint>
