@@ -57,7 +57,8 @@ class Member {
  public:
   Member(net::Job& job, const Options& options)
       : transport_(job.transport()), options_(options), runner_(transport_, everybody(transport_.size())) {
-    if (options.program == "auto") link_ = collective::probe(transport_, next(collective::kProbeOperations), transport_.now() + 60s);
+    if (options.program == "auto")
+      link_ = collective::probe(transport_, next(collective::kProbeOperations), transport_.now() + 60s);
   }
 
   void measure(std::uint64_t bytes) {
@@ -92,9 +93,12 @@ class Member {
     const std::uint64_t sent_once = (payload() - sent) / std::max(options_.repeats, 1u);
     const double spent = total(cpu_seconds() - cpu);
     if (runner_.rank() != 0) return;
-    const nlohmann::ordered_json line{{"bytes", bytes},       {"times", times},
-                                      {"cpu", spent / options_.repeats}, {"right", right},
-                                      {"program", plan.program().name},  {"sent", sent_once}};
+    const nlohmann::ordered_json line{{"bytes", bytes},
+                                      {"times", times},
+                                      {"cpu", spent / options_.repeats},
+                                      {"right", right},
+                                      {"program", plan.program().name},
+                                      {"sent", sent_once}};
     std::printf("%s\n", line.dump().c_str());
     std::fflush(stdout);
   }

@@ -27,7 +27,9 @@ class Compiled {
     std::uint32_t lane, loop, step, times;  // `times`: of that loop
     std::int32_t shift;
   };
-  struct LoopRange { std::uint32_t first, count, times; };  // steps
+  struct LoopRange {
+    std::uint32_t first, count, times;
+  };  // steps
   struct LaneRange {
     std::uint32_t first, count;          // loops
     bool lands = false;                  // has a receive_reduce, so needs a window of its own

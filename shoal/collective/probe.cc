@@ -37,8 +37,8 @@ double measure_add_rate() {
 // alpha from the smallest all-reduce of one step, rate from the largest that is needed; then the worst of all members.
 class Probe : public std::enable_shared_from_this<Probe> {
  public:
-  Probe(std::shared_ptr<Runner> runner, std::uint64_t operation, Instant deadline, Probed done)
-      : rehearsal_(std::move(runner), operation, deadline, "the probe of the links"), done_(std::move(done)) {}
+  Probe(Runner& runner, std::uint64_t operation, Instant deadline, Probed done)
+      : rehearsal_(runner, operation, deadline, "the probe of the links"), done_(std::move(done)) {}
 
   void begin() {
     model_.add_rate = measure_add_rate();
@@ -49,24 +49,26 @@ class Probe : public std::enable_shared_from_this<Probe> {
  private:
   void measure_alpha() {
     small_.assign(1, 0);
-    rehearsal_.all_reduce("gather", ReduceOp::sum, small_, [self = shared_from_this()](const net::Failure& why, double seconds) {
-      if (why) return self->done_(why, {});
-      self->times_.push_back(seconds);
-      if (self->times_.size() < kAlphaWarmup + kAlphaRepeats) return self->measure_alpha();
-      self->times_.erase(self->times_.begin(), self->times_.begin() + kAlphaWarmup);
-      self->model_.alpha = median(std::exchange(self->times_, {}));
-      self->measure_rate(kFirstBytes);
-    });
+    rehearsal_.all_reduce("gather", ReduceOp::sum, small_,
+                          [self = shared_from_this()](const net::Failure& why, double seconds) {
+                            if (why) return self->done_(why, {});
+                            self->times_.push_back(seconds);
+                            if (self->times_.size() < kAlphaWarmup + kAlphaRepeats) return self->measure_alpha();
+                            self->times_.erase(self->times_.begin(), self->times_.begin() + kAlphaWarmup);
+                            self->model_.alpha = median(std::exchange(self->times_, {}));
+                            self->measure_rate(kFirstBytes);
+                          });
   }
 
   void measure_rate(std::uint64_t bytes) {
     large_.resize(bytes / sizeof(double));
-    rehearsal_.all_reduce("direct", ReduceOp::sum, large_, [self = shared_from_this(), bytes](const net::Failure& why, double seconds) {
-      if (why) return self->done_(why, {});
-      self->times_.push_back(seconds);
-      if (self->times_.size() < kRateRepeats) return self->measure_rate(bytes);
-      self->agree_on_size(bytes, median(std::exchange(self->times_, {})));
-    });
+    rehearsal_.all_reduce("direct", ReduceOp::sum, large_,
+                          [self = shared_from_this(), bytes](const net::Failure& why, double seconds) {
+                            if (why) return self->done_(why, {});
+                            self->times_.push_back(seconds);
+                            if (self->times_.size() < kRateRepeats) return self->measure_rate(bytes);
+                            self->agree_on_size(bytes, median(std::exchange(self->times_, {})));
+                          });
   }
 
   // The slowest member's time decides for all whether the size was large enough.
@@ -99,14 +101,13 @@ class Probe : public std::enable_shared_from_this<Probe> {
 
 }  // namespace
 
-void probe(std::shared_ptr<Runner> runner, std::uint64_t operation, Instant deadline, Probed done) {
-  std::make_shared<Probe>(std::move(runner), operation, deadline, std::move(done))->begin();
+void probe(Runner& runner, std::uint64_t operation, Instant deadline, Probed done) {
+  std::make_shared<Probe>(runner, operation, deadline, std::move(done))->begin();
 }
 
 LinkModel probe(net::Transport& transport, std::uint64_t operation, Instant deadline) {
-  return wait_for<LinkModel>(transport, [=](std::shared_ptr<Runner> runner, Probed done) {
-    probe(std::move(runner), operation, deadline, std::move(done));
-  });
+  return wait_for<LinkModel>(transport,
+                             [=](Runner& runner, Probed done) { probe(runner, operation, deadline, std::move(done)); });
 }
 
 }  // namespace shoal::collective

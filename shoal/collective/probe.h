@@ -1,12 +1,13 @@
 // Measuring the network between the live members of a job: what selection by size (select.h), plans and `shoal doctor` are
 // fed with. All members call the same function at the same place of their program with the same operation numbers.
 //
-// Threads: the variants with `done` run on the transport's loop, the blocking ones on any other thread.
+// Threads: the variants with `done` run on the transport's loop, and their runner stays there until `done` has run; the
+// blocking ones run on any other thread.
 #pragma once
 
 #include <cstdint>
 #include <functional>
-#include <memory>
+#include <string>
 #include <vector>
 
 #include "shoal/collective/run.h"
@@ -20,7 +21,7 @@ namespace shoal::collective {
 inline constexpr std::uint64_t kProbeOperations = 64;  // numbers that one probe uses, from `operation` on
 
 using Probed = std::function<void(const net::Failure&, const LinkModel&)>;
-void probe(std::shared_ptr<Runner> runner, std::uint64_t operation, Instant deadline, Probed done);
+void probe(Runner& runner, std::uint64_t operation, Instant deadline, Probed done);
 // Throws the Error that ended it; at the deadline Error{timeout}.
 LinkModel probe(net::Transport& transport, std::uint64_t operation, Instant deadline);
 
@@ -39,7 +40,7 @@ struct PairMatrix {
 inline constexpr std::uint64_t pair_probe_operations(std::uint32_t size) { return 2 * (std::uint64_t{size} * size + size + 2); }
 
 using PairsProbed = std::function<void(const net::Failure&, const PairMatrix&)>;
-void probe_pairs(std::shared_ptr<Runner> runner, std::uint64_t operation, Instant deadline, PairsProbed done);
+void probe_pairs(Runner& runner, std::uint64_t operation, Instant deadline, PairsProbed done);
 PairMatrix probe_pairs(net::Transport& transport, std::uint64_t operation, Instant deadline);
 
 // The measured pairs as a graph of hosts with a link each way. `hosts`: by rank.

@@ -21,12 +21,15 @@ constexpr std::uint64_t kPingBytes = 8, kFewBytes = 2 << 20, kManyBytes = 16 << 
 constexpr double kLongEnough = 0.02;                             // seconds
 constexpr net::Priority kUrgent{net::Class::urgent, 0, 0};
 
-struct Round { std::uint32_t from, to; bool together; };         // together: `from` and `to` of this very member
+struct Round {
+  std::uint32_t from, to;
+  bool together;
+};         // together: `from` and `to` of this very member
 
 class PairProbe : public std::enable_shared_from_this<PairProbe> {
  public:
-  PairProbe(std::shared_ptr<Runner> runner, std::uint64_t operation, Instant deadline, PairsProbed done)
-      : rehearsal_(std::move(runner), operation, deadline, "the probe of the pairs"), done_(std::move(done)) {
+  PairProbe(Runner& runner, std::uint64_t operation, Instant deadline, PairsProbed done)
+      : rehearsal_(runner, operation, deadline, "the probe of the pairs"), done_(std::move(done)) {
     const std::uint32_t size = rehearsal_.size(), rank = rehearsal_.rank();
     matrix_.size = size;
     matrix_.figures.resize(std::size_t{size} * size);
@@ -54,9 +57,8 @@ class PairProbe : public std::enable_shared_from_this<PairProbe> {
     const bool asks = round.together || round.to == rank, serves = round.together || round.from == rank;
     sides_ = asks + serves;
     if (sides_ == 0) return end_round();
-    timer_ = rehearsal_.expire([self = shared_from_this()](const net::Failure& why) {
-      self->rehearsal_.transport().close(self->operation_, why);
-    });
+    timer_ = rehearsal_.expire(
+        [self = shared_from_this()](const net::Failure& why) { self->rehearsal_.transport().close(self->operation_, why); });
     if (asks) {
       server_ = round.from;
       pings_.clear();
@@ -86,14 +88,16 @@ class PairProbe : public std::enable_shared_from_this<PairProbe> {
     net::Transport& transport = rehearsal_.transport();
     const auto self = shared_from_this();
     asked_ = transport.now();
-    transport.send(rehearsal_.member(server_), {operation_, kAsk}, kUrgent, std::as_bytes(std::span(&wanted_, 1)), [self, bytes](const net::Failure& why) {
-      if (why) return self->finish(why);
-      if (bytes == 0) self->side_done();
-    });
+    transport.send(rehearsal_.member(server_), {operation_, kAsk}, kUrgent, std::as_bytes(std::span(&wanted_, 1)),
+                   [self, bytes](const net::Failure& why) {
+                     if (why) return self->finish(why);
+                     if (bytes == 0) self->side_done();
+                   });
     if (bytes == 0) return;
-    transport.receive(rehearsal_.member(server_), {operation_, kReply}, {}, std::span(reply_).first(bytes), [self](const net::Failure& why) {
-      why ? self->finish(why) : self->replied(Seconds(self->rehearsal_.transport().now() - self->asked_).count());
-    });
+    transport.receive(
+        rehearsal_.member(server_), {operation_, kReply}, {}, std::span(reply_).first(bytes), [self](const net::Failure& why) {
+          why ? self->finish(why) : self->replied(Seconds(self->rehearsal_.transport().now() - self->asked_).count());
+        });
   }
 
   void replied(double seconds) {
@@ -113,24 +117,27 @@ class PairProbe : public std::enable_shared_from_this<PairProbe> {
 
   // --- the side that serves
   void serve() {
-    rehearsal_.transport().receive(rehearsal_.member(client_), {operation_, kAsk}, kUrgent, std::as_writable_bytes(std::span(&asked_for_, 1)),
-                                   [self = shared_from_this()](const net::Failure& why) { why ? self->finish(why) : self->answer(); });
+    rehearsal_.transport().receive(
+        rehearsal_.member(client_), {operation_, kAsk}, kUrgent, std::as_writable_bytes(std::span(&asked_for_, 1)),
+        [self = shared_from_this()](const net::Failure& why) { why ? self->finish(why) : self->answer(); });
   }
   void answer() {
     if (asked_for_ == 0) return side_done();
-    if (asked_for_ > kManyBytes) return finish(std::make_shared<const Error>(Code::mismatch, "a member asks for too much", "the probe of the pairs"));
+    if (asked_for_ > kManyBytes)
+      return finish(std::make_shared<const Error>(Code::mismatch, "a member asks for too much", "the probe of the pairs"));
     served_.resize(std::max<std::size_t>(served_.size(), asked_for_));
     rehearsal_.transport().send(rehearsal_.member(client_), {operation_, kReply}, {}, std::span(served_).first(asked_for_),
                                 [self = shared_from_this()](const net::Failure& why) {
-      if (why) self->finish(why);
-    });
+                                  if (why) self->finish(why);
+                                });
     serve();
   }
 
   // --- the end
   void share() {  // each member has its own column; zeros elsewhere
     shared_.clear();
-    for (const PairFigures& pair : matrix_.figures) shared_.insert(shared_.end(), {pair.latency, pair.rate_alone, pair.rate_together});
+    for (const PairFigures& pair : matrix_.figures)
+      shared_.insert(shared_.end(), {pair.latency, pair.rate_alone, pair.rate_together});
     rehearsal_.all_reduce("direct", ReduceOp::sum, shared_, [self = shared_from_this()](const net::Failure& why, double) {
       if (why) return self->finish(why);
       for (std::size_t i = 0; i < self->matrix_.figures.size(); ++i) {
@@ -161,14 +168,13 @@ class PairProbe : public std::enable_shared_from_this<PairProbe> {
 
 }  // namespace
 
-void probe_pairs(std::shared_ptr<Runner> runner, std::uint64_t operation, Instant deadline, PairsProbed done) {
-  std::make_shared<PairProbe>(std::move(runner), operation, deadline, std::move(done))->next_round();
+void probe_pairs(Runner& runner, std::uint64_t operation, Instant deadline, PairsProbed done) {
+  std::make_shared<PairProbe>(runner, operation, deadline, std::move(done))->next_round();
 }
 
 PairMatrix probe_pairs(net::Transport& transport, std::uint64_t operation, Instant deadline) {
-  return wait_for<PairMatrix>(transport, [=](std::shared_ptr<Runner> runner, PairsProbed done) {
-    probe_pairs(std::move(runner), operation, deadline, std::move(done));
-  });
+  return wait_for<PairMatrix>(
+      transport, [=](Runner& runner, PairsProbed done) { probe_pairs(runner, operation, deadline, std::move(done)); });
 }
 
 topo::Topology to_topology(const PairMatrix& matrix, const std::vector<std::string>& hosts) {

@@ -17,12 +17,12 @@ namespace shoal::collective {
 class Rehearsal {
  public:
   // Uses operation numbers from `operation` on; whatever is under way at `deadline` ends with Error{timeout}.
-  Rehearsal(std::shared_ptr<Runner> runner, std::uint64_t operation, Instant deadline, std::string label);
+  Rehearsal(Runner& runner, std::uint64_t operation, Instant deadline, std::string label);
 
-  std::uint32_t rank() const { return runner_->rank(); }
-  std::uint32_t size() const { return runner_->size(); }
-  net::Rank member(std::uint32_t rank) const { return runner_->member(rank); }
-  net::Transport& transport() const { return runner_->transport(); }
+  std::uint32_t rank() const { return runner_.rank(); }
+  std::uint32_t size() const { return runner_.size(); }
+  net::Rank member(std::uint32_t rank) const { return runner_.member(rank); }
+  net::Transport& transport() const { return runner_.transport(); }
   std::uint64_t next_operation() { return operation_++; }
   void later(std::function<void()> fn) { transport().post(std::move(fn)); }
 
@@ -33,7 +33,7 @@ class Rehearsal {
   std::uint64_t expire(std::function<void(const net::Failure&)> end);
 
  private:
-  std::shared_ptr<Runner> runner_;
+  Runner& runner_;
   std::uint64_t operation_;
   Instant deadline_;
   std::string label_;
@@ -48,19 +48,23 @@ Result wait_for(net::Transport& transport, Begin begin) {
     std::atomic<bool> known = false;
     net::Failure why;  // read after `known`, as `result`
     Result result;
+    std::unique_ptr<Runner> runner;  // of the loop, made and given up there
   };
   const auto outcome = std::make_shared<Outcome>();
   transport.post([&transport, outcome, begin] {
     std::vector<net::Rank> members(transport.size());
     std::iota(members.begin(), members.end(), 0);
-    begin(std::make_shared<Runner>(transport, std::move(members)), [outcome](const net::Failure& why, const Result& result) {
+    outcome->runner = std::make_unique<Runner>(transport, std::move(members));
+    begin(*outcome->runner, [outcome](const net::Failure& why, const Result& result) {
       outcome->why = why;
       outcome->result = result;
       outcome->known.store(true, std::memory_order_release);
     });
   });
   const auto known = [outcome] { return outcome->known.load(std::memory_order_acquire); };
-  while (!transport.drive(known, transport.now() + std::chrono::seconds(1))) {}
+  while (!transport.drive(known, transport.now() + std::chrono::seconds(1))) {
+  }
+  transport.post([outcome] { outcome->runner.reset(); });
   if (outcome->why) throw Error(*outcome->why);
   return outcome->result;
 }

@@ -58,10 +58,7 @@ Layout Layout::even(const Program& program, std::uint32_t rank, std::uint64_t to
 }
 
 Group::Group(net::Transport& of_transport, std::vector<net::Rank> of_members)
-    : transport(of_transport),
-      members(std::move(of_members)),
-      rank(place_in(members, transport.rank())),
-      pool(kKeepScratch) {}
+    : transport(of_transport), members(std::move(of_members)), rank(place_in(members, transport.rank())), pool(kKeepScratch) {}
 
 struct Runner::Impl {
   Impl(net::Transport& transport, std::vector<net::Rank> members)
@@ -105,10 +102,12 @@ net::Transport& Runner::transport() { return impl_->group->transport; }
 void Runner::start(const Verified& program, const Layout& layout, Buffers buffers, const Run& run, net::Done done) {
   const Program& plan = program.program();
   if (plan.ranks != size()) {
-    throw Error(Code::invalid_argument, fmt::format("a program for {} members in a group of {}", plan.ranks, size()), run.label);
+    throw Error(Code::invalid_argument, fmt::format("a program for {} members in a group of {}", plan.ranks, size()),
+                run.label);
   }
   if (layout.count.size() != plan.chunks || layout.input.size() != plan.chunks || layout.output.size() != plan.chunks) {
-    throw Error(Code::invalid_argument, fmt::format("the layout must name all {} chunks of {}", plan.chunks, plan.name), run.label);
+    throw Error(Code::invalid_argument, fmt::format("the layout must name all {} chunks of {}", plan.chunks, plan.name),
+                run.label);
   }
   const auto operation =
       std::make_shared<Operation>(impl_->group, impl_->compiled(program), layout, buffers, run, std::move(done));
@@ -139,10 +138,12 @@ void Runner::run(const Verified& program, const Layout& layout, Buffers buffers,
   if (!loop.drive(known, deadline)) {
     loop.post([&] {
       const std::string whom = fmt::format("{}", fmt::join(waiting(), "; "));
-      cancel(run.operation, std::make_shared<const Error>(Code::timeout, "the deadline has passed, waiting for " + whom, run.label));
+      cancel(run.operation,
+             std::make_shared<const Error>(Code::timeout, "the deadline has passed, waiting for " + whom, run.label));
     });
     // Ends as soon as the kernel has let go of the memory; at the latest when the transport gives up the peer.
-    while (!loop.drive(known, loop.now() + std::chrono::seconds(1))) {}
+    while (!loop.drive(known, loop.now() + std::chrono::seconds(1))) {
+    }
   }
   if (outcome->why) throw Error(*outcome->why);
 }

@@ -23,36 +23,33 @@ struct Answer {
 };
 
 template <class Begin>
-std::vector<Answer> ask_all(net::InprocJob& job, std::uint32_t ranks, Begin begin) {
+std::vector<Answer> ask_all(std::uint32_t ranks, Begin begin) {
   std::vector<Answer> answers(ranks);
-  std::vector<net::Rank> members(ranks);
-  std::iota(members.begin(), members.end(), 0);
-  for (net::Rank rank = 0; rank < ranks; ++rank) {
-    begin(rank, std::make_shared<Runner>(job.member(rank), members), answers[rank]);
-  }
-  job.run([&] { return std::all_of(answers.begin(), answers.end(), [](const Answer& a) { return a.times > 0; }); });
+  ScriptedGroup group(ranks, even_network());
+  for (net::Rank rank = 0; rank < ranks; ++rank) begin(*group.runners[rank], answers[rank]);
+  group.job.run([&] { return std::all_of(answers.begin(), answers.end(), [](const Answer& a) { return a.times > 0; }); });
   return answers;
 }
 
-void begin_probe(net::Rank, std::shared_ptr<Runner> runner, Answer& answer) {
-  probe(std::move(runner), kOperation, Instant{} + std::chrono::seconds(30), [&answer](const net::Failure& why, const LinkModel& link) {
+void begin_probe(Runner& runner, Answer& answer) {
+  probe(runner, kOperation, Instant{} + std::chrono::seconds(30), [&answer](const net::Failure& why, const LinkModel& link) {
     ++answer.times;
     answer.why = why;
     answer.link = link;
   });
 }
-void begin_pairs(net::Rank, std::shared_ptr<Runner> runner, Answer& answer) {
-  probe_pairs(std::move(runner), kOperation, Instant{} + std::chrono::seconds(30), [&answer](const net::Failure& why, const PairMatrix& pairs) {
-    ++answer.times;
-    answer.why = why;
-    answer.pairs = pairs;
-  });
+void begin_pairs(Runner& runner, Answer& answer) {
+  probe_pairs(runner, kOperation, Instant{} + std::chrono::seconds(30),
+              [&answer](const net::Failure& why, const PairMatrix& pairs) {
+                ++answer.times;
+                answer.why = why;
+                answer.pairs = pairs;
+              });
 }
 
 TEST(Probe, all_members_agree_on_the_links_figures) {
   for (std::uint32_t ranks : {2u, 4u}) {
-    net::InprocJob job(ranks, even_network());
-    const auto answers = ask_all(job, ranks, begin_probe);
+    const auto answers = ask_all(ranks, begin_probe);
     for (const Answer& answer : answers) {
       ASSERT_EQ(answer.times, 1);
       ASSERT_FALSE(answer.why) << answer.why->what();
@@ -68,8 +65,7 @@ TEST(Probe, all_members_agree_on_the_links_figures) {
 }
 
 TEST(Probe, a_member_alone_needs_no_network) {
-  net::InprocJob job(1);
-  const auto answers = ask_all(job, 1, begin_probe);
+  const auto answers = ask_all(1, begin_probe);
   EXPECT_EQ(answers[0].times, 1);
   EXPECT_FALSE(answers[0].why);
   EXPECT_GT(answers[0].link.add_rate, 0);
@@ -77,8 +73,7 @@ TEST(Probe, a_member_alone_needs_no_network) {
 
 TEST(Probe, every_pair_has_its_latency_and_rates) {
   for (std::uint32_t ranks : {1u, 2u, 3u}) {
-    net::InprocJob job(ranks, even_network());
-    const auto answers = ask_all(job, ranks, begin_pairs);
+    const auto answers = ask_all(ranks, begin_pairs);
     for (const Answer& answer : answers) {
       ASSERT_EQ(answer.times, 1);
       ASSERT_FALSE(answer.why) << answer.why->what();
@@ -101,15 +96,14 @@ TEST(Probe, every_pair_has_its_latency_and_rates) {
 TEST(Probe, a_missing_member_is_a_timeout_and_a_dead_one_a_loss) {
   for (const bool pairs : {false, true}) {
     for (const bool dead : {false, true}) {
-      net::InprocJob job(3, even_network());
-      if (dead) job.at(std::chrono::milliseconds(20), [&] { job.kill(2); });
+      ScriptedGroup group(3, even_network());
+      if (dead) group.job.at(std::chrono::milliseconds(20), [&] { group.job.kill(2); });
       std::vector<Answer> answers(3);
       for (net::Rank rank : {0u, 1u, 2u}) {
         if (rank == 2 && !dead) continue;
-        auto runner = std::make_shared<Runner>(job.member(rank), std::vector<net::Rank>{0, 1, 2});
-        pairs ? begin_pairs(rank, std::move(runner), answers[rank]) : begin_probe(rank, std::move(runner), answers[rank]);
+        (pairs ? begin_pairs : begin_probe)(*group.runners[rank], answers[rank]);
       }
-      EXPECT_TRUE(job.run());
+      EXPECT_TRUE(group.job.run());
       for (net::Rank rank : {0u, 1u}) {
         ASSERT_EQ(answers[rank].times, 1);
         ASSERT_TRUE(answers[rank].why);

@@ -130,9 +130,10 @@ TEST(Run, chunks_may_have_any_size_and_place) {
   std::vector<std::vector<std::int32_t>> outputs(3, std::vector<std::int32_t>(320, 77));
   int done = 0;
   for (std::uint32_t rank = 0; rank < 3; ++rank) {
-    group.runners[rank]->start(verified, layout,
-                               {reinterpret_cast<const std::byte*>(inputs[rank].data()), reinterpret_cast<std::byte*>(outputs[rank].data())},
-                               run_of(DType::i32, 64), [&done](const net::Failure& why) { done += why ? 100 : 1; });
+    group.runners[rank]->start(
+        verified, layout,
+        {reinterpret_cast<const std::byte*>(inputs[rank].data()), reinterpret_cast<std::byte*>(outputs[rank].data())},
+        run_of(DType::i32, 64), [&done](const net::Failure& why) { done += why ? 100 : 1; });
   }
   EXPECT_TRUE(group.job.run());
   EXPECT_EQ(done, 3);
@@ -167,7 +168,8 @@ TEST(Run, a_weighted_mean_is_a_prescaled_sum_divided_once) {
 TEST(Run, an_average_divides_by_the_members_and_integers_truncate) {
   for (const Builder& builder : all_builders()) {
     if (builder.collective != Collective::all_reduce && builder.collective != Collective::reduce_scatter &&
-        builder.collective != Collective::reduce) continue;
+        builder.collective != Collective::reduce)
+      continue;
     for (std::uint32_t ranks : {1u, 3u, 6u}) {
       SCOPED_TRACE(builder.name + std::to_string(ranks));
       const Verified verified = verify(build(builder.collective, builder.name, ranks));
@@ -197,7 +199,8 @@ TEST(Run, minimum_and_product_are_taken_over_all_members) {
       EXPECT_TRUE(group.job.run());
       exercise.expect_right([&](const std::vector<std::int64_t>& given, std::uint32_t) {
         std::int64_t result = given[0];
-        for (std::size_t i = 1; i < given.size(); ++i) result = op == ReduceOp::min ? std::min(result, given[i]) : result * given[i];
+        for (std::size_t i = 1; i < given.size(); ++i)
+          result = op == ReduceOp::min ? std::min(result, given[i]) : result * given[i];
         return result;
       });
     }
@@ -251,7 +254,8 @@ TEST(Run, done_never_runs_inside_start) {
 
 TEST(Run, refuses_a_program_or_layout_for_another_group) {
   ScriptedGroup group(2);
-  const Verified of_three = verify(build(Collective::all_reduce, "ring", 3)), of_two = verify(build(Collective::all_reduce, "ring", 2));
+  const Verified of_three = verify(build(Collective::all_reduce, "ring", 3)),
+                 of_two = verify(build(Collective::all_reduce, "ring", 2));
   const auto line = [&](const Verified& program, const Layout& layout) -> std::string {
     collective::Run run;
     run.label = "all-reduce of fc1.weight";
@@ -262,7 +266,8 @@ TEST(Run, refuses_a_program_or_layout_for_another_group) {
     }
     return "no error";
   };
-  EXPECT_EQ(line(of_three, Layout::even(of_three.program(), 0, 5)), "all-reduce of fc1.weight: a program for 3 members in a group of 2");
+  EXPECT_EQ(line(of_three, Layout::even(of_three.program(), 0, 5)),
+            "all-reduce of fc1.weight: a program for 3 members in a group of 2");
   EXPECT_EQ(line(of_two, {{1}, {0}, {0}}), "all-reduce of fc1.weight: the layout must name all 2 chunks of ring");
   EXPECT_THROW(Runner(group.job.member(0), {1}), Error);
 }

@@ -82,7 +82,8 @@ TEST_P(AnyBuilder, survives_a_cut_link_and_a_frozen_member) {
     SCOPED_TRACE("moment " + std::to_string(moment));
     Trial trial(GetParam());
     const bool cut = moment % 2 == 0;
-    trial.group.job.at(std::chrono::microseconds(100 * moment), [&] { cut ? trial.group.job.cut(1, 2) : trial.group.job.freeze(2); });
+    trial.group.job.at(std::chrono::microseconds(100 * moment),
+                       [&] { cut ? trial.group.job.cut(1, 2) : trial.group.job.freeze(2); });
     ASSERT_TRUE(trial.group.job.run());
     EXPECT_LT(trial.group.job.now() - Instant{}, seconds(6));
     trial.expect_each_survivor_ended_well(cut ? kRanks : 2, Code::peer_lost);

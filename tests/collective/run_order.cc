@@ -16,8 +16,8 @@ float awkward(std::uint32_t rank, std::uint32_t chunk, std::uint64_t k) {
   return std::ldexp(mantissa, static_cast<int>(words[1] % 24) - 12);
 }
 
-std::vector<std::vector<float>> outputs_of(const Verified& verified, std::uint64_t total, std::uint32_t slice_bytes, std::uint64_t seed,
-                                           bool check_left = false, bool check_rotated = false) {
+std::vector<std::vector<float>> outputs_of(const Verified& verified, std::uint64_t total, std::uint32_t slice_bytes,
+                                           std::uint64_t seed, bool check_left = false, bool check_rotated = false) {
   const Program& program = verified.program();
   ScriptedGroup group(program.ranks, {.seed = seed, .eager = 4096});
   Exercise<float> exercise(program, total, awkward);

@@ -49,33 +49,35 @@ std::string on_every_member(Fn fn) {
 
 TEST(RunTcp, every_all_reduce_gives_the_sum_at_every_size) {
   EXPECT_EQ(on_every_member([](net::Job& job) {
-    net::Transport& transport = job.transport();
-    Runner runner(transport, {0, 1, 2, 3});
-    std::uint64_t operation = 1;
-    for (const std::string& name : builder_names(Collective::all_reduce)) {
-      const Verified plan = verify(build(Collective::all_reduce, name, kMembers));
-      for (std::uint64_t count : {0u, 1u, 3u, 1000u, 100'003u, 700'000u}) {
-        std::vector<std::int32_t> input(count), output(count);
-        for (std::uint64_t i = 0; i < count; ++i) input[i] = static_cast<std::int32_t>(i * (runner.rank() + 1));
-        collective::Run run;
-        run.type = DType::i32;
-        run.operation = operation++;
-        run.slice_bytes = 64 * 1024;
-        if (count <= 1000) run.priority.cls = net::Class::urgent;
-        runner.run(plan, Layout::even(plan.program(), runner.rank(), count),
-                   {reinterpret_cast<const std::byte*>(input.data()), reinterpret_cast<std::byte*>(output.data())}, run,
-                   transport.now() + 30s);
-        for (std::uint64_t i = 0; i < count; ++i) ASSERT_EQ(output[i], static_cast<std::int32_t>(i * 10)) << name << " " << i;
-      }
-    }
-  }), "");
+              net::Transport& transport = job.transport();
+              Runner runner(transport, {0, 1, 2, 3});
+              std::uint64_t operation = 1;
+              for (const std::string& name : builder_names(Collective::all_reduce)) {
+                const Verified plan = verify(build(Collective::all_reduce, name, kMembers));
+                for (std::uint64_t count : {0u, 1u, 3u, 1000u, 100'003u, 700'000u}) {
+                  std::vector<std::int32_t> input(count), output(count);
+                  for (std::uint64_t i = 0; i < count; ++i) input[i] = static_cast<std::int32_t>(i * (runner.rank() + 1));
+                  collective::Run run;
+                  run.type = DType::i32;
+                  run.operation = operation++;
+                  run.slice_bytes = 64 * 1024;
+                  if (count <= 1000) run.priority.cls = net::Class::urgent;
+                  runner.run(plan, Layout::even(plan.program(), runner.rank(), count),
+                             {reinterpret_cast<const std::byte*>(input.data()), reinterpret_cast<std::byte*>(output.data())},
+                             run, transport.now() + 30s);
+                  for (std::uint64_t i = 0; i < count; ++i)
+                    ASSERT_EQ(output[i], static_cast<std::int32_t>(i * 10)) << name << " " << i;
+                }
+              }
+            }),
+            "");
 }
 
 TEST(RunTcp, the_probe_gives_all_members_the_same_figures) {
   std::vector<LinkModel> links(kMembers);
-  EXPECT_EQ(on_every_member([&](net::Job& job) {
-    links[job.transport().rank()] = probe(job.transport(), 1, job.transport().now() + 50s);
-  }), "");
+  EXPECT_EQ(on_every_member(
+                [&](net::Job& job) { links[job.transport().rank()] = probe(job.transport(), 1, job.transport().now() + 50s); }),
+            "");
   for (const LinkModel& link : links) {
     EXPECT_GT(link.alpha, 0);
     EXPECT_GT(link.rate, 0);
@@ -109,7 +111,8 @@ TEST(RunTcp, a_deadline_says_for_whom_it_waited) {
     // Nobody leaves before all have waited: the late member's own all-reduce under another number.
     run.operation = 2;
     runner.run(plan, Layout::even(plan.program(), runner.rank(), 100),
-               {reinterpret_cast<const std::byte*>(input.data()), reinterpret_cast<std::byte*>(output.data())}, run, transport.now() + 30s);
+               {reinterpret_cast<const std::byte*>(input.data()), reinterpret_cast<std::byte*>(output.data())}, run,
+               transport.now() + 30s);
   });
   EXPECT_EQ(error, "");
 }

@@ -75,7 +75,8 @@ class Exercise {
         if (contributes(program, rank, chunk)) grow(part.input, part.layout.input[chunk] + count);
         if (obtains(program, rank, chunk)) grow(part.output, part.layout.output[chunk] + count);
         if (!contributes(program, rank, chunk)) continue;
-        for (std::uint64_t k = 0; k < count; ++k) part.input[part.layout.input[chunk] + k] = static_cast<T>(value(rank, chunk, k));
+        for (std::uint64_t k = 0; k < count; ++k)
+          part.input[part.layout.input[chunk] + k] = static_cast<T>(value(rank, chunk, k));
       }
     }
     inputs_.resize(program.ranks);
@@ -130,7 +131,9 @@ class Exercise {
   }
 
  private:
-  static void grow(std::vector<T>& vector, std::uint64_t size) { vector.resize(std::max<std::size_t>(vector.size(), size), T{}); }
+  static void grow(std::vector<T>& vector, std::uint64_t size) {
+    vector.resize(std::max<std::size_t>(vector.size(), size), T{});
+  }
 
   const Program& program_;
   std::vector<Part<T>> parts_;
@@ -155,8 +158,9 @@ inline std::string title(const Builder& builder) { return std::string(name(build
 inline std::string title_of(const testing::TestParamInfo<Builder>& tested) { return title(tested.param); }
 inline std::vector<Builder> all_builders() {
   std::vector<Builder> all;
-  for (Collective collective : {Collective::all_reduce, Collective::reduce_scatter, Collective::all_gather, Collective::broadcast,
-                                Collective::reduce, Collective::gather, Collective::scatter, Collective::all_to_all}) {
+  for (Collective collective :
+       {Collective::all_reduce, Collective::reduce_scatter, Collective::all_gather, Collective::broadcast, Collective::reduce,
+        Collective::gather, Collective::scatter, Collective::all_to_all}) {
     for (const std::string& name : builder_names(collective)) all.push_back({collective, name});
   }
   return all;

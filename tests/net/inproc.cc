@@ -69,9 +69,16 @@ TEST(Inproc, a_sender_waits_for_the_receiver_beyond_the_eager_allowance) {
 TEST(Inproc, frames_leave_by_class_then_value_then_iteration) {
   InprocJob job(2, {.delay_min = Nanoseconds(1000), .delay_max = Nanoseconds(1000), .rate = 1e6, .eager = 1 << 20});
   const auto sent = counting(200'000);
-  struct Case { std::uint64_t operation; Priority priority; std::size_t bytes; };
-  const Case cases[] = {{1, {Class::background, 0, 0}, 100'000}, {2, {Class::bulk, 7, 1}, 100'000}, {3, {Class::bulk, 7, 0}, 100'000},
-                        {4, {Class::bulk, 3, 9}, 100'000},       {5, {Class::urgent, 9, 9}, 100}};
+  struct Case {
+    std::uint64_t operation;
+    Priority priority;
+    std::size_t bytes;
+  };
+  const Case cases[] = {{1, {Class::background, 0, 0}, 100'000},
+                        {2, {Class::bulk, 7, 1}, 100'000},
+                        {3, {Class::bulk, 7, 0}, 100'000},
+                        {4, {Class::bulk, 3, 9}, 100'000},
+                        {5, {Class::urgent, 9, 9}, 100}};
   std::vector<std::vector<std::byte>> got(6);
   std::vector<std::uint64_t> order;
   for (const Case& c : cases) {
@@ -119,7 +126,10 @@ TEST(Inproc, timers_run_in_time_order_and_not_after_cancel) {
   member.at(member.now() + milliseconds(20), [&] { ran.push_back(2); });
   member.at(member.now() + milliseconds(10), [&] { ran.push_back(1); });
   member.cancel(member.at(member.now() + milliseconds(15), [&] { ran.push_back(9); }));
-  member.post([&] { ran.push_back(0); EXPECT_TRUE(member.on_loop()); });
+  member.post([&] {
+    ran.push_back(0);
+    EXPECT_TRUE(member.on_loop());
+  });
   EXPECT_TRUE(job.run());
   EXPECT_EQ(ran, (std::vector<int>{0, 1, 2}));
   EXPECT_FALSE(member.on_loop());
@@ -136,9 +146,15 @@ TEST(Inproc, drive_returns_at_the_scripted_deadline) {
   EXPECT_EQ(member.now() - Instant{}, milliseconds(51));
 }
 
-struct Ended { int times = 0; Failure why; };
+struct Ended {
+  int times = 0;
+  Failure why;
+};
 Done into(Ended& ended) {
-  return [&ended](const Failure& why) { ++ended.times; ended.why = why; };
+  return [&ended](const Failure& why) {
+    ++ended.times;
+    ended.why = why;
+  };
 }
 
 TEST(Inproc, close_ends_the_operations_streams_and_drops_late_bytes) {

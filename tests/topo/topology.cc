@@ -62,13 +62,16 @@ TEST(Topology, every_mistake_is_named_with_its_place) {
             "net.json: switches[0]: \"a\" is there twice");
   EXPECT_EQ(refusal(R"({"bandwidth_unit": "MB/s", "compute": [3], "switches": [], "links": []})"),
             "net.json: compute[0]: must be text");
-  EXPECT_EQ(refusal(with_link(R"({"src": "a", "dst": "c", "bw": 1})")), "net.json: links[0].dst: no host or switch is called \"c\"");
+  EXPECT_EQ(refusal(with_link(R"({"src": "a", "dst": "c", "bw": 1})")),
+            "net.json: links[0].dst: no host or switch is called \"c\"");
   EXPECT_EQ(refusal(with_link(R"({"src": "a", "dst": "a", "bw": 1})")), "net.json: links[0]: \"a\" is linked to itself");
   for (const char* bad : {"0", "-1", "\"fast\"", "null", "1e999"}) {
-    EXPECT_THAT(refusal(with_link(std::string(R"({"src": "a", "dst": "b", "bw": )") + bad + "}")), StartsWith("net.json: ")) << bad;
+    EXPECT_THAT(refusal(with_link(std::string(R"({"src": "a", "dst": "b", "bw": )") + bad + "}")), StartsWith("net.json: "))
+        << bad;
   }
   EXPECT_EQ(refusal(with_link(R"({"src": "a", "dst": "b"})")), "net.json: links[0].bw: must be a positive number");
-  EXPECT_EQ(refusal(with_link(R"({"src": "a", "dst": "b", "bw": 1, "alpha_us": 1e10})")), "net.json: links[0].alpha_us: more than an hour");
+  EXPECT_EQ(refusal(with_link(R"({"src": "a", "dst": "b", "bw": 1, "alpha_us": 1e10})")),
+            "net.json: links[0].alpha_us: more than an hour");
   EXPECT_EQ(refusal(with_link("7")), "net.json: links[0]: must be an object with src, dst and bw");
 }
 
