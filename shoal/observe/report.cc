@@ -62,7 +62,7 @@ Json steps_json(const RunEvents& run) {
 // --- the timeline
 
 struct Window {
-  Instant begin, end;
+  Instant begin, end;  // half-open: what begins at `end` is the next step's
   std::int64_t first_step, last_step;  // -1: the run has no steps
   bool whole;
 };
@@ -80,7 +80,7 @@ Window choose_window(const RunEvents& run, std::size_t most_spans) {
     for (const Event& event : rank.events) {
       if (!in_timeline(event)) continue;
       begins.push_back(event.begin);
-      last = std::max(last, event.end);
+      last = std::max(last, event.end + Nanoseconds(1));
       if (event.kind != EventKind::forward && event.kind != EventKind::backward) continue;
       if (event.step < 0) continue;
       const auto [step, is_new] = step_begins.try_emplace(event.step, event.begin);
@@ -118,7 +118,7 @@ Json member_timeline(const RankEvents& rank, const Window& window, std::size_t& 
        received = Json::array(), produced = Json::array();
   std::vector<Instant> lanes;
   for (const Event& event : rank.events) {
-    if (!in_timeline(event) || event.begin < window.begin || event.begin > window.end) continue;
+    if (!in_timeline(event) || event.begin < window.begin || event.begin >= window.end) continue;
     if (room == 0) {
       ++left_out;
       continue;

@@ -1,0 +1,107 @@
+// The account of the run drawn in a_run.h, figure by figure.
+#include "shoal/observe/account.h"
+
+#include <gtest/gtest.h>
+
+#include "tests/observe/a_run.h"
+
+namespace shoal::observe {
+namespace {
+
+constexpr double kExact = 1e-12;
+
+TEST(Account, gives_each_moment_of_a_member_to_one_heading) {
+  const Account account = account_of(two_members(), nullptr);
+  ASSERT_EQ(account.ranks.size(), 2u);
+  const TimeSpent& fast = account.ranks[0].spent;
+  EXPECT_NEAR(fast.forward, 0.040, kExact);
+  EXPECT_NEAR(fast.backward, 0.080, kExact);
+  EXPECT_NEAR(fast.optimizer, 0.020, kExact);
+  EXPECT_NEAR(fast.network, 0.040, kExact);
+  EXPECT_NEAR(fast.waiting, 0.040, kExact);
+  EXPECT_NEAR(fast.other, 0.040, kExact);
+  EXPECT_NEAR(fast.whole(), 0.260, kExact);
+  const TimeSpent& slow = account.ranks[1].spent;
+  EXPECT_NEAR(slow.backward, 0.120, kExact);
+  EXPECT_NEAR(slow.network, 0.040, kExact);
+  EXPECT_EQ(slow.waiting, 0);
+  EXPECT_NEAR(slow.whole(), 0.260, kExact);
+  EXPECT_NEAR(account.mean.backward, 0.100, kExact);
+  EXPECT_NEAR(account.mean.waiting, 0.020, kExact);
+  EXPECT_EQ(account.steps, 2);
+  EXPECT_NEAR(account.seconds_a_step(), 0.130, kExact);
+}
+
+TEST(Account, names_whom_a_member_waited_for) {
+  const Account account = account_of(two_members(), nullptr);
+  ASSERT_EQ(account.ranks[0].waited_for.size(), 1u);
+  EXPECT_NEAR(account.ranks[0].waited_for.at(1), 0.040, kExact);
+  EXPECT_TRUE(account.ranks[1].waited_for.empty());
+}
+
+TEST(Account, hidden_is_the_share_of_the_way_in_which_nobody_waited) {
+  const Account account = account_of(two_members(), nullptr);
+  EXPECT_NEAR(*account.ranks[0].hidden, 30.0 / 70, kExact);
+  EXPECT_NEAR(*account.ranks[1].hidden, 50.0 / 70, kExact);
+  EXPECT_NEAR(*account.hidden, 80.0 / 140, kExact);
+}
+
+TEST(Account, sets_prediction_beside_measurement_in_the_plans_order) {
+  const exchange::ExchangePlan plan = their_plan();
+  const Account account = account_of(two_members(), &plan);
+  ASSERT_EQ(account.tensors.size(), 2u);
+  const TensorAccount& fc = account.tensors[0];
+  EXPECT_EQ(fc.name, "fc.weight");
+  EXPECT_EQ(fc.way, "ring");
+  EXPECT_EQ(fc.bytes, 4000);
+  EXPECT_EQ(fc.exchanges, 4);
+  EXPECT_NEAR(fc.seconds, 0.070, kExact);
+  EXPECT_NEAR(*fc.predicted_exposed, 0.015, kExact);
+  EXPECT_NEAR(fc.exposed, 0.020, kExact);
+  EXPECT_NEAR(fc.waited, 0.010, kExact);  // 40 ms of one member over four exchanges
+  EXPECT_NEAR(fc.hidden, 80.0 / 140, kExact);
+  const TensorAccount& conv = account.tensors[1];
+  EXPECT_EQ(conv.name, "conv.weight");
+  EXPECT_EQ(conv.way, "direct");
+  EXPECT_NEAR(conv.hidden, 1, kExact);
+  EXPECT_EQ(conv.exposed, 0);
+}
+
+TEST(Account, counts_links_as_the_receiver_saw_them) {
+  const Account account = account_of(two_members(), nullptr);
+  ASSERT_EQ(account.links.size(), 2u);
+  EXPECT_EQ(account.links[0].from, 0);
+  EXPECT_EQ(account.links[0].to, 1);
+  EXPECT_EQ(account.links[1].from, 1);
+  EXPECT_EQ(account.links[1].to, 0);
+  for (const LinkAccount& link : account.links) {
+    EXPECT_EQ(link.bytes, 4000);
+    EXPECT_NEAR(link.rate(), 4000 / 0.260, 1e-6);
+    EXPECT_NEAR(link.busy_rate(), 4000 / 0.040, 1e-6);
+  }
+}
+
+// An inner span takes its time from the outer one: 10 ms of waiting inside of 30 ms of forward.
+TEST(Account, what_lies_inside_is_not_counted_twice) {
+  RunEvents run;
+  run.size = 1;
+  run.ranks.resize(1);
+  run.ranks[0].events = {{EventKind::forward, ms(0), ms(30), 0}, {EventKind::exposed, ms(10), ms(20), 0}};
+  const TimeSpent spent = account_of(run, nullptr).ranks[0].spent;
+  EXPECT_NEAR(spent.forward, 0.020, kExact);
+  EXPECT_NEAR(spent.network, 0.010, kExact);
+  EXPECT_NEAR(spent.whole(), 0.030, kExact);
+}
+
+TEST(Account, a_member_without_events_has_spent_nothing) {
+  RunEvents run;
+  run.size = 1;
+  run.ranks.resize(1);
+  const Account account = account_of(run, nullptr);
+  EXPECT_EQ(account.ranks[0].spent.whole(), 0);
+  EXPECT_FALSE(account.hidden.has_value());
+  EXPECT_EQ(account.seconds_a_step(), 0);
+}
+
+}  // namespace
+}  // namespace shoal::observe

@@ -1,0 +1,68 @@
+// A run's folder: its name, its files, and what happens when they cannot be written.
+#include "shoal/observe/run_folder.h"
+
+#include <gtest/gtest.h>
+
+#include <fstream>
+#include <regex>
+
+#include "shoal/core/error.h"
+#include "tests/observe/a_run.h"
+
+namespace shoal::observe {
+namespace {
+
+namespace fs = std::filesystem;
+
+TEST(RunFolder, is_named_after_time_and_run) {
+  const OwnFolder own("named");
+  const RunFolder first = RunFolder::create(own.path() / "runs", "fashion"),
+                  second = RunFolder::create(own.path() / "runs", "fashion");
+  EXPECT_TRUE(std::regex_match(first.name(), std::regex("[0-9]{8}T[0-9]{6}Z-fashion"))) << first.name();
+  EXPECT_NE(first.path(), second.path());
+  EXPECT_TRUE(fs::is_directory(first.path() / "logs"));
+  EXPECT_EQ(RunFolder::open(first.path() / "").name(), first.name());
+}
+
+TEST(RunFolder, refuses_names_that_are_paths) {
+  const OwnFolder own("refuses");
+  for (const std::string& name : {std::string(), std::string("../x"), std::string("a b"), std::string(65, 'a')}) {
+    EXPECT_THROW(RunFolder::create(own.path(), name), Error) << name;
+  }
+  try {
+    RunFolder::open(own.path() / "none");
+    FAIL() << "opened";
+  } catch (const Error& error) {
+    EXPECT_EQ(error.what(), (own.path() / "none").string() + ": is not the folder of a run (they are under runs/)");
+  }
+}
+
+TEST(RunFolder, finds_event_files_by_rank) {
+  const OwnFolder own("finds");
+  const RunFolder folder = RunFolder::open(own.path());
+  for (const char* file : {"events-10.jsonl", "events-2.jsonl", "events-.jsonl", "events-x.jsonl", "events.jsonl"}) {
+    std::ofstream(own.path() / file) << "x";
+  }
+  EXPECT_EQ(folder.event_files(), (std::vector<fs::path>{folder.events_of(2), folder.events_of(10)}));
+}
+
+TEST(RunFolder, a_failed_write_leaves_what_was_there_and_nothing_beside_it) {
+  const OwnFolder own("atomic");
+  const RunFolder folder = RunFolder::open(own.path());
+  folder.write("run.json", "old");
+  EXPECT_THROW(folder.write_aside("run.json",
+                                  [](const fs::path& aside) {
+                                    std::ofstream(aside) << "ne";
+                                    throw Error(Code::io, "disk full");
+                                  }),
+               Error);
+  EXPECT_EQ(folder.read("run.json", 100), "old");
+  EXPECT_EQ(std::distance(fs::directory_iterator(own.path()), fs::directory_iterator()), 1);
+  folder.write("run.json", "new");
+  EXPECT_EQ(folder.read("run.json", 100), "new");
+  EXPECT_EQ(folder.read("none.json", 100), std::nullopt);
+  EXPECT_THROW(folder.read("run.json", 2), Error);
+}
+
+}  // namespace
+}  // namespace shoal::observe
