@@ -95,6 +95,8 @@ class CreditPolicy {
   std::set<std::pair<Order, Demand*>> queue_;   // wants a grant
   Nanoseconds round_trip_{};
   double rate_ = 0;                             // 0: not known yet
+  Seconds reaction_{2.5e-3};
+  bool limited_ = false;                        // something waited for the window at every arrival of this sample
   Instant window_start_{}, rate_time_{};
   std::uint64_t window_bytes_ = 0;
 };

@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "shoal/net/tcp_info.h"
+
 namespace shoal::net {
 
 Peer::Peer(PeerOwner& owner, Rank rank) : owner_(owner), rank_(rank) {}
@@ -123,6 +125,10 @@ void Peer::sweep(Streams& streams, std::size_t& limit) {
 }
 template void Peer::sweep(std::map<Tag, SendStream>&, std::size_t&);
 template void Peer::sweep(std::map<Tag, ReceiveStream>&, std::size_t&);
+
+Nanoseconds Peer::shortest_round_trip() {
+  return control_ && !control_->closed() ? net::shortest_round_trip(control_->socket().native_handle()) : Nanoseconds{};
+}
 
 LinkStats Peer::stats() const {
   return {.sent = sent_, .received = received_, .wire_sent = wire_sent_, .wire_received = wire_received_,

@@ -66,7 +66,7 @@ class Peer final : public ConnectionUser, public Chore {
 
   LinkStats stats() const;
   std::string activity() const;
-  Nanoseconds shortest_round_trip() const { return round_trip_; }  // 0: not known
+  Nanoseconds shortest_round_trip();               // without queues; 0: not known
   bool gone = false;                               // said goodbye
   bool bulk_ended = false;
 
@@ -82,7 +82,7 @@ class Peer final : public ConnectionUser, public Chore {
     std::uint64_t sent = 0, limit = 0;   // bytes framed; offset up to which the receiver granted
     std::deque<SendItem> items;
     Order order;                         // of items.front()
-    bool asked = false;                  // told the receiver that the eager budget is used up
+    bool asked = false;                  // told the receiver where it waits
     enum class Where { idle, queued, blocked } where = Where::idle;
   };
   struct ReceiveItem {
@@ -173,7 +173,6 @@ class Peer final : public ConnectionUser, public Chore {
 
   std::int64_t echo_ns_ = 0;
   Instant echo_at_{};
-  Nanoseconds round_trip_{};
   Instant receive_mark_{};
   std::uint64_t receive_bytes_ = 0;
 

@@ -177,10 +177,7 @@ void Peer::on_heartbeat(const wire::Heartbeat& beat) {
   echo_at_ = now;
   if (beat.echo_ns != 0) {
     const Nanoseconds trip = now.time_since_epoch() - Nanoseconds(beat.echo_ns) - Nanoseconds(beat.held_ns);
-    if (trip > Nanoseconds(0)) {
-      round_trip_s_ = Seconds(trip).count();
-      if (round_trip_ == Nanoseconds{} || trip < round_trip_) round_trip_ = trip;
-    }
+    if (trip > Nanoseconds(0)) round_trip_s_ = Seconds(trip).count();
   }
   const std::lock_guard lock(told_mutex_);
   activity_ = beat.activity;

@@ -83,8 +83,9 @@ bool Peer::next_bulk(OutFrame& frame) {
   }
   while (SendStream* stream = bulk_queue_.next()) {
     const std::uint64_t granted = stream->limit > stream->sent ? stream->limit - stream->sent : 0;
-    const std::uint64_t ahead = stream->sent > stream->limit ? stream->sent - stream->limit : 0;
-    const std::uint64_t eager = std::min(kEagerStream - std::min(kEagerStream, ahead), budget_.left());
+    // A stream that was granted once goes on by grants alone: what runs ahead of them would only queue at the link.
+    const std::uint64_t unasked = stream->limit == 0 ? kEagerStream - std::min(kEagerStream, stream->sent) : 0;
+    const std::uint64_t eager = std::min(unasked, budget_.left());
     const std::size_t wanted = std::min(stream->items.front().bytes.size(), frame_bytes_);
     const std::size_t size = std::min<std::uint64_t>(wanted, granted > 0 ? granted : eager);
     if (size > 0) {
@@ -95,7 +96,7 @@ bool Peer::next_bulk(OutFrame& frame) {
     dequeue(*stream);
     stream->where = SendStream::Where::blocked;
     blocked_.push_back(stream);
-    if (budget_.left() == 0 && !stream->asked) {
+    if (!stream->asked) {  // leaves behind the last frame, in the same system call
       stream->asked = true;
       requests_.push_back(stream->tag);
       return next_bulk(frame);
@@ -174,7 +175,9 @@ void Peer::on_credit(const wire::Credit& credit) {
   }
   if (budget_.left() > 0) {
     const std::vector<SendStream*> blocked = blocked_;
-    for (SendStream* stream : blocked) unblock(*stream);
+    for (SendStream* stream : blocked) {
+      if (stream->limit == 0 && stream->sent < kEagerStream) unblock(*stream);
+    }
   }
   for (const wire::Grant& grant : credit.grants) {
     if (owner_.is_closed(grant.tag.operation)) continue;

@@ -128,8 +128,10 @@ void TcpTransport::close(std::uint64_t operation, const Failure& why) {
     closed_.erase(closed_order_.front());
     closed_order_.pop_front();
   }
+  // An orderly end has no cause; yet whoever still waits must not take it for success.
+  const Failure cause = why ? why : std::make_shared<const Error>(Code::cancelled, "the operation was closed");
   for (const auto& peer : peers_) {
-    if (peer) peer->close_operation(operation, why);
+    if (peer) peer->close_operation(operation, cause);
   }
 }
 

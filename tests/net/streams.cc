@@ -96,7 +96,7 @@ TEST(Streams, random_cuts_give_the_same_bytes) {
   for (std::uint32_t seed = 1; seed <= 3; ++seed) exchange(3, seed, 100'000, {1, 4096, 65'537, 300'000, 2'000'003});
 }
 TEST(Streams, five_members_and_many_small_streams) { exchange(5, 9, 3000, std::vector<std::size_t>(24, 9001)); }
-TEST(Streams, large_streams_in_large_pieces) { exchange(2, 4, 64 << 20, {32 << 20, 17 << 20}); }
+TEST(Streams, large_streams_in_large_pieces) { exchange(2, 4, 64 << 20, {8 << 20, 5 << 20}); }
 
 TEST(Streams, one_member_has_a_loop_and_no_network) {
   auto jobs = join_all(1);
