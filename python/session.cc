@@ -115,6 +115,10 @@ void bind_session(py::module_& module) {
       .def("gather", &gather, py::arg("own"), py::arg("label"))
       .def("broadcast", &broadcast, py::arg("text"), py::arg("root"), py::arg("label"))
       .def("links", &links)
+      .def("link_model", [](Session& session) {
+        const auto& link = session.link_model();
+        return std::make_tuple(link.alpha, link.rate, link.add_rate);
+      }, Released())
       .def("give_up", &give_up, Released());
 
   module.def("broadcast_tensors", &nn::broadcast_tensors, py::arg("session"), py::arg("tensors"), py::arg("root"), py::arg("label"),

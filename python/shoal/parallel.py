@@ -8,6 +8,7 @@ from pathlib import Path
 import torch
 
 from . import _C, join, pending, session
+from .alone import Alone
 from .errors import Error, mistake
 
 
@@ -32,7 +33,10 @@ class DataParallel(torch.nn.Module):
         self._optimizer = optimizer
         self._core = None
         self._gates = None
+        self._alone = None
         if here.size == 1:
+            if session.recording():
+                self._alone = Alone(optimizer)
             return
         trained = _trained_parameters(module)
         everything = list(module.named_parameters()) + list(module.named_buffers())
@@ -53,8 +57,10 @@ class DataParallel(torch.nn.Module):
 
     def forward(self, *args, **kwargs):
         core = self._core
-        if core is None or not (self.training and torch.is_grad_enabled()):
+        if not (self.training and torch.is_grad_enabled()):
             return self.module(*args, **kwargs)
+        if core is None:
+            return self._alone.forward(self.module, args, kwargs) if self._alone else self.module(*args, **kwargs)
         core.forward_begins(_samples(args, kwargs))
         with self._order:
             output = self.module(*args, **kwargs)
@@ -112,12 +118,13 @@ class DataParallel(torch.nn.Module):
         if self._core is None or not self._core.is_open:
             return
         self._core.commit()
+        session.tick()
         if not self._wrote_plan and self._core.plan_is_final:
             self._write_plan()
 
     def _write_plan(self) -> None:
         self._wrote_plan = True
-        folder = os.environ.get("SHOAL_RUN_DIR")
+        folder = session.run_folder()
         if folder and session.rank() == 0:
             unfinished = Path(folder) / "plan.json.part"
             unfinished.write_text(self._core.plan())

@@ -3,6 +3,7 @@
 import atexit
 import os
 import sys
+import time
 import weakref
 
 from . import _C
@@ -11,13 +12,15 @@ from .errors import install_excepthook, mistake
 VERSION = "0.1.0"
 
 _session = None
+_recorder = None  # of this process's events, where the run has a folder
+_flushed = 0.0
 _process = os.getpid()  # a forked child (data loaders) owns nothing here
 _users = weakref.WeakSet()  # what must let go of the session before it ends
 
 
 def init() -> None:
     """Joins the run that this process was started in: `shoal run`, torchrun, or alone. Again: does nothing."""
-    global _session
+    global _session, _recorder
     if _session is not None:
         return
     patience = _patience()
@@ -27,6 +30,33 @@ def init() -> None:
         _session = _join_by_torchrun(fingerprint, patience)
     else:
         _session = _C.join(fingerprint, patience)
+    folder = run_folder()
+    if folder:
+        _recorder = _C.Recorder(folder, _session.rank, _session.size)
+
+
+def run_folder() -> str | None:
+    """Where the run keeps its plan, events and report; None for a run that keeps nothing."""
+    return os.environ.get("SHOAL_RUN_DIR")
+
+
+def recording() -> bool:
+    return _recorder is not None
+
+
+def tick() -> None:
+    """Brings events to their file about once a second; called at every step."""
+    global _flushed
+    if _recorder is not None and time.monotonic() - _flushed > 1:
+        _flushed = time.monotonic()
+        _recorder.flush()
+
+
+def stop_recording() -> None:
+    global _recorder
+    if _recorder is not None:
+        _recorder.close()
+        _recorder = None
 
 
 def _patience() -> float:
@@ -76,6 +106,7 @@ def _leave() -> None:
         return
     for user in list(_users):
         user.release()
+    stop_recording()
     _session = None
 
 

@@ -5,6 +5,7 @@
 
 import importlib
 import os
+import pickle  # by value: multiprocessing would share the memory of tensors
 import shutil
 import subprocess
 import sys
@@ -49,12 +50,12 @@ class Pool:
         results, errors = [], []
         try:
             for member in self._members:
-                member.send(work)
+                member.send_bytes(pickle.dumps(work))
             for rank, member in enumerate(self._members):
                 if not member.poll(PATIENCE):
                     errors.append(f"rank {rank}: no answer within {PATIENCE:.0f} s")
                     continue
-                fine, value = member.recv()
+                fine, value = pickle.loads(member.recv_bytes())
                 (results if fine else errors).append(value if fine else f"rank {rank}: {value}")
         except (EOFError, OSError) as error:
             errors.append(f"a member is gone: {error!r}")
@@ -89,13 +90,14 @@ def _serve(address: str) -> None:
         test.send(shoal.rank())
         while True:
             try:
-                module, name, arguments = test.recv()
+                module, name, arguments = pickle.loads(test.recv_bytes())
             except EOFError:
                 return
             try:
-                test.send((True, getattr(importlib.import_module(module), name)(*arguments)))
+                answer = True, getattr(importlib.import_module(module), name)(*arguments)
             except BaseException:
-                test.send((False, traceback.format_exc()))
+                answer = False, traceback.format_exc()
+            test.send_bytes(pickle.dumps(answer))
 
 
 if __name__ == "__main__":

@@ -160,7 +160,7 @@ def reads_of_grad(_):
     net, optimizer = tiny.wrap(tiny.model())
     optimizer.zero_grad()
     tiny.loss(net, 0, shoal.rank()).backward()
-    early = net[2].weight.grad.clone()
+    early = net.module[2].weight.grad.clone()
     norm = nn.utils.clip_grad_norm_(net.parameters(), 0.05)
     clipped = [p.grad.clone() for p in net.parameters()]
     optimizer.step()
@@ -187,7 +187,7 @@ def reads_by_a_hook(_):
     """Inside a backward pass .grad is the local one, as everywhere; waiting there would never end."""
     net, optimizer = tiny.wrap(tiny.model())
     seen = []
-    net[4].weight.register_post_accumulate_grad_hook(lambda p: seen.append(p.grad.clone()))
+    net.module[4].weight.register_post_accumulate_grad_hook(lambda p: seen.append(p.grad.clone()))
     step_and_values(net, optimizer, lambda: tiny.loss(net, 0, shoal.rank()).backward())
     return seen
 

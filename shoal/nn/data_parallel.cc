@@ -294,6 +294,7 @@ void DataParallel::finish_buffers() {
 // Rank 0's measurement decides for all. Only ways that add in rank order are chosen, so that no bit depends on when.
 void DataParallel::choose_plan() {
   plan_is_final_ = true;
+  session_.link_model();
   std::string text;
   if (session_.rank() == 0) {
     auto specs = exchange_.plan().tensors;
@@ -301,7 +302,7 @@ void DataParallel::choose_plan() {
       specs[i].first_use = first_use_[i];
       specs[i].backward_at = backward_at_[i] >= 0 ? backward_at_[i] : backward_seconds_;
     }
-    text = to_json(exchange::make_plan(std::move(specs), session_.size(), options_.link, forward_seconds_, backward_seconds_));
+    text = to_json(exchange::make_plan(std::move(specs), session_.size(), session_.link_model(), forward_seconds_, backward_seconds_));
   }
   text = session_.broadcast_text(text, 0, "agreement on the plan");
   exchange_.replan(exchange::plan_from_json(text, "the plan of rank 0"));

@@ -38,7 +38,6 @@ class DataParallel final : private GradientListener {
  public:
   struct Options {
     std::optional<exchange::ExchangePlan> plan;  // replayed; without: chosen after the first iterations from measured figures
-    collective::LinkModel link;                  // as measured by collective::probe
     std::uint64_t measured_iterations = 3;       // before the plan is chosen
     // Turns an Error into what may be thrown through autograd (Python: its own exception). Default: throw.
     std::function<void(const Error&)> raise;

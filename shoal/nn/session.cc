@@ -5,7 +5,7 @@
 #include <utility>
 
 #include "shoal/collective/build.h"
-#include "shoal/collective/select.h"
+#include "shoal/collective/probe.h"
 
 namespace shoal::nn {
 
@@ -35,6 +35,15 @@ Session::Session(std::unique_ptr<net::Job> job, Nanoseconds patience)
 }
 
 Session::~Session() = default;
+
+const collective::LinkModel& Session::link_model() {
+  if (!link_model_) {
+    const auto operation = net::operation_in(channel_, next_operation_);
+    next_operation_ += collective::kProbeOperations;
+    link_model_ = size() > 1 ? collective::probe(transport(), operation, transport().now() + patience_) : collective::LinkModel{};
+  }
+  return *link_model_;
+}
 
 std::shared_ptr<Session::Broadcast::State> Session::start(const collective::Program& program, const collective::Layout& layout,
                                                           collective::Buffers buffers, const std::string& label) {

@@ -14,6 +14,7 @@
 #include <vector>
 
 #include "shoal/collective/run.h"
+#include "shoal/collective/select.h"
 #include "shoal/net/job.h"
 
 namespace shoal::nn {
@@ -31,6 +32,9 @@ class Session {
   net::Transport& transport() { return job_->transport(); }  // only where size() > 1
   collective::Runner& runner() { return *runner_; }          // only where size() > 1
   std::uint16_t new_channel() { return ++last_channel_; }    // the same sequence on all members
+
+  // Of the links between the members, measured by all of them together at the first call; later calls remember.
+  const collective::LinkModel& link_model();
 
   // A broadcast under way: `bytes` stay valid until wait() has returned or thrown.
   class Broadcast {
@@ -59,6 +63,7 @@ class Session {
   std::uint16_t last_channel_ = 0;
   const std::uint16_t channel_;
   std::uint64_t next_operation_ = 0;
+  std::optional<collective::LinkModel> link_model_;
 };
 
 }  // namespace shoal::nn

@@ -70,7 +70,7 @@ def train(arguments, training: Images, test: Images) -> None:
     summary = {"model": arguments.model, "members": here.size, "steps": steps, "seconds": seconds, "loss": loss.item(),
                "accuracy": accuracy, "images_per_second": steps * whole_batch / seconds, "hidden": _hidden(model),
                "bytes_sent": _sent(here)}
-    report.finish(summary, model, here, arguments.json)
+    report.finish(summary, here, arguments.json)
 
 
 def _batches(arguments, images: int, steps: int, here):
