@@ -165,7 +165,10 @@ Json timeline_json(const RunEvents& run, std::size_t most_spans) {
         window.first_step < 0 ? "the beginning of the run" : fmt::format("steps {} to {}", window.first_step, window.last_step);
     if (left_out > 0) says += fmt::format(", without {} spans of the last members", left_out);
   }
-  return {{"seconds", seconds(window.end) - seconds(window.begin)}, {"left_out", says}, {"members", members}};
+  return {{"begin", seconds(window.begin)},
+          {"seconds", seconds(window.end) - seconds(window.begin)},
+          {"left_out", says},
+          {"members", members}};
 }
 
 // --- metrics and notes

@@ -80,7 +80,7 @@ function drawHead() {
     [time(run.seconds_a_step), 'a step'],
     [time(sum(run.mean.slice(0, 3)) / perStep), 'of it computing'],
     [time(exposed / perStep), `of it exposed (${percent(whole > 0 ? exposed / whole : 0)})`],
-    [run.hidden === null ? '–' : percent(run.hidden), 'of communication hidden'],
+    [run.hidden === null ? '–' : percent(run.hidden), 'communication hidden'],
     [sentRates.length ? mega(sum(sentRates) / sentRates.length) + ' MB/s' : '–', 'a link, while receiving'],
   ];
   const loss = run.metrics.find((metric) => metric.name === 'loss');
@@ -111,7 +111,7 @@ function drawShares() {
       bar.append(piece);
     });
     const longest = [...waited].sort((a, b) => b[1] - a[1])[0];
-    const waits = longest ? `waited most for rank ${longest[0]}: ${time(longest[1])}` : `${time(whole)} in all`;
+    const waits = longest ? `longest wait: rank ${longest[0]}, ${time(longest[1])}` : `${time(whole)} in all`;
     find('shares').append(make('div', {className: 'share' + (who === 'mean' ? ' mean' : '')},
       make('div', {className: 'who', title: host}, host ? `${who} · ${host}` : who), bar, make('div', {className: 'waits quiet'}, waits)));
   }

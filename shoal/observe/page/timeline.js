@@ -35,7 +35,8 @@ class Timeline {
     };
     for (const member of this.shown) {
       const top = y;
-      row(17, 2, member.compute, (span) => kinds[span[2]], (span) => `${kinds[span[2]]} ${time(span[1])}${step(span)}`);
+      row(17, 1, member.compute, (span) => kinds[span[2]], (span) => `${kinds[span[2]]} ${time(span[1])}${step(span)}`);
+      row(4, 2, member.produced, () => 'ink', (span) => `gradient of ${name(span[2])}\n${bytes(span[4])}${step(span)}`);
       row(9, 4, member.waits, (span) => (span[4] < 0 ? 'network' : 'waiting'),
         (span) => `waited ${time(span[1])} for ${span[4] < 0 ? name(span[2]) : 'rank ' + span[4] + ', before ' + name(span[2])}${step(span)}`);
       for (let lane = 0; lane < member.lanes; ++lane) {
@@ -50,7 +51,7 @@ class Timeline {
             (span[1] > 0 ? ` in ${time(span[1])}: ${mega(span[3] / span[1])} MB/s` : ''));
         }
       }
-      this.heads.push({top, bottom: y, text: `rank ${member.rank}`, produced: member.produced});
+      this.heads.push({top, bottom: y, text: `rank ${member.rank}`});
       y += 16;
     }
     this.height = y;
@@ -81,16 +82,17 @@ class Timeline {
       pen.fillStyle = colours.ink;
       pen.fillText(head.text, 2, head.top + 13);
       pen.fillStyle = colours.quiet;
-      pen.fillText('waiting', 12, head.top + 28);
-      if (head.bottom - head.top > 60) pen.fillText('exchange', 12, head.top + 42);
+      pen.fillText('waiting', 12, head.top + 34);
+      if (head.bottom - head.top > 60) pen.fillText('exchange', 12, head.top + 48);
       if (head.bottom - head.top > 60) pen.fillText('links', 12, head.bottom - 6);
     }
   }
 
   paintAxis(pen, colours) {
     pen.textAlign = 'center';
-    for (const tick of ticks(this.view[0], this.view[1], Math.max(3, this.width / 130))) {
-      const x = this.x(tick);
+    const begin = this.data.begin;  // the axis counts from the begin of the run, spans from that of the window
+    for (const tick of ticks(begin + this.view[0], begin + this.view[1], Math.max(3, this.width / 130))) {
+      const x = this.x(tick - begin);
       if (x < this.left) continue;
       pen.fillStyle = colours.line;
       pen.fillRect(x, this.axis - 6, 1, this.height - this.axis);
