@@ -1,9 +1,11 @@
 #!/usr/bin/env bash
-# What is too long for every submission: the second compiler, clang-tidy, and each test many times over in an order
-# that changes, so that what depends on luck shows.
+# What is too long for every submission: the second compiler, clang-tidy, fuzzing, and each test many times over in an
+# order that changes, so that what depends on luck shows.
+#   ROUNDS=50 of each test; FUZZ_SECONDS=900 for each fuzz target, which keeps what it has found in build/corpus
 set -euo pipefail
 cd "$(dirname "$0")/.."
 rounds=${ROUNDS:-50}
+fuzz_seconds=${FUZZ_SECONDS:-900}
 python=${SHOAL_PYTHON:-$PWD/.venv/bin/python}
 
 scripts/setup.sh test
@@ -12,6 +14,15 @@ cmake --preset clang --log-level=WARNING >/dev/null
 ninja -C build/clang --quiet
 ctest --test-dir build/clang -j2 --output-on-failure
 scripts/tidy.sh
+
+cmake --preset fuzz --log-level=WARNING >/dev/null
+ninja -C build/fuzz --quiet fuzz/all
+for target in build/fuzz/fuzz/fuzz_*; do
+  corpus=build/corpus/$(basename "$target")
+  mkdir -p "$corpus"
+  "$target" -max_total_time="$fuzz_seconds" -print_final_stats=1 -artifact_prefix="$corpus-" "$corpus"
+done
+
 ctest --test-dir build/release -j2 --schedule-random --repeat until-fail:"$rounds" --output-on-failure
 "$python" -m pytest -q python/tests
 scripts/demo.sh

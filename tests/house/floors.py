@@ -16,7 +16,7 @@ MAX_LINES = 400
 LONG_FILES: dict[str, str] = {}
 MAX_LONG_FILES = 3
 
-SOURCE_ROOTS = ("shoal", "app", "python", "tests", "bench", "examples", "scripts", "cmake")
+SOURCE_ROOTS = ("shoal", "app", "python", "tests", "bench", "fuzz", "examples", "scripts", "cmake")
 SOURCE_SUFFIXES = (".h", ".cc", ".py", ".sh", ".cmake", ".txt")
 NAMELESS = {"util", "utils", "common", "helper", "helpers", "misc"}
 
