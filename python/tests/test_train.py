@@ -1,0 +1,141 @@
+"""shoal.train and the example, on a small data set of the real format."""
+
+import gzip
+import json
+import os
+import struct
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+import torch
+
+import shoal
+from pool import launch
+from shoal.train import fashion, models
+
+ROOT = Path(__file__).parents[2]
+
+
+def write_idx(file: Path, shape: tuple[int, ...], data: bytes, magic: int = 8) -> None:
+    with gzip.open(file, "wb") as out:
+        out.write(bytes((0, 0, magic, len(shape))) + struct.pack(f">{len(shape)}I", *shape) + data)
+
+
+@pytest.fixture
+def data(tmp_path):
+    """640 training and 64 test images: class k is a bright row k."""
+    for part, count in (("train", 640), ("t10k", 64)):
+        pixels = torch.randint(0, 60, (count, 28, 28), generator=torch.Generator().manual_seed(count), dtype=torch.uint8)
+        labels = torch.arange(count) % 10
+        for image, label in zip(pixels, labels):
+            image[2 * label + 4] = 255
+        write_idx(tmp_path / f"{part}-images-idx3-ubyte.gz", (count, 28, 28), pixels.numpy().tobytes())
+        write_idx(tmp_path / f"{part}-labels-idx1-ubyte.gz", (count,), labels.to(torch.uint8).numpy().tobytes())
+    return tmp_path
+
+
+def test_the_models_are_the_ones_that_were_promised():
+    assert sum(p.numel() for p in models.make("fcnet").parameters()) == 7_444_202
+    assert sum(p.numel() for p in models.make("lenet").parameters()) == 61_706
+
+
+def test_reads_images_and_labels(data):
+    training, test = fashion.read(str(data))
+    assert len(training) == 640 and len(test) == 64
+    pixels, labels = training.batch(torch.tensor([3, 14]))
+    assert pixels.shape == (2, 1, 28, 28) and labels.tolist() == [3, 4]
+    assert pixels[0, 0, 10].min() > 2 and pixels[0, 0, 11].max() < 0
+
+
+IMAGES, LABELS = "train-images-idx3-ubyte.gz", "train-labels-idx1-ubyte.gz"
+
+
+def cut(file: Path, keep: float) -> None:
+    file.write_bytes(file.read_bytes()[: int(file.stat().st_size * keep)])
+
+
+@pytest.mark.parametrize("name, spoil, words", [
+    (IMAGES, lambda f: f.unlink(), "no such file"),
+    (IMAGES, lambda f: cut(f, 0.5), "cut short"),
+    (IMAGES, lambda f: f.write_bytes(b"not gzip at all"), "damaged"),
+    (IMAGES, lambda f: write_idx(f, (640, 28, 28), bytes(100)), "it holds only 100"),
+    (IMAGES, lambda f: write_idx(f, (1, 28, 28), bytes(1000)), "it holds more"),
+    (IMAGES, lambda f: write_idx(f, (640, 28, 28), b"", magic=13), "not an IDX file of bytes in 3 dimensions"),
+    (IMAGES, lambda f: write_idx(f, (1 << 31, 1 << 20, 28), b""), "its header announces"),
+    (IMAGES, lambda f: write_idx(f, (2, 14, 14), bytes(392)), "images of 14x14 pixels, expected 28x28"),
+    (LABELS, lambda f: write_idx(f, (3,), bytes(3)), "3 labels for 640 images"),
+    (LABELS, lambda f: write_idx(f, (640,), b"\x0b" * 640), "label 11, expected 0 to 9"),
+    (LABELS, lambda f: (f.unlink(), f.mkdir()), "cannot be read"),
+])
+def test_a_spoilt_file_gives_one_line_that_names_it(data, name, spoil, words):
+    spoil(data / name)
+    with pytest.raises(shoal.Error) as caught:
+        fashion.read(str(data))
+    line = str(caught.value)
+    assert line.startswith(str(data / name)) and words in line and "\n" not in line
+    assert caught.value.exit_code == 2
+
+
+def test_the_command_ends_with_that_line_and_exit_code_2(tmp_path):
+    ended = subprocess.run([sys.executable, "-m", "shoal.train", "lenet", "--data", str(tmp_path)], capture_output=True, text=True)
+    assert ended.returncode == 2
+    assert ended.stderr.startswith(f"shoal: {tmp_path}/{IMAGES}: no such file") and ended.stderr.count("\n") == 1
+
+
+def train(members, data, *arguments):
+    command = [sys.executable, "-m", "shoal.train", "lenet", "--data", str(data), "--batch", "16", *arguments]
+    process = launch(members, command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    out, err = process.communicate(timeout=120)
+    assert process.returncode == 0, err
+    return out, err
+
+
+def test_trains_and_shows_where_the_time_went(data):
+    out, err = train(2, data, "--epochs", "3", "--lr", "3e-3")
+    assert "61,706 parameters, 640 images, 2 members x 16, 60 steps" in err
+    assert "step 60/60" in err and "images/s" in err and "hidden" in err
+    assert "test accuracy" in out
+    accuracy = float(out.split("test accuracy")[1].split()[0])
+    assert accuracy > 0.9
+    for file in ("trace", "report"):
+        path = next(line for line in out.splitlines() if f"] {file} " in line).split()[2]
+        assert Path(path).stat().st_size > 1000
+    assert (Path(path).parent / "plan.json").exists()
+
+
+def test_lines_for_machines(data):
+    out, _ = train(2, data, "--steps", "5", "--json")
+    summary = json.loads(out.split("] ", 1)[1])
+    assert summary["members"] == 2 and summary["steps"] == 5 and 0 <= summary["accuracy"] <= 1
+
+
+def example(data):
+    return [str(ROOT / "examples" / "fashion.py"), "--data", str(data), "--batch", "16"]
+
+
+def check_example(process):
+    out, err = process.communicate(timeout=120)
+    assert process.returncode == 0, err
+    lines = [line for line in out.splitlines() if "test accuracy" in line]
+    assert len(lines) == 1, out
+    assert float(lines[0].split()[-1]) > 0.3
+
+
+def test_the_example_changes_five_lines():
+    marked = [line for line in (ROOT / "examples" / "fashion.py").read_text().splitlines() if "# shoal: " in line]
+    assert [line.split("# shoal: ")[1] for line in marked] == ["1", "2", "3", "4", "5"]
+
+
+def test_the_example_alone(data):
+    check_example(subprocess.Popen([sys.executable, *example(data)], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True))
+
+
+def test_the_example_under_shoal_run(data):
+    check_example(launch(2, [sys.executable, *example(data)], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True))
+
+
+def test_the_example_under_torchrun(data):
+    command = [sys.executable, "-m", "torch.distributed.run", "--standalone", "--nproc-per-node", "2", *example(data)]
+    check_example(subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env={**os.environ, "OMP_NUM_THREADS": "1"}))
