@@ -106,19 +106,15 @@ def different_calls(how):
     return line_of(lambda: distributed.broadcast(torch.ones(8), 0) if rank == 2 else distributed.all_reduce(torch.ones(8)))
 
 
-HINT = "(all members must call the same collectives in the same order, with equal sizes and types)"
-
-
-@pytest.mark.parametrize("how, line", [
-    ("size", "rank 0 calls all_reduce of 100 f32 (sum), rank 1 calls all_reduce of 50 f32 (sum)"),
-    ("type", "rank 0 calls all_reduce of 64 i32 (sum), rank 1 calls all_reduce of 64 f64 (sum)"),
-    ("call", "rank 0 calls all_reduce of 8 f32 (sum), rank 2 calls broadcast of 32 u8, root 0"),
+@pytest.mark.parametrize("how, line", [  # whichever pair finds it first, this member is of it
+    ("size", "rank 0 calls all_reduce of 100 f32 (sum)"),
+    ("type", "rank 1 calls all_reduce of 64 f64 (sum)"),
+    ("call", "rank 2 calls broadcast of 32 u8, root 0"),
 ])
 def test_with_checks_on_members_that_differ_are_named_before_a_byte_moves(start, how, line):
     answers = start(environment={"SHOAL_CHECK": "1"}).run(different_calls, how)
     assert all(answer and answer[0] == "DistBackendError" for answer in answers)
-    assert any(line in text for _, text in answers), answers
-    assert all(" calls " in text for _, text in answers), answers
+    assert all(line in text for _, text in answers), answers
 
 
 def different_then_wait():

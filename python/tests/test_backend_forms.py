@@ -1,5 +1,7 @@
 """The backend's less usual forms: lists, coalesced calls, uneven splits, odd memory, objects, groups, futures, point to point."""
 
+import os
+
 import pytest
 import torch
 from torch import distributed
@@ -294,3 +296,26 @@ def distributed_data_parallel():
 
 def test_unmodified_data_parallel_trains_as_on_gloo(members):
     assert members.run(distributed_data_parallel) == [(True, True)] * SIZE
+
+
+def forked_child():
+    """A child that is forked (as a data loader's worker is) neither communicates nor disturbs the group when it ends."""
+    read, write = os.pipe()
+    child = os.fork()
+    if child == 0:
+        try:
+            distributed.all_reduce(torch.ones(1))
+            answer = "it communicated"
+        except Exception as error:
+            answer = str(error)
+        os.write(write, answer.encode())
+        distributed.distributed_c10d._get_default_group()._get_backend(torch.device("cpu")).shutdown()
+        os._exit(0)
+    os.waitpid(child, 0)
+    tensor = torch.ones(1)
+    distributed.all_reduce(tensor)
+    return os.read(read, 1000).decode().split(": ")[-1].split(" (")[0], tensor.item()
+
+
+def test_a_forked_child_is_no_member(members):
+    assert members.run(forked_child) == [("this process was forked from a member and is none itself", 3.0)] * SIZE

@@ -1,8 +1,5 @@
 #include "shoal/nn/backend.h"
 
-#include <sys/types.h>
-#include <unistd.h>
-
 #include <cstdio>
 #include <cstdlib>
 #include <mutex>

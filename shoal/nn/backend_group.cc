@@ -1,5 +1,7 @@
 #include "shoal/nn/backend_group.h"
 
+#include <unistd.h>
+
 #include <algorithm>
 
 #include "shoal/nn/backend_loop.h"
@@ -14,7 +16,7 @@ Error closed_error() { return Error(Code::cancelled, "the process group was dest
 }  // namespace
 
 Group::Group(std::unique_ptr<net::Job> job, Settings settings)
-    : rank_(job->place().rank), size_(job->place().size), job_(std::move(job)),
+    : owner_(getpid()), rank_(job->place().rank), size_(job->place().size), job_(std::move(job)),
       loop_(std::make_shared<Loop>(job_->transport(), settings)) {
   job_->transport().post([loop = loop_] { loop->listen(); });
 }
@@ -22,6 +24,10 @@ Group::Group(std::unique_ptr<net::Job> job, Settings settings)
 Group::~Group() { close(); }
 
 std::shared_ptr<net::Job> Group::job() const {
+  if (getpid() != owner_) {
+    throw Error(Code::unsupported, "this process was forked from a member and is none itself", "process group",
+                "a data loader's worker must not communicate");
+  }
   const std::lock_guard lock(mutex_);
   if (!job_) throw closed_error();
   return job_;
@@ -89,6 +95,11 @@ void Group::close() {
     job.swap(job_);
   }
   if (!job) return;
+  if (getpid() != owner_) {
+    // A forked child's copy: its loop does not run, so nothing that lives there can be taken down.
+    static_cast<void>(new std::shared_ptr<Loop>(loop_));
+    return;
+  }
   auto closed = std::make_shared<std::atomic<bool>>(false);
   job->transport().post([loop = loop_, closed] {
     loop->close();

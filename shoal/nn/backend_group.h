@@ -6,8 +6,11 @@
 // before any byte moves, with Settings::check); they compare. Two that differ end the group with Error{mismatch} on
 // every member, and a deadline can say who has not come.
 //
-// Threads: any. done handlers run on the transport's loop. After close() everything ends with Error{cancelled}.
+// Threads: any, of the process that made it (a forked child gets Error{unsupported}). done handlers run on the
+// transport's loop. After close() everything ends with Error{cancelled}.
 #pragma once
+
+#include <sys/types.h>
 
 #include <atomic>
 #include <cstdint>
@@ -76,6 +79,7 @@ class Group {
   class Loop;  // all that lives on the transport's loop
   std::shared_ptr<net::Job> job() const;  // throws Error{cancelled} after close()
 
+  const pid_t owner_;                 // the process that joined
   const std::uint32_t rank_, size_;
   std::atomic<std::uint64_t> sequence_{0};
   mutable std::mutex mutex_;          // guards job_

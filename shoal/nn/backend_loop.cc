@@ -146,8 +146,7 @@ void Group::Loop::run(std::uint64_t sequence) {
   const std::uint64_t bytes = what.total * size_of(what.type);
   try {
     const auto& verified = program(kind, collective::choose(kind, transport_.size(), static_cast<double>(bytes), link), what.root);
-    if (verified.program().name == "gather" && what.buffers.input == what.buffers.output) {
-      // Its sends may still read the input when the sum is written.
+    if (what.buffers.input == what.buffers.output && what.buffers.input && !verified.in_place()) {
       open.copy.assign(what.buffers.input, what.buffers.input + bytes);
       what.buffers.input = open.copy.data();
     }
@@ -162,6 +161,7 @@ void Group::Loop::run(std::uint64_t sequence) {
     settings.operation = net::operation_in(kCollectives, sequence);
     settings.label = operation_name(sequence, open.descriptor);
     open.running = true;
+    transport_.doing(settings.label);
     const auto layout = what.layout ? *what.layout
                                     : collective::Layout::even(verified.program(), transport_.rank(), what.total);
     runner_->start(verified, layout, what.buffers, settings,
