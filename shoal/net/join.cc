@@ -105,8 +105,6 @@ class TcpJob final : public Job {
     });
     // leave() is bounded itself; nothing may outlive this frame that refers to it.
     while (!loop.drive([&gone] { return gone.load(); }, steady_now() + 10s)) continue;
-    // The last reference goes on the loop, where the transport's parts live.
-    loop.post([transport = std::move(transport_), door = std::move(door_)] {});
   }
   void while_connecting(std::function<void()> give_up) { give_up_ = std::move(give_up); }
   void connected(std::vector<MemberInfo> members) { members_ = std::move(members); }
@@ -276,7 +274,10 @@ std::string list_unconnected(const Place& place, const TcpTransport& transport, 
 
 std::unique_ptr<Job> join_tcp(const Place& place, Rendezvous& rendezvous, const std::string& scope, const std::string& secret,
                               const JoinOptions& options) {
-  auto transport = std::make_shared<TcpTransport>(place.rank, place.size, options);
+  // Whoever drops the last reference, the transport ends on the loop, where its parts live.
+  const std::shared_ptr<TcpTransport> transport(new TcpTransport(place.rank, place.size, options), [](TcpTransport* ended) {
+    Loop::shared().post([ended] { delete ended; });
+  });
   Card mine;
   mine.info = {.id = random_id(), .host = host_name(), .boot = boot_identity(), .address = {},
                .pid = static_cast<std::uint32_t>(getpid())};

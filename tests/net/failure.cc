@@ -202,8 +202,9 @@ TEST(Failure, a_goodbye_is_not_a_loss) {
   auto jobs = join_all(3);
   std::vector<std::byte> parting(3 << 20, std::byte{7}), got(3 << 20);
   Countdown sent(1), arrived(1), late(1), others(2);
+  Transport& leaver = jobs[2]->transport();
   jobs[0]->transport().post([&] { jobs[0]->transport().receive(2, {1, 0}, {}, std::span(got), arrived.done()); });
-  jobs[2]->transport().post([&] { jobs[2]->transport().send(0, {1, 0}, {}, std::span(parting), sent.done()); });
+  leaver.post([&] { leaver.send(0, {1, 0}, {}, std::span(parting), sent.done()); });
   jobs[2].reset();
   ASSERT_TRUE(arrived.wait(jobs[0]->transport()));
   EXPECT_TRUE(arrived.failures().empty());
