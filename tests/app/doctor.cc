@@ -22,8 +22,7 @@ Program::Variables python(const Folder& folder, const std::string& gemm) {
 
 TEST(doctor, three_members_measure_every_pair_and_rank_0_reports) {
   const Folder folder;
-  const auto outcome =
-      shoal(folder, {"doctor", "-n", "3", "--json"}, python(folder, "echo '{\"flops\": 2e10}'"));
+  const auto outcome = shoal(folder, {"doctor", "-n", "3", "--json"}, python(folder, "echo '{\"flops\": 2e10}'"));
   ASSERT_EQ(outcome.status, 0) << outcome.err;
   const auto json = nlohmann::json::parse(outcome.out);
   EXPECT_EQ(json.at("members").size(), 3u);
@@ -38,8 +37,7 @@ TEST(doctor, three_members_measure_every_pair_and_rank_0_reports) {
 
 TEST(doctor, under_run_it_is_a_member_like_any_other) {
   const Folder folder;
-  const auto outcome =
-      shoal(folder, {"run", "-n", "2", "--", SHOAL_PROGRAM, "doctor"}, python(folder, "echo no >&2; exit 1"));
+  const auto outcome = shoal(folder, {"run", "-n", "2", "--", SHOAL_PROGRAM, "doctor"}, python(folder, "echo no >&2; exit 1"));
   ASSERT_EQ(outcome.status, 0) << outcome.err;
   EXPECT_THAT(outcome.out, HasSubstr("[0] rank  host"));
   EXPECT_THAT(outcome.out, HasSubstr("skipped: no"));
@@ -55,18 +53,14 @@ TEST(doctor, alone_it_looks_at_this_machine) {
 
 TEST(program, a_schedule_is_shown_proved_and_priced) {
   const Folder folder;
-  EXPECT_THAT(shoal(folder, {"program", "show", "ring", "-n", "4"}).out,
-              StartsWith("ring: all_reduce of 4 ranks"));
-  EXPECT_EQ(
-      nlohmann::json::parse(shoal(folder, {"program", "show", "ring", "-n", "4", "--json"}).out).at("ranks"),
-      4);
-  EXPECT_EQ(
-      shoal(folder, {"program", "verify", "binomial", "--collective", "broadcast", "-n", "5", "--root", "2"})
-          .status,
-      0);
-  // 64 MB through 1 Gbit/s: 2 x 3/4 x 64 MB / 125 MB/s
-  EXPECT_THAT(shoal(folder, {"program", "price", "direct", "-n", "4", "--alpha", "0s"}).out,
-              HasSubstr("direct "));
+  EXPECT_THAT(shoal(folder, {"program", "show", "ring", "-n", "4"}).out, StartsWith("ring: all_reduce of 4 ranks"));
+  EXPECT_EQ(nlohmann::json::parse(shoal(folder, {"program", "show", "ring", "-n", "4", "--json"}).out).at("ranks"), 4);
+  EXPECT_EQ(shoal(folder, {"program", "verify", "binomial", "--collective", "broadcast", "-n", "5", "--root", "2"}).status, 0);
+  const std::string prices = shoal(folder, {"program", "price", "-n", "4", "--size", "64MB"}).out;
+  EXPECT_THAT(prices, StartsWith("all_reduce of 64 MB on 4 members, 1 Gbit/s a member, 100 us a step\n"));
+  for (const char* builder : {"\ndirect ", "\nring ", "\nchain "}) EXPECT_THAT(prices, HasSubstr(builder));
+  EXPECT_EQ(prices.find("cheapest"), prices.rfind("cheapest"));
+  EXPECT_THAT(prices, HasSubstr("cheapest"));
 }
 
 TEST(program, mistakes_are_refused_in_one_line) {
