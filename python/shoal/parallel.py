@@ -1,5 +1,6 @@
 """data_parallel(): a model whose members each see a part of the batch and all take the same steps."""
 
+import copy
 import os
 import weakref
 from contextlib import contextmanager
@@ -57,14 +58,16 @@ class DataParallel(torch.nn.Module):
 
     def forward(self, *args, **kwargs):
         core = self._core
-        if not (self.training and torch.is_grad_enabled()):
+        if not torch.is_grad_enabled() or (core is None and self._alone is None):
             return self.module(*args, **kwargs)
         if core is None:
-            return self._alone.forward(self.module, args, kwargs) if self._alone else self.module(*args, **kwargs)
-        core.forward_begins(_samples(args, kwargs))
+            return self._alone.forward(self.module, args, kwargs)
+        if self.training:  # an evaluation that forgot no_grad() must not count as samples
+            core.forward_begins(_samples(args, kwargs))
         with self._order:
             output = self.module(*args, **kwargs)
-        core.forward_ends()
+        if self.training:
+            core.forward_ends()
         self._gates.close()
         for tensor in _tensors(output):
             core.watch(tensor)
@@ -144,11 +147,22 @@ class DataParallel(torch.nn.Module):
     def load_state_dict(self, *args, **kwargs):
         return self.module.load_state_dict(*args, **kwargs)
 
+    def __deepcopy__(self, memo):
+        """A copy is plain: an average of weights, say, takes no part in the exchange."""
+        return copy.deepcopy(self.module, memo)
+
+    def __reduce__(self):
+        return _plain, (self.module,)
+
     def release(self) -> None:
         """Lets go of the session; the module stays."""
         if self._gates is not None:
             self._gates.release()
         self._gates = self._core = self._order = None
+
+
+def _plain(module):
+    return module
 
 
 def flush() -> None:

@@ -385,7 +385,7 @@ def copies(_):
     optimizer.zero_grad()
     tiny.loss(net, 0, shoal.rank()).backward()
     copied = copy.deepcopy(net.module)
-    pickled = pickle.loads(pickle.dumps(net.module))
+    pickled = pickle.loads(pickle.dumps(net))
     saved = io.BytesIO()
     torch.save(net.state_dict(), saved)
     saved.seek(0)
@@ -393,8 +393,8 @@ def copies(_):
     kinds = {type(p).__name__ for m in (copied, pickled) for p in m.parameters()}
     parameters_are_parameters = all(isinstance(p, nn.Parameter) for p in net.parameters())
     optimizer.step()
-    average = torch.optim.swa_utils.AveragedModel(net.module)
-    average.update_parameters(net.module)
+    average = torch.optim.swa_utils.AveragedModel(net)
+    average.update_parameters(net)
     return (kinds, parameters_are_parameters, tiny.equal(tiny.values(copied), list(loaded.values())), list(loaded),
             {type(p).__name__ for p in net.parameters()}, tiny.values(net))
 
@@ -458,6 +458,47 @@ def evaluates_in_between(_):
 def test_evaluation_and_flush_before_the_step(pool):
     results = pool(MEMBERS).run(evaluates_in_between, 0)
     assert results[0][1:] == results[1][1:] and results[0][1]
+
+
+def frozen_statistics(_):
+    """Fine-tuning in eval mode is training too; evaluation that forgets no_grad() weighs nothing."""
+    net, optimizer = tiny.wrap(Normalised())
+    for step in range(2):
+        net.eval()
+        if shoal.rank() == 0:
+            tiny.loss(net, 5, 0, 64)
+        optimizer.zero_grad()
+        tiny.loss(net, step, shoal.rank()).backward()
+        early = net.first.weight.grad.clone()
+        optimizer.step()
+    return tiny.values(net), early
+
+
+def test_training_in_eval_mode(pool):
+    results = pool(MEMBERS).run(frozen_statistics, 0)
+    net = Normalised().eval()
+    check([values for values, _ in results], net, tiny.sgd(net),
+          [lambda n, s, r=r: tiny.loss(n, s, r).backward() for r in RANKS], steps=2)
+    assert torch.equal(results[0][1], results[1][1])
+
+
+def closures(_):
+    net = tiny.model()
+    net, optimizer = tiny.wrap(net, torch.optim.LBFGS(net.parameters(), max_iter=3))
+
+    def closure():
+        optimizer.zero_grad()
+        loss = tiny.loss(net, 0, shoal.rank())
+        loss.backward()
+        return loss.detach() * 0 + sum(p.grad.square().sum() for p in net.parameters())
+
+    for _ in range(2):
+        optimizer.step(closure)
+    return tiny.values(net)
+
+
+def test_optimizers_with_closures_keep_members_equal(pool):
+    assert tiny.equal(*pool(MEMBERS).run(closures, 0))
 
 
 def declared_samples(_):

@@ -94,7 +94,7 @@ def train(members, data, *arguments):
 
 def test_trains_and_shows_where_the_time_went(data):
     out, err = train(2, data, "--epochs", "3", "--lr", "3e-3")
-    assert "61,706 parameters, 640 images, 2 members x 16, 60 steps" in err
+    assert "61,706 parameters, 640 + 64 images, 2 members x 16, 60 steps" in err
     assert "step 60/60" in err and "images/s" in err and "hidden" in err
     assert "test accuracy" in out
     accuracy = float(out.split("test accuracy")[1].split()[0])

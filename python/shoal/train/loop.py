@@ -47,7 +47,7 @@ def train(arguments, training: Images, test: Images) -> None:
 
     first = here.rank == 0
     if first and not arguments.json:
-        print(f"{arguments.model}: {models.PARAMETERS[arguments.model]:,} parameters, {len(training):,} images, {here.size} "
+        print(f"{arguments.model}: {models.PARAMETERS[arguments.model]:,} parameters, {len(training):,} + {len(test):,} images, {here.size} "
               f"member{'s' * (here.size > 1)} x {arguments.batch}, {steps} steps", file=sys.stderr, flush=True)
     progress = Progress(steps, first and not arguments.json)
     began = time.monotonic()
