@@ -1,6 +1,7 @@
 #include "shoal/net/credit.h"
 
 #include <algorithm>
+#include <tuple>
 
 namespace shoal::net {
 namespace {
@@ -30,7 +31,18 @@ void CreditPolicy::enqueue(Demand& demand) {
   if (demand.posted <= std::max(demand.granted, demand.received)) return;
   if (demand.posted - demand.granted < static_cast<std::int64_t>(kSmall) && !demand.asked) return;
   demand.queued = true;
+  turn_ = std::max(turn_, demand.order.arrival);
   queue_.emplace(demand.order, &demand);
+}
+
+// Streams of equal priority take turns: if one sender had the whole window, the others' links would idle meanwhile, and
+// members that send to each other would wait in a circle.
+std::uint64_t CreditPolicy::fair_share(std::uint64_t limit) const {
+  const auto key = [](const Demand& d) { return std::tuple(d.order.priority.cls, d.order.priority.value, d.order.priority.iteration); };
+  const auto first = key(*queue_.begin()->second);
+  std::uint64_t equals = 0;
+  for (auto at = queue_.begin(); at != queue_.end() && key(*at->second) == first; ++at) ++equals;
+  return limit / equals;
 }
 
 void CreditPolicy::posted(Demand& demand, std::uint64_t bytes) {
@@ -79,7 +91,7 @@ std::vector<Granted> CreditPolicy::collect(Instant now) {
     Demand& demand = *queue_.begin()->second;
     const std::int64_t from = std::max(demand.granted, demand.received);
     const std::uint64_t want = demand.posted > from ? static_cast<std::uint64_t>(demand.posted - from) : 0;
-    const std::uint64_t give = std::min(want, limit - used);
+    const std::uint64_t give = std::min({want, limit - used, std::max(least, fair_share(limit))});
     if (give < std::min(want, least)) break;
     Peer& peer = peers_[demand.peer];
     if (peer.outstanding == 0) peer.delivered = now;
@@ -88,9 +100,12 @@ std::vector<Granted> CreditPolicy::collect(Instant now) {
     used += give;
     if (give > 0) grants.push_back({demand.peer, demand.tag, static_cast<std::uint64_t>(demand.received),
                                     static_cast<std::uint64_t>(demand.granted)});
+    queue_.erase(queue_.begin());
     if (give == want) {
-      queue_.erase(queue_.begin());
       demand.queued = demand.asked = false;
+    } else {
+      demand.order.arrival = ++turn_;
+      queue_.emplace(demand.order, &demand);
     }
   }
   return grants;

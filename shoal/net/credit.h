@@ -68,7 +68,7 @@ class CreditPolicy {
   void forget(Demand& demand);                  // before the Demand dies
   void round_trip(Nanoseconds shortest) { round_trip_ = shortest; }
 
-  // The grants to send now, best priority first.
+  // The grants to send now, best priority first, equals in turn.
   std::vector<Granted> collect(Instant now);
   // True if demands wait for the window: collect() again after kStale even if nothing arrives.
   bool waiting() const { return !queue_.empty(); }
@@ -86,6 +86,7 @@ class CreditPolicy {
     Instant delivered{};                        // or first granted
   };
   void enqueue(Demand& demand);
+  std::uint64_t fair_share(std::uint64_t limit) const;
   void measure(std::uint64_t bytes, Instant now);
   static std::uint64_t open(const Demand& demand) {
     return demand.granted > demand.received ? static_cast<std::uint64_t>(demand.granted - demand.received) : 0;
@@ -93,6 +94,7 @@ class CreditPolicy {
 
   std::vector<Peer> peers_;
   std::set<std::pair<Order, Demand*>> queue_;   // wants a grant
+  std::uint64_t turn_ = 0;                      // arrivals up to here are taken
   Nanoseconds round_trip_{};
   double rate_ = 0;                             // 0: not known yet
   Seconds reaction_{2.5e-3};
