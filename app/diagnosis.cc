@@ -74,8 +74,8 @@ void append_meaning(const Figures& figures, std::string& text) {
   const StepForecast step = forecast_fcnet(figures);
   text += "\nwhat this means\n";
   if (size_of(figures) > 1) {
-    text += fmt::format("  a message costs {} besides its bytes; a member moves {} each way; it adds {}/s\n",
-                        show_seconds(figures.link.alpha), show_rate(figures.link.rate),
+    text += fmt::format("  a message costs {} besides its bytes; a member moves {} each way, {} when all send to it; it adds {}/s\n",
+                        show_seconds(figures.link.alpha), show_rate(figures.link.rate), show_rate(figures.link.fan_in),
                         show_size(figures.link.add_rate));
     text += fmt::format(
         "  all-reduce: 4 KB take {}, 1 MB {}, each further MB {}\n",
@@ -150,7 +150,7 @@ std::string to_json(const Figures& figures) {
   json all{{"members", members}, {"pairs", pairs}};
   if (size_of(figures) > 1) {
     all["link"] = {
-        {"alpha_s", figures.link.alpha}, {"rate", figures.link.rate}, {"add_rate", figures.link.add_rate}};
+        {"alpha_s", figures.link.alpha}, {"rate", figures.link.rate}, {"add_rate", figures.link.add_rate}, {"fan_in", figures.link.fan_in}};
   }
   all["fcnet"] = {{"images", images},
                   {"communication_s", step.communication},

@@ -76,7 +76,7 @@ int price(const ProgramOptions& options) {
   link.alpha = std::chrono::duration<double>(parse_duration(options.alpha)).count();
 
   const auto names = options.name.empty() ? collective::builder_names(kind) : std::vector{options.name};
-  const std::string chosen = collective::choose(kind, ranks, bytes, link, false);
+  const std::string chosen = collective::choose(kind, ranks, bytes, link);
   std::string table = fmt::format("{} of {} on {} members, {} a member, {} a step\n", options.collective,
                                   show_size(bytes), ranks, show_rate(link.rate), show_seconds(link.alpha));
   for (const auto& name : names) {

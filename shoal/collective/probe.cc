@@ -34,7 +34,8 @@ double measure_add_rate() {
   return static_cast<double>(kAddBytes) / std::max(median(std::move(seconds)), 1e-9);
 }
 
-// alpha from the smallest all-reduce of one step, rate from the largest that is needed; then the worst of all members.
+// alpha from the smallest all-reduce of one step; rate and fan_in from the largest that is needed, by the ring and the direct
+// program; then the worst of all members.
 class Probe : public std::enable_shared_from_this<Probe> {
  public:
   Probe(Runner& runner, std::uint64_t operation, Instant deadline, Probed done)
@@ -62,13 +63,30 @@ class Probe : public std::enable_shared_from_this<Probe> {
 
   void measure_rate(std::uint64_t bytes) {
     large_.resize(bytes / sizeof(double));
-    rehearsal_.all_reduce("direct", ReduceOp::sum, large_,
+    rehearsal_.all_reduce("ring", ReduceOp::sum, large_,
                           [self = shared_from_this(), bytes](const net::Failure& why, double seconds) {
                             if (why) return self->done_(why, {});
                             self->times_.push_back(seconds);
                             if (self->times_.size() < kRateRepeats) return self->measure_rate(bytes);
                             self->agree_on_size(bytes, median(std::exchange(self->times_, {})));
                           });
+  }
+
+  void measure_fan_in(std::uint64_t bytes) {
+    rehearsal_.all_reduce("direct", ReduceOp::sum, large_,
+                          [self = shared_from_this(), bytes](const net::Failure& why, double seconds) {
+                            if (why) return self->done_(why, {});
+                            self->times_.push_back(seconds);
+                            if (self->times_.size() < kRateRepeats) return self->measure_fan_in(bytes);
+                            self->model_.fan_in = self->rate_of(bytes, median(std::exchange(self->times_, {})), 2);
+                            self->agree();
+                          });
+  }
+
+  double rate_of(std::uint64_t bytes, double seconds, double steps) const {
+    const double members = rehearsal_.size();
+    const double sent = 2 * (members - 1) / members * static_cast<double>(bytes);
+    return sent / std::max(seconds - steps * model_.alpha, seconds / 2);
   }
 
   // The slowest member's time decides for all whether the size was large enough.
@@ -78,18 +96,16 @@ class Probe : public std::enable_shared_from_this<Probe> {
       if (why) return self->done_(why, {});
       const double slowest = self->small_[0];
       if (slowest < kLongEnough && bytes < kMostBytes) return self->measure_rate(2 * bytes);
-      const double members = self->rehearsal_.size();
-      const double sent = 2 * (members - 1) / members * static_cast<double>(bytes);
-      self->model_.rate = sent / std::max(slowest - 2 * self->model_.alpha, slowest / 2);
-      self->agree();
+      self->model_.rate = self->rate_of(bytes, slowest, 2 * (self->rehearsal_.size() - 1));
+      self->measure_fan_in(bytes);
     });
   }
 
   void agree() {
-    small_ = {model_.alpha, 1 / model_.rate, 1 / model_.add_rate};
+    small_ = {model_.alpha, 1 / model_.rate, 1 / model_.add_rate, 1 / model_.fan_in};
     rehearsal_.all_reduce("gather", ReduceOp::max, small_, [self = shared_from_this()](const net::Failure& why, double) {
       if (why) return self->done_(why, {});
-      self->done_(nullptr, {self->small_[0], 1 / self->small_[1], 1 / self->small_[2]});
+      self->done_(nullptr, {self->small_[0], 1 / self->small_[1], 1 / self->small_[2], 1 / self->small_[3]});
     });
   }
 

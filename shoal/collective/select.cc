@@ -14,7 +14,8 @@ namespace shoal::collective {
 
 namespace {
 
-// T = steps * alpha + (vectors * bytes + slices * slice) / rate + added * bytes / add_rate
+// T = steps * alpha + (vectors * bytes + slices * slice) / rate + added * bytes / add_rate, with the rate of flows that meet
+// (fan_in) where all members send to one.
 struct Cost {
   double steps = 0;
   double vectors = 0;  // sent or received by the busiest member, in whole vectors
@@ -26,9 +27,12 @@ struct Priced {
   Collective collective;
   const char* name;
   bool left_fold;           // or nothing is added
+  bool meets;               // flows of all others meet at a member
   std::uint32_t max_ranks;
   Cost (*cost)(double n);   // n >= 2 ranks
 };
+
+constexpr double kMeetingShare = 0.8;  // of a link that three TCP flows share, against one (docs/collectives.md)
 
 double log2_floor(double n) { return std::floor(std::log2(n)); }
 bool has_extra(double n) { return !std::has_single_bit(static_cast<std::uint64_t>(n)); }
@@ -45,30 +49,30 @@ Cost halving(double n) {
 }
 
 constexpr Priced kPrices[] = {
-    {Collective::all_reduce, "direct", true, kMaxPairRanks, [](double n) { return Cost{2, 2 * share(n), 0, share(n)}; }},
-    {Collective::all_reduce, "gather", true, kMaxPairRanks, [](double n) { return Cost{1, n - 1, 0, n - 1}; }},
+    {Collective::all_reduce, "direct", true, true, kMaxPairRanks, [](double n) { return Cost{2, 2 * share(n), 0, share(n)}; }},
+    {Collective::all_reduce, "gather", true, true, kMaxPairRanks, [](double n) { return Cost{1, n - 1, 0, n - 1}; }},
     // Inner members of the line send up and down at once; of two members each sends one way.
-    {Collective::all_reduce, "chain", true, kMaxRanks, [](double n) { return Cost{2 * (n - 1), n > 2 ? 2. : 1., 2 * n - 3, 1}; }},
-    {Collective::all_reduce, "ring", false, kMaxRanks, [](double n) { return Cost{2 * (n - 1), 2 * share(n), 0, share(n)}; }},
-    {Collective::all_reduce, "recursive_doubling", false, kMaxRanks, doubling},
-    {Collective::all_reduce, "halving_doubling", false, kMaxRanks, halving},
-    {Collective::reduce_scatter, "direct", true, kMaxPairRanks, [](double n) { return Cost{1, share(n), 0, share(n)}; }},
-    {Collective::reduce_scatter, "ring", false, kMaxPairRanks, [](double n) { return Cost{n - 1, share(n), 0, share(n)}; }},
-    {Collective::all_gather, "direct", true, kMaxPairRanks, [](double n) { return Cost{1, share(n), 0, 0}; }},
-    {Collective::all_gather, "ring", true, kMaxRanks, [](double n) { return Cost{n - 1, share(n), 0, 0}; }},
-    {Collective::broadcast, "flat", true, kMaxRanks, [](double n) { return Cost{1, n - 1, 0, 0}; }},
-    {Collective::broadcast, "binomial", true, kMaxRanks, [](double n) { return Cost{std::ceil(std::log2(n)), std::ceil(std::log2(n)), 0, 0}; }},
-    {Collective::broadcast, "chain", true, kMaxRanks, [](double n) { return Cost{n - 1, 1, n - 2, 0}; }},
-    {Collective::reduce, "flat", true, kMaxRanks, [](double n) { return Cost{1, n - 1, 0, n - 1}; }},
-    {Collective::reduce, "chain", false, kMaxRanks, [](double n) { return Cost{n - 1, 1, n - 2, 1}; }},
-    {Collective::gather, "flat", true, kMaxRanks, [](double n) { return Cost{1, share(n), 0, 0}; }},
-    {Collective::scatter, "flat", true, kMaxRanks, [](double n) { return Cost{1, share(n), 0, 0}; }},
-    {Collective::all_to_all, "direct", true, kMaxPairRanks, [](double n) { return Cost{1, share(n), 0, 0}; }},
+    {Collective::all_reduce, "chain", true, false, kMaxRanks, [](double n) { return Cost{2 * (n - 1), n > 2 ? 2. : 1., 2 * n - 3, 1}; }},
+    {Collective::all_reduce, "ring", false, false, kMaxRanks, [](double n) { return Cost{2 * (n - 1), 2 * share(n), 0, share(n)}; }},
+    {Collective::all_reduce, "recursive_doubling", false, false, kMaxRanks, doubling},
+    {Collective::all_reduce, "halving_doubling", false, false, kMaxRanks, halving},
+    {Collective::reduce_scatter, "direct", true, true, kMaxPairRanks, [](double n) { return Cost{1, share(n), 0, share(n)}; }},
+    {Collective::reduce_scatter, "ring", false, false, kMaxPairRanks, [](double n) { return Cost{n - 1, share(n), 0, share(n)}; }},
+    {Collective::all_gather, "direct", true, true, kMaxPairRanks, [](double n) { return Cost{1, share(n), 0, 0}; }},
+    {Collective::all_gather, "ring", true, false, kMaxRanks, [](double n) { return Cost{n - 1, share(n), 0, 0}; }},
+    {Collective::broadcast, "flat", true, false, kMaxRanks, [](double n) { return Cost{1, n - 1, 0, 0}; }},
+    {Collective::broadcast, "binomial", true, false, kMaxRanks, [](double n) { return Cost{std::ceil(std::log2(n)), std::ceil(std::log2(n)), 0, 0}; }},
+    {Collective::broadcast, "chain", true, false, kMaxRanks, [](double n) { return Cost{n - 1, 1, n - 2, 0}; }},
+    {Collective::reduce, "flat", true, true, kMaxRanks, [](double n) { return Cost{1, n - 1, 0, n - 1}; }},
+    {Collective::reduce, "chain", false, false, kMaxRanks, [](double n) { return Cost{n - 1, 1, n - 2, 1}; }},
+    {Collective::gather, "flat", true, true, kMaxRanks, [](double n) { return Cost{1, share(n), 0, 0}; }},
+    {Collective::scatter, "flat", true, false, kMaxRanks, [](double n) { return Cost{1, share(n), 0, 0}; }},
+    {Collective::all_to_all, "direct", true, true, kMaxPairRanks, [](double n) { return Cost{1, share(n), 0, 0}; }},
 };
 
 void check(std::uint32_t ranks, double bytes, const LinkModel& link) {
   if (ranks < 1 || ranks > kMaxRanks) throw Error(Code::invalid_argument, fmt::format("{} members; 1 to {} are allowed", ranks, kMaxRanks));
-  const bool sound = std::isfinite(bytes) && bytes >= 0 && std::isfinite(link.alpha) && link.alpha >= 0 && link.rate > 0 && link.add_rate > 0;
+  const bool sound = std::isfinite(bytes) && bytes >= 0 && std::isfinite(link.alpha) && link.alpha >= 0 && link.rate > 0 && link.add_rate > 0 && link.fan_in >= 0;
   if (!sound) {
     throw Error(Code::invalid_argument, fmt::format("no price for {} bytes at alpha {} s, {} bytes/s, adding {} bytes/s", bytes, link.alpha,
                                                     link.rate, link.add_rate));
@@ -79,7 +83,9 @@ double seconds(const Priced& program, std::uint32_t ranks, double bytes, const L
   if (ranks == 1) return 0;
   const Cost cost = program.cost(ranks);
   const double slice = std::min<double>(slice_bytes(bytes, ranks, link), bytes);
-  return cost.steps * link.alpha + (cost.vectors * bytes + cost.slices * slice) / link.rate + cost.added * bytes / link.add_rate;
+  const double meeting = link.fan_in > 0 ? link.fan_in : kMeetingShare * link.rate;
+  const double rate = program.meets && ranks > 2 ? meeting : link.rate;
+  return cost.steps * link.alpha + (cost.vectors * bytes + cost.slices * slice) / rate + cost.added * bytes / link.add_rate;
 }
 
 }  // namespace

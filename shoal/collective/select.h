@@ -12,8 +12,11 @@ namespace shoal::collective {
 // What one member can do, measured by `shoal doctor` or at start (probe.h).
 struct LinkModel {
   double alpha = 100e-6;        // seconds a step: send, wire, wake-up of the receiver
-  double rate = 125e6;          // bytes/s a member, per direction (all its peers together)
+  double rate = 125e6;          // bytes/s a member, per direction, with one flow in and one out (ring)
   double add_rate = 8e9;        // bytes/s one member adds from L2
+  // bytes/s a member receives when all others send to it at once (direct). Below `rate` where flows meet in a slow link, above
+  // it between processes of one machine, where every byte is then added in one pass. 0: not measured, 0.8 rate is taken.
+  double fan_in = 0;
 };
 
 // Seconds for `bytes` by the named program, members otherwise idle (docs/collectives.md has the formulas). `bytes` is the
@@ -21,8 +24,8 @@ struct LinkModel {
 double price(Collective collective, const std::string& name, std::uint32_t ranks, double bytes, const LinkModel& link);
 
 // The cheapest builder for this size; among equals the first of builder_names(). left_fold_only: only programs that add
-// in rank order, so that a re-plan inside one run never changes bits. Throws Error{unsupported} if none has so many ranks.
-std::string choose(Collective collective, std::uint32_t ranks, double bytes, const LinkModel& link, bool left_fold_only = true);
+// in rank order, whose bits no other choice or packing changes. Throws Error{unsupported} if none has so many ranks.
+std::string choose(Collective collective, std::uint32_t ranks, double bytes, const LinkModel& link, bool left_fold_only = false);
 
 // The runner's slice for this link: clamp(rate x 1 ms, 16 KiB, 256 KiB), at most a chunk of bytes / ranks, a multiple of 64.
 std::uint32_t slice_bytes(double bytes, std::uint32_t ranks, const LinkModel& link);

@@ -56,6 +56,7 @@ TEST(Probe, all_members_agree_on_the_links_figures) {
       EXPECT_EQ(answer.link.alpha, answers[0].link.alpha);
       EXPECT_EQ(answer.link.rate, answers[0].link.rate);
       EXPECT_EQ(answer.link.add_rate, answers[0].link.add_rate);
+      EXPECT_EQ(answer.link.fan_in, answers[0].link.fan_in);
     }
     EXPECT_GE(answers[0].link.alpha, 50e-6);
     EXPECT_LE(answers[0].link.alpha, 200e-6);

@@ -14,7 +14,7 @@
 namespace shoal::collective {
 namespace {
 
-constexpr LinkModel kRound{1e-3, 1e6, 1e9};  // 1 ms a step, 1 MB/s; adding 1 GB/s
+constexpr LinkModel kRound{1e-3, 1e6, 1e9, 1e6};  // 1 ms a step, 1 MB/s, also where flows meet; adding 1 GB/s
 constexpr double kMegabyte = 1e6;
 
 double all_reduce(const std::string& name, std::uint32_t ranks, double bytes, const LinkModel& link = kRound) {
@@ -44,7 +44,7 @@ TEST(Select, alone_everything_is_free) {
 
 // The price of bytes alone (no latency, free additions) is the largest traffic of a member, counted in the program itself.
 TEST(Select, prices_count_the_bytes_that_programs_send) {
-  const LinkModel wire{0, 1e6, std::numeric_limits<double>::infinity()};
+  const LinkModel wire{0, 1e6, std::numeric_limits<double>::infinity(), 1e6};
   for (const std::uint32_t ranks : {2U, 3U, 4U, 7U, 8U, 9U}) {
     for (const Collective collective : {Collective::all_reduce, Collective::reduce_scatter, Collective::all_gather, Collective::broadcast,
                                         Collective::reduce, Collective::gather, Collective::scatter}) {
@@ -77,6 +77,15 @@ TEST(Select, direct_and_ring_differ_by_their_steps_alone) {
   }
 }
 
+TEST(Select, where_flows_meet_the_measured_rate_decides_between_direct_and_the_others) {
+  const LinkModel slow_links{1e-4, 25e6, 8e9, 20e6}, one_machine{1e-4, 1.1e9, 8e9, 1.7e9};
+  EXPECT_EQ(choose(Collective::all_reduce, 4, 64e6, slow_links), "halving_doubling");
+  EXPECT_EQ(choose(Collective::all_reduce, 5, 64e6, slow_links), "ring");
+  EXPECT_EQ(choose(Collective::all_reduce, 4, 64e6, one_machine), "direct");
+  EXPECT_DOUBLE_EQ(all_reduce("direct", 4, kMegabyte, {0, 1e6, 1e30, 0}), 1.5 / 0.8);  // not measured
+  EXPECT_DOUBLE_EQ(all_reduce("direct", 2, kMegabyte, {0, 1e6, 1e30, 1}), 1.0);         // of two members none meets another
+}
+
 TEST(Select, small_sizes_take_few_steps_and_large_ones_few_bytes) {
   EXPECT_EQ(choose(Collective::all_reduce, 4, 100, kRound), "gather");
   EXPECT_EQ(choose(Collective::all_reduce, 4, kMegabyte, kRound), "direct");
@@ -87,7 +96,7 @@ TEST(Select, small_sizes_take_few_steps_and_large_ones_few_bytes) {
 
 // Growing size never goes back to a program with more bytes.
 TEST(Select, the_choice_is_monotone_in_size) {
-  const LinkModel wire{0, 1e6, std::numeric_limits<double>::infinity()};
+  const LinkModel wire{0, 1e6, std::numeric_limits<double>::infinity(), 1e6};
   for (const std::uint32_t ranks : {2U, 3U, 4U, 9U, 64U}) {
     for (const bool left_fold_only : {true, false}) {
       double vectors = std::numeric_limits<double>::infinity();
@@ -104,12 +113,12 @@ TEST(Select, the_choice_is_monotone_in_size) {
 TEST(Select, left_fold_only_is_kept_and_lifted) {
   for (double bytes = 1; bytes < 1e9; bytes *= 2) {
     for (const std::uint32_t ranks : {2U, 8U, 600U}) {
-      const std::string name = choose(Collective::all_reduce, ranks, bytes, kRound);
+      const std::string name = choose(Collective::all_reduce, ranks, bytes, kRound, true);
       EXPECT_EQ(build(Collective::all_reduce, name, ranks).order, AddOrder::left_fold) << name;
     }
   }
-  EXPECT_EQ(choose(Collective::all_reduce, 600, 1e9, kRound, false), "ring");  // no program of pairs is that large
-  EXPECT_EQ(choose(Collective::all_reduce, 1024, 100, kRound, false), "recursive_doubling");
+  EXPECT_EQ(choose(Collective::all_reduce, 600, 1e9, kRound), "ring");  // no program of pairs is that large
+  EXPECT_EQ(choose(Collective::all_reduce, 1024, 100, kRound), "recursive_doubling");
 }
 
 TEST(Select, slices_are_a_millisecond_within_bounds_and_no_longer_than_a_chunk) {
@@ -135,7 +144,7 @@ TEST(Select, refusals_are_in_words) {
   EXPECT_EQ(refusal([] { all_reduce("ring", 0, 1); }), "0 members; 1 to 4096 are allowed");
   EXPECT_EQ(refusal([] { all_reduce("ring", 4, 1, {1e-4, 0, 8e9}); }),
             "no price for 1 bytes at alpha 0.0001 s, 0 bytes/s, adding 8000000000 bytes/s");
-  EXPECT_EQ(refusal([] { choose(Collective::reduce_scatter, 600, 1, kRound); }),
+  EXPECT_EQ(refusal([] { choose(Collective::reduce_scatter, 600, 1, kRound, true); }),
             "no program for reduce_scatter of 600 ranks that adds in rank order");
 }
 
@@ -145,7 +154,7 @@ TEST(Select, every_builder_has_a_price) {
                                       Collective::reduce, Collective::gather, Collective::scatter, Collective::all_to_all}) {
     EXPECT_THAT(builder_names(collective), testing::Not(testing::IsEmpty()));
     for (const std::string& name : builder_names(collective)) EXPECT_GT(price(collective, name, 4, kMegabyte, kRound), 0) << name;
-    EXPECT_THAT(builder_names(collective), testing::Contains(choose(collective, 4, kMegabyte, kRound, false)));
+    EXPECT_THAT(builder_names(collective), testing::Contains(choose(collective, 4, kMegabyte, kRound)));
   }
 }
 

@@ -34,7 +34,7 @@ class Members {
     std::iota(all.begin(), all.end(), 0u);
     for (std::uint32_t r = 0; r < size; ++r) {
       runners_.push_back(std::make_unique<collective::Runner>(job_.member(r), all));
-      exchanges_.push_back(std::make_unique<Exchange>(*runners_[r], std::uint16_t{16}, make_plan(specs(), size, {}), patience));
+      exchanges_.push_back(std::make_unique<Exchange>(*runners_[r], std::uint16_t{16}, make_plan(specs(), size, {}, 0, 0, "direct"), patience));
     }
   }
   Exchange& operator[](std::uint32_t rank) { return *exchanges_[rank]; }
