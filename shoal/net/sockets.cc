@@ -24,9 +24,15 @@ namespace shoal::net {
 namespace {
 
 std::mutex registry_mutex;  // guards `registry`
-std::vector<int>& registry() {
-  static auto* fds = new std::vector<int>;  // outlives every static socket
-  return *fds;
+std::vector<ForkGuard::Guarded>& registry() {
+  static auto* sockets = new std::vector<ForkGuard::Guarded>;  // outlives every static socket
+  return *sockets;
+}
+
+// 0 for what is no open socket. Safe between fork and exec.
+std::uint64_t identity_of(int fd) {
+  struct stat about {};
+  return fstat(fd, &about) == 0 && S_ISSOCK(about.st_mode) ? about.st_ino : 0;
 }
 
 unsigned prefix_bits(const sockaddr* mask) {
@@ -56,28 +62,30 @@ std::optional<asio::ip::address> address_of(const sockaddr* at) {
 
 }  // namespace
 
-ForkGuard::ForkGuard(int fd) : fd_(fd) {
+ForkGuard::ForkGuard(int fd) : socket_{fd, identity_of(fd)} {
   fcntl(fd, F_SETFD, FD_CLOEXEC);
   const std::lock_guard lock(registry_mutex);
-  registry().push_back(fd);
+  registry().push_back(socket_);
 }
 
 ForkGuard::~ForkGuard() {
-  if (fd_ < 0) return;
+  if (socket_.fd < 0) return;
   const std::lock_guard lock(registry_mutex);
-  const auto found = std::find(registry().begin(), registry().end(), fd_);
+  const auto found = std::find(registry().begin(), registry().end(), socket_);
   if (found != registry().end()) registry().erase(found);
 }
 
 ForkGuard& ForkGuard::operator=(ForkGuard&& other) noexcept {
-  std::swap(fd_, other.fd_);
+  std::swap(socket_, other.socket_);
   return *this;
 }
 
 void sockets_before_fork() { registry_mutex.lock(); }
 void sockets_after_fork_parent() { registry_mutex.unlock(); }
 void sockets_after_fork_child() {
-  for (const int fd : registry()) close(fd);
+  for (const auto& socket : registry()) {
+    if (socket.identity != 0 && identity_of(socket.fd) == socket.identity) close(socket.fd);
+  }
   registry().clear();
   registry_mutex.unlock();
 }

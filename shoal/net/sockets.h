@@ -5,6 +5,7 @@
 
 #include <asio/ip/tcp.hpp>
 #include <cstddef>
+#include <cstdint>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -17,17 +18,24 @@ namespace shoal::net {
 using Socket = asio::ip::tcp::socket;
 using Endpoint = asio::ip::tcp::endpoint;
 
-// Registered from construction to destruction: keeps a file descriptor out of forked and executed children.
+// Registered from construction to destruction: keeps a socket out of forked and executed children. The socket may be
+// closed before: what took over its number since then is left alone.
 class ForkGuard {
  public:
   ForkGuard() = default;
   explicit ForkGuard(int fd);
-  ForkGuard(ForkGuard&& other) noexcept : fd_(std::exchange(other.fd_, -1)) {}
+  ForkGuard(ForkGuard&& other) noexcept : socket_(std::exchange(other.socket_, {})) {}
   ForkGuard& operator=(ForkGuard&& other) noexcept;
   ~ForkGuard();
 
+  struct Guarded {
+    int fd = -1;
+    std::uint64_t identity = 0;  // the kernel's number of the socket itself
+    bool operator==(const Guarded&) const = default;
+  };
+
  private:
-  int fd_ = -1;
+  Guarded socket_;
 };
 void sockets_before_fork();
 void sockets_after_fork_parent();
