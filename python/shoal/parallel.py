@@ -252,11 +252,14 @@ class _FirstUse:
         for parameter in part._parameters.values():
             self._seen.setdefault(id(parameter), len(self._seen))
 
-    def __exit__(self, *_):
+    def __exit__(self, error, *_):
         if self._done:
             return
-        self._done = True
         for hook in self._hooks:
             hook.remove()
+        self._hooks.clear()
+        if error is not None:
+            return  # half a pass says nothing: the next one is watched
+        self._done = True
         last = len(self._seen)
         self._core.set_first_use([self._seen.get(id(p), last) for p in self._parameters])

@@ -1,5 +1,6 @@
 """The promises about bits (classes R, D and G): replicas equal, runs equal, and equal to one process that accumulates."""
 
+import os
 import random
 import time
 
@@ -91,7 +92,9 @@ def test_members_weigh_by_their_samples(pool):
 def ddp_on_gloo(steps: int, store: str):
     import torch.distributed as dist
 
-    dist.init_process_group("gloo", init_method=f"file://{store}", rank=shoal.rank(), world_size=shoal.size())
+    os.environ["GLOO_SOCKET_IFNAME"] = "lo"  # gloo would look for this host's name
+    # -1: the file stays, and no member looks for it after another has removed it.
+    dist.init_process_group("gloo", store=dist.FileStore(store, -1), rank=shoal.rank(), world_size=shoal.size())
     try:
         net = torch.nn.parallel.DistributedDataParallel(tiny.model())
         optimizer = tiny.sgd(net)

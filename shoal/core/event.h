@@ -15,7 +15,7 @@
 
 namespace shoal {
 
-// A span has begin < end, a mark begin == end. `value` is bytes for wire spans, else what `what` says.
+// A span has begin < end, a mark begin == end. `value` is bytes for wire spans, else as listed.
 enum class EventKind : std::uint8_t {
   forward,    // model forward, whole                        (track: compute)
   backward,   // model backward, whole                       (track: compute)

@@ -29,7 +29,7 @@ class RollCall {
   void start(std::uint64_t operation, const Announcement& own, net::Done done);
 
   const std::vector<Announcement>& answers() const { return answers_; }  // by group rank, after done
-  std::uint32_t last() const { return last_; }                           // who answered last; own rank if nobody was waited for
+  std::uint32_t last() const { return last_; }                           // whose answer came last
 
  private:
   void arrived(const net::Failure& failure);

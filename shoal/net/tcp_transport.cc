@@ -62,6 +62,7 @@ void TcpTransport::begin() {
 }
 
 void TcpTransport::tick() {
+  if (failure()) return;
   heartbeat_timer_ = loop_.at(steady_now() + limits_.heartbeat, [self = shared_from_this()] { self->tick(); });
   std::string activity;
   {

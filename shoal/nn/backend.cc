@@ -56,7 +56,11 @@ std::shared_ptr<Group> join(const c10::intrusive_ptr<c10d::Store>& store, int ra
     std::fputs("shoal: the job's secret went through the process group's store, which anybody on this network may read "
                "(set SHOAL_SECRET or SHOAL_SECRET_FILE on every member)\n", stderr);
   }
-  return std::make_shared<Group>(std::move(job), Group::Settings{checks_every_call()});
+  Group::Settings settings;
+  settings.check = checks_every_call();
+  // Between processes of one machine flows that meet cost nothing, and direct adds each byte in one pass (docs/collectives.md).
+  if (one_host(job->members())) settings.link.fan_in = 1.5 * settings.link.rate;
+  return std::make_shared<Group>(std::move(job), settings);
 }
 
 net::Done part_of(const c10::intrusive_ptr<Work>& work) {

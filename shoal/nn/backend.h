@@ -2,7 +2,7 @@
 // on CPU, with gloo's meaning; DistributedDataParallel trains on it unmodified.
 //
 // It uses only the Store, rank and size it is given, never the environment's, so that subgroups have their own ranks.
-// All-reduce and reduce add in rank order whatever the size and program, so results do not depend on timing.
+// In which order contributions are added depends on size and members alone, so results do not depend on timing.
 // Threads: any; members call collectives in the same order. Beyond gloo: every dtype where bytes only move, PREMUL_SUM, AVG
 // of integers (truncated), lists with uneven sizes in reduce_scatter.
 #pragma once

@@ -21,6 +21,7 @@
 #include <string>
 
 #include "shoal/collective/run.h"
+#include "shoal/collective/select.h"
 #include "shoal/net/job.h"
 #include "shoal/nn/backend_points.h"
 
@@ -47,6 +48,7 @@ class Group {
  public:
   struct Settings {
     bool check = false;  // compare every collective before it moves a byte
+    collective::LinkModel link;  // chooses programs: equal on all members, so that all choose alike
   };
   Group(std::unique_ptr<net::Job> job, Settings settings);
   ~Group();  // close()

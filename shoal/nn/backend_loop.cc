@@ -125,8 +125,8 @@ void Group::Loop::start(std::uint64_t sequence, Collect what, Nanoseconds patien
     for (const auto& [from, theirs] : others.mapped()) {
       open.entered[from] = true;
       compare(from, sequence, theirs, descriptor);
+      if (ended_) return;  // `open` is gone
     }
-    if (ended_) return;
   }
   if (settings_.check) {
     run_if_checked(sequence);
@@ -141,7 +141,7 @@ void Group::Loop::run(std::uint64_t sequence) {
   Collect& what = open.what;
   if (what.operation == Operation::barrier && open_.begin()->first < sequence) return;  // finish() of the last before it
   if (what.total == 0 && what.comparable) return finish(sequence, nullptr);
-  const collective::LinkModel link;  // the same figures on all members, so that all choose alike
+  const collective::LinkModel& link = settings_.link;
   const Collective kind = kind_of(what.operation);
   const std::uint64_t bytes = what.total * size_of(what.type);
   try {

@@ -30,12 +30,13 @@ std::vector<exchange::TensorSpec> describe(const std::vector<NamedTensor>& param
   return specs;
 }
 
-// Until measured figures are there, every member must make the same plan: from the model and the default link alone.
+// Until measured figures are there, every member must make the same plan: from the model and the default link alone. A run
+// that replays a saved plan begins so, too: the plan takes over at the iteration at which it was made, so that a replay has
+// the bits of the run that saved it from the first step on.
 exchange::ExchangePlan first_plan(const std::vector<NamedTensor>& parameters, const std::optional<exchange::ExchangePlan>& given,
                                   std::uint32_t ranks) {
-  if (!given) return exchange::make_plan(describe(parameters), ranks, {});
-  exchange::check_fits(*given, describe(parameters), ranks);
-  return *given;
+  if (given) exchange::check_fits(*given, describe(parameters), ranks);
+  return exchange::make_plan(describe(parameters), ranks, {});
 }
 
 double seconds_between(Instant begin, Instant end) { return Seconds(end - begin).count(); }
@@ -47,11 +48,10 @@ DataParallel::DataParallel(Session& session, std::vector<NamedTensor> parameters
       parameters_(std::move(parameters)),
       buffers_(std::move(buffers)),
       options_(std::move(options)),
+      contributions_(parameters_.size()),
       exchange_(session.runner(), session.new_channel(), first_plan(parameters_, options_.plan, session.size()), session.patience()),
       accounted_(parameters_.size()),
       installed_(parameters_.size()),
-      contributions_(parameters_.size()),
-      plan_is_final_(options_.plan.has_value()),
       first_use_(parameters_.size()),
       backward_at_(parameters_.size(), -1),
       hooks_(std::make_unique<GradientHooks>(static_cast<GradientListener&>(*this), tensors_of(parameters_))) {
@@ -59,7 +59,12 @@ DataParallel::DataParallel(Session& session, std::vector<NamedTensor> parameters
   for (const auto& [name, tensor] : parameters_) event_names_.push_back(Events::local().intern(name));
 }
 
-DataParallel::~DataParallel() = default;
+DataParallel::~DataParallel() {
+  try {
+    buffers_under_way_.wait();  // of a step that was left half way; packed_buffers_ is in use until then
+  } catch (const Error&) {
+  }
+}
 
 void DataParallel::set_first_use(const std::vector<std::uint32_t>& first_use) {
   if (first_use.size() == first_use_.size()) first_use_ = first_use;
@@ -291,9 +296,10 @@ void DataParallel::finish_buffers() {
 
 // --- the plan
 
-// Rank 0's measurement decides for all. Only ways that add in rank order are chosen, so that no bit depends on when.
+// Rank 0's measurement decides for all.
 void DataParallel::choose_plan() {
   plan_is_final_ = true;
+  if (options_.plan) return exchange_.replan(*options_.plan);
   session_.link_model();
   std::string text;
   if (session_.rank() == 0) {

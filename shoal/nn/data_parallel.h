@@ -98,12 +98,12 @@ class DataParallel final : private GradientListener {
   const std::vector<NamedTensor> parameters_;
   const std::vector<at::Tensor> buffers_;
   const Options options_;
+  std::vector<at::Tensor> contributions_;  // kept until commit: the exchange reads them, so they outlive it
   exchange::Exchange exchange_;
 
   bool synchronize_ = true;
   bool open_ = false, ended_ = false, finished_ = false;
   std::vector<bool> accounted_, installed_;
-  std::vector<at::Tensor> contributions_;  // kept until commit: the exchange reads them
   double weight_ = 0;
 
   double samples_ = 1;                     // counted by forward since the last iteration began
@@ -119,7 +119,7 @@ class DataParallel final : private GradientListener {
   Session::Broadcast buffers_under_way_;
 
   // Measured for the plan and the report; seconds.
-  bool plan_is_final_;
+  bool plan_is_final_ = false;
   std::vector<std::uint32_t> first_use_;
   Instant forward_began_{}, backward_began_{}, first_gradient_at_{}, finished_at_{};
   Communication communication_;

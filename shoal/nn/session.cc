@@ -31,10 +31,19 @@ Session::Session(std::unique_ptr<net::Job> job, Nanoseconds patience)
   if (size() == 1) return;
   std::vector<net::Rank> everybody(size());
   std::iota(everybody.begin(), everybody.end(), 0u);
-  runner_ = std::make_unique<collective::Runner>(transport(), everybody);
+  runner_ = std::make_shared<collective::Runner>(transport(), everybody);
 }
 
-Session::~Session() = default;
+// A runner lives on the loop: what is still open there ends with it.
+Session::~Session() {
+  if (!runner_) return;
+  const auto gone = std::make_shared<std::atomic<bool>>(false);
+  transport().post([runner = std::exchange(runner_, nullptr), gone]() mutable {
+    runner.reset();
+    gone->store(true, std::memory_order_release);
+  });
+  transport().drive([gone] { return gone->load(std::memory_order_acquire); }, transport().now() + std::chrono::seconds(5));
+}
 
 const collective::LinkModel& Session::link_model() {
   if (!link_model_) {
@@ -54,11 +63,16 @@ std::shared_ptr<Session::Broadcast::State> Session::start(const collective::Prog
   run.type = DType::u8;
   run.operation = state->operation;
   run.label = label;
-  transport().post([this, state, verified = collective::verify(program), layout, buffers, run] {
-    runner_->start(verified, layout, buffers, run, [state](const net::Failure& failure) {
-      state->failure = failure;
-      state->done.store(true, std::memory_order_release);
-    });
+  const auto end = [state](const net::Failure& failure) {
+    state->failure = failure;
+    state->done.store(true, std::memory_order_release);
+  };
+  transport().post([runner = runner_, end, verified = collective::verify(program), layout, buffers, run] {
+    try {
+      runner->start(verified, layout, buffers, run, end);
+    } catch (const Error& error) {
+      end(std::make_shared<const Error>(error));
+    }
   });
   return state;
 }
@@ -71,7 +85,7 @@ void Session::wait(Broadcast::State& state) {
         "the others did not take part within " + std::to_string(std::chrono::duration_cast<std::chrono::seconds>(patience_).count()) + " s",
         state.label, "raise SHOAL_TIMEOUT if a member may be this slow");
     // The runner lets go of the caller's memory before `done`: we must not return earlier.
-    transport().post([this, operation = state.operation, late] { runner_->cancel(operation, late); });
+    transport().post([runner = runner_, operation = state.operation, late] { runner->cancel(operation, late); });
     while (!transport().drive(done, transport().now() + std::chrono::seconds(1))) {
     }
   }

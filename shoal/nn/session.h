@@ -58,7 +58,7 @@ class Session {
   void wait(Broadcast::State& state);
 
   std::unique_ptr<net::Job> job_;
-  std::unique_ptr<collective::Runner> runner_;
+  std::shared_ptr<collective::Runner> runner_;  // posted work holds it, too
   const Nanoseconds patience_;
   std::uint16_t last_channel_ = 0;
   const std::uint16_t channel_;
