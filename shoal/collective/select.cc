@@ -114,7 +114,7 @@ std::string choose(Collective collective, std::uint32_t ranks, double bytes, con
 
 std::uint32_t slice_bytes(double bytes, std::uint32_t ranks, const LinkModel& link) {
   check(ranks, bytes, link);
-  constexpr double kLeast = 16 << 10, kMost = 256 << 10, kLine = 64;
+  constexpr double kLeast = 16 << 10, kMost = 128 << 10, kLine = 64;  // the windows of direct among four still fit in L2
   const double slice = std::min(std::clamp(link.rate * 1e-3, kLeast, kMost), bytes / ranks);
   return static_cast<std::uint32_t>(std::max(std::ceil(slice / kLine), 1.0) * kLine);
 }

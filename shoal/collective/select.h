@@ -27,7 +27,7 @@ double price(Collective collective, const std::string& name, std::uint32_t ranks
 // in rank order, whose bits no other choice or packing changes. Throws Error{unsupported} if none has so many ranks.
 std::string choose(Collective collective, std::uint32_t ranks, double bytes, const LinkModel& link, bool left_fold_only = false);
 
-// The runner's slice for this link: clamp(rate x 1 ms, 16 KiB, 256 KiB), at most a chunk of bytes / ranks, a multiple of 64.
+// The runner's slice for this link: clamp(rate x 1 ms, 16 KiB, 128 KiB), at most a chunk of bytes / ranks, a multiple of 64.
 std::uint32_t slice_bytes(double bytes, std::uint32_t ranks, const LinkModel& link);
 
 }  // namespace shoal::collective
