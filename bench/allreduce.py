@@ -79,7 +79,7 @@ def run_mpi(lab: sbs.Lab, program: pathlib.Path, sizes: list[int], repeats: int,
 
 def run_iperf(lab: sbs.Lab, seconds: int) -> dict[str, float]:
     """Four flows at once, each host to the next: what the links carry, in bytes/s a flow."""
-    servers = [subprocess.Popen(lab.exec(h, ["iperf3", "-s", "-1", "-p", "5301"]), stdout=subprocess.PIPE, text=True) for h in range(lab.members)]
+    servers = [subprocess.Popen(lab.exec(h, ["iperf3", "-s", "-1", "-p", "5301", "--forceflush"]), stdout=subprocess.PIPE, text=True) for h in range(lab.members)]
     try:
         for server in servers:
             server.stdout.readline()  # "-----": about to listen
