@@ -41,6 +41,15 @@ std::string operation_name(std::uint64_t sequence, const Descriptor& descriptor)
   return "operation " + std::to_string(sequence) + ", " + descriptor.show();
 }
 
+// The streams of one collective. What the member believes it to be is part of the name, so that members in different
+// ones never take each other's bytes for their own: they wait, announce, and learn that they differ.
+std::uint64_t streams_of(std::uint64_t sequence, const Descriptor& descriptor) {
+  constexpr std::uint64_t kGolden = 0x9e37'79b9'7f4a'7c15;
+  std::uint64_t digest = 0;
+  for (const std::uint64_t word : descriptor.words) digest = (digest ^ word) * kGolden, digest ^= digest >> 32;
+  return net::operation_in(kCollectives, (digest & 0xffff) << 32 | (sequence & 0xffff'ffffu));
+}
+
 bool adds(Operation operation) { return operation == Operation::all_reduce || operation == Operation::reduce || operation == Operation::reduce_scatter; }
 bool has_root(Operation operation) {
   return operation == Operation::broadcast || operation == Operation::reduce || operation == Operation::gather || operation == Operation::scatter;
@@ -158,7 +167,7 @@ void Group::Loop::run(std::uint64_t sequence) {
     settings.slice_bytes = collective::slice_bytes(static_cast<double>(bytes), transport_.size(), link);
     if (small) settings.slice_bytes = std::min<std::uint32_t>(settings.slice_bytes, net::kUrgentLimit);
     settings.priority = {small ? net::Class::urgent : net::Class::bulk, 0, sequence};
-    settings.operation = net::operation_in(kCollectives, sequence);
+    settings.operation = streams_of(sequence, open.descriptor);
     settings.label = operation_name(sequence, open.descriptor);
     open.running = true;
     transport_.doing(settings.label);
@@ -182,7 +191,7 @@ void Group::Loop::timed_out(std::uint64_t sequence) {
   }
   const auto failure = failure_of(Error(Code::timeout, why, operation_name(sequence, open.descriptor)));
   if (open.running) {
-    runner_->cancel(net::operation_in(kCollectives, sequence), failure);
+    runner_->cancel(streams_of(sequence, open.descriptor), failure);
   } else {
     finish(sequence, failure);
   }
@@ -343,7 +352,7 @@ void Group::Loop::end(const net::Failure& why) {
     const auto open = open_.find(sequence);
     if (open == open_.end()) continue;
     if (open->second.running) {
-      runner_->cancel(net::operation_in(kCollectives, sequence), why);
+      runner_->cancel(streams_of(sequence, open->second.descriptor), why);
     } else {
       finish(sequence, why);
     }
