@@ -74,9 +74,10 @@ void append_meaning(const Figures& figures, std::string& text) {
   const StepForecast step = forecast_fcnet(figures);
   text += "\nwhat this means\n";
   if (size_of(figures) > 1) {
-    text += fmt::format("  a message costs {} besides its bytes; a member moves {} each way, {} when all send to it; it adds {}/s\n",
-                        show_seconds(figures.link.alpha), show_rate(figures.link.rate), show_rate(figures.link.fan_in),
-                        show_size(figures.link.add_rate));
+    text += fmt::format("  a step in pairs costs {} besides its bytes, {} when all send to all; a member moves {} each way, {} when all send to it; "
+                        "it adds {}/s\n",
+                        show_seconds(figures.link.alpha), show_seconds(figures.link.fan_in_alpha), show_rate(figures.link.rate),
+                        show_rate(figures.link.fan_in), show_size(figures.link.add_rate));
     text += fmt::format(
         "  all-reduce: 4 KB take {}, 1 MB {}, each further MB {}\n",
         show_seconds(all_reduce_seconds(figures, 4e3)), show_seconds(all_reduce_seconds(figures, 1e6)),
@@ -150,7 +151,7 @@ std::string to_json(const Figures& figures) {
   json all{{"members", members}, {"pairs", pairs}};
   if (size_of(figures) > 1) {
     all["link"] = {
-        {"alpha_s", figures.link.alpha}, {"rate", figures.link.rate}, {"add_rate", figures.link.add_rate}, {"fan_in", figures.link.fan_in}};
+        {"alpha_s", figures.link.alpha}, {"rate", figures.link.rate}, {"add_rate", figures.link.add_rate}, {"fan_in", figures.link.fan_in}, {"fan_in_alpha_s", figures.link.fan_in_alpha}};
   }
   all["fcnet"] = {{"images", images},
                   {"communication_s", step.communication},

@@ -1,6 +1,7 @@
 #include "shoal/collective/probe.h"
 
 #include <algorithm>
+#include <bit>
 #include <utility>
 
 #include "shoal/collective/build.h"
@@ -34,8 +35,8 @@ double measure_add_rate() {
   return static_cast<double>(kAddBytes) / std::max(median(std::move(seconds)), 1e-9);
 }
 
-// alpha from the smallest all-reduce of one step; rate and fan_in from the largest that is needed, by the ring and the direct
-// program; then the worst of all members.
+// alpha and fan_in_alpha from the smallest all-reduce, by recursive doubling and by the gather program; rate and fan_in from
+// the largest that is needed, by the ring and the direct program; then the worst of all members.
 class Probe : public std::enable_shared_from_this<Probe> {
  public:
   Probe(Runner& runner, std::uint64_t operation, Instant deadline, Probed done)
@@ -44,20 +45,26 @@ class Probe : public std::enable_shared_from_this<Probe> {
   void begin() {
     model_.add_rate = measure_add_rate();
     if (rehearsal_.size() == 1) return rehearsal_.later([self = shared_from_this()] { self->done_(nullptr, self->model_); });
-    measure_alpha();
+    measure_step("gather", [this](double seconds) {
+      model_.fan_in_alpha = seconds;
+      const int rounds = std::bit_width(rehearsal_.size()) - 1, extra = std::has_single_bit(rehearsal_.size()) ? 0 : 2;
+      measure_step("recursive_doubling", [this, steps = rounds + extra](double all) {
+        model_.alpha = all / steps;
+        measure_rate(kFirstBytes);
+      });
+    });
   }
 
  private:
-  void measure_alpha() {
+  void measure_step(const char* program, std::function<void(double)> then) {
     small_.assign(1, 0);
-    rehearsal_.all_reduce("gather", ReduceOp::sum, small_,
-                          [self = shared_from_this()](const net::Failure& why, double seconds) {
+    rehearsal_.all_reduce(program, ReduceOp::sum, small_,
+                          [self = shared_from_this(), program, then = std::move(then)](const net::Failure& why, double seconds) {
                             if (why) return self->done_(why, {});
                             self->times_.push_back(seconds);
-                            if (self->times_.size() < kAlphaWarmup + kAlphaRepeats) return self->measure_alpha();
+                            if (self->times_.size() < kAlphaWarmup + kAlphaRepeats) return self->measure_step(program, then);
                             self->times_.erase(self->times_.begin(), self->times_.begin() + kAlphaWarmup);
-                            self->model_.alpha = median(std::exchange(self->times_, {}));
-                            self->measure_rate(kFirstBytes);
+                            then(median(std::exchange(self->times_, {})));
                           });
   }
 
@@ -78,15 +85,15 @@ class Probe : public std::enable_shared_from_this<Probe> {
                             if (why) return self->done_(why, {});
                             self->times_.push_back(seconds);
                             if (self->times_.size() < kRateRepeats) return self->measure_fan_in(bytes);
-                            self->model_.fan_in = self->rate_of(bytes, median(std::exchange(self->times_, {})), 2);
+                            self->model_.fan_in = self->rate_of(bytes, median(std::exchange(self->times_, {})), 2, self->model_.fan_in_alpha);
                             self->agree();
                           });
   }
 
-  double rate_of(std::uint64_t bytes, double seconds, double steps) const {
+  double rate_of(std::uint64_t bytes, double seconds, double steps, double alpha) const {
     const double members = rehearsal_.size();
     const double sent = 2 * (members - 1) / members * static_cast<double>(bytes);
-    return sent / std::max(seconds - steps * model_.alpha, seconds / 2);
+    return sent / std::max(seconds - steps * alpha, seconds / 2);
   }
 
   // The slowest member's time decides for all whether the size was large enough.
@@ -96,16 +103,16 @@ class Probe : public std::enable_shared_from_this<Probe> {
       if (why) return self->done_(why, {});
       const double slowest = self->small_[0];
       if (slowest < kLongEnough && bytes < kMostBytes) return self->measure_rate(2 * bytes);
-      self->model_.rate = self->rate_of(bytes, slowest, 2 * (self->rehearsal_.size() - 1));
+      self->model_.rate = self->rate_of(bytes, slowest, 2 * (self->rehearsal_.size() - 1), self->model_.alpha);
       self->measure_fan_in(bytes);
     });
   }
 
   void agree() {
-    small_ = {model_.alpha, 1 / model_.rate, 1 / model_.add_rate, 1 / model_.fan_in};
+    small_ = {model_.alpha, 1 / model_.rate, 1 / model_.add_rate, 1 / model_.fan_in, model_.fan_in_alpha};
     rehearsal_.all_reduce("gather", ReduceOp::max, small_, [self = shared_from_this()](const net::Failure& why, double) {
       if (why) return self->done_(why, {});
-      self->done_(nullptr, {self->small_[0], 1 / self->small_[1], 1 / self->small_[2], 1 / self->small_[3]});
+      self->done_(nullptr, {self->small_[0], 1 / self->small_[1], 1 / self->small_[2], 1 / self->small_[3], self->small_[4]});
     });
   }
 

@@ -14,8 +14,8 @@ namespace shoal::collective {
 
 namespace {
 
-// T = steps * alpha + (vectors * bytes + slices * slice) / rate + added * bytes / add_rate, with the rate of flows that meet
-// (fan_in) where all members send to one.
+// T = steps * alpha + (vectors * bytes + slices * slice) / rate + added * bytes / add_rate, with the rate and the step of flows
+// that meet (fan_in, fan_in_alpha) where all members send to one.
 struct Cost {
   double steps = 0;
   double vectors = 0;  // sent or received by the busiest member, in whole vectors
@@ -72,7 +72,8 @@ constexpr Priced kPrices[] = {
 
 void check(std::uint32_t ranks, double bytes, const LinkModel& link) {
   if (ranks < 1 || ranks > kMaxRanks) throw Error(Code::invalid_argument, fmt::format("{} members; 1 to {} are allowed", ranks, kMaxRanks));
-  const bool sound = std::isfinite(bytes) && bytes >= 0 && std::isfinite(link.alpha) && link.alpha >= 0 && link.rate > 0 && link.add_rate > 0 && link.fan_in >= 0;
+  const bool sound = std::isfinite(bytes) && bytes >= 0 && std::isfinite(link.alpha) && link.alpha >= 0 && link.rate > 0 && link.add_rate > 0 &&
+                     link.fan_in >= 0 && link.fan_in_alpha >= 0;
   if (!sound) {
     throw Error(Code::invalid_argument, fmt::format("no price for {} bytes at alpha {} s, {} bytes/s, adding {} bytes/s", bytes, link.alpha,
                                                     link.rate, link.add_rate));
@@ -84,8 +85,10 @@ double seconds(const Priced& program, std::uint32_t ranks, double bytes, const L
   const Cost cost = program.cost(ranks);
   const double slice = std::min<double>(slice_bytes(bytes, ranks, link), bytes);
   const double meeting = link.fan_in > 0 ? link.fan_in : kMeetingShare * link.rate;
-  const double rate = program.meets && ranks > 2 ? meeting : link.rate;
-  return cost.steps * link.alpha + (cost.vectors * bytes + cost.slices * slice) / rate + cost.added * bytes / link.add_rate;
+  const bool meets = program.meets && ranks > 2;
+  const double rate = meets ? meeting : link.rate;
+  const double alpha = meets && link.fan_in_alpha > 0 ? link.fan_in_alpha : link.alpha;
+  return cost.steps * alpha + (cost.vectors * bytes + cost.slices * slice) / rate + cost.added * bytes / link.add_rate;
 }
 
 }  // namespace

@@ -91,8 +91,9 @@ std::string to_json(const ExchangePlan& plan) {
                      {"slice_bytes", u.slice_bytes}, {"priority", u.priority},
                      {"predicted_seconds", u.predicted_seconds}, {"predicted_exposed", u.predicted_exposed}});
   }
-  const Json json = {{"version", 1}, {"ranks", plan.ranks},
-                     {"link", {{"alpha", plan.link.alpha}, {"rate", plan.link.rate}, {"add_rate", plan.link.add_rate}, {"fan_in", plan.link.fan_in}}},
+  const Json link = {{"alpha", plan.link.alpha}, {"rate", plan.link.rate}, {"add_rate", plan.link.add_rate},
+                     {"fan_in", plan.link.fan_in}, {"fan_in_alpha", plan.link.fan_in_alpha}};
+  const Json json = {{"version", 1}, {"ranks", plan.ranks}, {"link", link},
                      {"forward_seconds", plan.forward_seconds}, {"backward_seconds", plan.backward_seconds},
                      {"tensors", tensors}, {"units", units}};
   return json.dump(1) + "\n";
@@ -107,7 +108,8 @@ ExchangePlan plan_from_json(const std::string& text, const std::string& where) {
   plan.ranks = static_cast<std::uint32_t>(root.whole("ranks", 4096));
   if (plan.ranks == 0) root.bad("ranks", "is 0");
   const auto link = root.object("link");
-  plan.link = {link.number("alpha", 0), link.number("rate", 1), link.number("add_rate", 1), link.number("fan_in", 0)};
+  plan.link = {link.number("alpha", 0), link.number("rate", 1), link.number("add_rate", 1), link.number("fan_in", 0),
+               link.number("fan_in_alpha", 0)};
   plan.forward_seconds = root.number("forward_seconds", 0);
   plan.backward_seconds = root.number("backward_seconds", 0);
   std::size_t i = 0;

@@ -4,7 +4,6 @@
 #include <sys/resource.h>
 #include <unistd.h>
 
-#include <algorithm>
 #include <asio/executor_work_guard.hpp>
 #include <asio/post.hpp>
 #include <thread>
@@ -19,7 +18,7 @@ using namespace std::chrono_literals;
 // How long the loop stays without a driver after a caller has left with nothing open. The next wait usually follows
 // within microseconds; what arrives meanwhile lies in the kernel.
 constexpr Nanoseconds kPark = 1ms;
-constexpr Nanoseconds kLongestPark = 64ms;
+constexpr Nanoseconds kDeepPark = 64ms;  // of the I/O thread behind a caller that waits long
 // A post this soon after a wait is most likely followed by the next wait, whose caller will run it.
 constexpr Nanoseconds kBackToBack = 50us;
 
@@ -83,6 +82,7 @@ bool Loop::drive(const std::function<bool()>& ready, Instant deadline) {
   while (!is_ready) {
     if (driver_ == Driver::none) {
       driver_ = Driver::caller;
+      ++drives_;
       lock.unlock();
       {
         const Running mark(this);
@@ -169,9 +169,9 @@ void Loop::run_io_thread() {
   for (;;) {
     park_ = kPark;
     while (driver_ != Driver::none || waiting_ > 0 || steady_now() - left_ < kPark) {
+      const std::uint64_t seen = drives_;
       unpark_.wait_for(lock, park_);
-      const bool driven = driver_ != Driver::none || waiting_ > 0;
-      park_ = driven ? std::min(park_ * 2, kLongestPark) : kPark;
+      park_ = driver_ == Driver::caller && drives_ == seen ? kDeepPark : kPark;
     }
     driver_ = Driver::io_thread;
     claimed_ = false;

@@ -84,7 +84,10 @@ class Loop {
   bool claimed_ = false;         // a caller wants the I/O thread to step back
   std::uint64_t progress_ = 0;   // counts moments at which a waiter's ready() may have changed
   Instant left_{};               // when the last caller left with nothing open
-  Nanoseconds park_{};           // what the I/O thread waits for when it looks next
+  std::uint64_t drives_ = 0;     // counts callers that took over
+  // What the I/O thread waits for before it looks again: long only behind one long wait, so that a caller need not
+  // wake it (a thread switch) when it leaves after a short one.
+  Nanoseconds park_{};
   std::condition_variable changed_;  // waiters: progress_ or driver_
   std::condition_variable unpark_;   // the I/O thread
   std::atomic<bool> asleep_{false};  // the driver is in the reactor or about to enter it

@@ -59,7 +59,7 @@ std::shared_ptr<Group> join(const c10::intrusive_ptr<c10d::Store>& store, int ra
   Group::Settings settings;
   settings.check = checks_every_call();
   // Between processes of one machine flows that meet cost nothing, and direct adds each byte in one pass (docs/collectives.md).
-  if (one_host(job->members())) settings.link.fan_in = 1.5 * settings.link.rate;
+  if (one_host(job->members())) settings.link = collective::LinkModel::one_machine();
   return std::make_shared<Group>(std::move(job), settings);
 }
 

@@ -86,6 +86,14 @@ TEST(Select, where_flows_meet_the_measured_rate_decides_between_direct_and_the_o
   EXPECT_DOUBLE_EQ(all_reduce("direct", 2, kMegabyte, {0, 1e6, 1e30, 1}), 1.0);         // of two members none meets another
 }
 
+TEST(Select, where_a_step_of_all_costs_more_than_one_of_pairs_small_sizes_double) {
+  const LinkModel apart{100e-6, 25e6, 8e9, 20e6, 100e-6}, one_machine{20e-6, 1.2e9, 8e9, 1.8e9, 70e-6};
+  EXPECT_EQ(choose(Collective::all_reduce, 4, 1024, apart), "gather");
+  EXPECT_EQ(choose(Collective::all_reduce, 4, 1024, one_machine), "recursive_doubling");
+  EXPECT_DOUBLE_EQ(all_reduce("gather", 4, 0, one_machine), 70e-6);
+  EXPECT_DOUBLE_EQ(all_reduce("gather", 4, 0, {100e-6, 25e6, 8e9, 20e6, 0}), 100e-6);  // not measured
+}
+
 TEST(Select, small_sizes_take_few_steps_and_large_ones_few_bytes) {
   EXPECT_EQ(choose(Collective::all_reduce, 4, 100, kRound), "gather");
   EXPECT_EQ(choose(Collective::all_reduce, 4, kMegabyte, kRound), "direct");
