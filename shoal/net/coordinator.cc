@@ -4,18 +4,14 @@
 #include <asio/co_spawn.hpp>
 #include <asio/detached.hpp>
 #include <asio/ip/tcp.hpp>
-#include <asio/read.hpp>
-#include <asio/redirect_error.hpp>
 #include <asio/steady_timer.hpp>
-#include <asio/use_awaitable.hpp>
-#include <asio/write.hpp>
-#include <atomic>
 #include <cstring>
-#include <list>
 #include <map>
 #include <set>
 
+#include "shoal/net/call.h"
 #include "shoal/net/dial.h"
+#include "shoal/net/whole.h"
 
 namespace shoal::net {
 namespace {
@@ -61,24 +57,6 @@ std::optional<Request> decode(const std::array<std::byte, kRequestBytes>& in) {
 
 std::array<unsigned char, 32> coordinator_job() { return hash_of_job("shoal coordinator"); }
 
-template <typename Buffer>
-asio::awaitable<bool> read(Socket& socket, Buffer& into) {
-  std::error_code error;
-  co_await asio::async_read(socket, asio::buffer(into), asio::redirect_error(asio::use_awaitable, error));
-  co_return !error;
-}
-
-template <typename Buffer>
-asio::awaitable<bool> write(Socket& socket, const Buffer& from) {
-  std::error_code error;
-  co_await asio::async_write(socket, asio::buffer(from), asio::redirect_error(asio::use_awaitable, error));
-  co_return !error;
-}
-
-void wait_until(const std::atomic<bool>& done) {  // what is waited for has a deadline of its own
-  while (!Loop::shared().drive([&done] { return done.load(); }, steady_now() + 10s)) continue;
-}
-
 Endpoint endpoint_from(const std::string& text, const std::string& where) {
   const bool any_port = text.size() > 2 && text.ends_with(":0");
   const auto at = parse_endpoint(any_port ? text.substr(0, text.size() - 1) + "1" : text);
@@ -118,14 +96,12 @@ struct Coordinator::Impl : std::enable_shared_from_this<Impl> {
     self->clients.insert(&socket);
     while (!self->closed) {
       std::array<std::byte, kRequestBytes> head;
-      if (!co_await read(socket, head)) break;
+      if (!co_await read_all(socket, head)) break;
       const auto request = decode(head);
       if (!request) break;
       std::string key(request->key, '\0'), value(request->value, '\0');
-      if (!co_await read(socket, key)) break;
-      if (!value.empty()) {
-        if (!co_await read(socket, value)) break;
-      }
+      if (!co_await read_all(socket, key)) break;
+      if (!co_await read_all(socket, value)) break;
       Reply reply;
       if (request->op == Op::put) {
         reply.status = self->put(key, std::move(value)) ? Status::ok : Status::full;
@@ -140,7 +116,7 @@ struct Coordinator::Impl : std::enable_shared_from_this<Impl> {
       std::memcpy(out.data(), &reply.status, 4);
       std::memcpy(out.data() + 4, &reply.value, 4);
       out += value;
-      if (!co_await write(socket, out)) break;
+      if (!co_await write_all(socket, out)) break;
     }
     self->clients.erase(&socket);
   }
@@ -191,12 +167,7 @@ Coordinator::Coordinator(const std::string& secret, int listening_fd)
 }
 
 Coordinator::~Coordinator() {
-  std::atomic<bool> closed{false};
-  Loop::shared().post([impl = std::move(impl_), &closed] {
-    impl->close();
-    closed = true;
-  });
-  wait_until(closed);
+  call(Loop::shared(), [impl = std::move(impl_)] { impl->close(); });
 }
 
 std::string Coordinator::address() const { return show(impl_->door->endpoint()); }
@@ -211,9 +182,8 @@ struct CoordinatorClient::Impl {
   ForkGuard guard;
   Reply reply;
   std::string value;
-  bool ok = false;
 
-  static asio::awaitable<void> connect(std::shared_ptr<Impl> self, Endpoint to, Instant deadline, std::atomic<bool>& done) {
+  static asio::awaitable<bool> connect(std::shared_ptr<Impl> self, Endpoint to, Instant deadline) {
     Purpose purpose;
     purpose.role = Role::coordinator;
     purpose.job = coordinator_job();
@@ -221,32 +191,31 @@ struct CoordinatorClient::Impl {
     const std::function<bool()> wanted = [] { return true; };
     self->socket = co_await dial(candidates, self->key, purpose, deadline, wanted);
     if (self->socket) self->guard = ForkGuard(self->socket->native_handle());
-    done = true;
-    Loop::shared().progress();
+    co_return self->socket.has_value();
   }
 
-  static asio::awaitable<void> ask(std::shared_ptr<Impl> self, std::string request, Instant deadline, std::atomic<bool>& done) {
-    self->ok = false;
-    asio::steady_timer timer(Loop::shared().io(), std::chrono::time_point_cast<asio::steady_timer::duration>(deadline));
-    timer.async_wait([self](const std::error_code& cancelled) {
-      if (!cancelled) self->socket->close();
-    });
+  static asio::awaitable<bool> converse(std::shared_ptr<Impl> self, std::string request, Nanoseconds patience) {
+    const Deadline deadline(*self->socket, patience);
     std::array<std::byte, kReplyBytes> head;
-    bool answered = co_await write(*self->socket, request);
-    if (answered) answered = co_await read(*self->socket, head);
-    if (answered) {
-      std::memcpy(&self->reply.status, head.data(), 4);
-      std::memcpy(&self->reply.value, head.data() + 4, 4);
-      answered = self->reply.value <= kMaxValue;
-    }
-    if (answered) {
-      self->value.resize(self->reply.value);
-      if (!self->value.empty()) answered = co_await read(*self->socket, self->value);
-    }
-    timer.cancel();
-    self->ok = answered;
-    done = true;
-    Loop::shared().progress();
+    if (!co_await write_all(*self->socket, request)) co_return false;
+    if (!co_await read_all(*self->socket, head)) co_return false;
+    std::memcpy(&self->reply.status, head.data(), 4);
+    std::memcpy(&self->reply.value, head.data() + 4, 4);
+    if (self->reply.value > kMaxValue) co_return false;
+    self->value.resize(self->reply.value);
+    co_return co_await read_all(*self->socket, self->value);
+  }
+
+  // Runs begin()'s coroutine and waits for its answer; false if there is none within the patience.
+  template <class Begin>
+  static bool answer_of(Nanoseconds patience, Begin begin) {
+    const auto answer = ask<bool>(Loop::shared(), patience + kLoopAnswers, [begin = std::move(begin)](const auto& tell) {
+      asio::co_spawn(Loop::shared().io(), begin(), [tell](std::exception_ptr failed, bool answered) {
+        tell(!failed && answered);
+        Loop::shared().progress();
+      });
+    });
+    return answer.value_or(false);
   }
 };
 
@@ -255,12 +224,8 @@ CoordinatorClient::CoordinatorClient(const std::string& secret, const std::strin
   impl_->address = address;
   impl_->key = derive_key(secret);
   const Endpoint to = endpoint_from(address, "SHOAL_COORD");
-  std::atomic<bool> done{false};
-  Loop::shared().post([&] {
-    asio::co_spawn(Loop::shared().io(), Impl::connect(impl_, to, steady_now() + patience, done), asio::detached);
-  });
-  wait_until(done);
-  if (!impl_->socket) {
+  const auto connect = [impl = impl_, to, patience] { return Impl::connect(impl, to, steady_now() + patience); };
+  if (!Impl::answer_of(patience, connect)) {
     throw Error(Code::io, "no coordinator of this job answers at " + address, "SHOAL_COORD",
                 "check the address and that SHOAL_SECRET is the same there");
   }
@@ -294,12 +259,10 @@ void CoordinatorClient::exchange(std::uint32_t op, const std::string& key, const
   std::string bytes(reinterpret_cast<const char*>(head.data()), head.size());
   bytes += key;
   bytes += value;
-  std::atomic<bool> done{false};
-  Loop::shared().post([&] {
-    asio::co_spawn(Loop::shared().io(), Impl::ask(impl_, std::move(bytes), steady_now() + patience + 5s, done), asio::detached);
-  });
-  wait_until(done);
-  if (!impl_->ok) throw Error(Code::io, "the coordinator at " + impl_->address + " does not answer any more");
+  // The coordinator itself answers when the patience is over; who hears nothing even then closes the connection.
+  const Nanoseconds bound = patience + 5s;
+  const auto converse = [impl = impl_, bytes, bound] { return Impl::converse(impl, bytes, bound); };
+  if (!Impl::answer_of(bound, converse)) throw Error(Code::io, "the coordinator at " + impl_->address + " does not answer any more");
 }
 
 }  // namespace shoal::net

@@ -1,14 +1,12 @@
 #include "shoal/net/dial.h"
 
-#include <algorithm>
 #include <asio/co_spawn.hpp>
 #include <asio/detached.hpp>
-#include <asio/redirect_error.hpp>
-#include <asio/steady_timer.hpp>
-#include <asio/use_awaitable.hpp>
+#include <asio/ip/v6_only.hpp>
 #include <cstdio>
 
 #include "shoal/core/error.h"
+#include "shoal/net/whole.h"
 
 namespace shoal::net {
 namespace {
@@ -25,16 +23,10 @@ asio::awaitable<void> pause(Nanoseconds length) {
   co_await timer.async_wait(asio::redirect_error(asio::use_awaitable, ignored));
 }
 
-// Connects, or closes the socket after kConnectPatience.
 asio::awaitable<bool> connect(Socket& socket, const Endpoint& to) {
-  auto timer = std::make_shared<asio::steady_timer>(socket.get_executor(), kConnectPatience);
-  timer->async_wait([&socket, timer](const std::error_code& cancelled) {
-    std::error_code ignored;
-    if (!cancelled && timer->expiry() <= std::chrono::steady_clock::now()) socket.close(ignored);
-  });
+  const Deadline deadline(socket, kConnectPatience);
   std::error_code error;
   co_await socket.async_connect(to, asio::redirect_error(asio::use_awaitable, error));
-  timer->expires_at(std::chrono::steady_clock::time_point::max());
   co_return !error && socket.is_open();
 }
 
@@ -44,6 +36,7 @@ Door::Door(const Endpoint& at, const Key& key) : acceptor_(Loop::shared().io()),
   std::error_code error;
   acceptor_.open(at.protocol(), error);
   if (!error) acceptor_.set_option(asio::socket_base::reuse_address(true), error);
+  if (!error && at.protocol() == asio::ip::tcp::v6()) acceptor_.set_option(asio::ip::v6_only(false), error);
   if (!error) acceptor_.bind(at, error);
   if (!error) acceptor_.listen(asio::socket_base::max_listen_connections, error);
   if (error) throw Error(Code::io, "cannot listen: " + error.message(), show(at), at.port() ? "choose another port" : "");
@@ -95,8 +88,7 @@ asio::awaitable<void> Door::accept_all(std::shared_ptr<Door> self) {
 
 asio::awaitable<void> Door::admit_one(std::shared_ptr<Door> self, Socket socket) {
   ForkGuard guard(socket.native_handle());
-  std::error_code ignored;
-  const Endpoint from = socket.remote_endpoint(ignored);
+  const Endpoint from = other_end(socket);
   const std::function<bool(const Purpose&)> welcome = [self](const Purpose& p) { return self->welcome_ && self->welcome_(p); };
   const std::optional<Purpose> purpose = co_await prove_as_listener(socket, self->key_, welcome);
   --self->handshakes_;

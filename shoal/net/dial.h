@@ -21,7 +21,8 @@ class Door : public std::enable_shared_from_this<Door> {
   using Welcome = std::function<bool(const Purpose&)>;             // before the proof is complete: is it wanted?
   using Admit = std::function<void(Socket, const Purpose&)>;       // proved
 
-  // Listens at once; any thread. Throws Error{io} naming address and port.
+  // Listens at once; any thread. Where `at` is every IPv6 address it is every IPv4 address as well. Throws Error{io} naming
+  // address and port.
   Door(const Endpoint& at, const Key& key);
   Door(int listening_fd, const Key& key);                          // takes the descriptor over
   void open(Welcome welcome, Admit admit);                         // from the loop

@@ -2,14 +2,10 @@
 
 #include <sodium.h>
 
-#include <asio/read.hpp>
-#include <asio/redirect_error.hpp>
-#include <asio/steady_timer.hpp>
-#include <asio/use_awaitable.hpp>
-#include <asio/write.hpp>
 #include <cstring>
-#include <memory>
 #include <string_view>
+
+#include "shoal/net/whole.h"
 
 namespace shoal::net {
 namespace {
@@ -30,36 +26,6 @@ Proof proof_of(const Key& key, std::string_view word, std::span<const std::byte>
 }
 
 bool equal(const Proof& a, const unsigned char* b) { return sodium_memcmp(a.data(), b, a.size()) == 0; }
-
-// Closes the socket at the deadline, which ends every pending read and write of it.
-class Deadline {
- public:
-  Deadline(Socket& socket, std::chrono::steady_clock::duration after)
-      : timer_(std::make_shared<asio::steady_timer>(socket.get_executor(), after)) {
-    timer_->async_wait([&socket, timer = timer_](const std::error_code& cancelled) {
-      std::error_code ignored;
-      if (!cancelled && timer->expiry() <= std::chrono::steady_clock::now()) socket.close(ignored);
-    });
-  }
-  ~Deadline() { timer_->expires_at(std::chrono::steady_clock::time_point::max()); }
-
- private:
-  std::shared_ptr<asio::steady_timer> timer_;
-};
-
-template <std::size_t size, typename T>
-asio::awaitable<bool> read_all(Socket& socket, std::array<T, size>& into) {
-  std::error_code error;
-  co_await asio::async_read(socket, asio::buffer(into), asio::redirect_error(asio::use_awaitable, error));
-  co_return !error;
-}
-
-template <typename Bytes>
-asio::awaitable<bool> write_all(Socket& socket, const Bytes& bytes) {
-  std::error_code error;
-  co_await asio::async_write(socket, asio::buffer(bytes), asio::redirect_error(asio::use_awaitable, error));
-  co_return !error;
-}
 
 bool refuse(Socket& socket) {
   std::error_code ignored;

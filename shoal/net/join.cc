@@ -7,6 +7,7 @@
 #include <sstream>
 
 #include "shoal/core/text.h"
+#include "shoal/net/call.h"
 #include "shoal/net/dial.h"
 #include "shoal/net/tcp.h"
 #include "shoal/net/tcp_transport.h"
@@ -96,15 +97,12 @@ class TcpJob final : public Job {
       abandon();  // a forked child: its copy of the loop does not run
       return;
     }
-    Loop& loop = Loop::shared();
-    std::atomic<bool> gone{false};
-    loop.post([this, &gone] {
-      if (give_up_) give_up_();
-      if (door_) door_->close();
-      transport_->leave([&gone] { gone = true; });
+    // leave() is bounded itself.
+    ask<bool>(*transport_, kLoopAnswers, [give_up = give_up_, door = door_, transport = transport_](const auto& tell) {
+      if (give_up) give_up();
+      if (door) door->close();
+      transport->leave([tell] { tell(true); });
     });
-    // leave() is bounded itself; nothing may outlive this frame that refers to it.
-    while (!loop.drive([&gone] { return gone.load(); }, steady_now() + 10s)) continue;
   }
   void while_connecting(std::function<void()> give_up) { give_up_ = std::move(give_up); }
   void connected(std::vector<MemberInfo> members) { members_ = std::move(members); }
@@ -203,8 +201,7 @@ class Connecting : public std::enable_shared_from_this<Connecting> {
            transport_->wants(p.from, channel_of(p.role));
   }
   void connected(Rank peer, wire::Channel channel, Socket socket) {
-    std::error_code ignored;
-    used_[peer] = socket.remote_endpoint(ignored);
+    used_[peer] = other_end(socket);
     transport_->adopt(peer, channel, std::move(socket));
     complete_ = transport_->connected();
     Loop::shared().progress();
@@ -232,30 +229,33 @@ class Connecting : public std::enable_shared_from_this<Connecting> {
   std::atomic<bool> complete_{false};
 };
 
-// Where this member listens: everywhere (or on the chosen interface) with a secret, else on the loopback only.
-Endpoint listening_at(const std::string& secret, const JoinOptions& options, const std::vector<LocalAddress>& addresses) {
-  if (secret.empty()) return {asio::ip::address_v4::loopback(), 0};
-  if (options.interface.empty()) return {asio::ip::address_v4::any(), 0};
-  return {addresses.front().address, 0};
+// Where this member can be reached: everywhere (or on the chosen interface) with a secret, else on the loopback only.
+std::shared_ptr<Door> make_door(const std::string& secret, const Key& key, const JoinOptions& options,
+                                const std::vector<LocalAddress>& addresses) {
+  if (secret.empty()) return std::make_shared<Door>(Endpoint(asio::ip::address_v4::loopback(), 0), key);
+  if (!options.interface.empty()) return std::make_shared<Door>(Endpoint(addresses.front().address, 0), key);
+  try {
+    return std::make_shared<Door>(Endpoint(asio::ip::address_v6::any(), 0), key);
+  } catch (const Error&) {  // a machine without IPv6
+    return std::make_shared<Door>(Endpoint(asio::ip::address_v4::any(), 0), key);
+  }
 }
 
 std::vector<Endpoint> reachable_at(const Endpoint& bound, const std::vector<LocalAddress>& addresses) {
   if (!bound.address().is_unspecified()) return {bound};
   std::vector<Endpoint> all = {{asio::ip::address_v4::loopback(), bound.port()}};
+  if (bound.address().is_v6()) all.emplace_back(asio::ip::address_v6::loopback(), bound.port());
   for (const LocalAddress& at : addresses) {
-    if (at.address.is_v4() && !at.address.is_loopback()) all.emplace_back(at.address, bound.port());
+    const bool listened = at.address.is_v4() || bound.address().is_v6();
+    if (listened && !at.address.is_loopback()) all.emplace_back(at.address, bound.port());
   }
   return all;
 }
 
-// Runs fn on the loop and waits for it.
-void on_the_loop(const std::function<void()>& fn) {
-  std::atomic<bool> ran{false};
-  Loop::shared().post([&] {
-    fn();
-    ran = true;
-  });
-  while (!Loop::shared().drive([&] { return ran.load(); }, steady_now() + 10s)) continue;
+// Of all that a member advertises: one that other hosts see, if there is one.
+const Endpoint& for_people(const Card& card) {
+  const auto seen = std::find_if(card.candidates.begin(), card.candidates.end(), [](const Endpoint& at) { return !at.address().is_loopback(); });
+  return seen == card.candidates.end() ? card.candidates.front() : *seen;
 }
 
 std::string list_unconnected(const Place& place, const TcpTransport& transport, const std::vector<Card>& cards) {
@@ -288,7 +288,7 @@ std::unique_ptr<Job> join_tcp(const Place& place, Rendezvous& rendezvous, const 
   const auto addresses = local_addresses(options.interface);
   const Key key = derive_key(secret);
   const Instant deadline = steady_now() + options.patience;
-  auto door = std::make_shared<Door>(listening_at(secret, options, addresses), key);
+  auto door = make_door(secret, key, options, addresses);
   auto connecting = std::make_shared<Connecting>(place, transport, door, key, scope, deadline);
   auto job = std::make_unique<TcpJob>(place, std::vector<MemberInfo>(place.size), transport, door);
   job->while_connecting([connecting] { connecting->give_up(); });
@@ -297,37 +297,41 @@ std::unique_ptr<Job> join_tcp(const Place& place, Rendezvous& rendezvous, const 
   mine.fingerprint = one_line(options.fingerprint);
   mine.candidates = reachable_at(door->endpoint(), addresses);
 
-  on_the_loop([&] { connecting->open_door(); });
+  Loop::shared().post([connecting] { connecting->open_door(); });
   rendezvous.put(scope + "member/" + std::to_string(place.rank), write_card(mine));
   const std::vector<Card> cards = gather(place, mine, rendezvous, scope + "member/", options.patience);
 
   std::vector<std::string> hosts;
   std::vector<std::vector<Endpoint>> candidates;
-  for (const Card& card : cards) {
-    hosts.push_back(card.info.host);
-    candidates.push_back(in_order(card, mine, addresses));
+  for (Rank rank = 0; rank < place.size; ++rank) {
+    hosts.push_back(cards[rank].info.host);
+    candidates.push_back(in_order(cards[rank], mine, addresses));
+    if (candidates.back().empty()) {
+      throw Error(Code::invalid_argument, "rank " + std::to_string(rank) + " (" + hosts.back() + ") has no address that " + mine.info.host +
+                  " could reach", "join", "see `ip address` there: an interface must be up, with an address that is not link-local");
+    }
   }
-  on_the_loop([&] {
+  Loop::shared().post([transport, connecting, hosts = std::move(hosts), candidates = std::move(candidates)] {
     transport->name_hosts(hosts);
     connecting->dial_lower(candidates);
   });
   Loop::shared().drive([&] { return connecting->complete() || transport->failure(); }, deadline);
-  std::string unconnected;
-  on_the_loop([&] {
-    if (!connecting->complete()) unconnected = list_unconnected(place, *transport, cards);
-    std::vector<MemberInfo> members;
-    for (Rank rank = 0; rank < place.size; ++rank) {
-      members.push_back(cards[rank].info);
-      const Endpoint listening(connecting->used(rank).address(), cards[rank].candidates.at(0).port());
-      members[rank].address = show(rank == place.rank ? mine.candidates.back() : listening);
-    }
-    job->connected(std::move(members));
+  const auto joined = call(Loop::shared(), [place, transport, connecting, cards] {
     transport->begin();
+    return connecting->complete() ? std::string() : list_unconnected(place, *transport, cards);
   });
+  if (!joined) throw Error(Code::internal, "the network's loop does not answer", "join");
   if (const Failure failure = transport->failure()) throw Error(*failure);
-  if (!unconnected.empty()) {
-    throw Error(Code::timeout, "no connection with " + unconnected, "join", "check the network between these hosts");
+  if (!joined->empty()) {
+    throw Error(Code::timeout, "no connection with " + *joined, "join", "check the network between these hosts");
   }
+  std::vector<MemberInfo> members;
+  for (Rank rank = 0; rank < place.size; ++rank) {
+    members.push_back(cards[rank].info);
+    const Endpoint listening(connecting->used(rank).address(), cards[rank].candidates.front().port());
+    members[rank].address = show(rank == place.rank ? for_people(mine) : listening);
+  }
+  job->connected(std::move(members));
   return job;
 }
 

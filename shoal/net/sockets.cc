@@ -110,6 +110,13 @@ std::size_t unacknowledged(Socket& socket) {
   return static_cast<std::size_t>(bytes);
 }
 
+Endpoint other_end(const Socket& socket) {
+  std::error_code gone;
+  const Endpoint end = socket.remote_endpoint(gone);
+  if (gone || !end.address().is_v6() || !end.address().to_v6().is_v4_mapped()) return end;
+  return {asio::ip::make_address_v4(asio::ip::v4_mapped, end.address().to_v6()), end.port()};
+}
+
 std::vector<LocalAddress> local_addresses(const std::string& interface) {
   ifaddrs* list = nullptr;
   if (getifaddrs(&list) != 0) throw Error(Code::io, "cannot list this machine's network addresses");

@@ -45,6 +45,9 @@ void set_connection_options(Socket& socket, Nanoseconds silence);  // no delay, 
 void set_unsent_mark(Socket& socket, std::size_t bytes);           // TCP_NOTSENT_LOWAT
 std::size_t unacknowledged(Socket& socket);                        // bytes the peer's kernel does not have yet
 
+// Who is connected; an IPv4 address as such, also where the socket is one of IPv6. Port 0 if nobody is any more.
+Endpoint other_end(const Socket& socket);
+
 struct LocalAddress {
   asio::ip::address address;
   unsigned prefix_length = 0;

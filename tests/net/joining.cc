@@ -6,9 +6,11 @@
 
 #include <cstdlib>
 #include <cstring>
+#include <sstream>
 
 #include "members.h"
 #include "shoal/net/coordinator.h"
+#include "shoal/net/sockets.h"
 
 namespace shoal::net {
 namespace {
@@ -54,6 +56,71 @@ TEST(Joining, another_size_is_refused) {
   std::string said[2];
   each(2, [&](Rank rank) { said[rank] = why_not(rank, rank == 0 ? 2 : 3, board, quick()); });
   EXPECT_NE(said[0].find("was started with size 3"), std::string::npos) << said[0];
+}
+
+// A board that shows of each card only some of the addresses.
+class Narrow final : public Rendezvous {
+ public:
+  explicit Narrow(std::function<bool(const std::string& address)> shown) : shown_(std::move(shown)) {}
+  void put(const std::string& key, const std::string& value) override {
+    std::istringstream in(value);
+    std::string rest;
+    for (std::string line; std::getline(in, line);) {
+      if (line.rfind("at ", 0) != 0 || shown_(line.substr(3))) rest += line + "\n";
+    }
+    board_.put(key, rest);
+  }
+  std::string get(const std::string& key, Nanoseconds patience) override { return board_.get(key, patience); }
+
+ private:
+  std::function<bool(const std::string&)> shown_;
+  Board board_;
+};
+
+bool has_ipv6() {
+  const int fd = socket(AF_INET6, SOCK_STREAM, 0);
+  sockaddr_in6 own{};
+  own.sin6_family = AF_INET6;
+  own.sin6_addr = in6addr_loopback;
+  const bool bound = fd >= 0 && bind(fd, reinterpret_cast<sockaddr*>(&own), sizeof own) == 0;
+  if (fd >= 0) close(fd);
+  return bound;
+}
+
+TEST(Joining, members_meet_over_ipv6_where_they_have_nothing_else) {
+  if (!has_ipv6()) GTEST_SKIP() << "this machine has no ::1";
+  Narrow board([](const std::string& address) { return address.front() == '['; });
+  std::vector<std::unique_ptr<Job>> jobs(3);
+  each(3, [&](Rank rank) { jobs[rank] = join_tcp(place_of(rank, 3), board, "t/", "s", quick()); });
+  for (Rank rank = 0; rank < 3; ++rank) {
+    for (Rank other = 0; other < 3; ++other) {
+      if (other == rank) continue;
+      const std::string address = jobs[rank]->members()[other].address;
+      EXPECT_EQ(address.rfind("[::1]:", 0), 0u) << address;
+    }
+  }
+  leave_all(jobs);
+}
+
+TEST(Joining, an_ipv4_member_is_known_by_its_ipv4_address) {
+  auto jobs = join_all(2);
+  for (const Rank rank : {0u, 1u}) {
+    const std::string address = jobs[rank]->members()[1 - rank].address;
+    EXPECT_EQ(address.rfind("127.0.0.1:", 0), 0u) << address;
+  }
+  leave_all(jobs);
+}
+
+TEST(Joining, a_member_without_an_address_is_named) {
+  Narrow board([](const std::string&) { return false; });
+  std::string said;
+  each(2, [&](Rank rank) {
+    const std::string line = why_not(rank, 2, board, quick());
+    if (rank == 1) said = line;
+  });
+  const std::string host = host_name();
+  EXPECT_EQ(said, "invalid_argument: join: rank 0 (" + host + ") has no address that " + host +
+                      " could reach (see `ip address` there: an interface must be up, with an address that is not link-local)");
 }
 
 TEST(Joining, two_jobs_at_once_do_not_meet) {
@@ -113,6 +180,14 @@ TEST_F(Coordination, a_value_reaches_who_waits_for_it) {
       client.put("empty", "");
     }
   });
+}
+
+TEST_F(Coordination, may_be_at_an_ipv6_address) {
+  if (!has_ipv6()) GTEST_SKIP() << "this machine has no ::1";
+  Coordinator coordinator("s", "[::1]:0");
+  CoordinatorClient client("s", coordinator.address());
+  client.put("key", "value");
+  EXPECT_EQ(client.get("key", 10s), "value");
 }
 
 TEST_F(Coordination, a_missing_value_is_a_timeout_that_names_it) {
