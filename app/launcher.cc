@@ -360,7 +360,11 @@ int Launcher::report() {
   const auto& line = console_.last_error(rank);
   console_.say(fmt::format("shoal: rank {} failed first: {}{}", rank, describe(*first),
                            line.empty() ? "" : ": " + line));
-  return first->status;
+  // A signal is what happened to that member; what happened to the run is what the others say.
+  const bool lost = first->signal != 0 && std::any_of(failures_.begin(), failures_.end(), [&](unsigned other) {
+    return members_[other].status == lost_a_peer;
+  });
+  return lost ? lost_a_peer : first->status;
 }
 
 }  // namespace

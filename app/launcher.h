@@ -25,8 +25,9 @@ struct Launch {
   Console::Show show = Console::Show::every_rank;
 };
 
-// Returns the exit status: 0, that of the member that failed first (128 + n for signal n), or 128 + n if this
-// process was told to end by signal n. Throws Error if a member cannot be started; then none is left running.
+// Returns the exit status: 0, or that of the member that failed first (for one that was killed by signal n 3 if
+// others ended because they lost it, else 128 + n), or 128 + n if this process was told to end by signal n.
+// Throws Error if a member cannot be started; then none is left running.
 int launch(const Launch& what);
 
 }  // namespace shoal::app

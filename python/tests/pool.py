@@ -24,11 +24,12 @@ def program() -> str:
     return found
 
 
-def launch(members: int, command: list[str], environment: dict[str, str] | None = None, **options) -> subprocess.Popen:
+def launch(members: int, command: list[str], environment: dict[str, str] | None = None, flags: list[str] | None = None,
+           **options) -> subprocess.Popen:
     path = os.pathsep.join(filter(None, [str(Path(__file__).parent), os.environ.get("PYTHONPATH")]))
     here = {**os.environ, "SHOAL_TIMEOUT": "50", "PYTHONPATH": path, **(environment or {})}
     options.setdefault("cwd", tempfile.mkdtemp(prefix="shoal-test-"))
-    return subprocess.Popen([program(), "run", "-n", str(members), "--", *command], env=here, **options)
+    return subprocess.Popen([program(), "run", "-n", str(members), *(flags or []), "--", *command], env=here, **options)
 
 
 class Pool:

@@ -1,5 +1,6 @@
 """The promises about bits (classes R, D and G): replicas equal, runs equal, and equal to one process that accumulates."""
 
+import json
 import os
 import random
 import time
@@ -56,8 +57,6 @@ def test_a_saved_plan_gives_the_same_bits_whatever_the_timing(pool, tmp_path):
 
 
 def test_a_plan_of_any_way_keeps_members_equal(pool, tmp_path):
-    import json
-
     plan = json.loads(pool(3).run(train, 4)[0][1])
     for unit in plan["units"]:
         unit["way"] = "ring"  # adds in rotated order: other bits, the same on all members
@@ -67,6 +66,68 @@ def test_a_plan_of_any_way_keeps_members_equal(pool, tmp_path):
     assert tiny.equal(results[0][0], results[1][0]) and tiny.equal(results[0][0], results[2][0])
     for got, expected in zip(results[0][0], trained_alone(3, 5)):
         torch.testing.assert_close(got, expected, rtol=1e-4, atol=1e-5)
+
+
+LARGE = 257 * 511  # elements: one tensor that travels alone, in chunks that do not come out even
+
+
+def train_large(steps: int, plan: str = "auto"):
+    """Values, and the way that each step took."""
+    net, optimizer = tiny.wrap(large_model(), plan=plan)
+    ways = []
+    for step in range(steps):
+        ways.append(json.loads(net.plan)["units"][0]["way"])
+        optimizer.zero_grad()
+        large_loss(net, step, shoal.rank()).backward()
+        optimizer.step()
+    return tiny.values(net), ways, net.plan
+
+
+def large_model():
+    torch.manual_seed(1)
+    return torch.nn.Linear(511, 257, bias=False)
+
+
+def large_loss(net, step: int, rank: int):
+    x, _ = tiny.data(step, rank, 8, 511)
+    return torch.logsumexp(net(x), 1).sum()
+
+
+def added_as(way: str, parts: list[torch.Tensor]) -> torch.Tensor:
+    """The mean, in the order that the program of this name declares (docs/collectives.md)."""
+    members = len(parts)
+    if way == "ring":  # chunk c begins with the member after c and ends with c
+        chunks = [part.flatten().tensor_split(members) for part in parts]
+        total = torch.cat([sum((chunks[(c + i) % members][c] for i in range(2, members + 1)), chunks[(c + 1) % members][c])
+                           for c in range(members)]).view_as(parts[0])
+    elif way in ("halving_doubling", "recursive_doubling") and members == 4:
+        far = way == "halving_doubling"  # partners: two places away first, or neighbours first
+        total = (parts[0] + parts[2]) + (parts[1] + parts[3]) if far else (parts[0] + parts[1]) + (parts[2] + parts[3])
+    else:  # rank order; with three members the trees are (g0 + g1) + g2 too
+        total = sum(parts[1:], parts[0])
+    return total / members
+
+
+@pytest.mark.parametrize("members", [3, 4])
+@pytest.mark.parametrize("way", ["direct", "ring", "halving_doubling"])
+def test_a_replay_adds_in_the_order_of_the_plans_program(pool, tmp_path, members, way):
+    plan = json.loads(pool(members).run(train_large, 4)[0][2])
+    assert [tensor["count"] for tensor in plan["tensors"]] == [LARGE]
+    plan["units"][0]["way"] = way
+    saved = tmp_path / "plan.json"
+    saved.write_text(json.dumps(plan))
+    results = pool(members).run(train_large, 6, str(saved))
+    assert results[0][1][-1] == way
+
+    net = large_model()
+    optimizer = tiny.sgd(net)
+    for step in range(6):
+        parts = [tiny.gradients(net, lambda n, r=r: large_loss(n, step, r).backward())[0] for r in range(members)]
+        net.weight.grad = added_as(results[0][1][step], parts)
+        optimizer.step()
+    for values, ways, _ in results:
+        assert ways == results[0][1]
+        assert tiny.equal(values, tiny.values(net))
 
 
 def unequal_batches(steps: int):

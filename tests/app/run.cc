@@ -94,6 +94,19 @@ TEST(run, the_cause_is_named_last_and_the_others_words_once) {
   EXPECT_THAT(outcome.err, EndsWith("shoal: rank 1 failed first: exit status 1: disk full\n"));
 }
 
+// The same with a kill: the line names the member and the signal, and the run as a whole has lost a member.
+TEST(run, a_killed_member_that_others_lost_makes_the_run_end_with_3) {
+  const Folder folder;
+  const auto outcome = shoal(
+      folder, run_script(3,
+                         "mkfifo f$SHOAL_RANK; "
+                         "if [ $SHOAL_RANK = 0 ]; then exec 8>f1 9>f2; kill -9 $$; fi; "
+                         "cat f$SHOAL_RANK; echo 'rank 0 was lost' >&2; exit 3"));
+  EXPECT_EQ(outcome.status, 3);
+  EXPECT_THAT(outcome.err, HasSubstr("shoal: ranks 1, 2 ended with: rank 0 was lost\n"));
+  EXPECT_THAT(outcome.err, EndsWith("shoal: rank 0 failed first: killed by signal 9 (KILL)\n"));
+}
+
 TEST(run, a_flag_beats_the_environment_which_beats_the_file) {
   const Folder folder;
   folder.write("shoal.toml", "[run]\nmembers = 2\nname = \"filed\"\n");
