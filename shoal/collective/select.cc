@@ -28,6 +28,7 @@ struct Priced {
   const char* name;
   bool left_fold;           // or nothing is added
   bool meets;               // flows of all others meet at a member
+  bool whole;               // a step sends the whole vector, and nothing is gained by passing on its first slice early
   std::uint32_t max_ranks;
   Cost (*cost)(double n);   // n >= 2 ranks
 };
@@ -49,25 +50,25 @@ Cost halving(double n) {
 }
 
 constexpr Priced kPrices[] = {
-    {Collective::all_reduce, "direct", true, true, kMaxPairRanks, [](double n) { return Cost{2, 2 * share(n), 0, share(n)}; }},
-    {Collective::all_reduce, "gather", true, true, kMaxPairRanks, [](double n) { return Cost{1, n - 1, 0, n - 1}; }},
+    {Collective::all_reduce, "direct", true, true, false, kMaxPairRanks, [](double n) { return Cost{2, 2 * share(n), 0, share(n)}; }},
+    {Collective::all_reduce, "gather", true, true, true, kMaxPairRanks, [](double n) { return Cost{1, n - 1, 0, n - 1}; }},
     // Inner members of the line send up and down at once; of two members each sends one way.
-    {Collective::all_reduce, "chain", true, false, kMaxRanks, [](double n) { return Cost{2 * (n - 1), n > 2 ? 2. : 1., 2 * n - 3, 1}; }},
-    {Collective::all_reduce, "ring", false, false, kMaxRanks, [](double n) { return Cost{2 * (n - 1), 2 * share(n), 0, share(n)}; }},
-    {Collective::all_reduce, "recursive_doubling", false, false, kMaxRanks, doubling},
-    {Collective::all_reduce, "halving_doubling", false, false, kMaxRanks, halving},
-    {Collective::reduce_scatter, "direct", true, true, kMaxPairRanks, [](double n) { return Cost{1, share(n), 0, share(n)}; }},
-    {Collective::reduce_scatter, "ring", false, false, kMaxPairRanks, [](double n) { return Cost{n - 1, share(n), 0, share(n)}; }},
-    {Collective::all_gather, "direct", true, true, kMaxPairRanks, [](double n) { return Cost{1, share(n), 0, 0}; }},
-    {Collective::all_gather, "ring", true, false, kMaxRanks, [](double n) { return Cost{n - 1, share(n), 0, 0}; }},
-    {Collective::broadcast, "flat", true, false, kMaxRanks, [](double n) { return Cost{1, n - 1, 0, 0}; }},
-    {Collective::broadcast, "binomial", true, false, kMaxRanks, [](double n) { return Cost{std::ceil(std::log2(n)), std::ceil(std::log2(n)), 0, 0}; }},
-    {Collective::broadcast, "chain", true, false, kMaxRanks, [](double n) { return Cost{n - 1, 1, n - 2, 0}; }},
-    {Collective::reduce, "flat", true, true, kMaxRanks, [](double n) { return Cost{1, n - 1, 0, n - 1}; }},
-    {Collective::reduce, "chain", false, false, kMaxRanks, [](double n) { return Cost{n - 1, 1, n - 2, 1}; }},
-    {Collective::gather, "flat", true, true, kMaxRanks, [](double n) { return Cost{1, share(n), 0, 0}; }},
-    {Collective::scatter, "flat", true, false, kMaxRanks, [](double n) { return Cost{1, share(n), 0, 0}; }},
-    {Collective::all_to_all, "direct", true, true, kMaxPairRanks, [](double n) { return Cost{1, share(n), 0, 0}; }},
+    {Collective::all_reduce, "chain", true, false, false, kMaxRanks, [](double n) { return Cost{2 * (n - 1), n > 2 ? 2. : 1., 2 * n - 3, 1}; }},
+    {Collective::all_reduce, "ring", false, false, false, kMaxRanks, [](double n) { return Cost{2 * (n - 1), 2 * share(n), 0, share(n)}; }},
+    {Collective::all_reduce, "recursive_doubling", false, false, true, kMaxRanks, doubling},
+    {Collective::all_reduce, "halving_doubling", false, false, false, kMaxRanks, halving},
+    {Collective::reduce_scatter, "direct", true, true, false, kMaxPairRanks, [](double n) { return Cost{1, share(n), 0, share(n)}; }},
+    {Collective::reduce_scatter, "ring", false, false, false, kMaxPairRanks, [](double n) { return Cost{n - 1, share(n), 0, share(n)}; }},
+    {Collective::all_gather, "direct", true, true, false, kMaxPairRanks, [](double n) { return Cost{1, share(n), 0, 0}; }},
+    {Collective::all_gather, "ring", true, false, false, kMaxRanks, [](double n) { return Cost{n - 1, share(n), 0, 0}; }},
+    {Collective::broadcast, "flat", true, false, true, kMaxRanks, [](double n) { return Cost{1, n - 1, 0, 0}; }},
+    {Collective::broadcast, "binomial", true, false, false, kMaxRanks, [](double n) { return Cost{std::ceil(std::log2(n)), std::ceil(std::log2(n)), 0, 0}; }},
+    {Collective::broadcast, "chain", true, false, false, kMaxRanks, [](double n) { return Cost{n - 1, 1, n - 2, 0}; }},
+    {Collective::reduce, "flat", true, true, true, kMaxRanks, [](double n) { return Cost{1, n - 1, 0, n - 1}; }},
+    {Collective::reduce, "chain", false, false, false, kMaxRanks, [](double n) { return Cost{n - 1, 1, n - 2, 1}; }},
+    {Collective::gather, "flat", true, true, false, kMaxRanks, [](double n) { return Cost{1, share(n), 0, 0}; }},
+    {Collective::scatter, "flat", true, false, false, kMaxRanks, [](double n) { return Cost{1, share(n), 0, 0}; }},
+    {Collective::all_to_all, "direct", true, true, false, kMaxPairRanks, [](double n) { return Cost{1, share(n), 0, 0}; }},
 };
 
 void check(std::uint32_t ranks, double bytes, const LinkModel& link) {
@@ -80,10 +81,16 @@ void check(std::uint32_t ranks, double bytes, const LinkModel& link) {
   }
 }
 
+std::uint32_t slice_of(const Priced& program, std::uint32_t ranks, double bytes, const LinkModel& link) {
+  constexpr double kLeast = 16 << 10, kMost = 128 << 10, kLine = 64;  // the windows of direct among four still fit in L2
+  const double slice = std::min(std::clamp(link.rate * 1e-3, kLeast, kMost), program.whole ? bytes : bytes / ranks);
+  return static_cast<std::uint32_t>(std::max(std::ceil(slice / kLine), 1.0) * kLine);
+}
+
 double seconds(const Priced& program, std::uint32_t ranks, double bytes, const LinkModel& link) {
   if (ranks == 1) return 0;
   const Cost cost = program.cost(ranks);
-  const double slice = std::min<double>(slice_bytes(bytes, ranks, link), bytes);
+  const double slice = std::min<double>(slice_of(program, ranks, bytes, link), bytes);
   const double meeting = link.fan_in > 0 ? link.fan_in : kMeetingShare * link.rate;
   const bool meets = program.meets && ranks > 2;
   const double rate = meets ? meeting : link.rate;
@@ -91,14 +98,18 @@ double seconds(const Priced& program, std::uint32_t ranks, double bytes, const L
   return cost.steps * alpha + (cost.vectors * bytes + cost.slices * slice) / rate + cost.added * bytes / link.add_rate;
 }
 
+const Priced& priced(Collective collective, const std::string& name) {
+  for (const Priced& program : kPrices) {
+    if (program.collective == collective && program.name == name) return program;
+  }
+  throw Error(Code::invalid_argument, fmt::format("no price for a program \"{}\" of {}", name, collective::name(collective)));
+}
+
 }  // namespace
 
 double price(Collective collective, const std::string& name, std::uint32_t ranks, double bytes, const LinkModel& link) {
   check(ranks, bytes, link);
-  for (const Priced& program : kPrices) {
-    if (program.collective == collective && program.name == name) return seconds(program, ranks, bytes, link);
-  }
-  throw Error(Code::invalid_argument, fmt::format("no price for a program \"{}\" of {}", name, collective::name(collective)));
+  return seconds(priced(collective, name), ranks, bytes, link);
 }
 
 std::string choose(Collective collective, std::uint32_t ranks, double bytes, const LinkModel& link, bool left_fold_only) {
@@ -115,11 +126,9 @@ std::string choose(Collective collective, std::uint32_t ranks, double bytes, con
   return best->name;
 }
 
-std::uint32_t slice_bytes(double bytes, std::uint32_t ranks, const LinkModel& link) {
+std::uint32_t slice_bytes(Collective collective, const std::string& name, std::uint32_t ranks, double bytes, const LinkModel& link) {
   check(ranks, bytes, link);
-  constexpr double kLeast = 16 << 10, kMost = 128 << 10, kLine = 64;  // the windows of direct among four still fit in L2
-  const double slice = std::min(std::clamp(link.rate * 1e-3, kLeast, kMost), bytes / ranks);
-  return static_cast<std::uint32_t>(std::max(std::ceil(slice / kLine), 1.0) * kLine);
+  return slice_of(priced(collective, name), ranks, bytes, link);
 }
 
 }  // namespace shoal::collective

@@ -32,7 +32,8 @@ double price(Collective collective, const std::string& name, std::uint32_t ranks
 // in rank order, whose bits no other choice or packing changes. Throws Error{unsupported} if none has so many ranks.
 std::string choose(Collective collective, std::uint32_t ranks, double bytes, const LinkModel& link, bool left_fold_only = false);
 
-// The runner's slice for this link: clamp(rate x 1 ms, 16 KiB, 128 KiB), at most a chunk of bytes / ranks, a multiple of 64.
-std::uint32_t slice_bytes(double bytes, std::uint32_t ranks, const LinkModel& link);
+// The runner's slice for the named program on this link: clamp(rate x 1 ms, 16 KiB, 128 KiB), a multiple of 64, and at most
+// bytes / ranks where members send parts or pass on what they receive slice by slice.
+std::uint32_t slice_bytes(Collective collective, const std::string& name, std::uint32_t ranks, double bytes, const LinkModel& link);
 
 }  // namespace shoal::collective

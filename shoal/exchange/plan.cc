@@ -82,7 +82,7 @@ void choose_ways(ExchangePlan& plan, const std::string& way) {
   for (auto& unit : plan.units) {
     const auto bytes = static_cast<double>(plan.bytes_of(unit));
     unit.way = way == "auto" ? collective::choose(collective::Collective::all_reduce, plan.ranks, bytes, plan.link) : way;
-    unit.slice_bytes = collective::slice_bytes(bytes, plan.ranks, plan.link);
+    unit.slice_bytes = collective::slice_bytes(collective::Collective::all_reduce, unit.way, plan.ranks, bytes, plan.link);
     unit.priority = plan.tensors[unit.tensors.front()].first_use;
     for (auto t : unit.tensors) unit.priority = std::min(unit.priority, plan.tensors[t].first_use);
   }

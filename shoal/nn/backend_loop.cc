@@ -154,7 +154,8 @@ void Group::Loop::run(std::uint64_t sequence) {
   const Collective kind = kind_of(what.operation);
   const std::uint64_t bytes = what.total * size_of(what.type);
   try {
-    const auto& verified = program(kind, collective::choose(kind, transport_.size(), static_cast<double>(bytes), link), what.root);
+    const std::string name = collective::choose(kind, transport_.size(), static_cast<double>(bytes), link);
+    const auto& verified = program(kind, name, what.root);
     if (what.buffers.input == what.buffers.output && what.buffers.input && !verified.in_place()) {
       open.copy.assign(what.buffers.input, what.buffers.input + bytes);
       what.buffers.input = open.copy.data();
@@ -164,7 +165,7 @@ void Group::Loop::run(std::uint64_t sequence) {
     settings.op = what.op;
     settings.scaling = what.scaling;
     const bool small = what.comparable && bytes <= net::kUrgentLimit;
-    settings.slice_bytes = collective::slice_bytes(static_cast<double>(bytes), transport_.size(), link);
+    settings.slice_bytes = collective::slice_bytes(kind, name, transport_.size(), static_cast<double>(bytes), link);
     if (small) settings.slice_bytes = std::min<std::uint32_t>(settings.slice_bytes, net::kUrgentLimit);
     settings.priority = {small ? net::Class::urgent : net::Class::bulk, 0, sequence};
     settings.operation = streams_of(sequence, open.descriptor);

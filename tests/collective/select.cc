@@ -129,12 +129,16 @@ TEST(Select, left_fold_only_is_kept_and_lifted) {
   EXPECT_EQ(choose(Collective::all_reduce, 1024, 100, kRound), "recursive_doubling");
 }
 
-TEST(Select, slices_are_a_millisecond_within_bounds_and_no_longer_than_a_chunk) {
+TEST(Select, slices_are_a_millisecond_within_bounds_and_no_longer_than_what_is_sent_at_once) {
+  const auto slice_bytes = [](double bytes, std::uint32_t ranks, const LinkModel& link, const char* name = "ring") {
+    return collective::slice_bytes(Collective::all_reduce, name, ranks, bytes, link);
+  };
   EXPECT_EQ(slice_bytes(1e9, 4, {1e-4, 125e6, 8e9}), 125'056U);  // 1 Gbit/s: 125,000 rounded up to 64
   EXPECT_EQ(slice_bytes(1e9, 4, {1e-4, 25e6, 8e9}), 25'024U);    // 200 Mbit/s
   EXPECT_EQ(slice_bytes(1e9, 4, {1e-4, 1e6, 8e9}), 16'384U);
   EXPECT_EQ(slice_bytes(1e9, 4, {1e-4, 1e10, 8e9}), 131'072U);
   EXPECT_EQ(slice_bytes(4096, 4, {1e-4, 125e6, 8e9}), 1024U);
+  EXPECT_EQ(slice_bytes(4096, 4, {1e-4, 125e6, 8e9}, "recursive_doubling"), 4096U);
   EXPECT_EQ(slice_bytes(0, 4, {1e-4, 125e6, 8e9}), 64U);
 }
 
