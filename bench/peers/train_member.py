@@ -1,23 +1,32 @@
-"""One member of a training run on random images of Fashion-MNIST's shape; started by bench/training.py.
+"""One member of training runs on random images of Fashion-MNIST's shape; started by bench/training.py. One process trains each
+model in several ways, in turns, so that all ways see the same machine and links within seconds:
 
-    --way shoal          shoal.data_parallel
-    --way ddp            PyTorch's DistributedDataParallel on gloo, --bucket-mb
-    --way ddp-on-shoal   the same on Shoal's backend
-    --way plain          no parallelism: one process
+    shoal            shoal.data_parallel
+    ddp              PyTorch's DistributedDataParallel on gloo with its default bucket
+    ddp best         the same with the bucket that was fastest in a turn of each size
+    ddp on shoal     DistributedDataParallel with that bucket on Shoal's backend
+    plain            no parallelism (one process alone)
 
-Rank 0 prints one JSON line: seconds of each timed iteration, all members' CPU seconds an iteration, a digest of the loss.
+Rank 0 prints one JSON line a model: by way the median seconds of a step in each round, and all members' CPU seconds a step.
 """
 
 import argparse
+import collections
 import json
 import os
 import resource
+import statistics
 import time
 
 import torch
+import torch.distributed as dist
 import torch.nn.functional as F
 
 import models
+import shoal
+
+BUCKETS = [0.05, 0.25, 1, 4, 25]  # MB; the last is DDP's default
+WARMUP = 8                        # steps of each way before the first turn
 
 
 def cpu_seconds() -> float:
@@ -25,52 +34,93 @@ def cpu_seconds() -> float:
     return usage.ru_utime + usage.ru_stime
 
 
+class Trainer:
+    """A model trained in one way; turn() trains a number of steps."""
+
+    def __init__(self, model: torch.nn.Module, wrap, images: torch.Tensor, labels: torch.Tensor):
+        optimizer = torch.optim.SGD(model.parameters(), lr=0.01, momentum=0.9)
+        self.model, self.optimizer = wrap(model, optimizer)
+        self.images, self.labels = images, labels
+        self.turn(WARMUP)
+
+    def turn(self, steps: int) -> list[float]:
+        if dist.is_initialized():
+            dist.barrier()
+        times = []
+        for _ in range(steps):
+            begin = time.perf_counter()
+            self.optimizer.zero_grad()
+            F.cross_entropy(self.model(self.images), self.labels).backward()
+            self.optimizer.step()
+            times.append(time.perf_counter() - begin)
+        return times
+
+
+def same_everywhere(value: float) -> float:
+    """Rank 0's value."""
+    box = torch.tensor([value], dtype=torch.float64)
+    if dist.is_initialized():
+        dist.broadcast(box, 0)
+    return box.item()
+
+
+def compare(name: str, args: argparse.Namespace, on_shoal) -> dict:
+    generator = torch.Generator().manual_seed(100 + shoal.rank())
+    images = torch.randn(args.batch, 1, 28, 28, generator=generator)
+    labels = torch.randint(0, 10, (args.batch,), generator=generator)
+
+    def trainer(wrap) -> Trainer:
+        torch.manual_seed(1)
+        return Trainer(models.MODELS[name](), wrap, images, labels)
+
+    def ddp(bucket: float, group=None):
+        return lambda model, optimizer: (
+            torch.nn.parallel.DistributedDataParallel(model, process_group=group, bucket_cap_mb=bucket), optimizer)
+
+    trainers = {"shoal": trainer(shoal.data_parallel)}
+    steps = args.steps or int(same_everywhere(max(5, min(100, args.turn / statistics.median(trainers["shoal"].turn(5))))))
+    best = 0.0
+    if shoal.size() > 1:
+        by_bucket = {bucket: trainer(ddp(bucket)) for bucket in BUCKETS}
+        fastest = min(by_bucket, key=lambda bucket: statistics.median(by_bucket[bucket].turn(steps)))
+        best = same_everywhere(fastest)
+        trainers |= {"ddp": by_bucket[BUCKETS[-1]], "ddp best": by_bucket[best], "ddp on shoal": trainer(ddp(best, on_shoal))}
+    else:
+        trainers["plain"] = trainer(lambda model, optimizer: (model, optimizer))
+    times, cpu = collections.defaultdict(list), collections.defaultdict(list)
+    for _ in range(args.rounds):
+        for way, one in trainers.items():
+            began = cpu_seconds()
+            times[way].append(statistics.median(one.turn(steps)))
+            cpu[way].append((cpu_seconds() - began) / steps)
+    if dist.is_initialized():
+        for way, spent in cpu.items():
+            total = torch.tensor(spent, dtype=torch.float64)
+            dist.all_reduce(total)
+            cpu[way] = total.tolist()
+    return {"model": name, "bucket": best, "steps": steps, "times": times, "cpu": cpu}
+
+
 def main() -> None:
     parser = argparse.ArgumentParser()
-    parser.add_argument("--way", choices=["shoal", "ddp", "ddp-on-shoal", "plain"], required=True)
-    parser.add_argument("--bucket-mb", type=float, default=25)
-    parser.add_argument("--model", choices=sorted(models.MODELS), required=True)
+    parser.add_argument("--models", nargs="+", choices=sorted(models.MODELS), required=True)
     parser.add_argument("--batch", type=int, default=32)
-    parser.add_argument("--warmup", type=int, default=8)
-    parser.add_argument("--steps", type=int, default=30)
+    parser.add_argument("--rounds", type=int, default=5)
+    parser.add_argument("--steps", type=int, default=0, help="a turn; 0: as many as fit --turn")
+    parser.add_argument("--turn", type=float, default=1, help="seconds")
     parser.add_argument("--store", default="127.0.0.1:29600", help="host:port of DDP's store, on member 0")
     args = parser.parse_args()
     torch.set_num_threads(max(1, int(os.environ.get("OMP_NUM_THREADS", "1"))))
-    rank, size = int(os.environ.get("SHOAL_RANK", "0")), int(os.environ.get("SHOAL_SIZE", "1"))
-    torch.manual_seed(1)
-    model = models.MODELS[args.model]()
-    optimizer = torch.optim.SGD(model.parameters(), lr=0.01, momentum=0.9)
-    shown = model
-    if args.way == "shoal":
-        import shoal
-
-        shoal.init()
-        shown, optimizer = shoal.data_parallel(model, optimizer)
-    elif args.way.startswith("ddp"):
-        import torch.distributed as dist
-
-        if args.way == "ddp-on-shoal":
-            import shoal  # registers the backend
-        dist.init_process_group("gloo" if args.way == "ddp" else "shoal", init_method=f"tcp://{args.store}", rank=rank, world_size=size)
-        shown = torch.nn.parallel.DistributedDataParallel(model, bucket_cap_mb=args.bucket_mb)
-    generator = torch.Generator().manual_seed(100 + rank)
-    images = torch.randn(args.batch, 1, 28, 28, generator=generator)
-    labels = torch.randint(0, 10, (args.batch,), generator=generator)
-    times, losses = [], []
-    for step in range(args.warmup + args.steps):
-        if step == args.warmup:
-            cpu = cpu_seconds()
-        begin = time.perf_counter()
-        optimizer.zero_grad()
-        loss = F.cross_entropy(shown(images), labels)
-        loss.backward()
-        optimizer.step()
-        times.append(time.perf_counter() - begin)
-        losses.append(loss.item())
-    spent = (cpu_seconds() - cpu) / args.steps
-    if rank == 0:
-        print(json.dumps({"times": times[args.warmup:], "cpu": spent, "loss": losses[-1]}), flush=True)
-    if args.way.startswith("ddp"):
+    shoal.init()
+    on_shoal = None
+    if shoal.size() > 1:
+        dist.init_process_group("gloo", init_method=f"tcp://{args.store}", rank=shoal.rank(), world_size=shoal.size())
+        on_shoal = dist.new_group(backend="shoal")
+    for name in args.models:
+        line = compare(name, args, on_shoal)
+        if shoal.rank() == 0:
+            print(json.dumps(line), flush=True)
+    if dist.is_initialized():
         dist.destroy_process_group()
 
 
