@@ -11,7 +11,7 @@
 #include <torch/csrc/distributed/c10d/Work.hpp>
 #include <vector>
 
-#include "shoal/nn/backend_group.h"
+#include "shoal/nn/group/group.h"
 
 namespace shoal::nn {
 

@@ -62,6 +62,9 @@ class Floors(unittest.TestCase):
     def test_torch_outside_nn_is_found(self):
         self.expect_one({"app/bad.cc": "#include <torch/torch.h>\n"}, "app/bad.cc:1", "PyTorch")
 
+    def test_torch_in_the_group_behind_the_backend_is_found(self):
+        self.expect_one({"shoal/nn/group/bad.cc": "#include <torch/torch.h>\n"}, "shoal/nn/group/bad.cc:1", "not to nn/group/")
+
     def test_asio_outside_net_is_found(self):
         self.expect_one({"app/bad.cc": "#include <asio/ip/tcp.hpp>\n"}, "app/bad.cc:1", "Asio")
 

@@ -1,10 +1,10 @@
-#include "shoal/nn/backend_group.h"
+#include "shoal/nn/group/group.h"
 
 #include <unistd.h>
 
 #include <algorithm>
 
-#include "shoal/nn/backend_loop.h"
+#include "shoal/nn/group/group_loop.h"
 
 namespace shoal::nn {
 namespace {
@@ -100,13 +100,18 @@ void Group::close() {
     static_cast<void>(new std::shared_ptr<Loop>(loop_));
     return;
   }
-  auto closed = std::make_shared<std::atomic<bool>>(false);
-  job->transport().post([loop = loop_, closed] {
-    loop->close();
-    *closed = true;
-  });
+  const auto on_loop = [&](auto step) {  // waits until `step` has called what it is given
+    auto done = std::make_shared<std::atomic<bool>>(false);
+    job->transport().post([loop = loop_, step, done] { step(*loop, [done] { *done = true; }); });
+    job->transport().drive([&] { return done->load(); }, job->transport().now() + kLoopAnswers);
+  };
+  // What peers wait for goes first: they must not take this member's leaving for the end of a barrier that it let them pass.
+  on_loop([](Loop& loop, auto done) { loop.when_told(done); });
   // The runner must be gone before its transport. What it ends is ended by then too.
-  job->transport().drive([&] { return closed->load(); }, job->transport().now() + kLoopAnswers);
+  on_loop([](Loop& loop, auto done) {
+    loop.close();
+    done();
+  });
 }
 
 }  // namespace shoal::nn

@@ -19,16 +19,17 @@ enum class NoteKind : std::uint32_t {
   entered,  // this member waits in a collective                 (number: sequence; detail: what it believes it is)
   arrived,  // this member is at a monitored barrier               (number: which one)
   leave,    // rank 0 lets it go on                                (number: which one)
+  differ,   // two members call different collectives             (number: sequence; value: their ranks; detail: what each calls)
 };
-inline constexpr std::uint32_t kNoteKinds = 5;
+inline constexpr std::uint32_t kNoteKinds = 6;
 
 struct Note {
   NoteKind kind = NoteKind::message;
   std::uint32_t tag = 0;
   std::uint64_t number = 0, value = 0;
-  std::array<std::uint64_t, 3> detail{};
+  std::array<std::uint64_t, 4> detail{};
 };
-static_assert(sizeof(Note) == 48);
+static_assert(sizeof(Note) == 56);
 
 class Notes {
  public:
@@ -38,11 +39,13 @@ class Notes {
   ~Notes();                                   // closes the streams
   void on(NoteKind kind, Handler handler);    // before listen()
   void listen();                              // from now on notes arrive
-  void send(net::Rank to, const Note& note);  // never blocks; lost only with the transport
+  void send(net::Rank to, const Note& note);  // never blocks; lost only with the transport, or if the sender goes at once
+  void send_all(const Note& note);            // to everybody else
+  void when_sent(std::function<void()> fn);   // runs fn once all that was sent is with the kernel or lost: then one may go
 
  private:
   struct State;
-  std::shared_ptr<State> state_;  // handlers of the transport hold it weakly: they may run after us
+  std::shared_ptr<State> state_;  // handlers of the transport share it: they may run after us
 };
 
 }  // namespace shoal::nn

@@ -18,7 +18,7 @@
 #include <span>
 #include <vector>
 
-#include "shoal/nn/backend_notes.h"
+#include "shoal/nn/group/notes.h"
 
 namespace shoal::nn {
 

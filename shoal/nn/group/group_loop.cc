@@ -1,7 +1,8 @@
-#include "shoal/nn/backend_loop.h"
+#include "shoal/nn/group/group_loop.h"
 
 #include <algorithm>
 #include <numeric>
+#include <utility>
 
 #include "shoal/collective/build.h"
 #include "shoal/collective/select.h"
@@ -16,9 +17,6 @@ enum Channel : std::uint16_t { kCollectives = 1, kNotes = 2, kMessages = 3 };
 constexpr std::size_t kRecent = 256;
 constexpr std::size_t kAheadLimit = 65536;  // collectives that others have entered and this member has not
 constexpr Nanoseconds kPatienceInSilence = std::chrono::seconds(1);  // then members tell what they wait in
-
-constexpr const char* kCallNames[] = {"broadcast", "all_reduce",     "reduce",     "all_gather", "gather",
-                                      "scatter",   "reduce_scatter", "all_to_all", "barrier"};
 
 Collective kind_of(Operation operation) {
   switch (operation) {
@@ -41,45 +39,20 @@ std::string operation_name(std::uint64_t sequence, const Descriptor& descriptor)
   return "operation " + std::to_string(sequence) + ", " + descriptor.show();
 }
 
+enum Entered : std::uint32_t { kAnnounces, kAnswers };
+Note entered(std::uint64_t sequence, const Descriptor& descriptor, Entered why) {
+  Note note{NoteKind::entered, why, sequence, 0};
+  std::copy(descriptor.words.begin(), descriptor.words.end(), note.detail.begin());
+  return note;
+}
+
 // The streams of one collective. What the member believes it to be is part of the name, so that members in different
 // ones never take each other's bytes for their own: they wait, announce, and learn that they differ.
 std::uint64_t streams_of(std::uint64_t sequence, const Descriptor& descriptor) {
-  constexpr std::uint64_t kGolden = 0x9e37'79b9'7f4a'7c15;
-  std::uint64_t digest = 0;
-  for (const std::uint64_t word : descriptor.words) digest = (digest ^ word) * kGolden, digest ^= digest >> 32;
-  return net::operation_in(kCollectives, (digest & 0xffff) << 32 | (sequence & 0xffff'ffffu));
-}
-
-bool adds(Operation operation) { return operation == Operation::all_reduce || operation == Operation::reduce || operation == Operation::reduce_scatter; }
-bool has_root(Operation operation) {
-  return operation == Operation::broadcast || operation == Operation::reduce || operation == Operation::gather || operation == Operation::scatter;
+  return net::operation_in(kCollectives, std::uint64_t{descriptor.digest()} << 32 | (sequence & 0xffff'ffffu));
 }
 
 }  // namespace
-
-const char* name(Operation operation) { return kCallNames[static_cast<std::size_t>(operation)]; }
-
-Descriptor Descriptor::of(const Collect& what) {
-  const auto byte = [](auto value) { return static_cast<std::uint64_t>(value); };
-  const std::uint64_t op = adds(what.operation) ? byte(what.op) : 0;
-  const std::uint64_t root = has_root(what.operation) ? what.root : 0;
-  return {{byte(what.operation) | byte(what.type) << 8 | op << 16 | byte(what.comparable) << 24 | root << 32,
-           what.comparable ? what.total : 0, 0}};
-}
-
-std::string Descriptor::show() const {
-  const std::uint64_t call = words[0] & 255, type = words[0] >> 8 & 255, op = words[0] >> 16 & 255;
-  if (call >= std::size(kCallNames) || type > static_cast<std::uint64_t>(DType::boolean) ||
-      op > static_cast<std::uint64_t>(ReduceOp::bit_xor)) {
-    return "an unknown operation";
-  }
-  std::string text = kCallNames[call];
-  if (static_cast<Operation>(call) == Operation::barrier) return text;
-  if (words[0] >> 24 & 1) text += " of " + std::to_string(words[1]) + " " + shoal::name(static_cast<DType>(type));
-  if (adds(static_cast<Operation>(call))) text += std::string(" (") + shoal::name(static_cast<ReduceOp>(op)) + ")";
-  if (has_root(static_cast<Operation>(call))) text += ", root " + std::to_string(words[0] >> 32);
-  return text;
-}
 
 Group::Loop::Loop(net::Transport& transport, Settings settings)
     : transport_(transport), settings_(settings), barriers_of_(transport.size()) {
@@ -99,6 +72,7 @@ void Group::Loop::listen() {
   notes_->on(NoteKind::leave, [this](net::Rank, const Note& note) {
     if (barrier_ && barrier_->number == note.number) end_barrier(nullptr);
   });
+  notes_->on(NoteKind::differ, [this](net::Rank, const Note& verdict) { differ(verdict); });
   notes_->listen();
   transport_.on_failure([weak = weak_from_this()](const net::Failure& why) {
     if (const auto self = weak.lock()) self->end(why);
@@ -132,9 +106,9 @@ void Group::Loop::start(std::uint64_t sequence, Collect what, Nanoseconds patien
   const auto others = ahead_.extract(sequence);
   if (!others.empty()) {
     for (const auto& [from, theirs] : others.mapped()) {
-      open.entered[from] = true;
       compare(from, sequence, theirs, descriptor);
       if (ended_) return;  // `open` is gone
+      if (theirs == descriptor) open.entered[from] = true;
     }
   }
   if (settings_.check) {
@@ -182,7 +156,8 @@ void Group::Loop::run(std::uint64_t sequence) {
 }
 
 void Group::Loop::timed_out(std::uint64_t sequence) {
-  const Open& open = open_.at(sequence);
+  Open& open = open_.at(sequence);
+  open.deadline = 0;
   std::string why = "not done within " + show_seconds(Seconds(open.patience).count());
   const std::string missing = missing_ranks(open.entered);
   if (!missing.empty()) {
@@ -201,14 +176,17 @@ void Group::Loop::timed_out(std::uint64_t sequence) {
 void Group::Loop::finish(std::uint64_t sequence, const net::Failure& failure) {
   auto node = open_.extract(sequence);
   if (node.empty()) return;
-  if (!closed_) {
-    transport_.cancel(node.mapped().deadline);
-    if (node.mapped().announcement != 0) transport_.cancel(node.mapped().announcement);
-  }
+  stop_timers(node.mapped());
   node.mapped().done(failure);
   if (ended_ || open_.empty()) return;
   const auto& [first, open] = *open_.begin();
   if (open.what.operation == Operation::barrier) settings_.check ? run_if_checked(first) : run(first);
+}
+
+void Group::Loop::stop_timers(Open& open) {
+  for (std::uint64_t* const timer : {&open.deadline, &open.announcement}) {
+    if (*timer != 0) transport_.cancel(std::exchange(*timer, 0));
+  }
 }
 
 const collective::Verified& Group::Loop::program(Collective kind, const std::string& name, std::uint32_t root) {
@@ -224,17 +202,13 @@ const collective::Verified& Group::Loop::program(Collective kind, const std::str
 
 void Group::Loop::announce(std::uint64_t sequence) {
   open_.at(sequence).announcement = 0;
-  Note note{NoteKind::entered, 0, sequence, 0};
-  note.detail = open_.at(sequence).descriptor.words;
-  for (net::Rank to = 0; to < transport_.size(); ++to) {
-    if (to != transport_.rank()) notes_->send(to, note);
-  }
+  notes_->send_all(entered(sequence, open_.at(sequence).descriptor, kAnnounces));
 }
 
 void Group::Loop::heard(net::Rank from, const Note& note) {
   if (ended_) return;
   const std::uint64_t sequence = note.number;
-  const Descriptor theirs{note.detail};
+  const Descriptor theirs{{note.detail[0], note.detail[1]}};
   if (sequence > started_) {
     if (ahead_.size() >= kAheadLimit) {
       return abort(Error(Code::mismatch, "rank " + std::to_string(from) + " is more than " + std::to_string(kAheadLimit) +
@@ -248,28 +222,39 @@ void Group::Loop::heard(net::Rank from, const Note& note) {
   compare(from, sequence, theirs, ours->second);
   if (ended_) return;
   const auto open = open_.find(sequence);
-  if (open != open_.end()) {
+  if (open != open_.end() && theirs == ours->second) {
     open->second.entered[from] = true;
     if (settings_.check) run_if_checked(sequence);
   }
-  // A member that announces still waits; it learns that this one is in too (or already through). tag 1: an answer.
-  if (note.tag == 0 && !settings_.check) {
-    Note answer{NoteKind::entered, 1, sequence, 0};
-    answer.detail = ours->second.words;
-    notes_->send(from, answer);
+  // A member that announces still waits; it learns that this one is in too (or already through).
+  if (note.tag == kAnnounces && !settings_.check) {
+    notes_->send(from, entered(sequence, ours->second, kAnswers));
   }
 }
 
+// Two members may find two differences at once, and all shall read the same line: the first that rank 0 hears of.
 void Group::Loop::compare(net::Rank from, std::uint64_t sequence, const Descriptor& theirs, const Descriptor& ours) {
-  if (theirs == ours || ended_) return;
-  // Worded alike by both sides: the lower rank first.
-  const net::Rank own = transport_.rank();
-  const auto side = [](net::Rank rank, const Descriptor& descriptor) {
+  if (theirs == ours) return;
+  const std::pair own{transport_.rank(), ours}, other{from, theirs};
+  const auto& [low, high] = own.first < from ? std::tie(own, other) : std::tie(other, own);
+  Note finding{NoteKind::differ, 0, sequence, std::uint64_t{low.first} << 32 | high.first};
+  std::copy(low.second.words.begin(), low.second.words.end(), finding.detail.begin());
+  std::copy(high.second.words.begin(), high.second.words.end(), finding.detail.begin() + 2);
+  transport_.rank() == 0 ? differ(finding) : notes_->send(0, finding);
+}
+
+// To rank 0 it may be another's finding; whatever reaches a member else is rank 0's word.
+void Group::Loop::differ(const Note& verdict) {
+  if (ended_) return;
+  notes_->send_all(verdict);  // everybody tells everybody: else one that leaves upon it may be heard before rank 0
+  const auto& detail = verdict.detail;
+  const auto side = [](std::uint64_t rank, const Descriptor& descriptor) {
     return "rank " + std::to_string(rank) + " calls " + descriptor.show();
   };
-  const std::string both = own < from ? side(own, ours) + ", " + side(from, theirs) : side(from, theirs) + ", " + side(own, ours);
-  abort(Error(Code::mismatch, both, "operation " + std::to_string(sequence),
-              "all members must call the same collectives in the same order, with equal sizes and types"));
+  end(failure_of(Error(Code::mismatch, side(verdict.value >> 32, {{detail[0], detail[1]}}) + ", " +
+                                           side(verdict.value & 0xffff'ffffu, {{detail[2], detail[3]}}),
+                       "operation " + std::to_string(verdict.number),
+                       "all members must call the same collectives in the same order, with equal sizes and types")));
 }
 
 void Group::Loop::run_if_checked(std::uint64_t sequence) {
@@ -353,6 +338,7 @@ void Group::Loop::end(const net::Failure& why) {
     const auto open = open_.find(sequence);
     if (open == open_.end()) continue;
     if (open->second.running) {
+      stop_timers(open->second);  // done comes later, perhaps after close()
       runner_->cancel(streams_of(sequence, open->second.descriptor), why);
     } else {
       finish(sequence, why);
@@ -369,12 +355,13 @@ void Group::Loop::abort(const Error& why) {
   transport_.fail(why);
 }
 
+void Group::Loop::when_told(std::function<void()> fn) { notes_->when_sent(std::move(fn)); }
+
 void Group::Loop::close() {
   end(failure_of(Error(Code::cancelled, "the process group was destroyed")));
   points_.reset();
   notes_.reset();
   runner_.reset();
-  closed_ = true;
 }
 
 }  // namespace shoal::nn

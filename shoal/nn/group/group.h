@@ -3,8 +3,8 @@
 //
 // A collective gets the next sequence number of the group; members call them in the same order, so equal numbers
 // are the same operation. A member that has waited in one for a second tells the others what it waits in (at once, and
-// before any byte moves, with Settings::check); they compare. Two that differ end the group with Error{mismatch} on
-// every member, and a deadline can say who has not come.
+// before any byte moves, with Settings::check). They compare: two that differ end the group on every member with
+// the same Error{mismatch}. A deadline can say who has not come.
 //
 // Threads: any, of the process that made it (a forked child gets Error{unsupported}). done handlers run on the
 // transport's loop. After close() everything ends with Error{cancelled}.
@@ -18,37 +18,21 @@
 #include <memory>
 #include <mutex>
 #include <optional>
+#include <span>
 #include <string>
 
-#include "shoal/collective/run.h"
 #include "shoal/collective/select.h"
 #include "shoal/net/job.h"
-#include "shoal/nn/backend_points.h"
+#include "shoal/nn/group/collect.h"
+#include "shoal/nn/group/points.h"
 
 namespace shoal::nn {
-
-// As PyTorch names them in Python.
-enum class Operation : std::uint8_t { broadcast, all_reduce, reduce, all_gather, gather, scatter, reduce_scatter, all_to_all, barrier };
-const char* name(Operation operation);
-
-// A collective as its caller states it.
-struct Collect {
-  Operation operation = Operation::all_reduce;
-  DType type = DType::u8;                     // u8 where bytes only move
-  ReduceOp op = ReduceOp::sum;
-  collective::Scaling scaling;
-  std::uint32_t root = 0;
-  std::uint64_t total = 0;                    // elements of the whole vector; the same on all members
-  bool comparable = true;                     // false: sizes differ between members (uneven all_to_all); total is then ours
-  std::optional<collective::Layout> layout;   // absent: Layout::even
-  collective::Buffers buffers;
-};
 
 class Group {
  public:
   struct Settings {
     bool check = false;  // compare every collective before it moves a byte
-    collective::LinkModel link;  // chooses programs: equal on all members, so that all choose alike
+    collective::LinkModel link{};  // chooses programs: equal on all members, so that all choose alike
   };
   Group(std::unique_ptr<net::Job> job, Settings settings);
   ~Group();  // close()

@@ -1,24 +1,15 @@
 // The part of a Group that lives on the transport's loop: open collectives, their deadlines, and what the other
-// members say about theirs. See backend_group.h.
+// members say about theirs. See group.h.
 #pragma once
 
-#include <array>
 #include <map>
 #include <string>
 #include <tuple>
 #include <vector>
 
-#include "shoal/nn/backend_group.h"
+#include "shoal/nn/group/group.h"
 
 namespace shoal::nn {
-
-// What a member believes a collective to be; travels in a note's detail.
-struct Descriptor {
-  std::array<std::uint64_t, 3> words{};
-  static Descriptor of(const Collect& what);
-  std::string show() const;  // "all_reduce of 100 f32 (sum)"
-  bool operator==(const Descriptor&) const = default;
-};
 
 class Group::Loop : public std::enable_shared_from_this<Group::Loop> {
  public:
@@ -28,7 +19,8 @@ class Group::Loop : public std::enable_shared_from_this<Group::Loop> {
   void monitored_barrier(Nanoseconds patience, bool all_missing, net::Done done);
   void end(const net::Failure& why);               // all that waits, and all that comes later
   void abort(const Error& why);                    // the same here and on all other members
-  void close();                                    // end, and let go of the transport
+  void when_told(std::function<void()> fn);        // once all that this member has to say is with the kernel
+  void close();                                    // end, and let go of the transport: once, last
   std::string waiting() const;
   Points& points() { return *points_; }
 
@@ -55,9 +47,11 @@ class Group::Loop : public std::enable_shared_from_this<Group::Loop> {
   void announce(std::uint64_t sequence);
   void heard(net::Rank from, const Note& note);
   void compare(net::Rank from, std::uint64_t sequence, const Descriptor& theirs, const Descriptor& ours);
+  void differ(const Note& verdict);
   void run_if_checked(std::uint64_t sequence);
   void timed_out(std::uint64_t sequence);
   void finish(std::uint64_t sequence, const net::Failure& failure);
+  void stop_timers(Open& open);
   std::string missing_ranks(const std::vector<bool>& there) const;
   const collective::Verified& program(collective::Collective kind, const std::string& name, std::uint32_t root);
   void let_go();                                   // rank 0: if everybody is at the barrier
@@ -70,7 +64,6 @@ class Group::Loop : public std::enable_shared_from_this<Group::Loop> {
   std::unique_ptr<Notes> notes_;
   std::unique_ptr<Points> points_;
   net::Failure ended_;
-  bool closed_ = false;                            // the transport may be gone
   std::uint64_t started_ = 0;                      // the latest sequence that this member has entered
   std::map<std::uint64_t, Open> open_;
   std::map<std::uint64_t, Descriptor> recent_;     // the last kRecent that were entered here

@@ -1,4 +1,4 @@
-#include "shoal/nn/backend_points.h"
+#include "shoal/nn/group/points.h"
 
 #include <algorithm>
 #include <string>

@@ -1,6 +1,7 @@
-#include "shoal/nn/backend_notes.h"
+#include "shoal/nn/group/notes.h"
 
 #include <cstring>
+#include <utility>
 #include <vector>
 
 namespace shoal::nn {
@@ -30,11 +31,17 @@ struct Notes::State : std::enable_shared_from_this<State> {
     handlers[kind](from, note);
   }
 
+  void sent() {
+    if (--unsent == 0 && when_sent) std::exchange(when_sent, nullptr)();
+  }
+
   net::Transport& transport;
   const std::uint64_t operation;
   std::vector<Note> incoming;  // by rank: where its next note lands
   std::array<Handler, kNoteKinds> handlers;
   bool closed = false;
+  std::size_t unsent = 0;
+  std::function<void()> when_sent;
 };
 
 Notes::Notes(net::Transport& transport, std::uint64_t operation)
@@ -43,6 +50,7 @@ Notes::Notes(net::Transport& transport, std::uint64_t operation)
 Notes::~Notes() {
   state_->closed = true;
   state_->handlers = {};
+  state_->when_sent = nullptr;
   state_->transport.close(state_->operation,
                           std::make_shared<const Error>(Code::cancelled, "the process group was closed"));
 }
@@ -57,8 +65,20 @@ void Notes::listen() {
 
 void Notes::send(net::Rank to, const Note& note) {
   auto copy = std::make_shared<const Note>(note);
+  ++state_->unsent;
   state_->transport.send(to, {state_->operation, 0}, {net::Class::urgent, 0, 0}, std::as_bytes(std::span(copy.get(), 1)),
-                         [copy](const net::Failure&) {});
+                         [copy, state = state_](const net::Failure&) { state->sent(); });
+}
+
+void Notes::send_all(const Note& note) {
+  for (net::Rank to = 0; to < state_->transport.size(); ++to) {
+    if (to != state_->transport.rank()) send(to, note);
+  }
+}
+
+void Notes::when_sent(std::function<void()> fn) {
+  if (state_->unsent == 0) return fn();
+  state_->when_sent = std::move(fn);
 }
 
 }  // namespace shoal::nn

@@ -1,0 +1,88 @@
+// Goal: collectives of a group give what their callers expect, whatever the timing, and in the order of their calls.
+// Method: members on a scripted network; oracle: plain loops over whole numbers.
+#include <gmock/gmock.h>
+
+#include "tests/nn/scripted_members.h"
+
+namespace shoal::nn {
+namespace {
+
+using testing::Each;
+using Numbers = std::vector<std::int32_t>;
+
+// Sizes: nothing, one, urgent, and many slices. With checks on, nothing but the order of events may change.
+TEST(Collectives, every_member_has_the_sum) {
+  for (const bool check : {false, true}) {
+    for (const net::Rank size : {1u, 2u, 3u, 5u, 8u}) {
+      for (const std::size_t count : {0u, 1u, 7u, 1000u, 200'003u}) {
+        SCOPED_TRACE(testing::Message() << "check " << check << ", size " << size << ", count " << count);
+        ScriptedMembers members(size, {.seed = count + size}, {.check = check});
+        std::vector<Numbers> values(size);
+        for (net::Rank rank = 0; rank < size; ++rank) {
+          values[rank] = counting(count, static_cast<std::int32_t>(rank));
+          members.start(rank, all_reduce(values[rank]));
+        }
+        EXPECT_THAT(members.run(), Each("done"));
+        Numbers expected(count);
+        for (std::size_t i = 0; i < count; ++i) expected[i] = static_cast<std::int32_t>(size * i + size * (size - 1) / 2);
+        for (net::Rank rank = 0; rank < size; ++rank) ASSERT_EQ(values[rank], expected) << "rank " << rank;
+      }
+    }
+  }
+}
+
+TEST(Collectives, every_member_has_what_the_root_broadcasts) {
+  for (const net::Rank root : {0u, 1u, 4u}) {
+    ScriptedMembers members(5);
+    std::vector<Numbers> values(5, Numbers(30'001));
+    values[root] = counting(30'001, 7);
+    for (net::Rank rank = 0; rank < 5; ++rank) members.start(rank, broadcast(values[rank], root, rank));
+    EXPECT_THAT(members.run(), Each("done"));
+    EXPECT_THAT(values, Each(counting(30'001, 7))) << "root " << root;
+  }
+}
+
+// Many at once, each member at its own pace: each gets its own answer.
+TEST(Collectives, many_may_be_open_and_none_takes_anothers_bytes) {
+  constexpr net::Rank kSize = 3;
+  constexpr std::size_t kCalls = 40;
+  ScriptedMembers members(kSize, {.seed = 5});
+  std::vector<std::vector<Numbers>> values(kSize, std::vector<Numbers>(kCalls));
+  for (net::Rank rank = 0; rank < kSize; ++rank) {
+    for (std::size_t call = 0; call < kCalls; ++call) {
+      values[rank][call] = Numbers(1 + call % 3 * 900, static_cast<std::int32_t>(call));
+      members.job.at(std::chrono::microseconds(90 * call * (rank + 1)),
+                     [&, rank, call] { members.start(rank, all_reduce(values[rank][call])); });
+    }
+  }
+  const auto lines = members.run();
+  EXPECT_EQ(lines.size(), kSize * kCalls);
+  EXPECT_THAT(lines, Each("done"));
+  for (const auto& of_one : values) {
+    for (std::size_t call = 0; call < kCalls; ++call) EXPECT_THAT(of_one[call], Each(3 * call));
+  }
+}
+
+// A barrier is through on no member before all are in it, and before all that was called ahead of it is done here.
+TEST(Collectives, a_barrier_holds_everybody) {
+  ScriptedMembers members(3);
+  std::vector<Numbers> large(3, counting(100'000)), token(3, Numbers(1));
+  std::vector<Outcome*> sums, barriers;
+  for (net::Rank rank : {0u, 1u}) {
+    sums.push_back(&members.start(rank, all_reduce(large[rank])));
+    barriers.push_back(&members.start(rank, barrier(token[rank])));
+  }
+  members.pass(3s);
+  EXPECT_EQ(barriers[0]->line(), "open");
+  EXPECT_EQ(barriers[1]->line(), "open");
+  sums.push_back(&members.start(2, all_reduce(large[2])));
+  barriers.push_back(&members.start(2, barrier(token[2])));
+  members.job.run([&] { return barriers[0]->ended + barriers[1]->ended + barriers[2]->ended > 0; });
+  for (const std::size_t rank : {0u, 1u, 2u}) {
+    EXPECT_TRUE(!barriers[rank]->ended || sums[rank]->ended) << "rank " << rank;
+  }
+  EXPECT_THAT(members.run(), Each("done"));
+}
+
+}  // namespace
+}  // namespace shoal::nn
