@@ -2,14 +2,11 @@
 
 #include <unistd.h>
 
-#include <algorithm>
-
+#include "shoal/net/call.h"
 #include "shoal/nn/group/group_loop.h"
 
 namespace shoal::nn {
 namespace {
-
-constexpr Nanoseconds kLoopAnswers = std::chrono::seconds(5);  // the loop is never busy for so long
 
 Error closed_error() { return Error(Code::cancelled, "the process group was destroyed"); }
 
@@ -75,13 +72,7 @@ bool Group::wait(const std::function<bool()>& ready, Nanoseconds patience) {
 
 std::string Group::waiting() const {
   const auto job = this->job();
-  auto answer = std::make_shared<std::pair<std::atomic<bool>, std::string>>();
-  job->transport().post([loop = loop_, answer] {
-    answer->second = loop->waiting();
-    answer->first = true;
-  });
-  const bool answered = job->transport().drive([&] { return answer->first.load(); }, job->transport().now() + kLoopAnswers);
-  return answered ? answer->second : "";
+  return net::call(job->transport(), [loop = loop_] { return loop->waiting(); }).value_or("");
 }
 
 void Group::abort(const Error& why) {
@@ -100,18 +91,10 @@ void Group::close() {
     static_cast<void>(new std::shared_ptr<Loop>(loop_));
     return;
   }
-  const auto on_loop = [&](auto step) {  // waits until `step` has called what it is given
-    auto done = std::make_shared<std::atomic<bool>>(false);
-    job->transport().post([loop = loop_, step, done] { step(*loop, [done] { *done = true; }); });
-    job->transport().drive([&] { return done->load(); }, job->transport().now() + kLoopAnswers);
-  };
   // What peers wait for goes first: they must not take this member's leaving for the end of a barrier that it let them pass.
-  on_loop([](Loop& loop, auto done) { loop.when_told(done); });
+  net::ask<bool>(job->transport(), net::kLoopAnswers, [loop = loop_](auto tell) { loop->when_told([tell] { tell(true); }); });
   // The runner must be gone before its transport. What it ends is ended by then too.
-  on_loop([](Loop& loop, auto done) {
-    loop.close();
-    done();
-  });
+  net::call(job->transport(), [loop = loop_] { loop->close(); });
 }
 
 }  // namespace shoal::nn
