@@ -106,7 +106,7 @@ int examine(bool json) {
   }
   if (place.size == 1) return report({{measure_alone()}, {}, {}}, json);
   net::JoinOptions options;
-  options.fingerprint = "shoal doctor";
+  options.settings = {{"program", "shoal doctor"}};
   const auto job = net::join(options);
   net::CoordinatorClient board(net::find_secret().value_or(""), place.coordinator);
   const Figures figures = measure_together(*job, board);

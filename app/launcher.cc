@@ -22,6 +22,7 @@
 #include "app/processes.h"
 #include "shoal/core/error.h"
 #include "shoal/core/time.h"
+#include "shoal/observe/finish.h"
 
 namespace shoal::app {
 namespace {
@@ -86,6 +87,7 @@ class Launcher {
     }
     end_everything(SIGTERM);
     finish_output();
+    report_recorded();
     return report();
   }
 
@@ -105,6 +107,7 @@ class Launcher {
   void end_everything(int signal);
   void finish_output();
   const Member* culprit() const;
+  void report_recorded();
   int report();
   std::string describe(const Member& member) const;
   unsigned rank_of(const Member& member) const { return static_cast<unsigned>(&member - members_.data()); }
@@ -334,6 +337,16 @@ const Member* Launcher::culprit() const {
 std::string Launcher::describe(const Member& member) const {
   return member.signal ? fmt::format("killed by signal {} ({})", member.signal, ::sigabbrev_np(member.signal))
                        : fmt::format("exit status {}", member.status);
+}
+
+// What members recorded and did not report themselves: a script's run, or one that failed.
+void Launcher::report_recorded() {
+  try {
+    const auto folder = observe::RunFolder::open(what_.folder);
+    if (!folder.event_files().empty()) observe::finish_run(folder);
+  } catch (const Error& error) {
+    console_.say(fmt::format("shoal: no report: {}", error.what()));
+  }
 }
 
 int Launcher::report() {

@@ -17,6 +17,10 @@ void declare_members(CLI::App& app, RunOptions& options) {
   flag(app, "--name", options.name, "of the run, for its folder (default: the command's)");
 }
 
+void declare_verbose(CLI::App& app, RunOptions& options) {
+  switch_on(app, "--verbose", options.verbose, "each member says where it reaches the others");
+}
+
 int run_members(const RunOptions& options, const std::vector<std::string>& command, Console::Show show) {
   if (options.members < 1 || options.members > most_members) {
     throw Error(Code::invalid_argument,
@@ -36,6 +40,7 @@ int run_members(const RunOptions& options, const std::vector<std::string>& comma
                   "--lab", fmt::format("-n {}, or a larger lab", what.lab->hosts.size()));
     }
   }
+  if (options.verbose) what.environment.emplace_back("SHOAL_VERBOSE", "1");
   if (!options.plan.empty()) {
     if (!fs::is_regular_file(options.plan))
       throw Error(Code::invalid_argument, "no such file: " + options.plan, "--plan");
@@ -51,6 +56,7 @@ Action declare_run(CLI::App& app) {
   auto options = std::make_shared<RunOptions>();
   declare_members(app, *options);
   app.get_option("--members")->required();
+  declare_verbose(app, *options);
   flag(app, "--plan", options->plan, "replay this plan.json");
   accept_command(app);
   return [&app, options](const Words& after_dashes) {

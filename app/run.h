@@ -15,9 +15,11 @@ inline constexpr int most_members = 1024;
 struct RunOptions {
   int members = 0;  // 0: not given
   std::string lab, name, plan;
+  bool verbose = false;
 };
 
 void declare_members(CLI::App& app, RunOptions& options);
+void declare_verbose(CLI::App& app, RunOptions& options);  // where members are Python and say more when asked
 // Checks the options, makes the run's folder, starts the members and waits for their end. Returns the exit
 // status.
 int run_members(const RunOptions& options, const std::vector<std::string>& command, Console::Show show);

@@ -49,6 +49,7 @@ Action declare_train(CLI::App& app) {
   auto options = std::make_shared<TrainOptions>();
   app.add_option("model", options->model, "fcnet or lenet")->required();
   declare_members(app, options->run);
+  declare_verbose(app, options->run);
   for (std::size_t i = 0; i < passed_on.size(); ++i) {
     flag(app, passed_on[i].name, options->values[i], passed_on[i].help);
   }

@@ -18,22 +18,24 @@ using Released = py::call_guard<py::gil_scoped_release>;
 
 Nanoseconds from_seconds(double seconds) { return std::chrono::duration_cast<Nanoseconds>(Seconds(seconds)); }
 
-net::JoinOptions join_options(const std::string& fingerprint) {
+using Settings = std::map<std::string, std::string>;
+
+net::JoinOptions join_options(const Settings& settings) {
   net::JoinOptions options;
-  options.fingerprint = fingerprint;
+  options.settings = settings;
   return options;
 }
 
-std::shared_ptr<Session> join(const std::string& fingerprint, double patience) {
-  return std::make_shared<Session>(net::join(join_options(fingerprint)), from_seconds(patience));
+std::shared_ptr<Session> join(const Settings& settings, double patience) {
+  return std::make_shared<Session>(net::join(join_options(settings)), from_seconds(patience));
 }
 
 // Under torchrun: members meet at its store. Returns whether the job's secret had to travel through it.
-std::pair<std::shared_ptr<Session>, bool> join_by_store(const c10::intrusive_ptr<c10d::Store>& store, const std::string& fingerprint,
+std::pair<std::shared_ptr<Session>, bool> join_by_store(const c10::intrusive_ptr<c10d::Store>& store, const Settings& settings,
                                                         double patience) {
   auto place = net::find_place();
   nn::StoreRendezvous rendezvous(store, place.rank);
-  const auto options = join_options(fingerprint);
+  const auto options = join_options(settings);
   const auto secret = rendezvous.secret(place.rank, options.patience);
   place.generation = rendezvous.epoch();
   return {std::make_shared<Session>(net::join_tcp(place, rendezvous, "train/", secret.bytes, options), from_seconds(patience)),
@@ -101,8 +103,8 @@ void bind_session(py::module_& module) {
     const auto place = net::find_place();
     return py::make_tuple(launcher_name(place.launcher), place.rank, place.size, place.job);
   });
-  module.def("join", &join, py::arg("fingerprint"), py::arg("patience"), Released());
-  module.def("join_by_store", &join_by_store, py::arg("store"), py::arg("fingerprint"), py::arg("patience"), Released());
+  module.def("join", &join, py::arg("settings"), py::arg("patience"), Released());
+  module.def("join_by_store", &join_by_store, py::arg("store"), py::arg("settings"), py::arg("patience"), Released());
 
   py::class_<Session, std::shared_ptr<Session>>(module, "Session")
       .def_property_readonly("rank", &Session::rank)
@@ -111,6 +113,12 @@ void bind_session(py::module_& module) {
         std::vector<std::string> hosts;
         for (const auto& member : session.job().members()) hosts.push_back(member.host);
         return hosts;
+      })
+      // By rank, where each member listens; of a peer the address that this one's connection to it uses.
+      .def_property_readonly("addresses", [](Session& session) {
+        std::vector<std::string> addresses;
+        for (const auto& member : session.job().members()) addresses.push_back(member.address);
+        return addresses;
       })
       .def("gather", &gather, py::arg("own"), py::arg("label"))
       .def("broadcast", &broadcast, py::arg("text"), py::arg("root"), py::arg("label"))

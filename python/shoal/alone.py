@@ -1,6 +1,6 @@
 """A single member has nothing to exchange; where its run is recorded, its compute still shows in the report."""
 
-from . import _C, session
+from . import _C, recording
 
 
 class Alone:
@@ -33,4 +33,4 @@ class Alone:
     def _after_step(self, optimizer, args, kwargs):
         _C.span("optimizer", self._optimizer_began, _C.now(), self._step)
         self._step += 1
-        session.tick()
+        recording.tick()

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import torch
 
-from . import _C, join, pending, session
+from . import _C, join, pending, recording, session
 from .alone import Alone
 from .errors import Error, mistake
 
@@ -36,7 +36,7 @@ class DataParallel(torch.nn.Module):
         self._gates = None
         self._alone = None
         if here.size == 1:
-            if session.recording():
+            if recording.active():
                 self._alone = Alone(optimizer)
             return
         trained = _trained_parameters(module)
@@ -121,7 +121,7 @@ class DataParallel(torch.nn.Module):
         if self._core is None or not self._core.is_open:
             return
         self._core.commit()
-        session.tick()
+        recording.tick()
         if not self._wrote_plan and self._core.plan_is_final:
             self._write_plan()
 

@@ -3,60 +3,53 @@
 import atexit
 import os
 import sys
-import time
 import weakref
 
-from . import _C
+import torch
+from torch import distributed
+
+from . import _C, recording
 from .errors import install_excepthook, mistake
 
 VERSION = "0.1.0"
 
 _session = None
-_recorder = None  # of this process's events, where the run has a folder
-_flushed = 0.0
+_failed = False  # this process ends with an uncaught exception
 _process = os.getpid()  # a forked child (data loaders) owns nothing here
 _users = weakref.WeakSet()  # what must let go of the session before it ends
 
 
 def init() -> None:
     """Joins the run that this process was started in: `shoal run`, torchrun, or alone. Again: does nothing."""
-    global _session, _recorder
+    global _session
     if _session is not None:
         return
     patience = _patience()
-    fingerprint = f"shoal {VERSION}"
+    settings = {"PyTorch": torch.__version__, "SHOAL_TIMEOUT": f"{patience:g} s"}
     launcher, rank, size, _ = _C.find_place()
+    store = None
     if launcher == "torchrun" and size > 1:
-        _session = _join_by_torchrun(fingerprint, patience)
+        store = next(distributed.rendezvous("env://"))[0]
+        _session = _join_by_torchrun(store, rank, settings, patience)
     else:
-        _session = _C.join(fingerprint, patience)
+        _session = _C.join(settings, patience)
+    if os.environ.get("SHOAL_VERBOSE", "0").lower() not in ("", "0", "false"):
+        _say_addresses()
     folder = run_folder()
     if folder:
-        _recorder = _C.Recorder(folder, _session.rank, _session.size)
+        recording.start(folder, _session, store, reports=launcher != "shoal" and rank == 0)
+
+
+def _say_addresses() -> None:
+    peers = [f"rank {rank} ({host}) at {address}" for rank, (host, address) in enumerate(zip(_session.hosts, _session.addresses))
+             if rank != _session.rank]
+    print(f"shoal: rank {_session.rank} ({_session.hosts[_session.rank]}) reaches {', '.join(peers) or 'nobody: it is alone'}",
+          file=sys.stderr, flush=True)
 
 
 def run_folder() -> str | None:
     """Where the run keeps its plan, events and report; None for a run that keeps nothing."""
     return os.environ.get("SHOAL_RUN_DIR")
-
-
-def recording() -> bool:
-    return _recorder is not None
-
-
-def tick() -> None:
-    """Brings events to their file about once a second; called at every step."""
-    global _flushed
-    if _recorder is not None and time.monotonic() - _flushed > 1:
-        _flushed = time.monotonic()
-        _recorder.flush()
-
-
-def stop_recording() -> None:
-    global _recorder
-    if _recorder is not None:
-        _recorder.close()
-        _recorder = None
 
 
 def _patience() -> float:
@@ -70,11 +63,8 @@ def _patience() -> float:
     return seconds
 
 
-def _join_by_torchrun(fingerprint: str, patience: float):
-    from torch import distributed
-
-    store, rank, _ = next(distributed.rendezvous("env://"))
-    session, secret_from_store = _C.join_by_store(store, fingerprint, patience)
+def _join_by_torchrun(store, rank: int, settings: dict[str, str], patience: float):
+    session, secret_from_store = _C.join_by_store(store, settings, patience)
     if secret_from_store and rank == 0:
         print("shoal: the job's secret travels through torchrun's store, which anybody on this network may read; "
               "set SHOAL_SECRET to avoid that", file=sys.stderr)
@@ -106,11 +96,13 @@ def _leave() -> None:
         return
     for user in list(_users):
         user.release()
-    stop_recording()
+    recording.end(_failed)
     _session = None
 
 
 def _give_up(error: BaseException) -> None:
+    global _failed
+    _failed = True
     # An error of Shoal has been told already by who found it; a KeyboardInterrupt reaches every member by itself.
     from .errors import PeerLost
 

@@ -24,10 +24,14 @@ def program() -> str:
     return found
 
 
-def launch(members: int, command: list[str], environment: dict[str, str] | None = None, flags: list[str] | None = None,
+def environment() -> dict[str, str]:
+    """This process's, in which the modules beside this file can be imported."""
+    return {**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, [str(Path(__file__).parent), os.environ.get("PYTHONPATH")]))}
+
+
+def launch(members: int, command: list[str], variables: dict[str, str] | None = None, flags: list[str] | None = None,
            **options) -> subprocess.Popen:
-    path = os.pathsep.join(filter(None, [str(Path(__file__).parent), os.environ.get("PYTHONPATH")]))
-    here = {**os.environ, "SHOAL_TIMEOUT": "50", "PYTHONPATH": path, **(environment or {})}
+    here = {**environment(), "SHOAL_TIMEOUT": "50", **(variables or {})}
     options.setdefault("cwd", tempfile.mkdtemp(prefix="shoal-test-"))
     return subprocess.Popen([program(), "run", "-n", str(members), *(flags or []), "--", *command], env=here, **options)
 

@@ -2,6 +2,7 @@
 
 import datetime
 import os
+import signal
 import time
 
 import pytest
@@ -174,6 +175,27 @@ def test_survivors_of_a_killed_member_learn_it_at_once(start, how):
         assert kind == "PeerLost" and line.startswith("rank 1 (") and "was lost" in line
         assert when - began < 2.0  # 0.5 s on an idle machine; the deadline of silence alone would be 5 s
     assert issubclass(shoal.PeerLost, distributed.DistBackendError)
+
+
+def send_to_the_stopped():
+    if distributed.get_rank() == 1:
+        distributed.irecv(torch.empty(8_000_000), 0)
+        os.kill(os.getpid(), signal.SIGSTOP)
+        return None
+    call = (lambda: distributed.send(torch.ones(8_000_000), 1)) if distributed.get_rank() == 0 else (lambda: distributed.recv(torch.empty(4), 1))
+    return line_of(call), time.monotonic()
+
+
+def test_a_stopped_member_is_lost_to_who_is_blocked_in_a_large_send(start):
+    members = start()
+    members.run(monitored_together)
+    began = time.monotonic()
+    members.start(send_to_the_stopped)
+    answers = members.results(ranks=[0, 2])
+    members.kill(1)
+    for (kind, line), when in answers:
+        assert kind == "PeerLost" and line.startswith("rank 1 (") and "was lost: not heard for " in line
+        assert when - began < 8  # promised; silence is a loss after 5 s
 
 
 def backward_of_the_dead():

@@ -1,6 +1,6 @@
 """How training ends when something is wrong: one clear line, last on stderr, and an exit code that says whose turn it is."""
 
-import os
+import socket
 import subprocess
 import sys
 
@@ -10,7 +10,7 @@ from torch import nn
 
 import shoal
 import tiny
-from pool import launch
+from pool import environment, launch
 
 
 def script(body: str) -> list[str]:
@@ -24,10 +24,10 @@ def run_failing(members: int, body: str):
 
 
 def test_an_uncaught_mistake_is_one_line_and_exit_code_2():
-    code = subprocess.run(script("shoal.data_parallel(torch.nn.ReLU(), None)"), capture_output=True, text=True, env=_environment())
+    code = subprocess.run(script("shoal.data_parallel(torch.nn.ReLU(), None)"), capture_output=True, text=True, env=environment())
     assert code.returncode == 0  # alone there is nothing to exchange, and nothing to refuse
     ended = subprocess.run(script("raise shoal.Error('here: this is wrong (do that)', 'invalid_argument', 2)"), capture_output=True,
-                           text=True, env=_environment())
+                           text=True, env=environment())
     assert ended.returncode == 2
     assert ended.stderr == "shoal: here: this is wrong (do that)\n"
 
@@ -120,13 +120,19 @@ def untrained(_):
         return error.code, str(error)
 
 
+def test_members_with_another_setting_are_told_apart():
+    other = ["sh", "-c", 'SHOAL_TIMEOUT=$((50 + SHOAL_RANK)) exec "$@"', "sh", *script("")]
+    process = launch(2, other, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    _, err = process.communicate(timeout=60)
+    assert process.returncode == 2
+    host = socket.gethostname()
+    for own, peer in ((0, 1), (1, 0)):
+        assert (f"[{own}] shoal: join: rank {peer} ({host}) has SHOAL_TIMEOUT {50 + peer} s, rank {own} ({host}) has SHOAL_TIMEOUT {50 + own} s "
+                "(it must be the same on all members)") in err.splitlines()
+
+
 @pytest.mark.parametrize("value", ["soon", "-1", "0"])
 def test_a_timeout_that_is_no_number(value):
-    ended = subprocess.run(script(""), capture_output=True, text=True, env={**_environment(), "SHOAL_TIMEOUT": value})
+    ended = subprocess.run(script(""), capture_output=True, text=True, env={**environment(), "SHOAL_TIMEOUT": value})
     assert ended.returncode == 2
     assert ended.stderr.startswith("shoal: SHOAL_TIMEOUT:") and value in ended.stderr
-
-
-def _environment():
-    path = os.pathsep.join(filter(None, [os.path.dirname(__file__), os.environ.get("PYTHONPATH")]))
-    return {**os.environ, "PYTHONPATH": path}

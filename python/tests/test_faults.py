@@ -1,15 +1,11 @@
-"""Members die, stop or are bothered in the middle of training: what the others see, when, and how the run ends."""
+"""Members are killed in the middle of training: what the others see, when, and how the run ends."""
 
-import os
 import subprocess
 import sys
 import time
 
 import pytest
-import torch
 
-import shoal
-import tiny
 from pool import launch
 
 # Trains until the member that was chosen kills itself; says when, and when the others learn it (the machine's clock).

@@ -34,7 +34,7 @@ struct Purpose {
   std::uint32_t from = 0, to = 0;          // ranks; 0 for the coordinator
   std::array<unsigned char, 32> job{};     // hash_of_job()
 };
-std::array<unsigned char, 32> hash_of_job(const std::string& words);  // job, generation, scope, fingerprint ...
+std::array<unsigned char, 32> hash_of_job(const std::string& words);  // job, generation, scope, size ...
 
 inline constexpr std::size_t kHelloBytes = 8 + 4 + 4 + 4 + 4 + 32 + 32 + 32;
 using Nonce = std::array<unsigned char, 32>;

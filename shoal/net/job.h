@@ -8,6 +8,7 @@
 
 #include <cstdint>
 #include <functional>
+#include <map>
 #include <memory>
 #include <optional>
 #include <string>
@@ -56,7 +57,9 @@ struct JoinOptions {
   Nanoseconds suspect = std::chrono::seconds(2);        // silent this long: said in the log and the report
   Nanoseconds dead = std::chrono::seconds(5);           // silent this long: PeerLost
   std::string interface;                                // bind to this one's addresses only
-  std::string fingerprint;  // code and configuration; members whose differs are refused, each side named
+  // Code and configuration that must be equal on all members, value by name, beside Shoal's own version. One that differs
+  // is refused in a line that names it, both members and both values.
+  std::map<std::string, std::string> settings;
 };
 
 class Job {

@@ -17,14 +17,14 @@ namespace {
 
 using namespace std::chrono_literals;
 
-constexpr std::size_t kMaxCandidates = 32;
+constexpr std::size_t kMaxCandidates = 32, kMaxSettings = 32;
 
 // What a member puts on the board: one "key value" a line.
 struct Card {
   MemberInfo info;
   Rank size = 0;
   bool secret = false;
-  std::string fingerprint;
+  std::map<std::string, std::string> settings;
   std::vector<Endpoint> candidates;
 };
 
@@ -36,8 +36,8 @@ std::string one_line(std::string text) {
 std::string write_card(const Card& card) {
   std::ostringstream out;
   out << "id " << card.info.id << "\nhost " << one_line(card.info.host) << "\nboot " << card.info.boot << "\npid "
-      << card.info.pid << "\nsize " << card.size << "\nsecret " << card.secret << "\nfingerprint "
-      << one_line(card.fingerprint) << "\n";
+      << card.info.pid << "\nsize " << card.size << "\nsecret " << card.secret << "\n";
+  for (const auto& [name, value] : card.settings) out << "setting " << one_line(name) << "=" << one_line(value) << "\n";
   for (const Endpoint& at : card.candidates) out << "at " << show(at) << "\n";
   return out.str();
 }
@@ -55,7 +55,10 @@ Card read_card(const std::string& text) {
     if (key == "pid") card.info.pid = static_cast<std::uint32_t>(std::strtoul(value.c_str(), nullptr, 10));
     if (key == "size") card.size = static_cast<Rank>(std::strtoul(value.c_str(), nullptr, 10));
     if (key == "secret") card.secret = value == "1";
-    if (key == "fingerprint") card.fingerprint = value;
+    const auto equals = value.find('=');
+    if (key == "setting" && equals != std::string::npos && card.settings.size() < kMaxSettings) {
+      card.settings.emplace(value.substr(0, equals), value.substr(equals + 1));
+    }
     const auto at = key == "at" ? parse_endpoint(value) : std::nullopt;
     if (at && card.candidates.size() < kMaxCandidates) card.candidates.push_back(*at);
   }
@@ -130,6 +133,21 @@ std::string list_of(const std::vector<Rank>& ranks) {
   return text;
 }
 
+// The first setting, by name, that is not the same on both sides.
+void check_settings(const Card& other, const std::string& them, const Card& mine, const std::string& us) {
+  const auto said = [](const Card& card, const std::string& name) {
+    const auto found = card.settings.find(name);
+    return found == card.settings.end() ? "no " + name : name + " " + found->second;
+  };
+  std::map<std::string, std::string> both = mine.settings;
+  both.insert(other.settings.begin(), other.settings.end());
+  for (const auto& [name, value] : both) {
+    if (said(other, name) == said(mine, name)) continue;
+    throw Error(Code::mismatch, them + " has " + said(other, name) + ", " + us + " has " + said(mine, name), "join",
+                "it must be the same on all members");
+  }
+}
+
 void check_equal(const Card& other, Rank rank, const Card& mine, Rank self) {
   const std::string them = "rank " + std::to_string(rank) + " (" + other.info.host + ")";
   const std::string us = "rank " + std::to_string(self) + " (" + mine.info.host + ")";
@@ -137,10 +155,7 @@ void check_equal(const Card& other, Rank rank, const Card& mine, Rank self) {
     throw Error(Code::mismatch, them + " was started with size " + std::to_string(other.size) + ", " + us + " with " +
                 std::to_string(mine.size), "join", "start all members with the same size");
   }
-  if (other.fingerprint != mine.fingerprint) {
-    throw Error(Code::mismatch, them + " runs \"" + other.fingerprint + "\", " + us + " runs \"" + mine.fingerprint + "\"",
-                "join", "run the same code and configuration on all members");
-  }
+  check_settings(other, them, mine, us);
   if (other.info.boot != mine.info.boot && !(other.secret && mine.secret)) {
     throw Error(Code::invalid_argument, "members are on different hosts (" + mine.info.host + ", " + other.info.host +
                 ") but the job has no secret", "SHOAL_SECRET", "set SHOAL_SECRET, or SHOAL_SECRET_FILE, to the same on all hosts");
@@ -294,7 +309,8 @@ std::unique_ptr<Job> join_tcp(const Place& place, Rendezvous& rendezvous, const 
   job->while_connecting([connecting] { connecting->give_up(); });
   mine.size = place.size;
   mine.secret = !secret.empty();
-  mine.fingerprint = one_line(options.fingerprint);
+  mine.settings = options.settings;
+  mine.settings["Shoal"] = SHOAL_VERSION;
   mine.candidates = reachable_at(door->endpoint(), addresses);
 
   Loop::shared().post([connecting] { connecting->open_door(); });

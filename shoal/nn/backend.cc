@@ -4,6 +4,7 @@
 #include <cstdlib>
 #include <mutex>
 #include <string_view>
+#include <torch/version.h>
 
 #include "shoal/net/tcp.h"
 #include "shoal/nn/backend_call.h"
@@ -51,13 +52,14 @@ std::shared_ptr<Group> join(const c10::intrusive_ptr<c10d::Store>& store, int ra
   const auto secret = rendezvous.secret(place.rank, timeout);
   net::JoinOptions options;
   options.patience = timeout;
+  Group::Settings settings;
+  settings.check = checks_every_call();
+  options.settings = {{"PyTorch", TORCH_VERSION}, {"SHOAL_CHECK", settings.check ? "1" : "0"}};
   auto job = net::join_tcp(place, rendezvous, "group/", secret.bytes, options);
   if (secret.from_store && rank == 0 && !one_host(job->members())) {
     std::fputs("shoal: the job's secret went through the process group's store, which anybody on this network may read "
                "(set SHOAL_SECRET or SHOAL_SECRET_FILE on every member)\n", stderr);
   }
-  Group::Settings settings;
-  settings.check = checks_every_call();
   // Between processes of one machine flows that meet cost nothing, and direct adds each byte in one pass (docs/collectives.md).
   if (one_host(job->members())) settings.link = collective::LinkModel::one_machine();
   return std::make_shared<Group>(std::move(job), settings);

@@ -12,7 +12,7 @@
 namespace shoal::nn {
 namespace {
 
-constexpr std::size_t kLongestValue = 64 * 1024;  // an address, a secret, a fingerprint: never near this
+constexpr std::size_t kLongestValue = 64 * 1024;  // an address, a secret, a card: never near this
 constexpr const char* kStore = "the process group's store";
 
 std::chrono::milliseconds milliseconds_of(Nanoseconds patience) {

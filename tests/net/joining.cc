@@ -38,17 +38,34 @@ TEST(Joining, missing_members_are_named) {
   EXPECT_EQ(said, "timeout: join: ranks 1, 3 of 4 did not appear within 300 ms (start every member, or look at the log of those)");
 }
 
-TEST(Joining, another_fingerprint_is_refused_on_both_sides) {
+TEST(Joining, another_setting_is_named_with_both_values_on_both_sides) {
   Board board;
   std::string said[2];
   each(2, [&](Rank rank) {
     JoinOptions options = quick();
-    options.fingerprint = rank == 0 ? "model A" : "model B";
+    options.settings = {{"A", "same"}, {"TIMEOUT", rank == 0 ? "60 s" : "90 s"}};
     said[rank] = why_not(rank, 2, board, options);
   });
-  EXPECT_EQ(said[0].rfind("mismatch: join: rank 1 (", 0), 0u) << said[0];
-  EXPECT_NE(said[0].find("runs \"model B\", rank 0 ("), std::string::npos) << said[0];
-  EXPECT_EQ(said[1].rfind("mismatch: join: rank 0 (", 0), 0u) << said[1];
+  char host[256] = {};
+  gethostname(host, sizeof host - 1);
+  const auto line = [&](const char* them, const char* theirs, const char* us, const char* ours) {
+    return std::string("mismatch: join: ") + them + " (" + host + ") has " + theirs + ", " + us + " (" + host + ") has " + ours +
+           " (it must be the same on all members)";
+  };
+  EXPECT_EQ(said[0], line("rank 1", "TIMEOUT 90 s", "rank 0", "TIMEOUT 60 s"));
+  EXPECT_EQ(said[1], line("rank 0", "TIMEOUT 60 s", "rank 1", "TIMEOUT 90 s"));
+}
+
+TEST(Joining, a_setting_that_one_member_lacks_is_named) {
+  Board board;
+  std::string said[2];
+  each(2, [&](Rank rank) {
+    JoinOptions options = quick();
+    if (rank == 1) options.settings = {{"CHECK", "1"}};
+    said[rank] = why_not(rank, 2, board, options);
+  });
+  EXPECT_NE(said[0].find("has CHECK 1, rank 0 ("), std::string::npos) << said[0];
+  EXPECT_NE(said[0].find("has no CHECK ("), std::string::npos) << said[0];
 }
 
 TEST(Joining, another_size_is_refused) {

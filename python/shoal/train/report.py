@@ -2,19 +2,19 @@
 
 import json
 
-from .. import _C, session
+from .. import recording, session
 
 
 def finish(summary: dict, here, as_json: bool) -> None:
     folder = session.run_folder()
-    session.stop_recording()
+    recording.stop()
     # Everybody's events are in their files when everybody has said so.
     seen = here.gather(str(folder).encode(), "end of the run")
     if here.rank != 0:
         return
     said = None
     if folder:
-        said = _C.finish_run(folder)
+        said = recording.report()
         summary |= {"trace": said["trace"], "report": said["report"]}
     if as_json:
         print(json.dumps(summary), flush=True)

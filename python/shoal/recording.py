@@ -1,0 +1,127 @@
+"""This process's events on their way into the run's folder (SHOAL_RUN_DIR), and at the end all members' into one place.
+
+Members that `shoal run` started share a folder, and that program reports when all have ended. Under torchrun each member may
+have a disk of its own: it leaves its events in torchrun's store as it ends, where rank 0 fetches them and reports. Nobody but
+rank 0 waits for anybody, and it only so long: a member that died has left nothing.
+"""
+
+import datetime
+import os
+import pathlib
+import sys
+import time
+import zlib
+
+from . import _C
+from .errors import Error
+
+_PIECE = 1 << 20  # bytes of one value in the store
+_PATIENCE = 10.0  # seconds that rank 0 waits at the end for members that are slower than itself
+
+_recorder = None
+_flushed = 0.0
+_open = None  # the Recording of this process until it has ended
+
+
+class Recording:
+    """Where events go: the folder, and the store through which members with other disks send theirs (None: same disk)."""
+
+    def __init__(self, folder: str, here, store, reports: bool):
+        self.folder = pathlib.Path(folder)
+        self.rank, self.size = here.rank, here.size
+        self.reports = reports  # rank 0 of a run that no `shoal run` watches
+        self._store = store
+        self._collected = False
+
+    def send(self) -> None:
+        if self._store is None or self.rank == 0:
+            return
+        packed = zlib.compress(self._file(self.rank).read_bytes(), 1)
+        pieces = [packed[at:at + _PIECE] for at in range(0, len(packed), _PIECE)]
+        for i, piece in enumerate(pieces):
+            self._store.set(self._key(self.rank, i), piece)
+        self._store.set(self._key(self.rank, "pieces"), str(len(pieces)))
+
+    def collect(self, patience: float) -> list[int]:
+        """Brings the other members' events here; returns the ranks that sent none in time."""
+        if self._store is None or self._collected:
+            return []
+        self._collected = True
+        deadline = time.monotonic() + patience
+        return [rank for rank in range(1, self.size) if not self._fetch(rank, deadline)]
+
+    def _fetch(self, rank: int, deadline: float) -> bool:
+        left = max(0.001, deadline - time.monotonic())
+        try:
+            self._store.wait([self._key(rank, "pieces")], datetime.timedelta(seconds=left))
+            pieces = int(self._store.get(self._key(rank, "pieces")))
+            packed = b"".join(self._store.get(self._key(rank, i)) for i in range(pieces))
+        except RuntimeError:  # c10d's: not in time, or the store is gone
+            return False
+        self._file(rank).write_bytes(zlib.decompress(packed))
+        return True
+
+    def _file(self, rank: int) -> pathlib.Path:
+        return self.folder / f"events-{rank}.jsonl"
+
+    @staticmethod
+    def _key(rank: int, part) -> str:
+        return f"shoal/events/{rank}/{part}"
+
+
+def start(folder: str, here, store, reports: bool) -> None:
+    global _recorder, _open
+    os.makedirs(folder, exist_ok=True)
+    _recorder = _C.Recorder(folder, here.rank, here.size)
+    _open = Recording(folder, here, store, reports)
+
+
+def active() -> bool:
+    return _recorder is not None
+
+
+def tick() -> None:
+    """Brings events to their file about once a second; called at every step."""
+    global _flushed
+    if _recorder is not None and time.monotonic() - _flushed > 1:
+        _flushed = time.monotonic()
+        _recorder.flush()
+
+
+def stop() -> None:
+    """The last event is in this member's file, and on its way to rank 0."""
+    global _recorder
+    if _recorder is None:
+        return
+    _recorder.close()
+    _recorder = None
+    try:
+        _open.send()
+    except RuntimeError as error:
+        print(f"shoal: the events of rank {_open.rank} stay in {_open.folder}: {str(error).splitlines()[0]}", file=sys.stderr)
+
+
+def report():
+    """On rank 0, when all have stopped: tables and the paths of trace and report."""
+    global _open
+    _open.collect(_PATIENCE)
+    folder, _open = str(_open.folder), None
+    return _C.finish_run(folder)
+
+
+def end(failed: bool) -> None:
+    """At the end of the process. A run that failed is reported as far as events have come, at once."""
+    global _open
+    stop()
+    if _open is None:
+        return
+    ended, _open = _open, None
+    if not ended.reports:
+        return
+    missing = ended.collect(0 if failed else _PATIENCE)
+    if missing:
+        print(f"shoal: no events of rank{'s' * (len(missing) > 1)} {', '.join(map(str, missing))} in the report", file=sys.stderr)
+    try:
+        print(f"shoal: report {_C.finish_run(str(ended.folder))['report']}", file=sys.stderr)
+    except Error as error:
+        print(f"shoal: no report: {error}", file=sys.stderr)
