@@ -4,7 +4,8 @@
     python bench/bytes.py                      loopback: payload and frames
     python bench/bytes.py --quick              a smoke test
 
-Small tensors travel by programs with fewer steps and more bytes where that is quicker; `ways` says which were used.
+The interface of a lab's host counts the headers of a segmented packet (GSO) once, as the kernel hands it on; on a cable every 1448
+bytes have 66 of their own. Small tensors travel by programs with fewer steps and more bytes where that is quicker; `ways` says which were used.
 """
 
 from __future__ import annotations
