@@ -22,7 +22,8 @@ struct Exchange::Impl {
   void take(ExchangePlan next);
   void begin(double weight);
   void account(std::uint32_t tensor, const void* data, bool here);
-  void wait(const std::atomic<bool>& flag, const std::string& what, std::uint32_t event_name);
+  Gate::Version begun() const { return iteration + (open ? 1 : 0); }  // the version that the latest iteration brings
+  void wait(const Gate& gate, const std::string& what, std::uint32_t event_name);
   [[noreturn]] void late(const std::string& what);
   const collective::Verified& program(const std::string& way);
   void require_no_failure() const;
@@ -52,7 +53,7 @@ struct Exchange::Impl {
   // Presence: which tensors any member has, so that a gradient absent everywhere stays absent.
   std::vector<std::uint8_t> present, present_anywhere;
   const collective::Verified* presence_program = nullptr;
-  std::atomic<bool> presence_known{true};
+  Gate presence_gate;
 
   // Owned by the loop.
   RollCall roll_call;
@@ -60,7 +61,7 @@ struct Exchange::Impl {
   std::vector<std::size_t> ready_units;  // waiting for the roll call
   Announcement announcement;
 
-  std::atomic<bool> roll_known{true};
+  Gate roll_gate;                        // everybody has said that it is in the iteration
   std::atomic<bool> failed{false};
   std::atomic<int> running{0};           // posted or started, not yet closed
   mutable std::mutex failure_mutex;      // guards failure
@@ -78,7 +79,7 @@ void Exchange::Impl::take(ExchangePlan next) {
   present_anywhere.assign(plan.tensors.size(), 0);
   for (std::size_t u = 0; u < plan.units.size(); ++u) {
     const auto& unit = plan.units[u];
-    auto flow = std::make_unique<Flow>();
+    auto flow = std::make_unique<Flow>(iteration);
     for (auto t : unit.tensors) {
       unit_of[t] = static_cast<std::uint32_t>(u);
       place_of[t] = static_cast<std::uint32_t>(flow->offset.size());
@@ -132,10 +133,7 @@ void Exchange::Impl::begin(double weight) {
   for (std::size_t u = 0; u < flows.size(); ++u) {
     flows[u]->missing = plan.units[u].tensors.size();
     flows[u]->slot = 0;
-    flows[u]->reduced.store(false, std::memory_order_relaxed);
   }
-  presence_known.store(false, std::memory_order_relaxed);
-  roll_known.store(false, std::memory_order_relaxed);
   transport.doing("step " + std::to_string(iteration) + ", exchanging gradients");
   post([this, own = Announcement{iteration, plan_hash, weight}, operation = net::operation_in(channel, sequence)] {
     running.fetch_add(1, std::memory_order_acq_rel);
@@ -165,7 +163,7 @@ void Exchange::Impl::roll_called(const net::Failure& why) {
   // Equal weights need no multiplication, and so give the plain mean bit for bit.
   scaling = equal ? collective::Scaling{1, static_cast<double>(std::max<std::size_t>(active, 1))}
                   : collective::Scaling{answers[runner.rank()].weight, total};
-  roll_known.store(true, std::memory_order_release);
+  roll_gate.open(iteration + 1);
   for (auto unit : ready_units) start_flow(unit);
   ready_units.clear();
 }
@@ -197,7 +195,7 @@ void Exchange::Impl::account(std::uint32_t tensor, const void* data, bool here) 
   if (--flow.missing == 0) {
     flow.produced_at = steady_now();
     post([this, unit] {
-      if (roll_known.load(std::memory_order_acquire)) {
+      if (roll_gate.open_for(iteration + 1)) {
         start_flow(unit);
       } else {
         ready_units.push_back(unit);
@@ -223,7 +221,7 @@ void Exchange::Impl::start_flow(std::size_t unit) {
       Events::local().record({EventKind::exchange, flow.produced_at, steady_now(), static_cast<std::int64_t>(iteration), -1,
                               static_cast<double>(flow.bytes), flow.event_name});
     }
-    flow.reduced.store(true, std::memory_order_release);
+    if (!why) flow.gate.open(iteration + 1);
     closed();
   });
 }
@@ -241,15 +239,16 @@ void Exchange::Impl::start_presence() {
                {reinterpret_cast<const std::byte*>(present.data()), reinterpret_cast<std::byte*>(present_anywhere.data())}, run,
                [this](const net::Failure& why) {
                  if (why) set_failure(why);
-                 presence_known.store(true, std::memory_order_release);
+                 if (!why) presence_gate.open(iteration + 1);
                  closed();
                });
 }
 
-// Blocks the caller until `flag`. The time it takes is exposed: up to the roll call it is the fault of whoever answered last,
+// Blocks the caller until the gate is open for the latest iteration. The time it takes is exposed: up to the roll call it is the fault of whoever answered last,
 // after that of the network.
-void Exchange::Impl::wait(const std::atomic<bool>& flag, const std::string& what, std::uint32_t event_name) {
-  const auto settled = [&] { return flag.load(std::memory_order_acquire) || failed.load(std::memory_order_acquire); };
+void Exchange::Impl::wait(const Gate& gate, const std::string& what, std::uint32_t event_name) {
+  const auto version = begun();
+  const auto settled = [&] { return gate.open_for(version) || failed.load(std::memory_order_acquire); };
   if (settled()) return require_no_failure();
   const auto begin = steady_now();
   const auto deadline = transport.now() + patience;
@@ -257,11 +256,11 @@ void Exchange::Impl::wait(const std::atomic<bool>& flag, const std::string& what
     if (to > from) Events::local().record({EventKind::exposed, from, to, static_cast<std::int64_t>(iteration), peer, 0, event_name});
   };
   auto waited_for_peer = begin;
-  if (!roll_known.load(std::memory_order_acquire)) {
-    const auto called = [&] { return roll_known.load(std::memory_order_acquire) || settled(); };
+  if (!roll_gate.open_for(version)) {
+    const auto called = [&] { return roll_gate.open_for(version) || settled(); };
     transport.drive(called, deadline);
     waited_for_peer = steady_now();
-    if (roll_known.load(std::memory_order_acquire)) note(begin, waited_for_peer, static_cast<std::int32_t>(roll_call.last()));
+    if (roll_gate.open_for(version)) note(begin, waited_for_peer, static_cast<std::int32_t>(roll_call.last()));
   }
   const bool in_time = transport.drive(settled, deadline);
   note(waited_for_peer, steady_now(), -1);
@@ -316,15 +315,15 @@ void Exchange::absent(std::uint32_t tensor) { impl_->account(tensor, nullptr, fa
 void Exchange::replan(ExchangePlan plan) { impl_->take(std::move(plan)); }
 
 bool Exchange::ready(std::uint32_t tensor) const {
-  return impl_->flows[impl_->unit_of[tensor]]->reduced.load(std::memory_order_acquire);
+  return impl_->flows[impl_->unit_of[tensor]]->gate.open_for(impl_->begun());
 }
 
 const void* Exchange::result(std::uint32_t tensor) {
   auto& impl = *impl_;
   auto& flow = *impl.flows[impl.unit_of[tensor]];
-  impl.wait(flow.reduced, flow.label, flow.event_name);
+  impl.wait(flow.gate, flow.label, flow.event_name);
   if (!impl.present[tensor]) {
-    impl.wait(impl.presence_known, "presence of gradients", flow.event_name);
+    impl.wait(impl.presence_gate, "presence of gradients", flow.event_name);
     if (!impl.present_anywhere[tensor]) return nullptr;
   }
   return flow.results[flow.slot].get(flow.bytes) + flow.offset[impl.place_of[tensor]];
@@ -336,7 +335,7 @@ std::shared_ptr<const void> Exchange::memory(std::uint32_t tensor) const {
 }
 
 std::vector<double> Exchange::weights() {
-  impl_->wait(impl_->roll_known, "the weights of all members", Events::local().intern("weights"));
+  impl_->wait(impl_->roll_gate, "the weights of all members", Events::local().intern("weights"));
   std::vector<double> weights;
   for (const auto& a : impl_->roll_call.answers()) weights.push_back(a.weight);
   return weights;
@@ -351,8 +350,8 @@ double Exchange::total_weight() {
 void Exchange::commit() {
   auto& impl = *impl_;
   if (!impl.open) return;
-  for (auto& flow : impl.flows) impl.wait(flow->reduced, flow->label, flow->event_name);
-  impl.wait(impl.presence_known, "presence of gradients", Events::local().intern("presence"));
+  for (auto& flow : impl.flows) impl.wait(flow->gate, flow->label, flow->event_name);
+  impl.wait(impl.presence_gate, "presence of gradients", Events::local().intern("presence"));
   impl.open = false;
   impl.transport.doing("step " + std::to_string(impl.iteration) + " done");
   ++impl.iteration;

@@ -2,7 +2,6 @@
 #pragma once
 
 #include <algorithm>
-#include <atomic>
 #include <cstddef>
 #include <cstdint>
 #include <memory>
@@ -12,6 +11,7 @@
 
 #include "shoal/collective/run.h"
 #include "shoal/core/time.h"
+#include "shoal/exchange/gate.h"
 
 namespace shoal::exchange {
 
@@ -37,8 +37,10 @@ class Arena {
 };
 
 // One unit on its way. The caller's thread fills it while `open`; once it has been posted to the loop the loop
-// owns it until `reduced`.
+// owns it until its gate opens.
 struct Flow {
+  explicit Flow(Gate::Version arrived) : gate(arrived) {}
+
   std::uint64_t bytes = 0, elements = 0;
   std::string label;
   std::uint32_t event_name = 0;
@@ -47,12 +49,13 @@ struct Flow {
   const collective::Verified* program = nullptr;
   collective::Layout layout;
 
+  Gate gate;                          // of all its tensors: they arrive together
+
   // This iteration's.
   std::size_t missing = 0;            // tensors neither produced nor absent yet
   const std::byte* input = nullptr;
   int slot = 0;                       // which of results[]
   Instant produced_at{};
-  std::atomic<bool> reduced{true};
 };
 
 }  // namespace shoal::exchange
