@@ -121,6 +121,25 @@ TEST(GroupTcp, an_abort_from_another_thread_ends_every_member) {
               Each(HasSubstr("rank 0 aborted the process group")));
 }
 
+// One thread waits in a collective while another of the same member destroys the group. The others stay until it has ended:
+// whoever leaves first is told to those who wait.
+TEST(GroupTcp, a_close_ends_what_another_thread_waits_for) {
+  std::atomic<bool> ended = false;
+  const auto lines = on_every_member([&](Group& group) -> std::string {
+    Numbers values(100'000);
+    if (group.rank() != 0) {
+      group.wait([&] { return ended.load(); }, 30s);
+      return "stayed";
+    }
+    std::thread other([&] { group.close(); });
+    const std::string line = collective(group, all_reduce(values));
+    other.join();
+    ended = true;
+    return line;
+  });
+  EXPECT_THAT(lines, testing::ElementsAre("the process group was destroyed", "stayed", "stayed"));
+}
+
 TEST(GroupTcp, rank_0_may_leave_right_after_a_monitored_barrier) {
   for (int round = 0; round < 5; ++round) {
     EXPECT_THAT(on_every_member([](Group& group) {
