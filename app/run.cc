@@ -6,10 +6,24 @@
 #include "app/command.h"
 #include "app/run.h"
 #include "shoal/core/error.h"
+#include "shoal/observe/run_folder.h"
 
 namespace shoal::app {
 
 namespace fs = std::filesystem;
+
+namespace {
+
+// A name for a run of this command line: "python train.py" -> "train".
+std::string name_of_command(const std::string& program, const std::string& first_argument) {
+  std::string name = fs::path(program).filename();
+  if (name.starts_with("python") && !first_argument.empty() && !first_argument.starts_with('-')) {
+    name = fs::path(first_argument).stem();
+  }
+  return observe::RunFolder::fitting(name);
+}
+
+}  // namespace
 
 void declare_members(CLI::App& app, RunOptions& options) {
   flag(app, "-n,--members", options.members, "members to start on this machine");
@@ -46,9 +60,9 @@ int run_members(const RunOptions& options, const std::vector<std::string>& comma
       throw Error(Code::invalid_argument, "no such file: " + options.plan, "--plan");
     what.environment.emplace_back("SHOAL_PLAN", fs::absolute(options.plan));
   }
-  what.folder =
-      make_run_folder(options.name.empty() ? name_of_command(command[0], command.size() > 1 ? command[1] : "")
-                                           : options.name);
+  const std::string name =
+      options.name.empty() ? name_of_command(command[0], command.size() > 1 ? command[1] : "") : options.name;
+  what.folder = observe::RunFolder::create(fs::absolute("runs"), name, "--name").path();
   return launch(what);
 }
 

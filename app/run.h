@@ -6,7 +6,6 @@
 
 #include "app/command.h"
 #include "app/launcher.h"
-#include "app/run_folder.h"
 
 namespace shoal::app {
 

@@ -41,6 +41,13 @@ void bind_events(py::module_& module) {
       .def("flush", &observe::Recorder::flush, Released())
       .def("close", &observe::Recorder::close, Released());
   module.def("finish_run", &finish_run, py::arg("folder"));
+  // A whole file of the run's folder: readers see the old one or the new one.
+  module.def(
+      "write_in_run",
+      [](const std::string& folder, const std::string& file, const std::string& text) {
+        observe::RunFolder::open(folder).write(file, text);
+      },
+      py::arg("folder"), py::arg("file"), py::arg("text"), Released());
   // The steady clock in seconds: the axis of all events.
   module.def("now", [] { return Seconds(steady_now().time_since_epoch()).count(); });
   module.def("events_enabled", [] { return Events::local().enabled(); });

@@ -4,6 +4,7 @@
 #include <torch/csrc/utils/pybind.h>
 
 #include "bindings.h"
+#include "shoal/net/call.h"
 #include "shoal/net/tcp.h"
 #include "shoal/nn/store_rendezvous.h"
 #include "shoal/nn/tensors.h"
@@ -87,13 +88,8 @@ py::list links(Session& session) {
 // Ends the job for everybody: this member cannot go on. What they will read names this rank.
 void give_up(Session& session, const std::string& why) {
   if (session.size() == 1) return;
-  auto told = std::make_shared<std::atomic<bool>>(false);
   auto& transport = session.transport();
-  transport.post([&transport, told, error = Error(Code::peer_lost, why, "rank " + std::to_string(session.rank()))] {
-    transport.fail(error);
-    told->store(true);
-  });
-  transport.drive([told] { return told->load(); }, transport.now() + std::chrono::seconds(2));
+  net::call(transport, [&transport, error = Error(Code::peer_lost, why, "rank " + std::to_string(session.rank()))] { transport.fail(error); });
 }
 
 }  // namespace
@@ -123,10 +119,6 @@ void bind_session(py::module_& module) {
       .def("gather", &gather, py::arg("own"), py::arg("label"))
       .def("broadcast", &broadcast, py::arg("text"), py::arg("root"), py::arg("label"))
       .def("links", &links)
-      .def("link_model", [](Session& session) {
-        const auto& link = session.link_model();
-        return std::make_tuple(link.alpha, link.rate, link.add_rate);
-      }, Released())
       .def("give_up", &give_up, Released());
 
   module.def("broadcast_tensors", &nn::broadcast_tensors, py::arg("session"), py::arg("tensors"), py::arg("root"), py::arg("label"),

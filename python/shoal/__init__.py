@@ -11,10 +11,10 @@ import torch  # noqa: F401  loads the libraries that shoal._C needs
 
 from . import _backend
 from .errors import Error, PeerLost
-from .parallel import DataParallel, data_parallel, flush
+from .parallel import DataParallel, data_parallel
 from .sampler import DistributedSampler
 from .session import VERSION as __version__
-from .session import init, rank, size
+from .session import flush, init, rank, size
 
 _backend.register()
 

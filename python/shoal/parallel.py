@@ -51,7 +51,7 @@ class DataParallel(torch.nn.Module):
         self._wrote_plan = False
         optimizer.register_step_pre_hook(_weak(self, "_before_step"))
         optimizer.register_step_post_hook(_weak(self, "_after_step"))
-        session.release_at_end(self)
+        session.add_user(self)
         weakref.finalize(self, self._gates.release)
 
     # --- the training loop
@@ -129,9 +129,7 @@ class DataParallel(torch.nn.Module):
         self._wrote_plan = True
         folder = session.run_folder()
         if folder and session.rank() == 0:
-            unfinished = Path(folder) / "plan.json.part"
-            unfinished.write_text(self._core.plan())
-            unfinished.replace(Path(folder) / "plan.json")
+            _C.write_in_run(folder, "plan.json", self._core.plan())
 
     # --- as the module itself
 
@@ -163,12 +161,6 @@ class DataParallel(torch.nn.Module):
 
 def _plain(module):
     return module
-
-
-def flush() -> None:
-    """Waits until nothing is on its way any more, in every model of this process."""
-    for user in list(session._users):
-        user.flush()
 
 
 def _trained_parameters(module: torch.nn.Module):

@@ -16,7 +16,7 @@ VERSION = "0.1.0"
 _session = None
 _failed = False  # this process ends with an uncaught exception
 _process = os.getpid()  # a forked child (data loaders) owns nothing here
-_users = weakref.WeakSet()  # what must let go of the session before it ends
+_users = weakref.WeakSet()  # what exchanges over the session and must let go of it before it ends
 
 
 def init() -> None:
@@ -85,9 +85,15 @@ def size() -> int:
     return current().size
 
 
-def release_at_end(user) -> None:
-    """`user.release()` will be called before the session ends."""
+def add_user(user) -> None:
+    """`user.flush()` is called by flush(), `user.release()` before the session ends."""
     _users.add(user)
+
+
+def flush() -> None:
+    """Waits until nothing is on its way any more, in every model of this process."""
+    for user in list(_users):
+        user.flush()
 
 
 def _leave() -> None:

@@ -8,16 +8,6 @@ import shoal
 import tiny
 
 
-class Normalised(nn.Module):
-    def __init__(self):
-        super().__init__()
-        torch.manual_seed(8)
-        self.first, self.norm, self.last = nn.Linear(6, 5), nn.BatchNorm1d(5), nn.Linear(5, 3)
-
-    def forward(self, x):
-        return self.last(self.norm(self.first(x)))
-
-
 def train(steps_by_rank, clip=None, make=tiny.model, epochs=1):
     net = make()
     net, optimizer = tiny.wrap(net, torch.optim.Adam(net.parameters(), lr=0.01))
@@ -50,7 +40,7 @@ def test_what_a_script_does_between_backward_and_step_reaches_those_who_wait(poo
 
 
 def test_buffers_end_alike_too(pool):
-    results = pool(3).run(train, [1, 4, 3], None, Normalised)
+    results = pool(3).run(train, [1, 4, 3], None, tiny.Normalised)
     assert all(tiny.equal(results[0][0], values) for values, _ in results)
 
 

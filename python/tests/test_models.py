@@ -183,18 +183,8 @@ def test_copies_pickles_and_averages_are_plain(pool):
         check([values], net, tiny.sgd(net), [lambda n, s, r=r: tiny.loss(n, s, r).backward() for r in RANKS])
 
 
-class Normalised(nn.Module):
-    def __init__(self):
-        super().__init__()
-        torch.manual_seed(8)
-        self.first, self.norm, self.last = nn.Linear(6, 5), nn.BatchNorm1d(5), nn.Linear(5, 3)
-
-    def forward(self, x):
-        return self.last(self.norm(self.first(x)))
-
-
 def buffers(steps):
-    net, optimizer = tiny.wrap(Normalised())
+    net, optimizer = tiny.wrap(tiny.Normalised())
     for step in range(steps):
         step_and_values(net, optimizer, lambda: tiny.loss(net, step, shoal.rank()).backward())
     return tiny.values(net), tiny.values(net.norm)
@@ -204,7 +194,7 @@ def test_buffers_are_those_of_rank_0(pool):
     results = pool(MEMBERS).run(buffers, 3)
     assert tiny.equal(results[0][0], results[1][0])
     # What rank 0 saw alone, with the parameters that all share.
-    alone = Normalised()
+    alone = tiny.Normalised()
     optimizer = tiny.sgd(alone)
     for step in range(3):
         parts = [tiny.gradients(alone, lambda n, r=r: tiny.loss(n, step, r).backward()) for r in RANKS]
@@ -216,7 +206,7 @@ def test_buffers_are_those_of_rank_0(pool):
 
 
 def evaluates_in_between(_):
-    net, optimizer = tiny.wrap(Normalised())
+    net, optimizer = tiny.wrap(tiny.Normalised())
     optimizer.zero_grad()
     tiny.loss(net, 0, shoal.rank()).backward()
     net.eval()
@@ -237,7 +227,7 @@ def test_evaluation_and_flush_before_the_step(pool):
 
 def frozen_statistics(_):
     """Fine-tuning in eval mode is training too; evaluation that forgets no_grad() weighs nothing."""
-    net, optimizer = tiny.wrap(Normalised())
+    net, optimizer = tiny.wrap(tiny.Normalised())
     for step in range(2):
         net.eval()
         if shoal.rank() == 0:
@@ -251,7 +241,7 @@ def frozen_statistics(_):
 
 def test_training_in_eval_mode(pool):
     results = pool(MEMBERS).run(frozen_statistics, 0)
-    net = Normalised().eval()
+    net = tiny.Normalised().eval()
     check([values for values, _ in results], net, tiny.sgd(net),
           [lambda n, s, r=r: tiny.loss(n, s, r).backward() for r in RANKS], steps=2)
     assert torch.equal(results[0][1], results[1][1])

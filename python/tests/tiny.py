@@ -14,6 +14,18 @@ def model(seed: int = 1) -> nn.Module:
     return nn.Sequential(nn.Linear(6, 17), nn.Tanh(), nn.Linear(17, 13), nn.Tanh(), nn.Linear(13, 3))
 
 
+class Normalised(nn.Module):
+    """With buffers: batch normalisation between two layers."""
+
+    def __init__(self):
+        super().__init__()
+        torch.manual_seed(8)
+        self.first, self.norm, self.last = nn.Linear(6, 5), nn.BatchNorm1d(5), nn.Linear(5, 3)
+
+    def forward(self, x):
+        return self.last(self.norm(self.first(x)))
+
+
 def data(step: int, rank: int, n: int = 8, width: int = 6):
     generator = torch.Generator().manual_seed(1000 * step + rank)
     return torch.randn(n, width, generator=generator), torch.randint(0, 3, (n,), generator=generator)

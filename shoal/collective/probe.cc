@@ -129,7 +129,7 @@ void probe(Runner& runner, std::uint64_t operation, Instant deadline, Probed don
 }
 
 LinkModel probe(net::Transport& transport, std::uint64_t operation, Instant deadline) {
-  return wait_for<LinkModel>(transport,
+  return rehearse<LinkModel>(transport, deadline,
                              [=](Runner& runner, Probed done) { probe(runner, operation, deadline, std::move(done)); });
 }
 

@@ -173,8 +173,8 @@ void probe_pairs(Runner& runner, std::uint64_t operation, Instant deadline, Pair
 }
 
 PairMatrix probe_pairs(net::Transport& transport, std::uint64_t operation, Instant deadline) {
-  return wait_for<PairMatrix>(
-      transport, [=](Runner& runner, PairsProbed done) { probe_pairs(runner, operation, deadline, std::move(done)); });
+  return rehearse<PairMatrix>(
+      transport, deadline, [=](Runner& runner, PairsProbed done) { probe_pairs(runner, operation, deadline, std::move(done)); });
 }
 
 topo::Topology to_topology(const PairMatrix& matrix, const std::vector<std::string>& hosts) {

@@ -4,7 +4,7 @@
 // said at run time (Layout, run.h). A *slice* is what the runner moves at once, a run-time cut of a chunk;
 // slicing never changes a result. A *site* is where a chunk lies on one member. Loops over ranks stay loops:
 // iteration i of an op speaks to peer (peer + i*peer_step) mod ranks about chunk (chunk + i*chunk_step) mod chunks,
-// so a ring over 4,096 members is six ops a member. No byte moves here (run.h does that). Immutable; share across
+// so a ring over 4,096 members is seven ops a member. No byte moves here (run.h does that). Immutable; share across
 // threads.
 //
 // Order. The slices of a *lane* begin in order: op by op, iteration by iteration. A slice may begin before the one

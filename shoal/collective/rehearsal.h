@@ -1,8 +1,8 @@
 // What the probes share: all-reduces of doubles with numbered operations, timed, and a blocking face for both.
-// Everything but wait_for() on the transport's loop.
+// Everything but rehearse() on the transport's loop.
 #pragma once
 
-#include <atomic>
+#include <algorithm>
 #include <functional>
 #include <memory>
 #include <numeric>
@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "shoal/collective/run.h"
+#include "shoal/net/call.h"
 
 namespace shoal::collective {
 
@@ -21,7 +22,7 @@ class Rehearsal {
 
   std::uint32_t rank() const { return runner_.rank(); }
   std::uint32_t size() const { return runner_.size(); }
-  net::Rank member(std::uint32_t rank) const { return runner_.member(rank); }
+  net::Rank member(std::uint32_t rank) const { return runner_.members()[rank]; }
   net::Transport& transport() const { return runner_.transport(); }
   std::uint64_t next_operation() { return operation_++; }
   void later(std::function<void()> fn) { transport().post(std::move(fn)); }
@@ -40,33 +41,28 @@ class Rehearsal {
   std::vector<double> contribution_;
 };
 
-// Begins something on the loop with a runner of all members, and waits until its own deadline has ended it at the latest.
-// `begin(runner, done)`.
+// Begins something on the loop with a runner of all members, `begin(runner, done)`, and waits for it; its own deadline, which is
+// `deadline`, ends it before this wait gives up.
 template <class Result, class Begin>
-Result wait_for(net::Transport& transport, Begin begin) {
+Result rehearse(net::Transport& transport, Instant deadline, Begin begin) {
   struct Outcome {
-    std::atomic<bool> known = false;
-    net::Failure why;  // read after `known`, as `result`
+    net::Failure why;
     Result result;
-    std::unique_ptr<Runner> runner;  // of the loop, made and given up there
   };
-  const auto outcome = std::make_shared<Outcome>();
-  transport.post([&transport, outcome, begin] {
+  const Nanoseconds patience = std::max(deadline - transport.now(), Nanoseconds::zero()) + net::kLoopAnswers;
+  auto outcome = net::ask<Outcome>(transport, patience, [&transport, begin](const auto& tell) {
     std::vector<net::Rank> members(transport.size());
     std::iota(members.begin(), members.end(), 0);
-    outcome->runner = std::make_unique<Runner>(transport, std::move(members));
-    begin(*outcome->runner, [outcome](const net::Failure& why, const Result& result) {
-      outcome->why = why;
-      outcome->result = result;
-      outcome->known.store(true, std::memory_order_release);
+    // Of the loop, made and given up there, in an event of its own: `done` comes from inside one of its operations.
+    const auto runner = std::make_shared<std::unique_ptr<Runner>>(std::make_unique<Runner>(transport, std::move(members)));
+    begin(**runner, [&transport, runner, tell](const net::Failure& why, const Result& result) {
+      transport.post([runner] { runner->reset(); });
+      tell({why, result});
     });
   });
-  const auto known = [outcome] { return outcome->known.load(std::memory_order_acquire); };
-  while (!transport.drive(known, transport.now() + std::chrono::seconds(1))) {
-  }
-  transport.post([outcome] { outcome->runner.reset(); });
+  if (!outcome) throw Error(Code::internal, "the network's loop does not answer");
   if (outcome->why) throw Error(*outcome->why);
-  return outcome->result;
+  return std::move(outcome->result);
 }
 
 }  // namespace shoal::collective

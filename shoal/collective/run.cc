@@ -1,17 +1,15 @@
 #include "shoal/collective/run.h"
 
 #include <algorithm>
-#include <atomic>
-#include <chrono>
 #include <list>
 #include <numeric>
 #include <utility>
 
 #include <fmt/format.h>
-#include <fmt/ranges.h>
 
 #include "shoal/collective/compiled.h"
 #include "shoal/collective/operation.h"
+#include "shoal/collective/started.h"
 
 namespace shoal::collective {
 namespace {
@@ -96,7 +94,6 @@ Runner::~Runner() {
 std::uint32_t Runner::rank() const { return impl_->group->rank; }
 std::uint32_t Runner::size() const { return static_cast<std::uint32_t>(impl_->group->members.size()); }
 const std::vector<net::Rank>& Runner::members() const { return impl_->group->members; }
-net::Rank Runner::member(std::uint32_t rank) const { return impl_->group->members.at(rank); }
 net::Transport& Runner::transport() { return impl_->group->transport; }
 
 void Runner::start(const Verified& program, const Layout& layout, Buffers buffers, const Run& run, net::Done done) {
@@ -116,36 +113,7 @@ void Runner::start(const Verified& program, const Layout& layout, Buffers buffer
 }
 
 void Runner::run(const Verified& program, const Layout& layout, Buffers buffers, const Run& run, Instant deadline) {
-  struct Outcome {
-    std::atomic<bool> known = false;
-    net::Failure why;      // read after `known`
-  };
-  const auto outcome = std::make_shared<Outcome>();
-  const auto end = [outcome](const net::Failure& why) {
-    outcome->why = why;
-    outcome->known.store(true, std::memory_order_release);
-  };
-  const auto known = [outcome] { return outcome->known.load(std::memory_order_acquire); };
-  net::Transport& loop = transport();
-  // What the loop refers to stays valid: this thread does not leave before `known`.
-  loop.post([&, end] {
-    try {
-      start(program, layout, buffers, run, end);
-    } catch (const Error& error) {
-      end(std::make_shared<const Error>(error));
-    }
-  });
-  if (!loop.drive(known, deadline)) {
-    loop.post([&] {
-      const std::string whom = fmt::format("{}", fmt::join(waiting(), "; "));
-      cancel(run.operation,
-             std::make_shared<const Error>(Code::timeout, "the deadline has passed, waiting for " + whom, run.label));
-    });
-    // Ends as soon as the kernel has let go of the memory; at the latest when the transport gives up the peer.
-    while (!loop.drive(known, loop.now() + std::chrono::seconds(1))) {
-    }
-  }
-  if (outcome->why) throw Error(*outcome->why);
+  Started(*this, program, layout, buffers, run).wait(deadline);
 }
 
 void Runner::cancel(std::uint64_t operation, const net::Failure& why) {

@@ -58,14 +58,12 @@ class Runner {
   std::uint32_t rank() const;           // in the group
   std::uint32_t size() const;
   const std::vector<net::Rank>& members() const;  // transport ranks, by group rank
-  net::Rank member(std::uint32_t rank) const;  // its rank in the transport
   net::Transport& transport();
 
   // Throws Error{invalid_argument} where program or layout are for another group; then done never runs. Input and output
   // may be one memory if program.in_place().
   void start(const Verified& program, const Layout& layout, Buffers buffers, const Run& run, net::Done done);
-  // The same from any thread but the loop: waits for the result, at most until `deadline`, and throws the Error that ended
-  // the operation; at the deadline Error{timeout} that says for whom it waited. The memory is the caller's again then.
+  // The same from any thread but the loop: begun and waited for, see started.h.
   void run(const Verified& program, const Layout& layout, Buffers buffers, const Run& run, Instant deadline);
   // Ends one operation with `why` on this member (a deadline); its peers' are left to their own deadlines.
   void cancel(std::uint64_t operation, const net::Failure& why);

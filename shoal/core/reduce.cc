@@ -26,6 +26,29 @@ HWY_BEFORE_NAMESPACE();
 namespace shoal {
 namespace HWY_NAMESPACE {
 
+// Elements `begin` to `count` of `out`, a vector at a time: compute(i, load) gives those from i on, where `load` reads a
+// source's. The last ones pass through a buffer, so that no byte outside of the slices is touched.
+template <class Lanes, class Compute>
+void each_vector(std::uint8_t* out, std::size_t begin, std::size_t count, Compute compute) {
+  const Lanes lanes;
+  constexpr std::size_t kSize = Lanes::kElementBytes;
+  const std::size_t vector = lanes.count();
+  std::size_t i = begin;
+  for (; i + vector <= count; i += vector) {
+    const auto load = [&](const std::uint8_t* from) { return lanes.load(from); };
+    lanes.store(compute(i, load), out + i * kSize);
+  }
+  if (i == count) return;
+  alignas(64) std::array<std::uint8_t, kMostVectorBytes> rest{};
+  const std::size_t bytes = (count - i) * kSize;
+  const auto load_rest = [&](const std::uint8_t* from) {
+    std::memcpy(rest.data(), from, bytes);
+    return lanes.load(rest.data());
+  };
+  lanes.store(compute(i, load_rest), rest.data());
+  std::memcpy(out + i * kSize, rest.data(), bytes);
+}
+
 // out[i] = fold of sources[0][i], sources[1][i], ...; `out` may be one of them.
 template <class Lanes, class Op>
 void fold_lanes(std::uint8_t* out, const void* const* sources, std::size_t source_count, std::size_t count) {
@@ -45,30 +68,21 @@ void fold_lanes(std::uint8_t* out, const void* const* sources, std::size_t sourc
     auto d = lanes.load(from + 3 * vector * kSize);
     for (std::size_t source = 1; source < source_count; ++source) {
       from = at(source, i);
-      a = op(lanes.tag(), a, lanes.load(from));
-      b = op(lanes.tag(), b, lanes.load(from + vector * kSize));
-      c = op(lanes.tag(), c, lanes.load(from + 2 * vector * kSize));
-      d = op(lanes.tag(), d, lanes.load(from + 3 * vector * kSize));
+      a = op(a, lanes.load(from));
+      b = op(b, lanes.load(from + vector * kSize));
+      c = op(c, lanes.load(from + 2 * vector * kSize));
+      d = op(d, lanes.load(from + 3 * vector * kSize));
     }
     lanes.store(a, out + i * kSize);
     lanes.store(b, out + (i + vector) * kSize);
     lanes.store(c, out + (i + 2 * vector) * kSize);
     lanes.store(d, out + (i + 3 * vector) * kSize);
   }
-  // What is left, a vector at a time through a buffer, so that no byte outside of the slices is touched.
-  alignas(64) std::array<std::uint8_t, kMostVectorBytes> rest{};
-  for (; i < count; i += vector) {
-    const std::size_t bytes = std::min(vector, count - i) * kSize;
-    const auto load_rest = [&](std::size_t source) {
-      std::memcpy(rest.data(), at(source, i), bytes);
-      return lanes.load(rest.data());
-    };
-    auto sum = load_rest(0);
-    for (std::size_t source = 1; source < source_count; ++source)
-      sum = op(lanes.tag(), sum, load_rest(source));
-    lanes.store(sum, rest.data());
-    std::memcpy(out + i * kSize, rest.data(), bytes);
-  }
+  each_vector<Lanes>(out, i, count, [&](std::size_t first, const auto& load) {
+    auto folded = load(at(0, first));
+    for (std::size_t source = 1; source < source_count; ++source) folded = op(folded, load(at(source, first)));
+    return folded;
+  });
 }
 
 // The products that vector units lack (8 and 64 bits), modulo 2^bits.
@@ -166,20 +180,11 @@ void Fold(DType type, ReduceOp op, std::uint8_t* out, const void* const* sources
 template <class Lanes, class Op>
 void apply_lanes(std::uint8_t* out, const std::uint8_t* from, double number, std::size_t count) {
   const Lanes lanes;
-  const Op op;
-  constexpr std::size_t kSize = Lanes::kElementBytes;
   using Lane = hn::TFromD<decltype(lanes.tag())>;
   const auto operand = hn::Set(lanes.tag(), static_cast<Lane>(number));
-  const std::size_t vector = lanes.count();
-  std::size_t i = 0;
-  for (; i + vector <= count; i += vector) {
-    lanes.store(op(lanes.tag(), lanes.load(from + i * kSize), operand), out + i * kSize);
-  }
-  if (i == count) return;
-  alignas(64) std::array<std::uint8_t, kMostVectorBytes> rest{};
-  std::memcpy(rest.data(), from + i * kSize, (count - i) * kSize);
-  lanes.store(op(lanes.tag(), lanes.load(rest.data()), operand), rest.data());
-  std::memcpy(out + i * kSize, rest.data(), (count - i) * kSize);
+  each_vector<Lanes>(out, 0, count, [from, operand](std::size_t first, const auto& load) {
+    return Op()(load(from + first * Lanes::kElementBytes), operand);
+  });
 }
 
 template <class Op>

@@ -124,63 +124,63 @@ struct F16Lanes {
 
 // The operations: `so_far` is the fold up to here.
 struct Sum {
-  template <class D, class V>
-  V operator()(D, V so_far, V next) const {
+  template <class V>
+  V operator()(V so_far, V next) const {
     return hn::Add(so_far, next);
   }
 };
 struct Product {
-  template <class D, class V>
-  V operator()(D, V so_far, V next) const {
+  template <class V>
+  V operator()(V so_far, V next) const {
     return hn::Mul(so_far, next);
   }
 };
 struct Quotient {
-  template <class D, class V>
-  V operator()(D, V dividend, V divisor) const {
+  template <class V>
+  V operator()(V dividend, V divisor) const {
     return hn::Div(dividend, divisor);
   }
 };
 struct Min {
-  template <class D, class V>
-  V operator()(D, V so_far, V next) const {
+  template <class V>
+  V operator()(V so_far, V next) const {
     return hn::Min(so_far, next);
   }
 };
 struct Max {
-  template <class D, class V>
-  V operator()(D, V so_far, V next) const {
+  template <class V>
+  V operator()(V so_far, V next) const {
     return hn::Max(so_far, next);
   }
 };
 // The first NaN wins, and of equal values (0 and -0) the first: machine instructions differ in both.
 struct MinOrNan {
-  template <class D, class V>
-  V operator()(D, V so_far, V next) const {
+  template <class V>
+  V operator()(V so_far, V next) const {
     return hn::IfThenElse(hn::Or(hn::Le(so_far, next), hn::IsNaN(so_far)), so_far, next);
   }
 };
 struct MaxOrNan {
-  template <class D, class V>
-  V operator()(D, V so_far, V next) const {
+  template <class V>
+  V operator()(V so_far, V next) const {
     return hn::IfThenElse(hn::Or(hn::Ge(so_far, next), hn::IsNaN(so_far)), so_far, next);
   }
 };
 struct BitAnd {
-  template <class D, class V>
-  V operator()(D, V so_far, V next) const {
+  template <class V>
+  V operator()(V so_far, V next) const {
     return hn::And(so_far, next);
   }
 };
 struct BitOr {
-  template <class D, class V>
-  V operator()(D, V so_far, V next) const {
+  template <class V>
+  V operator()(V so_far, V next) const {
     return hn::Or(so_far, next);
   }
 };
 struct BitXor {
-  template <class D, class V>
-  V operator()(D, V so_far, V next) const {
+  template <class V>
+  V operator()(V so_far, V next) const {
     return hn::Xor(so_far, next);
   }
 };

@@ -9,6 +9,7 @@
 #include "shoal/core/event.h"
 #include "shoal/exchange/flow.h"
 #include "shoal/exchange/roll_call.h"
+#include "shoal/net/call.h"
 
 namespace shoal::exchange {
 using collective::Collective;
@@ -270,18 +271,16 @@ void Exchange::Impl::wait(const Gate& gate, const std::string& what, std::uint32
 
 // A deadline passed while every member is alive: says which operations are open and on whom they wait.
 void Exchange::Impl::late(const std::string& what) {
-  const auto open_operations = std::make_shared<std::string>();
-  const auto listed = std::make_shared<std::atomic<bool>>(false);
-  post([this, open_operations, listed] {
-    for (const auto& line : runner.waiting()) *open_operations += (open_operations->empty() ? "" : "; ") + line;
-    listed->store(true, std::memory_order_release);
-  });
-  const bool known = transport.drive([&] { return listed->load(std::memory_order_acquire); }, transport.now() + std::chrono::seconds(5));
+  const auto open_operations = net::call(transport, [&on = runner] {
+    std::string lines;
+    for (const auto& line : on.waiting()) lines += (lines.empty() ? "" : "; ") + line;
+    return lines;
+  }).value_or("");
   const auto seconds = std::chrono::duration_cast<std::chrono::seconds>(patience).count();
   const auto error = std::make_shared<const Error>(
       Code::timeout,
       what + " did not arrive within " + std::to_string(seconds) + " s: " +
-          (known && !open_operations->empty() ? *open_operations : "a member has not reached this step"),
+          (open_operations.empty() ? "a member has not reached this step" : open_operations),
       "step " + std::to_string(iteration), "raise SHOAL_TIMEOUT if a member may be this slow");
   set_failure(error);
   throw Error(*error);
@@ -301,8 +300,7 @@ Exchange::~Exchange() {
     }
     if (impl.open) impl.transport.close(net::operation_in(impl.channel, impl.sequence), why);
   });
-  const bool quiet = impl.transport.drive([&impl] { return impl.running.load(std::memory_order_acquire) == 0; },
-                                          impl.transport.now() + std::chrono::seconds(10));
+  const bool quiet = net::wait_for(impl.transport, [&impl] { return impl.running.load(std::memory_order_acquire) == 0; }, net::kLoopAnswers);
   if (!quiet) impl_.release();  // a handler may still come and would find its memory gone: rather leak than crash
 }
 
@@ -313,10 +311,6 @@ void Exchange::produced(std::uint32_t tensor, const void* data) { impl_->account
 void Exchange::absent(std::uint32_t tensor) { impl_->account(tensor, nullptr, false); }
 
 void Exchange::replan(ExchangePlan plan) { impl_->take(std::move(plan)); }
-
-bool Exchange::ready(std::uint32_t tensor) const {
-  return impl_->flows[impl_->unit_of[tensor]]->gate.open_for(impl_->begun());
-}
 
 const void* Exchange::result(std::uint32_t tensor) {
   auto& impl = *impl_;
@@ -339,12 +333,6 @@ std::vector<double> Exchange::weights() {
   std::vector<double> weights;
   for (const auto& a : impl_->roll_call.answers()) weights.push_back(a.weight);
   return weights;
-}
-
-double Exchange::total_weight() {
-  double total = 0;
-  for (auto w : weights()) total += w;
-  return total;
 }
 
 void Exchange::commit() {

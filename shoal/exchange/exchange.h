@@ -44,10 +44,8 @@ class Exchange {
   const void* result(std::uint32_t tensor);
   // Holds the memory of the last result(tensor), also beyond this exchange and its plan.
   std::shared_ptr<const void> memory(std::uint32_t tensor) const;
-  bool ready(std::uint32_t tensor) const;   // result() would not block
-  // Sum of all members' weights in the open iteration; waits for them. 0: every member is out of data (see join).
-  double total_weight();
-  std::vector<double> weights();            // by rank; waits as total_weight()
+  // All members' weights in the open iteration, by rank; waits for them. All 0: every member is out of data (see join).
+  std::vector<double> weights();
   void commit();
   std::uint64_t iteration() const;       // number of the open or next iteration
 

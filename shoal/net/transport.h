@@ -28,8 +28,8 @@ namespace shoal::net {
 
 using Rank = std::uint32_t;  // 0 .. size-1 in this transport's job or group
 
-// Names a stream between two members. `operation` must be the same on both sides and never be reused while
-// a stream under it is open; `lane` tells apart the streams of one operation.
+// Names a stream between two members. `operation` must be the same on both sides and is never used again, not after
+// close() either: late bytes of the first would be taken for the second's. `lane` tells apart the streams of one operation.
 struct Tag {
   std::uint64_t operation = 0;
   std::uint32_t lane = 0;
@@ -42,7 +42,8 @@ inline constexpr std::uint64_t operation_in(std::uint16_t channel, std::uint64_t
 
 // Strict order between classes; inside one, smaller (value, iteration) first, then first come first served.
 enum class Class : std::uint8_t {
-  urgent,      // at most 4 KB a send; rides the control connection, past every bulk byte
+  urgent,      // at most 4 KB a send; rides the control connection, past every bulk byte. Without credit: what comes before
+               // its receive is kept there, up to 4 MB a sender, so the sender itself bounds what it has under way
   bulk,        // slices of tensors, by priority
   background,  // replication and checkpoints: a guaranteed small share (1/16), else only idle time
 };

@@ -6,18 +6,11 @@
 
 #include "shoal/collective/build.h"
 #include "shoal/collective/probe.h"
+#include "shoal/net/call.h"
 
 namespace shoal::nn {
 
 using collective::Collective;
-
-// Shared with the loop's handler, which may run after the caller has given up.
-struct Session::Broadcast::State {
-  std::uint64_t operation = 0;
-  std::string label;
-  std::atomic<bool> done{false};
-  net::Failure failure;  // before done
-};
 
 namespace {
 
@@ -37,12 +30,7 @@ Session::Session(std::unique_ptr<net::Job> job, Nanoseconds patience)
 // A runner lives on the loop: what is still open there ends with it.
 Session::~Session() {
   if (!runner_) return;
-  const auto gone = std::make_shared<std::atomic<bool>>(false);
-  transport().post([runner = std::exchange(runner_, nullptr), gone]() mutable {
-    runner.reset();
-    gone->store(true, std::memory_order_release);
-  });
-  transport().drive([gone] { return gone->load(std::memory_order_acquire); }, transport().now() + std::chrono::seconds(5));
+  net::call(transport(), [runner = std::exchange(runner_, nullptr)]() mutable { runner.reset(); });
 }
 
 const collective::LinkModel& Session::link_model() {
@@ -54,46 +42,21 @@ const collective::LinkModel& Session::link_model() {
   return *link_model_;
 }
 
-std::shared_ptr<Session::Broadcast::State> Session::start(const collective::Program& program, const collective::Layout& layout,
-                                                          collective::Buffers buffers, const std::string& label) {
-  auto state = std::make_shared<Broadcast::State>();
-  state->operation = net::operation_in(channel_, next_operation_++);
-  state->label = label;
+collective::Started Session::start(const collective::Program& program, const collective::Layout& layout,
+                                   collective::Buffers buffers, const std::string& label) {
   collective::Run run;
   run.type = DType::u8;
-  run.operation = state->operation;
+  run.operation = net::operation_in(channel_, next_operation_++);
   run.label = label;
-  const auto end = [state](const net::Failure& failure) {
-    state->failure = failure;
-    state->done.store(true, std::memory_order_release);
-  };
-  transport().post([runner = runner_, end, verified = collective::verify(program), layout, buffers, run] {
-    try {
-      runner->start(verified, layout, buffers, run, end);
-    } catch (const Error& error) {
-      end(std::make_shared<const Error>(error));
-    }
-  });
-  return state;
+  return {*runner_, collective::verify(program), layout, buffers, run};
 }
 
-void Session::wait(Broadcast::State& state) {
-  const auto done = [&state] { return state.done.load(std::memory_order_acquire); };
-  if (!transport().drive(done, transport().now() + patience_)) {
-    const auto late = std::make_shared<const Error>(
-        Code::timeout,
-        "the others did not take part within " + std::to_string(std::chrono::duration_cast<std::chrono::seconds>(patience_).count()) + " s",
-        state.label, "raise SHOAL_TIMEOUT if a member may be this slow");
-    // The runner lets go of the caller's memory before `done`: we must not return earlier.
-    transport().post([runner = runner_, operation = state.operation, late] { runner->cancel(operation, late); });
-    while (!transport().drive(done, transport().now() + std::chrono::seconds(1))) {
-    }
-  }
-  if (state.failure) throw Error(*state.failure);
+void Session::wait(collective::Started& started) {
+  started.wait(transport().now() + patience_, "raise SHOAL_TIMEOUT if a member may be this slow");
 }
 
 void Session::Broadcast::wait() {
-  if (const auto state = std::exchange(state_, nullptr)) session_->wait(*state);
+  if (auto started = std::exchange(started_, std::nullopt)) session_->wait(*started);
 }
 
 Session::Broadcast Session::start_broadcast(std::span<std::byte> bytes, net::Rank root, const std::string& label) {
@@ -102,7 +65,7 @@ Session::Broadcast Session::start_broadcast(std::span<std::byte> bytes, net::Ran
   const auto way = collective::choose(Collective::broadcast, size(), static_cast<double>(bytes.size()), {});
   const auto program = collective::build(Collective::broadcast, way, size(), root);
   broadcast.session_ = this;
-  broadcast.state_ = start(program, collective::Layout::even(program, rank(), bytes.size()), {bytes.data(), bytes.data()}, label);
+  broadcast.started_ = start(program, collective::Layout::even(program, rank(), bytes.size()), {bytes.data(), bytes.data()}, label);
   return broadcast;
 }
 
@@ -124,15 +87,17 @@ std::vector<std::string> Session::gather_text(const std::string& own, const std:
   const auto program = collective::build(Collective::all_gather, "direct", size());
   std::vector<std::uint64_t> lengths(size());
   const std::uint64_t length = own.size();
-  wait(*start(program, collective::Layout::even(program, rank(), sizeof length * size()),
-              {reinterpret_cast<const std::byte*>(&length), reinterpret_cast<std::byte*>(lengths.data())}, label));
+  auto sizes = start(program, collective::Layout::even(program, rank(), sizeof length * size()),
+                     {reinterpret_cast<const std::byte*>(&length), reinterpret_cast<std::byte*>(lengths.data())}, label);
+  wait(sizes);
 
   collective::Layout layout{lengths, std::vector<std::uint64_t>(size(), 0), std::vector<std::uint64_t>(size(), 0)};
   std::exclusive_scan(lengths.begin(), lengths.end(), layout.output.begin(), std::uint64_t{0});
   const auto total = layout.output.back() + lengths.back();
   if (total > kTextLimit) throw Error(Code::internal, "texts of " + std::to_string(total) + " bytes were announced", label);
   std::string all(total, '\0');
-  wait(*start(program, layout, {reinterpret_cast<const std::byte*>(own.data()), reinterpret_cast<std::byte*>(all.data())}, label));
+  auto whole = start(program, layout, {reinterpret_cast<const std::byte*>(own.data()), reinterpret_cast<std::byte*>(all.data())}, label);
+  wait(whole);
   std::vector<std::string> texts;
   for (net::Rank r = 0; r < size(); ++r) texts.push_back(all.substr(layout.output[r], lengths[r]));
   return texts;

@@ -4,7 +4,6 @@
 // Lifetime: everything that uses the session ends before it. Threads: one at a time, never the transport's loop.
 #pragma once
 
-#include <atomic>
 #include <cstddef>
 #include <cstdint>
 #include <memory>
@@ -13,8 +12,8 @@
 #include <string>
 #include <vector>
 
-#include "shoal/collective/run.h"
 #include "shoal/collective/select.h"
+#include "shoal/collective/started.h"
 #include "shoal/net/job.h"
 
 namespace shoal::nn {
@@ -43,9 +42,8 @@ class Session {
 
    private:
     friend class Session;
-    struct State;
     Session* session_ = nullptr;
-    std::shared_ptr<State> state_;
+    std::optional<collective::Started> started_;
   };
   Broadcast start_broadcast(std::span<std::byte> bytes, net::Rank root, const std::string& label);
   void broadcast(std::span<std::byte> bytes, net::Rank root, const std::string& label);
@@ -53,12 +51,12 @@ class Session {
   std::vector<std::string> gather_text(const std::string& own, const std::string& label);  // everybody's, by rank
 
  private:
-  std::shared_ptr<Broadcast::State> start(const collective::Program& program, const collective::Layout& layout,
-                                          collective::Buffers buffers, const std::string& label);
-  void wait(Broadcast::State& state);
+  collective::Started start(const collective::Program& program, const collective::Layout& layout, collective::Buffers buffers,
+                            const std::string& label);
+  void wait(collective::Started& started);
 
   std::unique_ptr<net::Job> job_;
-  std::shared_ptr<collective::Runner> runner_;  // posted work holds it, too
+  std::shared_ptr<collective::Runner> runner_;  // given up on the loop
   const Nanoseconds patience_;
   std::uint16_t last_channel_ = 0;
   const std::uint16_t channel_;

@@ -44,9 +44,9 @@ int rank_of(const std::string& file) {
 
 }  // namespace
 
-RunFolder RunFolder::create(const fs::path& parent, const std::string& name) {
+RunFolder RunFolder::create(const fs::path& parent, const std::string& name, const std::string& name_from) {
   if (name.empty() || name.size() > kLongestName || name.find_first_not_of(kLetters) != std::string::npos) {
-    throw Error(Code::invalid_argument, "'" + name + "' is no name for a run", {},
+    throw Error(Code::invalid_argument, "'" + name + "' is no name for a run", name_from,
                 "1 to 64 letters, digits, dots, dashes and underscores");
   }
   std::error_code error;
@@ -60,6 +60,14 @@ RunFolder RunFolder::create(const fs::path& parent, const std::string& name) {
   }
   throw Error(Code::invalid_argument, "cannot be written: " + error.message(), parent.string(),
               "run in a folder that you may write");
+}
+
+std::string RunFolder::fitting(const std::string& text) {
+  std::string name = text.substr(0, kLongestName);
+  for (char& c : name) {
+    if (!std::strchr(kLetters, c)) c = '_';
+  }
+  return name;
 }
 
 RunFolder RunFolder::open(const fs::path& path) {

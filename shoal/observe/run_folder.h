@@ -14,9 +14,11 @@ namespace shoal::observe {
 class RunFolder {
  public:
   // Makes `parent`/20261121T145815Z-`name` with logs/ inside; a second run of the same second gets -2 behind it.
-  // Throws Error{invalid_argument} for a name that is not 1 to 64 letters, digits, dots, dashes and underscores, and
-  // for a parent that cannot be written.
-  static RunFolder create(const std::filesystem::path& parent, const std::string& name);
+  // Throws Error{invalid_argument} for a name that is not 1 to 64 letters, digits, dots, dashes and underscores, saying
+  // `name_from` (the option that gave it), and for a parent that cannot be written.
+  static RunFolder create(const std::filesystem::path& parent, const std::string& name, const std::string& name_from);
+  // Any text as a name: other characters become underscores, the rest of a long one is cut.
+  static std::string fitting(const std::string& text);
   // An existing one. Throws Error{invalid_argument}.
   static RunFolder open(const std::filesystem::path& path);
 

@@ -160,7 +160,7 @@ TEST(run, a_folder_that_cannot_be_written_is_refused) {
   const auto outcome = shoal(folder, run_script(1, "true"));
   EXPECT_EQ(outcome.status, 2);
   EXPECT_EQ(outcome.err, (folder.path() / "runs").string() +
-                             ": cannot write: Not a directory (run in a folder that you may write)\n");
+                             ": cannot be written: Not a directory (run in a folder that you may write)\n");
 }
 
 }  // namespace

@@ -3,7 +3,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "shoal/collective/run.h"
+#include "shoal/collective/started.h"
 #include "tests/collective/scripted_group.h"
 
 namespace shoal::collective {
@@ -151,6 +151,42 @@ TEST(RunFaults, waiting_names_the_member_that_does_not_come) {
   ASSERT_TRUE(group.job.run());
   exercise.expect_right(sum_in_rank_order);
   EXPECT_TRUE(group.runners[0]->waiting().empty());
+}
+
+// One member of two has begun an all-reduce of four numbers, from another thread's point of view.
+struct Alone {
+  ScriptedGroup group{2};
+  Verified verified = verify(build(Collective::all_reduce, "gather", 2));
+  Exercise<std::int32_t> exercise{verified.program(), 4, small_number};
+  Started begin() {
+    collective::Run run;
+    run.type = DType::i32;
+    run.label = "all-reduce of fc1.weight";
+    return {*group.runners[0], verified, exercise.part(0).layout, exercise.part(0).buffers(), run};
+  }
+};
+
+TEST(RunFaults, a_deadline_says_for_whom_it_waited_and_what_to_do) {
+  Alone alone;
+  Started started = alone.begin();
+  try {
+    started.wait(alone.group.job.now() + seconds(30), "wait longer");
+    FAIL() << "there is no other member";
+  } catch (const Error& error) {
+    EXPECT_STREQ(error.what(),
+                 "all-reduce of fc1.weight: the deadline has passed, waiting for "
+                 "all-reduce of fc1.weight: 0 of 1 slices from rank 1 (wait longer)");
+  }
+  EXPECT_EQ(alone.group.job.now() - Instant{}, seconds(30));
+}
+
+// A loop that does not give the memory back: the process ends, because its caller would go on with that memory.
+TEST(RunFaultsDeathTest, a_loop_that_stands_still_ends_the_process_with_one_line) {
+  Alone alone;
+  Started started = alone.begin();
+  alone.group.job.freeze(0);
+  EXPECT_EXIT(started.wait(alone.group.job.now() + seconds(30)), testing::ExitedWithCode(1),
+              "^shoal: all-reduce of fc1.weight: the network's loop does not run any more\n$");
 }
 
 }  // namespace

@@ -139,7 +139,7 @@ TEST(Exchange, a_member_without_data_changes_nothing) {
     }
   }
   for (std::uint32_t r = 0; r < 3; ++r) {
-    EXPECT_EQ(members[r].total_weight(), 8);
+    EXPECT_EQ(members[r].weights(), (std::vector<double>{4, 0, 4}));
     for (std::uint32_t t = 0; t < kSizes.size(); ++t) {
       Gradient expected(kSizes[t]);
       for (std::size_t i = 0; i < expected.size(); ++i) expected[i] = (gradients[0][t][i] + gradients[2][t][i]) / 2.0f;

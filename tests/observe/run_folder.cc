@@ -16,8 +16,8 @@ namespace fs = std::filesystem;
 
 TEST(RunFolder, is_named_after_time_and_run) {
   const OwnFolder own("named");
-  const RunFolder first = RunFolder::create(own.path() / "runs", "fashion"),
-                  second = RunFolder::create(own.path() / "runs", "fashion");
+  const RunFolder first = RunFolder::create(own.path() / "runs", "fashion", "--name"),
+                  second = RunFolder::create(own.path() / "runs", "fashion", "--name");
   EXPECT_TRUE(std::regex_match(first.name(), std::regex("[0-9]{8}T[0-9]{6}Z-fashion"))) << first.name();
   EXPECT_NE(first.path(), second.path());
   EXPECT_TRUE(fs::is_directory(first.path() / "logs"));
@@ -27,7 +27,13 @@ TEST(RunFolder, is_named_after_time_and_run) {
 TEST(RunFolder, refuses_names_that_are_paths) {
   const OwnFolder own("refuses");
   for (const std::string& name : {std::string(), std::string("../x"), std::string("a b"), std::string(65, 'a')}) {
-    EXPECT_THROW(RunFolder::create(own.path(), name), Error) << name;
+    try {
+      RunFolder::create(own.path(), name, "--name");
+      FAIL() << "made " << name;
+    } catch (const Error& error) {
+      EXPECT_EQ(error.what(),
+                "--name: '" + name + "' is no name for a run (1 to 64 letters, digits, dots, dashes and underscores)");
+    }
   }
   try {
     RunFolder::open(own.path() / "none");
@@ -35,6 +41,12 @@ TEST(RunFolder, refuses_names_that_are_paths) {
   } catch (const Error& error) {
     EXPECT_EQ(error.what(), (own.path() / "none").string() + ": is not the folder of a run (they are under runs/)");
   }
+}
+
+TEST(RunFolder, makes_a_name_of_any_text) {
+  EXPECT_EQ(RunFolder::fitting("train-2.b_c"), "train-2.b_c");
+  EXPECT_EQ(RunFolder::fitting("a b/c"), "a_b_c");
+  EXPECT_EQ(RunFolder::fitting(std::string(65, 'a')), std::string(64, 'a'));
 }
 
 TEST(RunFolder, finds_event_files_by_rank) {
