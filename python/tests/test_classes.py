@@ -150,12 +150,18 @@ def test_members_weigh_by_their_samples(pool):
         torch.testing.assert_close(got, expected, rtol=1e-6, atol=1e-7)
 
 
+# A gloo group that ends at once waits for its thread while it has Python's lock, which that thread may still need to let go
+# of the last operation. Groups stay until the process ends.
+_groups = []
+
+
 def ddp_on_gloo(steps: int, store: str):
     import torch.distributed as dist
 
     os.environ["GLOO_SOCKET_IFNAME"] = "lo"  # gloo would look for this host's name
     # -1: the file stays, and no member looks for it after another has removed it.
     dist.init_process_group("gloo", store=dist.FileStore(store, -1), rank=shoal.rank(), world_size=shoal.size())
+    _groups.append(dist.group.WORLD)
     try:
         net = torch.nn.parallel.DistributedDataParallel(tiny.model())
         optimizer = tiny.sgd(net)
