@@ -1,6 +1,7 @@
 #include "shoal/net/loop.h"
 
 #include <pthread.h>
+#include <sched.h>
 #include <sys/resource.h>
 #include <unistd.h>
 
@@ -21,6 +22,10 @@ constexpr Nanoseconds kPark = 1ms;
 constexpr Nanoseconds kDeepPark = 64ms;  // of the I/O thread behind a caller that waits long
 // A post this soon after a wait is most likely followed by the next wait, whose caller will run it.
 constexpr Nanoseconds kBackToBack = 50us;
+// At the beginning of a wait the answer is mostly microseconds away, often in a process that waits for this core. Then a
+// caller looks so often and lets others run in between: cheaper than to sleep and be woken. Later it sleeps at once.
+constexpr Nanoseconds kShortWait = 500us;
+constexpr int kLooks = 16;
 
 thread_local Loop* running = nullptr;  // the loop whose handlers this thread runs now
 
@@ -86,7 +91,8 @@ bool Loop::drive(const std::function<bool()>& ready, Instant deadline) {
       lock.unlock();
       {
         const Running mark(this);
-        while (!(is_ready = ready()) && steady_now() < deadline) cycle(deadline);
+        const Instant long_from = steady_now() + kShortWait;
+        while (!(is_ready = ready()) && steady_now() < deadline) cycle(deadline, long_from);
       }
       lock.lock();
       driver_ = Driver::none;
@@ -117,7 +123,16 @@ bool Loop::drive(const std::function<bool()>& ready, Instant deadline) {
   return is_ready;
 }
 
-void Loop::cycle(Instant deadline) {
+bool Loop::look(Instant until) {
+  if (until == Instant{} || steady_now() >= until) return false;
+  for (int i = 0; i < kLooks; ++i) {
+    if (io_.poll_one() > 0) return true;
+    sched_yield();
+  }
+  return false;
+}
+
+void Loop::cycle(Instant deadline, Instant long_from) {
   std::vector<std::function<void()>> batch;
   {
     const std::lock_guard lock(mutex_);
@@ -131,7 +146,7 @@ void Loop::cycle(Instant deadline) {
     asleep_ = batch.empty();
   }
   if (batch.empty()) {
-    io_.run_one_until(deadline);
+    if (!look(long_from)) io_.run_one_until(deadline);
     asleep_ = false;
     settle();
     return;
@@ -179,7 +194,7 @@ void Loop::run_io_thread() {
       lock.unlock();
       {
         const Running mark(this);
-        cycle(steady_now() + 1h);
+        cycle(steady_now() + 1h, {});
       }
       lock.lock();
     }

@@ -64,7 +64,9 @@ class Loop {
  private:
   Loop();
   void run_io_thread();
-  void cycle(Instant deadline);  // one step of the driver: posts, or one handler
+  // One step of the driver: posts, or one handler, for which it sleeps until the deadline; before `long_from` it looks first.
+  void cycle(Instant deadline, Instant long_from);
+  bool look(Instant until);      // a few times for a handler, letting others run in between
   void settle();                 // completions and chores, until none is left
   void poke();                   // mutex_ held: a driver asleep in the reactor returns
 

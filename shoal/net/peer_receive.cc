@@ -65,7 +65,7 @@ void Peer::fill(ReceiveStream& stream, std::size_t bytes) {
 
 void Peer::consumed_eager(std::size_t bytes) {
   consumed_ += bytes;
-  if (tell_consumed_ || consumed_ - consumed_told_ >= kEagerPeer / 4) pump();
+  if (tell_consumed_ || consumed_ - consumed_told_ >= kEagerTold) pump();
 }
 
 bool Peer::data_begins(wire::Channel channel, const wire::Header& header) {

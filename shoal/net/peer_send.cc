@@ -207,7 +207,7 @@ void Peer::add_grant(const Granted& granted) {
 }
 
 bool Peer::make_credit_frame(OutFrame& frame) {
-  const bool owed = consumed_ - consumed_told_ >= kEagerPeer / 4 || (tell_consumed_ && consumed_ > consumed_told_);
+  const bool owed = consumed_ - consumed_told_ >= kEagerTold || (tell_consumed_ && consumed_ > consumed_told_);
   if (grants_.empty() && !owed) return false;
   wire::Credit credit{consumed_, {}};
   const std::size_t count = std::min(grants_.size(), wire::kGrantsPerFrame);

@@ -43,10 +43,18 @@ inline JoinOptions quick() {
   return options;
 }
 
-// Runs `body(rank)` on a thread a member and rethrows nothing: tests assert inside.
+// Runs `body(rank)` on a thread a member; what it throws is a failure of the test.
 inline void each(Rank size, const std::function<void(Rank)>& body) {
   std::vector<std::thread> threads;
-  for (Rank rank = 0; rank < size; ++rank) threads.emplace_back([&body, rank] { body(rank); });
+  for (Rank rank = 0; rank < size; ++rank) {
+    threads.emplace_back([&body, rank] {
+      try {
+        body(rank);
+      } catch (const std::exception& error) {
+        ADD_FAILURE() << "rank " << rank << ": " << error.what();
+      }
+    });
+  }
   for (std::thread& thread : threads) thread.join();
 }
 
