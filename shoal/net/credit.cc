@@ -112,6 +112,7 @@ std::vector<Granted> CreditPolicy::collect(Instant now) {
 }
 
 std::uint64_t CreditPolicy::window() const {
+  if (!link_) return kMaxWindow;
   if (rate_ == 0) return kFirstWindow;
   const double bytes = rate_ * (2 * Seconds(round_trip_) + reaction_).count();
   return std::clamp(static_cast<std::uint64_t>(bytes), kMinWindow, kMaxWindow);

@@ -69,6 +69,9 @@ class CreditPolicy {
   void shift(Demand& demand, std::uint64_t offset);
   void forget(Demand& demand);                  // before the Demand dies
   void round_trip(Nanoseconds shortest) { round_trip_ = shortest; }
+  // All peers are processes of this machine: no link has a queue to keep short, and a window only makes members wait for
+  // each other's turn on the cores.
+  void without_link() { link_ = false; }
 
   // The grants to send now, best priority first, equals in turn.
   std::vector<Granted> collect(Instant now);
@@ -97,6 +100,7 @@ class CreditPolicy {
   std::vector<Peer> peers_;
   std::set<std::pair<Order, Demand*>> queue_;   // wants a grant
   std::uint64_t turn_ = 0;                      // arrivals up to here are taken
+  bool link_ = true;
   Nanoseconds round_trip_{};
   double rate_ = 0;                             // 0: not known yet
   Seconds reaction_{2.5e-3};

@@ -104,6 +104,15 @@ void set_unsent_mark(Socket& socket, std::size_t bytes) {
   setsockopt(socket.native_handle(), IPPROTO_TCP, TCP_NOTSENT_LOWAT, &mark, sizeof mark);
 }
 
+bool over_loopback(const Socket& socket) {
+  std::error_code failed;
+  const Endpoint peer = socket.remote_endpoint(failed);
+  if (failed) return false;
+  const auto& address = peer.address();
+  const bool mapped = address.is_v6() && address.to_v6().is_v4_mapped();
+  return mapped ? asio::ip::make_address_v4(asio::ip::v4_mapped, address.to_v6()).is_loopback() : address.is_loopback();
+}
+
 std::size_t unacknowledged(Socket& socket) {
   int bytes = 0;
   if (ioctl(socket.native_handle(), SIOCOUTQ, &bytes) != 0) return 0;

@@ -46,6 +46,7 @@ bool TcpTransport::wants(Rank peer, wire::Channel channel) const {
 void TcpTransport::adopt(Rank peer, wire::Channel channel, Socket socket) {
   set_connection_options(socket, limits_.dead + 2 * limits_.heartbeat);
   health_.heard(peer, steady_now());
+  all_local_ = all_local_ && over_loopback(socket);
   peers_[peer]->adopt(channel, std::move(socket));
 }
 
@@ -55,6 +56,7 @@ bool TcpTransport::connected() const {
 
 void TcpTransport::begin() {
   if (size_ == 1 || closed_down_ || failure()) return;
+  if (all_local_) credit_.without_link();
   for (const auto& peer : peers_) {
     if (peer) health_.heard(peer->rank(), steady_now());
   }

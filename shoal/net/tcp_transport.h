@@ -85,6 +85,7 @@ class TcpTransport final : public Transport,
   std::vector<std::string> hosts_;
   std::vector<std::unique_ptr<Peer>> peers_;           // nullptr at rank_
   CreditPolicy credit_;
+  bool all_local_ = true;  // of the peers connected so far
   Health health_;
   std::uint64_t arrivals_ = 0;
   std::unordered_set<std::uint64_t> closed_;           // operations ended here, whose bytes may still come

@@ -93,6 +93,17 @@ TEST(Credit, the_better_priority_is_granted_first) {
   EXPECT_EQ(grants[0].peer, 2u);
 }
 
+TEST(Credit, without_a_link_all_that_is_posted_is_granted) {
+  constexpr std::uint64_t kMost = 30 << 20;
+  CreditPolicy policy(2);
+  policy.without_link();
+  Demand demand{.peer = 1, .tag = {1, 0}, .order = {{}, 1}};
+  policy.posted(demand, kMost);
+  const auto grants = policy.collect(steady_now());
+  ASSERT_EQ(grants.size(), 1U);
+  EXPECT_EQ(grants[0].limit, kMost);
+}
+
 // Goal: the bound that everything rests on. Method: random posts, arrivals and requests of eight senders that send what they
 // are granted, in random order. Relation: grants never pass what is posted, the sum in flight never passes the window,
 // and in the end all arrives.
