@@ -89,11 +89,15 @@ asio::awaitable<void> Door::accept_all(std::shared_ptr<Door> self) {
 asio::awaitable<void> Door::admit_one(std::shared_ptr<Door> self, Socket socket) {
   ForkGuard guard(socket.native_handle());
   const Endpoint from = other_end(socket);
-  const std::function<bool(const Purpose&)> welcome = [self](const Purpose& p) { return self->welcome_ && self->welcome_(p); };
+  bool member = false;  // it knows the secret; whether it is wanted here and now is another question
+  const std::function<bool(const Purpose&)> welcome = [self, &member](const Purpose& p) {
+    member = true;
+    return self->welcome_ && self->welcome_(p);
+  };
   const std::optional<Purpose> purpose = co_await prove_as_listener(socket, self->key_, welcome);
   --self->handshakes_;
   if (!purpose) {
-    if (self->acceptor_.is_open()) self->stranger(show(from));
+    if (!member && self->acceptor_.is_open()) self->stranger(show(from));
   } else if (self->admit_) {
     self->admit_(std::move(socket), *purpose);
   }
@@ -109,6 +113,7 @@ asio::awaitable<std::optional<Socket>> dial(std::vector<Endpoint> candidates, Ke
                                             std::function<bool()> wanted) {
   while (wanted() && steady_now() < deadline) {
     for (const Endpoint& candidate : candidates) {
+      if (!wanted() || steady_now() >= deadline) co_return std::nullopt;
       Socket socket(Loop::shared().io());
       std::error_code error;
       socket.open(candidate.protocol(), error);
@@ -116,7 +121,6 @@ asio::awaitable<std::optional<Socket>> dial(std::vector<Endpoint> candidates, Ke
       const ForkGuard guard(socket.native_handle());
       if (!co_await connect(socket, candidate)) continue;
       if (co_await prove_as_dialer(socket, key, purpose)) co_return std::move(socket);
-      if (!wanted()) break;
     }
     co_await pause(kPause);
   }

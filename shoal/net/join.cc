@@ -17,6 +17,7 @@ namespace {
 
 using namespace std::chrono_literals;
 
+constexpr Nanoseconds kConnectAtLeast = 10s;
 constexpr std::size_t kMaxCandidates = 32, kMaxSettings = 32;
 
 // What a member puts on the board: one "key value" a line.
@@ -163,8 +164,8 @@ void check_equal(const Card& other, Rank rank, const Card& mine, Rank self) {
 }
 
 // Every member's card, each checked against `mine` as it comes; throws timeout naming all that are missing.
-std::vector<Card> gather(const Place& place, const Card& mine, Rendezvous& board, const std::string& prefix, Nanoseconds patience) {
-  const Instant deadline = steady_now() + patience;
+std::vector<Card> gather(const Place& place, const Card& mine, Rendezvous& board, const std::string& prefix, Nanoseconds patience,
+                         Instant deadline) {
   std::vector<Card> cards(place.size);
   std::vector<Rank> missing;
   for (Rank rank = 0; rank < place.size; ++rank) {
@@ -187,22 +188,25 @@ std::vector<Card> gather(const Place& place, const Card& mine, Rendezvous& board
 class Connecting : public std::enable_shared_from_this<Connecting> {
  public:
   Connecting(const Place& place, std::shared_ptr<TcpTransport> transport, std::shared_ptr<Door> door, const Key& key,
-             const std::string& scope, Instant deadline)
-      : transport_(std::move(transport)), door_(std::move(door)), key_(key), deadline_(deadline), used_(place.size) {
+             const std::string& scope)
+      : transport_(std::move(transport)), door_(std::move(door)), key_(key), used_(place.size) {
     purpose_.from = place.rank;
     purpose_.job = hash_of_job(place.job + '\n' + std::to_string(place.generation) + '\n' + scope + '\n' +
                                std::to_string(place.size));
   }
 
+  // The transport's heartbeats begin with the first connection: a member that is complete must not take others, who still
+  // look for each other, for dead.
   void open_door() {
+    transport_->begin();
     door_->open([self = shared_from_this()](const Purpose& p) { return self->welcome(p); },
                 [self = shared_from_this()](Socket socket, const Purpose& p) {
                   if (self->welcome(p)) self->connected(p.from, channel_of(p.role), std::move(socket));
                 });
   }
-  void dial_lower(const std::vector<std::vector<Endpoint>>& candidates) {
+  void dial_lower(const std::vector<std::vector<Endpoint>>& candidates, Instant deadline) {
     for (Rank peer = 0; peer < purpose_.from; ++peer) {
-      asio::co_spawn(Loop::shared().io(), connect_to(shared_from_this(), peer, candidates[peer]), asio::detached);
+      asio::co_spawn(Loop::shared().io(), connect_to(shared_from_this(), peer, candidates[peer], deadline), asio::detached);
     }
   }
   void give_up() { wanted_ = false; }
@@ -221,13 +225,13 @@ class Connecting : public std::enable_shared_from_this<Connecting> {
     complete_ = transport_->connected();
     Loop::shared().progress();
   }
-  static asio::awaitable<void> connect_to(std::shared_ptr<Connecting> self, Rank peer, std::vector<Endpoint> candidates) {
+  static asio::awaitable<void> connect_to(std::shared_ptr<Connecting> self, Rank peer, std::vector<Endpoint> candidates, Instant deadline) {
     for (const Role role : {Role::control, Role::bulk}) {
       Purpose purpose = self->purpose_;
       purpose.role = role;
       purpose.to = peer;
       const std::function<bool()> wanted = [self] { return self->wanted_; };
-      std::optional<Socket> socket = co_await dial(candidates, self->key_, purpose, self->deadline_, wanted);
+      std::optional<Socket> socket = co_await dial(candidates, self->key_, purpose, deadline, wanted);
       if (!socket || !self->wanted_ || !self->transport_->wants(peer, channel_of(role))) co_return;
       self->connected(peer, channel_of(role), std::move(*socket));
       candidates = {self->used_[peer]};
@@ -237,7 +241,6 @@ class Connecting : public std::enable_shared_from_this<Connecting> {
   std::shared_ptr<TcpTransport> transport_;
   std::shared_ptr<Door> door_;
   const Key key_;
-  const Instant deadline_;
   Purpose purpose_;
   std::vector<Endpoint> used_;       // by rank
   bool wanted_ = true;
@@ -304,7 +307,7 @@ std::unique_ptr<Job> join_tcp(const Place& place, Rendezvous& rendezvous, const 
   const Key key = derive_key(secret);
   const Instant deadline = steady_now() + options.patience;
   auto door = make_door(secret, key, options, addresses);
-  auto connecting = std::make_shared<Connecting>(place, transport, door, key, scope, deadline);
+  auto connecting = std::make_shared<Connecting>(place, transport, door, key, scope);
   auto job = std::make_unique<TcpJob>(place, std::vector<MemberInfo>(place.size), transport, door);
   job->while_connecting([connecting] { connecting->give_up(); });
   mine.size = place.size;
@@ -315,7 +318,8 @@ std::unique_ptr<Job> join_tcp(const Place& place, Rendezvous& rendezvous, const 
 
   Loop::shared().post([connecting] { connecting->open_door(); });
   rendezvous.put(scope + "member/" + std::to_string(place.rank), write_card(mine));
-  const std::vector<Card> cards = gather(place, mine, rendezvous, scope + "member/", options.patience);
+  const std::vector<Card> cards = gather(place, mine, rendezvous, scope + "member/", options.patience, deadline);
+  const Instant connected_by = std::max(deadline, steady_now() + kConnectAtLeast);  // also if the last one came late
 
   std::vector<std::string> hosts;
   std::vector<std::vector<Endpoint>> candidates;
@@ -327,13 +331,12 @@ std::unique_ptr<Job> join_tcp(const Place& place, Rendezvous& rendezvous, const 
                   " could reach", "join", "see `ip address` there: an interface must be up, with an address that is not link-local");
     }
   }
-  Loop::shared().post([transport, connecting, hosts = std::move(hosts), candidates = std::move(candidates)] {
+  Loop::shared().post([transport, connecting, connected_by, hosts = std::move(hosts), candidates = std::move(candidates)] {
     transport->name_hosts(hosts);
-    connecting->dial_lower(candidates);
+    connecting->dial_lower(candidates, connected_by);
   });
-  Loop::shared().drive([&] { return connecting->complete() || transport->failure(); }, deadline);
+  Loop::shared().drive([&] { return connecting->complete() || transport->failure(); }, connected_by);
   const auto joined = call(Loop::shared(), [place, transport, connecting, cards] {
-    transport->begin();
     return connecting->complete() ? std::string() : list_unconnected(place, *transport, cards);
   });
   if (!joined) throw Error(Code::internal, "the network's loop does not answer", "join");

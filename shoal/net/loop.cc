@@ -2,13 +2,16 @@
 
 #include <pthread.h>
 #include <sched.h>
+#include <sodium.h>
 #include <sys/resource.h>
 #include <unistd.h>
 
-#include <asio/executor_work_guard.hpp>
 #include <asio/post.hpp>
+#include <cstdio>
+#include <cstdlib>
 #include <thread>
 
+#include "shoal/core/error.h"
 #include "shoal/net/sockets.h"
 
 namespace shoal::net {
@@ -54,6 +57,7 @@ Loop& Loop::shared() {
     return true;
   }();
   (void)once;
+  if (sodium_init() < 0) throw Error(Code::internal, "libsodium has no source of random numbers");
   if (!the_loop) the_loop = new Loop;
   return *the_loop;
 }
@@ -133,6 +137,16 @@ bool Loop::look(Instant until) {
 }
 
 void Loop::cycle(Instant deadline, Instant long_from) {
+  try {
+    step(deadline, long_from);
+  } catch (const std::exception& error) {
+    // Half-done operations cannot be told from done ones any more. The other members see this one's connections close.
+    std::fprintf(stderr, "shoal: this member ends, its network loop failed: %s\n", error.what());
+    std::_Exit(exit_code(Code::internal));
+  }
+}
+
+void Loop::step(Instant deadline, Instant long_from) {
   std::vector<std::function<void()>> batch;
   {
     const std::lock_guard lock(mutex_);
@@ -179,7 +193,6 @@ void Loop::run_io_thread() {
   // A late I/O thread delays every member; where the system does not allow more, the default serves.
   setpriority(PRIO_PROCESS, static_cast<id_t>(gettid()), -5);
   pthread_setname_np(pthread_self(), "shoal-io");
-  const auto guard = asio::make_work_guard(io_);
   std::unique_lock lock(mutex_);
   for (;;) {
     park_ = kPark;

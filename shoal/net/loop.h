@@ -5,11 +5,13 @@
 // themselves. Normally that is the I/O thread. A caller that waits (drive) takes the role over and runs handlers
 // itself, so that a small operation costs no thread switch; between back-to-back waits the I/O thread stays parked
 // for kPark. A caller that leaves while work is open wakes the I/O thread at once.
+// Handlers must not throw: what escapes one ends the process with one line, whoever drove.
 //
 // Lifetime: made at first use, never destroyed. A forked child has none of it: sockets are closed there and the
 // next use makes a new loop.
 #pragma once
 
+#include <asio/executor_work_guard.hpp>
 #include <asio/io_context.hpp>
 #include <asio/steady_timer.hpp>
 #include <atomic>
@@ -64,13 +66,16 @@ class Loop {
  private:
   Loop();
   void run_io_thread();
-  // One step of the driver: posts, or one handler, for which it sleeps until the deadline; before `long_from` it looks first.
   void cycle(Instant deadline, Instant long_from);
+  // One step of the driver: posts, or one handler, for which it sleeps until the deadline; before `long_from` it looks first.
+  void step(Instant deadline, Instant long_from);
   bool look(Instant until);      // a few times for a handler, letting others run in between
   void settle();                 // completions and chores, until none is left
   void poke();                   // mutex_ held: a driver asleep in the reactor returns
 
   asio::io_context io_{1};       // 1: never run by two threads at once
+  // From the beginning, for a context that once had nothing to do is stopped for good.
+  const asio::executor_work_guard<asio::io_context::executor_type> work_{io_.get_executor()};
   // Owned by the driver:
   std::deque<std::pair<Done, Failure>> completions_;
   std::deque<Chore*> chores_;

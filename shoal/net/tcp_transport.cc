@@ -48,6 +48,7 @@ void TcpTransport::adopt(Rank peer, wire::Channel channel, Socket socket) {
   health_.heard(peer, steady_now());
   all_local_ = all_local_ && over_loopback(socket);
   peers_[peer]->adopt(channel, std::move(socket));
+  if (all_local_ && connected()) credit_.without_link();
 }
 
 bool TcpTransport::connected() const {
@@ -56,10 +57,6 @@ bool TcpTransport::connected() const {
 
 void TcpTransport::begin() {
   if (size_ == 1 || closed_down_ || failure()) return;
-  if (all_local_) credit_.without_link();
-  for (const auto& peer : peers_) {
-    if (peer) health_.heard(peer->rank(), steady_now());
-  }
   tick();
 }
 
@@ -74,6 +71,7 @@ void TcpTransport::tick() {
   Nanoseconds slowest{};
   for (const auto& peer : peers_) {
     if (!peer || peer->gone) continue;
+    if (!peer->connected()) health_.heard(peer->rank(), steady_now());  // joining has a deadline of its own
     peer->heartbeat(steady_now(), activity);
     peer->ask_for_credit();
     slowest = std::max(slowest, peer->shortest_round_trip());
@@ -104,7 +102,6 @@ void TcpTransport::send(Rank to, Tag tag, Priority priority, std::span<const std
                                                                                       " breaks the transport's rules"));
   }
   if (peers_[to]->gone) return loop_.complete(std::move(done), left_error(to));
-  reopen(tag.operation);
   peers_[to]->send(tag, priority, bytes, std::move(done));
 }
 
@@ -115,14 +112,9 @@ void TcpTransport::receive(Rank from, Tag tag, Priority priority, std::span<std:
     return loop_.complete(std::move(done), std::make_shared<Error>(Code::internal, "receive from rank " + std::to_string(from) +
                                                                                       " breaks the transport's rules"));
   }
-  reopen(tag.operation);
   Peer& peer = *peers_[from];
   peer.receive(tag, priority, into, std::move(done));
   if (peer.gone && peer.bulk_ended) peer.fail_receives(left_error(from));
-}
-
-void TcpTransport::reopen(std::uint64_t operation) {
-  if (closed_.erase(operation) > 0) std::erase(closed_order_, operation);
 }
 
 void TcpTransport::close(std::uint64_t operation, const Failure& why) {
@@ -190,6 +182,7 @@ void TcpTransport::end(std::shared_ptr<const Error> why, Rank culprit) {
     if (failure_) return;
     failure_ = why;
   }
+  failed_ = true;
   loop_.progress();
   // Everyone tells everyone, once: whoever knew first may be lost in the middle of telling.
   for (const auto& peer : peers_) {

@@ -61,7 +61,7 @@ class TcpTransport final : public Transport,
   Loop& loop() override { return loop_; }
   CreditPolicy& credit() override { return credit_; }
   Chore& grants() override { return *this; }
-  bool is_closed(std::uint64_t operation) const override { return closed_.contains(operation); }
+  bool is_closed(std::uint64_t operation) const override { return failed_ || closed_.contains(operation); }
   std::uint64_t next_arrival() override { return ++arrivals_; }
   void heard(Rank peer) override { health_.heard(peer, steady_now()); }
   void said_goodbye(Rank peer) override;
@@ -71,7 +71,6 @@ class TcpTransport final : public Transport,
   void run_chore() override;                           // grants
 
   void tick();
-  void reopen(std::uint64_t operation);
   std::string member(Rank rank) const;                 // "rank 2 (hostb)"
   std::string last_did(Rank rank) const;               // "; it last did: ...", or nothing
   std::shared_ptr<const Error> left_error(Rank peer) const;
@@ -86,6 +85,7 @@ class TcpTransport final : public Transport,
   std::vector<std::unique_ptr<Peer>> peers_;           // nullptr at rank_
   CreditPolicy credit_;
   bool all_local_ = true;  // of the peers connected so far
+  bool failed_ = false;    // failure_ is set; the loop's copy
   Health health_;
   std::uint64_t arrivals_ = 0;
   std::unordered_set<std::uint64_t> closed_;           // operations ended here, whose bytes may still come

@@ -83,7 +83,8 @@ class Transport {
   // Blocks the calling thread (never the loop) until ready() or the deadline; returns ready(). ready() is
   // evaluated under no lock and must be cheap and thread-safe; whoever makes it true on the loop needs to do
   // nothing more. While it waits the caller may run the loop itself, so that a small operation costs no
-  // thread switch. Never spins.
+  // thread switch. It looks a few times,
+  // letting others run in between, before it sleeps; a long wait sleeps at once.
   virtual bool drive(const std::function<bool()>& ready, Instant deadline) = 0;
 
   // --- streams
@@ -105,7 +106,7 @@ class Transport {
   virtual void on_failure(std::function<void(const Failure&)> handler) = 0;  // from the loop; added, not replaced
   // Tells every member that this one gives up (a mismatch, an exception) and ends the transport with `why`.
   virtual void fail(const Error& why) = 0;
-  // What this member does, for its peers' error lines; carried by heartbeats and by fail(). Any thread.
+  // What this member does, for its peers' error lines; carried by heartbeats. Any thread.
   virtual void doing(std::string activity) = 0;
 
   virtual LinkStats link(Rank peer) const = 0;         // any thread
