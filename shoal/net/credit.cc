@@ -13,10 +13,10 @@ constexpr std::uint64_t kMinWindow = 64 * 1024, kMaxWindow = 32 * 1024 * 1024;
 // What passes between an arrival and the next granted byte beside the network: both members' wake-ups. Found by trying:
 // while receives wait for the window, a rate below the best seen means that it is too small, else it may shrink a little.
 constexpr Seconds kLeastReaction = 2ms, kMostReaction = 10ms;
-constexpr double kGrow = 1.25, kShrink = 0.98, kFull = 0.93;
+constexpr double kGrow = 1.25, kShrink = 0.93, kFull = 0.93;
 // A stream whose receives are smaller than this is served by the eager allowance alone: no grant, no extra message.
 constexpr std::uint64_t kSmall = kEagerStream / 2;
-constexpr Nanoseconds kRateSample = 50ms, kRateLife = 5s;
+constexpr Nanoseconds kRateSample = 200ms, kRateLife = 5s;
 
 }  // namespace
 
