@@ -4,7 +4,7 @@
 # A part that fails does not hide the parts after it. The last line counts the tests.
 set -uo pipefail
 cd "$(dirname "$0")/.."
-export ASAN_OPTIONS=detect_stack_use_after_return=1:strict_string_checks=1
+export ASAN_OPTIONS=detect_stack_use_after_return=1:strict_string_checks=1:allocator_may_return_null=1
 export UBSAN_OPTIONS=print_stacktrace=1
 export TSAN_OPTIONS=halt_on_error=1:second_deadlock_stack=1
 

@@ -112,7 +112,11 @@ std::byte* Operation::target(const Cursor& at, const Site& site) {
 // --- progress
 
 void Operation::begin() {
-  allocate();
+  try {
+    allocate();
+  } catch (const Error& error) {
+    return end(std::make_shared<const Error>(error.code(), error.fact(), run_.label));
+  }
   incomplete_ = static_cast<std::uint32_t>(lanes_.size());
   for (std::uint32_t lane = 0; lane < lanes_.size(); ++lane) {
     LaneState& state = lanes_[lane];

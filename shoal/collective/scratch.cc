@@ -2,7 +2,10 @@
 
 #include <bit>
 #include <new>
+#include <string>
 #include <utility>
+
+#include "shoal/core/error.h"
 
 namespace shoal::collective {
 
@@ -18,7 +21,8 @@ ScratchBlock ScratchPool::take(std::size_t size) {
     kept_ -= block.size;
     return block;
   }
-  auto* bytes = static_cast<std::byte*>(::operator new(size, std::align_val_t{kCacheLine}));
+  auto* bytes = static_cast<std::byte*>(::operator new(size, std::align_val_t{kCacheLine}, std::nothrow));
+  if (!bytes) throw Error(Code::io, "out of memory: " + std::to_string(size) + " bytes for windows and weighted input");
   return {std::unique_ptr<std::byte[], FreeAligned>(bytes), size};
 }
 

@@ -22,7 +22,7 @@ struct ScratchBlock {
 class ScratchPool {
  public:
   explicit ScratchPool(std::size_t keep_bytes) : keep_(keep_bytes) {}
-  ScratchBlock take(std::size_t size);
+  ScratchBlock take(std::size_t size);  // throws Error{io} where there is no memory
   void give(ScratchBlock block);
 
  private:

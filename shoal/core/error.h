@@ -12,7 +12,7 @@ enum class Code {
   invalid_argument,  // a flag, a file, a shape: the user can mend it              exit 2
   mismatch,          // members disagree about code, configuration or a collective  exit 2
   unsupported,       // this build or machine lacks it                              exit 2
-  io,                // a file or socket of this machine failed                     exit 1
+  io,                // a file, a socket or the memory of this machine failed       exit 1
   timeout,           // an operation's deadline passed while its peers were alive   exit 1
   cancelled,         // ended because its job is closing                            exit 1
   internal,          // a fault of Shoal itself                                     exit 1

@@ -14,6 +14,19 @@
 namespace shoal::exchange {
 using collective::Collective;
 
+// Two threads share this: the caller's and the transport's loop.
+//
+// Invariants
+// 1. The caller alone writes plan, programs, flows (but for what 3 names), unit_of, place_of, iteration, sequence, open and what is
+//    accounted; the loop alone writes roll_call, scaling and ready_units.
+// 2. The loop reads the caller's members only in work of the open iteration. All of it was posted after begin() (a post hands over
+//    what was written before it), and the caller writes them again only after commit() has seen every gate open: the roll
+//    call's, each unit's and presence's are opened by the last piece of that work that reads them.
+// 3. A flow belongs to the caller from begin() until its last tensor is accounted and it is posted; then to the loop until
+//    its gate opens. `present` goes the same way with start_presence() and presence_gate.
+// 4. The caller reads what the loop wrote (results, present_anywhere, the roll call's answers) only behind the gate for it.
+// 5. After a failure every call throws before it writes anything of this; the destructor waits
+//    until `running` says that the loop refers to nothing here.
 struct Exchange::Impl {
   Impl(collective::Runner& runner_in, std::uint16_t channel_in, Nanoseconds patience_in)
       : runner(runner_in), transport(runner_in.transport()), channel(channel_in), patience(patience_in),
@@ -41,6 +54,8 @@ struct Exchange::Impl {
   net::Transport& transport;
   const std::uint16_t channel;
   const Nanoseconds patience;
+
+  // The caller's; the loop reads them (2).
   ExchangePlan plan;
   std::uint64_t plan_hash = 0;
   std::map<std::string, collective::Verified> programs;  // all-reduces by way
@@ -56,12 +71,12 @@ struct Exchange::Impl {
   const collective::Verified* presence_program = nullptr;
   Gate presence_gate;
 
-  // Owned by the loop.
+  // The loop's (1).
   RollCall roll_call;
   collective::Scaling scaling;
   std::vector<std::size_t> ready_units;  // waiting for the roll call
-  Announcement announcement;
 
+  // Both threads'.
   Gate roll_gate;                        // everybody has said that it is in the iteration
   std::atomic<bool> failed{false};
   std::atomic<int> running{0};           // posted or started, not yet closed
@@ -185,8 +200,9 @@ void Exchange::Impl::account(std::uint32_t tensor, const void* data, bool here) 
   if (here && plan.units[unit].tensors.size() == 1) {
     flow.input = static_cast<const std::byte*>(data);
   } else {
-    flow.input = flow.packed.get(flow.bytes);
-    std::byte* place = flow.packed.get(flow.bytes) + flow.offset[place_of[tensor]];
+    std::byte* const packed = flow.packed.get(flow.bytes);
+    flow.input = packed;
+    std::byte* place = packed + flow.offset[place_of[tensor]];
     if (here) {
       std::copy_n(static_cast<const std::byte*>(data), bytes, place);
     } else {
@@ -194,6 +210,7 @@ void Exchange::Impl::account(std::uint32_t tensor, const void* data, bool here) 
     }
   }
   if (--flow.missing == 0) {
+    flow.output = flow.results[flow.slot].get(flow.bytes);  // here, where whoever asked for it hears that there is no memory
     flow.produced_at = steady_now();
     post([this, unit] {
       if (roll_gate.open_for(iteration + 1)) {
@@ -216,7 +233,7 @@ void Exchange::Impl::start_flow(std::size_t unit) {
   run.operation = net::operation_in(channel, sequence + 2 + unit);
   run.label = flow.label;
   running.fetch_add(1, std::memory_order_acq_rel);
-  runner.start(*flow.program, flow.layout, {flow.input, flow.results[flow.slot].get(flow.bytes)}, run, [this, &flow](const net::Failure& why) {
+  runner.start(*flow.program, flow.layout, {flow.input, flow.output}, run, [this, &flow](const net::Failure& why) {
     if (why) set_failure(why);
     if (Events::local().enabled()) {
       Events::local().record({EventKind::exchange, flow.produced_at, steady_now(), static_cast<std::int64_t>(iteration), -1,
@@ -245,8 +262,8 @@ void Exchange::Impl::start_presence() {
                });
 }
 
-// Blocks the caller until the gate is open for the latest iteration. The time it takes is exposed: up to the roll call it is the fault of whoever answered last,
-// after that of the network.
+// Blocks the caller until the gate is open for the latest iteration. The time it takes is exposed: up to the roll call it is the
+// fault of whoever answered last, after that of the network.
 void Exchange::Impl::wait(const Gate& gate, const std::string& what, std::uint32_t event_name) {
   const auto version = begun();
   const auto settled = [&] { return gate.open_for(version) || failed.load(std::memory_order_acquire); };
@@ -320,7 +337,7 @@ const void* Exchange::result(std::uint32_t tensor) {
     impl.wait(impl.presence_gate, "presence of gradients", flow.event_name);
     if (!impl.present_anywhere[tensor]) return nullptr;
   }
-  return flow.results[flow.slot].get(flow.bytes) + flow.offset[impl.place_of[tensor]];
+  return flow.output + flow.offset[impl.place_of[tensor]];
 }
 
 std::shared_ptr<const void> Exchange::memory(std::uint32_t tensor) const {

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "shoal/collective/run.h"
+#include "shoal/core/error.h"
 #include "shoal/core/time.h"
 #include "shoal/exchange/gate.h"
 
@@ -19,8 +20,12 @@ namespace shoal::exchange {
 // a user may hold a result longer than the exchange or its plan lives.
 class Arena {
  public:
+  // Throws Error{io} where there is no memory.
   std::byte* get(std::uint64_t bytes) {
-    if (!memory_) memory_.reset(new (std::align_val_t{64}) std::byte[std::max<std::uint64_t>(bytes, 1)], Free());
+    if (memory_) return memory_.get();
+    auto* fresh = new (std::align_val_t{64}, std::nothrow) std::byte[std::max<std::uint64_t>(bytes, 1)];
+    if (!fresh) throw Error(Code::io, "out of memory: " + std::to_string(bytes) + " bytes for the mean of gradients");
+    memory_.reset(fresh, Free());
     return memory_.get();
   }
   bool holds(const void* p, std::uint64_t bytes) const {
@@ -55,6 +60,7 @@ struct Flow {
   std::size_t missing = 0;            // tensors neither produced nor absent yet
   const std::byte* input = nullptr;
   int slot = 0;                       // which of results[]
+  std::byte* output = nullptr;        // its memory
   Instant produced_at{};
 };
 

@@ -180,6 +180,24 @@ TEST(RunFaults, a_deadline_says_for_whom_it_waited_and_what_to_do) {
   EXPECT_EQ(alone.group.job.now() - Instant{}, seconds(30));
 }
 
+TEST(RunFaults, a_run_that_gets_no_memory_says_how_much_it_wanted) {
+  Alone alone;
+  Layout layout = alone.exercise.part(0).layout;
+  layout.input.back() = std::uint64_t{1} << 50;  // elements
+  collective::Run run;
+  run.type = DType::i32;
+  run.scaling.prescale = 2;  // into a copy of the input
+  run.label = "all-reduce of fc1.weight";
+  Started started(*alone.group.runners[0], alone.verified, layout, alone.exercise.part(0).buffers(), run);
+  try {
+    started.wait(alone.group.job.now() + seconds(30));
+    FAIL() << "there is no such machine";
+  } catch (const Error& error) {
+    EXPECT_STREQ(error.what(), "all-reduce of fc1.weight: out of memory: 9007199254740992 bytes for windows and weighted input");
+  }
+  EXPECT_TRUE(alone.group.runners[0]->waiting().empty());
+}
+
 // A loop that does not give the memory back: the process ends, because its caller would go on with that memory.
 TEST(RunFaultsDeathTest, a_loop_that_stands_still_ends_the_process_with_one_line) {
   Alone alone;

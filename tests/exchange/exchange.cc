@@ -259,6 +259,21 @@ TEST(Exchange, a_gradient_produced_twice_is_refused) {
   EXPECT_THROW(members[0].produced(2, gradients[0][2].data()), Error);
 }
 
+TEST(Exchange, whoever_produces_hears_that_there_is_no_memory_for_the_mean) {
+  net::InprocJob job(2);
+  collective::Runner runner(job.member(0), {0, 1});
+  const std::vector<TensorSpec> huge = {{"huge", DType::f32, std::uint64_t{1} << 50, 0, -1}};
+  Exchange exchange(runner, 16, make_plan(huge, 2, {}, 0, 0, "direct"), std::chrono::seconds(60));
+  exchange.begin(1);
+  const float first = 1;
+  try {
+    exchange.produced(0, &first);
+    FAIL() << "there is no such machine";
+  } catch (const Error& e) {
+    EXPECT_STREQ(e.what(), "out of memory: 4503599627370496 bytes for the mean of gradients");
+  }
+}
+
 TEST(Exchange, can_leave_in_the_middle_of_a_step) {
   Members members(3);
   const auto gradients = random_gradients(3, 1);
