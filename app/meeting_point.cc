@@ -4,7 +4,6 @@
 #include <fcntl.h>
 #include <netinet/in.h>
 #include <sched.h>
-#include <sys/random.h>
 #include <sys/socket.h>
 
 #include <cerrno>
@@ -12,21 +11,11 @@
 #include <thread>
 
 #include "shoal/core/error.h"
+#include "shoal/core/random.h"
 #include "shoal/net/coordinator.h"
 
 namespace shoal::app {
 namespace {
-
-std::string random_hex(std::size_t bytes) {
-  std::string text;
-  for (std::size_t i = 0; i < bytes; ++i) {
-    unsigned char byte = 0;
-    if (::getrandom(&byte, 1, 0) != 1) throw Error(Code::io, "this machine gives no random numbers");
-    text += "0123456789abcdef"[byte >> 4];
-    text += "0123456789abcdef"[byte & 15];
-  }
-  return text;
-}
 
 struct Listening {
   int fd = -1;

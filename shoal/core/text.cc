@@ -6,7 +6,6 @@
 #include <charconv>
 #include <cmath>
 #include <cstdio>
-#include <span>
 
 #include "shoal/core/error.h"
 
@@ -138,6 +137,12 @@ std::string show_seconds(double seconds) {
   static constexpr std::array<Unit, 4> kUnits{{{"ns", 1e-9}, {"us", 1e-6}, {"ms", 1e-3}, {"s", 1}}};
   if (seconds == 0) return "0 s";
   return in_units(seconds, kUnits);
+}
+
+std::string show_ranks(std::span<const std::uint32_t> ranks) {
+  std::string text = ranks.size() == 1 ? "rank" : "ranks";
+  for (std::size_t i = 0; i < ranks.size(); ++i) text += (i == 0 ? " " : ", ") + std::to_string(ranks[i]);
+  return text;
 }
 
 }  // namespace shoal

@@ -1,8 +1,9 @@
 // Reading and writing the quantities people type: "200mbit", "64KB", "1.5s". Throws Error{invalid_argument}
-// that repeats the text and shows a valid example.
+// that repeats the text and shows a valid example. And lists of members as error lines name them.
 #pragma once
 
 #include <cstdint>
+#include <span>
 #include <string>
 #include <string_view>
 
@@ -16,5 +17,6 @@ Nanoseconds parse_duration(std::string_view text);  // "500ms", "5s", "2m"
 std::string show_rate(double bytes_per_second);   // "200 Mbit/s"
 std::string show_size(double bytes);              // "7.4 MB"
 std::string show_seconds(double seconds);         // "1.83 s", "12 ms", "85 us"
+std::string show_ranks(std::span<const std::uint32_t> ranks);  // "rank 2", "ranks 1, 3"; at least one
 
 }  // namespace shoal

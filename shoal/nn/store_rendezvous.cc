@@ -1,12 +1,11 @@
 #include "shoal/nn/store_rendezvous.h"
 
 #include <c10/util/Exception.h>
-#include <sys/random.h>
 
 #include <algorithm>
-#include <array>
 
 #include "shoal/core/error.h"
+#include "shoal/core/random.h"
 #include "shoal/core/text.h"
 
 namespace shoal::nn {
@@ -18,19 +17,6 @@ constexpr const char* kStore = "the process group's store";
 std::chrono::milliseconds milliseconds_of(Nanoseconds patience) {
   // c10d reads 0 as "no timeout"; every wait of ours has one.
   return std::max(std::chrono::milliseconds(1), std::chrono::duration_cast<std::chrono::milliseconds>(patience));
-}
-
-std::string random_secret() {
-  std::array<unsigned char, 32> bytes{};
-  if (getrandom(bytes.data(), bytes.size(), 0) != static_cast<ssize_t>(bytes.size())) {
-    throw Error(Code::io, "the kernel gave no random bytes for the job's secret");
-  }
-  std::string hex;
-  for (const unsigned char byte : bytes) {
-    hex += "0123456789abcdef"[byte >> 4];
-    hex += "0123456789abcdef"[byte & 15];
-  }
-  return hex;
 }
 
 // The Store's own errors run over several lines; the first one is the fact.
@@ -77,7 +63,7 @@ std::string StoreRendezvous::get(const std::string& key, Nanoseconds patience) {
 StoreRendezvous::Secret StoreRendezvous::secret(net::Rank rank, Nanoseconds patience) {
   // Rank 0 says which way it is, so that a member whose environment differs learns it here and not as a refused stranger.
   const auto own = net::find_secret();
-  if (rank == 0) put("secret", own ? "environment" : random_secret());
+  if (rank == 0) put("secret", own ? "environment" : random_hex(32));
   const std::string carried = get("secret", patience);
   if (own.has_value() != (carried == "environment")) {
     throw Error(Code::mismatch,

@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include <functional>
+#include <vector>
 
 #include "shoal/core/error.h"
 
@@ -91,6 +92,11 @@ TEST(Text, never_shows_a_thousand_of_a_unit_that_has_a_next_one) {
 
 TEST(Text, reads_what_it_shows) {
   for (double rate : {25e6, 125e6, 1.25e3}) EXPECT_EQ(parse_rate(show_rate(rate)), rate);
+}
+
+TEST(Text, names_one_rank_or_several) {
+  EXPECT_EQ(show_ranks(std::vector<std::uint32_t>{2}), "rank 2");
+  EXPECT_EQ(show_ranks(std::vector<std::uint32_t>{1, 3, 10}), "ranks 1, 3, 10");
 }
 
 }  // namespace

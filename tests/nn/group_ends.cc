@@ -127,6 +127,29 @@ TEST(GroupEnds, close_ends_what_is_open_here_and_refuses_what_comes) {
   EXPECT_FALSE(members[0].post([] {}));
 }
 
+// Another thread's call has found the group open, and before it reaches the loop the group is closed.
+TEST(GroupEnds, a_call_that_a_close_overtakes_ends_too) {
+  Numbers values(10);
+  using Call = std::function<void(Group&, Outcome&)>;
+  const std::vector<Call> calls = {
+      [&](Group& group, Outcome& end) { group.start(all_reduce(values), 60s, end.done()); },
+      [&](Group& group, Outcome& end) { group.send(1, 1, bytes_of(values), 60s, end.done()); },
+      [&](Group& group, Outcome& end) { group.receive(1, 1, bytes_of(values), 60s, end.received()); },
+      [&](Group& group, Outcome& end) { group.monitored_barrier(60s, true, end.done()); },
+  };
+  for (const Call& call : calls) {
+    Outcome outcome;
+    net::InprocJob network(2);
+    auto job = std::make_unique<ScriptedJob>(network.member(0));
+    auto& asked = job->asked;
+    Group group(std::move(job), {});
+    asked = [&] { group.close(); };
+    call(group, outcome);
+    network.run();
+    EXPECT_EQ(outcome.line(), "the process group was destroyed");
+  }
+}
+
 TEST(GroupEnds, a_monitored_barrier_lets_everybody_go) {
   ScriptedMembers members(4);
   for (net::Rank rank = 0; rank < 4; ++rank) {

@@ -3,8 +3,10 @@
 
 #include <algorithm>
 #include <deque>
+#include <functional>
 #include <memory>
 #include <numeric>
+#include <utility>
 #include <vector>
 
 #include "shoal/net/inproc.h"
@@ -22,7 +24,11 @@ class ScriptedJob final : public net::Job {
   }
   const net::Place& place() const override { return place_; }
   const std::vector<net::MemberInfo>& members() const override { return members_; }
-  net::Transport& transport() override { return transport_; }
+  net::Transport& transport() override {
+    if (asked) std::exchange(asked, nullptr)();
+    return transport_;
+  }
+  std::function<void()> asked;  // runs once, inside the next call that wants the transport
 
  private:
   net::Transport& transport_;

@@ -47,14 +47,14 @@ std::uint64_t Group::start(Collect what, Nanoseconds patience, net::Done done) {
 
 void Group::send(net::Rank to, std::uint32_t tag, std::span<const std::byte> bytes, Nanoseconds patience, net::Done done) {
   job()->transport().post([loop = loop_, to, tag, bytes, patience, done = std::move(done)]() mutable {
-    loop->points().send(to, tag, bytes, patience, std::move(done));
+    loop->send(to, tag, bytes, patience, std::move(done));
   });
 }
 
 void Group::receive(std::optional<net::Rank> from, std::uint32_t tag, std::span<std::byte> into, Nanoseconds patience,
                     Points::Received done) {
   job()->transport().post([loop = loop_, from, tag, into, patience, done = std::move(done)]() mutable {
-    loop->points().receive(from, tag, into, patience, std::move(done));
+    loop->receive(from, tag, into, patience, std::move(done));
   });
 }
 

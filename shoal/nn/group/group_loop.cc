@@ -7,6 +7,7 @@
 #include "shoal/collective/build.h"
 #include "shoal/collective/select.h"
 #include "shoal/core/text.h"
+#include "shoal/nn/group/failure.h"
 
 namespace shoal::nn {
 namespace {
@@ -33,7 +34,15 @@ Collective kind_of(Operation operation) {
   return Collective::all_reduce;
 }
 
-net::Failure failure_of(const Error& error) { return std::make_shared<const Error>(error); }
+// "rank 2 has", "ranks 1, 3 have"; empty if nobody is missing.
+std::string missing_ranks(const std::vector<bool>& there) {
+  std::vector<net::Rank> missing;
+  for (net::Rank rank = 0; rank < there.size(); ++rank) {
+    if (!there[rank]) missing.push_back(rank);
+  }
+  if (missing.empty()) return "";
+  return show_ranks(missing) + (missing.size() == 1 ? " has" : " have");
+}
 
 std::string operation_name(std::uint64_t sequence, const Descriptor& descriptor) {
   return "operation " + std::to_string(sequence) + ", " + descriptor.show();
@@ -264,21 +273,24 @@ void Group::Loop::run_if_checked(std::uint64_t sequence) {
   if (std::all_of(entered.begin(), entered.end(), [](bool in) { return in; })) run(sequence);
 }
 
-// "rank 2 has", "ranks 1, 3 have"; empty if nobody is missing.
-std::string Group::Loop::missing_ranks(const std::vector<bool>& there) const {
-  std::string ranks;
-  for (net::Rank rank = 0; rank < there.size(); ++rank) {
-    if (!there[rank]) ranks += (ranks.empty() ? "" : ", ") + std::to_string(rank);
-  }
-  if (ranks.empty()) return "";
-  return ranks.find(',') == std::string::npos ? "rank " + ranks + " has" : "ranks " + ranks + " have";
-}
-
 std::string Group::Loop::waiting() const {
   std::string text;
   if (!runner_) return text;
   for (const std::string& line : runner_->waiting()) text += (text.empty() ? "" : "; ") + line;
   return text;
+}
+
+// --- point to point; after close() there are no points any more
+
+void Group::Loop::send(net::Rank to, std::uint32_t tag, std::span<const std::byte> bytes, Nanoseconds patience, net::Done done) {
+  if (ended_) return done(ended_);
+  points_->send(to, tag, bytes, patience, std::move(done));
+}
+
+void Group::Loop::receive(std::optional<net::Rank> from, std::uint32_t tag, std::span<std::byte> into, Nanoseconds patience,
+                          Points::Received done) {
+  if (ended_) return done(ended_, 0);
+  points_->receive(from, tag, into, patience, std::move(done));
 }
 
 // --- the monitored barrier

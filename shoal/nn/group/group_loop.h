@@ -16,13 +16,15 @@ class Group::Loop : public std::enable_shared_from_this<Group::Loop> {
   Loop(net::Transport& transport, Settings settings);
   void listen();                                   // once, first
   void start(std::uint64_t sequence, Collect what, Nanoseconds patience, net::Done done);
+  void send(net::Rank to, std::uint32_t tag, std::span<const std::byte> bytes, Nanoseconds patience, net::Done done);
+  void receive(std::optional<net::Rank> from, std::uint32_t tag, std::span<std::byte> into, Nanoseconds patience,
+               Points::Received done);
   void monitored_barrier(Nanoseconds patience, bool all_missing, net::Done done);
   void end(const net::Failure& why);               // all that waits, and all that comes later
   void abort(const Error& why);                    // the same here and on all other members
   void when_told(std::function<void()> fn);        // once all that this member has to say is with the kernel
-  void close();                                    // end, and let go of the transport: once, last
+  void close();                                    // end, and let go of the transport: once; what still comes is refused
   std::string waiting() const;
-  Points& points() { return *points_; }
 
  private:
   struct Open {
@@ -52,7 +54,6 @@ class Group::Loop : public std::enable_shared_from_this<Group::Loop> {
   void timed_out(std::uint64_t sequence);
   void finish(std::uint64_t sequence, const net::Failure& failure);
   void stop_timers(Open& open);
-  std::string missing_ranks(const std::vector<bool>& there) const;
   const collective::Verified& program(collective::Collective kind, const std::string& name, std::uint32_t root);
   void let_go();                                   // rank 0: if everybody is at the barrier
   void barrier_timed_out();

@@ -14,14 +14,15 @@
 namespace shoal::nn {
 
 enum class NoteKind : std::uint32_t {
-  message,  // point to point: a message is on its way         (tag; number: per pair; value: bytes)
+  message,  // point to point: a message is on its way         (tag; number: the sender's; value: bytes; detail[0]: do they wait)
   taken,    // the receiver has matched messages                 (value: how many)
+  verdict,  // the receiver has matched one message              (tag: whether it takes it; number: which; value: bytes it expects)
   entered,  // this member waits in a collective                 (number: sequence; detail: what it believes it is)
   arrived,  // this member is at a monitored barrier               (number: which one)
   leave,    // rank 0 lets it go on                                (number: which one)
   differ,   // two members call different collectives             (number: sequence; value: their ranks; detail: what each calls)
 };
-inline constexpr std::uint32_t kNoteKinds = 6;
+inline constexpr std::uint32_t kNoteKinds = 7;
 
 struct Note {
   NoteKind kind = NoteKind::message;

@@ -4,13 +4,18 @@
 #include <string>
 
 #include "shoal/core/text.h"
+#include "shoal/nn/group/failure.h"
 
 namespace shoal::nn {
 namespace {
 
 constexpr std::uint64_t kAcknowledgeEach = Points::kEager / 4;
 constexpr unsigned kNumberBits = 34;  // of a stream's 48: the rest names the sender
-constexpr std::uint32_t kTaken = 0, kRefused = 1;
+constexpr std::uint32_t kAccepted = 0, kRefused = 1;  // tag of a verdict
+
+// Of a message's note, in detail[0]: whether its bytes come at once or wait for the verdict.
+enum Bytes : std::uint64_t { kFollow, kWait };
+bool is_eager(const Note& message) { return message.detail[0] == kFollow; }
 
 net::Priority priority_of(std::size_t bytes) {
   return {bytes <= net::kUrgentLimit ? net::Class::urgent : net::Class::bulk, 0, 0};
@@ -22,17 +27,16 @@ std::string describe(const char* verb, const char* preposition, const std::strin
 
 std::string rank_name(net::Rank rank) { return "rank " + std::to_string(rank); }
 
-net::Failure failure_of(Code code, std::string what, std::string where) {
-  return std::make_shared<const Error>(code, std::move(what), std::move(where));
-}
-
 }  // namespace
 
 Points::Points(net::Transport& transport, Notes& notes, std::uint16_t channel)
     : transport_(transport), notes_(notes), channel_(channel), unmatched_(transport.size()),
       to_acknowledge_(transport.size()), self_(std::make_shared<Points*>(this)) {
   notes.on(NoteKind::message, [this](net::Rank from, const Note& note) { announced(from, note); });
-  notes.on(NoteKind::taken, [this](net::Rank from, const Note& note) { taken(from, note); });
+  notes.on(NoteKind::taken, [this](net::Rank from, const Note& note) {
+    unmatched_[from] -= std::min(unmatched_[from], note.value);
+  });
+  notes.on(NoteKind::verdict, [this](net::Rank from, const Note& note) { judged(from, note); });
 }
 
 std::uint64_t Points::stream_of(net::Rank from, std::uint64_t number) const {
@@ -52,7 +56,7 @@ void Points::send(net::Rank to, std::uint32_t tag, std::span<const std::byte> by
   };
   sending_.emplace(number, Sending{to, tag, bytes, std::move(done), transport_.at(transport_.now() + patience, timed_out)});
   Note note{NoteKind::message, tag, number, bytes.size()};
-  note.detail[0] = eager ? 0 : 1;
+  note.detail[0] = eager ? kFollow : kWait;
   notes_.send(to, note);
   if (!eager) return;
   ++unmatched_[to];
@@ -68,14 +72,10 @@ void Points::launch(std::uint64_t number) {
                   });
 }
 
-void Points::taken(net::Rank from, const Note& note) {
-  if (note.number == 0) {
-    unmatched_[from] -= std::min(unmatched_[from], note.value);
-    return;
-  }
+void Points::judged(net::Rank from, const Note& note) {
   const auto found = sending_.find(note.number);
   if (found == sending_.end() || found->second.to != from) return;  // its deadline has passed
-  if (note.tag == kTaken) return launch(note.number);
+  if (note.tag == kAccepted) return launch(note.number);
   const std::string where = describe("send", "to", rank_name(from), found->second.tag);
   finish_send(note.number, failure_of(Code::mismatch,
                                       "the message has " + std::to_string(found->second.bytes.size()) +
@@ -134,7 +134,7 @@ void Points::match(Receiving receiving, net::Rank from, const Note& note) {
     transport_.close(stream, failure);
     return receiving.done(failure, from);
   }
-  acknowledge(from, note, kTaken, receiving.into.size());
+  acknowledge(from, note, kAccepted, receiving.into.size());
   arriving_.emplace(stream, Arriving{receiving.id, from, note.tag, std::move(receiving.done), receiving.timer});
   if (receiving.into.empty()) return finish_receive(stream, nullptr);
   // The deadline goes on with the bytes: it now ends the stream.
@@ -145,10 +145,10 @@ void Points::match(Receiving receiving, net::Rank from, const Note& note) {
 }
 
 void Points::acknowledge(net::Rank from, const Note& note, std::uint32_t verdict, std::uint64_t expected) {
-  const bool eager = note.detail[0] == 0;
-  if (!eager || verdict == kRefused) notes_.send(from, {NoteKind::taken, verdict, note.number, expected});
+  const bool eager = is_eager(note);
+  if (!eager || verdict == kRefused) notes_.send(from, {NoteKind::verdict, verdict, note.number, expected});
   if (eager && ++to_acknowledge_[from] == kAcknowledgeEach) {
-    notes_.send(from, {NoteKind::taken, kTaken, 0, kAcknowledgeEach});
+    notes_.send(from, {NoteKind::taken, 0, 0, kAcknowledgeEach});
     to_acknowledge_[from] = 0;
   }
 }

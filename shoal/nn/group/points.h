@@ -27,7 +27,7 @@ class Points {
   static constexpr std::uint64_t kEager = 256;
   using Received = std::function<void(const net::Failure& failure, net::Rank source)>;
 
-  // channel: its own in the transport (net::operation_in). Takes NoteKind::message and taken.
+  // channel: its own in the transport (net::operation_in). Takes NoteKind::message, taken and verdict.
   Points(net::Transport& transport, Notes& notes, std::uint16_t channel);
 
   // done runs once; Error{timeout} after `patience`, Error{mismatch} where the receiver expects another size.
@@ -70,7 +70,7 @@ class Points {
   void finish_send(std::uint64_t number, const net::Failure& failure);
   void finish_receive(std::uint64_t stream, const net::Failure& failure);
   void announced(net::Rank from, const Note& note);
-  void taken(net::Rank from, const Note& note);
+  void judged(net::Rank from, const Note& note);
   void match(Receiving receiving, net::Rank from, const Note& note);
   void acknowledge(net::Rank from, const Note& note, std::uint32_t verdict, std::uint64_t expected);
   void receive_timed_out(std::uint64_t id, Nanoseconds patience);
