@@ -101,6 +101,24 @@ bool read_some(int fd, std::string& text) {
   return got > 0 || (got < 0 && errno == EINTR);
 }
 
+// The status with which a child ended; at the deadline it is killed, and `said` tells so.
+int wait_until(pid_t pid, Instant deadline, std::string& said) {
+  constexpr int kLookEach = 1;  // ms; a child that has closed its outputs is about to end
+  int status = 0;
+  while (::waitpid(pid, &status, WNOHANG) == 0) {
+    if (steady_now() < deadline) {
+      ::poll(nullptr, 0, kLookEach);
+      continue;
+    }
+    ::kill(pid, SIGKILL);
+    said += "\nended: it took too long\n";
+    while (::waitpid(pid, &status, 0) < 0 && errno == EINTR) {
+    }
+    break;
+  }
+  return status;
+}
+
 }  // namespace
 
 const char* enter(const HostSpace& host) {
@@ -208,17 +226,12 @@ ToolResult run_tool(const std::vector<std::string>& words, Nanoseconds limit) {
   pollfd fds[2] = {{out.read.get(), POLLIN, 0}, {err.read.get(), POLLIN, 0}};
   while (fds[0].fd >= 0 || fds[1].fd >= 0) {
     const auto left = std::chrono::duration_cast<std::chrono::milliseconds>(deadline - steady_now()).count();
-    if (left <= 0) {
-      ::kill(pid, SIGKILL);
-      result.err += "\nended: it took too long\n";
-      break;
-    }
+    if (left <= 0) break;
     if (::poll(fds, 2, static_cast<int>(left)) <= 0) continue;
     if (fds[0].revents && !read_some(fds[0].fd, result.out)) fds[0].fd = -1;
     if (fds[1].revents && !read_some(fds[1].fd, result.err)) fds[1].fd = -1;
   }
-  int status = 0;
-  ::waitpid(pid, &status, 0);
+  const int status = wait_until(pid, deadline, result.err);
   result.status = WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
   return result;
 }

@@ -197,18 +197,24 @@ def _samples(args, kwargs) -> float:
 
 
 def _tensors(output):
-    """The tensors in what forward returned, at any depth of lists, tuples, dicts and dataclass-like objects."""
-    if isinstance(output, torch.Tensor):
-        if output.requires_grad:
-            yield output
-    elif isinstance(output, dict):
-        for value in output.values():
-            yield from _tensors(value)
-    elif isinstance(output, (list, tuple)):
-        for value in output:
-            yield from _tensors(value)
-    elif hasattr(output, "__dict__"):
-        yield from _tensors(vars(output))
+    """The tensors in what forward returned, at any depth of lists, tuples, dicts and dataclass-like objects.
+
+    Each once, also where objects refer to one another in circles. A module's own tensors are its parameters, no output."""
+    seen, to_look_at = set(), [output]
+    while to_look_at:
+        value = to_look_at.pop()
+        if id(value) in seen or isinstance(value, torch.nn.Module):
+            continue
+        seen.add(id(value))
+        if isinstance(value, torch.Tensor):
+            if value.requires_grad:
+                yield value
+        elif isinstance(value, dict):
+            to_look_at.extend(value.values())
+        elif isinstance(value, (list, tuple)):
+            to_look_at.extend(value)
+        elif hasattr(value, "__dict__"):
+            to_look_at.append(vars(value))
 
 
 def _weak(owner, method: str):

@@ -15,6 +15,41 @@ import tiny
 from against_one import MEMBERS, RANKS, Tied, check, one_step, step_and_values
 
 
+class Node:
+    """What forward may return: objects that refer to one another in circles, and to the module that made them."""
+
+    def __init__(self, value, maker):
+        self.value, self.maker, self.next = value, maker, None
+
+
+class Circular(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.body = tiny.model(5)
+
+    def forward(self, x):
+        first, second = Node(self.body(x), self), Node([], self)
+        first.next, second.next = second, {"back": first}
+        second.value.append(second.value)
+        return first
+
+
+def circular():
+    net, optimizer = tiny.wrap(Circular())
+
+    def backward():
+        x, y = tiny.data(0, shoal.rank())
+        F.cross_entropy(net(x).value, y).backward()
+
+    return step_and_values(net, optimizer, backward)
+
+
+def test_outputs_may_refer_to_one_another_in_circles(pool):
+    net = Circular()
+    check(pool(MEMBERS).run(circular), net, tiny.sgd(net),
+          [lambda n, s, r=r: F.cross_entropy(n(tiny.data(s, r)[0]).value, tiny.data(s, r)[1]).backward() for r in RANKS])
+
+
 class Checkpointed(nn.Module):
     def __init__(self, reentrant):
         super().__init__()

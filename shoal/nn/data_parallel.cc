@@ -59,12 +59,8 @@ DataParallel::DataParallel(Session& session, std::vector<NamedTensor> parameters
   for (const auto& [name, tensor] : parameters_) event_names_.push_back(Events::local().intern(name));
 }
 
-DataParallel::~DataParallel() {
-  try {
-    buffers_under_way_.wait();  // of a step that was left half way; packed_buffers_ is in use until then
-  } catch (const Error&) {
-  }
-}
+// Of a step that was left half way nobody may ever finish the buffers; packed_buffers_ is in use until they are given up.
+DataParallel::~DataParallel() { buffers_under_way_.cancel(); }
 
 void DataParallel::set_first_use(const std::vector<std::uint32_t>& first_use) {
   if (first_use.size() == first_use_.size()) first_use_ = first_use;

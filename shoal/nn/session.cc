@@ -59,6 +59,15 @@ void Session::Broadcast::wait() {
   if (auto started = std::exchange(started_, std::nullopt)) session_->wait(*started);
 }
 
+void Session::Broadcast::cancel() {
+  auto started = std::exchange(started_, std::nullopt);
+  if (!started) return;
+  try {
+    started->wait(session_->transport().now());
+  } catch (const Error&) {  // that it was cut short, or what had ended it
+  }
+}
+
 Session::Broadcast Session::start_broadcast(std::span<std::byte> bytes, net::Rank root, const std::string& label) {
   Broadcast broadcast;
   if (size() == 1 || bytes.empty()) return broadcast;

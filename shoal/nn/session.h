@@ -35,10 +35,11 @@ class Session {
   // Of the links between the members, measured by all of them together at the first call; later calls remember.
   const collective::LinkModel& link_model();
 
-  // A broadcast under way: `bytes` stay valid until wait() has returned or thrown.
+  // A broadcast under way: `bytes` stay valid until wait() has returned or thrown, or cancel() has returned.
   class Broadcast {
    public:
-    void wait();  // throws what ended it
+    void wait();    // throws what ended it
+    void cancel();  // ends it here; waits only until its bytes are free
 
    private:
     friend class Session;
