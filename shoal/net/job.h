@@ -19,7 +19,8 @@
 
 namespace shoal::net {
 
-// Where members meet. Implementations: our own coordinator (coordinator.h), a c10d Store (nn/), and `alone`.
+// Where members meet. Implementations: our own coordinator (coordinator.h), a c10d Store (nn/), and for a member alone one that nobody
+// asks (place.cc).
 class Rendezvous {
  public:
   virtual ~Rendezvous() = default;
