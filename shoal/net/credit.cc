@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <tuple>
+#include <utility>
 
 namespace shoal::net {
 namespace {
@@ -13,10 +14,10 @@ constexpr std::uint64_t kMinWindow = 64 * 1024, kMaxWindow = 32 * 1024 * 1024;
 // What passes between an arrival and the next granted byte beside the network: both members' wake-ups. Found by trying:
 // while receives wait for the window, a rate below the best seen means that it is too small, else it may shrink a little.
 constexpr Seconds kLeastReaction = 2ms, kMostReaction = 10ms;
-constexpr double kGrow = 1.25, kShrink = 0.93, kFull = 0.93;
+constexpr double kGrow = 1.25, kShrink = 0.95, kFull = 0.95;
 // A stream whose receives are smaller than this is served by the eager allowance alone: no grant, no extra message.
 constexpr std::uint64_t kSmall = kEagerStream / 2;
-constexpr Nanoseconds kRateSample = 200ms, kRateLife = 5s;
+constexpr Nanoseconds kRateSample = 50ms, kRateMean = 200ms, kRateLife = 5s;
 
 }  // namespace
 
@@ -126,8 +127,10 @@ std::uint64_t CreditPolicy::outstanding(Instant now) const {
   return sum;
 }
 
-// The highest rate over kRateSample of the last seconds: a window made from the mean would shrink the rate that it
-// is made from whenever members are slow for another reason.
+// The highest rate of the last seconds: a window made from the mean would shrink the rate that it is made from whenever
+// members are slow for another reason. Only samples count in which, and before which, something waited for the window all the
+// time: after a pause a link that saves up (a token bucket) gives more than its rate. Bytes come in pieces as large as a
+// twentieth of a sample, so several make one figure.
 void CreditPolicy::measure(std::uint64_t bytes, Instant now) {
   if (window_start_ == Instant{} || now - window_start_ > 10 * kRateSample) {
     window_start_ = now;
@@ -137,18 +140,30 @@ void CreditPolicy::measure(std::uint64_t bytes, Instant now) {
   window_bytes_ += bytes;
   const Nanoseconds passed = now - window_start_;
   if (passed < kRateSample) return;
-  const double sample = static_cast<double>(window_bytes_) / Seconds(passed).count();
-  if (limited_ && rate_ > 0) {
-    reaction_ *= sample < kFull * rate_ ? kGrow : kShrink;
-    reaction_ = std::clamp(reaction_, kLeastReaction, kMostReaction);
-  }
-  limited_ = !queue_.empty();
-  if (window_bytes_ >= kMinWindow && (sample >= rate_ || now - rate_time_ > kRateLife)) {
-    rate_ = sample;
+  const bool full = limited_ && was_limited_;
+  was_limited_ = std::exchange(limited_, !queue_.empty());
+  if (rate_ == 0 && window_bytes_ >= kMinWindow) {
+    rate_ = static_cast<double>(window_bytes_) / Seconds(passed).count();
     rate_time_ = now;
   }
+  if (full) {
+    full_bytes_ += window_bytes_;
+    full_time_ += passed;
+  }
+  if (full_time_ >= kRateMean) adapt(static_cast<double>(full_bytes_) / Seconds(full_time_).count(), now);
   window_start_ = now;
   window_bytes_ = 0;
+}
+
+void CreditPolicy::adapt(double rate, Instant now) {
+  if (!rough_) reaction_ *= rate < kFull * rate_ ? kGrow : kShrink;
+  reaction_ = std::clamp(reaction_, kLeastReaction, kMostReaction);
+  if (std::exchange(rough_, false) || rate >= rate_ || now - rate_time_ > kRateLife) {
+    rate_ = rate;
+    rate_time_ = now;
+  }
+  full_bytes_ = 0;
+  full_time_ = {};
 }
 
 }  // namespace shoal::net

@@ -93,6 +93,7 @@ class CreditPolicy {
   void enqueue(Demand& demand);
   std::uint64_t fair_share(std::uint64_t limit) const;
   void measure(std::uint64_t bytes, Instant now);
+  void adapt(double rate, Instant now);         // to the rate of samples in which the window was the limit
   static std::uint64_t open(const Demand& demand) {
     return demand.granted > demand.received ? static_cast<std::uint64_t>(demand.granted - demand.received) : 0;
   }
@@ -103,10 +104,13 @@ class CreditPolicy {
   bool link_ = true;
   Nanoseconds round_trip_{};
   double rate_ = 0;                             // 0: not known yet
-  Seconds reaction_{2.5e-3};
-  bool limited_ = false;                        // something waited for the window at every arrival of this sample
+  bool rough_ = true;                           // it comes from one sample, perhaps the burst after a pause
+  Seconds reaction_{4e-3};
+  bool limited_ = false, was_limited_ = false;  // something waited for the window at every arrival of this sample, of the last
   Instant window_start_{}, rate_time_{};
   std::uint64_t window_bytes_ = 0;
+  std::uint64_t full_bytes_ = 0;                // of samples in which the window was the limit, since the last adapt()
+  Nanoseconds full_time_{};
 };
 
 }  // namespace shoal::net
