@@ -105,7 +105,7 @@ std::vector<std::string> networks_of(const std::string& name) {
 std::vector<pid_t> processes_in(const std::string& network) {
   std::istringstream lines(tool({"ip", "netns", "pids", network}));
   std::vector<pid_t> pids;
-  for (pid_t pid; lines >> pid;) pids.push_back(pid);
+  for (pid_t pid = 0; lines >> pid;) pids.push_back(pid);
   return pids;
 }
 

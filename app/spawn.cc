@@ -18,8 +18,6 @@
 #include "shoal/core/error.h"
 #include "shoal/core/time.h"
 
-extern char** environ;
-
 namespace shoal::app {
 namespace {
 
@@ -158,6 +156,7 @@ Child start_member(const std::string& program, const std::vector<std::string>& w
                    const Environment& environment, const HostSpace& host) {
   Pipe out = make_pipe(), err = make_pipe(), failure = make_pipe();
   const Descriptor in(::open("/dev/null", O_RDONLY | O_CLOEXEC));
+  if (!in) throw Error(Code::io, std::string("cannot open /dev/null: ") + std::strerror(errno), words[0]);
   ExecVectors vectors(words, environment);
   const pid_t launcher = ::getpid();
   const pid_t pid = ::fork();
@@ -174,7 +173,7 @@ Child start_member(const std::string& program, const std::vector<std::string>& w
   ::setpgid(pid, pid);  // also here, so that the group exists whoever comes first
   failure.write.reset();
   StartFailure report{};
-  ssize_t got;
+  ssize_t got = 0;
   do {
     got = ::read(failure.read.get(), &report, sizeof report);
   } while (got < 0 && errno == EINTR);
@@ -197,8 +196,8 @@ void become(const std::vector<std::string>& words, const Environment& environmen
     ::execve(program.c_str(), vectors.argv(), vectors.envp());
     step = "exec";
   }
-  throw Error(errno == EPERM ? Code::unsupported : Code::io,
-              std::string("cannot ") + step + ": " + std::strerror(errno),
+  const int why = errno;
+  throw Error(why == EPERM ? Code::unsupported : Code::io, std::string("cannot ") + step + ": " + std::strerror(why),
               host.name.empty() ? words[0] : host.name);
 }
 

@@ -42,7 +42,8 @@ struct Piece {
 Op loop_after(Op op, const Piece& piece) {  // op loops over chunks op.chunk, op.chunk + 1, ... of the piece
   op = stepping(std::move(op), 1);
   if (!piece.written) return op;
-  return after(std::move(op), piece.by, static_cast<std::int32_t>(op.chunk) - static_cast<std::int32_t>(piece.first));
+  const auto shift = static_cast<std::int32_t>(op.chunk) - static_cast<std::int32_t>(piece.first);
+  return after(std::move(op), piece.by, shift);
 }
 
 // Sends `count` chunks from `first` on out of `piece`.

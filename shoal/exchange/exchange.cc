@@ -318,7 +318,8 @@ Exchange::~Exchange() {
     if (impl.open) impl.transport.close(net::operation_in(impl.channel, impl.sequence), why);
   });
   const bool quiet = net::wait_for(impl.transport, [&impl] { return impl.running.load(std::memory_order_acquire) == 0; }, net::kLoopAnswers);
-  if (!quiet) impl_.release();  // a handler may still come and would find its memory gone: rather leak than crash
+  // A handler may still come and would find its memory gone: rather leak than crash.
+  [[maybe_unused]] const Impl* leaked = quiet ? nullptr : impl_.release();
 }
 
 const ExchangePlan& Exchange::plan() const { return impl_->plan; }

@@ -210,7 +210,7 @@ struct CoordinatorClient::Impl {
   template <class Begin>
   static bool answer_of(Nanoseconds patience, Begin begin) {
     const auto answer = ask<bool>(Loop::shared(), patience + kLoopAnswers, [begin = std::move(begin)](const auto& tell) {
-      asio::co_spawn(Loop::shared().io(), begin(), [tell](std::exception_ptr failed, bool answered) {
+      asio::co_spawn(Loop::shared().io(), begin(), [tell](const std::exception_ptr& failed, bool answered) {
         tell(!failed && answered);
         Loop::shared().progress();
       });

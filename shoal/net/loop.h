@@ -33,10 +33,8 @@ namespace shoal::net {
 // streams have gathered. Owned by its maker, who outlives its place in the queue (Loop::forget).
 class Chore {
  public:
-  virtual void run_chore() = 0;
-
- protected:
   virtual ~Chore() = default;
+  virtual void run_chore() = 0;
 
  private:
   friend class Loop;

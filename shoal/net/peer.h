@@ -42,7 +42,7 @@ class PeerOwner {
 class Peer final : public ConnectionUser, public Chore {
  public:
   Peer(PeerOwner& owner, Rank rank);
-  ~Peer();
+  ~Peer() override;
 
   void adopt(wire::Channel channel, Socket socket);
   bool has(wire::Channel channel) const { return (channel == wire::Channel::control ? control_ : bulk_) != nullptr; }
@@ -55,7 +55,7 @@ class Peer final : public ConnectionUser, public Chore {
   void fail_all(const Failure& why);               // every waiting handler
   void fail_receives(const Failure& why);
 
-  void tell(wire::Kind kind, std::string payload); // on the control connection
+  void tell(wire::Kind kind, const std::string& payload); // on the control connection
   void heartbeat(Instant now, const std::string& activity);
   void add_grant(const Granted& granted);
   void ask_for_credit();                           // once a heartbeat, for streams that are stuck

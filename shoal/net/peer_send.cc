@@ -220,7 +220,7 @@ bool Peer::make_credit_frame(OutFrame& frame) {
   return true;
 }
 
-void Peer::tell(wire::Kind kind, std::string payload) {
+void Peer::tell(wire::Kind kind, const std::string& payload) {
   if (!control_) return;
   outbox_.push_back(owned_frame(message_header(kind, payload), payload));
   pump();

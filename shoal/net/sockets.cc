@@ -55,7 +55,7 @@ std::optional<asio::ip::address> address_of(const sockaddr* at) {
   if (at->sa_family != AF_INET6) return {};
   asio::ip::address_v6::bytes_type bytes;
   std::copy_n(reinterpret_cast<const sockaddr_in6*>(at)->sin6_addr.s6_addr, bytes.size(), bytes.begin());
-  const asio::ip::address_v6 address(bytes);
+  asio::ip::address_v6 address(bytes);
   if (address.is_link_local()) return {};  // needs a scope that only its own host knows
   return address;
 }
@@ -121,7 +121,7 @@ std::size_t unacknowledged(Socket& socket) {
 
 Endpoint other_end(const Socket& socket) {
   std::error_code gone;
-  const Endpoint end = socket.remote_endpoint(gone);
+  Endpoint end = socket.remote_endpoint(gone);
   if (gone || !end.address().is_v6() || !end.address().to_v6().is_v4_mapped()) return end;
   return {asio::ip::make_address_v4(asio::ip::v4_mapped, end.address().to_v6()), end.port()};
 }

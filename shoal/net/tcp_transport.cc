@@ -176,7 +176,7 @@ void TcpTransport::lose(Rank peer, const std::string& how) {
   end(std::make_shared<Error>(Code::peer_lost, member(peer) + " was lost: " + how + last_did(peer)), peer);
 }
 
-void TcpTransport::end(std::shared_ptr<const Error> why, Rank culprit) {
+void TcpTransport::end(const std::shared_ptr<const Error>& why, Rank culprit) {
   {
     const std::lock_guard lock(mutex_);
     if (failure_) return;

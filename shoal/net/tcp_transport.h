@@ -75,7 +75,7 @@ class TcpTransport final : public Transport,
   std::string last_did(Rank rank) const;               // "; it last did: ...", or nothing
   std::shared_ptr<const Error> left_error(Rank peer) const;
   void lose(Rank peer, const std::string& how);
-  void end(std::shared_ptr<const Error> why, Rank culprit);
+  void end(const std::shared_ptr<const Error>& why, Rank culprit);
   void check_gone(Instant deadline, std::function<void()> gone);
 
   Loop& loop_;

@@ -74,7 +74,11 @@ class Member {
     for (std::size_t i = 0; i < edges_.size(); ++i) {
       const Edge& edge = edges_[i];
       open[static_cast<std::size_t>(edge.heading)] += edge.opens;
-      if (edge.heading == kWaiting && (waited_peers[edge.peer] += edge.opens) == 0) waited_peers.erase(edge.peer);
+      if (edge.heading == kWaiting) {
+        int& waits = waited_peers[edge.peer];
+        waits += edge.opens;
+        if (waits == 0) waited_peers.erase(edge.peer);
+      }
       if (i + 1 == edges_.size()) break;
       const double seconds = Seconds(edges_[i + 1].at - edge.at).count();
       const auto strongest = std::find_if(open.rbegin(), open.rend(), [](int count) { return count > 0; });

@@ -92,7 +92,7 @@ void Group::close() {
     return;
   }
   // What peers wait for goes first: they must not take this member's leaving for the end of a barrier that it let them pass.
-  net::ask<bool>(job->transport(), net::kLoopAnswers, [loop = loop_](auto tell) { loop->when_told([tell] { tell(true); }); });
+  net::ask<bool>(job->transport(), net::kLoopAnswers, [loop = loop_](const auto& tell) { loop->when_told([tell] { tell(true); }); });
   // The runner must be gone before its transport. What it ends is ended by then too.
   net::call(job->transport(), [loop = loop_] { loop->close(); });
 }
