@@ -6,6 +6,7 @@
 #include <cstdlib>
 #include <sstream>
 
+#include "shoal/core/random.h"
 #include "shoal/core/text.h"
 #include "shoal/net/call.h"
 #include "shoal/net/dial.h"
@@ -128,12 +129,6 @@ class TcpJob final : public Job {
   pid_t owner_;
 };
 
-std::string list_of(const std::vector<Rank>& ranks) {
-  std::string text = ranks.size() == 1 ? "rank " : "ranks ";
-  for (std::size_t i = 0; i < ranks.size(); ++i) text += (i ? ", " : "") + std::to_string(ranks[i]);
-  return text;
-}
-
 // The first setting, by name, that is not the same on both sides.
 void check_settings(const Card& other, const std::string& them, const Card& mine, const std::string& us) {
   const auto said = [](const Card& card, const std::string& name) {
@@ -179,7 +174,7 @@ std::vector<Card> gather(const Place& place, const Card& mine, Rendezvous& board
     check_equal(cards[rank], rank, mine, place.rank);
   }
   if (missing.empty()) return cards;
-  throw Error(Code::timeout, list_of(missing) + " of " + std::to_string(place.size) + " did not appear within " +
+  throw Error(Code::timeout, show_ranks(missing) + " of " + std::to_string(place.size) + " did not appear within " +
               show_seconds(Seconds(patience).count()),
               "join", "start every member, or look at the log of those");
 }
@@ -297,7 +292,7 @@ std::unique_ptr<Job> join_tcp(const Place& place, Rendezvous& rendezvous, const 
     Loop::shared().post([ended] { delete ended; });
   });
   Card mine;
-  mine.info = {.id = random_id(), .host = host_name(), .boot = boot_identity(), .address = {},
+  mine.info = {.id = random_hex(8), .host = host_name(), .boot = boot_identity(), .address = {},
                .pid = static_cast<std::uint32_t>(getpid())};
   if (place.size == 1) {
     transport->name_hosts({mine.info.host});

@@ -6,7 +6,6 @@
 #include <net/if.h>
 #include <netinet/in.h>
 #include <netinet/tcp.h>
-#include <sodium.h>
 #include <sys/ioctl.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -104,15 +103,6 @@ void set_unsent_mark(Socket& socket, std::size_t bytes) {
   setsockopt(socket.native_handle(), IPPROTO_TCP, TCP_NOTSENT_LOWAT, &mark, sizeof mark);
 }
 
-bool over_loopback(const Socket& socket) {
-  std::error_code failed;
-  const Endpoint peer = socket.remote_endpoint(failed);
-  if (failed) return false;
-  const auto& address = peer.address();
-  const bool mapped = address.is_v6() && address.to_v6().is_v4_mapped();
-  return mapped ? asio::ip::make_address_v4(asio::ip::v4_mapped, address.to_v6()).is_loopback() : address.is_loopback();
-}
-
 std::size_t unacknowledged(Socket& socket) {
   int bytes = 0;
   if (ioctl(socket.native_handle(), SIOCOUTQ, &bytes) != 0) return 0;
@@ -125,6 +115,8 @@ Endpoint other_end(const Socket& socket) {
   if (gone || !end.address().is_v6() || !end.address().to_v6().is_v4_mapped()) return end;
   return {asio::ip::make_address_v4(asio::ip::v4_mapped, end.address().to_v6()), end.port()};
 }
+
+bool over_loopback(const Socket& socket) { return other_end(socket).address().is_loopback(); }
 
 std::vector<LocalAddress> local_addresses(const std::string& interface) {
   ifaddrs* list = nullptr;
@@ -157,13 +149,6 @@ std::string boot_identity() {
   struct stat space {};
   if (stat("/proc/self/ns/net", &space) == 0) id += "/" + std::to_string(space.st_ino);
   return id;
-}
-
-std::string random_id() {
-  unsigned char bytes[8];
-  randombytes_buf(bytes, sizeof bytes);
-  char text[2 * sizeof bytes + 1];
-  return sodium_bin2hex(text, sizeof text, bytes, sizeof bytes);
 }
 
 std::string show(const Endpoint& endpoint) {

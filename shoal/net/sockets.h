@@ -43,11 +43,11 @@ void sockets_after_fork_child();  // closes every registered socket
 
 void set_connection_options(Socket& socket, Nanoseconds silence);  // no delay, bounded unacknowledged time
 void set_unsent_mark(Socket& socket, std::size_t bytes);           // TCP_NOTSENT_LOWAT
-bool over_loopback(const Socket& socket);                          // no network in between
 std::size_t unacknowledged(Socket& socket);                        // bytes the peer's kernel does not have yet
 
 // Who is connected; an IPv4 address as such, also where the socket is one of IPv6. Port 0 if nobody is any more.
 Endpoint other_end(const Socket& socket);
+bool over_loopback(const Socket& socket);  // no network in between
 
 struct LocalAddress {
   asio::ip::address address;
@@ -59,7 +59,6 @@ std::vector<LocalAddress> local_addresses(const std::string& interface);
 
 std::string host_name();
 std::string boot_identity();   // boot id + network namespace: equal on two members of one host
-std::string random_id();       // 16 hex digits
 
 // "10.77.0.2:40123", "[::1]:40123".
 std::string show(const Endpoint& endpoint);
