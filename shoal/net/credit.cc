@@ -114,8 +114,8 @@ std::vector<Granted> CreditPolicy::collect(Instant now) {
 
 std::uint64_t CreditPolicy::window() const {
   if (!link_) return kMaxWindow;
-  if (rate_ == 0) return kFirstWindow;
-  const double bytes = rate_ * (2 * Seconds(round_trip_) + reaction_).count();
+  if (rate_.best == 0) return kFirstWindow;
+  const double bytes = rate_.best * (2 * Seconds(round_trip_) + reaction_).count();
   return std::clamp(static_cast<std::uint64_t>(bytes), kMinWindow, kMaxWindow);
 }
 
@@ -127,10 +127,8 @@ std::uint64_t CreditPolicy::outstanding(Instant now) const {
   return sum;
 }
 
-// The highest rate of the last seconds: a window made from the mean would shrink the rate that it is made from whenever
-// members are slow for another reason. Only samples count in which, and before which, something waited for the window all the
-// time: after a pause a link that saves up (a token bucket) gives more than its rate. Bytes come in pieces as large as a
-// twentieth of a sample, so several make one figure.
+// The highest rate over kRateSample of the last seconds: a window made from the mean would shrink the rate that it is made
+// from whenever members are slow for another reason.
 void CreditPolicy::measure(std::uint64_t bytes, Instant now) {
   if (window_start_ == Instant{} || now - window_start_ > 10 * kRateSample) {
     window_start_ = now;
@@ -140,30 +138,35 @@ void CreditPolicy::measure(std::uint64_t bytes, Instant now) {
   window_bytes_ += bytes;
   const Nanoseconds passed = now - window_start_;
   if (passed < kRateSample) return;
+  const double sample = static_cast<double>(window_bytes_) / Seconds(passed).count();
+  if (window_bytes_ >= kMinWindow) rate_.hear(sample, now);
   const bool full = limited_ && was_limited_;
   was_limited_ = std::exchange(limited_, !queue_.empty());
-  if (rate_ == 0 && window_bytes_ >= kMinWindow) {
-    rate_ = static_cast<double>(window_bytes_) / Seconds(passed).count();
-    rate_time_ = now;
-  }
   if (full) {
     full_bytes_ += window_bytes_;
     full_time_ += passed;
+    if (full_time_ >= kRateMean) adapt(now);
   }
-  if (full_time_ >= kRateMean) adapt(static_cast<double>(full_bytes_) / Seconds(full_time_).count(), now);
   window_start_ = now;
   window_bytes_ = 0;
 }
 
-void CreditPolicy::adapt(double rate, Instant now) {
-  if (!rough_) reaction_ *= rate < kFull * rate_ ? kGrow : kShrink;
+// Finds the reaction time by trying. Only samples count in which, and before which, something waited for the window all the
+// time: after a pause a link that saves up (a token bucket) gives more than its rate. And several make one figure: bytes come
+// in pieces as large as a twentieth of a sample.
+void CreditPolicy::adapt(Instant now) {
+  const double mean = static_cast<double>(full_bytes_) / Seconds(full_time_).count();
+  reaction_ *= mean < kFull * full_rate_.best ? kGrow : kShrink;
   reaction_ = std::clamp(reaction_, kLeastReaction, kMostReaction);
-  if (std::exchange(rough_, false) || rate >= rate_ || now - rate_time_ > kRateLife) {
-    rate_ = rate;
-    rate_time_ = now;
-  }
+  full_rate_.hear(mean, now);
   full_bytes_ = 0;
   full_time_ = {};
+}
+
+void CreditPolicy::Best::hear(double rate, Instant now) {
+  if (rate < best && now - when <= kRateLife) return;
+  best = rate;
+  when = now;
 }
 
 }  // namespace shoal::net

@@ -80,7 +80,7 @@ class CreditPolicy {
 
   std::uint64_t window() const;
   std::uint64_t outstanding(Instant now) const;  // granted, not arrived, of peers that deliver
-  double rate() const { return rate_; }          // bytes/s received while busy, highest of the last seconds
+  double rate() const { return rate_.best; }          // bytes/s received while busy, highest of the last seconds
 
   // Credit of a peer that has delivered nothing for so long does not count: others may use the link.
   static constexpr Nanoseconds kStale = std::chrono::milliseconds(10);
@@ -93,7 +93,7 @@ class CreditPolicy {
   void enqueue(Demand& demand);
   std::uint64_t fair_share(std::uint64_t limit) const;
   void measure(std::uint64_t bytes, Instant now);
-  void adapt(double rate, Instant now);         // to the rate of samples in which the window was the limit
+  void adapt(Instant now);
   static std::uint64_t open(const Demand& demand) {
     return demand.granted > demand.received ? static_cast<std::uint64_t>(demand.granted - demand.received) : 0;
   }
@@ -103,11 +103,16 @@ class CreditPolicy {
   std::uint64_t turn_ = 0;                      // arrivals up to here are taken
   bool link_ = true;
   Nanoseconds round_trip_{};
-  double rate_ = 0;                             // 0: not known yet
-  bool rough_ = true;                           // it comes from one sample, perhaps the burst after a pause
+  struct Best {                                 // the highest figure of the last seconds
+    double best = 0;                            // 0: none yet
+    Instant when{};
+    void hear(double rate, Instant now);
+  };
+  Best rate_;                                   // of any sample: what the window is made from
+  Best full_rate_;                              // means of samples in which the window was the limit
   Seconds reaction_{4e-3};
   bool limited_ = false, was_limited_ = false;  // something waited for the window at every arrival of this sample, of the last
-  Instant window_start_{}, rate_time_{};
+  Instant window_start_{};
   std::uint64_t window_bytes_ = 0;
   std::uint64_t full_bytes_ = 0;                // of samples in which the window was the limit, since the last adapt()
   Nanoseconds full_time_{};
