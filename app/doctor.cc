@@ -120,8 +120,8 @@ Action declare_doctor(CLI::App& app) {
   auto json = std::make_shared<bool>(false);
   declare_members(app, *options);
   switch_on(app, "--json", *json, "for machines");
-  return [options, json](const Words&) {
-    if (options->members == 0) return examine(*json);
+  return [&app, options, json](const Words&) {
+    if (runs_alone(app, *options)) return examine(*json);
     Words command{std::filesystem::read_symlink("/proc/self/exe"), "doctor"};
     if (*json) command.push_back("--json");
     RunOptions run = *options;

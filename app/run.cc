@@ -35,6 +35,12 @@ void declare_verbose(CLI::App& app, RunOptions& options) {
   switch_on(app, "--verbose", options.verbose, "each member says where it reaches the others");
 }
 
+bool runs_alone(const CLI::App& app, const RunOptions& options) {
+  if (app.get_option("--members")->count() > 0) return false;
+  if (!options.lab.empty()) throw Error(Code::invalid_argument, "says where members run, and there are none", "--lab", "add -n");
+  return true;
+}
+
 int run_members(const RunOptions& options, const std::vector<std::string>& command, Console::Show show) {
   if (options.members < 1 || options.members > most_members) {
     throw Error(Code::invalid_argument,

@@ -18,6 +18,8 @@ struct RunOptions {
 };
 
 void declare_members(CLI::App& app, RunOptions& options);
+// Without -n a command that needs no members runs alone. Throws Error{invalid_argument} if --lab asks for some.
+bool runs_alone(const CLI::App& app, const RunOptions& options);
 void declare_verbose(CLI::App& app, RunOptions& options);  // where members are Python and say more when asked
 // Checks the options, makes the run's folder, starts the members and waits for their end. Returns the exit
 // status.

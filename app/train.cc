@@ -30,14 +30,14 @@ struct TrainOptions {
   bool json = false;
 };
 
-int train(const TrainOptions& options) {
+int train(const TrainOptions& options, bool alone) {
   Words command = python_module("shoal.train");
   command.push_back(options.model);
   for (std::size_t i = 0; i < passed_on.size(); ++i) {
     if (!options.values[i].empty()) command.insert(command.end(), {passed_on[i].name, options.values[i]});
   }
   if (options.json) command.push_back("--json");
-  if (options.run.members == 0) become(command, {}, {});
+  if (alone) become(command, {}, {});
   RunOptions run = options.run;
   if (run.name.empty()) run.name = options.model;
   return run_members(run, command, options.json ? Console::Show::rank_0 : Console::Show::every_rank);
@@ -54,7 +54,7 @@ Action declare_train(CLI::App& app) {
     flag(app, passed_on[i].name, options->values[i], passed_on[i].help);
   }
   switch_on(app, "--json", options->json, "lines for machines");
-  return [options](const Words&) { return train(*options); };
+  return [&app, options](const Words&) { return train(*options, runs_alone(app, options->run)); };
 }
 
 }  // namespace shoal::app

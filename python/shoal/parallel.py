@@ -29,6 +29,7 @@ class DataParallel(torch.nn.Module):
 
     def __init__(self, module: torch.nn.Module, optimizer: torch.optim.Optimizer, plan: str):
         super().__init__()
+        _check(module, optimizer, plan)
         here = session.current()
         self.module = module
         self._optimizer = optimizer
@@ -163,6 +164,19 @@ def _plain(module):
     return module
 
 
+def _check(module, optimizer, plan) -> None:
+    where = "data_parallel()"
+    if not isinstance(module, torch.nn.Module):
+        raise mistake(where, f"the model is a {type(module).__name__}", "give it a torch.nn.Module")
+    if not isinstance(optimizer, torch.optim.Optimizer):
+        raise mistake(where, f"the optimizer is a {type(optimizer).__name__}", "give it a torch.optim.Optimizer")
+    if not isinstance(plan, (str, os.PathLike)):
+        raise mistake(where, f"the plan is a {type(plan).__name__}", 'give it "auto" or the path of a plan.json')
+    own = {id(parameter) for parameter in module.parameters()}
+    if own and not any(id(parameter) in own for group in optimizer.param_groups for parameter in group["params"]):
+        raise mistake(where, "the optimizer steps no parameter of this model", "make it from model.parameters()")
+
+
 def _trained_parameters(module: torch.nn.Module):
     trained = []
     for name, parameter in module.named_parameters():
@@ -187,6 +201,8 @@ def _read_plan(plan: str) -> str | None:
         return Path(plan).read_text()
     except OSError as error:
         raise Error(f"{plan}: cannot read the plan: {error.strerror}", "invalid_argument", 2) from None
+    except UnicodeDecodeError:
+        raise Error(f"{plan}: is not text (is this a plan.json of a Shoal run?)", "invalid_argument", 2) from None
 
 
 def _samples(args, kwargs) -> float:

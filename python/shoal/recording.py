@@ -13,7 +13,7 @@ import time
 import zlib
 
 from . import _C
-from .errors import Error
+from .errors import Error, mistake
 
 _PIECE = 1 << 20  # bytes of one value in the store
 _PATIENCE = 10.0  # seconds that rank 0 waits at the end for members that are slower than itself
@@ -71,7 +71,10 @@ class Recording:
 
 def start(folder: str, here, store, reports: bool) -> None:
     global _recorder, _open
-    os.makedirs(folder, exist_ok=True)
+    try:
+        os.makedirs(folder, exist_ok=True)
+    except OSError as error:
+        raise mistake("SHOAL_RUN_DIR", f"cannot make {folder}: {error.strerror}", "name a folder that can be written") from None
     _recorder = _C.Recorder(folder, here.rank, here.size)
     _open = Recording(folder, here, store, reports)
 

@@ -24,12 +24,31 @@ def run_failing(members: int, body: str):
 
 
 def test_an_uncaught_mistake_is_one_line_and_exit_code_2():
-    code = subprocess.run(script("shoal.data_parallel(torch.nn.ReLU(), None)"), capture_output=True, text=True, env=environment())
+    code = subprocess.run(script("shoal.data_parallel(torch.nn.ReLU(), torch.optim.SGD(torch.nn.Linear(1, 1).parameters()))"),
+                          capture_output=True, text=True, env=environment())
     assert code.returncode == 0  # alone there is nothing to exchange, and nothing to refuse
     ended = subprocess.run(script("raise shoal.Error('here: this is wrong (do that)', 'invalid_argument', 2)"), capture_output=True,
                            text=True, env=environment())
     assert ended.returncode == 2
     assert ended.stderr == "shoal: here: this is wrong (do that)\n"
+
+
+def test_what_is_no_model_or_no_optimizer_of_it_is_refused_alone_too():
+    net = tiny.model()
+    optimizer = torch.optim.SGD(net.parameters(), lr=0.1)
+    shoal.init()
+    for model, steps, plan, words in [(42, optimizer, "auto", "the model is a int"), (net, None, "auto", "the optimizer is a NoneType"),
+                                      (net, optimizer, 5, "the plan is a int"),
+                                      (tiny.model(), optimizer, "auto", "the optimizer steps no parameter of this model")]:
+        with pytest.raises(shoal.Error, match=words) as refused:
+            shoal.data_parallel(model, steps, plan)
+        assert refused.value.exit_code == 2
+
+
+def test_a_run_folder_that_cannot_be_made_is_named():
+    ended = subprocess.run(script(""), capture_output=True, text=True, env={**environment(), "SHOAL_RUN_DIR": "/proc/nope"})
+    assert ended.returncode == 2
+    assert ended.stderr.startswith("shoal: SHOAL_RUN_DIR: cannot make /proc/nope: ") and ended.stderr.count("\n") == 1
 
 
 def test_another_exception_keeps_its_traceback_and_tells_the_others():
@@ -91,6 +110,8 @@ def test_a_plan_that_is_missing_damaged_or_of_another_model(pool, tmp_path):
     damaged = tmp_path / "damaged.json"
     damaged.write_text('{"ranks": 2')
     assert all(code == "invalid_argument" and str(damaged) in line for code, line in pool(2).run(saved_plan, str(damaged)))
+    damaged.write_bytes(b"\x00\xe3\xff")
+    assert all(code == "invalid_argument" and f"{damaged}: is not text" in line for code, line in pool(2).run(saved_plan, str(damaged)))
 
 
 def sparse(_):
@@ -114,8 +135,9 @@ def test_models_without_anything_to_train(pool):
 
 
 def untrained(_):
+    net = nn.Linear(2, 2).requires_grad_(False)
     try:
-        shoal.data_parallel(nn.Linear(2, 2).requires_grad_(False), None)
+        shoal.data_parallel(net, torch.optim.SGD(net.parameters()))
     except shoal.Error as error:
         return error.code, str(error)
 

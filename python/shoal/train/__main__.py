@@ -12,7 +12,7 @@ from .loop import train
 def _positive(kind):
     def convert(text: str):
         value = kind(text)
-        if value <= 0:
+        if not 0 < value < float("inf"):
             raise ValueError
         return value
 
