@@ -1,11 +1,18 @@
 #include "app/command.h"
 
+#include <algorithm>
 #include <cctype>
 #include <cstdlib>
+#include <sstream>
 
 #include "shoal/core/error.h"
 
 namespace shoal::app {
+namespace {
+
+constexpr std::size_t kMostSettings = 1 << 20;  // bytes of a --config file
+
+}  // namespace
 
 std::string environment_twin(const std::string& names) {
   const auto dashes = names.find("--");
@@ -18,13 +25,26 @@ std::string environment_twin(const std::string& names) {
   return twin;
 }
 
+namespace {
+
+// "shoal program show"
+std::string spelled(const CLI::App& app) {
+  return app.get_parent() ? spelled(*app.get_parent()) + " " + app.get_name() : app.get_name();
+}
+
+}  // namespace
+
 void accept_command(CLI::App& app) { app.prefix_command(); }
 
 void expect_no_command(const CLI::App& app, const Words& after_dashes) {
   for (const CLI::App* verb : app.get_subcommands()) return expect_no_command(*verb, after_dashes);
-  if (after_dashes.empty() || app.get_prefix_command()) return;
-  throw Error(Code::invalid_argument, "takes no command, but one follows --: " + after_dashes.front(),
-              "shoal " + app.get_name());
+  if (app.get_prefix_command()) return;
+  for (const auto& word : app.remaining()) {
+    throw Error(Code::invalid_argument, (word.starts_with('-') ? "unknown flag " : "does not take ") + word, spelled(app),
+                "shoal --help-all lists every flag");
+  }
+  if (after_dashes.empty()) return;
+  throw Error(Code::invalid_argument, "takes no command, but one follows --: " + after_dashes.front(), spelled(app));
 }
 
 Words trailing_command(const CLI::App& app, const Words& after_dashes) {
@@ -41,8 +61,31 @@ Words trailing_command(const CLI::App& app, const Words& after_dashes) {
   return words;
 }
 
+// CLI11 passes over what it does not know, so that any file at all would be one of settings.
+void Settings::check(const CLI::ConfigItem& item) const {
+  const CLI::App* app = &program_;
+  for (const auto& section : item.parents) {
+    const auto named = app->get_subcommands([&](const CLI::App* inner) { return inner->get_name() == section; });
+    if (named.empty()) refuse("there is no command for section " + section);
+    app = named.front();
+  }
+  const bool marks_section = item.name == "++" || item.name == "--";
+  if (!marks_section && !app->get_option_no_throw("--" + item.name)) refuse("there is no flag for " + item.fullname());
+}
+
+void Settings::refuse(std::string why) {
+  const bool text = std::all_of(why.begin(), why.end(), [](unsigned char c) { return std::isprint(c); });
+  throw Error(Code::invalid_argument, text ? why : "it is no text", "--config", "shoal --help-all lists commands and flags");
+}
+
 std::vector<CLI::ConfigItem> Settings::from_config(std::istream& input) const {
-  auto found = CLI::ConfigTOML::from_config(input);
+  std::string text(kMostSettings + 1, '\0');
+  input.read(text.data(), static_cast<std::streamsize>(text.size()));
+  text.resize(static_cast<std::size_t>(input.gcount()));
+  if (text.size() > kMostSettings || text.find('\0') != std::string::npos) refuse("it is no text");
+  std::istringstream settings(text);
+  auto found = CLI::ConfigTOML::from_config(settings);
+  for (const auto& item : found) check(item);
   std::erase_if(found, [](const CLI::ConfigItem& item) {
     return std::getenv(environment_twin("--" + item.name).c_str()) != nullptr;
   });

@@ -26,7 +26,10 @@ Action declare_run(CLI::App& app);
 Action declare_lab(CLI::App& app);
 Action declare_train(CLI::App& app);
 Action declare_doctor(CLI::App& app);
+Action declare_explain(CLI::App& app);
 Action declare_program(CLI::App& app);
+Action declare_manual(CLI::App& app);
+Action declare_completion(CLI::App& app);
 
 // "-n,--members" -> "SHOAL_MEMBERS"; empty without a long name.
 std::string environment_twin(const std::string& names);
@@ -43,13 +46,20 @@ inline CLI::Option* switch_on(CLI::App& app, const std::string& names, bool& val
 void accept_command(CLI::App& app);
 // The words of that command line. Throws Error{invalid_argument} if there are none or the first is a flag.
 Words trailing_command(const CLI::App& app, const Words& after_dashes);
-// Throws Error{invalid_argument} if there are words after `--` that nobody takes.
+// Throws Error{invalid_argument} if there are words, after `--` or before, that nobody takes.
 void expect_no_command(const CLI::App& app, const Words& after_dashes);
 
-// Reads --config, leaving out what the environment says already.
+// Reads --config, leaving out what the environment says already. Throws Error{invalid_argument} naming what is no flag of
+// `program`, which outlives this.
 class Settings : public CLI::ConfigTOML {
  public:
+  explicit Settings(const CLI::App& program) : program_(program) {}
   std::vector<CLI::ConfigItem> from_config(std::istream& input) const override;
+
+ private:
+  void check(const CLI::ConfigItem& item) const;
+  [[noreturn]] static void refuse(std::string why);
+  const CLI::App& program_;
 };
 
 }  // namespace shoal::app

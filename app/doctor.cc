@@ -100,15 +100,15 @@ int report(const Figures& figures, bool json) {
 
 int examine(bool json) {
   const net::Place place = net::find_place();
-  if (place.launcher == net::Place::Launcher::torchrun) {
-    throw Error(Code::unsupported, "cannot measure under torchrun", "shoal doctor",
+  if (place.launcher != net::Place::Launcher::shoal && place.size > 1) {
+    throw Error(Code::unsupported, std::string("cannot measure under ") + net::name(place.launcher), "shoal doctor",
                 "use shoal run -n N -- shoal doctor");
   }
   if (place.size == 1) return report({{measure_alone()}, {}, {}}, json);
-  net::JoinOptions options;
+  net::JoinOptions options = net::with_environment({});
   options.settings = {{"program", "shoal doctor"}};
   const auto job = net::join(options);
-  net::CoordinatorClient board(net::find_secret().value_or(""), place.coordinator);
+  net::CoordinatorClient board(net::find_secret().value_or(""), place.coordinator, options.patience, place.job);
   const Figures figures = measure_together(*job, board);
   return place.rank == 0 ? report(figures, json) : 0;
 }

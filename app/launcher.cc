@@ -2,9 +2,7 @@
 
 #include <fcntl.h>
 #include <poll.h>
-#include <sched.h>
 #include <signal.h>
-#include <sys/ioctl.h>
 #include <sys/signalfd.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -18,8 +16,12 @@
 
 #include <fmt/format.h>
 
+#include "app/assignment.h"
 #include "app/meeting_point.h"
+#include "app/member.h"
 #include "app/processes.h"
+#include "app/terminal.h"
+#include "app/watcher.h"
 #include "shoal/core/error.h"
 #include "shoal/core/time.h"
 #include "shoal/observe/finish.h"
@@ -31,45 +33,7 @@ using namespace std::chrono_literals;
 
 constexpr Nanoseconds settle_time = 5s;  // after a failure, for the others to end by themselves
 constexpr Nanoseconds grace = 5s;        // between TERM and KILL, and after KILL before giving up
-constexpr int lost_a_peer = 3;           // exit status of a member that ended because another did
-
-// Writes all of it unless the reader is gone or reads nothing for 5 s: a stuck terminal must not stop a run.
-void write_patiently(int fd, std::string_view text) {
-  while (!text.empty()) {
-    pollfd ready{fd, POLLOUT, 0};
-    if (::poll(&ready, 1, 5000) <= 0) return;
-    // A pipe that polls writable takes PIPE_BUF bytes without blocking.
-    const ssize_t wrote = ::write(fd, text.data(), std::min<std::size_t>(text.size(), 4096));
-    if (wrote < 0 && errno != EINTR && errno != EAGAIN) return;
-    if (wrote > 0) text.remove_prefix(static_cast<std::size_t>(wrote));
-  }
-}
-
-Console::Screen screen(int fd) {
-  Console::Screen made;
-  made.terminal = ::isatty(fd);
-  made.colour = made.terminal && !std::getenv("NO_COLOR");
-  winsize size{};
-  if (made.terminal && ::ioctl(fd, TIOCGWINSZ, &size) == 0 && size.ws_col > 0) made.columns = size.ws_col;
-  made.write = [fd](std::string_view text) { write_patiently(fd, text); };
-  return made;
-}
-
-unsigned usable_cores() {
-  cpu_set_t cores;
-  CPU_ZERO(&cores);
-  return ::sched_getaffinity(0, sizeof cores, &cores) == 0 ? static_cast<unsigned>(CPU_COUNT(&cores)) : 1;
-}
-
-struct Member {
-  pid_t pid = -1;
-  Descriptor streams[2];  // its out and err, until their end
-  Descriptor log;
-  bool ended = false;
-  int status = 0;  // 0..255, or 128 + signal
-  int signal = 0;
-  bool told_to_end = false;
-};
+constexpr Nanoseconds time_to_save = 30s;  // between TERM and KILL where TERM came from outside: members save first
 
 class Launcher {
  public:
@@ -78,6 +42,7 @@ class Launcher {
   ~Launcher() { end_everything(SIGKILL); }
 
   int run() {
+    watcher_.emplace("SHOAL_RUN_DIR=" + what_.folder.string());
     watch_signals();
     adopt_orphans();
     start_all();
@@ -96,13 +61,16 @@ class Launcher {
 
   void watch_signals();
   void start_all();
-  Environment environment_of(unsigned rank) const;
+  bool far() const { return !what_.far.empty(); }
+  int beat();
+  void take(unsigned rank, Console::Stream stream, std::string_view bytes);
   std::size_t living() const;
   void wait();
   void read_signals();
   void read_output(unsigned rank, Console::Stream stream);
   void collect();
   void advance();
+  void pass_on(int signal);  // to members that handle it
   void tell_all(int signal);
   void end_everything(int signal);
   void finish_output();
@@ -113,10 +81,12 @@ class Launcher {
   unsigned rank_of(const Member& member) const { return static_cast<unsigned>(&member - members_.data()); }
 
   const Launch& what_;
+  std::optional<Watcher> watcher_;  // gone after everything that it watches
   Console console_;
   std::vector<Member> members_;
   std::optional<MeetingPoint> meeting_point_;
   Descriptor signals_;
+  Instant next_beat_{};
   Phase phase_ = Phase::running;
   Instant deadline_ = Instant::max();  // of the phase
   int told_by_ = 0;                    // the signal that told this process to end
@@ -127,7 +97,7 @@ class Launcher {
 void Launcher::watch_signals() {
   sigset_t set;
   ::sigemptyset(&set);
-  for (int signal : {SIGINT, SIGTERM, SIGHUP, SIGCHLD}) ::sigaddset(&set, signal);
+  for (int signal : {SIGINT, SIGTERM, SIGHUP, SIGUSR1, SIGCHLD}) ::sigaddset(&set, signal);
   ::sigprocmask(SIG_BLOCK, &set, nullptr);
   ::signal(SIGPIPE, SIG_IGN);
   signals_ = Descriptor(::signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK));
@@ -135,7 +105,7 @@ void Launcher::watch_signals() {
 }
 
 void Launcher::start_all() {
-  const std::string program = find_program(what_.command[0]);
+  const std::string program = far() ? "" : find_program(what_.command[0]);
   for (unsigned rank = 0; rank < what_.members; ++rank) {
     const auto file = what_.folder / "logs" / fmt::format("rank-{}.log", rank);
     members_[rank].log = Descriptor(::open(file.c_str(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0666));
@@ -144,32 +114,25 @@ void Launcher::start_all() {
                   file.string());
     }
   }
-  meeting_point_.emplace(what_.lab ? &what_.lab->hosts[0] : nullptr);
+  if (far()) {
+    meeting_point_.emplace(what_.where, what_.folder.filename(), what_.members);
+  } else {
+    meeting_point_.emplace(what_.lab ? &what_.lab->hosts[0] : nullptr, what_.where, what_.folder.filename(), what_.members);
+  }
   for (unsigned rank = 0; rank < what_.members; ++rank) {
-    const HostSpace host = what_.lab ? what_.lab->hosts[rank].space() : HostSpace{};
-    Child child = start_member(program, what_.command, environment_of(rank), host);
+    Child child;
+    if (far()) {
+      Talking talking = start_far(what_.far[rank], assignment_of(what_, rank, *meeting_point_));
+      child = std::move(talking.child);
+      members_[rank].in = std::move(talking.in);
+    } else {
+      const HostSpace host = what_.lab ? what_.lab->hosts[rank].space() : HostSpace{};
+      child = start_member(program, what_.command, environment_of(what_, rank, *meeting_point_), host);
+    }
     members_[rank].pid = child.pid;
     members_[rank].streams[Console::out] = std::move(child.out);
     members_[rank].streams[Console::err] = std::move(child.err);
   }
-}
-
-Environment Launcher::environment_of(unsigned rank) const {
-  Environment environment = what_.environment;
-  environment.insert(environment.end(), {{"SHOAL_RANK", std::to_string(rank)},
-                                         {"SHOAL_SIZE", std::to_string(what_.members)},
-                                         {"SHOAL_COORD", meeting_point_->address()},
-                                         {"SHOAL_SECRET", meeting_point_->secret()},
-                                         {"SHOAL_JOB", what_.folder.filename()},
-                                         {"SHOAL_RUN_DIR", what_.folder}});
-  if (!std::getenv("OMP_NUM_THREADS")) {
-    environment.emplace_back("OMP_NUM_THREADS", std::to_string(std::max(1u, usable_cores() / what_.members)));
-  }
-  // Members write into pipes: say that a person is watching behind them, and let lines come as they are
-  // printed.
-  if (::isatty(2)) environment.emplace_back("SHOAL_TERMINAL", std::to_string(screen(2).columns));
-  if (!std::getenv("PYTHONUNBUFFERED")) environment.emplace_back("PYTHONUNBUFFERED", "1");
-  return environment;
 }
 
 std::size_t Launcher::living() const {
@@ -188,10 +151,10 @@ void Launcher::wait() {
       owners.emplace_back(rank, stream);
     }
   }
-  int patience = -1;  // members end, or somebody tells us to end them: nothing else can be waited for
+  int patience = far() ? beat() : -1;  // members end, or somebody tells us to end them: nothing else can be waited for
   if (deadline_ != Instant::max()) {
     const auto left = std::chrono::ceil<std::chrono::milliseconds>(deadline_ - steady_now()).count();
-    patience = static_cast<int>(std::clamp<std::int64_t>(left, 0, 60'000));
+    patience = static_cast<int>(std::clamp<std::int64_t>(left, 0, patience < 0 ? 60'000 : patience));
   }
   if (::poll(fds.data(), fds.size(), patience) <= 0) return;
   for (std::size_t i = 1; i < fds.size(); ++i) {
@@ -200,11 +163,27 @@ void Launcher::wait() {
   if (fds[0].revents) read_signals();
 }
 
+// Tells keepers that this process lives; returns the milliseconds until they want to hear it again.
+int Launcher::beat() {
+  const Instant now = steady_now();
+  if (now >= next_beat_) {
+    next_beat_ = now + far_beat;
+    for (const auto& member : members_) {
+      if (member.in && !member.ended) tell_keeper(member, "\n");
+    }
+  }
+  return static_cast<int>(std::chrono::ceil<std::chrono::milliseconds>(next_beat_ - now).count());
+}
+
 void Launcher::read_signals() {
   signalfd_siginfo info;
   while (::read(signals_.get(), &info, sizeof info) == sizeof info) {
     const int signal = static_cast<int>(info.ssi_signo);
     if (signal == SIGCHLD) continue;
+    if (signal == SIGUSR1) {
+      pass_on(signal);
+      continue;
+    }
     if (told_by_ != 0 && phase_ == Phase::terminating) deadline_ = steady_now();  // told twice: no more grace
     if (told_by_ == 0) {
       told_by_ = signal;
@@ -219,16 +198,21 @@ void Launcher::read_output(unsigned rank, Console::Stream stream) {
   char buffer[64 * 1024];
   const ssize_t got = ::read(members_[rank].streams[stream].get(), buffer, sizeof buffer);
   if (got > 0) {
-    const std::string_view bytes(buffer, static_cast<std::size_t>(got));
-    if (members_[rank].log && ::write(members_[rank].log.get(), bytes.data(), bytes.size()) != got) {
-      members_[rank].log.reset();
-      console_.say(fmt::format("shoal: the log of rank {} ends here: {}", rank, std::strerror(errno)));
-    }
-    console_.take(rank, stream, bytes);
+    take(rank, stream, {buffer, static_cast<std::size_t>(got)});
   } else if (got == 0 || (errno != EAGAIN && errno != EINTR)) {
     members_[rank].streams[stream].reset();
     console_.finish(rank, stream);
   }
+}
+
+void Launcher::take(unsigned rank, Console::Stream stream, std::string_view bytes) {
+  Member& member = members_[rank];
+  const std::string said = stream == Console::out ? without_greeting(member, bytes) : std::string(bytes);
+  if (member.log && ::write(member.log.get(), said.data(), said.size()) != static_cast<ssize_t>(said.size())) {
+    member.log.reset();
+    console_.say(fmt::format("shoal: the log of rank {} ends here: {}", rank, std::strerror(errno)));
+  }
+  console_.take(rank, stream, said);
 }
 
 // Notices members that ended. They stay zombies until everything has ended, so that their process groups keep
@@ -245,14 +229,23 @@ void Launcher::collect() {
     member.ended = true;
     member.signal = info.si_code == CLD_EXITED ? 0 : info.si_status;
     member.status = member.signal ? 128 + member.signal : info.si_status;
-    signal_group(member.pid, member.signal ? SIGKILL : SIGTERM);  // what it left: its peers must see it gone
+    if (member.in) {
+      const unsigned rank = rank_of(member);
+      for (pollfd ready{member.streams[Console::out].get(), POLLIN, 0}; !member.kept && member.streams[Console::out] && ::poll(&ready, 1, 0) > 0;) {
+        read_output(rank, Console::out);
+      }
+      judge_far(member, what_.far[rank].name);
+    }
+    // What it left: its peers must see it gone. Those who were told to end are still at it.
+    if (!member.told_to_end) signal_group(member.pid, member.signal ? SIGKILL : SIGTERM);
     if (member.status != 0 && !member.told_to_end) failed.push_back(rank_of(member));
   }
   failures_.insert(failures_.end(), failed.begin(), failed.end());
   for (const Process& process : descendants()) {
-    const bool member =
+    // The watcher's number, too, must stay its own until it is dismissed.
+    const bool kept = (watcher_ && process.pid == watcher_->pid()) ||
         std::any_of(members_.begin(), members_.end(), [&](const Member& m) { return m.pid == process.pid; });
-    if (!member && process.state == 'Z' && process.parent == ::getpid())
+    if (!kept && process.state == 'Z' && process.parent == ::getpid())
       ::waitpid(process.pid, nullptr, WNOHANG);
   }
 }
@@ -280,38 +273,41 @@ void Launcher::advance() {
       given_up_ = true;  // stuck in the kernel: nobody can end it
       return;
   }
-  deadline_ = now + grace;
+  deadline_ = now + (phase_ == Phase::terminating && told_by_ == SIGTERM ? time_to_save : grace);
+}
+
+void Launcher::pass_on(int signal) {
+  tell_listeners(signal);
+  for (const auto& member : members_) {
+    if (member.in && !member.ended) signal_member(member, signal);
+  }
 }
 
 void Launcher::tell_all(int signal) {
   for (auto& member : members_) {
     if (member.pid <= 0 || member.ended) continue;
     member.told_to_end = true;
-    signal_group(member.pid, signal);
+    signal_member(member, signal);
   }
 }
 
-// Ends all that is left below this process and reaps it: members, their groups, and what left those groups.
-// Descendants that are nobody's children end unseen, so this looks again every 20 ms.
+// Ends all that is left below this process and reaps it: members, their groups, and what left those groups. Who was
+// told to end keeps the time it was given. Descendants that are nobody's children end unseen, so this looks again every 20 ms.
 void Launcher::end_everything(int signal) {
   const Instant start = steady_now();
+  const bool told_before = told_by_ != 0;
   std::set<pid_t> told;
-  while (steady_now() - start < 2 * grace) {
-    if (steady_now() - start > grace) signal = SIGKILL;
-    bool living = false;
-    for (const Process& process : descendants()) {
-      if (process.state == 'Z') continue;
-      living = true;
-      if (signal != SIGKILL && !told.insert(process.pid).second) continue;  // TERM is said once
-      ::kill(process.pid, signal);
-      ::kill(process.pid, SIGCONT);
-    }
-    if (!living) break;
+  for (;;) {
+    const Instant last = phase_ == Phase::terminating ? deadline_ : start + grace;
+    const Instant now = steady_now();
+    if (now > last + grace) break;
+    if (now > last || (told_by_ != 0 && !told_before)) signal = SIGKILL;
+    if (!tell_descendants(signal, told, watcher_ ? watcher_->pid() : -1)) break;
     pollfd something{signals_.get(), POLLIN, 0};
     if (::poll(&something, 1, 20) > 0) read_signals();
-    if (told_by_ != 0) signal = SIGKILL;
   }
   collect();
+  watcher_.reset();
   while (::waitpid(-1, nullptr, WNOHANG) > 0) {
   }
 }
@@ -335,6 +331,7 @@ const Member* Launcher::culprit() const {
 }
 
 std::string Launcher::describe(const Member& member) const {
+  if (!member.trouble.empty()) return member.trouble;
   return member.signal ? fmt::format("killed by signal {} ({})", member.signal, ::sigabbrev_np(member.signal))
                        : fmt::format("exit status {}", member.status);
 }
@@ -343,7 +340,9 @@ std::string Launcher::describe(const Member& member) const {
 void Launcher::report_recorded() {
   try {
     const auto folder = observe::RunFolder::open(what_.folder);
-    if (!folder.event_files().empty()) observe::finish_run(folder);
+    if (folder.event_files().empty()) return;
+    const observe::Finished finished = observe::finish_run(folder);
+    if (failures_.empty() && finished.account.steps > 0) console_.say("shoal: " + observe::headline(finished.why));
   } catch (const Error& error) {
     console_.say(fmt::format("shoal: no report: {}", error.what()));
   }

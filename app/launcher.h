@@ -1,9 +1,10 @@
-// Starts the members of a run on this machine, shows what they say and sees to it that they all end.
+// Starts the members of a run, here or on other hosts by ssh (far.h), shows what they say and sees to it that they all end.
 //
-// The launcher hosts the coordinator where members meet: with a lab inside host 0's network, else on
-// loopback. Each member leads a process group; whatever a member starts ends with the run, daemons included
-// (the launcher is their subreaper). TERM comes first, KILL 5 s later. When one member fails, the others get
-// 5 s to end by themselves, because they then say whom they lost.
+// The launcher hosts the coordinator where members meet: with a lab inside host 0's network, for other hosts on all
+// addresses of this one, else on loopback. Each member leads a process group; whatever a member starts ends with the run, daemons
+// included (the launcher is their subreaper), and also if the launcher is killed (watcher.h). TERM comes first, KILL 5 s later; 30 s
+// where this process itself was told to end by TERM, because members save their state first. USR1 is passed on to those who handle
+// it. When one member fails, the others get 5 s to end by themselves, because they then say whom they lost.
 #pragma once
 
 #include <filesystem>
@@ -12,7 +13,9 @@
 #include <vector>
 
 #include "app/console.h"
+#include "app/far.h"
 #include "app/lab.h"
+#include "shoal/net/job.h"
 
 namespace shoal::app {
 
@@ -20,13 +23,16 @@ struct Launch {
   std::vector<std::string> command;
   unsigned members = 1;
   std::optional<Lab> lab;        // member i runs on host i
+  std::vector<FarHost> far;      // by rank; empty: this machine
+  net::JoinOptions where;        // interface and ports of the coordinator
   std::filesystem::path folder;  // of the run, absolute
   Environment environment;       // beyond SHOAL_RANK, SHOAL_SIZE, ...
   Console::Show show = Console::Show::every_rank;
 };
 
 // Returns the exit status: 0, or that of the member that failed first (for one that was killed by signal n 3 if
-// others ended because they lost it, else 128 + n), or 128 + n if this process was told to end by signal n.
+// others ended because they lost it, else 128 + n), or 128 + n if this process was told to end by signal n. 2 if a
+// host could not be reached, 3 if the connection with one was lost.
 // Throws Error if a member cannot be started; then none is left running.
 int launch(const Launch& what);
 

@@ -4,6 +4,7 @@
 #include <string_view>
 
 #include "app/command.h"
+#include "app/far.h"
 #include "shoal/core/error.h"
 
 namespace shoal::app {
@@ -14,7 +15,10 @@ constexpr Command commands[] = {
     {"train", "train a known model on this machine or on N members", declare_train},
     {"lab", "hosts with limited links on this machine (network namespaces)", declare_lab},
     {"doctor", "measure machines and links, say what will limit a run", declare_doctor},
+    {"explain", "say what a run's time was lost to, and what helps", declare_explain},
     {"program", "show, verify and price a collective", declare_program},
+    {"manual", "print a command's manual page", declare_manual},
+    {"completion", "print what a shell needs to complete this program's words", declare_completion},
 };
 
 int run_program(int argc, char** argv) {
@@ -23,7 +27,7 @@ int run_program(int argc, char** argv) {
   program.allow_extras();
   program.set_help_all_flag("--help-all", "the flags of every command");
   program.set_config("--config", "", "TOML file with flags, a section a command")->envname("SHOAL_CONFIG");
-  program.config_formatter(std::make_shared<Settings>());
+  program.config_formatter(std::make_shared<Settings>(program));
   program.set_version_flag("--version", std::string("shoal ") + SHOAL_VERSION);
 
   std::vector<std::pair<CLI::App*, Action>> actions;
@@ -56,6 +60,7 @@ int run_program(int argc, char** argv) {
 
 int main(int argc, char** argv) {
   try {
+    if (argc == 2 && std::string_view(argv[1]) == "far-member") return shoal::app::keep_far_member();
     return shoal::app::run_program(argc, argv);
   } catch (const shoal::Error& error) {
     std::fprintf(stderr, "%s\n", error.what());

@@ -7,6 +7,8 @@
 
 #include "app/lab.h"
 
+#include "shoal/net/job.h"
+
 namespace shoal::net {
 class Coordinator;
 }
@@ -15,11 +17,14 @@ namespace shoal::app {
 
 class MeetingPoint {
  public:
-  // On loopback, or inside the network of `host`. Ends with this object.
-  explicit MeetingPoint(const LabHost* host);
+  // For the `members` of run `job`, on loopback or inside the network of `host`. Ends with this object.
+  MeetingPoint(const LabHost* host, const net::JoinOptions& where, const std::string& job, unsigned members);
+  // For members on other hosts: on all addresses of this one, or on the interface and ports that `where` names. The
+  // secret is the one in the environment, if there is one.
+  MeetingPoint(const net::JoinOptions& where, const std::string& job, unsigned members);
   ~MeetingPoint();
 
-  const std::string& address() const { return address_; }  // "10.77.0.1:40123"
+  const std::string& address() const { return address_; }  // "10.77.0.1:40123"; several by commas
   const std::string& secret() const { return secret_; }
 
  private:

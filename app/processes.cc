@@ -11,16 +11,23 @@
 #include <fstream>
 #include <memory>
 #include <set>
+#include <sstream>
 #include <string>
 
 namespace shoal::app {
 namespace {
 
+// As far as there is any: a process may end while its file is read, and then reading fails.
+std::string read_whole(pid_t pid, const char* what) {
+  std::ifstream file("/proc/" + std::to_string(pid) + "/" + what, std::ios::binary);
+  std::ostringstream text;
+  text << file.rdbuf();  // an iterator of the buffer would throw
+  return text.str();
+}
+
 // /proc/PID/stat is "pid (name) state parent ..."; the name may contain anything, so parse behind its end.
 bool read_process(pid_t pid, Process& process) {
-  std::ifstream file("/proc/" + std::to_string(pid) + "/stat");
-  std::string text;
-  if (!std::getline(file, text, '\0')) return false;
+  const std::string text = read_whole(pid, "stat");
   const auto end = text.rfind(')');
   process.pid = pid;
   return end != std::string::npos &&
@@ -57,6 +64,45 @@ std::vector<Process> descendants() {
     }
   }
   return found;
+}
+
+std::vector<pid_t> processes_with(const std::string& variable) {
+  const std::string wanted = '\0' + variable + '\0';  // as one of a list of C strings
+  std::vector<pid_t> found;
+  for (const Process& process : all_processes()) {
+    const std::string environment = '\0' + read_whole(process.pid, "environ");
+    if (process.pid != ::getpid() && environment.find(wanted) != std::string::npos) found.push_back(process.pid);
+  }
+  return found;
+}
+
+std::string name_of(pid_t pid) {
+  const std::string line = read_whole(pid, "comm");
+  return line.substr(0, line.find('\n'));
+}
+
+bool catches(pid_t pid, int signal) {
+  const std::string status = read_whole(pid, "status");
+  const auto at = status.find("\nSigCgt:");
+  return at != std::string::npos && (std::strtoull(status.c_str() + at + 8, nullptr, 16) >> (signal - 1) & 1);
+}
+
+void tell_listeners(int signal) {
+  for (const Process& process : descendants()) {
+    if (catches(process.pid, signal)) ::kill(process.pid, signal);
+  }
+}
+
+bool tell_descendants(int signal, std::set<pid_t>& told, pid_t spared) {
+  bool living = false;
+  for (const Process& process : descendants()) {
+    if (process.state == 'Z' || process.pid == spared) continue;
+    living = true;
+    if (signal != SIGKILL && !told.insert(process.pid).second) continue;
+    ::kill(process.pid, signal);
+    ::kill(process.pid, SIGCONT);
+  }
+  return living;
 }
 
 void signal_group(pid_t leader, int signal) {

@@ -1,4 +1,5 @@
 // shoal run -n 4 [--lab NAME] -- CMD
+#include <algorithm>
 #include <filesystem>
 
 #include <fmt/format.h>
@@ -23,10 +24,25 @@ std::string name_of_command(const std::string& program, const std::string& first
   return observe::RunFolder::fitting(name);
 }
 
+// Ranks fill the hosts in their order, as many as they have slots; -n may leave the last ones free.
+void place_on_hosts(const RunOptions& options, Launch& what) {
+  if (!options.lab.empty()) throw Error(Code::invalid_argument, "--lab has hosts of its own", "--hosts");
+  for (const FarHost& host : parse_hosts(options.hosts)) what.far.insert(what.far.end(), host.slots, host);
+  if (options.members == 0) what.members = static_cast<unsigned>(what.far.size());
+  if (options.members < 0 || what.members > what.far.size()) {
+    throw Error(Code::invalid_argument, fmt::format("{} members do not fit on {} slots", options.members, what.far.size()), "--hosts",
+                "say how many a host takes, as in a:4,b:4");
+  }
+  what.far.resize(what.members);
+}
+
 }  // namespace
 
 void declare_members(CLI::App& app, RunOptions& options) {
   flag(app, "-n,--members", options.members, "members to start on this machine");
+  flag(app, "--hosts", options.hosts, "start them by ssh on these hosts: a,b:2 is one member on a, two on b");
+  flag(app, "--interface", options.interface, "members use this network interface only");
+  flag(app, "--port-range", options.ports, "members listen on these ports only, as in 20000-20100");
   flag(app, "--lab", options.lab, "member i runs on host i of this lab (shoal lab up)");
   flag(app, "--name", options.name, "of the run, for its folder (default: the command's)");
 }
@@ -36,21 +52,29 @@ void declare_verbose(CLI::App& app, RunOptions& options) {
 }
 
 bool runs_alone(const CLI::App& app, const RunOptions& options) {
-  if (app.get_option("--members")->count() > 0) return false;
+  if (app.get_option("--members")->count() > 0 || !options.hosts.empty()) return false;
   if (!options.lab.empty()) throw Error(Code::invalid_argument, "says where members run, and there are none", "--lab", "add -n");
   return true;
 }
 
 int run_members(const RunOptions& options, const std::vector<std::string>& command, Console::Show show) {
-  if (options.members < 1 || options.members > most_members) {
-    throw Error(Code::invalid_argument,
-                fmt::format("a run has 1 to {} members, not {}", most_members, options.members), "-n");
-  }
-  find_program(command[0]);  // a mistyped command leaves no run folder behind
   Launch what;
+  what.members = static_cast<unsigned>(std::max(0, options.members));
+  if (!options.hosts.empty()) place_on_hosts(options, what);
+  if ((options.hosts.empty() && options.members < 1) || what.members > most_members) {
+    throw Error(Code::invalid_argument,
+                fmt::format("a run has 1 to {} members, not {}", most_members, options.hosts.empty() ? options.members : static_cast<int>(what.members)),
+                options.hosts.empty() ? "-n" : "--hosts");
+  }
+  if (options.hosts.empty()) find_program(command[0]);  // a mistyped command leaves no run folder behind
   what.command = command;
-  what.members = static_cast<unsigned>(options.members);
   what.show = show;
+  what.where.interface = options.interface;
+  if (!options.interface.empty()) what.environment.emplace_back("SHOAL_INTERFACE", options.interface);
+  if (!options.ports.empty()) {
+    what.where.ports = net::parse_port_range(options.ports, "--port-range");
+    what.environment.emplace_back("SHOAL_PORT_RANGE", options.ports);
+  }
   if (!options.lab.empty()) {
     what.lab = find_lab(options.lab);
     if (what.lab->hosts.size() < what.members) {
@@ -75,11 +99,11 @@ int run_members(const RunOptions& options, const std::vector<std::string>& comma
 Action declare_run(CLI::App& app) {
   auto options = std::make_shared<RunOptions>();
   declare_members(app, *options);
-  app.get_option("--members")->required();
   declare_verbose(app, *options);
   flag(app, "--plan", options->plan, "replay this plan.json");
   accept_command(app);
   return [&app, options](const Words& after_dashes) {
+    if (runs_alone(app, *options)) throw Error(Code::invalid_argument, "how many members?", "shoal run", "-n 4, or --hosts a,b,c");
     return run_members(*options, trailing_command(app, after_dashes), Console::Show::every_rank);
   };
 }

@@ -13,7 +13,8 @@ inline constexpr int most_members = 1024;
 
 struct RunOptions {
   int members = 0;  // 0: not given
-  std::string lab, name, plan;
+  std::string lab, name, plan, hosts;
+  std::string interface, ports;  // of members and coordinator
   bool verbose = false;
 };
 

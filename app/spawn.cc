@@ -14,6 +14,7 @@
 #include <cstring>
 #include <filesystem>
 #include <map>
+#include <optional>
 
 #include "shoal/core/error.h"
 #include "shoal/core/time.h"
@@ -91,6 +92,15 @@ bool is_program(const fs::path& path) {
   return fs::is_regular_file(path, error) && ::access(path.c_str(), X_OK) == 0;
 }
 
+Error not_a_program(const fs::path& path) {
+  std::error_code error;
+  if (fs::is_directory(path, error)) return {Code::invalid_argument, "is a folder, no command", path.string()};
+  if (path.has_parent_path() && fs::exists(path, error)) {
+    return {Code::invalid_argument, "is not executable", path.string(), "chmod +x " + path.string()};
+  }
+  return {Code::invalid_argument, "command not found: " + path.string()};
+}
+
 // Adds what is readable to `text`, keeping at most 1 MB; false at the end of the stream.
 bool read_some(int fd, std::string& text) {
   char buffer[4096];
@@ -117,6 +127,51 @@ int wait_until(pid_t pid, Instant deadline, std::string& said) {
   return status;
 }
 
+Descriptor nothing_to_read(const std::string& where) {
+  Descriptor in(::open("/dev/null", O_RDONLY | O_CLOEXEC));
+  if (!in) throw Error(Code::io, std::string("cannot open /dev/null: ") + std::strerror(errno), where);
+  return in;
+}
+
+Descriptor reading_end(Pipe& pipe) {
+  ::fcntl(pipe.read.get(), F_SETFL, O_NONBLOCK);
+  return std::move(pipe.read);
+}
+
+struct Streams {
+  int in, out, err;
+};
+
+pid_t start(const std::string& program, const std::vector<std::string>& words, const Environment& environment, const HostSpace& host,
+            Streams streams) {
+  Pipe failure = make_pipe();
+  ExecVectors vectors(words, environment);
+  const pid_t launcher = ::getpid();
+  const pid_t pid = ::fork();
+  if (pid < 0)
+    throw Error(Code::io, std::string("cannot start a process: ") + std::strerror(errno), words[0]);
+  if (pid == 0) {
+    const char* step = start_in_child(program.c_str(), vectors, host, launcher, streams.in, streams.out, streams.err);
+    StartFailure report{{}, errno};
+    std::strncpy(report.step, step, sizeof report.step - 1);
+    (void)!::write(failure.write.get(), &report, sizeof report);
+    ::_exit(127);
+  }
+  ::setpgid(pid, pid);  // also here, so that the group exists whoever comes first
+  failure.write.reset();
+  StartFailure report{};
+  ssize_t got = 0;
+  do {
+    got = ::read(failure.read.get(), &report, sizeof report);
+  } while (got < 0 && errno == EINTR);
+  if (got == sizeof report) {
+    ::waitpid(pid, nullptr, 0);
+    throw Error(Code::invalid_argument,
+                std::string("cannot ") + report.step + ": " + std::strerror(report.error), words[0]);
+  }
+  return pid;
+}
+
 }  // namespace
 
 const char* enter(const HostSpace& host) {
@@ -139,52 +194,38 @@ const char* enter(const HostSpace& host) {
 std::string find_program(const std::string& word) {
   if (word.find('/') != std::string::npos) {
     if (is_program(word)) return fs::absolute(word);
-    throw Error(Code::invalid_argument, "command not found: " + word);
+    throw not_a_program(word);
   }
   const char* path = std::getenv("PATH");
+  std::optional<fs::path> found_file;  // by that name, but no program
+  std::error_code error;
   std::string folders = path ? path : "/usr/local/bin:/usr/bin:/bin";
   for (std::size_t begin = 0; begin <= folders.size();) {
     const auto end = std::min(folders.find(':', begin), folders.size());
     const fs::path candidate = fs::path(folders.substr(begin, end - begin)) / word;
     if (is_program(candidate)) return fs::absolute(candidate);
+    if (!found_file && fs::exists(candidate, error)) found_file = candidate;
     begin = end + 1;
   }
-  throw Error(Code::invalid_argument, "command not found: " + word);
+  throw not_a_program(found_file.value_or(word));
 }
 
 Child start_member(const std::string& program, const std::vector<std::string>& words,
                    const Environment& environment, const HostSpace& host) {
-  Pipe out = make_pipe(), err = make_pipe(), failure = make_pipe();
-  const Descriptor in(::open("/dev/null", O_RDONLY | O_CLOEXEC));
-  if (!in) throw Error(Code::io, std::string("cannot open /dev/null: ") + std::strerror(errno), words[0]);
-  ExecVectors vectors(words, environment);
-  const pid_t launcher = ::getpid();
-  const pid_t pid = ::fork();
-  if (pid < 0)
-    throw Error(Code::io, std::string("cannot start a process: ") + std::strerror(errno), words[0]);
-  if (pid == 0) {
-    const char* step =
-        start_in_child(program.c_str(), vectors, host, launcher, in.get(), out.write.get(), err.write.get());
-    StartFailure report{{}, errno};
-    std::strncpy(report.step, step, sizeof report.step - 1);
-    (void)!::write(failure.write.get(), &report, sizeof report);
-    ::_exit(127);
-  }
-  ::setpgid(pid, pid);  // also here, so that the group exists whoever comes first
-  failure.write.reset();
-  StartFailure report{};
-  ssize_t got = 0;
-  do {
-    got = ::read(failure.read.get(), &report, sizeof report);
-  } while (got < 0 && errno == EINTR);
-  if (got == sizeof report) {
-    ::waitpid(pid, nullptr, 0);
-    throw Error(Code::invalid_argument,
-                std::string("cannot ") + report.step + ": " + std::strerror(report.error), words[0]);
-  }
-  ::fcntl(out.read.get(), F_SETFL, O_NONBLOCK);
-  ::fcntl(err.read.get(), F_SETFL, O_NONBLOCK);
-  return {pid, std::move(out.read), std::move(err.read)};
+  Pipe out = make_pipe(), err = make_pipe();
+  const pid_t pid = start(program, words, environment, host, {nothing_to_read(words[0]).get(), out.write.get(), err.write.get()});
+  return {pid, reading_end(out), reading_end(err)};
+}
+
+pid_t start_attached(const std::string& program, const std::vector<std::string>& words, const Environment& environment) {
+  return start(program, words, environment, {}, {nothing_to_read(words[0]).get(), 1, 2});
+}
+
+Talking start_talking(const std::string& program, const std::vector<std::string>& words) {
+  Pipe in = make_pipe(), out = make_pipe(), err = make_pipe();
+  const pid_t pid = start(program, words, {}, {}, {in.read.get(), out.write.get(), err.write.get()});
+  ::fcntl(in.write.get(), F_SETFL, O_NONBLOCK);
+  return {{pid, reading_end(out), reading_end(err)}, std::move(in.write)};
 }
 
 void become(const std::vector<std::string>& words, const Environment& environment, const HostSpace& host) {
@@ -197,8 +238,8 @@ void become(const std::vector<std::string>& words, const Environment& environmen
     step = "exec";
   }
   const int why = errno;
-  throw Error(why == EPERM ? Code::unsupported : Code::io, std::string("cannot ") + step + ": " + std::strerror(why),
-              host.name.empty() ? words[0] : host.name);
+  const std::string where = host.name.empty() ? words[0] : words[0] + " on " + host.name;
+  throw Error(why == EPERM ? Code::unsupported : Code::io, std::string("cannot ") + step + ": " + std::strerror(why), where);
 }
 
 ToolResult run_tool(const std::vector<std::string>& words, Nanoseconds limit) {

@@ -38,6 +38,15 @@ std::string find_program(const std::string& word);
 Child start_member(const std::string& program, const std::vector<std::string>& words,
                    const Environment& environment, const HostSpace& host);
 
+// The same with this process's own outputs.
+pid_t start_attached(const std::string& program, const std::vector<std::string>& words, const Environment& environment);
+// With a pipe for its input, too: a tool to talk to (ssh).
+struct Talking {
+  Child child;
+  Descriptor in;
+};
+Talking start_talking(const std::string& program, const std::vector<std::string>& words);
+
 // Replaces this process. Returns only by throwing.
 [[noreturn]] void become(const std::vector<std::string>& words, const Environment& environment,
                          const HostSpace& host);

@@ -13,21 +13,24 @@ struct Passed {
   const char* name;
   const char* help;
 };
-constexpr std::array<Passed, 7> passed_on{{
+constexpr std::array<Passed, 10> passed_on{{
     {"--data", "folder of the four IDX files"},
     {"--epochs", "passes over the data"},
     {"--batch", "images of one member in one step"},
     {"--lr", "learning rate of Adam"},
     {"--seed", "of the parameters and the order of images"},
     {"--steps", "end after so many steps"},
+    {"--checkpoint", "folder for the state of the training, saved while it goes on"},
+    {"--every", "steps from one checkpoint to the next (default: 100)"},
     {"--plan", "auto, or a saved plan.json to replay"},
+    {"--tensorboard", "folder for TensorBoard's curves, written by rank 0"},
 }};
 
 struct TrainOptions {
   RunOptions run;
   std::string model;
   std::array<std::string, passed_on.size()> values;
-  bool json = false;
+  bool resume = false, json = false;
 };
 
 int train(const TrainOptions& options, bool alone) {
@@ -36,6 +39,7 @@ int train(const TrainOptions& options, bool alone) {
   for (std::size_t i = 0; i < passed_on.size(); ++i) {
     if (!options.values[i].empty()) command.insert(command.end(), {passed_on[i].name, options.values[i]});
   }
+  if (options.resume) command.push_back("--resume");
   if (options.json) command.push_back("--json");
   if (alone) become(command, {}, {});
   RunOptions run = options.run;
@@ -53,6 +57,7 @@ Action declare_train(CLI::App& app) {
   for (std::size_t i = 0; i < passed_on.size(); ++i) {
     flag(app, passed_on[i].name, options->values[i], passed_on[i].help);
   }
+  switch_on(app, "--resume", options->resume, "go on from the newest checkpoint, if there is one");
   switch_on(app, "--json", options->json, "lines for machines");
   return [&app, options](const Words&) { return train(*options, runs_alone(app, options->run)); };
 }

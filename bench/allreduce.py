@@ -95,13 +95,10 @@ def run_iperf(lab: sbs.Lab, seconds: int) -> dict[str, float]:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--rate", help="links of a lab, e.g. 1gbit; without: loopback")
+    parser = sbs.options(__doc__)
     parser.add_argument("--sizes", type=parse_size, nargs="+", default=[8 << 20, 64 << 20])
-    parser.add_argument("-n", "--members", type=int, default=4)
     parser.add_argument("--repeats", type=int, default=10, help="all-reduces in a row")
     parser.add_argument("--rounds", type=int, default=5)
-    parser.add_argument("--quick", action="store_true", help="tiny: does it run?")
     args = parser.parse_args()
     if args.quick:
         args.sizes, args.repeats, args.rounds, args.members = [4096, 100_000], 2, 1, 2

@@ -10,20 +10,15 @@ bytes have 66 of their own. Small tensors travel by programs with fewer steps an
 
 from __future__ import annotations
 
-import argparse
-
 import side_by_side as sbs
 
 MEMBER = str(sbs.ROOT / "bench" / "peers" / "bytes_member.py")
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--rate", help="links of a lab, e.g. 200mbit; without: loopback")
-    parser.add_argument("-n", "--members", type=int, default=4)
+    parser = sbs.options(__doc__)
     parser.add_argument("--model", default="fcnet", help="of bench/peers/models.py")
     parser.add_argument("--steps", type=int, default=10)
-    parser.add_argument("--quick", action="store_true", help="tiny: does it run?")
     args = parser.parse_args()
     if args.quick:
         args.members, args.model, args.steps = 2, "lenet", 2

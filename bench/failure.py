@@ -7,10 +7,6 @@
 
 from __future__ import annotations
 
-import argparse
-import contextlib
-import json
-import subprocess
 import sys
 import time
 
@@ -21,26 +17,18 @@ MEMBER = str(sbs.ROOT / "bench" / "peers" / "killed_member.py")
 
 def kill_one(lab: sbs.Lab, victim: int, model: str) -> dict[str, float]:
     """Seconds from the kill to the last survivor's exception, and to the end of `shoal run`."""
-    command = [sbs.shoal(), "run", *lab.run_flags(), "--name", "bench", "--", sbs.PYTHON, MEMBER, "--victim", str(victim), "--model", model]
-    ran = subprocess.run(command, capture_output=True, text=True, timeout=120, cwd="/tmp")
+    lines = sbs.run_members(lab, [sbs.PYTHON, MEMBER, "--victim", str(victim), "--model", model], timeout=120, status=3)
     ended = time.monotonic()
-    said: dict[str, list[float]] = {"killed": [], "saw": []}
-    for line in ran.stdout.splitlines():
-        with contextlib.suppress(json.JSONDecodeError):
-            for word, value in json.loads(line.split("] ", 1)[-1]).items():
-                said.setdefault(word, []).append(value)
-    if ran.returncode != 3 or len(said["killed"]) != 1 or len(said["saw"]) != lab.members - 1:
-        sys.exit(f"bench: not every survivor lost rank {victim}; exit status {ran.returncode}:\n{ran.stderr[-2000:]}")
-    return {"raised": max(said["saw"]) - said["killed"][0], "ended": ended - said["killed"][0]}
+    killed, saw = ([line[word] for line in lines if word in line] for word in ("killed", "saw"))
+    if len(killed) != 1 or len(saw) != lab.members - 1:
+        sys.exit(f"bench: not every survivor lost rank {victim}: {lines}")
+    return {"raised": max(saw) - killed[0], "ended": ended - killed[0]}
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--rate", help="links of a lab, e.g. 200mbit; without: loopback")
-    parser.add_argument("-n", "--members", type=int, default=4)
+    parser = sbs.options(__doc__)
     parser.add_argument("--model", default="mlp", help="of bench/peers/models.py")
     parser.add_argument("--kills", type=int, default=10)
-    parser.add_argument("--quick", action="store_true", help="tiny: does it run?")
     args = parser.parse_args()
     if args.quick:
         args.members, args.kills = 2, 1

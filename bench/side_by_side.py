@@ -5,6 +5,7 @@ A variant is a function that runs once and returns {figure: number}. Nothing her
 
 from __future__ import annotations
 
+import argparse
 import contextlib
 import datetime
 import json
@@ -73,11 +74,20 @@ class Lab:
         return counts
 
 
-def run_members(lab: Lab, command: list[str], environment: dict[str, str] | None = None, timeout: float = 600) -> list[dict]:
-    """Runs `command` as every member; returns the JSON lines that rank 0 printed."""
+def options(doc: str) -> argparse.ArgumentParser:
+    """What every benchmark of members takes; `doc` is its module's."""
+    parser = argparse.ArgumentParser(description=doc, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--rate", help="links of a lab, e.g. 200mbit; without: loopback")
+    parser.add_argument("-n", "--members", type=int, default=4)
+    parser.add_argument("--quick", action="store_true", help="tiny: does it run?")
+    return parser
+
+
+def run_members(lab: Lab, command: list[str], environment: dict[str, str] | None = None, timeout: float = 600, status: int = 0) -> list[dict]:
+    """Runs `command` as every member, which must end with `status`; returns the JSON lines that members printed."""
     full = [shoal(), "run", *lab.run_flags(), "--name", "bench", "--", *command]
     ran = subprocess.run(full, capture_output=True, text=True, timeout=timeout, env={**os.environ, **(environment or {})}, cwd="/tmp")
-    if ran.returncode:
+    if ran.returncode != status:
         sys.exit(f"bench: {' '.join(full)} ended with {ran.returncode}:\n{ran.stdout[-2000:]}\n{ran.stderr[-2000:]}")
     lines = []
     for line in ran.stdout.splitlines():

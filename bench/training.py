@@ -2,6 +2,7 @@
 
     python bench/training.py                                     N = 2 and 4, 50 to 1000 Mbit/s, every model
     python bench/training.py --rates 200mbit --members 4 --models lenet
+    python bench/training.py --compile                           every way compiled; --autocast: in bfloat16
     python bench/training.py --single                            one member beside plain PyTorch
     python bench/training.py --quick                             a smoke test
 
@@ -20,7 +21,8 @@ STORE_PORT = 29600
 
 def train(lab: sbs.Lab, args: argparse.Namespace) -> list[dict]:
     command = [sbs.PYTHON, MEMBER, "--models", *args.models, "--batch", str(args.batch), "--steps", str(args.steps),
-               "--rounds", str(args.rounds), "--turn", str(args.turn), "--store", f"{lab.address(0)}:{STORE_PORT}"]
+               "--rounds", str(args.rounds), "--turn", str(args.turn), "--store", f"{lab.address(0)}:{STORE_PORT}",
+               *(flag for flag in ("--autocast", "--compile") if getattr(args, flag[2:]))]
     return sbs.run_members(lab, command, {"GLOO_SOCKET_IFNAME": lab.interface()}, timeout=1800)
 
 
@@ -56,6 +58,8 @@ def main() -> None:
     parser.add_argument("--steps", type=int, default=0, help="of a turn; 0: as many as take --turn seconds")
     parser.add_argument("--turn", type=float, default=1)
     parser.add_argument("--rounds", type=int, default=5)
+    parser.add_argument("--autocast", action="store_true", help="forward in bfloat16, in every way")
+    parser.add_argument("--compile", action="store_true", help="torch.compile around every way")
     parser.add_argument("--single", action="store_true")
     parser.add_argument("--quick", action="store_true", help="tiny: does it run?")
     args = parser.parse_args()

@@ -1,4 +1,5 @@
-# PyTorch as the target shoal_torch, from the Python named by SHOAL_PYTHON.
+# PyTorch's C++ libraries as the target shoal_torch, from the Python named by SHOAL_PYTHON: here, and for users of an
+# installed Shoal (shoalConfig.cmake).
 # The wheel's own package file is not used: for a build with CUDA it asks for the CUDA toolkit, which
 # nothing here needs. Its headers are SYSTEM: their warnings are not ours.
 set(SHOAL_PYTHON "${PROJECT_SOURCE_DIR}/.venv/bin/python" CACHE FILEPATH "The Python whose PyTorch to build against")
@@ -19,13 +20,10 @@ if(NOT torch_version MATCHES "^2\\.13\\.")
 endif()
 message(STATUS "PyTorch ${torch_version} in ${torch_root}")
 
-set(Python_EXECUTABLE ${SHOAL_PYTHON})
-find_package(Python 3.11 REQUIRED COMPONENTS Interpreter Development.Module)
-
 add_library(shoal_torch INTERFACE)
 target_include_directories(shoal_torch SYSTEM INTERFACE
   ${torch_root}/include ${torch_root}/include/torch/csrc/api/include)
-target_link_libraries(shoal_torch INTERFACE Python::Module)
-foreach(library torch_python torch torch_cpu c10)
+foreach(library torch torch_cpu c10)
   target_link_libraries(shoal_torch INTERFACE ${torch_root}/lib/lib${library}.so)
 endforeach()
+set(SHOAL_TORCH_PYTHON_LIBRARY ${torch_root}/lib/libtorch_python.so)

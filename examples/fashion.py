@@ -3,6 +3,8 @@
     python examples/fashion.py                          one process
     shoal run -n 4 -- python examples/fashion.py        four members
     torchrun --nproc-per-node 4 examples/fashion.py     the same, started by torchrun
+
+mpirun, srun, Kubernetes and other hosts by ssh: docs/launchers.
 """
 
 import argparse

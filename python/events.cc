@@ -6,6 +6,7 @@
 #include "shoal/observe/finish.h"
 #include "shoal/observe/recorder.h"
 #include "shoal/observe/tables.h"
+#include "shoal/observe/tensorboard.h"
 
 namespace py = pybind11;
 
@@ -23,21 +24,26 @@ py::dict finish_run(const std::string& folder) {
   said["times"] = observe::time_table(finished.account);
   said["tensors"] = observe::tensor_table(finished.account);
   said["links"] = observe::link_table(finished.account);
+  said["why"] = observe::headline(finished.why);
   said["trace"] = finished.trace.string();
   said["report"] = finished.report.string();
   return said;
 }
 
-Instant at(double seconds) { return Instant(std::chrono::duration_cast<Nanoseconds>(Seconds(seconds))); }
+// Into the run's folder and TensorBoard's, whichever there is.
+std::unique_ptr<observe::Recorder> make_recorder(const std::optional<std::string>& folder, const std::optional<std::string>& tensorboard,
+                                                 int rank, int size) {
+  std::vector<std::unique_ptr<observe::EventSink>> sinks;
+  if (folder) sinks.push_back(std::make_unique<observe::EventFile>(observe::RunFolder::open(*folder), rank, size));
+  if (tensorboard) sinks.push_back(std::make_unique<observe::TensorBoard>(*tensorboard, observe::this_author(rank, size)));
+  return std::make_unique<observe::Recorder>(std::move(sinks));
+}
 
 }  // namespace
 
 void bind_events(py::module_& module) {
   py::class_<observe::Recorder>(module, "Recorder")
-      .def(py::init([](const std::string& folder, int rank, int size) {
-             return std::make_unique<observe::Recorder>(observe::RunFolder::open(folder), rank, size);
-           }),
-           py::arg("folder"), py::arg("rank"), py::arg("size"))
+      .def(py::init(&make_recorder), py::arg("folder"), py::arg("tensorboard"), py::arg("rank"), py::arg("size"))
       .def("flush", &observe::Recorder::flush, Released())
       .def("close", &observe::Recorder::close, Released());
   module.def("finish_run", &finish_run, py::arg("folder"));
@@ -48,24 +54,21 @@ void bind_events(py::module_& module) {
         observe::RunFolder::open(folder).write(file, text);
       },
       py::arg("folder"), py::arg("file"), py::arg("text"), Released());
-  // The steady clock in seconds: the axis of all events.
-  module.def("now", [] { return Seconds(steady_now().time_since_epoch()).count(); });
   module.def("events_enabled", [] { return Events::local().enabled(); });
+  module.def(
+      "note",
+      [](const std::string& line) {
+        const auto now = steady_now();
+        Events::local().record({EventKind::note, now, now, -1, -1, 0, Events::local().intern(line)});
+      },
+      py::arg("line"));
   module.def(
       "metric",
       [](const std::string& name, double value, std::int64_t step) {
         const auto now = steady_now();
         Events::local().record({EventKind::metric, now, now, step, -1, value, Events::local().intern(name)});
       },
-      py::arg("name"), py::arg("value"), py::arg("step") = -1);
-  module.def(
-      "span",
-      [](const std::string& kind, double begin, double end, std::int64_t step, double value) {
-        for (const auto known : {EventKind::forward, EventKind::backward, EventKind::optimizer}) {
-          if (kind == name(known)) Events::local().record({known, at(begin), at(end), step, -1, value, 0});
-        }
-      },
-      py::arg("kind"), py::arg("begin"), py::arg("end"), py::arg("step"), py::arg("value") = 0);
+      py::arg("name"), py::arg("value"), py::arg("step"));
 }
 
 }  // namespace shoal::python

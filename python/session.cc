@@ -22,7 +22,7 @@ Nanoseconds from_seconds(double seconds) { return std::chrono::duration_cast<Nan
 using Settings = std::map<std::string, std::string>;
 
 net::JoinOptions join_options(const Settings& settings) {
-  net::JoinOptions options;
+  net::JoinOptions options = net::with_environment({});
   options.settings = settings;
   return options;
 }
@@ -41,15 +41,6 @@ std::pair<std::shared_ptr<Session>, bool> join_by_store(const c10::intrusive_ptr
   place.generation = rendezvous.epoch();
   return {std::make_shared<Session>(net::join_tcp(place, rendezvous, "train/", secret.bytes, options), from_seconds(patience)),
           secret.from_store};
-}
-
-const char* launcher_name(net::Place::Launcher launcher) {
-  switch (launcher) {
-    case net::Place::Launcher::shoal: return "shoal";
-    case net::Place::Launcher::torchrun: return "torchrun";
-    case net::Place::Launcher::alone: break;
-  }
-  return "alone";
 }
 
 std::vector<py::bytes> gather(Session& session, const std::string& own, const std::string& label) {
@@ -92,12 +83,22 @@ void give_up(Session& session, const std::string& why) {
   net::call(transport, [&transport, error = Error(Code::peer_lost, why, "rank " + std::to_string(session.rank()))] { transport.fail(error); });
 }
 
+// For a wait that does not run over the transport: throws what has ended it, if something has. Any thread.
+void require_everybody(Session& session) {
+  if (session.size() == 1) return;
+  if (const auto failure = session.transport().failure()) throw Error(*failure);
+}
+
 }  // namespace
 
 void bind_session(py::module_& module) {
   module.def("find_place", [] {
     const auto place = net::find_place();
-    return py::make_tuple(launcher_name(place.launcher), place.rank, place.size, place.job);
+    return py::make_tuple(net::name(place.launcher), place.rank, place.size, place.job);
+  });
+  module.def("port_range", [] {  // first and last; 0: any
+    const net::PortRange ports = net::with_environment({}).ports;
+    return py::make_tuple(ports.first, ports.last);
   });
   module.def("join", &join, py::arg("settings"), py::arg("patience"), Released());
   module.def("join_by_store", &join_by_store, py::arg("store"), py::arg("settings"), py::arg("patience"), Released());
@@ -105,6 +106,8 @@ void bind_session(py::module_& module) {
   py::class_<Session, std::shared_ptr<Session>>(module, "Session")
       .def_property_readonly("rank", &Session::rank)
       .def_property_readonly("size", &Session::size)
+      // Names this start of the job: the same on all members, never the same again.
+      .def_property_readonly("id", [](Session& session) { return session.job().members().at(0).id; })
       .def_property_readonly("hosts", [](Session& session) {
         std::vector<std::string> hosts;
         for (const auto& member : session.job().members()) hosts.push_back(member.host);
@@ -119,6 +122,7 @@ void bind_session(py::module_& module) {
       .def("gather", &gather, py::arg("own"), py::arg("label"))
       .def("broadcast", &broadcast, py::arg("text"), py::arg("root"), py::arg("label"))
       .def("links", &links)
+      .def("require_everybody", &require_everybody, Released())
       .def("give_up", &give_up, Released());
 
   module.def("broadcast_tensors", &nn::broadcast_tensors, py::arg("session"), py::arg("tensors"), py::arg("root"), py::arg("label"),

@@ -1,8 +1,10 @@
 #include <pybind11/stl.h>
 #include <torch/csrc/Exceptions.h>
+#include <torch/csrc/autograd/python_variable.h>
 #include <torch/csrc/utils/pybind.h>
 
 #include "bindings.h"
+#include "shoal/nn/alone.h"
 #include "shoal/nn/data_parallel.h"
 
 namespace py = pybind11;
@@ -34,9 +36,37 @@ std::unique_ptr<DataParallel> make(Session& session, const std::vector<std::pair
   return std::make_unique<DataParallel>(session, std::move(named), buffers, std::move(options));
 }
 
+// How many samples a forward pass is given: the first dimension of its first tensor, 1 where there is none.
+double samples_in(const py::tuple& args, const py::dict& kwargs) {
+  const auto rows = [](const py::handle& value) -> std::optional<double> {
+    if (!THPVariable_Check(value.ptr())) return std::nullopt;
+    const at::Tensor& tensor = THPVariable_Unpack(value.ptr());
+    return tensor.dim() > 0 ? static_cast<double>(tensor.size(0)) : 1.0;
+  };
+  for (const auto& value : args) {
+    if (const auto found = rows(value)) return *found;
+  }
+  for (const auto& named : kwargs) {
+    if (const auto found = rows(named.second)) return *found;
+  }
+  return 1;
+}
+
 }  // namespace
 
 void bind_training(py::module_& module) {
+  module.def("samples_in", &samples_in, py::arg("args"), py::arg("kwargs"));
+  // step_begins is the optimizer's hook itself: it takes what it hands to hooks.
+  py::class_<nn::Alone>(module, "Alone")
+      .def(py::init())
+      .def("forward_begins", &nn::Alone::forward_begins, py::arg("samples"))
+      .def("forward_ends", &nn::Alone::forward_ends, py::arg("output"))
+      .def("step_begins", [](nn::Alone& self, const py::args&) { self.step_begins(); })
+      .def("step_ends", &nn::Alone::step_ends);
+  // A plan that nobody replays, because the member is alone, is read all the same: the mistake shows where it was made.
+  module.def(
+      "check_plan", [](const std::string& plan, const std::string& file) { exchange::plan_from_json(plan, file); }, py::arg("plan"),
+      py::arg("file"));
   py::class_<DataParallel>(module, "DataParallel")
       .def(py::init(&make), py::arg("session"), py::arg("parameters"), py::arg("buffers"), py::arg("plan"), py::arg("plan_file"),
            py::keep_alive<1, 2>(), Released())
@@ -46,6 +76,14 @@ void bind_training(py::module_& module) {
       .def("watch", &DataParallel::watch)
       .def("set_synchronize", &DataParallel::set_synchronize)
       .def("set_samples", &DataParallel::set_samples)
+      .def("set_asks", &DataParallel::set_asks)
+      .def("asked", &DataParallel::asked)
+      .def(
+          "continue_from",
+          [](DataParallel& self, std::uint64_t iterations, const std::optional<std::string>& plan) {
+            self.continue_from(iterations, plan ? std::optional(exchange::plan_from_json(*plan, "the plan of the checkpoint")) : std::nullopt);
+          },
+          py::arg("iterations"), py::arg("plan"), Released())
       .def_property_readonly("is_open", &DataParallel::is_open)
       .def("install", &DataParallel::install, Released())
       .def("finish", &DataParallel::finish, Released())
@@ -56,7 +94,7 @@ void bind_training(py::module_& module) {
         const auto sums = self.communication();
         return std::make_pair(sums.whole, sums.exposed);
       })
-      .def_property_readonly("iteration", &DataParallel::iteration)
+      .def_property_readonly("iterations_taken", &DataParallel::iterations_taken)
       .def_property_readonly("plan_is_final", &DataParallel::plan_is_final)
       .def("plan", [](const DataParallel& self) { return exchange::to_json(self.plan()); });
 }

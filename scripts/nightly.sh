@@ -26,3 +26,4 @@ done
 ctest --test-dir build/release -j2 --schedule-random --repeat until-fail:"$rounds" --output-on-failure
 "$python" -m pytest -q python/tests
 scripts/demo.sh
+scripts/deb.sh

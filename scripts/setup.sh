@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
 # Installs what is missing and nothing else: Debian packages, then the Python environment.
-#   scripts/setup.sh [LIST...]     LIST names a scripts/packages-LIST.txt beyond packages.txt
+#   scripts/setup.sh [LIST...]     LIST names a scripts/packages-LIST.txt beyond packages.txt, and a
+#                                  scripts/requirements-LIST.txt beyond requirements.txt where there is one
 # SHOAL_PYTHON=/path/to/python uses that Python and its PyTorch; without it .venv is made.
 set -euo pipefail
 cd "$(dirname "$0")/.."
@@ -8,7 +9,7 @@ cd "$(dirname "$0")/.."
 torch_version=2.13.0
 cpu_wheels=https://download.pytorch.org/whl/cpu
 
-fail() { printf 'shoal setup: %s\n' "$*" >&2; exit 1; }
+fail() { printf 'shoal setup: %s\n' "$*" >&2; exit 2; }
 
 install_packages() {
   local lists=(scripts/packages.txt) name missing=()
@@ -48,19 +49,24 @@ install_torch() {
 install_python() {
   if [[ -n ${SHOAL_PYTHON:-} ]]; then
     python=$SHOAL_PYTHON
+    command -v "$python" >/dev/null || fail "SHOAL_PYTHON=$SHOAL_PYTHON is no program; unset it to let .venv be made"
     has_torch || fail "SHOAL_PYTHON=$SHOAL_PYTHON has no torch; unset it to let .venv be made"
   else
     python=.venv/bin/python
     [[ -x $python ]] || { echo "shoal setup: making .venv"; python3 -m venv .venv; }
   fi
-  # The stamp holds what was installed: a changed list is installed, an unchanged one costs nothing.
-  local stamp=.venv/shoal-setup wanted
-  wanted="$python $torch_version $(grep -v '^#' scripts/requirements.txt | tr '\n' ' ')"
+  # A stamp for each choice of lists holds what was installed: a changed list is installed, an unchanged one costs nothing.
+  local stamp wanted name lists=(scripts/requirements.txt)
+  for name in "$@"; do
+    [[ ! -f scripts/requirements-$name.txt ]] || lists+=("scripts/requirements-$name.txt")
+  done
+  stamp=$(IFS=-; echo ".venv/shoal-setup${*:+-$*}")
+  wanted="$python $torch_version $(grep -hv '^#' "${lists[@]}" | tr '\n' ' ')"
   [[ -f $stamp && $(<"$stamp") == "$wanted" ]] && has_torch && return 0
   has_torch || install_torch
-  "$python" -m pip install -q -r scripts/requirements.txt
+  "$python" -m pip install -q "${lists[@]/#/-r}"
   mkdir -p .venv && echo "$wanted" > "$stamp"
 }
 
 install_packages "$@"
-install_python
+install_python "$@"

@@ -19,6 +19,7 @@ import statistics
 import time
 
 import torch
+import torch._dynamo
 import torch.distributed as dist
 import torch.nn.functional as F
 
@@ -37,9 +38,12 @@ def cpu_seconds() -> float:
 class Trainer:
     """A model trained in one way; turn() trains a number of steps."""
 
-    def __init__(self, model: torch.nn.Module, wrap, images: torch.Tensor, labels: torch.Tensor):
+    def __init__(self, model: torch.nn.Module, wrap, images: torch.Tensor, labels: torch.Tensor, args: argparse.Namespace):
         optimizer = torch.optim.SGD(model.parameters(), lr=0.01, momentum=0.9)
         self.model, self.optimizer = wrap(model, optimizer)
+        if args.compile:
+            self.model = torch.compile(self.model)  # around: as PyTorch advises for DDP, whose buckets then divide the graph
+        self.autocast = args.autocast
         self.images, self.labels = images, labels
         self.turn(WARMUP)
 
@@ -50,7 +54,9 @@ class Trainer:
         for _ in range(steps):
             begin = time.perf_counter()
             self.optimizer.zero_grad()
-            F.cross_entropy(self.model(self.images), self.labels).backward()
+            with torch.autocast("cpu", torch.bfloat16, enabled=self.autocast):
+                loss = F.cross_entropy(self.model(self.images), self.labels)
+            loss.backward()
             self.optimizer.step()
             times.append(time.perf_counter() - begin)
         return times
@@ -71,7 +77,7 @@ def compare(name: str, args: argparse.Namespace, on_shoal) -> dict:
 
     def trainer(wrap) -> Trainer:
         torch.manual_seed(1)
-        return Trainer(models.MODELS[name](), wrap, images, labels)
+        return Trainer(models.MODELS[name](), wrap, images, labels, args)
 
     def ddp(bucket: float, group=None):
         return lambda model, optimizer: (
@@ -81,7 +87,8 @@ def compare(name: str, args: argparse.Namespace, on_shoal) -> dict:
     steps = args.steps or int(same_everywhere(max(5, min(100, args.turn / statistics.median(trainers["shoal"].turn(5))))))
     best = 0.0
     if shoal.size() > 1:
-        by_bucket = {bucket: trainer(ddp(bucket)) for bucket in BUCKETS}
+        buckets = [bucket for bucket in BUCKETS if bucket >= 1 or not args.compile]  # it divides the graph by no smaller ones
+        by_bucket = {bucket: trainer(ddp(bucket)) for bucket in buckets}
         fastest = min(by_bucket, key=lambda bucket: statistics.median(by_bucket[bucket].turn(steps)))
         best = same_everywhere(fastest)
         trainers |= {"ddp": by_bucket[BUCKETS[-1]], "ddp best": by_bucket[best], "ddp on shoal": trainer(ddp(best, on_shoal))}
@@ -108,8 +115,11 @@ def main() -> None:
     parser.add_argument("--rounds", type=int, default=5)
     parser.add_argument("--steps", type=int, default=0, help="a turn; 0: as many as fit --turn")
     parser.add_argument("--turn", type=float, default=1, help="seconds")
+    parser.add_argument("--autocast", action="store_true", help="forward in bfloat16")
+    parser.add_argument("--compile", action="store_true", help="torch.compile around every way")
     parser.add_argument("--store", default="127.0.0.1:29600", help="host:port of DDP's store, on member 0")
     args = parser.parse_args()
+    torch._dynamo.config.recompile_limit = 64  # each of our ways compiles the same code for a model of its own
     torch.set_num_threads(max(1, int(os.environ.get("OMP_NUM_THREADS", "1"))))
     shoal.init()
     on_shoal = None

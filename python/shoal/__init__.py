@@ -4,19 +4,25 @@
     shoal.init()
     model, optimizer = shoal.data_parallel(model, optimizer)
 
-The same script runs alone, under `shoal run -n 4` and under torchrun.
+The same script runs alone and under `shoal run`, torchrun, mpirun, srun and Kubernetes (docs/launchers).
 """
 
 import torch  # noqa: F401  loads the libraries that shoal._C needs
 
 from . import _backend
+from .checkpoint import load, save
+from .checkpoints import Checkpoints
 from .errors import Error, PeerLost
 from .parallel import DataParallel, data_parallel
+from .process_group import init_process_group
+from .recording import metric
 from .sampler import DistributedSampler
-from .session import VERSION as __version__
 from .session import flush, init, rank, size
+from .signals import checkpoint_due
+
+__version__ = "0.1.0"
 
 _backend.register()
 
-__all__ = ["DataParallel", "DistributedSampler", "Error", "PeerLost", "__version__", "data_parallel", "flush", "init",
-           "rank", "size"]
+__all__ = ["Checkpoints", "DataParallel", "DistributedSampler", "Error", "PeerLost", "__version__", "checkpoint_due", "data_parallel",
+           "flush", "init", "init_process_group", "load", "metric", "rank", "save", "size"]

@@ -15,9 +15,13 @@ def _leave() -> None:
         _C.close_backends()
 
 
+def _create(place, _options):
+    return _C.create_backend(place.store, place.group_rank, place.group_size, place.timeout, place.group_id, place.global_ranks_in_group)
+
+
 def register() -> None:
     if not distributed.is_available() or "shoal" in distributed.Backend.backend_list:
         return
-    distributed.Backend.register_backend("shoal", _C.create_backend, devices=["cpu"])
+    distributed.Backend.register_backend("shoal", _create, extended_api=True, devices=["cpu"])
     # A group that the script did not destroy says goodbye too, so that its peers do not see a loss.
     atexit.register(_leave)

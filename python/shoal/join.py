@@ -8,16 +8,15 @@ import io
 
 import torch
 
-from . import _C, session
-
-_AT_ONCE = 64 << 20  # bytes of optimizer state in one message
+from . import _C, session, signals
 
 
 def wait_for_the_others(wrapped) -> None:
     core, optimizer = wrapped._core, wrapped._optimizer
     wrapped.flush()
+    core.set_asks(signals.pending())
     while core.idle_iteration():
-        pass
+        core.set_asks(signals.pending())
     source = core.take_over_from()
     if source is None:
         return
@@ -33,9 +32,5 @@ def _broadcast_state(here, state, source: int):
     packed = io.BytesIO()
     if here.rank == source:
         torch.save(state, packed)
-    data = packed.getbuffer()
-    pieces = -(-len(data) // _AT_ONCE)
-    label = "optimizer state after join"
-    pieces = int(here.broadcast(str(pieces).encode(), source, label))
-    received = b"".join(here.broadcast(bytes(data[i * _AT_ONCE:(i + 1) * _AT_ONCE]), source, label) for i in range(pieces))
+    received = session.broadcast_bytes(here, packed.getbuffer(), source, "optimizer state after join")
     return torch.load(io.BytesIO(received), weights_only=True)

@@ -8,9 +8,9 @@ from pathlib import Path
 
 import torch
 
-from . import _C, join, pending, recording, session
-from .alone import Alone
+from . import _C, join, pending, recording, session, signals
 from .errors import Error, mistake
+from .first_use import FirstUse
 
 
 def data_parallel(model: torch.nn.Module, optimizer: torch.optim.Optimizer, plan: str = "auto"):
@@ -36,19 +36,25 @@ class DataParallel(torch.nn.Module):
         self._core = None
         self._gates = None
         self._alone = None
+        self._order = None
+        _compile_the_module_alone()
+        saved = _read_plan(plan)
         if here.size == 1:
+            if saved is not None:
+                _C.check_plan(saved, str(plan))
             if recording.active():
-                self._alone = Alone(optimizer)
+                self._alone = _C.Alone()
+                optimizer.register_step_pre_hook(self._alone.step_begins)
+                optimizer.register_step_post_hook(_weak(self, "_after_step_alone"))
             return
         trained = _trained_parameters(module)
         everything = list(module.named_parameters()) + list(module.named_buffers())
         _C.require_equal_models(here, [(n, t.detach().requires_grad_(t.requires_grad)) for n, t in everything],
                                 _code(module, optimizer))
         _C.broadcast_tensors(here, [t for _, t in everything], 0, "first values of the model")
-        saved = _read_plan(plan)
         self._core = _C.DataParallel(here, trained, list(module.buffers()), saved, plan)
         self._gates = pending.Gates(self._core, [p for _, p in trained])
-        self._order = _FirstUse(module, [p for _, p in trained], self._core)
+        self._order = FirstUse(module, [p for _, p in trained], self._core)
         self._wrote_plan = False
         optimizer.register_step_pre_hook(_weak(self, "_before_step"))
         optimizer.register_step_post_hook(_weak(self, "_after_step"))
@@ -58,21 +64,33 @@ class DataParallel(torch.nn.Module):
     # --- the training loop
 
     def forward(self, *args, **kwargs):
-        core = self._core
-        if not torch.is_grad_enabled() or (core is None and self._alone is None):
-            return self.module(*args, **kwargs)
-        if core is None:
-            return self._alone.forward(self.module, args, kwargs)
+        if not torch.is_grad_enabled() or (self._core is None and self._alone is None):
+            return _call(self.module, args, kwargs)
+        if self._core is None:  # all of it here: the compiler leaves this function out, but looks into those it calls
+            self._alone.forward_begins(_C.samples_in(args, kwargs))
+            output = _call(self.module, args, kwargs)
+            self._alone.forward_ends(output if isinstance(output, torch.Tensor) else next(_tensors(output), None))
+            return output
+        self._forward_begins(args, kwargs)
+        output = _call(self.module, args, kwargs) if self._order is None or self._order.known else self._order.watch(args, kwargs)
+        self._forward_ends(output)
+        return output
+
+    @torch._disable_dynamo
+    def _forward_begins(self, args, kwargs) -> None:
+        if not self._core.is_open:
+            self._gates.open()  # after no_sync(): what was compiled for plain parameters serves again
+        self._core.set_asks(signals.pending())
         if self.training:  # an evaluation that forgot no_grad() must not count as samples
-            core.forward_begins(_samples(args, kwargs))
-        with self._order:
-            output = self.module(*args, **kwargs)
+            self._core.forward_begins(_C.samples_in(args, kwargs))
+
+    @torch._disable_dynamo
+    def _forward_ends(self, output) -> None:
         if self.training:
-            core.forward_ends()
+            self._core.forward_ends()
         self._gates.close()
         for tensor in _tensors(output):
-            core.watch(tensor)
-        return output
+            self._core.watch(tensor)
 
     @contextmanager
     def no_sync(self):
@@ -104,6 +122,12 @@ class DataParallel(torch.nn.Module):
             self._core.finish()
             self._gates.open()
 
+    exchanges = property(lambda self: self._core is not None, doc="It is trained on several members.")
+
+    def asked(self) -> int:
+        """What any member was told since the last call, as far as all members know it (signals.py)."""
+        return self._core.asked()
+
     def communication(self) -> tuple[float, float]:
         """Seconds of communication so far, and how many of them training waited for."""
         return self._core.communication() if self._core is not None else (0.0, 0.0)
@@ -122,9 +146,13 @@ class DataParallel(torch.nn.Module):
         if self._core is None or not self._core.is_open:
             return
         self._core.commit()
-        recording.tick()
+        recording.tick(optimizer)
         if not self._wrote_plan and self._core.plan_is_final:
             self._write_plan()
+
+    def _after_step_alone(self, optimizer, args, kwargs) -> None:
+        self._alone.step_ends()
+        recording.tick(optimizer)
 
     def _write_plan(self) -> None:
         self._wrote_plan = True
@@ -160,6 +188,17 @@ class DataParallel(torch.nn.Module):
         self._gates = self._core = self._order = None
 
 
+def _call(module, args, kwargs):
+    return module(*args, **kwargs)
+
+
+def _compile_the_module_alone() -> None:
+    """What torch.compile finds when it compiles around us: _call, and through it the user's module, whole."""
+    from torch._dynamo.decorators import skip  # seconds at the first import, which every optimizer has caused already
+
+    skip(DataParallel.forward)
+
+
 def _plain(module):
     return module
 
@@ -190,8 +229,25 @@ def _trained_parameters(module: torch.nn.Module):
 
 
 def _code(module, optimizer) -> str:
-    groups = [len(group["params"]) for group in optimizer.param_groups]
-    return f"{type(module).__name__}, {type(optimizer).__name__} with groups of {groups}"
+    """What members compare before they train together: a line for each thing that must be equal."""
+    groups = optimizer.param_groups
+    lines = [f"{type(module).__name__}, {type(optimizer).__name__} with groups of {[len(group['params']) for group in groups]}"]
+    for i, group in enumerate(groups):
+        which = f" of parameter group {i}" if len(groups) > 1 else ""
+        lines += [f"{name}{which} {value}" for name in sorted(group) if (value := _setting(group[name])) is not None]
+    return "\n".join(lines)
+
+
+def _setting(value) -> str | None:
+    """A hyper-parameter as text; None for what is none, like the parameters themselves and their names."""
+    if isinstance(value, torch.Tensor) and value.numel() == 1 and not isinstance(value, torch.nn.Parameter):
+        value = value.item()
+    if value is None or isinstance(value, (bool, int, float, str)):
+        return str(value)
+    if isinstance(value, tuple):
+        parts = [_setting(part) for part in value]
+        return None if None in parts else f"({', '.join(parts)})"
+    return None
 
 
 def _read_plan(plan: str) -> str | None:
@@ -203,13 +259,6 @@ def _read_plan(plan: str) -> str | None:
         raise Error(f"{plan}: cannot read the plan: {error.strerror}", "invalid_argument", 2) from None
     except UnicodeDecodeError:
         raise Error(f"{plan}: is not text (is this a plan.json of a Shoal run?)", "invalid_argument", 2) from None
-
-
-def _samples(args, kwargs) -> float:
-    for value in (*args, *kwargs.values()):
-        if isinstance(value, torch.Tensor):
-            return float(value.shape[0]) if value.dim() else 1.0
-    return 1.0
 
 
 def _tensors(output):
@@ -244,36 +293,3 @@ def _weak(owner, method: str):
 
     return hook
 
-
-class _FirstUse:
-    """Watches the first forward pass: in which order modules with parameters of their own begin."""
-
-    def __init__(self, module, parameters, core):
-        self._module, self._core = module, core
-        self._parameters = parameters
-        self._done = False
-        self._hooks = []
-
-    def __enter__(self):
-        if self._done:
-            return
-        self._seen = {}
-        for part in self._module.modules():
-            if part._parameters:
-                self._hooks.append(part.register_forward_pre_hook(self._note))
-
-    def _note(self, part, _):
-        for parameter in part._parameters.values():
-            self._seen.setdefault(id(parameter), len(self._seen))
-
-    def __exit__(self, error, *_):
-        if self._done:
-            return
-        for hook in self._hooks:
-            hook.remove()
-        self._hooks.clear()
-        if error is not None:
-            return  # half a pass says nothing: the next one is watched
-        self._done = True
-        last = len(self._seen)
-        self._core.set_first_use([self._seen.get(id(p), last) for p in self._parameters])

@@ -4,22 +4,49 @@ From forward to step a parameter is an instance of a subclass of its own class, 
 the step it is what it was, so optimizers, copies and pickles made between steps never see the subclass.
 """
 
+import os
+import sys
+
 import torch
 
+from . import _C, recording
+
+_TORCH = os.path.dirname(torch.__file__)
 _grad = torch.Tensor.grad
 _owner = {}  # id of a parameter -> (core, its number there); the core keeps the parameter alive
 _classes = {}
+_told = set()  # readers of `.grad` that the report names already
+
+
+def _install(parameter) -> None:
+    core, number = _owner[id(parameter)]
+    if core.install(number) and recording.active():
+        _tell(_reader(sys._getframe(2)))
+
+
+def _tell(reader: str) -> None:
+    if reader not in _told:
+        _told.add(reader)
+        _C.note(f"barrier: all means were awaited before step() because {reader} read .grad")
+
+
+def _reader(frame) -> str:
+    """What the script called: PyTorch's outermost function, or the script's own function and line."""
+    name = None
+    while frame is not None and frame.f_code.co_filename.startswith(_TORCH):
+        if "<locals>" not in frame.f_code.co_qualname:  # what decorators put around it says nothing
+            name = frame.f_code.co_qualname
+        frame = frame.f_back
+    return name or f"{frame.f_code.co_qualname} ({os.path.basename(frame.f_code.co_filename)}:{frame.f_lineno})"
 
 
 def _read(self):
-    core, number = _owner[id(self)]
-    core.install(number)
+    _install(self)
     return _grad.__get__(self)
 
 
 def _write(self, value):
-    core, number = _owner[id(self)]
-    core.install(number)  # else the mean would later replace what is set here
+    _install(self)  # else the mean would later replace what is set here
     _grad.__set__(self, value)
 
 

@@ -1,4 +1,5 @@
-"""This process's events on their way into the run's folder (SHOAL_RUN_DIR), and at the end all members' into one place.
+"""This process's events on their way into the run's folder (SHOAL_RUN_DIR) and, on rank 0, TensorBoard's (SHOAL_TENSORBOARD); at the
+end all members' into one place.
 
 Members that `shoal run` started share a folder, and that program reports when all have ended. Under torchrun each member may
 have a disk of its own: it leaves its events in torchrun's store as it ends, where rank 0 fetches them and reports. Nobody but
@@ -69,25 +70,38 @@ class Recording:
         return f"shoal/events/{rank}/{part}"
 
 
-def start(folder: str, here, store, reports: bool) -> None:
+def start(folder: str | None, here, store, reports: bool) -> None:
     global _recorder, _open
-    try:
-        os.makedirs(folder, exist_ok=True)
-    except OSError as error:
-        raise mistake("SHOAL_RUN_DIR", f"cannot make {folder}: {error.strerror}", "name a folder that can be written") from None
-    _recorder = _C.Recorder(folder, here.rank, here.size)
-    _open = Recording(folder, here, store, reports)
+    tensorboard = os.environ.get("SHOAL_TENSORBOARD") or None if here.rank == 0 else None
+    if not folder and not tensorboard:
+        return
+    if folder:
+        try:
+            os.makedirs(folder, exist_ok=True)
+        except OSError as error:
+            raise mistake("SHOAL_RUN_DIR", f"cannot make {folder}: {error.strerror}", "name a folder that can be written") from None
+        _open = Recording(folder, here, store, reports)
+    _recorder = _C.Recorder(folder or None, tensorboard, here.rank, here.size)
 
 
 def active() -> bool:
     return _recorder is not None
 
 
-def tick() -> None:
-    """Brings events to their file about once a second; called at every step."""
+def metric(name: str, value: float, step: int | None = None) -> None:
+    """A figure of the training (loss, accuracy) for the report and TensorBoard; without a step it is of the current one."""
+    if _recorder is not None:
+        _C.metric(name, float(value), -1 if step is None else int(step))
+
+
+def tick(optimizer) -> None:
+    """Brings events to their files about once a second; called at every step."""
     global _flushed
     if _recorder is not None and time.monotonic() - _flushed > 1:
         _flushed = time.monotonic()
+        rate = optimizer.param_groups[0].get("lr")  # an optimizer need not have one
+        if rate is not None:
+            metric("learning_rate", rate)
         _recorder.flush()
 
 
@@ -99,7 +113,8 @@ def stop() -> None:
     _recorder.close()
     _recorder = None
     try:
-        _open.send()
+        if _open is not None:
+            _open.send()
     except RuntimeError as error:
         print(f"shoal: the events of rank {_open.rank} stay in {_open.folder}: {str(error).splitlines()[0]}", file=sys.stderr)
 
@@ -125,6 +140,7 @@ def end(failed: bool) -> None:
     if missing:
         print(f"shoal: no events of rank{'s' * (len(missing) > 1)} {', '.join(map(str, missing))} in the report", file=sys.stderr)
     try:
-        print(f"shoal: report {_C.finish_run(str(ended.folder))['report']}", file=sys.stderr)
+        said = _C.finish_run(str(ended.folder))
+        print(f"shoal: {said['why']}\nshoal: report {said['report']}", file=sys.stderr)
     except Error as error:
         print(f"shoal: no report: {error}", file=sys.stderr)

@@ -2,42 +2,41 @@
 
 import atexit
 import os
+import signal
 import sys
 import weakref
 
 import torch
 from torch import distributed
 
-from . import _C, recording
+from . import _C, recording, signals
 from .errors import install_excepthook, mistake
-
-VERSION = "0.1.0"
 
 _session = None
 _failed = False  # this process ends with an uncaught exception
 _process = os.getpid()  # a forked child (data loaders) owns nothing here
+_AT_ONCE = 64 << 20  # bytes of one message of broadcast_pieces()
 _users = weakref.WeakSet()  # what exchanges over the session and must let go of it before it ends
 
 
 def init() -> None:
-    """Joins the run that this process was started in: `shoal run`, torchrun, or alone. Again: does nothing."""
+    """Joins the run that this process was started in, by whichever launcher (docs/launchers), or alone. Again: does nothing."""
     global _session
     if _session is not None:
         return
-    patience = _patience()
-    settings = {"PyTorch": torch.__version__, "SHOAL_TIMEOUT": f"{patience:g} s"}
+    signals.listen(signal.SIGUSR1)
+    longest = patience()
+    settings = {"PyTorch": torch.__version__, "SHOAL_TIMEOUT": f"{longest:g} s"}
     launcher, rank, size, _ = _C.find_place()
     store = None
     if launcher == "torchrun" and size > 1:
         store = next(distributed.rendezvous("env://"))[0]
-        _session = _join_by_torchrun(store, rank, settings, patience)
+        _session = _join_by_torchrun(store, rank, settings, longest)
     else:
-        _session = _C.join(settings, patience)
+        _session = _C.join(settings, longest)
     if os.environ.get("SHOAL_VERBOSE", "0").lower() not in ("", "0", "false"):
         _say_addresses()
-    folder = run_folder()
-    if folder:
-        recording.start(folder, _session, store, reports=launcher != "shoal" and rank == 0)
+    recording.start(run_folder(), _session, store, reports=launcher != "shoal" and rank == 0)
 
 
 def _say_addresses() -> None:
@@ -52,7 +51,8 @@ def run_folder() -> str | None:
     return os.environ.get("SHOAL_RUN_DIR")
 
 
-def _patience() -> float:
+def patience() -> float:
+    """Seconds: the longest wait for the others in any operation."""
     text = os.environ.get("SHOAL_TIMEOUT", "1800")
     try:
         seconds = float(text)
@@ -63,12 +63,22 @@ def _patience() -> float:
     return seconds
 
 
-def _join_by_torchrun(store, rank: int, settings: dict[str, str], patience: float):
-    session, secret_from_store = _C.join_by_store(store, settings, patience)
+def _join_by_torchrun(store, rank: int, settings: dict[str, str], longest: float):
+    session, secret_from_store = _C.join_by_store(store, settings, longest)
     if secret_from_store and rank == 0:
         print("shoal: the job's secret travels through torchrun's store, which anybody on this network may read; "
               "set SHOAL_SECRET to avoid that", file=sys.stderr)
     return session
+
+
+def broadcast_pieces(here, data, source: int, label: str):
+    """`data` of member `source`, of any size, piece by piece on all members: each of them takes all pieces."""
+    for i in range(int(here.broadcast(str(-(-len(data) // _AT_ONCE)).encode(), source, label))):
+        yield here.broadcast(bytes(data[i * _AT_ONCE:(i + 1) * _AT_ONCE]), source, label)
+
+
+def broadcast_bytes(here, data, source: int, label: str) -> bytes:
+    return b"".join(broadcast_pieces(here, data, source, label))
 
 
 def current():
@@ -90,6 +100,16 @@ def add_user(user) -> None:
     _users.add(user)
 
 
+def models() -> list:
+    """The models of this process that are trained on several members."""
+    return [user for user in _users if getattr(user, "exchanges", False)]
+
+
+def failed() -> bool:
+    """This process is ending with an uncaught exception."""
+    return _failed
+
+
 def flush() -> None:
     """Waits until nothing is on its way any more, in every model of this process."""
     for user in list(_users):
@@ -100,10 +120,20 @@ def _leave() -> None:
     global _session
     if os.getpid() != _process:
         return
+    failure = None
     for user in list(_users):
-        user.release()
+        try:
+            user.release()
+        except Exception as error:  # nobody catches it here any more
+            failure = failure or error
+    if failure is not None:
+        _give_up(failure)
     recording.end(_failed)
     _session = None
+    if failure is not None:  # the interpreter would end with the status that it had before
+        sys.stdout.flush()
+        print(f"shoal: {failure}", file=sys.stderr, flush=True)
+        os._exit(getattr(failure, "exit_code", 1))
 
 
 def _give_up(error: BaseException) -> None:

@@ -11,6 +11,7 @@ import signal
 import tempfile
 import traceback
 
+import pytest
 import torch
 import torch._dynamo  # noqa: F401  DistributedDataParallel imports it: seconds, here once for all members
 from torch import distributed
@@ -23,6 +24,7 @@ PATIENCE = 60.0  # seconds until a member that does not answer fails the test
 
 def _serve(pipe, rank, size, store, environment, timeout):
     os.environ.update(environment)
+    distributed.set_debug_level_from_env()
     torch.set_num_threads(1)
     try:
         within = datetime.timedelta(seconds=timeout)
@@ -99,3 +101,20 @@ class Members:
             if process.is_alive():
                 process.kill()
         self.folder.cleanup()
+
+
+def of_module(size, **options):
+    """The fixture `members` of a test module: one group for all its tests."""
+
+    @pytest.fixture(scope="module")
+    def members():
+        group = Members(size, **options)
+        yield group
+        group.close()
+
+    return members
+
+
+def rank():
+    """Of the member that runs this."""
+    return distributed.get_rank()

@@ -2,26 +2,17 @@
 
 import os
 
-import pytest
 import torch
 from torch import distributed
 from torch.nn.parallel import DistributedDataParallel
 
 from backend_cases import same, values
-from members import Members, gloo
+from members import gloo, of_module, rank
 
 SIZE = 3
 
 
-@pytest.fixture(scope="module")
-def members():
-    group = Members(SIZE)
-    yield group
-    group.close()
-
-
-def rank():
-    return distributed.get_rank()
+members = of_module(SIZE)
 
 
 def lists_and_coalesced():

@@ -45,6 +45,15 @@ def test_what_is_no_model_or_no_optimizer_of_it_is_refused_alone_too():
         assert refused.value.exit_code == 2
 
 
+def test_a_damaged_plan_is_refused_alone_too(tmp_path, monkeypatch):
+    damaged = tmp_path / "damaged.json"
+    damaged.write_text('{"ranks": 2')
+    monkeypatch.setenv("SHOAL_PLAN", str(damaged))
+    with pytest.raises(shoal.Error) as refused:
+        tiny.wrap(tiny.model())
+    assert str(refused.value).startswith(f"{damaged}: ") and refused.value.exit_code == 2
+
+
 def test_a_run_folder_that_cannot_be_made_is_named():
     ended = subprocess.run(script(""), capture_output=True, text=True, env={**environment(), "SHOAL_RUN_DIR": "/proc/nope"})
     assert ended.returncode == 2
@@ -75,6 +84,11 @@ def other_model(kind):
         elif kind == "frozen":
             net[0].bias.requires_grad_(False)
     optimizer = torch.optim.SGD(net.parameters(), lr=0.1)
+    if kind == "lr":
+        optimizer = torch.optim.SGD(net.parameters(), lr=0.1 * (1 + (shoal.rank() == 2)))
+    if kind == "betas":
+        groups = [{"params": net[0].parameters()}, {"params": net[2:].parameters(), "betas": (0.9, 0.99 + 0.009 * (shoal.rank() == 1))}]
+        optimizer = torch.optim.Adam(groups, lr=torch.tensor(0.1))
     if kind == "optimizer" and shoal.rank() == 1:
         optimizer = torch.optim.Adam(net.parameters())
     try:
@@ -88,6 +102,8 @@ def other_model(kind):
     ("type", ["rank 1", "2.weight", "Double", "Float"]),
     ("frozen", ["rank 1", "0.bias"]),
     ("optimizer", ["rank 1", "Adam", "SGD"]),
+    ("lr", ["rank 2 has lr 0.2, rank 0 has lr 0.1"]),
+    ("betas", ["rank 1 has betas of parameter group 1 (0.9, 0.999), rank 0 has betas of parameter group 1 (0.9, 0.99)"]),
 ])
 def test_members_with_another_model_are_told_apart(pool, kind, words):
     for code, line in pool(3).run(other_model, kind):

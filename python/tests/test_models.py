@@ -50,29 +50,6 @@ def test_outputs_may_refer_to_one_another_in_circles(pool):
           [lambda n, s, r=r: F.cross_entropy(n(tiny.data(s, r)[0]).value, tiny.data(s, r)[1]).backward() for r in RANKS])
 
 
-class Checkpointed(nn.Module):
-    def __init__(self, reentrant):
-        super().__init__()
-        self.body, self.reentrant = tiny.model(5), reentrant
-
-    def forward(self, x):
-        return self.body[4](checkpoint(self.body[:4], x.requires_grad_(), use_reentrant=self.reentrant))
-
-
-def checkpointed(reentrant):
-    net, optimizer = tiny.wrap(Checkpointed(reentrant))
-    for step in range(2):
-        step_and_values(net, optimizer, lambda: tiny.loss(net, step, shoal.rank()).backward())
-    return tiny.values(net)
-
-
-@pytest.mark.parametrize("reentrant", [False, True])
-def test_activation_checkpointing(pool, reentrant):
-    net = Checkpointed(reentrant)
-    check(pool(MEMBERS).run(checkpointed, reentrant), net, tiny.sgd(net),
-          [lambda n, s, r=r: tiny.loss(n, s, r).backward() for r in RANKS], steps=2)
-
-
 class TiedCheckpoints(Tied):
     def forward(self, x):
         x = checkpoint(self.inner, x.requires_grad_(), use_reentrant=True)
@@ -280,25 +257,6 @@ def test_training_in_eval_mode(pool):
     check([values for values, _ in results], net, tiny.sgd(net),
           [lambda n, s, r=r: tiny.loss(n, s, r).backward() for r in RANKS], steps=2)
     assert torch.equal(results[0][1], results[1][1])
-
-
-def closures(_):
-    net = tiny.model()
-    net, optimizer = tiny.wrap(net, torch.optim.LBFGS(net.parameters(), max_iter=3))
-
-    def closure():
-        optimizer.zero_grad()
-        loss = tiny.loss(net, 0, shoal.rank())
-        loss.backward()
-        return loss.detach() * 0 + sum(p.grad.square().sum() for p in net.parameters())
-
-    for _ in range(2):
-        optimizer.step(closure)
-    return tiny.values(net)
-
-
-def test_optimizers_with_closures_keep_members_equal(pool):
-    assert tiny.equal(*pool(MEMBERS).run(closures, 0))
 
 
 def declared_samples(_):

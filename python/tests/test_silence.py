@@ -113,3 +113,6 @@ def test_a_stopped_member():
         assert line.startswith("rank 1 (") and "was lost: not heard for " in line
     assert code == 3
     assert err.splitlines()[-1].startswith("shoal: rank 1 failed first: killed by signal 9 (KILL)")
+    (folder,) = [line.removeprefix("shoal: run folder ") for line in err.splitlines() if line.startswith("shoal: run folder ")]
+    told = subprocess.run([program(), "explain", folder], capture_output=True, text=True, timeout=60).stdout
+    assert "has not been heard for 2 s" in told, told

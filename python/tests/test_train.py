@@ -1,9 +1,7 @@
 """shoal.train and the example, on a small data set of the real format."""
 
-import gzip
 import json
 import os
-import struct
 import subprocess
 import sys
 from pathlib import Path
@@ -12,28 +10,17 @@ import pytest
 import torch
 
 import shoal
+import tiny_images
 from pool import launch
+from tensorboard_reader import curves
 from shoal.train import fashion, models
 
 ROOT = Path(__file__).parents[2]
 
 
-def write_idx(file: Path, shape: tuple[int, ...], data: bytes, magic: int = 8) -> None:
-    with gzip.open(file, "wb") as out:
-        out.write(bytes((0, 0, magic, len(shape))) + struct.pack(f">{len(shape)}I", *shape) + data)
-
-
 @pytest.fixture
 def data(tmp_path):
-    """640 training and 64 test images: class k is a bright row k."""
-    for part, count in (("train", 640), ("t10k", 64)):
-        pixels = torch.randint(0, 60, (count, 28, 28), generator=torch.Generator().manual_seed(count), dtype=torch.uint8)
-        labels = torch.arange(count) % 10
-        for image, label in zip(pixels, labels):
-            image[2 * label + 4] = 255
-        write_idx(tmp_path / f"{part}-images-idx3-ubyte.gz", (count, 28, 28), pixels.numpy().tobytes())
-        write_idx(tmp_path / f"{part}-labels-idx1-ubyte.gz", (count,), labels.to(torch.uint8).numpy().tobytes())
-    return tmp_path
+    return tiny_images.write(tmp_path)
 
 
 def test_the_models_are_the_ones_that_were_promised():
@@ -60,13 +47,13 @@ def cut(file: Path, keep: float) -> None:
     (IMAGES, lambda f: f.unlink(), "no such file"),
     (IMAGES, lambda f: cut(f, 0.5), "cut short"),
     (IMAGES, lambda f: f.write_bytes(b"not gzip at all"), "damaged"),
-    (IMAGES, lambda f: write_idx(f, (640, 28, 28), bytes(100)), "it holds only 100"),
-    (IMAGES, lambda f: write_idx(f, (1, 28, 28), bytes(1000)), "it holds more"),
-    (IMAGES, lambda f: write_idx(f, (640, 28, 28), b"", magic=13), "not an IDX file of bytes in 3 dimensions"),
-    (IMAGES, lambda f: write_idx(f, (1 << 31, 1 << 20, 28), b""), "its header announces"),
-    (IMAGES, lambda f: write_idx(f, (2, 14, 14), bytes(392)), "images of 14x14 pixels, expected 28x28"),
-    (LABELS, lambda f: write_idx(f, (3,), bytes(3)), "3 labels for 640 images"),
-    (LABELS, lambda f: write_idx(f, (640,), b"\x0b" * 640), "label 11, expected 0 to 9"),
+    (IMAGES, lambda f: tiny_images.write_idx(f, (640, 28, 28), bytes(100)), "it holds only 100"),
+    (IMAGES, lambda f: tiny_images.write_idx(f, (1, 28, 28), bytes(1000)), "it holds more"),
+    (IMAGES, lambda f: tiny_images.write_idx(f, (640, 28, 28), b"", magic=13), "not an IDX file of bytes in 3 dimensions"),
+    (IMAGES, lambda f: tiny_images.write_idx(f, (1 << 31, 1 << 20, 28), b""), "its header announces"),
+    (IMAGES, lambda f: tiny_images.write_idx(f, (2, 14, 14), bytes(392)), "images of 14x14 pixels, expected 28x28"),
+    (LABELS, lambda f: tiny_images.write_idx(f, (3,), bytes(3)), "3 labels for 640 images"),
+    (LABELS, lambda f: tiny_images.write_idx(f, (640,), b"\x0b" * 640), "label 11, expected 0 to 9"),
     (LABELS, lambda f: (f.unlink(), f.mkdir()), "cannot be read"),
 ])
 def test_a_spoilt_file_gives_one_line_that_names_it(data, name, spoil, words):
@@ -82,6 +69,12 @@ def test_the_command_ends_with_that_line_and_exit_code_2(tmp_path):
     ended = subprocess.run([sys.executable, "-m", "shoal.train", "lenet", "--data", str(tmp_path)], capture_output=True, text=True)
     assert ended.returncode == 2
     assert ended.stderr.startswith(f"shoal: {tmp_path}/{IMAGES}: no such file") and ended.stderr.count("\n") == 1
+
+
+def test_a_wrong_flag_gives_one_line():
+    ended = subprocess.run([sys.executable, "-m", "shoal.train", "lenet", "--batch", "0"], capture_output=True, text=True)
+    assert ended.returncode == 2
+    assert ended.stderr == ("shoal: shoal train: argument --batch: invalid positive int value: '0' (shoal train --help lists the flags)\n")
 
 
 def train(members, data, *arguments):
@@ -103,12 +96,20 @@ def test_trains_and_shows_where_the_time_went(data):
         path = next(line for line in out.splitlines() if f"] {file} " in line).split()[2]
         assert Path(path).stat().st_size > 1000
     assert (Path(path).parent / "plan.json").exists()
+    assert len([line for line in out.splitlines() if "] why     " in line]) == 1
 
 
-def test_lines_for_machines(data):
-    out, _ = train(2, data, "--steps", "5", "--json")
+def test_lines_for_machines_and_curves_for_tensorboard(data, tmp_path):
+    out, _ = train(2, data, "--steps", "5", "--json", "--tensorboard", str(tmp_path / "board"))
     summary = json.loads(out.split("] ", 1)[1])
     assert summary["members"] == 2 and summary["steps"] == 5 and 0 <= summary["accuracy"] <= 1
+    found = curves(tmp_path / "board")
+    assert [step for step, _ in found["loss"]] == [1, 2, 3, 4, 5] and abs(found["loss"][-1][1] - summary["loss"]) < 1e-5
+    assert len(found["test_accuracy"]) == 1 and abs(found["test_accuracy"][0][1] - summary["accuracy"]) < 1e-6
+    assert {step for step, _ in found["learning_rate"]} <= {1, 2, 3, 4, 5} and found["learning_rate"][0][1] == pytest.approx(1e-3)
+    for tag in ("samples_per_second", "exposed_share", "received_MB_per_second/from_rank_1"):
+        assert found[tag][-1][0] == 5, found
+    assert 0 <= found["exposed_share"][-1][1] <= 1
 
 
 def example(data):

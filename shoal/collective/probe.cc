@@ -1,7 +1,7 @@
 #include "shoal/collective/probe.h"
 
 #include <algorithm>
-#include <bit>
+#include <iterator>
 #include <utility>
 
 #include "shoal/collective/build.h"
@@ -46,10 +46,11 @@ class Probe : public std::enable_shared_from_this<Probe> {
   void begin() {
     model_.add_rate = measure_add_rate();
     if (rehearsal_.size() == 1) return rehearsal_.later([self = shared_from_this()] { self->done_(nullptr, self->model_); });
-    measure_step("gather", [this](double seconds) {
+    small_.assign(1, 0);
+    measure("gather", small_, kAlphaWarmup, kAlphaRepeats, [this](double seconds) {
       model_.fan_in_alpha = seconds;
-      const int rounds = std::bit_width(rehearsal_.size()) - 1, extra = std::has_single_bit(rehearsal_.size()) ? 0 : 2;
-      measure_step("recursive_doubling", [this, steps = rounds + extra](double all) {
+      measure("recursive_doubling", small_, kAlphaWarmup, kAlphaRepeats, [this](double all) {
+        const double steps = price(Collective::all_reduce, "recursive_doubling", rehearsal_.size(), 0, {.alpha = 1});
         model_.alpha = all / steps;
         measure_rate(kFirstBytes);
       });
@@ -57,40 +58,28 @@ class Probe : public std::enable_shared_from_this<Probe> {
   }
 
  private:
-  void measure_step(const char* program, std::function<void(double)> then) {
-    small_.assign(1, 0);
-    rehearsal_.all_reduce(program, ReduceOp::sum, small_,
-                          [self = shared_from_this(), program, then = std::move(then)](const net::Failure& why, double seconds) {
+  // The median of some repeats of one all-reduce, to then(seconds).
+  void measure(const char* program, std::vector<double>& values, int warmup, int repeats, std::function<void(double)> then) {
+    rehearsal_.all_reduce(program, ReduceOp::sum, values,
+                          [self = shared_from_this(), program, &values, warmup, repeats, then](const net::Failure& why, double seconds) {
                             if (why) return self->done_(why, {});
                             self->times_.push_back(seconds);
-                            if (self->times_.size() < kAlphaWarmup + kAlphaRepeats) return self->measure_step(program, then);
-                            self->times_.erase(self->times_.begin(), self->times_.begin() + kAlphaWarmup);
+                            if (std::ssize(self->times_) < warmup + repeats) return self->measure(program, values, warmup, repeats, then);
+                            self->times_.erase(self->times_.begin(), self->times_.begin() + warmup);
                             then(median(std::exchange(self->times_, {})));
                           });
   }
 
   void measure_rate(std::uint64_t bytes) {
     large_.resize(bytes / sizeof(double));
-    rehearsal_.all_reduce("ring", ReduceOp::sum, large_,
-                          [self = shared_from_this(), bytes](const net::Failure& why, double seconds) {
-                            if (why) return self->done_(why, {});
-                            self->times_.push_back(seconds);
-                            if (self->times_.size() < kRateWarmup + kRateRepeats) return self->measure_rate(bytes);
-                            self->times_.erase(self->times_.begin(), self->times_.begin() + kRateWarmup);
-                            self->agree_on_size(bytes, median(std::exchange(self->times_, {})));
-                          });
+    measure("ring", large_, kRateWarmup, kRateRepeats, [this, bytes](double seconds) { agree_on_size(bytes, seconds); });
   }
 
   void measure_fan_in(std::uint64_t bytes) {
-    rehearsal_.all_reduce("direct", ReduceOp::sum, large_,
-                          [self = shared_from_this(), bytes](const net::Failure& why, double seconds) {
-                            if (why) return self->done_(why, {});
-                            self->times_.push_back(seconds);
-                            if (self->times_.size() < kRateWarmup + kRateRepeats) return self->measure_fan_in(bytes);
-                            self->times_.erase(self->times_.begin(), self->times_.begin() + kRateWarmup);
-                            self->model_.fan_in = kMeetingMargin * self->rate_of(bytes, median(std::exchange(self->times_, {})), 2, self->model_.fan_in_alpha);
-                            self->agree();
-                          });
+    measure("direct", large_, kRateWarmup, kRateRepeats, [this, bytes](double seconds) {
+      model_.fan_in = kMeetingMargin * rate_of(bytes, seconds, 2, model_.fan_in_alpha);
+      agree();
+    });
   }
 
   double rate_of(std::uint64_t bytes, double seconds, double steps, double alpha) const {

@@ -19,7 +19,7 @@ namespace {
 struct Cost {
   double steps = 0;
   double vectors = 0;  // sent or received by the busiest member, in whole vectors
-  double slices = 0;   // that the last member of a line waits for the first: pipelined programs alone
+  double slices = 0;   // that the last of a line waits for the first: pipelined programs alone
   double added = 0;    // by the busiest member, in whole vectors
 };
 
@@ -58,7 +58,8 @@ constexpr Priced kPrices[] = {
     {Collective::all_reduce, "recursive_doubling", false, false, true, kMaxRanks, doubling},
     {Collective::all_reduce, "halving_doubling", false, false, false, kMaxRanks, halving},
     {Collective::reduce_scatter, "direct", true, true, false, kMaxPairRanks, [](double n) { return Cost{1, share(n), 0, share(n)}; }},
-    {Collective::reduce_scatter, "ring", false, false, false, kMaxPairRanks, [](double n) { return Cost{n - 1, share(n), 0, share(n)}; }},
+    // Its lanes share a link in turns: at each hand-over the last slice waits for one of every lane.
+    {Collective::reduce_scatter, "ring", false, false, false, kMaxPairRanks, [](double n) { return Cost{n - 1, share(n), (n - 1) * (n - 2), share(n)}; }},
     {Collective::all_gather, "direct", true, true, false, kMaxPairRanks, [](double n) { return Cost{1, share(n), 0, 0}; }},
     {Collective::all_gather, "ring", true, false, false, kMaxRanks, [](double n) { return Cost{n - 1, share(n), 0, 0}; }},
     {Collective::broadcast, "flat", true, false, true, kMaxRanks, [](double n) { return Cost{1, n - 1, 0, 0}; }},

@@ -69,6 +69,10 @@ const char* name(EventKind kind) {
       return "metric";
     case EventKind::note:
       return "note";
+    case EventKind::planning:
+      return "planning";
+    case EventKind::recording:
+      return "recording";
   }
   return "unknown";
 }

@@ -34,7 +34,7 @@ struct Exchange::Impl {
 
   // --- the caller's side
   void take(ExchangePlan next);
-  void begin(double weight);
+  void begin(double weight, std::uint64_t asks);
   void account(std::uint32_t tensor, const void* data, bool here);
   Gate::Version begun() const { return iteration + (open ? 1 : 0); }  // the version that the latest iteration brings
   void wait(const Gate& gate, const std::string& what, std::uint32_t event_name);
@@ -139,7 +139,7 @@ void Exchange::Impl::require_no_failure() const {
   throw Error(*failure);
 }
 
-void Exchange::Impl::begin(double weight) {
+void Exchange::Impl::begin(double weight, std::uint64_t asks) {
   require_no_failure();
   open = true;
   sequence = next_sequence;
@@ -151,7 +151,7 @@ void Exchange::Impl::begin(double weight) {
     flows[u]->slot = 0;
   }
   transport.doing("step " + std::to_string(iteration) + ", exchanging gradients");
-  post([this, own = Announcement{iteration, plan_hash, weight}, operation = net::operation_in(channel, sequence)] {
+  post([this, own = Announcement{iteration, plan_hash, weight, asks}, operation = net::operation_in(channel, sequence)] {
     running.fetch_add(1, std::memory_order_acq_rel);
     roll_call.start(operation, own, [this](const net::Failure& why) {
       roll_called(why);
@@ -324,7 +324,7 @@ Exchange::~Exchange() {
 
 const ExchangePlan& Exchange::plan() const { return impl_->plan; }
 std::uint64_t Exchange::iteration() const { return impl_->iteration; }
-void Exchange::begin(double weight) { impl_->begin(weight); }
+void Exchange::begin(double weight, std::uint64_t asks) { impl_->begin(weight, asks); }
 void Exchange::produced(std::uint32_t tensor, const void* data) { impl_->account(tensor, data, true); }
 void Exchange::absent(std::uint32_t tensor) { impl_->account(tensor, nullptr, false); }
 
@@ -351,6 +351,13 @@ std::vector<double> Exchange::weights() {
   std::vector<double> weights;
   for (const auto& a : impl_->roll_call.answers()) weights.push_back(a.weight);
   return weights;
+}
+
+std::uint64_t Exchange::asked() {
+  impl_->wait(impl_->roll_gate, "what members ask of all", Events::local().intern("weights"));
+  std::uint64_t asks = 0;
+  for (const auto& a : impl_->roll_call.answers()) asks |= a.asks;
+  return asks;
 }
 
 void Exchange::commit() {

@@ -2,7 +2,7 @@
 // and priority, and opens its gate when the mean is there (wait-free backpropagation: Zhang et al., USENIX ATC 2017, 4.1).
 //
 // An iteration, on every member:
-//   begin(weight)            once, before or with the first gradient; announces this member's weight in the mean
+//   begin(weight, asks)      once, before or with the first gradient; announces this member's weight in the mean
 //   produced(tensor, data)   for each gradient, in any order; absent(tensor) for those that this member does not have
 //   result(tensor)           waits for its gate; where the mean lies, or nullptr where no member had a gradient
 //   commit()                 the step is taken: inputs may be freed, the next iteration may begin
@@ -37,7 +37,8 @@ class Exchange {
 
   // Weights (samples of this member in this iteration) are gathered from all members with the iteration's number and the
   // plan's hash, so that members which run different code are told apart at once: Error{mismatch}.
-  void begin(double weight);
+  // asks: bits for all members to see in this iteration.
+  void begin(double weight, std::uint64_t asks = 0);
   void produced(std::uint32_t tensor, const void* data);
   void absent(std::uint32_t tensor);     // contributes zeros
   // The mean of this tensor over members, weighted: sum(w_r g_r)/sum(w_r). nullptr if it was absent everywhere.
@@ -46,6 +47,7 @@ class Exchange {
   std::shared_ptr<const void> memory(std::uint32_t tensor) const;
   // All members' weights in the open iteration, by rank; waits for them. All 0: every member is out of data (see join).
   std::vector<double> weights();
+  std::uint64_t asked();                 // what any member asks in the open iteration, the same on all; waits like weights()
   void commit();
   std::uint64_t iteration() const;       // number of the open or next iteration
 

@@ -153,6 +153,12 @@ ExchangePlan make_plan(std::vector<TensorSpec> tensors, std::uint32_t ranks, con
   return best;
 }
 
+ExchangePlan priced_on(ExchangePlan plan, const collective::LinkModel& link) {
+  plan.link = link;
+  price_units(plan);
+  return plan;
+}
+
 void check_fits(const ExchangePlan& plan, const std::vector<TensorSpec>& tensors, std::uint32_t ranks) {
   const auto refuse = [](const std::string& what) {
     throw Error(Code::mismatch, "the saved plan does not fit this run: " + what, "plan", "make a new one with --plan auto");

@@ -48,6 +48,8 @@ struct ExchangePlan {
 // what of B_{>=l} + C_{<=l} sticks out behind backward. `way`: "auto" or one builder for all. Deterministic in its arguments.
 ExchangePlan make_plan(std::vector<TensorSpec> tensors, std::uint32_t ranks, const collective::LinkModel& link,
                        double forward_seconds = 0, double backward_seconds = 0, const std::string& way = "auto");
+// The same units by the same ways, priced anew on another link.
+ExchangePlan priced_on(ExchangePlan plan, const collective::LinkModel& link);
 
 std::string to_json(const ExchangePlan& plan);
 ExchangePlan plan_from_json(const std::string& text, const std::string& where);  // Error{invalid_argument} naming file and key

@@ -1,6 +1,6 @@
-// The roll call that opens an iteration: every member tells every other its weight, the iteration's number and the hash of
-// its plan. It costs one small message a pair and gives three things: the weights of the mean, proof that all members run the
-// same code, and the name of the member that everybody waited for.
+// The roll call that opens an iteration: every member tells every other its weight, the iteration's number, the hash of
+// its plan and what it asks of all. It costs one small message a pair and gives four things: the weights of the mean, proof that all
+// members run the same code, the name of the member that everybody waited for, and one step at which all know what one was told.
 //
 // Threads: start() and the handlers run on the transport's loop.
 #pragma once
@@ -16,7 +16,8 @@ namespace shoal::exchange {
 struct Announcement {
   std::uint64_t iteration = 0;
   std::uint64_t plan_hash = 0;
-  double weight = 0;  // samples; 0: out of data
+  double weight = 0;       // samples; 0: out of data
+  std::uint64_t asks = 0;  // bits whose meaning the caller knows
 };
 
 class RollCall {

@@ -17,6 +17,11 @@ constexpr std::size_t kTurn = 1024 * 1024;       // bytes read or written before
 constexpr std::size_t kDirect = 16 * 1024;       // rest of a payload that is worth a read of its own
 constexpr std::size_t kPieces = 8;
 
+// Asio's numbers are the system's, but its category is not equal to any condition of the standard's (std::errc).
+std::error_code as_errno(const std::error_code& error) {
+  return error == asio::error::eof ? std::error_code() : std::error_code(error.value(), std::system_category());
+}
+
 std::error_code last_error() { return {errno, std::system_category()}; }
 
 }  // namespace
@@ -50,7 +55,7 @@ std::size_t Connection::unacknowledged() { return closed_ ? 0 : net::unacknowled
 void Connection::end(std::error_code why) {
   if (closed_) return;
   close();
-  user_.ended(channel_, why);
+  user_.ended(channel_, why ? why : write_error_);
 }
 
 void Connection::arm_write() {
@@ -63,7 +68,7 @@ void Connection::arm_write() {
 
 void Connection::pump() {
   std::size_t turn = 0;
-  while (!closed_ && !write_armed_) {
+  while (!closed_ && !write_armed_ && !write_error_) {
     std::size_t gathered = 0;
     for (const OutFrame& frame : batch_) gathered += wire::kHeaderBytes + frame.payload.size();
     while (batch_.size() < kBatchFrames && gathered < batch_bytes_) {
@@ -92,7 +97,10 @@ void Connection::pump() {
     const ssize_t n = sendmsg(socket_.native_handle(), &message, MSG_DONTWAIT | MSG_NOSIGNAL);
     if (n < 0 && errno == EINTR) continue;
     if (n < 0 && (errno == EAGAIN || errno == EWOULDBLOCK)) return arm_write();
-    if (n < 0) return end(last_error());
+    if (n < 0) {  // the reader ends it: what the peer said last, and why, may still lie unread
+      write_error_ = last_error();
+      return;
+    }
     const std::size_t whole = gathered - written_;
     turn += static_cast<std::size_t>(n);
     user_.wire_bytes(static_cast<std::size_t>(n), 0);
@@ -126,7 +134,7 @@ void Connection::arm_read() {
   socket_.async_receive(asio::buffer(stash_.data() + stash_end_, room),
                         [self = shared_from_this(), room](const std::error_code& error, std::size_t got) {
                           if (self->closed_) return;
-                          if (error) return self->end(error == asio::error::eof ? std::error_code() : error);
+                          if (error) return self->end(as_errno(error));
                           self->user_.wire_bytes(0, got);
                           self->stash_end_ += got;
                           if (!self->parse()) return;

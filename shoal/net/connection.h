@@ -85,6 +85,7 @@ class Connection : public std::enable_shared_from_this<Connection> {
   const wire::Channel channel_;
   ConnectionUser& user_;        // closes this connection before it dies
   bool closed_ = false, write_armed_ = false;
+  std::error_code write_error_; // of the write that failed: nothing more is written
 
   std::deque<OutFrame> batch_;
   std::size_t written_ = 0;     // bytes of batch_.front() (header and payload) with the kernel

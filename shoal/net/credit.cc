@@ -15,7 +15,8 @@ constexpr std::uint64_t kMinWindow = 64 * 1024, kMaxWindow = 32 * 1024 * 1024;
 // while receives wait for the window, a rate below the best seen means that it is too small, else it may shrink a little.
 constexpr Seconds kLeastReaction = 2ms, kMostReaction = 10ms;
 constexpr double kGrow = 1.25, kShrink = 0.95, kFull = 0.95;
-// A stream whose receives are smaller than this is served by the eager allowance alone: no grant, no extra message.
+// A stream whose receives are smaller than this, or that fits the eager allowance as a whole, is served by that alone: no
+// grant, no extra message.
 constexpr std::uint64_t kSmall = kEagerStream / 2;
 constexpr Nanoseconds kRateSample = 50ms, kRateMean = 200ms, kRateLife = 5s;
 
@@ -30,7 +31,9 @@ bool EagerBudget::consumed(std::uint64_t total) {
 void CreditPolicy::enqueue(Demand& demand) {
   if (demand.queued || demand.order.priority.cls == Class::urgent) return;
   if (demand.posted <= std::max(demand.granted, demand.received)) return;
-  if (demand.posted - demand.granted < static_cast<std::int64_t>(kSmall) && !demand.asked) return;
+  const bool comes_unasked = demand.posted <= static_cast<std::int64_t>(kEagerStream) ||
+                             demand.posted - demand.granted < static_cast<std::int64_t>(kSmall);
+  if (comes_unasked && !demand.asked) return;
   demand.queued = true;
   turn_ = std::max(turn_, demand.order.arrival);
   queue_.emplace(demand.order, &demand);

@@ -25,7 +25,7 @@ namespace shoal::net {
 inline constexpr std::uint64_t kEagerStream = 64 * 1024;   // bytes of a stream sent before the receiver asked
 inline constexpr std::uint64_t kEagerPeer = 256 * 1024;    // the same over all streams to a peer
 
-inline constexpr std::uint64_t kEagerTold = kEagerPeer / 2;  // consumed bytes that are worth a message to the sender
+inline constexpr std::uint64_t kEagerTold = kEagerPeer / 4 * 3;  // consumed bytes that are worth a message to the sender
 
 // The sender's side of the eager budget of one peer. Both counters run since the start.
 class EagerBudget {

@@ -1,11 +1,11 @@
 #include "shoal/net/dial.h"
 
-#include <asio/co_spawn.hpp>
-#include <asio/detached.hpp>
 #include <asio/ip/v6_only.hpp>
+#include <cerrno>
 #include <cstdio>
 
 #include "shoal/core/error.h"
+#include "shoal/net/spawn.h"
 #include "shoal/net/whole.h"
 
 namespace shoal::net {
@@ -13,7 +13,8 @@ namespace {
 
 using namespace std::chrono_literals;
 
-constexpr int kHandshakes = 256;               // under way at once; more are closed, members try again
+// Under way at once. More wait in the kernel's queue: a connection that is closed reads like a refusal.
+constexpr int kHandshakes = 256;
 constexpr Nanoseconds kConnectPatience = 1500ms;  // for one candidate
 constexpr Nanoseconds kPause = 50ms;           // before all candidates are tried again
 
@@ -39,7 +40,11 @@ Door::Door(const Endpoint& at, const Key& key) : acceptor_(Loop::shared().io()),
   if (!error && at.protocol() == asio::ip::tcp::v6()) acceptor_.set_option(asio::ip::v6_only(false), error);
   if (!error) acceptor_.bind(at, error);
   if (!error) acceptor_.listen(asio::socket_base::max_listen_connections, error);
-  if (error) throw Error(Code::io, "cannot listen: " + error.message(), show(at), at.port() ? "choose another port" : "");
+  const bool taken = error.value() == EADDRINUSE, elsewhere = error.value() == EADDRNOTAVAIL;
+  if (error) {
+    throw Error(taken || elsewhere ? Code::invalid_argument : Code::io, "cannot listen: " + error.message(), show(at),
+                elsewhere ? "this machine does not have that address" : at.port() ? "choose another port" : "");
+  }
   endpoint_ = acceptor_.local_endpoint();
   guard_ = ForkGuard(acceptor_.native_handle());
 }
@@ -57,10 +62,11 @@ Door::Door(int listening_fd, const Key& key) : acceptor_(Loop::shared().io()), k
   guard_ = ForkGuard(acceptor_.native_handle());
 }
 
-void Door::open(Welcome welcome, Admit admit) {
+void Door::open(Welcome welcome, Admit admit, Refused refused) {
   welcome_ = std::move(welcome);
   admit_ = std::move(admit);
-  asio::co_spawn(Loop::shared().io(), accept_all(shared_from_this()), asio::detached);
+  refused_ = std::move(refused);
+  spawn(accept_all(shared_from_this()));
 }
 
 void Door::close() {
@@ -69,10 +75,15 @@ void Door::close() {
   acceptor_.close(ignored);
   welcome_ = nullptr;
   admit_ = nullptr;
+  refused_ = nullptr;
 }
 
 asio::awaitable<void> Door::accept_all(std::shared_ptr<Door> self) {
   while (self->acceptor_.is_open()) {
+    if (self->handshakes_ >= kHandshakes) {
+      co_await pause(kPause);
+      continue;
+    }
     std::error_code error;
     Socket socket = co_await self->acceptor_.async_accept(asio::redirect_error(asio::use_awaitable, error));
     if (!self->acceptor_.is_open()) co_return;
@@ -80,9 +91,8 @@ asio::awaitable<void> Door::accept_all(std::shared_ptr<Door> self) {
       co_await pause(kPause);  // out of descriptors, most likely: others may free some
       continue;
     }
-    if (self->handshakes_ >= kHandshakes) continue;
     ++self->handshakes_;
-    asio::co_spawn(Loop::shared().io(), admit_one(self, std::move(socket)), asio::detached);
+    spawn(admit_one(self, std::move(socket)));
   }
 }
 
@@ -90,16 +100,18 @@ asio::awaitable<void> Door::admit_one(std::shared_ptr<Door> self, Socket socket)
   ForkGuard guard(socket.native_handle());
   const Endpoint from = other_end(socket);
   bool member = false;  // it knows the secret; whether it is wanted here and now is another question
-  const std::function<bool(const Purpose&)> welcome = [self, &member](const Purpose& p) {
+  const std::function<Answer(const Purpose&)> welcome = [self, &member](const Purpose& p) {
     member = true;
-    return self->welcome_ && self->welcome_(p);
+    return self->welcome_ ? self->welcome_(p) : Answer::busy;
   };
-  const std::optional<Purpose> purpose = co_await prove_as_listener(socket, self->key_, welcome);
+  const Heard heard = co_await prove_as_listener(socket, self->key_, welcome);
   --self->handshakes_;
-  if (!purpose) {
-    if (!member && self->acceptor_.is_open()) self->stranger(show(from));
-  } else if (self->admit_) {
-    self->admit_(std::move(socket), *purpose);
+  if (!self->acceptor_.is_open()) co_return;
+  if (heard.proved) {
+    self->admit_(std::move(socket), *heard.proved);
+  } else if (!member) {
+    self->stranger(show(from));
+    if (heard.claimed && self->refused_) self->refused_(*heard.claimed, from);
   }
 }
 
@@ -109,22 +121,31 @@ void Door::stranger(const std::string& from) {
                from.c_str());
 }
 
-asio::awaitable<std::optional<Socket>> dial(std::vector<Endpoint> candidates, Key key, Purpose purpose, Instant deadline,
-                                            std::function<bool()> wanted) {
+asio::awaitable<Dialled> knock(std::vector<Endpoint> candidates, Key key, Purpose purpose) {
+  Dialled last;
+  for (const Endpoint& candidate : candidates) {
+    Socket socket(Loop::shared().io());
+    std::error_code error;
+    socket.open(candidate.protocol(), error);
+    if (error) continue;
+    const ForkGuard guard(socket.native_handle());
+    if (!co_await connect(socket, candidate)) continue;
+    const Answer answer = co_await prove_as_dialer(socket, key, purpose);
+    if (answer == Answer::welcome) co_return Dialled{std::move(socket), answer, candidate};
+    if (answer != Answer::silent || last.answer == Answer::silent) last = {std::nullopt, answer, candidate};
+    if (answer == Answer::taken || answer == Answer::stale || answer == Answer::elsewhere) break;
+  }
+  co_return last;
+}
+
+asio::awaitable<Dialled> dial(std::vector<Endpoint> candidates, Key key, Purpose purpose, Instant deadline,
+                              std::function<bool()> wanted) {
   while (wanted() && steady_now() < deadline) {
-    for (const Endpoint& candidate : candidates) {
-      if (!wanted() || steady_now() >= deadline) co_return std::nullopt;
-      Socket socket(Loop::shared().io());
-      std::error_code error;
-      socket.open(candidate.protocol(), error);
-      if (error) continue;
-      const ForkGuard guard(socket.native_handle());
-      if (!co_await connect(socket, candidate)) continue;
-      if (co_await prove_as_dialer(socket, key, purpose)) co_return std::move(socket);
-    }
+    Dialled came = co_await knock(candidates, key, purpose);
+    if (came.answer == Answer::welcome || came.answer == Answer::taken || came.answer == Answer::stale) co_return came;
     co_await pause(kPause);
   }
-  co_return std::nullopt;
+  co_return Dialled{};
 }
 
 }  // namespace shoal::net

@@ -18,14 +18,15 @@ namespace shoal::net {
 // A listening port. Strangers get no answer, are counted, and the first is logged.
 class Door : public std::enable_shared_from_this<Door> {
  public:
-  using Welcome = std::function<bool(const Purpose&)>;             // before the proof is complete: is it wanted?
+  using Welcome = std::function<Answer(const Purpose&)>;           // it knows the secret; is it wanted?
   using Admit = std::function<void(Socket, const Purpose&)>;       // proved
+  using Refused = std::function<void(const Purpose& claimed, const Endpoint& from)>;  // ours by its form, but not proved
 
   // Listens at once; any thread. Where `at` is every IPv6 address it is every IPv4 address as well. Throws Error{io} naming
   // address and port.
   Door(const Endpoint& at, const Key& key);
   Door(int listening_fd, const Key& key);                          // takes the descriptor over
-  void open(Welcome welcome, Admit admit);                         // from the loop
+  void open(Welcome welcome, Admit admit, Refused refused = {});   // from the loop
   void close();
   Endpoint endpoint() const { return endpoint_; }
   std::uint64_t strangers() const { return strangers_; }
@@ -41,13 +42,21 @@ class Door : public std::enable_shared_from_this<Door> {
   const Key key_;
   Welcome welcome_;
   Admit admit_;
+  Refused refused_;
   int handshakes_ = 0;            // under way; bounded
   std::atomic<std::uint64_t> strangers_{0};
 };
 
-// One connection proved at the first of `candidates` that answers as `purpose.to`; nullopt when the deadline has passed or
-// `wanted` turned false. Tries them again and again until then: the peer may not listen yet.
-asio::awaitable<std::optional<Socket>> dial(std::vector<Endpoint> candidates, Key key, Purpose purpose, Instant deadline,
-                                            std::function<bool()> wanted);
+struct Dialled {
+  std::optional<Socket> socket;  // proved, if the answer is welcome
+  Answer answer = Answer::silent;
+  Endpoint at;                   // who answered, or took the connection and was silent; port 0: nobody
+};
+// Tries each of `candidates` once, until one gives an answer that proves the secret and is not "busy". Else the last
+// answer, silence only if there was nothing else.
+asio::awaitable<Dialled> knock(std::vector<Endpoint> candidates, Key key, Purpose purpose);
+
+// Knocks again and again until such an answer, the deadline or `wanted` turned false: the peer may not listen yet.
+asio::awaitable<Dialled> dial(std::vector<Endpoint> candidates, Key key, Purpose purpose, Instant deadline, std::function<bool()> wanted);
 
 }  // namespace shoal::net

@@ -73,6 +73,7 @@ HeaderBytes encode(const Header& h) {
   put(8, h.tag.lane);
   put(16, h.tag.operation);
   put(24, h.offset);
+  put(32, h.consumed);
   return out;
 }
 
@@ -87,6 +88,7 @@ std::optional<Header> decode(std::span<const std::byte, kHeaderBytes> bytes, Cha
   const auto code = in.take<std::uint32_t>();
   h.tag.operation = in.take<std::uint64_t>();
   h.offset = in.take<std::uint64_t>();
+  h.consumed = in.take<std::uint64_t>();
   if (kind < static_cast<std::uint8_t>(Kind::data) || kind > static_cast<std::uint8_t>(Kind::failure)) return {};
   if (cls > static_cast<std::uint8_t>(Class::background) || flags > 1 || code != 0) return {};
   h.kind = static_cast<Kind>(kind);

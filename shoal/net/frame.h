@@ -1,11 +1,12 @@
-// What travels on a connection after its handshake: frames of a 32-byte header and a bounded payload.
+// What travels on a connection after its handshake: frames of a 40-byte header and a bounded payload.
 // Pure functions; every size is checked before anything is allocated for it. Little endian on the wire.
 //
-//   0      4     5      6      8     12     16         24       32
-//   length kind  class  flags  lane  code   operation  offset   payload ...
+//   0      4     5      6      8     12     16         24       32        40
+//   length kind  class  flags  lane  code   operation  offset   consumed  payload ...
 //
 // `code` is room for a per-frame authentication code, 0 today. `offset` is where the payload starts in its
-// stream, counted by the sender; credit and requests speak in the same numbers.
+// stream, counted by the sender; credit and requests speak in the same numbers. `consumed` rides on data, so that members
+// which send to each other need no message of credit for what came unasked.
 #pragma once
 
 #include <array>
@@ -21,7 +22,7 @@
 
 namespace shoal::net::wire {
 
-inline constexpr std::size_t kHeaderBytes = 32;
+inline constexpr std::size_t kHeaderBytes = 40;
 inline constexpr std::size_t kMinFrame = 16 * 1024, kMaxFrame = 256 * 1024;  // payload on a bulk connection
 inline constexpr std::size_t kMaxActivity = 200;  // bytes of "what it last did"
 inline constexpr std::size_t kMaxReason = 1000;   // bytes of a failure's words
@@ -43,6 +44,7 @@ struct Header {
   std::uint32_t length = 0;  // bytes of payload
   Tag tag;
   std::uint64_t offset = 0;
+  std::uint64_t consumed = 0;  // of data: as in Credit
 };
 
 using HeaderBytes = std::array<std::byte, kHeaderBytes>;

@@ -140,12 +140,7 @@ void InprocMember::take(Streams& streams, std::uint64_t operation, Each each) {
 
 void InprocMember::close(std::uint64_t operation, const Failure& why) {
   if (stopped || failure_ || is_closed(operation)) return;
-  closed_.insert(operation);
-  closed_order_.push_back(operation);
-  if (closed_order_.size() > kClosedRemembered) {
-    closed_.erase(closed_order_.front());
-    closed_order_.pop_front();
-  }
+  closed_.add(operation);
   std::vector<Done> waiting;
   take(out_, operation, [&](OutStream& stream) {
     if (stream.turn) turns_.erase(*stream.turn);

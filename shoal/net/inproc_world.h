@@ -16,6 +16,7 @@
 #include <vector>
 
 #include "shoal/core/seed.h"
+#include "shoal/net/closed_operations.h"
 #include "shoal/net/inproc.h"
 
 namespace shoal::net {
@@ -165,7 +166,7 @@ class InprocMember final : public Transport {
   void queue(scripted::OutStream& stream, Rank to, Tag tag);  // its turn anew, after sends or allowance have changed
   void pump();                                      // puts the next frame on the outgoing link
   std::set<scripted::Turn>::iterator next_turn();
-  bool is_closed(std::uint64_t operation) const { return closed_.count(operation) > 0; }
+  bool is_closed(std::uint64_t operation) const { return closed_.contains(operation); }
   template <class Streams, class Each>
   static void take(Streams& streams, std::uint64_t operation, Each each);
 
@@ -177,8 +178,8 @@ class InprocMember final : public Transport {
   std::set<scripted::Turn> turns_;
   bool egress_busy_ = false;
   std::uint32_t frames_ = 0;
-  std::unordered_set<std::uint64_t> timers_, closed_;
-  std::deque<std::uint64_t> closed_order_;
+  std::unordered_set<std::uint64_t> timers_;
+  ClosedOperations closed_{scripted::kClosedRemembered};
   Failure failure_;
   std::vector<std::function<void(const Failure&)>> failure_handlers_;
   std::string activity_;

@@ -20,7 +20,7 @@
 namespace shoal::net {
 
 // Where members meet. Implementations: our own coordinator (coordinator.h), a c10d Store (nn/), and for a member alone one that nobody
-// asks (place.cc).
+// asks (meet.cc).
 class Rendezvous {
  public:
   virtual ~Rendezvous() = default;
@@ -29,16 +29,20 @@ class Rendezvous {
   virtual std::string get(const std::string& key, Nanoseconds patience) = 0;
 };
 
-// The place of this process, found in its environment (research/cluster.md 4.2): `shoal run` and any launcher
-// that sets SHOAL_RANK, SHOAL_SIZE and SHOAL_COORD; else torchrun (RANK, WORLD_SIZE, MASTER_ADDR, ...), whose
-// store is handed in by Python; else alone.
+// The place of this process, found in its environment (docs/launchers/). In this order: `shoal run` and whoever sets SHOAL_RANK,
+// SHOAL_SIZE and SHOAL_COORD; torchrun (RANK, WORLD_SIZE, ...), whose store is handed in by Python; PMIx (mpirun, srun
+// --mpi=pmix); Slurm's srun; Open MPI without PMIx; a Kubernetes indexed job; else alone.
+// Torchrun goes before those that may have started it, for its workers inherit their variables too; but RANK and WORLD_SIZE
+// that a job script sets for all of its members count only where no other launcher is seen.
 struct Place {
-  enum class Launcher { alone, shoal, torchrun } launcher = Launcher::alone;
+  enum class Launcher { alone, shoal, torchrun, pmix, slurm, openmpi, kubernetes } launcher = Launcher::alone;
   Rank rank = 0, size = 1;
   std::uint64_t generation = 0;
   std::string job;           // name of the run, the same on all members
-  std::string coordinator;   // host:port, with launcher shoal
+  std::string coordinator;   // host:port, several by commas; empty for torchrun and PMIx, which have boards of their own
+  unsigned hosts = 0;        // that the members are spread over, where the launcher says so; 0: not known
 };
+const char* name(Place::Launcher launcher);  // "shoal", "torchrun", ...
 Place find_place();          // throws Error{invalid_argument} naming the variable that is wrong
 
 // SHOAL_SECRET, else the 0600 file SHOAL_SECRET_FILE; nullopt where neither is set (then only loopback is bound).
@@ -52,16 +56,26 @@ struct MemberInfo {
   std::uint32_t pid = 0;
 };
 
+struct PortRange {
+  std::uint16_t first = 0, last = 0;   // 0: any
+};
+PortRange parse_port_range(const std::string& text, const std::string& where);  // "20000-20100"; throws Error{invalid_argument}
+
 struct JoinOptions {
-  Nanoseconds patience = std::chrono::seconds(60);      // until every member is there
+  Nanoseconds patience{};                               // until every member is there; 0: SHOAL_JOIN_TIMEOUT seconds, else 60
   Nanoseconds heartbeat = std::chrono::milliseconds(500);
   Nanoseconds suspect = std::chrono::seconds(2);        // silent this long: said in the log and the report
   Nanoseconds dead = std::chrono::seconds(5);           // silent this long: PeerLost
-  std::string interface;                                // bind to this one's addresses only
+  std::string interface;                                // bind to this one's addresses only; SHOAL_INTERFACE if empty
+  PortRange ports;                                      // listen on these only; SHOAL_PORT_RANGE if any
   // Code and configuration that must be equal on all members, value by name, beside Shoal's own version. One that differs
   // is refused in a line that names it, both members and both values.
   std::map<std::string, std::string> settings;
 };
+
+// What SHOAL_JOIN_TIMEOUT, SHOAL_INTERFACE and SHOAL_PORT_RANGE say where `options` say nothing. Who joins calls it; others only to
+// know the same. Throws Error{invalid_argument} naming the variable that is wrong.
+JoinOptions with_environment(JoinOptions options);
 
 class Job {
  public:
@@ -72,10 +86,11 @@ class Job {
 };
 
 // Blocks until all `place.size` members are connected. With size 1 there is no network at all.
-// Errors: timeout naming the ranks that are missing; mismatch naming the member that differs and in what;
-// io naming address and port.
+// Errors: peer_lost naming the ranks that are missing or cannot be reached; mismatch naming the member that differs and in
+// what; invalid_argument or io naming address and port.
 std::unique_ptr<Job> join(const Place& place, Rendezvous& rendezvous, const JoinOptions& options = {});
-// The same with find_place() and the coordinator it names.
+// The same with find_place(), where the members of its launcher meet: at the coordinator of `shoal run`, or at one that rank 0
+// holds while they join.
 std::unique_ptr<Job> join(const JoinOptions& options = {});
 
 }  // namespace shoal::net

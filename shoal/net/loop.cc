@@ -28,7 +28,7 @@ constexpr Nanoseconds kBackToBack = 50us;
 // At the beginning of a wait the answer is mostly microseconds away, often in a process that waits for this core. Then a
 // caller looks so often and lets others run in between: cheaper than to sleep and be woken. Later it sleeps at once.
 constexpr Nanoseconds kShortWait = 500us;
-constexpr int kLooks = 16;
+constexpr int kLooks = 64;
 
 thread_local Loop* running = nullptr;  // the loop whose handlers this thread runs now
 
@@ -128,7 +128,7 @@ bool Loop::drive(const std::function<bool()>& ready, Instant deadline) {
 }
 
 bool Loop::look(Instant until) {
-  if (until == Instant{} || steady_now() >= until) return false;
+  if (steady_now() >= until) return false;
   for (int i = 0; i < kLooks; ++i) {
     if (io_.poll_one() > 0) return true;
     sched_yield();

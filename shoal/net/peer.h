@@ -128,6 +128,7 @@ class Peer final : public ConnectionUser, public Chore {
   void enqueue(SendStream& stream);
   void dequeue(SendStream& stream);
   void unblock(SendStream& stream);
+  bool on_consumed(std::uint64_t total);  // false: it broke the rules
   void on_credit(const wire::Credit& credit);
   void measure_sent(std::size_t bytes);
   bool make_credit_frame(OutFrame& frame);
@@ -166,7 +167,9 @@ class Peer final : public ConnectionUser, public Chore {
   std::map<Tag, ReceiveStream> in_;
   Incoming incoming_[2];                          // by channel
   std::vector<wire::Grant> grants_;               // to tell
-  std::uint64_t consumed_ = 0, consumed_told_ = 0;
+  // Eager bytes of the peer that found a receive; of them told in credit, and carried by data, which may yet wait behind
+  // other data.
+  std::uint64_t consumed_ = 0, consumed_told_ = 0, consumed_carried_ = 0;
   bool tell_consumed_ = false;
   std::uint64_t unexpected_urgent_ = 0, unexpected_bulk_ = 0;
   std::vector<std::byte> drain_;                  // where dropped bytes go

@@ -65,13 +65,14 @@ void Peer::fill(ReceiveStream& stream, std::size_t bytes) {
 
 void Peer::consumed_eager(std::size_t bytes) {
   consumed_ += bytes;
-  if (tell_consumed_ || consumed_ - consumed_told_ >= kEagerTold) pump();
+  if (tell_consumed_ || consumed_ - std::max(consumed_told_, consumed_carried_) >= kEagerTold) pump();
 }
 
 bool Peer::data_begins(wire::Channel channel, const wire::Header& header) {
   Incoming& incoming = incoming_[static_cast<int>(channel)];
   incoming = {.header = header, .dropped = owner_.is_closed(header.tag.operation), .left = header.length, .began = {}};
   if (Events::local().enabled()) incoming.began = steady_now();
+  if (!on_consumed(header.consumed)) return false;
   if (incoming.dropped) return true;
   sweep(in_, in_limit_);
   ReceiveStream& stream = incoming_stream(header.tag);

@@ -114,7 +114,9 @@ OutFrame Peer::cut(SendStream& stream, std::size_t bytes, bool eager, SendQueue<
                                .eager = eager,
                                .length = static_cast<std::uint32_t>(bytes),
                                .tag = stream.tag,
-                               .offset = stream.sent});
+                               .offset = stream.sent,
+                               .consumed = consumed_});
+  consumed_carried_ = consumed_;
   frame.payload = item.bytes.first(bytes);
   frame.tag = stream.tag;
   frame.data = true;
@@ -168,17 +170,22 @@ void Peer::measure_sent(std::size_t bytes) {
   }
 }
 
-void Peer::on_credit(const wire::Credit& credit) {
-  if (!budget_.consumed(credit.consumed)) {
+bool Peer::on_consumed(std::uint64_t total) {
+  if (!budget_.consumed(total)) {
     owner_.broke_rules(rank_, "acknowledged bytes that were never sent");
-    return;
+    return false;
   }
-  if (budget_.left() > 0) {
-    const std::vector<SendStream*> blocked = blocked_;
-    for (SendStream* stream : blocked) {
-      if (stream->limit == 0 && stream->sent < kEagerStream) unblock(*stream);
-    }
+  if (blocked_.empty() || budget_.left() == 0) return true;
+  const std::vector<SendStream*> blocked = blocked_;
+  for (SendStream* stream : blocked) {
+    if (stream->limit == 0 && stream->sent < kEagerStream) unblock(*stream);
   }
+  pump();
+  return true;
+}
+
+void Peer::on_credit(const wire::Credit& credit) {
+  if (!on_consumed(credit.consumed)) return;
   for (const wire::Grant& grant : credit.grants) {
     if (owner_.is_closed(grant.tag.operation)) continue;
     sweep(out_, out_limit_);
@@ -207,7 +214,8 @@ void Peer::add_grant(const Granted& granted) {
 }
 
 bool Peer::make_credit_frame(OutFrame& frame) {
-  const bool owed = consumed_ - consumed_told_ >= kEagerTold || (tell_consumed_ && consumed_ > consumed_told_);
+  const std::uint64_t known = std::max(consumed_told_, consumed_carried_);
+  const bool owed = consumed_ - known >= kEagerTold || (tell_consumed_ && consumed_ > consumed_told_);
   if (grants_.empty() && !owed) return false;
   wire::Credit credit{consumed_, {}};
   const std::size_t count = std::min(grants_.size(), wire::kGrantsPerFrame);

@@ -13,11 +13,11 @@
 #include <algorithm>
 #include <bit>
 #include <charconv>
-#include <fstream>
 #include <mutex>
 #include <utility>
 
 #include "shoal/core/error.h"
+#include "shoal/core/host.h"
 
 namespace shoal::net {
 namespace {
@@ -137,15 +137,8 @@ std::vector<LocalAddress> local_addresses(const std::string& interface) {
   return found.empty() ? loopback : found;
 }
 
-std::string host_name() {
-  char name[256] = {};
-  gethostname(name, sizeof name - 1);
-  return name;
-}
-
 std::string boot_identity() {
-  std::string id;
-  std::ifstream("/proc/sys/kernel/random/boot_id") >> id;
+  std::string id = boot_id();
   struct stat space {};
   if (stat("/proc/self/ns/net", &space) == 0) id += "/" + std::to_string(space.st_ino);
   return id;

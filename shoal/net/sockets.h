@@ -57,7 +57,6 @@ struct LocalAddress {
 // Throws Error{invalid_argument} if `interface` has none.
 std::vector<LocalAddress> local_addresses(const std::string& interface);
 
-std::string host_name();
 std::string boot_identity();   // boot id + network namespace: equal on two members of one host
 
 // "10.77.0.2:40123", "[::1]:40123".

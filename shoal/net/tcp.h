@@ -1,6 +1,6 @@
 // The TCP transport. Per peer two connections: control (messages of at most 4 KB: urgent streams, credit,
 // heartbeats, goodbyes) and bulk (frames of slices). One I/O thread a process, shared by all transports of the
-// process; event-driven, never spinning. See docs/architecture.md, "On the wire", for frames and credit.
+// process; event-driven; a loop that is idle sleeps. See docs/architecture.md, "On the wire", for frames and credit.
 #pragma once
 
 #include <memory>

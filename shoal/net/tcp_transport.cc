@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cstdio>
 
+#include "shoal/core/event.h"
 #include "shoal/core/text.h"
 
 namespace shoal::net {
@@ -10,7 +11,6 @@ namespace {
 
 using namespace std::chrono_literals;
 
-constexpr std::size_t kClosedRemembered = 4096;
 // A peer's bulk connection may break before the news on its control connection has been read.
 constexpr Nanoseconds kNewsDelay = 200ms;
 constexpr Nanoseconds kLeavePatience = 2s;   // for what is queued at goodbye
@@ -79,8 +79,11 @@ void TcpTransport::tick() {
   credit_.round_trip(slowest);
   const Health::Verdict verdict = health_.tick(steady_now());
   for (const Rank suspect : verdict.suspects) {
-    std::fprintf(stderr, "shoal: %s has not been heard for %s\n", member(suspect).c_str(),
-                 show_seconds(Seconds(limits_.suspect).count()).c_str());
+    const std::string said = member(suspect) + " has not been heard for " + show_seconds(Seconds(limits_.suspect).count());
+    std::fprintf(stderr, "shoal: %s\n", said.c_str());
+    const Instant now = steady_now();
+    Events::local().record({.kind = EventKind::note, .begin = now, .end = now, .step = -1, .peer = static_cast<std::int32_t>(suspect),
+                            .value = 0, .name = Events::local().intern(said)});
   }
   if (!verdict.dead) return;
   if (verdict.cut_off) {
@@ -118,11 +121,7 @@ void TcpTransport::receive(Rank from, Tag tag, Priority priority, std::span<std:
 }
 
 void TcpTransport::close(std::uint64_t operation, const Failure& why) {
-  if (closed_.insert(operation).second) closed_order_.push_back(operation);
-  if (closed_order_.size() > kClosedRemembered) {
-    closed_.erase(closed_order_.front());
-    closed_order_.pop_front();
-  }
+  closed_.add(operation);
   // An orderly end has no cause; yet whoever still waits must not take it for success.
   const Failure cause = why ? why : std::make_shared<const Error>(Code::cancelled, "the operation was closed");
   for (const auto& peer : peers_) {

@@ -5,14 +5,13 @@
 #pragma once
 
 #include <array>
-#include <deque>
 #include <functional>
 #include <memory>
 #include <mutex>
 #include <string>
-#include <unordered_set>
 #include <vector>
 
+#include "shoal/net/closed_operations.h"
 #include "shoal/net/health.h"
 #include "shoal/net/job.h"
 #include "shoal/net/peer.h"
@@ -88,8 +87,7 @@ class TcpTransport final : public Transport,
   bool failed_ = false;    // failure_ is set; the loop's copy
   Health health_;
   std::uint64_t arrivals_ = 0;
-  std::unordered_set<std::uint64_t> closed_;           // operations ended here, whose bytes may still come
-  std::deque<std::uint64_t> closed_order_;             // oldest first; bounded
+  ClosedOperations closed_{4096};
   std::uint64_t heartbeat_timer_ = 0, credit_timer_ = 0;
   std::vector<std::function<void(const Failure&)>> handlers_;
   bool leaving_ = false, closed_down_ = false;

@@ -2,13 +2,16 @@
 
 #include <cstdio>
 #include <cstdlib>
+#include <cstring>
 #include <mutex>
+#include <numeric>
 #include <string_view>
 #include <torch/version.h>
 
 #include "shoal/net/tcp.h"
 #include "shoal/nn/backend_call.h"
 #include "shoal/nn/store_rendezvous.h"
+#include "shoal/nn/torch_error.h"
 
 namespace shoal::nn {
 namespace {
@@ -69,20 +72,16 @@ net::Done part_of(const c10::intrusive_ptr<Work>& work) {
   return [work](const net::Failure& failure) mutable { Work::part_done(std::move(work), failure); };
 }
 
-// Runs fn; what it throws becomes PyTorch's.
-template <class Fn>
-void translated(Fn&& fn) {
-  try {
-    fn();
-  } catch (const Error& error) {
-    std::rethrow_exception(to_torch(error));
-  }
-}
-
 }  // namespace
 
-Backend::Backend(const c10::intrusive_ptr<c10d::Store>& store, int rank, int size, std::chrono::milliseconds timeout)
-    : c10d::Backend(rank, size), timeout_(timeout) {
+Backend::Backend(const c10::intrusive_ptr<c10d::Store>& store, int rank, int size, std::chrono::milliseconds timeout,
+                 Identity identity)
+    : c10d::Backend(rank, size), store_(store), identity_(std::move(identity)), timeout_(timeout) {
+  if (identity_.ranks.empty()) {
+    identity_.ranks.resize(members());
+    std::iota(identity_.ranks.begin(), identity_.ranks.end(), std::uint64_t{0});
+  }
+  TORCH_CHECK(identity_.ranks.size() == members(), "shoal: a group of ", size, " cannot consist of ", identity_.ranks.size(), " ranks");
   translated([&] { group_ = join(store, rank, size, timeout); });
   Registry::local().add(group_);
 }
@@ -115,7 +114,7 @@ void Backend::abort() {
 void Backend::shutdown() { group_->close(); }
 
 std::chrono::milliseconds Backend::patience(std::chrono::milliseconds asked) const {
-  return asked.count() > 0 ? asked : timeout_.load();
+  return asked == c10d::kUnsetTimeout ? timeout_.load() : asked;
 }
 
 std::uint32_t Backend::root(std::int64_t rank) const {
@@ -128,6 +127,7 @@ c10::intrusive_ptr<Work> Backend::begin(Call& call, c10d::OpType type, const cha
   call.plan.type = type;
   call.plan.title = title;
   call.plan.patience = patience(timeout);
+  if (FlightRecorder::local().on()) record(call.plan, sequence);
   if (!call.copies_home.empty()) {
     call.plan.epilogue = [copies = std::move(call.copies_home)] {
       for (const auto& copy : copies) copy();
@@ -136,13 +136,46 @@ c10::intrusive_ptr<Work> Backend::begin(Call& call, c10d::OpType type, const cha
   return c10::make_intrusive<Work>(group_, std::move(call.plan), std::move(name), sequence);
 }
 
+Backend::Result Backend::start(const c10::intrusive_ptr<Work>& work, const std::function<void()>& fn) {
+  try {
+    translated(fn);
+  } catch (...) {
+    forget_coalescing();
+    throw;
+  }
+  coalesce(work);
+  return work;
+}
+
+void Backend::record(Work::Plan& plan, std::uint64_t sequence) {
+  FlightRecorder& recorder = FlightRecorder::local();
+  plan.job_rank = identity_.ranks[static_cast<std::size_t>(rank_)];
+  // Not in the constructor: PyTorch describes the group after it.
+  std::call_once(described_, [&] { recorder.group(identity_.name, getGroupDesc(), identity_.ranks); });
+
+  FlightRecorder::Operation operation;
+  operation.group = identity_.name;
+  operation.description = getGroupDesc();
+  operation.name = std::strchr(plan.title, ':') + 1;
+  operation.collective = sequence;
+  operation.point_to_point = c10d::isP2POp(plan.type);
+  if (operation.point_to_point) {
+    operation.message = ++messages_;
+    const bool sends = plan.type == c10d::OpType::SEND;
+    operation.name = (sends ? "send " : "recv ") + std::to_string(rank_) + (sends ? "->" : "<-") + std::to_string(*plan.peer);
+  }
+  operation.timeout = std::chrono::duration_cast<std::chrono::milliseconds>(plan.patience);
+  operation.inputs = plan.inputs;
+  if (!plan.outputs.empty()) operation.outputs = plan.outputs.front();
+  plan.recorded = recorder.began(operation);
+}
+
 Backend::Result Backend::launch(Call call, c10d::OpType type, const char* title, std::chrono::milliseconds timeout) {
   call.plan.parts = static_cast<std::uint32_t>(call.parts.size());
   const auto work = begin(call, type, title, timeout, name(call.parts.front().operation), group_->sequence() + 1);
-  translated([&] {
+  return start(work, [&] {
     for (Collect& part : call.parts) group_->start(std::move(part), work->patience(), part_of(work));
   });
-  return work;
 }
 
 Backend::Result Backend::barrier(const c10d::BarrierOptions& opts) {
@@ -171,13 +204,14 @@ Backend::Result Backend::send(Tensors& tensors, int to, int tag) {
   TORCH_CHECK(tag >= 0, "Tag must be nonnegative");
   Call call;
   const Piece bytes = call.read(tensors[0]);
+  call.plan.peer = to;
+  call.plan.inputs = tensors;
   call.plan.outputs = {tensors};
   const auto work = begin(call, c10d::OpType::SEND, "shoal:send", c10d::kUnsetTimeout,
                           "send to rank " + std::to_string(to) + " (tag " + std::to_string(tag) + ")", 0);
-  translated([&] {
+  return start(work, [&] {
     group_->send(static_cast<net::Rank>(to), static_cast<std::uint32_t>(tag), bytes, work->patience(), part_of(work));
   });
-  return work;
 }
 
 Backend::Result Backend::recv(Tensors& tensors, int from, int tag) {
@@ -192,17 +226,18 @@ Backend::Result Backend::receive(Tensors& tensors, std::optional<net::Rank> from
   TORCH_CHECK(tag >= 0, "Tag must be nonnegative");
   Call call;
   const Piece bytes = call.write(tensors[0]);
+  call.plan.peer = from ? static_cast<int>(*from) : -1;
+  call.plan.inputs = tensors;
   call.plan.outputs = {tensors};
   const std::string who = from ? "rank " + std::to_string(*from) : "any rank";
-  const auto work = begin(call, from ? c10d::OpType::RECV : c10d::OpType::RECVANYSOURCE, "shoal:recv", c10d::kUnsetTimeout,
+  const auto work = begin(call, from ? c10d::OpType::RECV : c10d::OpType::RECVANYSOURCE, from ? "shoal:recv" : "shoal:recvAnySource", c10d::kUnsetTimeout,
                           "recv from " + who + " (tag " + std::to_string(tag) + ")", 0);
-  translated([&] {
+  return start(work, [&] {
     group_->receive(from, static_cast<std::uint32_t>(tag), bytes, work->patience(),
                     [work](const net::Failure& failure, net::Rank source) mutable {
                       Work::part_done(std::move(work), failure, static_cast<int>(source));
                     });
   });
-  return work;
 }
 
 }  // namespace shoal::nn

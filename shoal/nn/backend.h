@@ -7,8 +7,14 @@
 // of integers (truncated), lists with uneven sizes in reduce_scatter.
 #pragma once
 
+#include <atomic>
+#include <functional>
+#include <map>
 #include <memory>
+#include <mutex>
+#include <optional>
 #include <string>
+#include <thread>
 #include <torch/csrc/distributed/c10d/Backend.hpp>
 #include <torch/csrc/distributed/c10d/Store.hpp>
 #include <vector>
@@ -23,8 +29,14 @@ class Backend final : public c10d::Backend {
   using TensorLists = std::vector<std::vector<at::Tensor>>;
   using Result = c10::intrusive_ptr<c10d::Work>;
 
+  // Who the members are in the job, for the flight recorder.
+  struct Identity {
+    std::string name;                  // PyTorch's
+    std::vector<std::uint64_t> ranks;  // in the job, by rank; empty: the same
+  };
   // Blocks until all members are connected, at most `timeout`, which is also the default of every operation.
-  Backend(const c10::intrusive_ptr<c10d::Store>& store, int rank, int size, std::chrono::milliseconds timeout);
+  Backend(const c10::intrusive_ptr<c10d::Store>& store, int rank, int size, std::chrono::milliseconds timeout,
+          Identity identity);
   ~Backend() override;
   // Says goodbye in every group of this process: before the interpreter ends.
   static void close_all();
@@ -34,6 +46,23 @@ class Backend final : public c10d::Backend {
   void setTimeout(std::chrono::milliseconds timeout) override { timeout_ = timeout; }
   void abort() override;
   void shutdown() override;
+
+  // A group of some of the members. Those in `ranks` call split, and get nullptr if they are not among them; merge makes
+  // one of members who share no group yet; shrink leaves members out, who may be gone (flags 1: it aborts this group first).
+  bool supportsSplitting() const override { return true; }
+  bool supportsShrinking() const override { return true; }
+  c10::intrusive_ptr<c10d::Backend> split(const c10::intrusive_ptr<c10d::Store>& store, const std::vector<int>& ranks,
+                                          const c10::intrusive_ptr<Options>& opts) override;
+  c10::intrusive_ptr<c10d::Backend> merge(const c10::intrusive_ptr<c10d::Store>& store, const c10::intrusive_ptr<Options>& opts,
+                                          const int& rank, const int& size) override;
+  c10::intrusive_ptr<c10d::Backend> shrink(const std::vector<std::int64_t>& excluded, int flags,
+                                           const c10::intrusive_ptr<Options>& opts) override;
+  // Operations of the same thread in between start as they always do; the Work that the end gives is done when all of them
+  // are. What an exception has left without an end is forgotten at the thread's next beginning, or when one of its operations
+  // cannot start. A batch of messages (batch_isend_irecv) keeps one Work a message, as with gloo: so supportsCoalescing()
+  // stays false.
+  void startCoalescing() override;
+  Result endCoalescing() override;
 
   Result broadcast(Tensors& tensors, const c10d::BroadcastOptions& opts) override;
   Result allreduce(Tensors& tensors, const c10d::AllreduceOptions& opts) override;
@@ -67,16 +96,29 @@ class Backend final : public c10d::Backend {
   struct Call;  // collectives that make up one Work (backend_call.h)
   c10::intrusive_ptr<Work> begin(Call& call, c10d::OpType type, const char* title, std::chrono::milliseconds timeout,
                                  std::string name, std::uint64_t sequence);
+  // fn starts what the work consists of.
+  Result start(const c10::intrusive_ptr<Work>& work, const std::function<void()>& fn);
   Result launch(Call call, c10d::OpType type, const char* title, std::chrono::milliseconds timeout);
   Result exchange(Call call, const std::vector<std::span<std::byte>>& outgoing,
                   const std::vector<std::span<std::byte>>& incoming, c10d::OpType type, std::chrono::milliseconds timeout);
   Result receive(Tensors& tensors, std::optional<net::Rank> from, int tag);
+  void record(Work::Plan& plan, std::uint64_t sequence);
+  void coalesce(const Result& work);  // where this thread coalesces
+  void forget_coalescing();
+  c10::intrusive_ptr<c10d::Backend> of_ranks(const c10::intrusive_ptr<c10d::Store>& store, const std::vector<int>& ranks,
+                                             const c10::intrusive_ptr<Options>& opts) const;
   std::uint32_t root(std::int64_t rank) const;
   std::size_t members() const { return static_cast<std::size_t>(size_); }
   std::chrono::milliseconds patience(std::chrono::milliseconds asked) const;
 
+  const c10::intrusive_ptr<c10d::Store> store_;
+  Identity identity_;  // constant; its ranks are complete
   std::atomic<std::chrono::milliseconds> timeout_;
+  std::atomic<std::uint64_t> messages_{0};
   std::shared_ptr<Group> group_;
+  std::once_flag described_;     // to the flight recorder
+  std::mutex coalescing_mutex_;  // guards coalescing_
+  std::map<std::thread::id, std::vector<Result>> coalescing_;  // by the thread that began
 };
 
 }  // namespace shoal::nn

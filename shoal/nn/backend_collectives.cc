@@ -66,6 +66,7 @@ Pieces even_pieces(const Piece& whole, std::size_t members) {
 Backend::Result Backend::broadcast(Tensors& tensors, const c10d::BroadcastOptions& opts) {
   check_single("broadcast", tensors);
   Call call;
+  call.plan.inputs = tensors;
   call.plan.outputs = {tensors};
   const bool own = opts.rootRank == rank_;
   const Piece bytes = own ? call.read(tensors[0]) : call.write(tensors[0]);
@@ -80,6 +81,7 @@ Backend::Result Backend::allreduce(Tensors& tensors, const c10d::AllreduceOption
   check_single("all_reduce", tensors);
   if (tensors[0].layout() == at::kSparse) return allreduce_sparse(tensors, opts);
   Call call;
+  call.plan.inputs = tensors;
   call.plan.outputs = {tensors};
   call.add_all_reduce(tensors[0], opts.reduceOp);
   return launch(std::move(call), c10d::OpType::ALLREDUCE, "shoal:all_reduce", opts.timeout);
@@ -88,6 +90,7 @@ Backend::Result Backend::allreduce(Tensors& tensors, const c10d::AllreduceOption
 Backend::Result Backend::allreduce_coalesced(Tensors& tensors, const c10d::AllreduceCoalescedOptions& opts) {
   TORCH_CHECK(!tensors.empty(), "shoal: all_reduce_coalesced takes at least one tensor");
   Call call;
+  call.plan.inputs = tensors;
   call.plan.outputs = {tensors};
   call.add_all_reduce(tensors.size() == 1 ? tensors[0] : call.flatten(tensors), opts.reduceOp);
   return launch(std::move(call), c10d::OpType::ALLREDUCE_COALESCED, "shoal:all_reduce", opts.timeout);
@@ -104,6 +107,7 @@ void Backend::Call::add_all_reduce(const at::Tensor& tensor, const c10d::ReduceO
 Backend::Result Backend::reduce(Tensors& tensors, const c10d::ReduceOptions& opts) {
   check_single("reduce", tensors);
   Call call;
+  call.plan.inputs = tensors;
   call.plan.outputs = {tensors};
   Collect part = adding(Operation::reduce, tensors[0], opts.reduceOp);
   part.root = root(opts.rootRank);
@@ -118,9 +122,12 @@ Backend::Result Backend::reduce(Tensors& tensors, const c10d::ReduceOptions& opt
 // --- gathering: every member has an own piece, and a piece of each member lies in the result
 
 void Backend::Call::add_all_gather(const Piece& input, const Pieces& outputs) {
-  Collect part = moving(Operation::all_gather, input.size() * outputs.size());
+  Collect part = moving(Operation::all_gather, 0);
   part.layout = empty_layout(outputs.size());
-  part.layout->count.assign(outputs.size(), input.size());
+  for (std::size_t member = 0; member < outputs.size(); ++member) {
+    part.layout->count[member] = outputs[member].size();
+    part.total += outputs[member].size();
+  }
   part.layout->output = offsets(outputs, 1);
   part.buffers = {input.data(), lowest(outputs)};
   parts.push_back(std::move(part));
@@ -129,8 +136,9 @@ void Backend::Call::add_all_gather(const Piece& input, const Pieces& outputs) {
 Backend::Result Backend::allgather(TensorLists& outputs, Tensors& inputs, const c10d::AllgatherOptions& opts) {
   check_single("all_gather", inputs);
   check_lists("all_gather", outputs, 1, members());
-  check_like("all_gather", inputs[0], outputs[0]);
+  check_like("all_gather", inputs[0], {outputs[0][static_cast<std::size_t>(rank_)]});
   Call call;
+  call.plan.inputs = inputs;
   call.plan.outputs = outputs;
   call.add_all_gather(call.read(inputs[0]), call.write(outputs[0]));
   return launch(std::move(call), c10d::OpType::ALLGATHER, "shoal:all_gather", opts.timeout);
@@ -145,6 +153,7 @@ Backend::Result Backend::allgather_into_tensor_coalesced(Tensors& outputs, Tenso
                                                          const c10d::AllgatherOptions& opts) {
   check_pairs("all_gather_into_tensor", outputs, inputs);
   Call call;
+  call.plan.inputs = inputs;
   call.plan.outputs = {outputs};
   for (std::size_t i = 0; i < inputs.size(); ++i) {
     check_multiple("all_gather_into_tensor", outputs[i], inputs[i], size_);
@@ -158,6 +167,7 @@ Backend::Result Backend::allgather_coalesced(TensorLists& outputs, Tensors& inpu
   TORCH_CHECK(!inputs.empty(), "shoal: all_gather_coalesced takes at least one tensor");
   check_lists("all_gather_coalesced", outputs, members(), inputs.size());
   Call call;
+  call.plan.inputs = inputs;
   call.plan.outputs = outputs;
   for (std::size_t i = 0; i < inputs.size(); ++i) {
     Tensors of_all;
@@ -171,6 +181,7 @@ Backend::Result Backend::allgather_coalesced(TensorLists& outputs, Tensors& inpu
 Backend::Result Backend::gather(TensorLists& outputs, Tensors& inputs, const c10d::GatherOptions& opts) {
   check_single("gather", inputs);
   Call call;
+  call.plan.inputs = inputs;
   call.plan.outputs = outputs;
   const Piece input = call.read(inputs[0]);
   Collect part = moving(Operation::gather, input.size() * members());
@@ -194,6 +205,7 @@ Backend::Result Backend::gather(TensorLists& outputs, Tensors& inputs, const c10
 Backend::Result Backend::scatter(Tensors& outputs, TensorLists& inputs, const c10d::ScatterOptions& opts) {
   check_single("scatter", outputs);
   Call call;
+  if (!inputs.empty()) call.plan.inputs = inputs[0];
   call.plan.outputs = {outputs};
   const Piece output = call.write(outputs[0]);
   Collect part = moving(Operation::scatter, output.size() * members());
@@ -234,6 +246,7 @@ Backend::Result Backend::reduce_scatter(Tensors& outputs, TensorLists& inputs, c
   check_like("reduce_scatter", outputs[0], {inputs[0][static_cast<std::size_t>(rank_)]});
   Collect part = adding(Operation::reduce_scatter, outputs[0], opts.reduceOp);
   Call call;
+  call.plan.inputs = inputs[0];
   call.plan.outputs = {outputs};
   Pieces pieces = call.read(inputs[0]);
   if (!aligned(pieces, size_of(part.type))) {  // memory from elsewhere, at odd places: copies lie evenly
@@ -253,6 +266,7 @@ Backend::Result Backend::reduce_scatter_tensor_coalesced(Tensors& outputs, Tenso
                                                          const c10d::ReduceScatterOptions& opts) {
   check_pairs("reduce_scatter_tensor", inputs, outputs);
   Call call;
+  call.plan.inputs = inputs;
   call.plan.outputs = {outputs};
   for (std::size_t i = 0; i < inputs.size(); ++i) {
     check_multiple("reduce_scatter_tensor", inputs[i], outputs[i], size_);
@@ -268,6 +282,7 @@ Backend::Result Backend::alltoall_base(at::Tensor& output, at::Tensor& input, st
                                        std::vector<std::int64_t>& input_splits, const c10d::AllToAllOptions& opts) {
   TORCH_CHECK(input.scalar_type() == output.scalar_type(), "shoal: all_to_all_single: input and output have different dtypes");
   Call call;
+  call.plan.inputs = {input};
   call.plan.outputs = {{output}};
   const Pieces outgoing = split_rows(input, call.read(input), input_splits, size_);
   const Pieces incoming = split_rows(output, call.write(output), output_splits, size_);
@@ -277,6 +292,7 @@ Backend::Result Backend::alltoall_base(at::Tensor& output, at::Tensor& input, st
 Backend::Result Backend::alltoall(Tensors& outputs, Tensors& inputs, const c10d::AllToAllOptions& opts) {
   TORCH_CHECK(outputs.size() == members() && inputs.size() == members(), "shoal: all_to_all takes a tensor for each member");
   Call call;
+  call.plan.inputs = inputs;
   call.plan.outputs = {outputs};
   const Pieces outgoing = call.read(inputs), incoming = call.write(outputs);
   return exchange(std::move(call), outgoing, incoming, c10d::OpType::ALLTOALL, opts.timeout);
@@ -340,10 +356,10 @@ Backend::Result Backend::allreduce_sparse(Tensors& tensors, const c10d::Allreduc
   }
   tensors[0].copy_(sum.coalesce());
   Call call;
+  call.plan.inputs = tensors;
   call.plan.outputs = {tensors};
   const auto work = begin(call, c10d::OpType::_ALLREDUCE_SPARSE, "shoal:all_reduce", opts.timeout, "all_reduce", getSequenceNumberForGroup());
-  Work::part_done(work, nullptr);
-  return work;
+  return start(work, [&] { Work::part_done(work, nullptr); });
 }
 
 }  // namespace shoal::nn

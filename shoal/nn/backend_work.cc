@@ -1,35 +1,26 @@
 #include "shoal/nn/backend_work.h"
 
-#include <torch/csrc/Exceptions.h>
+#include <cstdio>
 
 #include "shoal/core/text.h"
 #include "shoal/nn/backend_completions.h"
+#include "shoal/nn/torch_error.h"
 
 namespace shoal::nn {
 namespace {
 
-// Crosses into Python as shoal.PeerLost, also from inside autograd, which knows PyTorchError but not pybind11's translators.
-struct PeerLost final : torch::PyTorchError {
-  using PyTorchError::PyTorchError;
-  PyObject* python_type() override {
-    static PyObject* const type = [] {  // kept for the life of the interpreter
-      PyObject* const package = PyImport_ImportModule("shoal");
-      PyObject* const found = package ? PyObject_GetAttrString(package, "PeerLost") : nullptr;
-      if (!found) PyErr_Clear();
-      return found ? found : PyExc_RuntimeError;
-    }();
-    return type;
-  }
-};
-
 constexpr Nanoseconds kGrace = std::chrono::seconds(10);  // for the end of an operation whose deadline has passed
 
-}  // namespace
-
-std::exception_ptr to_torch(const Error& error) {
-  if (error.code() == Code::peer_lost) return std::make_exception_ptr(PeerLost(error.what()));
-  return std::make_exception_ptr(c10::DistBackendError({__func__, __FILE__, __LINE__}, error.what()));
+// The failure itself is told in any case.
+void write_record(std::uint64_t job_rank) {
+  try {
+    FlightRecorder::local().write(job_rank);
+  } catch (const std::exception& error) {
+    std::fprintf(stderr, "shoal: rank %llu could not write its flight record: %s\n", static_cast<unsigned long long>(job_rank), error.what());
+  }
 }
+
+}  // namespace
 
 Work::Work(std::shared_ptr<Group> group, Plan plan, std::string name, std::uint64_t sequence)
     : c10d::Work(static_cast<int>(group->rank()), plan.type, plan.title, plan.inputs), group_(std::move(group)),
@@ -39,12 +30,25 @@ void Work::part_done(c10::intrusive_ptr<Work> work, const net::Failure& failure,
   if (failure && !work->failure_) work->failure_ = failure;
   if (source_rank >= 0) work->source_rank_ = source_rank;
   if (--work->parts_left_ > 0) return;
+  if (work->failure_ && work->failure_->code() != Code::cancelled && FlightRecorder::local().claim_dump()) {
+    // Before anybody learns of the failure and ends the process.
+    Completions::local().push([work = std::move(work)]() mutable {
+      write_record(work->plan_.job_rank);
+      complete_on_loop(std::move(work));
+    });
+    return;
+  }
   if (work->failure_ || !work->plan_.epilogue) return complete(std::move(work));
   Completions::local().push([work = std::move(work)]() mutable {
     work->run_epilogue();
-    // Completion happens on the loop, where a waiting caller is sure to notice it.
-    if (!work->group_->post([work]() mutable { complete(std::move(work)); })) complete(std::move(work));
+    complete_on_loop(std::move(work));
   });
+}
+
+// Completion happens on the loop, where a waiting caller is sure to notice it.
+void Work::complete_on_loop(c10::intrusive_ptr<Work> work) {
+  const auto group = work->group_;
+  if (!group->post([work]() mutable { complete(std::move(work)); })) complete(std::move(work));
 }
 
 void Work::run_epilogue() {
@@ -56,6 +60,7 @@ void Work::run_epilogue() {
 }
 
 void Work::complete(c10::intrusive_ptr<Work> work) {
+  if (work->plan_.recorded && !work->failure_) FlightRecorder::local().completed(*work->plan_.recorded);
   work->finish(work->failure_ ? to_torch(*work->failure_) : nullptr);
   bool asked = false;
   {

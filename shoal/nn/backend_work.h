@@ -11,13 +11,10 @@
 #include <torch/csrc/distributed/c10d/Work.hpp>
 #include <vector>
 
+#include "shoal/nn/flight_recorder.h"
 #include "shoal/nn/group/group.h"
 
 namespace shoal::nn {
-
-// As PyTorch's users expect failures: shoal.PeerLost in Python for peer_lost, else torch.distributed.DistBackendError,
-// each with our one line.
-std::exception_ptr to_torch(const Error& error);
 
 class Work final : public c10d::Work {
  public:
@@ -30,6 +27,9 @@ class Work final : public c10d::Work {
     std::function<void()> epilogue;                // after success, before completion: copies results home
     Nanoseconds patience{};                        // after which the operation ends by itself
     std::uint32_t parts = 1;                       // operations of the group that it consists of
+    std::optional<int> peer;                       // of a message; -1: anybody
+    std::optional<FlightRecorder::Id> recorded;
+    std::uint64_t job_rank = 0;                    // whose dump it is, should it be the first to fail
   };
   // name: for error lines; sequence: of its first collective, 0 where it has none.
   Work(std::shared_ptr<Group> group, Plan plan, std::string name, std::uint64_t sequence);
@@ -48,6 +48,7 @@ class Work final : public c10d::Work {
 
  private:
   void run_epilogue();
+  static void complete_on_loop(c10::intrusive_ptr<Work> work);
   static void complete(c10::intrusive_ptr<Work> work);
   c10::IValue value() const;
   void settle(const c10::intrusive_ptr<c10::ivalue::Future>& future) const;

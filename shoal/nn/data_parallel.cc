@@ -52,6 +52,7 @@ DataParallel::DataParallel(Session& session, std::vector<NamedTensor> parameters
       exchange_(session.runner(), session.new_channel(), first_plan(parameters_, options_.plan, session.size()), session.patience()),
       accounted_(parameters_.size()),
       installed_(parameters_.size()),
+      measured_iterations_(options_.measured_iterations),
       first_use_(parameters_.size()),
       backward_at_(parameters_.size(), -1),
       hooks_(std::make_unique<GradientHooks>(static_cast<GradientListener&>(*this), tensors_of(parameters_))) {
@@ -158,7 +159,7 @@ void DataParallel::begin(double weight) {
   pass_ = torch::autograd::get_current_graph_task_id();
   backward_began_ = steady_now();
   std::fill(backward_at_.begin(), backward_at_.end(), -1);
-  exchange_.begin(weight);
+  exchange_.begin(weight, asks_);
   open_ = true;
 }
 
@@ -196,11 +197,12 @@ at::Tensor DataParallel::contribution(std::size_t i) const {
   return in_layout_of(parameter, gradient.detach());
 }
 
-void DataParallel::install(std::size_t i) {
+bool DataParallel::install(std::size_t i) {
   // Inside a backward pass a gradient is what autograd has gathered so far, as everywhere.
-  if (!open_ || finished_ || torch::autograd::get_current_graph_task_id() != -1) return;
+  if (!open_ || finished_ || torch::autograd::get_current_graph_task_id() != -1) return false;
   if (!ended_) account_rest();
   install_mean(i);
+  return !std::exchange(read_early_, true);
 }
 
 void DataParallel::install_mean(std::size_t i) {
@@ -241,15 +243,19 @@ void DataParallel::complete() {
 }
 
 void DataParallel::close_iteration() {
+  asked_ |= exchange_.asked();
   exchange_.commit();
-  open_ = ended_ = finished_ = false;
+  open_ = ended_ = finished_ = read_early_ = false;
   pass_ = -1;
   first_gradient_at_ = {};
   declared_samples_.reset();
   std::fill(accounted_.begin(), accounted_.end(), false);
   std::fill(installed_.begin(), installed_.end(), false);
   std::fill(contributions_.begin(), contributions_.end(), at::Tensor());
-  if (!plan_is_final_ && exchange_.iteration() >= options_.measured_iterations) choose_plan();
+  if (plan_is_final_ || exchange_.iteration() < measured_iterations_) return;
+  const Instant began = steady_now();
+  choose_plan();
+  record(EventKind::planning, began, steady_now(), parameters_.size(), 0);
 }
 
 bool DataParallel::idle_iteration() {
@@ -260,6 +266,20 @@ bool DataParallel::idle_iteration() {
   finish_buffers();
   close_iteration();
   return somebody_has_data;
+}
+
+std::uint64_t DataParallel::asked() { return std::exchange(asked_, 0); }
+
+void DataParallel::continue_from(std::uint64_t iterations, std::optional<exchange::ExchangePlan> plan) {
+  if (options_.plan) plan = options_.plan;
+  iterations_before_ = iterations;
+  if (iterations < measured_iterations_) {
+    measured_iterations_ -= iterations;
+  } else if (plan) {
+    exchange::check_fits(*plan, describe(parameters_), session_.size());
+    exchange_.replan(*std::move(plan));
+    plan_is_final_ = true;
+  }
 }
 
 std::optional<net::Rank> DataParallel::take_over_from() {

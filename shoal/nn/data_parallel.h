@@ -54,8 +54,16 @@ class DataParallel final : private GradientListener {
   void set_synchronize(bool on) { synchronize_ = on; }    // off: gradients accumulate here only (no_sync)
   void set_samples(double samples);                       // this member's weight in this iteration, instead of what forward counted
 
+  // Bits that this member asks of all in the iterations that begin from now on. asked() gives, on all members after the same iteration,
+  // what any of them asked since the last call.
+  void set_asks(std::uint64_t bits) { asks_ = bits; }
+  std::uint64_t asked();
+  // Before the first iteration: goes on where a run of as many members stopped after `iterations`. `plan` is the one it had chosen, if it
+  // had: then the means have the bits that they would have had there.
+  void continue_from(std::uint64_t iterations, std::optional<exchange::ExchangePlan> plan);
+
   bool is_open() const { return open_; }
-  void install(std::size_t parameter);
+  bool install(std::size_t parameter);  // true: the first such read in this iteration
   void finish();
   void commit();
   // One iteration without data (join). False: no member has any left, nothing happened.
@@ -71,7 +79,7 @@ class DataParallel final : private GradientListener {
   Communication communication() const { return communication_; }
 
   const exchange::ExchangePlan& plan() const { return exchange_.plan(); }
-  std::uint64_t iteration() const { return exchange_.iteration(); }
+  std::uint64_t iterations_taken() const { return iterations_before_ + exchange_.iteration(); }  // also by the run that this one continues
   bool plan_is_final() const { return plan_is_final_; }
 
  private:
@@ -102,13 +110,14 @@ class DataParallel final : private GradientListener {
   exchange::Exchange exchange_;
 
   bool synchronize_ = true;
-  bool open_ = false, ended_ = false, finished_ = false;
+  bool open_ = false, ended_ = false, finished_ = false, read_early_ = false;
   std::vector<bool> accounted_, installed_;
   double weight_ = 0;
 
   double samples_ = 1;                     // counted by forward since the last iteration began
   bool samples_are_spent_ = true;          // an iteration has begun with them: the next forward counts anew
   std::optional<double> declared_samples_;
+  std::uint64_t asks_ = 0, asked_ = 0;
   bool somebody_idled_ = false;
   net::Rank last_active_ = 0;
 
@@ -120,6 +129,7 @@ class DataParallel final : private GradientListener {
 
   // Measured for the plan and the report; seconds.
   bool plan_is_final_ = false;
+  std::uint64_t measured_iterations_, iterations_before_ = 0;
   std::vector<std::uint32_t> first_use_;
   Instant forward_began_{}, backward_began_{}, first_gradient_at_{}, finished_at_{};
   Communication communication_;

@@ -6,6 +6,8 @@
 
 #include <memory>
 
+#include "shoal/nn/before_node.h"
+
 namespace shoal::nn {
 
 using torch::autograd::variable_list;
@@ -15,20 +17,6 @@ struct GradientHooks::Link {
 };
 
 namespace {
-
-// One class serves before and after: PyTorch's two kinds differ only in what they are handed.
-template <class Fn>
-class Before final : public torch::autograd::FunctionPreHook {
- public:
-  explicit Before(Fn fn) : fn_(std::move(fn)) {}
-  variable_list operator()(const variable_list& gradients) override {
-    fn_();
-    return gradients;
-  }
-
- private:
-  Fn fn_;
-};
 
 template <class Fn>
 class After final : public torch::autograd::FunctionPostHook {
@@ -55,7 +43,7 @@ GradientHooks::GradientHooks(GradientListener& listener, const std::vector<at::T
     const auto after = [link = link_, i] {
       if (link->listener) link->listener->after_accumulation(i);
     };
-    accumulator.node->add_pre_hook(std::make_unique<Before<decltype(before)>>(before));
+    before_node(*accumulator.node, before);
     accumulator.post_hook = accumulator.node->add_post_hook(std::make_unique<After<decltype(after)>>(after));
     accumulators_.push_back(std::move(accumulator));
   }
@@ -72,7 +60,7 @@ void GradientHooks::watch(const at::Tensor& output) {
   const auto starts = [link = link_] {
     if (link->listener) link->listener->backward_starts();
   };
-  node->add_pre_hook(std::make_unique<Before<decltype(starts)>>(starts));
+  before_node(*node, starts);
 }
 
 bool GradientHooks::pass_stores_gradients() const {

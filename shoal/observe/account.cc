@@ -1,5 +1,8 @@
 #include "shoal/observe/account.h"
 
+#include <fmt/core.h>
+#include <fmt/ranges.h>
+
 #include <algorithm>
 #include <array>
 #include <set>
@@ -11,7 +14,41 @@
 namespace shoal::observe {
 namespace {
 
+constexpr std::size_t kMostNotes = 50;
+
 double seconds_of(const Event& event) { return Seconds(event.end - event.begin).count(); }
+
+// Bytes by the 100 ms in which they came.
+class Arrivals {
+ public:
+  void add(const Event& event) { windows_[event.end.time_since_epoch() / kWindow] += event.value; }
+
+  double bytes() const {
+    double sum = 0;
+    for (const auto& [window, bytes] : windows_) sum += bytes;
+    return sum;
+  }
+
+  // The rate that one byte in ten exceeds.
+  double fastest() const {
+    std::vector<double> bytes;
+    double left = 0;
+    for (const auto& [window, sum] : windows_) {
+      bytes.push_back(sum);
+      left += sum / 10;
+    }
+    std::sort(bytes.rbegin(), bytes.rend());
+    for (const double sum : bytes) {
+      left -= sum;
+      if (left <= 0) return sum / Seconds(kWindow).count();
+    }
+    return 0;
+  }
+
+ private:
+  static constexpr Nanoseconds kWindow = std::chrono::milliseconds(100);
+  std::unordered_map<std::int64_t, double> windows_;
+};
 
 // The headings, weakest first; -1 for events that take no time of the caller.
 enum Heading { kForward, kBackward, kOptimizer, kNetwork, kWaiting, kHeadings };
@@ -29,24 +66,31 @@ int heading_of(const Event& event) {
 // What a member's spans come to; its events are by begin.
 class Member {
  public:
-  Member(const RankEvents& rank) {
+  explicit Member(const RankEvents& rank) {
     account.rank = rank.who.rank;
     account.host = rank.who.host;
-    for (const Event& event : rank.events) {
-      if (heading_of(event) >= 0) edges_of(event);
-      if (event.kind == EventKind::exposed) exposed.add(event.begin, event.end);
-      if (event.kind == EventKind::exchange) on_the_way.add(event.begin, event.end);
-      count_step(event);
-    }
-    spend();
-    account.steps = static_cast<std::int64_t>(optimizer_steps_.empty() ? backward_steps_.size() : optimizer_steps_.size());
-    if (on_the_way.seconds() > 0) account.hidden = 1 - on_the_way.overlap(exposed) / on_the_way.seconds();
+    read(rank.events);
   }
 
   RankAccount account;
   Intervals exposed, on_the_way;
 
  private:
+  void read(const std::vector<Event>& events) {
+    for (const Event& event : events) {
+      if (heading_of(event) >= 0) edges_of(event);
+      if (event.kind == EventKind::exposed) exposed.add(event.begin, event.end);
+      if (event.kind == EventKind::exchange) on_the_way.add(event.begin, event.end);
+      if (event.kind == EventKind::recording) recording_.add(event.begin, event.end);
+      if (event.kind == EventKind::planning) planning_.add(event.begin, event.end);
+      count_step(event);
+    }
+    account.steps = static_cast<std::int64_t>(optimizer_steps_.empty() ? backward_steps_.size() : optimizer_steps_.size());
+    if (!edges_.empty()) spend(events);
+    account.on_the_way = on_the_way.seconds();
+    if (on_the_way.seconds() > 0) account.hidden = 1 - on_the_way.overlap(exposed) / on_the_way.seconds();
+  }
+
   struct Edge {
     Instant at;
     int heading, peer;
@@ -59,14 +103,24 @@ class Member {
   }
 
   void count_step(const Event& event) {
+    if (event.kind == EventKind::forward && event.value > 0) {
+      account.samples += (event.value - account.samples) / static_cast<double>(++sampled_);
+    }
     if (event.step < 0) return;
     if (event.kind == EventKind::optimizer) optimizer_steps_.insert(event.step);
     if (event.kind == EventKind::backward) backward_steps_.insert(event.step);
   }
 
   // Walks over the edges; between two of them the strongest open heading has the time.
-  void spend() {
+  void spend(const std::vector<Event>& events) {
     std::stable_sort(edges_.begin(), edges_.end(), [](const Edge& a, const Edge& b) { return a.at < b.at; });
+    const Instant begin = edges_.front().at, end = edges_.back().at;
+    account.start_up = Seconds(begin - events.front().begin).count();
+    for (const Event& event : events) {
+      if (event.kind == EventKind::received && event.begin >= begin && event.begin < end) account.received += event.value;
+    }
+    std::vector<double> gaps;  // before a forward pass
+    double gap = 0;
     std::array<int, kHeadings> open{};
     std::map<int, int> waited_peers;
     const std::array<double TimeSpent::*, kHeadings> place = {&TimeSpent::forward, &TimeSpent::backward, &TimeSpent::optimizer,
@@ -74,6 +128,10 @@ class Member {
     for (std::size_t i = 0; i < edges_.size(); ++i) {
       const Edge& edge = edges_[i];
       open[static_cast<std::size_t>(edge.heading)] += edge.opens;
+      if (edge.opens > 0) {
+        if (edge.heading == kForward && gap > 0) gaps.push_back(gap);
+        gap = 0;
+      }
       if (edge.heading == kWaiting) {
         int& waits = waited_peers[edge.peer];
         waits += edge.opens;
@@ -83,16 +141,37 @@ class Member {
       const double seconds = Seconds(edges_[i + 1].at - edge.at).count();
       const auto strongest = std::find_if(open.rbegin(), open.rend(), [](int count) { return count > 0; });
       if (strongest == open.rend()) {
+        const double recording = recording_.overlap(edge.at, edges_[i + 1].at);
         account.spent.other += seconds;
+        const double planning = planning_.overlap(edge.at, edges_[i + 1].at);
+        account.recording += recording;
+        account.planning += planning;
+        gap += seconds - recording - planning;
         continue;
       }
       account.spent.*place[static_cast<std::size_t>(open.rend() - strongest - 1)] += seconds;
       if (open[kWaiting] > 0 && seconds > 0) account.waited_for[waited_peers.begin()->first] += seconds;
     }
     edges_ = {};
+    tell_pauses(std::move(gaps));
+  }
+
+  void tell_pauses(std::vector<double> gaps) {
+    if (gaps.empty()) return;
+    const auto middle = gaps.begin() + static_cast<std::ptrdiff_t>(gaps.size() / 2);
+    std::nth_element(gaps.begin(), middle, gaps.end());
+    const double usual = *middle;
+    const double step = (account.spent.whole() - account.spent.other) / static_cast<double>(std::max<std::int64_t>(1, account.steps));
+    for (const double gap : gaps) {
+      const bool pause = gap > step && gap > kPause * usual;
+      (pause ? account.pauses : account.loading) += gap;
+      if (pause) ++account.paused;
+    }
   }
 
   std::vector<Edge> edges_;
+  Intervals recording_, planning_;
+  std::int64_t sampled_ = 0;
   std::set<std::int64_t> optimizer_steps_, backward_steps_;
 };
 
@@ -147,18 +226,44 @@ class Tensors {
 };
 
 std::vector<LinkAccount> links_into(const RankEvents& rank, double seconds) {
-  std::map<int, std::pair<double, Intervals>> by_peer;
+  struct Sums {
+    double bytes = 0;
+    Arrivals arrivals;
+  };
+  std::map<int, Sums> by_peer;
+  // Broadcasts before the first step and the probe of the links load some links more than others.
+  bool trains = false;
+  Intervals planning;
   for (const Event& event : rank.events) {
+    if (event.kind == EventKind::planning) planning.add(event.begin, event.end);
+  }
+  for (const Event& event : rank.events) {
+    if (heading_of(event) >= 0) trains = true;
     if (event.kind != EventKind::received) continue;
-    auto& [bytes, busy] = by_peer[event.peer];
-    bytes += event.value;
-    busy.add(event.begin, event.end);
+    Sums& sums = by_peer[event.peer];
+    sums.bytes += event.value;
+    if (trains && planning.overlap(event.begin, event.end + Nanoseconds(1)) == 0) sums.arrivals.add(event);
   }
   std::vector<LinkAccount> links;
   for (const auto& [peer, sums] : by_peer) {
-    links.push_back({peer, rank.who.rank, sums.first, seconds, sums.second.seconds()});
+    links.push_back({peer, rank.who.rank, sums.bytes, seconds, sums.arrivals.fastest(), sums.arrivals.bytes()});
   }
   return links;
+}
+
+void tell_fastest(const RunEvents& run, Account& account) {
+  std::map<int, Arrivals> in, out;
+  for (const RankEvents& rank : run.ranks) {
+    for (const Event& event : rank.events) {
+      if (event.kind != EventKind::received) continue;
+      in[rank.who.rank].add(event);
+      out[event.peer].add(event);
+    }
+  }
+  for (RankAccount& rank : account.ranks) {
+    rank.fastest_in = in[rank.rank].fastest();
+    rank.fastest_out = out[rank.rank].fastest();
+  }
 }
 
 TimeSpent mean_of(const std::vector<RankAccount>& ranks) {
@@ -168,6 +273,36 @@ TimeSpent mean_of(const std::vector<RankAccount>& ranks) {
     for (const RankAccount& rank : ranks) mean.*part += rank.spent.*part / static_cast<double>(ranks.size());
   }
   return mean;
+}
+
+std::vector<std::string> notes_of(const RunEvents& run) {
+  struct Note {
+    Instant first;
+    std::set<int> ranks;
+  };
+  std::unordered_map<std::string, Note> by_line;
+  for (const RankEvents& rank : run.ranks) {
+    for (const Event& event : rank.events) {
+      if (event.kind != EventKind::note) continue;
+      const auto [found, is_new] = by_line.try_emplace(run.name_of(event), Note{event.begin, {}});
+      found->second.first = std::min(found->second.first, event.begin);
+      found->second.ranks.insert(rank.who.rank);
+    }
+  }
+  std::vector<std::pair<std::string, Note>> sorted(by_line.begin(), by_line.end());
+  std::sort(sorted.begin(), sorted.end(), [](const auto& a, const auto& b) {
+    return std::tie(a.second.first, a.first) < std::tie(b.second.first, b.first);
+  });
+  std::vector<std::string> notes;
+  for (const auto& [line, note] : sorted) {
+    if (notes.size() == kMostNotes) {
+      notes.push_back(fmt::format("and {} more", sorted.size() - kMostNotes));
+      break;
+    }
+    notes.push_back(fmt::format("rank{} {}, {:.2f} s: {}", note.ranks.size() > 1 ? "s" : "", fmt::join(note.ranks, ", "),
+                                Seconds(note.first.time_since_epoch()).count(), line));
+  }
+  return notes;
 }
 
 }  // namespace
@@ -185,12 +320,14 @@ Account account_of(const RunEvents& run, const exchange::ExchangePlan* plan) {
     for (const LinkAccount& link : links_into(rank, member.account.spent.whole())) account.links.push_back(link);
     account.ranks.push_back(member.account);
   }
+  tell_fastest(run, account);
   std::sort(account.links.begin(), account.links.end(),
             [](const LinkAccount& a, const LinkAccount& b) { return std::tie(a.from, a.to) < std::tie(b.from, b.to); });
   account.mean = mean_of(account.ranks);
   if (on_the_way > 0) account.hidden = hidden / on_the_way;
   account.tensors = tensors.means();
   account.remarks = run.remarks;
+  account.notes = notes_of(run);
   account.clocks = run.clocks;
   return account;
 }

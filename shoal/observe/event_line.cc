@@ -15,7 +15,7 @@ using Json = nlohmann::json;
 constexpr int kVersion = 1;
 constexpr int kMostRanks = 65536;
 constexpr std::int64_t kFarthest = std::int64_t{1} << 62;  // nanoseconds; sums and differences of two stay in range
-constexpr EventKind kLastKind = EventKind::note;
+constexpr EventKind kLastKind = EventKind::recording;
 
 std::string quoted(std::string_view text) { return Json(text).dump(-1, ' ', false, Json::error_handler_t::replace); }
 

@@ -27,9 +27,16 @@ std::optional<exchange::ExchangePlan> plan_of(const RunFolder& folder, RunEvents
   return std::nullopt;
 }
 
-Account account_with_plan(const RunFolder& folder, RunEvents& run) {
+struct Told {
+  Account account;
+  Explanation why;
+};
+
+Told tell(const RunFolder& folder, RunEvents& run) {
   const auto plan = plan_of(folder, run);
-  return account_of(run, plan ? &*plan : nullptr);
+  Account account = account_of(run, plan ? &*plan : nullptr);
+  Explanation why = explain(account, plan ? &*plan : nullptr);
+  return {std::move(account), std::move(why)};
 }
 
 std::string run_json(const RunFolder& folder, const RunEvents& run, const Account& account) {
@@ -51,16 +58,21 @@ std::string run_json(const RunFolder& folder, const RunEvents& run, const Accoun
 Finished finish_run(const RunFolder& folder) {
   RunEvents run = read_run(folder);
   write_merged(folder, run);
-  Account account = account_with_plan(folder, run);
+  auto [account, why] = tell(folder, run);
   write_trace(folder, run);
-  folder.write("report.html", report_of(folder.name(), run, account));
+  folder.write("report.html", report_of(folder.name(), run, account, why));
   if (!std::filesystem::exists(folder.path() / "run.json")) folder.write("run.json", run_json(folder, run, account));
-  return {std::move(account), folder.path() / "trace.json.gz", folder.path() / "report.html"};
+  return {std::move(account), std::move(why), folder.path() / "trace.json.gz", folder.path() / "report.html"};
 }
 
 Account account_of(const RunFolder& folder) {
   RunEvents run = read_run(folder);
-  return account_with_plan(folder, run);
+  return tell(folder, run).account;
+}
+
+Explanation explain_run(const RunFolder& folder) {
+  RunEvents run = read_run(folder);
+  return tell(folder, run).why;
 }
 
 }  // namespace shoal::observe

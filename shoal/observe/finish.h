@@ -5,12 +5,14 @@
 #include <optional>
 
 #include "shoal/observe/account.h"
+#include "shoal/observe/causes.h"
 #include "shoal/observe/run_folder.h"
 
 namespace shoal::observe {
 
 struct Finished {
   Account account;
+  Explanation why;
   std::filesystem::path trace, report;
 };
 
@@ -19,7 +21,8 @@ struct Finished {
 // Throws Error{invalid_argument} where the folder holds no events, Error{io} where it cannot be written.
 Finished finish_run(const RunFolder& folder);
 
-// Only the account, of a finished run or one under way. Writes nothing.
+// Only the account, of a finished run or one under way, and what it means. They write nothing.
 Account account_of(const RunFolder& folder);
+Explanation explain_run(const RunFolder& folder);
 
 }  // namespace shoal::observe

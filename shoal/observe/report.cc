@@ -16,7 +16,7 @@ namespace {
 using Json = nlohmann::ordered_json;
 
 constexpr int kMostLanes = 24;  // of exchanges that lie side by side in one member's timeline
-constexpr std::size_t kMostMetrics = 12, kMostNotes = 50;
+constexpr std::size_t kMostMetrics = 12;
 
 double seconds(Instant at) { return Seconds(at.time_since_epoch()).count(); }
 Json finite(double value) { return std::isfinite(value) ? Json(value) : Json(nullptr); }
@@ -68,7 +68,14 @@ struct Window {
 };
 
 bool in_timeline(const Event& event) {
-  return event.kind != EventKind::metric && event.kind != EventKind::note && event.kind != EventKind::collective;
+  switch (event.kind) {
+    case EventKind::metric:
+    case EventKind::note:
+    case EventKind::planning:
+    case EventKind::recording:
+    case EventKind::collective: return false;
+    default: return true;
+  }
 }
 
 // All of the run where it fits; else whole steps around the middle one, as many as fit.
@@ -171,7 +178,7 @@ Json timeline_json(const RunEvents& run, std::size_t most_spans) {
           {"members", members}};
 }
 
-// --- metrics and notes
+// --- metrics
 
 // Series of the first member that has them: by name, pairs of step (or second, without steps) and value.
 Json metrics_json(const RunEvents& run) {
@@ -195,22 +202,6 @@ Json metrics_json(const RunEvents& run) {
     return all;
   }
   return Json::array();
-}
-
-Json notes_json(const RunEvents& run) {
-  Json notes = Json::array();
-  std::size_t more = 0;
-  for (const RankEvents& rank : run.ranks) {
-    for (const Event& event : rank.events) {
-      if (event.kind != EventKind::note) continue;
-      if (notes.size() == kMostNotes)
-        ++more;
-      else
-        notes.push_back(fmt::format("rank {}, {:.2f} s: {}", rank.who.rank, seconds(event.begin), run.name_of(event)));
-    }
-  }
-  if (more > 0) notes.push_back(fmt::format("and {} more", more));
-  return notes;
 }
 
 // --- tables
@@ -238,14 +229,15 @@ Json tables_json(const Account& account) {
                        {"predicted", tensor.predicted_exposed ? Json(*tensor.predicted_exposed) : Json(nullptr)}});
   }
   for (const LinkAccount& link : account.links) {
-    links.push_back({link.from, link.to, link.bytes, link.rate(), link.busy_rate()});
+    links.push_back({link.from, link.to, link.bytes, link.rate(), link.fastest});
   }
   return {{"ranks", ranks}, {"tensors", tensors}, {"links", links}};
 }
 
 }  // namespace
 
-std::string report_data(const std::string& title, const RunEvents& run, const Account& account, std::size_t most_spans) {
+std::string report_data(const std::string& title, const RunEvents& run, const Account& account, const Explanation& why,
+                        std::size_t most_spans) {
   Json data = {{"title", title},
                {"unix_begin", static_cast<double>(run.unix_begin_ns) * 1e-9},
                {"size", run.size},
@@ -253,9 +245,10 @@ std::string report_data(const std::string& title, const RunEvents& run, const Ac
                {"seconds_a_step", account.seconds_a_step()},
                {"hidden", account.hidden ? Json(*account.hidden) : Json(nullptr)},
                {"mean", spent_json(account.mean)},
+               {"why", headline(why)},
                {"clocks", account.clocks},
                {"remarks", account.remarks},
-               {"notes", notes_json(run)},
+               {"notes", account.notes},
                {"names", run.names},
                {"per_step", steps_json(run)},
                {"metrics", metrics_json(run)},
@@ -264,8 +257,8 @@ std::string report_data(const std::string& title, const RunEvents& run, const Ac
   return data.dump(-1, ' ', false, Json::error_handler_t::replace);
 }
 
-std::string report_of(const std::string& title, const RunEvents& run, const Account& account) {
-  std::string data = report_data(title, run, account);
+std::string report_of(const std::string& title, const RunEvents& run, const Account& account, const Explanation& why) {
+  std::string data = report_data(title, run, account, why);
   // Inside of <script>, "</" would end it, whatever the JSON says.
   for (std::size_t at = data.find("</"); at != std::string::npos; at = data.find("</", at + 3)) data.insert(at + 1, "\\");
   return std::string(kReportBefore) + data + std::string(kReportAfter);

@@ -8,6 +8,7 @@
 #include <string>
 
 #include "shoal/observe/account.h"
+#include "shoal/observe/causes.h"
 #include "shoal/observe/run_events.h"
 
 namespace shoal::observe {
@@ -16,10 +17,10 @@ constexpr std::size_t kMostSpans = 60'000;
 constexpr std::size_t kMostBins = 400;
 
 // The page as text. `title`: the run's name.
-std::string report_of(const std::string& title, const RunEvents& run, const Account& account);
+std::string report_of(const std::string& title, const RunEvents& run, const Account& account, const Explanation& why);
 
 // The part of it that is data (JSON), for tests.
-std::string report_data(const std::string& title, const RunEvents& run, const Account& account,
+std::string report_data(const std::string& title, const RunEvents& run, const Account& account, const Explanation& why,
                         std::size_t most_spans = kMostSpans);
 
 }  // namespace shoal::observe

@@ -124,12 +124,14 @@ std::optional<std::string> RunFolder::read(const std::string& file, std::size_t 
   const fs::path whole = path_ / file;
   std::error_code error;
   if (!fs::exists(whole, error)) return std::nullopt;
-  if (fs::file_size(whole, error) > most_bytes && !error) {
+  const auto size = fs::file_size(whole, error);
+  if (!error && size > most_bytes) {
     throw Error(Code::io, "is larger than " + std::to_string(most_bytes) + " bytes", whole.string());
   }
   std::ifstream in(whole, std::ios::binary);
-  std::string text(std::istreambuf_iterator<char>(in), {});
-  if (!in) throw Error(Code::io, std::string("cannot be read: ") + std::strerror(errno), whole.string());
+  std::string text(error ? 0 : size, '\0');
+  in.read(text.data(), static_cast<std::streamsize>(text.size()));
+  if (!in || error) throw Error(Code::io, std::string("cannot be read: ") + std::strerror(errno), whole.string());
   return text;
 }
 

@@ -72,7 +72,9 @@ std::string time_table(const Account& account) {
     table.add(time_row(fmt::format("rank {}", rank.rank), rank.spent, waited_for(rank)));
   }
   if (account.ranks.size() > 1) table.add(time_row("mean", account.mean, ""));
-  return table.text();
+  std::string text = table.text();
+  for (const std::string& note : account.notes) text += note + "\n";
+  return text;
 }
 
 std::string tensor_table(const Account& account, std::size_t most_rows) {
@@ -103,9 +105,9 @@ std::string tensor_table(const Account& account, std::size_t most_rows) {
 }
 
 std::string link_table(const Account& account) {
-  Table table({"link", "MB", "MB/s", "MB/s while receiving"});
+  Table table({"link", "MB", "MB/s", "MB/s at its fastest"});
   for (const LinkAccount& link : account.links) {
-    table.add({fmt::format("{} -> {}", link.from, link.to), mega(link.bytes), mega(link.rate()), mega(link.busy_rate())});
+    table.add({fmt::format("{} -> {}", link.from, link.to), mega(link.bytes), mega(link.rate()), mega(link.fastest)});
   }
   return table.text();
 }

@@ -103,7 +103,9 @@ class Member {
     switch (event.kind) {
       case EventKind::forward:
       case EventKind::backward:
-      case EventKind::optimizer: return span(event, kCompute, shoal::name(event.kind));
+      case EventKind::optimizer:
+      case EventKind::planning:
+      case EventKind::recording: return span(event, kCompute, shoal::name(event.kind));
       case EventKind::produced: return mark(event, kCompute, name);
       case EventKind::exposed: return span(event, kWaiting, event.peer < 0 ? name : fmt::format("rank {}", event.peer));
       case EventKind::exchange:

@@ -80,28 +80,27 @@ TEST(run, a_member_killed_by_a_signal_counts_as_128_and_the_signal) {
   EXPECT_THAT(outcome.err, EndsWith("shoal: rank 0 failed first: killed by signal 9 (KILL)\n"));
 }
 
-// Rank 1 dies once the others are waiting for its end; they lose it and say so in the same words. The fifo
-// makes the order certain: a reader's wait ends when the last writer is gone.
+// Three members: `dying` dies as `how` says once the others are waiting for its end; they lose it and say so in the same
+// words. The fifo makes the order certain: a reader's wait ends when the last writer is gone.
+std::vector<std::string> loss_of(int dying, const std::string& how) {
+  const std::string rank = std::to_string(dying), one = dying == 0 ? "1" : "0", other = dying == 2 ? "1" : "2";
+  return run_script(3, "mkfifo f$SHOAL_RANK; "
+                       "if [ $SHOAL_RANK = " + rank + " ]; then exec 8>f" + one + " 9>f" + other + "; " + how + "; fi; "
+                       "cat f$SHOAL_RANK; echo 'rank " + rank + " was lost' >&2; exit 3");
+}
+
 TEST(run, the_cause_is_named_last_and_the_others_words_once) {
   const Folder folder;
-  const auto outcome = shoal(
-      folder, run_script(3,
-                         "mkfifo f$SHOAL_RANK; "
-                         "if [ $SHOAL_RANK = 1 ]; then echo 'disk full' >&2; exec 8>f0 9>f2; exit 1; fi; "
-                         "cat f$SHOAL_RANK; echo 'rank 1 was lost' >&2; exit 3"));
+  const auto outcome = shoal(folder, loss_of(1, "echo 'disk full' >&2; exit 1"));
   EXPECT_EQ(outcome.status, 1);
   EXPECT_THAT(outcome.err, HasSubstr("shoal: ranks 0, 2 ended with: rank 1 was lost\n"));
   EXPECT_THAT(outcome.err, EndsWith("shoal: rank 1 failed first: exit status 1: disk full\n"));
 }
 
-// The same with a kill: the line names the member and the signal, and the run as a whole has lost a member.
+// The line names the member and the signal, and the run as a whole has lost a member.
 TEST(run, a_killed_member_that_others_lost_makes_the_run_end_with_3) {
   const Folder folder;
-  const auto outcome = shoal(
-      folder, run_script(3,
-                         "mkfifo f$SHOAL_RANK; "
-                         "if [ $SHOAL_RANK = 0 ]; then exec 8>f1 9>f2; kill -9 $$; fi; "
-                         "cat f$SHOAL_RANK; echo 'rank 0 was lost' >&2; exit 3"));
+  const auto outcome = shoal(folder, loss_of(0, "kill -9 $$"));
   EXPECT_EQ(outcome.status, 3);
   EXPECT_THAT(outcome.err, HasSubstr("shoal: ranks 1, 2 ended with: rank 0 was lost\n"));
   EXPECT_THAT(outcome.err, EndsWith("shoal: rank 0 failed first: killed by signal 9 (KILL)\n"));
@@ -142,10 +141,19 @@ TEST(run, mistakes_are_refused_in_one_line) {
        "--name: 'a/b' is no name for a run (1 to 64 letters, digits, dots, dashes and underscores)\n"},
       {{"swim"}, "shoal: there is no command swim (shoal --help lists them)\n"},
       {{}, "shoal: no command (shoal --help lists them)\n"},
-      {{"lab", "list", "--", "true"}, "shoal list: takes no command, but one follows --: true\n"},
+      {{"run", "-n", "2", "--", "./a.sh"}, "./a.sh: is not executable (chmod +x ./a.sh)\n"},
+      {{"run", "-n", "2", "--", "/usr"}, "/usr: is a folder, no command\n"},
+      {{"program", "show", "ring", "more", "-n", "2"}, "shoal program show: does not take more (shoal --help-all lists every flag)\n"},
+      {{"doctor", "--no-such"}, "shoal doctor: unknown flag --no-such (shoal --help-all lists every flag)\n"},
+      {{"--config", "a.sh", "lab", "list"}, "--config: there is no flag for echo (shoal --help-all lists commands and flags)\n"},
+      {{"--config", "a.toml", "lab", "list"}, "--config: there is no flag for run.memmers (shoal --help-all lists commands and flags)\n"},
+      {{"--config", SHOAL_PROGRAM, "lab", "list"}, "--config: it is no text (shoal --help-all lists commands and flags)\n"},
+      {{"lab", "list", "--", "true"}, "shoal lab list: takes no command, but one follows --: true\n"},
   };
   for (const auto& mistake : mistakes) {
     const Folder folder;
+    folder.write("a.sh", "echo\n");
+    folder.write("a.toml", "[run]\nmemmers = 2\n");
     const auto outcome = shoal(folder, mistake.words);
     EXPECT_EQ(outcome.err, mistake.line);
     EXPECT_EQ(outcome.status, 2) << mistake.line;

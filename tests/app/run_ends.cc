@@ -6,6 +6,10 @@
 #include <sys/prctl.h>
 #include <sys/wait.h>
 
+#include <chrono>
+#include <fstream>
+#include <thread>
+
 #include "tests/app/program.h"
 
 namespace shoal::app::test {
@@ -81,12 +85,13 @@ TEST(run_ends, a_stopped_member_is_ended_too) {
   EXPECT_FALSE(alive(pids.at(0)));
 }
 
-// Members of a launcher that was killed become this test's children and are waited for.
-TEST(run_ends, members_do_not_outlive_a_killed_launcher) {
+// What a killed launcher leaves becomes this test's children and is waited for.
+TEST(run_ends, nothing_outlives_a_killed_launcher) {
   ASSERT_EQ(::prctl(PR_SET_CHILD_SUBREAPER, 1), 0);
   const Folder folder;
-  Program program(folder, words_of(2, "echo $$; exec sleep 1000"));
+  Program program(folder, words_of(2, family));
   const auto pids = pids_in(program.lines(2));
+  ASSERT_EQ(pids.size(), 6u);
   program.signal(SIGKILL);
   EXPECT_EQ(program.wait().status, 137);
   for (pid_t pid : pids) {
@@ -94,6 +99,33 @@ TEST(run_ends, members_do_not_outlive_a_killed_launcher) {
     EXPECT_EQ(::waitpid(pid, &status, 0), pid);
     EXPECT_TRUE(WIFSIGNALED(status) && WTERMSIG(status) == SIGKILL);
   }
+}
+
+// A member that saves when it is told to end, and a shell around it that does not wait for it: it comes to its end.
+TEST(run_ends, a_wrapped_member_has_time_to_save_after_term) {
+  const Folder folder;
+  folder.write("saves", "trap 'read go < fifo; echo saved > saved; exit 143' TERM; echo $$; while :; do sleep 0.05; done");
+  Program program(folder, words_of(1, "mkfifo fifo; echo $$; sh saves & wait"));
+  const auto pids = pids_in(program.lines(2));
+  std::fstream go(folder.path() / "fifo");  // both ways: opening waits for nobody
+  program.signal(SIGTERM);
+  const auto deadline = std::chrono::steady_clock::now() + std::chrono::seconds(20);
+  while (alive(pids.at(0)) && std::chrono::steady_clock::now() < deadline) std::this_thread::yield();
+  go << "go" << std::endl;
+  EXPECT_EQ(program.wait().status, 143);
+  EXPECT_EQ(read_file(folder.path() / "saved"), "saved\n");
+  for (pid_t pid : pids) EXPECT_FALSE(alive(pid));
+}
+
+TEST(run_ends, usr1_reaches_the_members_that_handle_it_and_no_other) {
+  const Folder folder;
+  folder.write("saves", "trap 'echo told; exit 0' USR1; echo ready; while :; do sleep 0.05; done");
+  Program program(folder, words_of(2, "sh saves; exit $?"));
+  program.lines(2);
+  program.signal(SIGUSR1);
+  const auto outcome = program.wait();
+  EXPECT_EQ(outcome.status, 0) << outcome.err;
+  EXPECT_THAT(outcome.out, testing::AllOf(testing::HasSubstr("[0] told\n"), testing::HasSubstr("[1] told\n")));
 }
 
 }  // namespace

@@ -22,8 +22,8 @@ Program::Variables python(const Folder& folder, const std::string& missing) {
 TEST(train, alone_it_becomes_python_with_the_flags_that_were_given) {
   const Folder folder;
   const auto outcome =
-      shoal(folder, {"train", "fcnet", "--epochs", "2", "--json", "--data", "d"}, python(folder, ""));
-  EXPECT_EQ(outcome.out, "-m shoal.train fcnet --data d --epochs 2 --json\n");
+      shoal(folder, {"train", "fcnet", "--epochs", "2", "--json", "--resume", "--checkpoint", "c", "--data", "d"}, python(folder, ""));
+  EXPECT_EQ(outcome.out, "-m shoal.train fcnet --data d --epochs 2 --checkpoint c --resume --json\n");
   EXPECT_EQ(outcome.status, 0) << outcome.err;
   EXPECT_FALSE(fs::exists(folder.path() / "runs"));
 }

@@ -32,7 +32,7 @@ TEST(Select, prices_are_the_closed_forms) {
   // Members beyond a power of two cost two steps and a vector more.
   EXPECT_DOUBLE_EQ(all_reduce("recursive_doubling", 5, kMegabyte), 4e-3 + 3.0 + 3e-3);
   EXPECT_DOUBLE_EQ(all_reduce("halving_doubling", 5, kMegabyte), 6e-3 + 2.5 + 1.75e-3);
-  EXPECT_DOUBLE_EQ(price(Collective::reduce_scatter, "ring", 4, kMegabyte, kRound), 3e-3 + 0.75 + 0.75e-3);
+  EXPECT_DOUBLE_EQ(price(Collective::reduce_scatter, "ring", 4, kMegabyte, kRound), 3e-3 + 0.75 + 6 * 16384 / 1e6 + 0.75e-3);
   EXPECT_DOUBLE_EQ(price(Collective::all_gather, "ring", 4, kMegabyte, kRound), 3e-3 + 0.75);
   EXPECT_DOUBLE_EQ(price(Collective::broadcast, "binomial", 5, kMegabyte, kRound), 3e-3 + 3.0);
   EXPECT_DOUBLE_EQ(price(Collective::broadcast, "chain", 4, kMegabyte, kRound), 3e-3 + 1.0 + 2 * 16384 / 1e6);
@@ -49,7 +49,7 @@ TEST(Select, prices_count_the_bytes_that_programs_send) {
     for (const Collective collective : {Collective::all_reduce, Collective::reduce_scatter, Collective::all_gather, Collective::broadcast,
                                         Collective::reduce, Collective::gather, Collective::scatter}) {
       for (const std::string& name : builder_names(collective)) {
-        if (name == "chain") continue;  // its price has slices
+        if (name == "chain" || (name == "ring" && collective == Collective::reduce_scatter)) continue;  // their prices have slices
         const Program program = build(collective, name, ranks);
         std::vector<double> sent(ranks), received(ranks);
         for (std::uint32_t rank = 0; rank < ranks; ++rank) {
@@ -84,6 +84,12 @@ TEST(Select, where_flows_meet_the_measured_rate_decides_between_direct_and_the_o
   EXPECT_EQ(choose(Collective::all_reduce, 4, 64e6, one_machine), "direct");
   EXPECT_DOUBLE_EQ(all_reduce("direct", 4, kMegabyte, {0, 1e6, 1e30, 0}), 1.5 / 0.8);  // not measured
   EXPECT_DOUBLE_EQ(all_reduce("direct", 2, kMegabyte, {0, 1e6, 1e30, 1}), 1.0);         // of two members none meets another
+}
+
+// Measured at 200 Mbit/s among four, links taken for unmeasured: 55 ms against 100 to 200 for the 1.8 MB that a block of a sharded transformer adds.
+TEST(Select, a_sum_that_is_scattered_goes_directly_unless_it_is_large) {
+  EXPECT_EQ(choose(Collective::reduce_scatter, 4, 1.8e6, LinkModel{}), "direct");
+  EXPECT_EQ(choose(Collective::reduce_scatter, 4, 64e6, LinkModel{}), "ring");
 }
 
 TEST(Select, where_a_step_of_all_costs_more_than_one_of_pairs_small_sizes_double) {

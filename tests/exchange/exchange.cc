@@ -150,6 +150,21 @@ TEST(Exchange, a_member_without_data_changes_nothing) {
   }
 }
 
+// What one member asks is known to all in the same iteration, and no longer in the next.
+TEST(Exchange, what_members_ask_reaches_all_in_the_iteration_that_it_was_asked_in) {
+  Members members(3);
+  const auto gradients = random_gradients(3, 5);
+  const std::uint64_t asks[][3] = {{0, 0, 0}, {0, 1, 4}, {0, 0, 0}, {1ull << 40, 0, 0}};
+  for (const auto& of_step : asks) {
+    for (std::uint32_t r = 0; r < 3; ++r) {
+      members[r].begin(1, of_step[r]);
+      produce_all(members[r], gradients[r], r);
+    }
+    for (std::uint32_t r = 0; r < 3; ++r) EXPECT_EQ(members[r].asked(), of_step[0] | of_step[1] | of_step[2]);
+    for (std::uint32_t r = 0; r < 3; ++r) members[r].commit();
+  }
+}
+
 TEST(Exchange, a_gradient_absent_everywhere_stays_absent_and_one_absent_somewhere_does_not) {
   Members members(2);
   const auto gradients = random_gradients(2, 11);

@@ -139,5 +139,19 @@ TEST(Plan, a_plan_for_another_model_or_size_is_refused_with_what_differs) {
   EXPECT_THAT(line(other, 4), testing::HasSubstr("it has 12 tensors, the model 11"));
 }
 
+TEST(Plan, the_same_units_are_priced_on_another_link) {
+  const auto plan = make_plan(fcnet(), 4, kLink);
+  collective::LinkModel half = kLink, no_latency = kLink;
+  half.rate /= 2;
+  no_latency.alpha = 0;
+  const auto slower = priced_on(plan, half), lighter = priced_on(plan, no_latency);
+  EXPECT_EQ(slower.hash(), plan.hash());
+  for (std::size_t u = 0; u < plan.units.size(); ++u) {
+    const auto bytes = static_cast<double>(plan.bytes_of(plan.units[u]));
+    EXPECT_EQ(slower.units[u].predicted_seconds, collective::price(collective::Collective::all_reduce, plan.units[u].way, 4, bytes, half));
+    EXPECT_LT(lighter.units[u].predicted_seconds, plan.units[u].predicted_seconds);
+  }
+}
+
 }  // namespace
 }  // namespace shoal::exchange

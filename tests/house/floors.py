@@ -31,7 +31,7 @@ FENCED = [  # pattern, where it may stand, but for, the rule
 ]
 # PyTorch's wheel brings its own fmt: a header that nn/ reaches must not bring Debian's.
 NOT_BEFORE_TORCH = re.compile(r"(fmt|spdlog|asio|boost)[/.]")
-PYTHON_MODULES = sys.stdlib_module_names | {"shoal", "torch", "numpy"}
+PYTHON_MODULES = sys.stdlib_module_names | {"shoal", "torch", "numpy", "safetensors"}
 
 INCLUDE = re.compile(r'^\s*#\s*include\s*["<]([^">]+)[">]')
 
@@ -183,7 +183,7 @@ def python_imports_hold(tree: Tree):
                 names = [node.module]
             for name in names:
                 if name.split(".")[0] not in PYTHON_MODULES:
-                    yield f"{path}:{node.lineno}: imports {name}: the package needs PyTorch and NumPy only"
+                    yield f"{path}:{node.lineno}: imports {name}: the package needs PyTorch, NumPy and safetensors only"
 
 
 def tests_are_run(tree: Tree):

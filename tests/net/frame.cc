@@ -21,6 +21,7 @@ TEST(Frame, a_header_comes_back) {
   header.length = 12345;
   header.tag = {0x0123456789abcdef, 77};
   header.offset = 1ull << 40;
+  header.consumed = 3ull << 40;
   const auto back = decode(encode(header), Channel::bulk);
   ASSERT_TRUE(back);
   EXPECT_EQ(back->cls, header.cls);
@@ -28,6 +29,7 @@ TEST(Frame, a_header_comes_back) {
   EXPECT_EQ(back->length, header.length);
   EXPECT_EQ(back->tag, header.tag);
   EXPECT_EQ(back->offset, header.offset);
+  EXPECT_EQ(back->consumed, header.consumed);
 }
 
 TEST(Frame, each_channel_refuses_what_is_not_its_own) {

@@ -2,6 +2,9 @@
 #pragma once
 
 #include <gtest/gtest.h>
+#include <netinet/in.h>
+#include <sys/socket.h>
+#include <unistd.h>
 
 #include <atomic>
 #include <condition_variable>
@@ -71,6 +74,26 @@ inline std::vector<std::unique_ptr<Job>> join_all(Rank size, const JoinOptions& 
   std::vector<std::unique_ptr<Job>> jobs(size);
   each(size, [&](Rank rank) { jobs[rank] = join_tcp(place_of(rank, size), board, "t/", secret, options); });
   return jobs;
+}
+
+// What a join ends with: "joined", or the error's code and line.
+inline std::string why_not(Rank rank, Rank size, Rendezvous& board, const JoinOptions& options, const std::string& secret = "s") {
+  try {
+    join_tcp(place_of(rank, size), board, "t/", secret, options);
+    return "joined";
+  } catch (const Error& error) {
+    return std::string(name(error.code())) + ": " + error.what();
+  }
+}
+
+inline bool has_ipv6() {
+  const int fd = socket(AF_INET6, SOCK_STREAM, 0);
+  sockaddr_in6 own{};
+  own.sin6_family = AF_INET6;
+  own.sin6_addr = in6addr_loopback;
+  const bool bound = fd >= 0 && bind(fd, reinterpret_cast<sockaddr*>(&own), sizeof own) == 0;
+  if (fd >= 0) close(fd);
+  return bound;
 }
 
 inline void leave_all(std::vector<std::unique_ptr<Job>>& jobs) {

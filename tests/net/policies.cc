@@ -83,6 +83,17 @@ TEST(Credit, a_small_receive_needs_no_grant_unless_its_sender_asks) {
   EXPECT_EQ(grants[0].limit, 4096u);
 }
 
+TEST(Credit, a_stream_that_comes_unasked_as_a_whole_needs_no_grant) {
+  CreditPolicy policy(2);
+  Demand demand = demand_of(1, 0, 1);
+  policy.posted(demand, kEagerStream);
+  EXPECT_TRUE(policy.collect(tick(0)).empty());
+  policy.posted(demand, kEagerStream);  // more than its sender may send on its own
+  const auto grants = policy.collect(tick(0));
+  ASSERT_EQ(grants.size(), 1u);
+  EXPECT_EQ(grants[0].limit, 2 * kEagerStream);
+}
+
 TEST(Credit, the_better_priority_is_granted_first) {
   CreditPolicy policy(3);
   Demand late = demand_of(1, 5, 1), early = demand_of(2, 1, 2);

@@ -77,7 +77,6 @@ TEST(Account, counts_links_as_the_receiver_saw_them) {
   for (const LinkAccount& link : account.links) {
     EXPECT_EQ(link.bytes, 4000);
     EXPECT_NEAR(link.rate(), 4000 / 0.260, 1e-6);
-    EXPECT_NEAR(link.busy_rate(), 4000 / 0.040, 1e-6);
   }
 }
 
@@ -91,6 +90,55 @@ TEST(Account, what_lies_inside_is_not_counted_twice) {
   EXPECT_NEAR(spent.forward, 0.020, kExact);
   EXPECT_NEAR(spent.network, 0.010, kExact);
   EXPECT_NEAR(spent.whole(), 0.030, kExact);
+}
+
+// Between steps lie 10 ms, once 200 ms, and 10 ms of which the recorder takes 4 and the plan 3; the loss takes 5 ms of each step of 45.
+TEST(Account, other_is_taken_apart_by_its_place) {
+  RunEvents run;
+  run.size = 1;
+  run.ranks.resize(1);
+  std::vector<Event>& events = run.ranks[0].events;
+  events.push_back({EventKind::recording, ms(0), ms(0)});
+  double at = 30;
+  for (std::int64_t step = 0; step < 6; ++step) {
+    events.push_back({EventKind::forward, ms(at), ms(at + 10), step, -1, step == 0 ? 10.0 : 4.0});
+    events.push_back({EventKind::backward, ms(at + 15), ms(at + 35), step});
+    events.push_back({EventKind::optimizer, ms(at + 35), ms(at + 45), step});
+    if (step == 4) events.push_back({EventKind::recording, ms(at + 47), ms(at + 51)});
+    if (step == 4) events.push_back({EventKind::planning, ms(at + 51), ms(at + 54)});
+    at += step == 2 ? 245 : 55;
+  }
+  const RankAccount rank = account_of(run, nullptr).ranks[0];
+  EXPECT_NEAR(rank.start_up, 0.030, kExact);
+  EXPECT_NEAR(rank.pauses, 0.200, kExact);
+  EXPECT_EQ(rank.paused, 1);
+  EXPECT_NEAR(rank.loading, 0.033, kExact);
+  EXPECT_NEAR(rank.recording, 0.004, kExact);
+  EXPECT_NEAR(rank.planning, 0.003, kExact);
+  EXPECT_NEAR(rank.spent.other, 0.030 + 0.240, kExact);
+  EXPECT_NEAR(rank.samples, 5, kExact);
+}
+
+// 19 windows of 100 ms with 100 KB each, and a burst of 150 KB in one: less than a tenth of all bytes.
+TEST(Account, the_fastest_rate_of_a_link_is_no_mean_and_no_burst) {
+  RunEvents run = two_members();
+  for (RankEvents& rank : run.ranks) rank.events.clear();
+  for (int i = 0; i < 19; ++i) run.ranks[1].events.push_back({EventKind::received, ms(1000.0 * i), ms(1000.0 * i), -1, 0, 100e3});
+  run.ranks[1].events.insert(run.ranks[1].events.begin(), {EventKind::forward, ms(0), ms(1), 0});
+  run.ranks[1].events.push_back({EventKind::received, ms(30000), ms(30000), -1, 0, 150e3});
+  const Account account = account_of(run, nullptr);
+  EXPECT_NEAR(account.ranks[1].fastest_in, 1e6, 1);
+  EXPECT_NEAR(account.ranks[0].fastest_out, 1e6, 1);
+  EXPECT_EQ(account.ranks[0].fastest_in, 0);
+  ASSERT_EQ(account.links.size(), 1u);
+  EXPECT_NEAR(account.links[0].fastest, 1e6, 1);
+
+  // A broadcast before the first step and the probe while the plan is made are not the link's.
+  std::vector<Event>& events = run.ranks[1].events;
+  events.insert(events.begin(), {EventKind::received, ms(-500), ms(-500), -1, 0, 10e6});
+  events.push_back({EventKind::planning, ms(31000), ms(32000)});
+  events.push_back({EventKind::received, ms(31500), ms(31500), -1, 0, 10e6});
+  EXPECT_NEAR(account_of(run, nullptr).links[0].fastest, 1e6, 1);
 }
 
 TEST(Account, a_member_without_events_has_spent_nothing) {

@@ -69,11 +69,16 @@ TEST(Recorder, writes_what_was_recorded_between_its_begin_and_end) {
   EXPECT_EQ(run.ranks[0].who.rank, 1);
   EXPECT_EQ(run.ranks[0].who.pid, ::getpid());
   EXPECT_EQ(run.size, 2);
-  ASSERT_EQ(run.ranks[0].events.size(), 2u);
-  EXPECT_EQ(run.name_of(run.ranks[0].events[0]), "fc.weight");
-  EXPECT_EQ(run.ranks[0].events[0].step, 7);
-  EXPECT_EQ(run.ranks[0].events[0].begin, Instant(Nanoseconds(0)));
-  EXPECT_EQ(run.ranks[0].events[1].begin, Instant(Nanoseconds(9)));
+  const std::vector<Event>& written = run.ranks[0].events;
+  ASSERT_EQ(written.size(), 4u);
+  EXPECT_EQ(written[0].kind, EventKind::recording);  // its own begin, and at the end what flush() took
+  EXPECT_EQ(written[0].begin, Instant(Nanoseconds(0)));
+  EXPECT_EQ(written[0].end, written[0].begin);
+  EXPECT_EQ(run.name_of(written[1]), "fc.weight");
+  EXPECT_EQ(written[1].step, 7);
+  EXPECT_EQ(written[2].begin - written[1].begin, Nanoseconds(9));
+  EXPECT_EQ(written[3].kind, EventKind::recording);
+  EXPECT_GT(written[3].end, written[3].begin);
   EXPECT_EQ(run.remarks, std::vector<std::string>{"rank 0 left no events in this folder"});
 }
 
@@ -91,6 +96,19 @@ TEST(Recorder, says_in_the_file_how_many_events_came_too_fast) {
   const Event& last = run.ranks[0].events.back();
   EXPECT_EQ(last.kind, EventKind::note);
   EXPECT_EQ(run.name_of(last), std::to_string(dropped) + " events came faster than they were written and are missing");
+}
+
+TEST(Recorder, refuses_a_file_that_another_job_has_open) {
+  const OwnFolder own("two-jobs");
+  const RunFolder folder = RunFolder::open(own.path());
+  const Recorder first(folder, 1, 2);
+  try {
+    const Recorder second(folder, 1, 2);
+    FAIL() << "two jobs write one file";
+  } catch (const Error& error) {
+    EXPECT_EQ(error.code(), Code::invalid_argument);
+    EXPECT_EQ(error.fact(), "another job writes its events there");
+  }
 }
 
 TEST(Recorder, refuses_a_folder_that_is_gone) {

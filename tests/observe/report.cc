@@ -14,7 +14,7 @@ namespace {
 using Json = nlohmann::json;
 
 Json data_of(const RunEvents& run, std::size_t most_spans = kMostSpans) {
-  return Json::parse(report_data("fashion", run, account_of(run, nullptr), most_spans));
+  return Json::parse(report_data("fashion", run, account_of(run, nullptr), Explanation{}, most_spans));
 }
 
 TEST(Report, holds_the_figures_of_the_account) {
@@ -26,6 +26,14 @@ TEST(Report, holds_the_figures_of_the_account) {
   EXPECT_NEAR(data["ranks"][0]["spent"][4], 0.040, 1e-12);
   EXPECT_EQ(data["ranks"][0]["waited_for"][0][0], 1);
   EXPECT_EQ(data["links"].size(), 2u);
+}
+
+TEST(Report, says_first_what_the_time_was_lost_to) {
+  const RunEvents run = two_members();
+  const Account account = account_of(run, nullptr);
+  const Explanation why = explain(account, nullptr);
+  EXPECT_EQ(Json::parse(report_data("fashion", run, account, why))["why"], headline(why));
+  EXPECT_NE(report_of("fashion", run, account, why).find("<p id=\"why\"></p>"), std::string::npos);
 }
 
 TEST(Report, draws_every_step_as_a_mean_over_members) {
@@ -87,7 +95,7 @@ TEST(Report, shows_whole_steps_of_a_long_run_and_says_which) {
 TEST(Report, is_one_page_without_any_address) {
   RunEvents run = two_members();
   run.names[kFc] = "</script><b>fc";
-  const std::string page = report_of("fashion", run, account_of(run, nullptr));
+  const std::string page = report_of("fashion", run, account_of(run, nullptr), Explanation{});
   EXPECT_EQ(page.find("</script><b>"), std::string::npos);
   EXPECT_NE(page.find("<\\/script><b>fc"), std::string::npos);
   EXPECT_EQ(page.find("src="), std::string::npos);

@@ -3,6 +3,8 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
+
 #include "tests/observe/a_run.h"
 
 namespace shoal::observe {
@@ -19,6 +21,22 @@ TEST(Tables, tell_where_the_time_went) {
             "mean    0.26 s  0.04 s  15.4%  0.10 s  38.5%  0.02 s   7.7%  0.04 s  15.4%  0.02 s   7.7%  0.04 s  15.4%\n");
 }
 
+TEST(Tables, end_with_what_members_noted_once_and_by_time) {
+  RunEvents run = two_members();
+  run.names.insert(run.names.end(), {"a late line", "a line of both"});
+  const auto note = [&](std::size_t rank, double at, const std::string& line) {
+    const auto name = static_cast<std::uint32_t>(std::find(run.names.begin(), run.names.end(), line) - run.names.begin());
+    run.ranks[rank].events.push_back({EventKind::note, ms(at), ms(at), -1, -1, 0, name});
+  };
+  note(0, 30, "a line of both");
+  note(0, 200, "a line of both");
+  note(1, 20, "a line of both");
+  note(1, 90, "a late line");
+  const Account account = account_of(run, nullptr);
+  EXPECT_EQ(account.notes, (std::vector<std::string>{"ranks 0, 1, 0.02 s: a line of both", "rank 1, 0.09 s: a late line"}));
+  EXPECT_TRUE(time_table(account).ends_with("\nranks 0, 1, 0.02 s: a line of both\nrank 1, 0.09 s: a late line\n"));
+}
+
 TEST(Tables, tell_of_each_tensor_what_was_predicted_and_what_came) {
   const exchange::ExchangePlan plan = their_plan();
   EXPECT_EQ(tensor_table(account_of(two_members(), &plan)),
@@ -30,12 +48,12 @@ TEST(Tables, tell_of_each_tensor_what_was_predicted_and_what_came) {
 TEST(Tables, tell_of_each_link_how_fast_it_was) {
   RunEvents run = two_members();
   for (RankEvents& rank : run.ranks) {
-    for (Event& event : rank.events) event.value *= 1000;  // 4 MB each way, in 260 ms, of which 40 ms receiving
+    for (Event& event : rank.events) event.value *= 1000;  // 4 MB each way, in 260 ms, 20 MB/s over 100 ms
   }
   EXPECT_EQ(link_table(account_of(run, nullptr)),
-            "link     MB  MB/s  MB/s while receiving\n"
-            "0 -> 1  4.0  15.4                 100.0\n"
-            "1 -> 0  4.0  15.4                 100.0\n");
+            "link     MB  MB/s  MB/s at its fastest\n"
+            "0 -> 1  4.0  15.4                 20.0\n"
+            "1 -> 0  4.0  15.4                 20.0\n");
 }
 
 TEST(Tables, keep_the_tensors_with_the_most_exposed_time) {

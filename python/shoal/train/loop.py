@@ -13,6 +13,8 @@ from shoal import session
 from ..errors import mistake
 from . import models, report
 from .fashion import Images
+from .keep import Keeper
+from .order import Order
 from .progress import Progress
 
 
@@ -34,58 +36,50 @@ class Interval:
 def train(arguments, training: Images, test: Images) -> None:
     here = session.current()
     whole_batch = arguments.batch * here.size
-    steps_per_epoch = len(training) // whole_batch
-    if steps_per_epoch == 0:
+    if len(training) < whole_batch:
         raise mistake("--batch", f"{here.size} x {arguments.batch} images a step, the data has {len(training)}")
-    steps = arguments.epochs * steps_per_epoch
-    steps = min(steps, arguments.steps) if arguments.steps else steps
-
+    order = Order(len(training), arguments.batch, arguments.epochs, arguments.seed, here)
     torch.manual_seed(arguments.seed)
     model = models.make(arguments.model)
     optimizer = torch.optim.Adam(model.parameters(), lr=arguments.lr)
     model, optimizer = shoal.data_parallel(model, optimizer, plan=arguments.plan)
+    keeper = Keeper(arguments, model, optimizer, order)
+    taken = keeper.begin()
+    steps = taken + len(order)
+    steps = min(steps, arguments.steps) if arguments.steps else steps
 
     first = here.rank == 0
     if first and not arguments.json:
         print(f"{arguments.model}: {models.PARAMETERS[arguments.model]:,} parameters, {len(training):,} + {len(test):,} images, {here.size} "
-              f"member{'s' * (here.size > 1)} x {arguments.batch}, {steps} steps", file=sys.stderr, flush=True)
+              f"member{'s' * (here.size > 1)} x {arguments.batch}, {steps} steps{f', going on after {taken}' * (taken > 0)}", file=sys.stderr, flush=True)
     progress = Progress(steps, first and not arguments.json)
     began = time.monotonic()
     interval = Interval(began, _sent(here))
     model.train()
-    for step, chosen in enumerate(_batches(arguments, len(training), steps, here)):
-        pixels, labels = training.batch(chosen)
+    loss = None
+    for step in range(taken + 1, steps + 1):
+        pixels, labels = training.batch(order.next())
         optimizer.zero_grad()
         loss = F.cross_entropy(model(pixels), labels)
         loss.backward()
         optimizer.step()
         interval.steps += 1
-        if progress.due(step + 1):
-            progress.show(step + 1, _facts(loss.item(), interval, whole_batch, here, model))
+        if first:
+            shoal.metric("loss", loss.item(), step)
+        if progress.due(step):
+            progress.show(step, _facts(loss.item(), interval, whole_batch, here, model))
             interval = Interval(time.monotonic(), _sent(here))
+        keeper.after(step, last=step == steps)
     progress.end()
     seconds = time.monotonic() - began
 
     accuracy = evaluate(model, test, here)
-    summary = {"model": arguments.model, "members": here.size, "steps": steps, "seconds": seconds, "loss": loss.item(),
-               "accuracy": accuracy, "images_per_second": steps * whole_batch / seconds, "hidden": _hidden(model),
+    if first:
+        shoal.metric("test_accuracy", accuracy, steps)
+    summary = {"model": arguments.model, "members": here.size, "steps": steps, "seconds": seconds, "loss": None if loss is None else loss.item(),
+               "accuracy": accuracy, "images_per_second": (steps - taken) * whole_batch / seconds, "hidden": _hidden(model),
                "bytes_sent": _sent(here)}
     report.finish(summary, here, arguments.json)
-
-
-def _batches(arguments, images: int, steps: int, here):
-    """This member's part of each step's batch. Rank order inside a batch, so that members and micro-batches agree."""
-    shuffle = torch.Generator().manual_seed(arguments.seed)
-    whole = arguments.batch * here.size
-    while True:
-        order = torch.randperm(images, generator=shuffle)
-        for start in range(here.rank * arguments.batch, images // whole * whole, whole):
-            if steps == 0:
-                return
-            steps -= 1
-            yield order[start:start + arguments.batch]
-        if steps == 0:
-            return
 
 
 @torch.no_grad()

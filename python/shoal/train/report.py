@@ -26,4 +26,4 @@ def finish(summary: dict, here, as_json: bool) -> None:
     print(f"test accuracy {summary['accuracy']:.4f} after {summary['steps']} steps in {summary['seconds']:.1f} s "
           f"({summary['images_per_second']:,.0f} images/s{hidden})", flush=True)
     if said:
-        print(f"trace   {said['trace']}   (open it in https://ui.perfetto.dev)\nreport  {said['report']}", flush=True)
+        print(f"why     {said['why']}\ntrace   {said['trace']}   (open it in https://ui.perfetto.dev)\nreport  {said['report']}", flush=True)

@@ -2,6 +2,8 @@
 
 #include <iterator>
 
+#include "shoal/core/seed.h"
+
 namespace shoal::nn {
 namespace {
 
@@ -47,13 +49,7 @@ std::string Descriptor::show() const {
 }
 
 std::uint16_t Descriptor::digest() const {
-  constexpr std::uint64_t kGolden = 0x9e37'79b9'7f4a'7c15;
-  std::uint64_t mixed = 0;
-  for (const std::uint64_t word : words) {
-    mixed = (mixed ^ word) * kGolden;
-    mixed ^= mixed >> 32;
-  }
-  return static_cast<std::uint16_t>(mixed);
+  return static_cast<std::uint16_t>(random_words(words[0], words[1], 0, 0)[0]);
 }
 
 }  // namespace shoal::nn

@@ -34,16 +34,6 @@ Collective kind_of(Operation operation) {
   return Collective::all_reduce;
 }
 
-// "rank 2 has", "ranks 1, 3 have"; empty if nobody is missing.
-std::string missing_ranks(const std::vector<bool>& there) {
-  std::vector<net::Rank> missing;
-  for (net::Rank rank = 0; rank < there.size(); ++rank) {
-    if (!there[rank]) missing.push_back(rank);
-  }
-  if (missing.empty()) return "";
-  return show_ranks(missing) + (missing.size() == 1 ? " has" : " have");
-}
-
 std::string operation_name(std::uint64_t sequence, const Descriptor& descriptor) {
   return "operation " + std::to_string(sequence) + ", " + descriptor.show();
 }
@@ -64,23 +54,17 @@ std::uint64_t streams_of(std::uint64_t sequence, const Descriptor& descriptor) {
 }  // namespace
 
 Group::Loop::Loop(net::Transport& transport, Settings settings)
-    : transport_(transport), settings_(settings), barriers_of_(transport.size()) {
+    : transport_(transport), settings_(settings) {
   std::vector<net::Rank> everybody(transport.size());
   std::iota(everybody.begin(), everybody.end(), 0u);
   runner_ = std::make_unique<collective::Runner>(transport, everybody);
   notes_ = std::make_unique<Notes>(transport, net::operation_in(kNotes, 0));
   points_ = std::make_unique<Points>(transport, *notes_, kMessages);
+  barrier_ = std::make_unique<MonitoredBarrier>(transport, *notes_);
 }
 
 void Group::Loop::listen() {
   notes_->on(NoteKind::entered, [this](net::Rank from, const Note& note) { heard(from, note); });
-  notes_->on(NoteKind::arrived, [this](net::Rank from, const Note& note) {
-    barriers_of_[from] = note.number;
-    let_go();
-  });
-  notes_->on(NoteKind::leave, [this](net::Rank, const Note& note) {
-    if (barrier_ && barrier_->number == note.number) end_barrier(nullptr);
-  });
   notes_->on(NoteKind::differ, [this](net::Rank, const Note& verdict) { differ(verdict); });
   notes_->listen();
   transport_.on_failure([weak = weak_from_this()](const net::Failure& why) {
@@ -280,7 +264,7 @@ std::string Group::Loop::waiting() const {
   return text;
 }
 
-// --- point to point; after close() there are no points any more
+// --- point to point, and the monitored barrier; after close() there are none any more
 
 void Group::Loop::send(net::Rank to, std::uint32_t tag, std::span<const std::byte> bytes, Nanoseconds patience, net::Done done) {
   if (ended_) return done(ended_);
@@ -293,50 +277,9 @@ void Group::Loop::receive(std::optional<net::Rank> from, std::uint32_t tag, std:
   points_->receive(from, tag, into, patience, std::move(done));
 }
 
-// --- the monitored barrier
-
 void Group::Loop::monitored_barrier(Nanoseconds patience, bool all_missing, net::Done done) {
   if (ended_) return done(ended_);
-  if (barrier_) return done(failure_of(Error(Code::invalid_argument, "a monitored barrier of this group is already open")));
-  const std::uint64_t number = ++barriers_;
-  barrier_ = Barrier{number, all_missing, patience, std::move(done), 0};
-  barrier_->deadline = transport_.at(transport_.now() + patience, [this] { barrier_timed_out(); });
-  if (transport_.rank() != 0) {
-    notes_->send(0, {NoteKind::arrived, 0, number, 0});
-    return;
-  }
-  barriers_of_[0] = number;
-  let_go();
-}
-
-void Group::Loop::let_go() {
-  if (!barrier_ || transport_.rank() != 0) return;
-  const std::uint64_t number = barrier_->number;
-  if (std::any_of(barriers_of_.begin(), barriers_of_.end(), [&](std::uint64_t at) { return at < number; })) return;
-  for (net::Rank to = 1; to < transport_.size(); ++to) notes_->send(to, {NoteKind::leave, 0, number, 0});
-  end_barrier(nullptr);
-}
-
-void Group::Loop::barrier_timed_out() {
-  std::vector<bool> there(transport_.size(), true);
-  if (transport_.rank() == 0) {
-    for (net::Rank rank = 0; rank < there.size(); ++rank) {
-      there[rank] = barriers_of_[rank] >= barrier_->number;
-      if (!there[rank] && !barrier_->all_missing) break;
-    }
-  }
-  const std::string missing = missing_ranks(there);
-  const std::string within = " within " + show_seconds(Seconds(barrier_->patience).count());
-  end_barrier(failure_of(Error(Code::timeout, missing.empty() ? "rank 0 has not let this member go on" + within
-                                                              : missing + " not come" + within,
-                               "monitored_barrier")));
-}
-
-void Group::Loop::end_barrier(const net::Failure& failure) {
-  const Barrier barrier = std::move(*barrier_);
-  barrier_.reset();
-  transport_.cancel(barrier.deadline);
-  barrier.done(failure);
+  barrier_->enter(patience, all_missing, std::move(done));
 }
 
 // --- the end
@@ -358,7 +301,7 @@ void Group::Loop::end(const net::Failure& why) {
   }
   ahead_.clear();
   points_->end(why);
-  if (barrier_) end_barrier(why);
+  barrier_->end(why);
 }
 
 void Group::Loop::abort(const Error& why) {
@@ -371,6 +314,7 @@ void Group::Loop::when_told(std::function<void()> fn) { notes_->when_sent(std::m
 
 void Group::Loop::close() {
   end(failure_of(Error(Code::cancelled, "the process group was destroyed")));
+  barrier_.reset();
   points_.reset();
   notes_.reset();
   runner_.reset();

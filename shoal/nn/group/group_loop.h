@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "shoal/nn/group/group.h"
+#include "shoal/nn/group/monitored_barrier.h"
 
 namespace shoal::nn {
 
@@ -37,14 +38,6 @@ class Group::Loop : public std::enable_shared_from_this<Group::Loop> {
     std::vector<bool> entered;                     // by rank: said that it is in this collective
     std::vector<std::byte> copy;                   // of the input, where the program may not run in place
   };
-  struct Barrier {
-    std::uint64_t number = 0;
-    bool all_missing = false;
-    Nanoseconds patience{};
-    net::Done done;
-    std::uint64_t deadline = 0;
-  };
-
   void run(std::uint64_t sequence);
   void announce(std::uint64_t sequence);
   void heard(net::Rank from, const Note& note);
@@ -55,24 +48,19 @@ class Group::Loop : public std::enable_shared_from_this<Group::Loop> {
   void finish(std::uint64_t sequence, const net::Failure& failure);
   void stop_timers(Open& open);
   const collective::Verified& program(collective::Collective kind, const std::string& name, std::uint32_t root);
-  void let_go();                                   // rank 0: if everybody is at the barrier
-  void barrier_timed_out();
-  void end_barrier(const net::Failure& failure);
 
   net::Transport& transport_;
   const Settings settings_;
   std::unique_ptr<collective::Runner> runner_;
   std::unique_ptr<Notes> notes_;
   std::unique_ptr<Points> points_;
+  std::unique_ptr<MonitoredBarrier> barrier_;
   net::Failure ended_;
   std::uint64_t started_ = 0;                      // the latest sequence that this member has entered
   std::map<std::uint64_t, Open> open_;
   std::map<std::uint64_t, Descriptor> recent_;     // the last kRecent that were entered here
   std::map<std::uint64_t, std::vector<std::pair<net::Rank, Descriptor>>> ahead_;  // others are in, this member not yet
   std::map<std::tuple<collective::Collective, std::string, std::uint32_t>, collective::Verified> programs_;
-  std::optional<Barrier> barrier_;
-  std::uint64_t barriers_ = 0;                     // entered here
-  std::vector<std::uint64_t> barriers_of_;         // rank 0: how many each member has entered
 };
 
 }  // namespace shoal::nn

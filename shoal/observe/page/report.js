@@ -72,6 +72,7 @@ function drawHead() {
     `${run.size} member${run.size === 1 ? '' : 's'}`, `${hosts} host${hosts === 1 ? '' : 's'}`, `${run.steps} steps`, began,
   ].filter(Boolean).join(' · ');
 
+  find('why').textContent = run.why;
   const exposed = run.mean[3] + run.mean[4];
   const whole = sum(run.mean);
   const perStep = Math.max(1, run.steps);
@@ -81,7 +82,7 @@ function drawHead() {
     [time(sum(run.mean.slice(0, 3)) / perStep), 'of it computing'],
     [time(exposed / perStep), `of it exposed (${percent(whole > 0 ? exposed / whole : 0)})`],
     [run.hidden === null ? '–' : percent(run.hidden), 'communication hidden'],
-    [sentRates.length ? mega(sum(sentRates) / sentRates.length) + ' MB/s' : '–', 'a link, while receiving'],
+    [sentRates.length ? mega(sum(sentRates) / sentRates.length) + ' MB/s' : '–', 'a link at its fastest'],
   ];
   const loss = run.metrics.find((metric) => metric.name === 'loss');
   const last = loss && loss.points.filter((point) => point[1] !== null).pop();
@@ -219,7 +220,7 @@ function drawLinks() {
       if (link) {
         cell.append(mega(link[4]), make('small', {}, mega(link[3])));
         cell.style.background = `color-mix(in srgb, var(--sent) ${Math.round(45 * link[4] / fastest)}%, transparent)`;
-        explain(cell, `rank ${sender} → rank ${receiver}\n${bytes(link[2])}\n${mega(link[4])} MB/s while arriving\n${mega(link[3])} MB/s of the whole time`);
+        explain(cell, `rank ${sender} → rank ${receiver}\n${bytes(link[2])}\n${mega(link[4])} MB/s at its fastest\n${mega(link[3])} MB/s of the whole time`);
       }
       row.append(cell);
     }

@@ -1,0 +1,50 @@
+#include "app/assignment.h"
+
+#include <sched.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cstdlib>
+
+#include "app/terminal.h"
+
+namespace shoal::app {
+namespace {
+
+unsigned usable_cores() {
+  cpu_set_t cores;
+  CPU_ZERO(&cores);
+  return ::sched_getaffinity(0, sizeof cores, &cores) == 0 ? static_cast<unsigned>(CPU_COUNT(&cores)) : 1;
+}
+
+}  // namespace
+
+Environment environment_of(const Launch& what, unsigned rank, const MeetingPoint& at) {
+  Environment environment = what.environment;
+  environment.insert(environment.end(), {{"SHOAL_RANK", std::to_string(rank)},
+                                         {"SHOAL_SIZE", std::to_string(what.members)},
+                                         {"SHOAL_COORD", at.address()},
+                                         {"SHOAL_SECRET", at.secret()},
+                                         {"SHOAL_JOB", what.folder.filename()},
+                                         {"SHOAL_RUN_DIR", what.folder}});
+  // They say how to start members, which these are.
+  for (const char* flag : {"SHOAL_MEMBERS", "SHOAL_HOSTS", "SHOAL_LAB"}) {
+    if (std::getenv(flag)) environment.emplace_back(flag, "");
+  }
+  if (!std::getenv("OMP_NUM_THREADS") && what.far.empty()) {
+    environment.emplace_back("OMP_NUM_THREADS", std::to_string(std::max(1u, usable_cores() / what.members)));
+  }
+  // Members write into pipes: say that a person is watching behind them, and let lines come as they are
+  // printed.
+  if (::isatty(2)) environment.emplace_back("SHOAL_TERMINAL", std::to_string(screen(2).columns));
+  if (!std::getenv("PYTHONUNBUFFERED")) environment.emplace_back("PYTHONUNBUFFERED", "1");
+  return environment;
+}
+
+Assignment assignment_of(const Launch& what, unsigned rank, const MeetingPoint& at) {
+  Assignment assignment{std::filesystem::current_path(), what.far[rank].slots, environment_to_carry(), what.command};
+  for (const auto& one : environment_of(what, rank, at)) assignment.environment.push_back(one);
+  return assignment;
+}
+
+}  // namespace shoal::app

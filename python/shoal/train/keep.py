@@ -1,0 +1,73 @@
+"""The checkpoints of `shoal train`: where a run goes on, when it saves, and when it ends because it was told to."""
+
+import json
+import os
+
+import shoal
+from shoal import session, signals
+
+from ..errors import mistake
+from .order import Order
+
+# Above 0 the launcher started a run again: the one that it calls by the name beside it.
+_RESTARTS = {"TORCHELASTIC_RESTART_COUNT": "TORCHELASTIC_RUN_ID", "SLURM_RESTART_COUNT": "SLURM_JOB_ID", "SHOAL_GENERATION": "SHOAL_JOB"}
+
+
+def _this_run() -> tuple[dict, list]:
+    """(what launchers call this run, under which of these names it is a restarted one)"""
+    names = {name: os.environ[name] for name in _RESTARTS.values() if os.environ.get(name)}
+    if names.get("TORCHELASTIC_RUN_ID") == "none":  # torchrun's default, for every run; its agent outlives the restarts
+        names["TORCHELASTIC_RUN_ID"] = f"{os.uname().nodename}:{os.getppid()}"
+    return names, [name for count, name in _RESTARTS.items() if os.environ.get(count, "0") not in ("", "0")]
+
+
+def _of_another_run():
+    return mistake("--checkpoint", "the folder holds the checkpoints of another run", "--resume goes on from there; or name another folder")
+
+
+class Keeper:
+    """Does nothing without --checkpoint."""
+
+    def __init__(self, arguments, model, optimizer, order: Order):
+        if arguments.resume and not arguments.checkpoint:
+            raise mistake("--resume", "from which folder?", "add --checkpoint DIR")
+        self._every = arguments.every
+        self._parts = model, optimizer, order
+        self._checkpoints = shoal.Checkpoints(arguments.checkpoint) if arguments.checkpoint else None
+        if self._checkpoints is None:
+            return
+        self._resume = arguments.resume
+        self._run, restarted = json.loads(session.current().broadcast(json.dumps(_this_run()), 0, "name of the run"))
+        self._again = {name: self._run[name] for name in restarted if name in self._run}
+        self._settings = {"model": arguments.model, "seed": arguments.seed}
+
+    def begin(self) -> int:
+        """Steps that are taken already: those of the newest checkpoint, if this run is to go on from there."""
+        if self._checkpoints is None:
+            return 0
+        model, optimizer, order = self._parts
+        if self._checkpoints.newest() is None:
+            return 0
+        if not self._resume and not self._again:
+            raise _of_another_run()
+        state = self._checkpoints.load(model, optimizer)
+        if not self._resume and not self._again.items() & state["run"].items():
+            raise _of_another_run()
+        for name, value in self._settings.items():
+            if state["settings"][name] != value:
+                raise mistake("--resume", f"the checkpoint was made with {name} {state['settings'][name]}, this run has {value}")
+        order.go_to(state["place"])
+        return state["step"]
+
+    def after(self, step: int, last: bool) -> None:
+        if self._checkpoints is None:
+            return
+        due = shoal.checkpoint_due()
+        if due or last or step % self._every == 0:
+            model, optimizer, order = self._parts
+            self._checkpoints.save(step, model, optimizer, step=step, place=order.place(), settings=self._settings, run=self._run)
+        if signals.ending():
+            shoal.checkpoint_due()  # ends this process when all is written
+        if last:
+            self._checkpoints.flush()  # a training whose last save failed has failed
+            signals.stop_listening()

@@ -1,0 +1,172 @@
+"""What a checkpoint holds, as a tree of plain values with the tensors beside it, and how it comes back into model and optimizer.
+
+The tree is JSON: dicts, lists, numbers, text. {"$tensor": name} stands for a tensor, {"$tuple": [...]} for a tuple and
+{"$pairs": [[key, value], ...]} for a dict whose keys are not all text. Model and optimizer are checked before either is changed.
+"""
+
+import random
+import sys
+
+import torch
+
+from .errors import Error, mistake
+
+
+def flatten(name: str, value, tensors: dict[str, torch.Tensor]):
+    """The tree of `value`; its tensors go into `tensors`, named after where they are."""
+    if isinstance(value, torch.Tensor):
+        while name in tensors:
+            name += "_"
+        tensors[name] = value.detach()
+        return {"$tensor": name}
+    if value is None or isinstance(value, (bool, int, float, str)):
+        return value
+    if isinstance(value, dict):
+        if all(isinstance(key, str) and not key.startswith("$") for key in value):
+            return {key: flatten(f"{name}.{key}", part, tensors) for key, part in value.items()}
+        return {"$pairs": [[flatten(name, key, tensors), flatten(f"{name}.{key}", part, tensors)] for key, part in value.items()]}
+    if isinstance(value, (list, tuple)):
+        parts = [flatten(f"{name}.{i}", part, tensors) for i, part in enumerate(value)]
+        return parts if isinstance(value, list) else {"$tuple": parts}
+    raise mistake(f"checkpoint: {name}", f"a {type(value).__name__} cannot be saved", "tensors, numbers, text, lists and dicts can")
+
+
+def unflatten(tree, tensors: dict[str, torch.Tensor]):
+    """The opposite. KeyError: a tensor that is not there."""
+    if isinstance(tree, list):
+        return [unflatten(part, tensors) for part in tree]
+    if not isinstance(tree, dict):
+        return tree
+    if "$tensor" in tree:
+        return tensors[tree["$tensor"]]
+    if "$tuple" in tree:
+        return tuple(unflatten(tree["$tuple"], tensors))
+    if "$pairs" in tree:
+        return {unflatten(key, tensors): unflatten(part, tensors) for key, part in tree["$pairs"]}
+    return {key: unflatten(part, tensors) for key, part in tree.items()}
+
+
+def collect(model, optimizer, state: dict) -> dict:
+    """Everything that all members have alike."""
+    everything = {"model": dict(model.state_dict()), "state": state}
+    if optimizer is not None:
+        everything["optimizer"] = optimizer.state_dict()
+        everything["optimizer_class"] = type(optimizer).__name__
+    core = getattr(model, "_core", None)  # of a DataParallel on several members: how its means are made
+    if core is not None:
+        everything["exchange"] = {"iterations": core.iterations_taken, "plan": core.plan() if core.plan_is_final else None}
+    return everything
+
+
+def put_back(everything: dict, own: dict | None, where: str, model, optimizer) -> dict:
+    """Model, optimizer and, with `own`, this process's random numbers become what was saved; returns the rest of the state."""
+    try:
+        _require_same_tensors(where, everything["model"], model.state_dict())
+        if optimizer is not None:
+            _require_same_optimizer(where, everything, optimizer)
+        _require_exchange(everything.get("exchange"))
+        if own is not None:
+            _try_random_state(own)
+        state = everything["state"]
+        if optimizer is not None:
+            optimizer.load_state_dict(everything["optimizer"])  # it looks at all before it changes anything
+    except Error:
+        raise
+    except Exception as error:  # what lies on a disk may be anything
+        raise mistake(where, f"damaged: no save writes this ({type(error).__name__}: {' '.join(str(error).split())})") from None
+    model.load_state_dict(everything["model"])
+    if own is not None:
+        set_random_state(own)
+    return state
+
+
+def continue_exchange(everything: dict, model) -> None:
+    """As many members as then: the means go on with the bits that they would have had there."""
+    core, then = getattr(model, "_core", None), everything.get("exchange")
+    if core is not None and then is not None and core.iterations_taken == 0:
+        core.continue_from(then["iterations"], then["plan"])
+
+
+def _require_same_tensors(where: str, saved: dict, here: dict) -> None:
+    hint = "it is of another model"
+    for name, tensor in here.items():
+        if name not in saved:
+            raise mistake(where, f"it holds no {name}", hint)
+        theirs = saved[name]
+        if not isinstance(tensor, torch.Tensor):
+            continue  # what a module keeps by get_extra_state()
+        if not isinstance(theirs, torch.Tensor):
+            raise mistake(where, f"{name} is no tensor there", hint)
+        if theirs.shape != tensor.shape or theirs.dtype != tensor.dtype:
+            raise mistake(where, f"{name} is {_describe(theirs)} there and {_describe(tensor)} in this model", hint)
+    for name in saved:
+        if name not in here:
+            raise mistake(where, f"it holds {name}, which this model has not", hint)
+
+
+def _require_same_optimizer(where: str, everything: dict, optimizer) -> None:
+    if "optimizer" not in everything:
+        raise mistake(where, "it holds no optimizer", "load it with the model alone")
+    kind = type(optimizer).__name__
+    if everything["optimizer_class"] != kind:
+        raise mistake(where, f"it holds the state of {everything['optimizer_class']}, the optimizer is {kind}")
+    saved = [len(group["params"]) for group in everything["optimizer"]["param_groups"]]
+    here = [len(group["params"]) for group in optimizer.param_groups]
+    if saved != here:
+        raise mistake(where, f"its optimizer has parameter groups of {saved}, this one of {here}")
+    if type(optimizer).__module__.startswith("torch.optim.") and not isinstance(optimizer, torch.optim.LBFGS):
+        _require_fitting_moments(where, everything["optimizer"], optimizer)
+
+
+def _require_fitting_moments(where: str, saved: dict, optimizer) -> None:
+    """PyTorch's own optimizers (LBFGS apart) keep of each parameter numbers, and tensors of its shape or 1 along some dimensions."""
+    parameters = [parameter for group in optimizer.param_groups for parameter in group["params"]]
+    numbers = [number for group in saved["param_groups"] for number in group["params"]]
+    for number, parameter in zip(numbers, parameters):
+        for name, value in saved["state"].get(number, {}).items():
+            if not isinstance(value, torch.Tensor) or value.dim() == 0:
+                continue
+            if value.dim() != parameter.dim() or any(n not in (1, whole) for n, whole in zip(value.shape, parameter.shape)):
+                raise mistake(where, f"{name} of the optimizer's parameter {number} is {_describe(value)} there, the parameter {_describe(parameter)}",
+                              "it is of another model")
+
+
+def _require_exchange(then: dict | None) -> None:
+    if then is not None and not (isinstance(then["iterations"], int) and isinstance(then["plan"], str | None)):
+        raise ValueError("iterations and plan")
+
+
+def _describe(tensor: torch.Tensor) -> str:
+    return f"{str(tensor.dtype).removeprefix('torch.')} {list(tensor.shape)}"
+
+
+# --- random numbers: each member's own
+
+
+def random_state() -> dict:
+    own = {"torch": torch.get_rng_state(), "python": random.getstate()}
+    if "numpy" in sys.modules:
+        kind, keys, *rest = sys.modules["numpy"].random.get_state()
+        own["numpy"] = (kind, torch.from_numpy(keys.copy()), *rest)
+    if torch.cuda.is_available() and torch.cuda.is_initialized():
+        own["cuda"] = torch.cuda.get_rng_state_all()
+    return own
+
+
+def _try_random_state(own: dict) -> None:
+    """Throws where set_random_state() would."""
+    torch.Generator().set_state(own["torch"])
+    random.Random().setstate(own["python"])
+    if "numpy" in own and "numpy" in sys.modules:
+        kind, keys, *rest = own["numpy"]
+        sys.modules["numpy"].random.RandomState().set_state((kind, keys.numpy(), *rest))
+
+
+def set_random_state(own: dict) -> None:
+    torch.set_rng_state(own["torch"])
+    random.setstate(own["python"])
+    if "numpy" in own and "numpy" in sys.modules:
+        kind, keys, *rest = own["numpy"]
+        sys.modules["numpy"].random.set_state((kind, keys.numpy(), *rest))
+    if "cuda" in own and torch.cuda.is_available() and torch.cuda.device_count() == len(own["cuda"]):
+        torch.cuda.set_rng_state_all(own["cuda"])

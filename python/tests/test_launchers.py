@@ -1,0 +1,339 @@
+"""The example under each launcher that people have, unedited; and each launcher started wrong: one line, no orphan."""
+
+import os
+import shutil
+import signal
+import socket
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+import tiny_images
+from pool import program
+from slurm import Slurm
+from slurm import installed as slurm_installed
+from ssh_hosts import SshHosts
+from ssh_hosts import installed as ssh_installed
+
+ROOT = Path(__file__).parents[2]
+EXAMPLE = str(ROOT / "examples" / "fashion.py")
+# In one write: members share a pipe.
+JOIN = "import sys, shoal; shoal.init(); sys.stdout.write(f'member {shoal.rank()} of {shoal.size()}\\n'); sys.stdout.flush()"
+WAIT = JOIN + "; import time; time.sleep(600)"
+
+
+@pytest.fixture(scope="module")
+def data(tmp_path_factory):
+    return tiny_images.write(tmp_path_factory.mktemp("images"))
+
+
+@pytest.fixture(scope="module")
+def slurm(tmp_path_factory):
+    if not slurm_installed():
+        pytest.skip("needs root, slurm-wlm and munge")
+    with Slurm(tmp_path_factory.mktemp("slurm"), nodes=2) as cluster:
+        yield cluster
+
+
+@pytest.fixture
+def secret(tmp_path):
+    file = tmp_path / "secret"
+    file.write_text("hush\n")
+    file.chmod(0o600)
+    return str(file)
+
+
+def variables(**more) -> dict[str, str]:
+    """This process's environment without what a launcher around the tests may have left there."""
+    foreign = ("SHOAL_", "SLURM_", "PMIX_", "OMPI_", "TORCHELASTIC_")
+    here = {name: value for name, value in os.environ.items() if not name.startswith(foreign) and name not in ("RANK", "WORLD_SIZE")}
+    return {**here, "OMP_NUM_THREADS": "1", "SHOAL_TIMEOUT": "50", **more}
+
+
+def run(words, **more):
+    return subprocess.run(words, capture_output=True, text=True, timeout=100, stdin=subprocess.DEVNULL, env=variables(**more))
+
+
+def example(data) -> list[str]:
+    return [sys.executable, EXAMPLE, "--data", str(data), "--batch", "16"]
+
+
+def check_trained(ended) -> None:
+    assert ended.returncode == 0, ended.stderr
+    lines = [line for line in ended.stdout.splitlines() if "test accuracy" in line]
+    assert len(lines) == 1, ended.stdout
+    assert float(lines[0].split()[-1]) > 0.3
+
+
+def our_lines(ended) -> list[str]:
+    return sorted({line for line in ended.stderr.splitlines() if line.startswith("shoal: ")})
+
+
+def interrupt(process, mark: str, insist: bool = False) -> None:
+    """Ctrl-C at the launcher of two members that have joined: it ends, and nobody of them is left. Some ask for another within a second."""
+    assert sorted(process.stdout.readline() for _ in range(2)) == ["member 0 of 2\n", "member 1 of 2\n"]
+    process.send_signal(signal.SIGINT)
+    deadline = time.monotonic() + 30
+    while insist and process.poll() is None and time.monotonic() < deadline:
+        time.sleep(0.2)
+        process.send_signal(signal.SIGINT)
+    process.communicate(timeout=30)
+    assert process.returncode != 0
+    wait_until_gone(mark)
+
+
+def wait_until_gone(mark: str) -> None:
+    """No process has `mark` in its command line any more."""
+    deadline = time.monotonic() + 20
+    while any(mark.encode() in file.read_bytes() for file in _command_lines()):
+        assert time.monotonic() < deadline, f"a process of {mark} is left"
+        time.sleep(0.05)
+
+
+def _command_lines():
+    for file in Path("/proc").glob("[0-9]*/cmdline"):
+        try:
+            file.read_bytes()
+        except OSError:
+            continue
+        yield file
+
+
+# --- mpirun
+
+MPIRUN = ["mpirun", "--oversubscribe", *(["--allow-run-as-root"] if os.geteuid() == 0 else [])]
+needs_mpirun = pytest.mark.skipif(not shutil.which("mpirun"), reason="needs openmpi-bin")
+
+
+@needs_mpirun
+def test_the_example_under_mpirun(data):
+    check_trained(run([*MPIRUN, "-n", "2", *example(data)]))
+
+
+@needs_mpirun
+def test_mpirun_ends_all_when_one_member_fails():
+    """One that never joins: the others are ended by mpirun, with its status."""
+    script = "import os, sys\nif os.environ['OMPI_COMM_WORLD_RANK'] == '1': sys.exit(7)\n" + JOIN
+    ended = run([*MPIRUN, "-n", "2", sys.executable, "-c", script])
+    assert ended.returncode == 7, ended.stderr
+
+
+@needs_mpirun
+def test_interrupting_mpirun_leaves_nothing():
+    mark = f"mpirun-mark-{os.getpid()}"
+    interrupt(subprocess.Popen([*MPIRUN, "-n", "2", sys.executable, "-c", WAIT, mark], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
+                               env=variables(), stdin=subprocess.DEVNULL), mark)
+
+
+# --- Slurm
+
+def test_the_example_under_srun_with_pmix(slurm, data):
+    check_trained(slurm.run(["srun", "--mpi=pmix", "-N2", "-n2", *example(data)], **variables()))
+
+
+def test_the_example_under_srun_alone(slurm, data, secret):
+    check_trained(slurm.run(["srun", "-N2", "-n2", *example(data)], **variables(SHOAL_SECRET_FILE=secret)))
+
+
+def test_srun_on_several_nodes_without_a_secret(slurm):
+    ended = slurm.run(["srun", "-N2", "-n2", sys.executable, "-c", JOIN], **variables())
+    assert ended.returncode == 2
+    assert our_lines(ended) == ["shoal: SHOAL_SECRET_FILE: members that slurm starts on several hosts need a secret "
+                                "(name a file that only you can read (chmod 600) and every host has)"]
+
+
+def test_a_batch_script_is_one_process_and_its_steps_are_jobs(slurm, tmp_path):
+    """The step is on one node, where a job needs no secret."""
+    script = tmp_path / "job.sh"
+    script.write_text(f"#!/bin/sh\n{sys.executable} -c \"$JOIN\"\nsrun {sys.executable} -c \"$JOIN\"\n")
+    out = tmp_path / "out"
+    submitted = slurm.run(["sbatch", "-N1", "-n2", "-o", str(out), str(script)], **variables(JOIN=JOIN))
+    assert submitted.returncode == 0, submitted.stderr
+    deadline = time.monotonic() + 60
+    while not out.exists() or out.read_text().count("\n") < 3:
+        assert time.monotonic() < deadline, out.exists() and out.read_text()
+        time.sleep(0.05)
+    assert sorted(out.read_text().splitlines()) == ["member 0 of 1", "member 0 of 2", "member 1 of 2"]
+
+
+def test_torchrun_in_srun(slurm, tmp_path):
+    """Its workers inherit the step's variables, PMIx's too, and yet torchrun's count."""
+    script = tmp_path / "join.py"
+    script.write_text(JOIN)
+    torchrun = (f"exec {sys.executable} -m torch.distributed.run --nnodes 2 --nproc-per-node 1 --rdzv-backend c10d "
+                f"--rdzv-endpoint 127.0.0.1:{free_port()} --rdzv-id $SLURM_JOB_ID {script}")
+    ended = slurm.run(["srun", "--mpi=pmix", "-N2", "-n2", "sh", "-c", torchrun], **variables())
+    assert ended.returncode == 0, ended.stderr
+    assert sorted(ended.stdout.splitlines()) == ["member 0 of 2", "member 1 of 2"]
+
+
+def test_interrupting_srun_leaves_nothing(slurm, secret):
+    mark = f"mark-{os.getpid()}"
+    process = subprocess.Popen(["srun", "-N2", "-n2", sys.executable, "-u", "-c", WAIT, mark], stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+                               text=True, env={**slurm.environment, **variables(SHOAL_SECRET_FILE=secret)})
+    interrupt(process, mark, insist=True)
+
+
+def test_a_step_whose_port_is_taken(slurm, secret):
+    with socket.socket() as taken:
+        taken.bind(("0.0.0.0", 0))
+        taken.listen()
+        port = taken.getsockname()[1]
+        ended = slurm.run(["srun", "--kill-on-bad-exit=1", "-N2", "-n2", sys.executable, "-c", JOIN],
+                          **variables(SHOAL_SECRET_FILE=secret, SHOAL_COORD=f"127.0.0.1:{port}"))
+    assert "task 0: Exited with exit code 2" in ended.stderr
+    assert any("cannot listen: Address already in use (choose another port)" in line for line in our_lines(ended)), ended.stderr
+
+
+# --- torchrun
+
+def free_port() -> int:
+    with socket.socket() as any_port:
+        any_port.bind(("127.0.0.1", 0))
+        return any_port.getsockname()[1]
+
+
+RESTARTS = """
+import os, sys, shoal
+shoal.init()
+sys.stdout.write(f"attempt {os.environ['TORCHELASTIC_RESTART_COUNT']} member {shoal.rank()} of {shoal.size()}\\n")
+sys.stdout.flush()
+if os.environ['TORCHELASTIC_RESTART_COUNT'] == '0' and shoal.rank() == 1: os._exit(9)
+if os.environ['TORCHELASTIC_RESTART_COUNT'] == '0': import time; time.sleep(600)
+"""
+
+
+def test_torchrun_restarts_a_job_that_lost_a_member(tmp_path):
+    script = tmp_path / "script.py"
+    script.write_text(RESTARTS)
+    ended = run([sys.executable, "-m", "torch.distributed.run", "--standalone", "--nproc-per-node", "2", "--max-restarts", "1",
+                 "--monitor-interval", "0.1", str(script)])
+    assert ended.returncode == 0, ended.stderr
+    assert sorted(ended.stdout.splitlines()) == [f"attempt {n} member {rank} of 2" for n in range(2) for rank in range(2)]
+
+
+def test_interrupting_torchrun_leaves_nothing(tmp_path):
+    script = tmp_path / f"torchrun-mark-{os.getpid()}.py"
+    script.write_text(WAIT)
+    command = [sys.executable, "-m", "torch.distributed.run", "--standalone", "--nproc-per-node", "2", str(script)]
+    interrupt(subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=variables()), script.name)
+
+
+# --- Kubernetes: the environment that the manifest gives to each pod
+
+def pods(*given: dict[str, str]) -> list[tuple[int, str, str]]:
+    """Status, output and errors of one process for each environment, beyond what all pods have."""
+    coordinator = f"localhost:{free_port()}"
+    started = []
+    for own in given:
+        pod = variables(**{"SHOAL_SIZE": "2", "SHOAL_JOB": "train", "SHOAL_COORD": coordinator, "SHOAL_SECRET": "hush", **own})
+        started.append(subprocess.Popen([sys.executable, "-c", JOIN], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=pod))
+    said = [process.communicate(timeout=60) for process in started]
+    return [(process.returncode, out, err) for process, (out, err) in zip(started, said)]
+
+
+def test_a_kubernetes_indexed_job():
+    manifest = (ROOT / "deploy" / "kubernetes" / "indexed-job.yaml").read_text()
+    for given in ("completionMode: Indexed", "name: SHOAL_SIZE", "name: SHOAL_COORD", "name: SHOAL_SECRET"):
+        assert given in manifest
+    ended = pods({"JOB_COMPLETION_INDEX": "0"}, {"JOB_COMPLETION_INDEX": "1"})
+    assert [(status, out) for status, out, _ in ended] == [(0, "member 0 of 2\n"), (0, "member 1 of 2\n")], ended
+
+
+@pytest.mark.parametrize("wrong, words", [
+    ({"SHOAL_SIZE": "3"}, "was started with size"),
+    ({"SHOAL_SECRET": "other"}, "the same on all members"),
+], ids=["unequal-sizes", "another-secret"])
+def test_pods_that_were_started_wrong(wrong, words):
+    for status, _, err in pods({"JOB_COMPLETION_INDEX": "0"}, {"JOB_COMPLETION_INDEX": "1", **wrong}):
+        last = err.splitlines()[-1]
+        assert status == 2 and last.startswith("shoal: ") and words in last, err
+
+
+# --- shoal run --hosts
+
+@pytest.fixture(scope="module")
+def hosts(tmp_path_factory):
+    if not ssh_installed():
+        pytest.skip("needs root, network namespaces and openssh-server")
+    with SshHosts(tmp_path_factory.mktemp("ssh"), 3) as started:
+        yield started
+
+
+def shoal_run(*words) -> list[str]:
+    return [program(), "run", *words]
+
+
+def test_the_example_on_three_hosts_by_ssh(hosts, data):
+    check_trained(hosts.on(0, shoal_run("--hosts", "host0,host1,host2", "--", *example(data)), OMP_NUM_THREADS="1"))
+
+
+def test_words_and_variables_reach_a_far_member_unchanged_and_the_secret_no_command_line(hosts):
+    words = ["a 'b' \"c\" $HOME", "*", ";", ""]
+    script = ('! printf %s "$SHOAL_SECRET" | grep -q -s -F -f - /proc/[0-9]*/cmdline && '
+              'printf "%s|" "$SHOAL_RANK/$SHOAL_SIZE" "$(hostname)" "$PWD" "$ODD" "$@"; echo')
+    ended = hosts.on(0, shoal_run("--hosts", "host1,host2:2", "--", "bash", "-c", script, "x", *words), ODD="it's; odd")
+    assert ended.returncode == 0, ended.stderr
+    expected = [f"[{rank}] {rank}/3|{host}|{hosts.folder}|it's; odd|{'|'.join(words)}|" for rank, host in enumerate(("host1", "host2", "host2"))]
+    assert sorted(ended.stdout.splitlines()) == expected
+
+
+def test_the_status_of_a_far_member_is_that_of_the_run(hosts):
+    ended = hosts.on(0, shoal_run("--hosts", "host1,host2", "--", "sh", "-c", "[ $SHOAL_RANK = 0 ] && exec sleep 1; exit 7"))
+    assert ended.returncode == 7
+    assert ended.stderr.endswith("shoal: rank 1 failed first: exit status 7\n")
+    hosts.until_idle([1, 2])
+
+
+def test_a_host_that_cannot_be_reached(hosts):
+    ended = hosts.on(0, shoal_run("--hosts", "host1,nowhere", "--", "sleep", "1"))
+    assert ended.returncode == 2
+    assert ended.stderr.splitlines()[-1].startswith(
+        "shoal: rank 1 failed first: cannot start a member on host nowhere (`ssh nowhere` must work without a question, "
+        "and Shoal be there at the same path as here): ssh: connect to host 10.77.0.2 port 9: Connection refused")
+    hosts.until_idle([1])
+
+
+def test_a_command_that_the_far_host_lacks(hosts):
+    ended = hosts.on(0, shoal_run("--hosts", "host1", "--", "no-such-command"))
+    assert ended.returncode == 2
+    assert ended.stderr.splitlines()[-1] == "shoal: rank 0 failed first: exit status 2: host host1: command not found: no-such-command"
+
+
+FAMILY = "setsid sleep 600 & echo up; exec sleep 600"  # one of it flees from its group
+
+
+@pytest.mark.parametrize("how", [signal.SIGINT, signal.SIGTERM, signal.SIGKILL], ids=["ctrl-c", "term", "killed"])
+def test_nothing_is_left_on_far_hosts_when_the_launcher_ends(hosts, how):
+    process = hosts.start(0, shoal_run("--hosts", "host1,host2", "--", "sh", "-c", FAMILY))
+    assert sorted(process.stdout.readline() for _ in range(2)) == ["[0] up\n", "[1] up\n"]
+    process.send_signal(how)
+    _, err = process.communicate(timeout=30)
+    assert process.returncode == {signal.SIGINT: 130, signal.SIGTERM: 143, signal.SIGKILL: -9}[how], err
+    hosts.until_idle([1, 2])
+
+
+def test_a_connection_that_is_lost_ends_the_run_and_the_far_member(hosts):
+    script = f"[ $SHOAL_RANK = 0 ] && echo up && exec sleep 2; {FAMILY}"
+    process = hosts.start(0, shoal_run("--hosts", "host1,host2", "--", "sh", "-c", script))
+    assert sorted(process.stdout.readline() for _ in range(2)) == ["[0] up\n", "[1] up\n"]
+    assert hosts.cut_connections(2) > 0
+    _, err = process.communicate(timeout=30)
+    assert process.returncode == 3, err
+    assert "shoal: rank 1 failed first: lost the connection with host host2" in err
+    hosts.until_idle([1, 2])
+
+
+def test_hosts_that_have_only_ipv6(hosts):
+    """The last of these tests: it takes their IPv4 addresses away."""
+    for i in range(3):
+        namespace = f"shoal-{hosts.lab}-{i}"
+        subprocess.run(["ip", "-n", namespace, "address", "flush", "dev", "c0", "scope", "global"], check=True)
+        subprocess.run(["ip", "-n", namespace, "address", "add", f"fd00:77::{i + 1}/64", "dev", "c0", "nodad"], check=True)
+    ended = hosts.on(0, shoal_run("--verbose", "--port-range", "20000-20010", "--hosts", "six1,six2", "--", sys.executable, "-c", JOIN))
+    assert ended.returncode == 0, ended.stderr
+    assert sorted(ended.stdout.splitlines()) == ["[0] member 0 of 2", "[1] member 1 of 2"]
+    assert "reaches rank 1 (host2) at [fd00:77::3]:200" in ended.stderr

@@ -1,0 +1,85 @@
+#include "shoal/nn/backend_coalesced.h"
+
+#include <ATen/core/ivalue.h>
+
+#include <algorithm>
+
+#include "shoal/nn/backend.h"
+
+namespace shoal::nn {
+
+CoalescedWork::CoalescedWork(int rank, std::vector<c10::intrusive_ptr<c10d::Work>> works)
+    : c10d::Work(rank, c10d::OpType::COALESCED), works_(std::move(works)) {}
+
+bool CoalescedWork::isCompleted() {
+  return std::all_of(works_.begin(), works_.end(), [](const auto& work) { return work->isCompleted(); });
+}
+
+std::exception_ptr CoalescedWork::exception() const {
+  for (const auto& work : works_) {
+    if (const std::exception_ptr failed = work->exception()) return failed;
+  }
+  return nullptr;
+}
+
+bool CoalescedWork::wait(std::chrono::milliseconds timeout) {
+  for (const auto& work : works_) work->wait(timeout);
+  return true;
+}
+
+void CoalescedWork::abort() {
+  for (const auto& work : works_) work->abort();
+}
+
+std::vector<at::Tensor> CoalescedWork::result() {
+  std::vector<at::Tensor> all;
+  for (const auto& work : works_) {
+    for (const at::Tensor& tensor : work->result()) all.push_back(tensor);
+  }
+  return all;
+}
+
+c10::intrusive_ptr<c10::ivalue::Future> CoalescedWork::getFuture() {
+  const auto type = c10::ListType::create(c10::TensorType::get());
+  c10::List<c10::intrusive_ptr<c10::ivalue::Future>> futures(c10::FutureType::create(type));
+  for (const auto& work : works_) futures.push_back(work->getFuture());
+  return c10::collectAll(futures)->then(
+      [works = works_](c10::ivalue::Future& all) -> c10::IValue {
+        if (all.hasError()) std::rethrow_exception(all.exception_ptr());
+        std::vector<at::Tensor> tensors;
+        for (const auto& work : works) {
+          for (const at::Tensor& tensor : work->result()) tensors.push_back(tensor);
+        }
+        return tensors;
+      },
+      type);
+}
+
+// --- the backend's side
+
+void Backend::startCoalescing() {
+  forget_coalescing();
+  const std::lock_guard lock(coalescing_mutex_);
+  coalescing_.try_emplace(std::this_thread::get_id());
+}
+
+Backend::Result Backend::endCoalescing() {
+  const std::lock_guard lock(coalescing_mutex_);
+  const auto works = coalescing_.extract(std::this_thread::get_id());
+  TORCH_CHECK(works, "shoal: endCoalescing without a beginning in this thread, or after an operation that could not start");
+  return c10::make_intrusive<CoalescedWork>(rank_, std::move(works.mapped()));
+}
+
+void Backend::coalesce(const Result& work) {
+  const std::lock_guard lock(coalescing_mutex_);
+  const auto open = coalescing_.find(std::this_thread::get_id());
+  if (open != coalescing_.end()) open->second.push_back(work);
+}
+
+void Backend::forget_coalescing() {
+  decltype(coalescing_)::node_type open;  // let go outside the lock: its tensors may be Python's
+  const std::lock_guard lock(coalescing_mutex_);
+  open = coalescing_.extract(std::this_thread::get_id());
+}
+
+}  // namespace shoal::nn

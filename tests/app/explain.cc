@@ -1,0 +1,68 @@
+// `shoal explain`: which run it takes, and what it says of one whose cause is known.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <filesystem>
+#include <fstream>
+
+#include "tests/app/program.h"
+
+namespace shoal::app::test {
+namespace {
+
+namespace fs = std::filesystem;
+using testing::HasSubstr;
+
+// One member, three steps: 10 ms forward, 10 ms backward, then `idle_ms` until the next.
+void make_run(const Folder& folder, const std::string& name, int idle_ms) {
+  fs::create_directories(folder.path() / "runs" / name);
+  std::ofstream out(folder.path() / "runs" / name / "events.jsonl");
+  out << R"({"shoal_events":1,"unix_begin_ns":1,"ranks":[{"rank":0,"size":1,"host":"fox","boot":"b","pid":1,"unix_minus_steady_ns":0}]})"
+      << "\n";
+  long long at = 0;
+  for (int step = 0; step < 3; ++step) {
+    for (const char* kind : {"forward", "backward"}) {
+      out << R"({"rank":0,"kind":")" << kind << R"(","begin":)" << at << R"(,"end":)" << at + 10'000'000 << R"(,"step":)" << step << "}\n";
+      at += 10'000'000;
+    }
+    at += idle_ms * 1'000'000LL;
+  }
+}
+
+TEST(explain, takes_the_newest_run_that_recorded_something) {
+  const Folder folder;
+  make_run(folder, "20260101T000000Z-old", 1);
+  make_run(folder, "20260102T000000Z-new", 30);
+  fs::create_directories(folder.path() / "runs/20260103T000000Z-doctor/logs");
+  const auto outcome = shoal(folder, {"explain"});
+  EXPECT_EQ(outcome.status, 0) << outcome.err;
+  EXPECT_EQ(outcome.out,
+            "runs/20260102T000000Z-new: 1 member, 3 steps in 120 ms\n\n"
+            "  1.  50.0 %  data loading\n"
+            "              20 ms of each step lie between optimizer.step() and the next forward pass\n"
+            "              remedy: DataLoader(num_workers=2, persistent_workers=True) loads while the step runs: 40 ms -> 20 ms a step at best\n"
+            "      50.0 %  computing: forward and backward\n");
+}
+
+TEST(explain, takes_a_name_in_runs_and_a_folder) {
+  const Folder folder;
+  make_run(folder, "20260101T000000Z-old", 1);
+  make_run(folder, "20260102T000000Z-new", 30);
+  EXPECT_THAT(shoal(folder, {"explain", "20260101T000000Z-old", "--json"}).out, HasSubstr(R"("cause":"loading","seconds":0.002)"));
+  EXPECT_THAT(shoal(folder, {"explain", "runs/20260101T000000Z-old"}).out, HasSubstr("  3.2 %  data loading"));
+}
+
+TEST(explain, a_run_that_is_not_there_is_one_line) {
+  const Folder folder;
+  const auto none = shoal(folder, {"explain"});
+  EXPECT_EQ(none.status, 2);
+  EXPECT_EQ(none.err, "runs: holds no run with events (give the folder of a run: shoal explain RUN)\n");
+  const auto wrong = shoal(folder, {"explain", "nothing"});
+  EXPECT_EQ(wrong.status, 2);
+  EXPECT_EQ(wrong.err, "nothing: there is no such run (give its folder, or its name in runs/)\n");
+  fs::create_directories(folder.path() / "runs/empty");
+  EXPECT_THAT(shoal(folder, {"explain", "empty"}).err, HasSubstr("runs/empty: has no event files"));
+}
+
+}  // namespace
+}  // namespace shoal::app::test
