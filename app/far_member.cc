@@ -16,6 +16,7 @@
 #include "app/far.h"
 #include "app/processes.h"
 #include "shoal/core/error.h"
+#include "shoal/core/host.h"
 #include "shoal/core/time.h"
 
 namespace shoal::app {
@@ -88,12 +89,6 @@ void prefer_the_way_we_came(Environment& environment) {
     const std::string port = value.substr(value.rfind(':'));
     value = (launcher.find(':') == std::string::npos ? launcher : "[" + launcher + "]") + port + "," + value;
   }
-}
-
-std::string host_name() {
-  char name[256] = {};
-  ::gethostname(name, sizeof name - 1);
-  return name;
 }
 
 pid_t start_member_of(Assignment& assignment) {

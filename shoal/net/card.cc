@@ -89,11 +89,11 @@ void check_equal(const Card& other, Rank rank, const Card& mine, Rank self) {
     const std::string& without = other.secret.empty() ? them : us;
     throw Error(Code::mismatch, one_lacks_it ? without + " has no secret and " + (other.secret.empty() ? us : them) + " has one"
                                              : them + " and " + us + " have different secrets",
-                "SHOAL_SECRET", "set SHOAL_SECRET, or SHOAL_SECRET_FILE, to the same on all members");
+                "SHOAL_SECRET", kOneSecret);
   }
   if (other.info.boot != mine.info.boot && mine.secret.empty()) {
     throw Error(Code::invalid_argument, "members are on different hosts (" + mine.info.host + ", " + other.info.host +
-                ") but the job has no secret", "SHOAL_SECRET", "set SHOAL_SECRET, or SHOAL_SECRET_FILE, to the same on all hosts");
+                ") but the job has no secret", "SHOAL_SECRET", kOneSecret);
   }
 }
 

@@ -111,8 +111,8 @@ struct Coordinator::Impl : std::enable_shared_from_this<Impl> {
     if (p.role != Role::coordinator || p.from == kNobody || p.job != purpose || p.to != generation) return;
     if (p.from >= size || holder_of(p) || claims.size() >= kMaxClaims) return;
     claims.try_emplace(p.from, Claim{steady_now() + kClaimStands, "rank " + std::to_string(p.from) + " at " + from.address().to_string() +
-                                                                      " was refused: it does not prove the secret of this job\n"
-                                                                      "set SHOAL_SECRET, or SHOAL_SECRET_FILE, to the same on all members"});
+                                                                      " was refused: it does not prove the secret of this job\n" +
+                                                                      kOneSecret});
     wake();
   }
   void conclude(Rank rank, std::string why) {

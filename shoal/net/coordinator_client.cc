@@ -53,7 +53,7 @@ struct CoordinatorClient::Impl {
       case Answer::unproved:
         throw Error(Code::invalid_argument, them + " refuses this member: " +
                     (key == derive_key("") ? "the job has a secret and this member has none" : "it has another secret"),
-                    "SHOAL_SECRET", "set SHOAL_SECRET, or SHOAL_SECRET_FILE, to the same on all members");
+                    "SHOAL_SECRET", kOneSecret);
       case Answer::stale:
         throw Error(Code::mismatch, "generation " + std::to_string(purpose.to) + " of this run is over: a later one has begun", "join",
                     "end this process; its launcher has started another in its place");

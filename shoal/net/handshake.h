@@ -34,6 +34,9 @@ namespace shoal::net {
 using Key = std::array<unsigned char, 32>;
 Key derive_key(const std::string& secret);
 
+// What to do where the two proofs differ.
+inline constexpr const char* kOneSecret = "set SHOAL_SECRET, or SHOAL_SECRET_FILE, to the same on all members";
+
 inline constexpr std::uint32_t kNobody = UINT32_MAX;
 enum class Role : std::uint8_t { control = 0, bulk = 1, coordinator = 2 };
 struct Purpose {

@@ -7,6 +7,17 @@
 #include "shoal/nn/backend.h"
 
 namespace shoal::nn {
+namespace {
+
+std::vector<at::Tensor> results_of(const std::vector<c10::intrusive_ptr<c10d::Work>>& works) {
+  std::vector<at::Tensor> all;
+  for (const auto& work : works) {
+    for (const at::Tensor& tensor : work->result()) all.push_back(tensor);
+  }
+  return all;
+}
+
+}  // namespace
 
 CoalescedWork::CoalescedWork(int rank, std::vector<c10::intrusive_ptr<c10d::Work>> works)
     : c10d::Work(rank, c10d::OpType::COALESCED), works_(std::move(works)) {}
@@ -31,13 +42,7 @@ void CoalescedWork::abort() {
   for (const auto& work : works_) work->abort();
 }
 
-std::vector<at::Tensor> CoalescedWork::result() {
-  std::vector<at::Tensor> all;
-  for (const auto& work : works_) {
-    for (const at::Tensor& tensor : work->result()) all.push_back(tensor);
-  }
-  return all;
-}
+std::vector<at::Tensor> CoalescedWork::result() { return results_of(works_); }
 
 c10::intrusive_ptr<c10::ivalue::Future> CoalescedWork::getFuture() {
   const auto type = c10::ListType::create(c10::TensorType::get());
@@ -46,11 +51,7 @@ c10::intrusive_ptr<c10::ivalue::Future> CoalescedWork::getFuture() {
   return c10::collectAll(futures)->then(
       [works = works_](c10::ivalue::Future& all) -> c10::IValue {
         if (all.hasError()) std::rethrow_exception(all.exception_ptr());
-        std::vector<at::Tensor> tensors;
-        for (const auto& work : works) {
-          for (const at::Tensor& tensor : work->result()) tensors.push_back(tensor);
-        }
-        return tensors;
+        return results_of(works);
       },
       type);
 }

@@ -1,5 +1,5 @@
-// Members die, stop or leave: the others' waits end with one line that names who. Members are forked processes that
-// meet at a coordinator in the test and report through pipes.
+// Members die, stop or leave: the others' waits end with one line that names who. Members and their
+// coordinator are forked processes that report through pipes.
 #include <signal.h>
 #include <sys/socket.h>
 #include <sys/wait.h>
@@ -18,50 +18,41 @@ namespace {
 
 using namespace std::chrono_literals;
 
-// One forked member: `body` runs in it and what it returns comes back as text.
-class Member {
+// A forked process that speaks in lines with the test. The test itself never starts a thread: a fork beside one would
+// hand the child whatever lock that thread held, locked for ever.
+class Forked {
  public:
-  using Body = std::function<std::string(Job&)>;
-  Member(Rank rank, Rank size, const std::string& coordinator, const JoinOptions& options, const Body& body) {
-    int ends[2];
-    if (pipe(ends) != 0) throw std::runtime_error("pipe");
+  explicit Forked(const std::function<void(const Forked&)>& body) {
+    int up[2], down[2];
+    if (pipe(up) != 0 || pipe(down) != 0) throw std::runtime_error("pipe");
     pid_ = fork();
-    if (pid_ == 0) {
-      close(ends[0]);
-      out_ = ends[1];
-      std::string answer;
-      try {
-        CoordinatorClient client("secret", coordinator, 20s);
-        auto job = join_tcp(place_of(rank, size), client, "t/", "secret", options);
-        say("joined");
-        answer = body(*job);
-      } catch (const Error& error) {
-        answer = std::string("threw ") + error.what();
-      }
-      say(answer);
-      _exit(0);
-    }
-    close(ends[1]);
-    in_ = ends[0];
+    in_ = pid_ == 0 ? down[0] : up[0];
+    out_ = pid_ == 0 ? up[1] : down[1];
+    close(pid_ == 0 ? down[1] : up[1]);
+    close(pid_ == 0 ? up[0] : down[0]);
+    if (pid_ != 0) return;
+    body(*this);
+    _exit(0);
   }
-  ~Member() {
+  ~Forked() {
     kill(pid_, SIGKILL);
     waitpid(pid_, nullptr, 0);
     close(in_);
+    close(out_);
   }
   void signal(int number) const { kill(pid_, number); }
-  // The next line that the member said.
-  std::string line() {
+  // The next line that the other side said.
+  std::string line() const {
     std::string text;
     for (char c; read(in_, &c, 1) == 1 && c != '\n';) text += c;
     return text;
   }
-
- private:
   void say(const std::string& text) const {
     const std::string whole = text + "\n";
-    if (write(out_, whole.data(), whole.size()) < 0) _exit(1);
+    if (write(out_, whole.data(), whole.size()) < 0) throw std::runtime_error("write");
   }
+
+ private:
   pid_t pid_ = 0;
   int in_ = -1, out_ = -1;
 };
@@ -111,14 +102,30 @@ JoinOptions quick_health() {
 }
 
 struct Team {
-  Team(Rank size, const JoinOptions& options, const Member::Body& body) : coordinator("secret", "127.0.0.1:0") {
+  // Every member joins, runs `body` and says what that returns.
+  Team(Rank size, const JoinOptions& options, const std::function<std::string(Job&)>& body)
+      : coordinator([](const Forked& test) {
+          const Coordinator open("secret", "127.0.0.1:0");
+          test.say(open.address());
+          test.line();
+        }) {
+    const std::string address = coordinator.line();
     for (Rank rank = 0; rank < size; ++rank) {
-      members.push_back(std::make_unique<Member>(rank, size, coordinator.address(), options, body));
+      members.push_back(std::make_unique<Forked>([&, rank](const Forked& test) {
+        try {
+          CoordinatorClient client("secret", address, 20s);
+          auto job = join_tcp(place_of(rank, size), client, "t/", "secret", options);
+          test.say("joined");
+          test.say(body(*job));
+        } catch (const Error& error) {
+          test.say(std::string("threw ") + error.what());
+        }
+      }));
     }
     for (auto& member : members) EXPECT_EQ(member->line(), "joined");
   }
-  Coordinator coordinator;
-  std::vector<std::unique_ptr<Member>> members;
+  Forked coordinator;
+  std::vector<std::unique_ptr<Forked>> members;
 };
 
 TEST(Failure, a_killed_member_is_named_by_every_survivor_within_half_a_second) {
