@@ -107,15 +107,17 @@ def sharers(folder: str) -> tuple[list[int], float]:
     """The ranks whose files in `folder` this member sees, by trying: they share a disk. And how many seconds this member's clock is
     behind rank 0's. All members ask together."""
     here = session.current()
-    durable.make_folder(folder)
     mark = f".seen-{here.id}-"
     own = os.path.join(folder, f"{mark}{here.rank}")
-    try:
-        open(own, "w").close()
-        behind = float(here.gather(str(time.time()).encode(), "comparison of clocks")[0]) - time.time()
+    try:  # nothing is lost yet: the user can name another
+        durable.make_folder(folder)
+        with durable.told(folder, "cannot be written"):
+            open(own, "w").close()
+    except Error as error:
+        raise Error(f"{error} (name a folder that every member may write)", "invalid_argument", 2) from None
+    behind = float(here.gather(str(time.time()).encode(), "comparison of clocks")[0]) - time.time()
+    with durable.told(folder, "cannot be read"):
         seen = {int(name.removeprefix(mark)) for name in os.listdir(folder) if name.startswith(mark)}
-    except OSError as error:
-        raise durable.failure(folder, "cannot be written", error) from None
     everybody = [json.loads(ranks) for ranks in here.gather(json.dumps(sorted(seen)).encode(), "comparison of folders")]
     durable.remove(own)
     require_groups(folder, everybody)

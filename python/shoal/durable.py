@@ -40,6 +40,8 @@ def make_folder(path: str) -> None:
     try:
         for folder in reversed(missing):
             _make_level(folder)
+    except FileExistsError as error:
+        raise Error(f"{path}: cannot be made: {error.filename} is no folder", "io", 1) from None
     except OSError as error:
         raise failure(path, "cannot be made", error) from None
 
@@ -64,6 +66,14 @@ def remove_folder(path: str, first: str) -> None:
         os.rmdir(path)
     except OSError as error:
         raise failure(path, "cannot be removed", error) from None
+
+
+@contextlib.contextmanager
+def told(path: str, what: str):
+    try:
+        yield
+    except OSError as error:
+        raise failure(path, what, error) from None
 
 
 def failure(path: str, what: str, error: OSError) -> Error:

@@ -1,8 +1,8 @@
 """Shoal's errors, and how a script ends that does not catch them.
 
 An uncaught Shoal error ends the process with its one line last on stderr and an exit code that says whose turn
-it is: 2 the user's, 3 a peer was lost, 1 anything else. A user's mistake and a lost peer show no traceback: it
-would point at innocent code.
+it is: 2 the user's, 3 a peer was lost, 1 anything else. A user's mistake, a lost peer and what a disk refuses show no
+traceback: it would point at innocent code.
 """
 
 import atexit
@@ -11,7 +11,7 @@ import sys
 
 from torch.distributed import DistBackendError
 
-_WITHOUT_TRACEBACK = {"invalid_argument", "mismatch", "unsupported", "peer_lost"}
+_WITHOUT_TRACEBACK = {"invalid_argument", "mismatch", "unsupported", "peer_lost", "io"}
 
 
 class Error(RuntimeError):

@@ -351,6 +351,17 @@ def test_what_is_saved_is_the_state_at_the_call_and_the_newest_two_are_kept(tmp_
     assert sorted(os.listdir(tmp_path / "them")) == ["step-00000004", "step-00000005"]
 
 
+def test_a_folder_that_cannot_be_used_is_the_users_to_mend(tmp_path):
+    shoal.init()
+    (tmp_path / "file").write_text("")
+    no_folder = f"{tmp_path / 'file'} is no folder"
+    for path, why in [(tmp_path / "file", no_folder), (tmp_path / "file" / "kept", no_folder), ("/proc/nope", "No such file or directory")]:
+        with pytest.raises(shoal.Error) as refused:
+            shoal.Checkpoints(path)
+        assert str(refused.value) == f"{path}: cannot be made: {why} (name a folder that every member may write)"
+        assert refused.value.exit_code == 2
+
+
 def test_a_checkpoint_that_cannot_be_written_is_told_once(tmp_path):
     checkpoints = shoal.Checkpoints(tmp_path)
     (tmp_path / "step-00000001").write_text("a file where the folder should be")

@@ -231,6 +231,7 @@ def test_training_saves_on_usr1_ends_with_143_on_term_and_goes_on_to_the_same_bi
 @pytest.mark.parametrize("changed, line", [
     ({}, "--checkpoint: the folder holds the checkpoints of another run (--resume goes on from there; or name another folder)"),
     ({"resume": True, "checkpoint": None}, "--resume: from which folder? (add --checkpoint DIR)"),
+    ({"checkpoint": None}, "--every: into which folder? (add --checkpoint DIR)"),
     ({"resume": True, "seed": 2}, "--resume: the checkpoint was made with seed 1, this run has 2"),
 ])
 def test_flags_that_would_mix_two_runs_are_refused(tmp_path, changed, line):

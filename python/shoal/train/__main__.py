@@ -40,7 +40,7 @@ def main() -> None:
     parser.add_argument("--steps", type=_positive(int), help="end after so many steps")
     parser.add_argument("--plan", default="auto", help="auto, or a saved plan.json to replay")
     parser.add_argument("--checkpoint", metavar="DIR", help="save the state of the training there, while it goes on")
-    parser.add_argument("--every", type=_positive(int), default=100, help="steps from one checkpoint to the next")
+    parser.add_argument("--every", type=_positive(int), help="steps from one checkpoint to the next (default: 100)")
     parser.add_argument("--resume", action="store_true", help="go on from the newest checkpoint, if there is one")
     parser.add_argument("--tensorboard", metavar="DIR", help="curves for TensorBoard, written by rank 0")
     parser.add_argument("--json", action="store_true", help="lines for machines on stdout")

@@ -31,7 +31,9 @@ class Keeper:
     def __init__(self, arguments, model, optimizer, order: Order):
         if arguments.resume and not arguments.checkpoint:
             raise mistake("--resume", "from which folder?", "add --checkpoint DIR")
-        self._every = arguments.every
+        if arguments.every and not arguments.checkpoint:
+            raise mistake("--every", "into which folder?", "add --checkpoint DIR")
+        self._every = arguments.every or 100
         self._parts = model, optimizer, order
         self._checkpoints = shoal.Checkpoints(arguments.checkpoint) if arguments.checkpoint else None
         if self._checkpoints is None:
