@@ -8,6 +8,7 @@
 #include <CLI/CLI.hpp>
 #include <functional>
 #include <string>
+#include <type_traits>
 #include <vector>
 
 namespace shoal::app {
@@ -36,7 +37,13 @@ std::string environment_twin(const std::string& names);
 
 template <class Value>
 CLI::Option* flag(CLI::App& app, const std::string& names, Value& value, const std::string& help) {
-  return app.add_option(names, value, help)->envname(environment_twin(names));
+  CLI::Option* const option = app.add_option(names, value, help)->envname(environment_twin(names));
+  if constexpr (std::is_same_v<Value, std::string>) {  // "$DIR" of a DIR that is not set: never what was meant
+    option->check([](const std::string& text) {
+      return std::string(text.empty() ? "is empty: leave it out, or set what it is taken from" : "");
+    });
+  }
+  return option;
 }
 inline CLI::Option* switch_on(CLI::App& app, const std::string& names, bool& value, const std::string& help) {
   return app.add_flag(names, value, help)->envname(environment_twin(names));

@@ -1,6 +1,9 @@
 // `shoal`: one table of commands; each command has a file of its own.
 #include <algorithm>
+#include <cerrno>
 #include <cstdio>
+#include <cstring>
+#include <string>
 #include <string_view>
 
 #include "app/command.h"
@@ -61,7 +64,11 @@ int run_program(int argc, char** argv) {
 int main(int argc, char** argv) {
   try {
     if (argc == 2 && std::string_view(argv[1]) == "far-member") return shoal::app::keep_far_member();
-    return shoal::app::run_program(argc, argv);
+    const int status = shoal::app::run_program(argc, argv);
+    if (std::fflush(stdout) != 0) {
+      throw shoal::Error(shoal::Code::io, std::string("cannot be written: ") + std::strerror(errno), "stdout");
+    }
+    return status;
   } catch (const shoal::Error& error) {
     std::fprintf(stderr, "%s\n", error.what());
     return shoal::exit_code(error.code());

@@ -148,6 +148,8 @@ TEST(run, mistakes_are_refused_in_one_line) {
       {{"--config", "a.sh", "lab", "list"}, "--config: there is no flag for echo (shoal --help-all lists commands and flags)\n"},
       {{"--config", "a.toml", "lab", "list"}, "--config: there is no flag for run.memmers (shoal --help-all lists commands and flags)\n"},
       {{"--config", SHOAL_PROGRAM, "lab", "list"}, "--config: it is no text (shoal --help-all lists commands and flags)\n"},
+      {{"train", "lenet", "--checkpoint", ""},
+       "shoal: --checkpoint: is empty: leave it out, or set what it is taken from (shoal --help-all lists every flag)\n"},
       {{"lab", "list", "--", "true"}, "shoal lab list: takes no command, but one follows --: true\n"},
   };
   for (const auto& mistake : mistakes) {

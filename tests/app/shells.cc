@@ -63,6 +63,16 @@ TEST(Completion, all_shells_know_every_flag_of_the_help) {
   }
 }
 
+TEST(Completion, a_disk_that_is_full_is_told) {
+  const Folder folder;
+  folder.write("ask.sh", std::string(SHOAL_PROGRAM) + " completion bash 2>&1 > /dev/full");
+  FILE* const bash = popen(("bash " + (folder.path() / "ask.sh").string()).c_str(), "r");
+  std::array<char, 200> line{};
+  EXPECT_NE(fgets(line.data(), line.size(), bash), nullptr);
+  EXPECT_STREQ(line.data(), "stdout: cannot be written: No space left on device\n");
+  EXPECT_EQ(WEXITSTATUS(pclose(bash)), 1);
+}
+
 TEST(Completion, another_shell_is_refused_in_one_line) {
   const Folder folder;
   const auto said = shoal(folder, {"completion", "csh"});
