@@ -89,7 +89,7 @@ Found by_pmix() {
     return place;
   }
   throw Error(Code::unsupported, "set by a launcher that does not say how many processes it has started", "PMIX_RANK",
-              "set SHOAL_RANK, SHOAL_SIZE and SHOAL_COORD");
+              "set PMIX_SIZE to that");
 }
 
 // Two steps on one host must not take one port; both ends know the step.

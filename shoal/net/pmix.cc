@@ -56,7 +56,8 @@ constexpr const char* kFile = "libpmix.so.2";
 
 [[noreturn]] void unusable(const std::string& why) {
   throw Error(Code::unsupported, "this process was started through PMIx (PMIX_RANK is set), but " + why, "PMIx",
-              "install the launcher's libpmix (Debian: libpmix2), or set SHOAL_RANK, SHOAL_SIZE and SHOAL_COORD");
+              "install the launcher's libpmix (Debian: libpmix2), or start `env -u PMIX_RANK python ...` with SHOAL_COORD=HOST:PORT, HOST "
+              "being where rank 0 runs");
 }
 
 }  // namespace

@@ -2,6 +2,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <cerrno>
+#include <cstring>
 #include <fstream>
 
 #include "shoal/core/error.h"
@@ -9,16 +11,24 @@
 #include "shoal/net/job.h"
 
 namespace shoal::net {
+namespace {
+
+Error unreadable(const std::string& path) {
+  return Error(Code::invalid_argument, "cannot read " + path + ": " + std::strerror(errno), "SHOAL_SECRET_FILE");
+}
+
+}  // namespace
 
 std::optional<std::string> find_secret() {
   if (auto secret = variable("SHOAL_SECRET")) return secret;
   const auto path = variable("SHOAL_SECRET_FILE");
   if (!path) return {};
   struct stat status {};
+  if (stat(path->c_str(), &status) != 0) throw unreadable(*path);
+  // First, lest the advice below be followed for /tmp; and a pipe is empty for all but one member, or never opens.
+  if (!S_ISREG(status.st_mode)) throw Error(Code::invalid_argument, *path + " is no plain file", "SHOAL_SECRET_FILE");
   std::ifstream file(*path, std::ios::binary);
-  if (!file || stat(path->c_str(), &status) != 0) {
-    throw Error(Code::invalid_argument, "cannot read " + *path, "SHOAL_SECRET_FILE");
-  }
+  if (!file) throw unreadable(*path);
   if (status.st_mode & 077) {
     throw Error(Code::invalid_argument, *path + " can be read by others", "SHOAL_SECRET_FILE", "chmod 600 " + *path);
   }

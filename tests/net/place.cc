@@ -207,6 +207,21 @@ TEST_F(Environment, an_open_secret_file_is_refused) {
   unlink(path);
 }
 
+TEST_F(Environment, a_secret_is_in_a_plain_file) {
+  const auto complaint = [](const char* path) -> std::string {
+    setenv("SHOAL_SECRET_FILE", path, 1);
+    try {
+      find_secret();
+    } catch (const Error& error) {
+      return error.what();
+    }
+    return {};
+  };
+  EXPECT_EQ(complaint("/tmp"), "SHOAL_SECRET_FILE: /tmp is no plain file") << "and no advice to chmod it";
+  EXPECT_EQ(complaint("/dev/zero"), "SHOAL_SECRET_FILE: /dev/zero is no plain file");
+  EXPECT_EQ(complaint("/no/such"), "SHOAL_SECRET_FILE: cannot read /no/such: No such file or directory");
+}
+
 TEST_F(Environment, says_how_long_members_are_waited_for) {
   EXPECT_EQ(with_environment({}).patience, std::chrono::seconds(60));
   setenv("SHOAL_JOIN_TIMEOUT", "900", 1);
