@@ -28,8 +28,17 @@ class Collector {
   explicit Collector(RunEvents& run) : run_(run) { ids_.emplace("", 0); }
 
   void read(const fs::path& file) {
-    std::ifstream in(file, std::ios::binary);
     const std::string name = file.filename();
+    std::error_code none;
+    if (!fs::is_regular_file(file, none)) {  // a pipe would never open
+      run_.remarks.push_back(name + ": is no plain file and is left out");
+      return;
+    }
+    std::ifstream in(file, std::ios::binary);
+    if (!in) {
+      run_.remarks.push_back(fmt::format("{}: cannot be read and is left out: {}", name, std::strerror(errno)));
+      return;
+    }
     std::string line;
     FileHeader header;
     if (!next_line(in, line) || !parse_header(line, header)) {

@@ -3,6 +3,7 @@
 
 #include <gtest/gtest.h>
 
+#include <filesystem>
 #include <fstream>
 
 #include "shoal/core/error.h"
@@ -104,6 +105,10 @@ TEST(RunEvents, a_folder_without_events_is_a_mistake) {
   EXPECT_EQ(refusal(), own.path().string() +
                            ": events-0.jsonl:1: is not the header of an event file; the file is left "
                            "out (is this the folder of a run of Shoal?)");
+  std::filesystem::remove(folder.events_of(0));
+  std::filesystem::create_directory(folder.events_of(0));
+  EXPECT_EQ(refusal(), own.path().string() +
+                           ": events-0.jsonl: is no plain file and is left out (is this the folder of a run of Shoal?)");
 }
 
 TEST(RunEvents, merged_is_the_same_run_and_in_order) {
