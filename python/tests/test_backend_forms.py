@@ -88,6 +88,23 @@ def only_ours():
     return short.tolist(), twins.tolist(), scaled.tolist(), mean.tolist()
 
 
+def overlapping():
+    rank = distributed.get_rank()
+    try:
+        distributed.all_reduce(torch.ones(1).expand(5))
+    except RuntimeError as error:
+        said = str(error)
+    there = torch.ones(2)
+    distributed.all_reduce(there)  # the refused one has not begun anywhere
+    return rank, said, there.tolist()
+
+
+def test_elements_that_share_memory_are_refused_before_anything_moves(members):
+    for rank, said, there in members.run(overlapping):
+        assert "more than one element of the written-to tensor refers to a single memory location" in said and "frame #" not in said
+        assert there == [members.size] * 2
+
+
 def test_what_goes_beyond_gloo(members):
     assert members.run(only_ours) == [([2, 300], [complex(3, 3), complex(6, -3)], [1.5] * 3, [1, 10])] * SIZE
 

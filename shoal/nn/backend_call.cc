@@ -1,6 +1,7 @@
 #include "shoal/nn/backend_call.h"
 
 #include <ATen/Functions.h>
+#include <ATen/MemoryOverlap.h>
 #include <ATen/core/grad_mode.h>
 
 #include <algorithm>
@@ -83,6 +84,7 @@ Piece Backend::Call::write(const at::Tensor& tensor) {
 
 Piece Backend::Call::update(const at::Tensor& tensor) {
   check_memory(tensor);
+  at::assert_no_internal_overlap(tensor);  // now, while the caller is there to hear it
   const at::NoGradGuard no_grad;
   const at::Tensor flat = tensor.contiguous();
   if (!flat.is_same(tensor)) {

@@ -1,5 +1,7 @@
 #include "shoal/nn/backend_work.h"
 
+#include <c10/util/Exception.h>
+
 #include <cstdio>
 
 #include "shoal/core/text.h"
@@ -54,6 +56,8 @@ void Work::complete_on_loop(c10::intrusive_ptr<Work> work) {
 void Work::run_epilogue() {
   try {
     plan_.epilogue();
+  } catch (const c10::Error& error) {
+    failure_ = std::make_shared<const Error>(Code::internal, error.what_without_backtrace(), name_);
   } catch (const std::exception& error) {
     failure_ = std::make_shared<const Error>(Code::internal, error.what(), name_);
   }
