@@ -100,6 +100,7 @@ void bind_session(py::module_& module) {
     const net::PortRange ports = net::with_environment({}).ports;
     return py::make_tuple(ports.first, ports.last);
   });
+  module.def("join_patience", [] { return Seconds(net::with_environment({}).patience).count(); });  // seconds
   module.def("join", &join, py::arg("settings"), py::arg("patience"), Released());
   module.def("join_by_store", &join_by_store, py::arg("store"), py::arg("settings"), py::arg("patience"), Released());
 

@@ -23,8 +23,11 @@ def init_process_group() -> None:
             raise mistake("shoal.init_process_group", f"there is a default process group on {distributed.get_backend()} already",
                           "call it first, or destroy_process_group()")
         return
-    if _C.find_place()[0] == "torchrun":
-        distributed.init_process_group("shoal")
+    launcher, rank, size, _ = _C.find_place()
+    if launcher == "torchrun":
+        # As PyTorch would make it, but waiting less for who never comes.
+        store = distributed.PrefixStore("default_pg", session.store_of_torchrun(size))
+        distributed.init_process_group("shoal", store=store, rank=rank, world_size=size)
         return
     here = session.current()
     address = here.addresses[0].rpartition(":")[0].strip("[]") if here.size > 1 else "127.0.0.1"

@@ -1,6 +1,7 @@
 """This process's place in the run. One session a process, made by init()."""
 
 import atexit
+import datetime
 import os
 import signal
 import sys
@@ -8,9 +9,10 @@ import weakref
 
 import torch
 from torch import distributed
+from torch.distributed.constants import default_pg_timeout
 
 from . import _C, recording, signals
-from .errors import install_excepthook, mistake
+from .errors import PeerLost, install_excepthook, mistake
 
 _session = None
 _failed = False  # this process ends with an uncaught exception
@@ -30,7 +32,7 @@ def init() -> None:
     launcher, rank, size, _ = _C.find_place()
     store = None
     if launcher == "torchrun" and size > 1:
-        store = next(distributed.rendezvous("env://"))[0]
+        store = store_of_torchrun(size)
         _session = _join_by_torchrun(store, rank, settings, longest)
     else:
         _session = _C.join(settings, longest)
@@ -61,6 +63,25 @@ def patience() -> float:
     if not 0 < seconds < 1e7:
         raise mistake("SHOAL_TIMEOUT", f"{text!r} is not a number of seconds")
     return seconds
+
+
+def store_of_torchrun(size: int):
+    """Where torchrun's workers meet, or those whom somebody has given its variables by hand."""
+    for name in ("MASTER_ADDR", "MASTER_PORT"):
+        if not os.environ.get(name):
+            raise mistake(name, "not set, but RANK and WORLD_SIZE are", "torchrun sets all four; unset both to run alone")
+    if not os.environ["MASTER_PORT"].isdecimal():
+        raise mistake("MASTER_PORT", f"{os.environ['MASTER_PORT']!r} is no port")
+    at, longest = f"{os.environ['MASTER_ADDR']}:{os.environ['MASTER_PORT']}", _C.join_patience()
+    try:
+        store = next(distributed.rendezvous("env://", timeout=datetime.timedelta(seconds=longest)))[0]
+    except distributed.DistError as error:
+        if "EADDRINUSE" in str(error):
+            raise mistake("MASTER_PORT", f"somebody else listens at {at} already", "choose another port") from None
+        raise PeerLost(f"join: the {size} members have not met at {at} within {longest:g} s: {str(error).splitlines()[0]} "
+                       "(start every member; MASTER_ADDR and MASTER_PORT name a host and a port of rank 0's)") from None
+    store.set_timeout(default_pg_timeout)
+    return store
 
 
 def _join_by_torchrun(store, rank: int, settings: dict[str, str], longest: float):
@@ -140,8 +161,6 @@ def _give_up(error: BaseException) -> None:
     global _failed
     _failed = True
     # An error of Shoal has been told already by who found it; a KeyboardInterrupt reaches every member by itself.
-    from .errors import PeerLost
-
     if _session is None or os.getpid() != _process or isinstance(error, (PeerLost, KeyboardInterrupt)):
         return
     text = " ".join(str(error).split())

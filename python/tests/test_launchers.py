@@ -11,6 +11,7 @@ from pathlib import Path
 
 import pytest
 
+import shoal
 import tiny_images
 from pool import program
 from slurm import Slurm
@@ -213,6 +214,28 @@ def test_torchrun_restarts_a_job_that_lost_a_member(tmp_path):
                  "--monitor-interval", "0.1", str(script)])
     assert ended.returncode == 0, ended.stderr
     assert sorted(ended.stdout.splitlines()) == [f"attempt {n} member {rank} of 2" for n in range(2) for rank in range(2)]
+
+
+@pytest.mark.parametrize("given, status, line", [
+    ({}, 2, "MASTER_ADDR: not set, but RANK and WORLD_SIZE are (torchrun sets all four; unset both to run alone)"),
+    ({"MASTER_ADDR": "localhost", "MASTER_PORT": "x"}, 2, "MASTER_PORT: 'x' is no port"),
+    ({"MASTER_ADDR": "localhost", "MASTER_PORT": "free"}, 3, "join: the 2 members have not met at localhost:{} within 1 s: "),
+    ({"MASTER_ADDR": "localhost", "MASTER_PORT": "taken"}, 2,
+     "MASTER_PORT: somebody else listens at localhost:{} already (choose another port)"),
+])
+def test_torchruns_variables_set_by_hand(monkeypatch, given, status, line):
+    for name in ("MASTER_ADDR", "MASTER_PORT", "TORCHELASTIC_USE_AGENT_STORE"):
+        monkeypatch.delenv(name, raising=False)
+    with socket.socket(socket.AF_INET6) as other:
+        other.bind(("::", 0))
+        other.listen()
+        port = {"free": free_port(), "taken": other.getsockname()[1]}.get(given.get("MASTER_PORT"))
+        for name, value in {"RANK": "0", "WORLD_SIZE": "2", "SHOAL_JOIN_TIMEOUT": "1", **given}.items():
+            monkeypatch.setenv(name, str(port) if port and name == "MASTER_PORT" else value)
+        with pytest.raises(shoal.Error) as ended:
+            shoal.session.store_of_torchrun(2)
+    assert ended.value.exit_code == status
+    assert str(ended.value).startswith(line.format(port)) and "\n" not in str(ended.value)
 
 
 def test_interrupting_torchrun_leaves_nothing(tmp_path):
