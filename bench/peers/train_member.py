@@ -35,17 +35,37 @@ def cpu_seconds() -> float:
     return usage.ru_utime + usage.ru_stime
 
 
+class Net(torch.nn.Module):
+    """A user's own module. Around DistributedDataParallel a bare nn.Sequential is not compiled at all: its forward is PyTorch's code."""
+
+    def __init__(self, layers: torch.nn.Module):
+        super().__init__()
+        self.layers = layers
+
+    def forward(self, images: torch.Tensor) -> torch.Tensor:
+        return self.layers(images)
+
+
+def graphs() -> int:
+    """Compiled so far in this process."""
+    return torch._dynamo.utils.counters["stats"]["unique_graphs"]
+
+
 class Trainer:
     """A model trained in one way; turn() trains a number of steps."""
 
     def __init__(self, model: torch.nn.Module, wrap, images: torch.Tensor, labels: torch.Tensor, args: argparse.Namespace):
+        model = Net(model)
         optimizer = torch.optim.SGD(model.parameters(), lr=0.01, momentum=0.9)
         self.model, self.optimizer = wrap(model, optimizer)
         if args.compile:
             self.model = torch.compile(self.model)  # around: as PyTorch advises for DDP, whose buckets then divide the graph
         self.autocast = args.autocast
         self.images, self.labels = images, labels
+        compiled = graphs()
         self.turn(WARMUP)
+        if args.compile and graphs() == compiled:
+            raise RuntimeError(f"torch.compile left {type(self.model).__name__} as it was")
 
     def turn(self, steps: int) -> list[float]:
         if dist.is_initialized():

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import torch
 
-from . import _C, join, pending, recording, session, signals
+from . import _C, compiled, join, pending, recording, session, signals
 from .errors import Error, mistake
 from .first_use import FirstUse
 
@@ -37,7 +37,7 @@ class DataParallel(torch.nn.Module):
         self._gates = None
         self._alone = None
         self._order = None
-        _compile_the_module_alone()
+        compiled.leave_out(DataParallel.forward)
         saved = _read_plan(plan)
         if here.size == 1:
             if saved is not None:
@@ -54,6 +54,7 @@ class DataParallel(torch.nn.Module):
         _C.broadcast_tensors(here, [t for _, t in everything], 0, "first values of the model")
         self._core = _C.DataParallel(here, trained, list(module.buffers()), saved, plan)
         self._gates = pending.Gates(self._core, [p for _, p in trained])
+        self._cuts = compiled.Cuts([p for _, p in trained])
         self._order = FirstUse(module, [p for _, p in trained], self._core)
         self._wrote_plan = False
         optimizer.register_step_pre_hook(_weak(self, "_before_step"))
@@ -65,14 +66,18 @@ class DataParallel(torch.nn.Module):
 
     def forward(self, *args, **kwargs):
         if not torch.is_grad_enabled() or (self._core is None and self._alone is None):
-            return _call(self.module, args, kwargs)
+            return compiled.call(self.module, args, kwargs)
         if self._core is None:  # all of it here: the compiler leaves this function out, but looks into those it calls
             self._alone.forward_begins(_C.samples_in(args, kwargs))
-            output = _call(self.module, args, kwargs)
+            output = compiled.call(self.module, args, kwargs)
             self._alone.forward_ends(output if isinstance(output, torch.Tensor) else next(_tensors(output), None))
             return output
         self._forward_begins(args, kwargs)
-        output = _call(self.module, args, kwargs) if self._order is None or self._order.known else self._order.watch(args, kwargs)
+        if self._order is None or self._order.known:
+            with self._cuts:
+                output = compiled.call(self.module, args, kwargs)
+        else:
+            output = self._order.watch(args, kwargs)
         self._forward_ends(output)
         return output
 
@@ -186,17 +191,6 @@ class DataParallel(torch.nn.Module):
         if self._gates is not None:
             self._gates.release()
         self._gates = self._core = self._order = None
-
-
-def _call(module, args, kwargs):
-    return module(*args, **kwargs)
-
-
-def _compile_the_module_alone() -> None:
-    """What torch.compile finds when it compiles around us: _call, and through it the user's module, whole."""
-    from torch._dynamo.decorators import skip  # seconds at the first import, which every optimizer has caused already
-
-    skip(DataParallel.forward)
 
 
 def _plain(module):

@@ -7,7 +7,7 @@ import sys
 
 import pytest
 import torch
-from torch import distributed
+from torch import distributed, nn
 from torch.nn.parallel import DistributedDataParallel
 
 import shoal
@@ -79,6 +79,30 @@ def graphs(around):
 @pytest.mark.parametrize("around", [False, True])
 def test_a_model_is_compiled_once_and_whole(pool, around):
     assert pool(MEMBERS).run(graphs, around) == [1] * MEMBERS
+
+
+def wide(compile_with):
+    """Three layers of 1 MB between two small ones; what it ends with and how many graphs it was compiled into."""
+    torch._dynamo.reset()
+    graphs = []
+
+    def uncompiled(graph, inputs):
+        graphs.append(graph)
+        return graph
+
+    torch.manual_seed(3)
+    net = nn.Sequential(nn.Linear(6, 512), *(nn.Linear(512, 512) for _ in range(3)), nn.Linear(512, 3))
+    net, optimizer = tiny.wrap(net)
+    values = training_forms.loop(torch.compile(net, backend=uncompiled) if compile_with else net, optimizer,
+                                 training_forms.own_backward(shoal.rank()))
+    return values, len(graphs)
+
+
+def test_a_large_model_is_compiled_in_pieces_whose_gradients_leave_before_the_others(pool):
+    cut, whole = pool(MEMBERS).run(wide, True), pool(MEMBERS).run(wide, False)
+    for (ours, pieces), (plain, _) in zip(cut, whole):
+        assert pieces == 4  # the last layer joins the one before it: alone it would not be worth a graph
+        assert tiny.equal(ours, plain)
 
 
 WAITS = """
