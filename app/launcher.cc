@@ -21,6 +21,7 @@
 #include "app/member.h"
 #include "app/processes.h"
 #include "app/terminal.h"
+#include "app/verdict.h"
 #include "app/watcher.h"
 #include "shoal/core/error.h"
 #include "shoal/core/time.h"
@@ -74,10 +75,9 @@ class Launcher {
   void tell_all(int signal);
   void end_everything(int signal);
   void finish_output();
-  const Member* culprit() const;
+  Verdict verdict() const { return judge(members_, failures_, told_); }
   void report_recorded();
   int report();
-  std::string describe(const Member& member) const;
   unsigned rank_of(const Member& member) const { return static_cast<unsigned>(&member - members_.data()); }
 
   const Launch& what_;
@@ -89,7 +89,7 @@ class Launcher {
   Instant next_beat_{};
   Phase phase_ = Phase::running;
   Instant deadline_ = Instant::max();  // of the phase
-  int told_by_ = 0;                    // the signal that told this process to end
+  Told told_;
   bool given_up_ = false;
   std::vector<unsigned> failures_;  // ranks, as they were noticed
 };
@@ -184,9 +184,12 @@ void Launcher::read_signals() {
       pass_on(signal);
       continue;
     }
-    if (told_by_ != 0 && phase_ == Phase::terminating) deadline_ = steady_now();  // told twice: no more grace
-    if (told_by_ == 0) {
-      told_by_ = signal;
+    if (told_.by != 0 && phase_ == Phase::terminating) {  // no more grace
+      told_.again = true;
+      deadline_ = steady_now();
+    }
+    if (told_.by == 0) {
+      told_.by = signal;
       phase_ = Phase::settling;
       deadline_ = steady_now();
     }
@@ -238,7 +241,7 @@ void Launcher::collect() {
     }
     // What it left: its peers must see it gone. Those who were told to end are still at it.
     if (!member.told_to_end) signal_group(member.pid, member.signal ? SIGKILL : SIGTERM);
-    if (member.status != 0 && !member.told_to_end) failed.push_back(rank_of(member));
+    if (member.status != 0 && (!member.told_to_end || told_.by != 0)) failed.push_back(rank_of(member));
   }
   failures_.insert(failures_.end(), failed.begin(), failed.end());
   for (const Process& process : descendants()) {
@@ -273,7 +276,7 @@ void Launcher::advance() {
       given_up_ = true;  // stuck in the kernel: nobody can end it
       return;
   }
-  deadline_ = now + (phase_ == Phase::terminating && told_by_ == SIGTERM ? time_to_save : grace);
+  deadline_ = now + (phase_ == Phase::terminating && told_.by == SIGTERM ? time_to_save : grace);
 }
 
 void Launcher::pass_on(int signal) {
@@ -287,6 +290,7 @@ void Launcher::tell_all(int signal) {
   for (auto& member : members_) {
     if (member.pid <= 0 || member.ended) continue;
     member.told_to_end = true;
+    member.killed = signal == SIGKILL;
     signal_member(member, signal);
   }
 }
@@ -295,13 +299,13 @@ void Launcher::tell_all(int signal) {
 // told to end keeps the time it was given. Descendants that are nobody's children end unseen, so this looks again every 20 ms.
 void Launcher::end_everything(int signal) {
   const Instant start = steady_now();
-  const bool told_before = told_by_ != 0;
+  const bool told_before = told_.by != 0;
   std::set<pid_t> told;
   for (;;) {
     const Instant last = phase_ == Phase::terminating ? deadline_ : start + grace;
     const Instant now = steady_now();
     if (now > last + grace) break;
-    if (now > last || (told_by_ != 0 && !told_before)) signal = SIGKILL;
+    if (now > last || (told_.by != 0 && !told_before)) signal = SIGKILL;
     if (!tell_descendants(signal, told, watcher_ ? watcher_->pid() : -1)) break;
     pollfd something{signals_.get(), POLLIN, 0};
     if (::poll(&something, 1, 20) > 0) read_signals();
@@ -322,39 +326,25 @@ void Launcher::finish_output() {
   }
 }
 
-// The first member that failed. One that only lost a peer is a consequence, if another cause is known.
-const Member* Launcher::culprit() const {
-  for (unsigned rank : failures_) {
-    if (members_[rank].status != lost_a_peer) return &members_[rank];
-  }
-  return failures_.empty() ? nullptr : &members_[failures_.front()];
-}
-
-std::string Launcher::describe(const Member& member) const {
-  if (!member.trouble.empty()) return member.trouble;
-  return member.signal ? fmt::format("killed by signal {} ({})", member.signal, ::sigabbrev_np(member.signal))
-                       : fmt::format("exit status {}", member.status);
-}
-
 // What members recorded and did not report themselves: a script's run, or one that failed.
 void Launcher::report_recorded() {
   try {
     const auto folder = observe::RunFolder::open(what_.folder);
     if (folder.event_files().empty()) return;
     const observe::Finished finished = observe::finish_run(folder);
-    if (failures_.empty() && finished.account.steps > 0) console_.say("shoal: " + observe::headline(finished.why));
+    if (!verdict().culprit && finished.account.steps > 0) console_.say("shoal: " + observe::headline(finished.why));
   } catch (const Error& error) {
     console_.say(fmt::format("shoal: no report: {}", error.what()));
   }
 }
 
 int Launcher::report() {
-  const Member* first = culprit();
-  if (first && told_by_ == 0) {
+  const auto [culprit, status] = verdict();
+  if (culprit) {
     std::map<std::string, std::vector<unsigned>> said;  // one line for all who ended with the same words
     for (unsigned rank : failures_) {
       const auto& line = console_.last_error(rank);
-      if (&members_[rank] != first && !line.empty()) said[line].push_back(rank);
+      if (rank != *culprit && !line.empty() && !as_told(members_[rank], told_)) said[line].push_back(rank);
     }
     for (auto& [line, ranks] : said) {
       std::sort(ranks.begin(), ranks.end());
@@ -363,20 +353,13 @@ int Launcher::report() {
     }
   }
   console_.say(fmt::format("shoal: run folder {}", what_.folder.string()));
-  if (told_by_ != 0) {
-    console_.say(fmt::format("shoal: ended by {}; every member has ended", ::sigabbrev_np(told_by_)));
-    return 128 + told_by_;
+  if (told_.by != 0) console_.say(fmt::format("shoal: ended by {}; every member has ended", ::sigabbrev_np(told_.by)));
+  if (culprit) {
+    const auto& line = console_.last_error(*culprit);
+    console_.say(fmt::format("shoal: rank {} failed first: {}{}", *culprit, describe(members_[*culprit]),
+                             line.empty() ? "" : ": " + line));
   }
-  if (!first) return 0;
-  const unsigned rank = rank_of(*first);
-  const auto& line = console_.last_error(rank);
-  console_.say(fmt::format("shoal: rank {} failed first: {}{}", rank, describe(*first),
-                           line.empty() ? "" : ": " + line));
-  // A signal is what happened to that member; what happened to the run is what the others say.
-  const bool lost = first->signal != 0 && std::any_of(failures_.begin(), failures_.end(), [&](unsigned other) {
-    return members_[other].status == lost_a_peer;
-  });
-  return lost ? lost_a_peer : first->status;
+  return status;
 }
 
 }  // namespace

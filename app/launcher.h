@@ -30,9 +30,8 @@ struct Launch {
   Console::Show show = Console::Show::every_rank;
 };
 
-// Returns the exit status: 0, or that of the member that failed first (for one that was killed by signal n 3 if
-// others ended because they lost it, else 128 + n), or 128 + n if this process was told to end by signal n. 2 if a
-// host could not be reached, 3 if the connection with one was lost.
+// Returns the exit status, as verdict.h has it: 0, that of the member that failed first, or 128 + n if this process was told to end
+// by signal n and the members ended as they were told. 2 if a host could not be reached, 3 if the connection with one was lost.
 // Throws Error if a member cannot be started; then none is left running.
 int launch(const Launch& what);
 

@@ -20,6 +20,7 @@ struct Member {
   int status = 0;         // 0..255, or 128 + signal
   int signal = 0;
   bool told_to_end = false;
+  bool killed = false;    // by the launcher, when its time to end was over
 
   Descriptor in;          // to its keeper on another host
   bool kept = false;      // the keeper has said that it is there

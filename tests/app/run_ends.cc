@@ -117,6 +117,20 @@ TEST(run_ends, a_wrapped_member_has_time_to_save_after_term) {
   for (pid_t pid : pids) EXPECT_FALSE(alive(pid));
 }
 
+// Rank 0 saves and ends as it was told; rank 1 cannot.
+TEST(run_ends, a_member_that_could_not_save_after_term_is_told_and_its_status_is_that_of_the_run) {
+  const Folder folder;
+  Program program(folder, words_of(2, "trap 'test $SHOAL_RANK = 0 && exit 143; echo no room >&2; exit 2' TERM; echo $$; "
+                                      "while :; do sleep 0.05; done"));
+  const auto pids = pids_in(program.lines(2));
+  program.signal(SIGTERM);
+  const auto outcome = program.wait();
+  EXPECT_EQ(outcome.status, 2);
+  EXPECT_THAT(outcome.err, EndsWith("shoal: ended by TERM; every member has ended\n"
+                                    "shoal: rank 1 failed first: exit status 2: no room\n"));
+  for (pid_t pid : pids) EXPECT_FALSE(alive(pid));
+}
+
 TEST(run_ends, usr1_reaches_the_members_that_handle_it_and_no_other) {
   const Folder folder;
   folder.write("saves", "trap 'echo told; exit 0' USR1; echo ready; while :; do sleep 0.05; done");
