@@ -3,8 +3,9 @@
     with Slurm(folder, nodes=2) as slurm:
         slurm.run(["srun", "-N2", "hostname"])
 
-Its processes are ended by their ids. Nodes are n1, n2, ..., all at 127.0.0.1, each with a port of its own; what runs on one is in a
-mount namespace whose /etc/hosts knows their names.
+All that belongs to it, daemons, steps that flee from them by design and commands such as srun, carries its SLURM_CONF in the
+environment; a guard ends that when the test is over or its process was killed. Nodes are n1, n2, ..., all at 127.0.0.1, each with a port
+of its own; what runs on one is in a mount namespace whose /etc/hosts knows their names.
 """
 
 import os
@@ -15,7 +16,7 @@ import subprocess
 import time
 from pathlib import Path
 
-from brought_up import BroughtUp
+from brought_up import BroughtUp, dismiss, guard
 
 CONF = """
 ClusterName=shoal
@@ -48,6 +49,17 @@ NodeName=n[1-{nodes}] NodeHostname={host} NodeAddr=127.0.0.1 Port=[{first}-{last
 PartitionName=main Nodes=n[1-{nodes}] Default=YES State=UP
 """
 
+# Again and again: what is being started meanwhile has its parent's environment.
+END_ALL = """
+read end
+for look in $(seq 100); do
+  processes=$(grep -lsz "^SLURM_CONF=$1$" /proc/[0-9]*/environ | cut -d/ -f3)
+  [ "$processes" ] || exit 0
+  kill -KILL $processes
+  sleep 0.05
+done
+"""
+
 
 def installed() -> bool:
     return os.geteuid() == 0 and all(shutil.which(name, path="/usr/sbin:/usr/bin") for name in ("munged", "slurmctld", "slurmd", "srun", "unshare"))
@@ -73,6 +85,7 @@ class Slurm(BroughtUp):
     def __init__(self, folder: Path, nodes: int):
         self.folder, self.nodes = folder, nodes
         self.environment = {**os.environ, "SLURM_CONF": str(folder / "slurm.conf"), "PATH": os.environ["PATH"] + ":/usr/sbin"}
+        self._guard = None
         self._processes = []
 
     def _start(self):
@@ -86,6 +99,7 @@ class Slurm(BroughtUp):
         (run / "slurm.conf").write_text(CONF.format(run=run, host=host, port=first, first=first + 1, last=first + self.nodes, nodes=self.nodes))
         (run / "cgroup.conf").write_text("CgroupPlugin=cgroup/v1\n")
         (run / "hosts").write_text(Path("/etc/hosts").read_text() + "".join(f"127.0.0.1 n{i + 1}\n" for i in range(self.nodes)))
+        self._guard = guard(["sh", "-c", END_ALL, "guard", self.environment["SLURM_CONF"]])
         self._serve("munged", "--foreground", "--force", *(f"--{what}={run / name}" for what, name in (
             ("key-file", "munge.key"), ("socket", "munge.sock"), ("pid-file", "munge.pid"), ("seed-file", "munge.seed"), ("log-file", "munge.log"))))
         self._until(lambda: (run / "munge.sock").exists())
@@ -111,16 +125,16 @@ class Slurm(BroughtUp):
         files = [*self.folder.glob("*.log"), *self.folder.glob("*.out")]
         return "\n".join(f"--- {file.name}\n" + "\n".join(file.read_text(errors="replace").splitlines()[-15:]) for file in files)
 
+    def start(self, words, **variables):
+        return subprocess.Popen(words, env={**self.environment, **variables}, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
+                                stderr=subprocess.PIPE, text=True)
+
     def run(self, words, timeout=60, **variables):
         return subprocess.run(words, env={**self.environment, **variables}, capture_output=True, text=True, timeout=timeout,
                               stdin=subprocess.DEVNULL)
 
     def close(self):
-        for process in reversed(self._processes):
-            process.terminate()
+        if self._guard:
+            dismiss(self._guard)
         for process in self._processes:
-            try:
-                process.wait(10)
-            except subprocess.TimeoutExpired:
-                process.kill()
-                process.wait()
+            process.wait(10)

@@ -3,7 +3,8 @@
     with SshHosts(folder, 3) as hosts:
         hosts.on(0, ["shoal", "run", "--hosts", "host0,host1,host2", "--", ...])     # from the first host
 
-In front of PATH stands an `ssh` that reads this folder's configuration, as ~/.ssh/config would be read.
+In front of PATH stands an `ssh` that reads this folder's configuration, as ~/.ssh/config would be read. Hosts know each other's names by
+ssh only; named() gives a command an /etc/hosts of its own.
 """
 
 import os
@@ -13,7 +14,7 @@ import subprocess
 import time
 from pathlib import Path
 
-from brought_up import BroughtUp
+from brought_up import BroughtUp, dismiss, guard
 from pool import program
 
 SSHD = """
@@ -48,6 +49,7 @@ class SshHosts(BroughtUp):
         self.folder, self.count = folder, count
         self.lab = f"ssh{os.getpid()}"
         self._servers = []
+        self._guard = None
 
     def _start(self):
         folder = self.folder
@@ -55,6 +57,7 @@ class SshHosts(BroughtUp):
             subprocess.run(["ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-f", folder / key], check=True)
         (folder / "sshd_config").write_text(SSHD.format(folder=folder))
         os.makedirs("/run/sshd", exist_ok=True)
+        self._guard = guard(["sh", "-c", 'read end; exec "$@"', "guard", program(), "lab", "down", self.lab])
         subprocess.run([program(), "lab", "up", "-n", str(self.count), "--rate", "1gbit", "--name", self.lab], check=True, capture_output=True)
         names = "".join(f"Host host{i}\n  HostName 10.77.0.{i + 1}\nHost six{i}\n  HostName fd00:77::{i + 1}\n" for i in range(self.count))
         (folder / "ssh_config").write_text(SSH.format(folder=folder) + names)
@@ -78,6 +81,18 @@ class SshHosts(BroughtUp):
     def environment(self, **variables):
         return {**os.environ, **variables, "PATH": f"{self.folder}/bin:{Path(program()).parent}:{os.environ['PATH']}"}
 
+    def network(self, host: int) -> str:
+        return f"shoal-{self.lab}-{host}"
+
+    def ip(self, host: int, *words) -> str:
+        return subprocess.run(["ip", "-n", self.network(host), *words], check=True, capture_output=True, text=True).stdout
+
+    def named(self, entries: str, words) -> list[str]:
+        """`words` as a command for start() and on(): it sees these lines as its /etc/hosts."""
+        file = self.folder / f"hosts-{len(list(self.folder.glob('hosts-*')))}"
+        file.write_text("127.0.0.1 localhost\n" + entries)
+        return ["sh", "-c", f'mount --bind {file} /etc/hosts && exec "$@"', "named", *words]
+
     def start(self, host: int, words, **variables):
         return subprocess.Popen(self._words(host, words), env=self.environment(**variables), cwd=self.folder, stdin=subprocess.DEVNULL,
                                 stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
@@ -98,7 +113,7 @@ class SshHosts(BroughtUp):
         return [line for _, line in self._processes(host) if "sshd" not in line]
 
     def _processes(self, host: int) -> list[tuple[int, str]]:
-        namespace = os.stat(f"/run/netns/shoal-{self.lab}-{host}").st_ino
+        namespace = os.stat(f"/run/netns/{self.network(host)}").st_ino
         found = []
         for process in Path("/proc").glob("[0-9]*"):
             try:
@@ -120,4 +135,5 @@ class SshHosts(BroughtUp):
         for server in self._servers:
             server.terminate()
             server.communicate()
-        subprocess.run([program(), "lab", "down", self.lab], capture_output=True)
+        if self._guard:
+            dismiss(self._guard)

@@ -13,11 +13,8 @@ import pytest
 
 import shoal
 import tiny_images
-from pool import program
 from slurm import Slurm
 from slurm import installed as slurm_installed
-from ssh_hosts import SshHosts
-from ssh_hosts import installed as ssh_installed
 
 ROOT = Path(__file__).parents[2]
 EXAMPLE = str(ROOT / "examples" / "fashion.py")
@@ -122,6 +119,20 @@ def test_mpirun_ends_all_when_one_member_fails():
     assert ended.returncode == 7, ended.stderr
 
 
+# One that ends without having joined: mpirun and srun think that it has done its work.
+@needs_mpirun
+@pytest.mark.parametrize("missing, line", [
+    (0, "rank 0 did not appear within 1 s (start every member, or look at the log of that one)"),
+    (1, "rank 1 of 2 did not appear within 1 s (start every member, or look at the log of those)"),
+], ids=["rank-0", "rank-1"])
+def test_mpirun_with_a_member_that_never_joins(missing, line):
+    mark = f"mpirun-missing-{os.getpid()}"
+    script = f"test $OMPI_COMM_WORLD_RANK = {missing} && exit 0; exec \"$@\""
+    ended = run([*MPIRUN, "-n", "2", "sh", "-c", script, "sh", sys.executable, "-c", JOIN, mark], SHOAL_JOIN_TIMEOUT="1")
+    assert (ended.returncode, our_lines(ended)) == (3, ["shoal: join: " + line]), ended.stderr
+    wait_until_gone(mark)
+
+
 @needs_mpirun
 def test_interrupting_mpirun_leaves_nothing():
     mark = f"mpirun-mark-{os.getpid()}"
@@ -173,9 +184,60 @@ def test_torchrun_in_srun(slurm, tmp_path):
 
 def test_interrupting_srun_leaves_nothing(slurm, secret):
     mark = f"mark-{os.getpid()}"
-    process = subprocess.Popen(["srun", "-N2", "-n2", sys.executable, "-u", "-c", WAIT, mark], stdout=subprocess.PIPE, stderr=subprocess.PIPE,
-                               text=True, env={**slurm.environment, **variables(SHOAL_SECRET_FILE=secret)})
+    process = slurm.start(["srun", "-N2", "-n2", sys.executable, "-u", "-c", WAIT, mark], **variables(SHOAL_SECRET_FILE=secret))
     interrupt(process, mark, insist=True)
+
+
+def test_a_step_whose_rank_0_never_joins(slurm, secret):
+    mark = f"srun-missing-{os.getpid()}"
+    script = "test $SLURM_PROCID = 0 && exit 0; exec \"$@\""
+    ended = slurm.run(["srun", "-N2", "-n2", "sh", "-c", script, "sh", sys.executable, "-c", JOIN, mark],
+                      **variables(SHOAL_SECRET_FILE=secret, SHOAL_JOIN_TIMEOUT="1"))
+    assert ended.returncode == 3, ended.stderr
+    (line,) = our_lines(ended)
+    assert line.startswith("shoal: join: rank 0, which holds the coordinator, did not appear within 1 s at n1:2"), line
+    wait_until_gone(mark)
+
+
+def test_a_cluster_ends_with_a_test_that_is_killed(slurm, tmp_path):
+    """Its daemons, and a step that is under way. `slurm` is here to skip where there is none."""
+    folder = tmp_path / "cluster"
+    folder.mkdir()
+    script = ("import pathlib, slurm, sys\n"
+              "with slurm.Slurm(pathlib.Path(sys.argv[1]), nodes=1) as cluster:\n"
+              "    step = cluster.start(['srun', 'sh', '-c', 'echo up; exec sleep 600'])\n"
+              "    print(step.stdout.readline(), end='', flush=True)\n"
+              "    step.wait()\n")
+    test = subprocess.Popen([sys.executable, "-c", script, str(folder)], stdout=subprocess.PIPE, text=True,
+                            env=variables(PYTHONPATH=str(Path(__file__).parent)))
+    assert test.stdout.readline() == "up\n"
+    conf = f"SLURM_CONF={folder}/slurm.conf"
+    assert {"munged", "slurmctld", "slurmd", "slurmstepd", "srun", "sleep"} <= {name_of(pid) for pid in processes_with(conf)}
+    test.kill()
+    test.communicate()
+    deadline = time.monotonic() + 20
+    while left := [name_of(pid) for pid in processes_with(conf)]:
+        assert time.monotonic() < deadline, left
+        time.sleep(0.05)
+
+
+def processes_with(variable: str) -> list[Path]:
+    """Their folders in /proc."""
+    found = []
+    for file in Path("/proc").glob("[0-9]*/environ"):
+        try:
+            if variable.encode() in file.read_bytes().split(b"\0"):
+                found.append(file.parent)
+        except OSError:
+            continue
+    return found
+
+
+def name_of(process: Path) -> str:
+    try:
+        return (process / "comm").read_text().strip()
+    except OSError:
+        return ""
 
 
 def test_a_step_whose_port_is_taken(slurm, secret):
@@ -197,23 +259,7 @@ def free_port() -> int:
         return any_port.getsockname()[1]
 
 
-RESTARTS = """
-import os, sys, shoal
-shoal.init()
-sys.stdout.write(f"attempt {os.environ['TORCHELASTIC_RESTART_COUNT']} member {shoal.rank()} of {shoal.size()}\\n")
-sys.stdout.flush()
-if os.environ['TORCHELASTIC_RESTART_COUNT'] == '0' and shoal.rank() == 1: os._exit(9)
-if os.environ['TORCHELASTIC_RESTART_COUNT'] == '0': import time; time.sleep(600)
-"""
-
-
-def test_torchrun_restarts_a_job_that_lost_a_member(tmp_path):
-    script = tmp_path / "script.py"
-    script.write_text(RESTARTS)
-    ended = run([sys.executable, "-m", "torch.distributed.run", "--standalone", "--nproc-per-node", "2", "--max-restarts", "1",
-                 "--monitor-interval", "0.1", str(script)])
-    assert ended.returncode == 0, ended.stderr
-    assert sorted(ended.stdout.splitlines()) == [f"attempt {n} member {rank} of 2" for n in range(2) for rank in range(2)]
+# Restarts: test_networks.py, on two hosts; test_signals.py.
 
 
 @pytest.mark.parametrize("given, status, line", [
@@ -266,6 +312,11 @@ def test_a_kubernetes_indexed_job():
     assert [(status, out) for status, out, _ in ended] == [(0, "member 0 of 2\n"), (0, "member 1 of 2\n")], ended
 
 
+def test_pods_that_never_come_are_named():
+    ((status, _, err),) = pods({"JOB_COMPLETION_INDEX": "0", "SHOAL_SIZE": "3", "SHOAL_JOIN_TIMEOUT": "1"})
+    assert (status, err) == (3, "shoal: join: ranks 1, 2 of 3 did not appear within 1 s (start every member, or look at the log of those)\n")
+
+
 @pytest.mark.parametrize("wrong, words", [
     ({"SHOAL_SIZE": "3"}, "was started with size"),
     ({"SHOAL_SECRET": "other"}, "the same on all members"),
@@ -274,89 +325,3 @@ def test_pods_that_were_started_wrong(wrong, words):
     for status, _, err in pods({"JOB_COMPLETION_INDEX": "0"}, {"JOB_COMPLETION_INDEX": "1", **wrong}):
         last = err.splitlines()[-1]
         assert status == 2 and last.startswith("shoal: ") and words in last, err
-
-
-# --- shoal run --hosts
-
-@pytest.fixture(scope="module")
-def hosts(tmp_path_factory):
-    if not ssh_installed():
-        pytest.skip("needs root, network namespaces and openssh-server")
-    with SshHosts(tmp_path_factory.mktemp("ssh"), 3) as started:
-        yield started
-
-
-def shoal_run(*words) -> list[str]:
-    return [program(), "run", *words]
-
-
-def test_the_example_on_three_hosts_by_ssh(hosts, data):
-    check_trained(hosts.on(0, shoal_run("--hosts", "host0,host1,host2", "--", *example(data)), OMP_NUM_THREADS="1"))
-
-
-def test_words_and_variables_reach_a_far_member_unchanged_and_the_secret_no_command_line(hosts):
-    words = ["a 'b' \"c\" $HOME", "*", ";", ""]
-    script = ('! printf %s "$SHOAL_SECRET" | grep -q -s -F -f - /proc/[0-9]*/cmdline && '
-              'printf "%s|" "$SHOAL_RANK/$SHOAL_SIZE" "$(hostname)" "$PWD" "$ODD" "$@"; echo')
-    ended = hosts.on(0, shoal_run("--hosts", "host1,host2:2", "--", "bash", "-c", script, "x", *words), ODD="it's; odd")
-    assert ended.returncode == 0, ended.stderr
-    expected = [f"[{rank}] {rank}/3|{host}|{hosts.folder}|it's; odd|{'|'.join(words)}|" for rank, host in enumerate(("host1", "host2", "host2"))]
-    assert sorted(ended.stdout.splitlines()) == expected
-
-
-def test_the_status_of_a_far_member_is_that_of_the_run(hosts):
-    ended = hosts.on(0, shoal_run("--hosts", "host1,host2", "--", "sh", "-c", "[ $SHOAL_RANK = 0 ] && exec sleep 1; exit 7"))
-    assert ended.returncode == 7
-    assert ended.stderr.endswith("shoal: rank 1 failed first: exit status 7\n")
-    hosts.until_idle([1, 2])
-
-
-def test_a_host_that_cannot_be_reached(hosts):
-    ended = hosts.on(0, shoal_run("--hosts", "host1,nowhere", "--", "sleep", "1"))
-    assert ended.returncode == 2
-    assert ended.stderr.splitlines()[-1].startswith(
-        "shoal: rank 1 failed first: cannot start a member on host nowhere (`ssh nowhere` must work without a question, "
-        "and Shoal be there at the same path as here): ssh: connect to host 10.77.0.2 port 9: Connection refused")
-    hosts.until_idle([1])
-
-
-def test_a_command_that_the_far_host_lacks(hosts):
-    ended = hosts.on(0, shoal_run("--hosts", "host1", "--", "no-such-command"))
-    assert ended.returncode == 2
-    assert ended.stderr.splitlines()[-1] == "shoal: rank 0 failed first: exit status 2: host host1: command not found: no-such-command"
-
-
-FAMILY = "setsid sleep 600 & echo up; exec sleep 600"  # one of it flees from its group
-
-
-@pytest.mark.parametrize("how", [signal.SIGINT, signal.SIGTERM, signal.SIGKILL], ids=["ctrl-c", "term", "killed"])
-def test_nothing_is_left_on_far_hosts_when_the_launcher_ends(hosts, how):
-    process = hosts.start(0, shoal_run("--hosts", "host1,host2", "--", "sh", "-c", FAMILY))
-    assert sorted(process.stdout.readline() for _ in range(2)) == ["[0] up\n", "[1] up\n"]
-    process.send_signal(how)
-    _, err = process.communicate(timeout=30)
-    assert process.returncode == {signal.SIGINT: 130, signal.SIGTERM: 143, signal.SIGKILL: -9}[how], err
-    hosts.until_idle([1, 2])
-
-
-def test_a_connection_that_is_lost_ends_the_run_and_the_far_member(hosts):
-    script = f"[ $SHOAL_RANK = 0 ] && echo up && exec sleep 2; {FAMILY}"
-    process = hosts.start(0, shoal_run("--hosts", "host1,host2", "--", "sh", "-c", script))
-    assert sorted(process.stdout.readline() for _ in range(2)) == ["[0] up\n", "[1] up\n"]
-    assert hosts.cut_connections(2) > 0
-    _, err = process.communicate(timeout=30)
-    assert process.returncode == 3, err
-    assert "shoal: rank 1 failed first: lost the connection with host host2" in err
-    hosts.until_idle([1, 2])
-
-
-def test_hosts_that_have_only_ipv6(hosts):
-    """The last of these tests: it takes their IPv4 addresses away."""
-    for i in range(3):
-        namespace = f"shoal-{hosts.lab}-{i}"
-        subprocess.run(["ip", "-n", namespace, "address", "flush", "dev", "c0", "scope", "global"], check=True)
-        subprocess.run(["ip", "-n", namespace, "address", "add", f"fd00:77::{i + 1}/64", "dev", "c0", "nodad"], check=True)
-    ended = hosts.on(0, shoal_run("--verbose", "--port-range", "20000-20010", "--hosts", "six1,six2", "--", sys.executable, "-c", JOIN))
-    assert ended.returncode == 0, ended.stderr
-    assert sorted(ended.stdout.splitlines()) == ["[0] member 0 of 2", "[1] member 1 of 2"]
-    assert "reaches rank 1 (host2) at [fd00:77::3]:200" in ended.stderr

@@ -1,6 +1,7 @@
 #include <array>
 #include <asio/co_spawn.hpp>
 
+#include "shoal/core/text.h"
 #include "shoal/net/call.h"
 #include "shoal/net/coordinator.h"
 #include "shoal/net/coordinator_wire.h"
@@ -31,6 +32,7 @@ struct CoordinatorClient::Impl {
   Answer refusal = Answer::silent;   // if there is no socket: the last that was heard,
   Endpoint reached;                  // and where anything listens; port 0: nowhere
   std::string tried;                 // what the names in the address stand for
+  Nanoseconds patience{};            // for which they were tried
   ForkGuard guard;
   Reply reply;
   std::string value;
@@ -68,6 +70,10 @@ struct CoordinatorClient::Impl {
     if (reached.port() != 0) {
       throw Error(Code::invalid_argument, "what listens at " + at + " does not answer", "SHOAL_COORD",
                   "is it a coordinator of Shoal? choose another port, or look at its log");
+    }
+    if (held_by_rank_0) {
+      throw Error(Code::peer_lost, "rank 0, which holds the coordinator, did not appear within " + show_seconds(Seconds(patience).count()) +
+                  " at " + tried, "join", "is it running? check the address, and that this host can reach it; or look at its log");
     }
     throw Error(Code::peer_lost, "no coordinator of this job answers at " + tried, "SHOAL_COORD",
                 "is rank 0 running? check the address, and that this host can reach it");
@@ -126,6 +132,7 @@ CoordinatorClient::CoordinatorClient(const std::string& secret, const Place& pla
 // answers, and not as ours does, is asked again: it may be about to end.
 void CoordinatorClient::connect(Nanoseconds patience) {
   const Instant deadline = steady_now() + patience;
+  impl_->patience = patience;
   for (int refused = 0; refused < kRefusals;) {
     const Resolved at = resolve(impl_->address, "SHOAL_COORD", std::max<Nanoseconds>(deadline - steady_now(), kPause));
     impl_->tried = at.words;

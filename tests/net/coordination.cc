@@ -151,6 +151,20 @@ TEST_F(Coordination, nobody_at_the_address_is_a_member_lost) {
   }
 }
 
+TEST_F(Coordination, a_rank_0_that_never_comes_is_named_where_it_would_hold_the_coordinator) {
+  Place place = place_of(1, 2, "train");
+  place.launcher = Place::Launcher::kubernetes;
+  { place.coordinator = Coordinator("s", "127.0.0.1:0").address(); }
+  try {
+    CoordinatorClient client("s", place, 100ms);
+    FAIL();
+  } catch (const Error& error) {
+    EXPECT_EQ(error.code(), Code::peer_lost);
+    EXPECT_EQ(error.what(), "join: rank 0, which holds the coordinator, did not appear within 100 ms at " + place.coordinator +
+                                " (is it running? check the address, and that this host can reach it; or look at its log)");
+  }
+}
+
 // A name may stand for several addresses, and some of them be wrong: what is right is found.
 TEST_F(Coordination, a_name_is_tried_at_all_that_it_stands_for) {
   Coordinator coordinator("s", "127.0.0.1:0");
