@@ -80,10 +80,13 @@ Assignment read_assignment(Input& input) {
 }
 
 // The launcher's address as this host sees it goes first: that way packets have just come. "10.0.0.1 50022 10.0.0.2 22"
+// Not where an interface was chosen: the launcher listens on that one alone, and nothing is to pass by another.
 void prefer_the_way_we_came(Environment& environment) {
   const char* const connection = std::getenv("SSH_CONNECTION");
   const std::string launcher = connection ? std::string(connection).substr(0, std::strcspn(connection, " ")) : "";
+  const auto chosen = [](const auto& variable) { return variable.first == "SHOAL_INTERFACE" && !variable.second.empty(); };
   if (launcher.empty() || launcher.find('%') != std::string::npos) return;
+  if (std::any_of(environment.begin(), environment.end(), chosen)) return;
   for (auto& [name, value] : environment) {
     if (name != "SHOAL_COORD") continue;
     const std::string port = value.substr(value.rfind(':'));

@@ -7,6 +7,7 @@
 #include "app/command.h"
 #include "app/run.h"
 #include "shoal/core/error.h"
+#include "shoal/net/interface.h"
 #include "shoal/observe/run_folder.h"
 
 namespace shoal::app {
@@ -70,7 +71,10 @@ int run_members(const RunOptions& options, const std::vector<std::string>& comma
   what.command = command;
   what.show = show;
   what.where.interface = options.interface;
-  if (!options.interface.empty()) what.environment.emplace_back("SHOAL_INTERFACE", options.interface);
+  if (!options.interface.empty()) {
+    if (options.lab.empty()) net::check_interface(options.interface, "--interface");  // a lab's hosts have interfaces of their own
+    what.environment.emplace_back("SHOAL_INTERFACE", options.interface);
+  }
   if (!options.ports.empty()) {
     what.where.ports = net::parse_port_range(options.ports, "--port-range");
     what.environment.emplace_back("SHOAL_PORT_RANGE", options.ports);

@@ -7,6 +7,7 @@
 #include "shoal/net/card.h"
 #include "shoal/net/coordinator.h"
 #include "shoal/net/environment.h"
+#include "shoal/net/interface.h"
 #include "shoal/net/pmix.h"
 #include "shoal/net/reach.h"
 #include "shoal/net/resolve.h"
@@ -107,6 +108,8 @@ std::unique_ptr<Job> join(const JoinOptions& options) {
     return join(place, nowhere, options);
   }
   const JoinOptions chosen = with_environment(options);
+  // Before anybody is looked for, who may be beyond it.
+  if (!chosen.interface.empty()) check_interface(chosen.interface, "SHOAL_INTERFACE");
   switch (place.launcher) {
     case Place::Launcher::torchrun:
       throw Error(Code::unsupported, "started by torchrun, whose store only Python can hand over", "join",

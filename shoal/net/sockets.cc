@@ -122,17 +122,25 @@ std::vector<LocalAddress> local_addresses(const std::string& interface) {
   ifaddrs* list = nullptr;
   if (getifaddrs(&list) != 0) throw Error(Code::io, "cannot list this machine's network addresses");
   std::vector<LocalAddress> found, loopback;
+  bool there = false;
+  std::vector<std::string> usable;  // names
   for (const ifaddrs* at = list; at; at = at->ifa_next) {
-    if (!(at->ifa_flags & IFF_UP) || (!interface.empty() && interface != at->ifa_name)) continue;
+    there = there || interface == at->ifa_name;
     const auto address = address_of(at->ifa_addr);
-    if (!address) continue;
+    if (!(at->ifa_flags & IFF_UP) || !address) continue;
+    if (std::find(usable.begin(), usable.end(), at->ifa_name) == usable.end()) usable.emplace_back(at->ifa_name);
+    if (!interface.empty() && interface != at->ifa_name) continue;
     auto& into = (at->ifa_flags & IFF_LOOPBACK) && interface.empty() ? loopback : found;
     into.push_back({*address, prefix_bits(at->ifa_netmask)});
   }
   freeifaddrs(list);
   if (!interface.empty() && found.empty()) {
-    throw Error(Code::invalid_argument, "interface " + interface + " is not up or has no address", "SHOAL_INTERFACE",
-                "see `ip address`");
+    std::string names;
+    for (const std::string& name : usable) names += (names.empty() ? "" : ", ") + name;
+    throw Error(Code::invalid_argument,
+                there ? "interface " + interface + " of " + host_name() + " is down or has no address that is not link-local"
+                      : host_name() + " has no interface " + interface,
+                "SHOAL_INTERFACE", usable.empty() ? "none is up" : "those that are up: " + names);
   }
   return found.empty() ? loopback : found;
 }

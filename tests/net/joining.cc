@@ -217,6 +217,15 @@ TEST(Joining, members_listen_on_the_ports_they_may) {
   leave_all(jobs);
 }
 
+TEST(Joining, an_interface_that_there_is_not_is_refused_with_those_there_are) {
+  Board board;
+  JoinOptions options = quick();
+  options.interface = "no-such0";
+  const std::string said = why_not(0, 2, board, options);
+  const std::string begin = "invalid_argument: SHOAL_INTERFACE: " + host_name() + " has no interface no-such0 (those that are up: lo";
+  EXPECT_EQ(said.rfind(begin, 0), 0u) << said;
+}
+
 TEST(Joining, members_know_each_other) {
   auto jobs = join_all(3);
   for (const auto& job : jobs) {
