@@ -121,6 +121,35 @@ def idle():
         time.sleep(0.01)
 
 
+CANNOT_SAVE = """
+import shoal, tiny
+net, optimizer = tiny.wrap(tiny.model())
+checkpoints = shoal.Checkpoints("kept")
+open("kept/step-00000001", "w").close()  # a file where the folder should be
+step = 0
+while not shoal.checkpoint_due():
+    step += 1
+    optimizer.zero_grad()
+    tiny.loss(net, step, shoal.rank()).backward()
+    optimizer.step()
+    if step == 1:
+        print("up", flush=True)
+checkpoints.save(1, net)
+shoal.checkpoint_due()
+"""
+
+
+def test_a_run_that_was_told_by_term_and_could_not_save_ends_with_the_failure_and_its_line(tmp_path):
+    process = bounded(launch(2, [sys.executable, "-c", CANNOT_SAVE], cwd=tmp_path, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True))
+    assert sorted(process.stdout.readline() for _ in range(2)) == ["[0] up\n", "[1] up\n"]
+    process.send_signal(signal.SIGTERM)
+    _, err = process.communicate()
+    assert process.returncode == 1, err
+    *_, ended, line = err.splitlines()
+    assert ended == "shoal: ended by TERM; every member has ended"
+    assert "failed first: exit status 1: shoal: " in line and f"{tmp_path}/kept/step-00000001: cannot be made: " in line
+
+
 FAILS = """
 import os, signal, sys, torch, shoal
 
@@ -263,6 +292,27 @@ def test_a_run_that_the_launcher_started_again_goes_on_by_itself_and_another_one
     monkeypatch.setenv(name, "8")
     with pytest.raises(shoal.Error, match="the folder holds the checkpoints of another run"):
         keep.Keeper(flags, net, optimizer, order).begin()
+
+
+def begun_again(folder, agents):
+    """The steps that a restarted run has behind it on this member; its agent is one of `agents`, of which the last alone counted a restart."""
+    os.environ.update({"TORCHELASTIC_RUN_ID": agents[shoal.rank()], "TORCHELASTIC_RESTART_COUNT": str(shoal.rank())})
+    try:
+        net, optimizer = tiny.wrap(tiny.model())
+        order = Order(20, 2, 1, seed=1, here=shoal.session.current())
+        flags = types.SimpleNamespace(checkpoint=folder, every=1, resume=False, model="lenet", seed=1)
+        keeper = keep.Keeper(flags, net, optimizer, order)
+        taken = keeper.begin()
+        order.next()
+        keeper.after(taken + 1, last=True)
+        return taken
+    finally:
+        del os.environ["TORCHELASTIC_RUN_ID"], os.environ["TORCHELASTIC_RESTART_COUNT"]
+
+
+def test_a_restart_that_one_of_two_agents_counts_is_one_also_where_the_other_has_rank_0(pool, tmp_path):
+    assert pool(2).run(begun_again, str(tmp_path), ["a", "b"]) == [0, 0]
+    assert pool(2).run(begun_again, str(tmp_path), ["b", "a"]) == [1, 1]
 
 
 @pytest.mark.parametrize("members", [1, 2])

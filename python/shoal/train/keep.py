@@ -39,8 +39,11 @@ class Keeper:
         if self._checkpoints is None:
             return
         self._resume = arguments.resume
-        self._run, restarted = json.loads(session.current().broadcast(json.dumps(_this_run()), 0, "name of the run"))
-        self._again = {name: self._run[name] for name in restarted if name in self._run}
+        # Of torchrun's agents only some may count a restart, and another than before may have rank 0.
+        told = [json.loads(theirs) for theirs in session.current().gather(json.dumps(_this_run()).encode(), "name of the run")]
+        self._run = told[0][0]
+        restarted = {name for _, theirs in told for name in theirs}
+        self._again = {(name, names[name]) for names, _ in told for name in restarted if name in names}
         self._settings = {"model": arguments.model, "seed": arguments.seed}
 
     def begin(self) -> int:
@@ -53,7 +56,7 @@ class Keeper:
         if not self._resume and not self._again:
             raise _of_another_run()
         state = self._checkpoints.load(model, optimizer)
-        if not self._resume and not self._again.items() & state["run"].items():
+        if not self._resume and not self._again & state["run"].items():
             raise _of_another_run()
         for name, value in self._settings.items():
             if state["settings"][name] != value:
