@@ -76,7 +76,7 @@ struct CoordinatorClient::Impl {
                   " at " + tried, "join", "is it running? check the address, and that this host can reach it; or look at its log");
     }
     throw Error(Code::peer_lost, "no coordinator of this job answers at " + tried, "SHOAL_COORD",
-                "is rank 0 running? check the address, and that this host can reach it");
+                "what shoal run started holds one: is it running? check the address, and that this host can reach it");
   }
 
   [[noreturn]] void fallen_silent() const {

@@ -105,9 +105,10 @@ std::string tensor_table(const Account& account, std::size_t most_rows) {
 }
 
 std::string link_table(const Account& account) {
-  Table table({"link", "MB", "MB/s", "MB/s at its fastest"});
+  // All bytes first, those of the start and of the probes with them.
+  Table table({"link", "MB", "MB/s", "MB in training", "MB/s at its fastest there"});
   for (const LinkAccount& link : account.links) {
-    table.add({fmt::format("{} -> {}", link.from, link.to), mega(link.bytes), mega(link.rate()), mega(link.fastest)});
+    table.add({fmt::format("{} -> {}", link.from, link.to), mega(link.bytes), mega(link.rate()), mega(link.in_training), mega(link.fastest)});
   }
   return table.text();
 }

@@ -51,9 +51,9 @@ TEST(Tables, tell_of_each_link_how_fast_it_was) {
     for (Event& event : rank.events) event.value *= 1000;  // 4 MB each way, in 260 ms, 20 MB/s over 100 ms
   }
   EXPECT_EQ(link_table(account_of(run, nullptr)),
-            "link     MB  MB/s  MB/s at its fastest\n"
-            "0 -> 1  4.0  15.4                 20.0\n"
-            "1 -> 0  4.0  15.4                 20.0\n");
+            "link     MB  MB/s  MB in training  MB/s at its fastest there\n"
+            "0 -> 1  4.0  15.4             4.0                       20.0\n"
+            "1 -> 0  4.0  15.4             4.0                       20.0\n");
 }
 
 TEST(Tables, keep_the_tensors_with_the_most_exposed_time) {
