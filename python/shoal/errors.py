@@ -6,6 +6,7 @@ traceback: it would point at innocent code.
 """
 
 import atexit
+import io
 import os
 import sys
 
@@ -50,6 +51,8 @@ def install_excepthook(before_exit) -> None:
             previous(kind, value, traceback)
             before_exit(value)
             return
+        if isinstance(sys.stderr, io.StringIO):  # torch.distributed's hook, around ours, would print what it caught here after we have ended
+            sys.stderr = sys.__stderr__
         if value.code not in _WITHOUT_TRACEBACK:
             previous(kind, value, traceback)
         before_exit(value)

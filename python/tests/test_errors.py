@@ -33,6 +33,15 @@ def test_an_uncaught_mistake_is_one_line_and_exit_code_2():
     assert ended.stderr == "shoal: here: this is wrong (do that)\n"
 
 
+def test_the_line_is_told_too_where_torch_distributed_has_put_its_hook_around_ours():
+    # It collects what the hooks before it print, to print it afterwards: after our exit there is no afterwards.
+    ended = subprocess.run(script("""
+torch.distributed.init_process_group("gloo", store=torch.distributed.HashStore(), rank=0, world_size=1)
+raise shoal.Error('here: this is wrong (do that)', 'invalid_argument', 2)"""), capture_output=True, text=True, env=environment())
+    assert ended.returncode == 2
+    assert ended.stderr == "shoal: here: this is wrong (do that)\n"
+
+
 def test_what_is_no_model_or_no_optimizer_of_it_is_refused_alone_too():
     net = tiny.model()
     optimizer = torch.optim.SGD(net.parameters(), lr=0.1)
