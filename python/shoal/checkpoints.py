@@ -8,7 +8,6 @@ from . import checkpoint, durable, session
 
 _KEPT = 2  # the newest whole ones; what they replace is removed
 _STEP = re.compile(r"step-(\d{8,})")
-_NICE = 10  # of the thread that writes: training comes first, but it does come to its end beside training
 
 _unfinished = set()  # whose last save nobody has waited for: held until it is known how that ended
 
@@ -77,7 +76,6 @@ class Checkpoints:
 
     def _write(self, folder: str, patience: float) -> None:
         try:
-            os.setpriority(os.PRIO_PROCESS, threading.get_native_id(), _NICE)
             self._writer.write_folder(folder, patience)
             if self._first_of_group:
                 _remove_old(self._folder)

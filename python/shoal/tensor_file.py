@@ -6,6 +6,7 @@ which checks what it reads, reads them.
 
 import contextlib
 import json
+import mmap
 import struct
 
 import torch
@@ -48,8 +49,10 @@ class HostCopy:
         for name, dtype, shape, begin, end in self._places:
             header[name] = {"dtype": _NAMES[dtype], "shape": list(shape), "data_offsets": [begin, end]}
         text = json.dumps(header, separators=(",", ":")).encode()
-        text += b" " * (-len(text) % 8)  # what follows is aligned for every type
-        durable.write(path, [struct.pack("<Q", len(text)), text, self._memory.numpy()])
+        text += b" " * (-(8 + len(text)) % durable.BLOCK)  # what follows is aligned for the disk, and for every type
+        head = mmap.mmap(-1, 8 + len(text))  # whole pages
+        head[:] = struct.pack("<Q", len(text)) + text
+        durable.write_direct(path, [head, self._memory.numpy()], len(head) + self._size)
 
     def _lay_out(self, tensors) -> None:
         # Wide types first: then every tensor is aligned, and the format allows no holes.
@@ -58,7 +61,11 @@ class HostCopy:
         for name, tensor in order:
             begin, end = end, end + tensor.numel() * tensor.element_size()
             self._places.append((name, tensor.dtype, tensor.shape, begin, end))
-        self._memory = torch.empty(end, dtype=torch.uint8, pin_memory=any(tensor.is_cuda for _, tensor in order))
+        self._size, blocks = end, -(-end // durable.BLOCK) * durable.BLOCK
+        room = torch.empty(blocks + durable.BLOCK, dtype=torch.uint8, pin_memory=any(tensor.is_cuda for _, tensor in order))
+        first = -room.data_ptr() % durable.BLOCK
+        self._memory = room[first:first + blocks]
+        self._memory[end:] = 0
         self._views = [self._memory[begin:end].view(dtype).view(shape) for _, dtype, shape, begin, end in self._places]
 
 
