@@ -5,12 +5,15 @@
     python bench/checkpoint.py --folder /data/tmp      on that disk
     python bench/checkpoint.py --quick                 a smoke test
 
-One set of members trains in all ways in turns (bench/peers/checkpoint_member.py): without, with Shoal's, with PyTorch's checkpoints. Added
-is the time of a step in a turn with checkpoints less that of the turn without in the same round. What was saved is loaded and compared first.
+One set of members trains in all ways in turns (bench/peers/checkpoint_member.py): without, with Shoal's, with PyTorch's checkpoints, those
+at their best and as their documentation shows them. Added is the time of a step in a turn with checkpoints less that of the turn without in
+the same round; where steps vary by more than that, it is noise, and the CPU that a save takes of all members says more. What was saved is
+loaded and compared first.
 """
 
 from __future__ import annotations
 
+import statistics
 import tempfile
 
 import side_by_side as sbs
@@ -36,15 +39,21 @@ def main() -> None:
     figures = line["figures"]
     sbs.print_header(f"{args.members} members, {args.rate or 'loopback'}, a state of {line['megabytes']:.0f} MB saved every {args.every} steps, "
                      f"{args.saves} times a turn, {args.rounds} rounds of turns")
-    print(f"{'way':<6} {'ms a step':>10} {'spread':>18} {'added ms':>9} {'call ms':>8} {'drain ms':>9}")
-    added = {}
+    print(f"{'way':<8} {'ms a step':>10} {'spread':>18} {'added ms':>9} {'quartiles':>16} {'call ms':>8} {'drain ms':>9} {'CPU ms a save':>14}")
+    added = {way: [step - plain for step, plain in zip(of_way["step"], figures["none"]["step"])] for way, of_way in figures.items()}
     for way, of_way in figures.items():
-        added[way] = [step - plain for step, plain in zip(of_way["step"], figures["none"]["step"])]
-        print(f"{way:<6} {sbs.median(of_way['step']):>10.2f} {sbs.spread(of_way['step']):>18} {sbs.median(added[way]):>9.2f} "
-              f"{sbs.median(of_way['call']):>8.1f} {sbs.median(of_way['drain']):>9.1f}")
-    calls = sbs.median(figures["shoal"]["call"]) / sbs.median(figures["torch"]["call"])
-    print(f"Shoal's over PyTorch's: added to a step {sbs.median(added['shoal']) / sbs.median(added['torch']):.2f}, the call that saves {calls:.2f} "
-          "(medians of rounds; the first is noise where steps vary by more than what is added)")
+        print(f"{way:<8} {sbs.median(of_way['step']):>10.2f} {sbs.spread(of_way['step']):>18} {sbs.median(added[way]):>9.2f} "
+              f"{quartiles(added[way]):>16} {sbs.median(of_way['call']):>8.1f} {sbs.median(of_way['drain']):>9.1f} {sbs.median(of_way['cpu']):>14.0f}")
+    for peer in ("torch", "default"):
+        ratios = {"added to a step": sbs.median(added["shoal"]) / sbs.median(added[peer])}
+        for figure, name in (("call", "the call that saves"), ("cpu", "CPU a save")):
+            ratios[name] = sbs.median(figures["shoal"][figure]) / sbs.median(figures[peer][figure])
+        print(f"Shoal's over {peer}: {', '.join(f'{name} {ratio:.2f}' for name, ratio in ratios.items())} (of medians)")
+
+
+def quartiles(values: list[float]) -> str:
+    low, _, high = statistics.quantiles(values, n=4, method="inclusive") if len(values) > 1 else values * 3
+    return f"{low:.3g}..{high:.3g}"
 
 
 if __name__ == "__main__":
