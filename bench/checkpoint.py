@@ -3,6 +3,7 @@
     python bench/checkpoint.py                         4 members, a state of 100 MB, saved every 20 steps, loopback
     python bench/checkpoint.py --rate 1gbit            on hosts of a lab
     python bench/checkpoint.py --folder /data/tmp      on that disk
+    python bench/checkpoint.py --every 5               saved so often that what is added stands out of the noise of a busy machine
     python bench/checkpoint.py --quick                 a smoke test
 
 One set of members trains in all ways in turns (bench/peers/checkpoint_member.py): without, with Shoal's, with PyTorch's checkpoints, those
@@ -39,11 +40,13 @@ def main() -> None:
     figures = line["figures"]
     sbs.print_header(f"{args.members} members, {args.rate or 'loopback'}, a state of {line['megabytes']:.0f} MB saved every {args.every} steps, "
                      f"{args.saves} times a turn, {args.rounds} rounds of turns")
-    print(f"{'way':<8} {'ms a step':>10} {'spread':>18} {'added ms':>9} {'quartiles':>16} {'call ms':>8} {'drain ms':>9} {'CPU ms a save':>14}")
+    print(f"{'way':<8} {'ms a step':>10} {'spread':>18} {'added ms':>9} {'quartiles':>16} {'call ms':>8} {'drain ms':>9} "
+          f"{'CPU ms a save':>14}")
     added = {way: [step - plain for step, plain in zip(of_way["step"], figures["none"]["step"])] for way, of_way in figures.items()}
     for way, of_way in figures.items():
         print(f"{way:<8} {sbs.median(of_way['step']):>10.2f} {sbs.spread(of_way['step']):>18} {sbs.median(added[way]):>9.2f} "
-              f"{quartiles(added[way]):>16} {sbs.median(of_way['call']):>8.1f} {sbs.median(of_way['drain']):>9.1f} {sbs.median(of_way['cpu']):>14.0f}")
+              f"{quartiles(added[way]):>16} {sbs.median(of_way['call']):>8.1f} {sbs.median(of_way['drain']):>9.1f} "
+              f"{sbs.median(of_way['cpu']):>14.0f}")
     for peer in ("torch", "default"):
         ratios = {"added to a step": sbs.median(added["shoal"]) / sbs.median(added[peer])}
         for figure, name in (("call", "the call that saves"), ("cpu", "CPU a save")):

@@ -3,7 +3,7 @@ all ways (shoal.data_parallel, Adam); what differs is who saves its state, every
 
     none      nobody
     shoal     shoal.Checkpoints
-    torch     torch.distributed.checkpoint.async_save at its best here: its stager, and so its memory, and its plans are kept from save to save
+    torch     torch.distributed.checkpoint.async_save at its best here: its memory and its plans are kept from save to save
     default   the same as its documentation shows it: staged into new memory each time
 
 (async_save from a process of its own costs more than from a thread, here, where nobody has a core to spare.) All write each tensor
@@ -94,8 +94,9 @@ class Default(Nobody):
 class Torch(Default):
     def __init__(self, folder: str):
         super().__init__(folder)
+        # What is off wants an accelerator, or a process that writes.
         self._stager = DefaultStager(StagingOptions(use_pinned_memory=False, use_shared_memory=False, use_async_staging=False,
-                                                    use_non_blocking_copy=False))  # the others want an accelerator, or a process that writes
+                                                    use_non_blocking_copy=False))
 
     def _settings(self) -> dict:
         return {"async_stager": self._stager, "planner": dcp.DefaultSavePlanner(enable_plan_caching=True)}
@@ -138,7 +139,7 @@ class Training:
         return {"step": 1e3 * (ended - began) / (saves * every), "call": 1e3 * calls / saves, "drain": 1e3 * (drained - ended)}
 
     def alone(self, saver: Nobody) -> dict[str, float]:
-        """CPU of a save, all of it, while training waits: what else runs on the machine hardly changes it. Kernel threads are not counted."""
+        """CPU of a whole save while training waits: what else runs here hardly changes it. Kernel threads are not counted."""
         self.step()
         dist.barrier()
         gc.collect()

@@ -51,7 +51,8 @@ def install_excepthook(before_exit) -> None:
             previous(kind, value, traceback)
             before_exit(value)
             return
-        if isinstance(sys.stderr, io.StringIO):  # torch.distributed's hook, around ours, would print what it caught here after we have ended
+        # The hook of torch.distributed, around ours, would print what it collects here when we have ended already.
+        if isinstance(sys.stderr, io.StringIO):
             sys.stderr = sys.__stderr__
         if value.code not in _WITHOUT_TRACEBACK:
             previous(kind, value, traceback)
