@@ -8,7 +8,7 @@ from pathlib import Path
 
 import torch
 
-from . import _C, compiled, join, pending, recording, session, signals
+from . import _C, compiled, factored, join, pending, recording, session, signals
 from .errors import Error, mistake
 from .first_use import FirstUse
 
@@ -55,6 +55,7 @@ class DataParallel(torch.nn.Module):
         self._core = _C.DataParallel(here, trained, list(module.buffers()), saved, plan)
         self._gates = pending.Gates(self._core, [p for _, p in trained])
         self._cuts = compiled.Cuts([p for _, p in trained])
+        self._factored = factored.Layers(self._core, module, [p for _, p in trained])
         self._order = FirstUse(module, [p for _, p in trained], self._core)
         self._wrote_plan = False
         optimizer.register_step_pre_hook(_weak(self, "_before_step"))
@@ -85,6 +86,7 @@ class DataParallel(torch.nn.Module):
     def _forward_begins(self, args, kwargs) -> None:
         if not self._core.is_open:
             self._gates.open()  # after no_sync(): what was compiled for plain parameters serves again
+        self._factored.open()
         self._core.set_asks(signals.pending())
         if self.training:  # an evaluation that forgot no_grad() must not count as samples
             self._core.forward_begins(_C.samples_in(args, kwargs))
@@ -146,6 +148,8 @@ class DataParallel(torch.nn.Module):
 
     def _before_step(self, optimizer, args, kwargs) -> None:
         self.flush()
+        if self._factored is not None:
+            self._factored.close()
 
     def _after_step(self, optimizer, args, kwargs) -> None:
         if self._core is None or not self._core.is_open:
@@ -190,7 +194,8 @@ class DataParallel(torch.nn.Module):
         """Lets go of the session; the module stays."""
         if self._gates is not None:
             self._gates.release()
-        self._gates = self._core = self._order = None
+            self._factored.close()
+        self._gates = self._core = self._order = self._factored = None
 
 
 def _plain(module):

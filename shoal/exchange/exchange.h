@@ -3,8 +3,9 @@
 //
 // An iteration, on every member:
 //   begin(weight, asks)      once, before or with the first gradient; announces this member's weight in the mean
-//   produced(tensor, data)   for each gradient, in any order; absent(tensor) for those that this member does not have
-//   result(tensor)           waits for its gate; where the mean lies, or nullptr where no member had a gradient
+//   produced(tensor, data)   for each gradient, in any order; absent(tensor) for those that this member does not have; produced(tensor,
+//                            pair) for one that travels by its factors
+//   result(tensor)           waits for its gate; where the mean lies, or nullptr where no member had a gradient; factors(tensor) likewise
 //   commit()                 the step is taken: inputs may be freed, the next iteration may begin
 // Gradients are reduced out of place: `data` stays as it was until commit(), so that an interrupted step can be redone.
 //
@@ -41,8 +42,12 @@ class Exchange {
   void begin(double weight, std::uint64_t asks = 0);
   void produced(std::uint32_t tensor, const void* data);
   void absent(std::uint32_t tensor);     // contributes zeros
+  bool by_factors(std::uint32_t tensor) const;
+  void produced(std::uint32_t tensor, const factor::Pair& pair);  // by factors only; plain produced() is a pair that is all rest
   // The mean of this tensor over members, weighted: sum(w_r g_r)/sum(w_r). nullptr if it was absent everywhere.
   const void* result(std::uint32_t tensor);
+  // By factors: what the mean is to be multiplied from, until the next iteration's. nullptr if it was absent everywhere.
+  const factor::Gathered* factors(std::uint32_t tensor);
   // Holds the memory of the last result(tensor), also beyond this exchange and its plan.
   std::shared_ptr<const void> memory(std::uint32_t tensor) const;
   // All members' weights in the open iteration, by rank; waits for them. All 0: every member is out of data (see join).

@@ -10,6 +10,7 @@
 namespace shoal::exchange {
 namespace {
 
+using collective::Collective;
 using Order = std::vector<std::uint32_t>;
 
 // Registration order reversed is what backward nearly always does; measured times correct it.
@@ -24,10 +25,10 @@ Order production_order(const std::vector<TensorSpec>& tensors) {
   return order;
 }
 
-// A tensor above `limit` bytes travels alone, straight from the gradient's own memory. Smaller ones of one type are gathered,
+// A tensor above `limit` bytes travels alone, straight from the gradient's own memory; so does one that goes by its factors. Smaller ones of one type are gathered,
 // in the order in which backward produces them, until the limit is full; a large one between them does not part them. Units
 // stand in the order in which they are complete.
-std::vector<Unit> pack(const std::vector<TensorSpec>& tensors, const Order& order, std::uint64_t limit) {
+std::vector<Unit> pack(const std::vector<TensorSpec>& tensors, const Order& order, std::uint64_t limit, const std::vector<bool>& by_factors) {
   struct Open {
     Unit unit;
     std::uint64_t bytes = 0;
@@ -42,9 +43,10 @@ std::vector<Unit> pack(const std::vector<TensorSpec>& tensors, const Order& orde
   for (std::size_t place = 0; place < order.size(); ++place) {
     const auto& tensor = tensors[order[place]];
     const auto bytes = tensor.count * size_of(tensor.type);
-    if (bytes > limit) {
+    if (bytes > limit || by_factors[order[place]]) {
       Unit alone;
       alone.tensors = {order[place]};
+      if (by_factors[order[place]]) alone.way = kByFactors;
       complete.emplace_back(place, std::move(alone));
       continue;
     }
@@ -62,27 +64,61 @@ std::vector<Unit> pack(const std::vector<TensorSpec>& tensors, const Order& orde
   return units;
 }
 
+double seconds_on_the_link(const ExchangePlan& plan, const Unit& unit) {
+  const auto& first = plan.tensors[unit.tensors.front()];
+  const auto bytes = static_cast<double>(unit.way == kByFactors ? plan.ranks * first.rows * first.layer().row_bytes() : plan.bytes_of(unit));
+  if (unit.way != kByFactors) return collective::price(Collective::all_reduce, unit.way, plan.ranks, bytes, plan.link);
+  const auto gathered = [&](double size) {
+    return collective::price(Collective::all_gather, collective::choose(Collective::all_gather, plan.ranks, size, plan.link), plan.ranks, size, plan.link);
+  };
+  return gathered(plan.ranks * sizeof(std::uint64_t)) + gathered(bytes);  // how many rows, then the rows
+}
+
+// What the product of all members' rows costs beyond the own ones, which backward then leaves out.
+double seconds_multiplying(const ExchangePlan& plan, const Unit& unit) {
+  if (unit.way != kByFactors || plan.multiply_rate <= 0) return 0;
+  const auto& tensor = plan.tensors[unit.tensors.front()];
+  return factor::extra_operations(tensor.layer(), tensor.rows, plan.ranks) / plan.multiply_rate;
+}
+
 // Prices the units one after another on one link, each from the moment its last gradient exists (research/sync.md 7.4:
-// T = F + max_l (B_{>=l} + C_{<=l})), and notes what of each lies behind the end of backward. Returns that end.
+// T = F + max_l (B_{>=l} + C_{<=l})), and notes what of each lies behind the end of backward. Factors are multiplied one after another by
+// the thread that ran backward, as they arrive (1.4). Returns the end of the last.
 double price_units(ExchangePlan& plan) {
-  double link_free = 0;
+  double link_free = 0, thread_free = plan.backward_seconds;
   for (auto& unit : plan.units) {
     double ready = 0;
     for (auto t : unit.tensors) ready = std::max(ready, plan.tensors[t].backward_at);
-    unit.predicted_seconds = collective::price(collective::Collective::all_reduce, unit.way, plan.ranks,
-                                               static_cast<double>(plan.bytes_of(unit)), plan.link);
+    const double on_the_link = seconds_on_the_link(plan, unit), multiplying = seconds_multiplying(plan, unit);
+    unit.predicted_seconds = on_the_link + multiplying;
     const double begin = std::max(ready, link_free);
-    link_free = begin + unit.predicted_seconds;
-    unit.predicted_exposed = std::max(0.0, link_free - std::max(begin, plan.backward_seconds));
+    link_free = begin + on_the_link;
+    unit.predicted_exposed = std::max(0.0, link_free - std::max(begin, plan.backward_seconds)) + multiplying;
+    thread_free = std::max(thread_free, link_free) + multiplying;
   }
-  return std::max(link_free, plan.backward_seconds);
+  return std::max(link_free, thread_free);
+}
+
+// Which layers' weights go by factors: those whose time on the link and in the multiplication together is shorter (research/sync.md 1.4).
+std::vector<bool> shorter_by_factors(const ExchangePlan& plan) {
+  std::vector<bool> shorter(plan.tensors.size(), false);
+  for (std::uint32_t t = 0; t < plan.tensors.size(); ++t) {
+    const auto& tensor = plan.tensors[t];
+    if (tensor.rows == 0 || plan.multiply_rate <= 0) continue;
+    const auto bytes = static_cast<double>(tensor.layer().dense_bytes());
+    const Unit dense{.tensors = {t}, .way = collective::choose(Collective::all_reduce, plan.ranks, bytes, plan.link)};
+    const Unit factors{.tensors = {t}, .way = kByFactors};
+    shorter[t] = seconds_on_the_link(plan, factors) + seconds_multiplying(plan, factors) < seconds_on_the_link(plan, dense);
+  }
+  return shorter;
 }
 
 void choose_ways(ExchangePlan& plan, const std::string& way) {
   for (auto& unit : plan.units) {
     const auto bytes = static_cast<double>(plan.bytes_of(unit));
-    unit.way = way == "auto" ? collective::choose(collective::Collective::all_reduce, plan.ranks, bytes, plan.link) : way;
-    unit.slice_bytes = collective::slice_bytes(collective::Collective::all_reduce, unit.way, plan.ranks, bytes, plan.link);
+    const std::string dense = way == "auto" ? collective::choose(Collective::all_reduce, plan.ranks, bytes, plan.link) : way;
+    if (unit.way != kByFactors) unit.way = dense;
+    unit.slice_bytes = collective::slice_bytes(Collective::all_reduce, dense, plan.ranks, bytes, plan.link);
     unit.priority = plan.tensors[unit.tensors.front()].first_use;
     for (auto t : unit.tensors) unit.priority = std::min(unit.priority, plan.tensors[t].first_use);
   }
@@ -121,18 +157,20 @@ std::uint64_t ExchangePlan::hash() const {
   for (const auto& u : units) {
     mix_number(u.tensors.size());
     for (auto t : u.tensors) mix_number(t);
+    if (u.way == kByFactors) mix_number(tensors[u.tensors.front()].rows);  // it decides by which programs they travel
     mix(u.way.data(), u.way.size());
   }
   return h;
 }
 
 ExchangePlan make_plan(std::vector<TensorSpec> tensors, std::uint32_t ranks, const collective::LinkModel& link,
-                       double forward_seconds, double backward_seconds, const std::string& way) {
+                       double forward_seconds, double backward_seconds, const std::string& way, double multiply_rate) {
   ExchangePlan best;
   best.ranks = ranks;
   best.link = link;
   best.forward_seconds = forward_seconds;
   best.backward_seconds = backward_seconds;
+  best.multiply_rate = multiply_rate;
   best.tensors = std::move(tensors);
   const auto order = production_order(best.tensors);
   // Without a measured backward there is nothing to weigh packing against: pack what an operation's cost outweighs.
@@ -140,16 +178,21 @@ ExchangePlan make_plan(std::vector<TensorSpec> tensors, std::uint32_t ranks, con
   static constexpr std::uint64_t kLimits[] = {16 << 10, 64 << 10, 256 << 10, 1 << 20, 4 << 20, 16 << 20, 64 << 20};
   const bool measured = backward_seconds > 0;
   double best_end = -1;
-  for (auto limit : measured ? std::span<const std::uint64_t>(kLimits) : std::span<const std::uint64_t>(kUnmeasured)) {
-    auto plan = best;
-    plan.units = pack(plan.tensors, order, limit);
-    choose_ways(plan, way);
-    const double end = price_units(plan);
-    if (best_end < 0 || end < best_end * 0.995) {  // a larger unit must earn its place: it makes steps less smooth
-      best_end = end;
-      best.units = std::move(plan.units);
+  const auto try_packing = [&](const std::vector<bool>& by_factors) {
+    for (auto limit : measured ? std::span<const std::uint64_t>(kLimits) : std::span<const std::uint64_t>(kUnmeasured)) {
+      auto plan = best;
+      plan.units = pack(plan.tensors, order, limit, by_factors);
+      choose_ways(plan, way);
+      const double end = price_units(plan);
+      if (best_end < 0 || end < best_end * 0.995) {  // a larger unit must earn its place: it makes steps less smooth
+        best_end = end;
+        best.units = std::move(plan.units);
+      }
     }
-  }
+  };
+  try_packing(std::vector<bool>(best.tensors.size(), false));
+  // Bytes that hide behind backward cost nothing, a multiplication does: all by factors that are shorter so, or none.
+  if (way == "auto") try_packing(shorter_by_factors(best));
   return best;
 }
 

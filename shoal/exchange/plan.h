@@ -11,6 +11,7 @@
 
 #include "shoal/collective/select.h"
 #include "shoal/core/dtype.h"
+#include "shoal/factor/factor.h"
 
 namespace shoal::exchange {
 
@@ -20,11 +21,19 @@ struct TensorSpec {
   std::uint64_t count = 0;     // elements
   std::uint32_t first_use = 0; // position in forward order: 0 is needed first in the next iteration
   double backward_at = -1;     // seconds from the start of backward to this gradient, measured; -1: not yet
+  // Of the weight of a fully connected layer: a sum of `rows` outer products a member, as measured. 0: not known as such.
+  std::uint64_t rows = 0;
+  std::uint64_t outputs = 0;   // the weight is outputs x count / outputs
+
+  factor::Shape layer() const { return {outputs > 0 ? count / outputs : 0, outputs, type}; }
 };
+
+// The way of a layer's weight whose sufficient factors travel in place of its gradient; all others are all-reduce builders.
+inline constexpr const char* kByFactors = "factors";
 
 struct Unit {
   std::vector<std::uint32_t> tensors;  // indices into ExchangePlan::tensors, in the order they lie in the packed buffer
-  std::string way;                     // a collective all-reduce builder: "direct", "ring", ...
+  std::string way;                     // a collective all-reduce builder: "direct", "ring", ...; or kByFactors: one tensor alone
   std::uint32_t slice_bytes = 0;
   std::uint32_t priority = 0;          // the smallest first_use of its tensors
   double predicted_seconds = 0;        // on an otherwise idle network
@@ -35,6 +44,7 @@ struct ExchangePlan {
   std::uint32_t ranks = 1;
   collective::LinkModel link;
   double forward_seconds = 0, backward_seconds = 0;  // as measured when the plan was made; 0: unknown
+  double multiply_rate = 0;                          // floating-point operations/s of one member's matrix products; 0: unknown
   std::vector<TensorSpec> tensors;                   // in registration order
   std::vector<Unit> units;                           // in the order their gradients are produced
 
@@ -47,7 +57,7 @@ struct ExchangePlan {
 // Chooses. Wait-free backpropagation in FIFO order of production (research/sync.md 7.4, second row): exposed time of unit l is
 // what of B_{>=l} + C_{<=l} sticks out behind backward. `way`: "auto" or one builder for all. Deterministic in its arguments.
 ExchangePlan make_plan(std::vector<TensorSpec> tensors, std::uint32_t ranks, const collective::LinkModel& link,
-                       double forward_seconds = 0, double backward_seconds = 0, const std::string& way = "auto");
+                       double forward_seconds = 0, double backward_seconds = 0, const std::string& way = "auto", double multiply_rate = 0);
 // The same units by the same ways, priced anew on another link.
 ExchangePlan priced_on(ExchangePlan plan, const collective::LinkModel& link);
 

@@ -24,6 +24,8 @@ class Reader {
     if (!v.is_number() || !std::isfinite(v.get<double>()) || v.get<double>() < least) bad(key, "is not a number >= " + std::to_string(least));
     return v.get<double>();
   }
+  double number_or(const char* key, double missing) const { return json_.contains(key) ? number(key, 0) : missing; }
+  std::uint64_t whole_or(const char* key, std::uint64_t most, std::uint64_t missing) const { return json_.contains(key) ? whole(key, most) : missing; }
   std::uint64_t whole(const char* key, std::uint64_t most) const {
     const auto& v = at(key);
     if (!v.is_number_unsigned() || v.get<std::uint64_t>() > most) bad(key, "is not a whole number up to " + std::to_string(most));
@@ -69,7 +71,8 @@ Unit read_unit(const Reader& r, std::size_t tensors, std::vector<bool>& seen) {
   }
   if (unit.tensors.empty()) r.bad("tensors", "is empty");
   unit.way = r.text("way");
-  const auto ways = collective::builder_names(collective::Collective::all_reduce);
+  auto ways = collective::builder_names(collective::Collective::all_reduce);
+  ways.push_back(kByFactors);
   if (std::find(ways.begin(), ways.end(), unit.way) == ways.end()) r.bad("way", "is \"" + unit.way + "\", not a way that this build has");
   unit.slice_bytes = static_cast<std::uint32_t>(r.whole("slice_bytes", 1u << 30));
   if (unit.slice_bytes == 0) r.bad("slice_bytes", "is 0");
@@ -85,6 +88,7 @@ std::string to_json(const ExchangePlan& plan) {
   Json tensors = Json::array(), units = Json::array();
   for (const auto& t : plan.tensors) {
     tensors.push_back({{"name", t.name}, {"type", name(t.type)}, {"count", t.count}, {"first_use", t.first_use}, {"backward_at", t.backward_at}});
+    if (t.rows > 0) tensors.back().update({{"rows", t.rows}, {"outputs", t.outputs}});
   }
   for (const auto& u : plan.units) {
     units.push_back({{"name", plan.name_of(u)}, {"tensors", u.tensors}, {"bytes", plan.bytes_of(u)}, {"way", u.way},
@@ -94,7 +98,7 @@ std::string to_json(const ExchangePlan& plan) {
   const Json link = {{"alpha", plan.link.alpha}, {"rate", plan.link.rate}, {"add_rate", plan.link.add_rate},
                      {"fan_in", plan.link.fan_in}, {"fan_in_alpha", plan.link.fan_in_alpha}};
   const Json json = {{"version", 1}, {"ranks", plan.ranks}, {"link", link},
-                     {"forward_seconds", plan.forward_seconds}, {"backward_seconds", plan.backward_seconds},
+                     {"forward_seconds", plan.forward_seconds}, {"backward_seconds", plan.backward_seconds}, {"multiply_rate", plan.multiply_rate},
                      {"tensors", tensors}, {"units", units}};
   return json.dump(1) + "\n";
 }
@@ -112,11 +116,15 @@ ExchangePlan plan_from_json(const std::string& text, const std::string& where) {
                link.number("fan_in_alpha", 0)};
   plan.forward_seconds = root.number("forward_seconds", 0);
   plan.backward_seconds = root.number("backward_seconds", 0);
+  plan.multiply_rate = root.number_or("multiply_rate", 0);  // plans of older builds have none, nor rows
   std::size_t i = 0;
   for (const auto& item : root.list("tensors")) {
     const Reader r(item, "plan.tensors[" + std::to_string(i++) + "]", where);
     plan.tensors.push_back({r.text("name"), dtype_from(r.text("type")), r.whole("count", std::uint64_t{1} << 48),
-                            static_cast<std::uint32_t>(r.whole("first_use", UINT32_MAX)), r.number("backward_at", -1)});
+                            static_cast<std::uint32_t>(r.whole("first_use", UINT32_MAX)), r.number("backward_at", -1),
+                            r.whole_or("rows", std::uint64_t{1} << 32, 0), r.whole_or("outputs", std::uint64_t{1} << 32, 0)});
+    const auto& t = plan.tensors.back();
+    if (t.rows > 0 && (t.outputs == 0 || t.count % t.outputs != 0)) r.bad("outputs", "does not divide the tensor");
   }
   std::vector<bool> seen(plan.tensors.size(), false);
   i = 0;
@@ -125,6 +133,7 @@ ExchangePlan plan_from_json(const std::string& text, const std::string& where) {
     const auto& unit = plan.units.back();
     for (auto t : unit.tensors) {
       if (plan.tensors[t].type != plan.tensors[unit.tensors.front()].type) root.bad("units", "pack tensors of two types into one");
+      if (unit.way == kByFactors && (unit.tensors.size() > 1 || plan.tensors[t].rows == 0)) root.bad("units", "send by factors what has none");
     }
   }
   for (std::size_t t = 0; t < seen.size(); ++t) {

@@ -49,19 +49,25 @@ DataParallel::DataParallel(Session& session, std::vector<NamedTensor> parameters
       buffers_(std::move(buffers)),
       options_(std::move(options)),
       contributions_(parameters_.size()),
+      pairs_(parameters_.size()),
       exchange_(session.runner(), session.new_channel(), first_plan(parameters_, options_.plan, session.size()), session.patience()),
       accounted_(parameters_.size()),
       installed_(parameters_.size()),
       measured_iterations_(options_.measured_iterations),
       first_use_(parameters_.size()),
       backward_at_(parameters_.size(), -1),
+      rows_(parameters_.size()),
       hooks_(std::make_unique<GradientHooks>(static_cast<GradientListener&>(*this), tensors_of(parameters_))) {
+  pair_link_->listener = this;
   std::iota(first_use_.begin(), first_use_.end(), 0u);
   for (const auto& [name, tensor] : parameters_) event_names_.push_back(Events::local().intern(name));
 }
 
 // Of a step that was left half way nobody may ever finish the buffers; packed_buffers_ is in use until they are given up.
-DataParallel::~DataParallel() { buffers_under_way_.cancel(); }
+DataParallel::~DataParallel() {
+  pair_link_->listener = nullptr;
+  buffers_under_way_.cancel();
+}
 
 void DataParallel::set_first_use(const std::vector<std::uint32_t>& first_use) {
   if (first_use.size() == first_use_.size()) first_use_ = first_use;
@@ -134,6 +140,17 @@ void DataParallel::after_accumulation(std::size_t i) {
   });
 }
 
+bool DataParallel::wants_pair(std::size_t i, std::uint64_t rows) {
+  pairs_.note(i, rows);
+  return synchronize_ && exchange_.by_factors(static_cast<std::uint32_t>(i)) && hooks_->pass_stores_gradients();
+}
+
+// The accumulator of the weight follows, with whatever other uses of the weight gave: there the pair is accounted for.
+void DataParallel::take_pair(std::size_t i, const at::Tensor& x, const at::Tensor& g) {
+  before_accumulation(i);
+  pairs_.add(i, x, g);
+}
+
 // Reentrant checkpointing runs passes inside a pass. The end of an inner one is not the end: the next gradient of the
 // outer one asks again, and finish() closes what nobody closed.
 void DataParallel::expect_end_of_pass() {
@@ -166,12 +183,25 @@ void DataParallel::begin(double weight) {
 void DataParallel::account(std::size_t i, bool even_zeros) {
   if (first_gradient_at_ == Instant{}) first_gradient_at_ = steady_now();
   accounted_[i] = true;
+  if (exchange_.by_factors(static_cast<std::uint32_t>(i))) return account_pair(i);
   auto gradient = weight_ > 0 ? contribution(i) : at::Tensor();
   if (gradient.defined() && (even_zeros || gradient.count_nonzero().item<std::int64_t>() > 0)) {
     contributions_[i] = gradient;
     exchange_.produced(static_cast<std::uint32_t>(i), gradient.const_data_ptr());
   } else {
     exchange_.absent(static_cast<std::uint32_t>(i));
+  }
+}
+
+void DataParallel::account_pair(std::size_t i) {
+  auto rest = weight_ > 0 ? contribution(i) : at::Tensor();
+  if (rest.defined() && rest.count_nonzero().item<std::int64_t>() == 0) rest.reset();
+  const auto pair = pairs_.pair(i, rest);
+  const auto tensor = static_cast<std::uint32_t>(i);
+  if (weight_ > 0 && (pair.rows > 0 || pair.rest)) {
+    exchange_.produced(tensor, pair);
+  } else {
+    exchange_.absent(tensor);
   }
 }
 
@@ -208,11 +238,20 @@ bool DataParallel::install(std::size_t i) {
 void DataParallel::install_mean(std::size_t i) {
   if (installed_[i]) return;
   const auto asked = steady_now();
-  const auto* mean = exchange_.result(static_cast<std::uint32_t>(i));
+  const auto tensor = static_cast<std::uint32_t>(i);
+  const auto& parameter = parameters_[i].tensor;
+  if (exchange_.by_factors(tensor)) {
+    const auto* gathered = exchange_.factors(tensor);
+    communication_.exposed += seconds_between(asked, steady_now());
+    installed_[i] = true;
+    const auto mean = gathered ? multiply(*gathered, exchange_.plan().tensors[i].layer()) : at::Tensor();
+    if (mean.defined()) parameter.mutable_grad() = mean;
+    return;
+  }
+  const auto* mean = exchange_.result(tensor);
   communication_.exposed += seconds_between(asked, steady_now());
   installed_[i] = true;
   if (mean == nullptr) return;  // nobody had one: .grad stays as it is
-  const auto& parameter = parameters_[i].tensor;
   const auto options = parameter.options().device(at::kCPU).requires_grad(false);
   auto view = at::from_blob(const_cast<void*>(mean), parameter.sizes(), layout_of(parameter),
                             [memory = exchange_.memory(static_cast<std::uint32_t>(i))](void*) {}, options);
@@ -252,6 +291,8 @@ void DataParallel::close_iteration() {
   std::fill(accounted_.begin(), accounted_.end(), false);
   std::fill(installed_.begin(), installed_.end(), false);
   std::fill(contributions_.begin(), contributions_.end(), at::Tensor());
+  for (std::size_t i = 0; i < rows_.size(); ++i) rows_[i] = pairs_.rows(i);
+  pairs_.clear();
   if (plan_is_final_ || exchange_.iteration() < measured_iterations_) return;
   const Instant began = steady_now();
   choose_plan();
@@ -312,19 +353,35 @@ void DataParallel::finish_buffers() {
 
 // --- the plan
 
+// Which tensors are weights of fully connected layers, with the rows that this member had. Returns how fast it multiplies those of the
+// largest, 0 if there is none: measured on all members at once, since those that share cores see what is left of them.
+double DataParallel::describe_layers(std::vector<exchange::TensorSpec>& specs) const {
+  const exchange::TensorSpec* largest = nullptr;
+  for (std::size_t i = 0; i < specs.size(); ++i) {
+    const auto& parameter = parameters_[i].tensor;
+    if (rows_[i] == 0 || specs[i].type != DType::f32 || !parameter.is_cpu() || parameter.dim() != 2 || !parameter.is_contiguous()) continue;
+    specs[i].rows = rows_[i];
+    specs[i].outputs = static_cast<std::uint64_t>(parameter.size(0));
+    if (!largest || specs[i].count * specs[i].rows > largest->count * largest->rows) largest = &specs[i];
+  }
+  return largest ? multiply_rate(largest->layer(), largest->rows) : 0;
+}
+
 // Rank 0's measurement decides for all.
 void DataParallel::choose_plan() {
   plan_is_final_ = true;
   if (options_.plan) return exchange_.replan(*options_.plan);
   session_.link_model();
+  auto specs = exchange_.plan().tensors;
+  const double rate = describe_layers(specs);
   std::string text;
   if (session_.rank() == 0) {
-    auto specs = exchange_.plan().tensors;
     for (std::size_t i = 0; i < specs.size(); ++i) {
       specs[i].first_use = first_use_[i];
       specs[i].backward_at = backward_at_[i] >= 0 ? backward_at_[i] : backward_seconds_;
     }
-    text = to_json(exchange::make_plan(std::move(specs), session_.size(), session_.link_model(), forward_seconds_, backward_seconds_));
+    text = to_json(exchange::make_plan(std::move(specs), session_.size(), session_.link_model(), forward_seconds_, backward_seconds_, "auto",
+                                       rate));
   }
   text = session_.broadcast_text(text, 0, "agreement on the plan");
   exchange_.replan(exchange::plan_from_json(text, "the plan of rank 0"));

@@ -28,13 +28,15 @@
 #include "shoal/core/event.h"
 #include "shoal/core/time.h"
 #include "shoal/exchange/exchange.h"
+#include "shoal/nn/factored_linear.h"
 #include "shoal/nn/gradient_hooks.h"
+#include "shoal/nn/layer_pairs.h"
 #include "shoal/nn/session.h"
 #include "shoal/nn/tensors.h"
 
 namespace shoal::nn {
 
-class DataParallel final : private GradientListener {
+class DataParallel final : private GradientListener, private PairListener {
  public:
   struct Options {
     std::optional<exchange::ExchangePlan> plan;  // replayed; without: chosen after the first iterations from measured figures
@@ -51,6 +53,10 @@ class DataParallel final : private GradientListener {
   void forward_begins(double samples);
   void forward_ends();
   void watch(const at::Tensor& output);
+  // In place of the fully connected layer that parameter i is the weight of: then the plan may send its factors.
+  at::Tensor linear(std::size_t i, const at::Tensor& x, const at::Tensor& weight, const std::optional<at::Tensor>& bias) const {
+    return factored_linear(pair_link_, i, x, weight, bias);
+  }
   void set_synchronize(bool on) { synchronize_ = on; }    // off: gradients accumulate here only (no_sync)
   void set_samples(double samples);                       // this member's weight in this iteration, instead of what forward counted
 
@@ -86,6 +92,8 @@ class DataParallel final : private GradientListener {
   void backward_starts() override;
   void before_accumulation(std::size_t i) override;
   void after_accumulation(std::size_t i) override;
+  bool wants_pair(std::size_t i, std::uint64_t rows) override;
+  void take_pair(std::size_t i, const at::Tensor& x, const at::Tensor& g) override;
   void backward_ends();
   void guard(const std::function<void()>& step);
 
@@ -93,12 +101,14 @@ class DataParallel final : private GradientListener {
   void complete();
   void expect_end_of_pass();
   void account(std::size_t i, bool even_zeros);
+  void account_pair(std::size_t i);
   void account_rest();
   void install_mean(std::size_t i);
   bool start_buffers();
   void finish_buffers();
   void close_iteration();
   void choose_plan();
+  double describe_layers(std::vector<exchange::TensorSpec>& specs) const;
   at::Tensor contribution(std::size_t i) const;
   void record(EventKind kind, Instant begin, Instant end, std::size_t i, double value) const;
 
@@ -107,6 +117,8 @@ class DataParallel final : private GradientListener {
   const std::vector<at::Tensor> buffers_;
   const Options options_;
   std::vector<at::Tensor> contributions_;  // kept until commit: the exchange reads them, so they outlive it
+  LayerPairs pairs_;
+  c10::intrusive_ptr<PairLink> pair_link_ = c10::make_intrusive<PairLink>();
   exchange::Exchange exchange_;
 
   bool synchronize_ = true;
@@ -135,6 +147,7 @@ class DataParallel final : private GradientListener {
   Communication communication_;
   double forward_seconds_ = 0, backward_seconds_ = 0;
   std::vector<double> backward_at_;
+  std::vector<std::uint64_t> rows_;        // of the layer that a parameter is the weight of; 0: of none
   std::vector<std::uint32_t> event_names_;
 
   std::unique_ptr<GradientHooks> hooks_;   // last: gone first

@@ -1,0 +1,50 @@
+"""Fully connected layers whose gradients may travel by their factors (shoal/nn/factored_linear.h).
+
+From forward to step an nn.Linear of the model runs our function in place of its own; what it computes is the same, bit for bit. Between
+steps the model is what it was.
+"""
+
+import types
+
+import torch
+import torch.nn.functional as F
+
+LEAST = 1 << 16  # elements of a weight: smaller ones are packed with others
+
+
+class Layers:
+    """As a context: from a model's forward pass to the step that follows."""
+
+    def __init__(self, core, module, parameters):
+        number = {id(p): i for i, p in enumerate(parameters) if p.numel() >= LEAST and p.dtype == torch.float32 and p.device.type == "cpu"}
+        linear = torch.nn.Linear
+        self._layers = [(layer, _Forward(core, layer, number[id(layer.weight)])) for layer in module.modules()
+                        if type(layer) is linear and id(layer.weight) in number and "forward" not in layer.__dict__]
+
+    def open(self) -> None:
+        for layer, forward in self._layers:
+            layer.__dict__["forward"] = forward
+
+    def close(self) -> None:
+        for layer, _ in self._layers:
+            layer.__dict__.pop("forward", None)
+
+
+class _Forward:
+    def __init__(self, core, layer, number):
+        self._core, self._layer, self._number = core, layer, number
+        self._weight = layer.weight
+
+    def __call__(self, x):
+        layer, weight = self._layer, self._layer.weight
+        if (not torch.is_grad_enabled() or torch.compiler.is_compiling() or torch.is_autocast_enabled("cpu") or weight is not self._weight
+                or torch._C._functorch.peek_interpreter_stack() is not None):
+            return F.linear(x, weight, layer.bias)
+        return self._core.linear(self._number, x, weight, layer.bias)
+
+    # A copy of the layer that is made meanwhile is a plain one.
+    def __deepcopy__(self, memo):
+        return types.MethodType(torch.nn.Linear.forward, memo[id(self._layer)])
+
+    def __reduce__(self):
+        return types.MethodType, (torch.nn.Linear.forward, self._layer)

@@ -1,0 +1,158 @@
+"""Layers whose gradients travel by their factors: the end is that of a single process, to the last bit where it had the whole batch."""
+
+import copy
+import json
+
+import pytest
+import torch
+import torch.nn.functional as F
+from torch import nn
+
+import shoal
+import tiny
+
+MEMBERS = 3
+STEPS = 5
+SHAPE = (256, 300)  # 300 x 256 elements: large enough to be considered
+
+
+class Net(nn.Module):
+    def __init__(self):
+        super().__init__()
+        torch.manual_seed(4)
+        self.first, self.wide, self.last = nn.Linear(6, SHAPE[0]), nn.Linear(*SHAPE), nn.Linear(SHAPE[1], 3)
+        self.without = False  # the layers up to the wide one's weight
+
+    def forward(self, x):
+        wide = self.wide.bias.expand(len(x), -1) if self.without else self.wide(torch.tanh(self.first(x)))
+        return self.last(torch.tanh(wide))
+
+
+class Twice(Net):
+    """A layer that is used twice, the second time for a sequence."""
+
+    def forward(self, x):
+        hidden = torch.tanh(self.first(x))
+        both = self.wide(hidden) + self.wide(hidden.unsqueeze(1).repeat(1, 2, 1)).sum(1)
+        return self.last(torch.tanh(both))
+
+
+class Elsewhere(Net):
+    """A weight that something besides its layer uses."""
+
+    def forward(self, x):
+        hidden = torch.tanh(self.first(x))
+        return self.last(torch.tanh(self.wide(hidden) + F.linear(hidden, self.wide.weight)))
+
+
+NETS = {net.__name__: net for net in (Net, Twice, Elsewhere)}
+
+
+def plan_by_factors(net, ranks):
+    """A plan in which the wide layer's weight goes by factors and everything else in one unit."""
+    tensors = [{"name": name, "type": "f32", "count": p.numel(), "first_use": i, "backward_at": -1.0}
+               for i, (name, p) in enumerate(net.named_parameters())]
+    (wide,) = [i for i, t in enumerate(tensors) if t["name"] == "wide.weight"]
+    tensors[wide] |= {"rows": 8, "outputs": SHAPE[1]}
+
+    def unit(of, way):
+        return {"tensors": of, "way": way, "slice_bytes": 16384, "priority": 0, "predicted_seconds": 0.0, "predicted_exposed": 0.0}
+
+    link = {"alpha": 1e-4, "rate": 1e8, "add_rate": 1e9, "fan_in": 0.0, "fan_in_alpha": 0.0}
+    return json.dumps({"version": 1, "ranks": ranks, "link": link, "forward_seconds": 0.0, "backward_seconds": 0.0, "tensors": tensors,
+                       "units": [unit([wide], "factors"), unit([i for i in range(len(tensors)) if i != wide], "direct")]})
+
+
+def train(name, folder, form="plain"):
+    net = NETS[name]()
+    plan = folder / f"plan-{shoal.rank()}.json"
+    plan.write_text(plan_by_factors(net, shoal.size()))
+    net, optimizer = tiny.wrap(net, plan=str(plan))
+    for step in range(STEPS):
+        optimizer.zero_grad()
+        if form == "accumulated":
+            with net.no_sync():
+                tiny.loss(net, 100 + step, shoal.rank()).backward()
+        net.module.without = form == "one without" and shoal.rank() == 1
+        tiny.loss(net, step, shoal.rank()).backward()
+        optimizer.step()
+    return tiny.values(net.module)
+
+
+def oracle(name, form="plain"):
+    """One process that runs every member's batch and takes the mean."""
+    net = NETS[name]()
+    optimizer = tiny.sgd(net)
+    for step in range(STEPS):
+        optimizer.zero_grad()
+        for rank in range(MEMBERS):
+            net.without = form == "one without" and rank == 1
+            (tiny.loss(net, step, rank) / MEMBERS).backward()
+            if form == "accumulated":
+                (tiny.loss(net, 100 + step, rank) / MEMBERS).backward()
+        optimizer.step()
+    return tiny.values(net)
+
+
+@pytest.mark.parametrize("name, form", [("Net", "plain"), ("Net", "accumulated"), ("Net", "one without"), ("Twice", "plain"), ("Elsewhere", "plain")])
+def test_training_ends_like_one_process(pool, tmp_path, name, form):
+    results = pool(MEMBERS).run(train, name, tmp_path, form)
+    expected = oracle(name, form)
+    for values in results:
+        assert tiny.equal(values, results[0])
+        for ours, theirs in zip(values, expected):
+            torch.testing.assert_close(ours, theirs, rtol=1e-5, atol=1e-6)
+
+
+class Alone(nn.Module):
+    """The wide layer alone, whose factors are the data themselves."""
+
+    def __init__(self):
+        super().__init__()
+        torch.manual_seed(5)
+        self.wide = nn.Linear(*SHAPE)
+
+    def forward(self, x):
+        return self.wide(x)
+
+
+def rows_of(rank):
+    generator = torch.Generator().manual_seed(rank)
+    return torch.randn(24, SHAPE[0], generator=generator), torch.randn(24, SHAPE[1], generator=generator)
+
+
+def whole_batch(folder):
+    """Whether the gradient has the bits of a single process whose batch is all members' in rank order."""
+    net = Alone()
+    plan = folder / f"plan-{shoal.rank()}.json"
+    plan.write_text(plan_by_factors(net, shoal.size()))
+    net, optimizer = tiny.wrap(net, plan=str(plan))
+    for _ in range(STEPS):  # the plan takes over after the iterations that are measured
+        optimizer.zero_grad()
+        x, g = rows_of(shoal.rank())
+        (net(x) * g).sum().backward()
+        ours = net.module.wide.weight.grad.clone()
+        optimizer.step()
+    single = Alone()
+    x, g = (torch.cat(parts) for parts in zip(*(rows_of(rank) for rank in range(shoal.size()))))
+    (single(x) * g).sum().backward()
+    return torch.equal(ours, single.wide.weight.grad / shoal.size())
+
+
+def test_the_product_has_the_bits_of_one_large_batch(pool, tmp_path):
+    assert pool(2).run(whole_batch, tmp_path) == [True, True]
+
+
+def layer_between(_):
+    net, optimizer = tiny.wrap(Net())
+    seen = []
+    tiny.loss(net, 0, shoal.rank()).backward()
+    twin = copy.deepcopy(net.module)
+    seen.append(twin.wide.forward.__func__ is nn.Linear.forward and twin.wide.forward.__self__ is twin.wide)
+    optimizer.step()
+    seen.append("forward" not in net.module.wide.__dict__)
+    return seen
+
+
+def test_between_steps_the_model_is_what_it_was_and_a_copy_is_plain(pool):
+    assert pool(2).run(layer_between, None) == [[True, True]] * 2

@@ -1,0 +1,41 @@
+// Memory for one unit's result, packed input or gathered rows; 64-byte aligned for the SIMD loops, made when first needed and anew when
+// more is asked for. Shared, because a user may hold a result longer than the exchange or its plan lives.
+#pragma once
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <new>
+#include <string>
+
+#include "shoal/core/error.h"
+
+namespace shoal::exchange {
+
+class Arena {
+ public:
+  // Throws Error{io} where there is no memory.
+  std::byte* get(std::uint64_t bytes) {
+    if (memory_ && bytes <= bytes_) return memory_.get();
+    auto* fresh = new (std::align_val_t{64}, std::nothrow) std::byte[std::max<std::uint64_t>(bytes, 1)];
+    if (!fresh) throw Error(Code::io, "out of memory: " + std::to_string(bytes) + " bytes for the mean of gradients");
+    memory_.reset(fresh, Free());
+    bytes_ = bytes;
+    return memory_.get();
+  }
+  bool holds(const void* p, std::uint64_t bytes) const {
+    const auto* b = static_cast<const std::byte*>(p);
+    return memory_ && b >= memory_.get() && b < memory_.get() + bytes;
+  }
+  std::shared_ptr<const void> share() const { return memory_; }
+
+ private:
+  struct Free {
+    void operator()(std::byte* p) const { ::operator delete[](p, std::align_val_t{64}); }
+  };
+  std::shared_ptr<std::byte[]> memory_;
+  std::uint64_t bytes_ = 0;
+};
+
+}  // namespace shoal::exchange

@@ -1,0 +1,98 @@
+// What the two sides of an exchange share: the caller's, exchange.cc, and the loop's, exchange_loop.cc. Internal to both.
+#pragma once
+
+#include <atomic>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "shoal/collective/build.h"
+#include "shoal/exchange/exchange.h"
+#include "shoal/exchange/flow.h"
+#include "shoal/exchange/roll_call.h"
+
+namespace shoal::exchange {
+
+using collective::Collective;
+
+// Two threads share this: the caller's and the transport's loop.
+//
+// Invariants
+// 1. The caller alone writes plan, programs, flows (but for what 3 names), unit_of, place_of, iteration, sequence, open and what is
+//    accounted; the loop alone writes roll_call, scaling, weights and ready_units.
+// 2. The loop reads the caller's members only in work of the open iteration. All of it was posted after begin() (a post hands over
+//    what was written before it), and the caller writes them again only after commit() has seen every gate open: the roll
+//    call's, each unit's and presence's are opened by the last piece of that work that reads them.
+// 3. A flow belongs to the caller from begin() until its last tensor is accounted and it is posted; then to the loop until
+//    its gate opens. `present` goes the same way with start_presence() and presence_gate.
+// 4. The caller reads what the loop wrote (results, present_anywhere, the roll call's answers) only behind the gate for it.
+// 5. After a failure every call throws before it writes anything of this; the destructor waits
+//    until `running` says that the loop refers to nothing here.
+struct Exchange::Impl {
+  Impl(collective::Runner& runner_in, std::uint16_t channel_in, Nanoseconds patience_in)
+      : runner(runner_in), transport(runner_in.transport()), channel(channel_in), patience(patience_in),
+        roll_call(transport, runner_in.members(), runner_in.rank()) {}
+
+  // --- the caller's side
+  void take(ExchangePlan next);
+  void begin(double weight, std::uint64_t asks);
+  void note(std::uint32_t tensor, bool here);
+  void account(std::uint32_t tensor, const void* data, bool here);
+  void account_pair(std::uint32_t tensor, const factor::Pair& pair, bool here);
+  void leave(std::uint32_t tensor);
+  bool anywhere(std::uint32_t tensor);
+  Gate::Version begun() const { return iteration + (open ? 1 : 0); }  // the version that the latest iteration brings
+  void wait(const Gate& gate, const std::string& what, std::uint32_t event_name);
+  [[noreturn]] void late(const std::string& what);
+  const collective::Verified& program(Collective collective, const std::string& way);
+  FactorPrograms factor_programs(const TensorSpec& tensor);
+  void require_no_failure() const;
+  void set_failure(const net::Failure& failure);
+
+  // --- the loop's side
+  void roll_called(const net::Failure& failure);
+  void start_flow(std::size_t unit);
+  void start_presence();
+  void post(std::function<void()> fn);
+  void closed() { running.fetch_sub(1, std::memory_order_acq_rel); }
+
+  collective::Runner& runner;
+  net::Transport& transport;
+  const std::uint16_t channel;
+  const Nanoseconds patience;
+
+  // The caller's; the loop reads them (2).
+  ExchangePlan plan;
+  std::uint64_t plan_hash = 0;
+  std::map<std::pair<Collective, std::string>, collective::Verified> programs;
+  std::vector<std::unique_ptr<Flow>> flows;              // by unit
+  std::vector<std::uint32_t> unit_of, place_of;          // by tensor
+  std::uint64_t iteration = 0, next_sequence = 0, sequence = 0;
+  std::uint64_t operations = 0;                          // of an iteration: the roll call's, presence's, the units'
+  bool open = false;
+  std::size_t unaccounted = 0;
+  std::vector<bool> accounted;
+
+  // Presence: which tensors any member has, so that a gradient absent everywhere stays absent.
+  std::vector<std::uint8_t> present, present_anywhere;
+  const collective::Verified* presence_program = nullptr;
+  Gate presence_gate;
+
+  // The loop's (1).
+  RollCall roll_call;
+  collective::Scaling scaling;
+  std::vector<double> weights;           // by rank; empty: equal
+  std::vector<std::size_t> ready_units;  // waiting for the roll call
+
+  // Both threads'.
+  Gate roll_gate;                        // everybody has said that it is in the iteration
+  std::atomic<bool> failed{false};
+  std::atomic<int> running{0};           // posted or started, not yet closed
+  mutable std::mutex failure_mutex;      // guards failure
+  net::Failure failure;
+};
+
+}  // namespace shoal::exchange

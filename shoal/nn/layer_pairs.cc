@@ -1,0 +1,71 @@
+#include "shoal/nn/layer_pairs.h"
+
+#include <ATen/Functions.h>
+#include <ATen/ops/from_blob.h>
+
+#include <algorithm>
+
+#include "shoal/core/time.h"
+
+namespace shoal::nn {
+namespace {
+
+at::Tensor matrix(const std::byte* memory, std::uint64_t rows, std::uint64_t columns) {
+  return at::from_blob(const_cast<std::byte*>(memory), {static_cast<std::int64_t>(rows), static_cast<std::int64_t>(columns)}, at::kFloat);
+}
+
+const std::byte* bytes_of(const at::Tensor& tensor) {
+  return tensor.defined() ? static_cast<const std::byte*>(tensor.const_data_ptr()) : nullptr;
+}
+
+}  // namespace
+
+factor::Pair LayerPairs::pair(std::size_t i, const at::Tensor& rest) {
+  auto& uses = uses_[i];
+  auto& kept = kept_[i];
+  std::vector<at::Tensor> x, g;
+  for (const Use& use : uses) {
+    x.push_back(use.x);
+    g.push_back(use.g);
+  }
+  // Copied: before the step is taken a user may well put the next batch where this layer's input lies.
+  kept = {x.empty() ? at::Tensor() : at::cat(x), g.empty() ? at::Tensor() : at::cat(g), rest};
+  uses.clear();
+  return {kept.x.defined() ? static_cast<std::uint64_t>(kept.x.size(0)) : 0, bytes_of(kept.x), bytes_of(kept.g), bytes_of(rest)};
+}
+
+void LayerPairs::clear() {
+  std::fill(rows_.begin(), rows_.end(), 0);
+  for (auto& uses : uses_) uses.clear();
+  std::fill(kept_.begin(), kept_.end(), Kept());
+}
+
+at::Tensor multiply(const factor::Gathered& gathered, const factor::Shape& shape) {
+  at::Tensor mean;
+  if (gathered.total > 0) {
+    const auto x = matrix(gathered.x, gathered.total, shape.inputs);
+    auto g = matrix(gathered.g, gathered.total, shape.outputs);
+    if (!gathered.weight.empty()) {
+      std::vector<float> of_row;
+      for (std::size_t rank = 0; rank < gathered.rows.size(); ++rank) {
+        of_row.insert(of_row.end(), gathered.rows[rank], static_cast<float>(gathered.weight[rank]));
+      }
+      g = at::mul(g, at::tensor(of_row).unsqueeze(1));
+    }
+    mean = g.t().mm(x);
+    if (gathered.divisor != 1) mean.div_(gathered.divisor);
+  }
+  if (!gathered.rest) return mean;
+  const auto rest = matrix(gathered.rest, shape.outputs, shape.inputs);
+  return mean.defined() ? mean.add_(rest) : rest.clone();
+}
+
+double multiply_rate(const factor::Shape& shape, std::uint64_t rows) {
+  const auto side = [](std::uint64_t n) { return static_cast<std::int64_t>(n); };
+  const auto x = at::ones({side(rows), side(shape.inputs)}, at::kFloat), g = at::ones({side(rows), side(shape.outputs)}, at::kFloat);
+  const auto begin = steady_now();
+  g.t().mm(x);
+  return 2.0 * static_cast<double>(rows * shape.inputs * shape.outputs) / std::max(Seconds(steady_now() - begin).count(), 1e-9);
+}
+
+}  // namespace shoal::nn

@@ -1,0 +1,47 @@
+// The pairs that one iteration's backward passes left of each layer, in the form in which they leave (factor::Pair), and the product of what
+// all members sent.
+//
+// Threads: the caller's, as data_parallel.h.
+#pragma once
+
+#include <ATen/core/Tensor.h>
+
+#include <cstdint>
+#include <vector>
+
+#include "shoal/factor/factor.h"
+
+namespace shoal::nn {
+
+class LayerPairs {
+ public:
+  explicit LayerPairs(std::size_t parameters) : rows_(parameters), uses_(parameters), kept_(parameters) {}
+
+  // Rows that a pass had for parameter i, whether they were taken or not: what the plan is made from.
+  void note(std::size_t i, std::uint64_t rows) { rows_[i] += rows; }
+  std::uint64_t rows(std::size_t i) const { return rows_[i]; }  // in this iteration so far
+  void add(std::size_t i, const at::Tensor& x, const at::Tensor& g) { uses_[i].push_back({x, g}); }
+
+  // All uses of the layer in one piece, with `rest` (or an undefined tensor). Its memory stays until clear().
+  factor::Pair pair(std::size_t i, const at::Tensor& rest);
+  void clear();  // the iteration is over
+
+ private:
+  struct Use {
+    at::Tensor x, g;
+  };
+  struct Kept {
+    at::Tensor x, g, rest;
+  };
+  std::vector<std::uint64_t> rows_;
+  std::vector<std::vector<Use>> uses_;  // a layer may be used several times
+  std::vector<Kept> kept_;
+};
+
+// The mean gradient, N x M: one product over all members' rows in rank order.
+at::Tensor multiply(const factor::Gathered& gathered, const factor::Shape& shape);
+
+// Floating-point operations/s of such a product here and now; seconds at most as long as one of `rows` rows takes.
+double multiply_rate(const factor::Shape& shape, std::uint64_t rows);
+
+}  // namespace shoal::nn
