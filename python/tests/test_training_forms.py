@@ -102,7 +102,7 @@ def test_a_large_model_is_compiled_in_pieces_whose_gradients_leave_before_the_ot
     cut, whole = pool(MEMBERS).run(wide, True), pool(MEMBERS).run(wide, False)
     for (ours, pieces), (plain, _) in zip(cut, whole):
         assert pieces == 4  # the last layer joins the one before it: alone it would not be worth a graph
-        assert tiny.equal(ours, plain)
+        torch.testing.assert_close(ours, plain, rtol=1e-5, atol=1e-6)  # uncompiled layers may go by their factors
 
 
 WAITS = """
