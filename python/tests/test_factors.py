@@ -45,7 +45,13 @@ class Elsewhere(Net):
         return self.last(torch.tanh(self.wide(hidden) + F.linear(hidden, self.wide.weight)))
 
 
-NETS = {net.__name__: net for net in (Net, Twice, Elsewhere)}
+class Unbiased(Net):
+    def __init__(self):
+        super().__init__()
+        self.wide.bias = None
+
+
+NETS = {net.__name__: net for net in (Net, Twice, Elsewhere, Unbiased)}
 
 
 def plan_by_factors(net, ranks):
@@ -94,7 +100,7 @@ def oracle(name, form="plain"):
     return tiny.values(net)
 
 
-@pytest.mark.parametrize("name, form", [("Net", "plain"), ("Net", "accumulated"), ("Net", "one without"), ("Twice", "plain"), ("Elsewhere", "plain")])
+@pytest.mark.parametrize("name, form", [("Net", "plain"), ("Net", "accumulated"), ("Net", "one without"), ("Unbiased", "plain"), ("Twice", "plain"), ("Elsewhere", "plain")])
 def test_training_ends_like_one_process(pool, tmp_path, name, form):
     results = pool(MEMBERS).run(train, name, tmp_path, form)
     expected = oracle(name, form)

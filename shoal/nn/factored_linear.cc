@@ -16,6 +16,7 @@ class FactoredLinear : public torch::autograd::Function<FactoredLinear> {
                             std::int64_t i, const c10::intrusive_ptr<PairLink>& link) {
     context->save_for_backward({x, weight});
     context->saved_data["i"] = i;
+    context->saved_data["has_bias"] = bias.has_value() && bias->defined();
     context->saved_data["link"] = c10::IValue::make_capsule(link);
     return at::linear(x, weight, bias);
   }
@@ -38,7 +39,7 @@ class FactoredLinear : public torch::autograd::Function<FactoredLinear> {
         of[1] = g.t().mm(rows);
       }
     }
-    if (context->needs_input_grad(2)) of[2] = g.sum(0);
+    if (context->saved_data["has_bias"].toBool() && context->needs_input_grad(2)) of[2] = g.sum(0);
     return of;
   }
 };
