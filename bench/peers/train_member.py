@@ -46,11 +46,6 @@ class Net(torch.nn.Module):
         return self.layers(images)
 
 
-def graphs() -> int:
-    """Compiled so far in this process."""
-    return torch._dynamo.utils.counters["stats"]["unique_graphs"]
-
-
 class Trainer:
     """A model trained in one way; turn() trains a number of steps."""
 
@@ -62,10 +57,7 @@ class Trainer:
             self.model = torch.compile(self.model)  # around: as PyTorch advises for DDP, whose buckets then divide the graph
         self.autocast = args.autocast
         self.images, self.labels = images, labels
-        compiled = graphs()
         self.turn(WARMUP)
-        if args.compile and graphs() == compiled:
-            raise RuntimeError(f"torch.compile left {type(self.model).__name__} as it was")
 
     def turn(self, steps: int) -> list[float]:
         if dist.is_initialized():
@@ -80,6 +72,15 @@ class Trainer:
             self.optimizer.step()
             times.append(time.perf_counter() - begin)
         return times
+
+
+def compiled(make, args: argparse.Namespace):
+    """make(), which must have compiled something if that was asked for. (A second trainer of one kind finds the graphs of the first.)"""
+    before = torch._dynamo.utils.counters["stats"]["unique_graphs"]
+    made = make()
+    if args.compile and torch._dynamo.utils.counters["stats"]["unique_graphs"] == before:
+        raise RuntimeError("torch.compile left the model as it was")
+    return made
 
 
 def same_everywhere(value: float) -> float:
@@ -103,12 +104,12 @@ def compare(name: str, args: argparse.Namespace, on_shoal) -> dict:
         return lambda model, optimizer: (
             torch.nn.parallel.DistributedDataParallel(model, process_group=group, bucket_cap_mb=bucket), optimizer)
 
-    trainers = {"shoal": trainer(shoal.data_parallel)}
+    trainers = {"shoal": compiled(lambda: trainer(shoal.data_parallel), args)}
     steps = args.steps or int(same_everywhere(max(5, min(100, args.turn / statistics.median(trainers["shoal"].turn(5))))))
     best = 0.0
     if shoal.size() > 1:
         buckets = [bucket for bucket in BUCKETS if bucket >= 1 or not args.compile]  # it divides the graph by no smaller ones
-        by_bucket = {bucket: trainer(ddp(bucket)) for bucket in buckets}
+        by_bucket = compiled(lambda: {bucket: trainer(ddp(bucket)) for bucket in buckets}, args)
         fastest = min(by_bucket, key=lambda bucket: statistics.median(by_bucket[bucket].turn(steps)))
         best = same_everywhere(fastest)
         trainers |= {"ddp": by_bucket[BUCKETS[-1]], "ddp best": by_bucket[best], "ddp on shoal": trainer(ddp(best, on_shoal))}
