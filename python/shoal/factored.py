@@ -13,7 +13,7 @@ LEAST = 1 << 16  # elements of a weight: smaller ones are packed with others
 
 
 class Layers:
-    """As a context: from a model's forward pass to the step that follows."""
+    """Those of one model: open from a forward pass to the step that follows."""
 
     def __init__(self, core, module, parameters):
         number = {id(p): i for i, p in enumerate(parameters) if p.numel() >= LEAST and p.dtype == torch.float32 and p.device.type == "cpu"}

@@ -69,11 +69,15 @@ def plan_by_factors(net, ranks):
                        "units": [unit([wide], "factors"), unit([i for i in range(len(tensors)) if i != wide], "direct")]})
 
 
-def train(name, folder, form="plain"):
-    net = NETS[name]()
+def wrapped(net, folder):
     plan = folder / f"plan-{shoal.rank()}.json"
     plan.write_text(plan_by_factors(net, shoal.size()))
-    net, optimizer = tiny.wrap(net, plan=str(plan))
+    return tiny.wrap(net, plan=str(plan))
+
+
+def train(name, folder, form="plain"):
+    net = NETS[name]()
+    net, optimizer = wrapped(net, folder)
     for step in range(STEPS):
         optimizer.zero_grad()
         if form == "accumulated":
@@ -130,9 +134,7 @@ def rows_of(rank):
 def whole_batch(folder):
     """Whether the gradient has the bits of a single process whose batch is all members' in rank order."""
     net = Alone()
-    plan = folder / f"plan-{shoal.rank()}.json"
-    plan.write_text(plan_by_factors(net, shoal.size()))
-    net, optimizer = tiny.wrap(net, plan=str(plan))
+    net, optimizer = wrapped(net, folder)
     for _ in range(STEPS):  # the plan takes over after the iterations that are measured
         optimizer.zero_grad()
         x, g = rows_of(shoal.rank())

@@ -52,12 +52,9 @@ const collective::Verified& Exchange::Impl::program(Collective collective, const
 }
 
 FactorPrograms Exchange::Impl::factor_programs(const TensorSpec& tensor) {
-  const auto cheapest = [&](Collective collective, std::uint64_t bytes) {
-    return &program(collective, collective::choose(collective, plan.ranks, static_cast<double>(bytes), plan.link));
-  };
-  return {cheapest(Collective::all_gather, plan.ranks * sizeof(std::uint64_t)),
-          cheapest(Collective::all_gather, plan.ranks * tensor.rows * tensor.layer().row_bytes()),
-          cheapest(Collective::all_reduce, tensor.layer().dense_bytes())};
+  const auto by = factor_transfers(tensor, plan.ranks, plan.link);
+  return {&program(Collective::all_gather, by.heads.way), &program(Collective::all_gather, by.rows.way),
+          &program(Collective::all_reduce, by.rest.way)};
 }
 
 // Every handler and posted piece of work is counted, so that the destructor knows when nothing refers to it any more.

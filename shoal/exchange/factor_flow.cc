@@ -31,7 +31,7 @@ void FactorFlow::start(const factor::Pair& own, std::vector<double> weights, con
   heads.slice_bytes = net::kUrgentLimit;
   heads.priority.cls = net::Class::urgent;
   heads.label = run.label + ": rows";
-  const auto layout = collective::Layout::even(programs_.heads->program(), runner_.rank(), heads_.size() * sizeof(Head) / sizeof(std::uint64_t));
+  const auto layout = collective::Layout::even(programs_.heads->program(), runner_.rank(), heads_.size() * sizeof(factor::Head) / sizeof(std::uint64_t));
   runner_.start(*programs_.heads, layout, {reinterpret_cast<const std::byte*>(&own_head_), reinterpret_cast<std::byte*>(heads_.data())}, heads,
                 [this](const net::Failure& why) {
                   waiting_ = 1;  // held while the rest is started, so that done runs last
@@ -52,7 +52,7 @@ net::Failure FactorFlow::check() const {
 }
 
 void FactorFlow::place() {
-  for (const Head& head : heads_) gathered_.rows.push_back(head.rows);
+  for (const factor::Head& head : heads_) gathered_.rows.push_back(head.rows);
   gathered_.total = std::accumulate(gathered_.rows.begin(), gathered_.rows.end(), std::uint64_t{0});
   try {
     if (gathered_.total > 0) {
@@ -63,7 +63,7 @@ void FactorFlow::place() {
       gather(shape_.inputs, own_.x, x, 1);
       gather(shape_.outputs, own_.g, g, 2);
     }
-    if (std::any_of(heads_.begin(), heads_.end(), [](const Head& head) { return head.has_rest != 0; })) add_rest();
+    if (std::any_of(heads_.begin(), heads_.end(), [](const factor::Head& head) { return head.has_rest != 0; })) add_rest();
   } catch (const Error& error) {  // no memory
     failure_ = std::make_shared<Error>(error);
     runner_.transport().fail(error);

@@ -35,9 +35,6 @@ class FactorFlow {
   const factor::Shape& shape() const { return shape_; }
 
  private:
-  struct Head {
-    std::uint64_t rows = 0, has_rest = 0;
-  };
   void place();
   void gather(std::uint64_t width, const std::byte* own, std::byte* all, std::uint64_t part);
   void add_rest();
@@ -51,8 +48,8 @@ class FactorFlow {
   factor::Pair own_;
   collective::Run run_;
   net::Done done_;
-  std::vector<Head> heads_;  // by rank
-  Head own_head_;
+  std::vector<factor::Head> heads_;  // by rank
+  factor::Head own_head_;
   int waiting_ = 0;
   net::Failure failure_;
 

@@ -25,9 +25,9 @@ Order production_order(const std::vector<TensorSpec>& tensors) {
   return order;
 }
 
-// A tensor above `limit` bytes travels alone, straight from the gradient's own memory; so does one that goes by its factors. Smaller ones of one type are gathered,
-// in the order in which backward produces them, until the limit is full; a large one between them does not part them. Units
-// stand in the order in which they are complete.
+// A tensor above `limit` bytes travels alone, straight from the gradient's own memory; so does one that goes by its factors.
+// Smaller ones of one type are gathered, in the order in which backward produces them, until the limit is full; a large one
+// between them does not part them. Units stand in the order in which they are complete.
 std::vector<Unit> pack(const std::vector<TensorSpec>& tensors, const Order& order, std::uint64_t limit, const std::vector<bool>& by_factors) {
   struct Open {
     Unit unit;
@@ -65,13 +65,12 @@ std::vector<Unit> pack(const std::vector<TensorSpec>& tensors, const Order& orde
 }
 
 double seconds_on_the_link(const ExchangePlan& plan, const Unit& unit) {
-  const auto& first = plan.tensors[unit.tensors.front()];
-  const auto bytes = static_cast<double>(unit.way == kByFactors ? plan.ranks * first.rows * first.layer().row_bytes() : plan.bytes_of(unit));
-  if (unit.way != kByFactors) return collective::price(Collective::all_reduce, unit.way, plan.ranks, bytes, plan.link);
-  const auto gathered = [&](double size) {
-    return collective::price(Collective::all_gather, collective::choose(Collective::all_gather, plan.ranks, size, plan.link), plan.ranks, size, plan.link);
+  const auto on = [&plan](Collective collective, const Transfer& transfer) {
+    return collective::price(collective, transfer.way, plan.ranks, transfer.bytes, plan.link);
   };
-  return gathered(plan.ranks * sizeof(std::uint64_t)) + gathered(bytes);  // how many rows, then the rows
+  if (unit.way != kByFactors) return on(Collective::all_reduce, {unit.way, static_cast<double>(plan.bytes_of(unit))});
+  const auto by = factor_transfers(plan.tensors[unit.tensors.front()], plan.ranks, plan.link);
+  return on(Collective::all_gather, by.heads) + on(Collective::all_gather, by.rows);
 }
 
 // What the product of all members' rows costs beyond the own ones, which backward then leaves out.
@@ -105,8 +104,7 @@ std::vector<bool> shorter_by_factors(const ExchangePlan& plan) {
   for (std::uint32_t t = 0; t < plan.tensors.size(); ++t) {
     const auto& tensor = plan.tensors[t];
     if (tensor.rows == 0 || plan.multiply_rate <= 0) continue;
-    const auto bytes = static_cast<double>(tensor.layer().dense_bytes());
-    const Unit dense{.tensors = {t}, .way = collective::choose(Collective::all_reduce, plan.ranks, bytes, plan.link)};
+    const Unit dense{.tensors = {t}, .way = factor_transfers(tensor, plan.ranks, plan.link).rest.way};
     const Unit factors{.tensors = {t}, .way = kByFactors};
     shorter[t] = seconds_on_the_link(plan, factors) + seconds_multiplying(plan, factors) < seconds_on_the_link(plan, dense);
   }
@@ -125,6 +123,16 @@ void choose_ways(ExchangePlan& plan, const std::string& way) {
 }
 
 }  // namespace
+
+FactorTransfers factor_transfers(const TensorSpec& tensor, std::uint32_t ranks, const collective::LinkModel& link) {
+  const auto cheapest = [&](Collective collective, std::uint64_t bytes) {
+    const auto size = static_cast<double>(bytes);
+    return Transfer{collective::choose(collective, ranks, size, link), size};
+  };
+  return {cheapest(Collective::all_gather, ranks * sizeof(factor::Head)),
+          cheapest(Collective::all_gather, ranks * tensor.rows * tensor.layer().row_bytes()),
+          cheapest(Collective::all_reduce, tensor.layer().dense_bytes())};
+}
 
 std::uint64_t ExchangePlan::bytes_of(const Unit& unit) const {
   std::uint64_t bytes = 0;

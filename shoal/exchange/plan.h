@@ -54,6 +54,17 @@ struct ExchangePlan {
   std::uint64_t hash() const;                        // of all that decides bits and matching: equal on all members
 };
 
+// How a layer's factors travel: each part by the builder that its size suggests, the same in the price and on the wire.
+struct Transfer {
+  std::string way;
+  double bytes = 0;  // of all members together
+};
+struct FactorTransfers {
+  Transfer heads, rows;  // all-gathers, one after the other
+  Transfer rest;         // an all-reduce, only of what no pair explains
+};
+FactorTransfers factor_transfers(const TensorSpec& tensor, std::uint32_t ranks, const collective::LinkModel& link);
+
 // Chooses. Wait-free backpropagation in FIFO order of production (research/sync.md 7.4, second row): exposed time of unit l is
 // what of B_{>=l} + C_{<=l} sticks out behind backward. `way`: "auto" or one builder for all. Deterministic in its arguments.
 ExchangePlan make_plan(std::vector<TensorSpec> tensors, std::uint32_t ranks, const collective::LinkModel& link,

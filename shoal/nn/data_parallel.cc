@@ -39,6 +39,8 @@ exchange::ExchangePlan first_plan(const std::vector<NamedTensor>& parameters, co
   return exchange::make_plan(describe(parameters), ranks, {});
 }
 
+bool says_something(const at::Tensor& gradient) { return gradient.defined() && gradient.count_nonzero().item<std::int64_t>() > 0; }
+
 double seconds_between(Instant begin, Instant end) { return Seconds(end - begin).count(); }
 
 }  // namespace
@@ -56,7 +58,6 @@ DataParallel::DataParallel(Session& session, std::vector<NamedTensor> parameters
       measured_iterations_(options_.measured_iterations),
       first_use_(parameters_.size()),
       backward_at_(parameters_.size(), -1),
-      rows_(parameters_.size()),
       hooks_(std::make_unique<GradientHooks>(static_cast<GradientListener&>(*this), tensors_of(parameters_))) {
   pair_link_->listener = this;
   std::iota(first_use_.begin(), first_use_.end(), 0u);
@@ -185,7 +186,7 @@ void DataParallel::account(std::size_t i, bool even_zeros) {
   accounted_[i] = true;
   if (exchange_.by_factors(static_cast<std::uint32_t>(i))) return account_pair(i);
   auto gradient = weight_ > 0 ? contribution(i) : at::Tensor();
-  if (gradient.defined() && (even_zeros || gradient.count_nonzero().item<std::int64_t>() > 0)) {
+  if (gradient.defined() && (even_zeros || says_something(gradient))) {
     contributions_[i] = gradient;
     exchange_.produced(static_cast<std::uint32_t>(i), gradient.const_data_ptr());
   } else {
@@ -195,7 +196,7 @@ void DataParallel::account(std::size_t i, bool even_zeros) {
 
 void DataParallel::account_pair(std::size_t i) {
   auto rest = weight_ > 0 ? contribution(i) : at::Tensor();
-  if (rest.defined() && rest.count_nonzero().item<std::int64_t>() == 0) rest.reset();
+  if (!says_something(rest)) rest.reset();
   const auto pair = pairs_.pair(i, rest);
   const auto tensor = static_cast<std::uint32_t>(i);
   if (weight_ > 0 && (pair.rows > 0 || pair.rest)) {
@@ -240,22 +241,18 @@ void DataParallel::install_mean(std::size_t i) {
   const auto asked = steady_now();
   const auto tensor = static_cast<std::uint32_t>(i);
   const auto& parameter = parameters_[i].tensor;
-  if (exchange_.by_factors(tensor)) {
-    const auto* gathered = exchange_.factors(tensor);
-    communication_.exposed += seconds_between(asked, steady_now());
-    installed_[i] = true;
-    const auto mean = gathered ? multiply(*gathered, exchange_.plan().tensors[i].layer()) : at::Tensor();
-    if (mean.defined()) parameter.mutable_grad() = mean;
-    return;
-  }
-  const auto* mean = exchange_.result(tensor);
+  const bool by_factors = exchange_.by_factors(tensor);
+  const auto* gathered = by_factors ? exchange_.factors(tensor) : nullptr;
+  const auto* reduced = by_factors ? nullptr : exchange_.result(tensor);
   communication_.exposed += seconds_between(asked, steady_now());
   installed_[i] = true;
-  if (mean == nullptr) return;  // nobody had one: .grad stays as it is
-  const auto options = parameter.options().device(at::kCPU).requires_grad(false);
-  auto view = at::from_blob(const_cast<void*>(mean), parameter.sizes(), layout_of(parameter),
-                            [memory = exchange_.memory(static_cast<std::uint32_t>(i))](void*) {}, options);
-  parameter.mutable_grad() = parameter.is_cpu() ? view : view.to(parameter.device());
+  at::Tensor mean;  // stays undefined where nobody had one: then .grad stays as it is
+  if (gathered) mean = multiply(*gathered, exchange_.plan().tensors[i].layer());
+  if (reduced) {
+    const auto options = parameter.options().device(at::kCPU).requires_grad(false);
+    mean = at::from_blob(const_cast<void*>(reduced), parameter.sizes(), layout_of(parameter), [memory = exchange_.memory(tensor)](void*) {}, options);
+  }
+  if (mean.defined()) parameter.mutable_grad() = parameter.is_cpu() ? mean : mean.to(parameter.device());
 }
 
 void DataParallel::finish() {
@@ -291,7 +288,6 @@ void DataParallel::close_iteration() {
   std::fill(accounted_.begin(), accounted_.end(), false);
   std::fill(installed_.begin(), installed_.end(), false);
   std::fill(contributions_.begin(), contributions_.end(), at::Tensor());
-  for (std::size_t i = 0; i < rows_.size(); ++i) rows_[i] = pairs_.rows(i);
   pairs_.clear();
   if (plan_is_final_ || exchange_.iteration() < measured_iterations_) return;
   const Instant began = steady_now();
@@ -359,8 +355,8 @@ double DataParallel::describe_layers(std::vector<exchange::TensorSpec>& specs) c
   const exchange::TensorSpec* largest = nullptr;
   for (std::size_t i = 0; i < specs.size(); ++i) {
     const auto& parameter = parameters_[i].tensor;
-    if (rows_[i] == 0 || specs[i].type != DType::f32 || !parameter.is_cpu() || parameter.dim() != 2 || !parameter.is_contiguous()) continue;
-    specs[i].rows = rows_[i];
+    if (pairs_.rows(i) == 0 || specs[i].type != DType::f32 || !parameter.is_cpu() || parameter.dim() != 2 || !parameter.is_contiguous()) continue;
+    specs[i].rows = pairs_.rows(i);
     specs[i].outputs = static_cast<std::uint64_t>(parameter.size(0));
     if (!largest || specs[i].count * specs[i].rows > largest->count * largest->rows) largest = &specs[i];
   }

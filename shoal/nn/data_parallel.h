@@ -147,7 +147,6 @@ class DataParallel final : private GradientListener, private PairListener {
   Communication communication_;
   double forward_seconds_ = 0, backward_seconds_ = 0;
   std::vector<double> backward_at_;
-  std::vector<std::uint64_t> rows_;        // of the layer that a parameter is the weight of; 0: of none
   std::vector<std::uint32_t> event_names_;
 
   std::unique_ptr<GradientHooks> hooks_;   // last: gone first

@@ -35,7 +35,8 @@ factor::Pair LayerPairs::pair(std::size_t i, const at::Tensor& rest) {
 }
 
 void LayerPairs::clear() {
-  std::fill(rows_.begin(), rows_.end(), 0);
+  rows_.swap(noted_);
+  std::fill(noted_.begin(), noted_.end(), 0);
   for (auto& uses : uses_) uses.clear();
   std::fill(kept_.begin(), kept_.end(), Kept());
 }

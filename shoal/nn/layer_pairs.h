@@ -15,11 +15,11 @@ namespace shoal::nn {
 
 class LayerPairs {
  public:
-  explicit LayerPairs(std::size_t parameters) : rows_(parameters), uses_(parameters), kept_(parameters) {}
+  explicit LayerPairs(std::size_t parameters) : noted_(parameters), rows_(parameters), uses_(parameters), kept_(parameters) {}
 
   // Rows that a pass had for parameter i, whether they were taken or not: what the plan is made from.
-  void note(std::size_t i, std::uint64_t rows) { rows_[i] += rows; }
-  std::uint64_t rows(std::size_t i) const { return rows_[i]; }  // in this iteration so far
+  void note(std::size_t i, std::uint64_t rows) { noted_[i] += rows; }
+  std::uint64_t rows(std::size_t i) const { return rows_[i]; }  // in the latest whole iteration
   void add(std::size_t i, const at::Tensor& x, const at::Tensor& g) { uses_[i].push_back({x, g}); }
 
   // All uses of the layer in one piece, with `rest` (or an undefined tensor). Its memory stays until clear().
@@ -33,7 +33,7 @@ class LayerPairs {
   struct Kept {
     at::Tensor x, g, rest;
   };
-  std::vector<std::uint64_t> rows_;
+  std::vector<std::uint64_t> noted_, rows_;  // in this iteration so far, in the one before
   std::vector<std::vector<Use>> uses_;  // a layer may be used several times
   std::vector<Kept> kept_;
 };

@@ -10,7 +10,7 @@
 #include <numeric>
 #include <random>
 
-#include "shoal/net/inproc.h"
+#include "tests/exchange/members.h"
 
 namespace shoal::exchange {
 namespace {
@@ -27,33 +27,7 @@ std::vector<TensorSpec> specs() {
   return tensors;
 }
 
-// `size` members, each with its own exchange, on one thread.
-class Members {
- public:
-  explicit Members(std::uint32_t size, std::uint64_t seed = 1, Nanoseconds patience = std::chrono::seconds(60)) : job_(size, {.seed = seed}) {
-    std::vector<net::Rank> all(size);
-    std::iota(all.begin(), all.end(), 0u);
-    for (std::uint32_t r = 0; r < size; ++r) {
-      runners_.push_back(std::make_unique<collective::Runner>(job_.member(r), all));
-      exchanges_.push_back(std::make_unique<Exchange>(*runners_[r], std::uint16_t{16}, make_plan(specs(), size, {}, 0, 0, "direct"), patience));
-    }
-  }
-  Exchange& operator[](std::uint32_t rank) { return *exchanges_[rank]; }
-  std::uint32_t size() const { return static_cast<std::uint32_t>(exchanges_.size()); }
-  net::InprocJob& job() { return job_; }
-  void leave(std::uint32_t rank) { exchanges_[rank].reset(); }
-  // Of a killed process no destructor runs: its memory stays, where the leak checker can see it.
-  void kill(std::uint32_t rank) {
-    static auto& killed = *new std::vector<Exchange*>;
-    job_.kill(rank);
-    killed.push_back(exchanges_[rank].release());
-  }
-
- private:
-  net::InprocJob job_;
-  std::vector<std::unique_ptr<collective::Runner>> runners_;
-  std::vector<std::unique_ptr<Exchange>> exchanges_;
-};
+ExchangePlan direct(std::uint32_t ranks) { return make_plan(specs(), ranks, {}, 0, 0, "direct"); }
 
 // gradients[rank][tensor]
 std::vector<std::vector<Gradient>> random_gradients(std::uint32_t ranks, std::uint64_t seed) {
@@ -99,7 +73,7 @@ void expect_result(Exchange& exchange, std::uint32_t tensor, const Gradient& exp
 TEST(Exchange, every_member_gets_the_mean_in_rank_order_bit_for_bit) {
   for (std::uint32_t ranks : {2u, 3u, 5u}) {
     for (const auto& weights : {std::vector<double>(ranks, 32.0), std::vector<double>{3, 5, 8, 1, 128}}) {
-      Members members(ranks, ranks);
+      Members members(direct(ranks), ranks);
       for (std::uint64_t step = 0; step < 3; ++step) {
         const auto gradients = random_gradients(ranks, step);
         const std::vector<double> used(weights.begin(), weights.begin() + ranks);
@@ -118,7 +92,7 @@ TEST(Exchange, every_member_gets_the_mean_in_rank_order_bit_for_bit) {
 }
 
 TEST(Exchange, inputs_stay_as_they_were) {
-  Members members(3);
+  Members members(direct(3));
   const auto gradients = random_gradients(3, 7);
   const auto before = gradients;
   for (std::uint32_t r = 0; r < 3; ++r) {
@@ -130,7 +104,7 @@ TEST(Exchange, inputs_stay_as_they_were) {
 }
 
 TEST(Exchange, a_member_without_data_changes_nothing) {
-  Members members(3);
+  Members members(direct(3));
   const auto gradients = random_gradients(3, 9);
   for (std::uint32_t r = 0; r < 3; ++r) {
     members[r].begin(r == 1 ? 0 : 4);
@@ -152,7 +126,7 @@ TEST(Exchange, a_member_without_data_changes_nothing) {
 
 // What one member asks is known to all in the same iteration, and no longer in the next.
 TEST(Exchange, what_members_ask_reaches_all_in_the_iteration_that_it_was_asked_in) {
-  Members members(3);
+  Members members(direct(3));
   const auto gradients = random_gradients(3, 5);
   const std::uint64_t asks[][3] = {{0, 0, 0}, {0, 1, 4}, {0, 0, 0}, {1ull << 40, 0, 0}};
   for (const auto& of_step : asks) {
@@ -166,7 +140,7 @@ TEST(Exchange, what_members_ask_reaches_all_in_the_iteration_that_it_was_asked_i
 }
 
 TEST(Exchange, a_gradient_absent_everywhere_stays_absent_and_one_absent_somewhere_does_not) {
-  Members members(2);
+  Members members(direct(2));
   const auto gradients = random_gradients(2, 11);
   for (std::uint32_t r = 0; r < 2; ++r) {
     members[r].begin(1);
@@ -184,7 +158,7 @@ TEST(Exchange, a_gradient_absent_everywhere_stays_absent_and_one_absent_somewher
 }
 
 TEST(Exchange, a_gradient_accumulated_in_the_last_result_is_reduced_into_other_memory) {
-  Members members(2);
+  Members members(direct(2));
   auto gradients = random_gradients(2, 13);
   std::vector<float*> last(2);
   for (int step = 0; step < 4; ++step) {
@@ -234,7 +208,7 @@ TEST(Exchange, members_with_different_plans_are_told_who_differs) {
 
 TEST(Exchange, a_lost_member_ends_every_wait_with_its_name) {
   for (std::uint64_t moment : {50'000u, 300'000u, 1'000'000u}) {
-    Members members(3, moment);
+    Members members(direct(3), moment);
     const auto gradients = random_gradients(3, 1);
     for (std::uint32_t r = 0; r < 3; ++r) {
       members[r].begin(1);
@@ -254,7 +228,7 @@ TEST(Exchange, a_lost_member_ends_every_wait_with_its_name) {
 }
 
 TEST(Exchange, a_member_that_never_comes_is_named_by_the_deadline) {
-  Members members(2, 1, std::chrono::seconds(2));
+  Members members(direct(2), 1, std::chrono::seconds(2));
   members[0].begin(1);
   produce_all(members[0], random_gradients(1, 1)[0], 0);
   try {
@@ -267,7 +241,7 @@ TEST(Exchange, a_member_that_never_comes_is_named_by_the_deadline) {
 }
 
 TEST(Exchange, a_gradient_produced_twice_is_refused) {
-  Members members(2);
+  Members members(direct(2));
   const auto gradients = random_gradients(2, 1);
   members[0].begin(1);
   members[0].produced(2, gradients[0][2].data());
@@ -290,7 +264,7 @@ TEST(Exchange, whoever_produces_hears_that_there_is_no_memory_for_the_mean) {
 }
 
 TEST(Exchange, can_leave_in_the_middle_of_a_step) {
-  Members members(3);
+  Members members(direct(3));
   const auto gradients = random_gradients(3, 1);
   members[0].begin(1);
   produce_all(members[0], gradients[0], 0);

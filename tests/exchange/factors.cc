@@ -6,8 +6,7 @@
 #include <numeric>
 #include <random>
 
-#include "shoal/exchange/exchange.h"
-#include "shoal/net/inproc.h"
+#include "tests/exchange/members.h"
 
 namespace shoal::exchange {
 namespace {
@@ -55,26 +54,6 @@ ExchangePlan by_factors(std::uint32_t ranks) {
   plan.units = {{{0}, kByFactors, 16384, 0, 0, 0}, {{1}, "direct", 16384, 1, 0, 0}};
   return plan;
 }
-
-class Members {
- public:
-  explicit Members(std::uint32_t size, std::uint64_t seed = 1) : job_(size, {.seed = seed}) {
-    std::vector<net::Rank> all(size);
-    std::iota(all.begin(), all.end(), 0u);
-    for (std::uint32_t r = 0; r < size; ++r) {
-      runners_.push_back(std::make_unique<collective::Runner>(job_.member(r), all));
-      exchanges_.push_back(std::make_unique<Exchange>(*runners_[r], std::uint16_t{16}, by_factors(size), std::chrono::seconds(60)));
-    }
-  }
-  Exchange& operator[](std::size_t rank) { return *exchanges_[rank]; }
-  net::InprocJob& job() { return job_; }
-  void leave(std::size_t rank) { exchanges_[rank].reset(); }
-
- private:
-  net::InprocJob job_;
-  std::vector<std::unique_ptr<collective::Runner>> runners_;
-  std::vector<std::unique_ptr<Exchange>> exchanges_;
-};
 
 void step(Members& members, const std::vector<Own>& own, const std::vector<double>& weights) {
   const Matrix bias(kOutputs, 1);
@@ -132,7 +111,7 @@ void step(Members& members, const std::vector<Own>& own, const std::vector<doubl
 TEST(Factors, of_all_members_lie_in_rank_order_whatever_each_has) {
   for (const std::uint32_t size : {2u, 3u, 4u, 5u}) {
     std::mt19937_64 random(size);
-    Members members(size, size);
+    Members members(by_factors(size), size);
     for (int round = 0; round < 6; ++round) {
       std::vector<Own> own;
       for (std::uint32_t r = 0; r < size; ++r) own.push_back(some(random, random() % 9, round >= 2 && random() % 3 == 0));
@@ -143,25 +122,25 @@ TEST(Factors, of_all_members_lie_in_rank_order_whatever_each_has) {
 
 TEST(Factors, are_weighted_where_members_have_unequal_weights) {
   std::mt19937_64 random(7);
-  Members members(3);
+  Members members(by_factors(3));
   step(members, {some(random, 4, false), some(random, 1, true), some(random, 3, false)}, {4, 1, 3});
 }
 
 TEST(Factors, that_nobody_has_are_absent) {
-  Members members(3);
+  Members members(by_factors(3));
   step(members, {Own(), Own(), Own()}, {1, 1, 1});
 }
 
 TEST(Factors, may_be_only_a_rest) {
   std::mt19937_64 random(8);
-  Members members(2);
+  Members members(by_factors(2));
   step(members, {some(random, 0, true), Own()}, {1, 1});
 }
 
 // A plain gradient of a tensor that was planned by factors is a pair that is all rest.
 TEST(Factors, planned_but_not_there_give_way_to_the_gradient) {
   std::mt19937_64 random(9);
-  Members members(2);
+  Members members(by_factors(2));
   const Matrix gradient = random_matrix(random, kInputs * kOutputs), bias(kOutputs, 1);
   for (std::size_t r = 0; r < 2; ++r) {
     members[r].begin(1);
@@ -178,7 +157,7 @@ TEST(Factors, planned_but_not_there_give_way_to_the_gradient) {
 
 TEST(Factors, that_are_still_on_their_way_when_a_member_leaves_end) {
   std::mt19937_64 random(10);
-  Members members(3);
+  Members members(by_factors(3));
   const Own own = some(random, 500, true);
   for (std::size_t r = 0; r < 3; ++r) {
     members[r].begin(1);
