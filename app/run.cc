@@ -7,6 +7,7 @@
 #include "app/command.h"
 #include "app/run.h"
 #include "shoal/core/error.h"
+#include "shoal/exchange/choice.h"
 #include "shoal/net/interface.h"
 #include "shoal/observe/run_folder.h"
 
@@ -58,6 +59,13 @@ bool runs_alone(const CLI::App& app, const RunOptions& options) {
   return true;
 }
 
+std::string checked_plan(const std::string& text) {
+  const exchange::Choice choice = exchange::parse_choice(text, "--plan");
+  if (choice.file.empty()) return text;
+  if (!fs::is_regular_file(choice.file)) throw Error(Code::invalid_argument, "no such file: " + choice.file, "--plan");
+  return fs::absolute(choice.file);
+}
+
 int run_members(const RunOptions& options, const std::vector<std::string>& command, Console::Show show) {
   Launch what;
   what.members = static_cast<unsigned>(std::max(0, options.members));
@@ -89,11 +97,7 @@ int run_members(const RunOptions& options, const std::vector<std::string>& comma
     }
   }
   if (options.verbose) what.environment.emplace_back("SHOAL_VERBOSE", "1");
-  if (!options.plan.empty()) {
-    if (!fs::is_regular_file(options.plan))
-      throw Error(Code::invalid_argument, "no such file: " + options.plan, "--plan");
-    what.environment.emplace_back("SHOAL_PLAN", fs::absolute(options.plan));
-  }
+  if (!options.plan.empty()) what.environment.emplace_back("SHOAL_PLAN", checked_plan(options.plan));
   const std::string name =
       options.name.empty() ? name_of_command(command[0], command.size() > 1 ? command[1] : "") : options.name;
   what.folder = observe::RunFolder::create(fs::absolute("runs"), name, "--name").path();
@@ -104,7 +108,7 @@ Action declare_run(CLI::App& app) {
   auto options = std::make_shared<RunOptions>();
   declare_members(app, *options);
   declare_verbose(app, *options);
-  flag(app, "--plan", options->plan, "replay this plan.json");
+  flag(app, "--plan", options->plan, plan_help);
   accept_command(app);
   return [&app, options](const Words& after_dashes) {
     if (runs_alone(app, *options)) throw Error(Code::invalid_argument, "how many members?", "shoal run", "-n 4, or --hosts a,b,c");

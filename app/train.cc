@@ -1,5 +1,6 @@
 // shoal train fcnet|lenet [-n 4 [--lab NAME]]: the training itself is Python (python/shoal/train).
 #include <array>
+#include <string_view>
 
 #include "app/command.h"
 #include "app/python.h"
@@ -22,7 +23,7 @@ constexpr std::array<Passed, 10> passed_on{{
     {"--steps", "end after so many steps"},
     {"--checkpoint", "folder for the state of the training, saved while it goes on"},
     {"--every", "steps from one checkpoint to the next (default: 100)"},
-    {"--plan", "auto, or a saved plan.json to replay"},
+    {"--plan", plan_help},
     {"--tensorboard", "folder for TensorBoard's curves, written by rank 0"},
 }};
 
@@ -37,7 +38,9 @@ int train(const TrainOptions& options, bool alone) {
   Words command = python_module("shoal.train");
   command.push_back(options.model);
   for (std::size_t i = 0; i < passed_on.size(); ++i) {
-    if (!options.values[i].empty()) command.insert(command.end(), {passed_on[i].name, options.values[i]});
+    if (options.values[i].empty()) continue;
+    const bool plan = passed_on[i].name == std::string_view("--plan");
+    command.insert(command.end(), {passed_on[i].name, plan ? checked_plan(options.values[i]) : options.values[i]});
   }
   if (options.resume) command.push_back("--resume");
   if (options.json) command.push_back("--json");

@@ -26,13 +26,14 @@ void raise_through_autograd(const Error& error) {
 }
 
 std::unique_ptr<DataParallel> make(Session& session, const std::vector<std::pair<std::string, at::Tensor>>& parameters,
-                                   const std::vector<at::Tensor>& buffers, const std::optional<std::string>& plan,
-                                   const std::string& plan_file) {
+                                   const std::vector<at::Tensor>& buffers, const std::string& choice,
+                                   const std::optional<std::string>& saved) {
   std::vector<nn::NamedTensor> named;
   for (const auto& [name, tensor] : parameters) named.push_back({name, tensor});
   DataParallel::Options options;
   options.raise = raise_through_autograd;
-  if (plan) options.plan = exchange::plan_from_json(*plan, plan_file);
+  options.choice = exchange::parse_choice(choice, "plan");
+  if (saved) options.plan = exchange::plan_from_json(*saved, choice);
   return std::make_unique<DataParallel>(session, std::move(named), buffers, std::move(options));
 }
 
@@ -63,12 +64,16 @@ void bind_training(py::module_& module) {
       .def("forward_ends", &nn::Alone::forward_ends, py::arg("output"))
       .def("step_begins", [](nn::Alone& self, const py::args&) { self.step_begins(); })
       .def("step_ends", &nn::Alone::step_ends);
+  // The grammar of `plan=` (shoal/exchange/choice.h): the file of a saved plan, "" where it names none.
+  module.def(
+      "plan_file", [](const std::string& choice, const std::string& where) { return exchange::parse_choice(choice, where).file; },
+      py::arg("choice"), py::arg("where"));
   // A plan that nobody replays, because the member is alone, is read all the same: the mistake shows where it was made.
   module.def(
       "check_plan", [](const std::string& plan, const std::string& file) { exchange::plan_from_json(plan, file); }, py::arg("plan"),
       py::arg("file"));
   py::class_<DataParallel>(module, "DataParallel")
-      .def(py::init(&make), py::arg("session"), py::arg("parameters"), py::arg("buffers"), py::arg("plan"), py::arg("plan_file"),
+      .def(py::init(&make), py::arg("session"), py::arg("parameters"), py::arg("buffers"), py::arg("choice"), py::arg("saved"),
            py::keep_alive<1, 2>(), Released())
       .def("set_first_use", &DataParallel::set_first_use)
       .def("forward_begins", &DataParallel::forward_begins)

@@ -17,17 +17,22 @@ def data_parallel(model: torch.nn.Module, optimizer: torch.optim.Optimizer, plan
     """Returns (model, optimizer) for training on all members of the run.
 
     Rank 0's parameters and buffers become everybody's. Between backward() and step() every `.grad` is the mean over
-    members, weighted by samples. plan: "auto" (measured, then chosen) or the path of a saved plan.json, which gives
+    members, weighted by samples. plan: "auto" (measured, then chosen), "poseidon", "wfbp", "p3", "ddp:25MB", a way such as
+    "ring", any of them with overrides ("auto,embed*=ring": docs/plans.md), or the path of a saved plan.json, which gives
     the same bits again. SHOAL_PLAN sets it from outside.
     """
-    wrapped = DataParallel(model, optimizer, os.environ.get("SHOAL_PLAN", plan) if plan == "auto" else plan)
-    return wrapped, optimizer
+    if isinstance(plan, os.PathLike):
+        plan = os.path.abspath(plan)  # a path, whatever it looks like
+    where = "plan"
+    if plan == "auto" and "SHOAL_PLAN" in os.environ:
+        plan, where = os.environ["SHOAL_PLAN"], "SHOAL_PLAN"
+    return DataParallel(model, optimizer, plan, where), optimizer
 
 
 class DataParallel(torch.nn.Module):
     """Stands for `module` in a training loop; attributes and state_dict are the module's own."""
 
-    def __init__(self, module: torch.nn.Module, optimizer: torch.optim.Optimizer, plan: str):
+    def __init__(self, module: torch.nn.Module, optimizer: torch.optim.Optimizer, plan: str, where: str):
         super().__init__()
         _check(module, optimizer, plan)
         here = session.current()
@@ -38,10 +43,10 @@ class DataParallel(torch.nn.Module):
         self._alone = None
         self._order = None
         compiled.leave_out(DataParallel.forward)
-        saved = _read_plan(plan)
+        saved = _read_plan(plan, where)
         if here.size == 1:
             if saved is not None:
-                _C.check_plan(saved, str(plan))
+                _C.check_plan(saved, plan)
             if recording.active():
                 self._alone = _C.Alone()
                 optimizer.register_step_pre_hook(self._alone.step_begins)
@@ -52,7 +57,7 @@ class DataParallel(torch.nn.Module):
         _C.require_equal_models(here, [(n, t.detach().requires_grad_(t.requires_grad)) for n, t in everything],
                                 _code(module, optimizer))
         _C.broadcast_tensors(here, [t for _, t in everything], 0, "first values of the model")
-        self._core = _C.DataParallel(here, trained, list(module.buffers()), saved, plan)
+        self._core = _C.DataParallel(here, trained, list(module.buffers()), plan, saved)
         self._gates = pending.Gates(self._core, [p for _, p in trained])
         self._cuts = compiled.Cuts([p for _, p in trained])
         self._factored = factored.Layers(self._core, module, [p for _, p in trained])
@@ -208,7 +213,7 @@ def _check(module, optimizer, plan) -> None:
         raise mistake(where, f"the model is a {type(module).__name__}", "give it a torch.nn.Module")
     if not isinstance(optimizer, torch.optim.Optimizer):
         raise mistake(where, f"the optimizer is a {type(optimizer).__name__}", "give it a torch.optim.Optimizer")
-    if not isinstance(plan, (str, os.PathLike)):
+    if not isinstance(plan, str):
         raise mistake(where, f"the plan is a {type(plan).__name__}", 'give it "auto" or the path of a plan.json')
     own = {id(parameter) for parameter in module.parameters()}
     if own and not any(id(parameter) in own for group in optimizer.param_groups for parameter in group["params"]):
@@ -249,8 +254,9 @@ def _setting(value) -> str | None:
     return None
 
 
-def _read_plan(plan: str) -> str | None:
-    if plan == "auto":
+def _read_plan(choice: str, where: str) -> str | None:
+    plan = _C.plan_file(choice, where)
+    if not plan:
         return None
     try:
         return Path(plan).read_text()

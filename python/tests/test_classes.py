@@ -68,6 +68,17 @@ def test_a_plan_of_any_way_keeps_members_equal(pool, tmp_path):
         torch.testing.assert_close(got, expected, rtol=1e-4, atol=1e-5)
 
 
+def test_a_choice_gives_each_tensor_its_way_and_is_saved_with_the_plan(pool):
+    results = pool(3).run(train, 5, "ring,2.*=chain")
+    plan = json.loads(results[0][1])
+    assert plan["choice"] == "ring,2.*=chain"
+    names = [tensor["name"] for tensor in plan["tensors"]]
+    for unit in plan["units"]:
+        assert {names[t].startswith("2.") for t in unit["tensors"]} == {unit["way"] == "chain"}, unit
+    for values, saved in results:
+        assert tiny.equal(values, results[0][0]) and saved == results[0][1]
+
+
 LARGE = 257 * 511  # elements: one tensor that travels alone, in chunks that do not come out even
 
 

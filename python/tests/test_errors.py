@@ -63,6 +63,16 @@ def test_a_damaged_plan_is_refused_alone_too(tmp_path, monkeypatch):
     assert str(refused.value).startswith(f"{damaged}: ") and refused.value.exit_code == 2
 
 
+def test_a_plan_that_nobody_understands_is_named_by_who_said_it(monkeypatch):
+    net = tiny.model()
+    with pytest.raises(shoal.Error, match='^plan: "rnig" is no plan ') as refused:
+        shoal.data_parallel(net, tiny.sgd(net), "rnig")
+    assert refused.value.exit_code == 2
+    monkeypatch.setenv("SHOAL_PLAN", "auto,2.*=rnig")
+    with pytest.raises(shoal.Error, match='^SHOAL_PLAN: there is no way "rnig" '):
+        tiny.wrap(net)
+
+
 def test_a_run_folder_that_cannot_be_made_is_named():
     ended = subprocess.run(script(""), capture_output=True, text=True, env={**environment(), "SHOAL_RUN_DIR": "/proc/nope"})
     assert ended.returncode == 2

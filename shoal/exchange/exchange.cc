@@ -4,6 +4,7 @@
 
 #include "shoal/core/event.h"
 #include "shoal/exchange/exchange_impl.h"
+#include "shoal/exchange/plan_price.h"
 #include "shoal/net/call.h"
 
 namespace shoal::exchange {

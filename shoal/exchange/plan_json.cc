@@ -1,64 +1,24 @@
 // plan.json: read by people, replayed by runs. Every number that decides bits is written exactly.
 #include <algorithm>
-#include <cmath>
-#include <nlohmann/json.hpp>
 
 #include "shoal/collective/build.h"
-#include "shoal/core/error.h"
+#include "shoal/exchange/json_reader.h"
 #include "shoal/exchange/plan.h"
 
 namespace shoal::exchange {
 namespace {
 
-using Json = nlohmann::ordered_json;
-constexpr std::size_t kMostTensors = 1'000'000;
+constexpr const char* kHint = "is this a plan.json of a Shoal run?";
 
-// Reads one key of an object; a wrong or missing one is the user's mistake, named by its path.
-class Reader {
- public:
-  Reader(const Json& json, std::string path, const std::string& file) : json_(json), path_(std::move(path)), file_(file) {
-    if (!json_.is_object()) refuse("is not an object");
-  }
-  double number(const char* key, double least) const {
-    const auto& v = at(key);
-    if (!v.is_number() || !std::isfinite(v.get<double>()) || v.get<double>() < least) bad(key, "is not a number >= " + std::to_string(least));
-    return v.get<double>();
-  }
-  double number_or(const char* key, double missing) const { return json_.contains(key) ? number(key, 0) : missing; }
-  std::uint64_t whole_or(const char* key, std::uint64_t most, std::uint64_t missing) const { return json_.contains(key) ? whole(key, most) : missing; }
-  std::uint64_t whole(const char* key, std::uint64_t most) const {
-    const auto& v = at(key);
-    if (!v.is_number_unsigned() || v.get<std::uint64_t>() > most) bad(key, "is not a whole number up to " + std::to_string(most));
-    return v.get<std::uint64_t>();
-  }
-  std::string text(const char* key) const {
-    const auto& v = at(key);
-    if (!v.is_string()) bad(key, "is not text");
-    return v.get<std::string>();
-  }
-  const Json& list(const char* key) const {
-    const auto& v = at(key);
-    if (!v.is_array() || v.size() > kMostTensors) bad(key, "is not a list");
-    return v;
-  }
-  Reader object(const char* key) const { return Reader(at(key), path_ + "." + key, file_); }
-  [[noreturn]] void bad(const char* key, const std::string& why) const {
-    throw Error(Code::invalid_argument, path_ + "." + key + " " + why, file_, "is this a plan.json of a Shoal run?");
-  }
+const char* name(Order order) { return order == Order::priority ? "priority" : "fifo"; }
 
- private:
-  [[noreturn]] void refuse(const std::string& why) const {
-    throw Error(Code::invalid_argument, path_ + " " + why, file_, "is this a plan.json of a Shoal run?");
+Order read_order(const Reader& root) {
+  const auto text = root.text_or("order", "fifo");
+  for (const auto order : {Order::fifo, Order::priority}) {
+    if (text == name(order)) return order;
   }
-  const Json& at(const char* key) const {
-    const auto it = json_.find(key);
-    if (it == json_.end()) refuse(std::string("has no \"") + key + "\"");
-    return *it;
-  }
-  const Json& json_;
-  std::string path_;
-  const std::string& file_;
-};
+  root.bad("order", "is \"" + text + "\", neither fifo nor priority");
+}
 
 Unit read_unit(const Reader& r, std::size_t tensors, std::vector<bool>& seen) {
   Unit unit;
@@ -88,6 +48,7 @@ std::string to_json(const ExchangePlan& plan) {
   Json tensors = Json::array(), units = Json::array();
   for (const auto& t : plan.tensors) {
     tensors.push_back({{"name", t.name}, {"type", name(t.type)}, {"count", t.count}, {"first_use", t.first_use}, {"backward_at", t.backward_at}});
+    if (t.forward_at >= 0) tensors.back()["forward_at"] = t.forward_at;
     if (t.rows > 0) tensors.back().update({{"rows", t.rows}, {"outputs", t.outputs}});
   }
   for (const auto& u : plan.units) {
@@ -97,45 +58,44 @@ std::string to_json(const ExchangePlan& plan) {
   }
   const Json link = {{"alpha", plan.link.alpha}, {"rate", plan.link.rate}, {"add_rate", plan.link.add_rate},
                      {"fan_in", plan.link.fan_in}, {"fan_in_alpha", plan.link.fan_in_alpha}};
-  const Json json = {{"version", 1}, {"ranks", plan.ranks}, {"link", link},
+  const Json json = {{"version", 1}, {"choice", plan.choice}, {"order", name(plan.order)}, {"ranks", plan.ranks}, {"link", link},
                      {"forward_seconds", plan.forward_seconds}, {"backward_seconds", plan.backward_seconds}, {"multiply_rate", plan.multiply_rate},
                      {"tensors", tensors}, {"units", units}};
   return json.dump(1) + "\n";
 }
 
 ExchangePlan plan_from_json(const std::string& text, const std::string& where) {
-  const Json json = Json::parse(text, nullptr, false);
-  if (json.is_discarded()) throw Error(Code::invalid_argument, "is not JSON", where, "is this a plan.json of a Shoal run?");
-  const Reader root(json, "plan", where);
+  const Json json = parse_json(text, where, kHint);
+  const Reader root(json, "plan", where, kHint);
   if (root.whole("version", 1000) != 1) root.bad("version", "is not 1");
   ExchangePlan plan;
   plan.ranks = static_cast<std::uint32_t>(root.whole("ranks", 4096));
   if (plan.ranks == 0) root.bad("ranks", "is 0");
+  plan.choice = to_text(parse_choice(root.text_or("choice", "auto"), where + ": plan.choice"));
+  plan.order = read_order(root);
   const auto link = root.object("link");
   plan.link = {link.number("alpha", 0), link.number("rate", 1), link.number("add_rate", 1), link.number("fan_in", 0),
                link.number("fan_in_alpha", 0)};
   plan.forward_seconds = root.number("forward_seconds", 0);
   plan.backward_seconds = root.number("backward_seconds", 0);
-  plan.multiply_rate = root.number_or("multiply_rate", 0);  // plans of older builds have none, nor rows
-  std::size_t i = 0;
-  for (const auto& item : root.list("tensors")) {
-    const Reader r(item, "plan.tensors[" + std::to_string(i++) + "]", where);
+  plan.multiply_rate = root.number_or("multiply_rate", 0, 0);  // plans of older builds have none, nor rows, choice, order and forward_at
+  root.each("tensors", [&](const Reader& r) {
     plan.tensors.push_back({r.text("name"), dtype_from(r.text("type")), r.whole("count", std::uint64_t{1} << 48),
                             static_cast<std::uint32_t>(r.whole("first_use", UINT32_MAX)), r.number("backward_at", -1),
-                            r.whole_or("rows", std::uint64_t{1} << 32, 0), r.whole_or("outputs", std::uint64_t{1} << 32, 0)});
+                            r.whole_or("rows", std::uint64_t{1} << 32, 0), r.whole_or("outputs", std::uint64_t{1} << 32, 0),
+                            r.number_or("forward_at", -1, -1)});
     const auto& t = plan.tensors.back();
     if (t.rows > 0 && (t.outputs == 0 || t.count % t.outputs != 0)) r.bad("outputs", "does not divide the tensor");
-  }
+  });
   std::vector<bool> seen(plan.tensors.size(), false);
-  i = 0;
-  for (const auto& item : root.list("units")) {
-    plan.units.push_back(read_unit(Reader(item, "plan.units[" + std::to_string(i++) + "]", where), plan.tensors.size(), seen));
+  root.each("units", [&](const Reader& r) {
+    plan.units.push_back(read_unit(r, plan.tensors.size(), seen));
     const auto& unit = plan.units.back();
     for (auto t : unit.tensors) {
       if (plan.tensors[t].type != plan.tensors[unit.tensors.front()].type) root.bad("units", "pack tensors of two types into one");
       if (unit.way == kByFactors && (unit.tensors.size() > 1 || plan.tensors[t].rows == 0)) root.bad("units", "send by factors what has none");
     }
-  }
+  });
   for (std::size_t t = 0; t < seen.size(); ++t) {
     if (!seen[t]) root.bad("units", "leave out tensor " + plan.tensors[t].name);
   }

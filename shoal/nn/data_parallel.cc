@@ -30,13 +30,16 @@ std::vector<exchange::TensorSpec> describe(const std::vector<NamedTensor>& param
   return specs;
 }
 
-// Until measured figures are there, every member must make the same plan: from the model and the default link alone. A run
-// that replays a saved plan begins so, too: the plan takes over at the iteration at which it was made, so that a replay has
-// the bits of the run that saved it from the first step on.
-exchange::ExchangePlan first_plan(const std::vector<NamedTensor>& parameters, const std::optional<exchange::ExchangePlan>& given,
-                                  std::uint32_t ranks) {
-  if (given) exchange::check_fits(*given, describe(parameters), ranks);
-  return exchange::make_plan(describe(parameters), ranks, {});
+// Until measured figures are there, every member must make the same plan: from the model, the default link and the choice alone. A run
+// that replays a saved plan begins so, too, with the choice of the run that saved it: the plan takes over at the iteration at which it was
+// made, so that a replay has the bits of that run from the first step on.
+exchange::ExchangePlan first_plan(const std::vector<NamedTensor>& parameters, const DataParallel::Options& options, std::uint32_t ranks) {
+  if (options.choice.policy == exchange::Choice::Policy::local) {
+    throw Error(Code::unsupported, "local SGD is predicted, but not built yet", "plan", "shoal plan says what it would bring");
+  }
+  if (options.plan) exchange::check_fits(*options.plan, describe(parameters), ranks);
+  const auto choice = options.plan ? exchange::parse_choice(options.plan->choice, "the saved plan") : options.choice;
+  return exchange::make_plan(describe(parameters), ranks, {}, {}, choice);
 }
 
 bool says_something(const at::Tensor& gradient) { return gradient.defined() && gradient.count_nonzero().item<std::int64_t>() > 0; }
@@ -52,7 +55,7 @@ DataParallel::DataParallel(Session& session, std::vector<NamedTensor> parameters
       options_(std::move(options)),
       contributions_(parameters_.size()),
       pairs_(parameters_.size()),
-      exchange_(session.runner(), session.new_channel(), first_plan(parameters_, options_.plan, session.size()), session.patience()),
+      exchange_(session.runner(), session.new_channel(), first_plan(parameters_, options_, session.size()), session.patience()),
       accounted_(parameters_.size()),
       installed_(parameters_.size()),
       measured_iterations_(options_.measured_iterations),
@@ -376,8 +379,8 @@ void DataParallel::choose_plan() {
       specs[i].first_use = first_use_[i];
       specs[i].backward_at = backward_at_[i] >= 0 ? backward_at_[i] : backward_seconds_;
     }
-    text = to_json(exchange::make_plan(std::move(specs), session_.size(), session_.link_model(), forward_seconds_, backward_seconds_, "auto",
-                                       rate));
+    text = to_json(exchange::make_plan(std::move(specs), session_.size(), session_.link_model(), {forward_seconds_, backward_seconds_, rate},
+                                       options_.choice));
   }
   text = session_.broadcast_text(text, 0, "agreement on the plan");
   exchange_.replan(exchange::plan_from_json(text, "the plan of rank 0"));

@@ -28,6 +28,7 @@
 #include "shoal/core/event.h"
 #include "shoal/core/time.h"
 #include "shoal/exchange/exchange.h"
+#include "shoal/exchange/planner.h"
 #include "shoal/nn/factored_linear.h"
 #include "shoal/nn/gradient_hooks.h"
 #include "shoal/nn/layer_pairs.h"
@@ -39,7 +40,8 @@ namespace shoal::nn {
 class DataParallel final : private GradientListener, private PairListener {
  public:
   struct Options {
-    std::optional<exchange::ExchangePlan> plan;  // replayed; without: chosen after the first iterations from measured figures
+    exchange::Choice choice;                     // how a plan is chosen after the first iterations, from measured figures
+    std::optional<exchange::ExchangePlan> plan;  // the saved one that the choice names: replayed
     std::uint64_t measured_iterations = 3;       // before the plan is chosen
     // Turns an Error into what may be thrown through autograd (Python: its own exception). Default: throw.
     std::function<void(const Error&)> raise;

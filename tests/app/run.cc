@@ -137,6 +137,8 @@ TEST(run, mistakes_are_refused_in_one_line) {
       {{"run", "-n", "2", "--lab", "nowhere", "--", "true"},
        "there is no lab nowhere (shoal lab list; shoal lab up -n 4 --name nowhere)\n"},
       {{"run", "-n", "2", "--plan", "none.json", "--", "true"}, "--plan: no such file: none.json\n"},
+      {{"run", "-n", "2", "--plan", "auto,ring", "--", "true"},
+       "--plan: \"ring\" is no GLOB=WAY (one policy, then overrides: auto,embed*=ring)\n"},
       {{"run", "-n", "1", "--name", "a/b", "--", "true"},
        "--name: 'a/b' is no name for a run (1 to 64 letters, digits, dots, dashes and underscores)\n"},
       {{"swim"}, "shoal: there is no command swim (shoal --help lists them)\n"},

@@ -10,6 +10,7 @@
 #include <numeric>
 #include <random>
 
+#include "shoal/exchange/planner.h"
 #include "tests/exchange/members.h"
 
 namespace shoal::exchange {
@@ -27,7 +28,7 @@ std::vector<TensorSpec> specs() {
   return tensors;
 }
 
-ExchangePlan direct(std::uint32_t ranks) { return make_plan(specs(), ranks, {}, 0, 0, "direct"); }
+ExchangePlan direct(std::uint32_t ranks) { return make_plan(specs(), ranks, {}, {}, parse_choice("direct", "test")); }
 
 // gradients[rank][tensor]
 std::vector<std::vector<Gradient>> random_gradients(std::uint32_t ranks, std::uint64_t seed) {
@@ -252,7 +253,7 @@ TEST(Exchange, whoever_produces_hears_that_there_is_no_memory_for_the_mean) {
   net::InprocJob job(2);
   collective::Runner runner(job.member(0), {0, 1});
   const std::vector<TensorSpec> huge = {{"huge", DType::f32, std::uint64_t{1} << 50, 0, -1}};
-  Exchange exchange(runner, 16, make_plan(huge, 2, {}, 0, 0, "direct"), std::chrono::seconds(60));
+  Exchange exchange(runner, 16, make_plan(huge, 2, {}, {}, parse_choice("direct", "test")), std::chrono::seconds(60));
   exchange.begin(1);
   const float first = 1;
   try {

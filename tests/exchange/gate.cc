@@ -9,6 +9,7 @@
 #include <thread>
 
 #include "shoal/exchange/exchange.h"
+#include "shoal/exchange/planner.h"
 #include "shoal/net/inproc.h"
 
 namespace shoal::exchange {

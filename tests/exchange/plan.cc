@@ -7,6 +7,7 @@
 #include <algorithm>
 
 #include "shoal/core/error.h"
+#include "shoal/exchange/planner.h"
 
 namespace shoal::exchange {
 namespace {
@@ -58,7 +59,7 @@ TEST(Plan, exposed_time_follows_the_closed_form) {
   auto tensors = fcnet();
   for (std::size_t i = 0; i < tensors.size(); ++i) tensors[i].backward_at = 0.001 * static_cast<double>(tensors.size() - i);
   const double backward = 0.0125;
-  const auto plan = make_plan(tensors, 4, kLink, 0.006, backward);
+  const auto plan = make_plan(tensors, 4, kLink, {0.006, backward});
   double link_free = 0, exposed = 0;
   for (const auto& unit : plan.units) {
     double ready = 0;
@@ -76,7 +77,7 @@ TEST(Plan, the_same_figures_give_the_same_plan_and_another_way_another_hash) {
   const auto a = make_plan(fcnet(), 4, kLink), b = make_plan(fcnet(), 4, kLink);
   EXPECT_EQ(to_json(a), to_json(b));
   EXPECT_EQ(a.hash(), b.hash());
-  EXPECT_NE(a.hash(), make_plan(fcnet(), 4, kLink, 0, 0, "ring").hash());
+  EXPECT_NE(a.hash(), make_plan(fcnet(), 4, kLink, {}, parse_choice("ring", "test")).hash());
   EXPECT_NE(a.hash(), make_plan(fcnet(), 3, kLink).hash());
 }
 
@@ -97,15 +98,15 @@ TEST(Plan, wide_layers_go_by_factors_where_link_and_product_together_are_shorter
     return std::count_if(plan.units.begin(), plan.units.end(), [](const Unit& unit) { return unit.way == kByFactors; });
   };
   const collective::LinkModel slow{100e-6, 25e6, 8e9}, fast{20e-6, 10e9, 8e9};
-  EXPECT_EQ(by_factors(make_plan(measured_fcnet(32), 4, slow, 0.01, 0.02, "auto", 40e9)), 2);
-  EXPECT_EQ(by_factors(make_plan(measured_fcnet(32), 4, fast, 0.01, 0.02, "auto", 5e9)), 0);
-  EXPECT_EQ(by_factors(make_plan(measured_fcnet(4096), 4, slow, 0.01, 0.02, "auto", 40e9)), 0);  // more numbers than the gradient
-  EXPECT_EQ(by_factors(make_plan(measured_fcnet(32), 4, slow, 0.01, 0.02, "auto", 0)), 0);       // nobody knows what a product costs
-  EXPECT_EQ(by_factors(make_plan(measured_fcnet(32), 4, slow, 0.01, 0.02, "ring", 40e9)), 0);
+  EXPECT_EQ(by_factors(make_plan(measured_fcnet(32), 4, slow, {0.01, 0.02, 40e9})), 2);
+  EXPECT_EQ(by_factors(make_plan(measured_fcnet(32), 4, fast, {0.01, 0.02, 5e9})), 0);
+  EXPECT_EQ(by_factors(make_plan(measured_fcnet(4096), 4, slow, {0.01, 0.02, 40e9})), 0);  // more numbers than the gradient
+  EXPECT_EQ(by_factors(make_plan(measured_fcnet(32), 4, slow, {0.01, 0.02, 0})), 0);       // nobody knows what a product costs
+  EXPECT_EQ(by_factors(make_plan(measured_fcnet(32), 4, slow, {0.01, 0.02, 40e9}, parse_choice("ring", "test"))), 0);
 }
 
 TEST(Plan, what_goes_by_factors_is_priced_with_its_product) {
-  const auto plan = make_plan(measured_fcnet(32), 4, kLink, 0.01, 0.02, "auto", 40e9);
+  const auto plan = make_plan(measured_fcnet(32), 4, kLink, {0.01, 0.02, 40e9});
   for (const auto& unit : plan.units) {
     if (unit.way != kByFactors) continue;
     const auto& tensor = plan.tensors[unit.tensors.front()];
@@ -117,7 +118,7 @@ TEST(Plan, what_goes_by_factors_is_priced_with_its_product) {
 }
 
 TEST(Plan, survives_its_file_with_its_factors) {
-  const auto plan = make_plan(measured_fcnet(32), 4, kLink, 0.01, 0.02, "auto", 40e9);
+  const auto plan = make_plan(measured_fcnet(32), 4, kLink, {0.01, 0.02, 40e9});
   const auto again = plan_from_json(to_json(plan), "plan.json");
   EXPECT_EQ(again.hash(), plan.hash());
   EXPECT_EQ(to_json(again), to_json(plan));
@@ -130,8 +131,11 @@ TEST(Plan, survives_its_file_with_its_factors) {
 
 TEST(Plan, survives_its_file_to_the_last_digit) {
   auto tensors = fcnet();
-  for (std::size_t i = 0; i < tensors.size(); ++i) tensors[i].backward_at = 0.1 / static_cast<double>(3 * i + 1);
-  const auto plan = make_plan(tensors, 4, kLink, 1.0 / 3, 2.0 / 7);
+  for (std::size_t i = 0; i < tensors.size(); ++i) {
+    tensors[i].backward_at = 0.1 / static_cast<double>(3 * i + 1);
+    tensors[i].forward_at = 0.01 * static_cast<double>(i) / 7;
+  }
+  const auto plan = make_plan(tensors, 4, kLink, {1.0 / 3, 2.0 / 7});
   const auto again = plan_from_json(to_json(plan), "plan.json");
   EXPECT_EQ(to_json(again), to_json(plan));
   EXPECT_EQ(again.hash(), plan.hash());
@@ -163,6 +167,7 @@ TEST(Plan, a_file_that_is_no_plan_gives_one_line_that_says_where) {
   EXPECT_THAT(refusal(edited("\"way\": \"", "\"way\": \"carrier-pigeon-")), testing::HasSubstr("plan.units[0].way is \"carrier-pigeon-"));
   EXPECT_THAT(refusal(edited("\"count\": 3211264", "\"count\": -3")), testing::HasSubstr("plan.tensors[6].count is not a whole number"));
   EXPECT_THAT(refusal(edited("\"ranks\": 4", "\"ranks\": 0")), testing::HasSubstr("plan.ranks is 0"));
+  EXPECT_THAT(refusal(edited("\"order\": \"fifo\"", "\"order\": \"lifo\"")), testing::HasSubstr("plan.order is \"lifo\", neither fifo nor priority"));
   const auto whole = to_json(make_plan(fcnet(), 4, kLink));
   for (std::size_t cut = 0; cut < whole.size() - 2; cut += 37) EXPECT_NE(refusal(whole.substr(0, cut)), "accepted") << cut;
 }

@@ -1,0 +1,161 @@
+#include "shoal/exchange/choice.h"
+
+#include <fmt/format.h>
+#include <fnmatch.h>
+
+#include <algorithm>
+#include <charconv>
+#include <string_view>
+
+#include "shoal/collective/build.h"
+#include "shoal/core/error.h"
+#include "shoal/core/text.h"
+
+namespace shoal::exchange {
+namespace {
+
+using Policy = Choice::Policy;
+
+struct Named {
+  const char* name;
+  Policy policy;
+  std::uint64_t bytes;  // 0: takes no size
+};
+constexpr Named kPolicies[] = {
+    {"auto", Policy::automatic, 0}, {"poseidon", Policy::poseidon, 0},      {"wfbp", Policy::wfbp, 0},
+    {"p3", Policy::p3, 200'000},    {"ddp", Policy::ddp, 25'000'000},       {"local", Policy::local, 0},
+};
+constexpr std::uint64_t kMostBytes = std::uint64_t{1} << 30;
+constexpr std::uint32_t kMostLocalSteps = 1'000'000;
+
+std::vector<std::string> ways() {
+  auto names = collective::builder_names(collective::Collective::all_reduce);
+  names.push_back(kByFactors);
+  return names;
+}
+
+class Parser {
+ public:
+  explicit Parser(const std::string& where) : where_(where) {}
+
+  Choice parse(const std::string& text) const {
+    Choice choice;
+    if (text.find('/') != std::string::npos || text.ends_with(".json")) {
+      choice.file = text;
+      return choice;
+    }
+    std::string_view rest = text;
+    for (bool first = true; first || !rest.empty(); first = false) {
+      const auto comma = std::min(rest.find(','), rest.size());
+      const std::string part(rest.substr(0, comma));
+      rest.remove_prefix(std::min(comma + 1, rest.size()));
+      if (part.find('=') != std::string::npos) {
+        choice.overrides.push_back(override_from(part));
+      } else if (first) {
+        take_policy(part, choice);
+      } else {
+        refuse(fmt::format("\"{}\" is no GLOB=WAY", part), "one policy, then overrides: auto,embed*=ring");
+      }
+    }
+    return choice;
+  }
+
+ private:
+  [[noreturn]] void refuse(const std::string& what, const std::string& hint) const { throw Error(Code::invalid_argument, what, where_, hint); }
+
+  std::string way(const std::string& name) const {
+    const auto known = ways();
+    if (std::find(known.begin(), known.end(), name) == known.end()) {
+      refuse(fmt::format("there is no way \"{}\"", name), fmt::format("one of {}", fmt::join(known, ", ")));
+    }
+    return name;
+  }
+
+  Choice::Override override_from(const std::string& part) const {
+    const auto equals = part.rfind('=');
+    if (equals == 0) refuse(fmt::format("\"{}\" names no tensor", part), "GLOB=WAY, as in embed*=ring");
+    return {part.substr(0, equals), way(part.substr(equals + 1))};
+  }
+
+  void take_policy(const std::string& part, Choice& choice) const {
+    if (part.empty()) return;
+    const auto colon = std::min(part.find(':'), part.size());
+    const std::string name = part.substr(0, colon), argument = part.substr(std::min(colon + 1, part.size()));
+    const auto known = std::find_if(std::begin(kPolicies), std::end(kPolicies), [&](const Named& p) { return p.name == name; });
+    if (known == std::end(kPolicies)) {
+      const auto all = ways();
+      if (std::find(all.begin(), all.end(), part) == all.end()) {
+        refuse(fmt::format("\"{}\" is no plan", part),
+               fmt::format("auto, poseidon, wfbp, p3, ddp:25MB, a way ({}), GLOB=WAY, or a saved plan.json", fmt::join(all, ", ")));
+      }
+      choice.policy = Policy::way;
+      choice.way = part;
+      return;
+    }
+    choice.policy = known->policy;
+    choice.bytes = known->bytes;
+    if (known->policy == Policy::local) {
+      choice.local_steps = steps(argument);
+    } else if (colon < part.size()) {
+      if (known->bytes == 0) refuse(fmt::format("{} takes no \":{}\"", name, argument), name);
+      choice.bytes = size(name, argument);
+    }
+  }
+
+  std::uint64_t size(const std::string& of, const std::string& text) const {
+    std::uint64_t bytes = 0;
+    try {
+      bytes = parse_size(text);
+    } catch (const Error& error) {
+      refuse(error.fact(), of + ":25MB");
+    }
+    if (bytes == 0 || bytes > kMostBytes) refuse(fmt::format("{}:{} is not between 1 byte and 1 GiB", of, text), of + ":25MB");
+    return bytes;
+  }
+
+  std::uint32_t steps(const std::string& text) const {
+    std::uint32_t number = 0;
+    const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
+    if (error != std::errc{} || end != text.data() + text.size() || number < 1 || number > kMostLocalSteps) {
+      refuse(fmt::format("local:{} does not say how many steps", text), "local:8 averages after every eighth step");
+    }
+    return number;
+  }
+
+  const std::string& where_;
+};
+
+}  // namespace
+
+bool Choice::Override::matches(const std::string& tensor) const { return ::fnmatch(glob.c_str(), tensor.c_str(), 0) == 0; }
+
+const std::string* Choice::override_of(const std::string& tensor) const {
+  const auto last = std::find_if(overrides.rbegin(), overrides.rend(), [&](const Override& o) { return o.matches(tensor); });
+  return last == overrides.rend() ? nullptr : &last->way;
+}
+
+Choice parse_choice(const std::string& text, const std::string& where) { return Parser(where).parse(text); }
+
+namespace {
+
+std::string exact_size(std::uint64_t bytes) {
+  if (bytes % 1'000'000 == 0) return fmt::format("{}MB", bytes / 1'000'000);
+  return bytes % 1000 == 0 ? fmt::format("{}KB", bytes / 1000) : std::to_string(bytes);
+}
+
+}  // namespace
+
+std::string to_text(const Choice& choice) {
+  if (!choice.file.empty()) return choice.file;
+  std::string text = choice.way;
+  for (const auto& known : kPolicies) {
+    if (known.policy != choice.policy) continue;
+    text = known.name;
+    if (known.bytes > 0) text += ":" + exact_size(choice.bytes);
+    if (known.policy == Policy::local) text += fmt::format(":{}", choice.local_steps);
+  }
+  for (const auto& o : choice.overrides) text += fmt::format(",{}={}", o.glob, o.way);
+  return text;
+}
+
+}  // namespace shoal::exchange

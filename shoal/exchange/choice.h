@@ -1,0 +1,48 @@
+// What `--plan`, SHOAL_PLAN and data_parallel(plan=) say, as a value: how the plan of a run is to be chosen. One grammar everywhere.
+//
+//   PLAN   = POLICY { "," GLOB "=" WAY } | GLOB "=" WAY { "," GLOB "=" WAY } | FILE
+//   POLICY = "auto"            the least predicted iteration time, by exact ways; "" is "auto"
+//          | "poseidon"        factors where they are fewer numbers (factor::fewer_numbers), else dense, in order of production
+//          | "wfbp"            wait-free backpropagation: dense, in order of production, a barrier before the next forward pass
+//          | "p3" [":" SIZE]   dense, in slices of SIZE (default 200KB: P3's 50,000 parameters), what forward needs first goes first
+//          | "ddp" [":" SIZE]  the buckets of PyTorch's DistributedDataParallel: 1 MiB first, then SIZE (default 25MB)
+//          | "local" ":" H     local SGD: members average once in H steps (predicted by `shoal plan` only)
+//          | WAY               every tensor that can goes by it
+//   WAY    = an all-reduce builder ("direct", "ring", "chain", ...) or "factors"
+//   FILE   = what contains "/" or ends with ".json": a saved plan, replayed as it is
+//
+// A GLOB (* and ?) is matched against whole names of tensors; the last that matches decides, before the policy.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+namespace shoal::exchange {
+
+// The way of a layer's weight whose sufficient factors travel in place of its gradient; all others are all-reduce builders.
+inline constexpr const char* kByFactors = "factors";
+
+struct Choice {
+  enum class Policy : std::uint8_t { automatic, poseidon, wfbp, p3, ddp, local, way };
+  struct Override {
+    std::string glob, way;
+    bool matches(const std::string& tensor) const;
+  };
+
+  Policy policy = Policy::automatic;
+  std::string way;                  // of Policy::way
+  std::uint64_t bytes = 0;          // of p3 a slice, of ddp a bucket
+  std::uint32_t local_steps = 1;    // of local
+  std::vector<Override> overrides;  // in the order in which they were written
+  std::string file;                 // a saved plan; then nothing else holds
+
+  // The way that an override gives this tensor; nullptr: the policy decides.
+  const std::string* override_of(const std::string& tensor) const;
+};
+
+// Throws Error{invalid_argument} naming the part that is wrong; `where` is the flag, variable or argument that said it.
+Choice parse_choice(const std::string& text, const std::string& where);
+std::string to_text(const Choice& choice);  // parses to the same value
+
+}  // namespace shoal::exchange

@@ -1,0 +1,237 @@
+#include "shoal/exchange/planner.h"
+
+#include <algorithm>
+#include <map>
+#include <numeric>
+#include <span>
+#include <utility>
+
+#include "shoal/core/error.h"
+#include "shoal/exchange/plan_price.h"
+
+namespace shoal::exchange {
+namespace {
+
+using collective::Collective;
+using Policy = Choice::Policy;
+using Ways = std::vector<std::string>;  // by tensor; "": the cheapest all-reduce for the unit that it comes into
+
+struct Packing {
+  std::uint64_t limit;    // bytes of a unit of several tensors
+  bool buckets = false;   // as DistributedDataParallel's: closed once they have reached the limit, the first at kFirstBucket
+};
+constexpr std::uint64_t kFirstBucket = 1 << 20;
+
+// Registration order reversed is what backward nearly always does; measured times correct it.
+std::vector<std::uint32_t> production_order(const std::vector<TensorSpec>& tensors) {
+  std::vector<std::uint32_t> order(tensors.size());
+  std::iota(order.rbegin(), order.rend(), 0u);
+  const bool measured = std::all_of(tensors.begin(), tensors.end(), [](const TensorSpec& t) { return t.backward_at >= 0; });
+  if (measured) {
+    std::stable_sort(order.begin(), order.end(), [&](auto a, auto b) { return tensors[a].backward_at < tensors[b].backward_at; });
+  }
+  return order;
+}
+
+// A tensor above the limit travels alone, straight from the gradient's own memory; so does one that goes by its factors. Smaller ones
+// of one type and way are gathered, in the order in which backward produces them, until the limit is full; a large one between them does
+// not part them. Units stand in the order in which they are complete.
+std::vector<Unit> pack(const std::vector<TensorSpec>& tensors, const std::vector<std::uint32_t>& order, const Packing& packing, const Ways& ways) {
+  struct Open {
+    Unit unit;
+    std::uint64_t bytes = 0;
+    std::size_t last = 0;     // place in `order` of its last tensor
+    std::size_t closed = 0;   // units of this kind before it
+  };
+  std::map<std::pair<DType, std::string>, Open> open;
+  std::vector<std::pair<std::size_t, Unit>> complete;
+  const auto close = [&](Open& pack) {
+    complete.emplace_back(pack.last, std::move(pack.unit));
+    pack = {{}, 0, 0, pack.closed + 1};
+  };
+  for (std::size_t place = 0; place < order.size(); ++place) {
+    const auto& tensor = tensors[order[place]];
+    const auto& way = ways[order[place]];
+    const auto bytes = tensor.count * size_of(tensor.type);
+    if (way == kByFactors || (!packing.buckets && bytes > packing.limit)) {
+      complete.emplace_back(place, Unit{.tensors = {order[place]}, .way = way});
+      continue;
+    }
+    auto& pack = open[{tensor.type, way}];
+    if (!packing.buckets && !pack.unit.tensors.empty() && pack.bytes + bytes > packing.limit) close(pack);
+    pack.unit.tensors.push_back(order[place]);
+    pack.unit.way = way;
+    pack.bytes += bytes;
+    pack.last = place;
+    if (packing.buckets && pack.bytes >= (pack.closed == 0 ? kFirstBucket : packing.limit)) close(pack);
+  }
+  for (auto& [kind, pack] : open) {
+    if (!pack.unit.tensors.empty()) close(pack);
+  }
+  std::sort(complete.begin(), complete.end(), [](const auto& a, const auto& b) { return a.first < b.first; });
+  std::vector<Unit> units;
+  for (auto& [place, unit] : complete) units.push_back(std::move(unit));
+  return units;
+}
+
+class Planner {
+ public:
+  Planner(ExchangePlan empty, const Choice& choice) : best_(std::move(empty)), choice_(choice), order_(production_order(best_.tensors)) {}
+
+  ExchangePlan choose() {
+    ways_ = settled_ways();
+    consider(ways_, packings());
+    // Bytes that hide behind backward cost nothing, a product does: so all that are shorter by factors, then each for itself.
+    const auto free = free_for_factors();
+    if (!free.empty()) {
+      Ways shorter = ways_, fewer = ways_;
+      for (auto t : free) {
+        shorter[t] = shorter_by_factors(t) ? kByFactors : "";
+        fewer[t] = fewer_numbers(t) ? kByFactors : "";
+      }
+      consider(shorter, packings());
+      if (fewer != shorter) consider(fewer, packings());
+      for (auto t : free) {
+        Ways other = ways_;
+        other[t] = other[t].empty() ? kByFactors : "";
+        consider(other, std::span(&packing_, 1));
+      }
+    }
+    return std::move(best_);
+  }
+
+ private:
+  bool measured() const { return best_.backward_seconds > 0; }
+
+  // What policy and overrides settle before anything is priced.
+  Ways settled_ways() const {
+    Ways ways(best_.tensors.size());
+    for (std::size_t t = 0; t < ways.size(); ++t) {
+      const auto& tensor = best_.tensors[t];
+      if (choice_.policy == Policy::way) ways[t] = choice_.way;
+      if (choice_.policy == Policy::poseidon && fewer_numbers(t)) ways[t] = kByFactors;
+      if (const auto* way = choice_.override_of(tensor.name)) ways[t] = *way;
+      if (ways[t] == kByFactors && tensor.rows == 0) ways[t].clear();  // no factors, or not measured yet
+    }
+    for (const auto& o : choice_.overrides) {
+      const bool matches = std::any_of(best_.tensors.begin(), best_.tensors.end(), [&](const TensorSpec& t) { return o.matches(t.name); });
+      if (!matches && !best_.tensors.empty()) {
+        throw Error(Code::invalid_argument, "\"" + o.glob + "\" matches no tensor of the model", "plan",
+                    "its tensors have names like " + best_.tensors.front().name);
+      }
+    }
+    return ways;
+  }
+
+  std::vector<std::uint32_t> free_for_factors() const {
+    std::vector<std::uint32_t> free;
+    if (choice_.policy != Policy::automatic || best_.multiply_rate <= 0) return free;
+    for (std::uint32_t t = 0; t < best_.tensors.size(); ++t) {
+      if (best_.tensors[t].rows > 0 && choice_.override_of(best_.tensors[t].name) == nullptr) free.push_back(t);
+    }
+    // The largest decide, and there may be hundreds.
+    std::stable_sort(free.begin(), free.end(), [&](auto a, auto b) { return best_.tensors[a].count > best_.tensors[b].count; });
+    if (free.size() > kMostSingly) free.resize(kMostSingly);
+    return free;
+  }
+
+  bool fewer_numbers(std::size_t t) const {
+    const auto& tensor = best_.tensors[t];
+    return tensor.rows > 0 && factor::fewer_numbers(tensor.layer(), tensor.rows, best_.ranks);
+  }
+
+  // By its factors its time on the link and in the product together is shorter than that of its gradient (research/sync.md 1.4).
+  bool shorter_by_factors(std::uint32_t t) const {
+    const Unit dense{.tensors = {t}, .way = factor_transfers(best_.tensors[t], best_.ranks, best_.link).rest.way};
+    const Unit factors{.tensors = {t}, .way = kByFactors};
+    return price_of(best_, factors).whole() < price_of(best_, dense).whole();
+  }
+
+  std::span<const Packing> packings() const {
+    // Without a measured backward there is nothing to weigh packing against: pack what an operation's cost outweighs.
+    static constexpr Packing kUnmeasured[] = {{64 * 1024}};
+    static constexpr Packing kLimits[] = {{16 << 10}, {64 << 10}, {256 << 10}, {1 << 20}, {4 << 20}, {16 << 20}, {64 << 20},
+                                          {25'000'000, true}};  // DistributedDataParallel's default: never slower than the obvious
+    if (choice_.policy == Policy::ddp) return std::span(&buckets_, 1);
+    return measured() ? std::span<const Packing>(kLimits) : std::span<const Packing>(kUnmeasured);
+  }
+
+  std::vector<Order> orders() const {
+    const bool known = best_.forward_seconds > 0 && measured() &&
+                       std::all_of(best_.tensors.begin(), best_.tensors.end(), [](const TensorSpec& t) { return t.forward_at >= 0; });
+    if (!known || in_order_of_production()) return {Order::fifo};
+    if (choice_.policy == Policy::p3) return {Order::priority};
+    return {Order::fifo, Order::priority};
+  }
+  bool in_order_of_production() const {
+    return choice_.policy == Policy::wfbp || choice_.policy == Policy::ddp || choice_.policy == Policy::poseidon;
+  }
+
+  // Keeps the best of these ways in these packings, in the orders that may be.
+  void consider(const Ways& ways, std::span<const Packing> packings) {
+    for (const Packing packing : packings) {
+      auto plan = best_;
+      plan.units = pack(plan.tensors, order_, packing, ways);
+      complete(plan);
+      for (const Order order : orders()) {
+        plan.order = order;
+        const double seconds = price_units(plan);
+        if (seconds_ >= 0 && seconds >= seconds_ * kEarns) continue;
+        seconds_ = seconds;
+        best_ = plan;
+        packing_ = packing;
+        ways_ = ways;
+      }
+    }
+  }
+
+  void complete(ExchangePlan& plan) const {
+    for (std::uint32_t u = 0; u < plan.units.size(); ++u) {
+      auto& unit = plan.units[u];
+      const auto bytes = static_cast<double>(plan.bytes_of(unit));
+      const auto cheapest = collective::choose(Collective::all_reduce, plan.ranks, bytes, plan.link);
+      if (unit.way.empty()) unit.way = cheapest;
+      const auto& builder = unit.way == kByFactors ? cheapest : unit.way;
+      unit.slice_bytes = collective::slice_bytes(Collective::all_reduce, builder, plan.ranks, bytes, plan.link);
+      if (choice_.policy == Policy::p3) unit.slice_bytes = p3_slice(bytes);
+      unit.priority = plan.tensors[unit.tensors.front()].first_use;
+      for (auto t : unit.tensors) unit.priority = std::min(unit.priority, plan.tensors[t].first_use);
+      if (in_order_of_production()) unit.priority = u;
+    }
+  }
+
+  // At most a member's part of the unit, in whole cache lines.
+  std::uint32_t p3_slice(double bytes) const {
+    constexpr std::uint64_t kLine = 64;
+    const auto part = std::min(choice_.bytes, static_cast<std::uint64_t>(bytes) / best_.ranks);
+    return static_cast<std::uint32_t>(std::max((part + kLine - 1) / kLine, std::uint64_t{1}) * kLine);
+  }
+
+  static constexpr std::size_t kMostSingly = 64;
+  static constexpr double kEarns = 0.995;  // a larger unit, or another order, must earn its place: it makes steps less smooth
+
+  ExchangePlan best_;
+  const Choice& choice_;
+  const std::vector<std::uint32_t> order_;
+  const Packing buckets_{choice_.bytes, true};
+  double seconds_ = -1;
+  Packing packing_{0};
+  Ways ways_;
+};
+
+}  // namespace
+
+ExchangePlan make_plan(std::vector<TensorSpec> tensors, std::uint32_t ranks, const collective::LinkModel& link, const Compute& compute,
+                       const Choice& choice) {
+  ExchangePlan plan;
+  plan.ranks = ranks;
+  plan.choice = to_text(choice);
+  plan.link = link;
+  plan.forward_seconds = compute.forward_seconds;
+  plan.backward_seconds = compute.backward_seconds;
+  plan.multiply_rate = compute.multiply_rate;
+  plan.tensors = std::move(tensors);
+  return Planner(std::move(plan), choice).choose();
+}
+
+}  // namespace shoal::exchange

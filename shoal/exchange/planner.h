@@ -1,0 +1,23 @@
+// Chooses a plan: per tensor the way, and for all of them packing, slices and order, so that an iteration is predicted to be shortest.
+#pragma once
+
+#include <vector>
+
+#include "shoal/exchange/plan.h"
+
+namespace shoal::exchange {
+
+// What one member's own work takes, measured while all members work: those that share cores see what is left of them.
+struct Compute {
+  double forward_seconds = 0, backward_seconds = 0;  // 0: not measured
+  double multiply_rate = 0;                          // floating-point operations/s of matrix products; 0: not measured, no factors
+};
+
+// Deterministic in its arguments. Without a measured backward pass there is nothing to hide behind: small tensors are packed, in order of
+// production, and nothing goes by factors whose rows are not known. Forward waits layer by layer (Order::priority) only where `forward_at` of
+// every tensor is known.
+// Throws Error{invalid_argument} if an override of `choice` names no tensor.
+ExchangePlan make_plan(std::vector<TensorSpec> tensors, std::uint32_t ranks, const collective::LinkModel& link, const Compute& compute = {},
+                       const Choice& choice = {});
+
+}  // namespace shoal::exchange

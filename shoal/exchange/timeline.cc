@@ -1,0 +1,96 @@
+#include "shoal/exchange/timeline.h"
+
+#include <algorithm>
+#include <numeric>
+#include <queue>
+#include <tuple>
+
+namespace shoal::exchange {
+namespace {
+
+// Pieces of one unit that may go over the link from `at` on.
+struct Batch {
+  double at;
+  std::uint32_t unit, pieces;
+  bool sums;  // the second half: they come back from whoever added
+};
+
+class Link {
+ public:
+  Link(std::span<const Work> units, Order order) : units_(units), order_(order), left_(units.size()), arrived_(units.size()) {
+    for (std::uint32_t u = 0; u < units.size(); ++u) {
+      left_[u] = units[u].pieces;
+      later_.push({units[u].ready, u, units[u].pieces, false});
+    }
+  }
+
+  std::vector<double> run() {
+    while (!later_.empty() || !waiting_.empty()) {
+      if (waiting_.empty()) now_ = std::max(now_, later_.top().at);
+      for (; !later_.empty() && later_.top().at <= now_; later_.pop()) waiting_.push(later_.top());
+      send_one();
+    }
+    return std::move(arrived_);
+  }
+
+ private:
+  void send_one() {
+    Batch batch = waiting_.top();
+    waiting_.pop();
+    const Work& work = units_[batch.unit];
+    const bool halves = work.add > 0;
+    now_ += work.link / work.pieces / (halves ? 2 : 1);
+    if (halves && !batch.sums) {
+      adder_free_ = std::max(adder_free_, now_) + work.add / work.pieces;
+      later_.push({adder_free_, batch.unit, 1, true});
+    } else if (--left_[batch.unit] == 0) {
+      arrived_[batch.unit] = now_;
+    }
+    if (--batch.pieces > 0) waiting_.push(batch);
+  }
+
+  struct Later {
+    bool operator()(const Batch& a, const Batch& b) const { return std::tie(a.at, a.unit) > std::tie(b.at, b.unit); }
+  };
+  struct LessUrgent {
+    std::span<const Work> units;
+    Order order;
+    bool operator()(const Batch& a, const Batch& b) const {
+      if (order == Order::fifo) return std::tie(a.at, a.unit) > std::tie(b.at, b.unit);
+      return std::tie(units[a.unit].priority, a.unit, a.at) > std::tie(units[b.unit].priority, b.unit, b.at);
+    }
+  };
+
+  const std::span<const Work> units_;
+  const Order order_;
+  std::vector<std::uint32_t> left_;  // pieces that have not arrived
+  std::vector<double> arrived_;
+  double now_ = 0, adder_free_ = 0;
+  std::priority_queue<Batch, std::vector<Batch>, Later> later_;
+  std::priority_queue<Batch, std::vector<Batch>, LessUrgent> waiting_{LessUrgent{units_, order_}};
+};
+
+}  // namespace
+
+Timeline foresee(std::span<const Work> units, double forward, double backward, Order order) {
+  Timeline line;
+  line.arrived = Link(units, order).run();
+  line.waited.resize(units.size());
+  std::vector<std::uint32_t> gates(units.size());
+  std::iota(gates.begin(), gates.end(), 0u);
+  // With a barrier all gates stand before the first layer.
+  const auto stands_at = [&](std::uint32_t unit) { return order == Order::fifo ? 0 : std::clamp(units[unit].needed, 0.0, forward); };
+  std::stable_sort(gates.begin(), gates.end(), [&](auto a, auto b) { return stands_at(a) < stands_at(b); });
+  double thread = backward, done = 0;  // `done`: of forward
+  for (const auto unit : gates) {
+    thread += stands_at(unit) - done;
+    done = stands_at(unit);
+    const double before = thread;
+    thread = std::max(thread, line.arrived[unit]) + units[unit].thread;
+    line.waited[unit] = thread - before;
+  }
+  line.seconds = thread + forward - done;
+  return line;
+}
+
+}  // namespace shoal::exchange

@@ -1,0 +1,134 @@
+// Goal: an iteration is foreseen as the closed forms of research/sync.md 7.4 say. Method: random models; the forms are the oracle.
+#include "shoal/exchange/timeline.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <random>
+
+namespace shoal::exchange {
+namespace {
+
+// Layers in forward order, each with its forward and backward time and the time of its gradient on the link.
+struct Model {
+  std::vector<double> f, b, c;
+  double F = 0, B = 0, C = 0;
+};
+
+// 3 to 40 layers with heavy-tailed gradients.
+Model random_model(std::mt19937_64& random) {
+  Model model;
+  const auto layers = std::uniform_int_distribution<int>(3, 40)(random);
+  std::uniform_real_distribution<double> compute(0.1, 1);
+  std::lognormal_distribution<double> gradient(-1, 1.5);
+  for (int l = 0; l < layers; ++l) {
+    const double f = compute(random), c = gradient(random);
+    model.f.push_back(f);
+    model.b.push_back(2 * f);
+    model.c.push_back(c);
+    model.F += f;
+    model.B += 2 * f;
+    model.C += c;
+  }
+  return model;
+}
+
+// The last layer's gradient is first: units stand in the order of production.
+std::vector<Work> work_of(const Model& model, std::uint32_t pieces) {
+  std::vector<Work> units;
+  double ready = 0, needed = model.F;
+  for (std::size_t l = model.f.size(); l-- > 0;) {
+    ready += model.b[l];
+    needed -= model.f[l];
+    units.push_back({.ready = ready, .needed = needed, .priority = static_cast<std::uint32_t>(l), .link = model.c[l], .pieces = pieces});
+  }
+  return units;
+}
+
+// Wait-free backpropagation: F + max_l (B_{>=l} + C_{<=l}).
+double in_order_of_production(const Model& model) {
+  double longest = 0, below = 0, above = model.B;
+  for (std::size_t l = 0; l < model.f.size(); ++l) {
+    below += model.c[l];
+    longest = std::max(longest, above + below);
+    above -= model.b[l];
+  }
+  return model.F + longest;
+}
+
+// In order of priority: max(C, max_l (F_{>=l} + B_{>=l} + C_{<=l})), as if the link were cut infinitely fine.
+double in_order_of_priority(const Model& model) {
+  double longest = model.C, below = 0, above = model.F + model.B;
+  for (std::size_t l = 0; l < model.f.size(); ++l) {
+    below += model.c[l];
+    longest = std::max(longest, above + below);
+    above -= model.f[l] + model.b[l];
+  }
+  return longest;
+}
+
+TEST(Timeline, in_order_of_production_it_is_the_closed_form) {
+  std::mt19937_64 random(1);
+  for (int i = 0; i < 300; ++i) {
+    const auto model = random_model(random);
+    const double expected = in_order_of_production(model);
+    for (const std::uint32_t pieces : {1u, 7u}) {
+      EXPECT_NEAR(foresee(work_of(model, pieces), model.F, model.B, Order::fifo).seconds, expected, 1e-9 * expected) << i;
+    }
+  }
+}
+
+TEST(Timeline, in_order_of_priority_it_comes_to_the_closed_form_as_pieces_become_fine) {
+  std::mt19937_64 random(2);
+  for (int i = 0; i < 300; ++i) {
+    const auto model = random_model(random);
+    const double expected = in_order_of_priority(model);
+    const double coarse = foresee(work_of(model, 1), model.F, model.B, Order::priority).seconds;
+    const double fine = foresee(work_of(model, 512), model.F, model.B, Order::priority).seconds;
+    EXPECT_NEAR(fine, expected, 0.01 * expected) << i;
+    EXPECT_GE(coarse, expected * (1 - 1e-9)) << i;  // whole units: whoever is urgent waits for the one before
+  }
+}
+
+// Nobody is faster than the link or the thread alone; priority gains at most what forward can hide (research/sync.md 0).
+TEST(Timeline, priority_gains_at_most_what_the_next_forward_pass_hides) {
+  std::mt19937_64 random(3);
+  for (int i = 0; i < 300; ++i) {
+    const auto model = random_model(random);
+    const double fifo = foresee(work_of(model, 64), model.F, model.B, Order::fifo).seconds;
+    const double priority = foresee(work_of(model, 64), model.F, model.B, Order::priority).seconds;
+    EXPECT_GE(priority, std::max(model.F + model.B, model.C) * (1 - 1e-9));
+    EXPECT_LE(fifo / priority, 1 + model.F / (model.F + model.B) + 1e-9) << i;
+    EXPECT_LE(priority, fifo * 1.02) << i;  // a piece that has begun is finished first
+  }
+}
+
+TEST(Timeline, what_was_waited_adds_up_to_the_iteration) {
+  std::mt19937_64 random(4);
+  for (int i = 0; i < 50; ++i) {
+    const auto model = random_model(random);
+    auto units = work_of(model, 4);
+    for (auto& unit : units) unit.thread = 0.1;
+    for (const auto order : {Order::fifo, Order::priority}) {
+      const auto line = foresee(units, model.F, model.B, order);
+      double waited = 0;
+      for (double w : line.waited) waited += w;
+      EXPECT_NEAR(line.seconds, model.F + model.B + waited, 1e-9 * line.seconds);
+      EXPECT_GE(waited, 0.1 * static_cast<double>(units.size()) * (1 - 1e-9));
+    }
+  }
+}
+
+// A server adds between the way there and the way back: whole, one after the other; in pieces, side by side.
+TEST(Timeline, a_server_that_adds_is_hidden_by_slicing) {
+  const Work whole{.link = 2, .add = 1};
+  EXPECT_DOUBLE_EQ(foresee(std::vector{whole}, 0, 0, Order::fifo).seconds, 3);
+  Work sliced = whole;
+  sliced.pieces = 100;
+  EXPECT_NEAR(foresee(std::vector{sliced}, 0, 0, Order::fifo).seconds, 2, 1e-9);
+}
+
+TEST(Timeline, no_units_is_computing_alone) { EXPECT_DOUBLE_EQ(foresee({}, 1, 2, Order::priority).seconds, 3); }
+
+}  // namespace
+}  // namespace shoal::exchange
