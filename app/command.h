@@ -26,6 +26,7 @@ struct Command {
 Action declare_run(CLI::App& app);
 Action declare_lab(CLI::App& app);
 Action declare_train(CLI::App& app);
+Action declare_plan(CLI::App& app);
 Action declare_doctor(CLI::App& app);
 Action declare_explain(CLI::App& app);
 Action declare_program(CLI::App& app);

@@ -1,0 +1,145 @@
+#include "shoal/exchange/forecast.h"
+
+#include <algorithm>
+#include <cmath>
+#include <functional>
+#include <limits>
+#include <numeric>
+
+#include "shoal/exchange/plan_price.h"
+
+namespace shoal::exchange {
+namespace {
+
+using Policy = Choice::Policy;
+
+// Sent by a member in an iteration: of an all-reduce 2 (N - 1) / N of the vector (each builder that a planner takes for large ones), of
+// factors its own rows to all others.
+double bytes_sent(const ExchangePlan& plan) {
+  double sum = 0;
+  const double others = plan.ranks - 1;
+  for (const auto& unit : plan.units) {
+    const auto& first = plan.tensors[unit.tensors.front()];
+    sum += unit.way == kByFactors ? others * static_cast<double>(first.rows * first.layer().row_bytes())
+                                  : 2 * others / plan.ranks * static_cast<double>(plan.bytes_of(unit));
+  }
+  return sum;
+}
+
+double on_the_link(const ExchangePlan& plan) {
+  return std::accumulate(plan.units.begin(), plan.units.end(), 0.0, [&](double sum, const Unit& u) { return sum + price_of(plan, u).link; });
+}
+
+Choice of(const char* text) { return parse_choice(text, "forecast"); }
+
+// The smallest rate between a modem and a terabyte a second from which on `holds`, which is monotone; infinity if it never does.
+double least_rate(const std::function<bool(double)>& holds) {
+  double below = 1e3, above = 1e12;
+  if (!holds(above)) return std::numeric_limits<double>::infinity();
+  if (holds(below)) return below;
+  while (above / below > 1.01) {
+    const double middle = std::sqrt(below * above);
+    (holds(middle) ? above : below) = middle;
+  }
+  return above;
+}
+
+Cluster at_rate(Cluster cluster, double rate) {
+  cluster.machine.link.fan_in *= rate / cluster.machine.link.rate;
+  cluster.machine.link.rate = rate;
+  return cluster;
+}
+
+std::vector<Row> compare(const Model& model, const Cluster& cluster, const Choice& asked) {
+  std::vector<Row> rows;
+  constexpr const char* kCompared[] = {"ddp", "ddp:1MB", "wfbp", "poseidon", "p3", "auto"};
+  const auto ddp = foresee(model, cluster, of("ddp"));
+  const auto add = [&](const std::string& name, double seconds, double bytes) {
+    rows.push_back({name, seconds, bytes, cluster.members * ddp.computing / seconds, ddp.seconds / seconds});
+  };
+  const auto by = [&](const Choice& choice) {
+    const auto it = foresee(model, cluster, choice);
+    add(to_text(choice), it.seconds, it.bytes);
+  };
+  add("no overlap", ddp.computing + ddp.on_the_link, ddp.bytes);
+  for (const char* choice : kCompared) by(of(choice));
+  const auto same = [&](const char* choice) { return to_text(of(choice)) == to_text(asked); };
+  if (std::none_of(std::begin(kCompared), std::end(kCompared), same)) by(asked);
+  add("bound", std::max(ddp.computing, ddp.on_the_link), ddp.bytes);
+  return rows;
+}
+
+std::vector<Scaling> scale(const Model& model, Cluster cluster, const Choice& choice) {
+  std::vector<Scaling> all;
+  for (cluster.members = 1; cluster.members <= 64; cluster.members *= 2) {
+    const auto it = foresee(model, cluster, choice);
+    all.push_back({cluster.members, it.seconds, it.speedup(cluster.members), foresee(model, cluster, of("ddp")).speedup(cluster.members)});
+  }
+  return all;
+}
+
+std::vector<BreakEven> rates(const Model& model, const Cluster& cluster, const Choice& choice) {
+  const auto least = [&](const auto& holds) { return least_rate([&](double rate) { return holds(at_rate(cluster, rate)); }); };
+  const auto faster_than_one = [&](const Choice& by) {
+    return [&model, by](const Cluster& c) { return foresee(model, c, by).speedup(c.members) > 1; };
+  };
+  return {
+      {"faster than one machine, as DistributedDataParallel", least(faster_than_one(of("ddp")))},
+      {"faster than one machine, by " + to_text(choice), least(faster_than_one(choice))},
+      {"gradients take less time than computing", least([&](const Cluster& c) {
+         const auto it = foresee(model, c, of("wfbp"));
+         return it.on_the_link <= it.computing;
+       })},
+      {"9 of 10 machines' worth, by " + to_text(choice), least([&](const Cluster& c) {
+         return foresee(model, c, choice).speedup(c.members) >= 0.9 * c.members;
+       })},
+      {"whole gradients beat factors everywhere", least([&](const Cluster& c) {
+         const auto plan = foresee(model, c, of("auto")).plan;
+         return std::none_of(plan.units.begin(), plan.units.end(), [](const Unit& u) { return u.way == kByFactors; });
+       })},
+  };
+}
+
+}  // namespace
+
+Iteration foresee(const Model& model, const Cluster& cluster, const Choice& choice) {
+  auto run = as_measured(model, cluster.samples, cluster.machine.flops);
+  Iteration it;
+  it.plan = make_plan(std::move(run.tensors), cluster.members, cluster.machine.link, run.compute, choice);
+  it.computing = run.compute.forward_seconds + run.compute.backward_seconds;
+  it.on_the_link = on_the_link(it.plan);
+  it.seconds = it.plan.predicted_seconds();
+  it.bytes = bytes_sent(it.plan);
+  if (choice.policy == Policy::local) {
+    it.seconds = it.computing + it.on_the_link / choice.local_steps;
+    it.bytes /= choice.local_steps;
+  }
+  return it;
+}
+
+Regime regime_of(const Iteration& dense) {
+  constexpr double kIdle = 0.1;  // of the computing: then even nothing hidden would cost less than a tenth
+  if (dense.on_the_link < kIdle * dense.computing) return Regime::computing;
+  return dense.on_the_link <= dense.computing ? Regime::order : Regime::bytes;
+}
+
+const char* name(Regime regime) {
+  switch (regime) {
+    case Regime::computing: return "computing";
+    case Regime::order: return "order";
+    case Regime::bytes: return "bytes";
+  }
+  return "";
+}
+
+Forecast forecast(const Model& model, const Cluster& cluster, const Choice& choice) {
+  Forecast f;
+  f.chosen = foresee(model, cluster, choice);
+  f.regime = regime_of(foresee(model, cluster, of("wfbp")));
+  f.rows = compare(model, cluster, choice);
+  f.scaling = scale(model, cluster, choice);
+  if (cluster.members > 1) f.break_even = rates(model, cluster, choice);
+  return f;
+}
+
+}  // namespace shoal::exchange

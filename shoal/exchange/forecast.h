@@ -1,0 +1,64 @@
+// What a model would do on a cluster, before anything runs: an iteration by each way, where it stands between computing and the links, how it
+// scales, and which links would change the answer. Pure; a plan is made for each question by the same planner that runs use.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "shoal/exchange/model.h"
+
+namespace shoal::exchange {
+
+struct Cluster {
+  std::uint32_t members = 1;
+  Machine machine;
+  double samples = 32;     // of one member in one step
+};
+
+// An iteration by one choice. Seconds.
+struct Iteration {
+  ExchangePlan plan;
+  double computing = 0;    // forward + backward, what a single machine needs
+  double on_the_link = 0;  // all units one after another
+  double seconds = 0;
+  double bytes = 0;        // sent by a member
+  double speedup(std::uint32_t members) const { return members * computing / seconds; }  // over one machine
+};
+// Local SGD: its means are the parameters', once in choice.local_steps steps, after backward; the rest computes.
+Iteration foresee(const Model& model, const Cluster& cluster, const Choice& choice);
+
+// What stands in the way (research/sync.md 0).
+enum class Regime : std::uint8_t {
+  computing,  // the links are idle most of the time: nothing to gain
+  order,      // less on the link than is computed: when it leaves decides
+  bytes,      // more on the link than is computed: only fewer bytes help
+};
+Regime regime_of(const Iteration& dense);  // of an iteration whose gradients all go whole
+const char* name(Regime regime);
+
+struct Row {
+  std::string choice;  // of the grammar (choice.h); "no overlap"; "bound": of whole gradients, max(computing, link)
+  double seconds = 0, bytes = 0, speedup = 0;
+  double gain = 0;     // over DistributedDataParallel with its default buckets: how many times as fast
+};
+struct Scaling {
+  std::uint32_t members = 1;
+  double seconds = 0, speedup = 0;   // by the choice that was asked for
+  double ddp_speedup = 0;
+};
+struct BreakEven {
+  std::string what;    // what becomes true above this rate
+  double rate = 0;     // bytes/s of a member; infinity: at no rate
+};
+
+struct Forecast {
+  Iteration chosen;                  // by the choice that was asked for
+  Regime regime = Regime::computing;
+  std::vector<Row> rows;             // each way
+  std::vector<Scaling> scaling;      // 1 to 64 members, each with as many samples
+  std::vector<BreakEven> break_even;
+};
+Forecast forecast(const Model& model, const Cluster& cluster, const Choice& choice);
+
+}  // namespace shoal::exchange

@@ -1,0 +1,123 @@
+// Goal: `shoal plan` on a model's file answers in words, as data and drawn, and each mistake is one line with status 2.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <nlohmann/json.hpp>
+
+#include "tests/app/program.h"
+
+namespace shoal::app::test {
+namespace {
+
+// Two layers of 2048 x 2048 and a convolution before them.
+constexpr const char* kModel = R"({"version": 1, "name": "wide <net>", "layers": [
+ {"name": "conv", "kind": "conv", "forward_flops": 9e6, "inputs": 3072, "outputs": 16384,
+  "parameters": [{"name": "conv.weight", "count": 432}]},
+ {"name": "fc1", "kind": "fc", "forward_flops": 8388608, "inputs": 2048, "outputs": 2048,
+  "parameters": [{"name": "fc1.weight", "count": 4194304}, {"name": "fc1.bias", "count": 2048}]},
+ {"name": "fc2", "kind": "fc", "forward_flops": 8388608, "inputs": 2048, "outputs": 2048,
+  "parameters": [{"name": "fc2.weight", "count": 4194304}, {"name": "fc2.bias", "count": 2048}]}]})";
+
+Outcome plan(const Folder& folder, std::vector<std::string> flags) {
+  folder.write("m.json", kModel);
+  std::vector<std::string> words{"plan", "m.json"};
+  words.insert(words.end(), flags.begin(), flags.end());
+  return shoal(folder, words);
+}
+
+TEST(plan, answers_in_words) {
+  const Folder folder;
+  const auto outcome = plan(folder, {"-n", "4", "--rate", "200mbit", "--gflops", "40"});
+  EXPECT_EQ(outcome.status, 0) << outcome.err;
+  for (const char* words : {"8393136 parameters in 3 layers", "4 members x 32 samples, 200 Mbit/s each", "limit           bytes",
+                            "only fewer bytes help", "fc1.weight", "factors", "true from this rate on", "balance of Das et al."}) {
+    EXPECT_THAT(outcome.out, testing::HasSubstr(words));
+  }
+}
+
+TEST(plan, answers_as_data_that_agree_with_each_other) {
+  const Folder folder;
+  const auto outcome = plan(folder, {"-n", "4", "--rate", "200mbit", "--gflops", "40", "--json"});
+  const auto json = nlohmann::json::parse(outcome.out);
+  EXPECT_EQ(json.at("model"), "wide <net>");
+  EXPECT_EQ(json.at("limit"), "bytes");
+  double ddp = 0, automatic = 0;
+  for (const auto& way : json.at("ways")) {
+    if (way.at("choice") == "ddp:25MB") ddp = way.at("seconds");
+    if (way.at("choice") == "auto") automatic = way.at("seconds");
+  }
+  EXPECT_DOUBLE_EQ(json.at("seconds"), automatic);
+  EXPECT_GT(ddp, 3 * automatic);
+  EXPECT_EQ(json.at("scaling").size(), 7u);
+  EXPECT_EQ(json.at("plan").at("ranks"), 4);
+  EXPECT_EQ(json.at("balance").size(), 3u);
+}
+
+// One machine's rate says how fast it computes: three forward passes' operations a sample. Those who share it are half as fast.
+TEST(plan, takes_the_speed_of_a_machine_from_what_it_trains_alone) {
+  const Folder folder;
+  const auto flops = [&](std::vector<std::string> flags) {
+    flags.insert(flags.end(), {"-n", "2", "--json"});
+    return nlohmann::json::parse(plan(folder, flags).out).at("flops").get<double>();
+  };
+  EXPECT_DOUBLE_EQ(flops({"--samples-per-second", "100"}), 3 * (9e6 + 2 * 8388608) * 100);
+  EXPECT_DOUBLE_EQ(flops({"--gflops", "30", "--sharing", "2"}), 15e9);
+}
+
+TEST(plan, takes_a_cluster_as_doctor_measured_it) {
+  const Folder folder;
+  folder.write("doctor.json", R"({"members": [{"flops": 40e9}, {"flops": 30e9}, {"flops": 50e9}],
+    "link": {"alpha_s": 2e-4, "rate": 25e6, "add_rate": 8e9, "fan_in": 2e7, "fan_in_alpha_s": 3e-4}})");
+  const auto json = nlohmann::json::parse(plan(folder, {"--measured", "doctor.json", "--json"}).out);
+  EXPECT_EQ(json.at("members"), 3);
+  EXPECT_EQ(json.at("flops"), 30e9) << "the slowest";
+  EXPECT_EQ(json.at("rate"), 25e6);
+}
+
+TEST(plan, a_whole_batch_is_shared) {
+  const Folder folder;
+  const auto json = nlohmann::json::parse(plan(folder, {"-n", "4", "--gflops", "40", "--batch", "64", "--whole-batch", "--json"}).out);
+  EXPECT_EQ(json.at("samples"), 16);
+}
+
+TEST(plan, is_drawn) {
+  const Folder folder;
+  ASSERT_EQ(plan(folder, {"-n", "4", "--gflops", "40", "--svg", "p.svg"}).status, 0);
+  const auto svg = read_file(folder.path() / "p.svg");
+  EXPECT_THAT(svg, testing::StartsWith("<svg "));
+  EXPECT_THAT(svg, testing::EndsWith("</svg>\n"));
+  EXPECT_THAT(svg, testing::HasSubstr("wide &lt;net&gt;: 4 members"));
+  EXPECT_THAT(svg, testing::Not(testing::HasSubstr("nan")));
+}
+
+TEST(plan, a_mistake_is_one_line) {
+  const struct {
+    std::vector<std::string> flags;
+    std::string line;
+  } mistakes[] = {
+      {{"--gflops", "4"}, "-n: a run has 1 to 1024 members, not 0\n"},
+      {{"-n", "4", "--gflops", "-4"}, "--gflops: -4 is less than 1e-06\n"},
+      {{"-n", "4", "--gflops", "4", "--batch", "0"}, "--batch: 0 is less than 1\n"},
+      {{"-n", "4", "--gflops", "4", "--sharing", "0"}, "--sharing: 0 members cannot share a machine\n"},
+      {{"-n", "4", "--gflops", "4", "--overlap", "2"}, "--overlap: is between 0 (sending and receiving take turns) and 1\n"},
+      {{"-n", "4", "--gflops", "4", "--plan", "auto,ring"}, "--plan: \"ring\" is no GLOB=WAY (one policy, then overrides: auto,embed*=ring)\n"},
+      {{"-n", "4", "--gflops", "4", "--plan", "auto,fc9*=ring"},
+       "plan: \"fc9*\" matches no tensor of the model (its tensors have names like conv.weight)\n"},
+      {{"-n", "4", "--gflops", "4", "--plan", "plan.json"}, "--plan: a saved plan is replayed as it is: there is nothing to predict\n"},
+      {{"-n", "4", "--gflops", "4", "--svg", "no/such/p.svg"}, "no/such/p.svg: cannot be written\n"},
+      {{"--measured", "m.json"}, "m.json: is not what doctor measured (shoal doctor -n 4 --json > m.json)\n"},
+  };
+  for (const auto& mistake : mistakes) {
+    const Folder folder;
+    const auto outcome = plan(folder, mistake.flags);
+    EXPECT_EQ(outcome.err, mistake.line);
+    EXPECT_NE(outcome.status, 0);
+  }
+  const Folder folder;
+  EXPECT_EQ(shoal(folder, {"plan", "none.json", "-n", "2"}).err, "none.json: cannot be read\n");
+  folder.write("m.json", "{}");
+  EXPECT_EQ(shoal(folder, {"plan", "m.json", "-n", "2"}).err, "m.json: model has no \"version\" (docs/plans.md describes a model's file)\n");
+}
+
+}  // namespace
+}  // namespace shoal::app::test

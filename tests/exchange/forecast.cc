@@ -1,0 +1,90 @@
+// Goal: a forecast agrees with itself and with what can be worked by hand.
+#include "shoal/exchange/forecast.h"
+
+#include <gtest/gtest.h>
+
+#include <cmath>
+
+namespace shoal::exchange {
+namespace {
+
+// Six layers of 1024 x 1024: 24 MB of gradients, 12.6 MFLOP forward a sample.
+Model model() {
+  Model model{"square", {}};
+  for (int l = 0; l < 6; ++l) {
+    const std::string name = "layer" + std::to_string(l);
+    model.layers.push_back({name, LayerKind::fc, {{name + ".weight", 1 << 20}}, 2.0 * (1 << 20), 1024, 1024, 1});
+  }
+  return model;
+}
+
+Cluster cluster(double rate, std::uint32_t members = 4) {
+  Cluster c{members, {40e9, {100e-6, rate, 8e9}}, 32};
+  return c;
+}
+
+Choice by(const char* text) { return parse_choice(text, "test"); }
+
+TEST(Forecast, one_member_only_computes) {
+  const auto it = foresee(model(), cluster(1e8, 1), by("auto"));
+  EXPECT_DOUBLE_EQ(it.seconds, 3 * model().forward_flops() * 32 / 40e9);
+  EXPECT_EQ(it.bytes, 0);
+  EXPECT_DOUBLE_EQ(it.speedup(1), 1);
+}
+
+TEST(Forecast, a_member_sends_what_its_ways_send) {
+  const double gradients = 6.0 * 4 * (1 << 20);
+  EXPECT_DOUBLE_EQ(foresee(model(), cluster(1e8), by("ring")).bytes, 1.5 * gradients);
+  EXPECT_DOUBLE_EQ(foresee(model(), cluster(1e8), by("factors")).bytes, 3 * 6 * 32 * 4 * 2048.0);
+  EXPECT_DOUBLE_EQ(foresee(model(), cluster(1e8), by("local:8")).bytes, foresee(model(), cluster(1e8), by("auto,*=ring")).bytes / 8);
+}
+
+TEST(Forecast, local_steps_pay_the_link_once_in_so_many_iterations) {
+  const auto every = foresee(model(), cluster(1e7), by("local:1")), eighth = foresee(model(), cluster(1e7), by("local:8"));
+  EXPECT_DOUBLE_EQ(every.seconds, every.computing + every.on_the_link);
+  EXPECT_DOUBLE_EQ(eighth.seconds, eighth.computing + eighth.on_the_link / 8);
+}
+
+TEST(Forecast, the_regime_follows_the_rate) {
+  EXPECT_EQ(regime_of(foresee(model(), cluster(1e7), by("wfbp"))), Regime::bytes);
+  EXPECT_EQ(regime_of(foresee(model(), cluster(4e9), by("wfbp"))), Regime::order);
+  auto busy = cluster(4e9);
+  busy.samples = 3200;
+  EXPECT_EQ(regime_of(foresee(model(), busy, by("wfbp"))), Regime::computing);
+}
+
+TEST(Forecast, each_rate_is_where_its_answer_changes) {
+  const auto f = forecast(model(), cluster(25e6), by("wfbp"));
+  ASSERT_EQ(f.break_even.size(), 5u);
+  const auto speedup = [](double rate, const char* choice) { return foresee(model(), cluster(rate), by(choice)).speedup(4); };
+  const double as_ddp = f.break_even[0].rate, nine_of_ten = f.break_even[3].rate;
+  EXPECT_GT(speedup(as_ddp, "ddp"), 1);
+  EXPECT_LE(speedup(0.98 * as_ddp, "ddp"), 1);
+  EXPECT_GE(speedup(nine_of_ten, "wfbp"), 3.6);
+  EXPECT_LT(speedup(0.98 * nine_of_ten, "wfbp"), 3.6);
+}
+
+TEST(Forecast, the_best_row_is_auto_and_all_lie_above_the_bound) {
+  for (const double rate : {5e6, 25e6, 125e6, 1e9}) {
+    const auto f = forecast(model(), cluster(rate), by("ring"));
+    double automatic = 0, bound = 0;
+    for (const auto& row : f.rows) {
+      if (row.choice == "auto") automatic = row.seconds;
+      if (row.choice == "bound") bound = row.seconds;
+    }
+    for (const auto& row : f.rows) {
+      if (row.choice == "bound") continue;
+      EXPECT_LE(automatic, 1.011 * row.seconds) << row.choice;
+      const bool whole_gradients = row.choice != "auto" && row.choice != "poseidon";
+      if (whole_gradients) {
+        EXPECT_GE(row.seconds, 0.99 * bound) << row.choice;
+      }
+    }
+    EXPECT_EQ(f.scaling.size(), 7u);
+    EXPECT_DOUBLE_EQ(f.scaling.front().speedup, 1);
+    EXPECT_DOUBLE_EQ(f.scaling[2].seconds, f.chosen.seconds);
+  }
+}
+
+}  // namespace
+}  // namespace shoal::exchange
