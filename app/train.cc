@@ -1,10 +1,11 @@
-// shoal train fcnet|lenet [-n 4 [--lab NAME]]: the training itself is Python (python/shoal/train).
+// shoal train MODEL [-n 4 [--lab NAME]]: the training itself is Python (python/shoal/train).
 #include <array>
 #include <string_view>
 
 #include "app/command.h"
 #include "app/python.h"
 #include "app/run.h"
+#include "shoal/nn/models/model.h"
 
 namespace shoal::app {
 namespace {
@@ -15,11 +16,11 @@ struct Passed {
   const char* help;
 };
 constexpr std::array<Passed, 10> passed_on{{
-    {"--data", "folder of the four IDX files"},
+    {"--data", "where the model's data set is, or synthetic"},
     {"--epochs", "passes over the data"},
-    {"--batch", "images of one member in one step"},
+    {"--batch", "samples of one member in one step"},
     {"--lr", "learning rate of Adam"},
-    {"--seed", "of the parameters and the order of images"},
+    {"--seed", "of the parameters and the order of samples"},
     {"--steps", "end after so many steps"},
     {"--checkpoint", "folder for the state of the training, saved while it goes on"},
     {"--every", "steps from one checkpoint to the next (default: 100)"},
@@ -35,6 +36,7 @@ struct TrainOptions {
 };
 
 int train(const TrainOptions& options, bool alone) {
+  nn::models::describe(options.model);  // a model that does not exist is refused before Python starts
   Words command = python_module("shoal.train");
   command.push_back(options.model);
   for (std::size_t i = 0; i < passed_on.size(); ++i) {
@@ -50,11 +52,17 @@ int train(const TrainOptions& options, bool alone) {
   return run_members(run, command, options.json ? Console::Show::rank_0 : Console::Show::every_rank);
 }
 
+std::string known_models() {
+  std::string all;
+  for (const auto& name : nn::models::names()) all += (all.empty() ? "" : ", ") + name;
+  return all;
+}
+
 }  // namespace
 
 Action declare_train(CLI::App& app) {
   auto options = std::make_shared<TrainOptions>();
-  app.add_option("model", options->model, "fcnet or lenet")->required();
+  app.add_option("model", options->model, known_models())->required();
   declare_members(app, options->run);
   declare_verbose(app, options->run);
   for (std::size_t i = 0; i < passed_on.size(); ++i) {

@@ -25,4 +25,5 @@ PYBIND11_MODULE(_C, module) {
   bind_training(module);
   bind_events(module);
   bind_backend(module);
+  bind_models(module);
 }

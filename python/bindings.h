@@ -14,5 +14,6 @@ void bind_session(pybind11::module_& module);   // session.cc: the job and its s
 void bind_training(pybind11::module_& module);  // training.cc: data_parallel
 void bind_events(pybind11::module_& module);    // events.cc: what the Python half adds to the event stream
 void bind_backend(pybind11::module_& module);   // backend.cc: the c10d process group
+void bind_models(pybind11::module_& module);    // models.cc: the zoo
 
 }  // namespace shoal::python

@@ -35,6 +35,14 @@ TEST(train, with_members_it_is_a_run_named_after_the_model) {
   EXPECT_THAT(folder.only_run().filename().string(), testing::EndsWith("-lenet"));
 }
 
+TEST(train, a_model_that_does_not_exist_is_refused_before_python_starts) {
+  const Folder folder;
+  const auto outcome = shoal(folder, {"train", "resnet"}, {{"SHOAL_PYTHON", "/no/python"}});
+  EXPECT_EQ(outcome.status, 2);
+  EXPECT_THAT(outcome.err, testing::StartsWith("resnet: there is no such model (lenet, fcnet, "));
+  EXPECT_THAT(outcome.err, testing::EndsWith("char-transformer)\n"));
+}
+
 TEST(train, a_python_without_torch_is_refused_in_one_line) {
   const Folder folder;
   const auto outcome = shoal(folder, {"train", "fcnet"}, python(folder, "torch"));

@@ -23,15 +23,15 @@ NAMELESS = {"util", "utils", "common", "helper", "helpers", "misc"}
 # Which roots may include headers of this kind; everybody else reaches them through these rooms.
 TORCH = ("shoal/nn", "python", "examples", "bench")
 NETWORK = ("shoal/net", "tests/net", "bench")
-TORCH_FREE = ("shoal/nn/group",)  # built where there is no PyTorch
+TORCH_FREE = ("shoal/nn/group", "shoal/nn/models")  # built where there is no PyTorch
 FENCED = [  # pattern, where it may stand, but for, the rule
     (re.compile(r"(torch|ATen|c10|pybind11)/|Python\.h"), TORCH, TORCH_FREE,
-     "PyTorch and Python headers belong to nn/ and python/, and not to nn/group/"),
+     "PyTorch and Python headers belong to nn/ and python/, and not to nn/group/ or nn/models/"),
     (re.compile(r"(boost/)?asio(/|\.hpp)"), NETWORK, (), "Asio belongs to net/"),
 ]
 # PyTorch's wheel brings its own fmt: a header that nn/ reaches must not bring Debian's.
 NOT_BEFORE_TORCH = re.compile(r"(fmt|spdlog|asio|boost)[/.]")
-PYTHON_MODULES = sys.stdlib_module_names | {"shoal", "torch", "numpy", "safetensors"}
+PYTHON_MODULES = sys.stdlib_module_names | {"shoal", "torch", "numpy", "safetensors", "PIL"}
 
 INCLUDE = re.compile(r'^\s*#\s*include\s*["<]([^">]+)[">]')
 
@@ -171,7 +171,7 @@ def nothing_is_left_for_later(tree: Tree):
 
 
 def python_imports_hold(tree: Tree):
-    """The package needs PyTorch and NumPy and nothing else."""
+    """The package needs PyTorch, NumPy and safetensors, and Pillow for pictures; nothing else."""
     for path in tree.files:
         if path.suffix != ".py" or not path.is_relative_to("python/shoal"):
             continue
@@ -183,7 +183,7 @@ def python_imports_hold(tree: Tree):
                 names = [node.module]
             for name in names:
                 if name.split(".")[0] not in PYTHON_MODULES:
-                    yield f"{path}:{node.lineno}: imports {name}: the package needs PyTorch, NumPy and safetensors only"
+                    yield f"{path}:{node.lineno}: imports {name}: the package needs PyTorch, NumPy, safetensors and Pillow only"
 
 
 def tests_are_run(tree: Tree):

@@ -64,6 +64,7 @@ class Floors(unittest.TestCase):
 
     def test_torch_in_the_group_behind_the_backend_is_found(self):
         self.expect_one({"shoal/nn/group/bad.cc": "#include <torch/torch.h>\n"}, "shoal/nn/group/bad.cc:1", "not to nn/group/")
+        self.expect_one({"shoal/nn/models/bad.cc": "#include <torch/torch.h>\n"}, "shoal/nn/models/bad.cc:1", "nn/models/")
 
     def test_asio_outside_net_is_found(self):
         self.expect_one({"app/bad.cc": "#include <asio/ip/tcp.hpp>\n"}, "app/bad.cc:1", "Asio")

@@ -1,4 +1,4 @@
-"""python -m shoal.train fcnet|lenet --data DIR: trains on all members of the run and shows where the time went."""
+"""python -m shoal.train MODEL --data PLACE: trains on all members of the run and shows where the time went."""
 
 import argparse
 import os
@@ -7,8 +7,9 @@ import sys
 import shoal
 
 from ..errors import mistake
-from . import fashion, models
+from ..models import MODELS
 from .loop import train
+from .tasks import Task
 
 
 def _positive(kind):
@@ -30,11 +31,11 @@ class _Parser(argparse.ArgumentParser):
 
 
 def main() -> None:
-    parser = _Parser(prog="shoal train", description="Trains a known model on Fashion-MNIST.")
-    parser.add_argument("model", choices=sorted(models.MODELS))
-    parser.add_argument("--data", default="/usr/share/datasets/fashion-mnist", help="folder of the four IDX files")
+    parser = _Parser(prog="shoal train", description="Trains a model of the zoo (docs/models.md).")
+    parser.add_argument("model", metavar="MODEL", help=", ".join(MODELS))
+    parser.add_argument("--data", metavar="PLACE", help="where the model's data set is, or synthetic")
     parser.add_argument("--epochs", type=_positive(int), default=1)
-    parser.add_argument("--batch", type=_positive(int), default=128, help="images of one member in one step")
+    parser.add_argument("--batch", type=_positive(int), help="samples of one member in one step (default: the model's)")
     parser.add_argument("--lr", type=_positive(float), default=1e-3, help="learning rate of Adam")
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--steps", type=_positive(int), help="end after so many steps")
@@ -45,11 +46,13 @@ def main() -> None:
     parser.add_argument("--tensorboard", metavar="DIR", help="curves for TensorBoard, written by rank 0")
     parser.add_argument("--json", action="store_true", help="lines for machines on stdout")
     arguments = parser.parse_args()
-    training, test = fashion.read(arguments.data)
+    task = Task(arguments.model)
+    arguments.batch = arguments.batch or task.batch
+    data = task.read(arguments.data, arguments.batch, arguments.seed)
     if arguments.tensorboard:
         os.environ["SHOAL_TENSORBOARD"] = arguments.tensorboard
     shoal.init()
-    train(arguments, training, test)
+    train(arguments, task, *data)
 
 
 if __name__ == "__main__":

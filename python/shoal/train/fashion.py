@@ -1,31 +1,18 @@
-"""Fashion-MNIST as IDX files (Debian: dataset-fashion-mnist), whole in memory; one byte a pixel until a batch is made."""
+"""Fashion-MNIST as IDX files (Debian: dataset-fashion-mnist)."""
 
 import gzip
 import struct
 import zlib
-from dataclasses import dataclass
 from pathlib import Path
 
 import numpy
 import torch
 
 from ..errors import Error, mistake
+from .images import Images
 
-_MEAN, _DEVIATION = 0.2860, 0.3530  # of the training images, in units of full white
-_LARGEST = 1 << 30                  # bytes; what a header announces is not believed beyond it
-
-
-@dataclass
-class Images:
-    pixels: torch.Tensor  # uint8, n x 1 x 28 x 28
-    labels: torch.Tensor  # int64, n
-
-    def __len__(self) -> int:
-        return len(self.labels)
-
-    def batch(self, chosen: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
-        pixels = self.pixels[chosen].to(torch.float32)
-        return pixels.mul_(1 / (255 * _DEVIATION)).sub_(_MEAN / _DEVIATION), self.labels[chosen]
+_MEAN, _DEVIATION = 0.2860, 0.3530
+_LARGEST = 1 << 30  # bytes; what a header announces is not believed beyond it
 
 
 def read(folder: str) -> tuple[Images, Images]:
@@ -45,7 +32,7 @@ def _read_part(folder: Path, part: str) -> Images:
         raise mistake(str(labels_file), "it holds no label")
     if labels.max() > 9:
         raise mistake(str(labels_file), f"label {labels.max()}, expected 0 to 9")
-    return Images(torch.from_numpy(pixels).unsqueeze(1), torch.from_numpy(labels.astype(numpy.int64)))
+    return Images(torch.from_numpy(pixels).unsqueeze(1), torch.from_numpy(labels.astype(numpy.int64)), (_MEAN,), (_DEVIATION,))
 
 
 def _read_idx(file: Path, dimensions: int) -> numpy.ndarray:

@@ -1,11 +1,12 @@
-"""What `shoal train` says at the end: the accuracy, where the time went, and where to look closer."""
+"""What `shoal train` says at the end: how well the model does, where the time went, and where to look closer."""
 
 import json
 
 from .. import recording, session
 
 
-def finish(summary: dict, here, as_json: bool) -> None:
+def finish(summary: dict, unit: str, here, as_json: bool) -> None:
+    """unit: what the model reads, for `UNIT_per_second` in the summary."""
     folder = session.run_folder()
     recording.stop()
     # Everybody's events are in their files when everybody has said so.
@@ -23,7 +24,15 @@ def finish(summary: dict, here, as_json: bool) -> None:
         tables = [said["tensors"], said["times"], said["links"]] if len(seen) > 1 else [said["times"]]
         print("\n" + "\n".join(tables), flush=True)
     hidden = "" if summary["hidden"] is None else f", {summary['hidden']:.0%} of communication hidden"
-    print(f"test accuracy {summary['accuracy']:.4f} after {summary['steps']} steps in {summary['seconds']:.1f} s "
-          f"({summary['images_per_second']:,.0f} images/s{hidden})", flush=True)
+    print(f"{_result(summary)} after {summary['steps']} steps in {summary['seconds']:.1f} s "
+          f"({summary[f'{unit}_per_second']:,.0f} {unit}/s{hidden})", flush=True)
     if said:
         print(f"why     {said['why']}\ntrace   {said['trace']}   (open it in https://ui.perfetto.dev)\nreport  {said['report']}", flush=True)
+
+
+def _result(summary: dict) -> str:
+    if "accuracy" in summary:
+        return f"test accuracy {summary['accuracy']:.4f}"
+    if "perplexity" in summary:
+        return f"held-out loss {summary['held_out_loss']:.4f} nats a token, perplexity {summary['perplexity']:.2f},"
+    return "no test: the data was synthetic,"
