@@ -16,24 +16,38 @@ using nn::DataParallel;
 using nn::Session;
 using Released = py::call_guard<py::gil_scoped_release>;
 
-// Autograd carries a python_error unchanged to the caller of backward(); any other exception becomes a RuntimeError.
-void raise_through_autograd(const Error& error) {
-  const py::gil_scoped_acquire gil;
-  set_python_error(error);
+// Autograd carries a python_error unchanged to the caller of backward(); any other exception becomes a RuntimeError. With Python's lock.
+[[noreturn]] void throw_through_autograd() {
   python_error thrown;
   thrown.persist();
   throw thrown;
 }
 
+void raise_through_autograd(const Error& error) {
+  const py::gil_scoped_acquire gil;
+  set_python_error(error);
+  throw_through_autograd();
+}
+
 std::unique_ptr<DataParallel> make(Session& session, const std::vector<std::pair<std::string, at::Tensor>>& parameters,
                                    const std::vector<at::Tensor>& buffers, const std::string& choice,
-                                   const std::optional<std::string>& saved) {
+                                   const std::optional<std::string>& saved, py::function step_the_rest, bool pretend_device) {
   std::vector<nn::NamedTensor> named;
   for (const auto& [name, tensor] : parameters) named.push_back({name, tensor});
   DataParallel::Options options;
   options.raise = raise_through_autograd;
   options.choice = exchange::parse_choice(choice, "plan");
   if (saved) options.plan = exchange::plan_from_json(*saved, choice);
+  options.pretend_device = pretend_device;
+  options.step_the_rest = [step = std::make_shared<py::function>(std::move(step_the_rest))] {
+    const py::gil_scoped_acquire gil;
+    try {
+      (*step)();
+    } catch (py::error_already_set& error) {
+      error.restore();
+      throw_through_autograd();
+    }
+  };
   return std::make_unique<DataParallel>(session, std::move(named), buffers, std::move(options));
 }
 
@@ -74,7 +88,7 @@ void bind_training(py::module_& module) {
       py::arg("file"));
   py::class_<DataParallel>(module, "DataParallel")
       .def(py::init(&make), py::arg("session"), py::arg("parameters"), py::arg("buffers"), py::arg("choice"), py::arg("saved"),
-           py::keep_alive<1, 2>(), Released())
+           py::arg("step_the_rest"), py::arg("pretend_device"), py::keep_alive<1, 2>())
       .def("set_first_use", &DataParallel::set_first_use)
       .def("forward_begins", &DataParallel::forward_begins)
       .def("forward_ends", &DataParallel::forward_ends)
@@ -93,6 +107,11 @@ void bind_training(py::module_& module) {
       .def_property_readonly("is_open", &DataParallel::is_open)
       .def("install", &DataParallel::install, Released())
       .def("finish", &DataParallel::finish, Released())
+      .def("step_begins", &DataParallel::step_begins, Released())
+      .def("arrived", &DataParallel::arrived)
+      .def("settle", &DataParallel::settle, Released())
+      .def("update_begins", &DataParallel::update_begins)
+      .def("update_ends", &DataParallel::update_ends)
       .def("commit", &DataParallel::commit, Released())
       .def("idle_iteration", &DataParallel::idle_iteration, Released())
       .def("take_over_from", &DataParallel::take_over_from)
@@ -102,6 +121,7 @@ void bind_training(py::module_& module) {
       })
       .def_property_readonly("iterations_taken", &DataParallel::iterations_taken)
       .def_property_readonly("plan_is_final", &DataParallel::plan_is_final)
+      .def_property_readonly("by_priority", [](const DataParallel& self) { return self.plan().order == exchange::Order::priority; })
       .def("plan", [](const DataParallel& self) { return exchange::to_json(self.plan()); });
 }
 

@@ -29,6 +29,13 @@ class Cuts:
         DistributedDataParallel._active_ddp_module = self._outer
 
 
+def is_compiled(module) -> bool:
+    """The coming pass through `module`, or a part of it, runs what the compiler made: it takes parameters past Python's functions."""
+    if torch._C._dynamo.eval_frame.get_eval_frame_callback() not in (None, False):
+        return True
+    return any(part._compiled_call_impl is not None or hasattr(part, "_orig_mod") for part in module.modules())
+
+
 def call(module, args, kwargs):
     return module(*args, **kwargs)
 

@@ -9,6 +9,8 @@ import types
 import torch
 import torch.nn.functional as F
 
+from . import next_use
+
 LEAST = 1 << 16  # elements of a weight: smaller ones are packed with others
 
 
@@ -37,6 +39,7 @@ class _Forward:
 
     def __call__(self, x):
         layer, weight = self._layer, self._layer.weight
+        next_use.tell(weight, layer.bias)
         if (not torch.is_grad_enabled() or torch.compiler.is_compiling() or torch.is_autocast_enabled("cpu") or weight is not self._weight
                 or torch._C._functorch.peek_interpreter_stack() is not None):
             return F.linear(x, weight, layer.bias)

@@ -8,9 +8,10 @@ from pathlib import Path
 
 import torch
 
-from . import _C, compiled, factored, join, pending, recording, session, signals
+from . import _C, compiled, factored, join, next_use, pending, recording, session, signals
 from .errors import Error, mistake
 from .first_use import FirstUse
+from .steps import Steps
 
 
 def data_parallel(model: torch.nn.Module, optimizer: torch.optim.Optimizer, plan: str = "auto"):
@@ -40,6 +41,7 @@ class DataParallel(torch.nn.Module):
         self._optimizer = optimizer
         self._core = None
         self._gates = None
+        self._steps = None
         self._alone = None
         self._order = None
         compiled.leave_out(DataParallel.forward)
@@ -57,14 +59,19 @@ class DataParallel(torch.nn.Module):
         _C.require_equal_models(here, [(n, t.detach().requires_grad_(t.requires_grad)) for n, t in everything],
                                 _code(module, optimizer))
         _C.broadcast_tensors(here, [t for _, t in everything], 0, "first values of the model")
-        self._core = _C.DataParallel(here, trained, list(module.buffers()), plan, saved)
-        self._gates = pending.Gates(self._core, [p for _, p in trained])
-        self._cuts = compiled.Cuts([p for _, p in trained])
-        self._factored = factored.Layers(self._core, module, [p for _, p in trained])
-        self._order = FirstUse(module, [p for _, p in trained], self._core)
+        self._core = _C.DataParallel(here, trained, list(module.buffers()), plan, saved, _weak(self, "_step_the_rest"),
+                                     os.environ.get("SHOAL_PRETEND_DEVICE") == "1")
+        parameters = [p for _, p in trained]
+        self._gates = pending.Gates(self._core, parameters)
+        self._steps = Steps(self._core, optimizer, parameters)
+        self._cuts = compiled.Cuts(parameters)
+        self._factored = factored.Layers(self._core, module, parameters)
+        self._order = FirstUse(module, parameters, self._core)
         self._wrote_plan = False
         optimizer.register_step_pre_hook(_weak(self, "_before_step"))
         optimizer.register_step_post_hook(_weak(self, "_after_step"))
+        optimizer.register_state_dict_pre_hook(_weak(self, "_step_the_rest"))
+        optimizer.register_load_state_dict_pre_hook(_weak(self, "_step_the_rest"))
         session.add_user(self)
         weakref.finalize(self, self._gates.release)
 
@@ -89,6 +96,8 @@ class DataParallel(torch.nn.Module):
 
     @torch._disable_dynamo
     def _forward_begins(self, args, kwargs) -> None:
+        if self._steps.waiting and compiled.is_compiled(self.module):
+            self._steps.settle_all()
         if not self._core.is_open:
             self._gates.open()  # after no_sync(): what was compiled for plain parameters serves again
         self._factored.open()
@@ -98,6 +107,7 @@ class DataParallel(torch.nn.Module):
 
     @torch._disable_dynamo
     def _forward_ends(self, output) -> None:
+        self._steps.settle_all()  # those that this pass did not use
         if self.training:
             self._core.forward_ends()
         self._gates.close()
@@ -130,7 +140,11 @@ class DataParallel(torch.nn.Module):
 
     def flush(self) -> None:
         """Waits until every open exchange is done and every `.grad` is the mean."""
-        if self._core is not None:
+        if self._core is None:
+            return
+        if self._steps.waiting:
+            self._steps.settle_all()
+        else:
             self._core.finish()
             self._gates.open()
 
@@ -152,17 +166,27 @@ class DataParallel(torch.nn.Module):
     # --- around the optimizer
 
     def _before_step(self, optimizer, args, kwargs) -> None:
-        self.flush()
-        if self._factored is not None:
-            self._factored.close()
+        if self._core is None:
+            return
+        self._gates.open()
+        if not self._steps.begin(closure=len(args) > 1 or bool(kwargs)):
+            self.flush()
+            if not self._core.plan_is_final and self._order.unseen():
+                self._steps.forbid("some parameter is used by code that takes it past PyTorch's Python functions")
+            self._steps.begin_whole()
+        self._factored.close()
 
     def _after_step(self, optimizer, args, kwargs) -> None:
         if self._core is None or not self._core.is_open:
             return
-        self._core.commit()
+        self._steps.end()
         recording.tick(optimizer)
         if not self._wrote_plan and self._core.plan_is_final:
             self._write_plan()
+
+    def _step_the_rest(self, *_) -> None:
+        if self._steps is not None:
+            self._steps.settle_all()
 
     def _after_step_alone(self, optimizer, args, kwargs) -> None:
         self._alone.step_ends()
@@ -198,9 +222,11 @@ class DataParallel(torch.nn.Module):
     def release(self) -> None:
         """Lets go of the session; the module stays."""
         if self._gates is not None:
+            if self._steps.waiting and not session.failed():
+                self._steps.settle_all()  # others may still wait for what this member passes on
             self._gates.release()
             self._factored.close()
-        self._gates = self._core = self._order = self._factored = None
+        self._gates = self._steps = self._core = self._order = self._factored = None
 
 
 def _plain(module):

@@ -242,6 +242,13 @@ const void* Exchange::result(std::uint32_t tensor) {
   return impl.anywhere(tensor) ? flow.output + flow.offset[impl.place_of[tensor]] : nullptr;
 }
 
+bool Exchange::arrived(std::uint32_t tensor) const {
+  const auto& impl = *impl_;
+  return impl.flows[impl.unit_of[tensor]]->gate.open_for(impl.begun()) && (impl.present[tensor] || impl.presence_gate.open_for(impl.begun()));
+}
+
+Instant Exchange::last_arrival() const { return impl_->last_arrival; }
+
 const factor::Gathered* Exchange::factors(std::uint32_t tensor) {
   return impl_->anywhere(tensor) ? &impl_->flows[impl_->unit_of[tensor]]->factors->gathered() : nullptr;
 }

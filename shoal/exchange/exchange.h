@@ -48,6 +48,9 @@ class Exchange {
   const void* result(std::uint32_t tensor);
   // By factors: what the mean is to be multiplied from, until the next iteration's. nullptr if it was absent everywhere.
   const factor::Gathered* factors(std::uint32_t tensor);
+  // result() or factors() would not wait.
+  bool arrived(std::uint32_t tensor) const;
+  Instant last_arrival() const;          // of the open iteration's means, once all of them have arrived
   // Holds the memory of the last result(tensor), also beyond this exchange and its plan.
   std::shared_ptr<const void> memory(std::uint32_t tensor) const;
   // All members' weights in the open iteration, by rank; waits for them. All 0: every member is out of data (see join).

@@ -22,13 +22,13 @@ using collective::Collective;
 //
 // Invariants
 // 1. The caller alone writes plan, programs, flows (but for what 3 names), unit_of, place_of, iteration, sequence, open and what is
-//    accounted; the loop alone writes roll_call, scaling, weights and ready_units.
+//    accounted; the loop alone writes roll_call, scaling, weights, ready_units and last_arrival.
 // 2. The loop reads the caller's members only in work of the open iteration. All of it was posted after begin() (a post hands over
 //    what was written before it), and the caller writes them again only after commit() has seen every gate open: the roll
 //    call's, each unit's and presence's are opened by the last piece of that work that reads them.
 // 3. A flow belongs to the caller from begin() until its last tensor is accounted and it is posted; then to the loop until
 //    its gate opens. `present` goes the same way with start_presence() and presence_gate.
-// 4. The caller reads what the loop wrote (results, present_anywhere, the roll call's answers) only behind the gate for it.
+// 4. The caller reads what the loop wrote (results, present_anywhere, the roll call's answers, last_arrival) only behind the gate for it.
 // 5. After a failure every call throws before it writes anything of this; the destructor waits
 //    until `running` says that the loop refers to nothing here.
 struct Exchange::Impl {
@@ -86,6 +86,7 @@ struct Exchange::Impl {
   collective::Scaling scaling;
   std::vector<double> weights;           // by rank; empty: equal
   std::vector<std::size_t> ready_units;  // waiting for the roll call
+  Instant last_arrival{};
 
   // Both threads'.
   Gate roll_gate;                        // everybody has said that it is in the iteration

@@ -50,6 +50,7 @@ void Exchange::Impl::start_flow(std::size_t unit) {
       Events::local().record({EventKind::exchange, flow.produced_at, steady_now(), static_cast<std::int64_t>(iteration), -1,
                               static_cast<double>(flow.bytes), flow.event_name});
     }
+    last_arrival = steady_now();
     if (!why) flow.gate.open(iteration + 1);
     closed();
   };

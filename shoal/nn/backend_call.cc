@@ -3,6 +3,7 @@
 #include <ATen/Functions.h>
 #include <ATen/MemoryOverlap.h>
 #include <ATen/core/grad_mode.h>
+#include <torch/version.h>
 
 #include <algorithm>
 #include <cstring>
@@ -30,8 +31,14 @@ DType dtype_of(at::ScalarType type) {
   }
 }
 
+#if TORCH_VERSION_MAJOR == 2 && TORCH_VERSION_MINOR < 12
+using Supplement = c10d::NCCLPreMulSumSupplement;
+#else
+using Supplement = c10d::PreMulSumSupplement;
+#endif
+
 double factor_of(const c10d::ReduceOp& op) {
-  const auto* const supplement = dynamic_cast<const c10d::PreMulSumSupplement*>(op.supplement_.get());
+  const auto* const supplement = dynamic_cast<const Supplement*>(op.supplement_.get());
   TORCH_CHECK(supplement, "PREMUL_SUM came without its factor");
   return supplement->tensor_factor.defined() ? supplement->tensor_factor.item<double>() : supplement->double_factor;
 }

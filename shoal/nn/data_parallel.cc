@@ -5,7 +5,7 @@
 #include <torch/csrc/autograd/graph_task.h>
 
 #include <algorithm>
-#include <numeric>
+#include <unordered_map>
 #include <utility>
 
 namespace shoal::nn {
@@ -51,7 +51,7 @@ double seconds_between(Instant begin, Instant end) { return Seconds(end - begin)
 DataParallel::DataParallel(Session& session, std::vector<NamedTensor> parameters, std::vector<at::Tensor> buffers, Options options)
     : session_(session),
       parameters_(std::move(parameters)),
-      buffers_(std::move(buffers)),
+      buffers_(session, std::move(buffers)),
       options_(std::move(options)),
       contributions_(parameters_.size()),
       pairs_(parameters_.size()),
@@ -63,18 +63,23 @@ DataParallel::DataParallel(Session& session, std::vector<NamedTensor> parameters
       backward_at_(parameters_.size(), -1),
       hooks_(std::make_unique<GradientHooks>(static_cast<GradientListener&>(*this), tensors_of(parameters_))) {
   pair_link_->listener = this;
-  std::iota(first_use_.begin(), first_use_.end(), 0u);
+  for (std::uint32_t i = 0; i < parameters_.size(); ++i) first_use_[i] = {i, -1};
+  std::unordered_map<c10::Device, Staging*> known;
+  for (const auto& [name, tensor] : parameters_) {
+    Staging*& staging = known[tensor.device()];
+    if (!staging && (tensor.is_cuda() || tensor.is_privateuseone() || options_.pretend_device)) {
+      stagings_.push_back(options_.pretend_device ? Staging::pretended() : Staging::of(tensor.device()));
+      staging = stagings_.back().get();
+    }
+    staging_.push_back(staging);
+  }
   for (const auto& [name, tensor] : parameters_) event_names_.push_back(Events::local().intern(name));
 }
 
-// Of a step that was left half way nobody may ever finish the buffers; packed_buffers_ is in use until they are given up.
-DataParallel::~DataParallel() {
-  pair_link_->listener = nullptr;
-  buffers_under_way_.cancel();
-}
+DataParallel::~DataParallel() { pair_link_->listener = nullptr; }
 
-void DataParallel::set_first_use(const std::vector<std::uint32_t>& first_use) {
-  if (first_use.size() == first_use_.size()) first_use_ = first_use;
+void DataParallel::set_first_use(std::vector<std::pair<std::uint32_t, double>> first_use) {
+  if (first_use.size() == first_use_.size()) first_use_ = std::move(first_use);
 }
 
 void DataParallel::set_samples(double samples) {
@@ -188,25 +193,43 @@ void DataParallel::account(std::size_t i, bool even_zeros) {
   if (first_gradient_at_ == Instant{}) first_gradient_at_ = steady_now();
   accounted_[i] = true;
   if (exchange_.by_factors(static_cast<std::uint32_t>(i))) return account_pair(i);
-  auto gradient = weight_ > 0 ? contribution(i) : at::Tensor();
-  if (gradient.defined() && (even_zeros || says_something(gradient))) {
-    contributions_[i] = gradient;
-    exchange_.produced(static_cast<std::uint32_t>(i), gradient.const_data_ptr());
-  } else {
-    exchange_.absent(static_cast<std::uint32_t>(i));
+  const auto tensor = static_cast<std::uint32_t>(i);
+  const auto gradient = weight_ > 0 ? contribution(i) : at::Tensor();
+  const std::lock_guard lock(leaving_);
+  if (!gradient.defined() || !(even_zeros || says_something(gradient))) return exchange_.absent(tensor);
+  contributions_[i] = gradient;
+  leave(i, {&contributions_[i]}, [this, i, tensor] { exchange_.produced(tensor, contributions_[i].const_data_ptr()); });
+}
+
+// Produces what lies on the host at once, else when all parts have come there, in whose places these copies then are.
+void DataParallel::leave(std::size_t i, const std::vector<at::Tensor*>& parts, std::function<void()> produce) {
+  if (!staging_[i]) return produce();
+  const auto all_here = [this, i, produce = std::move(produce)] {
+    const std::lock_guard lock(leaving_);
+    backward_at_[i] = seconds_between(backward_began_, steady_now());
+    try {
+      produce();
+    } catch (const Error&) {  // it has failed: whoever waits for the mean hears of it
+    }
+  };
+  for (at::Tensor* part : parts) {
+    const auto strides = parts.size() == 1 ? layout_of(parameters_[i].tensor) : part->strides().vec();
+    *part = staging_[i]->to_host(*part, strides, part == parts.back() ? std::function<void()>(all_here) : [] {});
   }
 }
 
 void DataParallel::account_pair(std::size_t i) {
   auto rest = weight_ > 0 ? contribution(i) : at::Tensor();
   if (!says_something(rest)) rest.reset();
-  const auto pair = pairs_.pair(i, rest);
   const auto tensor = static_cast<std::uint32_t>(i);
-  if (weight_ > 0 && (pair.rows > 0 || pair.rest)) {
-    exchange_.produced(tensor, pair);
-  } else {
-    exchange_.absent(tensor);
+  const std::lock_guard lock(leaving_);
+  auto& own = pairs_.gather(i, rest);
+  std::vector<at::Tensor*> parts;
+  for (auto* part : {&own.x, &own.g, &own.rest}) {
+    if (part->defined()) parts.push_back(part);
   }
+  if (weight_ == 0 || parts.empty()) return exchange_.absent(tensor);
+  leave(i, parts, [this, tensor, &own] { exchange_.produced(tensor, as_pair(own)); });
 }
 
 // Parameters that this pass did not reach are absent, unless something is in their .grad: what no_sync() gathered, or the
@@ -228,7 +251,7 @@ at::Tensor DataParallel::contribution(std::size_t i) const {
   if (gradient.layout() != at::kStrided) {
     throw Error(Code::unsupported, "its gradient is sparse", "parameter " + name, "use sparse=False");
   }
-  return in_layout_of(parameter, gradient.detach());
+  return staging_[i] ? gradient.detach() : in_layout_of(parameter, gradient.detach());
 }
 
 bool DataParallel::install(std::size_t i) {
@@ -249,42 +272,67 @@ void DataParallel::install_mean(std::size_t i) {
   const auto* reduced = by_factors ? nullptr : exchange_.result(tensor);
   communication_.exposed += seconds_between(asked, steady_now());
   installed_[i] = true;
+  const auto placed = [&](const at::Tensor& on_host) {
+    return staging_[i] ? staging_[i]->to_device(on_host) : parameter.is_cpu() ? on_host : on_host.to(parameter.device());
+  };
   at::Tensor mean;  // stays undefined where nobody had one: then .grad stays as it is
-  if (gathered) mean = multiply(*gathered, exchange_.plan().tensors[i].layer());
+  if (gathered) mean = multiply(*gathered, exchange_.plan().tensors[i].layer(), placed);
   if (reduced) {
     const auto options = parameter.options().device(at::kCPU).requires_grad(false);
-    mean = at::from_blob(const_cast<void*>(reduced), parameter.sizes(), layout_of(parameter), [memory = exchange_.memory(tensor)](void*) {}, options);
+    mean = placed(at::from_blob(const_cast<void*>(reduced), parameter.sizes(), layout_of(parameter), [memory = exchange_.memory(tensor)](void*) {}, options));
   }
-  if (mean.defined()) parameter.mutable_grad() = parameter.is_cpu() ? mean : mean.to(parameter.device());
+  if (mean.defined()) parameter.mutable_grad() = mean;
 }
 
 void DataParallel::finish() {
   if (!open_ || finished_) return;
   if (!ended_) account_rest();
-  start_buffers();
+  if (!stepping_) buffers_.start(exchange_.weights());
   for (std::size_t i = 0; i < parameters_.size(); ++i) install_mean(i);
-  finish_buffers();
+  buffers_.finish();
   finished_ = true;
-  finished_at_ = steady_now();
-  communication_.whole += seconds_between(first_gradient_at_, finished_at_);
+  communication_.whole += seconds_between(first_gradient_at_, exchange_.last_arrival());
+  if (!stepping_) update_begins();
+}
+
+void DataParallel::step_begins() {
+  if (!open_ || stepping_) return;
+  if (!ended_) account_rest();
+  buffers_.start(exchange_.weights());
+  buffers_.finish();
+  asked_ |= exchange_.asked();
+  stepping_ = true;
+}
+
+std::vector<std::uint32_t> DataParallel::arrived() const {
+  std::vector<std::uint32_t> here;
+  for (std::uint32_t i = 0; i < parameters_.size(); ++i) {
+    if (!installed_[i] && exchange_.arrived(i)) here.push_back(i);
+  }
+  return here;
+}
+
+void DataParallel::update_ends() {
+  record(EventKind::optimizer, update_began_, steady_now(), parameters_.size(), 0);
 }
 
 void DataParallel::commit() {
   if (!open_) return;
   finish();
-  record(EventKind::optimizer, finished_at_, steady_now(), parameters_.size(), 0);
+  if (!stepping_) update_ends();
   close_iteration();
 }
 
 void DataParallel::complete() {
+  if (stepping_) return options_.step_the_rest();
   finish();
   close_iteration();
 }
 
 void DataParallel::close_iteration() {
-  asked_ |= exchange_.asked();
+  if (!stepping_) asked_ |= exchange_.asked();
   exchange_.commit();
-  open_ = ended_ = finished_ = read_early_ = false;
+  open_ = ended_ = finished_ = stepping_ = read_early_ = false;
   pass_ = -1;
   first_gradient_at_ = {};
   declared_samples_.reset();
@@ -302,8 +350,8 @@ bool DataParallel::idle_iteration() {
   if (open_) complete();
   begin(0);
   account_rest();
-  const bool somebody_has_data = start_buffers();
-  finish_buffers();
+  const bool somebody_has_data = buffers_.start(exchange_.weights());
+  buffers_.finish();
   close_iteration();
   return somebody_has_data;
 }
@@ -322,48 +370,20 @@ void DataParallel::continue_from(std::uint64_t iterations, std::optional<exchang
   }
 }
 
-std::optional<net::Rank> DataParallel::take_over_from() {
-  return std::exchange(somebody_idled_, false) ? std::optional(last_active_) : std::nullopt;
-}
-
-// --- buffers (running means and the like): everybody takes over those of the first member that had data, DDP's rule
-
-// False: no member has data.
-bool DataParallel::start_buffers() {
-  const auto weights = exchange_.weights();
-  const auto has_data = [](double w) { return w > 0; };
-  const auto first = std::find_if(weights.begin(), weights.end(), has_data);
-  if (first == weights.end()) return false;
-  last_active_ = static_cast<net::Rank>(first - weights.begin());
-  somebody_idled_ = somebody_idled_ || !std::all_of(first, weights.end(), has_data) || last_active_ != 0;
-  if (buffers_.empty()) return true;
-  packed_buffers_.resize(packed_bytes(buffers_));
-  if (last_active_ == session_.rank()) pack(buffers_, packed_buffers_);
-  buffers_under_way_ = session_.start_broadcast(packed_buffers_, last_active_, "broadcast of buffers");
-  return true;
-}
-
-void DataParallel::finish_buffers() {
-  if (packed_buffers_.empty()) return;
-  buffers_under_way_.wait();
-  if (last_active_ != session_.rank()) unpack(packed_buffers_, buffers_);
-  packed_buffers_.clear();
-}
-
 // --- the plan
 
 // Which tensors are weights of fully connected layers, with the rows that this member had. Returns how fast it multiplies those of the
 // largest, 0 if there is none: measured on all members at once, since those that share cores see what is left of them.
 double DataParallel::describe_layers(std::vector<exchange::TensorSpec>& specs) const {
-  const exchange::TensorSpec* largest = nullptr;
+  std::optional<std::size_t> largest;
   for (std::size_t i = 0; i < specs.size(); ++i) {
     const auto& parameter = parameters_[i].tensor;
-    if (pairs_.rows(i) == 0 || specs[i].type != DType::f32 || !parameter.is_cpu() || parameter.dim() != 2 || !parameter.is_contiguous()) continue;
+    if (pairs_.rows(i) == 0 || specs[i].type != DType::f32 || parameter.dim() != 2 || !parameter.is_contiguous()) continue;
     specs[i].rows = pairs_.rows(i);
     specs[i].outputs = static_cast<std::uint64_t>(parameter.size(0));
-    if (!largest || specs[i].count * specs[i].rows > largest->count * largest->rows) largest = &specs[i];
+    if (!largest || specs[i].count * specs[i].rows > specs[*largest].count * specs[*largest].rows) largest = i;
   }
-  return largest ? multiply_rate(largest->layer(), largest->rows) : 0;
+  return largest ? multiply_rate(specs[*largest].layer(), specs[*largest].rows, parameters_[*largest].tensor.device()) : 0;
 }
 
 // Rank 0's measurement decides for all.
@@ -373,13 +393,16 @@ void DataParallel::choose_plan() {
   session_.link_model();
   auto specs = exchange_.plan().tensors;
   const double rate = describe_layers(specs);
+  // A device is behind its caller: what it has computed last says when backward was over.
+  const double backward = std::max(backward_seconds_, *std::max_element(backward_at_.begin(), backward_at_.end()));
   std::string text;
   if (session_.rank() == 0) {
     for (std::size_t i = 0; i < specs.size(); ++i) {
-      specs[i].first_use = first_use_[i];
-      specs[i].backward_at = backward_at_[i] >= 0 ? backward_at_[i] : backward_seconds_;
+      specs[i].first_use = first_use_[i].first;
+      specs[i].forward_at = first_use_[i].second * forward_seconds_;
+      specs[i].backward_at = backward_at_[i] >= 0 ? backward_at_[i] : backward;
     }
-    text = to_json(exchange::make_plan(std::move(specs), session_.size(), session_.link_model(), {forward_seconds_, backward_seconds_, rate},
+    text = to_json(exchange::make_plan(std::move(specs), session_.size(), session_.link_model(), {forward_seconds_, backward, rate},
                                        options_.choice));
   }
   text = session_.broadcast_text(text, 0, "agreement on the plan");

@@ -8,19 +8,25 @@
 //   finish()           -> all gates are awaited, all means installed, buffers follow
 //   optimizer.step()
 //   commit()           -> the step is taken
-// Here later issues hang forward gates (finish() in parts, before each layer's next forward) and steps by parameter.
+// Or parameter by parameter, so that the next forward pass begins while deep layers are on the wire (P3: Jayarajan et al., MLSys 2019):
+//   step_begins()      -> what must be settled before any parameter is stepped: buffers follow, what members ask is known
+//   arrived()          -> whose means are here;  settle(i), update_begins(), a step of parameter i alone, update_ends()
+//   commit()           -> all of them are stepped
 //
-// States of an iteration:  idle -> (first gradient) open -> (end of backward) ended -> (finish) installed -> (commit) idle.
-// A second backward pass before commit() first completes the open iteration, so that it adds to the mean.
+// States of an iteration:  idle -> (first gradient) open -> (end of backward) ended -> (finish) installed -> (commit) idle;
+// or from ended -> (step_begins) stepping -> (commit) idle.
+// A second backward pass before commit() first completes the open iteration, so that it adds to the mean; while stepping, by step_the_rest.
 // After an error nothing works any more: every call throws it again.
 //
-// Threads: one at a time: the caller's, which for CPU tensors also runs backward.
+// Threads: one at a time: the caller's, or the one of autograd that runs backward meanwhile. Gradients of a device leave from the thread
+// that looks after their copies (staging.h).
 #pragma once
 
 #include <ATen/core/Tensor.h>
 
 #include <functional>
 #include <memory>
+#include <mutex>
 #include <optional>
 #include <string>
 #include <vector>
@@ -30,9 +36,11 @@
 #include "shoal/exchange/exchange.h"
 #include "shoal/exchange/planner.h"
 #include "shoal/nn/factored_linear.h"
+#include "shoal/nn/followed_buffers.h"
 #include "shoal/nn/gradient_hooks.h"
 #include "shoal/nn/layer_pairs.h"
 #include "shoal/nn/session.h"
+#include "shoal/nn/staging.h"
 #include "shoal/nn/tensors.h"
 
 namespace shoal::nn {
@@ -43,15 +51,18 @@ class DataParallel final : private GradientListener, private PairListener {
     exchange::Choice choice;                     // how a plan is chosen after the first iterations, from measured figures
     std::optional<exchange::ExchangePlan> plan;  // the saved one that the choice names: replayed
     std::uint64_t measured_iterations = 3;       // before the plan is chosen
+    bool pretend_device = false;                 // for tests: the CPU as a device whose copies are late
     // Turns an Error into what may be thrown through autograd (Python: its own exception). Default: throw.
     std::function<void(const Error&)> raise;
+    // Steps every parameter that waits for its step, and commits. Called where a pass begins while some wait.
+    std::function<void()> step_the_rest;
   };
   // More than one member. Only parameters that require a gradient and have elements. The session outlives us.
   DataParallel(Session& session, std::vector<NamedTensor> parameters, std::vector<at::Tensor> buffers, Options options);
   ~DataParallel() override;
 
-  // Forward order of the parameters (0: needed first), observed in the first pass; decides priorities.
-  void set_first_use(const std::vector<std::uint32_t>& first_use);
+  // Of each parameter, as observed: its place in forward order (0: needed first), and which part of a forward pass lies before it.
+  void set_first_use(std::vector<std::pair<std::uint32_t, double>> first_use);
   void forward_begins(double samples);
   void forward_ends();
   void watch(const at::Tensor& output);
@@ -73,12 +84,15 @@ class DataParallel final : private GradientListener, private PairListener {
   bool is_open() const { return open_; }
   bool install(std::size_t parameter);  // true: the first such read in this iteration
   void finish();
+  void step_begins();
+  std::vector<std::uint32_t> arrived() const;  // parameters whose means are here and not installed; waits for nothing
+  void settle(std::size_t parameter) { install_mean(parameter); }
+  void update_begins() { update_began_ = steady_now(); }
+  void update_ends();
   void commit();
   // One iteration without data (join). False: no member has any left, nothing happened.
   bool idle_iteration();
-  // Where members must take over parameters from after a join: the first one that was active in the last iteration with data.
-  // nullopt: since the last call all members were active in all of them, so that nobody lags. The same on all members.
-  std::optional<net::Rank> take_over_from();
+  std::optional<net::Rank> take_over_from() { return buffers_.take_over_from(); }
 
   // Sums over iterations, seconds: from the first gradient produced to the last mean, and what of it the caller waited.
   struct Communication {
@@ -104,10 +118,9 @@ class DataParallel final : private GradientListener, private PairListener {
   void expect_end_of_pass();
   void account(std::size_t i, bool even_zeros);
   void account_pair(std::size_t i);
+  void leave(std::size_t i, const std::vector<at::Tensor*>& parts, std::function<void()> produce);
   void account_rest();
   void install_mean(std::size_t i);
-  bool start_buffers();
-  void finish_buffers();
   void close_iteration();
   void choose_plan();
   double describe_layers(std::vector<exchange::TensorSpec>& specs) const;
@@ -116,15 +129,16 @@ class DataParallel final : private GradientListener, private PairListener {
 
   Session& session_;
   const std::vector<NamedTensor> parameters_;
-  const std::vector<at::Tensor> buffers_;
+  FollowedBuffers buffers_;
   const Options options_;
   std::vector<at::Tensor> contributions_;  // kept until commit: the exchange reads them, so they outlive it
   LayerPairs pairs_;
+  std::mutex leaving_;                     // guards the exchange's produced() and absent(), contributions_, pairs_ and backward_at_ while staging's thread runs
   c10::intrusive_ptr<PairLink> pair_link_ = c10::make_intrusive<PairLink>();
   exchange::Exchange exchange_;
 
   bool synchronize_ = true;
-  bool open_ = false, ended_ = false, finished_ = false, read_early_ = false;
+  bool open_ = false, ended_ = false, finished_ = false, stepping_ = false, read_early_ = false;
   std::vector<bool> accounted_, installed_;
   double weight_ = 0;
 
@@ -132,26 +146,23 @@ class DataParallel final : private GradientListener, private PairListener {
   bool samples_are_spent_ = true;          // an iteration has begun with them: the next forward counts anew
   std::optional<double> declared_samples_;
   std::uint64_t asks_ = 0, asked_ = 0;
-  bool somebody_idled_ = false;
-  net::Rank last_active_ = 0;
 
   int pass_ = -1;                          // graph task of the backward pass that opened this iteration
   int callback_in_ = -1;                   // graph task that will call backward_ends()
 
-  std::vector<std::byte> packed_buffers_;
-  Session::Broadcast buffers_under_way_;
-
   // Measured for the plan and the report; seconds.
   bool plan_is_final_ = false;
   std::uint64_t measured_iterations_, iterations_before_ = 0;
-  std::vector<std::uint32_t> first_use_;
-  Instant forward_began_{}, backward_began_{}, first_gradient_at_{}, finished_at_{};
+  std::vector<std::pair<std::uint32_t, double>> first_use_;  // and the part of forward before it; -1: nobody can wait there
+  Instant forward_began_{}, backward_began_{}, first_gradient_at_{}, update_began_{};
   Communication communication_;
   double forward_seconds_ = 0, backward_seconds_ = 0;
   std::vector<double> backward_at_;
   std::vector<std::uint32_t> event_names_;
 
-  std::unique_ptr<GradientHooks> hooks_;   // last: gone first
+  std::unique_ptr<GradientHooks> hooks_;   // gone before what it calls
+  std::vector<std::unique_ptr<Staging>> stagings_;  // one a device; last: what it has under way comes to its end first
+  std::vector<Staging*> staging_;          // of a parameter; nullptr: its gradients lie on the host
 };
 
 }  // namespace shoal::nn

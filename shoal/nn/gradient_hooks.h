@@ -9,8 +9,10 @@
 
 #include <ATen/core/Tensor.h>
 #include <torch/csrc/autograd/function.h>
+#include <torch/csrc/autograd/variable.h>
 
 #include <cstdint>
+#include <utility>
 #include <vector>
 
 namespace shoal::nn {
@@ -39,7 +41,7 @@ class GradientHooks {
   struct Link;  // what hooks hold: they may outlive us in a graph that the user keeps
   std::shared_ptr<Link> link_;
   struct Accumulator {
-    c10::intrusive_ptr<torch::autograd::Node> node;
+    decltype(torch::autograd::impl::grad_accumulator(std::declval<const at::Tensor&>())) node;  // shared in one way or another, by version
     std::uintptr_t post_hook = 0;
   };
   std::vector<Accumulator> accumulators_;

@@ -20,7 +20,7 @@ const std::byte* bytes_of(const at::Tensor& tensor) {
 
 }  // namespace
 
-factor::Pair LayerPairs::pair(std::size_t i, const at::Tensor& rest) {
+LayerPairs::Kept& LayerPairs::gather(std::size_t i, const at::Tensor& rest) {
   auto& uses = uses_[i];
   auto& kept = kept_[i];
   std::vector<at::Tensor> x, g;
@@ -31,7 +31,12 @@ factor::Pair LayerPairs::pair(std::size_t i, const at::Tensor& rest) {
   // Copied: before the step is taken a user may well put the next batch where this layer's input lies.
   kept = {x.empty() ? at::Tensor() : at::cat(x), g.empty() ? at::Tensor() : at::cat(g), rest};
   uses.clear();
-  return {kept.x.defined() ? static_cast<std::uint64_t>(kept.x.size(0)) : 0, bytes_of(kept.x), bytes_of(kept.g), bytes_of(rest)};
+  return kept;
+}
+
+factor::Pair as_pair(const LayerPairs::Kept& on_host) {
+  const auto& [x, g, rest] = on_host;
+  return {x.defined() ? static_cast<std::uint64_t>(x.size(0)) : 0, bytes_of(x), bytes_of(g), bytes_of(rest)};
 }
 
 void LayerPairs::clear() {
@@ -41,31 +46,34 @@ void LayerPairs::clear() {
   std::fill(kept_.begin(), kept_.end(), Kept());
 }
 
-at::Tensor multiply(const factor::Gathered& gathered, const factor::Shape& shape) {
+at::Tensor multiply(const factor::Gathered& gathered, const factor::Shape& shape, const std::function<at::Tensor(const at::Tensor&)>& placed) {
   at::Tensor mean;
   if (gathered.total > 0) {
-    const auto x = matrix(gathered.x, gathered.total, shape.inputs);
-    auto g = matrix(gathered.g, gathered.total, shape.outputs);
+    const auto x = placed(matrix(gathered.x, gathered.total, shape.inputs));
+    auto g = placed(matrix(gathered.g, gathered.total, shape.outputs));
     if (!gathered.weight.empty()) {
       std::vector<float> of_row;
       for (std::size_t rank = 0; rank < gathered.rows.size(); ++rank) {
         of_row.insert(of_row.end(), gathered.rows[rank], static_cast<float>(gathered.weight[rank]));
       }
-      g = at::mul(g, at::tensor(of_row).unsqueeze(1));
+      g = at::mul(g, placed(at::tensor(of_row)).unsqueeze(1));
     }
     mean = g.t().mm(x);
     if (gathered.divisor != 1) mean.div_(gathered.divisor);
   }
   if (!gathered.rest) return mean;
-  const auto rest = matrix(gathered.rest, shape.outputs, shape.inputs);
+  const auto rest = placed(matrix(gathered.rest, shape.outputs, shape.inputs));
   return mean.defined() ? mean.add_(rest) : rest.clone();
 }
 
-double multiply_rate(const factor::Shape& shape, std::uint64_t rows) {
+double multiply_rate(const factor::Shape& shape, std::uint64_t rows, c10::Device device) {
   const auto side = [](std::uint64_t n) { return static_cast<std::int64_t>(n); };
-  const auto x = at::ones({side(rows), side(shape.inputs)}, at::kFloat), g = at::ones({side(rows), side(shape.outputs)}, at::kFloat);
+  const auto options = at::TensorOptions().dtype(at::kFloat).device(device);
+  const auto x = at::ones({side(rows), side(shape.inputs)}, options), g = at::ones({side(rows), side(shape.outputs)}, options);
+  const auto product = [&] { return g.t().mm(x)[0][0].item<float>(); };  // its value: a device is then done
+  if (!device.is_cpu()) product();                                      // which loads its library at the first
   const auto begin = steady_now();
-  g.t().mm(x);
+  product();
   return 2.0 * static_cast<double>(rows * shape.inputs * shape.outputs) / std::max(Seconds(steady_now() - begin).count(), 1e-9);
 }
 

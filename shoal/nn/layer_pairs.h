@@ -7,6 +7,7 @@
 #include <ATen/core/Tensor.h>
 
 #include <cstdint>
+#include <functional>
 #include <vector>
 
 #include "shoal/factor/factor.h"
@@ -22,26 +23,29 @@ class LayerPairs {
   std::uint64_t rows(std::size_t i) const { return rows_[i]; }  // in the latest whole iteration
   void add(std::size_t i, const at::Tensor& x, const at::Tensor& g) { uses_[i].push_back({x, g}); }
 
-  // All uses of the layer in one piece, with `rest` (or an undefined tensor). Its memory stays until clear().
-  factor::Pair pair(std::size_t i, const at::Tensor& rest);
+  // All uses of the layer in one piece each, K x M and K x N, with `rest`; undefined where there is nothing. Stays until clear(); who moves
+  // it to the host puts it back here.
+  struct Kept {
+    at::Tensor x, g, rest;
+  };
+  Kept& gather(std::size_t i, const at::Tensor& rest);
   void clear();  // the iteration is over
 
  private:
   struct Use {
     at::Tensor x, g;
   };
-  struct Kept {
-    at::Tensor x, g, rest;
-  };
   std::vector<std::uint64_t> noted_, rows_;  // in this iteration so far, in the one before
   std::vector<std::vector<Use>> uses_;  // a layer may be used several times
   std::vector<Kept> kept_;
 };
 
-// The mean gradient, N x M: one product over all members' rows in rank order.
-at::Tensor multiply(const factor::Gathered& gathered, const factor::Shape& shape);
+factor::Pair as_pair(const LayerPairs::Kept& on_host);
+
+// The mean gradient, N x M: one product over all members' rows in rank order, where `placed` puts them.
+at::Tensor multiply(const factor::Gathered& gathered, const factor::Shape& shape, const std::function<at::Tensor(const at::Tensor&)>& placed);
 
 // Floating-point operations/s of such a product here and now; seconds at most as long as one of `rows` rows takes.
-double multiply_rate(const factor::Shape& shape, std::uint64_t rows);
+double multiply_rate(const factor::Shape& shape, std::uint64_t rows, c10::Device device);
 
 }  // namespace shoal::nn

@@ -1,0 +1,149 @@
+"""Optimizer steps by parameter: each runs when its mean has arrived and the parameter is next used, behind step() itself.
+
+So the next forward pass begins while deep layers are on the wire (P3: Jayarajan et al., MLSys 2019). step() steps the parameters whose
+means are here; of the others it takes down their groups' hyper-parameters as they are at that moment. Exact for any optimizer whose
+rule treats each parameter by itself, without a change to it: it is run on the parameters at hand alone.
+
+A parameter that waits can be used by nobody before its step (next_use.py), so after a failure no mixture of two steps is ever seen.
+"""
+
+import sys
+
+import torch
+
+from . import _C, next_use
+from .by_parameter import Rule, plain_step
+
+_ZERO_GRAD = {torch.optim.Optimizer.zero_grad.__code__, torch.nn.Module.zero_grad.__code__}
+
+
+class Steps:
+    """Of one model by one optimizer."""
+
+    def __init__(self, core, optimizer, parameters):
+        self._core, self._optimizer, self._parameters = core, optimizer, parameters
+        self._number = {id(p): i for i, p in enumerate(parameters)}
+        self._rule = Rule(optimizer)
+        self._forbidden = self._begun = False
+        self._narrowed = []        # (group, all its parameters) while the optimizer sees some of them
+        self._hyper = {}           # number of a parameter that waits -> its group at step(), without parameters
+        self._overwritten = set()  # those whose .grad was set since then
+
+    waiting = property(lambda self: bool(self._hyper), doc="Some parameters wait for their step.")
+
+    def forbid(self, why: str) -> None:
+        if not self._forbidden:
+            self._forbidden = True
+            _C.note(f"barrier: all means are awaited in step() because {why}")
+
+    # --- around the optimizer's own step
+
+    def begin(self, closure: bool) -> bool:
+        """Leaves to the optimizer the parameters whose means are here. False: it must have all of them."""
+        if self._forbidden or closure or self._hyper or not self._core.is_open or self._rule.holds is None:
+            return False
+        if not self._core.plan_is_final or not self._core.by_priority:
+            return False
+        if not self._rule.holds:
+            self.forbid(f"{type(self._optimizer).__name__} does not step each parameter by itself")
+            return False
+        self._core.step_begins()
+        number = {id(p): self._number.get(id(p)) for group in self._optimizer.param_groups for p in group["params"]}
+        here = set(self._core.arrived())
+        for i in range(len(self._parameters)):
+            if i in here or id(self._parameters[i]) not in number:
+                self._core.settle(i)
+        here.add(None)  # not of this model
+        for group in self._optimizer.param_groups:
+            late = [number[id(p)] for p in group["params"] if number[id(p)] not in here]
+            if late:
+                self._hyper.update(dict.fromkeys(late, _without_parameters(group)))
+                self._narrowed.append((group, group["params"]))
+                group["params"] = [p for p in group["params"] if number[id(p)] in here]
+        self._core.update_begins()
+        self._begun = True
+        return True
+
+    def begin_whole(self) -> None:
+        """All means are installed."""
+        self._rule.watch()
+
+    def end(self) -> None:
+        self._widen()
+        if not self._begun:
+            self._rule.compare()
+            self._core.commit()
+            return
+        self._begun = False
+        self._core.update_ends()
+        for number in self._hyper:
+            next_use.wait(self, number, self._parameters[number])
+        if not self._hyper:
+            self._core.commit()
+
+    def _widen(self) -> None:
+        for group, parameters in self._narrowed:
+            group["params"] = parameters
+        self._narrowed.clear()
+
+    # --- later
+
+    def used(self, numbers, function) -> bool:
+        if function in (next_use.WRITE, next_use.DELETE):
+            self._overwritten.update(numbers)
+            return True
+        if function is next_use.READ and _only_drops_gradients():
+            return True
+        self.settle(numbers)
+        return False
+
+    def settle(self, numbers) -> None:
+        """Steps these; while it waits for a mean, also others whose means are here already."""
+        while wanted := [n for n in numbers if n in self._hyper]:
+            here = [n for n in self._core.arrived() if n in self._hyper]
+            self._step([n for n in wanted if n in here] or here or wanted[:1])
+        if not self._hyper:
+            self._core.commit()
+
+    def settle_all(self) -> None:
+        self._widen()  # if the optimizer's own step threw
+        self._begun = False
+        if self._hyper:
+            self.settle(list(self._hyper))
+
+    def _step(self, numbers) -> None:
+        kept = {n: next_use.gradient(self._parameters[n]) for n in numbers if n in self._overwritten}
+        for number in numbers:
+            self._core.settle(number)  # waits. An error leaves the parameter as it was, and waiting
+        groups = {}
+        for number in numbers:
+            next_use.done(self._parameters[number])
+            hyper = self._hyper.pop(number)
+            groups.setdefault(id(hyper), {**hyper, "params": []})["params"].append(self._parameters[number])
+        optimizer = self._optimizer
+        whole, optimizer.param_groups = optimizer.param_groups, list(groups.values())
+        self._core.update_begins()
+        try:
+            plain_step(optimizer)(optimizer)
+        finally:
+            optimizer.param_groups = whole
+            self._core.update_ends()
+        for number, gradient in kept.items():
+            self._parameters[number].grad = gradient
+        self._overwritten.difference_update(numbers)
+
+
+def _without_parameters(group: dict) -> dict:
+    return {name: value.clone() if isinstance(value, torch.Tensor) else value for name, value in group.items() if name != "params"}
+
+
+def _only_drops_gradients() -> bool:
+    """zero_grad() asks for .grad, and then sets it to None."""
+    frame = sys._getframe(1)
+    for _ in range(10):
+        if frame is None:
+            return False
+        if frame.f_code in _ZERO_GRAD:
+            return frame.f_locals["set_to_none"]
+        frame = frame.f_back
+    return False

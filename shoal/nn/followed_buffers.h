@@ -1,0 +1,42 @@
+// Buffers of a model (running means and the like): in every iteration all members take over those of the first that has data, which
+// is DDP's rule with a member that may be out of data.
+//
+// Threads: the caller's, as data_parallel.h.
+#pragma once
+
+#include <ATen/core/Tensor.h>
+
+#include <cstddef>
+#include <optional>
+#include <vector>
+
+#include "shoal/nn/session.h"
+
+namespace shoal::nn {
+
+class FollowedBuffers {
+ public:
+  FollowedBuffers(Session& session, std::vector<at::Tensor> buffers) : session_(session), buffers_(std::move(buffers)) {}
+  // Of a step that was left half way nobody may ever finish the buffers; packed_ is in use until they are given up.
+  ~FollowedBuffers() { under_way_.cancel(); }
+  FollowedBuffers(const FollowedBuffers&) = delete;
+  FollowedBuffers& operator=(const FollowedBuffers&) = delete;
+
+  // weights: of all members in this iteration, by rank. False: nobody has data, and nothing is on its way.
+  bool start(const std::vector<double>& weights);
+  void finish();  // waits; nothing to do without start()
+
+  // Where members must take over parameters from after a join: the first one that was active in the last iteration with data.
+  // nullopt: since the last call all members were active in all of them, so that nobody lags. The same on all members.
+  std::optional<net::Rank> take_over_from();
+
+ private:
+  Session& session_;
+  const std::vector<at::Tensor> buffers_;
+  std::vector<std::byte> packed_;
+  Session::Broadcast under_way_;
+  net::Rank first_active_ = 0;
+  bool somebody_idled_ = false;
+};
+
+}  // namespace shoal::nn

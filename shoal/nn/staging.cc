@@ -1,0 +1,143 @@
+#include "shoal/nn/staging.h"
+
+#include <ATen/Functions.h>
+#include <ATen/core/grad_mode.h>
+#include <c10/core/Event.h>
+#include <c10/core/StreamGuard.h>
+#include <c10/core/impl/VirtualGuardImpl.h>
+
+#include <condition_variable>
+#include <deque>
+#include <mutex>
+#include <thread>
+#include <utility>
+
+namespace shoal::nn {
+namespace {
+
+// Events carry no way to be told of their end, and waiting for one in the driver keeps a core busy.
+constexpr std::chrono::microseconds kLook{50};
+
+// Runs what is handed to it once its copy is done, one after another.
+class Arrivals {
+ public:
+  struct Copy {
+    std::function<bool()> done;
+    std::function<void()> arrived;
+  };
+  Arrivals() : thread_([this] { run(); }) {}
+  ~Arrivals() {
+    {
+      const std::lock_guard lock(mutex_);
+      closing_ = true;
+    }
+    changed_.notify_one();
+    thread_.join();
+  }
+  void add(Copy copy) {
+    {
+      const std::lock_guard lock(mutex_);
+      copies_.push_back(std::move(copy));
+    }
+    changed_.notify_one();
+  }
+
+ private:
+  void run() {
+    std::unique_lock lock(mutex_);
+    for (;;) {
+      changed_.wait(lock, [this] { return closing_ || !copies_.empty(); });
+      if (copies_.empty()) return;
+      const Copy copy = std::move(copies_.front());
+      copies_.pop_front();
+      lock.unlock();
+      while (!copy.done()) std::this_thread::sleep_for(kLook);
+      copy.arrived();
+      lock.lock();
+    }
+  }
+
+  std::mutex mutex_;  // guards copies_ and closing_
+  std::condition_variable changed_;
+  std::deque<Copy> copies_;
+  bool closing_ = false;
+  std::thread thread_;  // last: it uses all the others
+};
+
+at::TensorOptions pinned(const at::Tensor& like) {
+  return at::TensorOptions().dtype(like.scalar_type()).device(at::kCPU).pinned_memory(true);
+}
+
+class DeviceStaging final : public Staging {
+ public:
+  explicit DeviceStaging(c10::Device device)
+      : device_(device), guard_(device.type()), out_(guard_.getStreamFromGlobalPool(device, true)), in_(guard_.getStreamFromGlobalPool(device, true)) {}
+
+  at::Tensor to_host(const at::Tensor& from, const std::vector<std::int64_t>& strides, std::function<void()> arrived) override {
+    const at::NoGradGuard no_grad;
+    auto host = at::empty_strided(from.sizes(), strides, pinned(from));
+    after(guard_.getStream(device_), out_);
+    const c10::StreamGuard on(out_);
+    host.copy_(from, /*non_blocking=*/true);
+    const auto copied = std::make_shared<c10::Event>(device_.type());
+    copied->record(out_);
+    arrivals_.add({[copied, from] { return copied->query(); }, std::move(arrived)});  // `from` stays as long
+    return host;
+  }
+
+  at::Tensor to_device(const at::Tensor& host) override {
+    const at::NoGradGuard no_grad;
+    const auto staged = at::empty_strided(host.sizes(), host.strides(), pinned(host));
+    staged.copy_(host);
+    const auto computing = guard_.getStream(device_);
+    at::Tensor there;
+    {
+      const c10::StreamGuard on(in_);
+      there = at::empty_strided(host.sizes(), host.strides(), host.options().device(device_));
+      there.copy_(staged, /*non_blocking=*/true);
+    }
+    after(in_, computing);
+    there.record_stream(computing);
+    return there;
+  }
+
+ private:
+  // What `second` is given from now on comes after what `first` has been given so far.
+  void after(const c10::Stream& first, const c10::Stream& second) {
+    c10::Event event(device_.type());
+    event.record(first);
+    event.block(second);
+  }
+
+  const c10::Device device_;
+  const c10::impl::VirtualGuardImpl guard_;
+  const c10::Stream out_, in_;
+  Arrivals arrivals_;
+};
+
+// A copy is made only when somebody looks for the third time.
+class PretendedStaging final : public Staging {
+ public:
+  at::Tensor to_host(const at::Tensor& from, const std::vector<std::int64_t>& strides, std::function<void()> arrived) override {
+    const auto host = at::empty_strided(from.sizes(), strides, at::TensorOptions().dtype(from.scalar_type()));
+    const auto done = [host, from, looks = std::make_shared<int>(0)] {
+      if (++*looks < 3) return false;
+      const at::NoGradGuard no_grad;
+      at::Tensor(host).copy_(from);
+      return true;
+    };
+    arrivals_.add({done, std::move(arrived)});
+    return host;
+  }
+  at::Tensor to_device(const at::Tensor& host) override { return host.clone(); }
+
+ private:
+  Arrivals arrivals_;
+};
+
+}  // namespace
+
+std::unique_ptr<Staging> Staging::of(c10::Device device) { return std::make_unique<DeviceStaging>(device); }
+std::unique_ptr<Staging> Staging::pretended() { return std::make_unique<PretendedStaging>(); }
+
+}  // namespace shoal::nn

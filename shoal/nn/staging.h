@@ -1,0 +1,31 @@
+// Between a device's memory and the host's, beside what the device computes: copies run on streams of their own through pinned memory, and
+// nobody who has work to do waits for one. The device's stream is never waited for on the host; a thread of this looks after copies that leave.
+//
+// Any device of PyTorch that has streams and events (c10::impl::VirtualGuardImpl): CUDA, and whatever else is registered. For tests there is one
+// that is none: tensors of the CPU, whose copies are late.
+//
+// Threads: to_host and to_device on the caller's, one at a time; `arrived` on the staging's own, in the order of the calls.
+#pragma once
+
+#include <ATen/core/Tensor.h>
+
+#include <functional>
+#include <memory>
+#include <vector>
+
+namespace shoal::nn {
+
+class Staging {
+ public:
+  static std::unique_ptr<Staging> of(c10::Device device);
+  static std::unique_ptr<Staging> pretended();  // the CPU as such a device
+  virtual ~Staging() = default;                 // first finishes what is under way
+
+  // Copies `from` behind all that the device's current stream has been given so far, into pinned memory of these strides. What comes back may be
+  // read once arrived() runs.
+  virtual at::Tensor to_host(const at::Tensor& from, const std::vector<std::int64_t>& strides, std::function<void()> arrived) = 0;
+  // A copy of `host` on the device, which the device's current stream waits for. `host` is free again when this returns.
+  virtual at::Tensor to_device(const at::Tensor& host) = 0;
+};
+
+}  // namespace shoal::nn
