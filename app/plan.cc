@@ -10,6 +10,7 @@
 #include <system_error>
 
 #include "app/command.h"
+#include "app/known_model.h"
 #include "app/plan_report.h"
 #include "app/python.h"
 #include "app/run.h"
@@ -69,7 +70,7 @@ exchange::Model traced(const PlanOptions& options) {
 exchange::Model model_of(const PlanOptions& options) {
   if (options.model.ends_with(".json")) return exchange::model_from_json(contents(options.model), options.model);
   if (options.model.find(':') != std::string::npos) return traced(options);
-  refuse("there is no model " + options.model, "shoal plan", "package.module:factory, or a model's file that ends with .json");
+  return known_model(options.model);
 }
 
 double at_least(double value, double least, const char* flag) {
@@ -145,9 +146,11 @@ int plan(const PlanOptions& options) {
   if (question.overlap > 1) refuse("is between 0 (sending and receiving take turns) and 1", "--overlap");
   question.model = model_of(options);
   question.cluster = cluster_of(options, question.model);
+  const double whole_batch = question.cluster.samples * question.cluster.members;
   const PlanAnswer answer{
       exchange::forecast(question.model, question.cluster, question.choice),
-      exchange::balance(question.model, question.cluster.members, question.cluster.samples * question.cluster.members, question.overlap)};
+      exchange::balance(question.model, question.cluster.members, whole_batch, question.overlap),
+      exchange::seconds_balanced(question.model, question.cluster.machine, question.cluster.members, whole_batch, question.overlap)};
   const std::string text = options.json ? to_json(question, answer) : to_text(question, answer);
   std::fwrite(text.data(), 1, text.size(), stdout);
   if (!options.svg.empty()) write_file(options.svg, to_svg(question, answer));
@@ -158,7 +161,7 @@ int plan(const PlanOptions& options) {
 
 Action declare_plan(CLI::App& app) {
   auto options = std::make_shared<PlanOptions>();
-  app.add_option("model", options->model, "package.module:factory, or a model's file (.json)")->required();
+  app.add_option("model", options->model, "one that shoal train knows, package.module:factory, or a model's file (.json)")->required();
   flag(app, "-n,--members", options->members, "members of the run");
   flag(app, "--batch", options->batch, "samples of one member in one step (default: 32)");
   switch_on(app, "--whole-batch", options->whole_batch, "--batch is that of all members together");

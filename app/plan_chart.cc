@@ -43,8 +43,9 @@ class SpeedUp {
   std::string draw(const std::string& choice) const {
     std::string text = label(kLeft, kTop - 16, "speed-up over one machine, by members");
     for (const auto& at : scaling_) {
-      text += line(kLeft, y(at.members), kLeft + kPanel, y(at.members), kFaint) + label(kLeft - 8, y(at.members) + 4, std::to_string(at.members), "end") +
-              label(x(at.members), kBottom + 20, std::to_string(at.members), "middle");
+      const auto members = std::to_string(at.members);
+      text += line(kLeft, y(at.members), kLeft + kPanel, y(at.members), kFaint) + label(kLeft - 8, y(at.members) + 4, members, "end") +
+              label(x(at.members), kBottom + 20, members, "middle");
     }
     text += curve([](const exchange::Scaling& at) { return static_cast<double>(at.members); }, kFaint, "4 4") +
             curve([](const exchange::Scaling& at) { return at.ddp_speedup; }, kTheirs, "") +
@@ -98,7 +99,8 @@ std::string to_svg(const PlanQuestion& question, const PlanAnswer& answer) {
                      "<rect width=\"100%\" height=\"100%\" fill=\"#ffffff\"/>\n"
                      "<text x=\"{}\" y=\"28\" font-size=\"16\" fill=\"{}\">{}</text>\n",
                      kWidth, kHeight, kLeft, kInk, escaped(title)) +
-         SpeedUp(answer.forecast.scaling).draw("by " + to_text(question.choice)) + bars(answer.forecast, answer.forecast.chosen.computing) + "</svg>\n";
+         SpeedUp(answer.forecast.scaling).draw("by " + to_text(question.choice)) + bars(answer.forecast, answer.forecast.chosen.computing) +
+         "</svg>\n";
 }
 
 }  // namespace shoal::app

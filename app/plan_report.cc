@@ -52,13 +52,15 @@ std::string summary(const PlanQuestion& q, const exchange::Forecast& f) {
                      "speed-up        {:.2f} with {} members\n"
                      "limit           {}: {}\n",
                      show_seconds(it.seconds), to_text(q.choice), show_seconds(it.computing), show_seconds(std::max(0.0, it.seconds - it.computing)),
-                     show_seconds(it.on_the_link), show_size(it.bytes), it.speedup(q.cluster.members), q.cluster.members, name(f.regime), says(f.regime));
+                     show_seconds(it.on_the_link), show_size(it.bytes), it.speedup(q.cluster.members), q.cluster.members, name(f.regime),
+                     says(f.regime));
 }
 
 std::string ways(const exchange::Forecast& f) {
   std::string text = fmt::format("\n{:<24}{:>12}{:>12}{:>10}{:>12}\n", "way", "iteration", "sends", "speed-up", "over DDP");
   for (const auto& row : f.rows) {
-    text += fmt::format("{:<24}{:>12}{:>12}{:>10.2f}{:>11.2f}x\n", row.choice, show_seconds(row.seconds), show_size(row.bytes), row.speedup, row.gain);
+    text += fmt::format("{:<24}{:>12}{:>12}{:>10.2f}{:>11.2f}x\n", row.choice, show_seconds(row.seconds), show_size(row.bytes), row.speedup,
+                        row.gain);
   }
   return text;
 }
@@ -71,7 +73,8 @@ std::string tensors(const exchange::ExchangePlan& plan) {
                         units[i]->way, show_seconds(units[i]->predicted_seconds), show_seconds(units[i]->predicted_exposed));
   }
   if (units.size() > kMostUnits) {
-    const double rest = std::accumulate(units.begin() + kMostUnits, units.end(), 0.0, [](double sum, const Unit* u) { return sum + u->predicted_exposed; });
+    const auto add = [](double sum, const Unit* u) { return sum + u->predicted_exposed; };
+    const double rest = std::accumulate(units.begin() + kMostUnits, units.end(), 0.0, add);
     text += fmt::format("{:<82}{:>12}\n", fmt::format("{} more", units.size() - kMostUnits), show_seconds(rest));
   }
   return text;
@@ -92,25 +95,28 @@ std::string break_even(const exchange::Forecast& f) {
   return text;
 }
 
-// Layers that follow each other with the same answer are told once.
-std::string balance(const PlanQuestion& q, const std::vector<exchange::LayerBalance>& layers) {
+std::string balance(const PlanQuestion& q, const PlanAnswer& answer) {
+  const auto& layers = answer.balance;
   if (layers.empty() || q.cluster.members < 2) return "";
-  std::string text = fmt::format("\nbalance of Das et al.: this cluster does {:.0f} operations in the time of a byte\n{:<32}{:>8}{:>10}{:>12}{:>12}{:>12}{:>8}{:>8}\n",
-                                 exchange::system_balance(q.cluster.machine), "layer", "share", "ops/byte", "data", "model", "best", "groups", "G*");
+  std::string text = fmt::format("\nbalance of Das et al.: this cluster does {:.0f} operations in the time of a byte\n",
+                                 exchange::system_balance(q.cluster.machine));
+  text += fmt::format("{:<32}{:>8}{:>10}{:>12}{:>12}{:>12}{:>8}{:>8}\n", "layer", "share", "ops/byte", "data", "model", "best", "groups", "G*");
   for (std::size_t i = 0; i < std::min(kMostLayers, layers.size()); ++i) {
     const auto& b = layers[i];
-    text += fmt::format("{:<32}{:>8}{:>10.0f}{:>12}{:>12}{:>12}{:>8}{:>8.1f}\n", b.layer, b.share(), b.flops_a_byte, show_size(b.data), show_size(b.model),
-                        show_size(b.hybrid), b.groups, b.best_groups);
+    text += fmt::format("{:<32}{:>8}{:>10.0f}{:>12}{:>12}{:>12}{:>8}{:>8.1f}\n", b.layer, b.share(), b.flops_a_byte, show_size(b.data),
+                        show_size(b.model), show_size(b.hybrid), b.groups, b.best_groups);
   }
   if (layers.size() > kMostLayers) text += fmt::format("{} more: --json has them\n", layers.size() - kMostLayers);
-  return text;
+  const double alone = answer.forecast.chosen.computing * q.cluster.members;
+  return text + fmt::format("an iteration divided like this: {}, speed-up {:.2f}\n", show_seconds(answer.balanced_seconds),
+                            alone / answer.balanced_seconds);
 }
 
 }  // namespace
 
 std::string to_text(const PlanQuestion& question, const PlanAnswer& answer) {
   const auto& f = answer.forecast;
-  return head(question) + summary(question, f) + ways(f) + tensors(f.chosen.plan) + scaling(f) + break_even(f) + balance(question, answer.balance);
+  return head(question) + summary(question, f) + ways(f) + tensors(f.chosen.plan) + scaling(f) + break_even(f) + balance(question, answer);
 }
 
 std::string to_json(const PlanQuestion& question, const PlanAnswer& answer) {
@@ -126,8 +132,8 @@ std::string to_json(const PlanQuestion& question, const PlanAnswer& answer) {
   }
   for (const auto& b : f.break_even) rates.push_back({{"what", b.what}, {"rate", std::isfinite(b.rate) ? Json(b.rate) : Json()}});
   for (const auto& b : answer.balance) {
-    layers.push_back({{"layer", b.layer}, {"share", b.share()}, {"groups", b.groups}, {"best_groups", b.best_groups}, {"ops_per_byte", b.flops_a_byte},
-                      {"data_bytes", b.data}, {"model_bytes", b.model}, {"bytes", b.hybrid}});
+    layers.push_back({{"layer", b.layer}, {"share", b.share()}, {"groups", b.groups}, {"best_groups", b.best_groups},
+                      {"ops_per_byte", b.flops_a_byte}, {"data_bytes", b.data}, {"model_bytes", b.model}, {"bytes", b.hybrid}});
   }
   const Json all = {{"model", question.model.name}, {"parameters", question.model.parameters()}, {"forward_flops", question.model.forward_flops()},
                     {"members", question.cluster.members}, {"samples", question.cluster.samples}, {"rate", machine.link.rate},
@@ -135,7 +141,7 @@ std::string to_json(const PlanQuestion& question, const PlanAnswer& answer) {
                     {"seconds", f.chosen.seconds}, {"computing_s", f.chosen.computing}, {"link_s", f.chosen.on_the_link},
                     {"bytes", f.chosen.bytes}, {"speedup", f.chosen.speedup(question.cluster.members)}, {"limit", name(f.regime)},
                     {"ways", rows}, {"scaling", scaling}, {"break_even", rates}, {"system_balance", exchange::system_balance(machine)},
-                    {"balance", layers}, {"plan", Json::parse(exchange::to_json(f.chosen.plan))}};
+                    {"balance", layers}, {"balanced_s", answer.balanced_seconds}, {"plan", Json::parse(exchange::to_json(f.chosen.plan))}};
   return all.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace) + "\n";
 }
 

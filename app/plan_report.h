@@ -18,6 +18,7 @@ struct PlanQuestion {
 struct PlanAnswer {
   exchange::Forecast forecast;
   std::vector<exchange::LayerBalance> balance;
+  double balanced_seconds = 0;  // of an iteration divided like that
 };
 
 std::string to_text(const PlanQuestion& question, const PlanAnswer& answer);

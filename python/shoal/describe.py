@@ -83,7 +83,8 @@ class _Layer:
 
     def as_data(self) -> dict:
         kind = _KINDS.get(type(self.module).__name__, "other")
-        data = {"name": self.path or type(self.module).__name__, "kind": kind, "forward_flops": self.flops, "inputs": self.inputs, "outputs": self.outputs}
+        data = {"name": self.path or type(self.module).__name__, "kind": kind, "forward_flops": self.flops, "inputs": self.inputs,
+                "outputs": self.outputs}
         if kind == "fc":
             data["rows"] = self.outputs // self.module.out_features
         data["parameters"] = [{"name": name, "count": p.numel(), "type": _TYPES.get(p.dtype, "f32")} for name, p in self.parameters]

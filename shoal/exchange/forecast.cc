@@ -62,6 +62,7 @@ std::vector<Row> compare(const Model& model, const Cluster& cluster, const Choic
     add(to_text(choice), it.seconds, it.bytes);
   };
   add("no overlap", ddp.computing + ddp.on_the_link, ddp.bytes);
+  add("servers", seconds_by_servers(model, cluster, 0, Order::fifo), ddp.bytes);
   for (const char* choice : kCompared) by(of(choice));
   const auto same = [&](const char* choice) { return to_text(of(choice)) == to_text(asked); };
   if (std::none_of(std::begin(kCompared), std::end(kCompared), same)) by(asked);
@@ -115,6 +116,22 @@ Iteration foresee(const Model& model, const Cluster& cluster, const Choice& choi
     it.bytes /= choice.local_steps;
   }
   return it;
+}
+
+double seconds_by_servers(const Model& model, const Cluster& cluster, std::uint64_t slice_bytes, Order order) {
+  const auto run = as_measured(model, cluster.samples, cluster.machine.flops);
+  const auto& link = cluster.machine.link;
+  const double others = static_cast<double>(cluster.members - 1) / cluster.members;
+  std::vector<Work> units;
+  for (std::size_t t = run.tensors.size(); t-- > 0;) {  // backward produces the last first
+    const auto& tensor = run.tensors[t];
+    const auto bytes = static_cast<double>(tensor.count * size_of(tensor.type));
+    const double pieces = slice_bytes == 0 ? 1 : std::ceil(bytes / static_cast<double>(slice_bytes));
+    units.push_back({.ready = tensor.backward_at, .needed = tensor.forward_at, .priority = tensor.first_use,
+                     .link = 2 * others * (bytes / link.rate + link.alpha), .add = others * bytes / link.add_rate,
+                     .pieces = static_cast<std::uint32_t>(pieces)});
+  }
+  return foresee(units, run.compute.forward_seconds, run.compute.backward_seconds, order).seconds;
 }
 
 Regime regime_of(const Iteration& dense) {

@@ -28,6 +28,10 @@ struct Iteration {
 // Local SGD: its means are the parameters', once in choice.local_steps steps, after backward; the rest computes.
 Iteration foresee(const Model& model, const Cluster& cluster, const Choice& choice);
 
+// Seconds of an iteration with a parameter server beside each member (MXNet's; Jayarajan et al., MLSys 2019, 2): a tensor goes to the
+// servers, is added there and comes back. slice_bytes 0: whole tensors, so that its three parts follow one another.
+double seconds_by_servers(const Model& model, const Cluster& cluster, std::uint64_t slice_bytes, Order order);
+
 // What stands in the way (research/sync.md 0).
 enum class Regime : std::uint8_t {
   computing,  // the links are idle most of the time: nothing to gain
@@ -38,7 +42,8 @@ Regime regime_of(const Iteration& dense);  // of an iteration whose gradients al
 const char* name(Regime regime);
 
 struct Row {
-  std::string choice;  // of the grammar (choice.h); "no overlap"; "bound": of whole gradients, max(computing, link)
+  // Of the grammar (choice.h); "no overlap"; "servers", of whole tensors, as MXNet's; "bound": of whole gradients, max(computing, link).
+  std::string choice;
   double seconds = 0, bytes = 0, speedup = 0;
   double gain = 0;     // over DistributedDataParallel with its default buckets: how many times as fast
 };

@@ -38,7 +38,9 @@ class Reader {
     if (!v.is_number_unsigned() || v.get<std::uint64_t>() > most) bad(key, "is not a whole number up to " + std::to_string(most));
     return v.get<std::uint64_t>();
   }
-  std::uint64_t whole_or(const char* key, std::uint64_t most, std::uint64_t missing) const { return json_.contains(key) ? whole(key, most) : missing; }
+  std::uint64_t whole_or(const char* key, std::uint64_t most, std::uint64_t missing) const {
+    return json_.contains(key) ? whole(key, most) : missing;
+  }
   std::string text(const char* key) const {
     const auto& v = at(key);
     if (!v.is_string()) bad(key, "is not text");
@@ -57,7 +59,9 @@ class Reader {
     for (const auto& item : list(key)) take(Reader(item, path_ + "." + key + "[" + std::to_string(i++) + "]", file_, hint_));
   }
   Reader object(const char* key) const { return Reader(at(key), path_ + "." + key, file_, hint_); }
-  [[noreturn]] void bad(const char* key, const std::string& why) const { throw Error(Code::invalid_argument, path_ + "." + key + " " + why, file_, hint_); }
+  [[noreturn]] void bad(const char* key, const std::string& why) const {
+    throw Error(Code::invalid_argument, path_ + "." + key + " " + why, file_, hint_);
+  }
 
  private:
   static constexpr std::size_t kMostItems = 1'000'000;

@@ -80,6 +80,17 @@ TEST(plan, a_whole_batch_is_shared) {
   EXPECT_EQ(json.at("samples"), 16);
 }
 
+// fcnet's sums are worked by hand in the zoo's own tests; here its layers arrive whole, and the wide one has factors.
+TEST(plan, knows_the_models_that_train_knows) {
+  const Folder folder;
+  const auto outcome = shoal(folder, {"plan", "fcnet", "-n", "4", "--rate", "200mbit", "--gflops", "40", "--json"});
+  const auto json = nlohmann::json::parse(outcome.out);
+  EXPECT_EQ(json.at("parameters"), 7'444'202);
+  const auto& tensors = json.at("plan").at("tensors");
+  const auto wide = std::count_if(tensors.begin(), tensors.end(), [](const auto& t) { return t.value("rows", 0) == 32; });
+  EXPECT_EQ(wide, 3);
+}
+
 TEST(plan, is_drawn) {
   const Folder folder;
   ASSERT_EQ(plan(folder, {"-n", "4", "--gflops", "40", "--svg", "p.svg"}).status, 0);
@@ -115,6 +126,7 @@ TEST(plan, a_mistake_is_one_line) {
   }
   const Folder folder;
   EXPECT_EQ(shoal(folder, {"plan", "none.json", "-n", "2"}).err, "none.json: cannot be read\n");
+  EXPECT_THAT(shoal(folder, {"plan", "vgg", "-n", "2"}).err, testing::StartsWith("vgg: there is no such model (lenet, "));
   folder.write("m.json", "{}");
   EXPECT_EQ(shoal(folder, {"plan", "m.json", "-n", "2"}).err, "m.json: model has no \"version\" (docs/plans.md describes a model's file)\n");
 }

@@ -56,7 +56,8 @@ TEST(Choice, the_last_glob_that_matches_decides) {
 }
 
 TEST(Choice, survives_being_written) {
-  for (const std::string text : {"auto", "poseidon", "wfbp", "p3:200KB", "ddp:25MB", "ddp:1048576", "local:8", "ring", "auto,a*=ring,b=factors", "runs/x/plan.json"}) {
+  for (const std::string text : {"auto", "poseidon", "wfbp", "p3:200KB", "ddp:25MB", "ddp:1048576", "local:8", "ring", "auto,a*=ring,b=factors",
+                                 "runs/x/plan.json"}) {
     EXPECT_EQ(to_text(choice(text)), text);
   }
   EXPECT_EQ(to_text(choice("p3:64000")), "p3:64KB");

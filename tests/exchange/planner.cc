@@ -21,7 +21,8 @@ std::vector<TensorSpec> layers(bool gates) {
   std::vector<TensorSpec> tensors;
   for (std::uint32_t l = 0; l < 8; ++l) {
     const double at = 0.1 * l / 8;
-    tensors.push_back({"layer" + std::to_string(l) + ".weight", DType::f32, l == kLarge ? 786'432u : 65'536u, l, 0.2 - 2 * at, 64, 256, gates ? at : -1});
+    const std::uint64_t count = l == kLarge ? 786'432 : 65'536;
+    tensors.push_back({"layer" + std::to_string(l) + ".weight", DType::f32, count, l, 0.2 - 2 * at, 64, 256, gates ? at : -1});
   }
   tensors[kLarge].rows = 0;
   return tensors;
@@ -124,8 +125,8 @@ TEST(Planner, auto_is_predicted_to_be_no_slower_than_any_other_choice) {
       const auto outputs = std::uint64_t{1} << std::uniform_int_distribution<int>(0, 8)(random);
       const auto inputs = std::max<std::uint64_t>(1, static_cast<std::uint64_t>(std::min(size(random), 1e7)) / outputs);
       const bool linear = t % 2 == 0;
-      tensors.push_back({"t" + std::to_string(t), DType::f32, inputs * outputs, t, 0.2 * (count - t) / count, linear ? 32u : 0u, linear ? outputs : 0u,
-                         0.1 * t / count});
+      tensors.push_back({"t" + std::to_string(t), DType::f32, inputs * outputs, t, 0.2 * (count - t) / count, linear ? 32u : 0u,
+                         linear ? outputs : 0u, 0.1 * t / count});
     }
     const collective::LinkModel link{50e-6, rate(random), 8e9};
     const auto seconds = [&](const std::string& choice) {
@@ -133,7 +134,9 @@ TEST(Planner, auto_is_predicted_to_be_no_slower_than_any_other_choice) {
     };
     const double best = seconds("auto");
     // The planner passes over what gains less than 0.5 %.
-    for (const char* other : {"wfbp", "poseidon", "p3", "ddp", "ddp:1MB", "ring", "direct"}) EXPECT_LE(best, seconds(other) * 1.011) << other << ' ' << i;
+    for (const char* other : {"wfbp", "poseidon", "p3", "ddp", "ddp:1MB", "ring", "direct"}) {
+      EXPECT_LE(best, seconds(other) * 1.011) << other << ' ' << i;
+    }
   }
 }
 
