@@ -1,7 +1,8 @@
-"""All-reduce against PyTorch's gloo and Open MPI (TCP, yielding), and against what four iperf3 flows reach.
+"""All-reduce against PyTorch's gloo and Open MPI (yielding), and against what four iperf3 flows reach. On one machine Shoal and
+Open MPI run twice: through shared memory and over TCP on the loopback.
 
     python bench/allreduce.py --rate 1gbit --sizes 8MB 64MB      four hosts on 1 Gbit/s links
-    python bench/allreduce.py --sizes 64MB                        loopback, TCP
+    python bench/allreduce.py --sizes 64MB                        one machine
     python bench/allreduce.py --sizes 4KB 64KB --repeats 200      small ones on one machine
     python bench/allreduce.py --quick                             a smoke test
 """
@@ -44,9 +45,10 @@ def summary(lines: list[dict]) -> dict[str, float]:
     return figures
 
 
-def run_shoal(lab: sbs.Lab, sizes: list[int], repeats: int, warmup: int) -> dict[str, float]:
+def run_shoal(lab: sbs.Lab, sizes: list[int], repeats: int, warmup: int, shared: bool) -> dict[str, float]:
     program = sbs.BUILD / "bench" / "collective" / "bench_allreduce"
-    return summary(sbs.run_members(lab, [str(program), "--repeats", str(repeats), "--warmup", str(warmup), "--sizes", *map(str, sizes)]))
+    command = [str(program), "--repeats", str(repeats), "--warmup", str(warmup), "--sizes", *map(str, sizes)]
+    return summary(sbs.run_members(lab, command, {"SHOAL_SHARED_MEMORY": str(int(shared))}))
 
 
 def run_gloo(lab: sbs.Lab, sizes: list[int], repeats: int, warmup: int, port: list[int]) -> dict[str, float]:
@@ -56,8 +58,8 @@ def run_gloo(lab: sbs.Lab, sizes: list[int], repeats: int, warmup: int, port: li
     return summary(sbs.run_members(lab, command, {"GLOO_SOCKET_IFNAME": lab.interface()}))
 
 
-def run_mpi(lab: sbs.Lab, program: pathlib.Path, sizes: list[int], repeats: int, warmup: int) -> dict[str, float]:
-    tcp_only = ["--mca", "btl", "tcp,self", "--mca", "pml", "ob1", "--mca", "mpi_yield_when_idle", "1"]
+def run_mpi(lab: sbs.Lab, program: pathlib.Path, sizes: list[int], repeats: int, warmup: int, shared: bool) -> dict[str, float]:
+    one_way = ["--mca", "btl", "vader,self" if shared else "tcp,self", "--mca", "pml", "ob1", "--mca", "mpi_yield_when_idle", "1"]
     arguments = [str(program), str(repeats), str(warmup), *map(str, sizes)]
     with tempfile.TemporaryDirectory() as folder:
         if lab.rate:
@@ -67,10 +69,10 @@ def run_mpi(lab: sbs.Lab, program: pathlib.Path, sizes: list[int], repeats: int,
             agent.write_text(f'#!/bin/sh\naddress=$1; shift\ncase $address in\n{by_address}\nesac\nexec {sbs.shoal()} lab exec {lab.name} $host -- sh -c "$*"\n')
             agent.chmod(agent.stat().st_mode | stat.S_IXUSR)
             command = ["mpirun", "--allow-run-as-root", "--host", hosts, "-n", str(lab.members), "--mca", "plm_rsh_agent", str(agent), "--mca", "plm_rsh_no_tree_spawn", "1",
-                       "--mca", "btl_tcp_if_include", "c0", "--mca", "oob_tcp_if_include", "c0", *tcp_only, *arguments]
+                       "--mca", "btl_tcp_if_include", "c0", "--mca", "oob_tcp_if_include", "c0", *one_way, *arguments]
             command = lab.exec(0, command)
         else:
-            command = ["mpirun", "--allow-run-as-root", "--oversubscribe", "-n", str(lab.members), "--mca", "btl_tcp_if_include", "lo", *tcp_only, *arguments]
+            command = ["mpirun", "--allow-run-as-root", "--oversubscribe", "-n", str(lab.members), "--mca", "btl_tcp_if_include", "lo", *one_way, *arguments]
         ran = subprocess.run(command, capture_output=True, text=True, timeout=600)
     if ran.returncode:
         sys.exit(f"bench: {' '.join(command)} ended with {ran.returncode}:\n{ran.stderr[-2000:]}")
@@ -105,31 +107,36 @@ def main() -> None:
     warmup = min(args.repeats, 20)
     port = [29700]
     with tempfile.TemporaryDirectory() as folder, sbs.Lab(args.members, args.rate) as lab:
+        one_machine = args.rate is None
         variants = {
-            "shoal": lambda: run_shoal(lab, args.sizes, args.repeats, warmup),
+            "shoal": lambda: run_shoal(lab, args.sizes, args.repeats, warmup, one_machine),
             "gloo": lambda: run_gloo(lab, args.sizes, args.repeats, warmup, port),
         }
+        if one_machine:
+            variants["shoal tcp"] = lambda: run_shoal(lab, args.sizes, args.repeats, warmup, False)
         if shutil.which("mpicc"):
             program = pathlib.Path(folder, "mpi_allreduce")
             subprocess.run(["mpicc", "-O2", "-o", program, sbs.ROOT / "bench" / "peers" / "mpi_allreduce.c"], check=True)
-            variants["openmpi"] = lambda: run_mpi(lab, program, args.sizes, args.repeats, warmup)
+            if one_machine:
+                variants["mpi shared"] = lambda: run_mpi(lab, program, args.sizes, args.repeats, warmup, True)
+            variants["mpi tcp"] = lambda: run_mpi(lab, program, args.sizes, args.repeats, warmup, False)
         if args.rate and shutil.which("iperf3"):
             variants["iperf3"] = lambda: run_iperf(lab, 3)
         results = sbs.interleave(variants, args.rounds)
 
-    sbs.print_header(f"all-reduce, {args.members} members, {args.rate or 'loopback'}, {args.repeats} in a row, {args.rounds} rounds interleaved")
+    sbs.print_header(f"all-reduce, {args.members} members, {args.rate or 'one machine'}, {args.repeats} in a row, {args.rounds} rounds interleaved")
     iperf = sbs.median(results["iperf3"]["rate"]) if "iperf3" in results else None
     if iperf:
         print(f"iperf3, {args.members} flows at once: {iperf * 8 / 1e6:.1f} Mbit/s each")
-    print(f"{'size':>10} {'who':>8} {'p50 ms':>9} {'spread':>18} {'p99 ms':>9} {'CPU s':>8} {'bus MB/s':>9} {'of iperf3':>9} {'shoal is':>9}")
+    print(f"{'size':>10} {'who':>10} {'p50 ms':>9} {'spread':>18} {'p99 ms':>9} {'CPU s':>8} {'bus MB/s':>9} {'of iperf3':>9} {'shoal is':>9}")
     for size in args.sizes:
-        for who in ("shoal", "gloo", "openmpi"):
+        for who in ("shoal", "shoal tcp", "gloo", "mpi shared", "mpi tcp"):
             if who not in results:
                 continue
             of = results[who]
             bus = 2 * (args.members - 1) / args.members * size / sbs.median(of[f"{size}/mean"])
             ratio = sbs.paired_ratio(of[f"{size}/p50"], results["shoal"][f"{size}/p50"])
-            print(f"{size:>10} {who:>8} {1e3 * sbs.median(of[f'{size}/p50']):>9.3f} {sbs.spread([1e3 * v for v in of[f'{size}/p50']]):>18} "
+            print(f"{size:>10} {who:>10} {1e3 * sbs.median(of[f'{size}/p50']):>9.3f} {sbs.spread([1e3 * v for v in of[f'{size}/p50']]):>18} "
                   f"{1e3 * sbs.median(of[f'{size}/p99']):>9.3f} {sbs.median(of[f'{size}/cpu']):>8.4f} {bus / 1e6:>9.1f} "
                   f"{f'{bus / iperf:.3f}' if iperf else '-':>9} {f'{ratio:.2f}x' if who != 'shoal' else '-':>9}")
 

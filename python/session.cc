@@ -61,7 +61,7 @@ py::bytes broadcast(Session& session, const std::string& text, net::Rank root, c
   return all;
 }
 
-// Bytes to and from every peer since the start, by rank; zeros for oneself.
+// Bytes to and from every peer since the start, by rank, and whether they go through memory of this host; zeros for oneself.
 py::list links(Session& session) {
   py::list all;
   for (net::Rank r = 0; r < session.size(); ++r) {
@@ -71,6 +71,7 @@ py::list links(Session& session) {
     link["received"] = stats.received;
     link["wire_sent"] = stats.wire_sent;
     link["wire_received"] = stats.wire_received;
+    link["shared_memory"] = stats.shared_memory;
     all.append(link);
   }
   return all;

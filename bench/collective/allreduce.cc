@@ -179,7 +179,7 @@ int run_local(const Options& options, char** argv) {
 
 int main(int argc, char** argv) {
   shoal::Options options;
-  CLI::App app("all-reduce over TCP");
+  CLI::App app("all-reduce");
   app.add_option("--sizes", options.sizes, "bytes");
   app.add_option("--repeats", options.repeats, "all-reduces in a row");
   app.add_option("--warmup", options.warmup);

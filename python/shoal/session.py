@@ -42,8 +42,8 @@ def init() -> None:
 
 
 def _say_addresses() -> None:
-    peers = [f"rank {rank} ({host}) at {address}" for rank, (host, address) in enumerate(zip(_session.hosts, _session.addresses))
-             if rank != _session.rank]
+    peers = [f"rank {rank} ({host}) at {address}" + (" and through shared memory" if link["shared_memory"] else "")
+             for rank, (host, address, link) in enumerate(zip(_session.hosts, _session.addresses, _session.links())) if rank != _session.rank]
     print(f"shoal: rank {_session.rank} ({_session.hosts[_session.rank]}) reaches {', '.join(peers) or 'nobody: it is alone'}",
           file=sys.stderr, flush=True)
 

@@ -57,6 +57,7 @@ def test_the_bytes_of_a_run_pass_by_the_interface_that_was_named(hosts):
     ended = hosts.on(0, shoal_run("--verbose", command=[sys.executable, "-c", SEND]), OMP_NUM_THREADS="1", SHOAL_INTERFACE="d0")
     assert ended.returncode == 0, ended.stderr
     assert "shoal: rank 0 (host0) reaches rank 1 (host1) at 10.78.0.2:" in ended.stderr
+    assert "shared memory" not in ended.stderr  # one machine, but two network namespaces
     grown = {name: passed(hosts, name) - before[name] for name in before}
     assert grown["d0"] > BYTES and grown["c0"] < BYTES // 32, grown
 

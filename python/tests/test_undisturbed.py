@@ -128,5 +128,5 @@ def test_a_verbose_run_says_where_each_member_reaches_the_others():
     _, err = members.communicate(timeout=60)
     host = re.escape(socket.gethostname())
     for rank, other in ((0, 1), (1, 0)):
-        line = rf"^\[{rank}\] shoal: rank {rank} \({host}\) reaches rank {other} \({host}\) at 127\.0\.0\.1:\d+$"
+        line = rf"^\[{rank}\] shoal: rank {rank} \({host}\) reaches rank {other} \({host}\) at 127\.0\.0\.1:\d+ and through shared memory$"
         assert re.search(line, err, re.MULTILINE), err

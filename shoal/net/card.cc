@@ -47,6 +47,7 @@ std::string write_card(const Card& card) {
   std::ostringstream out;
   out << "id " << card.info.id << "\nhost " << one_line(card.info.host) << "\nboot " << card.info.boot << "\npid "
       << card.info.pid << "\nsize " << card.size << "\n";
+  if (card.shares) out << "shares memory\n";
   if (!card.secret.empty()) out << "secret " << card.secret << "\n";
   for (const auto& [name, value] : card.settings) out << "setting " << one_line(name) << "=" << one_line(value) << "\n";
   for (const Endpoint& at : card.candidates) out << "at " << show(at) << "\n";
@@ -66,6 +67,7 @@ Card read_card(const std::string& text) {
     if (key == "pid") card.info.pid = static_cast<std::uint32_t>(std::strtoul(value.c_str(), nullptr, 10));
     if (key == "size") card.size = static_cast<Rank>(std::strtoul(value.c_str(), nullptr, 10));
     if (key == "secret") card.secret = value;
+    if (key == "shares") card.shares = value == "memory";
     const auto equals = value.find('=');
     if (key == "setting" && equals != std::string::npos && card.settings.size() < kMaxSettings) {
       card.settings.emplace(value.substr(0, equals), value.substr(equals + 1));

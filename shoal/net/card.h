@@ -15,6 +15,7 @@ struct Card {
   MemberInfo info;
   Rank size = 0;
   std::string secret;  // fingerprint_of() the job's secret; empty without one
+  bool shares = false; // memory with members of its host
   std::map<std::string, std::string> settings;
   std::vector<Endpoint> candidates;
 };

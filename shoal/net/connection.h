@@ -31,6 +31,17 @@ struct OutFrame {
 };
 // A frame that owns its payload.
 OutFrame owned_frame(const wire::Header& header, std::string_view payload);
+// A data frame that waits gets a copy of its payload; its handler is taken out.
+template <typename Take>
+void release(OutFrame& frame, Take take) {
+  if (!frame.own) {
+    frame.own = std::make_unique<std::byte[]>(frame.payload.size());
+    std::copy(frame.payload.begin(), frame.payload.end(), frame.own.get());
+    frame.payload = {frame.own.get(), frame.payload.size()};
+  }
+  if (frame.done) take(std::move(frame.done));
+  frame.done = nullptr;
+}
 
 class ConnectionUser {
  public:
@@ -100,14 +111,7 @@ class Connection : public std::enable_shared_from_this<Connection> {
 template <typename Take>
 void Connection::detach(std::uint64_t operation, Take take) {
   for (OutFrame& frame : batch_) {
-    if (!frame.data || frame.tag.operation != operation) continue;
-    if (!frame.own) {
-      frame.own = std::make_unique<std::byte[]>(frame.payload.size());
-      std::copy(frame.payload.begin(), frame.payload.end(), frame.own.get());
-      frame.payload = {frame.own.get(), frame.payload.size()};
-    }
-    if (frame.done) take(std::move(frame.done));
-    frame.done = nullptr;
+    if (frame.data && frame.tag.operation == operation) release(frame, take);
   }
 }
 

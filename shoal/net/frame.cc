@@ -46,16 +46,20 @@ class Reader {
 };
 
 bool allowed(const Header& h, Channel channel) {
-  if (channel == Channel::bulk) {
-    if (h.kind == Kind::request) return h.length == 0;
-    return h.kind == Kind::data && h.cls != Class::urgent && h.length > 0 && h.length <= kMaxFrame;
-  }
+  const bool urgent = h.kind == Kind::data && h.cls == Class::urgent && h.length > 0 && h.length <= kUrgentLimit;
+  const bool bulk = h.kind == Kind::data ? h.cls != Class::urgent && h.length > 0 && h.length <= kMaxFrame
+                                         : h.kind == Kind::request && h.length == 0;
+  if (channel == Channel::bulk) return bulk;
+  if (channel == Channel::memory) return urgent || bulk || (h.kind == Kind::credit && h.length <= kUrgentLimit);
   switch (h.kind) {
-    case Kind::data: return h.cls == Class::urgent && h.length > 0 && h.length <= kUrgentLimit;
+    case Kind::data: return urgent;
     case Kind::goodbye: return h.length == 0;
     case Kind::credit:
     case Kind::heartbeat:
     case Kind::failure: return h.length <= kUrgentLimit;
+    case Kind::mailbox: return h.length <= kMaxMailbox;
+    case Kind::segment: return h.length <= 16;
+    case Kind::attached: return h.length == 1;
     case Kind::request: return false;
   }
   return false;
@@ -89,7 +93,7 @@ std::optional<Header> decode(std::span<const std::byte, kHeaderBytes> bytes, Cha
   h.tag.operation = in.take<std::uint64_t>();
   h.offset = in.take<std::uint64_t>();
   h.consumed = in.take<std::uint64_t>();
-  if (kind < static_cast<std::uint8_t>(Kind::data) || kind > static_cast<std::uint8_t>(Kind::failure)) return {};
+  if (kind < static_cast<std::uint8_t>(Kind::data) || kind > static_cast<std::uint8_t>(Kind::attached)) return {};
   if (cls > static_cast<std::uint8_t>(Class::background) || flags > 1 || code != 0) return {};
   h.kind = static_cast<Kind>(kind);
   h.cls = static_cast<Class>(cls);

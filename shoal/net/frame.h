@@ -27,7 +27,7 @@ inline constexpr std::size_t kMinFrame = 16 * 1024, kMaxFrame = 256 * 1024;  // 
 inline constexpr std::size_t kMaxActivity = 200;  // bytes of "what it last did"
 inline constexpr std::size_t kMaxReason = 1000;   // bytes of a failure's words
 
-enum class Channel : std::uint8_t { control = 0, bulk = 1 };
+enum class Channel : std::uint8_t { control = 0, bulk = 1, memory = 2 };  // memory: of both, between members of one host
 enum class Kind : std::uint8_t {
   data = 1,       // bytes of a stream                             control: urgent streams; bulk: the others
   request = 2,    // a sender without credit tells where it stands  bulk
@@ -35,6 +35,9 @@ enum class Kind : std::uint8_t {
   heartbeat = 4,  //                                                control
   goodbye = 5,    // the member leaves in order                     control
   failure = 6,    // the member gives up, and why                   control
+  mailbox = 7,    // where a member of this host passes its memory  control
+  segment = 8,    // it was passed, under this number               control
+  attached = 9,   // whether it could be mapped                     control
 };
 
 struct Header {
@@ -81,5 +84,6 @@ struct Notice {              // of a failure
 };
 std::string encode(const Notice& notice);
 std::optional<Notice> decode_notice(std::span<const std::byte> payload);
+inline constexpr std::size_t kMaxMailbox = 100;   // bytes of a mailbox's name
 
 }  // namespace shoal::net::wire

@@ -68,12 +68,13 @@ struct JoinOptions {
   Nanoseconds dead = std::chrono::seconds(5);           // silent this long: PeerLost
   std::string interface;                                // bind to this one's addresses only; SHOAL_INTERFACE if empty
   PortRange ports;                                      // listen on these only; SHOAL_PORT_RANGE if any
+  std::optional<bool> shared_memory;                    // between members of one host; SHOAL_SHARED_MEMORY if not set, else yes
   // Code and configuration that must be equal on all members, value by name, beside Shoal's own version. One that differs
   // is refused in a line that names it, both members and both values.
   std::map<std::string, std::string> settings;
 };
 
-// What SHOAL_JOIN_TIMEOUT, SHOAL_INTERFACE and SHOAL_PORT_RANGE say where `options` say nothing. Who joins calls it; others only to
+// What SHOAL_JOIN_TIMEOUT, SHOAL_INTERFACE, SHOAL_PORT_RANGE and SHOAL_SHARED_MEMORY say where `options` say nothing. Who joins calls it; others only to
 // know the same. Throws Error{invalid_argument} naming the variable that is wrong.
 JoinOptions with_environment(JoinOptions options);
 

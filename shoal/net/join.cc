@@ -75,6 +75,15 @@ std::vector<Card> gather(const Place& place, const Card& mine, Rendezvous& board
               "join", "start every member, or look at the log of those");
 }
 
+// Whose memory this member can share: both say so, and are on one host.
+std::vector<Rank> find_neighbours(const std::vector<Card>& cards, const Card& mine, Rank self) {
+  std::vector<Rank> neighbours;
+  for (Rank rank = 0; rank < cards.size(); ++rank) {
+    if (rank != self && mine.shares && cards[rank].shares && cards[rank].info.boot == mine.info.boot) neighbours.push_back(rank);
+  }
+  return neighbours;
+}
+
 std::string list_unconnected(const Place& place, const TcpTransport& transport, const std::vector<Card>& cards) {
   std::string who;
   for (Rank rank = 0; rank < place.size; ++rank) {
@@ -113,6 +122,7 @@ std::unique_ptr<Job> join_tcp(const Place& place, Rendezvous& rendezvous, const 
   mine.secret = fingerprint_of(secret);
   mine.settings = options.settings;
   mine.settings["Shoal"] = SHOAL_VERSION;
+  mine.shares = *options.shared_memory;
   mine.candidates = reachable_at(door->endpoint(), addresses);
 
   Loop::shared().post([connecting] { connecting->open_door(); });
@@ -139,6 +149,10 @@ std::unique_ptr<Job> join_tcp(const Place& place, Rendezvous& rendezvous, const 
   if (!joined->empty()) {
     throw Error(Code::peer_lost, "no connection with " + *joined, "join", "check the network between these hosts");
   }
+  Loop::shared().post([transport, neighbours = find_neighbours(cards, mine, place.rank)] { transport->share(neighbours); });
+  const bool shared = Loop::shared().drive([&] { return transport->shared() || transport->failure(); }, connected_by);
+  if (const Failure failure = transport->failure()) throw Error(*failure);
+  if (!shared) throw Error(Code::peer_lost, "a member of this host is connected, but does not say whether it shares memory", "join");
   std::vector<MemberInfo> members;
   for (Rank rank = 0; rank < place.size; ++rank) {
     members.push_back(cards[rank].info);

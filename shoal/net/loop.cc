@@ -3,9 +3,11 @@
 #include <pthread.h>
 #include <sched.h>
 #include <sodium.h>
+#include <sys/eventfd.h>
 #include <sys/resource.h>
 #include <unistd.h>
 
+#include <asio/buffer.hpp>
 #include <asio/post.hpp>
 #include <cstdio>
 #include <cstdlib>
@@ -29,6 +31,7 @@ constexpr Nanoseconds kBackToBack = 50us;
 // caller looks so often and lets others run in between: cheaper than to sleep and be woken. Later it sleeps at once.
 constexpr Nanoseconds kShortWait = 500us;
 constexpr int kLooks = 64;
+constexpr unsigned kMemoryTurns = 16;  // looks at shared memory, of which each does a little, to one at the sockets
 
 thread_local Loop* running = nullptr;  // the loop whose handlers this thread runs now
 
@@ -127,13 +130,53 @@ bool Loop::drive(const std::function<bool()>& ready, Instant deadline) {
   return is_ready;
 }
 
+// Sockets get a turn now and then, however much there is in memory.
+bool Loop::look_at_memory() {
+  if (watched_.empty()) return false;
+  if (++turns_ % kMemoryTurns == 0 && io_.poll_one() > 0) return true;
+  bool found = false;
+  for (Watched* memory : watched_) found = memory->look() || found;
+  return found;
+}
+
 bool Loop::look(Instant until) {
+  if (look_at_memory()) return true;
   if (steady_now() >= until) return false;
   for (int i = 0; i < kLooks; ++i) {
     if (io_.poll_one() > 0) return true;
     sched_yield();
+    if (look_at_memory()) return true;
   }
   return false;
+}
+
+void Loop::sleep(Instant deadline) {
+  for (Watched* memory : watched_) memory->asleep(true);
+  // What was left just before nobody has rung for.
+  if (!look_at_memory()) io_.run_one_until(deadline);
+  for (Watched* memory : watched_) memory->asleep(false);
+}
+
+void Loop::watch(Watched& memory) {
+  unwatch(memory);
+  watched_.push_back(&memory);
+}
+
+void Loop::unwatch(Watched& memory) { std::erase(watched_, &memory); }
+
+int Loop::bell() {
+  if (bell_.is_open()) return bell_.native_handle();
+  const int fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+  if (fd < 0) return -1;
+  bell_.assign(fd);
+  hear_bell();
+  return fd;
+}
+
+void Loop::hear_bell() {
+  bell_.async_read_some(asio::buffer(&rung_, sizeof rung_), [this](const std::error_code& error, std::size_t) {
+    if (!error) hear_bell();
+  });
 }
 
 void Loop::cycle(Instant deadline, Instant long_from) {
@@ -160,7 +203,7 @@ void Loop::step(Instant deadline, Instant long_from) {
     asleep_ = batch.empty();
   }
   if (batch.empty()) {
-    if (!look(long_from)) io_.run_one_until(deadline);
+    if (!look(long_from)) sleep(deadline);
     asleep_ = false;
     settle();
     return;

@@ -13,6 +13,7 @@
 
 #include <asio/executor_work_guard.hpp>
 #include <asio/io_context.hpp>
+#include <asio/posix/stream_descriptor.hpp>
 #include <asio/steady_timer.hpp>
 #include <atomic>
 #include <condition_variable>
@@ -41,6 +42,15 @@ class Chore {
   bool queued_ = false;
 };
 
+// Memory in which other processes leave something for this one. The kernel does not tell: it is looked at between handlers
+// and, before the loop sleeps, once more after they have been told to ring the bell. Owned by its maker, who unwatches it.
+class Watched {
+ public:
+  virtual ~Watched() = default;
+  virtual bool look() = 0;              // does some of what there is to do; false: nothing
+  virtual void asleep(bool asleep) = 0; // whether others must ring the bell after they have left something
+};
+
 class Loop {
  public:
   static Loop& shared();
@@ -59,6 +69,9 @@ class Loop {
   void progress() { ran_ = true; }            // something that a waiter's ready() looks at has changed
   void chore(Chore& chore);
   void forget(Chore& chore);
+  void watch(Watched& memory);
+  void unwatch(Watched& memory);
+  int bell();                                 // an eventfd: a write wakes the loop. -1 where the system gives none
   void open_work(std::int64_t change) { open_work_ += change; }  // operations that wait for the network
 
  private:
@@ -67,7 +80,10 @@ class Loop {
   void cycle(Instant deadline, Instant long_from);
   // One step of the driver: posts, or one handler, for which it sleeps until the deadline; before `long_from` it looks first.
   void step(Instant deadline, Instant long_from);
-  bool look(Instant until);      // a few times for a handler, letting others run in between
+  bool look(Instant until);      // a few times for something to do, letting others run in between
+  bool look_at_memory();
+  void sleep(Instant deadline);  // until something is to do
+  void hear_bell();
   void settle();                 // completions and chores, until none is left
   void poke();                   // mutex_ held: a driver asleep in the reactor returns
 
@@ -77,6 +93,10 @@ class Loop {
   // Owned by the driver:
   std::deque<std::pair<Done, Failure>> completions_;
   std::deque<Chore*> chores_;
+  std::vector<Watched*> watched_;
+  unsigned turns_ = 0;           // of watched memory in a row
+  asio::posix::stream_descriptor bell_{io_};
+  std::uint64_t rung_ = 0;       // what the bell's reads fill
   std::map<std::uint64_t, std::unique_ptr<asio::steady_timer>> timers_;
   std::uint64_t next_timer_ = 1;
   bool ran_ = false;             // as progress() says, since the waiters were last told

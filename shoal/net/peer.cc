@@ -24,13 +24,16 @@ void Peer::adopt(wire::Channel channel, Socket socket) {
 void Peer::close() {
   if (control_) control_->close();
   if (bulk_) bulk_->close();
+  if (memory_) owner_.memory_connections().remove(*memory_);
+  memory_.reset();
 }
 
 void Peer::run_chore() {
   // Urgent bytes and credit first: they are few, and others wait for them.
   if (control_) control_->pump();
   if (bulk_) bulk_->pump();
-  const bool queued = !urgent_queue_.empty() || !bulk_queue_.empty() || !blocked_.empty();
+  if (memory_) memory_->pump();
+  const bool queued = !urgent_queue_.empty() || !bulk_queue_.empty() || !blocked_.empty() || (memory_ && memory_->writing());
   if (leaving_ && !said_goodbye_ && !queued) {
     said_goodbye_ = true;
     tell(wire::Kind::goodbye, {});
@@ -48,6 +51,7 @@ void Peer::close_operation(std::uint64_t operation, const Failure& why) {
   for (const auto& connection : {control_, bulk_}) {
     if (connection) connection->detach(operation, end_one);
   }
+  if (memory_) memory_->detach(operation, end_one);
   const Tag first{operation, 0};
   for (auto at = out_.lower_bound(first); at != out_.end() && at->first.operation == operation; at = out_.erase(at)) {
     dequeue(at->second);
@@ -60,7 +64,7 @@ void Peer::close_operation(std::uint64_t operation, const Failure& why) {
       (chunk.urgent ? unexpected_urgent_ : unexpected_bulk_) -= chunk.end - chunk.begin;
       if (chunk.eager) consumed_eager(chunk.end - chunk.begin);
     }
-    owner_.credit().forget(stream.demand);
+    credit().forget(stream.demand);
   }
   for (Incoming& incoming : incoming_) {
     if (incoming.left > 0 && incoming.header.tag.operation == operation) incoming.dropped = true;
@@ -76,6 +80,7 @@ void Peer::fail_all(const Failure& why) {
   for (const auto& connection : {control_, bulk_}) {
     if (connection) connection->detach_all(end_one);
   }
+  if (memory_) memory_->detach_all(end_one);
   for (auto& [tag, stream] : out_) {
     dequeue(stream);
     for (SendItem& item : stream.items) end_one(std::move(item.done));
@@ -85,13 +90,15 @@ void Peer::fail_all(const Failure& why) {
 }
 
 void Peer::fail_receives(const Failure& why) {
+  while (gone && memory_ && memory_->look()) {  // what it left there before it went
+  }
   for (auto& [tag, stream] : in_) {
     for (ReceiveItem& item : stream.items) {
       owner_.loop().open_work(-1);
       owner_.loop().complete(std::move(item.done), why);
     }
     stream.items.clear();
-    owner_.credit().forget(stream.demand);
+    credit().forget(stream.demand);
   }
   for (Incoming& incoming : incoming_) incoming.dropped = true;
 }
@@ -112,13 +119,14 @@ template <typename Streams>
 void Peer::sweep(Streams& streams, std::size_t& limit) {
   if (streams.size() < limit) return;
   for (auto at = streams.begin(); at != streams.end();) {
-    const bool reading = (incoming_[0].left > 0 && incoming_[0].header.tag == at->first) ||
-                         (incoming_[1].left > 0 && incoming_[1].header.tag == at->first);
+    const bool reading = std::any_of(incoming_.begin(), incoming_.end(), [&](const Incoming& incoming) {
+      return incoming.left > 0 && incoming.header.tag == at->first;
+    });
     if (!idle(at->second) || reading) {
       ++at;
       continue;
     }
-    if constexpr (requires { at->second.demand; }) owner_.credit().forget(at->second.demand);
+    if constexpr (requires { at->second.demand; }) credit().forget(at->second.demand);
     at = streams.erase(at);
   }
   limit = std::max(kStreams, 2 * streams.size());
@@ -132,7 +140,7 @@ Nanoseconds Peer::shortest_round_trip() {
 
 LinkStats Peer::stats() const {
   return {.sent = sent_, .received = received_, .wire_sent = wire_sent_, .wire_received = wire_received_,
-          .receive_rate = receive_rate_, .round_trip = round_trip_s_};
+          .receive_rate = receive_rate_, .round_trip = round_trip_s_, .shared_memory = shares_};
 }
 
 std::string Peer::activity() const {

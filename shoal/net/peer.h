@@ -1,13 +1,17 @@
 // Everything one member keeps about one other: two connections, the streams in both directions, the credit between
-// them and what the peer last said of itself. Everything on the loop, except stats() and activity().
+// them and what the peer last said of itself. Between members of one host that have mapped each other's memory, streams and
+// credit go through that (memory_connection.h), and the bulk connection is idle. Everything on the loop, except stats() and
+// activity().
 #pragma once
 
+#include <array>
 #include <atomic>
 #include <cstdint>
 #include <deque>
 #include <map>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -15,6 +19,7 @@
 #include "shoal/net/connection.h"
 #include "shoal/net/credit.h"
 #include "shoal/net/loop.h"
+#include "shoal/net/memory_connection.h"
 #include "shoal/net/send_queue.h"
 
 namespace shoal::net {
@@ -25,7 +30,7 @@ class Peer;
 class PeerOwner {
  public:
   virtual Loop& loop() = 0;
-  virtual CreditPolicy& credit() = 0;
+  virtual CreditPolicy& credit(bool link) = 0;    // of peers with a link between, or without
   virtual Chore& grants() = 0;                    // collects and sends grants of all peers
   virtual bool is_closed(std::uint64_t operation) const = 0;
   virtual std::uint64_t next_arrival() = 0;
@@ -34,6 +39,9 @@ class PeerOwner {
   virtual void gave_up(Rank peer, const wire::Notice& notice) = 0;
   virtual void connection_lost(Rank peer, wire::Channel channel, std::error_code why) = 0;
   virtual void broke_rules(Rank peer, const std::string& how) = 0;
+  virtual MemoryConnections& memory_connections() = 0;
+  virtual void cannot_share(Rank peer, const std::string& why) = 0;
+  virtual void sharing_changed() = 0;
 
  protected:
   ~PeerOwner() = default;
@@ -48,6 +56,8 @@ class Peer final : public ConnectionUser, public Chore {
   bool has(wire::Channel channel) const { return (channel == wire::Channel::control ? control_ : bulk_) != nullptr; }
   bool connected() const { return control_ && bulk_; }
   Rank rank() const { return rank_; }
+  void share();                                    // offers memory to a member of this host
+  bool sharing_settled() const { return !sharing_.begun || (sharing_.attached && sharing_.answer); }
 
   void send(Tag tag, Priority priority, std::span<const std::byte> bytes, Done done);
   void receive(Tag tag, Priority priority, std::span<std::byte> into, Done done);
@@ -139,6 +149,13 @@ class Peer final : public ConnectionUser, public Chore {
   void take_unexpected(ReceiveStream& stream);
   void consumed_eager(std::size_t bytes);
   void on_request(const wire::Header& header);
+
+  // memory that both map (peer_share.cc); false: what came cannot be read, or comes twice
+  bool on_mailbox(std::span<const std::byte> payload);
+  bool on_segment(std::span<const std::byte> payload);
+  bool on_attached(std::span<const std::byte> payload);
+  void sharing_changed();
+  CreditPolicy& credit() { return owner_.credit(!memory_); }
   void on_heartbeat(const wire::Heartbeat& heartbeat);
   template <typename Streams>
   void sweep(Streams& streams, std::size_t& limit);
@@ -150,6 +167,14 @@ class Peer final : public ConnectionUser, public Chore {
   PeerOwner& owner_;
   const Rank rank_;
   std::shared_ptr<Connection> control_, bulk_;
+  struct Sharing {                                // what the two sides have said; both must attach the other's memory
+    bool begun = false;
+    std::optional<Mailbox> mailbox;
+    std::optional<OwnSegment> own;                // until the connection has it
+    std::optional<OtherSegment> other;
+    std::optional<bool> attached, answer;         // theirs by this side, ours by theirs
+  } sharing_;
+  std::unique_ptr<MemoryConnection> memory_;      // streams go through it
 
   std::map<Tag, SendStream> out_;
   std::size_t out_limit_ = kStreams, in_limit_ = kStreams;
@@ -165,7 +190,7 @@ class Peer final : public ConnectionUser, public Chore {
   double send_rate_ = 0;
 
   std::map<Tag, ReceiveStream> in_;
-  Incoming incoming_[2];                          // by channel
+  std::array<Incoming, 3> incoming_;              // by channel
   std::vector<wire::Grant> grants_;               // to tell
   // Eager bytes of the peer that found a receive; of them told in credit, and carried by data, which may yet wait behind
   // other data.
@@ -183,6 +208,7 @@ class Peer final : public ConnectionUser, public Chore {
   std::string activity_;
   std::atomic<std::uint64_t> sent_{0}, received_{0}, wire_sent_{0}, wire_received_{0};
   std::atomic<double> receive_rate_{0}, round_trip_s_{0};
+  std::atomic<bool> shares_{false};
 };
 
 }  // namespace shoal::net

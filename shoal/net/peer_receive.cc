@@ -31,7 +31,7 @@ void Peer::receive(Tag tag, Priority priority, std::span<std::byte> into, Done d
   if (!demand.queued && stream.items.empty()) demand.order = {priority, owner_.next_arrival()};
   stream.items.push_back({into, std::move(done)});
   owner_.loop().open_work(1);
-  owner_.credit().posted(demand, into.size());
+  credit().posted(demand, into.size());
   take_unexpected(stream);
   if (demand.queued) owner_.loop().chore(owner_.grants());
 }
@@ -76,7 +76,7 @@ bool Peer::data_begins(wire::Channel channel, const wire::Header& header) {
   if (incoming.dropped) return true;
   sweep(in_, in_limit_);
   ReceiveStream& stream = incoming_stream(header.tag);
-  if (stream.demand.received != static_cast<std::int64_t>(header.offset)) owner_.credit().shift(stream.demand, header.offset);
+  if (stream.demand.received != static_cast<std::int64_t>(header.offset)) credit().shift(stream.demand, header.offset);
   return true;
 }
 
@@ -97,7 +97,7 @@ std::size_t Peer::plan(wire::Channel channel, std::span<iovec> into) {
     left -= size;
   }
   if (count > 0 || left == 0) return count;
-  const bool urgent = channel == wire::Channel::control;
+  const bool urgent = incoming.header.cls == Class::urgent;
   if (stream.unexpected.empty() || stream.unexpected.back().size == stream.unexpected.back().end ||
       stream.unexpected.back().urgent != urgent) {
     stream.unexpected.push_back({std::make_unique_for_overwrite<std::byte[]>(left), 0, 0, left, incoming.header.eager, urgent});
@@ -112,7 +112,7 @@ void Peer::took(wire::Channel channel, std::size_t bytes) {
   Incoming& incoming = incoming_[static_cast<int>(channel)];
   incoming.left -= bytes;
   received_.fetch_add(bytes, std::memory_order_relaxed);
-  if (incoming.left == 0 && incoming.began != Instant{} && channel == wire::Channel::bulk) {
+  if (incoming.left == 0 && incoming.began != Instant{} && incoming.header.cls != Class::urgent) {
     Events::local().record({.kind = EventKind::received, .begin = incoming.began, .end = steady_now(), .step = -1,
                             .peer = static_cast<std::int32_t>(rank_),
                             .value = static_cast<double>(incoming.header.length), .name = 0});
@@ -122,15 +122,15 @@ void Peer::took(wire::Channel channel, std::size_t bytes) {
     return;
   }
   ReceiveStream& stream = incoming_stream(incoming.header.tag);
-  owner_.credit().arrived(stream.demand, bytes, steady_now());
-  if (owner_.credit().waiting()) owner_.loop().chore(owner_.grants());
+  credit().arrived(stream.demand, bytes, steady_now());
+  if (credit().waiting()) owner_.loop().chore(owner_.grants());
   if (!incoming.into_chunk) {
     fill(stream, bytes);
     if (incoming.header.eager) consumed_eager(bytes);
     return;
   }
   stream.unexpected.back().end += bytes;
-  std::uint64_t& kept = channel == wire::Channel::control ? unexpected_urgent_ : unexpected_bulk_;
+  std::uint64_t& kept = incoming.header.cls == Class::urgent ? unexpected_urgent_ : unexpected_bulk_;
   kept += bytes;
   if (kept > kUnexpected) {
     const Tag tag = incoming.header.tag;
@@ -156,6 +156,15 @@ bool Peer::message(wire::Channel, const wire::Header& header, std::span<const st
     case wire::Kind::failure:
       if (const auto notice = wire::decode_notice(payload)) return owner_.gave_up(rank_, *notice), true;
       break;
+    case wire::Kind::mailbox:
+      if (on_mailbox(payload)) return true;
+      break;
+    case wire::Kind::segment:
+      if (on_segment(payload)) return true;
+      break;
+    case wire::Kind::attached:
+      if (on_attached(payload)) return true;
+      break;
     case wire::Kind::data: break;
   }
   owner_.broke_rules(rank_, "sent a message that cannot be read");
@@ -168,7 +177,7 @@ void Peer::on_request(const wire::Header& header) {
   if (owner_.is_closed(header.tag.operation)) return;
   sweep(in_, in_limit_);
   ReceiveStream& stream = incoming_stream(header.tag);
-  owner_.credit().asked(stream.demand, header.offset);
+  credit().asked(stream.demand, header.offset);
   if (stream.demand.queued) owner_.loop().chore(owner_.grants());
 }
 

@@ -52,13 +52,14 @@ void Peer::unblock(SendStream& stream) {
 }
 
 bool Peer::next_frame(wire::Channel channel, OutFrame& frame) {
-  if (channel == wire::Channel::bulk) return next_bulk(frame);
+  if (channel == wire::Channel::memory) return next_urgent(frame) || make_credit_frame(frame) || next_bulk(frame);
+  if (channel == wire::Channel::bulk) return !memory_ && next_bulk(frame);
   if (!outbox_.empty()) {
     frame = std::move(outbox_.front());
     outbox_.pop_front();
     return true;
   }
-  return next_urgent(frame) || make_credit_frame(frame);
+  return !memory_ && (next_urgent(frame) || make_credit_frame(frame));
 }
 
 bool Peer::next_urgent(OutFrame& frame) {
@@ -140,15 +141,17 @@ void Peer::frame_written(wire::Channel channel, OutFrame& frame) {
     owner_.loop().open_work(-1);
     owner_.loop().complete(std::move(frame.done), nullptr);
   }
+  if (channel == wire::Channel::control) return;
+  if (Events::local().enabled()) {
+    const Instant now = steady_now();
+    Events::local().record({.kind = EventKind::sent, .begin = now, .end = now, .step = -1, .peer = static_cast<std::int32_t>(rank_),
+                            .value = static_cast<double>(frame.payload.size()), .name = 0});
+  }
   if (channel == wire::Channel::bulk) measure_sent(frame.payload.size());
 }
 
 void Peer::measure_sent(std::size_t bytes) {
   const Instant now = steady_now();
-  if (Events::local().enabled()) {
-    Events::local().record({.kind = EventKind::sent, .begin = now, .end = now, .step = -1,
-                            .peer = static_cast<std::int32_t>(rank_), .value = static_cast<double>(bytes), .name = 0});
-  }
   if (busy_since_ == Instant{}) {
     busy_since_ = now;
     busy_bytes_ = 0;

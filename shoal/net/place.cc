@@ -174,6 +174,7 @@ JoinOptions with_environment(JoinOptions options) {
   if (options.interface.empty()) options.interface = variable("SHOAL_INTERFACE").value_or("");
   const auto ports = variable("SHOAL_PORT_RANGE");
   if (options.ports.first == 0 && ports) options.ports = parse_port_range(*ports, "SHOAL_PORT_RANGE");
+  if (!options.shared_memory) options.shared_memory = number_or("SHOAL_SHARED_MEMORY", 1, 1) == 1;
   return options;
 }
 

@@ -30,8 +30,11 @@ TcpTransport::TcpTransport(Rank rank, Rank size, const JoinOptions& options)
       size_(size),
       limits_{options.heartbeat, options.suspect, options.dead},
       hosts_(size),
+      memory_connections_(loop_),
       credit_(size),
+      local_credit_(size),
       health_(size, rank, limits_, steady_now()) {
+  local_credit_.without_link();
   for (Rank peer = 0; peer < size; ++peer) {
     peers_.push_back(peer == rank ? nullptr : std::make_unique<Peer>(*this, peer));
   }
@@ -53,6 +56,25 @@ void TcpTransport::adopt(Rank peer, wire::Channel channel, Socket socket) {
 
 bool TcpTransport::connected() const {
   return std::all_of(peers_.begin(), peers_.end(), [](const auto& peer) { return !peer || peer->connected(); });
+}
+
+void TcpTransport::share(const std::vector<Rank>& neighbours) {
+  neighbours_ = neighbours;
+  sharing_ = true;
+  for (const Rank peer : neighbours_) peers_[peer]->share();
+  sharing_changed();
+}
+
+void TcpTransport::sharing_changed() {
+  shared_ = sharing_ && std::all_of(neighbours_.begin(), neighbours_.end(), [&](Rank peer) { return peers_[peer]->sharing_settled(); });
+  loop_.progress();
+}
+
+void TcpTransport::cannot_share(Rank peer, const std::string& why) {
+  static std::atomic<bool> told{false};
+  if (told.exchange(true)) return;
+  std::fprintf(stderr, "shoal: no shared memory with %s of this host, TCP in its place: %s; a container must allow memfd_create and unix "
+               "sockets (SHOAL_SHARED_MEMORY=0 asks for TCP)\n", member(peer).c_str(), why.c_str());
 }
 
 void TcpTransport::begin() {
@@ -130,8 +152,9 @@ void TcpTransport::close(std::uint64_t operation, const Failure& why) {
 }
 
 void TcpTransport::run_chore() {
+  for (const Granted& granted : local_credit_.collect(steady_now())) peers_[granted.peer]->add_grant(granted);
   for (const Granted& granted : credit_.collect(steady_now())) peers_[granted.peer]->add_grant(granted);
-  if (!credit_.waiting() || credit_timer_ != 0 || closed_down_) return;
+  if (!(credit_.waiting() || local_credit_.waiting()) || credit_timer_ != 0 || closed_down_) return;
   credit_timer_ = loop_.at(steady_now() + CreditPolicy::kStale, [self = shared_from_this()] {
     self->credit_timer_ = 0;
     self->run_chore();

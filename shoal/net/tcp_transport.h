@@ -5,6 +5,7 @@
 #pragma once
 
 #include <array>
+#include <atomic>
 #include <functional>
 #include <memory>
 #include <mutex>
@@ -32,6 +33,9 @@ class TcpTransport final : public Transport,
   void adopt(Rank peer, wire::Channel channel, Socket socket);
   bool connected() const;                              // to everyone
   void begin();                                        // heartbeats start
+  // Memory with these members of this host; before the first stream. shared(): each is settled, one way or the other.
+  void share(const std::vector<Rank>& neighbours);
+  bool shared() const { return shared_; }              // any thread
 
   // Goodbye: sends what is queued, within a bound, then closes. `gone` runs at the end.
   void leave(std::function<void()> gone);
@@ -58,7 +62,7 @@ class TcpTransport final : public Transport,
  private:
   // PeerOwner
   Loop& loop() override { return loop_; }
-  CreditPolicy& credit() override { return credit_; }
+  CreditPolicy& credit(bool link) override { return link ? credit_ : local_credit_; }
   Chore& grants() override { return *this; }
   bool is_closed(std::uint64_t operation) const override { return failed_ || closed_.contains(operation); }
   std::uint64_t next_arrival() override { return ++arrivals_; }
@@ -67,6 +71,9 @@ class TcpTransport final : public Transport,
   void gave_up(Rank peer, const wire::Notice& notice) override;
   void connection_lost(Rank peer, wire::Channel channel, std::error_code why) override;
   void broke_rules(Rank peer, const std::string& how) override;
+  MemoryConnections& memory_connections() override { return memory_connections_; }
+  void cannot_share(Rank peer, const std::string& why) override;
+  void sharing_changed() override;
   void run_chore() override;                           // grants
 
   void tick();
@@ -81,8 +88,12 @@ class TcpTransport final : public Transport,
   const Rank rank_, size_;
   const HealthLimits limits_;
   std::vector<std::string> hosts_;
+  MemoryConnections memory_connections_;               // outlives the peers
+  std::vector<Rank> neighbours_;
+  bool sharing_ = false;                               // share() was called
+  std::atomic<bool> shared_{false};
   std::vector<std::unique_ptr<Peer>> peers_;           // nullptr at rank_
-  CreditPolicy credit_;
+  CreditPolicy credit_, local_credit_;                 // of peers with a link between; through memory
   bool all_local_ = true;  // of the peers connected so far
   bool failed_ = false;    // failure_ is set; the loop's copy
   Health health_;

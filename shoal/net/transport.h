@@ -63,6 +63,7 @@ struct LinkStats {            // totals since the transport began, per peer
   std::uint64_t wire_sent = 0, wire_received = 0;  // the same with frame headers, credit and heartbeats
   double receive_rate = 0;    // estimated bytes/s while busy; 0 until known
   double round_trip = 0;      // seconds, of heartbeats; 0 until known
+  bool shared_memory = false; // streams go through memory of this host, no wire
 };
 
 class Transport {

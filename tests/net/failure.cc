@@ -1,6 +1,7 @@
 // Members die, stop or leave: the others' waits end with one line that names who. Members and their
 // coordinator are forked processes that report through pipes.
 #include <signal.h>
+#include <sys/mman.h>
 #include <sys/socket.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -138,6 +139,42 @@ TEST(Failure, a_killed_member_is_named_by_every_survivor_within_half_a_second) {
     EXPECT_EQ(line.rfind("peer_lost: rank 2 (" + host + ") was lost: connection closed", 0), 0u) << line;
   }
   EXPECT_LT(steady_now() - killed, 500ms);
+}
+
+// 8 MB from each to each, again and again, so that the kill falls into copying through the rings of shared memory.
+std::string exchange_for_ever(Job& job, std::atomic<int>* rounds) {
+  Transport& transport = job.transport();
+  std::vector<std::byte> out(8 << 20, std::byte{1});
+  std::vector<std::vector<std::byte>> in(transport.size(), std::vector<std::byte>(out.size()));
+  for (std::uint64_t operation = 1; !transport.failure(); ++operation) {
+    Countdown done(static_cast<int>(2 * (transport.size() - 1)));
+    transport.post([&] {
+      for (Rank peer = 0; peer < transport.size(); ++peer) {
+        if (peer == transport.rank()) continue;
+        transport.receive(peer, {operation, 0}, {}, std::span(in[peer]), done.done());
+        transport.send(peer, {operation, 0}, {}, std::span(out), done.done());
+      }
+    });
+    if (!done.wait(transport)) return "still waiting";
+    if (done.failures().empty()) ++*rounds;
+  }
+  return std::string(name(transport.failure()->code())) + ": " + transport.failure()->what();
+}
+
+TEST(Failure, a_member_killed_amid_its_bytes_is_named_by_every_survivor) {
+  auto* rounds = new (mmap(nullptr, sizeof(std::atomic<int>), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0)) std::atomic<int>(0);
+  Team team(3, quick(), [&](Job& job) {
+    if (!job.transport().link((job.transport().rank() + 1) % 3).shared_memory) return std::string("not through shared memory");
+    return exchange_for_ever(job, rounds);
+  });
+  while (*rounds < 6) std::this_thread::yield();
+  team.members[1]->signal(SIGKILL);
+  for (const Rank survivor : {0u, 2u}) {
+    const std::string line = team.members[survivor]->line();
+    EXPECT_EQ(line.rfind("peer_lost: rank 1 (", 0), 0u) << line;
+    EXPECT_NE(line.find("was lost: connection closed"), std::string::npos) << line;
+  }
+  munmap(rounds, sizeof *rounds);
 }
 
 TEST(Failure, what_the_lost_member_did_last_is_in_the_line) {

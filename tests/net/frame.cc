@@ -40,13 +40,23 @@ TEST(Frame, each_channel_refuses_what_is_not_its_own) {
   header.cls = Class::urgent;
   EXPECT_FALSE(decode(encode(header), Channel::bulk));
   EXPECT_TRUE(decode(encode(header), Channel::control));
+  EXPECT_TRUE(decode(encode(header), Channel::memory));
   header.length = kUrgentLimit + 1;
   EXPECT_FALSE(decode(encode(header), Channel::control));
+  EXPECT_FALSE(decode(encode(header), Channel::memory));
   header.cls = Class::bulk;
+  EXPECT_TRUE(decode(encode(header), Channel::memory));
   header.length = kMaxFrame + 1;
   EXPECT_FALSE(decode(encode(header), Channel::bulk));
+  EXPECT_FALSE(decode(encode(header), Channel::memory));
   header.length = 0;
   EXPECT_FALSE(decode(encode(header), Channel::bulk));
+  for (const Kind kind : {Kind::heartbeat, Kind::goodbye, Kind::failure, Kind::mailbox, Kind::segment}) {
+    header.kind = kind;
+    EXPECT_TRUE(decode(encode(header), Channel::control));
+    EXPECT_FALSE(decode(encode(header), Channel::bulk));
+    EXPECT_FALSE(decode(encode(header), Channel::memory));  // who is alive, and how memory is shared
+  }
 }
 
 // Whatever a header says is either refused or within the bounds that its reader allocates for.
@@ -59,17 +69,17 @@ TEST(Frame, random_headers_are_refused_or_bounded) {
     if (i % 2) {  // near misses: plausible kinds, classes and lengths
       const std::uint32_t length = random() % (2 * kMaxFrame);
       std::memcpy(bytes.data(), &length, 4);
-      bytes[4] = static_cast<std::byte>(random() % 8);
+      bytes[4] = static_cast<std::byte>(random() % 10);
       bytes[5] = static_cast<std::byte>(random() % 4);
       std::memset(bytes.data() + 6, static_cast<int>(random() % 2), 1);
       std::memset(bytes.data() + 7, 0, 1);
       std::memset(bytes.data() + 12, 0, 4);
     }
-    for (const Channel channel : {Channel::control, Channel::bulk}) {
+    for (const Channel channel : {Channel::control, Channel::bulk, Channel::memory}) {
       const auto header = decode(bytes, channel);
       if (!header) continue;
       ++accepted;
-      EXPECT_LE(header->length, channel == Channel::bulk ? kMaxFrame : kUrgentLimit);
+      EXPECT_LE(header->length, channel == Channel::control ? kUrgentLimit : kMaxFrame);
       EXPECT_EQ(encode(*header), bytes);
     }
   }

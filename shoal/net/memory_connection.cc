@@ -1,0 +1,128 @@
+#include "shoal/net/memory_connection.h"
+
+#include <algorithm>
+#include <utility>
+
+namespace shoal::net {
+namespace {
+
+constexpr std::size_t kTurn = 256 * 1024;  // bytes read before others get a turn
+constexpr std::size_t kPieces = 8;
+
+}  // namespace
+
+MemoryConnection::MemoryConnection(OwnSegment own, OtherSegment other, ConnectionUser& user)
+    : own_(std::move(own)),
+      other_(std::move(other)),
+      user_(user),
+      out_((*own_).ring, (*own_).written, (*own_).read),
+      in_(other_.shared->ring, other_.shared->written, other_.shared->read) {}
+
+void MemoryConnection::pump() {
+  bool wrote = false;
+  while (!ended_) {
+    if (!held_) {
+      OutFrame frame;
+      if (!user_.next_frame(wire::Channel::memory, frame)) break;
+      held_ = std::move(frame);
+      written_ = 0;
+    }
+    const std::size_t before = written_;
+    const bool whole = write_held();
+    wrote = wrote || written_ > before;
+    if (!whole) break;
+    OutFrame frame = std::move(*held_);
+    held_.reset();
+    user_.frame_written(wire::Channel::memory, frame);
+  }
+  if (wrote) other_.wake();
+}
+
+bool MemoryConnection::write_held() {
+  const std::span<const std::byte> parts[] = {held_->header, held_->payload};
+  const std::size_t whole = parts[0].size() + parts[1].size();
+  for (const bool told : {false, true}) {
+    if (written_ < parts[0].size()) written_ += out_.write(parts[0].subspan(written_));
+    if (written_ >= parts[0].size()) written_ += out_.write(parts[1].subspan(written_ - parts[0].size()));
+    if (written_ == whole) return true;
+    if (!told) (*own_).full.store(1);  // and once more: room may have come before the other could know
+  }
+  return false;
+}
+
+bool MemoryConnection::look() {
+  std::size_t bytes = 0;
+  while (!ended_ && bytes < kTurn && read_some(bytes)) {
+  }
+  if (bytes > 0 && other_.shared->full.load() != 0 && other_.shared->full.exchange(0) != 0) other_.wake();
+  if (!held_) return bytes > 0;
+  const std::size_t before = written_;
+  pump();
+  return bytes > 0 || !held_ || written_ != before;
+}
+
+// False: nothing more now.
+bool MemoryConnection::read_some(std::size_t& bytes) {
+  std::size_t got = 0, wanted = 0;
+  if (remaining_ > 0) {
+    std::array<iovec, kPieces> pieces;
+    const std::size_t count = user_.plan(wire::Channel::memory, pieces);
+    for (std::size_t i = 0; i < count && got == wanted; ++i) {
+      wanted += pieces[i].iov_len;
+      got += in_.read({static_cast<std::byte*>(pieces[i].iov_base), pieces[i].iov_len});
+    }
+    remaining_ -= got;
+    if (got > 0) user_.took(wire::Channel::memory, got);
+  } else if (message_bytes_ < message_.size()) {
+    wanted = message_.size() - message_bytes_;
+    got = in_.read(std::span(message_).subspan(message_bytes_));
+    message_bytes_ += got;
+    if (got == wanted && !user_.message(wire::Channel::memory, message_header_, std::exchange(message_, {}))) return end({});
+  } else {
+    wanted = header_.size() - header_bytes_;
+    got = in_.read(std::span(header_).subspan(header_bytes_));
+    header_bytes_ += got;
+    if (got == wanted && !begin_frame()) return false;
+  }
+  bytes += got;
+  if (in_.broken()) return end(std::make_error_code(std::errc::protocol_error));
+  return got == wanted;
+}
+
+bool MemoryConnection::begin_frame() {
+  header_bytes_ = 0;
+  const auto header = wire::decode(header_, wire::Channel::memory);
+  if (!header) return end(std::make_error_code(std::errc::protocol_error));
+  if (header->kind == wire::Kind::data) {
+    remaining_ = header->length;
+    return user_.data_begins(wire::Channel::memory, *header) || end({});
+  }
+  message_header_ = *header;
+  message_.resize(header->length);
+  message_bytes_ = 0;
+  return header->length > 0 || user_.message(wire::Channel::memory, *header, {}) || end({});
+}
+
+// Returns false. Without a reason the user has said why.
+bool MemoryConnection::end(std::error_code why) {
+  ended_ = true;
+  if (why) user_.ended(wire::Channel::memory, why);
+  return false;
+}
+
+void MemoryConnections::add(MemoryConnection& connection) {
+  if (all_.empty()) loop_.watch(*this);
+  all_.push_back(&connection);
+}
+
+bool MemoryConnections::look() {
+  bool found = false;
+  for (MemoryConnection* connection : all_) found = connection->look() || found;
+  return found;
+}
+
+void MemoryConnections::asleep(bool asleep) {
+  for (MemoryConnection* connection : all_) connection->asleep(asleep);
+}
+
+}  // namespace shoal::net
