@@ -3,7 +3,11 @@
 #include <torch/csrc/autograd/python_variable.h>
 #include <torch/csrc/utils/pybind.h>
 
+#include <algorithm>
+#include <map>
+
 #include "bindings.h"
+#include "shoal/exchange/way.h"
 #include "shoal/nn/alone.h"
 #include "shoal/nn/data_parallel.h"
 
@@ -30,12 +34,13 @@ void raise_through_autograd(const Error& error) {
 }
 
 std::unique_ptr<DataParallel> make(Session& session, const std::vector<std::pair<std::string, at::Tensor>>& parameters,
-                                   const std::vector<at::Tensor>& buffers, const std::string& choice,
-                                   const std::optional<std::string>& saved, py::function step_the_rest, bool pretend_device) {
+                                   const std::vector<at::Tensor>& buffers, const std::map<std::size_t, bool>& tables,
+                                   const std::string& choice, const std::optional<std::string>& saved, py::function step_the_rest, bool pretend_device) {
   std::vector<nn::NamedTensor> named;
   for (const auto& [name, tensor] : parameters) named.push_back({name, tensor});
   DataParallel::Options options;
   options.raise = raise_through_autograd;
+  for (const auto& [parameter, sparse] : tables) options.tables.push_back({parameter, sparse});
   options.choice = exchange::parse_choice(choice, "plan");
   if (saved) options.plan = exchange::plan_from_json(*saved, choice);
   options.pretend_device = pretend_device;
@@ -82,13 +87,26 @@ void bind_training(py::module_& module) {
   module.def(
       "plan_file", [](const std::string& choice, const std::string& where) { return exchange::parse_choice(choice, where).file; },
       py::arg("choice"), py::arg("where"));
+  // Whether any way of the choice, or of the plan that is replayed, does what an optimizer's momentum does.
+  module.def(
+      "has_momentum",
+      [](const std::string& choice, const std::optional<std::string>& saved) {
+        const auto parsed = exchange::parse_choice(choice, "plan");
+        std::vector<std::string> ways = {parsed.way};
+        for (const auto& o : parsed.overrides) ways.push_back(o.way);
+        if (saved) {
+          for (const auto& unit : exchange::plan_from_json(*saved, choice).units) ways.push_back(unit.way);
+        }
+        return std::any_of(ways.begin(), ways.end(), [](const auto& way) { return !way.empty() && exchange::way_named(way)->has_momentum(); });
+      },
+      py::arg("choice"), py::arg("saved"));
   // A plan that nobody replays, because the member is alone, is read all the same: the mistake shows where it was made.
   module.def(
       "check_plan", [](const std::string& plan, const std::string& file) { exchange::plan_from_json(plan, file); }, py::arg("plan"),
       py::arg("file"));
   py::class_<DataParallel>(module, "DataParallel")
-      .def(py::init(&make), py::arg("session"), py::arg("parameters"), py::arg("buffers"), py::arg("choice"), py::arg("saved"),
-           py::arg("step_the_rest"), py::arg("pretend_device"), py::keep_alive<1, 2>())
+      .def(py::init(&make), py::arg("session"), py::arg("parameters"), py::arg("buffers"), py::arg("tables"), py::arg("choice"),
+           py::arg("saved"), py::arg("step_the_rest"), py::arg("pretend_device"), py::keep_alive<1, 2>())
       .def("set_first_use", &DataParallel::set_first_use)
       .def("forward_begins", &DataParallel::forward_begins)
       .def("forward_ends", &DataParallel::forward_ends)
@@ -104,6 +122,8 @@ void bind_training(py::module_& module) {
             self.continue_from(iterations, plan ? std::optional(exchange::plan_from_json(*plan, "the plan of the checkpoint")) : std::nullopt);
           },
           py::arg("iterations"), py::arg("plan"), Released())
+      .def("kept", &DataParallel::kept)
+      .def("put_back", &DataParallel::put_back, py::arg("kept"))
       .def_property_readonly("is_open", &DataParallel::is_open)
       .def("install", &DataParallel::install, Released())
       .def("finish", &DataParallel::finish, Released())

@@ -23,8 +23,9 @@ _saves = 0  # by this process; with the id of this start of the job it names a s
 
 
 def save(path, model, optimizer=None, /, **state) -> None:
-    """Writes model, optimizer and `state` (tensors, numbers, text, lists, dicts; the same on all members), and each member's random
-    numbers. Every member calls it between two steps. What was there under this name stays until the new one is whole."""
+    """Writes model, optimizer and `state` (tensors, numbers, text, lists, dicts; the same on all members), and what each member has for
+    itself: random numbers, and what a lossy way has not yet sent. Every member calls it between two steps. What was there under this name
+    stays until the new one is whole."""
     session.flush()
     path, here = os.path.abspath(path), session.current()
     count_save()
@@ -99,7 +100,7 @@ def load_from(path: str, holders: list[int], model, optimizer) -> dict:
         own = None
     state = training_state.put_back(everything, own, path, model, optimizer)
     if members == here.size:
-        training_state.continue_exchange(everything, model)
+        training_state.continue_exchange(everything, own, model)
     return state
 
 
@@ -152,7 +153,7 @@ class Writer:
         self._tree = {name: training_state.flatten(name, value, tensors) for name, value in everything.items()}
         self._shares = shares({name: t.numel() * t.element_size() for name, t in tensors.items()}, len(self._group))
         mine = {name: tensors[name] for name in self._shares[self._group.index(self._rank)]}
-        own = training_state.flatten("own", training_state.random_state(), mine)
+        own = training_state.flatten("own", training_state.own_state(model), mine)
         self._header = {"version": VERSION, "save": save, "time": time.time() + self._behind, "members": self._size, "own": own}
         self._copy.take(mine)
 

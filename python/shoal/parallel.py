@@ -54,12 +54,13 @@ class DataParallel(torch.nn.Module):
                 optimizer.register_step_pre_hook(self._alone.step_begins)
                 optimizer.register_step_post_hook(_weak(self, "_after_step_alone"))
             return
+        _check_momentum(optimizer, plan, saved)
         trained = _trained_parameters(module)
         everything = list(module.named_parameters()) + list(module.named_buffers())
         _C.require_equal_models(here, [(n, t.detach().requires_grad_(t.requires_grad)) for n, t in everything],
                                 _code(module, optimizer))
         _C.broadcast_tensors(here, [t for _, t in everything], 0, "first values of the model")
-        self._core = _C.DataParallel(here, trained, list(module.buffers()), plan, saved, _weak(self, "_step_the_rest"),
+        self._core = _C.DataParallel(here, trained, list(module.buffers()), _tables(module, trained), plan, saved, _weak(self, "_step_the_rest"),
                                      os.environ.get("SHOAL_PRETEND_DEVICE") == "1")
         parameters = [p for _, p in trained]
         self._gates = pending.Gates(self._core, parameters)
@@ -256,6 +257,18 @@ def _trained_parameters(module: torch.nn.Module):
     if not trained:
         raise mistake("data_parallel()", "the model has no parameter that requires a gradient")
     return trained
+
+
+def _check_momentum(optimizer, plan: str, saved: str | None) -> None:
+    if _C.has_momentum(plan, saved) and any(group.get("momentum", 0) for group in optimizer.param_groups):
+        raise mistake("data_parallel()", "the plan's way has momentum and the optimizer, too", "make the optimizer with momentum=0")
+
+
+def _tables(module: torch.nn.Module, trained) -> dict[int, bool]:
+    """Parameters of which a pass touches few rows, by number, and whether autograd makes their gradients sparse."""
+    number = {id(parameter): i for i, (_, parameter) in enumerate(trained)}
+    kinds = torch.nn.Embedding, torch.nn.EmbeddingBag
+    return {number[id(part.weight)]: part.sparse for part in module.modules() if isinstance(part, kinds) and id(part.weight) in number}
 
 
 def _code(module, optimizer) -> str:

@@ -80,11 +80,12 @@ def put_back(everything: dict, own: dict | None, where: str, model, optimizer) -
     return state
 
 
-def continue_exchange(everything: dict, model) -> None:
+def continue_exchange(everything: dict, own: dict | None, model) -> None:
     """As many members as then: the means go on with the bits that they would have had there."""
     core, then = getattr(model, "_core", None), everything.get("exchange")
     if core is not None and then is not None and core.iterations_taken == 0:
         core.continue_from(then["iterations"], then["plan"])
+        core.put_back((own or {}).get("kept", {}))
 
 
 def _require_same_tensors(where: str, saved: dict, here: dict) -> None:
@@ -140,7 +141,14 @@ def _describe(tensor: torch.Tensor) -> str:
     return f"{str(tensor.dtype).removeprefix('torch.')} {list(tensor.shape)}"
 
 
-# --- random numbers: each member's own
+# --- each member's own
+
+
+def own_state(model) -> dict:
+    """What each member has for itself: its random numbers, and what it has not yet sent of its gradients."""
+    core = getattr(model, "_core", None)
+    kept = core.kept() if core is not None else {}
+    return random_state() | ({"kept": kept} if kept else {})
 
 
 def random_state() -> dict:

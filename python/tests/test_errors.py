@@ -149,21 +149,6 @@ def test_a_plan_that_is_missing_damaged_or_of_another_model(pool, tmp_path):
     assert all(code == "invalid_argument" and f"{damaged}: is not text" in line for code, line in pool(2).run(saved_plan, str(damaged)))
 
 
-def sparse(_):
-    net = nn.Sequential(nn.Embedding(10, 4, sparse=True), nn.Linear(4, 2))
-    net, optimizer = tiny.wrap(net, torch.optim.SGD(net.parameters(), lr=0.1))
-    try:
-        net(torch.tensor([1, 2])).sum().backward()
-        optimizer.step()
-    except shoal.Error as error:
-        return error.code, str(error)
-
-
-def test_sparse_gradients_are_refused_by_name(pool):
-    for code, line in pool(2).run(sparse, 0):
-        assert code == "unsupported" and "0.weight" in line and "sparse=False" in line
-
-
 def test_models_without_anything_to_train(pool):
     for code, line in pool(2).run(untrained, 0):
         assert code == "invalid_argument" and "no parameter" in line

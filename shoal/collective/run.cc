@@ -55,6 +55,19 @@ Layout Layout::even(const Program& program, std::uint32_t rank, std::uint64_t to
   return layout;
 }
 
+std::uint64_t elements_sent(const Program& program, const Layout& layout, std::uint32_t rank) {
+  std::uint64_t elements = 0;
+  for (const Lane& lane : program.lanes[rank]) {
+    for (const Loop& loop : lane) {
+      for (const Op& op : loop.ops) {
+        if (op.kind != OpKind::send) continue;
+        for (std::uint32_t i = 0; i < loop.times; ++i) elements += layout.count[chunk_of(program, op, i)];
+      }
+    }
+  }
+  return elements;
+}
+
 Group::Group(net::Transport& of_transport, std::vector<net::Rank> of_members)
     : transport(of_transport), members(std::move(of_members)), rank(place_in(members, transport.rank())), pool(kKeepScratch) {}
 

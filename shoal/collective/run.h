@@ -28,6 +28,9 @@ struct Layout {
   static Layout even(const Program& program, std::uint32_t rank, std::uint64_t total);
 };
 
+// Elements that `rank` hands to the transport in one run, to all members together.
+std::uint64_t elements_sent(const Program& program, const Layout& layout, std::uint32_t rank);
+
 struct Buffers {
   const std::byte* input = nullptr;
   std::byte* output = nullptr;

@@ -113,6 +113,11 @@ double price(Collective collective, const std::string& name, std::uint32_t ranks
   return seconds(priced(collective, name), ranks, bytes, link);
 }
 
+double busiest_bytes(Collective collective, const std::string& name, std::uint32_t ranks, double bytes) {
+  check(ranks, bytes, {});
+  return ranks == 1 ? 0 : priced(collective, name).cost(ranks).vectors * bytes;
+}
+
 std::string choose(Collective collective, std::uint32_t ranks, double bytes, const LinkModel& link, bool left_fold_only) {
   check(ranks, bytes, link);
   const Priced* best = nullptr;

@@ -28,6 +28,9 @@ struct LinkModel {
 // whole vector: of all_gather and gather the result, of reduce_scatter, scatter and all_to_all the (root's) input.
 double price(Collective collective, const std::string& name, std::uint32_t ranks, double bytes, const LinkModel& link);
 
+// Bytes that the member with the most to do sends (or receives, where that is more) for `bytes` as above by the named program.
+double busiest_bytes(Collective collective, const std::string& name, std::uint32_t ranks, double bytes);
+
 // The cheapest builder for this size; among equals the first of builder_names(). left_fold_only: only programs that add
 // in rank order, whose bits no other choice or packing changes. Throws Error{unsupported} if none has so many ranks.
 std::string choose(Collective collective, std::uint32_t ranks, double bytes, const LinkModel& link, bool left_fold_only = false);

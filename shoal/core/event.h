@@ -21,7 +21,7 @@ enum class EventKind : std::uint8_t {
   backward,   // model backward, whole                       (track: compute)
   optimizer,  // the update itself, without waiting           (track: compute)
   produced,   // autograd produced a gradient: mark           (track: compute; name: tensor; value: bytes)
-  exchange,   // a tensor from produced to reduced            (track: exchange; name: tensor; value: bytes; step)
+  exchange,   // a tensor from produced to reduced            (track: exchange; name: tensor; value: bytes sent; step)
   exposed,    // the caller waited for a gate                  (track: compute; name: tensor; peer: waited for)
   sent,       // a frame left for `peer`                       (track: wire; value: bytes)
   received,   // a frame came from `peer`                      (track: wire; value: bytes)

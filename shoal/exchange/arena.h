@@ -38,4 +38,19 @@ class Arena {
   std::uint64_t bytes_ = 0;
 };
 
+// Memory for one result after another, which is never that in which the next input lies.
+class Results {
+ public:
+  void begin() { slot_ = 0; }
+  void avoid(const void* input, std::uint64_t bytes) {
+    if (arenas_[0].holds(input, bytes)) slot_ = 1;
+  }
+  std::byte* get(std::uint64_t bytes) { return arenas_[slot_].get(bytes); }
+  std::shared_ptr<const void> share() const { return arenas_[slot_].share(); }
+
+ private:
+  Arena arenas_[2];
+  int slot_ = 0;
+};
+
 }  // namespace shoal::exchange

@@ -7,9 +7,9 @@
 #include <charconv>
 #include <string_view>
 
-#include "shoal/collective/build.h"
 #include "shoal/core/error.h"
 #include "shoal/core/text.h"
+#include "shoal/exchange/way.h"
 
 namespace shoal::exchange {
 namespace {
@@ -27,12 +27,6 @@ constexpr Named kPolicies[] = {
 };
 constexpr std::uint64_t kMostBytes = std::uint64_t{1} << 30;
 constexpr std::uint32_t kMostLocalSteps = 1'000'000;
-
-std::vector<std::string> ways() {
-  auto names = collective::builder_names(collective::Collective::all_reduce);
-  names.push_back(kByFactors);
-  return names;
-}
 
 class Parser {
  public:
@@ -64,11 +58,11 @@ class Parser {
   [[noreturn]] void refuse(const std::string& what, const std::string& hint) const { throw Error(Code::invalid_argument, what, where_, hint); }
 
   std::string way(const std::string& name) const {
-    const auto known = ways();
-    if (std::find(known.begin(), known.end(), name) == known.end()) {
-      refuse(fmt::format("there is no way \"{}\"", name), fmt::format("one of {}", fmt::join(known, ", ")));
+    try {
+      return way_named(name)->name();
+    } catch (const Error& error) {
+      refuse(error.fact(), error.hint());
     }
-    return name;
   }
 
   Choice::Override override_from(const std::string& part) const {
@@ -83,13 +77,15 @@ class Parser {
     const std::string name = part.substr(0, colon), argument = part.substr(std::min(colon + 1, part.size()));
     const auto known = std::find_if(std::begin(kPolicies), std::end(kPolicies), [&](const Named& p) { return p.name == name; });
     if (known == std::end(kPolicies)) {
-      const auto all = ways();
-      if (std::find(all.begin(), all.end(), part) == all.end()) {
+      std::vector<std::string> ways;
+      for (const auto& family : way_families()) ways.push_back(family.spelling);
+      const auto is_meant = [&](const std::string& spelling) { return spelling.substr(0, spelling.find_first_of(":[")) == name; };
+      if (std::none_of(ways.begin(), ways.end(), is_meant)) {
         refuse(fmt::format("\"{}\" is no plan", part),
-               fmt::format("auto, poseidon, wfbp, p3, ddp:25MB, a way ({}), GLOB=WAY, or a saved plan.json", fmt::join(all, ", ")));
+               fmt::format("auto, poseidon, wfbp, p3, ddp:25MB, a way ({}), GLOB=WAY, or a saved plan.json", fmt::join(ways, ", ")));
       }
       choice.policy = Policy::way;
-      choice.way = part;
+      choice.way = way(part);
       return;
     }
     choice.policy = known->policy;

@@ -8,7 +8,7 @@
 //          | "ddp" [":" SIZE]  the buckets of PyTorch's DistributedDataParallel: 1 MiB first, then SIZE (default 25MB)
 //          | "local" ":" H     local SGD: members average once in H steps (predicted by `shoal plan` only)
 //          | WAY               every tensor that can goes by it
-//   WAY    = an all-reduce builder ("direct", "ring", "chain", ...) or "factors"
+//   WAY    = a way's name with its arguments (way.h): "direct", "ring", "factors", "topk:0.001"
 //   FILE   = what contains "/" or ends with ".json": a saved plan, replayed as it is
 //
 // A GLOB (* and ?) is matched against whole names of tensors; the last that matches decides, before the policy.
@@ -20,8 +20,10 @@
 
 namespace shoal::exchange {
 
-// The way of a layer's weight whose sufficient factors travel in place of its gradient; all others are all-reduce builders.
+// The way of a layer's weight whose sufficient factors travel in place of its gradient.
 inline constexpr const char* kByFactors = "factors";
+// The way of a table's gradient whose rows travel, and not those that are zero.
+inline constexpr const char* kByRows = "rows";
 
 struct Choice {
   enum class Policy : std::uint8_t { automatic, poseidon, wfbp, p3, ddp, local, way };

@@ -1,19 +1,19 @@
 #include "shoal/exchange/exchange.h"
 
-#include <algorithm>
+#include <utility>
 
 #include "shoal/core/event.h"
 #include "shoal/exchange/exchange_impl.h"
-#include "shoal/exchange/plan_price.h"
+#include "shoal/exchange/way.h"
 #include "shoal/net/call.h"
 
 namespace shoal::exchange {
 
 void Exchange::Impl::take(ExchangePlan next) {
-  plan = std::move(next);
+  const auto before = std::exchange(plan, std::move(next));
+  auto passed = std::exchange(passages, {});
   plan_hash = plan.hash();
   operations = 2;
-  flows.clear();
   unit_of.assign(plan.tensors.size(), 0);
   place_of.assign(plan.tensors.size(), 0);
   accounted.assign(plan.tensors.size(), false);
@@ -21,41 +21,29 @@ void Exchange::Impl::take(ExchangePlan next) {
   present_anywhere.assign(plan.tensors.size(), 0);
   for (std::size_t u = 0; u < plan.units.size(); ++u) {
     const auto& unit = plan.units[u];
-    auto flow = std::make_unique<Flow>(iteration);
-    for (auto t : unit.tensors) {
-      unit_of[t] = static_cast<std::uint32_t>(u);
-      place_of[t] = static_cast<std::uint32_t>(flow->offset.size());
-      flow->offset.push_back(flow->bytes);
-      flow->bytes += plan.tensors[t].count * size_of(plan.tensors[t].type);
-      flow->elements += plan.tensors[t].count;
+    auto passage = std::make_unique<Passage>(iteration);
+    for (std::size_t place = 0; place < unit.tensors.size(); ++place) {
+      unit_of[unit.tensors[place]] = static_cast<std::uint32_t>(u);
+      place_of[unit.tensors[place]] = static_cast<std::uint32_t>(place);
     }
-    flow->label = plan.name_of(unit);
-    flow->event_name = Events::local().intern(flow->label);
-    flow->operation = operations;
-    if (unit.way == kByFactors) {
-      const auto& tensor = plan.tensors[unit.tensors.front()];
-      flow->factors = std::make_unique<FactorFlow>(runner, tensor.layer(), factor_programs(tensor));
-      operations += FactorFlow::kOperations;
-    } else {
-      flow->program = &program(Collective::all_reduce, unit.way);
-      flow->layout = collective::Layout::even(flow->program->program(), runner.rank(), flow->elements);
-      ++operations;
-    }
-    flows.push_back(std::move(flow));
+    passage->bytes = plan.bytes_of(unit);
+    passage->label = plan.name_of(unit);
+    passage->event_name = Events::local().intern(passage->label);
+    passage->operation = operations;
+    passage->flow = flow_for(unit, before, passed);
+    operations += passage->flow->operations();
+    passages.push_back(std::move(passage));
   }
-  presence_program = &program(Collective::all_reduce, plan.ranks <= 8 ? "gather" : "recursive_doubling");
+  presence_program = &programs.named(collective::Collective::all_reduce, plan.ranks <= 8 ? "gather" : "recursive_doubling");
 }
 
-const collective::Verified& Exchange::Impl::program(Collective collective, const std::string& way) {
-  const auto known = programs.find({collective, way});
-  if (known != programs.end()) return known->second;
-  return programs.emplace(std::pair(collective, way), verify(build(collective, way, plan.ranks))).first->second;
-}
-
-FactorPrograms Exchange::Impl::factor_programs(const TensorSpec& tensor) {
-  const auto by = factor_transfers(tensor, plan.ranks, plan.link);
-  return {&program(Collective::all_gather, by.heads.way), &program(Collective::all_gather, by.rows.way),
-          &program(Collective::all_reduce, by.rest.way)};
+// A flow that keeps something goes on, where the same tensors still travel by the same way.
+std::unique_ptr<Flow> Exchange::Impl::flow_for(const Unit& unit, const ExchangePlan& before, std::vector<std::unique_ptr<Passage>>& passed) {
+  for (std::size_t u = 0; u < passed.size(); ++u) {
+    auto& flow = passed[u]->flow;
+    if (flow && before.units[u].way == unit.way && before.units[u].tensors == unit.tensors && !flow->kept().empty()) return std::move(flow);
+  }
+  return way_named(unit.way)->flow({runner, programs, plan, unit});
 }
 
 // Every handler and posted piece of work is counted, so that the destructor knows when nothing refers to it any more.
@@ -86,10 +74,7 @@ void Exchange::Impl::begin(double weight, std::uint64_t asks) {
   next_sequence += operations;
   unaccounted = plan.tensors.size();
   accounted.assign(plan.tensors.size(), false);
-  for (std::size_t u = 0; u < flows.size(); ++u) {
-    flows[u]->missing = plan.units[u].tensors.size();
-    flows[u]->slot = 0;
-  }
+  for (std::size_t u = 0; u < passages.size(); ++u) passages[u]->missing = plan.units[u].tensors.size();
   transport.doing("step " + std::to_string(iteration) + ", exchanging gradients");
   post([this, own = Announcement{iteration, plan_hash, weight, asks}, operation = net::operation_in(channel, sequence)] {
     running.fetch_add(1, std::memory_order_acq_rel);
@@ -111,44 +96,17 @@ void Exchange::Impl::note(std::uint32_t tensor, bool here) {
   present[tensor] = here;
 }
 
-void Exchange::Impl::account(std::uint32_t tensor, const void* data, bool here) {
-  const auto unit = unit_of[tensor];
-  auto& flow = *flows[unit];
-  if (flow.factors) return account_pair(tensor, {.rest = static_cast<const std::byte*>(data)}, here);
-  note(tensor, here);
-  const auto bytes = plan.tensors[tensor].count * size_of(plan.tensors[tensor].type);
-  if (here && flow.results[0].holds(data, flow.bytes)) flow.slot = 1;  // accumulated in the last result: keep it whole
-  if (here && plan.units[unit].tensors.size() == 1) {
-    flow.input = static_cast<const std::byte*>(data);
-  } else {
-    std::byte* const packed = flow.packed.get(flow.bytes);
-    flow.input = packed;
-    std::byte* place = packed + flow.offset[place_of[tensor]];
-    if (here) {
-      std::copy_n(static_cast<const std::byte*>(data), bytes, place);
-    } else {
-      std::fill_n(place, bytes, std::byte{0});
-    }
-  }
-  if (flow.missing == 1) flow.output = flow.results[flow.slot].get(flow.bytes);  // here, where whoever asked hears that there is no memory
-  leave(tensor);
-}
-
-void Exchange::Impl::account_pair(std::uint32_t tensor, const factor::Pair& pair, bool here) {
-  note(tensor, here);
-  flows[unit_of[tensor]]->pair = pair;
-  leave(tensor);
-}
-
 // The last tensor of a unit sends it off.
-void Exchange::Impl::leave(std::uint32_t tensor) {
+void Exchange::Impl::account(std::uint32_t tensor, const Contribution& own) {
+  note(tensor, !std::holds_alternative<std::monostate>(own));
   const auto unit = unit_of[tensor];
-  auto& flow = *flows[unit];
-  if (--flow.missing == 0) {
-    flow.produced_at = steady_now();
+  auto& passage = *passages[unit];
+  passage.flow->take(place_of[tensor], own);
+  if (--passage.missing == 0) {
+    passage.produced_at = steady_now();
     post([this, unit] {
       if (roll_gate.open_for(iteration + 1)) {
-        start_flow(unit);
+        start(unit);
       } else {
         ready_units.push_back(unit);
       }
@@ -181,13 +139,14 @@ void Exchange::Impl::wait(const Gate& gate, const std::string& what, std::uint32
   if (!in_time) late(what);
 }
 
-// Waits for the tensor; whether any member had a gradient.
-bool Exchange::Impl::anywhere(std::uint32_t tensor) {
-  const auto& flow = *flows[unit_of[tensor]];
-  wait(flow.gate, flow.label, flow.event_name);
-  if (present[tensor]) return true;
-  wait(presence_gate, "presence of gradients", flow.event_name);
-  return present_anywhere[tensor] != 0;
+std::optional<Mean> Exchange::Impl::mean(std::uint32_t tensor) {
+  const auto& passage = *passages[unit_of[tensor]];
+  wait(passage.gate, passage.label, passage.event_name);
+  if (!present[tensor]) {
+    wait(presence_gate, "presence of gradients", passage.event_name);
+    if (!present_anywhere[tensor]) return std::nullopt;
+  }
+  return passage.flow->mean(place_of[tensor]);
 }
 
 // A deadline passed while every member is alive: says which operations are open and on whom they wait.
@@ -229,33 +188,45 @@ Exchange::~Exchange() {
 const ExchangePlan& Exchange::plan() const { return impl_->plan; }
 std::uint64_t Exchange::iteration() const { return impl_->iteration; }
 void Exchange::begin(double weight, std::uint64_t asks) { impl_->begin(weight, asks); }
-void Exchange::produced(std::uint32_t tensor, const void* data) { impl_->account(tensor, data, true); }
-void Exchange::absent(std::uint32_t tensor) { impl_->account(tensor, nullptr, false); }
-bool Exchange::by_factors(std::uint32_t tensor) const { return impl_->flows[impl_->unit_of[tensor]]->factors != nullptr; }
-void Exchange::produced(std::uint32_t tensor, const factor::Pair& pair) { impl_->account_pair(tensor, pair, true); }
+void Exchange::produced(std::uint32_t tensor, const void* data) { impl_->account(tensor, static_cast<const std::byte*>(data)); }
+void Exchange::produced(std::uint32_t tensor, const factor::Pair& pair) { impl_->account(tensor, pair); }
+void Exchange::produced(std::uint32_t tensor, const Rows& rows) { impl_->account(tensor, rows); }
+void Exchange::absent(std::uint32_t tensor) { impl_->account(tensor, std::monostate()); }
+
+bool Exchange::by_factors(std::uint32_t tensor) const { return impl_->plan.units[impl_->unit_of[tensor]].way == kByFactors; }
 
 void Exchange::replan(ExchangePlan plan) { impl_->take(std::move(plan)); }
 
 const void* Exchange::result(std::uint32_t tensor) {
-  auto& impl = *impl_;
-  auto& flow = *impl.flows[impl.unit_of[tensor]];
-  return impl.anywhere(tensor) ? flow.output + flow.offset[impl.place_of[tensor]] : nullptr;
+  const auto mean = impl_->mean(tensor);
+  return mean ? std::get<const std::byte*>(*mean) : nullptr;
 }
 
 bool Exchange::arrived(std::uint32_t tensor) const {
   const auto& impl = *impl_;
-  return impl.flows[impl.unit_of[tensor]]->gate.open_for(impl.begun()) && (impl.present[tensor] || impl.presence_gate.open_for(impl.begun()));
+  return impl.passages[impl.unit_of[tensor]]->gate.open_for(impl.begun()) && (impl.present[tensor] || impl.presence_gate.open_for(impl.begun()));
 }
 
 Instant Exchange::last_arrival() const { return impl_->last_arrival; }
 
 const factor::Gathered* Exchange::factors(std::uint32_t tensor) {
-  return impl_->anywhere(tensor) ? &impl_->flows[impl_->unit_of[tensor]]->factors->gathered() : nullptr;
+  const auto mean = impl_->mean(tensor);
+  return mean ? std::get<const factor::Gathered*>(*mean) : nullptr;
 }
 
-std::shared_ptr<const void> Exchange::memory(std::uint32_t tensor) const {
-  const auto& flow = *impl_->flows[impl_->unit_of[tensor]];
-  return flow.results[flow.slot].share();
+const Rows* Exchange::rows(std::uint32_t tensor) {
+  const auto mean = impl_->mean(tensor);
+  return mean ? std::get<const Rows*>(*mean) : nullptr;
+}
+
+std::shared_ptr<const void> Exchange::memory(std::uint32_t tensor) const { return impl_->passages[impl_->unit_of[tensor]]->flow->memory(); }
+
+std::vector<std::pair<std::uint32_t, Kept>> Exchange::kept() {
+  std::vector<std::pair<std::uint32_t, Kept>> all;
+  for (std::size_t u = 0; u < impl_->passages.size(); ++u) {
+    for (auto& kept : impl_->passages[u]->flow->kept()) all.emplace_back(impl_->plan.units[u].tensors.front(), std::move(kept));
+  }
+  return all;
 }
 
 std::vector<double> Exchange::weights() {
@@ -275,7 +246,7 @@ std::uint64_t Exchange::asked() {
 void Exchange::commit() {
   auto& impl = *impl_;
   if (!impl.open) return;
-  for (auto& flow : impl.flows) impl.wait(flow->gate, flow->label, flow->event_name);
+  for (auto& passage : impl.passages) impl.wait(passage->gate, passage->label, passage->event_name);
   impl.wait(impl.presence_gate, "presence of gradients", Events::local().intern("presence"));
   impl.open = false;
   impl.transport.doing("step " + std::to_string(impl.iteration) + " done");

@@ -3,8 +3,8 @@
 //
 // An iteration, on every member:
 //   begin(weight, asks)      once, before or with the first gradient; announces this member's weight in the mean
-//   produced(tensor, data)   for each gradient, in any order; absent(tensor) for those that this member does not have; produced(tensor,
-//                            pair) for one that travels by its factors
+//   produced(tensor, own)    for each gradient, in any order, in the form that its way takes (flow.h); absent(tensor) for those that this
+//                            member does not have
 //   result(tensor)           waits for its gate; where the mean lies, or nullptr where no member had a gradient; factors(tensor) likewise
 //   commit()                 the step is taken: inputs may be freed, the next iteration may begin
 // Gradients are reduced out of place: `data` stays as it was until commit(), so that an interrupted step can be redone.
@@ -18,9 +18,11 @@
 #include <functional>
 #include <memory>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "shoal/collective/run.h"
+#include "shoal/exchange/flow.h"
 #include "shoal/exchange/plan.h"
 
 namespace shoal::exchange {
@@ -41,14 +43,17 @@ class Exchange {
   // asks: bits for all members to see in this iteration.
   void begin(double weight, std::uint64_t asks = 0);
   void produced(std::uint32_t tensor, const void* data);
+  void produced(std::uint32_t tensor, const factor::Pair& pair);  // by factors only, where a plain gradient is a pair that is all rest
+  void produced(std::uint32_t tensor, const Rows& rows);          // by rows only, which take a plain gradient, too
   void absent(std::uint32_t tensor);     // contributes zeros
   bool by_factors(std::uint32_t tensor) const;
-  void produced(std::uint32_t tensor, const factor::Pair& pair);  // by factors only; plain produced() is a pair that is all rest
   // The mean of this tensor over members, weighted: sum(w_r g_r)/sum(w_r). nullptr if it was absent everywhere.
   const void* result(std::uint32_t tensor);
   // By factors: what the mean is to be multiplied from, until the next iteration's. nullptr if it was absent everywhere.
   const factor::Gathered* factors(std::uint32_t tensor);
-  // result() or factors() would not wait.
+  // Of a sparse tensor: the mean's rows, until the next iteration's. nullptr if it was absent everywhere.
+  const Rows* rows(std::uint32_t tensor);
+  // result(), factors() or rows() would not wait.
   bool arrived(std::uint32_t tensor) const;
   Instant last_arrival() const;          // of the open iteration's means, once all of them have arrived
   // Holds the memory of the last result(tensor), also beyond this exchange and its plan.
@@ -58,6 +63,9 @@ class Exchange {
   std::uint64_t asked();                 // what any member asks in the open iteration, the same on all; waits like weights()
   void commit();
   std::uint64_t iteration() const;       // number of the open or next iteration
+  // What the next iteration needs beside its gradients, of this member, by the first tensor of each unit that keeps any. Read and written
+  // between two iterations; valid until replan(), which keeps that of units whose way and tensors stay.
+  std::vector<std::pair<std::uint32_t, Kept>> kept();
 
  private:
   struct Impl;

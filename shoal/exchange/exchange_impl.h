@@ -2,31 +2,46 @@
 #pragma once
 
 #include <atomic>
-#include <map>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <string>
-#include <utility>
 #include <vector>
 
-#include "shoal/collective/build.h"
+#include "shoal/core/time.h"
 #include "shoal/exchange/exchange.h"
 #include "shoal/exchange/flow.h"
+#include "shoal/exchange/gate.h"
+#include "shoal/exchange/programs.h"
 #include "shoal/exchange/roll_call.h"
 
 namespace shoal::exchange {
 
-using collective::Collective;
+// One unit's passage: how it travels, and the gate behind which its mean lies.
+struct Passage {
+  explicit Passage(Gate::Version arrived) : gate(arrived) {}
+
+  std::unique_ptr<Flow> flow;
+  std::uint64_t bytes = 0;      // of its gradients
+  std::string label;
+  std::uint32_t event_name = 0;
+  std::uint64_t operation = 0;  // its first, in an iteration's
+  Gate gate;                    // of all its tensors: they arrive together
+
+  // This iteration's.
+  std::size_t missing = 0;      // tensors neither produced nor absent yet
+  Instant produced_at{};
+};
 
 // Two threads share this: the caller's and the transport's loop.
 //
 // Invariants
-// 1. The caller alone writes plan, programs, flows (but for what 3 names), unit_of, place_of, iteration, sequence, open and what is
+// 1. The caller alone writes plan, programs, passages (but for what 3 names), unit_of, place_of, iteration, sequence, open and what is
 //    accounted; the loop alone writes roll_call, scaling, weights, ready_units and last_arrival.
 // 2. The loop reads the caller's members only in work of the open iteration. All of it was posted after begin() (a post hands over
 //    what was written before it), and the caller writes them again only after commit() has seen every gate open: the roll
 //    call's, each unit's and presence's are opened by the last piece of that work that reads them.
-// 3. A flow belongs to the caller from begin() until its last tensor is accounted and it is posted; then to the loop until
+// 3. A passage belongs to the caller from begin() until its last tensor is accounted and it is posted; then to the loop until
 //    its gate opens. `present` goes the same way with start_presence() and presence_gate.
 // 4. The caller reads what the loop wrote (results, present_anywhere, the roll call's answers, last_arrival) only behind the gate for it.
 // 5. After a failure every call throws before it writes anything of this; the destructor waits
@@ -34,27 +49,24 @@ using collective::Collective;
 struct Exchange::Impl {
   Impl(collective::Runner& runner_in, std::uint16_t channel_in, Nanoseconds patience_in)
       : runner(runner_in), transport(runner_in.transport()), channel(channel_in), patience(patience_in),
-        roll_call(transport, runner_in.members(), runner_in.rank()) {}
+        programs(runner_in.size()), roll_call(transport, runner_in.members(), runner_in.rank()) {}
 
   // --- the caller's side
   void take(ExchangePlan next);
   void begin(double weight, std::uint64_t asks);
   void note(std::uint32_t tensor, bool here);
-  void account(std::uint32_t tensor, const void* data, bool here);
-  void account_pair(std::uint32_t tensor, const factor::Pair& pair, bool here);
-  void leave(std::uint32_t tensor);
-  bool anywhere(std::uint32_t tensor);
+  void account(std::uint32_t tensor, const Contribution& own);
+  std::optional<Mean> mean(std::uint32_t tensor);  // nothing where nobody had a gradient
+  std::unique_ptr<Flow> flow_for(const Unit& unit, const ExchangePlan& before, std::vector<std::unique_ptr<Passage>>& passed);
   Gate::Version begun() const { return iteration + (open ? 1 : 0); }  // the version that the latest iteration brings
   void wait(const Gate& gate, const std::string& what, std::uint32_t event_name);
   [[noreturn]] void late(const std::string& what);
-  const collective::Verified& program(Collective collective, const std::string& way);
-  FactorPrograms factor_programs(const TensorSpec& tensor);
   void require_no_failure() const;
   void set_failure(const net::Failure& failure);
 
   // --- the loop's side
   void roll_called(const net::Failure& failure);
-  void start_flow(std::size_t unit);
+  void start(std::size_t unit);
   void start_presence();
   void post(std::function<void()> fn);
   void closed() { running.fetch_sub(1, std::memory_order_acq_rel); }
@@ -67,8 +79,8 @@ struct Exchange::Impl {
   // The caller's; the loop reads them (2).
   ExchangePlan plan;
   std::uint64_t plan_hash = 0;
-  std::map<std::pair<Collective, std::string>, collective::Verified> programs;
-  std::vector<std::unique_ptr<Flow>> flows;              // by unit
+  Programs programs;
+  std::vector<std::unique_ptr<Passage>> passages;        // by unit
   std::vector<std::uint32_t> unit_of, place_of;          // by tensor
   std::uint64_t iteration = 0, next_sequence = 0, sequence = 0;
   std::uint64_t operations = 0;                          // of an iteration: the roll call's, presence's, the units'

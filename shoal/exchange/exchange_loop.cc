@@ -30,32 +30,34 @@ void Exchange::Impl::roll_called(const net::Failure& why) {
     if (!equal) weights.push_back(a.weight);
   }
   roll_gate.open(iteration + 1);
-  for (auto unit : ready_units) start_flow(unit);
+  for (auto unit : ready_units) start(unit);
   ready_units.clear();
 }
 
-void Exchange::Impl::start_flow(std::size_t unit) {
-  auto& flow = *flows[unit];
-  collective::Run run;
+void Exchange::Impl::start(std::size_t unit) {
+  auto& passage = *passages[unit];
+  auto& courier = passage.flow->courier();
+  Departure departure;
+  departure.weights = weights;
+  collective::Run& run = departure.run;
   run.type = plan.tensors[plan.units[unit].tensors.front()].type;
   run.scaling = scaling;
   run.slice_bytes = plan.units[unit].slice_bytes;
-  run.priority = {flow.bytes <= net::kUrgentLimit ? net::Class::urgent : net::Class::bulk, plan.units[unit].priority, iteration};
-  run.operation = net::operation_in(channel, sequence + flow.operation);
-  run.label = flow.label;
+  run.priority = {passage.bytes <= net::kUrgentLimit ? net::Class::urgent : net::Class::bulk, plan.units[unit].priority, iteration};
+  run.operation = net::operation_in(channel, sequence + passage.operation);
+  run.label = passage.label;
   running.fetch_add(1, std::memory_order_acq_rel);
-  const auto done = [this, &flow](const net::Failure& why) {
+  courier.count_anew();
+  passage.flow->start(departure, [this, &passage, &courier](const net::Failure& why) {
     if (why) set_failure(why);
     if (Events::local().enabled()) {
-      Events::local().record({EventKind::exchange, flow.produced_at, steady_now(), static_cast<std::int64_t>(iteration), -1,
-                              static_cast<double>(flow.bytes), flow.event_name});
+      Events::local().record({EventKind::exchange, passage.produced_at, steady_now(), static_cast<std::int64_t>(iteration), -1,
+                              static_cast<double>(courier.sent()), passage.event_name});
     }
     last_arrival = steady_now();
-    if (!why) flow.gate.open(iteration + 1);
+    if (!why) passage.gate.open(iteration + 1);
     closed();
-  };
-  if (!flow.factors) return runner.start(*flow.program, flow.layout, {flow.input, flow.output}, run, done);
-  flow.factors->start(flow.pair, weights, run, done);
+  });
 }
 
 void Exchange::Impl::start_presence() {

@@ -1,44 +1,85 @@
-// One unit on its way through an iteration, and the memory it needs. Internal to exchange.cc.
+// How one unit travels in an iteration, by its way (way.h). A flow is made once for a plan and serves all its iterations; it owns
+// the memory on the way and whatever of one iteration the next one needs.
+//
+// An iteration:
+//   take(place, own)       the caller: once for each of the unit's tensors, in any order; the last one leaves the flow ready to start
+//   start(departure, done) the loop: the bytes move. Once the roll call has told everybody's weight
+//   mean(place)            the caller, when done has run without a failure: what the optimizer is to see; valid until the next take()
+// Arithmetic belongs into take() and mean(), where it costs nobody else's time; the loop moves and adds slices.
+//
+// Memory: what take() is given stays as it is, and there, until the iteration is over.
 #pragma once
 
 #include <cstddef>
 #include <cstdint>
 #include <memory>
 #include <string>
+#include <variant>
 #include <vector>
 
 #include "shoal/collective/run.h"
-#include "shoal/core/time.h"
-#include "shoal/exchange/arena.h"
-#include "shoal/exchange/factor_flow.h"
-#include "shoal/exchange/gate.h"
+#include "shoal/factor/factor.h"
 
 namespace shoal::exchange {
 
-// One unit on its way. The caller's thread fills it while `open`; once it has been posted to the loop the loop
-// owns it until its gate opens.
-struct Flow {
-  explicit Flow(Gate::Version arrived) : gate(arrived) {}
+// A table's rows that have a gradient: distinct, ascending. The memory is the caller's.
+struct Rows {
+  std::uint64_t count = 0;
+  const std::int64_t* index = nullptr;  // count
+  const std::byte* values = nullptr;    // count x width, contiguous
+};
 
-  std::uint64_t bytes = 0, elements = 0;
-  std::string label;
-  std::uint32_t event_name = 0;
-  Arena packed, results[2];
-  std::vector<std::uint64_t> offset;  // bytes, by place in the unit
-  const collective::Verified* program = nullptr;
-  collective::Layout layout;
-  std::unique_ptr<FactorFlow> factors;  // the way is by factors: instead of program, layout, packed and results
-  std::uint64_t operation = 0;        // its first, in an iteration's
+// What a member has of one tensor: nothing, all elements, a layer's pair, a table's rows. And their mean.
+using Contribution = std::variant<std::monostate, const std::byte*, factor::Pair, Rows>;
+using Mean = std::variant<const std::byte*, const factor::Gathered*, const Rows*>;
 
-  Gate gate;                          // of all its tensors: they arrive together
+struct Departure {
+  collective::Run run;          // the elements' type, slices, priority, first operation, label; this member's scaling
+  std::vector<double> weights;  // of all members by rank; empty: all are equal
+};
 
-  // This iteration's.
-  std::size_t missing = 0;            // tensors neither produced nor absent yet
-  const std::byte* input = nullptr;
-  factor::Pair pair;                  // by factors
-  int slot = 0;                       // which of results[]
-  std::byte* output = nullptr;        // its memory
-  Instant produced_at{};
+// Starts programs for one flow and counts what this member hands to the transport for them.
+class Courier {
+ public:
+  explicit Courier(collective::Runner& runner) : runner_(runner) {}
+
+  collective::Runner& runner() { return runner_; }
+  void start(const collective::Verified& program, const collective::Layout& layout, collective::Buffers buffers, const collective::Run& run, net::Done done);
+  std::uint64_t sent() const { return sent_; }
+  void count_anew() { sent_ = 0; }
+
+ private:
+  collective::Runner& runner_;
+  std::uint64_t sent_ = 0;
+};
+
+// Numbers that the next iteration needs beside the next gradients, such as what was left out so far.
+struct Kept {
+  std::string name;  // "residual"
+  DType type = DType::f32;
+  std::uint64_t count = 0;
+  std::byte* data = nullptr;
+};
+
+class Flow {
+ public:
+  explicit Flow(collective::Runner& runner) : courier_(runner) {}
+  virtual ~Flow() = default;
+  Flow(const Flow&) = delete;
+  Flow& operator=(const Flow&) = delete;
+
+  virtual std::uint64_t operations() const { return 1; }  // of the transport that a start() may take, from Run::operation on
+  virtual void take(std::size_t place, const Contribution& own) = 0;
+  virtual void start(const Departure& departure, net::Done done) = 0;
+  virtual Mean mean(std::size_t place) = 0;
+  virtual std::shared_ptr<const void> memory() const = 0;  // holds that of the last mean, also beyond the flow
+  // Read and written by the caller, between iterations. Every member has its own.
+  virtual std::vector<Kept> kept() { return {}; }
+
+  Courier& courier() { return courier_; }  // the loop's
+
+ private:
+  Courier courier_;
 };
 
 }  // namespace shoal::exchange

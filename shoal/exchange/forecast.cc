@@ -4,7 +4,6 @@
 #include <cmath>
 #include <functional>
 #include <limits>
-#include <numeric>
 
 #include "shoal/exchange/plan_price.h"
 
@@ -13,21 +12,15 @@ namespace {
 
 using Policy = Choice::Policy;
 
-// Sent by a member in an iteration: of an all-reduce 2 (N - 1) / N of the vector (each builder that a planner takes for large ones), of
-// factors its own rows to all others.
-double bytes_sent(const ExchangePlan& plan) {
-  double sum = 0;
-  const double others = plan.ranks - 1;
+Cost whole_cost(const ExchangePlan& plan) {
+  Cost whole;
   for (const auto& unit : plan.units) {
-    const auto& first = plan.tensors[unit.tensors.front()];
-    sum += unit.way == kByFactors ? others * static_cast<double>(first.rows * first.layer().row_bytes())
-                                  : 2 * others / plan.ranks * static_cast<double>(plan.bytes_of(unit));
+    const auto cost = cost_of(plan, unit);
+    whole.sent += cost.sent;
+    whole.link += cost.link;
+    whole.computing += cost.computing;
   }
-  return sum;
-}
-
-double on_the_link(const ExchangePlan& plan) {
-  return std::accumulate(plan.units.begin(), plan.units.end(), 0.0, [&](double sum, const Unit& u) { return sum + price_of(plan, u).link; });
+  return whole;
 }
 
 Choice of(const char* text) { return parse_choice(text, "forecast"); }
@@ -108,9 +101,10 @@ Iteration foresee(const Model& model, const Cluster& cluster, const Choice& choi
   Iteration it;
   it.plan = make_plan(std::move(run.tensors), cluster.members, cluster.machine.link, run.compute, choice);
   it.computing = run.compute.forward_seconds + run.compute.backward_seconds;
-  it.on_the_link = on_the_link(it.plan);
+  const auto whole = whole_cost(it.plan);
+  it.on_the_link = whole.link;
   it.seconds = it.plan.predicted_seconds();
-  it.bytes = bytes_sent(it.plan);
+  it.bytes = whole.sent;
   if (choice.policy == Policy::local) {
     it.seconds = it.computing + it.on_the_link / choice.local_steps;
     it.bytes /= choice.local_steps;

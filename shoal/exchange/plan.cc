@@ -33,11 +33,11 @@ std::uint64_t ExchangePlan::hash() const {
     mix(t.name.data(), t.name.size());
     mix_number(static_cast<std::uint64_t>(t.type));
     mix_number(t.count);
+    for (const auto v : {t.rows, t.outputs, t.width, t.touched, std::uint64_t{t.sparse}}) mix_number(v);  // by which programs rows travel
   }
   for (const auto& u : units) {
     mix_number(u.tensors.size());
     for (auto t : u.tensors) mix_number(t);
-    if (u.way == kByFactors) mix_number(tensors[u.tensors.front()].rows);  // it decides by which programs they travel
     mix(u.way.data(), u.way.size());
   }
   return h;
@@ -59,6 +59,7 @@ void check_fits(const ExchangePlan& plan, const std::vector<TensorSpec>& tensors
       refuse("tensor " + std::to_string(i) + " is " + a.name + " (" + std::to_string(a.count) + " " + name(a.type) +
              "), the model's is " + b.name + " (" + std::to_string(b.count) + " " + name(b.type) + ")");
     }
+    if (a.sparse != b.sparse) refuse("the gradient of " + a.name + " is " + (a.sparse ? "sparse" : "dense") + " there, not in this model");
   }
 }
 

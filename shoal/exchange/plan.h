@@ -27,13 +27,17 @@ struct TensorSpec {
   std::uint64_t rows = 0;
   std::uint64_t outputs = 0;   // the weight is outputs x count / outputs
   double forward_at = -1;      // seconds from the start of forward to its first use, measured; -1: not known, or nobody can wait there
+  // Of a table of which few rows have a gradient (an embedding): elements of a row, and rows that a member had, as measured.
+  std::uint64_t width = 0;     // 0: not known as such
+  std::uint64_t touched = 0;
+  bool sparse = false;         // the gradient is sparse, and its mean must be: it goes by its rows, whatever is cheaper
 
   factor::Shape layer() const { return {outputs > 0 ? count / outputs : 0, outputs, type}; }
 };
 
 struct Unit {
   std::vector<std::uint32_t> tensors;  // indices into ExchangePlan::tensors, in the order they lie in the packed buffer
-  std::string way;                     // a collective all-reduce builder: "direct", "ring", ...; or kByFactors: one tensor alone
+  std::string way;                     // "direct", "ring", "factors", ...: way.h
   std::uint32_t slice_bytes = 0;
   std::uint32_t priority = 0;          // on the wire, the smallest first: first_use, or the place in the order of production
   double predicted_seconds = 0;        // on an otherwise idle network, with what is computed for it

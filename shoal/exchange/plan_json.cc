@@ -1,13 +1,12 @@
 // plan.json: read by people, replayed by runs. Every number that decides bits is written exactly.
-#include <algorithm>
-
-#include "shoal/collective/build.h"
 #include "shoal/exchange/json_reader.h"
 #include "shoal/exchange/plan.h"
+#include "shoal/exchange/way.h"
 
 namespace shoal::exchange {
 namespace {
 
+constexpr std::uint64_t kMostRows = std::uint64_t{1} << 32;
 constexpr const char* kHint = "is this a plan.json of a Shoal run?";
 
 const char* name(Order order) { return order == Order::priority ? "priority" : "fifo"; }
@@ -31,9 +30,11 @@ Unit read_unit(const Reader& r, std::size_t tensors, std::vector<bool>& seen) {
   }
   if (unit.tensors.empty()) r.bad("tensors", "is empty");
   unit.way = r.text("way");
-  auto ways = collective::builder_names(collective::Collective::all_reduce);
-  ways.push_back(kByFactors);
-  if (std::find(ways.begin(), ways.end(), unit.way) == ways.end()) r.bad("way", "is \"" + unit.way + "\", not a way that this build has");
+  try {
+    way_named(unit.way);
+  } catch (const Error& error) {
+    r.bad("way", "is \"" + unit.way + "\", not a way that this build has: " + error.fact());
+  }
   unit.slice_bytes = static_cast<std::uint32_t>(r.whole("slice_bytes", 1u << 30));
   if (unit.slice_bytes == 0) r.bad("slice_bytes", "is 0");
   unit.priority = static_cast<std::uint32_t>(r.whole("priority", UINT32_MAX));
@@ -49,7 +50,14 @@ std::string to_json(const ExchangePlan& plan) {
   for (const auto& t : plan.tensors) {
     tensors.push_back({{"name", t.name}, {"type", name(t.type)}, {"count", t.count}, {"first_use", t.first_use}, {"backward_at", t.backward_at}});
     if (t.forward_at >= 0) tensors.back()["forward_at"] = t.forward_at;
-    if (t.rows > 0) tensors.back().update({{"rows", t.rows}, {"outputs", t.outputs}});
+    const auto add = [&](const char* key, std::uint64_t value) {
+      if (value > 0) tensors.back()[key] = value;
+    };
+    add("rows", t.rows);
+    add("outputs", t.outputs);
+    add("width", t.width);
+    add("touched", t.touched);
+    add("sparse", t.sparse);
   }
   for (const auto& u : plan.units) {
     units.push_back({{"name", plan.name_of(u)}, {"tensors", u.tensors}, {"bytes", plan.bytes_of(u)}, {"way", u.way},
@@ -82,10 +90,11 @@ ExchangePlan plan_from_json(const std::string& text, const std::string& where) {
   root.each("tensors", [&](const Reader& r) {
     plan.tensors.push_back({r.text("name"), dtype_from(r.text("type")), r.whole("count", std::uint64_t{1} << 48),
                             static_cast<std::uint32_t>(r.whole("first_use", UINT32_MAX)), r.number("backward_at", -1),
-                            r.whole_or("rows", std::uint64_t{1} << 32, 0), r.whole_or("outputs", std::uint64_t{1} << 32, 0),
-                            r.number_or("forward_at", -1, -1)});
+                            r.whole_or("rows", kMostRows, 0), r.whole_or("outputs", kMostRows, 0), r.number_or("forward_at", -1, -1),
+                            r.whole_or("width", kMostRows, 0), r.whole_or("touched", kMostRows, 0), r.whole_or("sparse", 1, 0) == 1});
     const auto& t = plan.tensors.back();
-    if (t.rows > 0 && (t.outputs == 0 || t.count % t.outputs != 0)) r.bad("outputs", "does not divide the tensor");
+    if ((t.rows > 0 || t.outputs > 0) && (t.outputs == 0 || t.count % t.outputs != 0)) r.bad("outputs", "does not divide the tensor");
+    if ((t.sparse || t.touched > 0 || t.width > 0) && (t.width == 0 || t.count % t.width != 0)) r.bad("width", "does not divide the tensor");
   });
   std::vector<bool> seen(plan.tensors.size(), false);
   root.each("units", [&](const Reader& r) {
@@ -93,8 +102,11 @@ ExchangePlan plan_from_json(const std::string& text, const std::string& where) {
     const auto& unit = plan.units.back();
     for (auto t : unit.tensors) {
       if (plan.tensors[t].type != plan.tensors[unit.tensors.front()].type) root.bad("units", "pack tensors of two types into one");
-      if (unit.way == kByFactors && (unit.tensors.size() > 1 || plan.tensors[t].rows == 0)) root.bad("units", "send by factors what has none");
     }
+    const auto way = way_named(unit.way);
+    if (unit.tensors.size() > 1 && !way->packs()) root.bad("units", "pack several tensors by " + unit.way);
+    const auto& first = plan.tensors[unit.tensors.front()];
+    if (!way->carries(first)) root.bad("units", "send " + first.name + " by " + unit.way + ", which cannot carry it");
   });
   for (std::size_t t = 0; t < seen.size(); ++t) {
     if (!seen[t]) root.bad("units", "leave out tensor " + plan.tensors[t].name);

@@ -6,13 +6,11 @@
 namespace shoal::exchange {
 namespace {
 
-using collective::Collective;
-
 // Units are foreseen in at most so many pieces: finer ones change a step by less than a thousandth.
 constexpr double kMostPieces = 16;
 
-Work work_of(const ExchangePlan& plan, const Unit& unit, const UnitPrice& price) {
-  Work work{.priority = unit.priority, .link = price.link, .thread = price.multiply};
+Work work_of(const ExchangePlan& plan, const Unit& unit, const Cost& cost) {
+  Work work{.priority = unit.priority, .link = cost.link, .thread = cost.computing};
   bool known = true;
   for (auto t : unit.tensors) {
     const auto& tensor = plan.tensors[t];
@@ -28,34 +26,20 @@ Work work_of(const ExchangePlan& plan, const Unit& unit, const UnitPrice& price)
 
 }  // namespace
 
-FactorTransfers factor_transfers(const TensorSpec& tensor, std::uint32_t ranks, const collective::LinkModel& link) {
-  const auto cheapest = [&](Collective collective, std::uint64_t bytes) {
-    const auto size = static_cast<double>(bytes);
-    return Transfer{collective::choose(collective, ranks, size, link), size};
-  };
-  return {cheapest(Collective::all_gather, ranks * sizeof(factor::Head)),
-          cheapest(Collective::all_gather, ranks * tensor.rows * tensor.layer().row_bytes()),
-          cheapest(Collective::all_reduce, tensor.layer().dense_bytes())};
+Load load_of(const ExchangePlan& plan, const Unit& unit) {
+  Load load{.first = plan.tensors[unit.tensors.front()], .ranks = plan.ranks, .link = plan.link, .multiply_rate = plan.multiply_rate};
+  for (auto t : unit.tensors) load.count += plan.tensors[t].count;
+  return load;
 }
 
-UnitPrice price_of(const ExchangePlan& plan, const Unit& unit) {
-  const auto on = [&plan](Collective collective, const Transfer& transfer) {
-    return collective::price(collective, transfer.way, plan.ranks, transfer.bytes, plan.link);
-  };
-  if (unit.way != kByFactors) return {on(Collective::all_reduce, {unit.way, static_cast<double>(plan.bytes_of(unit))}), 0};
-  const auto& tensor = plan.tensors[unit.tensors.front()];
-  const auto by = factor_transfers(tensor, plan.ranks, plan.link);
-  UnitPrice price{on(Collective::all_gather, by.heads) + on(Collective::all_gather, by.rows), 0};
-  if (plan.multiply_rate > 0) price.multiply = factor::extra_operations(tensor.layer(), tensor.rows, plan.ranks) / plan.multiply_rate;
-  return price;
-}
+Cost cost_of(const ExchangePlan& plan, const Unit& unit) { return way_named(unit.way)->cost(load_of(plan, unit)); }
 
 double price_units(ExchangePlan& plan) {
   std::vector<Work> work;
   for (auto& unit : plan.units) {
-    const auto price = price_of(plan, unit);
-    unit.predicted_seconds = price.whole();
-    work.push_back(work_of(plan, unit, price));
+    const auto cost = cost_of(plan, unit);
+    unit.predicted_seconds = cost.seconds();
+    work.push_back(work_of(plan, unit, cost));
   }
   const auto line = foresee(work, plan.forward_seconds, plan.backward_seconds, plan.order);
   for (std::size_t u = 0; u < plan.units.size(); ++u) plan.units[u].predicted_exposed = line.waited[u];

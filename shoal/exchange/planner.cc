@@ -33,7 +33,7 @@ std::vector<std::uint32_t> production_order(const std::vector<TensorSpec>& tenso
   return order;
 }
 
-// A tensor above the limit travels alone, straight from the gradient's own memory; so does one that goes by its factors. Smaller ones
+// A tensor above the limit travels alone, straight from the gradient's own memory; so does one whose way does not pack. Smaller ones
 // of one type and way are gathered, in the order in which backward produces them, until the limit is full; a large one between them does
 // not part them. Units stand in the order in which they are complete.
 std::vector<Unit> pack(const std::vector<TensorSpec>& tensors, const std::vector<std::uint32_t>& order, const Packing& packing, const Ways& ways) {
@@ -53,7 +53,8 @@ std::vector<Unit> pack(const std::vector<TensorSpec>& tensors, const std::vector
     const auto& tensor = tensors[order[place]];
     const auto& way = ways[order[place]];
     const auto bytes = tensor.count * size_of(tensor.type);
-    if (way == kByFactors || (!packing.buckets && bytes > packing.limit)) {
+    const bool alone = !way.empty() && !way_named(way)->packs();
+    if (alone || (!packing.buckets && bytes > packing.limit)) {
       complete.emplace_back(place, Unit{.tensors = {order[place]}, .way = way});
       continue;
     }
@@ -81,19 +82,19 @@ class Planner {
   ExchangePlan choose() {
     ways_ = settled_ways();
     consider(ways_, packings());
-    // Bytes that hide behind backward cost nothing, a product does: so all that are shorter by factors, then each for itself.
-    const auto free = free_for_factors();
+    // Bytes that hide behind backward cost nothing, arithmetic does: so all that are shorter by another way, then each for itself.
+    const auto free = free_to_choose();
     if (!free.empty()) {
       Ways shorter = ways_, fewer = ways_;
       for (auto t : free) {
-        shorter[t] = shorter_by_factors(t) ? kByFactors : "";
+        shorter[t] = is_shorter(t) ? alternative(t) : "";
         fewer[t] = fewer_numbers(t) ? kByFactors : "";
       }
       consider(shorter, packings());
       if (fewer != shorter) consider(fewer, packings());
       for (auto t : free) {
         Ways other = ways_;
-        other[t] = other[t].empty() ? kByFactors : "";
+        other[t] = other[t].empty() ? alternative(t) : "";
         consider(other, std::span(&packing_, 1));
       }
     }
@@ -111,7 +112,8 @@ class Planner {
       if (choice_.policy == Policy::way) ways[t] = choice_.way;
       if (choice_.policy == Policy::poseidon && fewer_numbers(t)) ways[t] = kByFactors;
       if (const auto* way = choice_.override_of(tensor.name)) ways[t] = *way;
-      if (ways[t] == kByFactors && tensor.rows == 0) ways[t].clear();  // no factors, or not measured yet
+      if (!ways[t].empty() && !way_named(ways[t])->carries(tensor)) ways[t].clear();  // no factors, or not measured yet; too small
+      if (tensor.sparse) ways[t] = kByRows;
     }
     for (const auto& o : choice_.overrides) {
       const bool matches = std::any_of(best_.tensors.begin(), best_.tensors.end(), [&](const TensorSpec& t) { return o.matches(t.name); });
@@ -123,11 +125,18 @@ class Planner {
     return ways;
   }
 
-  std::vector<std::uint32_t> free_for_factors() const {
+  // The exact way beside the cheapest all-reduce: of a layer's weight its factors, of a table its rows. "": there is none.
+  std::string alternative(std::size_t t) const {
+    const auto& tensor = best_.tensors[t];
+    if (tensor.rows > 0 && best_.multiply_rate > 0) return kByFactors;
+    return tensor.touched > 0 && !tensor.sparse ? kByRows : "";
+  }
+
+  std::vector<std::uint32_t> free_to_choose() const {
     std::vector<std::uint32_t> free;
-    if (choice_.policy != Policy::automatic || best_.multiply_rate <= 0) return free;
+    if (choice_.policy != Policy::automatic) return free;
     for (std::uint32_t t = 0; t < best_.tensors.size(); ++t) {
-      if (best_.tensors[t].rows > 0 && choice_.override_of(best_.tensors[t].name) == nullptr) free.push_back(t);
+      if (!alternative(t).empty() && choice_.override_of(best_.tensors[t].name) == nullptr) free.push_back(t);
     }
     // The largest decide, and there may be hundreds.
     std::stable_sort(free.begin(), free.end(), [&](auto a, auto b) { return best_.tensors[a].count > best_.tensors[b].count; });
@@ -140,11 +149,12 @@ class Planner {
     return tensor.rows > 0 && factor::fewer_numbers(tensor.layer(), tensor.rows, best_.ranks);
   }
 
-  // By its factors its time on the link and in the product together is shorter than that of its gradient (research/sync.md 1.4).
-  bool shorter_by_factors(std::uint32_t t) const {
-    const Unit dense{.tensors = {t}, .way = factor_transfers(best_.tensors[t], best_.ranks, best_.link).rest.way};
-    const Unit factors{.tensors = {t}, .way = kByFactors};
-    return price_of(best_, factors).whole() < price_of(best_, dense).whole();
+  // The other way's time on the link and in arithmetic together is shorter than the gradient's (research/sync.md 1.4).
+  bool is_shorter(std::uint32_t t) const {
+    const auto bytes = static_cast<double>(best_.tensors[t].count * size_of(best_.tensors[t].type));
+    const Unit dense{.tensors = {t}, .way = collective::choose(Collective::all_reduce, best_.ranks, bytes, best_.link)};
+    const Unit other{.tensors = {t}, .way = alternative(t)};
+    return cost_of(best_, other).seconds() < cost_of(best_, dense).seconds();
   }
 
   std::span<const Packing> packings() const {
@@ -189,10 +199,8 @@ class Planner {
     for (std::uint32_t u = 0; u < plan.units.size(); ++u) {
       auto& unit = plan.units[u];
       const auto bytes = static_cast<double>(plan.bytes_of(unit));
-      const auto cheapest = collective::choose(Collective::all_reduce, plan.ranks, bytes, plan.link);
-      if (unit.way.empty()) unit.way = cheapest;
-      const auto& builder = unit.way == kByFactors ? cheapest : unit.way;
-      unit.slice_bytes = collective::slice_bytes(Collective::all_reduce, builder, plan.ranks, bytes, plan.link);
+      if (unit.way.empty()) unit.way = collective::choose(Collective::all_reduce, plan.ranks, bytes, plan.link);
+      unit.slice_bytes = way_named(unit.way)->slice_bytes(load_of(plan, unit));
       if (choice_.policy == Policy::p3) unit.slice_bytes = p3_slice(bytes);
       unit.priority = plan.tensors[unit.tensors.front()].first_use;
       for (auto t : unit.tensors) unit.priority = std::min(unit.priority, plan.tensors[t].first_use);

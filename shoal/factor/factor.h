@@ -33,11 +33,6 @@ struct Pair {
   const std::byte* rest = nullptr;  // N x M: what no pair explains, such as earlier passes gathered in .grad; nullptr: nothing
 };
 
-// What a member says ahead of its pair, so that all know where in rank order its rows come to lie.
-struct Head {
-  std::uint64_t rows = 0, has_rest = 0;
-};
-
 // What all members have: the mean is (sum over ranks of weight_r g_rᵀ x_r) / divisor + rest.
 struct Gathered {
   std::vector<std::uint64_t> rows;  // by rank

@@ -8,6 +8,8 @@
 #include <unordered_map>
 #include <utility>
 
+#include "shoal/nn/first_plan.h"
+
 namespace shoal::nn {
 namespace {
 
@@ -17,32 +19,9 @@ std::vector<at::Tensor> tensors_of(const std::vector<NamedTensor>& named) {
   return tensors;
 }
 
-std::vector<exchange::TensorSpec> describe(const std::vector<NamedTensor>& parameters) {
-  std::vector<exchange::TensorSpec> specs;
-  for (const auto& [name, tensor] : parameters) {
-    exchange::TensorSpec spec;
-    spec.name = name;
-    spec.type = element_type(tensor, name);
-    spec.count = static_cast<std::uint64_t>(tensor.numel()) * (tensor.is_complex() ? 2 : 1);
-    spec.first_use = static_cast<std::uint32_t>(specs.size());
-    specs.push_back(std::move(spec));
-  }
-  return specs;
+bool says_something(const at::Tensor& gradient) {
+  return gradient.defined() && (gradient.is_sparse() ? gradient._nnz() : gradient.count_nonzero().item<std::int64_t>()) > 0;
 }
-
-// Until measured figures are there, every member must make the same plan: from the model, the default link and the choice alone. A run
-// that replays a saved plan begins so, too, with the choice of the run that saved it: the plan takes over at the iteration at which it was
-// made, so that a replay has the bits of that run from the first step on.
-exchange::ExchangePlan first_plan(const std::vector<NamedTensor>& parameters, const DataParallel::Options& options, std::uint32_t ranks) {
-  if (options.choice.policy == exchange::Choice::Policy::local) {
-    throw Error(Code::unsupported, "local SGD is predicted, but not built yet", "plan", "shoal plan says what it would bring");
-  }
-  if (options.plan) exchange::check_fits(*options.plan, describe(parameters), ranks);
-  const auto choice = options.plan ? exchange::parse_choice(options.plan->choice, "the saved plan") : options.choice;
-  return exchange::make_plan(describe(parameters), ranks, {}, {}, choice);
-}
-
-bool says_something(const at::Tensor& gradient) { return gradient.defined() && gradient.count_nonzero().item<std::int64_t>() > 0; }
 
 double seconds_between(Instant begin, Instant end) { return Seconds(end - begin).count(); }
 
@@ -55,7 +34,9 @@ DataParallel::DataParallel(Session& session, std::vector<NamedTensor> parameters
       options_(std::move(options)),
       contributions_(parameters_.size()),
       pairs_(parameters_.size()),
-      exchange_(session.runner(), session.new_channel(), first_plan(parameters_, options_, session.size()), session.patience()),
+      tables_(parameters_, options_.tables),
+      exchange_(session.runner(), session.new_channel(), first_plan(describe(parameters_, tables_), options_.choice, options_.plan, session.size()),
+                session.patience()),
       accounted_(parameters_.size()),
       installed_(parameters_.size()),
       measured_iterations_(options_.measured_iterations),
@@ -198,6 +179,8 @@ void DataParallel::account(std::size_t i, bool even_zeros) {
   const std::lock_guard lock(leaving_);
   if (!gradient.defined() || !(even_zeros || says_something(gradient))) return exchange_.absent(tensor);
   contributions_[i] = gradient;
+  if (gradient.is_sparse()) return exchange_.produced(tensor, tables_.rows(i, gradient));
+  if (!plan_is_final_) tables_.note(i, gradient);
   leave(i, {&contributions_[i]}, [this, i, tensor] { exchange_.produced(tensor, contributions_[i].const_data_ptr()); });
 }
 
@@ -249,7 +232,8 @@ at::Tensor DataParallel::contribution(std::size_t i) const {
   const auto& gradient = parameter.grad();
   if (!gradient.defined()) return {};
   if (gradient.layout() != at::kStrided) {
-    throw Error(Code::unsupported, "its gradient is sparse", "parameter " + name, "use sparse=False");
+    if (gradient.is_sparse() && tables_.is_sparse(i)) return gradient.detach();
+    throw Error(Code::unsupported, "its gradient is sparse", "parameter " + name, "use sparse=False, or torch.nn.Embedding(sparse=True)");
   }
   return staging_[i] ? gradient.detach() : in_layout_of(parameter, gradient.detach());
 }
@@ -269,7 +253,8 @@ void DataParallel::install_mean(std::size_t i) {
   const auto& parameter = parameters_[i].tensor;
   const bool by_factors = exchange_.by_factors(tensor);
   const auto* gathered = by_factors ? exchange_.factors(tensor) : nullptr;
-  const auto* reduced = by_factors ? nullptr : exchange_.result(tensor);
+  const auto* rows = tables_.is_sparse(i) ? exchange_.rows(tensor) : nullptr;
+  const auto* reduced = by_factors || tables_.is_sparse(i) ? nullptr : exchange_.result(tensor);
   communication_.exposed += seconds_between(asked, steady_now());
   installed_[i] = true;
   const auto placed = [&](const at::Tensor& on_host) {
@@ -277,6 +262,8 @@ void DataParallel::install_mean(std::size_t i) {
   };
   at::Tensor mean;  // stays undefined where nobody had one: then .grad stays as it is
   if (gathered) mean = multiply(*gathered, exchange_.plan().tensors[i].layer(), placed);
+  if (rows) mean = sparse_mean(*rows, parameter);
+  if (rows && contributions_[i].defined() && !contributions_[i].is_sparse()) mean = mean.to_dense();  // made so by another use
   if (reduced) {
     const auto options = parameter.options().device(at::kCPU).requires_grad(false);
     mean = placed(at::from_blob(const_cast<void*>(reduced), parameter.sizes(), layout_of(parameter), [memory = exchange_.memory(tensor)](void*) {}, options));
@@ -340,6 +327,7 @@ void DataParallel::close_iteration() {
   std::fill(installed_.begin(), installed_.end(), false);
   std::fill(contributions_.begin(), contributions_.end(), at::Tensor());
   pairs_.clear();
+  tables_.clear();
   if (plan_is_final_ || exchange_.iteration() < measured_iterations_) return;
   const Instant began = steady_now();
   choose_plan();
@@ -357,57 +345,6 @@ bool DataParallel::idle_iteration() {
 }
 
 std::uint64_t DataParallel::asked() { return std::exchange(asked_, 0); }
-
-void DataParallel::continue_from(std::uint64_t iterations, std::optional<exchange::ExchangePlan> plan) {
-  if (options_.plan) plan = options_.plan;
-  iterations_before_ = iterations;
-  if (iterations < measured_iterations_) {
-    measured_iterations_ -= iterations;
-  } else if (plan) {
-    exchange::check_fits(*plan, describe(parameters_), session_.size());
-    exchange_.replan(*std::move(plan));
-    plan_is_final_ = true;
-  }
-}
-
-// --- the plan
-
-// Which tensors are weights of fully connected layers, with the rows that this member had. Returns how fast it multiplies those of the
-// largest, 0 if there is none: measured on all members at once, since those that share cores see what is left of them.
-double DataParallel::describe_layers(std::vector<exchange::TensorSpec>& specs) const {
-  std::optional<std::size_t> largest;
-  for (std::size_t i = 0; i < specs.size(); ++i) {
-    const auto& parameter = parameters_[i].tensor;
-    if (pairs_.rows(i) == 0 || specs[i].type != DType::f32 || parameter.dim() != 2 || !parameter.is_contiguous()) continue;
-    specs[i].rows = pairs_.rows(i);
-    specs[i].outputs = static_cast<std::uint64_t>(parameter.size(0));
-    if (!largest || specs[i].count * specs[i].rows > specs[*largest].count * specs[*largest].rows) largest = i;
-  }
-  return largest ? multiply_rate(specs[*largest].layer(), specs[*largest].rows, parameters_[*largest].tensor.device()) : 0;
-}
-
-// Rank 0's measurement decides for all.
-void DataParallel::choose_plan() {
-  plan_is_final_ = true;
-  if (options_.plan) return exchange_.replan(*options_.plan);
-  session_.link_model();
-  auto specs = exchange_.plan().tensors;
-  const double rate = describe_layers(specs);
-  // A device is behind its caller: what it has computed last says when backward was over.
-  const double backward = std::max(backward_seconds_, *std::max_element(backward_at_.begin(), backward_at_.end()));
-  std::string text;
-  if (session_.rank() == 0) {
-    for (std::size_t i = 0; i < specs.size(); ++i) {
-      specs[i].first_use = first_use_[i].first;
-      specs[i].forward_at = first_use_[i].second * forward_seconds_;
-      specs[i].backward_at = backward_at_[i] >= 0 ? backward_at_[i] : backward;
-    }
-    text = to_json(exchange::make_plan(std::move(specs), session_.size(), session_.link_model(), {forward_seconds_, backward, rate},
-                                       options_.choice));
-  }
-  text = session_.broadcast_text(text, 0, "agreement on the plan");
-  exchange_.replan(exchange::plan_from_json(text, "the plan of rank 0"));
-}
 
 void DataParallel::record(EventKind kind, Instant begin, Instant end, std::size_t i, double value) const {
   if (!Events::local().enabled()) return;

@@ -25,6 +25,7 @@
 #include <ATen/core/Tensor.h>
 
 #include <functional>
+#include <map>
 #include <memory>
 #include <mutex>
 #include <optional>
@@ -41,6 +42,7 @@
 #include "shoal/nn/layer_pairs.h"
 #include "shoal/nn/session.h"
 #include "shoal/nn/staging.h"
+#include "shoal/nn/tables.h"
 #include "shoal/nn/tensors.h"
 
 namespace shoal::nn {
@@ -52,6 +54,7 @@ class DataParallel final : private GradientListener, private PairListener {
     std::optional<exchange::ExchangePlan> plan;  // the saved one that the choice names: replayed
     std::uint64_t measured_iterations = 3;       // before the plan is chosen
     bool pretend_device = false;                 // for tests: the CPU as a device whose copies are late
+    std::vector<Table> tables;                   // parameters of which a pass may touch few rows
     // Turns an Error into what may be thrown through autograd (Python: its own exception). Default: throw.
     std::function<void(const Error&)> raise;
     // Steps every parameter that waits for its step, and commits. Called where a pass begins while some wait.
@@ -80,6 +83,11 @@ class DataParallel final : private GradientListener, private PairListener {
   // Before the first iteration: goes on where a run of as many members stopped after `iterations`. `plan` is the one it had chosen, if it
   // had: then the means have the bits that they would have had there.
   void continue_from(std::uint64_t iterations, std::optional<exchange::ExchangePlan> plan);
+
+  // What lossy ways remember from one iteration to the next, of this member, by name. Between two iterations; the tensors are views of it
+  // until the plan changes. put_back() takes over those that this plan remembers, too.
+  std::map<std::string, at::Tensor> kept();
+  void put_back(const std::map<std::string, at::Tensor>& kept);
 
   bool is_open() const { return open_; }
   bool install(std::size_t parameter);  // true: the first such read in this iteration
@@ -133,7 +141,8 @@ class DataParallel final : private GradientListener, private PairListener {
   const Options options_;
   std::vector<at::Tensor> contributions_;  // kept until commit: the exchange reads them, so they outlive it
   LayerPairs pairs_;
-  std::mutex leaving_;                     // guards the exchange's produced() and absent(), contributions_, pairs_ and backward_at_ while staging's thread runs
+  Tables tables_;
+  std::mutex leaving_;  // guards what leaves (the exchange's produced() and absent(), contributions_, pairs_, tables_, backward_at_) from staging's thread
   c10::intrusive_ptr<PairLink> pair_link_ = c10::make_intrusive<PairLink>();
   exchange::Exchange exchange_;
 

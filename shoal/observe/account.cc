@@ -9,6 +9,7 @@
 #include <tuple>
 #include <unordered_map>
 
+#include "shoal/exchange/way.h"
 #include "shoal/observe/intervals.h"
 
 namespace shoal::observe {
@@ -181,7 +182,7 @@ class Tensors {
     if (plan == nullptr) return;
     for (const exchange::Unit& unit : plan->units) {
       TensorAccount& tensor = find(plan->name_of(unit));
-      tensor.way = unit.way;
+      tensor.way = unit.way + (exchange::way_named(unit.way)->exact() ? "" : " (lossy)");
       tensor.bytes = static_cast<double>(plan->bytes_of(unit));
       tensor.predicted_exposed = unit.predicted_exposed;
     }
@@ -191,7 +192,7 @@ class Tensors {
     for (const Event& event : rank.events) {
       if (event.kind == EventKind::exchange) {
         TensorAccount& tensor = find(run.name_of(event));
-        tensor.bytes = event.value;
+        tensor.sent += event.value;
         ++tensor.exchanges;
         tensor.seconds += seconds_of(event);
         tensor.hidden -= member.exposed.overlap(event.begin, event.end);  // becomes a share in means()
@@ -207,6 +208,7 @@ class Tensors {
       const double exposed_seconds = 1 - tensor.hidden;
       tensor.hidden = tensor.seconds > 0 ? 1 - exposed_seconds / tensor.seconds : 1;
       const auto count = static_cast<double>(std::max<std::int64_t>(1, tensor.exchanges));
+      tensor.sent /= count;
       tensor.seconds /= count;
       tensor.exposed /= count;
       tensor.waited /= count;

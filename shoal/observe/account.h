@@ -54,8 +54,9 @@ struct RankAccount {
 // One unit of the plan: a tensor, or several packed together. Seconds are means over all its exchanges of all members.
 struct TensorAccount {
   std::string name;
-  std::string way;                      // empty without a plan
-  double bytes = 0;
+  std::string way;                      // empty without a plan; one that is not exact says so: "int8 (lossy)"
+  double bytes = 0;                     // of its gradients; 0 without a plan
+  double sent = 0;                      // bytes that a member handed to the network for it
   std::int64_t exchanges = 0;           // of all members
   double seconds = 0;                   // from produced to reduced
   std::optional<double> predicted_exposed;

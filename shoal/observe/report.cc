@@ -221,6 +221,7 @@ Json tables_json(const Account& account) {
     tensors.push_back({{"name", tensor.name},
                        {"way", tensor.way},
                        {"bytes", tensor.bytes},
+                       {"sent", tensor.sent},
                        {"exchanges", tensor.exchanges},
                        {"seconds", tensor.seconds},
                        {"exposed", tensor.exposed},

@@ -78,7 +78,7 @@ std::string time_table(const Account& account) {
 }
 
 std::string tensor_table(const Account& account, std::size_t most_rows) {
-  Table table({"tensor", "way", "size", "on its way ms", "predicted exposed ms", "exposed ms", "waited ms", "hidden"});
+  Table table({"tensor", "way", "size", "sent", "on its way ms", "predicted exposed ms", "exposed ms", "waited ms", "hidden"});
   // The order of the plan; where there are too many, those with the most exposed time.
   std::vector<std::size_t> shown(account.tensors.size());
   std::iota(shown.begin(), shown.end(), std::size_t{0});
@@ -92,7 +92,8 @@ std::string tensor_table(const Account& account, std::size_t most_rows) {
   for (const std::size_t i : shown) {
     const TensorAccount& tensor = account.tensors[i];
     const bool exchanged = tensor.exchanges > 0;
-    table.add({tensor.name, tensor.way.empty() ? "-" : tensor.way, show_size(tensor.bytes),
+    table.add({tensor.name, tensor.way.empty() ? "-" : tensor.way, tensor.bytes > 0 ? show_size(tensor.bytes) : "-",
+               exchanged ? show_size(tensor.sent) : "-",
                exchanged ? milliseconds(tensor.seconds) : "-",
                tensor.predicted_exposed ? milliseconds(*tensor.predicted_exposed) : "-", milliseconds(tensor.exposed),
                milliseconds(tensor.waited), exchanged ? share(tensor.hidden, 1) : "-"});

@@ -54,6 +54,7 @@ TEST(Account, sets_prediction_beside_measurement_in_the_plans_order) {
   EXPECT_EQ(fc.name, "fc.weight");
   EXPECT_EQ(fc.way, "ring");
   EXPECT_EQ(fc.bytes, 4000);
+  EXPECT_EQ(fc.sent, 4000);
   EXPECT_EQ(fc.exchanges, 4);
   EXPECT_NEAR(fc.seconds, 0.070, kExact);
   EXPECT_NEAR(*fc.predicted_exposed, 0.015, kExact);

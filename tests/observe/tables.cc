@@ -40,9 +40,9 @@ TEST(Tables, end_with_what_members_noted_once_and_by_time) {
 TEST(Tables, tell_of_each_tensor_what_was_predicted_and_what_came) {
   const exchange::ExchangePlan plan = their_plan();
   EXPECT_EQ(tensor_table(account_of(two_members(), &plan)),
-            "tensor          way   size  on its way ms  predicted exposed ms  exposed ms  waited ms  hidden\n"
-            "fc.weight      ring   4 KB          70.00                 15.00       20.00      10.00   57.1%\n"
-            "conv.weight  direct  100 B          10.00                  0.00        0.00       0.00  100.0%\n");
+            "tensor          way   size   sent  on its way ms  predicted exposed ms  exposed ms  waited ms  hidden\n"
+            "fc.weight      ring   4 KB   4 KB          70.00                 15.00       20.00      10.00   57.1%\n"
+            "conv.weight  direct  100 B  100 B          10.00                  0.00        0.00       0.00  100.0%\n");
 }
 
 TEST(Tables, tell_of_each_link_how_fast_it_was) {

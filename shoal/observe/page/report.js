@@ -180,7 +180,7 @@ function drawTensors(all) {
   table.replaceChildren();
   if (run.tensors.length === 0) { find('tensors-section').hidden = true; return; }
   const widest = Math.max(1e-9, ...run.tensors.map((tensor) => Math.max(tensor.exposed, tensor.predicted || 0)));
-  const head = ['tensor', 'way', 'size', 'on its way', 'predicted exposed', 'exposed', '', 'waited for members', 'hidden'];
+  const head = ['tensor', 'way', 'size', 'sent', 'on its way', 'predicted exposed', 'exposed', '', 'waited for members', 'hidden'];
   table.append(make('thead', {}, make('tr', {}, ...head.map((word, i) => make('th', {className: i < 2 ? 'text' : ''}, word)))));
   const body = make('tbody');
   let rows = run.tensors;
@@ -193,7 +193,7 @@ function drawTensors(all) {
       tensor.predicted === null ? null : make('u', {style: `left: ${100 * tensor.predicted / widest}%`}));
     explain(meter, `exposed ${time(tensor.exposed)}` + (tensor.predicted === null ? '' : `\npredicted ${time(tensor.predicted)} (the line)`));
     const seen = tensor.exchanges > 0;
-    const cells = [tensor.name, tensor.way || '–', bytes(tensor.bytes), seen ? time(tensor.seconds) : '–',
+    const cells = [tensor.name, tensor.way || '–', tensor.bytes > 0 ? bytes(tensor.bytes) : '–', seen ? bytes(tensor.sent) : '–', seen ? time(tensor.seconds) : '–',
       tensor.predicted === null ? '–' : time(tensor.predicted), time(tensor.exposed), meter, time(tensor.waited), seen ? percent(tensor.hidden) : '–'];
     body.append(make('tr', {}, ...cells.map((cell, i) => make('td', {className: i < 2 ? 'text' : ''}, cell))));
   }

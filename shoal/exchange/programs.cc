@@ -1,0 +1,17 @@
+#include "shoal/exchange/programs.h"
+
+#include "shoal/collective/build.h"
+
+namespace shoal::exchange {
+
+const collective::Verified& Programs::named(collective::Collective collective, const std::string& builder) {
+  const auto known = programs_.find({collective, builder});
+  if (known != programs_.end()) return known->second;
+  return programs_.emplace(std::pair(collective, builder), verify(build(collective, builder, ranks_))).first->second;
+}
+
+const collective::Verified& Programs::cheapest(collective::Collective collective, std::uint64_t bytes, const collective::LinkModel& link) {
+  return named(collective, collective::choose(collective, ranks_, static_cast<double>(bytes), link));
+}
+
+}  // namespace shoal::exchange

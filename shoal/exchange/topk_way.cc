@@ -1,0 +1,213 @@
+// "topk:SHARE[:MOMENTUM[:WARMUP[:CLIP]]]": of each tensor the share of elements with the largest magnitude travels, as numbers and values; what stays
+// behind is gathered until it is large enough. Deep gradient compression (Lin, Han et al., ICLR 2018), for member r of N:
+//
+//     g   <- g min(1, CLIP / (|g| sqrt N))       local clipping (3.1), where CLIP is given
+//     u_r <- MOMENTUM u_r + g                    momentum correction (3.1): the optimizer then keeps none of its own
+//     v_r <- v_r + u_r                           what is to be sent
+//     send v_r where it is largest; there v_r, u_r <- 0   (momentum factor masking, 3.2)
+//     mean = sum over r of what was sent / N
+//
+// In the first WARMUP iterations the share falls in four equal parts: 25 %, 6.25 %, 1.56 %, 0.39 %, but never below SHARE (3.2).
+// Which elements travel is exact, ties by number, so that it does not depend on how they were looked for. Lossy.
+#include <algorithm>
+#include <bit>
+#include <cmath>
+#include <cstring>
+#include <limits>
+#include <utility>
+
+#include "shoal/core/error.h"
+#include "shoal/core/reduce.h"
+#include "shoal/exchange/packed_flow.h"
+#include "shoal/exchange/programs.h"
+#include "shoal/exchange/ways.h"
+
+namespace shoal::exchange {
+namespace {
+
+using collective::Collective;
+
+constexpr std::uint64_t kLeast = 16 * 1024;  // elements of a tensor: smaller ones are packed with others, as they are
+constexpr std::uint64_t kMost = std::numeric_limits<std::uint32_t>::max();
+constexpr std::uint64_t kSample = 16 * 1024;  // elements from which a first bound is guessed
+
+struct Arguments {
+  double share = 1, momentum = 0, warmup = 0, clip = 0;
+
+  double share_at(std::uint64_t step) const {
+    const auto past = static_cast<double>(step);
+    return past < warmup ? std::max(share, std::pow(0.25, 1 + std::floor(4 * past / warmup))) : share;
+  }
+};
+
+std::uint64_t elements_of(double share, std::uint64_t count) {
+  return std::clamp<std::uint64_t>(static_cast<std::uint64_t>(std::ceil(share * static_cast<double>(count))), 1, count);
+}
+
+// Orders what is no number above infinity: it is to be seen, and not to be gathered.
+std::uint32_t magnitude(float value) { return std::bit_cast<std::uint32_t>(value) & 0x7fffffffu; }
+
+// The `k` largest magnitudes of `values`, the first ones among equals; their numbers, ascending.
+void largest(const std::vector<float>& values, std::uint64_t k, std::vector<std::uint32_t>& numbers) {
+  const auto count = values.size();
+  const auto before = [&](std::uint32_t a, std::uint32_t b) {
+    const auto of_a = magnitude(values[a]), of_b = magnitude(values[b]);
+    return of_a != of_b ? of_a > of_b : a < b;
+  };
+  // A bound from a sample leaves few to look at; where it leaves too few, all are.
+  const std::uint64_t stride = std::max<std::uint64_t>(1, count / kSample);
+  std::vector<std::uint32_t> sample;
+  for (std::uint64_t i = 0; i < count; i += stride) sample.push_back(magnitude(values[i]));
+  const auto above = std::min<std::uint64_t>(sample.size() - 1, sample.size() * k * 5 / (count * 4) + 16);
+  std::nth_element(sample.begin(), sample.begin() + static_cast<std::ptrdiff_t>(above), sample.end(), std::greater<>());
+  std::uint32_t bound = sample[above];
+  for (;;) {
+    numbers.clear();
+    for (std::uint32_t i = 0; i < count; ++i) {
+      if (magnitude(values[i]) >= bound) numbers.push_back(i);
+    }
+    if (numbers.size() >= k) break;
+    bound = 0;
+  }
+  std::nth_element(numbers.begin(), numbers.begin() + static_cast<std::ptrdiff_t>(k - 1), numbers.end(), before);
+  numbers.resize(k);
+  std::sort(numbers.begin(), numbers.end());
+}
+
+class TopkFlow final : public PackedFlow {
+ public:
+  TopkFlow(const Road& road, Arguments arguments)
+      : PackedFlow(road),
+        arguments_(arguments),
+        ranks_(road.plan.ranks),
+        program_(road.programs.cheapest(Collective::all_gather, ranks_ * 8 * elements_of(arguments.share, count()), road.plan.link)),
+        unsent_(count()),
+        velocity_(arguments.momentum > 0 ? count() : 0) {}
+
+  void start(const Departure& departure, net::Done done) override {
+    collective::Run run = departure.run;
+    run.type = DType::i32;
+    run.scaling = {};
+    weights_ = departure.weights;
+    divisor_ = departure.run.scaling.divisor;
+    label_ = run.label;
+    const auto layout = collective::Layout::even(program_.program(), courier().runner().rank(), all_.size());
+    courier().start(program_, layout, {reinterpret_cast<const std::byte*>(own_.data()), reinterpret_cast<std::byte*>(all_.data())}, run,
+                    [this, done = std::move(done)](const net::Failure& why) { done(why ? why : check()); });
+  }
+
+  std::vector<Kept> kept() override {
+    std::vector<Kept> kept = {{"unsent", DType::f32, unsent_.size(), reinterpret_cast<std::byte*>(unsent_.data())},
+                              {"steps", DType::i64, 1, reinterpret_cast<std::byte*>(&steps_)}};
+    if (!velocity_.empty()) kept.push_back({"velocity", DType::f32, velocity_.size(), reinterpret_cast<std::byte*>(velocity_.data())});
+    return kept;
+  }
+
+ private:
+  void seal() override {
+    const auto k = elements_of(arguments_.share_at(static_cast<std::uint64_t>(steps_++)), count());
+    own_.resize(2 * k);
+    all_.resize(2 * k * ranks_);
+    // Who has no gradient sends zeros, and keeps what it has gathered.
+    chosen_.resize(k);
+    if (has_any()) {
+      gather_gradient();
+      largest(unsent_, k, chosen_);
+    } else {
+      for (std::uint32_t i = 0; i < k; ++i) chosen_[i] = i;
+    }
+    for (std::uint64_t j = 0; j < k; ++j) {
+      own_[j] = chosen_[j];
+      own_[k + j] = has_any() ? std::bit_cast<std::uint32_t>(std::exchange(unsent_[chosen_[j]], 0.0F)) : 0;
+      if (has_any() && !velocity_.empty()) velocity_[chosen_[j]] = 0;
+    }
+  }
+
+  void gather_gradient() {
+    const auto* gradient = reinterpret_cast<const float*>(input());
+    float factor = 1;
+    if (arguments_.clip > 0) {
+      double square = 0;
+      for (std::uint64_t i = 0; i < count(); ++i) square += double{gradient[i]} * gradient[i];
+      const double most = arguments_.clip / std::sqrt(static_cast<double>(ranks_)), norm = std::sqrt(square);
+      if (norm > most) factor = static_cast<float>(most / norm);
+    }
+    const auto momentum = static_cast<float>(arguments_.momentum);
+    for (std::uint64_t i = 0; i < count(); ++i) {
+      float term = gradient[i] * factor;
+      if (!velocity_.empty()) term = velocity_[i] = momentum * velocity_[i] + term;
+      unsent_[i] += term;
+    }
+  }
+
+  // Numbers from other members are places to write to.
+  net::Failure check() const {
+    const std::uint64_t k = own_.size() / 2;
+    for (std::uint32_t rank = 0; rank < ranks_; ++rank) {
+      for (std::uint64_t j = 0; j < k; ++j) {
+        const auto number = all_[rank * 2 * k + j];
+        if (number < count()) continue;
+        return std::make_shared<Error>(Code::mismatch, "rank " + std::to_string(rank) + " has element " + std::to_string(number) + " of " + label_,
+                                       "exchange", "run the same code on every member");
+      }
+    }
+    return nullptr;
+  }
+
+  void unseal() override {
+    const std::uint64_t k = own_.size() / 2;
+    auto* mean = reinterpret_cast<float*>(output());
+    std::fill_n(mean, count(), 0.0F);
+    for (std::uint32_t rank = 0; rank < ranks_; ++rank) {
+      const auto* numbers = &all_[rank * 2 * k];
+      const float weight = weights_.empty() ? 1 : static_cast<float>(weights_[rank]);
+      for (std::uint64_t j = 0; j < k; ++j) mean[numbers[j]] += weight * std::bit_cast<float>(numbers[k + j]);
+    }
+    if (divisor_ != 1) divide(DType::f32, mean, divisor_, count());
+  }
+
+  const Arguments arguments_;
+  const std::uint32_t ranks_;
+  const collective::Verified& program_;
+  std::vector<float> unsent_, velocity_;  // v and u
+  std::int64_t steps_ = 0;
+
+  std::vector<std::uint32_t> chosen_;
+  std::vector<std::uint32_t> own_, all_;  // of each member k numbers and the bits of k values
+  std::vector<double> weights_;
+  double divisor_ = 1;
+  std::string label_;
+};
+
+class TopkWay final : public Way {
+ public:
+  TopkWay(std::string name, Arguments arguments) : Way(std::move(name)), arguments_(arguments) {}
+  bool exact() const override { return false; }
+  bool has_momentum() const override { return arguments_.momentum > 0; }
+  bool carries(const TensorSpec& tensor) const override {
+    return tensor.type == DType::f32 && tensor.count >= kLeast && tensor.count <= kMost && !tensor.sparse;
+  }
+  Cost cost(const Load& load) const override {
+    const auto bytes = 8.0 * load.ranks * static_cast<double>(elements_of(arguments_.share, load.count));
+    const auto program = collective::choose(Collective::all_gather, load.ranks, bytes, load.link);
+    return {collective::busiest_bytes(Collective::all_gather, program, load.ranks, bytes),
+            collective::price(Collective::all_gather, program, load.ranks, bytes, load.link), 8 * load.bytes() / load.link.add_rate};
+  }
+  std::unique_ptr<Flow> flow(const Road& road) const override { return std::make_unique<TopkFlow>(road, arguments_); }
+
+ private:
+  const Arguments arguments_;
+};
+
+}  // namespace
+
+std::shared_ptr<const Way> make_topk_way(const WayName& name) {
+  Arguments arguments;
+  arguments.share = name.number(0, "the share", 1e-6, 1, 1);
+  arguments.momentum = name.number(1, "the momentum", 0, 0.9999, 0);
+  arguments.warmup = name.number(2, "the number of iterations to warm up", 0, 1e9, 0);
+  arguments.clip = name.number(3, "the norm to clip at", 0, 1e9, 0);
+  return std::make_shared<TopkWay>(name.text(), arguments);
+}
+
+}  // namespace shoal::exchange

@@ -1,0 +1,94 @@
+#include "shoal/exchange/way.h"
+
+#include <algorithm>
+#include <charconv>
+#include <cmath>
+
+#include "shoal/collective/build.h"
+#include "shoal/core/error.h"
+#include "shoal/exchange/flow.h"
+#include "shoal/exchange/ways.h"
+
+namespace shoal::exchange {
+namespace {
+
+using collective::Collective;
+
+struct Known {
+  const char* name;
+  const char* arguments;
+  const char* what;
+  bool exact;
+  std::size_t least, most;  // arguments
+  std::shared_ptr<const Way> (*make)(const WayName& name);
+};
+
+constexpr Known kKnown[] = {
+    {kByFactors, "", "a layer's inputs and output gradients in place of their product", true, 0, 0, make_factors_way},
+    {kByRows, "", "the rows of a table that have a gradient", true, 0, 0, make_rows_way},
+    {"bf16", "", "gradients and means rounded to bf16", false, 0, 0, make_bf16_way},
+    {"int8", "", "a byte an element, what rounding takes away is added the next time", false, 0, 0, make_int8_way},
+    {"topk", ":SHARE[:MOMENTUM[:WARMUP[:CLIP]]]", "the largest elements, the others when they are large enough", false, 1, 4, make_topk_way},
+    {"powersgd", ":RANK", "two thin matrices whose product is near the tensor", false, 1, 1, make_powersgd_way},
+};
+
+std::string spelled(const Known& known) { return std::string(known.name) + known.arguments; }
+
+}  // namespace
+
+WayName::WayName(std::string text) : text_(std::move(text)) {
+  std::size_t begin = 0;
+  for (auto colon = text_.find(':'); colon != std::string::npos; colon = text_.find(':', begin)) {
+    parts_.push_back(text_.substr(begin, colon - begin));
+    begin = colon + 1;
+  }
+  parts_.push_back(text_.substr(begin));
+}
+
+double WayName::number(std::size_t i, const std::string& what, double least, double most, double otherwise) const {
+  if (i >= arguments()) return otherwise;
+  const auto& part = parts_[i + 1];
+  double value = 0;
+  const auto [end, error] = std::from_chars(part.data(), part.data() + part.size(), value);
+  if (error != std::errc() || end != part.data() + part.size() || !(value >= least && value <= most)) {
+    const auto shown = [](double v) {
+      char text[32];
+      return std::string(text, std::to_chars(text, text + sizeof text, v).ptr);
+    };
+    refuse(what + " \"" + part + "\" is no number from " + shown(least) + " to " + shown(most));
+  }
+  return value;
+}
+
+void WayName::refuse(const std::string& why) const {
+  const auto known = std::find_if(std::begin(kKnown), std::end(kKnown), [&](const Known& k) { return k.name == family(); });
+  throw Error(Code::invalid_argument, "the way \"" + text_ + "\": " + why, "plan",
+              known == std::end(kKnown) ? "" : "it is spelled " + spelled(*known));
+}
+
+std::uint32_t Way::slice_bytes(const Load& load) const {
+  return collective::slice_bytes(Collective::all_gather, "ring", load.ranks, cost(load).sent, load.link);
+}
+
+std::shared_ptr<const Way> way_named(const std::string& text) {
+  const WayName name(text);
+  const auto builders = collective::builder_names(Collective::all_reduce);
+  if (std::find(builders.begin(), builders.end(), text) != builders.end()) return make_all_reduce_way(name);
+  for (const Known& known : kKnown) {
+    if (known.name != name.family()) continue;
+    if (name.arguments() < known.least || name.arguments() > known.most) name.refuse("wrong number of arguments");
+    return known.make(name);
+  }
+  std::string all;
+  for (const auto& family : way_families()) all += (all.empty() ? "" : ", ") + family.spelling;
+  throw Error(Code::invalid_argument, "there is no way \"" + text + "\"", "plan", "one of " + all);
+}
+
+std::vector<WayFamily> way_families() {
+  std::vector<WayFamily> families;
+  for (const auto& builder : collective::builder_names(Collective::all_reduce)) families.push_back({builder, "all-reduce by this program", true});
+  for (const Known& known : kKnown) families.push_back({spelled(known), known.what, known.exact});
+  return families;
+}
+
+}  // namespace shoal::exchange

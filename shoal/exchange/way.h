@@ -1,0 +1,79 @@
+// A way for a gradient: by which name plans know it, what it costs, and how a unit travels by it (flow.h). Ways are values without state;
+// what an iteration needs lies in the flow that a way makes for each unit.
+//
+// A name is a family's, followed by its arguments: "ring", "powersgd:4", "topk:0.001:0.9". A new way is one file that defines it, a
+// line in ways.h and one in way.cc.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "shoal/exchange/plan.h"
+
+namespace shoal::collective {
+class Runner;
+}
+
+namespace shoal::exchange {
+
+class Flow;
+class Programs;
+
+// What is to travel, and on what.
+struct Load {
+  const TensorSpec& first;  // of the unit: its only one by ways that do not pack
+  std::uint64_t count = 0;  // elements of all its tensors
+  std::uint32_t ranks = 1;
+  collective::LinkModel link;
+  double multiply_rate = 0;  // floating-point operations/s of one member's matrix products; 0: unknown
+
+  double bytes() const { return static_cast<double>(count * size_of(first.type)); }
+};
+
+// Of one member in one iteration, on an otherwise idle network.
+struct Cost {
+  double sent = 0;       // bytes on the wire, of the member that sends most
+  double link = 0;       // seconds
+  double computing = 0;  // seconds of the thread that runs backward, beyond what that does anyway
+  double seconds() const { return link + computing; }
+};
+
+// What a flow is made of. The runner and the programs outlive it; plan and unit do not.
+struct Road {
+  collective::Runner& runner;
+  Programs& programs;
+  const ExchangePlan& plan;
+  const Unit& unit;
+};
+
+class Way {
+ public:
+  explicit Way(std::string name) : name_(std::move(name)) {}
+  virtual ~Way() = default;
+
+  const std::string& name() const { return name_; }  // with its arguments
+  virtual bool exact() const { return true; }        // false: only who asks for it by name gets it
+  virtual bool has_momentum() const { return false; }  // it gathers with momentum: an optimizer's would be a second one
+  virtual bool packs() const { return false; }       // several small tensors may travel as one
+  virtual bool carries(const TensorSpec& tensor) const = 0;
+  virtual Cost cost(const Load& load) const = 0;
+  virtual std::uint32_t slice_bytes(const Load& load) const;
+  virtual std::unique_ptr<Flow> flow(const Road& road) const = 0;
+
+ private:
+  std::string name_;
+};
+
+// Throws Error{invalid_argument} that names what is wrong with the name or its arguments and how they are spelled.
+std::shared_ptr<const Way> way_named(const std::string& name);
+
+struct WayFamily {
+  std::string spelling;  // "topk:SHARE[:MOMENTUM[:WARMUP[:CLIP]]]"
+  std::string what;      // one clause, for help
+  bool exact = true;
+};
+std::vector<WayFamily> way_families();  // all-reduce builders first
+
+}  // namespace shoal::exchange

@@ -1,0 +1,78 @@
+// DataParallel's plan: from which figures it is chosen, and what of it goes on in a run that continues another.
+#include <ATen/ops/from_blob.h>
+
+#include <algorithm>
+#include <utility>
+
+#include "shoal/nn/data_parallel.h"
+#include "shoal/nn/first_plan.h"
+
+namespace shoal::nn {
+
+void DataParallel::continue_from(std::uint64_t iterations, std::optional<exchange::ExchangePlan> plan) {
+  if (options_.plan) plan = options_.plan;
+  iterations_before_ = iterations;
+  if (iterations < measured_iterations_) {
+    measured_iterations_ -= iterations;
+  } else if (plan) {
+    exchange::check_fits(*plan, describe(parameters_, tables_), session_.size());
+    exchange_.replan(*std::move(plan));
+    plan_is_final_ = true;
+  }
+}
+
+std::map<std::string, at::Tensor> DataParallel::kept() {
+  std::map<std::string, at::Tensor> all;
+  for (const auto& [tensor, kept] : exchange_.kept()) {
+    all.emplace(parameters_[tensor].name + ": " + kept.name,
+                at::from_blob(kept.data, {static_cast<std::int64_t>(kept.count)}, kept.type == DType::i64 ? at::kLong : at::kFloat));
+  }
+  return all;
+}
+
+void DataParallel::put_back(const std::map<std::string, at::Tensor>& kept) {
+  for (auto& [name, mine] : this->kept()) {
+    const auto found = kept.find(name);
+    if (found != kept.end() && found->second.sizes() == mine.sizes()) mine.copy_(found->second);
+  }
+}
+
+// Which tensors are weights of fully connected layers, with the rows that this member had. Returns how fast it multiplies those of the
+// largest, 0 if there is none: measured on all members at once, since those that share cores see what is left of them.
+double DataParallel::describe_layers(std::vector<exchange::TensorSpec>& specs) const {
+  std::optional<std::size_t> largest;
+  for (std::size_t i = 0; i < specs.size(); ++i) {
+    const auto& parameter = parameters_[i].tensor;
+    if (pairs_.rows(i) == 0 || specs[i].type != DType::f32 || parameter.dim() != 2 || !parameter.is_contiguous()) continue;
+    specs[i].rows = pairs_.rows(i);
+    specs[i].outputs = static_cast<std::uint64_t>(parameter.size(0));
+    if (!largest || specs[i].count * specs[i].rows > specs[*largest].count * specs[*largest].rows) largest = i;
+  }
+  return largest ? multiply_rate(specs[*largest].layer(), specs[*largest].rows, parameters_[*largest].tensor.device()) : 0;
+}
+
+// Rank 0's measurement decides for all.
+void DataParallel::choose_plan() {
+  plan_is_final_ = true;
+  if (options_.plan) return exchange_.replan(*options_.plan);
+  session_.link_model();
+  auto specs = exchange_.plan().tensors;
+  const double rate = describe_layers(specs);
+  tables_.describe(specs);
+  // A device is behind its caller: what it has computed last says when backward was over.
+  const double backward = std::max(backward_seconds_, *std::max_element(backward_at_.begin(), backward_at_.end()));
+  std::string text;
+  if (session_.rank() == 0) {
+    for (std::size_t i = 0; i < specs.size(); ++i) {
+      specs[i].first_use = first_use_[i].first;
+      specs[i].forward_at = first_use_[i].second * forward_seconds_;
+      specs[i].backward_at = backward_at_[i] >= 0 ? backward_at_[i] : backward;
+    }
+    text = to_json(exchange::make_plan(std::move(specs), session_.size(), session_.link_model(), {forward_seconds_, backward, rate},
+                                       options_.choice));
+  }
+  text = session_.broadcast_text(text, 0, "agreement on the plan");
+  exchange_.replan(exchange::plan_from_json(text, "the plan of rank 0"));
+}
+
+}  // namespace shoal::nn

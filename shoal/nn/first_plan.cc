@@ -1,0 +1,33 @@
+#include "shoal/nn/first_plan.h"
+
+#include <utility>
+
+#include "shoal/exchange/planner.h"
+
+namespace shoal::nn {
+
+std::vector<exchange::TensorSpec> describe(const std::vector<NamedTensor>& parameters, const Tables& tables) {
+  std::vector<exchange::TensorSpec> specs;
+  for (const auto& [name, tensor] : parameters) {
+    exchange::TensorSpec spec;
+    spec.name = name;
+    spec.type = element_type(tensor, name);
+    spec.count = static_cast<std::uint64_t>(tensor.numel()) * (tensor.is_complex() ? 2 : 1);
+    spec.first_use = static_cast<std::uint32_t>(specs.size());
+    if (tensor.dim() >= 2) spec.outputs = static_cast<std::uint64_t>(tensor.size(0));
+    specs.push_back(std::move(spec));
+  }
+  tables.describe(specs);
+  return specs;
+}
+
+exchange::ExchangePlan first_plan(std::vector<exchange::TensorSpec> tensors, const exchange::Choice& choice,
+                                  const std::optional<exchange::ExchangePlan>& saved, std::uint32_t ranks) {
+  if (choice.policy == exchange::Choice::Policy::local) {
+    throw Error(Code::unsupported, "local SGD is predicted, but not built yet", "plan", "shoal plan says what it would bring");
+  }
+  if (saved) exchange::check_fits(*saved, tensors, ranks);
+  return exchange::make_plan(std::move(tensors), ranks, {}, {}, saved ? exchange::parse_choice(saved->choice, "the saved plan") : choice);
+}
+
+}  // namespace shoal::nn
