@@ -18,7 +18,7 @@ class Layers:
     """Those of one model: open from a forward pass to the step that follows."""
 
     def __init__(self, core, module, parameters):
-        number = {id(p): i for i, p in enumerate(parameters) if p.numel() >= LEAST and p.dtype == torch.float32 and p.device.type == "cpu"}
+        number = {id(p): i for i, p in enumerate(parameters) if p.numel() >= LEAST and p.dtype == torch.float32}
         linear = torch.nn.Linear
         self._layers = [(layer, _Forward(core, layer, number[id(layer.weight)])) for layer in module.modules()
                         if type(layer) is linear and id(layer.weight) in number and "forward" not in layer.__dict__]
@@ -40,7 +40,7 @@ class _Forward:
     def __call__(self, x):
         layer, weight = self._layer, self._layer.weight
         next_use.tell(weight, layer.bias)
-        if (not torch.is_grad_enabled() or torch.compiler.is_compiling() or torch.is_autocast_enabled("cpu") or weight is not self._weight
+        if (not torch.is_grad_enabled() or torch.compiler.is_compiling() or torch.is_autocast_enabled(weight.device.type) or weight is not self._weight
                 or torch._C._functorch.peek_interpreter_stack() is not None):
             return F.linear(x, weight, layer.bias)
         return self._core.linear(self._number, x, weight, layer.bias)

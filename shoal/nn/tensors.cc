@@ -1,11 +1,14 @@
 #include "shoal/nn/tensors.h"
 
 #include <ATen/core/grad_mode.h>
+#include <ATen/ops/cat.h>
 #include <ATen/ops/empty_strided.h>
 #include <ATen/ops/from_blob.h>
+#include <ATen/ops/view_as_real.h>
 #include <c10/core/ScalarType.h>
 
 #include <cstring>
+#include <optional>
 #include <sstream>
 
 namespace shoal::nn {
@@ -34,6 +37,23 @@ std::vector<std::string> lines_of(const std::string& text) {
   std::vector<std::string> lines;
   for (std::string line; std::getline(in, line);) lines.push_back(line);
   return lines;
+}
+
+// A device costs a meeting for every copy: all tensors of one go there and back in one piece.
+std::optional<c10::Device> their_device(const std::vector<at::Tensor>& tensors) {
+  for (const auto& tensor : tensors) {
+    if (tensor.is_cpu() || tensor.device() != tensors.front().device()) return std::nullopt;
+  }
+  return tensors.empty() ? std::nullopt : std::optional(tensors.front().device());
+}
+
+at::Tensor as_bytes(const at::Tensor& tensor) {
+  const auto plain = tensor.detach().resolve_conj().resolve_neg().contiguous();
+  return (plain.is_complex() ? at::view_as_real(plain) : plain).view({-1}).view(at::kByte);
+}
+
+at::Tensor over(std::span<const std::byte> bytes) {
+  return at::from_blob(const_cast<std::byte*>(bytes.data()), {static_cast<std::int64_t>(bytes.size())}, at::kByte);
 }
 
 }  // namespace
@@ -81,6 +101,14 @@ std::size_t packed_bytes(const std::vector<at::Tensor>& tensors) {
 }
 
 void pack(const std::vector<at::Tensor>& tensors, std::span<std::byte> into) {
+  if (their_device(tensors)) {
+    std::vector<at::Tensor> parts;
+    for (const auto& tensor : tensors) {
+      if (tensor.numel() > 0) parts.push_back(as_bytes(tensor));
+    }
+    if (!parts.empty()) over(into).copy_(at::cat(parts));
+    return;
+  }
   for (const auto& tensor : tensors) {
     const auto plain = tensor.detach().to(at::kCPU).resolve_conj().resolve_neg().contiguous();
     const auto bytes = static_cast<std::size_t>(plain.numel()) * plain.element_size();
@@ -91,6 +119,17 @@ void pack(const std::vector<at::Tensor>& tensors, std::span<std::byte> into) {
 
 void unpack(std::span<const std::byte> from, const std::vector<at::Tensor>& tensors) {
   const at::NoGradGuard no_grad;
+  if (const auto device = their_device(tensors)) {
+    const auto whole = over(from).to(*device);
+    std::int64_t at = 0;
+    for (const auto& tensor : tensors) {
+      const auto bytes = tensor.numel() * static_cast<std::int64_t>(tensor.element_size());
+      // Cloned: in its place it may not be aligned for its type.
+      if (bytes > 0) tensor.detach().copy_(whole.narrow(0, at, bytes).clone().view(tensor.scalar_type()).view(tensor.sizes()));
+      at += bytes;
+    }
+    return;
+  }
   for (const auto& tensor : tensors) {
     const auto bytes = static_cast<std::size_t>(tensor.numel()) * tensor.element_size();
     if (bytes > 0) {
