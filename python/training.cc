@@ -141,6 +141,8 @@ void bind_training(py::module_& module) {
       })
       .def_property_readonly("iterations_taken", &DataParallel::iterations_taken)
       .def_property_readonly("plan_is_final", &DataParallel::plan_is_final)
+      .def_property_readonly("fits", &DataParallel::fits)
+      .def("ask_for_fit", &DataParallel::ask_for_fit)
       .def_property_readonly("by_priority", [](const DataParallel& self) { return self.plan().order == exchange::Order::priority; })
       .def("plan", [](const DataParallel& self) { return exchange::to_json(self.plan()); });
 }

@@ -68,7 +68,7 @@ class DataParallel(torch.nn.Module):
         self._cuts = compiled.Cuts(parameters)
         self._factored = factored.Layers(self._core, module, parameters)
         self._order = FirstUse(module, parameters, self._core)
-        self._wrote_plan = False
+        self._fits_written = None
         optimizer.register_step_pre_hook(_weak(self, "_before_step"))
         optimizer.register_step_post_hook(_weak(self, "_after_step"))
         optimizer.register_state_dict_pre_hook(_weak(self, "_step_the_rest"))
@@ -164,6 +164,14 @@ class DataParallel(torch.nn.Module):
         """The plan in use, as JSON; None alone."""
         return self._core.plan() if self._core is not None else None
 
+    def fit_plan(self) -> None:
+        """The links have changed: after one of the next steps all members measure them again and fit the plan, which gives the same bits.
+
+        Rank 0 asks by itself when what it waits for has changed for good. Any member may ask; a replayed plan stays as it is.
+        """
+        if self._core is not None:
+            self._core.ask_for_fit()
+
     # --- around the optimizer
 
     def _before_step(self, optimizer, args, kwargs) -> None:
@@ -182,7 +190,7 @@ class DataParallel(torch.nn.Module):
             return
         self._steps.end()
         recording.tick(optimizer)
-        if not self._wrote_plan and self._core.plan_is_final:
+        if self._core.plan_is_final and self._fits_written != self._core.fits:
             self._write_plan()
 
     def _step_the_rest(self, *_) -> None:
@@ -194,7 +202,7 @@ class DataParallel(torch.nn.Module):
         recording.tick(optimizer)
 
     def _write_plan(self) -> None:
-        self._wrote_plan = True
+        self._fits_written = self._core.fits
         folder = session.run_folder()
         if folder and session.rank() == 0:
             _C.write_in_run(folder, "plan.json", self._core.plan())

@@ -79,6 +79,33 @@ def test_a_choice_gives_each_tensor_its_way_and_is_saved_with_the_plan(pool):
         assert tiny.equal(values, results[0][0]) and saved == results[0][1]
 
 
+def train_and_fit(steps: int):
+    """Rank 1 asks for a fit after the fifth step. This member's values, the plan before and after, and how often it was fitted."""
+    net, optimizer = tiny.wrap(tiny.model())
+    plans = []
+    for step in range(steps):
+        optimizer.zero_grad()
+        tiny.loss(net, step, shoal.rank()).backward()
+        optimizer.step()
+        plans.append(net.plan)
+        if step == 4 and shoal.rank() == 1:
+            net.fit_plan()
+    return tiny.values(net), plans[4], net.plan, net._core.fits
+
+
+def test_a_plan_that_was_fitted_anew_and_the_one_before_replay_the_same_bits(pool, tmp_path):
+    fitted = pool(3).run(train_and_fit, 9)
+    values, before, after, _ = fitted[0]
+    assert [fits for *_, fits in fitted] == [1, 1, 1]
+    assert json.loads(before)["link"] != json.loads(after)["link"], "the links were measured again"
+    assert all(tiny.equal(other[0], values) and other[2] == after for other in fitted)
+    for name, plan in (("before", before), ("after", after)):
+        saved = tmp_path / f"{name}.json"
+        saved.write_text(plan)
+        again = pool(3).run(train, 9, str(saved))
+        assert tiny.equal(again[0][0], values), name
+
+
 LARGE = 257 * 511  # elements: one tensor that travels alone, in chunks that do not come out even
 
 

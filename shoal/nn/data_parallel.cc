@@ -166,7 +166,7 @@ void DataParallel::begin(double weight) {
   pass_ = torch::autograd::get_current_graph_task_id();
   backward_began_ = steady_now();
   std::fill(backward_at_.begin(), backward_at_.end(), -1);
-  exchange_.begin(weight, asks_);
+  exchange_.begin(weight, own_asks());
   open_ = true;
 }
 
@@ -287,7 +287,7 @@ void DataParallel::step_begins() {
   if (!ended_) account_rest();
   buffers_.start(exchange_.weights());
   buffers_.finish();
-  asked_ |= exchange_.asked();
+  hear_asks();
   stepping_ = true;
 }
 
@@ -317,7 +317,7 @@ void DataParallel::complete() {
 }
 
 void DataParallel::close_iteration() {
-  if (!stepping_) asked_ |= exchange_.asked();
+  if (!stepping_) hear_asks();
   exchange_.commit();
   open_ = ended_ = finished_ = stepping_ = read_early_ = false;
   pass_ = -1;
@@ -328,7 +328,8 @@ void DataParallel::close_iteration() {
   std::fill(contributions_.begin(), contributions_.end(), at::Tensor());
   pairs_.clear();
   tables_.clear();
-  if (plan_is_final_ || exchange_.iteration() < measured_iterations_) return;
+  if (plan_is_final_) return follow_links();
+  if (exchange_.iteration() < measured_iterations_) return;
   const Instant began = steady_now();
   choose_plan();
   record(EventKind::planning, began, steady_now(), parameters_.size(), 0);

@@ -34,6 +34,7 @@
 
 #include "shoal/core/event.h"
 #include "shoal/core/time.h"
+#include "shoal/exchange/drift.h"
 #include "shoal/exchange/exchange.h"
 #include "shoal/exchange/planner.h"
 #include "shoal/nn/factored_linear.h"
@@ -89,6 +90,10 @@ class DataParallel final : private GradientListener, private PairListener {
   std::map<std::string, at::Tensor> kept();
   void put_back(const std::map<std::string, at::Tensor>& kept);
 
+  // Has the plan fitted to the links anew, by all members after the same iteration: it gives the same bits (exchange/drift.h). Rank 0 asks
+  // by itself when what it waits for has changed for good. Not while a saved plan is replayed.
+  void ask_for_fit() { wants_fit_ = !options_.plan; }
+
   bool is_open() const { return open_; }
   bool install(std::size_t parameter);  // true: the first such read in this iteration
   void finish();
@@ -111,6 +116,7 @@ class DataParallel final : private GradientListener, private PairListener {
   const exchange::ExchangePlan& plan() const { return exchange_.plan(); }
   std::uint64_t iterations_taken() const { return iterations_before_ + exchange_.iteration(); }  // also by the run that this one continues
   bool plan_is_final() const { return plan_is_final_; }
+  std::uint64_t fits() const { return fits_; }            // how often the plan was fitted anew
 
  private:
   void backward_starts() override;
@@ -130,7 +136,10 @@ class DataParallel final : private GradientListener, private PairListener {
   void account_rest();
   void install_mean(std::size_t i);
   void close_iteration();
+  std::uint64_t own_asks() const;
+  void hear_asks();
   void choose_plan();
+  void follow_links();
   double describe_layers(std::vector<exchange::TensorSpec>& specs) const;
   at::Tensor contribution(std::size_t i) const;
   void record(EventKind kind, Instant begin, Instant end, std::size_t i, double value) const;
@@ -161,6 +170,10 @@ class DataParallel final : private GradientListener, private PairListener {
 
   // Measured for the plan and the report; seconds.
   bool plan_is_final_ = false;
+  std::optional<exchange::Drift> drift_;   // rank 0's, of a plan that may be fitted
+  bool wants_fit_ = false, fit_asked_ = false;
+  std::uint64_t fits_ = 0;
+  double exposed_before_ = 0;              // the sum when the last iteration ended
   std::uint64_t measured_iterations_, iterations_before_ = 0;
   std::vector<std::pair<std::uint32_t, double>> first_use_;  // and the part of forward before it; -1: nobody can wait there
   Instant forward_began_{}, backward_began_{}, first_gradient_at_{}, update_began_{};

@@ -1,4 +1,4 @@
-// DataParallel's plan: from which figures it is chosen, and what of it goes on in a run that continues another.
+// DataParallel's plan: from which figures it is chosen, how it follows the links, and what of it goes on in a run that continues another.
 #include <ATen/ops/from_blob.h>
 
 #include <algorithm>
@@ -8,6 +8,20 @@
 #include "shoal/nn/first_plan.h"
 
 namespace shoal::nn {
+namespace {
+
+// Among what members ask of all: the plan is to be fitted to the links anew. Signals have the low bits.
+constexpr std::uint64_t kFit = std::uint64_t{1} << 63;
+
+}  // namespace
+
+std::uint64_t DataParallel::own_asks() const { return asks_ | (wants_fit_ ? kFit : 0); }
+
+void DataParallel::hear_asks() {
+  const auto asks = exchange_.asked();
+  asked_ |= asks & ~kFit;
+  fit_asked_ = (asks & kFit) != 0;
+}
 
 void DataParallel::continue_from(std::uint64_t iterations, std::optional<exchange::ExchangePlan> plan) {
   if (options_.plan) plan = options_.plan;
@@ -73,6 +87,21 @@ void DataParallel::choose_plan() {
   }
   text = session_.broadcast_text(text, 0, "agreement on the plan");
   exchange_.replan(exchange::plan_from_json(text, "the plan of rank 0"));
+}
+
+void DataParallel::follow_links() {
+  const double waited = communication_.exposed - std::exchange(exposed_before_, communication_.exposed);
+  if (!options_.plan && session_.rank() == 0) {
+    if (!drift_) drift_.emplace(exchange_.plan().predicted_seconds());
+    if (drift_->after(waited)) wants_fit_ = true;
+  }
+  if (!std::exchange(fit_asked_, false)) return;
+  const Instant began = steady_now();
+  exchange_.replan(exchange::fitted_to(exchange_.plan(), session_.measure_links_again()));
+  wants_fit_ = false;
+  ++fits_;
+  if (drift_) drift_->fitted();
+  record(EventKind::planning, began, steady_now(), parameters_.size(), 0);
 }
 
 }  // namespace shoal::nn

@@ -42,6 +42,11 @@ const collective::LinkModel& Session::link_model() {
   return *link_model_;
 }
 
+const collective::LinkModel& Session::measure_links_again() {
+  link_model_.reset();
+  return link_model();
+}
+
 collective::Started Session::start(const collective::Program& program, const collective::Layout& layout,
                                    collective::Buffers buffers, const std::string& label) {
   collective::Run run;

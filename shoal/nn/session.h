@@ -34,6 +34,7 @@ class Session {
 
   // Of the links between the members, measured by all of them together at the first call; later calls remember.
   const collective::LinkModel& link_model();
+  const collective::LinkModel& measure_links_again();  // all members together
 
   // A broadcast under way: `bytes` stay valid until wait() has returned or thrown, or cancel() has returned.
   class Broadcast {
