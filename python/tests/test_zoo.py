@@ -60,6 +60,18 @@ def test_python_and_libtorch_build_the_same_model(name):
     assert list(output.shape) == [2, *models.describe(name)["layers"][-1]["shape"]]
 
 
+# Checkpoints and plans of earlier versions name these parameters.
+def test_lenet_is_the_sequential_that_it_always_was():
+    torch.manual_seed(6)
+    plain = nn.Sequential(
+        nn.Conv2d(1, 6, 5, padding=2), nn.ReLU(), nn.MaxPool2d(2), nn.Conv2d(6, 16, 5), nn.ReLU(), nn.MaxPool2d(2), nn.Flatten(),
+        nn.Linear(400, 120), nn.ReLU(), nn.Linear(120, 84), nn.ReLU(), nn.Linear(84, 10))
+    torch.manual_seed(6)
+    model, (inputs, _) = models.lenet(), batch("lenet")
+    assert list(model.state_dict()) == list(plain.state_dict()) and tiny.equal(tiny.values(model), tiny.values(plain))
+    assert torch.equal(model(*inputs), plain(*inputs))
+
+
 def test_libtorch_gives_the_scores_of_every_head_in_training_and_refuses_a_wrong_number_of_inputs():
     theirs, inputs = _C.Described("inception-v3"), batch("inception-v3")[0]
     with torch.no_grad():

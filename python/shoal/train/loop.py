@@ -99,7 +99,7 @@ def _hidden(model) -> float | None:
 
 
 def _facts(loss: float, interval: Interval, task: Task, here, model) -> str:
-    facts = f"loss {loss:.4f}  {interval.units_per_second(here.size):,.0f} {task.unit}/s"
+    facts = f"loss {loss:.4f}  {report.rate(interval.units_per_second(here.size), task.unit)}"
     if here.size > 1:
         facts += f"  {interval.megabytes_per_second(_sent(here)):.1f} MB/s per link  {_hidden(model):.0%} hidden"
     return facts

@@ -25,9 +25,14 @@ def finish(summary: dict, unit: str, here, as_json: bool) -> None:
         print("\n" + "\n".join(tables), flush=True)
     hidden = "" if summary["hidden"] is None else f", {summary['hidden']:.0%} of communication hidden"
     print(f"{_result(summary)} after {summary['steps']} steps in {summary['seconds']:.1f} s "
-          f"({summary[f'{unit}_per_second']:,.0f} {unit}/s{hidden})", flush=True)
+          f"({rate(summary[f'{unit}_per_second'], unit)}{hidden})", flush=True)
     if said:
         print(f"why     {said['why']}\ntrace   {said['trace']}   (open it in https://ui.perfetto.dev)\nreport  {said['report']}", flush=True)
+
+
+def rate(per_second: float, unit: str) -> str:
+    """As in "1,234 images/s"; large models on small machines take seconds for one."""
+    return f"{per_second:,.0f} {unit}/s" if per_second >= 10 else f"{per_second:.2g} {unit}/s"
 
 
 def _result(summary: dict) -> str:
