@@ -34,6 +34,23 @@ std::string spelled(const CLI::App& app) {
 
 }  // namespace
 
+// CLI11 keeps a name for what an option takes, and shows it in --help.
+void offer(CLI::Option& positional, const Words& choices) {
+  std::string all;
+  for (const auto& choice : choices) all += (all.empty() ? "" : "|") + choice;
+  positional.type_name(all);
+}
+
+Words offered(const CLI::Option& positional) {
+  const std::string all = positional.get_type_name();
+  Words choices;
+  for (std::size_t begin = 0, end; all.find('|') != std::string::npos && begin <= all.size(); begin = end + 1) {
+    end = std::min(all.find('|', begin), all.size());
+    choices.push_back(all.substr(begin, end - begin));
+  }
+  return choices;
+}
+
 void accept_command(CLI::App& app) { app.prefix_command(); }
 
 void expect_no_command(const CLI::App& app, const Words& after_dashes) {

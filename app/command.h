@@ -50,6 +50,10 @@ inline CLI::Option* switch_on(CLI::App& app, const std::string& names, bool& val
   return app.add_flag(names, value, help)->envname(environment_twin(names));
 }
 
+// Words that a positional may be, for --help and completion; others may be meant, too: who reads the value refuses what it does not know.
+void offer(CLI::Option& positional, const Words& choices);
+Words offered(const CLI::Option& positional);
+
 // The command takes a command line: the words after `--`, or those after its flags and positionals.
 void accept_command(CLI::App& app);
 // The words of that command line. Throws Error{invalid_argument} if there are none or the first is a flag.

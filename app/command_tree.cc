@@ -13,7 +13,7 @@ CommandTree tree_of(const CLI::App& app, std::vector<std::string> path) {
   tree.takes_command = app.get_prefix_command();
   for (const CLI::Option* option : app.get_options()) {
     if (option->get_positional()) {
-      tree.positionals.push_back({option->get_single_name(), option->get_description(), option->get_required()});
+      tree.positionals.push_back({option->get_single_name(), option->get_description(), option->get_required(), offered(*option)});
       continue;
     }
     CommandTree::Flag flag;

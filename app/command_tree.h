@@ -17,6 +17,7 @@ struct CommandTree {
   struct Positional {
     std::string name, help;
     bool required = false;
+    std::vector<std::string> choices;  // that offer() named; may be empty
   };
   std::vector<std::string> path;     // {"shoal", "lab", "up"}
   std::string summary;

@@ -26,6 +26,7 @@ std::string quoted(const std::string& text) {  // for all three shells: '...', a
 Words next_words(const CommandTree& tree) {
   Words words;
   for (const auto& verb : tree.verbs) words.push_back(verb.path.back());
+  for (const auto& positional : tree.positionals) words.insert(words.end(), positional.choices.begin(), positional.choices.end());
   for (const auto& flag : tree.flags) words.push_back(flag.names.back());
   return words;
 }
@@ -71,6 +72,9 @@ std::string zsh(const CommandTree& all) {
     if (tree.path.size() > 1) paths.push_back(fmt::format("({})", quoted(tree.words(" "))));
     Words choices;
     for (const auto& verb : tree.verbs) choices.push_back(described(verb.path.back(), verb.summary));
+    for (const auto& positional : tree.positionals) {
+      for (const auto& choice : positional.choices) choices.push_back(described(choice, positional.name));
+    }
     for (const auto& flag : tree.flags) choices.push_back(described(flag.names.back(), flag.help));
     found += fmt::format("    ({}) choices=({}) ;;\n", quoted(tree.words(" ")), fmt::join(choices, " "));
   });
@@ -104,6 +108,11 @@ std::string fish(const CommandTree& all) {
     for (const auto& verb : tree.verbs) {
       lines += fmt::format("complete -c shoal -n {} -f -a {} -d {}\n", quoted(verbs_when), verb.path.back(), quoted(verb.summary));
     }
+    for (const auto& positional : tree.positionals) {
+      for (const auto& choice : positional.choices) {
+        lines += fmt::format("complete -c shoal -n {} -f -a {} -d {}\n", quoted(verbs_when), choice, quoted(positional.name));
+      }
+    }
     for (const auto& flag : tree.flags) {
       std::string names;
       for (const auto& name : flag.names) names += name.starts_with("--") ? " -l " + name.substr(2) : " -s " + name.substr(1);
@@ -125,7 +134,7 @@ int complete(const CLI::App& program, const std::string& shell) {
 
 Action declare_completion(CLI::App& app) {
   auto shell = std::make_shared<std::string>();
-  app.add_option("shell", *shell, "bash, zsh or fish")->required();
+  offer(*app.add_option("shell", *shell, "whose")->required(), {"bash", "zsh", "fish"});
   return [&app, shell](const Words&) { return complete(*app.get_parent(), *shell); };
 }
 

@@ -5,6 +5,7 @@
 #include <fstream>
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include "app/command_tree.h"
 #include "shoal/core/error.h"
@@ -38,7 +39,10 @@ std::string synopsis(const CommandTree& of) {
 
 std::string definitions(const CommandTree& of) {
   std::string text;
-  for (const auto& one : of.positionals) text += fmt::format(".TP\n\\fI{}\\fR\n{}\n", roff(one.name), roff(one.help));
+  for (const auto& one : of.positionals) {
+    text += fmt::format(".TP\n\\fI{}\\fR\n{}\n", roff(one.name), roff(one.help));
+    if (!one.choices.empty()) text += fmt::format(".br\n{}\n", roff(fmt::format("{}", fmt::join(one.choices, ", "))));
+  }
   for (const auto& flag : of.flags) {
     std::string names;
     for (const auto& name : flag.names) names += fmt::format("{}\\fB{}\\fR", names.empty() ? "" : ", ", roff(name));

@@ -17,6 +17,7 @@
 #include "app/spawn.h"
 #include "shoal/core/error.h"
 #include "shoal/core/text.h"
+#include "shoal/nn/models/model.h"
 
 namespace shoal::app {
 namespace {
@@ -161,7 +162,8 @@ int plan(const PlanOptions& options) {
 
 Action declare_plan(CLI::App& app) {
   auto options = std::make_shared<PlanOptions>();
-  app.add_option("model", options->model, "one that shoal train knows, package.module:factory, or a model's file (.json)")->required();
+  const char* const which = "one that shoal train knows, package.module:factory, or a model's file (.json)";
+  offer(*app.add_option("model", options->model, which)->required(), nn::models::names());
   flag(app, "-n,--members", options->members, "members of the run");
   flag(app, "--batch", options->batch, "samples of one member in one step (default: 32)");
   switch_on(app, "--whole-batch", options->whole_batch, "--batch is that of all members together");

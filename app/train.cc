@@ -52,17 +52,11 @@ int train(const TrainOptions& options, bool alone) {
   return run_members(run, command, options.json ? Console::Show::rank_0 : Console::Show::every_rank);
 }
 
-std::string known_models() {
-  std::string all;
-  for (const auto& name : nn::models::names()) all += (all.empty() ? "" : ", ") + name;
-  return all;
-}
-
 }  // namespace
 
 Action declare_train(CLI::App& app) {
   auto options = std::make_shared<TrainOptions>();
-  app.add_option("model", options->model, known_models())->required();
+  offer(*app.add_option("model", options->model, "one of the zoo (docs/models.md)")->required(), nn::models::names());
   declare_members(app, options->run);
   declare_verbose(app, options->run);
   for (std::size_t i = 0; i < passed_on.size(); ++i) {

@@ -136,6 +136,10 @@ def test_a_model_without_its_data_says_what_to_do(model, words):
     refused(lambda: Task(model).read(None, 4, seed=1), words)
 
 
+def test_a_model_that_does_not_exist_is_refused_with_those_that_do():
+    refused(lambda: Task("vgg16"), "vgg16: there is no such model (lenet, fcnet, ")
+
+
 def trained(members, model, place, *arguments):
     command = [sys.executable, "-m", "shoal.train", model, "--data", str(place), *arguments]
     process = launch(members, command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)

@@ -44,6 +44,7 @@ TEST(Completion, bash_offers_commands_verbs_and_flags_where_they_may_stand) {
   EXPECT_EQ(offered(folder, "shoal tr"), std::vector<std::string>{"train"});
   EXPECT_THAT(offered(folder, "shoal lab "), IsSupersetOf({"up", "down", "exec"}));
   EXPECT_THAT(offered(folder, "shoal lab up --ra"), testing::ElementsAre("--rate", "--rates"));
+  EXPECT_THAT(offered(folder, "shoal train vgg"), testing::ElementsAre("vgg-a", "vgg19", "vgg19-22k"));
   EXPECT_THAT(offered(folder, "shoal run -n 4 --"), IsSupersetOf({"--members", "--lab"}));
   EXPECT_THAT(offered(folder, "shoal run -n 4 -- ec"), Contains("echo"));
   EXPECT_THAT(offered(folder, "shoal run -n 4 -- ec"), Not(Contains("exec-no-such")));
