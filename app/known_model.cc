@@ -35,6 +35,7 @@ exchange::Model known_model(const std::string& name) {
     for (const auto input : layer.inputs) seen.inputs += values[input];
     values.push_back(seen.outputs);
     if (const auto* linear = std::get_if<nn::models::Linear>(&layer.operation)) seen.rows = seen.outputs / static_cast<std::uint64_t>(linear->out);
+    if (const auto* table = std::get_if<nn::models::Embedding>(&layer.operation)) seen.rows = seen.outputs / static_cast<std::uint64_t>(table->width);
     for (const auto& p : layer.fitted.parameters) seen.parameters.push_back({layer.name + "." + p.name, elements(p.shape)});
     if (!seen.parameters.empty() || seen.forward_flops > 0) model.layers.push_back(std::move(seen));
   }

@@ -72,19 +72,21 @@ class SpeedUp {
 
 // A bar a way, as long as its iteration; the part that computes is darker.
 std::string bars(const exchange::Forecast& forecast, double computing) {
-  constexpr double kNames = 150, kBegin = kLeft + kPanel + 40, kRow = 28, kBar = 16;
-  const double from = kBegin + kNames, room = kWidth - from - 80;
+  constexpr double kNames = 150, kBegin = kLeft + kPanel + 40;
+  const double from = kBegin + kNames, room = kWidth - from - 130;
+  const double pitch = (kBottom + 20 - kTop) / static_cast<double>(forecast.rows.size()), bar = 0.6 * pitch;
   double longest = 0;
   for (const auto& row : forecast.rows) longest = std::max(longest, row.seconds);
   std::string text = label(kBegin, kTop - 16, "an iteration by each way; dark: computing");
   double y = kTop;
   for (const auto& row : forecast.rows) {
     const double whole = room * row.seconds / longest, work = room * std::min(computing, row.seconds) / longest;
-    text += label(from - 8, y + 13, row.choice.size() > 20 ? row.choice.substr(0, 19) + "…" : row.choice, "end") +
-            fmt::format("<rect x=\"{:.1f}\" y=\"{:.1f}\" width=\"{:.1f}\" height=\"{}\" fill=\"#9cc7d8\"/>\n", from, y, whole, kBar) +
-            fmt::format("<rect x=\"{:.1f}\" y=\"{:.1f}\" width=\"{:.1f}\" height=\"{}\" fill=\"{}\"/>\n", from, y, work, kBar, kOurs) +
-            label(from + whole + 6, y + 13, show_seconds(row.seconds));
-    y += kRow;
+    const double base = y + bar / 2 + 4;  // of letters beside the middle of the bar
+    text += label(from - 8, base, row.choice.size() > 20 ? row.choice.substr(0, 19) + "…" : row.choice, "end") +
+            fmt::format("<rect x=\"{:.1f}\" y=\"{:.1f}\" width=\"{:.1f}\" height=\"{:.1f}\" fill=\"#9cc7d8\"/>\n", from, y, whole, bar) +
+            fmt::format("<rect x=\"{:.1f}\" y=\"{:.1f}\" width=\"{:.1f}\" height=\"{:.1f}\" fill=\"{}\"/>\n", from, y, work, bar, kOurs) +
+            label(from + whole + 6, base, show_seconds(row.seconds) + (row.exact ? "" : ", not exact"));
+    y += pitch;
   }
   return text;
 }

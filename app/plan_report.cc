@@ -59,8 +59,8 @@ std::string summary(const PlanQuestion& q, const exchange::Forecast& f) {
 std::string ways(const exchange::Forecast& f) {
   std::string text = fmt::format("\n{:<24}{:>12}{:>12}{:>10}{:>12}\n", "way", "iteration", "sends", "speed-up", "over DDP");
   for (const auto& row : f.rows) {
-    text += fmt::format("{:<24}{:>12}{:>12}{:>10.2f}{:>11.2f}x\n", row.choice, show_seconds(row.seconds), show_size(row.bytes), row.speedup,
-                        row.gain);
+    text += fmt::format("{:<24}{:>12}{:>12}{:>10.2f}{:>11.2f}x{}\n", row.choice, show_seconds(row.seconds), show_size(row.bytes), row.speedup,
+                        row.gain, row.exact ? "" : "  not exact");
   }
   return text;
 }
@@ -125,7 +125,7 @@ std::string to_json(const PlanQuestion& question, const PlanAnswer& answer) {
   const auto& machine = question.cluster.machine;
   Json rows = Json::array(), scaling = Json::array(), rates = Json::array(), layers = Json::array();
   for (const auto& r : f.rows) {
-    rows.push_back({{"choice", r.choice}, {"seconds", r.seconds}, {"bytes", r.bytes}, {"speedup", r.speedup}, {"over_ddp", r.gain}});
+    rows.push_back({{"choice", r.choice}, {"exact", r.exact}, {"seconds", r.seconds}, {"bytes", r.bytes}, {"speedup", r.speedup}, {"over_ddp", r.gain}});
   }
   for (const auto& s : f.scaling) {
     scaling.push_back({{"members", s.members}, {"seconds", s.seconds}, {"speedup", s.speedup}, {"ddp_speedup", s.ddp_speedup}});

@@ -85,8 +85,8 @@ class _Layer:
         kind = _KINDS.get(type(self.module).__name__, "other")
         data = {"name": self.path or type(self.module).__name__, "kind": kind, "forward_flops": self.flops, "inputs": self.inputs,
                 "outputs": self.outputs}
-        if kind == "fc":
-            data["rows"] = self.outputs // self.module.out_features
+        if kind in ("fc", "embedding"):
+            data["rows"] = self.outputs // (self.module.out_features if kind == "fc" else self.module.embedding_dim)
         data["parameters"] = [{"name": name, "count": p.numel(), "type": _TYPES.get(p.dtype, "f32")} for name, p in self.parameters]
         return data
 

@@ -43,16 +43,20 @@ Cluster at_rate(Cluster cluster, double rate) {
   return cluster;
 }
 
+bool is_exact(const ExchangePlan& plan, const Choice& choice) {
+  return choice.local_steps == 1 && std::all_of(plan.units.begin(), plan.units.end(), [](const Unit& u) { return way_named(u.way)->exact(); });
+}
+
 std::vector<Row> compare(const Model& model, const Cluster& cluster, const Choice& asked) {
   std::vector<Row> rows;
-  constexpr const char* kCompared[] = {"ddp", "ddp:1MB", "wfbp", "poseidon", "p3", "auto"};
+  constexpr const char* kCompared[] = {"ddp", "ddp:1MB", "wfbp", "poseidon", "p3", "auto", "bf16", "int8", "powersgd:4", "topk:0.001", "local:8"};
   const auto ddp = foresee(model, cluster, of("ddp"));
-  const auto add = [&](const std::string& name, double seconds, double bytes) {
-    rows.push_back({name, seconds, bytes, cluster.members * ddp.computing / seconds, ddp.seconds / seconds});
+  const auto add = [&](const std::string& name, double seconds, double bytes, bool exact = true) {
+    rows.push_back({name, exact, seconds, bytes, cluster.members * ddp.computing / seconds, ddp.seconds / seconds});
   };
   const auto by = [&](const Choice& choice) {
     const auto it = foresee(model, cluster, choice);
-    add(to_text(choice), it.seconds, it.bytes);
+    add(to_text(choice), it.seconds, it.bytes, is_exact(it.plan, choice));
   };
   add("no overlap", ddp.computing + ddp.on_the_link, ddp.bytes);
   add("servers", seconds_by_servers(model, cluster, 0, Order::fifo), ddp.bytes);

@@ -44,6 +44,7 @@ const char* name(Regime regime);
 struct Row {
   // Of the grammar (choice.h); "no overlap"; "servers", of whole tensors, as MXNet's; "bound": of whole gradients, max(computing, link).
   std::string choice;
+  bool exact = true;   // false: the mean is not that of the gradients, or not of every step
   double seconds = 0, bytes = 0, speedup = 0;
   double gain = 0;     // over DistributedDataParallel with its default buckets: how many times as fast
 };

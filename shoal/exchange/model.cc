@@ -36,7 +36,7 @@ Layer read_layer(const Reader& r) {
     layer.parameters.push_back({p.text("name"), p.whole("count", kMost), dtype_from(p.text_or("type", "f32"))});
     if (layer.parameters.back().count == 0) p.bad("count", "is 0");
   });
-  if (layer.kind != LayerKind::fc || layer.parameters.empty()) return layer;
+  if ((layer.kind != LayerKind::fc && layer.kind != LayerKind::embedding) || layer.parameters.empty()) return layer;
   const auto per_row = layer.outputs / layer.rows;
   if (per_row == 0 || layer.parameters.front().count % per_row != 0) r.bad("outputs", "/ rows does not divide the first parameter, its weight");
   return layer;
@@ -109,6 +109,11 @@ Measured as_measured(const Model& model, double samples, double flops) {
       if (layer.kind == LayerKind::fc && i == 0) {
         tensor.rows = static_cast<std::uint64_t>(std::llround(samples * static_cast<double>(layer.rows)));
         tensor.outputs = layer.outputs / layer.rows;
+      }
+      if (layer.kind == LayerKind::embedding && i == 0) {
+        tensor.width = layer.outputs / layer.rows;
+        const auto looked_up = static_cast<std::uint64_t>(std::llround(samples * static_cast<double>(layer.rows)));
+        tensor.touched = std::min(looked_up, p.count / tensor.width);  // as if no word came twice
       }
       run.tensors.push_back(std::move(tensor));
     }

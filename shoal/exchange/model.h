@@ -22,11 +22,11 @@ struct Layer {
   };
   std::string name;
   LayerKind kind = LayerKind::other;
-  std::vector<Parameter> parameters;  // the weight of a fully connected layer first; none: the layer only computes
+  std::vector<Parameter> parameters;  // the weight of a fully connected layer or embedding first; none: the layer only computes
   double forward_flops = 0;           // floating-point operations; a multiplication and an addition are two
   std::uint64_t inputs = 0;           // elements of its activations, in
   std::uint64_t outputs = 0;          // and out
-  std::uint64_t rows = 1;             // of a fully connected layer: rows of its product (tokens, positions); >= 1
+  std::uint64_t rows = 1;             // of a fully connected layer: rows of its product; of an embedding: looked up (tokens, positions); >= 1
 
   std::uint64_t count() const;        // of all its parameters
 };

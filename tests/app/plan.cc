@@ -98,6 +98,7 @@ TEST(plan, is_drawn) {
   EXPECT_THAT(svg, testing::StartsWith("<svg "));
   EXPECT_THAT(svg, testing::EndsWith("</svg>\n"));
   EXPECT_THAT(svg, testing::HasSubstr("wide &lt;net&gt;: 4 members"));
+  EXPECT_THAT(svg, testing::HasSubstr(", not exact</text>"));
   EXPECT_THAT(svg, testing::Not(testing::HasSubstr("nan")));
 }
 

@@ -46,6 +46,18 @@ TEST(Model, is_measured_as_a_run_would_measure_it) {
   EXPECT_EQ(run.tensors[0].rows, 0u) << "nor has a convolution";
 }
 
+// A table of 50 words in 8 numbers each, six words a sample: ten samples touch 50 rows at most, five no more than 30.
+TEST(Model, a_table_has_the_rows_that_are_looked_up) {
+  auto model = small();
+  model.layers.insert(model.layers.begin(), {"embed", LayerKind::embedding, {{"embed.weight", 400}}, 0, 6, 48, 6});
+  for (const auto& [samples, touched] : {std::pair(10, 50u), std::pair(5, 30u)}) {
+    const auto table = as_measured(model, samples, 1e6).tensors.front();
+    EXPECT_EQ(table.width, 8u);
+    EXPECT_EQ(table.touched, touched);
+  }
+  EXPECT_EQ(model_from_json(to_json(model), "m.json").layers.front().rows, 6u);
+}
+
 std::string refusal(const std::string& from, const std::string& to) {
   auto text = to_json(small());
   const auto at = text.find(from);
