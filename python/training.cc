@@ -35,7 +35,8 @@ void raise_through_autograd(const Error& error) {
 
 std::unique_ptr<DataParallel> make(Session& session, const std::vector<std::pair<std::string, at::Tensor>>& parameters,
                                    const std::vector<at::Tensor>& buffers, const std::map<std::size_t, bool>& tables,
-                                   const std::string& choice, const std::optional<std::string>& saved, py::function step_the_rest, bool pretend_device) {
+                                   const std::string& choice, const std::optional<std::string>& saved, py::function step_the_rest,
+                                   bool pretend_device) {
   std::vector<nn::NamedTensor> named;
   for (const auto& [name, tensor] : parameters) named.push_back({name, tensor});
   DataParallel::Options options;

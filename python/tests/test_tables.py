@@ -110,8 +110,9 @@ def oracle(name, kind, form):
     return tiny.values(net)
 
 
-@pytest.mark.parametrize("name, sparse, form", [("Net", True, "plain"), ("Net", False, "plain"), ("Net", True, "accumulated"), ("Net", False, "accumulated"),
-                                                ("Net", True, "one without"), ("Bag", True, "plain"), ("Tied", True, "plain"), ("Tied", False, "plain")])
+@pytest.mark.parametrize("name, sparse, form", [
+    ("Net", True, "plain"), ("Net", False, "plain"), ("Net", True, "accumulated"), ("Net", False, "accumulated"), ("Net", True, "one without"),
+    ("Bag", True, "plain"), ("Tied", True, "plain"), ("Tied", False, "plain")])
 def test_training_ends_like_one_process(pool, name, sparse, form):
     results = pool(MEMBERS).run(train, name, sparse, "SGD", form)
     expected = oracle(name, "SGD", form)

@@ -37,6 +37,7 @@ class Author {
 
   void chunks(std::uint32_t count) { program_.chunks = count; }
   void slots(std::uint32_t count) { program_.slots = count; }
+  void servers(std::uint32_t count) { program_.servers = count; }
   void root(std::uint32_t rank);
 
   std::uint32_t lane(std::uint32_t rank);             // a new, empty lane of `rank`: its number

@@ -20,6 +20,8 @@ Program chain_all_reduce(std::uint32_t ranks);              // left fold; slices
 Program recursive_doubling_all_reduce(std::uint32_t ranks); // tree; log2 N steps, log2 N bytes; extra ranks fold in and out
 Program halving_doubling_all_reduce(std::uint32_t ranks);   // tree; 2 log2 N steps, 2(N-1)/N bytes
 Program gather_all_reduce(std::uint32_t ranks);             // left fold on every member; 1 step, (N-1) bytes: smallest sizes
+// Left fold over the first ranks - servers; the last `servers` ranks only add. The chunks are to be cut (Layout) so that links are equally busy.
+Program served_all_reduce(std::uint32_t ranks, std::uint32_t servers);
 
 // the others
 Program direct_reduce_scatter(std::uint32_t ranks);         // left fold

@@ -150,7 +150,7 @@ class Node {
 class Reader {
  public:
   Program program(const Node& root) {
-    root.only({"v", "name", "collective", "order", "ranks", "chunks", "root", "slots", "lanes"});
+    root.only({"v", "name", "collective", "order", "ranks", "chunks", "root", "slots", "servers", "lanes"});
     root.field("v").number(1, 1);
     Program program;
     program.name = root.field("name").text();
@@ -159,6 +159,7 @@ class Reader {
     program.ranks = root.field("ranks").count(kMaxRanks, 1);
     program.chunks = root.field("chunks").count(kMaxChunks, 1);
     if (root.has("root")) program.root = root.field("root").count(program.ranks - 1);
+    if (root.has("servers")) program.servers = root.field("servers").count(program.ranks - 1);
     if (root.has("slots")) program.slots = root.field("slots").count(kMaxLanes);
     root.field("lanes").each(program.ranks, [&](const Node& rank) {
       auto& lanes = program.lanes.emplace_back();
@@ -239,6 +240,7 @@ std::string to_json(const Program& program) {
             {"chunks", program.chunks}};
   if (program.root != 0) json["root"] = program.root;
   if (program.slots != 0) json["slots"] = program.slots;
+  if (program.servers != 0) json["servers"] = program.servers;
   json["lanes"] = Json::array();
   for (const auto& lanes : program.lanes) {
     Json rank = Json::array();

@@ -54,6 +54,8 @@ std::uint32_t owner(const Program& program, std::uint32_t chunk) {
   }
 }
 
+std::uint32_t workers(const Program& program) { return program.ranks - program.servers; }
+
 std::uint32_t peer_of(const Program& program, const Op& op, std::uint32_t iteration) {
   const std::int64_t ranks = program.ranks, peer = op.peer + std::int64_t{op.peer_step} * iteration;
   return static_cast<std::uint32_t>((peer % ranks + ranks) % ranks);

@@ -82,6 +82,7 @@ struct Program {
   std::uint32_t chunks = 1;           // all_to_all: chunk s*ranks+d goes from s to d
   std::uint32_t root = 0;             // of rooted collectives
   std::uint32_t slots = 0;            // scratch windows a member needs
+  std::uint32_t servers = 0;          // of all_reduce: the last ranks, which contribute nothing and end with their own chunk alone
   AddOrder order = AddOrder::none;
   std::vector<std::vector<Lane>> lanes;  // [rank][lane]
 };
@@ -89,6 +90,7 @@ struct Program {
 // Rank that must end with (reduce_scatter, all_to_all, scatter) or begins with (all_gather, gather) chunk c; the root of
 // broadcast and reduce; where all_reduce completes it.
 std::uint32_t owner(const Program& program, std::uint32_t chunk);
+std::uint32_t workers(const Program& program);  // ranks that contribute: the first ones
 
 // Whom, and of which chunk, iteration `iteration` of an op speaks.
 std::uint32_t peer_of(const Program& program, const Op& op, std::uint32_t iteration);

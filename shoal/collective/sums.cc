@@ -83,7 +83,7 @@ class Sums {
       refuse(program_, at, fmt::format("adds the contribution of rank {} to chunk {} a second time", *twice, at.chunk));
     }
     const auto follows = [&](const Value& one, const Value& run) {  // addition commutes, but does not associate
-      return one.from.size() == 1 && run.in_order && (run.first + run.from.size()) % program_.ranks == one.first;
+      return one.from.size() == 1 && run.in_order && (run.first + run.from.size()) % workers(program_) == one.first;
     };
     both.in_order = follows(b, a) || follows(a, b);
     both.first = follows(b, a) ? a.first : b.first;
@@ -93,7 +93,7 @@ class Sums {
   ValuePtr completed(const Instance& at, const Value& value) const {
     if (value.complete) refuse(program_, at, fmt::format("completes chunk {} a second time", at.chunk));
     const std::uint32_t missing = first_missing(value);
-    if (missing < program_.ranks) {
+    if (missing < workers(program_)) {
       refuse(program_, at, fmt::format("completes chunk {} without the contribution of rank {}", at.chunk, missing));
     }
     Value whole = value;
@@ -126,10 +126,10 @@ class Sums {
       return;
     }
     const std::uint32_t missing = first_missing(value);
-    if (missing < program_.ranks) refuse(program_, fmt::format("{}, lacks the contribution of rank {}", result, missing));
+    if (missing < workers(program_)) refuse(program_, fmt::format("{}, lacks the contribution of rank {}", result, missing));
     if (!value.complete) refuse(program_, result + ", is never completed");
-    if (program_.ranks < 3 || program_.order == AddOrder::tree) return;  // two are added alike either way
-    const std::uint32_t first = program_.order == AddOrder::left_fold ? 0 : (owner(program_, chunk) + 1) % program_.ranks;
+    if (workers(program_) < 3 || program_.order == AddOrder::tree) return;  // two are added alike either way
+    const std::uint32_t first = program_.order == AddOrder::left_fold ? 0 : (owner(program_, chunk) + 1) % workers(program_);
     if (!value.in_order || value.first != first) {
       refuse(program_, fmt::format("{}, is not added in the declared order, {} from rank {} on", result, name(program_.order), first));
     }

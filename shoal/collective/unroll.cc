@@ -37,6 +37,9 @@ void check_frame(const Program& program) {
   }
   if (program.root >= program.ranks) refuse(program, fmt::format("root {} of {} ranks", program.root, program.ranks));
   if (program.chunks < 1) refuse(program, "no chunk");
+  if (program.servers > 0 && (program.collective != Collective::all_reduce || program.servers >= program.ranks)) {
+    refuse(program, fmt::format("{} servers in {} of {} ranks", program.servers, name(program.collective), program.ranks));
+  }
   const std::uint32_t needed = needed_chunks(program);
   if (needed != 0 && program.chunks != needed) {
     refuse(program, fmt::format("{} chunks; {} of {} ranks has {}", program.chunks, name(program.collective), program.ranks, needed));
@@ -251,7 +254,7 @@ bool has_input(const Program& program, std::uint32_t rank, std::uint32_t chunk) 
     case Collective::broadcast: case Collective::scatter: return rank == program.root;
     case Collective::all_gather: case Collective::gather: return rank == chunk;
     case Collective::all_to_all: return rank == chunk / program.ranks;
-    default: return true;
+    default: return rank < workers(program);
   }
 }
 
@@ -260,7 +263,7 @@ bool has_output(const Program& program, std::uint32_t rank, std::uint32_t chunk)
     case Collective::reduce: case Collective::gather: return rank == program.root;
     case Collective::reduce_scatter: case Collective::scatter: return rank == chunk;
     case Collective::all_to_all: return rank == chunk % program.ranks;
-    default: return true;
+    default: return rank < workers(program) || rank == owner(program, chunk);
   }
 }
 

@@ -36,7 +36,7 @@ class Bf16Flow final : public PackedFlow {
   void start(const Departure& departure, net::Done done) override {
     collective::Run run = departure.run;
     run.type = DType::bf16;
-    courier().start(program_, layout_, {reinterpret_cast<const std::byte*>(out_.data()), reinterpret_cast<std::byte*>(back_.data())}, run, std::move(done));
+    courier().start(program_, layout_, buffers(out_, back_), run, std::move(done));
   }
 
  private:

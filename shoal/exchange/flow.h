@@ -44,7 +44,8 @@ class Courier {
   explicit Courier(collective::Runner& runner) : runner_(runner) {}
 
   collective::Runner& runner() { return runner_; }
-  void start(const collective::Verified& program, const collective::Layout& layout, collective::Buffers buffers, const collective::Run& run, net::Done done);
+  void start(const collective::Verified& program, const collective::Layout& layout, collective::Buffers buffers, const collective::Run& run,
+             net::Done done);
   std::uint64_t sent() const { return sent_; }
   void count_anew() { sent_ = 0; }
 
@@ -52,6 +53,11 @@ class Courier {
   collective::Runner& runner_;
   std::uint64_t sent_ = 0;
 };
+
+template <class T>
+collective::Buffers buffers(const std::vector<T>& input, std::vector<T>& output) {
+  return {reinterpret_cast<const std::byte*>(input.data()), reinterpret_cast<std::byte*>(output.data())};
+}
 
 // Numbers that the next iteration needs beside the next gradients, such as what was left out so far.
 struct Kept {

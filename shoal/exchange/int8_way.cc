@@ -100,12 +100,12 @@ class Int8Flow final : public PackedFlow {
     run.type = DType::u8;
     run.scaling = {};
     const auto scaling = departure.run.scaling;
-    courier().start(to_owners_, owners_layout_, {bytes_of(own_), bytes_of(mine_)}, run,
+    courier().start(to_owners_, owners_layout_, buffers(own_, mine_), run,
                     [this, run, scaling, weights = departure.weights, done = std::move(done)](const net::Failure& why) mutable {
                       if (why) return done(why);
                       add_mine(weights, scaling.divisor);
                       ++run.operation;
-                      courier().start(to_all_, all_layout_, {bytes_of(mean_of_mine_), bytes_of(mean_)}, run, std::move(done));
+                      courier().start(to_all_, all_layout_, buffers(mean_of_mine_, mean_), run, std::move(done));
                     });
   }
 
@@ -115,8 +115,6 @@ class Int8Flow final : public PackedFlow {
   }
 
  private:
-  static std::byte* bytes_of(std::vector<Block>& blocks) { return reinterpret_cast<std::byte*>(blocks.data()); }
-
   // Who has no gradient sends nothing, and keeps what was left over.
   void seal() override {
     if (!has_any()) return std::fill(own_.begin(), own_.end(), Block());

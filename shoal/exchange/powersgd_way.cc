@@ -111,7 +111,8 @@ class PowerSgdFlow final : public PackedFlow {
     if (!has_any()) return;
     add_multiple(residual_.data(), 1, reinterpret_cast<const float*>(input()), count());  // D
     for (std::uint64_t i = 0; i < shape_.rows; ++i) {
-      for (std::uint64_t c = 0; c < shape_.rank; ++c) p_own_[c * shape_.rows + i] = dot(&residual_[i * shape_.columns], &q_[c * shape_.columns], shape_.columns);
+      const float* const row = &residual_[i * shape_.columns];
+      for (std::uint64_t c = 0; c < shape_.rank; ++c) p_own_[c * shape_.rows + i] = dot(row, &q_[c * shape_.columns], shape_.columns);
     }
   }
 
@@ -123,9 +124,10 @@ class PowerSgdFlow final : public PackedFlow {
     }
   }
 
-  void all_reduce(const collective::Verified& program, std::vector<float>& own, std::vector<float>& mean, const collective::Run& run, net::Done done) {
+  void all_reduce(const collective::Verified& program, const std::vector<float>& own, std::vector<float>& mean, const collective::Run& run,
+                  net::Done done) {
     const auto layout = collective::Layout::even(program.program(), courier().runner().rank(), own.size());
-    courier().start(program, layout, {reinterpret_cast<const std::byte*>(own.data()), reinterpret_cast<std::byte*>(mean.data())}, run, std::move(done));
+    courier().start(program, layout, buffers(own, mean), run, std::move(done));
   }
 
   void unseal() override {
@@ -145,7 +147,8 @@ class PowerSgdFlow final : public PackedFlow {
       if (lives) std::copy_n(column, shape_.columns, &q_[c * shape_.columns]);
       if (!lives) begin_anew(c);
     }
-    if (!std::all_of(residual_.begin(), residual_.end(), [](float x) { return std::isfinite(x); })) std::fill(residual_.begin(), residual_.end(), 0.0F);
+    const bool finite = std::all_of(residual_.begin(), residual_.end(), [](float x) { return std::isfinite(x); });
+    if (!finite) std::fill(residual_.begin(), residual_.end(), 0.0F);
   }
 
   void add_product(float* into, float factor, const std::vector<float>& q) const {

@@ -10,6 +10,13 @@ const collective::Verified& Programs::named(collective::Collective collective, c
   return programs_.emplace(std::pair(collective, builder), verify(build(collective, builder, ranks_))).first->second;
 }
 
+const collective::Verified& Programs::served(std::uint32_t servers) {
+  const std::pair key(collective::Collective::all_reduce, "servers:" + std::to_string(servers));
+  const auto known = programs_.find(key);
+  if (known != programs_.end()) return known->second;
+  return programs_.emplace(key, verify(collective::served_all_reduce(ranks_, servers))).first->second;
+}
+
 const collective::Verified& Programs::cheapest(collective::Collective collective, std::uint64_t bytes, const collective::LinkModel& link) {
   return named(collective, collective::choose(collective, ranks_, static_cast<double>(bytes), link));
 }

@@ -18,6 +18,7 @@ class Programs {
   explicit Programs(std::uint32_t ranks) : ranks_(ranks) {}
 
   const collective::Verified& named(collective::Collective collective, const std::string& builder);
+  const collective::Verified& served(std::uint32_t servers);  // collective::served_all_reduce
   const collective::Verified& cheapest(collective::Collective collective, std::uint64_t bytes, const collective::LinkModel& link);
 
  private:

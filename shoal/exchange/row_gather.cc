@@ -62,7 +62,8 @@ void RowGather::start(Own own, const collective::Run& run, std::function<bool()>
   heads.slice_bytes = net::kUrgentLimit;
   heads.priority.cls = net::Class::urgent;
   heads.label = run.label + ": rows";
-  const auto layout = collective::Layout::even(heads_program_.program(), courier_.runner().rank(), heads_.size() * sizeof(Head) / sizeof(std::uint64_t));
+  const auto numbers = heads_.size() * sizeof(Head) / sizeof(std::uint64_t);
+  const auto layout = collective::Layout::even(heads_program_.program(), courier_.runner().rank(), numbers);
   courier_.start(heads_program_, layout, {reinterpret_cast<const std::byte*>(&own_head_), reinterpret_cast<std::byte*>(heads_.data())}, heads,
                  [this](const net::Failure& why) {
                    waiting_ = 1;  // held while the rows are started, so that done runs last

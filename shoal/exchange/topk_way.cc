@@ -92,7 +92,7 @@ class TopkFlow final : public PackedFlow {
     divisor_ = departure.run.scaling.divisor;
     label_ = run.label;
     const auto layout = collective::Layout::even(program_.program(), courier().runner().rank(), all_.size());
-    courier().start(program_, layout, {reinterpret_cast<const std::byte*>(own_.data()), reinterpret_cast<std::byte*>(all_.data())}, run,
+    courier().start(program_, layout, buffers(own_, all_), run,
                     [this, done = std::move(done)](const net::Failure& why) { done(why ? why : check()); });
   }
 

@@ -151,7 +151,7 @@ class DataParallel final : private GradientListener, private PairListener {
   std::vector<at::Tensor> contributions_;  // kept until commit: the exchange reads them, so they outlive it
   LayerPairs pairs_;
   Tables tables_;
-  std::mutex leaving_;  // guards what leaves (the exchange's produced() and absent(), contributions_, pairs_, tables_, backward_at_) from staging's thread
+  std::mutex leaving_;  // guards what leaves (produced(), absent(), contributions_, pairs_, tables_, backward_at_) from staging's thread
   c10::intrusive_ptr<PairLink> pair_link_ = c10::make_intrusive<PairLink>();
   exchange::Exchange exchange_;
 

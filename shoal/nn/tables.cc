@@ -51,7 +51,8 @@ void Tables::clear() {
 
 at::Tensor sparse_mean(const exchange::Rows& rows, const at::Tensor& parameter) {
   const auto count = static_cast<std::int64_t>(rows.count);
-  auto index = at::empty({1, count}, at::kLong), values = at::empty({count, parameter.size(1)}, parameter.options().device(at::kCPU).requires_grad(false));
+  const auto index = at::empty({1, count}, at::kLong);
+  const auto values = at::empty({count, parameter.size(1)}, parameter.options().device(at::kCPU).requires_grad(false));
   if (count > 0) {
     std::memcpy(index.mutable_data_ptr(), rows.index, index.nbytes());
     std::memcpy(values.mutable_data_ptr(), rows.values, values.nbytes());

@@ -6,6 +6,7 @@
 #include <cmath>
 
 #include "shoal/core/text.h"
+#include "shoal/exchange/way.h"
 
 namespace shoal::observe {
 namespace {
@@ -227,9 +228,11 @@ class Explainer {
     std::string text = "only fewer bytes help: ";
     text += samples > 0 ? fmt::format("a batch of {:.0f} instead of {:.0f} a member", 2 * samples, samples) : "twice the batch a member";
     text += fmt::format(" or gradient accumulation over two (model.no_sync()): exposed {} -> {} of a step", now, percent(exposed / (step + work)));
-    const bool floats = std::any_of(plan_->tensors.begin(), plan_->tensors.end(), [](const auto& t) { return t.type == DType::f32; });
-    if (floats) {
-      text += fmt::format("; parameters in bf16, half the bytes: {} -> {}", now, percent(exposed / 2 / (step - exposed / 2)));
+    const bool whole = std::any_of(plan_->units.begin(), plan_->units.end(), [&](const exchange::Unit& unit) {
+      return exchange::way_named(unit.way)->exact() && plan_->tensors[unit.tensors.front()].type == DType::f32;
+    });
+    if (whole) {
+      text += fmt::format("; --plan bf16 (lossy), half the bytes: {} -> {}", now, percent(exposed / 2 / (step - exposed / 2)));
     }
     return text;
   }

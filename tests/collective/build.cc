@@ -129,5 +129,22 @@ TEST(Build, refusals_name_what_is_allowed) {
   EXPECT_EQ(refusal([] { direct_all_reduce(513); }), "direct: 513 members; at most 512 where every pair talks (take ring)");
 }
 
+TEST(Build, programs_with_servers_are_proved_and_survive_json) {
+  for (std::uint32_t ranks = 2; ranks <= 8; ++ranks) {
+    for (std::uint32_t servers = 0; servers < ranks; ++servers) {
+      const Verified verified = verify(served_all_reduce(ranks, servers));
+      EXPECT_EQ(workers(verified.program()), ranks - servers);
+      EXPECT_EQ(to_json(program_from_json(to_json(verified.program()))), to_json(verified.program()));
+    }
+    EXPECT_THROW(served_all_reduce(ranks, ranks), Error);
+  }
+  auto more = served_all_reduce(4, 1);
+  more.servers = 2;  // then rank 2 may not contribute
+  EXPECT_THROW(verify(more), Error);
+  auto fewer = served_all_reduce(4, 2);
+  fewer.servers = 1;  // then the contribution of rank 2 is missing
+  EXPECT_THROW(verify(fewer), Error);
+}
+
 }  // namespace
 }  // namespace shoal::collective

@@ -99,7 +99,7 @@ TEST(Causes, a_full_link_is_named_with_what_fewer_bytes_would_bring) {
   // 600 of 690 ms; twice the work: 600 of 780; half the bytes: 300 of 390.
   EXPECT_EQ(first_of(why).remedy,
             "only fewer bytes help: a batch of 200 instead of 100 a member or gradient accumulation over two (model.no_sync()): exposed "
-            "87 % -> 77 % of a step; parameters in bf16, half the bytes: 87 % -> 77 %");
+            "87 % -> 77 % of a step; --plan bf16 (lossy), half the bytes: 87 % -> 77 %");
 }
 
 TEST(Causes, one_member_with_a_slow_link_is_named_and_what_the_others_rate_would_leave) {
