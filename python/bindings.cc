@@ -26,4 +26,5 @@ PYBIND11_MODULE(_C, module) {
   bind_events(module);
   bind_backend(module);
   bind_models(module);
+  bind_regions(module);
 }

@@ -15,5 +15,6 @@ void bind_training(pybind11::module_& module);  // training.cc: data_parallel
 void bind_events(pybind11::module_& module);    // events.cc: what the Python half adds to the event stream
 void bind_backend(pybind11::module_& module);   // backend.cc: the c10d process group
 void bind_models(pybind11::module_& module);    // models.cc: the zoo
+void bind_regions(pybind11::module_& module);   // regions.cc: tensors that others put into
 
 }  // namespace shoal::python

@@ -16,6 +16,7 @@ from .errors import Error, PeerLost
 from .parallel import DataParallel, data_parallel
 from .process_group import init_process_group
 from .recording import metric
+from .regions import Regions
 from .sampler import DistributedSampler
 from .session import flush, init, rank, size
 from .signals import checkpoint_due
@@ -24,5 +25,5 @@ __version__ = "0.1.0"
 
 _backend.register()
 
-__all__ = ["Checkpoints", "DataParallel", "DistributedSampler", "Error", "PeerLost", "__version__", "checkpoint_due", "data_parallel",
+__all__ = ["Checkpoints", "DataParallel", "DistributedSampler", "Error", "PeerLost", "Regions", "__version__", "checkpoint_due", "data_parallel",
            "flush", "init", "init_process_group", "load", "metric", "models", "rank", "save", "size"]
