@@ -1,5 +1,6 @@
 #include <pybind11/stl.h>
 #include <torch/csrc/Exceptions.h>
+#include <torch/csrc/autograd/graph_task.h>
 #include <torch/csrc/autograd/python_variable.h>
 #include <torch/csrc/utils/pybind.h>
 
@@ -33,10 +34,24 @@ void raise_through_autograd(const Error& error) {
   throw_through_autograd();
 }
 
+// Calls into Python, from whatever thread; what it raises comes out at the caller of backward(), or here.
+auto calling(py::function function) {
+  return [shared = std::make_shared<py::function>(std::move(function))](auto... arguments) {
+    const py::gil_scoped_acquire gil;
+    try {
+      (*shared)(arguments...);
+    } catch (py::error_already_set& error) {
+      if (torch::autograd::get_current_graph_task_id() == -1) throw;
+      error.restore();
+      throw_through_autograd();
+    }
+  };
+}
+
 std::unique_ptr<DataParallel> make(Session& session, const std::vector<std::pair<std::string, at::Tensor>>& parameters,
                                    const std::vector<at::Tensor>& buffers, const std::map<std::size_t, bool>& tables,
                                    const std::string& choice, const std::optional<std::string>& saved, py::function step_the_rest,
-                                   bool pretend_device) {
+                                   py::function take_over_state, bool pretend_device) {
   std::vector<nn::NamedTensor> named;
   for (const auto& [name, tensor] : parameters) named.push_back({name, tensor});
   DataParallel::Options options;
@@ -45,15 +60,8 @@ std::unique_ptr<DataParallel> make(Session& session, const std::vector<std::pair
   options.choice = exchange::parse_choice(choice, "plan");
   if (saved) options.plan = exchange::plan_from_json(*saved, choice);
   options.pretend_device = pretend_device;
-  options.step_the_rest = [step = std::make_shared<py::function>(std::move(step_the_rest))] {
-    const py::gil_scoped_acquire gil;
-    try {
-      (*step)();
-    } catch (py::error_already_set& error) {
-      error.restore();
-      throw_through_autograd();
-    }
-  };
+  options.step_the_rest = calling(std::move(step_the_rest));
+  options.take_over_state = calling(std::move(take_over_state));
   return std::make_unique<DataParallel>(session, std::move(named), buffers, std::move(options));
 }
 
@@ -107,7 +115,7 @@ void bind_training(py::module_& module) {
       py::arg("file"));
   py::class_<DataParallel>(module, "DataParallel")
       .def(py::init(&make), py::arg("session"), py::arg("parameters"), py::arg("buffers"), py::arg("tables"), py::arg("choice"),
-           py::arg("saved"), py::arg("step_the_rest"), py::arg("pretend_device"), py::keep_alive<1, 2>())
+           py::arg("saved"), py::arg("step_the_rest"), py::arg("take_over_state"), py::arg("pretend_device"), py::keep_alive<1, 2>())
       .def("set_first_use", &DataParallel::set_first_use)
       .def("forward_begins", &DataParallel::forward_begins)
       .def("forward_ends", &DataParallel::forward_ends)

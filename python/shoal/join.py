@@ -20,17 +20,16 @@ def wait_for_the_others(wrapped) -> None:
     source = core.take_over_from()
     if source is None:
         return
-    here = session.current()
     values = [*wrapped.module.parameters(), *wrapped.module.buffers()]
-    _C.broadcast_tensors(here, values, source, "values of the model after join")
-    state = _broadcast_state(here, optimizer.state_dict() if here.rank == source else None, source)
-    if here.rank != source:
-        optimizer.load_state_dict(state)
+    _C.broadcast_tensors(session.current(), values, source, "values of the model after join")
+    take_over_optimizer(optimizer, source)
 
 
-def _broadcast_state(here, state, source: int):
-    packed = io.BytesIO()
+def take_over_optimizer(optimizer, source: int) -> None:
+    """Its state becomes that of member `source`, on all members at once."""
+    here, packed = session.current(), io.BytesIO()
     if here.rank == source:
-        torch.save(state, packed)
-    received = session.broadcast_bytes(here, packed.getbuffer(), source, "optimizer state after join")
-    return torch.load(io.BytesIO(received), weights_only=True)
+        torch.save(optimizer.state_dict(), packed)
+    received = session.broadcast_bytes(here, packed.getbuffer(), source, "the optimizer's state")
+    if here.rank != source:
+        optimizer.load_state_dict(torch.load(io.BytesIO(received), weights_only=True))

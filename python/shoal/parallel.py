@@ -60,7 +60,8 @@ class DataParallel(torch.nn.Module):
         _C.require_equal_models(here, [(n, t.detach().requires_grad_(t.requires_grad)) for n, t in everything],
                                 _code(module, optimizer))
         _C.broadcast_tensors(here, [t for _, t in everything], 0, "first values of the model")
-        self._core = _C.DataParallel(here, trained, list(module.buffers()), _tables(module, trained), plan, saved, _weak(self, "_step_the_rest"),
+        self._core = _C.DataParallel(here, trained, list(module.buffers()), _tables(module, trained), plan, saved,
+                                     _weak(self, "_step_the_rest"), _weak(self, "_take_over_optimizer"),
                                      os.environ.get("SHOAL_PRETEND_DEVICE") == "1")
         parameters = [p for _, p in trained]
         self._gates = pending.Gates(self._core, parameters)
@@ -196,6 +197,9 @@ class DataParallel(torch.nn.Module):
     def _step_the_rest(self, *_) -> None:
         if self._steps is not None:
             self._steps.settle_all()
+
+    def _take_over_optimizer(self, source: int) -> None:
+        join.take_over_optimizer(self._optimizer, source)
 
     def _after_step_alone(self, optimizer, args, kwargs) -> None:
         self._alone.step_ends()

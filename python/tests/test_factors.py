@@ -164,3 +164,28 @@ def layer_between(_):
 
 def test_between_steps_the_model_is_what_it_was_and_a_copy_is_plain(pool):
     assert pool(2).run(layer_between, None) == [[True, True]] * 2
+
+
+def parted(folder):
+    """One member's parameter comes to differ in its last bit."""
+    net, optimizer = wrapped(Net(), folder)
+    ways = []
+    for step in range(110):
+        if step == 20 and shoal.rank() == 1:
+            net.flush()
+            with torch.no_grad():
+                net.module.wide.weight.view(torch.int32)[0, 0] ^= 1
+        optimizer.zero_grad()
+        tiny.loss(net, step, shoal.rank()).backward()
+        optimizer.step()
+        ways.append("factors" in net.plan)
+    net.flush()
+    return tiny.values(net), ways
+
+
+def test_replicas_that_part_are_seen_mended_and_exchange_whole_gradients(pool, tmp_path):
+    (first, ways), *others = pool(MEMBERS).run(parted, tmp_path)
+    assert ways[30] and not ways[-1]
+    for values, theirs in others:
+        assert tiny.equal(values, first)
+        assert theirs == ways

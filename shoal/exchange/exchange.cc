@@ -67,7 +67,7 @@ void Exchange::Impl::require_no_failure() const {
   throw Error(*failure);
 }
 
-void Exchange::Impl::begin(double weight, std::uint64_t asks) {
+void Exchange::Impl::begin(double weight, std::uint64_t asks, std::uint64_t digest) {
   require_no_failure();
   open = true;
   sequence = next_sequence;
@@ -76,7 +76,7 @@ void Exchange::Impl::begin(double weight, std::uint64_t asks) {
   accounted.assign(plan.tensors.size(), false);
   for (std::size_t u = 0; u < passages.size(); ++u) passages[u]->missing = plan.units[u].tensors.size();
   transport.doing("step " + std::to_string(iteration) + ", exchanging gradients");
-  post([this, own = Announcement{iteration, plan_hash, weight, asks}, operation = net::operation_in(channel, sequence)] {
+  post([this, own = Announcement{iteration, plan_hash, weight, asks, digest}, operation = net::operation_in(channel, sequence)] {
     running.fetch_add(1, std::memory_order_acq_rel);
     roll_call.start(operation, own, [this](const net::Failure& why) {
       roll_called(why);
@@ -187,7 +187,7 @@ Exchange::~Exchange() {
 
 const ExchangePlan& Exchange::plan() const { return impl_->plan; }
 std::uint64_t Exchange::iteration() const { return impl_->iteration; }
-void Exchange::begin(double weight, std::uint64_t asks) { impl_->begin(weight, asks); }
+void Exchange::begin(double weight, std::uint64_t asks, std::uint64_t digest) { impl_->begin(weight, asks, digest); }
 void Exchange::produced(std::uint32_t tensor, const void* data) { impl_->account(tensor, static_cast<const std::byte*>(data)); }
 void Exchange::produced(std::uint32_t tensor, const factor::Pair& pair) { impl_->account(tensor, pair); }
 void Exchange::produced(std::uint32_t tensor, const Rows& rows) { impl_->account(tensor, rows); }
@@ -241,6 +241,13 @@ std::uint64_t Exchange::asked() {
   std::uint64_t asks = 0;
   for (const auto& a : impl_->roll_call.answers()) asks |= a.asks;
   return asks;
+}
+
+std::vector<std::uint64_t> Exchange::digests() {
+  impl_->wait(impl_->roll_gate, "digests of all members", Events::local().intern("weights"));
+  std::vector<std::uint64_t> digests;
+  for (const auto& a : impl_->roll_call.answers()) digests.push_back(a.digest);
+  return digests;
 }
 
 void Exchange::commit() {

@@ -40,8 +40,8 @@ class Exchange {
 
   // Weights (samples of this member in this iteration) are gathered from all members with the iteration's number and the
   // plan's hash, so that members which run different code are told apart at once: Error{mismatch}.
-  // asks: bits for all members to see in this iteration.
-  void begin(double weight, std::uint64_t asks = 0);
+  // asks: bits for all members to see in this iteration; digest likewise, of what must have the same bits on all, 0 for none.
+  void begin(double weight, std::uint64_t asks = 0, std::uint64_t digest = 0);
   void produced(std::uint32_t tensor, const void* data);
   void produced(std::uint32_t tensor, const factor::Pair& pair);  // by factors only, where a plain gradient is a pair that is all rest
   void produced(std::uint32_t tensor, const Rows& rows);          // by rows only, which take a plain gradient, too
@@ -61,6 +61,7 @@ class Exchange {
   // All members' weights in the open iteration, by rank; waits for them. All 0: every member is out of data (see join).
   std::vector<double> weights();
   std::uint64_t asked();                 // what any member asks in the open iteration, the same on all; waits like weights()
+  std::vector<std::uint64_t> digests();  // all members', by rank; waits like weights()
   void commit();
   std::uint64_t iteration() const;       // number of the open or next iteration
   // What the next iteration needs beside its gradients, of this member, by the first tensor of each unit that keeps any. Read and written

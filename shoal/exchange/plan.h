@@ -61,6 +61,8 @@ struct ExchangePlan {
   std::uint64_t hash() const;                        // of all that decides bits and matching: equal on all members
 };
 
+// By factors every member multiplies for itself. The same plan with gradients in their places, reduced at one owner each.
+ExchangePlan without_factors(ExchangePlan plan);
 // The same units by the same ways, priced anew on another link.
 ExchangePlan priced_on(ExchangePlan plan, const collective::LinkModel& link);
 

@@ -52,4 +52,13 @@ ExchangePlan priced_on(ExchangePlan plan, const collective::LinkModel& link) {
   return plan;
 }
 
+ExchangePlan without_factors(ExchangePlan plan) {
+  for (auto& unit : plan.units) {
+    if (unit.way != kByFactors) continue;
+    plan.tensors[unit.tensors.front()].rows = 0;
+    unit.way = collective::choose(collective::Collective::all_reduce, plan.ranks, static_cast<double>(plan.bytes_of(unit)), plan.link);
+  }
+  return priced_on(plan, plan.link);
+}
+
 }  // namespace shoal::exchange

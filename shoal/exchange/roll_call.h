@@ -18,6 +18,7 @@ struct Announcement {
   std::uint64_t plan_hash = 0;
   double weight = 0;       // samples; 0: out of data
   std::uint64_t asks = 0;  // bits whose meaning the caller knows
+  std::uint64_t digest = 0;  // of what must have the same bits on all members; 0: not said in this iteration
 };
 
 class RollCall {

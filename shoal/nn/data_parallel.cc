@@ -166,7 +166,7 @@ void DataParallel::begin(double weight) {
   pass_ = torch::autograd::get_current_graph_task_id();
   backward_began_ = steady_now();
   std::fill(backward_at_.begin(), backward_at_.end(), -1);
-  exchange_.begin(weight, own_asks());
+  exchange_.begin(weight, own_asks(), digest_if_due());
   open_ = true;
 }
 
@@ -328,6 +328,7 @@ void DataParallel::close_iteration() {
   std::fill(contributions_.begin(), contributions_.end(), at::Tensor());
   pairs_.clear();
   tables_.clear();
+  if (replicas_differ_) mend_replicas();
   if (plan_is_final_) return follow_links();
   if (exchange_.iteration() < measured_iterations_) return;
   const Instant began = steady_now();

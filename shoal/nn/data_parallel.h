@@ -60,6 +60,8 @@ class DataParallel final : private GradientListener, private PairListener {
     std::function<void(const Error&)> raise;
     // Steps every parameter that waits for its step, and commits. Called where a pass begins while some wait.
     std::function<void()> step_the_rest;
+    // Everything beside the parameters that steps depend on becomes that of this member (the optimizer's state), on all members at once.
+    std::function<void(net::Rank)> take_over_state;
   };
   // More than one member. Only parameters that require a gradient and have elements. The session outlives us.
   DataParallel(Session& session, std::vector<NamedTensor> parameters, std::vector<at::Tensor> buffers, Options options);
@@ -138,6 +140,8 @@ class DataParallel final : private GradientListener, private PairListener {
   void close_iteration();
   std::uint64_t own_asks() const;
   void hear_asks();
+  std::uint64_t digest_if_due() const;
+  void mend_replicas();
   void choose_plan();
   void follow_links();
   double describe_layers(std::vector<exchange::TensorSpec>& specs) const;
@@ -172,6 +176,7 @@ class DataParallel final : private GradientListener, private PairListener {
   bool plan_is_final_ = false;
   std::optional<exchange::Drift> drift_;   // rank 0's, of a plan that may be fitted
   bool wants_fit_ = false, fit_asked_ = false;
+  bool replicas_differ_ = false;
   std::uint64_t fits_ = 0;
   double exposed_before_ = 0;              // the sum when the last iteration ended
   std::uint64_t measured_iterations_, iterations_before_ = 0;

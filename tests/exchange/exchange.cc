@@ -125,6 +125,17 @@ TEST(Exchange, a_member_without_data_changes_nothing) {
   }
 }
 
+TEST(Exchange, digests_of_all_members_are_known_to_all) {
+  Members members(direct(3));
+  const auto gradients = random_gradients(3, 5);
+  for (std::uint32_t r = 0; r < 3; ++r) {
+    members[r].begin(1, 0, 100 + r);
+    for (std::uint32_t t = 0; t < kSizes.size(); ++t) members[r].produced(t, gradients[r][t].data());
+  }
+  for (std::uint32_t r = 0; r < 3; ++r) EXPECT_THAT(members[r].digests(), testing::ElementsAre(100, 101, 102));
+  for (std::uint32_t r = 0; r < 3; ++r) members[r].commit();
+}
+
 // What one member asks is known to all in the same iteration, and no longer in the next.
 TEST(Exchange, what_members_ask_reaches_all_in_the_iteration_that_it_was_asked_in) {
   Members members(direct(3));
