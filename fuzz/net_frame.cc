@@ -15,7 +15,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   using namespace shoal::net;
   const auto bytes = std::as_bytes(std::span(data, size));
   if (size >= wire::kHeaderBytes) {
-    for (const auto channel : {wire::Channel::control, wire::Channel::bulk}) {
+    for (const auto channel : {wire::Channel::control, wire::Channel::bulk, wire::Channel::memory}) {
       const auto header = wire::decode(bytes.first<wire::kHeaderBytes>(), channel);
       if (!header) continue;
       if (header->length > wire::kMaxFrame) std::abort();

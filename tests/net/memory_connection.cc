@@ -1,0 +1,178 @@
+// A connection through memory, both ends in the hands of the test: frames cross however large the ring is, each side is woken exactly
+// when it sleeps and there is something for it, and bytes that are no frame end it.
+#include "shoal/net/memory_connection.h"
+
+#include <gtest/gtest.h>
+#include <sys/eventfd.h>
+
+#include <deque>
+#include <random>
+
+namespace shoal::net {
+namespace {
+
+class Frames final : public ConnectionUser {
+ public:
+  std::deque<OutFrame> to_send;
+  std::vector<std::vector<std::byte>> came;
+  std::uint64_t consumed = 0;  // of the last message of credit
+  std::error_code why;
+
+  void offer(std::span<const std::byte> payload) {
+    OutFrame frame;
+    frame.header = wire::encode(wire::Header{.kind = wire::Kind::data, .length = static_cast<std::uint32_t>(payload.size()), .tag = {1, 2}});
+    frame.payload = payload;
+    frame.data = true;
+    frame.tag = {1, 2};
+    to_send.push_back(std::move(frame));
+  }
+
+ private:
+  bool next_frame(wire::Channel, OutFrame& frame) override {
+    if (to_send.empty()) return false;
+    frame = std::move(to_send.front());
+    to_send.pop_front();
+    return true;
+  }
+  void frame_written(wire::Channel, OutFrame&) override {}
+  bool data_begins(wire::Channel, const wire::Header& header) override {
+    EXPECT_LE(header.length, wire::kMaxFrame);
+    came.emplace_back(header.length);
+    at_ = 0;
+    return true;
+  }
+  std::size_t plan(wire::Channel, std::span<iovec> into) override {
+    into[0] = {came.back().data() + at_, came.back().size() - at_};
+    return 1;
+  }
+  void took(wire::Channel, std::size_t bytes) override { at_ += bytes; }
+  bool message(wire::Channel, const wire::Header& header, std::span<const std::byte> payload) override {
+    EXPECT_EQ(payload.size(), header.length);
+    if (const auto credit = wire::decode_credit(payload)) consumed = credit->consumed;
+    return true;
+  }
+  void wire_bytes(std::size_t, std::size_t) override {}
+  void ended(wire::Channel, std::error_code reason) override { why = reason; }
+
+  std::size_t at_ = 0;
+};
+
+// What one side makes, and the other side's view of it.
+struct Made {
+  OwnSegment own;
+  OtherSegment seen;
+  Descriptor bell{eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)};
+
+  Made() {
+    const Mailbox mailbox;
+    EXPECT_EQ(own.pass(mailbox.name(), bell.get()), "");
+    EXPECT_EQ(mailbox.take(own.number(), seen), "");
+  }
+  bool rung() const {
+    eventfd_t times = 0;
+    return eventfd_read(bell.get(), &times) == 0;
+  }
+};
+
+struct Pair {
+  Made by_a, by_b;
+  Frames a_user, b_user;
+  MemoryConnection a{std::move(by_a.own), std::move(by_b.seen), a_user};
+  MemoryConnection b{std::move(by_b.own), std::move(by_a.seen), b_user};
+};
+
+TEST(MemoryConnection, frames_cross_that_are_together_larger_than_the_ring) {
+  Pair pair;
+  std::mt19937 random(5);
+  std::vector<std::vector<std::byte>> sent;
+  for (int i = 0; i < 40; ++i) {
+    sent.emplace_back(1 + random() % wire::kMaxFrame);
+    for (std::byte& b : sent.back()) b = static_cast<std::byte>(random());
+  }
+  for (const auto& payload : sent) pair.a_user.offer(payload);
+  pair.a_user.to_send.push_back(owned_frame(wire::Header{.kind = wire::Kind::credit, .length = 8, .tag = {}}, wire::encode(wire::Credit{77, {}})));
+  pair.a.pump();
+  EXPECT_TRUE(pair.a.writing());
+  while (pair.b.look()) pair.a.look();
+  EXPECT_FALSE(pair.a.writing());
+  EXPECT_TRUE(pair.b_user.came == sent);
+  EXPECT_EQ(pair.b_user.consumed, 77u);
+  EXPECT_FALSE(pair.b_user.why);
+}
+
+TEST(MemoryConnection, rings_only_for_one_that_sleeps) {
+  Pair pair;
+  const std::vector<std::byte> small(100), large(wire::kMaxFrame);
+  pair.a_user.offer(small);
+  pair.a.pump();
+  EXPECT_FALSE(pair.by_b.rung());
+  pair.b.asleep(true);
+  EXPECT_TRUE(pair.b.look());  // what had come before it said so
+  pair.a_user.offer(small);
+  pair.a_user.offer(small);
+  pair.a.pump();
+  EXPECT_TRUE(pair.by_b.rung());
+  pair.a_user.offer(small);
+  pair.a.pump();
+  EXPECT_FALSE(pair.by_b.rung());  // it is on its way
+  pair.b.asleep(false);
+  while (pair.b.look()) {
+  }
+  for (int i = 0; i < 2; ++i) pair.a_user.offer(large);
+  pair.a.pump();
+  EXPECT_TRUE(pair.a.writing());
+  EXPECT_FALSE(pair.by_a.rung());
+  pair.a.asleep(true);
+  EXPECT_TRUE(pair.b.look());
+  EXPECT_TRUE(pair.by_a.rung());  // there is room again
+}
+
+TEST(MemoryConnection, a_frame_that_waits_is_detached_with_a_copy) {
+  Pair pair;
+  std::vector<std::byte> payload(wire::kMaxFrame, std::byte{1});
+  const std::vector<std::byte> as_sent = payload;
+  int taken = 0;
+  for (int i = 0; i < 2; ++i) {
+    pair.a_user.offer(payload);
+    pair.a_user.to_send.back().done = [](const Failure&) {};
+  }
+  pair.a.pump();
+  ASSERT_TRUE(pair.a.writing());
+  pair.a.detach(9, [&](const Done&) { ++taken; });
+  EXPECT_EQ(taken, 0);
+  pair.a.detach(1, [&](const Done&) { ++taken; });
+  EXPECT_EQ(taken, 1);
+  std::fill(payload.begin(), payload.end(), std::byte{2});
+  while (pair.b.look() || pair.a.look()) {
+  }
+  ASSERT_GE(pair.b_user.came.size(), 1u);
+  EXPECT_TRUE(pair.b_user.came[0] == as_sent);
+}
+
+// Whatever lies in the ring, sizes are checked before anything is made for them, and what is no frame ends the connection.
+TEST(MemoryConnection, random_bytes_end_it) {
+  std::mt19937_64 random(20261122);
+  int ended = 0;
+  for (int round = 0; round < 500; ++round) {
+    Made by_a, by_b;
+    Shared& ring = *by_a.seen.shared;
+    RingWriter garbage(ring.ring, ring.written, ring.read);
+    Frames user;
+    MemoryConnection b(std::move(by_b.own), std::move(by_a.seen), user);
+    std::vector<std::byte> bytes(4096);
+    for (std::byte& byte : bytes) byte = static_cast<std::byte>(random());
+    if (round % 2) {  // begins as a frame that might be
+      const auto header = wire::encode(wire::Header{.kind = wire::Kind::data, .length = static_cast<std::uint32_t>(1 + random() % 4000), .tag = {1, 2}});
+      std::copy(header.begin(), header.end(), bytes.begin());
+    }
+    garbage.write(bytes);
+    while (b.look()) {
+    }
+    ended += user.why == std::errc::protocol_error;
+    EXPECT_FALSE(b.look());
+  }
+  EXPECT_GT(ended, 400);
+}
+
+}  // namespace
+}  // namespace shoal::net
