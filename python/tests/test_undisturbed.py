@@ -101,9 +101,11 @@ def payload_of_steps(plan: str, steps: int):
     here = session.current()
     for step in range(5):  # beyond these the plan in use is the saved one
         step_once(net, optimizer, step)
+    net.flush()  # the last step may still be on its way
     before = sum(link["sent"] for link in here.links())
     for step in range(steps):
         step_once(net, optimizer, 5 + step)
+    net.flush()
     here.gather(b"", "all have stepped")
     sent = sum(link["sent"] for link in here.links()) - before
     return sent, sum(p.numel() for p in net.parameters()), net.plan
