@@ -40,11 +40,13 @@ def main() -> None:
     images, labels = torch.randn(8, 1, 28, 28), torch.randint(0, 10, (8,))
     for step in range(args.warmup + args.steps):
         if step == args.warmup:
+            shown.flush()
             here.gather(b"", "before the steps that count")
             before = counters(here)
         optimizer.zero_grad()
         F.cross_entropy(shown(images), labels).backward()
         optimizer.step()
+    shown.flush()
     here.gather(b"", "after the steps that count")
     mine = [after - b for after, b in zip(counters(here), before)]
     everybody = [json.loads(one) for one in here.gather(json.dumps(mine).encode(), "what each has counted")]

@@ -75,6 +75,7 @@ def train(arguments, task: Task, training, held_out) -> None:
             progress.show(step, _facts(loss.item(), interval, task, here, model))
             interval = Interval(time.monotonic(), _sent(here))
         keeper.after(step, last=step == steps)
+    model.flush()
     progress.end()
     seconds = time.monotonic() - began
 
