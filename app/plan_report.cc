@@ -52,7 +52,7 @@ std::string summary(const PlanQuestion& q, const exchange::Forecast& f) {
                      "speed-up        {:.2f} with {} members\n"
                      "limit           {}: {}\n",
                      show_seconds(it.seconds), to_text(q.choice), show_seconds(it.computing), show_seconds(std::max(0.0, it.seconds - it.computing)),
-                     show_seconds(it.on_the_link), show_size(it.bytes), it.speedup(q.cluster.members), q.cluster.members, name(f.regime),
+                     show_seconds(it.on_the_link), show_size(it.bytes), it.speedup(), q.cluster.members, name(f.regime),
                      says(f.regime));
 }
 
@@ -139,7 +139,7 @@ std::string to_json(const PlanQuestion& question, const PlanAnswer& answer) {
                     {"members", question.cluster.members}, {"samples", question.cluster.samples}, {"rate", machine.link.rate},
                     {"alpha_s", machine.link.alpha}, {"flops", machine.flops}, {"choice", to_text(question.choice)},
                     {"seconds", f.chosen.seconds}, {"computing_s", f.chosen.computing}, {"link_s", f.chosen.on_the_link},
-                    {"bytes", f.chosen.bytes}, {"speedup", f.chosen.speedup(question.cluster.members)}, {"limit", name(f.regime)},
+                    {"bytes", f.chosen.bytes}, {"speedup", f.chosen.speedup()}, {"limit", name(f.regime)},
                     {"ways", rows}, {"scaling", scaling}, {"break_even", rates}, {"system_balance", exchange::system_balance(machine)},
                     {"balance", layers}, {"balanced_s", answer.balanced_seconds}, {"plan", Json::parse(exchange::to_json(f.chosen.plan))}};
   return all.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace) + "\n";

@@ -43,6 +43,13 @@ Cluster at_rate(Cluster cluster, double rate) {
   return cluster;
 }
 
+// How many of the last members bring no gradients.
+std::uint32_t servers_of(const Choice& choice) {
+  const std::string family = "servers:";
+  if (choice.policy != Policy::way || !choice.way.starts_with(family)) return 0;
+  return static_cast<std::uint32_t>(std::stoul(choice.way.substr(family.size())));
+}
+
 bool is_exact(const ExchangePlan& plan, const Choice& choice) {
   return choice.local_steps == 1 && std::all_of(plan.units.begin(), plan.units.end(), [](const Unit& u) { return way_named(u.way)->exact(); });
 }
@@ -51,15 +58,15 @@ std::vector<Row> compare(const Model& model, const Cluster& cluster, const Choic
   std::vector<Row> rows;
   constexpr const char* kCompared[] = {"ddp", "ddp:1MB", "wfbp", "poseidon", "p3", "auto", "bf16", "int8", "powersgd:4", "topk:0.001", "local:8"};
   const auto ddp = foresee(model, cluster, of("ddp"));
-  const auto add = [&](const std::string& name, double seconds, double bytes, bool exact = true) {
-    rows.push_back({name, exact, seconds, bytes, cluster.members * ddp.computing / seconds, ddp.seconds / seconds});
+  const auto add = [&](const std::string& name, double seconds, double bytes) {
+    rows.push_back({name, true, seconds, bytes, cluster.members * ddp.computing / seconds, ddp.seconds / seconds});
   };
   const auto by = [&](const Choice& choice) {
     const auto it = foresee(model, cluster, choice);
-    add(to_text(choice), it.seconds, it.bytes, is_exact(it.plan, choice));
+    rows.push_back({to_text(choice), is_exact(it.plan, choice), it.seconds, it.bytes, it.speedup(), it.speedup() / ddp.speedup()});
   };
   add("no overlap", ddp.computing + ddp.on_the_link, ddp.bytes);
-  add("servers", seconds_by_servers(model, cluster, 0, Order::fifo), ddp.bytes);
+  add("whole, by servers", seconds_by_servers(model, cluster, 0, Order::fifo), ddp.bytes);
   for (const char* choice : kCompared) by(of(choice));
   const auto same = [&](const char* choice) { return to_text(of(choice)) == to_text(asked); };
   if (std::none_of(std::begin(kCompared), std::end(kCompared), same)) by(asked);
@@ -70,8 +77,9 @@ std::vector<Row> compare(const Model& model, const Cluster& cluster, const Choic
 std::vector<Scaling> scale(const Model& model, Cluster cluster, const Choice& choice) {
   std::vector<Scaling> all;
   for (cluster.members = 1; cluster.members <= 64; cluster.members *= 2) {
+    if (cluster.members <= servers_of(choice)) continue;  // nobody would train
     const auto it = foresee(model, cluster, choice);
-    all.push_back({cluster.members, it.seconds, it.speedup(cluster.members), foresee(model, cluster, of("ddp")).speedup(cluster.members)});
+    all.push_back({cluster.members, it.seconds, it.speedup(), foresee(model, cluster, of("ddp")).speedup()});
   }
   return all;
 }
@@ -79,7 +87,7 @@ std::vector<Scaling> scale(const Model& model, Cluster cluster, const Choice& ch
 std::vector<BreakEven> rates(const Model& model, const Cluster& cluster, const Choice& choice) {
   const auto least = [&](const auto& holds) { return least_rate([&](double rate) { return holds(at_rate(cluster, rate)); }); };
   const auto faster_than_one = [&](const Choice& by) {
-    return [&model, by](const Cluster& c) { return foresee(model, c, by).speedup(c.members) > 1; };
+    return [&model, by](const Cluster& c) { return foresee(model, c, by).speedup() > 1; };
   };
   return {
       {"faster than one machine, as DistributedDataParallel", least(faster_than_one(of("ddp")))},
@@ -89,7 +97,7 @@ std::vector<BreakEven> rates(const Model& model, const Cluster& cluster, const C
          return it.on_the_link <= it.computing;
        })},
       {"9 of 10 machines' worth, by " + to_text(choice), least([&](const Cluster& c) {
-         return foresee(model, c, choice).speedup(c.members) >= 0.9 * c.members;
+         return foresee(model, c, choice).speedup() >= 0.9 * c.members;
        })},
       {"whole gradients beat factors everywhere", least([&](const Cluster& c) {
          const auto plan = foresee(model, c, of("auto")).plan;
@@ -108,6 +116,7 @@ Iteration foresee(const Model& model, const Cluster& cluster, const Choice& choi
   const auto whole = whole_cost(it.plan);
   it.on_the_link = whole.link;
   it.seconds = it.plan.predicted_seconds();
+  it.workers = cluster.members - servers_of(choice);
   it.bytes = whole.sent;
   if (choice.policy == Policy::local) {
     it.seconds = it.computing + it.on_the_link / choice.local_steps;

@@ -23,7 +23,8 @@ struct Iteration {
   double on_the_link = 0;  // all units one after another
   double seconds = 0;
   double bytes = 0;        // sent by a member
-  double speedup(std::uint32_t members) const { return members * computing / seconds; }  // over one machine
+  std::uint32_t workers = 1;  // members that train: with servers:K the last K only add
+  double speedup() const { return workers * computing / seconds; }  // over one machine
 };
 // Local SGD: its means are the parameters', once in choice.local_steps steps, after backward; the rest computes.
 Iteration foresee(const Model& model, const Cluster& cluster, const Choice& choice);
@@ -42,7 +43,7 @@ Regime regime_of(const Iteration& dense);  // of an iteration whose gradients al
 const char* name(Regime regime);
 
 struct Row {
-  // Of the grammar (choice.h); "no overlap"; "servers", of whole tensors, as MXNet's; "bound": of whole gradients, max(computing, link).
+  // Of the grammar (choice.h); "no overlap"; "whole, by servers", as MXNet's; "bound": of whole gradients, max(computing, link).
   std::string choice;
   bool exact = true;   // false: the mean is not that of the gradients, or not of every step
   double seconds = 0, bytes = 0, speedup = 0;

@@ -28,7 +28,7 @@ constexpr double kTitanX = 4.18e12;  // operations/s of VGG19's 35.5 images/s, f
 
 double poseidon(const std::string& model, std::uint32_t nodes, double gigabits, double flops, double samples, const char* choice) {
   const Cluster cluster{nodes, {flops, {50e-6, gigabits * kGigabit, 8e9}}, samples};
-  return exchange::foresee(known_model(model), cluster, parse_choice(choice, "test")).speedup(nodes);
+  return exchange::foresee(known_model(model), cluster, parse_choice(choice, "test")).speedup();
 }
 
 // Stock TensorFlow: nothing overlaps.

@@ -29,7 +29,7 @@ TEST(Forecast, one_member_only_computes) {
   const auto it = foresee(model(), cluster(1e8, 1), by("auto"));
   EXPECT_DOUBLE_EQ(it.seconds, 3 * model().forward_flops() * 32 / 40e9);
   EXPECT_EQ(it.bytes, 0);
-  EXPECT_DOUBLE_EQ(it.speedup(1), 1);
+  EXPECT_DOUBLE_EQ(it.speedup(), 1);
 }
 
 TEST(Forecast, a_member_sends_what_its_ways_send) {
@@ -43,6 +43,13 @@ TEST(Forecast, local_steps_pay_the_link_once_in_so_many_iterations) {
   const auto every = foresee(model(), cluster(1e7), by("local:1")), eighth = foresee(model(), cluster(1e7), by("local:8"));
   EXPECT_DOUBLE_EQ(every.seconds, every.computing + every.on_the_link);
   EXPECT_DOUBLE_EQ(eighth.seconds, eighth.computing + eighth.on_the_link / 8);
+}
+
+TEST(Forecast, members_that_only_add_train_nothing) {
+  const auto it = foresee(model(), cluster(1e8, 5), by("servers:1"));
+  EXPECT_EQ(it.workers, 4u);
+  EXPECT_DOUBLE_EQ(it.speedup(), 4 * it.computing / it.seconds);
+  EXPECT_EQ(forecast(model(), cluster(1e8, 5), by("servers:3")).scaling.front().members, 4u);
 }
 
 TEST(Forecast, ways_that_are_not_exact_say_so) {
@@ -64,7 +71,7 @@ TEST(Forecast, the_regime_follows_the_rate) {
 TEST(Forecast, each_rate_is_where_its_answer_changes) {
   const auto f = forecast(model(), cluster(25e6), by("wfbp"));
   ASSERT_EQ(f.break_even.size(), 5u);
-  const auto speedup = [](double rate, const char* choice) { return foresee(model(), cluster(rate), by(choice)).speedup(4); };
+  const auto speedup = [](double rate, const char* choice) { return foresee(model(), cluster(rate), by(choice)).speedup(); };
   const double as_ddp = f.break_even[0].rate, nine_of_ten = f.break_even[3].rate;
   EXPECT_GT(speedup(as_ddp, "ddp"), 1);
   EXPECT_LE(speedup(0.98 * as_ddp, "ddp"), 1);
