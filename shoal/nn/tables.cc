@@ -43,7 +43,7 @@ exchange::Rows Tables::rows(std::size_t i, const at::Tensor& gradient) {
 
 void Tables::clear() {
   for (auto& table : of_) {
-    table.touched = table.noted;
+    if (table.noted > 0) table.touched = table.noted;
     table.noted = 0;
     table.index = table.values = at::Tensor();
   }

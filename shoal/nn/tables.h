@@ -25,7 +25,7 @@ class Tables {
   // Those of `announced` that are matrices of real numbers, row by row in memory; the others are treated like any parameter.
   Tables(const std::vector<NamedTensor>& parameters, const std::vector<Table>& announced);
 
-  void describe(std::vector<exchange::TensorSpec>& specs) const;  // width, touched rows of the latest whole iteration, whether sparse
+  void describe(std::vector<exchange::TensorSpec>& specs) const;  // width, touched rows as counted last, whether sparse
   bool is_sparse(std::size_t i) const { return of_[i].sparse; }
   // Counts the rows of a dense gradient that are not zero, if parameter i is such a table.
   void note(std::size_t i, const at::Tensor& gradient);
@@ -39,7 +39,7 @@ class Tables {
     std::string name;
     std::uint64_t width = 0;  // 0: no table
     bool sparse = false;
-    std::uint64_t noted = 0, touched = 0;  // rows: in this iteration so far, in the one before
+    std::uint64_t noted = 0, touched = 0;  // rows: in this iteration so far, in the last one in which they were counted
     at::Tensor index, values;
   };
   std::vector<One> of_;  // by parameter
