@@ -44,10 +44,9 @@ void offer(CLI::Option& positional, const Words& choices) {
 Words offered(const CLI::Option& positional) {
   const std::string all = positional.get_type_name();
   Words choices;
-  for (std::size_t begin = 0, end; all.find('|') != std::string::npos && begin <= all.size(); begin = end + 1) {
-    end = std::min(all.find('|', begin), all.size());
-    choices.push_back(all.substr(begin, end - begin));
-  }
+  if (all.find('|') == std::string::npos) return choices;
+  std::istringstream parts(all);
+  for (std::string choice; std::getline(parts, choice, '|');) choices.push_back(choice);
   return choices;
 }
 

@@ -132,7 +132,5 @@ class Heads(nn.Module):
 _OWN = {own.__name__: own for own in (Position, Shortcut, SelfAttention, AdditiveAttention, Heads)}
 
 for _name in MODELS:
-    _function = partial(build, _name)
-    _function.__doc__ = describe(_name)["source"]
-    globals()[_name.replace("-", "_")] = _function
+    globals()[_name.replace("-", "_")] = partial(build, _name)
 __all__ = ["MODELS", "build", "describe", *(name.replace("-", "_") for name in MODELS)]

@@ -62,6 +62,11 @@ def test_a_spoilt_tar_file_gives_one_line(images, tmp_path):
     refused(lambda: cifar.read(str(tmp_path / "none")), f"{tmp_path}/none: no such file")
 
 
+def test_without_pillow_one_line_says_what_to_install(images, monkeypatch):
+    monkeypatch.setitem(sys.modules, "PIL", None)
+    refused(lambda: cifar.read(str(images)), "--data: JPEG files need Pillow, which this Python lacks (pip install pillow)")
+
+
 # --- Multi30k
 
 
@@ -170,6 +175,15 @@ def test_trains_on_a_text_and_the_members_know_as_much_as_one(tmp_path):
     figures = [summary_of(trained(n, "char-transformer", file, "--batch", str(8 // n), "--steps", "10", "--json")[0]) for n in (1, 2)]
     assert figures[0]["held_out_loss"] == pytest.approx(figures[1]["held_out_loss"], abs=0.01)
     assert figures[0]["held_out_loss"] < 3
+
+
+def test_a_batch_beyond_the_data_is_refused_before_it_costs_memory(tmp_path):
+    data, _ = Task("resnet-20").read("synthetic", 10**9, seed=1)
+    assert len(data.batch(torch.arange(3))[0]) == 3
+    command = [sys.executable, "-m", "shoal.train", "lenet", "--data", "synthetic", "--batch", "1000000000"]
+    ended = subprocess.run(command, capture_output=True, text=True)
+    assert ended.returncode == 2
+    assert ended.stderr == "shoal: --batch: 1 x 1000000000 synthetic samples a step, the data has 2560\n"
 
 
 def test_synthetic_data_time_a_model_and_claim_nothing():

@@ -10,6 +10,7 @@ class Synthetic:
 
     def __init__(self, described: dict, batch: int, seed: int):
         generator = torch.Generator().manual_seed(seed)
+        batch = min(batch, _SAMPLES)  # a larger one is refused, and costs no memory before
 
         def values(given):
             shape = (batch, *given["shape"])

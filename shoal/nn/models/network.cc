@@ -17,7 +17,7 @@ Network::Value Network::apply(std::string name, Operation operation, std::vector
   std::vector<Shape> shapes;
   for (const Value value : inputs) shapes.push_back(shape(value));
   Fitted fitted = fit(operation, shapes);
-  model_.layers.push_back({std::move(name), std::move(operation), std::move(inputs), std::move(fitted)});
+  model_.layers.push_back({std::move(name), operation, std::move(inputs), std::move(fitted)});
   return model_.inputs.size() + model_.layers.size() - 1;
 }
 
@@ -32,7 +32,7 @@ Model Network::finish(std::vector<double> weights) && {
 }
 
 Chain& Chain::then(Operation operation) {
-  value_ = network_.apply(prefix_ + std::to_string(next_++), std::move(operation), value_);
+  value_ = network_.apply(prefix_ + std::to_string(next_++), operation, value_);
   return *this;
 }
 

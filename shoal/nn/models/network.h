@@ -14,7 +14,7 @@ class Network {
   Value input(std::string name, Shape shape, std::int64_t words = 0);
   Value apply(std::string name, Operation operation, std::vector<Value> inputs);
   Value apply(std::string name, Operation operation, Value input) {
-    return apply(std::move(name), std::move(operation), std::vector{input});
+    return apply(std::move(name), operation, std::vector{input});
   }
 
   const Shape& shape(Value value) const;
