@@ -19,11 +19,12 @@ using Policy = Choice::Policy;
 struct Named {
   const char* name;
   Policy policy;
-  std::uint64_t bytes;  // 0: takes no size
+  bool sized = false;       // takes a size
+  std::uint64_t bytes = 0;  // where none is written
 };
 constexpr Named kPolicies[] = {
-    {"auto", Policy::automatic, 0}, {"poseidon", Policy::poseidon, 0},      {"wfbp", Policy::wfbp, 0},
-    {"p3", Policy::p3, 200'000},    {"ddp", Policy::ddp, 25'000'000},       {"local", Policy::local, 0},
+    {"auto", Policy::automatic}, {"poseidon", Policy::poseidon},            {"wfbp", Policy::wfbp},
+    {"p3", Policy::p3, true},    {"ddp", Policy::ddp, true, 25'000'000},    {"local", Policy::local},
 };
 constexpr std::uint64_t kMostBytes = std::uint64_t{1} << 30;
 constexpr std::uint32_t kMostLocalSteps = 1'000'000;
@@ -93,7 +94,7 @@ class Parser {
     if (known->policy == Policy::local) {
       choice.local_steps = steps(argument);
     } else if (colon < part.size()) {
-      if (known->bytes == 0) refuse(fmt::format("{} takes no \":{}\"", name, argument), name);
+      if (!known->sized) refuse(fmt::format("{} takes no \":{}\"", name, argument), name);
       choice.bytes = size(name, argument);
     }
   }
@@ -147,7 +148,7 @@ std::string to_text(const Choice& choice) {
   for (const auto& known : kPolicies) {
     if (known.policy != choice.policy) continue;
     text = known.name;
-    if (known.bytes > 0) text += ":" + exact_size(choice.bytes);
+    if (choice.bytes > 0) text += ":" + exact_size(choice.bytes);
     if (known.policy == Policy::local) text += fmt::format(":{}", choice.local_steps);
   }
   for (const auto& o : choice.overrides) text += fmt::format(",{}={}", o.glob, o.way);

@@ -4,7 +4,8 @@
 //   POLICY = "auto"            the least predicted iteration time, by exact ways; "" is "auto"
 //          | "poseidon"        factors where they are fewer numbers (factor::fewer_numbers), else dense, in order of production
 //          | "wfbp"            wait-free backpropagation: dense, in order of production, a barrier before the next forward pass
-//          | "p3" [":" SIZE]   dense, in slices of SIZE (default 200KB: P3's 50,000 parameters), what forward needs first goes first
+//          | "p3" [":" SIZE]   dense, what forward needs first goes first, in slices of SIZE (P3's 50,000 parameters are 200KB; default: those
+//                              that fit the link)
 //          | "ddp" [":" SIZE]  the buckets of PyTorch's DistributedDataParallel: 1 MiB first, then SIZE (default 25MB)
 //          | "local" ":" H     local SGD: members average once in H steps (predicted by `shoal plan` only)
 //          | WAY               every tensor that can goes by it
@@ -34,7 +35,7 @@ struct Choice {
 
   Policy policy = Policy::automatic;
   std::string way;                  // of Policy::way
-  std::uint64_t bytes = 0;          // of p3 a slice, of ddp a bucket
+  std::uint64_t bytes = 0;          // of p3 a slice (0: that of the link), of ddp a bucket
   std::uint32_t local_steps = 1;    // of local
   std::vector<Override> overrides;  // in the order in which they were written
   std::string file;                 // a saved plan; then nothing else holds

@@ -63,7 +63,8 @@ ExchangePlan fitted_to(ExchangePlan plan, const collective::LinkModel& link) {
     if (!is_free(plan, choice, unit)) continue;
     const auto bytes = static_cast<double>(plan.bytes_of(unit));
     unit.way = collective::choose(Collective::all_reduce, plan.ranks, bytes, link, true);
-    if (choice.policy != Choice::Policy::p3) unit.slice_bytes = collective::slice_bytes(Collective::all_reduce, unit.way, plan.ranks, bytes, link);
+    const bool sliced_by_hand = choice.policy == Choice::Policy::p3 && choice.bytes > 0;
+    if (!sliced_by_hand) unit.slice_bytes = collective::slice_bytes(Collective::all_reduce, unit.way, plan.ranks, bytes, link);
   }
   price_units(plan);
   // The other ways choose programs for their parts by the plan's link, and so the order in which they add.

@@ -201,7 +201,7 @@ class Planner {
       const auto bytes = static_cast<double>(plan.bytes_of(unit));
       if (unit.way.empty()) unit.way = collective::choose(Collective::all_reduce, plan.ranks, bytes, plan.link);
       unit.slice_bytes = way_named(unit.way)->slice_bytes(load_of(plan, unit));
-      if (choice_.policy == Policy::p3) unit.slice_bytes = p3_slice(bytes);
+      if (choice_.policy == Policy::p3 && choice_.bytes > 0) unit.slice_bytes = p3_slice(bytes);
       unit.priority = plan.tensors[unit.tensors.front()].first_use;
       for (auto t : unit.tensors) unit.priority = std::min(unit.priority, plan.tensors[t].first_use);
       if (in_order_of_production()) unit.priority = u;

@@ -28,7 +28,7 @@ TEST(Choice, each_policy_is_a_word_and_some_take_an_argument) {
   EXPECT_EQ(choice("auto").policy, Policy::automatic);
   EXPECT_EQ(choice("poseidon").policy, Policy::poseidon);
   EXPECT_EQ(choice("wfbp").policy, Policy::wfbp);
-  EXPECT_EQ(choice("p3").bytes, 200'000u);
+  EXPECT_EQ(choice("p3").bytes, 0u);
   EXPECT_EQ(choice("p3:64KB").bytes, 64'000u);
   EXPECT_EQ(choice("ddp").bytes, 25'000'000u);
   EXPECT_EQ(choice("ddp:1MiB").bytes, 1u << 20);
@@ -56,7 +56,7 @@ TEST(Choice, the_last_glob_that_matches_decides) {
 }
 
 TEST(Choice, survives_being_written) {
-  for (const std::string text : {"auto", "poseidon", "wfbp", "p3:200KB", "ddp:25MB", "ddp:1048576", "local:8", "ring", "auto,a*=ring,b=factors",
+  for (const std::string text : {"auto", "poseidon", "wfbp", "p3", "p3:200KB", "ddp:25MB", "ddp:1048576", "local:8", "ring", "auto,a*=ring,b=factors",
                                  "runs/x/plan.json"}) {
     EXPECT_EQ(to_text(choice(text)), text);
   }

@@ -79,8 +79,8 @@ TEST(Planner, p3_cuts_slices_and_waits_layer_by_layer_where_it_can) {
   const auto plan = plan_by("p3");
   EXPECT_EQ(plan.order, Order::priority);
   for (const auto& unit : plan.units) {
-    EXPECT_LE(unit.slice_bytes, 200'000u + 63);
-    EXPECT_EQ(unit.slice_bytes % 64, 0u);
+    const auto bytes = static_cast<double>(plan.bytes_of(unit));
+    EXPECT_EQ(unit.slice_bytes, collective::slice_bytes(collective::Collective::all_reduce, unit.way, 4, bytes, kLink));
     for (auto t : unit.tensors) EXPECT_LE(unit.priority, plan.tensors[t].first_use);
   }
   EXPECT_EQ(plan_by("p3:6400").units.back().slice_bytes, 6400u);
