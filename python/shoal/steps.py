@@ -7,6 +7,7 @@ rule treats each parameter by itself, without a change to it: it is run on the p
 A parameter that waits can be used by nobody before its step (next_use.py), so after a failure no mixture of two steps is ever seen.
 """
 
+import inspect
 import sys
 
 import torch
@@ -14,7 +15,7 @@ import torch
 from . import _C, next_use
 from .by_parameter import Rule, plain_step
 
-_ZERO_GRAD = {torch.optim.Optimizer.zero_grad.__code__, torch.nn.Module.zero_grad.__code__}
+_ZERO_GRAD = {inspect.unwrap(kind.zero_grad).__code__ for kind in (torch.optim.Optimizer, torch.nn.Module)}
 
 
 class Steps:
@@ -92,7 +93,7 @@ class Steps:
         if function in (next_use.WRITE, next_use.DELETE):
             self._overwritten.update(numbers)
             return True
-        if function is next_use.READ and _only_drops_gradients():
+        if function == next_use.READ and _only_drops_gradients():
             return True
         self.settle(numbers)
         return False
@@ -140,7 +141,7 @@ def _without_parameters(group: dict) -> dict:
 def _only_drops_gradients() -> bool:
     """zero_grad() asks for .grad, and then sets it to None."""
     frame = sys._getframe(1)
-    for _ in range(10):
+    for _ in range(16):  # ours and PyTorch's, between there and here
         if frame is None:
             return False
         if frame.f_code in _ZERO_GRAD:
