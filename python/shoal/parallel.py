@@ -98,7 +98,7 @@ class DataParallel(torch.nn.Module):
 
     @torch._disable_dynamo
     def _forward_begins(self, args, kwargs) -> None:
-        if self._steps.waiting and compiled.is_compiled(self.module):
+        if self._steps.waiting and (not self._order.known or compiled.is_compiled(self.module)):
             self._steps.settle_all()
         if not self._core.is_open:
             self._gates.open()  # after no_sync(): what was compiled for plain parameters serves again

@@ -360,3 +360,22 @@ def test_an_optimizer_that_throws_leaves_its_groups_whole(pool):
     results = pool(MEMBERS).run(throws)
     assert all(whole for whole, _ in results)
     assert tiny.equal(results[0][1], results[1][1])
+
+
+def goes_on(plan):
+    """With the plan of the run that it continues, as shoal.load() gives it: while first uses are still watched."""
+    inner = tiny.model()
+    net, optimizer = late(inner, tiny.sgd(inner))
+    if plan is not None:
+        net._core.continue_from(5, plan)
+    for step in range(STEPS):
+        optimizer.zero_grad()
+        tiny.loss(net, step, shoal.rank()).backward()
+        optimizer.step()
+    return parameters(net), net.plan
+
+
+def test_a_run_that_goes_on_from_another_waits_from_its_first_step(pool):
+    (values, plan), *_ = pool(MEMBERS).run(goes_on, None)
+    for others, _ in pool(MEMBERS).run(goes_on, plan):
+        assert tiny.equal(others, values)
