@@ -66,8 +66,6 @@ class DataParallel(torch.nn.Module):
         parameters = [p for _, p in trained]
         self._gates = pending.Gates(self._core, parameters)
         self._steps = Steps(self._core, optimizer, parameters)
-        if _tables(module, trained):
-            self._steps.forbid("the model has tables, whose rows are installed in step()")
         self._cuts = compiled.Cuts(parameters)
         self._factored = factored.Layers(self._core, module, parameters)
         self._order = FirstUse(module, parameters, self._core)

@@ -294,7 +294,7 @@ void DataParallel::step_begins() {
 std::vector<std::uint32_t> DataParallel::arrived() const {
   std::vector<std::uint32_t> here;
   for (std::uint32_t i = 0; i < parameters_.size(); ++i) {
-    if (!installed_[i] && exchange_.arrived(i)) here.push_back(i);
+    if (installed_[i] || exchange_.arrived(i)) here.push_back(i);
   }
   return here;
 }

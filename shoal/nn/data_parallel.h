@@ -100,7 +100,7 @@ class DataParallel final : private GradientListener, private PairListener {
   bool install(std::size_t parameter);  // true: the first such read in this iteration
   void finish();
   void step_begins();
-  std::vector<std::uint32_t> arrived() const;  // parameters whose means are here and not installed; waits for nothing
+  std::vector<std::uint32_t> arrived() const;  // parameters whose means are here, installed or not; waits for nothing
   void settle(std::size_t parameter) { install_mean(parameter); }
   void update_begins() { update_began_ = steady_now(); }
   void update_ends();
