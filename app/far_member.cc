@@ -124,7 +124,7 @@ class Keeper {
     for (int signal : {SIGINT, SIGTERM, SIGHUP, SIGCHLD}) ::sigaddset(&set, signal);
     ::sigprocmask(SIG_BLOCK, &set, nullptr);
     ::signal(SIGPIPE, SIG_IGN);
-    signals_ = Descriptor(::signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK));
+    signals_ = net::Descriptor(::signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK));
     adopt_orphans();
   }
 
@@ -192,7 +192,7 @@ class Keeper {
     }
   }
 
-  Descriptor signals_;
+  net::Descriptor signals_;
   Input input_;
   Instant heard_ = steady_now();
   pid_t member_ = -1;

@@ -10,8 +10,8 @@
 #include <fstream>
 #include <nlohmann/json.hpp>
 
-#include "app/descriptor.h"
 #include "shoal/core/error.h"
+#include "shoal/net/descriptor.h"
 
 namespace shoal::app {
 namespace {
@@ -42,7 +42,7 @@ bool claim_lab(const std::string& name) {
   std::error_code error;
   fs::create_directories(folder(), error);
   const fs::path file = file_of(name);
-  const Descriptor claimed(::open(file.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0644));
+  const net::Descriptor claimed(::open(file.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0644));
   if (claimed) return true;
   if (errno == EEXIST) return false;
   throw Error(Code::io, std::string("cannot write: ") + std::strerror(errno), file.string());

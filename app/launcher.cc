@@ -85,7 +85,7 @@ class Launcher {
   Console console_;
   std::vector<Member> members_;
   std::optional<MeetingPoint> meeting_point_;
-  Descriptor signals_;
+  net::Descriptor signals_;
   Instant next_beat_{};
   Phase phase_ = Phase::running;
   Instant deadline_ = Instant::max();  // of the phase
@@ -100,7 +100,7 @@ void Launcher::watch_signals() {
   for (int signal : {SIGINT, SIGTERM, SIGHUP, SIGUSR1, SIGCHLD}) ::sigaddset(&set, signal);
   ::sigprocmask(SIG_BLOCK, &set, nullptr);
   ::signal(SIGPIPE, SIG_IGN);
-  signals_ = Descriptor(::signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK));
+  signals_ = net::Descriptor(::signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK));
   if (!signals_) throw Error(Code::io, std::string("cannot watch signals: ") + std::strerror(errno));
 }
 
@@ -108,7 +108,7 @@ void Launcher::start_all() {
   const std::string program = far() ? "" : find_program(what_.command[0]);
   for (unsigned rank = 0; rank < what_.members; ++rank) {
     const auto file = what_.folder / "logs" / fmt::format("rank-{}.log", rank);
-    members_[rank].log = Descriptor(::open(file.c_str(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0666));
+    members_[rank].log = net::Descriptor(::open(file.c_str(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0666));
     if (!members_[rank].log) {
       throw Error(Code::invalid_argument, std::string("cannot write: ") + std::strerror(errno),
                   file.string());
@@ -319,7 +319,7 @@ void Launcher::end_everything(int signal) {
 void Launcher::finish_output() {
   for (unsigned rank = 0; rank < members_.size(); ++rank) {
     for (auto stream : {Console::out, Console::err}) {
-      Descriptor& fd = members_[rank].streams[stream];
+      net::Descriptor& fd = members_[rank].streams[stream];
       for (pollfd ready{fd.get(), POLLIN, 0}; fd && ::poll(&ready, 1, 0) > 0;) read_output(rank, stream);
       if (fd) console_.finish(rank, stream);
     }

@@ -29,7 +29,7 @@ Listening listen_at(const std::string& address, int port) {
   at.sin_family = AF_INET;
   ::inet_pton(AF_INET, address.c_str(), &at.sin_addr);
   socklen_t size = sizeof at;
-  Descriptor fd(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
+  net::Descriptor fd(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
   const int on = 1;
   if (!fd || ::setsockopt(fd.get(), SOL_SOCKET, SO_REUSEADDR, &on, sizeof on) != 0 || ::bind(fd.get(), reinterpret_cast<sockaddr*>(&at), size) != 0 ||
       ::listen(fd.get(), SOMAXCONN) != 0 ||
@@ -53,7 +53,7 @@ Listening listen_at(const std::string& address, net::PortRange ports) {
 Listening listen_inside(const LabHost& host, net::PortRange ports) {
   Listening made;
   std::thread([&] {
-    const Descriptor network(::open(host.space().network.c_str(), O_RDONLY | O_CLOEXEC));
+    const net::Descriptor network(::open(host.space().network.c_str(), O_RDONLY | O_CLOEXEC));
     if (!network || ::setns(network.get(), CLONE_NEWNET) != 0) {
       made.error = errno;
       return;

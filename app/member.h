@@ -6,7 +6,7 @@
 #include <string>
 #include <string_view>
 
-#include "app/descriptor.h"
+#include "shoal/net/descriptor.h"
 
 namespace shoal::app {
 
@@ -14,15 +14,15 @@ inline constexpr int lost_a_peer = 3;  // exit status of a member that ended bec
 
 struct Member {
   pid_t pid = -1;         // on another host: of its ssh
-  Descriptor streams[2];  // its out and err, until their end
-  Descriptor log;
+  net::Descriptor streams[2];  // its out and err, until their end
+  net::Descriptor log;
   bool ended = false;
   int status = 0;         // 0..255, or 128 + signal
   int signal = 0;
   bool told_to_end = false;
   bool killed = false;    // by the launcher, when its time to end was over
 
-  Descriptor in;          // to its keeper on another host
+  net::Descriptor in;          // to its keeper on another host
   bool kept = false;      // the keeper has said that it is there
   std::string greeting;   // what came before it said so
   std::string trouble;    // with the other host, if that is why the member ended

@@ -25,14 +25,14 @@ namespace {
 namespace fs = std::filesystem;
 
 struct Pipe {
-  Descriptor read, write;
+  net::Descriptor read, write;
 };
 
 Pipe make_pipe() {
   int ends[2];
   if (::pipe2(ends, O_CLOEXEC) != 0)
     throw Error(Code::io, std::string("cannot make a pipe: ") + std::strerror(errno));
-  return {Descriptor(ends[0]), Descriptor(ends[1])};
+  return {net::Descriptor(ends[0]), net::Descriptor(ends[1])};
 }
 
 // C strings for exec, made before fork: a child of a process with threads must not allocate.
@@ -127,13 +127,13 @@ int wait_until(pid_t pid, Instant deadline, std::string& said) {
   return status;
 }
 
-Descriptor nothing_to_read(const std::string& where) {
-  Descriptor in(::open("/dev/null", O_RDONLY | O_CLOEXEC));
+net::Descriptor nothing_to_read(const std::string& where) {
+  net::Descriptor in(::open("/dev/null", O_RDONLY | O_CLOEXEC));
   if (!in) throw Error(Code::io, std::string("cannot open /dev/null: ") + std::strerror(errno), where);
   return in;
 }
 
-Descriptor reading_end(Pipe& pipe) {
+net::Descriptor reading_end(Pipe& pipe) {
   ::fcntl(pipe.read.get(), F_SETFL, O_NONBLOCK);
   return std::move(pipe.read);
 }

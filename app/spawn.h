@@ -7,8 +7,8 @@
 #include <utility>
 #include <vector>
 
-#include "app/descriptor.h"
 #include "shoal/core/time.h"
+#include "shoal/net/descriptor.h"
 
 namespace shoal::app {
 
@@ -27,7 +27,7 @@ using Environment = std::vector<std::pair<std::string, std::string>>;  // set on
 
 struct Child {
   pid_t pid = -1;
-  Descriptor out, err;  // reading ends, non-blocking
+  net::Descriptor out, err;  // reading ends, non-blocking
 };
 
 // The file that `word` names, by PATH as a shell would. Throws Error{invalid_argument} if there is none.
@@ -43,7 +43,7 @@ pid_t start_attached(const std::string& program, const std::vector<std::string>&
 // With a pipe for its input, too: a tool to talk to (ssh).
 struct Talking {
   Child child;
-  Descriptor in;
+  net::Descriptor in;
 };
 Talking start_talking(const std::string& program, const std::vector<std::string>& words);
 

@@ -54,8 +54,8 @@ void kill_marked(const std::string& mark) {
 Watcher::Watcher(const std::string& mark) {
   int ends[2];
   if (::pipe2(ends, O_CLOEXEC) != 0) throw Error(Code::io, std::string("cannot make a pipe: ") + std::strerror(errno));
-  const Descriptor read(ends[0]);
-  alive_ = Descriptor(ends[1]);
+  const net::Descriptor read(ends[0]);
+  alive_ = net::Descriptor(ends[1]);
   pid_ = ::fork();
   if (pid_ < 0) throw Error(Code::io, std::string("cannot start a process: ") + std::strerror(errno));
   if (pid_ == 0) {

@@ -9,7 +9,7 @@
 
 #include <string>
 
-#include "app/descriptor.h"
+#include "shoal/net/descriptor.h"
 
 namespace shoal::app {
 
@@ -22,7 +22,7 @@ class Watcher {
 
  private:
   pid_t pid_ = -1;
-  Descriptor alive_;  // its other end sees the end of this process
+  net::Descriptor alive_;  // its other end sees the end of this process
 };
 
 }  // namespace shoal::app

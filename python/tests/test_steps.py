@@ -7,7 +7,7 @@ all members' micro-batches and steps as a whole.
 import copy
 import io
 import math
-import subprocess
+from contextlib import nullcontext
 
 import pytest
 import torch
@@ -18,7 +18,6 @@ from torch.utils.checkpoint import checkpoint
 import shoal
 import tiny
 from against_one import MEMBERS, RANKS, check
-from pool import launch
 
 STEPS = 7  # the plan is made after three
 
@@ -220,21 +219,43 @@ def test_parameters_wait_wherever_they_are_used(pool, make):
         assert waited[-1]
 
 
-def looks_early(_):
-    """One gradient is read before step(): its mean is installed, the others wait."""
-    inner = tiny.model()
+def trained(inner, backward, after=plainly, plan=None):
+    """The wrapped model after steps by SGD: backward(net, step, rank), the step, after(net, optimizer, step). `plan`: of a run that it continues."""
     net, optimizer = late(inner, tiny.sgd(inner))
-    net._steps._core.here = [1]
+    if plan is not None:
+        net._core.continue_from(5, plan)
     for step in range(STEPS):
-        net.zero_grad()
-        tiny.loss(net, step, shoal.rank()).backward()
-        assert list(net.parameters())[1].grad is not None
+        optimizer.zero_grad()
+        backward(net, step, shoal.rank())
         optimizer.step()
+        after(net, optimizer, step)
+    return net
+
+
+def expected_of(net, backward, after=plainly):
+    optimizer = tiny.sgd(net)
+    for step in range(STEPS):
+        tiny.oracle_step(net, optimizer, [lambda n, r=r: backward(n, step, r) for r in RANKS])
+        after(net, optimizer, step)
     return parameters(net)
 
 
+def one_loss(net, step, rank):
+    tiny.loss(net, step, rank).backward()
+
+
+def looks_early(_=None):
+    """One gradient is read before step(): its mean is installed, the others wait."""
+    def backward(net, step, rank):
+        net._steps._core.here = [1]
+        one_loss(net, step, rank)
+        assert list(net.parameters())[1].grad is not None
+
+    return parameters(trained(tiny.model(), backward))
+
+
 def test_a_gradient_that_was_read_before_the_step_is_stepped_too(pool):
-    for values in pool(MEMBERS).run(looks_early, 0):
+    for values in pool(MEMBERS).run(looks_early):
         assert tiny.equal(values, expected("plain", "sgd", plainly))
 
 
@@ -250,74 +271,48 @@ class Branches(nn.Module):
         return self.first(x) + (self.second(x) if self.often else 0)
 
 
+def now_and_then(net, step, rank):
+    getattr(net, "module", net).often = step % 2 == 0
+    one_loss(net, step, rank)
+
+
 def branches(_=None):
-    inner = Branches()
-    net, optimizer = late(inner, tiny.sgd(inner))
-    for step in range(STEPS):
-        optimizer.zero_grad()
-        inner.often = step % 2 == 0
-        tiny.loss(net, step, shoal.rank()).backward()
-        optimizer.step()
-    return parameters(net)
+    return parameters(trained(Branches(), now_and_then))
 
 
 def test_a_parameter_that_the_next_pass_does_not_use_is_stepped_before_its_backward(pool):
-    net = Branches()
-    optimizer = tiny.sgd(net)
-    for step in range(STEPS):
-        net.often = step % 2 == 0
-        tiny.oracle_step(net, optimizer, [lambda n, r=r: tiny.loss(n, step, r).backward() for r in RANKS])
     for values in pool(MEMBERS).run(branches):
-        assert tiny.equal(values, parameters(net))
+        assert tiny.equal(values, expected_of(Branches(), now_and_then))
+
+
+def steps_twice(net, optimizer, step):
+    if step == 4:
+        optimizer.step()
 
 
 def past_the_wrapper(_=None):
     """The next backward pass comes from a forward pass of the inner module; and a step is taken twice."""
-    inner = tiny.model()
-    net, optimizer = late(inner, tiny.sgd(inner))
-    for step in range(STEPS):
-        optimizer.zero_grad()
-        tiny.loss(net if step < 5 else inner, step, shoal.rank()).backward()
-        optimizer.step()
-        if step == 4:
-            optimizer.step()
-    return parameters(net)
+    return parameters(trained(tiny.model(), lambda net, step, rank: one_loss(net if step < 5 else net.module, step, rank), steps_twice))
 
 
 def test_passes_and_steps_that_come_otherwise(pool):
-    net = tiny.model()
-    optimizer = tiny.sgd(net)
-    for step in range(STEPS):
-        tiny.oracle_step(net, optimizer, [lambda n, r=r: tiny.loss(n, step, r).backward() for r in RANKS])
-        if step == 4:
-            optimizer.step()
     for values in pool(MEMBERS).run(past_the_wrapper):
-        assert tiny.equal(values, parameters(net))
+        assert tiny.equal(values, expected_of(tiny.model(), one_loss, steps_twice))
+
+
+def two_losses(net, step, rank):
+    with net.no_sync() if hasattr(net, "no_sync") else nullcontext():
+        one_loss(net, 10 * step, rank)
+    one_loss(net, 10 * step + 1, rank)
 
 
 def accumulated(_=None):
-    inner = tiny.model()
-    net, optimizer = late(inner, tiny.sgd(inner))
-    for step in range(STEPS):
-        optimizer.zero_grad()
-        with net.no_sync():
-            tiny.loss(net, 10 * step, shoal.rank()).backward()
-        tiny.loss(net, 10 * step + 1, shoal.rank()).backward()
-        optimizer.step()
-    return parameters(net)
+    return parameters(trained(tiny.model(), two_losses))
 
 
 def test_gradient_accumulation_by_parameter(pool):
-    def both(net, step, rank):
-        for part in range(2):
-            tiny.loss(net, 10 * step + part, rank).backward()
-
-    net = tiny.model()
-    optimizer = tiny.sgd(net)
-    for step in range(STEPS):
-        tiny.oracle_step(net, optimizer, [lambda n, r=r: both(n, step, r) for r in RANKS])
     for values in pool(MEMBERS).run(accumulated):
-        assert tiny.equal(values, parameters(net))
+        assert tiny.equal(values, expected_of(tiny.model(), two_losses))
 
 
 def unknown(kind):
@@ -378,14 +373,7 @@ def test_an_optimizer_that_throws_leaves_its_groups_whole(pool):
 
 def goes_on(plan):
     """With the plan of the run that it continues, as shoal.load() gives it: while first uses are still watched."""
-    inner = tiny.model()
-    net, optimizer = late(inner, tiny.sgd(inner))
-    if plan is not None:
-        net._core.continue_from(5, plan)
-    for step in range(STEPS):
-        optimizer.zero_grad()
-        tiny.loss(net, step, shoal.rank()).backward()
-        optimizer.step()
+    net = trained(tiny.model(), one_loss, plan=plan)
     return parameters(net), net.plan
 
 

@@ -149,6 +149,12 @@ std::optional<Mean> Exchange::Impl::mean(std::uint32_t tensor) {
   return passage.flow->mean(place_of[tensor]);
 }
 
+// Waits for the roll call.
+const std::vector<Announcement>& Exchange::Impl::announced(const std::string& what) {
+  wait(roll_gate, what, Events::local().intern("weights"));
+  return roll_call.answers();
+}
+
 // A deadline passed while every member is alive: says which operations are open and on whom they wait.
 void Exchange::Impl::late(const std::string& what) {
   const auto open_operations = net::call(transport, [&on = runner] {
@@ -230,23 +236,20 @@ std::vector<std::pair<std::uint32_t, Kept>> Exchange::kept() {
 }
 
 std::vector<double> Exchange::weights() {
-  impl_->wait(impl_->roll_gate, "the weights of all members", Events::local().intern("weights"));
   std::vector<double> weights;
-  for (const auto& a : impl_->roll_call.answers()) weights.push_back(a.weight);
+  for (const auto& a : impl_->announced("the weights of all members")) weights.push_back(a.weight);
   return weights;
 }
 
 std::uint64_t Exchange::asked() {
-  impl_->wait(impl_->roll_gate, "what members ask of all", Events::local().intern("weights"));
   std::uint64_t asks = 0;
-  for (const auto& a : impl_->roll_call.answers()) asks |= a.asks;
+  for (const auto& a : impl_->announced("what members ask of all")) asks |= a.asks;
   return asks;
 }
 
 std::vector<std::uint64_t> Exchange::digests() {
-  impl_->wait(impl_->roll_gate, "digests of all members", Events::local().intern("weights"));
   std::vector<std::uint64_t> digests;
-  for (const auto& a : impl_->roll_call.answers()) digests.push_back(a.digest);
+  for (const auto& a : impl_->announced("digests of all members")) digests.push_back(a.digest);
   return digests;
 }
 

@@ -59,6 +59,7 @@ struct Exchange::Impl {
   std::optional<Mean> mean(std::uint32_t tensor);  // nothing where nobody had a gradient
   std::unique_ptr<Flow> flow_for(const Unit& unit, const ExchangePlan& before, std::vector<std::unique_ptr<Passage>>& passed);
   Gate::Version begun() const { return iteration + (open ? 1 : 0); }  // the version that the latest iteration brings
+  const std::vector<Announcement>& announced(const std::string& what);
   void wait(const Gate& gate, const std::string& what, std::uint32_t event_name);
   [[noreturn]] void late(const std::string& what);
   void require_no_failure() const;

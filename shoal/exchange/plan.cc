@@ -3,6 +3,7 @@
 #include <numeric>
 
 #include "shoal/core/error.h"
+#include "shoal/core/fnv.h"
 
 namespace shoal::exchange {
 
@@ -23,10 +24,8 @@ double ExchangePlan::predicted_exposed() const {
 }
 
 std::uint64_t ExchangePlan::hash() const {
-  std::uint64_t h = 0xcbf29ce484222325u;  // FNV-1a, 64 bits
-  const auto mix = [&h](const void* data, std::size_t size) {
-    for (std::size_t i = 0; i < size; ++i) h = (h ^ static_cast<const unsigned char*>(data)[i]) * 0x100000001b3u;
-  };
+  Fnv1a h;
+  const auto mix = [&h](const void* data, std::size_t size) { h.add_bytes({static_cast<const std::byte*>(data), size}); };
   const auto mix_number = [&mix](std::uint64_t v) { mix(&v, sizeof v); };
   mix_number(ranks);
   for (const auto& t : tensors) {
@@ -40,7 +39,7 @@ std::uint64_t ExchangePlan::hash() const {
     for (auto t : u.tensors) mix_number(t);
     mix(u.way.data(), u.way.size());
   }
-  return h;
+  return h.value();
 }
 
 void check_fits(const ExchangePlan& plan, const std::vector<TensorSpec>& tensors, std::uint32_t ranks) {

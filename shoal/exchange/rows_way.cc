@@ -7,7 +7,7 @@
 
 #include "shoal/core/error.h"
 #include "shoal/core/reduce.h"
-#include "shoal/exchange/row_gather.h"
+#include "shoal/exchange/gathered_flow.h"
 #include "shoal/exchange/ways.h"
 
 namespace shoal::exchange {
@@ -27,22 +27,20 @@ bool is_zero(const std::byte* row, std::uint64_t bytes) {
   return bytes == 0 || (row[0] == std::byte{0} && std::memcmp(row, row + 1, bytes - 1) == 0);
 }
 
+// As the rows are added.
 std::string in_rank_order(const Road& road, std::uint64_t bytes) {
   return collective::choose(Collective::all_reduce, road.plan.ranks, static_cast<double>(bytes), road.plan.link, true);
 }
 
-class RowFlow final : public Flow {
+class RowFlow final : public GatheredFlow {
  public:
   RowFlow(const Road& road, const TensorSpec& table)
-      : Flow(road.runner),
+      : GatheredFlow(road, table, transfers(table, road.plan.ranks, road.plan.link), {{DType::i64, 1}, {table.type, table.width}},
+                     road.programs.named(Collective::all_reduce, in_rank_order(road, table.count * size_of(table.type)))),
         type_(table.type),
         sparse_(table.sparse),
         width_(table.width),
-        table_rows_(table.count / table.width),
-        table_program_(road.programs.named(Collective::all_reduce, in_rank_order(road, table_bytes()))),
-        gather_(courier(), road.programs, transfers(table, road.plan.ranks, road.plan.link), {{DType::i64, 1}, {type_, width_}}) {}
-
-  std::uint64_t operations() const override { return gather_.operations() + 1; }
+        table_rows_(table.count / table.width) {}
 
   void take(std::size_t, const Contribution& own) override {
     own_ = {};
@@ -55,19 +53,9 @@ class RowFlow final : public Flow {
   }
 
   void start(const Departure& departure, net::Done done) override {
-    run_ = departure.run;
     weights_ = departure.weights;
-    done_ = std::move(done);
-    failure_ = nullptr;
-    waiting_ = 1;
     whole_table_ = false;
-    gather_.start({own_.count, false, {reinterpret_cast<const std::byte*>(own_.index), own_.values}}, run_,
-                  [this] {
-                    whole_table_ = !sparse_ && gather_.total() * (kIndexBytes + row_bytes()) > 2 * table_bytes();
-                    if (whole_table_) add_tables();
-                    return !whole_table_;
-                  },
-                  [this](const net::Failure& why) { arrived(why); });
+    gather(departure, {own_.count, false, {reinterpret_cast<const std::byte*>(own_.index), own_.values}}, std::move(done));
   }
 
   Mean mean(std::size_t) override {
@@ -93,42 +81,24 @@ class RowFlow final : public Flow {
     for (const auto r : picked_) values = std::copy_n(dense + static_cast<std::uint64_t>(r) * row_bytes(), row_bytes(), values);
   }
 
-  void add_tables() {
-    try {
-      const std::byte* own = dense_;
-      if (!own) {
-        std::byte* const zeros = zeros_.get(table_bytes());
-        std::fill_n(zeros, table_bytes(), std::byte{0});
-        own = zeros;
-      }
-      collective::Run run = run_;
-      run.operation += gather_.operations();
-      ++waiting_;
-      const auto layout = collective::Layout::even(table_program_.program(), courier().runner().rank(), table_rows_ * width_);
-      courier().start(table_program_, layout, {own, output_}, run, [this](const net::Failure& why) { arrived(why); });
-    } catch (const Error& error) {  // no memory
-      failure_ = std::make_shared<Error>(error);
-      courier().runner().transport().fail(error);
-    }
+  bool counted() override {
+    whole_table_ = !sparse_ && rows().total() * (kIndexBytes + row_bytes()) > 2 * table_bytes();
+    if (whole_table_) add_whole(dense_, output_);
+    return !whole_table_;
   }
 
-  void arrived(const net::Failure& why) {
-    if (why && !failure_) failure_ = why;
-    if (--waiting_ > 0) return;
-    if (!failure_ && !whole_table_) failure_ = check();
-    std::exchange(done_, nullptr)(failure_);
-  }
+  net::Failure arrived() override { return whole_table_ ? nullptr : check(); }
 
   // Numbers from other members are places to write to.
   net::Failure check() const {
     std::uint64_t at = 0;
-    for (std::size_t rank = 0; rank < gather_.rows().size(); ++rank) {
-      const auto* const index = reinterpret_cast<const std::int64_t*>(gather_.column(0)) + at;
-      const auto count = gather_.rows()[rank];
+    for (std::size_t rank = 0; rank < rows().rows().size(); ++rank) {
+      const auto* const index = reinterpret_cast<const std::int64_t*>(rows().column(0)) + at;
+      const auto count = rows().rows()[rank];
       for (std::uint64_t k = 0; k < count; ++k) {
         const bool sound = index[k] >= (k > 0 ? index[k - 1] + 1 : 0) && static_cast<std::uint64_t>(index[k]) < table_rows_;
         if (sound) continue;
-        return std::make_shared<Error>(Code::mismatch, "rank " + std::to_string(rank) + " has row " + std::to_string(index[k]) + " of " + run_.label,
+        return std::make_shared<Error>(Code::mismatch, "rank " + std::to_string(rank) + " has row " + std::to_string(index[k]) + " of " + run().label,
                                        "exchange", "run the same code on every member");
       }
       at += count;
@@ -138,15 +108,15 @@ class RowFlow final : public Flow {
 
   // Every distinct row, ascending: the sum of whoever has it, in rank order, divided once.
   void merge() {
-    const auto& counts = gather_.rows();
-    const std::uint64_t total = gather_.total();
+    const auto& counts = rows().rows();
+    const std::uint64_t total = rows().total();
     struct Cursor {
       const std::int64_t *index, *end;
       std::byte* values;
     };
     std::vector<Cursor> cursors;
-    const auto* index = reinterpret_cast<const std::int64_t*>(gather_.column(0));
-    auto* values = total > 0 ? gather_.column(1) : nullptr;
+    const auto* index = reinterpret_cast<const std::int64_t*>(rows().column(0));
+    auto* values = total > 0 ? rows().column(1) : nullptr;
     for (std::size_t rank = 0; rank < counts.size() && total > 0; ++rank) {
       if (!weights_.empty() && counts[rank] > 0) scale(type_, values, values, weights_[rank], counts[rank] * width_);
       cursors.push_back({index, index + counts[rank], values});
@@ -172,7 +142,7 @@ class RowFlow final : public Flow {
       }
       std::byte* const place = sparse_ ? into + merged_index_.size() * row_bytes() : into + static_cast<std::uint64_t>(row) * row_bytes();
       fold(type_, ReduceOp::sum, place, terms, width_);
-      if (run_.scaling.divisor != 1) divide(type_, place, run_.scaling.divisor, width_);
+      if (run().scaling.divisor != 1) divide(type_, place, run().scaling.divisor, width_);
       merged_index_.push_back(row);
     }
     mean_ = {merged_index_.size(), merged_index_.data(), into};
@@ -181,19 +151,13 @@ class RowFlow final : public Flow {
   const DType type_;
   const bool sparse_;
   const std::uint64_t width_, table_rows_;
-  const collective::Verified& table_program_;  // adds in rank order, as the rows are
-  RowGather gather_;
 
   Rows own_;
   const std::byte* dense_ = nullptr;
   std::vector<std::int64_t> picked_;
-  Arena picked_values_, zeros_;
-  collective::Run run_;
+  Arena picked_values_;
   std::vector<double> weights_;
-  net::Done done_;
-  int waiting_ = 0;
   bool whole_table_ = false;
-  net::Failure failure_;
 
   bool merged_ = false;
   std::vector<std::int64_t> merged_index_;

@@ -47,10 +47,6 @@ struct Letter {
 
 }  // namespace
 
-Descriptor::~Descriptor() {
-  if (fd_ >= 0) close(fd_);
-}
-
 Mapping::Mapping(int memory) {
   struct stat about {};
   if (fstat(memory, &about) != 0 || about.st_size != sizeof(Shared)) return;
@@ -95,7 +91,7 @@ std::string OwnSegment::pass(const std::string& mailbox, int bell) {
   const int both[] = {memory_.get(), bell};
   std::memcpy(CMSG_DATA(header), both, sizeof both);
   if (!socket || sendmsg(socket.get(), &letter.message, MSG_NOSIGNAL) < 0) return because("it cannot be passed on");
-  memory_ = Descriptor();
+  memory_.reset();
   return {};
 }
 

@@ -15,6 +15,8 @@
 #include <string>
 #include <utility>
 
+#include "shoal/net/descriptor.h"
+
 namespace shoal::net {
 
 inline constexpr std::size_t kRingBytes = 256 * 1024;
@@ -30,23 +32,6 @@ struct Shared {
 static_assert(std::atomic<std::uint64_t>::is_always_lock_free && std::atomic<std::uint32_t>::is_always_lock_free);
 
 using SegmentNumber = std::array<std::byte, 16>;  // random
-
-class Descriptor {
- public:
-  Descriptor() = default;
-  explicit Descriptor(int fd) : fd_(fd) {}
-  Descriptor(Descriptor&& other) noexcept : fd_(std::exchange(other.fd_, -1)) {}
-  Descriptor& operator=(Descriptor&& other) noexcept {
-    std::swap(fd_, other.fd_);
-    return *this;
-  }
-  ~Descriptor();
-  int get() const { return fd_; }
-  explicit operator bool() const { return fd_ >= 0; }
-
- private:
-  int fd_ = -1;
-};
 
 class Mapping {
  public:

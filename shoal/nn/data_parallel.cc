@@ -166,7 +166,7 @@ void DataParallel::begin(double weight) {
   pass_ = torch::autograd::get_current_graph_task_id();
   backward_began_ = steady_now();
   std::fill(backward_at_.begin(), backward_at_.end(), -1);
-  exchange_.begin(weight, own_asks(), digest_if_due());
+  exchange_.begin(weight, own_asks(), digest_is_due() ? digest() : 0);
   open_ = true;
 }
 

@@ -140,7 +140,9 @@ class DataParallel final : private GradientListener, private PairListener {
   void close_iteration();
   std::uint64_t own_asks() const;
   void hear_asks();
-  std::uint64_t digest_if_due() const;
+  bool digest_is_due() const;
+  std::uint64_t digest() const;
+  void compare_replicas();
   void mend_replicas();
   void choose_plan();
   void follow_links();

@@ -2,7 +2,6 @@
 #include <ATen/ops/from_blob.h>
 
 #include <algorithm>
-#include <functional>
 #include <utility>
 
 #include "shoal/nn/data_parallel.h"
@@ -22,8 +21,7 @@ void DataParallel::hear_asks() {
   const auto asks = exchange_.asked();
   asked_ |= asks & ~kFit;
   fit_asked_ = (asks & kFit) != 0;
-  const auto digests = exchange_.digests();
-  replicas_differ_ = std::adjacent_find(digests.begin(), digests.end(), std::not_equal_to<>()) != digests.end();
+  if (digest_is_due()) compare_replicas();
 }
 
 void DataParallel::continue_from(std::uint64_t iterations, std::optional<exchange::ExchangePlan> plan) {

@@ -1,7 +1,9 @@
 // DataParallel's proof that members still are replicas of one another. A reduced gradient has one owner, whose bits all take over; factors
 // are multiplied by every member itself, and processors or libraries that round otherwise would let replicas part unnoticed.
 #include <algorithm>
+#include <functional>
 
+#include "shoal/core/fnv.h"
 #include "shoal/nn/data_parallel.h"
 #include "shoal/nn/tensors.h"
 
@@ -10,31 +12,27 @@ namespace {
 
 constexpr std::uint64_t kStepsBetweenDigests = 50;
 
-// FNV-1a by words of eight bytes.
-std::uint64_t digest_of(std::uint64_t h, std::span<const std::byte> bytes) {
-  std::uint64_t word = 0;
-  for (; !bytes.empty(); bytes = bytes.subspan(std::min(bytes.size(), sizeof word))) {
-    word = 0;
-    std::copy_n(bytes.begin(), std::min(bytes.size(), sizeof word), reinterpret_cast<std::byte*>(&word));
-    h = (h ^ word) * 0x100000001b3u;
-  }
-  return h;
-}
-
 }  // namespace
 
-// Announced with the next iteration: 0 is "nothing to say".
-std::uint64_t DataParallel::digest_if_due() const {
-  if (exchange_.iteration() % kStepsBetweenDigests != 0) return 0;
-  std::uint64_t digest = 0;
+bool DataParallel::digest_is_due() const { return exchange_.iteration() % kStepsBetweenDigests == 0; }
+
+// Of the parameters that go by factors.
+std::uint64_t DataParallel::digest() const {
+  Fnv1a digest;
   std::vector<std::byte> bytes;
   for (std::size_t i = 0; i < parameters_.size(); ++i) {
     if (!exchange_.by_factors(static_cast<std::uint32_t>(i))) continue;
     bytes.resize(packed_bytes({parameters_[i].tensor}));
     pack({parameters_[i].tensor}, bytes);
-    digest = digest_of(digest + 1, bytes);
+    digest.add_words(bytes);
   }
-  return digest;
+  return digest.value();
+}
+
+// All members see the same digests.
+void DataParallel::compare_replicas() {
+  const auto digests = exchange_.digests();
+  replicas_differ_ = std::adjacent_find(digests.begin(), digests.end(), std::not_equal_to<>()) != digests.end();
 }
 
 // All members come here after the same iteration: they have seen the same digests.

@@ -5,7 +5,7 @@
 
 #include <utility>
 
-namespace shoal::app {
+namespace shoal::net {
 
 class Descriptor {
  public:
@@ -29,4 +29,4 @@ class Descriptor {
   int fd_ = -1;
 };
 
-}  // namespace shoal::app
+}  // namespace shoal::net
