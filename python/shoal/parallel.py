@@ -8,7 +8,7 @@ from pathlib import Path
 
 import torch
 
-from . import _C, compiled, factored, join, next_use, pending, recording, session, signals
+from . import _C, compiled, factored, join, pending, recording, session, signals
 from .errors import Error, mistake
 from .first_use import FirstUse
 from .steps import Steps

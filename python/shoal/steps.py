@@ -49,18 +49,18 @@ class Steps:
             self.forbid(f"{type(self._optimizer).__name__} does not step each parameter by itself")
             return False
         self._core.step_begins()
-        number = {id(p): self._number.get(id(p)) for group in self._optimizer.param_groups for p in group["params"]}
-        here = set(self._core.arrived())
-        for i in range(len(self._parameters)):
-            if i in here or id(self._parameters[i]) not in number:
-                self._core.settle(i)
-        here.add(None)  # not of this model
+        here, mine = set(self._core.arrived()), set()
         for group in self._optimizer.param_groups:
-            late = [number[id(p)] for p in group["params"] if number[id(p)] not in here]
+            numbers = [self._number.get(id(p)) for p in group["params"]]  # None: of another model
+            mine.update(numbers)
+            late = [number for number in numbers if number is not None and number not in here]
             if late:
                 self._hyper.update(dict.fromkeys(late, _without_parameters(group)))
                 self._narrowed.append((group, group["params"]))
-                group["params"] = [p for p in group["params"] if number[id(p)] in here]
+                group["params"] = [p for p, number in zip(group["params"], numbers) if number is None or number in here]
+        for number in range(len(self._parameters)):
+            if number in here or number not in mine:
+                self._core.settle(number)
         self._core.update_begins()
         self._begun = True
         return True

@@ -34,7 +34,6 @@ std::vector<LayerBalance> balance(const Model& model, std::uint32_t members, dou
 // Operations per byte that a machine has to offer: a layer hides its traffic if it has more of them.
 inline double system_balance(const Machine& machine) { return machine.flops / machine.link.rate; }
 
-
 // Seconds of an iteration in which each layer is shared as its row says. Weights travel in order of priority, as their section 3.3 has it;
 // activations and errors hold up the layer that they belong to, whose neighbours need them. Among G groups the weights that a member holds are
 // all-reduced, 2 (G - 1) / G of them on a link that sends and receives at once.
