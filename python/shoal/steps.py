@@ -94,6 +94,7 @@ class Steps:
             self._overwritten.update(numbers)
             return True
         if function == next_use.READ and _only_drops_gradients():
+            self._overwritten.update(numbers)  # also where there is none yet to drop: the mean that is on its way goes, too
             return True
         self.settle(numbers)
         return False

@@ -54,7 +54,7 @@ class Unbiased(Net):
 NETS = {net.__name__: net for net in (Net, Twice, Elsewhere, Unbiased)}
 
 
-def plan_by_factors(net, ranks):
+def plan_by_factors(net, ranks, order="fifo"):
     """A plan in which the wide layer's weight goes by factors and everything else in one unit."""
     tensors = [{"name": name, "type": "f32", "count": p.numel(), "first_use": i, "backward_at": -1.0}
                for i, (name, p) in enumerate(net.named_parameters())]
@@ -65,19 +65,22 @@ def plan_by_factors(net, ranks):
         return {"tensors": of, "way": way, "slice_bytes": 16384, "priority": 0, "predicted_seconds": 0.0, "predicted_exposed": 0.0}
 
     link = {"alpha": 1e-4, "rate": 1e8, "add_rate": 1e9, "fan_in": 0.0, "fan_in_alpha": 0.0}
-    return json.dumps({"version": 1, "ranks": ranks, "link": link, "forward_seconds": 0.0, "backward_seconds": 0.0, "tensors": tensors,
+    return json.dumps({"version": 1, "ranks": ranks, "order": order, "link": link, "forward_seconds": 0.0, "backward_seconds": 0.0, "tensors": tensors,
                        "units": [unit([wide], "factors"), unit([i for i in range(len(tensors)) if i != wide], "direct")]})
 
 
-def wrapped(net, folder):
+def wrapped(net, folder, order="fifo"):
     plan = folder / f"plan-{shoal.rank()}.json"
-    plan.write_text(plan_by_factors(net, shoal.size()))
-    return tiny.wrap(net, plan=str(plan))
+    plan.write_text(plan_by_factors(net, shoal.size(), order))
+    net, optimizer = tiny.wrap(net, plan=str(plan))
+    if order == "priority":
+        net._steps._core = tiny.Late(net._core)
+    return net, optimizer
 
 
 def train(name, folder, form="plain"):
     net = NETS[name]()
-    net, optimizer = wrapped(net, folder)
+    net, optimizer = wrapped(net, folder, "priority" if form in ("by parameter", "dropped at once") else "fifo")
     for step in range(STEPS):
         optimizer.zero_grad()
         if form == "accumulated":
@@ -86,6 +89,9 @@ def train(name, folder, form="plain"):
         net.module.without = form == "one without" and shoal.rank() == 1
         tiny.loss(net, step, shoal.rank()).backward()
         optimizer.step()
+        if form == "dropped at once":
+            net.zero_grad()
+    net.flush()
     return tiny.values(net.module)
 
 
@@ -104,7 +110,8 @@ def oracle(name, form="plain"):
     return tiny.values(net)
 
 
-@pytest.mark.parametrize("name, form", [("Net", "plain"), ("Net", "accumulated"), ("Net", "one without"), ("Unbiased", "plain"), ("Twice", "plain"), ("Elsewhere", "plain")])
+@pytest.mark.parametrize("name, form", [("Net", "plain"), ("Net", "accumulated"), ("Net", "one without"), ("Net", "by parameter"),
+                                        ("Net", "dropped at once"), ("Unbiased", "plain"), ("Twice", "plain"), ("Elsewhere", "plain")])
 def test_training_ends_like_one_process(pool, tmp_path, name, form):
     results = pool(MEMBERS).run(train, name, tmp_path, form)
     expected = oracle(name, form)

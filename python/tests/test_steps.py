@@ -22,23 +22,9 @@ from against_one import MEMBERS, RANKS, check
 STEPS = 7  # the plan is made after three
 
 
-class Late:
-    """The core of a model, whose means have never arrived until somebody waits for them."""
-
-    def __init__(self, core):
-        self._core = core
-        self.here = []  # but for these
-
-    def __getattr__(self, name):
-        return getattr(self._core, name)
-
-    def arrived(self):
-        return [number for number in self._core.arrived() if number in self.here]
-
-
 def late(net, optimizer):
     wrapped, optimizer = tiny.wrap(net, optimizer, plan="p3")
-    wrapped._steps._core = Late(wrapped._core)
+    wrapped._steps._core = tiny.Late(wrapped._core)
     return wrapped, optimizer
 
 
