@@ -1,66 +1,109 @@
-// By its sufficient factors (factor/factor.h) a layer's weight travels in fewer numbers than it has: the pairs of all members lie in rank
-// order on each of them, for whoever installs the mean to multiply. What no pair explains follows by an all-reduce, if anybody has such a rest.
+// By its sufficient factors (factor/factor.h) a layer's weight travels in fewer numbers than it has: the pairs of all members, each in its wire
+// form (factor/wire.h), come to every member, which unpacks them in rank order for whoever installs the mean to multiply. What no pair explains
+// follows by an all-reduce, if anybody has such a rest.
+#include <span>
 #include <utility>
 
+#include "shoal/core/error.h"
 #include "shoal/exchange/gathered_flow.h"
 #include "shoal/exchange/ways.h"
+#include "shoal/factor/wire.h"
 
 namespace shoal::exchange {
 namespace {
 
 using collective::Collective;
 
+// A pair is gathered as so many lines.
+const RowGather::Column kLines{DType::i64, factor::kLine / sizeof(std::int64_t)};
+
 RowTransfers transfers(const TensorSpec& tensor, std::uint32_t ranks, const collective::LinkModel& link) {
-  return {ranks, tensor.rows, tensor.layer().row_bytes(), link};
+  return {ranks, factor::wire_bytes(tensor.layer(), tensor.rows, tensor.filled) / factor::kLine, factor::kLine, link};
 }
 
 class FactorFlow final : public GatheredFlow {
  public:
   FactorFlow(const Road& road, const TensorSpec& tensor)
-      : GatheredFlow(road, tensor, transfers(tensor, road.plan.ranks, road.plan.link),
-                     {{tensor.type, tensor.layer().inputs}, {tensor.type, tensor.layer().outputs}},
+      : GatheredFlow(road, tensor, transfers(tensor, road.plan.ranks, road.plan.link), {kLines},
                      road.programs.cheapest(Collective::all_reduce, tensor.layer().dense_bytes(), road.plan.link)),
         shape_(tensor.layer()) {}
 
   // A plain gradient is a pair that is all rest.
   void take(std::size_t, const Contribution& own) override {
-    own_ = {};
-    if (const auto* pair = std::get_if<factor::Pair>(&own)) own_ = *pair;
-    if (const auto* dense = std::get_if<const std::byte*>(&own)) own_.rest = *dense;
+    factor::Pair pair;
+    if (const auto* given = std::get_if<factor::Pair>(&own)) pair = *given;
+    if (const auto* dense = std::get_if<const std::byte*>(&own)) pair.rest = *dense;
+    rest_ = pair.rest;
+    std::byte* const to = pair.rows > 0 ? own_.get(factor::wire_bytes(shape_, pair.rows)) : nullptr;
+    own_lines_ = to ? factor::write(pair, shape_, to) / factor::kLine : 0;
+    own_wire_ = to;
+    unpacked_ = false;
   }
 
   void start(const Departure& departure, net::Done done) override {
     gathered_ = {};
     gathered_.weight = departure.weights;
     gathered_.divisor = departure.run.scaling.divisor;
-    gather(departure, {own_.rows, own_.rest != nullptr, {own_.x, own_.g}}, std::move(done));
+    gather(departure, {own_lines_, rest_ != nullptr, {own_wire_}}, std::move(done));
   }
 
-  Mean mean(std::size_t) override { return &gathered_; }
+  Mean mean(std::size_t) override {
+    if (!std::exchange(unpacked_, true)) unpack();
+    return &gathered_;
+  }
   std::shared_ptr<const void> memory() const override { return nullptr; }  // what is multiplied from it has memory of its own
 
  private:
   bool counted() override {
     if (!rows().anybody_marked()) return true;
-    std::byte* const mean = rest_.get(shape_.dense_bytes());
-    add_whole(own_.rest, mean);
+    std::byte* const mean = rests_.get(shape_.dense_bytes());
+    add_whole(rest_, mean);
     gathered_.rest = mean;
     return true;
   }
 
   net::Failure arrived() override {
-    gathered_.rows = rows().rows();
-    gathered_.total = rows().total();
-    if (gathered_.total > 0) {
-      gathered_.x = rows().column(0);
-      gathered_.g = rows().column(1);
+    written_.clear();
+    const std::byte* at = rows().total() > 0 ? rows().column(0) : nullptr;
+    for (const auto lines : rows().rows()) {
+      const std::span wire(at, lines * factor::kLine);
+      try {
+        written_.push_back(lines > 0 ? factor::read(wire, shape_) : factor::Written());
+      } catch (const Error& error) {
+        return std::make_shared<Error>(error);
+      }
+      gathered_.rows.push_back(written_.back().rows);
+      gathered_.total += written_.back().rows;
+      at += wire.size();
     }
     return nullptr;
   }
 
+  void unpack() {
+    if (gathered_.total == 0) return;
+    const auto all = [&](Arena& arena, std::uint64_t columns, std::span<const std::byte> factor::Written::*matrix) {
+      std::byte* const first = arena.get(gathered_.total * columns * size_of(shape_.type));
+      std::byte* to = first;
+      for (const auto& written : written_) {
+        const auto count = written.rows * columns;
+        factor::unpack(written.*matrix, shape_.type, count, to);
+        to += count * size_of(shape_.type);
+      }
+      return first;
+    };
+    gathered_.x = all(x_, shape_.inputs, &factor::Written::x);
+    gathered_.g = all(g_, shape_.outputs, &factor::Written::g);
+  }
+
   const factor::Shape shape_;
-  factor::Pair own_;
-  Arena rest_;
+  const std::byte* rest_ = nullptr;  // this member's
+  Arena own_;                        // its pair on the wire
+  const std::byte* own_wire_ = nullptr;
+  std::uint64_t own_lines_ = 0;
+  Arena rests_;                      // the mean of all rests
+  std::vector<factor::Written> written_;  // by rank
+  bool unpacked_ = false;
+  Arena x_, g_;
   factor::Gathered gathered_;
 };
 

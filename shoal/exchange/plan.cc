@@ -33,6 +33,7 @@ std::uint64_t ExchangePlan::hash() const {
     mix_number(static_cast<std::uint64_t>(t.type));
     mix_number(t.count);
     for (const auto v : {t.rows, t.outputs, t.width, t.touched, std::uint64_t{t.sparse}}) mix_number(v);  // by which programs rows travel
+    mix(&t.filled, sizeof t.filled);
   }
   for (const auto& u : units) {
     mix_number(u.tensors.size());

@@ -31,6 +31,7 @@ struct TensorSpec {
   std::uint64_t width = 0;     // 0: not known as such
   std::uint64_t touched = 0;
   bool sparse = false;         // the gradient is sparse, and its mean must be: it goes by its rows, whatever is cheaper
+  double filled = 1;           // of a layer: the share of its pair's numbers that are not zero, as measured
 
   factor::Shape layer() const { return {outputs > 0 ? count / outputs : 0, outputs, type}; }
 };
@@ -50,6 +51,7 @@ struct ExchangePlan {
   Order order = Order::fifo;                         // priority: the forward pass waits layer by layer
   collective::LinkModel link;
   double forward_seconds = 0, backward_seconds = 0;  // as measured when the plan was made; 0: unknown
+  double step_seconds = 0;                           // likewise, between the passes: the optimizer's step and what the script does
   double multiply_rate = 0;                          // floating-point operations/s of one member's matrix products; 0: unknown
   std::vector<TensorSpec> tensors;                   // in registration order
   std::vector<Unit> units;                           // in the order their gradients are produced
@@ -57,7 +59,7 @@ struct ExchangePlan {
   std::uint64_t bytes_of(const Unit& unit) const;
   std::string name_of(const Unit& unit) const;       // "fc1.weight", "conv1.bias and 3 more": in events, reports and errors
   double predicted_exposed() const;                  // sum over units
-  double predicted_seconds() const { return forward_seconds + backward_seconds + predicted_exposed(); }  // of an iteration
+  double predicted_seconds() const { return forward_seconds + backward_seconds + step_seconds + predicted_exposed(); }  // of an iteration
   std::uint64_t hash() const;                        // of all that decides bits and matching: equal on all members
 };
 

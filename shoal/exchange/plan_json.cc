@@ -53,6 +53,7 @@ std::string to_json(const ExchangePlan& plan) {
     const auto add = [&](const char* key, std::uint64_t value) {
       if (value > 0) tensors.back()[key] = value;
     };
+    if (t.filled < 1) tensors.back()["filled"] = t.filled;
     add("rows", t.rows);
     add("outputs", t.outputs);
     add("width", t.width);
@@ -67,7 +68,8 @@ std::string to_json(const ExchangePlan& plan) {
   const Json link = {{"alpha", plan.link.alpha}, {"rate", plan.link.rate}, {"add_rate", plan.link.add_rate},
                      {"fan_in", plan.link.fan_in}, {"fan_in_alpha", plan.link.fan_in_alpha}};
   const Json json = {{"version", 1}, {"choice", plan.choice}, {"order", name(plan.order)}, {"ranks", plan.ranks}, {"link", link},
-                     {"forward_seconds", plan.forward_seconds}, {"backward_seconds", plan.backward_seconds}, {"multiply_rate", plan.multiply_rate},
+                     {"forward_seconds", plan.forward_seconds}, {"backward_seconds", plan.backward_seconds},
+                     {"step_seconds", plan.step_seconds}, {"predicted_seconds", plan.predicted_seconds()}, {"multiply_rate", plan.multiply_rate},
                      {"tensors", tensors}, {"units", units}};
   return json.dump(1) + "\n";
 }
@@ -86,14 +88,16 @@ ExchangePlan plan_from_json(const std::string& text, const std::string& where) {
                link.number("fan_in_alpha", 0)};
   plan.forward_seconds = root.number("forward_seconds", 0);
   plan.backward_seconds = root.number("backward_seconds", 0);
-  plan.multiply_rate = root.number_or("multiply_rate", 0, 0);  // plans of older builds have none, nor rows, choice, order and forward_at
+  plan.step_seconds = root.number_or("step_seconds", 0, 0);    // plans of older builds have none, nor what else is read by an _or
+  plan.multiply_rate = root.number_or("multiply_rate", 0, 0);
   root.each("tensors", [&](const Reader& r) {
     plan.tensors.push_back({r.text("name"), dtype_from(r.text("type")), r.whole("count", std::uint64_t{1} << 48),
                             static_cast<std::uint32_t>(r.whole("first_use", UINT32_MAX)), r.number("backward_at", -1),
                             r.whole_or("rows", kMostRows, 0), r.whole_or("outputs", kMostRows, 0), r.number_or("forward_at", -1, -1),
-                            r.whole_or("width", kMostRows, 0), r.whole_or("touched", kMostRows, 0), r.whole_or("sparse", 1, 0) == 1});
+                            r.whole_or("width", kMostRows, 0), r.whole_or("touched", kMostRows, 0), r.whole_or("sparse", 1, 0) == 1, r.number_or("filled", 0, 1)});
     const auto& t = plan.tensors.back();
     if ((t.rows > 0 || t.outputs > 0) && (t.outputs == 0 || t.count % t.outputs != 0)) r.bad("outputs", "does not divide the tensor");
+    if (t.filled > 1) r.bad("filled", "is more than 1");
     if ((t.sparse || t.touched > 0 || t.width > 0) && (t.width == 0 || t.count % t.width != 0)) r.bad("width", "does not divide the tensor");
   });
   std::vector<bool> seen(plan.tensors.size(), false);

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <numeric>
 
 namespace shoal::exchange {
 namespace {
@@ -41,9 +42,17 @@ double price_units(ExchangePlan& plan) {
     unit.predicted_seconds = cost.seconds();
     work.push_back(work_of(plan, unit, cost));
   }
+  // The optimizer's step comes after all means at a barrier, else each parameter's after its own.
+  const bool by_parameter = plan.order == Order::priority;
+  const double elements = std::accumulate(plan.tensors.begin(), plan.tensors.end(), 0.0, [](double n, const auto& t) { return n + static_cast<double>(t.count); });
+  std::vector<double> steps(work.size());
+  for (std::size_t u = 0; u < work.size() && by_parameter; ++u) {
+    steps[u] = plan.step_seconds * static_cast<double>(load_of(plan, plan.units[u]).count) / elements;
+    work[u].thread += steps[u];
+  }
   const auto line = foresee(work, plan.forward_seconds, plan.backward_seconds, plan.order);
-  for (std::size_t u = 0; u < plan.units.size(); ++u) plan.units[u].predicted_exposed = line.waited[u];
-  return line.seconds;
+  for (std::size_t u = 0; u < plan.units.size(); ++u) plan.units[u].predicted_exposed = std::max(0.0, line.waited[u] - steps[u]);
+  return line.seconds + (by_parameter ? 0 : plan.step_seconds);
 }
 
 ExchangePlan priced_on(ExchangePlan plan, const collective::LinkModel& link) {

@@ -185,6 +185,7 @@ class Planner {
       complete(plan);
       for (const Order order : orders()) {
         plan.order = order;
+        prioritise(plan);
         const double seconds = price_units(plan);
         if (seconds_ >= 0 && seconds >= seconds_ * kEarns) continue;
         seconds_ = seconds;
@@ -196,15 +197,21 @@ class Planner {
   }
 
   void complete(ExchangePlan& plan) const {
-    for (std::uint32_t u = 0; u < plan.units.size(); ++u) {
-      auto& unit = plan.units[u];
+    for (auto& unit : plan.units) {
       const auto bytes = static_cast<double>(plan.bytes_of(unit));
       if (unit.way.empty()) unit.way = collective::choose(Collective::all_reduce, plan.ranks, bytes, plan.link);
       unit.slice_bytes = way_named(unit.way)->slice_bytes(load_of(plan, unit));
       if (choice_.policy == Policy::p3 && choice_.bytes > 0) unit.slice_bytes = p3_slice(bytes);
+    }
+  }
+
+  static void prioritise(ExchangePlan& plan) {
+    for (std::uint32_t u = 0; u < plan.units.size(); ++u) {
+      auto& unit = plan.units[u];
+      unit.priority = u;
+      if (plan.order == Order::fifo) continue;
       unit.priority = plan.tensors[unit.tensors.front()].first_use;
       for (auto t : unit.tensors) unit.priority = std::min(unit.priority, plan.tensors[t].first_use);
-      if (in_order_of_production()) unit.priority = u;
     }
   }
 
@@ -237,6 +244,7 @@ ExchangePlan make_plan(std::vector<TensorSpec> tensors, std::uint32_t ranks, con
   plan.link = link;
   plan.forward_seconds = compute.forward_seconds;
   plan.backward_seconds = compute.backward_seconds;
+  plan.step_seconds = compute.step_seconds;
   plan.multiply_rate = compute.multiply_rate;
   plan.tensors = std::move(tensors);
   return Planner(std::move(plan), choice).choose();

@@ -11,6 +11,7 @@ namespace shoal::exchange {
 struct Compute {
   double forward_seconds = 0, backward_seconds = 0;  // 0: not measured
   double multiply_rate = 0;                          // floating-point operations/s of matrix products; 0: not measured, no factors
+  double step_seconds = 0;                           // between the passes: the optimizer's step and what the script does
 };
 
 // Deterministic in its arguments. Without a measured backward pass there is nothing to hide behind: small tensors are packed, in order of

@@ -71,15 +71,18 @@ void DataParallel::set_samples(double samples) {
 // --- forward
 
 void DataParallel::forward_begins(double samples) {
-  if (samples_are_spent_) samples_ = 0;
+  forward_began_ = steady_now();
+  if (samples_are_spent_) {
+    samples_ = 0;
+    pace_.iteration_begins(forward_began_, communication_.exposed);
+  }
   samples_are_spent_ = false;
   samples_ += samples;
-  forward_began_ = steady_now();
 }
 
 void DataParallel::forward_ends() {
   const auto now = steady_now();
-  forward_seconds_ = seconds_between(forward_began_, now);
+  pace_.forward_took(seconds_between(forward_began_, now));
   record(EventKind::forward, forward_began_, now, parameters_.size(), samples_);
 }
 
@@ -130,8 +133,8 @@ void DataParallel::after_accumulation(std::size_t i) {
   });
 }
 
-bool DataParallel::wants_pair(std::size_t i, std::uint64_t rows) {
-  pairs_.note(i, rows);
+bool DataParallel::wants_pair(std::size_t i, const at::Tensor& x, const at::Tensor& g) {
+  pairs_.note(i, x, g, !plan_is_final_);
   return synchronize_ && exchange_.by_factors(static_cast<std::uint32_t>(i)) && hooks_->pass_stores_gradients();
 }
 
@@ -223,7 +226,7 @@ void DataParallel::account_rest() {
   }
   ended_ = true;
   const auto now = steady_now();
-  backward_seconds_ = seconds_between(backward_began_, now);
+  pace_.backward_took(seconds_between(backward_began_, now));
   if (weight_ > 0) record(EventKind::backward, backward_began_, now, parameters_.size(), weight_);
 }
 
@@ -275,7 +278,7 @@ void DataParallel::finish() {
   if (!open_ || finished_) return;
   if (!ended_) account_rest();
   if (!stepping_) buffers_.start(exchange_.weights());
-  for (std::size_t i = 0; i < parameters_.size(); ++i) install_mean(i);
+  for (const auto i : in_order_of_arrival()) install_mean(i);  // each is multiplied or placed while others are on the wire
   buffers_.finish();
   finished_ = true;
   communication_.whole += seconds_between(first_gradient_at_, exchange_.last_arrival());
@@ -289,6 +292,15 @@ void DataParallel::step_begins() {
   buffers_.finish();
   hear_asks();
   stepping_ = true;
+}
+
+std::vector<std::uint32_t> DataParallel::in_order_of_arrival() const {
+  const auto& plan = exchange_.plan();
+  auto units = plan.units;
+  std::stable_sort(units.begin(), units.end(), [](const auto& a, const auto& b) { return a.priority < b.priority; });
+  std::vector<std::uint32_t> order;
+  for (const auto& unit : units) order.insert(order.end(), unit.tensors.begin(), unit.tensors.end());
+  return order;
 }
 
 std::vector<std::uint32_t> DataParallel::arrived() const {

@@ -41,6 +41,7 @@
 #include "shoal/nn/followed_buffers.h"
 #include "shoal/nn/gradient_hooks.h"
 #include "shoal/nn/layer_pairs.h"
+#include "shoal/nn/pace.h"
 #include "shoal/nn/session.h"
 #include "shoal/nn/staging.h"
 #include "shoal/nn/tables.h"
@@ -124,7 +125,7 @@ class DataParallel final : private GradientListener, private PairListener {
   void backward_starts() override;
   void before_accumulation(std::size_t i) override;
   void after_accumulation(std::size_t i) override;
-  bool wants_pair(std::size_t i, std::uint64_t rows) override;
+  bool wants_pair(std::size_t i, const at::Tensor& x, const at::Tensor& g) override;
   void take_pair(std::size_t i, const at::Tensor& x, const at::Tensor& g) override;
   void backward_ends();
   void guard(const std::function<void()>& step);
@@ -137,6 +138,7 @@ class DataParallel final : private GradientListener, private PairListener {
   void leave(std::size_t i, const std::vector<at::Tensor*>& parts, std::function<void()> produce);
   void account_rest();
   void install_mean(std::size_t i);
+  std::vector<std::uint32_t> in_order_of_arrival() const;  // as the plan has it
   void close_iteration();
   std::uint64_t own_asks() const;
   void hear_asks();
@@ -185,7 +187,7 @@ class DataParallel final : private GradientListener, private PairListener {
   std::vector<std::pair<std::uint32_t, double>> first_use_;  // and the part of forward before it; -1: nobody can wait there
   Instant forward_began_{}, backward_began_{}, first_gradient_at_{}, update_began_{};
   Communication communication_;
-  double forward_seconds_ = 0, backward_seconds_ = 0;
+  Pace pace_;
   std::vector<double> backward_at_;
   std::vector<std::uint32_t> event_names_;
 

@@ -2,6 +2,8 @@
 #include <ATen/ops/from_blob.h>
 
 #include <algorithm>
+#include <cstdlib>
+#include <string>
 #include <utility>
 
 #include "shoal/nn/data_parallel.h"
@@ -52,21 +54,22 @@ void DataParallel::put_back(const std::map<std::string, at::Tensor>& kept) {
   }
 }
 
-// Which tensors are weights of fully connected layers, with the rows that this member had. Returns how fast it multiplies those of the
-// largest, 0 if there is none: measured on all members at once, since those that share cores see what is left of them.
+// Which tensors are weights of fully connected layers, with the rows that this member had. Returns how fast it multiplies the largest's rows
+// of all members, 0 if there is none: measured on all at once, since those that share cores see what is left of them.
 double DataParallel::describe_layers(std::vector<exchange::TensorSpec>& specs) const {
   std::optional<std::size_t> largest;
   for (std::size_t i = 0; i < specs.size(); ++i) {
     const auto& parameter = parameters_[i].tensor;
     if (pairs_.rows(i) == 0 || specs[i].type != DType::f32 || parameter.dim() != 2 || !parameter.is_contiguous()) continue;
     specs[i].rows = pairs_.rows(i);
+    specs[i].filled = pairs_.filled(i);
     specs[i].outputs = static_cast<std::uint64_t>(parameter.size(0));
     if (!largest || specs[i].count * specs[i].rows > specs[*largest].count * specs[*largest].rows) largest = i;
   }
-  return largest ? multiply_rate(specs[*largest].layer(), specs[*largest].rows, parameters_[*largest].tensor.device()) : 0;
+  return largest ? multiply_rate(specs[*largest].layer(), specs[*largest].rows * session_.size(), parameters_[*largest].tensor.device()) : 0;
 }
 
-// Rank 0's measurement decides for all.
+// Everybody waits for the slowest, whose figures decide.
 void DataParallel::choose_plan() {
   plan_is_final_ = true;
   if (options_.plan) return exchange_.replan(*options_.plan);
@@ -74,20 +77,25 @@ void DataParallel::choose_plan() {
   auto specs = exchange_.plan().tensors;
   const double rate = describe_layers(specs);
   tables_.describe(specs);
-  // A device is behind its caller: what it has computed last says when backward was over.
-  const double backward = std::max(backward_seconds_, *std::max_element(backward_at_.begin(), backward_at_.end()));
+  const auto told = session_.gather_text(std::to_string(pace_.forward() + pace_.backward()), "pace");
+  std::vector<double> pace;
+  for (const auto& theirs : told) pace.push_back(std::strtod(theirs.c_str(), nullptr));
+  const auto slowest = static_cast<net::Rank>(std::max_element(pace.begin(), pace.end()) - pace.begin());
   std::string text;
-  if (session_.rank() == 0) {
+  if (session_.rank() == slowest) {
+    // A device is behind its caller: what it has computed last says when backward was over.
+    const double latest = std::max(pace_.latest_backward(), *std::max_element(backward_at_.begin(), backward_at_.end()));
+    const double backward = pace_.backward() * latest / pace_.latest_backward();
     for (std::size_t i = 0; i < specs.size(); ++i) {
       specs[i].first_use = first_use_[i].first;
-      specs[i].forward_at = first_use_[i].second * forward_seconds_;
-      specs[i].backward_at = backward_at_[i] >= 0 ? backward_at_[i] : backward;
+      specs[i].forward_at = first_use_[i].second * pace_.forward();
+      specs[i].backward_at = backward_at_[i] >= 0 ? backward_at_[i] * backward / latest : backward;
     }
-    text = to_json(exchange::make_plan(std::move(specs), session_.size(), session_.link_model(), {forward_seconds_, backward, rate},
-                                       options_.choice));
+    text = to_json(exchange::make_plan(std::move(specs), session_.size(), session_.link_model(),
+                                       {pace_.forward(), backward, rate, pace_.between()}, options_.choice));
   }
-  text = session_.broadcast_text(text, 0, "agreement on the plan");
-  exchange_.replan(exchange::plan_from_json(text, "the plan of rank 0"));
+  text = session_.broadcast_text(text, slowest, "agreement on the plan");
+  exchange_.replan(exchange::plan_from_json(text, "the plan of rank " + std::to_string(slowest)));
 }
 
 void DataParallel::follow_links() {

@@ -33,7 +33,7 @@ class FactoredLinear : public torch::autograd::Function<FactoredLinear> {
       const auto i = static_cast<std::size_t>(context->saved_data["i"].toInt());
       PairListener* const listener = c10::static_intrusive_pointer_cast<PairLink>(context->saved_data["link"].toCapsule())->listener;
       // A gradient of the gradient needs the product.
-      if (listener && !at::GradMode::is_enabled() && listener->wants_pair(i, static_cast<std::uint64_t>(rows.size(0)))) {
+      if (listener && !at::GradMode::is_enabled() && listener->wants_pair(i, rows, g)) {
         listener->take_pair(i, rows, g);
       } else {
         of[1] = g.t().mm(rows);

@@ -15,9 +15,9 @@ namespace shoal::nn {
 class PairListener {
  public:
   virtual ~PairListener() = default;
-  // A pass has `rows` rows for the weight of parameter i. Does it take them in place of their product?
-  virtual bool wants_pair(std::size_t i, std::uint64_t rows) = 0;
-  virtual void take_pair(std::size_t i, const at::Tensor& x, const at::Tensor& g) = 0;  // rows x M, rows x N
+  // A pass has these rows for the weight of parameter i, rows x M and rows x N. Does it take them in place of their product?
+  virtual bool wants_pair(std::size_t i, const at::Tensor& x, const at::Tensor& g) = 0;
+  virtual void take_pair(std::size_t i, const at::Tensor& x, const at::Tensor& g) = 0;
 };
 
 // What graphs hold of a listener: they may outlive it in the user's hands, and then leave plain gradients.

@@ -16,11 +16,12 @@ namespace shoal::nn {
 
 class LayerPairs {
  public:
-  explicit LayerPairs(std::size_t parameters) : noted_(parameters), rows_(parameters), uses_(parameters), kept_(parameters) {}
+  explicit LayerPairs(std::size_t parameters) : noted_(parameters), rows_(parameters), filled_(parameters, 1), uses_(parameters), kept_(parameters) {}
 
-  // Rows that a pass had for parameter i, whether they were taken or not: what the plan is made from.
-  void note(std::size_t i, std::uint64_t rows) { noted_[i] += rows; }
-  std::uint64_t rows(std::size_t i) const { return rows_[i]; }  // in the latest whole iteration
+  // What a pass had for parameter i, whether it was taken or not: what the plan is made from. look_through: to know filled(), too.
+  void note(std::size_t i, const at::Tensor& x, const at::Tensor& g, bool look_through);
+  std::uint64_t rows(std::size_t i) const { return rows_[i]; }   // in the latest whole iteration
+  double filled(std::size_t i) const { return filled_[i]; }      // the share of the latest pair's numbers that are not zero
   void add(std::size_t i, const at::Tensor& x, const at::Tensor& g) { uses_[i].push_back({x, g}); }
 
   // All uses of the layer in one piece each, K x M and K x N, with `rest`; undefined where there is nothing. Stays until clear(); who moves
@@ -36,6 +37,7 @@ class LayerPairs {
     at::Tensor x, g;
   };
   std::vector<std::uint64_t> noted_, rows_;  // in this iteration so far, in the one before
+  std::vector<double> filled_;
   std::vector<std::vector<Use>> uses_;  // a layer may be used several times
   std::vector<Kept> kept_;
 };
@@ -45,7 +47,7 @@ factor::Pair as_pair(const LayerPairs::Kept& on_host);
 // The mean gradient, N x M: one product over all members' rows in rank order, where `placed` puts them.
 at::Tensor multiply(const factor::Gathered& gathered, const factor::Shape& shape, const std::function<at::Tensor(const at::Tensor&)>& placed);
 
-// Floating-point operations/s of such a product here and now; seconds at most as long as one of `rows` rows takes.
+// Floating-point operations/s of such a product here and now. Takes as long as one product does, or 50 ms if that is longer.
 double multiply_rate(const factor::Shape& shape, std::uint64_t rows, c10::Device device);
 
 }  // namespace shoal::nn

@@ -5,6 +5,8 @@
 
 #include <cmath>
 
+#include "shoal/factor/wire.h"
+
 namespace shoal::exchange {
 namespace {
 
@@ -35,7 +37,7 @@ TEST(Forecast, one_member_only_computes) {
 TEST(Forecast, a_member_sends_what_its_ways_send) {
   const double gradients = 6.0 * 4 * (1 << 20);
   EXPECT_DOUBLE_EQ(foresee(model(), cluster(1e8), by("ring")).bytes, 1.5 * gradients);
-  EXPECT_DOUBLE_EQ(foresee(model(), cluster(1e8), by("factors")).bytes, 3 * 6 * (32 * 4 * 2048.0 + 16));  // rows, and ahead of them how many
+  EXPECT_DOUBLE_EQ(foresee(model(), cluster(1e8), by("factors")).bytes, 3 * 6 * (16.0 + factor::wire_bytes({1024, 1024}, 32)));  // pairs, and ahead of them how long
   EXPECT_DOUBLE_EQ(foresee(model(), cluster(1e8), by("local:8")).bytes, foresee(model(), cluster(1e8), by("auto,*=ring")).bytes / 8);
 }
 

@@ -113,6 +113,20 @@ TEST(Planner, forward_waits_layer_by_layer_where_that_is_shorter) {
   EXPECT_LT(plan_by("p3").predicted_seconds(), plan_by("wfbp").predicted_seconds());
 }
 
+// The optimizer's step is part of an iteration: at a barrier after all means, else each parameter's after its own, where waiting hides some.
+TEST(Planner, the_optimizers_step_is_foreseen) {
+  Compute compute = kCompute;
+  compute.step_seconds = 0.07;
+  for (const char* choice : {"wfbp", "p3", "auto"}) {
+    const auto without = plan_by(choice), with = make_plan(layers(true), 4, kLink, compute, parse_choice(choice, "--plan"));
+    for (const auto& unit : with.units) EXPECT_GE(unit.predicted_exposed, 0) << with.name_of(unit);
+    EXPECT_LE(with.predicted_seconds(), without.predicted_seconds() + 0.07 + 1e-9) << choice;
+    EXPECT_GE(with.predicted_seconds(), without.predicted_seconds() - 1e-9) << choice;
+  }
+  const auto barrier = make_plan(layers(true), 4, kLink, compute, parse_choice("wfbp", "--plan"));
+  EXPECT_NEAR(barrier.predicted_seconds(), plan_by("wfbp").predicted_seconds() + 0.07, 1e-9);
+}
+
 TEST(Planner, the_choice_is_in_the_plan) { EXPECT_EQ(plan_by("wfbp,layer1*=ring").choice, "wfbp,layer1*=ring"); }
 
 TEST(Planner, auto_is_predicted_to_be_no_slower_than_any_other_choice) {
