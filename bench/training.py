@@ -1,7 +1,8 @@
-"""Training small models: Shoal beside DDP on gloo with its default and its best bucket, by link rate.
+"""Training: Shoal beside DDP on gloo with its default and its best bucket, by link rate; what its plan predicted, and other plans beside it.
 
     python bench/training.py                                     N = 2 and 4, 50 to 1000 Mbit/s, every model
     python bench/training.py --rates 200mbit --members 4 --models lenet
+    python bench/training.py --models char-transformer --data input.txt --batch 8 --plans wfbp p3
     python bench/training.py --compile                           every way compiled; --autocast: in bfloat16
     python bench/training.py --single                            one member beside plain PyTorch
     python bench/training.py --quick                             a smoke test
@@ -22,6 +23,7 @@ STORE_PORT = 29600
 def train(lab: sbs.Lab, args: argparse.Namespace) -> list[dict]:
     command = [sbs.PYTHON, MEMBER, "--models", *args.models, "--batch", str(args.batch), "--steps", str(args.steps),
                "--rounds", str(args.rounds), "--turn", str(args.turn), "--store", f"{lab.address(0)}:{STORE_PORT}",
+               "--warmup", str(args.warmup), "--data", args.data, "--places", str(args.places), "--plans", *args.plans,
                *(flag for flag in ("--autocast", "--compile") if getattr(args, flag[2:]))]
     return sbs.run_members(lab, command, {"GLOO_SOCKET_IFNAME": lab.interface()}, timeout=1800)
 
@@ -35,7 +37,18 @@ def compare(rate: str | None, members: int, args: argparse.Namespace) -> None:
         print(f"{line['model']:>8} {members:>2} {rate or 'loopback':>9} {line['steps']:>6} {1e3 * sbs.median(ours):>9.2f} "
               f"{sbs.spread([1e3 * v for v in ours]):>18} {1e3 * sbs.median(times['ddp']):>9.2f} {1e3 * sbs.median(best):>9.2f} "
               f"{line['bucket']:>6} {sbs.paired_ratio(times['ddp'], ours):>8.3f}x {sbs.paired_ratio(best, ours):>8.3f}x "
-              f"{sbs.paired_ratio(best, times['ddp on shoal']):>8.3f}x {sbs.paired_ratio(cpu['ddp best'], cpu['shoal']):>7.2f}x", flush=True)
+              f"{sbs.paired_ratio(best, times['ddp on shoal']):>8.3f}x {sbs.paired_ratio(cpu['ddp best'], cpu['shoal']):>7.2f}x "
+              f"{line['plan']['link / computing']:>6.2f} {predicted(line, 'shoal'):>6.2f}  {line['plan']['order']}: "
+              f"{', '.join(f'{count} {way}' for way, count in line['plan']['ways'].items())}", flush=True)
+        for plan in args.plans:
+            way = f"shoal {plan}"
+            print(f"{'':>9}{plan:>24} {1e3 * sbs.median(times[way]):>9.2f} {sbs.spread([1e3 * v for v in times[way]]):>18} "
+                  f"shoal is {sbs.paired_ratio(times[way], ours):.3f}x, predicted {predicted(line, way):.2f}", flush=True)
+
+
+def predicted(line: dict, way: str) -> float:
+    """What the plan predicted of an iteration over what was measured."""
+    return line["predicted"][way] / sbs.median(line["times"][way])
 
 
 def single(args: argparse.Namespace) -> None:
@@ -58,6 +71,10 @@ def main() -> None:
     parser.add_argument("--steps", type=int, default=0, help="of a turn; 0: as many as take --turn seconds")
     parser.add_argument("--turn", type=float, default=1)
     parser.add_argument("--rounds", type=int, default=5)
+    parser.add_argument("--data", default="synthetic", help="where the data of a model of the zoo is")
+    parser.add_argument("--places", type=int, default=1000, help="of a text, at most")
+    parser.add_argument("--plans", nargs="*", default=[], help="plans beside what Shoal chooses, for instance wfbp p3 poseidon")
+    parser.add_argument("--warmup", type=int, default=8, help="steps of each way before the first turn")
     parser.add_argument("--autocast", action="store_true", help="forward in bfloat16, in every way")
     parser.add_argument("--compile", action="store_true", help="torch.compile around every way")
     parser.add_argument("--single", action="store_true")
@@ -69,7 +86,7 @@ def main() -> None:
         single(args)
         return
     sbs.print_header(f"ms a step, batch {args.batch} a member, medians of {args.rounds} rounds of turns; ratios above 1: we are faster")
-    print(f"{'model':>8} {'N':>2} {'rate':>9} {'steps':>6} {'shoal ms':>9} {'spread':>18} {'ddp ms':>9} {'best ms':>9} {'MB':>6} {'of ddp':>9} {'of best':>9} {'ddp/shoal':>9} {'cpu':>8}")
+    print(f"{'model':>8} {'N':>2} {'rate':>9} {'steps':>6} {'shoal ms':>9} {'spread':>18} {'ddp ms':>9} {'best ms':>9} {'MB':>6} {'of ddp':>9} {'of best':>9} {'ddp/shoal':>9} {'cpu':>8} {'C/(F+B)':>7} {'pred':>5}  plan")
     for rate in args.rates:
         for members in args.members:
             compare(rate, members, args)

@@ -1,17 +1,20 @@
-"""One member of training runs on random images of Fashion-MNIST's shape; started by bench/training.py. One process trains each
+"""One member of training runs, of small models (models.py) or the zoo's; started by bench/training.py. One process trains each
 model in several ways, in turns, so that all ways see the same machine and links within seconds:
 
-    shoal            shoal.data_parallel
+    shoal            shoal.data_parallel, which plans by itself
+    shoal PLAN       the same with that plan
     ddp              PyTorch's DistributedDataParallel on gloo with its default bucket
     ddp best         the same with the bucket that was fastest in a turn of each size
     ddp on shoal     DistributedDataParallel with that bucket on Shoal's backend
     plain            no parallelism (one process alone)
 
-Rank 0 prints one JSON line a model: by way the median seconds of a step in each round, and all members' CPU seconds a step.
+Rank 0 prints one JSON line a model: by way the median seconds of a step in each round, all members' CPU seconds a step, and what each of
+our plans predicted.
 """
 
 import argparse
 import collections
+import functools
 import json
 import os
 import resource
@@ -25,9 +28,10 @@ import torch.nn.functional as F
 
 import models
 import shoal
+from shoal.train.tasks import SYNTHETIC, Task
 
 BUCKETS = [0.05, 0.25, 1, 4, 25]  # MB; the last is DDP's default
-WARMUP = 8                        # steps of each way before the first turn
+BATCHES = 8
 
 
 def cpu_seconds() -> float:
@@ -42,32 +46,54 @@ class Net(torch.nn.Module):
         super().__init__()
         self.layers = layers
 
-    def forward(self, images: torch.Tensor) -> torch.Tensor:
-        return self.layers(images)
+    def forward(self, *inputs: torch.Tensor) -> torch.Tensor:
+        return self.layers(*inputs)
+
+
+class Load:
+    """What is trained: new models, batches of this member (inputs and targets) that steps take in turns, and the loss."""
+
+    def __init__(self, name: str, args: argparse.Namespace):
+        self.loss = F.cross_entropy
+        if name in models.MODELS:  # on random images of Fashion-MNIST's shape
+            self.model = models.MODELS[name]
+            generator = torch.Generator().manual_seed(100 + shoal.rank())
+            images = torch.randn(args.batch, 1, 28, 28, generator=generator)
+            self.batches = [(images, torch.randint(0, 10, (args.batch,), generator=generator))]
+            return
+        task = Task(name)
+        self.model, self.loss = lambda: shoal.models.build(name), task.loss
+        training, _ = task.read(args.data, args.batch, 100 + shoal.rank())
+        chosen = torch.randperm(len(training), generator=torch.Generator().manual_seed(100 + shoal.rank()))
+        batches = [training.batch(some) for some in chosen.split(args.batch)[: BATCHES if args.data != SYNTHETIC else 1]]
+        self.batches = [[each[:, : args.places] for each in batch] if task.is_text else batch for batch in batches]
 
 
 class Trainer:
     """A model trained in one way; turn() trains a number of steps."""
 
-    def __init__(self, model: torch.nn.Module, wrap, images: torch.Tensor, labels: torch.Tensor, args: argparse.Namespace):
-        model = Net(model)
+    def __init__(self, wrap, load: Load, args: argparse.Namespace):
+        torch.manual_seed(1)
+        model = Net(load.model())
         optimizer = torch.optim.SGD(model.parameters(), lr=0.01, momentum=0.9)
         self.model, self.optimizer = wrap(model, optimizer)
         if args.compile:
             self.model = torch.compile(self.model)  # around: as PyTorch advises for DDP, whose buckets then divide the graph
         self.autocast = args.autocast
-        self.images, self.labels = images, labels
-        self.turn(WARMUP)
+        self.load, self.step = load, 0
+        self.turn(args.warmup)
 
     def turn(self, steps: int) -> list[float]:
         if dist.is_initialized():
             dist.barrier()
         times = []
         for _ in range(steps):
+            *inputs, targets = self.load.batches[self.step % len(self.load.batches)]
+            self.step += 1
             begin = time.perf_counter()
             self.optimizer.zero_grad()
             with torch.autocast("cpu", torch.bfloat16, enabled=self.autocast):
-                loss = F.cross_entropy(self.model(self.images), self.labels)
+                loss = self.load.loss(self.model(*inputs), targets)
             loss.backward()
             self.optimizer.step()
             times.append(time.perf_counter() - begin)
@@ -95,19 +121,17 @@ def same_everywhere(value: float) -> float:
 
 
 def compare(name: str, args: argparse.Namespace, on_shoal) -> dict:
-    generator = torch.Generator().manual_seed(100 + shoal.rank())
-    images = torch.randn(args.batch, 1, 28, 28, generator=generator)
-    labels = torch.randint(0, 10, (args.batch,), generator=generator)
+    load = Load(name, args)
 
     def trainer(wrap) -> Trainer:
-        torch.manual_seed(1)
-        return Trainer(models.MODELS[name](), wrap, images, labels, args)
+        return Trainer(wrap, load, args)
 
     def ddp(bucket: float, group=None):
         return lambda model, optimizer: (
             torch.nn.parallel.DistributedDataParallel(model, process_group=group, bucket_cap_mb=bucket), optimizer)
 
     trainers = {"shoal": compiled(lambda: trainer(shoal.data_parallel), args)}
+    trainers |= {f"shoal {plan}": trainer(functools.partial(shoal.data_parallel, plan=plan)) for plan in args.plans}
     steps = args.steps or int(same_everywhere(max(5, min(100, args.turn / statistics.median(trainers["shoal"].turn(5))))))
     best = 0.0
     if shoal.size() > 1:
@@ -129,12 +153,29 @@ def compare(name: str, args: argparse.Namespace, on_shoal) -> dict:
             total = torch.tensor(spent, dtype=torch.float64)
             dist.all_reduce(total)
             cpu[way] = total.tolist()
-    return {"model": name, "bucket": best, "steps": steps, "times": times, "cpu": cpu}
+    plans = {way: json.loads(one.model.plan) for way, one in trainers.items() if shoal.size() > 1 and isinstance(one.model, shoal.parallel.DataParallel)}
+    return {"model": name, "bucket": best, "steps": steps, "times": times, "cpu": cpu,
+            "predicted": {way: plan["predicted_seconds"] for way, plan in plans.items()}, "plan": summary(plans.get("shoal"))}
+
+
+def summary(plan: dict | None) -> dict | None:
+    """What the plan was made from and what it came to. link / computing: how long whole gradients would take on the links, over what a member
+    computes in both passes."""
+    if plan is None:
+        return None
+    size = sum(unit["bytes"] for unit in plan["units"])
+    link = 2 * (plan["ranks"] - 1) / plan["ranks"] * size / plan["link"]["rate"]
+    ways = collections.Counter(unit["way"] for unit in plan["units"] for _ in unit["tensors"])
+    return {"link / computing": link / (plan["forward_seconds"] + plan["backward_seconds"]), "order": plan["order"], "ways": ways}
 
 
 def main() -> None:
     parser = argparse.ArgumentParser()
-    parser.add_argument("--models", nargs="+", choices=sorted(models.MODELS), required=True)
+    parser.add_argument("--models", nargs="+", choices=sorted({*models.MODELS, *shoal.models.MODELS}), required=True)
+    parser.add_argument("--data", default=SYNTHETIC, help="where the data of a model of the zoo is")
+    parser.add_argument("--places", type=int, default=1000, help="of a text, at most")
+    parser.add_argument("--plans", nargs="*", default=[], help="to be compared with what Shoal chooses")
+    parser.add_argument("--warmup", type=int, default=8, help="steps of each way before the first turn")
     parser.add_argument("--batch", type=int, default=32)
     parser.add_argument("--rounds", type=int, default=5)
     parser.add_argument("--steps", type=int, default=0, help="a turn; 0: as many as fit --turn")
