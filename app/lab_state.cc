@@ -10,6 +10,7 @@
 #include <fstream>
 #include <nlohmann/json.hpp>
 
+#include "shoal/core/aside.h"
 #include "shoal/core/error.h"
 #include "shoal/net/descriptor.h"
 
@@ -57,9 +58,7 @@ void save_lab(const Lab& lab) {
                      {"up", host.up},
                      {"down", host.down}});
   }
-  const fs::path file = file_of(lab.name), half = file.string() + ".part";
-  std::ofstream(half) << nlohmann::json{{"name", lab.name}, {"hosts", hosts}}.dump(1) << "\n";
-  fs::rename(half, file);
+  write_aside(file_of(lab.name), nlohmann::json{{"name", lab.name}, {"hosts", hosts}}.dump(1) + "\n");
 }
 
 bool forget_lab(const std::string& name) { return fs::remove(file_of(name)); }

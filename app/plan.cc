@@ -15,6 +15,7 @@
 #include "app/python.h"
 #include "app/run.h"
 #include "app/spawn.h"
+#include "shoal/core/aside.h"
 #include "shoal/core/error.h"
 #include "shoal/core/text.h"
 #include "shoal/nn/models/model.h"
@@ -125,20 +126,6 @@ exchange::Cluster cluster_of(const PlanOptions& options, const exchange::Model& 
   return cluster;
 }
 
-// Beside its place, then renamed: never half a picture.
-void write_file(const fs::path& path, const std::string& text) {
-  const fs::path aside = path.string() + ".part";
-  std::ofstream file(aside, std::ios::binary);
-  file << text;
-  file.close();
-  std::error_code error;
-  if (file) fs::rename(aside, path, error);
-  if (!file || error) {
-    fs::remove(aside, error);
-    throw Error(Code::io, "cannot be written", path);
-  }
-}
-
 int plan(const PlanOptions& options) {
   PlanQuestion question;
   question.choice = exchange::parse_choice(options.choice, "--plan");
@@ -154,7 +141,7 @@ int plan(const PlanOptions& options) {
       exchange::seconds_balanced(question.model, question.cluster.machine, question.cluster.members, whole_batch, question.overlap)};
   const std::string text = options.json ? to_json(question, answer) : to_text(question, answer);
   std::fwrite(text.data(), 1, text.size(), stdout);
-  if (!options.svg.empty()) write_file(options.svg, to_svg(question, answer));
+  if (!options.svg.empty()) write_aside(options.svg, to_svg(question, answer));
   return 0;
 }
 

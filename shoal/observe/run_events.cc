@@ -12,6 +12,7 @@
 #include <set>
 #include <unordered_map>
 
+#include "shoal/core/aside.h"
 #include "shoal/core/error.h"
 
 namespace shoal::observe {
@@ -177,7 +178,7 @@ RunEvents read_run(const RunFolder& folder) {
 
 void write_merged(const RunFolder& folder, const RunEvents& run) {
   constexpr std::size_t kChunk = 1 << 20;
-  folder.write_aside("events.jsonl", [&](const fs::path& aside) {
+  write_aside(folder.path() / "events.jsonl", [&](const fs::path& aside) {
     std::ofstream out(aside, std::ios::binary);
     FileHeader header;
     header.merged = true;

@@ -1,7 +1,6 @@
 #include "shoal/observe/run_folder.h"
 
 #include <fmt/core.h>
-#include <unistd.h>
 
 #include <algorithm>
 #include <cerrno>
@@ -11,6 +10,7 @@
 #include <fstream>
 #include <utility>
 
+#include "shoal/core/aside.h"
 #include "shoal/core/error.h"
 
 namespace shoal::observe {
@@ -94,31 +94,7 @@ std::vector<fs::path> RunFolder::event_files() const {
   return files;
 }
 
-void RunFolder::write_aside(const std::string& file, const std::function<void(const fs::path&)>& fill) const {
-  const fs::path final_name = path_ / file;
-  const fs::path aside = path_ / fmt::format(".{}.{}", file, ::getpid());
-  std::error_code error;
-  try {
-    fill(aside);
-  } catch (...) {
-    fs::remove(aside, error);
-    throw;
-  }
-  fs::rename(aside, final_name, error);
-  if (!error) return;
-  const std::string why = error.message();
-  fs::remove(aside, error);
-  throw Error(Code::io, "cannot be written: " + why, final_name.string());
-}
-
-void RunFolder::write(const std::string& file, const std::string& text) const {
-  write_aside(file, [&](const fs::path& aside) {
-    std::ofstream out(aside, std::ios::binary);
-    out << text;
-    out.close();
-    if (!out) throw Error(Code::io, std::string("cannot be written: ") + std::strerror(errno), (path_ / file).string());
-  });
-}
+void RunFolder::write(const std::string& file, const std::string& text) const { write_aside(path_ / file, text); }
 
 std::optional<std::string> RunFolder::read(const std::string& file, std::size_t most_bytes) const {
   const fs::path whole = path_ / file;

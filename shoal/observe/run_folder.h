@@ -4,7 +4,6 @@
 #pragma once
 
 #include <filesystem>
-#include <functional>
 #include <optional>
 #include <string>
 #include <vector>
@@ -27,10 +26,8 @@ class RunFolder {
   std::filesystem::path events_of(int rank) const;    // events-N.jsonl
   std::vector<std::filesystem::path> event_files() const;  // those there are, by rank
 
-  // Puts a whole file under its name, or leaves what was there: written aside, then renamed. Error{io} names the file.
+  // Puts a whole file under its name, or leaves what was there (core/aside.h). Error{io} names the file.
   void write(const std::string& file, const std::string& text) const;
-  // The same for a writer that needs a path: `fill` writes the file it is given.
-  void write_aside(const std::string& file, const std::function<void(const std::filesystem::path&)>& fill) const;
   // The text of a file of at most `most_bytes`; nothing where there is none. Throws Error{io}.
   std::optional<std::string> read(const std::string& file, std::size_t most_bytes) const;
 

@@ -8,6 +8,7 @@
 #include <nlohmann/json.hpp>
 #include <set>
 
+#include "shoal/core/aside.h"
 #include "shoal/core/error.h"
 
 namespace shoal::observe {
@@ -154,7 +155,7 @@ int free_lane(std::vector<Instant>& busy_until, const Event& event, int most) {
 }
 
 void write_trace(const RunFolder& folder, const RunEvents& run) {
-  folder.write_aside("trace.json.gz", [&](const std::filesystem::path& aside) {
+  write_aside(folder.path() / "trace.json.gz", [&](const std::filesystem::path& aside) {
     GzipFile out(aside);
     out.write(R"({"displayTimeUnit":"ms","traceEvents":[)"
               R"({"ph":"M","name":"clocks","pid":0,"args":{"name":)" +

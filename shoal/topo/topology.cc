@@ -10,9 +10,9 @@
 #include <utility>
 
 #include <fmt/format.h>
-#include <unistd.h>
 #include <nlohmann/json.hpp>
 
+#include "shoal/core/aside.h"
 #include "shoal/core/error.h"
 
 namespace shoal::topo {
@@ -136,20 +136,6 @@ Topology read_topology(const std::filesystem::path& file) {
   return topology_from_json(text, file.string());
 }
 
-void write_topology(const Topology& topology, const std::filesystem::path& file) {
-  const std::filesystem::path part = file.string() + fmt::format(".{}.part", ::getpid());
-  std::error_code error;
-  {
-    std::ofstream out(part, std::ios::binary);
-    out << to_json(topology);
-    out.close();
-    if (!out) error = std::error_code(errno, std::generic_category());
-  }
-  if (!error) std::filesystem::rename(part, file, error);
-  if (!error) return;
-  std::error_code ignored;
-  std::filesystem::remove(part, ignored);
-  throw Error(Code::io, fmt::format("cannot be written: {}", error.message()), file.string());
-}
+void write_topology(const Topology& topology, const std::filesystem::path& file) { write_aside(file, to_json(topology)); }
 
 }  // namespace shoal::topo

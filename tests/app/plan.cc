@@ -116,7 +116,7 @@ TEST(plan, a_mistake_is_one_line) {
       {{"-n", "4", "--gflops", "4", "--plan", "auto,fc9*=ring"},
        "plan: \"fc9*\" matches no tensor of the model (its tensors have names like conv.weight)\n"},
       {{"-n", "4", "--gflops", "4", "--plan", "plan.json"}, "--plan: a saved plan is replayed as it is: there is nothing to predict\n"},
-      {{"-n", "4", "--gflops", "4", "--svg", "no/such/p.svg"}, "no/such/p.svg: cannot be written\n"},
+      {{"-n", "4", "--gflops", "4", "--svg", "no/such/p.svg"}, "no/such/p.svg: cannot be written: No such file or directory\n"},
       {{"--measured", "m.json"}, "m.json: is not what doctor measured (shoal doctor -n 4 --json > m.json)\n"},
   };
   for (const auto& mistake : mistakes) {

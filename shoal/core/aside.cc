@@ -1,0 +1,46 @@
+#include "shoal/core/aside.h"
+
+#include <unistd.h>
+
+#include <cerrno>
+#include <fstream>
+#include <string>
+#include <system_error>
+
+#include "shoal/core/error.h"
+
+namespace shoal {
+namespace fs = std::filesystem;
+namespace {
+
+[[noreturn]] void refuse(const std::error_code& why, const fs::path& file) {
+  throw Error(Code::io, "cannot be written: " + why.message(), file.string());
+}
+
+}  // namespace
+
+void write_aside(const fs::path& file, const std::function<void(const fs::path&)>& fill) {
+  const fs::path aside = file.parent_path() / ("." + file.filename().string() + "." + std::to_string(::getpid()));
+  std::error_code error, ignored;
+  try {
+    fill(aside);
+  } catch (...) {
+    fs::remove(aside, ignored);
+    throw;
+  }
+  fs::rename(aside, file, error);
+  if (!error) return;
+  fs::remove(aside, ignored);
+  refuse(error, file);
+}
+
+void write_aside(const fs::path& file, std::string_view text) {
+  write_aside(file, [&](const fs::path& aside) {
+    std::ofstream out(aside, std::ios::binary);
+    out << text;
+    out.close();
+    if (!out) refuse(std::error_code(errno, std::generic_category()), file);
+  });
+}
+
+}  // namespace shoal
