@@ -146,6 +146,7 @@ class DataParallel final : private GradientListener, private PairListener {
   std::uint64_t digest() const;
   void compare_replicas();
   void mend_replicas();
+  exchange::Compute pace_of_all(double multiply_rate);
   void choose_plan();
   void follow_links();
   double describe_layers(std::vector<exchange::TensorSpec>& specs) const;

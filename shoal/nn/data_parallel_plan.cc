@@ -1,8 +1,9 @@
 // DataParallel's plan: from which figures it is chosen, how it follows the links, and what of it goes on in a run that continues another.
 #include <ATen/ops/from_blob.h>
+#include <fmt/format.h>
 
 #include <algorithm>
-#include <cstdlib>
+#include <sstream>
 #include <string>
 #include <utility>
 
@@ -69,33 +70,44 @@ double DataParallel::describe_layers(std::vector<exchange::TensorSpec>& specs) c
   return largest ? multiply_rate(specs[*largest].layer(), specs[*largest].rows * session_.size(), parameters_[*largest].tensor.device()) : 0;
 }
 
-// Everybody waits for the slowest, whose figures decide.
+// The average of all members: those that share cores have them in turns, and one alone says little.
+exchange::Compute DataParallel::pace_of_all(double multiply_rate) {
+  const double seconds_a_flop = multiply_rate > 0 ? 1 / multiply_rate : 0;
+  const auto own = fmt::format("{} {} {} {}", pace_.forward(), pace_.backward(), pace_.between(), seconds_a_flop);
+  double forward = 0, backward = 0, between = 0, a_flop = 0;
+  const auto told = session_.gather_text(own, "pace");
+  for (const auto& theirs : told) {
+    std::istringstream numbers(theirs);
+    double f = 0, b = 0, s = 0, r = 0;
+    numbers >> f >> b >> s >> r;
+    forward += f, backward += b, between += s, a_flop += r;
+  }
+  const auto members = static_cast<double>(told.size());
+  return {forward / members, backward / members, a_flop > 0 ? members / a_flop : 0, between / members};
+}
+
+// Rank 0 decides for all.
 void DataParallel::choose_plan() {
   plan_is_final_ = true;
   if (options_.plan) return exchange_.replan(*options_.plan);
   session_.link_model();
   auto specs = exchange_.plan().tensors;
-  const double rate = describe_layers(specs);
+  auto pace = pace_of_all(describe_layers(specs));
   tables_.describe(specs);
-  const auto told = session_.gather_text(std::to_string(pace_.forward() + pace_.backward()), "pace");
-  std::vector<double> pace;
-  for (const auto& theirs : told) pace.push_back(std::strtod(theirs.c_str(), nullptr));
-  const auto slowest = static_cast<net::Rank>(std::max_element(pace.begin(), pace.end()) - pace.begin());
   std::string text;
-  if (session_.rank() == slowest) {
+  if (session_.rank() == 0) {
     // A device is behind its caller: what it has computed last says when backward was over.
-    const double latest = std::max(pace_.latest_backward(), *std::max_element(backward_at_.begin(), backward_at_.end()));
-    const double backward = pace_.backward() * latest / pace_.latest_backward();
+    const double own = std::max(pace_.latest_backward(), 1e-9), latest = std::max(own, *std::max_element(backward_at_.begin(), backward_at_.end()));
+    pace.backward_seconds *= latest / own;
     for (std::size_t i = 0; i < specs.size(); ++i) {
       specs[i].first_use = first_use_[i].first;
-      specs[i].forward_at = first_use_[i].second * pace_.forward();
-      specs[i].backward_at = backward_at_[i] >= 0 ? backward_at_[i] * backward / latest : backward;
+      specs[i].forward_at = first_use_[i].second * pace.forward_seconds;
+      specs[i].backward_at = pace.backward_seconds * (backward_at_[i] >= 0 ? backward_at_[i] / latest : 1);
     }
-    text = to_json(exchange::make_plan(std::move(specs), session_.size(), session_.link_model(),
-                                       {pace_.forward(), backward, rate, pace_.between()}, options_.choice));
+    text = to_json(exchange::make_plan(std::move(specs), session_.size(), session_.link_model(), pace, options_.choice));
   }
-  text = session_.broadcast_text(text, slowest, "agreement on the plan");
-  exchange_.replan(exchange::plan_from_json(text, "the plan of rank " + std::to_string(slowest)));
+  text = session_.broadcast_text(text, 0, "agreement on the plan");
+  exchange_.replan(exchange::plan_from_json(text, "the plan of rank 0"));
 }
 
 void DataParallel::follow_links() {

@@ -78,7 +78,7 @@ double multiply_rate(const factor::Shape& shape, std::uint64_t rows, c10::Device
   const auto options = at::TensorOptions().dtype(at::kFloat).device(device);
   const auto x = at::ones({side(rows), side(shape.inputs)}, options), g = at::ones({side(rows), side(shape.outputs)}, options);
   const auto product = [&] { return g.t().mm(x)[0][0].item<float>(); };  // its value: a device is then done
-  if (!device.is_cpu()) product();                                      // which loads its library at the first
+  product();                                                            // the first loads a library, and pages
   const auto begin = steady_now();
   double products = 0, seconds = 0;
   do {  // as long as members that share cores need to meet

@@ -1,4 +1,4 @@
-// What the parts of an iteration take on this member: the least of its iterations so far, since whatever disturbs one makes it longer.
+// What the parts of an iteration take on this member: averages over its iterations, without the first, which warms everything up.
 #pragma once
 
 #include <algorithm>
@@ -22,20 +22,22 @@ class Pace {
   void backward_took(double seconds) { backward_.took(seconds); }
 
   // Seconds; 0 where there was none.
-  double forward() const { return forward_.least; }
-  double backward() const { return backward_.least; }
-  double between() const { return between_.least; }  // passes, without waiting: the optimizer's step and what the script does
+  double forward() const { return forward_.value(); }
+  double backward() const { return backward_.value(); }
+  double between() const { return between_.value(); }  // passes, without waiting: the optimizer's step and what the script does
   double latest_backward() const { return backward_.latest; }
 
  private:
-  struct Least {
-    double latest = 0, least = 0;
+  struct Average {
+    double latest = 0, sum = 0;  // the sum without the first
+    int count = 0;
     void took(double seconds) {
-      least = least > 0 ? std::min(least, seconds) : seconds;
       latest = seconds;
+      if (count++ > 0) sum += seconds;
     }
+    double value() const { return count > 1 ? sum / (count - 1) : latest; }
   };
-  Least forward_, backward_, between_;
+  Average forward_, backward_, between_;
   Instant began_{};
   double waited_ = 0;
 };
