@@ -66,7 +66,7 @@ class DataParallel(torch.nn.Module):
         parameters = [p for _, p in trained]
         self._gates = pending.Gates(self._core, parameters)
         self._steps = Steps(self._core, optimizer, parameters)
-        self._cuts = compiled.Cuts(parameters)
+        self._graphs = compiled.Graphs(parameters, self._steps)
         self._factored = factored.Layers(self._core, module, parameters)
         self._order = FirstUse(module, parameters, self._core)
         self._fits_written = None
@@ -81,6 +81,7 @@ class DataParallel(torch.nn.Module):
 
     def forward(self, *args, **kwargs):
         if not torch.is_grad_enabled() or (self._core is None and self._alone is None):
+            self._evaluation_begins()
             return compiled.call(self.module, args, kwargs)
         if self._core is None:  # all of it here: the compiler leaves this function out, but looks into those it calls
             self._alone.forward_begins(_C.samples_in(args, kwargs))
@@ -89,7 +90,7 @@ class DataParallel(torch.nn.Module):
             return output
         self._forward_begins(args, kwargs)
         if self._order is None or self._order.known:
-            with self._cuts:
+            with self._graphs:
                 output = compiled.call(self.module, args, kwargs)
         else:
             output = self._order.watch(args, kwargs)
@@ -97,8 +98,13 @@ class DataParallel(torch.nn.Module):
         return output
 
     @torch._disable_dynamo
+    def _evaluation_begins(self) -> None:
+        if self._steps is not None and self._steps.waiting and compiled.is_compiled(self.module):
+            self._steps.settle_all()
+
+    @torch._disable_dynamo
     def _forward_begins(self, args, kwargs) -> None:
-        if self._steps.waiting and (not self._order.known or compiled.is_compiled(self.module)):
+        if self._steps.waiting and not (self._order.known and (self._graphs.known or not compiled.is_compiled(self.module))):
             self._steps.settle_all()
         if not self._core.is_open:
             self._gates.open()  # after no_sync(): what was compiled for plain parameters serves again
@@ -239,7 +245,7 @@ class DataParallel(torch.nn.Module):
                 self._steps.settle_all()  # others may still wait for what this member passes on
             self._gates.release()
             self._factored.close()
-        self._gates = self._steps = self._core = self._order = self._factored = None
+        self._gates = self._steps = self._core = self._order = self._factored = self._graphs = None
 
 
 def _plain(module):
