@@ -1,8 +1,8 @@
 // DataParallel's plan: from which figures it is chosen, how it follows the links, and what of it goes on in a run that continues another.
 #include <ATen/ops/from_blob.h>
-#include <fmt/format.h>
 
 #include <algorithm>
+#include <limits>
 #include <sstream>
 #include <string>
 #include <utility>
@@ -73,9 +73,11 @@ double DataParallel::describe_layers(std::vector<exchange::TensorSpec>& specs) c
 // The average of all members: those that share cores have them in turns, and one alone says little.
 exchange::Compute DataParallel::pace_of_all(double multiply_rate) {
   const double seconds_a_flop = multiply_rate > 0 ? 1 / multiply_rate : 0;
-  const auto own = fmt::format("{} {} {} {}", pace_.forward(), pace_.backward(), pace_.between(), seconds_a_flop);
+  std::ostringstream own;
+  own.precision(std::numeric_limits<double>::max_digits10);
+  own << pace_.forward() << ' ' << pace_.backward() << ' ' << pace_.between() << ' ' << seconds_a_flop;
   double forward = 0, backward = 0, between = 0, a_flop = 0;
-  const auto told = session_.gather_text(own, "pace");
+  const auto told = session_.gather_text(own.str(), "pace");
   for (const auto& theirs : told) {
     std::istringstream numbers(theirs);
     double f = 0, b = 0, s = 0, r = 0;
