@@ -135,6 +135,7 @@ void bind_training(py::module_& module) {
       .def("put_back", &DataParallel::put_back, py::arg("kept"))
       .def_property_readonly("is_open", &DataParallel::is_open)
       .def("install", &DataParallel::install, Released())
+      .def_property_readonly("holds_pairs", &DataParallel::holds_pairs)
       .def("finish", &DataParallel::finish, Released())
       .def("step_begins", &DataParallel::step_begins, Released())
       .def("arrived", &DataParallel::arrived)

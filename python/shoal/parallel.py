@@ -89,11 +89,15 @@ class DataParallel(torch.nn.Module):
             self._alone.forward_ends(output if isinstance(output, torch.Tensor) else next(_tensors(output), None))
             return output
         self._forward_begins(args, kwargs)
-        if self._order is None or self._order.known:
-            with self._graphs:
-                output = compiled.call(self.module, args, kwargs)
-        else:
-            output = self._order.watch(args, kwargs)
+        try:
+            if self._order is None or self._order.known:
+                with self._graphs:
+                    output = compiled.call(self.module, args, kwargs)
+            else:
+                output = self._order.watch(args, kwargs)
+        except BaseException:
+            self._forward_failed()
+            raise
         self._forward_ends(output)
         return output
 
@@ -106,7 +110,7 @@ class DataParallel(torch.nn.Module):
     def _forward_begins(self, args, kwargs) -> None:
         if self._steps.waiting and not (self._order.known and (self._graphs.known or not compiled.is_compiled(self.module))):
             self._steps.settle_all()
-        if not self._core.is_open:
+        if not self._core.is_open and (not self._core.holds_pairs or compiled.is_compiled(self.module)):
             self._gates.open()  # after no_sync(): what was compiled for plain parameters serves again
         self._factored.open()
         self._core.set_asks(signals.pending())
@@ -121,6 +125,11 @@ class DataParallel(torch.nn.Module):
         self._gates.close()
         for tensor in _tensors(output):
             self._core.watch(tensor)
+
+    @torch._disable_dynamo
+    def _forward_failed(self) -> None:
+        if self._core is not None and self._core.holds_pairs:
+            self._gates.close()  # whoever drops what no_sync() gathered drops those, too
 
     @contextmanager
     def no_sync(self):

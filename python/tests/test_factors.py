@@ -158,6 +158,119 @@ def test_the_product_has_the_bits_of_one_large_batch(pool, tmp_path):
     assert pool(2).run(whole_batch, tmp_path) == [True, True]
 
 
+def raw_gradient(net):
+    """What autograd has put into the wide weight's .grad, without asking for the rest of it."""
+    return torch.Tensor.grad.__get__(net.module.wide.weight)
+
+
+def one_pass(net, x, g):
+    (net(x) * g).sum().backward()
+
+
+def by_factors(net, folder):
+    net, optimizer = wrapped(net, folder)
+    for _ in range(STEPS):  # the plan takes over after the iterations that are measured
+        optimizer.zero_grad()
+        one_pass(net, *rows_of(shoal.rank()))
+        optimizer.step()
+    optimizer.zero_grad()
+    return net, optimizer
+
+
+def in_parts(folder):
+    """A batch in three parts: whether the first two stay pairs, whether the gradient has the bits of one product of all rows."""
+    net, optimizer = by_factors(Alone(), folder)
+    x, g = rows_of(shoal.rank())
+    with net.no_sync():
+        for part in (slice(0, 8), slice(8, 16)):
+            given = x[part].clone()
+            one_pass(net, given, g[part])
+            given.zero_()  # as a loader does that reuses its memory
+    held = raw_gradient(net) is None
+    one_pass(net, x[16:], g[16:])
+    ours = net.module.wide.weight.grad.clone()
+    single = Alone()
+    one_pass(single, *(torch.cat(parts) for parts in zip(*(rows_of(rank) for rank in range(shoal.size())))))
+    optimizer.step()
+    return held, torch.equal(ours, single.wide.weight.grad / shoal.size())
+
+
+def test_what_no_sync_gathers_travels_as_pairs(pool, tmp_path):
+    assert pool(2).run(in_parts, tmp_path) == [(True, True)] * 2
+
+
+def looked_at(folder):
+    """Between passes .grad is the sum of this member's; a sum that is dropped is gone; a step without an exchange uses it."""
+    net, optimizer = by_factors(Alone(), folder)
+    single = Alone()
+    single.load_state_dict(net.module.state_dict())
+    x, g = rows_of(shoal.rank())
+    with net.no_sync():
+        one_pass(net, x, g)
+        optimizer.zero_grad()
+        dropped = net.module.wide.weight.grad is None
+        for part in (slice(0, 8), slice(8, 24)):
+            one_pass(net, x[part], g[part])
+            one_pass(single, x[part], g[part])
+        seen = torch.equal(net.module.wide.weight.grad, single.wide.weight.grad)
+        one_pass(net, x, g)
+        one_pass(single, x, g)
+    plain = torch.optim.SGD(single.parameters(), lr=0.1, momentum=0.9)
+    plain.load_state_dict(optimizer.state_dict())
+    optimizer.step()
+    plain.step()
+    return dropped, seen, tiny.equal(tiny.values(net.module), tiny.values(single))
+
+
+def test_between_passes_without_exchange_the_gradient_is_what_autograd_would_have_gathered(pool, tmp_path):
+    assert pool(2).run(looked_at, tmp_path) == [(True, True, True)] * 2
+
+
+def many_rows(folder):
+    """Whether pairs are held while they are shorter than their product, in turn; whether the mean is right."""
+    net, optimizer = by_factors(Alone(), folder)
+    x, g = rows_of(shoal.rank())
+    held = []
+    with net.no_sync():
+        for _ in range(7):
+            one_pass(net, x, g)
+            held.append(raw_gradient(net) is None)
+    one_pass(net, x, g)
+    single = Alone()
+    for rank in range(shoal.size()):
+        x, g = rows_of(rank)
+        for _ in range(8):
+            one_pass(single, x, g / shoal.size())
+    torch.testing.assert_close(net.module.wide.weight.grad, single.wide.weight.grad, rtol=1e-5, atol=1e-5)
+    return held
+
+
+def test_pairs_that_are_longer_than_their_product_are_multiplied(pool, tmp_path):
+    fit = SHAPE[0] * SHAPE[1] // sum(SHAPE) // 24
+    assert pool(2).run(many_rows, tmp_path) == [[i < fit for i in range(7)]] * 2
+
+
+def fails_between(folder):
+    """A forward pass fails between two that accumulate, and all is dropped: as if they had not been."""
+    net, optimizer = by_factors(Alone(), folder)
+    x, g = rows_of(shoal.rank())
+    with net.no_sync():
+        one_pass(net, x, g)
+        with pytest.raises(RuntimeError):
+            net(x[:, 1:])
+    optimizer.zero_grad()
+    one_pass(net, x, g)
+    ours = net.module.wide.weight.grad.clone()
+    optimizer.step()
+    single = Alone()
+    one_pass(single, *(torch.cat(parts) for parts in zip(*(rows_of(rank) for rank in range(shoal.size())))))
+    return torch.equal(ours, single.wide.weight.grad / shoal.size())
+
+
+def test_pairs_of_a_step_that_is_given_up_are_dropped(pool, tmp_path):
+    assert pool(2).run(fails_between, tmp_path) == [True, True]
+
+
 def layer_between(_):
     net, optimizer = tiny.wrap(Net())
     seen = []

@@ -1,5 +1,6 @@
 #include "shoal/nn/data_parallel.h"
 
+#include <ATen/core/grad_mode.h>
 #include <ATen/ops/from_blob.h>
 #include <torch/csrc/autograd/engine.h>
 #include <torch/csrc/autograd/graph_task.h>
@@ -134,14 +135,19 @@ void DataParallel::after_accumulation(std::size_t i) {
 }
 
 bool DataParallel::wants_pair(std::size_t i, const at::Tensor& x, const at::Tensor& g) {
+  before_accumulation(i);  // completes an iteration that is open, and its end may change the plan
   pairs_.note(i, x, g, !plan_is_final_);
-  return synchronize_ && exchange_.by_factors(static_cast<std::uint32_t>(i)) && hooks_->pass_stores_gradients();
+  if (!exchange_.by_factors(static_cast<std::uint32_t>(i)) || !hooks_->pass_stores_gradients()) return false;
+  if (synchronize_ && !pairs_.holds(i)) return !pairs_.given_up(i);
+  if (pairs_.may_hold(i, static_cast<std::uint64_t>(x.size(0)), exchange_.plan().tensors[i].layer())) return true;
+  multiply_held(i);
+  return false;
 }
 
 // The accumulator of the weight follows, with whatever other uses of the weight gave: there the pair is accounted for.
 void DataParallel::take_pair(std::size_t i, const at::Tensor& x, const at::Tensor& g) {
-  before_accumulation(i);
-  pairs_.add(i, x, g);
+  if (synchronize_) return pairs_.add(i, x, g);
+  pairs_.hold(i, x, g);
 }
 
 // Reentrant checkpointing runs passes inside a pass. The end of an inner one is not the end: the next gradient of the
@@ -243,10 +249,34 @@ at::Tensor DataParallel::contribution(std::size_t i) const {
 
 bool DataParallel::install(std::size_t i) {
   // Inside a backward pass a gradient is what autograd has gathered so far, as everywhere.
-  if (!open_ || finished_ || torch::autograd::get_current_graph_task_id() != -1) return false;
+  if (finished_ || torch::autograd::get_current_graph_task_id() != -1) return false;
+  if (!open_) {
+    multiply_held(i);
+    return false;
+  }
   if (!ended_) account_rest();
   install_mean(i);
   return !std::exchange(read_early_, true);
+}
+
+// What no_sync() left in pairs goes where autograd would have put it.
+void DataParallel::multiply_held(std::size_t i) {
+  const at::NoGradGuard as_autograd_adds;
+  const auto product = pairs_.multiply_held(i);
+  if (!product.defined()) return;
+  auto& gradient = parameters_[i].tensor.mutable_grad();
+  gradient = gradient.defined() ? gradient.add_(product) : product;
+}
+
+void DataParallel::multiply_all_held() {
+  for (std::size_t i = 0; i < parameters_.size(); ++i) multiply_held(i);
+}
+
+bool DataParallel::holds_pairs() const {
+  for (std::size_t i = 0; i < parameters_.size(); ++i) {
+    if (pairs_.holds(i)) return true;
+  }
+  return false;
 }
 
 void DataParallel::install_mean(std::size_t i) {
@@ -275,7 +305,8 @@ void DataParallel::install_mean(std::size_t i) {
 }
 
 void DataParallel::finish() {
-  if (!open_ || finished_) return;
+  if (!open_) return multiply_all_held();
+  if (finished_) return;
   if (!ended_) account_rest();
   if (!stepping_) buffers_.start(exchange_.weights());
   for (const auto i : in_order_of_arrival()) install_mean(i);  // each is multiplied or placed while others are on the wire
@@ -350,6 +381,7 @@ void DataParallel::close_iteration() {
 
 bool DataParallel::idle_iteration() {
   if (open_) complete();
+  multiply_all_held();
   begin(0);
   account_rest();
   const bool somebody_has_data = buffers_.start(exchange_.weights());

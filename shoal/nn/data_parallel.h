@@ -5,6 +5,7 @@
 //   forward_begins(samples); y = model(x); forward_ends(); watch(y)
 //   y.backward()       -> begin, produced, absent                      [hooks]
 //   install(i)         -> one `.grad` is read early: wait for its gate, install the mean   (optional)
+//   Between passes whose gradients accumulate here only (no_sync), install(i) or finish() first: a layer's pairs are multiplied then, not before.
 //   finish()           -> all gates are awaited, all means installed, buffers follow
 //   optimizer.step()
 //   commit()           -> the step is taken
@@ -99,6 +100,7 @@ class DataParallel final : private GradientListener, private PairListener {
 
   bool is_open() const { return open_; }
   bool install(std::size_t parameter);  // true: the first such read in this iteration
+  bool holds_pairs() const;             // some `.grad` is not the local sum before install()
   void finish();
   void step_begins();
   std::vector<std::uint32_t> arrived() const;  // parameters whose means are here, installed or not; waits for nothing
@@ -139,6 +141,8 @@ class DataParallel final : private GradientListener, private PairListener {
   void account_rest();
   void install_mean(std::size_t i);
   std::vector<std::uint32_t> in_order_of_arrival() const;  // as the plan has it
+  void multiply_held(std::size_t i);
+  void multiply_all_held();
   void close_iteration();
   std::uint64_t own_asks() const;
   void hear_asks();

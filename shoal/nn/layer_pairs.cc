@@ -4,6 +4,7 @@
 #include <ATen/ops/from_blob.h>
 
 #include <algorithm>
+#include <utility>
 
 #include "shoal/core/time.h"
 
@@ -27,6 +28,27 @@ void LayerPairs::note(std::size_t i, const at::Tensor& x, const at::Tensor& g, b
   filled_[i] = (not_zero(x) + not_zero(g)) / static_cast<double>(x.numel() + g.numel());
 }
 
+void LayerPairs::hold(std::size_t i, const at::Tensor& x, const at::Tensor& g) {
+  add(i, x.clone(), g.clone());
+  held_[i] += static_cast<std::uint64_t>(x.size(0));
+}
+
+bool LayerPairs::may_hold(std::size_t i, std::uint64_t rows, const factor::Shape& shape) const {
+  return !given_up_[i] && (held_[i] + rows) * (shape.inputs + shape.outputs) <= shape.inputs * shape.outputs;
+}
+
+at::Tensor LayerPairs::multiply_held(std::size_t i) {
+  at::Tensor sum;
+  if (held_[i] == 0) return sum;
+  for (const auto& [x, g] : std::exchange(uses_[i], {})) {
+    const auto product = g.t().mm(x);
+    sum = sum.defined() ? sum.add_(product) : product;
+  }
+  held_[i] = 0;
+  given_up_[i] = true;
+  return sum;
+}
+
 LayerPairs::Kept& LayerPairs::gather(std::size_t i, const at::Tensor& rest) {
   auto& uses = uses_[i];
   auto& kept = kept_[i];
@@ -38,6 +60,7 @@ LayerPairs::Kept& LayerPairs::gather(std::size_t i, const at::Tensor& rest) {
   // Copied: before the step is taken a user may well put the next batch where this layer's input lies.
   kept = {x.empty() ? at::Tensor() : at::cat(x), g.empty() ? at::Tensor() : at::cat(g), rest};
   uses.clear();
+  held_[i] = 0;
   return kept;
 }
 
@@ -50,6 +73,8 @@ void LayerPairs::clear() {
   rows_.swap(noted_);
   std::fill(noted_.begin(), noted_.end(), 0);
   for (auto& uses : uses_) uses.clear();
+  std::fill(held_.begin(), held_.end(), 0);
+  std::fill(given_up_.begin(), given_up_.end(), false);
   std::fill(kept_.begin(), kept_.end(), Kept());
 }
 

@@ -16,13 +16,23 @@ namespace shoal::nn {
 
 class LayerPairs {
  public:
-  explicit LayerPairs(std::size_t parameters) : noted_(parameters), rows_(parameters), filled_(parameters, 1), uses_(parameters), kept_(parameters) {}
+  explicit LayerPairs(std::size_t parameters)
+      : noted_(parameters), rows_(parameters), filled_(parameters, 1), uses_(parameters), held_(parameters), given_up_(parameters), kept_(parameters) {}
 
   // What a pass had for parameter i, whether it was taken or not: what the plan is made from. look_through: to know filled(), too.
   void note(std::size_t i, const at::Tensor& x, const at::Tensor& g, bool look_through);
   std::uint64_t rows(std::size_t i) const { return rows_[i]; }   // in the latest whole iteration
   double filled(std::size_t i) const { return filled_[i]; }      // the share of the latest pair's numbers that are not zero
   void add(std::size_t i, const at::Tensor& x, const at::Tensor& g) { uses_[i].push_back({x, g}); }
+
+  // Gradients that accumulate here only, before they leave (no_sync): copies, for the next pass may well overwrite what a layer was given.
+  void hold(std::size_t i, const at::Tensor& x, const at::Tensor& g);
+  // With `rows` more there are no more numbers in the pairs that are held than in their product, and none was multiplied yet.
+  bool may_hold(std::size_t i, std::uint64_t rows, const factor::Shape& shape) const;
+  bool holds(std::size_t i) const { return held_[i] > 0; }
+  bool given_up(std::size_t i) const { return given_up_[i]; }
+  // The sum of the products of what is held, N x M, which is none then; nor will more be held in this iteration. Undefined: nothing was.
+  at::Tensor multiply_held(std::size_t i);
 
   // All uses of the layer in one piece each, K x M and K x N, with `rest`; undefined where there is nothing. Stays until clear(); who moves
   // it to the host puts it back here.
@@ -39,6 +49,8 @@ class LayerPairs {
   std::vector<std::uint64_t> noted_, rows_;  // in this iteration so far, in the one before
   std::vector<double> filled_;
   std::vector<std::vector<Use>> uses_;  // a layer may be used several times
+  std::vector<std::uint64_t> held_;     // rows that passes before this one left in uses_
+  std::vector<bool> given_up_;
   std::vector<Kept> kept_;
 };
 
