@@ -40,7 +40,7 @@ class _Forward:
     def __call__(self, x):
         layer, weight = self._layer, self._layer.weight
         next_use.tell(weight, layer.bias)
-        if (not torch.is_grad_enabled() or torch.compiler.is_compiling() or torch.is_autocast_enabled(weight.device.type) or weight is not self._weight
+        if (not torch.is_grad_enabled() or torch.compiler.is_compiling() or weight is not self._weight
                 or torch._C._functorch.peek_interpreter_stack() is not None):
             return F.linear(x, weight, layer.bias)
         return self._core.linear(self._number, x, weight, layer.bias)

@@ -82,12 +82,12 @@ class FactorFlow final : public GatheredFlow {
   void unpack() {
     if (gathered_.total == 0) return;
     const auto all = [&](Arena& arena, std::uint64_t columns, std::span<const std::byte> factor::Written::*matrix) {
-      std::byte* const first = arena.get(gathered_.total * columns * size_of(shape_.type));
+      std::byte* const first = arena.get(gathered_.total * columns * size_of(shape_.row_type()));
       std::byte* to = first;
       for (const auto& written : written_) {
         const auto count = written.rows * columns;
-        factor::unpack(written.*matrix, shape_.type, count, to);
-        to += count * size_of(shape_.type);
+        factor::unpack(written.*matrix, shape_.row_type(), count, to);
+        to += count * size_of(shape_.row_type());
       }
       return first;
     };

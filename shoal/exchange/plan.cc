@@ -32,7 +32,8 @@ std::uint64_t ExchangePlan::hash() const {
     mix(t.name.data(), t.name.size());
     mix_number(static_cast<std::uint64_t>(t.type));
     mix_number(t.count);
-    for (const auto v : {t.rows, t.outputs, t.width, t.touched, std::uint64_t{t.sparse}}) mix_number(v);  // by which programs rows travel
+    // By which programs rows travel, and as what.
+    for (const auto v : {t.rows, t.outputs, t.width, t.touched, std::uint64_t{t.sparse}, std::uint64_t{t.bf16_rows}}) mix_number(v);
     mix(&t.filled, sizeof t.filled);
   }
   for (const auto& u : units) {

@@ -32,8 +32,9 @@ struct TensorSpec {
   std::uint64_t touched = 0;
   bool sparse = false;         // the gradient is sparse, and its mean must be: it goes by its rows, whatever is cheaper
   double filled = 1;           // of a layer: the share of its pair's numbers that are not zero, as measured
+  bool bf16_rows = false;      // those of the layer
 
-  factor::Shape layer() const { return {outputs > 0 ? count / outputs : 0, outputs, type}; }
+  factor::Shape layer() const { return {outputs > 0 ? count / outputs : 0, outputs, type, bf16_rows}; }
 };
 
 struct Unit {

@@ -59,6 +59,7 @@ std::string to_json(const ExchangePlan& plan) {
     add("width", t.width);
     add("touched", t.touched);
     add("sparse", t.sparse);
+    add("bf16_rows", t.bf16_rows);
   }
   for (const auto& u : plan.units) {
     units.push_back({{"name", plan.name_of(u)}, {"tensors", u.tensors}, {"bytes", plan.bytes_of(u)}, {"way", u.way},
@@ -94,10 +95,12 @@ ExchangePlan plan_from_json(const std::string& text, const std::string& where) {
     plan.tensors.push_back({r.text("name"), dtype_from(r.text("type")), r.whole("count", std::uint64_t{1} << 48),
                             static_cast<std::uint32_t>(r.whole("first_use", UINT32_MAX)), r.number("backward_at", -1),
                             r.whole_or("rows", kMostRows, 0), r.whole_or("outputs", kMostRows, 0), r.number_or("forward_at", -1, -1),
-                            r.whole_or("width", kMostRows, 0), r.whole_or("touched", kMostRows, 0), r.whole_or("sparse", 1, 0) == 1, r.number_or("filled", 0, 1)});
+                            r.whole_or("width", kMostRows, 0), r.whole_or("touched", kMostRows, 0), r.whole_or("sparse", 1, 0) == 1,
+                            r.number_or("filled", 0, 1), r.whole_or("bf16_rows", 1, 0) == 1});
     const auto& t = plan.tensors.back();
     if ((t.rows > 0 || t.outputs > 0) && (t.outputs == 0 || t.count % t.outputs != 0)) r.bad("outputs", "does not divide the tensor");
     if (t.filled > 1) r.bad("filled", "is more than 1");
+    if (t.bf16_rows && (t.rows == 0 || t.type != DType::f32)) r.bad("bf16_rows", "is of a tensor that is no layer's in f32");
     if ((t.sparse || t.touched > 0 || t.width > 0) && (t.width == 0 || t.count % t.width != 0)) r.bad("width", "does not divide the tensor");
   });
   std::vector<bool> seen(plan.tensors.size(), false);

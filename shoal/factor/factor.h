@@ -19,9 +19,11 @@ namespace shoal::factor {
 // Of a layer: W is outputs x inputs (N x M), row-major.
 struct Shape {
   std::uint64_t inputs = 0, outputs = 0;
-  DType type = DType::f32;
+  DType type = DType::f32;  // of the weight, and so of its gradient
+  bool bf16_rows = false;   // x and g are bf16, in which the layer computes (autocast)
 
-  std::uint64_t row_bytes() const { return (inputs + outputs) * size_of(type); }  // of a sample's pair
+  DType row_type() const { return bf16_rows ? DType::bf16 : type; }
+  std::uint64_t row_bytes() const { return (inputs + outputs) * size_of(row_type()); }  // of a sample's pair
   std::uint64_t dense_bytes() const { return inputs * outputs * size_of(type); }
 };
 

@@ -97,7 +97,7 @@ bool is_sound(std::span<const std::byte> matrix, std::uint64_t count, std::uint6
 }  // namespace
 
 std::uint64_t wire_bytes(const Shape& shape, std::uint64_t rows, double filled) {
-  const auto size = size_of(shape.type);
+  const auto size = size_of(shape.row_type());
   const auto of = [&](std::uint64_t columns) {
     const auto count = rows * columns;
     const auto numbers = static_cast<std::uint64_t>(std::ceil(filled * static_cast<double>(count)));
@@ -107,7 +107,7 @@ std::uint64_t wire_bytes(const Shape& shape, std::uint64_t rows, double filled) 
 }
 
 std::uint64_t write(const Pair& pair, const Shape& shape, std::byte* to) {
-  return by_size(shape.type, [&]<class Bits>(Bits) {
+  return by_size(shape.row_type(), [&]<class Bits>(Bits) {
     Head head{.rows = pair.rows};
     std::byte* const x = to + sizeof(Head);
     head.x_bytes = write_matrix<Bits>(pair.x, pair.rows * shape.inputs, x);
@@ -130,7 +130,7 @@ Written read(std::span<const std::byte> from, const Shape& shape) {
   if (head.rows > kMostRows || head.zero != 0 || head.x_bytes > most || head.g_bytes > most) throw wrong();
   if (rest < stride(head.x_bytes) + stride(head.g_bytes)) throw wrong();
   const Written written{head.rows, from.subspan(sizeof(Head), head.x_bytes), from.subspan(sizeof(Head) + stride(head.x_bytes), head.g_bytes)};
-  const auto size = size_of(shape.type);
+  const auto size = size_of(shape.row_type());
   if (!is_sound(written.x, head.rows * shape.inputs, size) || !is_sound(written.g, head.rows * shape.outputs, size)) throw wrong();
   return written;
 }

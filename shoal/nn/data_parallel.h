@@ -137,6 +137,7 @@ class DataParallel final : private GradientListener, private PairListener {
   void expect_end_of_pass();
   void account(std::size_t i, bool even_zeros);
   void account_pair(std::size_t i);
+  at::ScalarType type_of_rows(std::size_t i) const;
   void leave(std::size_t i, const std::vector<at::Tensor*>& parts, std::function<void()> produce);
   void account_rest();
   void install_mean(std::size_t i);

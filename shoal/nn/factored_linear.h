@@ -1,5 +1,6 @@
 // A fully connected layer whose backward pass can hand over the pair (x, g) of its weight's gradient in place of the product (factor/factor.h):
-// y = x Wᵀ + b, over the last dimension of x. What it computes otherwise is PyTorch's own, bit for bit.
+// y = x Wᵀ + b, over the last dimension of x. What it computes otherwise is PyTorch's own, bit for bit. Under autocast x, W and b are cast as
+// PyTorch casts them; the pair is of that type, and gradients of W and b are cast back.
 //
 // Threads: the listener is called on the thread that runs backward; for CPU tensors that is the caller of backward().
 #pragma once

@@ -11,8 +11,10 @@
 namespace shoal::nn {
 namespace {
 
-at::Tensor matrix(const std::byte* memory, std::uint64_t rows, std::uint64_t columns) {
-  return at::from_blob(const_cast<std::byte*>(memory), {static_cast<std::int64_t>(rows), static_cast<std::int64_t>(columns)}, at::kFloat);
+at::ScalarType type_of_rows(const factor::Shape& shape) { return shape.bf16_rows ? at::kBFloat16 : at::kFloat; }
+
+at::Tensor matrix(const std::byte* memory, std::uint64_t rows, std::uint64_t columns, at::ScalarType type) {
+  return at::from_blob(const_cast<std::byte*>(memory), {static_cast<std::int64_t>(rows), static_cast<std::int64_t>(columns)}, type);
 }
 
 const std::byte* bytes_of(const at::Tensor& tensor) {
@@ -22,7 +24,8 @@ const std::byte* bytes_of(const at::Tensor& tensor) {
 }  // namespace
 
 void LayerPairs::note(std::size_t i, const at::Tensor& x, const at::Tensor& g, bool look_through) {
-  noted_[i] += static_cast<std::uint64_t>(x.size(0));
+  noted_[i].rows += static_cast<std::uint64_t>(x.size(0));
+  noted_[i].wide = noted_[i].wide || x.scalar_type() != at::kBFloat16;
   if (!look_through || x.size(0) == 0) return;
   const auto not_zero = [](const at::Tensor& t) { return t.count_nonzero().item<double>(); };
   filled_[i] = (not_zero(x) + not_zero(g)) / static_cast<double>(x.numel() + g.numel());
@@ -41,7 +44,7 @@ at::Tensor LayerPairs::multiply_held(std::size_t i) {
   at::Tensor sum;
   if (held_[i] == 0) return sum;
   for (const auto& [x, g] : std::exchange(uses_[i], {})) {
-    const auto product = g.t().mm(x);
+    const auto product = g.t().mm(x).to(at::kFloat);
     sum = sum.defined() ? sum.add_(product) : product;
   }
   held_[i] = 0;
@@ -49,13 +52,13 @@ at::Tensor LayerPairs::multiply_held(std::size_t i) {
   return sum;
 }
 
-LayerPairs::Kept& LayerPairs::gather(std::size_t i, const at::Tensor& rest) {
+LayerPairs::Kept& LayerPairs::gather(std::size_t i, at::ScalarType type, const at::Tensor& rest) {
   auto& uses = uses_[i];
   auto& kept = kept_[i];
   std::vector<at::Tensor> x, g;
   for (const Use& use : uses) {
-    x.push_back(use.x);
-    g.push_back(use.g);
+    x.push_back(use.x.to(type));
+    g.push_back(use.g.to(type));
   }
   // Copied: before the step is taken a user may well put the next batch where this layer's input lies.
   kept = {x.empty() ? at::Tensor() : at::cat(x), g.empty() ? at::Tensor() : at::cat(g), rest};
@@ -70,8 +73,8 @@ factor::Pair as_pair(const LayerPairs::Kept& on_host) {
 }
 
 void LayerPairs::clear() {
-  rows_.swap(noted_);
-  std::fill(noted_.begin(), noted_.end(), 0);
+  latest_.swap(noted_);
+  std::fill(noted_.begin(), noted_.end(), Noted());
   for (auto& uses : uses_) uses.clear();
   std::fill(held_.begin(), held_.end(), 0);
   std::fill(given_up_.begin(), given_up_.end(), false);
@@ -81,26 +84,27 @@ void LayerPairs::clear() {
 at::Tensor multiply(const factor::Gathered& gathered, const factor::Shape& shape, const std::function<at::Tensor(const at::Tensor&)>& placed) {
   at::Tensor mean;
   if (gathered.total > 0) {
-    const auto x = placed(matrix(gathered.x, gathered.total, shape.inputs));
-    auto g = placed(matrix(gathered.g, gathered.total, shape.outputs));
+    auto x = placed(matrix(gathered.x, gathered.total, shape.inputs, type_of_rows(shape)));
+    auto g = placed(matrix(gathered.g, gathered.total, shape.outputs, type_of_rows(shape)));
     if (!gathered.weight.empty()) {
       std::vector<float> of_row;
       for (std::size_t rank = 0; rank < gathered.rows.size(); ++rank) {
         of_row.insert(of_row.end(), gathered.rows[rank], static_cast<float>(gathered.weight[rank]));
       }
-      g = at::mul(g, placed(at::tensor(of_row)).unsqueeze(1));
+      g = at::mul(g, placed(at::tensor(of_row)).unsqueeze(1));  // in f32, whatever the rows are in
+      x = x.to(at::kFloat);
     }
-    mean = g.t().mm(x);
+    mean = g.t().mm(x).to(at::kFloat);
     if (gathered.divisor != 1) mean.div_(gathered.divisor);
   }
   if (!gathered.rest) return mean;
-  const auto rest = placed(matrix(gathered.rest, shape.outputs, shape.inputs));
+  const auto rest = placed(matrix(gathered.rest, shape.outputs, shape.inputs, at::kFloat));
   return mean.defined() ? mean.add_(rest) : rest.clone();
 }
 
 double multiply_rate(const factor::Shape& shape, std::uint64_t rows, c10::Device device) {
   const auto side = [](std::uint64_t n) { return static_cast<std::int64_t>(n); };
-  const auto options = at::TensorOptions().dtype(at::kFloat).device(device);
+  const auto options = at::TensorOptions().dtype(type_of_rows(shape)).device(device);
   const auto x = at::ones({side(rows), side(shape.inputs)}, options), g = at::ones({side(rows), side(shape.outputs)}, options);
   const auto product = [&] { return g.t().mm(x)[0][0].item<float>(); };  // its value: a device is then done
   product();                                                            // the first loads a library, and pages

@@ -17,12 +17,14 @@ namespace shoal::nn {
 class LayerPairs {
  public:
   explicit LayerPairs(std::size_t parameters)
-      : noted_(parameters), rows_(parameters), filled_(parameters, 1), uses_(parameters), held_(parameters), given_up_(parameters), kept_(parameters) {}
+      : noted_(parameters), latest_(parameters), filled_(parameters, 1), uses_(parameters), held_(parameters), given_up_(parameters),
+        kept_(parameters) {}
 
   // What a pass had for parameter i, whether it was taken or not: what the plan is made from. look_through: to know filled(), too.
   void note(std::size_t i, const at::Tensor& x, const at::Tensor& g, bool look_through);
-  std::uint64_t rows(std::size_t i) const { return rows_[i]; }   // in the latest whole iteration
-  double filled(std::size_t i) const { return filled_[i]; }      // the share of the latest pair's numbers that are not zero
+  std::uint64_t rows(std::size_t i) const { return latest_[i].rows; }   // in the latest whole iteration
+  bool bf16_rows(std::size_t i) const { return latest_[i].rows > 0 && !latest_[i].wide; }
+  double filled(std::size_t i) const { return filled_[i]; }             // the share of the latest pair's numbers that are not zero
   void add(std::size_t i, const at::Tensor& x, const at::Tensor& g) { uses_[i].push_back({x, g}); }
 
   // Gradients that accumulate here only, before they leave (no_sync): copies, for the next pass may well overwrite what a layer was given.
@@ -31,22 +33,26 @@ class LayerPairs {
   bool may_hold(std::size_t i, std::uint64_t rows, const factor::Shape& shape) const;
   bool holds(std::size_t i) const { return held_[i] > 0; }
   bool given_up(std::size_t i) const { return given_up_[i]; }
-  // The sum of the products of what is held, N x M, which is none then; nor will more be held in this iteration. Undefined: nothing was.
+  // The sum of the products of what is held, N x M in f32, which is none then; nor will more be held in this iteration. Undefined: nothing was.
   at::Tensor multiply_held(std::size_t i);
 
-  // All uses of the layer in one piece each, K x M and K x N, with `rest`; undefined where there is nothing. Stays until clear(); who moves
-  // it to the host puts it back here.
+  // All uses of the layer in one piece each, K x M and K x N of `type`, with `rest`; undefined where there is nothing. Stays until clear();
+  // who moves it to the host puts it back here.
   struct Kept {
     at::Tensor x, g, rest;
   };
-  Kept& gather(std::size_t i, const at::Tensor& rest);
+  Kept& gather(std::size_t i, at::ScalarType type, const at::Tensor& rest);
   void clear();  // the iteration is over
 
  private:
   struct Use {
     at::Tensor x, g;
   };
-  std::vector<std::uint64_t> noted_, rows_;  // in this iteration so far, in the one before
+  struct Noted {
+    std::uint64_t rows = 0;
+    bool wide = false;  // some are not bf16
+  };
+  std::vector<Noted> noted_, latest_;  // in this iteration so far, in the one before
   std::vector<double> filled_;
   std::vector<std::vector<Use>> uses_;  // a layer may be used several times
   std::vector<std::uint64_t> held_;     // rows that passes before this one left in uses_
@@ -56,7 +62,8 @@ class LayerPairs {
 
 factor::Pair as_pair(const LayerPairs::Kept& on_host);
 
-// The mean gradient, N x M: one product over all members' rows in rank order, where `placed` puts them.
+// The mean gradient, N x M in f32: one product over all members' rows in rank order, where `placed` puts them. Of bf16 rows it is added up in
+// f32 and rounded to bf16 once, as autograd's under autocast; unequally weighted rows stay in f32.
 at::Tensor multiply(const factor::Gathered& gathered, const factor::Shape& shape, const std::function<at::Tensor(const at::Tensor&)>& placed);
 
 // Floating-point operations/s of such a product here and now. Takes as long as one product does, or 50 ms if that is longer.
