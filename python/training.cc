@@ -120,7 +120,7 @@ void bind_training(py::module_& module) {
       .def("forward_begins", &DataParallel::forward_begins)
       .def("forward_ends", &DataParallel::forward_ends)
       .def("watch", &DataParallel::watch)
-      .def("linear", &DataParallel::linear, py::arg("number"), py::arg("x"), py::arg("weight"), py::arg("bias"))
+      .def("layer", &DataParallel::layer, py::arg("number"))
       .def("set_synchronize", &DataParallel::set_synchronize)
       .def("set_samples", &DataParallel::set_samples)
       .def("set_asks", &DataParallel::set_asks)

@@ -1,7 +1,7 @@
 """Fully connected layers whose gradients may travel by their factors (shoal/nn/factored_linear.h).
 
-From forward to step an nn.Linear of the model runs our function in place of its own; what it computes is the same, bit for bit. Between
-steps the model is what it was.
+From forward to step an nn.Linear of the model runs our operator in place of its own; what it computes is the same, bit for bit, and compilers
+take it into their graphs. Between steps the model is what it was.
 """
 
 import types
@@ -34,16 +34,18 @@ class Layers:
 
 class _Forward:
     def __init__(self, core, layer, number):
-        self._core, self._layer, self._number = core, layer, number
-        self._weight = layer.weight
+        self._layer, self._weight = layer, layer.weight
+        self._name = core.layer(number)
 
     def __call__(self, x):
         layer, weight = self._layer, self._layer.weight
-        next_use.tell(weight, layer.bias)
-        if (not torch.is_grad_enabled() or torch.compiler.is_compiling() or weight is not self._weight
-                or torch._C._functorch.peek_interpreter_stack() is not None):
+        if not torch.compiler.is_compiling():
+            next_use.tell(weight, layer.bias)
+            if torch._C._functorch.peek_interpreter_stack() is not None:
+                return F.linear(x, weight, layer.bias)
+        if not torch.is_grad_enabled() or weight is not self._weight:
             return F.linear(x, weight, layer.bias)
-        return self._core.linear(self._number, x, weight, layer.bias)
+        return torch.ops.shoal.factored_linear.default(x, weight, layer.bias, self._name)
 
     # A copy of the layer that is made meanwhile is a plain one.
     def __deepcopy__(self, memo):

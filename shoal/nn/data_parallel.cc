@@ -1,6 +1,5 @@
 #include "shoal/nn/data_parallel.h"
 
-#include <ATen/core/grad_mode.h>
 #include <ATen/ops/from_blob.h>
 #include <torch/csrc/autograd/engine.h>
 #include <torch/csrc/autograd/graph_task.h>
@@ -38,13 +37,13 @@ DataParallel::DataParallel(Session& session, std::vector<NamedTensor> parameters
       tables_(parameters_, options_.tables),
       exchange_(session.runner(), session.new_channel(), first_plan(describe(parameters_, tables_), options_.choice, options_.plan, session.size()),
                 session.patience()),
+      pair_names_(*this, parameters_.size()),
       accounted_(parameters_.size()),
       installed_(parameters_.size()),
       measured_iterations_(options_.measured_iterations),
       first_use_(parameters_.size()),
       backward_at_(parameters_.size(), -1),
       hooks_(std::make_unique<GradientHooks>(static_cast<GradientListener&>(*this), tensors_of(parameters_))) {
-  pair_link_->listener = this;
   for (std::uint32_t i = 0; i < parameters_.size(); ++i) first_use_[i] = {i, -1};
   std::unordered_map<c10::Device, Staging*> known;
   for (const auto& [name, tensor] : parameters_) {
@@ -58,7 +57,7 @@ DataParallel::DataParallel(Session& session, std::vector<NamedTensor> parameters
   for (const auto& [name, tensor] : parameters_) event_names_.push_back(Events::local().intern(name));
 }
 
-DataParallel::~DataParallel() { pair_link_->listener = nullptr; }
+DataParallel::~DataParallel() = default;
 
 void DataParallel::set_first_use(std::vector<std::pair<std::uint32_t, double>> first_use) {
   if (first_use.size() == first_use_.size()) first_use_ = std::move(first_use);
@@ -134,23 +133,6 @@ void DataParallel::after_accumulation(std::size_t i) {
   });
 }
 
-bool DataParallel::wants_pair(std::size_t i, const at::Tensor& x, const at::Tensor& g) {
-  before_accumulation(i);  // completes an iteration that is open, and its end may change the plan
-  pairs_.note(i, x, g, !plan_is_final_);
-  if (!exchange_.by_factors(static_cast<std::uint32_t>(i)) || !hooks_->pass_stores_gradients()) return false;
-  if (x.scalar_type() != at::kBFloat16 && x.scalar_type() != type_of_rows(i)) return false;  // f32 rows would lose digits
-  if (synchronize_ && !pairs_.holds(i)) return !pairs_.given_up(i);
-  if (pairs_.may_hold(i, static_cast<std::uint64_t>(x.size(0)), exchange_.plan().tensors[i].layer())) return true;
-  multiply_held(i);
-  return false;
-}
-
-// The accumulator of the weight follows, with whatever other uses of the weight gave: there the pair is accounted for.
-void DataParallel::take_pair(std::size_t i, const at::Tensor& x, const at::Tensor& g) {
-  if (synchronize_) return pairs_.add(i, x, g);
-  pairs_.hold(i, x, g);
-}
-
 // Reentrant checkpointing runs passes inside a pass. The end of an inner one is not the end: the next gradient of the
 // outer one asks again, and finish() closes what nobody closed.
 void DataParallel::expect_end_of_pass() {
@@ -211,10 +193,6 @@ void DataParallel::leave(std::size_t i, const std::vector<at::Tensor*>& parts, s
   }
 }
 
-at::ScalarType DataParallel::type_of_rows(std::size_t i) const {
-  return exchange_.plan().tensors[i].bf16_rows ? at::kBFloat16 : at::kFloat;
-}
-
 void DataParallel::account_pair(std::size_t i) {
   auto rest = weight_ > 0 ? contribution(i) : at::Tensor();
   if (!says_something(rest)) rest.reset();
@@ -262,26 +240,6 @@ bool DataParallel::install(std::size_t i) {
   if (!ended_) account_rest();
   install_mean(i);
   return !std::exchange(read_early_, true);
-}
-
-// What no_sync() left in pairs goes where autograd would have put it.
-void DataParallel::multiply_held(std::size_t i) {
-  const at::NoGradGuard as_autograd_adds;
-  const auto product = pairs_.multiply_held(i);
-  if (!product.defined()) return;
-  auto& gradient = parameters_[i].tensor.mutable_grad();
-  gradient = gradient.defined() ? gradient.add_(product) : product;
-}
-
-void DataParallel::multiply_all_held() {
-  for (std::size_t i = 0; i < parameters_.size(); ++i) multiply_held(i);
-}
-
-bool DataParallel::holds_pairs() const {
-  for (std::size_t i = 0; i < parameters_.size(); ++i) {
-    if (pairs_.holds(i)) return true;
-  }
-  return false;
 }
 
 void DataParallel::install_mean(std::size_t i) {

@@ -74,10 +74,8 @@ class DataParallel final : private GradientListener, private PairListener {
   void forward_begins(double samples);
   void forward_ends();
   void watch(const at::Tensor& output);
-  // In place of the fully connected layer that parameter i is the weight of: then the plan may send its factors.
-  at::Tensor linear(std::size_t i, const at::Tensor& x, const at::Tensor& weight, const std::optional<at::Tensor>& bias) const {
-    return factored_linear(pair_link_, i, x, weight, bias);
-  }
+  // Of parameter i, for factored_linear() in place of the fully connected layer that it is the weight of: then the plan may send its factors.
+  at::Tensor layer(std::size_t i) const { return pair_names_.name(i); }
   void set_synchronize(bool on) { synchronize_ = on; }    // off: gradients accumulate here only (no_sync)
   void set_samples(double samples);                       // this member's weight in this iteration, instead of what forward counted
 
@@ -166,8 +164,9 @@ class DataParallel final : private GradientListener, private PairListener {
   LayerPairs pairs_;
   Tables tables_;
   std::mutex leaving_;  // guards what leaves (produced(), absent(), contributions_, pairs_, tables_, backward_at_) from staging's thread
-  c10::intrusive_ptr<PairLink> pair_link_ = c10::make_intrusive<PairLink>();
   exchange::Exchange exchange_;
+
+  const PairNames pair_names_;
 
   bool synchronize_ = true;
   bool open_ = false, ended_ = false, finished_ = false, stepping_ = false, read_early_ = false;

@@ -2,14 +2,17 @@
 // y = x Wᵀ + b, over the last dimension of x. What it computes otherwise is PyTorch's own, bit for bit. Under autocast x, W and b are cast as
 // PyTorch casts them; the pair is of that type, and gradients of W and b are cast back.
 //
+// It is PyTorch's operator shoal::factored_linear, which compilers trace: the graph of the forward pass holds an ordinary layer, that of the
+// backward pass shoal::layer_gradient, behind which is decided, whenever it runs, whether pair or product leaves.
+//
 // Threads: the listener is called on the thread that runs backward; for CPU tensors that is the caller of backward().
 #pragma once
 
 #include <ATen/core/Tensor.h>
-#include <torch/custom_class.h>
 
 #include <cstdint>
 #include <optional>
+#include <vector>
 
 namespace shoal::nn {
 
@@ -21,12 +24,21 @@ class PairListener {
   virtual void take_pair(std::size_t i, const at::Tensor& x, const at::Tensor& g) = 0;
 };
 
-// What graphs hold of a listener: they may outlive it in the user's hands, and then leave plain gradients.
-struct PairLink : torch::CustomClassHolder {
-  PairListener* listener = nullptr;
+// How graphs name the parameters of a listener. They may outlive it in the user's hands, and then leave plain gradients.
+class PairNames {
+ public:
+  PairNames(PairListener& listener, std::size_t parameters);
+  ~PairNames();
+  PairNames(const PairNames&) = delete;
+
+  // A number in a tensor: graphs that were compiled once serve many layers.
+  const at::Tensor& name(std::size_t i) const { return names_[i]; }
+
+ private:
+  std::vector<at::Tensor> names_;
 };
 
-at::Tensor factored_linear(const c10::intrusive_ptr<PairLink>& link, std::size_t i, const at::Tensor& x, const at::Tensor& weight,
-                           const std::optional<at::Tensor>& bias);
+// layer: a name.
+at::Tensor factored_linear(const at::Tensor& x, const at::Tensor& weight, const std::optional<at::Tensor>& bias, const at::Tensor& layer);
 
 }  // namespace shoal::nn
