@@ -161,7 +161,8 @@ Action declare_plan(CLI::App& app) {
   flag(app, "--samples-per-second", options->samples_a_second, "the same, as what one machine trains alone");
   flag(app, "--sharing", options->sharing, "members that share one machine's cores (default: 1)");
   flag(app, "--measured", options->measured, "links and machines as shoal doctor -n N --json wrote them");
-  flag(app, "--plan", options->choice, "what to look at closely: auto (default), poseidon, wfbp, p3, ddp:25MB, local:8, a way, GLOB=WAY");
+  flag(app, "--plan", options->choice,
+       "what to look at closely: auto (default), poseidon, wfbp, p3, ddp:25MB, local:8, diloco:32:4, a way, GLOB=WAY");
   flag(app, "--sample", options->sample, "shape of a factory's sample, as in 3,224,224");
   flag(app, "--overlap", options->overlap, "of sending and receiving in the balance equations, 0 to 1 (default: 1)");
   flag(app, "--svg", options->svg, "draw it into this file");

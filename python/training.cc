@@ -11,6 +11,7 @@
 #include "shoal/exchange/way.h"
 #include "shoal/nn/alone.h"
 #include "shoal/nn/data_parallel.h"
+#include "shoal/nn/local_rounds.h"
 
 namespace py = pybind11;
 
@@ -18,6 +19,7 @@ namespace shoal::python {
 namespace {
 
 using nn::DataParallel;
+using nn::LocalRounds;
 using nn::Session;
 using Released = py::call_guard<py::gil_scoped_release>;
 
@@ -48,21 +50,39 @@ auto calling(py::function function) {
   };
 }
 
-std::unique_ptr<DataParallel> make(Session& session, const std::vector<std::pair<std::string, at::Tensor>>& parameters,
-                                   const std::vector<at::Tensor>& buffers, const std::map<std::size_t, bool>& tables,
-                                   const std::string& choice, const std::optional<std::string>& saved, py::function step_the_rest,
-                                   py::function take_over_state, bool pretend_device) {
+using Named = std::vector<std::pair<std::string, at::Tensor>>;
+
+std::vector<nn::NamedTensor> named_tensors(const Named& tensors) {
   std::vector<nn::NamedTensor> named;
-  for (const auto& [name, tensor] : parameters) named.push_back({name, tensor});
+  for (const auto& [name, tensor] : tensors) named.push_back({name, tensor});
+  return named;
+}
+
+std::optional<exchange::ExchangePlan> plan_in(const std::optional<std::string>& text, const std::string& where) {
+  return text ? std::optional(exchange::plan_from_json(*text, where)) : std::nullopt;
+}
+
+std::unique_ptr<DataParallel> make(Session& session, const Named& parameters, const std::vector<at::Tensor>& buffers,
+                                   const std::map<std::size_t, bool>& tables, const std::string& choice,
+                                   const std::optional<std::string>& saved, py::function step_the_rest,
+                                   py::function take_over_state, bool pretend_device) {
   DataParallel::Options options;
   options.raise = raise_through_autograd;
   for (const auto& [parameter, sparse] : tables) options.tables.push_back({parameter, sparse});
   options.choice = exchange::parse_choice(choice, "plan");
-  if (saved) options.plan = exchange::plan_from_json(*saved, choice);
+  options.plan = plan_in(saved, choice);
   options.pretend_device = pretend_device;
   options.step_the_rest = calling(std::move(step_the_rest));
   options.take_over_state = calling(std::move(take_over_state));
-  return std::make_unique<DataParallel>(session, std::move(named), buffers, std::move(options));
+  return std::make_unique<DataParallel>(session, named_tensors(parameters), buffers, std::move(options));
+}
+
+constexpr const char* kOfCheckpoint = "the plan of the checkpoint";
+
+std::unique_ptr<LocalRounds> make_rounds(Session& session, const Named& parameters, const Named& buffers,
+                                         const std::string& choice, const std::optional<std::string>& saved) {
+  return std::make_unique<LocalRounds>(session, named_tensors(parameters), named_tensors(buffers),
+                                       LocalRounds::Options{exchange::parse_choice(choice, "plan"), plan_in(saved, choice)});
 }
 
 // How many samples a forward pass is given: the first dimension of its first tensor, 1 where there is none.
@@ -109,6 +129,14 @@ void bind_training(py::module_& module) {
         return std::any_of(ways.begin(), ways.end(), [](const auto& way) { return !way.empty() && exchange::way_named(way)->has_momentum(); });
       },
       py::arg("choice"), py::arg("saved"));
+  // Whether members take steps of their own by the choice, or the plan that is replayed.
+  module.def(
+      "has_rounds",
+      [](const std::string& choice, const std::optional<std::string>& saved) {
+        const auto by = saved ? exchange::plan_from_json(*saved, choice).choice : choice;
+        return exchange::parse_choice(by, "plan").rounds.has_value();
+      },
+      py::arg("choice"), py::arg("saved"));
   // A plan that nobody replays, because the member is alone, is read all the same: the mistake shows where it was made.
   module.def(
       "check_plan", [](const std::string& plan, const std::string& file) { exchange::plan_from_json(plan, file); }, py::arg("plan"),
@@ -128,7 +156,7 @@ void bind_training(py::module_& module) {
       .def(
           "continue_from",
           [](DataParallel& self, std::uint64_t iterations, const std::optional<std::string>& plan) {
-            self.continue_from(iterations, plan ? std::optional(exchange::plan_from_json(*plan, "the plan of the checkpoint")) : std::nullopt);
+            self.continue_from(iterations, plan_in(plan, kOfCheckpoint));
           },
           py::arg("iterations"), py::arg("plan"), Released())
       .def("kept", &DataParallel::kept)
@@ -155,6 +183,45 @@ void bind_training(py::module_& module) {
       .def("ask_for_fit", &DataParallel::ask_for_fit)
       .def_property_readonly("by_priority", [](const DataParallel& self) { return self.plan().order == exchange::Order::priority; })
       .def("plan", [](const DataParallel& self) { return exchange::to_json(self.plan()); });
+  py::class_<LocalRounds::Progress>(module, "Progress")
+      .def(py::init([](std::uint64_t synchronised, std::uint64_t steps, const std::map<std::string, at::Tensor>& shared,
+                       const std::map<std::string, at::Tensor>& own) {
+             return LocalRounds::Progress{synchronised, steps, shared, own};
+           }),
+           py::arg("synchronised"), py::arg("steps"), py::arg("shared"), py::arg("own"))
+      .def_readonly("synchronised", &LocalRounds::Progress::synchronised)
+      .def_readonly("steps", &LocalRounds::Progress::steps)
+      .def_readonly("shared", &LocalRounds::Progress::shared)
+      .def_readonly("own", &LocalRounds::Progress::own);
+  py::class_<LocalRounds>(module, "LocalRounds")
+      .def(py::init(&make_rounds), py::arg("session"), py::arg("parameters"), py::arg("buffers"), py::arg("choice"),
+           py::arg("saved"), py::keep_alive<1, 2>())
+      .def("count", &LocalRounds::count)
+      .def("set_samples", &LocalRounds::set_samples)
+      .def("set_asks", &LocalRounds::set_asks)
+      .def("asked", &LocalRounds::asked)
+      .def("step_taken", &LocalRounds::step_taken, Released())
+      .def("idle_round", &LocalRounds::idle_round, Released())
+      .def("hold", &LocalRounds::hold, Released())
+      .def("begin_anew", &LocalRounds::begin_anew, Released())
+      .def("take_over_from", &LocalRounds::take_over_from)
+      .def_property_readonly("idled", &LocalRounds::idled)
+      .def("old_values", &LocalRounds::old_values)
+      .def("progress", &LocalRounds::progress, Released())
+      .def(
+          "continue_from",
+          [](LocalRounds& self, const LocalRounds::Progress& progress, const std::optional<std::string>& plan) {
+            self.continue_from(progress, plan_in(plan, kOfCheckpoint));
+          },
+          py::arg("progress"), py::arg("plan"), Released())
+      .def("communication",
+           [](const LocalRounds& self) {
+             const auto sums = self.communication();
+             return std::make_pair(sums.whole, sums.exposed);
+           })
+      .def_property_readonly("synchronised", &LocalRounds::synchronised)
+      .def_property_readonly("plan_is_final", &LocalRounds::plan_is_final)
+      .def("plan", [](const LocalRounds& self) { return exchange::to_json(self.plan()); });
 }
 
 }  // namespace shoal::python

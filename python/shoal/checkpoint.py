@@ -24,7 +24,7 @@ _saves = 0  # by this process; with the id of this start of the job it names a s
 
 def save(path, model, optimizer=None, /, **state) -> None:
     """Writes model, optimizer and `state` (tensors, numbers, text, lists, dicts; the same on all members), and what each member has for
-    itself: random numbers, and what a lossy way has not yet sent. Every member calls it between two steps. What was there under this name
+    itself: random numbers, what a lossy way has not yet sent, its local steps. Every member calls it between two steps. What was there under this name
     stays until the new one is whole."""
     session.flush()
     path, here = os.path.abspath(path), session.current()
@@ -100,7 +100,7 @@ def load_from(path: str, holders: list[int], model, optimizer) -> dict:
         own = None
     state = training_state.put_back(everything, own, path, model, optimizer)
     if members == here.size:
-        training_state.continue_exchange(everything, own, model)
+        training_state.continue_exchange(everything, own, model, optimizer)
     return state
 
 
@@ -151,7 +151,8 @@ class Writer:
         tensors = {}
         everything = training_state.collect(model, optimizer, state)
         self._tree = {name: training_state.flatten(name, value, tensors) for name, value in everything.items()}
-        self._shares = shares({name: t.numel() * t.element_size() for name, t in tensors.items()}, len(self._group))
+        sizes = {name: t.numel() * t.element_size() for name, t in tensors.items()}
+        self._shares = shares(sizes, len(self._group), training_state.of_one_member(model))
         mine = {name: tensors[name] for name in self._shares[self._group.index(self._rank)]}
         own = training_state.flatten("own", training_state.own_state(model), mine)
         self._header = {"version": VERSION, "save": save, "time": time.time() + self._behind, "members": self._size, "own": own}
@@ -185,11 +186,12 @@ class Writer:
             time.sleep(_LOOK_EACH)
 
 
-def shares(sizes: dict[str, int], members: int) -> list[list[str]]:
-    """Which tensors each member writes: the largest first, to whom has least. The same on all members."""
+def shares(sizes: dict[str, int], members: int, of_first: str | None = None) -> list[list[str]]:
+    """Which tensors each member writes: the largest first, to whom has least; the first those whose names begin with `of_first`. The same
+    on all members."""
     names, load = [[] for _ in range(members)], [0] * members
     for name in sorted(sizes, key=lambda name: (-sizes[name], name)):
-        least = load.index(min(load))
+        least = 0 if of_first is not None and name.startswith(of_first) else load.index(min(load))
         names[least].append(name)
         load[least] += sizes[name]
     return names

@@ -57,6 +57,8 @@ class Checkpoints:
             failure, self._failure = self._failure, None
             raise failure
 
+    settle = flush
+
     def release(self) -> None:
         if not session.failed():  # else a part may never come
             self.flush()

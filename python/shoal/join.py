@@ -25,11 +25,11 @@ def wait_for_the_others(wrapped) -> None:
     take_over_optimizer(optimizer, source)
 
 
-def take_over_optimizer(optimizer, source: int) -> None:
-    """Its state becomes that of member `source`, on all members at once."""
+def take_over_optimizer(optimizer, source: int, lags: bool = True) -> None:
+    """Its state becomes that of member `source`, on all members at once that lag."""
     here, packed = session.current(), io.BytesIO()
     if here.rank == source:
         torch.save(optimizer.state_dict(), packed)
     received = session.broadcast_bytes(here, packed.getbuffer(), source, "the optimizer's state")
-    if here.rank != source:
+    if lags and here.rank != source:
         optimizer.load_state_dict(torch.load(io.BytesIO(received), weights_only=True))

@@ -1,6 +1,5 @@
 """data_parallel(): a model whose members each see a part of the batch and all take the same steps."""
 
-import copy
 import os
 import weakref
 from contextlib import contextmanager
@@ -11,7 +10,9 @@ import torch
 from . import _C, compiled, factored, join, pending, recording, session, signals
 from .errors import Error, mistake
 from .first_use import FirstUse
+from .seldom import LocalSteps
 from .steps import Steps
+from .wrapped import Wrapped, tensors as _tensors, weak as _weak
 
 
 def data_parallel(model: torch.nn.Module, optimizer: torch.optim.Optimizer, plan: str = "auto"):
@@ -20,24 +21,28 @@ def data_parallel(model: torch.nn.Module, optimizer: torch.optim.Optimizer, plan
     Rank 0's parameters and buffers become everybody's. Between backward() and step() every `.grad` is the mean over
     members, weighted by samples. plan: "auto" (measured, then chosen), "poseidon", "wfbp", "p3", "ddp:25MB", a way such as
     "ring", any of them with overrides ("auto,embed*=ring": docs/plans.md), or the path of a saved plan.json, which gives
-    the same bits again. SHOAL_PLAN sets it from outside.
+    the same bits again. By "local:8" or "diloco:16" members step by themselves and come together that seldom. SHOAL_PLAN sets it from outside.
     """
     if isinstance(plan, os.PathLike):
         plan = os.path.abspath(plan)  # a path, whatever it looks like
     where = "plan"
     if plan == "auto" and "SHOAL_PLAN" in os.environ:
         plan, where = os.environ["SHOAL_PLAN"], "SHOAL_PLAN"
-    return DataParallel(model, optimizer, plan, where), optimizer
+    _check(model, optimizer, plan)
+    saved = _read_plan(plan, where)
+    if session.size() > 1 and _C.has_rounds(plan, saved):
+        trained = _trained_parameters(model)
+        _begin_alike(model, _code(model, optimizer) + (f"\nplan {plan}" if saved is None else ""))
+        return LocalSteps(model, optimizer, trained, plan, saved), optimizer
+    return DataParallel(model, optimizer, plan, saved), optimizer
 
 
-class DataParallel(torch.nn.Module):
+class DataParallel(Wrapped):
     """Stands for `module` in a training loop; attributes and state_dict are the module's own."""
 
-    def __init__(self, module: torch.nn.Module, optimizer: torch.optim.Optimizer, plan: str, where: str):
-        super().__init__()
-        _check(module, optimizer, plan)
+    def __init__(self, module: torch.nn.Module, optimizer: torch.optim.Optimizer, plan: str, saved: str | None):
+        super().__init__(module)
         here = session.current()
-        self.module = module
         self._optimizer = optimizer
         self._core = None
         self._gates = None
@@ -45,7 +50,6 @@ class DataParallel(torch.nn.Module):
         self._alone = None
         self._order = None
         compiled.leave_out(DataParallel.forward)
-        saved = _read_plan(plan, where)
         if here.size == 1:
             if saved is not None:
                 _C.check_plan(saved, plan)
@@ -56,10 +60,7 @@ class DataParallel(torch.nn.Module):
             return
         _check_momentum(optimizer, plan, saved)
         trained = _trained_parameters(module)
-        everything = list(module.named_parameters()) + list(module.named_buffers())
-        _C.require_equal_models(here, [(n, t.detach().requires_grad_(t.requires_grad)) for n, t in everything],
-                                _code(module, optimizer))
-        _C.broadcast_tensors(here, [t for _, t in everything], 0, "first values of the model")
+        _begin_alike(module, _code(module, optimizer))
         self._core = _C.DataParallel(here, trained, list(module.buffers()), _tables(module, trained), plan, saved,
                                      _weak(self, "_step_the_rest"), _weak(self, "_take_over_optimizer"),
                                      os.environ.get("SHOAL_PRETEND_DEVICE") == "1")
@@ -165,6 +166,8 @@ class DataParallel(torch.nn.Module):
             self._core.finish()
             self._gates.open()
 
+    settle = flush
+
     exchanges = property(lambda self: self._core is not None, doc="It is trained on several members.")
 
     def asked(self) -> int:
@@ -226,27 +229,6 @@ class DataParallel(torch.nn.Module):
         if folder and session.rank() == 0:
             _C.write_in_run(folder, "plan.json", self._core.plan())
 
-    # --- as the module itself
-
-    def __getattr__(self, name: str):
-        try:
-            return super().__getattr__(name)
-        except AttributeError:
-            return getattr(super().__getattr__("module"), name)
-
-    def state_dict(self, *args, **kwargs):
-        return self.module.state_dict(*args, **kwargs)
-
-    def load_state_dict(self, *args, **kwargs):
-        return self.module.load_state_dict(*args, **kwargs)
-
-    def __deepcopy__(self, memo):
-        """A copy is plain: an average of weights, say, takes no part in the exchange."""
-        return copy.deepcopy(self.module, memo)
-
-    def __reduce__(self):
-        return _plain, (self.module,)
-
     def release(self) -> None:
         """Lets go of the session; the module stays."""
         if self._gates is not None:
@@ -255,10 +237,6 @@ class DataParallel(torch.nn.Module):
             self._gates.release()
             self._factored.close()
         self._gates = self._steps = self._core = self._order = self._factored = self._graphs = None
-
-
-def _plain(module):
-    return module
 
 
 def _check(module, optimizer, plan) -> None:
@@ -284,6 +262,13 @@ def _trained_parameters(module: torch.nn.Module):
     if not trained:
         raise mistake("data_parallel()", "the model has no parameter that requires a gradient")
     return trained
+
+
+def _begin_alike(module: torch.nn.Module, code: str) -> None:
+    """All members have the same model and `code`, and rank 0's values."""
+    here, everything = session.current(), list(module.named_parameters()) + list(module.named_buffers())
+    _C.require_equal_models(here, [(n, t.detach().requires_grad_(t.requires_grad)) for n, t in everything], code)
+    _C.broadcast_tensors(here, [t for _, t in everything], 0, "first values of the model")
 
 
 def _check_momentum(optimizer, plan: str, saved: str | None) -> None:
@@ -330,37 +315,3 @@ def _read_plan(choice: str, where: str) -> str | None:
         raise Error(f"{plan}: cannot read the plan: {error.strerror}", "invalid_argument", 2) from None
     except UnicodeDecodeError:
         raise Error(f"{plan}: is not text (is this a plan.json of a Shoal run?)", "invalid_argument", 2) from None
-
-
-def _tensors(output):
-    """The tensors in what forward returned, at any depth of lists, tuples, dicts and dataclass-like objects.
-
-    Each once, also where objects refer to one another in circles. A module's own tensors are its parameters, no output."""
-    seen, to_look_at = set(), [output]
-    while to_look_at:
-        value = to_look_at.pop()
-        if id(value) in seen or isinstance(value, torch.nn.Module):
-            continue
-        seen.add(id(value))
-        if isinstance(value, torch.Tensor):
-            if value.requires_grad:
-                yield value
-        elif isinstance(value, dict):
-            to_look_at.extend(value.values())
-        elif isinstance(value, (list, tuple)):
-            to_look_at.extend(value)
-        elif hasattr(value, "__dict__"):
-            to_look_at.append(vars(value))
-
-
-def _weak(owner, method: str):
-    """A hook that does not keep `owner` alive."""
-    reference = weakref.ref(owner)
-
-    def hook(*args):
-        alive = reference()
-        if alive is not None:
-            getattr(alive, method)(*args)
-
-    return hook
-

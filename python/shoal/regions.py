@@ -46,7 +46,7 @@ class Regions:
         """Until that member has signalled `sequence` or a later one."""
         self._core.wait(rank, sequence)
 
-    def flush(self) -> None:
+    def settle(self) -> None:
         """Nothing is under way between two calls."""
 
     def release(self) -> None:

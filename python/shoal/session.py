@@ -117,7 +117,7 @@ def size() -> int:
 
 
 def add_user(user) -> None:
-    """`user.flush()` is called by flush(), `user.release()` before the session ends."""
+    """`user.settle()` is called by flush(), `user.release()` before the session ends."""
     _users.add(user)
 
 
@@ -132,9 +132,10 @@ def failed() -> bool:
 
 
 def flush() -> None:
-    """Waits until nothing is on its way any more, in every model of this process."""
+    """Waits until nothing is on its way any more, in every model of this process. It brings members that take local steps no nearer to each
+    other: their model.flush() does."""
     for user in list(_users):
-        user.flush()
+        user.settle()
 
 
 def _leave() -> None:

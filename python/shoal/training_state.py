@@ -10,6 +10,7 @@ import sys
 import torch
 
 from .errors import Error, mistake
+from .seldom import LocalSteps
 
 
 def flatten(name: str, value, tensors: dict[str, torch.Tensor]):
@@ -48,14 +49,30 @@ def unflatten(tree, tensors: dict[str, torch.Tensor]):
 
 def collect(model, optimizer, state: dict) -> dict:
     """Everything that all members have alike."""
-    everything = {"model": dict(model.state_dict()), "state": state}
+    everything = {"model": dict(_values_alike(model)), "state": state}
     if optimizer is not None:
         everything["optimizer"] = optimizer.state_dict()
         everything["optimizer_class"] = type(optimizer).__name__
     core = getattr(model, "_core", None)  # of a DataParallel on several members: how its means are made
     if core is not None:
         everything["exchange"] = {"iterations": core.iterations_taken, "plan": core.plan() if core.plan_is_final else None}
+    if _takes_local_steps(model):
+        everything["rounds"], _ = model.progress()
     return everything
+
+
+def _takes_local_steps(model) -> bool:
+    return isinstance(model, LocalSteps) and model.exchanges
+
+
+def _values_alike(model) -> dict:
+    return model.state_dict_alike() if _takes_local_steps(model) else model.state_dict()
+
+
+def of_one_member(model) -> str | None:
+    """What the names of those tensors begin with that members have each for itself, though a checkpoint holds one member's for all: moments
+    after local steps."""
+    return "optimizer." if _takes_local_steps(model) else None
 
 
 def put_back(everything: dict, own: dict | None, where: str, model, optimizer) -> dict:
@@ -65,6 +82,7 @@ def put_back(everything: dict, own: dict | None, where: str, model, optimizer) -
         if optimizer is not None:
             _require_same_optimizer(where, everything, optimizer)
         _require_exchange(everything.get("exchange"))
+        _require_rounds(everything.get("rounds"), own)
         if own is not None:
             _try_random_state(own)
         state = everything["state"]
@@ -80,12 +98,14 @@ def put_back(everything: dict, own: dict | None, where: str, model, optimizer) -
     return state
 
 
-def continue_exchange(everything: dict, own: dict | None, model) -> None:
+def continue_exchange(everything: dict, own: dict | None, model, optimizer) -> None:
     """As many members as then: the means go on with the bits that they would have had there."""
     core, then = getattr(model, "_core", None), everything.get("exchange")
     if core is not None and then is not None and core.iterations_taken == 0:
         core.continue_from(then["iterations"], then["plan"])
         core.put_back((own or {}).get("kept", {}))
+    if _takes_local_steps(model) and "rounds" in everything:
+        model.continue_from(everything["rounds"], (own or {}).get("rounds"), optimizer)
 
 
 def _require_same_tensors(where: str, saved: dict, here: dict) -> None:
@@ -137,6 +157,15 @@ def _require_exchange(then: dict | None) -> None:
         raise ValueError("iterations and plan")
 
 
+def _require_rounds(alike: dict | None, own: dict | None) -> None:
+    if alike is None:
+        return
+    whole = isinstance(alike["synchronised"], int) and isinstance(alike["steps"], int) and isinstance(alike["plan"], str | None)
+    values = [*alike["values"].values(), *(own or {}).get("rounds", {"values": {}})["values"].values()]
+    if not (whole and all(isinstance(value, torch.Tensor) for value in values)):
+        raise ValueError("rounds of local steps")
+
+
 def _describe(tensor: torch.Tensor) -> str:
     return f"{str(tensor.dtype).removeprefix('torch.')} {list(tensor.shape)}"
 
@@ -145,10 +174,11 @@ def _describe(tensor: torch.Tensor) -> str:
 
 
 def own_state(model) -> dict:
-    """What each member has for itself: its random numbers, and what it has not yet sent of its gradients."""
+    """What each member has for itself: its random numbers, what it has not yet sent of its gradients, its local steps."""
     core = getattr(model, "_core", None)
     kept = core.kept() if core is not None else {}
-    return random_state() | ({"kept": kept} if kept else {})
+    rounds = {"rounds": model.progress()[1]} if _takes_local_steps(model) else {}
+    return random_state() | ({"kept": kept} if kept else {}) | rounds
 
 
 def random_state() -> dict:

@@ -24,10 +24,11 @@ struct Named {
 };
 constexpr Named kPolicies[] = {
     {"auto", Policy::automatic}, {"poseidon", Policy::poseidon},            {"wfbp", Policy::wfbp},
-    {"p3", Policy::p3, true},    {"ddp", Policy::ddp, true, 25'000'000},    {"local", Policy::local},
+    {"p3", Policy::p3, true},    {"ddp", Policy::ddp, true, 25'000'000},    {"local", Policy::local}, {"diloco", Policy::diloco},
 };
 constexpr std::uint64_t kMostBytes = std::uint64_t{1} << 30;
 constexpr std::uint32_t kMostLocalSteps = 1'000'000;
+constexpr Rounds kDiLoCo = {.rate = 0.7, .momentum = 0.9};  // the paper's, but for the steps
 
 class Parser {
  public:
@@ -50,6 +51,12 @@ class Parser {
         take_policy(part, choice);
       } else {
         refuse(fmt::format("\"{}\" is no GLOB=WAY", part), "one policy, then overrides: auto,embed*=ring");
+      }
+    }
+    for (const auto& o : choice.overrides) {
+      if (choice.rounds && (o.way == kByFactors || o.way == kByRows)) {
+        refuse(fmt::format("{}={}: a difference of parameters has no {}", o.glob, o.way, o.way),
+               "an all-reduce, or a lossy way");
       }
     }
     return choice;
@@ -83,7 +90,8 @@ class Parser {
       const auto is_meant = [&](const std::string& spelling) { return spelling.substr(0, spelling.find_first_of(":[")) == name; };
       if (std::none_of(ways.begin(), ways.end(), is_meant)) {
         refuse(fmt::format("\"{}\" is no plan", part),
-               fmt::format("auto, poseidon, wfbp, p3, ddp:25MB, a way ({}), GLOB=WAY, or a saved plan.json", fmt::join(ways, ", ")));
+               fmt::format("auto, poseidon, wfbp, p3, ddp:25MB, local:8, diloco:16, a way ({}), GLOB=WAY, or a saved plan.json",
+                           fmt::join(ways, ", ")));
       }
       choice.policy = Policy::way;
       choice.way = way(part);
@@ -92,7 +100,9 @@ class Parser {
     choice.policy = known->policy;
     choice.bytes = known->bytes;
     if (known->policy == Policy::local) {
-      choice.local_steps = steps(argument);
+      choice.rounds = {.steps = whole(part, argument, "how many steps", kMostLocalSteps)};
+    } else if (known->policy == Policy::diloco) {
+      choice.rounds = diloco(part, argument);
     } else if (colon < part.size()) {
       if (!known->sized) refuse(fmt::format("{} takes no \":{}\"", name, argument), name);
       choice.bytes = size(name, argument);
@@ -110,13 +120,40 @@ class Parser {
     return bytes;
   }
 
-  std::uint32_t steps(const std::string& text) const {
-    std::uint32_t number = 0;
-    const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
-    if (error != std::errc{} || end != text.data() + text.size() || number < 1 || number > kMostLocalSteps) {
-      refuse(fmt::format("local:{} does not say how many steps", text), "local:8 averages after every eighth step");
+  // `part` is all of the policy, for messages.
+  Rounds diloco(const std::string& part, std::string_view arguments) const {
+    std::vector<std::string> texts;
+    for (std::size_t colon = 0; colon != std::string_view::npos;) {
+      colon = arguments.find(':');
+      texts.emplace_back(arguments.substr(0, colon));
+      arguments.remove_prefix(std::min(colon, arguments.size() - 1) + 1);
     }
-    return number;
+    if (texts.size() > 4) refuse(fmt::format("\"{}\" says too much", part), "diloco:STEPS:FRAGMENTS:RATE:MOMENTUM");
+    Rounds rounds = kDiLoCo;
+    rounds.steps = whole(part, texts[0], "how many steps", kMostLocalSteps);
+    if (texts.size() > 1) rounds.fragments = whole(part, texts[1], "in how many fragments, at most one a step", rounds.steps);
+    if (texts.size() > 2) rounds.rate = number(part, texts[2], "the outer rate, above 0 and up to 10");
+    if (texts.size() > 3) rounds.momentum = number(part, texts[3], "the outer momentum, from 0 and below 1");
+    if (!(rounds.rate > 0 && rounds.rate <= 10)) refuse(fmt::format("{}: the outer rate is not above 0 and up to 10", part), "0.7 is usual");
+    if (!(rounds.momentum >= 0 && rounds.momentum < 1)) refuse(fmt::format("{}: the outer momentum is not from 0 and below 1", part), "0.9 is usual");
+    return rounds;
+  }
+
+  std::uint32_t whole(const std::string& part, const std::string& text, const char* what, std::uint32_t most) const {
+    std::uint32_t value = 0;
+    const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
+    if (error != std::errc{} || end != text.data() + text.size() || value < 1 || value > most) {
+      refuse(fmt::format("{} does not say {}", part, what),
+             "local:8 averages after every eighth step; diloco:16:4 sends four fragments in turn");
+    }
+    return value;
+  }
+
+  double number(const std::string& part, const std::string& text, const char* what) const {
+    double value = 0;
+    const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
+    if (error != std::errc{} || end != text.data() + text.size()) refuse(fmt::format("{} does not say {}", part, what), "diloco:16:1:0.7:0.9");
+    return value;
   }
 
   const std::string& where_;
@@ -140,6 +177,14 @@ std::string exact_size(std::uint64_t bytes) {
   return bytes % 1000 == 0 ? fmt::format("{}KB", bytes / 1000) : std::to_string(bytes);
 }
 
+// As few as say all that is not `usual`.
+std::string arguments_of(const Rounds& rounds, const Rounds& usual) {
+  if (rounds.momentum != usual.momentum) return fmt::format("{}:{}:{}:{}", rounds.steps, rounds.fragments, rounds.rate, rounds.momentum);
+  if (rounds.rate != usual.rate) return fmt::format("{}:{}:{}", rounds.steps, rounds.fragments, rounds.rate);
+  if (rounds.fragments != usual.fragments) return fmt::format("{}:{}", rounds.steps, rounds.fragments);
+  return std::to_string(rounds.steps);
+}
+
 }  // namespace
 
 std::string to_text(const Choice& choice) {
@@ -149,7 +194,7 @@ std::string to_text(const Choice& choice) {
     if (known.policy != choice.policy) continue;
     text = known.name;
     if (choice.bytes > 0) text += ":" + exact_size(choice.bytes);
-    if (known.policy == Policy::local) text += fmt::format(":{}", choice.local_steps);
+    if (choice.rounds) text += ":" + arguments_of(*choice.rounds, known.policy == Policy::diloco ? kDiLoCo : Rounds());
   }
   for (const auto& o : choice.overrides) text += fmt::format(",{}={}", o.glob, o.way);
   return text;

@@ -7,7 +7,10 @@
 //          | "p3" [":" SIZE]   dense, what forward needs first goes first, in slices of SIZE (P3's 50,000 parameters are 200KB; default: those
 //                              that fit the link)
 //          | "ddp" [":" SIZE]  the buckets of PyTorch's DistributedDataParallel: 1 MiB first, then SIZE (default 25MB)
-//          | "local" ":" H     local SGD: members average once in H steps (predicted by `shoal plan` only)
+//          | "local" ":" H     local SGD: members step by themselves and average their parameters once in H steps
+//          | "diloco" ":" H [":" FRAGMENTS [":" RATE [":" MOMENTUM]]]
+//                              DiLoCo: the mean of H local steps is the gradient of an outer SGD with Nesterov momentum (default 0.7 and 0.9);
+//                              several fragments of the model take turns, each on its way while the steps go on (default 1: members wait)
 //          | WAY               every tensor that can goes by it
 //   WAY    = a way's name with its arguments (way.h): "direct", "ring", "factors", "topk:0.001"
 //   FILE   = what contains "/" or ends with ".json": a saved plan, replayed as it is
@@ -16,6 +19,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -26,8 +30,19 @@ inline constexpr const char* kByFactors = "factors";
 // The way of a table's gradient whose rows travel, and not those that are zero.
 inline constexpr const char* kByRows = "rows";
 
+// How members come together that step by themselves in between (Stich, ICLR 2019; DiLoCo: Douillard et al., arXiv 2311.08105; its fragments:
+// arXiv 2501.18512). With rate 1 and momentum 0 everybody takes over the mean of all parameters.
+struct Rounds {
+  std::uint32_t steps = 1;  // of the optimizer, between two synchronisations of one fragment
+  std::uint32_t fragments = 1;  // at most `steps`
+  double rate = 1, momentum = 0;  // of the outer SGD
+
+  // Whether a fragment's turn comes after so many steps since the last one's: they divide the round evenly.
+  bool is_due(std::uint64_t step) const { return step * fragments / steps > (step - 1) * fragments / steps; }
+};
+
 struct Choice {
-  enum class Policy : std::uint8_t { automatic, poseidon, wfbp, p3, ddp, local, way };
+  enum class Policy : std::uint8_t { automatic, poseidon, wfbp, p3, ddp, local, diloco, way };
   struct Override {
     std::string glob, way;
     bool matches(const std::string& tensor) const;
@@ -36,7 +51,7 @@ struct Choice {
   Policy policy = Policy::automatic;
   std::string way;                  // of Policy::way
   std::uint64_t bytes = 0;          // of p3 a slice (0: that of the link), of ddp a bucket
-  std::uint32_t local_steps = 1;    // of local
+  std::optional<Rounds> rounds;     // of local and diloco
   std::vector<Override> overrides;  // in the order in which they were written
   std::string file;                 // a saved plan; then nothing else holds
 

@@ -67,14 +67,21 @@ void Exchange::Impl::require_no_failure() const {
   throw Error(*failure);
 }
 
-void Exchange::Impl::begin(double weight, std::uint64_t asks, std::uint64_t digest) {
+void Exchange::Impl::begin(double weight, std::uint64_t asks, std::uint64_t digest, std::uint32_t turn_in) {
   require_no_failure();
   open = true;
+  turn = turn_in;
   sequence = next_sequence;
   next_sequence += operations;
-  unaccounted = plan.tensors.size();
-  accounted.assign(plan.tensors.size(), false);
-  for (std::size_t u = 0; u < passages.size(); ++u) passages[u]->missing = plan.units[u].tensors.size();
+  unaccounted = 0;
+  accounted.assign(plan.tensors.size(), true);
+  present.assign(plan.tensors.size(), 0);
+  for (std::size_t u = 0; u < passages.size(); ++u) {
+    if (plan.units[u].turn != turn) continue;
+    passages[u]->missing = plan.units[u].tensors.size();
+    unaccounted += plan.units[u].tensors.size();
+    for (const auto tensor : plan.units[u].tensors) accounted[tensor] = false;
+  }
   transport.doing("step " + std::to_string(iteration) + ", exchanging gradients");
   post([this, own = Announcement{iteration, plan_hash, weight, asks, digest}, operation = net::operation_in(channel, sequence)] {
     running.fetch_add(1, std::memory_order_acq_rel);
@@ -193,7 +200,9 @@ Exchange::~Exchange() {
 
 const ExchangePlan& Exchange::plan() const { return impl_->plan; }
 std::uint64_t Exchange::iteration() const { return impl_->iteration; }
-void Exchange::begin(double weight, std::uint64_t asks, std::uint64_t digest) { impl_->begin(weight, asks, digest); }
+void Exchange::begin(double weight, std::uint64_t asks, std::uint64_t digest, std::uint32_t turn) {
+  impl_->begin(weight, asks, digest, turn);
+}
 void Exchange::produced(std::uint32_t tensor, const void* data) { impl_->account(tensor, static_cast<const std::byte*>(data)); }
 void Exchange::produced(std::uint32_t tensor, const factor::Pair& pair) { impl_->account(tensor, pair); }
 void Exchange::produced(std::uint32_t tensor, const Rows& rows) { impl_->account(tensor, rows); }
@@ -256,7 +265,10 @@ std::vector<std::uint64_t> Exchange::digests() {
 void Exchange::commit() {
   auto& impl = *impl_;
   if (!impl.open) return;
-  for (auto& passage : impl.passages) impl.wait(passage->gate, passage->label, passage->event_name);
+  for (std::size_t u = 0; u < impl.passages.size(); ++u) {
+    const auto& passage = *impl.passages[u];
+    if (impl.plan.units[u].turn == impl.turn) impl.wait(passage.gate, passage.label, passage.event_name);
+  }
   impl.wait(impl.presence_gate, "presence of gradients", Events::local().intern("presence"));
   impl.open = false;
   impl.transport.doing("step " + std::to_string(impl.iteration) + " done");

@@ -41,7 +41,9 @@ class Exchange {
   // Weights (samples of this member in this iteration) are gathered from all members with the iteration's number and the
   // plan's hash, so that members which run different code are told apart at once: Error{mismatch}.
   // asks: bits for all members to see in this iteration; digest likewise, of what must have the same bits on all, 0 for none.
-  void begin(double weight, std::uint64_t asks = 0, std::uint64_t digest = 0);
+  // turn: only the tensors of this turn's units travel (plan.h), the others are neither produced nor absent. The same on all members.
+  // Where all weights are 0 nothing travels.
+  void begin(double weight, std::uint64_t asks = 0, std::uint64_t digest = 0, std::uint32_t turn = 0);
   void produced(std::uint32_t tensor, const void* data);
   void produced(std::uint32_t tensor, const factor::Pair& pair);  // by factors only, where a plain gradient is a pair that is all rest
   void produced(std::uint32_t tensor, const Rows& rows);          // by rows only, which take a plain gradient, too

@@ -36,8 +36,8 @@ struct Passage {
 // Two threads share this: the caller's and the transport's loop.
 //
 // Invariants
-// 1. The caller alone writes plan, programs, passages (but for what 3 names), unit_of, place_of, iteration, sequence, open and what is
-//    accounted; the loop alone writes roll_call, scaling, weights, ready_units and last_arrival.
+// 1. The caller alone writes plan, programs, passages (but for what 3 names), unit_of, place_of, iteration, turn, sequence, open and what
+//    is accounted; the loop alone writes roll_call, scaling, weights, nobody, ready_units and last_arrival.
 // 2. The loop reads the caller's members only in work of the open iteration. All of it was posted after begin() (a post hands over
 //    what was written before it), and the caller writes them again only after commit() has seen every gate open: the roll
 //    call's, each unit's and presence's are opened by the last piece of that work that reads them.
@@ -53,7 +53,7 @@ struct Exchange::Impl {
 
   // --- the caller's side
   void take(ExchangePlan next);
-  void begin(double weight, std::uint64_t asks, std::uint64_t digest);
+  void begin(double weight, std::uint64_t asks, std::uint64_t digest, std::uint32_t turn);
   void note(std::uint32_t tensor, bool here);
   void account(std::uint32_t tensor, const Contribution& own);
   std::optional<Mean> mean(std::uint32_t tensor);  // nothing where nobody had a gradient
@@ -85,6 +85,7 @@ struct Exchange::Impl {
   std::vector<std::uint32_t> unit_of, place_of;          // by tensor
   std::uint64_t iteration = 0, next_sequence = 0, sequence = 0;
   std::uint64_t operations = 0;                          // of an iteration: the roll call's, presence's, the units'
+  std::uint32_t turn = 0;                                // of the open or latest iteration
   bool open = false;
   std::size_t unaccounted = 0;
   std::vector<bool> accounted;
@@ -98,6 +99,7 @@ struct Exchange::Impl {
   RollCall roll_call;
   collective::Scaling scaling;
   std::vector<double> weights;           // by rank; empty: equal
+  bool nobody = false;                   // has any data in this iteration
   std::vector<std::size_t> ready_units;  // waiting for the roll call
   Instant last_arrival{};
 

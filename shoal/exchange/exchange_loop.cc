@@ -22,6 +22,7 @@ void Exchange::Impl::roll_called(const net::Failure& why) {
     equal = equal && a.weight == first;
     total += a.weight;
   }
+  nobody = active == 0;
   // Equal weights need no multiplication, and so give the plain mean bit for bit.
   scaling = equal ? collective::Scaling{1, static_cast<double>(std::max<std::size_t>(active, 1))}
                   : collective::Scaling{answers[runner.rank()].weight, total};
@@ -37,6 +38,10 @@ void Exchange::Impl::roll_called(const net::Failure& why) {
 void Exchange::Impl::start(std::size_t unit) {
   auto& passage = *passages[unit];
   auto& courier = passage.flow->courier();
+  if (nobody) {
+    last_arrival = steady_now();
+    return passage.gate.open(iteration + 1);
+  }
   Departure departure;
   departure.weights = weights;
   collective::Run& run = departure.run;

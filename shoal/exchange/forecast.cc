@@ -4,6 +4,7 @@
 #include <cmath>
 #include <functional>
 #include <limits>
+#include <numeric>
 
 #include "shoal/exchange/plan_price.h"
 
@@ -51,12 +52,22 @@ std::uint32_t servers_of(const Choice& choice) {
 }
 
 bool is_exact(const ExchangePlan& plan, const Choice& choice) {
-  return choice.local_steps == 1 && std::all_of(plan.units.begin(), plan.units.end(), [](const Unit& u) { return way_named(u.way)->exact(); });
+  return !choice.rounds && std::all_of(plan.units.begin(), plan.units.end(), [](const Unit& u) { return way_named(u.way)->exact(); });
+}
+
+double waited_in_a_round(const Iteration& it, const Rounds& rounds) {
+  if (rounds.fragments == 1) return it.on_the_link;
+  const double hidden = it.computing * rounds.steps / rounds.fragments;  // while one fragment is on its way
+  std::vector<double> link(it.plan.turns());
+  for (const auto& unit : it.plan.units) link[unit.turn] += cost_of(it.plan, unit).link;
+  return std::accumulate(link.begin(), link.end(), 0.0,
+                         [&](double sum, double seconds) { return sum + std::max(0.0, seconds - hidden); });
 }
 
 std::vector<Row> compare(const Model& model, const Cluster& cluster, const Choice& asked) {
   std::vector<Row> rows;
-  constexpr const char* kCompared[] = {"ddp", "ddp:1MB", "wfbp", "poseidon", "p3", "auto", "bf16", "int8", "powersgd:4", "topk:0.001", "local:8"};
+  constexpr const char* kCompared[] = {"ddp",  "ddp:1MB",    "wfbp",       "poseidon", "p3",         "auto", "bf16",
+                                       "int8", "powersgd:4", "topk:0.001", "local:8",  "diloco:32:4"};
   const auto ddp = foresee(model, cluster, of("ddp"));
   const auto add = [&](const std::string& name, double seconds, double bytes) {
     rows.push_back({name, true, seconds, bytes, cluster.members * ddp.computing / seconds, ddp.seconds / seconds});
@@ -118,9 +129,9 @@ Iteration foresee(const Model& model, const Cluster& cluster, const Choice& choi
   it.seconds = it.plan.predicted_seconds();
   it.workers = cluster.members - servers_of(choice);
   it.bytes = whole.sent;
-  if (choice.policy == Policy::local) {
-    it.seconds = it.computing + it.on_the_link / choice.local_steps;
-    it.bytes /= choice.local_steps;
+  if (choice.rounds) {
+    it.seconds = it.computing + waited_in_a_round(it, *choice.rounds) / choice.rounds->steps;
+    it.bytes /= choice.rounds->steps;
   }
   return it;
 }

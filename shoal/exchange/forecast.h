@@ -26,7 +26,8 @@ struct Iteration {
   std::uint32_t workers = 1;  // members that train: with servers:K the last K only add
   double speedup() const { return workers * computing / seconds; }  // over one machine
 };
-// Local SGD: its means are the parameters', once in choice.local_steps steps, after backward; the rest computes.
+// Local steps: members wait for all means once in choice.rounds->steps steps; for a fragment's only as far as it takes longer than the steps
+// until the next one's turn.
 Iteration foresee(const Model& model, const Cluster& cluster, const Choice& choice);
 
 // Seconds of an iteration with a parameter server beside each member (MXNet's; Jayarajan et al., MLSys 2019, 2): a tensor goes to the

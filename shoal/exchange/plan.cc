@@ -1,5 +1,6 @@
 #include "shoal/exchange/plan.h"
 
+#include <algorithm>
 #include <numeric>
 
 #include "shoal/core/error.h"
@@ -11,6 +12,12 @@ std::uint64_t ExchangePlan::bytes_of(const Unit& unit) const {
   std::uint64_t bytes = 0;
   for (auto t : unit.tensors) bytes += tensors[t].count * size_of(tensors[t].type);
   return bytes;
+}
+
+std::uint32_t ExchangePlan::turns() const {
+  std::uint32_t last = 0;
+  for (const auto& unit : units) last = std::max(last, unit.turn);
+  return last + 1;
 }
 
 std::string ExchangePlan::name_of(const Unit& unit) const {
@@ -40,6 +47,11 @@ std::uint64_t ExchangePlan::hash() const {
     mix_number(u.tensors.size());
     for (auto t : u.tensors) mix_number(t);
     mix(u.way.data(), u.way.size());
+    mix_number(u.turn);
+  }
+  if (const auto rounds = parse_choice(choice, "plan").rounds) {
+    for (const auto v : {rounds->steps, rounds->fragments}) mix_number(v);
+    for (const auto v : {rounds->rate, rounds->momentum}) mix(&v, sizeof v);
   }
   return h.value();
 }

@@ -44,6 +44,7 @@ struct Unit {
   std::uint32_t priority = 0;          // on the wire, the smallest first: first_use, or the place in the order of production
   double predicted_seconds = 0;        // on an otherwise idle network, with what is computed for it
   double predicted_exposed = 0;        // of it, what neither backward nor, in order of priority, the next forward pass hides
+  std::uint32_t turn = 0;              // in which it travels, of those that divide a round of local steps (choice.h)
 };
 
 struct ExchangePlan {
@@ -58,6 +59,7 @@ struct ExchangePlan {
   std::vector<Unit> units;                           // in the order their gradients are produced
 
   std::uint64_t bytes_of(const Unit& unit) const;
+  std::uint32_t turns() const;                       // of its units
   std::string name_of(const Unit& unit) const;       // "fc1.weight", "conv1.bias and 3 more": in events, reports and errors
   double predicted_exposed() const;                  // sum over units
   double predicted_seconds() const { return forward_seconds + backward_seconds + step_seconds + predicted_exposed(); }  // of an iteration

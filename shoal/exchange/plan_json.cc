@@ -1,4 +1,6 @@
 // plan.json: read by people, replayed by runs. Every number that decides bits is written exactly.
+#include <algorithm>
+
 #include "shoal/exchange/json_reader.h"
 #include "shoal/exchange/plan.h"
 #include "shoal/exchange/way.h"
@@ -38,6 +40,7 @@ Unit read_unit(const Reader& r, std::size_t tensors, std::vector<bool>& seen) {
   unit.slice_bytes = static_cast<std::uint32_t>(r.whole("slice_bytes", 1u << 30));
   if (unit.slice_bytes == 0) r.bad("slice_bytes", "is 0");
   unit.priority = static_cast<std::uint32_t>(r.whole("priority", UINT32_MAX));
+  unit.turn = static_cast<std::uint32_t>(r.whole_or("turn", tensors - 1, 0));
   unit.predicted_seconds = r.number("predicted_seconds", 0);
   unit.predicted_exposed = r.number("predicted_exposed", 0);
   return unit;
@@ -65,6 +68,7 @@ std::string to_json(const ExchangePlan& plan) {
     units.push_back({{"name", plan.name_of(u)}, {"tensors", u.tensors}, {"bytes", plan.bytes_of(u)}, {"way", u.way},
                      {"slice_bytes", u.slice_bytes}, {"priority", u.priority},
                      {"predicted_seconds", u.predicted_seconds}, {"predicted_exposed", u.predicted_exposed}});
+    if (u.turn > 0) units.back()["turn"] = u.turn;
   }
   const Json link = {{"alpha", plan.link.alpha}, {"rate", plan.link.rate}, {"add_rate", plan.link.add_rate},
                      {"fan_in", plan.link.fan_in}, {"fan_in_alpha", plan.link.fan_in_alpha}};
@@ -115,6 +119,12 @@ ExchangePlan plan_from_json(const std::string& text, const std::string& where) {
     const auto& first = plan.tensors[unit.tensors.front()];
     if (!way->carries(first)) root.bad("units", "send " + first.name + " by " + unit.way + ", which cannot carry it");
   });
+  const auto rounds = parse_choice(plan.choice, where).rounds;
+  std::vector<bool> taken(plan.turns());
+  for (const auto& unit : plan.units) taken[unit.turn] = true;
+  if (taken.size() > (rounds ? rounds->fragments : 1) || std::find(taken.begin(), taken.end(), false) != taken.end()) {
+    root.bad("units", "take " + std::to_string(taken.size()) + " turns, which the choice " + plan.choice + " has not");
+  }
   for (std::size_t t = 0; t < seen.size(); ++t) {
     if (!seen[t]) root.bad("units", "leave out tensor " + plan.tensors[t].name);
   }

@@ -1,9 +1,11 @@
 #include "shoal/exchange/planner.h"
 
 #include <algorithm>
+#include <cmath>
 #include <map>
 #include <numeric>
 #include <span>
+#include <tuple>
 #include <utility>
 
 #include "shoal/core/error.h"
@@ -36,14 +38,16 @@ std::vector<std::uint32_t> production_order(const std::vector<TensorSpec>& tenso
 // A tensor above the limit travels alone, straight from the gradient's own memory; so does one whose way does not pack. Smaller ones
 // of one type and way are gathered, in the order in which backward produces them, until the limit is full; a large one between them does
 // not part them. Units stand in the order in which they are complete.
-std::vector<Unit> pack(const std::vector<TensorSpec>& tensors, const std::vector<std::uint32_t>& order, const Packing& packing, const Ways& ways) {
+// Tensors of different turns are never packed together.
+std::vector<Unit> pack(const std::vector<TensorSpec>& tensors, const std::vector<std::uint32_t>& order, const Packing& packing,
+                       const Ways& ways, const std::vector<std::uint32_t>& turns) {
   struct Open {
     Unit unit;
     std::uint64_t bytes = 0;
     std::size_t last = 0;     // place in `order` of its last tensor
     std::size_t closed = 0;   // units of this kind before it
   };
-  std::map<std::pair<DType, std::string>, Open> open;
+  std::map<std::tuple<DType, std::string, std::uint32_t>, Open> open;
   std::vector<std::pair<std::size_t, Unit>> complete;
   const auto close = [&](Open& pack) {
     complete.emplace_back(pack.last, std::move(pack.unit));
@@ -55,13 +59,14 @@ std::vector<Unit> pack(const std::vector<TensorSpec>& tensors, const std::vector
     const auto bytes = tensor.count * size_of(tensor.type);
     const bool alone = !way.empty() && !way_named(way)->packs();
     if (alone || (!packing.buckets && bytes > packing.limit)) {
-      complete.emplace_back(place, Unit{.tensors = {order[place]}, .way = way});
+      complete.emplace_back(place, Unit{.tensors = {order[place]}, .way = way, .turn = turns[order[place]]});
       continue;
     }
-    auto& pack = open[{tensor.type, way}];
+    auto& pack = open[{tensor.type, way, turns[order[place]]}];
     if (!packing.buckets && !pack.unit.tensors.empty() && pack.bytes + bytes > packing.limit) close(pack);
     pack.unit.tensors.push_back(order[place]);
     pack.unit.way = way;
+    pack.unit.turn = turns[order[place]];
     pack.bytes += bytes;
     pack.last = place;
     if (packing.buckets && pack.bytes >= (pack.closed == 0 ? kFirstBucket : packing.limit)) close(pack);
@@ -75,9 +80,31 @@ std::vector<Unit> pack(const std::vector<TensorSpec>& tensors, const std::vector
   return units;
 }
 
+// In which turn each tensor travels: neighbours share one, and each has about as many bytes. Fewer turns, where tensors are too large for so many.
+std::vector<std::uint32_t> fragments_of(const std::vector<TensorSpec>& tensors, std::uint32_t fragments) {
+  const auto bytes_of = [](const TensorSpec& t) { return static_cast<double>(t.count * size_of(t.type)); };
+  const double all =
+      std::accumulate(tensors.begin(), tensors.end(), 0.0, [&](double sum, const TensorSpec& t) { return sum + bytes_of(t); });
+  std::vector<std::uint32_t> turns;
+  double before = 0, last = -1;
+  std::uint32_t turn = 0;
+  for (const auto& t : tensors) {
+    const double fragment = all > 0 ? std::floor(fragments * (before + bytes_of(t) / 2) / all) : 0;
+    if (last >= 0 && fragment > last) ++turn;
+    last = fragment;
+    before += bytes_of(t);
+    turns.push_back(turn);
+  }
+  return turns;
+}
+
 class Planner {
  public:
-  Planner(ExchangePlan empty, const Choice& choice) : best_(std::move(empty)), choice_(choice), order_(production_order(best_.tensors)) {}
+  Planner(ExchangePlan empty, const Choice& choice)
+      : best_(std::move(empty)),
+        choice_(choice),
+        order_(production_order(best_.tensors)),
+        turns_(fragments_of(best_.tensors, choice.rounds ? choice.rounds->fragments : 1)) {}
 
   ExchangePlan choose() {
     ways_ = settled_ways();
@@ -163,7 +190,7 @@ class Planner {
     static constexpr Packing kLimits[] = {{16 << 10}, {64 << 10}, {256 << 10}, {1 << 20}, {4 << 20}, {16 << 20}, {64 << 20},
                                           {25'000'000, true}};  // DistributedDataParallel's default: never slower than the obvious
     if (choice_.policy == Policy::ddp) return std::span(&buckets_, 1);
-    return measured() ? std::span<const Packing>(kLimits) : std::span<const Packing>(kUnmeasured);
+    return measured() || choice_.rounds ? std::span<const Packing>(kLimits) : std::span<const Packing>(kUnmeasured);
   }
 
   std::vector<Order> orders() const {
@@ -181,7 +208,7 @@ class Planner {
   void consider(const Ways& ways, std::span<const Packing> packings) {
     for (const Packing packing : packings) {
       auto plan = best_;
-      plan.units = pack(plan.tensors, order_, packing, ways);
+      plan.units = pack(plan.tensors, order_, packing, ways, turns_);
       complete(plan);
       for (const Order order : orders()) {
         plan.order = order;
@@ -227,7 +254,7 @@ class Planner {
 
   ExchangePlan best_;
   const Choice& choice_;
-  const std::vector<std::uint32_t> order_;
+  const std::vector<std::uint32_t> order_, turns_;
   const Packing buckets_{choice_.bytes, true};
   double seconds_ = -1;
   Packing packing_{0};
@@ -242,11 +269,19 @@ ExchangePlan make_plan(std::vector<TensorSpec> tensors, std::uint32_t ranks, con
   plan.ranks = ranks;
   plan.choice = to_text(choice);
   plan.link = link;
-  plan.forward_seconds = compute.forward_seconds;
-  plan.backward_seconds = compute.backward_seconds;
-  plan.step_seconds = compute.step_seconds;
-  plan.multiply_rate = compute.multiply_rate;
   plan.tensors = std::move(tensors);
+  if (choice.rounds) {  // whole, and nothing to hide behind
+    for (auto& t : plan.tensors) {
+      t.backward_at = t.forward_at = -1;
+      t.rows = t.width = t.touched = 0;
+      t.sparse = false;
+    }
+  } else {
+    plan.forward_seconds = compute.forward_seconds;
+    plan.backward_seconds = compute.backward_seconds;
+    plan.step_seconds = compute.step_seconds;
+    plan.multiply_rate = compute.multiply_rate;
+  }
   return Planner(std::move(plan), choice).choose();
 }
 

@@ -17,6 +17,7 @@ struct Compute {
 // Deterministic in its arguments. Without a measured backward pass there is nothing to hide behind: small tensors are packed, in order of
 // production, and nothing goes by factors whose rows are not known. Forward waits layer by layer (Order::priority) only where `forward_at` of
 // every tensor is known.
+// Of local steps (choice.rounds) differences of parameters travel: whole, after all of them are there, each fragment's in a turn of its own.
 // Throws Error{invalid_argument} if an override of `choice` names no tensor.
 ExchangePlan make_plan(std::vector<TensorSpec> tensors, std::uint32_t ranks, const collective::LinkModel& link, const Compute& compute = {},
                        const Choice& choice = {});

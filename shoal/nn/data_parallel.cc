@@ -44,6 +44,9 @@ DataParallel::DataParallel(Session& session, std::vector<NamedTensor> parameters
       first_use_(parameters_.size()),
       backward_at_(parameters_.size(), -1),
       hooks_(std::make_unique<GradientHooks>(static_cast<GradientListener&>(*this), tensors_of(parameters_))) {
+  if (exchange::parse_choice(exchange_.plan().choice, "plan").rounds) {
+    throw Error(Code::unsupported, "local steps exchange no gradients", "plan", "LocalRounds takes them");
+  }
   for (std::uint32_t i = 0; i < parameters_.size(); ++i) first_use_[i] = {i, -1};
   std::unordered_map<c10::Device, Staging*> known;
   for (const auto& [name, tensor] : parameters_) {

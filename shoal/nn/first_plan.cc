@@ -23,9 +23,6 @@ std::vector<exchange::TensorSpec> describe(const std::vector<NamedTensor>& param
 
 exchange::ExchangePlan first_plan(std::vector<exchange::TensorSpec> tensors, const exchange::Choice& choice,
                                   const std::optional<exchange::ExchangePlan>& saved, std::uint32_t ranks) {
-  if (choice.policy == exchange::Choice::Policy::local) {
-    throw Error(Code::unsupported, "local SGD is predicted, but not built yet", "plan", "shoal plan says what it would bring");
-  }
   if (saved) exchange::check_fits(*saved, tensors, ranks);
   return exchange::make_plan(std::move(tensors), ranks, {}, {}, saved ? exchange::parse_choice(saved->choice, "the saved plan") : choice);
 }

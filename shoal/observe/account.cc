@@ -180,9 +180,11 @@ class Tensors {
  public:
   explicit Tensors(const exchange::ExchangePlan* plan) {
     if (plan == nullptr) return;
+    const bool local_steps = exchange::parse_choice(plan->choice, "plan").rounds.has_value();
     for (const exchange::Unit& unit : plan->units) {
       TensorAccount& tensor = find(plan->name_of(unit));
-      tensor.way = unit.way + (exchange::way_named(unit.way)->exact() ? "" : " (lossy)");
+      tensor.way =
+          unit.way + (exchange::way_named(unit.way)->exact() ? "" : " (lossy)") + (local_steps ? " (local steps)" : "");
       tensor.bytes = static_cast<double>(plan->bytes_of(unit));
       tensor.predicted_exposed = unit.predicted_exposed;
     }

@@ -54,7 +54,7 @@ struct RankAccount {
 // One unit of the plan: a tensor, or several packed together. Seconds are means over all its exchanges of all members.
 struct TensorAccount {
   std::string name;
-  std::string way;                      // empty without a plan; one that is not exact says so: "int8 (lossy)"
+  std::string way;                      // empty without a plan; one that is not exact says so: "int8 (lossy)", "ring (local steps)"
   double bytes = 0;                     // of its gradients; 0 without a plan
   double sent = 0;                      // bytes that a member handed to the network for it
   std::int64_t exchanges = 0;           // of all members

@@ -71,6 +71,32 @@ void expect_result(Exchange& exchange, std::uint32_t tensor, const Gradient& exp
   EXPECT_TRUE(std::equal(expected.begin(), expected.end(), result, same_bits)) << "tensor " << tensor;
 }
 
+TEST(Exchange, only_the_tensors_of_a_turn_travel_in_it) {
+  // Goal: turns go round; a tensor is exchanged in its own, and in no other. Oracle: the mean in rank order.
+  constexpr std::uint32_t kRanks = 3;
+  const auto plan = make_plan(specs(), kRanks, {}, {}, parse_choice("diloco:8:3,*=direct", "test"));
+  ASSERT_EQ(plan.turns(), 3u);
+  Members members(plan);
+  for (std::uint32_t round = 0; round < 5; ++round) {
+    const std::uint32_t turn = round % plan.turns();
+    const auto gradients = random_gradients(kRanks, round);
+    std::vector<std::uint32_t> mine, others;
+    for (const auto& unit : plan.units) {
+      for (const auto t : unit.tensors) (unit.turn == turn ? mine : others).push_back(t);
+    }
+    for (std::uint32_t r = 0; r < kRanks; ++r) {
+      members[r].begin(1, 0, 0, turn);
+      for (const auto t : mine) members[r].produced(t, gradients[r][t].data());
+      EXPECT_THROW(members[r].produced(others.front(), gradients[r][others.front()].data()), Error);
+    }
+    for (std::uint32_t r = 0; r < kRanks; ++r) {
+      for (const auto t : mine) expect_result(members[r], t, mean_in_rank_order(gradients, t, std::vector<double>(kRanks, 1)));
+    }
+    for (std::uint32_t r = 0; r < kRanks; ++r) members[r].commit();
+    for (const auto t : mine) expect_result(members[0], t, mean_in_rank_order(gradients, t, std::vector<double>(kRanks, 1)));  // until the next
+  }
+}
+
 TEST(Exchange, every_member_gets_the_mean_in_rank_order_bit_for_bit) {
   for (std::uint32_t ranks : {2u, 3u, 5u}) {
     for (const auto& weights : {std::vector<double>(ranks, 32.0), std::vector<double>{3, 5, 8, 1, 128}}) {

@@ -47,6 +47,17 @@ TEST(Forecast, local_steps_pay_the_link_once_in_so_many_iterations) {
   EXPECT_DOUBLE_EQ(eighth.seconds, eighth.computing + eighth.on_the_link / 8);
 }
 
+TEST(Forecast, fragments_hide_behind_the_steps_until_the_next_ones_turn) {
+  const auto blocking = foresee(model(), cluster(1e7), by("diloco:6:1")),
+             in_turns = foresee(model(), cluster(1e7), by("diloco:6:6"));
+  EXPECT_EQ(in_turns.plan.turns(), 6u);
+  EXPECT_NEAR(in_turns.seconds, std::max(blocking.computing, blocking.on_the_link / 6),
+              1e-3 * blocking.seconds);  // a layer a step
+  EXPECT_DOUBLE_EQ(in_turns.bytes, blocking.bytes);
+  const auto fast = foresee(model(), cluster(1e9), by("diloco:6:6"));
+  EXPECT_DOUBLE_EQ(fast.seconds, fast.computing);
+}
+
 TEST(Forecast, members_that_only_add_train_nothing) {
   const auto it = foresee(model(), cluster(1e8, 5), by("servers:1"));
   EXPECT_EQ(it.workers, 4u);
@@ -59,7 +70,7 @@ TEST(Forecast, ways_that_are_not_exact_say_so) {
   for (const auto& row : forecast(model(), cluster(25e6), by("auto")).rows) {
     if (!row.exact) lossy.push_back(row.choice);
   }
-  EXPECT_EQ(lossy, (std::vector<std::string>{"bf16", "int8", "powersgd:4", "topk:0.001", "local:8"}));
+  EXPECT_EQ(lossy, (std::vector<std::string>{"bf16", "int8", "powersgd:4", "topk:0.001", "local:8", "diloco:32:4"}));
 }
 
 TEST(Forecast, the_regime_follows_the_rate) {

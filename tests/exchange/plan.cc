@@ -159,6 +159,28 @@ std::string edited(const std::string& from, const std::string& to) {
   return text.replace(at, from.size(), to);
 }
 
+TEST(Plan, of_local_steps_survives_its_file_and_members_that_differ_in_any_of_it_have_other_hashes) {
+  const auto plan = [](const std::string& choice) { return make_plan(fcnet(), 4, {}, {}, parse_choice(choice, "test")); };
+  const auto read = plan_from_json(to_json(plan("diloco:8:2")), "plan.json");
+  EXPECT_EQ(read.turns(), 2u);
+  EXPECT_EQ(read.hash(), plan("diloco:8:2").hash());
+  std::vector<std::uint64_t> hashes;
+  for (const char* choice : {"auto", "local:8", "local:4", "diloco:8", "diloco:8:2", "diloco:8:1:0.5", "diloco:8:1:0.7:0.5"}) {
+    hashes.push_back(plan(choice).hash());
+  }
+  std::sort(hashes.begin(), hashes.end());
+  EXPECT_EQ(std::unique(hashes.begin(), hashes.end()), hashes.end());
+  auto broken = to_json(plan("diloco:8:2"));
+  broken.replace(broken.find("diloco:8:2"), 10, "local:8");
+  try {
+    plan_from_json(broken, "plan.json");
+    FAIL() << "turns that nobody takes";
+  } catch (const Error& error) {
+    EXPECT_STREQ(error.what(),
+                 "plan.json: plan.units take 2 turns, which the choice local:8 has not (is this a plan.json of a Shoal run?)");
+  }
+}
+
 TEST(Plan, a_file_that_is_no_plan_gives_one_line_that_says_where) {
   EXPECT_EQ(refusal(""), "plan.json: is not JSON (is this a plan.json of a Shoal run?)");
   EXPECT_EQ(refusal("[]"), "plan.json: plan is not an object (is this a plan.json of a Shoal run?)");

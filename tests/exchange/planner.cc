@@ -5,6 +5,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <numeric>
 #include <random>
 
 #include "shoal/core/error.h"
@@ -52,6 +53,31 @@ TEST(Planner, tensors_of_different_ways_are_not_packed_together) {
   const auto plan = plan_by("ring,layer3*=direct,layer5*=direct");
   for (const auto& unit : plan.units) {
     for (auto t : unit.tensors) EXPECT_EQ(unit.way, t == 3 || t == 5 ? "direct" : "ring");
+  }
+}
+
+TEST(Planner, fragments_are_neighbours_of_about_equal_bytes_and_never_packed_together) {
+  const auto plan = plan_by("diloco:16:4");
+  std::vector<std::uint32_t> turn_of(plan.tensors.size());
+  std::vector<double> bytes(plan.turns());
+  for (const auto& unit : plan.units) {
+    for (auto t : unit.tensors) turn_of[t] = unit.turn;
+    bytes[unit.turn] += static_cast<double>(plan.bytes_of(unit));
+  }
+  EXPECT_TRUE(std::is_sorted(turn_of.begin(), turn_of.end()));
+  EXPECT_THAT(bytes, testing::Each(testing::Gt(0)));
+  const double whole = std::accumulate(bytes.begin(), bytes.end(), 0.0);
+  for (const double of_one : bytes) EXPECT_LE(of_one, std::max(4.0 * 786'432, 2 * whole / 4));  // the largest tensor, or near its share
+  EXPECT_EQ(plan_by("local:16").turns(), 1u);
+}
+
+TEST(Planner, differences_of_parameters_go_whole_and_hide_behind_nothing) {
+  for (const char* choice : {"local:8", "diloco:8:2"}) {
+    const auto plan = plan_by(choice);
+    EXPECT_THAT(ways_of(plan), testing::Each(testing::Ne(kByFactors)));
+    double link = 0;
+    for (const auto& unit : plan.units) link += unit.predicted_seconds;
+    EXPECT_DOUBLE_EQ(plan.predicted_seconds(), link) << choice;
   }
 }
 

@@ -46,6 +46,16 @@ TEST(Account, hidden_is_the_share_of_the_way_in_which_nobody_waited) {
   EXPECT_NEAR(*account.hidden, 80.0 / 140, kExact);
 }
 
+TEST(Account, says_of_each_tensor_that_its_members_take_local_steps) {
+  exchange::ExchangePlan plan = their_plan();
+  plan.choice = "local:8";
+  for (auto& unit : plan.units) unit.way = "ring";
+  plan.units.back().way = "int8";
+  const Account account = account_of(two_members(), &plan);
+  EXPECT_EQ(account.tensors.front().way, "ring (local steps)");
+  EXPECT_EQ(account.tensors[plan.units.size() - 1].way, "int8 (lossy) (local steps)");
+}
+
 TEST(Account, sets_prediction_beside_measurement_in_the_plans_order) {
   const exchange::ExchangePlan plan = their_plan();
   const Account account = account_of(two_members(), &plan);
