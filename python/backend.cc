@@ -31,7 +31,8 @@ struct PeerLost final : torch::PyTorchError {
 
 void bind_backend(py::module_& module) {
   nn::lost_peers_become([](const Error& error) { return std::make_exception_ptr(PeerLost(error.what())); });
-  py::class_<nn::Backend, c10::intrusive_ptr<nn::Backend>, c10d::Backend>(module, "Backend");
+  py::class_<nn::Backend, c10::intrusive_ptr<nn::Backend>, c10d::Backend>(module, "Backend")
+      .def_property_readonly("sent", &nn::Backend::sent, "Bytes that this member sent, and those of them that members of its host read in place.");
   // Both block: other threads of Python go on meanwhile.
   module.def(
       "create_backend",

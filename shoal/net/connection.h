@@ -27,6 +27,7 @@ struct OutFrame {
   std::unique_ptr<std::byte[]> own;
   Tag tag;
   bool data = false;
+  bool lent = false;                   // the peer reads it where it lies
   Done done;                           // runs when the last byte is with the kernel; may be empty
 };
 // A frame that owns its payload.

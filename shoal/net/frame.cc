@@ -7,6 +7,8 @@
 namespace shoal::net::wire {
 namespace {
 
+constexpr unsigned kEager = 1, kLent = 2;  // flags
+
 static_assert(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__, "the wire is little endian; add byte swaps for this machine");
 
 template <typename T>
@@ -73,7 +75,7 @@ HeaderBytes encode(const Header& h) {
   put(0, h.length);
   put(4, static_cast<std::uint8_t>(h.kind));
   put(5, static_cast<std::uint8_t>(h.cls));
-  put(6, static_cast<std::uint16_t>(h.eager ? 1 : 0));
+  put(6, static_cast<std::uint16_t>((h.eager ? kEager : 0) | (h.lent ? kLent : 0)));
   put(8, h.tag.lane);
   put(16, h.tag.operation);
   put(24, h.offset);
@@ -94,10 +96,12 @@ std::optional<Header> decode(std::span<const std::byte, kHeaderBytes> bytes, Cha
   h.offset = in.take<std::uint64_t>();
   h.consumed = in.take<std::uint64_t>();
   if (kind < static_cast<std::uint8_t>(Kind::data) || kind > static_cast<std::uint8_t>(Kind::attached)) return {};
-  if (cls > static_cast<std::uint8_t>(Class::background) || flags > 1 || code != 0) return {};
+  if (cls > static_cast<std::uint8_t>(Class::background) || flags > (kEager | kLent) || code != 0) return {};
   h.kind = static_cast<Kind>(kind);
   h.cls = static_cast<Class>(cls);
-  h.eager = flags & 1;
+  h.eager = flags & kEager;
+  h.lent = flags & kLent;
+  if (h.lent && (h.kind != Kind::data || channel != Channel::memory)) return {};
   if (!allowed(h, channel)) return {};
   return h;
 }

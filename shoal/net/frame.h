@@ -4,6 +4,9 @@
 //   0      4     5      6      8     12     16         24       32        40
 //   length kind  class  flags  lane  code   operation  offset   consumed  payload ...
 //
+// Between members of one host a *lent* frame has in place of its payload where that lies in its sender's arena (arena.h), and a mark
+// behind: who has read the mark has read the payload.
+//
 // `code` is room for a per-frame authentication code, 0 today. `offset` is where the payload starts in its
 // stream, counted by the sender; credit and requests speak in the same numbers. `consumed` rides on data, so that members
 // which send to each other need no message of credit for what came unasked.
@@ -37,19 +40,21 @@ enum class Kind : std::uint8_t {
   failure = 6,    // the member gives up, and why                   control
   mailbox = 7,    // where a member of this host passes its memory  control
   segment = 8,    // it was passed, under this number               control
-  attached = 9,   // whether it could be mapped                     control
+  attached = 9,   // whether it could be mapped, an arena with it   control
 };
 
 struct Header {
   Kind kind = Kind::data;
   Class cls = Class::bulk;
   bool eager = false;        // sent before the receiver asked: counts against the eager budget
+  bool lent = false;         // data through memory only
   std::uint32_t length = 0;  // bytes of payload
   Tag tag;
   std::uint64_t offset = 0;
   std::uint64_t consumed = 0;  // of data: as in Credit
 };
 
+inline constexpr std::size_t kPlaceBytes = 8, kMarkBytes = 8;  // of a lent frame; a mark is zeros
 using HeaderBytes = std::array<std::byte, kHeaderBytes>;
 HeaderBytes encode(const Header& header);
 // nullopt: not a header that this channel may carry.

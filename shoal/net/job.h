@@ -69,6 +69,7 @@ struct JoinOptions {
   std::string interface;                                // bind to this one's addresses only; SHOAL_INTERFACE if empty
   PortRange ports;                                      // listen on these only; SHOAL_PORT_RANGE if any
   std::optional<bool> shared_memory;                    // between members of one host; SHOAL_SHARED_MEMORY if not set, else yes
+  bool lendable_memory = false;                         // Transport::lendable() gives some
   // Code and configuration that must be equal on all members, value by name, beside Shoal's own version. One that differs
   // is refused in a line that names it, both members and both values.
   std::map<std::string, std::string> settings;

@@ -1,6 +1,7 @@
 #include "shoal/net/memory_connection.h"
 
 #include <algorithm>
+#include <cstring>
 #include <utility>
 
 namespace shoal::net {
@@ -8,6 +9,7 @@ namespace {
 
 constexpr std::size_t kTurn = 256 * 1024;  // bytes read before others get a turn
 constexpr std::size_t kPieces = 8;
+constexpr std::size_t kLeastLent = 4096;   // bytes; smaller ones are copied sooner than taken back
 
 }  // namespace
 
@@ -24,8 +26,7 @@ void MemoryConnection::pump() {
     if (!held_) {
       OutFrame frame;
       if (!user_.next_frame(wire::Channel::memory, frame)) break;
-      held_ = std::move(frame);
-      written_ = 0;
+      hold(std::move(frame));
     }
     const std::size_t before = written_;
     const bool whole = write_held();
@@ -33,13 +34,46 @@ void MemoryConnection::pump() {
     if (!whole) break;
     OutFrame frame = std::move(*held_);
     held_.reset();
-    user_.frame_written(wire::Channel::memory, frame);
+    if (frame.lent) {
+      lent_.push_back({out_.position(), std::move(frame)});
+    } else {
+      user_.frame_written(wire::Channel::memory, frame);
+    }
   }
   if (wrote) other_.wake();
+  if (!lent_.empty()) take_back();
+}
+
+void MemoryConnection::hold(OutFrame frame) {
+  written_ = 0;
+  const auto place = arena_ && frame.data && frame.payload.size() >= kLeastLent ? arena_->offset_of(frame.payload) : std::nullopt;
+  if (place) {
+    frame.lent = true;
+    auto header = *wire::decode(frame.header, wire::Channel::memory);
+    header.lent = true;
+    frame.header = wire::encode(header);
+    std::memcpy(held_place_.data(), &*place, sizeof *place);
+  }
+  held_ = std::move(frame);
+}
+
+bool MemoryConnection::take_back() {
+  bool any = false;
+  for (const bool told : {false, true}) {
+    while (!lent_.empty() && out_.is_read(lent_.front().until)) {
+      any = true;
+      OutFrame frame = std::move(lent_.front().frame);
+      lent_.pop_front();
+      user_.frame_written(wire::Channel::memory, frame);
+    }
+    if (lent_.empty()) break;
+    if (!told) (*own_).full.store(1);  // and once more: it may have been read before the other could know
+  }
+  return any;
 }
 
 bool MemoryConnection::write_held() {
-  const std::span<const std::byte> parts[] = {held_->header, held_->payload};
+  const std::span<const std::byte> parts[] = {held_->header, held_->lent ? std::span<const std::byte>(held_place_) : held_->payload};
   const std::size_t whole = parts[0].size() + parts[1].size();
   for (const bool told : {false, true}) {
     if (written_ < parts[0].size()) written_ += out_.write(parts[0].subspan(written_));
@@ -55,24 +89,33 @@ bool MemoryConnection::look() {
   while (!ended_ && bytes < kTurn && read_some(bytes)) {
   }
   if (bytes > 0 && other_.shared->full.load() != 0 && other_.shared->full.exchange(0) != 0) other_.wake();
-  if (!held_) return bytes > 0;
+  const bool back = !lent_.empty() && take_back();
+  if (!held_) return bytes > 0 || back;
   const std::size_t before = written_;
   pump();
-  return bytes > 0 || !held_ || written_ != before;
+  return bytes > 0 || back || !held_ || written_ != before;
 }
 
 // False: nothing more now.
 bool MemoryConnection::read_some(std::size_t& bytes) {
   std::size_t got = 0, wanted = 0;
-  if (remaining_ > 0) {
-    std::array<iovec, kPieces> pieces;
-    const std::size_t count = user_.plan(wire::Channel::memory, pieces);
-    for (std::size_t i = 0; i < count && got == wanted; ++i) {
-      wanted += pieces[i].iov_len;
-      got += in_.read({static_cast<std::byte*>(pieces[i].iov_base), pieces[i].iov_len});
-    }
+  if (borrowed_ && place_bytes_ < place_.size()) {
+    wanted = place_.size() - place_bytes_;
+    got = in_.read(std::span(place_).subspan(place_bytes_));
+    place_bytes_ += got;
+    std::uint64_t offset = 0;
+    std::memcpy(&offset, place_.data(), sizeof offset);
+    if (got == wanted && !(source_ = other_.arena.find(offset, remaining_))) return end(std::make_error_code(std::errc::protocol_error));
+  } else if (remaining_ > 0) {
+    got = read_payload(wanted);
     remaining_ -= got;
     if (got > 0) user_.took(wire::Channel::memory, got);
+  } else if (borrowed_) {
+    std::array<std::byte, wire::kMarkBytes> mark{};
+    wanted = mark.size() - mark_bytes_;
+    got = in_.read(std::span(mark).first(wanted));
+    mark_bytes_ += got;
+    borrowed_ = got < wanted;
   } else if (message_bytes_ < message_.size()) {
     wanted = message_.size() - message_bytes_;
     got = in_.read(std::span(message_).subspan(message_bytes_));
@@ -89,12 +132,33 @@ bool MemoryConnection::read_some(std::size_t& bytes) {
   return got == wanted;
 }
 
+// Returns how much it was of `wanted`.
+std::size_t MemoryConnection::read_payload(std::size_t& wanted) {
+  std::array<iovec, kPieces> pieces;
+  const std::size_t count = user_.plan(wire::Channel::memory, pieces);
+  std::size_t got = 0;
+  for (std::size_t i = 0; i < count && got == wanted; ++i) {
+    const std::span<std::byte> piece(static_cast<std::byte*>(pieces[i].iov_base), pieces[i].iov_len);
+    wanted += piece.size();
+    if (borrowed_) {
+      std::memcpy(piece.data(), source_, piece.size());
+      source_ += piece.size();
+      got += piece.size();
+    } else {
+      got += in_.read(piece);
+    }
+  }
+  return got;
+}
+
 bool MemoryConnection::begin_frame() {
   header_bytes_ = 0;
   const auto header = wire::decode(header_, wire::Channel::memory);
   if (!header) return end(std::make_error_code(std::errc::protocol_error));
   if (header->kind == wire::Kind::data) {
     remaining_ = header->length;
+    borrowed_ = header->lent;
+    place_bytes_ = mark_bytes_ = 0;
     return user_.data_begins(wire::Channel::memory, *header) || end({});
   }
   message_header_ = *header;

@@ -2,6 +2,9 @@
 // ring of bytes a direction. Urgent frames go before others, and what lies in the ring before one is copied in some
 // microseconds. Who is alive is for the control connection to say.
 //
+// A large frame whose payload lies in the sender's arena (arena.h) is lent: its place goes into the ring, the other copies from there, and the
+// frame counts as written when the ring says so. Operations that end before (detach) no longer answer for what is read.
+//
 // A member that finds nothing to read and nothing to do says so in its segment before it sleeps; whoever then writes, or makes
 // room that is waited for, rings its bell.
 //
@@ -10,7 +13,10 @@
 
 #include <array>
 #include <cstddef>
+#include <cstdint>
+#include <deque>
 #include <optional>
+#include <utility>
 #include <vector>
 
 #include "shoal/net/connection.h"
@@ -23,24 +29,41 @@ namespace shoal::net {
 class MemoryConnection {
  public:
   MemoryConnection(OwnSegment own, OtherSegment other, ConnectionUser& user);
+  void lend_from(const Arena& arena) { arena_ = &arena; }  // which the other maps; it outlives the connection
 
   void pump();                  // writes what the user offers, as far as there is room
   bool look();                  // reads what has come, writes if there is room again; false: nothing to do
   void asleep(bool asleep) { (*own_).asleep.store(asleep ? 1 : 0); }
-  bool writing() const { return held_.has_value(); }
+  bool writing() const { return held_.has_value() || !lent_.empty(); }
   // As Connection: the frame that waits for room.
   template <typename Take>
   void detach(std::uint64_t operation, Take take) {
-    if (held_ && held_->data && held_->tag.operation == operation) release(*held_, take);
+    if (held_ && held_->data && held_->tag.operation == operation) let_go(*held_, take);
+    for (Lent& lent : lent_) {
+      if (lent.frame.tag.operation == operation) let_go(lent.frame, take);
+    }
   }
   template <typename Take>
   void detach_all(Take take) {
-    if (held_ && held_->data) release(*held_, take);
+    if (held_ && held_->data) let_go(*held_, take);
+    for (Lent& lent : lent_) let_go(lent.frame, take);
   }
 
  private:
+  struct Lent {
+    std::uint64_t until = 0;    // position in the ring behind its mark
+    OutFrame frame;
+  };
+  template <typename Take>
+  static void let_go(OutFrame& frame, Take take) {
+    if (!frame.lent) return release(frame, take);
+    if (frame.done) take(std::exchange(frame.done, nullptr));
+  }
+  void hold(OutFrame frame);
   bool write_held();            // false: no room for all of it
+  bool take_back();             // what was lent and has been read; false: nothing
   bool read_some(std::size_t& bytes);
+  std::size_t read_payload(std::size_t& wanted);
   bool begin_frame();
   bool end(std::error_code why);
 
@@ -51,12 +74,19 @@ class MemoryConnection {
   RingReader in_;
   bool ended_ = false;
 
+  const Arena* arena_ = nullptr;
   std::optional<OutFrame> held_;  // being written
-  std::size_t written_ = 0;       // of its header and payload
+  std::array<std::byte, wire::kPlaceBytes + wire::kMarkBytes> held_place_{};  // if it is lent
+  std::size_t written_ = 0;       // of its header and payload, or place and mark
+  std::deque<Lent> lent_;         // in the order of the ring
 
   wire::HeaderBytes header_{};
   std::size_t header_bytes_ = 0;  // of header_ that have come
   std::size_t remaining_ = 0;     // of a data frame's payload
+  bool borrowed_ = false;         // it is lent
+  std::array<std::byte, wire::kPlaceBytes> place_{};
+  std::size_t place_bytes_ = 0, mark_bytes_ = 0;  // of its place and its mark that have come
+  const std::byte* source_ = nullptr;             // what is left of it
   wire::Header message_header_;
   std::vector<std::byte> message_;  // of any other frame: its payload
   std::size_t message_bytes_ = 0;

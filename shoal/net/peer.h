@@ -40,6 +40,7 @@ class PeerOwner {
   virtual void connection_lost(Rank peer, wire::Channel channel, std::error_code why) = 0;
   virtual void broke_rules(Rank peer, const std::string& how) = 0;
   virtual MemoryConnections& memory_connections() = 0;
+  virtual const Arena* arena() const = 0;         // in which members of this host may read; nullptr: none
   virtual void cannot_share(Rank peer, const std::string& why) = 0;
   virtual void sharing_changed() = 0;
 
@@ -173,6 +174,7 @@ class Peer final : public ConnectionUser, public Chore {
     std::optional<OwnSegment> own;                // until the connection has it
     std::optional<OtherSegment> other;
     std::optional<bool> attached, answer;         // theirs by this side, ours by theirs
+    bool lends = false;                           // our arena by theirs
   } sharing_;
   std::unique_ptr<MemoryConnection> memory_;      // streams go through it
 
@@ -206,7 +208,7 @@ class Peer final : public ConnectionUser, public Chore {
 
   mutable std::mutex told_mutex_;                 // guards activity_
   std::string activity_;
-  std::atomic<std::uint64_t> sent_{0}, received_{0}, wire_sent_{0}, wire_received_{0};
+  std::atomic<std::uint64_t> sent_{0}, lent_{0}, received_{0}, wire_sent_{0}, wire_received_{0};
   std::atomic<double> receive_rate_{0}, round_trip_s_{0};
   std::atomic<bool> shares_{false};
 };

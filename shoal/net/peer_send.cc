@@ -137,6 +137,7 @@ void Peer::frame_written(wire::Channel channel, OutFrame& frame) {
   if (leaving_) pump();  // the goodbye follows the last frame
   if (!frame.data) return;
   sent_.fetch_add(frame.payload.size(), std::memory_order_relaxed);
+  if (frame.lent) lent_.fetch_add(frame.payload.size(), std::memory_order_relaxed);
   if (frame.done) {
     owner_.loop().open_work(-1);
     owner_.loop().complete(std::move(frame.done), nullptr);

@@ -16,7 +16,7 @@ bool Peer::on_mailbox(std::span<const std::byte> payload) {
   if (sharing_.own) return false;
   sharing_.own.emplace();
   const std::string mailbox(reinterpret_cast<const char*>(payload.data()), payload.size());
-  const std::string why_not = mailbox.empty() ? "it has no mailbox" : sharing_.own->pass(mailbox, owner_.loop().bell());
+  const std::string why_not = mailbox.empty() ? "it has no mailbox" : sharing_.own->pass(mailbox, owner_.loop().bell(), owner_.arena() ? owner_.arena()->descriptor() : -1);
   if (!why_not.empty()) owner_.cannot_share(rank_, why_not);
   const SegmentNumber& number = sharing_.own->number();
   tell(wire::Kind::segment, why_not.empty() ? std::string(reinterpret_cast<const char*>(number.data()), number.size()) : "");
@@ -27,23 +27,26 @@ bool Peer::on_segment(std::span<const std::byte> payload) {
   if (!sharing_.mailbox || sharing_.attached) return false;
   SegmentNumber number{};
   sharing_.attached = false;
+  bool arena = false;
   if (payload.size() == number.size()) {
     std::memcpy(number.data(), payload.data(), number.size());
     OtherSegment other;
     const std::string why_not = sharing_.mailbox->take(number, other);
     if (!why_not.empty()) owner_.cannot_share(rank_, why_not);
     sharing_.attached = why_not.empty();
+    arena = bool{other.arena};
     if (*sharing_.attached) sharing_.other = std::move(other);
   }
   sharing_.mailbox.reset();
-  tell(wire::Kind::attached, *sharing_.attached ? std::string(1, 1) : std::string(1, 0));
+  tell(wire::Kind::attached, std::string(1, static_cast<char>(!*sharing_.attached ? 0 : arena ? 2 : 1)));
   sharing_changed();
   return true;
 }
 
 bool Peer::on_attached(std::span<const std::byte> payload) {
-  if (!sharing_.own || sharing_.answer || payload.size() != 1 || payload[0] > std::byte{1}) return false;
-  sharing_.answer = payload[0] == std::byte{1};
+  if (!sharing_.own || sharing_.answer || payload.size() != 1 || payload[0] > std::byte{2}) return false;
+  sharing_.answer = payload[0] != std::byte{0};
+  sharing_.lends = payload[0] == std::byte{2};
   sharing_changed();
   return true;
 }
@@ -62,6 +65,7 @@ void Peer::sharing_changed() {
     memory_.reset();
   }
   shares_ = memory_ && sharing_.answer;
+  if (shares_ && sharing_.lends && owner_.arena()) memory_->lend_from(*owner_.arena());
   owner_.sharing_changed();
 }
 

@@ -21,6 +21,9 @@ class RingWriter {
   RingWriter(std::span<std::byte> ring, std::atomic<std::uint64_t>& written, const std::atomic<std::uint64_t>& read)
       : ring_(ring), written_(written), read_(read) {}
 
+  std::uint64_t position() const { return at_; }             // behind all that was written
+  bool is_read(std::uint64_t position) const { return read_.load() >= position; }
+
   // As many of the first of `bytes` as there is room for; returns how many.
   std::size_t write(std::span<const std::byte> bytes) {
     std::size_t done = 0;

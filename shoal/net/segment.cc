@@ -29,11 +29,13 @@ socklen_t address_of(const std::string& name, sockaddr_un& address) {
   return static_cast<socklen_t>(offsetof(sockaddr_un, sun_path) + 1 + size);
 }
 
-// A datagram of a segment's number, which brings its memory and its maker's bell.
+constexpr int kEnclosed = 3;  // at most
+
+// A datagram of a segment's number, which brings its memory, its maker's bell and, if there is one, its maker's arena.
 struct Letter {
   SegmentNumber number{};
   iovec text{number.data(), number.size()};
-  alignas(cmsghdr) char enclosed[CMSG_SPACE(2 * sizeof(int))] = {};
+  alignas(cmsghdr) char enclosed[CMSG_SPACE(kEnclosed * sizeof(int))] = {};
   msghdr message{};
 
   Letter() {
@@ -75,7 +77,7 @@ OwnSegment::OwnSegment() : memory_(memfd_create("shoal", MFD_CLOEXEC | MFD_ALLOW
   randombytes_buf(number_.data(), number_.size());
 }
 
-std::string OwnSegment::pass(const std::string& mailbox, int bell) {
+std::string OwnSegment::pass(const std::string& mailbox, int bell, int arena) {
   if (!shared_) return why_not_;
   if (bell < 0) return "this system gives no eventfd";
   const Descriptor socket(::socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
@@ -87,9 +89,11 @@ std::string OwnSegment::pass(const std::string& mailbox, int bell) {
   cmsghdr* header = CMSG_FIRSTHDR(&letter.message);
   header->cmsg_level = SOL_SOCKET;
   header->cmsg_type = SCM_RIGHTS;
-  header->cmsg_len = CMSG_LEN(2 * sizeof(int));
-  const int both[] = {memory_.get(), bell};
-  std::memcpy(CMSG_DATA(header), both, sizeof both);
+  const int enclosed[kEnclosed] = {memory_.get(), bell, arena};
+  const std::size_t bytes = (arena < 0 ? kEnclosed - 1 : kEnclosed) * sizeof(int);
+  header->cmsg_len = CMSG_LEN(bytes);
+  letter.message.msg_controllen = CMSG_SPACE(bytes);
+  std::memcpy(CMSG_DATA(header), enclosed, bytes);
   if (!socket || sendmsg(socket.get(), &letter.message, MSG_NOSIGNAL) < 0) return because("it cannot be passed on");
   memory_.reset();
   return {};
@@ -115,18 +119,18 @@ std::string Mailbox::take(const SegmentNumber& number, OtherSegment& into) const
     Letter letter;
     const ssize_t got = recvmsg(socket_.get(), &letter.message, MSG_CMSG_CLOEXEC);
     if (got < 0) return because("it has not come");
-    Descriptor both[2];
+    Descriptor enclosed[kEnclosed];
     for (cmsghdr* header = CMSG_FIRSTHDR(&letter.message); header; header = CMSG_NXTHDR(&letter.message, header)) {
       if (header->cmsg_level != SOL_SOCKET || header->cmsg_type != SCM_RIGHTS) continue;
       const std::size_t count = (header->cmsg_len - CMSG_LEN(0)) / sizeof(int);
-      for (std::size_t k = 0; k < std::min<std::size_t>(count, 2); ++k) {
+      for (std::size_t k = 0; k < std::min<std::size_t>(count, kEnclosed); ++k) {
         int fd = -1;
         std::memcpy(&fd, CMSG_DATA(header) + k * sizeof fd, sizeof fd);
-        both[k] = Descriptor(fd);
+        enclosed[k] = Descriptor(fd);
       }
     }
     if (got != static_cast<ssize_t>(number.size()) || sodium_memcmp(letter.number.data(), number.data(), number.size()) != 0) continue;
-    into = {Mapping(both[0].get()), std::move(both[1])};
+    into = {Mapping(enclosed[0].get()), std::move(enclosed[1]), enclosed[2] ? ArenaView(enclosed[2].get()) : ArenaView()};
     return into.shared && into.bell ? std::string() : because("it cannot be mapped");
   }
   return "others write to where it should come";

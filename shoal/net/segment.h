@@ -15,6 +15,7 @@
 #include <string>
 #include <utility>
 
+#include "shoal/net/arena.h"
 #include "shoal/net/descriptor.h"
 
 namespace shoal::net {
@@ -58,8 +59,8 @@ class OwnSegment {
   explicit operator bool() const { return bool{shared_}; }
   Shared& operator*() const { return *shared_; }
   const SegmentNumber& number() const { return number_; }
-  // Passes it on, with an eventfd that wakes this process. Empty, or why not. Once.
-  std::string pass(const std::string& mailbox, int bell);
+  // Passes it on, with an eventfd that wakes this process and the descriptor of its arena, if it has one. Empty, or why not. Once.
+  std::string pass(const std::string& mailbox, int bell, int arena = -1);
 
  private:
   Descriptor memory_;
@@ -72,6 +73,7 @@ class OwnSegment {
 struct OtherSegment {
   Mapping shared;
   Descriptor bell;                // of the other process
+  ArenaView arena;                // likewise, where it has one
   void wake() const;              // if it is asleep
 };
 

@@ -31,6 +31,7 @@ TcpTransport::TcpTransport(Rank rank, Rank size, const JoinOptions& options)
       limits_{options.heartbeat, options.suspect, options.dead},
       hosts_(size),
       memory_connections_(loop_),
+      arena_(options.lendable_memory ? std::make_shared<Arena>() : nullptr),
       credit_(size),
       local_credit_(size),
       health_(size, rank, limits_, steady_now()) {
@@ -68,6 +69,12 @@ void TcpTransport::share(const std::vector<Rank>& neighbours) {
 void TcpTransport::sharing_changed() {
   shared_ = sharing_ && std::all_of(neighbours_.begin(), neighbours_.end(), [&](Rank peer) { return peers_[peer]->sharing_settled(); });
   loop_.progress();
+}
+
+std::shared_ptr<std::byte> TcpTransport::lendable(std::size_t bytes) {
+  std::byte* const memory = arena_ ? arena_->allocate(bytes) : nullptr;
+  if (!memory) return nullptr;
+  return {memory, [arena = arena_](std::byte* freed) { arena->free(freed); }};
 }
 
 void TcpTransport::cannot_share(Rank peer, const std::string& why) {

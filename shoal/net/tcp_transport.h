@@ -58,6 +58,7 @@ class TcpTransport final : public Transport,
   void doing(std::string activity) override;
   LinkStats link(Rank peer) const override;
   std::string host(Rank peer) const override { return hosts_.at(peer); }
+  std::shared_ptr<std::byte> lendable(std::size_t bytes) override;
 
  private:
   // PeerOwner
@@ -72,6 +73,7 @@ class TcpTransport final : public Transport,
   void connection_lost(Rank peer, wire::Channel channel, std::error_code why) override;
   void broke_rules(Rank peer, const std::string& how) override;
   MemoryConnections& memory_connections() override { return memory_connections_; }
+  const Arena* arena() const override { return arena_.get(); }
   void cannot_share(Rank peer, const std::string& why) override;
   void sharing_changed() override;
   void run_chore() override;                           // grants
@@ -89,6 +91,7 @@ class TcpTransport final : public Transport,
   const HealthLimits limits_;
   std::vector<std::string> hosts_;
   MemoryConnections memory_connections_;               // outlives the peers
+  const std::shared_ptr<Arena> arena_;                 // nullptr: none was asked for
   std::vector<Rank> neighbours_;
   bool sharing_ = false;                               // share() was called
   std::atomic<bool> shared_{false};

@@ -58,7 +58,8 @@ using Failure = std::shared_ptr<const Error>;         // nullptr: success
 using Done = std::function<void(const Failure&)>;
 
 struct LinkStats {            // totals since the transport began, per peer
-  std::uint64_t sent = 0;     // payload bytes handed to the kernel
+  std::uint64_t sent = 0;     // payload bytes handed to the kernel, or to a member of this host
+  std::uint64_t lent = 0;     // of these, what a member of this host read where it lay, in lendable memory: a copy less
   std::uint64_t received = 0; // payload bytes taken from it
   std::uint64_t wire_sent = 0, wire_received = 0;  // the same with frame headers, credit and heartbeats
   double receive_rate = 0;    // estimated bytes/s while busy; 0 until known
@@ -111,6 +112,9 @@ class Transport {
   virtual void doing(std::string activity) = 0;
 
   virtual LinkStats link(Rank peer) const = 0;         // any thread
+  // Memory from which members of this host read what is sent: one copy less. nullptr: there is none. It stays while somebody holds it, also
+  // beyond the transport.
+  virtual std::shared_ptr<std::byte> lendable(std::size_t) { return nullptr; }  // any thread
   virtual std::string host(Rank peer) const = 0;       // as its member named itself
 };
 

@@ -55,6 +55,7 @@ std::shared_ptr<Group> join(const c10::intrusive_ptr<c10d::Store>& store, int ra
   const auto secret = rendezvous.secret(place.rank, timeout);
   net::JoinOptions options;
   options.patience = timeout;
+  options.lendable_memory = true;
   Group::Settings settings;
   settings.check = checks_every_call();
   options.settings = {{"PyTorch", TORCH_VERSION}, {"SHOAL_CHECK", settings.check ? "1" : "0"}};
@@ -168,6 +169,14 @@ void Backend::record(Work::Plan& plan, std::uint64_t sequence) {
   operation.inputs = plan.inputs;
   if (!plan.outputs.empty()) operation.outputs = plan.outputs.front();
   plan.recorded = recorder.began(operation);
+}
+
+at::Tensor Backend::allocateTensor(long size, at::TensorOptions options) {
+  TORCH_CHECK(options.device().is_cpu(), "shoal: tensors live on the CPU, not on ", options.device());
+  const auto bytes = static_cast<std::size_t>(size) * options.dtype().itemsize();
+  const auto memory = group_->lendable(bytes);
+  if (!memory) return at::empty({size}, options);
+  return at::from_blob(memory.get(), {size}, [memory](void*) {}, options);
 }
 
 Backend::Result Backend::launch(Call call, c10d::OpType type, const char* title, std::chrono::milliseconds timeout) {

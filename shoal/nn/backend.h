@@ -88,6 +88,13 @@ class Backend final : public c10d::Backend {
   Result recv(Tensors& tensors, int from, int tag) override;
   Result recvAnysource(Tensors& tensors, int tag) override;
 
+  // Memory that members of this host read where it lies, in place of a copy (net/arena.h): for DistributedDataParallel's buckets, which asks for
+  // it with DDP_DISABLE_COMM_MEM=0. size: elements. Where there is no such memory, any.
+  bool supportsTensorAlloc(c10::DeviceIndex) override { return true; }
+  at::Tensor allocateTensor(long size, at::TensorOptions options) override;
+  // Of what this member sent so far: bytes in all, and those that were not copied.
+  std::pair<std::uint64_t, std::uint64_t> sent() const { return group_->sent(); }
+
   // Of collectives, the same on all members; counted from the group's beginning.
   void setSequenceNumberForGroup() override {}
   std::uint64_t getSequenceNumberForGroup() override { return group_->sequence(); }

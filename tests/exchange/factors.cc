@@ -3,8 +3,10 @@
 // that the product of what was gathered can be compared exactly with the sum of everybody's.
 #include <gtest/gtest.h>
 
+#include <cstring>
 #include <numeric>
 #include <random>
+#include <span>
 
 #include "tests/exchange/members.h"
 
@@ -135,6 +137,43 @@ TEST(Factors, may_be_only_a_rest) {
   std::mt19937_64 random(8);
   Members members(by_factors(2));
   step(members, {some(random, 0, true), Own()}, {1, 1});
+}
+
+// Goal: rows of two bytes a number lie in rank order as they were sent, and the plan that says so survives its file.
+TEST(Factors, travel_in_the_type_of_their_rows) {
+  std::mt19937_64 random(10);
+  auto plan = by_factors(3);
+  plan.tensors[0].bf16_rows = true;
+  plan = plan_from_json(to_json(plan), "here");
+  ASSERT_TRUE(plan.tensors[0].bf16_rows);
+  EXPECT_NE(plan.hash(), by_factors(3).hash());
+  Members members(plan, 3);
+  const Matrix bias(kOutputs, 1);
+  std::vector<std::vector<std::uint16_t>> x(3), g(3);
+  for (std::size_t r = 0; r < 3; ++r) {
+    const std::uint64_t rows = 2 + 3 * r;
+    for (std::uint64_t i = 0; i < rows * kInputs; ++i) x[r].push_back(static_cast<std::uint16_t>(random()));
+    for (std::uint64_t i = 0; i < rows * kOutputs; ++i) g[r].push_back(static_cast<std::uint16_t>(random()));
+    members[r].begin(1);
+    members[r].produced(0, factor::Pair{rows, std::as_bytes(std::span(x[r])).data(), std::as_bytes(std::span(g[r])).data(), nullptr});
+    members[r].produced(1, bias.data());
+  }
+  const auto joined = [](const std::vector<std::vector<std::uint16_t>>& parts) {
+    std::vector<std::uint16_t> all;
+    for (const auto& part : parts) all.insert(all.end(), part.begin(), part.end());
+    return all;
+  };
+  for (std::size_t r = 0; r < 3; ++r) {
+    const auto* got = members[r].factors(0);
+    ASSERT_NE(got, nullptr);
+    EXPECT_EQ(got->total, 15u);
+    EXPECT_EQ(std::memcmp(got->x, joined(x).data(), 15 * kInputs * 2), 0);
+    EXPECT_EQ(std::memcmp(got->g, joined(g).data(), 15 * kOutputs * 2), 0);
+  }
+  for (std::size_t r = 0; r < 3; ++r) {
+    members[r].result(1);
+    members[r].commit();
+  }
 }
 
 // A plain gradient of a tensor that was planned by factors is a pair that is all rest.

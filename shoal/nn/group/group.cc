@@ -70,6 +70,20 @@ bool Group::wait(const std::function<bool()>& ready, Nanoseconds patience) {
   return job->transport().drive(ready, job->transport().now() + patience);
 }
 
+std::shared_ptr<std::byte> Group::lendable(std::size_t bytes) const { return job()->transport().lendable(bytes); }
+
+std::pair<std::uint64_t, std::uint64_t> Group::sent() const {
+  const auto joined = job();
+  std::pair<std::uint64_t, std::uint64_t> sums;
+  for (std::uint32_t peer = 0; peer < size_; ++peer) {
+    if (peer == rank_) continue;
+    const auto link = joined->transport().link(peer);
+    sums.first += link.sent;
+    sums.second += link.lent;
+  }
+  return sums;
+}
+
 std::string Group::waiting() const {
   const auto job = this->job();
   return net::call(job->transport(), [loop = loop_] { return loop->waiting(); }).value_or("");

@@ -20,6 +20,7 @@
 #include <optional>
 #include <span>
 #include <string>
+#include <utility>
 
 #include "shoal/collective/select.h"
 #include "shoal/net/job.h"
@@ -55,6 +56,9 @@ class Group {
   bool wait(const std::function<bool()>& ready, Nanoseconds patience);
   std::string waiting() const;  // what open operations wait for, in one line
   bool post(std::function<void()> fn);  // on the loop; false after close()
+
+  std::shared_ptr<std::byte> lendable(std::size_t bytes) const;    // Transport::lendable()
+  std::pair<std::uint64_t, std::uint64_t> sent() const;            // to all members so far: bytes, and those that were lent
 
   // Ends every operation here and on all other members with `why`.
   void abort(const Error& why);

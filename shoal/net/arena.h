@@ -1,0 +1,63 @@
+// Memory of this process that members of its host map and read in place: what a member sends from it goes to them without a copy into a
+// ring (memory_connection.h). One file of memory, far larger than what is used of it: a page exists from its first write until what was
+// allocated on it is freed.
+//
+// Threads: any. Lifetime: whoever holds what was allocated holds the arena.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <map>
+#include <mutex>
+#include <optional>
+#include <span>
+#include <utility>
+
+#include "shoal/net/descriptor.h"
+
+namespace shoal::net {
+
+inline constexpr std::size_t kArenaBytes = std::size_t{16} << 30;
+
+// All of an arena, readable: its own, or that of another member.
+class ArenaView {
+ public:
+  ArenaView() = default;
+  explicit ArenaView(int memory);  // nothing if it cannot be mapped, or is no arena
+  ArenaView(ArenaView&& other) noexcept : at_(std::exchange(other.at_, nullptr)) {}
+  ArenaView& operator=(ArenaView&& other) noexcept {
+    std::swap(at_, other.at_);
+    return *this;
+  }
+  ~ArenaView();
+  explicit operator bool() const { return at_ != nullptr; }
+  // nullptr: not in it.
+  const std::byte* find(std::uint64_t offset, std::size_t bytes) const {
+    return at_ && offset <= kArenaBytes && bytes <= kArenaBytes - offset ? at_ + offset : nullptr;
+  }
+
+ private:
+  const std::byte* at_ = nullptr;
+};
+
+class Arena {
+ public:
+  Arena();  // empty where the system gives no such memory
+  ~Arena();
+  Arena(const Arena&) = delete;
+  int descriptor() const { return memory_.get(); }  // -1: empty
+
+  // At the beginning of a page. nullptr: there is no room.
+  std::byte* allocate(std::size_t bytes);
+  void free(std::byte* memory);
+  // Where bytes lie that are in it.
+  std::optional<std::uint64_t> offset_of(std::span<const std::byte> bytes) const;
+
+ private:
+  Descriptor memory_;
+  std::byte* at_ = nullptr;
+  std::mutex mutex_;                          // guards used_
+  std::map<std::uint64_t, std::size_t> used_; // offset -> bytes, whole pages
+};
+
+}  // namespace shoal::net
