@@ -124,9 +124,11 @@ def test_pairs_of_a_step_that_is_given_up_are_dropped(pool, tmp_path):
 
 # --- bfloat16
 
-def whole_batch_in_bf16(folder):
+def whole_batch_in_bf16(folder, compiled):
     """Whether the rows travel in bf16, and the gradient has the bits that autograd gives one process with all of them."""
-    net, optimizer = by_factors(Alone(), folder, bf16_rows=1)
+    torch._dynamo.reset()
+    net = Alone()
+    net, optimizer = by_factors(torch.compile(net, backend="aot_eager", fullgraph=True) if compiled else net, folder, bf16_rows=1)
     x, g = rows_of(shoal.rank())
     with torch.autocast("cpu", torch.bfloat16):
         y = net(x)
@@ -141,8 +143,9 @@ def whole_batch_in_bf16(folder):
     return torch.equal(ours, single.wide.weight.grad / shoal.size())
 
 
-def test_under_autocast_the_product_has_the_bits_of_one_large_batch(pool, tmp_path):
-    assert pool(2).run(whole_batch_in_bf16, tmp_path) == [True, True]
+@pytest.mark.parametrize("compiled", [False, True])
+def test_under_autocast_the_product_has_the_bits_of_one_large_batch(pool, tmp_path, compiled):
+    assert pool(2).run(whole_batch_in_bf16, tmp_path, compiled) == [True, True]
 
 
 def mixed(folder):
