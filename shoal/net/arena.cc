@@ -12,7 +12,9 @@ namespace {
 
 std::byte* map(int memory, int protection) {
   void* const at = mmap(nullptr, kArenaBytes, protection, MAP_SHARED | MAP_NORESERVE, memory, 0);
-  return at == MAP_FAILED ? nullptr : static_cast<std::byte*>(at);
+  if (at == MAP_FAILED) return nullptr;
+  madvise(at, kArenaBytes, MADV_DONTDUMP);  // a core file would be as large
+  return static_cast<std::byte*>(at);
 }
 
 std::size_t in_pages(std::size_t bytes) {
