@@ -14,6 +14,7 @@ from shoal import session
 from shoal.train import fashion
 
 HELD_OUT = 4000  # of the test images, shared among members
+WARMUP = 4       # steps in which the links are measured, once for all plans
 
 
 def bytes_sent() -> int:
@@ -30,20 +31,20 @@ def held_out_loss(net, images) -> float:
     return sum(nats for nats, _ in parts) / sum(n for _, n in parts)
 
 
-def train(plan: str, args, images, held_out) -> dict:
+def train(plan: str, steps: int, args, images, held_out) -> dict:
     torch.manual_seed(1)
     net = models.MODELS[args.model]()
     net, optimizer = shoal.data_parallel(net, torch.optim.SGD(net.parameters(), lr=args.lr, momentum=0.9), plan)
     order = torch.Generator().manual_seed(7)
     sent, seconds, loss = bytes_sent(), 0.0, float("inf")
-    for step in range(1, args.steps + 1):
+    for step in range(1, steps + 1):
         began = time.perf_counter()
         everybodys = torch.randint(len(images), (shoal.size(), args.batch), generator=order)
         pixels, labels = images.batch(everybodys[shoal.rank()])
         optimizer.zero_grad()
         F.cross_entropy(net(pixels), labels).backward()
         optimizer.step()
-        looks = step % args.every == 0 or step == args.steps
+        looks = step % args.every == 0 or step == steps
         if looks:
             shoal.flush()
         seconds += time.perf_counter() - began
@@ -70,8 +71,9 @@ def main() -> None:
     torch.set_num_threads(1)
     shoal.init()
     images, held_out = fashion.read(args.data)
+    train("auto", WARMUP, args, images, held_out)
     for plan in args.plans:
-        line = train(plan, args, images, held_out)
+        line = train(plan, args.steps, args, images, held_out)
         if shoal.rank() == 0:
             print(json.dumps(line), flush=True)
 

@@ -4,6 +4,7 @@ Nothing is exchanged between backward() and step(): every `.grad` is this member
 shoal/nn/local_rounds.h's; here are the moments at which it does.
 """
 
+import json
 from contextlib import contextmanager
 
 import torch
@@ -28,6 +29,7 @@ class LocalSteps(Wrapped):
             optimizer.register_step_pre_hook(self._recorded.step_begins)
         optimizer.register_step_post_hook(weak(self, "_after_step"))
         session.add_user(self)
+        _C.note(f"not exact: members take local steps ({json.loads(self._rounds.plan())['choice']})")
 
     # --- the training loop
 
@@ -84,6 +86,8 @@ class LocalSteps(Wrapped):
             self._rounds.set_asks(signals.pending())
         lags = self._rounds.idled
         source = self._rounds.take_over_from()
+        if session.rank() == 0:
+            _C.note(f"local steps: members came together {self._rounds.synchronised} times in {self._steps} steps")
         if source is not None:
             join.take_over_optimizer(self._optimizer, source, lags)
         self._keep_plan()
@@ -166,6 +170,4 @@ class LocalSteps(Wrapped):
             return
         if not session.failed():
             self._rounds.hold()  # others may still wait for what this member passes on
-        if self._steps > 0 and session.rank() == 0:
-            _C.note(f"not exact: local steps, members came together {self._rounds.synchronised} times in {self._steps} steps")
         self._rounds = None

@@ -107,6 +107,16 @@ def test_lines_for_machines_and_curves_for_tensorboard(data, tmp_path):
     assert 0 <= found["exposed_share"][-1][1] <= 1
 
 
+def test_by_local_steps_it_comes_together_for_the_figure_at_the_end_and_says_that_it_is_not_exact(data):
+    out, err = train(2, data, "--steps", "20", "--plan", "local:8", "--lr", "3e-3")
+    assert "step 20/20" in err and "test accuracy" in out
+    report = next(line for line in out.splitlines() if "] report  " in line).split()[2]
+    text = Path(report).read_text()
+    assert "not exact: members take local steps (local:8)" in text
+    assert "local steps: members came together 3 times in 20 steps" in text  # after 8, 16 and at the end
+    assert "(local steps)" in text
+
+
 def example(data):
     return [str(ROOT / "examples" / "fashion.py"), "--data", str(data), "--batch", "16"]
 

@@ -102,5 +102,6 @@ def _hidden(model) -> float | None:
 def _facts(loss: float, interval: Interval, task: Task, here, model) -> str:
     facts = f"loss {loss:.4f}  {report.rate(interval.units_per_second(here.size), task.unit)}"
     if here.size > 1:
-        facts += f"  {interval.megabytes_per_second(_sent(here)):.1f} MB/s per link  {_hidden(model):.0%} hidden"
+        hidden = _hidden(model)  # before local steps come together for the first time nothing is known
+        facts += f"  {interval.megabytes_per_second(_sent(here)):.1f} MB/s per link" + (f"  {hidden:.0%} hidden" if hidden is not None else "")
     return facts
