@@ -65,7 +65,7 @@ std::optional<exchange::ExchangePlan> plan_in(const std::optional<std::string>& 
 std::unique_ptr<DataParallel> make(Session& session, const Named& parameters, const std::vector<at::Tensor>& buffers,
                                    const std::map<std::size_t, bool>& tables, const std::string& choice,
                                    const std::optional<std::string>& saved, py::function step_the_rest,
-                                   py::function take_over_state, bool pretend_device) {
+                                   py::function whole_gradients, py::function take_over_state, bool pretend_device) {
   DataParallel::Options options;
   options.raise = raise_through_autograd;
   for (const auto& [parameter, sparse] : tables) options.tables.push_back({parameter, sparse});
@@ -73,6 +73,7 @@ std::unique_ptr<DataParallel> make(Session& session, const Named& parameters, co
   options.plan = plan_in(saved, choice);
   options.pretend_device = pretend_device;
   options.step_the_rest = calling(std::move(step_the_rest));
+  options.whole_gradients = calling(std::move(whole_gradients));
   options.take_over_state = calling(std::move(take_over_state));
   return std::make_unique<DataParallel>(session, named_tensors(parameters), buffers, std::move(options));
 }
@@ -137,18 +138,49 @@ void bind_training(py::module_& module) {
         return exchange::parse_choice(by, "plan").rounds.has_value();
       },
       py::arg("choice"), py::arg("saved"));
+  // Whether the plan asks that layers be divided among members.
+  module.def(
+      "wants_strips",
+      [](const std::string& plan) {
+        const auto choice = exchange::parse_choice(exchange::plan_from_json(plan, "plan").choice, "plan");
+        const auto divides = [](const std::string& way) { return !way.empty() && exchange::way_named(way)->groups() > 0; };
+        return divides(choice.way) || std::any_of(choice.overrides.begin(), choice.overrides.end(), [&](const auto& o) { return divides(o.way); });
+      },
+      py::arg("plan"));
   // A plan that nobody replays, because the member is alone, is read all the same: the mistake shows where it was made.
   module.def(
       "check_plan", [](const std::string& plan, const std::string& file) { exchange::plan_from_json(plan, file); }, py::arg("plan"),
       py::arg("file"));
   py::class_<DataParallel>(module, "DataParallel")
       .def(py::init(&make), py::arg("session"), py::arg("parameters"), py::arg("buffers"), py::arg("tables"), py::arg("choice"),
-           py::arg("saved"), py::arg("step_the_rest"), py::arg("take_over_state"), py::arg("pretend_device"), py::keep_alive<1, 2>())
+           py::arg("saved"), py::arg("step_the_rest"), py::arg("whole_gradients"), py::arg("take_over_state"), py::arg("pretend_device"),
+           py::keep_alive<1, 2>())
       .def("set_first_use", &DataParallel::set_first_use)
       .def("forward_begins", &DataParallel::forward_begins)
       .def("forward_ends", &DataParallel::forward_ends)
       .def("watch", &DataParallel::watch)
       .def("layer", &DataParallel::layer, py::arg("number"))
+      .def("divided_linear", &DataParallel::divided_linear, py::arg("number"), py::arg("x"), py::arg("weight"), py::arg("bias"), Released())
+      .def("set_divisible", &DataParallel::set_divisible, py::arg("numbers"))
+      .def_property_readonly("divided", &DataParallel::divided)
+      // Of a divided layer: the ranks of this member's group, and the row of the weight at which each one's strip begins, and their end.
+      .def("strips",
+           [](const DataParallel& self, std::size_t number, net::Rank rank) {
+             const auto strips = self.strips(number);
+             std::vector<std::uint64_t> begins;
+             for (std::uint32_t place = 0; place <= strips.members(); ++place) begins.push_back(strips.first(place));
+             return std::make_pair(strips.group_of(rank), begins);
+           },
+           py::arg("number"), py::arg("rank"))
+      .def(
+          "strip_mean",
+          [](const DataParallel& self, std::size_t number) {
+            const auto mean = self.strip_mean(number);
+            return mean.defined() ? std::optional(mean) : std::nullopt;
+          },
+          py::arg("number"))
+      .def("undivide", &DataParallel::undivide, Released())
+      .def_property_readonly("synchronizes", &DataParallel::synchronizes)
       .def("set_synchronize", &DataParallel::set_synchronize)
       .def("set_samples", &DataParallel::set_samples)
       .def("set_asks", &DataParallel::set_asks)

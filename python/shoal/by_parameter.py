@@ -9,6 +9,12 @@ import copy
 import torch
 
 _KNOWN = ("SGD", "Adam", "AdamW", "Adagrad", "Adadelta", "Adamax", "NAdam", "RAdam", "RMSprop", "ASGD", "Rprop", "Adafactor", "Muon")
+_BY_ELEMENT = ("SGD", "Adam", "AdamW", "Adagrad", "Adadelta", "Adamax", "NAdam", "RAdam", "RMSprop", "ASGD", "Rprop")
+
+
+def treats_each_element(optimizer) -> bool:
+    """Its rule is known to treat each element of a parameter by itself, so that different members may step different rows of one."""
+    return _rule(type(optimizer)) in {_rule(getattr(torch.optim, name)) for name in _BY_ELEMENT}
 
 
 def plain_step(optimizer):

@@ -18,10 +18,8 @@ class Layers:
     """Those of one model: open from a forward pass to the step that follows."""
 
     def __init__(self, core, module, parameters):
-        number = {id(p): i for i, p in enumerate(parameters) if p.numel() >= LEAST and p.dtype == torch.float32}
-        linear = torch.nn.Linear
-        self._layers = [(layer, _Forward(core, layer, number[id(layer.weight)])) for layer in module.modules()
-                        if type(layer) is linear and id(layer.weight) in number and "forward" not in layer.__dict__]
+        number = {id(p): i for i, p in enumerate(parameters)}
+        self._layers = [(layer, Forward(core, layer, number[id(layer.weight)])) for layer in candidates(module, parameters)]
 
     def open(self) -> None:
         for layer, forward in self._layers:
@@ -32,7 +30,13 @@ class Layers:
             layer.__dict__.pop("forward", None)
 
 
-class _Forward:
+def candidates(module, parameters) -> list:
+    large = {id(p) for p in parameters if p.numel() >= LEAST and p.dtype == torch.float32}
+    return [layer for layer in module.modules()
+            if type(layer) is torch.nn.Linear and id(layer.weight) in large and "forward" not in layer.__dict__]
+
+
+class Forward:
     def __init__(self, core, layer, number):
         self._layer, self._weight = layer, layer.weight
         self._name = core.layer(number)

@@ -27,13 +27,14 @@ class FirstUse:
         """One forward pass. An error leaves the order unknown: half a pass says nothing, the next one is watched."""
         self._seen.clear()
         self._began = time.perf_counter()
-        for number, parameter in enumerate(self._parameters):
+        watched = [(number, p) for number, p in enumerate(self._parameters) if not next_use.waits(p)]  # the others have somebody else to tell
+        for number, parameter in watched:
             next_use.wait(self, number, parameter)
         try:
             with torch.compiler.set_stance("force_eager"):  # for what is compiled inside; disabling is for what is around us
                 output = self._module(*args, **kwargs)
         finally:
-            for parameter in self._parameters:
+            for _, parameter in watched:
                 next_use.done(parameter)
         whole = time.perf_counter() - self._began
         self._left -= 1

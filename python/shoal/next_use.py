@@ -5,6 +5,9 @@ pass or anywhere else, tells the owner, who brings the parameter up to date; bef
 What only describes a parameter (its shape, say) does not count, and neither does code that takes it past Python's functions.
 """
 
+import inspect
+import sys
+
 import torch
 
 _Tensor = torch.Tensor
@@ -15,6 +18,7 @@ _METADATA = {getattr(_Tensor, name).__get__ for name in (
     _Tensor.is_contiguous, _Tensor.storage_offset, _Tensor.get_device, _Tensor.__len__, _Tensor.register_hook,
     _Tensor.register_post_accumulate_grad_hook, torch.is_floating_point, torch.is_complex, torch.numel}
 READ, WRITE, DELETE = _Tensor.grad.__get__, _Tensor.grad.__set__, _Tensor.grad.__delete__  # what is done to .grad
+_ZERO_GRAD = {inspect.unwrap(kind.zero_grad).__code__ for kind in (torch.optim.Optimizer, torch.nn.Module)}
 _owner = {}    # id of a parameter that waits -> (who is told, its number there)
 _waiting = {}  # class -> the one of a parameter of that class while it waits
 
@@ -22,12 +26,8 @@ _waiting = {}  # class -> the one of a parameter of that class while it waits
 def wait(owner, number: int, parameter) -> None:
     """owner.used(numbers, function) is called before the next use. It calls done() for these, or returns True for a use that changes
     nothing of the wait."""
-    kind = type(parameter)
-    if kind not in _waiting:
-        _waiting[kind] = type(kind)("Waiting" + kind.__name__, (kind,), {
-            "_shoal_waits": True, "__torch_function__": classmethod(_torch_function), "__deepcopy__": _deepcopy})
     _owner[id(parameter)] = owner, number
-    parameter.__class__ = _waiting[kind]
+    parameter.__class__ = _waiting_class(type(parameter))
 
 
 def done(parameter) -> None:
@@ -35,15 +35,43 @@ def done(parameter) -> None:
         parameter.__class__ = type(parameter).__bases__[0]
 
 
+def waits(parameter) -> bool:
+    return id(parameter) in _owner
+
+
+def become(parameter, kind: type) -> None:
+    """The class of `parameter`, or of what it will be when it waits no longer, becomes `kind`."""
+    parameter.__class__ = _waiting_class(kind) if waits(parameter) else kind
+
+
 def gradient(parameter):
     """Its .grad as it is, which is no use."""
     with torch._C.DisableTorchFunctionSubclass():
-        return parameter.grad
+        return READ(parameter)
+
+
+def only_drops_gradients() -> bool:
+    """The caller was asked for .grad by zero_grad(), which then sets it to None."""
+    frame = sys._getframe(1)
+    for _ in range(16):  # ours and PyTorch's, between there and here
+        if frame is None:
+            return False
+        if frame.f_code in _ZERO_GRAD:
+            return frame.f_locals["set_to_none"]
+        frame = frame.f_back
+    return False
 
 
 def tell(*values) -> None:
     """For code that takes parameters past Python's functions: these are about to be used."""
     _tell(None, values)
+
+
+def _waiting_class(kind: type) -> type:
+    if kind not in _waiting:
+        _waiting[kind] = type(kind)("Waiting" + kind.__name__, (kind,), {
+            "_shoal_waits": True, "__torch_function__": classmethod(_torch_function), "__deepcopy__": _deepcopy})
+    return _waiting[kind]
 
 
 @torch._disable_dynamo

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import torch
 
-from . import _C, compiled, factored, join, pending, recording, session, signals
+from . import _C, compiled, divided, factored, join, pending, recording, session, signals
 from .errors import Error, mistake
 from .first_use import FirstUse
 from .seldom import LocalSteps
@@ -47,6 +47,7 @@ class DataParallel(Wrapped):
         self._core = None
         self._gates = None
         self._steps = None
+        self._divided = None
         self._alone = None
         self._order = None
         compiled.leave_out(DataParallel.forward)
@@ -62,10 +63,11 @@ class DataParallel(Wrapped):
         trained = _trained_parameters(module)
         _begin_alike(module, _code(module, optimizer))
         self._core = _C.DataParallel(here, trained, list(module.buffers()), _tables(module, trained), plan, saved,
-                                     _weak(self, "_step_the_rest"), _weak(self, "_take_over_optimizer"),
+                                     _weak(self, "_step_the_rest"), _weak(self, "_whole_gradients"), _weak(self, "_take_over_optimizer"),
                                      os.environ.get("SHOAL_PRETEND_DEVICE") == "1")
         parameters = [p for _, p in trained]
-        self._gates = pending.Gates(self._core, parameters)
+        self._divided = divided.Layers(self._core, module, optimizer, parameters, [n for n, _ in trained], saved is not None)
+        self._gates = pending.Gates(self._divided, parameters)
         self._steps = Steps(self._core, optimizer, parameters)
         self._graphs = compiled.Graphs(parameters, self._steps)
         self._factored = factored.Layers(self._core, module, parameters)
@@ -73,8 +75,9 @@ class DataParallel(Wrapped):
         self._fits_written = None
         optimizer.register_step_pre_hook(_weak(self, "_before_step"))
         optimizer.register_step_post_hook(_weak(self, "_after_step"))
-        optimizer.register_state_dict_pre_hook(_weak(self, "_step_the_rest"))
+        optimizer.register_state_dict_pre_hook(_weak(self, "_before_state"))
         optimizer.register_load_state_dict_pre_hook(_weak(self, "_step_the_rest"))
+        optimizer.register_load_state_dict_post_hook(_weak(self, "_after_load"))
         session.add_user(self)
         weakref.finalize(self, self._gates.release)
 
@@ -104,8 +107,10 @@ class DataParallel(Wrapped):
 
     @torch._disable_dynamo
     def _evaluation_begins(self) -> None:
-        if self._steps is not None and self._steps.waiting and compiled.is_compiled(self.module):
-            self._steps.settle_all()
+        if self._steps is None or not compiled.is_compiled(self.module):
+            return
+        self._steps.settle_all()
+        self._divided.make_whole()
 
     @torch._disable_dynamo
     def _forward_begins(self, args, kwargs) -> None:
@@ -114,6 +119,8 @@ class DataParallel(Wrapped):
         if not self._core.is_open and (not self._core.holds_pairs or compiled.is_compiled(self.module)):
             self._gates.open()  # after no_sync(): what was compiled for plain parameters serves again
         self._factored.open()
+        self._divided.follow(self._gates)
+        self._divided.open()
         self._core.set_asks(signals.pending())
         if self.training:  # an evaluation that forgot no_grad() must not count as samples
             self._core.forward_begins(_C.samples_in(args, kwargs))
@@ -138,6 +145,7 @@ class DataParallel(Wrapped):
         if self._core is None:
             yield
             return
+        self._divided.discourage("model.no_sync() gathers gradients of whole weights")
         self._core.set_synchronize(False)
         try:
             yield
@@ -147,6 +155,8 @@ class DataParallel(Wrapped):
     @contextmanager
     def join(self):
         """Members may run out of data at different times: who is done stays at the end of the block until all are."""
+        if self._core is not None:
+            self._divided.undivide("members may run out of data inside of model.join()", self._gates)
         yield
         if self._core is not None:
             join.wait_for_the_others(self)
@@ -197,17 +207,24 @@ class DataParallel(Wrapped):
         if self._core is None:
             return
         self._gates.open()
-        if not self._steps.begin(closure=len(args) > 1 or bool(kwargs)):
+        closure = len(args) > 1 or bool(kwargs)
+        if not self._steps.begin(closure):
             self.flush()
             if not self._core.plan_is_final and self._order.unseen():
                 self._steps.forbid("some parameter is used by code that takes it past PyTorch's Python functions")
             self._steps.begin_whole()
+            self._divided.follow(self._gates)
+            self._divided.step_begins(closure)
         self._factored.close()
 
     def _after_step(self, optimizer, args, kwargs) -> None:
-        if self._core is None or not self._core.is_open:
+        if self._core is None:
+            return
+        self._divided.step_ends()
+        if not self._core.is_open:
             return
         self._steps.end()
+        self._divided.follow(self._gates)
         recording.tick(optimizer)
         if self._core.plan_is_final and self._fits_written != self._core.fits:
             self._write_plan()
@@ -215,6 +232,18 @@ class DataParallel(Wrapped):
     def _step_the_rest(self, *_) -> None:
         if self._steps is not None:
             self._steps.settle_all()
+
+    def _whole_gradients(self) -> None:
+        self._divided.whole_gradients()
+
+    def _before_state(self, *_) -> None:
+        self._step_the_rest()
+        if self._core is not None:
+            self._divided.make_state_whole()
+
+    def _after_load(self, *_) -> None:
+        if self._core is not None:
+            self._divided.state_is_loaded()
 
     def _take_over_optimizer(self, source: int) -> None:
         join.take_over_optimizer(self._optimizer, source)
@@ -234,9 +263,10 @@ class DataParallel(Wrapped):
         if self._gates is not None:
             if self._steps.waiting and not session.failed():
                 self._steps.settle_all()  # others may still wait for what this member passes on
+            self._divided.release()
             self._gates.release()
             self._factored.close()
-        self._gates = self._steps = self._core = self._order = self._factored = self._graphs = None
+        self._gates = self._steps = self._core = self._order = self._factored = self._graphs = self._divided = None
 
 
 def _check(module, optimizer, plan) -> None:

@@ -9,18 +9,18 @@ import sys
 
 import torch
 
-from . import _C, recording
+from . import _C, next_use, recording
 
 _TORCH = os.path.dirname(torch.__file__)
 _grad = torch.Tensor.grad
-_owner = {}  # id of a parameter -> (core, its number there); the core keeps the parameter alive
+_owner = {}  # id of a parameter -> (whoever installs its mean, its number there); that keeps the parameter alive
 _classes = {}
 _told = set()  # readers of `.grad` that the report names already
 
 
-def _install(parameter) -> None:
-    core, number = _owner[id(parameter)]
-    if core.install(number) and recording.active():
+def _settle(parameter, overwrites: bool) -> None:
+    means, number = _owner[id(parameter)]
+    if (means.overwrite if overwrites else means.install)(number) and recording.active():
         _tell(_reader(sys._getframe(2)))
 
 
@@ -41,12 +41,12 @@ def _reader(frame) -> str:
 
 
 def _read(self):
-    _install(self)
+    _settle(self, False)
     return _grad.__get__(self)
 
 
 def _write(self, value):
-    _install(self)  # else the mean would later replace what is set here
+    _settle(self, True)  # else the mean would later replace what is set here
     _grad.__set__(self, value)
 
 
@@ -76,29 +76,38 @@ def _pending(kind: type) -> type:
 class Gates:
     """The parameters of one model: closed while their means are on the way."""
 
-    def __init__(self, core, parameters):
+    def __init__(self, means, parameters):
+        """means.install(number) is called before a .grad is read, and returns whether that is told; means.overwrite(number) before it is set."""
         self._parameters = parameters
+        self._held = frozenset()
         self._kinds = [type(p) for p in parameters]
         self._pending = [_pending(kind) for kind in self._kinds]
         self._closed = False
         for number, parameter in enumerate(parameters):
-            _owner[id(parameter)] = (core, number)
+            _owner[id(parameter)] = (means, number)
+
+    def hold(self, numbers) -> None:
+        """These stay closed, in place of those that did: their .grad is not at hand between two steps either."""
+        before, self._held = self._held, frozenset(numbers)
+        for number in before | self._held:
+            next_use.become(self._parameters[number], (self._pending if self._closed or number in self._held else self._kinds)[number])
 
     def close(self) -> None:
-        if self._closed:
-            return
-        self._closed = True
-        for parameter, kind in zip(self._parameters, self._pending):
-            parameter.__class__ = kind
+        self._become(self._pending, True)
 
     def open(self) -> None:
-        if not self._closed:
+        self._become(self._kinds, False)
+
+    def _become(self, kinds, closed: bool) -> None:
+        if closed == self._closed:
             return
-        self._closed = False
-        for parameter, kind in zip(self._parameters, self._kinds):
-            parameter.__class__ = kind
+        self._closed = closed
+        for number, (parameter, kind) in enumerate(zip(self._parameters, kinds)):
+            if number not in self._held:
+                parameter.__class__ = kind
 
     def release(self) -> None:
+        self.hold(())
         self.open()
         for parameter in self._parameters:
             _owner.pop(id(parameter), None)

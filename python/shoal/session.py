@@ -2,6 +2,7 @@
 
 import atexit
 import datetime
+import itertools
 import os
 import signal
 import sys
@@ -18,7 +19,8 @@ _session = None
 _failed = False  # this process ends with an uncaught exception
 _process = os.getpid()  # a forked child (data loaders) owns nothing here
 _AT_ONCE = 64 << 20  # bytes of one message of broadcast_pieces()
-_users = weakref.WeakSet()  # what exchanges over the session and must let go of it before it ends
+_users = weakref.WeakValueDictionary()  # what exchanges over the session and must let go of it before it ends, in the order in which it came
+_arrivals = itertools.count()
 
 
 def init() -> None:
@@ -117,13 +119,13 @@ def size() -> int:
 
 
 def add_user(user) -> None:
-    """`user.settle()` is called by flush(), `user.release()` before the session ends."""
-    _users.add(user)
+    """`user.settle()` is called by flush(), `user.release()` before the session ends: by all members in the same order."""
+    _users[next(_arrivals)] = user
 
 
 def models() -> list:
     """The models of this process that are trained on several members."""
-    return [user for user in _users if getattr(user, "exchanges", False)]
+    return [user for user in _users.values() if getattr(user, "exchanges", False)]
 
 
 def failed() -> bool:
@@ -134,7 +136,7 @@ def failed() -> bool:
 def flush() -> None:
     """Waits until nothing is on its way any more, in every model of this process. It brings members that take local steps no nearer to each
     other: their model.flush() does."""
-    for user in list(_users):
+    for user in list(_users.values()):
         user.settle()
 
 
@@ -143,7 +145,7 @@ def _leave() -> None:
     if os.getpid() != _process:
         return
     failure = None
-    for user in list(_users):
+    for user in list(_users.values()):
         try:
             user.release()
         except Exception as error:  # nobody catches it here any more

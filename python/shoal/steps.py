@@ -7,15 +7,10 @@ rule treats each parameter by itself, without a change to it: it is run on the p
 A parameter that waits can be used by nobody before its step (next_use.py), so after a failure no mixture of two steps is ever seen.
 """
 
-import inspect
-import sys
-
 import torch
 
 from . import _C, next_use
 from .by_parameter import Rule, plain_step
-
-_ZERO_GRAD = {inspect.unwrap(kind.zero_grad).__code__ for kind in (torch.optim.Optimizer, torch.nn.Module)}
 
 
 class Steps:
@@ -93,7 +88,7 @@ class Steps:
         if function in (next_use.WRITE, next_use.DELETE):
             self._overwritten.update(numbers)
             return True
-        if function == next_use.READ and _only_drops_gradients():
+        if function == next_use.READ and next_use.only_drops_gradients():
             self._overwritten.update(numbers)  # also where there is none yet to drop: the mean that is on its way goes, too
             return True
         self.settle(numbers)
@@ -137,15 +132,3 @@ class Steps:
 
 def _without_parameters(group: dict) -> dict:
     return {name: value.clone() if isinstance(value, torch.Tensor) else value for name, value in group.items() if name != "params"}
-
-
-def _only_drops_gradients() -> bool:
-    """zero_grad() asks for .grad, and then sets it to None."""
-    frame = sys._getframe(1)
-    for _ in range(16):  # ours and PyTorch's, between there and here
-        if frame is None:
-            return False
-        if frame.f_code in _ZERO_GRAD:
-            return frame.f_locals["set_to_none"]
-        frame = frame.f_back
-    return False

@@ -191,6 +191,7 @@ Exchange::~Exchange() {
     for (std::uint64_t i = 1; impl.open && i < impl.operations; ++i) {
       impl.runner.cancel(net::operation_in(impl.channel, impl.sequence + i), why);
     }
+    for (const auto& passage : impl.passages) passage->flow->cancel(why);
     if (impl.open) impl.transport.close(net::operation_in(impl.channel, impl.sequence), why);
   });
   const bool quiet = net::wait_for(impl.transport, [&impl] { return impl.running.load(std::memory_order_acquire) == 0; }, net::kLoopAnswers);
@@ -206,6 +207,7 @@ void Exchange::begin(double weight, std::uint64_t asks, std::uint64_t digest, st
 void Exchange::produced(std::uint32_t tensor, const void* data) { impl_->account(tensor, static_cast<const std::byte*>(data)); }
 void Exchange::produced(std::uint32_t tensor, const factor::Pair& pair) { impl_->account(tensor, pair); }
 void Exchange::produced(std::uint32_t tensor, const Rows& rows) { impl_->account(tensor, rows); }
+void Exchange::produced(std::uint32_t tensor, const Strip& strip) { impl_->account(tensor, strip); }
 void Exchange::absent(std::uint32_t tensor) { impl_->account(tensor, std::monostate()); }
 
 bool Exchange::by_factors(std::uint32_t tensor) const { return impl_->plan.units[impl_->unit_of[tensor]].way == kByFactors; }
@@ -248,6 +250,13 @@ std::vector<double> Exchange::weights() {
   std::vector<double> weights;
   for (const auto& a : impl_->announced("the weights of all members")) weights.push_back(a.weight);
   return weights;
+}
+
+std::vector<double> Exchange::prescales() {
+  auto scales = weights();
+  if (!impl_->weights.empty()) return scales;
+  for (double& scale : scales) scale = scale > 0 ? 1 : 0;
+  return scales;
 }
 
 std::uint64_t Exchange::asked() {

@@ -47,9 +47,11 @@ class Exchange {
   void produced(std::uint32_t tensor, const void* data);
   void produced(std::uint32_t tensor, const factor::Pair& pair);  // by factors only, where a plain gradient is a pair that is all rest
   void produced(std::uint32_t tensor, const Rows& rows);          // by rows only, which take a plain gradient, too
+  void produced(std::uint32_t tensor, const Strip& strip);        // of a divided layer only, which takes a plain gradient, too
   void absent(std::uint32_t tensor);     // contributes zeros
   bool by_factors(std::uint32_t tensor) const;
-  // The mean of this tensor over members, weighted: sum(w_r g_r)/sum(w_r). nullptr if it was absent everywhere.
+  // The mean of this tensor over members, weighted: sum(w_r g_r)/sum(w_r). nullptr if it was absent everywhere. Of a divided layer: of the
+  // own strip.
   const void* result(std::uint32_t tensor);
   // By factors: what the mean is to be multiplied from, until the next iteration's. nullptr if it was absent everywhere.
   const factor::Gathered* factors(std::uint32_t tensor);
@@ -62,6 +64,7 @@ class Exchange {
   std::shared_ptr<const void> memory(std::uint32_t tensor) const;
   // All members' weights in the open iteration, by rank; waits for them. All 0: every member is out of data (see join).
   std::vector<double> weights();
+  std::vector<double> prescales();       // by rank: what gradients are multiplied by before they are added; 1 where weights are equal
   std::uint64_t asked();                 // what any member asks in the open iteration, the same on all; waits like weights()
   std::vector<std::uint64_t> digests();  // all members', by rank; waits like weights()
   void commit();

@@ -14,6 +14,7 @@
 #include <cstdint>
 #include <memory>
 #include <string>
+#include <utility>
 #include <variant>
 #include <vector>
 
@@ -29,8 +30,15 @@ struct Rows {
   const std::byte* values = nullptr;    // count x width, contiguous
 };
 
-// What a member has of one tensor: nothing, all elements, a layer's pair, a table's rows. And their mean.
-using Contribution = std::variant<std::monostate, const std::byte*, factor::Pair, Rows>;
+// Of a layer that a group of members shares (strips.h): the gradient of this member's strip, a sum over the rows of the whole group, each with
+// its member's weight. The memory is the caller's.
+struct Strip {
+  const std::byte* values = nullptr;  // rows of the strip x inputs, contiguous; nullptr: no member of the group had any
+  const std::byte* rest = nullptr;    // outputs x inputs, of this member alone: what no row explains; nullptr: nothing
+};
+
+// What a member has of one tensor: nothing, all elements, a layer's pair, a table's rows, its strip. And their mean: of a strip all elements of it.
+using Contribution = std::variant<std::monostate, const std::byte*, factor::Pair, Rows, Strip>;
 using Mean = std::variant<const std::byte*, const factor::Gathered*, const Rows*>;
 
 struct Departure {
@@ -45,7 +53,12 @@ class Courier {
 
   collective::Runner& runner() { return runner_; }
   void start(const collective::Verified& program, const collective::Layout& layout, collective::Buffers buffers, const collective::Run& run,
-             net::Done done);
+             net::Done done) {
+    start_among(runner_, program, layout, buffers, run, std::move(done));
+  }
+  // Among the members of another runner.
+  void start_among(collective::Runner& runner, const collective::Verified& program, const collective::Layout& layout, collective::Buffers buffers,
+                   const collective::Run& run, net::Done done);
   std::uint64_t sent() const { return sent_; }
   void count_anew() { sent_ = 0; }
 
@@ -77,6 +90,7 @@ class Flow {
   virtual std::uint64_t operations() const { return 1; }  // of the transport that a start() may take, from Run::operation on
   virtual void take(std::size_t place, const Contribution& own) = 0;
   virtual void start(const Departure& departure, net::Done done) = 0;
+  virtual void cancel(const net::Failure&) {}  // the loop: ends what does not run on the road's runner
   virtual Mean mean(std::size_t place) = 0;
   virtual std::shared_ptr<const void> memory() const = 0;  // holds that of the last mean, also beyond the flow
   // Read and written by the caller, between iterations. Every member has its own.

@@ -33,6 +33,7 @@ struct TensorSpec {
   bool sparse = false;         // the gradient is sparse, and its mean must be: it goes by its rows, whatever is cheaper
   double filled = 1;           // of a layer: the share of its pair's numbers that are not zero, as measured
   bool bf16_rows = false;      // those of the layer
+  bool divisible = false;      // of a layer's weight: members may each hold a strip of it (strips.h)
 
   factor::Shape layer() const { return {outputs > 0 ? count / outputs : 0, outputs, type, bf16_rows}; }
 };
@@ -68,6 +69,8 @@ struct ExchangePlan {
 
 // By factors every member multiplies for itself. The same plan with gradients in their places, reduced at one owner each.
 ExchangePlan without_factors(ExchangePlan plan);
+// The same plan with every layer whole on all members.
+ExchangePlan without_strips(ExchangePlan plan);
 // The same units by the same ways, priced anew on another link.
 ExchangePlan priced_on(ExchangePlan plan, const collective::LinkModel& link);
 

@@ -63,6 +63,7 @@ std::string to_json(const ExchangePlan& plan) {
     add("touched", t.touched);
     add("sparse", t.sparse);
     add("bf16_rows", t.bf16_rows);
+    add("divisible", t.divisible);
   }
   for (const auto& u : plan.units) {
     units.push_back({{"name", plan.name_of(u)}, {"tensors", u.tensors}, {"bytes", plan.bytes_of(u)}, {"way", u.way},
@@ -100,7 +101,7 @@ ExchangePlan plan_from_json(const std::string& text, const std::string& where) {
                             static_cast<std::uint32_t>(r.whole("first_use", UINT32_MAX)), r.number("backward_at", -1),
                             r.whole_or("rows", kMostRows, 0), r.whole_or("outputs", kMostRows, 0), r.number_or("forward_at", -1, -1),
                             r.whole_or("width", kMostRows, 0), r.whole_or("touched", kMostRows, 0), r.whole_or("sparse", 1, 0) == 1,
-                            r.number_or("filled", 0, 1), r.whole_or("bf16_rows", 1, 0) == 1});
+                            r.number_or("filled", 0, 1), r.whole_or("bf16_rows", 1, 0) == 1, r.whole_or("divisible", 1, 0) == 1});
     const auto& t = plan.tensors.back();
     if ((t.rows > 0 || t.outputs > 0) && (t.outputs == 0 || t.count % t.outputs != 0)) r.bad("outputs", "does not divide the tensor");
     if (t.filled > 1) r.bad("filled", "is more than 1");
@@ -117,6 +118,11 @@ ExchangePlan plan_from_json(const std::string& text, const std::string& where) {
     const auto way = way_named(unit.way);
     if (unit.tensors.size() > 1 && !way->packs()) root.bad("units", "pack several tensors by " + unit.way);
     const auto& first = plan.tensors[unit.tensors.front()];
+    try {
+      way->check(plan.ranks);
+    } catch (const Error& error) {
+      root.bad("units", "send " + first.name + " by " + unit.way + ": " + error.fact());
+    }
     if (!way->carries(first)) root.bad("units", "send " + first.name + " by " + unit.way + ", which cannot carry it");
   });
   const auto rounds = parse_choice(plan.choice, where).rounds;

@@ -2,7 +2,9 @@
 
 #include <algorithm>
 #include <cmath>
+#include <functional>
 #include <numeric>
+#include <utility>
 
 namespace shoal::exchange {
 namespace {
@@ -61,13 +63,25 @@ ExchangePlan priced_on(ExchangePlan plan, const collective::LinkModel& link) {
   return plan;
 }
 
-ExchangePlan without_factors(ExchangePlan plan) {
+namespace {
+
+ExchangePlan by_all_reduce(ExchangePlan plan, const std::function<bool(const Unit&)>& which) {
   for (auto& unit : plan.units) {
-    if (unit.way != kByFactors) continue;
+    if (!which(unit)) continue;
     plan.tensors[unit.tensors.front()].rows = 0;
     unit.way = collective::choose(collective::Collective::all_reduce, plan.ranks, static_cast<double>(plan.bytes_of(unit)), plan.link);
   }
   return priced_on(plan, plan.link);
+}
+
+}  // namespace
+
+ExchangePlan without_factors(ExchangePlan plan) {
+  return by_all_reduce(std::move(plan), [](const Unit& unit) { return unit.way == kByFactors; });
+}
+
+ExchangePlan without_strips(ExchangePlan plan) {
+  return by_all_reduce(std::move(plan), [](const Unit& unit) { return way_named(unit.way)->groups() > 0; });
 }
 
 }  // namespace shoal::exchange

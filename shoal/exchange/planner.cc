@@ -142,7 +142,9 @@ class Planner {
       if (!ways[t].empty() && !way_named(ways[t])->carries(tensor)) ways[t].clear();  // no factors, or not measured yet; too small
       if (tensor.sparse) ways[t] = kByRows;
     }
+    if (choice_.policy == Policy::way) way_named(choice_.way)->check(best_.ranks);
     for (const auto& o : choice_.overrides) {
+      way_named(o.way)->check(best_.ranks);
       const bool matches = std::any_of(best_.tensors.begin(), best_.tensors.end(), [&](const TensorSpec& t) { return o.matches(t.name); });
       if (!matches && !best_.tensors.empty()) {
         throw Error(Code::invalid_argument, "\"" + o.glob + "\" matches no tensor of the model", "plan",
@@ -210,7 +212,8 @@ class Planner {
       auto plan = best_;
       plan.units = pack(plan.tensors, order_, packing, ways, turns_);
       complete(plan);
-      for (const Order order : orders()) {
+      const bool divides = std::any_of(plan.units.begin(), plan.units.end(), [](const Unit& u) { return way_named(u.way)->groups() > 0; });
+      for (const Order order : divides ? std::vector{Order::fifo} : orders()) {  // strips are stepped together
         plan.order = order;
         prioritise(plan);
         const double seconds = price_units(plan);

@@ -25,6 +25,7 @@ struct Known {
 
 constexpr Known kKnown[] = {
     {kByFactors, "", "a layer's inputs and output gradients in place of their product", true, 0, 0, make_factors_way},
+    {"hybrid", ":GROUPS", "a fully connected layer divided among the members of a group, which share their rows", true, 1, 1, make_hybrid_way},
     {kByRows, "", "the rows of a table that have a gradient", true, 0, 0, make_rows_way},
     {"servers", ":COUNT", "the last COUNT members bring no gradients and only add", true, 1, 1, make_servers_way},
     {"bf16", "", "gradients and means rounded to bf16", false, 0, 0, make_bf16_way},

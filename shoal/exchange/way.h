@@ -57,6 +57,8 @@ class Way {
   virtual bool exact() const { return true; }        // false: only who asks for it by name gets it
   virtual bool has_momentum() const { return false; }  // it gathers with momentum: an optimizer's would be a second one
   virtual bool packs() const { return false; }       // several small tensors may travel as one
+  virtual std::uint32_t groups() const { return 0; }   // of members, in each of which a layer is divided (strips.h); 0: it is whole
+  virtual void check(std::uint32_t) const {}           // throws Error{invalid_argument} where so many members cannot go by it
   virtual bool carries(const TensorSpec& tensor) const = 0;
   virtual Cost cost(const Load& load) const = 0;
   virtual std::uint32_t slice_bytes(const Load& load) const;

@@ -28,6 +28,7 @@ class WayName {
 
 std::shared_ptr<const Way> make_all_reduce_way(const WayName& name);  // all_reduce_way.cc
 std::shared_ptr<const Way> make_factors_way(const WayName& name);     // factors_way.cc
+std::shared_ptr<const Way> make_hybrid_way(const WayName& name);      // hybrid_way.cc
 std::shared_ptr<const Way> make_rows_way(const WayName& name);        // rows_way.cc
 std::shared_ptr<const Way> make_servers_way(const WayName& name);     // servers_way.cc
 std::shared_ptr<const Way> make_bf16_way(const WayName& name);        // bf16_way.cc

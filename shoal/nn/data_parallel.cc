@@ -19,10 +19,6 @@ std::vector<at::Tensor> tensors_of(const std::vector<NamedTensor>& named) {
   return tensors;
 }
 
-bool says_something(const at::Tensor& gradient) {
-  return gradient.defined() && (gradient.is_sparse() ? gradient._nnz() : gradient.count_nonzero().item<std::int64_t>()) > 0;
-}
-
 double seconds_between(Instant begin, Instant end) { return Seconds(end - begin).count(); }
 
 }  // namespace
@@ -35,6 +31,7 @@ DataParallel::DataParallel(Session& session, std::vector<NamedTensor> parameters
       contributions_(parameters_.size()),
       pairs_(parameters_.size()),
       tables_(parameters_, options_.tables),
+      divisible_(parameters_.size()),
       exchange_(session.runner(), session.new_channel(), first_plan(describe(parameters_, tables_), options_.choice, options_.plan, session.size()),
                 session.patience()),
       pair_names_(*this, parameters_.size()),
@@ -47,6 +44,7 @@ DataParallel::DataParallel(Session& session, std::vector<NamedTensor> parameters
   if (exchange::parse_choice(exchange_.plan().choice, "plan").rounds) {
     throw Error(Code::unsupported, "local steps exchange no gradients", "plan", "LocalRounds takes them");
   }
+  strip_link_->listener = this;
   for (std::uint32_t i = 0; i < parameters_.size(); ++i) first_use_[i] = {i, -1};
   std::unordered_map<c10::Device, Staging*> known;
   for (const auto& [name, tensor] : parameters_) {
@@ -60,7 +58,7 @@ DataParallel::DataParallel(Session& session, std::vector<NamedTensor> parameters
   for (const auto& [name, tensor] : parameters_) event_names_.push_back(Events::local().intern(name));
 }
 
-DataParallel::~DataParallel() = default;
+DataParallel::~DataParallel() { strip_link_->listener = nullptr; }
 
 void DataParallel::set_first_use(std::vector<std::pair<std::uint32_t, double>> first_use) {
   if (first_use.size() == first_use_.size()) first_use_ = std::move(first_use);
@@ -156,6 +154,7 @@ void DataParallel::backward_ends() {
 // --- the iteration
 
 void DataParallel::begin(double weight) {
+  if (!divided_.empty() && options_.whole_gradients) options_.whole_gradients();
   weight_ = weight;
   samples_are_spent_ = true;
   pass_ = torch::autograd::get_current_graph_task_id();
@@ -169,6 +168,7 @@ void DataParallel::account(std::size_t i, bool even_zeros) {
   if (first_gradient_at_ == Instant{}) first_gradient_at_ = steady_now();
   accounted_[i] = true;
   if (exchange_.by_factors(static_cast<std::uint32_t>(i))) return account_pair(i);
+  if (divided_.contains(i)) return account_strip(i);
   const auto tensor = static_cast<std::uint32_t>(i);
   const auto gradient = weight_ > 0 ? contribution(i) : at::Tensor();
   const std::lock_guard lock(leaving_);
@@ -247,6 +247,7 @@ bool DataParallel::install(std::size_t i) {
 
 void DataParallel::install_mean(std::size_t i) {
   if (installed_[i]) return;
+  if (divided_.contains(i)) return install_strip(i);
   const auto asked = steady_now();
   const auto tensor = static_cast<std::uint32_t>(i);
   const auto& parameter = parameters_[i].tensor;
@@ -337,6 +338,7 @@ void DataParallel::close_iteration() {
   std::fill(contributions_.begin(), contributions_.end(), at::Tensor());
   pairs_.clear();
   tables_.clear();
+  for (auto& [i, divided] : divided_) divided.gradient.reset();
   if (replicas_differ_) mend_replicas();
   if (plan_is_final_) return follow_links();
   if (exchange_.iteration() < measured_iterations_) return;

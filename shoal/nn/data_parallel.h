@@ -13,6 +13,8 @@
 //   step_begins()      -> what must be settled before any parameter is stepped: buffers follow, what members ask is known
 //   arrived()          -> whose means are here;  settle(i), update_begins(), a step of parameter i alone, update_ends()
 //   commit()           -> all of them are stepped
+// Of layers that the plan divides (exchange/strips.h) a member has its strip's mean alone: .grad stays undefined, strip_mean() has it, and who makes
+// .grad whole fetches the others' (python/shoal/divided.py). data_parallel_strips.cc is that half.
 //
 // States of an iteration:  idle -> (first gradient) open -> (end of backward) ended -> (finish) installed -> (commit) idle;
 // or from ended -> (step_begins) stepping -> (commit) idle.
@@ -38,9 +40,11 @@
 #include "shoal/exchange/drift.h"
 #include "shoal/exchange/exchange.h"
 #include "shoal/exchange/planner.h"
+#include "shoal/nn/divided_linear.h"
 #include "shoal/nn/factored_linear.h"
 #include "shoal/nn/followed_buffers.h"
 #include "shoal/nn/gradient_hooks.h"
+#include "shoal/nn/layer_group.h"
 #include "shoal/nn/layer_pairs.h"
 #include "shoal/nn/pace.h"
 #include "shoal/nn/session.h"
@@ -50,7 +54,7 @@
 
 namespace shoal::nn {
 
-class DataParallel final : private GradientListener, private PairListener {
+class DataParallel final : private GradientListener, private PairListener, private StripListener {
  public:
   struct Options {
     exchange::Choice choice;                     // how a plan is chosen after the first iterations, from measured figures
@@ -62,6 +66,8 @@ class DataParallel final : private GradientListener, private PairListener {
     std::function<void(const Error&)> raise;
     // Steps every parameter that waits for its step, and commits. Called where a pass begins while some wait.
     std::function<void()> step_the_rest;
+    // Makes `.grad` whole of divided layers that still have the mean of an iteration before. Called where the next begins: it adds to that.
+    std::function<void()> whole_gradients;
     // Everything beside the parameters that steps depend on becomes that of this member (the optimizer's state), on all members at once.
     std::function<void(net::Rank)> take_over_state;
   };
@@ -76,6 +82,18 @@ class DataParallel final : private GradientListener, private PairListener {
   void watch(const at::Tensor& output);
   // Of parameter i, for factored_linear() in place of the fully connected layer that it is the weight of: then the plan may send its factors.
   at::Tensor layer(std::size_t i) const { return pair_names_.name(i); }
+  // In place of a layer that is divided: all members of its group call it together, and its backward pass, too.
+  at::Tensor divided_linear(std::size_t i, const at::Tensor& x, const at::Tensor& weight, const std::optional<at::Tensor>& bias) const {
+    return nn::divided_linear(strip_link_, i, x, weight, bias);
+  }
+  // Weights of layers that a plan may divide, from the next choice of a plan on. The same on all members.
+  void set_divisible(const std::vector<std::size_t>& parameters);
+  std::vector<std::size_t> divided() const;
+  exchange::Strips strips(std::size_t parameter) const { return divided_.at(parameter).strips; }  // of a divided one
+  at::Tensor strip_mean(std::size_t parameter) const { return divided_.at(parameter).mean; }      // undefined where nobody had a gradient
+  // From here on no layer is divided, on all members after the same iteration. Their weights are whole again: the caller has seen to that.
+  void undivide();
+  bool synchronizes() const { return synchronize_; }
   void set_synchronize(bool on) { synchronize_ = on; }    // off: gradients accumulate here only (no_sync)
   void set_samples(double samples);                       // this member's weight in this iteration, instead of what forward counted
 
@@ -127,6 +145,8 @@ class DataParallel final : private GradientListener, private PairListener {
   void after_accumulation(std::size_t i) override;
   bool wants_pair(std::size_t i, const at::Tensor& x, const at::Tensor& g) override;
   void take_pair(std::size_t i, const at::Tensor& x, const at::Tensor& g) override;
+  Forward forward_in_strips(std::size_t i, const at::Tensor& x) override;
+  at::Tensor backward_in_strips(std::size_t i, const Forward& pass, const at::Tensor& g, bool input, bool weight) override;
   void backward_ends();
   void guard(const std::function<void()>& step);
 
@@ -136,12 +156,19 @@ class DataParallel final : private GradientListener, private PairListener {
   void account(std::size_t i, bool even_zeros);
   void account_pair(std::size_t i);
   at::ScalarType type_of_rows(std::size_t i) const;
+  void account_strip(std::size_t i);
   void leave(std::size_t i, const std::vector<at::Tensor*>& parts, std::function<void()> produce);
   void account_rest();
   void install_mean(std::size_t i);
   std::vector<std::uint32_t> in_order_of_arrival() const;  // as the plan has it
   void multiply_held(std::size_t i);
   void multiply_all_held();
+  void install_strip(std::size_t i);
+  void add_to_strip(std::size_t i, const at::Tensor& x, const at::Tensor& g, const RowCounts& rows);
+  void require_divisible(const exchange::ExchangePlan& plan) const;
+  bool divides_only_divisible(const exchange::ExchangePlan& plan) const;
+  void follow_division();
+  void waited_for_group(std::size_t i, Instant since);
   void close_iteration();
   std::uint64_t own_asks() const;
   void hear_asks();
@@ -164,6 +191,15 @@ class DataParallel final : private GradientListener, private PairListener {
   LayerPairs pairs_;
   Tables tables_;
   std::mutex leaving_;  // guards what leaves (produced(), absent(), contributions_, pairs_, tables_, backward_at_) from staging's thread
+  struct Divided {
+    exchange::Strips strips;
+    LayerGroup* group = nullptr;
+    at::Tensor gradient, mean;  // of the own strip: this iteration's sum over the group's rows; the newest mean
+  };
+  std::vector<bool> divisible_;
+  std::map<std::size_t, Divided> divided_;
+  std::map<std::uint32_t, std::unique_ptr<LayerGroup>> layer_groups_;  // by how many there are
+  c10::intrusive_ptr<StripLink> strip_link_ = c10::make_intrusive<StripLink>();
   exchange::Exchange exchange_;
 
   const PairNames pair_names_;

@@ -34,8 +34,11 @@ void DataParallel::continue_from(std::uint64_t iterations, std::optional<exchang
     measured_iterations_ -= iterations;
   } else if (plan) {
     exchange::check_fits(*plan, describe(parameters_, tables_), session_.size());
+    if (options_.plan) require_divisible(*plan);
+    if (!divides_only_divisible(*plan)) plan = exchange::without_strips(*std::move(plan));
     exchange_.replan(*std::move(plan));
     plan_is_final_ = true;
+    follow_division();
   }
 }
 
@@ -66,6 +69,7 @@ double DataParallel::describe_layers(std::vector<exchange::TensorSpec>& specs) c
     specs[i].filled = pairs_.filled(i);
     specs[i].bf16_rows = pairs_.bf16_rows(i);
     specs[i].outputs = static_cast<std::uint64_t>(parameter.size(0));
+    specs[i].divisible = divisible_[i];
     if (!largest || specs[i].count * specs[i].rows > specs[*largest].count * specs[*largest].rows) largest = i;
   }
   return largest ? multiply_rate(specs[*largest].layer(), specs[*largest].rows * session_.size(), parameters_[*largest].tensor.device()) : 0;
@@ -92,7 +96,11 @@ exchange::Compute DataParallel::pace_of_all(double multiply_rate) {
 // Rank 0 decides for all.
 void DataParallel::choose_plan() {
   plan_is_final_ = true;
-  if (options_.plan) return exchange_.replan(*options_.plan);
+  if (options_.plan) {
+    require_divisible(*options_.plan);
+    exchange_.replan(*options_.plan);
+    return follow_division();
+  }
   session_.link_model();
   auto specs = exchange_.plan().tensors;
   auto pace = pace_of_all(describe_layers(specs));
@@ -111,6 +119,7 @@ void DataParallel::choose_plan() {
   }
   text = session_.broadcast_text(text, 0, "agreement on the plan");
   exchange_.replan(exchange::plan_from_json(text, "the plan of rank 0"));
+  follow_division();
 }
 
 void DataParallel::follow_links() {

@@ -39,7 +39,9 @@ void DataParallel::compare_replicas() {
 void DataParallel::mend_replicas() {
   const net::Rank source = buffers_.first_active();
   std::vector<at::Tensor> values;
-  for (const auto& [name, tensor] : parameters_) values.push_back(tensor);
+  for (std::size_t i = 0; i < parameters_.size(); ++i) {
+    if (!divided_.contains(i)) values.push_back(parameters_[i].tensor);  // of a divided one every strip has one owner in a group
+  }
   broadcast_tensors(session_, values, source, "values of replicas that had parted");
   if (options_.take_over_state) options_.take_over_state(source);
   exchange_.replan(exchange::without_factors(exchange_.plan()));

@@ -94,6 +94,10 @@ at::Tensor in_layout_of(const at::Tensor& parameter, const at::Tensor& gradient)
   return copy;
 }
 
+bool says_something(const at::Tensor& gradient) {
+  return gradient.defined() && (gradient.is_sparse() ? gradient._nnz() : gradient.count_nonzero().item<std::int64_t>()) > 0;
+}
+
 std::size_t packed_bytes(const std::vector<at::Tensor>& tensors) {
   std::size_t bytes = 0;
   for (const auto& tensor : tensors) bytes += static_cast<std::size_t>(tensor.numel()) * tensor.element_size();

@@ -22,6 +22,8 @@ std::vector<std::int64_t> layout_of(const at::Tensor& parameter);
 // `gradient` itself if it lies so already, else a copy: on the CPU, with the parameter's type.
 at::Tensor in_layout_of(const at::Tensor& parameter, const at::Tensor& gradient);
 
+bool says_something(const at::Tensor& gradient);  // it is there, and not all zeros
+
 std::size_t packed_bytes(const std::vector<at::Tensor>& tensors);
 void pack(const std::vector<at::Tensor>& tensors, std::span<std::byte> into);
 void unpack(std::span<const std::byte> from, const std::vector<at::Tensor>& tensors);  // writes into the tensors

@@ -1,0 +1,167 @@
+// DataParallel's layers that the plan divides: what of their forward and backward passes is done with the group, and how a strip's gradient leaves.
+#include <ATen/Functions.h>
+#include <ATen/core/grad_mode.h>
+#include <ATen/ops/from_blob.h>
+
+#include <algorithm>
+#include <utility>
+
+#include "shoal/exchange/way.h"
+#include "shoal/nn/data_parallel.h"
+
+namespace shoal::nn {
+namespace {
+
+const std::byte* bytes_of(const at::Tensor& tensor) {
+  return tensor.defined() ? static_cast<const std::byte*>(tensor.const_data_ptr()) : nullptr;
+}
+
+at::Tensor strip_of(const at::Tensor& whole, const exchange::Strips& strips, net::Rank rank) {
+  const auto place = strips.place(rank);
+  return whole.narrow(0, static_cast<std::int64_t>(strips.first(place)), static_cast<std::int64_t>(strips.rows(place)));
+}
+
+// Units of a layer that is divided, in how many groups.
+std::vector<std::pair<std::uint32_t, std::uint32_t>> divided_in(const exchange::ExchangePlan& plan) {
+  std::vector<std::pair<std::uint32_t, std::uint32_t>> all;
+  for (const auto& unit : plan.units) {
+    if (const auto groups = exchange::way_named(unit.way)->groups()) all.emplace_back(unit.tensors.front(), groups);
+  }
+  return all;
+}
+
+}  // namespace
+
+void DataParallel::set_divisible(const std::vector<std::size_t>& parameters) {
+  std::fill(divisible_.begin(), divisible_.end(), false);
+  for (const auto i : parameters) divisible_.at(i) = staging_.at(i) == nullptr;
+}
+
+std::vector<std::size_t> DataParallel::divided() const {
+  std::vector<std::size_t> all;
+  for (const auto& [i, divided] : divided_) all.push_back(i);
+  return all;
+}
+
+bool DataParallel::divides_only_divisible(const exchange::ExchangePlan& plan) const {
+  const auto all = divided_in(plan);
+  return std::all_of(all.begin(), all.end(), [this](const auto& unit) { return divisible_[unit.first]; });
+}
+
+void DataParallel::require_divisible(const exchange::ExchangePlan& plan) const {
+  for (const auto& [i, groups] : divided_in(plan)) {
+    if (divisible_[i]) continue;
+    throw Error(Code::mismatch, "the saved plan divides " + parameters_[i].name + " among members, which this script does not allow", "plan",
+                "make a new one with --plan auto; docs/ways.md says which layers may be divided");
+  }
+}
+
+// All members have just taken the plan.
+void DataParallel::follow_division() {
+  divided_.clear();
+  for (const auto& [i, groups] : divided_in(exchange_.plan())) {
+    const exchange::Strips strips{session_.size(), groups, exchange_.plan().tensors[i].outputs};
+    auto& group = layer_groups_[groups];
+    if (!group) group = std::make_unique<LayerGroup>(session_, strips);
+    divided_[i] = {strips, group.get(), {}, {}};
+  }
+}
+
+void DataParallel::undivide() {
+  exchange_.replan(exchange::without_strips(exchange_.plan()));
+  drift_.reset();
+  follow_division();
+}
+
+StripListener::Forward DataParallel::forward_in_strips(std::size_t i, const at::Tensor& x) {
+  const auto& [strips, group, gradient, mean] = divided_.at(i);
+  const auto& name = parameters_[i].name;
+  const Instant began = steady_now();
+  Forward pass;
+  pass.rows = group->count(x.size(0), static_cast<std::int64_t>(i), name);
+  pass.x = group->gather(x, pass.rows, name);
+  waited_for_group(i, began);
+  pass.strip = strip_of(parameters_[i].tensor.detach(), strips, session_.rank());
+  const auto y = at::mm(pass.x, pass.strip.t());
+  const Instant computed = steady_now();
+  pass.y = group->to_owners(y, pass.rows, strips.outputs, name);
+  waited_for_group(i, computed);
+  return pass;
+}
+
+at::Tensor DataParallel::backward_in_strips(std::size_t i, const Forward& pass, const at::Tensor& g, bool input, bool weight) {
+  at::Tensor dx;
+  guard([&] {
+    const auto& name = parameters_[i].name;
+    if (weight && !(synchronize_ && hooks_->pass_stores_gradients())) {
+      throw Error(Code::unsupported, "its layer was divided among members in the forward pass, so none has its gradient", "parameter " + name,
+                  "run forward, too, inside of model.no_sync(), or take a plan that does not divide it: auto," + name + "=ring");
+    }
+    if (at::GradMode::is_enabled()) {
+      throw Error(Code::unsupported, "its layer is divided among members, which has no gradient of a gradient", "parameter " + name,
+                  "take a plan that does not divide it: auto," + name + "=ring");
+    }
+    if (weight) {
+      before_accumulation(i);
+      if (!open_) begin(declared_samples_.value_or(samples_));
+    }
+    auto* const group = divided_.at(i).group;
+    Instant began = steady_now();
+    const auto strip_g = group->to_strips(g, pass.rows, name);
+    waited_for_group(i, began);
+    std::unique_ptr<LayerGroup::Sum> sum;
+    if (input) sum = group->start_reduce(at::mm(strip_g, pass.strip), pass.rows, name);
+    if (weight) add_to_strip(i, pass.x, strip_g, pass.rows);
+    if (!sum) return;
+    began = steady_now();
+    dx = sum->wait();
+    waited_for_group(i, began);
+  });
+  return dx;
+}
+
+// The sum over the group's rows, each with its member's weight: that is known when all members have answered the roll call.
+void DataParallel::add_to_strip(std::size_t i, const at::Tensor& x, const at::Tensor& g, const RowCounts& rows) {
+  auto& divided = divided_.at(i);
+  const auto scales = exchange_.prescales();
+  const auto members = divided.strips.group_of(session_.rank());
+  std::vector<float> of_row;
+  for (std::size_t place = 0; place < rows.size(); ++place) of_row.insert(of_row.end(), rows[place], static_cast<float>(scales[members[place]]));
+  const bool plain = std::all_of(of_row.begin(), of_row.end(), [](float scale) { return scale == 1; });
+  const auto product = (plain ? g : at::mul(g, at::tensor(of_row).unsqueeze(1))).t().mm(x);
+  divided.gradient = divided.gradient.defined() ? divided.gradient.add_(product) : product;
+}
+
+void DataParallel::account_strip(std::size_t i) {
+  auto rest = weight_ > 0 ? contribution(i) : at::Tensor();
+  if (!says_something(rest)) rest.reset();
+  const auto tensor = static_cast<std::uint32_t>(i);
+  const auto& gradient = divided_.at(i).gradient;
+  const std::lock_guard lock(leaving_);
+  contributions_[i] = rest;
+  if (!gradient.defined() && !rest.defined()) return exchange_.absent(tensor);
+  exchange_.produced(tensor, exchange::Strip{bytes_of(gradient), bytes_of(rest)});
+}
+
+void DataParallel::install_strip(std::size_t i) {
+  const Instant asked = steady_now();
+  const auto tensor = static_cast<std::uint32_t>(i);
+  auto& divided = divided_.at(i);
+  const auto* reduced = exchange_.result(tensor);
+  communication_.exposed += Seconds(steady_now() - asked).count();
+  installed_[i] = true;
+  divided.mean.reset();
+  if (!reduced) return;
+  auto& parameter = parameters_[i].tensor;
+  divided.mean = at::from_blob(const_cast<void*>(reduced), strip_of(parameter.detach(), divided.strips, session_.rank()).sizes(),
+                               [memory = exchange_.memory(tensor)](void*) {}, at::kFloat);
+  parameter.mutable_grad().reset();
+}
+
+void DataParallel::waited_for_group(std::size_t i, Instant since) {
+  const Instant now = steady_now();
+  communication_.exposed += Seconds(now - since).count();
+  record(EventKind::exposed, since, now, i, 0);
+}
+
+}  // namespace shoal::nn
