@@ -64,8 +64,13 @@ exchange::Model traced(const PlanOptions& options) {
   if (result.status != 0) {
     std::string line = last_line(result.err);
     if (line.starts_with("shoal: ")) line = line.substr(7);
-    refuse(line.empty() ? "cannot be traced" : line, "shoal plan");
+    if (line.empty()) {
+      const bool killed = result.status > 128;
+      line = fmt::format("{}: its Python ended with {} {}", options.model, killed ? "signal" : "status", result.status - (killed ? 128 : 0));
+    }
+    refuse(line, "shoal plan");
   }
+  if (result.out.empty()) refuse("its Python ended before it was described", options.model, "the factory must return");
   return exchange::model_from_json(result.out, options.model);
 }
 
@@ -86,12 +91,11 @@ void take_measured(const std::string& file, exchange::Cluster& cluster) {
     const auto told = nlohmann::json::parse(contents(file));
     const auto& link = told.at("link");
     cluster.machine.link = {link.at("alpha_s"), link.at("rate"), link.at("add_rate"), link.at("fan_in"), link.at("fan_in_alpha_s")};
-    double slowest = 0;
+    std::vector<double> flops;  // of those members that have a PyTorch to measure
     for (const auto& member : told.at("members")) {
-      const double flops = member.at("flops").is_number() ? member.at("flops").get<double>() : 0;
-      slowest = slowest == 0 ? flops : std::min(slowest, flops);
+      if (member.at("flops").is_number()) flops.push_back(member.at("flops"));
     }
-    cluster.machine.flops = slowest;
+    cluster.machine.flops = flops.empty() ? 0 : *std::min_element(flops.begin(), flops.end());
     if (cluster.members == 0) cluster.members = static_cast<std::uint32_t>(told.at("members").size());
   } catch (const nlohmann::json::exception& error) {
     refuse("is not what doctor measured", file, "shoal doctor -n 4 --json > " + file);

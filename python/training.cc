@@ -213,6 +213,9 @@ void bind_training(py::module_& module) {
       .def_property_readonly("plan_is_final", &DataParallel::plan_is_final)
       .def_property_readonly("fits", &DataParallel::fits)
       .def("ask_for_fit", &DataParallel::ask_for_fit)
+      .def("aliased", &DataParallel::aliased)
+      .def("name_of", [](const DataParallel& self, std::size_t i) { return self.plan().tensors.at(i).name; })
+      .def_property_readonly("needs_whole_step", &DataParallel::needs_whole_step)
       .def_property_readonly("by_priority", [](const DataParallel& self) { return self.plan().order == exchange::Order::priority; })
       .def("plan", [](const DataParallel& self) { return exchange::to_json(self.plan()); });
   py::class_<LocalRounds::Progress>(module, "Progress")

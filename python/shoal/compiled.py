@@ -42,6 +42,11 @@ class Graphs:
         return self._before is not None and self._changes <= MOST_CHANGES and torch._dynamo.utils.get_optimize_ddp_mode() == "ddp_optimizer"
 
     @property
+    def ran(self) -> bool:
+        """The last pass entered some."""
+        return bool(self._before)
+
+    @property
     def bucket_bytes_cap(self) -> int:
         """Asked for by the compiler when it is about to look at a frame: it must see parameters as they are when they do not wait."""
         if self._steps.waiting:

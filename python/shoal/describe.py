@@ -8,6 +8,7 @@ import argparse
 import contextlib
 import importlib
 import json
+import os
 import sys
 
 import torch
@@ -113,6 +114,8 @@ class _Unowned(_Layer):
 def _find(name: str):
     """The factory of a model."""
     module, _, attribute = name.partition(":")
+    if not module or not attribute:
+        raise mistake(name or "MODEL", "names no factory", "package.module:factory")
     try:
         found = importlib.import_module(module)
     except ModuleNotFoundError as error:
@@ -124,7 +127,7 @@ def _find(name: str):
     return found
 
 
-def _in_one_line(error: Exception) -> str:
+def _in_one_line(error: BaseException) -> str:
     return f"{type(error).__name__}: {' '.join(str(error).split())[:300]}"
 
 
@@ -132,7 +135,7 @@ def _made(name: str, shape: list[int] | None):
     factory = _find(name)
     try:
         made = factory()
-    except Exception as error:
+    except BaseException as error:  # also one that would end this process
         raise mistake(name, f"raises {_in_one_line(error)}") from None
     module, sample = made if isinstance(made, tuple) and len(made) == 2 else (made, None)
     if not isinstance(module, torch.nn.Module):
@@ -155,13 +158,16 @@ def main() -> None:
             shape = [int(n) for n in arguments.sample.split(",")]
         except ValueError:
             raise mistake("--sample", f"{arguments.sample!r} is no shape", "numbers with commas, as in 3,224,224") from None
-    with contextlib.redirect_stdout(sys.stderr), torch.device("meta"):  # whatever a factory prints is not the answer
+    answer = os.fdopen(os.dup(1), "w")
+    os.dup2(2, 1)  # whatever a factory prints is not the answer
+    with contextlib.redirect_stdout(sys.stderr), torch.device("meta"):
         module, sample = _made(arguments.model, shape)
         try:
             data = describe(arguments.model, module, sample)
         except Exception as error:  # whatever it is, the user's model raised it
             raise mistake(arguments.model, f"its forward pass on one sample fails with {_in_one_line(error)}") from None
-    print(json.dumps(data))
+    with answer:
+        print(json.dumps(data), file=answer)
 
 
 if __name__ == "__main__":

@@ -84,7 +84,8 @@ class Layers:
     def open(self) -> None:
         """To factored.Layers, whose forward ours replaces; that closes both."""
         for number, strip in self._strips.items():
-            strip.layer.__dict__["forward"] = _Forward(self._core, strip.layer, number)
+            if isinstance(strip.layer.__dict__.get("forward"), factored.Forward):  # none of the user's own
+                strip.layer.__dict__["forward"] = _Forward(self._core, strip.layer, number)
         if self._strips and compiled.is_compiled(self._module):
             self.make_whole()
 
@@ -268,8 +269,8 @@ class _Forward(factored.Forward):
         super().__init__(core, layer, number)
         self._core, self._number = core, number
 
-    def __call__(self, x):
-        layer = self._layer
+    def __call__(self, input):
+        x, layer = input, self._layer
         if not self._all_take_part(x):
             return F.linear(x, layer.weight, layer.bias)
         next_use.tell(layer.bias)

@@ -14,6 +14,9 @@ from . import next_use
 LEAST = 1 << 16  # elements of a weight: smaller ones are packed with others
 
 
+_FORWARD = torch.nn.Linear.forward
+
+
 class Layers:
     """Those of one model: open from a forward pass to the step that follows."""
 
@@ -22,12 +25,15 @@ class Layers:
         self._layers = [(layer, Forward(core, layer, number[id(layer.weight)])) for layer in candidates(module, parameters)]
 
     def open(self) -> None:
+        if torch.nn.Linear.forward is not _FORWARD:
+            return  # somebody has put another in the place of all
         for layer, forward in self._layers:
-            layer.__dict__["forward"] = forward
+            layer.__dict__.setdefault("forward", forward)  # one of the user's own stays
 
     def close(self) -> None:
         for layer, _ in self._layers:
-            layer.__dict__.pop("forward", None)
+            if isinstance(layer.__dict__.get("forward"), Forward):
+                del layer.__dict__["forward"]
 
 
 def candidates(module, parameters) -> list:
@@ -41,11 +47,12 @@ class Forward:
         self._layer, self._weight = layer, layer.weight
         self._name = core.layer(number)
 
-    def __call__(self, x):
-        layer, weight = self._layer, self._layer.weight
+    def __call__(self, input):  # named as nn.Linear names it
+        x, layer, weight = input, self._layer, self._layer.weight
         if not torch.compiler.is_compiling():
-            next_use.tell(weight, layer.bias)
-            if torch._C._functorch.peek_interpreter_stack() is not None:
+            next_use.tell(x, weight, layer.bias)
+            # What looks at the weight's gradient as it comes needs one.
+            if weight._backward_hooks or weight._post_accumulate_grad_hooks or torch._C._functorch.peek_interpreter_stack() is not None:
                 return F.linear(x, weight, layer.bias)
         if not torch.is_grad_enabled() or weight is not self._weight:
             return F.linear(x, weight, layer.bias)
@@ -53,7 +60,11 @@ class Forward:
 
     # A copy of the layer that is made meanwhile is a plain one.
     def __deepcopy__(self, memo):
-        return types.MethodType(torch.nn.Linear.forward, memo[id(self._layer)])
+        return types.MethodType(_FORWARD, memo[id(self._layer)])
 
     def __reduce__(self):
-        return types.MethodType, (torch.nn.Linear.forward, self._layer)
+        return _plain, (self._layer,)
+
+
+def _plain(layer):
+    return types.MethodType(_FORWARD, layer)

@@ -61,6 +61,9 @@ class DataParallel(Wrapped):
             return
         _check_momentum(optimizer, plan, saved)
         trained = _trained_parameters(module)
+        for name, parameter in trained:
+            if pending.is_known(parameter):
+                raise mistake(f"parameter {name}", "another model of data_parallel() trains it already", "wrap once what shares parameters")
         _begin_alike(module, _code(module, optimizer))
         self._core = _C.DataParallel(here, trained, list(module.buffers()), _tables(module, trained), plan, saved,
                                      _weak(self, "_step_the_rest"), _weak(self, "_whole_gradients"), _weak(self, "_take_over_optimizer"),
@@ -73,6 +76,7 @@ class DataParallel(Wrapped):
         self._factored = factored.Layers(self._core, module, parameters)
         self._order = FirstUse(module, parameters, self._core)
         self._fits_written = None
+        self._ran_compiled = False  # the latest forward pass
         optimizer.register_step_pre_hook(_weak(self, "_before_step"))
         optimizer.register_step_post_hook(_weak(self, "_after_step"))
         optimizer.register_state_dict_pre_hook(_weak(self, "_before_state"))
@@ -114,9 +118,10 @@ class DataParallel(Wrapped):
 
     @torch._disable_dynamo
     def _forward_begins(self, args, kwargs) -> None:
-        if self._steps.waiting and not (self._order.known and (self._graphs.known or not compiled.is_compiled(self.module))):
+        self._ran_compiled = compiled.is_compiled(self.module)
+        if self._steps.waiting and not (self._order.known and (self._graphs.known or not self._ran_compiled)):
             self._steps.settle_all()
-        if not self._core.is_open and (not self._core.holds_pairs or compiled.is_compiled(self.module)):
+        if not self._core.is_open and (not self._core.holds_pairs or self._ran_compiled):
             self._gates.open()  # after no_sync(): what was compiled for plain parameters serves again
         self._factored.open()
         self._divided.follow(self._gates)
@@ -206,9 +211,10 @@ class DataParallel(Wrapped):
     def _before_step(self, optimizer, args, kwargs) -> None:
         if self._core is None:
             return
+        self._refuse_strangers()
         self._gates.open()
-        closure = len(args) > 1 or bool(kwargs)
-        if not self._steps.begin(closure):
+        closure = any(value is not None for value in (*args[1:], *kwargs.values()))
+        if not self._steps.begin(closure, self._ran_compiled or self._graphs.ran):
             self.flush()
             if not self._core.plan_is_final and self._order.unseen():
                 self._steps.forbid("some parameter is used by code that takes it past PyTorch's Python functions")
@@ -216,6 +222,16 @@ class DataParallel(Wrapped):
             self._divided.follow(self._gates)
             self._divided.step_begins(closure)
         self._factored.close()
+
+    def _refuse_strangers(self) -> None:
+        """A parameter of the module that was none, or frozen, when it was wrapped would be trained by each member alone."""
+        strangers = [p for group in self._optimizer.param_groups for p in group["params"] if not pending.is_known(p)]
+        if strangers:
+            names = {id(parameter): name for name, parameter in self.module.named_parameters()}
+            for parameter in strangers:
+                if id(parameter) in names and parameter.numel() > 0 and parameter.grad is not None:
+                    raise mistake(f"parameter {names[id(parameter)]}", "it has a gradient, and was not trained when the model was wrapped",
+                                  "call data_parallel() when all parameters that will be trained are there and require a gradient")
 
     def _after_step(self, optimizer, args, kwargs) -> None:
         if self._core is None:

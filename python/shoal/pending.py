@@ -73,6 +73,11 @@ def _pending(kind: type) -> type:
     return _classes[kind]
 
 
+def is_known(parameter) -> bool:
+    """Some model exchanges its gradient."""
+    return id(parameter) in _owner
+
+
 class Gates:
     """The parameters of one model: closed while their means are on the way."""
 

@@ -4,12 +4,15 @@ So the next forward pass begins while deep layers are on the wire (P3: Jayarajan
 means are here; of the others it takes down their groups' hyper-parameters as they are at that moment. Exact for any optimizer whose
 rule treats each parameter by itself, without a change to it: it is run on the parameters at hand alone.
 
-A parameter that waits can be used by nobody before its step (next_use.py), so after a failure no mixture of two steps is ever seen.
+A parameter that waits can be used by nobody before its step (next_use.py), so after a failure no mixture of two steps is ever seen; nor can
+the optimizer's state (state_use.py). A parameter in whose memory something else looks, such as a flat copy of all, does not wait.
 """
+
+from contextlib import ExitStack, contextmanager
 
 import torch
 
-from . import _C, next_use
+from . import _C, next_use, state_use
 from .by_parameter import Rule, plain_step
 
 
@@ -20,9 +23,10 @@ class Steps:
         self._core, self._optimizer, self._parameters = core, optimizer, parameters
         self._number = {id(p): i for i, p in enumerate(parameters)}
         self._rule = Rule(optimizer)
-        self._forbidden = self._begun = False
+        self._forbidden = self._begun = self._stepping = False  # stepping: from the first parameter's step to the commit
         self._narrowed = []        # (group, all its parameters) while the optimizer sees some of them
         self._hyper = {}           # number of a parameter that waits -> its group at step(), without parameters
+        self._told = False         # of memory that something else holds
         self._overwritten = set()  # those whose .grad was set since then
 
     waiting = property(lambda self: bool(self._hyper), doc="Some parameters wait for their step.")
@@ -34,17 +38,25 @@ class Steps:
 
     # --- around the optimizer's own step
 
-    def begin(self, closure: bool) -> bool:
+    def begin(self, closure: bool, compiled: bool) -> bool:
         """Leaves to the optimizer the parameters whose means are here. False: it must have all of them."""
-        if self._forbidden or closure or self._hyper or not self._core.is_open or self._rule.holds is None:
+        if self._forbidden or self._hyper or not self._core.is_open or self._rule.holds is None:
             return False
-        if not self._core.plan_is_final or not self._core.by_priority:
+        if not self._core.plan_is_final or not self._core.by_priority or self._core.needs_whole_step:
+            return False
+        if closure:
+            self.forbid("the optimizer's step is given a closure")
             return False
         if not self._rule.holds:
             self.forbid(f"{type(self._optimizer).__name__} does not step each parameter by itself")
             return False
         self._core.step_begins()
+        self._stepping = True
         here, mine = set(self._core.arrived()), set()
+        # What the compiler keeps of a model may hold the memory, too, and only guards it.
+        if not compiled and (shared := set(self._core.aliased()) - here):
+            self._tell_of(shared)
+            here |= shared
         for group in self._optimizer.param_groups:
             numbers = [self._number.get(id(p)) for p in group["params"]]  # None: of another model
             mine.update(numbers)
@@ -74,8 +86,20 @@ class Steps:
         self._core.update_ends()
         for number in self._hyper:
             next_use.wait(self, number, self._parameters[number])
-        if not self._hyper:
-            self._core.commit()
+        if self._hyper:
+            state_use.wait(self._optimizer, self)
+        else:
+            self._commit()
+
+    def _tell_of(self, shared) -> None:
+        if not self._told:
+            self._told = True
+            name = self._core.name_of(min(shared))
+            _C.note(f"barrier: the mean of {name} is awaited in step() because something else holds the parameter's memory")
+
+    def _commit(self) -> None:
+        self._stepping = False
+        self._core.commit()
 
     def _widen(self) -> None:
         for group, parameters in self._narrowed:
@@ -96,17 +120,16 @@ class Steps:
 
     def settle(self, numbers) -> None:
         """Steps these; while it waits for a mean, also others whose means are here already."""
-        while wanted := [n for n in numbers if n in self._hyper]:
+        while wanted := [n for n in dict.fromkeys(numbers) if n in self._hyper]:
             here = [n for n in self._core.arrived() if n in self._hyper]
             self._step([n for n in wanted if n in here] or here or wanted[:1])
-        if not self._hyper:
-            self._core.commit()
+        if not self._hyper and self._stepping:
+            self._commit()
 
     def settle_all(self) -> None:
         self._widen()  # if the optimizer's own step threw
         self._begun = False
-        if self._hyper:
-            self.settle(list(self._hyper))
+        self.settle(list(self._hyper))
 
     def _step(self, numbers) -> None:
         kept = {n: next_use.gradient(self._parameters[n]) for n in numbers if n in self._overwritten}
@@ -118,16 +141,29 @@ class Steps:
             hyper = self._hyper.pop(number)
             groups.setdefault(id(hyper), {**hyper, "params": []})["params"].append(self._parameters[number])
         optimizer = self._optimizer
+        state_use.done(optimizer, self)
         whole, optimizer.param_groups = optimizer.param_groups, list(groups.values())
         self._core.update_begins()
         try:
-            plain_step(optimizer)(optimizer)
+            with torch.inference_mode(False), _without_autocast({p.device.type for group in groups.values() for p in group["params"]}):
+                plain_step(optimizer)(optimizer)
         finally:
             optimizer.param_groups = whole
             self._core.update_ends()
+        if self._hyper:
+            state_use.wait(optimizer, self)
         for number, gradient in kept.items():
             self._parameters[number].grad = gradient
         self._overwritten.difference_update(numbers)
+
+
+@contextmanager
+def _without_autocast(devices):
+    """The rule is what it is, wherever the parameter is first used."""
+    with ExitStack() as stack:
+        for device in devices:
+            stack.enter_context(torch.autocast(device, enabled=False))
+        yield
 
 
 def _without_parameters(group: dict) -> dict:

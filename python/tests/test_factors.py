@@ -2,6 +2,8 @@
 
 import copy
 import json
+import pickle
+import types
 
 import pytest
 import torch
@@ -181,6 +183,76 @@ def layer_between(_):
 
 def test_between_steps_the_model_is_what_it_was_and_a_copy_is_plain(pool):
     assert pool(2).run(layer_between, None) == [[True, True]] * 2
+
+
+def looked_at(folder):
+    """Hooks on the weight of a layer by factors see its gradient: one halves it, one counts."""
+    net, optimizer = wrapped(Net(), folder)
+    seen = []
+    net.module.wide.weight.register_hook(lambda g: g / 2)
+    net.module.wide.weight.register_post_accumulate_grad_hook(lambda p: seen.append(p.grad is not None))
+    for step in range(STEPS):
+        optimizer.zero_grad()
+        tiny.loss(net, step, shoal.rank()).backward()
+        optimizer.step()
+    return tiny.values(net.module), seen
+
+
+def test_hooks_on_the_weight_see_its_gradient(pool, tmp_path):
+    net = Net()
+    net.wide.weight.register_hook(lambda g: g / 2)
+    optimizer = tiny.sgd(net)
+    for step in range(STEPS):
+        optimizer.zero_grad()
+        for rank in range(MEMBERS):
+            (tiny.loss(net, step, rank) / MEMBERS).backward()
+        optimizer.step()
+    for values, seen in pool(MEMBERS).run(looked_at, tmp_path):
+        assert seen == [True] * STEPS
+        for ours, theirs in zip(values, tiny.values(net)):
+            torch.testing.assert_close(ours, theirs, rtol=1e-5, atol=1e-6)
+
+
+def called_otherwise(_):
+    """A large layer called by keyword, pickled before the step, and given a forward function of the user's own between passes."""
+    net, optimizer = tiny.wrap(Net())
+    wide = net.module.wide
+    tiny.loss(net, 0, shoal.rank())
+    seen = [torch.equal(wide(input=torch.ones(2, SHAPE[0])), F.linear(torch.ones(2, SHAPE[0]), wide.weight, wide.bias))]
+    seen.append(torch.equal(pickle.loads(pickle.dumps(net.module)).wide.weight, wide.weight))
+    optimizer.zero_grad()
+    own = types.MethodType(lambda layer, x: torch.nn.Linear.forward(layer, x) * 0, wide)
+    tiny.loss(net, 0, shoal.rank()).backward()
+    optimizer.step()
+    wide.forward = own
+    with torch.no_grad():
+        silent = net.module.last(torch.zeros(8, SHAPE[1]))
+    seen.append(torch.equal(net(torch.ones(8, 6)), silent))
+    F.mse_loss(net(torch.ones(8, 6)), silent).backward()
+    optimizer.step()
+    seen.append(wide.forward is own)
+    return seen
+
+
+def test_a_layer_remains_the_users(pool):
+    assert pool(2).run(called_otherwise, None) == [[True] * 4] * 2
+
+
+def uneven(folder):
+    """Rank 0 is out of data long before the others, across the comparison of replicas after 50 steps. The way of the wide layer at the end."""
+    net, optimizer = wrapped(Net(), folder)
+    with net.join():
+        for step in range(10 if shoal.rank() == 0 else 60):
+            optimizer.zero_grad()
+            tiny.loss(net, step, shoal.rank()).backward()
+            optimizer.step()
+    return "factors" in net.plan, tiny.values(net)
+
+
+def test_who_is_out_of_data_has_not_parted(pool, tmp_path):
+    results = pool(MEMBERS).run(uneven, tmp_path)
+    assert [by_factors for by_factors, _ in results] == [True] * MEMBERS
+    assert all(tiny.equal(values, results[0][1]) for _, values in results)
 
 
 def parted(folder):

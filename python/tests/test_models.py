@@ -317,6 +317,57 @@ def test_optimizers_that_step_all_at_once(pool, name):
           [lambda n, s, r=r: tiny.loss(n, s, r).backward() for r in RANKS], steps=3)
 
 
+def refused(act):
+    try:
+        act()
+    except shoal.Error as error:
+        return error.code, str(error)
+    return None
+
+
+def thawed(_):
+    """A layer that is frozen when the model is wrapped, and trained later."""
+    net = tiny.model()
+    for p in net[0].parameters():
+        p.requires_grad_(False)
+    wrapped, optimizer = tiny.wrap(net)
+    step_and_values(wrapped, optimizer, lambda: tiny.loss(wrapped, 0, shoal.rank()).backward())
+    for p in net[0].parameters():
+        p.requires_grad_(True)
+    return refused(lambda: step_and_values(wrapped, optimizer, lambda: tiny.loss(wrapped, 1, shoal.rank()).backward()))
+
+
+def test_a_parameter_that_was_not_there_when_the_model_was_wrapped_is_refused(pool):
+    for code, line in pool(MEMBERS).run(thawed, 0):
+        assert code == "invalid_argument" and line.startswith("parameter 0.weight: it has a gradient, and was not trained")
+
+
+def wrapped_twice(_):
+    net = tiny.model()
+    first, _ = tiny.wrap(net)
+    second = refused(lambda: tiny.wrap(nn.Sequential(net[0], nn.Tanh(), nn.Linear(17, 3))))
+    first.release()
+    return second, refused(lambda: tiny.wrap(net))
+
+
+def test_a_parameter_of_two_models_is_refused(pool):
+    for (code, line), again in pool(MEMBERS).run(wrapped_twice, 0):
+        assert code == "invalid_argument" and line.startswith("parameter 0.weight: another model of data_parallel() trains it already")
+        assert again is None
+
+
+def of_another_type(_):
+    net, optimizer = tiny.wrap(tiny.model())
+    step_and_values(net, optimizer, lambda: tiny.loss(net, 0, shoal.rank()).backward())
+    net.module.double()
+    return refused(lambda: F.cross_entropy(net(torch.ones(8, 6, dtype=torch.double)), torch.zeros(8, dtype=torch.long)).backward())
+
+
+def test_a_model_whose_type_is_changed_after_it_was_wrapped_is_refused(pool):
+    for code, line in pool(MEMBERS).run(of_another_type, 0):
+        assert code == "invalid_argument" and "of f64, and had" in line and line.startswith("parameter ")
+
+
 @pytest.mark.filterwarnings("ignore")
 def test_a_parameter_shared_by_two_reentrant_checkpoints_is_refused(pool):
     # Last in this file: an error ends the exchange of that model, not the members.

@@ -29,6 +29,8 @@ class Arena {
     return memory_ && b >= memory_.get() && b < memory_.get() + bytes;
   }
   std::shared_ptr<const void> share() const { return memory_; }
+  bool is_shared() const { return memory_.use_count() > 1; }
+  void let_go() { *this = Arena(); }
 
  private:
   struct Free {
@@ -38,14 +40,17 @@ class Arena {
   std::uint64_t bytes_ = 0;
 };
 
-// Memory for one result after another, which is never that in which the next input lies.
+// Memory for one result after another, which is never that in which the next input lies, nor that of a result that somebody still holds.
 class Results {
  public:
-  void begin() { slot_ = 0; }
+  void begin() { slot_ = arenas_[0].is_shared() ? 1 : 0; }
   void avoid(const void* input, std::uint64_t bytes) {
-    if (arenas_[0].holds(input, bytes)) slot_ = 1;
+    if (arenas_[slot_].holds(input, bytes)) slot_ = 1 - slot_;
   }
-  std::byte* get(std::uint64_t bytes) { return arenas_[slot_].get(bytes); }
+  std::byte* get(std::uint64_t bytes) {
+    if (arenas_[slot_].is_shared()) arenas_[slot_].let_go();
+    return arenas_[slot_].get(bytes);
+  }
   std::shared_ptr<const void> share() const { return arenas_[slot_].share(); }
 
  private:

@@ -12,11 +12,6 @@ namespace {
 
 using collective::Collective;
 
-bool is_all_reduce(const Unit& unit) {
-  const auto builders = collective::builder_names(Collective::all_reduce);
-  return std::find(builders.begin(), builders.end(), unit.way) != builders.end();
-}
-
 // Whether the plan's maker was free to choose this unit's way, and could have chosen another with the same bits.
 bool is_free(const ExchangePlan& plan, const Choice& choice, const Unit& unit) {
   if (choice.policy == Choice::Policy::way || !is_all_reduce(unit)) return false;

@@ -176,6 +176,7 @@ void Exchange::Impl::late(const std::string& what) {
           (open_operations.empty() ? "a member has not reached this step" : open_operations),
       "step " + std::to_string(iteration), "raise SHOAL_TIMEOUT if a member may be this slow");
   set_failure(error);
+  post([this, error] { transport.fail(*error); });  // the others wait for what does not come, too
   throw Error(*error);
 }
 
@@ -269,6 +270,11 @@ std::vector<std::uint64_t> Exchange::digests() {
   std::vector<std::uint64_t> digests;
   for (const auto& a : impl_->announced("digests of all members")) digests.push_back(a.digest);
   return digests;
+}
+
+void Exchange::fail(const Error& why) {
+  impl_->set_failure(std::make_shared<Error>(why));
+  impl_->post([this, why] { impl_->transport.fail(why); });
 }
 
 void Exchange::commit() {

@@ -9,9 +9,10 @@
 //   commit()                 the step is taken: inputs may be freed, the next iteration may begin
 // Gradients are reduced out of place: `data` stays as it was until commit(), so that an interrupted step can be redone.
 //
-// Threads: all calls from one thread at a time (autograd's, then the optimizer's); the work happens on the transport's loop.
-// Memory: `data` stays valid until commit(). Results stay valid until the next iteration's; a gradient that was accumulated
-// in a result's own memory is reduced into other memory.
+// Threads: all calls from one thread at a time (autograd's, then the optimizer's), but that another may produce the gradients of a begun
+// iteration while that one waits for what has been announced; the work happens on the transport's loop.
+// Memory: `data` stays valid until commit(). Results stay valid until the next iteration's, or as long as memory() of them is
+// held; a gradient that was accumulated in a result's own memory is reduced into other memory.
 #pragma once
 
 #include <cstdint>
@@ -68,6 +69,7 @@ class Exchange {
   std::uint64_t asked();                 // what any member asks in the open iteration, the same on all; waits like weights()
   std::vector<std::uint64_t> digests();  // all members', by rank; waits like weights()
   void commit();
+  void fail(const Error& why);           // any thread: whoever waits here hears it, and the other members
   std::uint64_t iteration() const;       // number of the open or next iteration
   // What the next iteration needs beside its gradients, of this member, by the first tensor of each unit that keeps any. Read and written
   // between two iterations; valid until replan(), which keeps that of units whose way and tensors stay.

@@ -5,6 +5,8 @@
 #include <functional>
 #include <limits>
 #include <numeric>
+#include <string>
+#include <string_view>
 
 #include "shoal/exchange/plan_price.h"
 
@@ -46,9 +48,13 @@ Cluster at_rate(Cluster cluster, double rate) {
 
 // How many of the last members bring no gradients.
 std::uint32_t servers_of(const Choice& choice) {
-  const std::string family = "servers:";
-  if (choice.policy != Policy::way || !choice.way.starts_with(family)) return 0;
-  return static_cast<std::uint32_t>(std::stoul(choice.way.substr(family.size())));
+  const auto of_way = [](const std::string& way) -> std::uint32_t {
+    constexpr std::string_view family = "servers:";
+    return way.starts_with(family) ? static_cast<std::uint32_t>(std::stoul(way.substr(family.size()))) : 0;
+  };
+  std::uint32_t servers = choice.policy == Policy::way ? of_way(choice.way) : 0;
+  for (const auto& o : choice.overrides) servers = std::max(servers, of_way(o.way));
+  return servers;
 }
 
 bool is_exact(const ExchangePlan& plan, const Choice& choice) {

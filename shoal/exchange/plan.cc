@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <numeric>
 
+#include "shoal/collective/build.h"
 #include "shoal/core/error.h"
 #include "shoal/core/fnv.h"
 
@@ -30,13 +31,25 @@ double ExchangePlan::predicted_exposed() const {
   return std::accumulate(units.begin(), units.end(), 0.0, [](double s, const Unit& u) { return s + u.predicted_exposed; });
 }
 
+bool is_all_reduce(const Unit& unit) {
+  const auto builders = collective::builder_names(collective::Collective::all_reduce);
+  return std::find(builders.begin(), builders.end(), unit.way) != builders.end();
+}
+
 std::uint64_t ExchangePlan::hash() const {
   Fnv1a h;
   const auto mix = [&h](const void* data, std::size_t size) { h.add_bytes({static_cast<const std::byte*>(data), size}); };
   const auto mix_number = [&mix](std::uint64_t v) { mix(&v, sizeof v); };
+  const auto mix_text = [&](const std::string& text) {
+    mix_number(text.size());
+    mix(text.data(), text.size());
+  };
   mix_number(ranks);
+  if (!std::all_of(units.begin(), units.end(), is_all_reduce)) {
+    for (const double figure : {link.alpha, link.rate, link.add_rate, link.fan_in, link.fan_in_alpha}) mix(&figure, sizeof figure);
+  }
   for (const auto& t : tensors) {
-    mix(t.name.data(), t.name.size());
+    mix_text(t.name);
     mix_number(static_cast<std::uint64_t>(t.type));
     mix_number(t.count);
     // By which programs rows travel, and as what.
@@ -46,7 +59,7 @@ std::uint64_t ExchangePlan::hash() const {
   for (const auto& u : units) {
     mix_number(u.tensors.size());
     for (auto t : u.tensors) mix_number(t);
-    mix(u.way.data(), u.way.size());
+    mix_text(u.way);
     mix_number(u.turn);
   }
   if (const auto rounds = parse_choice(choice, "plan").rounds) {

@@ -48,6 +48,8 @@ struct Unit {
   std::uint32_t turn = 0;              // in which it travels, of those that divide a round of local steps (choice.h)
 };
 
+bool is_all_reduce(const Unit& unit);  // it travels by one program, which its way names; others choose theirs by the plan's link
+
 struct ExchangePlan {
   std::uint32_t ranks = 1;
   std::string choice = "auto";                       // what it was chosen by (choice.h)

@@ -46,6 +46,7 @@ class RowFlow final : public GatheredFlow {
     own_ = {};
     dense_ = nullptr;
     results_.begin();
+    merged_values_.begin();
     if (const auto* rows = std::get_if<Rows>(&own)) own_ = *rows;
     if (const auto* dense = std::get_if<const std::byte*>(&own)) pick(*dense);
     if (!sparse_) output_ = results_.get(table_bytes());
@@ -161,7 +162,7 @@ class RowFlow final : public GatheredFlow {
 
   bool merged_ = false;
   std::vector<std::int64_t> merged_index_;
-  Arena merged_values_;
+  Results merged_values_;
   Results results_;
   std::byte* output_ = nullptr;
   Rows mean_;

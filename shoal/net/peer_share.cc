@@ -55,7 +55,7 @@ bool Peer::on_attached(std::span<const std::byte> payload) {
 // begins to read when both segments are there, and ends again if the other says that it could not map ours.
 void Peer::sharing_changed() {
   const bool refused = sharing_.answer && !*sharing_.answer;
-  if (!memory_ && sharing_.own && sharing_.other && !refused) {
+  if (!memory_ && sharing_.own && *sharing_.own && sharing_.other && !refused) {
     memory_ = std::make_unique<MemoryConnection>(std::move(*sharing_.own), std::move(*sharing_.other), *this);
     owner_.memory_connections().add(*memory_);
     sharing_.other.reset();

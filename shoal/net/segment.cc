@@ -53,7 +53,8 @@ Mapping::Mapping(int memory) {
   struct stat about {};
   if (fstat(memory, &about) != 0 || about.st_size != sizeof(Shared)) return;
   // A maker that could cut it short would end this process at its next access.
-  if ((fcntl(memory, F_GET_SEALS) & F_SEAL_SHRINK) == 0) return;
+  const int seals = fcntl(memory, F_GET_SEALS);  // -1 of what cannot be sealed
+  if (seals < 0 || (seals & F_SEAL_SHRINK) == 0) return;
   void* at = mmap(nullptr, sizeof(Shared), PROT_READ | PROT_WRITE, MAP_SHARED, memory, 0);
   if (at == MAP_FAILED) return;
   madvise(at, sizeof(Shared), MADV_DONTFORK);

@@ -1,6 +1,9 @@
 #include "shoal/nn/data_parallel.h"
 
+#include <ATen/core/LegacyTypeDispatch.h>
 #include <ATen/ops/from_blob.h>
+#include <c10/core/InferenceMode.h>
+#include <c10/core/impl/LocalDispatchKeySet.h>
 #include <torch/csrc/autograd/engine.h>
 #include <torch/csrc/autograd/graph_task.h>
 
@@ -166,6 +169,7 @@ void DataParallel::begin(double weight) {
 
 void DataParallel::account(std::size_t i, bool even_zeros) {
   if (first_gradient_at_ == Instant{}) first_gradient_at_ = steady_now();
+  require_unchanged(i);
   accounted_[i] = true;
   if (exchange_.by_factors(static_cast<std::uint32_t>(i))) return account_pair(i);
   if (divided_.contains(i)) return account_strip(i);
@@ -182,17 +186,23 @@ void DataParallel::account(std::size_t i, bool even_zeros) {
 // Produces what lies on the host at once, else when all parts have come there, in whose places these copies then are.
 void DataParallel::leave(std::size_t i, const std::vector<at::Tensor*>& parts, std::function<void()> produce) {
   if (!staging_[i]) return produce();
-  const auto all_here = [this, i, produce = std::move(produce)] {
+  const auto all_here = [this, i, produce = std::move(produce)](const std::exception_ptr& fault) {
     const std::lock_guard lock(leaving_);
     backward_at_[i] = seconds_between(backward_began_, steady_now());
-    try {
+    try {  // whoever waits for the mean hears of a failure
+      if (fault) std::rethrow_exception(fault);
       produce();
-    } catch (const Error&) {  // it has failed: whoever waits for the mean hears of it
+    } catch (const Error& error) {
+      exchange_.fail(error);
+    } catch (const std::exception& error) {
+      const std::string_view what = error.what();
+      const std::string line(what.substr(0, what.find('\n')));
+      exchange_.fail(Error(Code::io, "its gradient has not left the device: " + line, "parameter " + parameters_[i].name));
     }
   };
   for (at::Tensor* part : parts) {
     const auto strides = parts.size() == 1 ? layout_of(parameters_[i].tensor) : part->strides().vec();
-    *part = staging_[i]->to_host(*part, strides, part == parts.back() ? std::function<void()>(all_here) : [] {});
+    *part = staging_[i]->to_host(*part, strides, part == parts.back() ? Staging::Arrived(all_here) : [](const std::exception_ptr&) {});
   }
 }
 
@@ -247,6 +257,9 @@ bool DataParallel::install(std::size_t i) {
 
 void DataParallel::install_mean(std::size_t i) {
   if (installed_[i]) return;
+  // The mean is what it is, whoever asks for it where.
+  const c10::InferenceMode ordinary(false);
+  const c10::impl::ExcludeDispatchKeyGuard no_autocast(c10::autocast_dispatch_keyset);
   if (divided_.contains(i)) return install_strip(i);
   const auto asked = steady_now();
   const auto tensor = static_cast<std::uint32_t>(i);
@@ -301,6 +314,15 @@ std::vector<std::uint32_t> DataParallel::in_order_of_arrival() const {
   return order;
 }
 
+std::vector<std::uint32_t> DataParallel::aliased() const {
+  std::vector<std::uint32_t> shared;
+  for (std::uint32_t i = 0; i < parameters_.size(); ++i) {
+    const auto& tensor = parameters_[i].tensor;
+    if (tensor.has_storage() && tensor.unsafeGetTensorImpl()->unsafe_storage().use_count() > 1) shared.push_back(i);
+  }
+  return shared;
+}
+
 std::vector<std::uint32_t> DataParallel::arrived() const {
   std::vector<std::uint32_t> here;
   for (std::uint32_t i = 0; i < parameters_.size(); ++i) {
@@ -326,7 +348,10 @@ void DataParallel::complete() {
   close_iteration();
 }
 
+// What all members do together (a fit, a mend) they do at the end of a whole step, a moment that comes in the same order on each of them whatever
+// else they train: the next one after the iteration in which they heard of it.
 void DataParallel::close_iteration() {
+  const bool together = !stepping_ && needs_whole_step();
   if (!stepping_) hear_asks();
   exchange_.commit();
   open_ = ended_ = finished_ = stepping_ = read_early_ = false;
@@ -339,8 +364,8 @@ void DataParallel::close_iteration() {
   pairs_.clear();
   tables_.clear();
   for (auto& [i, divided] : divided_) divided.gradient.reset();
-  if (replicas_differ_) mend_replicas();
-  if (plan_is_final_) return follow_links();
+  if (together && replicas_differ_) mend_replicas();
+  if (plan_is_final_) return follow_links(together);
   if (exchange_.iteration() < measured_iterations_) return;
   const Instant began = steady_now();
   choose_plan();

@@ -118,7 +118,9 @@ class DataParallel final : private GradientListener, private PairListener, priva
   bool install(std::size_t parameter);  // true: the first such read in this iteration
   bool holds_pairs() const;             // some `.grad` is not the local sum before install()
   void finish();
+  bool needs_whole_step() const { return fit_asked_ || replicas_differ_; }  // the next step is to be whole: all members have something to do together
   void step_begins();
+  std::vector<std::uint32_t> aliased() const;  // parameters whose memory something else holds: a view, a detached copy
   std::vector<std::uint32_t> arrived() const;  // parameters whose means are here, installed or not; waits for nothing
   void settle(std::size_t parameter) { install_mean(parameter); }
   void update_begins() { update_began_ = steady_now(); }
@@ -178,8 +180,9 @@ class DataParallel final : private GradientListener, private PairListener, priva
   void mend_replicas();
   exchange::Compute pace_of_all(double multiply_rate);
   void choose_plan();
-  void follow_links();
+  void follow_links(bool together);
   double describe_layers(std::vector<exchange::TensorSpec>& specs) const;
+  void require_unchanged(std::size_t i) const;
   at::Tensor contribution(std::size_t i) const;
   void record(EventKind kind, Instant begin, Instant end, std::size_t i, double value) const;
 

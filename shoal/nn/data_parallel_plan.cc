@@ -23,8 +23,20 @@ std::uint64_t DataParallel::own_asks() const { return asks_ | (wants_fit_ ? kFit
 void DataParallel::hear_asks() {
   const auto asks = exchange_.asked();
   asked_ |= asks & ~kFit;
-  fit_asked_ = (asks & kFit) != 0;
+  fit_asked_ = fit_asked_ || (asks & kFit) != 0;
   if (digest_is_due()) compare_replicas();
+}
+
+// The plan is of the parameters as they were.
+void DataParallel::require_unchanged(std::size_t i) const {
+  const auto& [name, parameter] = parameters_[i];
+  const auto& planned = exchange_.plan().tensors[i];
+  const auto count = static_cast<std::uint64_t>(parameter.numel()) * (parameter.is_complex() ? 2 : 1);
+  if (element_type(parameter, name) == planned.type && count == planned.count) return;
+  throw Error(Code::invalid_argument,
+              "it has " + std::to_string(count) + " elements of " + shoal::name(element_type(parameter, name)) + ", and had " +
+                  std::to_string(planned.count) + " of " + shoal::name(planned.type) + " when the model was wrapped",
+              "parameter " + name, "change the model before data_parallel()");
 }
 
 void DataParallel::continue_from(std::uint64_t iterations, std::optional<exchange::ExchangePlan> plan) {
@@ -122,13 +134,13 @@ void DataParallel::choose_plan() {
   follow_division();
 }
 
-void DataParallel::follow_links() {
+void DataParallel::follow_links(bool together) {
   const double waited = communication_.exposed - std::exchange(exposed_before_, communication_.exposed);
   if (!options_.plan && session_.rank() == 0) {
     if (!drift_) drift_.emplace(exchange_.plan().predicted_seconds());
     if (drift_->after(waited)) wants_fit_ = true;
   }
-  if (!std::exchange(fit_asked_, false)) return;
+  if (!together || !std::exchange(fit_asked_, false)) return;
   const Instant began = steady_now();
   exchange_.replan(exchange::fitted_to(exchange_.plan(), session_.measure_links_again()));
   wants_fit_ = false;

@@ -1,7 +1,6 @@
 // DataParallel's proof that members still are replicas of one another. A reduced gradient has one owner, whose bits all take over; factors
 // are multiplied by every member itself, and processors or libraries that round otherwise would let replicas part unnoticed.
-#include <algorithm>
-#include <functional>
+#include <optional>
 
 #include "shoal/core/fnv.h"
 #include "shoal/nn/data_parallel.h"
@@ -29,10 +28,16 @@ std::uint64_t DataParallel::digest() const {
   return digest.value();
 }
 
-// All members see the same digests.
+// All members see the same digests and weights. Who is out of data (join) takes no steps: it lags, and is brought up to date at the end.
 void DataParallel::compare_replicas() {
   const auto digests = exchange_.digests();
-  replicas_differ_ = std::adjacent_find(digests.begin(), digests.end(), std::not_equal_to<>()) != digests.end();
+  const auto weights = exchange_.weights();
+  std::optional<std::uint64_t> first;
+  for (std::size_t rank = 0; rank < digests.size(); ++rank) {
+    if (weights[rank] == 0) continue;
+    if (first && digests[rank] != *first) replicas_differ_ = true;
+    first = first.value_or(digests[rank]);
+  }
 }
 
 // All members come here after the same iteration: they have seen the same digests.

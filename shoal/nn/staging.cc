@@ -23,7 +23,7 @@ class Arrivals {
  public:
   struct Copy {
     std::function<bool()> done;
-    std::function<void()> arrived;
+    Staging::Arrived arrived;
   };
   Arrivals() : thread_([this] { run(); }) {}
   ~Arrivals() {
@@ -51,8 +51,13 @@ class Arrivals {
       const Copy copy = std::move(copies_.front());
       copies_.pop_front();
       lock.unlock();
-      while (!copy.done()) std::this_thread::sleep_for(kLook);
-      copy.arrived();
+      std::exception_ptr fault;
+      try {
+        while (!copy.done()) std::this_thread::sleep_for(kLook);
+      } catch (...) {
+        fault = std::current_exception();
+      }
+      copy.arrived(fault);
       lock.lock();
     }
   }
@@ -73,7 +78,7 @@ class DeviceStaging final : public Staging {
   explicit DeviceStaging(c10::Device device)
       : device_(device), guard_(device.type()), out_(guard_.getStreamFromGlobalPool(device, true)), in_(guard_.getStreamFromGlobalPool(device, true)) {}
 
-  at::Tensor to_host(const at::Tensor& from, const std::vector<std::int64_t>& strides, std::function<void()> arrived) override {
+  at::Tensor to_host(const at::Tensor& from, const std::vector<std::int64_t>& strides, Arrived arrived) override {
     const at::NoGradGuard no_grad;
     auto host = at::empty_strided(from.sizes(), strides, pinned(from));
     after(guard_.getStream(device_), out_);
@@ -118,7 +123,7 @@ class DeviceStaging final : public Staging {
 // A copy is made only when somebody looks for the third time.
 class PretendedStaging final : public Staging {
  public:
-  at::Tensor to_host(const at::Tensor& from, const std::vector<std::int64_t>& strides, std::function<void()> arrived) override {
+  at::Tensor to_host(const at::Tensor& from, const std::vector<std::int64_t>& strides, Arrived arrived) override {
     const auto host = at::empty_strided(from.sizes(), strides, at::TensorOptions().dtype(from.scalar_type()));
     const auto done = [host, from, looks = std::make_shared<int>(0)] {
       if (++*looks < 3) return false;

@@ -4,11 +4,12 @@
 // Any device of PyTorch that has streams and events (c10::impl::VirtualGuardImpl): CUDA, and whatever else is registered. For tests there is one
 // that is none: tensors of the CPU, whose copies are late.
 //
-// Threads: to_host and to_device on the caller's, one at a time; `arrived` on the staging's own, in the order of the calls.
+// Threads: to_host and to_device on the caller's, one at a time; `Arrived` on the staging's own, in the order of the calls.
 #pragma once
 
 #include <ATen/core/Tensor.h>
 
+#include <exception>
 #include <functional>
 #include <memory>
 #include <vector>
@@ -17,13 +18,15 @@ namespace shoal::nn {
 
 class Staging {
  public:
+  using Arrived = std::function<void(const std::exception_ptr& fault)>;  // fault: why the device has not copied; nullptr: it has
+
   static std::unique_ptr<Staging> of(c10::Device device);
   static std::unique_ptr<Staging> pretended();  // the CPU as such a device
   virtual ~Staging() = default;                 // first finishes what is under way
 
   // Copies `from` behind all that the device's current stream has been given so far, into pinned memory of these strides. What comes back may be
-  // read once arrived() runs.
-  virtual at::Tensor to_host(const at::Tensor& from, const std::vector<std::int64_t>& strides, std::function<void()> arrived) = 0;
+  // read once `arrived` runs without a fault.
+  virtual at::Tensor to_host(const at::Tensor& from, const std::vector<std::int64_t>& strides, Arrived arrived) = 0;
   // A copy of `host` on the device, which the device's current stream waits for. `host` is free again when this returns.
   virtual at::Tensor to_device(const at::Tensor& host) = 0;
 };

@@ -63,6 +63,7 @@ TEST(Forecast, members_that_only_add_train_nothing) {
   EXPECT_EQ(it.workers, 4u);
   EXPECT_DOUBLE_EQ(it.speedup(), 4 * it.computing / it.seconds);
   EXPECT_EQ(forecast(model(), cluster(1e8, 5), by("servers:3")).scaling.front().members, 4u);
+  EXPECT_EQ(forecast(model(), cluster(1e8, 5), by("auto,layer0*=servers:1")).scaling.front().members, 2u);
 }
 
 TEST(Forecast, ways_that_are_not_exact_say_so) {

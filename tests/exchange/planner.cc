@@ -131,8 +131,30 @@ TEST(Planner, ddp_has_its_buckets) {
   EXPECT_EQ(buckets, (std::vector<std::vector<std::uint32_t>>{{9, 8}, {7, 6, 5, 4}, {3, 2, 1, 0}}));
 }
 
-TEST(Planner, forward_waits_layer_by_layer_where_that_is_shorter) {
-  EXPECT_EQ(plan_by("auto,*=ring").order, Order::priority);
+// Only where it is foreseen to gain a fifth: it takes processor time that the play does not see.
+TEST(Planner, forward_waits_layer_by_layer_where_that_is_shorter_by_far) {
+  const auto with_forward = [](double forward, const char* choice) {
+    std::vector<TensorSpec> tensors;
+    for (std::uint32_t l = 0; l < 16; ++l) {
+      const double before = l / 16.0;
+      tensors.push_back({"layer" + std::to_string(l), DType::f32, 200'000, l, 0.2 * (1 - before), 0, 0, forward * before});
+    }
+    return make_plan(tensors, 4, kLink, {forward, kCompute.backward_seconds, kCompute.multiply_rate}, parse_choice(choice, "--plan"));
+  };
+  int chosen = 0;
+  for (const double forward : {0.02, 0.1, 0.2, 0.3, 0.4}) {
+    const double gain = with_forward(forward, "wfbp,*=ring").predicted_seconds() / with_forward(forward, "p3,*=ring").predicted_seconds();
+    const bool by_parameter = with_forward(forward, "auto,*=ring").order == Order::priority;
+    if (gain > 1.3) {
+      EXPECT_TRUE(by_parameter) << forward;
+    }
+    if (gain < 1.2) {
+      EXPECT_FALSE(by_parameter) << forward;
+    }
+    chosen += by_parameter;
+  }
+  EXPECT_GT(chosen, 0);
+  EXPECT_LT(chosen, 5);
   EXPECT_EQ(plan_by("auto,*=ring", false).order, Order::fifo);
   const collective::LinkModel fast{1e-9, 1e12, 1e15};
   EXPECT_EQ(plan_by("auto", true, fast).order, Order::fifo) << "nothing to gain";
@@ -173,8 +195,9 @@ TEST(Planner, auto_is_predicted_to_be_no_slower_than_any_other_choice) {
       return make_plan(tensors, 4, link, kCompute, parse_choice(choice, "--plan")).predicted_seconds();
     };
     const double best = seconds("auto");
-    // The planner passes over what gains less than 0.5 %.
-    for (const char* other : {"wfbp", "poseidon", "p3", "ddp", "ddp:1MB", "ring", "direct"}) {
+    // The planner passes over what gains less than 0.5 %, and steps by parameter that gain less than a fifth.
+    EXPECT_LE(best, seconds("p3") * 1.265) << i;
+    for (const char* other : {"wfbp", "poseidon", "ddp", "ddp:1MB", "ring", "direct"}) {
       EXPECT_LE(best, seconds(other) * 1.011) << other << ' ' << i;
     }
   }

@@ -233,6 +233,9 @@ TEST(Mailbox, refuses_memory_that_its_maker_could_cut_short) {
   ASSERT_EQ(ftruncate(unsealed.get(), sizeof(Shared)), 0);
   EXPECT_FALSE(Mapping(unsealed.get()));
   EXPECT_FALSE(Mapping(open("/dev/null", O_RDWR | O_CLOEXEC)));
+  const std::unique_ptr<FILE, int (*)(FILE*)> file(tmpfile(), fclose);  // on a disk, where there are no seals
+  ASSERT_EQ(ftruncate(fileno(file.get()), sizeof(Shared)), 0);
+  EXPECT_FALSE(Mapping(fileno(file.get())));
 }
 
 // A network namespace of its own has names of its own: nobody there finds the mailbox. Needs root.
