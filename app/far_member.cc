@@ -143,7 +143,7 @@ class Keeper {
     for (std::optional<std::string> line; (line = input_.line());) {
       const int signal = std::atoi(line->c_str());
       if (signal == SIGUSR1) tell_listeners(signal);
-      if (signal == SIGTERM || signal == SIGKILL) signal_group(member_, signal);
+      if (signal == SIGTERM || signal == SIGKILL) ending_.tell_group(member_, signal);
     }
     pollfd fds[] = {{0, POLLIN, 0}, {signals_.get(), POLLIN, 0}};
     const auto left = std::chrono::ceil<std::chrono::milliseconds>(heard_ + far_patience - steady_now()).count();
@@ -180,12 +180,11 @@ class Keeper {
   // The member, its group and whatever fled from it; told again by KILL after a while.
   void end_all(int signal) {
     const Instant start = steady_now();
-    std::set<pid_t> told;
-    while (tell_descendants(signal, told) && steady_now() - start < 2 * grace) {
+    while (ending_.tell_all(signal) && steady_now() - start < 2 * grace) {
       if (steady_now() - start > grace) signal = SIGKILL;
       pollfd something{signals_.get(), POLLIN, 0};
       signalfd_siginfo info;
-      if (::poll(&something, 1, 20) > 0) (void)!::read(signals_.get(), &info, sizeof info);
+      if (::poll(&something, 1, look_again) > 0) (void)!::read(signals_.get(), &info, sizeof info);
     }
     collect();
     while (::waitpid(-1, nullptr, WNOHANG) > 0) {
@@ -194,6 +193,7 @@ class Keeper {
 
   net::Descriptor signals_;
   Input input_;
+  Ending ending_;
   Instant heard_ = steady_now();
   pid_t member_ = -1;
   std::optional<int> status_;

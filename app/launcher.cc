@@ -90,6 +90,7 @@ class Launcher {
   Phase phase_ = Phase::running;
   Instant deadline_ = Instant::max();  // of the phase
   Told told_;
+  Ending ending_;
   bool given_up_ = false;
   std::vector<unsigned> failures_;  // ranks, as they were noticed
 };
@@ -240,7 +241,7 @@ void Launcher::collect() {
       judge_far(member, what_.far[rank].name);
     }
     // What it left: its peers must see it gone. Those who were told to end are still at it.
-    if (!member.told_to_end) signal_group(member.pid, member.signal ? SIGKILL : SIGTERM);
+    if (!member.told_to_end) ending_.tell_group(member.pid, member.signal ? SIGKILL : SIGTERM);
     if (member.status != 0 && (!member.told_to_end || told_.by != 0)) failed.push_back(rank_of(member));
   }
   failures_.insert(failures_.end(), failed.begin(), failed.end());
@@ -282,7 +283,7 @@ void Launcher::advance() {
 void Launcher::pass_on(int signal) {
   tell_listeners(signal);
   for (const auto& member : members_) {
-    if (member.in && !member.ended) signal_member(member, signal);
+    if (member.in && !member.ended) signal_keeper(member, signal);
   }
 }
 
@@ -291,24 +292,24 @@ void Launcher::tell_all(int signal) {
     if (member.pid <= 0 || member.ended) continue;
     member.told_to_end = true;
     member.killed = signal == SIGKILL;
-    signal_member(member, signal);
+    member.in ? signal_keeper(member, signal) : ending_.tell_group(member.pid, signal);
   }
 }
 
 // Ends all that is left below this process and reaps it: members, their groups, and what left those groups. Who was
-// told to end keeps the time it was given. Descendants that are nobody's children end unseen, so this looks again every 20 ms.
+// told to end keeps the time it was given. The last to live is a child of this process, whose end is a signal; what was born meanwhile
+// is told at the next look.
 void Launcher::end_everything(int signal) {
   const Instant start = steady_now();
   const bool told_before = told_.by != 0;
-  std::set<pid_t> told;
   for (;;) {
     const Instant last = phase_ == Phase::terminating ? deadline_ : start + grace;
     const Instant now = steady_now();
     if (now > last + grace) break;
     if (now > last || (told_.by != 0 && !told_before)) signal = SIGKILL;
-    if (!tell_descendants(signal, told, watcher_ ? watcher_->pid() : -1)) break;
+    if (!ending_.tell_all(signal, watcher_ ? watcher_->pid() : -1)) break;
     pollfd something{signals_.get(), POLLIN, 0};
-    if (::poll(&something, 1, 20) > 0) read_signals();
+    if (::poll(&something, 1, look_again) > 0) read_signals();
   }
   collect();
   watcher_.reset();

@@ -3,7 +3,6 @@
 #include <unistd.h>
 
 #include "app/far.h"
-#include "app/processes.h"
 #include "shoal/core/error.h"
 
 namespace shoal::app {
@@ -12,9 +11,7 @@ void tell_keeper(const Member& member, const std::string& line) {
   (void)!::write(member.in.get(), line.data(), line.size());  // a pipe that is full means a connection that is lost: ssh sees to it
 }
 
-void signal_member(const Member& member, int signal) {
-  member.in ? tell_keeper(member, std::to_string(signal) + "\n") : signal_group(member.pid, signal);
-}
+void signal_keeper(const Member& member, int signal) { tell_keeper(member, std::to_string(signal) + "\n"); }
 
 std::string without_greeting(Member& member, std::string_view bytes) {
   if (!member.in || member.kept) return std::string(bytes);

@@ -29,7 +29,7 @@ struct Member {
 };
 
 void tell_keeper(const Member& member, const std::string& line);
-void signal_member(const Member& member, int signal);
+void signal_keeper(const Member& member, int signal);  // it passes the signal on
 // Of what came on its out: what the member itself said.
 std::string without_greeting(Member& member, std::string_view bytes);
 // What the exit status of its ssh says of a member that has ended.

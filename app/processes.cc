@@ -25,13 +25,13 @@ std::string read_whole(pid_t pid, const char* what) {
   return text.str();
 }
 
-// /proc/PID/stat is "pid (name) state parent ..."; the name may contain anything, so parse behind its end.
+// /proc/PID/stat is "pid (name) state parent group ..."; the name may contain anything, so parse behind its end.
 bool read_process(pid_t pid, Process& process) {
   const std::string text = read_whole(pid, "stat");
   const auto end = text.rfind(')');
   process.pid = pid;
   return end != std::string::npos &&
-         std::sscanf(text.c_str() + end + 1, " %c %d", &process.state, &process.parent) == 2;
+         std::sscanf(text.c_str() + end + 1, " %c %d %d", &process.state, &process.parent, &process.group) == 3;
 }
 
 std::vector<Process> all_processes() {
@@ -93,21 +93,24 @@ void tell_listeners(int signal) {
   }
 }
 
-bool tell_descendants(int signal, std::set<pid_t>& told, pid_t spared) {
+void Ending::tell_group(pid_t leader, int signal) {
+  for (const Process& process : descendants()) {
+    if (process.group == leader) told_.insert(process.pid);
+  }
+  ::kill(-leader, signal);  // whoever joined it meanwhile, too
+  if (signal != SIGKILL) ::kill(-leader, SIGCONT);
+}
+
+bool Ending::tell_all(int signal, pid_t spared) {
   bool living = false;
   for (const Process& process : descendants()) {
     if (process.state == 'Z' || process.pid == spared) continue;
     living = true;
-    if (signal != SIGKILL && !told.insert(process.pid).second) continue;
+    if (signal != SIGKILL && !told_.insert(process.pid).second) continue;
     ::kill(process.pid, signal);
     ::kill(process.pid, SIGCONT);
   }
   return living;
-}
-
-void signal_group(pid_t leader, int signal) {
-  ::kill(-leader, signal);
-  if (signal != SIGKILL) ::kill(-leader, SIGCONT);
 }
 
 }  // namespace shoal::app

@@ -10,7 +10,7 @@
 namespace shoal::app {
 
 struct Process {
-  pid_t pid = 0, parent = 0;
+  pid_t pid = 0, parent = 0, group = 0;
   char state = '?';  // Z: ended, not yet reaped
 };
 
@@ -24,10 +24,21 @@ std::string name_of(pid_t pid);          // empty if it has ended
 bool catches(pid_t pid, int signal);     // has a handler for it
 // Those descendants that handle it: the default of USR1 would end a shell in which a member was wrapped.
 void tell_listeners(int signal);
-// All descendants that live, stopped ones too, but for `spared`; a signal that may be ignored only once each (`told`). False if none lives.
-bool tell_descendants(int signal, std::set<pid_t>& told, pid_t spared = -1);
-// Signals a member's group, stopped processes too. The group's leader must not have been reaped: else its
-// number may be somebody else's.
-void signal_group(pid_t leader, int signal);
+
+// How often to look for descendants that were born while others were ended. Milliseconds.
+inline constexpr int look_again = 200;
+
+// Ends descendants, stopped ones too. Each is told only once, but for KILL: a program that is saving may take a second TERM
+// for "at once".
+class Ending {
+ public:
+  // A member's group. Its leader must not have been reaped: else its number may be somebody else's.
+  void tell_group(pid_t leader, int signal);
+  // All that live, but for `spared`. False if none does.
+  bool tell_all(int signal, pid_t spared = -1);
+
+ private:
+  std::set<pid_t> told_;
+};
 
 }  // namespace shoal::app

@@ -110,7 +110,7 @@ TEST(run_ends, a_wrapped_member_has_time_to_save_after_term) {
   std::fstream go(folder.path() / "fifo");  // both ways: opening waits for nobody
   program.signal(SIGTERM);
   const auto deadline = std::chrono::steady_clock::now() + std::chrono::seconds(20);
-  while (alive(pids.at(0)) && std::chrono::steady_clock::now() < deadline) std::this_thread::yield();
+  while (alive(pids.at(0)) && std::chrono::steady_clock::now() < deadline) std::this_thread::sleep_for(std::chrono::milliseconds(5));
   go << "go" << std::endl;
   EXPECT_EQ(program.wait().status, 143);
   EXPECT_EQ(read_file(folder.path() / "saved"), "saved\n");
