@@ -12,13 +12,10 @@ import models
 import shoal
 from shoal import session
 from shoal.train import fashion
+from traffic import bytes_sent
 
 HELD_OUT = 4000  # of the test images, shared among members
 WARMUP = 4       # steps in which the links are measured, once for all plans
-
-
-def bytes_sent() -> int:
-    return sum(link["sent"] for link in session.current().links())
 
 
 @torch.no_grad()

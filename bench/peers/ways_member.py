@@ -12,7 +12,7 @@ from torch import nn
 
 import models
 import shoal
-from shoal import session
+from traffic import bytes_sent
 
 WARMUP = 6  # steps of each way before the first turn: the plan is chosen after three
 
@@ -33,11 +33,6 @@ def batch(model: str, size: int) -> tuple[torch.Tensor, torch.Tensor]:
     if model == "table":
         return torch.randint(0, 50_000, (size, 20)), torch.randint(0, 26, (size,))
     return torch.randn(size, 1, 28, 28), torch.randint(0, 10, (size,))
-
-
-def bytes_sent() -> int:
-    """By this member, to all others, so far."""
-    return sum(link["sent"] for link in session.current().links())
 
 
 class Trainer:

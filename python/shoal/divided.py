@@ -22,8 +22,6 @@ _grad = torch.Tensor.grad
 class Layers:
     """Those of one model: none until the plan divides some. Stands between a parameter's .grad and its mean (pending.Gates)."""
 
-    exchanges = False
-
     def __init__(self, core, module, optimizer, parameters, names, replayed: bool):
         self._replayed = replayed  # a saved plan says which are divided
         self._core, self._module, self._optimizer, self._names = core, module, optimizer, names

@@ -270,9 +270,7 @@ class DataParallel(Wrapped):
 
     def _write_plan(self) -> None:
         self._fits_written = self._core.fits
-        folder = session.run_folder()
-        if folder and session.rank() == 0:
-            _C.write_in_run(folder, "plan.json", self._core.plan())
+        session.write_plan(self._core.plan())
 
     def release(self) -> None:
         """Lets go of the session; the module stays."""

@@ -124,9 +124,7 @@ class LocalSteps(Wrapped):
         if self._plan_written or not self._rounds.plan_is_final:
             return
         self._plan_written = True
-        folder = session.run_folder()
-        if folder and session.rank() == 0:
-            _C.write_in_run(folder, "plan.json", self._rounds.plan())
+        session.write_plan(self._rounds.plan())
 
     # --- its state
 

@@ -55,6 +55,13 @@ def run_folder() -> str | None:
     return os.environ.get("SHOAL_RUN_DIR")
 
 
+def write_plan(plan: str) -> None:
+    """Leaves the plan in the run's folder; the same on all members, rank 0 writes it."""
+    folder = run_folder()
+    if folder and rank() == 0:
+        _C.write_in_run(folder, "plan.json", plan)
+
+
 def patience() -> float:
     """Seconds: the longest wait for the others in any operation."""
     text = os.environ.get("SHOAL_TIMEOUT", "1800")

@@ -150,8 +150,8 @@ class Steps:
         finally:
             optimizer.param_groups = whole
             self._core.update_ends()
-        if self._hyper:
-            state_use.wait(optimizer, self)
+            if self._hyper:
+                state_use.wait(optimizer, self)
         for number, gradient in kept.items():
             self._parameters[number].grad = gradient
         self._overwritten.difference_update(numbers)

@@ -11,6 +11,7 @@ using Seconds = std::chrono::duration<double>;
 // one (inproc, sim). Never compare points of two clocks.
 using Instant = std::chrono::time_point<std::chrono::steady_clock, Nanoseconds>;
 
+inline double seconds_between(Instant begin, Instant end) { return Seconds(end - begin).count(); }
 inline Instant steady_now() { return std::chrono::time_point_cast<Nanoseconds>(std::chrono::steady_clock::now()); }
 
 }  // namespace shoal

@@ -61,6 +61,11 @@ void Exchange::Impl::set_failure(const net::Failure& why) {
   failed.store(true, std::memory_order_release);
 }
 
+void Exchange::Impl::fail(const net::Failure& why) {
+  set_failure(why);
+  post([this, why] { transport.fail(*why); });
+}
+
 void Exchange::Impl::require_no_failure() const {
   if (!failed.load(std::memory_order_acquire)) return;
   const std::lock_guard lock(failure_mutex);
@@ -175,8 +180,7 @@ void Exchange::Impl::late(const std::string& what) {
       what + " did not arrive within " + std::to_string(seconds) + " s: " +
           (open_operations.empty() ? "a member has not reached this step" : open_operations),
       "step " + std::to_string(iteration), "raise SHOAL_TIMEOUT if a member may be this slow");
-  set_failure(error);
-  post([this, error] { transport.fail(*error); });  // the others wait for what does not come, too
+  fail(error);  // the others wait for what does not come, too
   throw Error(*error);
 }
 
@@ -272,10 +276,7 @@ std::vector<std::uint64_t> Exchange::digests() {
   return digests;
 }
 
-void Exchange::fail(const Error& why) {
-  impl_->set_failure(std::make_shared<Error>(why));
-  impl_->post([this, why] { impl_->transport.fail(why); });
-}
+void Exchange::fail(const Error& why) { impl_->fail(std::make_shared<Error>(why)); }
 
 void Exchange::commit() {
   auto& impl = *impl_;

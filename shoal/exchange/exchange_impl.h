@@ -64,6 +64,7 @@ struct Exchange::Impl {
   [[noreturn]] void late(const std::string& what);
   void require_no_failure() const;
   void set_failure(const net::Failure& failure);
+  void fail(const net::Failure& failure);  // here and, by the transport, for everybody
 
   // --- the loop's side
   void roll_called(const net::Failure& failure);

@@ -11,9 +11,9 @@
 #include <mutex>
 #include <optional>
 #include <span>
-#include <utility>
 
 #include "shoal/net/descriptor.h"
+#include "shoal/net/sealed.h"
 
 namespace shoal::net {
 
@@ -24,26 +24,19 @@ class ArenaView {
  public:
   ArenaView() = default;
   explicit ArenaView(int memory);  // nothing if it cannot be mapped, or is no arena
-  ArenaView(ArenaView&& other) noexcept : at_(std::exchange(other.at_, nullptr)) {}
-  ArenaView& operator=(ArenaView&& other) noexcept {
-    std::swap(at_, other.at_);
-    return *this;
-  }
-  ~ArenaView();
-  explicit operator bool() const { return at_ != nullptr; }
+  explicit operator bool() const { return bool{all_}; }
   // nullptr: not in it.
   const std::byte* find(std::uint64_t offset, std::size_t bytes) const {
-    return at_ && offset <= kArenaBytes && bytes <= kArenaBytes - offset ? at_ + offset : nullptr;
+    return all_ && offset <= kArenaBytes && bytes <= kArenaBytes - offset ? all_.at() + offset : nullptr;
   }
 
  private:
-  const std::byte* at_ = nullptr;
+  SealedMapping all_;
 };
 
 class Arena {
  public:
   Arena();  // empty where the system gives no such memory
-  ~Arena();
   Arena(const Arena&) = delete;
   int descriptor() const { return memory_.get(); }  // -1: empty
 
@@ -55,7 +48,7 @@ class Arena {
 
  private:
   Descriptor memory_;
-  std::byte* at_ = nullptr;
+  SealedMapping all_;
   std::mutex mutex_;                          // guards used_
   std::map<std::uint64_t, std::size_t> used_; // offset -> bytes, whole pages
 };

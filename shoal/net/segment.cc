@@ -49,27 +49,9 @@ struct Letter {
 
 }  // namespace
 
-Mapping::Mapping(int memory) {
-  struct stat about {};
-  if (fstat(memory, &about) != 0 || about.st_size != sizeof(Shared)) return;
-  // A maker that could cut it short would end this process at its next access.
-  const int seals = fcntl(memory, F_GET_SEALS);  // -1 of what cannot be sealed
-  if (seals < 0 || (seals & F_SEAL_SHRINK) == 0) return;
-  void* at = mmap(nullptr, sizeof(Shared), PROT_READ | PROT_WRITE, MAP_SHARED, memory, 0);
-  if (at == MAP_FAILED) return;
-  madvise(at, sizeof(Shared), MADV_DONTFORK);
-  shared_ = static_cast<Shared*>(at);
-}
+Mapping::Mapping(int memory) : all_(memory, sizeof(Shared), SealedMapping::Access::write) { all_.keep_from_children(); }
 
-Mapping::~Mapping() {
-  if (shared_) munmap(shared_, sizeof(Shared));
-}
-
-OwnSegment::OwnSegment() : memory_(memfd_create("shoal", MFD_CLOEXEC | MFD_ALLOW_SEALING)) {
-  if (memory_ && ftruncate(memory_.get(), sizeof(Shared)) == 0 &&
-      fcntl(memory_.get(), F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL) == 0) {
-    shared_ = Mapping(memory_.get());
-  }
+OwnSegment::OwnSegment() : memory_(sealed_file("shoal", sizeof(Shared))), shared_(memory_.get()) {
   if (!shared_) {
     why_not_ = because("this system gives no memory for it");
     return;

@@ -13,10 +13,10 @@
 #include <cstdint>
 #include <span>
 #include <string>
-#include <utility>
 
 #include "shoal/net/arena.h"
 #include "shoal/net/descriptor.h"
+#include "shoal/net/sealed.h"
 
 namespace shoal::net {
 
@@ -38,18 +38,12 @@ class Mapping {
  public:
   Mapping() = default;
   explicit Mapping(int memory);  // nothing if it cannot be mapped, or is no segment
-  Mapping(Mapping&& other) noexcept : shared_(std::exchange(other.shared_, nullptr)) {}
-  Mapping& operator=(Mapping&& other) noexcept {
-    std::swap(shared_, other.shared_);
-    return *this;
-  }
-  ~Mapping();
-  Shared* operator->() const { return shared_; }
-  Shared& operator*() const { return *shared_; }
-  explicit operator bool() const { return shared_ != nullptr; }
+  Shared* operator->() const { return reinterpret_cast<Shared*>(all_.at()); }
+  Shared& operator*() const { return *operator->(); }
+  explicit operator bool() const { return bool{all_}; }
 
  private:
-  Shared* shared_ = nullptr;
+  SealedMapping all_;
 };
 
 // What this member makes. False where the system gives no such memory.

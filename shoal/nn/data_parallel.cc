@@ -22,8 +22,6 @@ std::vector<at::Tensor> tensors_of(const std::vector<NamedTensor>& named) {
   return tensors;
 }
 
-double seconds_between(Instant begin, Instant end) { return Seconds(end - begin).count(); }
-
 }  // namespace
 
 DataParallel::DataParallel(Session& session, std::vector<NamedTensor> parameters, std::vector<at::Tensor> buffers, Options options)

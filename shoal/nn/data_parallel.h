@@ -44,6 +44,7 @@
 #include "shoal/nn/factored_linear.h"
 #include "shoal/nn/followed_buffers.h"
 #include "shoal/nn/gradient_hooks.h"
+#include "shoal/nn/kept.h"
 #include "shoal/nn/layer_group.h"
 #include "shoal/nn/layer_pairs.h"
 #include "shoal/nn/pace.h"
@@ -107,8 +108,8 @@ class DataParallel final : private GradientListener, private PairListener, priva
 
   // What lossy ways remember from one iteration to the next, of this member, by name. Between two iterations; the tensors are views of it
   // until the plan changes. put_back() takes over those that this plan remembers, too.
-  std::map<std::string, at::Tensor> kept();
-  void put_back(const std::map<std::string, at::Tensor>& kept);
+  std::map<std::string, at::Tensor> kept() { return kept_of(exchange_); }
+  void put_back(const std::map<std::string, at::Tensor>& kept) { put_back_kept(exchange_, kept); }
 
   // Has the plan fitted to the links anew, by all members after the same iteration: it gives the same bits (exchange/drift.h). Rank 0 asks
   // by itself when what it waits for has changed for good. Not while a saved plan is replayed.

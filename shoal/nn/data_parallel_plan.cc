@@ -1,6 +1,4 @@
 // DataParallel's plan: from which figures it is chosen, how it follows the links, and what of it goes on in a run that continues another.
-#include <ATen/ops/from_blob.h>
-
 #include <algorithm>
 #include <limits>
 #include <sstream>
@@ -54,22 +52,6 @@ void DataParallel::continue_from(std::uint64_t iterations, std::optional<exchang
   }
 }
 
-std::map<std::string, at::Tensor> DataParallel::kept() {
-  std::map<std::string, at::Tensor> all;
-  for (const auto& [tensor, kept] : exchange_.kept()) {
-    all.emplace(parameters_[tensor].name + ": " + kept.name,
-                at::from_blob(kept.data, {static_cast<std::int64_t>(kept.count)}, kept.type == DType::i64 ? at::kLong : at::kFloat));
-  }
-  return all;
-}
-
-void DataParallel::put_back(const std::map<std::string, at::Tensor>& kept) {
-  for (auto& [name, mine] : this->kept()) {
-    const auto found = kept.find(name);
-    if (found != kept.end() && found->second.sizes() == mine.sizes()) mine.copy_(found->second);
-  }
-}
-
 // Which tensors are weights of fully connected layers, with the rows that this member had. Returns how fast it multiplies the largest's rows
 // of all members, 0 if there is none: measured on all at once, since those that share cores see what is left of them.
 double DataParallel::describe_layers(std::vector<exchange::TensorSpec>& specs) const {
@@ -105,7 +87,6 @@ exchange::Compute DataParallel::pace_of_all(double multiply_rate) {
   return {forward / members, backward / members, a_flop > 0 ? members / a_flop : 0, between / members};
 }
 
-// Rank 0 decides for all.
 void DataParallel::choose_plan() {
   plan_is_final_ = true;
   if (options_.plan) {
@@ -117,8 +98,7 @@ void DataParallel::choose_plan() {
   auto specs = exchange_.plan().tensors;
   auto pace = pace_of_all(describe_layers(specs));
   tables_.describe(specs);
-  std::string text;
-  if (session_.rank() == 0) {
+  exchange_.replan(agreed_plan(session_, [&] {
     // A device is behind its caller: what it has computed last says when backward was over.
     const double own = std::max(pace_.latest_backward(), 1e-9), latest = std::max(own, *std::max_element(backward_at_.begin(), backward_at_.end()));
     pace.backward_seconds *= latest / own;
@@ -127,10 +107,8 @@ void DataParallel::choose_plan() {
       specs[i].forward_at = first_use_[i].second * pace.forward_seconds;
       specs[i].backward_at = pace.backward_seconds * (backward_at_[i] >= 0 ? backward_at_[i] / latest : 1);
     }
-    text = to_json(exchange::make_plan(std::move(specs), session_.size(), session_.link_model(), pace, options_.choice));
-  }
-  text = session_.broadcast_text(text, 0, "agreement on the plan");
-  exchange_.replan(exchange::plan_from_json(text, "the plan of rank 0"));
+    return exchange::make_plan(std::move(specs), session_.size(), session_.link_model(), pace, options_.choice);
+  }));
   follow_division();
 }
 

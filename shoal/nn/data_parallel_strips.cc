@@ -12,10 +12,6 @@
 namespace shoal::nn {
 namespace {
 
-const std::byte* bytes_of(const at::Tensor& tensor) {
-  return tensor.defined() ? static_cast<const std::byte*>(tensor.const_data_ptr()) : nullptr;
-}
-
 at::Tensor strip_of(const at::Tensor& whole, const exchange::Strips& strips, net::Rank rank) {
   const auto place = strips.place(rank);
   return whole.narrow(0, static_cast<std::int64_t>(strips.first(place)), static_cast<std::int64_t>(strips.rows(place)));

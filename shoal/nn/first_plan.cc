@@ -27,4 +27,9 @@ exchange::ExchangePlan first_plan(std::vector<exchange::TensorSpec> tensors, con
   return exchange::make_plan(std::move(tensors), ranks, {}, {}, saved ? exchange::parse_choice(saved->choice, "the saved plan") : choice);
 }
 
+exchange::ExchangePlan agreed_plan(Session& session, const std::function<exchange::ExchangePlan()>& make) {
+  const auto text = session.rank() == 0 ? to_json(make()) : std::string();
+  return exchange::plan_from_json(session.broadcast_text(text, 0, "agreement on the plan"), "the plan of rank 0");
+}
+
 }  // namespace shoal::nn

@@ -1,7 +1,8 @@
-// What a model's parameters are to the exchange, and the plan of its first iterations.
+// What a model's parameters are to the exchange, the plan of its first iterations, and how members agree on the one that follows.
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <optional>
 #include <vector>
 
@@ -19,5 +20,8 @@ std::vector<exchange::TensorSpec> describe(const std::vector<NamedTensor>& param
 // made, so that a replay has the bits of that run from the first step on. Throws Error{mismatch} where `saved` is of another model.
 exchange::ExchangePlan first_plan(std::vector<exchange::TensorSpec> tensors, const exchange::Choice& choice,
                                   const std::optional<exchange::ExchangePlan>& saved, std::uint32_t ranks);
+
+// What rank 0 makes, on all members at once.
+exchange::ExchangePlan agreed_plan(Session& session, const std::function<exchange::ExchangePlan()>& make);
 
 }  // namespace shoal::nn

@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "shoal/core/time.h"
+#include "shoal/nn/tensors.h"
 
 namespace shoal::nn {
 namespace {
@@ -15,10 +16,6 @@ at::ScalarType type_of_rows(const factor::Shape& shape) { return shape.bf16_rows
 
 at::Tensor matrix(const std::byte* memory, std::uint64_t rows, std::uint64_t columns, at::ScalarType type) {
   return at::from_blob(const_cast<std::byte*>(memory), {static_cast<std::int64_t>(rows), static_cast<std::int64_t>(columns)}, type);
-}
-
-const std::byte* bytes_of(const at::Tensor& tensor) {
-  return tensor.defined() ? static_cast<const std::byte*>(tensor.const_data_ptr()) : nullptr;
 }
 
 }  // namespace

@@ -11,6 +11,7 @@
 #include "shoal/core/event.h"
 #include "shoal/exchange/planner.h"
 #include "shoal/nn/first_plan.h"
+#include "shoal/nn/kept.h"
 
 namespace shoal::nn {
 namespace {
@@ -53,8 +54,6 @@ at::Tensor found_in(const std::map<std::string, at::Tensor>& all, const std::str
   auto copy = at::empty_strided(like.sizes(), layout_of(like), like.options().requires_grad(false));
   return copy.copy_(found->second);
 }
-
-double seconds_between(Instant begin, Instant end) { return Seconds(end - begin).count(); }
 
 }  // namespace
 
@@ -203,17 +202,14 @@ void LocalRounds::take_over(Averaged& t) {
   t.difference = t.noted = t.mean = at::Tensor();
 }
 
-// Rank 0's measurement decides for all.
 void LocalRounds::choose_plan() {
   plan_is_final_ = true;
   if (options_.plan) return exchange_.replan(*options_.plan);
   const Instant began = steady_now();
   session_.link_model();
-  std::string text;
-  if (session_.rank() == 0)
-    text = to_json(exchange::make_plan(plan().tensors, session_.size(), session_.link_model(), {}, options_.choice));
-  text = session_.broadcast_text(text, 0, "agreement on the plan");
-  exchange_.replan(exchange::plan_from_json(text, "the plan of rank 0"));
+  exchange_.replan(agreed_plan(session_, [this] {
+    return exchange::make_plan(plan().tensors, session_.size(), session_.link_model(), {}, options_.choice);
+  }));
   Events::local().record({EventKind::planning, began, steady_now(), static_cast<std::int64_t>(steps_), -1, 0, 0});
 }
 
@@ -252,10 +248,7 @@ LocalRounds::Progress LocalRounds::progress() {
   std::vector<double> since;
   for (const double then : samples_then_) since.push_back(samples_ - then);
   p.own.emplace(kSamples, at::tensor(since, at::kDouble));
-  for (const auto& [tensor, kept] : exchange_.kept()) {
-    p.own.emplace(tensors_[tensor].name + ": " + kept.name, at::from_blob(kept.data, {static_cast<std::int64_t>(kept.count)},
-                                                                          kept.type == DType::i64 ? at::kLong : at::kFloat));
-  }
+  p.own.merge(kept_of(exchange_));
   return p;
 }
 
@@ -283,12 +276,7 @@ void LocalRounds::continue_from(const Progress& progress, std::optional<exchange
     for (std::size_t turn = 0; turn < samples_then_.size(); ++turn)
       samples_then_[turn] = samples_ - values.const_data_ptr<double>()[turn];
   }
-  for (const auto& [tensor, kept] : exchange_.kept()) {
-    const auto found = progress.own.find(tensors_[tensor].name + ": " + kept.name);
-    auto mine =
-        at::from_blob(kept.data, {static_cast<std::int64_t>(kept.count)}, kept.type == DType::i64 ? at::kLong : at::kFloat);
-    if (found != progress.own.end() && found->second.sizes() == mine.sizes()) mine.copy_(found->second);
-  }
+  put_back_kept(exchange_, progress.own);
 }
 
 }  // namespace shoal::nn

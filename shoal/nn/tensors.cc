@@ -98,6 +98,10 @@ bool says_something(const at::Tensor& gradient) {
   return gradient.defined() && (gradient.is_sparse() ? gradient._nnz() : gradient.count_nonzero().item<std::int64_t>()) > 0;
 }
 
+const std::byte* bytes_of(const at::Tensor& tensor) {
+  return tensor.defined() ? static_cast<const std::byte*>(tensor.const_data_ptr()) : nullptr;
+}
+
 std::size_t packed_bytes(const std::vector<at::Tensor>& tensors) {
   std::size_t bytes = 0;
   for (const auto& tensor : tensors) bytes += static_cast<std::size_t>(tensor.numel()) * tensor.element_size();

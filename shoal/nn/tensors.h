@@ -24,6 +24,8 @@ at::Tensor in_layout_of(const at::Tensor& parameter, const at::Tensor& gradient)
 
 bool says_something(const at::Tensor& gradient);  // it is there, and not all zeros
 
+const std::byte* bytes_of(const at::Tensor& tensor);  // nullptr where it is undefined
+
 std::size_t packed_bytes(const std::vector<at::Tensor>& tensors);
 void pack(const std::vector<at::Tensor>& tensors, std::span<std::byte> into);
 void unpack(std::span<const std::byte> from, const std::vector<at::Tensor>& tensors);  // writes into the tensors

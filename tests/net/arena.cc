@@ -4,8 +4,11 @@
 #include <gtest/gtest.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 #include <algorithm>
+#include <cstdio>
+#include <memory>
 #include <vector>
 
 namespace shoal::net {
@@ -71,6 +74,9 @@ TEST(Arena, nothing_else_is_one) {
   Descriptor other(memfd_create("other", MFD_CLOEXEC));
   EXPECT_FALSE(ArenaView(other.get()));
   EXPECT_FALSE(ArenaView(-1));
+  const std::unique_ptr<FILE, int (*)(FILE*)> file(tmpfile(), fclose);  // on a disk, where there are no seals
+  ASSERT_EQ(ftruncate(fileno(file.get()), kArenaBytes), 0);
+  EXPECT_FALSE(ArenaView(fileno(file.get())));
 }
 
 }  // namespace
