@@ -1,0 +1,89 @@
+#include "shoal/data/read.h"
+
+#include <numeric>
+#include <utility>
+
+#include "shoal/core/error.h"
+
+namespace shoal::data {
+namespace {
+
+std::string in_thousands(std::uint64_t count) {  // 1,000,209
+  std::string digits = std::to_string(count);
+  for (std::size_t at = digits.size(); at > 3; at -= 3) digits.insert(at - 3, ",");
+  return digits;
+}
+
+std::string counted(std::uint64_t count, std::string_view noun) {
+  if (count == 1 && noun.ends_with("ies")) return "1 " + std::string(noun.substr(0, noun.size() - 3)) + "y";
+  if (count == 1 && noun.ends_with('s')) noun.remove_suffix(1);
+  return in_thousands(count) + " " + std::string(noun);
+}
+
+}  // namespace
+
+const char* name(Reason reason) {
+  switch (reason) {
+    case Reason::number: return "no number";
+    case Reason::not_finite: return "not finite";
+    case Reason::range: return "out of range";
+    case Reason::order: return "out of order";
+    case Reason::fields: return "fields";
+  }
+  return "unknown";
+}
+
+std::uint64_t Read::skipped() const { return std::accumulate(dropped.begin(), dropped.end(), std::uint64_t{0}); }
+
+std::string sentence(const Read& read, const Nouns& nouns) {
+  std::string text = "read " + counted(read.samples, nouns.samples) + " of ";
+  if (read.rows > 0) text += counted(read.rows, nouns.rows) + " and ";
+  text += counted(read.columns, nouns.columns);
+  if (read.rows == 0) text += " with " + counted(read.values, "values");
+  text += " from " + read.files.front().filename().string();
+  if (read.files.size() > 1) text += " and " + counted(read.files.size() - 1, "more files");
+  if (!read.form.empty()) text += ", " + read.form;
+  if (read.queries > 0) text += "; " + counted(read.queries, "query ids") + " left out";
+  if (read.kept != read.samples) text += "; " + in_thousands(read.kept) + " of them here";
+  text += "; " + counted(read.skipped(), "lines") + " skipped";
+  if (read.skipped() == 0) return text;
+  const char* before = " (";
+  for (std::size_t i = 0; i < kReasons; ++i) {
+    if (read.dropped[i] == 0) continue;
+    text += before + in_thousands(read.dropped[i]) + " " + name(static_cast<Reason>(i));
+    before = ", ";
+  }
+  return text + "; the first: " + read.first_dropped + ")";
+}
+
+Intake::Intake(std::vector<std::filesystem::path> files, const ReadOptions& options) : lines_(std::move(files)), options_(options) {
+  const auto& [member, members] = options_.share;
+  if (member >= members) {
+    throw Error(Code::invalid_argument, "there is no member " + std::to_string(member) + " of " + std::to_string(members), {},
+                "members count from 0");
+  }
+  read.files = lines_.files();
+}
+
+bool Intake::next(std::string_view& line) {
+  if (!lines_.next(line)) return false;
+  ++read.lines;
+  return true;
+}
+
+bool Intake::keeps(Verdict verdict) {
+  if (verdict.sample) {
+    if (verdict.query) ++read.queries;
+    const bool ours = options_.share.holds(read.samples++);
+    if (ours) ++read.kept;
+    return ours;
+  }
+  if (!verdict.fault) return false;
+  Fault& fault = *verdict.fault;
+  if (!options_.skip_faulty) throw Error(Code::invalid_argument, std::move(fault.what), lines_.place(), std::move(fault.hint));
+  if (read.skipped() == 0) read.first_dropped = lines_.place() + ": " + fault.what;
+  ++read.dropped[static_cast<std::size_t>(fault.reason)];
+  return false;
+}
+
+}  // namespace shoal::data
