@@ -27,4 +27,5 @@ PYBIND11_MODULE(_C, module) {
   bind_backend(module);
   bind_models(module);
   bind_regions(module);
+  bind_tables(module);
 }

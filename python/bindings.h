@@ -16,5 +16,6 @@ void bind_events(pybind11::module_& module);    // events.cc: what the Python ha
 void bind_backend(pybind11::module_& module);   // backend.cc: the c10d process group
 void bind_models(pybind11::module_& module);    // models.cc: the zoo
 void bind_regions(pybind11::module_& module);   // regions.cc: tensors that others put into
+void bind_tables(pybind11::module_& module);    // tables.cc: shared rows with clocks
 
 }  // namespace shoal::python

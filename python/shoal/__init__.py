@@ -20,10 +20,11 @@ from .regions import Regions
 from .sampler import DistributedSampler
 from .session import flush, init, rank, size
 from .signals import checkpoint_due
+from .table import Initial, Table
 
 __version__ = "0.1.0"
 
 _backend.register()
 
-__all__ = ["Checkpoints", "DataParallel", "DistributedSampler", "Error", "PeerLost", "Regions", "__version__", "checkpoint_due", "data_parallel",
+__all__ = ["Checkpoints", "DataParallel", "DistributedSampler", "Error", "Initial", "PeerLost", "Regions", "Table", "__version__", "checkpoint_due", "data_parallel",
            "flush", "init", "init_process_group", "load", "metric", "models", "rank", "save", "size"]

@@ -1,0 +1,126 @@
+"""Shared rows with clocks: a parameter server for models that are larger than a member, or that bear stale reads.
+
+    weights = shoal.Table("weights", 64, consistency="ssp:3")   # all members
+    rows = weights.read(keys)          # (len(keys), 64), at most three clocks old; own increments at once
+    weights.add(keys, -rate * gradients)
+    weights.tick()                     # one unit of work is complete
+"""
+
+import dataclasses
+import hashlib
+from collections.abc import Iterable
+
+import numpy as np
+
+from . import _C, session
+from .errors import Error
+
+_TYPES = {"float32": "f32", "float64": "f64", "int32": "i32", "int64": "i64"}
+_tables = None
+
+
+@dataclasses.dataclass(frozen=True)
+class Initial:
+    """Values of rows that nobody has written; a function of seed, key and column: Initial.normal(0, 0.01)."""
+
+    kind: str
+    a: float
+    b: float = 0.0
+    seed: int = 0
+
+    @staticmethod
+    def constant(value: float) -> "Initial":
+        return Initial("constant", value)
+
+    @staticmethod
+    def uniform(low: float, high: float, seed: int = 0) -> "Initial":
+        return Initial("uniform", low, high, seed)
+
+    @staticmethod
+    def normal(mean: float, deviation: float, seed: int = 0) -> "Initial":
+        return Initial("normal", mean, deviation, seed)
+
+
+class _Tables:
+    """This session's tables; given up before it ends."""
+
+    def __init__(self):
+        self.core = _C.Tables(session.current())
+        session.add_user(self)
+
+    def settle(self) -> None:
+        """Nothing is under way between two calls."""
+
+    def release(self) -> None:
+        global _tables
+        self.core = _tables = None
+
+
+def keys_of(keys) -> np.ndarray:
+    """64-bit keys. Integers are keys; a string's key is the first 8 bytes of its BLAKE2 hash, the same everywhere."""
+    if isinstance(keys, (int, str)):
+        keys = [keys]
+    keys = keys if isinstance(keys, np.ndarray) else np.asarray(list(keys) if isinstance(keys, Iterable) else keys)
+    if keys.dtype.kind in "US":
+        return np.fromiter((_hash(str(key)) for key in keys.ravel()), np.uint64, keys.size).reshape(keys.shape)
+    if keys.size == 0:
+        return keys.astype(np.uint64)
+    if keys.dtype.kind not in "iu":
+        raise Error(f"keys are integers or strings, not {keys.dtype}")
+    if keys.dtype.kind == "i" and keys.min() < 0:
+        raise Error(f"key {keys.min()} is negative: keys are from 0 to 2**64 - 1")
+    return keys.astype(np.uint64)
+
+
+def _hash(text: str) -> int:
+    return int.from_bytes(hashlib.blake2b(text.encode(), digest_size=8).digest(), "little")
+
+
+class Table:
+    """Rows of `dim` elements by 64-bit key (or string), spread over all members. Opened by all of them alike.
+
+    consistency: how old what is read may be: "bsp" (nothing: exact, the same bits in every run), "ssp:S" (rows are fetched when they lack more
+    than the last S clocks), "essp:S" (the same bound; rows that changed are pushed), "async" (no bound).
+    """
+
+    def __init__(self, name: str, dim: int = 1, dtype: str = "float32", consistency: str = "essp:3", initial: Initial | None = None):
+        global _tables
+        if np.dtype(dtype).name not in _TYPES:
+            raise Error(f"table {name}: no table holds {dtype}; one of {', '.join(_TYPES)}")
+        if _tables is None:
+            _tables = _Tables()
+        initial = initial or Initial.constant(0)
+        self.name, self.dim, self.dtype, self.consistency = name, dim, np.dtype(dtype), consistency
+        self.age = None
+        self._core = _tables.core.open(name, dim, _TYPES[self.dtype.name], consistency, initial.kind, initial.a, initial.b, initial.seed)
+
+    @property
+    def clock(self) -> int:
+        """Units of work that this member has completed."""
+        return self._core.clock
+
+    def read(self, keys) -> np.ndarray:
+        """(*shape of keys, dim). Waits until the consistency allows it; `age` then is the least age of these rows: they hold everybody's
+        increments of all clocks below it."""
+        values, self.age = self._core.read(keys_of(keys))
+        return values
+
+    def intend(self, keys) -> None:
+        """These rows will be read: ask for them now."""
+        self._core.intend(keys_of(keys))
+
+    def add(self, keys, values) -> None:
+        """Adds values[i] to the row of keys[i]; keys may repeat. Read by this member at once, by others after tick(). Never waits."""
+        self._core.add(keys_of(keys), np.asarray(values, self.dtype))
+
+    def assign(self, keys, values) -> None:
+        """New values, out of time; others see them when their copies are renewed, or after a barrier."""
+        self._core.assign(keys_of(keys), np.asarray(values, self.dtype))
+
+    def tick(self) -> None:
+        """A unit of work is complete. Waits only if this member is too far ahead of the slowest."""
+        self._core.tick()
+
+    def barrier(self) -> None:
+        """By all members: what anybody added before is in what everybody reads, and all are at the clock of who was furthest."""
+        self._core.barrier()

@@ -1,0 +1,99 @@
+#include "shoal/table/tables.h"
+
+#include <pybind11/numpy.h>
+#include <pybind11/stl.h>
+#include <torch/csrc/utils/pybind.h>
+
+#include <variant>
+
+#include "bindings.h"
+#include "shoal/nn/session.h"
+
+namespace py = pybind11;
+
+namespace shoal::python {
+namespace {
+
+using Keys = py::array_t<std::uint64_t, py::array::c_style | py::array::forcecast>;
+template <class T>
+using Values = py::array_t<T, py::array::c_style | py::array::forcecast>;
+
+std::span<const table::Key> keys_of(const Keys& keys) { return {keys.data(), static_cast<std::size_t>(keys.size())}; }
+
+template <class T>
+std::span<const T> rows_of(const Values<T>& values, const Keys& keys, const table::Table<T>& table) {
+  const auto expected = static_cast<std::size_t>(keys.size()) * table.width();
+  if (static_cast<std::size_t>(values.size()) == expected) return {values.data(), expected};
+  const std::string what = std::to_string(values.size()) + " values for " + std::to_string(keys.size()) + " rows of " + std::to_string(table.width());
+  throw Error(Code::invalid_argument, what, "table " + table.spec().name);
+}
+
+template <class T>
+void bind_table(py::module_& module, const char* name) {
+  using Table = table::Table<T>;
+  using Released = py::call_guard<py::gil_scoped_release>;
+  py::class_<Table>(module, name)
+      .def_property_readonly("clock", &Table::clock)
+      .def("read",
+           [](Table& table, const Keys& keys) {
+             std::vector<py::ssize_t> shape(keys.shape(), keys.shape() + keys.ndim());
+             shape.push_back(static_cast<py::ssize_t>(table.width()));
+             py::array_t<T> values(shape);
+             const std::span<T> into(values.mutable_data(), static_cast<std::size_t>(values.size()));
+             table::Clock age = 0;
+             {
+               const py::gil_scoped_release release;
+               age = table.read(keys_of(keys), into);
+             }
+             return std::pair(values, age);
+           })
+      .def("intend", [](Table& table, const Keys& keys) { table.intend(keys_of(keys)); })
+      .def("add", [](Table& table, const Keys& keys, const Values<T>& values) { table.add(keys_of(keys), rows_of(values, keys, table)); })
+      .def("assign",
+           [](Table& table, const Keys& keys, const Values<T>& values) {
+             const auto rows = rows_of(values, keys, table);
+             const py::gil_scoped_release release;
+             table.assign(keys_of(keys), rows);
+           })
+      .def("tick", &Table::tick, Released())
+      .def("barrier", &Table::barrier, Released());
+}
+
+py::object open(table::Tables& tables, const std::string& name, std::size_t width, const std::string& type, const std::string& consistency,
+                const std::string& initial, double a, double b, std::uint64_t seed) {
+  table::Spec spec{name, dtype_from(type), width, table::consistency_from(consistency), {}};
+  if (initial == "uniform") spec.initial = table::Initial::uniform(a, b, seed);
+  if (initial == "normal") spec.initial = table::Initial::normal(a, b, seed);
+  if (initial == "constant") spec.initial = table::Initial::constant(a);
+  const auto opened = [&]<class T>(T) {
+    py::gil_scoped_release release;
+    auto table = tables.worker().open<T>(spec);
+    const py::gil_scoped_acquire acquire;
+    return py::cast(std::move(table));
+  };
+  switch (spec.type) {
+    case DType::f64: return opened(double{});
+    case DType::i32: return opened(std::int32_t{});
+    case DType::i64: return opened(std::int64_t{});
+    default: return opened(float{});
+  }
+}
+
+}  // namespace
+
+void bind_tables(py::module_& module) {
+  bind_table<float>(module, "TableF32");
+  bind_table<double>(module, "TableF64");
+  bind_table<std::int32_t>(module, "TableI32");
+  bind_table<std::int64_t>(module, "TableI64");
+  py::class_<table::Tables, std::shared_ptr<table::Tables>>(module, "Tables")
+      .def(py::init([](nn::Session& session) {
+             const py::gil_scoped_release release;
+             const table::TablesOptions options{.patience = session.patience(), .channel = session.new_channel()};
+             return std::make_shared<table::Tables>(session.job().transport(), options);
+           }),
+           py::arg("session"), py::keep_alive<1, 2>())
+      .def("open", &open);
+}
+
+}  // namespace shoal::python

@@ -1,0 +1,74 @@
+"""Tables from Python: values, strings as keys, what a user may do wrong."""
+
+import numpy as np
+import pytest
+
+import shoal
+
+
+def count_words(consistency):
+    """Every member counts the words of its share of a text; afterwards everybody reads the counts of all."""
+    words = ("the cat sat on the mat and the dog sat on the cat " * 7).split()
+    counts = shoal.Table(f"words {consistency}".replace(" ", "-").replace(":", "-"), dtype="int64", consistency=consistency)
+    mine = words[shoal.rank() :: shoal.size()]
+    for begin in range(0, len(mine), 5):
+        some = mine[begin : begin + 5]
+        counts.add(some, np.ones(len(some), np.int64))
+        counts.tick()
+    assert counts.clock == (len(mine) + 4) // 5
+    counts.barrier()
+    assert counts.clock == (len(words[:: shoal.size()]) + 4) // 5  # that of the member who had most
+    read = {word: int(counts.read(word)[0, 0]) for word in set(words)}
+    counts.barrier()
+    return read, {word: words.count(word) for word in set(words)}
+
+
+@pytest.mark.parametrize("consistency", ["bsp", "ssp:2", "essp:2", "async"])
+def test_words_are_counted_exactly(pool, consistency):
+    for read, expected in pool(3).run(count_words, consistency):
+        assert read == expected
+
+
+def shapes():
+    table = shoal.Table("shapes", 3, initial=shoal.Initial.uniform(-1, 1, seed=4))
+    keys = np.arange(6).reshape(2, 3)
+    rows = table.read(keys)
+    table.barrier()
+    table.add(keys, np.ones((2, 3, 3)))
+    own = table.read(keys)
+    table.tick()
+    table.barrier()
+    return rows, own, table.read(keys), table.clock
+
+
+def test_rows_have_the_shape_of_their_keys_and_start_alike_everywhere(pool):
+    results = pool(2).run(shapes)
+    for rows, own, after, clock in results:
+        assert rows.shape == (2, 3, 3) and rows.dtype == np.float32
+        assert np.abs(rows).max() <= 1 and np.unique(rows).size == rows.size
+        assert np.array_equal(rows, results[0][0])
+        assert np.array_equal(own, rows + np.float32(1))
+        assert np.allclose(after, rows + 2, atol=1e-6)
+        assert clock == 1
+
+
+@pytest.mark.parametrize(
+    ("call", "words"),
+    [
+        (lambda t: shoal.Table("a b"), "a table's name is one word without a colon"),
+        (lambda t: shoal.Table("x", consistency="ssp"), 'no consistency is called "ssp" (one of bsp, ssp:S, essp:S and async'),
+        (lambda t: shoal.Table("x", dtype="float16"), "table x: no table holds float16; one of float32"),
+        (lambda t: shoal.Table("x", dim=0), "a row has 0 elements"),
+        (lambda t: t.read([-1]), "key -1 is negative"),
+        (lambda t: t.read([1.5]), "keys are integers or strings, not float64"),
+        (lambda t: t.add([1, 2], [1.0, 2.0, 3.0]), "table t: 3 values for 2 rows of 2"),
+        (lambda t: t.add([7], [1.0, float("nan")]), "table t: row 7 was given the value nan"),
+        (lambda t: shoal.Table("t", 5), 'table t: opened as "t: f32 x 5'),
+    ],
+)
+def test_what_cannot_be_is_one_line(call, words):
+    table = shoal.Table("t", 2)
+    with pytest.raises(shoal.Error) as caught:
+        call(table)
+    assert words in str(caught.value)
+    assert "\n" not in str(caught.value)

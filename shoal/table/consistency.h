@@ -1,0 +1,51 @@
+// How stale a read may be: one value per table.
+//
+// Clocks. A worker at clock c has completed c units of work: c calls of tick(). What it adds meanwhile has timestamp c. The age of a row is
+// the largest a such that it holds all increments of all workers with timestamps below a. A policy says which age a reader at clock c
+// needs, how far a worker may run ahead, and who sends rows that changed. Values; threads: pure functions.
+#pragma once
+
+#include <cstdint>
+#include <limits>
+#include <optional>
+#include <string>
+#include <variant>
+
+namespace shoal::table {
+
+using Clock = std::int64_t;
+inline constexpr Clock kNever = std::numeric_limits<Clock>::min();  // older than any age
+
+// Everybody sees all of every clock before its own, and nothing of its own clock but what it added itself. Sums are formed in the order of
+// (clock, worker): the same bits in every run.
+struct Bsp {};
+// Stale synchronous parallel (Ho et al., NIPS'13): a copy may lack the last `staleness` clocks; rows are fetched when they are too old.
+struct Ssp {
+  unsigned staleness = 0;
+};
+// Eager SSP (Dai et al., AAAI'15): the same bound, but servers push rows that changed to whoever has read them.
+struct Essp {
+  unsigned staleness = 0;
+};
+// No bound: servers push, nobody waits.
+struct Async {};
+
+using Consistency = std::variant<Bsp, Ssp, Essp, Async>;
+
+// "bsp", "ssp:3", "essp:3", "async". Throws Error{invalid_argument} that lists them.
+Consistency consistency_from(const std::string& text);
+std::string name(const Consistency& consistency);
+
+// The age that a row needs to be read at `clock`.
+Clock needed_age(const Consistency& consistency, Clock clock);
+// How many clocks a worker may be ahead of the slowest after its tick; nullopt: any. One more than reads allow, so that who only writes is
+// bounded, too.
+std::optional<Clock> widest_gap(const Consistency& consistency);
+// Whether servers send what changed unasked.
+bool pushes(const Consistency& consistency);
+// Whether readers see whole clocks only, each added in the order of workers.
+bool whole_clocks(const Consistency& consistency);
+// Whether what a worker adds belongs to its clock; if not, it is part of the row as soon as it arrives.
+bool clocked(const Consistency& consistency);
+
+}  // namespace shoal::table

@@ -1,0 +1,334 @@
+#include "shoal/table/copy.h"
+
+#include <algorithm>
+#include <cmath>
+#include <string>
+#include <utility>
+
+#include "shoal/core/error.h"
+
+namespace shoal::table {
+
+template <class T>
+Copy<T>::Copy(const Spec& spec, const Workers& workers, net::Rank rank, const Placement& placement, Send send)
+    : spec_(spec), workers_(workers), first_worker_(workers.first_of(rank)), placement_(placement), send_(std::move(send)), id_(id_of(spec)),
+      base_(spec.width), servers_(placement.shards()) {
+  if (first_worker_ == workers.size()) return;  // a member that only serves
+  clocks_.resize(workers.a_member());
+  asked_.resize(workers.a_member());
+  flushes_.resize(workers.a_member());
+  open_.resize(workers.a_member());
+  for (auto& open : open_) {
+    for (std::size_t shard = 0; shard < placement.shards(); ++shard) open.emplace_back(spec.width);
+  }
+}
+
+// --- what servers say
+
+template <class T>
+void Copy<T>::take(net::Rank from, Message message) {
+  const auto refuse = [&](const std::string& what) {
+    throw Error(Code::mismatch, "rank " + std::to_string(from) + " sent " + what, "table " + spec_.name, "run the same program on all members");
+  };
+  std::size_t shard = 0;
+  while (shard < placement_.shards() && placement_.server(shard) != from) ++shard;
+  if (shard == placement_.shards()) refuse("rows, and is no server");
+  if (const std::string fault = fault_of(message, spec_.width * sizeof(T)); !fault.empty()) refuse(fault);
+  {
+    const std::lock_guard lock(mutex_);
+    Server& server = servers_[shard];
+    if (message.header.kind == Kind::rows) {
+      take_rows(shard, message);
+    } else {
+      server.announced = std::max(server.announced, message.header.clock);
+      confirm(server, message.header.clock, message.header.sequence);
+      if (message.header.kind == Kind::flushed) {
+        ++server.flushes;
+        if (std::ranges::all_of(servers_, [&](const Server& other) { return other.flushes >= server.flushes; })) {
+          for (Clock& clock : clocks_) clock = std::max(clock, message.header.clock);
+        }
+      }
+      if (message.header.kind == Kind::assigned && !server.assigning.empty()) {
+        forget(server.assigning.front());  // an answer to an older request may have come meanwhile
+        server.assigning.pop_front();
+      }
+    }
+  }
+  arrivals_.fetch_add(1, std::memory_order_release);
+}
+
+template <class T>
+void Copy<T>::take_rows(std::size_t shard, const Message& message) {
+  const auto values = message.values<T>();
+  for (std::size_t i = 0; i < message.keys().size(); ++i) {
+    const Number number = place_of(message.keys()[i]);
+    std::ranges::copy(values.subspan(i * spec_.width, spec_.width), base_.row(number).begin());
+    State& state = states_[number];
+    state.age = message.header.clock;
+    state.included = message.header.sequence;
+    state.flushes = servers_[shard].flushes;
+    state.present = true;
+    state.pushed = pushes(spec_.consistency);
+    for (auto& asked : asked_) {
+      if (asked[number] <= state.age) asked[number] = kNothing;
+    }
+  }
+}
+
+// What the server has counted in goes from sent into the copies that are older, in the order in which the server added it.
+template <class T>
+void Copy<T>::confirm(Server& server, Clock clock, std::uint64_t sequence) {
+  const auto kept = [&](const Part& part) { return part.sequence > sequence && part.clock >= clock; };
+  const auto counted = std::stable_partition(server.sent.begin(), server.sent.end(), kept);
+  const auto earlier = [](const Part& a, const Part& b) { return std::pair(a.clock, a.worker) < std::pair(b.clock, b.worker); };
+  std::stable_sort(counted, server.sent.end(), earlier);
+  for (auto part = counted; part != server.sent.end(); ++part) {
+    for (Number row = 0; row < part->rows.size(); ++row) {
+      const Number number = base_.find(part->rows.keys()[row]);
+      if (number == Rows::kNone || !states_[number].present || in_base(states_[number], *part)) continue;
+      table::add<T>(base_.row(number), part->rows.row(row));
+    }
+  }
+  server.sent.erase(counted, server.sent.end());
+}
+
+// --- reading
+
+template <class T>
+Clock Copy<T>::age_of(const State& state, const Server& server) const {
+  return state.pushed ? std::max(state.age, server.announced) : state.age;
+}
+
+template <class T>
+bool Copy<T>::usable(const State& state, const Server& server, Clock age) const {
+  return state.present && (state.pushed || state.flushes == server.flushes) && age_of(state, server) >= age;
+}
+
+template <class T>
+typename Copy<T>::Number Copy<T>::place_of(Key key) {
+  const Number number = base_.insert(key);
+  if (number < states_.size()) return number;
+  states_.emplace_back();
+  for (auto& asked : asked_) asked.push_back(kNothing);
+  return number;
+}
+
+// Unasked, or because it was asked for: by this worker, or by one whose request does not wait for this one's next tick.
+template <class T>
+bool Copy<T>::coming(Number number, std::uint32_t worker, Clock age) const {
+  if (states_[number].present && states_[number].pushed) return true;
+  return std::ranges::any_of(asked_, [&](const auto& asked) { return asked[number] >= age && asked[number] <= clocks_[worker]; });
+}
+
+template <class T>
+void Copy<T>::ask(std::uint32_t worker, std::span<const Key> keys) {
+  const std::lock_guard lock(mutex_);
+  request(worker, keys);
+}
+
+template <class T>
+bool Copy<T>::ready(std::uint32_t worker, std::span<const Key> keys, std::size_t& at) {
+  const std::lock_guard lock(mutex_);
+  const Clock age = needed_age(spec_.consistency, clocks_[worker]);
+  for (; at < keys.size(); ++at) {
+    const Number number = base_.find(keys[at]);
+    if (number != Rows::kNone && usable(states_[number], servers_[placement_.shard_of(keys[at])], age)) continue;
+    if (number == Rows::kNone || !coming(number, worker, age)) request(worker, keys.subspan(at));
+    return false;
+  }
+  return true;
+}
+
+template <class T>
+void Copy<T>::request(std::uint32_t worker, std::span<const Key> keys) {
+  const Clock age = needed_age(spec_.consistency, clocks_[worker]);
+  std::vector<std::vector<Key>> missing(placement_.shards());
+  for (const Key key : keys) {
+    const std::size_t shard = placement_.shard_of(key);
+    const Number number = place_of(key);
+    if (usable(states_[number], servers_[shard], age) || coming(number, worker, age)) continue;
+    asked_[worker][number] = age;
+    missing[shard].push_back(key);
+  }
+  const std::size_t most = rows_a_message(spec_.width * sizeof(T));
+  for (std::size_t shard = 0; shard < missing.size(); ++shard) {
+    std::vector<Message> messages;
+    for (std::size_t begin = 0; begin < missing[shard].size(); begin += most) {
+      const std::size_t count = std::min(most, missing[shard].size() - begin);
+      Message message = Message::of_rows(Kind::request, id_, count, 0);
+      message.header.clock = age;
+      std::copy_n(missing[shard].begin() + static_cast<std::ptrdiff_t>(begin), count, message.key_places());
+      messages.push_back(std::move(message));
+    }
+    if (!messages.empty()) send_(placement_.server(shard), std::move(messages));
+  }
+}
+
+template <class T>
+Clock Copy<T>::read(std::uint32_t worker, std::span<const Key> keys, std::span<T> values) {
+  const std::lock_guard lock(mutex_);
+  Clock least = std::numeric_limits<Clock>::max();
+  for (std::size_t i = 0; i < keys.size(); ++i) {
+    const std::size_t shard = placement_.shard_of(keys[i]);
+    const std::span<T> into = values.subspan(i * spec_.width, spec_.width);
+    const Number number = base_.find(keys[i]);
+    const State& state = states_[number];
+    least = std::min(least, age_of(state, servers_[shard]));
+    std::ranges::copy(base_.row(number), into.begin());
+    for (const Part& part : servers_[shard].sent) {
+      if (part.worker != first_worker_ + worker || in_base(state, part)) continue;
+      if (const Number own = part.rows.find(keys[i]); own != Rows::kNone) table::add<T>(into, part.rows.row(own));
+    }
+    const Rows& open = open_[worker][shard];
+    if (const Number own = open.find(keys[i]); own != Rows::kNone) table::add<T>(into, open.row(own));
+  }
+  return least;
+}
+
+// --- writing
+
+template <class T>
+void check_finite(std::span<const Key> keys, std::span<const T> values, const std::string& table) {
+  if constexpr (std::is_floating_point_v<T>) {
+    const auto wrong = std::ranges::find_if_not(values, [](T value) { return std::isfinite(value); });
+    if (wrong == values.end()) return;
+    const auto row = static_cast<std::size_t>(wrong - values.begin()) / (values.size() / keys.size());
+    throw Error(Code::invalid_argument, "row " + std::to_string(keys[row]) + " was given the value " + std::to_string(*wrong), "table " + table,
+                "nothing of this call was taken; look at the step size and the data");
+  }
+}
+
+template <class T>
+void Copy<T>::add(std::uint32_t worker, std::span<const Key> keys, std::span<const T> values) {
+  check_finite(keys, values, spec_.name);
+  const std::lock_guard lock(mutex_);
+  for (std::size_t i = 0; i < keys.size(); ++i) {
+    Rows& open = open_[worker][placement_.shard_of(keys[i])];
+    table::add<T>(open.row(open.insert(keys[i])), values.subspan(i * spec_.width, spec_.width));
+  }
+}
+
+template <class T>
+void Copy<T>::send_open(std::uint32_t worker, Ends ends) {
+  ++sequence_;
+  const std::size_t most = rows_a_message(spec_.width * sizeof(T));
+  for (std::size_t shard = 0; shard < servers_.size(); ++shard) {
+    Rows rows = std::exchange(open_[worker][shard], Rows(spec_.width));
+    std::vector<Message> messages;
+    Number row = 0;
+    do {  // a batch without rows for this server still closes the clock there
+      const auto count = std::min<std::size_t>(most, rows.size() - row);
+      Message message = Message::of_rows(Kind::update, id_, count, spec_.width * sizeof(T));
+      message.header.sequence = sequence_;
+      message.header.clock = clocks_[worker];
+      message.header.worker = first_worker_ + worker;
+      std::copy_n(rows.keys().begin() + row, count, message.key_places());
+      T* values = message.value_places<T>();
+      for (const std::size_t end = row + count; row < end; ++row) values = std::ranges::copy(rows.row(row), values).out;
+      messages.push_back(std::move(message));
+    } while (row < rows.size());
+    messages.back().header.ends = ends;
+    if (rows.size() > 0) servers_[shard].sent.push_back({first_worker_ + worker, clocks_[worker], sequence_, std::move(rows)});
+    send_(placement_.server(shard), std::move(messages));
+  }
+}
+
+template <class T>
+void Copy<T>::tick(std::uint32_t worker) {
+  const std::lock_guard lock(mutex_);
+  send_open(worker, Ends::clock);
+  ++clocks_[worker];
+}
+
+template <class T>
+bool Copy<T>::may_go_on(std::uint32_t worker) const {
+  const auto gap = widest_gap(spec_.consistency);
+  if (!gap) return true;
+  const std::lock_guard lock(mutex_);
+  return std::ranges::all_of(servers_, [&](const Server& server) { return clocks_[worker] - server.announced <= *gap; });
+}
+
+template <class T>
+void Copy<T>::flush(std::uint32_t worker) {
+  const std::lock_guard lock(mutex_);
+  send_open(worker, Ends::batch);
+  for (std::size_t shard = 0; shard < servers_.size(); ++shard) {
+    Message message;
+    message.header.kind = Kind::flush;
+    message.header.table = id_;
+    message.header.worker = first_worker_ + worker;
+    message.header.clock = clocks_[worker];
+    std::vector<Message> messages;
+    messages.push_back(std::move(message));
+    send_(placement_.server(shard), std::move(messages));
+  }
+  ++flushes_[worker];
+}
+
+template <class T>
+bool Copy<T>::flushed(std::uint32_t worker) const {
+  const std::lock_guard lock(mutex_);
+  return std::ranges::all_of(servers_, [&](const Server& server) { return server.flushes >= flushes_[worker]; });
+}
+
+template <class T>
+void Copy<T>::assign(std::span<const Key> keys, std::span<const T> values) {
+  check_finite(keys, values, spec_.name);
+  const std::lock_guard lock(mutex_);
+  const std::size_t most = rows_a_message(spec_.width * sizeof(T));
+  std::vector<std::vector<std::size_t>> places(servers_.size());
+  for (std::size_t i = 0; i < keys.size(); ++i) places[placement_.shard_of(keys[i])].push_back(i);
+  for (std::size_t shard = 0; shard < servers_.size(); ++shard) {
+    std::vector<Message> messages;
+    std::vector<Key> written;
+    for (std::size_t begin = 0; begin < places[shard].size(); begin += most) {
+      const std::size_t count = std::min(most, places[shard].size() - begin);
+      Message message = Message::of_rows(Kind::assign, id_, count, spec_.width * sizeof(T));
+      T* into = message.value_places<T>();
+      for (std::size_t k = 0; k < count; ++k) {
+        const std::size_t i = places[shard][begin + k];
+        message.key_places()[k] = keys[i];
+        into = std::ranges::copy(values.subspan(i * spec_.width, spec_.width), into).out;
+        written.push_back(keys[i]);
+      }
+      messages.push_back(std::move(message));
+    }
+    if (messages.empty()) continue;
+    messages.back().header.ends = Ends::batch;
+    forget(written);
+    servers_[shard].assigning.push_back(std::move(written));
+    send_(placement_.server(shard), std::move(messages));
+  }
+}
+
+template <class T>
+void Copy<T>::forget(std::span<const Key> keys) {
+  for (const Key key : keys) {
+    if (const Number number = base_.find(key); number != Rows::kNone) states_[number].present = false;
+  }
+}
+
+template <class T>
+bool Copy<T>::assigned() const {
+  const std::lock_guard lock(mutex_);
+  return std::ranges::all_of(servers_, [](const Server& server) { return server.assigning.empty(); });
+}
+
+template <class T>
+Clock Copy<T>::clock(std::uint32_t worker) const {
+  const std::lock_guard lock(mutex_);
+  return clocks_[worker];
+}
+
+template <class T>
+std::size_t Copy<T>::row_count() const {
+  const std::lock_guard lock(mutex_);
+  return base_.size();
+}
+
+template class Copy<float>;
+template class Copy<double>;
+template class Copy<std::int32_t>;
+template class Copy<std::int64_t>;
+
+}  // namespace shoal::table

@@ -1,0 +1,126 @@
+// One member's side of a table: copies of the rows that its workers have read, and what they have added that is not yet in them.
+//
+// A reader sees   base + own batches that the server had not counted in + what it has added since its last tick,
+// added in that order. A batch is what one worker added in one clock, a part of it what goes to one server. Parts are kept until their server
+// says that they are in its rows; then they are added to the copies that are older than that, once.
+//
+// Invariants
+//   1. A copy's base holds every increment with a timestamp below its age, and of this member's batches those up to `included`.
+//   2. A part is in a copy's base or among sent_, never both: what came from the server overrides, what it confirmed is folded in.
+//   3. Workers of one member see each other's increments as those of any other worker.
+//
+// Threads: workers, each for itself, and the loop (take()).
+#pragma once
+
+#include <atomic>
+#include <deque>
+#include <functional>
+#include <limits>
+#include <mutex>
+#include <span>
+#include <vector>
+
+#include "shoal/table/message.h"
+#include "shoal/table/placement.h"
+#include "shoal/table/shard.h"
+#include "shoal/table/spec.h"
+#include "shoal/table/workers.h"
+
+namespace shoal::table {
+
+class Reader {
+ public:
+  virtual ~Reader() = default;
+  // What a server says about this table. On the loop. Throws Error{mismatch} if it cannot have meant it.
+  virtual void take(net::Rank from, Message message) = 0;
+  std::uint64_t arrivals() const { return arrivals_.load(std::memory_order_acquire); }  // messages taken: whoever waits looks again
+
+ protected:
+  std::atomic<std::uint64_t> arrivals_{0};
+};
+
+// `worker` counts this member's own, from 0.
+template <class T>
+class Copy final : public Reader {
+ public:
+  // send: any thread, in the order of the calls.
+  Copy(const Spec& spec, const Workers& workers, net::Rank rank, const Placement& placement, Send send);
+  void take(net::Rank from, Message message) override;
+
+  // Asks for those rows that are missing or too old.
+  void ask(std::uint32_t worker, std::span<const Key> keys);
+  // Whether read() has what it needs, from the key `at` on, which moves to the first that is waited for. arrivals() grows when that may change.
+  bool ready(std::uint32_t worker, std::span<const Key> keys, std::size_t& at);
+  // Row i to values[i * width ...]. After ready() and before the next tick. Returns the least age of the rows.
+  Clock read(std::uint32_t worker, std::span<const Key> keys, std::span<T> values);
+  // Throws Error{invalid_argument} if a value is not finite; nothing is added then.
+  void add(std::uint32_t worker, std::span<const Key> keys, std::span<const T> values);
+  void assign(std::span<const Key> keys, std::span<const T> values);
+  bool assigned() const;              // all servers have done so
+  void tick(std::uint32_t worker);
+  // Whether the slowest worker is near enough for this one to go on.
+  bool may_go_on(std::uint32_t worker) const;
+  void flush(std::uint32_t worker);
+  bool flushed(std::uint32_t worker) const;  // by everybody, as often as by this worker
+  Clock clock(std::uint32_t worker) const;
+  std::size_t row_count() const;      // copies
+
+ private:
+  using Rows = RowMap<T>;
+  using Number = typename Rows::Number;
+  static constexpr Clock kNothing = std::numeric_limits<Clock>::max();
+
+  struct State {                      // of a copy
+    Clock age = kNever;
+    std::uint64_t included = 0;       // own batches up to this are in base
+    std::uint64_t flushes = 0;        // of its server, when it came
+    bool present = false, pushed = false;
+  };
+  struct Part {
+    std::uint32_t worker;
+    Clock clock;
+    std::uint64_t sequence;
+    Rows rows;
+  };
+  struct Server {
+    Clock announced = 0;
+    std::uint64_t flushes = 0;
+    std::deque<Part> sent;            // in the order of sequence
+    std::deque<std::vector<Key>> assigning;  // of assign() calls that it has not confirmed
+  };
+
+  void take_rows(std::size_t shard, const Message& message);
+  void forget(std::span<const Key> keys);
+  void confirm(Server& server, Clock clock, std::uint64_t sequence);
+  bool in_base(const State& state, const Part& part) const { return part.sequence <= state.included || part.clock < state.age; }
+  bool usable(const State& state, const Server& server, Clock age) const;
+  bool coming(Number number, std::uint32_t worker, Clock age) const;
+  Number place_of(Key key);
+  void request(std::uint32_t worker, std::span<const Key> keys);
+  Clock age_of(const State& state, const Server& server) const;
+  void send_open(std::uint32_t worker, Ends ends);
+
+  const Spec spec_;
+  const Workers workers_;
+  const std::uint32_t first_worker_;
+  const Placement& placement_;
+  const Send send_;
+  const std::uint64_t id_;
+
+  mutable std::mutex mutex_;          // guards all below
+  Rows base_;
+  std::vector<State> states_;         // by number
+  std::vector<std::vector<Clock>> asked_;  // by worker and number: the age of its request that is not answered, or kNothing
+  std::vector<Server> servers_;       // by shard
+  std::vector<Clock> clocks_;         // by worker
+  std::vector<std::vector<Rows>> open_;  // by worker and shard: added since its last tick
+  std::uint64_t sequence_ = 0;        // of the last batch
+  std::vector<std::uint64_t> flushes_;   // by worker
+};
+
+extern template class Copy<float>;
+extern template class Copy<double>;
+extern template class Copy<std::int32_t>;
+extern template class Copy<std::int64_t>;
+
+}  // namespace shoal::table

@@ -1,0 +1,52 @@
+#include "shoal/table/message.h"
+
+#include <cstring>
+
+namespace shoal::table {
+namespace {
+
+bool has_values(Kind kind) { return kind == Kind::update || kind == Kind::assign || kind == Kind::rows; }
+bool has_keys(Kind kind) { return has_values(kind) || kind == Kind::request; }
+bool has_text(Kind kind) { return kind == Kind::open || kind == Kind::refused; }
+
+}  // namespace
+
+Message Message::of_rows(Kind kind, std::uint64_t table, std::size_t rows, std::size_t bytes_a_row) {
+  Message message;
+  message.header.kind = kind;
+  message.header.table = table;
+  message.header.count = static_cast<std::uint32_t>(rows);
+  message.body.resize(rows * (sizeof(Key) + (has_values(kind) ? bytes_a_row : 0)));
+  message.header.length = static_cast<std::uint32_t>(message.body.size());
+  return message;
+}
+
+Message Message::of_text(Kind kind, std::uint64_t table, const std::string& text) {
+  Message message;
+  message.header.kind = kind;
+  message.header.table = table;
+  message.body.resize(text.size());
+  std::memcpy(message.body.data(), text.data(), text.size());
+  message.header.length = static_cast<std::uint32_t>(text.size());
+  return message;
+}
+
+std::string fault_of(const Header& header, bool to_server) {
+  constexpr std::size_t longest_text = 4096;
+  if (header.kind < Kind::open || header.kind > kLast) return "a message of unknown kind " + std::to_string(static_cast<int>(header.kind));
+  if ((header.kind <= kLastToServer) != to_server) return "a message on the wrong lane";
+  if (header.length > (has_text(header.kind) ? longest_text : kLongestBody)) return "a message of " + std::to_string(header.length) + " bytes";
+  if (!has_text(header.kind) && !has_keys(header.kind) && header.length != 0) return "a body where none belongs";
+  if (has_keys(header.kind) && header.length / sizeof(Key) < header.count) return "fewer bytes than keys";
+  return "";
+}
+
+std::string fault_of(const Message& message, std::size_t bytes_a_row) {
+  const Header& header = message.header;
+  if (!has_keys(header.kind)) return "";
+  const std::size_t expected = header.count * (sizeof(Key) + (has_values(header.kind) ? bytes_a_row : 0));
+  if (header.length == expected) return "";
+  return std::to_string(header.length) + " bytes for " + std::to_string(header.count) + " rows of " + std::to_string(bytes_a_row);
+}
+
+}  // namespace shoal::table

@@ -1,0 +1,75 @@
+// What members say to each other about rows: a header of 40 bytes and a bounded body. Everything is in the byte order of x86 and ARM; what
+// comes from outside is checked here, before anybody uses it. Values.
+//
+//   to the server                                      to a reader
+//   open     the table's description                   opened   it is there
+//   update   a worker's increments of one clock        refused  why not
+//   request  rows of an age                            rows     values, their age, what of the reader's own is in them
+//   assign   new values                                clock    every row that was read and is pushed has this age
+//   flush    everything was sent                       assigned they hold
+//                                                      flushed  everybody's increments are in the rows
+#pragma once
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "shoal/table/consistency.h"
+#include "shoal/table/row_map.h"
+
+namespace shoal::table {
+
+enum class Kind : std::uint8_t { open = 1, update, request, assign, flush, opened, refused, rows, clock, assigned, flushed };
+// What an update or assign is the last message of.
+enum class Ends : std::uint8_t { nothing, batch, clock };
+inline constexpr Kind kLastToServer = Kind::flush, kLast = Kind::flushed;
+
+struct Header {
+  std::uint32_t length = 0;    // bytes of the body
+  Kind kind = Kind::clock;
+  Ends ends = Ends::nothing;   // of update, assign
+  std::uint16_t unused = 0;
+  std::uint64_t table = 0;
+  std::uint64_t sequence = 0;  // of update: the number of its batch among the sender's; to a reader: its batches up to this are in the rows
+  Clock clock = 0;             // of update: its timestamp; of request: the age that is needed; of flush: the worker's; to a reader: the age
+  std::uint32_t worker = 0;    // of update, flush
+  std::uint32_t count = 0;     // rows
+};
+static_assert(sizeof(Header) == 40);
+
+// Of keys and values. Senders cut rows so that a message has about kMessageBytes; one row may be longer.
+inline constexpr std::size_t kMessageBytes = 256 * 1024, kLongestBody = std::size_t{1} << 30;
+
+struct Message {
+  Header header;
+  std::vector<std::byte> body;
+
+  // `count` keys, and behind them count * width values where there are any.
+  std::span<const Key> keys() const { return {reinterpret_cast<const Key*>(body.data()), header.count}; }
+  template <class T>
+  std::span<const T> values() const {
+    return {reinterpret_cast<const T*>(body.data() + header.count * sizeof(Key)), (body.size() - header.count * sizeof(Key)) / sizeof(T)};
+  }
+  std::string text() const { return {reinterpret_cast<const char*>(body.data()), body.size()}; }
+
+  // Room for `rows` rows of `bytes_a_row`.
+  static Message of_rows(Kind kind, std::uint64_t table, std::size_t rows, std::size_t bytes_a_row);
+  static Message of_text(Kind kind, std::uint64_t table, const std::string& text);
+  Key* key_places() { return reinterpret_cast<Key*>(body.data()); }
+  template <class T>
+  T* value_places() {
+    return reinterpret_cast<T*>(body.data() + header.count * sizeof(Key));
+  }
+};
+
+inline std::size_t rows_a_message(std::size_t bytes_a_row) { return std::max<std::size_t>(1, kMessageBytes / (bytes_a_row + sizeof(Key))); }
+
+// Why a header cannot be one; empty: it can. `to_server`: the lane on which it came.
+std::string fault_of(const Header& header, bool to_server);
+// The same of the body, for a table whose rows have `bytes_a_row` bytes.
+std::string fault_of(const Message& message, std::size_t bytes_a_row);
+
+}  // namespace shoal::table

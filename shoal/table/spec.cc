@@ -1,0 +1,87 @@
+#include "shoal/table/spec.h"
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+#include <numbers>
+#include <sstream>
+
+#include "shoal/core/error.h"
+#include "shoal/core/fnv.h"
+#include "shoal/core/seed.h"
+
+namespace shoal::table {
+namespace {
+
+constexpr const char* kInitialNames[] = {"constant", "uniform", "normal"};
+constexpr std::uint32_t kSite = 0x7461626c;  // of random numbers: "tabl"
+
+double draw(std::uint64_t seed, Key key, std::size_t column, std::uint32_t which) {
+  return shoal::uniform(seed, key, static_cast<std::uint32_t>(column), kSite + which);
+}
+
+}  // namespace
+
+double Initial::value(Key key, std::size_t column) const {
+  if (kind == Kind::constant) return a;
+  const double first = draw(seed, key, column, 0);
+  if (kind == Kind::uniform) return a + (b - a) * first;
+  const double second = draw(seed, key, column, 1);  // Box and Muller, 1958
+  return a + b * std::sqrt(-2 * std::log1p(-first)) * std::cos(2 * std::numbers::pi * second);
+}
+
+std::uint64_t id_of(const Spec& spec) {
+  Fnv1a hash;
+  hash.add_bytes(std::as_bytes(std::span(spec.name)));
+  return hash.value();
+}
+
+std::string text_of(const Spec& spec) {
+  std::ostringstream text;
+  text.precision(std::numeric_limits<double>::max_digits10);
+  text << spec.name << ": " << shoal::name(spec.type) << " x " << spec.width << ", " << name(spec.consistency) << ", "
+       << kInitialNames[static_cast<int>(spec.initial.kind)] << ' ' << spec.initial.a << ' ' << spec.initial.b << ' ' << spec.initial.seed;
+  return text.str();
+}
+
+Spec spec_from(const std::string& text) {
+  const auto cannot = [&] {
+    return Error(Code::mismatch, "a table is described as \"" + text + "\"", "tables", "run the same program on all members");
+  };
+  std::istringstream in(text);
+  Spec spec;
+  std::string type, times, consistency, initial;
+  in >> spec.name >> type >> times >> spec.width >> std::ws;
+  std::getline(in, times, ',');
+  in >> consistency >> initial >> spec.initial.a >> spec.initial.b >> spec.initial.seed;
+  const auto kind = std::find(std::begin(kInitialNames), std::end(kInitialNames), initial);
+  if (!in || !spec.name.ends_with(':') || !consistency.ends_with(',') || kind == std::end(kInitialNames)) throw cannot();
+  spec.name.pop_back();
+  consistency.pop_back();
+  spec.type = dtype_from(type);
+  spec.consistency = consistency_from(consistency);
+  spec.initial.kind = static_cast<Initial::Kind>(kind - std::begin(kInitialNames));
+  check(spec);
+  return spec;
+}
+
+void check(const Spec& spec) {
+  const auto refuse = [&](const std::string& what, const std::string& hint) {
+    throw Error(Code::invalid_argument, what, "table " + spec.name, hint);
+  };
+  constexpr std::size_t longest_name = 200, widest = std::size_t{1} << 26;
+  const bool printable = std::all_of(spec.name.begin(), spec.name.end(), [](char c) { return c > ' ' && c < '\x7f' && c != ':'; });
+  if (spec.name.empty() || spec.name.size() > longest_name || !printable) {
+    refuse("a table's name is one word without a colon", "for instance \"weights\"");
+  }
+  if (spec.type != DType::f32 && spec.type != DType::f64 && spec.type != DType::i32 && spec.type != DType::i64) {
+    refuse(std::string("no table holds ") + shoal::name(spec.type), "f32, f64, i32 or i64");
+  }
+  if (spec.width == 0 || spec.width > widest) refuse("a row has " + std::to_string(spec.width) + " elements", "from 1 to " + std::to_string(widest));
+  const Initial& initial = spec.initial;
+  if (!std::isfinite(initial.a) || !std::isfinite(initial.b)) refuse("initial values must be finite", "");
+  if (initial.kind == Initial::Kind::uniform && initial.b < initial.a) refuse("uniform initial values need low <= high", "");
+  if (initial.kind == Initial::Kind::normal && initial.b < 0) refuse("normal initial values need a deviation that is not negative", "");
+}
+
+}  // namespace shoal::table

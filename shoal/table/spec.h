@@ -1,0 +1,40 @@
+// What a table is: all members open it with the same. A value; text on the wire.
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <string>
+
+#include "shoal/core/dtype.h"
+#include "shoal/table/consistency.h"
+#include "shoal/table/row_map.h"
+
+namespace shoal::table {
+
+// Values of a row that nobody has written. A function of (seed, key, column): the same on any server.
+struct Initial {
+  enum class Kind : std::uint8_t { constant, uniform, normal } kind = Kind::constant;
+  double a = 0, b = 0;   // constant: the value a; uniform: in [a, b); normal: mean a, standard deviation b
+  std::uint64_t seed = 0;
+
+  static Initial constant(double value) { return {Kind::constant, value, 0, 0}; }
+  static Initial uniform(double low, double high, std::uint64_t seed) { return {Kind::uniform, low, high, seed}; }
+  static Initial normal(double mean, double deviation, std::uint64_t seed) { return {Kind::normal, mean, deviation, seed}; }
+  bool zero() const { return kind == Kind::constant && a == 0; }
+  double value(Key key, std::size_t column) const;
+};
+
+struct Spec {
+  std::string name;         // one word of printable characters
+  DType type = DType::f32;  // f32, f64, i32 or i64
+  std::size_t width = 1;    // elements of a row, up to 2^26
+  Consistency consistency = Ssp{3};
+  Initial initial{};
+};
+
+std::uint64_t id_of(const Spec& spec);       // of its name
+std::string text_of(const Spec& spec);       // for open, and for people
+Spec spec_from(const std::string& text);     // throws Error{mismatch, invalid_argument}
+void check(const Spec& spec);                // throws Error{invalid_argument} naming what cannot be
+
+}  // namespace shoal::table

@@ -1,0 +1,175 @@
+#include "shoal/table/tables.h"
+
+#include <atomic>
+#include <map>
+#include <mutex>
+#include <numeric>
+#include <utility>
+
+#include "shoal/core/error.h"
+#include "shoal/net/call.h"
+#include "shoal/table/mail.h"
+
+namespace shoal::table {
+namespace {
+
+std::vector<net::Rank> or_all(std::vector<net::Rank> ranks, net::Rank size) {
+  if (!ranks.empty()) return ranks;
+  ranks.resize(size);
+  std::iota(ranks.begin(), ranks.end(), net::Rank{0});
+  return ranks;
+}
+
+// Before a table is known here: its servers' answers.
+class Opening final : public Reader {
+ public:
+  void take(net::Rank, Message message) override {
+    if (message.header.kind == Kind::refused) refused_ = message.text();
+    arrivals_.fetch_add(1, std::memory_order_release);
+  }
+  const std::string& refused() const { return refused_; }  // after the arrival that it came with
+
+ private:
+  std::string refused_;
+};
+
+}  // namespace
+
+void Waiting::until(const std::function<bool()>& ready, const Reader& reader, const std::string& what) const {
+  std::uint64_t seen = reader.arrivals();
+  if (ready()) return;
+  const auto look_again = [&] {
+    if (transport_->failure()) return true;
+    const std::uint64_t arrivals = reader.arrivals();
+    return arrivals != std::exchange(seen, arrivals) && ready();
+  };
+  const bool over = net::wait_for(*transport_, look_again, patience_);
+  if (const net::Failure failure = transport_->failure()) throw Error(*failure);
+  if (!over) throw Error(Code::timeout, "waited " + std::to_string(std::chrono::ceil<std::chrono::seconds>(patience_).count()) + " s for " + what);
+}
+
+struct Tables::State {
+  State(net::Transport& of_transport, const TablesOptions& options)
+      : transport(of_transport), placement(or_all(options.servers, of_transport.size())),
+        workers(or_all(options.workers, of_transport.size()), options.workers_a_member), waiting(of_transport, options.patience) {}
+
+  void deliver(net::Rank from, Message message);
+  void open(net::Rank from, const Message& message);
+  Send send() {
+    return [this](net::Rank to, std::vector<Message> messages) { mail->send(to, std::move(messages)); };
+  }
+  template <class T>
+  std::shared_ptr<Copy<T>> open(const Spec& spec);
+
+  net::Transport& transport;
+  const Placement placement;
+  const Workers workers;
+  const Waiting waiting;
+  std::unique_ptr<Mail> mail;                              // made and destroyed on the loop
+  std::map<std::uint64_t, std::unique_ptr<Server>> served;  // on the loop, as the next two
+  std::map<std::uint64_t, std::shared_ptr<Reader>> read;
+  std::map<std::uint64_t, std::shared_ptr<Opening>> opening;
+
+  std::mutex mutex;                                        // guards opened; held while one is opened, so that a second worker waits for it
+  std::map<std::uint64_t, std::pair<Spec, std::shared_ptr<Reader>>> opened;
+};
+
+void Tables::State::deliver(net::Rank from, Message message) try {
+  const std::uint64_t id = message.header.table;
+  const auto refuse = [&](const char* what) {
+    throw Error(Code::mismatch, "rank " + std::to_string(from) + " speaks of a table that " + what, "tables", "run the same program on all members");
+  };
+  switch (message.header.kind) {
+    case Kind::open: return open(from, message);
+    case Kind::opened:
+    case Kind::refused: {
+      const auto waiting_for = opening.find(id);
+      return waiting_for == opening.end() ? refuse("nobody here opens") : waiting_for->second->take(from, std::move(message));
+    }
+    default: break;
+  }
+  if (message.header.kind <= kLastToServer) {
+    const auto shard = served.find(id);
+    return shard == served.end() ? refuse("is not served here") : shard->second->take(from, std::move(message));
+  }
+  const auto copy = read.find(id);
+  return copy == read.end() ? refuse("nobody here has opened") : copy->second->take(from, std::move(message));
+} catch (const Error& error) {
+  transport.fail(error);
+}
+
+void Tables::State::open(net::Rank from, const Message& message) {
+  const Spec spec = spec_from(message.text());
+  auto& shard = served[message.header.table];
+  if (!shard) shard = make_shard(spec, workers, transport.size(), send());
+  const std::string here = text_of(shard->spec());
+  std::vector<Message> answer;
+  answer.push_back(here == message.text() ? Message::of_text(Kind::opened, message.header.table, "")
+                                          : Message::of_text(Kind::refused, message.header.table, here));
+  mail->send(from, std::move(answer));
+}
+
+template <class T>
+std::shared_ptr<Copy<T>> Tables::State::open(const Spec& spec) {
+  check(spec);
+  const auto differs = [&](const std::string& other) {
+    return Error(Code::mismatch, "opened as \"" + text_of(spec) + "\", but also as \"" + other + "\"", "table " + spec.name,
+                 "describe it alike everywhere, or give it another name");
+  };
+  const std::lock_guard lock(mutex);
+  const std::uint64_t id = id_of(spec);
+  if (const auto known = opened.find(id); known != opened.end()) {
+    if (text_of(known->second.first) != text_of(spec)) throw differs(text_of(known->second.first));
+    return std::static_pointer_cast<Copy<T>>(known->second.second);
+  }
+  auto copy = std::make_shared<Copy<T>>(spec, workers, transport.rank(), placement, send());
+  const auto answers = std::make_shared<Opening>();
+  transport.post([this, id, copy, answers] {
+    read.emplace(id, copy);
+    opening[id] = answers;
+  });
+  for (std::size_t shard = 0; shard < placement.shards(); ++shard) {
+    std::vector<Message> message;
+    message.push_back(Message::of_text(Kind::open, id, text_of(spec)));
+    mail->send(placement.server(shard), std::move(message));
+  }
+  waiting.until([&] { return answers->arrivals() == placement.shards(); }, *answers, "servers to open table " + spec.name);
+  if (!answers->refused().empty()) throw differs(answers->refused());
+  opened.emplace(id, std::pair(spec, copy));
+  return copy;
+}
+
+Tables::Tables(net::Transport& transport, const TablesOptions& options) : state_(std::make_shared<State>(transport, options)) {
+  const bool begun = net::call(transport, [state = state_, channel = options.channel] {
+    const auto deliver = [raw = state.get()](net::Rank from, Message message) { raw->deliver(from, std::move(message)); };
+    state->mail = std::make_unique<Mail>(state->transport, channel, deliver);
+  });
+  if (!begun) throw Error(Code::cancelled, "the transport has ended", "tables");
+}
+
+Tables::~Tables() {
+  net::call(state_->transport, [state = state_] {
+    state->mail.reset();
+    state->served.clear();
+    state->read.clear();
+  });
+}
+
+Worker Tables::worker(std::uint32_t index) {
+  if (state_->workers.first_of(state_->transport.rank()) == state_->workers.size() || index >= state_->workers.a_member()) {
+    throw Error(Code::invalid_argument, "rank " + std::to_string(state_->transport.rank()) + " has no worker " + std::to_string(index), "tables");
+  }
+  return {state_, index};
+}
+
+template <class T>
+Table<T> Worker::open(Spec spec) {
+  spec.type = kTypeOf<T>;
+  return {spec, tables_->open<T>(spec), index_, tables_->waiting};
+}
+template Table<float> Worker::open<float>(Spec);
+template Table<double> Worker::open<double>(Spec);
+template Table<std::int32_t> Worker::open<std::int32_t>(Spec);
+template Table<std::int64_t> Worker::open<std::int64_t>(Spec);
+
+}  // namespace shoal::table

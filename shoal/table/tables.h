@@ -1,0 +1,135 @@
+// Shared rows with clocks: the parameter server as the program sees it (Ho et al., NIPS'13; Dai et al., AAAI'15).
+//
+//   table::Tables tables(job.transport());
+//   table::Worker worker = tables.worker();
+//   auto weights = worker.open<float>({.name = "weights", .width = 64, .consistency = table::Ssp{3}});
+//   for (...) {
+//     weights.read(keys, values);       // rows that may lack the last three clocks of the others, and nothing of its own
+//     weights.add(keys, gradients);     // never waits
+//     weights.tick();                   // one unit of work is complete; waits only if this worker is far ahead
+//   }
+//
+// Every member may serve rows and have workers; rows are spread over the servers by key. A worker belongs to one thread; workers of one
+// member share copies of rows. A table has its own clock: its workers tick it one by one.
+//
+// Errors: Error{peer_lost} once a member is lost, Error{timeout} naming what was waited for, Error{mismatch} where members open a table
+// differently, Error{invalid_argument} for values that are not finite.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "shoal/core/time.h"
+#include "shoal/net/transport.h"
+#include "shoal/table/copy.h"
+#include "shoal/table/spec.h"
+
+namespace shoal::table {
+
+struct TablesOptions {
+  std::vector<net::Rank> servers{};  // who owns rows; none: all members
+  std::vector<net::Rank> workers{};  // who has workers; none: all members
+  std::uint32_t workers_a_member = 1;
+  Nanoseconds patience = std::chrono::seconds(300);  // of a wait, while all members live
+  std::uint16_t channel = 5;         // of the transport's operations; one that nothing else has used
+};
+
+class Worker;
+template <class T>
+class Table;
+
+class Tables {
+ public:
+  // The same options on all members. Lifetime: the transport outlives it; destroy it when all members have flushed.
+  explicit Tables(net::Transport& transport, const TablesOptions& options = {});
+  ~Tables();
+  Tables(const Tables&) = delete;
+  // The index-th of this member's. Throws Error{invalid_argument} if it has no such worker.
+  Worker worker(std::uint32_t index = 0);
+
+ private:
+  friend class Worker;
+  template <class T>
+  friend class Table;
+  struct State;
+  std::shared_ptr<State> state_;
+};
+
+// Waits for what the loop does, with patience; by whom all blocking calls are made.
+class Waiting {
+ public:
+  Waiting(net::Transport& transport, Nanoseconds patience) : transport_(&transport), patience_(patience) {}
+  // Until ready() is true; it is looked at when `reader` took something. Throws Error{peer_lost, timeout}.
+  void until(const std::function<bool()>& ready, const Reader& reader, const std::string& what) const;
+
+ private:
+  net::Transport* transport_;
+  Nanoseconds patience_;
+};
+
+// A table as one worker sees it. Values; the Tables outlive it. Keys of one call may repeat.
+template <class T>
+class Table {
+ public:
+  const Spec& spec() const { return spec_; }
+  std::size_t width() const { return spec_.width; }
+  Clock clock() const { return copy_->clock(worker_); }
+
+  // Rows one below the other: values has keys.size() * width() elements. Waits until the table's consistency allows it. Returns the
+  // least age of these rows.
+  Clock read(std::span<const Key> keys, std::span<T> values) {
+    std::size_t at = 0;
+    waiting_.until([&] { return copy_->ready(worker_, keys, at); }, *copy_, "rows of table " + spec_.name);
+    return copy_->read(worker_, keys, values);
+  }
+  // Asks for rows that will be read, and waits for nothing.
+  void intend(std::span<const Key> keys) { copy_->ask(worker_, keys); }
+  void add(std::span<const Key> keys, std::span<const T> values) { copy_->add(worker_, keys, values); }
+  // Completes a unit of work.
+  void tick() {
+    copy_->tick(worker_);
+    waiting_.until([&] { return copy_->may_go_on(worker_); }, *copy_, "the slowest worker of table " + spec_.name);
+  }
+  // By all workers: when it returns, what anybody added before is in what everybody reads, and all are at the clock of who was furthest.
+  void barrier() {
+    copy_->flush(worker_);
+    waiting_.until([&] { return copy_->flushed(worker_); }, *copy_, "all workers at a barrier of table " + spec_.name);
+  }
+  // New values, out of time: they stand before all increments of clocks that are not complete. When it returns servers have them; others
+  // read them when their copies are renewed.
+  void assign(std::span<const Key> keys, std::span<const T> values) {
+    copy_->assign(keys, values);
+    waiting_.until([&] { return copy_->assigned(); }, *copy_, "servers of table " + spec_.name);
+  }
+  Copy<T>& copy() { return *copy_; }
+
+ private:
+  friend class Worker;
+  Table(const Spec& spec, std::shared_ptr<Copy<T>> copy, std::uint32_t worker, const Waiting& waiting)
+      : spec_(spec), copy_(std::move(copy)), worker_(worker), waiting_(waiting) {}
+  Spec spec_;
+  std::shared_ptr<Copy<T>> copy_;
+  std::uint32_t worker_;
+  Waiting waiting_;
+};
+
+class Worker {
+ public:
+  // By all members; which of them is first does not matter. spec.type becomes T's. Throws Error{mismatch} if another member described the
+  // table otherwise.
+  template <class T>
+  Table<T> open(Spec spec);
+  std::uint32_t index() const { return index_; }
+
+ private:
+  friend class Tables;
+  Worker(std::shared_ptr<Tables::State> tables, std::uint32_t index) : tables_(std::move(tables)), index_(index) {}
+  std::shared_ptr<Tables::State> tables_;
+  std::uint32_t index_;
+};
+
+}  // namespace shoal::table

@@ -1,0 +1,77 @@
+// What readers may and may not see, on the scripted network (invariants I1 to I4, I6 and I8 of the design notes). SHOAL_SEEDS widens the search.
+#include <cstdlib>
+#include <map>
+
+#include "shoal/core/fnv.h"
+#include "tests/table/scripted_workers.h"
+
+namespace shoal::table {
+namespace {
+
+using Counts = ScriptedWorkers<std::int64_t>;
+
+std::uint64_t seeds() {
+  const char* const text = std::getenv("SHOAL_SEEDS");
+  return text ? std::strtoull(text, nullptr, 10) : 20;
+}
+
+// Goal: a read at clock c has everything with timestamps below c - s, all of its own, and nothing that nobody has added; nobody runs
+// further ahead than the policy says; after the barrier every row holds every increment.
+void expect_bounds(const Consistency& consistency) {
+  for (std::uint64_t seed = 1; seed <= seeds(); ++seed) {
+    SCOPED_TRACE(name(consistency) + ", seed " + std::to_string(seed));
+    Counts::Options options;
+    options.consistency = consistency;
+    options.seed = seed;
+    options.members = static_cast<net::Rank>(1 + seed % 4);
+    options.workers_a_member = static_cast<std::uint32_t>(1 + seed % 3 / 2);
+    if (seed % 5 == 0) options.servers = {options.members - 1};
+    Counts counts(options);
+    counts.run([&](std::uint32_t reader, Clock clock, Key key, std::span<const std::int64_t> row) {
+      Clock slowest = clock, quickest = clock;
+      for (std::uint32_t worker = 0; worker < counts.size(); ++worker) {
+        const bool over = clock == options.clocks;
+        const Clock surely = worker == reader || over ? clock : needed_age(consistency, clock);
+        EXPECT_GE(row[worker], counts.added(worker, key, surely)) << "reader " << reader << " at clock " << clock << " of worker " << worker;
+        EXPECT_LE(row[worker], counts.added(worker, key, whole_clocks(consistency) && !over ? clock : counts.clock(worker) + 1));
+        slowest = std::min(slowest, counts.clock(worker));
+        quickest = std::max(quickest, counts.clock(worker));
+      }
+      if (const auto gap = widest_gap(consistency)) {
+        EXPECT_LE(quickest - slowest, *gap + 1);
+      }
+    });
+  }
+}
+
+TEST(Protocol, bsp_reads_whole_clocks) { expect_bounds(Bsp{}); }
+TEST(Protocol, ssp_reads_are_at_most_s_clocks_old) {
+  expect_bounds(Ssp{0});
+  expect_bounds(Ssp{2});
+}
+TEST(Protocol, essp_reads_are_at_most_s_clocks_old) {
+  expect_bounds(Essp{0});
+  expect_bounds(Essp{3});
+}
+TEST(Protocol, async_loses_nothing) { expect_bounds(Async{}); }
+
+// Goal: where clocks are whole, floats are added in the order of (clock, worker), so that what is read does not depend on the network.
+TEST(Protocol, bsp_has_the_same_bits_on_any_network) {
+  std::map<std::uint64_t, std::uint64_t> digests;
+  for (std::uint64_t seed = 1; seed <= seeds(); ++seed) {
+    ScriptedWorkers<float>::Options options;
+    options.consistency = Bsp{};
+    options.seed = seed;
+    options.workers_a_member = 2;
+    ScriptedWorkers<float> workers(options);
+    std::vector<Fnv1a> read(workers.size());
+    workers.run([&](std::uint32_t reader, Clock, Key, std::span<const float> row) { read[reader].add_words(std::as_bytes(row)); });
+    for (std::uint32_t worker = 0; worker < workers.size(); ++worker) {
+      const auto first = digests.emplace(worker, read[worker].value()).first;
+      EXPECT_EQ(first->second, read[worker].value()) << "worker " << worker << ", seed " << seed;
+    }
+  }
+}
+
+}  // namespace
+}  // namespace shoal::table

@@ -1,0 +1,176 @@
+// Workers of several members on the scripted network, each reading, adding and ticking as often as its policy lets it; a seed decides who
+// moves when, and how long every message takes. An increment adds 1 to the column of its worker, so a row says how many increments of
+// each worker it holds, and since those of one worker are seen in order, which ones.
+#pragma once
+
+#include <gtest/gtest.h>
+
+#include <memory>
+#include <numeric>
+#include <random>
+#include <vector>
+
+#include "shoal/net/inproc.h"
+#include "shoal/table/tables.h"
+
+namespace shoal::table {
+
+template <class T>
+class ScriptedWorkers {
+ public:
+  struct Options {
+    net::Rank members = 3;
+    std::uint32_t workers_a_member = 1;
+    Consistency consistency = Ssp{2};
+    Clock clocks = 12;
+    Key keys = 20;
+    std::uint64_t seed = 1;           // of the network and of who moves
+    std::vector<net::Rank> servers;
+    bool pauses = true;               // some workers are slow for a while
+  };
+  using Check = std::function<void(std::uint32_t worker, Clock clock, Key key, std::span<const T> row)>;
+
+  explicit ScriptedWorkers(const Options& options) : options_(options), job_(options.members, {.seed = options.seed}), moves_(options.seed) {
+    for (net::Rank rank = 0; rank < options.members; ++rank) {
+      tables_.push_back(std::make_unique<Tables>(
+          job_.member(rank), TablesOptions{.servers = options.servers, .workers = {}, .workers_a_member = options.workers_a_member}));
+    }
+    const std::uint32_t count = options.members * options.workers_a_member;
+    for (std::uint32_t worker = 0; worker < count; ++worker) {
+      auto table = tables_[worker / options.workers_a_member]->worker(worker % options.workers_a_member).template open<T>(
+          {.name = "counts", .width = count, .consistency = options.consistency});
+      workers_.push_back({table, std::mt19937_64(1000 + worker), 0, {}, {}, 0});
+      added_.emplace_back(static_cast<std::size_t>(options.clocks), std::vector<T>(options.keys, 0));
+    }
+  }
+  ~ScriptedWorkers() { tables_.clear(); }
+
+  std::uint32_t size() const { return static_cast<std::uint32_t>(workers_.size()); }
+  // How much `worker` had added to `key` with timestamps below `clock`.
+  T added(std::uint32_t worker, Key key, Clock clock) const {
+    T sum = 0;
+    for (Clock c = 0; c < std::min(clock, options_.clocks); ++c) sum += added_[worker][static_cast<std::size_t>(c)][key];
+    return sum;
+  }
+  Clock clock(std::uint32_t worker) const { return workers_[worker].done; }
+
+  // Until all have completed all clocks, then a barrier. check() is called for each row that is read, and at last with clock = clocks.
+  void run(const Check& check) {
+    const auto movable = [&] {
+      for (std::uint32_t w = 0; w < size(); ++w) {
+        if (can_move(w)) return true;
+      }
+      return false;
+    };
+    const auto finished = [&] { return std::ranges::all_of(workers_, [&](const auto& w) { return w.done == options_.clocks; }); };
+    while (!finished()) {
+      ASSERT_TRUE(job_.run(movable)) << "nobody can move, and nothing is on its way: " << stuck();
+      std::uint32_t worker = static_cast<std::uint32_t>(moves_() % size());
+      while (!can_move(worker)) worker = (worker + 1) % size();
+      if (options_.pauses && moves_() % 4 != 0) {  // time passes instead
+        const Instant until = job_.now() + std::chrono::microseconds(moves_() % 500);
+        job_.at(until - Instant{}, [] {});
+        job_.run([&] { return job_.now() >= until; });
+      }
+      move(worker, check);
+    }
+    for (auto& worker : workers_) worker.table.copy().flush(worker.index(options_));
+    ASSERT_TRUE(job_.run([&] { return std::ranges::all_of(workers_, [&](auto& w) { return w.table.copy().flushed(w.index(options_)); }); }));
+    std::vector<Key> keys(options_.keys);
+    std::iota(keys.begin(), keys.end(), Key{0});
+    for (std::uint32_t w = 0; w < size(); ++w) {
+      workers_[w].wanted = keys;
+      workers_[w].at = 0;
+      auto& copy = workers_[w].table.copy();
+      ASSERT_TRUE(job_.run([&] { return copy.ready(workers_[w].index(options_), keys, workers_[w].at); }));
+      show(w, options_.clocks, check);
+    }
+  }
+
+ private:
+  struct Moving {
+    Table<T> table;
+    std::mt19937_64 random;           // what it does; the same whatever the network does
+    Clock done;
+    std::vector<Key> wanted;          // being read
+    std::vector<T> values;
+    std::size_t at;
+    std::uint32_t local = 0;
+    std::uint32_t index(const Options&) const { return local; }
+  };
+
+  std::string stuck() {
+    std::string all;
+    for (std::uint32_t w = 0; w < size(); ++w) {
+      Moving& worker = workers_[w];
+      all += "\nworker " + std::to_string(w) + " at clock " + std::to_string(worker.done);
+      if (worker.done == options_.clocks) continue;
+      if (!worker.table.copy().may_go_on(worker.local)) {
+        all += " is too far ahead";
+      } else {
+        all += " waits for row " + std::to_string(worker.wanted.at(worker.at));
+      }
+    }
+    return all;
+  }
+  bool can_move(std::uint32_t w) {
+    Moving& worker = workers_[w];
+    worker.local = w % options_.workers_a_member;
+    auto& copy = worker.table.copy();
+    if (worker.done == options_.clocks) return false;
+    if (!copy.may_go_on(worker.local)) return false;
+    if (worker.wanted.empty()) {
+      for (int i = 0; i < 4; ++i) worker.wanted.push_back(worker.random() % options_.keys);
+      worker.at = 0;
+      copy.ask(worker.local, worker.wanted);
+    }
+    return copy.ready(worker.local, worker.wanted, worker.at);
+  }
+  void show(std::uint32_t w, Clock clock, const Check& check) {
+    Moving& worker = workers_[w];
+    worker.values.resize(worker.wanted.size() * size());
+    worker.table.copy().read(worker.local, worker.wanted, worker.values);
+    for (std::size_t i = 0; i < worker.wanted.size(); ++i) {
+      check(w, clock, worker.wanted[i], std::span<const T>(worker.values).subspan(i * size(), size()));
+    }
+  }
+  void move(std::uint32_t w, const Check& check) {
+    Moving& worker = workers_[w];
+    show(w, worker.done, check);
+    for (const Key key : worker.wanted) {
+      std::vector<T> ones(size());
+      ones[w] = amount(worker);
+      worker.table.copy().add(worker.local, std::span(&key, 1), ones);
+      added_[w][static_cast<std::size_t>(worker.done)][key] += ones[w];
+      if (worker.random() % 3 == 0) {
+        worker.values.resize(size());
+        std::size_t at = 0;
+        if (worker.table.copy().ready(worker.local, std::span(&key, 1), at)) {
+          worker.table.copy().read(worker.local, std::span(&key, 1), worker.values);
+          check_own(w, key, worker.values);
+        }
+      }
+    }
+    worker.wanted.clear();
+    worker.table.copy().tick(worker.local);
+    ++worker.done;
+  }
+  T amount(Moving& worker) {
+    if constexpr (std::is_integral_v<T>) return 1;
+    return static_cast<T>(worker.random() % 1000) / T{7};
+  }
+  void check_own(std::uint32_t w, Key key, std::span<const T> row) {
+    if constexpr (std::is_integral_v<T>) {
+      EXPECT_EQ(row[w], added(w, key, workers_[w].done + 1)) << "own increments, at once";
+    }
+  }
+
+  Options options_;
+  net::InprocJob job_;
+  std::mt19937_64 moves_;
+  std::vector<std::unique_ptr<Tables>> tables_;
+  std::vector<Moving> workers_;
+  std::vector<std::vector<std::vector<T>>> added_;  // by worker, clock and key
+};
+
+}  // namespace shoal::table

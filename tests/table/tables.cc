@@ -1,0 +1,115 @@
+// The blocking interface, between members over real sockets and shared memory of one host.
+#include "shoal/table/tables.h"
+
+#include "tests/net/members.h"
+
+namespace shoal::table {
+namespace {
+
+std::vector<Key> first_keys(Key count) {
+  std::vector<Key> keys(count);
+  for (Key key = 0; key < count; ++key) keys[key] = key * 0x9e3779b97f4a7c15u;
+  return keys;
+}
+
+// Goal: whatever the policy, after the barrier everybody reads the sum of what all have added. 300 rows a clock, in several messages.
+TEST(Tables, counts_are_exact_after_the_barrier) {
+  constexpr net::Rank kMembers = 3;
+  constexpr Clock kClocks = 15;
+  const auto jobs = net::join_all(kMembers);
+  const auto keys = first_keys(300);
+  std::uint16_t channel = 10;
+  for (const Consistency& consistency : {Consistency(Bsp{}), Consistency(Ssp{2}), Consistency(Essp{2}), Consistency(Async{})}) {
+    SCOPED_TRACE(name(consistency));
+    ++channel;
+    net::each(kMembers, [&](net::Rank rank) {
+      Tables tables(jobs[rank]->transport(), {.channel = channel});
+      auto counts = tables.worker().open<std::int64_t>({.name = "counts", .width = 500, .consistency = consistency});
+      std::vector<std::int64_t> values(keys.size() * 500), ones(values.size(), rank + 1);
+      for (Clock clock = 0; clock < kClocks; ++clock) {
+        counts.read(keys, values);
+        for (const std::int64_t value : values) EXPECT_GE(value, clock * (rank + 1));
+        counts.add(keys, ones);
+        counts.tick();
+      }
+      counts.barrier();
+      counts.read(keys, values);
+      for (const std::int64_t value : values) ASSERT_EQ(value, kClocks * (1 + 2 + 3));
+      counts.barrier();  // nobody leaves while another reads
+    });
+  }
+}
+
+TEST(Tables, what_is_assigned_is_read_by_all_after_a_barrier) {
+  const auto jobs = net::join_all(2);
+  const auto keys = first_keys(40);
+  std::uint16_t channel = 10;
+  for (const Consistency& consistency : {Consistency(Ssp{5}), Consistency(Essp{5})}) {
+    ++channel;
+    net::each(2, [&](net::Rank rank) {
+      Tables tables(jobs[rank]->transport(), {.channel = channel});
+      auto rows = tables.worker().open<double>({.name = "rows", .width = 2, .consistency = consistency, .initial = Initial::constant(7)});
+      std::vector<double> values(80);
+      rows.read(keys, values);
+      for (const double value : values) EXPECT_EQ(value, 7);
+      rows.barrier();
+      if (rank == 0) rows.assign(keys, std::vector<double>(80, 1.5));
+      rows.barrier();
+      rows.read(keys, values);
+      for (const double value : values) EXPECT_EQ(value, 1.5);
+      rows.barrier();
+    });
+  }
+}
+
+TEST(Tables, a_table_of_two_widths_is_refused_in_one_line) {
+  const auto jobs = net::join_all(2);
+  std::atomic<int> refused{0};
+  net::each(2, [&](net::Rank rank) {
+    Tables tables(jobs[rank]->transport());
+    try {
+      tables.worker().open<float>({.name = "w", .width = rank + 1u, .consistency = Bsp{}});
+    } catch (const Error& error) {
+      EXPECT_EQ(error.code(), Code::mismatch);
+      EXPECT_NE(std::string(error.what()).find("table w: opened as \"w: f32 x "), std::string::npos) << error.what();
+      ++refused;
+    }
+    auto done = tables.worker().open<float>({.name = "done", .consistency = Bsp{}});
+    done.barrier();
+  });
+  EXPECT_GE(refused, 1);
+}
+
+TEST(Tables, a_value_that_is_not_finite_is_refused_and_nothing_is_added) {
+  const auto jobs = net::join_all(1);
+  Tables tables(jobs[0]->transport());
+  auto rows = tables.worker().open<float>({.name = "w", .width = 2, .consistency = Bsp{}});
+  const std::vector<Key> keys{4, 9};
+  try {
+    rows.add(keys, std::vector<float>{1, 2, 3, std::numeric_limits<float>::quiet_NaN()});
+    FAIL();
+  } catch (const Error& error) {
+    EXPECT_NE(std::string(error.what()).find("table w: row 9 was given the value nan"), std::string::npos) << error.what();
+  }
+  std::vector<float> values(4);
+  rows.read(keys, values);
+  EXPECT_EQ(values, std::vector<float>(4, 0));
+}
+
+TEST(Tables, what_ends_one_member_ends_the_wait_of_the_others) {
+  auto jobs = net::join_all(2);
+  Tables tables(jobs[0]->transport());
+  std::unique_ptr<Tables> others = std::make_unique<Tables>(jobs[1]->transport());
+  auto rows = tables.worker().open<float>({.name = "w", .consistency = Bsp{}});
+  others->worker().open<float>({.name = "w", .consistency = Bsp{}});
+  jobs[1]->transport().post([&] { jobs[1]->transport().fail(Error(Code::io, "the disk is full", "rank 1")); });
+  try {
+    rows.barrier();
+    FAIL();
+  } catch (const Error& error) {
+    EXPECT_NE(std::string(error.what()).find("the disk is full"), std::string::npos) << error.what();
+  }
+}
+
+}  // namespace
+}  // namespace shoal::table
