@@ -52,7 +52,7 @@ Verdict parse_libsvm(std::string_view line, const LibsvmForm& form, SparseRows& 
   const auto back_out = [&](Fault fault) {
     into.columns.resize(into.offsets.back());
     into.values.resize(into.offsets.back());
-    return Verdict{.fault = std::move(fault)};
+    return Verdict::refused(std::move(fault));
   };
 
   const char* token = at;
@@ -99,10 +99,9 @@ bool LibsvmReader::next(SparseRows& batch, std::size_t most) {
   std::string_view line;
   while (batch.size() < most && intake_.next(line)) {
     const std::size_t values = batch.values.size();
-    Verdict verdict = parse_libsvm(line, form_, batch);
-    const bool sample = verdict.sample;
-    if (sample) read.values += batch.values.size() - values;
-    if (!intake_.keeps(std::move(verdict)) && sample) batch.drop_last();
+    const Verdict verdict = parse_libsvm(line, form_, batch);
+    read.values += batch.values.size() - values;
+    if (!intake_.keeps(verdict) && verdict.sample) batch.drop_last();
   }
   read.columns = batch.width;
   if (read.samples == 0) throw Error(Code::invalid_argument, "has no sample", read.files.front().string(), "is it the right file?");

@@ -4,6 +4,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <deque>
 #include <filesystem>
 #include <memory>
 #include <string>
@@ -27,16 +28,30 @@ class Lines {
   bool next(std::string_view& line);
 
   // Of the line that next() gave.
-  std::string place() const;  // "ratings.csv:17"
-  std::uint64_t number() const { return number_; }  // from 1 in each file
+  std::string place() const { return place_of(given_); }  // "ratings.csv:17"
+  std::uint64_t number() const { return given_.number; }  // from 1 in each file
   const std::vector<std::filesystem::path>& files() const { return files_; }
 
+  // The lines that next() will give, so that a look at them costs nothing of what can be read once, such as a pipe: as many as there are up to `most`
+  // lines and about a megabyte.
+  struct Ahead {
+    std::string text;
+    std::uint64_t number;  // in its file
+    std::size_t file;  // of files()
+  };
+  const std::deque<Ahead>& ahead(std::size_t most);
+
  private:
+  struct Position {
+    std::size_t file = 0;  // of files_
+    std::uint64_t number = 0;
+  };
+  bool read(std::string_view& line);
   bool fill();  // more of the file behind what is not taken yet; false at its end
   bool open_next();  // false after the last file
   std::string_view take(std::size_t length, std::size_t line_break);
-  [[noreturn]] void refuse_longer() const;
-  std::string place_of(std::uint64_t number) const;
+  [[noreturn]] void refuse_longer(Position line) const;
+  std::string place_of(Position line) const;
 
   std::vector<std::filesystem::path> files_;
   std::size_t longest_;
@@ -44,7 +59,9 @@ class Lines {
   std::unique_ptr<UnpackedFile> file_;  // none before the first and after the last
   std::vector<char> buffer_;
   std::size_t begin_ = 0, searched_ = 0, end_ = 0;  // in buffer_: not taken yet; of that, known to have no line break; filled
-  std::uint64_t number_ = 0;
+  Position read_, given_;  // the last line read from the files, and the last that next() gave
+  std::deque<Ahead> ahead_;  // what was read and not given yet
+  std::string given_text_;
 };
 
 }  // namespace shoal::data

@@ -41,7 +41,7 @@ bool real_number(const char*& at, const char* end, float& number, Scan& scan) {
 
 bool at_end(const char* at, const char* end) { return skip_spaces(at, end) == end; }
 
-Verdict refused(Reason reason, std::string what, std::string hint) { return {.fault = Fault{reason, std::move(what), std::move(hint)}}; }
+Verdict refused(Reason reason, std::string what, std::string hint) { return Verdict::refused({reason, std::move(what), std::move(hint)}); }
 
 // Where entry `entry` of an array stands: column after column, of a symmetric matrix from the diagonal down, of a skew-symmetric one from below it.
 std::pair<std::uint64_t, std::uint64_t> place_in_array(const MatrixMarket& matrix, std::uint64_t entry) {
@@ -159,7 +159,7 @@ Verdict parse_entry(std::string_view line, const MatrixMarket& matrix, std::uint
 MatrixMarketReader::MatrixMarketReader(std::filesystem::path file, const ReadOptions& options) : intake_({std::move(file)}, options) {
   const std::string name = intake_.read.files.front().string();
   const auto refuse = [&](const Verdict& verdict) {  // whatever the options: nothing can be read without these lines
-    if (verdict.fault) throw Error(Code::invalid_argument, verdict.fault->what, intake_.lines().place(), verdict.fault->hint);
+    if (verdict.fault) throw Error(Code::invalid_argument, verdict.fault->what, intake_.lines.place(), verdict.fault->hint);
   };
   std::string_view line;
   if (!intake_.next(line)) throw Error(Code::invalid_argument, "is empty", name, kBanner);
@@ -187,13 +187,13 @@ bool MatrixMarketReader::next(Triples& batch, std::size_t most) {
     if (!next_line(line)) {
       if (seen_ == matrix_.entries) break;
       throw Error(Code::invalid_argument, "ends after " + std::to_string(seen_) + " of " + std::to_string(matrix_.entries) + " entries",
-                  intake_.lines().place(), "was it cut short?");
+                  intake_.lines.place(), "was it cut short?");
     }
     const std::size_t before = batch.size();
-    Verdict verdict = parse_entry(line, matrix_, seen_, batch);
+    const Verdict verdict = parse_entry(line, matrix_, seen_, batch);
     seen_ += seen_ < matrix_.entries ? 1 : 0;
     read.values += batch.size() - before;
-    if (intake_.keeps(std::move(verdict))) {
+    if (intake_.keeps(verdict)) {
       ++kept;
     } else {
       batch.resize(before);

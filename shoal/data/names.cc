@@ -6,51 +6,62 @@
 #include "shoal/core/fnv.h"
 
 namespace shoal::data {
+namespace {
 
-std::uint32_t Names::hash_of(std::string_view name) {
-  Fnv1a hash;
-  hash.add_words(std::as_bytes(std::span(name)));
-  // A product's upper bits depend on all bits of the factors, its lower ones only on the lower ones; these choose the slot.
-  return static_cast<std::uint32_t>((hash.value() ^ hash.value() >> 32) * 0x9E3779B97F4A7C15u >> 32);
+// A product's upper bits depend on all bits of its factors (Knuth, The Art of Computer Programming 3, 6.4).
+constexpr std::uint64_t kGolden = 0x9E3779B97F4A7C15u;
+
+}  // namespace
+
+Names::Slot Names::slot_for(std::string_view name) {
+  Slot slot;
+  slot.length = static_cast<std::uint32_t>(name.size());  // its lower bits: letters are compared where it counts
+  if (name.size() <= sizeof slot.head) {
+    for (const char c : name) slot.head = slot.head << 8 | static_cast<unsigned char>(c);
+  } else {
+    Fnv1a hash;
+    hash.add_words(std::as_bytes(std::span(name)));
+    slot.head = hash.value() ^ hash.value() >> 32;
+  }
+  return slot;
 }
 
-std::size_t Names::place_of(std::string_view name, std::uint32_t hash) const {
+std::size_t Names::place_of(std::string_view name, const Slot& slot) const {
   const std::size_t mask = slots_.size() - 1;
-  for (std::size_t at = hash & mask;; at = (at + 1) & mask) {
-    const Slot& slot = slots_[at];
-    if (slot.number == kEmpty || (slot.hash == hash && (*this)[slot.number] == name)) return at;
+  for (std::size_t at = slot.head * kGolden >> shift_;; at = (at + 1) & mask) {
+    const Slot& there = slots_[at];
+    if (there.number == kEmpty) return at;
+    if (there.head == slot.head && there.length == slot.length && (name.size() <= sizeof slot.head || (*this)[there.number] == name)) return at;
   }
 }
 
 std::uint32_t Names::number(std::string_view name) {
-  const std::uint32_t hash = hash_of(name);
-  std::size_t at = place_of(name, hash);
+  Slot slot = slot_for(name);
+  std::size_t at = place_of(name, slot);
   if (slots_[at].number != kEmpty) return slots_[at].number;
   if (size() == kEmpty) throw Error(Code::invalid_argument, "more than 4294967295 different names");
   if (2 * (ends_.size() + 1) > slots_.size()) {
     grow();
-    at = place_of(name, hash);
+    at = place_of(name, slot);
   }
-  slots_[at] = {hash, size()};
+  slot.number = size();
+  slots_[at] = slot;
   text_ += name;
   ends_.push_back(text_.size());
-  return size() - 1;
+  return slot.number;
 }
 
 std::optional<std::uint32_t> Names::find(std::string_view name) const {
-  const Slot& slot = slots_[place_of(name, hash_of(name))];
+  const Slot& slot = slots_[place_of(name, slot_for(name))];
   return slot.number == kEmpty ? std::nullopt : std::optional(slot.number);
 }
 
 void Names::grow() {
   std::vector<Slot> old(2 * slots_.size());
   old.swap(slots_);
-  const std::size_t mask = slots_.size() - 1;
+  --shift_;
   for (const Slot& slot : old) {
-    if (slot.number == kEmpty) continue;
-    std::size_t at = slot.hash & mask;
-    while (slots_[at].number != kEmpty) at = (at + 1) & mask;
-    slots_[at] = slot;
+    if (slot.number != kEmpty) slots_[place_of((*this)[slot.number], slot)] = slot;
   }
 }
 

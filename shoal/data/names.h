@@ -23,16 +23,19 @@ class Names {
 
  private:
   static constexpr std::uint32_t kEmpty = 0xFFFFFFFF;
+  // What tells names apart before their letters are compared is up to eight bytes the name itself, so that most are found with one access.
   struct Slot {
-    std::uint32_t hash, number = kEmpty;
+    std::uint64_t head = 0;
+    std::uint32_t length = 0, number = kEmpty;
   };
-  static std::uint32_t hash_of(std::string_view name);
-  std::size_t place_of(std::string_view name, std::uint32_t hash) const;  // its slot, or the empty one where it belongs
+  static Slot slot_for(std::string_view name);                          // without its number
+  std::size_t place_of(std::string_view name, const Slot& slot) const;  // where it is, or the empty slot where it belongs
   void grow();
 
   std::string text_;
-  std::vector<std::uint64_t> ends_;                // in text_, by number
+  std::vector<std::uint64_t> ends_;                  // in text_, by number
   std::vector<Slot> slots_ = std::vector<Slot>(64);  // a power of two, at most half of them in use
+  int shift_ = 64 - 6;                               // of a hash, which leaves the number of a slot
 };
 
 }  // namespace shoal::data

@@ -56,22 +56,22 @@ std::string sentence(const Read& read, const Nouns& nouns) {
   return text + "; the first: " + read.first_dropped + ")";
 }
 
-Intake::Intake(std::vector<std::filesystem::path> files, const ReadOptions& options) : lines_(std::move(files)), options_(options) {
+Intake::Intake(std::vector<std::filesystem::path> files, const ReadOptions& options) : lines(std::move(files)), options_(options) {
   const auto& [member, members] = options_.share;
   if (member >= members) {
     throw Error(Code::invalid_argument, "there is no member " + std::to_string(member) + " of " + std::to_string(members), {},
                 "members count from 0");
   }
-  read.files = lines_.files();
+  read.files = lines.files();
 }
 
 bool Intake::next(std::string_view& line) {
-  if (!lines_.next(line)) return false;
+  if (!lines.next(line)) return false;
   ++read.lines;
   return true;
 }
 
-bool Intake::keeps(Verdict verdict) {
+bool Intake::keeps(const Verdict& verdict) {
   if (verdict.sample) {
     if (verdict.query) ++read.queries;
     const bool ours = options_.share.holds(read.samples++);
@@ -79,9 +79,9 @@ bool Intake::keeps(Verdict verdict) {
     return ours;
   }
   if (!verdict.fault) return false;
-  Fault& fault = *verdict.fault;
-  if (!options_.skip_faulty) throw Error(Code::invalid_argument, std::move(fault.what), lines_.place(), std::move(fault.hint));
-  if (read.skipped() == 0) read.first_dropped = lines_.place() + ": " + fault.what;
+  const Fault& fault = *verdict.fault;
+  if (!options_.skip_faulty) throw Error(Code::invalid_argument, fault.what, lines.place(), fault.hint);
+  if (read.skipped() == 0) read.first_dropped = lines.place() + ": " + fault.what;
   ++read.dropped[static_cast<std::size_t>(fault.reason)];
   return false;
 }

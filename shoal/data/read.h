@@ -5,9 +5,10 @@
 #include <array>
 #include <cstdint>
 #include <filesystem>
-#include <optional>
+#include <memory>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "shoal/data/lines.h"
@@ -36,7 +37,9 @@ struct Fault {
 struct Verdict {
   bool sample = false;
   bool query = false;  // it had a "qid:", which was left out
-  std::optional<Fault> fault = std::nullopt;
+  std::unique_ptr<Fault> fault = nullptr;  // seldom there: a pointer keeps the verdict of every other line short
+
+  static Verdict refused(Fault why) { return {.fault = std::make_unique<Fault>(std::move(why))}; }
 };
 
 struct ReadOptions {
@@ -75,13 +78,12 @@ class Intake {
 
   bool next(std::string_view& line);  // as Lines::next
   // Counts a line by its verdict. True for a sample of this member's. Throws the fault as Error{invalid_argument} unless faulty lines are left out.
-  bool keeps(Verdict verdict);
-  const Lines& lines() const { return lines_; }
+  bool keeps(const Verdict& verdict);
 
+  Lines lines;
   Read read;
 
  private:
-  Lines lines_;
   ReadOptions options_;
 };
 

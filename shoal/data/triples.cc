@@ -16,70 +16,90 @@ constexpr std::array<const char*, 6> kDelimiters = {"::", "\t", ",", ";", "|", "
 
 bool is_blank(std::string_view line) { return skip_spaces(line.data(), line.data() + line.size()) == line.data() + line.size(); }
 
-// Whether this line that `lines` gave is a comment or blank, with nothing else above it in its file. `above`: so it was with the line before.
-bool is_above_first(const Lines& lines, std::string_view line, bool& above) {
-  if (lines.number() == 1) above = true;
+// Whether line `number` of a file is a comment or blank, with nothing else above it. `above`: so it was with the line before.
+bool is_above_first(std::uint64_t number, std::string_view line, bool& above) {
+  if (number == 1) above = true;
   above = above && (is_blank(line) || line.starts_with('#') || line.starts_with('%'));
   return above;
 }
+
+// A field without spaces around it and without its quotes; in `text` a quote may still be doubled (RFC 4180, 2.7).
+struct Field {
+  std::string_view text;
+  bool doubled = false;
+
+  std::string_view plain(std::string& room) const {
+    if (!doubled) return text;
+    room.clear();
+    for (std::size_t i = 0; i < text.size(); ++i) {
+      room += text[i];
+      if (text[i] == '"') ++i;
+    }
+    return room;
+  }
+};
 
 // The fields of a line, one after another.
 class Fields {
  public:
   Fields(std::string_view line, std::string_view delimiter)
-      : at_(line.data()), end_(at_ + line.size()), delimiter_(delimiter), by_space_(delimiter == " ") {}
+      : at_(line.data()), end_(at_ + line.size()), delimiter_(delimiter), first_(delimiter[0]), other_(first_ == ' ' ? '\t' : first_) {}
 
-  // The next field, without spaces around it and without its quotes; what stood in quotes may lie in `room`. False where there is none, and where
-  // a quote is not closed.
-  bool next(std::string_view& field, std::string& room) {
+  // False where there is no further field, and where a quote is not closed.
+  bool next(Field& field) {
     if (at_ == nullptr) return false;
-    while (at_ != end_ && (*at_ == ' ' || (by_space_ && *at_ == '\t'))) ++at_;
-    if (by_space_ && at_ == end_) return false;
-    const char* const begin = at_;
-    const bool quoted = begin != end_ && *begin == '"';
-    const char* stop = quoted ? unquote(begin, room) : begin;
-    open_quote_ = stop == nullptr;
-    if (open_quote_) return false;
-    while (stop != end_ && !delimits(stop)) ++stop;
-    at_ = stop == end_ ? nullptr : stop + delimiter_.size();
-    if (quoted) {
-      field = room;
+    while (at_ != end_ && (*at_ == ' ' || (first_ == ' ' && *at_ == '\t'))) ++at_;
+    if (first_ == ' ' && at_ == end_) return false;
+    const char* begin = at_;
+    const char* stop = begin;
+    field.doubled = false;
+    if (begin != end_ && *begin == '"') {
+      stop = closing_quote(++begin, field.doubled);
+      if (stop == end_) {
+        open_quote_ = true;
+        return false;
+      }
+      field.text = std::string_view(begin, stop);
+      move_on(stop);
       return true;
     }
+    stop = move_on(stop);
     while (stop != begin && stop[-1] == ' ') --stop;
-    field = std::string_view(begin, stop);
+    field.text = std::string_view(begin, stop);
     return true;
   }
   bool open_quote() const { return open_quote_; }
 
  private:
-  bool delimits(const char* at) const {
-    if (by_space_) return is_space(*at);
-    return *at == delimiter_[0] && (delimiter_.size() == 1 || std::string_view(at, end_).starts_with(delimiter_));
+  // To behind the next delimiter; returns where it begins, or the end.
+  const char* move_on(const char* at) {
+    for (; at != end_; ++at) {
+      if ((*at == first_ || *at == other_) && (delimiter_.size() == 1 || std::string_view(at, end_).starts_with(delimiter_))) {
+        at_ = at + delimiter_.size();
+        return at;
+      }
+    }
+    at_ = nullptr;
+    return end_;
   }
-  // Behind the closing quote; none: nullptr. A doubled quote is one (RFC 4180, 2.7).
-  const char* unquote(const char* quote, std::string& room) const {
-    room.clear();
-    for (const char* at = quote + 1;; at += 2) {
-      const char* const closing = std::find(at, end_, '"');
-      if (closing == end_) return nullptr;
-      room.append(at, closing);
-      at = closing;
-      if (at + 1 == end_ || at[1] != '"') return at + 1;
-      room += '"';
+  const char* closing_quote(const char* at, bool& doubled) const {
+    for (;; doubled = true, at += 2) {
+      at = std::find(at, end_, '"');
+      if (at == end_ || at + 1 == end_ || at[1] != '"') return at;
     }
   }
 
   const char *at_, *end_;
   std::string_view delimiter_;
-  bool by_space_, open_quote_ = false;
+  char first_, other_;  // of the delimiter; a tab divides where a space does
+  bool open_quote_ = false;
 };
 
 std::vector<std::string> fields_of(std::string_view line, std::string_view delimiter) {
   std::vector<std::string> fields;
   Fields each(line, delimiter);
   std::string room;
-  for (std::string_view field; each.next(field, room);) fields.emplace_back(field);
+  for (Field field; each.next(field);) fields.emplace_back(field.plain(room));
   return fields;
 }
 
@@ -126,14 +146,17 @@ Fault no_value(std::string_view field, Scan scan) {
   return {Reason::number, quote(field) + " is no number", "the third field is the value"};
 }
 
-std::vector<std::string> first_lines_of(const std::vector<std::filesystem::path>& files) {
-  Lines lines(files);
-  std::vector<std::string> first;
-  bool above = true;
-  for (std::string_view line; first.size() < kFirstLines && lines.next(line);) {
-    if (!is_above_first(lines, line, above) && !is_blank(line)) first.emplace_back(line);
+// Without comments and blank ones.
+std::vector<std::string> first_lines_of(Lines& lines) {
+  for (std::size_t most = kFirstLines;; most *= 2) {
+    std::vector<std::string> first;
+    bool above = true;
+    const auto& ahead = lines.ahead(most);
+    for (const auto& line : ahead) {
+      if (!is_above_first(line.number, line.text, above) && !is_blank(line.text)) first.push_back(line.text);
+    }
+    if (first.size() >= kFirstLines || ahead.size() < most) return first;
   }
-  return first;
 }
 
 }  // namespace
@@ -163,26 +186,29 @@ std::string to_text(const TripleForm& form) {
 Verdict parse_triple(std::string_view line, const TripleForm& form, Triples& into) {
   if (is_blank(line)) return {};
   Fields fields(line, form.delimiter);
-  std::string_view row, column, text;
-  std::string row_room, column_room, text_room;
-  const bool complete = fields.next(row, row_room) && fields.next(column, column_room) && (form.fields < 3 || fields.next(text, text_room));
-  if (fields.open_quote()) return {.fault = no_fields(form, "a quote is not closed")};
-  if (!complete) return {.fault = no_fields(form, "has fewer than " + std::to_string(form.fields) + " fields")};
-  if (row.empty() || column.empty()) return {.fault = no_fields(form, row.empty() ? "the row has no name" : "the column has no name")};
+  Field row, column, last;
+  const bool complete = fields.next(row) && fields.next(column) && (form.fields < 3 || fields.next(last));
+  if (fields.open_quote()) return Verdict::refused(no_fields(form, "a quote is not closed"));
+  if (!complete) return Verdict::refused(no_fields(form, "has fewer than " + std::to_string(form.fields) + " fields"));
+  if (row.text.empty()) return Verdict::refused(no_fields(form, "the row has no name"));
+  if (column.text.empty()) return Verdict::refused(no_fields(form, "the column has no name"));
   float value = 1;
   if (form.fields > 2) {
-    const char* at = text.data();
-    const char* const end = at + text.size();
-    if (const Scan scan = scan_real(at, end, value); scan != Scan::fine || at != end) return {.fault = no_value(text, scan)};
+    const char* at = last.text.data();
+    const char* const end = at + last.text.size();
+    if (const Scan scan = scan_real(at, end, value); scan != Scan::fine || at != end) return Verdict::refused(no_value(last.text, scan));
   }
-  into.append(into.row_names.number(row), into.column_names.number(column), value);
+  std::string room;
+  const std::uint32_t row_number = into.row_names.number(row.plain(room));
+  const std::uint32_t column_number = into.column_names.number(column.plain(room));
+  into.append(row_number, column_number, value);
   into.row_count = into.row_names.size();
   into.column_count = into.column_names.size();
   return {.sample = true};
 }
 
 TripleReader::TripleReader(std::vector<std::filesystem::path> files, const ReadOptions& options) : intake_(std::move(files), options) {
-  form_ = form_of(first_lines_of(intake_.read.files), intake_.read.files.front().string());
+  form_ = form_of(first_lines_of(intake_.lines), intake_.read.files.front().string());
   intake_.read.form = to_text(form_);
 }
 
@@ -191,11 +217,10 @@ bool TripleReader::next(Triples& batch, std::size_t most) {
   batch.clear();
   std::string_view line;
   while (batch.size() < most && intake_.next(line)) {
-    if (is_above_first(intake_.lines(), line, above_first_)) continue;
+    if (is_above_first(intake_.lines.number(), line, above_first_)) continue;
     if (!form_.header.empty() && line == form_.header) continue;  // each file may have it
-    Verdict verdict = parse_triple(line, form_, batch);
-    const bool sample = verdict.sample;
-    if (!intake_.keeps(std::move(verdict)) && sample) batch.resize(batch.size() - 1);
+    const Verdict verdict = parse_triple(line, form_, batch);
+    if (!intake_.keeps(verdict) && verdict.sample) batch.resize(batch.size() - 1);
   }
   read.values = read.samples;
   read.rows = batch.row_count;

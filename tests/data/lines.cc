@@ -71,6 +71,29 @@ TEST_F(LinesTest, bytes_that_are_no_text_are_refused_with_their_line) {
   EXPECT_EQ(refusal([&] { read({file("a", later + '\0')}); }).substr(0, 9), "a:100001:");
 }
 
+TEST_F(LinesTest, can_be_looked_at_before_they_are_given) {
+  const std::vector<fs::path> files = {file("a", "one\ntwo\n"), file("b", "three\n"), file("c", "four")};
+  for (const std::size_t most : {0u, 1u, 2u, 3u, 4u, 9u}) {
+    Lines lines(files);
+    std::string_view line;
+    ASSERT_TRUE(lines.next(line));
+    EXPECT_EQ(lines.ahead(most).size(), std::min<std::size_t>(most, 3));
+    EXPECT_EQ(lines.ahead(most / 2).size(), std::min<std::size_t>(most, 3)) << "they stay";
+    EXPECT_EQ(lines.number(), 1u);
+    for (const auto& [text, place] : {std::pair("two", "a:2"), {"three", "b:1"}, {"four", "c:1"}}) {
+      ASSERT_TRUE(lines.next(line));
+      EXPECT_EQ(line, text);
+      EXPECT_EQ(without_folder(lines.place()), place);
+    }
+    EXPECT_FALSE(lines.next(line));
+    EXPECT_EQ(without_folder(lines.place()), "c:1");
+  }
+  std::string text;
+  for (int i = 0; i < 100'000; ++i) text += std::string(100, 'x') + "\n";
+  Lines long_file({file("a", text)});
+  EXPECT_LE(long_file.ahead(100'000).size(), 11'000u);
+}
+
 TEST_F(LinesTest, at_least_one_file_is_named) {
   EXPECT_EQ(refusal([&] { read({}); }), "no file to read");
 }

@@ -68,6 +68,22 @@ TEST_F(TriplesTest, comments_stand_above_the_first_triple) {
   EXPECT_EQ(named(read_triples({file("a", "0 1 5\n"), file("b", "# more\n2 1 3\n")}).first), (Named{"0 1 5", "2 1 3"}));
 }
 
+TEST_F(TriplesTest, a_pipe_is_read_once) {
+  int ends[2];
+  ASSERT_EQ(::pipe(ends), 0);
+  const std::string text = std::string("# comment\n") + "u i r\n1 2 3\n4 5 6\n";
+  ASSERT_EQ(::write(ends[1], text.data(), text.size()), static_cast<ssize_t>(text.size()));
+  ::close(ends[1]);
+  EXPECT_EQ(named(read_triples({"/dev/fd/" + std::to_string(ends[0])}).first), (Named{"1 2 3", "4 5 6"}));
+  ::close(ends[0]);
+}
+
+TEST_F(TriplesTest, many_comments_hide_no_form) {
+  std::string comments;
+  for (int i = 0; i < 1000; ++i) comments += "# one, two, three, four\n\n";
+  EXPECT_EQ(form(comments + "1 2 3\n"), "fields between spaces");
+}
+
 TEST_F(TriplesTest, names_have_numbers_in_their_order) {
   const auto triples = read("b,x,1\na,y,2\nb,y,3\n");
   EXPECT_EQ(triples.rows, (std::vector<std::uint32_t>{0, 1, 0}));
