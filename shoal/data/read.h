@@ -39,7 +39,11 @@ struct Verdict {
   bool query = false;  // it had a "qid:", which was left out
   std::unique_ptr<Fault> fault = nullptr;  // seldom there: a pointer keeps the verdict of every other line short
 
-  static Verdict refused(Fault why) { return {.fault = std::make_unique<Fault>(std::move(why))}; }
+  static Verdict refused(Fault why) {
+    Verdict verdict;
+    verdict.fault = std::make_unique<Fault>(std::move(why));
+    return verdict;
+  }
 };
 
 struct ReadOptions {
