@@ -208,6 +208,10 @@ Verdict parse_triple(std::string_view line, const TripleForm& form, Triples& int
 }
 
 TripleReader::TripleReader(std::vector<std::filesystem::path> files, const ReadOptions& options) : intake_(std::move(files), options) {
+  const auto& ahead = intake_.lines.ahead(1);
+  if (!ahead.empty() && ahead.front().text.starts_with("%%MatrixMarket")) {  // its sizes would pass for a triple
+    throw Error(Code::invalid_argument, "is a matrix in MatrixMarket's format", intake_.read.files.front().string(), "read it as one");
+  }
   form_ = form_of(first_lines_of(intake_.lines), intake_.read.files.front().string());
   intake_.read.form = to_text(form_);
 }

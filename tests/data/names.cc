@@ -36,6 +36,11 @@ TEST(Names, differ_by_a_letter_or_a_zero) {
   EXPECT_EQ(names.number("7 "), 2u);
   EXPECT_EQ(names.number("12345678"), 3u);
   EXPECT_EQ(names.number("123456780"), 4u);
+  EXPECT_EQ(names.number({"\0"
+                          "7",
+                          2}),
+            5u);
+  EXPECT_EQ(names.number({"7\0", 2}), 6u);
   EXPECT_EQ(names.number("7"), 0u);
 }
 

@@ -128,6 +128,7 @@ TEST_F(TriplesTest, mistakes_are_named_with_their_place) {
     EXPECT_EQ(refused("1,2,3\n1,3,3\n2,2,3\n" + text + "\n"), "a:4: " + said);
   }
   for (const char* text : {"", "\n \n", "# only comments\n"}) EXPECT_EQ(refused(text), "a: has no sample (is it the right file?)");
+  EXPECT_EQ(refused("%%MatrixMarket matrix coordinate real general\n3 3 1\n1 1 5\n"), "a: is a matrix in MatrixMarket's format (read it as one)");
   EXPECT_EQ(refused("one\ntwo\nthree\n"),
             "a: nothing divides the first lines into row, column and value (fields stand between tabs, commas, semicolons, '|', '::' or spaces)");
 }
