@@ -16,6 +16,7 @@ namespace {
 constexpr Command commands[] = {
     {"run", "start a command on N members of a job", declare_run},
     {"train", "train a known model on this machine or on N members", declare_train},
+    {"factorize", "factors of ratings: recommendations, non-negative matrices", declare_factorize},
     {"lab", "hosts with limited links on this machine (network namespaces)", declare_lab},
     {"plan", "predict what a model would take on a cluster, by each way", declare_plan},
     {"doctor", "measure machines and links, say what will limit a run", declare_doctor},

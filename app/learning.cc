@@ -1,0 +1,128 @@
+#include "app/learning.h"
+
+#include <fmt/format.h>
+
+#include <cmath>
+#include <cstdio>
+
+#include "app/progress.h"
+#include "shoal/core/aside.h"
+#include "shoal/core/error.h"
+#include "shoal/learn/training.h"
+#include "shoal/net/call.h"
+
+namespace shoal::app {
+namespace {
+
+namespace fs = std::filesystem;
+
+[[noreturn]] void refuse(const std::string& what, const std::string& where, const std::string& hint = {}) {
+  throw Error(Code::invalid_argument, what, where, hint);
+}
+
+// "ratings.csv.gz" -> "ratings.model"
+fs::path folder_for(const TrainingOptions& options) {
+  if (!options.output.empty()) return options.output;
+  const std::string name = fs::path(options.data.files.front()).filename();
+  return name.substr(0, name.find('.', 1)) + ".model";
+}
+
+std::string sentence(const learn::Epoch& epoch, unsigned epochs) {
+  std::string text = fmt::format("epoch {} of {}: ", epoch.number, epochs);
+  for (const auto& [name, value] : epoch.figures) text += fmt::format("{} {:.4f}, ", name, value);
+  return text + fmt::format("{:.2f} s ({:.0f} % waiting), {:.0f} samples/s\n", epoch.seconds, 100 * epoch.waited / epoch.seconds,
+                            static_cast<double>(epoch.samples) / epoch.seconds);
+}
+
+void say(const std::string& line) {
+  std::fwrite(line.data(), 1, line.size(), stdout);
+  std::fflush(stdout);  // people watch it, through pipes too
+}
+
+learn::ModelFolder opened(const Course& course, const TrainingOptions& options) {
+  learn::ModelFolder folder(folder_for(options));
+  if (!folder.holds_model()) {
+    folder.begin(course.config);
+    course.write_names(folder);
+  } else if (options.resume) {
+    folder.go_on(course.config);
+  } else {
+    refuse("holds a model already", folder.path().string(), "--resume goes on from it; or name another folder with --output");
+  }
+  return folder;
+}
+
+}  // namespace
+
+void TrainingOptions::check() const {
+  if (!(test_share >= 0 && test_share < 1)) refuse(fmt::format("{} is not in [0, 1)", test_share), "--test-share");
+  if (!(step > 0) || !std::isfinite(step)) refuse(fmt::format("{} is not above zero", step), "--step");
+  if (!(l2 >= 0) || !std::isfinite(l2)) refuse(fmt::format("{} is below zero", l2), "--l2");
+  if (epochs < 1 || epochs > 1'000'000) refuse("is between 1 and 1000000", "--epochs");
+  if (every < 1) refuse("is at least 1", "--every");
+  if (batch < 1) refuse("is at least 1", "--batch");
+  if (schedule != "sqrt" && schedule != "constant") refuse("\"" + schedule + "\" is none", "--schedule", "sqrt or constant");
+}
+
+void declare_data(CLI::App& app, DataOptions& options, const std::string& what) {
+  app.add_option("data", options.files, what)->required();
+  switch_on(app, "--skip-faulty", options.skip_faulty, "leave out lines that cannot be read, and count them");
+  switch_on(app, "--json", options.json, "lines for machines");
+}
+
+void declare_training(CLI::App& app, TrainingOptions& options) {
+  flag(app, "--test", options.test, "file whose samples are held out");
+  flag(app, "--test-share", options.test_share, "share of the data that is held out without --test (default: 0.1)");
+  flag(app, "--epochs", options.epochs, "passes over the data (default: 10)");
+  flag(app, "--schedule", options.schedule, "of the step size: sqrt, falling with the root of the epochs (default), or constant");
+  flag(app, "--seed", options.seed, "of first values, order and what is held out (default: 1)");
+  flag(app, "--consistency", options.consistency, "how stale what members read may be: bsp (default), ssp:3, essp:3, async");
+  flag(app, "--output", options.output, "folder of the model (default: the data's name and .model)");
+  flag(app, "--every", options.every, "epochs from one time that the model is kept to the next (default: 1)");
+  switch_on(app, "--resume", options.resume, "go on from the folder's model, if it has one");
+}
+
+int train(const Course& course, const TrainingOptions& options, const net::Place& place) {
+  const bool first = place.rank == 0;
+  std::optional<learn::ModelFolder> folder;
+  if (first) {
+    folder = opened(course, options);
+    for (const auto& line : course.read) {
+      if (!options.data.json) say(line + "\n");
+    }
+    if (options.data.json) say(course.config.dump() + "\n");
+  }
+  net::JoinOptions joining;
+  joining.settings = course.agreed;
+  joining.settings["program"] = "shoal " + course.command + " train";
+  joining.settings["learner"] = course.config.dump();
+  joining.settings["training"] = fmt::format("{} epochs, kept every {}, {}", options.epochs, options.every, options.consistency);
+  const auto job = net::join(joining);
+
+  Progress progress(first && !options.data.json);
+  learn::Watching watching;
+  watching.resumed = [&](unsigned epochs) {
+    if (first && !options.data.json) say(fmt::format("goes on after epoch {}\n", epochs));
+  };
+  watching.progressed = [&](unsigned epoch, double part) { progress.at(fmt::format("epoch {} of {}", epoch, options.epochs), part); };
+  watching.learnt = [&](const learn::Epoch& epoch) {
+    progress.clear();
+    if (first) say(options.data.json ? learn::ModelFolder::to_line(epoch) : sentence(epoch, options.epochs));
+  };
+  try {
+    const auto learner = course.begin(job->transport());
+    learn::train(job->transport(), *learner, folder ? &*folder : nullptr, {options.epochs, options.every, options.resume}, watching);
+  } catch (const Error& error) {
+    net::call(job->transport(), [&] { job->transport().fail(error); });  // the others end with the same line
+    throw;
+  }
+  if (first && !options.data.json) say("model in " + folder->path().string() + "\n");
+  return 0;
+}
+
+void deliver(const std::string& text, const std::string& file) {
+  if (!file.empty()) return write_aside(file, text);
+  std::fwrite(text.data(), 1, text.size(), stdout);
+}
+
+}  // namespace shoal::app

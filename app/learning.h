@@ -1,0 +1,56 @@
+// What the commands of all learners share: `train` on one member or on those of a job, its flags, and what it shows of itself.
+#pragma once
+
+#include <filesystem>
+#include <functional>
+#include <map>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "app/command.h"
+#include "shoal/data/read.h"
+#include "shoal/learn/model_folder.h"
+#include "shoal/net/job.h"
+#include "shoal/table/consistency.h"
+
+namespace shoal::app {
+
+struct DataOptions {
+  std::vector<std::string> files;
+  bool skip_faulty = false, json = false;
+  std::vector<std::filesystem::path> paths() const { return {files.begin(), files.end()}; }
+};
+
+struct TrainingOptions {
+  DataOptions data;
+  std::string test, output, consistency = "bsp", schedule = "sqrt";
+  double test_share = 0.1, step, l2;
+  unsigned epochs = 10, every = 1;
+  std::uint64_t batch, seed = 1;
+  bool resume = false;
+
+  std::vector<std::filesystem::path> test_files() const { return test.empty() ? std::vector<std::filesystem::path>{} : std::vector<std::filesystem::path>{test}; }
+  // Throws Error{invalid_argument} naming the flag that is wrong.
+  void check() const;
+};
+
+void declare_data(CLI::App& app, DataOptions& options, const std::string& what);
+void declare_training(CLI::App& app, TrainingOptions& options);
+
+// A learner that has read its data, and is to be trained.
+struct Course {
+  std::string command;                    // "factorize"
+  learn::Json config;                     // options and data as the model keeps them: a model that is gone on from has the same
+  std::vector<std::string> read;          // sentences
+  std::map<std::string, std::string> agreed;  // what members must have alike, beside the configuration
+  std::function<void(const learn::ModelFolder&)> write_names;
+  std::function<std::unique_ptr<learn::Learner>(net::Transport&)> begin;
+};
+// Joins the job, trains, keeps the model. Returns the exit status.
+int train(const Course& course, const TrainingOptions& options, const net::Place& place);
+
+// Prints text, or writes it into a file if there is one.
+void deliver(const std::string& text, const std::string& file);
+
+}  // namespace shoal::app

@@ -1,0 +1,56 @@
+// A model in a folder, as a learner leaves it and others find it:
+//   config.json        which learner, its options, what it learnt from
+//   model.safetensors  the tensors; its metadata say after how many epochs
+//   metrics.jsonl      a line an epoch
+//   NAME.txt           names of rows, columns or classes, a line each, in the order of their numbers
+// Each file is there whole or not at all, and the model comes last. Used by one process; threads: one.
+#pragma once
+
+#include <filesystem>
+#include <nlohmann/json.hpp>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "shoal/data/names.h"
+#include "shoal/learn/learner.h"
+
+namespace shoal::learn {
+
+using Json = nlohmann::ordered_json;
+
+struct KeptModel {
+  unsigned epochs = 0;
+  Tensors tensors;
+};
+
+class ModelFolder {
+ public:
+  explicit ModelFolder(std::filesystem::path path) : path_(std::move(path)) {}
+  const std::filesystem::path& path() const { return path_; }
+
+  bool holds_model() const;
+  // A new model of this configuration: what the folder had of another is taken away. Throws Error{io}.
+  void begin(const Json& config);
+  // Throws Error{invalid_argument} unless the folder's configuration is this one, naming the first entry that differs. Takes metrics over.
+  void go_on(const Json& config);
+  void write_names(const std::string& name, const data::Names& names) const;
+  // Adds the epoch to the metrics and keeps the model.
+  void add(const Epoch& epoch, const Tensors& model);
+  void add(const Epoch& epoch) { metrics_ += to_line(epoch); }  // the model is kept with a later one
+
+  // Throws Error{invalid_argument} for a folder without a model, or one of another learner.
+  Json config(const std::string& learner) const;
+  KeptModel model() const;
+  // None where rows have numbers for names.
+  std::optional<data::Names> names(const std::string& name) const;
+
+  static std::string to_line(const Epoch& epoch);  // JSON, with its line break
+
+ private:
+  std::filesystem::path file(const char* name) const { return path_ / name; }
+  std::filesystem::path path_;
+  std::string metrics_;  // all lines so far
+};
+
+}  // namespace shoal::learn

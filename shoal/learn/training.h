@@ -1,0 +1,25 @@
+// Training as a job does it: epoch after epoch on all members, the model kept in rank 0's folder. By all members alike.
+#pragma once
+
+#include <functional>
+
+#include "shoal/learn/model_folder.h"
+#include "shoal/net/transport.h"
+
+namespace shoal::learn {
+
+struct Training {
+  unsigned epochs = 10;  // in all, with those of a model that is gone on from
+  unsigned every = 1;    // epochs between two times that the model is kept; the last is, too
+  bool resume = false;   // go on from the folder's model, if it has one
+};
+struct Watching {
+  std::function<void(unsigned epochs)> resumed;                   // before the first epoch, where there are any already
+  std::function<void(unsigned epoch, double part)> progressed;
+  std::function<void(const Epoch&)> learnt;
+};
+
+// folder: rank 0's, begun or gone on with; nullptr on the other members. When it returns all members are done with the learner's tables.
+void train(net::Transport& transport, Learner& learner, ModelFolder* folder, const Training& training, const Watching& watching);
+
+}  // namespace shoal::learn

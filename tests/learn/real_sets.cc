@@ -1,0 +1,37 @@
+// Goal: on real data the error is that which is known of the method. SHOAL_DATA names the folder of the sets, where this machine has them.
+#include <gmock/gmock.h>
+
+#include <cstdlib>
+#include <filesystem>
+
+#include "shoal/learn/factorization.h"
+#include "tests/learn/members.h"
+
+namespace shoal::learn {
+namespace {
+
+class RealSets : public testing::Test {
+ protected:
+  void SetUp() override {
+    const char* folder = std::getenv("SHOAL_DATA");
+    if (folder == nullptr) GTEST_SKIP() << "no real data sets: SHOAL_DATA is not set";
+    folder_ = folder;
+  }
+  std::filesystem::path folder_;
+};
+
+// Of a tenth held out at random this method leaves 0.918 to 0.920 at rank 16 with gentle steps; another tenth, another 0.005.
+TEST_F(RealSets, movielens_100k) {
+  for (const net::Rank members : {1u, 2u, 4u}) {
+    const Learnt learnt = learnt_by(members, 15, [&](net::Transport& transport) {
+      FactorizationOptions options;
+      options.factors = 16;
+      options.l2 = 0.1;
+      return std::make_unique<Factorization>(transport, read_ratings({.files = {folder_ / "ps/movielens/ml-100k.csv.gz"}, .test_files = {}}, transport.rank(), transport.size()), options);
+    });
+    EXPECT_LT(learnt.figure("held-out RMSE"), 0.925) << members << " members";
+  }
+}
+
+}  // namespace
+}  // namespace shoal::learn
