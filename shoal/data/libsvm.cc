@@ -4,7 +4,6 @@
 #include <limits>
 #include <string>
 
-#include "shoal/core/error.h"
 #include "shoal/data/number.h"
 
 namespace shoal::data {
@@ -104,7 +103,7 @@ bool LibsvmReader::next(SparseRows& batch, std::size_t most) {
     if (!intake_.keeps(verdict) && verdict.sample) batch.drop_last();
   }
   read.columns = batch.width;
-  if (read.samples == 0) throw Error(Code::invalid_argument, "has no sample", read.files.front().string(), "is it the right file?");
+  intake_.require_samples();
   return batch.size() > 0;
 }
 

@@ -71,6 +71,13 @@ bool Intake::next(std::string_view& line) {
   return true;
 }
 
+void Intake::require_samples() const {
+  if (read.samples > 0) return;
+  const std::string file = read.files.front().string();
+  if (read.skipped() == 0) throw Error(Code::invalid_argument, "has no sample", file, "is it the right file?");
+  throw Error(Code::invalid_argument, "has no sample, " + counted(read.skipped(), "lines") + " skipped", file, "the first: " + read.first_dropped);
+}
+
 bool Intake::keeps(const Verdict& verdict) {
   if (verdict.sample) {
     if (verdict.query) ++read.queries;

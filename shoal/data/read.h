@@ -83,6 +83,7 @@ class Intake {
   bool next(std::string_view& line);  // as Lines::next
   // Counts a line by its verdict. True for a sample of this member's. Throws the fault as Error{invalid_argument} unless faulty lines are left out.
   bool keeps(const Verdict& verdict);
+  void require_samples() const;  // throws Error{invalid_argument} where there was none
 
   Lines lines;
   Read read;

@@ -229,7 +229,7 @@ bool TripleReader::next(Triples& batch, std::size_t most) {
   read.values = read.samples;
   read.rows = batch.row_count;
   read.columns = batch.column_count;
-  if (read.samples == 0) throw Error(Code::invalid_argument, "has no sample", read.files.front().string(), "is it the right file?");
+  intake_.require_samples();
   return batch.size() > 0;
 }
 

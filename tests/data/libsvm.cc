@@ -171,6 +171,12 @@ TEST_F(Libsvm, faulty_lines_can_be_left_out_and_are_counted) {
       "a:2: 'x' is no label)");
 }
 
+TEST_F(Libsvm, nothing_is_left_of_a_file_of_another_kind) {
+  const auto path = file("a", "a,b,c\nd,e,f\n");
+  EXPECT_EQ(refusal([&] { read_libsvm({path}, {}, {.skip_faulty = true}); }),
+            "a: has no sample, 2 lines skipped (the first: a:1: 'a,b,c' is no label)");
+}
+
 // Of n members each has every n-th sample or one more, and together they have each sample once, in order; all know the whole's width.
 TEST_F(Libsvm, shares_are_the_whole) {
   const auto rows = made_up(203);
