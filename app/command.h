@@ -28,6 +28,7 @@ Action declare_lab(CLI::App& app);
 Action declare_train(CLI::App& app);
 Action declare_plan(CLI::App& app);
 Action declare_factorize(CLI::App& app);
+Action declare_linear(CLI::App& app);
 Action declare_doctor(CLI::App& app);
 Action declare_explain(CLI::App& app);
 Action declare_program(CLI::App& app);

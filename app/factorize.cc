@@ -35,7 +35,7 @@ int train_factors(const FactorizeOptions& options) {
   how.consistency = table::consistency_from(training.consistency);
   learn::Ratings ratings = learn::read_ratings({training.data.paths(), training.test_files(), training.test_share, training.seed, training.data.skip_faulty},
                                                place.rank, place.size);
-  Course course{.command = "factorize", .config = {}, .read = {}, .agreed = {}, .write_names = {}, .begin = {}};
+  Course course{.command = "factorize", .config = {}, .read = {}, .write_names = {}, .begin = {}};
   course.config = {{"learner", "factorize"}, {"factors", how.factors}, {"biases", how.biases}, {"non_negative", how.non_negative},
                    {"step", training.step}, {"schedule", training.schedule}, {"l2", how.l2}, {"batch", how.batch}, {"seed", how.seed},
                    {"test_share", training.test.empty() ? training.test_share : 0}, {"users", ratings.users}, {"items", ratings.items},
@@ -48,11 +48,6 @@ int train_factors(const FactorizeOptions& options) {
   course.begin = [&](net::Transport& transport) { return std::make_unique<learn::Factorization>(transport, std::move(ratings), how); };
   return train(course, training, place);
 }
-
-struct UseOptions {
-  DataOptions data;
-  std::string model, output;
-};
 
 void say_unknown(std::size_t unknown, std::size_t all) {
   if (unknown > 0) fmt::print(stderr, "{} of {} have a user or an item that the model does not know: the mean stands for them\n", unknown, all);
@@ -121,15 +116,7 @@ Action declare_factorize(CLI::App& app) {
   declare_training(*train_verb, options->training);
 
   auto use = std::make_shared<UseOptions>();
-  const auto verb = [&](const char* name, const char* summary) {
-    CLI::App* made = app.add_subcommand(name, summary);
-    declare_data(*made, use->data, kData);
-    flag(*made, "--model", use->model, "folder that train left")->required();
-    return made;
-  };
-  CLI::App* predict_verb = verb("predict", "ratings of pairs of user and item, as TSV");
-  flag(*predict_verb, "--output", use->output, "write them into this file");
-  verb("evaluate", "how far the model is from known ratings");
+  CLI::App* predict_verb = declare_use(app, *use, kData, "ratings of pairs of user and item, as TSV", "how far the model is from known ratings");
   return [=](const Words&) {
     if (train_verb->parsed()) return train_factors(*options);
     return predict_verb->parsed() ? predict(*use) : evaluate(*use);

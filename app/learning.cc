@@ -30,7 +30,7 @@ fs::path folder_for(const TrainingOptions& options) {
 std::string sentence(const learn::Epoch& epoch, unsigned epochs) {
   std::string text = fmt::format("epoch {} of {}: ", epoch.number, epochs);
   for (const auto& [name, value] : epoch.figures) text += fmt::format("{} {:.4f}, ", name, value);
-  return text + fmt::format("{:.2f} s ({:.0f} % waiting), {:.0f} samples/s\n", epoch.seconds, 100 * epoch.waited / epoch.seconds,
+  return text + fmt::format("{:.2f} s ({:.0f} % for shared rows), {:.0f} samples/s\n", epoch.seconds, 100 * epoch.waited / epoch.seconds,
                             static_cast<double>(epoch.samples) / epoch.seconds);
 }
 
@@ -82,6 +82,19 @@ void declare_training(CLI::App& app, TrainingOptions& options) {
   switch_on(app, "--resume", options.resume, "go on from the folder's model, if it has one");
 }
 
+CLI::App* declare_use(CLI::App& app, UseOptions& options, const std::string& what, const char* predict, const char* evaluate) {
+  const auto verb = [&](const char* name, const char* summary) {
+    CLI::App* made = app.add_subcommand(name, summary);
+    declare_data(*made, options.data, what);
+    flag(*made, "--model", options.model, "folder that train left")->required();
+    return made;
+  };
+  CLI::App* predicts = verb("predict", predict);
+  flag(*predicts, "--output", options.output, "write them into this file");
+  verb("evaluate", evaluate);
+  return predicts;
+}
+
 int train(const Course& course, const TrainingOptions& options, const net::Place& place) {
   const bool first = place.rank == 0;
   std::optional<learn::ModelFolder> folder;
@@ -93,7 +106,6 @@ int train(const Course& course, const TrainingOptions& options, const net::Place
     if (options.data.json) say(course.config.dump() + "\n");
   }
   net::JoinOptions joining;
-  joining.settings = course.agreed;
   joining.settings["program"] = "shoal " + course.command + " train";
   joining.settings["learner"] = course.config.dump();
   joining.settings["training"] = fmt::format("{} epochs, kept every {}, {}", options.epochs, options.every, options.consistency);

@@ -3,7 +3,6 @@
 
 #include <filesystem>
 #include <functional>
-#include <map>
 #include <memory>
 #include <string>
 #include <vector>
@@ -35,15 +34,22 @@ struct TrainingOptions {
   void check() const;
 };
 
+// Of `predict` and `evaluate`.
+struct UseOptions {
+  DataOptions data;
+  std::string model, output;
+};
+
 void declare_data(CLI::App& app, DataOptions& options, const std::string& what);
 void declare_training(CLI::App& app, TrainingOptions& options);
+// The verbs beside `train`. Returns `predict`.
+CLI::App* declare_use(CLI::App& app, UseOptions& options, const std::string& what, const char* predict, const char* evaluate);
 
 // A learner that has read its data, and is to be trained.
 struct Course {
   std::string command;                    // "factorize"
   learn::Json config;                     // options and data as the model keeps them: a model that is gone on from has the same
   std::vector<std::string> read;          // sentences
-  std::map<std::string, std::string> agreed;  // what members must have alike, beside the configuration
   std::function<void(const learn::ModelFolder&)> write_names;
   std::function<std::unique_ptr<learn::Learner>(net::Transport&)> begin;
 };

@@ -17,6 +17,7 @@ constexpr Command commands[] = {
     {"run", "start a command on N members of a job", declare_run},
     {"train", "train a known model on this machine or on N members", declare_train},
     {"factorize", "factors of ratings: recommendations, non-negative matrices", declare_factorize},
+    {"linear", "classes of sparse rows: multiclass logistic regression", declare_linear},
     {"lab", "hosts with limited links on this machine (network namespaces)", declare_lab},
     {"plan", "predict what a model would take on a cluster, by each way", declare_plan},
     {"doctor", "measure machines and links, say what will limit a run", declare_doctor},

@@ -13,8 +13,7 @@
 namespace shoal::learn {
 namespace {
 
-constexpr std::size_t kRowsAtOnce = 4096;  // into a model and out of one
-constexpr double kFirstDeviation = 0.1;    // of factors
+constexpr double kFirstDeviation = 0.1;  // of factors
 enum Site : std::uint32_t { user_rows, item_rows };
 
 const FactorizationOptions& checked(const FactorizationOptions& options, const Ratings& ratings) {
@@ -41,12 +40,6 @@ void fill_first(std::span<float> row, std::uint32_t number, Site site, double me
 
 void project(std::span<float> values) {
   for (float& value : values) value = std::max(value, 0.0f);
-}
-
-std::vector<table::Key> keys_between(table::Key begin, table::Key end, table::Key stride = 1) {
-  std::vector<table::Key> keys;
-  for (table::Key key = begin; key < end; key += stride) keys.push_back(key);
-  return keys;
 }
 
 // The part of what is done number `of` parts that number `part` begins with.
@@ -100,12 +93,12 @@ void Factorization::begin_users() {
 
 // Each member writes a share of them.
 void Factorization::begin_items() {
-  const auto keys = keys_between(ratings_.member, ratings_.items, ratings_.members);
-  std::vector<float> rows(keys.size() * width_);
-  for (std::size_t i = 0; i < keys.size(); ++i) {
-    fill_first(std::span(rows).subspan(i * width_, width_), static_cast<std::uint32_t>(keys[i]), item_rows, ratings_.mean, options_);
+  const KeyRange share = own_share(ratings_.items);
+  std::vector<float> rows(share.size() * width_);
+  for (std::size_t i = 0; i < share.size(); ++i) {
+    fill_first(std::span(rows).subspan(i * width_, width_), static_cast<std::uint32_t>(share.begin + i * share.stride), item_rows, ratings_.mean, options_);
   }
-  items_.assign(keys, rows);
+  assign_rows(items_, share, rows);
   items_.barrier();
 }
 
@@ -179,12 +172,12 @@ double Factorization::learn_from(const Minibatch& minibatch, float step) {
 
 // Changes of several members may together have gone below zero. Each member mends a share of the rows.
 void Factorization::project_items() {
-  const auto keys = keys_between(ratings_.member, ratings_.items, ratings_.members);
-  rows_.resize(keys.size() * width_);
-  items_.read(keys, rows_);
+  const KeyRange share = own_share(ratings_.items);
+  rows_.resize(share.size() * width_);
+  read_rows(items_, share, rows_);
   project(rows_);
   items_.barrier();  // all have read
-  items_.assign(keys, rows_);
+  assign_rows(items_, share, rows_);
   items_.barrier();
 }
 
@@ -212,20 +205,13 @@ std::pair<double, double> Factorization::squares_held_out() {
 // --- models
 
 Tensors Factorization::model() {
-  const auto keys = keys_between(ratings_.member, ratings_.users, ratings_.members);
-  for (std::size_t from = 0; from < keys.size(); from += kRowsAtOnce) {
-    const std::size_t count = std::min(kRowsAtOnce, keys.size() - from);
-    all_users_.assign(std::span(keys).subspan(from, count), std::span<const float>(users_).subspan(from * width_, count * width_));
-  }
+  assign_rows(all_users_, own_share(ratings_.users), users_);
   all_users_.barrier();
   items_.barrier();
   Tensors model;
   const auto take = [&](const char* name, table::Table<float>& table, std::uint64_t rows) {
     Tensor tensor{{rows, width_}, std::vector<float>(rows * width_)};
-    for (std::uint64_t from = 0; from < rows; from += kRowsAtOnce) {
-      const std::uint64_t to = std::min<std::uint64_t>(from + kRowsAtOnce, rows);
-      table.read(keys_between(from, to), std::span(tensor.values).subspan(from * width_, (to - from) * width_));
-    }
+    read_rows(table, {0, rows}, tensor.values);
     model.emplace(name, std::move(tensor));
   };
   if (ratings_.member == 0) {
@@ -239,24 +225,13 @@ Tensors Factorization::model() {
 unsigned Factorization::restore(unsigned epochs, const Tensors& model) {
   epochs_ = static_cast<unsigned>(sums_.sum({ratings_.member == 0 ? static_cast<double>(epochs) : 0, 0, 0, 0})[0]);
   if (epochs_ == 0) return 0;
-  const auto give = [&](const char* name, table::Table<float>& table, std::uint64_t rows) {
-    const auto found = model.find(name);
-    if (found == model.end() || found->second.shape != std::vector<std::uint64_t>{rows, width_}) {
-      throw Error(Code::mismatch, std::string("the model's ") + name + " are not " + std::to_string(rows) + " rows of " + std::to_string(width_), "restore",
-                  "go on with the data and options of the model");
-    }
-    for (std::uint64_t from = 0; from < rows; from += kRowsAtOnce) {
-      const std::uint64_t to = std::min<std::uint64_t>(from + kRowsAtOnce, rows);
-      table.assign(keys_between(from, to), std::span(found->second.values).subspan(from * width_, (to - from) * width_));
-    }
-  };
   if (ratings_.member == 0) {
-    give("users", all_users_, ratings_.users);
-    give("items", items_, ratings_.items);
+    assign_rows(all_users_, {0, ratings_.users}, tensor_of(model, "users", {ratings_.users, width_}).values);
+    assign_rows(items_, {0, ratings_.items}, tensor_of(model, "items", {ratings_.items, width_}).values);
   }
   all_users_.barrier();
   items_.barrier();
-  all_users_.read(keys_between(ratings_.member, ratings_.users, ratings_.members), users_);
+  read_rows(all_users_, own_share(ratings_.users), users_);
   all_users_.barrier();
   return epochs_;
 }

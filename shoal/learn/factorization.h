@@ -13,6 +13,7 @@
 
 #include "shoal/learn/learner.h"
 #include "shoal/learn/ratings.h"
+#include "shoal/learn/rows.h"
 #include "shoal/learn/shared_sums.h"
 #include "shoal/table/tables.h"
 
@@ -55,6 +56,7 @@ class Factorization final : public Learner {
     std::span<const std::uint32_t> ratings;  // numbers in ratings_.own
     std::vector<table::Key> items;           // different ones
   };
+  KeyRange own_share(std::uint64_t rows) const { return {ratings_.member, rows, ratings_.members}; }
   std::span<float> user(std::uint32_t own) { return std::span(users_).subspan(own * width_, width_); }
   void collect_items(Minibatch& minibatch);
   double learn_from(const Minibatch& minibatch, float step);

@@ -25,7 +25,7 @@ struct Epoch {
   unsigned number = 0;                                  // from 1
   std::vector<std::pair<std::string, double>> figures;  // by name: "held-out RMSE"
   std::uint64_t samples = 0;                            // that were learnt from
-  double seconds = 0, waited = 0;                       // waited: of these, for rows and for other members
+  double seconds = 0, waited = 0;                       // waited: of these, in calls of shared tables
 };
 
 class Learner {

@@ -37,6 +37,14 @@ std::string header_of(const TensorFile& content) {
 
 }  // namespace
 
+const Tensor& tensor_of(const Tensors& tensors, const std::string& name, const std::vector<std::uint64_t>& shape) {
+  const auto found = tensors.find(name);
+  if (found != tensors.end() && found->second.shape == shape) return found->second;
+  std::string wanted;
+  for (const std::uint64_t extent : shape) wanted += (wanted.empty() ? "" : " x ") + std::to_string(extent);
+  throw Error(Code::mismatch, "the model has no tensor " + name + " of " + wanted, {}, "is it a model of the same data and options?");
+}
+
 void write_tensor_file(const std::filesystem::path& file, const TensorFile& content) {
   write_aside(file, [&](const std::filesystem::path& aside) {
     const std::string header = header_of(content);

@@ -16,6 +16,9 @@ struct Tensor {
 };
 using Tensors = std::map<std::string, Tensor>;
 
+// Throws Error{mismatch} unless there is one of this name and shape.
+const Tensor& tensor_of(const Tensors& tensors, const std::string& name, const std::vector<std::uint64_t>& shape);
+
 struct TensorFile {
   Tensors tensors;
   std::map<std::string, std::string> metadata;

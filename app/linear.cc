@@ -1,0 +1,101 @@
+// shoal linear train|predict|evaluate DATA: multiclass logistic regression over sparse rows, on one member or those of a job.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+
+#include "app/learning.h"
+#include "shoal/core/error.h"
+#include "shoal/data/libsvm.h"
+#include "shoal/learn/linear.h"
+#include "shoal/learn/linear_model.h"
+
+namespace shoal::app {
+namespace {
+
+constexpr const char* kData = "samples in LIBSVM's format, packed or not; a label is a class";
+
+int train_linear(const TrainingOptions& options) {
+  options.check();
+  const net::Place place = net::find_place();
+  learn::LinearOptions how;
+  how.step = {options.step, options.schedule == "sqrt"};
+  how.l2 = options.l2;
+  how.batch = options.batch;
+  how.seed = options.seed;
+  how.consistency = table::consistency_from(options.consistency);
+  learn::LabelledRows rows =
+      learn::read_labelled_rows({options.data.paths(), options.test_files(), options.test_share, options.seed, options.data.skip_faulty}, place.rank, place.size);
+  Course course{.command = "linear", .config = {}, .read = {}, .write_names = {}, .begin = {}};
+  course.config = {{"learner", "linear"}, {"step", options.step}, {"schedule", options.schedule}, {"l2", how.l2}, {"batch", how.batch}, {"seed", how.seed},
+                   {"test_share", options.test.empty() ? options.test_share : 0}, {"classes", rows.classes.size()}, {"columns", rows.columns},
+                   {"rows", rows.count}, {"held_out", rows.held_out}, {"data", fmt::format("{:016x}", rows.digest)}};
+  for (const auto& read : rows.read) course.read.push_back(data::sentence(read));
+  course.write_names = [classes = rows.classes](const learn::ModelFolder& folder) { folder.write_names("classes", learn::class_names(classes)); };
+  course.begin = [&](net::Transport& transport) { return std::make_unique<learn::Linear>(transport, std::move(rows), how); };
+  return train(course, options, place);
+}
+
+int predict(const UseOptions& options) {
+  const learn::LinearModel model{learn::ModelFolder(options.model)};
+  const auto rows = data::read_libsvm(options.data.paths(), {}, {.share = {}, .skip_faulty = options.data.skip_faulty}).first;
+  fmt::memory_buffer text;
+  for (std::size_t i = 0; i < rows.size(); ++i) {
+    const auto probabilities = model.probabilities(rows[i]);
+    const auto likeliest = std::max_element(probabilities.begin(), probabilities.end());
+    fmt::format_to(std::back_inserter(text), "{}\t{}\t{:.6g}\n", i + 1, model.class_name(static_cast<std::uint32_t>(likeliest - probabilities.begin())), *likeliest);
+  }
+  deliver(fmt::to_string(text), options.output);
+  return 0;
+}
+
+int evaluate(const UseOptions& options) {
+  const learn::LinearModel model{learn::ModelFolder(options.model)};
+  const auto [rows, read] = data::read_libsvm(options.data.paths(), {}, {.share = {}, .skip_faulty = options.data.skip_faulty});
+  double loss = 0;
+  std::size_t correct = 0, unknown = 0;
+  for (std::size_t i = 0; i < rows.size(); ++i) {
+    const auto label = model.class_of(rows[i].label);
+    const auto probabilities = model.probabilities(rows[i]);
+    if (!label) {
+      ++unknown;  // never right; it has no probability that could be a loss
+      continue;
+    }
+    loss -= std::log(std::max(probabilities[*label], 1e-300));
+    correct += std::max_element(probabilities.begin(), probabilities.end()) == probabilities.begin() + *label ? 1 : 0;
+  }
+  const double accuracy = static_cast<double>(correct) / static_cast<double>(rows.size());
+  const double log_loss = unknown < rows.size() ? loss / static_cast<double>(rows.size() - unknown) : 0;
+  if (options.data.json) {
+    fmt::print("{}\n", learn::Json{{"accuracy", accuracy}, {"log loss", log_loss}, {"rows", rows.size()}, {"unknown", unknown}}.dump());
+    return 0;
+  }
+  fmt::print("{}\n", data::sentence(read));
+  if (unknown > 0) fmt::print(stderr, "{} of {} have a label that the model does not know: never right, and not in the log loss\n", unknown, rows.size());
+  fmt::print("accuracy {:.4f}, log loss {:.4f}\n", accuracy, log_loss);
+  return 0;
+}
+
+}  // namespace
+
+Action declare_linear(CLI::App& app) {
+  app.require_subcommand(1);
+  auto options = std::make_shared<TrainingOptions>();
+  options->step = 2;
+  options->l2 = 1e-5;
+  options->batch = 100;
+  CLI::App* train_verb = app.add_subcommand("train", "learn to tell classes apart");
+  declare_data(*train_verb, options->data, kData);
+  flag(*train_verb, "--step", options->step, "size of a step in the first epoch, in units that fit the data's scale (default: 2)");
+  flag(*train_verb, "--l2", options->l2, "weight of the squared weights (default: 1e-5)");
+  flag(*train_verb, "--batch", options->batch, "rows of all members together between two times that they hear of each other (default: 100)");
+  declare_training(*train_verb, *options);
+  auto use = std::make_shared<UseOptions>();
+  CLI::App* predict_verb = declare_use(app, *use, kData, "number, class and its probability of each sample, as TSV", "how often the model is right");
+  return [=](const Words&) {
+    if (train_verb->parsed()) return train_linear(*options);
+    return predict_verb->parsed() ? predict(*use) : evaluate(*use);
+  };
+}
+
+}  // namespace shoal::app

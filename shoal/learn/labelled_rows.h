@@ -1,0 +1,41 @@
+// Samples with a class as linear models learn from them: each member has a share of the rows, everybody knows the classes and how many
+// rows there are. LIBSVM's text; a label is any number, and each different one is a class.
+// Every member reads all files, so that all agree without a word on classes, columns and who is held out. Values.
+#pragma once
+
+#include <cstdint>
+#include <filesystem>
+#include <vector>
+
+#include "shoal/data/sparse_rows.h"
+#include "shoal/data/read.h"
+
+namespace shoal::learn {
+
+inline constexpr std::size_t kMostClasses = 10'000;
+
+struct RowsSource {
+  std::vector<std::filesystem::path> files;
+  std::vector<std::filesystem::path> test_files;  // held out; none: a share of `files` is
+  double test_share = 0.1;                        // in [0, 1)
+  std::uint64_t seed = 1;                         // of the choice
+  bool skip_faulty = false;                       // lines
+};
+
+struct LabelledRows {
+  std::uint32_t member = 0, members = 1;
+  data::SparseRows own, own_held_out;     // this member's; labels are places in `classes`
+  std::vector<std::uint32_t> numbers;     // of own rows among the rows of all members, ascending
+  data::SparseRows first;                 // the first rows of all that are learnt from, the same on all members
+  std::vector<double> classes;            // labels as the data has them, ascending
+  std::uint32_t columns = 0;              // of all members, as the rest
+  std::uint32_t count = 0, held_out = 0;  // rows
+  std::uint64_t digest = 0;               // of all numbers, in their order
+  std::vector<data::Read> read;           // of the files, and of the test files if there are any
+};
+
+// Throws Error{invalid_argument} as LibsvmReader does; for more classes than kMostClasses; where nothing is left to learn from, or one class only; for
+// a test label that no row to learn from has.
+LabelledRows read_labelled_rows(const RowsSource& source, std::uint32_t member = 0, std::uint32_t members = 1);
+
+}  // namespace shoal::learn

@@ -1,0 +1,83 @@
+// `shoal linear` as people call it: alone and on members, into a folder and out of it; each mistake is one line.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <nlohmann/json.hpp>
+
+#include "tests/app/program.h"
+
+namespace shoal::app::test {
+namespace {
+
+using testing::HasSubstr;
+using testing::StartsWith;
+
+// Three classes with a column each, and one that says nothing.
+std::string samples() {
+  const int labels[] = {7, -2, 40};
+  std::string text;
+  for (int i = 0; i < 300; ++i) text += std::to_string(labels[i % 3]) + " " + std::to_string(i % 3 + 1) + ":1 4:" + std::to_string(i % 10 / 10.0) + "\n";
+  return text;
+}
+
+TEST(linear, learns_predicts_and_evaluates) {
+  const Folder folder;
+  folder.write("s.txt", samples());
+  const auto trained = shoal(folder, {"linear", "train", "s.txt"});
+  ASSERT_EQ(trained.status, 0) << trained.err;
+  EXPECT_THAT(trained.out, StartsWith("read 300 samples of 4 columns with "));
+  EXPECT_THAT(trained.out, HasSubstr("held-out accuracy 1.0000"));
+  EXPECT_EQ(read_file(folder.path() / "s.model/classes.txt"), "-2\n7\n40\n");
+  folder.write("ask.txt", "0 3:1\n0 1:1 900:5\n");
+  const auto told = shoal(folder, {"linear", "predict", "ask.txt", "--model", "s.model"});
+  EXPECT_THAT(told.out, testing::MatchesRegex("1\t40\t0\\.[0-9]+\n2\t7\t0\\.[0-9]+\n"));
+  const auto figures = nlohmann::json::parse(shoal(folder, {"linear", "evaluate", "s.txt", "--model", "s.model", "--json"}).out);
+  EXPECT_EQ(figures.at("accuracy"), 1);
+  EXPECT_EQ(figures.at("unknown"), 0);
+  const auto unknown = nlohmann::json::parse(shoal(folder, {"linear", "evaluate", "ask.txt", "--model", "s.model", "--json"}).out);
+  EXPECT_EQ(unknown.at("accuracy"), 0);
+  EXPECT_EQ(unknown.at("unknown"), 2);
+}
+
+TEST(linear, on_members_it_has_the_same_bits_each_time_and_goes_on) {
+  const Folder folder;
+  folder.write("s.txt", samples());
+  const auto train = [&](const std::string& output, const std::string& epochs, bool resume) {
+    std::vector<std::string> words{"run", "-n", "3", "--", SHOAL_PROGRAM, "linear", "train", "s.txt", "--batch", "20", "--output", output, "--epochs", epochs};
+    if (resume) words.push_back("--resume");
+    const auto outcome = shoal(folder, words);
+    EXPECT_EQ(outcome.status, 0) << outcome.err;
+    return read_file(folder.path() / output / "model.safetensors");
+  };
+  const auto whole = train("whole", "6", false);
+  EXPECT_EQ(train("again", "6", false), whole);
+  train("half", "3", false);
+  EXPECT_EQ(train("half", "6", true), whole);
+}
+
+TEST(linear, a_mistake_is_one_line) {
+  const Folder folder;
+  folder.write("s.txt", samples());
+  folder.write("one.txt", "1 1:1\n1 2:1\n");
+  folder.write("r.csv", "a,b,1\nc,d,2\n");
+  ASSERT_EQ(shoal(folder, {"factorize", "train", "r.csv", "--test-share", "0"}).status, 0);
+  const struct {
+    std::vector<std::string> words;
+    std::string line;
+  } mistakes[] = {
+      {{"linear", "train", "none.txt"}, "none.txt: cannot be opened: No such file or directory\n"},
+      {{"linear", "train", "one.txt", "--test-share", "0"}, "one.txt: all rows to learn from have one label (there is nothing to tell apart)\n"},
+      {{"linear", "train", "r.csv"}, "r.csv:1: "},
+      {{"linear", "train", "s.txt", "--l2", "-1"}, "--l2: -1 is below zero\n"},
+      {{"linear", "predict", "s.txt", "--model", "r.model"}, "r.model: holds a model of shoal factorize (a model of shoal linear is needed)\n"},
+  };
+  for (const auto& mistake : mistakes) {
+    const auto outcome = shoal(folder, mistake.words);
+    EXPECT_THAT(outcome.err, StartsWith(mistake.line));
+    EXPECT_EQ(std::count(outcome.err.begin(), outcome.err.end(), '\n'), 1) << outcome.err;
+    EXPECT_EQ(outcome.status, 2) << mistake.line;
+  }
+}
+
+}  // namespace
+}  // namespace shoal::app::test
