@@ -1,6 +1,7 @@
 #include "shoal/table/copy.h"
 
 #include <algorithm>
+#include <bit>
 #include <cmath>
 #include <string>
 #include <utility>
@@ -60,9 +61,10 @@ void Copy<T>::take(net::Rank from, Message message) {
 template <class T>
 void Copy<T>::take_rows(std::size_t shard, const Message& message) {
   const auto values = message.values<T>();
+  Number number = Rows::kNone;
   for (std::size_t i = 0; i < message.keys().size(); ++i) {
-    const Number number = place_of(message.keys()[i]);
-    std::ranges::copy(values.subspan(i * spec_.width, spec_.width), base_.row(number).begin());
+    number = place_of(message.keys()[i], number + 1);
+    set<T>(base_.row(number), values.subspan(i * spec_.width, spec_.width));
     State& state = states_[number];
     state.age = message.header.clock;
     state.included = message.header.sequence;
@@ -83,8 +85,9 @@ void Copy<T>::confirm(Server& server, Clock clock, std::uint64_t sequence) {
   const auto earlier = [](const Part& a, const Part& b) { return std::pair(a.clock, a.worker) < std::pair(b.clock, b.worker); };
   std::stable_sort(counted, server.sent.end(), earlier);
   for (auto part = counted; part != server.sent.end(); ++part) {
-    for (Number row = 0; row < part->rows.size(); ++row) {
-      const Number number = base_.find(part->rows.keys()[row]);
+    Number number = Rows::kNone;
+    for (Number row = 0; base_.size() > 0 && row < part->rows.size(); ++row) {
+      number = base_.find(part->rows.key(row), number + 1);
       if (number == Rows::kNone || !states_[number].present || in_base(states_[number], *part)) continue;
       table::add<T>(base_.row(number), part->rows.row(row));
     }
@@ -105,8 +108,8 @@ bool Copy<T>::usable(const State& state, const Server& server, Clock age) const 
 }
 
 template <class T>
-typename Copy<T>::Number Copy<T>::place_of(Key key) {
-  const Number number = base_.insert(key);
+typename Copy<T>::Number Copy<T>::place_of(Key key, Number near) {
+  const Number number = base_.insert(key, near);
   if (number < states_.size()) return number;
   states_.emplace_back();
   for (auto& asked : asked_) asked.push_back(kNothing);
@@ -130,8 +133,9 @@ template <class T>
 bool Copy<T>::ready(std::uint32_t worker, std::span<const Key> keys, std::size_t& at) {
   const std::lock_guard lock(mutex_);
   const Clock age = needed_age(spec_.consistency, clocks_[worker]);
+  Number number = Rows::kNone;
   for (; at < keys.size(); ++at) {
-    const Number number = base_.find(keys[at]);
+    number = base_.find(keys[at], number + 1);
     if (number != Rows::kNone && usable(states_[number], servers_[placement_.shard_of(keys[at])], age)) continue;
     if (number == Rows::kNone || !coming(number, worker, age)) request(worker, keys.subspan(at));
     return false;
@@ -143,9 +147,10 @@ template <class T>
 void Copy<T>::request(std::uint32_t worker, std::span<const Key> keys) {
   const Clock age = needed_age(spec_.consistency, clocks_[worker]);
   std::vector<std::vector<Key>> missing(placement_.shards());
+  Number number = Rows::kNone;
   for (const Key key : keys) {
     const std::size_t shard = placement_.shard_of(key);
-    const Number number = place_of(key);
+    number = place_of(key, number + 1);
     if (usable(states_[number], servers_[shard], age) || coming(number, worker, age)) continue;
     asked_[worker][number] = age;
     missing[shard].push_back(key);
@@ -168,30 +173,56 @@ template <class T>
 Clock Copy<T>::read(std::uint32_t worker, std::span<const Key> keys, std::span<T> values) {
   const std::lock_guard lock(mutex_);
   Clock least = std::numeric_limits<Clock>::max();
+  Number number = Rows::kNone;
   for (std::size_t i = 0; i < keys.size(); ++i) {
-    const std::size_t shard = placement_.shard_of(keys[i]);
-    const std::span<T> into = values.subspan(i * spec_.width, spec_.width);
-    const Number number = base_.find(keys[i]);
-    const State& state = states_[number];
-    least = std::min(least, age_of(state, servers_[shard]));
-    std::ranges::copy(base_.row(number), into.begin());
+    number = base_.find(keys[i], number + 1);
+    least = std::min(least, age_of(states_[number], servers_[placement_.shard_of(keys[i])]));
+    set<T>(values.subspan(i * spec_.width, spec_.width), base_.row(number));
+  }
+  for (std::size_t shard = 0; shard < servers_.size(); ++shard) {
     for (const Part& part : servers_[shard].sent) {
-      if (part.worker != first_worker_ + worker || in_base(state, part)) continue;
-      if (const Number own = part.rows.find(keys[i]); own != Rows::kNone) table::add<T>(into, part.rows.row(own));
+      if (part.worker == first_worker_ + worker) read_own(shard, keys, part.rows, &part, values);
     }
-    const Rows& open = open_[worker][shard];
-    if (const Number own = open.find(keys[i]); own != Rows::kNone) table::add<T>(into, open.row(own));
+    read_own(shard, keys, open_[worker][shard], nullptr, values);
   }
   return least;
 }
 
+// What a worker added, on top of the copies that lack it. `part`: where it is on its way.
+template <class T>
+void Copy<T>::read_own(std::size_t shard, std::span<const Key> keys, const Rows& rows, const Part* part, std::span<T> values) const {
+  if (rows.size() == 0) return;
+  Number number = Rows::kNone, own = Rows::kNone;
+  for (std::size_t i = 0; i < keys.size(); ++i) {
+    if (placement_.shard_of(keys[i]) != shard) continue;
+    const Number next = rows.find(keys[i], own + 1);
+    if (next == Rows::kNone) continue;
+    own = next;
+    if (part) {
+      number = base_.find(keys[i], number + 1);
+      if (in_base(states_[number], *part)) continue;
+    }
+    table::add<T>(values.subspan(i * spec_.width, spec_.width), rows.row(own));
+  }
+}
+
 // --- writing
+
+// Whether none is an infinity or not a number: then all bits of some exponent are set. Without a branch a value.
+template <class T>
+bool finite(std::span<const T> values) {
+  using Bits = std::conditional_t<sizeof(T) == 4, std::uint32_t, std::uint64_t>;
+  const auto exponent = std::bit_cast<Bits>(std::numeric_limits<T>::infinity());
+  Bits wrong = 0;
+  for (const T value : values) wrong |= static_cast<Bits>((std::bit_cast<Bits>(value) & exponent) == exponent);
+  return wrong == 0;
+}
 
 template <class T>
 void check_finite(std::span<const Key> keys, std::span<const T> values, const std::string& table) {
   if constexpr (std::is_floating_point_v<T>) {
+    if (finite(values)) return;
     const auto wrong = std::ranges::find_if_not(values, [](T value) { return std::isfinite(value); });
-    if (wrong == values.end()) return;
     const auto row = static_cast<std::size_t>(wrong - values.begin()) / (values.size() / keys.size());
     throw Error(Code::invalid_argument, "row " + std::to_string(keys[row]) + " was given the value " + std::to_string(*wrong), "table " + table,
                 "nothing of this call was taken; look at the step size and the data");
@@ -202,31 +233,33 @@ template <class T>
 void Copy<T>::add(std::uint32_t worker, std::span<const Key> keys, std::span<const T> values) {
   check_finite(keys, values, spec_.name);
   const std::lock_guard lock(mutex_);
+  std::vector<Rows>& open = open_[worker];
+  std::vector<Number> last(open.size(), Rows::kNone);  // by shard
   for (std::size_t i = 0; i < keys.size(); ++i) {
-    Rows& open = open_[worker][placement_.shard_of(keys[i])];
-    table::add<T>(open.row(open.insert(keys[i])), values.subspan(i * spec_.width, spec_.width));
+    const std::size_t shard = placement_.shard_of(keys[i]);
+    last[shard] = open[shard].add(keys[i], last[shard] + 1, values.subspan(i * spec_.width, spec_.width));
   }
 }
 
 template <class T>
 void Copy<T>::send_open(std::uint32_t worker, Ends ends) {
   ++sequence_;
-  const std::size_t most = rows_a_message(spec_.width * sizeof(T));
   for (std::size_t shard = 0; shard < servers_.size(); ++shard) {
     Rows rows = std::exchange(open_[worker][shard], Rows(spec_.width));
+    auto bodies = rows.bodies();
+    if (bodies.empty()) bodies.emplace_back();  // a batch without rows for this server still closes the clock there
     std::vector<Message> messages;
-    Number row = 0;
-    do {  // a batch without rows for this server still closes the clock there
-      const auto count = std::min<std::size_t>(most, rows.size() - row);
-      Message message = Message::of_rows(Kind::update, id_, count, spec_.width * sizeof(T));
+    for (auto& body : bodies) {
+      Message& message = messages.emplace_back();
+      message.header.length = static_cast<std::uint32_t>(body.bytes.size());
+      message.header.kind = Kind::update;
+      message.header.table = id_;
       message.header.sequence = sequence_;
       message.header.clock = clocks_[worker];
       message.header.worker = first_worker_ + worker;
-      std::copy_n(rows.keys().begin() + row, count, message.key_places());
-      T* values = message.value_places<T>();
-      for (const std::size_t end = row + count; row < end; ++row) values = std::ranges::copy(rows.row(row), values).out;
-      messages.push_back(std::move(message));
-    } while (row < rows.size());
+      message.header.count = static_cast<std::uint32_t>(body.rows);
+      message.body = std::move(body.bytes);
+    }
     messages.back().header.ends = ends;
     if (rows.size() > 0) servers_[shard].sent.push_back({first_worker_ + worker, clocks_[worker], sequence_, std::move(rows)});
     send_(placement_.server(shard), std::move(messages));

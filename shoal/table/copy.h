@@ -89,13 +89,14 @@ class Copy final : public Reader {
     std::deque<std::vector<Key>> assigning;  // of assign() calls that it has not confirmed
   };
 
+  void read_own(std::size_t shard, std::span<const Key> keys, const Rows& rows, const Part* part, std::span<T> values) const;
   void take_rows(std::size_t shard, const Message& message);
   void forget(std::span<const Key> keys);
   void confirm(Server& server, Clock clock, std::uint64_t sequence);
   bool in_base(const State& state, const Part& part) const { return part.sequence <= state.included || part.clock < state.age; }
   bool usable(const State& state, const Server& server, Clock age) const;
   bool coming(Number number, std::uint32_t worker, Clock age) const;
-  Number place_of(Key key);
+  Number place_of(Key key, Number near);
   void request(std::uint32_t worker, std::span<const Key> keys);
   Clock age_of(const State& state, const Server& server) const;
   void send_open(std::uint32_t worker, Ends ends);

@@ -1,50 +1,94 @@
 #include "shoal/table/mail.h"
 
+#include <algorithm>
+#include <cstring>
+#include <deque>
 #include <utility>
 
 namespace shoal::table {
 
-enum Lane : std::uint32_t { to_servers, to_readers };
+// A header goes ahead of all bulk bytes, with a short body behind it; a long body goes by credit on a lane of its own. So what is to come is known
+// early, and there is credit for the next bodies while one arrives: waiting for it at each message would leave a full link idle half of the time.
+enum Lane : std::uint32_t { to_servers, to_readers, bodies };  // + to_servers or to_readers
+constexpr net::Priority kUrgent{.cls = net::Class::urgent};
+constexpr std::size_t kShortBody = 1024;
+constexpr std::size_t kUnderWay = std::size_t{8} << 20;  // bytes of long bodies in one direction, which the receiver has room for
+
+bool is_short(const Header& header) { return header.length <= kShortBody; }
 
 struct Mail::State : std::enable_shared_from_this<State> {
   State(net::Transport& of_transport, std::uint16_t channel, Deliver to)
-      : transport(of_transport), operation(net::operation_in(channel, 0)), deliver(std::move(to)), arriving(2 * of_transport.size()) {}
+      : transport(of_transport), operation(net::operation_in(channel, 0)), deliver(std::move(to)), incoming(2 * of_transport.size()),
+        outgoing(2 * of_transport.size()) {}
+
+  struct Arriving {
+    Message message;
+    bool whole = false;
+  };
+  struct Incoming {
+    Header header;                  // the next one
+    std::deque<Arriving> arriving;  // in order; its elements stay where they are
+  };
+  struct Outgoing {
+    std::deque<Message> waiting;
+    std::size_t under_way = 0;
+  };
 
   void read(net::Rank from, Lane lane);
   void read_body(net::Rank from, Lane lane);
   void take(net::Rank from, Lane lane);
   void send(net::Rank to, Message message);
+  void go_on(net::Rank to, Lane lane);
+  void send_short(net::Rank to, Lane lane, const Message& message);
+  void send_long(net::Rank to, Lane lane, Message message);
   void refuse(net::Rank from, const std::string& fault);
 
   net::Transport& transport;
   const std::uint64_t operation;
   Deliver deliver;                  // empty: closed
-  std::vector<Message> arriving;    // by rank and lane
+  std::vector<Incoming> incoming;   // by rank and lane
+  std::vector<Outgoing> outgoing;   // by rank and lane
   std::atomic<std::size_t> unsent{0};
 };
 
 void Mail::State::read(net::Rank from, Lane lane) {
-  Message& message = arriving[2 * from + lane];
-  transport.receive(from, {operation, lane}, {}, std::as_writable_bytes(std::span(&message.header, 1)),
+  Header& header = incoming[2 * from + lane].header;
+  transport.receive(from, {operation, lane}, kUrgent, std::as_writable_bytes(std::span(&header, 1)),
                     [self = shared_from_this(), from, lane](const net::Failure& why) {
                       if (!why) self->read_body(from, lane);
                     });
 }
 
 void Mail::State::read_body(net::Rank from, Lane lane) {
-  Message& message = arriving[2 * from + lane];
-  if (const std::string fault = fault_of(message.header, lane == to_servers); !fault.empty()) return refuse(from, fault);
-  message.body.resize(message.header.length);
-  if (message.body.empty()) return take(from, lane);
-  transport.receive(from, {operation, lane}, {}, message.body, [self = shared_from_this(), from, lane](const net::Failure& why) {
-    if (!why) self->take(from, lane);
-  });
+  Incoming& in = incoming[2 * from + lane];
+  if (const std::string fault = fault_of(in.header, lane == to_servers); !fault.empty()) return refuse(from, fault);
+  Arriving& next = in.arriving.emplace_back();
+  next.message.header = in.header;
+  next.message.body = Bytes(in.header.length);
+  next.whole = next.message.body.empty();
+  if (next.whole) {
+    take(from, lane);
+    return read(from, lane);
+  }
+  const bool is_long = !is_short(in.header);
+  transport.receive(from, {operation, is_long ? lane + bodies : lane}, is_long ? net::Priority{} : kUrgent, next.message.body,
+                    [self = shared_from_this(), from, lane, is_long, &next](const net::Failure& why) {
+                      if (why) return;
+                      next.whole = true;
+                      self->take(from, lane);
+                      if (!is_long) self->read(from, lane);
+                    });
+  if (is_long) read(from, lane);
 }
 
+// In the order in which they were sent.
 void Mail::State::take(net::Rank from, Lane lane) {
-  if (!deliver) return;
-  deliver(from, std::exchange(arriving[2 * from + lane], {}));
-  read(from, lane);
+  std::deque<Arriving>& arriving = incoming[2 * from + lane].arriving;
+  while (deliver && !arriving.empty() && arriving.front().whole) {
+    Message message = std::move(arriving.front().message);
+    arriving.pop_front();
+    deliver(from, std::move(message));
+  }
 }
 
 void Mail::State::refuse(net::Rank from, const std::string& fault) {
@@ -52,11 +96,37 @@ void Mail::State::refuse(net::Rank from, const std::string& fault) {
 }
 
 void Mail::State::send(net::Rank to, Message message) {
+  const Lane lane = message.header.kind <= kLastToServer ? to_servers : to_readers;
+  outgoing[2 * to + lane].waiting.push_back(std::move(message));
+  go_on(to, lane);
+}
+
+void Mail::State::go_on(net::Rank to, Lane lane) {
+  Outgoing& out = outgoing[2 * to + lane];
+  while (!out.waiting.empty() && (out.under_way == 0 || out.under_way + out.waiting.front().body.size() <= kUnderWay)) {
+    Message message = std::move(out.waiting.front());
+    out.waiting.pop_front();
+    is_short(message.header) ? send_short(to, lane, message) : send_long(to, lane, std::move(message));
+  }
+}
+
+void Mail::State::send_short(net::Rank to, Lane lane, const Message& message) {
+  const Bytes both(sizeof(Header) + message.body.size());
+  std::memcpy(both.data(), &message.header, sizeof(Header));
+  std::ranges::copy(message.body, both.data() + sizeof(Header));
+  unsent -= message.body.size();
+  transport.send(to, {operation, lane}, kUrgent, both, [both](const net::Failure&) {});
+}
+
+void Mail::State::send_long(net::Rank to, Lane lane, Message message) {
   const auto sent = std::make_shared<const Message>(std::move(message));
-  const net::Tag tag{operation, sent->header.kind <= kLastToServer ? to_servers : to_readers};
-  transport.send(to, tag, {}, std::as_bytes(std::span(&sent->header, 1)), [sent](const net::Failure&) {});
-  if (sent->body.empty()) return;
-  transport.send(to, tag, {}, sent->body, [self = shared_from_this(), sent](const net::Failure&) { self->unsent -= sent->body.size(); });
+  outgoing[2 * to + lane].under_way += sent->body.size();
+  transport.send(to, {operation, lane}, kUrgent, std::as_bytes(std::span(&sent->header, 1)), [sent](const net::Failure&) {});
+  transport.send(to, {operation, lane + bodies}, {}, sent->body, [self = shared_from_this(), to, lane, sent](const net::Failure& why) {
+    self->unsent -= sent->body.size();
+    self->outgoing[2 * to + lane].under_way -= sent->body.size();
+    if (!why) self->go_on(to, lane);
+  });
 }
 
 Mail::Mail(net::Transport& transport, std::uint16_t channel, Deliver deliver)

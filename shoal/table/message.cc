@@ -16,7 +16,7 @@ Message Message::of_rows(Kind kind, std::uint64_t table, std::size_t rows, std::
   message.header.kind = kind;
   message.header.table = table;
   message.header.count = static_cast<std::uint32_t>(rows);
-  message.body.resize(rows * (sizeof(Key) + (has_values(kind) ? bytes_a_row : 0)));
+  message.body = Bytes(rows * (sizeof(Key) + (has_values(kind) ? bytes_a_row : 0)));
   message.header.length = static_cast<std::uint32_t>(message.body.size());
   return message;
 }
@@ -25,8 +25,8 @@ Message Message::of_text(Kind kind, std::uint64_t table, const std::string& text
   Message message;
   message.header.kind = kind;
   message.header.table = table;
-  message.body.resize(text.size());
-  std::memcpy(message.body.data(), text.data(), text.size());
+  message.body = Bytes(text.size());
+  std::ranges::copy(std::as_bytes(std::span(text)), message.body.data());
   message.header.length = static_cast<std::uint32_t>(text.size());
   return message;
 }

@@ -40,12 +40,11 @@ struct Header {
 };
 static_assert(sizeof(Header) == 40);
 
-// Of keys and values. Senders cut rows so that a message has about kMessageBytes; one row may be longer.
-inline constexpr std::size_t kMessageBytes = 256 * 1024, kLongestBody = std::size_t{1} << 30;
+inline constexpr std::size_t kLongestBody = std::size_t{1} << 30;
 
 struct Message {
   Header header;
-  std::vector<std::byte> body;
+  Bytes body;
 
   // `count` keys, and behind them count * width values where there are any.
   std::span<const Key> keys() const { return {reinterpret_cast<const Key*>(body.data()), header.count}; }

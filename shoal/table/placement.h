@@ -22,7 +22,7 @@ class Placement {
     }
   }
   std::size_t shards() const { return servers_.size(); }
-  std::size_t shard_of(Key key) const { return shard_[bucket_of(key)]; }
+  std::size_t shard_of(Key key) const { return servers_.size() == 1 ? 0 : shard_[bucket_of(key)]; }
   net::Rank server(std::size_t shard) const { return servers_[shard]; }
 
  private:

@@ -1,16 +1,24 @@
-// Rows of equal width by 64-bit key: what a server owns, what a reader copied, what a worker has added. Open addressing with linear
-// probing; a row has a number, in the order in which rows came, and stays where it is. Threads: one at a time.
+// Rows of equal width by 64-bit key: what a server owns, what a reader copied, what a worker has added. A row has a number, in the order
+// in which rows came, and stays where it is. Open addressing with linear probing; but while each key that came was above the last one,
+// the list of keys is all there is.
+//
+// Who goes through many keys says where the next one may be: behind the last. Lists of keys mostly come in an order in which they came
+// before, and then rows are found one behind the other, without a look at any table. Threads: one at a time.
 #pragma once
 
+#include <algorithm>
+#include <bit>
 #include <cstddef>
 #include <cstdint>
-#include <memory>
+#include <cstring>
+#include <ranges>
 #include <span>
 #include <type_traits>
 #include <vector>
 
 #include "shoal/core/dtype.h"
 #include "shoal/core/reduce.h"
+#include "shoal/table/bytes.h"
 
 namespace shoal::table {
 
@@ -24,69 +32,6 @@ inline std::uint64_t spread(Key key) {
 }
 
 template <class T>
-class RowMap {
- public:
-  using Number = std::uint32_t;
-  static constexpr Number kNone = ~Number{0};
-
-  explicit RowMap(std::size_t width) : width_(width) {
-    while (shift_ > 0 && (width_ * sizeof(T) << shift_) > kBlockBytes) --shift_;
-  }
-
-  std::size_t size() const { return keys_.size(); }
-  std::size_t width() const { return width_; }
-  std::span<const Key> keys() const { return keys_; }  // by number
-  std::size_t bytes() const { return size() * (width_ * sizeof(T) + sizeof(Key)) + slots_.size() * sizeof(Slot); }
-
-  Number find(Key key) const {
-    if (slots_.empty()) return kNone;
-    for (std::size_t at = spread(key) & mask();; at = (at + 1) & mask()) {
-      const Slot& slot = slots_[at];
-      if (slot.number == kNone || slot.key == key) return slot.number;
-    }
-  }
-  // A row that is new holds zeros, and has number size() - 1.
-  Number insert(Key key) {
-    if (2 * (keys_.size() + 1) > slots_.size()) grow();
-    std::size_t at = spread(key) & mask();
-    for (; slots_[at].number != kNone; at = (at + 1) & mask()) {
-      if (slots_[at].key == key) return slots_[at].number;
-    }
-    const auto number = static_cast<Number>(keys_.size());
-    slots_[at] = {key, number};
-    keys_.push_back(key);
-    if (number >> shift_ == blocks_.size()) blocks_.push_back(std::make_unique<T[]>(width_ << shift_));
-    return number;
-  }
-  std::span<T> row(Number number) { return {place(number), width_}; }
-  std::span<const T> row(Number number) const { return {place(number), width_}; }
-
- private:
-  struct Slot {
-    Key key = 0;
-    Number number = kNone;
-  };
-  static constexpr std::size_t kBlockBytes = 64 * 1024;
-
-  std::size_t mask() const { return slots_.size() - 1; }
-  T* place(Number number) const { return blocks_[number >> shift_].get() + (number & ((Number{1} << shift_) - 1)) * width_; }
-  void grow() {
-    slots_.assign(slots_.empty() ? 16 : 2 * slots_.size(), Slot{});
-    for (Number number = 0; number < keys_.size(); ++number) {
-      std::size_t at = spread(keys_[number]) & mask();
-      while (slots_[at].number != kNone) at = (at + 1) & mask();
-      slots_[at] = {keys_[number], number};
-    }
-  }
-
-  std::size_t width_;
-  unsigned shift_ = 12;                        // log2 of the rows of a block
-  std::vector<Slot> slots_;                    // a power of two, at most half full
-  std::vector<Key> keys_;                      // by number
-  std::vector<std::unique_ptr<T[]>> blocks_;   // never move
-};
-
-template <class T>
 inline constexpr DType kTypeOf = DType::f32;
 template <>
 inline constexpr DType kTypeOf<double> = DType::f64;
@@ -95,11 +40,22 @@ inline constexpr DType kTypeOf<std::int32_t> = DType::i32;
 template <>
 inline constexpr DType kTypeOf<std::int64_t> = DType::i64;
 
+inline constexpr std::size_t kWorthACall = 32;  // elements: shorter rows are done in place
+
+// into[i] = from[i].
+template <class T>
+void set(std::span<T> into, std::span<const T> from) {
+  if (into.size() >= kWorthACall) {
+    std::memcpy(into.data(), from.data(), into.size_bytes());
+    return;
+  }
+  for (std::size_t i = 0; i < into.size(); ++i) into[i] = from[i];
+}
+
 // into[i] += from[i]; integers wrap.
 template <class T>
 void add(std::span<T> into, std::span<const T> from) {
-  constexpr std::size_t worth_a_call = 32;
-  if (into.size() >= worth_a_call) return reduce(kTypeOf<T>, ReduceOp::sum, into.data(), from.data(), into.size());
+  if (into.size() >= kWorthACall) return reduce(kTypeOf<T>, ReduceOp::sum, into.data(), from.data(), into.size());
   for (std::size_t i = 0; i < into.size(); ++i) {
     if constexpr (std::is_integral_v<T>) {
       using Unsigned = std::make_unsigned_t<T>;
@@ -108,6 +64,155 @@ void add(std::span<T> into, std::span<const T> from) {
       into[i] += from[i];
     }
   }
+}
+
+// Rows that travel together take about so many bytes, of keys and values; one row may be longer.
+inline constexpr std::size_t kMessageBytes = 256 * 1024;
+
+template <class T>
+class RowMap {
+ public:
+  using Number = std::uint32_t;
+  static constexpr Number kNone = ~Number{0};
+
+  explicit RowMap(std::size_t width) : width_(width) {
+    while (shift_ > 0 && ((width_ * sizeof(T) + sizeof(Key)) << shift_) > kMessageBytes) --shift_;
+  }
+
+  std::size_t size() const { return size_; }
+  std::size_t width() const { return width_; }
+  Key key(Number number) const { return keys(number)[number & last_of_block()]; }
+
+  // `near`: looked at first.
+  Number find(Key key, Number near = 0) const {
+    if (near < size_ && this->key(near) == key) return near;
+    if (slots_.empty()) return find_in_order(key);
+    for (std::size_t at = spread(key) & mask();; at = (at + 1) & mask()) {
+      const Slot& slot = slots_[at];
+      if (slot.number == kNone || slot.key == key) return slot.number;
+    }
+  }
+  // A row that is new holds zeros, and has number size() - 1.
+  Number insert(Key key, Number near = 0) {
+    const std::size_t before = size_;
+    const Number number = place(key, near);
+    if (size_ > before) std::ranges::fill(row(number), T{});
+    return number;
+  }
+  // The row's values, or those of zeros, and these.
+  Number add(Key key, Number near, std::span<const T> values);
+  std::span<T> row(Number number) { return {values(number), width_}; }
+  std::span<const T> row(Number number) const { return {values(number), width_}; }
+
+  // All rows in the order of their numbers, as bodies of messages: keys, and behind them their values. The rows stay where they can be
+  // read; nothing may be written any more.
+  struct Body {
+    std::size_t rows;
+    Bytes bytes;
+  };
+  std::vector<Body> bodies();
+
+ private:
+  struct Slot {
+    Key key = 0;
+    Number number = kNone;
+  };
+  struct Block {
+    Bytes bytes;  // keys, and behind them values
+    T* values;
+  };
+
+  std::size_t mask() const { return slots_.size() - 1; }
+  Number last_of_block() const { return (Number{1} << shift_) - 1; }
+  Key* keys(Number number) const { return reinterpret_cast<Key*>(blocks_[number >> shift_].bytes.data()); }
+  T* values(Number number) const { return blocks_[number >> shift_].values + (number & last_of_block()) * width_; }
+  Block block(std::size_t rows) const {
+    Bytes bytes(rows * (sizeof(Key) + width_ * sizeof(T)));
+    T* const values = reinterpret_cast<T*>(bytes.data() + rows * sizeof(Key));
+    return {std::move(bytes), values};
+  }
+
+  Number find_in_order(Key key) const;
+  bool in_order(Key key) const { return slots_.empty() && (size_ == 0 || this->key(static_cast<Number>(size_ - 1)) < key); }
+  // A row that is new holds anything.
+  Number place(Key key, Number near) {
+    if (near < size_ && this->key(near) == key) return near;
+    return in_order(key) ? append(key) : place_by_slot(key);
+  }
+  Number place_by_slot(Key key);
+  Number append(Key key) {
+    if (size_ == room_) [[unlikely]] {
+      blocks_.push_back(block(std::size_t{1} << shift_));
+      room_ += std::size_t{1} << shift_;
+    }
+    const auto number = static_cast<Number>(size_++);
+    keys(number)[number & last_of_block()] = key;
+    return number;
+  }
+  void index();
+
+  std::size_t width_, size_ = 0, room_ = 0;    // of a row; rows
+  unsigned shift_ = 14;                        // log2 of the rows of a block
+  std::vector<Slot> slots_;                    // a power of two, at most half full; none: keys came in order
+  std::vector<Block> blocks_;                  // never move
+};
+
+template <class T>
+typename RowMap<T>::Number RowMap<T>::find_in_order(Key key) const {
+  const auto numbers = std::views::iota(Number{0}, static_cast<Number>(size_));
+  const auto found = std::ranges::partition_point(numbers, [&](Number number) { return this->key(number) < key; });
+  return found != numbers.end() && this->key(*found) == key ? *found : kNone;
+}
+
+template <class T>
+typename RowMap<T>::Number RowMap<T>::place_by_slot(Key key) {
+  if (2 * (size_ + 1) > slots_.size()) index();
+  std::size_t at = spread(key) & mask();
+  for (; slots_[at].number != kNone; at = (at + 1) & mask()) {
+    if (slots_[at].key == key) return slots_[at].number;
+  }
+  slots_[at] = {key, static_cast<Number>(size_)};
+  return append(key);
+}
+
+// With room for as many again.
+template <class T>
+void RowMap<T>::index() {
+  slots_.assign(std::bit_ceil(std::max<std::size_t>(16, 4 * size_)), Slot{});
+  for (Number number = 0; number < size_; ++number) {
+    std::size_t at = spread(key(number)) & mask();
+    while (slots_[at].number != kNone) at = (at + 1) & mask();
+    slots_[at] = {key(number), number};
+  }
+}
+
+template <class T>
+std::vector<typename RowMap<T>::Body> RowMap<T>::bodies() {
+  std::vector<Body> bodies;
+  for (std::size_t begin = 0; begin < size_; begin += std::size_t{1} << shift_) {
+    Block& of = blocks_[begin >> shift_];
+    const std::size_t rows = std::min(size_ - begin, std::size_t{1} << shift_);
+    if (rows < std::size_t{1} << shift_) {  // keys and values move together
+      Block short_of = block(rows);
+      std::memcpy(short_of.bytes.data(), of.bytes.data(), rows * sizeof(Key));
+      std::memcpy(short_of.values, of.values, rows * width_ * sizeof(T));
+      of = std::move(short_of);
+    }
+    bodies.push_back({rows, of.bytes});
+  }
+  return bodies;
+}
+
+template <class T>
+typename RowMap<T>::Number RowMap<T>::add(Key key, Number near, std::span<const T> values) {
+  const std::size_t before = size_;
+  const Number number = place(key, near);
+  if (size_ > before) {
+    set<T>(row(number), values);
+  } else {
+    table::add<T>(row(number), values);
+  }
+  return number;
 }
 
 }  // namespace shoal::table

@@ -70,14 +70,15 @@ void Shard<T>::advance(net::Rank from) {
   }
   if (pushes(spec_.consistency) && (rose || !clocked(spec_.consistency))) push();
   if (!rose) return announce(from);
-  for (net::Rank rank = 0; rank < members_; ++rank) announce(rank);
+  for (const net::Rank rank : workers_.ranks()) announce(rank);
 }
 
 template <class T>
-typename Shard<T>::Number Shard<T>::row(Key key) {
-  const Number number = settled_.insert(key);
+typename Shard<T>::Number Shard<T>::row(Key key, Number near) {
+  const Number number = settled_.insert(key, near);
   if (number < changed_by_.size()) return number;
   changed_by_.push_back(kNobody);
+  live_number_.push_back(RowMap<T>::kNone);
   subscribers_.resize(subscribers_.size() + words_);
   if (!spec_.initial.zero()) {
     const std::span<T> values = settled_.row(number);
@@ -89,8 +90,9 @@ typename Shard<T>::Number Shard<T>::row(Key key) {
 template <class T>
 void Shard<T>::add_now(net::Rank from, const Message& message) {
   const auto values = message.values<T>();
+  Number number = RowMap<T>::kNone;
   for (std::size_t i = 0; i < message.keys().size(); ++i) {
-    const Number number = row(message.keys()[i]);
+    number = row(message.keys()[i], number + 1);
     add<T>(settled_.row(number), values.subspan(i * spec_.width, spec_.width));
     changed(number, from);
   }
@@ -99,12 +101,15 @@ void Shard<T>::add_now(net::Rank from, const Message& message) {
 template <class T>
 void Shard<T>::overlay(net::Rank from, const Message& message) {
   const auto values = message.values<T>();
+  Number number = RowMap<T>::kNone;
   for (std::size_t i = 0; i < message.keys().size(); ++i) {
-    const Key key = message.keys()[i];
-    const Number number = row(key);
-    const Number later = live_.insert(key);
-    if (later == later_.size()) later_.push_back(0);
-    if (later_[later]++ == 0) std::ranges::copy(settled_.row(number), live_.row(later).begin());
+    number = row(message.keys()[i], number + 1);
+    Number& later = live_number_[number];
+    if (later == RowMap<T>::kNone) {
+      later = live_.insert(message.keys()[i]);
+      later_.push_back(0);
+    }
+    if (later_[later]++ == 0) set<T>(live_.row(later), settled_.row(number));
     add<T>(live_.row(later), values.subspan(i * spec_.width, spec_.width));
     changed(number, from);
   }
@@ -113,14 +118,14 @@ void Shard<T>::overlay(net::Rank from, const Message& message) {
 template <class T>
 void Shard<T>::settle(net::Rank from, const Message& message) {
   const auto values = message.values<T>();
+  Number number = RowMap<T>::kNone;
   for (std::size_t i = 0; i < message.keys().size(); ++i) {
-    const Key key = message.keys()[i];
-    const Number number = row(key);
+    number = row(message.keys()[i], number + 1);
     add<T>(settled_.row(number), values.subspan(i * spec_.width, spec_.width));
     if (whole_clocks(spec_.consistency)) {
       changed(number, from);
     } else {
-      --later_[live_.find(key)];
+      --later_[live_number_[number]];
     }
   }
 }
@@ -136,7 +141,8 @@ void Shard<T>::settle_through(Clock clock) {
 
 template <class T>
 void Shard<T>::changed(Number number, net::Rank by) {
-  if (!pushes(spec_.consistency)) return;
+  const auto readers = std::span(subscribers_).subspan(number * words_, words_);
+  if (std::ranges::all_of(readers, [](std::uint64_t ranks) { return ranks == 0; })) return;  // who reads it first is sent all of it
   net::Rank& before = changed_by_[number];
   if (before == kNobody) changed_.push_back(number);
   before = before == kNobody || before == by ? by : kSeveral;
@@ -144,7 +150,7 @@ void Shard<T>::changed(Number number, net::Rank by) {
 
 template <class T>
 std::span<const T> Shard<T>::visible(Number number) const {
-  const Number later = live_.find(settled_.keys()[number]);
+  const Number later = live_number_[number];
   return later == RowMap<T>::kNone || later_[later] == 0 ? settled_.row(number) : live_.row(later);
 }
 
@@ -166,8 +172,10 @@ void Shard<T>::answer_waiting() {
 template <class T>
 void Shard<T>::answer(net::Rank to, const Message& request) {
   std::vector<Number> numbers;
+  numbers.reserve(request.keys().size());
+  Number number = RowMap<T>::kNone;
   for (const Key key : request.keys()) {
-    const Number number = row(key);
+    number = row(key, number + 1);
     numbers.push_back(number);
     if (pushes(spec_.consistency)) subscribers_[number * words_ + to / 64] |= std::uint64_t{1} << (to % 64);
   }
@@ -186,8 +194,9 @@ std::vector<Message> Shard<T>::rows_for(net::Rank to, std::span<const Number> nu
     Key* key = message.key_places();
     T* values = message.value_places<T>();
     for (const Number number : some) {
-      *key++ = settled_.keys()[number];
-      values = std::ranges::copy(visible(number), values).out;
+      *key++ = settled_.key(number);
+      set<T>({values, spec_.width}, visible(number));
+      values += spec_.width;
     }
     messages.push_back(std::move(message));
   }
@@ -228,12 +237,12 @@ void Shard<T>::assign(net::Rank from, const Message& message) {
   const auto values = message.values<T>();
   for (std::size_t i = 0; i < message.keys().size(); ++i) {
     const Key key = message.keys()[i];
-    const Number number = row(key);
+    const Number number = row(key, 0);
     std::ranges::copy(values.subspan(i * spec_.width, spec_.width), settled_.row(number).begin());
     changed(number, kSeveral);
-    const Number later = live_.find(key);
+    const Number later = live_number_[number];
     if (later == RowMap<T>::kNone || later_[later] == 0) continue;
-    std::ranges::copy(settled_.row(number), live_.row(later).begin());
+    set<T>(live_.row(later), settled_.row(number));
     for (const auto& [clock, workers] : pending_) {
       for (const auto& [worker, batch] : workers) {
         for (const Message& part : batch) {
@@ -259,7 +268,7 @@ void Shard<T>::flush(const Message& message) {
   included_ = received_;
   answer_waiting();
   if (pushes(spec_.consistency)) push();
-  for (net::Rank rank = 0; rank < members_; ++rank) announce(rank, Kind::flushed);
+  for (const net::Rank rank : workers_.ranks()) announce(rank, Kind::flushed);
 }
 
 template class Shard<float>;

@@ -60,7 +60,7 @@ class Shard final : public Server {
   void assign(net::Rank from, const Message& message);
   void flush(const Message& message);
 
-  Number row(Key key);                              // in settled_, with initial values if it is new
+  Number row(Key key, Number near);                 // in settled_, with initial values if it is new
   void add_now(net::Rank from, const Message& message);
   void overlay(net::Rank from, const Message& message);
   void settle(net::Rank from, const Message& message);
@@ -93,6 +93,7 @@ class Shard final : public Server {
   const std::size_t words_;                         // of subscribers, a row
   std::vector<std::uint64_t> subscribers_;          // bits by rank
   std::vector<Number> changed_;                     // numbers in settled_
+  std::vector<Number> live_number_;                 // by number in settled_: in live_, or kNone
   RowMap<T> live_;
   std::vector<std::uint32_t> later_;                // by number in live_: batches not settled; 0: settled_ says it all
 };

@@ -19,7 +19,8 @@ TEST(RowMap, agrees_with_a_map) {
     for (std::size_t step = 0; step < steps; ++step) {
       Key key = random() % (steps / 2);
       if (step % 5 == 0) key = std::numeric_limits<Key>::max() - key;
-      const auto number = rows.insert(key);
+      const auto near = static_cast<RowMap<std::int64_t>::Number>(random() % steps);  // wherever one looks first
+      const auto number = rows.insert(key, near);
       if (!expected.contains(key)) {
         EXPECT_EQ(number + 1, rows.size());
       }
@@ -28,9 +29,9 @@ TEST(RowMap, agrees_with_a_map) {
     }
     ASSERT_EQ(rows.size(), expected.size());
     for (const auto& [key, value] : expected) {
-      const auto number = rows.find(key);
+      const auto number = rows.find(key, static_cast<RowMap<std::int64_t>::Number>(random() % steps));
       ASSERT_NE(number, rows.kNone);
-      EXPECT_EQ(rows.keys()[number], key);
+      EXPECT_EQ(rows.key(number), key);
       EXPECT_EQ(rows.row(number)[width - 1], value);
       if (width > 1) {
         EXPECT_EQ(rows.row(number)[0], 0);
@@ -45,6 +46,48 @@ TEST(RowMap, a_row_stays_where_it_is) {
   const float* const first = rows.row(rows.insert(0)).data();
   for (Key key = 1; key < 100000; ++key) rows.insert(key);
   EXPECT_EQ(rows.row(rows.find(0)).data(), first);
+}
+
+// Goal: keys that come in order, then one that does not, are found like any others, and those that never came are not.
+TEST(RowMap, keys_in_order_and_then_not) {
+  RowMap<float> rows(3);
+  constexpr Key kCount = 50000;
+  for (Key i = 1; i <= kCount; ++i) EXPECT_EQ(rows.insert(2 * i, static_cast<RowMap<float>::Number>(i - 1)), i - 1);
+  for (const bool in_order : {true, false}) {
+    if (!in_order) {
+      EXPECT_EQ(rows.insert(7), kCount);
+    }
+    for (Key i = 1; i <= kCount; ++i) ASSERT_EQ(rows.find(2 * i), i - 1);
+    EXPECT_EQ(rows.insert(2), 0u);
+    EXPECT_EQ(rows.find(7), in_order ? rows.kNone : kCount);
+    EXPECT_EQ(rows.find(1), rows.kNone);
+    EXPECT_EQ(rows.find(2 * kCount + 1), rows.kNone);
+  }
+}
+
+// Goal: what is added is a sum, and bodies of messages hold all of it, in the order of numbers; the rows can still be read.
+TEST(RowMap, bodies_hold_all_rows) {
+  for (const std::size_t width : {1u, 5u, 100000u}) {
+    for (const std::size_t count : {0u, 1u, 7u, 40000u}) {
+      if (width * count > 1000000) continue;
+      RowMap<std::int32_t> rows(width);
+      for (int again = 0; again < 2; ++again) {
+        for (Key key = 0; key < count; ++key) rows.add(key * 3, RowMap<std::int32_t>::kNone, std::vector<std::int32_t>(width, static_cast<std::int32_t>(key)));
+      }
+      Key key = 0;
+      for (const auto& body : rows.bodies()) {
+        ASSERT_EQ(body.bytes.size(), body.rows * (sizeof(Key) + width * sizeof(std::int32_t)));
+        const auto* const keys = reinterpret_cast<const Key*>(body.bytes.data());
+        const auto* const values = reinterpret_cast<const std::int32_t*>(keys + body.rows);
+        for (std::size_t row = 0; row < body.rows; ++row, ++key) {
+          ASSERT_EQ(keys[row], key * 3);
+          ASSERT_EQ(values[row * width + width - 1], 2 * static_cast<std::int32_t>(key));
+          ASSERT_EQ(rows.row(rows.find(key * 3))[width - 1], 2 * static_cast<std::int32_t>(key));
+        }
+      }
+      EXPECT_EQ(key, count);
+    }
+  }
 }
 
 TEST(RowMap, integers_wrap) {

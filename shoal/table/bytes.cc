@@ -1,0 +1,55 @@
+#include "shoal/table/bytes.h"
+
+#include <map>
+#include <mutex>
+#include <vector>
+
+namespace shoal::table {
+namespace {
+
+using Memory = std::unique_ptr<std::byte[]>;
+
+class Kept {
+ public:
+  Memory take(std::size_t size) {
+    {
+      const std::lock_guard lock(mutex_);
+      const auto found = by_size_.find(size);
+      if (found != by_size_.end() && !found->second.empty()) {
+        Memory memory = std::move(found->second.back());
+        found->second.pop_back();
+        bytes_ -= size;
+        return memory;
+      }
+    }
+    return std::make_unique_for_overwrite<std::byte[]>(size);
+  }
+  void give(Memory memory, std::size_t size) {
+    constexpr std::size_t most = std::size_t{64} << 20;
+    const std::lock_guard lock(mutex_);
+    if (bytes_ + size > most) by_size_.clear(), bytes_ = 0;  // of sizes that nobody asks for any more
+    if (size > most) return;
+    by_size_[size].push_back(std::move(memory));
+    bytes_ += size;
+  }
+
+ private:
+  std::mutex mutex_;                                  // guards both
+  std::map<std::size_t, std::vector<Memory>> by_size_;
+  std::size_t bytes_ = 0;
+};
+
+}  // namespace
+
+Bytes::Bytes(std::size_t size) : size_(size) {
+  constexpr std::size_t worth_keeping = 32 * 1024;
+  static const auto kept = std::make_shared<Kept>();
+  if (size == 0) return;
+  if (size < worth_keeping) {
+    memory_ = std::shared_ptr<std::byte[]>(new std::byte[size]);
+  } else {
+    memory_ = std::shared_ptr<std::byte[]>(kept->take(size).release(), [size, to = kept](std::byte* memory) { to->give(Memory(memory), size); });
+  }
+}
+
+}  // namespace shoal::table

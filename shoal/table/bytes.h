@@ -1,0 +1,26 @@
+// Memory of rows: of a block of a map, of a message's body, and mostly of both, because a block that is full is sent as it lies. It stays
+// while somebody holds it, and is written before others see it. New memory holds anything. What was let go is kept for the next one, up to a
+// bound: fresh pages cost as much as copying what they are to hold. Threads: any.
+#pragma once
+
+#include <cstddef>
+#include <memory>
+
+namespace shoal::table {
+
+class Bytes {
+ public:
+  Bytes() = default;
+  explicit Bytes(std::size_t size);
+  std::byte* data() const { return memory_.get(); }
+  std::size_t size() const { return size_; }
+  bool empty() const { return size_ == 0; }
+  std::byte* begin() const { return data(); }
+  std::byte* end() const { return data() + size_; }
+
+ private:
+  std::shared_ptr<std::byte[]> memory_;
+  std::size_t size_ = 0;
+};
+
+}  // namespace shoal::table
