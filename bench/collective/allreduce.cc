@@ -5,27 +5,22 @@
 //
 // The sum is checked before anything is timed. Rank 0 prints one JSON line a size: seconds of each of `repeats`
 // all-reduces in a row, CPU seconds of all members together per all-reduce, payload bytes that rank 0 sent for one.
-#include <sys/resource.h>
-#include <sys/wait.h>
-#include <unistd.h>
-
 #include <algorithm>
 #include <chrono>
 #include <cstdio>
 #include <cstdlib>
 #include <memory>
-#include <numeric>
 #include <string>
 #include <vector>
 
 #include <CLI/CLI.hpp>
 #include <nlohmann/json.hpp>
 
+#include "bench/member.h"
 #include "shoal/collective/build.h"
 #include "shoal/collective/probe.h"
 #include "shoal/collective/run.h"
 #include "shoal/collective/select.h"
-#include "shoal/net/coordinator.h"
 #include "shoal/net/job.h"
 
 namespace shoal {
@@ -40,25 +35,12 @@ struct Options {
   std::string program = "auto";
 };
 
-double cpu_seconds() {
-  rusage usage{};
-  getrusage(RUSAGE_SELF, &usage);
-  const auto seconds = [](const timeval& t) { return static_cast<double>(t.tv_sec) + 1e-6 * static_cast<double>(t.tv_usec); };
-  return seconds(usage.ru_utime) + seconds(usage.ru_stime);
-}
-
-std::vector<net::Rank> everybody(net::Rank size) {
-  std::vector<net::Rank> members(size);
-  std::iota(members.begin(), members.end(), 0);
-  return members;
-}
-
 class Member {
  public:
   Member(net::Job& job, const Options& options)
-      : transport_(job.transport()), options_(options), runner_(transport_, everybody(transport_.size())) {
+      : transport_(job.transport()), options_(options), together_(transport_), runner_(together_.runner()) {
     if (options.program == "auto")
-      link_ = collective::probe(transport_, next(collective::kProbeOperations), transport_.now() + 60s);
+      link_ = collective::probe(transport_, together_.next(collective::kProbeOperations), transport_.now() + 60s);
   }
 
   void measure(std::uint64_t bytes) {
@@ -76,22 +58,22 @@ class Member {
       runner_.run(plan, layout, {reinterpret_cast<const std::byte*>(input.data()), reinterpret_cast<std::byte*>(output.data())},
                   run, transport_.now() + 120s);
     };
-    once(next(1));
+    once(together_.next(1));
     const float sum = static_cast<float>(size) * static_cast<float>(size + 1) / 2;
-    const bool right = total(std::all_of(output.begin(), output.end(), [&](float v) { return v == sum; }) ? 0 : 1) == 0;
-    for (std::uint32_t i = 0; i < options_.warmup; ++i) once(next(1));
-    total(0);  // begin together
+    const bool right = together_.total(std::all_of(output.begin(), output.end(), [&](float v) { return v == sum; }) ? 0 : 1) == 0;
+    for (std::uint32_t i = 0; i < options_.warmup; ++i) once(together_.next(1));
+    together_.total(0);  // begin together
 
     std::vector<double> times;
-    const double cpu = cpu_seconds();
+    const double cpu = bench::cpu_seconds();
     const std::uint64_t sent = payload();
     for (std::uint32_t i = 0; i < options_.repeats; ++i) {
       const Instant begin = steady_now();
-      once(next(1));
+      once(together_.next(1));
       times.push_back(Seconds(steady_now() - begin).count());
     }
     const std::uint64_t sent_once = (payload() - sent) / std::max(options_.repeats, 1u);
-    const double spent = total(cpu_seconds() - cpu);
+    const double spent = together_.total(bench::cpu_seconds() - cpu);
     if (runner_.rank() != 0) return;
     const nlohmann::ordered_json line{{"bytes", bytes},
                                       {"times", times},
@@ -104,9 +86,6 @@ class Member {
   }
 
  private:
-  // All members count alike, so their operations have the same numbers.
-  std::uint64_t next(std::uint64_t operations) { return std::exchange(operation_, operation_ + operations); }
-
   collective::Verified plan_for(double bytes) const {
     const std::string name = options_.program != "auto"
                                  ? options_.program
@@ -122,23 +101,11 @@ class Member {
     return bytes;
   }
 
-  double total(double mine) {
-    const auto plan = collective::verify(collective::build(Collective::all_reduce, "gather", runner_.size()));
-    double sum = 0;
-    collective::Run run;
-    run.type = DType::f64;
-    run.operation = next(1);
-    run.label = "sum of figures";
-    runner_.run(plan, collective::Layout::even(plan.program(), runner_.rank(), 1),
-                {reinterpret_cast<const std::byte*>(&mine), reinterpret_cast<std::byte*>(&sum)}, run, transport_.now() + 120s);
-    return sum;
-  }
-
   net::Transport& transport_;
   const Options& options_;
-  collective::Runner runner_;
+  bench::Together together_;
+  collective::Runner& runner_;
   collective::LinkModel link_;
-  std::uint64_t operation_ = net::operation_in(1, 1);
 };
 
 int run_member(const Options& options) {
@@ -146,32 +113,6 @@ int run_member(const Options& options) {
   Member member(*job, options);
   for (std::uint64_t bytes : options.sizes) member.measure(bytes);
   return 0;
-}
-
-// Starts the members as children of this process, which holds the place where they meet.
-int run_local(const Options& options, char** argv) {
-  const char* kSecret = "a benchmark on this machine alone";
-  net::Coordinator coordinator(kSecret, "127.0.0.1:0");
-  ::setenv("SHOAL_SECRET", kSecret, 1);
-  ::setenv("SHOAL_COORD", coordinator.address().c_str(), 1);
-  ::setenv("SHOAL_SIZE", std::to_string(options.local).c_str(), 1);
-  std::vector<pid_t> children;
-  for (std::uint32_t rank = 0; rank < options.local; ++rank) {
-    ::setenv("SHOAL_RANK", std::to_string(rank).c_str(), 1);  // before fork: after it only exec is safe
-    const pid_t child = ::fork();
-    if (child == 0) {
-      ::execv("/proc/self/exe", argv);
-      ::_exit(127);
-    }
-    children.push_back(child);
-  }
-  int worst = 0;
-  for (pid_t child : children) {
-    int status = 0;
-    ::waitpid(child, &status, 0);
-    worst = std::max(worst, WIFEXITED(status) ? WEXITSTATUS(status) : 1);
-  }
-  return worst;
 }
 
 }  // namespace
@@ -189,7 +130,7 @@ int main(int argc, char** argv) {
   CLI11_PARSE(app, argc, argv);
   try {
     const bool is_member = std::getenv("SHOAL_RANK") != nullptr;
-    return options.local > 0 && !is_member ? shoal::run_local(options, argv) : shoal::run_member(options);
+    return options.local > 0 && !is_member ? shoal::bench::run_local(options.local, argv) : shoal::run_member(options);
   } catch (const shoal::Error& error) {
     std::fprintf(stderr, "bench_allreduce: %s\n", error.what());
     return shoal::exit_code(error.code());

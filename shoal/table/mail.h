@@ -1,4 +1,4 @@
-// Messages between the members of a job, in order: two streams for each ordered pair, one to its servers and one to its readers. What a
+// Messages between the members of a job, in order, two lanes for each ordered pair: to its servers and to its readers. What a
 // member says to itself goes the same way without a wire.
 //
 // Threads: the transport's loop, but for send(). A message that is no message ends the job with a line that names who sent it.
