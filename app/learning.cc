@@ -107,7 +107,7 @@ int train(const Course& course, const TrainingOptions& options, const net::Place
   }
   net::JoinOptions joining;
   joining.settings["program"] = "shoal " + course.command + " train";
-  joining.settings["learner"] = course.config.dump();
+  for (const auto& [name, value] : course.config.items()) joining.settings[name] = value.dump();
   joining.settings["training"] = fmt::format("{} epochs, kept every {}, {}", options.epochs, options.every, options.consistency);
   const auto job = net::join(joining);
 

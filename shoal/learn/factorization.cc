@@ -24,6 +24,7 @@ const FactorizationOptions& checked(const FactorizationOptions& options, const R
   if (options.batch < 1) refuse("batch", "must be at least 1");
   if (options.non_negative && options.biases) refuse("biases", "a non-negative factorization has none");
   if (options.non_negative && ratings.least < 0) refuse("non-negative", "the data has a value below zero");
+  if (ratings.most > std::numeric_limits<std::uint32_t>::max()) refuse("data", "a member has more than 4,294,967,295 ratings: take more members");
   return options;
 }
 

@@ -141,5 +141,25 @@ TEST(factorize, a_mistake_on_members_is_told_once_more_by_the_launcher) {
   EXPECT_THAT(outcome.err, testing::EndsWith("exit status 2: step: numbers grew without bound in epoch 1 (take a smaller one)\n"));
 }
 
+TEST(factorize, members_that_read_different_files_are_told_so_before_they_learn) {
+  const Folder folder;
+  folder.write("r0.csv", ratings());
+  folder.write("r1.csv", ratings() + "u1,item 0,5\n");
+  const auto outcome = shoal(folder, run_script(2, std::string("exec ") + SHOAL_PROGRAM + " factorize train r$SHOAL_RANK.csv --test-share 0 --output m"));
+  EXPECT_EQ(outcome.status, 2);
+  EXPECT_THAT(outcome.err, testing::ContainsRegex("exit status 2: join: rank [01] \\(.*\\) has data \"[0-9a-f]+\", rank [01] \\(.*\\) has data"));
+  EXPECT_FALSE(std::filesystem::exists(folder.path() / "m/model.safetensors"));
+}
+
+TEST(factorize, a_member_that_is_lost_ends_the_others_with_its_name) {
+  const Folder folder;
+  folder.write("r.csv", ratings());
+  const auto outcome = shoal(folder, run_script(3, std::string(SHOAL_PROGRAM) + " factorize train r.csv --epochs 100000 & " +
+                                                       "if [ $SHOAL_RANK = 1 ]; then while [ ! -e r.model/model.safetensors ]; do sleep 0.02; done; kill -9 $!; fi; wait $!"));
+  EXPECT_EQ(outcome.status, 128 + SIGKILL) << outcome.err;  // its shell's
+  EXPECT_THAT(outcome.err, HasSubstr("shoal: ranks 0, 2 ended with: rank 1 ("));
+  EXPECT_THAT(read_file(folder.path() / "r.model/metrics.jsonl"), StartsWith("{\"epoch\":1,"));
+}
+
 }  // namespace
 }  // namespace shoal::app::test
