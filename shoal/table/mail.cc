@@ -114,14 +114,14 @@ void Mail::State::send_short(net::Rank to, Lane lane, const Message& message) {
   const Bytes both(sizeof(Header) + message.body.size());
   std::memcpy(both.data(), &message.header, sizeof(Header));
   std::ranges::copy(message.body, both.data() + sizeof(Header));
-  unsent -= message.body.size();
-  transport.send(to, {operation, lane}, kUrgent, both, [both](const net::Failure&) {});
+  transport.send(to, {operation, lane}, kUrgent, both, [self = shared_from_this(), both](const net::Failure&) { self->unsent -= both.size(); });
 }
 
 void Mail::State::send_long(net::Rank to, Lane lane, Message message) {
   const auto sent = std::make_shared<const Message>(std::move(message));
   outgoing[2 * to + lane].under_way += sent->body.size();
-  transport.send(to, {operation, lane}, kUrgent, std::as_bytes(std::span(&sent->header, 1)), [sent](const net::Failure&) {});
+  transport.send(to, {operation, lane}, kUrgent, std::as_bytes(std::span(&sent->header, 1)),
+                 [self = shared_from_this(), sent](const net::Failure&) { self->unsent -= sizeof(Header); });
   transport.send(to, {operation, lane + bodies}, {}, sent->body, [self = shared_from_this(), to, lane, sent](const net::Failure& why) {
     self->unsent -= sent->body.size();
     self->outgoing[2 * to + lane].under_way -= sent->body.size();
@@ -146,12 +146,15 @@ Mail::~Mail() {
 void Mail::send(net::Rank to, std::vector<Message> messages) {
   const bool own = to == state_->transport.rank();
   if (!own) {
-    for (const Message& message : messages) state_->unsent += message.body.size();
+    for (const Message& message : messages) state_->unsent += sizeof(Header) + message.body.size();
   }
   state_->transport.post([state = state_, to, own, messages = std::move(messages)]() mutable {
     for (Message& message : messages) {
-      if (!state->deliver) return;
-      own ? state->deliver(to, std::move(message)) : state->send(to, std::move(message));
+      if (!own) {
+        state->send(to, std::move(message));
+      } else if (state->deliver) {
+        state->deliver(to, std::move(message));
+      }
     }
   });
 }

@@ -19,7 +19,7 @@ class Mail {
  public:
   using Deliver = std::function<void(net::Rank from, Message message)>;
   Mail(net::Transport& transport, std::uint16_t channel, Deliver deliver);
-  ~Mail();  // nothing more is delivered
+  ~Mail();  // nothing more is delivered, and what has not left stays here
   Mail(const Mail&) = delete;
 
   // Any thread; messages of one thread arrive in the order of the calls.

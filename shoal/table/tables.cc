@@ -148,6 +148,8 @@ Tables::Tables(net::Transport& transport, const TablesOptions& options) : state_
 }
 
 Tables::~Tables() {
+  // Others may wait for what this member's servers have said.
+  net::wait_for(state_->transport, [&] { return state_->mail->unsent() == 0 || state_->transport.failure(); }, net::kLoopAnswers);
   net::call(state_->transport, [state = state_] {
     state->mail.reset();
     state->served.clear();
