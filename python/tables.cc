@@ -55,13 +55,15 @@ void bind_table(py::module_& module, const char* name) {
              const py::gil_scoped_release release;
              table.assign(keys_of(keys), rows);
            })
+      .def("rule", [](Table& table, const std::string& rule) { table.rule(table::rule_from(rule)); })
+      .def_property_readonly("dropped", &Table::dropped)
       .def("tick", &Table::tick, Released())
       .def("barrier", &Table::barrier, Released());
 }
 
 py::object open(table::Tables& tables, const std::string& name, std::size_t width, const std::string& type, const std::string& consistency,
-                const std::string& initial, double a, double b, std::uint64_t seed) {
-  table::Spec spec{name, dtype_from(type), width, table::consistency_from(consistency), {}};
+                const std::string& initial, double a, double b, std::uint64_t seed, const std::string& rule) {
+  table::Spec spec{name, dtype_from(type), width, table::consistency_from(consistency), {}, table::rule_from(rule)};
   if (initial == "uniform") spec.initial = table::Initial::uniform(a, b, seed);
   if (initial == "normal") spec.initial = table::Initial::normal(a, b, seed);
   if (initial == "constant") spec.initial = table::Initial::constant(a);

@@ -80,10 +80,14 @@ class Table:
     """Rows of `dim` elements by 64-bit key (or string), spread over all members. Opened by all of them alike.
 
     consistency: how old what is read may be: "bsp" (nothing: exact, the same bits in every run), "ssp:S" (rows are fetched when they lack more
-    than the last S clocks), "essp:S" (the same bound; rows that changed are pushed), "async" (no bound).
+    than the last S clocks), "essp:S" (the same bound; rows that changed are pushed), "async" (no bound), or "bsp:K" (a clock is complete
+    without the K slowest members, whose gradients for it are dropped and counted).
+    rule: what servers do with what is added: "sum", or they take it for gradients and step: "sgd:RATE[:MOMENTUM]", "adagrad:RATE[:EPSILON]",
+    "adam:RATE[:BETA1:BETA2:EPSILON]". Under bsp a clock is one step with the mean of all members' gradients, else each member's is a step.
     """
 
-    def __init__(self, name: str, dim: int = 1, dtype: str = "float32", consistency: str = "essp:3", initial: Initial | None = None):
+    def __init__(self, name: str, dim: int = 1, dtype: str = "float32", consistency: str = "essp:3", initial: Initial | None = None,
+                 rule: str = "sum"):
         global _tables
         if np.dtype(dtype).name not in _TYPES:
             raise Error(f"table {name}: no table holds {dtype}; one of {', '.join(_TYPES)}")
@@ -92,7 +96,8 @@ class Table:
         initial = initial or Initial.constant(0)
         self.name, self.dim, self.dtype, self.consistency = name, dim, np.dtype(dtype), consistency
         self.age = None
-        self._core = _tables.core.open(name, dim, _TYPES[self.dtype.name], consistency, initial.kind, initial.a, initial.b, initial.seed)
+        self._core = _tables.core.open(name, dim, _TYPES[self.dtype.name], consistency, initial.kind, initial.a, initial.b, initial.seed,
+                                         rule)
 
     @property
     def clock(self) -> int:
@@ -116,6 +121,15 @@ class Table:
     def assign(self, keys, values) -> None:
         """New values, out of time; others see them when their copies are renewed, or after a barrier."""
         self._core.assign(keys_of(keys), np.asarray(values, self.dtype))
+
+    def rule(self, rule: str) -> None:
+        """By one member: another rate of the same rule, for all gradients from its clock on."""
+        self._core.rule(rule)
+
+    @property
+    def dropped(self) -> int:
+        """Gradients of this member that came too late (bsp:K)."""
+        return self._core.dropped
 
     def tick(self) -> None:
         """A unit of work is complete. Waits only if this member is too far ahead of the slowest."""

@@ -56,7 +56,7 @@ def test_rows_have_the_shape_of_their_keys_and_start_alike_everywhere(pool):
     ("call", "words"),
     [
         (lambda t: shoal.Table("a b"), "a table's name is one word without a colon"),
-        (lambda t: shoal.Table("x", consistency="ssp"), 'no consistency is called "ssp" (one of bsp, ssp:S, essp:S and async'),
+        (lambda t: shoal.Table("x", consistency="ssp"), 'no consistency is called "ssp" (one of bsp, bsp:BACKUPS, ssp:S'),
         (lambda t: shoal.Table("x", dtype="float16"), "table x: no table holds float16; one of float32"),
         (lambda t: shoal.Table("x", dim=0), "a row has 0 elements"),
         (lambda t: t.read([-1]), "key -1 is negative"),

@@ -32,22 +32,23 @@ Consistency consistency_from(const std::string& text) {
   if (colon == std::string::npos) {
     if (policy == "bsp") return Bsp{};
     if (policy == "async") return Async{};
-  } else if (policy == "ssp" || policy == "essp") {
-    unsigned staleness = 0;
+  } else if (policy == "ssp" || policy == "essp" || policy == "bsp") {
+    unsigned number = 0;
     const char* const end = text.data() + text.size();
-    const auto [stopped, wrong] = std::from_chars(text.data() + colon + 1, end, staleness);
+    const auto [stopped, wrong] = std::from_chars(text.data() + colon + 1, end, number);
     constexpr unsigned most = 1'000'000;
-    if (wrong == std::errc{} && stopped == end && staleness <= most) {
-      return policy == "ssp" ? Consistency(Ssp{staleness}) : Consistency(Essp{staleness});
+    if (wrong == std::errc{} && stopped == end && number <= most) {
+      if (policy == "bsp") return Bsp{number};
+      return policy == "ssp" ? Consistency(Ssp{number}) : Consistency(Essp{number});
     }
   }
   throw Error(Code::invalid_argument, "no consistency is called \"" + text + "\"", "consistency",
-              "one of bsp, ssp:S, essp:S and async, with S clocks of staleness, as in ssp:3");
+              "one of bsp, bsp:BACKUPS, ssp:S, essp:S and async, with S clocks of staleness, as in ssp:3");
 }
 
 std::string name(const Consistency& consistency) {
   const auto bound = staleness(consistency);
-  if (is<Bsp>(consistency)) return "bsp";
+  if (is<Bsp>(consistency)) return backups(consistency) == 0 ? "bsp" : "bsp:" + std::to_string(backups(consistency));
   if (is<Async>(consistency)) return "async";
   return (is<Ssp>(consistency) ? "ssp:" : "essp:") + std::to_string(*bound);
 }
@@ -61,6 +62,11 @@ std::optional<Clock> widest_gap(const Consistency& consistency) {
   const auto bound = staleness(consistency);
   if (!bound) return std::nullopt;
   return static_cast<Clock>(*bound) + 1;
+}
+
+unsigned backups(const Consistency& consistency) {
+  const Bsp* const bsp = std::get_if<Bsp>(&consistency);
+  return bsp ? bsp->backups : 0;
 }
 
 bool pushes(const Consistency& consistency) { return !is<Ssp>(consistency); }

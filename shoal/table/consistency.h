@@ -17,8 +17,11 @@ using Clock = std::int64_t;
 inline constexpr Clock kNever = std::numeric_limits<Clock>::min();  // older than any age
 
 // Everybody sees all of every clock before its own, and nothing of its own clock but what it added itself. Sums are formed in the order of
-// (clock, worker): the same bits in every run.
-struct Bsp {};
+// (clock, worker): the same bits in every run. With `backups` a clock is complete without that many of the workers; what they add to it
+// later is dropped and counted, and they go on at the newest clock (Chen et al., "Revisiting Distributed Synchronous SGD", 2016).
+struct Bsp {
+  unsigned backups = 0;
+};
 // Stale synchronous parallel (Ho et al., NIPS'13): a copy may lack the last `staleness` clocks; rows are fetched when they are too old.
 struct Ssp {
   unsigned staleness = 0;
@@ -32,12 +35,14 @@ struct Async {};
 
 using Consistency = std::variant<Bsp, Ssp, Essp, Async>;
 
-// "bsp", "ssp:3", "essp:3", "async". Throws Error{invalid_argument} that lists them.
+// "bsp", "bsp:1" (with one backup), "ssp:3", "essp:3", "async". Throws Error{invalid_argument} that lists them.
 Consistency consistency_from(const std::string& text);
 std::string name(const Consistency& consistency);
 
 // The age that a row needs to be read at `clock`.
 Clock needed_age(const Consistency& consistency, Clock clock);
+// How many of the workers a clock is complete without.
+unsigned backups(const Consistency& consistency);
 // How many clocks a worker may be ahead of the slowest after its tick; nullopt: any. One more than reads allow, so that who only writes is
 // bounded, too.
 std::optional<Clock> widest_gap(const Consistency& consistency);

@@ -42,6 +42,7 @@ void Copy<T>::take(net::Rank from, Message message) {
       take_rows(shard, message);
     } else {
       server.announced = std::max(server.announced, message.header.clock);
+      server.dropped = message.header.count;
       confirm(server, message.header.clock, message.header.sequence);
       if (message.header.kind == Kind::flushed) {
         ++server.flushes;
@@ -179,6 +180,7 @@ Clock Copy<T>::read(std::uint32_t worker, std::span<const Key> keys, std::span<T
     least = std::min(least, age_of(states_[number], servers_[placement_.shard_of(keys[i])]));
     set<T>(values.subspan(i * spec_.width, spec_.width), base_.row(number));
   }
+  if (spec_.rule.steps()) return least;
   for (std::size_t shard = 0; shard < servers_.size(); ++shard) {
     for (const Part& part : servers_[shard].sent) {
       if (part.worker == first_worker_ + worker) read_own(shard, keys, part.rows, &part, values);
@@ -261,7 +263,9 @@ void Copy<T>::send_open(std::uint32_t worker, Ends ends) {
       message.body = std::move(body.bytes);
     }
     messages.back().header.ends = ends;
-    if (rows.size() > 0) servers_[shard].sent.push_back({first_worker_ + worker, clocks_[worker], sequence_, std::move(rows)});
+    if (rows.size() > 0 && !spec_.rule.steps()) {
+      servers_[shard].sent.push_back({first_worker_ + worker, clocks_[worker], sequence_, std::move(rows)});
+    }
     send_(placement_.server(shard), std::move(messages));
   }
 }
@@ -271,6 +275,29 @@ void Copy<T>::tick(std::uint32_t worker) {
   const std::lock_guard lock(mutex_);
   send_open(worker, Ends::clock);
   ++clocks_[worker];
+  if (backups(spec_.consistency) == 0) return;
+  for (const Server& server : servers_) clocks_[worker] = std::max(clocks_[worker], server.announced);  // it was late
+}
+
+template <class T>
+void Copy<T>::rule(std::uint32_t worker, const Rule& rule) {
+  if (rule.kind != spec_.rule.kind || state_width(rule, 1) != state_width(spec_.rule, 1)) {
+    throw Error(Code::invalid_argument, "a table of " + name(spec_.rule) + " cannot go on with " + name(rule), "table " + spec_.name,
+                "another rate is the same rule; another kind needs another table");
+  }
+  const std::lock_guard lock(mutex_);
+  for (std::size_t shard = 0; shard < servers_.size(); ++shard) {
+    std::vector<Message> messages;
+    messages.push_back(Message::of_text(Kind::rule, id_, name(rule)));
+    messages.back().header.clock = clocks_[worker];
+    send_(placement_.server(shard), std::move(messages));
+  }
+}
+
+template <class T>
+std::uint64_t Copy<T>::dropped() const {
+  const std::lock_guard lock(mutex_);
+  return std::ranges::max_element(servers_, {}, &Server::dropped)->dropped;
 }
 
 template <class T>

@@ -7,7 +7,8 @@
 // Invariants
 //   1. A copy's base holds every increment with a timestamp below its age, and of this member's batches those up to `included`.
 //   2. A part is in a copy's base or among sent_, never both: what came from the server overrides, what it confirmed is folded in.
-//   3. Workers of one member see each other's increments as those of any other worker.
+//   3. Where the table's rule steps, what is added is a gradient: it is in no read before the server has stepped, and nothing of it is kept.
+//   4. Workers of one member see each other's increments as those of any other worker.
 //
 // Threads: workers, each for itself, and the loop (take()).
 #pragma once
@@ -57,12 +58,15 @@ class Copy final : public Reader {
   void add(std::uint32_t worker, std::span<const Key> keys, std::span<const T> values);
   void assign(std::span<const Key> keys, std::span<const T> values);
   bool assigned() const;              // all servers have done so
+  // What the servers do with gradients from this worker's clock on; of the same kind as before.
+  void rule(std::uint32_t worker, const Rule& rule);
   void tick(std::uint32_t worker);
   // Whether the slowest worker is near enough for this one to go on.
   bool may_go_on(std::uint32_t worker) const;
   void flush(std::uint32_t worker);
   bool flushed(std::uint32_t worker) const;  // by everybody, as often as by this worker
   Clock clock(std::uint32_t worker) const;
+  std::uint64_t dropped() const;      // batches of this member that came too late, at the server that dropped most
   std::size_t row_count() const;      // copies
 
  private:
@@ -85,6 +89,7 @@ class Copy final : public Reader {
   struct Server {
     Clock announced = 0;
     std::uint64_t flushes = 0;
+    std::uint64_t dropped = 0;
     std::deque<Part> sent;            // in the order of sequence
     std::deque<std::vector<Key>> assigning;  // of assign() calls that it has not confirmed
   };

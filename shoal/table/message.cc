@@ -7,7 +7,7 @@ namespace {
 
 bool has_values(Kind kind) { return kind == Kind::update || kind == Kind::assign || kind == Kind::rows; }
 bool has_keys(Kind kind) { return has_values(kind) || kind == Kind::request; }
-bool has_text(Kind kind) { return kind == Kind::open || kind == Kind::refused; }
+bool has_text(Kind kind) { return kind == Kind::open || kind == Kind::rule || kind == Kind::refused; }
 
 }  // namespace
 

@@ -6,8 +6,8 @@
 //   update   a worker's increments of one clock        refused  why not
 //   request  rows of an age                            rows     values, their age, what of the reader's own is in them
 //   assign   new values                                clock    every row that was read and is pushed has this age
-//   flush    everything was sent                       assigned they hold
-//                                                      flushed  everybody's increments are in the rows
+//   rule     another rate, from a clock on             assigned they hold
+//   flush    everything was sent                       flushed  everybody's increments are in the rows
 #pragma once
 
 #include <algorithm>
@@ -22,7 +22,7 @@
 
 namespace shoal::table {
 
-enum class Kind : std::uint8_t { open = 1, update, request, assign, flush, opened, refused, rows, clock, assigned, flushed };
+enum class Kind : std::uint8_t { open = 1, update, request, assign, rule, flush, opened, refused, rows, clock, assigned, flushed };
 // What an update or assign is the last message of.
 enum class Ends : std::uint8_t { nothing, batch, clock };
 inline constexpr Kind kLastToServer = Kind::flush, kLast = Kind::flushed;
@@ -36,7 +36,7 @@ struct Header {
   std::uint64_t sequence = 0;  // of update: the number of its batch among the sender's; to a reader: its batches up to this are in the rows
   Clock clock = 0;             // of update: its timestamp; of request: the age that is needed; of flush: the worker's; to a reader: the age
   std::uint32_t worker = 0;    // of update, flush
-  std::uint32_t count = 0;     // rows
+  std::uint32_t count = 0;     // rows; of clock: batches of the reader that came too late
 };
 static_assert(sizeof(Header) == 40);
 

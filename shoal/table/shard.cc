@@ -9,11 +9,10 @@
 #include "shoal/core/error.h"
 
 namespace shoal::table {
-
 template <class T>
 Shard<T>::Shard(const Spec& spec, const Workers& workers, net::Rank members, Send send)
-    : spec_(spec), workers_(workers), members_(members), send_(std::move(send)), id_(id_of(spec)), clocks_(workers.size()),
-      received_(members), included_(members), settled_(spec.width), words_((members + 63) / 64), live_(spec.width) {}
+    : spec_(spec), workers_(workers), members_(members), send_(std::move(send)), id_(id_of(spec)), whole_(whole_clocks(spec.consistency)),
+      rows_(spec, members), rules_{{kNever, spec.rule}}, clocks_(workers.size()), received_(members), included_(members), dropped_(members) {}
 
 template <class T>
 void Shard<T>::take(net::Rank from, Message message) {
@@ -30,7 +29,25 @@ void Shard<T>::take(net::Rank from, Message message) {
     case Kind::request: return request(from, message);
     case Kind::assign: return assign(from, message);
     case Kind::flush: return flush(message);
+    case Kind::rule: rules_[header.clock] = rule_from(message.text()); return;
     default: refuse("a message of kind " + std::to_string(static_cast<int>(header.kind)));
+  }
+}
+
+template <class T>
+const Rule& Shard<T>::rule_at(Clock clock) const {
+  const auto after = rules_.upper_bound(clock);
+  return after == rules_.begin() ? after->second : std::prev(after)->second;
+}
+
+template <class T>
+template <class Visit>
+void Shard<T>::for_each_row(const Message& message, const Visit& visit) {
+  const auto values = message.values<T>();
+  Number number = RowMap<T>::kNone;
+  for (std::size_t i = 0; i < message.keys().size(); ++i) {
+    number = rows_.number_of(message.keys()[i], number + 1);
+    visit(number, values.subspan(i * spec_.width, spec_.width));
   }
 }
 
@@ -43,29 +60,49 @@ void Shard<T>::update(net::Rank from, Message message) {
   worker.arriving.push_back(std::move(message));
   if (header.ends == Ends::nothing) return;
   received_[from] = header.sequence;
-  std::vector<Message> batch = std::exchange(worker.arriving, {});
-  if (!clocked(spec_.consistency)) {
-    for (const Message& part : batch) add_now(from, part);
-  } else {
-    if (!whole_clocks(spec_.consistency)) {
-      for (const Message& part : batch) overlay(from, part);
-    }
-    auto& pending = pending_[header.clock][header.worker];
-    std::move(batch.begin(), batch.end(), std::back_inserter(pending));
-  }
-  if (!whole_clocks(spec_.consistency)) included_[from] = header.sequence;
-  if (header.ends == Ends::clock) worker.completed = header.clock + 1;
+  take_batch(from, header.clock, header.worker, std::exchange(worker.arriving, {}));
+  if (!whole_) included_[from] = header.sequence;
+  if (header.ends == Ends::clock) worker.completed = std::max(worker.completed, header.clock + 1);
   advance(from);
 }
 
-// The worker that was slowest may have completed a clock.
+template <class T>
+void Shard<T>::take_batch(net::Rank from, Clock clock, std::uint32_t worker, Batch batch) {
+  if (whole_) {
+    if (clock < min_) {
+      ++dropped_[from];
+    } else {
+      std::ranges::move(batch, std::back_inserter(pending_[clock][worker]));
+    }
+    return;
+  }
+  const Rule& rule = rule_at(clock);
+  const bool later = clocked(spec_.consistency) && !rule.steps();
+  for (const Message& part : batch) {
+    for_each_row(part, [&](Number number, std::span<const T> values) {
+      if (rule.steps()) {
+        rows_.step(rule, number, values, 1);
+      } else if (later) {
+        rows_.overlay(number, values, from);
+      } else {
+        rows_.add(number, values, from);
+      }
+    });
+  }
+  if (later) std::ranges::move(batch, std::back_inserter(pending_[clock][worker]));
+}
+
 template <class T>
 void Shard<T>::advance(net::Rank from) {
-  const auto slowest = std::min_element(clocks_.begin(), clocks_.end(), [](const Worker& a, const Worker& b) { return a.completed < b.completed; });
-  const bool rose = slowest->completed > min_;
+  std::vector<Clock> completed;
+  for (const Worker& worker : clocks_) completed.push_back(worker.completed);
+  const std::size_t without = std::min<std::size_t>(backups(spec_.consistency), completed.size() - 1);
+  std::ranges::nth_element(completed, completed.begin() + static_cast<std::ptrdiff_t>(without));
+  const bool rose = completed[without] > min_;
   if (rose) {
-    min_ = slowest->completed;
+    min_ = completed[without];
     settle_through(min_);
+    while (rules_.size() > 1 && std::next(rules_.begin())->first <= min_) rules_.erase(rules_.begin());
     answer_waiting();
   }
   if (pushes(spec_.consistency) && (rose || !clocked(spec_.consistency))) push();
@@ -74,84 +111,32 @@ void Shard<T>::advance(net::Rank from) {
 }
 
 template <class T>
-typename Shard<T>::Number Shard<T>::row(Key key, Number near) {
-  const Number number = settled_.insert(key, near);
-  if (number < changed_by_.size()) return number;
-  changed_by_.push_back(kNobody);
-  live_number_.push_back(RowMap<T>::kNone);
-  subscribers_.resize(subscribers_.size() + words_);
-  if (!spec_.initial.zero()) {
-    const std::span<T> values = settled_.row(number);
-    for (std::size_t column = 0; column < values.size(); ++column) values[column] = static_cast<T>(spec_.initial.value(key, column));
-  }
-  return number;
-}
-
-template <class T>
-void Shard<T>::add_now(net::Rank from, const Message& message) {
-  const auto values = message.values<T>();
-  Number number = RowMap<T>::kNone;
-  for (std::size_t i = 0; i < message.keys().size(); ++i) {
-    number = row(message.keys()[i], number + 1);
-    add<T>(settled_.row(number), values.subspan(i * spec_.width, spec_.width));
-    changed(number, from);
-  }
-}
-
-template <class T>
-void Shard<T>::overlay(net::Rank from, const Message& message) {
-  const auto values = message.values<T>();
-  Number number = RowMap<T>::kNone;
-  for (std::size_t i = 0; i < message.keys().size(); ++i) {
-    number = row(message.keys()[i], number + 1);
-    Number& later = live_number_[number];
-    if (later == RowMap<T>::kNone) {
-      later = live_.insert(message.keys()[i]);
-      later_.push_back(0);
-    }
-    if (later_[later]++ == 0) set<T>(live_.row(later), settled_.row(number));
-    add<T>(live_.row(later), values.subspan(i * spec_.width, spec_.width));
-    changed(number, from);
-  }
-}
-
-template <class T>
-void Shard<T>::settle(net::Rank from, const Message& message) {
-  const auto values = message.values<T>();
-  Number number = RowMap<T>::kNone;
-  for (std::size_t i = 0; i < message.keys().size(); ++i) {
-    number = row(message.keys()[i], number + 1);
-    add<T>(settled_.row(number), values.subspan(i * spec_.width, spec_.width));
-    if (whole_clocks(spec_.consistency)) {
-      changed(number, from);
-    } else {
-      --later_[live_number_[number]];
-    }
-  }
-}
-
-template <class T>
 void Shard<T>::settle_through(Clock clock) {
   for (auto due = pending_.begin(); due != pending_.end() && due->first < clock; due = pending_.erase(due)) {
-    for (const auto& [worker, batch] : due->second) {
-      for (const Message& part : batch) settle(workers_.rank_of(worker), part);
-    }
+    settle(due->second, rule_at(due->first));
   }
 }
 
+// One clock: its batches in the order of workers.
 template <class T>
-void Shard<T>::changed(Number number, net::Rank by) {
-  const auto readers = std::span(subscribers_).subspan(number * words_, words_);
-  if (std::ranges::all_of(readers, [](std::uint64_t ranks) { return ranks == 0; })) return;  // who reads it first is sent all of it
-  net::Rank& before = changed_by_[number];
-  if (before == kNobody) changed_.push_back(number);
-  before = before == kNobody || before == by ? by : kSeveral;
-}
-
-template <class T>
-std::span<const T> Shard<T>::visible(Number number) const {
-  const Number later = live_number_[number];
-  return later == RowMap<T>::kNone || later_[later] == 0 ? settled_.row(number) : live_.row(later);
+void Shard<T>::settle(const std::map<std::uint32_t, Batch>& batches, const Rule& rule) {
+  RowMap<T> gradients(spec_.width);                 // of a rule that steps: their sums
+  Number near = RowMap<T>::kNone;
+  for (const auto& [worker, batch] : batches) {
+    for (const Message& part : batch) {
+      for_each_row(part, [&, from = workers_.rank_of(worker)](Number number, std::span<const T> values) {
+        if (rule.steps()) {
+          near = gradients.add(rows_.key(number), near + 1, values);
+          return;
+        }
+        whole_ ? rows_.add(number, values, from) : rows_.settle(number, values);
+      });
+    }
+  }
+  for (Number row = 0, number = RowMap<T>::kNone; row < gradients.size(); ++row) {
+    number = rows_.number_of(gradients.key(row), number + 1);
+    rows_.step(rule, number, gradients.row(row), static_cast<double>(batches.size()));
+  }
 }
 
 // --- readers
@@ -173,11 +158,9 @@ template <class T>
 void Shard<T>::answer(net::Rank to, const Message& request) {
   std::vector<Number> numbers;
   numbers.reserve(request.keys().size());
-  Number number = RowMap<T>::kNone;
   for (const Key key : request.keys()) {
-    number = row(key, number + 1);
-    numbers.push_back(number);
-    if (pushes(spec_.consistency)) subscribers_[number * words_ + to / 64] |= std::uint64_t{1} << (to % 64);
+    numbers.push_back(rows_.number_of(key, numbers.empty() ? 0 : numbers.back() + 1));
+    if (pushes(spec_.consistency)) rows_.subscribe(numbers.back(), to);
   }
   send_(to, rows_for(to, numbers));
 }
@@ -194,8 +177,8 @@ std::vector<Message> Shard<T>::rows_for(net::Rank to, std::span<const Number> nu
     Key* key = message.key_places();
     T* values = message.value_places<T>();
     for (const Number number : some) {
-      *key++ = settled_.key(number);
-      set<T>({values, spec_.width}, visible(number));
+      *key++ = rows_.key(number);
+      set<T>({values, spec_.width}, rows_.visible(number));
       values += spec_.width;
     }
     messages.push_back(std::move(message));
@@ -205,16 +188,9 @@ std::vector<Message> Shard<T>::rows_for(net::Rank to, std::span<const Number> nu
 
 template <class T>
 void Shard<T>::push() {
-  std::vector<std::vector<Number>> for_rank(members_);
-  for (const Number number : changed_) {
-    for (net::Rank rank = 0; rank < members_; ++rank) {
-      if (subscribed(number, rank) && changed_by_[number] != rank) for_rank[rank].push_back(number);
-    }
-    changed_by_[number] = kNobody;
-  }
-  changed_.clear();
+  const auto changes = rows_.take_changes();
   for (net::Rank rank = 0; rank < members_; ++rank) {
-    if (!for_rank[rank].empty()) send_(rank, rows_for(rank, for_rank[rank]));
+    if (!changes[rank].empty()) send_(rank, rows_for(rank, changes[rank]));
   }
 }
 
@@ -225,6 +201,7 @@ void Shard<T>::announce(net::Rank to, Kind kind) {
   message.header.table = id_;
   message.header.clock = min_;
   message.header.sequence = included_[to];
+  message.header.count = dropped_[to];
   std::vector<Message> messages;
   messages.push_back(std::move(message));
   send_(to, std::move(messages));
@@ -234,34 +211,29 @@ void Shard<T>::announce(net::Rank to, Kind kind) {
 
 template <class T>
 void Shard<T>::assign(net::Rank from, const Message& message) {
-  const auto values = message.values<T>();
-  for (std::size_t i = 0; i < message.keys().size(); ++i) {
-    const Key key = message.keys()[i];
-    const Number number = row(key, 0);
-    std::ranges::copy(values.subspan(i * spec_.width, spec_.width), settled_.row(number).begin());
-    changed(number, kSeveral);
-    const Number later = live_number_[number];
-    if (later == RowMap<T>::kNone || later_[later] == 0) continue;
-    set<T>(live_.row(later), settled_.row(number));
+  for_each_row(message, [&](Number number, std::span<const T> values) {
+    rows_.assign(number, values);
+    if (whole_) return;
     for (const auto& [clock, workers] : pending_) {
       for (const auto& [worker, batch] : workers) {
         for (const Message& part : batch) {
-          for (std::size_t j = 0; j < part.keys().size(); ++j) {
-            if (part.keys()[j] == key) add<T>(live_.row(later), part.values<T>().subspan(j * spec_.width, spec_.width));
-          }
+          for_each_row(part, [&](Number other, std::span<const T> later) {
+            if (other == number) rows_.lay_again(number, later);
+          });
         }
       }
     }
-  }
+  });
   if (message.header.ends == Ends::nothing) return;
   if (pushes(spec_.consistency)) push();
   announce(from, Kind::assigned);
 }
 
+// The last worker at the barrier: everything has come, and all are at the clock of who was furthest.
 template <class T>
 void Shard<T>::flush(const Message& message) {
   clocks_[message.header.worker].flushed_at = message.header.clock;
-  if (!std::all_of(clocks_.begin(), clocks_.end(), [](const Worker& worker) { return worker.flushed_at.has_value(); })) return;
+  if (!std::ranges::all_of(clocks_, [](const Worker& worker) { return worker.flushed_at.has_value(); })) return;
   for (Worker& worker : clocks_) min_ = std::max(min_, *std::exchange(worker.flushed_at, std::nullopt));
   for (Worker& worker : clocks_) worker.completed = min_;
   settle_through(std::numeric_limits<Clock>::max());
@@ -270,11 +242,6 @@ void Shard<T>::flush(const Message& message) {
   if (pushes(spec_.consistency)) push();
   for (const net::Rank rank : workers_.ranks()) announce(rank, Kind::flushed);
 }
-
-template class Shard<float>;
-template class Shard<double>;
-template class Shard<std::int32_t>;
-template class Shard<std::int64_t>;
 
 std::unique_ptr<Server> make_shard(const Spec& spec, const Workers& workers, net::Rank members, Send send) {
   switch (spec.type) {

@@ -1,15 +1,16 @@
 // One server's part of a table: the rows of its buckets, the clocks of all workers, who waits for which age, and who is told what changed.
 // A state machine without I/O: messages in, messages out.
 //
-// A row is kept as `settled`, the sum of all whole clocks that every worker has completed, added in the order of (clock, worker); and, while
-// increments of later clocks have arrived, as `live`, which has them too. Readers see `live`, or under a policy of whole clocks `settled`.
-// So an exact cut at a clock is always at hand, and what a worker began and did not complete can be left out.
+// Rows are settled clock by clock, each clock when every worker has completed it, its batches added in the order of workers. Readers see
+// what has arrived of later clocks, too, or under a policy of whole clocks settled rows only. So an exact cut at a clock is always at
+// hand, and what a worker began and did not complete can be left out. Where the table has a rule that steps, whole clocks are one step
+// each, with the mean of their workers' gradients; under other policies each batch is a step when it arrives.
 //
 // Invariants
-//   1. `settled` holds exactly the increments with timestamps below min_, and those before the last flush.
-//   2. A worker's batch is taken whole or not at all: its messages are kept until the one that closes it.
+//   1. Settled rows hold exactly the increments with timestamps below min_, and those before the last barrier.
+//   2. A worker's batch is taken whole or not at all: its messages are kept until the one that ends it.
 //   3. Rows leave before the clock message that promises their age, on the same stream.
-//   4. A request is answered as soon as the slowest worker has completed the age that it needs.
+//   4. A request is answered as soon as the slowest worker that counts has completed the age that it needs.
 //
 // Threads: the transport's loop.
 #pragma once
@@ -22,6 +23,7 @@
 
 #include "shoal/net/transport.h"
 #include "shoal/table/message.h"
+#include "shoal/table/owned_rows.h"
 #include "shoal/table/spec.h"
 #include "shoal/table/workers.h"
 
@@ -33,7 +35,7 @@ class Server {
  public:
   virtual ~Server() = default;
   virtual const Spec& spec() const = 0;
-  // An update, request, assign or flush of this table. Throws Error{mismatch} if that member cannot have meant it.
+  // An update, request, assign, rule or flush of this table. Throws Error{mismatch} if that member cannot have meant it.
   virtual void take(net::Rank from, Message message) = 0;
 };
 
@@ -45,63 +47,49 @@ class Shard final : public Server {
   void take(net::Rank from, Message message) override;
 
  private:
-  using Number = typename RowMap<T>::Number;
-  static constexpr net::Rank kNobody = ~net::Rank{0}, kSeveral = kNobody - 1;
-
+  using Number = typename OwnedRows<T>::Number;
+  using Batch = std::vector<Message>;               // of one worker in one clock
   struct Worker {
     Clock completed = 0;                            // clocks
-    std::vector<Message> arriving;                  // of a batch that is not closed
+    Batch arriving;                                 // not closed
     std::optional<Clock> flushed_at;                // its clock at the barrier at which it waits
   };
 
+  template <class Visit>                            // visit(number, values)
+  void for_each_row(const Message& message, const Visit& visit);
   void update(net::Rank from, Message message);
-  void advance(net::Rank from);
+  void take_batch(net::Rank from, Clock clock, std::uint32_t worker, Batch batch);
+  void advance(net::Rank from);                     // the worker that was slowest may have completed a clock
+  void settle_through(Clock clock);                 // everything pending with timestamps below
+  void settle(const std::map<std::uint32_t, Batch>& batches, const Rule& rule);
   void request(net::Rank from, const Message& message);
   void assign(net::Rank from, const Message& message);
   void flush(const Message& message);
 
-  Number row(Key key, Number near);                 // in settled_, with initial values if it is new
-  void add_now(net::Rank from, const Message& message);
-  void overlay(net::Rank from, const Message& message);
-  void settle(net::Rank from, const Message& message);
-  void settle_through(Clock clock);                 // everything pending with timestamps below
-  void changed(Number number, net::Rank by);
-  std::span<const T> visible(Number number) const;
-
-  void answer_waiting();
   void answer(net::Rank to, const Message& request);
+  void answer_waiting();
   void push();                                      // what changed, to who has read it and did not change it alone
   void announce(net::Rank to, Kind kind = Kind::clock);
   std::vector<Message> rows_for(net::Rank to, std::span<const Number> numbers) const;
-  bool subscribed(Number number, net::Rank rank) const { return subscribers_[number * words_ + rank / 64] >> (rank % 64) & 1; }
+  const Rule& rule_at(Clock clock) const;
 
   const Spec spec_;
   const Workers workers_;
   const net::Rank members_;
   const Send send_;
   const std::uint64_t id_;
+  const bool whole_;                                // readers see settled rows only
 
+  OwnedRows<T> rows_;
+  std::map<Clock, Rule> rules_;                     // by the clock from which on they hold
   std::vector<Worker> clocks_;                      // by worker
-  Clock min_ = 0;                                   // completed by all
+  Clock min_ = 0;                                   // completed by all, but for backups
+  std::map<Clock, std::map<std::uint32_t, Batch>> pending_;      // not settled, by timestamp and worker
+  std::multimap<Clock, std::pair<net::Rank, Message>> waiting_;  // requests, by the age that they need
   std::vector<std::uint64_t> received_;             // by rank: its last batch that is closed
   std::vector<std::uint64_t> included_;             // by rank: its last batch before which all are in what readers see
-  std::map<Clock, std::map<std::uint32_t, std::vector<Message>>> pending_;  // by timestamp and worker
-  std::multimap<Clock, std::pair<net::Rank, Message>> waiting_;             // requests, by the age that they need
-
-  RowMap<T> settled_;
-  std::vector<net::Rank> changed_by_;               // by number in settled_: since it was pushed last
-  const std::size_t words_;                         // of subscribers, a row
-  std::vector<std::uint64_t> subscribers_;          // bits by rank
-  std::vector<Number> changed_;                     // numbers in settled_
-  std::vector<Number> live_number_;                 // by number in settled_: in live_, or kNone
-  RowMap<T> live_;
-  std::vector<std::uint32_t> later_;                // by number in live_: batches not settled; 0: settled_ says it all
+  std::vector<std::uint32_t> dropped_;              // by rank: batches that came too late
 };
-
-extern template class Shard<float>;
-extern template class Shard<double>;
-extern template class Shard<std::int32_t>;
-extern template class Shard<std::int64_t>;
 
 std::unique_ptr<Server> make_shard(const Spec& spec, const Workers& workers, net::Rank members, Send send);
 

@@ -40,7 +40,7 @@ std::string text_of(const Spec& spec) {
   std::ostringstream text;
   text.precision(std::numeric_limits<double>::max_digits10);
   text << spec.name << ": " << shoal::name(spec.type) << " x " << spec.width << ", " << name(spec.consistency) << ", "
-       << kInitialNames[static_cast<int>(spec.initial.kind)] << ' ' << spec.initial.a << ' ' << spec.initial.b << ' ' << spec.initial.seed;
+       << kInitialNames[static_cast<int>(spec.initial.kind)] << ' ' << spec.initial.a << ' ' << spec.initial.b << ' ' << spec.initial.seed << ", " << name(spec.rule);
   return text.str();
 }
 
@@ -50,10 +50,10 @@ Spec spec_from(const std::string& text) {
   };
   std::istringstream in(text);
   Spec spec;
-  std::string type, times, consistency, initial;
+  std::string type, times, consistency, initial, comma, rule;
   in >> spec.name >> type >> times >> spec.width >> std::ws;
   std::getline(in, times, ',');
-  in >> consistency >> initial >> spec.initial.a >> spec.initial.b >> spec.initial.seed;
+  in >> consistency >> initial >> spec.initial.a >> spec.initial.b >> spec.initial.seed >> comma >> rule;
   const auto kind = std::find(std::begin(kInitialNames), std::end(kInitialNames), initial);
   if (!in || !spec.name.ends_with(':') || !consistency.ends_with(',') || kind == std::end(kInitialNames)) throw cannot();
   spec.name.pop_back();
@@ -61,6 +61,7 @@ Spec spec_from(const std::string& text) {
   spec.type = dtype_from(type);
   spec.consistency = consistency_from(consistency);
   spec.initial.kind = static_cast<Initial::Kind>(kind - std::begin(kInitialNames));
+  spec.rule = rule_from(rule);
   check(spec);
   return spec;
 }
@@ -78,6 +79,8 @@ void check(const Spec& spec) {
     refuse(std::string("no table holds ") + shoal::name(spec.type), "f32, f64, i32 or i64");
   }
   if (spec.width == 0 || spec.width > widest) refuse("a row has " + std::to_string(spec.width) + " elements", "from 1 to " + std::to_string(widest));
+  if (spec.rule.steps() && spec.type != DType::f32 && spec.type != DType::f64) refuse("a rule that steps needs f32 or f64", "");
+  if (backups(spec.consistency) > 0 && !spec.rule.steps()) refuse("with backups increments would be lost", "use a rule that steps, as sgd:0.1");
   const Initial& initial = spec.initial;
   if (!std::isfinite(initial.a) || !std::isfinite(initial.b)) refuse("initial values must be finite", "");
   if (initial.kind == Initial::Kind::uniform && initial.b < initial.a) refuse("uniform initial values need low <= high", "");

@@ -8,6 +8,7 @@
 #include "shoal/core/dtype.h"
 #include "shoal/table/consistency.h"
 #include "shoal/table/row_map.h"
+#include "shoal/table/rule.h"
 
 namespace shoal::table {
 
@@ -30,6 +31,7 @@ struct Spec {
   std::size_t width = 1;    // elements of a row, up to 2^26
   Consistency consistency = Ssp{3};
   Initial initial{};
+  Rule rule{};              // one that steps takes what is added for gradients, and needs f32 or f64
 };
 
 std::uint64_t id_of(const Spec& spec);       // of its name

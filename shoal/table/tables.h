@@ -89,6 +89,10 @@ class Table {
   // Asks for rows that will be read, and waits for nothing.
   void intend(std::span<const Key> keys) { copy_->ask(worker_, keys); }
   void add(std::span<const Key> keys, std::span<const T> values) { copy_->add(worker_, keys, values); }
+  // By one of the workers: another rate, for what anybody adds from its clock on.
+  void rule(const Rule& rule) { copy_->rule(worker_, rule); }
+  // Batches of this member that came too late for a clock that was complete without them (bsp with backups).
+  std::uint64_t dropped() const { return copy_->dropped(); }
   // Completes a unit of work.
   void tick() {
     copy_->tick(worker_);

@@ -8,17 +8,17 @@ namespace shoal::table {
 namespace {
 
 TEST(Consistency, a_name_says_all_of_it) {
-  for (const char* text : {"bsp", "ssp:0", "ssp:3", "essp:31", "async"}) EXPECT_EQ(name(consistency_from(text)), text);
+  for (const char* text : {"bsp", "bsp:2", "ssp:0", "ssp:3", "essp:31", "async"}) EXPECT_EQ(name(consistency_from(text)), text);
 }
 
 TEST(Consistency, what_is_none_is_refused_with_a_list) {
-  for (const char* text : {"", "sp:3", "ssp", "ssp:", "ssp:-1", "ssp:3x", "essp:9999999999", "bsp:1", "async:2"}) {
+  for (const char* text : {"", "sp:3", "ssp", "ssp:", "ssp:-1", "ssp:3x", "essp:9999999999", "bsp:x", "async:2"}) {
     try {
       consistency_from(text);
       FAIL() << text;
     } catch (const Error& error) {
       EXPECT_EQ(error.code(), Code::invalid_argument);
-      EXPECT_NE(std::string(error.what()).find("one of bsp, ssp:S, essp:S and async"), std::string::npos) << error.what();
+      EXPECT_NE(std::string(error.what()).find("one of bsp, bsp:BACKUPS, ssp:S"), std::string::npos) << error.what();
     }
   }
 }

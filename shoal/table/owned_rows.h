@@ -1,0 +1,67 @@
+// The values that a server owns, and who has read them.
+//
+// A row is kept as *settled*: all that is added for good, in an order that is declared; and, while increments have arrived that are not
+// settled yet, as *live*, which has them too. Beside it lies the state of the table's rule, if that steps.
+// Threads: the transport's loop.
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "shoal/net/transport.h"
+#include "shoal/table/row_map.h"
+#include "shoal/table/spec.h"
+
+namespace shoal::table {
+
+template <class T>
+class OwnedRows {
+ public:
+  using Number = typename RowMap<T>::Number;
+
+  OwnedRows(const Spec& spec, net::Rank readers);
+
+  Number number_of(Key key, Number near = 0);      // with initial values if it is new; `near`: where it may be (RowMap)
+  Key key(Number number) const { return settled_.key(number); }
+  std::span<const T> visible(Number number) const; // live if there is such, else settled
+  std::span<const T> settled(Number number) const { return settled_.row(number); }
+  std::size_t size() const { return settled_.size(); }
+
+  // --- values; `by`: who added, so that it need not be told
+  void add(Number number, std::span<const T> values, net::Rank by);       // settled at once
+  void overlay(Number number, std::span<const T> values, net::Rank by);   // live, until as many settle()
+  void settle(Number number, std::span<const T> values);                  // of what was overlaid
+  void step(const Rule& rule, Number number, std::span<const T> gradient, double divisor);
+  void assign(Number number, std::span<const T> values);                  // settled; what is live above it is forgotten
+  void lay_again(Number number, std::span<const T> values);               // overlaid before the assignment, and counted then
+
+  // --- readers
+  void subscribe(Number number, net::Rank reader) { subscribers_[number * words_ + reader / 64] |= std::uint64_t{1} << (reader % 64); }
+  // What changed since the last call and each reader has subscribed, but for rows that it changed alone. By rank.
+  std::vector<std::vector<Number>> take_changes();
+
+ private:
+  static constexpr net::Rank kNobody = ~net::Rank{0}, kSeveral = kNobody - 1;
+
+  void changed(Number number, net::Rank by);
+
+  const Initial initial_;
+  const net::Rank readers_;
+  const std::size_t words_;                        // of subscribers, a row
+  RowMap<T> settled_;
+  RowMap<T> state_;                                // of the rule, by key
+  RowMap<T> live_;
+  std::vector<Number> live_number_;                // by number: in live_, or none
+  std::vector<std::uint32_t> later_;               // by number in live_: increments that are not settled; 0: the settled row says it all
+  std::vector<std::uint64_t> subscribers_;         // bits by rank, `words_` a row
+  std::vector<net::Rank> changed_by_;              // by number: since changes were taken last
+  std::vector<Number> changed_;
+};
+
+extern template class OwnedRows<float>;
+extern template class OwnedRows<double>;
+extern template class OwnedRows<std::int32_t>;
+extern template class OwnedRows<std::int64_t>;
+
+}  // namespace shoal::table

@@ -1,0 +1,37 @@
+// What a server does with what workers add: it sums, or it takes it for a gradient and steps, with the state of the optimizer beside each
+// row. The formulas are those of torch.optim, element by element. Values; threads: pure functions.
+#pragma once
+
+#include <cstddef>
+#include <span>
+#include <string>
+
+namespace shoal::table {
+
+struct Rule {
+  enum class Kind : unsigned char { sum, sgd, adagrad, adam } kind = Kind::sum;
+  double rate = 0;
+  double momentum = 0;                // of sgd; beta1 of adam
+  double second = 0;                  // beta2 of adam
+  double epsilon = 0;                 // of adagrad and adam
+  bool operator==(const Rule&) const = default;
+
+  static Rule sgd(double rate, double momentum = 0) { return {Kind::sgd, rate, momentum, 0, 0}; }
+  static Rule adagrad(double rate, double epsilon = 1e-10) { return {Kind::adagrad, rate, 0, 0, epsilon}; }  // Duchi et al., JMLR 2011
+  static Rule adam(double rate, double beta1 = 0.9, double beta2 = 0.999, double epsilon = 1e-8) {          // Kingma and Ba, ICLR'15
+    return {Kind::adam, rate, beta1, beta2, epsilon};
+  }
+  bool steps() const { return kind != Kind::sum; }
+};
+
+// "sum", "sgd:RATE[:MOMENTUM]", "adagrad:RATE[:EPSILON]", "adam:RATE[:BETA1:BETA2:EPSILON]". Throws Error{invalid_argument} that lists them.
+Rule rule_from(const std::string& text);
+std::string name(const Rule& rule);
+
+// Elements of state that a row of `width` needs: zeros at first.
+std::size_t state_width(const Rule& rule, std::size_t width);
+// One step of a row with gradient[i] / divisor. Another rate is the same rule; another kind is not.
+template <class T>
+void step(const Rule& rule, std::span<T> row, std::span<T> state, std::span<const T> gradient, double divisor);
+
+}  // namespace shoal::table
