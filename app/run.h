@@ -25,7 +25,7 @@ void declare_verbose(CLI::App& app, RunOptions& options);  // where members are 
 // A plan as members understand it, wherever they start: a saved one by its whole path. Throws Error{invalid_argument} if it is none.
 std::string checked_plan(const std::string& text);
 inline constexpr const char* plan_help =
-    "auto (default), poseidon, wfbp, p3, ddp:25MB, local:8, diloco:16, a way such as ring, GLOB=WAY, or a saved plan.json";
+    "auto (default), poseidon, wfbp, p3, ddp:25MB, local:8, diloco:16, ps:ssp:3, a way such as ring, GLOB=WAY, or a saved plan.json";
 // Checks the options, makes the run's folder, starts the members and waits for their end. Returns the exit
 // status.
 int run_members(const RunOptions& options, const std::vector<std::string>& command, Console::Show show);

@@ -15,7 +15,7 @@ struct Passed {
   const char* name;
   const char* help;
 };
-constexpr std::array<Passed, 10> passed_on{{
+constexpr std::array<Passed, 11> passed_on{{
     {"--data", "where the model's data set is, or synthetic"},
     {"--epochs", "passes over the data"},
     {"--batch", "samples of one member in one step"},
@@ -25,6 +25,7 @@ constexpr std::array<Passed, 10> passed_on{{
     {"--checkpoint", "folder for the state of the training, saved while it goes on"},
     {"--every", "steps from one checkpoint to the next (default: 100)"},
     {"--plan", plan_help},
+    {"--consistency", "with --plan ps: bsp, bsp:BACKUPS, ssp:S, essp:S or async"},
     {"--tensorboard", "folder for TensorBoard's curves, written by rank 0"},
 }};
 

@@ -34,6 +34,13 @@ void bind_table(py::module_& module, const char* name) {
   using Released = py::call_guard<py::gil_scoped_release>;
   py::class_<Table>(module, name)
       .def_property_readonly("clock", &Table::clock)
+      .def("read_into",
+           [](Table& table, const Keys& keys, py::array_t<T, py::array::c_style>& into) {
+             const std::span<T> rows(into.mutable_data(), rows_of<T>(into, keys, table).size());
+             const py::gil_scoped_release release;
+             return table.read(keys_of(keys), rows);
+           },
+           py::arg("keys"), py::arg("into").noconvert())
       .def("read",
            [](Table& table, const Keys& keys) {
              std::vector<py::ssize_t> shape(keys.shape(), keys.shape() + keys.ndim());

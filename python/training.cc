@@ -138,6 +138,14 @@ void bind_training(py::module_& module) {
         return exchange::parse_choice(by, "plan").rounds.has_value();
       },
       py::arg("choice"), py::arg("saved"));
+  // The consistency at which parameters are served, where the choice is ps.
+  module.def(
+      "consistency_of",
+      [](const std::string& choice) -> std::optional<std::string> {
+        const auto served = exchange::parse_choice(choice, "plan").served;
+        return served ? std::optional(table::name(*served)) : std::nullopt;
+      },
+      py::arg("choice"));
   // Whether the plan asks that layers be divided among members.
   module.def(
       "wants_strips",

@@ -11,6 +11,7 @@ from . import _C, compiled, divided, factored, join, pending, recording, session
 from .errors import Error, mistake
 from .first_use import FirstUse
 from .seldom import LocalSteps
+from .served import Served
 from .steps import Steps
 from .wrapped import Wrapped, tensors as _tensors, weak as _weak
 
@@ -21,7 +22,7 @@ def data_parallel(model: torch.nn.Module, optimizer: torch.optim.Optimizer, plan
     Rank 0's parameters and buffers become everybody's. Between backward() and step() every `.grad` is the mean over
     members, weighted by samples. plan: "auto" (measured, then chosen), "poseidon", "wfbp", "p3", "ddp:25MB", a way such as
     "ring", any of them with overrides ("auto,embed*=ring": docs/plans.md), or the path of a saved plan.json, which gives
-    the same bits again. By "local:8" or "diloco:16" members step by themselves and come together that seldom. SHOAL_PLAN sets it from outside.
+    the same bits again. By "local:8" or "diloco:16" members step by themselves and come together that seldom; by "ps:ssp:3" servers step. SHOAL_PLAN sets it from outside.
     """
     if isinstance(plan, os.PathLike):
         plan = os.path.abspath(plan)  # a path, whatever it looks like
@@ -30,6 +31,11 @@ def data_parallel(model: torch.nn.Module, optimizer: torch.optim.Optimizer, plan
         plan, where = os.environ["SHOAL_PLAN"], "SHOAL_PLAN"
     _check(model, optimizer, plan)
     saved = _read_plan(plan, where)
+    consistency = _C.consistency_of(plan) if saved is None else None
+    if session.size() > 1 and consistency is not None:
+        trained = _trained_parameters(model)
+        _begin_alike(model, _code(model, optimizer) + f"\nplan {plan}")
+        return Served(model, optimizer, trained, consistency), optimizer
     if session.size() > 1 and _C.has_rounds(plan, saved):
         trained = _trained_parameters(model)
         _begin_alike(model, _code(model, optimizer) + (f"\nplan {plan}" if saved is None else ""))

@@ -104,9 +104,12 @@ class Table:
         """Units of work that this member has completed."""
         return self._core.clock
 
-    def read(self, keys) -> np.ndarray:
-        """(*shape of keys, dim). Waits until the consistency allows it; `age` then is the least age of these rows: they hold everybody's
-        increments of all clocks below it."""
+    def read(self, keys, out: np.ndarray | None = None) -> np.ndarray:
+        """(*shape of keys, dim), or into `out`, contiguous and of the table's type. Waits until the consistency allows it; `age` then is the
+        least age of these rows: they hold everybody's increments of all clocks below it."""
+        if out is not None:
+            self.age = self._core.read_into(keys_of(keys), out)
+            return out
         values, self.age = self._core.read(keys_of(keys))
         return values
 
@@ -136,5 +139,6 @@ class Table:
         self._core.tick()
 
     def barrier(self) -> None:
-        """By all members: what anybody added before is in what everybody reads, and all are at the clock of who was furthest."""
+        """By all members: what anybody added before is in what everybody reads, and all are at the clock of who was furthest.
+        Who waits here holds nobody back."""
         self._core.barrier()

@@ -11,6 +11,7 @@ import torch
 
 from .errors import Error, mistake
 from .seldom import LocalSteps
+from .served import Served
 
 
 def flatten(name: str, value, tensors: dict[str, torch.Tensor]):
@@ -66,6 +67,9 @@ def _takes_local_steps(model) -> bool:
 
 
 def _values_alike(model) -> dict:
+    if isinstance(model, Served):
+        raise mistake("checkpoint", "with plan ps servers hold the optimizer's state, which no checkpoint has",
+                      "save model.state_dict() alone after model.flush(), or choose another plan")
     return model.state_dict_alike() if _takes_local_steps(model) else model.state_dict()
 
 

@@ -25,6 +25,7 @@ struct Named {
 constexpr Named kPolicies[] = {
     {"auto", Policy::automatic}, {"poseidon", Policy::poseidon},            {"wfbp", Policy::wfbp},
     {"p3", Policy::p3, true},    {"ddp", Policy::ddp, true, 25'000'000},    {"local", Policy::local}, {"diloco", Policy::diloco},
+    {"ps", Policy::ps},
 };
 constexpr std::uint64_t kMostBytes = std::uint64_t{1} << 30;
 constexpr std::uint32_t kMostLocalSteps = 1'000'000;
@@ -53,6 +54,7 @@ class Parser {
         refuse(fmt::format("\"{}\" is no GLOB=WAY", part), "one policy, then overrides: auto,embed*=ring");
       }
     }
+    if (choice.served && !choice.overrides.empty()) refuse("ps takes no overrides: all parameters are served", "ps:ssp:3");
     for (const auto& o : choice.overrides) {
       if (choice.rounds && (o.way == kByFactors || o.way == kByRows)) {
         refuse(fmt::format("{}={}: a difference of parameters has no {}", o.glob, o.way, o.way),
@@ -63,6 +65,14 @@ class Parser {
   }
 
  private:
+  table::Consistency consistency(const std::string& text) const {
+    try {
+      return table::consistency_from(text);
+    } catch (const Error& error) {
+      refuse(error.fact(), error.hint());
+    }
+  }
+
   [[noreturn]] void refuse(const std::string& what, const std::string& hint) const { throw Error(Code::invalid_argument, what, where_, hint); }
 
   std::string way(const std::string& name) const {
@@ -90,7 +100,7 @@ class Parser {
       const auto is_meant = [&](const std::string& spelling) { return spelling.substr(0, spelling.find_first_of(":[")) == name; };
       if (std::none_of(ways.begin(), ways.end(), is_meant)) {
         refuse(fmt::format("\"{}\" is no plan", part),
-               fmt::format("auto, poseidon, wfbp, p3, ddp:25MB, local:8, diloco:16, a way ({}), GLOB=WAY, or a saved plan.json",
+               fmt::format("auto, poseidon, wfbp, p3, ddp:25MB, local:8, diloco:16, ps:ssp:3, a way ({}), GLOB=WAY, or a saved plan.json",
                            fmt::join(ways, ", ")));
       }
       choice.policy = Policy::way;
@@ -103,6 +113,8 @@ class Parser {
       choice.rounds = {.steps = whole(part, argument, "how many steps", kMostLocalSteps)};
     } else if (known->policy == Policy::diloco) {
       choice.rounds = diloco(part, argument);
+    } else if (known->policy == Policy::ps) {
+      choice.served = argument.empty() ? table::Bsp{} : consistency(argument);
     } else if (colon < part.size()) {
       if (!known->sized) refuse(fmt::format("{} takes no \":{}\"", name, argument), name);
       choice.bytes = size(name, argument);
@@ -195,6 +207,7 @@ std::string to_text(const Choice& choice) {
     text = known.name;
     if (choice.bytes > 0) text += ":" + exact_size(choice.bytes);
     if (choice.rounds) text += ":" + arguments_of(*choice.rounds, known.policy == Policy::diloco ? kDiLoCo : Rounds());
+    if (choice.served) text += ":" + table::name(*choice.served);
   }
   for (const auto& o : choice.overrides) text += fmt::format(",{}={}", o.glob, o.way);
   return text;

@@ -271,6 +271,7 @@ class Planner {
 
 ExchangePlan make_plan(std::vector<TensorSpec> tensors, std::uint32_t ranks, const collective::LinkModel& link, const Compute& compute,
                        const Choice& choice) {
+  if (choice.served) throw Error(Code::invalid_argument, "ps has no plan: parameters are served from tables, and nothing is to be chosen", "plan");
   ExchangePlan plan;
   plan.ranks = ranks;
   plan.choice = to_text(choice);

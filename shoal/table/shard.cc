@@ -28,7 +28,7 @@ void Shard<T>::take(net::Rank from, Message message) {
     case Kind::update: return update(from, std::move(message));
     case Kind::request: return request(from, message);
     case Kind::assign: return assign(from, message);
-    case Kind::flush: return flush(message);
+    case Kind::flush: return flush(from, message);
     case Kind::rule: rules_[header.clock] = rule_from(message.text()); return;
     default: refuse("a message of kind " + std::to_string(static_cast<int>(header.kind)));
   }
@@ -70,7 +70,7 @@ template <class T>
 void Shard<T>::take_batch(net::Rank from, Clock clock, std::uint32_t worker, Batch batch) {
   if (whole_) {
     if (clock < min_) {
-      ++dropped_[from];
+      dropped_[from] += std::ranges::any_of(batch, [](const Message& part) { return part.header.count > 0; });
     } else {
       std::ranges::move(batch, std::back_inserter(pending_[clock][worker]));
     }
@@ -94,8 +94,10 @@ void Shard<T>::take_batch(net::Rank from, Clock clock, std::uint32_t worker, Bat
 
 template <class T>
 void Shard<T>::advance(net::Rank from) {
-  std::vector<Clock> completed;
-  for (const Worker& worker : clocks_) completed.push_back(worker.completed);
+  std::vector<Clock> completed;                     // of those who are not done for now
+  for (const Worker& worker : clocks_) {
+    if (!worker.flushed_at) completed.push_back(worker.completed);
+  }
   const std::size_t without = std::min<std::size_t>(backups(spec_.consistency), completed.size() - 1);
   std::ranges::nth_element(completed, completed.begin() + static_cast<std::ptrdiff_t>(without));
   const bool rose = completed[without] > min_;
@@ -231,9 +233,9 @@ void Shard<T>::assign(net::Rank from, const Message& message) {
 
 // The last worker at the barrier: everything has come, and all are at the clock of who was furthest.
 template <class T>
-void Shard<T>::flush(const Message& message) {
+void Shard<T>::flush(net::Rank from, const Message& message) {
   clocks_[message.header.worker].flushed_at = message.header.clock;
-  if (!std::ranges::all_of(clocks_, [](const Worker& worker) { return worker.flushed_at.has_value(); })) return;
+  if (!std::ranges::all_of(clocks_, [](const Worker& worker) { return worker.flushed_at.has_value(); })) return advance(from);
   for (Worker& worker : clocks_) min_ = std::max(min_, *std::exchange(worker.flushed_at, std::nullopt));
   for (Worker& worker : clocks_) worker.completed = min_;
   settle_through(std::numeric_limits<Clock>::max());

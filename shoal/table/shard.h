@@ -64,7 +64,7 @@ class Shard final : public Server {
   void settle(const std::map<std::uint32_t, Batch>& batches, const Rule& rule);
   void request(net::Rank from, const Message& message);
   void assign(net::Rank from, const Message& message);
-  void flush(const Message& message);
+  void flush(net::Rank from, const Message& message);
 
   void answer(net::Rank to, const Message& request);
   void answer_waiting();
@@ -83,7 +83,7 @@ class Shard final : public Server {
   OwnedRows<T> rows_;
   std::map<Clock, Rule> rules_;                     // by the clock from which on they hold
   std::vector<Worker> clocks_;                      // by worker
-  Clock min_ = 0;                                   // completed by all, but for backups
+  Clock min_ = 0;                                   // completed by all, but for backups and those who wait at a barrier
   std::map<Clock, std::map<std::uint32_t, Batch>> pending_;      // not settled, by timestamp and worker
   std::multimap<Clock, std::pair<net::Rank, Message>> waiting_;  // requests, by the age that they need
   std::vector<std::uint64_t> received_;             // by rank: its last batch that is closed

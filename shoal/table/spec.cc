@@ -40,7 +40,8 @@ std::string text_of(const Spec& spec) {
   std::ostringstream text;
   text.precision(std::numeric_limits<double>::max_digits10);
   text << spec.name << ": " << shoal::name(spec.type) << " x " << spec.width << ", " << name(spec.consistency) << ", "
-       << kInitialNames[static_cast<int>(spec.initial.kind)] << ' ' << spec.initial.a << ' ' << spec.initial.b << ' ' << spec.initial.seed << ", " << name(spec.rule);
+       << kInitialNames[static_cast<int>(spec.initial.kind)] << ' ' << spec.initial.a << ' ' << spec.initial.b << ' ' << spec.initial.seed
+       << ", " << name(spec.rule);
   return text.str();
 }
 

@@ -99,6 +99,7 @@ class Table {
     waiting_.until([&] { return copy_->may_go_on(worker_); }, *copy_, "the slowest worker of table " + spec_.name);
   }
   // By all workers: when it returns, what anybody added before is in what everybody reads, and all are at the clock of who was furthest.
+  // Who waits here holds nobody back: those who have more to do go on among themselves.
   void barrier() {
     copy_->flush(worker_);
     waiting_.until([&] { return copy_->flushed(worker_); }, *copy_, "all workers at a barrier of table " + spec_.name);

@@ -40,7 +40,8 @@ TEST(Message, a_header_that_cannot_be_one_is_named) {
 }
 
 TEST(Spec, text_says_all_of_it) {
-  for (const Spec& spec : {Spec{"a", DType::i64, 3, Bsp{}, Initial::constant(0), {}}, Spec{"w/2", DType::f32, 64, Essp{7}, Initial::normal(0, 0.1, 5), Rule::adam(0.1)},
+  for (const Spec& spec : {Spec{"a", DType::i64, 3, Bsp{}, Initial::constant(0), {}},
+                           Spec{"w/2", DType::f32, 64, Essp{7}, Initial::normal(0, 0.1, 5), Rule::adam(0.1)},
                            Spec{"u", DType::f64, 1, Async{}, Initial::uniform(-1, 1.0 / 3, 9), Rule::sgd(1.0 / 3, 0.9)}}) {
     EXPECT_EQ(text_of(spec_from(text_of(spec))), text_of(spec));
   }
@@ -49,7 +50,9 @@ TEST(Spec, text_says_all_of_it) {
 TEST(Spec, what_is_no_description_is_refused) {
   for (const char* text : {"", "a", "a: f32 x 3", "a: f32 x 0, bsp, constant 0 0 0, sum", "a: f16 x 1, bsp, constant 0 0 0, sum",
                            "a: f32 x 1, bsp, cubic 0 0 0, sum",
-                           "a: i32 x 1, bsp, constant 0 0 0, sgd:0.1", "a: f32 x 1, bsp, constant 0 0 0", "a: f32 x 1, ssp:x, constant 0 0 0, sum", "a: f32 x 1, bsp, uniform 2 1 0, sum", "a: f32 x 1, bsp, constant nan 0 0, sum"}) {
+                           "a: i32 x 1, bsp, constant 0 0 0, sgd:0.1", "a: f32 x 1, bsp, constant 0 0 0",
+                           "a: f32 x 1, ssp:x, constant 0 0 0, sum", "a: f32 x 1, bsp, uniform 2 1 0, sum",
+                           "a: f32 x 1, bsp, constant nan 0 0, sum"}) {
     EXPECT_THROW(spec_from(text), Error) << text;
   }
 }

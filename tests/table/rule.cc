@@ -14,13 +14,16 @@ namespace shoal::table {
 namespace {
 
 TEST(Rule, a_name_says_all_of_it) {
-  for (const char* text : {"sum", "sgd:0.1:0", "sgd:0.05:0.9", "adagrad:0.1:1e-10", "adam:0.001:0.9:0.999:1e-08"}) EXPECT_EQ(name(rule_from(text)), text);
+  for (const char* text : {"sum", "sgd:0.1:0", "sgd:0.05:0.9", "adagrad:0.1:1e-10", "adam:0.001:0.9:0.999:1e-08"}) {
+    EXPECT_EQ(name(rule_from(text)), text);
+  }
   EXPECT_EQ(rule_from("sgd:0.1"), Rule::sgd(0.1));
   EXPECT_EQ(rule_from("adam:0.001"), Rule::adam(0.001));
 }
 
 TEST(Rule, what_is_none_is_refused_with_a_list) {
-  for (const char* text : {"", "sgd", "sgd:", "sgd:x", "sgd:0.1:1", "sgd:-1", "sum:1", "adam:1:2", "adam:0.1:0.9:0.9:-1", "sgd:0.1,", "rmsprop:0.1", "sgd:nan"}) {
+  for (const char* text : {"", "sgd", "sgd:", "sgd:x", "sgd:0.1:1", "sgd:-1", "sum:1", "adam:1:2",
+                           "adam:0.1:0.9:0.9:-1", "sgd:0.1,", "rmsprop:0.1", "sgd:nan"}) {
     EXPECT_THROW(rule_from(text), Error) << text;
   }
 }

@@ -40,12 +40,17 @@ def main() -> None:
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--steps", type=_positive(int), help="end after so many steps")
     parser.add_argument("--plan", default="auto", help="auto, or a saved plan.json to replay")
+    parser.add_argument("--consistency", help="with --plan ps: bsp, bsp:BACKUPS, ssp:S, essp:S or async")
     parser.add_argument("--checkpoint", metavar="DIR", help="save the state of the training there, while it goes on")
     parser.add_argument("--every", type=_positive(int), help="steps from one checkpoint to the next (default: 100)")
     parser.add_argument("--resume", action="store_true", help="go on from the newest checkpoint, if there is one")
     parser.add_argument("--tensorboard", metavar="DIR", help="curves for TensorBoard, written by rank 0")
     parser.add_argument("--json", action="store_true", help="lines for machines on stdout")
     arguments = parser.parse_args()
+    if arguments.consistency is not None:
+        if arguments.plan != "ps":
+            raise mistake("--consistency", f"{arguments.plan} serves no parameters", "--plan ps --consistency ssp:3")
+        arguments.plan = f"ps:{arguments.consistency}"
     task = Task(arguments.model)
     arguments.batch = arguments.batch or task.batch
     data = task.read(arguments.data, arguments.batch, arguments.seed)

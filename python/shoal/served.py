@@ -1,0 +1,205 @@
+"""Parameters that servers step: a parameter server for PyTorch models (docs/ways.md, Served).
+
+Parameters are rows of tables, one table for each group of the optimizer. A step hands gradients over and ticks; the forward pass begins with
+rows as old as the consistency lets them be. Servers hold the optimizer's state, each for its rows.
+"""
+
+import itertools
+from contextlib import contextmanager
+
+import numpy as np
+import torch
+
+from . import _C, compiled, recording, session
+from .errors import mistake
+from .table import Table
+from .wrapped import Wrapped, tensors, weak
+
+_tables = itertools.count()  # all members make theirs in the same order
+_WIDTH = 1024  # of a row: a server's share is many of them, and a message some dozens
+
+
+class Served(Wrapped):
+    """Stands for `module` in a training loop, as DataParallel does. Parameters are copies of what the servers have; the optimizer's step()
+    hands gradients over in place of stepping."""
+
+    def __init__(self, module: torch.nn.Module, optimizer: torch.optim.Optimizer, trained, consistency: str):
+        super().__init__(module)
+        self._optimizer = optimizer
+        self._groups = [_Group(group, optimizer, trained, consistency) for group in optimizer.param_groups]
+        self._recorded = _C.Alone() if recording.active() else None
+        self._fresh = True  # what was read is of this clock
+        self._set_aside = None
+        compiled.leave_out(Served.forward)
+        optimizer.register_step_pre_hook(weak(self, "_hand_over"))
+        optimizer.register_step_post_hook(weak(self, "_after_step"))
+        session.add_user(self)
+        if not consistency.startswith("bsp"):
+            _C.note(f"not exact: parameters are served {consistency}; each member's gradient is a step, at 1/{session.size()} of the rate")
+
+    # --- the training loop
+
+    def forward(self, *args, **kwargs):
+        if not torch.is_grad_enabled() or not self._groups:
+            return compiled.call(self.module, args, kwargs)
+        self._forward_begins(args, kwargs)
+        output = compiled.call(self.module, args, kwargs)
+        self._forward_ends(output)
+        return output
+
+    @torch._disable_dynamo
+    def _forward_begins(self, args, kwargs) -> None:
+        if not self._fresh:
+            self._read()
+        if self._recorded is not None:
+            self._recorded.forward_begins(_C.samples_in(args, kwargs))
+
+    @torch._disable_dynamo
+    def _forward_ends(self, output) -> None:
+        if self._recorded is not None:
+            self._recorded.forward_ends(output if isinstance(output, torch.Tensor) else next(tensors(output), None))
+
+    def _read(self) -> None:
+        for group in self._groups:
+            group.read()
+        self._fresh = True
+
+    def _hand_over(self, optimizer, args, kwargs) -> None:
+        if not self._groups:
+            return
+        if len(args) > 1 or kwargs:  # the optimizer itself comes first
+            raise mistake("optimizer.step(closure)", "servers step once for a gradient, and call no closure", "call backward() yourself, then step()")
+        if self._recorded is not None:
+            self._recorded.step_begins(optimizer, args, kwargs)
+        for group in self._groups:
+            group.hand_over()
+        self._fresh = False
+        self._set_aside = [(p, p.grad) for group in self._groups for p in group.parameters]  # a step without gradients changes nothing
+        for parameter, _ in self._set_aside:
+            parameter.grad = None
+
+    def _after_step(self, optimizer, args, kwargs) -> None:
+        for parameter, gradient in self._set_aside or ():
+            parameter.grad = gradient
+        self._set_aside = None
+        if self._recorded is not None:
+            self._recorded.step_ends()
+        recording.tick(optimizer)
+
+    @contextmanager
+    def no_sync(self):
+        """Gradients are gathered here until the step, inside and outside."""
+        yield
+
+    @contextmanager
+    def join(self):
+        """Who is done waits at the end of the block; all members take equally many steps, or as many as the staleness lets them differ by."""
+        yield
+        self.flush()
+
+    def flush(self) -> None:
+        """By all members: every gradient is in everybody's parameters, which are alike."""
+        for group in self._groups:
+            group.table.barrier()
+        if self._groups:
+            self._read()
+
+    def settle(self) -> None:
+        """Nothing is under way that anybody waits for."""
+
+    def samples(self, n: float) -> None:
+        """Nothing: servers count each member's gradient alike."""
+
+    exchanges = property(lambda self: bool(self._groups), doc="It is trained on several members.")
+    plan = None
+
+    def fit_plan(self) -> None:
+        """Nothing: there is no plan to fit."""
+
+    @property
+    def dropped(self) -> int:
+        """Gradients of this member that came too late (ps:bsp:K)."""
+        return max((group.table.dropped for group in self._groups), default=0)
+
+    def asked(self) -> int:
+        """Members are told by signals one by one."""
+        return 0
+
+    def communication(self) -> tuple[float, float]:
+        """Not known of tables."""
+        return 0.0, 0.0
+
+    def release(self) -> None:
+        self._groups = []
+
+
+class _Group:
+    """One of the optimizer's groups: its parameters in one piece of memory, as rows of one table."""
+
+    def __init__(self, group: dict, optimizer: torch.optim.Optimizer, trained, consistency: str):
+        known = {id(p) for _, p in trained}
+        self.parameters = [p for p in group["params"] if id(p) in known]
+        for name, p in trained:
+            if any(p is mine for mine in self.parameters) and (p.dtype != torch.float32 or p.device.type != "cpu"):
+                raise mistake(f"parameter {name}", f"plan ps serves float32 on the CPU, not {p.dtype} on {p.device}", "choose another plan")
+        self._group, self._optimizer = group, optimizer
+        self._steps_each = not consistency.startswith("bsp")  # every member's gradient is one
+        self._told = self._rule()
+        count = sum(p.numel() for p in self.parameters)
+        self.keys = np.arange(max(1, -(-count // _WIDTH)), dtype=np.uint64)
+        self._rows = torch.zeros(len(self.keys), _WIDTH)
+        self._gradients = torch.zeros(len(self.keys), _WIDTH)
+        self._own = _laid_out(self._rows, self.parameters)
+        self._grads = _laid_out(self._gradients, self.parameters)
+        for parameter, place in zip(self.parameters, self._own):
+            place.copy_(parameter.data)
+            parameter.data = place
+        self.table = Table(f"parameters-{next(_tables)}", _WIDTH, consistency=consistency, rule=self._told)
+        if session.rank() == 0:
+            self.table.assign(self.keys, self._rows.numpy())
+        self.table.barrier()
+        self.read()
+
+    def read(self) -> None:
+        self.table.read(self.keys, out=self._rows.numpy())
+
+    def hand_over(self) -> None:
+        rule = self._rule()
+        if rule != self._told and session.rank() == 0:
+            self.table.rule(rule)
+        self._told = rule
+        decay = self._group.get("weight_decay", 0)
+        for parameter, place in zip(self.parameters, self._grads):
+            if parameter.grad is None:
+                place.zero_()
+            elif decay:
+                torch.add(parameter.grad, parameter.data, alpha=decay, out=place)
+            else:
+                place.copy_(parameter.grad)
+        self.table.add(self.keys, self._gradients.numpy())
+        self.table.tick()
+        self.table.intend(self.keys)
+
+    def _rule(self) -> str:
+        """The optimizer's, as a server's. A gradient meets those of the other members on its way: where each is a step of its own, the rate is
+        divided by their number (Zhang et al., "Staleness-aware Async-SGD", IJCAI'16)."""
+        g = self._group
+        rate = float(g["lr"]) / (session.size() if self._steps_each else 1)
+        kind = type(self._optimizer)
+        if kind is torch.optim.SGD and not g["nesterov"] and not g["dampening"] and not g["maximize"]:
+            return f"sgd:{rate!r}:{float(g['momentum'])!r}"
+        if kind is torch.optim.Adam and not g["amsgrad"] and not g["maximize"] and not g.get("decoupled_weight_decay"):
+            return f"adam:{rate!r}:{float(g['betas'][0])!r}:{float(g['betas'][1])!r}:{float(g['eps'])!r}"
+        if kind is torch.optim.Adagrad and not g["lr_decay"] and not g["initial_accumulator_value"] and not g["maximize"]:
+            return f"adagrad:{rate!r}:{float(g['eps'])!r}"
+        raise mistake("optimizer", f"no server steps as this {kind.__name__} does",
+                      "SGD with momentum, Adam and Adagrad can be served; or choose another plan")
+
+
+def _laid_out(rows: torch.Tensor, parameters) -> list[torch.Tensor]:
+    """Views into `rows`, one behind the other, of the parameters' shapes."""
+    flat, at, places = rows.view(-1), 0, []
+    for parameter in parameters:
+        places.append(flat[at : at + parameter.numel()].view(parameter.shape))
+        at += parameter.numel()
+    return places
