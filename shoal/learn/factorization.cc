@@ -161,7 +161,7 @@ double Factorization::learn_from(const Minibatch& minibatch, float step) {
     squares += static_cast<double>(error) * error;
   }
   if (!std::isfinite(squares)) {
-    throw Error(Code::invalid_argument, "numbers grew without bound in epoch " + std::to_string(epochs_ + 1), "step", "take a smaller one");
+    throw Error(Code::invalid_argument, "numbers grew without bound in epoch " + std::to_string(epochs_ + 1), "step", "take a smaller one, or with several members a smaller batch");
   }
   for (std::size_t i = 0; i < rows_.size(); ++i) rows_[i] -= before_[i];
   items_.add(minibatch.items, rows_);

@@ -4,6 +4,7 @@
 #include <bit>
 #include <functional>
 #include <limits>
+#include <system_error>
 #include <utility>
 
 #include "shoal/core/error.h"
@@ -17,6 +18,8 @@ namespace {
 constexpr std::size_t kBatch = 1 << 16;  // triples that are looked at together
 
 bool is_matrix_market(const std::filesystem::path& file) {
+  std::error_code none;
+  if (!std::filesystem::is_regular_file(file, none)) return false;  // what is looked at in a pipe is gone
   data::Lines lines({file});
   std::string_view first;
   return lines.next(first) && first.starts_with("%%MatrixMarket");

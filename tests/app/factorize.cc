@@ -81,6 +81,14 @@ TEST(factorize, on_members_it_has_the_same_bits_each_time) {
   EXPECT_EQ(model(folder, "stale").size(), model(folder, "one").size());
 }
 
+TEST(factorize, reads_a_pipe) {
+  const Folder folder;
+  folder.write("r.csv", ratings());
+  const auto outcome = Program(folder, {"/bin/sh", "-c", std::string("cat r.csv | ") + SHOAL_PROGRAM + " factorize train /dev/stdin --output m"}).wait();
+  EXPECT_EQ(outcome.status, 0) << outcome.err;
+  EXPECT_THAT(outcome.out, StartsWith("read 1,600 ratings of 80 users and 40 items from stdin"));
+}
+
 // It is killed after it has kept its third epoch at the earliest, wherever it then is.
 TEST(factorize, killed_and_gone_on_with_it_ends_with_the_bits_of_a_run_that_was_not) {
   const Folder folder;
@@ -117,7 +125,7 @@ TEST(factorize, a_mistake_is_one_line) {
       {{"factorize", "train", "r.csv"}, "r.model: holds a model already (--resume goes on from it; or name another folder with --output)\n"},
       {with(kTrain, {"--resume", "--seed", "2"}), "r.model: seed is 1 in the model, 2 here (go on with the model's data and options, or begin another model in another folder)\n"},
       {{"factorize", "train", "r.csv", "--step", "0"}, "--step: 0 is not above zero\n"},
-      {{"factorize", "train", "r.csv", "--step", "1e6", "--output", "m"}, "step: numbers grew without bound in epoch 1 (take a smaller one)\n"},
+      {{"factorize", "train", "r.csv", "--step", "1e6", "--output", "m"}, "step: numbers grew without bound in epoch 1 (take a smaller one, or with several members a smaller batch)\n"},
       {{"factorize", "train", "r.csv", "--test-share", "1"}, "--test-share: 1 is not in [0, 1)\n"},
       {{"factorize", "train", "r.csv", "--consistency", "lazy"}, "consistency: "},
       {{"factorize", "train", "r.csv", "--schedule", "cosine"}, "--schedule: \"cosine\" is none (sqrt or constant)\n"},
@@ -138,7 +146,7 @@ TEST(factorize, a_mistake_on_members_is_told_once_more_by_the_launcher) {
   folder.write("r.csv", ratings());
   const auto outcome = shoal(folder, on_members(3, {"factorize", "train", "r.csv", "--step", "1e6"}));
   EXPECT_EQ(outcome.status, 2);
-  EXPECT_THAT(outcome.err, testing::EndsWith("exit status 2: step: numbers grew without bound in epoch 1 (take a smaller one)\n"));
+  EXPECT_THAT(outcome.err, testing::EndsWith("exit status 2: step: numbers grew without bound in epoch 1 (take a smaller one, or with several members a smaller batch)\n"));
 }
 
 TEST(factorize, members_that_read_different_files_are_told_so_before_they_learn) {

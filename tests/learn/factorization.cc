@@ -200,7 +200,7 @@ TEST(Factorization, what_cannot_be_is_refused_in_one_line) {
   EXPECT_EQ(refusal(options), "non-negative: the data has a value below zero");
   options = for_planted();
   options.step.sigma = 100;
-  EXPECT_EQ(refusal(options, 3), "step: numbers grew without bound in epoch 1 (take a smaller one)");
+  EXPECT_EQ(refusal(options, 3), "step: numbers grew without bound in epoch 1 (take a smaller one, or with several members a smaller batch)");
 }
 
 }  // namespace
