@@ -117,7 +117,7 @@ void work(ps::KVWorker<float>& worker, const Task& task, const std::string& rows
   std::printf("}\n");
 }
 
-// Each batch is pushed behind the ones before, and at last all are waited for.
+// Each batch, sorted and with each pair once as the library wants it, is pushed behind the ones before, and at last all are waited for.
 void count_pairs(ps::KVWorker<int>& worker, const std::string& path) {
   const pairs::Ids ids = pairs::read_ids(path);
   together();
@@ -125,7 +125,7 @@ void count_pairs(ps::KVWorker<int>& worker, const std::string& path) {
   const auto begin = std::chrono::steady_clock::now();
   std::vector<int> asked;
   const auto rank = static_cast<std::size_t>(ps::MyRank()), workers = static_cast<std::size_t>(ps::NumWorkers());
-  pairs::each_batch(ids, rank, workers, [&](const std::vector<std::uint64_t>& found) {
+  pairs::each_batch(ids, rank, workers, [&](std::vector<std::uint64_t>& found) {
     std::vector<ps::Key> keys;
     std::vector<int> counts;
     pairs::tally(found, keys, counts);

@@ -30,7 +30,7 @@ inline Ids read_ids(const std::string& path) {
 // A pair as a key: its smaller word above its larger one.
 inline std::uint64_t pair_of(std::uint32_t a, std::uint32_t b) { return std::uint64_t{std::min(a, b)} << 32 | std::max(a, b); }
 
-// Calls take(pairs), sorted and possibly repeated, for each batch of `most` documents that is this worker's: of every `workers` batches the
+// Calls take(pairs), as they come in the text, for each batch of `most` documents that is this worker's: of every `workers` batches the
 // worker-th. Two words are a pair if at most two others stand between them.
 template <class Take>
 void each_batch(const Ids& ids, std::size_t worker, std::size_t workers, Take take) {
@@ -48,18 +48,18 @@ void each_batch(const Ids& ids, std::size_t worker, std::size_t workers, Take ta
     const bool was_mine = mine();
     if (++document % most != 0 && at + 1 != ids.size()) continue;
     if (!was_mine) continue;
-    std::sort(found.begin(), found.end());
     take(found);
     found.clear();
   }
 }
 
-// Sorted pairs as each one once and how often it was there.
+// Each pair once, in order, and how often it was there. Sorts `found`.
 template <class Count>
-void tally(const std::vector<std::uint64_t>& sorted, std::vector<std::uint64_t>& keys, std::vector<Count>& counts) {
+void tally(std::vector<std::uint64_t>& found, std::vector<std::uint64_t>& keys, std::vector<Count>& counts) {
   keys.clear();
   counts.clear();
-  for (const std::uint64_t pair : sorted) {
+  std::sort(found.begin(), found.end());
+  for (const std::uint64_t pair : found) {
     if (keys.empty() || keys.back() != pair) {
       keys.push_back(pair);
       counts.push_back(0);
@@ -73,7 +73,6 @@ template <class Count>
 void recount(const Ids& ids, std::vector<std::uint64_t>& keys, std::vector<Count>& counts) {
   std::vector<std::uint64_t> all;
   each_batch(ids, 0, 1, [&](const std::vector<std::uint64_t>& found) { all.insert(all.end(), found.begin(), found.end()); });
-  std::sort(all.begin(), all.end());
   tally(all, keys, counts);
 }
 

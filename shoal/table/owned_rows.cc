@@ -79,6 +79,7 @@ void OwnedRows<T>::lay_again(Number number, std::span<const T> values) {
 
 template <class T>
 void OwnedRows<T>::changed(Number number, net::Rank by) {
+  if (!any_subscriber_) return;
   const auto readers = std::span(subscribers_).subspan(number * words_, words_);
   if (std::ranges::all_of(readers, [](std::uint64_t ranks) { return ranks == 0; })) return;  // who reads it first is sent all of it
   net::Rank& before = changed_by_[number];

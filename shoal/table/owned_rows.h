@@ -23,6 +23,7 @@ class OwnedRows {
   OwnedRows(const Spec& spec, net::Rank readers);
 
   Number number_of(Key key, Number near = 0);      // with initial values if it is new; `near`: where it may be (RowMap)
+  void expect(Key key) const { settled_.expect(key); }  // number_of() will be asked for it soon
   Key key(Number number) const { return settled_.key(number); }
   std::span<const T> visible(Number number) const; // live if there is such, else settled
   std::span<const T> settled(Number number) const { return settled_.row(number); }
@@ -37,7 +38,10 @@ class OwnedRows {
   void lay_again(Number number, std::span<const T> values);               // overlaid before the assignment, and counted then
 
   // --- readers
-  void subscribe(Number number, net::Rank reader) { subscribers_[number * words_ + reader / 64] |= std::uint64_t{1} << (reader % 64); }
+  void subscribe(Number number, net::Rank reader) {
+    subscribers_[number * words_ + reader / 64] |= std::uint64_t{1} << (reader % 64);
+    any_subscriber_ = true;
+  }
   // What changed since the last call and each reader has subscribed, but for rows that it changed alone. By rank.
   std::vector<std::vector<Number>> take_changes();
 
@@ -55,6 +59,7 @@ class OwnedRows {
   std::vector<Number> live_number_;                // by number: in live_, or none
   std::vector<std::uint32_t> later_;               // by number in live_: increments that are not settled; 0: the settled row says it all
   std::vector<std::uint64_t> subscribers_;         // bits by rank, `words_` a row
+  bool any_subscriber_ = false;
   std::vector<net::Rank> changed_by_;              // by number: since changes were taken last
   std::vector<Number> changed_;
 };

@@ -99,6 +99,10 @@ class RowMap {
     if (size_ > before) std::ranges::fill(row(number), T{});
     return number;
   }
+  // That it will be looked for soon.
+  void expect(Key key) const {
+    if (!slots_.empty()) __builtin_prefetch(&slots_[spread(key) & mask()]);
+  }
   // The row's values, or those of zeros, and these.
   Number add(Key key, Number near, std::span<const T> values);
   std::span<T> row(Number number) { return {values(number), width_}; }

@@ -40,13 +40,22 @@ const Rule& Shard<T>::rule_at(Clock clock) const {
   return after == rules_.begin() ? after->second : std::prev(after)->second;
 }
 
+// Where keys do not follow each other as they once came, those to come are looked up ahead, and the row behind the last one only now and then:
+// each place where a row may be is a cache line that is far away.
 template <class T>
 template <class Visit>
 void Shard<T>::for_each_row(const Message& message, const Visit& visit) {
+  constexpr std::size_t ahead = 8;
+  const auto keys = message.keys();
   const auto values = message.values<T>();
   Number number = RowMap<T>::kNone;
-  for (std::size_t i = 0; i < message.keys().size(); ++i) {
-    number = rows_.number_of(message.keys()[i], number + 1);
+  bool astray = false;
+  for (std::size_t i = 0; i < keys.size(); ++i) {
+    const Number next = number + 1;
+    const bool look = !astray || i % ahead == 0;
+    number = rows_.number_of(keys[i], look ? next : RowMap<T>::kNone);
+    if (look) astray = number != next;
+    if (astray && i + ahead < keys.size()) rows_.expect(keys[i + ahead]);
     visit(number, values.subspan(i * spec_.width, spec_.width));
   }
 }
