@@ -123,7 +123,7 @@ int train(const Course& course, const TrainingOptions& options, const net::Place
   };
   try {
     const auto learner = course.begin(job->transport());
-    learn::train(job->transport(), *learner, folder ? &*folder : nullptr, {options.epochs, options.every, options.resume}, watching);
+    learn::train(*learner, folder ? &*folder : nullptr, {options.epochs, options.every, options.resume}, watching);
   } catch (const Error& error) {
     net::call(job->transport(), [&] { job->transport().fail(error); });  // the others end with the same line
     throw;

@@ -1,10 +1,8 @@
 #include "shoal/learn/training.h"
 
-#include "shoal/learn/departure.h"
-
 namespace shoal::learn {
 
-void train(net::Transport& transport, Learner& learner, ModelFolder* folder, const Training& training, const Watching& watching) {
+void train(Learner& learner, ModelFolder* folder, const Training& training, const Watching& watching) {
   KeptModel kept;
   if (folder != nullptr && training.resume && folder->holds_model()) kept = folder->model();
   const unsigned done = learner.restore(kept.epochs, kept.tensors);
@@ -17,7 +15,6 @@ void train(net::Transport& transport, Learner& learner, ModelFolder* folder, con
     if (folder != nullptr) keep ? folder->add(epoch, model) : folder->add(epoch);
     watching.learnt(epoch);
   }
-  leave_together(transport);
 }
 
 }  // namespace shoal::learn

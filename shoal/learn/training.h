@@ -4,7 +4,6 @@
 #include <functional>
 
 #include "shoal/learn/model_folder.h"
-#include "shoal/net/transport.h"
 
 namespace shoal::learn {
 
@@ -19,7 +18,7 @@ struct Watching {
   std::function<void(const Epoch&)> learnt;
 };
 
-// folder: rank 0's, begun or gone on with; nullptr on the other members. When it returns all members are done with the learner's tables.
-void train(net::Transport& transport, Learner& learner, ModelFolder* folder, const Training& training, const Watching& watching);
+// folder: rank 0's, begun or gone on with; nullptr on the other members.
+void train(Learner& learner, ModelFolder* folder, const Training& training, const Watching& watching);
 
 }  // namespace shoal::learn

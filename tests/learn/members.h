@@ -4,7 +4,6 @@
 #include <functional>
 #include <memory>
 
-#include "shoal/learn/departure.h"
 #include "shoal/learn/learner.h"
 #include "tests/net/members.h"
 
@@ -39,7 +38,6 @@ inline Learnt learnt_by(net::Rank members, unsigned epochs, const Begin& begin, 
     }
     Tensors model = learner->model();
     if (rank == 0) learnt.model = std::move(model);
-    leave_together(transport);
   });
   net::leave_all(jobs);
   return learnt;
