@@ -15,6 +15,7 @@ namespace shoal::table {
 
 using Clock = std::int64_t;
 inline constexpr Clock kNever = std::numeric_limits<Clock>::min();  // older than any age
+inline constexpr Clock kLastClock = Clock{1} << 62;
 
 // Everybody sees all of every clock before its own, and nothing of its own clock but what it added itself. Sums are formed in the order of
 // (clock, worker): the same bits in every run. With `backups` a clock is complete without that many of the workers; what they add to it

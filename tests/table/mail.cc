@@ -50,7 +50,8 @@ TEST(Mail, long_and_short_messages_keep_their_order) {
         }
       }
     }
-    EXPECT_TRUE(job.run([&] { return std::ranges::all_of(std::as_const(received), [](const auto& lanes) { return lanes[0] == kCount && lanes[1] == kCount; }); }));
+    const auto all_there = [](const auto& lanes) { return lanes[0] == kCount && lanes[1] == kCount; };
+    EXPECT_TRUE(job.run([&] { return std::ranges::all_of(std::as_const(received), all_there); }));
     EXPECT_EQ(mail[0]->unsent(), 0u);
     for (auto& one : mail) one.reset();
   }

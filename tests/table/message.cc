@@ -3,6 +3,8 @@
 
 #include <gtest/gtest.h>
 
+#include <limits>
+
 #include "shoal/core/error.h"
 #include "shoal/table/spec.h"
 
@@ -34,6 +36,9 @@ TEST(Message, a_header_that_cannot_be_one_is_named) {
   EXPECT_EQ(fault_of(header, true), "a message of 5000 bytes");
   header.kind = Kind::flush;
   EXPECT_EQ(fault_of(header, true), "a body where none belongs");
+  header.length = 0;
+  header.clock = std::numeric_limits<Clock>::max();
+  EXPECT_EQ(fault_of(header, true), "a clock of 9223372036854775807");
   header.kind = Kind::rows;
   header.length = ~0u;
   EXPECT_EQ(fault_of(header, false), "a message of 4294967295 bytes");

@@ -72,7 +72,9 @@ TEST(RowMap, bodies_hold_all_rows) {
       if (width * count > 1000000) continue;
       RowMap<std::int32_t> rows(width);
       for (int again = 0; again < 2; ++again) {
-        for (Key key = 0; key < count; ++key) rows.add(key * 3, RowMap<std::int32_t>::kNone, std::vector<std::int32_t>(width, static_cast<std::int32_t>(key)));
+        for (Key key = 0; key < count; ++key) {
+          rows.add(key * 3, RowMap<std::int32_t>::kNone, std::vector<std::int32_t>(width, static_cast<std::int32_t>(key)));
+        }
       }
       Key key = 0;
       for (const auto& body : rows.bodies()) {

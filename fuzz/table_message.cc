@@ -1,0 +1,63 @@
+// Any bytes as messages to a server and to a reader of a table: refused in words, or taken. Run fuzz_table_message [corpus folder].
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <cstring>
+#include <span>
+#include <vector>
+
+#include "shoal/core/error.h"
+#include "shoal/table/copy.h"
+#include "shoal/table/shard.h"
+
+namespace {
+
+using namespace shoal;
+using namespace shoal::table;
+
+// The next message of the input, as the network would hand it over; false at its end, or where the header cannot be one.
+bool next_message(std::span<const std::byte>& input, bool to_server, Message& message) {
+  if (input.size() < sizeof(Header)) return false;
+  std::memcpy(&message.header, input.data(), sizeof(Header));
+  input = input.subspan(sizeof(Header));
+  if (!fault_of(message.header, to_server).empty() || message.header.length > input.size()) return false;
+  message.body = Bytes(message.header.length);
+  std::ranges::copy(input.first(message.header.length), message.body.data());
+  input = input.subspan(message.header.length);
+  return true;
+}
+
+template <class Take>
+void feed(std::span<const std::byte> input, bool to_server, const Take& take) {
+  try {
+    for (Message message; next_message(input, to_server, message); message = {}) take(std::move(message));
+  } catch (const Error&) {
+  }
+}
+
+}  // namespace
+
+extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
+  const auto input = std::as_bytes(std::span(data, size));
+  const Workers workers({0, 1}, 1);
+  const Placement placement({0, 1});
+  const Send nowhere = [](net::Rank, std::vector<Message>) {};
+  try {
+    spec_from({reinterpret_cast<const char*>(data), std::min<std::size_t>(size, 200)});
+  } catch (const Error&) {
+  }
+  for (const Consistency& consistency : {Consistency(Bsp{}), Consistency(Essp{1}), Consistency(Async{})}) {
+    for (const Rule& rule : {Rule{}, Rule::adam(0.1)}) {
+      const Spec spec{.name = "f", .type = DType::f32, .width = 2, .consistency = consistency, .rule = rule};
+      const auto shard = make_shard(spec, workers, 2, nowhere);
+      feed(input, true, [&](Message message) { shard->take(0, std::move(message)); });
+      Copy<float> copy(spec, workers, 0, placement, nowhere);
+      const std::vector<Key> keys{1, 2, 3};
+      copy.ask(0, keys);
+      copy.add(0, keys, std::vector<float>(6, 1));
+      copy.tick(0);
+      feed(input, false, [&](Message message) { copy.take(1, std::move(message)); });
+    }
+  }
+  return 0;
+}
