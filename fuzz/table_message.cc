@@ -49,7 +49,8 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   for (const Consistency& consistency : {Consistency(Bsp{}), Consistency(Essp{1}), Consistency(Async{})}) {
     for (const Rule& rule : {Rule{}, Rule::adam(0.1)}) {
       const Spec spec{.name = "f", .type = DType::f32, .width = 2, .consistency = consistency, .rule = rule};
-      const auto shard = make_shard(spec, workers, 2, nowhere);
+      const auto shard = make_shard(spec, workers, 2, nowhere, [](net::Rank) { return true; });
+      shard->admit(0);
       feed(input, true, [&](Message message) { shard->take(0, std::move(message)); });
       Copy<float> copy(spec, workers, 0, placement, nowhere);
       const std::vector<Key> keys{1, 2, 3};

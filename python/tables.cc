@@ -65,7 +65,8 @@ void bind_table(py::module_& module, const char* name) {
       .def("rule", [](Table& table, const std::string& rule) { table.rule(table::rule_from(rule)); })
       .def_property_readonly("dropped", &Table::dropped)
       .def("tick", &Table::tick, Released())
-      .def("barrier", &Table::barrier, Released());
+      .def("arrive", &Table::arrive, Released())
+      .def("meet", &Table::meet, Released());
 }
 
 py::object open(table::Tables& tables, const std::string& name, std::size_t width, const std::string& type, const std::string& consistency,
@@ -102,6 +103,7 @@ void bind_tables(py::module_& module) {
              return std::make_shared<table::Tables>(session.job().transport(), options);
            }),
            py::arg("session"), py::keep_alive<1, 2>())
+      .def("leave", &table::Tables::leave, py::call_guard<py::gil_scoped_release>())
       .def("open", &open);
 }
 

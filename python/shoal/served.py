@@ -10,9 +10,8 @@ from contextlib import contextmanager
 import numpy as np
 import torch
 
-from . import _C, compiled, recording, session
+from . import _C, compiled, recording, session, table
 from .errors import mistake
-from .table import Table
 from .wrapped import Wrapped, tensors, weak
 
 _tables = itertools.count()  # all members make theirs in the same order
@@ -99,8 +98,7 @@ class Served(Wrapped):
 
     def flush(self) -> None:
         """By all members: every gradient is in everybody's parameters, which are alike."""
-        for group in self._groups:
-            group.table.barrier()
+        table.barrier([group.table for group in self._groups])
         if self._groups:
             self._read()
 
@@ -154,7 +152,7 @@ class _Group:
         for parameter, place in zip(self.parameters, self._own):
             place.copy_(parameter.data)
             parameter.data = place
-        self.table = Table(f"parameters-{next(_tables)}", _WIDTH, consistency=consistency, rule=self._told)
+        self.table = table.Table(f"parameters-{next(_tables)}", _WIDTH, consistency=consistency, rule=self._told)
         if session.rank() == 0:
             self.table.assign(self.keys, self._rows.numpy())
         self.table.barrier()
@@ -165,12 +163,15 @@ class _Group:
 
     def hand_over(self) -> None:
         rule = self._rule()
-        if rule != self._told and session.rank() == 0:
+        if rule != self._told:  # all say so: any of them may be the last to have data
             self.table.rule(rule)
         self._told = rule
         decay = self._group.get("weight_decay", 0)
         for parameter, place in zip(self.parameters, self._grads):
             if parameter.grad is None:
+                if decay or not (self._told.startswith("adagrad") or self._told.endswith(":0.0")):
+                    raise mistake("a parameter without a gradient", f"servers that step {self._told} would move it",
+                                  "choose another plan for this model")
                 place.zero_()
             elif decay:
                 torch.add(parameter.grad, parameter.data, alpha=decay, out=place)

@@ -52,15 +52,29 @@ class _Tables:
         """Nothing is under way between two calls."""
 
     def release(self) -> None:
+        """Others may still read what this member owns: all leave together, unless something went wrong."""
         global _tables
-        self.core = _tables = None
+        core, self.core, _tables = self.core, None, None
+        if core is not None and not session.failed():
+            core.leave()
+
+
+def barrier(tables) -> None:
+    """By all members: that of several tables at once. One after the other, who waits at the first would hold others back at the second."""
+    for table in tables:
+        table._core.arrive()
+    for table in tables:
+        table._core.meet()
 
 
 def keys_of(keys) -> np.ndarray:
     """64-bit keys. Integers are keys; a string's key is the first 8 bytes of its BLAKE2 hash, the same everywhere."""
     if isinstance(keys, (int, str)):
         keys = [keys]
-    keys = keys if isinstance(keys, np.ndarray) else np.asarray(list(keys) if isinstance(keys, Iterable) else keys)
+    if not isinstance(keys, np.ndarray):
+        keys = list(keys) if isinstance(keys, Iterable) else [keys]
+        whole = all(isinstance(key, int) and 0 <= key < 2**64 for key in keys)  # NumPy would make floats of large ones beside small ones
+        keys = np.array(keys, np.uint64) if whole else np.asarray(keys)
     if keys.dtype.kind in "US":
         return np.fromiter((_hash(str(key)) for key in keys.ravel()), np.uint64, keys.size).reshape(keys.shape)
     if keys.size == 0:
@@ -141,4 +155,4 @@ class Table:
     def barrier(self) -> None:
         """By all members: what anybody added before is in what everybody reads, and all are at the clock of who was furthest.
         Who waits here holds nobody back."""
-        self._core.barrier()
+        barrier([self])

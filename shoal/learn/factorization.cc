@@ -108,7 +108,7 @@ void Factorization::begin_items() {
 Epoch Factorization::learn(const std::function<void(double part)>& progressed) {
   const Instant begin = steady_now();
   waited_ = 0;
-  const std::size_t own = ratings_.own.size(), clocks = (ratings_.most + options_.batch - 1) / options_.batch;
+  const std::size_t own = ratings_.own.size(), clocks = (ratings_.most - 1) / options_.batch + 1;
   const auto order = shuffled(static_cast<std::uint32_t>(own), options_.seed, epochs_ + 1, ratings_.member);
   double squares = 0;
   for (std::size_t clock = 0; clock < clocks; ++clock) {

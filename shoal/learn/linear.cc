@@ -81,7 +81,7 @@ Linear::Linear(net::Transport& transport, LabelledRows rows, const LinearOptions
 Epoch Linear::learn(const std::function<void(double part)>& progressed) {
   const Instant begin = steady_now();
   waited_ = 0;
-  const std::size_t clocks = (rows_.count + options_.batch - 1) / options_.batch;
+  const std::size_t clocks = (rows_.count - 1) / options_.batch + 1;
   const auto dealt = deal(clocks);
   double loss = 0;
   for (std::size_t clock = 0; clock < clocks; ++clock) {

@@ -1,12 +1,11 @@
 #include "shoal/table/copy.h"
 
 #include <algorithm>
-#include <bit>
-#include <cmath>
 #include <string>
 #include <utility>
 
 #include "shoal/core/error.h"
+#include "shoal/table/finite.h"
 
 namespace shoal::table {
 
@@ -57,6 +56,22 @@ void Copy<T>::take(net::Rank from, Message message) {
     }
   }
   arrivals_.fetch_add(1, std::memory_order_release);
+}
+
+template <class T>
+void Copy<T>::leaves(net::Rank server) {
+  {
+    const std::lock_guard lock(mutex_);
+    for (std::size_t shard = 0; shard < servers_.size(); ++shard) servers_[shard].gone |= placement_.server(shard) == server;
+  }
+  arrivals_.fetch_add(1, std::memory_order_release);
+}
+
+template <class T>
+void Copy<T>::need(std::size_t shard) const {
+  if (!servers_[shard].gone) return;
+  throw Error(Code::mismatch, "rank " + std::to_string(placement_.server(shard)) + " has left while its rows are needed", "table " + spec_.name,
+              "all members call barrier() after their last use");
 }
 
 template <class T>
@@ -138,6 +153,7 @@ bool Copy<T>::ready(std::uint32_t worker, std::span<const Key> keys, std::size_t
   for (; at < keys.size(); ++at) {
     number = base_.find(keys[at], number + 1);
     if (number != Rows::kNone && usable(states_[number], servers_[placement_.shard_of(keys[at])], age)) continue;
+    need(placement_.shard_of(keys[at]));
     if (number == Rows::kNone || !coming(number, worker, age)) request(worker, keys.subspan(at));
     return false;
   }
@@ -210,27 +226,6 @@ void Copy<T>::read_own(std::size_t shard, std::span<const Key> keys, const Rows&
 
 // --- writing
 
-// Whether none is an infinity or not a number: then all bits of some exponent are set. Without a branch a value.
-template <class T>
-bool finite(std::span<const T> values) {
-  using Bits = std::conditional_t<sizeof(T) == 4, std::uint32_t, std::uint64_t>;
-  const auto exponent = std::bit_cast<Bits>(std::numeric_limits<T>::infinity());
-  Bits wrong = 0;
-  for (const T value : values) wrong |= static_cast<Bits>((std::bit_cast<Bits>(value) & exponent) == exponent);
-  return wrong == 0;
-}
-
-template <class T>
-void check_finite(std::span<const Key> keys, std::span<const T> values, const std::string& table) {
-  if constexpr (std::is_floating_point_v<T>) {
-    if (finite(values)) return;
-    const auto wrong = std::ranges::find_if_not(values, [](T value) { return std::isfinite(value); });
-    const auto row = static_cast<std::size_t>(wrong - values.begin()) / (values.size() / keys.size());
-    throw Error(Code::invalid_argument, "row " + std::to_string(keys[row]) + " was given the value " + std::to_string(*wrong), "table " + table,
-                "nothing of this call was taken; look at the step size and the data");
-  }
-}
-
 template <class T>
 void Copy<T>::add(std::uint32_t worker, std::span<const Key> keys, std::span<const T> values) {
   check_finite(keys, values, spec_.name);
@@ -281,7 +276,7 @@ void Copy<T>::tick(std::uint32_t worker) {
 
 template <class T>
 void Copy<T>::rule(std::uint32_t worker, const Rule& rule) {
-  if (rule.kind != spec_.rule.kind || state_width(rule, 1) != state_width(spec_.rule, 1)) {
+  if (!same_kind(rule, spec_.rule)) {
     throw Error(Code::invalid_argument, "a table of " + name(spec_.rule) + " cannot go on with " + name(rule), "table " + spec_.name,
                 "another rate is the same rule; another kind needs another table");
   }
@@ -328,7 +323,12 @@ void Copy<T>::flush(std::uint32_t worker) {
 template <class T>
 bool Copy<T>::flushed(std::uint32_t worker) const {
   const std::lock_guard lock(mutex_);
-  return std::ranges::all_of(servers_, [&](const Server& server) { return server.flushes >= flushes_[worker]; });
+  for (std::size_t shard = 0; shard < servers_.size(); ++shard) {
+    if (servers_[shard].flushes >= flushes_[worker]) continue;
+    need(shard);
+    return false;
+  }
+  return true;
 }
 
 template <class T>

@@ -34,6 +34,8 @@ class Reader {
   virtual ~Reader() = default;
   // What a server says about this table. On the loop. Throws Error{mismatch} if it cannot have meant it.
   virtual void take(net::Rank from, Message message) = 0;
+  // That member says nothing more. On the loop.
+  virtual void leaves(net::Rank) {}
   std::uint64_t arrivals() const { return arrivals_.load(std::memory_order_acquire); }  // messages taken: whoever waits looks again
 
  protected:
@@ -47,6 +49,7 @@ class Copy final : public Reader {
   // send: any thread, in the order of the calls.
   Copy(const Spec& spec, const Workers& workers, net::Rank rank, const Placement& placement, Send send);
   void take(net::Rank from, Message message) override;
+  void leaves(net::Rank server) override;
 
   // Asks for those rows that are missing or too old.
   void ask(std::uint32_t worker, std::span<const Key> keys);
@@ -90,6 +93,7 @@ class Copy final : public Reader {
     Clock announced = 0;
     std::uint64_t flushes = 0;
     std::uint64_t dropped = 0;
+    bool gone = false;                // it left
     std::deque<Part> sent;            // in the order of sequence
     std::deque<std::vector<Key>> assigning;  // of assign() calls that it has not confirmed
   };
@@ -102,6 +106,7 @@ class Copy final : public Reader {
   bool usable(const State& state, const Server& server, Clock age) const;
   bool coming(Number number, std::uint32_t worker, Clock age) const;
   Number place_of(Key key, Number near);
+  void need(std::size_t shard) const;  // throws Error{mismatch} if it has left
   void request(std::uint32_t worker, std::span<const Key> keys);
   Clock age_of(const State& state, const Server& server) const;
   void send_open(std::uint32_t worker, Ends ends);

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cstring>
 #include <deque>
+#include <mutex>
 #include <utility>
 
 namespace shoal::table {
@@ -17,9 +18,10 @@ constexpr std::size_t kUnderWay = std::size_t{8} << 20;  // bytes of long bodies
 bool is_short(const Header& header) { return header.length <= kShortBody; }
 
 struct Mail::State : std::enable_shared_from_this<State> {
-  State(net::Transport& of_transport, std::uint16_t channel, Deliver to)
-      : transport(of_transport), operation(net::operation_in(channel, 0)), deliver(std::move(to)), incoming(2 * of_transport.size()),
-        outgoing(2 * of_transport.size()) {}
+  State(net::Transport& of_transport, std::uint16_t channel, Deliver to, Drained when_drained)
+      : transport(of_transport), operation(net::operation_in(channel, 0)), deliver(std::move(to)),
+        drained(std::move(when_drained)), incoming(2 * of_transport.size()),
+        outgoing(2 * of_transport.size()), unsent(of_transport.size()), failures(of_transport.size()) {}
 
   struct Arriving {
     Message message;
@@ -41,21 +43,27 @@ struct Mail::State : std::enable_shared_from_this<State> {
   void go_on(net::Rank to, Lane lane);
   void send_short(net::Rank to, Lane lane, const Message& message);
   void send_long(net::Rank to, Lane lane, Message message);
+  void left(net::Rank to, std::size_t bytes);
+  void ended(net::Rank from, const net::Failure& why);
   void refuse(net::Rank from, const std::string& fault);
 
   net::Transport& transport;
   const std::uint64_t operation;
   Deliver deliver;                  // empty: closed
+  const Drained drained;
   std::vector<Incoming> incoming;   // by rank and lane
   std::vector<Outgoing> outgoing;   // by rank and lane
-  std::atomic<std::size_t> unsent{0};
+  std::vector<std::atomic<std::size_t>> unsent;  // by rank
+
+  mutable std::mutex mutex;         // guards failures
+  std::vector<net::Failure> failures;  // by rank: the first while this is open
 };
 
 void Mail::State::read(net::Rank from, Lane lane) {
   Header& header = incoming[2 * from + lane].header;
   transport.receive(from, {operation, lane}, kUrgent, std::as_writable_bytes(std::span(&header, 1)),
                     [self = shared_from_this(), from, lane](const net::Failure& why) {
-                      if (!why) self->read_body(from, lane);
+                      why ? self->ended(from, why) : self->read_body(from, lane);
                     });
 }
 
@@ -73,7 +81,7 @@ void Mail::State::read_body(net::Rank from, Lane lane) {
   const bool is_long = !is_short(in.header);
   transport.receive(from, {operation, is_long ? lane + bodies : lane}, is_long ? net::Priority{} : kUrgent, next.message.body,
                     [self = shared_from_this(), from, lane, is_long, &next](const net::Failure& why) {
-                      if (why) return;
+                      if (why) return self->ended(from, why);
                       next.whole = true;
                       self->take(from, lane);
                       if (!is_long) self->read(from, lane);
@@ -89,6 +97,15 @@ void Mail::State::take(net::Rank from, Lane lane) {
     arriving.pop_front();
     deliver(from, std::move(message));
   }
+}
+
+void Mail::State::left(net::Rank to, std::size_t bytes) {
+  if ((unsent[to] -= bytes) == 0 && deliver) drained(to);
+}
+
+void Mail::State::ended(net::Rank from, const net::Failure& why) {
+  const std::lock_guard lock(mutex);
+  if (deliver && !failures[from]) failures[from] = why;
 }
 
 void Mail::State::refuse(net::Rank from, const std::string& fault) {
@@ -114,23 +131,23 @@ void Mail::State::send_short(net::Rank to, Lane lane, const Message& message) {
   const Bytes both(sizeof(Header) + message.body.size());
   std::memcpy(both.data(), &message.header, sizeof(Header));
   std::ranges::copy(message.body, both.data() + sizeof(Header));
-  transport.send(to, {operation, lane}, kUrgent, both, [self = shared_from_this(), both](const net::Failure&) { self->unsent -= both.size(); });
+  transport.send(to, {operation, lane}, kUrgent, both, [self = shared_from_this(), to, both](const net::Failure&) { self->left(to, both.size()); });
 }
 
 void Mail::State::send_long(net::Rank to, Lane lane, Message message) {
   const auto sent = std::make_shared<const Message>(std::move(message));
   outgoing[2 * to + lane].under_way += sent->body.size();
   transport.send(to, {operation, lane}, kUrgent, std::as_bytes(std::span(&sent->header, 1)),
-                 [self = shared_from_this(), sent](const net::Failure&) { self->unsent -= sizeof(Header); });
+                 [self = shared_from_this(), to, sent](const net::Failure&) { self->left(to, sizeof(Header)); });
   transport.send(to, {operation, lane + bodies}, {}, sent->body, [self = shared_from_this(), to, lane, sent](const net::Failure& why) {
-    self->unsent -= sent->body.size();
+    self->left(to, sent->body.size());
     self->outgoing[2 * to + lane].under_way -= sent->body.size();
     if (!why) self->go_on(to, lane);
   });
 }
 
-Mail::Mail(net::Transport& transport, std::uint16_t channel, Deliver deliver)
-    : state_(std::make_shared<State>(transport, channel, std::move(deliver))) {
+Mail::Mail(net::Transport& transport, std::uint16_t channel, Deliver deliver, Drained drained)
+    : state_(std::make_shared<State>(transport, channel, std::move(deliver), std::move(drained))) {
   for (net::Rank peer = 0; peer < transport.size(); ++peer) {
     if (peer == transport.rank()) continue;
     state_->read(peer, to_servers);
@@ -146,7 +163,7 @@ Mail::~Mail() {
 void Mail::send(net::Rank to, std::vector<Message> messages) {
   const bool own = to == state_->transport.rank();
   if (!own) {
-    for (const Message& message : messages) state_->unsent += sizeof(Header) + message.body.size();
+    for (const Message& message : messages) state_->unsent[to] += sizeof(Header) + message.body.size();
   }
   state_->transport.post([state = state_, to, own, messages = std::move(messages)]() mutable {
     for (Message& message : messages) {
@@ -159,7 +176,13 @@ void Mail::send(net::Rank to, std::vector<Message> messages) {
   });
 }
 
-std::size_t Mail::unsent() const { return state_->unsent.load(std::memory_order_relaxed); }
+std::size_t Mail::unsent(net::Rank to) const { return state_->unsent[to].load(std::memory_order_relaxed); }
+
+net::Failure Mail::failure(net::Rank of) const {
+  const std::lock_guard lock(state_->mutex);
+  return state_->failures[of];
+}
+
 net::Transport& Mail::transport() const { return state_->transport; }
 
 }  // namespace shoal::table

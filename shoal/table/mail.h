@@ -18,13 +18,15 @@ namespace shoal::table {
 class Mail {
  public:
   using Deliver = std::function<void(net::Rank from, Message message)>;
-  Mail(net::Transport& transport, std::uint16_t channel, Deliver deliver);
+  using Drained = std::function<void(net::Rank to)>;  // all that was sent there has left
+  Mail(net::Transport& transport, std::uint16_t channel, Deliver deliver, Drained drained);
   ~Mail();  // nothing more is delivered, and what has not left stays here
   Mail(const Mail&) = delete;
 
   // Any thread; messages of one thread arrive in the order of the calls.
   void send(net::Rank to, std::vector<Message> messages);
-  std::size_t unsent() const;  // bytes of send() that have not left. Any thread
+  std::size_t unsent(net::Rank to) const;  // bytes of send() that have not left; none to itself. Any thread
+  net::Failure failure(net::Rank of) const;  // why that member says nothing more, for instance because it left. Any thread
 
   net::Transport& transport() const;
 

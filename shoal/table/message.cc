@@ -38,6 +38,7 @@ std::string fault_of(const Header& header, bool to_server) {
   if (header.length > (has_text(header.kind) ? longest_text : kLongestBody)) return "a message of " + std::to_string(header.length) + " bytes";
   if (!has_text(header.kind) && !has_keys(header.kind) && header.length != 0) return "a body where none belongs";
   if (has_keys(header.kind) && header.length / sizeof(Key) < header.count) return "fewer bytes than keys";
+  if (has_keys(header.kind) && header.count > 0 && header.length % header.count != 0) return "rows of unequal length";
   if (header.clock != kNever && (header.clock > kLastClock || header.clock < -kLastClock)) return "a clock of " + std::to_string(header.clock);
   return "";
 }

@@ -8,6 +8,7 @@
 //   assign   new values                                clock    every row that was read and is pushed has this age
 //   rule     another rate, from a clock on             assigned they hold
 //   flush    everything was sent                       flushed  everybody's increments are in the rows
+//                                                      leaving  to all members: it asks for nothing more
 #pragma once
 
 #include <algorithm>
@@ -22,10 +23,10 @@
 
 namespace shoal::table {
 
-enum class Kind : std::uint8_t { open = 1, update, request, assign, rule, flush, opened, refused, rows, clock, assigned, flushed };
+enum class Kind : std::uint8_t { open = 1, update, request, assign, rule, flush, opened, refused, rows, clock, assigned, flushed, leaving };
 // What an update or assign is the last message of.
 enum class Ends : std::uint8_t { nothing, batch, clock };
-inline constexpr Kind kLastToServer = Kind::flush, kLast = Kind::flushed;
+inline constexpr Kind kLastToServer = Kind::flush, kLast = Kind::leaving;
 
 struct Header {
   std::uint32_t length = 0;    // bytes of the body

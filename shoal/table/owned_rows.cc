@@ -1,6 +1,7 @@
 #include "shoal/table/owned_rows.h"
 
 #include <algorithm>
+#include <bit>
 #include <type_traits>
 #include <utility>
 
@@ -8,16 +9,16 @@ namespace shoal::table {
 
 template <class T>
 OwnedRows<T>::OwnedRows(const Spec& spec, net::Rank readers)
-    : initial_(spec.initial), readers_(readers), words_((readers + 63) / 64), settled_(spec.width),
-      state_(state_width(spec.rule, spec.width)), live_(spec.width) {}
+    : initial_(spec.initial), words_((readers + 63) / 64), settled_(spec.width),
+      state_(state_width(spec.rule, spec.width)), live_(spec.width), untold_(readers) {}
 
 template <class T>
 typename OwnedRows<T>::Number OwnedRows<T>::number_of(Key key, Number near) {
   const Number number = settled_.insert(key, near);
-  if (number < changed_by_.size()) return number;
-  changed_by_.push_back(kNobody);
+  if (number < live_number_.size()) return number;
   live_number_.push_back(RowMap<T>::kNone);
   subscribers_.resize(subscribers_.size() + words_);
+  changed_.resize(subscribers_.size());
   if (!initial_.zero()) {
     const std::span<T> values = settled_.row(number);
     for (std::size_t column = 0; column < values.size(); ++column) values[column] = static_cast<T>(initial_.value(key, column));
@@ -60,14 +61,14 @@ void OwnedRows<T>::step(const Rule& rule, Number number, std::span<const T> grad
   if constexpr (std::is_floating_point_v<T>) {
     const std::span<T> state = state_.width() == 0 ? std::span<T>{} : state_.row(state_.insert(key(number)));
     table::step<T>(rule, settled_.row(number), state, gradient, divisor);
-    changed(number, kSeveral);  // who added a gradient does not know what became of it
+    changed(number, kNobody);  // who added a gradient does not know what became of it
   }
 }
 
 template <class T>
 void OwnedRows<T>::assign(Number number, std::span<const T> values) {
   std::ranges::copy(values, settled_.row(number).begin());
-  changed(number, kSeveral);
+  changed(number, kNobody);
   const Number later = live_number_[number];
   if (later != RowMap<T>::kNone) std::ranges::copy(values, live_.row(later).begin());
 }
@@ -80,25 +81,20 @@ void OwnedRows<T>::lay_again(Number number, std::span<const T> values) {
 template <class T>
 void OwnedRows<T>::changed(Number number, net::Rank by) {
   if (!any_subscriber_) return;
-  const auto readers = std::span(subscribers_).subspan(number * words_, words_);
-  if (std::ranges::all_of(readers, [](std::uint64_t ranks) { return ranks == 0; })) return;  // who reads it first is sent all of it
-  net::Rank& before = changed_by_[number];
-  if (before == kNobody) changed_.push_back(number);
-  before = before == kNobody || before == by ? by : kSeveral;
+  for (std::size_t word = number * words_; word < (number + 1) * words_; ++word) {
+    const auto first = static_cast<net::Rank>((word - number * words_) * 64);
+    std::uint64_t untold = subscribers_[word] & ~changed_[word];
+    if (by >= first && by < first + 64) untold &= ~(std::uint64_t{1} << (by - first));  // it knows what it added
+    changed_[word] |= untold;
+    for (; untold != 0; untold &= untold - 1) untold_[first + static_cast<net::Rank>(std::countr_zero(untold))].push_back(number);
+  }
 }
 
 template <class T>
-std::vector<std::vector<typename OwnedRows<T>::Number>> OwnedRows<T>::take_changes() {
-  std::vector<std::vector<Number>> by_reader(readers_);
-  for (const Number number : changed_) {
-    for (net::Rank reader = 0; reader < readers_; ++reader) {
-      const bool subscribed = subscribers_[number * words_ + reader / 64] >> (reader % 64) & 1;
-      if (subscribed && changed_by_[number] != reader) by_reader[reader].push_back(number);
-    }
-    changed_by_[number] = kNobody;
-  }
-  changed_.clear();
-  return by_reader;
+std::vector<typename OwnedRows<T>::Number> OwnedRows<T>::take_changes(net::Rank reader) {
+  std::vector<Number> numbers = std::exchange(untold_[reader], {});
+  for (const Number number : numbers) changed_[number * words_ + reader / 64] &= ~(std::uint64_t{1} << (reader % 64));
+  return numbers;
 }
 
 template class OwnedRows<float>;

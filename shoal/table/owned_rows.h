@@ -35,6 +35,7 @@ class OwnedRows {
   void settle(Number number, std::span<const T> values);                  // of what was overlaid
   void step(const Rule& rule, Number number, std::span<const T> gradient, double divisor);
   void assign(Number number, std::span<const T> values);                  // settled; what is live above it is forgotten
+  bool is_overlaid(Number number) const { return live_number_[number] != RowMap<T>::kNone && later_[live_number_[number]] > 0; }
   void lay_again(Number number, std::span<const T> values);               // overlaid before the assignment, and counted then
 
   // --- readers
@@ -42,16 +43,15 @@ class OwnedRows {
     subscribers_[number * words_ + reader / 64] |= std::uint64_t{1} << (reader % 64);
     any_subscriber_ = true;
   }
-  // What changed since the last call and each reader has subscribed, but for rows that it changed alone. By rank.
-  std::vector<std::vector<Number>> take_changes();
+  // What this reader subscribed and others changed since it took them last.
+  std::vector<Number> take_changes(net::Rank reader);
 
  private:
-  static constexpr net::Rank kNobody = ~net::Rank{0}, kSeveral = kNobody - 1;
+  static constexpr net::Rank kNobody = ~net::Rank{0};
 
   void changed(Number number, net::Rank by);
 
   const Initial initial_;
-  const net::Rank readers_;
   const std::size_t words_;                        // of subscribers, a row
   RowMap<T> settled_;
   RowMap<T> state_;                                // of the rule, by key
@@ -60,8 +60,8 @@ class OwnedRows {
   std::vector<std::uint32_t> later_;               // by number in live_: increments that are not settled; 0: the settled row says it all
   std::vector<std::uint64_t> subscribers_;         // bits by rank, `words_` a row
   bool any_subscriber_ = false;
-  std::vector<net::Rank> changed_by_;              // by number: since changes were taken last
-  std::vector<Number> changed_;
+  std::vector<std::uint64_t> changed_;             // likewise: whom its changes are kept for in untold_
+  std::vector<std::vector<Number>> untold_;        // by reader
 };
 
 extern template class OwnedRows<float>;

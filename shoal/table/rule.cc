@@ -61,6 +61,8 @@ std::string name(const Rule& rule) {
   return text;
 }
 
+bool same_kind(const Rule& one, const Rule& other) { return one.kind == other.kind && state_width(one, 1) == state_width(other, 1); }
+
 std::size_t state_width(const Rule& rule, std::size_t width) {
   switch (rule.kind) {
     case Rule::Kind::sum: return 0;

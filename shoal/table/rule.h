@@ -28,9 +28,12 @@ struct Rule {
 Rule rule_from(const std::string& text);
 std::string name(const Rule& rule);
 
+// Whether a table of the one can go on with the other: another rate is the same rule.
+bool same_kind(const Rule& one, const Rule& other);
+
 // Elements of state that a row of `width` needs: zeros at first.
 std::size_t state_width(const Rule& rule, std::size_t width);
-// One step of a row with gradient[i] / divisor. Another rate is the same rule; another kind is not.
+// One step of a row with gradient[i] / divisor.
 template <class T>
 void step(const Rule& rule, std::span<T> row, std::span<T> state, std::span<const T> gradient, double divisor);
 

@@ -4,15 +4,16 @@
 #include <iterator>
 #include <limits>
 #include <string>
+#include <unordered_set>
 #include <utility>
 
 #include "shoal/core/error.h"
 
 namespace shoal::table {
 template <class T>
-Shard<T>::Shard(const Spec& spec, const Workers& workers, net::Rank members, Send send)
-    : spec_(spec), workers_(workers), members_(members), send_(std::move(send)), id_(id_of(spec)), whole_(whole_clocks(spec.consistency)),
-      rows_(spec, members), rules_{{kNever, spec.rule}}, clocks_(workers.size()), received_(members), included_(members), dropped_(members) {}
+Shard<T>::Shard(const Spec& spec, const Workers& workers, net::Rank members, Send send, Idle idle)
+    : spec_(spec), workers_(workers), send_(std::move(send)), idle_(std::move(idle)), id_(id_of(spec)), whole_(whole_clocks(spec.consistency)),
+      rows_(spec, members), rules_{{kNever, spec.rule}}, clocks_(workers.size()), readers_(members) {}
 
 template <class T>
 void Shard<T>::take(net::Rank from, Message message) {
@@ -29,7 +30,12 @@ void Shard<T>::take(net::Rank from, Message message) {
     case Kind::request: return request(from, message);
     case Kind::assign: return assign(from, message);
     case Kind::flush: return flush(from, message);
-    case Kind::rule: rules_[header.clock] = rule_from(message.text()); return;
+    case Kind::rule: {
+      const Rule rule = rule_from(message.text());
+      if (!same_kind(rule, spec_.rule)) refuse("the rule " + name(rule));
+      rules_[header.clock] = rule;
+      return;
+    }
     default: refuse("a message of kind " + std::to_string(static_cast<int>(header.kind)));
   }
 }
@@ -68,20 +74,23 @@ void Shard<T>::update(net::Rank from, Message message) {
   Worker& worker = clocks_[header.worker];
   worker.arriving.push_back(std::move(message));
   if (header.ends == Ends::nothing) return;
-  received_[from] = header.sequence;
-  take_batch(from, header.clock, header.worker, std::exchange(worker.arriving, {}));
-  if (!whole_) included_[from] = header.sequence;
+  readers_[from].received = header.sequence;
+  take_batch(from, header, std::exchange(worker.arriving, {}));
+  if (!whole_) readers_[from].included = header.sequence;
   if (header.ends == Ends::clock) worker.completed = std::max(worker.completed, header.clock + 1);
   advance(from);
 }
 
 template <class T>
-void Shard<T>::take_batch(net::Rank from, Clock clock, std::uint32_t worker, Batch batch) {
+void Shard<T>::take_batch(net::Rank from, const Header& last, Batch batch) {
+  const Clock clock = last.clock;
+  const bool empty = std::ranges::all_of(batch, [](const Message& part) { return part.header.count == 0; });
+  if (empty && last.ends == Ends::batch) return;    // a barrier: it takes no part in this clock's mean
   if (whole_) {
     if (clock < min_) {
-      dropped_[from] += std::ranges::any_of(batch, [](const Message& part) { return part.header.count > 0; });
+      readers_[from].dropped += !empty;
     } else {
-      std::ranges::move(batch, std::back_inserter(pending_[clock][worker]));
+      std::ranges::move(batch, std::back_inserter(pending_[clock][last.worker]));
     }
     return;
   }
@@ -98,7 +107,7 @@ void Shard<T>::take_batch(net::Rank from, Clock clock, std::uint32_t worker, Bat
       }
     });
   }
-  if (later) std::ranges::move(batch, std::back_inserter(pending_[clock][worker]));
+  if (later) std::ranges::move(batch, std::back_inserter(pending_[clock][last.worker]));
 }
 
 template <class T>
@@ -107,7 +116,8 @@ void Shard<T>::advance(net::Rank from) {
   for (const Worker& worker : clocks_) {
     if (!worker.flushed_at) completed.push_back(worker.completed);
   }
-  const std::size_t without = std::min<std::size_t>(backups(spec_.consistency), completed.size() - 1);
+  const std::size_t done = clocks_.size() - completed.size(), spare = backups(spec_.consistency);
+  const std::size_t without = std::min(spare - std::min(spare, done), completed.size() - 1);
   std::ranges::nth_element(completed, completed.begin() + static_cast<std::ptrdiff_t>(without));
   const bool rose = completed[without] > min_;
   if (rose) {
@@ -116,9 +126,8 @@ void Shard<T>::advance(net::Rank from) {
     while (rules_.size() > 1 && std::next(rules_.begin())->first <= min_) rules_.erase(rules_.begin());
     answer_waiting();
   }
-  if (pushes(spec_.consistency) && (rose || !clocked(spec_.consistency))) push();
-  if (!rose) return announce(from);
-  for (const net::Rank rank : workers_.ranks()) announce(rank);
+  if (!rose && clocked(spec_.consistency)) return announce(from);  // what it has sent is counted in
+  for (const net::Rank rank : workers_.ranks()) tell(rank);
 }
 
 template <class T>
@@ -184,7 +193,7 @@ std::vector<Message> Shard<T>::rows_for(net::Rank to, std::span<const Number> nu
     const auto some = numbers.subspan(begin, std::min(most, numbers.size() - begin));
     Message message = Message::of_rows(Kind::rows, id_, some.size(), spec_.width * sizeof(T));
     message.header.clock = min_;
-    message.header.sequence = included_[to];
+    message.header.sequence = readers_[to].included;
     Key* key = message.key_places();
     T* values = message.value_places<T>();
     for (const Number number : some) {
@@ -198,21 +207,33 @@ std::vector<Message> Shard<T>::rows_for(net::Rank to, std::span<const Number> nu
 }
 
 template <class T>
-void Shard<T>::push() {
-  const auto changes = rows_.take_changes();
-  for (net::Rank rank = 0; rank < members_; ++rank) {
-    if (!changes[rank].empty()) send_(rank, rows_for(rank, changes[rank]));
-  }
+void Shard<T>::tell(net::Rank reader) {
+  readers_[reader].untold = !idle_(reader);
+  if (readers_[reader].untold) return;
+  push(reader);
+  announce(reader);
+}
+
+template <class T>
+void Shard<T>::drained(net::Rank reader) {
+  if (readers_[reader].untold) tell(reader);
+}
+
+template <class T>
+void Shard<T>::push(net::Rank reader) {
+  const auto changes = rows_.take_changes(reader);
+  if (!changes.empty()) send_(reader, rows_for(reader, changes));
 }
 
 template <class T>
 void Shard<T>::announce(net::Rank to, Kind kind) {
+  if (!readers_[to].admitted) return;               // it has nothing to be told of, yet
   Message message;
   message.header.kind = kind;
   message.header.table = id_;
-  message.header.clock = min_;
-  message.header.sequence = included_[to];
-  message.header.count = dropped_[to];
+  message.header.clock = readers_[to].untold ? kNever : min_;  // rows of this age have not left
+  message.header.sequence = readers_[to].included;
+  message.header.count = readers_[to].dropped;
   std::vector<Message> messages;
   messages.push_back(std::move(message));
   send_(to, std::move(messages));
@@ -222,21 +243,23 @@ void Shard<T>::announce(net::Rank to, Kind kind) {
 
 template <class T>
 void Shard<T>::assign(net::Rank from, const Message& message) {
+  std::unordered_set<Number> overlaid;
   for_each_row(message, [&](Number number, std::span<const T> values) {
     rows_.assign(number, values);
-    if (whole_) return;
-    for (const auto& [clock, workers] : pending_) {
-      for (const auto& [worker, batch] : workers) {
-        for (const Message& part : batch) {
-          for_each_row(part, [&](Number other, std::span<const T> later) {
-            if (other == number) rows_.lay_again(number, later);
-          });
-        }
+    if (rows_.is_overlaid(number)) overlaid.insert(number);
+  });
+  for (const auto& [clock, workers] : pending_) {
+    if (overlaid.empty()) break;
+    for (const auto& [worker, batch] : workers) {
+      for (const Message& part : batch) {
+        for_each_row(part, [&](Number number, std::span<const T> later) {
+          if (overlaid.contains(number)) rows_.lay_again(number, later);
+        });
       }
     }
-  });
+  }
   if (message.header.ends == Ends::nothing) return;
-  if (pushes(spec_.consistency)) push();
+  for (const net::Rank rank : workers_.ranks()) tell(rank);
   announce(from, Kind::assigned);
 }
 
@@ -248,18 +271,21 @@ void Shard<T>::flush(net::Rank from, const Message& message) {
   for (Worker& worker : clocks_) min_ = std::max(min_, *std::exchange(worker.flushed_at, std::nullopt));
   for (Worker& worker : clocks_) worker.completed = min_;
   settle_through(std::numeric_limits<Clock>::max());
-  included_ = received_;
+  for (Reader& reader : readers_) reader.included = reader.received;
   answer_waiting();
-  if (pushes(spec_.consistency)) push();
-  for (const net::Rank rank : workers_.ranks()) announce(rank, Kind::flushed);
+  for (const net::Rank rank : workers_.ranks()) {
+    readers_[rank].untold = false;
+    push(rank);
+    announce(rank, Kind::flushed);
+  }
 }
 
-std::unique_ptr<Server> make_shard(const Spec& spec, const Workers& workers, net::Rank members, Send send) {
+std::unique_ptr<Server> make_shard(const Spec& spec, const Workers& workers, net::Rank members, Send send, Idle idle) {
   switch (spec.type) {
-    case DType::f32: return std::make_unique<Shard<float>>(spec, workers, members, std::move(send));
-    case DType::f64: return std::make_unique<Shard<double>>(spec, workers, members, std::move(send));
-    case DType::i32: return std::make_unique<Shard<std::int32_t>>(spec, workers, members, std::move(send));
-    default: return std::make_unique<Shard<std::int64_t>>(spec, workers, members, std::move(send));
+    case DType::f32: return std::make_unique<Shard<float>>(spec, workers, members, std::move(send), std::move(idle));
+    case DType::f64: return std::make_unique<Shard<double>>(spec, workers, members, std::move(send), std::move(idle));
+    case DType::i32: return std::make_unique<Shard<std::int32_t>>(spec, workers, members, std::move(send), std::move(idle));
+    default: return std::make_unique<Shard<std::int64_t>>(spec, workers, members, std::move(send), std::move(idle));
   }
 }
 

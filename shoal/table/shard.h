@@ -7,10 +7,11 @@
 // each, with the mean of their workers' gradients; under other policies each batch is a step when it arrives.
 //
 // Invariants
-//   1. Settled rows hold exactly the increments with timestamps below min_, and those before the last barrier.
+//   1. Where increments are summed, settled rows hold exactly those with timestamps below min_, and those before the last barrier.
 //   2. A worker's batch is taken whole or not at all: its messages are kept until the one that ends it.
 //   3. Rows leave before the clock message that promises their age, on the same stream.
-//   4. A request is answered as soon as the slowest worker that counts has completed the age that it needs.
+//   4. At most one round of pushed rows is on its way to a reader; what changes meanwhile is told in the next, once.
+//   5. A request is answered as soon as the slowest worker that counts has completed the age that it needs.
 //
 // Threads: the transport's loop.
 #pragma once
@@ -30,11 +31,16 @@
 namespace shoal::table {
 
 using Send = std::function<void(net::Rank to, std::vector<Message> messages)>;
+using Idle = std::function<bool(net::Rank to)>;  // whether all that was sent to it has left
 
 class Server {
  public:
   virtual ~Server() = default;
   virtual const Spec& spec() const = 0;
+  // That member has opened the table, and is told of its clocks from here on.
+  virtual void admit(net::Rank reader) = 0;
+  // All that was sent to that member has left.
+  virtual void drained(net::Rank reader) = 0;
   // An update, request, assign, rule or flush of this table. Throws Error{mismatch} if that member cannot have meant it.
   virtual void take(net::Rank from, Message message) = 0;
 };
@@ -42,8 +48,10 @@ class Server {
 template <class T>
 class Shard final : public Server {
  public:
-  Shard(const Spec& spec, const Workers& workers, net::Rank members, Send send);
+  Shard(const Spec& spec, const Workers& workers, net::Rank members, Send send, Idle idle);
   const Spec& spec() const override { return spec_; }
+  void admit(net::Rank reader) override { readers_[reader].admitted = true; }
+  void drained(net::Rank reader) override;
   void take(net::Rank from, Message message) override;
 
  private:
@@ -54,11 +62,17 @@ class Shard final : public Server {
     Batch arriving;                                 // not closed
     std::optional<Clock> flushed_at;                // its clock at the barrier at which it waits
   };
+  struct Reader {                                   // a member
+    bool admitted = false, untold = false;          // untold: the clock or rows have changed since it was told
+    std::uint64_t received = 0;                     // its last batch that is closed
+    std::uint64_t included = 0;                     // its last batch before which all are in what it reads
+    std::uint32_t dropped = 0;                      // its batches that came too late
+  };
 
   template <class Visit>                            // visit(number, values)
   void for_each_row(const Message& message, const Visit& visit);
   void update(net::Rank from, Message message);
-  void take_batch(net::Rank from, Clock clock, std::uint32_t worker, Batch batch);
+  void take_batch(net::Rank from, const Header& last, Batch batch);
   void advance(net::Rank from);                     // the worker that was slowest may have completed a clock
   void settle_through(Clock clock);                 // everything pending with timestamps below
   void settle(const std::map<std::uint32_t, Batch>& batches, const Rule& rule);
@@ -68,15 +82,16 @@ class Shard final : public Server {
 
   void answer(net::Rank to, const Message& request);
   void answer_waiting();
-  void push();                                      // what changed, to who has read it and did not change it alone
+  void tell(net::Rank reader);                      // what changed of what it has read, and the clock; later, if it is busy with the last
+  void push(net::Rank reader);
   void announce(net::Rank to, Kind kind = Kind::clock);
   std::vector<Message> rows_for(net::Rank to, std::span<const Number> numbers) const;
   const Rule& rule_at(Clock clock) const;
 
   const Spec spec_;
   const Workers workers_;
-  const net::Rank members_;
   const Send send_;
+  const Idle idle_;
   const std::uint64_t id_;
   const bool whole_;                                // readers see settled rows only
 
@@ -86,11 +101,9 @@ class Shard final : public Server {
   Clock min_ = 0;                                   // completed by all, but for backups and those who wait at a barrier
   std::map<Clock, std::map<std::uint32_t, Batch>> pending_;      // not settled, by timestamp and worker
   std::multimap<Clock, std::pair<net::Rank, Message>> waiting_;  // requests, by the age that they need
-  std::vector<std::uint64_t> received_;             // by rank: its last batch that is closed
-  std::vector<std::uint64_t> included_;             // by rank: its last batch before which all are in what readers see
-  std::vector<std::uint32_t> dropped_;              // by rank: batches that came too late
+  std::vector<Reader> readers_;                     // by rank
 };
 
-std::unique_ptr<Server> make_shard(const Spec& spec, const Workers& workers, net::Rank members, Send send);
+std::unique_ptr<Server> make_shard(const Spec& spec, const Workers& workers, net::Rank members, Send send, Idle idle);
 
 }  // namespace shoal::table

@@ -4,6 +4,7 @@
 #include <map>
 #include <mutex>
 #include <numeric>
+#include <optional>
 #include <utility>
 
 #include "shoal/core/error.h"
@@ -38,22 +39,36 @@ class Opening final : public Reader {
 void Waiting::until(const std::function<bool()>& ready, const Reader& reader, const std::string& what) const {
   std::uint64_t seen = reader.arrivals();
   if (ready()) return;
+  std::optional<Error> in_vain;
+  const auto why = [&] { return transport_->failure() ? transport_->failure() : failure_(); };
   const auto look_again = [&] {
-    if (transport_->failure()) return true;
+    if (why()) return true;
     const std::uint64_t arrivals = reader.arrivals();
-    return arrivals != std::exchange(seen, arrivals) && ready();
+    try {
+      return arrivals != std::exchange(seen, arrivals) && ready();
+    } catch (const Error& error) {
+      in_vain = error;
+      return true;
+    }
   };
   const bool over = net::wait_for(*transport_, look_again, patience_);
-  if (const net::Failure failure = transport_->failure()) throw Error(*failure);
+  if (in_vain) throw *in_vain;
+  if (!over || why()) {
+    if (ready()) return;
+    if (const net::Failure failure = why()) throw Error(*failure);
+  }
   if (!over) throw Error(Code::timeout, "waited " + std::to_string(std::chrono::ceil<std::chrono::seconds>(patience_).count()) + " s for " + what);
 }
 
 struct Tables::State {
   State(net::Transport& of_transport, const TablesOptions& options)
       : transport(of_transport), placement(or_all(options.servers, of_transport.size())),
-        workers(or_all(options.workers, of_transport.size()), options.workers_a_member), waiting(of_transport, options.patience) {}
+        workers(or_all(options.workers, of_transport.size()), options.workers_a_member),
+        waiting(of_transport, options.patience, [this] { return failure(); }), left(of_transport.size()) {}
 
   void deliver(net::Rank from, Message message);
+  net::Failure failure() const;  // of a member that did not say that it leaves
+  void say_goodbye();
   void open(net::Rank from, const Message& message);
   Send send() {
     return [this](net::Rank to, std::vector<Message> messages) { mail->send(to, std::move(messages)); };
@@ -69,10 +84,21 @@ struct Tables::State {
   std::map<std::uint64_t, std::unique_ptr<Server>> served;  // on the loop, as the next two
   std::map<std::uint64_t, std::shared_ptr<Reader>> read;
   std::map<std::uint64_t, std::shared_ptr<Opening>> opening;
+  std::vector<std::atomic<bool>> left;                     // by rank: asks for nothing more
+  Opening leaving;                                         // hears of them
+  bool said_goodbye = false;                               // by this member; its thread that ends it
 
   std::mutex mutex;                                        // guards opened; held while one is opened, so that a second worker waits for it
   std::map<std::uint64_t, std::pair<Spec, std::shared_ptr<Reader>>> opened;
 };
+
+net::Failure Tables::State::failure() const {
+  for (net::Rank rank = 0; rank < transport.size(); ++rank) {
+    if (left[rank]) continue;
+    if (net::Failure why = mail->failure(rank)) return why;
+  }
+  return nullptr;
+}
 
 void Tables::State::deliver(net::Rank from, Message message) try {
   const std::uint64_t id = message.header.table;
@@ -86,6 +112,10 @@ void Tables::State::deliver(net::Rank from, Message message) try {
       const auto waiting_for = opening.find(id);
       return waiting_for == opening.end() ? refuse("nobody here opens") : waiting_for->second->take(from, std::move(message));
     }
+    case Kind::leaving:
+      left[from] = true;
+      for (const auto& [table, reader] : read) reader->leaves(from);
+      return leaving.take(from, std::move(message));
     default: break;
   }
   if (message.header.kind <= kLastToServer) {
@@ -101,8 +131,10 @@ void Tables::State::deliver(net::Rank from, Message message) try {
 void Tables::State::open(net::Rank from, const Message& message) {
   const Spec spec = spec_from(message.text());
   auto& shard = served[message.header.table];
-  if (!shard) shard = make_shard(spec, workers, transport.size(), send());
+  const auto idle = [this](net::Rank to) { return mail->unsent(to) == 0; };
+  if (!shard) shard = make_shard(spec, workers, transport.size(), send(), idle);
   const std::string here = text_of(shard->spec());
+  if (here == message.text()) shard->admit(from);
   std::vector<Message> answer;
   answer.push_back(here == message.text() ? Message::of_text(Kind::opened, message.header.table, "")
                                           : Message::of_text(Kind::refused, message.header.table, here));
@@ -112,6 +144,10 @@ void Tables::State::open(net::Rank from, const Message& message) {
 template <class T>
 std::shared_ptr<Copy<T>> Tables::State::open(const Spec& spec) {
   check(spec);
+  if (backups(spec.consistency) >= workers.size()) {
+    throw Error(Code::invalid_argument, name(spec.consistency) + " with " + std::to_string(workers.size()) + " workers", "table " + spec.name,
+                "fewer backups than workers");
+  }
   const auto differs = [&](const std::string& other) {
     return Error(Code::mismatch, "opened as \"" + text_of(spec) + "\", but also as \"" + other + "\"", "table " + spec.name,
                  "describe it alike everywhere, or give it another name");
@@ -125,8 +161,8 @@ std::shared_ptr<Copy<T>> Tables::State::open(const Spec& spec) {
   auto copy = std::make_shared<Copy<T>>(spec, workers, transport.rank(), placement, send());
   const auto answers = std::make_shared<Opening>();
   transport.post([this, id, copy, answers] {
-    read.emplace(id, copy);
-    opening[id] = answers;
+    read.insert_or_assign(id, copy);
+    opening.insert_or_assign(id, answers);
   });
   for (std::size_t shard = 0; shard < placement.shards(); ++shard) {
     std::vector<Message> message;
@@ -134,7 +170,12 @@ std::shared_ptr<Copy<T>> Tables::State::open(const Spec& spec) {
     mail->send(placement.server(shard), std::move(message));
   }
   waiting.until([&] { return answers->arrivals() == placement.shards(); }, *answers, "servers to open table " + spec.name);
-  if (!answers->refused().empty()) throw differs(answers->refused());
+  const bool refused = !answers->refused().empty();
+  transport.post([this, id, refused] {
+    opening.erase(id);
+    if (refused) read.erase(id);
+  });
+  if (refused) throw differs(answers->refused());
   opened.emplace(id, std::pair(spec, copy));
   return copy;
 }
@@ -142,19 +183,44 @@ std::shared_ptr<Copy<T>> Tables::State::open(const Spec& spec) {
 Tables::Tables(net::Transport& transport, const TablesOptions& options) : state_(std::make_shared<State>(transport, options)) {
   const bool begun = net::call(transport, [state = state_, channel = options.channel] {
     const auto deliver = [raw = state.get()](net::Rank from, Message message) { raw->deliver(from, std::move(message)); };
-    state->mail = std::make_unique<Mail>(state->transport, channel, deliver);
+    const auto drained = [raw = state.get()](net::Rank to) {
+      for (const auto& [id, shard] : raw->served) shard->drained(to);
+    };
+    state->mail = std::make_unique<Mail>(state->transport, channel, deliver, drained);
   });
   if (!begun) throw Error(Code::cancelled, "the transport has ended", "tables");
 }
 
 Tables::~Tables() {
-  // Others may wait for what this member's servers have said.
-  net::wait_for(state_->transport, [&] { return state_->mail->unsent() == 0 || state_->transport.failure(); }, net::kLoopAnswers);
+  state_->say_goodbye();
+  // Others may wait for what this member has said.
+  const auto all_left = [&] {
+    for (net::Rank rank = 0; rank < state_->transport.size(); ++rank) {
+      if (state_->mail->unsent(rank) > 0) return false;
+    }
+    return true;
+  };
+  net::wait_for(state_->transport, [&] { return state_->transport.failure() || all_left(); }, net::kLoopAnswers);
   net::call(state_->transport, [state = state_] {
     state->mail.reset();
     state->served.clear();
     state->read.clear();
   });
+}
+
+void Tables::State::say_goodbye() {
+  if (std::exchange(said_goodbye, true)) return;
+  for (net::Rank rank = 0; rank < transport.size(); ++rank) {
+    std::vector<Message> message(1);
+    message.back().header.kind = Kind::leaving;
+    mail->send(rank, std::move(message));
+  }
+}
+
+void Tables::leave() {
+  state_->say_goodbye();
+  const Reader& leaving = state_->leaving;
+  state_->waiting.until([&] { return leaving.arrivals() == state_->transport.size(); }, leaving, "all members to leave their tables");
 }
 
 Worker Tables::worker(std::uint32_t index) {

@@ -44,10 +44,13 @@ class Table;
 
 class Tables {
  public:
-  // The same options on all members. Lifetime: the transport outlives it; destroy it when all members have flushed.
+  // The same options on all members. Lifetime: the transport outlives it; when one goes, others may not need its
+  // rows any more: after a barrier, or by leave().
   explicit Tables(net::Transport& transport, const TablesOptions& options = {});
   ~Tables();
   Tables(const Tables&) = delete;
+  // By all members, after their last use: returns when nobody needs this one's rows any more.
+  void leave();
   // The index-th of this member's. Throws Error{invalid_argument} if it has no such worker.
   Worker worker(std::uint32_t index = 0);
 
@@ -62,13 +65,16 @@ class Tables {
 // Waits for what the loop does, with patience; by whom all blocking calls are made.
 class Waiting {
  public:
-  Waiting(net::Transport& transport, Nanoseconds patience) : transport_(&transport), patience_(patience) {}
+  // failure: why waiting is in vain, beside what ends the transport.
+  Waiting(net::Transport& transport, Nanoseconds patience, std::function<net::Failure()> failure)
+      : transport_(&transport), patience_(patience), failure_(std::move(failure)) {}
   // Until ready() is true; it is looked at when `reader` took something. Throws Error{peer_lost, timeout}.
   void until(const std::function<bool()>& ready, const Reader& reader, const std::string& what) const;
 
  private:
   net::Transport* transport_;
   Nanoseconds patience_;
+  std::function<net::Failure()> failure_;
 };
 
 // A table as one worker sees it. Values; the Tables outlive it. Keys of one call may repeat.
@@ -101,7 +107,12 @@ class Table {
   // By all workers: when it returns, what anybody added before is in what everybody reads, and all are at the clock of who was furthest.
   // Who waits here holds nobody back: those who have more to do go on among themselves.
   void barrier() {
-    copy_->flush(worker_);
+    arrive();
+    meet();
+  }
+  // Its halves, for who comes to the barriers of several tables: it arrives at all before it waits at one.
+  void arrive() { copy_->flush(worker_); }
+  void meet() {
     waiting_.until([&] { return copy_->flushed(worker_); }, *copy_, "all workers at a barrier of table " + spec_.name);
   }
   // New values, out of time: they stand before all increments of clocks that are not complete. When it returns servers have them; others

@@ -28,6 +28,8 @@ TEST(Message, a_header_that_cannot_be_one_is_named) {
   EXPECT_EQ(fault_of(header, false), "a message on the wrong lane");
   header.count = 5;
   EXPECT_EQ(fault_of(header, true), "fewer bytes than keys");
+  header.count = 3;
+  EXPECT_EQ(fault_of(header, true), "rows of unequal length");
   header.kind = static_cast<Kind>(200);
   EXPECT_EQ(fault_of(header, true), "a message of unknown kind 200");
   header = {};

@@ -65,6 +65,32 @@ TEST(Tables, members_may_have_unequally_much_to_do) {
   }
 }
 
+// Goal: who leaves after the last barrier disturbs nobody who is still in it; who leaves while others need its rows is named.
+TEST(Tables, a_member_that_has_left_is_named_by_who_still_needs_it) {
+  const auto jobs = net::join_all(2);
+  const auto keys = first_keys(50);
+  std::atomic<bool> gone{false};
+  net::each(2, [&](net::Rank rank) {
+    auto tables = std::make_unique<Tables>(jobs[rank]->transport());
+    auto rows = tables->worker().open<float>({.name = "w", .consistency = Ssp{0}});
+    rows.barrier();
+    if (rank == 1) {
+      tables.reset();
+      gone = true;
+      gone.notify_all();
+      return;
+    }
+    gone.wait(false);
+    std::vector<float> values(50);
+    try {
+      rows.read(keys, values);
+      ADD_FAILURE() << "rows of a member that has left";
+    } catch (const Error& error) {
+      EXPECT_NE(std::string(error.what()).find("table w: rank 1 has left while its rows are needed"), std::string::npos) << error.what();
+    }
+  });
+}
+
 TEST(Tables, what_is_assigned_is_read_by_all_after_a_barrier) {
   const auto jobs = net::join_all(2);
   const auto keys = first_keys(40);
