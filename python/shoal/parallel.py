@@ -7,7 +7,7 @@ from pathlib import Path
 
 import torch
 
-from . import _C, compiled, divided, factored, join, pending, recording, session, signals
+from . import _C, compiled, divided, factored, join, pending, recording, served, session, signals
 from .errors import Error, mistake
 from .first_use import FirstUse
 from .seldom import LocalSteps
@@ -34,6 +34,9 @@ def data_parallel(model: torch.nn.Module, optimizer: torch.optim.Optimizer, plan
     consistency = _C.consistency_of(plan) if saved is None else None
     if session.size() > 1 and consistency is not None:
         trained = _trained_parameters(model)
+        for name, parameter in trained:
+            if pending.is_known(parameter) or served.is_known(parameter):
+                raise mistake(f"parameter {name}", "another model of data_parallel() trains it already", "wrap once what shares parameters")
         _begin_alike(model, _code(model, optimizer) + f"\nplan {plan}")
         return Served(model, optimizer, trained, consistency), optimizer
     if session.size() > 1 and _C.has_rounds(plan, saved):

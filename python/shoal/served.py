@@ -18,6 +18,10 @@ _tables = itertools.count()  # all members make theirs in the same order
 _WIDTH = 1024  # of a row: a server's share is many of them, and a message some dozens
 
 
+def is_known(parameter: torch.nn.Parameter) -> bool:
+    return any(parameter is known for user in session.models() if isinstance(user, Served) for group in user._groups for known in group.parameters)
+
+
 class Served(Wrapped):
     """Stands for `module` in a training loop, as DataParallel does. Parameters are copies of what the servers have; the optimizer's step()
     hands gradients over in place of stepping."""
@@ -30,6 +34,7 @@ class Served(Wrapped):
         self._fresh = True  # what was read is of this clock
         self._set_aside = None
         compiled.leave_out(Served.forward)
+        optimizer.register_load_state_dict_pre_hook(_refuse_state)
         optimizer.register_step_pre_hook(weak(self, "_hand_over"))
         optimizer.register_step_post_hook(weak(self, "_after_step"))
         session.add_user(self)
@@ -40,6 +45,7 @@ class Served(Wrapped):
 
     def forward(self, *args, **kwargs):
         if not torch.is_grad_enabled() or not self._groups:
+            self._refresh()
             return compiled.call(self.module, args, kwargs)
         self._forward_begins(args, kwargs)
         output = compiled.call(self.module, args, kwargs)
@@ -48,8 +54,7 @@ class Served(Wrapped):
 
     @torch._disable_dynamo
     def _forward_begins(self, args, kwargs) -> None:
-        if not self._fresh:
-            self._read()
+        self._refresh()
         if self._recorded is not None:
             self._recorded.forward_begins(_C.samples_in(args, kwargs))
 
@@ -58,10 +63,34 @@ class Served(Wrapped):
         if self._recorded is not None:
             self._recorded.forward_ends(output if isinstance(output, torch.Tensor) else next(tensors(output), None))
 
+    @torch._disable_dynamo
+    def _refresh(self) -> None:
+        if not self._fresh and self._groups:
+            self._read()
+
     def _read(self) -> None:
         for group in self._groups:
             group.read()
         self._fresh = True
+
+    # --- its state
+
+    def state_dict(self, *args, **kwargs):
+        self._refresh()
+        return self.module.state_dict(*args, **kwargs)
+
+    def __deepcopy__(self, memo):
+        self._refresh()
+        return super().__deepcopy__(memo)
+
+    def load_state_dict(self, *args, **kwargs):
+        """By all members: rank 0's values become everybody's."""
+        result = self.module.load_state_dict(*args, **kwargs)
+        for group in self._groups:
+            group.give_out()
+        return result
+
+    # --- a step
 
     def _hand_over(self, optimizer, args, kwargs) -> None:
         if not self._groups:
@@ -70,6 +99,10 @@ class Served(Wrapped):
             raise mistake("optimizer.step(closure)", "servers step once for a gradient, and call no closure", "call backward() yourself, then step()")
         if self._recorded is not None:
             self._recorded.step_begins(optimizer, args, kwargs)
+        mine = {id(p) for group in self._groups for p in group.parameters}
+        if any(p.grad is not None and id(p) not in mine for group in optimizer.param_groups for p in group["params"]):
+            raise mistake("optimizer", "a parameter has a gradient, and was not trained when the model was wrapped",
+                          "wrap it when all that trains is known")
         for group in self._groups:
             group.hand_over()
         self._fresh = False
@@ -142,6 +175,7 @@ class _Group:
                 raise mistake(f"parameter {name}", f"plan ps serves float32 on the CPU, not {p.dtype} on {p.device}", "choose another plan")
         self._group, self._optimizer = group, optimizer
         self._steps_each = not consistency.startswith("bsp")  # every member's gradient is one
+        self._late_ones = consistency.startswith("bsp:")
         self._told = self._rule()
         count = sum(p.numel() for p in self.parameters)
         self.keys = np.arange(max(1, -(-count // _WIDTH)), dtype=np.uint64)
@@ -153,6 +187,11 @@ class _Group:
             place.copy_(parameter.data)
             parameter.data = place
         self.table = table.Table(f"parameters-{next(_tables)}", _WIDTH, consistency=consistency, rule=self._told)
+        self.give_out()
+
+    def give_out(self) -> None:
+        """What rank 0 has becomes everybody's."""
+        self.table.barrier()
         if session.rank() == 0:
             self.table.assign(self.keys, self._rows.numpy())
         self.table.barrier()
@@ -163,7 +202,8 @@ class _Group:
 
     def hand_over(self) -> None:
         rule = self._rule()
-        if rule != self._told:  # all say so: any of them may be the last to have data
+        # All say so, for any of them may be the last to have data; but with backups a late member's schedule is behind its clock.
+        if rule != self._told and (not self._late_ones or session.rank() == 0):
             self.table.rule(rule)
         self._told = rule
         decay = self._group.get("weight_decay", 0)
@@ -173,6 +213,8 @@ class _Group:
                     raise mistake("a parameter without a gradient", f"servers that step {self._told} would move it",
                                   "choose another plan for this model")
                 place.zero_()
+            elif parameter.grad.is_sparse:
+                place.copy_(parameter.grad.to_dense())
             elif decay:
                 torch.add(parameter.grad, parameter.data, alpha=decay, out=place)
             else:
@@ -195,6 +237,11 @@ class _Group:
             return f"adagrad:{rate!r}:{float(g['eps'])!r}"
         raise mistake("optimizer", f"no server steps as this {kind.__name__} does",
                       "SGD with momentum, Adam and Adagrad can be served; or choose another plan")
+
+
+def _refuse_state(optimizer, state) -> None:
+    if state["state"]:
+        raise mistake("optimizer.load_state_dict()", "servers hold the optimizer's state, and take none over", "choose another plan")
 
 
 def _laid_out(rows: torch.Tensor, parameters) -> list[torch.Tensor]:

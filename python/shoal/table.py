@@ -69,13 +69,19 @@ def barrier(tables) -> None:
 
 def keys_of(keys) -> np.ndarray:
     """64-bit keys. Integers are keys; a string's key is the first 8 bytes of its BLAKE2 hash, the same everywhere."""
-    if isinstance(keys, (int, str)):
+    if isinstance(keys, (int, str, np.integer)):
         keys = [keys]
+    if isinstance(keys, (bytes, bytearray)):
+        raise Error("keys are integers or strings, not bytes")
     if not isinstance(keys, np.ndarray):
         keys = list(keys) if isinstance(keys, Iterable) else [keys]
         whole = all(isinstance(key, int) and 0 <= key < 2**64 for key in keys)  # NumPy would make floats of large ones beside small ones
+        if not whole and any(isinstance(key, str) for key in keys) and not all(isinstance(key, str) for key in keys):
+            raise Error("keys are integers or strings, not both")
         keys = np.array(keys, np.uint64) if whole else np.asarray(keys)
-    if keys.dtype.kind in "US":
+    if keys.dtype.kind == "O" and all(isinstance(key, str) for key in keys.ravel()):
+        keys = keys.astype(str)
+    if keys.dtype.kind == "U":
         return np.fromiter((_hash(str(key)) for key in keys.ravel()), np.uint64, keys.size).reshape(keys.shape)
     if keys.size == 0:
         return keys.astype(np.uint64)
@@ -103,11 +109,15 @@ class Table:
     def __init__(self, name: str, dim: int = 1, dtype: str = "float32", consistency: str = "essp:3", initial: Initial | None = None,
                  rule: str = "sum"):
         global _tables
+        if not isinstance(name, str) or not isinstance(dim, int) or dim < 1:
+            raise Error(f"table {name}: a name is a string and dim a positive integer, not {dim!r}")
         if np.dtype(dtype).name not in _TYPES:
             raise Error(f"table {name}: no table holds {dtype}; one of {', '.join(_TYPES)}")
         if _tables is None:
             _tables = _Tables()
         initial = initial or Initial.constant(0)
+        if initial.kind not in ("constant", "uniform", "normal"):
+            raise Error(f"table {name}: no initial values are called {initial.kind}; one of constant, uniform and normal")
         self.name, self.dim, self.dtype, self.consistency = name, dim, np.dtype(dtype), consistency
         self.age = None
         self._core = _tables.core.open(name, dim, _TYPES[self.dtype.name], consistency, initial.kind, initial.a, initial.b, initial.seed,
@@ -131,13 +141,24 @@ class Table:
         """These rows will be read: ask for them now."""
         self._core.intend(keys_of(keys))
 
+    def _rows(self, keys: np.ndarray, values) -> np.ndarray:
+        """`values` as this table's type, (*shape of keys, dim); the last may be left out where dim is 1."""
+        values = np.asarray(values)
+        if self.dtype.kind == "i" and values.dtype.kind not in "iub":
+            raise Error(f"table {self.name}: {values.dtype} values for rows of {self.dtype}")
+        if values.shape != (*keys.shape, self.dim) and not (self.dim == 1 and values.shape == keys.shape):
+            raise Error(f"table {self.name}: values of shape {values.shape} for rows of shape {(*keys.shape, self.dim)}")
+        return values.astype(self.dtype, copy=False)
+
     def add(self, keys, values) -> None:
         """Adds values[i] to the row of keys[i]; keys may repeat. Read by this member at once, by others after tick(). Never waits."""
-        self._core.add(keys_of(keys), np.asarray(values, self.dtype))
+        keys = keys_of(keys)
+        self._core.add(keys, self._rows(keys, values))
 
     def assign(self, keys, values) -> None:
         """New values, out of time; others see them when their copies are renewed, or after a barrier."""
-        self._core.assign(keys_of(keys), np.asarray(values, self.dtype))
+        keys = keys_of(keys)
+        self._core.assign(keys, self._rows(keys, values))
 
     def rule(self, rule: str) -> None:
         """By one member: another rate of the same rule, for all gradients from its clock on."""

@@ -71,7 +71,7 @@ def test_stale_parameters_train_too(pool, plan):
     results = pool(3).run(train, plan, "sgd", 60, 2)
     for parameters, losses in results:
         assert all(torch.equal(value, results[0][0][name]) for name, value in parameters.items())
-        assert sum(losses[-5:]) < sum(losses[:5])
+        assert sum(losses[-6:]) < sum(losses[:6])
 
 
 def refused(optimizer):
@@ -88,3 +88,91 @@ def nesterov(parameters):
 def test_what_no_server_can_step_is_refused(pool):
     for line in pool(2).run(refused, nesterov):
         assert line.startswith("optimizer: no server steps as this SGD does (SGD with momentum, Adam and Adagrad can be served")
+
+
+def looked_at(plan):
+    """Evaluation and state between steps are those of the newest step; what is loaded is everybody's."""
+    model = network()
+    model, optimizer = shoal.data_parallel(model, torch.optim.SGD(model.parameters(), lr=0.1), plan=plan)
+    x, y = batch(0, 0)
+    seen = []
+    for _ in range(3):
+        optimizer.zero_grad()
+        torch.nn.functional.cross_entropy(model(x), y).backward()
+        optimizer.step()
+        with torch.no_grad():
+            seen.append(torch.nn.functional.cross_entropy(model(x), y).item())
+        weights = {name: value.clone() for name, value in model.state_dict().items()}
+    model.load_state_dict({name: torch.full_like(value, shoal.rank()) for name, value in weights.items()})
+    return seen, weights, {name: value.clone() for name, value in model.state_dict().items()}
+
+
+def test_what_is_looked_at_between_steps_is_the_newest(pool):
+    model = network()
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+    x, y = batch(0, 0)
+    expected = []
+    for _ in range(3):
+        optimizer.zero_grad()
+        torch.nn.functional.cross_entropy(model(x), y).backward()
+        optimizer.step()
+        with torch.no_grad():
+            expected.append(torch.nn.functional.cross_entropy(model(x), y).item())
+    for seen, weights, loaded in pool(2).run(looked_at, "ps"):
+        assert seen == pytest.approx(expected, abs=1e-5)
+        for name, value in model.state_dict().items():
+            torch.testing.assert_close(weights[name], value, rtol=1e-4, atol=1e-5)
+            assert (loaded[name] == 0).all()
+
+
+def mistakes():
+    lines = []
+    for step in (_thawed, _twice, _without_gradient, _state):
+        try:
+            step()
+        except shoal.Error as error:
+            lines.append(str(error))
+    return lines
+
+
+def _wrapped(**options):
+    model = network()
+    return shoal.data_parallel(model, torch.optim.SGD(model.parameters(), lr=0.1, **options), plan="ps")
+
+
+def _thawed():
+    model = network()
+    model[0].bias.requires_grad_(False)
+    model, optimizer = shoal.data_parallel(model, torch.optim.SGD(model.parameters(), lr=0.1), plan="ps")
+    model.module[0].bias.requires_grad_(True)
+    model(batch(0, 0)[0]).sum().backward()
+    optimizer.step()
+
+
+def _twice():
+    model, optimizer = _wrapped()
+    shoal.data_parallel(model.module, optimizer, plan="ps")
+
+
+def _without_gradient():
+    model, optimizer = _wrapped(momentum=0.9)
+    optimizer.step()
+
+
+def _state():
+    model, optimizer = _wrapped(momentum=0.9)
+    other = network()
+    trained = torch.optim.SGD(other.parameters(), lr=0.1, momentum=0.9)
+    other(batch(0, 0)[0]).sum().backward()
+    trained.step()
+    optimizer.load_state_dict(trained.state_dict())
+
+
+def test_what_servers_cannot_do_is_one_line(pool):
+    for lines in pool(2).run(mistakes):
+        assert lines == [
+            "optimizer: a parameter has a gradient, and was not trained when the model was wrapped (wrap it when all that trains is known)",
+            "parameter 0.weight: another model of data_parallel() trains it already (wrap once what shares parameters)",
+            "a parameter without a gradient: servers that step sgd:0.1:0.9 would move it (choose another plan for this model)",
+            "optimizer.load_state_dict(): servers hold the optimizer's state, and take none over (choose another plan)",
+        ]

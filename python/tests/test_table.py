@@ -58,11 +58,16 @@ def test_rows_have_the_shape_of_their_keys_and_start_alike_everywhere(pool):
         (lambda t: shoal.Table("a b"), "a table's name is one word without a colon"),
         (lambda t: shoal.Table("x", consistency="ssp"), 'no consistency is called "ssp" (one of bsp, bsp:BACKUPS, ssp:S'),
         (lambda t: shoal.Table("x", dtype="float16"), "table x: no table holds float16; one of float32"),
-        (lambda t: shoal.Table("x", dim=0), "a row has 0 elements"),
+        (lambda t: shoal.Table("x", dim=0), "dim a positive integer, not 0"),
+        (lambda t: t.read(b"ab"), "not bytes"),
+        (lambda t: t.read([5, "x"]), "not both"),
+        (lambda t: shoal.Table("i", dtype="int32").add([1], [1.5]), "table i: float64 values for rows of int32"),
+        (lambda t: t.add([1, 2, 3], np.ones((2, 3))), "values of shape (2, 3) for rows of shape (3, 2)"),
+        (lambda t: shoal.Table("x", initial=shoal.Initial("foo", 1.0)), "no initial values are called foo"),
         (lambda t: t.read([-1]), "key -1 is negative"),
         (lambda t: t.read([1.5]), "keys are integers or strings, not float64"),
-        (lambda t: t.add([1, 2], [1.0, 2.0, 3.0]), "table t: 3 values for 2 rows of 2"),
-        (lambda t: t.add([7], [1.0, float("nan")]), "table t: row 7 was given the value nan"),
+        (lambda t: t.add([1, 2], [1.0, 2.0, 3.0]), "table t: values of shape (3,) for rows of shape (2, 2)"),
+        (lambda t: t.add([7], [[1.0, float("nan")]]), "table t: row 7 was given the value nan"),
         (lambda t: shoal.Table("t", 5), 'table t: opened as "t: f32 x 5'),
     ],
 )
@@ -72,3 +77,12 @@ def test_what_cannot_be_is_one_line(call, words):
         call(table)
     assert words in str(caught.value)
     assert "\n" not in str(caught.value)
+
+
+def test_large_and_small_keys_stand_side_by_side():
+    table = shoal.Table("keys", 1, "int64")
+    table.add([0, 2**64 - 1], [3, 4])
+    assert table.read([2**64 - 1, 0]).ravel().tolist() == [4, 3]
+    assert table.read(np.array([2**64 - 1], np.uint64))[0, 0] == 4
+    table.add(np.array(["a", "b"], object), [1, 2])
+    assert table.read(["b", "a"]).ravel().tolist() == [2, 1]

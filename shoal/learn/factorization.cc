@@ -8,6 +8,7 @@
 
 #include "shoal/core/error.h"
 #include "shoal/core/time.h"
+#include "shoal/learn/memory.h"
 #include "shoal/learn/order.h"
 
 namespace shoal::learn {
@@ -24,6 +25,8 @@ const FactorizationOptions& checked(const FactorizationOptions& options, const R
   if (options.batch < 1) refuse("batch", "must be at least 1");
   if (options.non_negative && options.biases) refuse("biases", "a non-negative factorization has none");
   if (options.non_negative && ratings.least < 0) refuse("non-negative", "the data has a value below zero");
+  need_memory((static_cast<double>(ratings.own_users()) * options.width() + ratings.items * (1.0 + options.width() / ratings.members)) * sizeof(float),
+              std::to_string(ratings.users) + " users and " + std::to_string(ratings.items) + " items");
   if (ratings.most > std::numeric_limits<std::uint32_t>::max()) refuse("data", "a member has more than 4,294,967,295 ratings: take more members");
   return options;
 }

@@ -7,6 +7,7 @@
 
 #include "shoal/core/error.h"
 #include "shoal/core/time.h"
+#include "shoal/learn/memory.h"
 #include "shoal/learn/order.h"
 
 namespace shoal::learn {
@@ -14,11 +15,12 @@ namespace {
 
 constexpr double kSmallestScale = 1e-4;  // V has the digits that W = c V needs
 
-const LinearOptions& checked(const LinearOptions& options) {
+const LinearOptions& checked(const LinearOptions& options, const LabelledRows& rows) {
   const auto refuse = [](const char* flag, const char* what) { throw Error(Code::invalid_argument, what, flag); };
   if (!(options.step.sigma > 0) || !std::isfinite(options.step.sigma)) refuse("step", "must be above zero");
   if (!(options.l2 >= 0) || !std::isfinite(options.l2)) refuse("l2", "must not be below zero");
   if (options.batch < 1) refuse("batch", "must be at least 1");
+  need_memory(rows.columns * (2.0 * sizeof(double) + sizeof(std::uint32_t)), std::to_string(rows.columns) + " columns");
   return options;
 }
 
@@ -71,7 +73,7 @@ double smoothness(const data::SparseRows& rows, std::size_t classes, std::size_t
 }
 
 Linear::Linear(net::Transport& transport, LabelledRows rows, const LinearOptions& options)
-    : options_(checked(options)), rows_(std::move(rows)), classes_(rows_.classes.size()), width_(width_for(classes_)),
+    : options_(checked(options, rows)), rows_(std::move(rows)), classes_(rows_.classes.size()), width_(width_for(classes_)),
       smoothness_(smoothness(rows_.first, classes_, options_.batch)), tables_(transport), worker_(tables_.worker()),
       columns_(worker_.open<float>({.name = "columns", .width = width_, .consistency = options.consistency, .initial = {}})),
       sums_(worker_, "sums", 3), place_(rows_.columns) {}

@@ -84,6 +84,10 @@ void check(const Spec& spec) {
   if (backups(spec.consistency) > 0 && !spec.rule.steps()) refuse("with backups increments would be lost", "use a rule that steps, as sgd:0.1");
   const Initial& initial = spec.initial;
   if (!std::isfinite(initial.a) || !std::isfinite(initial.b)) refuse("initial values must be finite", "");
+  if ((spec.type == DType::i32 || spec.type == DType::i64) && (initial.kind != Initial::Kind::constant || initial.a != std::trunc(initial.a) ||
+                                                               std::abs(initial.a) > std::numeric_limits<std::int32_t>::max())) {
+    refuse("integers begin with a constant whole number of 32 bits", "");
+  }
   if (initial.kind == Initial::Kind::uniform && initial.b < initial.a) refuse("uniform initial values need low <= high", "");
   if (initial.kind == Initial::Kind::normal && initial.b < 0) refuse("normal initial values need a deviation that is not negative", "");
 }

@@ -25,22 +25,27 @@ class ScriptedWorkers {
     Clock clocks = 12;
     Key keys = 20;
     std::uint64_t seed = 1;           // of the network and of who moves
-    std::vector<net::Rank> servers;
+    std::vector<net::Rank> servers, workers;  // none: all members
+    bool uneven = false;              // later workers have fewer clocks; who is done waits at the barrier
     bool pauses = true;               // some workers are slow for a while
   };
   using Check = std::function<void(std::uint32_t worker, Clock clock, Key key, std::span<const T> row)>;
 
   explicit ScriptedWorkers(const Options& options) : options_(options), job_(options.members, {.seed = options.seed}), moves_(options.seed) {
-    for (net::Rank rank = 0; rank < options.members; ++rank) {
-      tables_.push_back(std::make_unique<Tables>(
-          job_.member(rank), TablesOptions{.servers = options.servers, .workers = {}, .workers_a_member = options.workers_a_member}));
+    if (options_.workers.empty()) {
+      for (net::Rank rank = 0; rank < options.members; ++rank) options_.workers.push_back(rank);
     }
-    const std::uint32_t count = options.members * options.workers_a_member;
+    const TablesOptions of_tables{.servers = options.servers, .workers = options_.workers, .workers_a_member = options.workers_a_member};
+    for (net::Rank rank = 0; rank < options.members; ++rank) tables_.push_back(std::make_unique<Tables>(job_.member(rank), of_tables));
+    const auto count = static_cast<std::uint32_t>(options_.workers.size()) * options.workers_a_member;
     for (std::uint32_t worker = 0; worker < count; ++worker) {
-      auto table = tables_[worker / options.workers_a_member]->worker(worker % options.workers_a_member).template open<T>(
+      const std::uint32_t local = worker % options.workers_a_member;
+      auto table = tables_[options_.workers[worker / options.workers_a_member]]->worker(local).template open<T>(
           {.name = "counts", .width = count, .consistency = options.consistency});
-      workers_.push_back({table, std::mt19937_64(1000 + worker), 0, {}, {}, 0});
+      const Clock clocks = options.uneven ? options.clocks * static_cast<Clock>(count - worker) / static_cast<Clock>(count) : options.clocks;
+      workers_.push_back({table, std::mt19937_64(1000 + worker), 0, clocks, {}, {}, 0, local});
       added_.emplace_back(static_cast<std::size_t>(options.clocks), std::vector<T>(options.keys, 0));
+      if (clocks == 0) table.arrive();
     }
   }
   ~ScriptedWorkers() { tables_.clear(); }
@@ -54,7 +59,10 @@ class ScriptedWorkers {
   }
   Clock clock(std::uint32_t worker) const { return workers_[worker].done; }
 
-  // Until all have completed all clocks, then a barrier. check() is called for each row that is read, and at last with clock = clocks.
+  bool is_done(std::uint32_t worker) const { return workers_[worker].done == workers_[worker].clocks; }
+
+  static constexpr Clock kOver = kLastClock;
+  // Until all have completed their clocks and met at a barrier. check() is called for each row that is read, and then again with clock kOver.
   void run(const Check& check) {
     const auto movable = [&] {
       for (std::uint32_t w = 0; w < size(); ++w) {
@@ -62,7 +70,7 @@ class ScriptedWorkers {
       }
       return false;
     };
-    const auto finished = [&] { return std::ranges::all_of(workers_, [&](const auto& w) { return w.done == options_.clocks; }); };
+    const auto finished = [&] { return std::ranges::all_of(workers_, [](const auto& w) { return w.done == w.clocks; }); };
     while (!finished()) {
       ASSERT_TRUE(job_.run(movable)) << "nobody can move, and nothing is on its way: " << stuck();
       std::uint32_t worker = static_cast<std::uint32_t>(moves_() % size());
@@ -74,16 +82,15 @@ class ScriptedWorkers {
       }
       move(worker, check);
     }
-    for (auto& worker : workers_) worker.table.copy().flush(worker.index(options_));
-    ASSERT_TRUE(job_.run([&] { return std::ranges::all_of(workers_, [&](auto& w) { return w.table.copy().flushed(w.index(options_)); }); }));
+    ASSERT_TRUE(job_.run([&] { return std::ranges::all_of(workers_, [&](auto& w) { return w.table.copy().flushed(w.local); }); }));
     std::vector<Key> keys(options_.keys);
     std::iota(keys.begin(), keys.end(), Key{0});
     for (std::uint32_t w = 0; w < size(); ++w) {
       workers_[w].wanted = keys;
       workers_[w].at = 0;
       auto& copy = workers_[w].table.copy();
-      ASSERT_TRUE(job_.run([&] { return copy.ready(workers_[w].index(options_), keys, workers_[w].at); }));
-      show(w, options_.clocks, check);
+      ASSERT_TRUE(job_.run([&] { return copy.ready(workers_[w].local, keys, workers_[w].at); }));
+      show(w, kOver, check);
     }
   }
 
@@ -91,12 +98,11 @@ class ScriptedWorkers {
   struct Moving {
     Table<T> table;
     std::mt19937_64 random;           // what it does; the same whatever the network does
-    Clock done;
+    Clock done, clocks;               // of its clocks
     std::vector<Key> wanted;          // being read
     std::vector<T> values;
     std::size_t at;
-    std::uint32_t local = 0;
-    std::uint32_t index(const Options&) const { return local; }
+    std::uint32_t local;              // its number in its member
   };
 
   std::string stuck() {
@@ -104,7 +110,7 @@ class ScriptedWorkers {
     for (std::uint32_t w = 0; w < size(); ++w) {
       Moving& worker = workers_[w];
       all += "\nworker " + std::to_string(w) + " at clock " + std::to_string(worker.done);
-      if (worker.done == options_.clocks) continue;
+      if (worker.done == worker.clocks) continue;
       if (!worker.table.copy().may_go_on(worker.local)) {
         all += " is too far ahead";
       } else {
@@ -115,9 +121,8 @@ class ScriptedWorkers {
   }
   bool can_move(std::uint32_t w) {
     Moving& worker = workers_[w];
-    worker.local = w % options_.workers_a_member;
     auto& copy = worker.table.copy();
-    if (worker.done == options_.clocks) return false;
+    if (worker.done == worker.clocks) return false;
     if (!copy.may_go_on(worker.local)) return false;
     if (worker.wanted.empty()) {
       for (int i = 0; i < 4; ++i) worker.wanted.push_back(worker.random() % options_.keys);
@@ -153,7 +158,7 @@ class ScriptedWorkers {
     }
     worker.wanted.clear();
     worker.table.copy().tick(worker.local);
-    ++worker.done;
+    if (++worker.done == worker.clocks) worker.table.arrive();
   }
   T amount(Moving& worker) {
     if constexpr (std::is_integral_v<T>) return 1;
