@@ -5,15 +5,14 @@ shoal/nn/local_rounds.h's; here are the moments at which it does.
 """
 
 import json
-from contextlib import contextmanager
 
 import torch
 
-from . import _C, compiled, join, recording, session, signals
-from .wrapped import Wrapped, tensors, weak
+from . import _C, join, recording, session, signals
+from .wrapped import AtSteps, weak
 
 
-class LocalSteps(Wrapped):
+class LocalSteps(AtSteps):
     """Stands for `module` in a training loop, as DataParallel does. Parameters and state_dict are this member's own; after flush() all members
     have them alike."""
 
@@ -21,10 +20,8 @@ class LocalSteps(Wrapped):
         super().__init__(module)
         self._optimizer = optimizer
         self._rounds = _C.LocalRounds(session.current(), trained, list(module.named_buffers()), plan, saved)
-        self._recorded = _C.Alone() if recording.active() else None
         self._plan_written = False
         self._steps = 0
-        compiled.leave_out(LocalSteps.forward)
         if self._recorded is not None:
             optimizer.register_step_pre_hook(self._recorded.step_begins)
         optimizer.register_step_post_hook(weak(self, "_after_step"))
@@ -33,14 +30,6 @@ class LocalSteps(Wrapped):
 
     # --- the training loop
 
-    def forward(self, *args, **kwargs):
-        if not torch.is_grad_enabled() or self._rounds is None:
-            return compiled.call(self.module, args, kwargs)
-        self._forward_begins(args, kwargs)
-        output = compiled.call(self.module, args, kwargs)
-        self._forward_ends(output)
-        return output
-
     @torch._disable_dynamo
     def _forward_begins(self, args, kwargs) -> None:
         samples = _C.samples_in(args, kwargs)
@@ -48,11 +37,6 @@ class LocalSteps(Wrapped):
             self._rounds.count(samples)
         if self._recorded is not None:
             self._recorded.forward_begins(samples)
-
-    @torch._disable_dynamo
-    def _forward_ends(self, output) -> None:
-        if self._recorded is not None:
-            self._recorded.forward_ends(output if isinstance(output, torch.Tensor) else next(tensors(output), None))
 
     def _after_step(self, optimizer, args, kwargs) -> None:
         if self._rounds is None:
@@ -64,17 +48,6 @@ class LocalSteps(Wrapped):
         self._rounds.step_taken()
         recording.tick(optimizer)
         self._keep_plan()
-
-    @contextmanager
-    def no_sync(self):
-        """Gradients are gathered here only, inside and outside."""
-        yield
-
-    @contextmanager
-    def join(self):
-        """Members may run out of data at different times: who is done stays at the end of the block until all are, and all end alike."""
-        yield
-        self.flush()
 
     def flush(self) -> None:
         """Brings all members together now: all steps are in everybody's parameters, which are alike. Every member calls it, after its last

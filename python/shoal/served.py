@@ -5,14 +5,13 @@ rows as old as the consistency lets them be. Servers hold the optimizer's state,
 """
 
 import itertools
-from contextlib import contextmanager
 
 import numpy as np
 import torch
 
-from . import _C, compiled, recording, session, table
+from . import _C, recording, session, table
 from .errors import mistake
-from .wrapped import Wrapped, tensors, weak
+from .wrapped import AtSteps, weak
 
 _tables = itertools.count()  # all members make theirs in the same order
 _WIDTH = 1024  # of a row: a server's share is many of them, and a message some dozens
@@ -22,7 +21,7 @@ def is_known(parameter: torch.nn.Parameter) -> bool:
     return any(parameter is known for user in session.models() if isinstance(user, Served) for group in user._groups for known in group.parameters)
 
 
-class Served(Wrapped):
+class Served(AtSteps):
     """Stands for `module` in a training loop, as DataParallel does. Parameters are copies of what the servers have; the optimizer's step()
     hands gradients over in place of stepping."""
 
@@ -30,10 +29,8 @@ class Served(Wrapped):
         super().__init__(module)
         self._optimizer = optimizer
         self._groups = [_Group(group, optimizer, trained, consistency) for group in optimizer.param_groups]
-        self._recorded = _C.Alone() if recording.active() else None
         self._fresh = True  # what was read is of this clock
         self._set_aside = None
-        compiled.leave_out(Served.forward)
         optimizer.register_load_state_dict_pre_hook(_refuse_state)
         optimizer.register_step_pre_hook(weak(self, "_hand_over"))
         optimizer.register_step_post_hook(weak(self, "_after_step"))
@@ -43,28 +40,14 @@ class Served(Wrapped):
 
     # --- the training loop
 
-    def forward(self, *args, **kwargs):
-        if not torch.is_grad_enabled() or not self._groups:
-            self._refresh()
-            return compiled.call(self.module, args, kwargs)
-        self._forward_begins(args, kwargs)
-        output = compiled.call(self.module, args, kwargs)
-        self._forward_ends(output)
-        return output
-
     @torch._disable_dynamo
     def _forward_begins(self, args, kwargs) -> None:
-        self._refresh()
+        self._looked_at()
         if self._recorded is not None:
             self._recorded.forward_begins(_C.samples_in(args, kwargs))
 
     @torch._disable_dynamo
-    def _forward_ends(self, output) -> None:
-        if self._recorded is not None:
-            self._recorded.forward_ends(output if isinstance(output, torch.Tensor) else next(tensors(output), None))
-
-    @torch._disable_dynamo
-    def _refresh(self) -> None:
+    def _looked_at(self) -> None:
         if not self._fresh and self._groups:
             self._read()
 
@@ -76,11 +59,11 @@ class Served(Wrapped):
     # --- its state
 
     def state_dict(self, *args, **kwargs):
-        self._refresh()
+        self._looked_at()
         return self.module.state_dict(*args, **kwargs)
 
     def __deepcopy__(self, memo):
-        self._refresh()
+        self._looked_at()
         return super().__deepcopy__(memo)
 
     def load_state_dict(self, *args, **kwargs):
@@ -117,17 +100,6 @@ class Served(Wrapped):
         if self._recorded is not None:
             self._recorded.step_ends()
         recording.tick(optimizer)
-
-    @contextmanager
-    def no_sync(self):
-        """Gradients are gathered here until the step, inside and outside."""
-        yield
-
-    @contextmanager
-    def join(self):
-        """Who is done waits at the end of the block; all members take equally many steps, or as many as the staleness lets them differ by."""
-        yield
-        self.flush()
 
     def flush(self) -> None:
         """By all members: every gradient is in everybody's parameters, which are alike."""

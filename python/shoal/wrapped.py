@@ -2,8 +2,11 @@
 
 import copy
 import weakref
+from contextlib import contextmanager
 
 import torch
+
+from . import _C, compiled, recording
 
 
 class Wrapped(torch.nn.Module):
@@ -29,6 +32,43 @@ class Wrapped(torch.nn.Module):
 
     def __reduce__(self):
         return _plain, (self.module,)
+
+
+class AtSteps(Wrapped):
+    """Backward passes exchange nothing: what travels does so at steps. `exchanges`: it is trained on several members."""
+
+    def __init__(self, module: torch.nn.Module):
+        super().__init__(module)
+        self._recorded = _C.Alone() if recording.active() else None
+        compiled.leave_out(type(self).forward)
+
+    def forward(self, *args, **kwargs):
+        if not torch.is_grad_enabled() or not self.exchanges:
+            self._looked_at()
+            return compiled.call(self.module, args, kwargs)
+        self._forward_begins(args, kwargs)
+        output = compiled.call(self.module, args, kwargs)
+        self._forward_ends(output)
+        return output
+
+    def _looked_at(self) -> None:
+        """The parameters are about to be used, not trained."""
+
+    @torch._disable_dynamo
+    def _forward_ends(self, output) -> None:
+        if self._recorded is not None:
+            self._recorded.forward_ends(output if isinstance(output, torch.Tensor) else next(tensors(output), None))
+
+    @contextmanager
+    def no_sync(self):
+        """Gradients are gathered here only, inside and outside."""
+        yield
+
+    @contextmanager
+    def join(self):
+        """Members may run out of data at different times: who is done stays at the end of the block until all are, and all end alike."""
+        yield
+        self.flush()
 
 
 def _plain(module):

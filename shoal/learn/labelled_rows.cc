@@ -16,13 +16,13 @@ namespace {
 constexpr std::size_t kBatch = 1 << 14;  // rows that are looked at together
 constexpr std::size_t kFirst = 1000;     // rows that all members keep
 
-[[noreturn]] void refuse(const RowsSource& source, const std::string& what, const std::string& hint) {
+[[noreturn]] void refuse(const Source& source, const std::string& what, const std::string& hint) {
   throw Error(Code::invalid_argument, what, source.files.front().string(), hint);
 }
 
 class Dealer {
  public:
-  Dealer(LabelledRows& rows, const RowsSource& source) : rows_(rows), source_(source) {}
+  Dealer(LabelledRows& rows, const Source& source) : rows_(rows), source_(source) {}
 
   void read(const std::vector<std::filesystem::path>& files, bool test_files) {
     data::LibsvmReader reader(files, {}, {.share = {}, .skip_faulty = source_.skip_faulty});
@@ -74,7 +74,7 @@ class Dealer {
   }
 
   LabelledRows& rows_;
-  const RowsSource& source_;
+  const Source& source_;
   std::set<double> classes_, tested_;
   std::uint64_t seen_ = 0;
   Fnv1a digest_;
@@ -82,7 +82,7 @@ class Dealer {
 
 }  // namespace
 
-LabelledRows read_labelled_rows(const RowsSource& source, std::uint32_t member, std::uint32_t members) {
+LabelledRows read_labelled_rows(const Source& source, std::uint32_t member, std::uint32_t members) {
   LabelledRows rows;
   rows.member = member;
   rows.members = members;

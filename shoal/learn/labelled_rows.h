@@ -9,18 +9,11 @@
 
 #include "shoal/data/sparse_rows.h"
 #include "shoal/data/read.h"
+#include "shoal/learn/source.h"
 
 namespace shoal::learn {
 
 inline constexpr std::size_t kMostClasses = 10'000;
-
-struct RowsSource {
-  std::vector<std::filesystem::path> files;
-  std::vector<std::filesystem::path> test_files;  // held out; none: a share of `files` is
-  double test_share = 0.1;                        // in [0, 1)
-  std::uint64_t seed = 1;                         // of the choice
-  bool skip_faulty = false;                       // lines
-};
 
 struct LabelledRows {
   std::uint32_t member = 0, members = 1;
@@ -36,6 +29,6 @@ struct LabelledRows {
 
 // Throws Error{invalid_argument} as LibsvmReader does; for more classes than kMostClasses; where nothing is left to learn from, or one class only; for
 // a test label that no row to learn from has.
-LabelledRows read_labelled_rows(const RowsSource& source, std::uint32_t member = 0, std::uint32_t members = 1);
+LabelledRows read_labelled_rows(const Source& source, std::uint32_t member = 0, std::uint32_t members = 1);
 
 }  // namespace shoal::learn

@@ -43,7 +43,7 @@ data::Read each_batch(const std::vector<std::filesystem::path>& files, bool skip
 
 class Dealer {
  public:
-  Dealer(Ratings& ratings, const RatingsSource& source) : ratings_(ratings), source_(source), dealt_(ratings.members) {}
+  Dealer(Ratings& ratings, const Source& source) : ratings_(ratings), source_(source), dealt_(ratings.members) {}
 
   void deal(const data::Triples& batch, bool test_file) {
     ratings_.users = std::max(ratings_.users, batch.row_count);
@@ -80,7 +80,7 @@ class Dealer {
 
  private:
   Ratings& ratings_;
-  const RatingsSource& source_;
+  const Source& source_;
   std::vector<std::uint64_t> dealt_;  // ratings to learn from, by member
   std::uint64_t seen_ = 0;
   double sum_ = 0;
@@ -89,7 +89,7 @@ class Dealer {
 
 }  // namespace
 
-Ratings read_ratings(const RatingsSource& source, std::uint32_t member, std::uint32_t members) {
+Ratings read_ratings(const Source& source, std::uint32_t member, std::uint32_t members) {
   Ratings ratings;
   ratings.member = member;
   ratings.members = members;

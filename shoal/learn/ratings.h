@@ -8,16 +8,9 @@
 #include <vector>
 
 #include "shoal/data/triples.h"
+#include "shoal/learn/source.h"
 
 namespace shoal::learn {
-
-struct RatingsSource {
-  std::vector<std::filesystem::path> files;
-  std::vector<std::filesystem::path> test_files;  // held out; none: a share of `files` is
-  double test_share = 0.1;                        // in [0, 1)
-  std::uint64_t seed = 1;                         // of the choice
-  bool skip_faulty = false;                       // lines
-};
 
 struct Ratings {
   std::uint32_t member = 0, members = 1;
@@ -36,7 +29,7 @@ struct Ratings {
 };
 
 // Throws Error{invalid_argument} as the readers of data/ do, and where nothing is left to learn from.
-Ratings read_ratings(const RatingsSource& source, std::uint32_t member = 0, std::uint32_t members = 1);
+Ratings read_ratings(const Source& source, std::uint32_t member = 0, std::uint32_t members = 1);
 
 // All ratings of files, numbered anew; for predictions.
 std::pair<data::Triples, data::Read> read_all_ratings(const std::vector<std::filesystem::path>& files, bool skip_faulty = false);

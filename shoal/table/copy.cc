@@ -282,10 +282,9 @@ void Copy<T>::rule(std::uint32_t worker, const Rule& rule) {
   }
   const std::lock_guard lock(mutex_);
   for (std::size_t shard = 0; shard < servers_.size(); ++shard) {
-    std::vector<Message> messages;
-    messages.push_back(Message::of_text(Kind::rule, id_, name(rule)));
-    messages.back().header.clock = clocks_[worker];
-    send_(placement_.server(shard), std::move(messages));
+    Message message = Message::of_text(Kind::rule, id_, name(rule));
+    message.header.clock = clocks_[worker];
+    send_(placement_.server(shard), alone(std::move(message)));
   }
 }
 
@@ -308,14 +307,10 @@ void Copy<T>::flush(std::uint32_t worker) {
   const std::lock_guard lock(mutex_);
   send_open(worker, Ends::batch);
   for (std::size_t shard = 0; shard < servers_.size(); ++shard) {
-    Message message;
-    message.header.kind = Kind::flush;
-    message.header.table = id_;
+    Message message = Message::of_kind(Kind::flush, id_);
     message.header.worker = first_worker_ + worker;
     message.header.clock = clocks_[worker];
-    std::vector<Message> messages;
-    messages.push_back(std::move(message));
-    send_(placement_.server(shard), std::move(messages));
+    send_(placement_.server(shard), alone(std::move(message)));
   }
   ++flushes_[worker];
 }
@@ -378,12 +373,6 @@ template <class T>
 Clock Copy<T>::clock(std::uint32_t worker) const {
   const std::lock_guard lock(mutex_);
   return clocks_[worker];
-}
-
-template <class T>
-std::size_t Copy<T>::row_count() const {
-  const std::lock_guard lock(mutex_);
-  return base_.size();
 }
 
 template class Copy<float>;

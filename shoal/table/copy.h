@@ -70,7 +70,6 @@ class Copy final : public Reader {
   bool flushed(std::uint32_t worker) const;  // by everybody, as often as by this worker
   Clock clock(std::uint32_t worker) const;
   std::uint64_t dropped() const;      // batches of this member that came too late, at the server that dropped most
-  std::size_t row_count() const;      // copies
 
  private:
   using Rows = RowMap<T>;

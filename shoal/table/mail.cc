@@ -183,6 +183,5 @@ net::Failure Mail::failure(net::Rank of) const {
   return state_->failures[of];
 }
 
-net::Transport& Mail::transport() const { return state_->transport; }
 
 }  // namespace shoal::table

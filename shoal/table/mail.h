@@ -28,8 +28,6 @@ class Mail {
   std::size_t unsent(net::Rank to) const;  // bytes of send() that have not left; none to itself. Any thread
   net::Failure failure(net::Rank of) const;  // why that member says nothing more, for instance because it left. Any thread
 
-  net::Transport& transport() const;
-
  private:
   struct State;
   std::shared_ptr<State> state_;

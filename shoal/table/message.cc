@@ -12,9 +12,7 @@ bool has_text(Kind kind) { return kind == Kind::open || kind == Kind::rule || ki
 }  // namespace
 
 Message Message::of_rows(Kind kind, std::uint64_t table, std::size_t rows, std::size_t bytes_a_row) {
-  Message message;
-  message.header.kind = kind;
-  message.header.table = table;
+  Message message = of_kind(kind, table);
   message.header.count = static_cast<std::uint32_t>(rows);
   message.body = Bytes(rows * (sizeof(Key) + (has_values(kind) ? bytes_a_row : 0)));
   message.header.length = static_cast<std::uint32_t>(message.body.size());
@@ -22,9 +20,7 @@ Message Message::of_rows(Kind kind, std::uint64_t table, std::size_t rows, std::
 }
 
 Message Message::of_text(Kind kind, std::uint64_t table, const std::string& text) {
-  Message message;
-  message.header.kind = kind;
-  message.header.table = table;
+  Message message = of_kind(kind, table);
   message.body = Bytes(text.size());
   std::ranges::copy(std::as_bytes(std::span(text)), message.body.data());
   message.header.length = static_cast<std::uint32_t>(text.size());

@@ -58,12 +58,26 @@ struct Message {
   // Room for `rows` rows of `bytes_a_row`.
   static Message of_rows(Kind kind, std::uint64_t table, std::size_t rows, std::size_t bytes_a_row);
   static Message of_text(Kind kind, std::uint64_t table, const std::string& text);
+  // A header alone, to be filled in.
+  static Message of_kind(Kind kind, std::uint64_t table) {
+    Message message;
+    message.header.kind = kind;
+    message.header.table = table;
+    return message;
+  }
   Key* key_places() { return reinterpret_cast<Key*>(body.data()); }
   template <class T>
   T* value_places() {
     return reinterpret_cast<T*>(body.data() + header.count * sizeof(Key));
   }
 };
+
+// Messages that are sent together, when there is one.
+inline std::vector<Message> alone(Message message) {
+  std::vector<Message> messages;
+  messages.push_back(std::move(message));
+  return messages;
+}
 
 inline std::size_t rows_a_message(std::size_t bytes_a_row) { return std::max<std::size_t>(1, kMessageBytes / (bytes_a_row + sizeof(Key))); }
 

@@ -26,8 +26,6 @@ class OwnedRows {
   void expect(Key key) const { settled_.expect(key); }  // number_of() will be asked for it soon
   Key key(Number number) const { return settled_.key(number); }
   std::span<const T> visible(Number number) const; // live if there is such, else settled
-  std::span<const T> settled(Number number) const { return settled_.row(number); }
-  std::size_t size() const { return settled_.size(); }
 
   // --- values; `by`: who added, so that it need not be told
   void add(Number number, std::span<const T> values, net::Rank by);       // settled at once

@@ -112,7 +112,7 @@ void Shard<T>::take_batch(net::Rank from, const Header& last, Batch batch) {
 
 template <class T>
 void Shard<T>::advance(net::Rank from) {
-  std::vector<Clock> completed;                     // of those who are not done for now
+  std::vector<Clock> completed;                     // of those who do not wait at a barrier
   for (const Worker& worker : clocks_) {
     if (!worker.flushed_at) completed.push_back(worker.completed);
   }
@@ -228,15 +228,11 @@ void Shard<T>::push(net::Rank reader) {
 template <class T>
 void Shard<T>::announce(net::Rank to, Kind kind) {
   if (!readers_[to].admitted) return;               // it has nothing to be told of, yet
-  Message message;
-  message.header.kind = kind;
-  message.header.table = id_;
+  Message message = Message::of_kind(kind, id_);
   message.header.clock = readers_[to].untold ? kNever : min_;  // rows of this age have not left
   message.header.sequence = readers_[to].included;
   message.header.count = readers_[to].dropped;
-  std::vector<Message> messages;
-  messages.push_back(std::move(message));
-  send_(to, std::move(messages));
+  send_(to, alone(std::move(message)));
 }
 
 // --- out of time

@@ -135,10 +135,8 @@ void Tables::State::open(net::Rank from, const Message& message) {
   if (!shard) shard = make_shard(spec, workers, transport.size(), send(), idle);
   const std::string here = text_of(shard->spec());
   if (here == message.text()) shard->admit(from);
-  std::vector<Message> answer;
-  answer.push_back(here == message.text() ? Message::of_text(Kind::opened, message.header.table, "")
-                                          : Message::of_text(Kind::refused, message.header.table, here));
-  mail->send(from, std::move(answer));
+  mail->send(from, alone(here == message.text() ? Message::of_kind(Kind::opened, message.header.table)
+                                                : Message::of_text(Kind::refused, message.header.table, here)));
 }
 
 template <class T>
@@ -165,9 +163,7 @@ std::shared_ptr<Copy<T>> Tables::State::open(const Spec& spec) {
     opening.insert_or_assign(id, answers);
   });
   for (std::size_t shard = 0; shard < placement.shards(); ++shard) {
-    std::vector<Message> message;
-    message.push_back(Message::of_text(Kind::open, id, text_of(spec)));
-    mail->send(placement.server(shard), std::move(message));
+    mail->send(placement.server(shard), alone(Message::of_text(Kind::open, id, text_of(spec))));
   }
   waiting.until([&] { return answers->arrivals() == placement.shards(); }, *answers, "servers to open table " + spec.name);
   const bool refused = !answers->refused().empty();
@@ -211,9 +207,7 @@ Tables::~Tables() {
 void Tables::State::say_goodbye() {
   if (std::exchange(said_goodbye, true)) return;
   for (net::Rank rank = 0; rank < transport.size(); ++rank) {
-    std::vector<Message> message(1);
-    message.back().header.kind = Kind::leaving;
-    mail->send(rank, std::move(message));
+    mail->send(rank, alone(Message::of_kind(Kind::leaving, 0)));
   }
 }
 

@@ -139,7 +139,6 @@ class Worker {
   // table otherwise.
   template <class T>
   Table<T> open(Spec spec);
-  std::uint32_t index() const { return index_; }
 
  private:
   friend class Tables;

@@ -9,19 +9,10 @@
 
 #include "shoal/data/libsvm.h"
 #include "shoal/data/triples.h"
+#include "tests/data/real_sets.h"
 
 namespace shoal::data {
 namespace {
-
-class RealSets : public testing::Test {
- protected:
-  void SetUp() override {
-    const char* folder = std::getenv("SHOAL_DATA");
-    if (folder == nullptr) GTEST_SKIP() << "no real data sets: SHOAL_DATA is not set";
-    folder_ = folder;
-  }
-  std::filesystem::path folder_;
-};
 
 TEST_F(RealSets, libsvm) {
   struct Set {

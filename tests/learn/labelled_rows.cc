@@ -21,7 +21,7 @@ class RowFiles : public testing::Test {
     std::ofstream(folder_ / name) << text;
     return folder_ / name;
   }
-  std::string refusal(const RowsSource& source) const {
+  std::string refusal(const Source& source) const {
     try {
       read_labelled_rows(source);
     } catch (const Error& error) {
@@ -36,7 +36,7 @@ class RowFiles : public testing::Test {
 TEST_F(RowFiles, shares_together_are_the_whole_and_the_rest_is_alike) {
   std::string text;
   for (int i = 1; i <= 300; ++i) text += std::to_string(i % 3 - 1) + " " + std::to_string(i) + ":" + std::to_string(i) + "\n";  // row i has i in column i - 1
-  const RowsSource source{.files = {file("s.txt", text)}, .test_files = {}, .test_share = 0.25};
+  const Source source{.files = {file("s.txt", text)}, .test_files = {}, .test_share = 0.25};
   const LabelledRows whole = read_labelled_rows(source);
   EXPECT_EQ(whole.classes, (std::vector<double>{-1, 0, 1}));
   EXPECT_EQ(whole.columns, 300u);

@@ -39,7 +39,7 @@ Named named(const Ratings& ratings, const data::Triples& triples) {
 TEST_F(RatingFiles, shares_together_are_the_whole_and_the_rest_is_alike) {
   std::string text;
   for (int i = 0; i < 500; ++i) text += "u" + std::to_string(i * 7 % 41) + ",i" + std::to_string(i * 11 % 60) + "," + std::to_string(i % 5 + 1) + "\n";
-  const RatingsSource source{.files = {file("r.csv", text)}, .test_files = {}, .test_share = 0.2};
+  const Source source{.files = {file("r.csv", text)}, .test_files = {}, .test_share = 0.2};
   const Ratings whole = read_ratings(source);
   EXPECT_EQ(whole.count + whole.held_out, 500u);
   EXPECT_NEAR(static_cast<double>(whole.held_out), 100, 45);
@@ -67,7 +67,7 @@ TEST_F(RatingFiles, shares_together_are_the_whole_and_the_rest_is_alike) {
 }
 
 TEST_F(RatingFiles, a_test_file_is_what_is_held_out) {
-  const RatingsSource source{.files = {file("r.csv", "a,x,1\nb,y,3\n")}, .test_files = {file("t.csv", "a,y,2\nc,x,9\n")}};
+  const Source source{.files = {file("r.csv", "a,x,1\nb,y,3\n")}, .test_files = {file("t.csv", "a,y,2\nc,x,9\n")}};
   const Ratings ratings = read_ratings(source);
   EXPECT_EQ(ratings.count, 2u);
   EXPECT_EQ(ratings.mean, 2);
@@ -84,7 +84,7 @@ TEST_F(RatingFiles, a_matrix_has_numbers_for_names) {
 }
 
 TEST_F(RatingFiles, mistakes_are_one_line) {
-  const auto refusal = [&](const RatingsSource& source) {
+  const auto refusal = [&](const Source& source) {
     try {
       read_ratings(source);
     } catch (const Error& error) {

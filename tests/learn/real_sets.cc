@@ -6,20 +6,11 @@
 
 #include "shoal/learn/factorization.h"
 #include "shoal/learn/linear.h"
+#include "tests/data/real_sets.h"
 #include "tests/learn/members.h"
 
 namespace shoal::learn {
 namespace {
-
-class RealSets : public testing::Test {
- protected:
-  void SetUp() override {
-    const char* folder = std::getenv("SHOAL_DATA");
-    if (folder == nullptr) GTEST_SKIP() << "no real data sets: SHOAL_DATA is not set";
-    folder_ = folder;
-  }
-  std::filesystem::path folder_;
-};
 
 // Of a tenth held out at random this method leaves 0.918 to 0.920 at rank 16 with gentle steps; another tenth, another 0.005.
 TEST_F(RealSets, movielens_100k) {
@@ -38,7 +29,7 @@ TEST_F(RealSets, movielens_100k) {
 TEST_F(RealSets, sector) {
   for (const net::Rank members : {2u}) {
     const Learnt learnt = learnt_by(members, 5, [&](net::Transport& transport) {
-      const RowsSource source{.files = {folder_ / "classic/sector.scale.bz2"}, .test_files = {folder_ / "classic/sector.t.scale.bz2"}};
+      const Source source{.files = {folder_ / "classic/sector.scale.bz2"}, .test_files = {folder_ / "classic/sector.t.scale.bz2"}};
       return std::make_unique<Linear>(transport, read_labelled_rows(source, transport.rank(), transport.size()), LinearOptions{.step = {6, true}});
     });
     EXPECT_GT(learnt.figure("held-out accuracy"), 0.9) << members << " members";
