@@ -23,7 +23,7 @@ def count_words(consistency):
     return read, {word: words.count(word) for word in set(words)}
 
 
-@pytest.mark.parametrize("consistency", ["bsp", "ssp:2", "essp:2", "async"])
+@pytest.mark.parametrize("consistency", ["bsp", "ssp:2", "essp:2", "cap:2", "async"])
 def test_words_are_counted_exactly(pool, consistency):
     for read, expected in pool(3).run(count_words, consistency):
         assert read == expected

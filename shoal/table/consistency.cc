@@ -1,7 +1,11 @@
 #include "shoal/table/consistency.h"
 
+#include <algorithm>
 #include <charconv>
+#include <cmath>
+#include <span>
 #include <type_traits>
+#include <vector>
 
 #include "shoal/core/error.h"
 
@@ -16,41 +20,66 @@ constexpr bool is(const Consistency& consistency) {
 std::optional<unsigned> staleness(const Consistency& consistency) {
   return std::visit(
       [](const auto& policy) -> std::optional<unsigned> {
-        using Policy = std::decay_t<decltype(policy)>;
-        if constexpr (std::is_same_v<Policy, Ssp> || std::is_same_v<Policy, Essp>) return policy.staleness;
-        if constexpr (std::is_same_v<Policy, Bsp>) return 0;
+        if constexpr (requires { policy.staleness; }) return policy.staleness;
+        if constexpr (requires { policy.backups; }) return 0;
         return std::nullopt;
       },
       consistency);
 }
 
+// The numbers behind a policy's name; nullopt: it has something else there.
+std::optional<std::vector<double>> numbers_from(const std::string& text, std::size_t colon) {
+  std::vector<double> numbers;
+  for (std::size_t at = colon; at < text.size();) {
+    double number = 0;
+    const char* const end = text.data() + text.size();
+    const auto [stopped, wrong] = std::from_chars(text.data() + at + 1, end, number);
+    if (wrong != std::errc{} || (stopped != end && *stopped != ':')) return std::nullopt;
+    numbers.push_back(number);
+    at = static_cast<std::size_t>(stopped - text.data());
+  }
+  return numbers;
+}
+
+std::optional<unsigned> whole(double number) {
+  constexpr double most = 1'000'000;
+  if (!(number >= 0 && number <= most) || number != std::trunc(number)) return std::nullopt;
+  return static_cast<unsigned>(number);
+}
+
+std::optional<Consistency> made(const std::string& policy, std::span<const double> numbers) {
+  if (numbers.empty()) {
+    if (policy == "bsp") return Bsp{};
+    if (policy == "async") return Async{};
+  }
+  if (numbers.size() == 1) {
+    const auto count = whole(numbers[0]);
+    if (policy == "bsp" && count) return Bsp{*count};
+    if (policy == "ssp" && count) return Ssp{*count};
+    if (policy == "essp" && count) return Essp{*count};
+    if (policy == "cap" && count) return Cap{*count};
+  }
+  return std::nullopt;
+}
+
 }  // namespace
 
 Consistency consistency_from(const std::string& text) {
-  const auto colon = text.find(':');
-  const std::string policy = text.substr(0, colon);
-  if (colon == std::string::npos) {
-    if (policy == "bsp") return Bsp{};
-    if (policy == "async") return Async{};
-  } else if (policy == "ssp" || policy == "essp" || policy == "bsp") {
-    unsigned number = 0;
-    const char* const end = text.data() + text.size();
-    const auto [stopped, wrong] = std::from_chars(text.data() + colon + 1, end, number);
-    constexpr unsigned most = 1'000'000;
-    if (wrong == std::errc{} && stopped == end && number <= most) {
-      if (policy == "bsp") return Bsp{number};
-      return policy == "ssp" ? Consistency(Ssp{number}) : Consistency(Essp{number});
-    }
+  const std::size_t colon = std::min(text.find(':'), text.size());
+  if (const auto numbers = numbers_from(text, colon)) {
+    if (const auto policy = made(text.substr(0, colon), *numbers)) return *policy;
   }
   throw Error(Code::invalid_argument, "no consistency is called \"" + text + "\"", "consistency",
-              "one of bsp, bsp:BACKUPS, ssp:S, essp:S and async, with S clocks of staleness, as in ssp:3");
+              "one of bsp, bsp:BACKUPS, ssp:S, essp:S, cap:S and async, with S clocks of staleness, as in ssp:3");
 }
 
 std::string name(const Consistency& consistency) {
-  const auto bound = staleness(consistency);
-  if (is<Bsp>(consistency)) return backups(consistency) == 0 ? "bsp" : "bsp:" + std::to_string(backups(consistency));
-  if (is<Async>(consistency)) return "async";
-  return (is<Ssp>(consistency) ? "ssp:" : "essp:") + std::to_string(*bound);
+  const auto number = [](unsigned count) { return ':' + std::to_string(count); };
+  if (const auto* bsp = std::get_if<Bsp>(&consistency)) return bsp->backups == 0 ? "bsp" : "bsp" + number(bsp->backups);
+  if (const auto* ssp = std::get_if<Ssp>(&consistency)) return "ssp" + number(ssp->staleness);
+  if (const auto* essp = std::get_if<Essp>(&consistency)) return "essp" + number(essp->staleness);
+  if (const auto* cap = std::get_if<Cap>(&consistency)) return "cap" + number(cap->staleness);
+  return "async";
 }
 
 Clock needed_age(const Consistency& consistency, Clock clock) {
@@ -70,6 +99,8 @@ unsigned backups(const Consistency& consistency) {
 }
 
 bool pushes(const Consistency& consistency) { return !is<Ssp>(consistency); }
+bool pushes_at_once(const Consistency& consistency) { return is<Async>(consistency) || is<Cap>(consistency); }
+bool leaves_at_once(const Consistency& consistency) { return is<Cap>(consistency); }
 bool whole_clocks(const Consistency& consistency) { return is<Bsp>(consistency); }
 bool clocked(const Consistency& consistency) { return !is<Async>(consistency); }
 

@@ -1,8 +1,9 @@
 // How stale a read may be: one value per table.
 //
 // Clocks. A worker at clock c has completed c units of work: c calls of tick(). What it adds meanwhile has timestamp c. The age of a row is
-// the largest a such that it holds all increments of all workers with timestamps below a. A policy says which age a reader at clock c
-// needs, how far a worker may run ahead, and who sends rows that changed. Values; threads: pure functions.
+// the largest a such that it holds all increments of all workers with timestamps below a. A policy answers the same few questions, below
+// the values: which age a reader at clock c needs, how far a worker may run ahead, when what is added leaves, and who sends rows that
+// changed. Values; threads: pure functions.
 #pragma once
 
 #include <cstdint>
@@ -31,12 +32,17 @@ struct Ssp {
 struct Essp {
   unsigned staleness = 0;
 };
+// Clock-bounded asynchronous parallel (Wei et al., "Consistency models for parameter servers", 2013): the bound of SSP, but what is added
+// leaves as soon as the server has what left before, and is shown as soon as it arrives, whole clock or not.
+struct Cap {
+  unsigned staleness = 0;
+};
 // No bound: servers push, nobody waits.
 struct Async {};
 
-using Consistency = std::variant<Bsp, Ssp, Essp, Async>;
+using Consistency = std::variant<Bsp, Ssp, Essp, Cap, Async>;
 
-// "bsp", "bsp:1" (with one backup), "ssp:3", "essp:3", "async". Throws Error{invalid_argument} that lists them.
+// "bsp", "bsp:1" (with one backup), "ssp:3", "essp:3", "cap:3", "async". Throws Error{invalid_argument} that lists them.
 Consistency consistency_from(const std::string& text);
 std::string name(const Consistency& consistency);
 
@@ -49,6 +55,10 @@ unsigned backups(const Consistency& consistency);
 std::optional<Clock> widest_gap(const Consistency& consistency);
 // Whether servers send what changed unasked.
 bool pushes(const Consistency& consistency);
+// Whether they send it when it arrived, not when a clock is complete.
+bool pushes_at_once(const Consistency& consistency);
+// Whether what is added leaves before its clock is complete.
+bool leaves_at_once(const Consistency& consistency);
 // Whether readers see whole clocks only, each added in the order of workers.
 bool whole_clocks(const Consistency& consistency);
 // Whether what a worker adds belongs to its clock; if not, it is part of the row as soon as it arrives.

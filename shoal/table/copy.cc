@@ -43,6 +43,7 @@ void Copy<T>::take(net::Rank from, Message message) {
       server.announced = std::max(server.announced, message.header.clock);
       server.dropped = message.header.count;
       confirm(server, message.header.clock, message.header.sequence);
+      send_early(shard);
       if (message.header.kind == Kind::flushed) {
         ++server.flushes;
         if (std::ranges::all_of(servers_, [&](const Server& other) { return other.flushes >= server.flushes; })) {
@@ -109,6 +110,7 @@ void Copy<T>::confirm(Server& server, Clock clock, std::uint64_t sequence) {
     }
   }
   server.sent.erase(counted, server.sent.end());
+  server.counted = std::max(server.counted, sequence);
 }
 
 // --- reading
@@ -236,32 +238,44 @@ void Copy<T>::add(std::uint32_t worker, std::span<const Key> keys, std::span<con
     const std::size_t shard = placement_.shard_of(keys[i]);
     last[shard] = open[shard].add(keys[i], last[shard] + 1, values.subspan(i * spec_.width, spec_.width));
   }
+  for (std::size_t shard = 0; shard < servers_.size(); ++shard) send_early(shard);
 }
 
 template <class T>
 void Copy<T>::send_open(std::uint32_t worker, Ends ends) {
-  ++sequence_;
-  for (std::size_t shard = 0; shard < servers_.size(); ++shard) {
-    Rows rows = std::exchange(open_[worker][shard], Rows(spec_.width));
-    auto bodies = rows.bodies();
-    if (bodies.empty()) bodies.emplace_back();  // a batch without rows for this server still closes the clock there
-    std::vector<Message> messages;
-    for (auto& body : bodies) {
-      Message& message = messages.emplace_back();
-      message.header.length = static_cast<std::uint32_t>(body.bytes.size());
-      message.header.kind = Kind::update;
-      message.header.table = id_;
-      message.header.sequence = sequence_;
-      message.header.clock = clocks_[worker];
-      message.header.worker = first_worker_ + worker;
-      message.header.count = static_cast<std::uint32_t>(body.rows);
-      message.body = std::move(body.bytes);
-    }
-    messages.back().header.ends = ends;
-    if (rows.size() > 0 && !spec_.rule.steps()) {
-      servers_[shard].sent.push_back({first_worker_ + worker, clocks_[worker], sequence_, std::move(rows)});
-    }
-    send_(placement_.server(shard), std::move(messages));
+  for (std::size_t shard = 0; shard < servers_.size(); ++shard) send_part(worker, shard, ends);
+}
+
+template <class T>
+void Copy<T>::send_part(std::uint32_t worker, std::size_t shard, Ends ends) {
+  Server& server = servers_[shard];
+  Rows rows = std::exchange(open_[worker][shard], Rows(spec_.width));
+  auto bodies = rows.bodies();
+  if (bodies.empty()) bodies.emplace_back();  // a batch without rows for this server still closes the clock there
+  server.last = ++sequence_;
+  std::vector<Message> messages;
+  for (auto& body : bodies) {
+    Message& message = messages.emplace_back();
+    message.header.length = static_cast<std::uint32_t>(body.bytes.size());
+    message.header.kind = Kind::update;
+    message.header.table = id_;
+    message.header.sequence = sequence_;
+    message.header.clock = clocks_[worker];
+    message.header.worker = first_worker_ + worker;
+    message.header.count = static_cast<std::uint32_t>(body.rows);
+    message.body = std::move(body.bytes);
+  }
+  messages.back().header.ends = ends;
+  if (rows.size() > 0 && !spec_.rule.steps()) server.sent.push_back({first_worker_ + worker, clocks_[worker], sequence_, std::move(rows)});
+  send_(placement_.server(shard), std::move(messages));
+}
+
+// One part of each worker is under way to a server at a time: what is added meanwhile goes in the next.
+template <class T>
+void Copy<T>::send_early(std::size_t shard) {
+  if (!leaves_at_once(spec_.consistency) || servers_[shard].counted < servers_[shard].last) return;
+  for (std::uint32_t worker = 0; worker < open_.size(); ++worker) {
+    if (open_[worker][shard].size() > 0) send_part(worker, shard, Ends::batch);
   }
 }
 

@@ -1,11 +1,12 @@
 // One member's side of a table: copies of the rows that its workers have read, and what they have added that is not yet in them.
 //
-// A reader sees   base + own batches that the server had not counted in + what it has added since its last tick,
-// added in that order. A batch is what one worker added in one clock, a part of it what goes to one server. Parts are kept until their server
-// says that they are in its rows; then they are added to the copies that are older than that, once.
+// A reader sees   base + own parts that the server had not counted in + what it has added and has not left,
+// added in that order. A part is what leaves to one server together: what one worker added in one clock, or where that may leave early, what
+// it added since the part before. Parts are kept until their server says that they are in its rows; then they are added to the copies that
+// are older than that, once.
 //
 // Invariants
-//   1. A copy's base holds every increment with a timestamp below its age, and of this member's batches those up to `included`.
+//   1. A copy's base holds every increment with a timestamp below its age, and of this member's parts those up to `included`.
 //   2. A part is in a copy's base or among sent_, never both: what came from the server overrides, what it confirmed is folded in.
 //   3. Where the table's rule steps, what is added is a gradient: it is in no read before the server has stepped, and nothing of it is kept.
 //   4. Workers of one member see each other's increments as those of any other worker.
@@ -78,7 +79,7 @@ class Copy final : public Reader {
 
   struct State {                      // of a copy
     Clock age = kNever;
-    std::uint64_t included = 0;       // own batches up to this are in base
+    std::uint64_t included = 0;       // own parts up to this are in base
     std::uint64_t flushes = 0;        // of its server, when it came
     bool present = false, pushed = false;
   };
@@ -92,6 +93,7 @@ class Copy final : public Reader {
     Clock announced = 0;
     std::uint64_t flushes = 0;
     std::uint64_t dropped = 0;
+    std::uint64_t last = 0, counted = 0;  // the last part that left; parts up to this are in its rows
     bool gone = false;                // it left
     std::deque<Part> sent;            // in the order of sequence
     std::deque<std::vector<Key>> assigning;  // of assign() calls that it has not confirmed
@@ -109,6 +111,8 @@ class Copy final : public Reader {
   void request(std::uint32_t worker, std::span<const Key> keys);
   Clock age_of(const State& state, const Server& server) const;
   void send_open(std::uint32_t worker, Ends ends);
+  void send_part(std::uint32_t worker, std::size_t shard, Ends ends);
+  void send_early(std::size_t shard);  // before the clock is complete, where that may be
 
   const Spec spec_;
   const Workers workers_;
@@ -123,8 +127,8 @@ class Copy final : public Reader {
   std::vector<std::vector<Clock>> asked_;  // by worker and number: the age of its request that is not answered, or kNothing
   std::vector<Server> servers_;       // by shard
   std::vector<Clock> clocks_;         // by worker
-  std::vector<std::vector<Rows>> open_;  // by worker and shard: added since its last tick
-  std::uint64_t sequence_ = 0;        // of the last batch
+  std::vector<std::vector<Rows>> open_;  // by worker and shard: added, and has not left
+  std::uint64_t sequence_ = 0;        // of the last part
   std::vector<std::uint64_t> flushes_;   // by worker
 };
 

@@ -3,7 +3,7 @@
 //
 //   to the server                                      to a reader
 //   open     the table's description                   opened   it is there
-//   update   a worker's increments of one clock        refused  why not
+//   update   what a worker added, of one clock         refused  why not
 //   request  rows of an age                            rows     values, their age, what of the reader's own is in them
 //   assign   new values                                clock    every row that was read and is pushed has this age
 //   rule     another rate, from a clock on             assigned they hold

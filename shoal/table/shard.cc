@@ -126,7 +126,7 @@ void Shard<T>::advance(net::Rank from) {
     while (rules_.size() > 1 && std::next(rules_.begin())->first <= min_) rules_.erase(rules_.begin());
     answer_waiting();
   }
-  if (!rose && clocked(spec_.consistency)) return announce(from);  // what it has sent is counted in
+  if (!rose && !pushes_at_once(spec_.consistency)) return announce(from);  // what it has sent is counted in
   for (const net::Rank rank : workers_.ranks()) tell(rank);
 }
 

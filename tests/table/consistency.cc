@@ -8,7 +8,7 @@ namespace shoal::table {
 namespace {
 
 TEST(Consistency, a_name_says_all_of_it) {
-  for (const char* text : {"bsp", "bsp:2", "ssp:0", "ssp:3", "essp:31", "async"}) EXPECT_EQ(name(consistency_from(text)), text);
+  for (const char* text : {"bsp", "bsp:2", "ssp:0", "ssp:3", "essp:31", "cap:2", "async"}) EXPECT_EQ(name(consistency_from(text)), text);
 }
 
 TEST(Consistency, what_is_none_is_refused_with_a_list) {

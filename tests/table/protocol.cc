@@ -57,6 +57,10 @@ TEST(Protocol, essp_reads_are_at_most_s_clocks_old) {
   expect_bounds(Essp{0});
   expect_bounds(Essp{3});
 }
+TEST(Protocol, cap_reads_are_at_most_s_clocks_old) {
+  expect_bounds(Cap{0});
+  expect_bounds(Cap{2});
+}
 TEST(Protocol, async_loses_nothing) { expect_bounds(Async{}); }
 
 // Goal: where clocks are whole, floats are added in the order of (clock, worker), so that what is read does not depend on the network.

@@ -19,7 +19,7 @@ TEST(Tables, counts_are_exact_after_the_barrier) {
   const auto jobs = net::join_all(kMembers);
   const auto keys = first_keys(300);
   std::uint16_t channel = 10;
-  for (const Consistency& consistency : {Consistency(Bsp{}), Consistency(Ssp{2}), Consistency(Essp{2}), Consistency(Async{})}) {
+  for (const Consistency& consistency : {Consistency(Bsp{}), Consistency(Ssp{2}), Consistency(Essp{2}), Consistency(Cap{2}), Consistency(Async{})}) {
     SCOPED_TRACE(name(consistency));
     ++channel;
     net::each(kMembers, [&](net::Rank rank) {
@@ -45,7 +45,7 @@ TEST(Tables, members_may_have_unequally_much_to_do) {
   const auto jobs = net::join_all(3);
   const std::vector<Key> keys{1, 2, 3};
   std::uint16_t channel = 10;
-  for (const Consistency& consistency : {Consistency(Bsp{}), Consistency(Ssp{1}), Consistency(Essp{1}), Consistency(Async{})}) {
+  for (const Consistency& consistency : {Consistency(Bsp{}), Consistency(Ssp{1}), Consistency(Essp{1}), Consistency(Cap{1}), Consistency(Async{})}) {
     ++channel;
     net::each(3, [&](net::Rank rank) {
       Tables tables(jobs[rank]->transport(), {.channel = channel});
