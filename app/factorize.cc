@@ -33,8 +33,7 @@ int train_factors(const FactorizeOptions& options) {
   how.biases = options.biases;
   how.non_negative = options.non_negative;
   how.consistency = table::consistency_from(training.consistency);
-  learn::Ratings ratings = learn::read_ratings({training.data.paths(), training.test_files(), training.test_share, training.seed, training.data.skip_faulty},
-                                               place.rank, place.size);
+  learn::Ratings ratings = learn::read_ratings(training.source(), place.rank, place.size);
   Course course{.command = "factorize", .config = {}, .read = {}, .write_names = {}, .begin = {}};
   course.config = {{"learner", "factorize"}, {"factors", how.factors}, {"biases", how.biases}, {"non_negative", how.non_negative},
                    {"step", training.step}, {"schedule", training.schedule}, {"l2", how.l2}, {"batch", how.batch}, {"seed", how.seed},

@@ -29,7 +29,7 @@ fs::path folder_for(const TrainingOptions& options) {
 
 std::string sentence(const learn::Epoch& epoch, unsigned epochs) {
   std::string text = fmt::format("epoch {} of {}: ", epoch.number, epochs);
-  for (const auto& [name, value] : epoch.figures) text += fmt::format("{} {:.4f}, ", name, value);
+  for (const auto& [name, value] : epoch.figures) text += std::abs(value) < 1e-3 && value != 0 ? fmt::format("{} {:.1e}, ", name, value) : fmt::format("{} {:.4f}, ", name, value);
   return text + fmt::format("{:.2f} s ({:.0f} % for shared rows), {:.0f} samples/s\n", epoch.seconds, 100 * epoch.waited / epoch.seconds,
                             static_cast<double>(epoch.samples) / epoch.seconds);
 }
@@ -62,6 +62,12 @@ void TrainingOptions::check() const {
   if (every < 1) refuse("is at least 1", "--every");
   if (batch < 1) refuse("is at least 1", "--batch");
   if (schedule != "sqrt" && schedule != "constant") refuse("\"" + schedule + "\" is none", "--schedule", "sqrt or constant");
+}
+
+learn::Source TrainingOptions::source() const {
+  learn::Source from{data.paths(), {}, test_share, seed, data.skip_faulty};
+  if (!test.empty()) from.test_files.emplace_back(test);
+  return from;
 }
 
 void declare_data(CLI::App& app, DataOptions& options, const std::string& what) {

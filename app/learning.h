@@ -10,6 +10,7 @@
 #include "app/command.h"
 #include "shoal/data/read.h"
 #include "shoal/learn/model_folder.h"
+#include "shoal/learn/source.h"
 #include "shoal/net/job.h"
 #include "shoal/table/consistency.h"
 
@@ -29,7 +30,7 @@ struct TrainingOptions {
   std::uint64_t batch, seed = 1;
   bool resume = false;
 
-  std::vector<std::filesystem::path> test_files() const { return test.empty() ? std::vector<std::filesystem::path>{} : std::vector<std::filesystem::path>{test}; }
+  learn::Source source() const;
   // Throws Error{invalid_argument} naming the flag that is wrong.
   void check() const;
 };

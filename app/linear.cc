@@ -9,31 +9,47 @@
 #include "shoal/data/libsvm.h"
 #include "shoal/learn/linear.h"
 #include "shoal/learn/linear_model.h"
+#include "shoal/learn/sdca.h"
 
 namespace shoal::app {
 namespace {
 
 constexpr const char* kData = "samples in LIBSVM's format, packed or not; a label is a class";
 
-int train_linear(const TrainingOptions& options) {
-  options.check();
+struct LinearOptions {
+  TrainingOptions training;
+  std::string solver = "sgd";
+  double gap = 1e-4;
+};
+
+int train_linear(const LinearOptions& options) {
+  const TrainingOptions& training = options.training;
+  training.check();
+  const bool dual = options.solver == "sdca";
+  if (!dual && options.solver != "sgd") throw Error(Code::invalid_argument, "\"" + options.solver + "\" is none", "--solver", "sgd or sdca");
+  if (dual && training.consistency != "bsp") {
+    throw Error(Code::invalid_argument, "sdca's steps are safe under bsp alone", "--consistency", "leave it out, or take --solver sgd");
+  }
   const net::Place place = net::find_place();
-  learn::LinearOptions how;
-  how.step = {options.step, options.schedule == "sqrt"};
-  how.l2 = options.l2;
-  how.batch = options.batch;
-  how.seed = options.seed;
-  how.consistency = table::consistency_from(options.consistency);
-  learn::LabelledRows rows =
-      learn::read_labelled_rows({options.data.paths(), options.test_files(), options.test_share, options.seed, options.data.skip_faulty}, place.rank, place.size);
+  learn::LabelledRows rows = learn::read_labelled_rows(training.source(), place.rank, place.size);
   Course course{.command = "linear", .config = {}, .read = {}, .write_names = {}, .begin = {}};
-  course.config = {{"learner", "linear"}, {"step", options.step}, {"schedule", options.schedule}, {"l2", how.l2}, {"batch", how.batch}, {"seed", how.seed},
-                   {"test_share", options.test.empty() ? options.test_share : 0}, {"classes", rows.classes.size()}, {"columns", rows.columns},
-                   {"rows", rows.count}, {"held_out", rows.held_out}, {"data", fmt::format("{:016x}", rows.digest)}};
+  course.config = {{"learner", "linear"}, {"solver", options.solver}, {"l2", training.l2}, {"batch", training.batch}, {"seed", training.seed}};
+  if (dual) {
+    course.begin = [&](net::Transport& transport) {
+      return std::make_unique<learn::Sdca>(transport, std::move(rows), learn::SdcaOptions{training.l2, options.gap, training.batch, training.seed});
+    };
+  } else {
+    course.config.update({{"step", training.step}, {"schedule", training.schedule}});
+    course.begin = [&](net::Transport& transport) {
+      const learn::LinearOptions how{{training.step, training.schedule == "sqrt"}, training.l2, training.batch, training.seed, table::consistency_from(training.consistency)};
+      return std::make_unique<learn::Linear>(transport, std::move(rows), how);
+    };
+  }
+  course.config.update({{"test_share", training.test.empty() ? training.test_share : 0}, {"classes", rows.classes.size()}, {"columns", rows.columns},
+                        {"rows", rows.count}, {"held_out", rows.held_out}, {"data", fmt::format("{:016x}", rows.digest)}});
   for (const auto& read : rows.read) course.read.push_back(data::sentence(read));
   course.write_names = [classes = rows.classes](const learn::ModelFolder& folder) { folder.write_names("classes", learn::class_names(classes)); };
-  course.begin = [&](net::Transport& transport) { return std::make_unique<learn::Linear>(transport, std::move(rows), how); };
-  return train(course, options, place);
+  return train(course, training, place);
 }
 
 int predict(const UseOptions& options) {
@@ -80,16 +96,19 @@ int evaluate(const UseOptions& options) {
 
 Action declare_linear(CLI::App& app) {
   app.require_subcommand(1);
-  auto options = std::make_shared<TrainingOptions>();
-  options->step = 2;
-  options->l2 = 1e-5;
-  options->batch = 100;
+  auto options = std::make_shared<LinearOptions>();
+  TrainingOptions& training = options->training;
+  training.step = 2;
+  training.l2 = 1e-5;
+  training.batch = 100;
   CLI::App* train_verb = app.add_subcommand("train", "learn to tell classes apart");
-  declare_data(*train_verb, options->data, kData);
-  flag(*train_verb, "--step", options->step, "size of a step in the first epoch, in units that fit the data's scale (default: 2)");
-  flag(*train_verb, "--l2", options->l2, "weight of the squared weights (default: 1e-5)");
-  flag(*train_verb, "--batch", options->batch, "rows of all members together between two times that they hear of each other (default: 100)");
-  declare_training(*train_verb, *options);
+  declare_data(*train_verb, training.data, kData);
+  flag(*train_verb, "--solver", options->solver, "sgd (default), or sdca: no step size, and a duality gap that says how far the optimum is");
+  flag(*train_verb, "--gap", options->gap, "sdca has learnt enough when the duality gap is no larger (default: 1e-4)");
+  flag(*train_verb, "--step", training.step, "of sgd: size of a step in the first epoch, in units that fit the data's scale (default: 2)");
+  flag(*train_verb, "--l2", training.l2, "weight of the squared weights (default: 1e-5)");
+  flag(*train_verb, "--batch", training.batch, "rows of all members together between two times that they hear of each other (default: 100)");
+  declare_training(*train_verb, training);
   auto use = std::make_shared<UseOptions>();
   CLI::App* predict_verb = declare_use(app, *use, kData, "number, class and its probability of each sample, as TSV", "how often the model is right");
   return [=](const Words&) {

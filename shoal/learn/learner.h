@@ -26,6 +26,7 @@ struct Epoch {
   std::vector<std::pair<std::string, double>> figures;  // by name: "held-out RMSE"
   std::uint64_t samples = 0;                            // that were learnt from
   double seconds = 0, waited = 0;                       // waited: of these, in calls of shared tables
+  bool converged = false;                               // what was asked for is reached: more epochs are not needed
 };
 
 class Learner {

@@ -8,7 +8,6 @@
 #include "shoal/core/error.h"
 #include "shoal/core/time.h"
 #include "shoal/learn/memory.h"
-#include "shoal/learn/order.h"
 
 namespace shoal::learn {
 namespace {
@@ -76,15 +75,15 @@ Linear::Linear(net::Transport& transport, LabelledRows rows, const LinearOptions
     : options_(checked(options, rows)), rows_(std::move(rows)), classes_(rows_.classes.size()), width_(width_for(classes_)),
       smoothness_(smoothness(rows_.first, classes_, options_.batch)), tables_(transport), worker_(tables_.worker()),
       columns_(worker_.open<float>({.name = "columns", .width = width_, .consistency = options.consistency, .initial = {}})),
-      sums_(worker_, "sums", 3), place_(rows_.columns) {}
+      sums_(worker_, "sums", 3), touched_(rows_.columns) {}
 
 // --- an epoch
 
 Epoch Linear::learn(const std::function<void(double part)>& progressed) {
   const Instant begin = steady_now();
   waited_ = 0;
-  const std::size_t clocks = (rows_.count - 1) / options_.batch + 1;
-  const auto dealt = deal(clocks);
+  const auto dealt = deal(rows_, options_.batch, options_.seed, epochs_ + 1);
+  const std::size_t clocks = dealt.size();
   double loss = 0;
   for (std::size_t clock = 0; clock < clocks; ++clock) {
     const double part = static_cast<double>(clock) / static_cast<double>(clocks);
@@ -113,33 +112,11 @@ Epoch Linear::learn(const std::function<void(double part)>& progressed) {
   return epoch;
 }
 
-// This member's rows of each clock. All members put all rows into the same order, and cut it alike.
-std::vector<std::vector<std::uint32_t>> Linear::deal(std::size_t clocks) const {
-  const auto order = shuffled(rows_.count, options_.seed, epochs_ + 1, 0);
-  std::vector<std::uint32_t> place(rows_.count);
-  for (std::uint32_t at = 0; at < rows_.count; ++at) place[order[at]] = at;
-  std::vector<std::vector<std::uint32_t>> dealt(clocks);
-  for (std::uint32_t own = 0; own < rows_.numbers.size(); ++own) dealt[place[rows_.numbers[own]] / options_.batch].push_back(own);
-  return dealt;
-}
-
 void Linear::read_columns(const data::SparseRows& rows, std::span<const std::uint32_t> numbers) {
-  constexpr std::uint32_t nowhere = ~std::uint32_t{0};
-  keys_.clear();
-  for (const std::uint32_t number : numbers) {
-    for (const std::uint32_t column : rows[number].columns) place_[column] = nowhere;
-  }
-  for (const std::uint32_t number : numbers) {
-    for (const std::uint32_t column : rows[number].columns) {
-      if (place_[column] != nowhere) continue;
-      place_[column] = static_cast<std::uint32_t>(keys_.size());
-      keys_.push_back(column);
-    }
-  }
-  keys_.push_back(rows_.columns);
-  values_.resize(keys_.size() * width_);
+  touched_.collect(rows, numbers);
+  values_.resize(touched_.keys().size() * width_);
   const Instant asked = steady_now();
-  columns_.read(keys_, values_);
+  columns_.read(touched_.keys(), values_);
   waited_ += seconds_between(asked, steady_now());
 }
 
@@ -147,7 +124,7 @@ void Linear::read_columns(const data::SparseRows& rows, std::span<const std::uin
 Linear::Sums Linear::look_at(const data::SparseRow& row, std::vector<double>& probabilities) {
   std::vector<double> scores(width_);
   for (std::size_t k = 0; k < row.columns.size(); ++k) {
-    const float* values = &values_[place_[row.columns[k]] * width_];
+    const float* values = &values_[touched_.place(row.columns[k]) * width_];
     for (std::size_t j = 0; j < width_; ++j) scores[j] += double{row.values[k]} * values[j];
   }
   const float* intercept = &values_[values_.size() - width_];
@@ -174,7 +151,7 @@ double Linear::step_by(std::span<const std::uint32_t> numbers, double step, std:
     probabilities[static_cast<std::size_t>(row.label)] -= 1;
     const double* errors = probabilities.data() + (classes_ - width_);  // of two classes, the second's
     for (std::size_t k = 0; k < row.columns.size(); ++k) {
-      float* changes = &changes_[place_[row.columns[k]] * width_];
+      float* changes = &changes_[touched_.place(row.columns[k]) * width_];
       for (std::size_t j = 0; j < width_; ++j) changes[j] -= static_cast<float>(scaled * row.values[k] * errors[j]);
     }
     float* intercept = &changes_[changes_.size() - width_];
@@ -182,7 +159,7 @@ double Linear::step_by(std::span<const std::uint32_t> numbers, double step, std:
   }
   scale_ *= 1 - step * options_.l2;
   if (!std::isfinite(loss)) return loss;
-  columns_.add(keys_, changes_);
+  columns_.add(touched_.keys(), changes_);
   const Instant added = steady_now();
   columns_.tick();
   waited_ += seconds_between(added, steady_now());

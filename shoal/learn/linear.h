@@ -12,6 +12,7 @@
 
 #include "shoal/learn/labelled_rows.h"
 #include "shoal/learn/learner.h"
+#include "shoal/learn/minibatch.h"
 #include "shoal/learn/rows.h"
 #include "shoal/learn/shared_sums.h"
 #include "shoal/table/tables.h"
@@ -51,7 +52,6 @@ class Linear final : public Learner {
   struct Sums {
     double loss = 0, correct = 0;
   };
-  std::vector<std::vector<std::uint32_t>> deal(std::size_t clocks) const;
   void read_columns(const data::SparseRows& rows, std::span<const std::uint32_t> numbers);
   Sums look_at(const data::SparseRow& row, std::vector<double>& probabilities);
   double step_by(std::span<const std::uint32_t> numbers, double step, std::size_t batch);
@@ -67,9 +67,8 @@ class Linear final : public Learner {
   table::Table<float> columns_;                // V; key `columns` is the intercept, which does not decay
   SharedSums sums_;
   double scale_ = 1;                           // c
-  std::vector<table::Key> keys_;               // of what read_columns() has read: columns, and last the intercept
-  std::vector<float> values_, changes_;        // their rows
-  std::vector<std::uint32_t> place_;           // in keys_, by column
+  TouchedColumns touched_;                     // by those rows that read_columns() has read for
+  std::vector<float> values_, changes_;        // their rows of the table, the intercept last
   unsigned epochs_ = 0;                        // done
   double waited_ = 0;
 };

@@ -8,7 +8,7 @@
 namespace shoal::learn {
 
 struct Training {
-  unsigned epochs = 10;  // in all, with those of a model that is gone on from
+  unsigned epochs = 10;  // in all, with those of a model that is gone on from, or until the learner has converged
   unsigned every = 1;    // epochs between two times that the model is kept; the last is, too
   bool resume = false;   // go on from the folder's model, if it has one
 };

@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include <nlohmann/json.hpp>
+#include <sstream>
 
 #include "tests/app/program.h"
 
@@ -55,6 +56,30 @@ TEST(linear, on_members_it_has_the_same_bits_each_time_and_goes_on) {
   EXPECT_EQ(train("half", "6", true), whole);
 }
 
+TEST(linear, sdca_ends_when_the_gap_is_small_and_goes_on) {
+  const Folder folder;
+  folder.write("s.txt", samples());
+  const auto train = [&](const std::string& output, const std::string& epochs, bool resume) {
+    std::vector<std::string> words{"linear", "train", "s.txt", "--solver", "sdca", "--l2", "1e-3", "--json", "--output", output, "--epochs", epochs};
+    if (resume) words.push_back("--resume");
+    const auto outcome = shoal(folder, words);
+    EXPECT_EQ(outcome.status, 0) << outcome.err;
+    std::istringstream lines(read_file(folder.path() / output / "metrics.jsonl"));
+    std::vector<double> gaps;
+    for (std::string line; std::getline(lines, line);) gaps.push_back(nlohmann::json::parse(line).at("duality gap"));
+    return gaps;
+  };
+  const auto whole = train("whole", "100", false);
+  ASSERT_GT(whole.size(), 2u);
+  EXPECT_LT(whole.size(), 100u);
+  EXPECT_LE(whole.back(), 1e-4);
+  EXPECT_GT(whole[whole.size() - 2], 1e-4);
+  train("half", "2", false);
+  EXPECT_EQ(train("half", "100", true), whole);
+  EXPECT_EQ(read_file(folder.path() / "half/model.safetensors"), read_file(folder.path() / "whole/model.safetensors"));
+  EXPECT_EQ(nlohmann::json::parse(shoal(folder, {"linear", "evaluate", "s.txt", "--model", "whole", "--json"}).out).at("accuracy"), 1);
+}
+
 TEST(linear, a_mistake_is_one_line) {
   const Folder folder;
   folder.write("s.txt", samples());
@@ -69,6 +94,9 @@ TEST(linear, a_mistake_is_one_line) {
       {{"linear", "train", "one.txt", "--test-share", "0"}, "one.txt: all rows to learn from have one label (there is nothing to tell apart)\n"},
       {{"linear", "train", "r.csv"}, "r.csv:1: "},
       {{"linear", "train", "s.txt", "--l2", "-1"}, "--l2: -1 is below zero\n"},
+      {{"linear", "train", "s.txt", "--solver", "newton"}, "--solver: \"newton\" is none (sgd or sdca)\n"},
+      {{"linear", "train", "s.txt", "--solver", "sdca", "--l2", "0"}, "l2: must be above zero, for there is no dual without it\n"},
+      {{"linear", "train", "s.txt", "--solver", "sdca", "--consistency", "ssp:1"}, "--consistency: sdca's steps are safe under bsp alone (leave it out, or take --solver sgd)\n"},
       {{"linear", "predict", "s.txt", "--model", "r.model"}, "r.model: holds a model of shoal factorize (a model of shoal linear is needed)\n"},
   };
   for (const auto& mistake : mistakes) {
