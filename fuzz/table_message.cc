@@ -41,6 +41,10 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   const auto input = std::as_bytes(std::span(data, size));
   const Workers workers({0, 1}, 1);
   const Placement placement({0, 1});
+  const TakeCut nobody = [](net::Rank, const Message&, const Spec&, Clock, const Rule&, std::unique_ptr<Image> image) {
+    while (!image->next().empty()) {
+    }
+  };
   const Send nowhere = [](net::Rank, std::vector<Message>) {};
   try {
     spec_from({reinterpret_cast<const char*>(data), std::min<std::size_t>(size, 200)});
@@ -49,7 +53,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   for (const Consistency& consistency : {Consistency(Bsp{}), Consistency(Essp{1}), Consistency(Async{})}) {
     for (const Rule& rule : {Rule{}, Rule::adam(0.1)}) {
       const Spec spec{.name = "f", .type = DType::f32, .width = 2, .consistency = consistency, .rule = rule};
-      const auto shard = make_shard(spec, workers, 2, nowhere, [](net::Rank) { return true; });
+      const auto shard = make_shard(spec, workers, 2, nowhere, [](net::Rank) { return true; }, nobody);
       shard->admit(0);
       feed(input, true, [&](Message message) { shard->take(0, std::move(message)); });
       Copy<float> copy(spec, workers, 0, placement, nowhere);

@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "shoal/core/error.h"
+#include "shoal/table/addressed.h"
 #include "shoal/table/finite.h"
 
 namespace shoal::table {
@@ -165,26 +166,18 @@ bool Copy<T>::ready(std::uint32_t worker, std::span<const Key> keys, std::size_t
 template <class T>
 void Copy<T>::request(std::uint32_t worker, std::span<const Key> keys) {
   const Clock age = needed_age(spec_.consistency, clocks_[worker]);
-  std::vector<std::vector<Key>> missing(placement_.shards());
+  std::vector<Key> missing;
   Number number = Rows::kNone;
   for (const Key key : keys) {
-    const std::size_t shard = placement_.shard_of(key);
     number = place_of(key, number + 1);
-    if (usable(states_[number], servers_[shard], age) || coming(number, worker, age)) continue;
+    if (usable(states_[number], servers_[placement_.shard_of(key)], age) || coming(number, worker, age)) continue;
     asked_[worker][number] = age;
-    missing[shard].push_back(key);
+    missing.push_back(key);
   }
-  const std::size_t most = rows_a_message(spec_.width * sizeof(T));
-  for (std::size_t shard = 0; shard < missing.size(); ++shard) {
-    std::vector<Message> messages;
-    for (std::size_t begin = 0; begin < missing[shard].size(); begin += most) {
-      const std::size_t count = std::min(most, missing[shard].size() - begin);
-      Message message = Message::of_rows(Kind::request, id_, count, 0);
-      message.header.clock = age;
-      std::copy_n(missing[shard].begin() + static_cast<std::ptrdiff_t>(begin), count, message.key_places());
-      messages.push_back(std::move(message));
-    }
-    if (!messages.empty()) send_(placement_.server(shard), std::move(messages));
+  auto messages = addressed<T>(placement_, Kind::request, id_, missing, {}, spec_.width * sizeof(T));
+  for (std::size_t shard = 0; shard < messages.size(); ++shard) {
+    for (Message& message : messages[shard]) message.header.clock = age;
+    if (!messages[shard].empty()) send_(placement_.server(shard), std::move(messages[shard]));
   }
 }
 
@@ -343,30 +336,34 @@ bool Copy<T>::flushed(std::uint32_t worker) const {
 template <class T>
 void Copy<T>::assign(std::span<const Key> keys, std::span<const T> values) {
   check_finite(keys, values, spec_.name);
+  hand_out(Kind::assign, keys, values);
+}
+
+template <class T>
+void Copy<T>::put(std::span<const Key> keys, std::span<const T> rows) {
+  hand_out(Kind::put, keys, rows);
+}
+
+template <class T>
+void Copy<T>::reset() {
   const std::lock_guard lock(mutex_);
-  const std::size_t most = rows_a_message(spec_.width * sizeof(T));
-  std::vector<std::vector<std::size_t>> places(servers_.size());
-  for (std::size_t i = 0; i < keys.size(); ++i) places[placement_.shard_of(keys[i])].push_back(i);
   for (std::size_t shard = 0; shard < servers_.size(); ++shard) {
-    std::vector<Message> messages;
-    std::vector<Key> written;
-    for (std::size_t begin = 0; begin < places[shard].size(); begin += most) {
-      const std::size_t count = std::min(most, places[shard].size() - begin);
-      Message message = Message::of_rows(Kind::assign, id_, count, spec_.width * sizeof(T));
-      T* into = message.value_places<T>();
-      for (std::size_t k = 0; k < count; ++k) {
-        const std::size_t i = places[shard][begin + k];
-        message.key_places()[k] = keys[i];
-        into = std::ranges::copy(values.subspan(i * spec_.width, spec_.width), into).out;
-        written.push_back(keys[i]);
-      }
-      messages.push_back(std::move(message));
-    }
-    if (messages.empty()) continue;
-    messages.back().header.ends = Ends::batch;
+    servers_[shard].assigning.emplace_back();
+    send_(placement_.server(shard), alone(Message::of_kind(Kind::reset, id_)));
+  }
+}
+
+template <class T>
+void Copy<T>::hand_out(Kind kind, std::span<const Key> keys, std::span<const T> values) {
+  const std::lock_guard lock(mutex_);
+  auto messages = addressed<T>(placement_, kind, id_, keys, values, values.size_bytes() / std::max<std::size_t>(1, keys.size()));
+  for (std::size_t shard = 0; shard < messages.size(); ++shard) {
+    if (messages[shard].empty()) continue;
+    std::vector<Key>& written = servers_[shard].assigning.emplace_back();
+    for (const Message& message : messages[shard]) written.insert(written.end(), message.keys().begin(), message.keys().end());
     forget(written);
-    servers_[shard].assigning.push_back(std::move(written));
-    send_(placement_.server(shard), std::move(messages));
+    messages[shard].back().header.ends = Ends::batch;
+    send_(placement_.server(shard), std::move(messages[shard]));
   }
 }
 
@@ -378,15 +375,11 @@ void Copy<T>::forget(std::span<const Key> keys) {
 }
 
 template <class T>
-bool Copy<T>::assigned() const {
+std::size_t Copy<T>::assigning() const {
   const std::lock_guard lock(mutex_);
-  return std::ranges::all_of(servers_, [](const Server& server) { return server.assigning.empty(); });
-}
-
-template <class T>
-Clock Copy<T>::clock(std::uint32_t worker) const {
-  const std::lock_guard lock(mutex_);
-  return clocks_[worker];
+  std::size_t all = 0;
+  for (const Server& server : servers_) all += server.assigning.size();
+  return all;
 }
 
 template class Copy<float>;

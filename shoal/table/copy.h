@@ -14,7 +14,7 @@
 // Threads: workers, each for itself, and the loop (take()).
 #pragma once
 
-#include <atomic>
+#include <algorithm>
 #include <deque>
 #include <functional>
 #include <limits>
@@ -26,22 +26,10 @@
 #include "shoal/table/placement.h"
 #include "shoal/table/shard.h"
 #include "shoal/table/spec.h"
+#include "shoal/table/waiting.h"
 #include "shoal/table/workers.h"
 
 namespace shoal::table {
-
-class Reader {
- public:
-  virtual ~Reader() = default;
-  // What a server says about this table. On the loop. Throws Error{mismatch} if it cannot have meant it.
-  virtual void take(net::Rank from, Message message) = 0;
-  // That member says nothing more. On the loop.
-  virtual void leaves(net::Rank) {}
-  std::uint64_t arrivals() const { return arrivals_.load(std::memory_order_acquire); }  // messages taken: whoever waits looks again
-
- protected:
-  std::atomic<std::uint64_t> arrivals_{0};
-};
 
 // `worker` counts this member's own, from 0.
 template <class T>
@@ -61,7 +49,15 @@ class Copy final : public Reader {
   // Throws Error{invalid_argument} if a value is not finite; nothing is added then.
   void add(std::uint32_t worker, std::span<const Key> keys, std::span<const T> values);
   void assign(std::span<const Key> keys, std::span<const T> values);
-  bool assigned() const;              // all servers have done so
+  std::size_t assigning() const;      // messages of assign(), put() and reset() that servers have not confirmed
+  // Rows as an image has them, each with the state of the rule; reset(): all rows of the table as nobody had written them. Others read either
+  // after a barrier.
+  void put(std::span<const Key> keys, std::span<const T> rows);
+  void reset();
+  void go_on_from(std::uint32_t worker, Clock clock) {  // at the next barrier, if that is later than its own
+    const std::lock_guard lock(mutex_);
+    clocks_[worker] = std::max(clocks_[worker], clock);
+  }
   // What the servers do with gradients from this worker's clock on; of the same kind as before.
   void rule(std::uint32_t worker, const Rule& rule);
   void tick(std::uint32_t worker);
@@ -69,7 +65,10 @@ class Copy final : public Reader {
   bool may_go_on(std::uint32_t worker) const;
   void flush(std::uint32_t worker);
   bool flushed(std::uint32_t worker) const;  // by everybody, as often as by this worker
-  Clock clock(std::uint32_t worker) const;
+  Clock clock(std::uint32_t worker) const {
+    const std::lock_guard lock(mutex_);
+    return clocks_[worker];
+  }
   std::uint64_t dropped() const;      // batches of this member that came too late, at the server that dropped most
 
  private:
@@ -96,7 +95,7 @@ class Copy final : public Reader {
     std::uint64_t last = 0, counted = 0;  // the last part that left; parts up to this are in its rows
     bool gone = false;                // it left
     std::deque<Part> sent;            // in the order of sequence
-    std::deque<std::vector<Key>> assigning;  // of assign() calls that it has not confirmed
+    std::deque<std::vector<Key>> assigning;  // by assign(), put() and reset(), that it has not confirmed
   };
 
   void read_own(std::size_t shard, std::span<const Key> keys, const Rows& rows, const Part* part, std::span<T> values) const;
@@ -109,6 +108,7 @@ class Copy final : public Reader {
   Number place_of(Key key, Number near);
   void need(std::size_t shard) const;  // throws Error{mismatch} if it has left
   void request(std::uint32_t worker, std::span<const Key> keys);
+  void hand_out(Kind kind, std::span<const Key> keys, std::span<const T> values);
   Clock age_of(const State& state, const Server& server) const;
   void send_open(std::uint32_t worker, Ends ends);
   void send_part(std::uint32_t worker, std::size_t shard, Ends ends);

@@ -5,9 +5,11 @@
 namespace shoal::table {
 namespace {
 
-bool has_values(Kind kind) { return kind == Kind::update || kind == Kind::assign || kind == Kind::rows; }
+bool has_values(Kind kind) { return kind == Kind::update || kind == Kind::assign || kind == Kind::put || kind == Kind::rows; }
 bool has_keys(Kind kind) { return has_values(kind) || kind == Kind::request; }
-bool has_text(Kind kind) { return kind == Kind::open || kind == Kind::rule || kind == Kind::refused; }
+bool has_text(Kind kind) {
+  return kind == Kind::open || kind == Kind::rule || kind == Kind::save || kind == Kind::keep || kind == Kind::refused || kind == Kind::saved;
+}
 
 }  // namespace
 
@@ -28,10 +30,9 @@ Message Message::of_text(Kind kind, std::uint64_t table, const std::string& text
 }
 
 std::string fault_of(const Header& header, bool to_server) {
-  constexpr std::size_t longest_text = 4096;
-  if (header.kind < Kind::open || header.kind > kLast) return "a message of unknown kind " + std::to_string(static_cast<int>(header.kind));
+    if (header.kind < Kind::open || header.kind > kLast) return "a message of unknown kind " + std::to_string(static_cast<int>(header.kind));
   if ((header.kind <= kLastToServer) != to_server) return "a message on the wrong lane";
-  if (header.length > (has_text(header.kind) ? longest_text : kLongestBody)) return "a message of " + std::to_string(header.length) + " bytes";
+  if (header.length > (has_text(header.kind) ? kLongestText : kLongestBody)) return "a message of " + std::to_string(header.length) + " bytes";
   if (!has_text(header.kind) && !has_keys(header.kind) && header.length != 0) return "a body where none belongs";
   if (has_keys(header.kind) && header.length / sizeof(Key) < header.count) return "fewer bytes than keys";
   if (has_keys(header.kind) && header.count > 0 && header.length % header.count != 0) return "rows of unequal length";

@@ -8,7 +8,10 @@
 //   assign   new values                                clock    every row that was read and is pushed has this age
 //   rule     another rate, from a clock on             assigned they hold
 //   flush    everything was sent                       flushed  everybody's increments are in the rows
-//                                                      leaving  to all members: it asks for nothing more
+//   reset    all rows are as nobody had written them   saved    a part of a snapshot is written, or why not
+//   put      rows as an image has them (image.h)       leaving  to all members: it asks for nothing more
+//   save     write a part of a snapshot of a clock
+//   keep     of which snapshot to keep parts
 #pragma once
 
 #include <algorithm>
@@ -23,10 +26,12 @@
 
 namespace shoal::table {
 
-enum class Kind : std::uint8_t { open = 1, update, request, assign, rule, flush, opened, refused, rows, clock, assigned, flushed, leaving };
+enum class Kind : std::uint8_t {
+  open = 1, update, request, assign, rule, flush, reset, put, save, keep, opened, refused, rows, clock, assigned, flushed, saved, leaving
+};
 // What an update or assign is the last message of.
 enum class Ends : std::uint8_t { nothing, batch, clock };
-inline constexpr Kind kLastToServer = Kind::flush, kLast = Kind::leaving;
+inline constexpr Kind kLastToServer = Kind::keep, kLast = Kind::leaving;
 
 struct Header {
   std::uint32_t length = 0;    // bytes of the body
@@ -34,14 +39,15 @@ struct Header {
   Ends ends = Ends::nothing;   // of update, assign
   std::uint16_t unused = 0;
   std::uint64_t table = 0;
-  std::uint64_t sequence = 0;  // of update: the number of its batch among the sender's; to a reader: its batches up to this are in the rows
-  Clock clock = 0;             // of update: its timestamp; of request: the age that is needed; of flush: the worker's; to a reader: the age
+  std::uint64_t sequence = 0;  // of update: the number of its batch among the sender's; to a reader: its batches up to this are in the rows;
+                               // of save and saved: the number of the snapshot among the sender's
+  Clock clock = 0;             // of update: its timestamp; of request: the age that is needed; of flush and save: the worker's; to a reader: the age
   std::uint32_t worker = 0;    // of update, flush
   std::uint32_t count = 0;     // rows; of clock: batches of the reader that came too late
 };
 static_assert(sizeof(Header) == 40);
 
-inline constexpr std::size_t kLongestBody = std::size_t{1} << 30;
+inline constexpr std::size_t kLongestBody = std::size_t{1} << 30, kLongestText = 4096;
 
 struct Message {
   Header header;
@@ -78,8 +84,6 @@ inline std::vector<Message> alone(Message message) {
   messages.push_back(std::move(message));
   return messages;
 }
-
-inline std::size_t rows_a_message(std::size_t bytes_a_row) { return std::max<std::size_t>(1, kMessageBytes / (bytes_a_row + sizeof(Key))); }
 
 // Why a header cannot be one; empty: it can. `to_server`: the lane on which it came.
 std::string fault_of(const Header& header, bool to_server);

@@ -5,6 +5,8 @@
 #include <type_traits>
 #include <utility>
 
+#include "shoal/table/image.h"
+
 namespace shoal::table {
 
 template <class T>
@@ -19,11 +21,15 @@ typename OwnedRows<T>::Number OwnedRows<T>::number_of(Key key, Number near) {
   live_number_.push_back(RowMap<T>::kNone);
   subscribers_.resize(subscribers_.size() + words_);
   changed_.resize(subscribers_.size());
-  if (!initial_.zero()) {
-    const std::span<T> values = settled_.row(number);
-    for (std::size_t column = 0; column < values.size(); ++column) values[column] = static_cast<T>(initial_.value(key, column));
-  }
+  initialise(number);
   return number;
+}
+
+template <class T>
+void OwnedRows<T>::initialise(Number number) {
+  if (initial_.zero()) return;
+  const std::span<T> values = settled_.row(number);
+  for (std::size_t column = 0; column < values.size(); ++column) values[column] = static_cast<T>(initial_.value(key(number), column));
 }
 
 template <class T>
@@ -34,6 +40,7 @@ std::span<const T> OwnedRows<T>::visible(Number number) const {
 
 template <class T>
 void OwnedRows<T>::add(Number number, std::span<const T> values, net::Rank by) {
+  before_change(number);
   table::add<T>(settled_.row(number), values);
   changed(number, by);
 }
@@ -52,6 +59,7 @@ void OwnedRows<T>::overlay(Number number, std::span<const T> values, net::Rank b
 
 template <class T>
 void OwnedRows<T>::settle(Number number, std::span<const T> values) {
+  before_change(number);
   table::add<T>(settled_.row(number), values);
   --later_[live_number_[number]];
 }
@@ -59,6 +67,7 @@ void OwnedRows<T>::settle(Number number, std::span<const T> values) {
 template <class T>
 void OwnedRows<T>::step(const Rule& rule, Number number, std::span<const T> gradient, double divisor) {
   if constexpr (std::is_floating_point_v<T>) {
+    before_change(number);
     const std::span<T> state = state_.width() == 0 ? std::span<T>{} : state_.row(state_.insert(key(number)));
     table::step<T>(rule, settled_.row(number), state, gradient, divisor);
     changed(number, kNobody);  // who added a gradient does not know what became of it
@@ -67,6 +76,7 @@ void OwnedRows<T>::step(const Rule& rule, Number number, std::span<const T> grad
 
 template <class T>
 void OwnedRows<T>::assign(Number number, std::span<const T> values) {
+  before_change(number);
   std::ranges::copy(values, settled_.row(number).begin());
   changed(number, kNobody);
   const Number later = live_number_[number];
@@ -77,6 +87,43 @@ template <class T>
 void OwnedRows<T>::lay_again(Number number, std::span<const T> values) {
   table::add<T>(live_.row(live_number_[number]), values);
 }
+
+// --- rows as an image has them
+
+template <class T>
+void OwnedRows<T>::keep(Number number) {
+  for (RowsImage<T>* const image : images_) image->before_change(number);
+}
+
+template <class T>
+void OwnedRows<T>::copy_out(Number number, std::span<T> row) const {
+  const std::size_t width = settled_.width();
+  set<T>(row.first(width), settled_.row(number));
+  if (state_.width() == 0) return;
+  const Number state = state_.find(key(number));
+  if (state == RowMap<T>::kNone) {
+    std::ranges::fill(row.subspan(width), T{});
+  } else {
+    set<T>(row.subspan(width), state_.row(state));
+  }
+}
+
+template <class T>
+void OwnedRows<T>::put(Number number, std::span<const T> row) {
+  assign(number, row.first(settled_.width()));
+  if (state_.width() > 0) set<T>(state_.row(state_.insert(key(number))), row.subspan(settled_.width()));
+}
+
+template <class T>
+void OwnedRows<T>::reset() {
+  std::vector<T> row(full_width());
+  for (Number number = 0; number < settled_.size(); ++number) {
+    put(number, row);
+    initialise(number);
+  }
+}
+
+// --- readers
 
 template <class T>
 void OwnedRows<T>::changed(Number number, net::Rank by) {

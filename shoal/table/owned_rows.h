@@ -16,6 +16,9 @@
 namespace shoal::table {
 
 template <class T>
+class RowsImage;
+
+template <class T>
 class OwnedRows {
  public:
   using Number = typename RowMap<T>::Number;
@@ -36,6 +39,15 @@ class OwnedRows {
   bool is_overlaid(Number number) const { return live_number_[number] != RowMap<T>::kNone && later_[live_number_[number]] > 0; }
   void lay_again(Number number, std::span<const T> values);               // overlaid before the assignment, and counted then
 
+  // --- rows as an image has them (image.h): their values, and behind them the state of the rule
+  std::size_t size() const { return settled_.size(); }
+  std::size_t full_width() const { return settled_.width() + state_.width(); }
+  void copy_out(Number number, std::span<T> row) const;                   // settled
+  void put(Number number, std::span<const T> row);                        // as assign(), with the state
+  void reset();                                                           // all rows have their initial values
+  void watch(RowsImage<T>& image) { images_.push_back(&image); }          // it is told of rows before they change
+  void unwatch(RowsImage<T>& image) { std::erase(images_, &image); }
+
   // --- readers
   void subscribe(Number number, net::Rank reader) {
     subscribers_[number * words_ + reader / 64] |= std::uint64_t{1} << (reader % 64);
@@ -48,6 +60,11 @@ class OwnedRows {
   static constexpr net::Rank kNobody = ~net::Rank{0};
 
   void changed(Number number, net::Rank by);
+  void before_change(Number number) {              // of its settled values or its state
+    if (!images_.empty()) [[unlikely]] keep(number);
+  }
+  void keep(Number number);
+  void initialise(Number number);                  // from zeros
 
   const Initial initial_;
   const std::size_t words_;                        // of subscribers, a row
@@ -60,6 +77,7 @@ class OwnedRows {
   bool any_subscriber_ = false;
   std::vector<std::uint64_t> changed_;             // likewise: whom its changes are kept for in untold_
   std::vector<std::vector<Number>> untold_;        // by reader
+  std::vector<RowsImage<T>*> images_;              // being walked through
 };
 
 extern template class OwnedRows<float>;

@@ -68,6 +68,7 @@ void add(std::span<T> into, std::span<const T> from) {
 
 // Rows that travel together take about so many bytes, of keys and values; one row may be longer.
 inline constexpr std::size_t kMessageBytes = 256 * 1024;
+inline std::size_t rows_a_message(std::size_t bytes_a_row) { return std::max<std::size_t>(1, kMessageBytes / (bytes_a_row + sizeof(Key))); }
 
 template <class T>
 class RowMap {

@@ -11,8 +11,8 @@
 
 namespace shoal::table {
 template <class T>
-Shard<T>::Shard(const Spec& spec, const Workers& workers, net::Rank members, Send send, Idle idle)
-    : spec_(spec), workers_(workers), send_(std::move(send)), idle_(std::move(idle)), id_(id_of(spec)), whole_(whole_clocks(spec.consistency)),
+Shard<T>::Shard(const Spec& spec, const Workers& workers, net::Rank members, Send send, Idle idle, TakeCut take_cut)
+    : spec_(spec), workers_(workers), send_(std::move(send)), idle_(std::move(idle)), take_cut_(std::move(take_cut)), id_(id_of(spec)), whole_(whole_clocks(spec.consistency)),
       rows_(spec, members), rules_{{kNever, spec.rule}}, clocks_(workers.size()), readers_(members) {}
 
 template <class T>
@@ -21,7 +21,8 @@ void Shard<T>::take(net::Rank from, Message message) {
     throw Error(Code::mismatch, "rank " + std::to_string(from) + " sent " + what, "table " + spec_.name, "run the same program on all members");
   };
   const Header& header = message.header;
-  if (const std::string fault = fault_of(message, spec_.width * sizeof(T)); !fault.empty()) refuse(fault);
+  const std::size_t elements = header.kind == Kind::put ? rows_.full_width() : spec_.width;
+  if (const std::string fault = fault_of(message, elements * sizeof(T)); !fault.empty()) refuse(fault);
   if (header.kind == Kind::update || header.kind == Kind::flush) {
     if (header.worker >= workers_.size() || workers_.rank_of(header.worker) != from) refuse("an update of worker " + std::to_string(header.worker));
   }
@@ -30,6 +31,9 @@ void Shard<T>::take(net::Rank from, Message message) {
     case Kind::request: return request(from, message);
     case Kind::assign: return assign(from, message);
     case Kind::flush: return flush(from, message);
+    case Kind::put: return put(from, message);
+    case Kind::reset: return reset(from);
+    case Kind::save: return save(from, std::move(message));
     case Kind::rule: {
       const Rule rule = rule_from(message.text());
       if (!same_kind(rule, spec_.rule)) refuse("the rule " + name(rule));
@@ -54,6 +58,7 @@ void Shard<T>::for_each_row(const Message& message, const Visit& visit) {
   constexpr std::size_t ahead = 8;
   const auto keys = message.keys();
   const auto values = message.values<T>();
+  const std::size_t width = message.header.kind == Kind::put ? rows_.full_width() : spec_.width;
   Number number = RowMap<T>::kNone;
   bool astray = false;
   for (std::size_t i = 0; i < keys.size(); ++i) {
@@ -62,7 +67,7 @@ void Shard<T>::for_each_row(const Message& message, const Visit& visit) {
     number = rows_.number_of(keys[i], look ? next : RowMap<T>::kNone);
     if (look) astray = number != next;
     if (astray && i + ahead < keys.size()) rows_.expect(keys[i + ahead]);
-    visit(number, values.subspan(i * spec_.width, spec_.width));
+    visit(number, values.subspan(i * width, width));
   }
 }
 
@@ -133,8 +138,10 @@ void Shard<T>::advance(net::Rank from) {
 template <class T>
 void Shard<T>::settle_through(Clock clock) {
   for (auto due = pending_.begin(); due != pending_.end() && due->first < clock; due = pending_.erase(due)) {
+    cut_through(due->first);
     settle(due->second, rule_at(due->first));
   }
+  cut_through(clock);
 }
 
 // One clock: its batches in the order of workers.
@@ -276,12 +283,46 @@ void Shard<T>::flush(net::Rank from, const Message& message) {
   }
 }
 
-std::unique_ptr<Server> make_shard(const Spec& spec, const Workers& workers, net::Rank members, Send send, Idle idle) {
+// --- snapshots
+
+template <class T>
+void Shard<T>::save(net::Rank from, Message message) {
+  const Clock clock = clocked(spec_.consistency) ? message.header.clock : kNever;  // else it is what has arrived
+  if (clock != kNever && clock < min_) {
+    Message late = Message::of_text(Kind::refused, id_, "clock " + std::to_string(clock) + " of table " + spec_.name + " is over, at " + std::to_string(min_));
+    late.header.sequence = message.header.sequence;
+    return send_(from, alone(std::move(late)));
+  }
+  cuts_.emplace(clock, std::pair(from, std::move(message)));
+  cut_through(min_);
+}
+
+template <class T>
+void Shard<T>::cut_through(Clock clock) {
+  for (auto due = cuts_.begin(); due != cuts_.end() && due->first <= clock; due = cuts_.erase(due)) {
+    const auto& [by, message] = due->second;
+    take_cut_(by, message, spec_, message.header.clock, rule_at(message.header.clock), std::make_unique<RowsImage<T>>(rows_));
+  }
+}
+
+template <class T>
+void Shard<T>::put(net::Rank from, const Message& message) {
+  for_each_row(message, [&](Number number, std::span<const T> row) { rows_.put(number, row); });
+  if (message.header.ends != Ends::nothing) announce(from, Kind::assigned);
+}
+
+template <class T>
+void Shard<T>::reset(net::Rank from) {
+  rows_.reset();
+  announce(from, Kind::assigned);
+}
+
+std::unique_ptr<Server> make_shard(const Spec& spec, const Workers& workers, net::Rank members, Send send, Idle idle, TakeCut take_cut) {
   switch (spec.type) {
-    case DType::f32: return std::make_unique<Shard<float>>(spec, workers, members, std::move(send), std::move(idle));
-    case DType::f64: return std::make_unique<Shard<double>>(spec, workers, members, std::move(send), std::move(idle));
-    case DType::i32: return std::make_unique<Shard<std::int32_t>>(spec, workers, members, std::move(send), std::move(idle));
-    default: return std::make_unique<Shard<std::int64_t>>(spec, workers, members, std::move(send), std::move(idle));
+    case DType::f32: return std::make_unique<Shard<float>>(spec, workers, members, std::move(send), std::move(idle), std::move(take_cut));
+    case DType::f64: return std::make_unique<Shard<double>>(spec, workers, members, std::move(send), std::move(idle), std::move(take_cut));
+    case DType::i32: return std::make_unique<Shard<std::int32_t>>(spec, workers, members, std::move(send), std::move(idle), std::move(take_cut));
+    default: return std::make_unique<Shard<std::int64_t>>(spec, workers, members, std::move(send), std::move(idle), std::move(take_cut));
   }
 }
 

@@ -23,6 +23,7 @@
 #include <vector>
 
 #include "shoal/net/transport.h"
+#include "shoal/table/image.h"
 #include "shoal/table/message.h"
 #include "shoal/table/owned_rows.h"
 #include "shoal/table/spec.h"
@@ -31,6 +32,8 @@
 namespace shoal::table {
 
 using Send = std::function<void(net::Rank to, std::vector<Message> messages)>;
+// The cut of a table for who asked for it by `request`: its rows as they are now.
+using TakeCut = std::function<void(net::Rank by, const Message& request, const Spec& spec, Clock clock, const Rule& rule, std::unique_ptr<Image> image)>;
 using Idle = std::function<bool(net::Rank to)>;  // whether all that was sent to it has left
 
 class Server {
@@ -41,14 +44,14 @@ class Server {
   virtual void admit(net::Rank reader) = 0;
   // All that was sent to that member has left.
   virtual void drained(net::Rank reader) = 0;
-  // An update, request, assign, rule or flush of this table. Throws Error{mismatch} if that member cannot have meant it.
+  // What is said to the server of this table. Throws Error{mismatch} if that member cannot have meant it.
   virtual void take(net::Rank from, Message message) = 0;
 };
 
 template <class T>
 class Shard final : public Server {
  public:
-  Shard(const Spec& spec, const Workers& workers, net::Rank members, Send send, Idle idle);
+  Shard(const Spec& spec, const Workers& workers, net::Rank members, Send send, Idle idle, TakeCut take_cut);
   const Spec& spec() const override { return spec_; }
   void admit(net::Rank reader) override { readers_[reader].admitted = true; }
   void drained(net::Rank reader) override;
@@ -79,6 +82,10 @@ class Shard final : public Server {
   void request(net::Rank from, const Message& message);
   void assign(net::Rank from, const Message& message);
   void flush(net::Rank from, const Message& message);
+  void put(net::Rank from, const Message& message);
+  void reset(net::Rank from);
+  void save(net::Rank from, Message message);
+  void cut_through(Clock clock);                    // those that wait for this clock or an earlier one
 
   void answer(net::Rank to, const Message& request);
   void answer_waiting();
@@ -92,6 +99,7 @@ class Shard final : public Server {
   const Workers workers_;
   const Send send_;
   const Idle idle_;
+  const TakeCut take_cut_;
   const std::uint64_t id_;
   const bool whole_;                                // readers see settled rows only
 
@@ -101,9 +109,10 @@ class Shard final : public Server {
   Clock min_ = 0;                                   // completed by all, but for backups and those who wait at a barrier
   std::map<Clock, std::map<std::uint32_t, Batch>> pending_;      // not settled, by timestamp and worker
   std::multimap<Clock, std::pair<net::Rank, Message>> waiting_;  // requests, by the age that they need
+  std::multimap<Clock, std::pair<net::Rank, Message>> cuts_;     // snapshots that were asked for, by their clocks
   std::vector<Reader> readers_;                     // by rank
 };
 
-std::unique_ptr<Server> make_shard(const Spec& spec, const Workers& workers, net::Rank members, Send send, Idle idle);
+std::unique_ptr<Server> make_shard(const Spec& spec, const Workers& workers, net::Rank members, Send send, Idle idle, TakeCut take_cut);
 
 }  // namespace shoal::table

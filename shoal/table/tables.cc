@@ -4,11 +4,11 @@
 #include <map>
 #include <mutex>
 #include <numeric>
-#include <optional>
 #include <utility>
 
 #include "shoal/core/error.h"
 #include "shoal/net/call.h"
+#include "shoal/table/disk.h"
 #include "shoal/table/mail.h"
 
 namespace shoal::table {
@@ -21,50 +21,20 @@ std::vector<net::Rank> or_all(std::vector<net::Rank> ranks, net::Rank size) {
   return ranks;
 }
 
-// Before a table is known here: its servers' answers.
-class Opening final : public Reader {
- public:
-  void take(net::Rank, Message message) override {
-    if (message.header.kind == Kind::refused) refused_ = message.text();
-    arrivals_.fetch_add(1, std::memory_order_release);
-  }
-  const std::string& refused() const { return refused_; }  // after the arrival that it came with
-
- private:
-  std::string refused_;
-};
-
 }  // namespace
 
-void Waiting::until(const std::function<bool()>& ready, const Reader& reader, const std::string& what) const {
-  std::uint64_t seen = reader.arrivals();
-  if (ready()) return;
-  std::optional<Error> in_vain;
-  const auto why = [&] { return transport_->failure() ? transport_->failure() : failure_(); };
-  const auto look_again = [&] {
-    if (why()) return true;
-    const std::uint64_t arrivals = reader.arrivals();
-    try {
-      return arrivals != std::exchange(seen, arrivals) && ready();
-    } catch (const Error& error) {
-      in_vain = error;
-      return true;
-    }
-  };
-  const bool over = net::wait_for(*transport_, look_again, patience_);
-  if (in_vain) throw *in_vain;
-  if (!over || why()) {
-    if (ready()) return;
-    if (const net::Failure failure = why()) throw Error(*failure);
-  }
-  if (!over) throw Error(Code::timeout, "waited " + std::to_string(std::chrono::ceil<std::chrono::seconds>(patience_).count()) + " s for " + what);
-}
-
-struct Tables::State {
+struct Tables::State : Servers {
   State(net::Transport& of_transport, const TablesOptions& options)
       : transport(of_transport), placement(or_all(options.servers, of_transport.size())),
         workers(or_all(options.workers, of_transport.size()), options.workers_a_member),
-        waiting(of_transport, options.patience, [this] { return failure(); }), left(of_transport.size()) {}
+        waiting(of_transport, options.patience, [this] { return failure(); }), disk(options.disk), left(of_transport.size()) {}
+
+  std::size_t count() const override { return placement.shards(); }
+  net::Rank rank() const override { return transport.rank(); }
+  const Workers& all_workers() const override { return workers; }
+  std::shared_ptr<Answers> ask(const Message& message) override;
+  void tell(const Message& message) override;
+  const Waiting& patience() const override { return waiting; }
 
   void deliver(net::Rank from, Message message);
   net::Failure failure() const;  // of a member that did not say that it leaves
@@ -83,9 +53,14 @@ struct Tables::State {
   std::unique_ptr<Mail> mail;                              // made and destroyed on the loop
   std::map<std::uint64_t, std::unique_ptr<Server>> served;  // on the loop, as the next two
   std::map<std::uint64_t, std::shared_ptr<Reader>> read;
-  std::map<std::uint64_t, std::shared_ptr<Opening>> opening;
+  std::map<std::uint64_t, std::shared_ptr<Answers>> opening;
+  std::map<std::uint64_t, std::shared_ptr<Answers>> asked;  // by the number of the question
+  std::atomic<std::uint64_t> questions{0};
+  Disk own_disk;
+  const OnDisk disk;                                       // or own_disk
+  std::shared_ptr<Saves> saves;                            // where this member serves; on the loop
   std::vector<std::atomic<bool>> left;                     // by rank: asks for nothing more
-  Opening leaving;                                         // hears of them
+  Answers leaving;                                         // hears of them
   bool said_goodbye = false;                               // by this member; its thread that ends it
 
   std::mutex mutex;                                        // guards opened; held while one is opened, so that a second worker waits for it
@@ -108,7 +83,15 @@ void Tables::State::deliver(net::Rank from, Message message) try {
   switch (message.header.kind) {
     case Kind::open: return open(from, message);
     case Kind::opened:
+    case Kind::saved:
     case Kind::refused: {
+      if (const std::uint64_t question = message.header.sequence; question != 0) {
+        const auto answers = asked.find(question);
+        if (answers == asked.end()) return refuse("nobody here asked about");
+        answers->second->take(from, std::move(message));
+        if (answers->second->arrivals() == placement.shards()) asked.erase(answers);
+        return;
+      }
       const auto waiting_for = opening.find(id);
       return waiting_for == opening.end() ? refuse("nobody here opens") : waiting_for->second->take(from, std::move(message));
     }
@@ -116,6 +99,7 @@ void Tables::State::deliver(net::Rank from, Message message) try {
       left[from] = true;
       for (const auto& [table, reader] : read) reader->leaves(from);
       return leaving.take(from, std::move(message));
+    case Kind::keep: return saves ? saves->keep(message) : refuse("is not served here");
     default: break;
   }
   if (message.header.kind <= kLastToServer) {
@@ -132,11 +116,29 @@ void Tables::State::open(net::Rank from, const Message& message) {
   const Spec spec = spec_from(message.text());
   auto& shard = served[message.header.table];
   const auto idle = [this](net::Rank to) { return mail->unsent(to) == 0; };
-  if (!shard) shard = make_shard(spec, workers, transport.size(), send(), idle);
+  if (!shard) {
+    shard = make_shard(spec, workers, transport.size(), send(), idle,
+                       [this](net::Rank by, const Message& request, const Spec& of, Clock clock, const Rule& rule, std::unique_ptr<Image> image) {
+                         if (saves) saves->begin(by, request, of, clock, rule, std::move(image));
+                       });
+  }
   const std::string here = text_of(shard->spec());
   if (here == message.text()) shard->admit(from);
   mail->send(from, alone(here == message.text() ? Message::of_kind(Kind::opened, message.header.table)
                                                 : Message::of_text(Kind::refused, message.header.table, here)));
+}
+
+std::shared_ptr<Answers> Tables::State::ask(const Message& message) {
+  Message numbered = message;
+  numbered.header.sequence = ++questions;
+  const auto answers = std::make_shared<Answers>();
+  transport.post([this, number = numbered.header.sequence, answers] { asked.emplace(number, answers); });
+  tell(numbered);
+  return answers;
+}
+
+void Tables::State::tell(const Message& message) {
+  for (std::size_t shard = 0; shard < placement.shards(); ++shard) mail->send(placement.server(shard), alone(message));
 }
 
 template <class T>
@@ -157,7 +159,7 @@ std::shared_ptr<Copy<T>> Tables::State::open(const Spec& spec) {
     return std::static_pointer_cast<Copy<T>>(known->second.second);
   }
   auto copy = std::make_shared<Copy<T>>(spec, workers, transport.rank(), placement, send());
-  const auto answers = std::make_shared<Opening>();
+  const auto answers = std::make_shared<Answers>();
   transport.post([this, id, copy, answers] {
     read.insert_or_assign(id, copy);
     opening.insert_or_assign(id, answers);
@@ -183,6 +185,12 @@ Tables::Tables(net::Transport& transport, const TablesOptions& options) : state_
       for (const auto& [id, shard] : raw->served) shard->drained(to);
     };
     state->mail = std::make_unique<Mail>(state->transport, channel, deliver, drained);
+    const OnDisk disk = state->disk ? state->disk : [raw = state.get()](std::function<void()> job) { raw->own_disk.run(std::move(job)); };
+    for (std::uint32_t shard = 0; shard < state->placement.shards(); ++shard) {
+      if (state->placement.server(shard) != state->transport.rank()) continue;
+      state->saves = std::make_shared<Saves>(state->transport, disk, shard, static_cast<std::uint32_t>(state->placement.shards()),
+                                             [raw = state.get()](net::Rank to, Message message) { raw->mail->send(to, alone(std::move(message))); });
+    }
   });
   if (!begun) throw Error(Code::cancelled, "the transport has ended", "tables");
 }
@@ -199,6 +207,7 @@ Tables::~Tables() {
   net::wait_for(state_->transport, [&] { return state_->transport.failure() || all_left(); }, net::kLoopAnswers);
   net::call(state_->transport, [state = state_] {
     state->mail.reset();
+    if (state->saves) state->saves->end();
     state->served.clear();
     state->read.clear();
   });
@@ -227,7 +236,7 @@ Worker Tables::worker(std::uint32_t index) {
 template <class T>
 Table<T> Worker::open(Spec spec) {
   spec.type = kTypeOf<T>;
-  return {spec, tables_->open<T>(spec), index_, tables_->waiting};
+  return {spec, tables_->open<T>(spec), *this, index_, tables_};
 }
 template Table<float> Worker::open<float>(Spec);
 template Table<double> Worker::open<double>(Spec);

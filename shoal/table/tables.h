@@ -26,6 +26,8 @@
 #include "shoal/core/time.h"
 #include "shoal/net/transport.h"
 #include "shoal/table/copy.h"
+#include "shoal/table/saves.h"
+#include "shoal/table/snapshot.h"
 #include "shoal/table/spec.h"
 
 namespace shoal::table {
@@ -36,6 +38,7 @@ struct TablesOptions {
   std::uint32_t workers_a_member = 1;
   Nanoseconds patience = std::chrono::seconds(300);  // of a wait, while all members live
   std::uint16_t channel = 5;         // of the transport's operations; one that nothing else has used
+  OnDisk disk{};                     // who writes snapshots; none: a thread of its own
 };
 
 class Worker;
@@ -62,19 +65,18 @@ class Tables {
   std::shared_ptr<State> state_;
 };
 
-// Waits for what the loop does, with patience; by whom all blocking calls are made.
-class Waiting {
+class Worker {
  public:
-  // failure: why waiting is in vain, beside what ends the transport.
-  Waiting(net::Transport& transport, Nanoseconds patience, std::function<net::Failure()> failure)
-      : transport_(&transport), patience_(patience), failure_(std::move(failure)) {}
-  // Until ready() is true; it is looked at when `reader` took something. Throws Error{peer_lost, timeout}.
-  void until(const std::function<bool()>& ready, const Reader& reader, const std::string& what) const;
+  // By all members; which of them is first does not matter. spec.type becomes T's. Throws Error{mismatch} if another member described the
+  // table otherwise.
+  template <class T>
+  Table<T> open(Spec spec);
 
  private:
-  net::Transport* transport_;
-  Nanoseconds patience_;
-  std::function<net::Failure()> failure_;
+  friend class Tables;
+  Worker(std::shared_ptr<Tables::State> tables, std::uint32_t index) : tables_(std::move(tables)), index_(index) {}
+  std::shared_ptr<Tables::State> tables_;
+  std::uint32_t index_;
 };
 
 // A table as one worker sees it. Values; the Tables outlive it. Keys of one call may repeat.
@@ -119,32 +121,28 @@ class Table {
   // read them when their copies are renewed.
   void assign(std::span<const Key> keys, std::span<const T> values) {
     copy_->assign(keys, values);
-    waiting_.until([&] { return copy_->assigned(); }, *copy_, "servers of table " + spec_.name);
+    waiting_.until([&] { return copy_->assigning() == 0; }, *copy_, "servers of table " + spec_.name);
   }
+  // By one worker: everything up to its clock, to the folder `path` (snapshot.h); servers write, all others go on. The first waits until it
+  // is there and returns its clock.
+  Clock snapshot(const std::string& path) { return snapshot_begin(path).wait(); }
+  Snapshot snapshot_begin(const std::string& path) { return {servers_, spec_, clock(), path}; }
+  // By all workers: the table is as the newest snapshot at `path` that any of them sees, whatever it was before, with the same bits, on any
+  // number of servers; each part must be seen by some worker. Clocks go on at that of the snapshot, which it returns, or from where they
+  // are if that is later. Throws Error{invalid_argument} on all of them naming what is missing, damaged or of another table: then nothing has changed.
+  Clock restore(const std::string& path);
   Copy<T>& copy() { return *copy_; }
 
  private:
   friend class Worker;
-  Table(const Spec& spec, std::shared_ptr<Copy<T>> copy, std::uint32_t worker, const Waiting& waiting)
-      : spec_(spec), copy_(std::move(copy)), worker_(worker), waiting_(waiting) {}
+  Table(const Spec& spec, std::shared_ptr<Copy<T>> copy, const Worker& by, std::uint32_t worker, std::shared_ptr<Servers> servers)
+      : spec_(spec), copy_(std::move(copy)), by_(by), worker_(worker), servers_(std::move(servers)), waiting_(servers_->patience()) {}
   Spec spec_;
   std::shared_ptr<Copy<T>> copy_;
+  Worker by_;
   std::uint32_t worker_;
+  std::shared_ptr<Servers> servers_;
   Waiting waiting_;
-};
-
-class Worker {
- public:
-  // By all members; which of them is first does not matter. spec.type becomes T's. Throws Error{mismatch} if another member described the
-  // table otherwise.
-  template <class T>
-  Table<T> open(Spec spec);
-
- private:
-  friend class Tables;
-  Worker(std::shared_ptr<Tables::State> tables, std::uint32_t index) : tables_(std::move(tables)), index_(index) {}
-  std::shared_ptr<Tables::State> tables_;
-  std::uint32_t index_;
 };
 
 }  // namespace shoal::table

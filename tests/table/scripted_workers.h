@@ -35,7 +35,8 @@ class ScriptedWorkers {
     if (options_.workers.empty()) {
       for (net::Rank rank = 0; rank < options.members; ++rank) options_.workers.push_back(rank);
     }
-    const TablesOptions of_tables{.servers = options.servers, .workers = options_.workers, .workers_a_member = options.workers_a_member};
+    const TablesOptions of_tables{.servers = options.servers, .workers = options_.workers, .workers_a_member = options.workers_a_member,
+                                  .disk = [](const std::function<void()>& job) { job(); }};
     for (net::Rank rank = 0; rank < options.members; ++rank) tables_.push_back(std::make_unique<Tables>(job_.member(rank), of_tables));
     const auto count = static_cast<std::uint32_t>(options_.workers.size()) * options.workers_a_member;
     for (std::uint32_t worker = 0; worker < count; ++worker) {
@@ -57,6 +58,7 @@ class ScriptedWorkers {
     for (Clock c = 0; c < std::min(clock, options_.clocks); ++c) sum += added_[worker][static_cast<std::size_t>(c)][key];
     return sum;
   }
+  Table<T>& table(std::uint32_t worker) { return workers_[worker].table; }
   Clock clock(std::uint32_t worker) const { return workers_[worker].done; }
 
   bool is_done(std::uint32_t worker) const { return workers_[worker].done == workers_[worker].clocks; }

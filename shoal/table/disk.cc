@@ -1,0 +1,38 @@
+#include "shoal/table/disk.h"
+
+#include <utility>
+
+namespace shoal::table {
+
+Disk::~Disk() {
+  {
+    const std::lock_guard lock(mutex_);
+    over_ = true;
+  }
+  changed_.notify_one();
+  if (thread_.joinable()) thread_.join();
+}
+
+void Disk::run(std::function<void()> job) {
+  const std::lock_guard lock(mutex_);
+  jobs_.push_back(std::move(job));
+  if (!thread_.joinable()) thread_ = std::thread([this] { work(); });
+  changed_.notify_one();
+}
+
+void Disk::work() {
+  std::unique_lock lock(mutex_);
+  while (true) {
+    changed_.wait(lock, [&] { return over_ || !jobs_.empty(); });
+    if (over_) return;
+    {
+      const auto job = std::exchange(jobs_.front(), {});
+      jobs_.pop_front();
+      lock.unlock();
+      job();
+    }
+    lock.lock();
+  }
+}
+
+}  // namespace shoal::table

@@ -1,0 +1,62 @@
+#include "shoal/table/snapshot.h"
+
+#include <chrono>
+#include <system_error>
+#include <utility>
+
+#include "shoal/core/error.h"
+#include "shoal/core/random.h"
+#include "shoal/table/saves.h"
+
+namespace shoal::table {
+
+void Answers::take(net::Rank from, Message message) {
+  if (message.header.kind == Kind::refused) {
+    refused_ = message.text();
+    if (message.header.sequence != 0) refused_ = "rank " + std::to_string(from) + ": " + refused_;
+  } else {
+    text_ = message.text();
+  }
+  arrivals_.fetch_add(1, std::memory_order_release);
+}
+
+Snapshot::Snapshot(std::shared_ptr<Servers> servers, const Spec& spec, Clock clock, const std::string& path)
+    : servers_(std::move(servers)), folder_(std::filesystem::absolute(path)) {
+  const auto now = std::chrono::duration_cast<std::chrono::seconds>(std::chrono::system_clock::now().time_since_epoch());
+  cut_ = {spec, clock, spec.rule, random_hex(8), static_cast<std::uint32_t>(servers_->count()), now.count()};
+  if (const auto there = read_index(folder_)) {
+    if (there->spec.name != spec.name) {
+      throw Error(Code::invalid_argument, "holds a snapshot of table " + there->spec.name, folder_.string(), "name another folder for table " + spec.name);
+    }
+    before_ = there->id;
+  }
+  answers_ = servers_->ask(message(Kind::save, cut_.id));
+}
+
+Message Snapshot::message(Kind kind, const std::string& id) const {
+  Message message = SaveRequest{id, cut_.time, folder_}.message(kind, id_of(cut_.spec));
+  message.header.clock = cut_.clock;
+  return message;
+}
+
+bool Snapshot::is_written() const { return answers_->arrivals() == servers_->count(); }
+
+Clock Snapshot::wait() {
+  if (over_) return cut_.clock;
+  servers_->patience().until([&] { return is_written(); }, *answers_, "servers to write a snapshot of table " + cut_.spec.name);
+  over_ = true;
+  try {
+    if (!answers_->refused().empty()) throw Error(Code::io, answers_->refused(), "", before_.empty() ? "" : "the snapshot before it is whole");
+    cut_.rule = rule_from(answers_->text());
+    std::error_code none;
+    std::filesystem::create_directories(folder_, none);  // where no server sees this disk
+    write_index(folder_, cut_);
+  } catch (const Error&) {
+    servers_->tell(message(Kind::keep, before_));
+    throw;
+  }
+  servers_->tell(message(Kind::keep, cut_.id));
+  return cut_.clock;
+}
+
+}  // namespace shoal::table

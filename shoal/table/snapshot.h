@@ -1,0 +1,64 @@
+// A snapshot of a table at a clock C: every increment with a timestamp below C and none of a later one, and the state of the table's rule. Each
+// server writes its own part when the slowest worker has completed C, while rows go on changing; nobody waits for that but who calls wait().
+// Under async, and where a rule steps outside bsp, clocks are not told apart: it is what had arrived at one moment of each server.
+//
+// Threads: the worker's that asked for it. Lifetime: the Tables outlive it.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <string>
+
+#include "shoal/table/consistency.h"
+#include "shoal/table/snapshot_folder.h"
+#include "shoal/table/waiting.h"
+#include "shoal/table/workers.h"
+
+namespace shoal::table {
+
+// What servers have answered to one question: that it is done, with a text, or why not.
+class Answers final : public Reader {
+ public:
+  void take(net::Rank from, Message message) override;
+  // Both after the arrival that it came with.
+  const std::string& refused() const { return refused_; }  // of who refused last; empty: nobody
+  const std::string& text() const { return text_; }
+
+ private:
+  std::string refused_, text_;
+};
+
+// All servers of the tables of one member, for who asks them all the same.
+class Servers {
+ public:
+  virtual ~Servers() = default;
+  virtual std::size_t count() const = 0;
+  virtual net::Rank rank() const = 0;                                 // this member
+  virtual const Workers& all_workers() const = 0;
+  virtual std::shared_ptr<Answers> ask(const Message& message) = 0;   // numbers it, and sends it
+  virtual void tell(const Message& message) = 0;
+  virtual const Waiting& patience() const = 0;
+};
+
+class Snapshot {
+ public:
+  // path: a folder, of this table's snapshots alone. Throws Error{invalid_argument} if it holds another table's.
+  Snapshot(std::shared_ptr<Servers> servers, const Spec& spec, Clock clock, const std::string& path);
+  Clock clock() const { return cut_.clock; }
+  bool is_written() const;            // or has failed: wait() returns at once
+  // Until all parts are there; then it is the snapshot at `path`, and the one before is gone. Returns its clock. Throws Error{io, peer_lost,
+  // timeout}; the snapshot that was there before stays. One that nobody waits for is none.
+  Clock wait();
+
+ private:
+  Message message(Kind kind, const std::string& id) const;
+
+  std::shared_ptr<Servers> servers_;
+  std::filesystem::path folder_;
+  Cut cut_;
+  std::string before_;                // the id of the snapshot that is there
+  std::shared_ptr<Answers> answers_;
+  bool over_ = false;                 // wait() has returned
+};
+
+}  // namespace shoal::table

@@ -1,0 +1,39 @@
+// A snapshot of a table on the disk: a folder that holds
+//
+//   part-K-of-N-ID.shoal   the rows of server K (part_file.h); each is there whole or not at all
+//   table.json             which snapshot this is, written last: without it there is none, and with it older parts mean nothing
+//
+// A snapshot that fails leaves the one before as it was. Where members have disks of their own, each holds its servers' parts, and one of
+// them the index. What is read may be anything: it is checked. Values; threads: any, one for each folder.
+#pragma once
+
+#include <cstdint>
+#include <filesystem>
+#include <optional>
+#include <string>
+
+#include "shoal/table/spec.h"
+
+namespace shoal::table {
+
+struct Cut {               // what was taken
+  Spec spec;
+  Clock clock = 0;         // every increment with a timestamp below it, as far as the consistency tells clocks apart
+  Rule rule{};             // in force then
+  std::string id;          // 16 hexadecimal digits, of this snapshot alone
+  std::uint32_t parts = 0; // how many servers the table had
+  std::int64_t time = 0;   // when it was asked for: seconds since 1970
+};
+
+std::string text_of(const Cut& cut);                                  // JSON
+Cut cut_from(const std::string& text, const std::filesystem::path& file);  // throws Error{invalid_argument} naming the file
+bool is_id(const std::string& text);
+
+std::filesystem::path part_file(const std::filesystem::path& folder, const Cut& cut, std::uint32_t part);
+// nullopt: there is none. Throws Error{io, invalid_argument} naming the file.
+std::optional<Cut> read_index(const std::filesystem::path& folder);
+void write_index(const std::filesystem::path& folder, const Cut& cut);  // throws Error{io} naming the file
+// Removes parts of other snapshots, and what writers left that died. Never throws: what stays does no harm.
+void keep_parts(const std::filesystem::path& folder, const std::string& id);
+
+}  // namespace shoal::table
