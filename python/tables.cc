@@ -8,6 +8,7 @@
 
 #include "bindings.h"
 #include "shoal/nn/session.h"
+#include "shoal/table/part_file.h"
 
 namespace py = pybind11;
 
@@ -63,10 +64,49 @@ void bind_table(py::module_& module, const char* name) {
              table.assign(keys_of(keys), rows);
            })
       .def("rule", [](Table& table, const std::string& rule) { table.rule(table::rule_from(rule)); })
+      .def("snapshot_begin", &Table::snapshot_begin, Released())
+      .def("restore", &Table::restore, Released())
       .def_property_readonly("dropped", &Table::dropped)
       .def("tick", &Table::tick, Released())
       .def("arrive", &Table::arrive, Released())
       .def("meet", &Table::meet, Released());
+}
+
+// The rows of one part of a snapshot, as (keys, values).
+template <class T>
+py::tuple rows_of_part(const std::filesystem::path& folder, const table::Cut& cut, std::uint32_t part) {
+  std::vector<table::Bytes> chunks;
+  std::size_t rows = 0;
+  const std::size_t row_bytes = table::chunk_row_bytes(cut.spec), stride = (row_bytes - sizeof(table::Key)) / sizeof(T);
+  {
+    const py::gil_scoped_release release;
+    table::PartReader reader(folder, cut, part);
+    for (table::Bytes chunk = reader.next(); !chunk.empty(); chunk = reader.next()) {
+      rows += chunk.size() / row_bytes;
+      chunks.push_back(chunk);
+    }
+  }
+  py::array_t<std::uint64_t> keys(static_cast<py::ssize_t>(rows));
+  py::array_t<T> values({rows, cut.spec.width});
+  std::uint64_t* key = keys.mutable_data();
+  T* into = values.mutable_data();
+  for (const table::Bytes& chunk : chunks) {
+    const std::size_t count = chunk.size() / row_bytes;
+    const auto* const from = reinterpret_cast<const std::uint64_t*>(chunk.data());
+    key = std::copy_n(from, count, key);
+    const T* row = reinterpret_cast<const T*>(from + count);
+    for (std::size_t i = 0; i < count; ++i, row += stride) into = std::copy_n(row, cut.spec.width, into);
+  }
+  return py::make_tuple(keys, values);
+}
+
+py::tuple read_part(const table::Cut& cut, const std::string& folder, std::uint32_t part) {
+  switch (cut.spec.type) {
+    case DType::f64: return rows_of_part<double>(folder, cut, part);
+    case DType::i32: return rows_of_part<std::int32_t>(folder, cut, part);
+    case DType::i64: return rows_of_part<std::int64_t>(folder, cut, part);
+    default: return rows_of_part<float>(folder, cut, part);
+  }
 }
 
 py::object open(table::Tables& tables, const std::string& name, std::size_t width, const std::string& type, const std::string& consistency,
@@ -92,6 +132,15 @@ py::object open(table::Tables& tables, const std::string& name, std::size_t widt
 }  // namespace
 
 void bind_tables(py::module_& module) {
+  py::class_<table::Snapshot>(module, "Snapshot")
+      .def_property_readonly("clock", &table::Snapshot::clock)
+      .def_property_readonly("is_written", &table::Snapshot::is_written)
+      .def("wait", &table::Snapshot::wait, py::call_guard<py::gil_scoped_release>());
+  py::class_<table::Cut>(module, "Cut")  // of a snapshot on the disk
+      .def_readonly("clock", &table::Cut::clock)
+      .def_readonly("parts", &table::Cut::parts)
+      .def("read_part", &read_part, py::arg("folder"), py::arg("part"));
+  module.def("read_cut", [](const std::string& folder) { return table::read_index(folder); });
   bind_table<float>(module, "TableF32");
   bind_table<double>(module, "TableF64");
   bind_table<std::int32_t>(module, "TableI32");

@@ -8,11 +8,12 @@
 
 import dataclasses
 import hashlib
+import os
 from collections.abc import Iterable
 
 import numpy as np
 
-from . import _C, session
+from . import _C, session, table_files
 from .errors import Error
 
 _TYPES = {"float32": "f32", "float64": "f64", "int32": "i32", "int64": "i64"}
@@ -163,6 +164,28 @@ class Table:
     def rule(self, rule: str) -> None:
         """By one member: another rate of the same rule, for all gradients from its clock on."""
         self._core.rule(rule)
+
+    def snapshot(self, path) -> int:
+        """By one member: writes every row as of this member's clock, with the rule's state, to the folder `path`, and returns the clock. Each
+        server writes its own part when all members have completed that clock; nobody else waits (docs/tables.md, Snapshots)."""
+        return self.snapshot_begin(path).wait()
+
+    def snapshot_begin(self, path) -> "_C.Snapshot":
+        """The same without waiting: of what it returns, wait() makes it the snapshot at `path`; `is_written` says whether that would wait."""
+        return self._core.snapshot_begin(os.fspath(path))
+
+    def restore(self, path) -> int:
+        """By all members: the table is as the snapshot at `path`, to the bit, on any number of members. Returns its clock, at which all go on."""
+        return self._core.restore(os.fspath(path))
+
+    def export(self, path) -> int:
+        """By one member: the rows of a snapshot as one file, .safetensors, .npz or .csv, which all fit in its memory. Returns how many. It must
+        see what all servers write beside `path`."""
+        return table_files.export(self, os.fspath(path))
+
+    def import_(self, path) -> int:
+        """By one member: assigns the rows of such a file, and returns how many. Others read them after a barrier."""
+        return table_files.import_(self, os.fspath(path))
 
     @property
     def dropped(self) -> int:
