@@ -112,6 +112,7 @@ Action declare_factorize(CLI::App& app) {
   flag(*train_verb, "--batch", options->training.batch, "ratings of one member between two times that it hears of others (default: 1000)");
   switch_on(*train_verb, "--biases", options->biases, "each user and each item has a number that it adds to its ratings");
   switch_on(*train_verb, "--non-negative", options->non_negative, "factors are not below zero (NMF)");
+  declare_steps(*train_verb, options->training);
   declare_training(*train_verb, options->training);
 
   auto use = std::make_shared<UseOptions>();

@@ -79,13 +79,16 @@ void declare_data(CLI::App& app, DataOptions& options, const std::string& what) 
 void declare_training(CLI::App& app, TrainingOptions& options) {
   flag(app, "--test", options.test, "file whose samples are held out");
   flag(app, "--test-share", options.test_share, "share of the data that is held out without --test (default: 0.1)");
-  flag(app, "--epochs", options.epochs, "passes over the data (default: 10)");
-  flag(app, "--schedule", options.schedule, "of the step size: sqrt, falling with the root of the epochs (default), or constant");
+  flag(app, "--epochs", options.epochs, fmt::format("passes over the data (default: {})", options.epochs));
   flag(app, "--seed", options.seed, "of first values, order and what is held out (default: 1)");
-  flag(app, "--consistency", options.consistency, "how stale what members read may be: bsp (default), ssp:3, essp:3, async");
   flag(app, "--output", options.output, "folder of the model (default: the data's name and .model)");
   flag(app, "--every", options.every, "epochs from one time that the model is kept to the next (default: 1)");
   switch_on(app, "--resume", options.resume, "go on from the folder's model, if it has one");
+}
+
+void declare_steps(CLI::App& app, TrainingOptions& options) {
+  flag(app, "--schedule", options.schedule, "of the step size: sqrt, falling with the root of the epochs (default), or constant");
+  flag(app, "--consistency", options.consistency, "how stale what members read may be: bsp (default), ssp:3, essp:3, async");
 }
 
 CLI::App* declare_use(CLI::App& app, UseOptions& options, const std::string& what, const char* predict, const char* evaluate) {
@@ -99,6 +102,13 @@ CLI::App* declare_use(CLI::App& app, UseOptions& options, const std::string& wha
   flag(*predicts, "--output", options.output, "write them into this file");
   verb("evaluate", evaluate);
   return predicts;
+}
+
+void Course::describe(const learn::LabelledRows& rows, const TrainingOptions& options) {
+  config["test_share"] = options.test.empty() ? options.test_share : 0;
+  if (!rows.classes.empty()) config["classes"] = rows.classes.size();
+  config.update({{"columns", rows.columns}, {"rows", rows.count}, {"held_out", rows.held_out}, {"data", fmt::format("{:016x}", rows.digest)}});
+  for (const auto& one : rows.read) read.push_back(data::sentence(one));
 }
 
 int train(const Course& course, const TrainingOptions& options, const net::Place& place) {

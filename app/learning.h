@@ -9,6 +9,7 @@
 
 #include "app/command.h"
 #include "shoal/data/read.h"
+#include "shoal/learn/labelled_rows.h"
 #include "shoal/learn/model_folder.h"
 #include "shoal/learn/source.h"
 #include "shoal/net/job.h"
@@ -25,9 +26,9 @@ struct DataOptions {
 struct TrainingOptions {
   DataOptions data;
   std::string test, output, consistency = "bsp", schedule = "sqrt";
-  double test_share = 0.1, step, l2;
+  double test_share = 0.1, step = 1, l2 = 0;
   unsigned epochs = 10, every = 1;
-  std::uint64_t batch, seed = 1;
+  std::uint64_t batch = 1, seed = 1;
   bool resume = false;
 
   learn::Source source() const;
@@ -43,6 +44,7 @@ struct UseOptions {
 
 void declare_data(CLI::App& app, DataOptions& options, const std::string& what);
 void declare_training(CLI::App& app, TrainingOptions& options);
+void declare_steps(CLI::App& app, TrainingOptions& options);  // of learners that go down a gradient
 // The verbs beside `train`. Returns `predict`.
 CLI::App* declare_use(CLI::App& app, UseOptions& options, const std::string& what, const char* predict, const char* evaluate);
 
@@ -53,6 +55,8 @@ struct Course {
   std::vector<std::string> read;          // sentences
   std::function<void(const learn::ModelFolder&)> write_names;
   std::function<std::unique_ptr<learn::Learner>(net::Transport&)> begin;
+
+  void describe(const learn::LabelledRows& rows, const TrainingOptions& options);  // adds to config and read what the data is
 };
 // Joins the job, trains, keeps the model. Returns the exit status.
 int train(const Course& course, const TrainingOptions& options, const net::Place& place);

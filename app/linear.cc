@@ -6,7 +6,7 @@
 
 #include "app/learning.h"
 #include "shoal/core/error.h"
-#include "shoal/data/libsvm.h"
+#include "shoal/data/samples.h"
 #include "shoal/learn/linear.h"
 #include "shoal/learn/linear_model.h"
 #include "shoal/learn/sdca.h"
@@ -14,7 +14,7 @@
 namespace shoal::app {
 namespace {
 
-constexpr const char* kData = "samples in LIBSVM's format, packed or not; a label is a class";
+constexpr const char* kData = "samples in LIBSVM's format or IDX, packed or not; a label is a class";
 
 struct LinearOptions {
   TrainingOptions training;
@@ -45,16 +45,14 @@ int train_linear(const LinearOptions& options) {
       return std::make_unique<learn::Linear>(transport, std::move(rows), how);
     };
   }
-  course.config.update({{"test_share", training.test.empty() ? training.test_share : 0}, {"classes", rows.classes.size()}, {"columns", rows.columns},
-                        {"rows", rows.count}, {"held_out", rows.held_out}, {"data", fmt::format("{:016x}", rows.digest)}});
-  for (const auto& read : rows.read) course.read.push_back(data::sentence(read));
+  course.describe(rows, training);
   course.write_names = [classes = rows.classes](const learn::ModelFolder& folder) { folder.write_names("classes", learn::class_names(classes)); };
   return train(course, training, place);
 }
 
 int predict(const UseOptions& options) {
   const learn::LinearModel model{learn::ModelFolder(options.model)};
-  const auto rows = data::read_libsvm(options.data.paths(), {}, {.share = {}, .skip_faulty = options.data.skip_faulty}).first;
+  const auto rows = data::read_samples(options.data.paths(), options.data.skip_faulty).first;
   fmt::memory_buffer text;
   for (std::size_t i = 0; i < rows.size(); ++i) {
     const auto probabilities = model.probabilities(rows[i]);
@@ -67,7 +65,7 @@ int predict(const UseOptions& options) {
 
 int evaluate(const UseOptions& options) {
   const learn::LinearModel model{learn::ModelFolder(options.model)};
-  const auto [rows, read] = data::read_libsvm(options.data.paths(), {}, {.share = {}, .skip_faulty = options.data.skip_faulty});
+  const auto [rows, read] = data::read_samples(options.data.paths(), options.data.skip_faulty);
   double loss = 0;
   std::size_t correct = 0, unknown = 0;
   for (std::size_t i = 0; i < rows.size(); ++i) {
@@ -108,6 +106,7 @@ Action declare_linear(CLI::App& app) {
   flag(*train_verb, "--step", training.step, "of sgd: size of a step in the first epoch, in units that fit the data's scale (default: 2)");
   flag(*train_verb, "--l2", training.l2, "weight of the squared weights (default: 1e-5)");
   flag(*train_verb, "--batch", training.batch, "rows of all members together between two times that they hear of each other (default: 100)");
+  declare_steps(*train_verb, training);
   declare_training(*train_verb, training);
   auto use = std::make_shared<UseOptions>();
   CLI::App* predict_verb = declare_use(app, *use, kData, "number, class and its probability of each sample, as TSV", "how often the model is right");

@@ -17,6 +17,12 @@ struct SparseRow {
   std::span<const float> values;
 };
 
+inline double squared_norm(std::span<const float> values) {
+  double sum = 0;
+  for (const float value : values) sum += double{value} * value;
+  return sum;
+}
+
 // Consecutive samples of a SparseRows, valid while that is there and unchanged. offsets[0] need not be 0: offsets point into the whole.
 struct SparseSlice {
   std::span<const std::uint64_t> offsets;  // one more than samples

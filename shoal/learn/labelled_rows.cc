@@ -1,13 +1,14 @@
 #include "shoal/learn/labelled_rows.h"
 
 #include <algorithm>
+#include <cmath>
 #include <limits>
 #include <set>
 #include <string>
 
 #include "shoal/core/error.h"
 #include "shoal/core/fnv.h"
-#include "shoal/data/libsvm.h"
+#include "shoal/data/samples.h"
 #include "shoal/learn/order.h"
 
 namespace shoal::learn {
@@ -22,10 +23,10 @@ constexpr std::size_t kFirst = 1000;     // rows that all members keep
 
 class Dealer {
  public:
-  Dealer(LabelledRows& rows, const Source& source) : rows_(rows), source_(source) {}
+  Dealer(LabelledRows& rows, const Source& source, Labels labels) : rows_(rows), source_(source), labels_(labels) {}
 
   void read(const std::vector<std::filesystem::path>& files, bool test_files) {
-    data::LibsvmReader reader(files, {}, {.share = {}, .skip_faulty = source_.skip_faulty});
+    data::SampleReader reader(files, source_.skip_faulty);
     for (data::SparseRows batch; reader.next(batch, kBatch);) {
       for (std::size_t i = 0; i < batch.size(); ++i) take(batch[i], test_files);
       rows_.columns = std::max(rows_.columns, batch.width);
@@ -35,18 +36,19 @@ class Dealer {
 
   void finish() {
     if (rows_.count == 0) refuse(source_, "all rows are held out, nothing is left to learn from", "a smaller test share, or more data");
+    rows_.digest = digest_.value();
+    for (data::SparseRows* rows : {&rows_.own, &rows_.own_held_out, &rows_.first}) rows->width = rows_.columns;
+    if (labels_ == Labels::unused) return;
     if (classes_.size() < 2) refuse(source_, "all rows to learn from have one label", "there is nothing to tell apart");
     rows_.classes.assign(classes_.begin(), classes_.end());
     for (const double label : tested_) {
       if (!classes_.contains(label)) refuse(source_, "label " + std::to_string(label) + " is only on rows that are held out", "nobody can learn it");
     }
     for (data::SparseRows* rows : {&rows_.own, &rows_.own_held_out, &rows_.first}) {
-      rows->width = rows_.columns;
       for (double& label : rows->labels) {
         label = static_cast<double>(std::lower_bound(rows_.classes.begin(), rows_.classes.end(), label) - rows_.classes.begin());
       }
     }
-    rows_.digest = digest_.value();
   }
 
  private:
@@ -56,12 +58,13 @@ class Dealer {
     digest_.add_words(std::as_bytes(row.columns));
     digest_.add_words(std::as_bytes(row.values));
     if (test_files || (source_.test_files.empty() && held_out(source_.seed, seen_++, source_.test_share))) {
-      tested_.insert(row.label);
+      if (labels_ == Labels::classes) tested_.insert(row.label);
       if (share.holds(rows_.held_out++)) rows_.own_held_out.append(row);
       return;
     }
     if (rows_.count == std::numeric_limits<std::uint32_t>::max()) refuse(source_, "has more than 4,294,967,294 rows", "");
-    classes_.insert(row.label);
+    for (const float value : row.values) rows_.largest = std::max(rows_.largest, std::abs(value));
+    if (labels_ == Labels::classes) classes_.insert(row.label);
     if (classes_.size() > kMostClasses) {
       refuse(source_, "has more than " + std::to_string(kMostClasses) + " different labels", "a label is a class here, not a value");
     }
@@ -75,6 +78,7 @@ class Dealer {
 
   LabelledRows& rows_;
   const Source& source_;
+  const Labels labels_;
   std::set<double> classes_, tested_;
   std::uint64_t seen_ = 0;
   Fnv1a digest_;
@@ -82,11 +86,11 @@ class Dealer {
 
 }  // namespace
 
-LabelledRows read_labelled_rows(const Source& source, std::uint32_t member, std::uint32_t members) {
+LabelledRows read_labelled_rows(const Source& source, std::uint32_t member, std::uint32_t members, Labels labels) {
   LabelledRows rows;
   rows.member = member;
   rows.members = members;
-  Dealer dealer(rows, source);
+  Dealer dealer(rows, source, labels);
   dealer.read(source.files, false);
   if (!source.test_files.empty()) dealer.read(source.test_files, true);
   dealer.finish();

@@ -1,5 +1,5 @@
-// Samples with a class as linear models learn from them: each member has a share of the rows, everybody knows the classes and how many
-// rows there are. LIBSVM's text; a label is any number, and each different one is a class.
+// Samples as learners over rows take them: each member has a share of the rows, everybody knows how many there are, and their classes. The formats of
+// data/samples.h.
 // Every member reads all files, so that all agree without a word on classes, columns and who is held out. Values.
 #pragma once
 
@@ -14,21 +14,24 @@
 namespace shoal::learn {
 
 inline constexpr std::size_t kMostClasses = 10'000;
+// What a label is: a class, each different number one; or nothing that is learnt from.
+enum class Labels : std::uint8_t { classes, unused };
 
 struct LabelledRows {
   std::uint32_t member = 0, members = 1;
-  data::SparseRows own, own_held_out;     // this member's; labels are places in `classes`
+  data::SparseRows own, own_held_out;     // this member's; labels are places in `classes` if there are any
   std::vector<std::uint32_t> numbers;     // of own rows among the rows of all members, ascending
   data::SparseRows first;                 // the first rows of all that are learnt from, the same on all members
   std::vector<double> classes;            // labels as the data has them, ascending
   std::uint32_t columns = 0;              // of all members, as the rest
   std::uint32_t count = 0, held_out = 0;  // rows
+  float largest = 0;                      // absolute value of the rows that are learnt from
   std::uint64_t digest = 0;               // of all numbers, in their order
   std::vector<data::Read> read;           // of the files, and of the test files if there are any
 };
 
-// Throws Error{invalid_argument} as LibsvmReader does; for more classes than kMostClasses; where nothing is left to learn from, or one class only; for
-// a test label that no row to learn from has.
-LabelledRows read_labelled_rows(const Source& source, std::uint32_t member = 0, std::uint32_t members = 1);
+// Throws Error{invalid_argument} as SampleReader does, and where nothing is left to learn from. Of classes: for more than kMostClasses, for one only, and for a
+// test label that no row to learn from has.
+LabelledRows read_labelled_rows(const Source& source, std::uint32_t member = 0, std::uint32_t members = 1, Labels labels = Labels::classes);
 
 }  // namespace shoal::learn

@@ -26,10 +26,6 @@ const LinearOptions& checked(const LinearOptions& options, const LabelledRows& r
 // The largest second derivative of a row's loss by its scores.
 double curvature(std::size_t classes) { return classes == 2 ? 0.25 : 0.5; }
 
-double squared_norm(std::span<const float> values) {
-  return std::transform_reduce(values.begin(), values.end(), 0.0, std::plus<>(), [](float value) { return double{value} * value; });
-}
-
 }  // namespace
 
 void softmax(std::span<const double> scores, std::span<double> probabilities) {
@@ -50,7 +46,7 @@ double smoothness(const data::SparseRows& rows, std::size_t classes, std::size_t
   constexpr int iterations = 30;
   std::vector<double> at(rows.width, 1.0), next(rows.width);
   double norms = 0, lambda = 0;
-  for (std::size_t i = 0; i < rows.size(); ++i) norms += squared_norm(rows[i].values);
+  for (std::size_t i = 0; i < rows.size(); ++i) norms += data::squared_norm(rows[i].values);
   if (norms == 0) return curvature(classes);
   const auto count = static_cast<double>(rows.size());
   for (int iteration = 0; iteration < iterations; ++iteration) {

@@ -127,8 +127,7 @@ void Sdca::step_by(std::span<const std::uint32_t> numbers) {
     distribution_of(number);
     const double squares = std::transform_reduce(p_.begin(), p_.end(), likely_.begin(), 0.0, std::plus<>(), [](double p, double u) { return (u - p) * (u - p); });
     if (squares == 0) continue;
-    double norm = 1;
-    for (const float value : row.values) norm += double{value} * value;
+    const double norm = 1 + data::squared_norm(row.values);
     const double room = divergence(p_, scores_, log_sum) + g / 2 * squares;
     const double s = std::min(1.0, room / (squares * (g + rows_of_weights * members * norm / mass_)));
     const auto label = static_cast<std::size_t>(row.label);
