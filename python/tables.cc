@@ -56,7 +56,12 @@ void bind_table(py::module_& module, const char* name) {
              return std::pair(values, age);
            })
       .def("intend", [](Table& table, const Keys& keys) { table.intend(keys_of(keys)); })
-      .def("add", [](Table& table, const Keys& keys, const Values<T>& values) { table.add(keys_of(keys), rows_of(values, keys, table)); })
+      .def("add",
+           [](Table& table, const Keys& keys, const Values<T>& values) {
+             const auto rows = rows_of(values, keys, table);
+             const py::gil_scoped_release release;
+             table.add(keys_of(keys), rows);
+           })
       .def("assign",
            [](Table& table, const Keys& keys, const Values<T>& values) {
              const auto rows = rows_of(values, keys, table);

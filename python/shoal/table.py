@@ -102,7 +102,7 @@ class Table:
 
     consistency: how old what is read may be: "bsp" (nothing: exact, the same bits in every run), "ssp:S" (rows are fetched when they lack more
     than the last S clocks), "essp:S" (the same bound; rows that changed are pushed), "async" (no bound), or "bsp:K" (a clock is complete
-    without the K slowest members, whose gradients for it are dropped and counted).
+    without the K slowest members, whose gradients for it are dropped and counted). docs/tables.md has all: "cap:S", "vap:V", "cvap:S:V" and more.
     rule: what servers do with what is added: "sum", or they take it for gradients and step: "sgd:RATE[:MOMENTUM]", "adagrad:RATE[:EPSILON]",
     "adam:RATE[:BETA1:BETA2:EPSILON]". Under bsp a clock is one step with the mean of all members' gradients, else each member's is a step.
     """
@@ -152,7 +152,8 @@ class Table:
         return values.astype(self.dtype, copy=False)
 
     def add(self, keys, values) -> None:
-        """Adds values[i] to the row of keys[i]; keys may repeat. Read by this member at once, by others after tick(). Never waits."""
+        """Adds values[i] to the row of keys[i]; keys may repeat. Read by this member at once, by others after tick(). Waits only where
+        the consistency bounds values."""
         keys = keys_of(keys)
         self._core.add(keys, self._rows(keys, values))
 

@@ -41,11 +41,18 @@ std::optional<std::vector<double>> numbers_from(const std::string& text, std::si
   return numbers;
 }
 
+std::string text_of(double number) {
+  char digits[32];
+  return {digits, std::to_chars(digits, digits + sizeof digits, number).ptr};
+}
+
 std::optional<unsigned> whole(double number) {
   constexpr double most = 1'000'000;
   if (!(number >= 0 && number <= most) || number != std::trunc(number)) return std::nullopt;
   return static_cast<unsigned>(number);
 }
+
+bool positive(double number) { return number > 0 && std::isfinite(number); }
 
 std::optional<Consistency> made(const std::string& policy, std::span<const double> numbers) {
   if (numbers.empty()) {
@@ -58,6 +65,13 @@ std::optional<Consistency> made(const std::string& policy, std::span<const doubl
     if (policy == "ssp" && count) return Ssp{*count};
     if (policy == "essp" && count) return Essp{*count};
     if (policy == "cap" && count) return Cap{*count};
+    if (policy == "vap" && positive(numbers[0])) return Vap{numbers[0]};
+    if (policy == "vap-strong" && positive(numbers[0])) return Vap{numbers[0], true};
+  }
+  if (numbers.size() == 2) {
+    const auto count = whole(numbers[0]);
+    if (policy == "cvap" && count && positive(numbers[1])) return Cvap{*count, numbers[1]};
+    if (policy == "cvap-strong" && count && positive(numbers[1])) return Cvap{*count, numbers[1], true};
   }
   return std::nullopt;
 }
@@ -70,7 +84,8 @@ Consistency consistency_from(const std::string& text) {
     if (const auto policy = made(text.substr(0, colon), *numbers)) return *policy;
   }
   throw Error(Code::invalid_argument, "no consistency is called \"" + text + "\"", "consistency",
-              "one of bsp, bsp:BACKUPS, ssp:S, essp:S, cap:S and async, with S clocks of staleness, as in ssp:3");
+              "one of bsp, bsp:BACKUPS, ssp:S, essp:S, cap:S, vap:V, vap-strong:V, cvap:S:V, cvap-strong:S:V and async, with S clocks of "
+              "staleness and magnitudes up to V, as in ssp:3");
 }
 
 std::string name(const Consistency& consistency) {
@@ -79,6 +94,10 @@ std::string name(const Consistency& consistency) {
   if (const auto* ssp = std::get_if<Ssp>(&consistency)) return "ssp" + number(ssp->staleness);
   if (const auto* essp = std::get_if<Essp>(&consistency)) return "essp" + number(essp->staleness);
   if (const auto* cap = std::get_if<Cap>(&consistency)) return "cap" + number(cap->staleness);
+  if (const auto* vap = std::get_if<Vap>(&consistency)) return (vap->strong ? "vap-strong:" : "vap:") + text_of(vap->bound);
+  if (const auto* cvap = std::get_if<Cvap>(&consistency)) {
+    return (cvap->strong ? "cvap-strong" : "cvap") + number(cvap->staleness) + ':' + text_of(cvap->bound);
+  }
   return "async";
 }
 
@@ -99,9 +118,27 @@ unsigned backups(const Consistency& consistency) {
 }
 
 bool pushes(const Consistency& consistency) { return !is<Ssp>(consistency); }
-bool pushes_at_once(const Consistency& consistency) { return is<Async>(consistency) || is<Cap>(consistency); }
-bool leaves_at_once(const Consistency& consistency) { return is<Cap>(consistency); }
+bool pushes_at_once(const Consistency& consistency) { return is<Async>(consistency) || leaves_at_once(consistency); }
+bool leaves_at_once(const Consistency& consistency) { return is<Cap>(consistency) || is<Vap>(consistency) || is<Cvap>(consistency); }
 bool whole_clocks(const Consistency& consistency) { return is<Bsp>(consistency); }
-bool clocked(const Consistency& consistency) { return !is<Async>(consistency); }
+bool clocked(const Consistency& consistency) { return staleness(consistency).has_value(); }
+
+std::optional<double> value_bound(const Consistency& consistency, Clock clock) {
+  return std::visit(
+      [clock](const auto& policy) -> std::optional<double> {
+        if constexpr (requires { policy.bound; }) return policy.bound / std::sqrt(static_cast<double>(clock) + 1);
+        return std::nullopt;
+      },
+      consistency);
+}
+
+bool withholds(const Consistency& consistency) {
+  return std::visit(
+      [](const auto& policy) {
+        if constexpr (requires { policy.strong; }) return policy.strong;
+        return false;
+      },
+      consistency);
+}
 
 }  // namespace shoal::table

@@ -37,12 +37,29 @@ struct Essp {
 struct Cap {
   unsigned staleness = 0;
 };
+// Value-bounded asynchronous parallel (the same paper): not clocks but values say how far copies may be apart. For each row a worker sums the
+// magnitudes (max norm) of what it has added and not all readers have; an increment that would bring the sum above v waits, unless it is
+// alone. v shrinks: bound / sqrt(t) in the t-th clock of the slowest worker (Dai et al., AAAI'15). With u the magnitude of the largest
+// increment and m = max(u, v), no element of two copies differs by more than m times the number of workers. `strong`: servers, too,
+// withhold updates while what some have and others have not would sum to more than v; then by no more than 3 m. Where the table's rule
+// steps, a gradient's magnitude is that of the step which it makes at most.
+struct Vap {
+  double bound = 1;
+  bool strong = false;
+};
+// Both bounds: that of Cap and that of Vap.
+struct Cvap {
+  unsigned staleness = 0;
+  double bound = 1;
+  bool strong = false;
+};
 // No bound: servers push, nobody waits.
 struct Async {};
 
-using Consistency = std::variant<Bsp, Ssp, Essp, Cap, Async>;
+using Consistency = std::variant<Bsp, Ssp, Essp, Cap, Vap, Cvap, Async>;
 
-// "bsp", "bsp:1" (with one backup), "ssp:3", "essp:3", "cap:3", "async". Throws Error{invalid_argument} that lists them.
+// "bsp", "bsp:1" (with one backup), "ssp:3", "essp:3", "cap:3", "vap:0.5", "vap-strong:0.5", "cvap:3:0.5", "cvap-strong:3:0.5", "async".
+// Throws Error{invalid_argument} that lists them.
 Consistency consistency_from(const std::string& text);
 std::string name(const Consistency& consistency);
 
@@ -59,6 +76,10 @@ bool pushes(const Consistency& consistency);
 bool pushes_at_once(const Consistency& consistency);
 // Whether what is added leaves before its clock is complete.
 bool leaves_at_once(const Consistency& consistency);
+// How much of a row, in magnitudes, may have been added by a worker and not be everybody's, when the slowest is at `clock`; nullopt: any.
+std::optional<double> value_bound(const Consistency& consistency, Clock clock);
+// Whether servers hold updates back for it, too.
+bool withholds(const Consistency& consistency);
 // Whether readers see whole clocks only, each added in the order of workers.
 bool whole_clocks(const Consistency& consistency);
 // Whether what a worker adds belongs to its clock; if not, it is part of the row as soon as it arrives.

@@ -13,16 +13,9 @@ namespace shoal::table {
 template <class T>
 Copy<T>::Copy(const Spec& spec, const Workers& workers, net::Rank rank, const Placement& placement, Send send)
     : spec_(spec), workers_(workers), first_worker_(workers.first_of(rank)), placement_(placement), send_(std::move(send)), id_(id_of(spec)),
-      base_(spec.width), servers_(placement.shards()) {
-  if (first_worker_ == workers.size()) return;  // a member that only serves
-  clocks_.resize(workers.a_member());
-  asked_.resize(workers.a_member());
-  flushes_.resize(workers.a_member());
-  open_.resize(workers.a_member());
-  for (auto& open : open_) {
-    for (std::size_t shard = 0; shard < placement.shards(); ++shard) open.emplace_back(spec.width);
-  }
-}
+      base_(spec.width), servers_(placement.shards()), clocks_(first_worker_ == workers.size() ? 0 : workers.a_member()),
+      asked_(clocks_.size()), flushes_(clocks_.size()), added_(spec.width, placement, static_cast<std::uint32_t>(clocks_.size())),
+      unseen_(clocks_.size(), Unseen(placement.shards())), rule_(spec.rule) {}
 
 // --- what servers say
 
@@ -37,27 +30,42 @@ void Copy<T>::take(net::Rank from, Message message) {
   if (const std::string fault = fault_of(message, spec_.width * sizeof(T)); !fault.empty()) refuse(fault);
   {
     const std::lock_guard lock(mutex_);
-    Server& server = servers_[shard];
-    if (message.header.kind == Kind::rows) {
-      take_rows(shard, message);
-    } else {
-      server.announced = std::max(server.announced, message.header.clock);
-      server.dropped = message.header.count;
-      confirm(server, message.header.clock, message.header.sequence);
-      send_early(shard);
-      if (message.header.kind == Kind::flushed) {
-        ++server.flushes;
-        if (std::ranges::all_of(servers_, [&](const Server& other) { return other.flushes >= server.flushes; })) {
-          for (Clock& clock : clocks_) clock = std::max(clock, message.header.clock);
-        }
-      }
-      if (message.header.kind == Kind::assigned && !server.assigning.empty()) {
-        forget(server.assigning.front());  // an answer to an older request may have come meanwhile
-        server.assigning.pop_front();
-      }
+    switch (message.header.kind) {
+      case Kind::rows: take_rows(shard, message); break;
+      case Kind::stamp: give_back(shard, message); break;
+      case Kind::visible:
+        for (Unseen& unseen : unseen_) unseen.seen(shard, message.header.sequence);
+        break;
+      default: take_clock(shard, message); break;
     }
   }
   arrivals_.fetch_add(1, std::memory_order_release);
+}
+
+template <class T>
+void Copy<T>::take_clock(std::size_t shard, const Message& message) {
+  Server& server = servers_[shard];
+  server.announced = std::max(server.announced, message.header.clock);
+  server.dropped = message.header.count;
+  confirm(shard, message.header.clock, message.header.sequence);
+  send_early(shard);
+  if (message.header.kind == Kind::flushed) {
+    ++server.flushes;
+    if (std::ranges::all_of(servers_, [&](const Server& other) { return other.flushes >= server.flushes; })) {
+      for (Clock& clock : clocks_) clock = std::max(clock, message.header.clock);
+    }
+  }
+  if (message.header.kind == Kind::assigned && !server.assigning.empty()) {
+    forget(server.assigning.front());  // an answer to an older request may have come meanwhile
+    server.assigning.pop_front();
+  }
+}
+
+template <class T>
+void Copy<T>::give_back(std::size_t shard, const Message& stamp) {
+  Message message = Message::of_kind(Kind::seen, id_);
+  message.header.sequence = stamp.header.sequence;
+  send_(placement_.server(shard), alone(std::move(message)));
 }
 
 template <class T>
@@ -95,23 +103,17 @@ void Copy<T>::take_rows(std::size_t shard, const Message& message) {
   }
 }
 
-// What the server has counted in goes from sent into the copies that are older, in the order in which the server added it.
+// What the server has counted in goes into the copies that are older.
 template <class T>
-void Copy<T>::confirm(Server& server, Clock clock, std::uint64_t sequence) {
-  const auto kept = [&](const Part& part) { return part.sequence > sequence && part.clock >= clock; };
-  const auto counted = std::stable_partition(server.sent.begin(), server.sent.end(), kept);
-  const auto earlier = [](const Part& a, const Part& b) { return std::pair(a.clock, a.worker) < std::pair(b.clock, b.worker); };
-  std::stable_sort(counted, server.sent.end(), earlier);
-  for (auto part = counted; part != server.sent.end(); ++part) {
+void Copy<T>::confirm(std::size_t shard, Clock clock, std::uint64_t sequence) {
+  added_.count_in(shard, clock, sequence, [&](const Part<T>& part) {
     Number number = Rows::kNone;
-    for (Number row = 0; base_.size() > 0 && row < part->rows.size(); ++row) {
-      number = base_.find(part->rows.key(row), number + 1);
-      if (number == Rows::kNone || !states_[number].present || in_base(states_[number], *part)) continue;
-      table::add<T>(base_.row(number), part->rows.row(row));
+    for (Number row = 0; base_.size() > 0 && row < part.rows.size(); ++row) {
+      number = base_.find(part.rows.key(row), number + 1);
+      if (number == Rows::kNone || !states_[number].present || in_base(states_[number], part)) continue;
+      table::add<T>(base_.row(number), part.rows.row(row));
     }
-  }
-  server.sent.erase(counted, server.sent.end());
-  server.counted = std::max(server.counted, sequence);
+  });
 }
 
 // --- reading
@@ -192,44 +194,41 @@ Clock Copy<T>::read(std::uint32_t worker, std::span<const Key> keys, std::span<T
     set<T>(values.subspan(i * spec_.width, spec_.width), base_.row(number));
   }
   if (spec_.rule.steps()) return least;
-  for (std::size_t shard = 0; shard < servers_.size(); ++shard) {
-    for (const Part& part : servers_[shard].sent) {
-      if (part.worker == first_worker_ + worker) read_own(shard, keys, part.rows, &part, values);
-    }
-    read_own(shard, keys, open_[worker][shard], nullptr, values);
-  }
+  added_.onto(worker, keys, values, [&, number = Rows::kNone](Key key, const Part<T>& part) mutable {
+    number = base_.find(key, number + 1);
+    return !in_base(states_[number], part);
+  });
   return least;
-}
-
-// What a worker added, on top of the copies that lack it. `part`: where it is on its way.
-template <class T>
-void Copy<T>::read_own(std::size_t shard, std::span<const Key> keys, const Rows& rows, const Part* part, std::span<T> values) const {
-  if (rows.size() == 0) return;
-  Number number = Rows::kNone, own = Rows::kNone;
-  for (std::size_t i = 0; i < keys.size(); ++i) {
-    if (placement_.shard_of(keys[i]) != shard) continue;
-    const Number next = rows.find(keys[i], own + 1);
-    if (next == Rows::kNone) continue;
-    own = next;
-    if (part) {
-      number = base_.find(keys[i], number + 1);
-      if (in_base(states_[number], *part)) continue;
-    }
-    table::add<T>(values.subspan(i * spec_.width, spec_.width), rows.row(own));
-  }
 }
 
 // --- writing
 
 template <class T>
+std::optional<double> Copy<T>::bound() const {
+  return value_bound(spec_.consistency, std::ranges::min_element(servers_, {}, &Server::announced)->announced);
+}
+
+template <class T>
+std::vector<Amount> Copy<T>::amounts(std::span<const Key> keys, std::span<const T> values) const {
+  std::vector<Amount> amounts;
+  append_amounts(rule_, keys, values, amounts);
+  return amounts;
+}
+
+template <class T>
+bool Copy<T>::may_add(std::uint32_t worker, std::span<const Key> keys, std::span<const T> values) const {
+  const std::lock_guard lock(mutex_);
+  const auto most = bound();
+  return !most || unseen_[worker].fits(amounts(keys, values), *most);
+}
+
+template <class T>
 void Copy<T>::add(std::uint32_t worker, std::span<const Key> keys, std::span<const T> values) {
   check_finite(keys, values, spec_.name);
   const std::lock_guard lock(mutex_);
-  std::vector<Rows>& open = open_[worker];
-  std::vector<Number> last(open.size(), Rows::kNone);  // by shard
-  for (std::size_t i = 0; i < keys.size(); ++i) {
-    const std::size_t shard = placement_.shard_of(keys[i]);
-    last[shard] = open[shard].add(keys[i], last[shard] + 1, values.subspan(i * spec_.width, spec_.width));
+  added_.add(worker, keys, values);
+  if (bound()) {
+    for (const Amount& amount : amounts(keys, values)) unseen_[worker].add(placement_.shard_of(amount.key), amount);
   }
   for (std::size_t shard = 0; shard < servers_.size(); ++shard) send_early(shard);
 }
@@ -241,34 +240,22 @@ void Copy<T>::send_open(std::uint32_t worker, Ends ends) {
 
 template <class T>
 void Copy<T>::send_part(std::uint32_t worker, std::size_t shard, Ends ends) {
-  Server& server = servers_[shard];
-  Rows rows = std::exchange(open_[worker][shard], Rows(spec_.width));
-  auto bodies = rows.bodies();
-  if (bodies.empty()) bodies.emplace_back();  // a batch without rows for this server still closes the clock there
-  server.last = ++sequence_;
-  std::vector<Message> messages;
-  for (auto& body : bodies) {
-    Message& message = messages.emplace_back();
-    message.header.length = static_cast<std::uint32_t>(body.bytes.size());
-    message.header.kind = Kind::update;
+  std::vector<Message> messages = added_.leave(worker, shard, clocks_[worker], !spec_.rule.steps());
+  for (Message& message : messages) {
     message.header.table = id_;
-    message.header.sequence = sequence_;
-    message.header.clock = clocks_[worker];
     message.header.worker = first_worker_ + worker;
-    message.header.count = static_cast<std::uint32_t>(body.rows);
-    message.body = std::move(body.bytes);
   }
   messages.back().header.ends = ends;
-  if (rows.size() > 0 && !spec_.rule.steps()) server.sent.push_back({first_worker_ + worker, clocks_[worker], sequence_, std::move(rows)});
+  unseen_[worker].leaves(shard, added_.sequence());
   send_(placement_.server(shard), std::move(messages));
 }
 
 // One part of each worker is under way to a server at a time: what is added meanwhile goes in the next.
 template <class T>
 void Copy<T>::send_early(std::size_t shard) {
-  if (!leaves_at_once(spec_.consistency) || servers_[shard].counted < servers_[shard].last) return;
-  for (std::uint32_t worker = 0; worker < open_.size(); ++worker) {
-    if (open_[worker][shard].size() > 0) send_part(worker, shard, Ends::batch);
+  if (!leaves_at_once(spec_.consistency) || added_.is_under_way(shard)) return;
+  for (std::uint32_t worker = 0; worker < clocks_.size(); ++worker) {
+    if (added_.is_open(worker, shard)) send_part(worker, shard, Ends::batch);
   }
 }
 
@@ -288,6 +275,7 @@ void Copy<T>::rule(std::uint32_t worker, const Rule& rule) {
                 "another rate is the same rule; another kind needs another table");
   }
   const std::lock_guard lock(mutex_);
+  rule_ = rule;
   for (std::size_t shard = 0; shard < servers_.size(); ++shard) {
     Message message = Message::of_text(Kind::rule, id_, name(rule));
     message.header.clock = clocks_[worker];
@@ -304,9 +292,9 @@ std::uint64_t Copy<T>::dropped() const {
 template <class T>
 bool Copy<T>::may_go_on(std::uint32_t worker) const {
   const auto gap = widest_gap(spec_.consistency);
-  if (!gap) return true;
   const std::lock_guard lock(mutex_);
-  return std::ranges::all_of(servers_, [&](const Server& server) { return clocks_[worker] - server.announced <= *gap; });
+  if (unseen_[worker].crowded()) return false;
+  return !gap || std::ranges::all_of(servers_, [&](const Server& server) { return clocks_[worker] - server.announced <= *gap; });
 }
 
 template <class T>

@@ -1,13 +1,12 @@
 // One member's side of a table: copies of the rows that its workers have read, and what they have added that is not yet in them.
 //
-// A reader sees   base + own parts that the server had not counted in + what it has added and has not left,
-// added in that order. A part is what leaves to one server together: what one worker added in one clock, or where that may leave early, what
-// it added since the part before. Parts are kept until their server says that they are in its rows; then they are added to the copies that
-// are older than that, once.
+// A reader sees   base + own parts that the server had not counted in + what it has added and has not left (added.h),
+// added in that order. Parts are kept until their server says that they are in its rows; then they are added to the copies that are older
+// than that, once.
 //
 // Invariants
 //   1. A copy's base holds every increment with a timestamp below its age, and of this member's parts those up to `included`.
-//   2. A part is in a copy's base or among sent_, never both: what came from the server overrides, what it confirmed is folded in.
+//   2. A part is in a copy's base or among those kept, never both: what came from the server overrides, what it confirmed is folded in.
 //   3. Where the table's rule steps, what is added is a gradient: it is in no read before the server has stepped, and nothing of it is kept.
 //   4. Workers of one member see each other's increments as those of any other worker.
 //
@@ -19,13 +18,16 @@
 #include <functional>
 #include <limits>
 #include <mutex>
+#include <optional>
 #include <span>
 #include <vector>
 
+#include "shoal/table/added.h"
 #include "shoal/table/message.h"
 #include "shoal/table/placement.h"
 #include "shoal/table/shard.h"
 #include "shoal/table/spec.h"
+#include "shoal/table/unseen.h"
 #include "shoal/table/waiting.h"
 #include "shoal/table/workers.h"
 
@@ -46,6 +48,8 @@ class Copy final : public Reader {
   bool ready(std::uint32_t worker, std::span<const Key> keys, std::size_t& at);
   // Row i to values[i * width ...]. After ready() and before the next tick. Returns the least age of the rows.
   Clock read(std::uint32_t worker, std::span<const Key> keys, std::span<T> values);
+  // Whether a bound on values lets this worker add that. arrivals() grows when that may change.
+  bool may_add(std::uint32_t worker, std::span<const Key> keys, std::span<const T> values) const;
   // Throws Error{invalid_argument} if a value is not finite; nothing is added then.
   void add(std::uint32_t worker, std::span<const Key> keys, std::span<const T> values);
   void assign(std::span<const Key> keys, std::span<const T> values);
@@ -82,27 +86,20 @@ class Copy final : public Reader {
     std::uint64_t flushes = 0;        // of its server, when it came
     bool present = false, pushed = false;
   };
-  struct Part {
-    std::uint32_t worker;
-    Clock clock;
-    std::uint64_t sequence;
-    Rows rows;
-  };
   struct Server {
     Clock announced = 0;
     std::uint64_t flushes = 0;
     std::uint64_t dropped = 0;
-    std::uint64_t last = 0, counted = 0;  // the last part that left; parts up to this are in its rows
     bool gone = false;                // it left
-    std::deque<Part> sent;            // in the order of sequence
     std::deque<std::vector<Key>> assigning;  // by assign(), put() and reset(), that it has not confirmed
   };
 
-  void read_own(std::size_t shard, std::span<const Key> keys, const Rows& rows, const Part* part, std::span<T> values) const;
   void take_rows(std::size_t shard, const Message& message);
+  void take_clock(std::size_t shard, const Message& message);  // and what else tells one
+  void give_back(std::size_t shard, const Message& stamp);
   void forget(std::span<const Key> keys);
-  void confirm(Server& server, Clock clock, std::uint64_t sequence);
-  bool in_base(const State& state, const Part& part) const { return part.sequence <= state.included || part.clock < state.age; }
+  void confirm(std::size_t shard, Clock clock, std::uint64_t sequence);
+  bool in_base(const State& state, const Part<T>& part) const { return part.sequence <= state.included || part.clock < state.age; }
   bool usable(const State& state, const Server& server, Clock age) const;
   bool coming(Number number, std::uint32_t worker, Clock age) const;
   Number place_of(Key key, Number near);
@@ -110,6 +107,8 @@ class Copy final : public Reader {
   void request(std::uint32_t worker, std::span<const Key> keys);
   void hand_out(Kind kind, std::span<const Key> keys, std::span<const T> values);
   Clock age_of(const State& state, const Server& server) const;
+  std::vector<Amount> amounts(std::span<const Key> keys, std::span<const T> values) const;
+  std::optional<double> bound() const;  // on values, now
   void send_open(std::uint32_t worker, Ends ends);
   void send_part(std::uint32_t worker, std::size_t shard, Ends ends);
   void send_early(std::size_t shard);  // before the clock is complete, where that may be
@@ -124,12 +123,13 @@ class Copy final : public Reader {
   mutable std::mutex mutex_;          // guards all below
   Rows base_;
   std::vector<State> states_;         // by number
-  std::vector<std::vector<Clock>> asked_;  // by worker and number: the age of its request that is not answered, or kNothing
   std::vector<Server> servers_;       // by shard
-  std::vector<Clock> clocks_;         // by worker
-  std::vector<std::vector<Rows>> open_;  // by worker and shard: added, and has not left
-  std::uint64_t sequence_ = 0;        // of the last part
+  std::vector<Clock> clocks_;         // by worker; none: a member that only serves
+  std::vector<std::vector<Clock>> asked_;  // by worker and number: the age of its request that is not answered, or kNothing
   std::vector<std::uint64_t> flushes_;   // by worker
+  Added<T> added_;
+  std::vector<Unseen> unseen_;        // by worker: under a policy that bounds values
+  Rule rule_;                         // as this member told it last
 };
 
 extern template class Copy<float>;

@@ -9,9 +9,10 @@
 //   rule     another rate, from a clock on             assigned they hold
 //   flush    everything was sent                       flushed  everybody's increments are in the rows
 //   reset    all rows are as nobody had written them   saved    a part of a snapshot is written, or why not
-//   put      rows as an image has them (image.h)       leaving  to all members: it asks for nothing more
-//   save     write a part of a snapshot of a clock
-//   keep     of which snapshot to keep parts
+//   put      rows as an image has them (image.h)       stamp    of the rows before it (released.h)
+//   save     write a part of a snapshot of a clock     visible  all readers have the reader's own parts up to this
+//   keep     of which snapshot to keep parts           leaving  to all members: it asks for nothing more
+//   seen     a stamp, back
 #pragma once
 
 #include <algorithm>
@@ -27,11 +28,12 @@
 namespace shoal::table {
 
 enum class Kind : std::uint8_t {
-  open = 1, update, request, assign, rule, flush, reset, put, save, keep, opened, refused, rows, clock, assigned, flushed, saved, leaving
+  open = 1, update, request, assign, rule, flush, reset, put, save, keep, seen,
+  opened, refused, rows, clock, assigned, flushed, saved, stamp, visible, leaving
 };
 // What an update or assign is the last message of.
 enum class Ends : std::uint8_t { nothing, batch, clock };
-inline constexpr Kind kLastToServer = Kind::keep, kLast = Kind::leaving;
+inline constexpr Kind kLastToServer = Kind::seen, kLast = Kind::leaving;
 
 struct Header {
   std::uint32_t length = 0;    // bytes of the body

@@ -1,5 +1,6 @@
 #include "shoal/table/rule.h"
 
+#include <algorithm>
 #include <charconv>
 #include <cmath>
 #include <cstdint>
@@ -62,6 +63,16 @@ std::string name(const Rule& rule) {
 }
 
 bool same_kind(const Rule& one, const Rule& other) { return one.kind == other.kind && state_width(one, 1) == state_width(other, 1); }
+
+double reach(const Rule& rule, double gradient) {
+  switch (rule.kind) {
+    case Rule::Kind::sum: return gradient;
+    case Rule::Kind::sgd: return rule.rate * gradient / (1 - rule.momentum);
+    case Rule::Kind::adagrad: return gradient == 0 ? 0 : rule.rate;
+    case Rule::Kind::adam: return rule.rate * std::max(1.0, (1 - rule.momentum) / std::sqrt(1 - rule.second));  // section 2.1 of its paper
+  }
+  return gradient;
+}
 
 std::size_t state_width(const Rule& rule, std::size_t width) {
   switch (rule.kind) {

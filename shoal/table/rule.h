@@ -2,9 +2,14 @@
 // row. The formulas are those of torch.optim, element by element. Values; threads: pure functions.
 #pragma once
 
+#include <algorithm>
 #include <cstddef>
+#include <iterator>
+#include <map>
 #include <span>
 #include <string>
+
+#include "shoal/table/consistency.h"
 
 namespace shoal::table {
 
@@ -31,10 +36,27 @@ std::string name(const Rule& rule);
 // Whether a table of the one can go on with the other: another rate is the same rule.
 bool same_kind(const Rule& one, const Rule& other);
 
+// How far a step with a gradient of this magnitude moves an element at most; with sgd's momentum, also in the steps after. Of a sum, itself.
+double reach(const Rule& rule, double gradient);
+
 // Elements of state that a row of `width` needs: zeros at first.
 std::size_t state_width(const Rule& rule, std::size_t width);
 // One step of a row with gradient[i] / divisor.
 template <class T>
 void step(const Rule& rule, std::span<T> row, std::span<T> state, std::span<const T> gradient, double divisor);
+
+// A table's rule, by the clock from which on it holds.
+class Rules {
+ public:
+  explicit Rules(const Rule& first) : from_{{kNever, first}} {}
+  const Rule& at(Clock clock) const { return std::prev(from_.upper_bound(std::max(clock, from_.begin()->first)))->second; }
+  void set(Clock clock, const Rule& rule) { from_[clock] = rule; }
+  void forget_before(Clock clock) {   // nobody asks for them any more
+    while (from_.size() > 1 && std::next(from_.begin())->first <= clock) from_.erase(from_.begin());
+  }
+
+ private:
+  std::map<Clock, Rule> from_;
+};
 
 }  // namespace shoal::table

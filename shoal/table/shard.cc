@@ -12,8 +12,9 @@
 namespace shoal::table {
 template <class T>
 Shard<T>::Shard(const Spec& spec, const Workers& workers, net::Rank members, Send send, Idle idle, TakeCut take_cut)
-    : spec_(spec), workers_(workers), send_(std::move(send)), idle_(std::move(idle)), take_cut_(std::move(take_cut)), id_(id_of(spec)), whole_(whole_clocks(spec.consistency)),
-      rows_(spec, members), rules_{{kNever, spec.rule}}, clocks_(workers.size()), readers_(members) {}
+    : spec_(spec), workers_(workers), send_(std::move(send)), idle_(std::move(idle)), take_cut_(std::move(take_cut)), id_(id_of(spec)),
+      whole_(whole_clocks(spec.consistency)), rows_(spec, members), rules_(spec.rule), clocks_(workers.size()), readers_(members),
+      released_(members) {}
 
 template <class T>
 void Shard<T>::take(net::Rank from, Message message) {
@@ -30,24 +31,24 @@ void Shard<T>::take(net::Rank from, Message message) {
     case Kind::update: return update(from, std::move(message));
     case Kind::request: return request(from, message);
     case Kind::assign: return assign(from, message);
-    case Kind::flush: return flush(from, message);
+    case Kind::flush:
+      if (held_.empty()) return flush(from, message);
+      return held_.push_back({from, alone(std::move(message))});
+    case Kind::seen: {
+      if (!released_.came_back(from, header.sequence)) refuse("a stamp that it was not sent");
+      return tell_seen();
+    }
     case Kind::put: return put(from, message);
     case Kind::reset: return reset(from);
     case Kind::save: return save(from, std::move(message));
     case Kind::rule: {
       const Rule rule = rule_from(message.text());
       if (!same_kind(rule, spec_.rule)) refuse("the rule " + name(rule));
-      rules_[header.clock] = rule;
+      rules_.set(header.clock, rule);
       return;
     }
     default: refuse("a message of kind " + std::to_string(static_cast<int>(header.kind)));
   }
-}
-
-template <class T>
-const Rule& Shard<T>::rule_at(Clock clock) const {
-  const auto after = rules_.upper_bound(clock);
-  return after == rules_.begin() ? after->second : std::prev(after)->second;
 }
 
 // Where keys do not follow each other as they once came, those to come are looked up ahead, and the row behind the last one only now and then:
@@ -79,8 +80,21 @@ void Shard<T>::update(net::Rank from, Message message) {
   Worker& worker = clocks_[header.worker];
   worker.arriving.push_back(std::move(message));
   if (header.ends == Ends::nothing) return;
+  Batch batch = std::exchange(worker.arriving, {});
+  if (!withholds(spec_.consistency)) return count_in(from, std::move(batch));
+  held_.push_back({from, std::move(batch)});
+  count_in_held();
+}
+
+template <class T>
+void Shard<T>::count_in(net::Rank from, Batch batch) {
+  const Header header = batch.back().header;
+  Worker& worker = clocks_[header.worker];
   readers_[from].received = header.sequence;
-  take_batch(from, header, std::exchange(worker.arriving, {}));
+  if (value_bound(spec_.consistency, min_)) {
+    released_.release(from, header.sequence, withholds(spec_.consistency) ? amounts(batch) : std::vector<Amount>{});
+  }
+  take_batch(from, header, std::move(batch));
   if (!whole_) readers_[from].included = header.sequence;
   if (header.ends == Ends::clock) worker.completed = std::max(worker.completed, header.clock + 1);
   advance(from);
@@ -99,7 +113,7 @@ void Shard<T>::take_batch(net::Rank from, const Header& last, Batch batch) {
     }
     return;
   }
-  const Rule& rule = rule_at(clock);
+  const Rule& rule = rules_.at(clock);
   const bool later = clocked(spec_.consistency) && !rule.steps();
   for (const Message& part : batch) {
     for_each_row(part, [&](Number number, std::span<const T> values) {
@@ -128,7 +142,7 @@ void Shard<T>::advance(net::Rank from) {
   if (rose) {
     min_ = completed[without];
     settle_through(min_);
-    while (rules_.size() > 1 && std::next(rules_.begin())->first <= min_) rules_.erase(rules_.begin());
+    rules_.forget_before(min_);
     answer_waiting();
   }
   if (!rose && !pushes_at_once(spec_.consistency)) return announce(from);  // what it has sent is counted in
@@ -139,7 +153,7 @@ template <class T>
 void Shard<T>::settle_through(Clock clock) {
   for (auto due = pending_.begin(); due != pending_.end() && due->first < clock; due = pending_.erase(due)) {
     cut_through(due->first);
-    settle(due->second, rule_at(due->first));
+    settle(due->second, rules_.at(due->first));
   }
   cut_through(clock);
 }
@@ -166,7 +180,52 @@ void Shard<T>::settle(const std::map<std::uint32_t, Batch>& batches, const Rule&
   }
 }
 
+// --- values within a bound
+
+template <class T>
+void Shard<T>::count_in_held() {
+  while (!held_.empty()) {
+    Held& next = held_.front();
+    if (next.messages.back().header.kind == Kind::update && !released_.fits(amounts(next.messages), *value_bound(spec_.consistency, min_))) return;
+    Held fits = std::move(next);
+    held_.pop_front();
+    const bool adds = fits.messages.back().header.kind == Kind::update;
+    adds ? count_in(fits.from, std::move(fits.messages)) : flush(fits.from, fits.messages.back());
+  }
+}
+
+template <class T>
+std::vector<Amount> Shard<T>::amounts(const Batch& batch) const {
+  std::vector<Amount> amounts;
+  for (const Message& part : batch) {
+    append_amounts(rules_.at(part.header.clock), part.keys(), part.values<T>(), amounts);
+  }
+  return amounts;
+}
+
+template <class T>
+void Shard<T>::tell_seen() {
+  for (const auto& [origin, sequence] : released_.take_seen()) {
+    Message message = Message::of_kind(Kind::visible, id_);
+    message.header.sequence = sequence;
+    send_(origin, alone(std::move(message)));
+  }
+  count_in_held();
+}
+
+template <class T>
+void Shard<T>::leaves(net::Rank reader) {
+  released_.leaves(reader);
+  tell_seen();
+}
+
 // --- readers
+
+template <class T>
+void Shard<T>::admit(net::Rank reader) {
+  readers_[reader].admitted = true;
+  if (workers_.first_of(reader) < workers_.size()) released_.joins(reader);
+}
 
 template <class T>
 void Shard<T>::request(net::Rank from, const Message& message) {
@@ -219,6 +278,7 @@ void Shard<T>::tell(net::Rank reader) {
   if (readers_[reader].untold) return;
   push(reader);
   announce(reader);
+  stamp(reader);
 }
 
 template <class T>
@@ -230,6 +290,15 @@ template <class T>
 void Shard<T>::push(net::Rank reader) {
   const auto changes = rows_.take_changes(reader);
   if (!changes.empty()) send_(reader, rows_for(reader, changes));
+}
+
+template <class T>
+void Shard<T>::stamp(net::Rank reader) {
+  const std::uint64_t number = released_.stamp(reader);
+  if (number == 0) return;
+  Message message = Message::of_kind(Kind::stamp, id_);
+  message.header.sequence = number;
+  send_(reader, alone(std::move(message)));
 }
 
 template <class T>
@@ -280,6 +349,7 @@ void Shard<T>::flush(net::Rank from, const Message& message) {
     readers_[rank].untold = false;
     push(rank);
     announce(rank, Kind::flushed);
+    stamp(rank);
   }
 }
 
@@ -301,7 +371,7 @@ template <class T>
 void Shard<T>::cut_through(Clock clock) {
   for (auto due = cuts_.begin(); due != cuts_.end() && due->first <= clock; due = cuts_.erase(due)) {
     const auto& [by, message] = due->second;
-    take_cut_(by, message, spec_, message.header.clock, rule_at(message.header.clock), std::make_unique<RowsImage<T>>(rows_));
+    take_cut_(by, message, spec_, message.header.clock, rules_.at(message.header.clock), std::make_unique<RowsImage<T>>(rows_));
   }
 }
 

@@ -11,11 +11,13 @@
 //   2. A worker's batch is taken whole or not at all: its messages are kept until the one that ends it.
 //   3. Rows leave before the clock message that promises their age, on the same stream.
 //   4. At most one round of pushed rows is on its way to a reader; what changes meanwhile is told in the next, once.
-//   5. A request is answered as soon as the slowest worker that counts has completed the age that it needs.
+//   5. Under a policy that withholds, updates become part of the rows in the order in which they came, each when it fits (released.h).
+//   6. A request is answered as soon as the slowest worker that counts has completed the age that it needs.
 //
 // Threads: the transport's loop.
 #pragma once
 
+#include <deque>
 #include <functional>
 #include <map>
 #include <memory>
@@ -26,6 +28,7 @@
 #include "shoal/table/image.h"
 #include "shoal/table/message.h"
 #include "shoal/table/owned_rows.h"
+#include "shoal/table/released.h"
 #include "shoal/table/spec.h"
 #include "shoal/table/workers.h"
 
@@ -42,6 +45,8 @@ class Server {
   virtual const Spec& spec() const = 0;
   // That member has opened the table, and is told of its clocks from here on.
   virtual void admit(net::Rank reader) = 0;
+  // That member reads nothing more.
+  virtual void leaves(net::Rank reader) = 0;
   // All that was sent to that member has left.
   virtual void drained(net::Rank reader) = 0;
   // What is said to the server of this table. Throws Error{mismatch} if that member cannot have meant it.
@@ -53,7 +58,8 @@ class Shard final : public Server {
  public:
   Shard(const Spec& spec, const Workers& workers, net::Rank members, Send send, Idle idle, TakeCut take_cut);
   const Spec& spec() const override { return spec_; }
-  void admit(net::Rank reader) override { readers_[reader].admitted = true; }
+  void admit(net::Rank reader) override;
+  void leaves(net::Rank reader) override;
   void drained(net::Rank reader) override;
   void take(net::Rank from, Message message) override;
 
@@ -72,9 +78,18 @@ class Shard final : public Server {
     std::uint32_t dropped = 0;                      // its batches that came too late
   };
 
+  struct Held {                                     // an update, or its worker's flush behind it
+    net::Rank from;
+    Batch messages;
+  };
+
   template <class Visit>                            // visit(number, values)
   void for_each_row(const Message& message, const Visit& visit);
   void update(net::Rank from, Message message);
+  void count_in(net::Rank from, Batch batch);        // a whole update
+  void count_in_held();                             // what need not be held back any more
+  std::vector<Amount> amounts(const Batch& batch) const;
+  void tell_seen();                                 // to those whose updates all readers have now
   void take_batch(net::Rank from, const Header& last, Batch batch);
   void advance(net::Rank from);                     // the worker that was slowest may have completed a clock
   void settle_through(Clock clock);                 // everything pending with timestamps below
@@ -91,9 +106,9 @@ class Shard final : public Server {
   void answer_waiting();
   void tell(net::Rank reader);                      // what changed of what it has read, and the clock; later, if it is busy with the last
   void push(net::Rank reader);
+  void stamp(net::Rank reader);                     // behind what it was told
   void announce(net::Rank to, Kind kind = Kind::clock);
   std::vector<Message> rows_for(net::Rank to, std::span<const Number> numbers) const;
-  const Rule& rule_at(Clock clock) const;
 
   const Spec spec_;
   const Workers workers_;
@@ -104,13 +119,15 @@ class Shard final : public Server {
   const bool whole_;                                // readers see settled rows only
 
   OwnedRows<T> rows_;
-  std::map<Clock, Rule> rules_;                     // by the clock from which on they hold
+  Rules rules_;
   std::vector<Worker> clocks_;                      // by worker
   Clock min_ = 0;                                   // completed by all, but for backups and those who wait at a barrier
   std::map<Clock, std::map<std::uint32_t, Batch>> pending_;      // not settled, by timestamp and worker
   std::multimap<Clock, std::pair<net::Rank, Message>> waiting_;  // requests, by the age that they need
   std::multimap<Clock, std::pair<net::Rank, Message>> cuts_;     // snapshots that were asked for, by their clocks
   std::vector<Reader> readers_;                     // by rank
+  Released released_;                               // under a policy that bounds values
+  std::deque<Held> held_;                           // in the order in which they came
 };
 
 std::unique_ptr<Server> make_shard(const Spec& spec, const Workers& workers, net::Rank members, Send send, Idle idle, TakeCut take_cut);

@@ -98,6 +98,7 @@ void Tables::State::deliver(net::Rank from, Message message) try {
     case Kind::leaving:
       left[from] = true;
       for (const auto& [table, reader] : read) reader->leaves(from);
+      for (const auto& [table, shard] : served) shard->leaves(from);
       return leaving.take(from, std::move(message));
     case Kind::keep: return saves ? saves->keep(message) : refuse("is not served here");
     default: break;

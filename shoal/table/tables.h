@@ -5,7 +5,7 @@
 //   auto weights = worker.open<float>({.name = "weights", .width = 64, .consistency = table::Ssp{3}});
 //   for (...) {
 //     weights.read(keys, values);       // rows that may lack the last three clocks of the others, and nothing of its own
-//     weights.add(keys, gradients);     // never waits
+//     weights.add(keys, gradients);     // waits for nothing, but under a bound on values
 //     weights.tick();                   // one unit of work is complete; waits only if this worker is far ahead
 //   }
 //
@@ -96,7 +96,11 @@ class Table {
   }
   // Asks for rows that will be read, and waits for nothing.
   void intend(std::span<const Key> keys) { copy_->ask(worker_, keys); }
-  void add(std::span<const Key> keys, std::span<const T> values) { copy_->add(worker_, keys, values); }
+  // Waits only where the consistency bounds values, until what was added to these rows before is everybody's.
+  void add(std::span<const Key> keys, std::span<const T> values) {
+    waiting_.until([&] { return copy_->may_add(worker_, keys, values); }, *copy_, "readers of table " + spec_.name);
+    copy_->add(worker_, keys, values);
+  }
   // By one of the workers: another rate, for what anybody adds from its clock on.
   void rule(const Rule& rule) { copy_->rule(worker_, rule); }
   // Batches of this member that came too late for a clock that was complete without them (bsp with backups).

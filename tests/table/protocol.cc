@@ -1,5 +1,6 @@
 // What readers may and may not see, on the scripted network (invariants I1 to I4, I6 and I8 of the design notes). SHOAL_SEEDS widens the search.
 #include <cstdlib>
+#include <functional>
 #include <map>
 
 #include "shoal/core/fnv.h"
@@ -15,9 +16,11 @@ std::uint64_t seeds() {
   return text ? std::strtoull(text, nullptr, 10) : 20;
 }
 
+using Also = std::function<void(Counts& counts, std::uint32_t reader, Key key, std::span<const std::int64_t> row)>;
+
 // Goal: a read at clock c has everything with timestamps below c - s, all of its own, and nothing that nobody has added; nobody runs
 // further ahead than the policy says; after the barrier every row holds every increment.
-void expect_bounds(const Consistency& consistency) {
+void expect_bounds(const Consistency& consistency, const Also& also = {}) {
   for (std::uint64_t seed = 1; seed <= seeds(); ++seed) {
     SCOPED_TRACE(name(consistency) + ", seed " + std::to_string(seed));
     Counts::Options options;
@@ -44,6 +47,7 @@ void expect_bounds(const Consistency& consistency) {
       if (const auto gap = widest_gap(consistency)) {
         EXPECT_LE(quickest - slowest, *gap + 1);
       }
+      if (also) also(counts, reader, key, row);
     });
   }
 }
@@ -60,6 +64,39 @@ TEST(Protocol, essp_reads_are_at_most_s_clocks_old) {
 TEST(Protocol, cap_reads_are_at_most_s_clocks_old) {
   expect_bounds(Cap{0});
   expect_bounds(Cap{2});
+}
+
+// Goal: however far apart in time, copies of a row are near in value (increments are 1, each in its worker's column): weak, all workers' that
+// one reader has and another has not sum to at most m for each worker; strong, to 3 m in all, m = max(1, bound). With a bound below
+// one increment everything still ends, with one that nobody reaches nobody waits.
+void expect_values_within(const Consistency& consistency, double bound, bool strong) {
+  std::uint64_t waits = 0;
+  expect_bounds(consistency, [&](Counts& counts, std::uint32_t reader, Key key, std::span<const std::int64_t> row) {
+    const double m = std::max(1.0, bound), most = strong ? 3 * m : m * counts.size();
+    for (std::uint32_t other = 0; other < counts.size(); ++other) {
+      const auto others = other == reader ? std::nullopt : counts.peek(other, key);
+      if (!others) continue;
+      double apart = 0;
+      for (std::uint32_t worker = 0; worker < counts.size(); ++worker) {
+        const auto by = static_cast<double>(std::abs(row[worker] - (*others)[worker]));
+        EXPECT_LE(by, m) << "of worker " << worker;
+        apart += by;
+      }
+      EXPECT_LE(apart, most);
+    }
+    waits = std::max(waits, counts.waits());
+  });
+  EXPECT_EQ(waits == 0, bound > 1000) << waits;
+}
+
+TEST(Protocol, vap_keeps_values_near) {
+  for (const double bound : {0.01, 3.0, 1e6}) expect_values_within(Vap{bound}, bound, false);
+}
+TEST(Protocol, strong_vap_keeps_values_near_for_any_number_of_workers) {
+  for (const double bound : {0.01, 3.0, 1e6}) expect_values_within(Vap{bound, true}, bound, true);
+}
+TEST(Protocol, cvap_keeps_values_and_clocks_near) {
+  for (const bool strong : {false, true}) expect_values_within(Cvap{1, 3, strong}, 3, strong);
 }
 TEST(Protocol, async_loses_nothing) { expect_bounds(Async{}); }
 

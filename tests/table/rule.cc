@@ -28,6 +28,19 @@ TEST(Rule, what_is_none_is_refused_with_a_list) {
   }
 }
 
+TEST(Rule, no_step_goes_further_than_its_reach) {
+  for (const Rule& rule : {Rule::sgd(0.1), Rule::adagrad(0.1), Rule::adam(0.1), Rule::adam(0.1, 0.5, 0.9)}) {
+    std::vector<double> row{0}, state(state_width(rule, 1));
+    for (const double gradient : {1e-6, 1e-6, 50.0, -3.0, 0.25, 0.0, 1e3}) {
+      const double before = row[0];
+      step<double>(rule, row, state, std::span(&gradient, 1), 1);
+      EXPECT_LE(std::abs(row[0] - before), reach(rule, std::abs(gradient)) * (1 + 1e-9)) << name(rule) << " at " << gradient;
+    }
+  }
+  EXPECT_EQ(reach(Rule{}, 3), 3);
+  EXPECT_DOUBLE_EQ(reach(Rule::sgd(0.1, 0.9), 2), 2);
+}
+
 TEST(Rule, steps_follow_the_formulas) {
   const std::vector<double> gradients{0.5, -1, 2};
   constexpr double kRate = 0.1;

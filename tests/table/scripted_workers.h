@@ -1,4 +1,4 @@
-// Workers of several members on the scripted network, each reading, adding and ticking as often as its policy lets it; a seed decides who
+// Workers of several members on the scripted network, each reading, adding row by row and ticking as its policy lets it; a seed decides who
 // moves when, and how long every message takes. An increment adds 1 to the column of its worker, so a row says how many increments of
 // each worker it holds, and since those of one worker are seen in order, which ones.
 #pragma once
@@ -7,6 +7,7 @@
 
 #include <memory>
 #include <numeric>
+#include <optional>
 #include <random>
 #include <vector>
 
@@ -44,7 +45,7 @@ class ScriptedWorkers {
       auto table = tables_[options_.workers[worker / options.workers_a_member]]->worker(local).template open<T>(
           {.name = "counts", .width = count, .consistency = options.consistency});
       const Clock clocks = options.uneven ? options.clocks * static_cast<Clock>(count - worker) / static_cast<Clock>(count) : options.clocks;
-      workers_.push_back({table, std::mt19937_64(1000 + worker), 0, clocks, {}, {}, 0, local});
+      workers_.push_back({table, std::mt19937_64(1000 + worker), 0, clocks, {}, {}, {}, 0, 0, false, local});
       added_.emplace_back(static_cast<std::size_t>(options.clocks), std::vector<T>(options.keys, 0));
       if (clocks == 0) table.arrive();
     }
@@ -60,6 +61,17 @@ class ScriptedWorkers {
   }
   Table<T>& table(std::uint32_t worker) { return workers_[worker].table; }
   Clock clock(std::uint32_t worker) const { return workers_[worker].done; }
+
+  // What that worker would read now; nullopt if it would have to wait.
+  std::optional<std::vector<T>> peek(std::uint32_t w, Key key) {
+    std::vector<T> row(size());
+    std::size_t at = 0;
+    auto& copy = workers_[w].table.copy();
+    if (!copy.ready(workers_[w].local, std::span(&key, 1), at)) return std::nullopt;
+    copy.read(workers_[w].local, std::span(&key, 1), row);
+    return row;
+  }
+  std::uint64_t waits() const { return waits_; }  // how often a worker could have moved, but might not add
 
   bool is_done(std::uint32_t worker) const { return workers_[worker].done == workers_[worker].clocks; }
 
@@ -101,9 +113,11 @@ class ScriptedWorkers {
     Table<T> table;
     std::mt19937_64 random;           // what it does; the same whatever the network does
     Clock done, clocks;               // of its clocks
-    std::vector<Key> wanted;          // being read
+    std::vector<Key> wanted;          // being read, and then added to
+    std::vector<T> amounts;           // of `wanted`
     std::vector<T> values;
-    std::size_t at;
+    std::size_t at, next;             // in `wanted`: being read, to be added to
+    bool shown;                       // it has been read
     std::uint32_t local;              // its number in its member
   };
 
@@ -115,6 +129,8 @@ class ScriptedWorkers {
       if (worker.done == worker.clocks) continue;
       if (!worker.table.copy().may_go_on(worker.local)) {
         all += " is too far ahead";
+      } else if (worker.shown) {
+        all += " may not add to row " + std::to_string(worker.wanted.at(worker.next));
       } else {
         all += " waits for row " + std::to_string(worker.wanted.at(worker.at));
       }
@@ -128,10 +144,23 @@ class ScriptedWorkers {
     if (!copy.may_go_on(worker.local)) return false;
     if (worker.wanted.empty()) {
       for (int i = 0; i < 4; ++i) worker.wanted.push_back(worker.random() % options_.keys);
-      worker.at = 0;
+      worker.amounts.clear();
+      for (int i = 0; i < 4; ++i) worker.amounts.push_back(amount(worker));
+      worker.at = worker.next = 0;
+      worker.shown = false;
       copy.ask(worker.local, worker.wanted);
     }
-    return copy.ready(worker.local, worker.wanted, worker.at);
+    if (!worker.shown) return copy.ready(worker.local, worker.wanted, worker.at);
+    if (worker.next == worker.wanted.size()) return true;
+    if (copy.may_add(worker.local, std::span(&worker.wanted[worker.next], 1), increment(w))) return true;
+    ++waits_;
+    return false;
+  }
+  // Of its next row.
+  std::vector<T> increment(std::uint32_t w) const {
+    std::vector<T> ones(size());
+    ones[w] = workers_[w].amounts[workers_[w].next];
+    return ones;
   }
   void show(std::uint32_t w, Clock clock, const Check& check) {
     Moving& worker = workers_[w];
@@ -143,32 +172,31 @@ class ScriptedWorkers {
   }
   void move(std::uint32_t w, const Check& check) {
     Moving& worker = workers_[w];
-    show(w, worker.done, check);
-    for (const Key key : worker.wanted) {
-      std::vector<T> ones(size());
-      ones[w] = amount(worker);
-      worker.table.copy().add(worker.local, std::span(&key, 1), ones);
-      added_[w][static_cast<std::size_t>(worker.done)][key] += ones[w];
-      if (worker.random() % 3 == 0) {
-        worker.values.resize(size());
-        std::size_t at = 0;
-        if (worker.table.copy().ready(worker.local, std::span(&key, 1), at)) {
-          worker.table.copy().read(worker.local, std::span(&key, 1), worker.values);
-          check_own(w, key, worker.values);
-        }
-      }
+    if (!worker.shown) {
+      show(w, worker.done, check);
+      worker.shown = true;
+      return;
     }
-    worker.wanted.clear();
-    worker.table.copy().tick(worker.local);
-    if (++worker.done == worker.clocks) worker.table.arrive();
+    if (worker.next == worker.wanted.size()) {
+      worker.wanted.clear();
+      worker.table.copy().tick(worker.local);
+      if (++worker.done == worker.clocks) worker.table.arrive();
+      return;
+    }
+    const Key key = worker.wanted[worker.next];
+    worker.table.copy().add(worker.local, std::span(&key, 1), increment(w));
+    added_[w][static_cast<std::size_t>(worker.done)][key] += worker.amounts[worker.next++];
+    if (worker.random() % 3 == 0) check_own(w, key);
   }
   T amount(Moving& worker) {
     if constexpr (std::is_integral_v<T>) return 1;
     return static_cast<T>(worker.random() % 1000) / T{7};
   }
-  void check_own(std::uint32_t w, Key key, std::span<const T> row) {
+  void check_own(std::uint32_t w, Key key) {
     if constexpr (std::is_integral_v<T>) {
-      EXPECT_EQ(row[w], added(w, key, workers_[w].done + 1)) << "own increments, at once";
+      if (const auto row = peek(w, key)) {
+        EXPECT_EQ((*row)[w], added(w, key, workers_[w].done + 1)) << "own increments, at once";
+      }
     }
   }
 
@@ -177,6 +205,7 @@ class ScriptedWorkers {
   std::mt19937_64 moves_;
   std::vector<std::unique_ptr<Tables>> tables_;
   std::vector<Moving> workers_;
+  std::uint64_t waits_ = 0;
   std::vector<std::vector<std::vector<T>>> added_;  // by worker, clock and key
 };
 

@@ -1,0 +1,50 @@
+#include "shoal/table/added.h"
+
+#include <utility>
+
+namespace shoal::table {
+
+template <class T>
+Added<T>::Added(std::size_t width, const Placement& placement, std::uint32_t workers)
+    : width_(width), placement_(placement), open_(workers), ways_(placement.shards()) {
+  for (auto& open : open_) {
+    for (std::size_t shard = 0; shard < placement.shards(); ++shard) open.emplace_back(width);
+  }
+}
+
+template <class T>
+void Added<T>::add(std::uint32_t worker, std::span<const Key> keys, std::span<const T> values) {
+  std::vector<Rows>& open = open_[worker];
+  std::vector<typename Rows::Number> last(open.size(), Rows::kNone);  // by shard
+  for (std::size_t i = 0; i < keys.size(); ++i) {
+    const std::size_t shard = placement_.shard_of(keys[i]);
+    last[shard] = open[shard].add(keys[i], last[shard] + 1, values.subspan(i * width_, width_));
+  }
+}
+
+template <class T>
+std::vector<Message> Added<T>::leave(std::uint32_t worker, std::size_t shard, Clock clock, bool keep) {
+  Rows rows = std::exchange(open_[worker][shard], Rows(width_));
+  auto bodies = rows.bodies();
+  if (bodies.empty()) bodies.emplace_back();     // a part without rows still closes the clock there
+  ways_[shard].last = ++sequence_;
+  std::vector<Message> messages;
+  for (auto& body : bodies) {
+    Message& message = messages.emplace_back();
+    message.header.length = static_cast<std::uint32_t>(body.bytes.size());
+    message.header.kind = Kind::update;
+    message.header.sequence = sequence_;
+    message.header.clock = clock;
+    message.header.count = static_cast<std::uint32_t>(body.rows);
+    message.body = std::move(body.bytes);
+  }
+  if (rows.size() > 0 && keep) ways_[shard].kept.push_back({worker, clock, sequence_, std::move(rows)});
+  return messages;
+}
+
+template class Added<float>;
+template class Added<double>;
+template class Added<std::int32_t>;
+template class Added<std::int64_t>;
+
+}  // namespace shoal::table

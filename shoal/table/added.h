@@ -1,0 +1,111 @@
+// What this member's workers have added that is not in the servers' rows yet: open, until it leaves, and then on its way.
+//
+// A part is what leaves to one server together: what one worker added in one clock, or where that may leave early, what it added since the
+// part before. Its rows are the bodies of its messages; they are kept until the server says that it has counted the part in.
+// Threads: one at a time.
+#pragma once
+
+#include <algorithm>
+#include <deque>
+#include <span>
+#include <utility>
+#include <vector>
+
+#include "shoal/table/message.h"
+#include "shoal/table/placement.h"
+
+namespace shoal::table {
+
+template <class T>
+struct Part {
+  std::uint32_t worker;
+  Clock clock;
+  std::uint64_t sequence;
+  RowMap<T> rows;
+};
+
+// `worker` counts this member's own, from 0.
+template <class T>
+class Added {
+ public:
+  using Rows = RowMap<T>;
+
+  Added(std::size_t width, const Placement& placement, std::uint32_t workers);
+
+  void add(std::uint32_t worker, std::span<const Key> keys, std::span<const T> values);
+  bool is_open(std::uint32_t worker, std::size_t shard) const { return open_[worker][shard].size() > 0; }
+  // Whether what left for that server has not all been counted in.
+  bool is_under_way(std::size_t shard) const { return ways_[shard].counted < ways_[shard].last; }
+  std::uint64_t sequence() const { return sequence_; }  // of the last part
+
+  // What is open, as the next part, even one without rows. `keep`: onto() and count_in() will need it.
+  std::vector<Message> leave(std::uint32_t worker, std::size_t shard, Clock clock, bool keep);
+  // The server has in its rows the parts up to `sequence`, and those with timestamps below `clock`. fold(part) for each that was kept, in
+  // the order in which the server added them; then they are forgotten.
+  template <class Fold>
+  void count_in(std::size_t shard, Clock clock, std::uint64_t sequence, const Fold& fold);
+
+  // Onto values[i * width ...], the row of keys[i]: what that worker has added, in order, but for what of the kept parts lacks(key, part) says
+  // is there already.
+  template <class Lacks>
+  void onto(std::uint32_t worker, std::span<const Key> keys, std::span<T> values, Lacks lacks) const;
+
+ private:
+  struct Way {                                   // to a server
+    std::deque<Part<T>> kept;                    // in the order of sequence
+    std::uint64_t last = 0, counted = 0;         // the last part that left; parts up to this are in its rows
+  };
+  template <class Lacks>
+  void onto(std::size_t shard, const Rows& rows, std::span<const Key> keys, std::span<T> values, const Lacks& lacks) const;
+
+  const std::size_t width_;
+  const Placement& placement_;
+  std::vector<std::vector<Rows>> open_;          // by worker and shard
+  std::vector<Way> ways_;                        // by shard
+  std::uint64_t sequence_ = 0;
+};
+
+template <class T>
+template <class Fold>
+void Added<T>::count_in(std::size_t shard, Clock clock, std::uint64_t sequence, const Fold& fold) {
+  Way& way = ways_[shard];
+  const auto kept = [&](const Part<T>& part) { return part.sequence > sequence && part.clock >= clock; };
+  const auto counted = std::stable_partition(way.kept.begin(), way.kept.end(), kept);
+  const auto earlier = [](const Part<T>& a, const Part<T>& b) { return std::pair(a.clock, a.worker) < std::pair(b.clock, b.worker); };
+  std::stable_sort(counted, way.kept.end(), earlier);
+  std::for_each(counted, way.kept.end(), fold);
+  way.kept.erase(counted, way.kept.end());
+  way.counted = std::max(way.counted, sequence);
+}
+
+template <class T>
+template <class Lacks>
+void Added<T>::onto(std::uint32_t worker, std::span<const Key> keys, std::span<T> values, Lacks lacks) const {
+  for (std::size_t shard = 0; shard < ways_.size(); ++shard) {
+    for (const Part<T>& part : ways_[shard].kept) {
+      if (part.worker == worker) onto(shard, part.rows, keys, values, [&](Key key) { return lacks(key, part); });
+    }
+    onto(shard, open_[worker][shard], keys, values, [](Key) { return true; });
+  }
+}
+
+template <class T>
+template <class Lacks>
+void Added<T>::onto(std::size_t shard, const Rows& rows, std::span<const Key> keys, std::span<T> values, const Lacks& lacks) const {
+  if (rows.size() == 0) return;
+  typename Rows::Number number = Rows::kNone;
+  for (std::size_t i = 0; i < keys.size(); ++i) {
+    if (placement_.shard_of(keys[i]) != shard) continue;
+    const auto next = rows.find(keys[i], number + 1);
+    if (next == Rows::kNone) continue;
+    number = next;
+    if (lacks(keys[i])) table::add<T>(values.subspan(i * width_, width_), rows.row(number));
+  }
+}
+
+extern template class Added<float>;
+extern template class Added<double>;
+extern template class Added<std::int32_t>;
+extern template class Added<std::int64_t>;
+
+}  // namespace shoal::table
