@@ -8,23 +8,23 @@ template <class T>
 Added<T>::Added(std::size_t width, const Placement& placement, std::uint32_t workers)
     : width_(width), placement_(placement), open_(workers), ways_(placement.shards()) {
   for (auto& open : open_) {
-    for (std::size_t shard = 0; shard < placement.shards(); ++shard) open.emplace_back(width);
+    for (std::size_t shard = 0; shard < placement.shards(); ++shard) open.push_back({Rows(width), {}});
   }
 }
 
 template <class T>
 void Added<T>::add(std::uint32_t worker, std::span<const Key> keys, std::span<const T> values) {
-  std::vector<Rows>& open = open_[worker];
+  std::vector<Open>& open = open_[worker];
   std::vector<typename Rows::Number> last(open.size(), Rows::kNone);  // by shard
   for (std::size_t i = 0; i < keys.size(); ++i) {
     const std::size_t shard = placement_.shard_of(keys[i]);
-    last[shard] = open[shard].add(keys[i], last[shard] + 1, values.subspan(i * width_, width_));
+    last[shard] = open[shard].rows.add(keys[i], last[shard] + 1, values.subspan(i * width_, width_));
   }
 }
 
 template <class T>
 std::vector<Message> Added<T>::leave(std::uint32_t worker, std::size_t shard, Clock clock, bool keep) {
-  Rows rows = std::exchange(open_[worker][shard], Rows(width_));
+  Rows rows = std::exchange(open_[worker][shard], Open{Rows(width_), {}}).rows;
   auto bodies = rows.bodies();
   if (bodies.empty()) bodies.emplace_back();     // a part without rows still closes the clock there
   ways_[shard].last = ++sequence_;

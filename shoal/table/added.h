@@ -8,6 +8,7 @@
 #include <algorithm>
 #include <deque>
 #include <span>
+#include <unordered_map>
 #include <utility>
 #include <vector>
 
@@ -33,13 +34,16 @@ class Added {
   Added(std::size_t width, const Placement& placement, std::uint32_t workers);
 
   void add(std::uint32_t worker, std::span<const Key> keys, std::span<const T> values);
-  bool is_open(std::uint32_t worker, std::size_t shard) const { return open_[worker][shard].size() > 0; }
+  bool is_open(std::uint32_t worker, std::size_t shard) const { return open_[worker][shard].rows.size() > 0; }
   // Whether what left for that server has not all been counted in.
   bool is_under_way(std::size_t shard) const { return ways_[shard].counted < ways_[shard].last; }
   std::uint64_t sequence() const { return sequence_; }  // of the last part
 
   // What is open, as the next part, even one without rows. `keep`: onto() and count_in() will need it.
   std::vector<Message> leave(std::uint32_t worker, std::size_t shard, Clock clock, bool keep);
+  // But what stays(key, sum, since) names: that is open again afterwards. since: the clock at whose end it first stayed.
+  template <class Stays>
+  std::vector<Message> leave(std::uint32_t worker, std::size_t shard, Clock clock, bool keep, const Stays& stays);
   // The server has in its rows the parts up to `sequence`, and those with timestamps below `clock`. fold(part) for each that was kept, in
   // the order in which the server added them; then they are forgotten.
   template <class Fold>
@@ -51,6 +55,10 @@ class Added {
   void onto(std::uint32_t worker, std::span<const Key> keys, std::span<T> values, Lacks lacks) const;
 
  private:
+  struct Open {
+    Rows rows;
+    std::unordered_map<Key, Clock> since;        // of those that stayed
+  };
   struct Way {                                   // to a server
     std::deque<Part<T>> kept;                    // in the order of sequence
     std::uint64_t last = 0, counted = 0;         // the last part that left; parts up to this are in its rows
@@ -60,10 +68,29 @@ class Added {
 
   const std::size_t width_;
   const Placement& placement_;
-  std::vector<std::vector<Rows>> open_;          // by worker and shard
+  std::vector<std::vector<Open>> open_;          // by worker and shard
   std::vector<Way> ways_;                        // by shard
   std::uint64_t sequence_ = 0;
 };
+
+template <class T>
+template <class Stays>
+std::vector<Message> Added<T>::leave(std::uint32_t worker, std::size_t shard, Clock clock, bool keep, const Stays& stays) {
+  Open& open = open_[worker][shard];
+  Open leaving{Rows(width_), {}}, staying{Rows(width_), {}};
+  for (typename Rows::Number number = 0; number < open.rows.size(); ++number) {
+    const Key key = open.rows.key(number);
+    const auto known = open.since.find(key);
+    const Clock since = known == open.since.end() ? clock : known->second;
+    const bool later = stays(key, std::span<const T>(open.rows.row(number)), since);
+    (later ? staying : leaving).rows.add(key, Rows::kNone, open.rows.row(number));
+    if (later) staying.since[key] = since;
+  }
+  open = std::move(leaving);
+  std::vector<Message> messages = leave(worker, shard, clock, keep);
+  open = std::move(staying);
+  return messages;
+}
 
 template <class T>
 template <class Fold>
@@ -85,7 +112,7 @@ void Added<T>::onto(std::uint32_t worker, std::span<const Key> keys, std::span<T
     for (const Part<T>& part : ways_[shard].kept) {
       if (part.worker == worker) onto(shard, part.rows, keys, values, [&](Key key) { return lacks(key, part); });
     }
-    onto(shard, open_[worker][shard], keys, values, [](Key) { return true; });
+    onto(shard, open_[worker][shard].rows, keys, values, [](Key) { return true; });
   }
 }
 

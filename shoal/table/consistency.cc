@@ -69,7 +69,8 @@ std::optional<Consistency> made(const std::string& policy, std::span<const doubl
     if (policy == "vap-strong" && positive(numbers[0])) return Vap{numbers[0], true};
   }
   if (numbers.size() == 2) {
-    const auto count = whole(numbers[0]);
+    const auto count = whole(numbers[0]), behind = whole(numbers[1]);
+    if (policy == "significance" && positive(numbers[0]) && behind) return Significance{numbers[0], *behind};
     if (policy == "cvap" && count && positive(numbers[1])) return Cvap{*count, numbers[1]};
     if (policy == "cvap-strong" && count && positive(numbers[1])) return Cvap{*count, numbers[1], true};
   }
@@ -84,8 +85,8 @@ Consistency consistency_from(const std::string& text) {
     if (const auto policy = made(text.substr(0, colon), *numbers)) return *policy;
   }
   throw Error(Code::invalid_argument, "no consistency is called \"" + text + "\"", "consistency",
-              "one of bsp, bsp:BACKUPS, ssp:S, essp:S, cap:S, vap:V, vap-strong:V, cvap:S:V, cvap-strong:S:V and async, with S clocks of "
-              "staleness and magnitudes up to V, as in ssp:3");
+              "one of bsp, bsp:BACKUPS, ssp:S, essp:S, cap:S, vap:V, vap-strong:V, cvap:S:V, cvap-strong:S:V, significance:T:S and async, with S "
+              "clocks of staleness, magnitudes up to V and a threshold T, as in ssp:3");
 }
 
 std::string name(const Consistency& consistency) {
@@ -97,6 +98,9 @@ std::string name(const Consistency& consistency) {
   if (const auto* vap = std::get_if<Vap>(&consistency)) return (vap->strong ? "vap-strong:" : "vap:") + text_of(vap->bound);
   if (const auto* cvap = std::get_if<Cvap>(&consistency)) {
     return (cvap->strong ? "cvap-strong" : "cvap") + number(cvap->staleness) + ':' + text_of(cvap->bound);
+  }
+  if (const auto* significance = std::get_if<Significance>(&consistency)) {
+    return "significance:" + text_of(significance->threshold) + number(significance->staleness);
   }
   return "async";
 }
@@ -130,6 +134,17 @@ std::optional<double> value_bound(const Consistency& consistency, Clock clock) {
         return std::nullopt;
       },
       consistency);
+}
+
+std::optional<double> insignificant(const Consistency& consistency, Clock clock) {
+  const auto* const policy = std::get_if<Significance>(&consistency);
+  if (!policy) return std::nullopt;
+  return policy->threshold / std::sqrt(static_cast<double>(clock) + 1);
+}
+
+Clock longest_stay(const Consistency& consistency) {
+  const auto* const policy = std::get_if<Significance>(&consistency);
+  return policy ? policy->staleness : 0;
 }
 
 bool withholds(const Consistency& consistency) {

@@ -53,12 +53,21 @@ struct Cvap {
   double bound = 1;
   bool strong = false;
 };
+// Approximate synchronous parallel (Gaia; Hsieh et al., NSDI'17): ESSP, but of what a worker has added to a row only what is significant
+// leaves, once it would move some element by more than the t-th clock's threshold / sqrt(t), relative to the row's root mean square. The rest
+// stays with the worker, for at most `staleness` clocks. So a read has all of the clocks before the last two times `staleness`, and of the
+// first half of these all that was significant: ages count what has left.
+struct Significance {
+  double threshold = 0.01;
+  unsigned staleness = 0;
+};
 // No bound: servers push, nobody waits.
 struct Async {};
 
-using Consistency = std::variant<Bsp, Ssp, Essp, Cap, Vap, Cvap, Async>;
+using Consistency = std::variant<Bsp, Ssp, Essp, Cap, Vap, Cvap, Significance, Async>;
 
-// "bsp", "bsp:1" (with one backup), "ssp:3", "essp:3", "cap:3", "vap:0.5", "vap-strong:0.5", "cvap:3:0.5", "cvap-strong:3:0.5", "async".
+// "bsp", "bsp:1" (with one backup), "ssp:3", "essp:3", "cap:3", "vap:0.5", "vap-strong:0.5", "cvap:3:0.5", "cvap-strong:3:0.5",
+// "significance:0.01:3", "async".
 // Throws Error{invalid_argument} that lists them.
 Consistency consistency_from(const std::string& text);
 std::string name(const Consistency& consistency);
@@ -80,6 +89,11 @@ bool leaves_at_once(const Consistency& consistency);
 std::optional<double> value_bound(const Consistency& consistency, Clock clock);
 // Whether servers hold updates back for it, too.
 bool withholds(const Consistency& consistency);
+// What moves no element of its row by more than that, relative to the row's root mean square, need not leave when the slowest is at
+// `clock`; nullopt: all leaves.
+std::optional<double> insignificant(const Consistency& consistency, Clock clock);
+// For how many clocks it may stay.
+Clock longest_stay(const Consistency& consistency);
 // Whether readers see whole clocks only, each added in the order of workers.
 bool whole_clocks(const Consistency& consistency);
 // Whether what a worker adds belongs to its clock; if not, it is part of the row as soon as it arrives.

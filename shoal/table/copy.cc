@@ -205,7 +205,12 @@ Clock Copy<T>::read(std::uint32_t worker, std::span<const Key> keys, std::span<T
 
 template <class T>
 std::optional<double> Copy<T>::bound() const {
-  return value_bound(spec_.consistency, std::ranges::min_element(servers_, {}, &Server::announced)->announced);
+  return value_bound(spec_.consistency, slowest());
+}
+
+template <class T>
+Clock Copy<T>::slowest() const {
+  return std::ranges::min_element(servers_, {}, &Server::announced)->announced;
 }
 
 template <class T>
@@ -240,7 +245,15 @@ void Copy<T>::send_open(std::uint32_t worker, Ends ends) {
 
 template <class T>
 void Copy<T>::send_part(std::uint32_t worker, std::size_t shard, Ends ends) {
-  std::vector<Message> messages = added_.leave(worker, shard, clocks_[worker], !spec_.rule.steps());
+  const Clock clock = clocks_[worker];
+  const auto least = ends == Ends::clock ? insignificant(spec_.consistency, slowest()) : std::nullopt;
+  const auto stays = [&](Key key, std::span<const T> sum, Clock since) {
+    const Number number = base_.find(key);
+    if (clock - since >= longest_stay(spec_.consistency) || number == Rows::kNone) return false;
+    return reach(rule_, max_norm(sum)) < *least * root_mean_square<T>(base_.row(number));
+  };
+  const bool keep = !spec_.rule.steps();
+  std::vector<Message> messages = least ? added_.leave(worker, shard, clock, keep, stays) : added_.leave(worker, shard, clock, keep);
   for (Message& message : messages) {
     message.header.table = id_;
     message.header.worker = first_worker_ + worker;

@@ -108,6 +108,7 @@ class Copy final : public Reader {
   void hand_out(Kind kind, std::span<const Key> keys, std::span<const T> values);
   Clock age_of(const State& state, const Server& server) const;
   std::vector<Amount> amounts(std::span<const Key> keys, std::span<const T> values) const;
+  Clock slowest() const;              // of all workers, as far as is known here
   std::optional<double> bound() const;  // on values, now
   void send_open(std::uint32_t worker, Ends ends);
   void send_part(std::uint32_t worker, std::size_t shard, Ends ends);

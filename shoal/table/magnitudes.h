@@ -21,6 +21,13 @@ double max_norm(std::span<const T> values) {
   return largest;
 }
 
+template <class T>
+double root_mean_square(std::span<const T> values) {
+  double squares = 0;
+  for (const T value : values) squares += static_cast<double>(value) * static_cast<double>(value);
+  return std::sqrt(squares / static_cast<double>(values.size()));
+}
+
 struct Amount {
   Key key;
   double magnitude;

@@ -87,5 +87,39 @@ TEST(Vap, an_increment_waits_while_its_row_has_too_much_unseen) {
   EXPECT_TRUE(unseen.fits(twice, 2));
 }
 
+// Goal: a change of 1 % of the row stays with its worker, who sees it, until what has gathered is more than 5 %, until two clocks have
+// gone by, or until a barrier.
+TEST(Significance, what_is_small_stays_until_it_is_not) {
+  OneRow two(Significance{0.05, 2});
+  const auto others = [&] {
+    two.job.run();
+    return two.read(1);
+  };
+  const auto tick = [&] {
+    for (auto& row : two.rows) row.tick();
+  };
+  two.add(0, 100);                     // to a row of zeros: significant
+  tick();
+  EXPECT_EQ(others(), 100);
+  two.add(0, 1);
+  tick();
+  EXPECT_EQ(others(), 100);
+  EXPECT_EQ(two.read(0), 101);
+  two.add(0, 9);                       // 10 % of it
+  tick();
+  EXPECT_EQ(others(), 110);
+  two.add(0, 1);
+  tick();
+  tick();
+  EXPECT_EQ(others(), 110);
+  tick();
+  EXPECT_EQ(others(), 111);
+  two.add(0, 1);
+  tick();
+  EXPECT_EQ(others(), 111);
+  for (auto& row : two.rows) row.arrive();
+  EXPECT_EQ(others(), 112);
+}
+
 }  // namespace
 }  // namespace shoal::table

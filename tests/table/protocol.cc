@@ -37,7 +37,7 @@ void expect_bounds(const Consistency& consistency, const Also& also = {}) {
       Clock slowest = Counts::kOver, quickest = 0;             // of those who are not done
       for (std::uint32_t worker = 0; worker < counts.size(); ++worker) {
         const bool over = clock == Counts::kOver;
-        const Clock surely = worker == reader || over ? clock : needed_age(consistency, clock);
+        const Clock surely = worker == reader || over ? clock : needed_age(consistency, clock) - longest_stay(consistency);
         EXPECT_GE(row[worker], counts.added(worker, key, surely)) << "reader " << reader << " at clock " << clock << " of worker " << worker;
         EXPECT_LE(row[worker], counts.added(worker, key, whole_clocks(consistency) ? clock : counts.clock(worker) + 1));
         if (over || counts.is_done(worker)) continue;
@@ -97,6 +97,11 @@ TEST(Protocol, strong_vap_keeps_values_near_for_any_number_of_workers) {
 }
 TEST(Protocol, cvap_keeps_values_and_clocks_near) {
   for (const bool strong : {false, true}) expect_values_within(Cvap{1, 3, strong}, 3, strong);
+}
+TEST(Protocol, what_is_not_significant_comes_later_but_comes) {
+  expect_bounds(Significance{1, 0});
+  expect_bounds(Significance{0.5, 2});
+  expect_bounds(Significance{1e9, 3});
 }
 TEST(Protocol, async_loses_nothing) { expect_bounds(Async{}); }
 
