@@ -69,7 +69,7 @@ int main(int argc, char** argv) {
   try {
     if (argc == 2 && std::string_view(argv[1]) == "far-member") return shoal::app::keep_far_member();
     const int status = shoal::app::run_program(argc, argv);
-    if (std::fflush(stdout) != 0) {
+    if (std::fflush(stdout) != 0 || std::ferror(stdout) != 0) {  // what did not fit the buffer may have failed before
       throw shoal::Error(shoal::Code::io, std::string("cannot be written: ") + std::strerror(errno), "stdout");
     }
     return status;
