@@ -19,6 +19,7 @@ constexpr Command commands[] = {
     {"factorize", "factors of ratings: recommendations, non-negative matrices", declare_factorize},
     {"linear", "classes of sparse rows: multiclass logistic regression", declare_linear},
     {"cluster-points", "groups of samples that lie near each other: k-means", declare_cluster_points},
+    {"dictionary", "atoms of which few make up a sample: sparse coding", declare_dictionary},
     {"lab", "hosts with limited links on this machine (network namespaces)", declare_lab},
     {"plan", "predict what a model would take on a cluster, by each way", declare_plan},
     {"doctor", "measure machines and links, say what will limit a run", declare_doctor},
