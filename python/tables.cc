@@ -68,6 +68,23 @@ void bind_table(py::module_& module, const char* name) {
              const py::gil_scoped_release release;
              table.assign(keys_of(keys), rows);
            })
+      .def("fetch",
+           [](Table& table, const Keys& keys) {
+             py::array_t<T> rows({static_cast<std::size_t>(keys.size()), table.full_width()});
+             const std::span<T> into(rows.mutable_data(), static_cast<std::size_t>(rows.size()));
+             const py::gil_scoped_release release;
+             table.fetch(keys_of(keys), into);
+             return rows;
+           })
+      .def("put",
+           [](Table& table, const Keys& keys, const Values<T>& rows) {
+             if (static_cast<std::size_t>(rows.size()) != static_cast<std::size_t>(keys.size()) * table.full_width()) {
+               throw Error(Code::invalid_argument, "rows of another width", "table " + table.spec().name);
+             }
+             const std::span<const T> from(rows.data(), static_cast<std::size_t>(rows.size()));
+             const py::gil_scoped_release release;
+             table.put(keys_of(keys), from);
+           })
       .def("rule", [](Table& table, const std::string& rule) { table.rule(table::rule_from(rule)); })
       .def("snapshot_begin", &Table::snapshot_begin, Released())
       .def("restore", &Table::restore, Released())

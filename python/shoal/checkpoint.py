@@ -27,6 +27,7 @@ def save(path, model, optimizer=None, /, **state) -> None:
     itself: random numbers, what a lossy way has not yet sent, its local steps. Every member calls it between two steps. What was there under this name
     stays until the new one is whole."""
     session.flush()
+    training_state.level(model)
     path, here = os.path.abspath(path), session.current()
     count_save()
     is_file = path.endswith(".safetensors")

@@ -4,7 +4,7 @@ import os
 import re
 import threading
 
-from . import checkpoint, durable, session
+from . import checkpoint, durable, session, training_state
 
 _KEPT = 2  # the newest whole ones; what they replace is removed
 _STEP = re.compile(r"step-(\d{8,})")
@@ -28,6 +28,7 @@ class Checkpoints:
     def save(self, step: int, model, optimizer=None, /, **state) -> None:
         """As shoal.save() of the state after `step`; returns when it is copied. Waits for the one before, if that is still written."""
         session.flush()
+        training_state.level(model)
         checkpoint.count_save()
         self._writer.take(model, optimizer, state)
         _unfinished.add(self)

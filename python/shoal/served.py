@@ -9,7 +9,7 @@ import itertools
 import numpy as np
 import torch
 
-from . import _C, recording, session, table
+from . import _C, recording, served_state, session, table
 from .errors import mistake
 from .wrapped import AtSteps, weak
 
@@ -28,10 +28,11 @@ class Served(AtSteps):
     def __init__(self, module: torch.nn.Module, optimizer: torch.optim.Optimizer, trained, consistency: str):
         super().__init__(module)
         self._optimizer = optimizer
-        self._groups = [_Group(group, optimizer, trained, consistency) for group in optimizer.param_groups]
+        self._groups = [_Group(number, optimizer, trained, consistency) for number in range(len(optimizer.param_groups))]
         self._fresh = True  # what was read is of this clock
         self._set_aside = None
-        optimizer.register_load_state_dict_pre_hook(_refuse_state)
+        optimizer.register_state_dict_post_hook(weak(self, "_fill_in_state"))
+        optimizer.register_load_state_dict_pre_hook(weak(self, "_take_state"))
         optimizer.register_step_pre_hook(weak(self, "_hand_over"))
         optimizer.register_step_post_hook(weak(self, "_after_step"))
         session.add_user(self)
@@ -72,6 +73,19 @@ class Served(AtSteps):
         for group in self._groups:
             group.give_out()
         return result
+
+    def _fill_in_state(self, optimizer, state: dict) -> None:
+        """What servers hold stands in optimizer.state_dict() as if the optimizer had it."""
+        number = _numbers(optimizer, state)
+        for group in self._groups:
+            state["state"].update((number[id(p)], of_p) for p, of_p in zip(group.parameters, group.state()))
+
+    def _take_state(self, optimizer, state: dict) -> dict:
+        """By all members: rank 0's becomes the servers'."""
+        number = _numbers(optimizer, state)
+        for group in self._groups:
+            group.take_state([state["state"].get(number[id(p)], {}) for p in group.parameters])
+        return {**state, "state": {}}
 
     # --- a step
 
@@ -139,13 +153,14 @@ class Served(AtSteps):
 class _Group:
     """One of the optimizer's groups: its parameters in one piece of memory, as rows of one table."""
 
-    def __init__(self, group: dict, optimizer: torch.optim.Optimizer, trained, consistency: str):
+    def __init__(self, number: int, optimizer: torch.optim.Optimizer, trained, consistency: str):
+        group = optimizer.param_groups[number]
         known = {id(p) for _, p in trained}
         self.parameters = [p for p in group["params"] if id(p) in known]
         for name, p in trained:
             if any(p is mine for mine in self.parameters) and (p.dtype != torch.float32 or p.device.type != "cpu"):
                 raise mistake(f"parameter {name}", f"plan ps serves float32 on the CPU, not {p.dtype} on {p.device}", "choose another plan")
-        self._group, self._optimizer = group, optimizer
+        self._number, self._optimizer = number, optimizer
         self._steps_each = not consistency.startswith("bsp")  # every member's gradient is one
         self._late_ones = consistency.startswith("bsp:")
         self._told = self._rule()
@@ -168,6 +183,20 @@ class _Group:
             self.table.assign(self.keys, self._rows.numpy())
         self.table.barrier()
         self.read()
+
+    def state(self) -> list[dict]:
+        return served_state.of_rows(self._told, torch.from_numpy(self.table._core.fetch(self.keys)), _WIDTH, self._places)
+
+    def take_state(self, states: list[dict]) -> None:
+        self.table.barrier()
+        rows = torch.from_numpy(self.table._core.fetch(self.keys))
+        served_state.into_rows(self._told, rows, _WIDTH, self._places, states)  # on all, so that all refuse
+        if session.rank() == 0:
+            self.table._core.put(self.keys, rows.numpy())
+        self.table.barrier()
+
+    def _places(self, rows: torch.Tensor) -> list[torch.Tensor]:
+        return _laid_out(rows, self.parameters)
 
     def read(self) -> None:
         self.table.read(self.keys, out=self._rows.numpy())
@@ -195,6 +224,10 @@ class _Group:
         self.table.tick()
         self.table.intend(self.keys)
 
+    @property
+    def _group(self) -> dict:
+        return self._optimizer.param_groups[self._number]  # another one after optimizer.load_state_dict()
+
     def _rule(self) -> str:
         """The optimizer's, as a server's. A gradient meets those of the other members on its way: where each is a step of its own, the rate is
         divided by their number (Zhang et al., "Staleness-aware Async-SGD", IJCAI'16)."""
@@ -211,9 +244,12 @@ class _Group:
                       "SGD with momentum, Adam and Adagrad can be served; or choose another plan")
 
 
-def _refuse_state(optimizer, state) -> None:
-    if state["state"]:
-        raise mistake("optimizer.load_state_dict()", "servers hold the optimizer's state, and take none over", "choose another plan")
+def _numbers(optimizer, state: dict) -> dict[int, int]:
+    """By which number of state_dict() each parameter goes."""
+    if [len(group["params"]) for group in state["param_groups"]] != [len(group["params"]) for group in optimizer.param_groups]:
+        raise mistake("optimizer.load_state_dict()", "its parameter groups are others", "it is of another model")
+    pairs = zip(optimizer.param_groups, state["param_groups"])
+    return {id(p): number for group, saved in pairs for p, number in zip(group["params"], saved["params"])}
 
 
 def _laid_out(rows: torch.Tensor, parameters) -> list[torch.Tensor]:

@@ -48,6 +48,12 @@ def unflatten(tree, tensors: dict[str, torch.Tensor]):
     return {key: unflatten(part, tensors) for key, part in tree.items()}
 
 
+def level(model) -> None:
+    """By all members, before one of them collects: what servers have is what everybody has."""
+    if isinstance(model, Served):
+        model.flush()
+
+
 def collect(model, optimizer, state: dict) -> dict:
     """Everything that all members have alike."""
     everything = {"model": dict(_values_alike(model)), "state": state}
@@ -67,9 +73,6 @@ def _takes_local_steps(model) -> bool:
 
 
 def _values_alike(model) -> dict:
-    if isinstance(model, Served):
-        raise mistake("checkpoint", "with plan ps servers hold the optimizer's state, which no checkpoint has",
-                      "save model.state_dict() alone after model.flush(), or choose another plan")
     return model.state_dict_alike() if _takes_local_steps(model) else model.state_dict()
 
 

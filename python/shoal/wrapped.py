@@ -103,7 +103,8 @@ def weak(owner, method: str):
     def hook(*args):
         alive = reference()
         if alive is not None:
-            getattr(alive, method)(*args)
+            return getattr(alive, method)(*args)
+        return None
 
     return hook
 

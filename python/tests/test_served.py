@@ -160,11 +160,14 @@ def _without_gradient():
 
 
 def _state():
-    model, optimizer = _wrapped(momentum=0.9)
+    model = network()
+    model, optimizer = shoal.data_parallel(model, torch.optim.Adam(model.parameters()), plan="ps")
     other = network()
-    trained = torch.optim.SGD(other.parameters(), lr=0.1, momentum=0.9)
-    other(batch(0, 0)[0]).sum().backward()
-    trained.step()
+    trained = torch.optim.Adam(other.parameters())
+    for bias in (None, torch.zeros(50)):
+        other(batch(0, 0)[0]).sum().backward()
+        other[0].bias.grad = bias
+        trained.step()
     optimizer.load_state_dict(trained.state_dict())
 
 
@@ -174,5 +177,5 @@ def test_what_servers_cannot_do_is_one_line(pool):
             "optimizer: a parameter has a gradient, and was not trained when the model was wrapped (wrap it when all that trains is known)",
             "parameter 0.weight: another model of data_parallel() trains it already (wrap once what shares parameters)",
             "a parameter without a gradient: servers that step sgd:0.1:0.9 would move it (choose another plan for this model)",
-            "optimizer.load_state_dict(): servers hold the optimizer's state, and take none over (choose another plan)",
+            "optimizer.load_state_dict(): parameters of one group have taken different numbers of steps (servers count them together; choose another plan)",
         ]

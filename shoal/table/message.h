@@ -10,6 +10,7 @@
 //   flush    everything was sent                       flushed  everybody's increments are in the rows
 //   reset    all rows are as nobody had written them   saved    a part of a snapshot is written, or why not
 //   put      rows as an image has them (image.h)       stamp    of the rows before it (released.h)
+//   fetch    the same, of an age                       fetched  here they are
 //   save     write a part of a snapshot of a clock     visible  all readers have the reader's own parts up to this
 //   keep     of which snapshot to keep parts           leaving  to all members: it asks for nothing more
 //   seen     a stamp, back
@@ -28,8 +29,8 @@
 namespace shoal::table {
 
 enum class Kind : std::uint8_t {
-  open = 1, update, request, assign, rule, flush, reset, put, save, keep, seen,
-  opened, refused, rows, clock, assigned, flushed, saved, stamp, visible, leaving
+  open = 1, update, request, assign, rule, flush, reset, put, fetch, save, keep, seen,
+  opened, refused, rows, clock, assigned, flushed, fetched, saved, stamp, visible, leaving
 };
 // What an update or assign is the last message of.
 enum class Ends : std::uint8_t { nothing, batch, clock };
@@ -42,8 +43,8 @@ struct Header {
   std::uint16_t unused = 0;
   std::uint64_t table = 0;
   std::uint64_t sequence = 0;  // of update: the number of its batch among the sender's; to a reader: its batches up to this are in the rows;
-                               // of save and saved: the number of the snapshot among the sender's
-  Clock clock = 0;             // of update: its timestamp; of request: the age that is needed; of flush and save: the worker's; to a reader: the age
+                               // of fetch, save and their answers: the number of the question among the asker's
+  Clock clock = 0;             // of update: its timestamp; of request and fetch: the age that is needed; of flush and save: the worker's; to a reader: the age
   std::uint32_t worker = 0;    // of update, flush
   std::uint32_t count = 0;     // rows; of clock: batches of the reader that came too late
 };

@@ -29,7 +29,8 @@ void Shard<T>::take(net::Rank from, Message message) {
   }
   switch (header.kind) {
     case Kind::update: return update(from, std::move(message));
-    case Kind::request: return request(from, message);
+    case Kind::request:
+    case Kind::fetch: return request(from, message);
     case Kind::assign: return assign(from, message);
     case Kind::flush:
       if (held_.empty()) return flush(from, message);
@@ -242,6 +243,7 @@ void Shard<T>::answer_waiting() {
 
 template <class T>
 void Shard<T>::answer(net::Rank to, const Message& request) {
+  if (request.header.kind == Kind::fetch) return hand_out(to, request);
   std::vector<Number> numbers;
   numbers.reserve(request.keys().size());
   for (const Key key : request.keys()) {
@@ -353,7 +355,7 @@ void Shard<T>::flush(net::Rank from, const Message& message) {
   }
 }
 
-// --- snapshots
+// --- rows with the state of the rule
 
 template <class T>
 void Shard<T>::save(net::Rank from, Message message) {
@@ -373,6 +375,19 @@ void Shard<T>::cut_through(Clock clock) {
     const auto& [by, message] = due->second;
     take_cut_(by, message, spec_, message.header.clock, rules_.at(message.header.clock), std::make_unique<RowsImage<T>>(rows_));
   }
+}
+
+template <class T>
+void Shard<T>::hand_out(net::Rank to, const Message& fetch) {
+  Message message = Message::of_rows(Kind::fetched, id_, fetch.header.count, rows_.full_width() * sizeof(T));
+  message.header.sequence = fetch.header.sequence;
+  std::ranges::copy(fetch.keys(), message.key_places());
+  T* into = message.value_places<T>();
+  for (const Key key : fetch.keys()) {
+    rows_.copy_out(rows_.number_of(key), {into, rows_.full_width()});
+    into += rows_.full_width();
+  }
+  send_(to, alone(std::move(message)));
 }
 
 template <class T>

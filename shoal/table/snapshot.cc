@@ -15,7 +15,7 @@ void Answers::take(net::Rank from, Message message) {
     refused_ = message.text();
     if (message.header.sequence != 0) refused_ = "rank " + std::to_string(from) + ": " + refused_;
   } else {
-    text_ = message.text();
+    messages_.push_back(std::move(message));
   }
   arrivals_.fetch_add(1, std::memory_order_release);
 }
@@ -23,14 +23,14 @@ void Answers::take(net::Rank from, Message message) {
 Snapshot::Snapshot(std::shared_ptr<Servers> servers, const Spec& spec, Clock clock, const std::string& path)
     : servers_(std::move(servers)), folder_(std::filesystem::absolute(path)) {
   const auto now = std::chrono::duration_cast<std::chrono::seconds>(std::chrono::system_clock::now().time_since_epoch());
-  cut_ = {spec, clock, spec.rule, random_hex(8), static_cast<std::uint32_t>(servers_->count()), now.count()};
+  cut_ = {spec, clock, spec.rule, random_hex(8), static_cast<std::uint32_t>(servers_->all_shards().shards()), now.count()};
   if (const auto there = read_index(folder_)) {
     if (there->spec.name != spec.name) {
       throw Error(Code::invalid_argument, "holds a snapshot of table " + there->spec.name, folder_.string(), "name another folder for table " + spec.name);
     }
     before_ = there->id;
   }
-  answers_ = servers_->ask(message(Kind::save, cut_.id));
+  answers_ = servers_->ask({cut_.parts, alone(message(Kind::save, cut_.id))});
 }
 
 Message Snapshot::message(Kind kind, const std::string& id) const {
@@ -39,7 +39,7 @@ Message Snapshot::message(Kind kind, const std::string& id) const {
   return message;
 }
 
-bool Snapshot::is_written() const { return answers_->arrivals() == servers_->count(); }
+bool Snapshot::is_written() const { return answers_->complete(); }
 
 Clock Snapshot::wait() {
   if (over_) return cut_.clock;
@@ -47,7 +47,7 @@ Clock Snapshot::wait() {
   over_ = true;
   try {
     if (!answers_->refused().empty()) throw Error(Code::io, answers_->refused(), "", before_.empty() ? "" : "the snapshot before it is whole");
-    cut_.rule = rule_from(answers_->text());
+    cut_.rule = rule_from(answers_->messages().front().text());
     std::error_code none;
     std::filesystem::create_directories(folder_, none);  // where no server sees this disk
     write_index(folder_, cut_);

@@ -8,35 +8,41 @@
 #include <cstdint>
 #include <memory>
 #include <string>
+#include <vector>
 
 #include "shoal/table/consistency.h"
+#include "shoal/table/placement.h"
 #include "shoal/table/snapshot_folder.h"
 #include "shoal/table/waiting.h"
 #include "shoal/table/workers.h"
 
 namespace shoal::table {
 
-// What servers have answered to one question: that it is done, with a text, or why not.
+// What servers answer to a question of several messages, one answer each: that it is done, rows, or why not.
 class Answers final : public Reader {
  public:
+  explicit Answers(std::size_t expected) : expected_(expected) {}
   void take(net::Rank from, Message message) override;
-  // Both after the arrival that it came with.
+  bool complete() const { return arrivals() == expected_; }
+  // Both when it is complete.
   const std::string& refused() const { return refused_; }  // of who refused last; empty: nobody
-  const std::string& text() const { return text_; }
+  const std::vector<Message>& messages() const { return messages_; }  // in the order in which they came
 
  private:
-  std::string refused_, text_;
+  const std::uint64_t expected_;
+  std::string refused_;
+  std::vector<Message> messages_;
 };
 
 // All servers of the tables of one member, for who asks them all the same.
 class Servers {
  public:
   virtual ~Servers() = default;
-  virtual std::size_t count() const = 0;
   virtual net::Rank rank() const = 0;                                 // this member
   virtual const Workers& all_workers() const = 0;
-  virtual std::shared_ptr<Answers> ask(const Message& message) = 0;   // numbers it, and sends it
-  virtual void tell(const Message& message) = 0;
+  virtual const Placement& all_shards() const = 0;
+  virtual std::shared_ptr<Answers> ask(std::vector<std::vector<Message>> messages) = 0;  // by shard; numbers them
+  virtual void tell(const Message& message) = 0;                      // all servers the same
   virtual const Waiting& patience() const = 0;
 };
 

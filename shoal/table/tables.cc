@@ -27,12 +27,12 @@ struct Tables::State : Servers {
   State(net::Transport& of_transport, const TablesOptions& options)
       : transport(of_transport), placement(or_all(options.servers, of_transport.size())),
         workers(or_all(options.workers, of_transport.size()), options.workers_a_member),
-        waiting(of_transport, options.patience, [this] { return failure(); }), disk(options.disk), left(of_transport.size()) {}
+        waiting(of_transport, options.patience, [this] { return failure(); }), disk(options.disk), left(of_transport.size()), leaving(of_transport.size()) {}
 
-  std::size_t count() const override { return placement.shards(); }
   net::Rank rank() const override { return transport.rank(); }
   const Workers& all_workers() const override { return workers; }
-  std::shared_ptr<Answers> ask(const Message& message) override;
+  const Placement& all_shards() const override { return placement; }
+  std::shared_ptr<Answers> ask(std::vector<std::vector<Message>> messages) override;
   void tell(const Message& message) override;
   const Waiting& patience() const override { return waiting; }
 
@@ -83,13 +83,14 @@ void Tables::State::deliver(net::Rank from, Message message) try {
   switch (message.header.kind) {
     case Kind::open: return open(from, message);
     case Kind::opened:
+    case Kind::fetched:
     case Kind::saved:
     case Kind::refused: {
       if (const std::uint64_t question = message.header.sequence; question != 0) {
         const auto answers = asked.find(question);
         if (answers == asked.end()) return refuse("nobody here asked about");
         answers->second->take(from, std::move(message));
-        if (answers->second->arrivals() == placement.shards()) asked.erase(answers);
+        if (answers->second->complete()) asked.erase(answers);
         return;
       }
       const auto waiting_for = opening.find(id);
@@ -129,12 +130,18 @@ void Tables::State::open(net::Rank from, const Message& message) {
                                                 : Message::of_text(Kind::refused, message.header.table, here)));
 }
 
-std::shared_ptr<Answers> Tables::State::ask(const Message& message) {
-  Message numbered = message;
-  numbered.header.sequence = ++questions;
-  const auto answers = std::make_shared<Answers>();
-  transport.post([this, number = numbered.header.sequence, answers] { asked.emplace(number, answers); });
-  tell(numbered);
+std::shared_ptr<Answers> Tables::State::ask(std::vector<std::vector<Message>> messages) {
+  const std::uint64_t number = ++questions;
+  std::size_t count = 0;
+  for (auto& of_shard : messages) {
+    for (Message& message : of_shard) message.header.sequence = number;
+    count += of_shard.size();
+  }
+  const auto answers = std::make_shared<Answers>(count);
+  if (count > 0) transport.post([this, number, answers] { asked.emplace(number, answers); });
+  for (std::size_t shard = 0; shard < messages.size(); ++shard) {
+    if (!messages[shard].empty()) mail->send(placement.server(shard), std::move(messages[shard]));
+  }
   return answers;
 }
 
@@ -160,7 +167,7 @@ std::shared_ptr<Copy<T>> Tables::State::open(const Spec& spec) {
     return std::static_pointer_cast<Copy<T>>(known->second.second);
   }
   auto copy = std::make_shared<Copy<T>>(spec, workers, transport.rank(), placement, send());
-  const auto answers = std::make_shared<Answers>();
+  const auto answers = std::make_shared<Answers>(placement.shards());
   transport.post([this, id, copy, answers] {
     read.insert_or_assign(id, copy);
     opening.insert_or_assign(id, answers);
@@ -168,7 +175,7 @@ std::shared_ptr<Copy<T>> Tables::State::open(const Spec& spec) {
   for (std::size_t shard = 0; shard < placement.shards(); ++shard) {
     mail->send(placement.server(shard), alone(Message::of_text(Kind::open, id, text_of(spec))));
   }
-  waiting.until([&] { return answers->arrivals() == placement.shards(); }, *answers, "servers to open table " + spec.name);
+  waiting.until([&] { return answers->complete(); }, *answers, "servers to open table " + spec.name);
   const bool refused = !answers->refused().empty();
   transport.post([this, id, refused] {
     opening.erase(id);
@@ -223,8 +230,8 @@ void Tables::State::say_goodbye() {
 
 void Tables::leave() {
   state_->say_goodbye();
-  const Reader& leaving = state_->leaving;
-  state_->waiting.until([&] { return leaving.arrivals() == state_->transport.size(); }, leaving, "all members to leave their tables");
+  const Answers& leaving = state_->leaving;
+  state_->waiting.until([&] { return leaving.complete(); }, leaving, "all members to leave their tables");
 }
 
 Worker Tables::worker(std::uint32_t index) {

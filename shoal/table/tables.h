@@ -127,6 +127,11 @@ class Table {
     copy_->assign(keys, values);
     waiting_.until([&] { return copy_->assigning() == 0; }, *copy_, "servers of table " + spec_.name);
   }
+  // Rows of full_width() elements: the state of the rule behind the values. fetch(): as the servers have them, and with all that a read would
+  // have of whole clocks; put(), by one worker: others read them after a barrier.
+  std::size_t full_width() const { return spec_.width + state_width(spec_.rule, spec_.width); }
+  void fetch(std::span<const Key> keys, std::span<T> rows);
+  void put(std::span<const Key> keys, std::span<const T> rows);
   // By one worker: everything up to its clock, to the folder `path` (snapshot.h); servers write, all others go on. The first waits until it
   // is there and returns its clock.
   Clock snapshot(const std::string& path) { return snapshot_begin(path).wait(); }
