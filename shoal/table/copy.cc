@@ -350,7 +350,9 @@ void Copy<T>::reset() {
   const std::lock_guard lock(mutex_);
   for (std::size_t shard = 0; shard < servers_.size(); ++shard) {
     servers_[shard].assigning.emplace_back();
-    send_(placement_.server(shard), alone(Message::of_kind(Kind::reset, id_)));
+    Message message = Message::of_kind(Kind::reset, id_);
+    message.header.ends = Ends::batch;
+    send_(placement_.server(shard), alone(std::move(message)));
   }
 }
 

@@ -39,6 +39,24 @@ Bytes RowsImage<T>::next() {
   return chunk;
 }
 
+template <class T>
+Message fetched(OwnedRows<T>& rows, const Message& fetch) {
+  const std::size_t width = rows.full_width();
+  Message message = Message::of_rows(Kind::fetched, fetch.header.table, fetch.header.count, width * sizeof(T));
+  message.header.sequence = fetch.header.sequence;
+  std::ranges::copy(fetch.keys(), message.key_places());
+  T* into = message.value_places<T>();
+  for (const Key key : fetch.keys()) {
+    rows.copy_out(rows.number_of(key), {into, width});
+    into += width;
+  }
+  return message;
+}
+
+template Message fetched(OwnedRows<float>&, const Message&);
+template Message fetched(OwnedRows<double>&, const Message&);
+template Message fetched(OwnedRows<std::int32_t>&, const Message&);
+template Message fetched(OwnedRows<std::int64_t>&, const Message&);
 template class RowsImage<float>;
 template class RowsImage<double>;
 template class RowsImage<std::int32_t>;

@@ -39,6 +39,10 @@ class RowsImage final : public Image {
   RowMap<T> kept_;                                 // by number: as it was
 };
 
+// The answer to a message of kind fetch: rows as an image has them.
+template <class T>
+Message fetched(OwnedRows<T>& rows, const Message& fetch);
+
 extern template class RowsImage<float>;
 extern template class RowsImage<double>;
 extern template class RowsImage<std::int32_t>;

@@ -39,6 +39,27 @@ std::span<const T> OwnedRows<T>::visible(Number number) const {
 }
 
 template <class T>
+std::vector<Message> OwnedRows<T>::messages(const Header& header, std::span<const Number> numbers) const {
+  std::vector<Message> messages;
+  const std::size_t width = settled_.width(), most = rows_a_message(width * sizeof(T));
+  for (std::size_t begin = 0; begin < numbers.size(); begin += most) {
+    const auto some = numbers.subspan(begin, std::min(most, numbers.size() - begin));
+    Message message = Message::of_rows(Kind::rows, header.table, some.size(), width * sizeof(T));
+    message.header.clock = header.clock;
+    message.header.sequence = header.sequence;
+    Key* key = message.key_places();
+    T* values = message.value_places<T>();
+    for (const Number number : some) {
+      *key++ = this->key(number);
+      set<T>({values, width}, visible(number));
+      values += width;
+    }
+    messages.push_back(std::move(message));
+  }
+  return messages;
+}
+
+template <class T>
 void OwnedRows<T>::add(Number number, std::span<const T> values, net::Rank by) {
   before_change(number);
   table::add<T>(settled_.row(number), values);

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "shoal/net/transport.h"
+#include "shoal/table/message.h"
 #include "shoal/table/row_map.h"
 #include "shoal/table/spec.h"
 
@@ -29,6 +30,8 @@ class OwnedRows {
   void expect(Key key) const { settled_.expect(key); }  // number_of() will be asked for it soon
   Key key(Number number) const { return settled_.key(number); }
   std::span<const T> visible(Number number) const; // live if there is such, else settled
+  // Of kind rows, of bounded size, otherwise with this header.
+  std::vector<Message> messages(const Header& header, std::span<const Number> numbers) const;
 
   // --- values; `by`: who added, so that it need not be told
   void add(Number number, std::span<const T> values, net::Rank by);       // settled at once

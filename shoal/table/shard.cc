@@ -39,8 +39,8 @@ void Shard<T>::take(net::Rank from, Message message) {
       if (!released_.came_back(from, header.sequence)) refuse("a stamp that it was not sent");
       return tell_seen();
     }
-    case Kind::put: return put(from, message);
-    case Kind::reset: return reset(from);
+    case Kind::put:
+    case Kind::reset: return put(from, message);
     case Kind::save: return save(from, std::move(message));
     case Kind::rule: {
       const Rule rule = rule_from(message.text());
@@ -243,7 +243,7 @@ void Shard<T>::answer_waiting() {
 
 template <class T>
 void Shard<T>::answer(net::Rank to, const Message& request) {
-  if (request.header.kind == Kind::fetch) return hand_out(to, request);
+  if (request.header.kind == Kind::fetch) return send_(to, alone(fetched(rows_, request)));
   std::vector<Number> numbers;
   numbers.reserve(request.keys().size());
   for (const Key key : request.keys()) {
@@ -255,23 +255,11 @@ void Shard<T>::answer(net::Rank to, const Message& request) {
 
 template <class T>
 std::vector<Message> Shard<T>::rows_for(net::Rank to, std::span<const Number> numbers) const {
-  std::vector<Message> messages;
-  const std::size_t most = rows_a_message(spec_.width * sizeof(T));
-  for (std::size_t begin = 0; begin < numbers.size(); begin += most) {
-    const auto some = numbers.subspan(begin, std::min(most, numbers.size() - begin));
-    Message message = Message::of_rows(Kind::rows, id_, some.size(), spec_.width * sizeof(T));
-    message.header.clock = min_;
-    message.header.sequence = readers_[to].included;
-    Key* key = message.key_places();
-    T* values = message.value_places<T>();
-    for (const Number number : some) {
-      *key++ = rows_.key(number);
-      set<T>({values, spec_.width}, rows_.visible(number));
-      values += spec_.width;
-    }
-    messages.push_back(std::move(message));
-  }
-  return messages;
+  Header header;
+  header.table = id_;
+  header.clock = min_;
+  header.sequence = readers_[to].included;
+  return rows_.messages(header, numbers);
 }
 
 template <class T>
@@ -378,28 +366,10 @@ void Shard<T>::cut_through(Clock clock) {
 }
 
 template <class T>
-void Shard<T>::hand_out(net::Rank to, const Message& fetch) {
-  Message message = Message::of_rows(Kind::fetched, id_, fetch.header.count, rows_.full_width() * sizeof(T));
-  message.header.sequence = fetch.header.sequence;
-  std::ranges::copy(fetch.keys(), message.key_places());
-  T* into = message.value_places<T>();
-  for (const Key key : fetch.keys()) {
-    rows_.copy_out(rows_.number_of(key), {into, rows_.full_width()});
-    into += rows_.full_width();
-  }
-  send_(to, alone(std::move(message)));
-}
-
-template <class T>
 void Shard<T>::put(net::Rank from, const Message& message) {
+  if (message.header.kind == Kind::reset) rows_.reset();
   for_each_row(message, [&](Number number, std::span<const T> row) { rows_.put(number, row); });
   if (message.header.ends != Ends::nothing) announce(from, Kind::assigned);
-}
-
-template <class T>
-void Shard<T>::reset(net::Rank from) {
-  rows_.reset();
-  announce(from, Kind::assigned);
 }
 
 std::unique_ptr<Server> make_shard(const Spec& spec, const Workers& workers, net::Rank members, Send send, Idle idle, TakeCut take_cut) {

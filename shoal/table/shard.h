@@ -97,9 +97,7 @@ class Shard final : public Server {
   void request(net::Rank from, const Message& message);
   void assign(net::Rank from, const Message& message);
   void flush(net::Rank from, const Message& message);
-  void hand_out(net::Rank to, const Message& fetch);
-  void put(net::Rank from, const Message& message);
-  void reset(net::Rank from);
+  void put(net::Rank from, const Message& message);  // or reset
   void save(net::Rank from, Message message);
   void cut_through(Clock clock);                    // those that wait for this clock or an earlier one
 
