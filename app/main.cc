@@ -20,6 +20,7 @@ constexpr Command commands[] = {
     {"linear", "classes of sparse rows: multiclass logistic regression", declare_linear},
     {"cluster-points", "groups of samples that lie near each other: k-means", declare_cluster_points},
     {"dictionary", "atoms of which few make up a sample: sparse coding", declare_dictionary},
+    {"metric", "distances by which samples of one class are near: metric learning", declare_metric},
     {"lab", "hosts with limited links on this machine (network namespaces)", declare_lab},
     {"plan", "predict what a model would take on a cluster, by each way", declare_plan},
     {"doctor", "measure machines and links, say what will limit a run", declare_doctor},

@@ -1,0 +1,48 @@
+// `shoal metric` as people call it: on members, into a folder and out of it; each mistake is one line.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <nlohmann/json.hpp>
+
+#include "tests/app/program.h"
+
+namespace shoal::app::test {
+namespace {
+
+// The first column tells two classes apart, the second is loud and says nothing.
+std::string samples() {
+  std::string text;
+  for (int i = 0; i < 120; ++i) text += std::to_string(i % 2) + " 1:" + std::to_string(i % 2) + " 2:" + std::to_string(i * 7 % 11) + "\n";
+  return text;
+}
+
+TEST(metric, members_learn_it_go_on_and_map_samples) {
+  const Folder folder;
+  folder.write("s.txt", samples());
+  const auto train = [&](const std::string& output, const std::string& epochs, bool resume) {
+    std::vector<std::string> words{"run", "-n", "3", "--", SHOAL_PROGRAM, "metric", "train", "s.txt", "--dimensions", "1", "--batch", "20", "--output", output, "--epochs", epochs};
+    if (resume) words.emplace_back("--resume");
+    const auto outcome = shoal(folder, words);
+    EXPECT_EQ(outcome.status, 0) << outcome.err;
+    return read_file(folder.path() / output / "model.safetensors");
+  };
+  const auto whole = train("whole", "40", false);
+  train("half", "20", false);
+  EXPECT_EQ(train("half", "40", true), whole);
+  folder.write("ask.txt", "1 1:1 2:3\n");
+  EXPECT_THAT(shoal(folder, {"metric", "predict", "ask.txt", "--model", "whole"}).out, testing::MatchesRegex("1 1:[-0-9.e]+\n"));
+  const auto figures = nlohmann::json::parse(shoal(folder, {"metric", "evaluate", "s.txt", "--model", "whole", "--json"}).out);
+  EXPECT_GT(figures.at("pair AUC"), 0.5);
+  EXPECT_EQ(figures.at("rows"), 120);
+}
+
+TEST(metric, a_mistake_is_one_line) {
+  const Folder folder;
+  folder.write("s.txt", samples());
+  const auto outcome = shoal(folder, {"metric", "train", "s.txt", "--dimensions", "0"});
+  EXPECT_EQ(outcome.err, "dimensions: 0 is not between 1 and 65536\n");
+  EXPECT_EQ(outcome.status, 2);
+}
+
+}  // namespace
+}  // namespace shoal::app::test
