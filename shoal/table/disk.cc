@@ -24,7 +24,7 @@ void Disk::work() {
   std::unique_lock lock(mutex_);
   while (true) {
     changed_.wait(lock, [&] { return over_ || !jobs_.empty(); });
-    if (over_) return;
+    if (jobs_.empty()) return;
     {
       const auto job = std::exchange(jobs_.front(), {});
       jobs_.pop_front();

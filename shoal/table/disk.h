@@ -12,7 +12,7 @@ namespace shoal::table {
 class Disk {
  public:
   Disk() = default;
-  ~Disk();                            // after the job that runs; those behind it do not run any more
+  ~Disk();                            // after all that it was given
   Disk(const Disk&) = delete;
   void run(std::function<void()> job);  // it throws nothing. The first one starts the thread
 
