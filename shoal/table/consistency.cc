@@ -20,7 +20,9 @@ constexpr bool is(const Consistency& consistency) {
 std::optional<unsigned> staleness(const Consistency& consistency) {
   return std::visit(
       [](const auto& policy) -> std::optional<unsigned> {
-        if constexpr (requires { policy.staleness; }) return policy.staleness;
+        if constexpr (requires { policy.sampled; }) return std::nullopt;
+        else if constexpr (requires { policy.staleness; }) return policy.staleness;
+        if constexpr (requires { policy.most; }) return policy.most;
         if constexpr (requires { policy.backups; }) return 0;
         return std::nullopt;
       },
@@ -70,6 +72,8 @@ std::optional<Consistency> made(const std::string& policy, std::span<const doubl
   }
   if (numbers.size() == 2) {
     const auto count = whole(numbers[0]), behind = whole(numbers[1]);
+    if (policy == "dssp" && count && behind && *count <= *behind) return Dssp{*count, *behind};
+    if (policy == "pssp" && count && behind && *behind > 0) return Pssp{*count, *behind};
     if (policy == "significance" && positive(numbers[0]) && behind) return Significance{numbers[0], *behind};
     if (policy == "cvap" && count && positive(numbers[1])) return Cvap{*count, numbers[1]};
     if (policy == "cvap-strong" && count && positive(numbers[1])) return Cvap{*count, numbers[1], true};
@@ -85,8 +89,8 @@ Consistency consistency_from(const std::string& text) {
     if (const auto policy = made(text.substr(0, colon), *numbers)) return *policy;
   }
   throw Error(Code::invalid_argument, "no consistency is called \"" + text + "\"", "consistency",
-              "one of bsp, bsp:BACKUPS, ssp:S, essp:S, cap:S, vap:V, vap-strong:V, cvap:S:V, cvap-strong:S:V, significance:T:S and async, with S "
-              "clocks of staleness, magnitudes up to V and a threshold T, as in ssp:3");
+              "one of bsp, bsp:BACKUPS, ssp:S, essp:S, cap:S, dssp:LEAST:MOST, pssp:S:SAMPLED, vap:V, vap-strong:V, cvap:S:V, cvap-strong:S:V, "
+              "significance:T:S and async, with S clocks of staleness, magnitudes up to V and a threshold T, as in ssp:3");
 }
 
 std::string name(const Consistency& consistency) {
@@ -102,6 +106,8 @@ std::string name(const Consistency& consistency) {
   if (const auto* significance = std::get_if<Significance>(&consistency)) {
     return "significance:" + text_of(significance->threshold) + number(significance->staleness);
   }
+  if (const auto* dssp = std::get_if<Dssp>(&consistency)) return "dssp" + number(dssp->least) + number(dssp->most);
+  if (const auto* pssp = std::get_if<Pssp>(&consistency)) return "pssp" + number(pssp->staleness) + number(pssp->sampled);
   return "async";
 }
 
@@ -122,10 +128,11 @@ unsigned backups(const Consistency& consistency) {
 }
 
 bool pushes(const Consistency& consistency) { return !is<Ssp>(consistency); }
-bool pushes_at_once(const Consistency& consistency) { return is<Async>(consistency) || leaves_at_once(consistency); }
+bool pushes_at_once(const Consistency& consistency) { return is<Async>(consistency) || is<Pssp>(consistency) || leaves_at_once(consistency); }
+bool tells_each_clock(const Consistency& consistency) { return is<Pssp>(consistency); }
 bool leaves_at_once(const Consistency& consistency) { return is<Cap>(consistency) || is<Vap>(consistency) || is<Cvap>(consistency); }
 bool whole_clocks(const Consistency& consistency) { return is<Bsp>(consistency); }
-bool clocked(const Consistency& consistency) { return staleness(consistency).has_value(); }
+bool clocked(const Consistency& consistency) { return staleness(consistency).has_value() || is<Pssp>(consistency); }
 
 std::optional<double> value_bound(const Consistency& consistency, Clock clock) {
   return std::visit(

@@ -61,18 +61,27 @@ struct Significance {
   double threshold = 0.01;
   unsigned staleness = 0;
 };
+// Dynamic SSP (Zhao et al., ICDCS'19): ESSP whose staleness is chosen at each tick, from `least` to `most`, so that waits are short (gate.h).
+struct Dssp {
+  unsigned least = 0, most = 0;
+};
+// Probabilistic SSP (Wang et al., 2017): before it reads a worker waits only for `sampled` others, drawn anew for each clock, until they are
+// at most `staleness` clocks behind. No read has a bound, but for those workers; waiting grows with `sampled`, not with all workers.
+struct Pssp {
+  unsigned staleness = 0, sampled = 1;
+};
 // No bound: servers push, nobody waits.
 struct Async {};
 
-using Consistency = std::variant<Bsp, Ssp, Essp, Cap, Vap, Cvap, Significance, Async>;
+using Consistency = std::variant<Bsp, Ssp, Essp, Cap, Vap, Cvap, Significance, Dssp, Pssp, Async>;
 
 // "bsp", "bsp:1" (with one backup), "ssp:3", "essp:3", "cap:3", "vap:0.5", "vap-strong:0.5", "cvap:3:0.5", "cvap-strong:3:0.5",
-// "significance:0.01:3", "async".
+// "significance:0.01:3", "dssp:1:5", "pssp:3:2", "async".
 // Throws Error{invalid_argument} that lists them.
 Consistency consistency_from(const std::string& text);
 std::string name(const Consistency& consistency);
 
-// The age that a row needs to be read at `clock`.
+// The age that a row needs to be read at `clock`, at least.
 Clock needed_age(const Consistency& consistency, Clock clock);
 // How many of the workers a clock is complete without.
 unsigned backups(const Consistency& consistency);
@@ -89,6 +98,8 @@ bool leaves_at_once(const Consistency& consistency);
 std::optional<double> value_bound(const Consistency& consistency, Clock clock);
 // Whether servers hold updates back for it, too.
 bool withholds(const Consistency& consistency);
+// Whether servers tell each worker's clock, not the slowest's alone.
+bool tells_each_clock(const Consistency& consistency);
 // What moves no element of its row by more than that, relative to the row's root mean square, need not leave when the slowest is at
 // `clock`; nullopt: all leaves.
 std::optional<double> insignificant(const Consistency& consistency, Clock clock);

@@ -11,10 +11,12 @@
 namespace shoal::table {
 
 template <class T>
-Copy<T>::Copy(const Spec& spec, const Workers& workers, net::Rank rank, const Placement& placement, Send send)
-    : spec_(spec), workers_(workers), first_worker_(workers.first_of(rank)), placement_(placement), send_(std::move(send)), id_(id_of(spec)),
-      base_(spec.width), servers_(placement.shards()), clocks_(first_worker_ == workers.size() ? 0 : workers.a_member()),
-      asked_(clocks_.size()), flushes_(clocks_.size()), added_(spec.width, placement, static_cast<std::uint32_t>(clocks_.size())),
+Copy<T>::Copy(const Spec& spec, const Workers& workers, net::Rank rank, const Placement& placement, Send send, Now now)
+    : spec_(spec), workers_(workers), first_worker_(workers.first_of(rank)), placement_(placement), send_(std::move(send)),
+      now_(std::move(now)), id_(id_of(spec)),
+      servers_(placement.shards()), clocks_(first_worker_ == workers.size() ? 0 : workers.a_member()),
+      base_(spec.width, placement, clocks_.size()), flushes_(clocks_.size()),
+      added_(spec.width, placement, static_cast<std::uint32_t>(clocks_.size())), dynamic_(clocks_.size()),
       unseen_(clocks_.size(), Unseen(placement.shards())), rule_(spec.rule) {}
 
 // --- what servers say
@@ -31,10 +33,14 @@ void Copy<T>::take(net::Rank from, Message message) {
   {
     const std::lock_guard lock(mutex_);
     switch (message.header.kind) {
-      case Kind::rows: take_rows(shard, message); break;
+      case Kind::rows: base_.take(shard, message, pushes(spec_.consistency)); break;
       case Kind::stamp: give_back(shard, message); break;
       case Kind::visible:
         for (Unseen& unseen : unseen_) unseen.seen(shard, message.header.sequence);
+        break;
+      case Kind::clocks:
+        if (message.header.count != workers_.size()) refuse(std::to_string(message.header.count) + " clocks");
+        servers_[shard].clocks.assign(message.keys().begin(), message.keys().end());
         break;
       default: take_clock(shard, message); break;
     }
@@ -45,18 +51,19 @@ void Copy<T>::take(net::Rank from, Message message) {
 template <class T>
 void Copy<T>::take_clock(std::size_t shard, const Message& message) {
   Server& server = servers_[shard];
-  server.announced = std::max(server.announced, message.header.clock);
   server.dropped = message.header.count;
-  confirm(shard, message.header.clock, message.header.sequence);
+  base_.announce(shard, message.header.clock);
+  dynamic_.rises(base_.slowest(), now_());
+  added_.count_in(shard, message.header.clock, message.header.sequence, [&](const Part<T>& part) { base_.fold(part); });
   send_early(shard);
   if (message.header.kind == Kind::flushed) {
-    ++server.flushes;
-    if (std::ranges::all_of(servers_, [&](const Server& other) { return other.flushes >= server.flushes; })) {
+    base_.met(shard);
+    if (base_.meetings() == base_.meetings(shard)) {
       for (Clock& clock : clocks_) clock = std::max(clock, message.header.clock);
     }
   }
   if (message.header.kind == Kind::assigned && !server.assigning.empty()) {
-    forget(server.assigning.front());  // an answer to an older request may have come meanwhile
+    base_.forget(server.assigning.front());  // an answer to an older request may have come meanwhile
     server.assigning.pop_front();
   }
 }
@@ -84,65 +91,7 @@ void Copy<T>::need(std::size_t shard) const {
               "all members call barrier() after their last use");
 }
 
-template <class T>
-void Copy<T>::take_rows(std::size_t shard, const Message& message) {
-  const auto values = message.values<T>();
-  Number number = Rows::kNone;
-  for (std::size_t i = 0; i < message.keys().size(); ++i) {
-    number = place_of(message.keys()[i], number + 1);
-    set<T>(base_.row(number), values.subspan(i * spec_.width, spec_.width));
-    State& state = states_[number];
-    state.age = message.header.clock;
-    state.included = message.header.sequence;
-    state.flushes = servers_[shard].flushes;
-    state.present = true;
-    state.pushed = pushes(spec_.consistency);
-    for (auto& asked : asked_) {
-      if (asked[number] <= state.age) asked[number] = kNothing;
-    }
-  }
-}
-
-// What the server has counted in goes into the copies that are older.
-template <class T>
-void Copy<T>::confirm(std::size_t shard, Clock clock, std::uint64_t sequence) {
-  added_.count_in(shard, clock, sequence, [&](const Part<T>& part) {
-    Number number = Rows::kNone;
-    for (Number row = 0; base_.size() > 0 && row < part.rows.size(); ++row) {
-      number = base_.find(part.rows.key(row), number + 1);
-      if (number == Rows::kNone || !states_[number].present || in_base(states_[number], part)) continue;
-      table::add<T>(base_.row(number), part.rows.row(row));
-    }
-  });
-}
-
 // --- reading
-
-template <class T>
-Clock Copy<T>::age_of(const State& state, const Server& server) const {
-  return state.pushed ? std::max(state.age, server.announced) : state.age;
-}
-
-template <class T>
-bool Copy<T>::usable(const State& state, const Server& server, Clock age) const {
-  return state.present && (state.pushed || state.flushes == server.flushes) && age_of(state, server) >= age;
-}
-
-template <class T>
-typename Copy<T>::Number Copy<T>::place_of(Key key, Number near) {
-  const Number number = base_.insert(key, near);
-  if (number < states_.size()) return number;
-  states_.emplace_back();
-  for (auto& asked : asked_) asked.push_back(kNothing);
-  return number;
-}
-
-// Unasked, or because it was asked for: by this worker, or by one whose request does not wait for this one's next tick.
-template <class T>
-bool Copy<T>::coming(Number number, std::uint32_t worker, Clock age) const {
-  if (states_[number].present && states_[number].pushed) return true;
-  return std::ranges::any_of(asked_, [&](const auto& asked) { return asked[number] >= age && asked[number] <= clocks_[worker]; });
-}
 
 template <class T>
 void Copy<T>::ask(std::uint32_t worker, std::span<const Key> keys) {
@@ -153,29 +102,40 @@ void Copy<T>::ask(std::uint32_t worker, std::span<const Key> keys) {
 template <class T>
 bool Copy<T>::ready(std::uint32_t worker, std::span<const Key> keys, std::size_t& at) {
   const std::lock_guard lock(mutex_);
-  const Clock age = needed_age(spec_.consistency, clocks_[worker]);
-  Number number = Rows::kNone;
+  const Clock age = needed(worker);
+  Number number = Copies<T>::kNone;
   for (; at < keys.size(); ++at) {
     number = base_.find(keys[at], number + 1);
-    if (number != Rows::kNone && usable(states_[number], servers_[placement_.shard_of(keys[at])], age)) continue;
+    if (base_.is_usable(number, age)) continue;
     need(placement_.shard_of(keys[at]));
-    if (number == Rows::kNone || !coming(number, worker, age)) request(worker, keys.subspan(at));
+    if (!base_.is_coming(number, age, clocks_[worker])) request(worker, keys.subspan(at));
     return false;
   }
-  return true;
+  return sampled_are_near(worker);
+}
+
+template <class T>
+Clock Copy<T>::needed(std::uint32_t worker) const {
+  return std::holds_alternative<Dssp>(spec_.consistency) ? clocks_[worker] - dynamic_.staleness(worker)
+                                                        : needed_age(spec_.consistency, clocks_[worker]);
+}
+
+template <class T>
+bool Copy<T>::sampled_are_near(std::uint32_t worker) const {
+  const auto* const policy = std::get_if<Pssp>(&spec_.consistency);
+  if (!policy || clocks_[worker] <= static_cast<Clock>(policy->staleness)) return true;
+  const auto others = sampled(*policy, id_, clocks_[worker], first_worker_ + worker, workers_.size());
+  return std::ranges::all_of(servers_, [&](const Server& server) {
+    return !server.clocks.empty() && std::ranges::all_of(others, [&](std::uint32_t other) {
+      return server.clocks[other] >= clocks_[worker] - static_cast<Clock>(policy->staleness);
+    });
+  });
 }
 
 template <class T>
 void Copy<T>::request(std::uint32_t worker, std::span<const Key> keys) {
-  const Clock age = needed_age(spec_.consistency, clocks_[worker]);
-  std::vector<Key> missing;
-  Number number = Rows::kNone;
-  for (const Key key : keys) {
-    number = place_of(key, number + 1);
-    if (usable(states_[number], servers_[placement_.shard_of(key)], age) || coming(number, worker, age)) continue;
-    asked_[worker][number] = age;
-    missing.push_back(key);
-  }
+  const Clock age = needed(worker);
+  const std::vector<Key> missing = base_.ask(worker, keys, age, clocks_[worker]);
   auto messages = addressed<T>(placement_, Kind::request, id_, missing, {}, spec_.width * sizeof(T));
   for (std::size_t shard = 0; shard < messages.size(); ++shard) {
     for (Message& message : messages[shard]) message.header.clock = age;
@@ -187,16 +147,16 @@ template <class T>
 Clock Copy<T>::read(std::uint32_t worker, std::span<const Key> keys, std::span<T> values) {
   const std::lock_guard lock(mutex_);
   Clock least = std::numeric_limits<Clock>::max();
-  Number number = Rows::kNone;
+  Number number = Copies<T>::kNone;
   for (std::size_t i = 0; i < keys.size(); ++i) {
     number = base_.find(keys[i], number + 1);
-    least = std::min(least, age_of(states_[number], servers_[placement_.shard_of(keys[i])]));
+    least = std::min(least, base_.age(number));
     set<T>(values.subspan(i * spec_.width, spec_.width), base_.row(number));
   }
   if (spec_.rule.steps()) return least;
-  added_.onto(worker, keys, values, [&, number = Rows::kNone](Key key, const Part<T>& part) mutable {
+  added_.onto(worker, keys, values, [&, number = Copies<T>::kNone](Key key, const Part<T>& part) mutable {
     number = base_.find(key, number + 1);
-    return !in_base(states_[number], part);
+    return !base_.has(number, part);
   });
   return least;
 }
@@ -205,12 +165,7 @@ Clock Copy<T>::read(std::uint32_t worker, std::span<const Key> keys, std::span<T
 
 template <class T>
 std::optional<double> Copy<T>::bound() const {
-  return value_bound(spec_.consistency, slowest());
-}
-
-template <class T>
-Clock Copy<T>::slowest() const {
-  return std::ranges::min_element(servers_, {}, &Server::announced)->announced;
+  return value_bound(spec_.consistency, base_.slowest());
 }
 
 template <class T>
@@ -246,11 +201,11 @@ void Copy<T>::send_open(std::uint32_t worker, Ends ends) {
 template <class T>
 void Copy<T>::send_part(std::uint32_t worker, std::size_t shard, Ends ends) {
   const Clock clock = clocks_[worker];
-  const auto least = ends == Ends::clock ? insignificant(spec_.consistency, slowest()) : std::nullopt;
+  const auto least = ends == Ends::clock ? insignificant(spec_.consistency, base_.slowest()) : std::nullopt;
   const auto stays = [&](Key key, std::span<const T> sum, Clock since) {
-    const Number number = base_.find(key);
-    if (clock - since >= longest_stay(spec_.consistency) || number == Rows::kNone) return false;
-    return reach(rule_, max_norm(sum)) < *least * root_mean_square<T>(base_.row(number));
+    const Number number = base_.find(key, 0);
+    if (clock - since >= longest_stay(spec_.consistency) || number == Copies<T>::kNone) return false;
+    return reach(rule_, max_norm(sum)) < *least * root_mean_square(base_.row(number));
   };
   const bool keep = !spec_.rule.steps();
   std::vector<Message> messages = least ? added_.leave(worker, shard, clock, keep, stays) : added_.leave(worker, shard, clock, keep);
@@ -277,8 +232,9 @@ void Copy<T>::tick(std::uint32_t worker) {
   const std::lock_guard lock(mutex_);
   send_open(worker, Ends::clock);
   ++clocks_[worker];
+  if (const auto* dssp = std::get_if<Dssp>(&spec_.consistency)) dynamic_.ticks(worker, clocks_[worker], *dssp, now_());
   if (backups(spec_.consistency) == 0) return;
-  for (const Server& server : servers_) clocks_[worker] = std::max(clocks_[worker], server.announced);  // it was late
+  clocks_[worker] = std::max(clocks_[worker], base_.newest());  // it was late
 }
 
 template <class T>
@@ -307,7 +263,7 @@ bool Copy<T>::may_go_on(std::uint32_t worker) const {
   const auto gap = widest_gap(spec_.consistency);
   const std::lock_guard lock(mutex_);
   if (unseen_[worker].crowded()) return false;
-  return !gap || std::ranges::all_of(servers_, [&](const Server& server) { return clocks_[worker] - server.announced <= *gap; });
+  return !gap || clocks_[worker] - base_.slowest() <= *gap;
 }
 
 template <class T>
@@ -327,7 +283,7 @@ template <class T>
 bool Copy<T>::flushed(std::uint32_t worker) const {
   const std::lock_guard lock(mutex_);
   for (std::size_t shard = 0; shard < servers_.size(); ++shard) {
-    if (servers_[shard].flushes >= flushes_[worker]) continue;
+    if (base_.meetings(shard) >= flushes_[worker]) continue;
     need(shard);
     return false;
   }
@@ -364,16 +320,9 @@ void Copy<T>::hand_out(Kind kind, std::span<const Key> keys, std::span<const T> 
     if (messages[shard].empty()) continue;
     std::vector<Key>& written = servers_[shard].assigning.emplace_back();
     for (const Message& message : messages[shard]) written.insert(written.end(), message.keys().begin(), message.keys().end());
-    forget(written);
+    base_.forget(written);
     messages[shard].back().header.ends = Ends::batch;
     send_(placement_.server(shard), std::move(messages[shard]));
-  }
-}
-
-template <class T>
-void Copy<T>::forget(std::span<const Key> keys) {
-  for (const Key key : keys) {
-    if (const Number number = base_.find(key); number != Rows::kNone) states_[number].present = false;
   }
 }
 

@@ -22,7 +22,8 @@
 #include <span>
 #include <vector>
 
-#include "shoal/table/added.h"
+#include "shoal/table/copies.h"
+#include "shoal/table/gate.h"
 #include "shoal/table/message.h"
 #include "shoal/table/placement.h"
 #include "shoal/table/shard.h"
@@ -34,11 +35,13 @@
 namespace shoal::table {
 
 // `worker` counts this member's own, from 0.
+using Now = std::function<Instant()>;
+
 template <class T>
 class Copy final : public Reader {
  public:
-  // send: any thread, in the order of the calls.
-  Copy(const Spec& spec, const Workers& workers, net::Rank rank, const Placement& placement, Send send);
+  // send, now: any thread; what is sent leaves in the order of the calls.
+  Copy(const Spec& spec, const Workers& workers, net::Rank rank, const Placement& placement, Send send, Now now);
   void take(net::Rank from, Message message) override;
   void leaves(net::Rank server) override;
 
@@ -76,39 +79,22 @@ class Copy final : public Reader {
   std::uint64_t dropped() const;      // batches of this member that came too late, at the server that dropped most
 
  private:
-  using Rows = RowMap<T>;
-  using Number = typename Rows::Number;
-  static constexpr Clock kNothing = std::numeric_limits<Clock>::max();
-
-  struct State {                      // of a copy
-    Clock age = kNever;
-    std::uint64_t included = 0;       // own parts up to this are in base
-    std::uint64_t flushes = 0;        // of its server, when it came
-    bool present = false, pushed = false;
-  };
+  using Number = typename Copies<T>::Number;
   struct Server {
-    Clock announced = 0;
-    std::uint64_t flushes = 0;
     std::uint64_t dropped = 0;
+    std::vector<Clock> clocks;        // of all workers, as it told them
     bool gone = false;                // it left
     std::deque<std::vector<Key>> assigning;  // by assign(), put() and reset(), that it has not confirmed
   };
 
-  void take_rows(std::size_t shard, const Message& message);
   void take_clock(std::size_t shard, const Message& message);  // and what else tells one
   void give_back(std::size_t shard, const Message& stamp);
-  void forget(std::span<const Key> keys);
-  void confirm(std::size_t shard, Clock clock, std::uint64_t sequence);
-  bool in_base(const State& state, const Part<T>& part) const { return part.sequence <= state.included || part.clock < state.age; }
-  bool usable(const State& state, const Server& server, Clock age) const;
-  bool coming(Number number, std::uint32_t worker, Clock age) const;
-  Number place_of(Key key, Number near);
+  Clock needed(std::uint32_t worker) const;  // the age that its reads need
+  bool sampled_are_near(std::uint32_t worker) const;
   void need(std::size_t shard) const;  // throws Error{mismatch} if it has left
   void request(std::uint32_t worker, std::span<const Key> keys);
   void hand_out(Kind kind, std::span<const Key> keys, std::span<const T> values);
-  Clock age_of(const State& state, const Server& server) const;
   std::vector<Amount> amounts(std::span<const Key> keys, std::span<const T> values) const;
-  Clock slowest() const;              // of all workers, as far as is known here
   std::optional<double> bound() const;  // on values, now
   void send_open(std::uint32_t worker, Ends ends);
   void send_part(std::uint32_t worker, std::size_t shard, Ends ends);
@@ -119,16 +105,16 @@ class Copy final : public Reader {
   const std::uint32_t first_worker_;
   const Placement& placement_;
   const Send send_;
+  const Now now_;
   const std::uint64_t id_;
 
   mutable std::mutex mutex_;          // guards all below
-  Rows base_;
-  std::vector<State> states_;         // by number
   std::vector<Server> servers_;       // by shard
   std::vector<Clock> clocks_;         // by worker; none: a member that only serves
-  std::vector<std::vector<Clock>> asked_;  // by worker and number: the age of its request that is not answered, or kNothing
+  Copies<T> base_;
   std::vector<std::uint64_t> flushes_;   // by worker
   Added<T> added_;
+  DynamicGate dynamic_;
   std::vector<Unseen> unseen_;        // by worker: under a policy that bounds values
   Rule rule_;                         // as this member told it last
 };

@@ -13,7 +13,7 @@
 //   fetch    the same, of an age                       fetched  here they are
 //   save     write a part of a snapshot of a clock     visible  all readers have the reader's own parts up to this
 //   keep     of which snapshot to keep parts           leaving  to all members: it asks for nothing more
-//   seen     a stamp, back
+//   seen     a stamp, back                             clocks   each worker's, where others than the slowest count
 #pragma once
 
 #include <algorithm>
@@ -30,7 +30,7 @@ namespace shoal::table {
 
 enum class Kind : std::uint8_t {
   open = 1, update, request, assign, rule, flush, reset, put, fetch, save, keep, seen,
-  opened, refused, rows, clock, assigned, flushed, fetched, saved, stamp, visible, leaving
+  opened, refused, rows, clock, assigned, flushed, fetched, saved, stamp, visible, clocks, leaving
 };
 // What an update or assign is the last message of.
 enum class Ends : std::uint8_t { nothing, batch, clock };
@@ -56,7 +56,7 @@ struct Message {
   Header header;
   Bytes body;
 
-  // `count` keys, and behind them count * width values where there are any.
+  // `count` keys (of clocks: a clock for each worker), and behind them count * width values where there are any.
   std::span<const Key> keys() const { return {reinterpret_cast<const Key*>(body.data()), header.count}; }
   template <class T>
   std::span<const T> values() const {

@@ -13,8 +13,8 @@ namespace shoal::table {
 template <class T>
 Shard<T>::Shard(const Spec& spec, const Workers& workers, net::Rank members, Send send, Idle idle, TakeCut take_cut)
     : spec_(spec), workers_(workers), send_(std::move(send)), idle_(std::move(idle)), take_cut_(std::move(take_cut)), id_(id_of(spec)),
-      whole_(whole_clocks(spec.consistency)), rows_(spec, members), rules_(spec.rule), clocks_(workers.size()), readers_(members),
-      released_(members) {}
+      whole_(whole_clocks(spec.consistency)), rows_(spec, members), rules_(spec.rule), arriving_(workers.size()), clocks_(workers.size()),
+      readers_(members), released_(members) {}
 
 template <class T>
 void Shard<T>::take(net::Rank from, Message message) {
@@ -78,10 +78,10 @@ void Shard<T>::for_each_row(const Message& message, const Visit& visit) {
 template <class T>
 void Shard<T>::update(net::Rank from, Message message) {
   const Header header = message.header;
-  Worker& worker = clocks_[header.worker];
-  worker.arriving.push_back(std::move(message));
+  Batch& arriving = arriving_[header.worker];
+  arriving.push_back(std::move(message));
   if (header.ends == Ends::nothing) return;
-  Batch batch = std::exchange(worker.arriving, {});
+  Batch batch = std::exchange(arriving, {});
   if (!withholds(spec_.consistency)) return count_in(from, std::move(batch));
   held_.push_back({from, std::move(batch)});
   count_in_held();
@@ -90,14 +90,13 @@ void Shard<T>::update(net::Rank from, Message message) {
 template <class T>
 void Shard<T>::count_in(net::Rank from, Batch batch) {
   const Header header = batch.back().header;
-  Worker& worker = clocks_[header.worker];
   readers_[from].received = header.sequence;
-  if (value_bound(spec_.consistency, min_)) {
+  if (value_bound(spec_.consistency, clocks_.slowest())) {
     released_.release(from, header.sequence, withholds(spec_.consistency) ? amounts(batch) : std::vector<Amount>{});
   }
   take_batch(from, header, std::move(batch));
   if (!whole_) readers_[from].included = header.sequence;
-  if (header.ends == Ends::clock) worker.completed = std::max(worker.completed, header.clock + 1);
+  if (header.ends == Ends::clock) clocks_.complete(header.worker, header.clock);
   advance(from);
 }
 
@@ -107,7 +106,7 @@ void Shard<T>::take_batch(net::Rank from, const Header& last, Batch batch) {
   const bool empty = std::ranges::all_of(batch, [](const Message& part) { return part.header.count == 0; });
   if (empty && last.ends == Ends::batch) return;    // a barrier: it takes no part in this clock's mean
   if (whole_) {
-    if (clock < min_) {
+    if (clock < clocks_.slowest()) {
       readers_[from].dropped += !empty;
     } else {
       std::ranges::move(batch, std::back_inserter(pending_[clock][last.worker]));
@@ -132,18 +131,10 @@ void Shard<T>::take_batch(net::Rank from, const Header& last, Batch batch) {
 
 template <class T>
 void Shard<T>::advance(net::Rank from) {
-  std::vector<Clock> completed;                     // of those who do not wait at a barrier
-  for (const Worker& worker : clocks_) {
-    if (!worker.flushed_at) completed.push_back(worker.completed);
-  }
-  const std::size_t done = clocks_.size() - completed.size(), spare = backups(spec_.consistency);
-  const std::size_t without = std::min(spare - std::min(spare, done), completed.size() - 1);
-  std::ranges::nth_element(completed, completed.begin() + static_cast<std::ptrdiff_t>(without));
-  const bool rose = completed[without] > min_;
+  const bool rose = clocks_.rise(backups(spec_.consistency));
   if (rose) {
-    min_ = completed[without];
-    settle_through(min_);
-    rules_.forget_before(min_);
+    settle_through(clocks_.slowest());
+    rules_.forget_before(clocks_.slowest());
     answer_waiting();
   }
   if (!rose && !pushes_at_once(spec_.consistency)) return announce(from);  // what it has sent is counted in
@@ -187,7 +178,8 @@ template <class T>
 void Shard<T>::count_in_held() {
   while (!held_.empty()) {
     Held& next = held_.front();
-    if (next.messages.back().header.kind == Kind::update && !released_.fits(amounts(next.messages), *value_bound(spec_.consistency, min_))) return;
+    const double bound = *value_bound(spec_.consistency, clocks_.slowest());
+    if (next.messages.back().header.kind == Kind::update && !released_.fits(amounts(next.messages), bound)) return;
     Held fits = std::move(next);
     held_.pop_front();
     const bool adds = fits.messages.back().header.kind == Kind::update;
@@ -230,13 +222,13 @@ void Shard<T>::admit(net::Rank reader) {
 
 template <class T>
 void Shard<T>::request(net::Rank from, const Message& message) {
-  if (message.header.clock <= min_) return answer(from, message);
+  if (message.header.clock <= clocks_.slowest()) return answer(from, message);
   waiting_.emplace(message.header.clock, std::pair(from, message));
 }
 
 template <class T>
 void Shard<T>::answer_waiting() {
-  for (auto due = waiting_.begin(); due != waiting_.end() && due->first <= min_; due = waiting_.erase(due)) {
+  for (auto due = waiting_.begin(); due != waiting_.end() && due->first <= clocks_.slowest(); due = waiting_.erase(due)) {
     answer(due->second.first, due->second.second);
   }
 }
@@ -257,7 +249,7 @@ template <class T>
 std::vector<Message> Shard<T>::rows_for(net::Rank to, std::span<const Number> numbers) const {
   Header header;
   header.table = id_;
-  header.clock = min_;
+  header.clock = clocks_.slowest();
   header.sequence = readers_[to].included;
   return rows_.messages(header, numbers);
 }
@@ -268,6 +260,7 @@ void Shard<T>::tell(net::Rank reader) {
   if (readers_[reader].untold) return;
   push(reader);
   announce(reader);
+  tell_clocks(reader);                              // behind what confirms the reader's own batches: they are clocks of its workers, too
   stamp(reader);
 }
 
@@ -283,6 +276,15 @@ void Shard<T>::push(net::Rank reader) {
 }
 
 template <class T>
+void Shard<T>::tell_clocks(net::Rank reader) {
+  if (!tells_each_clock(spec_.consistency) || !readers_[reader].admitted) return;
+  const std::vector<Clock> each = clocks_.each();
+  Message message = Message::of_rows(Kind::clocks, id_, each.size(), 0);
+  std::ranges::copy(each, message.key_places());
+  send_(reader, alone(std::move(message)));
+}
+
+template <class T>
 void Shard<T>::stamp(net::Rank reader) {
   const std::uint64_t number = released_.stamp(reader);
   if (number == 0) return;
@@ -295,7 +297,7 @@ template <class T>
 void Shard<T>::announce(net::Rank to, Kind kind) {
   if (!readers_[to].admitted) return;               // it has nothing to be told of, yet
   Message message = Message::of_kind(kind, id_);
-  message.header.clock = readers_[to].untold ? kNever : min_;  // rows of this age have not left
+  message.header.clock = readers_[to].untold ? kNever : clocks_.slowest();  // rows of this age have not left
   message.header.sequence = readers_[to].included;
   message.header.count = readers_[to].dropped;
   send_(to, alone(std::move(message)));
@@ -328,16 +330,15 @@ void Shard<T>::assign(net::Rank from, const Message& message) {
 // The last worker at the barrier: everything has come, and all are at the clock of who was furthest.
 template <class T>
 void Shard<T>::flush(net::Rank from, const Message& message) {
-  clocks_[message.header.worker].flushed_at = message.header.clock;
-  if (!std::ranges::all_of(clocks_, [](const Worker& worker) { return worker.flushed_at.has_value(); })) return advance(from);
-  for (Worker& worker : clocks_) min_ = std::max(min_, *std::exchange(worker.flushed_at, std::nullopt));
-  for (Worker& worker : clocks_) worker.completed = min_;
+  if (!clocks_.arrive(message.header.worker, message.header.clock)) return advance(from);
+  clocks_.meet();
   settle_through(std::numeric_limits<Clock>::max());
   for (Reader& reader : readers_) reader.included = reader.received;
   answer_waiting();
   for (const net::Rank rank : workers_.ranks()) {
     readers_[rank].untold = false;
     push(rank);
+    tell_clocks(rank);                              // ahead of what ends the wait: until then these say that nobody need be waited for
     announce(rank, Kind::flushed);
     stamp(rank);
   }
@@ -348,13 +349,14 @@ void Shard<T>::flush(net::Rank from, const Message& message) {
 template <class T>
 void Shard<T>::save(net::Rank from, Message message) {
   const Clock clock = clocked(spec_.consistency) ? message.header.clock : kNever;  // else it is what has arrived
-  if (clock != kNever && clock < min_) {
-    Message late = Message::of_text(Kind::refused, id_, "clock " + std::to_string(clock) + " of table " + spec_.name + " is over, at " + std::to_string(min_));
+  if (clock != kNever && clock < clocks_.slowest()) {
+    const std::string over = " of table " + spec_.name + " is over, at " + std::to_string(clocks_.slowest());
+    Message late = Message::of_text(Kind::refused, id_, "clock " + std::to_string(clock) + over);
     late.header.sequence = message.header.sequence;
     return send_(from, alone(std::move(late)));
   }
   cuts_.emplace(clock, std::pair(from, std::move(message)));
-  cut_through(min_);
+  cut_through(clocks_.slowest());
 }
 
 template <class T>

@@ -7,7 +7,7 @@
 // each, with the mean of their workers' gradients; under other policies each batch is a step when it arrives.
 //
 // Invariants
-//   1. Where increments are summed, settled rows hold exactly those with timestamps below min_, and those before the last barrier.
+//   1. Where increments are summed, settled rows hold exactly those with timestamps below the slowest worker's clock, and those before the last barrier.
 //   2. A worker's batch is taken whole or not at all: its messages are kept until the one that ends it.
 //   3. Rows leave before the clock message that promises their age, on the same stream.
 //   4. At most one round of pushed rows is on its way to a reader; what changes meanwhile is told in the next, once.
@@ -25,6 +25,7 @@
 #include <vector>
 
 #include "shoal/net/transport.h"
+#include "shoal/table/clocks.h"
 #include "shoal/table/image.h"
 #include "shoal/table/message.h"
 #include "shoal/table/owned_rows.h"
@@ -66,11 +67,6 @@ class Shard final : public Server {
  private:
   using Number = typename OwnedRows<T>::Number;
   using Batch = std::vector<Message>;               // of one worker in one clock
-  struct Worker {
-    Clock completed = 0;                            // clocks
-    Batch arriving;                                 // not closed
-    std::optional<Clock> flushed_at;                // its clock at the barrier at which it waits
-  };
   struct Reader {                                   // a member
     bool admitted = false, untold = false;          // untold: the clock or rows have changed since it was told
     std::uint64_t received = 0;                     // its last batch that is closed
@@ -105,6 +101,7 @@ class Shard final : public Server {
   void answer_waiting();
   void tell(net::Rank reader);                      // what changed of what it has read, and the clock; later, if it is busy with the last
   void push(net::Rank reader);
+  void tell_clocks(net::Rank reader);               // each worker's, where the policy wants them
   void stamp(net::Rank reader);                     // behind what it was told
   void announce(net::Rank to, Kind kind = Kind::clock);
   std::vector<Message> rows_for(net::Rank to, std::span<const Number> numbers) const;
@@ -119,8 +116,8 @@ class Shard final : public Server {
 
   OwnedRows<T> rows_;
   Rules rules_;
-  std::vector<Worker> clocks_;                      // by worker
-  Clock min_ = 0;                                   // completed by all, but for backups and those who wait at a barrier
+  std::vector<Batch> arriving_;                     // by worker: not closed
+  Clocks clocks_;
   std::map<Clock, std::map<std::uint32_t, Batch>> pending_;      // not settled, by timestamp and worker
   std::multimap<Clock, std::pair<net::Rank, Message>> waiting_;  // requests, by the age that they need
   std::multimap<Clock, std::pair<net::Rank, Message>> cuts_;     // snapshots that were asked for, by their clocks

@@ -166,7 +166,7 @@ std::shared_ptr<Copy<T>> Tables::State::open(const Spec& spec) {
     if (text_of(known->second.first) != text_of(spec)) throw differs(text_of(known->second.first));
     return std::static_pointer_cast<Copy<T>>(known->second.second);
   }
-  auto copy = std::make_shared<Copy<T>>(spec, workers, transport.rank(), placement, send());
+  auto copy = std::make_shared<Copy<T>>(spec, workers, transport.rank(), placement, send(), [this] { return transport.now(); });
   const auto answers = std::make_shared<Answers>(placement.shards());
   transport.post([this, id, copy, answers] {
     read.insert_or_assign(id, copy);

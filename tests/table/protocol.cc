@@ -4,6 +4,7 @@
 #include <map>
 
 #include "shoal/core/fnv.h"
+#include "shoal/table/gate.h"
 #include "tests/table/scripted_workers.h"
 
 namespace shoal::table {
@@ -102,6 +103,21 @@ TEST(Protocol, what_is_not_significant_comes_later_but_comes) {
   expect_bounds(Significance{1, 0});
   expect_bounds(Significance{0.5, 2});
   expect_bounds(Significance{1e9, 3});
+}
+TEST(Protocol, dssp_reads_are_at_most_its_most_clocks_old) {
+  expect_bounds(Dssp{0, 3});
+  expect_bounds(Dssp{2, 2});
+}
+TEST(Protocol, pssp_reads_have_all_but_s_clocks_of_the_sampled_workers) {
+  const std::uint64_t seed = id_of({.name = "counts"});
+  for (const Pssp policy : {Pssp{0, 1}, Pssp{1, 2}, Pssp{1, 100}}) {
+    expect_bounds(policy, [&](Counts& counts, std::uint32_t reader, Key key, std::span<const std::int64_t> row) {
+      const Clock clock = counts.clock(reader);
+      for (const std::uint32_t other : sampled(policy, seed, clock, reader, counts.size())) {
+        EXPECT_GE(row[other], counts.added(other, key, clock - policy.staleness)) << "reader " << reader << " of worker " << other;
+      }
+    });
+  }
 }
 TEST(Protocol, async_loses_nothing) { expect_bounds(Async{}); }
 

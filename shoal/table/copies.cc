@@ -1,0 +1,117 @@
+#include "shoal/table/copies.h"
+
+#include <algorithm>
+
+namespace shoal::table {
+
+template <class T>
+typename Copies<T>::Number Copies<T>::place(Key key, Number near) {
+  const Number number = rows_.insert(key, near);
+  if (number < states_.size()) return number;
+  states_.emplace_back();
+  for (auto& asked : asked_) asked.push_back(kNothing);
+  return number;
+}
+
+template <class T>
+Clock Copies<T>::age(Number number) const {
+  const State& state = states_[number];
+  return state.pushed ? std::max(state.age, told_[placement_.shard_of(rows_.key(number))].age) : state.age;
+}
+
+template <class T>
+bool Copies<T>::is_usable(Number number, Clock age) const {
+  if (number == kNone) return false;
+  const State& state = states_[number];
+  if (!state.present || (!state.pushed && state.meetings != told_[placement_.shard_of(rows_.key(number))].meetings)) return false;
+  return this->age(number) >= age;
+}
+
+template <class T>
+bool Copies<T>::is_coming(Number number, Clock age, Clock clock) const {
+  if (number == kNone) return false;
+  if (states_[number].present && states_[number].pushed) return true;
+  return std::ranges::any_of(asked_, [&](const auto& asked) { return asked[number] >= age && asked[number] <= clock; });
+}
+
+template <class T>
+std::vector<Key> Copies<T>::ask(std::uint32_t worker, std::span<const Key> keys, Clock age, Clock clock) {
+  std::vector<Key> missing;
+  Number number = kNone;
+  for (const Key key : keys) {
+    number = place(key, number + 1);
+    if (is_usable(number, age) || is_coming(number, age, clock)) continue;
+    asked_[worker][number] = age;
+    missing.push_back(key);
+  }
+  return missing;
+}
+
+template <class T>
+bool Copies<T>::has(Number number, const Part<T>& part) const {
+  return part.sequence <= states_[number].included || part.clock < states_[number].age;
+}
+
+template <class T>
+void Copies<T>::take(std::size_t shard, const Message& rows, bool pushed) {
+  const auto values = rows.values<T>();
+  const std::size_t width = rows_.width();
+  Number number = kNone;
+  for (std::size_t i = 0; i < rows.keys().size(); ++i) {
+    number = place(rows.keys()[i], number + 1);
+    set<T>(rows_.row(number), values.subspan(i * width, width));
+    states_[number] = {rows.header.clock, rows.header.sequence, told_[shard].meetings, true, pushed};
+    for (auto& asked : asked_) {
+      if (asked[number] <= rows.header.clock) asked[number] = kNothing;
+    }
+  }
+}
+
+template <class T>
+void Copies<T>::announce(std::size_t shard, Clock age) {
+  told_[shard].age = std::max(told_[shard].age, age);
+}
+
+template <class T>
+Clock Copies<T>::slowest() const {
+  return std::ranges::min_element(told_, {}, &Told::age)->age;
+}
+
+template <class T>
+Clock Copies<T>::newest() const {
+  return std::ranges::max_element(told_, {}, &Told::age)->age;
+}
+
+template <class T>
+std::uint64_t Copies<T>::meetings() const {
+  return std::ranges::min_element(told_, {}, &Told::meetings)->meetings;
+}
+
+template <class T>
+void Copies<T>::fold(const Part<T>& part) {
+  Number number = kNone;
+  for (Number row = 0; rows_.size() > 0 && row < part.rows.size(); ++row) {
+    number = rows_.find(part.rows.key(row), number + 1);
+    if (number == kNone || !states_[number].present || has(number, part)) continue;
+    table::add<T>(rows_.row(number), part.rows.row(row));
+  }
+}
+
+template <class T>
+void Copies<T>::forget(std::span<const Key> keys) {
+  for (const Key key : keys) {
+    if (const Number number = rows_.find(key); number != kNone) states_[number].present = false;
+  }
+}
+
+template <class T>
+void Copies<T>::not_pushed_any_more() {
+  for (State& state : states_) state.pushed = false;
+}
+
+template class Copies<float>;
+template class Copies<double>;
+template class Copies<std::int32_t>;
+template class Copies<std::int64_t>;
+
+}  // namespace shoal::table
