@@ -28,4 +28,5 @@ PYBIND11_MODULE(_C, module) {
   bind_models(module);
   bind_regions(module);
   bind_tables(module);
+  bind_learners(module);
 }

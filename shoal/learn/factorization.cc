@@ -79,8 +79,8 @@ float descend(std::span<float> user, std::span<float> item, float rating, float 
   return error;
 }
 
-Factorization::Factorization(net::Transport& transport, Ratings ratings, const FactorizationOptions& options)
-    : options_(checked(options, ratings)), width_(options.width()), ratings_(std::move(ratings)), tables_(transport), worker_(tables_.worker()),
+Factorization::Factorization(net::Transport& transport, Ratings ratings, const FactorizationOptions& options, const table::TablesOptions& tables)
+    : options_(checked(options, ratings)), width_(options.width()), ratings_(std::move(ratings)), tables_(transport, tables), worker_(tables_.worker()),
       items_(worker_.open<float>({.name = "items", .width = width_, .consistency = options.consistency, .initial = {}})),
       all_users_(worker_.open<float>({.name = "users", .width = width_, .consistency = table::Bsp{}, .initial = {}})),
       sums_(worker_, "sums", 4), place_of_item_(ratings_.items) {

@@ -42,7 +42,7 @@ float descend(std::span<float> user, std::span<float> item, float rating, float 
 class Factorization final : public Learner {
  public:
   // The transport outlives it. Throws Error{invalid_argument} for options that cannot be, and for a rating below zero where none may be.
-  Factorization(net::Transport& transport, Ratings ratings, const FactorizationOptions& options);
+  Factorization(net::Transport& transport, Ratings ratings, const FactorizationOptions& options, const table::TablesOptions& tables = {});
 
   // Figures: "training RMSE", of each rating before its step; "held-out RMSE" after the epoch, if there are such ratings.
   Epoch learn(const std::function<void(double part)>& progressed) override;

@@ -35,8 +35,8 @@ int shift_for(const LabelledRows& rows) {
 
 }  // namespace
 
-KMeans::KMeans(net::Transport& transport, LabelledRows rows, const KMeansOptions& options)
-    : options_(checked(options, rows)), rows_(std::move(rows)), shift_(shift_for(rows_)), tables_(transport), worker_(tables_.worker()),
+KMeans::KMeans(net::Transport& transport, LabelledRows rows, const KMeansOptions& options, const table::TablesOptions& tables)
+    : options_(checked(options, rows)), rows_(std::move(rows)), shift_(shift_for(rows_)), tables_(transport, tables), worker_(tables_.worker()),
       cluster_sums_(worker_.open<std::int64_t>({.name = "clusters", .width = options.clusters, .consistency = table::Bsp{}, .initial = {}})),
       starts_(worker_.open<float>({.name = "starts", .width = rows_.columns, .consistency = table::Bsp{}, .initial = {}})), sums_(worker_, "sums", 2),
       offers_(worker_, "offers", 2 * std::size_t{rows_.members}), centers_(options.clusters, rows_.columns),

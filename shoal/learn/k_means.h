@@ -29,7 +29,7 @@ struct KMeansOptions {
 class KMeans final : public Learner {
  public:
   // The transport outlives it. Throws Error{invalid_argument} for options that cannot be, such as more clusters than samples.
-  KMeans(net::Transport& transport, LabelledRows rows, const KMeansOptions& options);
+  KMeans(net::Transport& transport, LabelledRows rows, const KMeansOptions& options, const table::TablesOptions& tables = {});
 
   // Figures: "mean squared distance" of the samples before the centers moved, "shift", the root of the sum of squares by which they did, and "held-out mean squared
   // distance" after it, if there are such samples. Converged when they stay. Throws Error{invalid_argument} where there are fewer different samples than clusters.

@@ -18,7 +18,7 @@ constexpr std::size_t kBatch = 1 << 14;  // rows that are looked at together
 constexpr std::size_t kFirst = 1000;     // rows that all members keep
 
 [[noreturn]] void refuse(const Source& source, const std::string& what, const std::string& hint) {
-  throw Error(Code::invalid_argument, what, source.files.front().string(), hint);
+  throw Error(Code::invalid_argument, what, source.files.empty() ? "data" : source.files.front().string(), hint);
 }
 
 class Dealer {
@@ -27,11 +27,13 @@ class Dealer {
 
   void read(const std::vector<std::filesystem::path>& files, bool test_files) {
     data::SampleReader reader(files, source_.skip_faulty);
-    for (data::SparseRows batch; reader.next(batch, kBatch);) {
-      for (std::size_t i = 0; i < batch.size(); ++i) take(batch[i], test_files);
-      rows_.columns = std::max(rows_.columns, batch.width);
-    }
+    for (data::SparseRows batch; reader.next(batch, kBatch);) take(batch, test_files);
     rows_.read.push_back(reader.read());
+  }
+
+  void take(const data::SparseRows& batch, bool test_files) {
+    for (std::size_t i = 0; i < batch.size(); ++i) take(batch[i], test_files);
+    rows_.columns = std::max(rows_.columns, batch.width);
   }
 
   void finish() {
@@ -93,6 +95,17 @@ LabelledRows read_labelled_rows(const Source& source, std::uint32_t member, std:
   Dealer dealer(rows, source, labels);
   dealer.read(source.files, false);
   if (!source.test_files.empty()) dealer.read(source.test_files, true);
+  dealer.finish();
+  return rows;
+}
+
+LabelledRows deal_rows(const data::SparseRows& all, std::uint32_t member, std::uint32_t members, Labels labels) {
+  LabelledRows rows;
+  rows.member = member;
+  rows.members = members;
+  const Source source{.files = {}, .test_files = {}, .test_share = 0};
+  Dealer dealer(rows, source, labels);
+  dealer.take(all, false);
   dealer.finish();
   return rows;
 }

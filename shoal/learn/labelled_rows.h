@@ -33,5 +33,7 @@ struct LabelledRows {
 // Throws Error{invalid_argument} as SampleReader does, and where nothing is left to learn from. Of classes: for more than kMostClasses, for one only, and for a
 // test label that no row to learn from has.
 LabelledRows read_labelled_rows(const Source& source, std::uint32_t member = 0, std::uint32_t members = 1, Labels labels = Labels::classes);
+// The same of rows that are in memory, all of them on all members; none is held out.
+LabelledRows deal_rows(const data::SparseRows& all, std::uint32_t member = 0, std::uint32_t members = 1, Labels labels = Labels::classes);
 
 }  // namespace shoal::learn

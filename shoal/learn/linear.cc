@@ -67,9 +67,9 @@ double smoothness(const data::SparseRows& rows, std::size_t classes, std::size_t
   return curvature(classes) * (lambda + mean * (1 - share) * share);
 }
 
-Linear::Linear(net::Transport& transport, LabelledRows rows, const LinearOptions& options)
+Linear::Linear(net::Transport& transport, LabelledRows rows, const LinearOptions& options, const table::TablesOptions& tables)
     : options_(checked(options, rows)), rows_(std::move(rows)), classes_(rows_.classes.size()), width_(width_for(classes_)),
-      smoothness_(smoothness(rows_.first, classes_, options_.batch)), tables_(transport), worker_(tables_.worker()),
+      smoothness_(smoothness(rows_.first, classes_, options_.batch)), tables_(transport, tables), worker_(tables_.worker()),
       columns_(worker_.open<float>({.name = "columns", .width = width_, .consistency = options.consistency, .initial = {}})),
       sums_(worker_, "sums", 3), touched_(rows_.columns) {}
 

@@ -41,7 +41,7 @@ double smoothness(const data::SparseRows& rows, std::size_t classes, std::size_t
 class Linear final : public Learner {
  public:
   // The transport outlives it. Throws Error{invalid_argument} for options that cannot be.
-  Linear(net::Transport& transport, LabelledRows rows, const LinearOptions& options);
+  Linear(net::Transport& transport, LabelledRows rows, const LinearOptions& options, const table::TablesOptions& tables = {});
 
   // Figures: "training log loss", of each row before its step; "held-out log loss" and "held-out accuracy" after the epoch, if there are such rows.
   Epoch learn(const std::function<void(double part)>& progressed) override;

@@ -56,8 +56,8 @@ data::SparseRows differences(const data::SparseRows& rows) {
 
 }  // namespace
 
-Metric::Metric(net::Transport& transport, LabelledRows rows, const MetricOptions& options)
-    : options_(checked(options, rows)), rows_(std::move(rows)), of_class_(rows_.classes.size()), tables_(transport), worker_(tables_.worker()),
+Metric::Metric(net::Transport& transport, LabelledRows rows, const MetricOptions& options, const table::TablesOptions& tables)
+    : options_(checked(options, rows)), rows_(std::move(rows)), of_class_(rows_.classes.size()), tables_(transport, tables), worker_(tables_.worker()),
       columns_(worker_.open<float>({.name = "columns", .width = options.dimensions, .consistency = options.consistency, .initial = {}})),
       sums_(worker_, "sums", 3), touched_(rows_.columns) {
   for (std::uint32_t own = 0; own < rows_.own.size(); ++own) of_class_[static_cast<std::size_t>(rows_.own[own].label)].push_back(own);

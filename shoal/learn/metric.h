@@ -33,7 +33,7 @@ class Metric final : public Learner {
   static constexpr std::size_t kNeighbours = 5;
 
   // The transport outlives it. Throws Error{invalid_argument} for options that cannot be.
-  Metric(net::Transport& transport, LabelledRows rows, const MetricOptions& options);
+  Metric(net::Transport& transport, LabelledRows rows, const MetricOptions& options, const table::TablesOptions& tables = {});
 
   // Figures: "training loss", of each pair before its step; after the epoch "held-out neighbours", the share of such rows whose class most of the five nearest of
   // LabelledRows::first have, if there are any.

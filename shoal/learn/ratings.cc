@@ -71,7 +71,7 @@ class Dealer {
     ratings_.user_names = std::move(batch.row_names);
     ratings_.item_names = std::move(batch.column_names);
     if (ratings_.count == 0) {
-      throw Error(Code::invalid_argument, "all ratings are held out, nothing is left to learn from", source_.files.front().string(), "a smaller test share, or more data");
+      throw Error(Code::invalid_argument, "all ratings are held out, nothing is left to learn from", source_.files.empty() ? "data" : source_.files.front().string(), "a smaller test share, or more data");
     }
     ratings_.most = *std::max_element(dealt_.begin(), dealt_.end());
     ratings_.mean = sum_ / static_cast<double>(ratings_.count);
@@ -105,6 +105,18 @@ Ratings read_ratings(const Source& source, std::uint32_t member, std::uint32_t m
     ratings.read.push_back(each_batch(source.test_files, source.skip_faulty, batch, [&] { dealer.deal(batch, true); }));
   }
   dealer.finish(batch);
+  return ratings;
+}
+
+Ratings deal_ratings(data::Triples all, std::uint32_t member, std::uint32_t members) {
+  Ratings ratings;
+  ratings.member = member;
+  ratings.members = members;
+  ratings.least = std::numeric_limits<float>::max();
+  const Source source{.files = {}, .test_files = {}, .test_share = 0};
+  Dealer dealer(ratings, source);
+  dealer.deal(all, false);
+  dealer.finish(all);
   return ratings;
 }
 

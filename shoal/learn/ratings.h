@@ -31,6 +31,9 @@ struct Ratings {
 // Throws Error{invalid_argument} as the readers of data/ do, and where nothing is left to learn from.
 Ratings read_ratings(const Source& source, std::uint32_t member = 0, std::uint32_t members = 1);
 
+// The same of ratings that are in memory, all of them on all members; none is held out.
+Ratings deal_ratings(data::Triples all, std::uint32_t member = 0, std::uint32_t members = 1);
+
 // All ratings of files, numbered anew; for predictions.
 std::pair<data::Triples, data::Read> read_all_ratings(const std::vector<std::filesystem::path>& files, bool skip_faulty = false);
 

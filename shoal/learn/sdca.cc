@@ -35,9 +35,9 @@ double divergence(std::span<const double> p, std::span<const double> scores, dou
 
 }  // namespace
 
-Sdca::Sdca(net::Transport& transport, LabelledRows rows, const SdcaOptions& options)
+Sdca::Sdca(net::Transport& transport, LabelledRows rows, const SdcaOptions& options, const table::TablesOptions& tables)
     : options_(checked(options, rows)), rows_(std::move(rows)), classes_(rows_.classes.size()), width_(width_for(classes_)), mass_(options.l2 * rows_.count),
-      tables_(transport), worker_(tables_.worker()),
+      tables_(transport, tables), worker_(tables_.worker()),
       columns_(worker_.open<double>({.name = "columns", .width = width_, .consistency = table::Bsp{}, .initial = {}})),
       all_duals_(worker_.open<float>({.name = "dual", .width = width_, .consistency = table::Bsp{}, .initial = {}})), sums_(worker_, "sums", 5),
       dual_(rows_.own.size() * width_), touched_(rows_.columns), scores_(classes_), likely_(classes_), p_(classes_), change_(classes_) {}

@@ -32,7 +32,7 @@ struct SdcaOptions {
 class Sdca final : public Learner {
  public:
   // The transport outlives it. Throws Error{invalid_argument} for options that cannot be.
-  Sdca(net::Transport& transport, LabelledRows rows, const SdcaOptions& options);
+  Sdca(net::Transport& transport, LabelledRows rows, const SdcaOptions& options, const table::TablesOptions& tables = {});
 
   // Figures, all after the epoch: "objective", P(W); "duality gap"; "held-out log loss" and "held-out accuracy", if there are such rows.
   Epoch learn(const std::function<void(double part)>& progressed) override;

@@ -31,8 +31,8 @@ const SparseCodingOptions& checked(const SparseCodingOptions& options, const Lab
 
 }  // namespace
 
-SparseCoding::SparseCoding(net::Transport& transport, LabelledRows rows, const SparseCodingOptions& options)
-    : options_(checked(options, rows)), rows_(std::move(rows)), atoms_(options.form.atoms), tables_(transport), worker_(tables_.worker()),
+SparseCoding::SparseCoding(net::Transport& transport, LabelledRows rows, const SparseCodingOptions& options, const table::TablesOptions& tables)
+    : options_(checked(options, rows)), rows_(std::move(rows)), atoms_(options.form.atoms), tables_(transport, tables), worker_(tables_.worker()),
       codes_sums_(worker_.open<double>({.name = "sums-of-codes", .width = atoms_, .consistency = table::Bsp{}, .initial = {}})),
       all_codes_(worker_.open<float>({.name = "codes", .width = atoms_, .consistency = table::Bsp{}, .initial = {}})), sums_(worker_, "sums", 3),
       dictionary_(options.form, rows_.columns), codes_(rows_.own.size() * atoms_), touched_(rows_.columns),

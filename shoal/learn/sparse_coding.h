@@ -28,7 +28,7 @@ struct SparseCodingOptions {
 class SparseCoding final : public Learner {
  public:
   // The transport outlives it. Throws Error{invalid_argument} for options that cannot be.
-  SparseCoding(net::Transport& transport, LabelledRows rows, const SparseCodingOptions& options);
+  SparseCoding(net::Transport& transport, LabelledRows rows, const SparseCodingOptions& options, const table::TablesOptions& tables = {});
 
   // Figures: "objective", of each sample when it was coded; "codes not zero", a share; "held-out objective" after the epoch, if there are such samples.
   Epoch learn(const std::function<void(double part)>& progressed) override;

@@ -1,0 +1,391 @@
+"""Learners without PyTorch over NumPy and SciPy's sparse matrices, in the form of scikit-learn's estimators; what `shoal linear`, `factorize`,
+`cluster-points`, `dictionary` and `metric` do (docs/learners.md), by the same code.
+
+    from shoal.learners import LinearClassifier
+    model = LinearClassifier(solver="sdca", l2=1e-4).fit(X, y)
+    model.score(X_test, y_test)
+    model.save("rows.model")           # a folder that `shoal linear predict --model rows.model` takes
+
+Alone, a process is the only member. After `shoal run -n 4 --` all members call fit() with the same X and y, of which each learns from its share, and all have the
+same model afterwards. Parameters are those of the program's flags. fit(), alone or not, must not run in two threads at once.
+"""
+
+import inspect
+import json
+import sys
+
+import numpy as np
+
+from . import _C, session
+from .errors import Error
+
+_MOST = 2**32 - 1  # rows and columns
+
+
+class InvalidData(Error, ValueError):
+    """Data or parameters that cannot be learnt from."""
+
+    def __init__(self, line: str):
+        super().__init__(line, "invalid_argument", 2)
+
+
+class NotFitted(Error, ValueError, AttributeError):
+    """A model was asked before fit()."""
+
+    def __init__(self, line: str):
+        super().__init__(line, "invalid_argument", 2)
+
+
+def _csr(X):
+    """offsets, columns, values, width of a matrix: an array, or anything with tocsr()."""
+    if hasattr(X, "tocsr"):
+        X = X.tocsr()
+        if not X.has_sorted_indices or not X.has_canonical_format:
+            X = X.copy()
+            X.sum_duplicates()
+        offsets, columns, values, shape = X.indptr, X.indices, X.data, X.shape
+        if np.iscomplexobj(values):
+            raise InvalidData("X: Complex data not supported")
+        values = np.asarray(values, np.float32)
+    else:
+        X = np.asarray(X)
+        if np.iscomplexobj(X):
+            raise InvalidData("X: Complex data not supported")
+        if X.ndim != 2:
+            raise InvalidData(f"X: Expected 2D array, got {X.ndim}D array instead (Reshape your data with X.reshape(-1, 1) or X.reshape(1, -1))")
+        X = X.astype(np.float32)
+        shape = X.shape
+        rows, columns = np.nonzero(X)
+        values = X[rows, columns]
+        offsets = np.concatenate([[0], np.cumsum(np.bincount(rows, minlength=shape[0]))]) if shape[0] else np.zeros(1)
+    if shape[0] == 0 or shape[1] == 0:
+        raise InvalidData(f"X: Found array with {shape[0]} sample(s) and {shape[1]} feature(s) (shape={shape}) while a minimum of 1 is required.")
+    if max(shape) > _MOST:
+        raise InvalidData(f"X: {max(shape):,} rows or columns, and {_MOST:,} can be learnt from")
+    if not np.isfinite(values).all():
+        raise InvalidData("X: holds NaN or infinity, or numbers beyond 32-bit floating point")
+    return np.asarray(offsets, np.uint64), np.asarray(columns, np.uint32), values, shape[1]
+
+
+class _Learner:
+    """What all have in common: parameters are what __init__ takes, and stay as they were given; what was learnt ends with "_"."""
+
+    _command = ""  # of the program
+    _kind = None   # of estimator, in scikit-learn's words
+
+    def get_params(self, deep: bool = True) -> dict:
+        return {name: getattr(self, name) for name in inspect.signature(type(self)).parameters}
+
+    def set_params(self, **params):
+        known = self.get_params()
+        for name, value in params.items():
+            if name not in known:
+                raise InvalidData(f"{type(self).__name__}: Invalid parameter {name!r} (one of {', '.join(known)})")
+            setattr(self, name, value)
+        return self
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}({', '.join(f'{name}={value!r}' for name, value in self.get_params().items())})"
+
+    def __sklearn_tags__(self):
+        utils = sys.modules["sklearn.utils"]  # who asks has loaded it
+        return utils.Tags(estimator_type=self._kind, target_tags=utils.TargetTags(required=self._kind == "classifier"),
+                          transformer_tags=utils.TransformerTags() if hasattr(self, "transform") else None,
+                          classifier_tags=utils.ClassifierTags() if self._kind == "classifier" else None,
+                          input_tags=utils.InputTags(sparse=True))
+
+    def __sklearn_is_fitted__(self) -> bool:
+        return hasattr(self, "n_features_in_")
+
+    def _learn(self, learner: str, X, labels=None):
+        """rank 0's tensors, on all members."""
+        offsets, columns, values, width = _csr(X)
+        rows = _C.Rows(offsets, columns, values, np.zeros(len(offsets) - 1) if labels is None else labels, width)
+        self.history_ = []
+        arrays = _C.fit_rows(session.current(), learner, self.get_params(), rows, labels is not None, self._epochs(), self.history_.append)
+        self.n_features_in_ = width
+        return _on_all(arrays)
+
+    def _epochs(self) -> int:
+        if isinstance(self.epochs, bool) or not isinstance(self.epochs, (int, np.integer)) or self.epochs < 1:
+            raise InvalidData(f"epochs: {self.epochs!r} is no number from 1 on")
+        return int(self.epochs)
+
+    def _rows(self, X):
+        """X as rows for a model that was learnt."""
+        if not self.__sklearn_is_fitted__():
+            raise NotFitted(f"{type(self).__name__}: nothing was learnt yet (call fit() first)")
+        offsets, columns, values, width = _csr(X)
+        if width != self.n_features_in_:
+            raise InvalidData(f"X has {width} features, but {type(self).__name__} is expecting {self.n_features_in_} features as input")
+        return _C.Rows(offsets, columns, values, np.zeros(len(offsets) - 1), width)
+
+    def _product(self, X, matrix: np.ndarray) -> np.ndarray:
+        return np.asarray((X.tocsr() if hasattr(X, "tocsr") else np.asarray(X, np.float32)) @ matrix.astype(np.float64))
+
+    @classmethod
+    def load(cls, path):
+        """The model in a folder that save() or the program left."""
+        config, arrays, classes = _C.kept_model(str(path), cls._command)
+        config = json.loads(config)
+        model = cls(**{name: config[name] for name in inspect.signature(cls).parameters if name in config})
+        model.history_ = []
+        model.n_features_in_ = config.get("columns") or config["items"]
+        model._take(arrays, config, classes)
+        return model
+
+    def _keep(self, path, arrays: dict, names: dict | None = None, **config) -> None:
+        if not self.__sklearn_is_fitted__():
+            raise NotFitted(f"{type(self).__name__}: nothing was learnt yet (call fit() first)")
+        params = {name: value for name, value in self.get_params().items() if name != "epochs"}
+        text = json.dumps({"learner": self._command, **params, "columns": self.n_features_in_, **config}, default=lambda value: value.item())
+        if session.rank() == 0:
+            _C.keep_model(str(path), text, names or {}, arrays, len(self.history_))
+
+
+def _on_all(arrays: dict) -> dict:
+    """What rank 0 has, on all members."""
+    here = session.current()
+    if here.size == 1:
+        return arrays
+    names = json.loads(here.broadcast(json.dumps({name: array.shape for name, array in arrays.items()}).encode(), 0, "what was learnt"))
+    return {name: np.frombuffer(session.broadcast_bytes(here, arrays[name].tobytes() if here.rank == 0 else b"", 0, name), np.float32).reshape(shape)
+            for name, shape in names.items()}
+
+
+class LinearClassifier(_Learner):
+    """Multiclass logistic regression, by "sgd" or "sdca" (of which `gap` says when it is enough).
+
+    After fit(): classes_; coef_, (columns, classes) or of two classes (columns, 1); intercept_; history_, figures of each epoch.
+    """
+
+    _command, _kind = "linear", "classifier"
+
+    def __init__(self, solver: str = "sdca", l2: float = 1e-4, gap: float = 1e-4, step: float = 2.0, schedule: str = "sqrt", batch: int = 100, epochs: int = 50,
+                 seed: int = 1, consistency: str = "bsp"):
+        self.solver, self.l2, self.gap, self.step, self.schedule = solver, l2, gap, step, schedule
+        self.batch, self.epochs, self.seed, self.consistency = batch, epochs, seed, consistency
+
+    def fit(self, X, y):
+        if self.solver not in ("sgd", "sdca"):
+            raise InvalidData(f"solver: {self.solver!r} is none (sgd or sdca)")
+        y = _labels(X, y)
+        classes, numbers = np.unique(y, return_inverse=True)
+        if len(classes) < 2:
+            raise InvalidData("y: all rows have one class, there is nothing to tell apart (the number of classes has to be greater than one; got 1 class)")
+        arrays = self._learn(self.solver, X, numbers.astype(np.float64))
+        self.classes_, self.coef_, self.intercept_ = classes, arrays["weights"], arrays["intercept"]
+        return self
+
+    def decision_function(self, X) -> np.ndarray:
+        """(samples, classes); of two classes (samples,), above zero for the second."""
+        self._rows(X)
+        scores = self._product(X, self.coef_) + self.intercept_
+        return scores[:, 0] if scores.shape[1] == 1 else scores
+
+    def predict_proba(self, X) -> np.ndarray:
+        scores = self.decision_function(X).astype(np.float64)
+        if scores.ndim == 1:
+            scores = np.column_stack([np.zeros(len(scores)), scores])
+        likely = np.exp(scores - scores.max(axis=1, keepdims=True))
+        return likely / likely.sum(axis=1, keepdims=True)
+
+    def predict(self, X) -> np.ndarray:
+        likely = self.predict_proba(X)
+        return self.classes_[likely.argmax(axis=1)]
+
+    def score(self, X, y) -> float:
+        """The share of rows whose class is right."""
+        return float((self.predict(X) == np.asarray(y)).mean())
+
+    def _take(self, arrays, config, classes) -> None:
+        self.coef_, self.intercept_, self.classes_ = arrays["weights"], arrays["intercept"], np.array(classes)
+        try:
+            numbers = self.classes_.astype(np.float64)
+            self.classes_ = numbers.astype(np.int64) if (numbers == np.round(numbers)).all() else numbers
+        except ValueError:
+            pass  # they are words
+
+    def save(self, path) -> None:
+        names = [_C.label_text(float(label)) if isinstance(label, (int, float, np.number)) else str(label) for label in self.classes_.tolist()]
+        self._keep(path, {"weights": self.coef_, "intercept": self.intercept_}, {"classes": names}, classes=len(names))
+
+
+class KMeans(_Learner):
+    """Centers of clusters by Lloyd's iteration, from k-means++'s first ones; the same bits on any number of members.
+
+    After fit(): cluster_centers_, (clusters, columns); labels_ and inertia_ of the rows that were given; history_.
+    """
+
+    _command, _kind = "cluster-points", "clusterer"
+
+    def __init__(self, clusters: int = 10, epochs: int = 100, seed: int = 1):
+        self.clusters, self.epochs, self.seed = clusters, epochs, seed
+
+    def fit(self, X, y=None):
+        self.cluster_centers_ = self._learn("k-means", X)["centers"]
+        self.labels_, distances = _C.nearest_centers(self.cluster_centers_, self._rows(X))
+        self.inertia_ = float(distances.sum())
+        return self
+
+    def predict(self, X) -> np.ndarray:
+        rows = self._rows(X)
+        return _C.nearest_centers(self.cluster_centers_, rows)[0]
+
+    def fit_predict(self, X, y=None) -> np.ndarray:
+        return self.fit(X).labels_
+
+    def transform(self, X) -> np.ndarray:
+        """(samples, clusters): distances."""
+        rows = self._rows(X)
+        return np.sqrt(np.column_stack([_C.nearest_centers(center[None], rows)[1] for center in self.cluster_centers_]))
+
+    def fit_transform(self, X, y=None) -> np.ndarray:
+        return self.fit(X).transform(X)
+
+    def score(self, X, y=None) -> float:
+        """Less the sum of squared distances."""
+        rows = self._rows(X)
+        return -float(_C.nearest_centers(self.cluster_centers_, rows)[1].sum())
+
+    def _take(self, arrays, config, classes) -> None:
+        self.cluster_centers_ = arrays["centers"]
+
+    def save(self, path) -> None:
+        self._keep(path, {"centers": getattr(self, "cluster_centers_", None)})
+
+
+class DictionaryLearning(_Learner):
+    """Atoms of which few make up a sample: half the squared error plus l1 times the codes' absolute values. After fit(): components_, (atoms, columns); history_."""
+
+    _command = "dictionary"
+
+    def __init__(self, atoms: int = 64, l1: float = 1.0, non_negative: bool = False, batch: int = 500, epochs: int = 10, seed: int = 1):
+        self.atoms, self.l1, self.non_negative, self.batch, self.epochs, self.seed = atoms, l1, non_negative, batch, epochs, seed
+
+    def fit(self, X, y=None):
+        arrays = self._learn("dictionary", X)
+        self.components_, self._codes = arrays["atoms"], arrays["codes"]
+        return self
+
+    def transform(self, X) -> np.ndarray:
+        """(samples, atoms): codes."""
+        rows = self._rows(X)
+        return _C.sparse_codes(self.components_, self.l1, self.non_negative, rows)[0]
+
+    def fit_transform(self, X, y=None) -> np.ndarray:
+        return self.fit(X).transform(X)
+
+    def score(self, X, y=None) -> float:
+        """Less the mean of the objective."""
+        rows = self._rows(X)
+        return -_C.sparse_codes(self.components_, self.l1, self.non_negative, rows)[1]
+
+    def _take(self, arrays, config, classes) -> None:
+        self.components_, self._codes = arrays["atoms"], arrays["codes"]
+
+    def save(self, path) -> None:
+        self._keep(path, {"atoms": getattr(self, "components_", None), "codes": getattr(self, "_codes", None)})
+
+
+class MetricLearning(_Learner):
+    """A linear map under which samples of one class are near each other. After fit(): components_, (dimensions, columns); history_."""
+
+    _command = "metric"
+
+    def __init__(self, dimensions: int = 32, apart: float = 1.0, step: float = 1.0, schedule: str = "sqrt", batch: int = 100, epochs: int = 10, seed: int = 1,
+                 consistency: str = "bsp"):
+        self.dimensions, self.apart, self.step, self.schedule = dimensions, apart, step, schedule
+        self.batch, self.epochs, self.seed, self.consistency = batch, epochs, seed, consistency
+
+    def fit(self, X, y):
+        numbers = np.unique(_labels(X, y), return_inverse=True)[1]
+        self.components_ = np.ascontiguousarray(self._learn("metric", X, numbers.astype(np.float64))["map"].T)
+        return self
+
+    def transform(self, X) -> np.ndarray:
+        """(samples, dimensions)."""
+        self._rows(X)
+        return self._product(X, self.components_.T)
+
+    def fit_transform(self, X, y) -> np.ndarray:
+        return self.fit(X, y).transform(X)
+
+    def _take(self, arrays, config, classes) -> None:
+        self.components_ = np.ascontiguousarray(arrays["map"].T)
+
+    def save(self, path) -> None:
+        self._keep(path, {"map": np.ascontiguousarray(self.components_.T)} if hasattr(self, "components_") else {})
+
+
+class Factorization(_Learner):
+    """Ratings as products of two thin matrices. X is a sparse matrix of users by items; what it stores is a rating, also 0.
+
+    After fit(): users_, (users, factors), and items_; with biases one column more; mean_; history_.
+    """
+
+    _command = "factorize"
+
+    def __init__(self, factors: int = 32, step: float = 0.1, schedule: str = "sqrt", l2: float = 0.08, batch: int = 1000, biases: bool = False,
+                 non_negative: bool = False, epochs: int = 10, seed: int = 1, consistency: str = "bsp"):
+        self.factors, self.step, self.schedule, self.l2, self.batch = factors, step, schedule, l2, batch
+        self.biases, self.non_negative, self.epochs, self.seed, self.consistency = biases, non_negative, epochs, seed, consistency
+
+    def fit(self, X, y=None):
+        users, items, ratings, shape = _ratings(X)
+        self.history_ = []
+        arrays, self.mean_ = _C.fit_ratings(session.current(), self.get_params(), users, items, ratings, *shape, self._epochs(), self.history_.append)
+        arrays = _on_all(arrays)
+        self.users_, self.items_, self.n_features_in_ = arrays["users"], arrays["items"], shape[1]
+        return self
+
+    def predict(self, users, items) -> np.ndarray:
+        """The ratings of pairs: numbers of users and items, of one shape."""
+        if not self.__sklearn_is_fitted__():
+            raise NotFitted("Factorization: nothing was learnt yet (call fit() first)")
+        users, items = np.asarray(users), np.asarray(items)
+        for name, numbers, count in (("users", users, len(self.users_)), ("items", items, len(self.items_))):
+            if numbers.size and not 0 <= numbers.min() <= numbers.max() < count:
+                raise InvalidData(f"{name}: a number is not from 0 to {count - 1}")
+        one, other = self.users_[users], self.items_[items]
+        rating = (one[..., :self.factors] * other[..., :self.factors]).sum(axis=-1) + (0 if self.non_negative else self.mean_)
+        return rating + one[..., -1] + other[..., -1] if self.biases else rating
+
+    def score(self, X, y=None) -> float:
+        """Less the root of the mean squared error on the ratings that X stores."""
+        users, items, ratings, _ = _ratings(X)
+        return -float(np.sqrt(np.mean((self.predict(users, items) - ratings) ** 2)))
+
+    def _take(self, arrays, config, classes) -> None:
+        self.users_, self.items_, self.mean_ = arrays["users"], arrays["items"], config["mean"]
+
+    def save(self, path) -> None:
+        if not self.__sklearn_is_fitted__():
+            raise NotFitted("Factorization: nothing was learnt yet (call fit() first)")
+        self._keep(path, {"users": self.users_, "items": self.items_}, mean=self.mean_, users=len(self.users_), items=len(self.items_))
+
+
+def _ratings(X):
+    if not hasattr(X, "tocoo"):
+        raise InvalidData("X: ratings are a sparse matrix of SciPy's, of which each stored number is one")
+    X = X.tocoo()
+    values = np.asarray(X.data, np.float32)
+    if values.size == 0 or not np.isfinite(values).all():
+        raise InvalidData("X: has no rating, or one that is not finite")
+    return np.asarray(X.row, np.uint32), np.asarray(X.col, np.uint32), values, X.shape
+
+
+def _labels(X, y) -> np.ndarray:
+    if y is None:
+        raise InvalidData("y: requires y to be passed, but the target y is None")
+    y = np.asarray(y)
+    if y.ndim == 2 and y.shape[1] == 1:
+        y = y[:, 0]
+    rows = X.shape[0] if hasattr(X, "tocsr") else len(np.asarray(X))
+    if y.ndim != 1 or len(y) != rows:
+        raise InvalidData(f"y: has shape {y.shape} for {rows} rows of X (inconsistent numbers of samples)")
+    if y.dtype.kind == "f" and not np.isfinite(y).all():
+        raise InvalidData("y: Input y contains NaN or infinity")
+    if y.dtype.kind == "f" and (y != np.round(y)).any():
+        raise InvalidData("Unknown label type: y has numbers that are no classes")
+    return y
