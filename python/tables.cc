@@ -90,6 +90,13 @@ void bind_table(py::module_& module, const char* name) {
       .def("restore", &Table::restore, Released())
       .def_property_readonly("dropped", &Table::dropped)
       .def("tick", &Table::tick, Released())
+      .def("switch_to",
+           [](Table& table, const std::string& consistency) {
+             const table::Consistency next = table::consistency_from(consistency);
+             const py::gil_scoped_release release;
+             table.switch_to(next);
+           })
+      .def_property_readonly("consistency", [](const Table& table) { return table::name(table.consistency()); })
       .def("arrive", &Table::arrive, Released())
       .def("meet", &Table::meet, Released());
 }

@@ -119,10 +119,19 @@ class Table:
         initial = initial or Initial.constant(0)
         if initial.kind not in ("constant", "uniform", "normal"):
             raise Error(f"table {name}: no initial values are called {initial.kind}; one of constant, uniform and normal")
-        self.name, self.dim, self.dtype, self.consistency = name, dim, np.dtype(dtype), consistency
+        self.name, self.dim, self.dtype = name, dim, np.dtype(dtype)
         self.age = None
         self._core = _tables.core.open(name, dim, _TYPES[self.dtype.name], consistency, initial.kind, initial.a, initial.b, initial.seed,
                                          rule)
+
+    @property
+    def consistency(self) -> str:
+        """Another one is set by all members together, which is a barrier: table.consistency = "essp:2"."""
+        return self._core.consistency
+
+    @consistency.setter
+    def consistency(self, consistency: str) -> None:
+        self._core.switch_to(consistency)
 
     @property
     def clock(self) -> int:

@@ -23,7 +23,8 @@ def count_words(consistency):
     return read, {word: words.count(word) for word in set(words)}
 
 
-@pytest.mark.parametrize("consistency", ["bsp", "ssp:2", "essp:2", "cap:2", "async"])
+@pytest.mark.parametrize("consistency", ["bsp", "ssp:2", "essp:2", "cap:2", "dssp:0:2", "pssp:1:1", "vap:2", "cvap-strong:1:2", "significance:0.5:2",
+                                         "async"])
 def test_words_are_counted_exactly(pool, consistency):
     for read, expected in pool(3).run(count_words, consistency):
         assert read == expected
@@ -77,6 +78,26 @@ def test_what_cannot_be_is_one_line(call, words):
         call(table)
     assert words in str(caught.value)
     assert "\n" not in str(caught.value)
+
+
+def switches():
+    counts = shoal.Table("switched", dtype="int64", consistency="ssp:1")
+    said = [counts.consistency]
+    for following in ["essp:2", "vap:3", "bsp"]:
+        counts.read([1, 2])
+        counts.add([1, 2], [1, 2])
+        counts.tick()
+        counts.consistency = following
+        said.append(counts.consistency)
+    rows = counts.read([1, 2]).ravel().tolist()
+    counts.barrier()
+    return said, rows
+
+
+def test_members_switch_the_consistency_together(pool):
+    for said, rows in pool(2).run(switches):
+        assert said == ["ssp:1", "essp:2", "vap:3", "bsp"]
+        assert rows == [6, 12]
 
 
 def test_large_and_small_keys_stand_side_by_side():

@@ -13,6 +13,10 @@ std::vector<Clock> Clocks::each() const {
 
 void Clocks::complete(std::uint32_t worker, Clock clock) { workers_[worker].completed = std::max(workers_[worker].completed, clock + 1); }
 
+bool Clocks::nobody_waits() const {
+  return std::ranges::none_of(workers_, [](const Worker& worker) { return worker.arrived.has_value(); });
+}
+
 bool Clocks::arrive(std::uint32_t worker, Clock clock) {
   workers_[worker].arrived = clock;
   return std::ranges::all_of(workers_, [](const Worker& other) { return other.arrived.has_value(); });

@@ -18,6 +18,7 @@ class Clocks {
   // By worker; kLastClock for those who wait at a barrier.
   std::vector<Clock> each() const;
 
+  bool nobody_waits() const;
   void complete(std::uint32_t worker, Clock clock);
   // It waits at a barrier, at its clock. Whether all do.
   bool arrive(std::uint32_t worker, Clock clock);

@@ -17,7 +17,8 @@ Copy<T>::Copy(const Spec& spec, const Workers& workers, net::Rank rank, const Pl
       servers_(placement.shards()), clocks_(first_worker_ == workers.size() ? 0 : workers.a_member()),
       base_(spec.width, placement, clocks_.size()), flushes_(clocks_.size()),
       added_(spec.width, placement, static_cast<std::uint32_t>(clocks_.size())), dynamic_(clocks_.size()),
-      unseen_(clocks_.size(), Unseen(placement.shards())), rule_(spec.rule) {}
+      unseen_(clocks_.size(), Unseen(placement.shards())), consistency_(spec.consistency),
+      rule_(spec.rule) {}
 
 // --- what servers say
 
@@ -33,7 +34,7 @@ void Copy<T>::take(net::Rank from, Message message) {
   {
     const std::lock_guard lock(mutex_);
     switch (message.header.kind) {
-      case Kind::rows: base_.take(shard, message, pushes(spec_.consistency)); break;
+      case Kind::rows: base_.take(shard, message, pushes(consistency_)); break;
       case Kind::stamp: give_back(shard, message); break;
       case Kind::visible:
         for (Unseen& unseen : unseen_) unseen.seen(shard, message.header.sequence);
@@ -60,6 +61,8 @@ void Copy<T>::take_clock(std::size_t shard, const Message& message) {
     base_.met(shard);
     if (base_.meetings() == base_.meetings(shard)) {
       for (Clock& clock : clocks_) clock = std::max(clock, message.header.clock);
+      if (next_) consistency_ = *std::exchange(next_, std::nullopt);
+      if (!pushes(consistency_)) base_.not_pushed_any_more();
     }
   }
   if (message.header.kind == Kind::assigned && !server.assigning.empty()) {
@@ -116,13 +119,13 @@ bool Copy<T>::ready(std::uint32_t worker, std::span<const Key> keys, std::size_t
 
 template <class T>
 Clock Copy<T>::needed(std::uint32_t worker) const {
-  return std::holds_alternative<Dssp>(spec_.consistency) ? clocks_[worker] - dynamic_.staleness(worker)
-                                                        : needed_age(spec_.consistency, clocks_[worker]);
+  return std::holds_alternative<Dssp>(consistency_) ? clocks_[worker] - dynamic_.staleness(worker)
+                                                        : needed_age(consistency_, clocks_[worker]);
 }
 
 template <class T>
 bool Copy<T>::sampled_are_near(std::uint32_t worker) const {
-  const auto* const policy = std::get_if<Pssp>(&spec_.consistency);
+  const auto* const policy = std::get_if<Pssp>(&consistency_);
   if (!policy || clocks_[worker] <= static_cast<Clock>(policy->staleness)) return true;
   const auto others = sampled(*policy, id_, clocks_[worker], first_worker_ + worker, workers_.size());
   return std::ranges::all_of(servers_, [&](const Server& server) {
@@ -165,7 +168,7 @@ Clock Copy<T>::read(std::uint32_t worker, std::span<const Key> keys, std::span<T
 
 template <class T>
 std::optional<double> Copy<T>::bound() const {
-  return value_bound(spec_.consistency, base_.slowest());
+  return value_bound(consistency_, base_.slowest());
 }
 
 template <class T>
@@ -201,10 +204,10 @@ void Copy<T>::send_open(std::uint32_t worker, Ends ends) {
 template <class T>
 void Copy<T>::send_part(std::uint32_t worker, std::size_t shard, Ends ends) {
   const Clock clock = clocks_[worker];
-  const auto least = ends == Ends::clock ? insignificant(spec_.consistency, base_.slowest()) : std::nullopt;
+  const auto least = ends == Ends::clock ? insignificant(consistency_, base_.slowest()) : std::nullopt;
   const auto stays = [&](Key key, std::span<const T> sum, Clock since) {
     const Number number = base_.find(key, 0);
-    if (clock - since >= longest_stay(spec_.consistency) || number == Copies<T>::kNone) return false;
+    if (clock - since >= longest_stay(consistency_) || number == Copies<T>::kNone) return false;
     return reach(rule_, max_norm(sum)) < *least * root_mean_square(base_.row(number));
   };
   const bool keep = !spec_.rule.steps();
@@ -221,7 +224,7 @@ void Copy<T>::send_part(std::uint32_t worker, std::size_t shard, Ends ends) {
 // One part of each worker is under way to a server at a time: what is added meanwhile goes in the next.
 template <class T>
 void Copy<T>::send_early(std::size_t shard) {
-  if (!leaves_at_once(spec_.consistency) || added_.is_under_way(shard)) return;
+  if (!leaves_at_once(consistency_) || added_.is_under_way(shard)) return;
   for (std::uint32_t worker = 0; worker < clocks_.size(); ++worker) {
     if (added_.is_open(worker, shard)) send_part(worker, shard, Ends::batch);
   }
@@ -232,8 +235,8 @@ void Copy<T>::tick(std::uint32_t worker) {
   const std::lock_guard lock(mutex_);
   send_open(worker, Ends::clock);
   ++clocks_[worker];
-  if (const auto* dssp = std::get_if<Dssp>(&spec_.consistency)) dynamic_.ticks(worker, clocks_[worker], *dssp, now_());
-  if (backups(spec_.consistency) == 0) return;
+  if (const auto* dssp = std::get_if<Dssp>(&consistency_)) dynamic_.ticks(worker, clocks_[worker], *dssp, now_());
+  if (backups(consistency_) == 0) return;
   clocks_[worker] = std::max(clocks_[worker], base_.newest());  // it was late
 }
 
@@ -260,18 +263,24 @@ std::uint64_t Copy<T>::dropped() const {
 
 template <class T>
 bool Copy<T>::may_go_on(std::uint32_t worker) const {
-  const auto gap = widest_gap(spec_.consistency);
   const std::lock_guard lock(mutex_);
+  const auto gap = widest_gap(consistency_);
   if (unseen_[worker].crowded()) return false;
   return !gap || clocks_[worker] - base_.slowest() <= *gap;
 }
 
 template <class T>
-void Copy<T>::flush(std::uint32_t worker) {
+void Copy<T>::flush(std::uint32_t worker, const std::optional<Consistency>& next) {
+  if (next) {
+    Spec changed = spec_;
+    changed.consistency = *next;
+    check(changed, workers_.size());
+  }
   const std::lock_guard lock(mutex_);
+  next_ = next;
   send_open(worker, Ends::batch);
   for (std::size_t shard = 0; shard < servers_.size(); ++shard) {
-    Message message = Message::of_kind(Kind::flush, id_);
+    Message message = Message::of_text(Kind::flush, id_, next ? name(*next) : "");
     message.header.worker = first_worker_ + worker;
     message.header.clock = clocks_[worker];
     send_(placement_.server(shard), alone(std::move(message)));

@@ -70,11 +70,16 @@ class Copy final : public Reader {
   void tick(std::uint32_t worker);
   // Whether the slowest worker is near enough for this one to go on.
   bool may_go_on(std::uint32_t worker) const;
-  void flush(std::uint32_t worker);
+  // With another consistency, from when all have met on: the same by all workers. Throws Error{invalid_argument} if the table cannot have it.
+  void flush(std::uint32_t worker, const std::optional<Consistency>& next = {});
   bool flushed(std::uint32_t worker) const;  // by everybody, as often as by this worker
   Clock clock(std::uint32_t worker) const {
     const std::lock_guard lock(mutex_);
     return clocks_[worker];
+  }
+  Consistency consistency() const {
+    const std::lock_guard lock(mutex_);
+    return consistency_;
   }
   std::uint64_t dropped() const;      // batches of this member that came too late, at the server that dropped most
 
@@ -116,6 +121,8 @@ class Copy final : public Reader {
   Added<T> added_;
   DynamicGate dynamic_;
   std::vector<Unseen> unseen_;        // by worker: under a policy that bounds values
+  Consistency consistency_;
+  std::optional<Consistency> next_;   // from the end of the barrier on
   Rule rule_;                         // as this member told it last
 };
 

@@ -14,7 +14,7 @@ void Table<T>::fetch(std::span<const Key> keys, std::span<T> rows) {
   const std::size_t width = full_width();
   auto questions = addressed<T>(servers_->all_shards(), Kind::fetch, id_of(spec_), keys, {}, width * sizeof(T));
   for (auto& of_shard : questions) {
-    for (Message& question : of_shard) question.header.clock = needed_age(spec_.consistency, clock());
+    for (Message& question : of_shard) question.header.clock = needed_age(consistency(), clock());
   }
   const auto answers = servers_->ask(std::move(questions));
   waiting_.until([&] { return answers->complete(); }, *answers, "rows of table " + spec_.name);

@@ -8,7 +8,7 @@ namespace {
 bool has_values(Kind kind) { return kind == Kind::update || kind == Kind::assign || kind == Kind::put || kind == Kind::rows || kind == Kind::fetched; }
 bool has_keys(Kind kind) { return has_values(kind) || kind == Kind::request || kind == Kind::fetch || kind == Kind::clocks; }
 bool has_text(Kind kind) {
-  return kind == Kind::open || kind == Kind::rule || kind == Kind::save || kind == Kind::keep || kind == Kind::refused || kind == Kind::saved;
+  return kind == Kind::open || kind == Kind::rule || kind == Kind::flush || kind == Kind::save || kind == Kind::keep || kind == Kind::refused || kind == Kind::saved;
 }
 
 }  // namespace

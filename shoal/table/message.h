@@ -7,7 +7,7 @@
 //   request  rows of an age                            rows     values, their age, what of the reader's own is in them
 //   assign   new values                                clock    every row that was read and is pushed has this age
 //   rule     another rate, from a clock on             assigned they hold
-//   flush    everything was sent                       flushed  everybody's increments are in the rows
+//   flush    all was sent; what consistency follows     flushed  everybody's increments are in the rows
 //   reset    all rows are as nobody had written them   saved    a part of a snapshot is written, or why not
 //   put      rows as an image has them (image.h)       stamp    of the rows before it (released.h)
 //   fetch    the same, of an age                       fetched  here they are

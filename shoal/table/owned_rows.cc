@@ -165,6 +165,14 @@ std::vector<typename OwnedRows<T>::Number> OwnedRows<T>::take_changes(net::Rank 
   return numbers;
 }
 
+template <class T>
+void OwnedRows<T>::unsubscribe() {
+  if (!std::exchange(any_subscriber_, false)) return;
+  std::ranges::fill(subscribers_, 0);
+  std::ranges::fill(changed_, 0);
+  for (auto& numbers : untold_) numbers.clear();
+}
+
 template class OwnedRows<float>;
 template class OwnedRows<double>;
 template class OwnedRows<std::int32_t>;

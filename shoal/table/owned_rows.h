@@ -56,6 +56,7 @@ class OwnedRows {
     subscribers_[number * words_ + reader / 64] |= std::uint64_t{1} << (reader % 64);
     any_subscriber_ = true;
   }
+  void unsubscribe();                              // by all
   // What this reader subscribed and others changed since it took them last.
   std::vector<Number> take_changes(net::Rank reader);
 

@@ -13,7 +13,7 @@ namespace shoal::table {
 template <class T>
 Shard<T>::Shard(const Spec& spec, const Workers& workers, net::Rank members, Send send, Idle idle, TakeCut take_cut)
     : spec_(spec), workers_(workers), send_(std::move(send)), idle_(std::move(idle)), take_cut_(std::move(take_cut)), id_(id_of(spec)),
-      whole_(whole_clocks(spec.consistency)), rows_(spec, members), rules_(spec.rule), arriving_(workers.size()), clocks_(workers.size()),
+      consistency_(spec.consistency), rows_(spec, members), rules_(spec.rule), arriving_(workers.size()), clocks_(workers.size()),
       readers_(members), released_(members) {}
 
 template <class T>
@@ -82,7 +82,7 @@ void Shard<T>::update(net::Rank from, Message message) {
   arriving.push_back(std::move(message));
   if (header.ends == Ends::nothing) return;
   Batch batch = std::exchange(arriving, {});
-  if (!withholds(spec_.consistency)) return count_in(from, std::move(batch));
+  if (!withholds(consistency_)) return count_in(from, std::move(batch));
   held_.push_back({from, std::move(batch)});
   count_in_held();
 }
@@ -91,11 +91,11 @@ template <class T>
 void Shard<T>::count_in(net::Rank from, Batch batch) {
   const Header header = batch.back().header;
   readers_[from].received = header.sequence;
-  if (value_bound(spec_.consistency, clocks_.slowest())) {
-    released_.release(from, header.sequence, withholds(spec_.consistency) ? amounts(batch) : std::vector<Amount>{});
+  if (value_bound(consistency_, clocks_.slowest())) {
+    released_.release(from, header.sequence, withholds(consistency_) ? amounts(batch) : std::vector<Amount>{});
   }
   take_batch(from, header, std::move(batch));
-  if (!whole_) readers_[from].included = header.sequence;
+  if (!whole_clocks(consistency_)) readers_[from].included = header.sequence;
   if (header.ends == Ends::clock) clocks_.complete(header.worker, header.clock);
   advance(from);
 }
@@ -105,7 +105,7 @@ void Shard<T>::take_batch(net::Rank from, const Header& last, Batch batch) {
   const Clock clock = last.clock;
   const bool empty = std::ranges::all_of(batch, [](const Message& part) { return part.header.count == 0; });
   if (empty && last.ends == Ends::batch) return;    // a barrier: it takes no part in this clock's mean
-  if (whole_) {
+  if (whole_clocks(consistency_)) {
     if (clock < clocks_.slowest()) {
       readers_[from].dropped += !empty;
     } else {
@@ -114,7 +114,7 @@ void Shard<T>::take_batch(net::Rank from, const Header& last, Batch batch) {
     return;
   }
   const Rule& rule = rules_.at(clock);
-  const bool later = clocked(spec_.consistency) && !rule.steps();
+  const bool later = clocked(consistency_) && !rule.steps();
   for (const Message& part : batch) {
     for_each_row(part, [&](Number number, std::span<const T> values) {
       if (rule.steps()) {
@@ -131,13 +131,13 @@ void Shard<T>::take_batch(net::Rank from, const Header& last, Batch batch) {
 
 template <class T>
 void Shard<T>::advance(net::Rank from) {
-  const bool rose = clocks_.rise(backups(spec_.consistency));
+  const bool rose = clocks_.rise(backups(consistency_));
   if (rose) {
     settle_through(clocks_.slowest());
     rules_.forget_before(clocks_.slowest());
     answer_waiting();
   }
-  if (!rose && !pushes_at_once(spec_.consistency)) return announce(from);  // what it has sent is counted in
+  if (!rose && !pushes_at_once(consistency_)) return announce(from);  // what it has sent is counted in
   for (const net::Rank rank : workers_.ranks()) tell(rank);
 }
 
@@ -155,6 +155,7 @@ template <class T>
 void Shard<T>::settle(const std::map<std::uint32_t, Batch>& batches, const Rule& rule) {
   RowMap<T> gradients(spec_.width);                 // of a rule that steps: their sums
   Number near = RowMap<T>::kNone;
+  const bool whole = whole_clocks(consistency_);
   for (const auto& [worker, batch] : batches) {
     for (const Message& part : batch) {
       for_each_row(part, [&, from = workers_.rank_of(worker)](Number number, std::span<const T> values) {
@@ -162,7 +163,7 @@ void Shard<T>::settle(const std::map<std::uint32_t, Batch>& batches, const Rule&
           near = gradients.add(rows_.key(number), near + 1, values);
           return;
         }
-        whole_ ? rows_.add(number, values, from) : rows_.settle(number, values);
+        whole ? rows_.add(number, values, from) : rows_.settle(number, values);
       });
     }
   }
@@ -178,7 +179,7 @@ template <class T>
 void Shard<T>::count_in_held() {
   while (!held_.empty()) {
     Held& next = held_.front();
-    const double bound = *value_bound(spec_.consistency, clocks_.slowest());
+    const double bound = *value_bound(consistency_, clocks_.slowest());
     if (next.messages.back().header.kind == Kind::update && !released_.fits(amounts(next.messages), bound)) return;
     Held fits = std::move(next);
     held_.pop_front();
@@ -240,7 +241,7 @@ void Shard<T>::answer(net::Rank to, const Message& request) {
   numbers.reserve(request.keys().size());
   for (const Key key : request.keys()) {
     numbers.push_back(rows_.number_of(key, numbers.empty() ? 0 : numbers.back() + 1));
-    if (pushes(spec_.consistency)) rows_.subscribe(numbers.back(), to);
+    if (pushes(consistency_)) rows_.subscribe(numbers.back(), to);
   }
   send_(to, rows_for(to, numbers));
 }
@@ -277,7 +278,7 @@ void Shard<T>::push(net::Rank reader) {
 
 template <class T>
 void Shard<T>::tell_clocks(net::Rank reader) {
-  if (!tells_each_clock(spec_.consistency) || !readers_[reader].admitted) return;
+  if (!tells_each_clock(consistency_) || !readers_[reader].admitted) return;
   const std::vector<Clock> each = clocks_.each();
   Message message = Message::of_rows(Kind::clocks, id_, each.size(), 0);
   std::ranges::copy(each, message.key_places());
@@ -330,9 +331,18 @@ void Shard<T>::assign(net::Rank from, const Message& message) {
 // The last worker at the barrier: everything has come, and all are at the clock of who was furthest.
 template <class T>
 void Shard<T>::flush(net::Rank from, const Message& message) {
+  const std::string next = message.text();
+  if (clocks_.nobody_waits()) next_ = next;
+  if (next != next_) {
+    const auto called = [](const std::string& text) { return text.empty() ? std::string("as before") : text; };
+    throw Error(Code::mismatch, "rank " + std::to_string(from) + " goes on " + called(next) + ", and others " + called(next_), "table " + spec_.name,
+                "all workers switch to the same consistency together");
+  }
   if (!clocks_.arrive(message.header.worker, message.header.clock)) return advance(from);
   clocks_.meet();
   settle_through(std::numeric_limits<Clock>::max());
+  if (!next.empty()) consistency_ = consistency_from(next);
+  if (!pushes(consistency_)) rows_.unsubscribe();
   for (Reader& reader : readers_) reader.included = reader.received;
   answer_waiting();
   for (const net::Rank rank : workers_.ranks()) {
@@ -348,7 +358,7 @@ void Shard<T>::flush(net::Rank from, const Message& message) {
 
 template <class T>
 void Shard<T>::save(net::Rank from, Message message) {
-  const Clock clock = clocked(spec_.consistency) ? message.header.clock : kNever;  // else it is what has arrived
+  const Clock clock = clocked(consistency_) ? message.header.clock : kNever;  // else it is what has arrived
   if (clock != kNever && clock < clocks_.slowest()) {
     const std::string over = " of table " + spec_.name + " is over, at " + std::to_string(clocks_.slowest());
     Message late = Message::of_text(Kind::refused, id_, "clock " + std::to_string(clock) + over);

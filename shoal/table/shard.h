@@ -112,8 +112,9 @@ class Shard final : public Server {
   const Idle idle_;
   const TakeCut take_cut_;
   const std::uint64_t id_;
-  const bool whole_;                                // readers see settled rows only
 
+  Consistency consistency_;
+  std::string next_;                                // from the barrier on at which workers wait; empty: the same
   OwnedRows<T> rows_;
   Rules rules_;
   std::vector<Batch> arriving_;                     // by worker: not closed

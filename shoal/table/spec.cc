@@ -92,4 +92,11 @@ void check(const Spec& spec) {
   if (initial.kind == Initial::Kind::normal && initial.b < 0) refuse("normal initial values need a deviation that is not negative", "");
 }
 
+void check(const Spec& spec, std::uint32_t workers) {
+  check(spec);
+  if (backups(spec.consistency) < workers) return;
+  throw Error(Code::invalid_argument, name(spec.consistency) + " with " + std::to_string(workers) + " workers", "table " + spec.name,
+              "fewer backups than workers");
+}
+
 }  // namespace shoal::table

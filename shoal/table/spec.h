@@ -38,5 +38,6 @@ std::uint64_t id_of(const Spec& spec);       // of its name
 std::string text_of(const Spec& spec);       // for open, and for people
 Spec spec_from(const std::string& text);     // throws Error{mismatch, invalid_argument}
 void check(const Spec& spec);                // throws Error{invalid_argument} naming what cannot be
+void check(const Spec& spec, std::uint32_t workers);  // the same, with so many workers
 
 }  // namespace shoal::table

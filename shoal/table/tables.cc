@@ -151,11 +151,7 @@ void Tables::State::tell(const Message& message) {
 
 template <class T>
 std::shared_ptr<Copy<T>> Tables::State::open(const Spec& spec) {
-  check(spec);
-  if (backups(spec.consistency) >= workers.size()) {
-    throw Error(Code::invalid_argument, name(spec.consistency) + " with " + std::to_string(workers.size()) + " workers", "table " + spec.name,
-                "fewer backups than workers");
-  }
+  check(spec, workers.size());
   const auto differs = [&](const std::string& other) {
     return Error(Code::mismatch, "opened as \"" + text_of(spec) + "\", but also as \"" + other + "\"", "table " + spec.name,
                  "describe it alike everywhere, or give it another name");

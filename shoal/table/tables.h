@@ -116,6 +116,12 @@ class Table {
     arrive();
     meet();
   }
+  // A barrier from which on the consistency is another. By all workers, the same. Throws Error{invalid_argument} if this table cannot have it.
+  void switch_to(const Consistency& next) {
+    copy_->flush(worker_, next);
+    meet();
+  }
+  Consistency consistency() const { return copy_->consistency(); }
   // Its halves, for who comes to the barriers of several tables: it arrives at all before it waits at one.
   void arrive() { copy_->flush(worker_); }
   void meet() {

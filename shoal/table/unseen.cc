@@ -32,6 +32,4 @@ bool Unseen::crowded() const {
   return std::ranges::any_of(parts_, [](const auto& parts) { return parts.size() >= kMostParts; });
 }
 
-void Unseen::clear() { *this = Unseen(parts_.size()); }
-
 }  // namespace shoal::table

@@ -22,7 +22,6 @@ class Unseen {
   void leaves(std::size_t shard, std::uint64_t sequence);  // what was added since the last call, as the part of that number
   void seen(std::size_t shard, std::uint64_t sequence);    // parts up to this, by all
   bool crowded() const;                                    // kMostParts are unseen
-  void clear();
 
  private:
   struct Part {

@@ -36,7 +36,7 @@ TEST(Message, a_header_that_cannot_be_one_is_named) {
   header.kind = Kind::open;
   header.length = 5000;
   EXPECT_EQ(fault_of(header, true), "a message of 5000 bytes");
-  header.kind = Kind::flush;
+  header.kind = Kind::seen;
   EXPECT_EQ(fault_of(header, true), "a body where none belongs");
   header.length = 0;
   header.clock = std::numeric_limits<Clock>::max();

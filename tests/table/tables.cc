@@ -1,6 +1,8 @@
 // The blocking interface, between members over real sockets and shared memory of one host.
 #include "shoal/table/tables.h"
 
+#include <random>
+
 #include "tests/net/members.h"
 
 namespace shoal::table {
@@ -16,6 +18,60 @@ std::vector<Consistency> of(const std::vector<std::string>& names) {
   std::vector<Consistency> all;
   for (const std::string& name : names) all.push_back(consistency_from(name));
   return all;
+}
+
+// Goal: workers that switch 40 times, from any policy to any other, lose and repeat nothing: what was added before is read after, and every
+// policy's own bound holds meanwhile. Increments are 1; a row is read, then added to, in each of two clocks.
+TEST(Tables, a_table_goes_on_under_another_consistency) {
+  constexpr net::Rank kMembers = 3;
+  const auto jobs = net::join_all(kMembers);
+  const auto keys = first_keys(70);
+  const auto all = of({"bsp", "ssp:1", "essp:1", "cap:1", "dssp:0:2", "pssp:0:1", "vap:2", "vap-strong:2", "cvap:1:3", "cvap-strong:1:3",
+                       "significance:0.5:1", "async"});
+  net::each(kMembers, [&](net::Rank rank) {
+    Tables tables(jobs[rank]->transport());
+    auto counts = tables.worker().open<std::int64_t>({.name = "counts", .consistency = all[0]});
+    std::mt19937_64 random(5);          // the same walk on all members
+    std::vector<std::int64_t> values(keys.size());
+    const std::vector<std::int64_t> ones(keys.size(), 1);
+    for (int walked = 0; walked < 40; ++walked) {
+      SCOPED_TRACE(name(counts.consistency()) + " after " + std::to_string(walked));
+      const Clock before = 2 * kMembers * walked;
+      for (Clock clock = 0; clock < 2; ++clock) {
+        counts.read(keys, values);
+        const Clock others = (kMembers - 1) * std::max<Clock>(0, needed_age(counts.consistency(), clock) - longest_stay(counts.consistency()));
+        for (const std::int64_t value : values) ASSERT_GE(value, before + clock + others);
+        for (const std::int64_t value : values) ASSERT_LE(value, before + clock + 2 * (kMembers - 1));
+        counts.add(keys, ones);
+        counts.tick();
+      }
+      const Consistency next = all[random() % all.size()];
+      counts.switch_to(next);
+      EXPECT_EQ(name(counts.consistency()), name(next));
+      EXPECT_EQ(counts.clock(), 2 * (walked + 1));
+    }
+    counts.barrier();
+    counts.read(keys, values);
+    for (const std::int64_t value : values) ASSERT_EQ(value, 40 * 2 * kMembers);
+    counts.barrier();
+  });
+}
+
+TEST(Tables, workers_that_switch_apart_are_told) {
+  const auto jobs = net::join_all(2);
+  std::atomic<int> told{0};
+  net::each(2, [&](net::Rank rank) {
+    Tables tables(jobs[rank]->transport());
+    auto rows = tables.worker().open<float>({.name = "w", .consistency = Ssp{1}});
+    EXPECT_THROW(rows.switch_to(Bsp{2}), Error);  // it has no rule that steps
+    try {
+      rank == 0 ? rows.switch_to(Essp{2}) : rows.barrier();
+      ADD_FAILURE();
+    } catch (const Error& error) {
+      told += std::string(error.what()).find("all workers switch to the same consistency together") != std::string::npos;
+    }
+  });
+  EXPECT_GE(told, 1);  // the others are told that the job has ended, and by whom
 }
 
 // Goal: whatever the policy, after the barrier everybody reads the sum of what all have added. 300 rows a clock, in several messages.
