@@ -88,7 +88,8 @@ void declare_training(CLI::App& app, TrainingOptions& options) {
 
 void declare_steps(CLI::App& app, TrainingOptions& options) {
   flag(app, "--schedule", options.schedule, "of the step size: sqrt, falling with the root of the epochs (default), or constant");
-  flag(app, "--consistency", options.consistency, "how stale what members read may be: bsp (default), ssp:3, essp:3, async");
+  flag(app, "--consistency", options.consistency,
+       "how stale what members read may be: bsp (default), ssp:3, essp:3, cap:3, async (a name that is none lists all)");
 }
 
 CLI::App* declare_use(CLI::App& app, UseOptions& options, const std::string& what, const char* predict, const char* evaluate) {

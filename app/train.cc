@@ -25,7 +25,7 @@ constexpr std::array<Passed, 11> passed_on{{
     {"--checkpoint", "folder for the state of the training, saved while it goes on"},
     {"--every", "steps from one checkpoint to the next (default: 100)"},
     {"--plan", plan_help},
-    {"--consistency", "with --plan ps: bsp, bsp:BACKUPS, ssp:S, essp:S or async"},
+    {"--consistency", "with --plan ps: how stale parameters may be: bsp, ssp:3, essp:3, cap:3, vap:0.1, async (a name that is none lists all)"},
     {"--tensorboard", "folder for TensorBoard's curves, written by rank 0"},
 }};
 

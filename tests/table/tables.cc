@@ -81,7 +81,8 @@ TEST(Tables, counts_are_exact_after_the_barrier) {
   const auto jobs = net::join_all(kMembers);
   const auto keys = first_keys(300);
   std::uint16_t channel = 10;
-  for (const Consistency& consistency : of({"bsp", "ssp:2", "essp:2", "cap:2", "vap:5", "cvap-strong:1:40", "significance:0.3:2", "dssp:0:2", "pssp:1:1", "async"})) {
+  for (const Consistency& consistency : of({"bsp", "ssp:2", "essp:2", "cap:2", "vap:5", "cvap-strong:1:40", "significance:0.3:2", "dssp:0:2", "pssp:1:1",
+                                         "async"})) {
     SCOPED_TRACE(name(consistency));
     ++channel;
     net::each(kMembers, [&](net::Rank rank) {
@@ -107,7 +108,8 @@ TEST(Tables, members_may_have_unequally_much_to_do) {
   const auto jobs = net::join_all(3);
   const std::vector<Key> keys{1, 2, 3};
   std::uint16_t channel = 10;
-  for (const Consistency& consistency : of({"bsp", "ssp:1", "essp:1", "cap:1", "vap-strong:1", "cvap:1:1", "significance:2:1", "dssp:0:1", "pssp:0:2", "async"})) {
+  for (const Consistency& consistency : of({"bsp", "ssp:1", "essp:1", "cap:1", "vap-strong:1", "cvap:1:1", "significance:2:1", "dssp:0:1", "pssp:0:2",
+                                         "async"})) {
     ++channel;
     net::each(3, [&](net::Rank rank) {
       Tables tables(jobs[rank]->transport(), {.channel = channel});

@@ -40,7 +40,8 @@ def main() -> None:
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--steps", type=_positive(int), help="end after so many steps")
     parser.add_argument("--plan", default="auto", help="auto, or a saved plan.json to replay")
-    parser.add_argument("--consistency", help="with --plan ps: bsp, bsp:BACKUPS, ssp:S, essp:S or async")
+    parser.add_argument("--consistency",
+                        help="with --plan ps: how stale parameters may be: bsp, ssp:3, essp:3, cap:3, vap:0.1, async (a name that is none lists all)")
     parser.add_argument("--checkpoint", metavar="DIR", help="save the state of the training there, while it goes on")
     parser.add_argument("--every", type=_positive(int), help="steps from one checkpoint to the next (default: 100)")
     parser.add_argument("--resume", action="store_true", help="go on from the newest checkpoint, if there is one")
