@@ -11,6 +11,12 @@ std::vector<Clock> Clocks::each() const {
   return clocks;
 }
 
+Clock Clocks::furthest(std::uint32_t first, std::uint32_t count) const {
+  Clock clock = 0;
+  for (std::uint32_t worker = first; worker < first + count; ++worker) clock = std::max(clock, workers_[worker].completed);
+  return clock;
+}
+
 void Clocks::complete(std::uint32_t worker, Clock clock) { workers_[worker].completed = std::max(workers_[worker].completed, clock + 1); }
 
 bool Clocks::nobody_waits() const {

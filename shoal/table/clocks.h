@@ -15,6 +15,8 @@ class Clocks {
   explicit Clocks(std::uint32_t workers) : workers_(workers) {}
 
   Clock slowest() const { return slowest_; }
+  // The clock of who is furthest of `count` workers from `first` on.
+  Clock furthest(std::uint32_t first, std::uint32_t count) const;
   // By worker; kLastClock for those who wait at a barrier.
   std::vector<Clock> each() const;
 

@@ -128,6 +128,9 @@ unsigned backups(const Consistency& consistency) {
 }
 
 bool pushes(const Consistency& consistency) { return !is<Ssp>(consistency); }
+bool divides_rounds(const Consistency& consistency) {
+  return pushes(consistency) && !whole_clocks(consistency) && !tells_each_clock(consistency) && !value_bound(consistency, 0);
+}
 bool pushes_at_once(const Consistency& consistency) { return is<Async>(consistency) || is<Pssp>(consistency) || leaves_at_once(consistency); }
 bool tells_each_clock(const Consistency& consistency) { return is<Pssp>(consistency); }
 bool leaves_at_once(const Consistency& consistency) { return is<Cap>(consistency) || is<Vap>(consistency) || is<Cvap>(consistency); }

@@ -90,6 +90,8 @@ unsigned backups(const Consistency& consistency);
 std::optional<Clock> widest_gap(const Consistency& consistency);
 // Whether servers send what changed unasked.
 bool pushes(const Consistency& consistency);
+// Whether a round of these may leave some for the next (untold.h): where each row is good by itself.
+bool divides_rounds(const Consistency& consistency);
 // Whether they send it when it arrived, not when a clock is complete.
 bool pushes_at_once(const Consistency& consistency);
 // Whether what is added leaves before its clock is complete.

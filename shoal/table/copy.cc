@@ -73,9 +73,7 @@ void Copy<T>::take_clock(std::size_t shard, const Message& message) {
 
 template <class T>
 void Copy<T>::give_back(std::size_t shard, const Message& stamp) {
-  Message message = Message::of_kind(Kind::seen, id_);
-  message.header.sequence = stamp.header.sequence;
-  send_(placement_.server(shard), alone(std::move(message)));
+  send_(placement_.server(shard), alone(Message::of_kind(Kind::seen, id_, stamp.header.sequence)));
 }
 
 template <class T>

@@ -35,8 +35,6 @@
 namespace shoal::table {
 
 // `worker` counts this member's own, from 0.
-using Now = std::function<Instant()>;
-
 template <class T>
 class Copy final : public Reader {
  public:

@@ -68,8 +68,9 @@ struct Message {
   static Message of_rows(Kind kind, std::uint64_t table, std::size_t rows, std::size_t bytes_a_row);
   static Message of_text(Kind kind, std::uint64_t table, const std::string& text);
   // A header alone, to be filled in.
-  static Message of_kind(Kind kind, std::uint64_t table) {
+  static Message of_kind(Kind kind, std::uint64_t table, std::uint64_t sequence = 0) {
     Message message;
+    message.header.sequence = sequence;
     message.header.kind = kind;
     message.header.table = table;
     return message;

@@ -5,6 +5,8 @@
 #include <type_traits>
 #include <utility>
 
+#include "shoal/table/magnitudes.h"
+
 #include "shoal/table/image.h"
 
 namespace shoal::table {
@@ -62,6 +64,7 @@ std::vector<Message> OwnedRows<T>::messages(const Header& header, std::span<cons
 template <class T>
 void OwnedRows<T>::add(Number number, std::span<const T> values, net::Rank by) {
   before_change(number);
+  if (weighed_) moves(number, max_norm(values));
   table::add<T>(settled_.row(number), values);
   changed(number, by);
 }
@@ -74,6 +77,7 @@ void OwnedRows<T>::overlay(Number number, std::span<const T> values, net::Rank b
     later_.push_back(0);
   }
   if (later_[later]++ == 0) set<T>(live_.row(later), settled_.row(number));
+  if (weighed_) moves(number, max_norm(values));
   table::add<T>(live_.row(later), values);
   changed(number, by);
 }
@@ -90,6 +94,7 @@ void OwnedRows<T>::step(const Rule& rule, Number number, std::span<const T> grad
   if constexpr (std::is_floating_point_v<T>) {
     before_change(number);
     const std::span<T> state = state_.width() == 0 ? std::span<T>{} : state_.row(state_.insert(key(number)));
+    if (weighed_) moves(number, reach(rule, max_norm(gradient) / divisor));
     table::step<T>(rule, settled_.row(number), state, gradient, divisor);
     changed(number, kNobody);  // who added a gradient does not know what became of it
   }
@@ -99,7 +104,7 @@ template <class T>
 void OwnedRows<T>::assign(Number number, std::span<const T> values) {
   before_change(number);
   std::ranges::copy(values, settled_.row(number).begin());
-  changed(number, kNobody);
+  changed(number, kNobody, kNever);
   const Number later = live_number_[number];
   if (later != RowMap<T>::kNone) std::ranges::copy(values, live_.row(later).begin());
 }
@@ -147,20 +152,30 @@ void OwnedRows<T>::reset() {
 // --- readers
 
 template <class T>
-void OwnedRows<T>::changed(Number number, net::Rank by) {
+void OwnedRows<T>::changed(Number number, net::Rank by, Clock lacks) {
   if (!any_subscriber_) return;
   for (std::size_t word = number * words_; word < (number + 1) * words_; ++word) {
     const auto first = static_cast<net::Rank>((word - number * words_) * 64);
     std::uint64_t untold = subscribers_[word] & ~changed_[word];
     if (by >= first && by < first + 64) untold &= ~(std::uint64_t{1} << (by - first));  // it knows what it added
     changed_[word] |= untold;
-    for (; untold != 0; untold &= untold - 1) untold_[first + static_cast<net::Rank>(std::countr_zero(untold))].push_back(number);
+    for (; untold != 0; untold &= untold - 1) {
+      untold_[first + static_cast<net::Rank>(std::countr_zero(untold))].add({number, lacks, number < moved_.size() ? moved_[number] : 0});
+    }
   }
 }
 
 template <class T>
-std::vector<typename OwnedRows<T>::Number> OwnedRows<T>::take_changes(net::Rank reader) {
-  std::vector<Number> numbers = std::exchange(untold_[reader], {});
+void OwnedRows<T>::moves(Number number, double magnitude) {
+  if (number >= moved_.size()) moved_.resize(settled_.size());
+  const double size = root_mean_square(visible(number));
+  moved_[number] += size == 0 ? 1 : magnitude / size;
+}
+
+template <class T>
+std::vector<typename OwnedRows<T>::Number> OwnedRows<T>::take_changes(net::Rank reader, std::size_t most, Clock due) {
+  const auto moved = [&](Number number) { return number < moved_.size() ? moved_[number] : 0; };
+  std::vector<Number> numbers = untold_[reader].take(most, due, moved);
   for (const Number number : numbers) changed_[number * words_ + reader / 64] &= ~(std::uint64_t{1} << (reader % 64));
   return numbers;
 }
@@ -170,7 +185,7 @@ void OwnedRows<T>::unsubscribe() {
   if (!std::exchange(any_subscriber_, false)) return;
   std::ranges::fill(subscribers_, 0);
   std::ranges::fill(changed_, 0);
-  for (auto& numbers : untold_) numbers.clear();
+  for (Untold& untold : untold_) untold.clear();
 }
 
 template class OwnedRows<float>;

@@ -13,6 +13,7 @@
 #include "shoal/table/message.h"
 #include "shoal/table/row_map.h"
 #include "shoal/table/spec.h"
+#include "shoal/table/untold.h"
 
 namespace shoal::table {
 
@@ -57,13 +58,19 @@ class OwnedRows {
     any_subscriber_ = true;
   }
   void unsubscribe();                              // by all
-  // What this reader subscribed and others changed since it took them last.
-  std::vector<Number> take_changes(net::Rank reader);
+  // What this reader subscribed and others changed since it took them last: up to `most`, and all that lack clocks below `due`.
+  std::vector<Number> take_changes(net::Rank reader, std::size_t most, Clock due);
+  // The clock that a reader may be promised, as far as it depends on what it has not taken.
+  Clock complete(net::Rank reader) const { return untold_[reader].complete(); }
+  void rises(Clock slowest) { slowest_ = slowest; }  // what changes from now on lacks no clock below
+  void weigh() { weighed_ = true; }                // from now on sum up how much rows change, so that important ones go first
 
  private:
   static constexpr net::Rank kNobody = ~net::Rank{0};
 
-  void changed(Number number, net::Rank by);
+  void changed(Number number, net::Rank by) { changed(number, by, slowest_); }
+  void changed(Number number, net::Rank by, Clock lacks);
+  void moves(Number number, double magnitude);     // an element of it by so much
   void before_change(Number number) {              // of its settled values or its state
     if (!images_.empty()) [[unlikely]] keep(number);
   }
@@ -80,7 +87,10 @@ class OwnedRows {
   std::vector<std::uint64_t> subscribers_;         // bits by rank, `words_` a row
   bool any_subscriber_ = false;
   std::vector<std::uint64_t> changed_;             // likewise: whom its changes are kept for in untold_
-  std::vector<std::vector<Number>> untold_;        // by reader
+  std::vector<Untold> untold_;                     // by reader
+  Clock slowest_ = 0;
+  bool weighed_ = false;
+  std::vector<double> moved_;                      // by number, where weighed: sum of changes in relation to its size
   std::vector<RowsImage<T>*> images_;              // being walked through
 };
 

@@ -11,9 +11,10 @@
 
 namespace shoal::table {
 template <class T>
-Shard<T>::Shard(const Spec& spec, const Workers& workers, net::Rank members, Send send, Idle idle, TakeCut take_cut)
-    : spec_(spec), workers_(workers), send_(std::move(send)), idle_(std::move(idle)), take_cut_(std::move(take_cut)), id_(id_of(spec)),
-      consistency_(spec.consistency), rows_(spec, members), rules_(spec.rule), arriving_(workers.size()), clocks_(workers.size()),
+Shard<T>::Shard(const Spec& spec, const Workers& workers, net::Rank members, Send send, Idle idle, TakeCut take_cut, Now now)
+    : spec_(spec), workers_(workers), send_(std::move(send)), idle_(std::move(idle)), take_cut_(std::move(take_cut)),
+      now_(std::move(now)), id_(id_of(spec)), consistency_(spec.consistency), rows_(spec, members), rules_(spec.rule),
+      arriving_(workers.size()), clocks_(workers.size()),
       readers_(members), released_(members) {}
 
 template <class T>
@@ -35,10 +36,9 @@ void Shard<T>::take(net::Rank from, Message message) {
     case Kind::flush:
       if (held_.empty()) return flush(from, message);
       return held_.push_back({from, alone(std::move(message))});
-    case Kind::seen: {
+    case Kind::seen:
       if (!released_.came_back(from, header.sequence)) refuse("a stamp that it was not sent");
       return tell_seen();
-    }
     case Kind::put:
     case Kind::reset: return put(from, message);
     case Kind::save: return save(from, std::move(message));
@@ -133,6 +133,7 @@ template <class T>
 void Shard<T>::advance(net::Rank from) {
   const bool rose = clocks_.rise(backups(consistency_));
   if (rose) {
+    rows_.rises(clocks_.slowest());
     settle_through(clocks_.slowest());
     rules_.forget_before(clocks_.slowest());
     answer_waiting();
@@ -191,18 +192,14 @@ void Shard<T>::count_in_held() {
 template <class T>
 std::vector<Amount> Shard<T>::amounts(const Batch& batch) const {
   std::vector<Amount> amounts;
-  for (const Message& part : batch) {
-    append_amounts(rules_.at(part.header.clock), part.keys(), part.values<T>(), amounts);
-  }
+  for (const Message& part : batch) append_amounts(rules_.at(part.header.clock), part.keys(), part.values<T>(), amounts);
   return amounts;
 }
 
 template <class T>
 void Shard<T>::tell_seen() {
   for (const auto& [origin, sequence] : released_.take_seen()) {
-    Message message = Message::of_kind(Kind::visible, id_);
-    message.header.sequence = sequence;
-    send_(origin, alone(std::move(message)));
+    send_(origin, alone(Message::of_kind(Kind::visible, id_, sequence)));
   }
   count_in_held();
 }
@@ -257,8 +254,7 @@ std::vector<Message> Shard<T>::rows_for(net::Rank to, std::span<const Number> nu
 
 template <class T>
 void Shard<T>::tell(net::Rank reader) {
-  readers_[reader].untold = !idle_(reader);
-  if (readers_[reader].untold) return;
+  if ((readers_[reader].untold = !idle_(reader))) return;
   push(reader);
   announce(reader);
   tell_clocks(reader);                              // behind what confirms the reader's own batches: they are clocks of its workers, too
@@ -267,12 +263,19 @@ void Shard<T>::tell(net::Rank reader) {
 
 template <class T>
 void Shard<T>::drained(net::Rank reader) {
-  if (readers_[reader].untold) tell(reader);
+  readers_[reader].pace.drained(now_());
+  if (readers_[reader].untold || readers_[reader].promised != kLastClock) tell(reader);
 }
 
 template <class T>
-void Shard<T>::push(net::Rank reader) {
-  const auto changes = rows_.take_changes(reader);
+void Shard<T>::push(net::Rank reader, bool all) {
+  Reader& to = readers_[reader];
+  const std::size_t row = sizeof(Key) + spec_.width * sizeof(T), room = std::max<std::size_t>(1, to.pace.room() / row);
+  const std::size_t most = all || !divides_rounds(consistency_) ? std::numeric_limits<std::size_t>::max() : room;
+  const Clock next = clocks_.furthest(workers_.first_of(reader), workers_.a_member()) + 1;
+  const auto changes = rows_.take_changes(reader, most, needed_age(consistency_, next));
+  if ((to.promised = rows_.complete(reader)) != kLastClock) rows_.weigh();
+  to.pace.sends(now_(), changes.size() * row);
   if (!changes.empty()) send_(reader, rows_for(reader, changes));
 }
 
@@ -287,18 +290,14 @@ void Shard<T>::tell_clocks(net::Rank reader) {
 
 template <class T>
 void Shard<T>::stamp(net::Rank reader) {
-  const std::uint64_t number = released_.stamp(reader);
-  if (number == 0) return;
-  Message message = Message::of_kind(Kind::stamp, id_);
-  message.header.sequence = number;
-  send_(reader, alone(std::move(message)));
+  if (const std::uint64_t number = released_.stamp(reader); number != 0) send_(reader, alone(Message::of_kind(Kind::stamp, id_, number)));
 }
 
 template <class T>
 void Shard<T>::announce(net::Rank to, Kind kind) {
   if (!readers_[to].admitted) return;               // it has nothing to be told of, yet
   Message message = Message::of_kind(kind, id_);
-  message.header.clock = readers_[to].untold ? kNever : clocks_.slowest();  // rows of this age have not left
+  message.header.clock = readers_[to].untold ? kNever : std::min(clocks_.slowest(), readers_[to].promised);  // rows of this age have not left
   message.header.sequence = readers_[to].included;
   message.header.count = readers_[to].dropped;
   send_(to, alone(std::move(message)));
@@ -334,12 +333,13 @@ void Shard<T>::flush(net::Rank from, const Message& message) {
   const std::string next = message.text();
   if (clocks_.nobody_waits()) next_ = next;
   if (next != next_) {
-    const auto called = [](const std::string& text) { return text.empty() ? std::string("as before") : text; };
-    throw Error(Code::mismatch, "rank " + std::to_string(from) + " goes on " + called(next) + ", and others " + called(next_), "table " + spec_.name,
+    const std::string what = "rank " + std::to_string(from) + " switches to \"" + next + "\", and others to \"" + next_ + "\"";
+    throw Error(Code::mismatch, what, "table " + spec_.name,
                 "all workers switch to the same consistency together");
   }
   if (!clocks_.arrive(message.header.worker, message.header.clock)) return advance(from);
   clocks_.meet();
+  rows_.rises(clocks_.slowest());
   settle_through(std::numeric_limits<Clock>::max());
   if (!next.empty()) consistency_ = consistency_from(next);
   if (!pushes(consistency_)) rows_.unsubscribe();
@@ -347,7 +347,7 @@ void Shard<T>::flush(net::Rank from, const Message& message) {
   answer_waiting();
   for (const net::Rank rank : workers_.ranks()) {
     readers_[rank].untold = false;
-    push(rank);
+    push(rank, true);
     tell_clocks(rank);                              // ahead of what ends the wait: until then these say that nobody need be waited for
     announce(rank, Kind::flushed);
     stamp(rank);
@@ -384,12 +384,15 @@ void Shard<T>::put(net::Rank from, const Message& message) {
   if (message.header.ends != Ends::nothing) announce(from, Kind::assigned);
 }
 
-std::unique_ptr<Server> make_shard(const Spec& spec, const Workers& workers, net::Rank members, Send send, Idle idle, TakeCut take_cut) {
+std::unique_ptr<Server> make_shard(const Spec& spec, const Workers& workers, net::Rank members, Send send, Idle idle, TakeCut take_cut, Now now) {
+  const auto made = [&]<class T>(T) -> std::unique_ptr<Server> {
+    return std::make_unique<Shard<T>>(spec, workers, members, std::move(send), std::move(idle), std::move(take_cut), std::move(now));
+  };
   switch (spec.type) {
-    case DType::f32: return std::make_unique<Shard<float>>(spec, workers, members, std::move(send), std::move(idle), std::move(take_cut));
-    case DType::f64: return std::make_unique<Shard<double>>(spec, workers, members, std::move(send), std::move(idle), std::move(take_cut));
-    case DType::i32: return std::make_unique<Shard<std::int32_t>>(spec, workers, members, std::move(send), std::move(idle), std::move(take_cut));
-    default: return std::make_unique<Shard<std::int64_t>>(spec, workers, members, std::move(send), std::move(idle), std::move(take_cut));
+    case DType::f32: return made(float{});
+    case DType::f64: return made(double{});
+    case DType::i32: return made(std::int32_t{});
+    default: return made(std::int64_t{});
   }
 }
 

@@ -10,7 +10,8 @@
 //   1. Where increments are summed, settled rows hold exactly those with timestamps below the slowest worker's clock, and those before the last barrier.
 //   2. A worker's batch is taken whole or not at all: its messages are kept until the one that ends it.
 //   3. Rows leave before the clock message that promises their age, on the same stream.
-//   4. At most one round of pushed rows is on its way to a reader; what changes meanwhile is told in the next, once.
+//   4. At most one round of pushed rows is on its way to a reader, as much as its link bears in a moment, what it needs next and what has
+//      changed most first (untold.h, pace.h); what is left, and what changes meanwhile, is told in the next, once.
 //   5. Under a policy that withholds, updates become part of the rows in the order in which they came, each when it fits (released.h).
 //   6. A request is answered as soon as the slowest worker that counts has completed the age that it needs.
 //
@@ -29,6 +30,7 @@
 #include "shoal/table/image.h"
 #include "shoal/table/message.h"
 #include "shoal/table/owned_rows.h"
+#include "shoal/table/pace.h"
 #include "shoal/table/released.h"
 #include "shoal/table/spec.h"
 #include "shoal/table/workers.h"
@@ -38,6 +40,7 @@ namespace shoal::table {
 using Send = std::function<void(net::Rank to, std::vector<Message> messages)>;
 // The cut of a table for who asked for it by `request`: its rows as they are now.
 using TakeCut = std::function<void(net::Rank by, const Message& request, const Spec& spec, Clock clock, const Rule& rule, std::unique_ptr<Image> image)>;
+using Now = std::function<Instant()>;
 using Idle = std::function<bool(net::Rank to)>;  // whether all that was sent to it has left
 
 class Server {
@@ -57,7 +60,7 @@ class Server {
 template <class T>
 class Shard final : public Server {
  public:
-  Shard(const Spec& spec, const Workers& workers, net::Rank members, Send send, Idle idle, TakeCut take_cut);
+  Shard(const Spec& spec, const Workers& workers, net::Rank members, Send send, Idle idle, TakeCut take_cut, Now now);
   const Spec& spec() const override { return spec_; }
   void admit(net::Rank reader) override;
   void leaves(net::Rank reader) override;
@@ -69,6 +72,8 @@ class Shard final : public Server {
   using Batch = std::vector<Message>;               // of one worker in one clock
   struct Reader {                                   // a member
     bool admitted = false, untold = false;          // untold: the clock or rows have changed since it was told
+    Clock promised = kLastClock;                    // at most, because the last round left rows; kLastClock: it left none
+    Pace pace;
     std::uint64_t received = 0;                     // its last batch that is closed
     std::uint64_t included = 0;                     // its last batch before which all are in what it reads
     std::uint32_t dropped = 0;                      // its batches that came too late
@@ -100,7 +105,7 @@ class Shard final : public Server {
   void answer(net::Rank to, const Message& request);
   void answer_waiting();
   void tell(net::Rank reader);                      // what changed of what it has read, and the clock; later, if it is busy with the last
-  void push(net::Rank reader);
+  void push(net::Rank reader, bool all = false);
   void tell_clocks(net::Rank reader);               // each worker's, where the policy wants them
   void stamp(net::Rank reader);                     // behind what it was told
   void announce(net::Rank to, Kind kind = Kind::clock);
@@ -111,6 +116,7 @@ class Shard final : public Server {
   const Send send_;
   const Idle idle_;
   const TakeCut take_cut_;
+  const Now now_;
   const std::uint64_t id_;
 
   Consistency consistency_;
@@ -127,6 +133,6 @@ class Shard final : public Server {
   std::deque<Held> held_;                           // in the order in which they came
 };
 
-std::unique_ptr<Server> make_shard(const Spec& spec, const Workers& workers, net::Rank members, Send send, Idle idle, TakeCut take_cut);
+std::unique_ptr<Server> make_shard(const Spec& spec, const Workers& workers, net::Rank members, Send send, Idle idle, TakeCut take_cut, Now now);
 
 }  // namespace shoal::table

@@ -122,7 +122,8 @@ void Tables::State::open(net::Rank from, const Message& message) {
     shard = make_shard(spec, workers, transport.size(), send(), idle,
                        [this](net::Rank by, const Message& request, const Spec& of, Clock clock, const Rule& rule, std::unique_ptr<Image> image) {
                          if (saves) saves->begin(by, request, of, clock, rule, std::move(image));
-                       });
+                       },
+                       [this] { return transport.now(); });
   }
   const std::string here = text_of(shard->spec());
   if (here == message.text()) shard->admit(from);

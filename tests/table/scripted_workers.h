@@ -28,11 +28,13 @@ class ScriptedWorkers {
     std::uint64_t seed = 1;           // of the network and of who moves
     std::vector<net::Rank> servers, workers;  // none: all members
     bool uneven = false;              // later workers have fewer clocks; who is done waits at the barrier
+    std::size_t width = 0;            // of a row, at least
+    net::ScriptedNetwork network{};
     bool pauses = true;               // some workers are slow for a while
   };
   using Check = std::function<void(std::uint32_t worker, Clock clock, Key key, std::span<const T> row)>;
 
-  explicit ScriptedWorkers(const Options& options) : options_(options), job_(options.members, {.seed = options.seed}), moves_(options.seed) {
+  explicit ScriptedWorkers(const Options& options) : options_(options), job_(options.members, seeded(options)), moves_(options.seed) {
     if (options_.workers.empty()) {
       for (net::Rank rank = 0; rank < options.members; ++rank) options_.workers.push_back(rank);
     }
@@ -43,7 +45,7 @@ class ScriptedWorkers {
     for (std::uint32_t worker = 0; worker < count; ++worker) {
       const std::uint32_t local = worker % options.workers_a_member;
       auto table = tables_[options_.workers[worker / options.workers_a_member]]->worker(local).template open<T>(
-          {.name = "counts", .width = count, .consistency = options.consistency});
+          {.name = "counts", .width = width_ = std::max<std::size_t>(count, options.width), .consistency = options.consistency});
       const Clock clocks = options.uneven ? options.clocks * static_cast<Clock>(count - worker) / static_cast<Clock>(count) : options.clocks;
       workers_.push_back({table, std::mt19937_64(1000 + worker), 0, clocks, {}, {}, {}, 0, 0, false, local});
       added_.emplace_back(static_cast<std::size_t>(options.clocks), std::vector<T>(options.keys, 0));
@@ -64,7 +66,7 @@ class ScriptedWorkers {
 
   // What that worker would read now; nullopt if it would have to wait.
   std::optional<std::vector<T>> peek(std::uint32_t w, Key key) {
-    std::vector<T> row(size());
+    std::vector<T> row(width_);
     std::size_t at = 0;
     auto& copy = workers_[w].table.copy();
     if (!copy.ready(workers_[w].local, std::span(&key, 1), at)) return std::nullopt;
@@ -121,6 +123,11 @@ class ScriptedWorkers {
     std::uint32_t local;              // its number in its member
   };
 
+  static net::ScriptedNetwork seeded(const Options& options) {
+    net::ScriptedNetwork network = options.network;
+    network.seed = options.seed;
+    return network;
+  }
   std::string stuck() {
     std::string all;
     for (std::uint32_t w = 0; w < size(); ++w) {
@@ -158,16 +165,16 @@ class ScriptedWorkers {
   }
   // Of its next row.
   std::vector<T> increment(std::uint32_t w) const {
-    std::vector<T> ones(size());
+    std::vector<T> ones(width_);
     ones[w] = workers_[w].amounts[workers_[w].next];
     return ones;
   }
   void show(std::uint32_t w, Clock clock, const Check& check) {
     Moving& worker = workers_[w];
-    worker.values.resize(worker.wanted.size() * size());
+    worker.values.resize(worker.wanted.size() * width_);
     worker.table.copy().read(worker.local, worker.wanted, worker.values);
     for (std::size_t i = 0; i < worker.wanted.size(); ++i) {
-      check(w, clock, worker.wanted[i], std::span<const T>(worker.values).subspan(i * size(), size()));
+      check(w, clock, worker.wanted[i], std::span<const T>(worker.values).subspan(i * width_, width_));
     }
   }
   void move(std::uint32_t w, const Check& check) {
@@ -201,6 +208,7 @@ class ScriptedWorkers {
   }
 
   Options options_;
+  std::size_t width_ = 0;             // of a row
   net::InprocJob job_;
   std::mt19937_64 moves_;
   std::vector<std::unique_ptr<Tables>> tables_;
