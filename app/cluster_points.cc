@@ -73,6 +73,7 @@ Action declare_cluster_points(CLI::App& app) {
   CLI::App* train_verb = app.add_subcommand("train", "find centers of clusters");
   declare_data(*train_verb, options->training.data, kData);
   flag(*train_verb, "--clusters", options->clusters, "how many (default: 10)");
+  declare_rows(*train_verb, options->training);
   declare_training(*train_verb, options->training);
   auto use = std::make_shared<UseOptions>();
   CLI::App* predict_verb = declare_use(app, *use, kData, "number, cluster and distance of each sample, as TSV", "how far samples are from their centers");

@@ -85,6 +85,7 @@ Action declare_dictionary(CLI::App& app) {
   flag(*train_verb, "--l1", options->form.l1, "weight of the codes' absolute values, in units of the data: the larger, the fewer atoms a sample has (default: 1)");
   flag(*train_verb, "--batch", options->training.batch, "samples of all members together between two times that the atoms are improved (default: 500)");
   switch_on(*train_verb, "--non-negative", options->form.non_negative, "neither atoms nor codes are below zero");
+  declare_rows(*train_verb, options->training);
   declare_training(*train_verb, options->training);
   auto use = std::make_shared<UseOptions>();
   CLI::App* predict_verb = declare_use(app, *use, kData, "the code of each sample, in LIBSVM's format", "how well few atoms make up the samples");

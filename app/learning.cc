@@ -66,6 +66,7 @@ void TrainingOptions::check() const {
 
 learn::Source TrainingOptions::source() const {
   learn::Source from{data.paths(), {}, test_share, seed, data.skip_faulty};
+  if (on_disk) from.rows_in = fs::current_path();
   if (!test.empty()) from.test_files.emplace_back(test);
   return from;
 }
@@ -92,6 +93,10 @@ void declare_steps(CLI::App& app, TrainingOptions& options) {
        "how stale what members read may be: bsp (default), ssp:3, essp:3, cap:3, async (a name that is none lists all)");
 }
 
+void declare_rows(CLI::App& app, TrainingOptions& options) {
+  switch_on(app, "--on-disk", options.on_disk, "keep rows in files without names in this folder, not in memory, and shuffle them a block at a time");
+}
+
 CLI::App* declare_use(CLI::App& app, UseOptions& options, const std::string& what, const char* predict, const char* evaluate) {
   const auto verb = [&](const char* name, const char* summary) {
     CLI::App* made = app.add_subcommand(name, summary);
@@ -107,6 +112,7 @@ CLI::App* declare_use(CLI::App& app, UseOptions& options, const std::string& wha
 
 void Course::describe(const learn::LabelledRows& rows, const TrainingOptions& options) {
   config["test_share"] = options.test.empty() ? options.test_share : 0;
+  config["on_disk"] = options.on_disk;
   if (!rows.classes.empty()) config["classes"] = rows.classes.size();
   config.update({{"columns", rows.columns}, {"rows", rows.count}, {"held_out", rows.held_out}, {"data", fmt::format("{:016x}", rows.digest)}});
   for (const auto& one : rows.read) read.push_back(data::sentence(one));

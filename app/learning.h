@@ -29,7 +29,7 @@ struct TrainingOptions {
   double test_share = 0.1, step = 1, l2 = 0;
   unsigned epochs = 10, every = 1;
   std::uint64_t batch = 1, seed = 1;
-  bool resume = false;
+  bool resume = false, on_disk = false;
 
   learn::Source source() const;
   // Throws Error{invalid_argument} naming the flag that is wrong.
@@ -45,6 +45,7 @@ struct UseOptions {
 void declare_data(CLI::App& app, DataOptions& options, const std::string& what);
 void declare_training(CLI::App& app, TrainingOptions& options);
 void declare_steps(CLI::App& app, TrainingOptions& options);  // of learners that go down a gradient
+void declare_rows(CLI::App& app, TrainingOptions& options);   // of learners from rows
 // The verbs beside `train`. Returns `predict`.
 CLI::App* declare_use(CLI::App& app, UseOptions& options, const std::string& what, const char* predict, const char* evaluate);
 

@@ -107,6 +107,7 @@ Action declare_linear(CLI::App& app) {
   flag(*train_verb, "--l2", training.l2, "weight of the squared weights (default: 1e-5)");
   flag(*train_verb, "--batch", training.batch, "rows of all members together between two times that they hear of each other (default: 100)");
   declare_steps(*train_verb, training);
+  declare_rows(*train_verb, training);
   declare_training(*train_verb, training);
   auto use = std::make_shared<UseOptions>();
   CLI::App* predict_verb = declare_use(app, *use, kData, "number, class and its probability of each sample, as TSV", "how often the model is right");

@@ -84,6 +84,7 @@ Action declare_metric(CLI::App& app) {
   flag(*train_verb, "--step", training.step, "size of a step in the first epoch, in units that fit the data's scale (default: 1)");
   flag(*train_verb, "--batch", training.batch, "samples of all members together between two times that they hear of each other (default: 100)");
   declare_steps(*train_verb, training);
+  declare_rows(*train_verb, training);
   declare_training(*train_verb, training);
   auto use = std::make_shared<UseOptions>();
   CLI::App* predict_verb = declare_use(app, *use, kData, "samples in the space of the map, in LIBSVM's format", "how near samples of one class are to each other");

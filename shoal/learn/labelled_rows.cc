@@ -23,7 +23,11 @@ constexpr std::size_t kFirst = 1000;     // rows that all members keep
 
 class Dealer {
  public:
-  Dealer(LabelledRows& rows, const Source& source, Labels labels) : rows_(rows), source_(source), labels_(labels) {}
+  Dealer(LabelledRows& rows, const Source& source, Labels labels) : rows_(rows), source_(source), labels_(labels) {
+    if (source.rows_in.empty()) return;
+    rows.own = data::RowStore::in(source.rows_in);
+    rows.own_held_out = data::RowStore::in(source.rows_in);
+  }
 
   void read(const std::vector<std::filesystem::path>& files, bool test_files) {
     data::SampleReader reader(files, source_.skip_faulty);
@@ -39,15 +43,19 @@ class Dealer {
   void finish() {
     if (rows_.count == 0) refuse(source_, "all rows are held out, nothing is left to learn from", "a smaller test share, or more data");
     rows_.digest = digest_.value();
-    for (data::SparseRows* rows : {&rows_.own, &rows_.own_held_out, &rows_.first}) rows->width = rows_.columns;
+    for (data::RowStore* rows : {&rows_.own, &rows_.own_held_out}) {
+      rows->width = rows_.columns;
+      rows->finish();
+    }
+    rows_.first.width = rows_.columns;
     if (labels_ == Labels::unused) return;
     if (classes_.size() < 2) refuse(source_, "all rows to learn from have one label", "there is nothing to tell apart");
     rows_.classes.assign(classes_.begin(), classes_.end());
     for (const double label : tested_) {
       if (!classes_.contains(label)) refuse(source_, "label " + std::to_string(label) + " is only on rows that are held out", "nobody can learn it");
     }
-    for (data::SparseRows* rows : {&rows_.own, &rows_.own_held_out, &rows_.first}) {
-      for (double& label : rows->labels) {
+    for (std::vector<double>* labels : {&rows_.own.labels, &rows_.own_held_out.labels, &rows_.first.labels}) {
+      for (double& label : *labels) {
         label = static_cast<double>(std::lower_bound(rows_.classes.begin(), rows_.classes.end(), label) - rows_.classes.begin());
       }
     }

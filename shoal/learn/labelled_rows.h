@@ -7,7 +7,7 @@
 #include <filesystem>
 #include <vector>
 
-#include "shoal/data/sparse_rows.h"
+#include "shoal/data/row_store.h"
 #include "shoal/data/read.h"
 #include "shoal/learn/source.h"
 
@@ -19,7 +19,7 @@ enum class Labels : std::uint8_t { classes, unused };
 
 struct LabelledRows {
   std::uint32_t member = 0, members = 1;
-  data::SparseRows own, own_held_out;     // this member's; labels are places in `classes` if there are any
+  data::RowStore own, own_held_out;       // this member's; labels are places in `classes` if there are any
   std::vector<std::uint32_t> numbers;     // of own rows among the rows of all members, ascending
   data::SparseRows first;                 // the first rows of all that are learnt from, the same on all members
   std::vector<double> classes;            // labels as the data has them, ascending

@@ -108,7 +108,7 @@ Epoch Linear::learn(const std::function<void(double part)>& progressed) {
   return epoch;
 }
 
-void Linear::read_columns(const data::SparseRows& rows, std::span<const std::uint32_t> numbers) {
+void Linear::read_columns(const data::SparseSlice& rows, std::span<const std::uint32_t> numbers) {
   touched_.collect(rows, numbers);
   values_.resize(touched_.keys().size() * width_);
   const Instant asked = steady_now();

@@ -52,7 +52,7 @@ class Linear final : public Learner {
   struct Sums {
     double loss = 0, correct = 0;
   };
-  void read_columns(const data::SparseRows& rows, std::span<const std::uint32_t> numbers);
+  void read_columns(const data::SparseSlice& rows, std::span<const std::uint32_t> numbers);
   Sums look_at(const data::SparseRow& row, std::vector<double>& probabilities);
   double step_by(std::span<const std::uint32_t> numbers, double step, std::size_t batch);
   Sums sums_held_out();

@@ -13,14 +13,15 @@ namespace shoal::learn {
 inline std::size_t minibatches(std::size_t rows, std::size_t batch) { return (rows - 1) / batch + 1; }
 
 // This member's rows, as places in rows.own, of each minibatch of `batch` rows of all members. All members put all rows into the same order of this
-// epoch, and cut it alike: a minibatch is the same set of rows whatever the number of members.
+// epoch, and cut it alike: a minibatch is the same set of rows whatever the number of members. Rows that are on disk are put in order a block at a time, so that what
+// follows each other lies near each other.
 std::vector<std::vector<std::uint32_t>> deal(const LabelledRows& rows, std::size_t batch, std::uint64_t seed, unsigned epoch);
 
 // The different columns of a few rows as keys of a table, and behind them the key `columns`, which stands for a column of ones.
 class TouchedColumns {
  public:
   explicit TouchedColumns(std::uint32_t columns) : columns_(columns), place_(columns) {}
-  void collect(const data::SparseRows& rows, std::span<const std::uint32_t> numbers);
+  void collect(const data::SparseSlice& rows, std::span<const std::uint32_t> numbers);
 
   std::span<const table::Key> keys() const { return keys_; }
   std::size_t place(std::uint32_t column) const { return place_[column]; }  // in keys(), of a column of those rows

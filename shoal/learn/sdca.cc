@@ -69,7 +69,7 @@ Epoch Sdca::learn(const std::function<void(double part)>& progressed) {
   return epoch;
 }
 
-void Sdca::read_columns(const data::SparseRows& rows, std::span<const std::uint32_t> numbers) {
+void Sdca::read_columns(const data::SparseSlice& rows, std::span<const std::uint32_t> numbers) {
   touched_.collect(rows, numbers);
   values_.resize(touched_.keys().size() * width_);
   const Instant asked = steady_now();
@@ -175,7 +175,7 @@ void Sdca::sum_up() {
   waited_ += seconds_between(begin, steady_now());
 }
 
-Sdca::Sums Sdca::sums_over(const data::SparseRows& rows, bool own) {
+Sdca::Sums Sdca::sums_over(const data::SparseSlice& rows, bool own) {
   Sums sums;
   std::vector<std::uint32_t> numbers;
   for (std::uint32_t from = 0; from < rows.size(); from += kRowsAtOnce) {

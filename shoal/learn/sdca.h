@@ -45,13 +45,13 @@ class Sdca final : public Learner {
     double loss = 0, gap = 0, decay = 0, correct = 0;
   };
   std::span<float> dual(std::uint32_t own) { return std::span(dual_).subspan(own * width_, width_); }
-  void read_columns(const data::SparseRows& rows, std::span<const std::uint32_t> numbers);
+  void read_columns(const data::SparseSlice& rows, std::span<const std::uint32_t> numbers);
   double scores_of(const data::SparseRow& row);
   void distribution_of(std::uint32_t own);
   void step_by(std::span<const std::uint32_t> numbers);
   void add_to(std::vector<double>& columns, const data::SparseRow& row, double factor) const;
   void sum_up();
-  Sums sums_over(const data::SparseRows& rows, bool own);
+  Sums sums_over(const data::SparseSlice& rows, bool own);
 
   const SdcaOptions options_;
   const LabelledRows rows_;

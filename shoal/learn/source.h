@@ -13,6 +13,7 @@ struct Source {
   double test_share = 0.1;                        // in [0, 1)
   std::uint64_t seed = 1;                         // of the choice
   bool skip_faulty = false;                       // lines
+  std::filesystem::path rows_in{};                // a folder for files that rows are kept in; none: they are kept in memory
 };
 
 }  // namespace shoal::learn

@@ -56,6 +56,27 @@ TEST(linear, on_members_it_has_the_same_bits_each_time_and_goes_on) {
   EXPECT_EQ(train("half", "6", true), whole);
 }
 
+// One block: the order is another than in memory, the optimum is not.
+TEST(linear, rows_on_disk_learn_the_same_and_go_on) {
+  const Folder folder;
+  folder.write("s.txt", samples());
+  const auto train = [&](const std::string& output, const std::string& epochs, std::vector<std::string> more) {
+    std::vector<std::string> words{"run", "-n", "2", "--", SHOAL_PROGRAM, "linear", "train", "s.txt", "--solver", "sdca", "--l2", "1e-3", "--gap", "0", "--output", output, "--epochs", epochs};
+    words.insert(words.end(), more.begin(), more.end());
+    const auto outcome = shoal(folder, words);
+    EXPECT_EQ(outcome.status, 0) << outcome.err;
+    std::istringstream lines(read_file(folder.path() / output / "metrics.jsonl"));
+    nlohmann::json last;
+    for (std::string line; std::getline(lines, line);) last = nlohmann::json::parse(line);
+    return last.at("objective").get<double>();
+  };
+  const double memory = train("memory", "40", {});
+  EXPECT_NEAR(train("disk", "40", {"--on-disk"}), memory, 1e-6);
+  train("half", "20", {"--on-disk"});
+  EXPECT_NEAR(train("half", "40", {"--on-disk", "--resume"}), memory, 1e-6);
+  EXPECT_EQ(read_file(folder.path() / "half/model.safetensors"), read_file(folder.path() / "disk/model.safetensors"));
+}
+
 TEST(linear, sdca_ends_when_the_gap_is_small_and_goes_on) {
   const Folder folder;
   folder.write("s.txt", samples());

@@ -6,8 +6,10 @@
 
 #include <fstream>
 #include <map>
+#include <set>
 
 #include "shoal/core/error.h"
+#include "shoal/learn/minibatch.h"
 
 namespace shoal::learn {
 namespace {
@@ -60,6 +62,38 @@ TEST_F(RowFiles, shares_together_are_the_whole_and_the_rest_is_alike) {
     for (std::uint32_t number = 0; number < whole.count; ++number) EXPECT_EQ(learnt.at(number), whole.own[number].values[0]);
     EXPECT_EQ(held_out, whole.held_out);
   }
+}
+
+TEST_F(RowFiles, rows_on_disk_are_the_same_and_their_order_is_of_blocks) {
+  std::string text;
+  for (int i = 1; i <= 40'000; ++i) text += std::to_string(i % 3) + " 1:" + std::to_string(i) + "\n";
+  Source source{.files = {file("s.txt", text)}, .test_files = {}, .test_share = 0.25};
+  const LabelledRows memory = read_labelled_rows(source, 1, 2);
+  source.rows_in = folder_;
+  const LabelledRows disk = read_labelled_rows(source, 1, 2);
+  EXPECT_TRUE(disk.own.on_disk());
+  EXPECT_EQ(disk.digest, memory.digest);
+  EXPECT_EQ(disk.numbers, memory.numbers);
+  for (const auto& [one, other] : {std::pair(&disk.own, &memory.own), std::pair(&disk.own_held_out, &memory.own_held_out)}) {
+    ASSERT_EQ(one->size(), other->size());
+    for (std::size_t i = 0; i < one->size(); ++i) {
+      ASSERT_EQ((*one)[i].values[0], (*other)[i].values[0]);
+      ASSERT_EQ((*one)[i].label, (*other)[i].label);
+    }
+  }
+  // Each own row is in one minibatch of an epoch; one minibatch reaches over two blocks of 16,384 rows at most, and another epoch has another order.
+  std::vector<int> seen(disk.own.size());
+  const auto dealt = deal(disk, 100, 1, 1);
+  for (const auto& minibatch : dealt) {
+    std::set<std::uint32_t> blocks;
+    for (const std::uint32_t own : minibatch) {
+      ++seen[own];
+      blocks.insert(disk.numbers[own] >> 14);
+    }
+    EXPECT_LE(blocks.size(), 2u);
+  }
+  EXPECT_THAT(seen, testing::Each(1));
+  EXPECT_NE(dealt, deal(disk, 100, 1, 2));
 }
 
 TEST_F(RowFiles, mistakes_are_one_line) {

@@ -52,7 +52,7 @@ inline LabelledRows separable(std::uint32_t member, std::uint32_t members, std::
 }
 
 // The mean loss of the rows at these weights, without the penalty: one thread and a loop, in doubles.
-inline double mean_loss(const data::SparseRows& rows, const std::vector<double>& weights, const std::vector<double>& intercept, std::size_t classes) {
+inline double mean_loss(const data::SparseSlice& rows, const std::vector<double>& weights, const std::vector<double>& intercept, std::size_t classes) {
   const std::size_t width = intercept.size();
   double loss = 0;
   for (std::size_t i = 0; i < rows.size(); ++i) {
