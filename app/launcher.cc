@@ -75,7 +75,7 @@ class Launcher {
   void tell_all(int signal);
   void end_everything(int signal);
   void finish_output();
-  Verdict verdict() const { return judge(members_, failures_, told_); }
+  Verdict verdict() const { return judge(members_, failures_, {told_, what_.shrinks}); }
   void report_recorded();
   int report();
   unsigned rank_of(const Member& member) const { return static_cast<unsigned>(&member - members_.data()); }
@@ -257,7 +257,7 @@ void Launcher::collect() {
 // running -> (a member failed) settling -> terminating -> killing
 void Launcher::advance() {
   const Instant now = steady_now();
-  if (phase_ == Phase::running && !failures_.empty()) {
+  if (phase_ == Phase::running && !failures_.empty() && !what_.shrinks) {
     phase_ = Phase::settling;
     deadline_ = now + settle_time;
   }
@@ -341,6 +341,9 @@ void Launcher::report_recorded() {
 
 int Launcher::report() {
   const auto [culprit, status] = verdict();
+  if (!culprit && told_.by == 0) {
+    for (const unsigned rank : failures_) console_.say(fmt::format("shoal: rank {} was lost: {}; the others went on", rank, describe(members_[rank])));
+  }
   if (culprit) {
     std::map<std::string, std::vector<unsigned>> said;  // one line for all who ended with the same words
     for (unsigned rank : failures_) {

@@ -4,7 +4,8 @@
 // addresses of this one, else on loopback. Each member leads a process group; whatever a member starts ends with the run, daemons
 // included (the launcher is their subreaper), and also if the launcher is killed (watcher.h). TERM comes first, KILL 5 s later; 30 s
 // where this process itself was told to end by TERM, because members save their state first. USR1 is passed on to those who handle
-// it. When one member fails, the others get 5 s to end by themselves, because they then say whom they lost.
+// it. When one member fails, the others get 5 s to end by themselves, because they then say whom they lost; or they go on without it, where
+// the run shrinks.
 #pragma once
 
 #include <filesystem>
@@ -28,6 +29,7 @@ struct Launch {
   std::filesystem::path folder;  // of the run, absolute
   Environment environment;       // beyond SHOAL_RANK, SHOAL_SIZE, ...
   Console::Show show = Console::Show::every_rank;
+  bool shrinks = false;          // members go on without those that are lost
 };
 
 // Returns the exit status, as verdict.h has it: 0, that of the member that failed first, or 128 + n if this process was told to end

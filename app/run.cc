@@ -46,6 +46,7 @@ void declare_members(CLI::App& app, RunOptions& options) {
   flag(app, "--interface", options.interface, "members use this network interface only");
   flag(app, "--port-range", options.ports, "members listen on these ports only, as in 20000-20100");
   flag(app, "--lab", options.lab, "member i runs on host i of this lab (shoal lab up)");
+  flag(app, "--on-peer-lost", options.on_peer_lost, "when a member is lost: fail (all end), or shrink (the others go on; shared rows only)");
   flag(app, "--name", options.name, "of the run, for its folder (default: the command's)");
 }
 
@@ -95,6 +96,10 @@ int run_members(const RunOptions& options, const std::vector<std::string>& comma
                               what.members),
                   "--lab", fmt::format("-n {}, or a larger lab", what.lab->hosts.size()));
     }
+  }
+  if (!options.on_peer_lost.empty()) {
+    what.shrinks = net::on_peer_lost_from(options.on_peer_lost, "--on-peer-lost") == net::OnPeerLost::shrink;
+    what.environment.emplace_back("SHOAL_ON_PEER_LOST", options.on_peer_lost);
   }
   if (options.verbose) what.environment.emplace_back("SHOAL_VERBOSE", "1");
   if (!options.plan.empty()) what.environment.emplace_back("SHOAL_PLAN", checked_plan(options.plan));

@@ -15,6 +15,7 @@ struct RunOptions {
   int members = 0;  // 0: not given
   std::string lab, name, plan, hosts;
   std::string interface, ports;  // of members and coordinator
+  std::string on_peer_lost;      // fail or shrink
   bool verbose = false;
 };
 

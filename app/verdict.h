@@ -5,6 +5,8 @@
 // or with 0. A member that lost another on the way is no fault where others ended as they were told: it saw them go. Any other end
 // is one, as in a run that nobody told to end: a save that failed, a member that somebody else killed, or one that did not end in
 // the time that TERM gives it to save.
+//
+// Where members go on without those that are lost, a run has done its work if one of them says so.
 #pragma once
 
 #include <optional>
@@ -28,8 +30,12 @@ struct Verdict {
 };
 
 bool as_told(const Member& member, Told told);
+struct Terms {
+  Told told;
+  bool shrinks = false;  // members go on without those that are lost
+};
 // `failures`: ranks of members that ended with a status, as they were noticed.
-Verdict judge(const std::vector<Member>& members, const std::vector<unsigned>& failures, Told told);
+Verdict judge(const std::vector<Member>& members, const std::vector<unsigned>& failures, const Terms& terms);
 std::string describe(const Member& member);  // its end, in words
 
 }  // namespace shoal::app

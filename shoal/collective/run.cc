@@ -94,8 +94,20 @@ std::shared_ptr<const Compiled> Runner::Impl::compiled(const Verified& program) 
   return programs.front();
 }
 
+// A group that has lost a member ends as a whole: who waits for somebody that waits for the lost one would wait for ever.
 Runner::Runner(net::Transport& transport, std::vector<net::Rank> members)
-    : impl_(std::make_shared<Impl>(transport, std::move(members))) {}
+    : impl_(std::make_shared<Impl>(transport, std::move(members))) {
+  transport.post([&transport, weak = std::weak_ptr<Group>(impl_->group)] {
+    if (weak.expired()) return;
+    transport.on_lost([weak](net::Rank lost, const net::Failure& why) {
+      const auto group = weak.lock();
+      if (!group || group->lost || std::ranges::find(group->members, lost) == group->members.end()) return;
+      group->lost = why;
+      const auto open = group->open;  // ending one takes it off the list
+      for (const auto& operation : open) operation->end(why);
+    });
+  });
+}
 
 Runner::~Runner() {
   if (!impl_) return;
@@ -119,6 +131,7 @@ void Runner::start(const Verified& program, const Layout& layout, Buffers buffer
     throw Error(Code::invalid_argument, fmt::format("the layout must name all {} chunks of {}", plan.chunks, plan.name),
                 run.label);
   }
+  if (const net::Failure why = impl_->group->lost) return transport().post([done = std::move(done), why] { done(why); });
   const auto operation =
       std::make_shared<Operation>(impl_->group, impl_->compiled(program), layout, buffers, run, std::move(done));
   impl_->group->open.push_back(operation);

@@ -58,7 +58,9 @@ bool allowed(const Header& h, Channel channel) {
     case Kind::goodbye: return h.length == 0;
     case Kind::credit:
     case Kind::heartbeat:
-    case Kind::failure: return h.length <= kUrgentLimit;
+    case Kind::failure:
+    case Kind::lost:
+    case Kind::silent: return h.length <= kUrgentLimit;
     case Kind::mailbox: return h.length <= kMaxMailbox;
     case Kind::segment: return h.length <= 16;
     case Kind::attached: return h.length == 1;
@@ -95,7 +97,7 @@ std::optional<Header> decode(std::span<const std::byte, kHeaderBytes> bytes, Cha
   h.tag.operation = in.take<std::uint64_t>();
   h.offset = in.take<std::uint64_t>();
   h.consumed = in.take<std::uint64_t>();
-  if (kind < static_cast<std::uint8_t>(Kind::data) || kind > static_cast<std::uint8_t>(Kind::attached)) return {};
+  if (kind < static_cast<std::uint8_t>(Kind::data) || kind > static_cast<std::uint8_t>(Kind::silent)) return {};
   if (cls > static_cast<std::uint8_t>(Class::background) || flags > (kEager | kLent) || code != 0) return {};
   h.kind = static_cast<Kind>(kind);
   h.cls = static_cast<Class>(cls);

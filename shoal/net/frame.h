@@ -41,6 +41,8 @@ enum class Kind : std::uint8_t {
   mailbox = 7,    // where a member of this host passes its memory  control
   segment = 8,    // it was passed, under this number               control
   attached = 9,   // whether it could be mapped, an arena with it   control
+  lost = 10,      // the job goes on without a member               control
+  silent = 11,    // nothing comes from a member any more           control
 };
 
 struct Header {
@@ -82,8 +84,8 @@ struct Heartbeat {
 std::string encode(const Heartbeat& heartbeat);
 std::optional<Heartbeat> decode_heartbeat(std::span<const std::byte> payload);
 
-struct Notice {              // of a failure
-  std::uint32_t culprit = 0;  // rank that was lost or gave up
+struct Notice {              // of a failure, a loss or a silence
+  std::uint32_t culprit = 0;  // rank that was lost or gave up, or is silent
   Code code = Code::peer_lost;
   std::string reason;        // the fact of the error
 };

@@ -24,7 +24,6 @@ Health::Verdict Health::tick(Instant now) {
   }
   Verdict verdict;
   Rank present = 0, audible = 0;
-  Instant longest = now;
   for (Rank rank = 0; rank < peers_.size(); ++rank) {
     Peer& peer = peers_[rank];
     if (!peer.present) continue;
@@ -36,12 +35,10 @@ Health::Verdict Health::tick(Instant now) {
       peer.suspected = true;
       verdict.suspects.push_back(rank);
     }
-    if (silence >= limits_.dead && peer.heard < longest) {
-      longest = peer.heard;
-      verdict.dead = rank;
-    }
+    if (silence >= limits_.dead) verdict.dead.push_back(rank);
   }
-  verdict.cut_off = verdict.dead && present > 1 && audible == 0;
+  std::ranges::stable_sort(verdict.dead, {}, [&](Rank rank) { return peers_[rank].heard; });
+  verdict.cut_off = !verdict.dead.empty() && present > 1 && audible == 0;
   return verdict;
 }
 

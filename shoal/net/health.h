@@ -2,7 +2,6 @@
 // One thread; time is handed in.
 #pragma once
 
-#include <optional>
 #include <vector>
 
 #include "shoal/core/time.h"
@@ -23,7 +22,7 @@ class Health {
 
   struct Verdict {
     std::vector<Rank> suspects;    // became silent since the last tick
-    std::optional<Rank> dead;      // silent for too long
+    std::vector<Rank> dead;        // silent for too long, the longest first
     bool cut_off = false;          // with `dead`: nobody else is heard either, of two peers or more
   };
   // Once a heartbeat. A tick that comes late means that this member itself stood still: nobody is blamed for that time.

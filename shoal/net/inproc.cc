@@ -37,27 +37,45 @@ void InprocJob::World::travel(Rank from, Rank to, Connection connection, std::si
   });
 }
 
-void InprocJob::World::found_lost(Rank finder, Rank lost, const std::string& why) {
-  InprocMember& member = *members[finder];
-  if (member.stopped || member.failure()) return;
-  bool alone = members.size() > 2;
-  for (Rank other = 0; other < members.size(); ++other) alone = alone && (other == finder || member.peer(other).cut);
-  std::string fact;
-  if (alone) {
-    fact = "this member (rank " + std::to_string(finder) + ") is cut off: it heard nobody for 5 s";
-  } else {
-    const std::string& activity = members[lost]->activity();
-    fact = "rank " + std::to_string(lost) + " (" + member.host(lost) + ") was lost: " + why;
-    if (!activity.empty()) fact += "; it last did: " + activity;
-  }
-  const auto failure = std::make_shared<const Error>(Code::peer_lost, fact);
-  tell_all(finder, failure);
-  member.end(failure);
+Failure InprocJob::World::loss_of(Rank lost, const std::string& how) const {
+  const InprocMember& member = *members[lost];
+  std::string fact = "rank " + std::to_string(lost) + " (" + member.host(lost) + ") was lost: " + how;
+  if (!member.activity().empty()) fact += "; it last did: " + member.activity();
+  return std::make_shared<const Error>(Code::peer_lost, fact);
 }
 
-void InprocJob::World::tell_all(Rank teller, const Failure& why) {
+void InprocJob::World::found_closed(Rank finder, Rank lost) {
+  InprocMember& member = *members[finder];
+  if (member.stopped || member.failure()) return;
+  const Failure why = loss_of(lost, "connection closed");
+  if (shrinks()) return member.go_on_without(lost, why);
+  tell_all(finder, [why](InprocMember& other) { other.end(why); });
+  member.end(why);
+}
+
+void InprocJob::World::found_silent(Rank finder, Rank lost) {
+  InprocMember& member = *members[finder];
+  if (member.stopped || member.failure() || member.lost(lost)) return;
+  bool alone = members.size() > 2;
+  for (Rank other = 0; other < members.size(); ++other) alone = alone && (other == finder || member.peer(other).cut || member.lost(other));
+  if (!alone && shrinks()) {
+    tell_all(finder, [finder, lost](InprocMember& other) { other.silent(finder, lost); });
+    return member.silent(finder, lost);
+  }
+  const Failure why = alone ? std::make_shared<const Error>(Code::peer_lost, "this member (rank " + std::to_string(finder) +
+                                                                                 ") is cut off: it heard nobody for 5 s")
+                            : loss_of(lost, "not heard for 5 s");
+  if (shrinks()) return member.drop_out(why);
+  tell_all(finder, [why](InprocMember& other) { other.end(why); });
+  member.end(why);
+}
+
+void InprocJob::World::tell_all(Rank teller, const std::function<void(InprocMember&)>& what) {
   for (Rank other = 0; other < members.size(); ++other) {
-    if (other != teller) travel(teller, other, control, 0, [this, other, why] { members[other]->end(why); });
+    if (other == teller) continue;
+    travel(teller, other, control, 0, [this, teller, other, what] {
+      if (!members[other]->lost(teller)) what(*members[other]);
+    });
   }
 }
 
@@ -94,7 +112,7 @@ void InprocJob::kill(Rank rank) {
     Peer& way = lost.peer(other);
     const Instant drained = std::max(way.last_arrival[control], way.last_arrival[bulk]);
     world_->schedule(drained, kNobody, [this, rank, other] {
-      world_->travel(rank, other, control, 0, [this, rank, other] { world_->found_lost(other, rank, "connection closed"); });
+      world_->travel(rank, other, control, 0, [this, rank, other] { world_->found_closed(other, rank); });
     });
   }
 }
@@ -102,7 +120,7 @@ void InprocJob::kill(Rank rank) {
 void InprocJob::cut(Rank a, Rank b) {
   for (const auto& [from, to] : {std::pair{a, b}, std::pair{b, a}}) {
     world_->members.at(from)->peer(to).cut = true;
-    world_->schedule(world_->now + kSilence, from, [this, from, to] { world_->found_lost(from, to, "not heard for 5 s"); });
+    world_->schedule(world_->now + kSilence, from, [this, from, to] { world_->found_silent(from, to); });
   }
 }
 
@@ -110,8 +128,7 @@ void InprocJob::freeze(Rank rank) {
   if (std::exchange(world_->members.at(rank)->stopped, true)) return;
   for (Rank other = 0; other < world_->members.size(); ++other) {
     if (other == rank) continue;
-    world_->schedule(world_->now + kSilence, other,
-                     [this, rank, other] { world_->found_lost(other, rank, "not heard for 5 s"); });
+    world_->schedule(world_->now + kSilence, other, [this, rank, other] { world_->found_silent(other, rank); });
   }
 }
 

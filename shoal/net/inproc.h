@@ -20,6 +20,7 @@ struct ScriptedNetwork {
   Nanoseconds delay_min{20'000}, delay_max{200'000};  // one way, drawn per frame; order holds inside a connection only
   double rate = 125e6;                // bytes/s of each member's link, per direction; 0: endless
   std::size_t frame = 16 * 1024;      // bytes
+  OnPeerLost on_peer_lost = OnPeerLost::fail;
   std::size_t eager = 64 * 1024;      // bytes of a stream sent before the receiver has asked
 };
 

@@ -26,7 +26,8 @@ void InprocMember::queue(OutStream& stream, Rank to, Tag tag) {
 
 void InprocMember::send(Rank to, Tag tag, Priority priority, std::span<const std::byte> bytes, Done done) {
   if (stopped) return;
-  if (failure_ || bytes.empty()) return post([done = std::move(done), why = failure_] { done(why); });
+  const Failure why = failure_ ? failure_ : lost_[to];
+  if (why || bytes.empty()) return post([done = std::move(done), why] { done(why); });
   OutStream& stream = out(to, tag);
   stream.sends.push_back({bytes, priority, ++world_.sequence, std::move(done)});
   queue(stream, to, tag);
@@ -78,7 +79,7 @@ void InprocMember::pump() {
 }
 
 void InprocMember::grant(Rank to, Tag tag, std::uint64_t bytes) {
-  if (failure_ || is_closed(tag.operation)) return;
+  if (failure_ || lost_[to] || is_closed(tag.operation)) return;
   OutStream& stream = out(to, tag);
   stream.allowed += bytes;
   queue(stream, to, tag);
@@ -86,7 +87,8 @@ void InprocMember::grant(Rank to, Tag tag, std::uint64_t bytes) {
 
 void InprocMember::receive(Rank from, Tag tag, Priority priority, std::span<std::byte> into, Done done) {
   if (stopped) return;
-  if (failure_ || into.empty()) return post([done = std::move(done), why = failure_] { done(why); });
+  const Failure why = failure_ ? failure_ : lost_[from];
+  if (why || into.empty()) return post([done = std::move(done), why] { done(why); });
   if (priority.cls != Class::urgent) {
     InprocMember& sender = *world_.members[from];
     world_.travel(rank_, from, control, 0, [&sender, to = rank_, tag, bytes = into.size()] { sender.grant(to, tag, bytes); });
@@ -104,7 +106,7 @@ void InprocMember::receive(Rank from, Tag tag, Priority priority, std::span<std:
 }
 
 void InprocMember::deliver(Rank from, Tag tag, std::span<const std::byte> bytes) {
-  if (failure_ || is_closed(tag.operation)) return;
+  if (failure_ || lost_[from] || is_closed(tag.operation)) return;
   std::vector<Done> full;
   {
     InStream& stream = in_[{tag, from}];
@@ -167,6 +169,54 @@ void InprocMember::end(const Failure& why) {
   in_.clear();
   for (auto& handler : std::exchange(failure_handlers_, {})) waiting.push_back(std::move(handler));
   for (auto& handler : waiting) post([handler = std::move(handler), why] { handler(why); });
+}
+
+void InprocMember::go_on_without(Rank lost, const Failure& why) {
+  if (stopped || failure_ || lost_[lost]) return;
+  if (lost == rank_) return drop_out(why);
+  losses_.lose(lost);
+  lost_[lost] = why;
+  std::vector<Done> waiting;
+  for (auto stream = out_.begin(); stream != out_.end();) {
+    if (stream->first.second != lost) {
+      ++stream;
+      continue;
+    }
+    if (stream->second.turn) turns_.erase(*stream->second.turn);
+    for (Send& send : stream->second.sends) waiting.push_back(std::move(send.done));
+    stream = out_.erase(stream);
+  }
+  for (auto stream = in_.begin(); stream != in_.end();) {
+    if (stream->first.second != lost) {
+      ++stream;
+      continue;
+    }
+    for (Receive& receive : stream->second.receives) waiting.push_back(std::move(receive.done));
+    stream = in_.erase(stream);
+  }
+  for (Done& done : waiting) post([done = std::move(done), why] { done(why); });
+  for (const auto& handler : loss_handlers_) post([handler, lost, why] { handler(lost, why); });
+  world_.tell_all(rank_, [lost, why](InprocMember& other) { other.go_on_without(lost, why); });
+}
+
+void InprocMember::drop_out(const Failure& why) {
+  const auto own = std::make_shared<const Error>(Code::peer_lost, "this member (rank " + std::to_string(rank_) + ") was given up: " + why->fact());
+  world_.tell_all(rank_, [why, rank = rank_](InprocMember& other) { other.go_on_without(rank, why); });
+  end(own);
+}
+
+void InprocMember::silent(Rank a, Rank b) {
+  if (stopped || failure_) return;
+  losses_.silent(a, b, world_.now);
+  if (losses_.due()) at(*losses_.due(), [this] { conclude(); });
+}
+
+void InprocMember::conclude() {
+  if (failure_) return;
+  for (const Rank gone : losses_.conclude(world_.now)) {
+    const Failure why = world_.loss_of(gone, "not heard for 5 s");
+    go_on_without(gone, why);
+  }
 }
 
 bool InprocMember::drive(const std::function<bool()>& ready, Instant deadline) {

@@ -18,12 +18,14 @@
 #include "shoal/core/seed.h"
 #include "shoal/net/closed_operations.h"
 #include "shoal/net/inproc.h"
+#include "shoal/net/losses.h"
 
 namespace shoal::net {
 
 namespace scripted {
 
 inline constexpr Nanoseconds kSilence = std::chrono::seconds(5);  // of the scripted clock, until a silent peer is lost
+inline constexpr Nanoseconds kTelling = std::chrono::seconds(1);  // of its links, until all have told which are silent
 inline constexpr std::size_t kHeader = 32;                        // wire bytes that a frame has beside its payload
 inline constexpr std::size_t kClosedRemembered = 1 << 16;         // operations whose late bytes are known to be stale
 inline constexpr std::uint32_t kBackgroundShare = 16;             // one frame in so many, when background waits
@@ -105,13 +107,17 @@ struct InprocJob::World {
   bool step();                     // one event; false when none is left
   // A message from one member to another; `arrive` runs there, in order inside the connection.
   void travel(Rank from, Rank to, scripted::Connection connection, std::size_t bytes, std::function<void()> arrive);
-  void found_lost(Rank finder, Rank lost, const std::string& why);
-  void tell_all(Rank teller, const Failure& why);
+  void found_closed(Rank finder, Rank lost);
+  void found_silent(Rank finder, Rank lost);
+  bool shrinks() const { return network.on_peer_lost == OnPeerLost::shrink; }
+  Failure loss_of(Rank lost, const std::string& how) const;
+  void tell_all(Rank teller, const std::function<void(InprocMember&)>& what);
 };
 
 class InprocMember final : public Transport {
  public:
-  InprocMember(InprocJob::World& world, Rank rank, Rank size) : world_(world), rank_(rank), peers_(size) {}
+  InprocMember(InprocJob::World& world, Rank rank, Rank size)
+      : world_(world), rank_(rank), peers_(size), losses_(size, scripted::kTelling), lost_(size) {}
 
   Rank rank() const override { return rank_; }
   Rank size() const override { return static_cast<Rank>(peers_.size()); }
@@ -144,8 +150,15 @@ class InprocMember final : public Transport {
   void fail(const Error& why) override {
     if (stopped || failure_) return;
     const auto shared = std::make_shared<const Error>(why);
-    world_.tell_all(rank_, shared);
+    world_.tell_all(rank_, [shared](InprocMember& other) { other.end(shared); });
     end(shared);
+  }
+  Failure lost(Rank peer) const override { return lost_.at(peer); }
+  void on_lost(std::function<void(Rank, const Failure&)> handler) override {
+    for (Rank peer = 0; peer < size(); ++peer) {
+      if (lost_[peer]) post([handler, peer, why = lost_[peer]] { handler(peer, why); });
+    }
+    loss_handlers_.push_back(std::move(handler));
   }
   void doing(std::string activity) override { activity_ = std::move(activity); }
   LinkStats link(Rank peer) const override { return peers_.at(peer).stats; }
@@ -155,6 +168,10 @@ class InprocMember final : public Transport {
   void grant(Rank to, Tag tag, std::uint64_t bytes);
   void deliver(Rank from, Tag tag, std::span<const std::byte> bytes);
   void end(const Failure& why);
+  void go_on_without(Rank lost, const Failure& why);
+  void drop_out(const Failure& why);  // the others go on without this one
+  void silent(Rank a, Rank b);     // a link
+  void conclude();
   scripted::Peer& peer(Rank other) { return peers_[other]; }
   const std::string& activity() const { return activity_; }
 
@@ -181,7 +198,10 @@ class InprocMember final : public Transport {
   std::unordered_set<std::uint64_t> timers_;
   ClosedOperations closed_{scripted::kClosedRemembered};
   Failure failure_;
+  Losses losses_;
+  std::vector<Failure> lost_;      // by rank
   std::vector<std::function<void(const Failure&)>> failure_handlers_;
+  std::vector<std::function<void(Rank, const Failure&)>> loss_handlers_;
   std::string activity_;
 };
 

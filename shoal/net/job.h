@@ -61,6 +61,8 @@ struct PortRange {
 };
 PortRange parse_port_range(const std::string& text, const std::string& where);  // "20000-20100"; throws Error{invalid_argument}
 
+OnPeerLost on_peer_lost_from(const std::string& text, const std::string& where);  // throws Error{invalid_argument}
+
 struct JoinOptions {
   Nanoseconds patience{};                               // until every member is there; 0: SHOAL_JOIN_TIMEOUT seconds, else 60
   Nanoseconds heartbeat = std::chrono::milliseconds(500);
@@ -68,6 +70,7 @@ struct JoinOptions {
   Nanoseconds dead = std::chrono::seconds(5);           // silent this long: PeerLost
   std::string interface;                                // bind to this one's addresses only; SHOAL_INTERFACE if empty
   PortRange ports;                                      // listen on these only; SHOAL_PORT_RANGE if any
+  std::optional<OnPeerLost> on_peer_lost;               // the same on all members; SHOAL_ON_PEER_LOST=fail|shrink if not set, else fail
   std::optional<bool> shared_memory;                    // between members of one host; SHOAL_SHARED_MEMORY if not set, else yes
   bool lendable_memory = false;                         // Transport::lendable() gives some
   // Code and configuration that must be equal on all members, value by name, beside Shoal's own version. One that differs
@@ -75,7 +78,7 @@ struct JoinOptions {
   std::map<std::string, std::string> settings;
 };
 
-// What SHOAL_JOIN_TIMEOUT, SHOAL_INTERFACE, SHOAL_PORT_RANGE and SHOAL_SHARED_MEMORY say where `options` say nothing. Who joins calls it; others only to
+// What SHOAL_JOIN_TIMEOUT, SHOAL_INTERFACE, SHOAL_PORT_RANGE, SHOAL_ON_PEER_LOST and SHOAL_SHARED_MEMORY say where `options` say nothing. Who joins calls it; others only to
 // know the same. Throws Error{invalid_argument} naming the variable that is wrong.
 JoinOptions with_environment(JoinOptions options);
 

@@ -122,6 +122,7 @@ std::unique_ptr<Job> join_tcp(const Place& place, Rendezvous& rendezvous, const 
   mine.secret = fingerprint_of(secret);
   mine.settings = options.settings;
   mine.settings["Shoal"] = SHOAL_VERSION;
+  mine.settings["on_peer_lost"] = *options.on_peer_lost == OnPeerLost::shrink ? "shrink" : "fail";
   mine.shares = *options.shared_memory;
   mine.candidates = reachable_at(door->endpoint(), addresses);
 

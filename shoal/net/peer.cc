@@ -103,13 +103,20 @@ void Peer::fail_receives(const Failure& why) {
   for (Incoming& incoming : incoming_) incoming.dropped = true;
 }
 
+void Peer::lose(const Failure& why) {
+  lost_ = true;
+  fail_all(why);
+  if (memory_) owner_.memory_connections().remove(*memory_);
+  memory_.reset();
+}
+
 void Peer::say_goodbye() {
   leaving_ = true;
   pump();
 }
 
 bool Peer::drained() {
-  if (!control_ || !bulk_ || control_->closed() || bulk_->closed()) return true;
+  if (lost_ || !control_ || !bulk_ || control_->closed() || bulk_->closed()) return true;
   if (leaving_ && !said_goodbye_) return false;
   return outbox_.empty() && !control_->writing() && !bulk_->writing() && control_->unacknowledged() == 0 &&
          bulk_->unacknowledged() == 0;

@@ -36,7 +36,7 @@ class PeerOwner {
   virtual std::uint64_t next_arrival() = 0;
   virtual void heard(Rank peer) = 0;
   virtual void said_goodbye(Rank peer) = 0;
-  virtual void gave_up(Rank peer, const wire::Notice& notice) = 0;
+  virtual void told(Rank peer, wire::Kind kind, const wire::Notice& notice) = 0;
   virtual void connection_lost(Rank peer, wire::Channel channel, std::error_code why) = 0;
   virtual void broke_rules(Rank peer, const std::string& how) = 0;
   virtual MemoryConnections& memory_connections() = 0;
@@ -65,6 +65,7 @@ class Peer final : public ConnectionUser, public Chore {
   void close_operation(std::uint64_t operation, const Failure& why);
   void fail_all(const Failure& why);               // every waiting handler
   void fail_receives(const Failure& why);
+  void lose(const Failure& why);                   // the job goes on without it: nothing more is taken from it
 
   void tell(wire::Kind kind, const std::string& payload); // on the control connection
   void heartbeat(Instant now, const std::string& activity);
@@ -184,7 +185,7 @@ class Peer final : public ConnectionUser, public Chore {
   std::vector<SendStream*> blocked_;              // without credit
   EagerBudget budget_;
   std::deque<OutFrame> outbox_;                   // control messages; a few
-  bool leaving_ = false, said_goodbye_ = false;
+  bool leaving_ = false, said_goodbye_ = false, lost_ = false;
   std::deque<Tag> requests_;                      // to tell on the bulk connection
   std::size_t frame_bytes_ = 128 * 1024;
   Instant busy_since_{};

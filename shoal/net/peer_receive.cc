@@ -70,7 +70,7 @@ void Peer::consumed_eager(std::size_t bytes) {
 
 bool Peer::data_begins(wire::Channel channel, const wire::Header& header) {
   Incoming& incoming = incoming_[static_cast<int>(channel)];
-  incoming = {.header = header, .dropped = owner_.is_closed(header.tag.operation), .left = header.length, .began = {}};
+  incoming = {.header = header, .dropped = lost_ || owner_.is_closed(header.tag.operation), .left = header.length, .began = {}};
   if (Events::local().enabled()) incoming.began = steady_now();
   if (!on_consumed(header.consumed)) return false;
   if (incoming.dropped) return true;
@@ -140,6 +140,7 @@ void Peer::took(wire::Channel channel, std::size_t bytes) {
 }
 
 bool Peer::message(wire::Channel, const wire::Header& header, std::span<const std::byte> payload) {
+  if (lost_) return true;                           // it may live, and not know yet
   switch (header.kind) {
     case wire::Kind::request:
       on_request(header);
@@ -154,7 +155,9 @@ bool Peer::message(wire::Channel, const wire::Header& header, std::span<const st
       owner_.said_goodbye(rank_);
       return true;
     case wire::Kind::failure:
-      if (const auto notice = wire::decode_notice(payload)) return owner_.gave_up(rank_, *notice), true;
+    case wire::Kind::lost:
+    case wire::Kind::silent:
+      if (const auto notice = wire::decode_notice(payload)) return owner_.told(rank_, header.kind, *notice), true;
       break;
     case wire::Kind::mailbox:
       if (on_mailbox(payload)) return true;

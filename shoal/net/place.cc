@@ -174,8 +174,17 @@ JoinOptions with_environment(JoinOptions options) {
   if (options.interface.empty()) options.interface = variable("SHOAL_INTERFACE").value_or("");
   const auto ports = variable("SHOAL_PORT_RANGE");
   if (options.ports.first == 0 && ports) options.ports = parse_port_range(*ports, "SHOAL_PORT_RANGE");
+  if (!options.on_peer_lost) {
+    options.on_peer_lost = on_peer_lost_from(variable("SHOAL_ON_PEER_LOST").value_or("fail"), "SHOAL_ON_PEER_LOST");
+  }
   if (!options.shared_memory) options.shared_memory = number_or("SHOAL_SHARED_MEMORY", 1, 1) == 1;
   return options;
+}
+
+OnPeerLost on_peer_lost_from(const std::string& text, const std::string& where) {
+  if (text == "fail") return OnPeerLost::fail;
+  if (text == "shrink") return OnPeerLost::shrink;
+  throw Error(Code::invalid_argument, "\"" + text + "\" is neither fail nor shrink", where);
 }
 
 PortRange parse_port_range(const std::string& text, const std::string& where) {

@@ -11,16 +11,9 @@ namespace {
 
 using namespace std::chrono_literals;
 
-// A peer's bulk connection may break before the news on its control connection has been read.
-constexpr Nanoseconds kNewsDelay = 200ms;
 constexpr Nanoseconds kLeavePatience = 2s;   // for what is queued at goodbye
 constexpr Nanoseconds kFailedPatience = 200ms;
 constexpr Nanoseconds kLeavePoll = 1ms;
-
-bool means_silence(std::error_code why) {
-  return why == std::errc::timed_out || why == std::errc::host_unreachable || why == std::errc::network_unreachable ||
-         why == std::errc::network_down;
-}
 
 }  // namespace
 
@@ -29,12 +22,15 @@ TcpTransport::TcpTransport(Rank rank, Rank size, const JoinOptions& options)
       rank_(rank),
       size_(size),
       limits_{options.heartbeat, options.suspect, options.dead},
+      shrinks_(options.on_peer_lost == OnPeerLost::shrink),
       hosts_(size),
       memory_connections_(loop_),
       arena_(options.lendable_memory ? std::make_shared<Arena>() : nullptr),
       credit_(size),
       local_credit_(size),
-      health_(size, rank, limits_, steady_now()) {
+      health_(size, rank, limits_, steady_now()),
+      losses_(size, 2 * options.heartbeat),
+      lost_(size) {
   local_credit_.without_link();
   for (Rank peer = 0; peer < size; ++peer) {
     peers_.push_back(peer == rank ? nullptr : std::make_unique<Peer>(*this, peer));
@@ -99,7 +95,7 @@ void TcpTransport::tick() {
   }
   Nanoseconds slowest{};
   for (const auto& peer : peers_) {
-    if (!peer || peer->gone) continue;
+    if (!peer || peer->gone || losses_.lost(peer->rank())) continue;
     if (!peer->connected()) health_.heard(peer->rank(), steady_now());  // joining has a deadline of its own
     peer->heartbeat(steady_now(), activity);
     peer->ask_for_credit();
@@ -114,12 +110,14 @@ void TcpTransport::tick() {
     Events::local().record({.kind = EventKind::note, .begin = now, .end = now, .step = -1, .peer = static_cast<std::int32_t>(suspect),
                             .value = 0, .name = Events::local().intern(said)});
   }
-  if (!verdict.dead) return;
+  if (verdict.dead.empty()) return;
   if (verdict.cut_off) {
     end(std::make_shared<Error>(Code::peer_lost, "this member (" + member(rank_) + ") is cut off: it hears no other member"),
         rank_);
+  } else if (shrinks_) {
+    for (const Rank dead : verdict.dead) miss(dead);
   } else {
-    lose(*verdict.dead, "not heard for " + show_seconds(Seconds(limits_.dead).count()));
+    lose(verdict.dead.front(), not_heard());
   }
 }
 
@@ -133,6 +131,7 @@ void TcpTransport::send(Rank to, Tag tag, Priority priority, std::span<const std
                                                                                       " bytes to rank " + std::to_string(to) +
                                                                                       " breaks the transport's rules"));
   }
+  if (losses_.lost(to)) return loop_.complete(std::move(done), lost(to));
   if (peers_[to]->gone) return loop_.complete(std::move(done), left_error(to));
   peers_[to]->send(tag, priority, bytes, std::move(done));
 }
@@ -144,6 +143,7 @@ void TcpTransport::receive(Rank from, Tag tag, Priority priority, std::span<std:
     return loop_.complete(std::move(done), std::make_shared<Error>(Code::internal, "receive from rank " + std::to_string(from) +
                                                                                       " breaks the transport's rules"));
   }
+  if (losses_.lost(from)) return loop_.complete(std::move(done), lost(from));
   Peer& peer = *peers_[from];
   peer.receive(tag, priority, into, std::move(done));
   if (peer.gone && peer.bulk_ended) peer.fail_receives(left_error(from));
@@ -168,105 +168,6 @@ void TcpTransport::run_chore() {
   });
 }
 
-// --- failure
-
-Failure TcpTransport::failure() const {
-  const std::lock_guard lock(mutex_);
-  return failure_;
-}
-
-void TcpTransport::on_failure(std::function<void(const Failure&)> handler) {
-  if (const Failure failed = failure()) return loop_.complete(std::move(handler), failed);
-  handlers_.push_back(std::move(handler));
-}
-
-void TcpTransport::fail(const Error& why) { end(std::make_shared<Error>(why), rank_); }
-
-void TcpTransport::doing(std::string activity) {
-  if (activity.size() > wire::kMaxActivity) activity.resize(wire::kMaxActivity);
-  const std::lock_guard lock(mutex_);
-  activity_ = std::move(activity);
-}
-
-LinkStats TcpTransport::link(Rank peer) const { return peer < size_ && peers_[peer] ? peers_[peer]->stats() : LinkStats{}; }
-
-std::string TcpTransport::member(Rank rank) const { return "rank " + std::to_string(rank) + " (" + hosts_.at(rank) + ")"; }
-
-std::string TcpTransport::last_did(Rank rank) const {
-  const std::string activity = peers_[rank] ? peers_[rank]->activity() : std::string();
-  return activity.empty() ? "" : "; it last did: " + activity;
-}
-
-std::shared_ptr<const Error> TcpTransport::left_error(Rank peer) const {
-  return std::make_shared<Error>(Code::peer_lost, member(peer) + " left the job" + last_did(peer));
-}
-
-void TcpTransport::lose(Rank peer, const std::string& how) {
-  end(std::make_shared<Error>(Code::peer_lost, member(peer) + " was lost: " + how + last_did(peer)), peer);
-}
-
-void TcpTransport::end(const std::shared_ptr<const Error>& why, Rank culprit) {
-  {
-    const std::lock_guard lock(mutex_);
-    if (failure_) return;
-    failure_ = why;
-  }
-  failed_ = true;
-  loop_.progress();
-  // Everyone tells everyone, once: whoever knew first may be lost in the middle of telling.
-  for (const auto& peer : peers_) {
-    if (!peer) continue;
-    peer->fail_all(why);
-    const std::string reason = why->where().empty() ? why->fact() : why->where() + ": " + why->fact();
-    peer->tell(wire::Kind::failure, wire::encode(wire::Notice{culprit, why->code(), reason}));
-  }
-  for (auto& handler : handlers_) loop_.complete(std::move(handler), why);
-  handlers_.clear();
-}
-
-void TcpTransport::gave_up(Rank peer, const wire::Notice& notice) {
-  if (notice.culprit >= size_) return broke_rules(peer, "named a member that does not exist");
-  const Code code = notice.code == Code::mismatch ? Code::mismatch : Code::peer_lost;
-  std::string words = notice.reason;
-  if (notice.culprit == rank_) {
-    words = "this member (" + member(rank_) + ") was given up by " + member(peer) + ": " + notice.reason;
-  } else if (notice.culprit == peer) {
-    words = member(peer) + " gave up: " + notice.reason + last_did(peer);
-  }
-  end(std::make_shared<Error>(code, words), notice.culprit);
-}
-
-void TcpTransport::broke_rules(Rank peer, const std::string& how) {
-  end(std::make_shared<Error>(Code::mismatch, member(peer) + " " + how), peer);
-}
-
-void TcpTransport::said_goodbye(Rank peer) {
-  peers_[peer]->gone = true;
-  health_.left(peer);
-}
-
-void TcpTransport::connection_lost(Rank rank, wire::Channel channel, std::error_code why) {
-  Peer& peer = *peers_[rank];
-  if (channel == wire::Channel::bulk) peer.bulk_ended = true;
-  if (leaving_ || failure()) return;
-  if (peer.gone) {
-    if (peer.bulk_ended) peer.fail_receives(left_error(rank));
-    return;
-  }
-  if (why == std::errc::protocol_error) return broke_rules(rank, "sent bytes that are no frame of ours");
-  if (means_silence(why)) return;  // health knows whether the peer is silent or this member cut off
-  if (channel == wire::Channel::control) return lose(rank, "connection closed");
-  loop_.at(steady_now() + kNewsDelay, [self = shared_from_this(), rank] {
-    if (self->leaving_ || self->failure()) return;
-    Peer& late = *self->peers_[rank];
-    if (late.gone) {
-      late.fail_receives(self->left_error(rank));
-    } else {
-      self->lose(rank, "connection closed");
-    }
-  });
-}
-
 // --- leaving
 
 void TcpTransport::leave(std::function<void()> gone) {
@@ -274,7 +175,7 @@ void TcpTransport::leave(std::function<void()> gone) {
   loop_.cancel(heartbeat_timer_);
   const bool failed = failure() != nullptr;
   for (const auto& peer : peers_) {
-    if (peer && !failed && !peer->gone) peer->say_goodbye();
+    if (peer && !failed && !peer->gone && !losses_.lost(peer->rank())) peer->say_goodbye();
   }
   check_gone(steady_now() + (failed ? kFailedPatience : kLeavePatience), std::move(gone));
 }

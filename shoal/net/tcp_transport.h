@@ -15,6 +15,7 @@
 #include "shoal/net/closed_operations.h"
 #include "shoal/net/health.h"
 #include "shoal/net/job.h"
+#include "shoal/net/losses.h"
 #include "shoal/net/peer.h"
 
 namespace shoal::net {
@@ -54,6 +55,8 @@ class TcpTransport final : public Transport,
   void close(std::uint64_t operation, const Failure& why) override;
   Failure failure() const override;
   void on_failure(std::function<void(const Failure&)> handler) override;
+  Failure lost(Rank peer) const override;
+  void on_lost(std::function<void(Rank, const Failure&)> handler) override;
   void fail(const Error& why) override;
   void doing(std::string activity) override;
   LinkStats link(Rank peer) const override;
@@ -69,7 +72,7 @@ class TcpTransport final : public Transport,
   std::uint64_t next_arrival() override { return ++arrivals_; }
   void heard(Rank peer) override { health_.heard(peer, steady_now()); }
   void said_goodbye(Rank peer) override;
-  void gave_up(Rank peer, const wire::Notice& notice) override;
+  void told(Rank peer, wire::Kind kind, const wire::Notice& notice) override;
   void connection_lost(Rank peer, wire::Channel channel, std::error_code why) override;
   void broke_rules(Rank peer, const std::string& how) override;
   MemoryConnections& memory_connections() override { return memory_connections_; }
@@ -80,15 +83,23 @@ class TcpTransport final : public Transport,
 
   void tick();
   std::string member(Rank rank) const;                 // "rank 2 (hostb)"
+  std::string not_heard() const;
   std::string last_did(Rank rank) const;               // "; it last did: ...", or nothing
   std::shared_ptr<const Error> left_error(Rank peer) const;
-  void lose(Rank peer, const std::string& how);
+  void lose(Rank peer, const std::string& how);        // for certain
+  void miss(Rank peer);                                // it is silent
+  void conclude();
+  void go_on_without(Rank peer, const Failure& why);
+  void given_up(const std::string& by_whom);           // this member
+  void gave_up(Rank peer, const wire::Notice& notice);
+  void tell_others(wire::Kind kind, Rank culprit, const Error& why);
   void end(const std::shared_ptr<const Error>& why, Rank culprit);
   void check_gone(Instant deadline, std::function<void()> gone);
 
   Loop& loop_;
   const Rank rank_, size_;
   const HealthLimits limits_;
+  const bool shrinks_;                                 // goes on without members that are lost
   std::vector<std::string> hosts_;
   MemoryConnections memory_connections_;               // outlives the peers
   const std::shared_ptr<Arena> arena_;                 // nullptr: none was asked for
@@ -100,14 +111,17 @@ class TcpTransport final : public Transport,
   bool all_local_ = true;  // of the peers connected so far
   bool failed_ = false;    // failure_ is set; the loop's copy
   Health health_;
+  Losses losses_;
   std::uint64_t arrivals_ = 0;
   ClosedOperations closed_{4096};
   std::uint64_t heartbeat_timer_ = 0, credit_timer_ = 0;
   std::vector<std::function<void(const Failure&)>> handlers_;
+  std::vector<std::function<void(Rank, const Failure&)>> loss_handlers_;
   bool leaving_ = false, closed_down_ = false;
 
   mutable std::mutex mutex_;                           // guards what follows
   Failure failure_;
+  std::vector<Failure> lost_;                          // by rank
   std::string activity_;
 };
 

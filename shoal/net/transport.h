@@ -57,6 +57,11 @@ inline constexpr std::size_t kUrgentLimit = 4096;  // bytes of one urgent send
 using Failure = std::shared_ptr<const Error>;         // nullptr: success
 using Done = std::function<void(const Failure&)>;
 
+enum class OnPeerLost : std::uint8_t {
+  fail,    // the first loss ends the transport
+  shrink,  // the others go on: what they send to the lost member or wait for from it fails, all else goes its way
+};
+
 struct LinkStats {            // totals since the transport began, per peer
   std::uint64_t sent = 0;     // payload bytes handed to the kernel, or to a member of this host
   std::uint64_t lent = 0;     // of these, what a member of this host read where it lay, in lendable memory: a copy less
@@ -101,11 +106,16 @@ class Transport {
   virtual void close(std::uint64_t operation, const Failure& why) = 0;
 
   // --- failure
-  // The first loss of a peer ends the transport: every waiting and later handler gets the same Failure, and the
+  // Under OnPeerLost::fail the first loss of a peer ends the transport: every waiting and later handler gets the same Failure, and the
   // survivors tell each other so that all end within the same half second. It reads
   // "rank 2 (hostb) was lost: connection closed; it last did: step 12, all-reduce of fc1.weight".
+  // Under OnPeerLost::shrink only who is cut off, or given up by the others, ends so; the others agree whom they go on without (losses.h).
   virtual Failure failure() const = 0;                 // any thread; nullptr while all is well
   virtual void on_failure(std::function<void(const Failure&)> handler) = 0;  // from the loop; added, not replaced
+  // Why that member is lost while this one goes on; nullptr while it is not. Any thread.
+  virtual Failure lost(Rank peer) const = 0;
+  // Runs once for each member that is lost while this one goes on, those before the call included. From the loop; added, not replaced.
+  virtual void on_lost(std::function<void(Rank, const Failure&)> handler) = 0;
   // Tells every member that this one gives up (a mismatch, an exception) and ends the transport with `why`.
   virtual void fail(const Error& why) = 0;
   // What this member does, for its peers' error lines; carried by heartbeats. Any thread.

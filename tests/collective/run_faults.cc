@@ -16,17 +16,22 @@ constexpr std::uint32_t kRanks = 4;
 constexpr std::uint64_t kTotal = 6000;
 constexpr std::int32_t kScribble = 0x5a5a5a5a;
 
+collective::Run run_of(std::uint64_t operation) {
+  collective::Run run;
+  run.type = DType::i32;
+  run.slice_bytes = 1024;
+  run.operation = operation;
+  run.label = "all-reduce of fc1.weight";
+  return run;
+}
+
 // A collective of four members whose callers take their memory back as soon as done has run.
 struct Trial {
-  explicit Trial(const Builder& builder, std::uint64_t seed = 1)
+  explicit Trial(const Builder& builder, std::uint64_t seed = 1, net::OnPeerLost on_peer_lost = net::OnPeerLost::fail)
       : verified(verify(build(builder.collective, builder.name, kRanks))),
-        group(kRanks, {.seed = seed, .eager = 4096}),
+        group(kRanks, {.seed = seed, .on_peer_lost = on_peer_lost, .eager = 4096}),
         exercise(verified.program(), kTotal, small_number) {
-    collective::Run run;
-    run.type = DType::i32;
-    run.slice_bytes = 1024;
-    run.operation = 5;
-    run.label = "all-reduce of fc1.weight";
+    const collective::Run run = run_of(5);
     for (std::uint32_t rank = 0; rank < kRanks; ++rank) {
       auto& part = exercise.part(rank);
       group.runners[rank]->start(verified, part.layout, part.buffers(), run, [&part](const net::Failure& why) {
@@ -75,6 +80,34 @@ TEST_P(AnyBuilder, survives_a_kill_at_any_moment) {
     for (std::uint32_t rank = 0; rank < kRanks; ++rank) lost += trial.exercise.part(rank).why != nullptr;
   }
   EXPECT_GT(lost, 0);
+}
+
+// Where the job goes on without the lost member, this group does not; those who are left form another.
+TEST_P(AnyBuilder, of_a_lost_member_ends_and_another_group_goes_on) {
+  Trial whole(GetParam());
+  ASSERT_TRUE(whole.group.job.run([&] { return whole.exercise.all_done(); }));
+  const auto length = whole.group.job.now() - Instant{};
+  const Verified smaller = verify(build(GetParam().collective, GetParam().name, kRanks - 1));
+  for (int moment = 0; moment < 20; ++moment) {
+    SCOPED_TRACE("moment " + std::to_string(moment));
+    Trial trial(GetParam(), 1, net::OnPeerLost::shrink);
+    const std::uint32_t victim = static_cast<std::uint32_t>(moment) % kRanks;
+    trial.group.job.at(length * moment / 20, [&] { trial.group.job.kill(victim); });
+    ASSERT_TRUE(trial.group.job.run());
+    trial.expect_each_survivor_ended_well(victim, Code::peer_lost);
+
+    std::vector<net::Rank> left;
+    for (net::Rank rank = 0; rank < kRanks; ++rank) {
+      if (rank != victim) left.push_back(rank);
+    }
+    Exercise<std::int32_t> again(smaller.program(), kTotal, small_number);
+    std::vector<std::unique_ptr<Runner>> runners;
+    for (const net::Rank rank : left) {
+      again.start(*runners.emplace_back(std::make_unique<Runner>(trial.group.job.member(rank), left)), smaller, run_of(6));
+    }
+    ASSERT_TRUE(trial.group.job.run());
+    again.expect_right(sum_in_rank_order);
+  }
 }
 
 TEST_P(AnyBuilder, survives_a_cut_link_and_a_frozen_member) {

@@ -210,11 +210,11 @@ TEST(Health, silence_is_suspect_then_dead) {
     health.heard(2, tick(ms));
     const auto verdict = health.tick(tick(ms));
     EXPECT_EQ(verdict.suspects, ms == 2000 ? std::vector<Rank>{1} : std::vector<Rank>{});
-    EXPECT_FALSE(verdict.dead);
+    EXPECT_TRUE(verdict.dead.empty());
   }
   health.heard(2, tick(5000));
   const auto verdict = health.tick(tick(5000));
-  EXPECT_EQ(verdict.dead, 1u);
+  EXPECT_EQ(verdict.dead, std::vector<Rank>{1});
   EXPECT_FALSE(verdict.cut_off);
 }
 
@@ -223,20 +223,20 @@ TEST(Health, hearing_nobody_means_cut_off_except_between_two) {
   for (int ms = 500; ms < 5000; ms += 500) three.tick(tick(ms)), two.tick(tick(ms));
   EXPECT_TRUE(three.tick(tick(5000)).cut_off);
   const auto verdict = two.tick(tick(5000));
-  EXPECT_EQ(verdict.dead, 1u);
+  EXPECT_EQ(verdict.dead, std::vector<Rank>{1});
   EXPECT_FALSE(verdict.cut_off);
 }
 
 TEST(Health, who_stood_still_blames_nobody_for_that_time) {
   Health health(2, 0, kLimits, tick(0));
   health.tick(tick(500));
-  EXPECT_FALSE(health.tick(tick(60'000)).dead);
+  EXPECT_TRUE(health.tick(tick(60'000)).dead.empty());
 }
 
 TEST(Health, who_left_is_not_missed) {
   Health health(2, 0, kLimits, tick(0));
   health.left(1);
-  for (int ms = 500; ms < 20'000; ms += 500) EXPECT_FALSE(health.tick(tick(ms)).dead);
+  for (int ms = 500; ms < 20'000; ms += 500) EXPECT_TRUE(health.tick(tick(ms)).dead.empty());
 }
 
 }  // namespace
