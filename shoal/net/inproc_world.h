@@ -153,6 +153,7 @@ class InprocMember final : public Transport {
     world_.tell_all(rank_, [shared](InprocMember& other) { other.end(shared); });
     end(shared);
   }
+  OnPeerLost on_peer_lost() const override { return world_.network.on_peer_lost; }
   Failure lost(Rank peer) const override { return lost_.at(peer); }
   void on_lost(std::function<void(Rank, const Failure&)> handler) override {
     for (Rank peer = 0; peer < size(); ++peer) {

@@ -55,6 +55,7 @@ class TcpTransport final : public Transport,
   void close(std::uint64_t operation, const Failure& why) override;
   Failure failure() const override;
   void on_failure(std::function<void(const Failure&)> handler) override;
+  OnPeerLost on_peer_lost() const override { return shrinks_ ? OnPeerLost::shrink : OnPeerLost::fail; }
   Failure lost(Rank peer) const override;
   void on_lost(std::function<void(Rank, const Failure&)> handler) override;
   void fail(const Error& why) override;

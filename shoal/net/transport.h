@@ -112,6 +112,7 @@ class Transport {
   // Under OnPeerLost::shrink only who is cut off, or given up by the others, ends so; the others agree whom they go on without (losses.h).
   virtual Failure failure() const = 0;                 // any thread; nullptr while all is well
   virtual void on_failure(std::function<void(const Failure&)> handler) = 0;  // from the loop; added, not replaced
+  virtual OnPeerLost on_peer_lost() const = 0;         // any thread
   // Why that member is lost while this one goes on; nullptr while it is not. Any thread.
   virtual Failure lost(Rank peer) const = 0;
   // Runs once for each member that is lost while this one goes on, those before the call included. From the loop; added, not replaced.

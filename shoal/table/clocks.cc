@@ -7,7 +7,7 @@ namespace shoal::table {
 
 std::vector<Clock> Clocks::each() const {
   std::vector<Clock> clocks;
-  for (const Worker& worker : workers_) clocks.push_back(worker.arrived ? kLastClock : worker.completed);
+  for (const Worker& worker : workers_) clocks.push_back(worker.arrived || worker.lost ? kLastClock : worker.completed);
   return clocks;
 }
 
@@ -23,22 +23,34 @@ bool Clocks::nobody_waits() const {
   return std::ranges::none_of(workers_, [](const Worker& worker) { return worker.arrived.has_value(); });
 }
 
-bool Clocks::arrive(std::uint32_t worker, Clock clock) {
-  workers_[worker].arrived = clock;
-  return std::ranges::all_of(workers_, [](const Worker& other) { return other.arrived.has_value(); });
+bool Clocks::all_arrived() const {
+  const auto is_there = [](const Worker& worker) { return worker.lost || worker.arrived; };
+  return std::ranges::all_of(workers_, is_there) && !std::ranges::all_of(workers_, &Worker::lost);
 }
 
 void Clocks::meet() {
-  for (Worker& worker : workers_) slowest_ = std::max(slowest_, *std::exchange(worker.arrived, std::nullopt));
-  for (Worker& worker : workers_) worker.completed = slowest_;
+  slowest_ = std::max(slowest_, floor_);
+  for (Worker& worker : workers_) {
+    if (!worker.lost) slowest_ = std::max(slowest_, *std::exchange(worker.arrived, std::nullopt));
+  }
+  for (Worker& worker : workers_) worker.completed = worker.lost ? worker.completed : slowest_;
+}
+
+void Clocks::lose(std::uint32_t worker, Clock completed) {
+  workers_[worker].lost = true;
+  workers_[worker].arrived.reset();
+  workers_[worker].completed = std::min(workers_[worker].completed, completed);
 }
 
 bool Clocks::rise(unsigned spare) {
   std::vector<Clock> completed;
+  std::size_t done = 0;
   for (const Worker& worker : workers_) {
-    if (!worker.arrived) completed.push_back(worker.completed);
+    if (worker.lost) continue;
+    worker.arrived ? void(++done) : completed.push_back(worker.completed);
   }
-  const std::size_t done = workers_.size() - completed.size(), left = spare - std::min<std::size_t>(spare, done);
+  if (completed.empty()) return false;
+  const std::size_t left = spare - std::min<std::size_t>(spare, done);
   const auto last = completed.begin() + static_cast<std::ptrdiff_t>(std::min(left, completed.size() - 1));
   std::ranges::nth_element(completed, last);
   return *last > std::exchange(slowest_, std::max(slowest_, *last));

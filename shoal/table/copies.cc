@@ -23,14 +23,14 @@ template <class T>
 bool Copies<T>::is_usable(Number number, Clock age) const {
   if (number == kNone) return false;
   const State& state = states_[number];
-  if (!state.present || (!state.pushed && state.meetings != told_[placement_.shard_of(rows_.key(number))].meetings)) return false;
+  if (!state.present || state.orphan || (!state.pushed && state.meetings != told_[placement_.shard_of(rows_.key(number))].meetings)) return false;
   return this->age(number) >= age;
 }
 
 template <class T>
 bool Copies<T>::is_coming(Number number, Clock age, Clock clock) const {
   if (number == kNone) return false;
-  if (states_[number].present && states_[number].pushed) return true;
+  if (states_[number].present && states_[number].pushed && !states_[number].orphan) return true;
   return std::ranges::any_of(asked_, [&](const auto& asked) { return asked[number] >= age && asked[number] <= clock; });
 }
 
@@ -60,7 +60,7 @@ void Copies<T>::take(std::size_t shard, const Message& rows, bool pushed) {
   for (std::size_t i = 0; i < rows.keys().size(); ++i) {
     number = place(rows.keys()[i], number + 1);
     set<T>(rows_.row(number), values.subspan(i * width, width));
-    states_[number] = {rows.header.clock, rows.header.sequence, told_[shard].meetings, true, pushed};
+    states_[number] = {rows.header.clock, rows.header.sequence, told_[shard].meetings, true, pushed, false};
     for (auto& asked : asked_) {
       if (asked[number] <= rows.header.clock) asked[number] = kNothing;
     }
@@ -83,11 +83,6 @@ Clock Copies<T>::newest() const {
 }
 
 template <class T>
-std::uint64_t Copies<T>::meetings() const {
-  return std::ranges::min_element(told_, {}, &Told::meetings)->meetings;
-}
-
-template <class T>
 void Copies<T>::fold(const Part<T>& part) {
   Number number = kNone;
   for (Number row = 0; rows_.size() > 0 && row < part.rows.size(); ++row) {
@@ -107,6 +102,15 @@ void Copies<T>::forget(std::span<const Key> keys) {
 template <class T>
 void Copies<T>::not_pushed_any_more() {
   for (State& state : states_) state.pushed = false;
+}
+
+template <class T>
+void Copies<T>::orphan(std::size_t shard) {
+  for (Number number = 0; number < states_.size(); ++number) {
+    if (placement_.shard_of(rows_.key(number)) != shard) continue;
+    states_[number].orphan = true;
+    for (auto& asked : asked_) asked[number] = kNothing;
+  }
 }
 
 template class Copies<float>;

@@ -37,15 +37,14 @@ class Copies {
   // What a server says: rows, the age of those that it pushes, that a barrier is over.
   void take(std::size_t shard, const Message& rows, bool pushed);
   void announce(std::size_t shard, Clock age);
-  void met(std::size_t shard) { ++told_[shard].meetings; }
-  std::uint64_t meetings(std::size_t shard) const { return told_[shard].meetings; }
-  std::uint64_t meetings() const;               // at all servers
+  void met(std::size_t shard, std::uint64_t meetings) { told_[shard].meetings = meetings; }
   Clock slowest() const;                        // the least age that a server announced last, and the greatest
   Clock newest() const;
 
   void fold(const Part<T>& part);               // into those that lack it
   void forget(std::span<const Key> keys);       // they will be asked for again
   void not_pushed_any_more();
+  void orphan(std::size_t shard);               // who sent them is lost: they will be asked for again, and can be read until then
 
  private:
   static constexpr Clock kNothing = std::numeric_limits<Clock>::max();
@@ -53,7 +52,7 @@ class Copies {
     Clock age = kNever;
     std::uint64_t included = 0;                 // own parts up to this are in it
     std::uint64_t meetings = 0;                 // of its server, when it came
-    bool present = false, pushed = false;
+    bool present = false, pushed = false, orphan = false;
   };
   struct Told {                                 // by a server
     Clock age = 0;

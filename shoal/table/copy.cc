@@ -14,7 +14,7 @@ template <class T>
 Copy<T>::Copy(const Spec& spec, const Workers& workers, net::Rank rank, const Placement& placement, Send send, Now now)
     : spec_(spec), workers_(workers), first_worker_(workers.first_of(rank)), placement_(placement), send_(std::move(send)),
       now_(std::move(now)), id_(id_of(spec)),
-      servers_(placement.shards()), clocks_(first_worker_ == workers.size() ? 0 : workers.a_member()),
+      holders_(placement.shards(), Holders(placement.replicas())), clocks_(first_worker_ == workers.size() ? 0 : workers.a_member()),
       base_(spec.width, placement, clocks_.size()), flushes_(clocks_.size()),
       added_(spec.width, placement, static_cast<std::uint32_t>(clocks_.size())), dynamic_(clocks_.size()),
       unseen_(clocks_.size(), Unseen(placement.shards())), consistency_(spec.consistency),
@@ -27,68 +27,101 @@ void Copy<T>::take(net::Rank from, Message message) {
   const auto refuse = [&](const std::string& what) {
     throw Error(Code::mismatch, "rank " + std::to_string(from) + " sent " + what, "table " + spec_.name, "run the same program on all members");
   };
-  std::size_t shard = 0;
-  while (shard < placement_.shards() && placement_.server(shard) != from) ++shard;
-  if (shard == placement_.shards()) refuse("rows, and is no server");
+  const std::size_t shard = message.header.shard;
+  const std::size_t replica = shard < holders_.size() ? placement_.replica_of(shard, from) : placement_.replicas();
+  if (replica == placement_.replicas()) refuse("rows, and is no server");
   if (const std::string fault = fault_of(message, spec_.width * sizeof(T)); !fault.empty()) refuse(fault);
   {
     const std::lock_guard lock(mutex_);
     switch (message.header.kind) {
-      case Kind::rows: base_.take(shard, message, pushes(consistency_)); break;
+      case Kind::rows:
+        if (replica == holders_[shard].first()) base_.take(shard, message, pushes(consistency_));
+        break;
       case Kind::stamp: give_back(shard, message); break;
       case Kind::visible:
         for (Unseen& unseen : unseen_) unseen.seen(shard, message.header.sequence);
         break;
       case Kind::clocks:
         if (message.header.count != workers_.size()) refuse(std::to_string(message.header.count) + " clocks");
-        servers_[shard].clocks.assign(message.keys().begin(), message.keys().end());
+        holders_[shard].hear_each(replica, message.keys());
         break;
-      default: take_clock(shard, message); break;
+      default: take_clock(shard, replica, message); break;
     }
   }
   arrivals_.fetch_add(1, std::memory_order_release);
 }
 
 template <class T>
-void Copy<T>::take_clock(std::size_t shard, const Message& message) {
-  Server& server = servers_[shard];
-  server.dropped = message.header.count;
-  base_.announce(shard, message.header.clock);
+void Copy<T>::take_clock(std::size_t shard, std::size_t replica, const Message& message) {
+  holders_[shard].hear(replica, message.header);
+  settle(shard);
+  if (message.header.kind == Kind::flushed) meet(message.header.clock);
+}
+
+template <class T>
+void Copy<T>::settle(std::size_t shard) {
+  Holders& holders = holders_[shard];
+  base_.announce(shard, holders.announced());
+  base_.met(shard, holders.first_flushes());
   dynamic_.rises(base_.slowest(), now_());
-  added_.count_in(shard, message.header.clock, message.header.sequence, [&](const Part<T>& part) { base_.fold(part); });
+  added_.count_in(shard, holders.announced(), holders.counted(), [&](const Part<T>& part) { base_.fold(part); });
   send_early(shard);
-  if (message.header.kind == Kind::flushed) {
-    base_.met(shard);
-    if (base_.meetings() == base_.meetings(shard)) {
-      for (Clock& clock : clocks_) clock = std::max(clock, message.header.clock);
-      if (next_) consistency_ = *std::exchange(next_, std::nullopt);
-      if (!pushes(consistency_)) base_.not_pushed_any_more();
-    }
+  while (const auto keys = holders.take_assigned()) base_.forget(*keys);  // an answer to an older request may have come meanwhile
+}
+
+// All servers have told of as many barriers: the workers are at the clock of the last.
+template <class T>
+void Copy<T>::meet(Clock clock) {
+  met_ = std::max(met_, clock);
+  std::uint64_t least = std::numeric_limits<std::uint64_t>::max(), most = 0;
+  for (const Holders& holders : holders_) {
+    least = std::min(least, holders.flushes());
+    most = std::max(most, holders.first_flushes());
   }
-  if (message.header.kind == Kind::assigned && !server.assigning.empty()) {
-    base_.forget(server.assigning.front());  // an answer to an older request may have come meanwhile
-    server.assigning.pop_front();
-  }
+  if (least < most) return;
+  for (Clock& own : clocks_) own = std::max(own, met_);
+  if (next_) consistency_ = *std::exchange(next_, std::nullopt);
+  if (!pushes(consistency_)) base_.not_pushed_any_more();
 }
 
 template <class T>
 void Copy<T>::give_back(std::size_t shard, const Message& stamp) {
-  send_(placement_.server(shard), alone(Message::of_kind(Kind::seen, id_, stamp.header.sequence)));
+  send_(shard, alone(Message::of_kind(Kind::seen, id_, stamp.header.sequence)));
 }
 
 template <class T>
 void Copy<T>::leaves(net::Rank server) {
   {
     const std::lock_guard lock(mutex_);
-    for (std::size_t shard = 0; shard < servers_.size(); ++shard) servers_[shard].gone |= placement_.server(shard) == server;
+    for (std::size_t shard = 0; shard < holders_.size(); ++shard) {
+      const std::size_t replica = placement_.replica_of(shard, server);
+      if (replica < placement_.replicas()) holders_[shard].leaves(replica);
+    }
+  }
+  arrivals_.fetch_add(1, std::memory_order_release);
+}
+
+template <class T>
+void Copy<T>::loses(net::Rank server) {
+  {
+    const std::lock_guard lock(mutex_);
+    for (std::size_t shard = 0; shard < holders_.size(); ++shard) {
+      const std::size_t replica = placement_.replica_of(shard, server);
+      if (replica == placement_.replicas()) continue;
+      const bool another = holders_[shard].loses(replica);
+      settle(shard);
+      if (another) base_.orphan(shard);
+    }
+    meet(met_);
   }
   arrivals_.fetch_add(1, std::memory_order_release);
 }
 
 template <class T>
 void Copy<T>::need(std::size_t shard) const {
-  if (!servers_[shard].gone) return;
-  throw Error(Code::mismatch, "rank " + std::to_string(placement_.server(shard)) + " has left while its rows are needed", "table " + spec_.name,
+  if (!holders_[shard].gone()) return;
+  const net::Rank server = placement_.server(shard, holders_[shard].first());
+  throw Error(Code::mismatch, "rank " + std::to_string(server) + " has left while its rows are needed", "table " + spec_.name,
               "all members call barrier() after their last use");
 }
 
@@ -126,9 +159,9 @@ bool Copy<T>::sampled_are_near(std::uint32_t worker) const {
   const auto* const policy = std::get_if<Pssp>(&consistency_);
   if (!policy || clocks_[worker] <= static_cast<Clock>(policy->staleness)) return true;
   const auto others = sampled(*policy, id_, clocks_[worker], first_worker_ + worker, workers_.size());
-  return std::ranges::all_of(servers_, [&](const Server& server) {
-    return !server.clocks.empty() && std::ranges::all_of(others, [&](std::uint32_t other) {
-      return server.clocks[other] >= clocks_[worker] - static_cast<Clock>(policy->staleness);
+  return std::ranges::all_of(holders_, [&](const Holders& holders) {
+    return !holders.each().empty() && std::ranges::all_of(others, [&](std::uint32_t other) {
+      return holders.each()[other] >= clocks_[worker] - static_cast<Clock>(policy->staleness);
     });
   });
 }
@@ -140,7 +173,7 @@ void Copy<T>::request(std::uint32_t worker, std::span<const Key> keys) {
   auto messages = addressed<T>(placement_, Kind::request, id_, missing, {}, spec_.width * sizeof(T));
   for (std::size_t shard = 0; shard < messages.size(); ++shard) {
     for (Message& message : messages[shard]) message.header.clock = age;
-    if (!messages[shard].empty()) send_(placement_.server(shard), std::move(messages[shard]));
+    if (!messages[shard].empty()) send_(shard, std::move(messages[shard]));
   }
 }
 
@@ -191,12 +224,12 @@ void Copy<T>::add(std::uint32_t worker, std::span<const Key> keys, std::span<con
   if (bound()) {
     for (const Amount& amount : amounts(keys, values)) unseen_[worker].add(placement_.shard_of(amount.key), amount);
   }
-  for (std::size_t shard = 0; shard < servers_.size(); ++shard) send_early(shard);
+  for (std::size_t shard = 0; shard < holders_.size(); ++shard) send_early(shard);
 }
 
 template <class T>
 void Copy<T>::send_open(std::uint32_t worker, Ends ends) {
-  for (std::size_t shard = 0; shard < servers_.size(); ++shard) send_part(worker, shard, ends);
+  for (std::size_t shard = 0; shard < holders_.size(); ++shard) send_part(worker, shard, ends);
 }
 
 template <class T>
@@ -216,7 +249,7 @@ void Copy<T>::send_part(std::uint32_t worker, std::size_t shard, Ends ends) {
   }
   messages.back().header.ends = ends;
   unseen_[worker].leaves(shard, added_.sequence());
-  send_(placement_.server(shard), std::move(messages));
+  send_(shard, std::move(messages));
 }
 
 // One part of each worker is under way to a server at a time: what is added meanwhile goes in the next.
@@ -246,17 +279,19 @@ void Copy<T>::rule(std::uint32_t worker, const Rule& rule) {
   }
   const std::lock_guard lock(mutex_);
   rule_ = rule;
-  for (std::size_t shard = 0; shard < servers_.size(); ++shard) {
+  for (std::size_t shard = 0; shard < holders_.size(); ++shard) {
     Message message = Message::of_text(Kind::rule, id_, name(rule));
     message.header.clock = clocks_[worker];
-    send_(placement_.server(shard), alone(std::move(message)));
+    send_(shard, alone(std::move(message)));
   }
 }
 
 template <class T>
 std::uint64_t Copy<T>::dropped() const {
   const std::lock_guard lock(mutex_);
-  return std::ranges::max_element(servers_, {}, &Server::dropped)->dropped;
+  std::uint64_t most = 0;
+  for (const Holders& holders : holders_) most = std::max(most, holders.dropped());
+  return most;
 }
 
 template <class T>
@@ -273,15 +308,16 @@ void Copy<T>::flush(std::uint32_t worker, const std::optional<Consistency>& next
     Spec changed = spec_;
     changed.consistency = *next;
     check(changed, workers_.size());
+    if (placement_.replicas() > 1) check_survives(changed);
   }
   const std::lock_guard lock(mutex_);
   next_ = next;
   send_open(worker, Ends::batch);
-  for (std::size_t shard = 0; shard < servers_.size(); ++shard) {
+  for (std::size_t shard = 0; shard < holders_.size(); ++shard) {
     Message message = Message::of_text(Kind::flush, id_, next ? name(*next) : "");
     message.header.worker = first_worker_ + worker;
     message.header.clock = clocks_[worker];
-    send_(placement_.server(shard), alone(std::move(message)));
+    send_(shard, alone(std::move(message)));
   }
   ++flushes_[worker];
 }
@@ -289,8 +325,8 @@ void Copy<T>::flush(std::uint32_t worker, const std::optional<Consistency>& next
 template <class T>
 bool Copy<T>::flushed(std::uint32_t worker) const {
   const std::lock_guard lock(mutex_);
-  for (std::size_t shard = 0; shard < servers_.size(); ++shard) {
-    if (base_.meetings(shard) >= flushes_[worker]) continue;
+  for (std::size_t shard = 0; shard < holders_.size(); ++shard) {
+    if (holders_[shard].flushes() >= flushes_[worker]) continue;
     need(shard);
     return false;
   }
@@ -311,11 +347,11 @@ void Copy<T>::put(std::span<const Key> keys, std::span<const T> rows) {
 template <class T>
 void Copy<T>::reset() {
   const std::lock_guard lock(mutex_);
-  for (std::size_t shard = 0; shard < servers_.size(); ++shard) {
-    servers_[shard].assigning.emplace_back();
+  for (std::size_t shard = 0; shard < holders_.size(); ++shard) {
+    holders_[shard].assigns({});
     Message message = Message::of_kind(Kind::reset, id_);
     message.header.ends = Ends::batch;
-    send_(placement_.server(shard), alone(std::move(message)));
+    send_(shard, alone(std::move(message)));
   }
 }
 
@@ -325,11 +361,12 @@ void Copy<T>::hand_out(Kind kind, std::span<const Key> keys, std::span<const T> 
   auto messages = addressed<T>(placement_, kind, id_, keys, values, values.size_bytes() / std::max<std::size_t>(1, keys.size()));
   for (std::size_t shard = 0; shard < messages.size(); ++shard) {
     if (messages[shard].empty()) continue;
-    std::vector<Key>& written = servers_[shard].assigning.emplace_back();
+    std::vector<Key> written;
     for (const Message& message : messages[shard]) written.insert(written.end(), message.keys().begin(), message.keys().end());
     base_.forget(written);
+    holders_[shard].assigns(std::move(written));
     messages[shard].back().header.ends = Ends::batch;
-    send_(placement_.server(shard), std::move(messages[shard]));
+    send_(shard, std::move(messages[shard]));
   }
 }
 
@@ -337,7 +374,7 @@ template <class T>
 std::size_t Copy<T>::assigning() const {
   const std::lock_guard lock(mutex_);
   std::size_t all = 0;
-  for (const Server& server : servers_) all += server.assigning.size();
+  for (const Holders& holders : holders_) all += holders.assigning();
   return all;
 }
 

@@ -9,6 +9,8 @@
 //   2. A part is in a copy's base or among those kept, never both: what came from the server overrides, what it confirmed is folded in.
 //   3. Where the table's rule steps, what is added is a gradient: it is in no read before the server has stepped, and nothing of it is kept.
 //   4. Workers of one member see each other's increments as those of any other worker.
+//   5. What is written goes to all servers of a shard, and counts as confirmed when all that live have confirmed it. Rows come from the first
+//      that lives; when that is lost, the rows that it sent are asked for anew.
 //
 // Threads: workers, each for itself, and the loop (take()).
 #pragma once
@@ -24,6 +26,7 @@
 
 #include "shoal/table/copies.h"
 #include "shoal/table/gate.h"
+#include "shoal/table/holders.h"
 #include "shoal/table/message.h"
 #include "shoal/table/placement.h"
 #include "shoal/table/shard.h"
@@ -38,10 +41,12 @@ namespace shoal::table {
 template <class T>
 class Copy final : public Reader {
  public:
-  // send, now: any thread; what is sent leaves in the order of the calls.
+  // send: to a shard's servers, all, or for a request the first that lives. send, now: any thread; what is sent leaves in the order of the calls.
+  using Send = std::function<void(std::size_t shard, std::vector<Message> messages)>;
   Copy(const Spec& spec, const Workers& workers, net::Rank rank, const Placement& placement, Send send, Now now);
   void take(net::Rank from, Message message) override;
   void leaves(net::Rank server) override;
+  void loses(net::Rank server) override;
 
   // Asks for those rows that are missing or too old.
   void ask(std::uint32_t worker, std::span<const Key> keys);
@@ -83,14 +88,10 @@ class Copy final : public Reader {
 
  private:
   using Number = typename Copies<T>::Number;
-  struct Server {
-    std::uint64_t dropped = 0;
-    std::vector<Clock> clocks;        // of all workers, as it told them
-    bool gone = false;                // it left
-    std::deque<std::vector<Key>> assigning;  // by assign(), put() and reset(), that it has not confirmed
-  };
 
-  void take_clock(std::size_t shard, const Message& message);  // and what else tells one
+  void take_clock(std::size_t shard, std::size_t replica, const Message& message);  // and what else tells one
+  void settle(std::size_t shard);      // what its servers have confirmed
+  void meet(Clock clock);
   void give_back(std::size_t shard, const Message& stamp);
   Clock needed(std::uint32_t worker) const;  // the age that its reads need
   bool sampled_are_near(std::uint32_t worker) const;
@@ -112,7 +113,8 @@ class Copy final : public Reader {
   const std::uint64_t id_;
 
   mutable std::mutex mutex_;          // guards all below
-  std::vector<Server> servers_;       // by shard
+  std::vector<Holders> holders_;      // by shard
+  Clock met_ = 0;                     // the clock of the last barrier, at the server that told it first
   std::vector<Clock> clocks_;         // by worker; none: a member that only serves
   Copies<T> base_;
   std::vector<std::uint64_t> flushes_;   // by worker

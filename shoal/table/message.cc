@@ -6,7 +6,7 @@ namespace shoal::table {
 namespace {
 
 bool has_values(Kind kind) { return kind == Kind::update || kind == Kind::assign || kind == Kind::put || kind == Kind::rows || kind == Kind::fetched; }
-bool has_keys(Kind kind) { return has_values(kind) || kind == Kind::request || kind == Kind::fetch || kind == Kind::clocks; }
+bool has_keys(Kind kind) { return has_values(kind) || kind == Kind::request || kind == Kind::fetch || kind == Kind::clocks || kind == Kind::last_clocks; }
 bool has_text(Kind kind) {
   return kind == Kind::open || kind == Kind::rule || kind == Kind::flush || kind == Kind::save || kind == Kind::keep || kind == Kind::refused || kind == Kind::saved;
 }

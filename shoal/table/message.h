@@ -14,6 +14,7 @@
 //   save     write a part of a snapshot of a clock     visible  all readers have the reader's own parts up to this
 //   keep     of which snapshot to keep parts           leaving  to all members: it asks for nothing more
 //   seen     a stamp, back                             clocks   each worker's, where others than the slowest count
+//   last_clocks  to all servers: the clocks of workers that are lost (last_clocks.h)
 #pragma once
 
 #include <algorithm>
@@ -29,18 +30,18 @@
 namespace shoal::table {
 
 enum class Kind : std::uint8_t {
-  open = 1, update, request, assign, rule, flush, reset, put, fetch, save, keep, seen,
+  open = 1, update, request, assign, rule, flush, reset, put, fetch, save, keep, seen, last_clocks,
   opened, refused, rows, clock, assigned, flushed, fetched, saved, stamp, visible, clocks, leaving
 };
 // What an update or assign is the last message of.
 enum class Ends : std::uint8_t { nothing, batch, clock };
-inline constexpr Kind kLastToServer = Kind::seen, kLast = Kind::leaving;
+inline constexpr Kind kLastToServer = Kind::last_clocks, kLast = Kind::leaving;
 
 struct Header {
   std::uint32_t length = 0;    // bytes of the body
   Kind kind = Kind::clock;
   Ends ends = Ends::nothing;   // of update, assign
-  std::uint16_t unused = 0;
+  std::uint16_t shard = 0;     // which one of the table's
   std::uint64_t table = 0;
   std::uint64_t sequence = 0;  // of update: the number of its batch among the sender's; to a reader: its batches up to this are in the rows;
                                // of fetch, save and their answers: the number of the question among the asker's

@@ -119,6 +119,7 @@ void OwnedRows<T>::lay_again(Number number, std::span<const T> values) {
 template <class T>
 void OwnedRows<T>::keep(Number number) {
   for (RowsImage<T>* const image : images_) image->before_change(number);
+  if (before_ && before_->find(number) == RowMap<T>::kNone) copy_out(number, before_->row(before_->insert(number)));
 }
 
 template <class T>

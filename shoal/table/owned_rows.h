@@ -51,6 +51,12 @@ class OwnedRows {
   void reset();                                                           // all rows have their initial values
   void watch(RowsImage<T>& image) { images_.push_back(&image); }          // it is told of rows before they change
   void unwatch(RowsImage<T>& image) { std::erase(images_, &image); }
+  // From now on rows are kept there, by number, as they are before their first change; nullptr: no more.
+  void keep_in(RowMap<T>* before) { before_ = before; }
+  void uncover(Number number) {                                           // nothing is overlaid
+    if (const Number later = live_number_[number]; later != RowMap<T>::kNone) later_[later] = 0;
+    changed(number, kNobody);
+  }
 
   // --- readers
   void subscribe(Number number, net::Rank reader) {
@@ -72,7 +78,7 @@ class OwnedRows {
   void changed(Number number, net::Rank by, Clock lacks);
   void moves(Number number, double magnitude);     // an element of it by so much
   void before_change(Number number) {              // of its settled values or its state
-    if (!images_.empty()) [[unlikely]] keep(number);
+    if (!images_.empty() || before_) [[unlikely]] keep(number);
   }
   void keep(Number number);
   void initialise(Number number);                  // from zeros
@@ -92,6 +98,7 @@ class OwnedRows {
   bool weighed_ = false;
   std::vector<double> moved_;                      // by number, where weighed: sum of changes in relation to its size
   std::vector<RowsImage<T>*> images_;              // being walked through
+  RowMap<T>* before_ = nullptr;                    // or where rows are kept before they change
 };
 
 extern template class OwnedRows<float>;

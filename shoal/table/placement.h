@@ -1,5 +1,6 @@
-// Which server owns a key. Keys fall into 4,096 buckets, and buckets onto servers in equal shares, so that a bucket can move without its
-// keys being looked at. Values; threads: any.
+// Which servers hold a key. Keys fall into 4,096 buckets, and buckets onto shards in equal parts, as many as there are servers. A shard is held
+// by one server, or by several that follow each other: all of them are told what is written, and the first that is not lost answers who
+// reads. Values; threads: any.
 #pragma once
 
 #include <cstdint>
@@ -15,18 +16,27 @@ inline std::uint32_t bucket_of(Key key) { return static_cast<std::uint32_t>(spre
 
 class Placement {
  public:
-  // `servers`: ranks, at least one, each once.
-  explicit Placement(std::vector<net::Rank> servers) : servers_(std::move(servers)) {
+  // `servers`: ranks, at least one, each once. replicas: who hold a shard, at most as many as there are servers.
+  Placement(std::vector<net::Rank> servers, std::size_t replicas) : servers_(std::move(servers)), replicas_(replicas) {
     for (std::uint32_t bucket = 0; bucket < kBuckets; ++bucket) {
       shard_[bucket] = static_cast<std::uint16_t>(std::uint64_t{bucket} * servers_.size() / kBuckets);
     }
   }
   std::size_t shards() const { return servers_.size(); }
   std::size_t shard_of(Key key) const { return servers_.size() == 1 ? 0 : shard_[bucket_of(key)]; }
-  net::Rank server(std::size_t shard) const { return servers_[shard]; }
+  std::size_t replicas() const { return replicas_; }
+  net::Rank server(std::size_t shard, std::size_t replica = 0) const { return servers_[(shard + replica) % servers_.size()]; }
+  const std::vector<net::Rank>& servers() const { return servers_; }
+  // Which of a shard's servers that rank is; replicas(): none.
+  std::size_t replica_of(std::size_t shard, net::Rank rank) const {
+    std::size_t replica = 0;
+    while (replica < replicas_ && server(shard, replica) != rank) ++replica;
+    return replica;
+  }
 
  private:
-  std::vector<net::Rank> servers_;       // by shard
+  std::vector<net::Rank> servers_;       // the first of each shard
+  std::size_t replicas_;
   std::uint16_t shard_[kBuckets] = {};   // by bucket
 };
 

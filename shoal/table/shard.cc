@@ -11,9 +11,9 @@
 
 namespace shoal::table {
 template <class T>
-Shard<T>::Shard(const Spec& spec, const Workers& workers, net::Rank members, Send send, Idle idle, TakeCut take_cut, Now now)
+Shard<T>::Shard(const Spec& spec, const Workers& workers, net::Rank members, bool survives, Send send, Idle idle, TakeCut take_cut, Now now)
     : spec_(spec), workers_(workers), send_(std::move(send)), idle_(std::move(idle)), take_cut_(std::move(take_cut)),
-      now_(std::move(now)), id_(id_of(spec)), consistency_(spec.consistency), rows_(spec, members), rules_(spec.rule),
+      now_(std::move(now)), id_(id_of(spec)), survives_(survives), consistency_(spec.consistency), rows_(spec, members), rules_(spec.rule),
       arriving_(workers.size()), clocks_(workers.size()),
       readers_(members), released_(members) {}
 
@@ -22,6 +22,7 @@ void Shard<T>::take(net::Rank from, Message message) {
   const auto refuse = [&](const std::string& what) {
     throw Error(Code::mismatch, "rank " + std::to_string(from) + " sent " + what, "table " + spec_.name, "run the same program on all members");
   };
+  if (readers_[from].lost) return;
   const Header& header = message.header;
   const std::size_t elements = header.kind == Kind::put ? rows_.full_width() : spec_.width;
   if (const std::string fault = fault_of(message, elements * sizeof(T)); !fault.empty()) refuse(fault);
@@ -49,27 +50,6 @@ void Shard<T>::take(net::Rank from, Message message) {
       return;
     }
     default: refuse("a message of kind " + std::to_string(static_cast<int>(header.kind)));
-  }
-}
-
-// Where keys do not follow each other as they once came, those to come are looked up ahead, and the row behind the last one only now and then:
-// each place where a row may be is a cache line that is far away.
-template <class T>
-template <class Visit>
-void Shard<T>::for_each_row(const Message& message, const Visit& visit) {
-  constexpr std::size_t ahead = 8;
-  const auto keys = message.keys();
-  const auto values = message.values<T>();
-  const std::size_t width = message.header.kind == Kind::put ? rows_.full_width() : spec_.width;
-  Number number = RowMap<T>::kNone;
-  bool astray = false;
-  for (std::size_t i = 0; i < keys.size(); ++i) {
-    const Number next = number + 1;
-    const bool look = !astray || i % ahead == 0;
-    number = rows_.number_of(keys[i], look ? next : RowMap<T>::kNone);
-    if (look) astray = number != next;
-    if (astray && i + ahead < keys.size()) rows_.expect(keys[i + ahead]);
-    visit(number, values.subspan(i * width, width));
   }
 }
 
@@ -131,32 +111,47 @@ void Shard<T>::take_batch(net::Rank from, const Header& last, Batch batch) {
 
 template <class T>
 void Shard<T>::advance(net::Rank from) {
-  const bool rose = clocks_.rise(backups(consistency_));
-  if (rose) {
-    rows_.rises(clocks_.slowest());
-    settle_through(clocks_.slowest());
-    rules_.forget_before(clocks_.slowest());
-    answer_waiting();
-  }
-  if (!rose && !pushes_at_once(consistency_)) return announce(from);  // what it has sent is counted in
+  if (!rise() && !pushes_at_once(consistency_)) return announce(from);  // what it has sent is counted in
   for (const net::Rank rank : workers_.ranks()) tell(rank);
+}
+
+template <class T>
+bool Shard<T>::rise() {
+  if (!clocks_.rise(backups(consistency_))) return false;
+  rows_.rises(clocks_.slowest());
+  settle_through(clocks_.slowest());
+  rules_.forget_before(clocks_.slowest());
+  answer_waiting();
+  return true;
 }
 
 template <class T>
 void Shard<T>::settle_through(Clock clock) {
   for (auto due = pending_.begin(); due != pending_.end() && due->first < clock; due = pending_.erase(due)) {
     cut_through(due->first);
-    settle(due->second, rules_.at(due->first));
+    settle(due->first, std::move(due->second));
   }
   cut_through(clock);
 }
 
-// One clock: its batches in the order of workers.
+// A clock can be taken back until all servers must have completed it: nobody runs further ahead of one than the gap.
 template <class T>
-void Shard<T>::settle(const std::map<std::uint32_t, Batch>& batches, const Rule& rule) {
+void Shard<T>::settle(Clock clock, Batches batches) {
+  const bool overlaid = !whole_clocks(consistency_);
+  if (!cuts_workers()) return add_up(batches, rules_.at(clock), overlaid);
+  const Clock gap = widest_gap(consistency_).value_or(0), slowest = clocks_.slowest();
+  while (!settled_.empty() && settled_.front().until + gap + 1 < slowest) settled_.pop_front();
+  Settled& settled = settled_.emplace_back(Settled{clock, slowest, rules_.at(clock), std::move(batches), RowMap<T>(rows_.full_width())});
+  rows_.keep_in(&settled.before);
+  add_up(settled.batches, settled.rule, overlaid);
+  rows_.keep_in(nullptr);
+}
+
+// The batches of a clock in the order of workers; overlaid: they are live already.
+template <class T>
+void Shard<T>::add_up(const Batches& batches, const Rule& rule, bool overlaid) {
   RowMap<T> gradients(spec_.width);                 // of a rule that steps: their sums
   Number near = RowMap<T>::kNone;
-  const bool whole = whole_clocks(consistency_);
   for (const auto& [worker, batch] : batches) {
     for (const Message& part : batch) {
       for_each_row(part, [&, from = workers_.rank_of(worker)](Number number, std::span<const T> values) {
@@ -164,7 +159,7 @@ void Shard<T>::settle(const std::map<std::uint32_t, Batch>& batches, const Rule&
           near = gradients.add(rows_.key(number), near + 1, values);
           return;
         }
-        whole ? rows_.add(number, values, from) : rows_.settle(number, values);
+        overlaid ? rows_.settle(number, values) : rows_.add(number, values, from);
       });
     }
   }
@@ -254,6 +249,7 @@ std::vector<Message> Shard<T>::rows_for(net::Rank to, std::span<const Number> nu
 
 template <class T>
 void Shard<T>::tell(net::Rank reader) {
+  if (readers_[reader].lost) return;
   if ((readers_[reader].untold = !idle_(reader))) return;
   push(reader);
   announce(reader);
@@ -311,6 +307,10 @@ void Shard<T>::assign(net::Rank from, const Message& message) {
   for_each_row(message, [&](Number number, std::span<const T> values) {
     rows_.assign(number, values);
     if (rows_.is_overlaid(number)) overlaid.insert(number);
+    for (Settled& settled : settled_) {
+      const Number kept = settled.before.find(number);
+      if (kept != RowMap<T>::kNone) set<T>(settled.before.row(kept).first(spec_.width), values);
+    }
   });
   for (const auto& [clock, workers] : pending_) {
     if (overlaid.empty()) break;
@@ -327,7 +327,6 @@ void Shard<T>::assign(net::Rank from, const Message& message) {
   announce(from, Kind::assigned);
 }
 
-// The last worker at the barrier: everything has come, and all are at the clock of who was furthest.
 template <class T>
 void Shard<T>::flush(net::Rank from, const Message& message) {
   const std::string next = message.text();
@@ -337,56 +336,41 @@ void Shard<T>::flush(net::Rank from, const Message& message) {
     throw Error(Code::mismatch, what, "table " + spec_.name,
                 "all workers switch to the same consistency together");
   }
-  if (!clocks_.arrive(message.header.worker, message.header.clock)) return advance(from);
+  clocks_.arrive(message.header.worker, message.header.clock);
+  if (!meet()) advance(from);
+}
+
+// The last worker at the barrier: everything has come, and all are at the clock of who was furthest.
+template <class T>
+bool Shard<T>::meet() {
+  if (!clocks_.all_arrived()) return false;
   clocks_.meet();
   rows_.rises(clocks_.slowest());
   settle_through(std::numeric_limits<Clock>::max());
-  if (!next.empty()) consistency_ = consistency_from(next);
+  if (!next_.empty()) consistency_ = consistency_from(next_);
   if (!pushes(consistency_)) rows_.unsubscribe();
   for (Reader& reader : readers_) reader.included = reader.received;
   answer_waiting();
   for (const net::Rank rank : workers_.ranks()) {
+    if (readers_[rank].lost) continue;
     readers_[rank].untold = false;
     push(rank, true);
     tell_clocks(rank);                              // ahead of what ends the wait: until then these say that nobody need be waited for
     announce(rank, Kind::flushed);
     stamp(rank);
   }
+  return true;
 }
 
-// --- rows with the state of the rule
+template class Shard<float>;
+template class Shard<double>;
+template class Shard<std::int32_t>;
+template class Shard<std::int64_t>;
 
-template <class T>
-void Shard<T>::save(net::Rank from, Message message) {
-  const Clock clock = clocked(consistency_) ? message.header.clock : kNever;  // else it is what has arrived
-  if (clock != kNever && clock < clocks_.slowest()) {
-    const std::string over = " of table " + spec_.name + " is over, at " + std::to_string(clocks_.slowest());
-    Message late = Message::of_text(Kind::refused, id_, "clock " + std::to_string(clock) + over);
-    late.header.sequence = message.header.sequence;
-    return send_(from, alone(std::move(late)));
-  }
-  cuts_.emplace(clock, std::pair(from, std::move(message)));
-  cut_through(clocks_.slowest());
-}
-
-template <class T>
-void Shard<T>::cut_through(Clock clock) {
-  for (auto due = cuts_.begin(); due != cuts_.end() && due->first <= clock; due = cuts_.erase(due)) {
-    const auto& [by, message] = due->second;
-    take_cut_(by, message, spec_, message.header.clock, rules_.at(message.header.clock), std::make_unique<RowsImage<T>>(rows_));
-  }
-}
-
-template <class T>
-void Shard<T>::put(net::Rank from, const Message& message) {
-  if (message.header.kind == Kind::reset) rows_.reset();
-  for_each_row(message, [&](Number number, std::span<const T> row) { rows_.put(number, row); });
-  if (message.header.ends != Ends::nothing) announce(from, Kind::assigned);
-}
-
-std::unique_ptr<Server> make_shard(const Spec& spec, const Workers& workers, net::Rank members, Send send, Idle idle, TakeCut take_cut, Now now) {
+std::unique_ptr<Server> make_shard(const Spec& spec, const Workers& workers, net::Rank members, bool survives, Send send, Idle idle,
+                                   TakeCut take_cut, Now now) {
   const auto made = [&]<class T>(T) -> std::unique_ptr<Server> {
-    return std::make_unique<Shard<T>>(spec, workers, members, std::move(send), std::move(idle), std::move(take_cut), std::move(now));
+    return std::make_unique<Shard<T>>(spec, workers, members, survives, std::move(send), std::move(idle), std::move(take_cut), std::move(now));
   };
   switch (spec.type) {
     case DType::f32: return made(float{});

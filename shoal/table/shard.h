@@ -13,7 +13,9 @@
 //   4. At most one round of pushed rows is on its way to a reader, as much as its link bears in a moment, what it needs next and what has
 //      changed most first (untold.h, pace.h); what is left, and what changes meanwhile, is told in the next, once.
 //   5. Under a policy that withholds, updates become part of the rows in the order in which they came, each when it fits (released.h).
-//   6. A request is answered as soon as the slowest worker that counts has completed the age that it needs.
+//   6. What a lost worker added counts up to a clock that all servers agree on (last_clocks.h); settled rows that have more are taken back to what they
+//      were, and settled again without it. Where what arrives is shown at once, all that arrived counts.
+//   7. A request is answered as soon as the slowest worker that counts has completed the age that it needs.
 //
 // Threads: the transport's loop.
 #pragma once
@@ -23,11 +25,13 @@
 #include <map>
 #include <memory>
 #include <optional>
+#include <unordered_set>
 #include <vector>
 
 #include "shoal/net/transport.h"
 #include "shoal/table/clocks.h"
 #include "shoal/table/image.h"
+#include "shoal/table/last_clocks.h"
 #include "shoal/table/message.h"
 #include "shoal/table/owned_rows.h"
 #include "shoal/table/pace.h"
@@ -55,23 +59,42 @@ class Server {
   virtual void drained(net::Rank reader) = 0;
   // What is said to the server of this table. Throws Error{mismatch} if that member cannot have meant it.
   virtual void take(net::Rank from, Message message) = 0;
+
+  // The job goes on without that member: what comes of it is not taken any more.
+  virtual void lose(net::Rank member) = 0;
+  virtual Clock completed(std::uint32_t worker) const = 0;
+  virtual Clock reached() const = 0;                // by all
+  // What these workers, of lost members, added from these clocks on does not count, and nobody waits for them.
+  virtual void cut(const Last& last) = 0;
 };
 
 template <class T>
 class Shard final : public Server {
  public:
-  Shard(const Spec& spec, const Workers& workers, net::Rank members, Send send, Idle idle, TakeCut take_cut, Now now);
+  // survives: members may be lost.
+  Shard(const Spec& spec, const Workers& workers, net::Rank members, bool survives, Send send, Idle idle, TakeCut take_cut, Now now);
   const Spec& spec() const override { return spec_; }
   void admit(net::Rank reader) override;
   void leaves(net::Rank reader) override;
   void drained(net::Rank reader) override;
   void take(net::Rank from, Message message) override;
+  void lose(net::Rank member) override;
+  Clock completed(std::uint32_t worker) const override { return clocks_.completed(worker); }
+  Clock reached() const override { return clocks_.slowest(); }
+  void cut(const Last& last) override;
 
  private:
   using Number = typename OwnedRows<T>::Number;
   using Batch = std::vector<Message>;               // of one worker in one clock
+  using Batches = std::map<std::uint32_t, Batch>;   // by worker
+  struct Settled {                                  // a clock that may have to be taken back
+    Clock clock, until;                             // until: the slowest then
+    Rule rule;
+    Batches batches;
+    RowMap<T> before;                               // rows as they were, by number
+  };
   struct Reader {                                   // a member
-    bool admitted = false, untold = false;          // untold: the clock or rows have changed since it was told
+    bool admitted = false, lost = false, untold = false;  // untold: the clock or rows have changed since it was told
     Clock promised = kLastClock;                    // at most, because the last round left rows; kLastClock: it left none
     Pace pace;
     std::uint64_t received = 0;                     // its last batch that is closed
@@ -93,8 +116,14 @@ class Shard final : public Server {
   void tell_seen();                                 // to those whose updates all readers have now
   void take_batch(net::Rank from, const Header& last, Batch batch);
   void advance(net::Rank from);                     // the worker that was slowest may have completed a clock
+  bool rise();
+  bool cuts_workers() const;                        // whether lost ones count up to a clock
+  bool meet();                                      // if all are at the barrier
   void settle_through(Clock clock);                 // everything pending with timestamps below
-  void settle(const std::map<std::uint32_t, Batch>& batches, const Rule& rule);
+  void settle(Clock clock, Batches batches);
+  void add_up(const Batches& batches, const Rule& rule, bool overlaid);
+  void take_back(const std::map<std::uint32_t, Clock>& last, std::unordered_set<Number>& touched);
+  void lay_anew(const std::unordered_set<Number>& touched);
   void request(net::Rank from, const Message& message);
   void assign(net::Rank from, const Message& message);
   void flush(net::Rank from, const Message& message);
@@ -118,6 +147,7 @@ class Shard final : public Server {
   const TakeCut take_cut_;
   const Now now_;
   const std::uint64_t id_;
+  const bool survives_;                             // members may be lost
 
   Consistency consistency_;
   std::string next_;                                // from the barrier on at which workers wait; empty: the same
@@ -125,7 +155,8 @@ class Shard final : public Server {
   Rules rules_;
   std::vector<Batch> arriving_;                     // by worker: not closed
   Clocks clocks_;
-  std::map<Clock, std::map<std::uint32_t, Batch>> pending_;      // not settled, by timestamp and worker
+  std::map<Clock, Batches> pending_;                // not settled, by timestamp
+  std::deque<Settled> settled_;                     // where another server may not have completed the clock
   std::multimap<Clock, std::pair<net::Rank, Message>> waiting_;  // requests, by the age that they need
   std::multimap<Clock, std::pair<net::Rank, Message>> cuts_;     // snapshots that were asked for, by their clocks
   std::vector<Reader> readers_;                     // by rank
@@ -133,6 +164,28 @@ class Shard final : public Server {
   std::deque<Held> held_;                           // in the order in which they came
 };
 
-std::unique_ptr<Server> make_shard(const Spec& spec, const Workers& workers, net::Rank members, Send send, Idle idle, TakeCut take_cut, Now now);
+// Where keys do not follow each other as they once came, those to come are looked up ahead, and the row behind the last one only now and then:
+// each place where a row may be is a cache line that is far away.
+template <class T>
+template <class Visit>
+void Shard<T>::for_each_row(const Message& message, const Visit& visit) {
+  constexpr std::size_t ahead = 8;
+  const auto keys = message.keys();
+  const auto values = message.values<T>();
+  const std::size_t width = message.header.kind == Kind::put ? rows_.full_width() : spec_.width;
+  Number number = RowMap<T>::kNone;
+  bool astray = false;
+  for (std::size_t i = 0; i < keys.size(); ++i) {
+    const Number next = number + 1;
+    const bool look = !astray || i % ahead == 0;
+    number = rows_.number_of(keys[i], look ? next : RowMap<T>::kNone);
+    if (look) astray = number != next;
+    if (astray && i + ahead < keys.size()) rows_.expect(keys[i + ahead]);
+    visit(number, values.subspan(i * width, width));
+  }
+}
+
+std::unique_ptr<Server> make_shard(const Spec& spec, const Workers& workers, net::Rank members, bool survives, Send send, Idle idle,
+                                   TakeCut take_cut, Now now);
 
 }  // namespace shoal::table

@@ -23,7 +23,12 @@ class Answers final : public Reader {
  public:
   explicit Answers(std::size_t expected) : expected_(expected) {}
   void take(net::Rank from, Message message) override;
-  bool complete() const { return arrivals() == expected_; }
+  // A server that was to answer is lost: there will be no more answers.
+  void lose(const std::string& why) {
+    refused_ = why;
+    arrivals_.store(expected_, std::memory_order_release);
+  }
+  bool complete() const { return arrivals() >= expected_; }
   // Both when it is complete.
   const std::string& refused() const { return refused_; }  // of who refused last; empty: nobody
   const std::vector<Message>& messages() const { return messages_; }  // in the order in which they came

@@ -92,6 +92,12 @@ void check(const Spec& spec) {
   if (initial.kind == Initial::Kind::normal && initial.b < 0) refuse("normal initial values need a deviation that is not negative", "");
 }
 
+void check_survives(const Spec& spec) {
+  if (!value_bound(spec.consistency, 0)) return;
+  throw Error(Code::unsupported, name(spec.consistency) + " does not survive the loss of a member", "table " + spec.name,
+              "bsp, ssp, essp, cap and async do; or run with --on-peer-lost fail");
+}
+
 void check(const Spec& spec, std::uint32_t workers) {
   check(spec);
   if (backups(spec.consistency) < workers) return;

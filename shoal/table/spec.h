@@ -39,5 +39,6 @@ std::string text_of(const Spec& spec);       // for open, and for people
 Spec spec_from(const std::string& text);     // throws Error{mismatch, invalid_argument}
 void check(const Spec& spec);                // throws Error{invalid_argument} naming what cannot be
 void check(const Spec& spec, std::uint32_t workers);  // the same, with so many workers
+void check_survives(const Spec& spec);        // throws Error{unsupported} where its consistency does not bear the loss of members
 
 }  // namespace shoal::table

@@ -4,6 +4,7 @@
 #include <map>
 #include <mutex>
 #include <numeric>
+#include <optional>
 #include <utility>
 
 #include "shoal/core/error.h"
@@ -21,13 +22,21 @@ std::vector<net::Rank> or_all(std::vector<net::Rank> ranks, net::Rank size) {
   return ranks;
 }
 
+// Who hold a shard: where a member may be lost, two, if there are as many.
+Placement placement_of(std::vector<net::Rank> servers, bool survives) {
+  const std::size_t replicas = std::min<std::size_t>(survives ? 2 : 1, servers.size());
+  return {std::move(servers), replicas};
+}
+
 }  // namespace
 
 struct Tables::State : Servers {
   State(net::Transport& of_transport, const TablesOptions& options)
-      : transport(of_transport), placement(or_all(options.servers, of_transport.size())),
+      : transport(of_transport), survives(of_transport.on_peer_lost() == net::OnPeerLost::shrink),
+        placement(placement_of(or_all(options.servers, of_transport.size()), survives)),
         workers(or_all(options.workers, of_transport.size()), options.workers_a_member),
-        waiting(of_transport, options.patience, [this] { return failure(); }), disk(options.disk), left(of_transport.size()), leaving(of_transport.size()) {}
+        waiting(of_transport, options.patience, [this] { return failure(); }), disk(options.disk), left(of_transport.size()),
+        lost(of_transport.size()), leaving(of_transport.size()) {}
 
   net::Rank rank() const override { return transport.rank(); }
   const Workers& all_workers() const override { return workers; }
@@ -39,27 +48,32 @@ struct Tables::State : Servers {
   void deliver(net::Rank from, Message message);
   net::Failure failure() const;  // of a member that did not say that it leaves
   void say_goodbye();
+  void lose(net::Rank member);
   void open(net::Rank from, const Message& message);
-  Send send() {
-    return [this](net::Rank to, std::vector<Message> messages) { mail->send(to, std::move(messages)); };
-  }
+  std::unique_ptr<Server> make_server(std::size_t shard, const Spec& spec);
+  LastClocks::Here here();
+  // To a shard's servers: all that live, or where `one` answers the first. Any thread.
+  void send(std::size_t shard, std::vector<Message> messages, bool one);
   template <class T>
   std::shared_ptr<Copy<T>> open(const Spec& spec);
 
   net::Transport& transport;
+  const bool survives;                                     // goes on without members that are lost
   const Placement placement;
   const Workers workers;
   const Waiting waiting;
   std::unique_ptr<Mail> mail;                              // made and destroyed on the loop
-  std::map<std::uint64_t, std::unique_ptr<Server>> served;  // on the loop, as the next two
+  std::map<std::pair<std::uint64_t, std::size_t>, std::unique_ptr<Server>> served;  // by table and shard; on the loop, as the next ones
+  std::unique_ptr<LastClocks> last_clocks;                 // of workers that are lost
   std::map<std::uint64_t, std::shared_ptr<Reader>> read;
   std::map<std::uint64_t, std::shared_ptr<Answers>> opening;
   std::map<std::uint64_t, std::shared_ptr<Answers>> asked;  // by the number of the question
   std::atomic<std::uint64_t> questions{0};
   Disk own_disk;
   const OnDisk disk;                                       // or own_disk
-  std::shared_ptr<Saves> saves;                            // where this member serves; on the loop
+  std::map<std::size_t, std::shared_ptr<Saves>> saves;     // by shard that this member serves; on the loop
   std::vector<std::atomic<bool>> left;                     // by rank: asks for nothing more
+  std::vector<std::atomic<bool>> lost;                     // by rank, while this member goes on
   Answers leaving;                                         // hears of them
   bool said_goodbye = false;                               // by this member; its thread that ends it
 
@@ -68,8 +82,16 @@ struct Tables::State : Servers {
 };
 
 net::Failure Tables::State::failure() const {
+  for (std::size_t shard = 0; shard < placement.shards(); ++shard) {
+    std::size_t replica = 0;
+    while (replica < placement.replicas() && lost[placement.server(shard, replica)]) ++replica;
+    if (replica < placement.replicas()) continue;
+    const std::string held = placement.replicas() == 1 ? "" : ", as was who held the same rows";
+    const net::Rank last = placement.server(shard, replica - 1);
+    return std::make_shared<const Error>(Code::peer_lost, transport.lost(last)->fact() + held + ": rows of all tables are lost");
+  }
   for (net::Rank rank = 0; rank < transport.size(); ++rank) {
-    if (left[rank]) continue;
+    if (left[rank] || lost[rank]) continue;
     if (net::Failure why = mail->failure(rank)) return why;
   }
   return nullptr;
@@ -101,11 +123,15 @@ void Tables::State::deliver(net::Rank from, Message message) try {
       for (const auto& [table, reader] : read) reader->leaves(from);
       for (const auto& [table, shard] : served) shard->leaves(from);
       return leaving.take(from, std::move(message));
-    case Kind::keep: return saves ? saves->keep(message) : refuse("is not served here");
+    case Kind::last_clocks: return last_clocks->take(from, message);
+    case Kind::keep: {
+      const auto of_shard = saves.find(message.header.shard);
+      return of_shard == saves.end() ? refuse("is not served here") : of_shard->second->keep(message);
+    }
     default: break;
   }
   if (message.header.kind <= kLastToServer) {
-    const auto shard = served.find(id);
+    const auto shard = served.find({id, message.header.shard});
     return shard == served.end() ? refuse("is not served here") : shard->second->take(from, std::move(message));
   }
   const auto copy = read.find(id);
@@ -116,19 +142,84 @@ void Tables::State::deliver(net::Rank from, Message message) try {
 
 void Tables::State::open(net::Rank from, const Message& message) {
   const Spec spec = spec_from(message.text());
-  auto& shard = served[message.header.table];
-  const auto idle = [this](net::Rank to) { return mail->unsent(to) == 0; };
+  const std::size_t number = message.header.shard;
+  if (number >= placement.shards() || placement.replica_of(number, transport.rank()) == placement.replicas()) {
+    throw Error(Code::mismatch, "rank " + std::to_string(from) + " opens a table that is not served here", "table " + spec.name);
+  }
+  auto& shard = served[{message.header.table, number}];
   if (!shard) {
-    shard = make_shard(spec, workers, transport.size(), send(), idle,
-                       [this](net::Rank by, const Message& request, const Spec& of, Clock clock, const Rule& rule, std::unique_ptr<Image> image) {
-                         if (saves) saves->begin(by, request, of, clock, rule, std::move(image));
-                       },
-                       [this] { return transport.now(); });
+    shard = make_server(number, spec);
+    for (const net::Rank gone : last_clocks->lost()) shard->lose(gone);
+    last_clocks->open(message.header.table);
   }
   const std::string here = text_of(shard->spec());
   if (here == message.text()) shard->admit(from);
   mail->send(from, alone(here == message.text() ? Message::of_kind(Kind::opened, message.header.table)
                                                 : Message::of_text(Kind::refused, message.header.table, here)));
+}
+
+std::unique_ptr<Server> Tables::State::make_server(std::size_t shard, const Spec& spec) {
+  const auto answer = [this, shard](net::Rank to, std::vector<Message> messages) {
+    for (Message& message : messages) message.header.shard = static_cast<std::uint16_t>(shard);
+    mail->send(to, std::move(messages));
+  };
+  const auto idle = [this](net::Rank to) { return mail->unsent(to) == 0; };
+  const auto take_cut = [this, shard](net::Rank by, const Message& request, const Spec& of, Clock clock, const Rule& rule,
+                                      std::unique_ptr<Image> image) {
+    saves.at(shard)->begin(by, request, of, clock, rule, std::move(image));
+  };
+  return make_shard(spec, workers, transport.size(), survives, answer, idle, take_cut, [this] { return transport.now(); });
+}
+
+void Tables::State::send(std::size_t shard, std::vector<Message> messages, bool one) {
+  for (Message& message : messages) message.header.shard = static_cast<std::uint16_t>(shard);
+  for (std::size_t replica = 0; replica < placement.replicas(); ++replica) {
+    const net::Rank server = placement.server(shard, replica);
+    if (lost[server]) continue;
+    if (one || replica + 1 == placement.replicas()) return mail->send(server, std::move(messages));
+    mail->send(server, messages);
+  }
+}
+
+LastClocks::Here Tables::State::here() {
+  const auto each = [this](std::uint64_t table, const auto& visit) {
+    for (const auto& [of, shard] : served) {
+      if (of.first == table) visit(*shard);
+    }
+  };
+  LastClocks::Here here;
+  here.completed = [each](std::uint64_t table, std::uint32_t worker) {
+    std::optional<Clock> least;
+    each(table, [&](const Server& shard) { least = std::min(least.value_or(kLastClock), shard.completed(worker)); });
+    return least.value_or(0);
+  };
+  here.reached = [each](std::uint64_t table) {
+    Clock most = 0;
+    each(table, [&](const Server& shard) { most = std::max(most, shard.reached()); });
+    return most;
+  };
+  here.cut = [each](std::uint64_t table, const Last& last) { each(table, [&](Server& shard) { shard.cut(last); }); };
+  here.send = [this](net::Rank to, Message message) { mail->send(to, alone(std::move(message))); };
+  return here;
+}
+
+// Whoever waits for an answer of that member has one: that there will be none.
+void Tables::State::lose(net::Rank member) {
+  lost[member] = true;
+  std::vector<std::uint64_t> tables;
+  for (const auto& [of, shard] : served) {
+    shard->lose(member);
+    if (tables.empty() || tables.back() != of.first) tables.push_back(of.first);
+  }
+  for (const auto& [table, reader] : read) reader->loses(member);
+  last_clocks->lose(member, tables);
+  for (std::size_t shard = 0; shard < placement.shards(); ++shard) {
+    if (placement.replica_of(shard, member) == placement.replicas()) continue;
+    for (const auto& [table, answers] : opening) answers->take(member, Message::of_kind(Kind::opened, table));
+  }
+  for (const auto& [question, answers] : asked) answers->lose("rank " + std::to_string(member) + " was lost meanwhile; try again");
+  asked.clear();
+  leaving.take(member, Message::of_kind(Kind::leaving, 0));
 }
 
 std::shared_ptr<Answers> Tables::State::ask(std::vector<std::vector<Message>> messages) {
@@ -141,13 +232,13 @@ std::shared_ptr<Answers> Tables::State::ask(std::vector<std::vector<Message>> me
   const auto answers = std::make_shared<Answers>(count);
   if (count > 0) transport.post([this, number, answers] { asked.emplace(number, answers); });
   for (std::size_t shard = 0; shard < messages.size(); ++shard) {
-    if (!messages[shard].empty()) mail->send(placement.server(shard), std::move(messages[shard]));
+    if (!messages[shard].empty()) send(shard, std::move(messages[shard]), true);
   }
   return answers;
 }
 
 void Tables::State::tell(const Message& message) {
-  for (std::size_t shard = 0; shard < placement.shards(); ++shard) mail->send(placement.server(shard), alone(message));
+  for (std::size_t shard = 0; shard < placement.shards(); ++shard) send(shard, alone(message), true);
 }
 
 template <class T>
@@ -163,14 +254,23 @@ std::shared_ptr<Copy<T>> Tables::State::open(const Spec& spec) {
     if (text_of(known->second.first) != text_of(spec)) throw differs(text_of(known->second.first));
     return std::static_pointer_cast<Copy<T>>(known->second.second);
   }
-  auto copy = std::make_shared<Copy<T>>(spec, workers, transport.rank(), placement, send(), [this] { return transport.now(); });
-  const auto answers = std::make_shared<Answers>(placement.shards());
+  if (survives) check_survives(spec);
+  const auto to_servers = [this](std::size_t shard, std::vector<Message> messages) {
+    const bool one = messages.front().header.kind == Kind::request;
+    send(shard, std::move(messages), one);
+  };
+  auto copy = std::make_shared<Copy<T>>(spec, workers, transport.rank(), placement, to_servers, [this] { return transport.now(); });
+  std::size_t servers = placement.shards() * placement.replicas();
+  for (std::size_t shard = 0; shard < placement.shards(); ++shard) {
+    for (std::size_t replica = 0; replica < placement.replicas(); ++replica) servers -= lost[placement.server(shard, replica)];
+  }
+  const auto answers = std::make_shared<Answers>(servers);
   transport.post([this, id, copy, answers] {
     read.insert_or_assign(id, copy);
     opening.insert_or_assign(id, answers);
   });
   for (std::size_t shard = 0; shard < placement.shards(); ++shard) {
-    mail->send(placement.server(shard), alone(Message::of_text(Kind::open, id, text_of(spec))));
+    send(shard, alone(Message::of_text(Kind::open, id, text_of(spec))), false);
   }
   waiting.until([&] { return answers->complete(); }, *answers, "servers to open table " + spec.name);
   const bool refused = !answers->refused().empty();
@@ -191,11 +291,17 @@ Tables::Tables(net::Transport& transport, const TablesOptions& options) : state_
     };
     state->mail = std::make_unique<Mail>(state->transport, channel, deliver, drained);
     const OnDisk disk = state->disk ? state->disk : [raw = state.get()](std::function<void()> job) { raw->own_disk.run(std::move(job)); };
-    for (std::uint32_t shard = 0; shard < state->placement.shards(); ++shard) {
-      if (state->placement.server(shard) != state->transport.rank()) continue;
-      state->saves = std::make_shared<Saves>(state->transport, disk, shard, static_cast<std::uint32_t>(state->placement.shards()),
-                                             [raw = state.get()](net::Rank to, Message message) { raw->mail->send(to, alone(std::move(message))); });
+    const auto answer = [raw = state.get()](net::Rank to, Message message) { raw->mail->send(to, alone(std::move(message))); };
+    const auto shards = static_cast<std::uint32_t>(state->placement.shards());
+    for (std::uint32_t shard = 0; shard < shards; ++shard) {
+      if (state->placement.replica_of(shard, state->transport.rank()) == state->placement.replicas()) continue;
+      state->saves[shard] = std::make_shared<Saves>(state->transport, disk, shard, shards, answer);
     }
+    state->last_clocks = std::make_unique<LastClocks>(state->workers, state->placement.servers(), state->here());
+    state->transport.on_lost([weak = std::weak_ptr<State>(state)](net::Rank member, const net::Failure&) {
+      const auto alive = weak.lock();
+      if (alive && alive->mail) alive->lose(member);
+    });
   });
   if (!begun) throw Error(Code::cancelled, "the transport has ended", "tables");
 }
@@ -212,7 +318,7 @@ Tables::~Tables() {
   net::wait_for(state_->transport, [&] { return state_->transport.failure() || all_left(); }, net::kLoopAnswers);
   net::call(state_->transport, [state = state_] {
     state->mail.reset();
-    if (state->saves) state->saves->end();
+    for (const auto& [shard, saves] : state->saves) saves->end();
     state->served.clear();
     state->read.clear();
   });

@@ -18,6 +18,7 @@ class Reader {
   virtual void take(net::Rank from, Message message) = 0;
   // That member says nothing more. On the loop.
   virtual void leaves(net::Rank) {}
+  virtual void loses(net::Rank) {}  // the job goes on without that member
   std::uint64_t arrivals() const { return arrivals_.load(std::memory_order_acquire); }  // messages taken: whoever waits looks again
 
  protected:

@@ -31,10 +31,12 @@ class ScriptedWorkers {
     std::size_t width = 0;            // of a row, at least
     net::ScriptedNetwork network{};
     bool pauses = true;               // some workers are slow for a while
+    std::vector<std::pair<net::Rank, Nanoseconds>> kills;  // members that die, and when; the others go on
   };
   using Check = std::function<void(std::uint32_t worker, Clock clock, Key key, std::span<const T> row)>;
 
-  explicit ScriptedWorkers(const Options& options) : options_(options), job_(options.members, seeded(options)), moves_(options.seed) {
+  explicit ScriptedWorkers(const Options& options)
+      : options_(options), job_(options.members, seeded(options)), moves_(options.seed), dead_(options.members) {
     if (options_.workers.empty()) {
       for (net::Rank rank = 0; rank < options.members; ++rank) options_.workers.push_back(rank);
     }
@@ -53,6 +55,7 @@ class ScriptedWorkers {
     }
   }
   ~ScriptedWorkers() { tables_.clear(); }
+  bool is_dead(std::uint32_t worker) const { return dead_[options_.workers[worker / options_.workers_a_member]]; }
 
   std::uint32_t size() const { return static_cast<std::uint32_t>(workers_.size()); }
   // How much `worker` had added to `key` with timestamps below `clock`.
@@ -86,9 +89,21 @@ class ScriptedWorkers {
       }
       return false;
     };
-    const auto finished = [&] { return std::ranges::all_of(workers_, [](const auto& w) { return w.done == w.clocks; }); };
+    const auto finished = [&] {
+      for (std::uint32_t w = 0; w < size(); ++w) {
+        if (!is_dead(w) && !is_done(w)) return false;
+      }
+      return true;
+    };
+    for (const auto& [rank, when] : options_.kills) {
+      job_.at(when, [this, rank = rank] {
+        job_.kill(rank);
+        dead_[rank] = true;
+      });
+    }
     while (!finished()) {
-      ASSERT_TRUE(job_.run(movable)) << "nobody can move, and nothing is on its way: " << stuck();
+      ASSERT_TRUE(job_.run([&] { return movable() || finished(); })) << "nobody can move, and nothing is on its way: " << stuck();
+      if (finished()) break;
       std::uint32_t worker = static_cast<std::uint32_t>(moves_() % size());
       while (!can_move(worker)) worker = (worker + 1) % size();
       if (options_.pauses && moves_() % 4 != 0) {  // time passes instead
@@ -98,15 +113,22 @@ class ScriptedWorkers {
       }
       move(worker, check);
     }
-    ASSERT_TRUE(job_.run([&] { return std::ranges::all_of(workers_, [&](auto& w) { return w.table.copy().flushed(w.local); }); }));
+    const auto met = [&] {
+      for (std::uint32_t w = 0; w < size(); ++w) {
+        if (!is_dead(w) && !workers_[w].table.copy().flushed(workers_[w].local)) return false;
+      }
+      return true;
+    };
+    ASSERT_TRUE(job_.run(met)) << "some wait at the barrier for ever";
     std::vector<Key> keys(options_.keys);
     std::iota(keys.begin(), keys.end(), Key{0});
     for (std::uint32_t w = 0; w < size(); ++w) {
+      if (is_dead(w)) continue;
       workers_[w].wanted = keys;
       workers_[w].at = 0;
       auto& copy = workers_[w].table.copy();
-      ASSERT_TRUE(job_.run([&] { return copy.ready(workers_[w].local, keys, workers_[w].at); }));
-      show(w, kOver, check);
+      ASSERT_TRUE(job_.run([&] { return is_dead(w) || copy.ready(workers_[w].local, keys, workers_[w].at); }));
+      if (!is_dead(w)) show(w, kOver, check);
     }
   }
 
@@ -126,6 +148,7 @@ class ScriptedWorkers {
   static net::ScriptedNetwork seeded(const Options& options) {
     net::ScriptedNetwork network = options.network;
     network.seed = options.seed;
+    if (!options.kills.empty()) network.on_peer_lost = net::OnPeerLost::shrink;
     return network;
   }
   std::string stuck() {
@@ -147,7 +170,7 @@ class ScriptedWorkers {
   bool can_move(std::uint32_t w) {
     Moving& worker = workers_[w];
     auto& copy = worker.table.copy();
-    if (worker.done == worker.clocks) return false;
+    if (worker.done == worker.clocks || is_dead(w)) return false;
     if (!copy.may_go_on(worker.local)) return false;
     if (worker.wanted.empty()) {
       for (int i = 0; i < 4; ++i) worker.wanted.push_back(worker.random() % options_.keys);
@@ -211,6 +234,7 @@ class ScriptedWorkers {
   std::size_t width_ = 0;             // of a row
   net::InprocJob job_;
   std::mt19937_64 moves_;
+  std::vector<bool> dead_;            // by rank
   std::vector<std::unique_ptr<Tables>> tables_;
   std::vector<Moving> workers_;
   std::uint64_t waits_ = 0;

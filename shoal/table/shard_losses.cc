@@ -1,0 +1,103 @@
+// What a shard makes of members that are lost.
+#include <algorithm>
+
+#include "shoal/table/shard.h"
+
+namespace shoal::table {
+
+template <class T>
+void Shard<T>::lose(net::Rank member) {
+  readers_[member].lost = true;
+  readers_[member].admitted = false;
+  leaves(member);
+  const auto is_of_it = [member](const auto& asked) { return asked.second.first == member; };
+  std::erase_if(waiting_, is_of_it);
+  std::erase_if(cuts_, is_of_it);
+  for (std::uint32_t worker = 0; worker < arriving_.size(); ++worker) {
+    if (workers_.rank_of(worker) == member) arriving_[worker].clear();
+  }
+}
+
+template <class T>
+bool Shard<T>::cuts_workers() const {
+  const bool summed = whole_clocks(consistency_) || !spec_.rule.steps();
+  return survives_ && clocked(consistency_) && !leaves_at_once(consistency_) && summed;
+}
+
+template <class T>
+void Shard<T>::cut(const Last& last) {
+  std::unordered_set<Number> touched;
+  if (cuts_workers()) take_back(last.clocks, touched);
+  if (!whole_clocks(consistency_)) lay_anew(touched);
+  clocks_.meet_at_least_at(last.reached);
+  for (const auto& [worker, clock] : last.clocks) clocks_.lose(worker, clock);
+  if (meet()) return;
+  rise();
+  for (const net::Rank rank : workers_.ranks()) tell(rank);
+}
+
+template <class T>
+void Shard<T>::take_back(const std::map<std::uint32_t, Clock>& last, std::unordered_set<Number>& touched) {
+  const auto counts = [&last](Clock clock, std::uint32_t worker) {
+    const auto cut = last.find(worker);
+    return cut == last.end() || clock < cut->second;
+  };
+  const auto drop = [&](Clock clock, Batches& batches) { std::erase_if(batches, [&](const auto& batch) { return !counts(clock, batch.first); }); };
+  const auto first = std::ranges::find_if(settled_, [&](const Settled& settled) {
+    return std::ranges::any_of(settled.batches, [&](const auto& batch) { return !counts(settled.clock, batch.first); });
+  });
+  for (auto settled = settled_.end(); settled != first;) {
+    --settled;
+    RowMap<T> before = std::exchange(settled->before, RowMap<T>(rows_.full_width()));
+    for (Number row = 0; row < before.size(); ++row) {
+      const auto number = static_cast<Number>(before.key(row));
+      rows_.put(number, before.row(row));
+      touched.insert(number);
+    }
+  }
+  for (auto settled = first; settled != settled_.end(); ++settled) {
+    drop(settled->clock, settled->batches);
+    rows_.keep_in(&settled->before);
+    add_up(settled->batches, settled->rule, false);
+    rows_.keep_in(nullptr);
+  }
+  for (auto& [clock, batches] : pending_) {
+    for (const auto& [worker, batch] : batches) {
+      if (counts(clock, worker)) continue;
+      for (const Message& part : batch) {
+        for_each_row(part, [&](Number number, std::span<const T>) { touched.insert(number); });
+      }
+    }
+    drop(clock, batches);
+  }
+}
+
+// The rows whose settled values have changed, or above which less is pending.
+template <class T>
+void Shard<T>::lay_anew(const std::unordered_set<Number>& touched) {
+  for (const Number number : touched) rows_.uncover(number);
+  for (const auto& [clock, batches] : pending_) {
+    for (const auto& [worker, batch] : batches) {
+      for (const Message& part : batch) {
+        for_each_row(part, [&, by = workers_.rank_of(worker)](Number number, std::span<const T> values) {
+          if (touched.contains(number)) rows_.overlay(number, values, by);
+        });
+      }
+    }
+  }
+}
+
+template void Shard<float>::lose(net::Rank);
+template void Shard<double>::lose(net::Rank);
+template void Shard<std::int32_t>::lose(net::Rank);
+template void Shard<std::int64_t>::lose(net::Rank);
+template bool Shard<float>::cuts_workers() const;
+template bool Shard<double>::cuts_workers() const;
+template bool Shard<std::int32_t>::cuts_workers() const;
+template bool Shard<std::int64_t>::cuts_workers() const;
+template void Shard<float>::cut(const Last&);
+template void Shard<double>::cut(const Last&);
+template void Shard<std::int32_t>::cut(const Last&);
+template void Shard<std::int64_t>::cut(const Last&);
+
+}  // namespace shoal::table
