@@ -14,7 +14,7 @@ struct End {
 };
 
 // `ends` by rank; all that have a status were noticed in the order of their ranks.
-Verdict verdict(const std::vector<End>& ends, Told told) {
+Verdict verdict(const std::vector<End>& ends, const Terms& terms) {
   std::vector<Member> members(ends.size());
   std::vector<unsigned> failures;
   for (unsigned rank = 0; rank < ends.size(); ++rank) {
@@ -25,7 +25,7 @@ Verdict verdict(const std::vector<End>& ends, Told told) {
     members[rank].trouble = ends[rank].trouble;
     if (ends[rank].status != 0) failures.push_back(rank);
   }
-  return judge(members, failures, told);
+  return judge(members, failures, terms);
 }
 
 constexpr std::optional<unsigned> nobody;
@@ -66,7 +66,7 @@ TEST(verdict, says_who_failed_first_and_how) {
       {"Ctrl-C, and one failed", {{143}, {2}}, by_int, 1, 2},
   };
   for (const Case& one : cases) {
-    const Verdict found = verdict(one.ends, one.told);
+    const Verdict found = verdict(one.ends, {one.told});
     EXPECT_EQ(found.culprit, one.culprit) << one.what;
     EXPECT_EQ(found.status, one.status) << one.what;
   }
@@ -83,6 +83,16 @@ TEST(verdict, an_end_is_said_in_words) {
   EXPECT_EQ(describe(member), "it was told to end, did not, and was killed");
   member.trouble = "lost the connection with host b";
   EXPECT_EQ(describe(member), "lost the connection with host b");
+}
+
+TEST(Verdict, where_members_go_on_without_the_lost_the_work_is_done_if_one_says_so) {
+  const std::vector<End> one_lost = {{.status = 0}, {.status = 128 + SIGKILL}, {.status = 0}};
+  EXPECT_EQ(verdict(one_lost, {{}, true}).status, 0);
+  EXPECT_EQ(verdict(one_lost, {{}, true}).culprit, nobody);
+  EXPECT_EQ(verdict(one_lost, {{}, false}).culprit, 1u);
+  const std::vector<End> all_lost = {{.status = 3}, {.status = 128 + SIGKILL}, {.status = 3}};
+  EXPECT_EQ(verdict(all_lost, {{}, true}).status, 3);
+  EXPECT_EQ(verdict(all_lost, {{}, true}).culprit, 1u);
 }
 
 }  // namespace
