@@ -177,7 +177,9 @@ void bind_tables(py::module_& module) {
   py::class_<table::Tables, std::shared_ptr<table::Tables>>(module, "Tables")
       .def(py::init([](nn::Session& session) {
              const py::gil_scoped_release release;
-             const table::TablesOptions options{.patience = session.patience(), .channel = session.new_channel()};
+             const char* const cold_rows = std::getenv("SHOAL_COLD_ROWS");
+             const table::TablesOptions options{.patience = session.patience(), .channel = session.new_channel(),
+                                                .cold_rows = cold_rows ? cold_rows : ""};
              return std::make_shared<table::Tables>(session.job().transport(), options);
            }),
            py::arg("session"), py::keep_alive<1, 2>())

@@ -105,6 +105,37 @@ def test_what_cannot_be_read_is_one_line(tmp_path):
         table.restore(tmp_path)
 
 
+COLD = """
+import os
+import numpy as np, shoal
+table = shoal.Table("rows", 1000, "float64", "bsp", rule="adam:0.5")
+keys = np.arange(2000)
+for clock in range(3):
+    table.add(keys, np.full((2000, 1000), clock + 1.5 + shoal.rank()))
+    table.tick()
+table.barrier()
+with open(f"digest-{shoal.rank()}", "wb") as file:
+    file.write(table.read(keys).tobytes())
+table.barrier()
+assert (os.environ.get("SHOAL_COLD_ROWS") is None) == (".shoal-rows-" not in open("/proc/self/maps").read())
+"""
+
+
+def test_rows_in_a_file_are_those_in_memory(tmp_path):
+    script = tmp_path / "cold.py"
+    script.write_text(COLD)
+    digests = []
+    for variables in ({}, {"SHOAL_COLD_ROWS": str(tmp_path)}):
+        run = launch(2, [sys.executable, str(script)], variables, cwd=tmp_path, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
+        output, _ = run.communicate(timeout=PATIENCE)
+        assert run.returncode == 0, output
+        digests.append([(tmp_path / f"digest-{rank}").read_bytes() for rank in range(2)])
+    assert digests[0] == digests[1] and digests[0][0] == digests[0][1]
+    nowhere = launch(1, [sys.executable, str(script)], {"SHOAL_COLD_ROWS": str(tmp_path / "none")}, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
+    output, _ = nowhere.communicate(timeout=PATIENCE)
+    assert f"{tmp_path}/none: no room for rows: No such file or directory (name another folder for cold rows)" in output
+
+
 DIES = """
 import os, signal, sys
 import numpy as np, shoal

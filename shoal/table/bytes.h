@@ -5,6 +5,7 @@
 
 #include <cstddef>
 #include <memory>
+#include <utility>
 
 namespace shoal::table {
 
@@ -12,6 +13,7 @@ class Bytes {
  public:
   Bytes() = default;
   explicit Bytes(std::size_t size);
+  Bytes(std::shared_ptr<std::byte[]> memory, std::size_t size) : memory_(std::move(memory)), size_(size) {}  // of another kind
   std::byte* data() const { return memory_.get(); }
   std::size_t size() const { return size_; }
   bool empty() const { return size_ == 0; }

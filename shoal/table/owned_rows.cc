@@ -12,9 +12,9 @@
 namespace shoal::table {
 
 template <class T>
-OwnedRows<T>::OwnedRows(const Spec& spec, net::Rank readers)
-    : initial_(spec.initial), words_((readers + 63) / 64), settled_(spec.width),
-      state_(state_width(spec.rule, spec.width)), live_(spec.width), untold_(readers) {}
+OwnedRows<T>::OwnedRows(const Spec& spec, net::Rank readers, const std::shared_ptr<ColdFile>& cold)
+    : initial_(spec.initial), words_((readers + 63) / 64), settled_(spec.width, cold),
+      state_(state_width(spec.rule, spec.width), cold), live_(spec.width), untold_(readers) {}
 
 template <class T>
 typename OwnedRows<T>::Number OwnedRows<T>::number_of(Key key, Number near) {

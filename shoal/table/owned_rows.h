@@ -25,7 +25,8 @@ class OwnedRows {
  public:
   using Number = typename RowMap<T>::Number;
 
-  OwnedRows(const Spec& spec, net::Rank readers);
+  // cold: where settled rows and their states lie; nullptr: in memory.
+  OwnedRows(const Spec& spec, net::Rank readers, const std::shared_ptr<ColdFile>& cold = nullptr);
 
   Number number_of(Key key, Number near = 0);      // with initial values if it is new; `near`: where it may be (RowMap)
   void expect(Key key) const { settled_.expect(key); }  // number_of() will be asked for it soon

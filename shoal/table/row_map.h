@@ -19,6 +19,7 @@
 #include "shoal/core/dtype.h"
 #include "shoal/core/reduce.h"
 #include "shoal/table/bytes.h"
+#include "shoal/table/cold_file.h"
 
 namespace shoal::table {
 
@@ -76,7 +77,8 @@ class RowMap {
   using Number = std::uint32_t;
   static constexpr Number kNone = ~Number{0};
 
-  explicit RowMap(std::size_t width) : width_(width) {
+  // cold: where rows lie; nullptr: in memory.
+  explicit RowMap(std::size_t width, std::shared_ptr<ColdFile> cold = nullptr) : width_(width), cold_(std::move(cold)) {
     while (shift_ > 0 && ((width_ * sizeof(T) + sizeof(Key)) << shift_) > kMessageBytes) --shift_;
   }
 
@@ -132,7 +134,8 @@ class RowMap {
   Key* keys(Number number) const { return reinterpret_cast<Key*>(blocks_[number >> shift_].bytes.data()); }
   T* values(Number number) const { return blocks_[number >> shift_].values + (number & last_of_block()) * width_; }
   Block block(std::size_t rows) const {
-    Bytes bytes(rows * (sizeof(Key) + width_ * sizeof(T)));
+    const std::size_t size = rows * (sizeof(Key) + width_ * sizeof(T));
+    Bytes bytes = cold_ ? cold_->take(size) : Bytes(size);
     T* const values = reinterpret_cast<T*>(bytes.data() + rows * sizeof(Key));
     return {std::move(bytes), values};
   }
@@ -160,6 +163,7 @@ class RowMap {
   unsigned shift_ = 14;                        // log2 of the rows of a block
   std::vector<Slot> slots_;                    // a power of two, at most half full; none: keys came in order
   std::vector<Block> blocks_;                  // never move
+  std::shared_ptr<ColdFile> cold_;
 };
 
 template <class T>

@@ -11,9 +11,10 @@
 
 namespace shoal::table {
 template <class T>
-Shard<T>::Shard(const Spec& spec, const Workers& workers, net::Rank members, bool survives, Send send, Idle idle, TakeCut take_cut, Now now)
+Shard<T>::Shard(const Spec& spec, const Workers& workers, net::Rank members, bool survives, Send send, Idle idle, TakeCut take_cut, Now now,
+                const std::shared_ptr<ColdFile>& cold)
     : spec_(spec), workers_(workers), send_(std::move(send)), idle_(std::move(idle)), take_cut_(std::move(take_cut)),
-      now_(std::move(now)), id_(id_of(spec)), survives_(survives), consistency_(spec.consistency), rows_(spec, members), rules_(spec.rule),
+      now_(std::move(now)), id_(id_of(spec)), survives_(survives), consistency_(spec.consistency), rows_(spec, members, cold), rules_(spec.rule),
       arriving_(workers.size()), clocks_(workers.size()),
       readers_(members), released_(members) {}
 
@@ -368,9 +369,9 @@ template class Shard<std::int32_t>;
 template class Shard<std::int64_t>;
 
 std::unique_ptr<Server> make_shard(const Spec& spec, const Workers& workers, net::Rank members, bool survives, Send send, Idle idle,
-                                   TakeCut take_cut, Now now) {
+                                   TakeCut take_cut, Now now, const std::shared_ptr<ColdFile>& cold) {
   const auto made = [&]<class T>(T) -> std::unique_ptr<Server> {
-    return std::make_unique<Shard<T>>(spec, workers, members, survives, std::move(send), std::move(idle), std::move(take_cut), std::move(now));
+    return std::make_unique<Shard<T>>(spec, workers, members, survives, std::move(send), std::move(idle), std::move(take_cut), std::move(now), cold);
   };
   switch (spec.type) {
     case DType::f32: return made(float{});

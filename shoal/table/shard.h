@@ -72,7 +72,8 @@ template <class T>
 class Shard final : public Server {
  public:
   // survives: members may be lost.
-  Shard(const Spec& spec, const Workers& workers, net::Rank members, bool survives, Send send, Idle idle, TakeCut take_cut, Now now);
+  Shard(const Spec& spec, const Workers& workers, net::Rank members, bool survives, Send send, Idle idle, TakeCut take_cut, Now now,
+        const std::shared_ptr<ColdFile>& cold);
   const Spec& spec() const override { return spec_; }
   void admit(net::Rank reader) override;
   void leaves(net::Rank reader) override;
@@ -186,6 +187,6 @@ void Shard<T>::for_each_row(const Message& message, const Visit& visit) {
 }
 
 std::unique_ptr<Server> make_shard(const Spec& spec, const Workers& workers, net::Rank members, bool survives, Send send, Idle idle,
-                                   TakeCut take_cut, Now now);
+                                   TakeCut take_cut, Now now, const std::shared_ptr<ColdFile>& cold = nullptr);
 
 }  // namespace shoal::table

@@ -35,7 +35,8 @@ struct Tables::State : Servers {
       : transport(of_transport), survives(of_transport.on_peer_lost() == net::OnPeerLost::shrink),
         placement(placement_of(or_all(options.servers, of_transport.size()), survives)),
         workers(or_all(options.workers, of_transport.size()), options.workers_a_member),
-        waiting(of_transport, options.patience, [this] { return failure(); }), disk(options.disk), left(of_transport.size()),
+        waiting(of_transport, options.patience, [this] { return failure(); }), disk(options.disk),
+        cold(options.cold_rows.empty() ? nullptr : ColdFile::in(options.cold_rows)), left(of_transport.size()),
         lost(of_transport.size()), leaving(of_transport.size()) {}
 
   net::Rank rank() const override { return transport.rank(); }
@@ -69,8 +70,9 @@ struct Tables::State : Servers {
   std::map<std::uint64_t, std::shared_ptr<Answers>> opening;
   std::map<std::uint64_t, std::shared_ptr<Answers>> asked;  // by the number of the question
   std::atomic<std::uint64_t> questions{0};
-  Disk own_disk;
+  std::optional<Disk> own_disk{std::in_place};             // until the tables close
   const OnDisk disk;                                       // or own_disk
+  const std::shared_ptr<ColdFile> cold;                    // of all tables
   std::map<std::size_t, std::shared_ptr<Saves>> saves;     // by shard that this member serves; on the loop
   std::vector<std::atomic<bool>> left;                     // by rank: asks for nothing more
   std::vector<std::atomic<bool>> lost;                     // by rank, while this member goes on
@@ -168,7 +170,7 @@ std::unique_ptr<Server> Tables::State::make_server(std::size_t shard, const Spec
                                       std::unique_ptr<Image> image) {
     saves.at(shard)->begin(by, request, of, clock, rule, std::move(image));
   };
-  return make_shard(spec, workers, transport.size(), survives, answer, idle, take_cut, [this] { return transport.now(); });
+  return make_shard(spec, workers, transport.size(), survives, answer, idle, take_cut, [this] { return transport.now(); }, cold);
 }
 
 void Tables::State::send(std::size_t shard, std::vector<Message> messages, bool one) {
@@ -290,7 +292,7 @@ Tables::Tables(net::Transport& transport, const TablesOptions& options) : state_
       for (const auto& [id, shard] : raw->served) shard->drained(to);
     };
     state->mail = std::make_unique<Mail>(state->transport, channel, deliver, drained);
-    const OnDisk disk = state->disk ? state->disk : [raw = state.get()](std::function<void()> job) { raw->own_disk.run(std::move(job)); };
+    const OnDisk disk = state->disk ? state->disk : [raw = state.get()](std::function<void()> job) { raw->own_disk->run(std::move(job)); };
     const auto answer = [raw = state.get()](net::Rank to, Message message) { raw->mail->send(to, alone(std::move(message))); };
     const auto shards = static_cast<std::uint32_t>(state->placement.shards());
     for (std::uint32_t shard = 0; shard < shards; ++shard) {
@@ -322,6 +324,7 @@ Tables::~Tables() {
     state->served.clear();
     state->read.clear();
   });
+  state_->own_disk.reset();
 }
 
 void Tables::State::say_goodbye() {

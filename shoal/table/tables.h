@@ -39,6 +39,7 @@ struct TablesOptions {
   Nanoseconds patience = std::chrono::seconds(300);  // of a wait, while all members live
   std::uint16_t channel = 5;         // of the transport's operations; one that nothing else has used
   OnDisk disk{};                     // who writes snapshots; none: a thread of its own
+  std::string cold_rows{};           // a folder on this member's disk: rows that it serves lie in a file there (cold_file.h); empty: in memory
 };
 
 class Worker;
