@@ -35,6 +35,28 @@ void bind_table(py::module_& module, const char* name) {
   using Released = py::call_guard<py::gil_scoped_release>;
   py::class_<Table>(module, name)
       .def_property_readonly("clock", &Table::clock)
+      .def("telemetry",
+           [](const Table& table) {
+             const table::Telemetry met = table.telemetry();
+             const auto by_cause = [](const auto& values) {
+               py::dict causes;
+               const char* const names[] = {"rows", "slowest", "bound", "barrier"};
+               for (std::size_t cause = 0; cause < table::kCauses; ++cause) causes[names[cause]] = values[cause];
+               return causes;
+             };
+             py::dict said, heard, all;
+             said["increments"] = met.bytes.added;
+             said["requests"] = met.bytes.asked;
+             said["other"] = met.bytes.other;
+             heard["rows"] = met.bytes.rows;
+             heard["other"] = met.bytes.told;
+             all["behind"] = std::vector<std::uint64_t>(met.behind.begin(), met.behind.end());
+             all["waited"] = by_cause(met.waited);
+             all["waits"] = by_cause(met.waits);
+             all["said"] = said;
+             all["heard"] = heard;
+             return all;
+           })
       .def("read_into",
            [](Table& table, const Keys& keys, py::array_t<T, py::array::c_style>& into) {
              const std::span<T> rows(into.mutable_data(), rows_of<T>(into, keys, table).size());

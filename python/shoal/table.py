@@ -133,6 +133,11 @@ class Table:
     def consistency(self, consistency: str) -> None:
         self._core.switch_to(consistency)
 
+    def telemetry(self) -> dict:
+        """What this member met so far: rows read by how many clocks they were `behind` (the last of 64 is for more), seconds `waited` and how
+        often (`waits`) by cause, bytes `said` and `heard`. `shoal explain RUN` tells the sum of it."""
+        return self._core.telemetry()
+
     @property
     def clock(self) -> int:
         """Units of work that this member has completed."""

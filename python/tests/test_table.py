@@ -107,3 +107,21 @@ def test_large_and_small_keys_stand_side_by_side():
     assert table.read(np.array([2**64 - 1], np.uint64))[0, 0] == 4
     table.add(np.array(["a", "b"], object), [1, 2])
     assert table.read(["b", "a"]).ravel().tolist() == [2, 1]
+
+
+def met():
+    table = shoal.Table("met", consistency="ssp:2")
+    for _ in range(6):
+        table.read([1, 2, 3])
+        table.add([1, 2], np.ones((2, 1), np.float32))
+        table.tick()
+    table.barrier()
+    return table.telemetry()
+
+
+def test_telemetry_counts_reads_waits_and_bytes(pool):
+    for told in pool(2).run(met):
+        assert sum(told["behind"]) == 18 and sum(told["behind"][3:]) == 0
+        assert set(told["waited"]) == {"rows", "slowest", "bound", "barrier"} and told["waited"]["bound"] == 0
+        assert all(seconds >= 0 for seconds in told["waited"].values())
+        assert told["said"]["increments"] > 6 * 2 * 40 and told["heard"]["rows"] > 0

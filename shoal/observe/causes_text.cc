@@ -41,7 +41,11 @@ std::string headline(const Explanation& why) {
 }
 
 std::string to_text(const Explanation& why, const std::string& run) {
-  if (why.seconds <= 0) return fmt::format("{}: {}\n", run, headline(why));
+  if (why.seconds <= 0) {
+    std::string text = fmt::format("{}: {}\n", run, headline(why));
+    for (const std::string& remark : why.remarks) text += fmt::format("to know: {}\n", remark);
+    return text;
+  }
   std::string text = fmt::format("{}: {} member{}, {} steps in {}\n", run, why.members, why.members == 1 ? "" : "s", why.steps,
                                  show_seconds(why.seconds));
   if (!why.causes.empty() && why.share(why.causes.front().seconds) < kWorthMending) text += headline(why) + "\n";

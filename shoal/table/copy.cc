@@ -33,6 +33,7 @@ void Copy<T>::take(net::Rank from, Message message) {
   if (const std::string fault = fault_of(message, spec_.width * sizeof(T)); !fault.empty()) refuse(fault);
   {
     const std::lock_guard lock(mutex_);
+    telemetry_.heard(message);
     switch (message.header.kind) {
       case Kind::rows:
         if (replica == holders_[shard].first()) base_.take(shard, message, pushes(consistency_));
@@ -85,8 +86,14 @@ void Copy<T>::meet(Clock clock) {
 }
 
 template <class T>
+void Copy<T>::say(std::size_t shard, std::vector<Message> messages) {
+  for (const Message& message : messages) telemetry_.said(message);
+  send_(shard, std::move(messages));
+}
+
+template <class T>
 void Copy<T>::give_back(std::size_t shard, const Message& stamp) {
-  send_(shard, alone(Message::of_kind(Kind::seen, id_, stamp.header.sequence)));
+  say(shard, alone(Message::of_kind(Kind::seen, id_, stamp.header.sequence)));
 }
 
 template <class T>
@@ -173,7 +180,7 @@ void Copy<T>::request(std::uint32_t worker, std::span<const Key> keys) {
   auto messages = addressed<T>(placement_, Kind::request, id_, missing, {}, spec_.width * sizeof(T));
   for (std::size_t shard = 0; shard < messages.size(); ++shard) {
     for (Message& message : messages[shard]) message.header.clock = age;
-    if (!messages[shard].empty()) send_(shard, std::move(messages[shard]));
+    if (!messages[shard].empty()) say(shard, std::move(messages[shard]));
   }
 }
 
@@ -184,7 +191,9 @@ Clock Copy<T>::read(std::uint32_t worker, std::span<const Key> keys, std::span<T
   Number number = Copies<T>::kNone;
   for (std::size_t i = 0; i < keys.size(); ++i) {
     number = base_.find(keys[i], number + 1);
-    least = std::min(least, base_.age(number));
+    const Clock age = base_.age(number);
+    telemetry_.read(age, clocks_[worker]);
+    least = std::min(least, age);
     set<T>(values.subspan(i * spec_.width, spec_.width), base_.row(number));
   }
   if (spec_.rule.steps()) return least;
@@ -249,7 +258,7 @@ void Copy<T>::send_part(std::uint32_t worker, std::size_t shard, Ends ends) {
   }
   messages.back().header.ends = ends;
   unseen_[worker].leaves(shard, added_.sequence());
-  send_(shard, std::move(messages));
+  say(shard, std::move(messages));
 }
 
 // One part of each worker is under way to a server at a time: what is added meanwhile goes in the next.
@@ -282,7 +291,7 @@ void Copy<T>::rule(std::uint32_t worker, const Rule& rule) {
   for (std::size_t shard = 0; shard < holders_.size(); ++shard) {
     Message message = Message::of_text(Kind::rule, id_, name(rule));
     message.header.clock = clocks_[worker];
-    send_(shard, alone(std::move(message)));
+    say(shard, alone(std::move(message)));
   }
 }
 
@@ -317,7 +326,7 @@ void Copy<T>::flush(std::uint32_t worker, const std::optional<Consistency>& next
     Message message = Message::of_text(Kind::flush, id_, next ? name(*next) : "");
     message.header.worker = first_worker_ + worker;
     message.header.clock = clocks_[worker];
-    send_(shard, alone(std::move(message)));
+    say(shard, alone(std::move(message)));
   }
   ++flushes_[worker];
 }
@@ -351,7 +360,7 @@ void Copy<T>::reset() {
     holders_[shard].assigns({});
     Message message = Message::of_kind(Kind::reset, id_);
     message.header.ends = Ends::batch;
-    send_(shard, alone(std::move(message)));
+    say(shard, alone(std::move(message)));
   }
 }
 
@@ -366,7 +375,7 @@ void Copy<T>::hand_out(Kind kind, std::span<const Key> keys, std::span<const T> 
     base_.forget(written);
     holders_[shard].assigns(std::move(written));
     messages[shard].back().header.ends = Ends::batch;
-    send_(shard, std::move(messages[shard]));
+    say(shard, std::move(messages[shard]));
   }
 }
 

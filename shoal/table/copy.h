@@ -31,6 +31,7 @@
 #include "shoal/table/placement.h"
 #include "shoal/table/shard.h"
 #include "shoal/table/spec.h"
+#include "shoal/table/telemetry.h"
 #include "shoal/table/unseen.h"
 #include "shoal/table/waiting.h"
 #include "shoal/table/workers.h"
@@ -84,6 +85,15 @@ class Copy final : public Reader {
     const std::lock_guard lock(mutex_);
     return consistency_;
   }
+  void waited(Cause cause, Nanoseconds time) {
+    const std::lock_guard lock(mutex_);
+    telemetry_.wait(cause, time);
+  }
+  Telemetry telemetry() const {
+    const std::lock_guard lock(mutex_);
+    return telemetry_;
+  }
+  std::string summary() const override { return telemetry().line(spec_.name + " (" + name(consistency()) + ")"); }
   std::uint64_t dropped() const;      // batches of this member that came too late, at the server that dropped most
 
  private:
@@ -93,6 +103,7 @@ class Copy final : public Reader {
   void settle(std::size_t shard);      // what its servers have confirmed
   void meet(Clock clock);
   void give_back(std::size_t shard, const Message& stamp);
+  void say(std::size_t shard, std::vector<Message> messages);
   Clock needed(std::uint32_t worker) const;  // the age that its reads need
   bool sampled_are_near(std::uint32_t worker) const;
   void need(std::size_t shard) const;  // throws Error{mismatch} if it has left
@@ -113,6 +124,7 @@ class Copy final : public Reader {
   const std::uint64_t id_;
 
   mutable std::mutex mutex_;          // guards all below
+  Telemetry telemetry_;
   std::vector<Holders> holders_;      // by shard
   Clock met_ = 0;                     // the clock of the last barrier, at the server that told it first
   std::vector<Clock> clocks_;         // by worker; none: a member that only serves

@@ -17,7 +17,7 @@ void Table<T>::fetch(std::span<const Key> keys, std::span<T> rows) {
     for (Message& question : of_shard) question.header.clock = needed_age(consistency(), clock());
   }
   const auto answers = servers_->ask(std::move(questions));
-  waiting_.until([&] { return answers->complete(); }, *answers, "rows of table " + spec_.name);
+  waiting_.until([&] { return answers->complete(); }, *answers, "rows of table ", spec_.name);
   std::map<Key, const T*> found;
   for (const Message& answer : answers->messages()) {
     if (const std::string fault = fault_of(answer, width * sizeof(T)); answer.header.kind != Kind::fetched || !fault.empty()) {
@@ -35,7 +35,7 @@ void Table<T>::fetch(std::span<const Key> keys, std::span<T> rows) {
 template <class T>
 void Table<T>::put(std::span<const Key> keys, std::span<const T> rows) {
   copy_->put(keys, rows);
-  waiting_.until([&] { return copy_->assigning() == 0; }, *copy_, "servers of table " + spec_.name);
+  waiting_.until([&] { return copy_->assigning() == 0; }, *copy_, "servers of table ", spec_.name);
 }
 
 template void Table<float>::fetch(std::span<const Key>, std::span<float>);

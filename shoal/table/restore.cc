@@ -86,7 +86,7 @@ class Restoring {
     until_at_most(0);
   }
   void until_at_most(std::size_t messages) {
-    servers_.patience().until([&] { return copy_.assigning() <= messages; }, copy_, "servers to take rows of table " + spec_.name);
+    servers_.patience().until([&] { return copy_.assigning() <= messages; }, copy_, "servers to take rows of table ", spec_.name);
   }
   bool leads() const { return leads_; }            // one of all: it has read the snapshot's rule
 

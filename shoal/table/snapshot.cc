@@ -43,7 +43,7 @@ bool Snapshot::is_written() const { return answers_->complete(); }
 
 Clock Snapshot::wait() {
   if (over_) return cut_.clock;
-  servers_->patience().until([&] { return is_written(); }, *answers_, "servers to write a snapshot of table " + cut_.spec.name);
+  servers_->patience().until([&] { return is_written(); }, *answers_, "servers to write a snapshot of table ", cut_.spec.name);
   over_ = true;
   try {
     if (!answers_->refused().empty()) throw Error(Code::io, answers_->refused(), "", before_.empty() ? "" : "the snapshot before it is whole");

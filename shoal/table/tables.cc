@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "shoal/core/error.h"
+#include "shoal/core/event.h"
 #include "shoal/net/call.h"
 #include "shoal/table/disk.h"
 #include "shoal/table/mail.h"
@@ -49,6 +50,7 @@ struct Tables::State : Servers {
   void deliver(net::Rank from, Message message);
   net::Failure failure() const;  // of a member that did not say that it leaves
   void say_goodbye();
+  void note_telemetry();
   void lose(net::Rank member);
   void open(net::Rank from, const Message& message);
   std::unique_ptr<Server> make_server(std::size_t shard, const Spec& spec);
@@ -274,7 +276,7 @@ std::shared_ptr<Copy<T>> Tables::State::open(const Spec& spec) {
   for (std::size_t shard = 0; shard < placement.shards(); ++shard) {
     send(shard, alone(Message::of_text(Kind::open, id, text_of(spec))), false);
   }
-  waiting.until([&] { return answers->complete(); }, *answers, "servers to open table " + spec.name);
+  waiting.until([&] { return answers->complete(); }, *answers, "servers to open table ", spec.name);
   const bool refused = !answers->refused().empty();
   transport.post([this, id, refused] {
     opening.erase(id);
@@ -327,8 +329,19 @@ Tables::~Tables() {
   state_->own_disk.reset();
 }
 
+// What `shoal explain` tells of tables.
+void Tables::State::note_telemetry() {
+  const std::lock_guard lock(mutex);
+  for (const auto& [id, known] : opened) {
+    const std::string line = known.second->summary();
+    const Instant now = steady_now();
+    if (!line.empty()) Events::local().record({.kind = EventKind::note, .begin = now, .end = now, .name = Events::local().intern(line)});
+  }
+}
+
 void Tables::State::say_goodbye() {
   if (std::exchange(said_goodbye, true)) return;
+  note_telemetry();
   for (net::Rank rank = 0; rank < transport.size(); ++rank) {
     mail->send(rank, alone(Message::of_kind(Kind::leaving, 0)));
   }
@@ -337,7 +350,7 @@ void Tables::State::say_goodbye() {
 void Tables::leave() {
   state_->say_goodbye();
   const Answers& leaving = state_->leaving;
-  state_->waiting.until([&] { return leaving.complete(); }, leaving, "all members to leave their tables");
+  state_->waiting.until([&] { return leaving.complete(); }, leaving, "all members to leave their tables", "");
 }
 
 Worker Tables::worker(std::uint32_t index) {

@@ -92,14 +92,14 @@ class Table {
   // least age of these rows.
   Clock read(std::span<const Key> keys, std::span<T> values) {
     std::size_t at = 0;
-    waiting_.until([&] { return copy_->ready(worker_, keys, at); }, *copy_, "rows of table " + spec_.name);
+    wait(Cause::rows, [&] { return copy_->ready(worker_, keys, at); }, "rows of table ");
     return copy_->read(worker_, keys, values);
   }
   // Asks for rows that will be read, and waits for nothing.
   void intend(std::span<const Key> keys) { copy_->ask(worker_, keys); }
   // Waits only where the consistency bounds values, until what was added to these rows before is everybody's.
   void add(std::span<const Key> keys, std::span<const T> values) {
-    waiting_.until([&] { return copy_->may_add(worker_, keys, values); }, *copy_, "readers of table " + spec_.name);
+    wait(Cause::bound, [&] { return copy_->may_add(worker_, keys, values); }, "readers of table ");
     copy_->add(worker_, keys, values);
   }
   // By one of the workers: another rate, for what anybody adds from its clock on.
@@ -109,7 +109,7 @@ class Table {
   // Completes a unit of work.
   void tick() {
     copy_->tick(worker_);
-    waiting_.until([&] { return copy_->may_go_on(worker_); }, *copy_, "the slowest worker of table " + spec_.name);
+    wait(Cause::slowest, [&] { return copy_->may_go_on(worker_); }, "the slowest worker of table ");
   }
   // By all workers: when it returns, what anybody added before is in what everybody reads, and all are at the clock of who was furthest.
   // Who waits here holds nobody back: those who have more to do go on among themselves.
@@ -123,16 +123,17 @@ class Table {
     meet();
   }
   Consistency consistency() const { return copy_->consistency(); }
+  Telemetry telemetry() const { return copy_->telemetry(); }  // of all workers of this member
   // Its halves, for who comes to the barriers of several tables: it arrives at all before it waits at one.
   void arrive() { copy_->flush(worker_); }
   void meet() {
-    waiting_.until([&] { return copy_->flushed(worker_); }, *copy_, "all workers at a barrier of table " + spec_.name);
+    wait(Cause::barrier, [&] { return copy_->flushed(worker_); }, "all workers at a barrier of table ");
   }
   // New values, out of time: they stand before all increments of clocks that are not complete. When it returns servers have them; others
   // read them when their copies are renewed.
   void assign(std::span<const Key> keys, std::span<const T> values) {
     copy_->assign(keys, values);
-    waiting_.until([&] { return copy_->assigning() == 0; }, *copy_, "servers of table " + spec_.name);
+    waiting_.until([&] { return copy_->assigning() == 0; }, *copy_, "servers of table ", spec_.name);
   }
   // Rows of full_width() elements: the state of the rule behind the values. fetch(): as the servers have them, and with all that a read would
   // have of whole clocks; put(), by one worker: others read them after a barrier.
@@ -153,6 +154,11 @@ class Table {
   friend class Worker;
   Table(const Spec& spec, std::shared_ptr<Copy<T>> copy, const Worker& by, std::uint32_t worker, std::shared_ptr<Servers> servers)
       : spec_(spec), copy_(std::move(copy)), by_(by), worker_(worker), servers_(std::move(servers)), waiting_(servers_->patience()) {}
+  template <class Ready>
+  void wait(Cause cause, const Ready& ready, const char* what) {
+    if (const Nanoseconds time = waiting_.until(ready, *copy_, what, spec_.name); time > Nanoseconds::zero()) copy_->waited(cause, time);
+  }
+
   Spec spec_;
   std::shared_ptr<Copy<T>> copy_;
   Worker by_;

@@ -8,9 +8,9 @@
 
 namespace shoal::table {
 
-void Waiting::until(const std::function<bool()>& ready, const Reader& reader, const std::string& what) const {
-  std::uint64_t seen = reader.arrivals();
-  if (ready()) return;
+Nanoseconds Waiting::wait(const std::function<bool()>& ready, const Reader& reader, std::uint64_t seen, const char* what,
+                          const std::string& of) const {
+  const Instant begun = transport_->now();
   std::optional<Error> in_vain;
   const auto why = [&] { return transport_->failure() ? transport_->failure() : failure_(); };
   const auto look_again = [&] {
@@ -26,10 +26,13 @@ void Waiting::until(const std::function<bool()>& ready, const Reader& reader, co
   const bool over = net::wait_for(*transport_, look_again, patience_);
   if (in_vain) throw *in_vain;
   if (!over || why()) {
-    if (ready()) return;
+    if (ready()) return transport_->now() - begun;
     if (const net::Failure failure = why()) throw Error(*failure);
   }
-  if (!over) throw Error(Code::timeout, "waited " + std::to_string(std::chrono::ceil<std::chrono::seconds>(patience_).count()) + " s for " + what);
+  if (!over) {
+    throw Error(Code::timeout, "waited " + std::to_string(std::chrono::ceil<std::chrono::seconds>(patience_).count()) + " s for " + what + of);
+  }
+  return transport_->now() - begun;
 }
 
 }  // namespace shoal::table

@@ -19,6 +19,7 @@ class Reader {
   // That member says nothing more. On the loop.
   virtual void leaves(net::Rank) {}
   virtual void loses(net::Rank) {}  // the job goes on without that member
+  virtual std::string summary() const { return ""; }  // a line for people, when all is over
   std::uint64_t arrivals() const { return arrivals_.load(std::memory_order_acquire); }  // messages taken: whoever waits looks again
 
  protected:
@@ -30,10 +31,17 @@ class Waiting {
   // failure: why waiting is in vain, beside what ends the transport.
   Waiting(net::Transport& transport, Nanoseconds patience, std::function<net::Failure()> failure)
       : transport_(&transport), patience_(patience), failure_(std::move(failure)) {}
-  // Until ready() is true; it is looked at when `reader` took something. Throws Error{peer_lost, timeout}.
-  void until(const std::function<bool()>& ready, const Reader& reader, const std::string& what) const;
+  // Until ready() is true; it is looked at when `reader` took something. Returns how long that took; 0 if it was true at once. what, of: for
+  // the error. Throws Error{peer_lost, timeout}.
+  template <class Ready>
+  Nanoseconds until(const Ready& ready, const Reader& reader, const char* what, const std::string& of) const {
+    const std::uint64_t seen = reader.arrivals();
+    return ready() ? Nanoseconds::zero() : wait(ready, reader, seen, what, of);
+  }
 
  private:
+  Nanoseconds wait(const std::function<bool()>& ready, const Reader& reader, std::uint64_t seen, const char* what, const std::string& of) const;
+
   net::Transport* transport_;
   Nanoseconds patience_;
   std::function<net::Failure()> failure_;

@@ -148,5 +148,29 @@ TEST(Protocol, bsp_has_the_same_bits_on_any_network) {
   }
 }
 
+// Goal: telemetry counts every row that was read, by how many clocks it was behind, and no more than the policy bears.
+TEST(Protocol, telemetry_tells_how_stale_reads_were) {
+  for (const Consistency& consistency : {Consistency(Bsp{}), Consistency(Ssp{3}), Consistency(Essp{3})}) {
+    Counts::Options options;
+    options.consistency = consistency;
+    Counts counts(options);
+    std::uint64_t rows = 0;
+    counts.run([&](std::uint32_t, Clock, Key, std::span<const std::int64_t>) { ++rows; });
+    std::uint64_t told = 0, behind = 0;
+    for (std::uint32_t worker = 0; worker < counts.size(); ++worker) {
+      const Telemetry met = counts.table(worker).telemetry();
+      told += met.rows_read();
+      for (std::size_t bin = 1; bin < Telemetry::kBins; ++bin) {
+        behind += met.behind[bin];
+        EXPECT_TRUE(met.behind[bin] == 0 || static_cast<Clock>(bin) <= -needed_age(consistency, 0)) << name(consistency) << ", " << bin;
+      }
+      EXPECT_GT(met.bytes.added, 0u);
+      EXPECT_GT(met.bytes.rows, 0u);
+    }
+    EXPECT_GE(told, rows);  // and those by which workers look at what they have just added
+    EXPECT_EQ(behind == 0, whole_clocks(consistency));
+  }
+}
+
 }  // namespace
 }  // namespace shoal::table

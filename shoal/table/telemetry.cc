@@ -1,0 +1,67 @@
+#include "shoal/table/telemetry.h"
+
+#include <algorithm>
+#include <numeric>
+
+#include "shoal/core/text.h"
+
+namespace shoal::table {
+
+const char* name(Cause cause) {
+  switch (cause) {
+    case Cause::rows: return "rows";
+    case Cause::slowest: return "the slowest";
+    case Cause::bound: return "a bound on values";
+    default: return "barriers";
+  }
+}
+
+void Telemetry::read(Clock age, Clock clock) {
+  const Clock late = age == kNever ? static_cast<Clock>(kBins) : std::max<Clock>(0, clock - age);
+  ++behind[static_cast<std::size_t>(std::min<Clock>(late, kBins - 1))];
+}
+
+void Telemetry::wait(Cause cause, Nanoseconds time) {
+  if (time <= Nanoseconds::zero()) return;
+  waited[static_cast<std::size_t>(cause)] += Seconds(time).count();
+  ++waits[static_cast<std::size_t>(cause)];
+}
+
+void Telemetry::said(const Message& message) {
+  const std::size_t size = sizeof(Header) + message.body.size();
+  const Kind kind = message.header.kind;
+  (kind == Kind::update ? bytes.added : kind == Kind::request ? bytes.asked : bytes.other) += size;
+}
+
+void Telemetry::heard(const Message& message) {
+  (message.header.kind == Kind::rows ? bytes.rows : bytes.told) += sizeof(Header) + message.body.size();
+}
+
+std::uint64_t Telemetry::rows_read() const { return std::accumulate(behind.begin(), behind.end(), std::uint64_t{0}); }
+
+std::string Telemetry::line(const std::string& table) const {
+  const std::uint64_t rows = rows_read();
+  if (rows == 0 && bytes.added == 0) return "";
+  std::string text = "table " + table + ": " + std::to_string(rows) + " rows read";
+  if (rows > 0) {
+    double sum = 0;
+    std::size_t worst = 0;
+    for (std::size_t bin = 0; bin < kBins; ++bin) {
+      sum += static_cast<double>(bin) * static_cast<double>(behind[bin]);
+      if (behind[bin] > 0) worst = bin;
+    }
+    const std::string mean = std::to_string(sum / static_cast<double>(rows));
+    text += ", " + mean.substr(0, mean.find('.') + 3) + " clocks behind in the mean, " + std::to_string(worst) + " at most";
+  }
+  for (std::size_t cause = 0; cause < kCauses; ++cause) {
+    if (waited[cause] > 0) text += "; waited " + show_seconds(waited[cause]) + " for " + name(static_cast<Cause>(cause));
+  }
+  const auto mega = [](std::uint64_t count) {
+    const std::string number = std::to_string(static_cast<double>(count) / 1e6);
+    return number.substr(0, number.find('.') + 2) + " MB";
+  };
+  return text + "; said " + mega(bytes.added + bytes.asked + bytes.other) + " (" + mega(bytes.added) + " of it increments), heard " +
+         mega(bytes.rows + bytes.told);
+}
+
+}  // namespace shoal::table

@@ -1,0 +1,39 @@
+// What a member met at a table: how stale the rows were that its workers read, what they waited for, and what it said and heard. Values; threads:
+// one at a time.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <string>
+
+#include "shoal/core/time.h"
+#include "shoal/table/message.h"
+
+namespace shoal::table {
+
+enum class Cause : std::uint8_t { rows, slowest, bound, barrier };  // of a wait: the last three for others: a clock, values, everybody
+inline constexpr std::size_t kCauses = 4;
+const char* name(Cause cause);
+
+struct Telemetry {
+  // Rows read, by how many clocks they were behind the reader's (the clock differential of Dai et al., AAAI'15, without its sign); the last one
+  // is for as many and more. None behind: also those that were ahead.
+  static constexpr std::size_t kBins = 64;
+  std::array<std::uint64_t, kBins> behind{};
+  std::array<double, kCauses> waited{};  // seconds, by cause
+  std::array<std::uint64_t, kCauses> waits{};
+  struct Bytes {                         // of messages, also those to itself
+    std::uint64_t added = 0, asked = 0, other = 0;  // said: updates; requests; the rest
+    std::uint64_t rows = 0, told = 0;               // heard: rows; the rest
+  } bytes;
+
+  void read(Clock age, Clock clock);
+  void wait(Cause cause, Nanoseconds time);
+  void said(const Message& message);
+  void heard(const Message& message);
+  std::uint64_t rows_read() const;
+  // For people: "1,200 rows read, ..."; empty where nothing happened.
+  std::string line(const std::string& table) const;
+};
+
+}  // namespace shoal::table
