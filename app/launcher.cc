@@ -33,6 +33,7 @@ namespace {
 using namespace std::chrono_literals;
 
 constexpr Nanoseconds settle_time = 5s;  // after a failure, for the others to end by themselves
+constexpr int look_again_at_stopped = 1000;  // milliseconds
 constexpr Nanoseconds grace = 5s;        // between TERM and KILL, and after KILL before giving up
 constexpr Nanoseconds time_to_save = 30s;  // between TERM and KILL where TERM came from outside: members save first
 
@@ -66,6 +67,7 @@ class Launcher {
   int beat();
   void take(unsigned rank, Console::Stream stream, std::string_view bytes);
   std::size_t living() const;
+  bool only_stopped() const;  // those that live, while others have ended
   void wait();
   void read_signals();
   void read_output(unsigned rank, Console::Stream stream);
@@ -141,6 +143,17 @@ std::size_t Launcher::living() const {
       std::count_if(members_.begin(), members_.end(), [](const Member& m) { return m.pid > 0 && !m.ended; }));
 }
 
+// A member that stands still does not hear that the others went on without it.
+bool Launcher::only_stopped() const {
+  if (living() == 0 || living() == members_.size()) return false;
+  const std::vector<Process> below = descendants();
+  return std::ranges::all_of(members_, [&](const Member& member) {
+    if (member.pid <= 0 || member.ended) return true;
+    const auto found = std::ranges::find(below, member.pid, &Process::pid);
+    return found != below.end() && (found->state == 'T' || found->state == 't');
+  });
+}
+
 // Until something happens or the phase's deadline.
 void Launcher::wait() {
   std::vector<pollfd> fds{{signals_.get(), POLLIN, 0}};
@@ -153,6 +166,7 @@ void Launcher::wait() {
     }
   }
   int patience = far() ? beat() : -1;  // members end, or somebody tells us to end them: nothing else can be waited for
+  if (what_.shrinks && living() < members_.size()) patience = look_again_at_stopped;
   if (deadline_ != Instant::max()) {
     const auto left = std::chrono::ceil<std::chrono::milliseconds>(deadline_ - steady_now()).count();
     patience = static_cast<int>(std::clamp<std::int64_t>(left, 0, patience < 0 ? 60'000 : patience));
@@ -257,7 +271,7 @@ void Launcher::collect() {
 // running -> (a member failed) settling -> terminating -> killing
 void Launcher::advance() {
   const Instant now = steady_now();
-  if (phase_ == Phase::running && !failures_.empty() && !what_.shrinks) {
+  if (phase_ == Phase::running && (what_.shrinks ? only_stopped() : !failures_.empty())) {
     phase_ = Phase::settling;
     deadline_ = now + settle_time;
   }

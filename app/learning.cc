@@ -144,8 +144,12 @@ int train(const Course& course, const TrainingOptions& options, const net::Place
     progress.clear();
     if (first) say(options.data.json ? learn::ModelFolder::to_line(epoch) : sentence(epoch, options.epochs));
   };
+  if (job->transport().on_peer_lost() == net::OnPeerLost::shrink) {
+    throw Error(Code::unsupported, "a learner ends with the first member that is lost: others do not read its data", "SHOAL_ON_PEER_LOST", "fail");
+  }
+  std::unique_ptr<learn::Learner> learner;  // outlives the catch: its tables must not be left before the others know why
   try {
-    const auto learner = course.begin(job->transport());
+    learner = course.begin(job->transport());
     learn::train(*learner, folder ? &*folder : nullptr, {options.epochs, options.every, options.resume}, watching);
   } catch (const Error& error) {
     net::call(job->transport(), [&] { job->transport().fail(error); });  // the others end with the same line

@@ -46,7 +46,6 @@ void declare_members(CLI::App& app, RunOptions& options) {
   flag(app, "--interface", options.interface, "members use this network interface only");
   flag(app, "--port-range", options.ports, "members listen on these ports only, as in 20000-20100");
   flag(app, "--lab", options.lab, "member i runs on host i of this lab (shoal lab up)");
-  flag(app, "--on-peer-lost", options.on_peer_lost, "when a member is lost: fail (all end), or shrink (the others go on; shared rows only)");
   flag(app, "--name", options.name, "of the run, for its folder (default: the command's)");
 }
 
@@ -113,6 +112,7 @@ Action declare_run(CLI::App& app) {
   auto options = std::make_shared<RunOptions>();
   declare_members(app, *options);
   declare_verbose(app, *options);
+  flag(app, "--on-peer-lost", options->on_peer_lost, "when a member is lost: fail (all end), or shrink (the others go on; shared rows only)");
   flag(app, "--plan", options->plan, plan_help);
   accept_command(app);
   return [&app, options](const Words& after_dashes) {

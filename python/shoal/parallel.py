@@ -68,6 +68,8 @@ class DataParallel(Wrapped):
                 optimizer.register_step_pre_hook(self._alone.step_begins)
                 optimizer.register_step_post_hook(_weak(self, "_after_step_alone"))
             return
+        if os.environ.get("SHOAL_ON_PEER_LOST") == "shrink":
+            raise mistake("data_parallel()", "training ends with the first member that is lost", "run with --on-peer-lost fail")
         _check_momentum(optimizer, plan, saved)
         trained = _trained_parameters(module)
         for name, parameter in trained:

@@ -28,6 +28,7 @@ for clock in range(clocks):
     table.tick()
 table.barrier()
 counts = table.read(keys)
+table.barrier()
 print("counts", json.dumps([sorted(set(column)) for column in counts.T.tolist()]), flush=True)
 """
 

@@ -72,7 +72,10 @@ def test_stale_parameters_train_too(pool, plan):
     results = pool(3).run(train, plan, "sgd", 60, 2)
     for parameters, losses in results:
         assert all(torch.equal(value, results[0][0][name]) for name, value in parameters.items())
-        assert sum(losses[-6:]) < sum(losses[:6])
+        # Under ps:bsp:1 whoever comes last is dropped, on a busy machine always the same member: its loss may rise.
+        assert plan == "ps:bsp:1" or sum(losses[-6:]) < sum(losses[:6])
+    if plan == "ps:bsp:1":
+        assert any(sum(losses[-6:]) < sum(losses[:6]) for _, losses in results)
 
 
 def refused(optimizer):

@@ -14,6 +14,7 @@ bool Losses::lose(Rank rank) {
   if (lost_[rank]) return false;
   lost_[rank] = true;
   std::erase_if(links_, [&](const auto& link) { return link.first == rank || link.second == rank; });
+  if (links_.empty()) due_.reset();
   return true;
 }
 

@@ -122,7 +122,7 @@ void TcpTransport::end(const std::shared_ptr<const Error>& why, Rank culprit) {
   for (const auto& peer : peers_) {
     if (peer) peer->fail_all(why);
   }
-  tell_others(shrinks_ && why->code() == Code::peer_lost ? wire::Kind::lost : wire::Kind::failure, culprit, *why);
+  tell_others(shrinks_ && culprit == rank_ && why->code() == Code::peer_lost ? wire::Kind::lost : wire::Kind::failure, culprit, *why);
   for (auto& handler : handlers_) loop_.complete(std::move(handler), why);
   handlers_.clear();
 }

@@ -43,15 +43,12 @@ void Clocks::lose(std::uint32_t worker, Clock completed) {
 }
 
 bool Clocks::rise(unsigned spare) {
-  std::vector<Clock> completed;
-  std::size_t done = 0;
+  std::vector<Clock> completed;  // who waits at a barrier has completed all, and is not one of the spared
   for (const Worker& worker : workers_) {
-    if (worker.lost) continue;
-    worker.arrived ? void(++done) : completed.push_back(worker.completed);
+    if (!worker.lost && !worker.arrived) completed.push_back(worker.completed);
   }
   if (completed.empty()) return false;
-  const std::size_t left = spare - std::min<std::size_t>(spare, done);
-  const auto last = completed.begin() + static_cast<std::ptrdiff_t>(std::min(left, completed.size() - 1));
+  const auto last = completed.begin() + static_cast<std::ptrdiff_t>(std::min<std::size_t>(spare, completed.size() - 1));
   std::ranges::nth_element(completed, last);
   return *last > std::exchange(slowest_, std::max(slowest_, *last));
 }

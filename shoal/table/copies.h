@@ -44,7 +44,7 @@ class Copies {
   void fold(const Part<T>& part);               // into those that lack it
   void forget(std::span<const Key> keys);       // they will be asked for again
   void not_pushed_any_more();
-  void orphan(std::size_t shard);               // who sent them is lost: they will be asked for again, and can be read until then
+  void orphan(std::size_t shard);               // who sent them is lost: they will be asked for again; who was about to read them still can
 
  private:
   static constexpr Clock kNothing = std::numeric_limits<Clock>::max();

@@ -77,7 +77,7 @@ void Copy<T>::meet(Clock clock) {
   std::uint64_t least = std::numeric_limits<std::uint64_t>::max(), most = 0;
   for (const Holders& holders : holders_) {
     least = std::min(least, holders.flushes());
-    most = std::max(most, holders.first_flushes());
+    most = std::max(most, holders.most_flushes());
   }
   if (least < most) return;
   for (Clock& own : clocks_) own = std::max(own, met_);
@@ -126,7 +126,11 @@ void Copy<T>::loses(net::Rank server) {
 
 template <class T>
 void Copy<T>::need(std::size_t shard) const {
-  if (!holders_[shard].gone()) return;
+  if (holders_[shard].gone()) refuse_left(shard);
+}
+
+template <class T>
+void Copy<T>::refuse_left(std::size_t shard) const {
   const net::Rank server = placement_.server(shard, holders_[shard].first());
   throw Error(Code::mismatch, "rank " + std::to_string(server) + " has left while its rows are needed", "table " + spec_.name,
               "all members call barrier() after their last use");
@@ -238,12 +242,12 @@ void Copy<T>::add(std::uint32_t worker, std::span<const Key> keys, std::span<con
 
 template <class T>
 void Copy<T>::send_open(std::uint32_t worker, Ends ends) {
-  for (std::size_t shard = 0; shard < holders_.size(); ++shard) send_part(worker, shard, ends);
+  const Clock clock = ends == Ends::clock ? clocks_[worker] : kLastClock;  // what a barrier ends is of no whole clock
+  for (std::size_t shard = 0; shard < holders_.size(); ++shard) send_part(worker, shard, ends, clock);
 }
 
 template <class T>
-void Copy<T>::send_part(std::uint32_t worker, std::size_t shard, Ends ends) {
-  const Clock clock = clocks_[worker];
+void Copy<T>::send_part(std::uint32_t worker, std::size_t shard, Ends ends, Clock clock) {
   const auto least = ends == Ends::clock ? insignificant(consistency_, base_.slowest()) : std::nullopt;
   const auto stays = [&](Key key, std::span<const T> sum, Clock since) {
     const Number number = base_.find(key, 0);
@@ -266,7 +270,7 @@ template <class T>
 void Copy<T>::send_early(std::size_t shard) {
   if (!leaves_at_once(consistency_) || added_.is_under_way(shard)) return;
   for (std::uint32_t worker = 0; worker < clocks_.size(); ++worker) {
-    if (added_.is_open(worker, shard)) send_part(worker, shard, Ends::batch);
+    if (added_.is_open(worker, shard)) send_part(worker, shard, Ends::batch, clocks_[worker]);
   }
 }
 
@@ -336,7 +340,7 @@ bool Copy<T>::flushed(std::uint32_t worker) const {
   const std::lock_guard lock(mutex_);
   for (std::size_t shard = 0; shard < holders_.size(); ++shard) {
     if (holders_[shard].flushes() >= flushes_[worker]) continue;
-    need(shard);
+    if (holders_[shard].gone_before(flushes_[worker])) refuse_left(shard);
     return false;
   }
   return true;

@@ -107,12 +107,13 @@ class Copy final : public Reader {
   Clock needed(std::uint32_t worker) const;  // the age that its reads need
   bool sampled_are_near(std::uint32_t worker) const;
   void need(std::size_t shard) const;  // throws Error{mismatch} if it has left
+  [[noreturn]] void refuse_left(std::size_t shard) const;
   void request(std::uint32_t worker, std::span<const Key> keys);
   void hand_out(Kind kind, std::span<const Key> keys, std::span<const T> values);
   std::vector<Amount> amounts(std::span<const Key> keys, std::span<const T> values) const;
   std::optional<double> bound() const;  // on values, now
   void send_open(std::uint32_t worker, Ends ends);
-  void send_part(std::uint32_t worker, std::size_t shard, Ends ends);
+  void send_part(std::uint32_t worker, std::size_t shard, Ends ends, Clock clock);
   void send_early(std::size_t shard);  // before the clock is complete, where that may be
 
   const Spec spec_;

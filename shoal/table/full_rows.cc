@@ -18,6 +18,7 @@ void Table<T>::fetch(std::span<const Key> keys, std::span<T> rows) {
   }
   const auto answers = servers_->ask(std::move(questions));
   waiting_.until([&] { return answers->complete(); }, *answers, "rows of table ", spec_.name);
+  if (!answers->refused().empty()) throw Error(answers->lost() ? Code::peer_lost : Code::mismatch, answers->refused(), "table " + spec_.name);
   std::map<Key, const T*> found;
   for (const Message& answer : answers->messages()) {
     if (const std::string fault = fault_of(answer, width * sizeof(T)); answer.header.kind != Kind::fetched || !fault.empty()) {

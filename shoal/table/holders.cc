@@ -16,10 +16,22 @@ void Holders::hear(std::size_t replica, const Header& header) {
 }
 
 bool Holders::loses(std::size_t replica) {
+  const auto lives = [](const Host& host) { return !host.lost; };
+  if (std::ranges::count_if(hosts_, lives) == 1) return false;  // nobody confirms what the last one did not
   hosts_[replica].lost = true;
   const std::size_t before = first_;
   while (first_ + 1 < hosts_.size() && hosts_[first_].lost) ++first_;
   return before != first_;
+}
+
+bool Holders::gone_before(std::uint64_t flushes) const {
+  return std::ranges::any_of(hosts_, [flushes](const Host& host) { return !host.lost && host.gone && host.flushes < flushes; });
+}
+
+std::uint64_t Holders::most_flushes() const {
+  std::uint64_t most = 0;
+  for (const Host& host : hosts_) most = host.lost ? most : std::max(most, host.flushes);
+  return most;
 }
 
 template <class Number>

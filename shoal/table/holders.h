@@ -20,14 +20,17 @@ class Holders {
   void hear(std::size_t replica, const Header& header);  // what tells a clock
   void hear_each(std::size_t replica, std::span<const Key> clocks) { hosts_[replica].each.assign(clocks.begin(), clocks.end()); }
   void leaves(std::size_t replica) { hosts_[replica].gone = true; }
-  bool loses(std::size_t replica);                       // whether another one is first now
+  // Whether another one is first now. The last stays: nobody else confirms what it has not.
+  bool loses(std::size_t replica);
 
   std::size_t first() const { return first_; }
   bool gone() const { return hosts_[first_].gone; }      // the first has left
+  bool gone_before(std::uint64_t flushes) const;         // one has left without having told of so many barriers
   Clock reached() const { return hosts_[first_].announced; }          // by the first
   Clock announced() const { return least(&Host::announced); }         // by all
   std::uint64_t counted() const { return least(&Host::counted); }     // parts up to this are in the rows of all
   std::uint64_t flushes() const { return least(&Host::flushes); }     // barriers that all have told of
+  std::uint64_t most_flushes() const;                    // that one of them has told of
   std::uint64_t first_flushes() const { return hosts_[first_].flushes; }
   const std::vector<Clock>& each() const { return hosts_[first_].each; }  // worker's clock; none: it has not told
   std::uint64_t dropped() const { return hosts_[first_].dropped; }

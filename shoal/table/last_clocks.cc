@@ -33,11 +33,12 @@ void LastClocks::open(std::uint64_t table) {
 void LastClocks::tell(std::uint64_t table) {
   if (lost_workers_.empty()) return;
   rounds_[table].told = losses_;
-  Message message = Message::of_rows(Kind::last_clocks, table, lost_workers_.size() + 1, 0);
+  Message message = Message::of_rows(Kind::last_clocks, table, lost_workers_.size() + 2, 0);
   message.header.sequence = losses_;
   Key* key = message.key_places();
   for (const std::uint32_t worker : lost_workers_) *key++ = static_cast<Key>(here_.completed(table, worker));
-  *key = static_cast<Key>(here_.reached(table));
+  *key++ = static_cast<Key>(here_.reached(table));
+  *key = here_.met(table);
   for (const net::Rank server : servers_) {
     if (!lost(server)) here_.send(server, message);
   }
@@ -46,7 +47,7 @@ void LastClocks::tell(std::uint64_t table) {
 
 void LastClocks::take(net::Rank from, const Message& message) {
   const auto clocks = message.keys();
-  if (message.header.length != clocks.size_bytes() || clocks.size() > workers_.size() + 1 || !std::ranges::count(servers_, from)) {
+  if (message.header.length != clocks.size_bytes() || clocks.size() > workers_.size() + 2 || !std::ranges::count(servers_, from)) {
     throw Error(Code::mismatch, "rank " + std::to_string(from) + " tells clocks of workers that there are not", "tables",
                 "run the same program on all members");
   }
@@ -66,7 +67,7 @@ void LastClocks::conclude(std::uint64_t table) {
   const auto& said = found->second;
   const auto has_told = [&](net::Rank server) {
     const auto told = said.find(server);
-    return lost(server) || (told != said.end() && told->second.size() == lost_workers_.size() + 1);
+    return lost(server) || (told != said.end() && told->second.size() == lost_workers_.size() + 2);
   };
   if (!std::ranges::all_of(servers_, has_told)) return;
   Last last;
@@ -75,9 +76,14 @@ void LastClocks::conclude(std::uint64_t table) {
     for (const auto& [server, clocks] : said) least = lost(server) ? least : std::min(least, clocks[i]);
     last.clocks[lost_workers_[i]] = least;
   }
-  for (const auto& [server, clocks] : said) last.reached = lost(server) ? last.reached : std::max(last.reached, clocks.back());
+  last.met = ~std::uint64_t{0};
+  for (const auto& [server, clocks] : said) {
+    if (lost(server)) continue;
+    last.reached = std::max(last.reached, clocks[lost_workers_.size()]);
+    last.met = std::min(last.met, static_cast<std::uint64_t>(clocks.back()));
+  }
   round.agreed = losses_;
-  round.said.clear();
+  round.said.erase(found);
   here_.cut(table, last);
 }
 

@@ -3,9 +3,10 @@
 // A worker that dies may have completed a clock at one server and not at another. Where readers see whole clocks of it, or clocks that will be
 // whole, it must have been the same one everywhere: each server tells which clock every lost worker has completed there, and the least counts. When
 // another member is lost meanwhile, all tell anew; what one of them has cut by then is what it tells, so that it is never more. And each tells
-// which clock all workers had reached there: the greatest is where the next barrier leads at least, for some may have met there with who is lost.
+// which clock all workers had reached there: the greatest is where the next barrier leads at least, for some may have met there with who is lost;
+// and how many barriers are over there: what was added before one that is over everywhere counts, whole clock or not.
 //
-//   last_clocks   to all servers: clocks, of the workers of lost members in their order, and the one reached; `sequence`: of which members
+//   last_clocks   to all servers: clocks, of the workers of lost members in their order, the one reached, and barriers; `sequence`: of which members
 //
 // Threads: the transport's loop.
 #pragma once
@@ -24,6 +25,7 @@ namespace shoal::table {
 struct Last {
   std::map<std::uint32_t, Clock> clocks;         // by worker
   Clock reached = 0;
+  std::uint64_t met = 0;                         // barriers
 };
 
 class LastClocks {
@@ -32,6 +34,7 @@ class LastClocks {
     // 0 where the table is not known.
     std::function<Clock(std::uint64_t table, std::uint32_t worker)> completed;
     std::function<Clock(std::uint64_t table)> reached;
+    std::function<std::uint64_t(std::uint64_t table)> met;
     std::function<void(std::uint64_t table, const Last& last)> cut;
     std::function<void(net::Rank to, Message message)> send;
   };

@@ -41,6 +41,7 @@ struct Mail::State : std::enable_shared_from_this<State> {
   void take(net::Rank from, Lane lane);
   void send(net::Rank to, Message message);
   void go_on(net::Rank to, Lane lane);
+  void give_up(net::Rank to, Lane lane);
   void send_short(net::Rank to, Lane lane, const Message& message);
   void send_long(net::Rank to, Lane lane, Message message);
   void left(net::Rank to, std::size_t bytes);
@@ -127,6 +128,11 @@ void Mail::State::go_on(net::Rank to, Lane lane) {
   }
 }
 
+// Nothing leaves for that member any more.
+void Mail::State::give_up(net::Rank to, Lane lane) {
+  for (const Message& message : std::exchange(outgoing[2 * to + lane].waiting, {})) left(to, sizeof(Header) + message.body.size());
+}
+
 void Mail::State::send_short(net::Rank to, Lane lane, const Message& message) {
   const Bytes both(sizeof(Header) + message.body.size());
   std::memcpy(both.data(), &message.header, sizeof(Header));
@@ -142,7 +148,7 @@ void Mail::State::send_long(net::Rank to, Lane lane, Message message) {
   transport.send(to, {operation, lane + bodies}, {}, sent->body, [self = shared_from_this(), to, lane, sent](const net::Failure& why) {
     self->left(to, sent->body.size());
     self->outgoing[2 * to + lane].under_way -= sent->body.size();
-    if (!why) self->go_on(to, lane);
+    why ? self->give_up(to, lane) : self->go_on(to, lane);
   });
 }
 

@@ -45,7 +45,7 @@ struct Header {
   std::uint64_t table = 0;
   std::uint64_t sequence = 0;  // of update: the number of its batch among the sender's; to a reader: its batches up to this are in the rows;
                                // of fetch, save and their answers: the number of the question among the asker's
-  Clock clock = 0;             // of update: its timestamp; of request and fetch: the age that is needed; of flush and save: the worker's; to a reader: the age
+  Clock clock = 0;             // of update: its timestamp, kLastClock where a barrier ends it before its clock does; of request and fetch: the age that is needed; of flush and save: the worker's; to a reader: the age
   std::uint32_t worker = 0;    // of update, flush
   std::uint32_t count = 0;     // rows; of clock: batches of the reader that came too late
 };

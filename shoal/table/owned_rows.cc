@@ -64,9 +64,9 @@ std::vector<Message> OwnedRows<T>::messages(const Header& header, std::span<cons
 template <class T>
 void OwnedRows<T>::add(Number number, std::span<const T> values, net::Rank by) {
   before_change(number);
-  if (weighed_) moves(number, max_norm(values));
-  table::add<T>(settled_.row(number), values);
   changed(number, by);
+  if (weighed_) moves(number, max_norm(values));  // since who was told last
+  table::add<T>(settled_.row(number), values);
 }
 
 template <class T>
@@ -77,9 +77,9 @@ void OwnedRows<T>::overlay(Number number, std::span<const T> values, net::Rank b
     later_.push_back(0);
   }
   if (later_[later]++ == 0) set<T>(live_.row(later), settled_.row(number));
+  changed(number, by);
   if (weighed_) moves(number, max_norm(values));
   table::add<T>(live_.row(later), values);
-  changed(number, by);
 }
 
 template <class T>
@@ -94,9 +94,9 @@ void OwnedRows<T>::step(const Rule& rule, Number number, std::span<const T> grad
   if constexpr (std::is_floating_point_v<T>) {
     before_change(number);
     const std::span<T> state = state_.width() == 0 ? std::span<T>{} : state_.row(state_.insert(key(number)));
+    changed(number, kNobody);  // who added a gradient does not know what became of it
     if (weighed_) moves(number, reach(rule, max_norm(gradient) / divisor));
     table::step<T>(rule, settled_.row(number), state, gradient, divisor);
-    changed(number, kNobody);  // who added a gradient does not know what became of it
   }
 }
 

@@ -142,7 +142,7 @@ void Shard<T>::settle(Clock clock, Batches batches) {
   if (!cuts_workers()) return add_up(batches, rules_.at(clock), overlaid);
   const Clock gap = widest_gap(consistency_).value_or(0), slowest = clocks_.slowest();
   while (!settled_.empty() && settled_.front().until + gap + 1 < slowest) settled_.pop_front();
-  Settled& settled = settled_.emplace_back(Settled{clock, slowest, rules_.at(clock), std::move(batches), RowMap<T>(rows_.full_width())});
+  Settled& settled = settled_.emplace_back(Settled{clock, slowest, met_, rules_.at(clock), std::move(batches), RowMap<T>(rows_.full_width())});
   rows_.keep_in(&settled.before);
   add_up(settled.batches, settled.rule, overlaid);
   rows_.keep_in(nullptr);
@@ -345,9 +345,11 @@ void Shard<T>::flush(net::Rank from, const Message& message) {
 template <class T>
 bool Shard<T>::meet() {
   if (!clocks_.all_arrived()) return false;
+  std::erase_if(settled_, [this](const Settled& settled) { return settled.met < met_; });  // all come from the barrier before: it is over everywhere
   clocks_.meet();
   rows_.rises(clocks_.slowest());
   settle_through(std::numeric_limits<Clock>::max());
+  ++met_;
   if (!next_.empty()) consistency_ = consistency_from(next_);
   if (!pushes(consistency_)) rows_.unsubscribe();
   for (Reader& reader : readers_) reader.included = reader.received;

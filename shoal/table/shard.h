@@ -64,6 +64,7 @@ class Server {
   virtual void lose(net::Rank member) = 0;
   virtual Clock completed(std::uint32_t worker) const = 0;
   virtual Clock reached() const = 0;                // by all
+  virtual std::uint64_t met() const = 0;            // barriers that are over
   // What these workers, of lost members, added from these clocks on does not count, and nobody waits for them.
   virtual void cut(const Last& last) = 0;
 };
@@ -82,6 +83,7 @@ class Shard final : public Server {
   void lose(net::Rank member) override;
   Clock completed(std::uint32_t worker) const override { return clocks_.completed(worker); }
   Clock reached() const override { return clocks_.slowest(); }
+  std::uint64_t met() const override { return met_; }
   void cut(const Last& last) override;
 
  private:
@@ -90,6 +92,7 @@ class Shard final : public Server {
   using Batches = std::map<std::uint32_t, Batch>;   // by worker
   struct Settled {                                  // a clock that may have to be taken back
     Clock clock, until;                             // until: the slowest then
+    std::uint64_t met;                              // barriers before it
     Rule rule;
     Batches batches;
     RowMap<T> before;                               // rows as they were, by number
@@ -123,7 +126,7 @@ class Shard final : public Server {
   void settle_through(Clock clock);                 // everything pending with timestamps below
   void settle(Clock clock, Batches batches);
   void add_up(const Batches& batches, const Rule& rule, bool overlaid);
-  void take_back(const std::map<std::uint32_t, Clock>& last, std::unordered_set<Number>& touched);
+  void take_back(const Last& last, std::unordered_set<Number>& touched);
   void lay_anew(const std::unordered_set<Number>& touched);
   void request(net::Rank from, const Message& message);
   void assign(net::Rank from, const Message& message);
@@ -156,6 +159,7 @@ class Shard final : public Server {
   Rules rules_;
   std::vector<Batch> arriving_;                     // by worker: not closed
   Clocks clocks_;
+  std::uint64_t met_ = 0;                           // barriers that are over
   std::map<Clock, Batches> pending_;                // not settled, by timestamp
   std::deque<Settled> settled_;                     // where another server may not have completed the clock
   std::multimap<Clock, std::pair<net::Rank, Message>> waiting_;  // requests, by the age that they need

@@ -27,7 +27,7 @@ bool Shard<T>::cuts_workers() const {
 template <class T>
 void Shard<T>::cut(const Last& last) {
   std::unordered_set<Number> touched;
-  if (cuts_workers()) take_back(last.clocks, touched);
+  if (cuts_workers()) take_back(last, touched);
   if (!whole_clocks(consistency_)) lay_anew(touched);
   clocks_.meet_at_least_at(last.reached);
   for (const auto& [worker, clock] : last.clocks) clocks_.lose(worker, clock);
@@ -37,14 +37,16 @@ void Shard<T>::cut(const Last& last) {
 }
 
 template <class T>
-void Shard<T>::take_back(const std::map<std::uint32_t, Clock>& last, std::unordered_set<Number>& touched) {
-  const auto counts = [&last](Clock clock, std::uint32_t worker) {
-    const auto cut = last.find(worker);
-    return cut == last.end() || clock < cut->second;
+void Shard<T>::take_back(const Last& last, std::unordered_set<Number>& touched) {
+  const auto counts = [&last](std::uint64_t met, Clock clock, std::uint32_t worker) {
+    const auto cut = last.clocks.find(worker);
+    return cut == last.clocks.end() || clock < cut->second || met < last.met;
   };
-  const auto drop = [&](Clock clock, Batches& batches) { std::erase_if(batches, [&](const auto& batch) { return !counts(clock, batch.first); }); };
+  const auto drop = [&](std::uint64_t met, Clock clock, Batches& batches) {
+    std::erase_if(batches, [&](const auto& batch) { return !counts(met, clock, batch.first); });
+  };
   const auto first = std::ranges::find_if(settled_, [&](const Settled& settled) {
-    return std::ranges::any_of(settled.batches, [&](const auto& batch) { return !counts(settled.clock, batch.first); });
+    return std::ranges::any_of(settled.batches, [&](const auto& batch) { return !counts(settled.met, settled.clock, batch.first); });
   });
   for (auto settled = settled_.end(); settled != first;) {
     --settled;
@@ -56,19 +58,19 @@ void Shard<T>::take_back(const std::map<std::uint32_t, Clock>& last, std::unorde
     }
   }
   for (auto settled = first; settled != settled_.end(); ++settled) {
-    drop(settled->clock, settled->batches);
+    drop(settled->met, settled->clock, settled->batches);
     rows_.keep_in(&settled->before);
     add_up(settled->batches, settled->rule, false);
     rows_.keep_in(nullptr);
   }
   for (auto& [clock, batches] : pending_) {
     for (const auto& [worker, batch] : batches) {
-      if (counts(clock, worker)) continue;
+      if (counts(met_, clock, worker)) continue;
       for (const Message& part : batch) {
         for_each_row(part, [&](Number number, std::span<const T>) { touched.insert(number); });
       }
     }
-    drop(clock, batches);
+    drop(met_, clock, batches);
   }
 }
 

@@ -1,6 +1,7 @@
 #include "shoal/table/snapshot.h"
 
 #include <chrono>
+#include <numeric>
 #include <system_error>
 #include <utility>
 
@@ -10,7 +11,20 @@
 
 namespace shoal::table {
 
+Answers::Answers(std::vector<std::size_t> owed)
+    : owed_(std::move(owed)), expected_(std::accumulate(owed_.begin(), owed_.end(), std::uint64_t{0})) {}
+
+void Answers::loses(net::Rank member) {
+  const std::size_t owed = std::exchange(owed_[member], 0);
+  if (owed == 0) return;
+  lost_ = true;
+  refused_ = "rank " + std::to_string(member) + " was lost before it answered; try again";
+  arrivals_.fetch_add(owed, std::memory_order_release);
+}
+
 void Answers::take(net::Rank from, Message message) {
+  if (owed_[from] == 0) return;
+  --owed_[from];
   if (message.header.kind == Kind::refused) {
     refused_ = message.text();
     if (message.header.sequence != 0) refused_ = "rank " + std::to_string(from) + ": " + refused_;
@@ -46,7 +60,7 @@ Clock Snapshot::wait() {
   servers_->patience().until([&] { return is_written(); }, *answers_, "servers to write a snapshot of table ", cut_.spec.name);
   over_ = true;
   try {
-    if (!answers_->refused().empty()) throw Error(Code::io, answers_->refused(), "", before_.empty() ? "" : "the snapshot before it is whole");
+    if (!answers_->refused().empty()) throw Error(answers_->lost() ? Code::peer_lost : Code::io, answers_->refused(), "", before_.empty() ? "" : "the snapshot before it is whole");
     cut_.rule = rule_from(answers_->messages().front().text());
     std::error_code none;
     std::filesystem::create_directories(folder_, none);  // where no server sees this disk

@@ -18,23 +18,24 @@
 
 namespace shoal::table {
 
-// What servers answer to a question of several messages, one answer each: that it is done, rows, or why not.
+// What members answer to a question of several messages, one answer each: that it is done, rows, or why not.
 class Answers final : public Reader {
  public:
-  explicit Answers(std::size_t expected) : expected_(expected) {}
+  // owed: by rank, how many answers that member will send.
+  explicit Answers(std::vector<std::size_t> owed);
   void take(net::Rank from, Message message) override;
-  // A server that was to answer is lost: there will be no more answers.
-  void lose(const std::string& why) {
-    refused_ = why;
-    arrivals_.store(expected_, std::memory_order_release);
-  }
-  bool complete() const { return arrivals() >= expected_; }
-  // Both when it is complete.
+  // That member is lost: it answers no more.
+  void loses(net::Rank member) override;
+  bool complete() const { return arrivals() == expected_; }
+  // All when it is complete.
+  bool lost() const { return lost_; }                      // one who owed answers
   const std::string& refused() const { return refused_; }  // of who refused last; empty: nobody
   const std::vector<Message>& messages() const { return messages_; }  // in the order in which they came
 
  private:
+  std::vector<std::size_t> owed_;                          // on the loop
   const std::uint64_t expected_;
+  bool lost_ = false;
   std::string refused_;
   std::vector<Message> messages_;
 };

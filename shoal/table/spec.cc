@@ -93,7 +93,8 @@ void check(const Spec& spec) {
 }
 
 void check_survives(const Spec& spec) {
-  if (!value_bound(spec.consistency, 0)) return;
+  const bool forgets = clocked(spec.consistency) && !leaves_at_once(spec.consistency) && !widest_gap(spec.consistency);
+  if (!value_bound(spec.consistency, 0) && backups(spec.consistency) == 0 && !forgets) return;
   throw Error(Code::unsupported, name(spec.consistency) + " does not survive the loss of a member", "table " + spec.name,
               "bsp, ssp, essp, cap and async do; or run with --on-peer-lost fail");
 }

@@ -38,7 +38,7 @@ struct Tables::State : Servers {
         workers(or_all(options.workers, of_transport.size()), options.workers_a_member),
         waiting(of_transport, options.patience, [this] { return failure(); }), disk(options.disk),
         cold(options.cold_rows.empty() ? nullptr : ColdFile::in(options.cold_rows)), left(of_transport.size()),
-        lost(of_transport.size()), leaving(of_transport.size()) {}
+        lost(of_transport.size()), leaving(std::vector<std::size_t>(of_transport.size(), 1)) {}
 
   net::Rank rank() const override { return transport.rank(); }
   const Workers& all_workers() const override { return workers; }
@@ -57,6 +57,8 @@ struct Tables::State : Servers {
   LastClocks::Here here();
   // To a shard's servers: all that live, or where `one` answers the first. Any thread.
   void send(std::size_t shard, std::vector<Message> messages, bool one);
+  net::Rank first_of(std::size_t shard) const;
+  void watch(Answers& answers);
   template <class T>
   std::shared_ptr<Copy<T>> open(const Spec& spec);
 
@@ -95,7 +97,7 @@ net::Failure Tables::State::failure() const {
     return std::make_shared<const Error>(Code::peer_lost, transport.lost(last)->fact() + held + ": rows of all tables are lost");
   }
   for (net::Rank rank = 0; rank < transport.size(); ++rank) {
-    if (left[rank] || lost[rank]) continue;
+    if (left[rank] || transport.lost(rank)) continue;  // not lost[rank]: that is set later
     if (net::Failure why = mail->failure(rank)) return why;
   }
   return nullptr;
@@ -114,13 +116,14 @@ void Tables::State::deliver(net::Rank from, Message message) try {
     case Kind::refused: {
       if (const std::uint64_t question = message.header.sequence; question != 0) {
         const auto answers = asked.find(question);
-        if (answers == asked.end()) return refuse("nobody here asked about");
+        if (answers == asked.end()) return question <= questions ? void() : refuse("nobody here asked about");  // another who was asked is lost
         answers->second->take(from, std::move(message));
         if (answers->second->complete()) asked.erase(answers);
         return;
       }
       const auto waiting_for = opening.find(id);
-      return waiting_for == opening.end() ? refuse("nobody here opens") : waiting_for->second->take(from, std::move(message));
+      if (waiting_for == opening.end()) return survives ? void() : refuse("nobody here opens");
+      return waiting_for->second->take(from, std::move(message));
     }
     case Kind::leaving:
       left[from] = true;
@@ -202,6 +205,11 @@ LastClocks::Here Tables::State::here() {
     each(table, [&](const Server& shard) { most = std::max(most, shard.reached()); });
     return most;
   };
+  here.met = [each](std::uint64_t table) {
+    std::optional<std::uint64_t> least;
+    each(table, [&](const Server& shard) { least = std::min(least.value_or(~std::uint64_t{0}), shard.met()); });
+    return least.value_or(0);
+  };
   here.cut = [each](std::uint64_t table, const Last& last) { each(table, [&](Server& shard) { shard.cut(last); }); };
   here.send = [this](net::Rank to, Message message) { mail->send(to, alone(std::move(message))); };
   return here;
@@ -217,26 +225,45 @@ void Tables::State::lose(net::Rank member) {
   }
   for (const auto& [table, reader] : read) reader->loses(member);
   last_clocks->lose(member, tables);
-  for (std::size_t shard = 0; shard < placement.shards(); ++shard) {
-    if (placement.replica_of(shard, member) == placement.replicas()) continue;
-    for (const auto& [table, answers] : opening) answers->take(member, Message::of_kind(Kind::opened, table));
+  for (const auto& [table, answers] : opening) answers->loses(member);
+  for (const auto& [question, answers] : asked) answers->loses(member);
+  std::erase_if(asked, [](const auto& question) { return question.second->complete(); });
+  leaving.loses(member);
+}
+
+// Who answers for a shard; the last of its servers, if all are lost.
+net::Rank Tables::State::first_of(std::size_t shard) const {
+  std::size_t replica = 0;
+  while (replica + 1 < placement.replicas() && lost[placement.server(shard, replica)]) ++replica;
+  return placement.server(shard, replica);
+}
+
+// Those who are lost already answer nothing. On the loop.
+void Tables::State::watch(Answers& answers) {
+  for (net::Rank rank = 0; rank < transport.size(); ++rank) {
+    if (lost[rank]) answers.loses(rank);
   }
-  for (const auto& [question, answers] : asked) answers->lose("rank " + std::to_string(member) + " was lost meanwhile; try again");
-  asked.clear();
-  leaving.take(member, Message::of_kind(Kind::leaving, 0));
 }
 
 std::shared_ptr<Answers> Tables::State::ask(std::vector<std::vector<Message>> messages) {
   const std::uint64_t number = ++questions;
-  std::size_t count = 0;
-  for (auto& of_shard : messages) {
-    for (Message& message : of_shard) message.header.sequence = number;
-    count += of_shard.size();
-  }
-  const auto answers = std::make_shared<Answers>(count);
-  if (count > 0) transport.post([this, number, answers] { asked.emplace(number, answers); });
+  std::vector<std::size_t> owed(transport.size());
+  std::vector<net::Rank> firsts;
   for (std::size_t shard = 0; shard < messages.size(); ++shard) {
-    if (!messages[shard].empty()) send(shard, std::move(messages[shard]), true);
+    for (Message& message : messages[shard]) {
+      message.header.sequence = number;
+      message.header.shard = static_cast<std::uint16_t>(shard);
+    }
+    owed[firsts.emplace_back(first_of(shard))] += messages[shard].size();
+  }
+  const auto answers = std::make_shared<Answers>(std::move(owed));
+  if (answers->complete()) return answers;
+  transport.post([this, number, answers] {
+    watch(*answers);
+    if (!answers->complete()) asked.emplace(number, answers);
+  });
+  for (std::size_t shard = 0; shard < messages.size(); ++shard) {
+    if (!messages[shard].empty()) mail->send(firsts[shard], std::move(messages[shard]));
   }
   return answers;
 }
@@ -264,20 +291,21 @@ std::shared_ptr<Copy<T>> Tables::State::open(const Spec& spec) {
     send(shard, std::move(messages), one);
   };
   auto copy = std::make_shared<Copy<T>>(spec, workers, transport.rank(), placement, to_servers, [this] { return transport.now(); });
-  std::size_t servers = placement.shards() * placement.replicas();
+  std::vector<std::size_t> owed(transport.size());
   for (std::size_t shard = 0; shard < placement.shards(); ++shard) {
-    for (std::size_t replica = 0; replica < placement.replicas(); ++replica) servers -= lost[placement.server(shard, replica)];
+    for (std::size_t replica = 0; replica < placement.replicas(); ++replica) ++owed[placement.server(shard, replica)];
   }
-  const auto answers = std::make_shared<Answers>(servers);
+  const auto answers = std::make_shared<Answers>(std::move(owed));
   transport.post([this, id, copy, answers] {
     read.insert_or_assign(id, copy);
     opening.insert_or_assign(id, answers);
+    watch(*answers);
   });
   for (std::size_t shard = 0; shard < placement.shards(); ++shard) {
     send(shard, alone(Message::of_text(Kind::open, id, text_of(spec))), false);
   }
   waiting.until([&] { return answers->complete(); }, *answers, "servers to open table ", spec.name);
-  const bool refused = !answers->refused().empty();
+  const bool refused = !answers->refused().empty() && !answers->lost();  // who is lost need not serve
   transport.post([this, id, refused] {
     opening.erase(id);
     if (refused) read.erase(id);
@@ -315,7 +343,7 @@ Tables::~Tables() {
   // Others may wait for what this member has said.
   const auto all_left = [&] {
     for (net::Rank rank = 0; rank < state_->transport.size(); ++rank) {
-      if (state_->mail->unsent(rank) > 0) return false;
+      if (!state_->transport.lost(rank) && state_->mail->unsent(rank) > 0) return false;
     }
     return true;
   };

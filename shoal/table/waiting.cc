@@ -13,8 +13,9 @@ Nanoseconds Waiting::wait(const std::function<bool()>& ready, const Reader& read
   const Instant begun = transport_->now();
   std::optional<Error> in_vain;
   const auto why = [&] { return transport_->failure() ? transport_->failure() : failure_(); };
+  net::Failure seen_failure;
   const auto look_again = [&] {
-    if (why()) return true;
+    if ((seen_failure = why())) return true;
     const std::uint64_t arrivals = reader.arrivals();
     try {
       return arrivals != std::exchange(seen, arrivals) && ready();
@@ -25,9 +26,9 @@ Nanoseconds Waiting::wait(const std::function<bool()>& ready, const Reader& read
   };
   const bool over = net::wait_for(*transport_, look_again, patience_);
   if (in_vain) throw *in_vain;
-  if (!over || why()) {
+  if (!over || seen_failure) {
     if (ready()) return transport_->now() - begun;
-    if (const net::Failure failure = why()) throw Error(*failure);
+    if (seen_failure) throw Error(*seen_failure);
   }
   if (!over) {
     throw Error(Code::timeout, "waited " + std::to_string(std::chrono::ceil<std::chrono::seconds>(patience_).count()) + " s for " + what + of);

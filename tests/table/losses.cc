@@ -24,6 +24,7 @@ Counts::Options losing(const Consistency& consistency, std::uint64_t seed) {
   options.uneven = seed % 2 == 0;
   if (seed % 5 == 0 && options.members > 2) options.servers = {0, options.members - 1};
   if (seed % 3 == 0) options.workers = {0, 1};                            // the others only serve
+  options.remainder = draw() % 2 == 0;
   if (draw() % 2 == 0) options.network.rate = 1e5;                                // who dies has not sent all that it said
   const auto first = static_cast<net::Rank>(draw() % options.members);
   options.kills.emplace_back(first, std::chrono::microseconds(draw() % 60'000));
@@ -40,13 +41,14 @@ void expect_survival(const Consistency& consistency) {
     const Counts::Options options = losing(consistency, seed);
     Counts counts(options);
     const bool by_clock = clocked(consistency) && !leaves_at_once(consistency);
-    std::vector<std::vector<bool>> fits(counts.size(), std::vector<bool>(static_cast<std::size_t>(options.clocks) + 1, true));
+    std::vector<std::vector<bool>> fits(counts.size(), std::vector<bool>(static_cast<std::size_t>(options.clocks) + 2, true));
     counts.run([&](std::uint32_t reader, Clock clock, Key key, std::span<const std::int64_t> row) {
       for (std::uint32_t worker = 0; worker < counts.size(); ++worker) {
         const bool over = clock == Counts::kOver;
         EXPECT_LE(row[worker], counts.added(worker, key, counts.clock(worker) + 1)) << "of worker " << worker;
         if (!counts.is_dead(worker)) {
-          const Clock surely = worker == reader || over ? clock : needed_age(consistency, clock);
+          const Clock whole = std::min(needed_age(consistency, clock), counts.clock(worker));
+          const Clock surely = worker == reader || over ? clock : whole;
           EXPECT_GE(row[worker], counts.added(worker, key, surely)) << "reader " << reader << " at clock " << clock << " of worker " << worker;
         }
         if (!over || !counts.is_dead(worker) || !by_clock) continue;
@@ -71,6 +73,9 @@ TEST(Losses, with_bounded_staleness) {
 TEST(Losses, with_pushed_rows) {
   expect_survival(Essp{0});
   expect_survival(Essp{2});
+}
+TEST(Losses, with_staleness_that_changes_and_updates_that_wait) {
+  expect_survival(Dssp{0, 3});
 }
 TEST(Losses, where_updates_are_seen_at_once) {
   expect_survival(Cap{2});

@@ -31,6 +31,7 @@ class ScriptedWorkers {
     std::size_t width = 0;            // of a row, at least
     net::ScriptedNetwork network{};
     bool pauses = true;               // some workers are slow for a while
+    bool remainder = false;           // who is done adds something more, of no whole clock, before it waits at the barrier
     std::vector<std::pair<net::Rank, Nanoseconds>> kills;  // members that die, and when; the others go on
   };
   using Check = std::function<void(std::uint32_t worker, Clock clock, Key key, std::span<const T> row)>;
@@ -50,7 +51,7 @@ class ScriptedWorkers {
           {.name = "counts", .width = width_ = std::max<std::size_t>(count, options.width), .consistency = options.consistency});
       const Clock clocks = options.uneven ? options.clocks * static_cast<Clock>(count - worker) / static_cast<Clock>(count) : options.clocks;
       workers_.push_back({table, std::mt19937_64(1000 + worker), 0, clocks, {}, {}, {}, 0, 0, false, local});
-      added_.emplace_back(static_cast<std::size_t>(options.clocks), std::vector<T>(options.keys, 0));
+      added_.emplace_back(static_cast<std::size_t>(options.clocks) + 1, std::vector<T>(options.keys, 0));
       if (clocks == 0) table.arrive();
     }
   }
@@ -61,7 +62,7 @@ class ScriptedWorkers {
   // How much `worker` had added to `key` with timestamps below `clock`.
   T added(std::uint32_t worker, Key key, Clock clock) const {
     T sum = 0;
-    for (Clock c = 0; c < std::min(clock, options_.clocks); ++c) sum += added_[worker][static_cast<std::size_t>(c)][key];
+    for (Clock c = 0; c < std::min(clock, options_.clocks + 1); ++c) sum += added_[worker][static_cast<std::size_t>(c)][key];
     return sum;
   }
   Table<T>& table(std::uint32_t worker) { return workers_[worker].table; }
@@ -95,8 +96,8 @@ class ScriptedWorkers {
       }
       return true;
     };
-    for (const auto& [rank, when] : options_.kills) {
-      job_.at(when, [this, rank = rank] {
+    for (const auto& kill : options_.kills) {
+      job_.at(kill.second, [this, rank = kill.first] {
         job_.kill(rank);
         dead_[rank] = true;
       });
@@ -210,7 +211,14 @@ class ScriptedWorkers {
     if (worker.next == worker.wanted.size()) {
       worker.wanted.clear();
       worker.table.copy().tick(worker.local);
-      if (++worker.done == worker.clocks) worker.table.arrive();
+      if (++worker.done < worker.clocks) return;
+    if (options_.remainder) {
+      const Key key = worker.random() % options_.keys;
+      std::vector<T> ones(width_);
+      ones[w] = added_[w][static_cast<std::size_t>(worker.done)][key] = 1;
+      worker.table.copy().add(worker.local, std::span(&key, 1), ones);
+    }
+    worker.table.arrive();
       return;
     }
     const Key key = worker.wanted[worker.next];
