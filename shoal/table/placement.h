@@ -3,6 +3,7 @@
 // reads. Values; threads: any.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <vector>
 
@@ -16,8 +17,8 @@ inline std::uint32_t bucket_of(Key key) { return static_cast<std::uint32_t>(spre
 
 class Placement {
  public:
-  // `servers`: ranks, at least one, each once. replicas: who hold a shard, at most as many as there are servers.
-  Placement(std::vector<net::Rank> servers, std::size_t replicas) : servers_(std::move(servers)), replicas_(replicas) {
+  // `servers`: ranks, at least one, each once. replicas: of each shard, if there are as many servers.
+  Placement(std::vector<net::Rank> servers, std::size_t replicas) : servers_(std::move(servers)), replicas_(std::min(replicas, servers_.size())) {
     for (std::uint32_t bucket = 0; bucket < kBuckets; ++bucket) {
       shard_[bucket] = static_cast<std::uint16_t>(std::uint64_t{bucket} * servers_.size() / kBuckets);
     }

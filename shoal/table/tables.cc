@@ -23,18 +23,12 @@ std::vector<net::Rank> or_all(std::vector<net::Rank> ranks, net::Rank size) {
   return ranks;
 }
 
-// Who hold a shard: where a member may be lost, two, if there are as many.
-Placement placement_of(std::vector<net::Rank> servers, bool survives) {
-  const std::size_t replicas = std::min<std::size_t>(survives ? 2 : 1, servers.size());
-  return {std::move(servers), replicas};
-}
-
 }  // namespace
 
 struct Tables::State : Servers {
   State(net::Transport& of_transport, const TablesOptions& options)
       : transport(of_transport), survives(of_transport.on_peer_lost() == net::OnPeerLost::shrink),
-        placement(placement_of(or_all(options.servers, of_transport.size()), survives)),
+        placement(or_all(options.servers, of_transport.size()), survives ? 2 : 1),
         workers(or_all(options.workers, of_transport.size()), options.workers_a_member),
         waiting(of_transport, options.patience, [this] { return failure(); }), disk(options.disk),
         cold(options.cold_rows.empty() ? nullptr : ColdFile::in(options.cold_rows)), left(of_transport.size()),

@@ -115,8 +115,8 @@ TEST(Losses, a_cut_link_costs_one_of_its_ends_and_a_cut_between_halves_one_half)
   EXPECT_THAT(link.job.member(2).failure()->what(), HasSubstr("rank 2"));
 
   Scripted halves(4);
-  for (const auto& link : {std::pair<Rank, Rank>{0, 1}, {0, 3}, {2, 1}, {2, 3}}) {
-    halves.job.at(1ms, [&halves, link] { halves.job.cut(link.first, link.second); });
+  for (const auto& cut : {std::pair<Rank, Rank>{0, 1}, {0, 3}, {2, 1}, {2, 3}}) {
+    halves.job.at(1ms, [&halves, cut] { halves.job.cut(cut.first, cut.second); });
   }
   halves.job.run();
   EXPECT_THAT(halves.survivors(), ElementsAre(0, 2));
