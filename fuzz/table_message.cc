@@ -40,7 +40,7 @@ void feed(std::span<const std::byte> input, bool to_server, const Take& take) {
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
   const auto input = std::as_bytes(std::span(data, size));
   const Workers workers({0, 1}, 1);
-  const Placement placement({0, 1});
+  const Placement placement({0, 1}, 2);
   const TakeCut nobody = [](net::Rank, const Message&, const Spec&, Clock, const Rule&, std::unique_ptr<Image> image) {
     while (!image->next().empty()) {
     }
@@ -53,10 +53,17 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   for (const Consistency& consistency : {Consistency(Bsp{}), Consistency(Essp{1}), Consistency(Cvap{1, 0.5, true}), Consistency(Pssp{1, 1}), Consistency(Async{})}) {
     for (const Rule& rule : {Rule{}, Rule::adam(0.1)}) {
       const Spec spec{.name = "f", .type = DType::f32, .width = 2, .consistency = consistency, .rule = rule};
-      const auto shard = make_shard(spec, workers, 2, nowhere, [](net::Rank) { return true; }, nobody, [] { return Instant{}; });
+      const auto shard = make_shard(spec, workers, 2, true, nowhere, [](net::Rank) { return true; }, nobody, [] { return Instant{}; });
       shard->admit(0);
-      feed(input, true, [&](Message message) { shard->take(0, std::move(message)); });
-      Copy<float> copy(spec, workers, 0, placement, nowhere, [] { return Instant{}; });
+      LastClocks last_clocks(workers, {0, 1}, {[&](std::uint64_t, std::uint32_t worker) { return shard->completed(worker); },
+                                               [&](std::uint64_t) { return shard->reached(); }, [&](std::uint64_t) { return shard->met(); },
+                                               [&](std::uint64_t, const Last& last) { shard->cut(last); }, [](net::Rank, const Message&) {}});
+      feed(input, true, [&](Message message) {
+        message.header.kind == Kind::last_clocks ? last_clocks.take(1, message) : shard->take(0, std::move(message));
+      });
+      shard->lose(1);
+      last_clocks.lose(1, {id_of(spec)});
+      Copy<float> copy(spec, workers, 0, placement, [](std::size_t, const std::vector<Message>&) {}, [] { return Instant{}; });
       const std::vector<Key> keys{1, 2, 3};
       copy.ask(0, keys);
       copy.add(0, keys, std::vector<float>(6, 1));

@@ -42,7 +42,7 @@ std::string fault_of(const Header& header, bool to_server) {
 
 std::string fault_of(const Message& message, std::size_t bytes_a_row) {
   const Header& header = message.header;
-  if (!has_keys(header.kind)) return "";
+  if (!has_keys(header.kind)) return header.kind <= kLastToServer && header.count != 0 ? "keys where none belong" : "";
   const std::size_t expected = header.count * (sizeof(Key) + (has_values(header.kind) ? bytes_a_row : 0));
   if (header.length == expected) return "";
   return std::to_string(header.length) + " bytes for " + std::to_string(header.count) + " rows of " + std::to_string(bytes_a_row);
