@@ -67,7 +67,7 @@ class Launcher {
   int beat();
   void take(unsigned rank, Console::Stream stream, std::string_view bytes);
   std::size_t living() const;
-  bool only_stopped() const;  // those that live, while others have ended
+  bool only_stopped();  // those that live, while others have ended
   void wait();
   void read_signals();
   void read_output(unsigned rank, Console::Stream stream);
@@ -88,7 +88,7 @@ class Launcher {
   std::vector<Member> members_;
   std::optional<MeetingPoint> meeting_point_;
   net::Descriptor signals_;
-  Instant next_beat_{};
+  Instant next_beat_{}, next_look_{};
   Phase phase_ = Phase::running;
   Instant deadline_ = Instant::max();  // of the phase
   Told told_;
@@ -144,8 +144,10 @@ std::size_t Launcher::living() const {
 }
 
 // A member that stands still does not hear that the others went on without it.
-bool Launcher::only_stopped() const {
-  if (living() == 0 || living() == members_.size()) return false;
+bool Launcher::only_stopped() {
+  const Instant now = steady_now();
+  if (living() == 0 || living() == members_.size() || now < next_look_) return false;
+  next_look_ = now + std::chrono::milliseconds(look_again_at_stopped);  // it reads all of /proc
   const std::vector<Process> below = descendants();
   return std::ranges::all_of(members_, [&](const Member& member) {
     if (member.pid <= 0 || member.ended) return true;
@@ -166,7 +168,7 @@ void Launcher::wait() {
     }
   }
   int patience = far() ? beat() : -1;  // members end, or somebody tells us to end them: nothing else can be waited for
-  if (what_.shrinks && living() < members_.size()) patience = look_again_at_stopped;
+  if (what_.shrinks && living() < members_.size()) patience = patience < 0 ? look_again_at_stopped : std::min(patience, look_again_at_stopped);
   if (deadline_ != Instant::max()) {
     const auto left = std::chrono::ceil<std::chrono::milliseconds>(deadline_ - steady_now()).count();
     patience = static_cast<int>(std::clamp<std::int64_t>(left, 0, patience < 0 ? 60'000 : patience));

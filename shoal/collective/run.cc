@@ -97,6 +97,7 @@ std::shared_ptr<const Compiled> Runner::Impl::compiled(const Verified& program) 
 // A group that has lost a member ends as a whole: who waits for somebody that waits for the lost one would wait for ever.
 Runner::Runner(net::Transport& transport, std::vector<net::Rank> members)
     : impl_(std::make_shared<Impl>(transport, std::move(members))) {
+  if (transport.on_peer_lost() == net::OnPeerLost::fail) return;  // then the transport ends all
   transport.post([&transport, weak = std::weak_ptr<Group>(impl_->group)] {
     if (weak.expired()) return;
     transport.on_lost([weak](net::Rank lost, const net::Failure& why) {

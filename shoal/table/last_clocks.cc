@@ -18,7 +18,6 @@ void LastClocks::lose(net::Rank member, const std::vector<std::uint64_t>& tables
   for (std::uint32_t worker = 0; worker < workers_.size(); ++worker) {
     if (lost(workers_.rank_of(worker))) lost_workers_.push_back(worker);
   }
-  if (!std::ranges::count(servers_, member) && workers_.first_of(member) == workers_.size()) return;
   for (const std::uint64_t table : tables) tell(table);
 }
 
