@@ -75,12 +75,8 @@ Action declare_cluster_points(CLI::App& app) {
   flag(*train_verb, "--clusters", options->clusters, "how many (default: 10)");
   declare_rows(*train_verb, options->training);
   declare_training(*train_verb, options->training);
-  auto use = std::make_shared<UseOptions>();
-  CLI::App* predict_verb = declare_use(app, *use, kData, "number, cluster and distance of each sample, as TSV", "how far samples are from their centers");
-  return [=](const Words&) {
-    if (train_verb->parsed()) return train_centers(*options);
-    return predict_verb->parsed() ? predict(*use) : evaluate(*use);
-  };
+  return declare_use(app, train_verb, kData, "number, cluster and distance of each sample, as TSV", "how far samples are from their centers",
+                     {[options] { return train_centers(*options); }, predict, evaluate});
 }
 
 }  // namespace shoal::app

@@ -87,12 +87,8 @@ Action declare_dictionary(CLI::App& app) {
   switch_on(*train_verb, "--non-negative", options->form.non_negative, "neither atoms nor codes are below zero");
   declare_rows(*train_verb, options->training);
   declare_training(*train_verb, options->training);
-  auto use = std::make_shared<UseOptions>();
-  CLI::App* predict_verb = declare_use(app, *use, kData, "the code of each sample, in LIBSVM's format", "how well few atoms make up the samples");
-  return [=](const Words&) {
-    if (train_verb->parsed()) return train_dictionary(*options);
-    return predict_verb->parsed() ? predict(*use) : evaluate(*use);
-  };
+  return declare_use(app, train_verb, kData, "the code of each sample, in LIBSVM's format", "how well few atoms make up the samples",
+                     {[options] { return train_dictionary(*options); }, predict, evaluate});
 }
 
 }  // namespace shoal::app

@@ -114,13 +114,8 @@ Action declare_factorize(CLI::App& app) {
   switch_on(*train_verb, "--non-negative", options->non_negative, "factors are not below zero (NMF)");
   declare_steps(*train_verb, options->training);
   declare_training(*train_verb, options->training);
-
-  auto use = std::make_shared<UseOptions>();
-  CLI::App* predict_verb = declare_use(app, *use, kData, "ratings of pairs of user and item, as TSV", "how far the model is from known ratings");
-  return [=](const Words&) {
-    if (train_verb->parsed()) return train_factors(*options);
-    return predict_verb->parsed() ? predict(*use) : evaluate(*use);
-  };
+  return declare_use(app, train_verb, kData, "ratings of pairs of user and item, as TSV", "how far the model is from known ratings",
+                     {[options] { return train_factors(*options); }, predict, evaluate});
 }
 
 }  // namespace shoal::app

@@ -29,7 +29,10 @@ fs::path folder_for(const TrainingOptions& options) {
 
 std::string sentence(const learn::Epoch& epoch, unsigned epochs) {
   std::string text = fmt::format("epoch {} of {}: ", epoch.number, epochs);
-  for (const auto& [name, value] : epoch.figures) text += std::abs(value) < 1e-3 && value != 0 ? fmt::format("{} {:.1e}, ", name, value) : fmt::format("{} {:.4f}, ", name, value);
+  for (const auto& [name, value] : epoch.figures) {
+    const bool tiny = std::abs(value) < 1e-3 && value != 0;
+    text += tiny ? fmt::format("{} {:.1e}, ", name, value) : fmt::format("{} {:.4f}, ", name, value);
+  }
   return text + fmt::format("{:.2f} s ({:.0f} % for shared rows), {:.0f} samples/s\n", epoch.seconds, 100 * epoch.waited / epoch.seconds,
                             static_cast<double>(epoch.samples) / epoch.seconds);
 }
@@ -97,17 +100,21 @@ void declare_rows(CLI::App& app, TrainingOptions& options) {
   switch_on(app, "--on-disk", options.on_disk, "keep rows in files without names in this folder, not in memory, and shuffle them a block at a time");
 }
 
-CLI::App* declare_use(CLI::App& app, UseOptions& options, const std::string& what, const char* predict, const char* evaluate) {
+Action declare_use(CLI::App& app, const CLI::App* train, const std::string& what, const char* predict, const char* evaluate, Verbs verbs) {
+  const auto options = std::make_shared<UseOptions>();
   const auto verb = [&](const char* name, const char* summary) {
     CLI::App* made = app.add_subcommand(name, summary);
-    declare_data(*made, options.data, what);
-    flag(*made, "--model", options.model, "folder that train left")->required();
+    declare_data(*made, options->data, what);
+    flag(*made, "--model", options->model, "folder that train left")->required();
     return made;
   };
-  CLI::App* predicts = verb("predict", predict);
-  flag(*predicts, "--output", options.output, "write them into this file");
+  CLI::App* const predicts = verb("predict", predict);
+  flag(*predicts, "--output", options->output, "write them into this file");
   verb("evaluate", evaluate);
-  return predicts;
+  return [=, verbs = std::move(verbs)](const Words&) {
+    if (train->parsed()) return verbs.train();
+    return predicts->parsed() ? verbs.predict(*options) : verbs.evaluate(*options);
+  };
 }
 
 void Course::describe(const learn::LabelledRows& rows, const TrainingOptions& options) {

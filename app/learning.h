@@ -46,8 +46,13 @@ void declare_data(CLI::App& app, DataOptions& options, const std::string& what);
 void declare_training(CLI::App& app, TrainingOptions& options);
 void declare_steps(CLI::App& app, TrainingOptions& options);  // of learners that go down a gradient
 void declare_rows(CLI::App& app, TrainingOptions& options);   // of learners from rows
-// The verbs beside `train`. Returns `predict`.
-CLI::App* declare_use(CLI::App& app, UseOptions& options, const std::string& what, const char* predict, const char* evaluate);
+// What a learner's three verbs do; each returns the exit status.
+struct Verbs {
+  std::function<int()> train;
+  std::function<int(const UseOptions&)> predict, evaluate;
+};
+// The verbs beside `train`, which is declared, and the action of all three.
+Action declare_use(CLI::App& app, const CLI::App* train, const std::string& what, const char* predict, const char* evaluate, Verbs verbs);
 
 // A learner that has read its data, and is to be trained.
 struct Course {

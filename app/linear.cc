@@ -109,12 +109,8 @@ Action declare_linear(CLI::App& app) {
   declare_steps(*train_verb, training);
   declare_rows(*train_verb, training);
   declare_training(*train_verb, training);
-  auto use = std::make_shared<UseOptions>();
-  CLI::App* predict_verb = declare_use(app, *use, kData, "number, class and its probability of each sample, as TSV", "how often the model is right");
-  return [=](const Words&) {
-    if (train_verb->parsed()) return train_linear(*options);
-    return predict_verb->parsed() ? predict(*use) : evaluate(*use);
-  };
+  return declare_use(app, train_verb, kData, "number, class and its probability of each sample, as TSV", "how often the model is right",
+                     {[options] { return train_linear(*options); }, predict, evaluate});
 }
 
 }  // namespace shoal::app

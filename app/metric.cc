@@ -86,12 +86,8 @@ Action declare_metric(CLI::App& app) {
   declare_steps(*train_verb, training);
   declare_rows(*train_verb, training);
   declare_training(*train_verb, training);
-  auto use = std::make_shared<UseOptions>();
-  CLI::App* predict_verb = declare_use(app, *use, kData, "samples in the space of the map, in LIBSVM's format", "how near samples of one class are to each other");
-  return [=](const Words&) {
-    if (train_verb->parsed()) return train_metric(*options);
-    return predict_verb->parsed() ? predict(*use) : evaluate(*use);
-  };
+  return declare_use(app, train_verb, kData, "samples in the space of the map, in LIBSVM's format", "how near samples of one class are to each other",
+                     {[options] { return train_metric(*options); }, predict, evaluate});
 }
 
 }  // namespace shoal::app

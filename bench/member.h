@@ -7,7 +7,9 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <cstdio>
 #include <cstdlib>
+#include <functional>
 #include <numeric>
 #include <string>
 #include <utility>
@@ -15,6 +17,7 @@
 
 #include "shoal/collective/build.h"
 #include "shoal/collective/run.h"
+#include "shoal/core/error.h"
 #include "shoal/net/coordinator.h"
 #include "shoal/net/job.h"
 
@@ -84,6 +87,17 @@ inline int run_local(std::uint32_t count, char** argv) {
     worst = std::max(worst, WIFEXITED(status) ? WEXITSTATUS(status) : 1);
   }
   return worst;
+}
+
+// The end of a benchmark's main(): one member, or with `local` as many of them on this machine. Errors in a line with the program's name.
+inline int run(const char* program, std::uint32_t local, char** argv, const std::function<int()>& member) {
+  try {
+    const bool is_member = std::getenv("SHOAL_RANK") != nullptr;
+    return local > 0 && !is_member ? run_local(local, argv) : member();
+  } catch (const Error& error) {
+    std::fprintf(stderr, "%s: %s\n", program, error.what());
+    return exit_code(error.code());
+  }
 }
 
 }  // namespace shoal::bench

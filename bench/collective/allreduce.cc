@@ -128,11 +128,5 @@ int main(int argc, char** argv) {
   app.add_option("--program", options.program, "a builder's name instead of the choice by measurement");
   app.add_option("--slice", options.slice, "bytes, instead of a millisecond of the link");
   CLI11_PARSE(app, argc, argv);
-  try {
-    const bool is_member = std::getenv("SHOAL_RANK") != nullptr;
-    return options.local > 0 && !is_member ? shoal::bench::run_local(options.local, argv) : shoal::run_member(options);
-  } catch (const shoal::Error& error) {
-    std::fprintf(stderr, "bench_allreduce: %s\n", error.what());
-    return shoal::exit_code(error.code());
-  }
+  return shoal::bench::run("bench_allreduce", options.local, argv, [&] { return shoal::run_member(options); });
 }

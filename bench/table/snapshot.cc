@@ -175,11 +175,5 @@ int main(int argc, char** argv) {
   app.add_option("--folder", options.folder, "where they are written, and removed");
   app.add_option("--local", options.local, "start so many members on this machine");
   CLI11_PARSE(app, argc, argv);
-  try {
-    const bool is_member = std::getenv("SHOAL_RANK") != nullptr;
-    return options.local > 0 && !is_member ? shoal::bench::run_local(options.local, argv) : shoal::run_member(options);
-  } catch (const shoal::Error& error) {
-    std::fprintf(stderr, "bench_table_snapshot: %s\n", error.what());
-    return shoal::exit_code(error.code());
-  }
+  return shoal::bench::run("bench_table_snapshot", options.local, argv, [&] { return shoal::run_member(options); });
 }

@@ -24,20 +24,26 @@ def optimizer_of(kind, model):
             "adagrad": lambda p: torch.optim.Adagrad(p, lr=0.05)}[kind](model.parameters())
 
 
-def train(plan, kind, steps, batches=1000):
-    model = network()
-    optimizer = optimizer_of(kind, model)
-    schedule = torch.optim.lr_scheduler.StepLR(optimizer, 5, 0.5)
-    model, optimizer = shoal.data_parallel(model, optimizer, plan=plan)
+def go(model, optimizer, schedule, batches):
+    """A step for each of these batches of this member's; its losses."""
     losses = []
-    for step in range(steps):
-        x, y = batch(shoal.rank(), step % batches)
+    for step in batches:
+        x, y = batch(shoal.rank(), step)
         optimizer.zero_grad()
         loss = torch.nn.functional.cross_entropy(model(x), y)
         loss.backward()
         optimizer.step()
         schedule.step()
         losses.append(loss.item())
+    return losses
+
+
+def train(plan, kind, steps, batches=1000):
+    model = network()
+    optimizer = optimizer_of(kind, model)
+    schedule = torch.optim.lr_scheduler.StepLR(optimizer, 5, 0.5)
+    model, optimizer = shoal.data_parallel(model, optimizer, plan=plan)
+    losses = go(model, optimizer, schedule, [step % batches for step in range(steps)])
     model.flush()
     return {name: value.clone() for name, value in model.state_dict().items()}, losses
 

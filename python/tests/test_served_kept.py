@@ -4,21 +4,7 @@ import pytest
 import torch
 
 import shoal
-from test_served import batch, network, optimizer_of
-
-
-def steps(model, optimizer, schedule, numbers):
-    losses = []
-    for step in numbers:
-        x, y = batch(shoal.rank(), step)
-        optimizer.zero_grad()
-        loss = torch.nn.functional.cross_entropy(model(x), y)
-        loss.backward()
-        optimizer.step()
-        schedule.step()
-        losses.append(loss.item())
-    return losses
-
+from test_served import go, network, optimizer_of
 
 def made(plan, kind):
     model = network()
@@ -34,15 +20,15 @@ def state_of(optimizer):
 
 def continued(plan, kind, path):
     model, optimizer, schedule = made(plan, kind)
-    steps(model, optimizer, schedule, range(4))
+    go(model, optimizer, schedule, range(4))
     shoal.save(path, model, optimizer, schedule=schedule.state_dict())
     kept = state_of(optimizer)
-    undisturbed = steps(model, optimizer, schedule, range(4, 9))
+    undisturbed = go(model, optimizer, schedule, range(4, 9))
     model, optimizer, schedule = made(plan, kind)
     schedule.load_state_dict(shoal.load(path, model, optimizer)["schedule"])
     loaded = state_of(optimizer)
     assert kept.keys() == loaded.keys() and all(torch.equal(kept[name], loaded[name]) for name in kept)
-    return undisturbed, steps(model, optimizer, schedule, range(4, 9))
+    return undisturbed, go(model, optimizer, schedule, range(4, 9))
 
 
 @pytest.mark.parametrize("name", ["folder", "it.safetensors"])
@@ -54,7 +40,7 @@ def test_a_resumed_run_has_the_bits_of_one_that_was_not_interrupted(pool, tmp_pa
 
 def saved(plan, kind, path):
     model, optimizer, schedule = made(plan, kind)
-    steps(model, optimizer, schedule, range(4))
+    go(model, optimizer, schedule, range(4))
     shoal.save(path, model, optimizer)
     return values(model, optimizer)
 

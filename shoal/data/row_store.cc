@@ -10,6 +10,7 @@
 #include <string>
 
 #include "shoal/core/error.h"
+#include "shoal/core/unnamed_file.h"
 
 namespace shoal::data {
 namespace {
@@ -21,10 +22,8 @@ constexpr std::size_t kBuffered = 1 << 20;  // bytes that are written at once
 class SpilledNumbers {
  public:
   explicit SpilledNumbers(const std::filesystem::path& folder) : folder_(folder) {
-    std::string name = (folder / "shoal-rows-XXXXXX").string();
-    file_ = ::mkostemp(name.data(), O_CLOEXEC);
+    file_ = open_unnamed(folder, "rows");
     if (file_ < 0) refuse("no file can be made here");
-    ::unlink(name.c_str());
   }
   ~SpilledNumbers() {
     if (mapped_ != nullptr) ::munmap(mapped_, size_);

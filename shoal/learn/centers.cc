@@ -1,28 +1,17 @@
 #include "shoal/learn/centers.h"
 
 #include <algorithm>
-#include <stdexcept>
 
 #include "shoal/core/error.h"
 
 namespace shoal::learn {
 
-Centers::Centers(const ModelFolder& folder) : Centers(0, 0) {
-  const Json config = folder.config("cluster-points");
-  const auto damaged = [&](const std::string& what) {
-    return Error(Code::invalid_argument, what, folder.path().string(), "is the folder as shoal cluster-points train left it?");
-  };
-  try {
-    *this = Centers(config.at("clusters").get<std::uint32_t>(), config.at("columns").get<std::uint32_t>());
-    set(folder.model().tensors.at("centers"));
-  } catch (const Json::exception&) {
-    throw damaged("config.json does not say what the model is");
-  } catch (const std::out_of_range&) {
-    throw damaged("there are no centers");
-  } catch (const Error& error) {
-    throw error.code() == Code::mismatch ? damaged(error.fact()) : error;
-  }
-}
+Centers::Centers(const ModelFolder& folder)
+    : Centers(folder.understood("cluster-points", [&](const Json& config) {
+        Centers centers(config.at("clusters").get<std::uint32_t>(), config.at("columns").get<std::uint32_t>());
+        centers.set(tensor_of(folder.model().tensors, "centers", {centers.clusters(), centers.columns()}));
+        return centers;
+      })) {}
 
 void Centers::changed() {
   std::fill(norms_.begin(), norms_.end(), 0.0);

@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <cmath>
-#include <stdexcept>
 
 #include "shoal/core/error.h"
 
@@ -11,23 +10,13 @@ namespace shoal::learn {
 Dictionary::Dictionary(const DictionaryForm& form, std::uint32_t columns)
     : form_(form), columns_(columns), values_(std::size_t{form.atoms} * columns), gram_(std::size_t{form.atoms} * form.atoms) {}
 
-Dictionary::Dictionary(const ModelFolder& folder) : Dictionary(DictionaryForm{.atoms = 0}, 0) {
-  const Json config = folder.config("dictionary");
-  const auto damaged = [&](const std::string& what) {
-    return Error(Code::invalid_argument, what, folder.path().string(), "is the folder as shoal dictionary train left it?");
-  };
-  try {
-    const DictionaryForm form{config.at("atoms").get<std::uint32_t>(), config.at("l1").get<double>(), config.at("non_negative").get<bool>()};
-    *this = Dictionary(form, config.at("columns").get<std::uint32_t>());
-    set(folder.model().tensors.at("atoms"));
-  } catch (const Json::exception&) {
-    throw damaged("config.json does not say what the model is");
-  } catch (const std::out_of_range&) {
-    throw damaged("there are no atoms");
-  } catch (const Error& error) {
-    throw error.code() == Code::mismatch ? damaged(error.fact()) : error;
-  }
-}
+Dictionary::Dictionary(const ModelFolder& folder)
+    : Dictionary(folder.understood("dictionary", [&](const Json& config) {
+        const DictionaryForm form{config.at("atoms").get<std::uint32_t>(), config.at("l1").get<double>(), config.at("non_negative").get<bool>()};
+        Dictionary dictionary(form, config.at("columns").get<std::uint32_t>());
+        dictionary.set(tensor_of(folder.model().tensors, "atoms", {form.atoms, dictionary.columns()}));
+        return dictionary;
+      })) {}
 
 void Dictionary::changed() {
   const std::size_t atoms = form_.atoms;

@@ -5,26 +5,24 @@
 namespace shoal::learn {
 
 FactorModel::FactorModel(const ModelFolder& folder) : folder_(folder.path().string()) {
-  const auto damaged = [&](const std::string& what) { return Error(Code::invalid_argument, what, folder_, "is the folder as shoal factorize train left it?"); };
-  const Json config = folder.config("factorize");
-  try {
+  folder.understood("factorize", [&](const Json& config) {
     options_.factors = config.at("factors");
     options_.biases = config.at("biases");
     options_.non_negative = config.at("non_negative");
     mean_ = config.at("mean");
-  } catch (const Json::exception&) {
-    throw damaged("config.json does not say what the model is");
-  }
-  tensors_ = folder.model().tensors;
-  users_ = folder.names("users");
-  items_ = folder.names("items");
-  for (const auto& [name, names] : {std::pair("users", &users_), std::pair("items", &items_)}) {
-    const auto tensor = tensors_.find(name);
-    if (tensor == tensors_.end() || tensor->second.shape.size() != 2 || tensor->second.shape[1] != options_.width()) {
-      throw damaged(std::string("model.safetensors has no rows of ") + name + " that config.json describes");
+    tensors_ = folder.model().tensors;
+    users_ = folder.names("users");
+    items_ = folder.names("items");
+    for (const auto& [name, names] : {std::pair("users", &users_), std::pair("items", &items_)}) {
+      const auto tensor = tensors_.find(name);
+      if (tensor == tensors_.end() || tensor->second.shape.size() != 2 || tensor->second.shape[1] != options_.width()) {
+        throw Error(Code::mismatch, std::string("model.safetensors has no rows of ") + name + " that config.json describes");
+      }
+      if (*names && (*names)->size() != tensor->second.shape[0]) {
+        throw Error(Code::mismatch, std::string(name) + ".txt has more or fewer names than there are rows");
+      }
     }
-    if (*names && (*names)->size() != tensor->second.shape[0]) throw damaged(std::string(name) + ".txt has more or fewer names than there are rows");
-  }
+  });
 }
 
 std::vector<FactorModel::Row> FactorModel::rows_of(const data::Names& names, std::uint32_t count, const std::optional<data::Names>& known, std::uint64_t rows) const {

@@ -19,24 +19,16 @@ data::Names class_names(const std::vector<double>& classes) {
 }
 
 LinearModel::LinearModel(const ModelFolder& folder) {
-  const auto damaged = [&](const std::string& what) {
-    return Error(Code::invalid_argument, what, folder.path().string(), "is the folder as shoal linear train left it?");
-  };
-  const Json config = folder.config("linear");
-  const auto names = folder.names("classes");
-  if (!names || names->size() < 2) throw damaged("classes.txt does not have the classes");
-  classes_ = *names;
-  try {
+  folder.understood("linear", [&](const Json& config) {
+    const auto names = folder.names("classes");
+    if (!names || names->size() < 2) throw Error(Code::mismatch, "classes.txt does not have the classes");
+    classes_ = *names;
     columns_ = config.at("columns");
     const Tensors tensors = folder.model().tensors;
     const std::size_t width = width_for(classes_.size());
     weights_ = tensor_of(tensors, "weights", {columns_, width}).values;
     intercept_ = tensor_of(tensors, "intercept", {width}).values;
-  } catch (const Json::exception&) {
-    throw damaged("config.json does not say what the model is");
-  } catch (const Error& error) {
-    throw error.code() == Code::mismatch ? damaged(error.fact()) : error;
-  }
+  });
 }
 
 std::vector<double> LinearModel::probabilities(const data::SparseRow& row) const {

@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <limits>
-#include <stdexcept>
 #include <utility>
 
 #include "shoal/core/error.h"
@@ -19,19 +18,11 @@ float squared_distance(std::span<const float> a, std::span<const float> b) {
 }  // namespace
 
 MetricMap MetricMap::from(const ModelFolder& folder) {
-  const Json config = folder.config("metric");
-  const auto damaged = [&](const std::string& what) {
-    return Error(Code::invalid_argument, what, folder.path().string(), "is the folder as shoal metric train left it?");
-  };
-  try {
+  return folder.understood("metric", [&](const Json& config) {
     MetricMap map{config.at("columns").get<std::uint32_t>(), config.at("dimensions").get<std::uint32_t>(), {}};
     map.values = tensor_of(folder.model().tensors, "map", {map.columns, map.dimensions}).values;
     return map;
-  } catch (const Json::exception&) {
-    throw damaged("config.json does not say what the model is");
-  } catch (const Error& error) {
-    throw error.code() == Code::mismatch ? damaged(error.fact()) : error;
-  }
+  });
 }
 
 std::vector<float> MetricMap::operator()(const data::SparseRow& sample) const {

@@ -110,4 +110,8 @@ std::optional<data::Names> ModelFolder::names(const std::string& name) const {
   return names;
 }
 
+Error ModelFolder::damaged(const std::string& learner, const std::string& what) const {
+  return {Code::invalid_argument, what, path_.string(), "is the folder as shoal " + learner + " train left it?"};
+}
+
 }  // namespace shoal::learn

@@ -12,6 +12,7 @@
 #include <string>
 #include <vector>
 
+#include "shoal/core/error.h"
 #include "shoal/data/names.h"
 #include "shoal/learn/learner.h"
 
@@ -42,6 +43,11 @@ class ModelFolder {
   // Throws Error{invalid_argument} for a folder without a model, or one of another learner.
   Json config(const std::string& learner) const;
   KeptModel model() const;
+  // Of a folder that holds something, but not what that learner leaves.
+  Error damaged(const std::string& learner, const std::string& what) const;
+  // read(config), where what is missing or of another form, in config.json or among the tensors, is told as damaged().
+  template <class Read>
+  auto understood(const std::string& learner, const Read& read) const;
   // None where rows have numbers for names.
   std::optional<data::Names> names(const std::string& name) const;
 
@@ -52,5 +58,17 @@ class ModelFolder {
   std::filesystem::path path_;
   std::string metrics_;  // all lines so far
 };
+
+template <class Read>
+auto ModelFolder::understood(const std::string& learner, const Read& read) const {
+  const Json kept = config(learner);
+  try {
+    return read(kept);
+  } catch (const Json::exception&) {
+    throw damaged(learner, "config.json does not say what the model is");
+  } catch (const Error& error) {
+    throw error.code() == Code::mismatch ? damaged(learner, error.fact()) : error;
+  }
+}
 
 }  // namespace shoal::learn

@@ -8,15 +8,15 @@
 #include <cerrno>
 #include <system_error>
 
+#include "shoal/core/unnamed_file.h"
+
 namespace shoal::table {
 
 std::shared_ptr<ColdFile> ColdFile::in(const std::filesystem::path& folder) { return std::shared_ptr<ColdFile>(new ColdFile(folder)); }
 
 ColdFile::ColdFile(const std::filesystem::path& folder) : folder_(folder) {
-  std::string name = folder / ".shoal-rows-XXXXXX";
-  descriptor_ = ::mkostemp(name.data(), O_CLOEXEC);
+  descriptor_ = open_unnamed(folder, "rows");
   if (descriptor_ < 0) refuse(Code::invalid_argument, errno);
-  ::unlink(name.c_str());
 }
 
 ColdFile::~ColdFile() {

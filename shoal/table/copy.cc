@@ -28,15 +28,15 @@ void Copy<T>::take(net::Rank from, Message message) {
     throw Error(Code::mismatch, "rank " + std::to_string(from) + " sent " + what, "table " + spec_.name, "run the same program on all members");
   };
   const std::size_t shard = message.header.shard;
-  const std::size_t replica = shard < holders_.size() ? placement_.replica_of(shard, from) : placement_.replicas();
-  if (replica == placement_.replicas()) refuse("rows, and is no server");
+  const auto replica = placement_.replica_of(shard, from);
+  if (!replica) refuse("rows, and is no server");
   if (const std::string fault = fault_of(message, spec_.width * sizeof(T)); !fault.empty()) refuse(fault);
   {
     const std::lock_guard lock(mutex_);
     telemetry_.heard(message);
     switch (message.header.kind) {
       case Kind::rows:
-        if (replica == holders_[shard].first()) base_.take(shard, message, pushes(consistency_));
+        if (*replica == holders_[shard].first()) base_.take(shard, message, pushes(consistency_));
         break;
       case Kind::stamp: give_back(shard, message); break;
       case Kind::visible:
@@ -44,9 +44,9 @@ void Copy<T>::take(net::Rank from, Message message) {
         break;
       case Kind::clocks:
         if (message.header.count != workers_.size()) refuse(std::to_string(message.header.count) + " clocks");
-        holders_[shard].hear_each(replica, message.keys());
+        holders_[shard].hear_each(*replica, message.keys());
         break;
-      default: take_clock(shard, replica, message); break;
+      default: take_clock(shard, *replica, message); break;
     }
   }
   arrivals_.fetch_add(1, std::memory_order_release);
@@ -101,8 +101,7 @@ void Copy<T>::leaves(net::Rank server) {
   {
     const std::lock_guard lock(mutex_);
     for (std::size_t shard = 0; shard < holders_.size(); ++shard) {
-      const std::size_t replica = placement_.replica_of(shard, server);
-      if (replica < placement_.replicas()) holders_[shard].leaves(replica);
+      if (const auto replica = placement_.replica_of(shard, server)) holders_[shard].leaves(*replica);
     }
   }
   arrivals_.fetch_add(1, std::memory_order_release);
@@ -113,9 +112,9 @@ void Copy<T>::loses(net::Rank server) {
   {
     const std::lock_guard lock(mutex_);
     for (std::size_t shard = 0; shard < holders_.size(); ++shard) {
-      const std::size_t replica = placement_.replica_of(shard, server);
-      if (replica == placement_.replicas()) continue;
-      const bool another = holders_[shard].loses(replica);
+      const auto replica = placement_.replica_of(shard, server);
+      if (!replica) continue;
+      const bool another = holders_[shard].loses(*replica);
       settle(shard);
       if (another) base_.orphan(shard);
     }

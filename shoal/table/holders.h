@@ -26,7 +26,6 @@ class Holders {
   std::size_t first() const { return first_; }
   bool gone() const { return hosts_[first_].gone; }      // the first has left
   bool gone_before(std::uint64_t flushes) const;         // one has left without having told of so many barriers
-  Clock reached() const { return hosts_[first_].announced; }          // by the first
   Clock announced() const { return least(&Host::announced); }         // by all
   std::uint64_t counted() const { return least(&Host::counted); }     // parts up to this are in the rows of all
   std::uint64_t flushes() const { return least(&Host::flushes); }     // barriers that all have told of

@@ -109,11 +109,6 @@ void OwnedRows<T>::assign(Number number, std::span<const T> values) {
   if (later != RowMap<T>::kNone) std::ranges::copy(values, live_.row(later).begin());
 }
 
-template <class T>
-void OwnedRows<T>::lay_again(Number number, std::span<const T> values) {
-  table::add<T>(live_.row(live_number_[number]), values);
-}
-
 // --- rows as an image has them
 
 template <class T>

@@ -42,7 +42,6 @@ class OwnedRows {
   void step(const Rule& rule, Number number, std::span<const T> gradient, double divisor);
   void assign(Number number, std::span<const T> values);                  // settled; what is live above it is forgotten
   bool is_overlaid(Number number) const { return live_number_[number] != RowMap<T>::kNone && later_[live_number_[number]] > 0; }
-  void lay_again(Number number, std::span<const T> values);               // overlaid before the assignment, and counted then
 
   // --- rows as an image has them (image.h): their values, and behind them the state of the rule
   std::size_t size() const { return settled_.size(); }

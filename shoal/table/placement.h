@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <optional>
 #include <vector>
 
 #include "shoal/net/transport.h"
@@ -28,11 +29,12 @@ class Placement {
   std::size_t replicas() const { return replicas_; }
   net::Rank server(std::size_t shard, std::size_t replica = 0) const { return servers_[(shard + replica) % servers_.size()]; }
   const std::vector<net::Rank>& servers() const { return servers_; }
-  // Which of a shard's servers that rank is; replicas(): none.
-  std::size_t replica_of(std::size_t shard, net::Rank rank) const {
-    std::size_t replica = 0;
-    while (replica < replicas_ && server(shard, replica) != rank) ++replica;
-    return replica;
+  // Which of a shard's servers that rank is; none if it is none, or there is no such shard.
+  std::optional<std::size_t> replica_of(std::size_t shard, net::Rank rank) const {
+    for (std::size_t replica = 0; shard < shards() && replica < replicas_; ++replica) {
+      if (server(shard, replica) == rank) return replica;
+    }
+    return std::nullopt;
   }
 
  private:

@@ -313,16 +313,7 @@ void Shard<T>::assign(net::Rank from, const Message& message) {
       if (kept != RowMap<T>::kNone) set<T>(settled.before.row(kept).first(spec_.width), values);
     }
   });
-  for (const auto& [clock, workers] : pending_) {
-    if (overlaid.empty()) break;
-    for (const auto& [worker, batch] : workers) {
-      for (const Message& part : batch) {
-        for_each_row(part, [&](Number number, std::span<const T> later) {
-          if (overlaid.contains(number)) rows_.lay_again(number, later);
-        });
-      }
-    }
-  }
+  if (!overlaid.empty()) lay_anew(overlaid);
   if (message.header.ends == Ends::nothing) return;
   for (const net::Rank rank : workers_.ranks()) tell(rank);
   announce(from, Kind::assigned);
@@ -363,6 +354,21 @@ bool Shard<T>::meet() {
     stamp(rank);
   }
   return true;
+}
+
+// The rows whose settled values have changed, or above which less is pending.
+template <class T>
+void Shard<T>::lay_anew(const std::unordered_set<Number>& touched) {
+  for (const Number number : touched) rows_.uncover(number);
+  for (const auto& [clock, batches] : pending_) {
+    for (const auto& [worker, batch] : batches) {
+      for (const Message& part : batch) {
+        for_each_row(part, [&, by = workers_.rank_of(worker)](Number number, std::span<const T> values) {
+          if (touched.contains(number)) rows_.overlay(number, values, by);
+        });
+      }
+    }
+  }
 }
 
 template class Shard<float>;

@@ -74,21 +74,6 @@ void Shard<T>::take_back(const Last& last, std::unordered_set<Number>& touched) 
   }
 }
 
-// The rows whose settled values have changed, or above which less is pending.
-template <class T>
-void Shard<T>::lay_anew(const std::unordered_set<Number>& touched) {
-  for (const Number number : touched) rows_.uncover(number);
-  for (const auto& [clock, batches] : pending_) {
-    for (const auto& [worker, batch] : batches) {
-      for (const Message& part : batch) {
-        for_each_row(part, [&, by = workers_.rank_of(worker)](Number number, std::span<const T> values) {
-          if (touched.contains(number)) rows_.overlay(number, values, by);
-        });
-      }
-    }
-  }
-}
-
 template void Shard<float>::lose(net::Rank);
 template void Shard<double>::lose(net::Rank);
 template void Shard<std::int32_t>::lose(net::Rank);

@@ -144,7 +144,7 @@ void Tables::State::deliver(net::Rank from, Message message) try {
 void Tables::State::open(net::Rank from, const Message& message) {
   const Spec spec = spec_from(message.text());
   const std::size_t number = message.header.shard;
-  if (number >= placement.shards() || placement.replica_of(number, transport.rank()) == placement.replicas()) {
+  if (!placement.replica_of(number, transport.rank())) {
     throw Error(Code::mismatch, "rank " + std::to_string(from) + " opens a table that is not served here", "table " + spec.name);
   }
   auto& shard = served[{message.header.table, number}];
@@ -320,7 +320,7 @@ Tables::Tables(net::Transport& transport, const TablesOptions& options) : state_
     const auto answer = [raw = state.get()](net::Rank to, Message message) { raw->mail->send(to, alone(std::move(message))); };
     const auto shards = static_cast<std::uint32_t>(state->placement.shards());
     for (std::uint32_t shard = 0; shard < shards; ++shard) {
-      if (state->placement.replica_of(shard, state->transport.rank()) == state->placement.replicas()) continue;
+      if (!state->placement.replica_of(shard, state->transport.rank())) continue;
       state->saves[shard] = std::make_shared<Saves>(state->transport, disk, shard, shards, answer);
     }
     state->last_clocks = std::make_unique<LastClocks>(state->workers, state->placement.servers(), state->here());

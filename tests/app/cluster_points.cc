@@ -18,13 +18,9 @@ std::string samples() {
 TEST(cluster_points, members_find_the_same_clusters_and_go_on) {
   const Folder folder;
   folder.write("s.txt", samples());
-  const auto train = [&](std::vector<std::string> before, const std::string& output, const std::string& epochs, bool resume) {
-    for (const char* word : {"cluster-points", "train", "s.txt", "--clusters", "3", "--output"}) before.emplace_back(word);
-    before.insert(before.end(), {output, "--epochs", epochs});
-    if (resume) before.emplace_back("--resume");
-    const auto outcome = shoal(folder, before);
-    EXPECT_EQ(outcome.status, 0) << outcome.err;
-    return read_file(folder.path() / output / "model.safetensors");
+  const auto train = [&](std::vector<std::string> words, const char* output, const char* epochs, bool resume) {
+    words.insert(words.end(), {"cluster-points", "train", "s.txt", "--clusters", "3"});
+    return trained_model(folder, words, output, epochs, resume);
   };
   const std::vector<std::string> members{"run", "-n", "3", "--", SHOAL_PROGRAM};
   const auto alone = train({}, "alone", "100", false);

@@ -19,13 +19,8 @@ std::string samples() {
 TEST(dictionary, members_learn_it_go_on_and_code_samples) {
   const Folder folder;
   folder.write("s.txt", samples());
-  const auto train = [&](const std::string& output, const std::string& epochs, bool resume) {
-    std::vector<std::string> words{"run", "-n", "3", "--", SHOAL_PROGRAM, "dictionary", "train", "s.txt", "--atoms", "2", "--l1", "0.5", "--output", output, "--epochs", epochs};
-    if (resume) words.emplace_back("--resume");
-    const auto outcome = shoal(folder, words);
-    EXPECT_EQ(outcome.status, 0) << outcome.err;
-    return read_file(folder.path() / output / "model.safetensors");
-  };
+  const std::vector<std::string> words{"run", "-n", "3", "--", SHOAL_PROGRAM, "dictionary", "train", "s.txt", "--atoms", "2", "--l1", "0.5"};
+  const auto train = [&](const char* output, const char* epochs, bool resume) { return trained_model(folder, words, output, epochs, resume); };
   const auto whole = train("whole", "6", false);
   train("half", "3", false);
   EXPECT_EQ(train("half", "6", true), whole);

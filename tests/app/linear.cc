@@ -43,13 +43,8 @@ TEST(linear, learns_predicts_and_evaluates) {
 TEST(linear, on_members_it_has_the_same_bits_each_time_and_goes_on) {
   const Folder folder;
   folder.write("s.txt", samples());
-  const auto train = [&](const std::string& output, const std::string& epochs, bool resume) {
-    std::vector<std::string> words{"run", "-n", "3", "--", SHOAL_PROGRAM, "linear", "train", "s.txt", "--batch", "20", "--output", output, "--epochs", epochs};
-    if (resume) words.push_back("--resume");
-    const auto outcome = shoal(folder, words);
-    EXPECT_EQ(outcome.status, 0) << outcome.err;
-    return read_file(folder.path() / output / "model.safetensors");
-  };
+  const std::vector<std::string> words{"run", "-n", "3", "--", SHOAL_PROGRAM, "linear", "train", "s.txt", "--batch", "20"};
+  const auto train = [&](const char* output, const char* epochs, bool resume) { return trained_model(folder, words, output, epochs, resume); };
   const auto whole = train("whole", "6", false);
   EXPECT_EQ(train("again", "6", false), whole);
   train("half", "3", false);

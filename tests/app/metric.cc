@@ -19,13 +19,8 @@ std::string samples() {
 TEST(metric, members_learn_it_go_on_and_map_samples) {
   const Folder folder;
   folder.write("s.txt", samples());
-  const auto train = [&](const std::string& output, const std::string& epochs, bool resume) {
-    std::vector<std::string> words{"run", "-n", "3", "--", SHOAL_PROGRAM, "metric", "train", "s.txt", "--dimensions", "1", "--batch", "20", "--output", output, "--epochs", epochs};
-    if (resume) words.emplace_back("--resume");
-    const auto outcome = shoal(folder, words);
-    EXPECT_EQ(outcome.status, 0) << outcome.err;
-    return read_file(folder.path() / output / "model.safetensors");
-  };
+  const std::vector<std::string> words{"run", "-n", "3", "--", SHOAL_PROGRAM, "metric", "train", "s.txt", "--dimensions", "1", "--batch", "20"};
+  const auto train = [&](const char* output, const char* epochs, bool resume) { return trained_model(folder, words, output, epochs, resume); };
   const auto whole = train("whole", "40", false);
   train("half", "20", false);
   EXPECT_EQ(train("half", "40", true), whole);

@@ -156,6 +156,14 @@ Outcome shoal(const Folder& folder, std::vector<std::string> arguments, const Pr
   return Program(folder, arguments, variables).wait();
 }
 
+std::string trained_model(const Folder& folder, std::vector<std::string> words, const std::string& output, const std::string& epochs, bool resume) {
+  words.insert(words.end(), {"--output", output, "--epochs", epochs});
+  if (resume) words.emplace_back("--resume");
+  const auto outcome = shoal(folder, words);
+  EXPECT_EQ(outcome.status, 0) << outcome.err;
+  return read_file(folder.path() / output / "model.safetensors");
+}
+
 std::vector<std::string> run_script(unsigned members, const std::string& script) {
   return {"run", "-n", std::to_string(members), "--", "/bin/sh", "-c", script};
 }

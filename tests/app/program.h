@@ -56,6 +56,8 @@ class Program {
 // shoal ARGUMENTS..., to its end.
 Outcome shoal(const Folder& folder, std::vector<std::string> arguments,
               const Program::Variables& variables = {});
+// A learner's `train`, with these words and into the folder `output`; the model that is there then.
+std::string trained_model(const Folder& folder, std::vector<std::string> words, const std::string& output, const std::string& epochs, bool resume);
 // As a shell would split nothing: a member that runs this script.
 std::vector<std::string> run_script(unsigned members, const std::string& script);
 
