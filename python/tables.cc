@@ -126,13 +126,13 @@ void bind_table(py::module_& module, const char* name) {
 // The rows of one part of a snapshot, as (keys, values).
 template <class T>
 py::tuple rows_of_part(const std::filesystem::path& folder, const table::Cut& cut, std::uint32_t part) {
-  std::vector<table::Bytes> chunks;
+  std::vector<Bytes> chunks;
   std::size_t rows = 0;
   const std::size_t row_bytes = table::chunk_row_bytes(cut.spec), stride = (row_bytes - sizeof(table::Key)) / sizeof(T);
   {
     const py::gil_scoped_release release;
     table::PartReader reader(folder, cut, part);
-    for (table::Bytes chunk = reader.next(); !chunk.empty(); chunk = reader.next()) {
+    for (Bytes chunk = reader.next(); !chunk.empty(); chunk = reader.next()) {
       rows += chunk.size() / row_bytes;
       chunks.push_back(chunk);
     }
@@ -141,7 +141,7 @@ py::tuple rows_of_part(const std::filesystem::path& folder, const table::Cut& cu
   py::array_t<T> values({rows, cut.spec.width});
   std::uint64_t* key = keys.mutable_data();
   T* into = values.mutable_data();
-  for (const table::Bytes& chunk : chunks) {
+  for (const Bytes& chunk : chunks) {
     const std::size_t count = chunk.size() / row_bytes;
     const auto* const from = reinterpret_cast<const std::uint64_t*>(chunk.data());
     key = std::copy_n(from, count, key);

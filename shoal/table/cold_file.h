@@ -9,8 +9,8 @@
 #include <span>
 #include <vector>
 
+#include "shoal/core/bytes.h"
 #include "shoal/core/error.h"
-#include "shoal/table/bytes.h"
 
 namespace shoal::table {
 

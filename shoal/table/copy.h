@@ -29,11 +29,11 @@
 #include "shoal/table/holders.h"
 #include "shoal/table/message.h"
 #include "shoal/table/placement.h"
+#include "shoal/table/reader.h"
 #include "shoal/table/shard.h"
 #include "shoal/table/spec.h"
 #include "shoal/table/telemetry.h"
 #include "shoal/table/unseen.h"
-#include "shoal/table/waiting.h"
 #include "shoal/table/workers.h"
 
 namespace shoal::table {

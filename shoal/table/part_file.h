@@ -11,8 +11,8 @@
 #include <filesystem>
 #include <fstream>
 
+#include "shoal/core/bytes.h"
 #include "shoal/core/fnv.h"
-#include "shoal/table/bytes.h"
 #include "shoal/table/snapshot_folder.h"
 
 namespace shoal::table {

@@ -16,9 +16,9 @@
 #include <type_traits>
 #include <vector>
 
+#include "shoal/core/bytes.h"
 #include "shoal/core/dtype.h"
 #include "shoal/core/reduce.h"
-#include "shoal/table/bytes.h"
 #include "shoal/table/cold_file.h"
 
 namespace shoal::table {

@@ -12,8 +12,8 @@
 
 #include "shoal/table/consistency.h"
 #include "shoal/table/placement.h"
+#include "shoal/table/reader.h"
 #include "shoal/table/snapshot_folder.h"
-#include "shoal/table/waiting.h"
 #include "shoal/table/workers.h"
 
 namespace shoal::table {
@@ -49,7 +49,7 @@ class Servers {
   virtual const Placement& all_shards() const = 0;
   virtual std::shared_ptr<Answers> ask(std::vector<std::vector<Message>> messages) = 0;  // by shard; numbers them
   virtual void tell(const Message& message) = 0;                      // all servers the same
-  virtual const Waiting& patience() const = 0;
+  virtual const net::Waiting& patience() const = 0;
 };
 
 class Snapshot {

@@ -39,7 +39,7 @@ struct Tables::State : Servers {
   const Placement& all_shards() const override { return placement; }
   std::shared_ptr<Answers> ask(std::vector<std::vector<Message>> messages) override;
   void tell(const Message& message) override;
-  const Waiting& patience() const override { return waiting; }
+  const net::Waiting& patience() const override { return waiting; }
 
   void deliver(net::Rank from, Message message);
   net::Failure failure() const;  // of a member that did not say that it leaves
@@ -60,7 +60,7 @@ struct Tables::State : Servers {
   const bool survives;                                     // goes on without members that are lost
   const Placement placement;
   const Workers workers;
-  const Waiting waiting;
+  const net::Waiting waiting;
   std::unique_ptr<Mail> mail;                              // made and destroyed on the loop
   std::map<std::pair<std::uint64_t, std::size_t>, std::unique_ptr<Server>> served;  // by table and shard; on the loop, as the next ones
   std::unique_ptr<LastClocks> last_clocks;                 // of workers that are lost
@@ -315,7 +315,7 @@ Tables::Tables(net::Transport& transport, const TablesOptions& options) : state_
     const auto drained = [raw = state.get()](net::Rank to) {
       for (const auto& [id, shard] : raw->served) shard->drained(to);
     };
-    state->mail = std::make_unique<Mail>(state->transport, channel, deliver, drained);
+    state->mail = std::make_unique<Mail>(state->transport, channel, "tables", deliver, drained);
     const OnDisk disk = state->disk ? state->disk : [raw = state.get()](std::function<void()> job) { raw->own_disk->run(std::move(job)); };
     const auto answer = [raw = state.get()](net::Rank to, Message message) { raw->mail->send(to, alone(std::move(message))); };
     const auto shards = static_cast<std::uint32_t>(state->placement.shards());

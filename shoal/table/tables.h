@@ -164,7 +164,7 @@ class Table {
   Worker by_;
   std::uint32_t worker_;
   std::shared_ptr<Servers> servers_;
-  Waiting waiting_;
+  net::Waiting waiting_;
 };
 
 }  // namespace shoal::table

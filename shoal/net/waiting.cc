@@ -1,4 +1,4 @@
-#include "shoal/table/waiting.h"
+#include "shoal/net/waiting.h"
 
 #include <optional>
 #include <utility>
@@ -6,17 +6,17 @@
 #include "shoal/core/error.h"
 #include "shoal/net/call.h"
 
-namespace shoal::table {
+namespace shoal::net {
 
-Nanoseconds Waiting::wait(const std::function<bool()>& ready, const Reader& reader, std::uint64_t seen, const char* what,
+Nanoseconds Waiting::wait(const std::function<bool()>& ready, const Arrivals& whom, std::uint64_t seen, const char* what,
                           const std::string& of) const {
   const Instant begun = transport_->now();
   std::optional<Error> in_vain;
   const auto why = [&] { return transport_->failure() ? transport_->failure() : failure_(); };
-  net::Failure seen_failure;
+  Failure seen_failure;
   const auto look_again = [&] {
     if ((seen_failure = why())) return true;
-    const std::uint64_t arrivals = reader.arrivals();
+    const std::uint64_t arrivals = whom.arrivals();
     try {
       return arrivals != std::exchange(seen, arrivals) && ready();
     } catch (const Error& error) {
@@ -24,7 +24,7 @@ Nanoseconds Waiting::wait(const std::function<bool()>& ready, const Reader& read
       return true;
     }
   };
-  const bool over = net::wait_for(*transport_, look_again, patience_);
+  const bool over = wait_for(*transport_, look_again, patience_);
   if (in_vain) throw *in_vain;
   if (!over || seen_failure) {
     if (ready()) return transport_->now() - begun;
@@ -36,4 +36,4 @@ Nanoseconds Waiting::wait(const std::function<bool()>& ready, const Reader& read
   return transport_->now() - begun;
 }
 
-}  // namespace shoal::table
+}  // namespace shoal::net

@@ -7,7 +7,7 @@
 #include <memory>
 #include <utility>
 
-namespace shoal::table {
+namespace shoal {
 
 class Bytes {
  public:
@@ -25,4 +25,4 @@ class Bytes {
   std::size_t size_ = 0;
 };
 
-}  // namespace shoal::table
+}  // namespace shoal

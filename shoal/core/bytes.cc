@@ -1,10 +1,10 @@
-#include "shoal/table/bytes.h"
+#include "shoal/core/bytes.h"
 
 #include <map>
 #include <mutex>
 #include <vector>
 
-namespace shoal::table {
+namespace shoal {
 namespace {
 
 using Memory = std::unique_ptr<std::byte[]>;
@@ -52,4 +52,4 @@ Bytes::Bytes(std::size_t size) : size_(size) {
   }
 }
 
-}  // namespace shoal::table
+}  // namespace shoal
