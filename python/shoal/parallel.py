@@ -7,7 +7,7 @@ from pathlib import Path
 
 import torch
 
-from . import _C, compiled, divided, factored, join, pending, recording, served, session, signals
+from . import _C, compiled, divided, factored, join, nn, pending, recording, served, session, signals
 from .errors import Error, mistake
 from .first_use import FirstUse
 from .seldom import LocalSteps
@@ -30,6 +30,7 @@ def data_parallel(model: torch.nn.Module, optimizer: torch.optim.Optimizer, plan
     if plan == "auto" and "SHOAL_PLAN" in os.environ:
         plan, where = os.environ["SHOAL_PLAN"], "SHOAL_PLAN"
     _check(model, optimizer, plan)
+    nn.step_with(optimizer, model)
     saved = _read_plan(plan, where)
     consistency = _C.consistency_of(plan) if saved is None else None
     if session.size() > 1 and consistency is not None:
@@ -175,7 +176,8 @@ class DataParallel(Wrapped):
             self._divided.undivide("members may run out of data inside of model.join()", self._gates)
         yield
         if self._core is not None:
-            join.wait_for_the_others(self)
+            with nn.out_of_data(self.module):
+                join.wait_for_the_others(self)
 
     def samples(self, n: float) -> None:
         """This member's weight in the coming mean. Default: the first dimension of forward's first tensor."""

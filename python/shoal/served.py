@@ -97,7 +97,7 @@ class Served(AtSteps):
         if self._recorded is not None:
             self._recorded.step_begins(optimizer, args, kwargs)
         mine = {id(p) for group in self._groups for p in group.parameters}
-        if any(p.grad is not None and id(p) not in mine for group in optimizer.param_groups for p in group["params"]):
+        if any(p.grad is not None and p.numel() > 0 and id(p) not in mine for group in optimizer.param_groups for p in group["params"]):
             raise mistake("optimizer", "a parameter has a gradient, and was not trained when the model was wrapped",
                           "wrap it when all that trains is known")
         for group in self._groups:

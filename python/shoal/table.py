@@ -14,7 +14,7 @@ from collections.abc import Iterable
 import numpy as np
 
 from . import _C, session, table_files
-from .errors import Error
+from .errors import Error, mistake
 
 _TYPES = {"float32": "f32", "float64": "f64", "int32": "i32", "int64": "i64"}
 _tables = None
@@ -73,12 +73,12 @@ def keys_of(keys) -> np.ndarray:
     if isinstance(keys, (int, str, np.integer)):
         keys = [keys]
     if isinstance(keys, (bytes, bytearray)):
-        raise Error("keys are integers or strings, not bytes")
+        raise Error("keys are integers or strings, not bytes", "invalid_argument", 2)
     if not isinstance(keys, np.ndarray):
         keys = list(keys) if isinstance(keys, Iterable) else [keys]
         whole = all(isinstance(key, int) and 0 <= key < 2**64 for key in keys)  # NumPy would make floats of large ones beside small ones
         if not whole and any(isinstance(key, str) for key in keys) and not all(isinstance(key, str) for key in keys):
-            raise Error("keys are integers or strings, not both")
+            raise Error("keys are integers or strings, not both", "invalid_argument", 2)
         keys = np.array(keys, np.uint64) if whole else np.asarray(keys)
     if keys.dtype.kind == "O" and all(isinstance(key, str) for key in keys.ravel()):
         keys = keys.astype(str)
@@ -87,9 +87,9 @@ def keys_of(keys) -> np.ndarray:
     if keys.size == 0:
         return keys.astype(np.uint64)
     if keys.dtype.kind not in "iu":
-        raise Error(f"keys are integers or strings, not {keys.dtype}")
+        raise Error(f"keys are integers or strings, not {keys.dtype}", "invalid_argument", 2)
     if keys.dtype.kind == "i" and keys.min() < 0:
-        raise Error(f"key {keys.min()} is negative: keys are from 0 to 2**64 - 1")
+        raise Error(f"key {keys.min()} is negative: keys are from 0 to 2**64 - 1", "invalid_argument", 2)
     return keys.astype(np.uint64)
 
 
@@ -111,15 +111,15 @@ class Table:
                  rule: str = "sum"):
         global _tables
         if not isinstance(name, str) or not isinstance(dim, int) or dim < 1:
-            raise Error(f"table {name}: a name is a string and dim a positive integer, not {dim!r}")
+            raise mistake(f"table {name}", f"a name is a string and dim a positive integer, not {dim!r}")
         if np.dtype(dtype).name not in _TYPES:
-            raise Error(f"table {name}: no table holds {dtype}; one of {', '.join(_TYPES)}")
+            raise mistake(f"table {name}", f"no table holds {dtype}; one of {', '.join(_TYPES)}")
         if _tables is None:
             _tables = _Tables()
         initial = initial or Initial.constant(0)
         if initial.kind not in ("constant", "uniform", "normal"):
-            raise Error(f"table {name}: no initial values are called {initial.kind}; one of constant, uniform and normal")
-        self.name, self.dim, self.dtype = name, dim, np.dtype(dtype)
+            raise mistake(f"table {name}", f"no initial values are called {initial.kind}; one of constant, uniform and normal")
+        self.name, self.dim, self.dtype, self.first_rule = name, dim, np.dtype(dtype), rule
         self.age = None
         self._core = _tables.core.open(name, dim, _TYPES[self.dtype.name], consistency, initial.kind, initial.a, initial.b, initial.seed,
                                          rule)
@@ -160,9 +160,9 @@ class Table:
         """`values` as this table's type, (*shape of keys, dim); the last may be left out where dim is 1."""
         values = np.asarray(values)
         if self.dtype.kind == "i" and values.dtype.kind not in "iub":
-            raise Error(f"table {self.name}: {values.dtype} values for rows of {self.dtype}")
+            raise mistake(f"table {self.name}", f"{values.dtype} values for rows of {self.dtype}")
         if values.shape != (*keys.shape, self.dim) and not (self.dim == 1 and values.shape == keys.shape):
-            raise Error(f"table {self.name}: values of shape {values.shape} for rows of shape {(*keys.shape, self.dim)}")
+            raise mistake(f"table {self.name}", f"values of shape {values.shape} for rows of shape {(*keys.shape, self.dim)}")
         return values.astype(self.dtype, copy=False)
 
     def add(self, keys, values) -> None:

@@ -6,7 +6,7 @@ from contextlib import contextmanager
 
 import torch
 
-from . import _C, compiled, recording
+from . import _C, compiled, nn, recording
 
 
 class Wrapped(torch.nn.Module):
@@ -68,7 +68,8 @@ class AtSteps(Wrapped):
     def join(self):
         """Members may run out of data at different times: who is done stays at the end of the block until all are, and all end alike."""
         yield
-        self.flush()
+        with nn.out_of_data(self.module):
+            self.flush()
 
 
 def _plain(module):
