@@ -120,6 +120,9 @@ Epoch Factorization::learn(const std::function<void(double part)>& progressed) {
     collect_items(minibatch);
     squares += learn_from(minibatch, static_cast<float>(options_.step.at(epochs_ + static_cast<double>(clock) / static_cast<double>(clocks))));
     progressed(static_cast<double>(clock + 1) / static_cast<double>(clocks));
+    const Instant done = steady_now();
+    items_.tick();
+    waited_ += seconds_between(done, steady_now());
   }
   ++epochs_;
   const Instant meeting = steady_now();
@@ -168,9 +171,6 @@ double Factorization::learn_from(const Minibatch& minibatch, float step) {
   }
   for (std::size_t i = 0; i < rows_.size(); ++i) rows_[i] -= before_[i];
   items_.add(minibatch.items, rows_);
-  const Instant added = steady_now();
-  items_.tick();
-  waited_ += seconds_between(added, steady_now());
   return squares;
 }
 
