@@ -51,7 +51,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   } catch (const Error&) {
   }
   for (const Consistency& consistency : {Consistency(Bsp{}), Consistency(Essp{1}), Consistency(Cvap{1, 0.5, true}), Consistency(Pssp{1, 1}), Consistency(Async{})}) {
-    for (const Rule& rule : {Rule{}, Rule::adam(0.1)}) {
+    for (const Rule& rule : {Rule{}, Rule::adam(0.1), Rule::adaptive_revision(0.1)}) {
       const Spec spec{.name = "f", .type = DType::f32, .width = 2, .consistency = consistency, .rule = rule};
       const auto shard = make_shard(spec, workers, 2, true, nowhere, [](net::Rank) { return true; }, nobody, [] { return Instant{}; });
       shard->admit(0);

@@ -10,6 +10,7 @@ The same script runs alone and under `shoal run`, torchrun, mpirun, srun and Kub
 import torch  # noqa: F401  loads the libraries that shoal._C needs
 
 from . import _backend, learners, models, nn
+from .adaptive_revision import AdaptiveRevision
 from .checkpoint import load, save
 from .checkpoints import Checkpoints
 from .errors import Error, PeerLost
@@ -26,5 +27,5 @@ __version__ = "0.1.0"
 
 _backend.register()
 
-__all__ = ["Checkpoints", "DataParallel", "DistributedSampler", "Error", "Initial", "PeerLost", "Regions", "Table", "__version__", "checkpoint_due", "data_parallel",
+__all__ = ["AdaptiveRevision", "Checkpoints", "DataParallel", "DistributedSampler", "Error", "Initial", "PeerLost", "Regions", "Table", "__version__", "checkpoint_due", "data_parallel",
            "flush", "init", "init_process_group", "learners", "load", "metric", "models", "nn", "rank", "save", "size"]

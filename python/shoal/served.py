@@ -10,6 +10,7 @@ import numpy as np
 import torch
 
 from . import _C, recording, served_state, session, table
+from .adaptive_revision import AdaptiveRevision
 from .errors import mistake
 from .wrapped import AtSteps, weak
 
@@ -210,7 +211,7 @@ class _Group:
         decay = self._group.get("weight_decay", 0)
         for parameter, place in zip(self.parameters, self._grads):
             if parameter.grad is None:
-                if decay or not (self._told.startswith("adagrad") or self._told.endswith(":0.0")):
+                if decay or not (self._told.startswith(("adagrad", "adaptive-revision")) or self._told.endswith(":0.0")):
                     raise mistake("a parameter without a gradient", f"servers that step {self._told} would move it",
                                   "choose another plan for this model")
                 place.zero_()
@@ -240,8 +241,10 @@ class _Group:
             return f"adam:{rate!r}:{float(g['betas'][0])!r}:{float(g['betas'][1])!r}:{float(g['eps'])!r}"
         if kind is torch.optim.Adagrad and not g["lr_decay"] and not g["initial_accumulator_value"] and not g["maximize"]:
             return f"adagrad:{rate!r}:{float(g['eps'])!r}"
+        if kind is AdaptiveRevision:
+            return f"adaptive-revision:{rate!r}:{float(g['eps'])!r}"
         raise mistake("optimizer", f"no server steps as this {kind.__name__} does",
-                      "SGD with momentum, Adam and Adagrad can be served; or choose another plan")
+                      "SGD with momentum, Adam, Adagrad and shoal.AdaptiveRevision can be served; or choose another plan")
 
 
 def _numbers(optimizer, state: dict) -> dict[int, int]:

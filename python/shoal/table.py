@@ -104,7 +104,7 @@ class Table:
     than the last S clocks), "essp:S" (the same bound; rows that changed are pushed), "async" (no bound), or "bsp:K" (a clock is complete
     without the K slowest members, whose gradients for it are dropped and counted). docs/tables.md has all: "cap:S", "vap:V", "cvap:S:V" and more.
     rule: what servers do with what is added: "sum", or they take it for gradients and step: "sgd:RATE[:MOMENTUM]", "adagrad:RATE[:EPSILON]",
-    "adam:RATE[:BETA1:BETA2:EPSILON]". Under bsp a clock is one step with the mean of all members' gradients, else each member's is a step.
+    "adam:RATE[:BETA1:BETA2:EPSILON]", "adaptive-revision:RATE[:EPSILON]". Under bsp a clock is one step with the mean of all members' gradients, else each member's is a step.
     """
 
     def __init__(self, name: str, dim: int = 1, dtype: str = "float32", consistency: str = "essp:3", initial: Initial | None = None,

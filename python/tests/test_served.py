@@ -21,7 +21,7 @@ def optimizer_of(kind, model):
         groups = [{"params": model[0].parameters(), "lr": 0.05, "momentum": 0.9}, {"params": model[2].parameters(), "weight_decay": 0.01}]
         return torch.optim.SGD(groups, lr=0.1)
     return {"sgd": lambda p: torch.optim.SGD(p, lr=0.1), "adam": lambda p: torch.optim.Adam(p, lr=0.01, weight_decay=0.1),
-            "adagrad": lambda p: torch.optim.Adagrad(p, lr=0.05)}[kind](model.parameters())
+            "adagrad": lambda p: torch.optim.Adagrad(p, lr=0.05), "revised": lambda p: shoal.AdaptiveRevision(p, lr=0.05)}[kind](model.parameters())
 
 
 def go(model, optimizer, schedule, batches):
@@ -62,7 +62,7 @@ def alone(kind, steps, members):
     return model.state_dict()
 
 
-@pytest.mark.parametrize("kind", ["sgd", "groups", "adam", "adagrad"])
+@pytest.mark.parametrize("kind", ["sgd", "groups", "adam", "adagrad", "revised"])
 def test_whole_clocks_are_the_steps_of_one_process(pool, kind):
     expected = alone(kind, 12, 3)
     results = pool(3).run(train, "ps", kind, 12)
@@ -84,6 +84,13 @@ def test_stale_parameters_train_too(pool, plan):
         assert any(sum(losses[-6:]) < sum(losses[:6]) for _, losses in results)
 
 
+def test_late_gradients_are_revised(pool):
+    results = pool(3).run(train, "ps:essp:2", "revised", 60, 2)
+    for parameters, losses in results:
+        assert all(torch.equal(value, results[0][0][name]) for name, value in parameters.items())
+        assert sum(losses[-6:]) < sum(losses[:6])
+
+
 def refused(optimizer):
     model = network()
     with pytest.raises(shoal.Error) as caught:
@@ -97,7 +104,7 @@ def nesterov(parameters):
 
 def test_what_no_server_can_step_is_refused(pool):
     for line in pool(2).run(refused, nesterov):
-        assert line.startswith("optimizer: no server steps as this SGD does (SGD with momentum, Adam and Adagrad can be served")
+        assert line.startswith("optimizer: no server steps as this SGD does (SGD with momentum, Adam, Adagrad and shoal.AdaptiveRevision can be served")
 
 
 def looked_at(plan):

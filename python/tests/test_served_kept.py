@@ -32,7 +32,7 @@ def continued(plan, kind, path):
 
 
 @pytest.mark.parametrize("name", ["folder", "it.safetensors"])
-@pytest.mark.parametrize("kind", ["sgd", "groups", "adam", "adagrad"])
+@pytest.mark.parametrize("kind", ["sgd", "groups", "adam", "adagrad", "revised"])
 def test_a_resumed_run_has_the_bits_of_one_that_was_not_interrupted(pool, tmp_path, kind, name):
     for undisturbed, resumed in pool(3).run(continued, "ps", kind, str(tmp_path / name)):
         assert undisturbed == resumed
@@ -72,3 +72,12 @@ def test_servers_go_on_from_a_checkpoint_of_another_plan(pool, tmp_path, kind):
     for theirs in pool(2).run(loaded, "ps", kind, path):
         for name in expected:
             assert torch.equal(theirs[name], expected[name]), name
+
+
+def test_revised_squares_begin_as_those_of_who_stepped_without_servers(pool, tmp_path):
+    path = str(tmp_path / "it")
+    expected = pool(3).run(saved, "auto", "revised", path)[0]
+    for theirs in pool(2).run(loaded, "ps", "revised", path):
+        for number in range(4):
+            assert torch.equal(theirs[number, "sum"], expected[number, "sum"])
+            assert torch.equal(theirs[number, "revised"], expected[number, "sum"])

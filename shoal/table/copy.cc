@@ -16,9 +16,8 @@ Copy<T>::Copy(const Spec& spec, const Workers& workers, net::Rank rank, const Pl
       now_(std::move(now)), id_(id_of(spec)),
       holders_(placement.shards(), Holders(placement.replicas())), clocks_(first_worker_ == workers.size() ? 0 : workers.a_member()),
       base_(spec.width, placement, clocks_.size()), flushes_(clocks_.size()),
-      added_(spec.width, placement, static_cast<std::uint32_t>(clocks_.size())), dynamic_(clocks_.size()),
-      unseen_(clocks_.size(), Unseen(placement.shards())), consistency_(spec.consistency),
-      rule_(spec.rule) {}
+      added_(spec.width, placement, static_cast<std::uint32_t>(clocks_.size())), heard_(placement.shards(), clocks_.size()), dynamic_(clocks_.size()),
+      write_gate_(spec.rule, placement, clocks_.size()), consistency_(spec.consistency) {}
 
 // --- what servers say
 
@@ -36,11 +35,12 @@ void Copy<T>::take(net::Rank from, Message message) {
     telemetry_.heard(message);
     switch (message.header.kind) {
       case Kind::rows:
+        heard_.takes(shard);
         if (*replica == holders_[shard].first()) base_.take(shard, message, pushes(consistency_));
         break;
       case Kind::stamp: give_back(shard, message); break;
       case Kind::visible:
-        for (Unseen& unseen : unseen_) unseen.seen(shard, message.header.sequence);
+        write_gate_.seen(shard, message.header.sequence);
         break;
       case Kind::clocks:
         if (message.header.count != workers_.size()) refuse(std::to_string(message.header.count) + " clocks");
@@ -190,6 +190,7 @@ void Copy<T>::request(std::uint32_t worker, std::span<const Key> keys) {
 template <class T>
 Clock Copy<T>::read(std::uint32_t worker, std::span<const Key> keys, std::span<T> values) {
   const std::lock_guard lock(mutex_);
+  heard_.reads(worker);
   Clock least = std::numeric_limits<Clock>::max();
   Number number = Copies<T>::kNone;
   for (std::size_t i = 0; i < keys.size(); ++i) {
@@ -215,27 +216,20 @@ std::optional<double> Copy<T>::bound() const {
 }
 
 template <class T>
-std::vector<Amount> Copy<T>::amounts(std::span<const Key> keys, std::span<const T> values) const {
-  std::vector<Amount> amounts;
-  append_amounts(rule_, keys, values, amounts);
-  return amounts;
-}
-
-template <class T>
 bool Copy<T>::may_add(std::uint32_t worker, std::span<const Key> keys, std::span<const T> values) const {
   const std::lock_guard lock(mutex_);
-  const auto most = bound();
-  return !most || unseen_[worker].fits(amounts(keys, values), *most);
+  return write_gate_.may_add(worker, keys, values, bound());
 }
 
 template <class T>
 void Copy<T>::add(std::uint32_t worker, std::span<const Key> keys, std::span<const T> values) {
   check_finite(keys, values, spec_.name);
   const std::lock_guard lock(mutex_);
-  added_.add(worker, keys, values);
-  if (bound()) {
-    for (const Amount& amount : amounts(keys, values)) unseen_[worker].add(placement_.shard_of(amount.key), amount);
+  for (std::size_t shard = 0; shard < holders_.size(); ++shard) {
+    if (!added_.is_open(worker, shard)) heard_.begins_part(worker, shard);
   }
+  added_.add(worker, keys, values);
+  write_gate_.adds(worker, keys, values, bound());
   for (std::size_t shard = 0; shard < holders_.size(); ++shard) send_early(shard);
 }
 
@@ -251,16 +245,18 @@ void Copy<T>::send_part(std::uint32_t worker, std::size_t shard, Ends ends, Cloc
   const auto stays = [&](Key key, std::span<const T> sum, Clock since) {
     const Number number = base_.find(key, 0);
     if (clock - since >= longest_stay(consistency_) || number == Copies<T>::kNone) return false;
-    return reach(rule_, max_norm(sum)) < *least * root_mean_square(base_.row(number));
+    return reach(write_gate_.rule(), max_norm(sum)) < *least * root_mean_square(base_.row(number));
   };
   const bool keep = !spec_.rule.steps();
+  if (!added_.is_open(worker, shard)) heard_.begins_part(worker, shard);
   std::vector<Message> messages = least ? added_.leave(worker, shard, clock, keep, stays) : added_.leave(worker, shard, clock, keep);
   for (Message& message : messages) {
     message.header.table = id_;
     message.header.worker = first_worker_ + worker;
+    message.header.heard = heard_.of_part(worker, shard);
   }
   messages.back().header.ends = ends;
-  unseen_[worker].leaves(shard, added_.sequence());
+  write_gate_.leaves(worker, shard, added_.sequence());
   say(shard, std::move(messages));
 }
 
@@ -290,7 +286,7 @@ void Copy<T>::rule(std::uint32_t worker, const Rule& rule) {
                 "another rate is the same rule; another kind needs another table");
   }
   const std::lock_guard lock(mutex_);
-  rule_ = rule;
+  write_gate_.rule(rule);
   for (std::size_t shard = 0; shard < holders_.size(); ++shard) {
     Message message = Message::of_text(Kind::rule, id_, name(rule));
     message.header.clock = clocks_[worker];
@@ -310,7 +306,7 @@ template <class T>
 bool Copy<T>::may_go_on(std::uint32_t worker) const {
   const std::lock_guard lock(mutex_);
   const auto gap = widest_gap(consistency_);
-  if (unseen_[worker].crowded()) return false;
+  if (write_gate_.crowded(worker)) return false;
   return !gap || clocks_[worker] - base_.slowest() <= *gap;
 }
 

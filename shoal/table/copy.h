@@ -26,6 +26,7 @@
 
 #include "shoal/table/copies.h"
 #include "shoal/table/gate.h"
+#include "shoal/table/heard.h"
 #include "shoal/table/holders.h"
 #include "shoal/table/message.h"
 #include "shoal/table/placement.h"
@@ -33,8 +34,8 @@
 #include "shoal/table/shard.h"
 #include "shoal/table/spec.h"
 #include "shoal/table/telemetry.h"
-#include "shoal/table/unseen.h"
 #include "shoal/table/workers.h"
+#include "shoal/table/write_gate.h"
 
 namespace shoal::table {
 
@@ -110,7 +111,6 @@ class Copy final : public Reader {
   [[noreturn]] void refuse_left(std::size_t shard) const;
   void request(std::uint32_t worker, std::span<const Key> keys);
   void hand_out(Kind kind, std::span<const Key> keys, std::span<const T> values);
-  std::vector<Amount> amounts(std::span<const Key> keys, std::span<const T> values) const;
   std::optional<double> bound() const;  // on values, now
   void send_open(std::uint32_t worker, Ends ends);
   void send_part(std::uint32_t worker, std::size_t shard, Ends ends, Clock clock);
@@ -132,11 +132,11 @@ class Copy final : public Reader {
   Copies<T> base_;
   std::vector<std::uint64_t> flushes_;   // by worker
   Added<T> added_;
+  Heard heard_;
   DynamicGate dynamic_;
-  std::vector<Unseen> unseen_;        // by worker: under a policy that bounds values
+  WriteGate<T> write_gate_;           // under a policy that bounds values
   Consistency consistency_;
   std::optional<Consistency> next_;   // from the end of the barrier on
-  Rule rule_;                         // as this member told it last
 };
 
 extern template class Copy<float>;

@@ -1,4 +1,4 @@
-// What members say to each other about rows: a header of 40 bytes and a bounded body. Everything is in the byte order of x86 and ARM; what
+// What members say to each other about rows: a header of 48 bytes and a bounded body. Everything is in the byte order of x86 and ARM; what
 // comes from outside is checked here, before anybody uses it. Values.
 //
 //   to the server                                      to a reader
@@ -48,8 +48,9 @@ struct Header {
   Clock clock = 0;             // of update: its timestamp, kLastClock where a barrier ends it before its clock does; of request and fetch: the age that is needed; of flush and save: the worker's; to a reader: the age
   std::uint32_t worker = 0;    // of update, flush
   std::uint32_t count = 0;     // rows; of clock: batches of the reader that came too late
+  std::uint64_t heard = 0;     // of update: how many messages of rows its worker had read from (heard.h)
 };
-static_assert(sizeof(Header) == 40);
+static_assert(sizeof(Header) == 48);
 
 inline constexpr std::size_t kLongestBody = std::size_t{1} << 30, kLongestText = 4096;
 

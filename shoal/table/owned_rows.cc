@@ -41,6 +41,11 @@ std::span<const T> OwnedRows<T>::visible(Number number) const {
 }
 
 template <class T>
+std::span<const T> OwnedRows<T>::sums(Number number) {
+  return state_.row(state_.insert(key(number))).first(settled_.width());
+}
+
+template <class T>
 std::vector<Message> OwnedRows<T>::messages(const Header& header, std::span<const Number> numbers) const {
   std::vector<Message> messages;
   const std::size_t width = settled_.width(), most = rows_a_message(width * sizeof(T));
@@ -90,13 +95,13 @@ void OwnedRows<T>::settle(Number number, std::span<const T> values) {
 }
 
 template <class T>
-void OwnedRows<T>::step(const Rule& rule, Number number, std::span<const T> gradient, double divisor) {
+void OwnedRows<T>::step(const Rule& rule, Number number, std::span<const T> gradient, double divisor, std::span<const T> sums) {
   if constexpr (std::is_floating_point_v<T>) {
     before_change(number);
     const std::span<T> state = state_.width() == 0 ? std::span<T>{} : state_.row(state_.insert(key(number)));
     changed(number, kNobody);  // who added a gradient does not know what became of it
     if (weighed_) moves(number, reach(rule, max_norm(gradient) / divisor));
-    table::step<T>(rule, settled_.row(number), state, gradient, divisor);
+    table::step<T>(rule, settled_.row(number), state, gradient, divisor, sums);
   }
 }
 

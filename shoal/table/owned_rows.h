@@ -32,6 +32,7 @@ class OwnedRows {
   void expect(Key key) const { settled_.expect(key); }  // number_of() will be asked for it soon
   Key key(Number number) const { return settled_.key(number); }
   std::span<const T> visible(Number number) const; // live if there is such, else settled
+  std::span<const T> sums(Number number);          // of the row's gradients, where the rule keeps them (rule.h)
   // Of kind rows, of bounded size, otherwise with this header.
   std::vector<Message> messages(const Header& header, std::span<const Number> numbers) const;
 
@@ -39,7 +40,8 @@ class OwnedRows {
   void add(Number number, std::span<const T> values, net::Rank by);       // settled at once
   void overlay(Number number, std::span<const T> values, net::Rank by);   // live, until as many settle()
   void settle(Number number, std::span<const T> values);                  // of what was overlaid
-  void step(const Rule& rule, Number number, std::span<const T> gradient, double divisor);
+  // sums: of the row's gradients, as who computed this one has seen them (rule.h); empty: as they are.
+  void step(const Rule& rule, Number number, std::span<const T> gradient, double divisor, std::span<const T> sums);
   void assign(Number number, std::span<const T> values);                  // settled; what is live above it is forgotten
   bool is_overlaid(Number number) const { return live_number_[number] != RowMap<T>::kNone && later_[live_number_[number]] > 0; }
 

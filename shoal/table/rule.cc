@@ -12,7 +12,7 @@
 namespace shoal::table {
 namespace {
 
-constexpr const char* kNames[] = {"sum", "sgd", "adagrad", "adam"};
+constexpr const char* kNames[] = {"sum", "sgd", "adagrad", "adam", "adaptive-revision"};
 
 std::string shortest(double value) {
   char digits[32];
@@ -44,12 +44,14 @@ Rule rule_from(const std::string& text) {
   if (kind == "sum") read = read && given == 0;
   else if (kind == "sgd" && (given == 1 || given == 2)) rule = Rule::sgd(numbers[0], given > 1 ? numbers[1] : 0);
   else if (kind == "adagrad" && (given == 1 || given == 2)) rule = given > 1 ? Rule::adagrad(numbers[0], numbers[1]) : Rule::adagrad(numbers[0]);
+  else if (kind == "adaptive-revision" && given == 1) rule = Rule::adaptive_revision(numbers[0]);
+  else if (kind == "adaptive-revision" && given == 2) rule = Rule::adaptive_revision(numbers[0], numbers[1]);
   else if (kind == "adam" && given == 1) rule = Rule::adam(numbers[0]);
   else if (kind == "adam" && given == 4) rule = Rule::adam(numbers[0], numbers[1], numbers[2], numbers[3]);
   else read = false;
   if (read && in_range(rule)) return rule;
   throw Error(Code::invalid_argument, "no rule is called \"" + text + "\"", "rule",
-              "one of sum, sgd:RATE[:MOMENTUM], adagrad:RATE[:EPSILON] and adam:RATE[:BETA1:BETA2:EPSILON], as in sgd:0.1:0.9");
+              "one of sum, sgd:RATE[:MOMENTUM], adagrad:RATE[:EPSILON], adam:RATE[:BETA1:BETA2:EPSILON] and adaptive-revision:RATE[:EPSILON], as in sgd:0.1:0.9");
 }
 
 std::string name(const Rule& rule) {
@@ -68,7 +70,8 @@ double reach(const Rule& rule, double gradient) {
   switch (rule.kind) {
     case Rule::Kind::sum: return gradient;
     case Rule::Kind::sgd: return rule.rate * gradient / (1 - rule.momentum);
-    case Rule::Kind::adagrad: return gradient == 0 ? 0 : rule.rate;
+    case Rule::Kind::adagrad:
+    case Rule::Kind::adaptive_revision: return gradient == 0 ? 0 : rule.rate;
     case Rule::Kind::adam: return rule.rate * std::max(1.0, (1 - rule.momentum) / std::sqrt(1 - rule.second));  // section 2.1 of its paper
   }
   return gradient;
@@ -79,13 +82,14 @@ std::size_t state_width(const Rule& rule, std::size_t width) {
     case Rule::Kind::sum: return 0;
     case Rule::Kind::sgd: return rule.momentum == 0 ? 0 : width;
     case Rule::Kind::adagrad: return width;
+    case Rule::Kind::adaptive_revision: return 3 * width;  // the sum of gradients; of their revised squares, and the greatest that it was
     case Rule::Kind::adam: return 2 * width + 1;  // both moments, and how many steps this row has taken
   }
   return 0;
 }
 
 template <class T>
-void step(const Rule& rule, std::span<T> row, std::span<T> state, std::span<const T> gradient, double divisor) {
+void step(const Rule& rule, std::span<T> row, std::span<T> state, std::span<const T> gradient, double divisor, std::span<const T> sums) {
   const std::size_t width = row.size();
   const T rate = static_cast<T>(rule.rate), momentum = static_cast<T>(rule.momentum), second = static_cast<T>(rule.second);
   const T epsilon = static_cast<T>(rule.epsilon), by = static_cast<T>(divisor);
@@ -102,6 +106,17 @@ void step(const Rule& rule, std::span<T> row, std::span<T> state, std::span<cons
       state[i] += g * g;
       row[i] -= rate * g / (std::sqrt(state[i]) + epsilon);
     }
+  } else if (rule.kind == Rule::Kind::adaptive_revision) {  // symbols of the paper; z begins at 0, as Adagrad's sum does
+    for (std::size_t i = 0; i < width; ++i) {
+      const T g = gradient[i] / by;
+      T &g_bar = state[i], &z = state[width + i], &z_max = state[2 * width + i];
+      const T g_back = sums.empty() ? T{0} : g_bar - sums[i], before = z_max;
+      z += g * g + 2 * g * g_back;
+      z_max = std::max(z, z_max);
+      row[i] -= rate * g / (std::sqrt(z_max) + epsilon);
+      if (before > 0) row[i] += (rate / (std::sqrt(before) + epsilon) - rate / (std::sqrt(z_max) + epsilon)) * g_back;
+      g_bar += g;
+    }
   } else if (rule.kind == Rule::Kind::adam) {
     T& steps = state[2 * width];
     steps += 1;
@@ -117,7 +132,7 @@ void step(const Rule& rule, std::span<T> row, std::span<T> state, std::span<cons
   }
 }
 
-template void step<float>(const Rule&, std::span<float>, std::span<float>, std::span<const float>, double);
-template void step<double>(const Rule&, std::span<double>, std::span<double>, std::span<const double>, double);
+template void step<float>(const Rule&, std::span<float>, std::span<float>, std::span<const float>, double, std::span<const float>);
+template void step<double>(const Rule&, std::span<double>, std::span<double>, std::span<const double>, double, std::span<const double>);
 
 }  // namespace shoal::table

@@ -13,17 +13,17 @@ namespace shoal::table {
 template <class T>
 Shard<T>::Shard(const Spec& spec, const Workers& workers, net::Rank members, bool survives, Send send, Idle idle, TakeCut take_cut, Now now,
                 const std::shared_ptr<ColdFile>& cold)
-    : spec_(spec), workers_(workers), send_(std::move(send)), idle_(std::move(idle)), take_cut_(std::move(take_cut)),
-      now_(std::move(now)), id_(id_of(spec)), survives_(survives), consistency_(spec.consistency), rows_(spec, members, cold), rules_(spec.rule),
-      arriving_(workers.size()), clocks_(workers.size()),
-      readers_(members), released_(members) {}
+    : spec_(spec), workers_(workers), send_(std::move(send)), take_cut_(std::move(take_cut)), id_(id_of(spec)),
+      survives_(survives), consistency_(spec.consistency), rows_(spec, members, cold), rules_(spec.rule), arriving_(workers.size()),
+      clocks_(workers.size()), released_(members),
+      readers_({spec_, workers_, clocks_, consistency_, rows_, released_}, members, send_, std::move(idle), std::move(now)) {}
 
 template <class T>
 void Shard<T>::take(net::Rank from, Message message) {
   const auto refuse = [&](const std::string& what) {
     throw Error(Code::mismatch, "rank " + std::to_string(from) + " sent " + what, "table " + spec_.name, "run the same program on all members");
   };
-  if (readers_[from].lost) return;
+  if (readers_.is_lost(from)) return;
   const Header& header = message.header;
   const std::size_t elements = header.kind == Kind::put ? rows_.full_width() : spec_.width;
   if (const std::string fault = fault_of(message, elements * sizeof(T)); !fault.empty()) refuse(fault);
@@ -71,12 +71,11 @@ void Shard<T>::update(net::Rank from, Message message) {
 template <class T>
 void Shard<T>::count_in(net::Rank from, Batch batch) {
   const Header header = batch.back().header;
-  readers_[from].received = header.sequence;
+  readers_.closes(header, from, !whole_clocks(consistency_));
   if (value_bound(consistency_, clocks_.slowest())) {
     released_.release(from, header.sequence, withholds(consistency_) ? amounts(batch) : std::vector<Amount>{});
   }
   take_batch(from, header, std::move(batch));
-  if (!whole_clocks(consistency_)) readers_[from].included = header.sequence;
   if (header.ends == Ends::clock) clocks_.complete(header.worker, header.clock);
   advance(from);
 }
@@ -88,7 +87,7 @@ void Shard<T>::take_batch(net::Rank from, const Header& last, Batch batch) {
   if (empty && last.ends == Ends::batch) return;    // a barrier: it takes no part in this clock's mean
   if (whole_clocks(consistency_)) {
     if (clock < clocks_.slowest()) {
-      readers_[from].dropped += !empty;
+      if (!empty) readers_.drops(from);
     } else {
       std::ranges::move(batch, std::back_inserter(pending_[clock][last.worker]));
     }
@@ -99,7 +98,7 @@ void Shard<T>::take_batch(net::Rank from, const Header& last, Batch batch) {
   for (const Message& part : batch) {
     for_each_row(part, [&](Number number, std::span<const T> values) {
       if (rule.steps()) {
-        rows_.step(rule, number, values, 1);
+        rows_.step(rule, number, values, 1, readers_.shown(from, number, last.heard));
       } else if (later) {
         rows_.overlay(number, values, from);
       } else {
@@ -112,8 +111,8 @@ void Shard<T>::take_batch(net::Rank from, const Header& last, Batch batch) {
 
 template <class T>
 void Shard<T>::advance(net::Rank from) {
-  if (!rise() && !pushes_at_once(consistency_)) return announce(from);  // what it has sent is counted in
-  for (const net::Rank rank : workers_.ranks()) tell(rank);
+  if (!rise() && !pushes_at_once(consistency_)) return readers_.announce(from);  // what it has sent is counted in
+  readers_.tell_all();
 }
 
 template <class T>
@@ -166,7 +165,7 @@ void Shard<T>::add_up(const Batches& batches, const Rule& rule, bool overlaid) {
   }
   for (Number row = 0, number = RowMap<T>::kNone; row < gradients.size(); ++row) {
     number = rows_.number_of(gradients.key(row), number + 1);
-    rows_.step(rule, number, gradients.row(row), static_cast<double>(batches.size()));
+    rows_.step(rule, number, gradients.row(row), static_cast<double>(batches.size()), {});  // all of them saw it alike
   }
 }
 
@@ -202,17 +201,12 @@ void Shard<T>::tell_seen() {
 
 template <class T>
 void Shard<T>::leaves(net::Rank reader) {
+  readers_.leaves(reader);
   released_.leaves(reader);
   tell_seen();
 }
 
 // --- readers
-
-template <class T>
-void Shard<T>::admit(net::Rank reader) {
-  readers_[reader].admitted = true;
-  if (workers_.first_of(reader) < workers_.size()) released_.joins(reader);
-}
 
 template <class T>
 void Shard<T>::request(net::Rank from, const Message& message) {
@@ -230,74 +224,7 @@ void Shard<T>::answer_waiting() {
 template <class T>
 void Shard<T>::answer(net::Rank to, const Message& request) {
   if (request.header.kind == Kind::fetch) return send_(to, alone(fetched(rows_, request)));
-  std::vector<Number> numbers;
-  numbers.reserve(request.keys().size());
-  for (const Key key : request.keys()) {
-    numbers.push_back(rows_.number_of(key, numbers.empty() ? 0 : numbers.back() + 1));
-    if (pushes(consistency_)) rows_.subscribe(numbers.back(), to);
-  }
-  send_(to, rows_for(to, numbers));
-}
-
-template <class T>
-std::vector<Message> Shard<T>::rows_for(net::Rank to, std::span<const Number> numbers) const {
-  Header header;
-  header.table = id_;
-  header.clock = clocks_.slowest();
-  header.sequence = readers_[to].included;
-  return rows_.messages(header, numbers);
-}
-
-template <class T>
-void Shard<T>::tell(net::Rank reader) {
-  if (readers_[reader].lost) return;
-  if ((readers_[reader].untold = !idle_(reader))) return;
-  push(reader);
-  announce(reader);
-  tell_clocks(reader);                              // behind what confirms the reader's own batches: they are clocks of its workers, too
-  stamp(reader);
-}
-
-template <class T>
-void Shard<T>::drained(net::Rank reader) {
-  readers_[reader].pace.drained(now_());
-  if (readers_[reader].untold || readers_[reader].promised != kLastClock) tell(reader);
-}
-
-template <class T>
-void Shard<T>::push(net::Rank reader, bool all) {
-  Reader& to = readers_[reader];
-  const std::size_t row = sizeof(Key) + spec_.width * sizeof(T), room = std::max<std::size_t>(1, to.pace.room() / row);
-  const std::size_t most = all || !divides_rounds(consistency_) ? std::numeric_limits<std::size_t>::max() : room;
-  const Clock next = clocks_.furthest(workers_.first_of(reader), workers_.a_member()) + 1;
-  const auto changes = rows_.take_changes(reader, most, needed_age(consistency_, next));
-  if ((to.promised = rows_.complete(reader)) != kLastClock) rows_.weigh();
-  to.pace.sends(now_(), changes.size() * row);
-  if (!changes.empty()) send_(reader, rows_for(reader, changes));
-}
-
-template <class T>
-void Shard<T>::tell_clocks(net::Rank reader) {
-  if (!tells_each_clock(consistency_) || !readers_[reader].admitted) return;
-  const std::vector<Clock> each = clocks_.each();
-  Message message = Message::of_rows(Kind::clocks, id_, each.size(), 0);
-  std::ranges::copy(each, message.key_places());
-  send_(reader, alone(std::move(message)));
-}
-
-template <class T>
-void Shard<T>::stamp(net::Rank reader) {
-  if (const std::uint64_t number = released_.stamp(reader); number != 0) send_(reader, alone(Message::of_kind(Kind::stamp, id_, number)));
-}
-
-template <class T>
-void Shard<T>::announce(net::Rank to, Kind kind) {
-  if (!readers_[to].admitted) return;               // it has nothing to be told of, yet
-  Message message = Message::of_kind(kind, id_);
-  message.header.clock = readers_[to].untold ? kNever : std::min(clocks_.slowest(), readers_[to].promised);  // rows of this age have not left
-  message.header.sequence = readers_[to].included;
-  message.header.count = readers_[to].dropped;
-  send_(to, alone(std::move(message)));
+  readers_.answer(to, request);
 }
 
 // --- out of time
@@ -315,8 +242,8 @@ void Shard<T>::assign(net::Rank from, const Message& message) {
   });
   if (!overlaid.empty()) lay_anew(overlaid);
   if (message.header.ends == Ends::nothing) return;
-  for (const net::Rank rank : workers_.ranks()) tell(rank);
-  announce(from, Kind::assigned);
+  readers_.tell_all();
+  readers_.announce(from, Kind::assigned);
 }
 
 template <class T>
@@ -343,16 +270,9 @@ bool Shard<T>::meet() {
   ++met_;
   if (!next_.empty()) consistency_ = consistency_from(next_);
   if (!pushes(consistency_)) rows_.unsubscribe();
-  for (Reader& reader : readers_) reader.included = reader.received;
+  readers_.include_all();
   answer_waiting();
-  for (const net::Rank rank : workers_.ranks()) {
-    if (readers_[rank].lost) continue;
-    readers_[rank].untold = false;
-    push(rank, true);
-    tell_clocks(rank);                              // ahead of what ends the wait: until then these say that nobody need be waited for
-    announce(rank, Kind::flushed);
-    stamp(rank);
-  }
+  readers_.end_barrier();
   return true;
 }
 

@@ -9,13 +9,10 @@
 // Invariants
 //   1. Where increments are summed, settled rows hold exactly those with timestamps below the slowest worker's clock, and those before the last barrier.
 //   2. A worker's batch is taken whole or not at all: its messages are kept until the one that ends it.
-//   3. Rows leave before the clock message that promises their age, on the same stream.
-//   4. At most one round of pushed rows is on its way to a reader, as much as its link bears in a moment, what it needs next and what has
-//      changed most first (untold.h, pace.h); what is left, and what changes meanwhile, is told in the next, once.
-//   5. Under a policy that withholds, updates become part of the rows in the order in which they came, each when it fits (released.h).
-//   6. What a lost worker added counts up to a clock that all servers agree on (last_clocks.h); settled rows that have more are taken back to what they
+//   3. Under a policy that withholds, updates become part of the rows in the order in which they came, each when it fits (released.h).
+//   4. What a lost worker added counts up to a clock that all servers agree on (last_clocks.h); settled rows that have more are taken back to what they
 //      were, and settled again without it. Where what arrives is shown at once, all that arrived counts.
-//   7. A request is answered as soon as the slowest worker that counts has completed the age that it needs.
+//   5. A request is answered as soon as the slowest worker that counts has completed the age that it needs.
 //
 // Threads: the transport's loop.
 #pragma once
@@ -34,18 +31,15 @@
 #include "shoal/table/last_clocks.h"
 #include "shoal/table/message.h"
 #include "shoal/table/owned_rows.h"
-#include "shoal/table/pace.h"
+#include "shoal/table/readers.h"
 #include "shoal/table/released.h"
 #include "shoal/table/spec.h"
 #include "shoal/table/workers.h"
 
 namespace shoal::table {
 
-using Send = std::function<void(net::Rank to, std::vector<Message> messages)>;
 // The cut of a table for who asked for it by `request`: its rows as they are now.
 using TakeCut = std::function<void(net::Rank by, const Message& request, const Spec& spec, Clock clock, const Rule& rule, std::unique_ptr<Image> image)>;
-using Now = std::function<Instant()>;
-using Idle = std::function<bool(net::Rank to)>;  // whether all that was sent to it has left
 
 class Server {
  public:
@@ -76,9 +70,9 @@ class Shard final : public Server {
   Shard(const Spec& spec, const Workers& workers, net::Rank members, bool survives, Send send, Idle idle, TakeCut take_cut, Now now,
         const std::shared_ptr<ColdFile>& cold);
   const Spec& spec() const override { return spec_; }
-  void admit(net::Rank reader) override;
+  void admit(net::Rank reader) override { readers_.admit(reader); }
   void leaves(net::Rank reader) override;
-  void drained(net::Rank reader) override;
+  void drained(net::Rank reader) override { readers_.drained(reader); }
   void take(net::Rank from, Message message) override;
   void lose(net::Rank member) override;
   Clock completed(std::uint32_t worker) const override { return clocks_.completed(worker); }
@@ -97,15 +91,6 @@ class Shard final : public Server {
     Batches batches;
     RowMap<T> before;                               // rows as they were, by number
   };
-  struct Reader {                                   // a member
-    bool admitted = false, lost = false, untold = false;  // untold: the clock or rows have changed since it was told
-    Clock promised = kLastClock;                    // at most, because the last round left rows; kLastClock: it left none
-    Pace pace;
-    std::uint64_t received = 0;                     // its last batch that is closed
-    std::uint64_t included = 0;                     // its last batch before which all are in what it reads
-    std::uint32_t dropped = 0;                      // its batches that came too late
-  };
-
   struct Held {                                     // an update, or its worker's flush behind it
     net::Rank from;
     Batch messages;
@@ -137,19 +122,11 @@ class Shard final : public Server {
 
   void answer(net::Rank to, const Message& request);
   void answer_waiting();
-  void tell(net::Rank reader);                      // what changed of what it has read, and the clock; later, if it is busy with the last
-  void push(net::Rank reader, bool all = false);
-  void tell_clocks(net::Rank reader);               // each worker's, where the policy wants them
-  void stamp(net::Rank reader);                     // behind what it was told
-  void announce(net::Rank to, Kind kind = Kind::clock);
-  std::vector<Message> rows_for(net::Rank to, std::span<const Number> numbers) const;
 
   const Spec spec_;
   const Workers workers_;
   const Send send_;
-  const Idle idle_;
   const TakeCut take_cut_;
-  const Now now_;
   const std::uint64_t id_;
   const bool survives_;                             // members may be lost
 
@@ -164,8 +141,8 @@ class Shard final : public Server {
   std::deque<Settled> settled_;                     // where another server may not have completed the clock
   std::multimap<Clock, std::pair<net::Rank, Message>> waiting_;  // requests, by the age that they need
   std::multimap<Clock, std::pair<net::Rank, Message>> cuts_;     // snapshots that were asked for, by their clocks
-  std::vector<Reader> readers_;                     // by rank
   Released released_;                               // under a policy that bounds values
+  Readers<T> readers_;
   std::deque<Held> held_;                           // in the order in which they came
 };
 

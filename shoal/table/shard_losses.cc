@@ -7,8 +7,7 @@ namespace shoal::table {
 
 template <class T>
 void Shard<T>::lose(net::Rank member) {
-  readers_[member].lost = true;
-  readers_[member].admitted = false;
+  readers_.lose(member);
   leaves(member);
   const auto is_of_it = [member](const auto& asked) { return asked.second.first == member; };
   std::erase_if(waiting_, is_of_it);
@@ -33,7 +32,7 @@ void Shard<T>::cut(const Last& last) {
   for (const auto& [worker, clock] : last.clocks) clocks_.lose(worker, clock);
   if (meet()) return;
   rise();
-  for (const net::Rank rank : workers_.ranks()) tell(rank);
+  readers_.tell_all();
 }
 
 template <class T>

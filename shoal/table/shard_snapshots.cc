@@ -32,9 +32,10 @@ void Shard<T>::cut_through(Clock clock) {
 template <class T>
 void Shard<T>::put(net::Rank from, const Message& message) {
   settled_.clear();                                 // it is a new beginning
+  readers_.forget_shown();
   if (message.header.kind == Kind::reset) rows_.reset();
   for_each_row(message, [&](Number number, std::span<const T> row) { rows_.put(number, row); });
-  if (message.header.ends != Ends::nothing) announce(from, Kind::assigned);
+  if (message.header.ends != Ends::nothing) readers_.announce(from, Kind::assigned);
 }
 
 template void Shard<float>::save(net::Rank, Message);

@@ -82,6 +82,7 @@ void check(const Spec& spec) {
   if (spec.width == 0 || spec.width > widest) refuse("a row has " + std::to_string(spec.width) + " elements", "from 1 to " + std::to_string(widest));
   if (spec.rule.steps() && spec.type != DType::f32 && spec.type != DType::f64) refuse("a rule that steps needs f32 or f64", "");
   if (backups(spec.consistency) > 0 && !spec.rule.steps()) refuse("with backups increments would be lost", "use a rule that steps, as sgd:0.1");
+  if (revises(spec.rule) && value_bound(spec.consistency, 0)) refuse("nothing bounds the steps of " + name(spec.rule), "adagrad's are bounded; or bound clocks");
   const Initial& initial = spec.initial;
   if (!std::isfinite(initial.a) || !std::isfinite(initial.b)) refuse("initial values must be finite", "");
   if ((spec.type == DType::i32 || spec.type == DType::i64) && (initial.kind != Initial::Kind::constant || initial.a != std::trunc(initial.a) ||
@@ -94,6 +95,10 @@ void check(const Spec& spec) {
 
 void check_survives(const Spec& spec) {
   const bool forgets = clocked(spec.consistency) && !leaves_at_once(spec.consistency) && !widest_gap(spec.consistency);
+  if (revises(spec.rule) && !whole_clocks(spec.consistency)) {  // a second holder answers nobody who reads
+    throw Error(Code::unsupported, name(spec.rule) + " under " + name(spec.consistency) + " does not survive the loss of a member", "table " + spec.name,
+                "adagrad does; or run with --on-peer-lost fail");
+  }
   if (!value_bound(spec.consistency, 0) && backups(spec.consistency) == 0 && !forgets) return;
   throw Error(Code::unsupported, name(spec.consistency) + " does not survive the loss of a member", "table " + spec.name,
               "bsp, ssp, essp, cap and async do; or run with --on-peer-lost fail");

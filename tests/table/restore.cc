@@ -21,7 +21,8 @@ std::vector<Key> some_keys(Key count) {
   return keys;
 }
 
-Spec adam() { return {.name = "w", .width = kWidth, .consistency = Bsp{}, .initial = Initial::normal(0, 1, 3), .rule = Rule::adam(0.01)}; }
+Spec stepped(const Rule& rule) { return {.name = "w", .width = kWidth, .consistency = Bsp{}, .initial = Initial::normal(0, 1, 3), .rule = rule}; }
+Spec adam() { return stepped(Rule::adam(0.01)); }
 
 // Different in every worker, clock and place; some digits, so that sums round.
 std::vector<float> gradients(std::uint32_t worker, Clock clock, std::size_t size) {
@@ -44,11 +45,11 @@ std::vector<float> steps(Table<float>& table, net::Rank rank, const std::vector<
 }
 
 void snapshot_after(const fs::path& folder, Clock clocks, const std::vector<Key>& keys, std::vector<float>* at_the_cut = nullptr,
-                    std::vector<float>* later = nullptr) {
+                    std::vector<float>* later = nullptr, const Spec& spec = adam()) {
   const auto jobs = net::join_all(3);
   net::each(3, [&](net::Rank rank) {
     Tables tables(jobs[rank]->transport());
-    auto table = tables.worker().open<float>(adam());
+    auto table = tables.worker().open<float>(spec);
     const auto values = steps(table, rank, keys, clocks);
     if (rank == 1) {
       EXPECT_EQ(table.snapshot(folder.string()), clocks);
@@ -60,17 +61,17 @@ void snapshot_after(const fs::path& folder, Clock clocks, const std::vector<Key>
 
 // Goal: on another number of servers rows have the same bits and clocks go on; with as many workers, training goes on with the bits of a run
 // that was not interrupted, so the state of the rule is there, too.
-TEST(Restore, on_any_number_of_servers_the_bits_are_those_of_the_snapshot) {
+void expect_the_bits_of_the_snapshot(const Spec& spec) {
   const Scratch scratch;
   const auto keys = some_keys(500);
   std::vector<float> at_the_cut, later;
-  snapshot_after(scratch / "w", 5, keys, &at_the_cut, &later);
+  snapshot_after(scratch / "w", 5, keys, &at_the_cut, &later, spec);
   for (const net::Rank members : {1u, 2u, 3u, 5u}) {
     SCOPED_TRACE(std::to_string(members) + " members");
     const auto jobs = net::join_all(members);
     net::each(members, [&](net::Rank rank) {
       Tables tables(jobs[rank]->transport(), {.servers = members == 3 ? std::vector<net::Rank>{0, 2} : std::vector<net::Rank>{}});
-      auto table = tables.worker().open<float>(adam());
+      auto table = tables.worker().open<float>(spec);
       const std::vector<Key> other{7, 8};                  // what was there before
       std::vector<float> values(keys.size() * kWidth), of_other(2 * kWidth), unwritten(2 * kWidth);
       table.read(other, unwritten);
@@ -88,6 +89,10 @@ TEST(Restore, on_any_number_of_servers_the_bits_are_those_of_the_snapshot) {
       table.barrier();
     });
   }
+}
+TEST(Restore, on_any_number_of_servers_the_bits_are_those_of_the_snapshot) {
+  expect_the_bits_of_the_snapshot(adam());
+  expect_the_bits_of_the_snapshot(stepped(Rule::adaptive_revision(0.01)));
 }
 
 // Goal: each mistake is one line that names the file, on every member, and the table stays as it was.

@@ -14,7 +14,7 @@ namespace shoal::table {
 namespace {
 
 TEST(Rule, a_name_says_all_of_it) {
-  for (const char* text : {"sum", "sgd:0.1:0", "sgd:0.05:0.9", "adagrad:0.1:1e-10", "adam:0.001:0.9:0.999:1e-08"}) {
+  for (const char* text : {"sum", "sgd:0.1:0", "sgd:0.05:0.9", "adagrad:0.1:1e-10", "adam:0.001:0.9:0.999:1e-08", "adaptive-revision:0.1:1e-10"}) {
     EXPECT_EQ(name(rule_from(text)), text);
   }
   EXPECT_EQ(rule_from("sgd:0.1"), Rule::sgd(0.1));

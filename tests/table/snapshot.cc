@@ -96,7 +96,7 @@ TEST(Image, rows_are_as_they_were_when_it_was_made) {
   OwnedRows<double> rows(spec, 1);
   const std::vector<double> ones(kWidth, 1);
   std::vector<double> steps(kKeys + 50);
-  const auto step = [&](Key key) { rows.step(spec.rule, rows.number_of(key), ones, 1); };
+  const auto step = [&](Key key) { rows.step(spec.rule, rows.number_of(key), ones, 1, {}); };
   for (Key key = 0; key < kKeys; ++key) {
     for (steps[key] = static_cast<double>(random() % 4); steps[key] > 0; --steps[key]) step(key);
   }

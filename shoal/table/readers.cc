@@ -1,0 +1,137 @@
+#include "shoal/table/readers.h"
+
+#include <algorithm>
+#include <limits>
+#include <utility>
+
+namespace shoal::table {
+
+template <class T>
+Readers<T>::Readers(const Of& of, net::Rank members, Send send, Idle idle, Now now)
+    : of_(of), id_(id_of(of.spec)), send_(std::move(send)), idle_(std::move(idle)), now_(std::move(now)), readers_(members) {
+  if (revises(of.spec.rule)) shown_.emplace(members, of.workers);
+}
+
+template <class T>
+void Readers<T>::admit(net::Rank reader) {
+  readers_[reader].admitted = true;
+  if (of_.workers.first_of(reader) < of_.workers.size()) of_.released.joins(reader);
+}
+
+template <class T>
+void Readers<T>::lose(net::Rank reader) {
+  readers_[reader].lost = true;
+  readers_[reader].admitted = false;
+}
+
+template <class T>
+void Readers<T>::closes(const Header& batch, net::Rank of, bool included) {
+  readers_[of].received = batch.sequence;
+  if (included) readers_[of].included = batch.sequence;
+  if (shown_) shown_->hears(batch.worker, batch.heard);
+}
+
+template <class T>
+void Readers<T>::include_all() {
+  for (Reader& reader : readers_) reader.included = reader.received;
+}
+
+template <class T>
+void Readers<T>::answer(net::Rank to, const Message& request) {
+  std::vector<Number> numbers;
+  numbers.reserve(request.keys().size());
+  for (const Key key : request.keys()) {
+    numbers.push_back(of_.rows.number_of(key, numbers.empty() ? 0 : numbers.back() + 1));
+    if (pushes(of_.consistency)) of_.rows.subscribe(numbers.back(), to);
+  }
+  send_rows(to, numbers);
+}
+
+template <class T>
+void Readers<T>::send_rows(net::Rank to, std::span<const Number> numbers) {
+  Header header;
+  header.table = id_;
+  header.clock = of_.clocks.slowest();
+  header.sequence = readers_[to].included;
+  std::vector<Message> messages = of_.rows.messages(header, numbers);
+  if (shown_) {
+    std::size_t at = 0;
+    for (const Message& message : messages) {
+      shown_->begins_message(to);
+      for (const Number number : numbers.subspan(at, message.header.count)) shown_->sends(to, number, of_.rows.sums(number));
+      at += message.header.count;
+    }
+  }
+  send_(to, std::move(messages));
+}
+
+template <class T>
+void Readers<T>::tell(net::Rank reader) {
+  if (readers_[reader].lost) return;
+  if ((readers_[reader].untold = !idle_(reader))) return;
+  push(reader);
+  announce(reader);
+  tell_clocks(reader);                              // behind what confirms the reader's own batches: they are clocks of its workers, too
+  stamp(reader);
+}
+
+template <class T>
+void Readers<T>::drained(net::Rank reader) {
+  readers_[reader].pace.drained(now_());
+  if (readers_[reader].untold || readers_[reader].promised != kLastClock) tell(reader);
+}
+
+template <class T>
+void Readers<T>::push(net::Rank reader, bool all) {
+  Reader& to = readers_[reader];
+  const std::size_t row = sizeof(Key) + of_.spec.width * sizeof(T), room = std::max<std::size_t>(1, to.pace.room() / row);
+  const std::size_t most = all || !divides_rounds(of_.consistency) ? std::numeric_limits<std::size_t>::max() : room;
+  const Clock next = of_.clocks.furthest(of_.workers.first_of(reader), of_.workers.a_member()) + 1;
+  const auto changes = of_.rows.take_changes(reader, most, needed_age(of_.consistency, next));
+  if ((to.promised = of_.rows.complete(reader)) != kLastClock) of_.rows.weigh();
+  to.pace.sends(now_(), changes.size() * row);
+  if (!changes.empty()) send_rows(reader, changes);
+}
+
+template <class T>
+void Readers<T>::tell_clocks(net::Rank reader) {
+  if (!tells_each_clock(of_.consistency) || !readers_[reader].admitted) return;
+  const std::vector<Clock> each = of_.clocks.each();
+  Message message = Message::of_rows(Kind::clocks, id_, each.size(), 0);
+  std::ranges::copy(each, message.key_places());
+  send_(reader, alone(std::move(message)));
+}
+
+template <class T>
+void Readers<T>::stamp(net::Rank reader) {
+  if (const std::uint64_t number = of_.released.stamp(reader); number != 0) send_(reader, alone(Message::of_kind(Kind::stamp, id_, number)));
+}
+
+template <class T>
+void Readers<T>::end_barrier() {
+  for (const net::Rank rank : of_.workers.ranks()) {
+    if (readers_[rank].lost) continue;
+    readers_[rank].untold = false;
+    push(rank, true);
+    tell_clocks(rank);                              // ahead of what ends the wait: until then these say that nobody need be waited for
+    announce(rank, Kind::flushed);
+    stamp(rank);
+  }
+}
+
+template <class T>
+void Readers<T>::announce(net::Rank to, Kind kind) {
+  if (!readers_[to].admitted) return;               // it has nothing to be told of, yet
+  Message message = Message::of_kind(kind, id_);
+  message.header.clock = readers_[to].untold ? kNever : std::min(of_.clocks.slowest(), readers_[to].promised);  // rows of this age have not left
+  message.header.sequence = readers_[to].included;
+  message.header.count = readers_[to].dropped;
+  send_(to, alone(std::move(message)));
+}
+
+template class Readers<float>;
+template class Readers<double>;
+template class Readers<std::int32_t>;
+template class Readers<std::int64_t>;
+
+}  // namespace shoal::table
