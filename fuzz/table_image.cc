@@ -32,8 +32,9 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   std::string whole = "SHOALTAB" + std::string(reinterpret_cast<const char*>(&length), 8) + head + std::string(reinterpret_cast<const char*>(&part), 8);
   if (size > 0) whole.resize(whole.size() * data[0] / 255);
   std::ofstream(part_file(folder, cut, 1), std::ios::binary) << whole << text.substr(size > 0);
-  const auto shard = make_shard(spec, Workers({0}, 1), 1, false, [](net::Rank, std::vector<Message>) {}, [](net::Rank) { return true; },
-                                [](net::Rank, const Message&, const Spec&, Clock, const Rule&, std::unique_ptr<Image>) {}, [] { return Instant{}; });
+  const auto shard = make_shard(spec, Workers({0}, 1), 1, false,
+                                {[](net::Rank, std::vector<Message>) {}, [](net::Rank) { return true; },
+                                 [](net::Rank, const Message&, const Spec&, Clock, const Rule&, std::unique_ptr<Image>) {}, [] { return Instant{}; }});
   try {
     PartReader reader(folder, cut, 1);
     for (Bytes chunk = reader.next(); !chunk.empty(); chunk = reader.next()) {

@@ -45,6 +45,10 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
     while (!image->next().empty()) {
     }
   };
+  const OffLoop at_once = [](const std::function<void()>& job, const std::function<void()>& then) {
+    job();
+    then();
+  };
   const Send nowhere = [](net::Rank, std::vector<Message>) {};
   try {
     spec_from({reinterpret_cast<const char*>(data), std::min<std::size_t>(size, 200)});
@@ -53,7 +57,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   for (const Consistency& consistency : {Consistency(Bsp{}), Consistency(Essp{1}), Consistency(Cvap{1, 0.5, true}), Consistency(Pssp{1, 1}), Consistency(Async{})}) {
     for (const Rule& rule : {Rule{}, Rule::adam(0.1), Rule::adaptive_revision(0.1)}) {
       const Spec spec{.name = "f", .type = DType::f32, .width = 2, .consistency = consistency, .rule = rule};
-      const auto shard = make_shard(spec, workers, 2, true, nowhere, [](net::Rank) { return true; }, nobody, [] { return Instant{}; });
+      const auto shard = make_shard(spec, workers, 2, true, {nowhere, [](net::Rank) { return true; }, nobody, [] { return Instant{}; }, at_once});
       shard->admit(0);
       LastClocks last_clocks(workers, {0, 1}, {[&](std::uint64_t, std::uint32_t worker) { return shard->completed(worker); },
                                                [&](std::uint64_t) { return shard->reached(); }, [&](std::uint64_t) { return shard->met(); },

@@ -7,6 +7,7 @@
 #include <variant>
 
 #include "bindings.h"
+#include "functions.h"
 #include "shoal/nn/session.h"
 #include "shoal/table/part_file.h"
 
@@ -107,6 +108,18 @@ void bind_table(py::module_& module, const char* name) {
              const py::gil_scoped_release release;
              table.put(keys_of(keys), from);
            })
+      .def("define", [](Table& table, table::Tables& tables, const std::string& function,
+                        py::function what) { tables.define<T>(table.spec().name, function, on_servers<T>(std::move(what))); })
+      .def("call",
+           [](Table& table, const std::string& function, const std::optional<Keys>& keys, const Values<table::Wide<T>>& argument) {
+             const std::span<const table::Wide<T>> numbers(argument.data(), static_cast<std::size_t>(argument.size()));
+             table::Called<T> called;
+             {
+               const py::gil_scoped_release release;
+               called = table.call(function, keys ? keys_of(*keys) : std::span<const table::Key>{}, numbers);
+             }
+             return std::pair(py::array_t<table::Wide<T>>(static_cast<py::ssize_t>(called.values.size()), called.values.data()), called.clock);
+           })
       .def("rule", [](Table& table, const std::string& rule) { table.rule(table::rule_from(rule)); })
       .def("snapshot_begin", &Table::snapshot_begin, Released())
       .def("restore", &Table::restore, Released())
@@ -202,7 +215,11 @@ void bind_tables(py::module_& module) {
              const char* const cold_rows = std::getenv("SHOAL_COLD_ROWS");
              const table::TablesOptions options{.patience = session.patience(), .channel = session.new_channel(),
                                                 .cold_rows = cold_rows ? cold_rows : ""};
-             return std::make_shared<table::Tables>(session.job().transport(), options);
+             const auto without_interpreter = [](table::Tables* tables) {  // functions that it waits for may need the interpreter
+               const py::gil_scoped_release released;
+               delete tables;
+             };
+             return std::shared_ptr<table::Tables>(new table::Tables(session.job().transport(), options), without_interpreter);
            }),
            py::arg("session"), py::keep_alive<1, 2>())
       .def("leave", &table::Tables::leave, py::call_guard<py::gil_scoped_release>())

@@ -176,6 +176,25 @@ class Table:
         keys = keys_of(keys)
         self._core.assign(keys, self._rows(keys, values))
 
+    def define(self, name: str, function) -> None:
+        """By all members alike: a function that servers run on rows of this table, function(keys, rows, argument), of arrays (n,), (n, dim) and of
+        numbers. What it leaves in `rows` becomes their values; it returns an array whose first axis has n, or None. Ends with a barrier, so that
+        anybody may call it. It runs on a thread of its own and must not use tables."""
+        self._core.define(_tables.core, name, function)
+        self.barrier()
+
+    def call(self, name: str, keys=None, argument=()) -> np.ndarray:
+        """What that function returns for these rows, (*shape of keys, k), as float64 (int64 of integers). Without keys: the sum of it over all rows that
+        servers have, (k,). It sees settled rows, of an age that read() would bear; `age` then tells it. Every table has "sum_of_squares", "norm" (of
+        floats), "count" and "top": the columns of the argument's number of largest values by magnitude, and these (docs/tables.md)."""
+        wide = np.int64 if self.dtype.kind == "i" else np.float64
+        argument = np.atleast_1d(np.asarray(argument, wide))
+        keys = None if keys is None else keys_of(keys)
+        if keys is not None and keys.size == 0:
+            return np.empty((*keys.shape, 0), wide)
+        values, self.age = self._core.call(name, keys, argument)
+        return values if keys is None else values.reshape(*keys.shape, -1)
+
     def rule(self, rule: str) -> None:
         """By one member: another rate of the same rule, for all gradients from its clock on."""
         self._core.rule(rule)

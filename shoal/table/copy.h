@@ -61,6 +61,10 @@ class Copy final : public Reader {
   // Throws Error{invalid_argument} if a value is not finite; nothing is added then.
   void add(std::uint32_t worker, std::span<const Key> keys, std::span<const T> values);
   void assign(std::span<const Key> keys, std::span<const T> values);
+  void forget(std::span<const Key> keys) {  // copies of rows that a function has written
+    const std::lock_guard lock(mutex_);
+    base_.forget(keys);
+  }
   std::size_t assigning() const;      // messages of assign(), put() and reset() that servers have not confirmed
   // Rows as an image has them, each with the state of the rule; reset(): all rows of the table as nobody had written them. Others read either
   // after a barrier.

@@ -11,6 +11,7 @@
 //   reset    all rows are as nobody had written them   saved    a part of a snapshot is written, or why not
 //   put      rows as an image has them (image.h)       stamp    of the rows before it (released.h)
 //   fetch    the same, of an age                       fetched  here they are
+//   call     a function on rows of an age              called   what it returned (functions.h)
 //   save     write a part of a snapshot of a clock     visible  all readers have the reader's own parts up to this
 //   keep     of which snapshot to keep parts           leaving  to all members: it asks for nothing more
 //   seen     a stamp, back                             clocks   each worker's, where others than the slowest count
@@ -30,8 +31,8 @@
 namespace shoal::table {
 
 enum class Kind : std::uint8_t {
-  open = 1, update, request, assign, rule, flush, reset, put, fetch, save, keep, seen, last_clocks,
-  opened, refused, rows, clock, assigned, flushed, fetched, saved, stamp, visible, clocks, leaving
+  open = 1, update, request, assign, rule, flush, reset, put, fetch, call, save, keep, seen, last_clocks,
+  opened, refused, rows, clock, assigned, flushed, fetched, called, saved, stamp, visible, clocks, leaving
 };
 // What an update or assign is the last message of.
 enum class Ends : std::uint8_t { nothing, batch, clock };
@@ -40,13 +41,13 @@ inline constexpr Kind kLastToServer = Kind::last_clocks, kLast = Kind::leaving;
 struct Header {
   std::uint32_t length = 0;    // bytes of the body
   Kind kind = Kind::clock;
-  Ends ends = Ends::nothing;   // of update, assign
+  Ends ends = Ends::nothing;   // of update, assign; of called: batch if it wrote rows
   std::uint16_t shard = 0;     // which one of the table's
   std::uint64_t table = 0;
   std::uint64_t sequence = 0;  // of update: the number of its batch among the sender's; to a reader: its batches up to this are in the rows;
-                               // of fetch, save and their answers: the number of the question among the asker's
-  Clock clock = 0;             // of update: its timestamp, kLastClock where a barrier ends it before its clock does; of request and fetch: the age that is needed; of flush and save: the worker's; to a reader: the age
-  std::uint32_t worker = 0;    // of update, flush
+                               // of fetch, call, save and their answers: the number of the question among the asker's
+  Clock clock = 0;             // of update: its timestamp, kLastClock where a barrier ends it before its clock does; of request, fetch and call: the age that is needed; of flush and save: the worker's; to a reader: the age
+  std::uint32_t worker = 0;    // of update, flush; of call: the length of the function's name
   std::uint32_t count = 0;     // rows; of clock: batches of the reader that came too late
   std::uint64_t heard = 0;     // of update: how many messages of rows its worker had read from (heard.h)
 };

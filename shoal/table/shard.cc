@@ -11,12 +11,14 @@
 
 namespace shoal::table {
 template <class T>
-Shard<T>::Shard(const Spec& spec, const Workers& workers, net::Rank members, bool survives, Send send, Idle idle, TakeCut take_cut, Now now,
-                const std::shared_ptr<ColdFile>& cold)
-    : spec_(spec), workers_(workers), send_(std::move(send)), take_cut_(std::move(take_cut)), id_(id_of(spec)),
-      survives_(survives), consistency_(spec.consistency), rows_(spec, members, cold), rules_(spec.rule), arriving_(workers.size()),
-      clocks_(workers.size()), released_(members),
-      readers_({spec_, workers_, clocks_, consistency_, rows_, released_}, members, send_, std::move(idle), std::move(now)) {}
+Shard<T>::Shard(const Spec& spec, const Workers& workers, net::Rank members, bool survives, const Surroundings& around)
+    : spec_(spec), workers_(workers), send_(around.send), take_cut_(around.take_cut), id_(id_of(spec)), survives_(survives),
+      consistency_(spec.consistency), rows_(spec, members, around.cold), rules_(spec.rule), arriving_(workers.size()), clocks_(workers.size()),
+      released_(members), readers_({spec_, workers_, clocks_, consistency_, rows_, released_}, members, send_, around.idle, around.now),
+      calls_(std::make_shared<Calls<T>>(
+          spec_, rows_, around.functions, around.off_loop,
+          [this](std::span<const Number> numbers, std::span<const T> values) { return write(numbers, values); },
+          [this](net::Rank to, Message message) { send_(to, alone(std::move(message))); })) {}
 
 template <class T>
 void Shard<T>::take(net::Rank from, Message message) {
@@ -24,6 +26,7 @@ void Shard<T>::take(net::Rank from, Message message) {
     throw Error(Code::mismatch, "rank " + std::to_string(from) + " sent " + what, "table " + spec_.name, "run the same program on all members");
   };
   if (readers_.is_lost(from)) return;
+  if (calls_->is_busy()) return calls_->later([this, from, message] { take(from, message); });
   const Header& header = message.header;
   const std::size_t elements = header.kind == Kind::put ? rows_.full_width() : spec_.width;
   if (const std::string fault = fault_of(message, elements * sizeof(T)); !fault.empty()) refuse(fault);
@@ -33,7 +36,8 @@ void Shard<T>::take(net::Rank from, Message message) {
   switch (header.kind) {
     case Kind::update: return update(from, std::move(message));
     case Kind::request:
-    case Kind::fetch: return request(from, message);
+    case Kind::fetch:
+    case Kind::call: return request(from, message);
     case Kind::assign: return assign(from, message);
     case Kind::flush:
       if (held_.empty()) return flush(from, message);
@@ -174,6 +178,7 @@ void Shard<T>::add_up(const Batches& batches, const Rule& rule, bool overlaid) {
 template <class T>
 void Shard<T>::count_in_held() {
   while (!held_.empty()) {
+    if (calls_->is_busy()) return calls_->later([this] { count_in_held(); });
     Held& next = held_.front();
     const double bound = *value_bound(consistency_, clocks_.slowest());
     if (next.messages.back().header.kind == Kind::update && !released_.fits(amounts(next.messages), bound)) return;
@@ -223,6 +228,8 @@ void Shard<T>::answer_waiting() {
 
 template <class T>
 void Shard<T>::answer(net::Rank to, const Message& request) {
+  if (calls_->is_busy()) return calls_->later([this, to, request] { answer(to, request); });
+  if (request.header.kind == Kind::call) return calls_->call(to, request, clocks_.slowest());
   if (request.header.kind == Kind::fetch) return send_(to, alone(fetched(rows_, request)));
   readers_.answer(to, request);
 }
@@ -232,18 +239,31 @@ void Shard<T>::answer(net::Rank to, const Message& request) {
 template <class T>
 void Shard<T>::assign(net::Rank from, const Message& message) {
   std::unordered_set<Number> overlaid;
-  for_each_row(message, [&](Number number, std::span<const T> values) {
-    rows_.assign(number, values);
-    if (rows_.is_overlaid(number)) overlaid.insert(number);
-    for (Settled& settled : settled_) {
-      const Number kept = settled.before.find(number);
-      if (kept != RowMap<T>::kNone) set<T>(settled.before.row(kept).first(spec_.width), values);
-    }
-  });
+  for_each_row(message, [&](Number number, std::span<const T> values) { set_out_of_time(number, values, overlaid); });
   if (!overlaid.empty()) lay_anew(overlaid);
   if (message.header.ends == Ends::nothing) return;
   readers_.tell_all();
   readers_.announce(from, Kind::assigned);
+}
+
+template <class T>
+void Shard<T>::set_out_of_time(Number number, std::span<const T> values, std::unordered_set<Number>& overlaid) {
+  rows_.assign(number, values);
+  if (rows_.is_overlaid(number)) overlaid.insert(number);
+  for (Settled& settled : settled_) {
+    const Number kept = settled.before.find(number);
+    if (kept != RowMap<T>::kNone) set<T>(settled.before.row(kept).first(spec_.width), values);
+  }
+}
+
+template <class T>
+std::string Shard<T>::write(std::span<const Number> numbers, std::span<const T> values) {
+  if (survives_) return "writes rows, which no second holder of them would see; not with --on-peer-lost shrink";
+  std::unordered_set<Number> overlaid;
+  for (std::size_t i = 0; i < numbers.size(); ++i) set_out_of_time(numbers[i], values.subspan(i * spec_.width, spec_.width), overlaid);
+  if (!overlaid.empty()) lay_anew(overlaid);
+  readers_.tell_all();
+  return "";
 }
 
 template <class T>
@@ -296,10 +316,9 @@ template class Shard<double>;
 template class Shard<std::int32_t>;
 template class Shard<std::int64_t>;
 
-std::unique_ptr<Server> make_shard(const Spec& spec, const Workers& workers, net::Rank members, bool survives, Send send, Idle idle,
-                                   TakeCut take_cut, Now now, const std::shared_ptr<ColdFile>& cold) {
+std::unique_ptr<Server> make_shard(const Spec& spec, const Workers& workers, net::Rank members, bool survives, const Surroundings& around) {
   const auto made = [&]<class T>(T) -> std::unique_ptr<Server> {
-    return std::make_unique<Shard<T>>(spec, workers, members, survives, std::move(send), std::move(idle), std::move(take_cut), std::move(now), cold);
+    return std::make_unique<Shard<T>>(spec, workers, members, survives, around);
   };
   switch (spec.type) {
     case DType::f32: return made(float{});

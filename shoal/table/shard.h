@@ -26,6 +26,7 @@
 #include <vector>
 
 #include "shoal/net/transport.h"
+#include "shoal/table/calls.h"
 #include "shoal/table/clocks.h"
 #include "shoal/table/image.h"
 #include "shoal/table/last_clocks.h"
@@ -40,6 +41,17 @@ namespace shoal::table {
 
 // The cut of a table for who asked for it by `request`: its rows as they are now.
 using TakeCut = std::function<void(net::Rank by, const Message& request, const Spec& spec, Clock clock, const Rule& rule, std::unique_ptr<Image> image)>;
+
+// What a server finds on its member.
+struct Surroundings {
+  Send send;
+  Idle idle;
+  TakeCut take_cut;
+  Now now;
+  OffLoop off_loop{};
+  std::shared_ptr<const Functions> functions = std::make_shared<const Functions>();
+  std::shared_ptr<ColdFile> cold{};                 // none: rows are in memory
+};
 
 class Server {
  public:
@@ -67,8 +79,8 @@ template <class T>
 class Shard final : public Server {
  public:
   // survives: members may be lost.
-  Shard(const Spec& spec, const Workers& workers, net::Rank members, bool survives, Send send, Idle idle, TakeCut take_cut, Now now,
-        const std::shared_ptr<ColdFile>& cold);
+  Shard(const Spec& spec, const Workers& workers, net::Rank members, bool survives, const Surroundings& around);
+  ~Shard() override { calls_->end(); }
   const Spec& spec() const override { return spec_; }
   void admit(net::Rank reader) override { readers_.admit(reader); }
   void leaves(net::Rank reader) override;
@@ -115,6 +127,8 @@ class Shard final : public Server {
   void lay_anew(const std::unordered_set<Number>& touched);
   void request(net::Rank from, const Message& message);
   void assign(net::Rank from, const Message& message);
+  void set_out_of_time(Number number, std::span<const T> values, std::unordered_set<Number>& overlaid);
+  std::string write(std::span<const Number> numbers, std::span<const T> values);  // as assigned; why not, or nothing
   void flush(net::Rank from, const Message& message);
   void put(net::Rank from, const Message& message);  // or reset
   void save(net::Rank from, Message message);
@@ -143,6 +157,7 @@ class Shard final : public Server {
   std::multimap<Clock, std::pair<net::Rank, Message>> cuts_;     // snapshots that were asked for, by their clocks
   Released released_;                               // under a policy that bounds values
   Readers<T> readers_;
+  const std::shared_ptr<Calls<T>> calls_;
   std::deque<Held> held_;                           // in the order in which they came
 };
 
@@ -167,7 +182,6 @@ void Shard<T>::for_each_row(const Message& message, const Visit& visit) {
   }
 }
 
-std::unique_ptr<Server> make_shard(const Spec& spec, const Workers& workers, net::Rank members, bool survives, Send send, Idle idle,
-                                   TakeCut take_cut, Now now, const std::shared_ptr<ColdFile>& cold = nullptr);
+std::unique_ptr<Server> make_shard(const Spec& spec, const Workers& workers, net::Rank members, bool survives, const Surroundings& around);
 
 }  // namespace shoal::table

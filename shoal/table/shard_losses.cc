@@ -25,6 +25,7 @@ bool Shard<T>::cuts_workers() const {
 
 template <class T>
 void Shard<T>::cut(const Last& last) {
+  if (calls_->is_busy()) return calls_->later([this, last] { cut(last); });
   std::unordered_set<Number> touched;
   if (cuts_workers()) take_back(last, touched);
   if (!whole_clocks(consistency_)) lay_anew(touched);

@@ -10,8 +10,9 @@
 #include "shoal/core/error.h"
 #include "shoal/core/event.h"
 #include "shoal/net/call.h"
-#include "shoal/table/disk.h"
+#include "shoal/table/job_thread.h"
 #include "shoal/table/mail.h"
+#include "shoal/table/served.h"
 
 namespace shoal::table {
 namespace {
@@ -30,7 +31,7 @@ struct Tables::State : Servers {
       : transport(of_transport), survives(of_transport.on_peer_lost() == net::OnPeerLost::shrink),
         placement(or_all(options.servers, of_transport.size()), survives ? 2 : 1),
         workers(or_all(options.workers, of_transport.size()), options.workers_a_member),
-        waiting(of_transport, options.patience, [this] { return failure(); }), disk(options.disk),
+        waiting(of_transport, options.patience, [this] { return failure(); }), disk(options.disk), run_functions(options.functions),
         cold(options.cold_rows.empty() ? nullptr : ColdFile::in(options.cold_rows)), left(of_transport.size()),
         lost(of_transport.size()), leaving(std::vector<std::size_t>(of_transport.size(), 1)) {}
 
@@ -48,7 +49,6 @@ struct Tables::State : Servers {
   void lose(net::Rank member);
   void open(net::Rank from, const Message& message);
   std::unique_ptr<Server> make_server(std::size_t shard, const Spec& spec);
-  LastClocks::Here here();
   // To a shard's servers: all that live, or where `one` answers the first. Any thread.
   void send(std::size_t shard, std::vector<Message> messages, bool one);
   net::Rank first_of(std::size_t shard) const;
@@ -62,14 +62,15 @@ struct Tables::State : Servers {
   const Workers workers;
   const net::Waiting waiting;
   std::unique_ptr<Mail> mail;                              // made and destroyed on the loop
-  std::map<std::pair<std::uint64_t, std::size_t>, std::unique_ptr<Server>> served;  // by table and shard; on the loop, as the next ones
+  Served served;                                           // on the loop, as the next ones
   std::unique_ptr<LastClocks> last_clocks;                 // of workers that are lost
   std::map<std::uint64_t, std::shared_ptr<Reader>> read;
   std::map<std::uint64_t, std::shared_ptr<Answers>> opening;
   std::map<std::uint64_t, std::shared_ptr<Answers>> asked;  // by the number of the question
   std::atomic<std::uint64_t> questions{0};
-  std::optional<Disk> own_disk{std::in_place};             // until the tables close
-  const OnDisk disk;                                       // or own_disk
+  std::optional<JobThread> own_disk{std::in_place}, own_functions{std::in_place};  // until the tables close
+  const OnDisk disk, run_functions;                        // or those
+  const std::shared_ptr<Functions> functions = std::make_shared<Functions>();
   const std::shared_ptr<ColdFile> cold;                    // of all tables
   std::map<std::size_t, std::shared_ptr<Saves>> saves;     // by shard that this member serves; on the loop
   std::vector<std::atomic<bool>> left;                     // by rank: asks for nothing more
@@ -106,6 +107,7 @@ void Tables::State::deliver(net::Rank from, Message message) try {
     case Kind::open: return open(from, message);
     case Kind::opened:
     case Kind::fetched:
+    case Kind::called:
     case Kind::saved:
     case Kind::refused: {
       if (const std::uint64_t question = message.header.sequence; question != 0) {
@@ -122,7 +124,7 @@ void Tables::State::deliver(net::Rank from, Message message) try {
     case Kind::leaving:
       left[from] = true;
       for (const auto& [table, reader] : read) reader->leaves(from);
-      for (const auto& [table, shard] : served) shard->leaves(from);
+      served.each([from](Server& server) { server.leaves(from); });
       return leaving.take(from, std::move(message));
     case Kind::last_clocks: return last_clocks->take(from, message);
     case Kind::keep: {
@@ -132,8 +134,8 @@ void Tables::State::deliver(net::Rank from, Message message) try {
     default: break;
   }
   if (message.header.kind <= kLastToServer) {
-    const auto shard = served.find({id, message.header.shard});
-    return shard == served.end() ? refuse("is not served here") : shard->second->take(from, std::move(message));
+    Server* const server = served.find(id, message.header.shard);
+    return server ? server->take(from, std::move(message)) : refuse("is not served here");
   }
   const auto copy = read.find(id);
   return copy == read.end() ? refuse("nobody here has opened") : copy->second->take(from, std::move(message));
@@ -147,9 +149,9 @@ void Tables::State::open(net::Rank from, const Message& message) {
   if (!placement.replica_of(number, transport.rank())) {
     throw Error(Code::mismatch, "rank " + std::to_string(from) + " opens a table that is not served here", "table " + spec.name);
   }
-  auto& shard = served[{message.header.table, number}];
+  Server* shard = served.find(message.header.table, number);
   if (!shard) {
-    shard = make_server(number, spec);
+    shard = &served.add(message.header.table, number, make_server(number, spec));
     for (const net::Rank gone : last_clocks->lost()) shard->lose(gone);
     last_clocks->open(message.header.table);
   }
@@ -169,7 +171,22 @@ std::unique_ptr<Server> Tables::State::make_server(std::size_t shard, const Spec
                                       std::unique_ptr<Image> image) {
     saves.at(shard)->begin(by, request, of, clock, rule, std::move(image));
   };
-  return make_shard(spec, workers, transport.size(), survives, answer, idle, take_cut, [this] { return transport.now(); }, cold);
+  const auto off_loop = [this](std::function<void()> job, std::function<void()> then) {
+    const auto go_on = [&on = transport, then = std::move(then)] {
+      try {
+        then();
+      } catch (const Error& error) {
+        on.fail(error);
+      }
+    };
+    const auto run = [&on = transport, job = std::move(job), go_on] {
+      job();
+      on.post(go_on);
+    };
+    run_functions ? run_functions(run) : own_functions->run(run);
+  };
+  return make_shard(spec, workers, transport.size(), survives,
+                    {answer, idle, take_cut, [this] { return transport.now(); }, off_loop, functions, cold});
 }
 
 void Tables::State::send(std::size_t shard, std::vector<Message> messages, bool one) {
@@ -182,43 +199,12 @@ void Tables::State::send(std::size_t shard, std::vector<Message> messages, bool 
   }
 }
 
-LastClocks::Here Tables::State::here() {
-  const auto each = [this](std::uint64_t table, const auto& visit) {
-    for (const auto& [of, shard] : served) {
-      if (of.first == table) visit(*shard);
-    }
-  };
-  LastClocks::Here here;
-  here.completed = [each](std::uint64_t table, std::uint32_t worker) {
-    std::optional<Clock> least;
-    each(table, [&](const Server& shard) { least = std::min(least.value_or(kLastClock), shard.completed(worker)); });
-    return least.value_or(0);
-  };
-  here.reached = [each](std::uint64_t table) {
-    Clock most = 0;
-    each(table, [&](const Server& shard) { most = std::max(most, shard.reached()); });
-    return most;
-  };
-  here.met = [each](std::uint64_t table) {
-    std::optional<std::uint64_t> least;
-    each(table, [&](const Server& shard) { least = std::min(least.value_or(~std::uint64_t{0}), shard.met()); });
-    return least.value_or(0);
-  };
-  here.cut = [each](std::uint64_t table, const Last& last) { each(table, [&](Server& shard) { shard.cut(last); }); };
-  here.send = [this](net::Rank to, Message message) { mail->send(to, alone(std::move(message))); };
-  return here;
-}
-
 // Whoever waits for an answer of that member has one: that there will be none.
 void Tables::State::lose(net::Rank member) {
   lost[member] = true;
-  std::vector<std::uint64_t> tables;
-  for (const auto& [of, shard] : served) {
-    shard->lose(member);
-    if (tables.empty() || tables.back() != of.first) tables.push_back(of.first);
-  }
+  served.each([member](Server& server) { server.lose(member); });
   for (const auto& [table, reader] : read) reader->loses(member);
-  last_clocks->lose(member, tables);
+  last_clocks->lose(member, served.tables());
   for (const auto& [table, answers] : opening) answers->loses(member);
   for (const auto& [question, answers] : asked) answers->loses(member);
   std::erase_if(asked, [](const auto& question) { return question.second->complete(); });
@@ -313,7 +299,7 @@ Tables::Tables(net::Transport& transport, const TablesOptions& options) : state_
   const bool begun = net::call(transport, [state = state_, channel = options.channel] {
     const auto deliver = [raw = state.get()](net::Rank from, Message message) { raw->deliver(from, std::move(message)); };
     const auto drained = [raw = state.get()](net::Rank to) {
-      for (const auto& [id, shard] : raw->served) shard->drained(to);
+      raw->served.each([to](Server& server) { server.drained(to); });
     };
     state->mail = std::make_unique<Mail>(state->transport, channel, "tables", deliver, drained);
     const OnDisk disk = state->disk ? state->disk : [raw = state.get()](std::function<void()> job) { raw->own_disk->run(std::move(job)); };
@@ -323,7 +309,8 @@ Tables::Tables(net::Transport& transport, const TablesOptions& options) : state_
       if (!state->placement.replica_of(shard, state->transport.rank())) continue;
       state->saves[shard] = std::make_shared<Saves>(state->transport, disk, shard, shards, answer);
     }
-    state->last_clocks = std::make_unique<LastClocks>(state->workers, state->placement.servers(), state->here());
+    state->last_clocks = std::make_unique<LastClocks>(state->workers, state->placement.servers(),
+                                                       state->served.here(answer));
     state->transport.on_lost([weak = std::weak_ptr<State>(state)](net::Rank member, const net::Failure&) {
       const auto alive = weak.lock();
       if (alive && alive->mail) alive->lose(member);
@@ -349,6 +336,8 @@ Tables::~Tables() {
     state->read.clear();
   });
   state_->own_disk.reset();
+  state_->own_functions.reset();
+  state_->functions->clear();
 }
 
 // What `shoal explain` tells of tables.
@@ -374,6 +363,8 @@ void Tables::leave() {
   const Answers& leaving = state_->leaving;
   state_->waiting.until([&] { return leaving.complete(); }, leaving, "all members to leave their tables", "");
 }
+
+Functions& Tables::functions() { return *state_->functions; }
 
 Worker Tables::worker(std::uint32_t index) {
   if (state_->workers.first_of(state_->transport.rank()) == state_->workers.size() || index >= state_->workers.a_member()) {

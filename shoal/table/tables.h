@@ -26,6 +26,7 @@
 #include "shoal/core/time.h"
 #include "shoal/net/transport.h"
 #include "shoal/table/copy.h"
+#include "shoal/table/functions.h"
 #include "shoal/table/saves.h"
 #include "shoal/table/snapshot.h"
 #include "shoal/table/spec.h"
@@ -39,6 +40,7 @@ struct TablesOptions {
   Nanoseconds patience = std::chrono::seconds(300);  // of a wait, while all members live
   std::uint16_t channel = 5;         // of the transport's operations; one that nothing else has used
   OnDisk disk{};                     // who writes snapshots; none: a thread of its own
+  OnDisk functions{};                // who runs functions of calls; none: a thread of its own
   std::string cold_rows{};           // a folder on this member's disk: rows that it serves lie in a file there (cold_file.h); empty: in memory
 };
 
@@ -57,8 +59,14 @@ class Tables {
   void leave();
   // The index-th of this member's. Throws Error{invalid_argument} if it has no such worker.
   Worker worker(std::uint32_t index = 0);
+  // By all members alike, before any of them calls it: a function of that table's servers (functions.h).
+  template <class T>
+  void define(const std::string& table, const std::string& function, Function<T> what) {
+    functions().define<T>(table, function, std::move(what));
+  }
 
  private:
+  Functions& functions();
   friend class Worker;
   template <class T>
   friend class Table;
@@ -78,6 +86,12 @@ class Worker {
   Worker(std::shared_ptr<Tables::State> tables, std::uint32_t index) : tables_(std::move(tables)), index_(index) {}
   std::shared_ptr<Tables::State> tables_;
   std::uint32_t index_;
+};
+
+template <class T>
+struct Called {
+  std::vector<Wide<T>> values;       // of each row, one behind the other; without keys: their sum over all rows
+  Clock clock;                       // the rows had everything with timestamps below, and nothing later, where clocks are told apart
 };
 
 // A table as one worker sees it. Values; the Tables outlive it. Keys of one call may repeat.
@@ -140,6 +154,9 @@ class Table {
   std::size_t full_width() const { return spec_.width + state_width(spec_.rule, spec_.width); }
   void fetch(std::span<const Key> keys, std::span<T> rows);
   void put(std::span<const Key> keys, std::span<const T> rows);
+  // What a function of the servers returns for these rows, or for all that servers have (functions.h): of the age that a read would need. Nothing of
+  // this worker's that is not settled is in it. Throws Error{invalid_argument} with the function's own words.
+  Called<T> call(const std::string& function, std::span<const Key> keys, std::span<const Wide<T>> argument);
   // By one worker: everything up to its clock, to the folder `path` (snapshot.h); servers write, all others go on. The first waits until it
   // is there and returns its clock.
   Clock snapshot(const std::string& path) { return snapshot_begin(path).wait(); }
@@ -156,6 +173,7 @@ class Table {
       : spec_(spec), copy_(std::move(copy)), by_(by), worker_(worker), servers_(std::move(servers)), waiting_(servers_->patience()) {}
   template <class Ready>
   void wait(Cause cause, const Ready& ready, const char* what) {
+    refuse_inside_function(spec_.name);
     if (const Nanoseconds time = waiting_.until(ready, *copy_, what, spec_.name); time > Nanoseconds::zero()) copy_->waited(cause, time);
   }
 

@@ -42,7 +42,7 @@ class ScriptedWorkers {
       for (net::Rank rank = 0; rank < options.members; ++rank) options_.workers.push_back(rank);
     }
     const TablesOptions of_tables{.servers = options.servers, .workers = options_.workers, .workers_a_member = options.workers_a_member,
-                                  .disk = [](const std::function<void()>& job) { job(); }};
+                                  .disk = [](const std::function<void()>& job) { job(); }, .functions = [](const std::function<void()>& job) { job(); }};
     for (net::Rank rank = 0; rank < options.members; ++rank) tables_.push_back(std::make_unique<Tables>(job_.member(rank), of_tables));
     const auto count = static_cast<std::uint32_t>(options_.workers.size()) * options.workers_a_member;
     for (std::uint32_t worker = 0; worker < count; ++worker) {
@@ -65,6 +65,7 @@ class ScriptedWorkers {
     for (Clock c = 0; c < std::min(clock, options_.clocks + 1); ++c) sum += added_[worker][static_cast<std::size_t>(c)][key];
     return sum;
   }
+  Tables& tables(net::Rank rank) { return *tables_[rank]; }
   Table<T>& table(std::uint32_t worker) { return workers_[worker].table; }
   Clock clock(std::uint32_t worker) const { return workers_[worker].done; }
 

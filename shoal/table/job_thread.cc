@@ -1,10 +1,10 @@
-#include "shoal/table/disk.h"
+#include "shoal/table/job_thread.h"
 
 #include <utility>
 
 namespace shoal::table {
 
-Disk::~Disk() {
+JobThread::~JobThread() {
   {
     const std::lock_guard lock(mutex_);
     over_ = true;
@@ -13,14 +13,14 @@ Disk::~Disk() {
   if (thread_.joinable()) thread_.join();
 }
 
-void Disk::run(std::function<void()> job) {
+void JobThread::run(std::function<void()> job) {
   const std::lock_guard lock(mutex_);
   jobs_.push_back(std::move(job));
   if (!thread_.joinable()) thread_ = std::thread([this] { work(); });
   changed_.notify_one();
 }
 
-void Disk::work() {
+void JobThread::work() {
   std::unique_lock lock(mutex_);
   while (true) {
     changed_.wait(lock, [&] { return over_ || !jobs_.empty(); });

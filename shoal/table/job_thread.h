@@ -1,4 +1,4 @@
-// A thread for what waits for the disk, so that nobody else does. Jobs run in the order in which they came. Threads: run() any.
+// A thread for what the loop may not wait for: the disk, and functions that users wrote. Jobs run in the order in which they came. Threads: run() any.
 #pragma once
 
 #include <condition_variable>
@@ -9,11 +9,11 @@
 
 namespace shoal::table {
 
-class Disk {
+class JobThread {
  public:
-  Disk() = default;
-  ~Disk();                            // after all that it was given
-  Disk(const Disk&) = delete;
+  JobThread() = default;
+  ~JobThread();                       // after all that it was given
+  JobThread(const JobThread&) = delete;
   void run(std::function<void()> job);  // it throws nothing. The first one starts the thread
 
  private:
