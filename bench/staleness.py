@@ -1,6 +1,7 @@
 """How stale what workers read is, by consistency, from real processes: the mean differential of clocks by the bound, and its distribution, drawn.
 
     python bench/staleness.py --drawing docs/images/staleness.svg       32 worker processes over TCP on one machine; takes some minutes
+    python bench/staleness.py --bosen PROGRAM                           Bösen beside it (bench/peers/bosen_member.cc, compiled with it outside this tree)
     python bench/staleness.py --quick                                   a smoke test
 
 The differential of a read: the clocks of another worker that are in a row, less the reader's own clock. A slow worker reads of clocks ahead of
@@ -12,8 +13,10 @@ from __future__ import annotations
 
 import collections
 import math
+import pathlib
 import sys
 
+import bosen
 import side_by_side as sbs
 
 PROGRAM = str(sbs.BUILD / "bench" / "table" / "bench_table_staleness")
@@ -48,11 +51,21 @@ def collect(lines: list[dict], members: int) -> dict[str, dict]:
     return collected
 
 
-class Drawing:
-    """Plain SVG: means by bound on the left, distributions on the right."""
+def collect_bosen(lab: sbs.Lab, args) -> dict[str, dict]:
+    collected = {}
+    for consistency in [f"{name}:{bound}" for bound in args.bounds for name in bosen.MODELS]:
+        of = bosen.run(lab, args.bosen, "staleness", consistency, args.clock_ms, args.clocks)
+        if len(of) != lab.members or not all(line["right"] for line in of):
+            sys.exit(f"bench: wrong counts by Bösen under {consistency}")
+        collected[consistency] = {"seen": [sum(bins) for bins in zip(*(line["seen"] for line in of))], "seconds": sum(line["seconds"] for line in of) / lab.members}
+    return collected
 
-    def __init__(self, collected: dict[str, dict], bounds: list[int], title: str):
-        self.collected, self.bounds, self.parts = collected, bounds, []
+
+class Drawing:
+    """Plain SVG: means by bound on the left, dotted those of a peer, and distributions on the right."""
+
+    def __init__(self, collected: dict[str, dict], peer: dict[str, dict], bounds: list[int], title: str):
+        self.collected, self.peer, self.bounds, self.parts = collected, peer, bounds, []
         self.text(24, 30, title, size=15)
         self.means(24 + 40, 80, 360, 400)
         shown = [bound for bound in bounds if bound in (3, 15, 31)] or bounds[-1:]
@@ -67,8 +80,9 @@ class Drawing:
 
     def means(self, left: float, top: float, width: float, height: float) -> None:
         most = self.bounds[-1] or 1
-        means = {name: [moments(self.collected[f"{name}:{bound}"]["seen"], -REACH)[0] for bound in self.bounds] for name in COLOURS}
-        lowest = min(-1.0, -most / 4, *(value for values in means.values() for value in values)) * 1.1
+        means, peers = ({name: [moments(of[f"{name}:{bound}"]["seen"], -REACH)[0] for bound in self.bounds] for name in COLOURS if of}
+                        for of in (self.collected, self.peer))
+        lowest = min(-1.0, -most / 4, *(value for of in (means, peers) for values in of.values() for value in values)) * 1.1
 
         def at(bound: float, mean: float) -> tuple[float, float]:
             return left + width * bound / most, top + height * mean / lowest
@@ -86,7 +100,9 @@ class Drawing:
             for bound, mean in zip(self.bounds, values):
                 x, y = at(bound, mean)
                 self.parts.append(f'<circle cx="{x:.1f}" cy="{y:.1f}" r="3.5" fill="{COLOURS[name]}"/>')
-            self.text(left + 10, top + height - 30 + 18 * list(COLOURS).index(name), name, colour=COLOURS[name], size=13)
+            self.text(left + 10, top + height - 30 + 18 * list(COLOURS).index(name), name + (", dotted: Bösen's" if peers else ""), colour=COLOURS[name], size=13)
+        for name, values in peers.items():
+            self.line([at(bound, mean) for bound, mean in zip(self.bounds, values)], COLOURS[name], 'stroke-width="2" stroke-dasharray="2 4"')
 
     def distribution(self, left: float, top: float, width: float, height: float, bound: int) -> None:
         shares = {name: [count / sum(of["seen"]) for count in of["seen"]] for name in COLOURS for of in [self.collected[f"{name}:{bound}"]]}
@@ -107,7 +123,8 @@ class Drawing:
             self.line(steps, COLOURS[name], 'stroke-width="1.8"')
 
     def svg(self) -> str:
-        return ('<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 960 520" font-family="sans-serif">\n<rect width="960" height="520" fill="white"/>\n'
+        return ('<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 960 520" font-family="system-ui, sans-serif">\n'
+                '<rect width="100%" height="100%" fill="#ffffff"/>\n'
                 + "\n".join(self.parts) + "\n</svg>\n")
 
 
@@ -117,8 +134,9 @@ def main() -> None:
     parser.add_argument("--bounds", type=int, nargs="+", default=BOUNDS)
     parser.add_argument("--servers", type=int, default=2, help="of the members; all of them work")
     parser.add_argument("--clocks", type=int, default=300, help="of each worker, that count")
-    parser.add_argument("--clock-ms", type=float, default=40)
+    parser.add_argument("--clock-ms", type=float, default=20)
     parser.add_argument("--drawing", help="an SVG file")
+    parser.add_argument("--bosen", type=pathlib.Path, metavar="PROGRAM")
     args = parser.parse_args()
     if args.quick:
         args.members, args.bounds, args.clocks, args.clock_ms, args.servers = 4, [0, 3], 50, 1, 1
@@ -126,6 +144,7 @@ def main() -> None:
     with sbs.Lab(args.members, args.rate) as lab:
         command = [PROGRAM, "--servers", str(args.servers), "--clocks", str(args.clocks), "--warmup", str(2 * args.bounds[-1] + 10),
                    "--clock-ms", str(args.clock_ms), "--consistency", *consistencies]
+        peer = collect_bosen(lab, args) if args.bosen else {}
         lines = sbs.run_members(lab, command, {"SHOAL_SHARED_MEMORY": "0"}, timeout=3600)
     collected = collect(lines, args.members)
     sbs.print_header(f"{args.members} worker processes over TCP, {args.rate or 'one machine'}, {args.clocks} clocks of {args.clock_ms:g} ms, "
@@ -135,8 +154,11 @@ def main() -> None:
         seen, behind = moments(of["seen"], -REACH), moments(of["behind"], 0)
         most = max(at for at, count in enumerate(of["behind"]) if count)
         print(f"{consistency:>8} {of['seconds']:>7.1f} {of['waited']:>6.0%} {seen[0]:>18.2f} {seen[1]:>9.2f} {behind[0]:>31.2f} {behind[1]:>9.2f} {most:>4}")
+    for consistency, of in peer.items():
+        mean, deviation = moments(of["seen"], -REACH)
+        print(f"{consistency:>8} {of['seconds']:>7.1f} {'':>6} {mean:>18.2f} {deviation:>9.2f}  Bösen")
     if args.drawing:
-        drawing = Drawing(collected, args.bounds, f"How stale reads are: {args.members} worker processes over TCP")
+        drawing = Drawing(collected, peer, args.bounds, f"How stale reads are: {args.members} worker processes over TCP")
         with open(args.drawing, "w", encoding="utf-8") as file:
             file.write(drawing.svg())
 

@@ -11,6 +11,7 @@
 #include <csignal>
 #include <cstdio>
 #include <memory>
+#include <mutex>
 #include <optional>
 #include <string>
 #include <thread>
@@ -74,9 +75,12 @@ class Member {
     ticks_.push_back(steady_now());
     const Instant end = ticks_.back() + std::chrono::duration_cast<Nanoseconds>(Seconds(options_.kill_after + options_.go_on));
     while (ticks_.back() < end) {
+      {
+        const std::lock_guard lock(beginning_);
+        ++begun_;
+      }
       table.read(counted, std::span(values).first(counted.size() * size_));
       table.add(counted, std::span<const std::int64_t>(mine).first(counted.size() * size_));
-      ++begun_;
       table.tick();
       ticks_.push_back(steady_now());
     }
@@ -109,7 +113,8 @@ class Member {
 
   void die() {
     std::this_thread::sleep_for(Seconds(options_.kill_after));
-    say({{"killed", seconds(steady_now())}, {"begun", begun_.load()}});
+    const std::lock_guard lock(beginning_);
+    say({{"killed", seconds(steady_now())}, {"begun", begun_}});
     std::raise(options_.silent ? SIGSTOP : SIGKILL);
   }
 
@@ -123,7 +128,7 @@ class Member {
       line["stood"] = seconds_between(ticks_[*longest - 1], ticks_[*longest]);
       line["from"] = seconds(ticks_[*longest - 1]);
       line["on"] = seconds(*std::ranges::lower_bound(ticks_, knew_.load()));
-      line["clocks"] = begun_.load();
+      line["clocks"] = begun_;
       line["of victim"] = of_victim_;
     }
     say(line);
@@ -139,8 +144,9 @@ class Member {
   table::Tables tables_;
   const bool works_;
   std::thread killer_;
-  std::atomic<std::int64_t> begun_ = 0;  // clocks, by work()
-  std::atomic<Instant> knew_{};          // of the loss, by the loop
+  std::mutex beginning_;         // guards begun_: what a victim says of it is so when it dies
+  std::int64_t begun_ = 0;       // clocks
+  std::atomic<Instant> knew_{};  // of the loss, by the loop
   std::vector<Instant> ticks_;
   std::int64_t of_victim_ = 0;
   bool right_ = true;
