@@ -1,0 +1,156 @@
+#include "shoal/factor/outer.h"
+
+#include <algorithm>
+#include <cmath>
+#include <cstring>
+#include <string>
+
+#include "shoal/core/error.h"
+
+namespace shoal::factor {
+namespace {
+
+struct Head {
+  std::uint32_t vectors = 0, rows = 0, entries = 0;
+};
+
+std::size_t index_bytes(std::uint32_t vectors) { return vectors <= 1u << 8 ? 1 : vectors <= 1u << 16 ? 2 : 4; }
+
+constexpr std::size_t kLongestNumber = 10;  // bytes of a LEB128
+
+std::byte* put(std::byte* to, std::uint64_t number) {
+  for (; number >= 0x80; number >>= 7) *to++ = static_cast<std::byte>(number | 0x80);
+  *to++ = static_cast<std::byte>(number);
+  return to;
+}
+
+[[noreturn]] void refuse(const std::string& what) { throw Error(Code::mismatch, what, "factors", "run the same program on all members"); }
+
+// Bytes from outside, taken from the front.
+class Taken {
+ public:
+  explicit Taken(std::span<const std::byte> from) : rest_(from) {}
+  std::span<const std::byte> bytes(std::size_t count) {
+    if (count > rest_.size()) refuse("factors end early");
+    const auto taken = rest_.first(count);
+    rest_ = rest_.subspan(count);
+    return taken;
+  }
+  std::uint64_t number() {
+    std::uint64_t number = 0;
+    for (unsigned shift = 0; shift < 64; shift += 7) {
+      const auto byte = std::to_integer<std::uint64_t>(bytes(1)[0]);
+      number |= (byte & 0x7f) << shift;
+      if (byte < 0x80) return number;
+    }
+    refuse("a number of factors is too long");
+  }
+  bool empty() const { return rest_.empty(); }
+
+ private:
+  std::span<const std::byte> rest_;
+};
+
+}  // namespace
+
+template <class T>
+std::span<T> Outer<T>::new_vector() {
+  vectors_.resize(vectors_.size() + width_);
+  return std::span(vectors_).last(width_);
+}
+
+template <class T>
+void Outer<T>::seal() {
+  const auto finite = [](const auto& number) { return std::isfinite(number); };
+  if (!std::ranges::all_of(vectors_, finite) || !std::ranges::all_of(open_, [&](const Open& open) { return finite(open.coefficient); })) {
+    throw Error(Code::invalid_argument, "a factor has a number that is not finite", "factors", "nothing of this update was taken; look at the step size and the data");
+  }
+  std::ranges::sort(open_, [](const Open& one, const Open& other) { return std::pair(one.row, one.vector) < std::pair(other.row, other.vector); });
+  for (const Open& open : open_) {
+    if (rows_.empty() || rows_.back() != open.row) {
+      rows_.push_back(open.row);
+      ends_.push_back(entries_.size());
+    }
+    entries_.push_back({open.vector, open.coefficient});
+    ends_.back() = entries_.size();
+  }
+  open_ = {};
+}
+
+template <class T>
+void Outer<T>::add_to(std::size_t at, std::span<T> into) const {
+  for (std::uint64_t i = at == 0 ? 0 : ends_[at - 1]; i < ends_[at]; ++i) {
+    const T coefficient = entries_[i].coefficient;
+    const T* vector = &vectors_[entries_[i].vector * width_];
+    for (std::size_t j = 0; j < into.size(); ++j) into[j] += coefficient * vector[j];
+  }
+}
+
+template <class T>
+Bytes Outer<T>::write() const {
+  const Head head{vectors(), static_cast<std::uint32_t>(rows_.size()), static_cast<std::uint32_t>(entries_.size())};
+  const std::size_t index = index_bytes(head.vectors);
+  std::vector<std::byte> places(2 * kLongestNumber * rows_.size());
+  std::byte* end = places.data();
+  Key last = 0;
+  for (std::size_t at = 0; at < rows_.size(); ++at) {
+    end = put(end, rows_[at] - last);
+    end = put(end, ends_[at] - (at == 0 ? 0 : ends_[at - 1]));
+    last = rows_[at];
+  }
+  const auto of_places = static_cast<std::size_t>(end - places.data());
+  const Bytes bytes(sizeof(Head) + vectors_.size() * sizeof(T) + entries_.size() * (sizeof(float) + index) + of_places);
+  std::byte* to = bytes.data();
+  const auto append = [&to](const void* from, std::size_t count) {
+    if (count > 0) std::memcpy(to, from, count);
+    to += count;
+  };
+  append(&head, sizeof(head));
+  append(vectors_.data(), vectors_.size() * sizeof(T));
+  for (const Entry& entry : entries_) append(&entry.coefficient, sizeof(float));
+  for (const Entry& entry : entries_) append(&entry.vector, index);  // its low bytes come first (x86, ARM)
+  append(places.data(), of_places);
+  return bytes;
+}
+
+template <class T>
+Outer<T> Outer<T>::read(std::span<const std::byte> from, std::size_t width, Key end) {
+  Taken taken(from);
+  Head head;
+  std::memcpy(&head, taken.bytes(sizeof(head)).data(), sizeof(head));
+  const std::size_t index = index_bytes(head.vectors);
+  Outer outer(width);
+  const auto copy = [&](void* to, std::size_t bytes) {
+    const auto source = taken.bytes(bytes);  // before anything of that size is made room for
+    if (bytes > 0) std::memcpy(to, source.data(), bytes);
+  };
+  if (width * sizeof(T) * head.vectors + head.entries * (sizeof(float) + index) + head.rows > from.size()) refuse("factors end early");
+  outer.vectors_.resize(width * head.vectors);
+  outer.entries_.resize(head.entries);
+  copy(outer.vectors_.data(), outer.vectors_.size() * sizeof(T));
+  for (Entry& entry : outer.entries_) copy(&entry.coefficient, sizeof(float));
+  for (Entry& entry : outer.entries_) {
+    entry.vector = 0;
+    copy(&entry.vector, index);
+    if (entry.vector >= head.vectors) refuse("a factor belongs to no sample");
+  }
+  Key row = 0;
+  std::uint64_t entries = 0;
+  for (std::uint32_t at = 0; at < head.rows; ++at) {
+    const Key step = taken.number();
+    if (step >= end - row || (at > 0 && step == 0)) refuse("factors of row " + std::to_string(row + step) + " of " + std::to_string(end));
+    row += step;
+    const std::uint64_t count = taken.number();
+    if (count == 0 || count > head.entries - entries) refuse("more factors than were announced");
+    entries += count;
+    outer.rows_.push_back(row);
+    outer.ends_.push_back(entries);
+  }
+  if (entries != head.entries || !taken.empty()) refuse("more factors than rows have");
+  return outer;
+}
+
+template class Outer<float>;
+template class Outer<double>;
+
+}  // namespace shoal::factor
