@@ -157,6 +157,9 @@ int train(const Course& course, const TrainingOptions& options, const net::Place
   std::unique_ptr<learn::Learner> learner;  // outlives the catch: its tables must not be left before the others know why
   try {
     learner = course.begin(job->transport());
+    if (const std::string note = learner->note(); first && !note.empty()) {
+      say(options.data.json ? learn::Json{{"note", note}}.dump() + "\n" : note + "\n");
+    }
     learn::train(*learner, folder ? &*folder : nullptr, {options.epochs, options.every, options.resume}, watching);
   } catch (const Error& error) {
     net::call(job->transport(), [&] { job->transport().fail(error); });  // the others end with the same line

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 #include <cstring>
+#include <numeric>
 #include <string>
 
 #include "shoal/core/error.h"
@@ -65,15 +66,20 @@ void Outer<T>::seal() {
   if (!std::ranges::all_of(vectors_, finite) || !std::ranges::all_of(open_, [&](const Open& open) { return finite(open.coefficient); })) {
     throw Error(Code::invalid_argument, "a factor has a number that is not finite", "factors", "nothing of this update was taken; look at the step size and the data");
   }
-  std::ranges::sort(open_, [](const Open& one, const Open& other) { return std::pair(one.row, one.vector) < std::pair(other.row, other.vector); });
-  for (const Open& open : open_) {
-    if (rows_.empty() || rows_.back() != open.row) {
-      rows_.push_back(open.row);
-      ends_.push_back(entries_.size());
-    }
-    entries_.push_back({open.vector, open.coefficient});
-    ends_.back() = entries_.size();
+  std::vector<std::uint32_t> order(rows_.size()), place(rows_.size());
+  std::iota(order.begin(), order.end(), 0u);
+  std::ranges::sort(order, {}, [&](std::uint32_t at) { return rows_[at]; });
+  std::vector<Key> ascending(rows_.size());
+  for (std::uint32_t i = 0; i < order.size(); ++i) {
+    place[order[i]] = i;
+    ascending[i] = rows_[order[i]];
   }
+  rows_ = std::move(ascending);
+  ends_.assign(rows_.size(), 0);
+  for (const Open& open : open_) ++ends_[place[open.at]];
+  std::exclusive_scan(ends_.begin(), ends_.end(), ends_.begin(), std::uint64_t{0});
+  entries_.resize(open_.size());
+  for (const Open& open : open_) entries_[ends_[place[open.at]]++] = {open.vector, open.coefficient};  // in the order of k
   open_ = {};
 }
 
@@ -141,7 +147,7 @@ Outer<T> Outer<T>::read(std::span<const std::byte> from, std::size_t width, Key 
     if (step >= end - row || (at > 0 && step == 0)) refuse("factors of row " + std::to_string(row + step) + " of " + std::to_string(end));
     row += step;
     const std::uint64_t count = taken.number();
-    if (count == 0 || count > head.entries - entries) refuse("more factors than were announced");
+    if (count > head.entries - entries) refuse("more factors than were announced");
     entries += count;
     outer.rows_.push_back(row);
     outer.ends_.push_back(entries);

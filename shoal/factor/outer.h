@@ -25,17 +25,19 @@ template <class T>  // float or double, of W
 class Outer {
  public:
   using Key = std::uint64_t;
-  explicit Outer(std::size_t width = 0) : width_(width) {}  // of u
+  // width: of u. rows: each that some x_k touches, once, in any order.
+  explicit Outer(std::size_t width = 0, std::span<const Key> rows = {}) : width_(width), rows_(rows.begin(), rows.end()) {}
 
   // --- gathered entry by entry, then sealed; only a sealed one is looked at
-  std::span<T> new_vector();                                       // u_k, to be filled in; k counts from 0
-  void add(Key row, float coefficient) { open_.push_back({row, vectors() - 1, coefficient}); }  // to x_k of the last k; each row once
-  // In the order of rows. Throws Error{invalid_argument} where a number is not finite.
+  std::span<T> new_vector();  // u_k, to be filled in; k counts from 0
+  // An entry of the last x_k, for the at-th of the rows given; each once.
+  void add(std::size_t at, float coefficient) { open_.push_back({static_cast<std::uint32_t>(at), vectors() - 1, coefficient}); }
+  // Puts rows and entries in order. Throws Error{invalid_argument} where a number is not finite.
   void seal();
 
   std::size_t width() const { return width_; }
   std::uint32_t vectors() const { return static_cast<std::uint32_t>(width_ == 0 ? 0 : vectors_.size() / width_); }  // K
-  std::span<const Key> rows() const { return rows_; }              // that change, ascending
+  std::span<const Key> rows() const { return rows_; }  // that change, ascending
   std::size_t entries() const { return entries_.size(); }
   // into += what the at-th of rows() gains; `into` has width() numbers.
   void add_to(std::size_t at, std::span<T> into) const;
@@ -46,8 +48,7 @@ class Outer {
 
  private:
   struct Open {
-    Key row;
-    std::uint32_t vector;
+    std::uint32_t at, vector;
     float coefficient;
   };
   struct Entry {
@@ -55,9 +56,9 @@ class Outer {
     float coefficient;
   };
   std::size_t width_;
+  std::vector<Key> rows_;
   std::vector<T> vectors_;
   std::vector<Open> open_;
-  std::vector<Key> rows_;
   std::vector<std::uint64_t> ends_;  // of each row's entries
   std::vector<Entry> entries_;
 };

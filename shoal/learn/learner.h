@@ -36,6 +36,8 @@ class Learner {
   virtual Epoch learn(const std::function<void(double part)>& progressed) = 0;
   // What was learnt, on rank 0; nothing elsewhere.
   virtual Tensors model() = 0;
+  // What it decided before it began, and why: a sentence, or nothing.
+  virtual std::string note() const { return ""; }
   // Goes on from what rank 0 gives: `epochs` of them, 0 for none. Returns rank 0's `epochs` on all members.
   virtual unsigned restore(unsigned epochs, const Tensors& model) = 0;
 };

@@ -70,7 +70,8 @@ double smoothness(const data::SparseRows& rows, std::size_t classes, std::size_t
 Linear::Linear(net::Transport& transport, LabelledRows rows, const LinearOptions& options, const table::TablesOptions& tables)
     : options_(checked(options, rows)), rows_(std::move(rows)), classes_(rows_.classes.size()), width_(width_for(classes_)),
       smoothness_(smoothness(rows_.first, classes_, options_.batch)), tables_(transport, tables), worker_(tables_.worker()),
-      columns_(worker_.open<float>({.name = "columns", .width = width_, .consistency = options.consistency, .initial = {}})),
+      columns_(share<float>(transport, worker_, {"columns", rows_.columns + table::Key{1}, width_, options.consistency}, options.sharing,
+                            load_of(rows_, deal(rows_, options.batch, options.seed, 1)), tables.patience)),
       sums_(worker_, "sums", 3), touched_(rows_.columns) {}
 
 // --- an epoch
@@ -112,7 +113,7 @@ void Linear::read_columns(const data::SparseSlice& rows, std::span<const std::ui
   touched_.collect(rows, numbers);
   values_.resize(touched_.keys().size() * width_);
   const Instant asked = steady_now();
-  columns_.read(touched_.keys(), values_);
+  columns_->read(touched_.keys(), values_);
   waited_ += seconds_between(asked, steady_now());
 }
 
@@ -136,9 +137,10 @@ Linear::Sums Linear::look_at(const data::SparseRow& row, std::vector<double>& pr
 // c' = c (1 - step l2);  V -= step / c' * 1/batch sum (softmax(W x + b) - e_y) x^T. The sum of losses before it.
 double Linear::step_by(std::span<const std::uint32_t> numbers, double step, std::size_t batch) {
   read_columns(rows_.own, numbers);
-  changes_.assign(values_.size(), 0);
-  const double mean = step / static_cast<double>(batch), scaled = mean / (scale_ * (1 - step * options_.l2));
-  const double intercept_mean = mean * smoothness_ / curvature(classes_);  // it is a column of ones: sparse data would bear longer steps than it does
+  factor::Outer<float> changes(width_, touched_.keys());
+  const double scaled = step / static_cast<double>(batch) / (scale_ * (1 - step * options_.l2));
+  // The intercept is a column of ones: sparse data would bear longer steps than it does. It is not scaled.
+  const auto ones = static_cast<float>(smoothness_ / curvature(classes_) * scale_ * (1 - step * options_.l2));
   std::vector<double> probabilities;
   double loss = 0;
   for (const std::uint32_t number : numbers) {
@@ -146,36 +148,27 @@ double Linear::step_by(std::span<const std::uint32_t> numbers, double step, std:
     loss += look_at(row, probabilities).loss;
     probabilities[static_cast<std::size_t>(row.label)] -= 1;
     const double* errors = probabilities.data() + (classes_ - width_);  // of two classes, the second's
-    for (std::size_t k = 0; k < row.columns.size(); ++k) {
-      float* changes = &changes_[touched_.place(row.columns[k]) * width_];
-      for (std::size_t j = 0; j < width_; ++j) changes[j] -= static_cast<float>(scaled * row.values[k] * errors[j]);
-    }
-    float* intercept = &changes_[changes_.size() - width_];
-    for (std::size_t j = 0; j < width_; ++j) intercept[j] -= static_cast<float>(intercept_mean * errors[j]);
+    const auto vector = changes.new_vector();
+    for (std::size_t j = 0; j < width_; ++j) vector[j] = static_cast<float>(-scaled * errors[j]);
+    for (std::size_t k = 0; k < row.columns.size(); ++k) changes.add(touched_.place(row.columns[k]), row.values[k]);
+    changes.add(touched_.ones(), ones);
   }
   scale_ *= 1 - step * options_.l2;
   if (!std::isfinite(loss)) return loss;
-  columns_.add(touched_.keys(), changes_);
+  changes.seal();
+  columns_->add(std::move(changes));
   const Instant added = steady_now();
-  columns_.tick();
+  columns_->tick();
   waited_ += seconds_between(added, steady_now());
   return loss;
 }
 
-// V takes c over, at a barrier; each member multiplies a share of the rows.
+// V takes c over, at a barrier.
 void Linear::fold() {
   const Instant begin = steady_now();
-  columns_.barrier();
-  if (scale_ != 1) {
-    const KeyRange share{rows_.member, rows_.columns, rows_.members};
-    values_.resize(share.size() * width_);
-    read_rows(columns_, share, values_);
-    for (float& value : values_) value = static_cast<float>(value * scale_);
-    columns_.barrier();  // all have read
-    assign_rows(columns_, share, values_);
-    columns_.barrier();
-    scale_ = 1;
-  }
+  columns_->barrier();
+  if (scale_ != 1) columns_->scale(scale_, rows_.columns);
+  scale_ = 1;
   waited_ += seconds_between(begin, steady_now());
 }
 
@@ -196,16 +189,13 @@ Linear::Sums Linear::sums_held_out() {
 // --- models
 
 Tensors Linear::model() {
-  columns_.barrier();
+  columns_->barrier();
   Tensors model;
   if (rows_.member == 0) {
-    Tensor weights{{rows_.columns, width_}, std::vector<float>(rows_.columns * width_)}, intercept{{width_}, std::vector<float>(width_)};
-    read_rows(columns_, {0, rows_.columns}, weights.values);
-    read_rows(columns_, {rows_.columns, rows_.columns + table::Key{1}}, intercept.values);
-    model.emplace("weights", std::move(weights));
-    model.emplace("intercept", std::move(intercept));
+    model.emplace("weights", tensor_from(*columns_, {0, rows_.columns}));
+    model.emplace("intercept", Tensor{{width_}, tensor_from(*columns_, {rows_.columns, rows_.columns + table::Key{1}}).values});
   }
-  columns_.barrier();  // nobody changes what rank 0 has not read
+  columns_->barrier();  // nobody changes what rank 0 has not read
   return model;
 }
 
@@ -213,10 +203,10 @@ unsigned Linear::restore(unsigned epochs, const Tensors& model) {
   epochs_ = static_cast<unsigned>(sums_.sum({rows_.member == 0 ? static_cast<double>(epochs) : 0, 0, 0})[0]);
   if (epochs_ == 0) return 0;
   if (rows_.member == 0) {
-    assign_rows(columns_, {0, rows_.columns}, tensor_of(model, "weights", {rows_.columns, width_}).values);
-    assign_rows(columns_, {rows_.columns, rows_.columns + table::Key{1}}, tensor_of(model, "intercept", {width_}).values);
+    set_rows(*columns_, {0, rows_.columns}, tensor_of(model, "weights", {rows_.columns, width_}));
+    set_rows(*columns_, {rows_.columns, rows_.columns + table::Key{1}}, tensor_of(model, "intercept", {width_}));
   }
-  columns_.barrier();
+  columns_->barrier();
   return epochs_;
 }
 

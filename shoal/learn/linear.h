@@ -2,18 +2,20 @@
 //
 //   minimise  1/N sum over rows (x, y) of  -log softmax(W x + b)_y  +  l2/2 |W|^2          (of two classes: the logistic function of one row of W)
 //
-// W is in a shared table, a row for each column of the data, because a minibatch touches few columns. Its decay is a scalar: W = c V, so that a step changes the
+// W is a shared matrix, a row for each column of the data, because a minibatch touches few columns, and changes by an outer product for each row. Its decay is a scalar: W = c V, so that a step changes the
 // rows of V whose columns it has seen, and no others. A clock is a minibatch of all members together, of which each has the rows that it
 // holds: whatever the number of members, steps are the same but for the rounding of sums (under bsp).
 // Threads: one; every call by all members.
 #pragma once
 
+#include <memory>
 #include <span>
+#include <string>
 
 #include "shoal/learn/labelled_rows.h"
 #include "shoal/learn/learner.h"
 #include "shoal/learn/minibatch.h"
-#include "shoal/learn/rows.h"
+#include "shoal/learn/shared_matrix.h"
 #include "shoal/learn/shared_sums.h"
 #include "shoal/table/tables.h"
 
@@ -25,6 +27,7 @@ struct LinearOptions {
   std::size_t batch = 100;   // rows of all members in a clock
   std::uint64_t seed = 1;    // of the order
   table::Consistency consistency = table::Bsp{};
+  Sharing sharing{};         // of W
 };
 
 // Numbers that a column has: one a class; of two classes, one.
@@ -47,6 +50,7 @@ class Linear final : public Learner {
   Epoch learn(const std::function<void(double part)>& progressed) override;
   Tensors model() override;  // "weights", a row for each column, and "intercept"
   unsigned restore(unsigned epochs, const Tensors& model) override;
+  std::string note() const override { return columns_->why(); }
 
  private:
   struct Sums {
@@ -64,11 +68,11 @@ class Linear final : public Learner {
   const double smoothness_;
   table::Tables tables_;
   table::Worker worker_;
-  table::Table<float> columns_;                // V; key `columns` is the intercept, which does not decay
+  const std::unique_ptr<SharedMatrix<float>> columns_;  // V; key `columns` is the intercept, which does not decay
   SharedSums sums_;
   double scale_ = 1;                           // c
   TouchedColumns touched_;                     // by those rows that read_columns() has read for
-  std::vector<float> values_, changes_;        // their rows of the table, the intercept last
+  std::vector<float> values_;                  // their rows of V, the intercept last
   unsigned epochs_ = 0;                        // done
   double waited_ = 0;
 };

@@ -31,6 +31,20 @@ std::vector<std::vector<std::uint32_t>> deal(const LabelledRows& rows, std::size
   return dealt;
 }
 
+exchange::MatrixLoad load_of(const LabelledRows& rows, const std::vector<std::vector<std::uint32_t>>& dealt) {
+  const std::size_t looks = std::min<std::size_t>(8, dealt.size());
+  TouchedColumns touched(rows.columns);
+  exchange::MatrixLoad load;
+  for (std::size_t look = 0; look < looks; ++look) {
+    const auto& numbers = dealt[look * dealt.size() / looks];
+    touched.collect(rows.own, numbers);
+    load.vectors += static_cast<double>(numbers.size()) / static_cast<double>(looks);
+    load.touched += static_cast<double>(touched.keys().size()) / static_cast<double>(looks);
+    for (const std::uint32_t number : numbers) load.entries += static_cast<double>(rows.own[number].columns.size() + 1) / static_cast<double>(looks);
+  }
+  return load;
+}
+
 void TouchedColumns::collect(const data::SparseSlice& rows, std::span<const std::uint32_t> numbers) {
   constexpr std::uint32_t nowhere = ~std::uint32_t{0};
   keys_.clear();

@@ -5,6 +5,7 @@
 #include <span>
 #include <vector>
 
+#include "shoal/exchange/matrix_way.h"
 #include "shoal/learn/labelled_rows.h"
 #include "shoal/table/row_map.h"
 
@@ -16,6 +17,10 @@ inline std::size_t minibatches(std::size_t rows, std::size_t batch) { return (ro
 // epoch, and cut it alike: a minibatch is the same set of rows whatever the number of members. Rows that are on disk are put in order a block at a time, so that what
 // follows each other lies near each other.
 std::vector<std::vector<std::uint32_t>> deal(const LabelledRows& rows, std::size_t batch, std::uint64_t seed, unsigned epoch);
+
+// What this member does in a clock to a matrix with a row for each column and one for ones, where each of its rows is a factor: means over a few of
+// the minibatches that were dealt.
+exchange::MatrixLoad load_of(const LabelledRows& rows, const std::vector<std::vector<std::uint32_t>>& dealt);
 
 // The different columns of a few rows as keys of a table, and behind them the key `columns`, which stands for a column of ones.
 class TouchedColumns {

@@ -38,7 +38,8 @@ double divergence(std::span<const double> p, std::span<const double> scores, dou
 Sdca::Sdca(net::Transport& transport, LabelledRows rows, const SdcaOptions& options, const table::TablesOptions& tables)
     : options_(checked(options, rows)), rows_(std::move(rows)), classes_(rows_.classes.size()), width_(width_for(classes_)), mass_(options.l2 * rows_.count),
       tables_(transport, tables), worker_(tables_.worker()),
-      columns_(worker_.open<double>({.name = "columns", .width = width_, .consistency = table::Bsp{}, .initial = {}})),
+      columns_(share<double>(transport, worker_, {"columns", rows_.columns + table::Key{1}, width_, table::Bsp{}}, options.sharing,
+                             load_of(rows_, deal(rows_, options.batch, options.seed, 1)), tables.patience)),
       all_duals_(worker_.open<float>({.name = "dual", .width = width_, .consistency = table::Bsp{}, .initial = {}})), sums_(worker_, "sums", 5),
       dual_(rows_.own.size() * width_), touched_(rows_.columns), scores_(classes_), likely_(classes_), p_(classes_), change_(classes_) {}
 
@@ -73,7 +74,7 @@ void Sdca::read_columns(const data::SparseSlice& rows, std::span<const std::uint
   touched_.collect(rows, numbers);
   values_.resize(touched_.keys().size() * width_);
   const Instant asked = steady_now();
-  columns_.read(touched_.keys(), values_);
+  columns_->read(touched_.keys(), values_);
   waited_ += seconds_between(asked, steady_now());
 }
 
@@ -103,14 +104,23 @@ void Sdca::distribution_of(std::uint32_t own) {
   p_[label] = 1 - std::accumulate(p_.begin(), p_.end(), 0.0);
 }
 
-void Sdca::add_to(std::vector<double>& columns, const data::SparseRow& row, double factor) const {
+// values_ += factor change_ x^T.
+void Sdca::add_to_values(const data::SparseRow& row, double factor) {
   const double* change = &change_[classes_ - width_];
   for (std::size_t k = 0; k < row.columns.size(); ++k) {
-    double* values = &columns[touched_.place(row.columns[k]) * width_];
+    double* values = &values_[touched_.place(row.columns[k]) * width_];
     for (std::size_t j = 0; j < width_; ++j) values[j] += factor * row.values[k] * change[j];
   }
-  double* intercept = &columns[touched_.ones() * width_];
+  double* intercept = &values_[touched_.ones() * width_];
   for (std::size_t j = 0; j < width_; ++j) intercept[j] += factor * change[j];
+}
+
+// changes += 1/(l2 N) change_ x^T.
+void Sdca::add_to(factor::Outer<double>& changes, const data::SparseRow& row) const {
+  const auto vector = changes.new_vector();
+  for (std::size_t j = 0; j < width_; ++j) vector[j] = change_[classes_ - width_ + j] / mass_;
+  for (std::size_t k = 0; k < row.columns.size(); ++k) changes.add(touched_.place(row.columns[k]), row.values[k]);
+  changes.add(touched_.ones(), 1);
 }
 
 // p += s (u - p), u = softmax(W x), for each row after the other:
@@ -118,7 +128,7 @@ void Sdca::add_to(std::vector<double>& columns, const data::SparseRow& row, doub
 void Sdca::step_by(std::span<const std::uint32_t> numbers) {
   constexpr double g = 2;
   read_columns(rows_.own, numbers);
-  changes_.assign(values_.size(), 0);
+  factor::Outer<double> changes(width_, touched_.keys());
   const double members = rows_.members;
   const double rows_of_weights = width_ == 1 ? 0.5 : 1;  // of two classes, W is the difference of two rows of opposite sign, each of half its size
   for (const std::uint32_t number : numbers) {
@@ -139,39 +149,40 @@ void Sdca::step_by(std::span<const std::uint32_t> numbers) {
       change_[j] = double{before} - kept;
       change_[label] -= change_[j];
     }
-    add_to(changes_, row, 1 / mass_);
-    add_to(values_, row, members / mass_);
+    add_to(changes, row);
+    add_to_values(row, members / mass_);
   }
-  columns_.add(touched_.keys(), changes_);
+  changes.seal();
+  columns_->add(std::move(changes));
   const Instant added = steady_now();
-  columns_.tick();
+  columns_->tick();
   waited_ += seconds_between(added, steady_now());
 }
 
 // W(p) anew, so that it is a function of p alone: to the bit the same in a run that goes on from a kept p.
 void Sdca::sum_up() {
   const Instant begin = steady_now();
-  columns_.barrier();
-  const KeyRange share{rows_.member, rows_.columns + table::Key{1}, rows_.members};
-  assign_rows(columns_, share, std::vector<double>(share.size() * width_));
-  columns_.barrier();
+  columns_->barrier();
+  columns_->scale(0, rows_.columns + table::Key{1});
   std::vector<std::uint32_t> numbers;
   for (std::uint32_t from = 0; from < rows_.own.size(); from += kRowsAtOnce) {
     numbers.resize(std::min<std::size_t>(kRowsAtOnce, rows_.own.size() - from));
     std::iota(numbers.begin(), numbers.end(), from);
     touched_.collect(rows_.own, numbers);
-    changes_.assign(touched_.keys().size() * width_, 0);
+    factor::Outer<double> changes(width_, touched_.keys());
     for (const std::uint32_t number : numbers) {
       distribution_of(number);
       for (std::size_t j = 0; j < classes_; ++j) change_[j] = -p_[j];
       const auto label = static_cast<std::size_t>(rows_.own[number].label);
       change_[label] = 0;
       change_[label] = -std::accumulate(change_.begin(), change_.end(), 0.0);
-      add_to(changes_, rows_.own[number], 1 / mass_);
+      add_to(changes, rows_.own[number]);
     }
-    columns_.add(touched_.keys(), changes_);
+    changes.seal();
+    columns_->add(std::move(changes));
+    columns_->tick();  // so that what is on its way is bounded
   }
-  columns_.barrier();
+  columns_->barrier();
   waited_ += seconds_between(begin, steady_now());
 }
 
@@ -204,8 +215,8 @@ Tensors Sdca::model() {
   all_duals_.barrier();
   Tensors model;
   if (rows_.member == 0) {
-    model.emplace("weights", tensor_from(columns_, {0, rows_.columns}));
-    model.emplace("intercept", Tensor{{width_}, tensor_from(columns_, {rows_.columns, rows_.columns + table::Key{1}}).values});
+    model.emplace("weights", tensor_from(*columns_, {0, rows_.columns}));
+    model.emplace("intercept", Tensor{{width_}, tensor_from(*columns_, {rows_.columns, rows_.columns + table::Key{1}}).values});
     model.emplace("dual", tensor_from(all_duals_, {0, rows_.count}));
   }
   all_duals_.barrier();  // nobody changes what rank 0 has not read

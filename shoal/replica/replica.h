@@ -9,7 +9,8 @@
 //     weights.tick();               // waits while somebody is more than 3 clocks behind
 //   }
 //
-// What a member reads at clock c holds all increments with timestamps up to c - staleness - 1, its own, and whatever else has arrived.
+// What a member reads at clock c holds all increments with timestamps up to c - staleness - 1, its own, and whatever else has arrived; with a staleness
+// of 0 nothing else.
 // Rows are there twice: *settled* ones hold those clocks that everybody has completed, added in the order of (clock, rank); and what is read
 // holds later ones, too. Where nothing later is in a row, both have the same bits: so all members do behind a barrier, and with a staleness of 0.
 //

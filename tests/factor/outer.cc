@@ -3,7 +3,9 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <map>
+#include <numeric>
 #include <random>
 
 #include "shoal/core/error.h"
@@ -21,7 +23,13 @@ struct Drawn {
 
 template <class T>
 Drawn<T> drawn(std::mt19937_64& random, std::size_t width, std::uint32_t vectors) {
-  Drawn<T> drawn{Outer<T>(width), {}};
+  std::vector<std::uint64_t> rows(kRows);  // each that may be touched, in any order
+  std::iota(rows.begin(), rows.end(), 0u);
+  std::ranges::shuffle(rows, random);
+  std::vector<std::size_t> place(kRows);
+  for (std::size_t at = 0; at < kRows; ++at) place[rows[at]] = at;
+  Drawn<T> drawn{Outer<T>(width, rows), {}};
+  for (const std::uint64_t row : rows) drawn.sums[row].resize(width);
   std::normal_distribution<T> normal;
   for (std::uint32_t k = 0; k < vectors; ++k) {
     const auto vector = drawn.outer.new_vector();
@@ -29,9 +37,8 @@ Drawn<T> drawn(std::mt19937_64& random, std::size_t width, std::uint32_t vectors
     const std::vector<T> u(vector.begin(), vector.end());
     for (std::uint64_t row = random() % 50; row < kRows; row += 1 + random() % 100) {
       const auto coefficient = static_cast<float>(normal(random));
-      drawn.outer.add(row, coefficient);
+      drawn.outer.add(place[row], coefficient);
       auto& sum = drawn.sums[row];
-      sum.resize(width);
       for (std::size_t j = 0; j < width; ++j) sum[j] += T{coefficient} * u[j];
     }
   }
@@ -97,9 +104,10 @@ TEST(Outer, a_number_that_is_not_finite_is_refused) {
   Outer<float> outer(2);
   outer.new_vector()[1] = std::numeric_limits<float>::infinity();
   EXPECT_THROW(outer.seal(), Error);
-  Outer<float> other(2);
+  const std::uint64_t row = 3;
+  Outer<float> other(2, {&row, 1});
   (void)other.new_vector();
-  other.add(3, std::numeric_limits<float>::quiet_NaN());
+  other.add(0, std::numeric_limits<float>::quiet_NaN());
   EXPECT_THROW(other.seal(), Error);
 }
 

@@ -52,12 +52,13 @@ TEST(Linear, a_step_is_down_the_gradient) {
 
 TEST(Linear, classes_that_can_be_separated_are) {
   for (const std::uint32_t classes : {2u, 4u}) {
-    for (const table::Consistency& consistency : {table::Consistency(table::Bsp{}), table::Consistency(table::Ssp{2}), table::Consistency(table::Essp{2}), table::Consistency(table::Async{})}) {
+    for (const auto& [consistency, sharing] : {std::pair{"bsp", "rows"}, {"ssp:2", "rows"}, {"essp:2", "rows"}, {"async", "auto"}, {"bsp", "factors"}, {"ssp:2", "factors:halton"}}) {
       for (const net::Rank members : {1u, 3u}) {
-        SCOPED_TRACE(std::to_string(members) + " members, " + table::name(consistency));
+        SCOPED_TRACE(std::to_string(members) + " members, " + consistency + ", " + sharing);
         LinearOptions options;
         options.batch = 30;
-        options.consistency = consistency;
+        options.consistency = table::consistency_from(consistency);
+        options.sharing = sharing_from(sharing);
         const Learnt learnt = learnt_by(members, 30, linear(options, classes));
         EXPECT_GE(learnt.figure("held-out accuracy"), 0.95);
         EXPECT_LT(learnt.figure("held-out log loss"), 0.3);
@@ -87,13 +88,44 @@ TEST(Linear, under_bsp_two_runs_have_the_same_bits_and_so_has_one_that_goes_on) 
   LinearOptions options;
   options.batch = 30;
   options.l2 = 1e-3;
-  for (const net::Rank members : {1u, 3u}) {
+  for (const auto& [members, sharing] : {std::pair{1u, "auto"}, {3u, "rows"}, {3u, "factors"}}) {
+    options.sharing = sharing_from(sharing);
     const auto begin = linear(options, 3);
     const Learnt whole = learnt_by(members, 5, begin), half = learnt_by(members, 2, begin), rest = learnt_by(members, 5, begin, 2, half.model);
     expect_same_bits(whole.model, learnt_by(members, 5, begin).model);
     expect_same_bits(rest.model, whole.model);
     EXPECT_EQ(rest.figure("held-out log loss"), whole.figure("held-out log loss"));
   }
+}
+
+// Factors of a clock are added in the order of ranks, whichever way they came.
+TEST(Linear, factors_give_the_same_bits_over_any_overlay_and_the_sums_of_rows) {
+  LinearOptions options;
+  options.batch = 30;
+  options.l2 = 1e-3;
+  options.sharing = sharing_from("rows");
+  const Learnt rows = learnt_by(4, 3, linear(options, 4));
+  options.sharing = sharing_from("factors");
+  const Learnt factors = learnt_by(4, 3, linear(options, 4));
+  for (std::size_t i = 0; i < rows.model.at("weights").values.size(); ++i) {
+    EXPECT_NEAR(rows.model.at("weights").values[i], factors.model.at("weights").values[i], 1e-5);
+  }
+  for (const char* sharing : {"factors:halton", "factors:fitted:1"}) {
+    options.sharing = sharing_from(sharing);
+    expect_same_bits(learnt_by(4, 3, linear(options, 4)).model, factors.model);
+  }
+}
+
+TEST(Linear, sharing_is_read_as_it_is_named) {
+  for (const char* text : {"auto", "rows", "factors", "factors:halton", "factors:fitted:3"}) EXPECT_EQ(name(sharing_from(text)), text);
+  for (const char* text : {"", "row", "factors:", "factors:fitted", "factors:fitted:0", "factors:fitted:2x", "factors:fitted:-1"}) {
+    EXPECT_THROW(sharing_from(text), Error) << text;
+  }
+  LinearOptions options;
+  options.sharing = sharing_from("factors");
+  options.consistency = table::Async{};
+  auto jobs = net::join_all(1);
+  EXPECT_THROW(Linear(jobs[0]->transport(), separable(0, 1, 3), options), Error);
 }
 
 // Weights shrink by a thousandth in all within an epoch: the scalar is taken over more than once, and nobody loses digits.

@@ -5,6 +5,7 @@
 #include <gtest/gtest.h>
 
 #include <cstdlib>
+#include <numeric>
 #include <random>
 
 #include "shoal/net/inproc.h"
@@ -37,7 +38,9 @@ std::uint64_t seeds() {
 // A member's update of a clock: the column of its rank counts clocks in every row; another column gains random numbers in a few rows.
 factor::Outer<double> update_of(net::Rank rank, net::Rank members, Clock clock, std::uint64_t seed) {
   std::mt19937_64 random(seed * 1000003 + rank * 1009 + static_cast<std::uint64_t>(clock));
-  factor::Outer<double> outer(members + 1);
+  std::vector<Key> rows(kRows);
+  std::iota(rows.begin(), rows.end(), Key{0});
+  factor::Outer<double> outer(members + 1, rows);
   outer.new_vector()[rank] = 1;
   for (Key row = 0; row < kRows; ++row) outer.add(row, 1);
   outer.new_vector()[members] = std::normal_distribution<double>()(random);
@@ -142,6 +145,9 @@ class Scripted {
       const Clock before = round == 1 ? clocks_[rank][0] : 0;
       EXPECT_GE(seen, static_cast<double>(before + std::max<Clock>(0, due)));
       EXPECT_LE(seen, static_cast<double>(clocks_[rank][0] + clocks_[rank][1]));
+      if (of_.staleness == 0) {
+        EXPECT_EQ(seen, static_cast<double>(before + std::max<Clock>(0, due)));
+      }
     }
   }
 

@@ -1,0 +1,188 @@
+#include "shoal/learn/shared_matrix.h"
+
+#include <algorithm>
+#include <charconv>
+#include <numeric>
+#include <optional>
+#include <utility>
+#include <vector>
+
+#include "shoal/collective/probe.h"
+#include "shoal/core/error.h"
+#include "shoal/core/text.h"
+#include "shoal/learn/shared_sums.h"
+#include "shoal/replica/replica.h"
+
+namespace shoal::learn {
+namespace {
+
+template <class T>
+class ServedMatrix final : public SharedMatrix<T> {
+ public:
+  ServedMatrix(table::Worker& worker, const MatrixForm& form, net::Rank rank, net::Rank size, std::string why)
+      : SharedMatrix<T>(form.width, std::move(why)), table_(worker.open<T>({.name = form.name, .width = form.width, .consistency = form.consistency, .initial = {}})), rank_(rank), size_(size) {}
+  void read(std::span<const table::Key> keys, std::span<T> values) override { table_.read(keys, values); }
+  void add(factor::Outer<T> outer) override {
+    changes_.assign(outer.rows().size() * outer.width(), 0);
+    for (std::size_t at = 0; at < outer.rows().size(); ++at) outer.add_to(at, std::span(changes_).subspan(at * outer.width(), outer.width()));
+    table_.add(outer.rows(), changes_);
+  }
+  void tick() override { table_.tick(); }
+  void barrier() override { table_.barrier(); }
+  void set(std::span<const table::Key> keys, std::span<const T> values) override { assign_rows(table_, keys, values); }
+  void scale(double factor, table::Key end) override {  // each member a share
+    const KeyRange share{rank_, end, size_};
+    std::vector<T> values(share.size() * table_.width());
+    if (factor != 0) read_rows(table_, share, values);
+    for (T& value : values) value = static_cast<T>(value * factor);
+    table_.barrier();  // all have read
+    assign_rows(table_, share, values);
+    table_.barrier();
+  }
+
+ private:
+  table::Table<T> table_;
+  net::Rank rank_, size_;
+  std::vector<T> changes_;
+};
+
+template <class T>
+class ReplicatedMatrix final : public SharedMatrix<T> {
+ public:
+  ReplicatedMatrix(net::Transport& transport, const replica::Options& options, std::string why)
+      : SharedMatrix<T>(options.width, std::move(why)), replica_(transport, options) {}
+  void read(std::span<const table::Key> keys, std::span<T> values) override { replica_.read(keys, values); }
+  void add(factor::Outer<T> outer) override { replica_.add(std::move(outer)); }
+  void tick() override { replica_.tick(); }
+  void barrier() override { replica_.barrier(); }
+  void set(std::span<const table::Key> keys, std::span<const T> values) override {
+    in_parts(keys, this->width(), values, [&](auto part, auto rows) { replica_.set(part, rows); });
+  }
+  void scale(double factor, table::Key end) override { replica_.scale(factor, end); }
+
+ private:
+  replica::Replica<T> replica_;
+};
+
+// By how many clocks replicas may differ, where the consistency is one that they have.
+std::optional<unsigned> staleness_of(const table::Consistency& consistency) {
+  if (const auto* bsp = std::get_if<table::Bsp>(&consistency)) return bsp->backups == 0 ? std::optional(0u) : std::nullopt;
+  if (const auto* ssp = std::get_if<table::Ssp>(&consistency)) return ssp->staleness;
+  if (const auto* essp = std::get_if<table::Essp>(&consistency)) return essp->staleness;
+  return std::nullopt;
+}
+
+// Floating-point operations/s of adding factors to rows of that width.
+template <class T>
+double multiply_rate(std::size_t width) {
+  constexpr std::size_t rows = 64, vectors = 32;
+  std::vector<std::uint64_t> keys(rows);
+  std::iota(keys.begin(), keys.end(), 0u);
+  factor::Outer<T> outer(width, keys);
+  for (std::size_t k = 0; k < vectors; ++k) {
+    std::ranges::fill(outer.new_vector(), T{1});
+    for (std::size_t at = 0; at < rows; ++at) outer.add(at, 1);
+  }
+  outer.seal();
+  std::vector<T> into(rows * width);
+  double best = 1;
+  for (int repeat = 0; repeat < 5; ++repeat) {
+    const Instant begin = steady_now();
+    for (std::size_t at = 0; at < rows; ++at) outer.add_to(at, std::span(into).subspan(at * width, width));
+    best = std::min(best, seconds_between(begin, steady_now()));
+  }
+  return 2.0 * rows * vectors * static_cast<double>(width) / std::max(best, 1e-9);
+}
+
+struct Decision {
+  bool factors = false;
+  std::string why;
+};
+
+std::string told(const exchange::MatrixPrice& price) { return exchange::name(price.way) + " " + show_seconds(price.seconds) + " and " + show_size(price.sent); }
+
+// Where one way costs no less than the other on any link, nothing is measured.
+Decision decide(net::Transport& transport, const exchange::MatrixLoad& load, double rate, std::uint16_t channel, Nanoseconds patience) {
+  using exchange::MatrixWay;
+  const collective::LinkModel wide{.alpha = 0, .rate = 1e15};
+  const auto rows = exchange::price(MatrixWay::rows, load, transport.size(), wide, rate), factors = exchange::price(MatrixWay::factors, load, transport.size(), wide, rate);
+  if (rows.sent <= factors.sent && rows.seconds <= factors.seconds) {
+    return {false, "rows are " + show_size(rows.sent) + " a clock, factors " + show_size(factors.sent) + " and more arithmetic"};
+  }
+  const collective::LinkModel link = collective::probe(transport, net::operation_in(channel, 1), transport.now() + patience);
+  const auto prices = exchange::prices(load, transport.size(), link, rate);
+  return {prices[0].way == MatrixWay::factors, "predicted for a clock: " + told(prices[0]) + ", " + told(prices[1]) + ", " + told(prices[2])};
+}
+
+factor::Overlay overlay_for(net::Transport& transport, const Sharing& sharing, double bytes, Nanoseconds patience) {
+  switch (sharing.over) {
+    case Sharing::Over::full: return factor::Overlay::full(transport.size());
+    case Sharing::Over::halton: return factor::Overlay::halton(transport.size());
+    default: break;
+  }
+  const auto pairs = collective::probe_pairs(transport, net::operation_in(sharing.channel, 1 + collective::kProbeOperations), transport.now() + patience);
+  return factor::Overlay::fitted(transport.size(), sharing.targets, [&](net::Rank from, net::Rank to) {
+    const auto& pair = pairs.at(from, to);
+    return std::max(pair.latency + bytes / std::max(pair.rate_alone, 1.0), 1e-9);
+  });
+}
+
+std::string shared_as(const char* way, const std::string& why) { return why.empty() ? "" : std::string("weights are shared as ") + way + ": " + why; }
+
+}  // namespace
+
+Sharing sharing_from(const std::string& text) {
+  if (text == "auto") return {};
+  if (text == "rows") return {.way = Sharing::Way::rows};
+  if (text == "factors") return {.way = Sharing::Way::factors};
+  if (text == "factors:halton") return {.way = Sharing::Way::factors, .over = Sharing::Over::halton};
+  const std::string fitted = "factors:fitted:";
+  unsigned targets = 0;
+  if (text.starts_with(fitted)) {
+    const char* end = text.data() + text.size();
+    const auto [rest, fault] = std::from_chars(text.data() + fitted.size(), end, targets);
+    if (fault == std::errc{} && rest == end && targets > 0) return {.way = Sharing::Way::factors, .over = Sharing::Over::fitted, .targets = targets};
+  }
+  throw Error(Code::invalid_argument, "\"" + text + "\" is none", "sharing", "auto, rows, factors, factors:halton or factors:fitted:2");
+}
+
+std::string name(const Sharing& sharing) {
+  if (sharing.way == Sharing::Way::automatic) return "auto";
+  if (sharing.way == Sharing::Way::rows) return "rows";
+  if (sharing.over == Sharing::Over::fitted) return "factors:fitted:" + std::to_string(sharing.targets);
+  return sharing.over == Sharing::Over::halton ? "factors:halton" : "factors";
+}
+
+template <class T>
+std::unique_ptr<SharedMatrix<T>> share(net::Transport& transport, table::Worker& worker, const MatrixForm& form, const Sharing& sharing,
+                                       const exchange::MatrixLoad& load, Nanoseconds patience) {
+  const auto staleness = staleness_of(form.consistency);
+  const bool asked_for = sharing.way == Sharing::Way::factors;
+  if (asked_for && !staleness) {
+    throw Error(Code::invalid_argument, "factors have clocks alone: bsp, ssp and essp, not " + table::name(form.consistency), "sharing",
+                "share rows, or take another consistency");
+  }
+  Decision decision{asked_for, ""};
+  const double size = transport.size();
+  if (size > 1 && staleness && sharing.way != Sharing::Way::rows) {
+    SharedSums sums(worker, form.name + "-load", 4);
+    const auto all = sums.sum({load.vectors, load.entries, load.touched, multiply_rate<T>(form.width)});
+    const auto rows = static_cast<double>(form.rows), touched = all[2] / size;
+    const exchange::MatrixLoad mean{.vectors = all[0] / size, .entries = all[1] / size, .touched = touched, .changed = std::min(rows, all[2]), .rows = rows,
+                                    .width = static_cast<double>(form.width), .element_bytes = sizeof(T), .pushed = table::pushes(form.consistency)};
+    const double rate = all[3] / size;
+    if (!asked_for) decision = decide(transport, mean, rate, sharing.channel, patience);
+    if (decision.factors) {
+      const double bytes = exchange::price(exchange::MatrixWay::factors, mean, 2, {}, rate).sent;
+      const replica::Options options{.name = form.name, .rows = form.rows, .width = form.width, .staleness = *staleness,
+                                     .overlay = overlay_for(transport, sharing, bytes, patience), .patience = patience, .channel = sharing.channel};
+      return std::make_unique<ReplicatedMatrix<T>>(transport, options, shared_as("factors", decision.why));
+    }
+  }
+  return std::make_unique<ServedMatrix<T>>(worker, form, transport.rank(), transport.size(), shared_as("rows", decision.why));
+}
+
+template std::unique_ptr<SharedMatrix<float>> share<float>(net::Transport&, table::Worker&, const MatrixForm&, const Sharing&, const exchange::MatrixLoad&, Nanoseconds);
+template std::unique_ptr<SharedMatrix<double>> share<double>(net::Transport&, table::Worker&, const MatrixForm&, const Sharing&, const exchange::MatrixLoad&, Nanoseconds);
+
+}  // namespace shoal::learn
