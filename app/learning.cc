@@ -138,7 +138,7 @@ int train(const Course& course, const TrainingOptions& options, const net::Place
   net::JoinOptions joining;
   joining.settings["program"] = "shoal " + course.command + " train";
   for (const auto& [name, value] : course.config.items()) joining.settings[name] = value.dump();
-  joining.settings["training"] = fmt::format("{} epochs, kept every {}, {}", options.epochs, options.every, options.consistency);
+  joining.settings["training"] = fmt::format("{} epochs, kept every {}, {}, shared {}", options.epochs, options.every, options.consistency, options.sharing);
   const auto job = net::join(joining);
 
   Progress progress(first && !options.data.json);

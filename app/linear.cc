@@ -18,7 +18,7 @@ constexpr const char* kData = "samples in LIBSVM's format or IDX, packed or not;
 
 struct LinearOptions {
   TrainingOptions training;
-  std::string solver = "sgd", sharing = "auto";
+  std::string solver = "sgd";
   double gap = 1e-4;
 };
 
@@ -30,7 +30,7 @@ int train_linear(const LinearOptions& options) {
   if (dual && training.consistency != "bsp") {
     throw Error(Code::invalid_argument, "sdca's steps are safe under bsp alone", "--consistency", "leave it out, or take --solver sgd");
   }
-  const learn::Sharing sharing = learn::sharing_from(options.sharing);
+  const learn::Sharing sharing = learn::sharing_from(training.sharing);
   const net::Place place = net::find_place();
   learn::LabelledRows rows = learn::read_labelled_rows(training.source(), place.rank, place.size);
   Course course{.command = "linear", .config = {}, .read = {}, .write_names = {}, .begin = {}};
@@ -106,7 +106,7 @@ Action declare_linear(CLI::App& app) {
   flag(*train_verb, "--gap", options->gap, "sdca has learnt enough when the duality gap is no larger (default: 1e-4)");
   flag(*train_verb, "--step", training.step, "of sgd: size of a step in the first epoch, in units that fit the data's scale (default: 2)");
   flag(*train_verb, "--l2", training.l2, "weight of the squared weights (default: 1e-5)");
-  flag(*train_verb, "--sharing", options->sharing,
+  flag(*train_verb, "--sharing", training.sharing,
        "of weights: rows (of a table), factors (all members have all of them), factors:halton, factors:fitted:2, or auto, what is quicker here (default)");
   flag(*train_verb, "--batch", training.batch, "rows of all members together between two times that they hear of each other (default: 100)");
   declare_steps(*train_verb, training);

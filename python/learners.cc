@@ -106,19 +106,24 @@ T option(const py::dict& options, const char* name) {
   return options[name].cast<T>();
 }
 
-Begin begin_for(const std::string& learner, const py::dict& options, const std::shared_ptr<learn::LabelledRows>& rows) {
+Begin begin_for(nn::Session& session, const std::string& learner, const py::dict& options, const std::shared_ptr<learn::LabelledRows>& rows) {
   const auto consistency = [&] { return table::consistency_from(option<std::string>(options, "consistency")); };
+  const auto sharing = [&] {
+    learn::Sharing how = learn::sharing_from(option<std::string>(options, "sharing"));
+    how.channel = session.new_channel();
+    return how;
+  };
   const auto seed = option<std::uint64_t>(options, "seed");
   const auto begins = [&rows]<class Learner>(std::type_identity<Learner>, const auto& how) -> Begin {
     return [rows, how](net::Transport& transport, const table::TablesOptions& tables) { return std::make_unique<Learner>(transport, std::move(*rows), how, tables); };
   };
   if (learner == "sgd") {
     return begins(std::type_identity<learn::Linear>(),
-                  learn::LinearOptions{step_from(options), option<double>(options, "l2"), option<std::size_t>(options, "batch"), seed, consistency()});
+                  learn::LinearOptions{step_from(options), option<double>(options, "l2"), option<std::size_t>(options, "batch"), seed, consistency(), sharing()});
   }
   if (learner == "sdca") {
     return begins(std::type_identity<learn::Sdca>(),
-                  learn::SdcaOptions{option<double>(options, "l2"), option<double>(options, "gap"), option<std::size_t>(options, "batch"), seed});
+                  learn::SdcaOptions{option<double>(options, "l2"), option<double>(options, "gap"), option<std::size_t>(options, "batch"), seed, sharing()});
   }
   if (learner == "k-means") return begins(std::type_identity<learn::KMeans>(), learn::KMeansOptions{option<std::uint32_t>(options, "clusters"), seed});
   if (learner == "dictionary") {
@@ -134,7 +139,7 @@ py::dict fit_rows(nn::Session& session, const std::string& learner, const py::di
                   const py::object& after) {
   const auto labels = labelled ? learn::Labels::classes : learn::Labels::unused;
   const auto rows = std::make_shared<learn::LabelledRows>(learn::deal_rows(all, session.rank(), session.size(), labels));
-  return learnt(session, begin_for(learner, options, rows), epochs, after);
+  return learnt(session, begin_for(session, learner, options, rows), epochs, after);
 }
 
 // Returns the mean beside the tensors.

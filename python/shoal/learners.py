@@ -162,9 +162,9 @@ class LinearClassifier(_Learner):
     _command, _kind = "linear", "classifier"
 
     def __init__(self, solver: str = "sdca", l2: float = 1e-4, gap: float = 1e-4, step: float = 2.0, schedule: str = "sqrt", batch: int = 100, epochs: int = 50,
-                 seed: int = 1, consistency: str = "bsp"):
+                 seed: int = 1, consistency: str = "bsp", sharing: str = "auto"):
         self.solver, self.l2, self.gap, self.step, self.schedule = solver, l2, gap, step, schedule
-        self.batch, self.epochs, self.seed, self.consistency = batch, epochs, seed, consistency
+        self.batch, self.epochs, self.seed, self.consistency, self.sharing = batch, epochs, seed, consistency, sharing
 
     def fit(self, X, y):
         if self.solver not in ("sgd", "sdca"):
