@@ -29,7 +29,7 @@ TEST(ColdFile, rows_are_the_same_as_in_memory) {
       const auto number = rows->number_of(key);
       if (what == 0) rows->assign(number, values);
       if (what == 1) rows->add(number, values, 0);
-      if (what >= 2) rows->step(spec.rule, number, values, 2);
+      if (what >= 2) rows->step(spec.rule, number, values, 2, {});
     }
   }
   EXPECT_EQ(files_in(scratch / ""), 0u) << "it has no name";
