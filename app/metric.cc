@@ -2,24 +2,26 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <cmath>
+#include <utility>
 
 #include "app/learning.h"
 #include "shoal/core/error.h"
 #include "shoal/data/samples.h"
 #include "shoal/learn/linear_model.h"
 #include "shoal/learn/metric.h"
+#include "shoal/learn/neighbours.h"
 
 namespace shoal::app {
 namespace {
 
 constexpr const char* kData = "samples in LIBSVM's format or IDX, packed or not; a label is a class";
-constexpr std::size_t kEvaluated = 2000;  // samples: all pairs of them are looked at
+constexpr std::size_t kEvaluated = 2000;  // samples of which all pairs are looked at
 
 struct MetricCommandOptions {
   TrainingOptions training;
   std::uint32_t dimensions = 32;
-  double apart = 1;
+  double apart = 10;
+  std::vector<std::string> among;  // files, of evaluate
 };
 
 int train_metric(const MetricCommandOptions& options) {
@@ -28,8 +30,8 @@ int train_metric(const MetricCommandOptions& options) {
   const net::Place place = net::find_place();
   learn::LabelledRows rows = learn::read_labelled_rows(training.source(), place.rank, place.size);
   Course course{.command = "metric", .config = {}, .read = {}, .write_names = {}, .begin = {}};
-  course.config = {{"learner", "metric"}, {"dimensions", options.dimensions}, {"apart", options.apart}, {"step", training.step}, {"schedule", training.schedule},
-                   {"batch", training.batch}, {"seed", training.seed}};
+  course.config = {{"learner", "metric"}, {"dimensions", options.dimensions}, {"apart", options.apart}, {"step", training.step},
+                   {"schedule", training.schedule}, {"batch", training.batch}, {"seed", training.seed}};
   course.describe(rows, training);
   course.write_names = [classes = rows.classes](const learn::ModelFolder& folder) { folder.write_names("classes", learn::class_names(classes)); };
   course.begin = [&](net::Transport& transport) {
@@ -54,19 +56,47 @@ int predict(const UseOptions& options) {
   return 0;
 }
 
-int evaluate(const UseOptions& options) {
+// What distances are worth, those of a map or of the samples as they are.
+struct Worth {
+  double neighbours, pair_auc;
+};
+
+// Who votes, and about whom: rows of another set about all, or those of the first rows about each other. Pairs are those of the first rows.
+struct Votes {
+  data::SparseRows rows, first, known;
+  bool among_themselves() const { return known.size() == 0; }
+  std::size_t asked() const { return among_themselves() ? first.size() : rows.size(); }
+  std::size_t asking() const { return among_themselves() ? first.size() - 1 : known.size(); }
+  Worth count(const learn::Distances& of_pairs, const learn::Distances& to_known) const {
+    constexpr std::size_t k = learn::Metric::kNeighbours;
+    const std::size_t right =
+        among_themselves() ? learn::rightly_voted(of_pairs, first.labels, k) : learn::rightly_voted(to_known, rows.labels, known.labels, k);
+    return {static_cast<double>(right) / static_cast<double>(asked()), learn::pair_auc(of_pairs, first.labels)};
+  }
+};
+
+int evaluate(const UseOptions& options, const std::vector<std::string>& among) {
   const auto map = learn::MetricMap::from(learn::ModelFolder(options.model));
-  const auto [rows, read] = data::read_samples(options.data.paths(), options.data.skip_faulty);
-  const std::size_t looked_at = std::min(rows.size(), kEvaluated);
-  learn::Neighbourhood mapped;
-  for (std::size_t i = 0; i < looked_at; ++i) mapped.add(map(rows[i]), rows[i].label);
-  const double neighbours = mapped.leave_one_out(learn::Metric::kNeighbours), auc = mapped.pair_auc();
+  auto [rows, read] = data::read_samples(options.data.paths(), options.data.skip_faulty);
+  Votes votes{.rows = std::move(rows), .first = {}, .known = {}};
+  votes.first.width = votes.rows.width;
+  votes.first.append(votes.rows.slice(0, std::min(votes.rows.size(), kEvaluated)));
+  if (!among.empty()) votes.known = data::read_samples({among.begin(), among.end()}, options.data.skip_faulty).first;
+  const auto points = map(votes.rows.all()), of_known = map(votes.known.all());
+  const Worth mapped = votes.count(learn::distances(points, points, map.dimensions), learn::distances(points, of_known, map.dimensions));
+  const Worth euclidean = votes.count(learn::distances(votes.first, votes.first), learn::distances(votes.rows, votes.known));
   if (options.data.json) {
-    fmt::print("{}\n", learn::Json{{"neighbours", neighbours}, {"pair AUC", auc}, {"rows", looked_at}}.dump());
+    const learn::Json figures{{"neighbours", mapped.neighbours}, {"Euclidean neighbours", euclidean.neighbours},
+                              {"pair AUC", mapped.pair_auc}, {"Euclidean pair AUC", euclidean.pair_auc},
+                              {"rows", votes.asked()}, {"among", votes.asking()}, {"pairs of", votes.first.size()}};
+    fmt::print("{}\n", figures.dump());
     return 0;
   }
   fmt::print("{}\n", data::sentence(read));
-  fmt::print("of the first {}: {} nearest others vote for the right class {:.4f}, pair AUC {:.4f}\n", looked_at, learn::Metric::kNeighbours, neighbours, auc);
+  fmt::print("of {} samples: the {} nearest of {} vote for the right class {:.4f} (Euclidean {:.4f})\n", votes.asked(), learn::Metric::kNeighbours,
+             votes.asking(), mapped.neighbours, euclidean.neighbours);
+  fmt::print("of the first {}: pairs of one class are nearer than pairs of two {:.4f} (Euclidean {:.4f})\n", votes.first.size(), mapped.pair_auc,
+             euclidean.pair_auc);
   return 0;
 }
 
@@ -80,14 +110,18 @@ Action declare_metric(CLI::App& app) {
   CLI::App* train_verb = app.add_subcommand("train", "learn a map under which samples of one class are near each other");
   declare_data(*train_verb, training.data, kData);
   flag(*train_verb, "--dimensions", options->dimensions, "of the space that samples are mapped into (default: 32)");
-  flag(*train_verb, "--apart", options->apart, "weight of pairs of two classes that are too near (default: 1)");
+  flag(*train_verb, "--apart", options->apart, "weight of samples of another class that are too near (default: 10)");
   flag(*train_verb, "--step", training.step, "size of a step in the first epoch, in units that fit the data's scale (default: 1)");
   flag(*train_verb, "--batch", training.batch, "samples of all members together between two times that they hear of each other (default: 100)");
   declare_steps(*train_verb, training);
   declare_rows(*train_verb, training);
   declare_training(*train_verb, training);
-  return declare_use(app, train_verb, kData, "samples in the space of the map, in LIBSVM's format", "how near samples of one class are to each other",
-                     {[options] { return train_metric(*options); }, predict, evaluate});
+  const auto evaluated = [options](const UseOptions& use) { return evaluate(use, options->among); };
+  Action action = declare_use(app, train_verb, kData, "samples in the space of the map, in LIBSVM's format",
+                              "how near samples of one class are to each other", {[options] { return train_metric(*options); }, predict, evaluated});
+  flag(*app.get_subcommand("evaluate"), "--among", options->among,
+       "files whose samples vote, as those it was learnt from (default: the others of the data's first 2,000)");
+  return action;
 }
 
 }  // namespace shoal::app

@@ -293,7 +293,7 @@ class MetricLearning(_Learner):
 
     _command = "metric"
 
-    def __init__(self, dimensions: int = 32, apart: float = 1.0, step: float = 1.0, schedule: str = "sqrt", batch: int = 100, epochs: int = 10, seed: int = 1,
+    def __init__(self, dimensions: int = 32, apart: float = 10.0, step: float = 1.0, schedule: str = "sqrt", batch: int = 100, epochs: int = 10, seed: int = 1,
                  consistency: str = "bsp"):
         self.dimensions, self.apart, self.step, self.schedule = dimensions, apart, step, schedule
         self.batch, self.epochs, self.seed, self.consistency = batch, epochs, seed, consistency

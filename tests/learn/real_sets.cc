@@ -4,8 +4,11 @@
 #include <cstdlib>
 #include <filesystem>
 
+#include "shoal/data/samples.h"
 #include "shoal/learn/factorization.h"
 #include "shoal/learn/linear.h"
+#include "shoal/learn/metric.h"
+#include "shoal/learn/neighbours.h"
 #include "tests/data/real_sets.h"
 #include "tests/learn/members.h"
 
@@ -33,6 +36,20 @@ TEST_F(RealSets, sector) {
       return std::make_unique<Linear>(transport, read_labelled_rows(source, transport.rank(), transport.size()), LinearOptions{.step = {6, true}});
     });
     EXPECT_GT(learnt.figure("held-out accuracy"), 0.9) << members << " members";
+  }
+}
+
+// As the columns are 0.978 of the test set have the class of their three nearest training samples.
+TEST_F(RealSets, pendigits) {
+  const auto known = data::read_samples({folder_ / "classic/pendigits.bz2"}).first, samples = data::read_samples({folder_ / "classic/pendigits.t.bz2"}).first;
+  const std::size_t as_they_are = rightly_voted(distances(samples, known), samples.labels, known.labels, 3);
+  for (const net::Rank members : {1u, 3u}) {
+    const Learnt learnt = learnt_by(members, 10, [&](net::Transport& transport) {
+      return std::make_unique<Metric>(transport, read_labelled_rows({.files = {folder_ / "classic/pendigits.bz2"}, .test_files = {}}, transport.rank(), transport.size()), MetricOptions{});
+    });
+    const MetricMap map{16, 32, learnt.model.at("map").values};
+    const auto points = map(samples.all()), of_known = map(known.all());
+    EXPECT_GT(rightly_voted(distances(points, of_known, 32), samples.labels, known.labels, 3), as_they_are) << members << " members";
   }
 }
 
