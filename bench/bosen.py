@@ -1,4 +1,4 @@
-"""Clients of Bösen (bench/peers/bosen_member.cc, compiled with Bösen outside this tree), for the benchmarks that have it as a peer."""
+"""Clients of Bösen (bench/peers/bosen/member.cc, built by its build.sh outside this tree), for the benchmarks that have it as a peer."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
 """How stale what workers read is, by consistency, from real processes: the mean differential of clocks by the bound, and its distribution, drawn.
 
     python bench/staleness.py --drawing docs/images/staleness.svg       32 worker processes over TCP on one machine; takes some minutes
-    python bench/staleness.py --bosen PROGRAM                           Bösen beside it (bench/peers/bosen_member.cc, compiled with it outside this tree)
+    python bench/staleness.py --bosen PROGRAM                           Bösen beside it (built by bench/peers/bosen/build.sh outside this tree)
     python bench/staleness.py --quick                                   a smoke test
 
 The differential of a read: the clocks of another worker that are in a row, less the reader's own clock. A slow worker reads of clocks ahead of

@@ -1,7 +1,7 @@
 """Matrix factorization where now and then a worker is slow: seconds to a held-out error, by consistency, beside those of bsp.
 
     python bench/stragglers.py ratings.csv                  8 workers; one clock in ten takes five times as long
-    python bench/stragglers.py ratings.csv --bosen PROGRAM  Bösen beside them (bench/peers/bosen_member.cc, compiled with it outside this tree)
+    python bench/stragglers.py ratings.csv --bosen PROGRAM  Bösen beside them (built by bench/peers/bosen/build.sh outside this tree)
     python bench/stragglers.py ratings.csv --quick          a smoke test
 
 A clock's work is a pause, so that eight workers fit on two cores; the same clocks are slow by any consistency. Nobody could win more than the mean

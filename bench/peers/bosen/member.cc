@@ -1,5 +1,5 @@
 // One client of Bösen (github.com/sailing-pmls/bosen), for bench/stragglers.py and bench/staleness.py: the same arithmetic, the same slow clocks and
-// the same output as bench/table's programs, with Bösen's tables in place of ours. Compiled with Bösen outside this tree (docs/measuring.md).
+// the same output as bench/table's programs, with Bösen's tables in place of ours. build.sh beside it builds it with Bösen outside this tree.
 //
 //   bosen_member MODE HOSTFILE CLIENT CLIENTS SSP|SSPPush STALENESS CLOCK_MS LENGTH [RATINGS]
 //
