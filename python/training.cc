@@ -191,6 +191,7 @@ void bind_training(py::module_& module) {
       .def_property_readonly("synchronizes", &DataParallel::synchronizes)
       .def("set_synchronize", &DataParallel::set_synchronize)
       .def("set_samples", &DataParallel::set_samples)
+      .def("weights", &DataParallel::weights, Released())
       .def("set_asks", &DataParallel::set_asks)
       .def("asked", &DataParallel::asked)
       .def(

@@ -25,22 +25,23 @@ _REFUSED = {
 }
 
 
-def step(module: torch.nn.Module) -> None:
+def step(module: torch.nn.Module, weight: float = 1.0) -> None:
     """What the embeddings in `module` have gathered since the last step becomes one of the servers', a clock of their tables. data_parallel() calls
-    it in optimizer.step(); who does without it calls this after backward(). Waits as Table.tick() does."""
+    it in optimizer.step(); who does without it calls this after backward(). weight: of this member's gradients in the mean over members, 1 where all
+    count alike. Waits as Table.tick() does."""
     layers = _layers(module)
     for layer in layers:
-        layer._hand_over()
+        layer._hand_over(weight)
     for table in _tables(layers):
         table.tick()
     for layer in layers:
         layer._ask_ahead()
 
 
-def step_with(optimizer: torch.optim.Optimizer, module: torch.nn.Module) -> None:
-    """step(module) after each step of `optimizer`."""
+def step_with(optimizer: torch.optim.Optimizer, module: torch.nn.Module, weight=lambda: 1.0) -> None:
+    """step(module, weight()) after each step of `optimizer`."""
     if _layers(module):
-        optimizer.register_step_post_hook(lambda *_: step(module))
+        optimizer.register_step_post_hook(lambda *_: step(module, weight()))
 
 
 @contextmanager
@@ -160,12 +161,13 @@ class TableLayer(torch.nn.Module):
         self._gathered += self._arriving
         self._arriving = []
 
-    def _hand_over(self) -> None:
+    def _hand_over(self, weight: float) -> None:
         gathered, self._gathered = self._gathered, []
         if self.weight.grad is None:  # zero_grad() dropped them
             return
         for keys, gradient in gathered:
-            self.table.add(keys, gradient.detach().cpu().to(getattr(torch, self.table.dtype.name)).numpy())
+            gradient = gradient.detach().cpu().to(getattr(torch, self.table.dtype.name))
+            self.table.add(keys, (gradient if weight == 1 else gradient * weight).numpy())
 
     def _ask_ahead(self) -> None:
         if self._ahead is not None:

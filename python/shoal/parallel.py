@@ -30,7 +30,6 @@ def data_parallel(model: torch.nn.Module, optimizer: torch.optim.Optimizer, plan
     if plan == "auto" and "SHOAL_PLAN" in os.environ:
         plan, where = os.environ["SHOAL_PLAN"], "SHOAL_PLAN"
     _check(model, optimizer, plan)
-    nn.step_with(optimizer, model)
     saved = _read_plan(plan, where)
     consistency = _C.consistency_of(plan) if saved is None else None
     if session.size() > 1 and consistency is not None:
@@ -39,10 +38,12 @@ def data_parallel(model: torch.nn.Module, optimizer: torch.optim.Optimizer, plan
             if pending.is_known(parameter) or served.is_known(parameter):
                 raise mistake(f"parameter {name}", "another model of data_parallel() trains it already", "wrap once what shares parameters")
         _begin_alike(model, _code(model, optimizer) + f"\nplan {plan}")
+        nn.step_with(optimizer, model)
         return Served(model, optimizer, trained, consistency), optimizer
     if session.size() > 1 and _C.has_rounds(plan, saved):
         trained = _trained_parameters(model)
         _begin_alike(model, _code(model, optimizer) + (f"\nplan {plan}" if saved is None else ""))
+        nn.step_with(optimizer, model)
         return LocalSteps(model, optimizer, trained, plan, saved), optimizer
     return DataParallel(model, optimizer, plan, saved), optimizer
 
@@ -61,6 +62,7 @@ class DataParallel(Wrapped):
         self._alone = None
         self._order = None
         compiled.leave_out(DataParallel.forward)
+        nn.step_with(optimizer, module, _weak(self, "_weight"))  # before what commits the step
         if here.size == 1:
             if saved is not None:
                 _C.check_plan(saved, plan)
@@ -176,8 +178,7 @@ class DataParallel(Wrapped):
             self._divided.undivide("members may run out of data inside of model.join()", self._gates)
         yield
         if self._core is not None:
-            with nn.out_of_data(self.module):
-                join.wait_for_the_others(self)
+            join.wait_for_the_others(self)
 
     def samples(self, n: float) -> None:
         """This member's weight in the coming mean. Default: the first dimension of forward's first tensor."""
@@ -257,6 +258,13 @@ class DataParallel(Wrapped):
         recording.tick(optimizer)
         if self._core.plan_is_final and self._fits_written != self._core.fits:
             self._write_plan()
+
+    def _weight(self) -> float:
+        """This member's in the mean of the step at hand, 1 where all have as many samples."""
+        if self._core is None or not self._core.is_open:
+            return 1.0
+        weights = self._core.weights()
+        return weights[session.rank()] * len(weights) / max(sum(weights), 1e-300)
 
     def _step_the_rest(self, *_) -> None:
         if self._steps is not None:

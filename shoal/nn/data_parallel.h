@@ -98,6 +98,8 @@ class DataParallel final : private GradientListener, private PairListener, priva
   void set_synchronize(bool on) { synchronize_ = on; }    // off: gradients accumulate here only (no_sync)
   void set_samples(double samples);                       // this member's weight in this iteration, instead of what forward counted
 
+  std::vector<double> weights() { return exchange_.weights(); }  // all members' in the open iteration, by rank; waits for them
+
   // Bits that this member asks of all in the iterations that begin from now on. asked() gives, on all members after the same iteration,
   // what any of them asked since the last call.
   void set_asks(std::uint64_t bits) { asks_ = bits; }
