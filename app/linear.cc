@@ -18,7 +18,7 @@ constexpr const char* kData = "samples in LIBSVM's format or IDX, packed or not;
 
 struct LinearOptions {
   TrainingOptions training;
-  std::string solver = "sgd";
+  std::string solver = "sgd", encode = "none";
   double gap = 1e-4;
 };
 
@@ -41,8 +41,11 @@ int train_linear(const LinearOptions& options) {
     };
   } else {
     course.config.update({{"step", training.step}, {"schedule", training.schedule}});
-    course.begin = [&](net::Transport& transport) {
-      const learn::LinearOptions how{{training.step, training.schedule == "sqrt"}, training.l2, training.batch, training.seed, table::consistency_from(training.consistency), sharing};
+    const table::Encoding encoding = table::encoding_from(options.encode);
+    if (encoding != table::Encoding::none) course.config["encode"] = options.encode;
+    course.begin = [&, encoding](net::Transport& transport) {
+      const learn::LinearOptions how{{training.step, training.schedule == "sqrt"}, training.l2, training.batch, training.seed, table::consistency_from(training.consistency),
+                                       sharing, encoding};
       return std::make_unique<learn::Linear>(transport, std::move(rows), how);
     };
   }
@@ -105,6 +108,7 @@ Action declare_linear(CLI::App& app) {
   flag(*train_verb, "--solver", options->solver, "sgd (default), or sdca: no step size, and a duality gap that says how far the optimum is");
   flag(*train_verb, "--gap", options->gap, "sdca has learnt enough when the duality gap is no larger (default: 1e-4)");
   flag(*train_verb, "--step", training.step, "of sgd: size of a step in the first epoch, in units that fit the data's scale (default: 2)");
+  flag(*train_verb, "--encode", options->encode, "of sgd: how weights and what is added to them travel: none (default), bf16 or int8");
   flag(*train_verb, "--l2", training.l2, "weight of the squared weights (default: 1e-5)");
   flag(*train_verb, "--sharing", training.sharing,
        "of weights: rows (of a table), factors (all members have all of them), factors:halton, factors:fitted:2, or auto, what is quicker here (default)");

@@ -138,12 +138,13 @@ void bind_training(py::module_& module) {
         return exchange::parse_choice(by, "plan").rounds.has_value();
       },
       py::arg("choice"), py::arg("saved"));
-  // The consistency at which parameters are served, where the choice is ps.
+  // The consistency at which parameters are served, where the choice is ps, and how they travel: "essp:2", "bsp+int8".
   module.def(
       "consistency_of",
       [](const std::string& choice) -> std::optional<std::string> {
-        const auto served = exchange::parse_choice(choice, "plan").served;
-        return served ? std::optional(table::name(*served)) : std::nullopt;
+        const exchange::Choice chosen = exchange::parse_choice(choice, "plan");
+        if (!chosen.served) return std::nullopt;
+        return table::name(*chosen.served) + (chosen.encoding == table::Encoding::none ? "" : std::string("+") + table::name(chosen.encoding));
       },
       py::arg("choice"));
   // Whether the plan asks that layers be divided among members.

@@ -39,6 +39,8 @@ class Served(AtSteps):
         session.add_user(self)
         if not consistency.startswith("bsp"):
             _C.note(f"not exact: parameters are served {consistency}; each member's gradient is a step, at 1/{session.size()} of the rate")
+        if "+" in consistency:
+            _C.note(f"not exact: gradients and parameters travel as {consistency.partition('+')[2]}")
 
     # --- the training loop
 
@@ -174,7 +176,8 @@ class _Group:
         for parameter, place in zip(self.parameters, self._own):
             place.copy_(parameter.data)
             parameter.data = place
-        self.table = table.Table(f"parameters-{next(_tables)}", _WIDTH, consistency=consistency, rule=self._told)
+        self.table = table.Table(f"parameters-{next(_tables)}", _WIDTH, consistency=consistency.partition("+")[0], rule=self._told,
+                                 encode=consistency.partition("+")[2] or "none")
         self.give_out()
 
     def give_out(self) -> None:

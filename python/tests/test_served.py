@@ -73,7 +73,7 @@ def test_whole_clocks_are_the_steps_of_one_process(pool, kind):
 
 
 @pytest.mark.parametrize("plan", ["ps:ssp:2", "ps:essp:2", "ps:cap:2", "ps:dssp:0:2", "ps:pssp:1:1", "ps:vap:0.05", "ps:cvap-strong:2:0.05",
-                                  "ps:significance:0.01:2", "ps:async", "ps:bsp:1"])
+                                  "ps:significance:0.01:2", "ps:async", "ps:bsp:1", "ps:bsp+bf16", "ps:bsp+int8", "ps:essp:2+int8", "ps:async+bf16"])
 def test_stale_parameters_train_too(pool, plan):
     results = pool(3).run(train, plan, "sgd", 60, 2)
     for parameters, losses in results:

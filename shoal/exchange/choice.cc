@@ -65,9 +65,11 @@ class Parser {
   }
 
  private:
-  table::Consistency consistency(const std::string& text) const {
+  void serve(const std::string& text, Choice& choice) const {
+    const auto plus = std::min(text.find('+'), text.size());
     try {
-      return table::consistency_from(text);
+      choice.served = table::consistency_from(text.substr(0, plus));
+      if (plus < text.size()) choice.encoding = table::encoding_from(text.substr(plus + 1));
     } catch (const Error& error) {
       refuse(error.fact(), error.hint());
     }
@@ -114,7 +116,7 @@ class Parser {
     } else if (known->policy == Policy::diloco) {
       choice.rounds = diloco(part, argument);
     } else if (known->policy == Policy::ps) {
-      choice.served = argument.empty() ? table::Bsp{} : consistency(argument);
+      serve(argument.empty() ? "bsp" : argument, choice);
     } else if (colon < part.size()) {
       if (!known->sized) refuse(fmt::format("{} takes no \":{}\"", name, argument), name);
       choice.bytes = size(name, argument);
@@ -208,6 +210,7 @@ std::string to_text(const Choice& choice) {
     if (choice.bytes > 0) text += ":" + exact_size(choice.bytes);
     if (choice.rounds) text += ":" + arguments_of(*choice.rounds, known.policy == Policy::diloco ? kDiLoCo : Rounds());
     if (choice.served) text += ":" + table::name(*choice.served);
+    if (choice.encoding != table::Encoding::none) text += std::string("+") + table::name(choice.encoding);
   }
   for (const auto& o : choice.overrides) text += fmt::format(",{}={}", o.glob, o.way);
   return text;

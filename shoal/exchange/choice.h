@@ -11,9 +11,9 @@
 //          | "diloco" ":" H [":" FRAGMENTS [":" RATE [":" MOMENTUM]]]
 //                              DiLoCo: the mean of H local steps is the gradient of an outer SGD with Nesterov momentum (default 0.7 and 0.9);
 //                              several fragments of the model take turns, each on its way while the steps go on (default 1: members wait)
-//          | "ps" [":" CONSISTENCY]
+//          | "ps" [":" CONSISTENCY ["+" ENCODING]]
 //                              a parameter server: parameters are rows of tables, servers step them with the gradients that come (default bsp;
-//                              table/consistency.h)
+//                              table/consistency.h); both travel as bf16 or int8, if that is said (table/encoding.h)
 //          | WAY               every tensor that can goes by it
 //   WAY    = a way's name with its arguments (way.h): "direct", "ring", "factors", "topk:0.001"
 //   FILE   = what contains "/" or ends with ".json": a saved plan, replayed as it is
@@ -27,6 +27,7 @@
 #include <vector>
 
 #include "shoal/table/consistency.h"
+#include "shoal/table/encoding.h"
 
 namespace shoal::exchange {
 
@@ -58,6 +59,7 @@ struct Choice {
   std::uint64_t bytes = 0;          // of p3 a slice (0: that of the link), of ddp a bucket
   std::optional<Rounds> rounds;     // of local and diloco
   std::optional<table::Consistency> served;  // of ps
+  table::Encoding encoding = table::Encoding::none;  // of ps
   std::vector<Override> overrides;  // in the order in which they were written
   std::string file;                 // a saved plan; then nothing else holds
 

@@ -70,7 +70,7 @@ double smoothness(const data::SparseRows& rows, std::size_t classes, std::size_t
 Linear::Linear(net::Transport& transport, LabelledRows rows, const LinearOptions& options, const table::TablesOptions& tables)
     : options_(checked(options, rows)), rows_(std::move(rows)), classes_(rows_.classes.size()), width_(width_for(classes_)),
       smoothness_(smoothness(rows_.first, classes_, options_.batch)), tables_(transport, tables), worker_(tables_.worker()),
-      columns_(share<float>(transport, worker_, {"columns", rows_.columns + table::Key{1}, width_, options.consistency}, options.sharing,
+      columns_(share<float>(transport, worker_, {"columns", rows_.columns + table::Key{1}, width_, options.consistency, options.encoding}, options.sharing,
                             load_of(rows_, deal(rows_, options.batch, options.seed, 1)), tables.patience)),
       sums_(worker_, "sums", 3), touched_(rows_.columns) {}
 

@@ -28,6 +28,7 @@ struct LinearOptions {
   std::uint64_t seed = 1;    // of the order
   table::Consistency consistency = table::Bsp{};
   Sharing sharing{};         // of W
+  table::Encoding encoding = table::Encoding::none;  // of rows between members
 };
 
 // Numbers that a column has: one a class; of two classes, one.

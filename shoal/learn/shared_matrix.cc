@@ -20,7 +20,8 @@ template <class T>
 class ServedMatrix final : public SharedMatrix<T> {
  public:
   ServedMatrix(table::Worker& worker, const MatrixForm& form, net::Rank rank, net::Rank size, std::string why)
-      : SharedMatrix<T>(form.width, std::move(why)), table_(worker.open<T>({.name = form.name, .width = form.width, .consistency = form.consistency, .initial = {}})), rank_(rank), size_(size) {}
+      : SharedMatrix<T>(form.width, std::move(why)), table_(worker.open<T>({.name = form.name, .width = form.width, .consistency = form.consistency, .initial = {},
+                                                                                 .encoding = form.encoding})), rank_(rank), size_(size) {}
   void read(std::span<const table::Key> keys, std::span<T> values) override { table_.read(keys, values); }
   void add(factor::Outer<T> outer) override {
     changes_.assign(outer.rows().size() * outer.width(), 0);
@@ -162,9 +163,13 @@ std::unique_ptr<SharedMatrix<T>> share(net::Transport& transport, table::Worker&
     throw Error(Code::invalid_argument, "factors have clocks alone: bsp, ssp and essp, not " + table::name(form.consistency), "sharing",
                 "share rows, or take another consistency");
   }
+  const bool rounded = form.encoding != table::Encoding::none;
+  if (asked_for && rounded) {
+    throw Error(Code::invalid_argument, std::string("factors travel as they are, not as ") + table::name(form.encoding), "sharing", "share rows, or leave it out");
+  }
   Decision decision{asked_for, ""};
   const double size = transport.size();
-  if (size > 1 && staleness && sharing.way != Sharing::Way::rows) {
+  if (size > 1 && staleness && !rounded && sharing.way != Sharing::Way::rows) {
     SharedSums sums(worker, form.name + "-load", 4);
     const auto all = sums.sum({load.vectors, load.entries, load.touched, multiply_rate<T>(form.width)});
     const auto rows = static_cast<double>(form.rows), touched = all[2] / size;

@@ -37,6 +37,7 @@ struct MatrixForm {
   table::Key rows = 0;
   std::size_t width = 1;
   table::Consistency consistency = table::Bsp{};
+  table::Encoding encoding = table::Encoding::none;  // of rows
 };
 
 template <class T>  // float or double
@@ -75,7 +76,7 @@ void set_rows(SharedMatrix<T>& matrix, const KeyRange& range, const Tensor& tens
 }
 
 // Decides how to share, and begins: rows are zeros. `load`: what this member does in a clock; of it vectors, entries and touched. The links are measured
-// where it depends on them. Throws Error{invalid_argument} for a consistency that factors do not have.
+// where it depends on them. Throws Error{invalid_argument} for a consistency or an encoding that factors do not have.
 template <class T>
 std::unique_ptr<SharedMatrix<T>> share(net::Transport& transport, table::Worker& worker, const MatrixForm& form, const Sharing& sharing,
                                        const exchange::MatrixLoad& load, Nanoseconds patience);

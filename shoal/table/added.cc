@@ -5,8 +5,8 @@
 namespace shoal::table {
 
 template <class T>
-Added<T>::Added(std::size_t width, const Placement& placement, std::uint32_t workers)
-    : width_(width), placement_(placement), open_(workers), ways_(placement.shards()) {
+Added<T>::Added(std::size_t width, Encoding encoding, const Placement& placement, std::uint32_t workers)
+    : width_(width), placement_(placement), open_(workers), ways_(placement.shards()), left_out_(workers, LeftOut<T>(encoding, width)) {
   for (auto& open : open_) {
     for (std::size_t shard = 0; shard < placement.shards(); ++shard) open.push_back({Rows(width), {}});
   }
@@ -25,6 +25,8 @@ void Added<T>::add(std::uint32_t worker, std::span<const Key> keys, std::span<co
 template <class T>
 std::vector<Message> Added<T>::leave(std::uint32_t worker, std::size_t shard, Clock clock, bool keep) {
   Rows rows = std::exchange(open_[worker][shard], Open{Rows(width_), {}}).rows;
+  const std::size_t rounded = left_out_[worker].rounds() ? rows.size() : 0;
+  for (typename Rows::Number number = 0; number < rounded; ++number) left_out_[worker].round(rows.key(number), rows.row(number));
   auto bodies = rows.bodies();
   if (bodies.empty()) bodies.emplace_back();     // a part without rows still closes the clock there
   ways_[shard].last = ++sequence_;

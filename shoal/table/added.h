@@ -14,6 +14,7 @@
 
 #include "shoal/table/message.h"
 #include "shoal/table/placement.h"
+#include "shoal/table/rounding.h"
 
 namespace shoal::table {
 
@@ -31,15 +32,16 @@ class Added {
  public:
   using Rows = RowMap<T>;
 
-  Added(std::size_t width, const Placement& placement, std::uint32_t workers);
+  Added(std::size_t width, Encoding encoding, const Placement& placement, std::uint32_t workers);
 
   void add(std::uint32_t worker, std::span<const Key> keys, std::span<const T> values);
   bool is_open(std::uint32_t worker, std::size_t shard) const { return open_[worker][shard].rows.size() > 0; }
   // Whether what left for that server has not all been counted in.
   bool is_under_way(std::size_t shard) const { return ways_[shard].counted < ways_[shard].last; }
+  void begin_anew(std::uint32_t worker) { left_out_[worker].clear(); }  // rows are others now
   std::uint64_t sequence() const { return sequence_; }  // of the last part
 
-  // What is open, as the next part, even one without rows. `keep`: onto() and count_in() will need it.
+  // What is open, as the next part, even one without rows, rounded if it is on its way: a part is what the server gets. `keep`: onto() and count_in() will need it.
   std::vector<Message> leave(std::uint32_t worker, std::size_t shard, Clock clock, bool keep);
   // But what stays(key, sum, since) names: that is open again afterwards. since: the clock at whose end it first stayed.
   template <class Stays>
@@ -70,6 +72,7 @@ class Added {
   const Placement& placement_;
   std::vector<std::vector<Open>> open_;          // by worker and shard
   std::vector<Way> ways_;                        // by shard
+  std::vector<LeftOut<T>> left_out_;             // by worker
   std::uint64_t sequence_ = 0;
 };
 

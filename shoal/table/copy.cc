@@ -16,7 +16,7 @@ Copy<T>::Copy(const Spec& spec, const Workers& workers, net::Rank rank, const Pl
       now_(std::move(now)), id_(id_of(spec)),
       holders_(placement.shards(), Holders(placement.replicas())), clocks_(first_worker_ == workers.size() ? 0 : workers.a_member()),
       base_(spec.width, placement, clocks_.size()), flushes_(clocks_.size()),
-      added_(spec.width, placement, static_cast<std::uint32_t>(clocks_.size())), heard_(placement.shards(), clocks_.size()), dynamic_(clocks_.size()),
+      added_(spec.width, spec.encoding, placement, static_cast<std::uint32_t>(clocks_.size())), heard_(placement.shards(), clocks_.size()), dynamic_(clocks_.size()),
       write_gate_(spec.rule, placement, clocks_.size()), consistency_(spec.consistency) {}
 
 // --- what servers say
@@ -29,10 +29,11 @@ void Copy<T>::take(net::Rank from, Message message) {
   const std::size_t shard = message.header.shard;
   const auto replica = placement_.replica_of(shard, from);
   if (!replica) refuse("rows, and is no server");
-  if (const std::string fault = fault_of(message, spec_.width * sizeof(T)); !fault.empty()) refuse(fault);
+  if (const std::string fault = fault_of(message, encoded_bytes(spec_.encoding, spec_.width, sizeof(T))); !fault.empty()) refuse(fault);
   {
     const std::lock_guard lock(mutex_);
     telemetry_.heard(message);
+    if (message.header.kind == Kind::rows) message = decoded<T>(spec_.encoding, std::move(message), spec_.width);
     switch (message.header.kind) {
       case Kind::rows:
         heard_.takes(shard);
@@ -254,6 +255,7 @@ void Copy<T>::send_part(std::uint32_t worker, std::size_t shard, Ends ends, Cloc
     message.header.table = id_;
     message.header.worker = first_worker_ + worker;
     message.header.heard = heard_.of_part(worker, shard);
+    message = encoded<T>(spec_.encoding, std::move(message), spec_.width);
   }
   messages.back().header.ends = ends;
   write_gate_.leaves(worker, shard, added_.sequence());

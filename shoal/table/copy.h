@@ -73,6 +73,7 @@ class Copy final : public Reader {
   void go_on_from(std::uint32_t worker, Clock clock) {  // at the next barrier, if that is later than its own
     const std::lock_guard lock(mutex_);
     clocks_[worker] = std::max(clocks_[worker], clock);
+    added_.begin_anew(worker);
   }
   // What the servers do with gradients from this worker's clock on; of the same kind as before.
   void rule(std::uint32_t worker, const Rule& rule);

@@ -14,7 +14,9 @@ namespace shoal::table {
 template <class T>
 OwnedRows<T>::OwnedRows(const Spec& spec, net::Rank readers, const std::shared_ptr<ColdFile>& cold)
     : initial_(spec.initial), words_((readers + 63) / 64), settled_(spec.width, cold),
-      state_(state_width(spec.rule, spec.width), cold), live_(spec.width), untold_(readers) {}
+      state_(state_width(spec.rule, spec.width), cold), live_(spec.width), untold_(readers) {
+  if (spec.encoding != Encoding::none) rounded_.emplace(spec.encoding, spec.width);
+}
 
 template <class T>
 typename OwnedRows<T>::Number OwnedRows<T>::number_of(Key key, Number near) {
@@ -46,7 +48,7 @@ std::span<const T> OwnedRows<T>::sums(Number number) {
 }
 
 template <class T>
-std::vector<Message> OwnedRows<T>::messages(const Header& header, std::span<const Number> numbers) const {
+std::vector<Message> OwnedRows<T>::messages(const Header& header, std::span<const Number> numbers) {
   std::vector<Message> messages;
   const std::size_t width = settled_.width(), most = rows_a_message(width * sizeof(T));
   for (std::size_t begin = 0; begin < numbers.size(); begin += most) {
@@ -58,10 +60,10 @@ std::vector<Message> OwnedRows<T>::messages(const Header& header, std::span<cons
     T* values = message.value_places<T>();
     for (const Number number : some) {
       *key++ = this->key(number);
-      set<T>({values, width}, visible(number));
+      set<T>({values, width}, rounded_ ? rounded_->show(number, visible(number)) : visible(number));
       values += width;
     }
-    messages.push_back(std::move(message));
+    messages.push_back(rounded_ ? encoded<T>(rounded_->encoding(), std::move(message), width) : std::move(message));
   }
   return messages;
 }
@@ -90,6 +92,7 @@ void OwnedRows<T>::overlay(Number number, std::span<const T> values, net::Rank b
 template <class T>
 void OwnedRows<T>::settle(Number number, std::span<const T> values) {
   before_change(number);
+  if (rounded_) rounded_->changes(number);        // the order of sums may be another
   table::add<T>(settled_.row(number), values);
   --later_[live_number_[number]];
 }
@@ -108,6 +111,7 @@ void OwnedRows<T>::step(const Rule& rule, Number number, std::span<const T> grad
 template <class T>
 void OwnedRows<T>::assign(Number number, std::span<const T> values) {
   before_change(number);
+  if (rounded_) rounded_->forget(number);
   std::ranges::copy(values, settled_.row(number).begin());
   changed(number, kNobody, kNever);
   const Number later = live_number_[number];
@@ -154,6 +158,7 @@ void OwnedRows<T>::reset() {
 
 template <class T>
 void OwnedRows<T>::changed(Number number, net::Rank by, Clock lacks) {
+  if (rounded_) rounded_->changes(number);
   if (!any_subscriber_) return;
   for (std::size_t word = number * words_; word < (number + 1) * words_; ++word) {
     const auto first = static_cast<net::Rank>((word - number * words_) * 64);

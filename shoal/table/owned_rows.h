@@ -6,11 +6,13 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <span>
 #include <vector>
 
 #include "shoal/net/transport.h"
 #include "shoal/table/message.h"
+#include "shoal/table/rounding.h"
 #include "shoal/table/row_map.h"
 #include "shoal/table/spec.h"
 #include "shoal/table/untold.h"
@@ -24,6 +26,7 @@ template <class T>
 class OwnedRows {
  public:
   using Number = typename RowMap<T>::Number;
+  static constexpr net::Rank kNobody = ~net::Rank{0};
 
   // cold: where settled rows and their states lie; nullptr: in memory.
   OwnedRows(const Spec& spec, net::Rank readers, const std::shared_ptr<ColdFile>& cold = nullptr);
@@ -33,8 +36,8 @@ class OwnedRows {
   Key key(Number number) const { return settled_.key(number); }
   std::span<const T> visible(Number number) const; // live if there is such, else settled
   std::span<const T> sums(Number number);          // of the row's gradients, where the rule keeps them (rule.h)
-  // Of kind rows, of bounded size, otherwise with this header.
-  std::vector<Message> messages(const Header& header, std::span<const Number> numbers) const;
+  // Of kind rows, of bounded size, otherwise with this header; as they travel.
+  std::vector<Message> messages(const Header& header, std::span<const Number> numbers);
 
   // --- values; `by`: who added, so that it need not be told
   void add(Number number, std::span<const T> values, net::Rank by);       // settled at once
@@ -74,8 +77,6 @@ class OwnedRows {
   void weigh() { weighed_ = true; }                // from now on sum up how much rows change, so that important ones go first
 
  private:
-  static constexpr net::Rank kNobody = ~net::Rank{0};
-
   void changed(Number number, net::Rank by) { changed(number, by, slowest_); }
   void changed(Number number, net::Rank by, Clock lacks);
   void moves(Number number, double magnitude);     // an element of it by so much
@@ -90,6 +91,7 @@ class OwnedRows {
   RowMap<T> settled_;
   RowMap<T> state_;                                // of the rule, by key
   RowMap<T> live_;
+  std::optional<Rounded<T>> rounded_;              // where rows are rounded on their way
   std::vector<Number> live_number_;                // by number: in live_, or none
   std::vector<std::uint32_t> later_;               // by number in live_: increments that are not settled; 0: the settled row says it all
   std::vector<std::uint64_t> subscribers_;         // bits by rank, `words_` a row

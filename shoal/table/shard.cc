@@ -28,13 +28,14 @@ void Shard<T>::take(net::Rank from, Message message) {
   if (readers_.is_lost(from)) return;
   if (calls_->is_busy()) return calls_->later([this, from, message] { take(from, message); });
   const Header& header = message.header;
-  const std::size_t elements = header.kind == Kind::put ? rows_.full_width() : spec_.width;
-  if (const std::string fault = fault_of(message, elements * sizeof(T)); !fault.empty()) refuse(fault);
+  const std::size_t bytes = header.kind == Kind::update ? encoded_bytes(spec_.encoding, spec_.width, sizeof(T))
+                                                        : (header.kind == Kind::put ? rows_.full_width() : spec_.width) * sizeof(T);
+  if (const std::string fault = fault_of(message, bytes); !fault.empty()) refuse(fault);
   if (header.kind == Kind::update || header.kind == Kind::flush) {
     if (header.worker >= workers_.size() || workers_.rank_of(header.worker) != from) refuse("an update of worker " + std::to_string(header.worker));
   }
   switch (header.kind) {
-    case Kind::update: return update(from, std::move(message));
+    case Kind::update: return update(from, decoded<T>(spec_.encoding, std::move(message), spec_.width));
     case Kind::request:
     case Kind::fetch:
     case Kind::call: return request(from, message);
@@ -155,6 +156,7 @@ void Shard<T>::settle(Clock clock, Batches batches) {
 template <class T>
 void Shard<T>::add_up(const Batches& batches, const Rule& rule, bool overlaid) {
   RowMap<T> gradients(spec_.width);                 // of a rule that steps: their sums
+  const bool all_alike = spec_.encoding != Encoding::none;  // who added, too, is shown rounded rows
   Number near = RowMap<T>::kNone;
   for (const auto& [worker, batch] : batches) {
     for (const Message& part : batch) {
@@ -163,7 +165,7 @@ void Shard<T>::add_up(const Batches& batches, const Rule& rule, bool overlaid) {
           near = gradients.add(rows_.key(number), near + 1, values);
           return;
         }
-        overlaid ? rows_.settle(number, values) : rows_.add(number, values, from);
+        overlaid ? rows_.settle(number, values) : rows_.add(number, values, all_alike ? OwnedRows<T>::kNobody : from);
       });
     }
   }

@@ -42,6 +42,7 @@ std::string text_of(const Spec& spec) {
   text << spec.name << ": " << shoal::name(spec.type) << " x " << spec.width << ", " << name(spec.consistency) << ", "
        << kInitialNames[static_cast<int>(spec.initial.kind)] << ' ' << spec.initial.a << ' ' << spec.initial.b << ' ' << spec.initial.seed
        << ", " << name(spec.rule);
+  if (spec.encoding != Encoding::none) text << " as " << name(spec.encoding);
   return text.str();
 }
 
@@ -63,6 +64,7 @@ Spec spec_from(const std::string& text) {
   spec.consistency = consistency_from(consistency);
   spec.initial.kind = static_cast<Initial::Kind>(kind - std::begin(kInitialNames));
   spec.rule = rule_from(rule);
+  if (std::string as, encoding; in >> as >> encoding && as == "as") spec.encoding = encoding_from(encoding);
   check(spec);
   return spec;
 }
@@ -83,6 +85,10 @@ void check(const Spec& spec) {
   if (spec.rule.steps() && spec.type != DType::f32 && spec.type != DType::f64) refuse("a rule that steps needs f32 or f64", "");
   if (backups(spec.consistency) > 0 && !spec.rule.steps()) refuse("with backups increments would be lost", "use a rule that steps, as sgd:0.1");
   if (revises(spec.rule) && value_bound(spec.consistency, 0)) refuse("nothing bounds the steps of " + name(spec.rule), "adagrad's are bounded; or bound clocks");
+  if (spec.encoding != Encoding::none && spec.type != DType::f32 && spec.type != DType::f64) refuse("integers are exact: they are not rounded", "encoding none");
+  if (spec.encoding != Encoding::none && value_bound(spec.consistency, 0)) {
+    refuse(std::string("rows that travel as ") + name(spec.encoding) + " differ by more than a bound on values says", "encoding none, or bound clocks");
+  }
   const Initial& initial = spec.initial;
   if (!std::isfinite(initial.a) || !std::isfinite(initial.b)) refuse("initial values must be finite", "");
   if ((spec.type == DType::i32 || spec.type == DType::i64) && (initial.kind != Initial::Kind::constant || initial.a != std::trunc(initial.a) ||
@@ -98,6 +104,10 @@ void check_survives(const Spec& spec) {
   if (revises(spec.rule) && !whole_clocks(spec.consistency)) {  // a second holder answers nobody who reads
     throw Error(Code::unsupported, name(spec.rule) + " under " + name(spec.consistency) + " does not survive the loss of a member", "table " + spec.name,
                 "adagrad does; or run with --on-peer-lost fail");
+  }
+  if (spec.encoding != Encoding::none && whole_clocks(spec.consistency)) {  // another holder rounds them another way
+    throw Error(Code::unsupported, "the same bits of rows that travel as " + std::string(name(spec.encoding)) + " do not survive the loss of a member",
+                "table " + spec.name, "encoding none does; or run with --on-peer-lost fail");
   }
   if (!value_bound(spec.consistency, 0) && backups(spec.consistency) == 0 && !forgets) return;
   throw Error(Code::unsupported, name(spec.consistency) + " does not survive the loss of a member", "table " + spec.name,

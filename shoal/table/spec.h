@@ -7,6 +7,7 @@
 
 #include "shoal/core/dtype.h"
 #include "shoal/table/consistency.h"
+#include "shoal/table/encoding.h"
 #include "shoal/table/row_map.h"
 #include "shoal/table/rule.h"
 
@@ -32,6 +33,7 @@ struct Spec {
   Consistency consistency = Ssp{3};
   Initial initial{};
   Rule rule{};              // one that steps takes what is added for gradients, and needs f32 or f64
+  Encoding encoding = Encoding::none;  // of increments to servers and of rows to readers; rounds f32 and f64 alone
 };
 
 std::uint64_t id_of(const Spec& spec);       // of its name

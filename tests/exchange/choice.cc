@@ -82,7 +82,7 @@ TEST(Choice, the_last_glob_that_matches_decides) {
 TEST(Choice, survives_being_written) {
   for (const std::string text : {"auto", "poseidon", "wfbp", "p3", "p3:200KB", "ddp:25MB", "ddp:1048576", "local:8",
                                  "local:8,a*=int8", "diloco:16", "diloco:16:4", "diloco:16:1:0.5", "diloco:16:4:0.7:0.8",
-                                 "diloco:16:1:1:0", "ring", "auto,a*=ring,b=factors", "runs/x/plan.json"}) {
+                                 "diloco:16:1:1:0", "ps:bsp", "ps:essp:2+int8", "ring", "auto,a*=ring,b=factors", "runs/x/plan.json"}) {
     EXPECT_EQ(to_text(choice(text)), text);
   }
   EXPECT_EQ(to_text(choice("p3:64000")), "p3:64KB");
@@ -100,6 +100,7 @@ TEST(Choice, a_mistake_is_one_line_that_names_it) {
   EXPECT_THAT(refusal("ddp:"), testing::StartsWith("--plan: '' is not a size"));
   EXPECT_THAT(refusal("ddp:0"), testing::StartsWith("--plan: ddp:0 is not between"));
   EXPECT_THAT(refusal("ddp:2GB"), testing::StartsWith("--plan: ddp:2GB is not between"));
+  EXPECT_THAT(refusal("ps:bsp+fp4"), testing::HasSubstr("no rows travel as \"fp4\" (one of none, bf16 and int8)"));
   EXPECT_THAT(refusal("diloco"), testing::StartsWith("--plan: diloco does not say how many steps"));
   EXPECT_THAT(refusal("diloco:4:5"),
               testing::StartsWith("--plan: diloco:4:5 does not say in how many fragments, at most one a step"));

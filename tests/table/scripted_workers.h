@@ -9,6 +9,7 @@
 #include <numeric>
 #include <optional>
 #include <random>
+#include <type_traits>
 #include <vector>
 
 #include "shoal/net/inproc.h"
@@ -31,6 +32,8 @@ class ScriptedWorkers {
     std::size_t width = 0;            // of a row, at least
     net::ScriptedNetwork network{};
     bool pauses = true;               // some workers are slow for a while
+    Encoding encoding = Encoding::none;
+    bool ones = std::is_integral_v<T>;  // what is added, or else fractions
     bool remainder = false;           // who is done adds something more, of no whole clock, before it waits at the barrier
     std::vector<std::pair<net::Rank, Nanoseconds>> kills;  // members that die, and when; the others go on
   };
@@ -48,7 +51,8 @@ class ScriptedWorkers {
     for (std::uint32_t worker = 0; worker < count; ++worker) {
       const std::uint32_t local = worker % options.workers_a_member;
       auto table = tables_[options_.workers[worker / options.workers_a_member]]->worker(local).template open<T>(
-          {.name = "counts", .width = width_ = std::max<std::size_t>(count, options.width), .consistency = options.consistency});
+          {.name = "counts", .width = width_ = std::max<std::size_t>(count, options.width), .consistency = options.consistency,
+           .encoding = options.encoding});
       const Clock clocks = options.uneven ? options.clocks * static_cast<Clock>(count - worker) / static_cast<Clock>(count) : options.clocks;
       workers_.push_back({table, std::mt19937_64(1000 + worker), 0, clocks, {}, {}, {}, 0, 0, false, local});
       added_.emplace_back(static_cast<std::size_t>(options.clocks) + 1, std::vector<T>(options.keys, 0));
@@ -228,14 +232,13 @@ class ScriptedWorkers {
     if (worker.random() % 3 == 0) check_own(w, key);
   }
   T amount(Moving& worker) {
-    if constexpr (std::is_integral_v<T>) return 1;
+    if (options_.ones) return 1;
     return static_cast<T>(worker.random() % 1000) / T{7};
   }
   void check_own(std::uint32_t w, Key key) {
-    if constexpr (std::is_integral_v<T>) {
-      if (const auto row = peek(w, key)) {
-        EXPECT_EQ((*row)[w], added(w, key, workers_[w].done + 1)) << "own increments, at once";
-      }
+    if (!options_.ones) return;
+    if (const auto row = peek(w, key)) {
+      EXPECT_EQ((*row)[w], added(w, key, workers_[w].done + 1)) << "own increments, at once";
     }
   }
 
