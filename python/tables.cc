@@ -52,6 +52,10 @@ void bind_table(py::module_& module, const char* name) {
              heard["rows"] = met.bytes.rows;
              heard["other"] = met.bytes.told;
              all["behind"] = std::vector<std::uint64_t>(met.behind.begin(), met.behind.end());
+             std::vector<double> below;
+             for (std::size_t span = 0; span < table::Telemetry::kSpans; ++span) below.push_back(table::Telemetry::seconds_below(span));
+             all["old"] = std::vector<std::uint64_t>(met.old.begin(), met.old.end());
+             all["old_below"] = below;
              all["waited"] = by_cause(met.waited);
              all["waits"] = by_cause(met.waits);
              all["said"] = said;

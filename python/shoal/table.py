@@ -135,7 +135,8 @@ class Table:
         self._core.switch_to(consistency)
 
     def telemetry(self) -> dict:
-        """What this member met so far: rows read by how many clocks they were `behind` (the last of 64 is for more), seconds `waited` and how
+        """What this member met so far: rows read by how many clocks they were `behind` (the last of 64 is for more), and by how
+        long ago their server had vouched for them (`old`, rows for each span; `old_below`, its end in seconds), seconds `waited` and how
         often (`waits`) by cause, bytes `said` and `heard`. `shoal explain RUN` tells the sum of it."""
         return self._core.telemetry()
 

@@ -20,6 +20,14 @@ Clock Copies<T>::age(Number number) const {
 }
 
 template <class T>
+Instant Copies<T>::told(Number number) const {
+  const State& state = states_[number];
+  if (!state.pushed) return state.came;
+  const Told& server = told_[placement_.shard_of(rows_.key(number))];
+  return server.age < state.age ? state.came : std::max(state.came, server.at);
+}
+
+template <class T>
 bool Copies<T>::is_usable(Number number, Clock age) const {
   if (number == kNone) return false;
   const State& state = states_[number];
@@ -53,14 +61,14 @@ bool Copies<T>::has(Number number, const Part<T>& part) const {
 }
 
 template <class T>
-void Copies<T>::take(std::size_t shard, const Message& rows, bool pushed) {
+void Copies<T>::take(std::size_t shard, const Message& rows, bool pushed, Instant now) {
   const auto values = rows.values<T>();
   const std::size_t width = rows_.width();
   Number number = kNone;
   for (std::size_t i = 0; i < rows.keys().size(); ++i) {
     number = place(rows.keys()[i], number + 1);
     set<T>(rows_.row(number), values.subspan(i * width, width));
-    states_[number] = {rows.header.clock, rows.header.sequence, told_[shard].meetings, true, pushed, false};
+    states_[number] = {rows.header.clock, rows.header.sequence, told_[shard].meetings, now, true, pushed, false};
     for (auto& asked : asked_) {
       if (asked[number] <= rows.header.clock) asked[number] = kNothing;
     }
@@ -68,8 +76,9 @@ void Copies<T>::take(std::size_t shard, const Message& rows, bool pushed) {
 }
 
 template <class T>
-void Copies<T>::announce(std::size_t shard, Clock age) {
+void Copies<T>::announce(std::size_t shard, Clock age, Instant told) {
   told_[shard].age = std::max(told_[shard].age, age);
+  told_[shard].at = std::max(told_[shard].at, told);
 }
 
 template <class T>

@@ -8,6 +8,7 @@
 #include <span>
 #include <vector>
 
+#include "shoal/core/time.h"
 #include "shoal/table/added.h"
 #include "shoal/table/message.h"
 #include "shoal/table/placement.h"
@@ -26,6 +27,7 @@ class Copies {
   Number find(Key key, Number near) const { return rows_.find(key, near); }
   std::span<const T> row(Number number) const { return rows_.row(number); }
   Clock age(Number number) const;
+  Instant told(Number number) const;            // when its server said last that it has this age, for all that is known here
   // Whether a row of that age may be read here, or is on its way: unasked, or asked for by this worker, or by one whose request does not
   // wait for the next tick of this one, which is at `clock`.
   bool is_usable(Number number, Clock age) const;
@@ -35,8 +37,8 @@ class Copies {
   bool has(Number number, const Part<T>& part) const;
 
   // What a server says: rows, the age of those that it pushes, that a barrier is over.
-  void take(std::size_t shard, const Message& rows, bool pushed);
-  void announce(std::size_t shard, Clock age);
+  void take(std::size_t shard, const Message& rows, bool pushed, Instant now);
+  void announce(std::size_t shard, Clock age, Instant told);  // told: when it said so last
   void met(std::size_t shard, std::uint64_t meetings) { told_[shard].meetings = meetings; }
   Clock slowest() const;                        // the least age that a server announced last, and the greatest
   Clock newest() const;
@@ -52,11 +54,13 @@ class Copies {
     Clock age = kNever;
     std::uint64_t included = 0;                 // own parts up to this are in it
     std::uint64_t meetings = 0;                 // of its server, when it came
+    Instant came{};
     bool present = false, pushed = false, orphan = false;
   };
   struct Told {                                 // by a server
     Clock age = 0;
     std::uint64_t meetings = 0;
+    Instant at{};                               // when the age was told last
   };
   Number place(Key key, Number near);
 

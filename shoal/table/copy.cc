@@ -37,7 +37,7 @@ void Copy<T>::take(net::Rank from, Message message) {
     switch (message.header.kind) {
       case Kind::rows:
         heard_.takes(shard);
-        if (*replica == holders_[shard].first()) base_.take(shard, message, pushes(consistency_));
+        if (*replica == holders_[shard].first()) base_.take(shard, message, pushes(consistency_), now_());
         break;
       case Kind::stamp: give_back(shard, message); break;
       case Kind::visible:
@@ -56,14 +56,14 @@ void Copy<T>::take(net::Rank from, Message message) {
 template <class T>
 void Copy<T>::take_clock(std::size_t shard, std::size_t replica, const Message& message) {
   holders_[shard].hear(replica, message.header);
-  settle(shard);
+  settle(shard, message.header.clock >= holders_[shard].announced() ? now_() : Instant{});  // else rows of that age have not left
   if (message.header.kind == Kind::flushed) meet(message.header.clock);
 }
 
 template <class T>
-void Copy<T>::settle(std::size_t shard) {
+void Copy<T>::settle(std::size_t shard, Instant told) {
   Holders& holders = holders_[shard];
-  base_.announce(shard, holders.announced());
+  base_.announce(shard, holders.announced(), told);
   base_.met(shard, holders.first_flushes());
   dynamic_.rises(base_.slowest(), now_());
   added_.count_in(shard, holders.announced(), holders.counted(), [&](const Part<T>& part) { base_.fold(part); });
@@ -116,7 +116,7 @@ void Copy<T>::loses(net::Rank server) {
       const auto replica = placement_.replica_of(shard, server);
       if (!replica) continue;
       const bool another = holders_[shard].loses(*replica);
-      settle(shard);
+      settle(shard, Instant{});
       if (another) base_.orphan(shard);
     }
     meet(met_);
@@ -192,12 +192,13 @@ template <class T>
 Clock Copy<T>::read(std::uint32_t worker, std::span<const Key> keys, std::span<T> values) {
   const std::lock_guard lock(mutex_);
   heard_.reads(worker);
+  const Instant now = now_();
   Clock least = std::numeric_limits<Clock>::max();
   Number number = Copies<T>::kNone;
   for (std::size_t i = 0; i < keys.size(); ++i) {
     number = base_.find(keys[i], number + 1);
     const Clock age = base_.age(number);
-    telemetry_.read(age, clocks_[worker]);
+    telemetry_.read(age, clocks_[worker], now - base_.told(number));
     least = std::min(least, age);
     set<T>(values.subspan(i * spec_.width, spec_.width), base_.row(number));
   }

@@ -106,7 +106,7 @@ class Copy final : public Reader {
   using Number = typename Copies<T>::Number;
 
   void take_clock(std::size_t shard, std::size_t replica, const Message& message);  // and what else tells one
-  void settle(std::size_t shard);      // what its servers have confirmed
+  void settle(std::size_t shard, Instant told);  // what its servers have confirmed; told: their age, when
   void meet(Clock clock);
   void give_back(std::size_t shard, const Message& stamp);
   void say(std::size_t shard, std::vector<Message> messages);

@@ -1,6 +1,8 @@
 #include "shoal/table/telemetry.h"
 
 #include <algorithm>
+#include <bit>
+#include <chrono>
 #include <numeric>
 
 #include "shoal/core/text.h"
@@ -16,9 +18,11 @@ const char* name(Cause cause) {
   }
 }
 
-void Telemetry::read(Clock age, Clock clock) {
+void Telemetry::read(Clock age, Clock clock, Nanoseconds since_told) {
   const Clock late = age == kNever ? static_cast<Clock>(kBins) : std::max<Clock>(0, clock - age);
   ++behind[static_cast<std::size_t>(std::min<Clock>(late, kBins - 1))];
+  const auto microseconds = std::chrono::duration_cast<std::chrono::microseconds>(since_told).count();
+  ++old[std::min(static_cast<std::size_t>(std::bit_width(static_cast<std::uint64_t>(std::max<std::int64_t>(0, microseconds)))), kSpans - 1)];
 }
 
 void Telemetry::wait(Cause cause, Nanoseconds time) {
@@ -37,6 +41,14 @@ void Telemetry::heard(const Message& message) {
   (message.header.kind == Kind::rows ? bytes.rows : bytes.told) += sizeof(Header) + message.body.size();
 }
 
+double Telemetry::seconds_old(double share) const {
+  const double most = share * static_cast<double>(rows_read());
+  std::uint64_t so_far = 0;
+  std::size_t span = 0;
+  while (span + 1 < kSpans && static_cast<double>(so_far += old[span]) < most) ++span;
+  return seconds_below(span);
+}
+
 std::uint64_t Telemetry::rows_read() const { return std::accumulate(behind.begin(), behind.end(), std::uint64_t{0}); }
 
 std::string Telemetry::line(const std::string& table) const {
@@ -52,6 +64,7 @@ std::string Telemetry::line(const std::string& table) const {
     }
     const std::string mean = std::to_string(sum / static_cast<double>(rows));
     text += ", " + mean.substr(0, mean.find('.') + 3) + " clocks behind in the mean, " + std::to_string(worst) + " at most";
+    text += "; half were vouched for less than " + show_seconds(seconds_old(0.5)) + " before, 99 of 100 less than " + show_seconds(seconds_old(0.99));
   }
   for (std::size_t cause = 0; cause < kCauses; ++cause) {
     if (waited[cause] > 0) text += "; waited " + show_seconds(waited[cause]) + " for " + name(static_cast<Cause>(cause));

@@ -20,6 +20,11 @@ struct Telemetry {
   // is for as many and more. None behind: also those that were ahead.
   static constexpr std::size_t kBins = 64;
   std::array<std::uint64_t, kBins> behind{};
+  // And by how long ago their server had said, for all that was heard of it here, that they had the age that they have: the i-th less than 2^i
+  // microseconds, and not less than the one before; the last one is for as much and more.
+  static constexpr std::size_t kSpans = 40;
+  std::array<std::uint64_t, kSpans> old{};
+  static double seconds_below(std::size_t span) { return 1e-6 * static_cast<double>(std::uint64_t{1} << span); }
   std::array<double, kCauses> waited{};  // seconds, by cause
   std::array<std::uint64_t, kCauses> waits{};
   struct Bytes {                         // of messages, also those to itself
@@ -27,11 +32,13 @@ struct Telemetry {
     std::uint64_t rows = 0, told = 0;               // heard: rows; the rest
   } bytes;
 
-  void read(Clock age, Clock clock);
+  void read(Clock age, Clock clock, Nanoseconds since_told);
   void wait(Cause cause, Nanoseconds time);
   void said(const Message& message);
   void heard(const Message& message);
   std::uint64_t rows_read() const;
+  // The least of seconds_below() that this share of the rows that were read was not older than.
+  double seconds_old(double share) const;
   // For people: "1,200 rows read, ..."; empty where nothing happened.
   std::string line(const std::string& table) const;
 };

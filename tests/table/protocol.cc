@@ -172,5 +172,44 @@ TEST(Protocol, telemetry_tells_how_stale_reads_were) {
   }
 }
 
+// Goal: a row is as old, in time, as the last word of its server that it has the age that it has: of a fetched one that which brought it, of a
+// pushed one also each later clock.
+TEST(Protocol, telemetry_tells_how_long_ago_rows_were_vouched_for) {
+  for (const Consistency& consistency : {Consistency(Ssp{5}), Consistency(Essp{5})}) {
+    net::InprocJob job(2, {.delay_min = Nanoseconds(1000), .delay_max = Nanoseconds(1000)});
+    std::vector<std::unique_ptr<Tables>> tables;
+    std::vector<Table<float>> workers;
+    for (net::Rank rank = 0; rank < 2; ++rank) tables.push_back(std::make_unique<Tables>(job.member(rank), TablesOptions{.servers = {0}}));
+    for (auto& of : tables) workers.push_back(of->worker().open<float>({.name = "w", .consistency = consistency}));
+    const Key key = 1;
+    float value = 0;
+    const auto read = [&] { workers[1].read(std::span(&key, 1), std::span(&value, 1)); };
+    const auto pass = [&](Nanoseconds time) {
+      const Instant until = job.now() + time;
+      job.at(until - Instant{}, [] {});
+      job.run([&] { return job.now() >= until; });
+    };
+    const auto spans = [&] {
+      std::vector<std::size_t> read_in;
+      const auto old = workers[1].telemetry().old;
+      for (std::size_t span = 0; span < old.size(); ++span) read_in.insert(read_in.end(), old[span], span);
+      return read_in;
+    };
+    workers[0].read(std::span(&key, 1), std::span(&value, 1));
+    read();                                                       // it has just come
+    pass(std::chrono::microseconds(10'000));
+    read();                                                       // between 2^13 and 2^14 microseconds
+    EXPECT_EQ(spans(), (std::vector<std::size_t>{0, 14})) << name(consistency);
+    for (auto& worker : workers) worker.copy().tick(0);
+    pass(std::chrono::microseconds(300));
+    read();                                                       // the clock was told of meanwhile, to who is pushed rows
+    EXPECT_EQ(spans().back(), 14u);
+    EXPECT_EQ(spans()[1], pushes(consistency) ? 9u : 14u) << name(consistency);
+    EXPECT_EQ(workers[1].telemetry().seconds_old(1), Telemetry::seconds_below(14));
+    workers.clear();
+    tables.clear();
+  }
+}
+
 }  // namespace
 }  // namespace shoal::table
