@@ -2,21 +2,15 @@
 
 import contextlib
 import copy
-import gzip
 import itertools
-import subprocess
-import sys
-from pathlib import Path
 
 import pytest
 import torch
 import torch.nn.functional as F
-from pool import PATIENCE, launch
 from torch import nn
 
 import shoal
 
-ROOT = Path(__file__).parents[2]
 WORDS, WIDTH, STEPS, PADDING = 40, 6, 7, 3
 RULES = {"sgd:0.2": lambda p: torch.optim.SGD(p, lr=0.2), "adagrad:0.1": lambda p: torch.optim.Adagrad(p, lr=0.1),
          "adam:0.05": lambda p: torch.optim.Adam(p, lr=0.05)}
@@ -312,54 +306,3 @@ def test_what_cannot_be_is_one_line():
         with pytest.raises(shoal.Error) as caught:
             call()
         assert str(caught.value) == line and caught.value.exit_code == 2
-
-
-LARGE = """
-import os, sys
-import torch, shoal
-from torch.utils.data import DataLoader
-
-shoal.init()
-table = shoal.Table("rows", 256, consistency="bsp", rule="adagrad:0.1", initial=shoal.Initial.uniform(-1, 1))
-embedding = shoal.nn.TableEmbedding(table)
-words = [f"word {number}" for number in range(shoal.rank(), 12000, shoal.size())] * 2   # each twice
-for some in DataLoader(words, 1000, num_workers=2):
-    embedding(some).pow(2).sum().backward()
-    shoal.nn.step(embedding)
-table.barrier()
-lines = open("/proc/self/maps").read()
-assert (os.environ.get("SHOAL_COLD_ROWS") is None) == (".shoal-rows-" not in lines)
-with torch.no_grad():
-    rows = embedding(words[:1000])
-with open(f"rows-{shoal.rank()}", "wb") as file:
-    file.write(rows.numpy().tobytes())
-table.barrier()
-"""
-
-
-def test_rows_that_lie_on_disk_train_to_the_same_bits(tmp_path):
-    """12,000 rows of 1 KB and as much state, ids from the processes of a data loader."""
-    (tmp_path / "large.py").write_text(LARGE)
-    rows = []
-    for variables in ({}, {"SHOAL_COLD_ROWS": str(tmp_path)}):
-        run = launch(2, [sys.executable, "large.py"], variables, cwd=tmp_path, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
-        output, _ = run.communicate(timeout=PATIENCE)
-        assert run.returncode == 0, output
-        rows.append([(tmp_path / f"rows-{rank}").read_bytes() for rank in range(2)])
-    assert rows[0] == rows[1] and rows[0][0] != rows[0][1]
-
-
-def test_the_example_learns_alike_on_any_number_of_members(tmp_path):
-    generator = torch.Generator().manual_seed(1)
-    liked, pairs = torch.rand(30, generator=generator) * 4, torch.randint(0, 30, (3000, 2), generator=generator)
-    with gzip.open(tmp_path / "r.csv.gz", "wt") as file:
-        file.write("user,item,rating\n" + "".join(f"{user},{item},{1 + liked[item]:.2f}\n" for user, item in pairs.tolist()))
-    errors = []
-    for members in (1, 2):
-        run = launch(members, [sys.executable, str(ROOT / "examples" / "ratings.py"), "r.csv.gz", "--batch", "60"], cwd=tmp_path,
-                     stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
-        output, _ = run.communicate(timeout=PATIENCE)
-        assert run.returncode == 0, output
-        errors.append([float(line.split()[-1]) for line in output.splitlines() if "held-out RMSE" in line])
-    assert len(errors[0]) == 3 and errors[0][-1] < 0.3
-    assert errors[1] == pytest.approx(errors[0], rel=0.02)
