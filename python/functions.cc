@@ -26,12 +26,14 @@ std::vector<table::Wide<T>> call(const py::function& function, const table::Bloc
   using Wide = table::Wide<T>;
   const auto count = static_cast<py::ssize_t>(block.keys.size()), width = static_cast<py::ssize_t>(block.width());
   const auto rows = copy_of<T>(block.rows, {count, width});
-  const py::object result = function(copy_of<table::Key>(block.keys, {count}), rows, copy_of<Wide>(block.argument, {static_cast<py::ssize_t>(block.argument.size())}));
+  const auto argument = copy_of<Wide>(block.argument, {static_cast<py::ssize_t>(block.argument.size())});
+  const py::object result = function(copy_of<table::Key>(block.keys, {count}), rows, argument);
   std::copy_n(rows.data(), rows.size(), block.rows.begin());
   if (result.is_none()) return {};
   const py::array_t<Wide, py::array::c_style | py::array::forcecast> values(result);
   if (values.ndim() == 0 || values.shape(0) != count) {
-    throw Error(Code::invalid_argument, "returned values of shape " + std::string(py::str(values.attr("shape"))) + " for " + std::to_string(count) + " rows");
+    const std::string shape = py::str(values.attr("shape"));
+    throw Error(Code::invalid_argument, "returned values of shape " + shape + " for " + std::to_string(count) + " rows");
   }
   return {values.data(), values.data() + values.size()};
 }

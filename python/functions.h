@@ -1,7 +1,7 @@
 // A Python function as one that servers of tables run: NumPy in, NumPy out (shoal/table/functions.h).
 //
-// It runs on the thread of functions, which waits for the interpreter there and nowhere else: the transport's loop never does. So who waits for the loop, or
-// for that thread, must not hold the interpreter.
+// It runs on the thread of functions, which waits for the interpreter there and nowhere else: the transport's loop never does. So who waits for the
+// loop, or for that thread, must not hold the interpreter.
 #pragma once
 
 #include <pybind11/pytypes.h>

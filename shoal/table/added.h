@@ -41,7 +41,8 @@ class Added {
   void begin_anew(std::uint32_t worker) { left_out_[worker].clear(); }  // rows are others now
   std::uint64_t sequence() const { return sequence_; }  // of the last part
 
-  // What is open, as the next part, even one without rows, rounded if it is on its way: a part is what the server gets. `keep`: onto() and count_in() will need it.
+  // What is open, as the next part, even one without rows, rounded as rows are on their way: a part is what the server gets. `keep`: onto() and
+  // count_in() will need it.
   std::vector<Message> leave(std::uint32_t worker, std::size_t shard, Clock clock, bool keep);
   // But what stays(key, sum, since) names: that is open again afterwards. since: the clock at whose end it first stayed.
   template <class Stays>

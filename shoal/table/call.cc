@@ -14,6 +14,7 @@ namespace shoal::table {
 template <class T>
 Called<T> Table<T>::call(const std::string& function, std::span<const Key> keys, std::span<const Wide<T>> argument) {
   const std::string where = "table " + spec_.name;
+  const auto mismatch = [&](const std::string& what) { return Error(Code::mismatch, what, where, "run the same program on all members"); };
   refuse_inside_function(spec_.name);
   const CallRequest<T> request{function, {argument.begin(), argument.end()}};
   const std::uint64_t id = id_of(spec_);
@@ -33,13 +34,13 @@ Called<T> Table<T>::call(const std::string& function, std::span<const Key> keys,
   std::optional<std::size_t> each;                 // values of a row
   std::map<Key, const Wide<T>*> found;
   for (const Message& answer : answers->messages()) {
-    if (answer.header.kind != Kind::called) throw Error(Code::mismatch, "a server answered something else", where, "run the same program on all members");
+    if (answer.header.kind != Kind::called) throw mismatch("a server answered something else");
     called.clock = std::min(called.clock, answer.header.clock);
     const std::size_t rows = answer.header.count;
     const auto* const values = reinterpret_cast<const Wide<T>*>(answer.body.data() + rows * sizeof(Key));
     const std::size_t count = (answer.body.size() - rows * sizeof(Key)) / sizeof(Wide<T>), of_each = rows == 0 ? count : count / rows;
     if (rows == 0 && count == 0) continue;         // a server without rows
-    if (each.value_or(of_each) != of_each) throw Error(Code::mismatch, "function " + function + " returned unlike numbers of values", where, "define it alike on all members");
+    if (each.value_or(of_each) != of_each) throw mismatch("function " + function + " returned unlike numbers of values");
     each = of_each;
     for (std::size_t row = 0; row < rows; ++row) found[answer.keys()[row]] = values + row * of_each;
     if (answer.header.ends != Ends::nothing) copy_->forget(answer.keys());
@@ -49,7 +50,7 @@ Called<T> Table<T>::call(const std::string& function, std::span<const Key> keys,
   }
   for (const Key key : keys) {
     const auto row = found.find(key);
-    if (row == found.end()) throw Error(Code::mismatch, "no server answered for row " + std::to_string(key), where, "run the same program on all members");
+    if (row == found.end()) throw mismatch("no server answered for row " + std::to_string(key));
     called.values.insert(called.values.end(), row->second, row->second + each.value_or(0));
   }
   if (keys.empty() && !each) called.values.assign(1, 0);

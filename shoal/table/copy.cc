@@ -16,8 +16,8 @@ Copy<T>::Copy(const Spec& spec, const Workers& workers, net::Rank rank, const Pl
       now_(std::move(now)), id_(id_of(spec)),
       holders_(placement.shards(), Holders(placement.replicas())), clocks_(first_worker_ == workers.size() ? 0 : workers.a_member()),
       base_(spec.width, placement, clocks_.size()), flushes_(clocks_.size()),
-      added_(spec.width, spec.encoding, placement, static_cast<std::uint32_t>(clocks_.size())), heard_(placement.shards(), clocks_.size()), dynamic_(clocks_.size()),
-      write_gate_(spec.rule, placement, clocks_.size()), consistency_(spec.consistency) {}
+      added_(spec.width, spec.encoding, placement, static_cast<std::uint32_t>(clocks_.size())), heard_(placement.shards(), clocks_.size()),
+      dynamic_(clocks_.size()), write_gate_(spec.rule, placement, clocks_.size()), consistency_(spec.consistency) {}
 
 // --- what servers say
 

@@ -11,6 +11,7 @@ namespace shoal::table {
 
 template <class T>
 void Table<T>::fetch(std::span<const Key> keys, std::span<T> rows) {
+  refuse_inside_function(spec_.name);
   const std::size_t width = full_width();
   auto questions = addressed<T>(servers_->all_shards(), Kind::fetch, id_of(spec_), keys, {}, width * sizeof(T));
   for (auto& of_shard : questions) {
@@ -35,6 +36,7 @@ void Table<T>::fetch(std::span<const Key> keys, std::span<T> rows) {
 
 template <class T>
 void Table<T>::put(std::span<const Key> keys, std::span<const T> rows) {
+  refuse_inside_function(spec_.name);
   copy_->put(keys, rows);
   waiting_.until([&] { return copy_->assigning() == 0; }, *copy_, "servers of table ", spec_.name);
 }

@@ -91,7 +91,8 @@ template <class T>
 Message CallRequest<T>::message(const Message& keys) const {
   if (name.size() > kLongestName) throw Error(Code::invalid_argument, "a function's name of " + std::to_string(name.size()) + " characters");
   if (argument.size() > kLongestArgument) {
-    throw Error(Code::invalid_argument, "an argument of " + std::to_string(argument.size()) + " numbers; at most " + std::to_string(kLongestArgument));
+    const std::string what = "an argument of " + std::to_string(argument.size()) + " numbers";
+    throw Error(Code::invalid_argument, what, "", "at most " + std::to_string(kLongestArgument));
   }
   Message message;
   message.header = keys.header;

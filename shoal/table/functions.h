@@ -7,9 +7,9 @@
 //   weights.call("top", keys, {3})                         // for each row the columns of its 3 largest values, and these, by magnitude
 //
 // A call by keys sees settled rows that have all of the clocks that a read would need, and nothing of clocks that are not complete, where the
-// consistency tells clocks apart; what it writes into them is as assigned: below what is not settled. While it runs nothing else happens to rows of its server's
-// part of this table, so rows of one server (up to kMessageBytes at a time) change together or not at all. A call without keys sees every server's rows
-// as they were at one moment, while they go on changing, and may write nothing.
+// consistency tells clocks apart; what it writes into them is as assigned: below what is not settled. While it runs nothing else happens to its
+// server's part of this table, so rows of one server (up to kMessageBytes at a time) change together or not at all. A call without keys sees every
+// server's rows as they were at one moment, while they go on changing, and may write nothing.
 //
 // Functions run on a thread of their own, one at a time on each member; they must not use tables. What they throw is one line at who called.
 #pragma once

@@ -1,4 +1,5 @@
-// A thread for what the loop may not wait for: the disk, and functions that users wrote. Jobs run in the order in which they came. Threads: run() any.
+// A thread for what the loop may not wait for: the disk, and functions that users wrote. Jobs run in the order in which they came.
+// Threads: run() any.
 #pragma once
 
 #include <condition_variable>

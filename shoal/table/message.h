@@ -46,7 +46,8 @@ struct Header {
   std::uint64_t table = 0;
   std::uint64_t sequence = 0;  // of update: the number of its batch among the sender's; to a reader: its batches up to this are in the rows;
                                // of fetch, call, save and their answers: the number of the question among the asker's
-  Clock clock = 0;             // of update: its timestamp, kLastClock where a barrier ends it before its clock does; of request, fetch and call: the age that is needed; of flush and save: the worker's; to a reader: the age
+  Clock clock = 0;             // of update: its timestamp, kLastClock where a barrier ends it before its clock does; of request, fetch and call: the
+                               // age that is needed; of flush and save: the worker's; to a reader: the age
   std::uint32_t worker = 0;    // of update, flush; of call: the length of the function's name
   std::uint32_t count = 0;     // rows; of clock: batches of the reader that came too late
   std::uint64_t heard = 0;     // of update: how many messages of rows its worker had read from (heard.h)

@@ -1,6 +1,6 @@
-// Rows that are rounded on their way (encoding.h), and what that leaves out: it is kept where the row left from and added to the next that leaves of it
-// (error feedback: Seide et al., Interspeech 2014; Karimireddy et al., ICML 2019). So sums of increments are off by what was left out last, however many
-// there were. Values; threads: one at a time.
+// Rows that are rounded on their way (encoding.h), and what that leaves out: it is kept where the row left from and added to the next that leaves
+// of it (error feedback: Seide et al., Interspeech 2014; Karimireddy et al., ICML 2019). So sums of increments are off by what was left out last,
+// however many there were. Values; threads: one at a time.
 #pragma once
 
 #include <cstdint>
@@ -33,8 +33,8 @@ class LeftOut {
   RowMap<T> rows_;
 };
 
-// Rows as readers are shown them, by number: each state of a row is rounded once, so that all are shown the same bits. What was left out is added to the next
-// state, but no more than half a step there: what is shown is never further than one step from what is.
+// Rows as readers are shown them, by number: each state of a row is rounded once, so that all are shown the same bits. What was left out is added
+// to the next state, but no more than half a step there: what is shown is never further than one step from what is.
 template <class T>
 class Rounded {
  public:

@@ -32,7 +32,8 @@ struct Rule {
   bool steps() const { return kind != Kind::sum; }
 };
 
-// "sum", "sgd:RATE[:MOMENTUM]", "adagrad:RATE[:EPSILON]", "adam:RATE[:BETA1:BETA2:EPSILON]", "adaptive-revision:RATE[:EPSILON]". Throws Error{invalid_argument} that lists them.
+// "sum", "sgd:RATE[:MOMENTUM]", "adagrad:RATE[:EPSILON]", "adam:RATE[:BETA1:BETA2:EPSILON]", "adaptive-revision:RATE[:EPSILON]".
+// Throws Error{invalid_argument} that lists them.
 Rule rule_from(const std::string& text);
 std::string name(const Rule& rule);
 

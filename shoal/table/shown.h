@@ -63,7 +63,8 @@ class Shown {
   std::uint64_t least_heard(net::Rank reader) const {
     const std::uint32_t first = workers_.first_of(reader);
     std::uint64_t least = std::numeric_limits<std::uint64_t>::max();
-    for (std::uint32_t worker = first; worker < std::min(first + workers_.a_member(), workers_.size()); ++worker) least = std::min(least, heard_[worker]);
+    const std::uint32_t end = std::min(first + workers_.a_member(), workers_.size());
+    for (std::uint32_t worker = first; worker < end; ++worker) least = std::min(least, heard_[worker]);
     return least;
   }
 

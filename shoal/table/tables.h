@@ -146,6 +146,7 @@ class Table {
   // New values, out of time: they stand before all increments of clocks that are not complete. When it returns servers have them; others
   // read them when their copies are renewed.
   void assign(std::span<const Key> keys, std::span<const T> values) {
+    refuse_inside_function(spec_.name);
     copy_->assign(keys, values);
     waiting_.until([&] { return copy_->assigning() == 0; }, *copy_, "servers of table ", spec_.name);
   }

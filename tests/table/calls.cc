@@ -12,8 +12,8 @@ namespace {
 
 using Counts = ScriptedWorkers<std::int64_t>;
 
-// Goal: a call sees exactly the increments with timestamps below the clock that it tells, and its writes are neither lost nor do they hide an increment.
-// Method: workers on the scripted network call in between, a function that returns the row and counts its calls in a column of its own.
+// Goal: a call sees exactly the increments with timestamps below the clock that it tells, and its writes are neither lost nor do they hide an
+// increment. Method: workers on the scripted network call in between, a function that returns the row and counts its calls in a column of its own.
 void expect_exact_calls(const Consistency& consistency) {
   for (std::uint64_t seed = 1; seed <= 20; ++seed) {
     SCOPED_TRACE(name(consistency) + ", seed " + std::to_string(seed));
@@ -146,7 +146,7 @@ TEST(Calls, what_goes_wrong_is_told_to_who_called) {
     EXPECT_EQ(line("none", one), there + "none: no function is called \"none\" here");
     EXPECT_EQ(line("throws", one), there + "throws: no such thing");
     EXPECT_EQ(line("uneven", keys).find("table w: rank "), 0u);
-    EXPECT_EQ(line("infinite", one), there + "infinite: table w: row 1 was given the value inf (nothing of this call was taken; look at the step size and the data)");
+    EXPECT_EQ(line("infinite", one).find(there + "infinite: table w: row 1 was given the value inf"), 0u);
     EXPECT_EQ(line("asks", one), there + "asks: table w: a function that runs on a server may not use tables");
     table.barrier();
     EXPECT_NE(line("writes", {}).find("writes rows, and was called on all of them; name the keys"), std::string::npos);
