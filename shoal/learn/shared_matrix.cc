@@ -102,16 +102,17 @@ struct Decision {
 
 std::string told(const exchange::MatrixPrice& price) { return exchange::name(price.way) + " " + show_seconds(price.seconds) + " and " + show_size(price.sent); }
 
-// Where one way costs no less than the other on any link, nothing is measured.
+// The links are measured where it depends on them: on slow ones that takes longer than many clocks do.
 Decision decide(net::Transport& transport, const exchange::MatrixLoad& load, double rate, std::uint16_t channel, Nanoseconds patience) {
   using exchange::MatrixWay;
-  const collective::LinkModel wide{.alpha = 0, .rate = 1e15};
-  const auto rows = exchange::price(MatrixWay::rows, load, transport.size(), wide, rate), factors = exchange::price(MatrixWay::factors, load, transport.size(), wide, rate);
-  if (rows.sent <= factors.sent && rows.seconds <= factors.seconds) {
-    return {false, "rows are " + show_size(rows.sent) + " a clock, factors " + show_size(factors.sent) + " and more arithmetic"};
+  constexpr collective::LinkModel slowest{.alpha = 1e-3, .rate = 1e6 / 8}, quickest{.alpha = 30e-6, .rate = 25e9 / 8};
+  const auto on = [&](const collective::LinkModel& link) { return exchange::prices(load, transport.size(), link, rate); };
+  const bool factors = on(slowest)[0].way == MatrixWay::factors;
+  if (factors == (on(quickest)[0].way == MatrixWay::factors)) {
+    const auto sent = [&](MatrixWay way) { return show_size(exchange::price(way, load, transport.size(), slowest, rate).sent); };
+    return {factors, "quicker on any links of 1 Mbit/s to 25 Gbit/s; rows are " + sent(MatrixWay::rows) + " a clock, factors " + sent(MatrixWay::factors)};
   }
-  const collective::LinkModel link = collective::probe(transport, net::operation_in(channel, 1), transport.now() + patience);
-  const auto prices = exchange::prices(load, transport.size(), link, rate);
+  const auto prices = on(collective::probe(transport, net::operation_in(channel, 1), transport.now() + patience));
   return {prices[0].way == MatrixWay::factors, "predicted for a clock: " + told(prices[0]) + ", " + told(prices[1]) + ", " + told(prices[2])};
 }
 
