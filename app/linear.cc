@@ -37,15 +37,16 @@ int train_linear(const LinearOptions& options) {
   course.config = {{"learner", "linear"}, {"solver", options.solver}, {"l2", training.l2}, {"batch", training.batch}, {"seed", training.seed}};
   if (dual) {
     course.begin = [&](net::Transport& transport) {
-      return std::make_unique<learn::Sdca>(transport, std::move(rows), learn::SdcaOptions{training.l2, options.gap, training.batch, training.seed, sharing});
+      return std::make_unique<learn::Sdca>(
+          transport, std::move(rows), learn::SdcaOptions{training.l2, options.gap, training.batch, training.seed, sharing});
     };
   } else {
     course.config.update({{"step", training.step}, {"schedule", training.schedule}});
     const table::Encoding encoding = table::encoding_from(options.encode);
     if (encoding != table::Encoding::none) course.config["encode"] = options.encode;
     course.begin = [&, encoding](net::Transport& transport) {
-      const learn::LinearOptions how{{training.step, training.schedule == "sqrt"}, training.l2, training.batch, training.seed, table::consistency_from(training.consistency),
-                                       sharing, encoding};
+      const learn::LinearOptions how{{training.step, training.schedule == "sqrt"},  training.l2, training.batch, training.seed,
+                                     table::consistency_from(training.consistency), sharing,     encoding};
       return std::make_unique<learn::Linear>(transport, std::move(rows), how);
     };
   }
@@ -61,7 +62,8 @@ int predict(const UseOptions& options) {
   for (std::size_t i = 0; i < rows.size(); ++i) {
     const auto probabilities = model.probabilities(rows[i]);
     const auto likeliest = std::max_element(probabilities.begin(), probabilities.end());
-    fmt::format_to(std::back_inserter(text), "{}\t{}\t{:.6g}\n", i + 1, model.class_name(static_cast<std::uint32_t>(likeliest - probabilities.begin())), *likeliest);
+    fmt::format_to(std::back_inserter(text), "{}\t{}\t{:.6g}\n", i + 1,
+                   model.class_name(static_cast<std::uint32_t>(likeliest - probabilities.begin())), *likeliest);
   }
   deliver(fmt::to_string(text), options.output);
   return 0;
@@ -89,7 +91,9 @@ int evaluate(const UseOptions& options) {
     return 0;
   }
   fmt::print("{}\n", data::sentence(read));
-  if (unknown > 0) fmt::print(stderr, "{} of {} have a label that the model does not know: never right, and not in the log loss\n", unknown, rows.size());
+  if (unknown > 0)
+    fmt::print(stderr, "{} of {} have a label that the model does not know: never right, and not in the log loss\n", unknown,
+               rows.size());
   fmt::print("accuracy {:.4f}, log loss {:.4f}\n", accuracy, log_loss);
   return 0;
 }
@@ -111,7 +115,8 @@ Action declare_linear(CLI::App& app) {
   flag(*train_verb, "--encode", options->encode, "of sgd: how weights and what is added to them travel: none (default), bf16 or int8");
   flag(*train_verb, "--l2", training.l2, "weight of the squared weights (default: 1e-5)");
   flag(*train_verb, "--sharing", training.sharing,
-       "of weights: rows (of a table), factors (all members have all of them), factors:halton, factors:fitted:2, or auto, what is quicker here (default)");
+       "of weights: rows (of a table), factors (all members have all of them), factors:halton, factors:fitted:2, or auto, what "
+       "is quicker here (default)");
   flag(*train_verb, "--batch", training.batch, "rows of all members together between two times that they hear of each other (default: 100)");
   declare_steps(*train_verb, training);
   declare_rows(*train_verb, training);

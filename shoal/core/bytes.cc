@@ -1,5 +1,6 @@
 #include "shoal/core/bytes.h"
 
+#include <bit>
 #include <map>
 #include <mutex>
 #include <vector>
@@ -39,6 +40,12 @@ class Kept {
   std::size_t bytes_ = 0;
 };
 
+// Memory for so many bytes is an eighth larger at most: bodies whose sizes vary find each other's.
+std::size_t room_for(std::size_t size) {
+  const std::size_t step = std::bit_floor(size) / 8;
+  return (size + step - 1) / step * step;
+}
+
 }  // namespace
 
 Bytes::Bytes(std::size_t size) : size_(size) {
@@ -48,7 +55,8 @@ Bytes::Bytes(std::size_t size) : size_(size) {
   if (size < worth_keeping) {
     memory_ = std::shared_ptr<std::byte[]>(new std::byte[size]);
   } else {
-    memory_ = std::shared_ptr<std::byte[]>(kept->take(size).release(), [size, to = kept](std::byte* memory) { to->give(Memory(memory), size); });
+    const std::size_t room = room_for(size);
+    memory_ = std::shared_ptr<std::byte[]>(kept->take(room).release(), [room, to = kept](std::byte* memory) { to->give(Memory(memory), room); });
   }
 }
 

@@ -1,6 +1,6 @@
-// Memory of rows: of a block of a map, of a message's body, and mostly of both, because a block that is full is sent as it lies. It stays
-// while somebody holds it, and is written before others see it. New memory holds anything. What was let go is kept for the next one, up to a
-// bound: fresh pages cost as much as copying what they are to hold. Threads: any.
+// Memory that is shared and not copied: a message's body, which several links send; a block of rows, which becomes one as it lies. It stays
+// while somebody holds it, and is written before others see it. New memory holds anything. What was let go is kept for the next one of about its
+// size, up to a bound: fresh pages cost as much as copying what they are to hold. Threads: any.
 #pragma once
 
 #include <cstddef>

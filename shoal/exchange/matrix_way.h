@@ -1,7 +1,7 @@
 // How members should share a matrix W that all of them change each clock by sums of outer products with sparse factors (factor/outer.h):
 //
 //   rows      of a table: each member pushes the rows that its factors touch, summed, and pulls those that it needs (sparse parameter server)
-//   all rows  the same with every row of W: where few are untouched (dense parameter server)
+//   all rows  the same with every row of W (dense parameter server): nobody here does it, for people to compare
 //   factors   every member has all of W and hears of the others' factors (replica/replica.h)
 //
 // The fewer numbers are not always the shorter time: what factors save on the wire everybody pays for in arithmetic (Xie et al.,

@@ -4,6 +4,7 @@
 #include <cmath>
 #include <cstring>
 #include <numeric>
+#include <ranges>
 #include <string>
 
 #include "shoal/core/error.h"
@@ -25,6 +26,8 @@ std::byte* put(std::byte* to, std::uint64_t number) {
   return to;
 }
 
+constexpr auto all_finite = [](const auto& numbers) { return std::ranges::all_of(numbers, [](auto number) { return std::isfinite(number); }); };
+
 [[noreturn]] void refuse(const std::string& what) { throw Error(Code::mismatch, what, "factors", "run the same program on all members"); }
 
 // Bytes from outside, taken from the front.
@@ -42,6 +45,7 @@ class Taken {
     for (unsigned shift = 0; shift < 64; shift += 7) {
       const auto byte = std::to_integer<std::uint64_t>(bytes(1)[0]);
       number |= (byte & 0x7f) << shift;
+      if (shift == 63 && byte > 1) break;
       if (byte < 0x80) return number;
     }
     refuse("a number of factors is too long");
@@ -62,9 +66,9 @@ std::span<T> Outer<T>::new_vector() {
 
 template <class T>
 void Outer<T>::seal() {
-  const auto finite = [](const auto& number) { return std::isfinite(number); };
-  if (!std::ranges::all_of(vectors_, finite) || !std::ranges::all_of(open_, [&](const Open& open) { return finite(open.coefficient); })) {
-    throw Error(Code::invalid_argument, "a factor has a number that is not finite", "factors", "nothing of this update was taken; look at the step size and the data");
+  if (!all_finite(vectors_) || !all_finite(open_ | std::views::transform(&Open::coefficient))) {
+    throw Error(Code::invalid_argument, "a factor has a number that is not finite", "factors",
+                "nothing of this update was taken; look at the step size and the data");
   }
   std::vector<std::uint32_t> order(rows_.size()), place(rows_.size());
   std::iota(order.begin(), order.end(), 0u);
@@ -127,14 +131,16 @@ Outer<T> Outer<T>::read(std::span<const std::byte> from, std::size_t width, Key 
   const std::size_t index = index_bytes(head.vectors);
   Outer outer(width);
   const auto copy = [&](void* to, std::size_t bytes) {
-    const auto source = taken.bytes(bytes);  // before anything of that size is made room for
+    const auto source = taken.bytes(bytes);
     if (bytes > 0) std::memcpy(to, source.data(), bytes);
   };
+  // Before anything of that size is made room for.
   if (width * sizeof(T) * head.vectors + head.entries * (sizeof(float) + index) + head.rows > from.size()) refuse("factors end early");
   outer.vectors_.resize(width * head.vectors);
   outer.entries_.resize(head.entries);
   copy(outer.vectors_.data(), outer.vectors_.size() * sizeof(T));
   for (Entry& entry : outer.entries_) copy(&entry.coefficient, sizeof(float));
+  if (!all_finite(outer.vectors_) || !all_finite(outer.entries_ | std::views::transform(&Entry::coefficient))) refuse("a factor is not finite");
   for (Entry& entry : outer.entries_) {
     entry.vector = 0;
     copy(&entry.vector, index);

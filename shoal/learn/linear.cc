@@ -68,11 +68,18 @@ double smoothness(const data::SparseRows& rows, std::size_t classes, std::size_t
 }
 
 Linear::Linear(net::Transport& transport, LabelledRows rows, const LinearOptions& options, const table::TablesOptions& tables)
-    : options_(checked(options, rows)), rows_(std::move(rows)), classes_(rows_.classes.size()), width_(width_for(classes_)),
-      smoothness_(smoothness(rows_.first, classes_, options_.batch)), tables_(transport, tables), worker_(tables_.worker()),
-      columns_(share<float>(transport, worker_, {"columns", rows_.columns + table::Key{1}, width_, options.consistency, options.encoding}, options.sharing,
-                            load_of(rows_, deal(rows_, options.batch, options.seed, 1)), tables.patience)),
-      sums_(worker_, "sums", 3), touched_(rows_.columns) {}
+    : options_(checked(options, rows)),
+      rows_(std::move(rows)),
+      classes_(rows_.classes.size()),
+      width_(width_for(classes_)),
+      smoothness_(smoothness(rows_.first, classes_, options_.batch)),
+      tables_(transport, tables),
+      worker_(tables_.worker()),
+      columns_(share<float>(transport, worker_,
+                            {"columns", rows_.columns + table::Key{1}, width_, options.consistency, options.encoding},
+                            options.sharing, load_of(rows_, deal(rows_, options.batch, options.seed, 1)), tables.patience)),
+      sums_(worker_, "sums", 3),
+      touched_(rows_.columns) {}
 
 // --- an epoch
 
@@ -85,7 +92,9 @@ Epoch Linear::learn(const std::function<void(double part)>& progressed) {
   for (std::size_t clock = 0; clock < clocks; ++clock) {
     const double part = static_cast<double>(clock) / static_cast<double>(clocks);
     const double step = options_.step.at(epochs_ + part) / smoothness_;
-    if (step * options_.l2 >= 1) throw Error(Code::invalid_argument, "weights would decay below zero in one step", "l2", "take a smaller one, or a smaller step");
+    if (step * options_.l2 >= 1)
+      throw Error(Code::invalid_argument, "weights would decay below zero in one step", "l2",
+                  "take a smaller one, or a smaller step");
     loss += step_by(dealt[clock], step, std::min(options_.batch, rows_.count - clock * options_.batch));
     if (!std::isfinite(loss)) {
       throw Error(Code::invalid_argument, "numbers grew without bound in epoch " + std::to_string(epochs_ + 1), "step", "take a smaller one");
@@ -131,7 +140,8 @@ Linear::Sums Linear::look_at(const data::SparseRow& row, std::vector<double>& pr
   const auto label = static_cast<std::size_t>(row.label);
   const auto likeliest = static_cast<std::size_t>(std::max_element(probabilities.begin(), probabilities.end()) - probabilities.begin());
   constexpr double least = 1e-300;  // a probability of 0 would make one row's loss endless
-  return {std::isfinite(probabilities[label]) ? -std::log(std::max(probabilities[label], least)) : probabilities[label], likeliest == label ? 1.0 : 0.0};
+  return {std::isfinite(probabilities[label]) ? -std::log(std::max(probabilities[label], least)) : probabilities[label],
+          likeliest == label ? 1.0 : 0.0};
 }
 
 // c' = c (1 - step l2);  V -= step / c' * 1/batch sum (softmax(W x + b) - e_y) x^T. The sum of losses before it.

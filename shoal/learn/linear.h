@@ -2,9 +2,10 @@
 //
 //   minimise  1/N sum over rows (x, y) of  -log softmax(W x + b)_y  +  l2/2 |W|^2          (of two classes: the logistic function of one row of W)
 //
-// W is a shared matrix, a row for each column of the data, because a minibatch touches few columns, and changes by an outer product for each row. Its decay is a scalar: W = c V, so that a step changes the
-// rows of V whose columns it has seen, and no others. A clock is a minibatch of all members together, of which each has the rows that it
-// holds: whatever the number of members, steps are the same but for the rounding of sums (under bsp).
+// W is a shared matrix, a row for each column of the data, because a minibatch touches few columns, and changes by an outer product for each row.
+// Its decay is a scalar: W = c V, so that a step changes the rows of V whose columns it has seen, and no others. A clock is a minibatch of all
+// members together, of which each has the rows that it holds: whatever the number of members, steps are the same but for the rounding of sums (under
+// bsp).
 // Threads: one; every call by all members.
 #pragma once
 

@@ -5,6 +5,7 @@
 
 namespace shoal::learn {
 
+bool has_memory(double bytes);  // this machine, so many
 // Throws Error{invalid_argument} if this machine has not so many bytes. `what`: "200,000,000 users".
 void need_memory(double bytes, const std::string& what);
 

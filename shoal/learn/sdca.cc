@@ -21,8 +21,10 @@ const SdcaOptions& checked(const SdcaOptions& options, const LabelledRows& rows)
   if (!(options.gap >= 0) || !std::isfinite(options.gap)) refuse("gap", "must not be below zero");
   if (options.batch < 1) refuse("batch", "must be at least 1");
   const auto width = static_cast<double>(width_for(rows.classes.size()));
-  need_memory(rows.columns * (width * sizeof(double) / rows.members + sizeof(std::uint32_t)) + width * sizeof(float) * static_cast<double>(rows.own.size()),
-              std::to_string(rows.columns) + " columns and " + std::to_string(rows.count) + " rows of " + std::to_string(rows.classes.size()) + " classes");
+  need_memory(rows.columns * (width * sizeof(double) / rows.members + sizeof(std::uint32_t)) +
+                  width * sizeof(float) * static_cast<double>(rows.own.size()),
+              std::to_string(rows.columns) + " columns and " + std::to_string(rows.count) + " rows of " +
+                  std::to_string(rows.classes.size()) + " classes");
   return options;
 }
 
@@ -36,12 +38,23 @@ double divergence(std::span<const double> p, std::span<const double> scores, dou
 }  // namespace
 
 Sdca::Sdca(net::Transport& transport, LabelledRows rows, const SdcaOptions& options, const table::TablesOptions& tables)
-    : options_(checked(options, rows)), rows_(std::move(rows)), classes_(rows_.classes.size()), width_(width_for(classes_)), mass_(options.l2 * rows_.count),
-      tables_(transport, tables), worker_(tables_.worker()),
-      columns_(share<double>(transport, worker_, {"columns", rows_.columns + table::Key{1}, width_, table::Bsp{}}, options.sharing,
-                             load_of(rows_, deal(rows_, options.batch, options.seed, 1)), tables.patience)),
-      all_duals_(worker_.open<float>({.name = "dual", .width = width_, .consistency = table::Bsp{}, .initial = {}})), sums_(worker_, "sums", 5),
-      dual_(rows_.own.size() * width_), touched_(rows_.columns), scores_(classes_), likely_(classes_), p_(classes_), change_(classes_) {}
+    : options_(checked(options, rows)),
+      rows_(std::move(rows)),
+      classes_(rows_.classes.size()),
+      width_(width_for(classes_)),
+      mass_(options.l2 * rows_.count),
+      tables_(transport, tables),
+      worker_(tables_.worker()),
+      columns_(share<double>(transport, worker_, {"columns", rows_.columns + table::Key{1}, width_, table::Bsp{}},
+                             options.sharing, load_of(rows_, deal(rows_, options.batch, options.seed, 1)), tables.patience)),
+      all_duals_(worker_.open<float>({.name = "dual", .width = width_, .consistency = table::Bsp{}, .initial = {}})),
+      sums_(worker_, "sums", 5),
+      dual_(rows_.own.size() * width_),
+      touched_(rows_.columns),
+      scores_(classes_),
+      likely_(classes_),
+      p_(classes_),
+      change_(classes_) {}
 
 // --- an epoch
 
@@ -135,7 +148,8 @@ void Sdca::step_by(std::span<const std::uint32_t> numbers) {
     const data::SparseRow row = rows_.own[number];
     const double log_sum = scores_of(row);
     distribution_of(number);
-    const double squares = std::transform_reduce(p_.begin(), p_.end(), likely_.begin(), 0.0, std::plus<>(), [](double p, double u) { return (u - p) * (u - p); });
+    const double squares = std::transform_reduce(p_.begin(), p_.end(), likely_.begin(), 0.0, std::plus<>(),
+                                                 [](double p, double u) { return (u - p) * (u - p); });
     if (squares == 0) continue;
     const double norm = 1 + data::squared_norm(row.values);
     const double room = divergence(p_, scores_, log_sum) + g / 2 * squares;

@@ -10,6 +10,7 @@
 #include "shoal/collective/probe.h"
 #include "shoal/core/error.h"
 #include "shoal/core/text.h"
+#include "shoal/learn/memory.h"
 #include "shoal/learn/shared_sums.h"
 #include "shoal/replica/replica.h"
 
@@ -20,9 +21,16 @@ template <class T>
 class ServedMatrix final : public SharedMatrix<T> {
  public:
   ServedMatrix(table::Worker& worker, const MatrixForm& form, net::Rank rank, net::Rank size, std::string why)
-      : SharedMatrix<T>(form.width, std::move(why)), table_(worker.open<T>({.name = form.name, .width = form.width, .consistency = form.consistency, .initial = {},
-                                                                                 .encoding = form.encoding})), rank_(rank), size_(size) {}
+      : SharedMatrix<T>(form.width, std::move(why)),
+        table_(worker.open<T>({.name = form.name,
+                               .width = form.width,
+                               .consistency = form.consistency,
+                               .initial = {},
+                               .encoding = form.encoding})),
+        rank_(rank),
+        size_(size) {}
   void read(std::span<const table::Key> keys, std::span<T> values) override { table_.read(keys, values); }
+  void fetch(std::span<const table::Key> keys, std::span<T> values) override { table_.fetch(keys, values); }
   void add(factor::Outer<T> outer) override {
     changes_.assign(outer.rows().size() * outer.width(), 0);
     for (std::size_t at = 0; at < outer.rows().size(); ++at) outer.add_to(at, std::span(changes_).subspan(at * outer.width(), outer.width()));
@@ -34,10 +42,11 @@ class ServedMatrix final : public SharedMatrix<T> {
   void scale(double factor, table::Key end) override {  // each member a share
     const KeyRange share{rank_, end, size_};
     std::vector<T> values(share.size() * table_.width());
-    if (factor != 0) read_rows(table_, share, values);
+    if (factor != 0) in_parts(keys_in(share), table_.width(), std::span(values), [&](auto keys, auto part) { table_.fetch(keys, part); });
     for (T& value : values) value = static_cast<T>(value * factor);
     table_.barrier();  // all have read
     assign_rows(table_, share, values);
+    table_.copy().go_on_from(0, 0);  // what rounding left out was of the rows before
     table_.barrier();
   }
 
@@ -53,6 +62,7 @@ class ReplicatedMatrix final : public SharedMatrix<T> {
   ReplicatedMatrix(net::Transport& transport, const replica::Options& options, std::string why)
       : SharedMatrix<T>(options.width, std::move(why)), replica_(transport, options) {}
   void read(std::span<const table::Key> keys, std::span<T> values) override { replica_.read(keys, values); }
+  void fetch(std::span<const table::Key> keys, std::span<T> values) override { replica_.read(keys, values); }
   void add(factor::Outer<T> outer) override { replica_.add(std::move(outer)); }
   void tick() override { replica_.tick(); }
   void barrier() override { replica_.barrier(); }
@@ -100,20 +110,27 @@ struct Decision {
   std::string why;
 };
 
-std::string told(const exchange::MatrixPrice& price) { return exchange::name(price.way) + " " + show_seconds(price.seconds) + " and " + show_size(price.sent); }
+std::string told(const exchange::MatrixPrice& price) {
+  return exchange::name(price.way) + " " + show_seconds(price.seconds) + " and " + show_size(price.sent);
+}
 
 // The links are measured where it depends on them: on slow ones that takes longer than many clocks do.
 Decision decide(net::Transport& transport, const exchange::MatrixLoad& load, double rate, std::uint16_t channel, Nanoseconds patience) {
   using exchange::MatrixWay;
   constexpr collective::LinkModel slowest{.alpha = 1e-3, .rate = 1e6 / 8}, quickest{.alpha = 30e-6, .rate = 25e9 / 8};
-  const auto on = [&](const collective::LinkModel& link) { return exchange::prices(load, transport.size(), link, rate); };
-  const bool factors = on(slowest)[0].way == MatrixWay::factors;
-  if (factors == (on(quickest)[0].way == MatrixWay::factors)) {
+  const auto factors_win = [&](const auto& link) {
+    return exchange::price(MatrixWay::factors, load, transport.size(), link, rate).seconds <
+           exchange::price(MatrixWay::rows, load, transport.size(), link, rate).seconds;
+  };
+  const bool factors = factors_win(slowest);
+  if (factors == factors_win(quickest)) {
     const auto sent = [&](MatrixWay way) { return show_size(exchange::price(way, load, transport.size(), slowest, rate).sent); };
-    return {factors, "quicker on any links of 1 Mbit/s to 25 Gbit/s; rows are " + sent(MatrixWay::rows) + " a clock, factors " + sent(MatrixWay::factors)};
+    return {factors, "quicker on any links of 1 Mbit/s to 25 Gbit/s; rows are " + sent(MatrixWay::rows) + " a clock, factors " +
+                         sent(MatrixWay::factors)};
   }
-  const auto prices = on(collective::probe(transport, net::operation_in(channel, 1), transport.now() + patience));
-  return {prices[0].way == MatrixWay::factors, "predicted for a clock: " + told(prices[0]) + ", " + told(prices[1]) + ", " + told(prices[2])};
+  const auto link = collective::probe(transport, net::operation_in(channel, 1), transport.now() + patience);
+  const auto prices = exchange::prices(load, transport.size(), link, rate);
+  return {factors_win(link), "predicted for a clock: " + told(prices[0]) + ", " + told(prices[1]) + ", " + told(prices[2])};
 }
 
 factor::Overlay overlay_for(net::Transport& transport, const Sharing& sharing, double bytes, Nanoseconds patience) {
@@ -122,7 +139,8 @@ factor::Overlay overlay_for(net::Transport& transport, const Sharing& sharing, d
     case Sharing::Over::halton: return factor::Overlay::halton(transport.size());
     default: break;
   }
-  const auto pairs = collective::probe_pairs(transport, net::operation_in(sharing.channel, 1 + collective::kProbeOperations), transport.now() + patience);
+  const auto pairs = collective::probe_pairs(transport, net::operation_in(sharing.channel, 1 + collective::kProbeOperations),
+                                             transport.now() + patience);
   return factor::Overlay::fitted(transport.size(), sharing.targets, [&](net::Rank from, net::Rank to) {
     const auto& pair = pairs.at(from, to);
     return std::max(pair.latency + bytes / std::max(pair.rate_alone, 1.0), 1e-9);
@@ -166,18 +184,32 @@ std::unique_ptr<SharedMatrix<T>> share(net::Transport& transport, table::Worker&
   }
   const bool rounded = form.encoding != table::Encoding::none;
   if (asked_for && rounded) {
-    throw Error(Code::invalid_argument, std::string("factors travel as they are, not as ") + table::name(form.encoding), "sharing", "share rows, or leave it out");
+    throw Error(Code::invalid_argument, std::string("factors travel as they are, not as ") + table::name(form.encoding),
+                "sharing", "share rows, or leave it out");
   }
   Decision decision{asked_for, ""};
   const double size = transport.size();
   if (size > 1 && staleness && !rounded && sharing.way != Sharing::Way::rows) {
-    SharedSums sums(worker, form.name + "-load", 4);
-    const auto all = sums.sum({load.vectors, load.entries, load.touched, multiply_rate<T>(form.width)});
-    const auto rows = static_cast<double>(form.rows), touched = all[2] / size;
-    const exchange::MatrixLoad mean{.vectors = all[0] / size, .entries = all[1] / size, .touched = touched, .changed = std::min(rows, all[2]), .rows = rows,
-                                    .width = static_cast<double>(form.width), .element_bytes = sizeof(T), .pushed = table::pushes(form.consistency)};
+    const auto rows = static_cast<double>(form.rows);
+    const double bytes_of_all = 2 * rows * static_cast<double>(form.width) * sizeof(T);
+    if (asked_for) need_memory(bytes_of_all, "all " + std::to_string(form.rows) + " rows of " + std::to_string(form.width) + " numbers, twice,");
+    SharedSums sums(worker, form.name + "-load", 5);
+    const auto all = sums.sum({load.vectors, load.entries, load.touched, multiply_rate<T>(form.width), has_memory(bytes_of_all) ? 0.0 : 1.0});
+    const double touched = all[2] / size;
+    const exchange::MatrixLoad mean{.vectors = all[0] / size,
+                                    .entries = all[1] / size,
+                                    .touched = touched,
+                                    .changed = std::min(rows, all[2]),
+                                    .rows = rows,
+                                    .width = static_cast<double>(form.width),
+                                    .element_bytes = sizeof(T),
+                                    .pushed = table::pushes(form.consistency)};
     const double rate = all[3] / size;
-    if (!asked_for) decision = decide(transport, mean, rate, sharing.channel, patience);
+    if (all[4] > 0) {
+      decision.why = "a member has no room for all of them";
+    } else if (!asked_for) {
+      decision = decide(transport, mean, rate, sharing.channel, patience);
+    }
     if (decision.factors) {
       const double bytes = exchange::price(exchange::MatrixWay::factors, mean, 2, {}, rate).sent;
       const replica::Options options{.name = form.name, .rows = form.rows, .width = form.width, .staleness = *staleness,
@@ -188,7 +220,9 @@ std::unique_ptr<SharedMatrix<T>> share(net::Transport& transport, table::Worker&
   return std::make_unique<ServedMatrix<T>>(worker, form, transport.rank(), transport.size(), shared_as("rows", decision.why));
 }
 
-template std::unique_ptr<SharedMatrix<float>> share<float>(net::Transport&, table::Worker&, const MatrixForm&, const Sharing&, const exchange::MatrixLoad&, Nanoseconds);
-template std::unique_ptr<SharedMatrix<double>> share<double>(net::Transport&, table::Worker&, const MatrixForm&, const Sharing&, const exchange::MatrixLoad&, Nanoseconds);
+template std::unique_ptr<SharedMatrix<float>> share<float>(net::Transport&, table::Worker&, const MatrixForm&, const Sharing&,
+                                                           const exchange::MatrixLoad&, Nanoseconds);
+template std::unique_ptr<SharedMatrix<double>> share<double>(net::Transport&, table::Worker&, const MatrixForm&, const Sharing&,
+                                                             const exchange::MatrixLoad&, Nanoseconds);
 
 }  // namespace shoal::learn

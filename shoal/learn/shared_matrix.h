@@ -49,6 +49,8 @@ class SharedMatrix {
   const std::string& why() const { return why_; }  // it is shared as it is, where that was decided: a sentence
   // By any member, rows one below the other.
   virtual void read(std::span<const table::Key> keys, std::span<T> values) = 0;
+  // The same to the last bit, where rows travel rounded; right behind a barrier.
+  virtual void fetch(std::span<const table::Key> keys, std::span<T> values) = 0;
   virtual void add(factor::Outer<T> outer) = 0;  // sealed
   virtual void tick() = 0;
   virtual void barrier() = 0;
@@ -66,7 +68,7 @@ class SharedMatrix {
 template <class T>
 Tensor tensor_from(SharedMatrix<T>& matrix, const KeyRange& range) {
   std::vector<T> rows(range.size() * matrix.width());
-  in_parts(keys_in(range), matrix.width(), std::span(rows), [&](auto keys, auto part) { matrix.read(keys, part); });
+  in_parts(keys_in(range), matrix.width(), std::span(rows), [&](auto keys, auto part) { matrix.fetch(keys, part); });
   return {{range.size(), matrix.width()}, std::vector<float>(rows.begin(), rows.end())};
 }
 template <class T>
@@ -75,8 +77,8 @@ void set_rows(SharedMatrix<T>& matrix, const KeyRange& range, const Tensor& tens
   matrix.set(keys_in(range), rows);
 }
 
-// Decides how to share, and begins: rows are zeros. `load`: what this member does in a clock; of it vectors, entries and touched. The links are measured
-// where it depends on them. Throws Error{invalid_argument} for a consistency or an encoding that factors do not have.
+// Decides how to share, and begins: rows are zeros. `load`: what this member does in a clock; of it vectors, entries and touched. The links are
+// measured where it depends on them. Throws Error{invalid_argument} for a consistency or an encoding that factors do not have.
 template <class T>
 std::unique_ptr<SharedMatrix<T>> share(net::Transport& transport, table::Worker& worker, const MatrixForm& form, const Sharing& sharing,
                                        const exchange::MatrixLoad& load, Nanoseconds patience);

@@ -6,12 +6,6 @@
 #include "shoal/core/error.h"
 
 namespace shoal::replica {
-namespace {
-
-constexpr std::size_t kLongestBody = std::size_t{1} << 30;
-
-}  // namespace
-
 std::string fault_of(const Header& header) {
   if (header.kind < Kind::description || header.kind > kLast) return "a message of unknown kind " + std::to_string(static_cast<int>(header.kind));
   if (header.length > kLongestBody) return "a message of " + std::to_string(header.length) + " bytes";
@@ -19,9 +13,18 @@ std::string fault_of(const Header& header) {
   return "";
 }
 
-Broadcast::Broadcast(net::Transport& transport, std::uint16_t channel, const factor::Overlay& overlay, std::string description, Deliver deliver)
-    : transport_(transport), overlay_(overlay), description_(std::move(description)), deliver_(std::move(deliver)), received_(transport.size()),
-      mail_(transport, channel, "replicas", [this](net::Rank from, Message message) { take(from, std::move(message)); }, [](net::Rank) {}) {
+Broadcast::Broadcast(net::Transport& transport, std::uint16_t channel, const factor::Overlay& overlay, std::string description,
+                     Deliver deliver)
+    : transport_(transport),
+      overlay_(overlay),
+      description_(std::move(description)),
+      deliver_(std::move(deliver)),
+      received_(transport.size()),
+      last_(transport.size()),
+      leaves_(transport.size()),
+      mail_(
+          transport, channel, "replicas", [this](net::Rank from, Message message) { take(from, std::move(message)); },
+          [](net::Rank) {}) {
   send(described());
 }
 
@@ -43,13 +46,31 @@ void Broadcast::pass_on(const Message& message) {
   for (const net::Rank to : overlay_.next(message.header.origin, transport_.rank())) mail_.send(to, {message});
 }
 
+void Broadcast::leave() {
+  for (net::Rank to = 0; to < transport_.size(); ++to) {
+    if (to != transport_.rank()) mail_.send(to, {{{.kind = Kind::leaving, .origin = transport_.rank(), .sequence = sent_}, {}}});
+  }
+}
+
 bool Broadcast::unsent() const {
-  const auto targets = overlay_.targets(transport_.rank());
-  return std::ranges::any_of(targets, [this](net::Rank to) { return mail_.unsent(to) > 0; });
+  for (net::Rank to = 0; to < transport_.size(); ++to) {
+    if (mail_.unsent(to) > 0) return true;
+  }
+  return false;
+}
+
+// Behind all that came of it.
+void Broadcast::deliver_last(net::Rank of) {
+  if (last_[of] && last_[of]->header.sequence == received_[of]) deliver_(*std::exchange(last_[of], std::nullopt));
 }
 
 void Broadcast::take(net::Rank from, Message message) try {
   const Header& header = message.header;
+  if (header.kind == Kind::leaving && header.origin == from) {
+    leaves_[from] = true;
+    last_[from] = std::move(message);
+    return deliver_last(from);
+  }
   if (header.origin >= transport_.size() || header.origin == transport_.rank() || overlay_.before(header.origin, transport_.rank()) != from ||
       header.sequence != received_[header.origin]) {
     throw Error(Code::mismatch, "rank " + std::to_string(from) + " passed on what does not follow on what it did before", "replicas",
@@ -57,12 +78,17 @@ void Broadcast::take(net::Rank from, Message message) try {
   }
   ++received_[header.origin];
   pass_on(message);
-  if (header.kind != Kind::description) return deliver_(std::move(message));
+  const net::Rank origin = header.origin;
+  if (header.kind != Kind::description) {
+    deliver_(std::move(message));
+    return deliver_last(origin);
+  }
   const std::string theirs(reinterpret_cast<const char*>(message.body.data()), message.body.size());
   if (theirs != description_) {
     throw Error(Code::mismatch, "rank " + std::to_string(header.origin) + " has \"" + theirs + "\", this member \"" + description_ + "\"", "replicas",
                 "describe the matrix alike on all members");
   }
+  deliver_last(origin);
 } catch (const Error& error) {
   transport_.fail(error);
 }

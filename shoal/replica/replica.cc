@@ -5,6 +5,8 @@
 #include <utility>
 
 #include "shoal/core/error.h"
+#include "shoal/core/event.h"
+#include "shoal/core/text.h"
 #include "shoal/core/time.h"
 #include "shoal/net/call.h"
 
@@ -23,13 +25,10 @@ std::string description_of(const Options& options, const factor::Overlay& overla
   return text;
 }
 
-double seconds(Nanoseconds time) { return Seconds(time).count(); }
-
 }  // namespace
 
 template <class T>
 void Replica<T>::Box::deliver(Message message) {
-  if (message.header.kind == Kind::leaving) left[message.header.origin] = true;
   {
     const std::lock_guard lock(mutex);
     arrived.push_back(std::move(message));
@@ -38,27 +37,49 @@ void Replica<T>::Box::deliver(Message message) {
 }
 
 template <class T>
+bool Replica<T>::Box::empty() {
+  const std::lock_guard lock(mutex);
+  return arrived.empty();
+}
+
+template <class T>
 Replica<T>::Replica(net::Transport& transport, const Options& options)
     : options_(options), transport_(transport), values_(options.rows * options.width), settled_(values_.size()), unsettled_(options.rows),
-      origins_(transport.size()), clocks_(transport.size()), box_(std::make_shared<Box>(transport.size())),
+      origins_(transport.size()), clocks_(transport.size()), box_(std::make_shared<Box>()),
       waiting_(transport, options.patience, [this] { return failure(); }) {
   if (transport.on_peer_lost() == net::OnPeerLost::shrink) {
     throw Error(Code::invalid_argument, "replicas do not go on without lost members: one of them may have been a relay", "replica " + options.name,
                 "run with --on-peer-lost fail, or share rows of a table");
   }
   const factor::Overlay overlay = options.overlay ? *options.overlay : factor::Overlay::full(transport.size());
-  const bool begun = net::call(transport, [&, deliver = box_] {
-    broadcast_ = std::make_unique<Broadcast>(transport, options.channel, overlay, description_of<T>(options, overlay),
-                                             [deliver](Message message) { deliver->deliver(std::move(message)); });
+  // What is handed over owns all that it refers to: the loop may come to it when this member has given up.
+  const bool begun = net::call(transport, [&transport, box = box_, channel = options.channel, overlay, text = description_of<T>(options, overlay)] {
+    const std::weak_ptr<Box> to = box;
+    const auto deliver = [to](Message message) {
+      if (const auto alive = to.lock()) alive->deliver(std::move(message));
+    };
+    box->broadcast = std::make_unique<Broadcast>(transport, channel, overlay, text, deliver);
   });
   if (!begun) throw Error(Code::cancelled, "the transport has ended", "replica " + options.name);
 }
 
 template <class T>
 Replica<T>::~Replica() {
-  send(Kind::leaving, {}, false);
-  net::wait_for(transport_, [&] { return transport_.failure() || !broadcast_->unsent(); }, net::kLoopAnswers);
-  net::call(transport_, [this] { broadcast_.reset(); });
+  note_traffic();
+  box_->broadcast->leave();
+  net::wait_for(transport_, [&] { return transport_.failure() || !box_->broadcast->unsent(); }, net::kLoopAnswers);
+  net::call(transport_, [box = box_] { box->broadcast.reset(); });
+}
+
+// What `shoal explain` tells of it.
+template <class T>
+void Replica<T>::note_traffic() const {
+  if (sent_ == 0) return;
+  const std::string line = "replica " + options_.name + ": " + std::to_string(sent_) + " updates of " +
+                           show_size(static_cast<double>(bytes_) / static_cast<double>(sent_)) + " to each other member, waited " +
+                           show_seconds(Seconds(waited_).count()) + " for theirs";
+  const Instant now = steady_now();
+  Events::local().record({.kind = EventKind::note, .begin = now, .end = now, .name = Events::local().intern(line)});
 }
 
 // Of a member that did not say that it leaves, or left while this one waits for more of it.
@@ -66,16 +87,31 @@ template <class T>
 net::Failure Replica<T>::failure() const {
   for (net::Rank rank = 0; rank < transport_.size(); ++rank) {
     if (rank == transport_.rank()) continue;
-    if (origins_[rank].left) return std::make_shared<const Error>(Code::peer_lost, "rank " + std::to_string(rank) + " has left", "replica " + options_.name);
-    if (box_->left[rank]) continue;
-    if (net::Failure why = broadcast_->failure(rank)) return why;
+    if (origins_[rank].left)
+      return std::make_shared<const Error>(Code::peer_lost, "rank " + std::to_string(rank) + " has left",
+                                           "replica " + options_.name);
+    if (net::Failure why = box_->broadcast->failure(rank)) return why;
   }
   return nullptr;
 }
 
+// What arrives is taken in by this thread, and not by the condition that it waits for: that is looked at by who runs the loop, which others need.
+template <class T>
+template <class Ready>
+void Replica<T>::wait(const Ready& ready, const char* what) {
+  while (!ready()) waited_ += waiting_.until([this] { return !box_->empty(); }, *box_, what, options_.name);
+}
+
 template <class T>
 void Replica<T>::send(Kind kind, Bytes body, bool ends_clock) {
-  broadcast_->send({{.kind = kind, .ends_clock = ends_clock, .clock = clock_}, std::move(body)});
+  box_->broadcast->send({{.kind = kind, .ends_clock = ends_clock, .clock = clock_}, std::move(body)});
+}
+
+// The last of a clock goes with the clock's end.
+template <class T>
+void Replica<T>::send_open(bool ends_clock) {
+  if (open_ || ends_clock) send(Kind::update, open_.value_or(Bytes()), ends_clock);
+  open_.reset();
 }
 
 // --- what a worker does
@@ -88,13 +124,20 @@ void Replica<T>::read(std::span<const Key> keys, std::span<T> values) const {
 template <class T>
 void Replica<T>::add(Outer outer) {
   if (outer.width() != options_.width || (!outer.rows().empty() && outer.rows().back() >= options_.rows)) {
-    throw Error(Code::invalid_argument, "factors of another matrix: rows up to " + std::to_string(outer.rows().empty() ? 0 : outer.rows().back()) + " of " +
-                std::to_string(outer.width()) + " numbers", "replica " + options_.name);
+    throw Error(Code::invalid_argument,
+                "factors of another matrix: rows up to " + std::to_string(outer.rows().empty() ? 0 : outer.rows().back()) +
+                    " of " + std::to_string(outer.width()) + " numbers",
+                "replica " + options_.name);
   }
   const Bytes body = outer.write();
-  ++traffic_.updates;
-  traffic_.bytes += body.size();
-  send(Kind::update, body, false);
+  if (body.size() > kLongestBody) {
+    throw Error(Code::invalid_argument, "factors of " + show_size(static_cast<double>(body.size())) + " in one update",
+                "replica " + options_.name, "take a smaller batch");
+  }
+  send_open(false);
+  ++sent_;
+  bytes_ += body.size();
+  open_ = body;
   auto& updates = origins_[transport_.rank()].updates;
   updates.push_back({clock_, std::move(outer)});
   show(updates.back());
@@ -103,12 +146,12 @@ void Replica<T>::add(Outer outer) {
 template <class T>
 void Replica<T>::tick() {
   end_clock();
-  traffic_.waited += seconds(waiting_.until([this] { return may_go_on(); }, *box_, "the slowest member's update of replica ", options_.name));
+  wait([this] { return may_go_on(); }, "the slowest member's update of replica ");
 }
 
 template <class T>
 void Replica<T>::end_clock() {
-  send(Kind::update, {}, true);
+  send_open(true);
   clocks_.complete(transport_.rank(), clock_++);
 }
 
@@ -121,11 +164,12 @@ bool Replica<T>::may_go_on() {
 template <class T>
 void Replica<T>::barrier() {
   const std::uint64_t number = arrive();
-  traffic_.waited += seconds(waiting_.until([&] { return have_met(number); }, *box_, "all members at a barrier of replica ", options_.name));
+  wait([&] { return have_met(number); }, "all members at a barrier of replica ");
 }
 
 template <class T>
 std::uint64_t Replica<T>::arrive() {
+  send_open(false);
   send(Kind::barrier, {}, false);
   come_to_barrier(transport_.rank(), clock_);
   return met_ + 1;
@@ -146,7 +190,7 @@ void Replica<T>::set(std::span<const Key> keys, std::span<const T> values) {
   }
   Message own{{.kind = Kind::set, .clock = clock_}, body};
   take(own);
-  broadcast_->send(std::move(own));
+  box_->broadcast->send(std::move(own));
 }
 
 template <class T>
@@ -197,8 +241,11 @@ void Replica<T>::take(const Message& message) {
       for (std::size_t i = 0; i < count; ++i) {
         Key key;
         std::memcpy(&key, &body[i * sizeof(Key)], sizeof(Key));
-        if (key >= options_.rows) throw Error(Code::mismatch, "row " + std::to_string(key) + " of " + std::to_string(options_.rows), "replica " + options_.name);
-        for (std::vector<T>* rows : {&values_, &settled_}) std::memcpy(row_of(*rows, key).data(), &body[count * sizeof(Key) + i * row_bytes], row_bytes);
+        if (key >= options_.rows)
+          throw Error(Code::mismatch, "row " + std::to_string(key) + " of " + std::to_string(options_.rows),
+                      "replica " + options_.name);
+        for (std::vector<T>* rows : {&values_, &settled_})
+          std::memcpy(row_of(*rows, key).data(), &body[count * sizeof(Key) + i * row_bytes], row_bytes);
       }
       return;
     }

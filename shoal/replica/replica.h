@@ -9,8 +9,8 @@
 //     weights.tick();               // waits while somebody is more than 3 clocks behind
 //   }
 //
-// What a member reads at clock c holds all increments with timestamps up to c - staleness - 1, its own, and whatever else has arrived; with a staleness
-// of 0 nothing else.
+// What a member reads at clock c holds all increments with timestamps up to c - staleness - 1, its own, and whatever else has arrived; with a
+// staleness of 0 nothing else.
 // Rows are there twice: *settled* ones hold those clocks that everybody has completed, added in the order of (clock, rank); and what is read
 // holds later ones, too. Where nothing later is in a row, both have the same bits: so all members do behind a barrier, and with a staleness of 0.
 //
@@ -48,11 +48,6 @@ struct Options {
   std::uint16_t channel = 6;                // of the transport's operations; one that nothing else has used
 };
 
-struct Traffic {
-  double waited = 0;                        // seconds in tick() and barrier()
-  std::uint64_t updates = 0, bytes = 0;     // of this member: updates made, and their bytes, once for each other member
-};
-
 template <class T>  // float or double
 class Replica {
  public:
@@ -65,7 +60,6 @@ class Replica {
 
   const Options& options() const { return options_; }
   Clock clock() const { return clock_; }
-  Traffic traffic() const { return traffic_; }
 
   // As the last tick or barrier left it, and with what was added since; valid until the next of them.
   std::span<const T> row(Key key) const { return {&values_[key * options_.width], options_.width}; }
@@ -75,7 +69,7 @@ class Replica {
   // By all members: when it returns all have everything that was added before and nothing else, with the same bits, and are at the clock of who was
   // furthest. Who waits here holds nobody back.
   void barrier();
-  // The halves of tick() and barrier(), for who has something else to do while it waits.
+  // The halves of tick() and barrier(), for who must not block, as on the scripted network.
   void end_clock();
   bool may_go_on();
   std::uint64_t arrive();                                           // the number of the barrier
@@ -99,14 +93,18 @@ class Replica {
   };
   struct Box : net::Arrivals {              // what the loop hands to the worker
     void deliver(Message message);
+    bool empty();
     std::mutex mutex;                       // guards arrived
     std::vector<Message> arrived;
-    std::vector<std::atomic<bool>> left;    // by rank
-    explicit Box(net::Rank size) : left(size) {}
+    std::unique_ptr<Broadcast> broadcast;   // made and destroyed on the loop
   };
 
   net::Failure failure() const;
   void send(Kind kind, Bytes body, bool ends_clock);
+  void send_open(bool ends_clock);
+  template <class Ready>
+  void wait(const Ready& ready, const char* what);
+  void note_traffic() const;
   // Takes what has arrived, and settles and shows what it allows.
   void take_in();
   void take(const Message& message);
@@ -125,11 +123,11 @@ class Replica {
   table::Clocks clocks_;
   std::uint64_t met_ = 0;                   // barriers
   Clock clock_ = 0;                         // this member's
-  std::optional<Outer> open_;               // added in this clock, the last, not sent yet
-  Traffic traffic_;
-  std::shared_ptr<Box> box_;
-  std::unique_ptr<Broadcast> broadcast_;    // made and destroyed on the loop
+  std::optional<Bytes> open_;               // added in this clock, the last, not sent yet
+  std::shared_ptr<Box> box_;                // the loop's, too
   net::Waiting waiting_;
+  std::uint64_t sent_ = 0, bytes_ = 0;      // updates, and their bytes, once for each other member
+  Nanoseconds waited_{0};
 };
 
 }  // namespace shoal::replica

@@ -18,7 +18,11 @@ Called<T> Table<T>::call(const std::string& function, std::span<const Key> keys,
   refuse_inside_function(spec_.name);
   const CallRequest<T> request{function, {argument.begin(), argument.end()}};
   const std::uint64_t id = id_of(spec_);
-  auto questions = addressed<T>(servers_->all_shards(), Kind::call, id, keys, {}, spec_.width * sizeof(T));
+  std::vector<Key> distinct(keys.begin(), keys.end());  // of a key that repeats a function would see two rows, and write one
+  std::ranges::sort(distinct);
+  const auto repeated = std::ranges::unique(distinct);
+  distinct.erase(repeated.begin(), repeated.end());
+  auto questions = addressed<T>(servers_->all_shards(), Kind::call, id, distinct, {}, spec_.width * sizeof(T));
   for (auto& of_shard : questions) {
     if (keys.empty()) of_shard = alone(Message::of_rows(Kind::call, id, 0, 0));
     for (Message& question : of_shard) {

@@ -96,6 +96,7 @@ void Calls<T>::walk(const std::shared_ptr<Call>& call) {
     if (call->fault.empty() && call->rows != call->before) call->fault = "writes rows, and was called on all of them; name the keys";
     const std::size_t each = call->values.size() / call->keys.size();
     if (call->sums.empty()) call->sums.resize(each);
+    if (call->fault.empty() && call->sums.size() != each) call->fault = "returned unlike numbers of values for a row";
     for (std::size_t i = 0; call->fault.empty() && i < call->values.size(); ++i) call->sums[i % each] += call->values[i];
     walk(call);
   });

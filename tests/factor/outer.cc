@@ -1,4 +1,5 @@
-// Goal: sums of outer products with sparse factors are those of the dense ones, before and after their wire form; bytes that nobody wrote are refused.
+// Goal: sums of outer products with sparse factors are those of the dense ones, before and after their wire form; bytes that nobody wrote are
+// refused.
 #include "shoal/factor/outer.h"
 
 #include <gtest/gtest.h>

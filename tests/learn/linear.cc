@@ -13,7 +13,9 @@ namespace shoal::learn {
 namespace {
 
 Begin linear(const LinearOptions& options, std::uint32_t classes, std::uint32_t count = 600) {
-  return [=](net::Transport& transport) { return std::make_unique<Linear>(transport, separable(transport.rank(), transport.size(), classes, count), options); };
+  return [=](net::Transport& transport) {
+    return std::make_unique<Linear>(transport, separable(transport.rank(), transport.size(), classes, count), options);
+  };
 }
 
 // One step over all rows at once, from weights that are not zero. Oracle: central differences of the loss with its penalty.
@@ -52,7 +54,12 @@ TEST(Linear, a_step_is_down_the_gradient) {
 
 TEST(Linear, classes_that_can_be_separated_are) {
   for (const std::uint32_t classes : {2u, 4u}) {
-    for (const auto& [consistency, sharing] : {std::pair{"bsp", "rows"}, {"ssp:2", "rows"}, {"essp:2", "rows"}, {"async", "auto"}, {"bsp", "factors"}, {"ssp:2", "factors:halton"}}) {
+    for (const auto& [consistency, sharing] : {std::pair{"bsp", "rows"},
+                                               {"ssp:2", "rows"},
+                                               {"essp:2", "rows"},
+                                               {"async", "auto"},
+                                               {"bsp", "factors"},
+                                               {"ssp:2", "factors:halton"}}) {
       for (const net::Rank members : {1u, 3u}) {
         SCOPED_TRACE(std::to_string(members) + " members, " + consistency + ", " + sharing);
         LinearOptions options;
@@ -126,6 +133,20 @@ TEST(Linear, sharing_is_read_as_it_is_named) {
   options.consistency = table::Async{};
   auto jobs = net::join_all(1);
   EXPECT_THROW(Linear(jobs[0]->transport(), separable(0, 1, 3), options), Error);
+}
+
+// Goal: rows that travel as bf16 or int8 end where exact ones do, through decay, which multiplies all rows at the end of each epoch.
+TEST(Linear, rounded_rows_learn_what_exact_ones_do) {
+  LinearOptions options;
+  options.batch = 30;
+  options.l2 = 1e-2;
+  const Learnt exact = learnt_by(3, 20, linear(options, 4));
+  for (const table::Encoding encoding : {table::Encoding::bf16, table::Encoding::int8}) {
+    options.encoding = encoding;
+    const Learnt rounded = learnt_by(3, 20, linear(options, 4));
+    EXPECT_NEAR(rounded.figure("held-out log loss"), exact.figure("held-out log loss"), 0.01) << table::name(encoding);
+    EXPECT_NEAR(rounded.figure("training log loss"), exact.figure("training log loss"), 0.01) << table::name(encoding);
+  }
 }
 
 // Weights shrink by a thousandth in all within an epoch: the scalar is taken over more than once, and nobody loses digits.

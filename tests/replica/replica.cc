@@ -1,5 +1,5 @@
-// Goal: under any staleness and over any overlay, on a network that delays as it likes, a read holds what it must and whole prefixes of each member's updates; after a
-// barrier all members have the bits of a recount in the order of (clock, rank).
+// Goal: under any staleness and over any overlay, on a network that delays as it likes, a read holds what it must and whole prefixes of each
+// member's updates; after a barrier all members have the bits of a recount in the order of (clock, rank).
 #include "shoal/replica/replica.h"
 
 #include <gtest/gtest.h>
@@ -26,7 +26,10 @@ std::optional<factor::Overlay> overlay_of(const Case& of, std::uint64_t seed) {
   switch (of.over) {
     case Case::Over::full: return std::nullopt;
     case Case::Over::halton: return factor::Overlay::halton(of.members);
-    default: return factor::Overlay::fitted(of.members, 2, [=](net::Rank from, net::Rank to) { return 1.0 + static_cast<double>((from * 7 + to * 13 + seed) % 10); });
+    default:
+      return factor::Overlay::fitted(of.members, 2, [=](net::Rank from, net::Rank to) {
+        return 1.0 + static_cast<double>((from * 7 + to * 13 + seed) % 10);
+      });
   }
 }
 
@@ -52,10 +55,20 @@ factor::Outer<double> update_of(net::Rank rank, net::Rank members, Clock clock, 
 // Each member has its own number of clocks, two rounds of them with a barrier between.
 class Scripted {
  public:
-  Scripted(const Case& of, std::uint64_t seed) : of_(of), seed_(seed), random_(seed), job_(of.members, {.seed = seed}), stage_(of.members), number_(of.members), begun_(of.members) {
+  Scripted(const Case& of, std::uint64_t seed)
+      : of_(of),
+        seed_(seed),
+        random_(seed),
+        job_(of.members, {.seed = seed}),
+        stage_(of.members),
+        number_(of.members),
+        begun_(of.members) {
     for (net::Rank rank = 0; rank < of.members; ++rank) {
-      replicas_.push_back(std::make_unique<Replica<double>>(
-          job_.member(rank), Options{.name = "w", .rows = kRows, .width = of.members + 1, .staleness = of.staleness, .overlay = overlay_of(of, seed)}));
+      replicas_.push_back(std::make_unique<Replica<double>>(job_.member(rank), Options{.name = "w",
+                                                                                       .rows = kRows,
+                                                                                       .width = of.members + 1,
+                                                                                       .staleness = of.staleness,
+                                                                                       .overlay = overlay_of(of, seed)}));
       clocks_.push_back({Clock(1 + random_() % 6), Clock(1 + random_() % 6)});
     }
   }
@@ -87,7 +100,8 @@ class Scripted {
         for (net::Rank rank = 0; rank < of_.members; ++rank) {
           if (clock >= begin + clocks_[rank][round]) continue;
           const auto outer = update_of(rank, of_.members, clock, seed_);
-          for (std::size_t at = 0; at < outer.rows().size(); ++at) outer.add_to(at, std::span(expected).subspan(outer.rows()[at] * outer.width(), outer.width()));
+          for (std::size_t at = 0; at < outer.rows().size(); ++at)
+            outer.add_to(at, std::span(expected).subspan(outer.rows()[at] * outer.width(), outer.width()));
         }
       }
       begin += most;
@@ -182,7 +196,9 @@ void on_members(net::Rank members, const Work& work) {
 TEST(Replica, over_sockets_rows_that_one_gives_are_everybodys) {
   constexpr net::Rank members = 4;
   on_members(members, [&](net::Rank rank, net::Transport& transport) {
-    Replica<double> replica(transport, {.name = "w", .rows = kRows, .width = members + 1, .staleness = 1, .overlay = factor::Overlay::halton(members)});
+    Replica<double> replica(
+        transport,
+        {.name = "w", .rows = kRows, .width = members + 1, .staleness = 1, .overlay = factor::Overlay::halton(members)});
     const std::vector<Key> key = {7};
     if (rank == 2) replica.set(key, std::vector<double>{1, 2, 3, 4, 5});
     replica.barrier();
