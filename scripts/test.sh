@@ -39,8 +39,8 @@ address() { cmake --preset asan --log-level=WARNING >/dev/null && ninja -C build
 # Only tests that have threads: what runs on the scripted network has one, and would only be slow here.
 thread() {
   cmake --preset tsan --log-level=WARNING >/dev/null &&
-    ninja -C build/tsan -t targets all | sed -nE 's/^(test_((core|net|observe)_[a-z_]+|collective_run_tcp|exchange_gate|nn_group_tcp|app_(run|run_ends|doctor))): phony$/\1/p' |
-    xargs ninja -C build/tsan --quiet && checked tsan -R '^((core|net|observe)/|(collective/run_tcp|exchange/gate|nn/group_tcp|app/(run|run_ends|doctor))$)'
+    ninja -C build/tsan -t targets all | sed -nE 's/^(test_((core|net|observe|replica)_[a-z_]+|collective_run_tcp|exchange_gate|nn_group_tcp|app_(run|run_ends|doctor))): phony$/\1/p' |
+    xargs ninja -C build/tsan --quiet && checked tsan -R '^((core|net|observe|replica)/|(collective/run_tcp|exchange/gate|nn/group_tcp|app/(run|run_ends|doctor))$)'
 }
 
 python_tests() { "$python" -m pytest -q -m 'not slow' --junitxml "$results/python.xml" python/tests; }
