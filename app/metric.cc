@@ -2,6 +2,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <set>
 #include <utility>
 
 #include "app/learning.h"
@@ -82,6 +83,11 @@ int evaluate(const UseOptions& options, const std::vector<std::string>& among) {
   votes.first.width = votes.rows.width;
   votes.first.append(votes.rows.slice(0, std::min(votes.rows.size(), kEvaluated)));
   if (!among.empty()) votes.known = data::read_samples({among.begin(), among.end()}, options.data.skip_faulty).first;
+  const std::set<double> labels(votes.known.labels.begin(), votes.known.labels.end());
+  const auto known = [&](double label) { return labels.contains(label); };
+  if (!among.empty() && std::ranges::none_of(votes.rows.labels, known)) {
+    throw Error(Code::invalid_argument, "has none of the classes of " + options.data.files.front(), "--among " + among.front(), "name samples of the same kind");
+  }
   const auto points = map(votes.rows.all()), of_known = map(votes.known.all());
   const Worth mapped = votes.count(learn::distances(points, points, map.dimensions), learn::distances(points, of_known, map.dimensions));
   const Worth euclidean = votes.count(learn::distances(votes.first, votes.first), learn::distances(votes.rows, votes.known));

@@ -169,6 +169,8 @@ class LinearClassifier(_Learner):
     def fit(self, X, y):
         if self.solver not in ("sgd", "sdca"):
             raise InvalidData(f"solver: {self.solver!r} is none (sgd or sdca)")
+        if not isinstance(self.sharing, str):
+            raise InvalidData(f"sharing: {self.sharing!r} is none (auto, rows, factors, factors:halton or factors:fitted:2)")
         y = _labels(X, y)
         classes, numbers = np.unique(y, return_inverse=True)
         if len(classes) < 2:

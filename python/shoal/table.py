@@ -182,6 +182,8 @@ class Table:
         """By all members alike: a function that servers run on rows of this table, function(keys, rows, argument), of arrays (n,), (n, dim) and of
         numbers. What it leaves in `rows` becomes their values; it returns an array whose first axis has n, or None. Ends with a barrier, so that
         anybody may call it. It runs on a thread of its own and must not use tables."""
+        if not isinstance(name, str) or not name or not callable(function):
+            raise mistake(f"table {self.name}", f"a function has a name and can be called, not {name!r} and {function!r}")
         self._core.define(_tables.core, name, function)
         self.barrier()
 
@@ -189,6 +191,8 @@ class Table:
         """What that function returns for these rows, (*shape of keys, k), as float64 (int64 of integers). Without keys: the sum of it over all rows that
         servers have, (k,). It sees settled rows, of an age that read() would bear; `age` then tells it. Every table has "sum_of_squares", "norm" (of
         floats), "count" and "top": the columns of the argument's number of largest values by magnitude, and these (docs/tables.md)."""
+        if not isinstance(name, str):
+            raise mistake(f"table {self.name}", f"a function is called by its name, not {name!r}")
         wide = np.int64 if self.dtype.kind == "i" else np.float64
         argument = np.atleast_1d(np.asarray(argument, wide))
         keys = None if keys is None else keys_of(keys)

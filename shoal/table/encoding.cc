@@ -15,7 +15,7 @@ namespace {
 
 constexpr const char* kNames[] = {"none", "bf16", "int8"};
 constexpr int kMost = 127;                             // of a byte
-constexpr int kLeast = -120;
+constexpr int kLeast = -126;
 using Exponent = std::int16_t;
 
 // Round to nearest even; too large becomes the largest, not a number stays none.
@@ -38,6 +38,12 @@ Exponent exponent_for(double largest) {
 template <class T>
 Exponent exponent_of(std::span<const T> row) {
   return exponent_for(max_norm(row));
+}
+
+// The most steps of 2^exponent whose sum is a number of that type.
+template <class T>
+T most_steps(Exponent exponent) {
+  return static_cast<T>(std::min<double>(kMost, std::floor(std::ldexp(static_cast<double>(std::numeric_limits<T>::max()), -exponent))));
 }
 
 // To nearest, halves to even: without a call for each.
@@ -70,7 +76,8 @@ void round(Encoding encoding, std::span<T> row) {
     } else if (encoding == Encoding::int8) {
       const Exponent exponent = exponent_of(std::span<const T>(row));
       const T step = static_cast<T>(std::ldexp(1.0, exponent)), per_step = static_cast<T>(std::ldexp(1.0, -exponent));
-      for (T& value : row) value = std::clamp<T>(whole(value * per_step), -kMost, kMost) * step;
+      const T most = most_steps<T>(exponent);
+      for (T& value : row) value = std::clamp<T>(whole(value * per_step), -most, most) * step;
     }
   }
 }
@@ -94,8 +101,8 @@ void encode(Encoding encoding, std::span<const T> row, std::byte* into) {
   const Exponent exponent = exponent_of(row);
   std::memcpy(into, &exponent, sizeof exponent);
   auto* const bytes = reinterpret_cast<std::int8_t*>(into + sizeof exponent);
-  const T per_step = static_cast<T>(std::ldexp(1.0, -exponent));
-  for (std::size_t i = 0; i < row.size(); ++i) bytes[i] = static_cast<std::int8_t>(std::clamp<T>(whole(row[i] * per_step), -kMost, kMost));
+  const T per_step = static_cast<T>(std::ldexp(1.0, -exponent)), most = most_steps<T>(exponent);
+  for (std::size_t i = 0; i < row.size(); ++i) bytes[i] = static_cast<std::int8_t>(std::clamp<T>(whole(row[i] * per_step), -most, most));
 }
 
 template <class T>

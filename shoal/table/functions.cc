@@ -17,7 +17,16 @@ std::vector<Wide<T>> sum_of_squares(const Block<T>& block) {
   std::vector<Wide<T>> sums;
   for (std::size_t row = 0; row < block.keys.size(); ++row) {
     Wide<T> sum = 0;
-    for (const T value : block.rows.subspan(row * block.width(), block.width())) sum += static_cast<Wide<T>>(value) * static_cast<Wide<T>>(value);
+    for (const T value : block.rows.subspan(row * block.width(), block.width())) {
+      const auto wide = static_cast<Wide<T>>(value);
+      if constexpr (std::is_integral_v<T>) {
+        Wide<T> square = 0;
+        if (!__builtin_mul_overflow(wide, wide, &square) && !__builtin_add_overflow(sum, square, &sum)) continue;
+        throw Error(Code::invalid_argument, "the sum of squares of row " + std::to_string(block.keys[row]) + " is more than 64 bits hold");
+      } else {
+        sum += wide * wide;
+      }
+    }
     sums.push_back(sum);
   }
   return sums;
@@ -39,7 +48,8 @@ std::vector<Wide<T>> count(const Block<T>& block) {
 template <class T>
 std::vector<Wide<T>> top(const Block<T>& block) {
   const Wide<T> most = block.argument.size() == 1 ? block.argument[0] : 0;
-  if (most < 1 || most > static_cast<Wide<T>>(block.width())) {
+  const bool whole = most >= 1 && most <= static_cast<Wide<T>>(block.width()) && most == static_cast<Wide<T>>(static_cast<std::size_t>(most));
+  if (!whole) {  // nor what is not a number
     throw Error(Code::invalid_argument, "top of a row wants one number as its argument, from 1 to " + std::to_string(block.width()));
   }
   const auto k = static_cast<std::ptrdiff_t>(most);
@@ -49,7 +59,12 @@ std::vector<Wide<T>> top(const Block<T>& block) {
     const auto values = block.rows.subspan(row * block.width(), block.width());
     std::iota(columns.begin(), columns.end(), std::size_t{0});
     std::partial_sort(columns.begin(), columns.begin() + k, columns.end(), [&](std::size_t one, std::size_t other) {
-      const auto a = std::abs(static_cast<Wide<T>>(values[one])), b = std::abs(static_cast<Wide<T>>(values[other]));
+      const auto magnitude = [&](std::size_t column) {
+        const auto value = static_cast<Wide<T>>(values[column]);
+        if constexpr (std::is_integral_v<T>) return value < 0 ? -static_cast<std::uint64_t>(value) : static_cast<std::uint64_t>(value);
+        else return std::abs(value);
+      };
+      const auto a = magnitude(one), b = magnitude(other);
       return a > b || (a == b && one < other);
     });
     for (std::ptrdiff_t i = 0; i < k; ++i) found.push_back(static_cast<Wide<T>>(columns[static_cast<std::size_t>(i)]));

@@ -375,6 +375,7 @@ Worker Tables::worker(std::uint32_t index) {
 
 template <class T>
 Table<T> Worker::open(Spec spec) {
+  refuse_inside_function(spec.name);
   spec.type = kTypeOf<T>;
   return {spec, tables_->open<T>(spec), *this, index_, tables_};
 }

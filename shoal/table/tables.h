@@ -62,6 +62,7 @@ class Tables {
   // By all members alike, before any of them calls it: a function of that table's servers (functions.h).
   template <class T>
   void define(const std::string& table, const std::string& function, Function<T> what) {
+    refuse_inside_function(table);
     functions().define<T>(table, function, std::move(what));
   }
 
@@ -122,6 +123,7 @@ class Table {
   std::uint64_t dropped() const { return copy_->dropped(); }
   // Completes a unit of work.
   void tick() {
+    refuse_inside_function(spec_.name);
     copy_->tick(worker_);
     wait(Cause::slowest, [&] { return copy_->may_go_on(worker_); }, "the slowest worker of table ");
   }
@@ -133,13 +135,17 @@ class Table {
   }
   // A barrier from which on the consistency is another. By all workers, the same. Throws Error{invalid_argument} if this table cannot have it.
   void switch_to(const Consistency& next) {
+    refuse_inside_function(spec_.name);
     copy_->flush(worker_, next);
     meet();
   }
   Consistency consistency() const { return copy_->consistency(); }
   Telemetry telemetry() const { return copy_->telemetry(); }  // of all workers of this member
   // Its halves, for who comes to the barriers of several tables: it arrives at all before it waits at one.
-  void arrive() { copy_->flush(worker_); }
+  void arrive() {
+    refuse_inside_function(spec_.name);
+    copy_->flush(worker_);
+  }
   void meet() {
     wait(Cause::barrier, [&] { return copy_->flushed(worker_); }, "all workers at a barrier of table ");
   }
@@ -161,7 +167,10 @@ class Table {
   // By one worker: everything up to its clock, to the folder `path` (snapshot.h); servers write, all others go on. The first waits until it
   // is there and returns its clock.
   Clock snapshot(const std::string& path) { return snapshot_begin(path).wait(); }
-  Snapshot snapshot_begin(const std::string& path) { return {servers_, spec_, clock(), path}; }
+  Snapshot snapshot_begin(const std::string& path) {
+    refuse_inside_function(spec_.name);
+    return {servers_, spec_, clock(), path};
+  }
   // By all workers: the table is as the newest snapshot at `path` that any of them sees, whatever it was before, with the same bits, on any
   // number of servers; each part must be seen by some worker. Clocks go on at that of the snapshot, which it returns, or from where they
   // are if that is later. Throws Error{invalid_argument} on all of them naming what is missing, damaged or of another table: then nothing has changed.

@@ -130,6 +130,14 @@ TEST(Calls, what_goes_wrong_is_told_to_who_called) {
     define("uneven", [](const Block<double>& block) { return std::vector<double>(block.keys.size() + 1); });
     define("infinite", [](const Block<double>& block) { return block.rows[0] = 1 / 0.0, std::vector<double>{}; });
     define("writes", [](const Block<double>& block) { return block.rows[0] = 5, std::vector<double>{}; });
+    define("meets", [&](const Block<double>&) {
+      table.barrier();
+      return std::vector<double>();
+    });
+    define("keeps", [&](const Block<double>&) {
+      (void)table.snapshot_begin("nowhere");
+      return std::vector<double>();
+    });
     define("asks", [&](const Block<double>& block) { return table.call("count", block.keys, {}).values; });
     table.barrier();
     const auto line = [&](const std::string& function, std::span<const Key> of) -> std::string {
@@ -147,7 +155,9 @@ TEST(Calls, what_goes_wrong_is_told_to_who_called) {
     EXPECT_EQ(line("throws", one), there + "throws: no such thing");
     EXPECT_EQ(line("uneven", keys).find("table w: rank "), 0u);
     EXPECT_EQ(line("infinite", one).find(there + "infinite: table w: row 1 was given the value inf"), 0u);
-    EXPECT_EQ(line("asks", one), there + "asks: table w: a function that runs on a server may not use tables");
+    for (const std::string use : {"asks", "meets", "keeps"}) {
+      EXPECT_EQ(line(use.c_str(), one), there + use + ": table w: a function that runs on a server may not use tables");
+    }
     table.barrier();
     EXPECT_NE(line("writes", {}).find("writes rows, and was called on all of them; name the keys"), std::string::npos);
     EXPECT_EQ(table.call("sum_of_squares", one, {}).values, std::vector<double>{4}) << "nothing of a call that failed stays";

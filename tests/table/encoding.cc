@@ -57,6 +57,16 @@ TEST(Encoding, what_is_too_large_becomes_the_largest) {
   std::vector<float> row{std::numeric_limits<float>::max(), -std::numeric_limits<float>::max()};
   round<float>(Encoding::bf16, row);
   EXPECT_TRUE(std::isfinite(row[0]) && row[1] == -row[0]) << row[0];
+  for (const float largest : {3.38e38f, std::numeric_limits<float>::max()}) {  // 64 of whose steps are too large
+    std::vector<float> exact{largest, -largest, largest / 2, 0}, rounded = exact;
+    round<float>(Encoding::int8, rounded);
+    std::vector<std::byte> wire(encoded_bytes(Encoding::int8, 4, sizeof(float)));
+    std::vector<float> back(4);
+    encode<float>(Encoding::int8, exact, wire.data());
+    decode<float>(Encoding::int8, wire.data(), back);
+    EXPECT_EQ(back, rounded);
+    for (std::size_t i = 0; i < 4; ++i) EXPECT_LE(std::abs(rounded[i] - exact[i]), step_at<float>(Encoding::int8, exact, i)) << i;
+  }
 }
 
 // Goal: the server's sums are the exact ones but for half a step of what each worker sent last, after any number of increments far below a step
