@@ -77,7 +77,7 @@ def mistakes():
     def raises(keys, rows, argument):
         raise ValueError("these rows\nare wrong")
 
-    functions = {"raises": raises, "short": lambda keys, rows, argument: [1], "words": lambda keys, rows, argument: ["a"] * len(keys),
+    functions = {"raises": raises, "short": lambda keys, rows, argument: [1, 2, 3], "words": lambda keys, rows, argument: ["a"] * len(keys),
                  "infinite": lambda keys, rows, argument: rows.fill(np.inf), "asks": lambda keys, rows, argument: table.read(keys),
                  "right": lambda keys, rows, argument: keys % 7}
     for name, function in functions.items():
@@ -94,7 +94,7 @@ def mistakes():
 
 
 def test_a_mistake_is_one_line_at_who_called(pool):
-    words = ["function raises: ValueError: these rows", "function short: returned values of shape (1,) for 2 rows", "function words: ValueError: could not convert",
+    words = ["function raises: ValueError: these rows", "function short: returned values of shape (3,) for 1 rows", "function words: ValueError: could not convert",
              "was given the value inf", "a function that runs on a server may not use tables", 'function missing: no function is called "missing" here']
     for lines, right in pool(2).run(mistakes):
         assert len(lines) == len(words) and right.tolist() == [[5.0], [2.0]]
