@@ -178,8 +178,10 @@ py::tuple read_part(const table::Cut& cut, const std::string& folder, std::uint3
 }
 
 py::object open(table::Tables& tables, const std::string& name, std::size_t width, const std::string& type, const std::string& consistency,
-                const std::string& initial, double a, double b, std::uint64_t seed, const std::string& rule, const std::string& encode) {
-  table::Spec spec{name, dtype_from(type), width, table::consistency_from(consistency), {}, table::rule_from(rule), table::encoding_from(encode)};
+                const std::string& initial, double a, double b, std::uint64_t seed, const std::string& rule, const std::string& encode,
+                const std::string& not_finite) {
+  table::Spec spec{name, dtype_from(type), width, table::consistency_from(consistency), {}, table::rule_from(rule), table::encoding_from(encode),
+                   table::not_finite_from(not_finite)};
   if (initial == "uniform") spec.initial = table::Initial::uniform(a, b, seed);
   if (initial == "normal") spec.initial = table::Initial::normal(a, b, seed);
   if (initial == "constant") spec.initial = table::Initial::constant(a);

@@ -106,10 +106,11 @@ class Table:
     rule: what servers do with what is added: "sum", or they take it for gradients and step: "sgd:RATE[:MOMENTUM]", "adagrad:RATE[:EPSILON]",
     "adam:RATE[:BETA1:BETA2:EPSILON]", "adaptive-revision:RATE[:EPSILON]". Under bsp a clock is one step with the mean of all members' gradients, else each member's is a step.
     encode: how floats travel: "none" (as they are), "bf16" or "int8", in about a half or a quarter of the bytes of float32 (docs/tables.md, Fewer bytes).
+    not_finite: what becomes of values that are not: "refuse" (the call), "clip" (infinities become the largest value, NaN 0) or "pass".
     """
 
     def __init__(self, name: str, dim: int = 1, dtype: str = "float32", consistency: str = "essp:3", initial: Initial | None = None,
-                 rule: str = "sum", encode: str = "none"):
+                 rule: str = "sum", encode: str = "none", not_finite: str = "refuse"):
         global _tables
         if not isinstance(name, str) or not isinstance(dim, int) or dim < 1:
             raise mistake(f"table {name}", f"a name is a string and dim a positive integer, not {dim!r}")
@@ -123,7 +124,7 @@ class Table:
         self.name, self.dim, self.dtype, self.first_rule = name, dim, np.dtype(dtype), rule
         self.age = None
         self._core = _tables.core.open(name, dim, _TYPES[self.dtype.name], consistency, initial.kind, initial.a, initial.b, initial.seed,
-                                         rule, encode)
+                                         rule, encode, not_finite)
 
     @property
     def consistency(self) -> str:

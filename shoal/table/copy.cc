@@ -225,7 +225,8 @@ bool Copy<T>::may_add(std::uint32_t worker, std::span<const Key> keys, std::span
 
 template <class T>
 void Copy<T>::add(std::uint32_t worker, std::span<const Key> keys, std::span<const T> values) {
-  check_finite(keys, values, spec_.name);
+  std::vector<T> clipped;
+  values = admitted(spec_.not_finite, keys, values, spec_.name, clipped);
   const std::lock_guard lock(mutex_);
   for (std::size_t shard = 0; shard < holders_.size(); ++shard) {
     if (!added_.is_open(worker, shard)) heard_.begins_part(worker, shard);
@@ -346,7 +347,8 @@ bool Copy<T>::flushed(std::uint32_t worker) const {
 
 template <class T>
 void Copy<T>::assign(std::span<const Key> keys, std::span<const T> values) {
-  check_finite(keys, values, spec_.name);
+  std::vector<T> clipped;
+  values = admitted(spec_.not_finite, keys, values, spec_.name, clipped);
   hand_out(Kind::assign, keys, values);
 }
 

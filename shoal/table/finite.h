@@ -1,4 +1,4 @@
-// What is added to a table is finite: one value that is not would spread to whoever reads its row. Threads: pure functions.
+// What is added to a table is finite, unless its users want otherwise: one value that is not spreads to whoever reads its row. Threads: pure functions.
 #pragma once
 
 #include <algorithm>
@@ -9,6 +9,7 @@
 #include <span>
 #include <string>
 #include <type_traits>
+#include <vector>
 
 #include "shoal/core/error.h"
 #include "shoal/table/row_map.h"
@@ -25,6 +26,15 @@ bool finite(std::span<const T> values) {
   return wrong == 0;
 }
 
+// What becomes of values that are not.
+enum class NotFinite : std::uint8_t {
+  refuse,  // the call that has one
+  clip,    // infinities become the largest value of their sign, what is not a number becomes 0
+  pass,    // nothing
+};
+const char* name(NotFinite policy);
+NotFinite not_finite_from(const std::string& text);  // throws Error{invalid_argument} that lists them
+
 // Throws Error{invalid_argument} naming the first row that has one; rows one below the other.
 template <class T>
 void check_finite(std::span<const Key> keys, std::span<const T> values, const std::string& table) {
@@ -35,6 +45,20 @@ void check_finite(std::span<const Key> keys, std::span<const T> values, const st
     throw Error(Code::invalid_argument, "row " + std::to_string(keys[row]) + " was given the value " + std::to_string(*wrong), "table " + table,
                 "nothing of this call was taken; look at the step size and the data");
   }
+}
+
+// The values as a table takes them; `room` holds them where they are others.
+template <class T>
+std::span<const T> admitted(NotFinite policy, std::span<const Key> keys, std::span<const T> values, const std::string& table, std::vector<T>& room) {
+  if constexpr (std::is_floating_point_v<T>) {
+    if (policy == NotFinite::refuse) check_finite(keys, values, table);
+    if (policy != NotFinite::clip || finite(values)) return values;
+    constexpr T largest = std::numeric_limits<T>::max();
+    room.assign(values.begin(), values.end());
+    for (T& value : room) value = std::isnan(value) ? 0 : std::clamp(value, -largest, largest);
+    return room;
+  }
+  return values;
 }
 
 }  // namespace shoal::table

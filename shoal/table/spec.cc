@@ -43,6 +43,7 @@ std::string text_of(const Spec& spec) {
        << kInitialNames[static_cast<int>(spec.initial.kind)] << ' ' << spec.initial.a << ' ' << spec.initial.b << ' ' << spec.initial.seed
        << ", " << name(spec.rule);
   if (spec.encoding != Encoding::none) text << " as " << name(spec.encoding);
+  if (spec.not_finite != NotFinite::refuse) text << " not-finite " << name(spec.not_finite);
   return text.str();
 }
 
@@ -64,7 +65,10 @@ Spec spec_from(const std::string& text) {
   spec.consistency = consistency_from(consistency);
   spec.initial.kind = static_cast<Initial::Kind>(kind - std::begin(kInitialNames));
   spec.rule = rule_from(rule);
-  if (std::string as, encoding; in >> as >> encoding && as == "as") spec.encoding = encoding_from(encoding);
+  for (std::string what, value; in >> what >> value;) {
+    if (what == "as") spec.encoding = encoding_from(value);
+    if (what == "not-finite") spec.not_finite = not_finite_from(value);
+  }
   check(spec);
   return spec;
 }
@@ -89,6 +93,8 @@ void check(const Spec& spec) {
   if (spec.encoding != Encoding::none && value_bound(spec.consistency, 0)) {
     refuse(std::string("rows that travel as ") + name(spec.encoding) + " differ by more than a bound on values says", "encoding none, or bound clocks");
   }
+  if (spec.not_finite == NotFinite::pass && spec.encoding != Encoding::none) refuse("what is not finite cannot be rounded", "not_finite refuse or clip");
+  if (spec.not_finite != NotFinite::refuse && value_bound(spec.consistency, 0)) refuse("what is not finite has no bound", "not_finite refuse");
   const Initial& initial = spec.initial;
   if (!std::isfinite(initial.a) || !std::isfinite(initial.b)) refuse("initial values must be finite", "");
   if ((spec.type == DType::i32 || spec.type == DType::i64) && (initial.kind != Initial::Kind::constant || initial.a != std::trunc(initial.a) ||

@@ -8,6 +8,7 @@
 #include "shoal/core/dtype.h"
 #include "shoal/table/consistency.h"
 #include "shoal/table/encoding.h"
+#include "shoal/table/finite.h"
 #include "shoal/table/row_map.h"
 #include "shoal/table/rule.h"
 
@@ -34,6 +35,7 @@ struct Spec {
   Initial initial{};
   Rule rule{};              // one that steps takes what is added for gradients, and needs f32 or f64
   Encoding encoding = Encoding::none;  // of increments to servers and of rows to readers; rounds f32 and f64 alone
+  NotFinite not_finite = NotFinite::refuse;    // of what is added and assigned
 };
 
 std::uint64_t id_of(const Spec& spec);       // of its name

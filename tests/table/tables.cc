@@ -211,6 +211,31 @@ TEST(Tables, a_value_that_is_not_finite_is_refused_and_nothing_is_added) {
   EXPECT_EQ(values, std::vector<float>(4, 0));
 }
 
+TEST(Tables, a_value_that_is_not_finite_is_clipped_or_passes_where_that_is_said) {
+  const auto jobs = net::join_all(1);
+  Tables tables(jobs[0]->transport());
+  constexpr float inf = std::numeric_limits<float>::infinity(), largest = std::numeric_limits<float>::max();
+  const std::vector<Key> keys{4, 9};
+  const std::vector<float> added{1, -inf, inf, std::numeric_limits<float>::quiet_NaN()};
+  std::vector<float> values(4);
+  auto clipped = tables.worker().open<float>({.name = "clipped", .width = 2, .consistency = Bsp{}, .not_finite = NotFinite::clip});
+  clipped.add(keys, added);
+  clipped.barrier();
+  clipped.read(keys, values);
+  EXPECT_EQ(values, (std::vector<float>{1, -largest, largest, 0}));
+  auto passed = tables.worker().open<float>({.name = "passed", .width = 2, .consistency = Bsp{}, .not_finite = NotFinite::pass});
+  passed.assign(keys, added);
+  passed.barrier();
+  passed.read(keys, values);
+  EXPECT_TRUE(values[0] == 1 && values[1] == -inf && values[2] == inf && std::isnan(values[3]));
+  for (const NotFinite policy : {NotFinite::refuse, NotFinite::clip, NotFinite::pass}) {
+    EXPECT_EQ(spec_from(text_of({.name = "a", .not_finite = policy})).not_finite, policy);
+  }
+  EXPECT_THROW(check({.name = "a", .consistency = Vap{1}, .not_finite = NotFinite::clip}), Error);
+  EXPECT_THROW(check({.name = "a", .encoding = Encoding::int8, .not_finite = NotFinite::pass}), Error);
+  EXPECT_THROW(not_finite_from("no"), Error);
+}
+
 TEST(Tables, what_ends_one_member_ends_the_wait_of_the_others) {
   auto jobs = net::join_all(2);
   Tables tables(jobs[0]->transport());
