@@ -16,8 +16,8 @@ import subprocess
 import sys
 import tempfile
 
+import pslite
 import side_by_side as sbs
-from table import free_port
 
 VARIANTS = {"rows": ("rows", "bsp"), "factors": ("factors", "bsp"), "auto": ("auto", "bsp"), "factors, ssp:3": ("factors", "ssp:3"),
             "factors:halton, ssp:3": ("factors:halton", "ssp:3"), "rows, ssp:3": ("rows", "ssp:3")}
@@ -47,32 +47,15 @@ def run_shoal(lab: sbs.Lab, args, sharing: str, consistency: str) -> dict[str, f
 
 
 def run_pslite(lab: sbs.Lab, args) -> dict[str, float]:
-    """A server and a worker on each host, the scheduler on the first."""
-    environment = {**os.environ, "DMLC_PS_ROOT_URI": lab.address(0), "DMLC_PS_ROOT_PORT": str(free_port()), "DMLC_NUM_SERVER": str(args.members), "DMLC_NUM_WORKER": str(args.members)}
-
-    def run() -> list[dict]:
-        processes = []
-        try:
-            for role, host in [("scheduler", 0), *((role, host) for role in ("server", "worker") for host in range(args.members))]:
-                own = {**environment, "DMLC_ROLE": role, "DMLC_NODE_HOST": lab.address(host)}
-                command = lab.exec(host, [str(args.pslite), os.path.abspath(args.rows), str(args.epochs), str(args.batch)])
-                processes.append(subprocess.Popen(command, env=own, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True))
-            said = [process.communicate(timeout=1800) for process in processes]
-        finally:
-            for process in processes:
-                process.kill()
-                process.wait()
-        for process, (_, errors) in zip(processes, said):
-            if process.returncode:
-                sys.exit(f"bench: ps-lite ended with {process.returncode}:\n{errors[-2000:]}")
-        return [json.loads(line) for out, _ in said for line in out.splitlines() if line.startswith("{")]
-
-    return measured(lab, args, run)
+    """A server and a worker on each host."""
+    hosts = list(range(args.members))
+    arguments = [os.path.abspath(args.rows), str(args.epochs), str(args.batch)]
+    return measured(lab, args, lambda: pslite.run(lab, args.pslite, hosts, hosts, arguments, timeout=1800))
 
 
 def epochs_to(args) -> int:
     """Epochs of one member until so many of the rows that are learnt from are told apart."""
-    with tempfile.TemporaryDirectory() as folder, sbs.Lab(1, None) as alone:
+    with tempfile.TemporaryDirectory() as folder:
         for epochs in range(1, 201):
             command = [sbs.shoal(), "linear", "train", os.path.abspath(args.rows), "--epochs", str(epochs), "--batch", str(args.batch), "--l2", "0", "--output", f"{folder}/model", "--resume"]
             subprocess.run(command, check=True, stdout=subprocess.DEVNULL)

@@ -14,26 +14,17 @@ from __future__ import annotations
 
 import argparse
 import array
-import json
 import lzma
-import os
 import pathlib
-import socket
 import statistics
-import subprocess
 import sys
 import tempfile
 
+import pslite
 import side_by_side as sbs
 
 CASES = ["4x1000000", "10000x64", "1000000x1", "1x1"]
 BLOCKS = 16
-
-
-def free_port() -> int:
-    with socket.socket() as s:
-        s.bind(("127.0.0.1", 0))
-        return s.getsockname()[1]
 
 
 def summary(lines: list[dict]) -> dict[str, float]:
@@ -57,26 +48,9 @@ def run_shoal(lab: sbs.Lab, args: argparse.Namespace, program: str, arguments: l
 
 
 def run_pslite(lab: sbs.Lab, args: argparse.Namespace, arguments: list[str]) -> dict[str, float]:
-    """A scheduler beside the first server; servers on the first hosts, workers on the others. Everybody binds to its host's address alone."""
-    environment = {**os.environ, "DMLC_PS_ROOT_URI": lab.address(0), "DMLC_PS_ROOT_PORT": str(free_port()),
-                   "DMLC_NUM_SERVER": str(args.servers), "DMLC_NUM_WORKER": str(args.workers)}
-    roles = ["scheduler", *["server"] * args.servers, *["worker"] * args.workers]
-    processes = []
-    try:
-        for index, role in enumerate(roles):
-            host = max(0, index - 1)
-            command = lab.exec(host, [str(args.pslite), *arguments])
-            own = {**environment, "DMLC_ROLE": role, "DMLC_NODE_HOST": lab.address(host)}
-            processes.append(subprocess.Popen(command, env=own, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True))
-        said = [process.communicate(timeout=600) for process in processes]
-    finally:
-        for process in processes:
-            process.kill()
-            process.wait()
-    for process, (_, errors) in zip(processes, said):
-        if process.returncode:
-            sys.exit(f"bench: ps-lite ended with {process.returncode}:\n{errors[-2000:]}")
-    return summary([json.loads(line) for out, _ in said for line in out.splitlines() if line.startswith("{")])
+    """Servers on the first hosts, workers on the others."""
+    hosts = list(range(args.servers + args.workers))
+    return summary(pslite.run(lab, args.pslite, hosts[:args.servers], hosts[args.servers:], arguments))
 
 
 def token_ids(text: pathlib.Path, folder: str, documents: int | None) -> pathlib.Path:

@@ -2,6 +2,8 @@
 // that what differs is who waits for whom.
 #pragma once
 
+#include <CLI/CLI.hpp>
+
 #include <chrono>
 #include <cstdint>
 #include <thread>
@@ -23,5 +25,12 @@ struct SlowClocks {
   }
   void pause(std::uint64_t clock, std::uint32_t worker) const { std::this_thread::sleep_for(Seconds(seconds(clock, worker))); }
 };
+
+inline void declare(CLI::App& app, SlowClocks& clocks) {
+  app.add_option("--clock-ms", clocks.milliseconds, "of a usual clock");
+  app.add_option("--slow", clocks.share, "so many of all clocks are");
+  app.add_option("--factor", clocks.factor, "a slow clock takes so many usual ones");
+  app.add_option("--seed", clocks.seed, "of who is slow when");
+}
 
 }  // namespace shoal::bench

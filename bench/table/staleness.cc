@@ -113,10 +113,7 @@ int main(int argc, char** argv) {
   app.add_option("--rows", options.rows)->check(CLI::PositiveNumber);
   app.add_option("--clocks", options.length, "of each worker, that count")->check(CLI::PositiveNumber);
   app.add_option("--warmup", options.warmup, "clocks before them");
-  app.add_option("--clock-ms", options.clocks.milliseconds, "of a usual clock");
-  app.add_option("--slow", options.clocks.share, "so many of all clocks are");
-  app.add_option("--factor", options.clocks.factor, "a slow clock takes so many usual ones");
-  app.add_option("--seed", options.clocks.seed, "of who is slow when");
+  shoal::bench::declare(app, options.clocks);
   app.add_option("--local", options.local, "start so many members on this machine");
   CLI11_PARSE(app, argc, argv);
   return shoal::bench::run("bench_table_staleness", options.local, argv, [&] { return shoal::run_member(options); });

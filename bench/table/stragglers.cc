@@ -70,10 +70,7 @@ int main(int argc, char** argv) {
   app.add_option("--consistency", options.consistency);
   app.add_option("--epochs", options.epochs)->check(CLI::PositiveNumber);
   app.add_option("--batch", options.batch, "ratings of a member in a clock");
-  app.add_option("--clock-ms", options.clocks.milliseconds, "of a usual clock");
-  app.add_option("--slow", options.clocks.share, "so many of all clocks are");
-  app.add_option("--factor", options.clocks.factor, "a slow clock takes so many usual ones");
-  app.add_option("--seed", options.clocks.seed, "of who is slow when");
+  shoal::bench::declare(app, options.clocks);
   app.add_option("--local", options.local, "start so many members on this machine");
   CLI11_PARSE(app, argc, argv);
   return shoal::bench::run("bench_table_stragglers", options.local, argv, [&] { return shoal::run_member(options); });

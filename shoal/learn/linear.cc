@@ -77,7 +77,7 @@ Linear::Linear(net::Transport& transport, LabelledRows rows, const LinearOptions
       worker_(tables_.worker()),
       columns_(share<float>(transport, worker_,
                             {"columns", rows_.columns + table::Key{1}, width_, options.consistency, options.encoding},
-                            options.sharing, load_of(rows_, deal(rows_, options.batch, options.seed, 1)), tables.patience)),
+                            options.sharing, [&] { return load_of(rows_, deal(rows_, options.batch, options.seed, 1)); }, tables.patience)),
       sums_(worker_, "sums", 3),
       touched_(rows_.columns) {}
 
@@ -118,14 +118,6 @@ Epoch Linear::learn(const std::function<void(double part)>& progressed) {
   return epoch;
 }
 
-void Linear::read_columns(const data::SparseSlice& rows, std::span<const std::uint32_t> numbers) {
-  touched_.collect(rows, numbers);
-  values_.resize(touched_.keys().size() * width_);
-  const Instant asked = steady_now();
-  columns_->read(touched_.keys(), values_);
-  waited_ += seconds_between(asked, steady_now());
-}
-
 // The row's classes' probabilities by the columns that were read last; its loss, and whether its class is the likeliest.
 Linear::Sums Linear::look_at(const data::SparseRow& row, std::vector<double>& probabilities) {
   std::vector<double> scores(width_);
@@ -146,7 +138,7 @@ Linear::Sums Linear::look_at(const data::SparseRow& row, std::vector<double>& pr
 
 // c' = c (1 - step l2);  V -= step / c' * 1/batch sum (softmax(W x + b) - e_y) x^T. The sum of losses before it.
 double Linear::step_by(std::span<const std::uint32_t> numbers, double step, std::size_t batch) {
-  read_columns(rows_.own, numbers);
+  waited_ += read_touched(*columns_, rows_.own, numbers, touched_, values_);
   factor::Outer<float> changes(width_, touched_.keys());
   const double scaled = step / static_cast<double>(batch) / (scale_ * (1 - step * options_.l2));
   // The intercept is a column of ones: sparse data would bear longer steps than it does. It is not scaled.
@@ -185,7 +177,7 @@ void Linear::fold() {
 Linear::Sums Linear::sums_held_out() {
   std::vector<std::uint32_t> all(rows_.own_held_out.size());
   std::iota(all.begin(), all.end(), 0u);
-  read_columns(rows_.own_held_out, all);
+  waited_ += read_touched(*columns_, rows_.own_held_out, all, touched_, values_);
   Sums sums;
   std::vector<double> probabilities;
   for (const std::uint32_t number : all) {

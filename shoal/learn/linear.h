@@ -58,7 +58,6 @@ class Linear final : public Learner {
   struct Sums {
     double loss = 0, correct = 0;
   };
-  void read_columns(const data::SparseSlice& rows, std::span<const std::uint32_t> numbers);
   Sums look_at(const data::SparseRow& row, std::vector<double>& probabilities);
   double step_by(std::span<const std::uint32_t> numbers, double step, std::size_t batch);
   Sums sums_held_out();
@@ -73,7 +72,7 @@ class Linear final : public Learner {
   const std::unique_ptr<SharedMatrix<float>> columns_;  // V; key `columns` is the intercept, which does not decay
   SharedSums sums_;
   double scale_ = 1;                           // c
-  TouchedColumns touched_;                     // by those rows that read_columns() has read for
+  TouchedColumns touched_;                     // by those rows that were read for
   std::vector<float> values_;                  // their rows of V, the intercept last
   unsigned epochs_ = 0;                        // done
   double waited_ = 0;

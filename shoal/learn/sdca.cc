@@ -46,7 +46,7 @@ Sdca::Sdca(net::Transport& transport, LabelledRows rows, const SdcaOptions& opti
       tables_(transport, tables),
       worker_(tables_.worker()),
       columns_(share<double>(transport, worker_, {"columns", rows_.columns + table::Key{1}, width_, table::Bsp{}},
-                             options.sharing, load_of(rows_, deal(rows_, options.batch, options.seed, 1)), tables.patience)),
+                             options.sharing, [&] { return load_of(rows_, deal(rows_, options.batch, options.seed, 1)); }, tables.patience)),
       all_duals_(worker_.open<float>({.name = "dual", .width = width_, .consistency = table::Bsp{}, .initial = {}})),
       sums_(worker_, "sums", 5),
       dual_(rows_.own.size() * width_),
@@ -81,14 +81,6 @@ Epoch Sdca::learn(const std::function<void(double part)>& progressed) {
     epoch.figures.emplace_back("held-out accuracy", sums[4] / rows_.held_out);
   }
   return epoch;
-}
-
-void Sdca::read_columns(const data::SparseSlice& rows, std::span<const std::uint32_t> numbers) {
-  touched_.collect(rows, numbers);
-  values_.resize(touched_.keys().size() * width_);
-  const Instant asked = steady_now();
-  columns_->read(touched_.keys(), values_);
-  waited_ += seconds_between(asked, steady_now());
 }
 
 // scores_ and likely_ by the columns that were read last. Returns log sum exp of the scores, which are less their largest.
@@ -140,7 +132,7 @@ void Sdca::add_to(factor::Outer<double>& changes, const data::SparseRow& row) co
 //   s = min(1, (KL(p || u) + g/2 |u - p|^2) / (|u - p|^2 (g + K |x|^2 / (l2 N)))),    1/g how fast the loss's gradient changes: 1/2, by the scores of all classes
 void Sdca::step_by(std::span<const std::uint32_t> numbers) {
   constexpr double g = 2;
-  read_columns(rows_.own, numbers);
+  waited_ += read_touched(*columns_, rows_.own, numbers, touched_, values_);
   factor::Outer<double> changes(width_, touched_.keys());
   const double members = rows_.members;
   const double rows_of_weights = width_ == 1 ? 0.5 : 1;  // of two classes, W is the difference of two rows of opposite sign, each of half its size
@@ -206,7 +198,7 @@ Sdca::Sums Sdca::sums_over(const data::SparseSlice& rows, bool own) {
   for (std::uint32_t from = 0; from < rows.size(); from += kRowsAtOnce) {
     numbers.resize(std::min<std::size_t>(kRowsAtOnce, rows.size() - from));
     std::iota(numbers.begin(), numbers.end(), from);
-    read_columns(rows, numbers);
+    waited_ += read_touched(*columns_, rows, numbers, touched_, values_);
     for (const std::uint32_t number : numbers) {
       const double log_sum = scores_of(rows[number]);
       const auto label = static_cast<std::size_t>(rows[number].label);

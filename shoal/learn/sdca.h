@@ -49,7 +49,6 @@ class Sdca final : public Learner {
     double loss = 0, gap = 0, decay = 0, correct = 0;
   };
   std::span<float> dual(std::uint32_t own) { return std::span(dual_).subspan(own * width_, width_); }
-  void read_columns(const data::SparseSlice& rows, std::span<const std::uint32_t> numbers);
   double scores_of(const data::SparseRow& row);
   void distribution_of(std::uint32_t own);
   void step_by(std::span<const std::uint32_t> numbers);

@@ -175,7 +175,7 @@ std::string name(const Sharing& sharing) {
 
 template <class T>
 std::unique_ptr<SharedMatrix<T>> share(net::Transport& transport, table::Worker& worker, const MatrixForm& form, const Sharing& sharing,
-                                       const exchange::MatrixLoad& load, Nanoseconds patience) {
+                                       const std::function<exchange::MatrixLoad()>& load, Nanoseconds patience) {
   const auto staleness = staleness_of(form.consistency);
   const bool asked_for = sharing.way == Sharing::Way::factors;
   if (asked_for && !staleness) {
@@ -194,7 +194,8 @@ std::unique_ptr<SharedMatrix<T>> share(net::Transport& transport, table::Worker&
     const double bytes_of_all = 2 * rows * static_cast<double>(form.width) * sizeof(T);
     if (asked_for) need_memory(bytes_of_all, "all " + std::to_string(form.rows) + " rows of " + std::to_string(form.width) + " numbers, twice,");
     SharedSums sums(worker, form.name + "-load", 5);
-    const auto all = sums.sum({load.vectors, load.entries, load.touched, multiply_rate<T>(form.width), has_memory(bytes_of_all) ? 0.0 : 1.0});
+    const exchange::MatrixLoad own = load();
+    const auto all = sums.sum({own.vectors, own.entries, own.touched, multiply_rate<T>(form.width), has_memory(bytes_of_all) ? 0.0 : 1.0});
     const double touched = all[2] / size;
     const exchange::MatrixLoad mean{.vectors = all[0] / size,
                                     .entries = all[1] / size,
@@ -221,8 +222,8 @@ std::unique_ptr<SharedMatrix<T>> share(net::Transport& transport, table::Worker&
 }
 
 template std::unique_ptr<SharedMatrix<float>> share<float>(net::Transport&, table::Worker&, const MatrixForm&, const Sharing&,
-                                                           const exchange::MatrixLoad&, Nanoseconds);
+                                                           const std::function<exchange::MatrixLoad()>&, Nanoseconds);
 template std::unique_ptr<SharedMatrix<double>> share<double>(net::Transport&, table::Worker&, const MatrixForm&, const Sharing&,
-                                                             const exchange::MatrixLoad&, Nanoseconds);
+                                                             const std::function<exchange::MatrixLoad()>&, Nanoseconds);
 
 }  // namespace shoal::learn

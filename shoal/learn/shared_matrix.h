@@ -9,14 +9,17 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <span>
 #include <string>
 #include <utility>
 #include <vector>
 
+#include "shoal/core/time.h"
 #include "shoal/exchange/matrix_way.h"
 #include "shoal/factor/outer.h"
+#include "shoal/learn/minibatch.h"
 #include "shoal/learn/rows.h"
 #include "shoal/table/tables.h"
 
@@ -64,6 +67,17 @@ class SharedMatrix {
   std::string why_;
 };
 
+// Reads the rows that these samples touch, as touched.keys() has them. Returns how long that took, in seconds.
+template <class T>
+double read_touched(SharedMatrix<T>& matrix, const data::SparseSlice& samples, std::span<const std::uint32_t> numbers, TouchedColumns& touched,
+                    std::vector<T>& values) {
+  touched.collect(samples, numbers);
+  values.resize(touched.keys().size() * matrix.width());
+  const Instant asked = steady_now();
+  matrix.read(touched.keys(), values);
+  return seconds_between(asked, steady_now());
+}
+
 // The rows as 32-bit numbers of a model, and back.
 template <class T>
 Tensor tensor_from(SharedMatrix<T>& matrix, const KeyRange& range) {
@@ -77,10 +91,10 @@ void set_rows(SharedMatrix<T>& matrix, const KeyRange& range, const Tensor& tens
   matrix.set(keys_in(range), rows);
 }
 
-// Decides how to share, and begins: rows are zeros. `load`: what this member does in a clock; of it vectors, entries and touched. The links are
-// measured where it depends on them. Throws Error{invalid_argument} for a consistency or an encoding that factors do not have.
+// Decides how to share, and begins: rows are zeros. `load` is asked where there is something to decide: what this member does in a clock; of it
+// vectors, entries and touched. The links are measured where it depends on them. Throws Error{invalid_argument} for a consistency or an encoding that factors do not have.
 template <class T>
 std::unique_ptr<SharedMatrix<T>> share(net::Transport& transport, table::Worker& worker, const MatrixForm& form, const Sharing& sharing,
-                                       const exchange::MatrixLoad& load, Nanoseconds patience);
+                                       const std::function<exchange::MatrixLoad()>& load, Nanoseconds patience);
 
 }  // namespace shoal::learn
