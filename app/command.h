@@ -32,6 +32,7 @@ Action declare_linear(CLI::App& app);
 Action declare_cluster_points(CLI::App& app);
 Action declare_dictionary(CLI::App& app);
 Action declare_metric(CLI::App& app);
+Action declare_topics(CLI::App& app);
 Action declare_doctor(CLI::App& app);
 Action declare_explain(CLI::App& app);
 Action declare_program(CLI::App& app);

@@ -21,6 +21,7 @@ constexpr Command commands[] = {
     {"cluster-points", "groups of samples that lie near each other: k-means", declare_cluster_points},
     {"dictionary", "atoms of which few make up a sample: sparse coding", declare_dictionary},
     {"metric", "distances by which samples of one class are near: metric learning", declare_metric},
+    {"topics", "what texts are about: latent Dirichlet allocation", declare_topics},
     {"lab", "hosts with limited links on this machine (network namespaces)", declare_lab},
     {"plan", "predict what a model would take on a cluster, by each way", declare_plan},
     {"doctor", "measure machines and links, say what will limit a run", declare_doctor},

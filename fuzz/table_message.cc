@@ -58,8 +58,8 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
     for (const Rule& rule : {Rule{}, Rule::adam(0.1), Rule::adaptive_revision(0.1)}) {
       const Spec spec{.name = "f", .type = DType::f32, .width = 2, .consistency = consistency, .rule = rule};
       const auto shard = make_shard(spec, workers, 2, true, {nowhere, [](net::Rank) { return true; }, nobody, [] { return Instant{}; }, at_once});
-      shard->admit(0);
-      LastClocks last_clocks(workers, {0, 1}, {[&](std::uint64_t, std::uint32_t worker) { return shard->completed(worker); },
+      shard->take(0, Message::of_text(Kind::open, id_of(spec), text_of(spec)));
+      LastClocks last_clocks(workers, 2, {[&](std::uint64_t, std::uint32_t worker) { return shard->completed(worker); },
                                                [&](std::uint64_t) { return shard->reached(); }, [&](std::uint64_t) { return shard->met(); },
                                                [&](std::uint64_t, const Last& last) { shard->cut(last); }, [](net::Rank, const Message&) {}});
       feed(input, true, [&](Message message) {
@@ -67,7 +67,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
       });
       shard->lose(1);
       last_clocks.lose(1, {id_of(spec)});
-      Copy<float> copy(spec, workers, 0, placement, [](std::size_t, const std::vector<Message>&) {}, [] { return Instant{}; });
+      Copy<float> copy(spec, workers, 0, placement, {Holders({0, 1}), Holders({1, 0})}, [](net::Rank, const std::vector<Message>&) {}, [] { return Instant{}; });
       const std::vector<Key> keys{1, 2, 3};
       copy.ask(0, keys);
       copy.add(0, keys, std::vector<float>(6, 1));

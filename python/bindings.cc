@@ -29,4 +29,5 @@ PYBIND11_MODULE(_C, module) {
   bind_regions(module);
   bind_tables(module);
   bind_learners(module);
+  bind_topics(module);
 }

@@ -18,5 +18,6 @@ void bind_models(pybind11::module_& module);    // models.cc: the zoo
 void bind_regions(pybind11::module_& module);   // regions.cc: tensors that others put into
 void bind_tables(pybind11::module_& module);    // tables.cc: shared rows with clocks
 void bind_learners(pybind11::module_& module);  // learners.cc: learners without PyTorch, over arrays
+void bind_topics(pybind11::module_& module);     // topics.cc: topic models, over matrices and lists of words
 
 }  // namespace shoal::python

@@ -62,6 +62,8 @@ void bind_table(py::module_& module, const char* name) {
              all["heard"] = heard;
              return all;
            })
+      .def("holders", &Table::holders)
+      .def("move", &Table::move, Released())
       .def("read_into",
            [](Table& table, const Keys& keys, py::array_t<T, py::array::c_style>& into) {
              const std::span<T> rows(into.mutable_data(), rows_of<T>(into, keys, table).size());

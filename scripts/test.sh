@@ -39,8 +39,8 @@ address() { cmake --preset asan --log-level=WARNING >/dev/null && ninja -C build
 # Only tests that have threads: what runs on the scripted network has one, and would only be slow here.
 thread() {
   cmake --preset tsan --log-level=WARNING >/dev/null &&
-    ninja -C build/tsan -t targets all | sed -nE 's/^(test_((core|net|observe|replica)_[a-z_]+|collective_run_tcp|exchange_gate|nn_group_tcp|app_(run|run_ends|doctor))): phony$/\1/p' |
-    xargs ninja -C build/tsan --quiet && checked tsan -R '^((core|net|observe|replica)/|(collective/run_tcp|exchange/gate|nn/group_tcp|app/(run|run_ends|doctor))$)'
+    ninja -C build/tsan -t targets all | sed -nE 's/^(test_((core|net|observe|replica|schedule)_[a-z_]+|learn_topic_lda|collective_run_tcp|exchange_gate|nn_group_tcp|app_(run|run_ends|doctor))): phony$/\1/p' |
+    xargs ninja -C build/tsan --quiet && checked tsan -R '^((core|net|observe|replica|schedule)/|(learn/topic/lda|collective/run_tcp|exchange/gate|nn/group_tcp|app/(run|run_ends|doctor))$)'
 }
 
 release() { SHOAL_SEEDS=500 checked release; }  # of each protocol on the scripted network

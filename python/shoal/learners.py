@@ -143,14 +143,15 @@ class _Learner:
             _C.keep_model(str(path), text, names or {}, arrays, len(self.history_))
 
 
-def _on_all(arrays: dict) -> dict:
-    """What rank 0 has, on all members."""
+def _on_all(arrays: dict, root: int = 0) -> dict:
+    """What rank `root` has, on all members."""
     here = session.current()
     if here.size == 1:
         return arrays
-    names = json.loads(here.broadcast(json.dumps({name: array.shape for name, array in arrays.items()}).encode(), 0, "what was learnt"))
-    return {name: np.frombuffer(session.broadcast_bytes(here, arrays[name].tobytes() if here.rank == 0 else b"", 0, name), np.float32).reshape(shape)
-            for name, shape in names.items()}
+    forms = {name: (array.dtype.str, array.shape) for name, array in arrays.items()}
+    forms = json.loads(here.broadcast(json.dumps(forms).encode(), root, "what was learnt"))
+    return {name: np.frombuffer(session.broadcast_bytes(here, arrays[name].tobytes() if here.rank == root else b"", root, name), form).reshape(shape)
+            for name, (form, shape) in forms.items()}
 
 
 class LinearClassifier(_Learner):

@@ -141,6 +141,17 @@ class Table:
         often (`waits`) by cause, bytes `said` and `heard`. `shoal explain RUN` tells the sum of it."""
         return self._core.telemetry()
 
+    def holders(self) -> list[list[int]]:
+        """For each part of the rows the members that hold all of it, as far as this one knows; the first of them answers who reads."""
+        return self._core.holders()
+
+    def move(self, part: int, to: int) -> None:
+        """By one member: rank `to` holds this part of the rows (an index of holders()) in place of who answers for it. Returns when it does; all
+        others read and write meanwhile. In runs with --on-peer-lost shrink."""
+        if not isinstance(part, int) or not isinstance(to, int) or part < 0 or to < 0:
+            raise mistake(f"table {self.name}", f"part and rank are numbers from 0 on, not {part!r} and {to!r}")
+        self._core.move(part, to)
+
     @property
     def clock(self) -> int:
         """Units of work that this member has completed."""

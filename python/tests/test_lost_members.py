@@ -33,9 +33,9 @@ print("counts", json.dumps([sorted(set(column)) for column in counts.T.tolist()]
 """
 
 
-def run(*arguments, folder, expect):
+def run(*arguments, folder, expect, script=COUNT):
     environment = {**os.environ, "OMP_NUM_THREADS": "1"}
-    command = [SHOAL, "run", *arguments[0], "--", sys.executable, "-c", COUNT, *arguments[1:]]
+    command = [SHOAL, "run", *arguments[0], "--", sys.executable, "-c", script, *arguments[1:]]
     ended = subprocess.run(command, cwd=folder, env=environment, capture_output=True, text=True, timeout=120)
     assert ended.returncode == expect, ended.stdout + ended.stderr
     return ended.stdout + ended.stderr
@@ -60,6 +60,27 @@ def test_two_that_hold_other_rows_may_be_lost(tmp_path):
     counted = [json.loads(line.split("counts ")[1]) for line in said.splitlines() if "counts " in line]
     assert len(counted) == 3 and counted[0] == counted[1] == counted[2]
     assert [counted[0][rank] for rank in (0, 2, 4)] == [[60]] * 3
+
+
+AGAIN = COUNT.replace("60", "int(sys.argv[3])").replace(
+    "clock == victims[str(shoal.rank())]", "clock >= victims[str(shoal.rank())] and others_hold_all()").replace(
+    "for clock in", '''
+def others_hold_all():
+    return all(set(holders) - {shoal.rank()} for holders in table.holders())
+
+for clock in''')
+
+
+@pytest.mark.parametrize("consistency", ["bsp", "essp:2"])
+def test_neighbours_may_be_lost_one_after_the_other(tmp_path, consistency):
+    """Rank 1 dies, then rank 2, who held the same rows, as soon as others hold them; and then one who took them over."""
+    said = run(["-n", "5", "--on-peer-lost", "shrink"], consistency, json.dumps({"1": 20, "2": 100, "3": 1000}), "2000", folder=tmp_path, expect=0,
+               script=AGAIN)
+    counted = [json.loads(line.split("counts ")[1]) for line in said.splitlines() if "counts " in line]
+    assert len(counted) == 2 and counted[0] == counted[1]
+    assert [counted[0][rank] for rank in (0, 4)] == [[2000]] * 2
+    assert all(len(column) == 1 for column in counted[0]), "whole clocks"
+    assert said.count("was lost: killed by signal 9") == 3
 
 
 def test_rows_that_nobody_holds_any_more_end_the_run_with_a_line(tmp_path):

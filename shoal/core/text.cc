@@ -139,6 +139,18 @@ std::string show_seconds(double seconds) {
   return in_units(seconds, kUnits);
 }
 
+std::string show_count(std::uint64_t count) {
+  std::string digits = std::to_string(count);
+  for (std::size_t at = digits.size(); at > 3; at -= 3) digits.insert(at - 3, ",");
+  return digits;
+}
+
+std::string show_count(std::uint64_t count, std::string_view nouns) {
+  if (count == 1 && nouns.ends_with("ies")) return "1 " + std::string(nouns.substr(0, nouns.size() - 3)) + "y";
+  if (count == 1 && nouns.ends_with('s')) nouns.remove_suffix(1);
+  return show_count(count) + " " + std::string(nouns);
+}
+
 std::string show_ranks(std::span<const std::uint32_t> ranks) {
   std::string text = ranks.size() == 1 ? "rank" : "ranks";
   for (std::size_t i = 0; i < ranks.size(); ++i) text += (i == 0 ? " " : ", ") + std::to_string(ranks[i]);

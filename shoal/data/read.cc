@@ -4,24 +4,9 @@
 #include <utility>
 
 #include "shoal/core/error.h"
+#include "shoal/core/text.h"
 
 namespace shoal::data {
-namespace {
-
-std::string in_thousands(std::uint64_t count) {  // 1,000,209
-  std::string digits = std::to_string(count);
-  for (std::size_t at = digits.size(); at > 3; at -= 3) digits.insert(at - 3, ",");
-  return digits;
-}
-
-std::string counted(std::uint64_t count, std::string_view noun) {
-  if (count == 1 && noun.ends_with("ies")) return "1 " + std::string(noun.substr(0, noun.size() - 3)) + "y";
-  if (count == 1 && noun.ends_with('s')) noun.remove_suffix(1);
-  return in_thousands(count) + " " + std::string(noun);
-}
-
-}  // namespace
-
 const char* name(Reason reason) {
   switch (reason) {
     case Reason::number: return "no number";
@@ -36,21 +21,21 @@ const char* name(Reason reason) {
 std::uint64_t Read::skipped() const { return std::accumulate(dropped.begin(), dropped.end(), std::uint64_t{0}); }
 
 std::string sentence(const Read& read, const Nouns& nouns) {
-  std::string text = "read " + counted(read.samples, nouns.samples) + " of ";
-  if (read.rows > 0) text += counted(read.rows, nouns.rows) + " and ";
-  text += counted(read.columns, nouns.columns);
-  if (read.rows == 0) text += " with " + counted(read.values, "values");
+  std::string text = "read " + show_count(read.samples, nouns.samples) + " of ";
+  if (read.rows > 0) text += show_count(read.rows, nouns.rows) + " and ";
+  text += show_count(read.columns, nouns.columns);
+  if (read.rows == 0) text += " with " + show_count(read.values, "values");
   text += " from " + read.files.front().filename().string();
-  if (read.files.size() > 1) text += " and " + counted(read.files.size() - 1, "more files");
+  if (read.files.size() > 1) text += " and " + show_count(read.files.size() - 1, "more files");
   if (!read.form.empty()) text += ", " + read.form;
-  if (read.queries > 0) text += "; " + counted(read.queries, "query ids") + " left out";
-  if (read.kept != read.samples) text += "; " + in_thousands(read.kept) + " of them here";
-  text += "; " + counted(read.skipped(), "lines") + " skipped";
+  if (read.queries > 0) text += "; " + show_count(read.queries, "query ids") + " left out";
+  if (read.kept != read.samples) text += "; " + show_count(read.kept) + " of them here";
+  text += "; " + show_count(read.skipped(), "lines") + " skipped";
   if (read.skipped() == 0) return text;
   const char* before = " (";
   for (std::size_t i = 0; i < kReasons; ++i) {
     if (read.dropped[i] == 0) continue;
-    text += before + in_thousands(read.dropped[i]) + " " + name(static_cast<Reason>(i));
+    text += before + show_count(read.dropped[i]) + " " + name(static_cast<Reason>(i));
     before = ", ";
   }
   return text + "; the first: " + read.first_dropped + ")";
@@ -75,7 +60,7 @@ void Intake::require_samples() const {
   if (read.samples > 0) return;
   const std::string file = read.files.front().string();
   if (read.skipped() == 0) throw Error(Code::invalid_argument, "has no sample", file, "is it the right file?");
-  throw Error(Code::invalid_argument, "has no sample, " + counted(read.skipped(), "lines") + " skipped", file, "the first: " + read.first_dropped);
+  throw Error(Code::invalid_argument, "has no sample, " + show_count(read.skipped(), "lines") + " skipped", file, "the first: " + read.first_dropped);
 }
 
 bool Intake::keeps(const Verdict& verdict) {

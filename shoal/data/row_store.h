@@ -12,7 +12,7 @@
 
 namespace shoal::data {
 
-class SpilledNumbers;  // numbers in a file without a name
+class SpilledNumbers;  // spilled_numbers.h
 
 class RowStore {
  public:

@@ -3,16 +3,16 @@
 #include <algorithm>
 #include <array>
 #include <limits>
-#include <map>
 
 #include "shoal/core/error.h"
+#include "shoal/data/fields.h"
 #include "shoal/data/number.h"
 
 namespace shoal::data {
 namespace {
 
 constexpr std::size_t kFirstLines = 32;  // that tell the form
-constexpr std::array<const char*, 6> kDelimiters = {"::", "\t", ",", ";", "|", " "};
+constexpr std::array<std::string_view, 6> kDelimiters = {"::", "\t", ",", ";", "|", " "};
 
 bool is_blank(std::string_view line) { return skip_spaces(line.data(), line.data() + line.size()) == line.data() + line.size(); }
 
@@ -22,96 +22,6 @@ bool is_above_first(std::uint64_t number, std::string_view line, bool& above) {
   above = above && (is_blank(line) || line.starts_with('#') || line.starts_with('%'));
   return above;
 }
-
-// A field without spaces around it and without its quotes; in `text` a quote may still be doubled (RFC 4180, 2.7).
-struct Field {
-  std::string_view text;
-  bool doubled = false;
-
-  std::string_view plain(std::string& room) const {
-    if (!doubled) return text;
-    room.clear();
-    for (std::size_t i = 0; i < text.size(); ++i) {
-      room += text[i];
-      if (text[i] == '"') ++i;
-    }
-    return room;
-  }
-};
-
-// The fields of a line, one after another.
-class Fields {
- public:
-  Fields(std::string_view line, std::string_view delimiter)
-      : at_(line.data()), end_(at_ + line.size()), delimiter_(delimiter), first_(delimiter[0]), other_(first_ == ' ' ? '\t' : first_) {}
-
-  // False where there is no further field, and where a quote is not closed.
-  bool next(Field& field) {
-    if (at_ == nullptr) return false;
-    while (at_ != end_ && (*at_ == ' ' || (first_ == ' ' && *at_ == '\t'))) ++at_;
-    if (first_ == ' ' && at_ == end_) return false;
-    const char* begin = at_;
-    const char* stop = begin;
-    field.doubled = false;
-    if (begin != end_ && *begin == '"') {
-      stop = closing_quote(++begin, field.doubled);
-      if (stop == end_) {
-        open_quote_ = true;
-        return false;
-      }
-      field.text = std::string_view(begin, stop);
-      move_on(stop);
-      return true;
-    }
-    stop = move_on(stop);
-    while (stop != begin && stop[-1] == ' ') --stop;
-    field.text = std::string_view(begin, stop);
-    return true;
-  }
-  bool open_quote() const { return open_quote_; }
-
- private:
-  // To behind the next delimiter; returns where it begins, or the end.
-  const char* move_on(const char* at) {
-    for (; at != end_; ++at) {
-      if ((*at == first_ || *at == other_) && (delimiter_.size() == 1 || std::string_view(at, end_).starts_with(delimiter_))) {
-        at_ = at + delimiter_.size();
-        return at;
-      }
-    }
-    at_ = nullptr;
-    return end_;
-  }
-  const char* closing_quote(const char* at, bool& doubled) const {
-    for (;; doubled = true, at += 2) {
-      at = std::find(at, end_, '"');
-      if (at == end_ || at + 1 == end_ || at[1] != '"') return at;
-    }
-  }
-
-  const char *at_, *end_;
-  std::string_view delimiter_;
-  char first_, other_;  // of the delimiter; a tab divides where a space does
-  bool open_quote_ = false;
-};
-
-std::vector<std::string> fields_of(std::string_view line, std::string_view delimiter) {
-  std::vector<std::string> fields;
-  Fields each(line, delimiter);
-  std::string room;
-  for (Field field; each.next(field);) fields.emplace_back(field.plain(room));
-  return fields;
-}
-
-// Of the lines, the number of fields that most have, and how many have it.
-std::pair<std::size_t, std::size_t> usual_fields(std::span<const std::string> lines, std::string_view delimiter) {
-  std::map<std::size_t, std::size_t> lines_with;
-  for (const auto& line : lines) ++lines_with[fields_of(line, delimiter).size()];
-  const auto usual = std::max_element(lines_with.begin(), lines_with.end(), [](const auto& a, const auto& b) { return a.second < b.second; });
-  return *usual;
-}
-
-bool is_most(std::size_t part, std::size_t of) { return 4 * part >= 3 * of; }  // a few lines may be broken
 
 bool is_number(std::string_view field) {
   const char* at = field.data();
@@ -164,13 +74,11 @@ std::vector<std::string> first_lines_of(Lines& lines) {
 TripleForm form_of(std::span<const std::string> first_lines, const std::string& where) {
   if (first_lines.empty()) throw Error(Code::invalid_argument, "has no sample", where, "is it the right file?");
   for (const std::size_t least : {3u, 2u}) {  // "New York, 3 5" has two fields in three ways, but never three in the wrong one
-    for (const char* delimiter : kDelimiters) {
-      const auto [fields, lines] = usual_fields(first_lines, delimiter);
-      if (fields < least || !is_most(lines, first_lines.size())) continue;
-      TripleForm form{delimiter, static_cast<std::uint32_t>(std::min<std::size_t>(fields, 3)), {}};
-      if (begins_with_header(first_lines, form)) form.header = first_lines.front();
-      return form;
-    }
+    const auto [delimiter, fields] = divide(first_lines, kDelimiters, least);
+    if (delimiter.empty()) continue;
+    TripleForm form{std::string(delimiter), static_cast<std::uint32_t>(std::min<std::size_t>(fields, 3)), {}};
+    if (begins_with_header(first_lines, form)) form.header = first_lines.front();
+    return form;
   }
   throw Error(Code::invalid_argument, "nothing divides the first lines into row, column and value", where,
               "fields stand between tabs, commas, semicolons, '|', '::' or spaces");

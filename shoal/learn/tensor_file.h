@@ -1,20 +1,25 @@
-// Matrices of 32-bit floating-point numbers by name, in files of the format safetensors: eight bytes that say how long the header is, a header of
-// JSON that says where each tensor lies, then their bytes. Other tools read and write it; nothing in it runs. Values.
+// Matrices by name, in files of the format safetensors: eight bytes that say how long the header is, a header of JSON that says where each tensor
+// lies, then their bytes. Other tools read and write it; nothing in it runs. Values.
 #pragma once
 
 #include <cstdint>
 #include <filesystem>
 #include <map>
 #include <string>
+#include <variant>
 #include <vector>
 
 namespace shoal::learn {
 
-struct Tensor {
+template <class Number>
+struct TensorOf {
   std::vector<std::uint64_t> shape;
-  std::vector<float> values;  // row after row
+  std::vector<Number> values;  // row after row
 };
+using Tensor = TensorOf<float>;
 using Tensors = std::map<std::string, Tensor>;
+// Of the other types that are written and read: F64, U32 and U64.
+using OtherTensor = std::variant<TensorOf<double>, TensorOf<std::uint32_t>, TensorOf<std::uint64_t>>;
 
 // Throws Error{mismatch} unless there is one of this name and shape.
 const Tensor& tensor_of(const Tensors& tensors, const std::string& name, const std::vector<std::uint64_t>& shape);
@@ -22,6 +27,7 @@ const Tensor& tensor_of(const Tensors& tensors, const std::string& name, const s
 struct TensorFile {
   Tensors tensors;
   std::map<std::string, std::string> metadata;
+  std::map<std::string, OtherTensor> others = {};  // no name is also in tensors
 };
 
 // Written aside and renamed. Throws Error{io}.

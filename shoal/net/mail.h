@@ -3,7 +3,8 @@
 // Message is a value with a `header`, whose bytes are what travels and whose `length` is that of its `body` (core/bytes.h). A kind of mail says
 // how many lanes there are, on which one a message goes, and what cannot be a header:
 //
-//   struct Kind { static constexpr std::uint32_t lanes;  static std::uint32_t lane_of(const Header&);  static std::string fault_of(const Header&, std::uint32_t lane); };
+//   struct Kind { static constexpr std::uint32_t lanes;  static std::uint32_t lane_of(const Header&);  static std::string fault_of(const Header&, std::uint32_t lane);
+//                 static Priority priority_of(std::uint32_t lane); };  // of its long bodies; left out: that of bulk
 //
 // A header goes ahead of all bulk bytes, with a short body behind it; a long body goes by credit on a lane of its own. So what is to come is known
 // early, and there is credit for the next bodies while one arrives: waiting for it at each message would leave a full link idle half of the time.
@@ -49,6 +50,10 @@ class Mail {
   static constexpr std::size_t kShortBody = 1024;
   static constexpr std::size_t kUnderWay = std::size_t{8} << 20;  // bytes of long bodies in one direction, which the receiver has room for
   static bool is_short(const Header& header) { return header.length <= kShortBody; }
+  static Priority priority_of(std::uint32_t lane) {
+    if constexpr (requires { Kind::priority_of(lane); }) return Kind::priority_of(lane);
+    return {};
+  }
 
   struct State;
   std::shared_ptr<State> state_;
@@ -121,7 +126,7 @@ void Mail<Message, Kind>::State::read_body(Rank from, std::uint32_t lane) {
     return read(from, lane);
   }
   const bool is_long = !is_short(in.header);
-  transport.receive(from, {operation, is_long ? lane + Kind::lanes : lane}, is_long ? Priority{} : kUrgent, next.message.body,
+  transport.receive(from, {operation, is_long ? lane + Kind::lanes : lane}, is_long ? priority_of(lane) : kUrgent, next.message.body,
                     [self = this->shared_from_this(), from, lane, is_long, &next](const Failure& why) {
                       if (why) return self->ended(from, why);
                       next.whole = true;
@@ -195,7 +200,7 @@ void Mail<Message, Kind>::State::send_long(Rank to, std::uint32_t lane, Message 
   outgoing[Kind::lanes * to + lane].under_way += sent->body.size();
   transport.send(to, {operation, lane}, kUrgent, std::as_bytes(std::span(&sent->header, 1)),
                  [self = this->shared_from_this(), to, sent](const Failure&) { self->left(to, sizeof(Header)); });
-  transport.send(to, {operation, lane + Kind::lanes}, {}, sent->body, [self = this->shared_from_this(), to, lane, sent](const Failure& why) {
+  transport.send(to, {operation, lane + Kind::lanes}, priority_of(lane), sent->body, [self = this->shared_from_this(), to, lane, sent](const Failure& why) {
     self->left(to, sent->body.size());
     self->outgoing[Kind::lanes * to + lane].under_way -= sent->body.size();
     why ? self->give_up(to, lane) : self->go_on(to, lane);

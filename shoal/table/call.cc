@@ -30,7 +30,7 @@ Called<T> Table<T>::call(const std::string& function, std::span<const Key> keys,
       question = request.message(question);
     }
   }
-  const auto answers = servers_->ask(std::move(questions));
+  const auto answers = servers_->ask(*copy_, std::move(questions));
   waiting_.until([&] { return answers->complete(); }, *answers, "a function's answer from servers of table ", spec_.name);
   if (!answers->refused().empty()) throw Error(answers->lost() ? Code::peer_lost : Code::invalid_argument, answers->refused(), where);
 

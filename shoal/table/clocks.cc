@@ -53,4 +53,23 @@ bool Clocks::rise(unsigned spare) {
   return *last > std::exchange(slowest_, std::max(slowest_, *last));
 }
 
+void Clocks::pack(Packed& packed) const {
+  packed << static_cast<Key>(slowest_) << static_cast<Key>(floor_);
+  for (const Worker& worker : workers_) {
+    packed << static_cast<Key>(worker.completed) << worker.lost << worker.arrived.has_value() << static_cast<Key>(worker.arrived.value_or(0));
+  }
+}
+
+void Clocks::unpack(Unpacked& packed) {
+  slowest_ = static_cast<Clock>(packed.number());
+  floor_ = static_cast<Clock>(packed.number());
+  for (Worker& worker : workers_) {
+    worker.completed = static_cast<Clock>(packed.number());
+    worker.lost = packed.number() != 0;
+    const bool waits = packed.number() != 0;
+    const auto arrived = static_cast<Clock>(packed.number());
+    worker.arrived = waits ? std::optional(arrived) : std::nullopt;
+  }
+}
+
 }  // namespace shoal::table

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "shoal/table/consistency.h"
+#include "shoal/table/packed.h"
 
 namespace shoal::table {
 
@@ -35,6 +36,10 @@ class Clocks {
   void meet_at_least_at(Clock clock) { floor_ = std::max(floor_, clock); }
   // Whether the slowest is further than at the last call, without the `spare` last; false while all wait or are lost.
   bool rise(unsigned spare);
+
+  // All of it, for another server.
+  void pack(Packed& packed) const;
+  void unpack(Unpacked& packed);
 
  private:
   struct Worker {

@@ -11,10 +11,10 @@
 namespace shoal::table {
 
 template <class T>
-Copy<T>::Copy(const Spec& spec, const Workers& workers, net::Rank rank, const Placement& placement, Send send, Now now)
+Copy<T>::Copy(const Spec& spec, const Workers& workers, net::Rank rank, const Placement& placement, std::vector<Holders> holders, Send send, Now now)
     : spec_(spec), workers_(workers), first_worker_(workers.first_of(rank)), placement_(placement), send_(std::move(send)),
       now_(std::move(now)), id_(id_of(spec)),
-      holders_(placement.shards(), Holders(placement.replicas())), clocks_(first_worker_ == workers.size() ? 0 : workers.a_member()),
+      holders_(std::move(holders)), clocks_(first_worker_ == workers.size() ? 0 : workers.a_member()),
       base_(spec.width, placement, clocks_.size()), flushes_(clocks_.size()),
       added_(spec.width, spec.encoding, placement, static_cast<std::uint32_t>(clocks_.size())), heard_(placement.shards(), clocks_.size()),
       dynamic_(clocks_.size()), write_gate_(spec.rule, placement, clocks_.size()), consistency_(spec.consistency) {}
@@ -27,8 +27,7 @@ void Copy<T>::take(net::Rank from, Message message) {
     throw Error(Code::mismatch, "rank " + std::to_string(from) + " sent " + what, "table " + spec_.name, "run the same program on all members");
   };
   const std::size_t shard = message.header.shard;
-  const auto replica = placement_.replica_of(shard, from);
-  if (!replica) refuse("rows, and is no server");
+  if (shard >= placement_.shards() || !std::ranges::count(placement_.servers(), from)) refuse("rows, and is no server");
   if (const std::string fault = fault_of(message, encoded_bytes(spec_.encoding, spec_.width, sizeof(T))); !fault.empty()) refuse(fault);
   {
     const std::lock_guard lock(mutex_);
@@ -37,7 +36,7 @@ void Copy<T>::take(net::Rank from, Message message) {
     switch (message.header.kind) {
       case Kind::rows:
         heard_.takes(shard);
-        if (*replica == holders_[shard].first()) base_.take(shard, message, pushes(consistency_), now_());
+        if (holders_[shard].first() == from) base_.take(shard, message, pushes(consistency_), now_());
         break;
       case Kind::stamp: give_back(shard, message); break;
       case Kind::visible:
@@ -45,17 +44,17 @@ void Copy<T>::take(net::Rank from, Message message) {
         break;
       case Kind::clocks:
         if (message.header.count != workers_.size()) refuse(std::to_string(message.header.count) + " clocks");
-        holders_[shard].hear_each(*replica, message.keys());
+        holders_[shard].hear_each(from, message.keys());
         break;
-      default: take_clock(shard, *replica, message); break;
+      default: take_clock(shard, from, message); break;
     }
   }
   arrivals_.fetch_add(1, std::memory_order_release);
 }
 
 template <class T>
-void Copy<T>::take_clock(std::size_t shard, std::size_t replica, const Message& message) {
-  holders_[shard].hear(replica, message.header);
+void Copy<T>::take_clock(std::size_t shard, net::Rank from, const Message& message) {
+  change(shard, [&](Holders& holders) { holders.hear(from, message.header); });
   settle(shard, message.header.clock >= holders_[shard].announced() ? now_() : Instant{});  // else rows of that age have not left
   if (message.header.kind == Kind::flushed) meet(message.header.clock);
 }
@@ -89,51 +88,19 @@ void Copy<T>::meet(Clock clock) {
 template <class T>
 void Copy<T>::say(std::size_t shard, std::vector<Message> messages) {
   for (const Message& message : messages) telemetry_.said(message);
-  send_(shard, std::move(messages));
+  const std::vector<net::Rank> servers = holders_[shard].all();
+  for (std::size_t i = 0; i < servers.size(); ++i) say_to(servers[i], shard, i + 1 < servers.size() ? messages : std::move(messages));
+}
+
+template <class T>
+void Copy<T>::say_to(net::Rank server, std::size_t shard, std::vector<Message> messages) {
+  for (Message& message : messages) message.header.shard = static_cast<std::uint16_t>(shard);
+  send_(server, std::move(messages));
 }
 
 template <class T>
 void Copy<T>::give_back(std::size_t shard, const Message& stamp) {
   say(shard, alone(Message::of_kind(Kind::seen, id_, stamp.header.sequence)));
-}
-
-template <class T>
-void Copy<T>::leaves(net::Rank server) {
-  {
-    const std::lock_guard lock(mutex_);
-    for (std::size_t shard = 0; shard < holders_.size(); ++shard) {
-      if (const auto replica = placement_.replica_of(shard, server)) holders_[shard].leaves(*replica);
-    }
-  }
-  arrivals_.fetch_add(1, std::memory_order_release);
-}
-
-template <class T>
-void Copy<T>::loses(net::Rank server) {
-  {
-    const std::lock_guard lock(mutex_);
-    for (std::size_t shard = 0; shard < holders_.size(); ++shard) {
-      const auto replica = placement_.replica_of(shard, server);
-      if (!replica) continue;
-      const bool another = holders_[shard].loses(*replica);
-      settle(shard, Instant{});
-      if (another) base_.orphan(shard);
-    }
-    meet(met_);
-  }
-  arrivals_.fetch_add(1, std::memory_order_release);
-}
-
-template <class T>
-void Copy<T>::need(std::size_t shard) const {
-  if (holders_[shard].gone()) refuse_left(shard);
-}
-
-template <class T>
-void Copy<T>::refuse_left(std::size_t shard) const {
-  const net::Rank server = placement_.server(shard, holders_[shard].first());
-  throw Error(Code::mismatch, "rank " + std::to_string(server) + " has left while its rows are needed", "table " + spec_.name,
-              "all members call barrier() after their last use");
 }
 
 // --- reading
@@ -179,12 +146,16 @@ bool Copy<T>::sampled_are_near(std::uint32_t worker) const {
 
 template <class T>
 void Copy<T>::request(std::uint32_t worker, std::span<const Key> keys) {
+  if (!std::ranges::all_of(holders_, [](const Holders& holders) { return holders.first().has_value(); })) return;  // there will be one, or an end
   const Clock age = needed(worker);
   const std::vector<Key> missing = base_.ask(worker, keys, age, clocks_[worker]);
   auto messages = addressed<T>(placement_, Kind::request, id_, missing, {}, spec_.width * sizeof(T));
   for (std::size_t shard = 0; shard < messages.size(); ++shard) {
-    for (Message& message : messages[shard]) message.header.clock = age;
-    if (!messages[shard].empty()) say(shard, std::move(messages[shard]));
+    for (Message& message : messages[shard]) {
+      message.header.clock = age;
+      telemetry_.said(message);
+    }
+    if (!messages[shard].empty()) say_to(*holders_[shard].first(), shard, std::move(messages[shard]));
   }
 }
 

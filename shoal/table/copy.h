@@ -9,8 +9,8 @@
 //   2. A part is in a copy's base or among those kept, never both: what came from the server overrides, what it confirmed is folded in.
 //   3. Where the table's rule steps, what is added is a gradient: it is in no read before the server has stepped, and nothing of it is kept.
 //   4. Workers of one member see each other's increments as those of any other worker.
-//   5. What is written goes to all servers of a shard, and counts as confirmed when all that live have confirmed it. Rows come from the first
-//      that lives; when that is lost, the rows that it sent are asked for anew.
+//   5. What is written goes to all holders of a shard (holders.h). Rows come from the first that counts; when that is another, the rows that were sent
+//      before are asked for anew, behind everything that this member had sent to it.
 //
 // Threads: workers, each for itself, and the loop (take()).
 #pragma once
@@ -43,12 +43,27 @@ namespace shoal::table {
 template <class T>
 class Copy final : public Reader {
  public:
-  // send: to a shard's servers, all, or for a request the first that lives. send, now: any thread; what is sent leaves in the order of the calls.
-  using Send = std::function<void(std::size_t shard, std::vector<Message> messages)>;
-  Copy(const Spec& spec, const Workers& workers, net::Rank rank, const Placement& placement, Send send, Now now);
+  // holders: by shard. send, now: any thread; what is sent leaves in the order of the calls.
+  Copy(const Spec& spec, const Workers& workers, net::Rank rank, const Placement& placement, std::vector<Holders> holders, Send send, Now now);
   void take(net::Rank from, Message message) override;
   void leaves(net::Rank server) override;
   void loses(net::Rank server) override;
+  void joins(std::size_t shard, net::Rank server, std::uint64_t handover, bool leads, net::Rank giver) override;
+  void holds(std::size_t shard, net::Rank server, std::uint64_t handover) override;
+  void lacks(std::size_t shard, net::Rank server, std::uint64_t handover) override;
+  Clock reached() const override {
+    const std::lock_guard lock(mutex_);
+    return std::max(met_, base_.newest());
+  }
+  // mark: the number by which it waits for the end of what this member sends to it, first of questions, then of everything.
+  void goes(std::size_t shard, net::Rank server, std::uint64_t handover, std::uint64_t mark) override;
+  void parts(std::size_t shard, net::Rank server, std::uint64_t handover, std::uint64_t mark) override;
+  void with_firsts(const std::function<void(const std::vector<net::Rank>& firsts)>& send) const override;
+  // That another member hold this shard, in place of who answers.
+  void move(std::size_t shard, net::Rank to);
+  void retire_all() override;
+  // By shard: who has all of it, whoever answers first.
+  std::vector<std::vector<net::Rank>> holders() const;
 
   // Asks for those rows that are missing or too old.
   void ask(std::uint32_t worker, std::span<const Key> keys);
@@ -105,11 +120,15 @@ class Copy final : public Reader {
  private:
   using Number = typename Copies<T>::Number;
 
-  void take_clock(std::size_t shard, std::size_t replica, const Message& message);  // and what else tells one
+  void take_clock(std::size_t shard, net::Rank from, const Message& message);  // and what else tells one
+  template <class Change>
+  void change(std::size_t shard, const Change& change);  // of who holds it, or of what they have told
   void settle(std::size_t shard, Instant told);  // what its servers have confirmed; told: their age, when
   void meet(Clock clock);
   void give_back(std::size_t shard, const Message& stamp);
-  void say(std::size_t shard, std::vector<Message> messages);
+  void say(std::size_t shard, std::vector<Message> messages);  // to all holders
+  void mark_gone();                   // for those that go, and are asked nothing any more
+  void say_to(net::Rank server, std::size_t shard, std::vector<Message> messages);
   Clock needed(std::uint32_t worker) const;  // the age that its reads need
   bool sampled_are_near(std::uint32_t worker) const;
   void need(std::size_t shard) const;  // throws Error{mismatch} if it has left
@@ -132,6 +151,12 @@ class Copy final : public Reader {
   mutable std::mutex mutex_;          // guards all below
   Telemetry telemetry_;
   std::vector<Holders> holders_;      // by shard
+  struct Going {
+    std::size_t shard;
+    net::Rank server;
+    std::uint64_t mark;
+  };
+  std::vector<Going> going_;          // servers that wait for this member's last question
   Clock met_ = 0;                     // the clock of the last barrier, at the server that told it first
   std::vector<Clock> clocks_;         // by worker; none: a member that only serves
   Copies<T> base_;
@@ -143,6 +168,18 @@ class Copy final : public Reader {
   Consistency consistency_;
   std::optional<Consistency> next_;   // from the end of the barrier on
 };
+
+// What another sends first was not in what came before: all rows are asked for anew.
+template <class T>
+template <class Change>
+void Copy<T>::change(std::size_t shard, const Change& change) {
+  const auto before = holders_[shard].first();
+  change(holders_[shard]);
+  if (before == holders_[shard].first()) return;
+  settle(shard, Instant{});
+  base_.orphan(shard);
+  mark_gone();
+}
 
 extern template class Copy<float>;
 extern template class Copy<double>;

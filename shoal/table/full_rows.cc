@@ -17,7 +17,7 @@ void Table<T>::fetch(std::span<const Key> keys, std::span<T> rows) {
   for (auto& of_shard : questions) {
     for (Message& question : of_shard) question.header.clock = needed_age(consistency(), clock());
   }
-  const auto answers = servers_->ask(std::move(questions));
+  const auto answers = servers_->ask(*copy_, std::move(questions));
   waiting_.until([&] { return answers->complete(); }, *answers, "rows of table ", spec_.name);
   if (!answers->refused().empty()) throw Error(answers->lost() ? Code::peer_lost : Code::mismatch, answers->refused(), "table " + spec_.name);
   std::map<Key, const T*> found;

@@ -31,6 +31,10 @@ class RowsImage final : public Image {
   RowsImage(const RowsImage&) = delete;
   Bytes next() override;
   void before_change(Number number);               // called by the rows
+  // That row as it was earlier; the first call for a row counts. Before the walk.
+  void keep(Number number, std::span<const T> row) {
+    if (kept_.find(number) == RowMap<T>::kNone) set<T>(kept_.row(kept_.insert(number)), row);
+  }
 
  private:
   OwnedRows<T>& rows_;

@@ -7,8 +7,7 @@
 
 namespace shoal::table {
 
-LastClocks::LastClocks(const Workers& workers, std::vector<net::Rank> servers, Here here)
-    : workers_(workers), servers_(std::move(servers)), here_(std::move(here)) {}
+LastClocks::LastClocks(const Workers& workers, net::Rank members, Here here) : workers_(workers), members_(members), here_(std::move(here)) {}
 
 void LastClocks::lose(net::Rank member, const std::vector<std::uint64_t>& tables) {
   if (!lost_.insert(member).second) return;
@@ -19,6 +18,13 @@ void LastClocks::lose(net::Rank member, const std::vector<std::uint64_t>& tables
     if (lost(workers_.rank_of(worker))) lost_workers_.push_back(worker);
   }
   for (const std::uint64_t table : tables) tell(table);
+}
+
+void LastClocks::falls_silent(net::Rank member) {
+  silent_.insert(member);
+  std::vector<std::uint64_t> tables;
+  for (const auto& [table, round] : rounds_) tables.push_back(table);
+  for (const std::uint64_t table : tables) conclude(table);
 }
 
 void LastClocks::open(std::uint64_t table) {
@@ -38,15 +44,15 @@ void LastClocks::tell(std::uint64_t table) {
   for (const std::uint32_t worker : lost_workers_) *key++ = static_cast<Key>(here_.completed(table, worker));
   *key++ = static_cast<Key>(here_.reached(table));
   *key = here_.met(table);
-  for (const net::Rank server : servers_) {
-    if (!lost(server)) here_.send(server, message);
+  for (net::Rank member = 0; member < members_; ++member) {
+    if (!lost(member)) here_.send(member, message);
   }
   conclude(table);
 }
 
 void LastClocks::take(net::Rank from, const Message& message) {
   const auto clocks = message.keys();
-  if (message.header.length != clocks.size_bytes() || clocks.size() > workers_.size() + 2 || !std::ranges::count(servers_, from)) {
+  if (message.header.length != clocks.size_bytes() || clocks.size() > workers_.size() + 2) {
     throw Error(Code::mismatch, "rank " + std::to_string(from) + " tells clocks of workers that there are not", "tables",
                 "run the same program on all members");
   }
@@ -64,20 +70,19 @@ void LastClocks::conclude(std::uint64_t table) {
   const auto found = round.said.find(losses_);
   if (round.told != losses_ || found == round.said.end()) return;
   const auto& said = found->second;
-  const auto has_told = [&](net::Rank server) {
-    const auto told = said.find(server);
-    return lost(server) || (told != said.end() && told->second.size() == lost_workers_.size() + 2);
-  };
-  if (!std::ranges::all_of(servers_, has_told)) return;
+  for (net::Rank member = 0; member < members_; ++member) {
+    const auto told = said.find(member);
+    if (!lost(member) && !silent_.contains(member) && (told == said.end() || told->second.size() != lost_workers_.size() + 2)) return;
+  }
   Last last;
   for (std::size_t i = 0; i < lost_workers_.size(); ++i) {
     Clock least = kLastClock;
-    for (const auto& [server, clocks] : said) least = lost(server) ? least : std::min(least, clocks[i]);
+    for (const auto& [member, clocks] : said) least = lost(member) ? least : std::min(least, clocks[i]);
     last.clocks[lost_workers_[i]] = least;
   }
   last.met = ~std::uint64_t{0};
-  for (const auto& [server, clocks] : said) {
-    if (lost(server)) continue;
+  for (const auto& [member, clocks] : said) {
+    if (lost(member)) continue;
     last.reached = std::max(last.reached, clocks[lost_workers_.size()]);
     last.met = std::min(last.met, static_cast<std::uint64_t>(clocks.back()));
   }

@@ -5,11 +5,17 @@
 namespace shoal::table {
 namespace {
 
-bool has_values(Kind kind) { return kind == Kind::update || kind == Kind::assign || kind == Kind::put || kind == Kind::rows || kind == Kind::fetched; }
-bool has_keys(Kind kind) { return has_values(kind) || kind == Kind::request || kind == Kind::fetch || kind == Kind::clocks || kind == Kind::last_clocks; }
+bool has_values(Kind kind) {
+  return kind == Kind::update || kind == Kind::assign || kind == Kind::put || kind == Kind::rows || kind == Kind::fetched || kind == Kind::given_batch ||
+         kind == Kind::given_rows;
+}
+bool has_keys(Kind kind) {
+  return has_values(kind) || kind == Kind::request || kind == Kind::fetch || kind == Kind::clocks || kind == Kind::last_clocks || kind == Kind::given_state;
+}
 bool has_more(Kind kind) { return kind == Kind::call || kind == Kind::called; }  // behind its keys, in numbers of 8 bytes
 bool has_text(Kind kind) {
-  return kind == Kind::open || kind == Kind::rule || kind == Kind::flush || kind == Kind::save || kind == Kind::keep || kind == Kind::refused || kind == Kind::saved;
+  return kind == Kind::open || kind == Kind::rule || kind == Kind::flush || kind == Kind::save || kind == Kind::keep || kind == Kind::refused || kind == Kind::saved ||
+         kind == Kind::invite;
 }
 
 }  // namespace
@@ -31,7 +37,7 @@ Message Message::of_text(Kind kind, std::uint64_t table, const std::string& text
 }
 
 std::string fault_of(const Header& header, bool to_server) {
-    if (header.kind < Kind::open || header.kind > kLast) return "a message of unknown kind " + std::to_string(static_cast<int>(header.kind));
+  if (header.kind < Kind::open || header.kind > kLast) return "a message of unknown kind " + std::to_string(static_cast<int>(header.kind));
   if ((header.kind <= kLastToServer) != to_server) return "a message on the wrong lane";
   if (header.length > (has_text(header.kind) ? kLongestText : kLongestBody)) return "a message of " + std::to_string(header.length) + " bytes";
   if (!has_text(header.kind) && !has_keys(header.kind) && !has_more(header.kind) && header.length != 0) return "a body where none belongs";

@@ -15,7 +15,16 @@
 //   save     write a part of a snapshot of a clock     visible  all readers have the reader's own parts up to this
 //   keep     of which snapshot to keep parts           leaving  to all members: it asks for nothing more
 //   seen     a stamp, back                             clocks   each worker's, where others than the slowest count
-//   last_clocks  to all servers: the clocks of workers that are lost (last_clocks.h)
+//   last_clocks  to all members: the clocks of workers that are lost (last_clocks.h)
+//
+//   and where another member is to hold a shard, too (handover.h)
+//   invite   to it: the table's description             joins    to all members: it will hold the shard
+//   more     from it: the next piece                    holds    to all: it does
+//   follow   what comes now goes to it, too             lacks    to all: it does not, and will not
+//   last     nothing more comes, to any table           goes     to all: it is to hold the shard no longer
+//   move     another member is to hold the shard        parts    to all: it does not
+//   retire   a worker adds nothing more
+//   given_state, given_batch, given_rows: the pieces
 #pragma once
 
 #include <algorithm>
@@ -32,11 +41,19 @@ namespace shoal::table {
 
 enum class Kind : std::uint8_t {
   open = 1, update, request, assign, rule, flush, reset, put, fetch, call, save, keep, seen, last_clocks,
-  opened, refused, rows, clock, assigned, flushed, fetched, called, saved, stamp, visible, clocks, leaving
+  retire, move, invite, more, follow, last, given_state, given_batch, given_rows,
+  opened, refused, rows, clock, assigned, flushed, fetched, called, saved, stamp, visible, clocks, leaving, joins, holds, lacks, goes, parts
 };
 // What an update or assign is the last message of.
 enum class Ends : std::uint8_t { nothing, batch, clock };
-inline constexpr Kind kLastToServer = Kind::last_clocks, kLast = Kind::leaving;
+inline constexpr Kind kLastToServer = Kind::given_rows, kLast = Kind::parts;
+inline bool is_given(Kind kind) { return kind >= Kind::given_state && kind <= Kind::given_rows; }
+inline bool has_state(Kind kind) { return kind == Kind::put || kind == Kind::given_rows; }  // of the rule, behind each row's values
+// What all holders of a shard are told alike: they are what these messages have made of them.
+inline bool is_written(Kind kind) {
+  return kind == Kind::open || kind == Kind::update || kind == Kind::assign || kind == Kind::rule || kind == Kind::flush || kind == Kind::reset ||
+         kind == Kind::put || kind == Kind::retire;
+}
 
 struct Header {
   std::uint32_t length = 0;    // bytes of the body
@@ -45,12 +62,12 @@ struct Header {
   std::uint16_t shard = 0;     // which one of the table's
   std::uint64_t table = 0;
   std::uint64_t sequence = 0;  // of update: the number of its batch among the sender's; to a reader: its batches up to this are in the rows;
-                               // of fetch, call, save and their answers: the number of the question among the asker's
+                               // of fetch, call, save and their answers: the number of the question among the asker's; of a handover: its number
   Clock clock = 0;             // of update: its timestamp, kLastClock where a barrier ends it before its clock does; of request, fetch and call: the
                                // age that is needed; of flush and save: the worker's; to a reader: the age
-  std::uint32_t worker = 0;    // of update, flush; of call: the length of the function's name
+  std::uint32_t worker = 0;    // of update, flush, retire; of call: the length of the function's name; of joins, move: the rank that does
   std::uint32_t count = 0;     // rows; of clock: batches of the reader that came too late
-  std::uint64_t heard = 0;     // of update: how many messages of rows its worker had read from (heard.h)
+  std::uint64_t heard = 0;     // of update: how many messages of rows its worker had read from (heard.h); of what tells a clock: barriers that are over
 };
 static_assert(sizeof(Header) == 48);
 

@@ -56,6 +56,7 @@ class OwnedRows {
   void reset();                                                           // all rows have their initial values
   void watch(RowsImage<T>& image) { images_.push_back(&image); }          // it is told of rows before they change
   void unwatch(RowsImage<T>& image) { std::erase(images_, &image); }
+  bool is_watched() const { return !images_.empty(); }
   // From now on rows are kept there, by number, as they are before their first change; nullptr: no more.
   void keep_in(RowMap<T>* before) { before_ = before; }
   void uncover(Number number) {                                           // nothing is overlaid

@@ -1,11 +1,10 @@
-// Which servers hold a key. Keys fall into 4,096 buckets, and buckets onto shards in equal parts, as many as there are servers. A shard is held
-// by one server, or by several that follow each other: all of them are told what is written, and the first that is not lost answers who
-// reads. Values; threads: any.
+// Which shard a key belongs to, and who holds shards at first. Keys fall into 4,096 buckets, and buckets onto shards in equal parts, as many as there
+// are servers. A shard is held by one server, or by several that follow each other; which these are may change later (holders.h). Values;
+// threads: any.
 #pragma once
 
 #include <algorithm>
 #include <cstdint>
-#include <optional>
 #include <vector>
 
 #include "shoal/net/transport.h"
@@ -27,14 +26,12 @@ class Placement {
   std::size_t shards() const { return servers_.size(); }
   std::size_t shard_of(Key key) const { return servers_.size() == 1 ? 0 : shard_[bucket_of(key)]; }
   std::size_t replicas() const { return replicas_; }
-  net::Rank server(std::size_t shard, std::size_t replica = 0) const { return servers_[(shard + replica) % servers_.size()]; }
   const std::vector<net::Rank>& servers() const { return servers_; }
-  // Which of a shard's servers that rank is; none if it is none, or there is no such shard.
-  std::optional<std::size_t> replica_of(std::size_t shard, net::Rank rank) const {
-    for (std::size_t replica = 0; shard < shards() && replica < replicas_; ++replica) {
-      if (server(shard, replica) == rank) return replica;
-    }
-    return std::nullopt;
+  // Who holds that shard at first; who is to answer first is first.
+  std::vector<net::Rank> first_holders(std::size_t shard) const {
+    std::vector<net::Rank> ranks;
+    for (std::size_t replica = 0; replica < replicas_; ++replica) ranks.push_back(servers_[(shard + replica) % servers_.size()]);
+    return ranks;
   }
 
  private:

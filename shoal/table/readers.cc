@@ -126,7 +126,23 @@ void Readers<T>::announce(net::Rank to, Kind kind) {
   message.header.clock = readers_[to].untold ? kNever : std::min(of_.clocks.slowest(), readers_[to].promised);  // rows of this age have not left
   message.header.sequence = readers_[to].included;
   message.header.count = readers_[to].dropped;
+  message.header.heard = of_.met;
   send_(to, alone(std::move(message)));
+}
+
+template <class T>
+void Readers<T>::pack(Packed& packed) const {
+  for (const Reader& reader : readers_) packed << reader.admitted << reader.received << reader.included << reader.dropped;
+}
+
+template <class T>
+void Readers<T>::unpack(Unpacked& packed) {
+  for (net::Rank rank = 0; rank < size(); ++rank) {
+    if (packed.number() != 0) admit(rank);
+    readers_[rank].received = packed.number();
+    readers_[rank].included = packed.number();
+    readers_[rank].dropped = static_cast<std::uint32_t>(packed.number());
+  }
 }
 
 template class Readers<float>;

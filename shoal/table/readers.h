@@ -19,6 +19,7 @@
 #include "shoal/table/message.h"
 #include "shoal/table/owned_rows.h"
 #include "shoal/table/pace.h"
+#include "shoal/table/packed.h"
 #include "shoal/table/released.h"
 #include "shoal/table/shown.h"
 #include "shoal/table/spec.h"
@@ -39,6 +40,7 @@ class Readers {
     const Workers& workers;
     const Clocks& clocks;
     const Consistency& consistency;
+    const std::uint64_t& met;                       // barriers that are over
     OwnedRows<T>& rows;
     Released& released;
   };
@@ -72,6 +74,14 @@ class Readers {
   }
   void end_barrier();                               // for all of them
   void announce(net::Rank to, Kind kind = Kind::clock);
+  void announce_all() {
+    for (net::Rank rank = 0; rank < size(); ++rank) announce(rank);
+  }
+
+  net::Rank size() const { return static_cast<net::Rank>(readers_.size()); }
+  // Who reads, and what is in what it reads, for another server.
+  void pack(Packed& packed) const;
+  void unpack(Unpacked& packed);
 
  private:
   struct Reader {                                   // a member

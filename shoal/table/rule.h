@@ -60,6 +60,7 @@ class Rules {
   explicit Rules(const Rule& first) : from_{{kNever, first}} {}
   const Rule& at(Clock clock) const { return std::prev(from_.upper_bound(std::max(clock, from_.begin()->first)))->second; }
   void set(Clock clock, const Rule& rule) { from_[clock] = rule; }
+  const std::map<Clock, Rule>& all() const { return from_; }
   void forget_before(Clock clock) {   // nobody asks for them any more
     while (from_.size() > 1 && std::next(from_.begin())->first <= clock) from_.erase(from_.begin());
   }

@@ -1,4 +1,5 @@
-// The servers of all tables on one member, by table and shard. Threads: the transport's loop.
+// The servers of all tables on one member, by table and shard. One that has not all of its shard yet, or has
+// parted with it (handover.h), is asked nothing. Threads: the transport's loop.
 #pragma once
 
 #include <algorithm>
@@ -27,6 +28,11 @@ class Served {
   void each(const Visit& visit) const {
     for (const auto& [of, server] : servers_) visit(*server);
   }
+  // visit(table, shard, server)
+  template <class Visit>
+  void each_named(const Visit& visit) const {
+    for (const auto& [of, server] : servers_) visit(of.first, of.second, *server);
+  }
   std::vector<std::uint64_t> tables() const {
     std::vector<std::uint64_t> tables;
     for (const auto& [of, server] : servers_) {
@@ -34,36 +40,36 @@ class Served {
     }
     return tables;
   }
-  // What they know of workers that are lost. Lifetime: this outlives it.
-  LastClocks::Here here(std::function<void(net::Rank to, Message message)> send) const {
-    LastClocks::Here here;
-    here.completed = [this](std::uint64_t table, std::uint32_t worker) {
-      return least<Clock>(table, [&](const Server& server) { return server.completed(worker); });
-    };
-    here.reached = [this](std::uint64_t table) {
-      Clock most = 0;
-      each_of(table, [&](const Server& server) { most = std::max(most, server.reached()); });
-      return most;
-    };
-    here.met = [this](std::uint64_t table) { return least<std::uint64_t>(table, [](const Server& server) { return server.met(); }); };
-    here.cut = [this](std::uint64_t table, const Last& last) { each_of(table, [&](Server& server) { server.cut(last); }); };
-    here.send = std::move(send);
-    return here;
+  // What they know of workers that are lost; none: nobody is serving that table here.
+  std::optional<Clock> completed(std::uint64_t table, std::uint32_t worker) const {
+    return least<Clock>(table, [worker](const Server& server) { return server.completed(worker); });
   }
+  std::optional<std::uint64_t> met(std::uint64_t table) const {
+    return least<std::uint64_t>(table, [](const Server& server) { return server.met(); });
+  }
+  Clock reached(std::uint64_t table) const {
+    Clock most = 0;
+    each_of(table, [&](const Server& server) { most = std::max(most, server.reached()); });
+    return most;
+  }
+  void cut(std::uint64_t table, const Last& last) {
+    each_of(table, [&](Server& server) { server.cut(last); });
+  }
+  void remove(std::uint64_t table, std::size_t shard) { servers_.erase({table, shard}); }
   void clear() { servers_.clear(); }
 
  private:
   template <class Visit>
   void each_of(std::uint64_t table, const Visit& visit) const {
     for (const auto& [of, server] : servers_) {
-      if (of.first == table) visit(*server);
+      if (of.first == table && server->is_whole() && !server->has_parted()) visit(*server);
     }
   }
   template <class Number, class Of>
-  Number least(std::uint64_t table, const Of& of) const {  // 0 if there are none
+  std::optional<Number> least(std::uint64_t table, const Of& of) const {
     std::optional<Number> least;
     each_of(table, [&](const Server& server) { least = least ? std::min(*least, of(server)) : of(server); });
-    return least.value_or(0);
+    return least;
   }
 
   std::map<std::pair<std::uint64_t, std::size_t>, std::unique_ptr<Server>> servers_;

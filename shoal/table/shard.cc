@@ -14,7 +14,7 @@ template <class T>
 Shard<T>::Shard(const Spec& spec, const Workers& workers, net::Rank members, bool survives, const Surroundings& around)
     : spec_(spec), workers_(workers), send_(around.send), take_cut_(around.take_cut), id_(id_of(spec)), survives_(survives),
       consistency_(spec.consistency), rows_(spec, members, around.cold), rules_(spec.rule), arriving_(workers.size()), clocks_(workers.size()),
-      released_(members), readers_({spec_, workers_, clocks_, consistency_, rows_, released_}, members, send_, around.idle, around.now),
+      released_(members), readers_({spec_, workers_, clocks_, consistency_, met_, rows_, released_}, members, send_, around.idle, around.now),
       calls_(std::make_shared<Calls<T>>(
           spec_, rows_, around.functions, around.off_loop,
           [this](std::span<const Number> numbers, std::span<const T> values) { return write(numbers, values); },
@@ -29,12 +29,29 @@ void Shard<T>::take(net::Rank from, Message message) {
   if (calls_->is_busy()) return calls_->later([this, from, message] { take(from, message); });
   const Header& header = message.header;
   const std::size_t bytes = header.kind == Kind::update ? encoded_bytes(spec_.encoding, spec_.width, sizeof(T))
-                                                        : (header.kind == Kind::put ? rows_.full_width() : spec_.width) * sizeof(T);
+                                                        : (has_state(header.kind) ? rows_.full_width() : spec_.width) * sizeof(T);
   if (const std::string fault = fault_of(message, bytes); !fault.empty()) refuse(fault);
   if (header.kind == Kind::update || header.kind == Kind::flush) {
     if (header.worker >= workers_.size() || workers_.rank_of(header.worker) != from) refuse("an update of worker " + std::to_string(header.worker));
   }
+  if (receiving_) return receive(from, std::move(message));
+  if (giving_ && is_written(header.kind)) giving_->counts(from);
   switch (header.kind) {
+    case Kind::open: return readers_.admit(from);
+    case Kind::follow:
+      if (giving_ && header.sequence == giving_->number()) giving_->marks(from);
+      return go_on_giving();
+    case Kind::last:
+      if (giving_) giving_->marks(from);
+      return go_on_giving();
+    case Kind::more:
+      if (giving_ && header.sequence == giving_->number()) giving_->wants();
+      return go_on_giving();
+    case Kind::retire:
+      if (header.worker >= workers_.size() || workers_.rank_of(header.worker) != from) refuse("the end of worker " + std::to_string(header.worker));
+      clocks_.lose(header.worker, kLastClock);
+      if (!meet()) advance(from);
+      return;
     case Kind::update: return update(from, decoded<T>(spec_.encoding, std::move(message), spec_.width));
     case Kind::request:
     case Kind::fetch:
@@ -122,7 +139,7 @@ void Shard<T>::advance(net::Rank from) {
 
 template <class T>
 bool Shard<T>::rise() {
-  if (!clocks_.rise(backups(consistency_))) return false;
+  if (undecided_ || !clocks_.rise(backups(consistency_))) return false;
   rows_.rises(clocks_.slowest());
   settle_through(clocks_.slowest());
   rules_.forget_before(clocks_.slowest());
@@ -284,7 +301,7 @@ void Shard<T>::flush(net::Rank from, const Message& message) {
 // The last worker at the barrier: everything has come, and all are at the clock of who was furthest.
 template <class T>
 bool Shard<T>::meet() {
-  if (!clocks_.all_arrived()) return false;
+  if (undecided_ || !clocks_.all_arrived()) return false;
   std::erase_if(settled_, [this](const Settled& settled) { return settled.met < met_; });  // all come from the barrier before: it is over everywhere
   clocks_.meet();
   rows_.rises(clocks_.slowest());

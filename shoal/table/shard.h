@@ -12,7 +12,8 @@
 //   3. Under a policy that withholds, updates become part of the rows in the order in which they came, each when it fits (released.h).
 //   4. What a lost worker added counts up to a clock that all servers agree on (last_clocks.h); settled rows that have more are taken back to what they
 //      were, and settled again without it. Where what arrives is shown at once, all that arrived counts.
-//   5. A request is answered as soon as the slowest worker that counts has completed the age that it needs.
+//   5. What is handed over (handover.h) is a function of the same messages that made the shard: settled rows have the same bits.
+//   6. A request is answered as soon as the slowest worker that counts has completed the age that it needs.
 //
 // Threads: the transport's loop.
 #pragma once
@@ -28,6 +29,7 @@
 #include "shoal/net/transport.h"
 #include "shoal/table/calls.h"
 #include "shoal/table/clocks.h"
+#include "shoal/table/handover.h"
 #include "shoal/table/image.h"
 #include "shoal/table/last_clocks.h"
 #include "shoal/table/message.h"
@@ -57,13 +59,11 @@ class Server {
  public:
   virtual ~Server() = default;
   virtual const Spec& spec() const = 0;
-  // That member has opened the table, and is told of its clocks from here on.
-  virtual void admit(net::Rank reader) = 0;
   // That member reads nothing more.
   virtual void leaves(net::Rank reader) = 0;
   // All that was sent to that member has left.
   virtual void drained(net::Rank reader) = 0;
-  // What is said to the server of this table. Throws Error{mismatch} if that member cannot have meant it.
+  // What is said to the server of this table; to open it: that member is told of its clocks from here on. Throws Error{mismatch} if that member cannot have meant it.
   virtual void take(net::Rank from, Message message) = 0;
 
   // The job goes on without that member: what comes of it is not taken any more.
@@ -73,6 +73,17 @@ class Server {
   virtual std::uint64_t met() const = 0;            // barriers that are over
   // What these workers, of lost members, added from these clocks on does not count, and nobody waits for them.
   virtual void cut(const Last& last) = 0;
+
+  // To that member, by this number, once all that are not silent have marked their streams; what it wants comes as `more`.
+  virtual void give(net::Rank to, std::uint64_t number, const std::vector<bool>& silent) = 0;
+  virtual void give_up() = 0;
+  // A new shard: what it is comes of that member.
+  virtual void expect(net::Rank giver, std::uint64_t number) = 0;
+  virtual bool is_whole() const = 0;                // nothing is expected any more
+  // It goes: whether all that was asked has its answer; and from then on it is told nothing more by some, and speaks for nobody.
+  virtual bool is_idle() const = 0;
+  virtual void part() = 0;
+  virtual bool has_parted() const = 0;
 };
 
 template <class T>
@@ -82,7 +93,6 @@ class Shard final : public Server {
   Shard(const Spec& spec, const Workers& workers, net::Rank members, bool survives, const Surroundings& around);
   ~Shard() override { calls_->end(); }
   const Spec& spec() const override { return spec_; }
-  void admit(net::Rank reader) override { readers_.admit(reader); }
   void leaves(net::Rank reader) override;
   void drained(net::Rank reader) override { readers_.drained(reader); }
   void take(net::Rank from, Message message) override;
@@ -91,6 +101,13 @@ class Shard final : public Server {
   Clock reached() const override { return clocks_.slowest(); }
   std::uint64_t met() const override { return met_; }
   void cut(const Last& last) override;
+  void give(net::Rank to, std::uint64_t number, const std::vector<bool>& silent) override;
+  void give_up() override { giving_.reset(); }
+  void expect(net::Rank giver, std::uint64_t number) override;
+  bool is_whole() const override { return !receiving_; }
+  bool is_idle() const override;
+  void part() override { parted_ = true; }
+  bool has_parted() const override { return parted_; }
 
  private:
   using Number = typename OwnedRows<T>::Number;
@@ -136,6 +153,11 @@ class Shard final : public Server {
 
   void answer(net::Rank to, const Message& request);
   void answer_waiting();
+  void go_on_giving();
+  Message state(std::deque<Message>& batches) const;
+  void receive(net::Rank from, Message message);
+  void begin();                                     // with what was received
+  void unpack(Unpacked& packed, std::deque<Message>& batches);
 
   const Spec spec_;
   const Workers workers_;
@@ -151,6 +173,7 @@ class Shard final : public Server {
   std::vector<Batch> arriving_;                     // by worker: not closed
   Clocks clocks_;
   std::uint64_t met_ = 0;                           // barriers that are over
+  bool undecided_ = false;                          // a worker is lost, and what of it counts is not agreed: until then no clock rises
   std::map<Clock, Batches> pending_;                // not settled, by timestamp
   std::deque<Settled> settled_;                     // where another server may not have completed the clock
   std::multimap<Clock, std::pair<net::Rank, Message>> waiting_;  // requests, by the age that they need
@@ -159,6 +182,9 @@ class Shard final : public Server {
   Readers<T> readers_;
   const std::shared_ptr<Calls<T>> calls_;
   std::deque<Held> held_;                           // in the order in which they came
+  std::optional<Giving<T>> giving_;                 // it is being handed over
+  std::optional<Receiving> receiving_;              // to this member, which has not all of it
+  bool parted_ = false;
 };
 
 // Where keys do not follow each other as they once came, those to come are looked up ahead, and the row behind the last one only now and then:
@@ -169,7 +195,7 @@ void Shard<T>::for_each_row(const Message& message, const Visit& visit) {
   constexpr std::size_t ahead = 8;
   const auto keys = message.keys();
   const auto values = message.values<T>();
-  const std::size_t width = message.header.kind == Kind::put ? rows_.full_width() : spec_.width;
+  const std::size_t width = has_state(message.header.kind) ? rows_.full_width() : spec_.width;
   Number number = RowMap<T>::kNone;
   bool astray = false;
   for (std::size_t i = 0; i < keys.size(); ++i) {

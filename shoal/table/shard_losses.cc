@@ -9,6 +9,7 @@ template <class T>
 void Shard<T>::lose(net::Rank member) {
   readers_.lose(member);
   leaves(member);
+  undecided_ = undecided_ || workers_.first_of(member) < workers_.size();
   const auto is_of_it = [member](const auto& asked) { return asked.second.first == member; };
   std::erase_if(waiting_, is_of_it);
   std::erase_if(cuts_, is_of_it);
@@ -26,6 +27,7 @@ bool Shard<T>::cuts_workers() const {
 template <class T>
 void Shard<T>::cut(const Last& last) {
   if (calls_->is_busy()) return calls_->later([this, last] { cut(last); });
+  undecided_ = false;
   std::unordered_set<Number> touched;
   if (cuts_workers()) take_back(last, touched);
   if (!whole_clocks(consistency_)) lay_anew(touched);

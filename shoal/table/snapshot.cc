@@ -34,8 +34,8 @@ void Answers::take(net::Rank from, Message message) {
   arrivals_.fetch_add(1, std::memory_order_release);
 }
 
-Snapshot::Snapshot(std::shared_ptr<Servers> servers, const Spec& spec, Clock clock, const std::string& path)
-    : servers_(std::move(servers)), folder_(std::filesystem::absolute(path)) {
+Snapshot::Snapshot(std::shared_ptr<Servers> servers, std::shared_ptr<const Reader> table, const Spec& spec, Clock clock, const std::string& path)
+    : servers_(std::move(servers)), table_(std::move(table)), folder_(std::filesystem::absolute(path)) {
   const auto now = std::chrono::duration_cast<std::chrono::seconds>(std::chrono::system_clock::now().time_since_epoch());
   cut_ = {spec, clock, spec.rule, random_hex(8), static_cast<std::uint32_t>(servers_->all_shards().shards()), now.count()};
   if (const auto there = read_index(folder_)) {
@@ -44,7 +44,7 @@ Snapshot::Snapshot(std::shared_ptr<Servers> servers, const Spec& spec, Clock clo
     }
     before_ = there->id;
   }
-  answers_ = servers_->ask({cut_.parts, alone(message(Kind::save, cut_.id))});
+  answers_ = servers_->ask(*table_, {cut_.parts, alone(message(Kind::save, cut_.id))});
 }
 
 Message Snapshot::message(Kind kind, const std::string& id) const {
@@ -66,10 +66,10 @@ Clock Snapshot::wait() {
     std::filesystem::create_directories(folder_, none);  // where no server sees this disk
     write_index(folder_, cut_);
   } catch (const Error&) {
-    servers_->tell(message(Kind::keep, before_));
+    servers_->tell(*table_, message(Kind::keep, before_));
     throw;
   }
-  servers_->tell(message(Kind::keep, cut_.id));
+  servers_->tell(*table_, message(Kind::keep, cut_.id));
   return cut_.clock;
 }
 

@@ -47,15 +47,17 @@ class Servers {
   virtual net::Rank rank() const = 0;                                 // this member
   virtual const Workers& all_workers() const = 0;
   virtual const Placement& all_shards() const = 0;
-  virtual std::shared_ptr<Answers> ask(std::vector<std::vector<Message>> messages) = 0;  // by shard; numbers them
-  virtual void tell(const Message& message) = 0;                      // all servers the same
+  // Those that answer for the shards of this table: by shard what; numbers the questions.
+  virtual std::shared_ptr<Answers> ask(const Reader& table, std::vector<std::vector<Message>> messages) = 0;
+  virtual void tell(const Reader& table, const Message& message) = 0;  // all of them the same
+  virtual bool is_lost(net::Rank member) const = 0;
   virtual const net::Waiting& patience() const = 0;
 };
 
 class Snapshot {
  public:
   // path: a folder, of this table's snapshots alone. Throws Error{invalid_argument} if it holds another table's.
-  Snapshot(std::shared_ptr<Servers> servers, const Spec& spec, Clock clock, const std::string& path);
+  Snapshot(std::shared_ptr<Servers> servers, std::shared_ptr<const Reader> table, const Spec& spec, Clock clock, const std::string& path);
   Clock clock() const { return cut_.clock; }
   bool is_written() const;            // or has failed: wait() returns at once
   // Until all parts are there; then it is the snapshot at `path`, and the one before is gone. Returns its clock. Throws Error{io, peer_lost,
@@ -66,6 +68,7 @@ class Snapshot {
   Message message(Kind kind, const std::string& id) const;
 
   std::shared_ptr<Servers> servers_;
+  std::shared_ptr<const Reader> table_;
   std::filesystem::path folder_;
   Cut cut_;
   std::string before_;                // the id of the snapshot that is there

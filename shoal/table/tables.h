@@ -57,6 +57,12 @@ class Tables {
   Tables(const Tables&) = delete;
   // By all members, after their last use: returns when nobody needs this one's rows any more.
   void leave();
+  // By one member, while others go on, in jobs that survive the loss of members: all that its workers have added counts, nobody waits for them any more,
+  // and others take over what it holds. The first waits until that is done; then leave() waits for nobody. Tables that others open later must not be.
+  // Throws Error{unsupported} where nobody else could hold its rows.
+  void depart();
+  void depart_begin();
+  bool departed() const;
   // The index-th of this member's. Throws Error{invalid_argument} if it has no such worker.
   Worker worker(std::uint32_t index = 0);
   // By all members alike, before any of them calls it: a function of that table's servers (functions.h).
@@ -140,6 +146,11 @@ class Table {
     meet();
   }
   Consistency consistency() const { return copy_->consistency(); }
+  // By shard the members that have all of its rows, as far as this one knows; the first of them answers.
+  std::vector<std::vector<net::Rank>> holders() const { return copy_->holders(); }
+  // By one worker: that server holds the shard in place of who answers for it; returns when it does. Others read and write meanwhile. Throws
+  // Error{invalid_argument} where it cannot, Error{peer_lost} if it is lost meanwhile.
+  void move(std::size_t shard, net::Rank to);
   Telemetry telemetry() const { return copy_->telemetry(); }  // of all workers of this member
   // Its halves, for who comes to the barriers of several tables: it arrives at all before it waits at one.
   void arrive() {
@@ -169,7 +180,7 @@ class Table {
   Clock snapshot(const std::string& path) { return snapshot_begin(path).wait(); }
   Snapshot snapshot_begin(const std::string& path) {
     refuse_inside_function(spec_.name);
-    return {servers_, spec_, clock(), path};
+    return {servers_, copy_, spec_, clock(), path};
   }
   // By all workers: the table is as the newest snapshot at `path` that any of them sees, whatever it was before, with the same bits, on any
   // number of servers; each part must be seen by some worker. Clocks go on at that of the snapshot, which it returns, or from where they

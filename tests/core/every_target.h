@@ -17,16 +17,15 @@ inline std::string target_name(const testing::TestParamInfo<std::int64_t>& info)
   return hwy::TargetName(info.param);
 }
 
+inline void choose_target(std::int64_t target) {  // 0: the best one again
+  hwy::SetSupportedTargetsForTest(target);
+  hwy::GetChosenTarget().Update(hwy::SupportedTargets());
+}
+
 class EveryTarget : public testing::TestWithParam<std::int64_t> {
  protected:
-  void SetUp() override { choose(GetParam()); }
-  void TearDown() override { choose(0); }
-
- private:
-  static void choose(std::int64_t target) {
-    hwy::SetSupportedTargetsForTest(target);
-    hwy::GetChosenTarget().Update(hwy::SupportedTargets());
-  }
+  void SetUp() override { choose_target(GetParam()); }
+  void TearDown() override { choose_target(0); }
 };
 
 }  // namespace shoal

@@ -94,6 +94,15 @@ TEST(Text, reads_what_it_shows) {
   for (double rate : {25e6, 125e6, 1.25e3}) EXPECT_EQ(parse_rate(show_rate(rate)), rate);
 }
 
+TEST(Text, shows_counts_in_thousands_and_one_of_a_noun) {
+  EXPECT_EQ(show_count(0), "0");
+  EXPECT_EQ(show_count(999), "999");
+  EXPECT_EQ(show_count(1'000'209), "1,000,209");
+  EXPECT_EQ(show_count(2, "ratings"), "2 ratings");
+  EXPECT_EQ(show_count(1, "ratings"), "1 rating");
+  EXPECT_EQ(show_count(1, "entries"), "1 entry");
+}
+
 TEST(Text, names_one_rank_or_several) {
   EXPECT_EQ(show_ranks(std::vector<std::uint32_t>{2}), "rank 2");
   EXPECT_EQ(show_ranks(std::vector<std::uint32_t>{1, 3, 10}), "ranks 1, 3, 10");

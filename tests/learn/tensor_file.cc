@@ -50,6 +50,23 @@ TEST_F(TensorFiles, come_back_as_they_were) {
   }
 }
 
+TEST_F(TensorFiles, of_other_types_come_back_and_lie_where_their_numbers_are_aligned) {
+  TensorFile content{{{"a", {{1}, {2.5f}}}}, {}};
+  content.others["narrow"] = TensorOf<std::uint32_t>{{3}, {1, 2, 0xFFFFFFFF}};
+  content.others["wide"] = TensorOf<std::uint64_t>{{2}, {1ull << 63, 7}};
+  content.others["zeros"] = TensorOf<double>{{1, 2}, {0.1, -1e300}};
+  write_tensor_file(file_, content);
+  const TensorFile back = read_tensor_file(file_);
+  EXPECT_EQ(back.tensors.at("a").values, content.tensors.at("a").values);
+  ASSERT_EQ(back.others.size(), 3u);
+  EXPECT_EQ(std::get<TensorOf<std::uint32_t>>(back.others.at("narrow")).values, (std::vector<std::uint32_t>{1, 2, 0xFFFFFFFF}));
+  EXPECT_EQ(std::get<TensorOf<std::uint64_t>>(back.others.at("wide")).values, (std::vector<std::uint64_t>{1ull << 63, 7}));
+  EXPECT_EQ(std::get<TensorOf<double>>(back.others.at("zeros")).shape, (std::vector<std::uint64_t>{1, 2}));
+  EXPECT_EQ(std::get<TensorOf<double>>(back.others.at("zeros")).values, (std::vector<double>{0.1, -1e300}));
+  EXPECT_THAT(bytes(), testing::HasSubstr(R"("zeros":{"dtype":"F64","shape":[1,2],"data_offsets":[16,32]})"));
+  EXPECT_THAT(bytes(), testing::HasSubstr(R"("narrow":{"dtype":"U32","shape":[3],"data_offsets":[32,44]})"));
+}
+
 // The format's text is fixed: this is what its own library reads.
 TEST_F(TensorFiles, have_the_format_of_safetensors) {
   write_tensor_file(file_, {{{"a", {{2}, {1, 2}}}}, {}});
@@ -75,8 +92,8 @@ TEST_F(TensorFiles, what_is_none_is_refused_in_words) {
   EXPECT_EQ(refusal(), "is no safetensors file");
   put("[1]", "");
   EXPECT_EQ(refusal(), "is no safetensors file");
-  put(R"({"w":{"dtype":"F64","shape":[1],"data_offsets":[0,8]}})", "12345678");
-  EXPECT_EQ(refusal(), "tensor w is F64, not F32");
+  put(R"({"w":{"dtype":"F16","shape":[4],"data_offsets":[0,8]}})", "12345678");
+  EXPECT_EQ(refusal(), "tensor w is F16, and F32, F64, U32 and U64 are read");
   put(R"({"w":{"dtype":"F32","shape":[3],"data_offsets":[0,8]}})", "12345678");
   EXPECT_EQ(refusal(), "tensor w has another size than its shape says");
   put(R"({"w":{"dtype":"F32","shape":[4294967296,4294967296,2],"data_offsets":[0,8]}})", "12345678");

@@ -150,7 +150,7 @@ TEST(Calls, what_goes_wrong_is_told_to_who_called) {
       return "";
     };
     const auto one = std::span(keys).first(1);
-    const std::string there = "table w: rank " + std::to_string(Placement({0, 1}, 1).server(Placement({0, 1}, 1).shard_of(1))) + ": function ";
+    const std::string there = "table w: rank " + std::to_string(Placement({0, 1}, 1).first_holders(Placement({0, 1}, 1).shard_of(1)).front()) + ": function ";
     EXPECT_EQ(line("none", one), there + "none: no function is called \"none\" here");
     EXPECT_EQ(line("throws", one), there + "throws: no such thing");
     EXPECT_EQ(line("uneven", keys).find("table w: rank "), 0u);

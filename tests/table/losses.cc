@@ -1,6 +1,8 @@
 // Members die while workers go on, on the scripted network: rows that they held are at hand elsewhere, nothing of those that live is lost or
-// counted twice, and what a dead worker added counts up to one of its clocks, the same at all servers.
+// counted twice, and what a dead worker added counts up to one of its clocks, the same at all servers. SHOAL_SEEDS widens the search,
+// SHOAL_FIRST_SEED begins it elsewhere.
 #include <cstdlib>
+#include <map>
 
 #include "tests/table/scripted_workers.h"
 
@@ -12,6 +14,11 @@ using Counts = ScriptedWorkers<std::int64_t>;
 std::uint64_t seeds() {
   const char* const text = std::getenv("SHOAL_SEEDS");
   return text ? std::strtoull(text, nullptr, 10) : 40;
+}
+
+std::uint64_t first_seed() {
+  const char* const text = std::getenv("SHOAL_FIRST_SEED");
+  return text ? std::strtoull(text, nullptr, 10) : 1;
 }
 
 Counts::Options losing(const Consistency& consistency, std::uint64_t seed) {
@@ -34,11 +41,63 @@ Counts::Options losing(const Consistency& consistency, std::uint64_t seed) {
   return options;
 }
 
-void expect_survival(const Consistency& consistency) {
-  int cut_short = 0;
-  for (std::uint64_t seed = 1; seed <= seeds(); ++seed) {
+// All but one may die, one after the other, as soon as somebody else has what they hold: while it is handed over, and who gives or takes it, too.
+Counts::Options losing_again(const Consistency& consistency, std::uint64_t seed) {
+  Counts::Options options = losing(consistency, seed);
+  std::mt19937_64 draw(seed + 1'000'000);
+  options.members = static_cast<net::Rank>(3 + seed % 3);
+  options.servers.clear();
+  if (seed % 5 == 0) options.servers = {0, 1, options.members - 1};
+  options.kills.clear();
+  options.spares_last_holders = true;
+  options.clocks = 20;
+  std::vector<net::Rank> order(options.members);
+  std::iota(order.begin(), order.end(), net::Rank{0});
+  std::ranges::shuffle(order, draw);
+  Nanoseconds at = std::chrono::microseconds(draw() % 30'000);
+  for (std::size_t i = 0; i + 1 < order.size(); ++i) {
+    options.kills.emplace_back(order[i], at);
+    at += std::chrono::microseconds(draw() % (draw() % 2 == 0 ? 3'000 : 30'000));
+  }
+  return options;
+}
+
+// Shards move while workers go on, and some members die.
+Counts::Options moving(const Consistency& consistency, std::uint64_t seed) {
+  Counts::Options options = losing_again(consistency, seed);
+  std::mt19937_64 draw(seed + 2'000'000);
+  if (seed % 3 == 0) options.kills.clear();
+  if (seed % 3 == 1) options.kills.resize(1);
+  const std::size_t shards = options.servers.empty() ? options.members : options.servers.size();
+  for (int i = 0; i < 6; ++i) {
+    const std::size_t to = draw() % shards;
+    options.moves.push_back({std::chrono::microseconds(draw() % 60'000), draw() % shards, options.servers.empty() ? static_cast<net::Rank>(to) : options.servers[to]});
+  }
+  return options;
+}
+
+// Members go in good order, one after the other, while shards move and another one dies.
+Counts::Options departing(const Consistency& consistency, std::uint64_t seed) {
+  Counts::Options options = moving(consistency, seed);
+  std::mt19937_64 draw(seed + 3'000'000);
+  options.kills.resize(std::min<std::size_t>(options.kills.size(), seed % 2));
+  const auto first = static_cast<net::Rank>(draw() % options.members);
+  for (net::Rank i = 0; i + 2 < options.members; ++i) {
+    const auto rank = (first + i) % options.members;
+    options.departures.emplace_back(rank, std::chrono::microseconds(draw() % 60'000));
+  }
+  if (options.servers.empty()) return options;
+  const auto stays = [server = options.servers.front()](const auto& goes) { return goes.first == server; };
+  std::erase_if(options.departures, stays);
+  std::erase_if(options.kills, stays);
+  return options;
+}
+
+void expect_survival(const Consistency& consistency, Counts::Options (*drawn)(const Consistency&, std::uint64_t) = losing) {
+  int cut_short = 0, deaths = 0;
+  for (std::uint64_t seed = first_seed(); seed < first_seed() + seeds(); ++seed) {
     SCOPED_TRACE(name(consistency) + ", seed " + std::to_string(seed));
-    const Counts::Options options = losing(consistency, seed);
+    const Counts::Options options = drawn(consistency, seed);
     Counts counts(options);
     const bool by_clock = clocked(consistency) && !leaves_at_once(consistency);
     std::vector<std::vector<bool>> fits(counts.size(), std::vector<bool>(static_cast<std::size_t>(options.clocks) + 2, true));
@@ -46,10 +105,12 @@ void expect_survival(const Consistency& consistency) {
       for (std::uint32_t worker = 0; worker < counts.size(); ++worker) {
         const bool over = clock == Counts::kOver;
         EXPECT_LE(row[worker], counts.added(worker, key, counts.clock(worker) + 1)) << "of worker " << worker;
-        if (!counts.is_dead(worker)) {
+        if (counts.has_departed(worker) && !counts.is_dead(worker) && over) {
+          EXPECT_EQ(row[worker], counts.added(worker, key, counts.clock(worker) + 1)) << "of worker " << worker << ", who went";
+        } else if (!counts.is_dead(worker)) {
           const Clock whole = std::min(needed_age(consistency, clock), counts.clock(worker));
           const Clock surely = worker == reader || over ? clock : whole;
-          EXPECT_GE(row[worker], counts.added(worker, key, surely)) << "reader " << reader << " at clock " << clock << " of worker " << worker;
+          EXPECT_GE(row[worker], counts.added(worker, key, surely)) << "key " << key << " reader " << reader << " at clock " << clock << " of worker " << worker;
         }
         if (!over || !counts.is_dead(worker) || !by_clock) continue;
         for (std::size_t cut = 0; cut < fits[worker].size(); ++cut) {
@@ -57,12 +118,18 @@ void expect_survival(const Consistency& consistency) {
         }
       }
     });
+    deaths += counts.deaths();
     for (std::uint32_t worker = 0; worker < counts.size(); ++worker) {
       EXPECT_TRUE(std::ranges::count(fits[worker], true)) << "of worker " << worker << " some rows count more clocks than others";
       cut_short += counts.is_dead(worker) && counts.clock(worker) > 0;
     }
   }
-  EXPECT_GT(cut_short, 0) << "nobody died at work";
+  if (drawn != moving && drawn != departing) {
+    EXPECT_GT(cut_short, 0) << "nobody died at work";
+  }
+  if (drawn == losing_again) {
+    EXPECT_GT(deaths, static_cast<int>(seeds())) << "nobody died twice";
+  }
 }
 
 TEST(Losses, whole_clocks_stay_whole) { expect_survival(Bsp{}); }
@@ -80,6 +147,45 @@ TEST(Losses, with_staleness_that_changes_and_updates_that_wait) {
 TEST(Losses, where_updates_are_seen_at_once) {
   expect_survival(Cap{2});
   expect_survival(Async{});
+}
+
+const std::vector<Consistency> kAll{Bsp{}, Ssp{0}, Ssp{3}, Essp{0}, Essp{2}, Dssp{0, 3}, Cap{2}, Async{}};
+
+TEST(Losses, while_shards_move) {
+  for (const Consistency& consistency : kAll) expect_survival(consistency, moving);
+}
+// What bulk-synchronous workers make of fractions, by a rule with a state, has the same bits wherever rows lay meanwhile.
+TEST(Losses, moves_leave_no_trace) {
+  using Fractions = ScriptedWorkers<double>;
+  for (std::uint64_t seed = first_seed(); seed < first_seed() + seeds(); ++seed) {
+    SCOPED_TRACE("seed " + std::to_string(seed));
+    const auto moved = moving(Bsp{}, 3 * seed);
+    Fractions::Options options;
+    options.consistency = Bsp{};
+    options.rule = Rule::adagrad(0.5);
+    options.seed = seed;
+    options.members = moved.members;
+    options.workers_a_member = moved.workers_a_member;
+    options.servers = moved.servers;
+    options.uneven = moved.uneven;
+    std::map<std::pair<std::uint32_t, Key>, std::vector<double>> rows[2];
+    for (const bool moves : {false, true}) {
+      for (const auto& move : moved.moves) {
+        if (moves) options.moves.push_back({move.when, move.shard, move.to});
+      }
+      Fractions(options).run([&](std::uint32_t worker, Clock clock, Key key, std::span<const double> row) {
+        if (clock == Fractions::kOver) rows[moves][{worker, key}].assign(row.begin(), row.end());
+      });
+    }
+    EXPECT_EQ(rows[0], rows[1]);
+  }
+}
+
+TEST(Losses, and_members_depart) {
+  for (const Consistency& consistency : kAll) expect_survival(consistency, departing);
+}
+TEST(Losses, again_once_another_holds_the_rows) {
+  for (const Consistency& consistency : kAll) expect_survival(consistency, losing_again);
 }
 
 }  // namespace

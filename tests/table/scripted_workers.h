@@ -9,6 +9,7 @@
 #include <numeric>
 #include <optional>
 #include <random>
+#include <set>
 #include <type_traits>
 #include <vector>
 
@@ -33,14 +34,23 @@ class ScriptedWorkers {
     net::ScriptedNetwork network{};
     bool pauses = true;               // some workers are slow for a while
     Encoding encoding = Encoding::none;
+    Rule rule{};
     bool ones = std::is_integral_v<T>;  // what is added, or else fractions
     bool remainder = false;           // who is done adds something more, of no whole clock, before it waits at the barrier
     std::vector<std::pair<net::Rank, Nanoseconds>> kills;  // members that die, and when; the others go on
+    struct Move {
+      Nanoseconds when;
+      std::size_t shard;
+      net::Rank to;
+    };
+    std::vector<Move> moves;
+    std::vector<std::pair<net::Rank, Nanoseconds>> departures;  // members that go in good order
+    bool spares_last_holders = false;  // who dies does not before somebody is known to have all that it holds, nor the last worker at all
   };
   using Check = std::function<void(std::uint32_t worker, Clock clock, Key key, std::span<const T> row)>;
 
   explicit ScriptedWorkers(const Options& options)
-      : options_(options), job_(options.members, seeded(options)), moves_(options.seed), dead_(options.members) {
+      : options_(options), job_(options.members, seeded(options)), moves_(options.seed), dead_(options.members), departed_(options.members) {
     if (options_.workers.empty()) {
       for (net::Rank rank = 0; rank < options.members; ++rank) options_.workers.push_back(rank);
     }
@@ -52,7 +62,7 @@ class ScriptedWorkers {
       const std::uint32_t local = worker % options.workers_a_member;
       auto table = tables_[options_.workers[worker / options.workers_a_member]]->worker(local).template open<T>(
           {.name = "counts", .width = width_ = std::max<std::size_t>(count, options.width), .consistency = options.consistency,
-           .encoding = options.encoding});
+           .rule = options.rule, .encoding = options.encoding});
       const Clock clocks = options.uneven ? options.clocks * static_cast<Clock>(count - worker) / static_cast<Clock>(count) : options.clocks;
       workers_.push_back({table, std::mt19937_64(1000 + worker), 0, clocks, {}, {}, {}, 0, 0, false, local});
       added_.emplace_back(static_cast<std::size_t>(options.clocks) + 1, std::vector<T>(options.keys, 0));
@@ -60,7 +70,9 @@ class ScriptedWorkers {
     }
   }
   ~ScriptedWorkers() { tables_.clear(); }
-  bool is_dead(std::uint32_t worker) const { return dead_[options_.workers[worker / options_.workers_a_member]]; }
+  net::Rank rank_of(std::uint32_t worker) const { return options_.workers[worker / options_.workers_a_member]; }
+  bool is_dead(std::uint32_t worker) const { return dead_[rank_of(worker)]; }
+  bool has_departed(std::uint32_t worker) const { return departed_[rank_of(worker)]; }
 
   std::uint32_t size() const { return static_cast<std::uint32_t>(workers_.size()); }
   // How much `worker` had added to `key` with timestamps below `clock`.
@@ -82,6 +94,7 @@ class ScriptedWorkers {
     copy.read(workers_[w].local, std::span(&key, 1), row);
     return row;
   }
+  int deaths() const { return deaths_; }
   std::uint64_t waits() const { return waits_; }  // how often a worker could have moved, but might not add
 
   bool is_done(std::uint32_t worker) const { return workers_[worker].done == workers_[worker].clocks; }
@@ -97,14 +110,25 @@ class ScriptedWorkers {
     };
     const auto finished = [&] {
       for (std::uint32_t w = 0; w < size(); ++w) {
-        if (!is_dead(w) && !is_done(w)) return false;
+        if (is_here(w) && !is_done(w)) return false;
       }
       return true;
     };
-    for (const auto& kill : options_.kills) {
-      job_.at(kill.second, [this, rank = kill.first] {
-        job_.kill(rank);
-        dead_[rank] = true;
+    for (const auto& death : options_.kills) {
+      job_.at(death.second, [this, rank = death.first] { kill(rank, 1000); });
+    }
+    for (const auto& departure : options_.departures) {
+      job_.at(departure.second, [this, rank = departure.first] {
+        if (dead_[rank]) return;
+        departed_[rank] = true;
+        tables_[rank]->depart_begin();
+      });
+    }
+    for (const auto& move : options_.moves) {
+      job_.at(move.when, [this, move] {
+        for (std::uint32_t w = 0; w < size(); ++w) {
+          if (is_here(w)) return workers_[w].table.copy().move(move.shard, move.to);
+        }
       });
     }
     while (!finished()) {
@@ -117,11 +141,11 @@ class ScriptedWorkers {
         job_.at(until - Instant{}, [] {});
         job_.run([&] { return job_.now() >= until; });
       }
-      move(worker, check);
+      if (is_here(worker)) move(worker, check);
     }
     const auto met = [&] {
       for (std::uint32_t w = 0; w < size(); ++w) {
-        if (!is_dead(w) && !workers_[w].table.copy().flushed(workers_[w].local)) return false;
+        if (is_here(w) && !workers_[w].table.copy().flushed(workers_[w].local)) return false;
       }
       return true;
     };
@@ -129,13 +153,16 @@ class ScriptedWorkers {
     std::vector<Key> keys(options_.keys);
     std::iota(keys.begin(), keys.end(), Key{0});
     for (std::uint32_t w = 0; w < size(); ++w) {
-      if (is_dead(w)) continue;
+      if (!is_here(w)) continue;
       workers_[w].wanted = keys;
       workers_[w].at = 0;
       auto& copy = workers_[w].table.copy();
-      ASSERT_TRUE(job_.run([&] { return is_dead(w) || copy.ready(workers_[w].local, keys, workers_[w].at); }));
-      if (!is_dead(w)) show(w, kOver, check);
+      ASSERT_TRUE(job_.run([&] { return !is_here(w) || copy.ready(workers_[w].local, keys, workers_[w].at); }));
+      if (is_here(w)) show(w, kOver, check);
     }
+    job_.run();
+    for (const auto& [rank, when] : options_.departures) EXPECT_TRUE(dead_[rank] || !departed_[rank] || tables_[rank]->departed()) << "rank " << rank << " holds rows still";
+    expect_enough_holders();
   }
 
  private:
@@ -154,8 +181,55 @@ class ScriptedWorkers {
   static net::ScriptedNetwork seeded(const Options& options) {
     net::ScriptedNetwork network = options.network;
     network.seed = options.seed;
-    if (!options.kills.empty()) network.on_peer_lost = net::OnPeerLost::shrink;
+    if (!options.kills.empty() || !options.moves.empty() || !options.departures.empty()) network.on_peer_lost = net::OnPeerLost::shrink;
     return network;
+  }
+  bool is_here(std::uint32_t worker) const { return !is_dead(worker) && !has_departed(worker); }
+  // All that live agree on who holds what: as many as there can be, none that is dead.
+  void expect_enough_holders() {
+    std::vector<net::Rank> servers = options_.servers;
+    for (net::Rank rank = 0; options_.servers.empty() && rank < options_.members; ++rank) servers.push_back(rank);
+    const auto living = static_cast<std::size_t>(std::ranges::count_if(servers, [this](net::Rank rank) { return !dead_[rank] && !departed_[rank]; }));
+    const std::size_t wanted = std::min<std::size_t>(living, seeded(options_).on_peer_lost == net::OnPeerLost::shrink ? 2 : 1);
+    std::optional<std::vector<std::vector<net::Rank>>> agreed;
+    for (std::uint32_t w = 0; w < size(); ++w) {
+      if (!is_here(w)) continue;
+      const auto holders = workers_[w].table.copy().holders();
+      if (!agreed) agreed = holders;
+      EXPECT_EQ(holders, *agreed) << "worker " << w << " knows other holders";
+      for (const auto& of_shard : holders) {
+        EXPECT_EQ(of_shard.size(), wanted);
+        EXPECT_TRUE(std::ranges::none_of(of_shard, [this](net::Rank rank) { return dead_[rank] || departed_[rank]; }));
+      }
+    }
+  }
+  // As soon as that may be, if it may at one of so many looks.
+  void kill(net::Rank rank, int looks) {
+    if (options_.spares_last_holders && is_needed(rank)) {
+      if (looks > 1) job_.at(job_.now() - Instant{} + std::chrono::microseconds(100), [this, rank, looks] { kill(rank, looks - 1); });
+      return;
+    }
+    job_.kill(rank);
+    dead_[rank] = true;
+    ++deaths_;
+  }
+  // Whether nobody who lives knows another one that lives and has all of some shard; what one of them knows is true.
+  bool is_needed(net::Rank rank) {
+    std::set<std::pair<std::size_t, net::Rank>> known;
+    bool works = false;
+    for (std::uint32_t w = 0; w < size(); ++w) {
+      if (!is_here(w) || rank_of(w) == rank) continue;
+      works = true;
+      const auto holders = workers_[w].table.copy().holders();
+      for (std::size_t shard = 0; shard < holders.size(); ++shard) {
+        for (const net::Rank holder : holders[shard]) {
+          if (holder != rank && !dead_[holder] && !departed_[holder]) known.emplace(shard, holder);
+        }
+      }
+    }
+    std::set<std::size_t> shards;
+    for (const auto& [shard, holder] : known) shards.insert(shard);
+    return !works || shards.size() < workers_[0].table.copy().holders().size();
   }
   std::string stuck() {
     std::string all;
@@ -176,7 +250,7 @@ class ScriptedWorkers {
   bool can_move(std::uint32_t w) {
     Moving& worker = workers_[w];
     auto& copy = worker.table.copy();
-    if (worker.done == worker.clocks || is_dead(w)) return false;
+    if (worker.done == worker.clocks || !is_here(w)) return false;
     if (!copy.may_go_on(worker.local)) return false;
     if (worker.wanted.empty()) {
       for (int i = 0; i < 4; ++i) worker.wanted.push_back(worker.random() % options_.keys);
@@ -246,10 +320,11 @@ class ScriptedWorkers {
   std::size_t width_ = 0;             // of a row
   net::InprocJob job_;
   std::mt19937_64 moves_;
-  std::vector<bool> dead_;            // by rank
+  std::vector<bool> dead_, departed_;  // by rank
   std::vector<std::unique_ptr<Tables>> tables_;
   std::vector<Moving> workers_;
   std::uint64_t waits_ = 0;
+  int deaths_ = 0;
   std::vector<std::vector<std::vector<T>>> added_;  // by worker, clock and key
 };
 

@@ -1,4 +1,3 @@
-'use strict';
 // Draws the run described by the JSON above. Words from outside become text nodes, never markup.
 
 const run = JSON.parse(document.getElementById('data').textContent);
@@ -7,29 +6,9 @@ const says = {
   forward: 'forward', backward: 'backward', optimizer: 'optimizer', network: 'waiting for the network',
   waiting: 'waiting for a member', other: 'other',
 };
-const find = (id) => document.getElementById(id);
-const colour = (name) => getComputedStyle(document.documentElement).getPropertyValue('--' + name).trim();
-
-function make(tag, options = {}, ...children) {
-  const element = document.createElement(tag);
-  for (const [key, value] of Object.entries(options)) {
-    if (key === 'style') element.style.cssText = value;
-    else element[key] = value;
-  }
-  element.append(...children.filter((child) => child !== null));
-  return element;
-}
-
-function draw(tag, attributes, ...children) {
-  const element = document.createElementNS('http://www.w3.org/2000/svg', tag);
-  for (const [key, value] of Object.entries(attributes)) element.setAttribute(key, value);
-  element.append(...children);
-  return element;
-}
 
 // --- quantities
 
-const digits = (value) => Number(value.toPrecision(3)).toString();
 function time(seconds) {
   const size = Math.abs(seconds);
   if (size === 0) return '0 ms';
@@ -41,25 +20,7 @@ function bytes(count) {
   for (const [unit, size] of [['GB', 1e9], ['MB', 1e6], ['KB', 1e3]]) if (count >= size) return digits(count / size) + ' ' + unit;
   return count + ' B';
 }
-const percent = (share) => (100 * share).toFixed(share > 0.9995 || share < 0.0005 ? 0 : 1) + '%';
 const mega = (rate) => (rate / 1e6).toFixed(1);
-const sum = (list) => list.reduce((a, b) => a + b, 0);
-
-// --- hover
-
-const hover = find('hover');
-function showHover(event, text) {
-  hover.hidden = !text;
-  if (!text) return;
-  hover.textContent = text;
-  const box = hover.getBoundingClientRect();
-  hover.style.left = Math.min(event.clientX + 14, innerWidth - box.width - 8) + 'px';
-  hover.style.top = (event.clientY + 18 + box.height > innerHeight ? event.clientY - box.height - 10 : event.clientY + 18) + 'px';
-}
-function explain(element, text) {
-  element.addEventListener('mousemove', (event) => showHover(event, text));
-  element.addEventListener('mouseleave', () => { hover.hidden = true; });
-}
 
 // --- head and tiles
 
@@ -88,12 +49,6 @@ function drawHead() {
   const last = loss && loss.points.filter((point) => point[1] !== null).pop();
   if (last) tiles.push([digits(last[1]), 'loss at the end']);
   for (const [figure, name] of tiles) find('tiles').append(make('div', {className: 'tile'}, make('b', {}, figure), make('span', {}, name)));
-}
-
-function legend(target, entries) {
-  for (const [name, text] of entries) {
-    target.append(make('span', {}, make('i', {style: `background: var(--${name})`}), text));
-  }
 }
 
 // --- where the time went
@@ -258,11 +213,4 @@ function drawMetrics() {
 
 function drawRemarks() {
   for (const line of [...run.remarks, ...run.notes, run.clocks]) if (line) find('remarks').append(make('li', {}, line));
-}
-
-// --- theme
-
-function setTheme(dark) {
-  document.documentElement.classList.toggle('dark', dark);
-  timeline.paint();
 }

@@ -208,5 +208,4 @@ drawTensors(false);
 drawLinks();
 drawMetrics();
 drawRemarks();
-setTheme(matchMedia('(prefers-color-scheme: dark)').matches);
-find('theme').onclick = () => setTheme(!document.documentElement.classList.contains('dark'));
+haveTheme(() => timeline.paint());

@@ -1,0 +1,63 @@
+// What shoal topics train leaves: documents' topics, the page with documents of all members as examples, the model.
+#include <algorithm>
+#include <cerrno>
+#include <fstream>
+#include <system_error>
+
+#include "app/topics.h"
+#include "shoal/core/aside.h"
+#include "shoal/core/error.h"
+#include "shoal/core/text.h"
+#include "shoal/learn/topic/all_documents.h"
+#include "shoal/learn/topic/model_files.h"
+#include "shoal/learn/topic/page.h"
+
+namespace shoal::app {
+namespace {
+
+namespace topic = learn::topic;
+
+// The documents of each topic that have most of it, of all members; nothing but on rank 0.
+topic::Examples examples_of(const topic::Lda& lda, learn::Gather& gather) {
+  const text::Corpus& corpus = lda.corpus();
+  const auto topics = static_cast<std::uint32_t>(lda.prior().alpha.size());
+  const double alpha_sum = lda.prior().alpha_sum();
+  topic::Examples examples(topics), together(topics);
+  lda.each_document([&](std::size_t document, std::span<const topic::TopicCount> counts) {
+    examples.offer(corpus.names[document], corpus.documents[document], topic::mixture_of(counts, lda.prior().alpha, alpha_sum), corpus.vocabulary);
+  });
+  const std::string own = examples.lines();
+  Bytes bytes(own.size());
+  std::copy(own.begin(), own.end(), reinterpret_cast<char*>(bytes.data()));
+  for (const Bytes& of_member : gather(bytes, "examples of topics")) {
+    together.offer_lines({reinterpret_cast<const char*>(of_member.data()), of_member.size()});
+  }
+  return together;
+}
+
+}  // namespace
+
+void write_results(topic::Lda& lda, learn::Gather& gather, const learn::ModelFolder& folder) {
+  const topic::Model model = lda.model();
+  const topic::Examples examples = examples_of(lda, gather);
+  if (model.words() == 0) return topic::each_document_of_all(lda, gather, {});
+  const topic::Phi phi(model);
+  std::vector<topic::Mixture> mixtures;
+  const std::filesystem::path file = folder.path() / "doc_topics.tsv";
+  write_aside(file, [&](const std::filesystem::path& aside) {
+    std::ofstream out(aside, std::ios::binary);
+    out << topic::kDocumentColumns;
+    topic::each_document_of_all(lda, gather, [&](std::string_view name, std::span<const topic::TopicCount> counts) {
+      topic::Mixture mixture = topic::mixture_of(counts, phi);
+      if (mixture.tokens > 0 && mixtures.size() < topic::kPyldavisDocuments) mixtures.push_back(mixture);
+      mixture.keep_largest(phi, topic::kSmallestShare, topic::kMostTopics);
+      out << topic::document_line(name, mixture);
+    });
+    out.close();
+    if (!out) throw Error(Code::io, "cannot be written: " + std::generic_category().message(errno), file.string());
+  });
+  topic::write_pages(folder, model, examples, mixtures, show_count(lda.corpus().all_documents, "documents"));
+  topic::write_model(folder, model);
+}
+
+}  // namespace shoal::app

@@ -1,0 +1,227 @@
+// shoal topics train: a topic model of texts, on all threads of one member or of those of a job.
+#include <fmt/format.h>
+
+#include <cmath>
+#include <cstdio>
+
+#include "app/progress.h"
+#include "app/topics.h"
+#include "shoal/core/error.h"
+#include "shoal/learn/topic/model_files.h"
+#include "shoal/learn/topic/training.h"
+#include "shoal/net/call.h"
+#include "shoal/net/job.h"
+#include "shoal/text/seed_words.h"
+
+namespace shoal::app {
+namespace {
+
+namespace fs = std::filesystem;
+namespace topic = learn::topic;
+
+struct TrainOptions {
+  TextOptions texts;
+  std::uint32_t topics = 100, threads = 0;
+  std::string alpha, output, sampler = "auto";
+  std::string seed_words;
+  std::vector<std::string> heldout;
+  double alpha_sum = 5, beta = 0.01, test_share = 0.005;
+  std::uint64_t seed = 1;
+  unsigned staleness = 1, steps = 0;
+  topic::TrainingOptions training;
+  bool fixed_prior = false, resume = false, json = false;
+
+  topic::Prior prior() const;
+};
+
+[[noreturn]] void refuse(const std::string& what, const std::string& where, const std::string& hint = {}) {
+  throw Error(Code::invalid_argument, what, where, hint);
+}
+
+// --alpha: one number for each topic alike, or one for each of them.
+topic::Prior TrainOptions::prior() const {
+  if (topics < 1 || topics > 1u << 24) refuse("is between 1 and 16777216", "--topics");
+  if (alpha.empty()) return {std::vector<double>(topics, alpha_sum / topics), beta};
+  std::vector<double> values;
+  for (std::size_t begin = 0; begin <= alpha.size();) {
+    const std::size_t end = std::min(alpha.find(',', begin), alpha.size());
+    const std::string word = alpha.substr(begin, end - begin);
+    char* rest = nullptr;
+    values.push_back(std::strtod(word.c_str(), &rest));
+    if (word.empty() || *rest != '\0' || !(values.back() > 0) || !std::isfinite(values.back()))
+      refuse("\"" + word + "\" is no number above 0", "--alpha");
+    begin = end + 1;
+  }
+  if (values.size() == 1) values.assign(topics, values.front());
+  if (values.size() != topics)
+    refuse(fmt::format("has {} numbers for {} topics", values.size(), topics), "--alpha", "one for all, or one for each topic");
+  return {values, beta};
+}
+
+// Texts that are scored and not learnt from: words told as in the corpus, documents whole, whatever the format.
+text::Documents of_vocabulary(const data::Names& vocabulary, const TrainOptions& options, const std::string& file) {
+  TextOptions texts = options.texts;
+  texts.files = {file};
+  texts.format = "auto";
+  texts.words_file.clear();
+  text::Source source = texts.source();
+  source.vocabulary = &vocabulary;
+  source.keep_unknown = true;
+  return text::read_corpus(source).first.documents;
+}
+
+void check(const TrainOptions& options) {
+  if (!(options.alpha_sum > 0) || !std::isfinite(options.alpha_sum)) refuse(fmt::format("{} is not above 0", options.alpha_sum), "--alpha-sum");
+  if (!(options.beta > 0) || !std::isfinite(options.beta)) refuse(fmt::format("{} is not above 0", options.beta), "--beta");
+  if (!(options.test_share >= 0 && options.test_share < 1)) refuse(fmt::format("{} is not in [0, 1)", options.test_share), "--test-share");
+  if (options.training.sweeps < 1 || options.training.sweeps > 1'000'000) refuse("is between 1 and 1000000", "--sweeps");
+}
+
+void say(const std::string& line) {
+  std::fwrite(line.data(), 1, line.size(), stdout);
+  std::fflush(stdout);  // people watch it, through pipes too
+}
+
+// "ossprose.txt.gz" -> "ossprose.topics"
+fs::path folder_for(const TrainOptions& options) {
+  if (!options.output.empty()) return options.output;
+  const std::string name = fs::path(options.texts.files.front()).filename();
+  return name.substr(0, name.find('.', 1)) + ".topics";
+}
+
+std::string sentence(const topic::Look& look, const data::Names& words, unsigned sweeps) {
+  std::string text = fmt::format("sweep {} of {}: log-likelihood {:.4f} a token, ", look.sweep, sweeps, look.log_likelihood);
+  if (look.perplexity != 0) text += fmt::format("held-out perplexity {:.0f}, ", look.perplexity);
+  text += fmt::format("{:.1f} M tokens/s ({:.0f} % waiting), {:.1f} % changed, {:.0f} MB\n", look.rate / 1e6, 100 * look.waited, 100 * look.changed,
+                      look.memory / 1e6);
+  for (const auto& topic : look.words) {
+    text += "    ";
+    for (const std::uint32_t word : topic) text += fmt::format(" {}", words[word]);
+    text += '\n';
+  }
+  return text;
+}
+
+learn::Json to_json(const topic::Look& look) {
+  learn::Json line{{"sweep", look.sweep}, {"seconds", look.seconds}, {"log_likelihood", look.log_likelihood}};
+  if (look.perplexity != 0) line["perplexity"] = look.perplexity;
+  line.update({{"tokens_per_s", look.rate}, {"waited", look.waited}, {"changed", look.changed}, {"memory_bytes", look.memory}});
+  return line;
+}
+
+int train(const TrainOptions& options) {
+  check(options);
+  topic::LdaOptions lda_options{.prior = options.prior(), .seed = options.seed, .threads = static_cast<std::uint32_t>(threads_of(options.threads)),
+                                .staleness = options.staleness,
+                                .sampling = {topic::sampler_of(options.sampler), options.steps}};
+  const net::Place place = net::find_place();
+  const bool first = place.rank == 0;
+  const learn::ModelFolder folder(folder_for(options));
+  if (first && folder.holds_model()) refuse("holds a model already", folder.path().string(), "name another folder with --output");
+  auto [corpus, reading] = text::read_corpus(options.texts.source(), {place.rank, place.size});
+  if (first && !options.json) say(text::sentence(reading) + "\n");
+
+  learn::Json config{{"learner", topic::kLearner},
+                     {"topics", options.topics},
+                     {"alpha", options.alpha.empty() ? fmt::format("{} in all", options.alpha_sum) : options.alpha},
+                     {"beta", options.beta},
+                     {"optimised", !options.fixed_prior},
+                     {"sweeps", options.training.sweeps},
+                     {"seed", options.seed},
+                     {"seed_words", options.seed_words},
+                     {"members", place.size},
+                     {"threads", lda_options.threads},
+                     {"staleness", options.staleness},
+                     {"sampler", options.sampler},
+                     {"mh_steps", options.steps},
+                     {"test_share", options.test_share},
+                     {"words", options.texts.words()},
+                     {"documents", corpus.all_documents},
+                     {"tokens", corpus.all_tokens},
+                     {"vocabulary", corpus.vocabulary.size()}};
+  net::JoinOptions joining;
+  joining.settings["program"] = "shoal topics train";
+  for (const auto& [name, value] : config.items()) joining.settings[name] = value.dump();
+  if (!options.seed_words.empty()) {
+    const text::SeedWords seeds = text::read_seed_words(options.seed_words, corpus.vocabulary, options.topics);
+    for (const auto& [topic, word] : seeds.seeds) lda_options.seeds.emplace_back(word, topic);
+    if (first && !options.json) say(text::sentence(seeds) + "\n");
+  }
+  const auto job = net::join(joining);
+  topic::HeldOut held_out;
+  if (first && !options.heldout.empty()) {
+    held_out = {of_vocabulary(corpus.vocabulary, options, options.heldout.at(0)), of_vocabulary(corpus.vocabulary, options, options.heldout.at(1))};
+    if (held_out.shown.size() != held_out.hidden.size())
+      refuse(fmt::format("{} documents, and {}: two halves of the same are needed", held_out.shown.size(), held_out.hidden.size()), "--heldout");
+  } else if (first && options.test_share > 0) {
+    held_out = topic::hold_out(corpus.documents, options.test_share, place.size, options.seed);
+  }
+
+  try {
+    if (first) {
+      learn::ModelFolder begun = folder;
+      begun.begin(config);
+    }
+    topic::Checkpoints checkpoints(job->transport(), folder.path());
+    const std::optional<topic::Kept> kept = options.resume ? checkpoints.newest(corpus, options.topics) : std::nullopt;
+    if (first && options.resume && !options.json)
+      say(kept ? fmt::format("goes on after sweep {}\n", kept->sweeps) : "nothing to go on from: begins anew\n");
+    topic::Lda lda(job->transport(), corpus, lda_options, kept ? &*kept : nullptr);
+
+    Progress progress(first && !options.json);
+    const topic::Watching watching{
+        .progressed =
+            [&](unsigned sweep, double part) {
+              progress.at(fmt::format("sweep {} of {}", sweep, options.training.sweeps), (sweep - 1 + part) / options.training.sweeps);
+            },
+        .looked =
+            [&](const topic::Look& look) {
+              progress.clear();
+              if (first) say(options.json ? to_json(look).dump() + "\n" : sentence(look, corpus.vocabulary, options.training.sweeps));
+            }};
+    topic::TrainingOptions training = options.training;
+    training.optimise = !options.fixed_prior;
+    topic::train(lda, &held_out, &checkpoints, training, watching);
+    progress.clear();
+
+    learn::Gather gather(job->transport(), 25);
+    write_results(lda, gather, folder);
+    checkpoints.remove();
+  } catch (const Error& error) {
+    net::call(job->transport(), [&] { job->transport().fail(error); });  // the others end with the same line
+    throw;
+  }
+  if (first && !options.json) say(fmt::format("model in {}; {} shows its topics\n", folder.path().string(), (folder.path() / "index.html").string()));
+  return 0;
+}
+
+}  // namespace
+
+Action declare_topics_train(CLI::App& app) {
+  const auto options = std::make_shared<TrainOptions>();
+  declare_texts(app, options->texts);
+  declare_words(app, options->texts);
+  flag(app, "-k,--topics", options->topics, "how many (default: 100)");
+  flag(app, "--sweeps", options->training.sweeps, "times that each token's topic is drawn (default: 200)");
+  flag(app, "--alpha-sum", options->alpha_sum, "prior of topics in a document, of all topics together (default: 5)");
+  flag(app, "--alpha", options->alpha, "the same for each topic: a number, or one a topic with commas between");
+  flag(app, "--beta", options->beta, "prior of a word in a topic (default: 0.01)");
+  switch_on(app, "--fixed-prior", options->fixed_prior, "keep alpha and beta; otherwise they are fitted to the counts from sweep 50 on");
+  flag(app, "--test-share", options->test_share, "share of the documents that is held out to score the model, at most 500 (default: 0.005)");
+  flag(app, "--heldout", options->heldout, "two files with halves of the same documents, to score the model: the second is foretold after the first")
+      ->expected(2);
+  flag(app, "--seed-words", options->seed_words, "file of topics, from 0, and the words that begin with them: topic<TAB>word word ...");
+  flag(app, "--seed", options->seed, "of all that is drawn (default: 1)");
+  flag(app, "--threads", options->threads, "of this member (default: OMP_NUM_THREADS, which shoal run sets to its share of the cores, or all cores)");
+  flag(app, "--sampler", options->sampler, "auto, exact, lightlda, warplda, xy or gibbs: how topics are drawn (default: auto, which is exact)");
+  flag(app, "--mh-steps", options->steps, "proposals a token: pairs of lightlda (default: 2), of each of warplda's passes (default: 1)");
+  flag(app, "--staleness", options->staleness, "steps by which other threads' topic totals may be late (default: 1)");
+  flag(app, "--look-every", options->training.look_every, "sweeps from one look at the model to the next (default: 10)");
+  flag(app, "--keep-every", options->training.keep_every, "sweeps from one checkpoint to the next (default: 50; 0: none)");
+  switch_on(app, "--resume", options->resume, "go on from the folder's checkpoint, if it has one");
+  flag(app, "--output", options->output, "folder of the model (default: the text's name and .topics)");
+  switch_on(app, "--json", options->json, "lines for machines");
+  return [options](const Words&) { return train(*options); };
+}
+
+}  // namespace shoal::app

@@ -1,0 +1,134 @@
+// shoal topics update MODEL TEXTS --output NEW: more documents into a model, by what of it is in its folder.
+#include <fmt/format.h>
+
+#include <fstream>
+
+#include "app/progress.h"
+#include "app/topics.h"
+#include "shoal/core/error.h"
+#include "shoal/core/text.h"
+#include "shoal/learn/topic/model_files.h"
+#include "shoal/learn/topic/training.h"
+#include "shoal/learn/topic/update.h"
+#include "shoal/net/job.h"
+
+namespace shoal::app {
+namespace {
+
+namespace fs = std::filesystem;
+namespace topic = learn::topic;
+
+constexpr std::uint16_t kChannel = 25;
+
+struct UpdateOptions {
+  TextOptions texts;
+  std::string model, output;
+  unsigned sweeps = 50, threads = 0;
+  std::uint64_t seed = 1;
+  bool new_words = false;
+};
+
+[[noreturn]] void refuse(const std::string& what, const std::string& where, const std::string& hint = {}) {
+  throw Error(Code::invalid_argument, what, where, hint);
+}
+
+// The model's words first, in its numbers, and behind them those that it does not know.
+void renumber(text::Corpus& corpus, const data::Names& known) {
+  data::Names all = known;
+  std::vector<std::uint32_t> number(corpus.vocabulary.size());
+  for (std::uint32_t word = 0; word < number.size(); ++word) number[word] = all.number(corpus.vocabulary[word]);
+  text::Documents documents = corpus.documents.none_alike();
+  std::vector<std::uint32_t> words;
+  for (std::size_t d = 0; d < corpus.documents.size(); ++d) {
+    words.clear();
+    for (const std::uint32_t word : corpus.documents[d]) words.push_back(number[word]);
+    documents.append(words);
+  }
+  documents.finish();
+  documents.ordered = corpus.documents.ordered;
+  std::vector<std::uint64_t> frequencies(all.size());
+  for (std::uint32_t word = 0; word < number.size(); ++word) frequencies[number[word]] = corpus.frequencies[word];
+  corpus.documents = std::move(documents);
+  corpus.vocabulary = std::move(all);
+  corpus.frequencies = std::move(frequencies);
+}
+
+text::Corpus read(const TopicsModel& from, const UpdateOptions& options) {
+  TextOptions as_trained = options.texts;
+  as_trained.words_as(from.config.value("words", learn::Json::object()));
+  text::Source source = as_trained.source();
+  if (!options.new_words) source.vocabulary = &from.model.vocabulary;
+  auto [corpus, reading] = text::read_corpus(source);
+  fmt::print("{}\n", text::sentence(reading));
+  if (options.new_words) renumber(corpus, from.model.vocabulary);
+  return std::move(corpus);
+}
+
+std::vector<std::string> document_lines(const learn::ModelFolder& folder) {
+  std::vector<std::string> lines;
+  std::ifstream file(folder.path() / "doc_topics.tsv", std::ios::binary);
+  std::string line;
+  std::getline(file, line);  // names of columns
+  while (std::getline(file, line)) lines.push_back(line + '\n');
+  return lines;
+}
+
+int update(const UpdateOptions& options) {
+  if (options.sweeps < 1 || options.sweeps > 1'000'000) refuse("is between 1 and 1000000", "--sweeps");
+  if (net::find_place().size > 1) refuse("runs on one member", "shoal topics update", "start it without shoal run; shoal topics train takes members");
+  const TopicsModel from(options.model);
+  learn::ModelFolder folder(options.output);
+  if (folder.holds_model()) refuse("holds a model already", folder.path().string(), "name another folder with --output");
+  const text::Corpus corpus = read(from, options);
+  const topic::Model before = topic::with_words(from.model, corpus.vocabulary);
+  const auto threads = static_cast<std::uint32_t>(threads_of(options.threads));
+  const auto job = net::join();
+  const topic::Kept begun = topic::begun(before, corpus.documents, options.seed, 0, threads);
+  topic::Lda lda(job->transport(), corpus, {.prior = before.prior, .seed = options.seed, .threads = threads}, &begun, &before);
+  {
+    Progress progress(true);
+    topic::train(
+        lda, nullptr, nullptr, {.sweeps = options.sweeps, .optimise = false, .look_every = 0, .keep_every = 0},
+        {.progressed = [&](unsigned sweep,
+                           double part) { progress.at(fmt::format("sweep {} of {}", sweep, options.sweeps), (sweep - 1 + part) / options.sweeps); },
+         .looked = {}});
+  }
+  fmt::print("log-likelihood of the new documents after those of the model {:.4f} a token\n", lda.log_likelihood().per_token());
+
+  learn::Json config = from.config;
+  config["documents"] = config.value("documents", std::uint64_t{0}) + corpus.all_documents;
+  config["tokens"] = config.value("tokens", std::uint64_t{0}) + corpus.all_tokens;
+  config["vocabulary"] = corpus.vocabulary.size();
+  config["updates"].push_back({{"documents", corpus.all_documents},
+                               {"tokens", corpus.all_tokens},
+                               {"sweeps", options.sweeps},
+                               {"seed", options.seed},
+                               {"threads", threads},
+                               {"new_words", options.new_words}});
+  folder.begin(config);
+  learn::Gather gather(job->transport(), kChannel);
+  write_results(lda, gather, folder);
+  // The model's documents have their lines as they were, and the new ones stand behind them.
+  std::vector<std::string> lines = document_lines(learn::ModelFolder(options.model));
+  for (std::string& line : document_lines(folder)) lines.push_back(std::move(line));
+  topic::write_documents(folder, lines.size(), [&](std::size_t document) { return lines[document]; });
+  fmt::print("model in {}\n", folder.path().string());
+  return 0;
+}
+
+}  // namespace
+
+Action declare_topics_update(CLI::App& app) {
+  const auto options = std::make_shared<UpdateOptions>();
+  app.add_option("model", options->model, "folder that shoal topics train left")->required();
+  declare_texts(app, options->texts);
+  flag(app, "--output", options->output, "folder of the model with the new documents")->required();
+  switch_on(app, "--new-words", options->new_words,
+            "words that the model does not know come into its vocabulary; otherwise they are dropped and counted");
+  flag(app, "--sweeps", options->sweeps, "times that each new token's topic is drawn (default: 50)");
+  flag(app, "--seed", options->seed, "of all that is drawn (default: 1)");
+  flag(app, "--threads", options->threads, "default: as many as there are cores");
+  return [options](const Words&) { return update(*options); };
+}
+
+}  // namespace shoal::app

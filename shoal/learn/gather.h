@@ -1,0 +1,29 @@
+// Bytes of all members on one: parts of a model on their way into a file. By all members alike, one call after another. Threads: one.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "shoal/core/bytes.h"
+#include "shoal/core/time.h"
+#include "shoal/net/transport.h"
+
+namespace shoal::learn {
+
+class Gather {
+ public:
+  // channel: of the transport's operations; one that nothing else has used. Lifetime: the transport outlives it.
+  Gather(net::Transport& transport, std::uint16_t channel, Nanoseconds patience = std::chrono::seconds(300))
+      : transport_(transport), channel_(channel), patience_(patience) {}
+  // Rank 0: everybody's, by rank. Elsewhere nothing, once they have left. Throws Error{peer_lost, timeout, mismatch}.
+  std::vector<Bytes> operator()(Bytes own, const std::string& what);
+
+ private:
+  net::Transport& transport_;
+  const std::uint16_t channel_;
+  const Nanoseconds patience_;
+  std::uint64_t calls_ = 0;
+};
+
+}  // namespace shoal::learn

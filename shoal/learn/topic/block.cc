@@ -1,0 +1,111 @@
+#include "shoal/learn/topic/block.h"
+
+#include <algorithm>
+#include <bit>
+#include <numeric>
+#include <string>
+
+#include "shoal/core/error.h"
+#include "shoal/learn/topic/likelihood.h"
+
+namespace shoal::learn::topic {
+
+Block::Block(const text::Documents& documents, std::size_t begin, std::size_t end, const Slicing& slicing, std::uint32_t number_of_topics)
+    : shift(32 - static_cast<unsigned>(std::bit_width(number_of_topics))) {
+  const std::uint64_t first = documents.offsets[begin], count = documents.offsets[end] - first;
+  if (count > UINT32_MAX / 2)
+    throw Error(Code::invalid_argument, std::to_string(count) + " tokens are too many for one thread", "", "use more threads or members");
+  // Documents of about the same length follow each other, among the tokens of a word too: what is done for one is what was done for the one before
+  // it.
+  const auto length_of = [&](std::size_t d) { return documents.offsets[d + 1] - documents.offsets[d]; };
+  std::vector<std::size_t> order(end - begin);
+  std::iota(order.begin(), order.end(), begin);
+  std::ranges::stable_sort(order, {}, length_of);
+  first_line.resize(order.size());
+  std::uint64_t line = 0;
+  for (const std::size_t d : order) {
+    const std::uint64_t length = length_of(d);
+    if (length >> shift != 0) {
+      throw Error(Code::unsupported,
+                  "a document has " + std::to_string(length) + " tokens; with " + std::to_string(number_of_topics) + " topics at most " +
+                      std::to_string((std::uint64_t{1} << shift) - 1) + " can be counted",
+                  "", "ask for fewer topics, or cut the document");
+    }
+    first_line[d - begin] = static_cast<std::uint32_t>(line);
+    const std::uint64_t room = (std::min<std::uint64_t>(length, number_of_topics) + 1 + kLine - 1) / kLine;
+    longest_table = std::max(longest_table, static_cast<std::uint32_t>(room));
+    line += room;
+  }
+  tables = Aligned<std::uint32_t>(line * kLine);
+
+  // By counting: tokens of each word, in the order of slices, then each token to its place.
+  const std::span<const std::uint32_t> words = documents.words().subspan(first, count);
+  std::vector<std::uint32_t> next(slicing.words.size() + 1);
+  for (const std::uint32_t word : words) ++next[slicing.ordinal[word] + 1];
+  std::partial_sum(next.begin(), next.end(), next.begin());
+  for (std::uint32_t slice = 0; slice < slicing.slices(); ++slice) {
+    slices.push_back(static_cast<std::uint32_t>(runs.size()));
+    for (std::uint32_t i = slicing.begins[slice]; i < slicing.begins[slice + 1]; ++i) {
+      if (next[i + 1] > next[i]) runs.push_back({i - slicing.begins[slice], next[i]});
+    }
+  }
+  slices.push_back(static_cast<std::uint32_t>(runs.size()));
+  runs.push_back({0, static_cast<std::uint32_t>(count)});
+  lines.resize(count);
+  positions.resize(count);
+  topics.resize(count);
+  for (const std::size_t d : order) {
+    for (std::uint64_t i = documents.offsets[d] - first; i < documents.offsets[d + 1] - first; ++i) {
+      const std::uint32_t token = next[slicing.ordinal[words[i]]]++;
+      lines[token] = first_line[d - begin];
+      positions[token] = static_cast<std::uint32_t>(i);
+    }
+  }
+}
+
+void Block::count() {
+  std::fill_n(tables.data(), tables.size(), 0);
+  for (std::uint32_t token = 0; token < tokens(); ++token) {
+    std::uint32_t* const table = tables.data() + std::uint64_t{lines[token]} * kLine;
+    const std::uint32_t size = table[0] >> shift;
+    std::uint32_t at = 1;
+    while (at <= size && table[at] >> shift != topics[token]) ++at;
+    if (at <= size) {
+      ++table[at];
+    } else {
+      table[at] = topics[token] << shift | 1;
+      table[0] = (size + 1) << shift;
+    }
+  }
+}
+
+void Block::add_to(Slice& slice, std::uint32_t number) const {
+  TopicCounter counter;
+  std::vector<TopicCount> sum;
+  const auto of_slice = runs_of(number);
+  for (std::size_t i = 0; i + 1 < of_slice.size(); ++i) {
+    const auto own = counter(std::span(topics).subspan(of_slice[i].begin, of_slice[i + 1].begin - of_slice[i].begin));
+    const auto row = slice.row(of_slice[i].place);
+    sum.clear();
+    auto at = row.begin();
+    for (const auto& [topic, count] : own) {
+      for (; at != row.end() && at->topic < topic; ++at) sum.push_back(*at);
+      const bool both = at != row.end() && at->topic == topic;
+      sum.push_back({topic, count + (both ? (at++)->count : 0)});
+    }
+    sum.insert(sum.end(), at, row.end());
+    slice.store(of_slice[i].place, sum);
+  }
+}
+
+std::size_t Block::memory() const {
+  return runs.size() * sizeof(Run) + (slices.size() + 3 * std::size_t{tokens()} + first_line.size() + tables.size()) * sizeof(std::uint32_t);
+}
+
+void Block::counts_of(std::uint32_t document, std::vector<TopicCount>& to) const {
+  const std::uint32_t* const table = tables.data() + std::uint64_t{first_line[document]} * kLine;
+  to.clear();
+  for (std::uint32_t i = 1; i <= table[0] >> shift; ++i) to.push_back({table[i] >> shift, table[i] & ((1u << shift) - 1)});
+}
+
+}  // namespace shoal::learn::topic

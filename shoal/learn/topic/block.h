@@ -1,0 +1,55 @@
+// A worker's documents as the samplers go through them: tokens by slice, word and document, short documents first, so that a word's row is laid out
+// once for all of its tokens, and how many tokens of each document have each topic (C_dk).
+//
+// A document's counts are a table of 32-bit entries, topic << shift | count, in lines of 16 from the boundary of a cache line on. The first entry
+// says how many follow (in the place of a topic; its count is 0, so that it weighs nothing); they are in no order, without holes. There is room for
+// as many as the document can have topics: min(tokens, topics). Values; threads: one.
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "shoal/learn/topic/aligned.h"
+#include "shoal/learn/topic/model.h"
+#include "shoal/learn/topic/slice.h"
+#include "shoal/learn/topic/slicing.h"
+#include "shoal/text/corpus.h"
+
+namespace shoal::learn::topic {
+
+inline constexpr std::uint32_t kLine = 16;  // entries
+
+struct Block {
+  struct Run {             // of tokens of one word
+    std::uint32_t place;   // of the word in its slice
+    std::uint32_t begin;   // of its tokens; they end where the next run's begin
+  };
+
+  // Documents `begin` to `end` - 1. Topics of tokens are 0 and nothing is counted yet: assign() each, then count(). Throws Error{unsupported} for a
+  // document that is too long for so many topics, and Error{invalid_argument} for more than 2^32 tokens.
+  Block(const text::Documents& documents, std::size_t begin, std::size_t end, const Slicing& slicing, std::uint32_t topics);
+
+  std::uint32_t documents() const { return static_cast<std::uint32_t>(first_line.size()); }
+  std::uint32_t tokens() const { return static_cast<std::uint32_t>(topics.size()); }
+  // The slice's runs, and one behind them that says where their tokens end.
+  std::span<const Run> runs_of(std::uint32_t slice) const { return std::span(runs).subspan(slices[slice], slices[slice + 1] - slices[slice] + 1); }
+  void count();            // C_dk, from `topics`
+  // Adds what the block has of a slice (C_wk) to rows whose topics ascend, and stay so.
+  void add_to(Slice& slice, std::uint32_t number) const;
+  std::size_t memory() const;  // bytes
+  // Of one document, in the order of its table.
+  void counts_of(std::uint32_t document, std::vector<TopicCount>& to) const;
+
+  unsigned shift;
+  std::vector<Run> runs;                   // by slice and word; the last is behind all
+  std::vector<std::uint32_t> slices;       // first run of each slice
+  std::vector<std::uint32_t> lines;        // of a token: the first of its document's table
+  std::vector<Topic> topics;               // of a token
+  std::vector<std::uint32_t> positions;    // of a token: where its document has it, among the block's tokens in the order of documents
+  std::vector<std::uint32_t> first_line;   // of a document's table
+  std::uint32_t longest_table = 0;         // lines
+  Aligned<std::uint32_t> tables;
+};
+
+}  // namespace shoal::learn::topic

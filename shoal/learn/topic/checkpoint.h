@@ -1,0 +1,40 @@
+// Where a training can be taken up again: the topics of all tokens after some sweep, a file a member in the folder checkpoint/ of the model's.
+// Counts are made anew from them, which proves them. A file is there whole or not at all; older ones go when all members have written the newer
+// one, so that members that are killed at any moment leave one sweep that all have.
+//
+//   checkpoint/sweep-50.rank-0-of-4.safetensors    topics of rank 0's tokens in the order of its documents, lengths of documents, alpha, beta
+//
+// Members of another number, or on other hosts, go on from it where all files are in one folder: documents are dealt anew (data::Share).
+// Threads: one; every call by all members alike.
+#pragma once
+
+#include <cstdint>
+#include <filesystem>
+#include <optional>
+
+#include "shoal/learn/shared_sums.h"
+#include "shoal/learn/topic/lda.h"
+#include "shoal/text/corpus.h"
+
+namespace shoal::learn::topic {
+
+class Checkpoints {
+ public:
+  // folder: the model's. The transport outlives it.
+  Checkpoints(net::Transport& transport, std::filesystem::path folder);
+  ~Checkpoints();
+
+  // The newest that all members can go on from; nothing where there is none. Throws Error{invalid_argument} for one of other documents.
+  std::optional<Kept> newest(const text::Corpus& corpus, std::uint32_t topics);
+  void write(const Kept& kept, const text::Documents& documents);  // throws Error{io}
+  void remove();  // of all members; when the model is complete
+
+ private:
+  std::filesystem::path folder_;
+  std::uint32_t rank_, size_;
+  table::Tables tables_;
+  table::Worker worker_;
+  SharedSums by_rank_;
+};
+
+}  // namespace shoal::learn::topic

@@ -1,0 +1,117 @@
+#include "shoal/learn/topic/exact.h"
+
+#include <algorithm>
+
+#undef HWY_TARGET_INCLUDE
+#define HWY_TARGET_INCLUDE "shoal/learn/topic/exact.cc"
+#include <hwy/foreach_target.h>
+#include <hwy/highway.h>
+
+#include "shoal/learn/topic/exact_run-inl.h"
+
+HWY_BEFORE_NAMESPACE();
+namespace shoal::learn::topic {
+namespace HWY_NAMESPACE {
+
+// Every row of the visit in turn: laid out, drawn from, taken up again.
+Drawn DrawRuns(const Visit& visit, Laid& laid, std::vector<TopicCount>& row) {
+  Drawn drawn;
+  Run run(visit, laid);
+  const auto beta = static_cast<float>(visit.prior.beta);
+  const auto runs = visit.block.runs_of(visit.number);
+  for (std::size_t i = 0; i + 1 < runs.size(); ++i) {
+    const auto counts = visit.slice.row(runs[i].place);
+    run.row_sum = 0;
+    run.long_row = counts.size() > laid.longest_list;
+    if (run.long_row) std::fill_n(laid.groups.data(), laid.groups.size(), 0.0f);
+    for (const auto& [topic, count] : counts) {
+      const auto tokens = static_cast<float>(count);
+      const float weight = tokens * laid.a[topic];
+      laid.counts[topic] = count;
+      laid.psi[topic] = (tokens + beta) * laid.inverse[topic];
+      laid.listed[topic] = 1;
+      laid.list.push_back(topic);
+      run.row_sum += weight;
+      if (run.long_row) laid.groups[topic / kGroup] += weight;
+    }
+    run.draw(runs[i].begin, runs[i + 1].begin, drawn);
+    row.clear();
+    for (const Topic topic : laid.list) {
+      if (laid.counts[topic] != 0) row.push_back({topic, laid.counts[topic]});
+      laid.counts[topic] = 0;
+      laid.psi[topic] = beta * laid.inverse[topic];
+      laid.listed[topic] = 0;
+    }
+    laid.list.clear();
+    visit.slice.store(runs[i].place, row);
+  }
+  return drawn;
+}
+
+}  // namespace HWY_NAMESPACE
+}  // namespace shoal::learn::topic
+HWY_AFTER_NAMESPACE();
+
+#if HWY_ONCE
+namespace shoal::learn::topic {
+
+HWY_EXPORT(DrawRuns);
+
+namespace {
+
+constexpr std::size_t kBehind = 128;  // numbers that vectors may load behind the last topic
+
+std::size_t padded(std::uint32_t topics) { return topics + kBehind; }
+
+}  // namespace
+
+Laid::Laid(std::uint32_t of_topics)
+    : topics(of_topics), inverse(padded(topics)), a(padded(topics)), psi(padded(topics)), counts(padded(topics)), listed(padded(topics)),
+      groups(padded(topics / kGroup)), longest_list(std::max<std::size_t>(96, topics / 128)), alpha(topics), begun(topics), stays(topics),
+      other(topics) {}
+
+// What depends on C_k: once a visit.
+void Exact::begin(const Visit& visit) {
+  const auto totals = visit.totals.counts();
+  const auto beta = static_cast<float>(visit.prior.beta);
+  laid_.a_sum = 0;
+  for (Topic topic = 0; topic < laid_.topics; ++topic) {
+    const float inverse = 1 / (static_cast<float>(totals[topic]) + static_cast<float>(visit.beta_sum));
+    laid_.alpha[topic] = static_cast<float>(visit.prior.alpha[topic]);
+    laid_.inverse[topic] = inverse;
+    laid_.a[topic] = laid_.alpha[topic] * inverse;
+    laid_.begun[topic] = 1 / laid_.a[topic];
+    laid_.psi[topic] = beta * inverse;
+    laid_.a_sum += laid_.a[topic];
+  }
+  // Topics with less than their share are filled up by one that has more (Vose).
+  below_.clear();
+  above_.clear();
+  const double share = laid_.topics / laid_.a_sum;
+  for (Topic topic = 0; topic < laid_.topics; ++topic) {
+    laid_.stays[topic] = static_cast<float>(laid_.a[topic] * share);
+    laid_.other[topic] = topic;
+    (laid_.stays[topic] < 1 ? below_ : above_).push_back(topic);
+  }
+  while (!below_.empty() && !above_.empty()) {
+    const Topic less = below_.back(), more = above_.back();
+    below_.pop_back();
+    laid_.other[less] = more;
+    laid_.stays[more] -= 1 - laid_.stays[less];
+    if (laid_.stays[more] < 1) {
+      above_.pop_back();
+      below_.push_back(more);
+    }
+  }
+  for (const Topic topic : below_) laid_.stays[topic] = 1;
+  const std::size_t entries = std::size_t{visit.block.longest_table} * kLine;
+  if (laid_.cumulative.size() < entries) laid_.cumulative = Aligned<float>(entries);
+}
+
+Drawn Exact::sample(const Visit& visit) {
+  begin(visit);
+  return HWY_DYNAMIC_DISPATCH(DrawRuns)(visit, laid_, row_);
+}
+
+}  // namespace shoal::learn::topic
+#endif  // HWY_ONCE

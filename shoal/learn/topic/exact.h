@@ -1,0 +1,60 @@
+// The exact sampler: each token's topic is drawn from its distribution given all others (collapsed Gibbs; Griffiths and Steyvers, PNAS 2004), in
+// time that grows with the topics of its document and not with all topics. With the token itself taken out of all counts,
+//
+//   p(k)  ~  (C_dk + alpha_k) (C_wk + beta) / (C_k + V beta)
+//          =  C_dk psi_k  +  C_wk a_k  +  beta a_k        psi_k = (C_wk + beta) / (C_k + V beta),   a_k = alpha_k / (C_k + V beta)
+//
+// The first term is summed over the document's table, 16 topics at once; the second's sum is kept for the word while its tokens are drawn; the
+// third's is the same for all words. Which term a uniform number falls into says where to look on: in the document's table, in the word's row (by
+// groups of 64 topics where it is long), or in an alias table (Vose, IEEE TSE 17(9), 1991).
+//
+// psi is laid out for one word at a time, in a cache that all of its tokens share: tokens are ordered by word (block.h). A token of the same word,
+// document and topic as the one before it, which stayed as it was, has the same distribution: only a new number is drawn. All counts are exact at
+// every draw, but for what other workers have done to C_k (totals.h): one worker alone draws from the very distribution. Counts are integers; what
+// is summed in floating point is summed in one order, the same for every instruction set.
+#pragma once
+
+#include <vector>
+
+#include "shoal/learn/topic/aligned.h"
+#include "shoal/learn/topic/sampler.h"
+
+namespace shoal::learn::topic {
+
+// A word as it is drawn from; by topic, and zeros behind the last. 33 bytes a topic: for some thousands of topics they stay in a core's own cache.
+inline constexpr std::uint32_t kGroup = 64;
+
+struct Laid {
+  explicit Laid(std::uint32_t topics);
+  std::uint32_t topics;
+  Aligned<float> inverse;         // 1 / (C_k + V beta)
+  Aligned<float> a;               // alpha_k inverse_k
+  Aligned<float> psi;
+  Aligned<std::uint32_t> counts;  // C_wk
+  Aligned<std::uint8_t> listed;   // whether `list` has it
+  std::vector<Topic> list;        // the topics whose counts are not 0, or were not
+  Aligned<float> groups;          // sum of C_wk a_k over kGroup topics each; of long rows only
+  std::size_t longest_list;       // topics of a row that is looked through one by one
+  // Of the third term.
+  double a_sum = 0;
+  std::vector<float> alpha;
+  std::vector<float> begun;       // 1 / a_k as the visit began, when the alias table was made
+  std::vector<float> stays;       // the alias table: the chance to stay at this topic, and where to go otherwise
+  std::vector<Topic> other;
+  Aligned<float> cumulative;      // of a document's lines; grows with the longest table
+};
+
+class Exact final : public Sampler {
+ public:
+  explicit Exact(std::uint32_t topics) : laid_(topics) {}
+  Drawn sample(const Visit& visit) override;
+  std::size_t memory() const override { return laid_.topics * std::size_t{33}; }
+
+ private:
+  void begin(const Visit& visit);
+  Laid laid_;
+  std::vector<TopicCount> row_;
+  std::vector<Topic> below_, above_;  // while the alias table is made
+};
+
+}  // namespace shoal::learn::topic

@@ -1,0 +1,114 @@
+// Latent Dirichlet allocation on all threads and members of a job, by Gibbs sampling with rotation (model.h, exact.h; Zheng et al., arXiv 1411.2305):
+//
+//   each thread has its documents and keeps their counts; slices of the vocabulary with their words' counts go round all threads (schedule/ring.h).
+//   So C_dk and C_wk are exact at every draw, on any number of threads; the totals C_k of other threads are as old as totals.h says.
+//
+// A model is a function of the corpus, the options and the numbers of members and threads, to the bit, whatever the timing.
+// Threads: one, which has others work for it. Every call by all members alike.
+#pragma once
+
+#include <cstdint>
+#include <exception>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "shoal/learn/gather.h"
+#include "shoal/learn/shared_sums.h"
+#include "shoal/learn/topic/block.h"
+#include "shoal/learn/topic/likelihood.h"
+#include "shoal/learn/topic/model.h"
+#include "shoal/learn/topic/samplers.h"
+#include "shoal/learn/topic/slice.h"
+#include "shoal/learn/topic/slicing.h"
+#include "shoal/schedule/ring.h"
+#include "shoal/table/tables.h"
+#include "shoal/text/corpus.h"
+
+namespace shoal::learn::topic {
+
+struct LdaOptions {
+  Prior prior;                // to begin with; as many topics as it has alphas
+  std::uint64_t seed = 1;
+  std::uint32_t threads = 1;  // of each member
+  unsigned staleness = 1;     // of totals, in steps of the rotation
+  // Words whose tokens begin with these topics, each with one of its own; other tokens begin with any.
+  std::vector<std::pair<std::uint32_t, Topic>> seeds = {};
+  Sampling sampling = {};
+  std::uint16_t channel = 20;  // the first of kLdaChannels of the transport's operations that nothing else has used
+};
+inline constexpr std::uint16_t kLdaChannels = 4;
+
+struct SweepReport {
+  std::uint64_t tokens = 0, changed = 0;  // of this member: drawn, and those whose topic is another now
+  double seconds = 0;
+  double waited = 0;                      // seconds of all threads: for slices and totals
+};
+
+// A state between two sweeps; of topics one member's.
+struct Kept {
+  unsigned sweeps = 0;
+  Prior prior;
+  std::vector<Topic> topics;
+};
+
+class Lda {
+ public:
+  // The transport and the corpus outlive it. Throws Error{invalid_argument} for options that cannot be.
+  // kept: what to go on from; nothing: topics are drawn at random. before: counts of documents that are not here, which stay under those of the
+  // corpus (update.h); the same on all members, of the corpus's words, and outlives it, too.
+  Lda(net::Transport& transport, const text::Corpus& corpus, const LdaOptions& options, const Kept* kept = nullptr, const Model* before = nullptr);
+  ~Lda();
+
+  // Draws every token's topic once. `progressed` hears, on some thread, which part is done.
+  SweepReport sweep(const std::function<void(double part)>& progressed = {});
+  unsigned sweeps() const { return sweeps_; }
+  const LdaOptions& options() const { return options_; }
+  const text::Corpus& corpus() const { return corpus_; }
+
+  LogLikelihood log_likelihood();         // of all members; given what was before
+  // The prior that the counts speak for (prior.h) is used from now on.
+  void optimise_prior();
+  const Prior& prior() const { return prior_; }
+  std::size_t memory();                   // bytes: of the slices that this member has now, of its documents and of what it draws with
+
+  // Rank 0: the model; elsewhere one without words.
+  Model model();
+  // How many tokens of each of this member's documents have each topic: visit(document, counts), topics ascending.
+  void each_document(const std::function<void(std::size_t document, std::span<const TopicCount> counts)>& visit) const;
+  // Where another one can go on to the same bits: everything that is not in it is made anew here, too. topics: of this member's tokens, as the
+  // corpus has them.
+  Kept keep();
+
+ private:
+  struct Worker;
+  std::uint16_t channel(std::uint16_t number) const { return static_cast<std::uint16_t>(options_.channel + number); }
+  enum class Pass { count, settle, draw };
+  void run(Pass pass, const std::function<void(double part)>& progressed);
+  void work(Worker& worker, Pass pass, const std::function<void(double part)>& progressed);
+  void each_slice(const std::function<void(std::uint32_t number, const Slice& slice)>& visit);
+  std::vector<double> totals();           // C_k of all members
+  void sow(Worker& worker, std::uint64_t key);
+  void lay_anew(Pass pass);
+
+  net::Transport& transport_;
+  const text::Corpus& corpus_;
+  const LdaOptions options_;
+  const Model* const before_;
+  const std::uint32_t topics_;
+  const schedule::Rotation rotation_;
+  const Slicing slicing_;
+  Prior prior_;
+  table::Tables tables_, own_tables_;     // of all threads; of members
+  table::Worker member_;
+  SharedSums total_sums_, part_sums_, prior_sums_;
+  Gather gather_;
+  std::unique_ptr<schedule::Ring<Slice>> ring_;
+  std::vector<std::unique_ptr<Worker>> workers_;
+  std::uint64_t steps_ = 0;
+  unsigned sweeps_ = 0;
+};
+
+}  // namespace shoal::learn::topic

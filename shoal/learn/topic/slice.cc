@@ -1,0 +1,104 @@
+#include "shoal/learn/topic/slice.h"
+
+#include <algorithm>
+#include <bit>
+#include <cstring>
+
+#include "shoal/core/error.h"
+
+namespace shoal::learn::topic {
+namespace {
+
+constexpr std::uint32_t kLeastRoom = 4;
+constexpr std::size_t kLongestNumber = 5;  // bytes of a number below 2^32
+
+std::uint8_t* put(std::uint8_t* at, std::uint32_t number) {
+  for (; number >= 0x80; number >>= 7) *at++ = static_cast<std::uint8_t>(number | 0x80);
+  *at++ = static_cast<std::uint8_t>(number);
+  return at;
+}
+
+class Reader {
+ public:
+  explicit Reader(std::span<const std::byte> bytes) : bytes_(bytes) {}
+  std::uint32_t number() {
+    std::uint64_t value = 0;
+    for (unsigned shift = 0; shift < 7 * kLongestNumber; shift += 7) {
+      if (bytes_.empty()) refuse();
+      const auto byte = std::to_integer<std::uint8_t>(bytes_.front());
+      bytes_ = bytes_.subspan(1);
+      value |= std::uint64_t{byte & 0x7Fu} << shift;
+      if (byte < 0x80) {
+        if (value > UINT32_MAX) refuse();
+        return static_cast<std::uint32_t>(value);
+      }
+    }
+    refuse();
+  }
+  std::size_t left() const { return bytes_.size(); }
+  [[noreturn]] static void refuse() {
+    throw Error(Code::mismatch, "what came is no slice of a topic model", "", "run the same program on all members");
+  }
+
+ private:
+  std::span<const std::byte> bytes_;
+};
+
+}  // namespace
+
+void Slice::make_room(Row& row, std::uint32_t size) {
+  if (row.room != 0) free_[static_cast<std::size_t>(std::countr_zero(row.room))].push_back(row.begin);
+  row.room = size == 0 ? 0 : std::max(kLeastRoom, std::bit_ceil(size));
+  if (row.room == 0) return;
+  std::vector<std::uint64_t>& places = free_[static_cast<std::size_t>(std::countr_zero(row.room))];
+  if (!places.empty()) {
+    row.begin = places.back();
+    places.pop_back();
+    return;
+  }
+  row.begin = memory_.size();
+  memory_.resize(memory_.size() + row.room);
+}
+
+void Slice::store(std::uint32_t place, std::span<const TopicCount> counts) {
+  Row& row = rows_[place];
+  const auto size = static_cast<std::uint32_t>(counts.size());
+  if (size > row.room || size < row.room / 4) make_room(row, size);
+  pairs_ = pairs_ - row.size + size;
+  row.size = size;
+  std::ranges::copy(counts, memory_.begin() + static_cast<std::ptrdiff_t>(row.begin));
+}
+
+Bytes Slice::packed() const {
+  std::vector<std::uint8_t> buffer(kLongestNumber * (1 + rows_.size() + 2 * pairs_));
+  std::uint8_t* at = put(buffer.data(), words());
+  for (std::uint32_t place = 0; place < words(); ++place) {
+    at = put(at, rows_[place].size);
+    for (const auto& [topic, count] : row(place)) at = put(put(at, topic), count);
+  }
+  Bytes bytes(static_cast<std::size_t>(at - buffer.data()));
+  std::memcpy(bytes.data(), buffer.data(), bytes.size());
+  return bytes;
+}
+
+std::unique_ptr<Slice> Slice::unpacked(std::span<const std::byte> bytes) {
+  Reader reader(bytes);
+  const std::uint32_t words = reader.number();
+  if (words > reader.left()) Reader::refuse();
+  auto slice = std::make_unique<Slice>(words);
+  std::vector<TopicCount> counts;
+  for (std::uint32_t place = 0; place < words; ++place) {
+    const std::uint32_t size = reader.number();
+    if (size > reader.left() / 2) Reader::refuse();
+    counts.resize(size);
+    for (TopicCount& pair : counts) {
+      pair.topic = reader.number();
+      pair.count = reader.number();
+    }
+    slice->store(place, counts);
+  }
+  if (reader.left() != 0) Reader::refuse();
+  return slice;
+}
+
+}  // namespace shoal::learn::topic

@@ -1,0 +1,44 @@
+// How many tokens of each word of a slice have each topic (C_wk): rows of different lengths, which grow and shrink while they are sampled, in one
+// piece of memory. A row's topics are in the order in which the sampler left them, and stay so on the way to another member. Values; threads: one
+// at a time.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <vector>
+
+#include "shoal/core/bytes.h"
+#include "shoal/learn/topic/model.h"
+
+namespace shoal::learn::topic {
+
+class Slice {
+ public:
+  explicit Slice(std::uint32_t words) : rows_(words) {}
+
+  std::uint32_t words() const { return static_cast<std::uint32_t>(rows_.size()); }
+  std::span<const TopicCount> row(std::uint32_t place) const { return {memory_.data() + rows_[place].begin, rows_[place].size}; }
+  // `counts` must not be of this slice's own memory.
+  void store(std::uint32_t place, std::span<const TopicCount> counts);
+  std::uint64_t pairs() const { return pairs_; }     // of a word and a topic
+  std::size_t memory() const { return memory_.capacity() * sizeof(TopicCount) + rows_.capacity() * sizeof(Row); }  // bytes
+
+  // Variable-length integers: of each word how many topics, then topic and count of each.
+  Bytes packed() const;
+  static std::unique_ptr<Slice> unpacked(std::span<const std::byte> bytes);  // throws Error{mismatch}
+
+ private:
+  struct Row {
+    std::uint64_t begin = 0;               // in memory_
+    std::uint32_t size = 0, room = 0;      // room: a power of two, or none
+  };
+  void make_room(Row& row, std::uint32_t size);
+
+  std::vector<Row> rows_;
+  std::vector<TopicCount> memory_;
+  std::vector<std::vector<std::uint64_t>> free_ = std::vector<std::vector<std::uint64_t>>(32);  // places, by the logarithm of their room
+  std::uint64_t pairs_ = 0;
+};
+
+}  // namespace shoal::learn::topic

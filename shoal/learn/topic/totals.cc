@@ -1,0 +1,62 @@
+#include "shoal/learn/topic/totals.h"
+
+#include <algorithm>
+#include <chrono>
+
+namespace shoal::learn::topic {
+
+Totals::Totals(table::Worker worker, std::span<const std::int64_t> own, unsigned staleness)
+    : staleness_(staleness),
+      table_(worker.open<std::int64_t>({.name = "topic-totals", .width = std::min(kWidth, own.size()), .consistency = table::Ssp{staleness}})),
+      counts_(own.begin(), own.end()), changes_(own.size()), reads_(slots()) {
+  for (Read& read : reads_) {
+    read.rows.resize(padded());
+    read.own.resize(padded());
+  }
+  // What everybody begins with is beside the clocks: in rows of its own, complete at a barrier.
+  values_.resize(padded());
+  std::ranges::copy(counts_, values_.begin());
+  table_.add(keys_of(slots()), values_);
+  table_.barrier();
+  table_.read(keys_of(slots()), values_);
+  std::copy_n(values_.begin(), counts_.size(), counts_.begin());
+}
+
+// slots() itself is that of what everybody begins with.
+std::span<const table::Key> Totals::keys_of(std::size_t slot) {
+  keys_.resize(rows());
+  for (std::size_t row = 0; row < rows(); ++row) keys_[row] = slot * rows() + row;
+  return keys_;
+}
+
+// What has come to that slot since it was read before.
+void Totals::take_in(std::size_t slot) {
+  Read& read = reads_[slot];
+  table_.read(keys_of(slot), values_);
+  for (std::size_t topic = 0; topic < counts_.size(); ++topic) counts_[topic] += values_[topic] - read.rows[topic] - read.own[topic];
+  std::ranges::fill(read.own, 0);
+  read.rows.swap(values_);
+}
+
+void Totals::tick() {
+  const table::Clock clock = table_.clock();
+  const auto begun = std::chrono::steady_clock::now();
+  // What this clock brought leaves, and is remembered until it comes back among that of all.
+  std::ranges::copy(changes_, values_.begin());
+  std::fill(values_.begin() + static_cast<std::ptrdiff_t>(changes_.size()), values_.end(), 0);
+  std::ranges::copy(changes_, reads_[slot_of(clock)].own.begin());
+  std::ranges::fill(changes_, 0);
+  table_.add(keys_of(slot_of(clock)), values_);
+  table_.tick();
+  // The next clock sees what all did up to `staleness` clocks before it.
+  if (clock >= static_cast<table::Clock>(staleness_)) take_in(slot_of(clock - static_cast<table::Clock>(staleness_)));
+  waited_ += std::chrono::duration<double>(std::chrono::steady_clock::now() - begun).count();
+}
+
+void Totals::settle() {
+  table_.barrier();
+  for (std::size_t slot = 0; slot < slots(); ++slot) take_in(slot);
+  table_.barrier();  // nobody writes to what others have not read yet
+}
+
+}  // namespace shoal::learn::topic

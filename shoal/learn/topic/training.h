@@ -1,0 +1,54 @@
+// Training a topic model as a job does it: sweep after sweep, with a look at it now and then, the prior fitted to the counts, and places to go on
+// from. By all members alike. Threads: one.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <optional>
+#include <vector>
+
+#include "shoal/learn/topic/checkpoint.h"
+#include "shoal/learn/topic/lda.h"
+#include "shoal/learn/topic/model.h"
+#include "shoal/text/corpus.h"
+
+namespace shoal::learn::topic {
+
+struct TrainingOptions {
+  unsigned sweeps = 200;        // in all, with those of a checkpoint
+  bool optimise = true;         // the prior, every 10th sweep from the 50th on: before, topics are not yet what they will be
+  unsigned look_every = 10;     // sweeps; 0: never
+  unsigned keep_every = 50;     // sweeps from one checkpoint to the next; 0: none
+};
+
+// What a look at it has shown; figures are those of all members, but times and memory, which are this one's.
+struct Look {
+  unsigned sweep = 0;
+  double seconds = 0;           // of all sweeps since training went on
+  double waited = 0;            // share of its threads' time, since the last look
+  double rate = 0;              // tokens/s since the last look
+  double changed = 0;           // share of tokens whose topic the last sweep changed
+  double log_likelihood = 0;    // per token
+  double perplexity = 0;        // of what is held out; 0 where nothing is
+  double memory = 0;            // bytes
+  std::vector<std::vector<std::uint32_t>> words;  // rank 0: of some topics, the most frequent ones
+};
+
+struct Watching {
+  std::function<void(unsigned sweep, double part)> progressed;
+  std::function<void(const Look&)> looked;
+};
+
+// Documents that are not learnt from, on rank 0: half of each is shown, the other half foretold (completion.h). In the corpus's numbers, kUnknown
+// for other words.
+struct HeldOut {
+  text::Documents shown, hidden;
+};
+// Takes documents out of rank 0's: a share of all members' documents, at most 500. Those that stay keep their places: in those of others there is
+// nothing left.
+HeldOut hold_out(text::Documents& documents, double share, std::uint32_t members, std::uint64_t seed);
+
+// held_out: rank 0's, or nothing. checkpoints: where to keep them, or nothing.
+void train(Lda& lda, const HeldOut* held_out, Checkpoints* checkpoints, const TrainingOptions& options, const Watching& watching);
+
+}  // namespace shoal::learn::topic

@@ -1,0 +1,144 @@
+// Hands blocks of a model round the workers of a rotation, from worker to worker: nobody waits for all. A block goes to a worker of the same member
+// as it is, to another member's as bytes.
+//
+// Block has `Bytes packed() const` and `static std::unique_ptr<Block> unpacked(std::span<const std::byte>)`, which throws Error{mismatch} for what is
+// none. Workers are threads: `threads` of each member, numbered member by member. Threads: any, one a worker. Lifetime: the transport outlives it.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <utility>
+#include <variant>
+#include <vector>
+
+#include "shoal/core/bytes.h"
+#include "shoal/net/call.h"
+#include "shoal/net/mail.h"
+#include "shoal/net/waiting.h"
+#include "shoal/schedule/rotation.h"
+
+namespace shoal::schedule {
+
+struct BlockHeader {
+  std::uint64_t step = 0;     // at which the worker needs it
+  std::uint64_t length = 0;
+  std::uint32_t worker = 0;   // who
+  std::uint32_t reserved = 0;
+};
+struct BlockMessage {
+  BlockHeader header;
+  Bytes body;
+};
+struct BlockMail {
+  static constexpr std::uint32_t lanes = 1;
+  static constexpr std::uint64_t kLongest = std::uint64_t{1} << 36;
+  static std::uint32_t lane_of(const BlockHeader&) { return 0; }
+  static std::string fault_of(const BlockHeader& header, std::uint32_t) { return header.length > kLongest ? "a block of a model that is none" : ""; }
+};
+
+struct Traffic {
+  std::uint64_t blocks = 0, bytes = 0;  // to other members
+};
+
+template <class Block>
+class Ring {
+ public:
+  // channel: one that nothing else of the transport has used.
+  Ring(net::Transport& transport, std::uint16_t channel, const Rotation& rotation, std::uint32_t threads, Nanoseconds patience)
+      : rotation_(rotation), threads_(threads), rank_(transport.rank()), transport_(transport), slots_(std::make_shared<Slots>()),
+        waiting_(transport, patience, [this] { return sender_ == rank_ ? nullptr : mail_->failure(sender_); }) {
+    auto mail = net::call(transport_, [&transport, channel, slots = slots_] {
+      const auto deliver = [slots](net::Rank, BlockMessage message) {
+        slots->put({message.header.worker, message.header.step}, std::move(message.body));
+      };
+      return std::make_shared<Mail>(transport, channel, "blocks of a model", deliver, [](net::Rank) {});
+    });
+    if (!mail) throw Error(Code::cancelled, "the transport has ended", "blocks of a model");
+    mail_ = std::move(*mail);
+  }
+  // By all members after their last step, and when all have met once more: what others were handed has left by then.
+  ~Ring() {
+    net::call(transport_, [mail = std::move(mail_)]() mutable { mail.reset(); });
+  }
+  Ring(const Ring&) = delete;
+
+  // Of this member's worker, for that step: as if it had been handed on.
+  void put(std::uint32_t worker, std::uint64_t step, std::unique_ptr<Block> block) { slots_->put({worker, step}, std::move(block)); }
+
+  // To the worker who needs it next; `step` is the one that is done.
+  void pass(std::uint32_t worker, std::uint64_t step, std::unique_ptr<Block> block) {
+    const Place place{rotation_.next(worker), rotation_.next_step(step)};
+    const net::Rank to = place.first / threads_;
+    if (to == rank_) {
+      slots_->put(place, std::move(block));
+      transport_.post([slots = slots_] { slots->arrived(); });  // who waits looks again when the loop has run
+      return;
+    }
+    BlockMessage message{{.step = place.second, .length = 0, .worker = place.first}, block->packed()};
+    message.header.length = message.body.size();
+    {
+      const std::lock_guard lock(slots_->mutex);
+      ++traffic_.blocks;
+      traffic_.bytes += message.body.size();
+    }
+    std::vector<BlockMessage> messages;
+    messages.push_back(std::move(message));
+    mail_->send(to, std::move(messages));
+  }
+
+  // Waits for it; adds to `waited` how long. Throws Error{peer_lost, timeout, mismatch}.
+  std::unique_ptr<Block> take(std::uint32_t worker, std::uint64_t step, Nanoseconds& waited) {
+    const Place place{worker, step};
+    waited += waiting_.until([&] { return slots_->has(place); }, *slots_, "a block of the model from rank ", std::to_string(sender_));
+    Held held = slots_->take(place);
+    if (auto* block = std::get_if<std::unique_ptr<Block>>(&held)) return std::move(*block);
+    return Block::unpacked(std::get<Bytes>(held));
+  }
+
+  Traffic traffic() const {
+    const std::lock_guard lock(slots_->mutex);
+    return traffic_;
+  }
+
+ private:
+  using Place = std::pair<std::uint32_t, std::uint64_t>;  // worker, step
+  using Mail = net::Mail<BlockMessage, BlockMail>;
+  using Held = std::variant<std::unique_ptr<Block>, Bytes>;
+  struct Slots : net::Arrivals {
+    void put(Place place, Held held) {
+      {
+        const std::lock_guard lock(mutex);
+        waiting.insert_or_assign(place, std::move(held));
+      }
+      arrived();
+    }
+    void arrived() { arrivals_.fetch_add(1, std::memory_order_release); }
+    bool has(Place place) const {
+      const std::lock_guard lock(mutex);
+      return waiting.contains(place);
+    }
+    Held take(Place place) {
+      const std::lock_guard lock(mutex);
+      return std::move(waiting.extract(place).mapped());
+    }
+    mutable std::mutex mutex;
+    std::map<Place, Held> waiting;  // guarded by mutex
+  };
+
+  std::uint32_t last_worker() const { return ((rank_ + 1) * threads_) % rotation_.workers; }
+
+  const Rotation rotation_;
+  const std::uint32_t threads_;
+  const net::Rank rank_;
+  net::Transport& transport_;
+  const std::shared_ptr<Slots> slots_;
+  Traffic traffic_;  // guarded by the slots' mutex
+  const net::Rank sender_ = last_worker() / threads_;  // who hands this member its blocks
+  std::shared_ptr<Mail> mail_;  // made and destroyed on the loop
+  net::Waiting waiting_;
+};
+
+}  // namespace shoal::schedule

@@ -1,0 +1,54 @@
+// `shoal topics` on texts that cannot be read: each mistake is one line, and nothing is left behind.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "tests/app/program.h"
+
+namespace shoal::app::test {
+namespace {
+
+TEST(topics_reads, a_mistake_is_one_line_and_leaves_nothing) {
+  const Folder folder;
+  folder.write("docword.a.txt", "1\n2\n1\n1 3 1\n");
+  folder.write("words", "tea\ncup\ntea\n");
+  folder.write("texts", "tea cup\ntea pot\n");
+  folder.write("cut.gz", std::string("\x1f\x8b\x08\x00\x00\x00\x00\x00\x00\x03\x4b", 11));
+  const struct {
+    std::vector<std::string> words;
+    std::string line;
+  } mistakes[] = {
+      {{"docword.a.txt"}, "docword.a.txt:4: there is no word 3 (words count from 1 to the 2 of line 2)\n"},
+      {{"docword.a.txt", "--vocab", "words"}, "words:3: 'tea' is there twice, first in line 1 (each word has one number)\n"},
+      {{"none"}, "none: cannot be opened: No such file or directory\n"},
+      {{"cut.gz"}, "cut.gz: ends inside its gzip data, so it was cut short (copy or pack it again)\n"},
+      {{"texts", "--token-pattern", "[a"}, "'[a': is no regular expression: U_REGEX_MISSING_CLOSE_BRACKET (for example [\\p{L}]{3,})\n"},
+      {{"texts", "--column", "body"}, "texts: there is no column 'body' (the first line has 'tea cup')\n"},
+      {{"texts", "--stop-words", "list"}, "list: cannot be opened: No such file or directory\n"},
+      {{"texts", "--min-df", "3"},
+       "texts: no document has a word that is kept (dropped: 2 empty documents, 3 words in fewer than 3 documents (4 tokens))\n"},
+      {{"texts", "--max-df", "2.5"}, "--max-df: '2.5' is no number of documents and no share of them (for example 5, 0.5 or 50%)\n"},
+      {{"docword.a.txt", "--bigrams", "all"}, "docword.a.txt: is a bag of words, in which none follows another (leave pairs of words out)\n"},
+      {{"texts", "words", "--format", "uci"}, "texts: is one file in this format, and 2 are given (name one)\n"},
+  };
+  for (const auto& mistake : mistakes) {
+    std::vector<std::string> words{"topics", "train", "-k", "2", "--output", "model"};
+    words.insert(words.end(), mistake.words.begin(), mistake.words.end());
+    const auto outcome = shoal(folder, words);
+    EXPECT_EQ(outcome.err, mistake.line);
+    EXPECT_EQ(outcome.status, 2) << mistake.line;
+    EXPECT_FALSE(std::filesystem::exists(folder.path() / "model")) << mistake.line;
+  }
+}
+
+TEST(topics_reads, members_read_the_same_and_one_says_so) {
+  const Folder folder;
+  folder.write("texts", "the tea and a cup\n\nnew tea, new cup\nsaucer\n");
+  const auto outcome =
+      shoal(folder, {"run", "-n", "2", "--", SHOAL_PROGRAM, "topics", "train", "texts", "-k", "2", "--sweeps", "2", "--test-share", "0"});
+  EXPECT_EQ(outcome.status, 0) << outcome.err;
+  EXPECT_THAT(outcome.out, testing::HasSubstr("read 3 documents of 4 words, 7 tokens, from texts, a document a line; "));
+  EXPECT_THAT(outcome.out, testing::HasSubstr("dropped: 1 empty document, 3 stop words (3 tokens)"));
+}
+
+}  // namespace
+}  // namespace shoal::app::test

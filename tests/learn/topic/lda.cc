@@ -1,0 +1,246 @@
+// Topic models on threads and members: counts are what the topics say, the same bits whatever the timing, and goes on where it was kept.
+#include "shoal/learn/topic/lda.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <memory>
+#include <numeric>
+#include <string>
+#include <vector>
+
+#include "shoal/core/seed.h"
+#include "shoal/data/read.h"
+#include "shoal/learn/topic/checkpoint.h"
+#include "tests/net/members.h"
+
+namespace shoal::learn::topic {
+namespace {
+
+constexpr std::uint32_t kWords = 60, kDocuments = 240;
+
+// Every document is about one of three subjects, each with 20 words of its own.
+std::vector<std::vector<std::uint32_t>> three_subjects() {
+  std::vector<std::vector<std::uint32_t>> documents(kDocuments);
+  for (std::uint32_t d = 0; d < kDocuments; ++d) {
+    documents[d].resize(random_words(1, d, 0, 0)[0] % 40);
+    for (std::uint32_t i = 0; i < documents[d].size(); ++i) documents[d][i] = d % 3 * 20 + random_words(1, d, i, 1)[0] % 20;
+  }
+  return documents;
+}
+
+text::Corpus share_of(const std::vector<std::vector<std::uint32_t>>& documents, const data::Share& share) {
+  text::Corpus corpus;
+  corpus.frequencies.resize(kWords);
+  for (std::uint32_t word = 0; word < kWords; ++word) corpus.vocabulary.number("w" + std::to_string(word));
+  for (std::uint64_t d = 0; d < documents.size(); ++d) {
+    for (const std::uint32_t word : documents[d]) ++corpus.frequencies[word];
+    corpus.all_tokens += documents[d].size();
+    ++corpus.all_documents;
+    if (!share.holds(d)) continue;
+    corpus.documents.append(documents[d]);
+    corpus.names.push_back(std::to_string(d + 1));
+  }
+  corpus.documents.finish();
+  return corpus;
+}
+
+Prior flat(std::uint32_t topics) { return {std::vector<double>(topics, 1.0 / topics), 0.05}; }
+
+constexpr SamplerKind kSamplers[] = {SamplerKind::exact, SamplerKind::lightlda, SamplerKind::warplda, SamplerKind::xy, SamplerKind::gibbs};
+
+struct Trained {
+  Model model;
+  std::vector<Kept> kept;  // by rank
+  double log_likelihood = 0;
+};
+
+using Body = std::function<void(Lda& lda, net::Transport& transport)>;
+Trained trained(net::Rank members, std::uint32_t threads, std::uint32_t topics, unsigned sweeps, const Body& then = {}, std::uint64_t seed = 4,
+                SamplerKind sampler = SamplerKind::exact) {
+  const auto documents = three_subjects();
+  Trained result;
+  result.kept.resize(members);
+  auto jobs = net::join_all(members);
+  net::each(members, [&](net::Rank rank) {
+    const text::Corpus corpus = share_of(documents, {rank, members});
+    Lda lda(jobs[rank]->transport(), corpus, {.prior = flat(topics), .seed = seed, .threads = threads, .sampling = {sampler}});
+    for (unsigned sweep = 0; sweep < sweeps; ++sweep) lda.sweep();
+    if (then) then(lda, jobs[rank]->transport());
+    const double log = lda.log_likelihood().per_token();
+    Model model = lda.model();
+    result.kept[rank] = lda.keep();
+    if (rank != 0) return;
+    result.model = std::move(model);
+    result.log_likelihood = log;
+  });
+  net::leave_all(jobs);
+  return result;
+}
+
+void expect_counts_of_topics(const Trained& result) {
+  const auto documents = three_subjects();
+  const auto members = static_cast<net::Rank>(result.kept.size());
+  std::vector<std::vector<std::uint32_t>> counts(kWords, std::vector<std::uint32_t>(result.model.topics()));
+  for (net::Rank rank = 0; rank < members; ++rank) {
+    const text::Corpus corpus = share_of(documents, {rank, members});
+    for (std::size_t i = 0; i < corpus.documents.tokens(); ++i) ++counts[corpus.documents.words()[i]][result.kept[rank].topics[i]];
+  }
+  ASSERT_EQ(result.model.words(), kWords);
+  std::vector<std::uint64_t> totals(result.model.topics());
+  for (std::uint32_t word = 0; word < kWords; ++word) {
+    std::vector<TopicCount> row;
+    for (Topic topic = 0; topic < result.model.topics(); ++topic) {
+      if (counts[word][topic] != 0) row.push_back({topic, counts[word][topic]});
+      totals[topic] += counts[word][topic];
+    }
+    EXPECT_TRUE(std::ranges::equal(result.model[word], row)) << "word " << word;
+  }
+  EXPECT_EQ(result.model.totals, totals);
+}
+
+void expect_same(const Trained& one, const Trained& other) {
+  EXPECT_EQ(one.model.counts, other.model.counts);
+  EXPECT_EQ(one.model.prior.alpha, other.model.prior.alpha);
+  for (std::size_t rank = 0; rank < one.kept.size(); ++rank) EXPECT_EQ(one.kept[rank].topics, other.kept[rank].topics) << "rank " << rank;
+}
+
+TEST(Lda, FindsSubjects) {
+  const Trained result = trained(1, 1, 3, 60);
+  // Each topic has the words of one subject, almost all of them.
+  std::vector<bool> found(3);
+  for (std::uint32_t subject = 0; subject < 3; ++subject) {
+    std::vector<std::uint64_t> of(3);
+    for (std::uint32_t word = subject * 20; word < subject * 20 + 20; ++word) {
+      for (const auto& [topic, count] : result.model[word]) of[topic] += count;
+    }
+    const auto most = std::ranges::max_element(of);
+    EXPECT_GT(*most, 0.97 * static_cast<double>(std::accumulate(of.begin(), of.end(), std::uint64_t{0})));
+    found[static_cast<std::size_t>(most - of.begin())] = true;
+  }
+  EXPECT_EQ(found, std::vector<bool>(3, true));
+}
+
+TEST(Lda, SeedWordsBeginWithTheirTopics) {
+  const auto documents = three_subjects();
+  auto jobs = net::join_all(1);
+  {
+    const text::Corpus corpus = share_of(documents, {});
+    // Subjects 2, 0 and 1 are to be topics 0, 1 and 2: three words of each say so, and the others follow.
+    std::vector<std::pair<std::uint32_t, Topic>> seeds;
+    for (std::uint32_t subject = 0; subject < 3; ++subject) {
+      for (std::uint32_t word = 0; word < 3; ++word) seeds.emplace_back(subject * 20 + word, (subject + 1) % 3);
+    }
+    Lda lda(jobs[0]->transport(), corpus, {.prior = flat(3), .seed = 4, .threads = 2, .seeds = seeds});
+    const Model begun = lda.model();
+    for (const auto& [word, topic] : seeds) {
+      ASSERT_EQ(begun[word].size(), 1u);
+      EXPECT_EQ(begun[word].front().topic, topic);
+    }
+    for (int sweep = 0; sweep < 30; ++sweep) lda.sweep();
+    const Model model = lda.model();
+    for (std::uint32_t word = 0; word < kWords; ++word) {
+      const auto most = std::ranges::max_element(model[word], {}, &TopicCount::count);
+      EXPECT_EQ(most->topic, (word / 20 + 1) % 3) << "word " << word;
+    }
+  }
+  net::leave_all(jobs);
+}
+
+TEST(Lda, CountsAreWhatTheTopicsSayOnThreadsAndMembers) {
+  for (const SamplerKind sampler : kSamplers) {
+    for (const auto& [members, threads] : {std::pair{1u, 1u}, {1u, 3u}, {2u, 1u}, {3u, 2u}}) {
+      SCOPED_TRACE(std::to_string(members) + " members, " + std::to_string(threads) + " threads, sampler " +
+                   std::to_string(static_cast<int>(sampler)));
+      for (const unsigned sweeps : {0u, 1u, 5u}) expect_counts_of_topics(trained(members, threads, 7, sweeps, {}, 4, sampler));
+    }
+  }
+}
+
+TEST(Lda, MoreTopicsThanTokensAndOne) {
+  for (const SamplerKind sampler : kSamplers) {
+    expect_counts_of_topics(trained(2, 2, 1, 2, {}, 4, sampler));
+    expect_counts_of_topics(trained(2, 1, 20'000, 2, {}, 4, sampler));
+  }
+}
+
+TEST(Lda, ThreadsAndMembersLearnAlike) {
+  // The mean of states of several chains: single ones stay long where they have come to.
+  const auto mean = [](net::Rank members, std::uint32_t threads) {
+    double sum = 0;
+    constexpr unsigned chains = 16, states = 20;
+    for (std::uint64_t seed = 1; seed <= chains; ++seed) {
+      trained(members, threads, 4, 40, [&](Lda& lda, net::Transport& transport) {
+        for (unsigned sweep = 0; sweep < states; ++sweep) {
+          lda.sweep();
+          const double log = lda.log_likelihood().per_token();
+          if (transport.rank() == 0) sum += log;
+        }
+      }, seed);
+    }
+    return sum / (chains * states);
+  };
+  const double alone = mean(1, 1);
+  EXPECT_NEAR(mean(1, 3), alone, 0.02);
+  EXPECT_NEAR(mean(2, 2), alone, 0.02);
+}
+
+TEST(Lda, HasTheSameBitsWhateverTheTiming) {
+  const Body prior = [](Lda& lda, net::Transport&) {
+    lda.optimise_prior();
+    lda.sweep();
+  };
+  for (const SamplerKind sampler : kSamplers) expect_same(trained(2, 2, 9, 6, prior, 4, sampler), trained(2, 2, 9, 6, prior, 4, sampler));
+}
+
+// Stopped after sweep 3 and taken up again, in another folder of files each time, or run through.
+TEST(Lda, GoesOnFromACheckpointToTheSameBits) {
+  const std::filesystem::path folder = std::filesystem::path(testing::TempDir()) / ("shoal-checkpoint-" + std::to_string(getpid()));
+  std::filesystem::remove_all(folder);
+  const auto documents = three_subjects();
+  const Trained through = trained(2, 2, 9, 3, [&](Lda& lda, net::Transport& transport) {
+    Checkpoints checkpoints(transport, folder);
+    lda.optimise_prior();
+    checkpoints.write(lda.keep(), lda.corpus().documents);
+    for (int sweep = 0; sweep < 3; ++sweep) lda.sweep();
+  });
+  const auto gone_on = [&](net::Rank members, std::uint32_t threads) {
+    Trained result;
+    result.kept.resize(members);
+    auto jobs = net::join_all(members);
+    net::each(members, [&](net::Rank rank) {
+      const text::Corpus corpus = share_of(documents, {rank, members});
+      Checkpoints checkpoints(jobs[rank]->transport(), folder);
+      const std::optional<Kept> kept = checkpoints.newest(corpus, 9);
+      ASSERT_TRUE(kept);
+      EXPECT_EQ(kept->sweeps, 3u);
+      Lda lda(jobs[rank]->transport(), corpus, {.prior = flat(9), .seed = 4, .threads = threads}, &*kept);
+      for (int sweep = 0; sweep < 3; ++sweep) lda.sweep();
+      Model model = lda.model();
+      result.kept[rank] = lda.keep();
+      if (rank == 0) result.model = std::move(model);
+    });
+    net::leave_all(jobs);
+    return result;
+  };
+  expect_same(gone_on(2, 2), through);
+  expect_counts_of_topics(gone_on(3, 1));  // documents are dealt anew
+  expect_counts_of_topics(gone_on(1, 2));
+  // Other data, another number of topics, a file that was cut: one line each, on all members.
+  auto jobs = net::join_all(1);
+  {
+    Checkpoints checkpoints(jobs[0]->transport(), folder);
+    auto fewer = documents;
+    fewer.front().push_back(1);
+    EXPECT_THROW(checkpoints.newest(share_of(fewer, {}), 9), Error);
+    EXPECT_THROW(checkpoints.newest(share_of(documents, {}), 4), Error);
+    const auto file = folder / "checkpoint" / "sweep-3.rank-1-of-2.safetensors";
+    std::filesystem::resize_file(file, std::filesystem::file_size(file) / 2);
+    EXPECT_THROW(checkpoints.newest(share_of(documents, {}), 9), Error);
+  }
+  net::leave_all(jobs);
+  std::filesystem::remove_all(folder);
+}
+
+}  // namespace
+}  // namespace shoal::learn::topic

@@ -1,0 +1,98 @@
+// Every sampler draws from the distribution that the model has, and keeps its counts.
+#include "shoal/learn/topic/samplers.h"
+
+#include <gtest/gtest.h>
+
+#include <string>
+#include <vector>
+
+#include "shoal/core/error.h"
+#include "tests/learn/topic/alone.h"
+
+namespace shoal::learn::topic {
+namespace {
+
+struct Named {
+  const char* name;
+  SamplerKind kind;
+};
+const std::vector<Named> kAll{
+    {"exact", SamplerKind::exact}, {"lightlda", SamplerKind::lightlda},
+    {"warplda", SamplerKind::warplda}, {"xy", SamplerKind::xy}, {"gibbs", SamplerKind::gibbs}};
+
+std::string name_of(const testing::TestParamInfo<Named>& param) { return param.param.name; }
+
+class Samplers : public testing::TestWithParam<Named> {};
+INSTANTIATE_TEST_SUITE_P(All, Samplers, testing::ValuesIn(kAll), name_of);
+
+class Posterior : public testing::TestWithParam<Named> {};
+const std::vector<Named> kOfThePosterior{
+    {"exact", SamplerKind::exact}, {"lightlda", SamplerKind::lightlda}, {"xy", SamplerKind::xy}, {"gibbs", SamplerKind::gibbs}};
+INSTANTIATE_TEST_SUITE_P(But, Posterior, testing::ValuesIn(kOfThePosterior), name_of);
+
+TEST_P(Posterior, IsDrawnFrom) {
+  // Samples four sweeps apart still know each other a little: the bound is that of independent ones, half as much again.
+  expect_posterior({GetParam().kind}, {{0, 1, 0}, {1, 2, 2}, {0, 2}}, 3, {{0.5, 0.3}, 0.4}, 1.5 * 255);
+  expect_posterior({GetParam().kind}, {{0, 0}, {1, 0}, {2, 1}}, 3, {{0.2, 0.6, 0.1}, 0.1}, 1.5 * 728);
+  // Rows of less than half of the topics.
+  expect_posterior({GetParam().kind}, {{0, 1}, {1, 0}}, 2, {{0.2, 0.6, 0.1, 0.3, 0.3}, 0.1}, 1.5 * 624);
+}
+
+TEST_P(Samplers, KeepTheirCounts) {
+  for (const std::uint32_t topics : {1u, 2u, 15u, 100u, 1000u, 70'000u}) {
+    if (topics > 1000 && GetParam().kind == SamplerKind::gibbs) continue;  // O(topics) a token
+    SCOPED_TRACE(topics);
+    const auto documents = random_documents(topics > 1000 ? 30 : 300, 200, 90, topics);
+    Alone alone({GetParam().kind}, documents, 200, {std::vector<double>(topics, 5.0 / topics), 0.01});
+    for (std::uint64_t sweep = 0; sweep < 6; ++sweep) {
+      const Drawn drawn = alone.sweep(sweep);
+      EXPECT_EQ(drawn.tokens, alone.block().tokens());
+      alone.expect_counts();
+    }
+  }
+}
+
+// A word that is most of the text, and few topics: sums must not lose counts.
+TEST_P(Samplers, KeepCountsOfVeryFrequentWords) {
+  std::vector<std::vector<std::uint32_t>> lists;
+  for (std::uint32_t d = 0; d < 40; ++d) lists.push_back(std::vector<std::uint32_t>(5000, d % 3 == 0 ? d % 5 : 0));
+  Alone alone({GetParam().kind}, documents_of(lists), 5, {std::vector<double>(3, 1.0), 0.01});
+  for (std::uint64_t sweep = 0; sweep < 5; ++sweep) alone.sweep(sweep);
+  alone.expect_counts();
+}
+
+// WarpLDA, whose counts are a pass old, comes near the log-likelihood that exact draws come to: documents of 2 subjects of 10, with 40 words each.
+TEST(WarpLda, LearnsAlmostAsMuchAsExactDraws) {
+  std::vector<std::vector<std::uint32_t>> lists(400);
+  for (std::uint32_t d = 0; d < lists.size(); ++d) {
+    for (std::uint32_t i = 0; i < 60; ++i) {
+      const auto drawn = random_words(1, d, i, 0);
+      const std::uint32_t subject = drawn[0] % 2 == 0 ? d % 10 : d / 10 % 10;
+      lists[d].push_back(subject * 40 + std::min(drawn[1] % 40, drawn[2] % 40));
+    }
+  }
+  const text::Documents documents = documents_of(lists);
+  const auto learnt = [&](const Sampling& sampling, unsigned sweeps) {
+    Alone alone(sampling, documents, 400, {std::vector<double>(10, 0.1), 0.05});
+    const double begun = alone.log_likelihood().per_token();
+    for (std::uint64_t sweep = 0; sweep < sweeps; ++sweep) alone.sweep(sweep);
+    return alone.log_likelihood().per_token() - begun;
+  };
+  const double exact = learnt({SamplerKind::exact}, 200);
+  EXPECT_GT(learnt({SamplerKind::warplda}, 400), 0.95 * exact);
+  EXPECT_GT(learnt({SamplerKind::warplda, 4}, 200), 0.95 * exact);
+}
+
+TEST(SamplerNames, AreToldToWhoAsksForAnother) {
+  EXPECT_EQ(sampler_of("auto"), SamplerKind::exact);
+  for (const auto& [name, kind] : kAll) EXPECT_EQ(sampler_of(name), kind);
+  try {
+    sampler_of("alias");
+    FAIL();
+  } catch (const Error& error) {
+    EXPECT_STREQ(error.what(), "there is no sampler \"alias\" (there are auto, exact, lightlda, warplda, xy, gibbs)");
+  }
+}
+
+}  // namespace
+}  // namespace shoal::learn::topic
