@@ -98,26 +98,24 @@ class _Members:
             self.pipes.append(ours)
             self.processes.append(process)
 
-    def run(self, name):
+    def run(self, name, folder):
         """Outcomes by rank. A member that is gone has failed, and one that does not answer: the others' failure may keep it."""
-        with tempfile.TemporaryDirectory(prefix="shoal-suite-") as folder:
-            for inside in ("barrier", "test_dir", "init_dir"):
-                (Path(folder) / inside).mkdir()
-            for pipe in self.pipes:
+        for pipe in self.pipes:
+            with contextlib.suppress(OSError):  # it is gone, as its answer will say
                 pipe.send((name, folder))
-            until = time.monotonic() + PATIENCE
-            answers = {}
-            while len(answers) < len(self.pipes):
-                ready = wait([pipe for pipe in self.pipes if pipe not in answers], until - time.monotonic())
-                if not ready:
-                    break
-                for pipe in ready:
-                    try:
-                        answers[pipe] = pipe.recv()
-                    except (EOFError, OSError):
-                        answers[pipe] = "failed", "the process is gone"
-                    if answers[pipe][0] == "failed":
-                        until = min(until, time.monotonic() + 1)
+        until = time.monotonic() + PATIENCE
+        answers = {}
+        while len(answers) < len(self.pipes):
+            ready = wait([pipe for pipe in self.pipes if pipe not in answers], until - time.monotonic())
+            if not ready:
+                break
+            for pipe in ready:
+                try:
+                    answers[pipe] = pipe.recv()
+                except (EOFError, OSError):
+                    answers[pipe] = "failed", "the process is gone"
+                if answers[pipe][0] == "failed":
+                    until = min(until, time.monotonic() + 1)
         return [answers.get(pipe, ("failed", "no answer")) for pipe in self.pipes]
 
     def close(self):
@@ -146,10 +144,13 @@ def main():
         except EOFError:
             break
         members = members or _Members(suite, size)
-        outcomes = members.run(name)
-        if any(outcome == "failed" for outcome, _ in outcomes):
-            members.close()
-            members = None
+        with tempfile.TemporaryDirectory(prefix="shoal-suite-") as folder:
+            for inside in ("barrier", "test_dir", "init_dir"):
+                (Path(folder) / inside).mkdir()
+            outcomes = members.run(name, folder)
+            if any(outcome == "failed" for outcome, _ in outcomes):
+                members.close()  # before the folder goes: who does not answer may be writing there
+                members = None
         pipe.send(outcomes)
     if members:
         members.close()
