@@ -6,7 +6,9 @@
 #include <algorithm>
 #include <cstdlib>
 #include <thread>
+#include <unordered_map>
 
+#include "shoal/core/error.h"
 #include "shoal/learn/topic/model_files.h"
 #include "shoal/text/source.h"
 
@@ -47,12 +49,31 @@ TopicsModel::TopicsModel(const std::string& folder) {
 text::Corpus TopicsModel::read(const TextOptions& options, bool quiet) const {
   TextOptions as_trained = options;
   as_trained.words_as(config.value("words", learn::Json::object()));
-  text::Source source = as_trained.source();
-  source.vocabulary = &model.vocabulary;
-  source.keep_unknown = true;
-  auto [corpus, reading] = text::read_corpus(source);
+  auto [corpus, reading] = text::read_corpus(in_words_of(model.vocabulary, as_trained));
   if (!quiet) fmt::print(stderr, "{}\n", text::sentence(reading));
   return std::move(corpus);
+}
+
+text::Source in_words_of(const data::Names& vocabulary, const TextOptions& texts) {
+  text::Source source = texts.source();
+  source.vocabulary = &vocabulary;
+  source.keep_unknown = true;
+  return source;
+}
+
+learn::topic::HeldOut met_by_name(const text::Corpus& shown, text::Corpus hidden) {
+  std::unordered_map<std::string_view, std::size_t> number;
+  for (std::size_t d = 0; d < shown.names.size(); ++d) number.emplace(shown.names[d], d);
+  learn::topic::HeldOut halves;
+  bool met = hidden.names.empty();
+  for (const std::string& name : hidden.names) {
+    const auto found = number.find(name);
+    met |= found != number.end();
+    halves.shown.append(found == number.end() ? std::span<const std::uint32_t>() : shown.documents[found->second]);
+  }
+  if (!met) throw Error(Code::invalid_argument, "the two files have no document's name in common", "--heldout", "two halves of the same documents are needed");
+  halves.hidden = std::move(hidden.documents);
+  return halves;
 }
 
 std::size_t threads_of(unsigned asked) {

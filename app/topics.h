@@ -3,12 +3,14 @@
 
 #include <cstddef>
 #include <string>
+#include <vector>
 
 #include "app/command.h"
 #include "app/topics_text.h"
 #include "shoal/learn/gather.h"
 #include "shoal/learn/topic/lda.h"
 #include "shoal/learn/topic/model.h"
+#include "shoal/learn/topic/training.h"
 
 namespace shoal::app {
 
@@ -29,9 +31,21 @@ struct TopicsModel {
   text::Corpus read(const TextOptions& options, bool quiet) const;
 };
 
-// All that train leaves but config.json: topics of documents, pages, and last the model. By all members, into rank 0's folder.
-void write_results(learn::topic::Lda& lda, learn::Gather& gather, const learn::ModelFolder& folder);
+// Texts with the words of a vocabulary imposed on them: documents stay whole, other words keep their places and are counted.
+text::Source in_words_of(const data::Names& vocabulary, const TextOptions& texts);
+// Halves of the same documents, which meet by the documents' names: as many as `hidden` has, of some of which nothing may be shown. Throws
+// Error{invalid_argument} where they have no name in common.
+learn::topic::HeldOut met_by_name(const text::Corpus& shown, text::Corpus hidden);
 
+// Documents that have lines in doc_topics.tsv without having been learnt from in this run.
+struct OtherDocuments {
+  std::vector<std::string> before = {};                     // lines of a model that more documents came into
+  const learn::topic::HeldOut* held_out = nullptr;  // topics are folded in
+};
+// All that train leaves but config.json: topics of documents, pages, and last the model. By all members, into rank 0's folder.
+void write_results(learn::topic::Lda& lda, learn::Gather& gather, const learn::ModelFolder& folder, const OtherDocuments& others);
+
+inline constexpr const char* kThreadsOfThis = "of this member (default: OMP_NUM_THREADS, which shoal run sets to its share of the cores, or all cores)";
 // --threads: what was asked for, or OMP_NUM_THREADS, which launchers set, or as many as there are cores.
 std::size_t threads_of(unsigned asked);
 

@@ -2,7 +2,6 @@
 #include <fmt/format.h>
 
 #include <optional>
-#include <unordered_map>
 
 #include "app/topics.h"
 #include "shoal/core/chunks.h"
@@ -105,17 +104,9 @@ text::Corpus Evaluation::read(const std::string& file) const {
   return from_.read(texts, options_.json);
 }
 
-// Halves meet by their documents' names.
 void Evaluation::complete_held_out() {
-  const text::Corpus shown = read(options_.held_out[0]), hidden = read(options_.held_out[1]);
-  std::unordered_map<std::string, std::size_t> number;
-  for (std::size_t d = 0; d < shown.names.size(); ++d) number.emplace(shown.names[d], d);
-  text::Documents given;
-  for (const std::string& name : hidden.names) {
-    const auto found = number.find(name);
-    given.append(found == number.end() ? std::span<const std::uint32_t>() : shown.documents[found->second]);
-  }
-  complete(given, hidden.documents);
+  const topic::HeldOut halves = met_by_name(read(options_.held_out[0]), read(options_.held_out[1]));
+  complete(halves.shown, halves.hidden);
 }
 
 void Evaluation::left_to_right(const text::Documents& documents) {
@@ -220,7 +211,7 @@ Action declare_topics_evaluate(CLI::App& app) {
        "of the texts: whole documents word by word; redraw topics before each word, or leave them (quicker)");
   flag(app, "--particles", options->particles, "of --left-to-right (default: 20)");
   flag(app, "--seed", options->seed, "of halves and draws (default: 1)");
-  flag(app, "--threads", options->threads, "default: as many as there are cores");
+  flag(app, "--threads", options->threads, kThreadsOfThis);
   switch_on(app, "--json", options->json, "lines for machines");
   return [options](const Words&) { return evaluate(*options); };
 }

@@ -111,7 +111,7 @@ Action declare_topics_infer(CLI::App& app) {
   flag(app, "--seed", options->seed, "of gibbs (default: 1)");
   flag(app, "--most", options->most, fmt::format("topics of a document that are named (default: {})", topic::kMostTopics));
   flag(app, "--smallest", options->smallest, fmt::format("share of a topic that is named (default: {})", topic::kSmallestShare));
-  flag(app, "--threads", options->threads, "default: as many as there are cores");
+  flag(app, "--threads", options->threads, kThreadsOfThis);
   return [options](const Words&) { return infer(*options); };
 }
 

@@ -9,6 +9,7 @@
 #include "shoal/core/error.h"
 #include "shoal/core/text.h"
 #include "shoal/learn/topic/all_documents.h"
+#include "shoal/learn/topic/fold_in.h"
 #include "shoal/learn/topic/model_files.h"
 #include "shoal/learn/topic/page.h"
 
@@ -35,9 +36,30 @@ topic::Examples examples_of(const topic::Lda& lda, learn::Gather& gather) {
   return together;
 }
 
+// Documents that were held out of those that are gone through.
+class FoldedIn {
+ public:
+  FoldedIn(const topic::Phi& phi, const topic::HeldOut* documents) : documents_(documents), fold_in_(phi) {}
+  // The next of all documents: its mixture, if it was held out.
+  void next(topic::Mixture& mixture) {
+    if (documents_ == nullptr || at_ == documents_->numbers.size() || documents_->numbers[at_] != document_++) return;
+    const auto shown = documents_->shown[at_], hidden = documents_->hidden[at_];
+    std::vector<std::uint32_t> words(shown.begin(), shown.end());
+    words.insert(words.end(), hidden.begin(), hidden.end());
+    fold_in_(words, mixture);
+    ++at_;
+  }
+
+ private:
+  const topic::HeldOut* const documents_;
+  topic::FoldIn fold_in_;
+  std::uint64_t document_ = 0;
+  std::size_t at_ = 0;
+};
+
 }  // namespace
 
-void write_results(topic::Lda& lda, learn::Gather& gather, const learn::ModelFolder& folder) {
+void write_results(topic::Lda& lda, learn::Gather& gather, const learn::ModelFolder& folder, const OtherDocuments& others) {
   const topic::Model model = lda.model();
   const topic::Examples examples = examples_of(lda, gather);
   if (model.words() == 0) return topic::each_document_of_all(lda, gather, {});
@@ -47,8 +69,11 @@ void write_results(topic::Lda& lda, learn::Gather& gather, const learn::ModelFol
   write_aside(file, [&](const std::filesystem::path& aside) {
     std::ofstream out(aside, std::ios::binary);
     out << topic::kDocumentColumns;
+    for (const std::string& line : others.before) out << line;
+    FoldedIn held_out(phi, others.held_out);
     topic::each_document_of_all(lda, gather, [&](std::string_view name, std::span<const topic::TopicCount> counts) {
       topic::Mixture mixture = topic::mixture_of(counts, phi);
+      held_out.next(mixture);
       if (mixture.tokens > 0 && mixtures.size() < topic::kPyldavisDocuments) mixtures.push_back(mixture);
       mixture.keep_largest(phi, topic::kSmallestShare, topic::kMostTopics);
       out << topic::document_line(name, mixture);
@@ -56,7 +81,7 @@ void write_results(topic::Lda& lda, learn::Gather& gather, const learn::ModelFol
     out.close();
     if (!out) throw Error(Code::io, "cannot be written: " + std::generic_category().message(errno), file.string());
   });
-  topic::write_pages(folder, model, examples, mixtures, show_count(lda.corpus().all_documents, "documents"));
+  topic::write_pages(folder, model, examples, mixtures, show_count(others.before.size() + lda.corpus().all_documents, "documents"));
   topic::write_model(folder, model);
 }
 

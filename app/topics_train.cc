@@ -7,6 +7,7 @@
 #include "app/progress.h"
 #include "app/topics.h"
 #include "shoal/core/error.h"
+#include "shoal/core/fnv.h"
 #include "shoal/learn/topic/model_files.h"
 #include "shoal/learn/topic/training.h"
 #include "shoal/net/call.h"
@@ -58,23 +59,14 @@ topic::Prior TrainOptions::prior() const {
   return {values, beta};
 }
 
-// Texts that are scored and not learnt from: words told as in the corpus, documents whole, whatever the format.
-text::Documents of_vocabulary(const data::Names& vocabulary, const TrainOptions& options, const std::string& file) {
-  TextOptions texts = options.texts;
-  texts.files = {file};
-  texts.format = "auto";
-  texts.words_file.clear();
-  text::Source source = texts.source();
-  source.vocabulary = &vocabulary;
-  source.keep_unknown = true;
-  return text::read_corpus(source).first.documents;
-}
-
 void check(const TrainOptions& options) {
   if (!(options.alpha_sum > 0) || !std::isfinite(options.alpha_sum)) refuse(fmt::format("{} is not above 0", options.alpha_sum), "--alpha-sum");
   if (!(options.beta > 0) || !std::isfinite(options.beta)) refuse(fmt::format("{} is not above 0", options.beta), "--beta");
   if (!(options.test_share >= 0 && options.test_share < 1)) refuse(fmt::format("{} is not in [0, 1)", options.test_share), "--test-share");
   if (options.training.sweeps < 1 || options.training.sweeps > 1'000'000) refuse("is between 1 and 1000000", "--sweeps");
+  if (options.threads > 4096) refuse("is at most 4096", "--threads");
+  if (options.steps > 1024) refuse("is at most 1024", "--mh-steps");
+  if (options.staleness > 1'000'000) refuse("is at most 1000000", "--staleness");
 }
 
 void say(const std::string& line) {
@@ -101,6 +93,17 @@ std::string sentence(const topic::Look& look, const data::Names& words, unsigned
   }
   return text;
 }
+
+// Of what all members have alike: who has read other files has another one.
+std::string digest(const text::Corpus& corpus) {
+  Fnv1a sum;
+  for (std::uint32_t word = 0; word < corpus.vocabulary.size(); ++word) sum.add_bytes(std::as_bytes(std::span(corpus.vocabulary[word])));
+  sum.add_words(std::as_bytes(std::span(corpus.frequencies)));
+  return fmt::format("{:016x}", sum.value());
+}
+
+// What a run may change that goes on from where another one ended.
+bool may_differ(const std::string& entry) { return entry == "members" || entry == "threads" || entry == "sweeps" || entry == "keep_every"; }
 
 learn::Json to_json(const topic::Look& look) {
   learn::Json line{{"sweep", look.sweep}, {"seconds", look.seconds}, {"log_likelihood", look.log_likelihood}};
@@ -135,9 +138,13 @@ int train(const TrainOptions& options) {
                      {"sampler", options.sampler},
                      {"mh_steps", options.steps},
                      {"test_share", options.test_share},
+                     {"heldout", options.heldout},
+                     {"keep_every", options.training.keep_every},
+                     {"files", options.texts.files},
                      {"words", options.texts.words()},
                      {"documents", corpus.all_documents},
                      {"tokens", corpus.all_tokens},
+                     {"data", digest(corpus)},
                      {"vocabulary", corpus.vocabulary.size()}};
   net::JoinOptions joining;
   joining.settings["program"] = "shoal topics train";
@@ -148,25 +155,37 @@ int train(const TrainOptions& options) {
     if (first && !options.json) say(text::sentence(seeds) + "\n");
   }
   const auto job = net::join(joining);
-  topic::HeldOut held_out;
-  if (first && !options.heldout.empty()) {
-    held_out = {of_vocabulary(corpus.vocabulary, options, options.heldout.at(0)), of_vocabulary(corpus.vocabulary, options, options.heldout.at(1))};
-    if (held_out.shown.size() != held_out.hidden.size())
-      refuse(fmt::format("{} documents, and {}: two halves of the same are needed", held_out.shown.size(), held_out.hidden.size()), "--heldout");
-  } else if (first && options.test_share > 0) {
-    held_out = topic::hold_out(corpus.documents, options.test_share, place.size, options.seed);
-  }
-
+  if (job->transport().on_peer_lost() == net::OnPeerLost::shrink)
+    refuse("a topic model is not trained on without a member", "SHOAL_ON_PEER_LOST", "fail, and --resume on those that are left");
+  // They outlive the catch: their tables must not be left before the others know why.
+  std::optional<topic::Checkpoints> checkpoints;
+  std::optional<topic::Lda> lda;
   try {
-    if (first) {
-      learn::ModelFolder begun = folder;
-      begun.begin(config);
+    learn::Gather gather(job->transport(), topic::kGatherChannel);
+    topic::HeldOut held_out;
+    if (first && !options.heldout.empty()) {
+      const auto read = [&](const std::string& file) {
+        TextOptions texts = options.texts;
+        texts.files = {file};
+        return text::read_corpus(in_words_of(corpus.vocabulary, texts)).first;
+      };
+      held_out = met_by_name(read(options.heldout[0]), read(options.heldout[1]));
     }
-    topic::Checkpoints checkpoints(job->transport(), folder.path());
-    const std::optional<topic::Kept> kept = options.resume ? checkpoints.newest(corpus, options.topics) : std::nullopt;
+    if (options.heldout.empty() && options.test_share > 0)
+      held_out = topic::hold_out(gather, corpus, {place.rank, place.size}, options.test_share, options.seed);
+    checkpoints.emplace(job->transport(), folder.path());
+    if (first && checkpoints->any()) {  // said before others look for theirs
+      if (!options.resume)
+        refuse("holds checkpoints of a run that did not end", folder.path().string(), "--resume goes on from them; or name another folder with --output");
+      folder.require(config, may_differ);
+    }
+    std::optional<topic::Kept> kept;
+    if (options.resume) kept = checkpoints->newest(corpus, options.topics);
+    if (first) learn::ModelFolder(folder).begin(config);
     if (first && options.resume && !options.json)
       say(kept ? fmt::format("goes on after sweep {}\n", kept->sweeps) : "nothing to go on from: begins anew\n");
-    topic::Lda lda(job->transport(), corpus, lda_options, kept ? &*kept : nullptr);
+    lda.emplace(job->transport(), corpus, lda_options, kept ? &*kept : nullptr);
+    kept.reset();
 
     Progress progress(first && !options.json);
     const topic::Watching watching{
@@ -181,12 +200,11 @@ int train(const TrainOptions& options) {
             }};
     topic::TrainingOptions training = options.training;
     training.optimise = !options.fixed_prior;
-    topic::train(lda, &held_out, &checkpoints, training, watching);
+    topic::train(*lda, &held_out, &*checkpoints, training, watching);
     progress.clear();
 
-    learn::Gather gather(job->transport(), 25);
-    write_results(lda, gather, folder);
-    checkpoints.remove();
+    write_results(*lda, gather, folder, {.held_out = &held_out});
+    checkpoints->remove();
   } catch (const Error& error) {
     net::call(job->transport(), [&] { job->transport().fail(error); });  // the others end with the same line
     throw;
@@ -212,7 +230,7 @@ Action declare_topics_train(CLI::App& app) {
       ->expected(2);
   flag(app, "--seed-words", options->seed_words, "file of topics, from 0, and the words that begin with them: topic<TAB>word word ...");
   flag(app, "--seed", options->seed, "of all that is drawn (default: 1)");
-  flag(app, "--threads", options->threads, "of this member (default: OMP_NUM_THREADS, which shoal run sets to its share of the cores, or all cores)");
+  flag(app, "--threads", options->threads, kThreadsOfThis);
   flag(app, "--sampler", options->sampler, "auto, exact, lightlda, warplda, xy or gibbs: how topics are drawn (default: auto, which is exact)");
   flag(app, "--mh-steps", options->steps, "proposals a token: pairs of lightlda (default: 2), of each of warplda's passes (default: 1)");
   flag(app, "--staleness", options->staleness, "steps by which other threads' topic totals may be late (default: 1)");

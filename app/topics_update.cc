@@ -18,8 +18,6 @@ namespace {
 namespace fs = std::filesystem;
 namespace topic = learn::topic;
 
-constexpr std::uint16_t kChannel = 25;
-
 struct UpdateOptions {
   TextOptions texts;
   std::string model, output;
@@ -57,7 +55,7 @@ text::Corpus read(const TopicsModel& from, const UpdateOptions& options) {
   TextOptions as_trained = options.texts;
   as_trained.words_as(from.config.value("words", learn::Json::object()));
   text::Source source = as_trained.source();
-  if (!options.new_words) source.vocabulary = &from.model.vocabulary;
+  if (!options.new_words) source.vocabulary = &from.model.vocabulary;  // documents without a word that is known say nothing here
   auto [corpus, reading] = text::read_corpus(source);
   fmt::print("{}\n", text::sentence(reading));
   if (options.new_words) renumber(corpus, from.model.vocabulary);
@@ -106,12 +104,8 @@ int update(const UpdateOptions& options) {
                                {"threads", threads},
                                {"new_words", options.new_words}});
   folder.begin(config);
-  learn::Gather gather(job->transport(), kChannel);
-  write_results(lda, gather, folder);
-  // The model's documents have their lines as they were, and the new ones stand behind them.
-  std::vector<std::string> lines = document_lines(learn::ModelFolder(options.model));
-  for (std::string& line : document_lines(folder)) lines.push_back(std::move(line));
-  topic::write_documents(folder, lines.size(), [&](std::size_t document) { return lines[document]; });
+  learn::Gather gather(job->transport(), topic::kGatherChannel);
+  write_results(lda, gather, folder, {.before = document_lines(learn::ModelFolder(options.model))});
   fmt::print("model in {}\n", folder.path().string());
   return 0;
 }
@@ -127,7 +121,7 @@ Action declare_topics_update(CLI::App& app) {
             "words that the model does not know come into its vocabulary; otherwise they are dropped and counted");
   flag(app, "--sweeps", options->sweeps, "times that each new token's topic is drawn (default: 50)");
   flag(app, "--seed", options->seed, "of all that is drawn (default: 1)");
-  flag(app, "--threads", options->threads, "default: as many as there are cores");
+  flag(app, "--threads", options->threads, kThreadsOfThis);
   return [options](const Words&) { return update(*options); };
 }
 

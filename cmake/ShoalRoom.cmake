@@ -32,6 +32,9 @@ if(SHOAL_SANITIZE)
   target_compile_options(shoal_flags INTERFACE $<$<CXX_COMPILER_ID:GNU>:-Wno-maybe-uninitialized>)
 endif()
 
+# Of tests and of the program around the rooms: nothing there is worth what -O3 takes to compile.
+set(SHOAL_QUICKLY_COMPILED $<$<CONFIG:Release>:-O1>)
+
 function(shoal_room name)
   cmake_parse_arguments(ROOM "" "" "LINKS" ${ARGN})
   file(GLOB sources CONFIGURE_DEPENDS ${CMAKE_CURRENT_SOURCE_DIR}/*.cc)
@@ -65,6 +68,7 @@ function(shoal_test path)
   cmake_parse_arguments(TEST "" "TIMEOUT" "LINKS" ${ARGN})
   string(REPLACE "/" "_" target "test_${path}")
   add_executable(${target} ${PROJECT_SOURCE_DIR}/tests/${path}.cc)
+  target_compile_options(${target} PRIVATE ${SHOAL_QUICKLY_COMPILED})
   target_link_libraries(${target} PRIVATE shoal_flags GTest::gtest GTest::gmock GTest::gtest_main)
   foreach(link IN LISTS TEST_LINKS)
     if(TARGET shoal_${link})

@@ -44,14 +44,18 @@ void ModelFolder::begin(const Json& config) {
   write_aside(file(kConfig), config.dump(2) + "\n");
 }
 
-void ModelFolder::go_on(const Json& config) {
+void ModelFolder::require(const Json& config, const std::function<bool(const std::string& entry)>& may_differ) const {
   const Json kept = parsed(file(kConfig));
   for (const auto& [name, value] : config.items()) {
     const std::string before = kept.contains(name) ? kept[name].dump() : "not there";
-    if (before == value.dump()) continue;
+    if (before == value.dump() || may_differ(name)) continue;
     throw Error(Code::invalid_argument, name + " is " + before + " in the model, " + value.dump() + " here", path_.string(),
                 "go on with the model's data and options, or begin another model in another folder");
   }
+}
+
+void ModelFolder::go_on(const Json& config) {
+  require(config, [](const std::string&) { return false; });
   const unsigned epochs = model().epochs;
   std::ifstream in(file(kMetrics));
   std::string line;

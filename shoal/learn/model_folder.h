@@ -7,6 +7,7 @@
 #pragma once
 
 #include <filesystem>
+#include <functional>
 #include <nlohmann/json.hpp>
 #include <optional>
 #include <string>
@@ -35,6 +36,8 @@ class ModelFolder {
   void begin(const Json& config);
   // Throws Error{invalid_argument} unless the folder's configuration is this one, naming the first entry that differs. Takes metrics over.
   void go_on(const Json& config);
+  // Throws Error{invalid_argument} unless the folder's configuration is this one but for what may differ, naming the first entry that does.
+  void require(const Json& config, const std::function<bool(const std::string& entry)>& may_differ) const;
   void write_names(const std::string& name, const data::Names& names) const;
   // Adds the epoch to the metrics and keeps the model.
   void add(const Epoch& epoch, const Tensors& model);

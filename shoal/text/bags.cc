@@ -100,7 +100,7 @@ void read_uci(data::Lines& lines, NumberedWords& words, Gathering& gathering) {
     throw Error(Code::invalid_argument, "says there are " + std::to_string(sizes[1]) + " words", lines.files().front().string() + ":2",
                 words.file().string() + " has " + std::to_string(words.size()));
   }
-  std::uint64_t document = 0, entries = 0, documents = 0;
+  std::uint64_t document = 0, entries = 0;
   UciEntry entry;
   while (lines.next(line)) {
     const Verdict verdict = parse_uci(line, entry);
@@ -124,8 +124,8 @@ void read_uci(data::Lines& lines, NumberedWords& words, Gathering& gathering) {
                "documents ascend: sort the lines by them");
       }
       if (document != 0) gathering.end_document(std::to_string(document));
+      gathering.empty_documents(document + 1, entry.document);
       document = entry.document;
-      ++documents;
     }
     require(words.add(entry.word, entry.count), lines.place());
   }
@@ -134,7 +134,7 @@ void read_uci(data::Lines& lines, NumberedWords& words, Gathering& gathering) {
     throw Error(Code::invalid_argument, "ends after " + std::to_string(entries) + " of " + std::to_string(sizes[2]) + " entries", lines.place(),
                 "was it cut short?");
   }
-  gathering.empty_documents(sizes[0] - documents);
+  gathering.empty_documents(document + 1, sizes[0] + 1);
 }
 
 void read_lda_c(data::Lines& lines, NumberedWords& words, Gathering& gathering) {
@@ -186,7 +186,7 @@ void read_matrix(const std::filesystem::path& file, NumberedWords& words, Gather
   std::sort(order.begin(), order.end(), [&](std::uint64_t a, std::uint64_t b) {
     return std::pair(triples.rows[a], triples.columns[a]) < std::pair(triples.rows[b], triples.columns[b]);
   });
-  std::uint64_t documents = 0;
+  std::uint64_t before = 0;  // rows that are done
   for (std::size_t at = 0; at < order.size(); ++at) {
     const std::uint64_t i = order[at], row = triples.rows[i], column = triples.columns[i];
     const float count = triples.values[i];
@@ -195,13 +195,14 @@ void read_matrix(const std::filesystem::path& file, NumberedWords& words, Gather
                   file.string(), "entries are how often a word is in a document");
     };
     if (!(count >= 0) || count != std::floor(count)) refuse(std::to_string(count));
+    if (at == 0 || triples.rows[order[at - 1]] != row) gathering.empty_documents(before + 1, row + 1);
     const Verdict verdict = words.add(column + 1, static_cast<std::uint64_t>(std::min(count, 1e9f)));
     if (verdict.fault) refuse(verdict.fault->what);
     if (at + 1 < order.size() && triples.rows[order[at + 1]] == row) continue;
     gathering.end_document(std::to_string(row + 1));
-    ++documents;
+    before = row + 1;
   }
-  gathering.empty_documents(triples.row_count - documents);
+  gathering.empty_documents(before + 1, triples.row_count + 1);
 }
 
 }  // namespace shoal::text

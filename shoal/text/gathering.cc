@@ -10,6 +10,7 @@ namespace {
 
 constexpr char kJoint = '_';
 constexpr std::uint32_t kMostDocuments = 0xFFFFFFFE;
+constexpr std::uint64_t kMostEmpty = 1 << 24;  // in a row, where they are to have lines
 
 Documents documents_for(const std::filesystem::path& folder) { return folder.empty() ? Documents() : Documents::in(folder); }
 
@@ -97,6 +98,13 @@ void Gathering::end_document(std::string_view name) {
     place(document_, name);
   }
   document_.clear();
+}
+
+void Gathering::empty_documents(std::uint64_t first, std::uint64_t end) {
+  if (!keep_unknown_) reading_.empty += end - first;
+  if (keep_unknown_ && end - first > kMostEmpty)
+    throw Error(Code::invalid_argument, std::to_string(end - first) + " documents in a row without a word", {}, "are the numbers of documents right?");
+  for (; keep_unknown_ && first < end; ++first) end_document(std::to_string(first));
 }
 
 // Words that a stop word stands between do not follow each other.

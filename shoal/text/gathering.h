@@ -29,7 +29,8 @@ class Gathering {
   std::uint64_t tokens() const { return document_.size(); }  // of that document
   void end_document(std::string_view name = {});             // no name: its number from 1
   void broken_document() { ++reading_.broken; }
-  void empty_documents(std::uint64_t count) { reading_.empty += count; }  // that the format only counts
+  // That the format has no lines for: those from number `first` on, before `end`, as it counts documents.
+  void empty_documents(std::uint64_t first, std::uint64_t end);
 
   // files, form: as in Reading. ordered: as in Documents. Throws Error{invalid_argument} where no word is left.
   std::pair<Corpus, Reading> finish(std::vector<std::filesystem::path> files, std::string form, bool ordered);

@@ -96,10 +96,10 @@ MalletPrior read_mallet_state(data::Lines& lines, Gathering& gathering, std::vec
                "tokens of a document stand together");
       }
       gathering.end_document(name);
-      gathering.empty_documents(token.document - document - 1);
+      gathering.empty_documents(document + 1, token.document);
     }
     if (!open || token.document != document) name = token.source == "NA" ? std::to_string(token.document) : std::string(token.source);
-    if (!open) gathering.empty_documents(token.document);
+    if (!open) gathering.empty_documents(0, token.document);
     open = true;
     document = token.document;
     gathering.add(token.word);

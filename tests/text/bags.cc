@@ -248,5 +248,24 @@ TEST_F(Bags, of_a_vocabulary_documents_stay_whole_where_that_is_asked_for) {
   }
 }
 
+TEST_F(Bags, documents_that_the_format_only_counts_stay_too) {
+  data::Names known;
+  known.number("tea");
+  file("vocab.v.txt", "tea\npot\n");
+  const auto uci = file("docword.v.txt", "5\n2\n3\n2 1 2\n2 2 1\n4 1 1\n");
+  const auto matrix = file("m.mtx", "%%MatrixMarket matrix coordinate integer general\n5 2 3\n2 1 2\n2 2 1\n4 1 1\n");
+  for (const Source& source : {Source{.files = {uci}}, Source{.files = {matrix}, .words_file = folder_ / "vocab.v.txt"}}) {
+    Source imposed = source;
+    imposed.vocabulary = &known;
+    imposed.keep_unknown = true;
+    const Corpus whole = read_corpus(imposed).first;
+    EXPECT_THAT(whole.names, ElementsAre("1", "2", "3", "4", "5"));
+    EXPECT_EQ(whole.documents.size(), 5u);
+    EXPECT_THAT(whole.documents[1], ElementsAre(0, 0, kUnknownWord));
+    EXPECT_THAT(whole.documents[3], ElementsAre(0));
+    EXPECT_EQ(read_corpus(source).second.empty, 3u);
+  }
+}
+
 }  // namespace
 }  // namespace shoal::text

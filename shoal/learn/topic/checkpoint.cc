@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <charconv>
+#include <cmath>
 #include <map>
 #include <set>
 #include <string>
@@ -68,6 +69,8 @@ Part read_part(const fs::path& file) {
   const auto found = tensors.others.find("prior");
   const auto* const prior = found == tensors.others.end() ? nullptr : std::get_if<TensorOf<double>>(&found->second);
   if (prior == nullptr || prior->values.size() < 2) throw Error(Code::invalid_argument, "has no prior", file.string(), kHint);
+  if (!std::ranges::all_of(prior->values, [](double value) { return value > 0 && std::isfinite(value); }))
+    throw Error(Code::invalid_argument, "has a prior that is none", file.string(), kHint);
   part.prior = {std::vector<double>(prior->values.begin(), prior->values.end() - 1), prior->values.back()};
   return part;
 }
@@ -115,7 +118,10 @@ std::optional<Kept> Checkpoints::newest(const text::Corpus& corpus, std::uint32_
   };
   if (size == size_) {
     Part part = read_part(folder_ / name_of({sweep, rank_, size_}));
-    if (part.topics.size() != corpus.documents.tokens()) refuse({sweep, rank_, size_});
+    const text::Documents& documents = corpus.documents;
+    bool same = part.topics.size() == documents.tokens() && part.lengths.size() == documents.size();
+    for (std::size_t d = 0; same && d < documents.size(); ++d) same = part.lengths[d] == documents.offsets[d + 1] - documents.offsets[d];
+    if (!same) refuse({sweep, rank_, size_});
     kept.prior = std::move(part.prior);
     kept.topics = std::move(part.topics);
   } else {
@@ -159,6 +165,8 @@ void Checkpoints::write(const Kept& kept, const text::Documents& documents) {
     if (place.sweep < kept.sweeps) fs::remove(folder_ / name_of(place), error);
   }
 }
+
+bool Checkpoints::any() const { return !places_in(folder_).empty(); }
 
 void Checkpoints::remove() {
   by_rank_.sum(std::vector<double>(size_ + std::size_t{1}));

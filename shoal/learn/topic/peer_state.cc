@@ -10,6 +10,7 @@
 #include "shoal/data/number.h"
 #include "shoal/text/mallet_state.h"
 #include "shoal/text/word_count.h"
+#include "shoal/text/words_file.h"
 
 namespace shoal::learn::topic {
 namespace {
@@ -18,21 +19,6 @@ namespace fs = std::filesystem;
 
 [[noreturn]] void refuse(const std::string& what, const std::string& where, const std::string& hint = {}) {
   throw Error(Code::invalid_argument, what, where, hint);
-}
-
-// A word a line, or "number<TAB>word<TAB>..." as LightLDA's dictionary has it, in order.
-data::Names read_words(const fs::path& file) {
-  data::Names words;
-  data::Lines lines({file});
-  for (std::string_view line; lines.next(line);) {
-    if (const std::size_t tab = line.find('\t'); tab != std::string_view::npos) {
-      line.remove_prefix(tab + 1);
-      line = line.substr(0, line.find('\t'));
-    }
-    const std::uint32_t before = words.size();
-    if (words.number(line) != before) refuse("the word \"" + std::string(line) + "\" comes twice", lines.place());
-  }
-  return words;
 }
 
 // "a.z.estimate" -> "a" + ending
@@ -175,7 +161,7 @@ PeerState read_state(const fs::path& file, StateFormat format, const StateOption
   }
   state.documents.finish();
   if (!words_file.empty()) {
-    data::Names words = read_words(words_file);
+    data::Names words = text::read_words_file(words_file);
     if (format == StateFormat::mallet) state.documents = renumbered(state.documents, state.model.vocabulary, words, words_file);
     state.model.vocabulary = std::move(words);
   }

@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <cmath>
 
+#include "shoal/core/error.h"
+
 namespace shoal::learn::topic {
 namespace {
 
@@ -95,6 +97,8 @@ std::vector<std::uint64_t> PriorEvidence::numbers() const {
 void PriorEvidence::add_numbers(std::span<const std::uint64_t> numbers) {
   for (std::size_t i = 0; i + 2 < numbers.size(); i += 3) {
     const std::uint64_t whose = numbers[i];
+    if ((whose >= topics_.size() && whose != kLengths && whose != kPairs) || numbers[i + 1] > bin_of(UINT64_MAX))
+      throw Error(Code::mismatch, "what came is no count for the prior", "", "run the same program on all members");
     Histogram& histogram = whose == kLengths ? lengths_ : whose == kPairs ? pairs_ : topics_[whose];
     histogram.add_bin(static_cast<std::uint32_t>(numbers[i + 1]), numbers[i + 2]);
   }

@@ -94,6 +94,8 @@ std::unique_ptr<Slice> Slice::unpacked(std::span<const std::byte> bytes) {
     for (TopicCount& pair : counts) {
       pair.topic = reader.number();
       pair.count = reader.number();
+      if (pair.count == 0 || pair.topic == UINT32_MAX) Reader::refuse();
+      slice->topics_ = std::max(slice->topics_, pair.topic + 1);
     }
     slice->store(place, counts);
   }

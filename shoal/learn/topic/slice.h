@@ -21,12 +21,13 @@ class Slice {
   std::span<const TopicCount> row(std::uint32_t place) const { return {memory_.data() + rows_[place].begin, rows_[place].size}; }
   // `counts` must not be of this slice's own memory.
   void store(std::uint32_t place, std::span<const TopicCount> counts);
-  std::uint64_t pairs() const { return pairs_; }     // of a word and a topic
   std::size_t memory() const { return memory_.capacity() * sizeof(TopicCount) + rows_.capacity() * sizeof(Row); }  // bytes
 
   // Variable-length integers: of each word how many topics, then topic and count of each.
   Bytes packed() const;
-  static std::unique_ptr<Slice> unpacked(std::span<const std::byte> bytes);  // throws Error{mismatch}
+  // Throws Error{mismatch} for what is none; whether its words and topics are the reader's, these say.
+  static std::unique_ptr<Slice> unpacked(std::span<const std::byte> bytes);
+  Topic topics() const { return topics_; }  // those that came with it are below
 
  private:
   struct Row {
@@ -39,6 +40,7 @@ class Slice {
   std::vector<TopicCount> memory_;
   std::vector<std::vector<std::uint64_t>> free_ = std::vector<std::vector<std::uint64_t>>(32);  // places, by the logarithm of their room
   std::uint64_t pairs_ = 0;
+  Topic topics_ = 0;
 };
 
 }  // namespace shoal::learn::topic

@@ -3,7 +3,10 @@
 #include <algorithm>
 #include <chrono>
 #include <cmath>
+#include <cstring>
+#include <map>
 
+#include "shoal/core/error.h"
 #include "shoal/learn/topic/completion.h"
 #include "shoal/learn/topic/top_words.h"
 
@@ -11,7 +14,6 @@ namespace shoal::learn::topic {
 namespace {
 
 constexpr unsigned kBurnIn = 50, kOptimiseEvery = 10;
-constexpr std::size_t kMostHeldOut = 500;    // documents: enough for a figure that scatters by less than 1 %
 constexpr std::size_t kTopics = 3, kWords = 8;  // that are shown
 
 // The words of a few topics: other ones at each look.
@@ -27,19 +29,46 @@ std::vector<std::vector<std::uint32_t>> some_words(const Model& model, unsigned 
 
 }  // namespace
 
-HeldOut hold_out(text::Documents& documents, double share, std::uint32_t members, std::uint64_t seed) {
-  text::Documents held_out, left = documents.none_alike();
-  for (std::size_t d = 0; d < documents.size(); ++d) {
-    const bool out = documents[d].size() > 1 && held_out.size() < kMostHeldOut && unit(random_bits(~seed, d)) < share * members;
-    if (out) held_out.append(documents[d]);
-    left.append(out ? std::span<const std::uint32_t>() : documents[d]);
+HeldOut hold_out(Gather& gather, text::Corpus& corpus, const data::Share& dealt, double share, std::uint64_t seed) {
+  const double chance = std::min(share, static_cast<double>(kMostHeldOut) / static_cast<double>(corpus.all_documents));
+  text::Documents left = corpus.documents.none_alike();
+  std::vector<std::uint32_t> own;  // of each document that is out: its number among all, its length, its words
+  std::size_t d = 0;
+  for (std::uint64_t document = 0; document < corpus.all_documents; ++document) {
+    if (!dealt.holds(document)) continue;
+    const std::span<const std::uint32_t> words = corpus.documents[d++];
+    const bool out = words.size() > 1 && unit(random_bits(~seed, document)) < chance;
+    left.append(out ? std::span<const std::uint32_t>() : words);
+    if (!out) continue;
+    own.insert(own.end(), {static_cast<std::uint32_t>(document), static_cast<std::uint32_t>(words.size())});
+    own.insert(own.end(), words.begin(), words.end());
+  }
+  left.finish();
+  left.ordered = corpus.documents.ordered;
+  corpus.documents = std::move(left);
+
+  Bytes bytes(own.size() * sizeof(std::uint32_t));
+  if (!own.empty()) std::memcpy(bytes.data(), own.data(), bytes.size());
+  std::map<std::uint32_t, std::vector<std::uint32_t>> by_number;
+  for (const Bytes& part : gather(std::move(bytes), "documents that are held out")) {
+    std::vector<std::uint32_t> numbers(part.size() / sizeof(std::uint32_t));
+    if (!numbers.empty()) std::memcpy(numbers.data(), part.data(), numbers.size() * sizeof(std::uint32_t));
+    for (std::size_t at = 0; at < numbers.size();) {
+      const std::size_t words = at + 2, end = words < numbers.size() ? words + numbers[at + 1] : numbers.size() + 1;
+      if (end > numbers.size()) throw Error(Code::mismatch, "documents that are held out are cut short");
+      by_number[numbers[at]].assign(numbers.begin() + static_cast<std::ptrdiff_t>(words), numbers.begin() + static_cast<std::ptrdiff_t>(end));
+      at = end;
+    }
+  }
+  text::Documents held_out;
+  std::vector<std::uint32_t> order;
+  for (const auto& [document, words] : by_number) {
+    held_out.append(words);
+    order.push_back(document);
   }
   held_out.finish();
-  left.finish();
-  left.ordered = documents.ordered;
-  documents = std::move(left);
   auto [shown, hidden] = halves(held_out, seed);
-  return {std::move(shown), std::move(hidden)};
+  return {std::move(shown), std::move(hidden), std::move(order)};
 }
 
 void train(Lda& lda, const HeldOut* held_out, Checkpoints* checkpoints, const TrainingOptions& options, const Watching& watching) {

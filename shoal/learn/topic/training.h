@@ -7,12 +7,16 @@
 #include <optional>
 #include <vector>
 
+#include "shoal/data/read.h"
+#include "shoal/learn/gather.h"
 #include "shoal/learn/topic/checkpoint.h"
 #include "shoal/learn/topic/lda.h"
 #include "shoal/learn/topic/model.h"
 #include "shoal/text/corpus.h"
 
 namespace shoal::learn::topic {
+
+inline constexpr std::uint16_t kGatherChannel = 25;  // of the transport's: for a Gather beside an Lda and its checkpoints
 
 struct TrainingOptions {
   unsigned sweeps = 200;        // in all, with those of a checkpoint
@@ -43,10 +47,12 @@ struct Watching {
 // for other words.
 struct HeldOut {
   text::Documents shown, hidden;
+  std::vector<std::uint32_t> numbers = {};  // among all members' documents, ascending, where they were taken out of these
 };
-// Takes documents out of rank 0's: a share of all members' documents, at most 500. Those that stay keep their places: in those of others there is
-// nothing left.
-HeldOut hold_out(text::Documents& documents, double share, std::uint32_t members, std::uint64_t seed);
+// Takes a share of the documents out, about kMostHeldOut at most: the same ones for the same seed, whatever the number of members. Documents keep
+// their places: of those that are out nothing is left there. dealt: what this member has of all. By all members alike.
+inline constexpr std::uint64_t kMostHeldOut = 500;  // enough for a figure that scatters by less than 1 %
+HeldOut hold_out(Gather& gather, text::Corpus& corpus, const data::Share& dealt, double share, std::uint64_t seed);
 
 // held_out: rank 0's, or nothing. checkpoints: where to keep them, or nothing.
 void train(Lda& lda, const HeldOut* held_out, Checkpoints* checkpoints, const TrainingOptions& options, const Watching& watching);

@@ -1,0 +1,78 @@
+"""`shoal topics train` that was ended goes on, on another number of members too; and only as the run that it was."""
+
+import json
+import re
+import signal
+import subprocess
+import time
+
+import numpy as np
+import pytest
+from pool import program
+from safetensors.numpy import load_file
+from test_topics import counts, lists
+
+DOCUMENTS = 400
+FLAGS = ["texts.txt", "-k", "4", "--threads", "1", "--stop-words", "none", "--test-share", "0.05", "--output", "t.topics"]
+
+
+def command(members: int, *flags: str) -> list[str]:
+    run = [program(), "run", "-n", str(members), "--"] if members > 1 else []
+    return [*run, program(), "topics", "train", *FLAGS, *flags]
+
+
+def told(folder, members: int, *flags: str) -> subprocess.CompletedProcess:
+    return subprocess.run(command(members, *flags), cwd=folder, capture_output=True, text=True, timeout=120)
+
+
+@pytest.fixture(scope="module")
+def ended(tmp_path_factory):
+    """A folder where a run of two members was ended after it had kept a few sweeps."""
+    folder = tmp_path_factory.mktemp("ended")
+    (folder / "texts.txt").write_text("".join(" ".join(words) + "\n" for words in lists(counts(DOCUMENTS))))
+    run = subprocess.Popen(command(2, "--sweeps", "1000000", "--keep-every", "2"), cwd=folder, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE)
+    until = time.monotonic() + 60
+    while len(list((folder / "t.topics" / "checkpoint").glob("sweep-*.safetensors"))) < 2 and run.poll() is None and time.monotonic() < until:
+        time.sleep(0.01)
+    run.send_signal(signal.SIGTERM)
+    _, errors = run.communicate(timeout=60)
+    assert list((folder / "t.topics" / "checkpoint").glob("sweep-*.rank-*")), errors
+    return folder
+
+
+def kept(folder) -> int:
+    """The newest sweep that both members have kept."""
+    ranks = {}
+    for file in (folder / "t.topics" / "checkpoint").glob("sweep-*.rank-*"):
+        sweep, rank = re.fullmatch(r"sweep-(\d+)\.rank-(\d)-of-2\.safetensors", file.name).groups()
+        ranks.setdefault(int(sweep), set()).add(rank)
+    return max(sweep for sweep, of in ranks.items() if of == {"0", "1"})
+
+
+@pytest.mark.parametrize(("flags", "words"), [
+    ([], "t.topics: holds checkpoints of a run that did not end (--resume goes on from them"),
+    (["--resume", "--seed", "2"], "t.topics: seed is 1 in the model, 2 here"),
+    (["--resume", "--top-words", "1"], "t.topics: words is "),
+    (["--resume", "--beta", "0.1"], "t.topics: beta is 0.01 in the model, 0.1 here"),
+])
+def test_another_run_does_not_take_it_up(ended, flags, words):
+    end = told(ended, 2, "--sweeps", "5", *flags)
+    assert end.returncode == 2
+    assert words in end.stderr
+
+
+def test_it_goes_on_with_other_members(ended):
+    sweeps = kept(ended)
+    end = told(ended, 3, "--resume", "--sweeps", str(sweeps + 3))
+    assert end.returncode == 0, end.stderr
+    assert f"goes on after sweep {sweeps}\n" in end.stdout
+    folder = ended / "t.topics"
+    assert not (folder / "checkpoint").exists()
+    assert json.loads((folder / "config.json").read_text())["members"] == 3
+    lines = (folder / "doc_topics.tsv").read_text().splitlines()[1:]
+    assert [line.split("\t")[0] for line in lines] == [str(d + 1) for d in range(DOCUMENTS)]
+    assert all(int(line.split("\t")[1]) == 30 for line in lines)  # of documents that were held out, too
+    model = load_file(folder / "model.safetensors")
+    held_out = DOCUMENTS - int(model["totals"].sum()) // 30
+    assert 5 <= held_out <= 40  # a share of 0.05, of which each member has its own
+    assert np.array_equal(model["totals"], np.bincount(model["topics"], model["counts"], 4))
