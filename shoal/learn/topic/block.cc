@@ -16,14 +16,18 @@ std::uint64_t most_entries(std::uint64_t tokens, std::uint32_t topics, unsigned 
   return std::min(tokens, topics + tokens / ((std::uint64_t{1} << shift) - 1));
 }
 
-// Of an entry, as many bits as it takes to say a topic or how many entries a table has.
-unsigned shift_for(std::uint64_t longest, std::uint32_t topics) {
-  unsigned shift = 32 - static_cast<unsigned>(std::bit_width(topics));
-  while (most_entries(longest, topics, shift) >> (32 - shift) != 0) --shift;
-  return shift;
+}  // namespace
+
+// The rest of an entry says a topic, or in the first one how many entries there are.
+unsigned Block::shift_for(std::uint64_t longest, std::uint32_t topics) {
+  unsigned bits = 32 - static_cast<unsigned>(std::bit_width(topics));
+  while (most_entries(longest, topics, bits) >> (32 - bits) != 0) --bits;
+  return bits;
 }
 
-}  // namespace
+std::uint64_t Block::lines_for(std::uint64_t tokens, std::uint32_t topics, unsigned shift) {
+  return (most_entries(tokens, topics, shift) + 1 + kLine - 1) / kLine;
+}
 
 Block::Block(const text::Documents& documents, std::size_t begin, std::size_t end, const Slicing& slicing, std::uint32_t number_of_topics) {
   const std::uint64_t first = documents.offsets[begin], count = documents.offsets[end] - first;
@@ -42,7 +46,7 @@ Block::Block(const text::Documents& documents, std::size_t begin, std::size_t en
     const std::uint64_t length = length_of(d);
     if (length > most()) first_long = std::min(first_long, static_cast<std::uint32_t>(line));
     first_line[d - begin] = static_cast<std::uint32_t>(line);
-    const std::uint64_t room = (most_entries(length, number_of_topics, shift) + 1 + kLine - 1) / kLine;
+    const std::uint64_t room = lines_for(length, number_of_topics, shift);
     longest_table = std::max(longest_table, static_cast<std::uint32_t>(room));
     line += room;
   }

@@ -27,9 +27,14 @@ struct Block {
     std::uint32_t begin;   // of its tokens; they end where the next run's begin
   };
 
+  Block() = default;  // of no documents
   // Documents `begin` to `end` - 1. Topics of tokens are 0 and nothing is counted yet: assign() each, then count(). Throws Error{invalid_argument}
   // for 2^31 tokens and more.
   Block(const text::Documents& documents, std::size_t begin, std::size_t end, const Slicing& slicing, std::uint32_t topics);
+
+  // How documents' tables are laid out: bits of a count, for the longest of them; and lines of one.
+  static unsigned shift_for(std::uint64_t longest, std::uint32_t topics);
+  static std::uint64_t lines_for(std::uint64_t tokens, std::uint32_t topics, unsigned shift);
 
   std::uint32_t documents() const { return static_cast<std::uint32_t>(first_line.size()); }
   std::uint32_t tokens() const { return static_cast<std::uint32_t>(topics.size()); }
@@ -43,7 +48,7 @@ struct Block {
   // Of one document, each topic once; in the order of its table, or if it is long, topics ascending.
   void counts_of(std::uint32_t document, std::vector<TopicCount>& to) const;
 
-  unsigned shift;
+  unsigned shift = 0;
   std::vector<Run> runs;                   // by slice and word; the last is behind all
   std::vector<std::uint32_t> slices;       // first run of each slice
   std::vector<std::uint32_t> lines;        // of a token: the first of its document's table

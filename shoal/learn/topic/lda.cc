@@ -9,6 +9,7 @@
 #include <thread>
 
 #include "shoal/core/error.h"
+#include "shoal/learn/topic/memory.h"
 #include "shoal/learn/topic/prior.h"
 
 namespace shoal::learn::topic {
@@ -33,13 +34,12 @@ const LdaOptions& checked(const LdaOptions& options, const text::Corpus& corpus)
 
 }  // namespace
 
-// A thread's part: documents `begin` to `end` - 1 of this member's.
+// A thread's part.
 struct Lda::Worker {
-  Worker(std::uint32_t of_all, std::uint32_t of_member, std::size_t from, Block of_documents)
-      : number(of_all), local(of_member), begin(from), block(std::move(of_documents)) {}
+  Worker(std::uint32_t of_all, std::uint32_t of_member, std::uint32_t number_of_blocks, const std::filesystem::path& folder)
+      : number(of_all), local(of_member), blocks(number_of_blocks, folder) {}
   const std::uint32_t number, local;
-  const std::size_t begin;
-  Block block;
+  Blocks blocks;
   std::unique_ptr<Sampler> sampler;
   std::optional<Totals> totals;
   Drawn drawn;
@@ -75,23 +75,16 @@ Lda::Lda(net::Transport& transport, const text::Corpus& corpus, const LdaOptions
     throw Error(Code::invalid_argument, "what was before has other topics or words", "", "documents come into a model in its words");
   }
   ring_ = std::make_unique<schedule::Ring<Slice>>(transport, channel(kSlices), rotation_, options_.threads, kPatience);
-  // Documents in as many parts as there are threads, of about as many tokens each.
+  blocks_ = agreed_blocks();
   const text::Documents& documents = corpus_.documents;
-  std::size_t begin = 0;
+  const std::vector<std::size_t> begins = parts_of(documents, 0, documents.size(), options_.threads);
   for (std::uint32_t local = 0; local < options_.threads; ++local) {
-    const std::uint64_t until = documents.tokens() * (local + 1) / options_.threads;
-    const auto past = std::upper_bound(documents.offsets.begin(), documents.offsets.end() - 1, until);
-    const std::size_t end = local + 1 == options_.threads ? documents.size() : static_cast<std::size_t>(past - documents.offsets.begin()) - 1;
     const std::uint32_t number = transport.rank() * options_.threads + local;
-    workers_.push_back(std::make_unique<Worker>(number, local, begin, Block(documents, begin, std::max(begin, end), slicing_, topics_)));
-    begin = std::max(begin, end);
-    Block& block = workers_.back()->block;
+    Worker& worker = *workers_.emplace_back(std::make_unique<Worker>(number, local, blocks_, options_.blocks_in));
     const std::uint64_t key = random_bits(random_bits(options_.seed, 0), number);
-    for (std::uint32_t token = 0; token < block.tokens(); ++token) {
-      block.topics[token] = kept != nullptr ? kept->topics[documents.offsets[workers_.back()->begin] + block.positions[token]]
-                                            : static_cast<Topic>((random_bits(key, token) >> 32) * topics_ >> 32);
-    }
-    if (kept == nullptr) sow(*workers_.back(), key);
+    const std::vector<std::size_t> parts = parts_of(documents, begins[local], begins[local + 1], blocks_);
+    for (std::uint32_t block = 0; block < blocks_; ++block)
+      worker.blocks.append(begun(parts[block], parts[block + 1], block == 0 ? key : random_bits(key, ~block), kept), parts[block]);
   }
   lay_anew(Pass::count);
 }
@@ -105,10 +98,46 @@ Lda::~Lda() {
   }
 }
 
-void Lda::sow(Worker& worker, std::uint64_t key) {
+// How many blocks the member needs whose documents are the largest; all have as many, so that slices go round alike.
+std::uint32_t Lda::agreed_blocks() {
+  if (options_.memory == 0) return 1;
+  const net::Rank members = transport_.size(), rank = transport_.rank();
+  const MemberPart part{topics_, members, options_.threads, options_.staleness, options_.sampling, rank == 0};
+  const std::uint32_t own = blocks_within(options_.memory, corpus_, part);
+  const std::uint64_t needed = footprint(corpus_, part, own).total();
+  SharedSums by_rank(member_, "topic-memory", 2 * std::size_t{members});
+  std::vector<double> all(2 * std::size_t{members});
+  all[rank] = own;
+  all[members + rank] = static_cast<double>(needed);
+  all = by_rank.sum(all);
+  const auto most = std::max_element(all.begin() + members, all.end());
+  if (*most > static_cast<double>(options_.memory)) {
+    tables_.leave();  // no destructor does; others may still read what this one said
+    own_tables_.leave();
+    const auto megabytes = [](double bytes) { return std::to_string(static_cast<std::uint64_t>(std::ceil(bytes / 1e6))) + " MB"; };
+    throw Error(Code::invalid_argument,
+                megabytes(static_cast<double>(options_.memory)) + " of memory are too little: rank " +
+                    std::to_string(most - all.begin() - members) + " needs " + megabytes(*most),
+                "", "give it that, or take more members, fewer topics or fewer words");
+  }
+  return static_cast<std::uint32_t>(*std::max_element(all.begin(), all.begin() + members));
+}
+
+// Documents `begin` to `end` - 1 with the topics that their tokens begin with.
+Block Lda::begun(std::size_t begin, std::size_t end, std::uint64_t key, const Kept* kept) const {
+  const text::Documents& documents = corpus_.documents;
+  Block block(documents, begin, end, slicing_, topics_);
+  for (std::uint32_t token = 0; token < block.tokens(); ++token) {
+    block.topics[token] = kept != nullptr ? kept->topics[documents.offsets[begin] + block.positions[token]]
+                                          : static_cast<Topic>((random_bits(key, token) >> 32) * topics_ >> 32);
+  }
+  if (kept == nullptr) sow(block, key);
+  return block;
+}
+
+void Lda::sow(Block& block, std::uint64_t key) const {
   std::map<std::uint32_t, std::vector<Topic>> topics_of;  // by the word's place among all slices
   for (const auto& [word, topic] : options_.seeds) topics_of[slicing_.ordinal[word]].push_back(topic);
-  Block& block = worker.block;
   for (std::uint32_t slice = 0; slice < slicing_.slices(); ++slice) {
     const auto runs = block.runs_of(slice);
     for (std::size_t i = 0; i + 1 < runs.size(); ++i) {
@@ -124,8 +153,7 @@ void Lda::sow(Worker& worker, std::uint64_t key) {
 // All counts from the topics of tokens. Rows begin empty, or with what was before, and each worker adds its own when they come by.
 void Lda::lay_anew(Pass pass) {
   for (const auto& worker : workers_) {
-    worker->block.count();
-    worker->sampler = make_sampler(options_.sampling, topics_, worker->block);
+    worker->sampler = make_sampler(options_.sampling, topics_, worker->blocks.enter(0));
     for (std::uint32_t ahead = 0; ahead < rotation_.ahead; ++ahead) {
       const std::uint32_t number = rotation_.block(worker->number, steps_ + ahead);
       auto slice = std::make_unique<Slice>(slicing_.size(number));
@@ -152,39 +180,52 @@ void Lda::run(Pass pass, const std::function<void(double part)>& progressed) {
       });
     }
   }
-  steps_ += rotation_.blocks();
+  steps_ += std::uint64_t{blocks_} * rotation_.blocks();
   for (const auto& worker : workers_) {
     if (worker->failure) std::rethrow_exception(worker->failure);
   }
 }
 
-// A round: every slice comes by once.
 void Lda::work(Worker& worker, Pass pass, const std::function<void(double part)>& progressed) {
   const std::uint64_t key = random_bits(random_bits(options_.seed, sweeps_ + std::uint64_t{1}), worker.number);
+  std::vector<std::int64_t> own(pass == Pass::count ? topics_ : 0);
+  for (std::uint32_t number = 0; number < blocks_; ++number) {
+    round(worker, pass, number, number == 0 ? key : random_bits(key, rotation_.blocks() + number), progressed);
+    if (pass != Pass::count) continue;
+    for (const Topic topic : worker.blocks.enter(number).topics) ++own[topic];
+  }
+  if (pass == Pass::settle) worker.totals->settle();
+  if (pass == Pass::count) {
+    for (Topic topic = 0; before_ != nullptr && worker.number == 0 && topic < topics_; ++topic)
+      own[topic] += static_cast<std::int64_t>(before_->totals[topic]);
+    worker.totals.emplace(tables_.worker(worker.local), own, options_.staleness);
+  }
+}
+
+// Every slice comes by once, for one block of the worker's.
+void Lda::round(Worker& worker, Pass pass, std::uint32_t number_of_block, std::uint64_t key, const std::function<void(double part)>& progressed) {
   const double beta_sum = prior_.beta * static_cast<double>(slicing_.words.size());
-  if (pass == Pass::draw)
-    worker.drawn += worker.sampler->begin_round({worker.block, *worker.totals, prior_, beta_sum, random_bits(key, rotation_.blocks())});
-  for (std::uint64_t step = steps_; step < steps_ + rotation_.blocks(); ++step) {
+  Block& block = worker.blocks.enter(number_of_block);
+  worker.blocks.changed();
+  if (pass == Pass::draw) {
+    worker.drawn += worker.sampler->begin_round({block, *worker.totals, prior_, beta_sum, random_bits(key, rotation_.blocks()), number_of_block});
+  } else {
+    block.count();
+  }
+  const std::uint64_t begin = steps_ + std::uint64_t{number_of_block} * rotation_.blocks(), all = std::uint64_t{blocks_} * rotation_.blocks();
+  for (std::uint64_t step = begin; step < begin + rotation_.blocks(); ++step) {
     const std::uint32_t number = rotation_.block(worker.number, step);
     std::unique_ptr<Slice> slice = ring_->take(worker.number, step, worker.waited);
     if (slice->words() != slicing_.size(number))
       throw Error(Code::mismatch, "a slice of another vocabulary came", "", "read the same files on all members");
     if (pass == Pass::draw) {
-      worker.drawn += worker.sampler->sample({worker.block, number, *slice, *worker.totals, prior_, beta_sum, random_bits(key, number)});
+      worker.drawn += worker.sampler->sample({block, number, *slice, *worker.totals, prior_, beta_sum, random_bits(key, number)});
     } else {
-      worker.block.add_to(*slice, number);
+      block.add_to(*slice, number);
     }
     ring_->pass(worker.number, step, std::move(slice));
     if (pass == Pass::draw) worker.totals->tick();
-    if (progressed && worker.local == 0) progressed(static_cast<double>(step + 1 - steps_) / rotation_.blocks());
-  }
-  if (pass == Pass::settle) worker.totals->settle();
-  if (pass == Pass::count) {
-    std::vector<std::int64_t> own(topics_);
-    for (const Topic topic : worker.block.topics) ++own[topic];
-    for (Topic topic = 0; before_ != nullptr && worker.number == 0 && topic < topics_; ++topic)
-      own[topic] += static_cast<std::int64_t>(before_->totals[topic]);
-    worker.totals.emplace(tables_.worker(worker.local), own, options_.staleness);
+    if (progressed && worker.local == 0) progressed(static_cast<double>(step + 1 - steps_) / static_cast<double>(all));
   }
 }
 
@@ -221,10 +262,13 @@ void Lda::each_slice(const std::function<void(std::uint32_t number, const Slice&
 void Lda::each_document(const std::function<void(std::size_t document, std::span<const TopicCount> counts)>& visit) const {
   std::vector<TopicCount> counts;
   for (const auto& worker : workers_) {
-    for (std::uint32_t d = 0; d < worker->block.documents(); ++d) {
-      worker->block.counts_of(d, counts);
-      std::ranges::sort(counts, {}, &TopicCount::topic);
-      visit(worker->begin + d, counts);
+    for (std::uint32_t number = 0; number < blocks_; ++number) {
+      const Block& block = worker->blocks.enter(number);
+      for (std::uint32_t d = 0; d < block.documents(); ++d) {
+        block.counts_of(d, counts);
+        std::ranges::sort(counts, {}, &TopicCount::topic);
+        visit(worker->blocks.first_document(number) + d, counts);
+      }
     }
   }
 }
@@ -295,7 +339,7 @@ void Lda::optimise_prior() {
 std::size_t Lda::memory() {
   std::size_t bytes = 0;
   each_slice([&](std::uint32_t, const Slice& slice) { bytes += slice.memory(); });
-  for (const auto& worker : workers_) bytes += worker->block.memory() + worker->sampler->memory() + worker->totals->memory();
+  for (const auto& worker : workers_) bytes += worker->blocks.memory() + worker->sampler->memory() + worker->totals->memory();
   return bytes;
 }
 
@@ -349,9 +393,11 @@ Kept Lda::keep() {
   lay_anew(Pass::settle);
   Kept kept{sweeps_, prior_, std::vector<Topic>(corpus_.documents.tokens())};
   for (const auto& worker : workers_) {
-    const std::uint64_t first = corpus_.documents.offsets[worker->begin];
-    for (std::uint32_t token = 0; token < worker->block.tokens(); ++token)
-      kept.topics[first + worker->block.positions[token]] = worker->block.topics[token];
+    for (std::uint32_t number = 0; number < blocks_; ++number) {
+      const Block& block = worker->blocks.enter(number);
+      const std::uint64_t first = corpus_.documents.offsets[worker->blocks.first_document(number)];
+      for (std::uint32_t token = 0; token < block.tokens(); ++token) kept.topics[first + block.positions[token]] = block.topics[token];
+    }
   }
   return kept;
 }
