@@ -33,6 +33,7 @@ class Blocks {
   void append(Block block, std::size_t first_document);  // as often as `count` says, before anything else
   std::uint32_t count() const { return count_; }
   std::size_t first_document(std::uint32_t block) const { return first_documents_[block]; }
+  std::size_t documents(std::uint32_t block) const { return count_ == 1 ? current_.documents() : extents_[block].documents; }
   std::uint64_t tokens() const { return tokens_; }       // of all
   std::size_t memory() const { return current_.memory() + other_memory_; }  // bytes
 

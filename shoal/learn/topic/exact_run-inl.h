@@ -182,14 +182,14 @@ class Run {
     return u - row < smoothing ? from_all(bits) : own_;  // what the token's own absence adds to the third term
   }
 
-  // By a_k. The alias table is of a visit's begin: what it gives is taken as often as a_k has grown since, of the most that any has.
+  // By a_k. The alias table is of begin(): what it gives is taken as often as a_k has grown since, of the most that any has.
   Topic from_all(std::uint64_t bits) const {
     while (true) {
       bits = mixed(bits);
       auto topic = static_cast<Topic>((bits >> 32) * laid_.topics >> 32);
       if (static_cast<float>(bits & 0xFFFFFF) * 0x1p-24f >= laid_.stays[topic]) topic = laid_.other[topic];
       bits = mixed(bits);
-      if (unit(bits) * growth_ < laid_.a[topic] * laid_.begun[topic]) return topic;
+      if (unit(bits) * laid_.growth < laid_.a[topic] * laid_.begun[topic]) return topic;
     }
   }
 
@@ -316,7 +316,7 @@ class Run {
     laid_.a_sum += static_cast<double>(a) - before;
     row_sum += static_cast<double>(weight) - weight_before;
     if (long_row) laid_.groups[topic / kGroup] += weight - weight_before;
-    growth_ = std::max(growth_, a * laid_.begun[topic]);
+    laid_.growth = std::max(laid_.growth, a * laid_.begun[topic]);
   }
   // Where the table has that topic; 0 if it has not.
   std::uint32_t find(Topic topic) const {
@@ -338,7 +338,6 @@ class Run {
   const float beta_sum_;
   const float* const alpha_ = laid_.alpha.data();
   std::uint32_t* const tables_;
-  float growth_ = 1;         // of any a_k since the visit began, at most
   // Of the token that was weighed.
   std::uint32_t* table_ = nullptr;
   Topic own_ = 0;

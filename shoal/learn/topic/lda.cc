@@ -2,14 +2,17 @@
 
 #include <algorithm>
 #include <atomic>
+#include <bit>
 #include <chrono>
 #include <cmath>
 #include <cstring>
 #include <map>
+#include <numeric>
 #include <thread>
 
 #include "shoal/core/error.h"
 #include "shoal/learn/topic/memory.h"
+#include "shoal/learn/topic/page.h"
 #include "shoal/learn/topic/prior.h"
 
 namespace shoal::learn::topic {
@@ -18,6 +21,15 @@ namespace {
 constexpr std::uint16_t kTotals = 0, kSums = 1, kSlices = 2, kModel = 3;  // behind the options' channel
 constexpr Nanoseconds kPatience = std::chrono::seconds(300);
 constexpr std::uint32_t kAhead = 2;  // slices a thread: one is drawn while the other comes
+constexpr std::uint32_t kManyTopics = 1u << 16;
+
+// Steps from one exchange of totals to the next. Of so many topics that passing over them takes longer than the step's tokens, with few tokens each
+// and little said by how many, totals go round more seldom; but once a round.
+std::uint64_t steps_a_tick(const schedule::Rotation& rotation, std::uint64_t tokens, std::uint32_t topics, std::uint32_t blocks) {
+  if (topics < kManyTopics) return 1;
+  const std::uint64_t steps = std::uint64_t{rotation.workers} * rotation.blocks() * blocks, tokens_a_step = std::max<std::uint64_t>(1, tokens / steps);
+  return std::clamp<std::uint64_t>(topics / tokens_a_step, 1, rotation.blocks());
+}
 
 const LdaOptions& checked(const LdaOptions& options, const text::Corpus& corpus) {
   const auto refuse = [](const std::string& what, const std::string& hint) { throw Error(Code::invalid_argument, what, "", hint); };
@@ -59,9 +71,8 @@ Lda::Lda(net::Transport& transport, const text::Corpus& corpus, const LdaOptions
       tables_(transport, {.workers_a_member = options.threads, .channel = channel(kTotals)}),
       own_tables_(transport, {.channel = channel(kSums)}),
       member_(own_tables_.worker()),
-      total_sums_(member_, "topic-counts", topics_),
+      topic_sums_(member_, "topic-counts", topics_ + std::size_t{1}),
       part_sums_(member_, "topic-likelihood", 3),
-      prior_sums_(member_, "topic-prior", topics_ + std::size_t{1}),
       gather_(transport, channel(kModel)) {
   if (kept != nullptr) {
     if (kept->topics.size() != corpus.documents.tokens() || kept->prior.alpha.size() != topics_) {
@@ -213,6 +224,7 @@ void Lda::round(Worker& worker, Pass pass, std::uint32_t number_of_block, std::u
     block.count();
   }
   const std::uint64_t begin = steps_ + std::uint64_t{number_of_block} * rotation_.blocks(), all = std::uint64_t{blocks_} * rotation_.blocks();
+  const std::uint64_t every = steps_a_tick(rotation_, corpus_.all_tokens, topics_, blocks_);
   for (std::uint64_t step = begin; step < begin + rotation_.blocks(); ++step) {
     const std::uint32_t number = rotation_.block(worker.number, step);
     std::unique_ptr<Slice> slice = ring_->take(worker.number, step, worker.waited);
@@ -224,7 +236,8 @@ void Lda::round(Worker& worker, Pass pass, std::uint32_t number_of_block, std::u
       block.add_to(*slice, number);
     }
     ring_->pass(worker.number, step, std::move(slice));
-    if (pass == Pass::draw) worker.totals->tick();
+    const std::uint64_t done = step + 1 - begin;
+    if (pass == Pass::draw && (done % every == 0 || done == rotation_.blocks())) worker.totals->tick();
     if (progressed && worker.local == 0) progressed(static_cast<double>(step + 1 - steps_) / static_cast<double>(all));
   }
 }
@@ -259,29 +272,35 @@ void Lda::each_slice(const std::function<void(std::uint32_t number, const Slice&
   }
 }
 
-void Lda::each_document(const std::function<void(std::size_t document, std::span<const TopicCount> counts)>& visit) const {
+void Lda::each_document(const std::function<void(std::size_t document, std::span<const TopicCount> counts)>& visit, std::size_t begin,
+                        std::size_t end) const {
   std::vector<TopicCount> counts;
   for (const auto& worker : workers_) {
     for (std::uint32_t number = 0; number < blocks_; ++number) {
+      const std::size_t first = worker->blocks.first_document(number), last = first + worker->blocks.documents(number);
+      if (first >= end || last <= begin) continue;
       const Block& block = worker->blocks.enter(number);
-      for (std::uint32_t d = 0; d < block.documents(); ++d) {
-        block.counts_of(d, counts);
+      for (std::size_t d = std::max(first, begin); d < std::min(last, end); ++d) {
+        block.counts_of(static_cast<std::uint32_t>(d - first), counts);
         std::ranges::sort(counts, {}, &TopicCount::topic);
-        visit(worker->blocks.first_document(number) + d, counts);
+        visit(d, counts);
       }
     }
   }
 }
 
-std::vector<double> Lda::totals() {
-  std::vector<double> own(topics_);
+std::vector<std::uint64_t> Lda::totals() {
+  std::vector<std::int64_t> own(topics_ + std::size_t{1});
   each_slice([&](std::uint32_t, const Slice& slice) {
     for (std::uint32_t place = 0; place < slice.words(); ++place) {
       for (const auto& [topic, count] : slice.row(place)) own[topic] += count;
     }
   });
-  return total_sums_.sum(own);
+  topic_sums_.sum(own);
+  return std::vector<std::uint64_t>(own.begin(), own.end() - 1);
 }
+
+std::vector<Topic> Lda::largest_topics(std::size_t most) { return largest(totals(), most); }
 
 LogLikelihood Lda::log_likelihood() {
   const Likelihood likelihood(prior_, static_cast<std::uint32_t>(slicing_.words.size()));
@@ -291,9 +310,8 @@ LogLikelihood Lda::log_likelihood() {
   });
   each_document([&](std::size_t, std::span<const TopicCount> counts) { likelihood.add_document(counts, own); });
   const std::vector<double> sums = part_sums_.sum({own.documents, own.words, static_cast<double>(corpus_.documents.tokens())});
-  const std::vector<double> counted = totals();
   LogLikelihood all;
-  likelihood.add_totals(std::vector<std::uint64_t>(counted.begin(), counted.end()), all);
+  likelihood.add_totals(totals(), all);
   all.documents = sums[0];
   all.words = sums[1];
   if (before_ != nullptr) {
@@ -313,27 +331,26 @@ void Lda::optimise_prior() {
     for (std::uint32_t place = 0; place < slice.words(); ++place) evidence.add_row(slice.row(place));
   });
   each_document([&](std::size_t, std::span<const TopicCount> counts) { evidence.add_document(counts); });
-  const std::vector<double> counted = totals();
+  const std::vector<std::uint64_t> counted = totals();
   const std::vector<std::uint64_t> numbers = evidence.numbers();
   Bytes own(numbers.size() * sizeof(std::uint64_t));
   std::memcpy(own.data(), numbers.data(), own.size());
   const std::vector<Bytes> all = gather_(own, "counts for the prior");
-  // Rank 0 decides; what it found is everybody's.
-  std::vector<double> decided(topics_ + std::size_t{1});
+  // Rank 0 decides; what it found is everybody's, bit by bit.
+  std::vector<std::int64_t> decided(topics_ + std::size_t{1});
   if (transport_.rank() == 0) {
     for (net::Rank rank = 1; rank < transport_.size(); ++rank) {
       std::vector<std::uint64_t> theirs(all[rank].size() / sizeof(std::uint64_t));
       std::memcpy(theirs.data(), all[rank].data(), theirs.size() * sizeof(std::uint64_t));
       evidence.add_numbers(theirs);
     }
-    const Prior better =
-        optimised(prior_, evidence, std::vector<std::uint64_t>(counted.begin(), counted.end()), static_cast<std::uint32_t>(slicing_.words.size()));
-    std::ranges::copy(better.alpha, decided.begin());
-    decided.back() = better.beta;
+    const Prior better = optimised(prior_, evidence, counted, static_cast<std::uint32_t>(slicing_.words.size()));
+    std::ranges::transform(better.alpha, decided.begin(), [](double alpha) { return std::bit_cast<std::int64_t>(alpha); });
+    decided.back() = std::bit_cast<std::int64_t>(better.beta);
   }
-  const std::vector<double> shared = prior_sums_.sum(decided);
-  prior_.alpha.assign(shared.begin(), shared.end() - 1);
-  prior_.beta = shared.back();
+  topic_sums_.sum(decided);
+  for (Topic topic = 0; topic < topics_; ++topic) prior_.alpha[topic] = std::bit_cast<double>(decided[topic]);
+  prior_.beta = std::bit_cast<double>(decided.back());
 }
 
 std::size_t Lda::memory() {
@@ -354,33 +371,38 @@ Model Lda::model() {
   });
   Bytes packed(own.size());
   std::memcpy(packed.data(), own.data(), own.size());
-  const std::vector<Bytes> all = gather_(packed, "parts of the model");
+  own = {};
+  const std::vector<Bytes> all = gather_(std::move(packed), "parts of the model");
   Model model{.prior = prior_, .vocabulary = {}, .offsets = {0}, .counts = {}, .totals = std::vector<std::uint64_t>(topics_)};
   if (transport_.rank() != 0) return model;
-  std::vector<std::unique_ptr<Slice>> slices(slicing_.slices());
-  for (const Bytes& part : all) {
-    for (std::span<const std::byte> rest(part.data(), part.size()); !rest.empty();) {
-      std::uint64_t head[2];
-      if (rest.size() < sizeof(head)) throw Error(Code::mismatch, "a part of the model is cut short");
-      std::memcpy(head, rest.data(), sizeof(head));
-      rest = rest.subspan(sizeof(head));
-      if (head[0] >= slices.size() || head[1] > rest.size()) throw Error(Code::mismatch, "a part of the model is none");
-      slices[head[0]] = Slice::unpacked(rest.first(head[1]));
-      rest = rest.subspan(head[1]);
+  // Twice through the parts, first for the rows' lengths: the model is the only thing that is there as a whole.
+  const auto each_part = [&](const auto& visit) {
+    for (const Bytes& part : all) {
+      for (std::span<const std::byte> rest(part.data(), part.size()); !rest.empty();) {
+        std::uint64_t head[2];
+        if (rest.size() < sizeof(head)) throw Error(Code::mismatch, "a part of the model is cut short");
+        std::memcpy(head, rest.data(), sizeof(head));
+        rest = rest.subspan(sizeof(head));
+        if (head[0] >= slicing_.slices() || head[1] > rest.size()) throw Error(Code::mismatch, "a part of the model is none");
+        const auto number = static_cast<std::uint32_t>(head[0]);
+        const std::unique_ptr<Slice> slice = Slice::unpacked(rest.first(head[1]));
+        if (slice->words() != slicing_.size(number)) throw Error(Code::mismatch, "a part of the model is of other words");
+        for (std::uint32_t place = 0; place < slice->words(); ++place) visit(slicing_.word(number, place), slice->row(place));
+        rest = rest.subspan(head[1]);
+      }
     }
-  }
+  };
   model.vocabulary = corpus_.vocabulary;
-  for (std::uint32_t word = 0; word < slicing_.words.size(); ++word) {
-    const std::uint32_t ordinal = slicing_.ordinal[word];
-    const auto slice =
-        static_cast<std::size_t>(std::upper_bound(slicing_.begins.begin(), slicing_.begins.end(), ordinal) - slicing_.begins.begin()) - 1;
-    const auto row = slices[slice]->row(ordinal - slicing_.begins[slice]);
-    model.counts.insert(model.counts.end(), row.begin(), row.end());
-    std::sort(model.counts.begin() + static_cast<std::ptrdiff_t>(model.offsets.back()), model.counts.end(),
-              [](const TopicCount& a, const TopicCount& b) { return a.topic < b.topic; });
-    model.offsets.push_back(model.counts.size());
+  model.offsets.resize(slicing_.words.size() + 1);
+  each_part([&](std::uint32_t word, std::span<const TopicCount> row) { model.offsets[word + std::size_t{1}] = row.size(); });
+  std::partial_sum(model.offsets.begin(), model.offsets.end(), model.offsets.begin());
+  model.counts.resize(model.offsets.back());
+  each_part([&](std::uint32_t word, std::span<const TopicCount> row) {
+    const auto begin = model.counts.begin() + static_cast<std::ptrdiff_t>(model.offsets[word]);
+    std::ranges::copy(row, begin);
+    std::sort(begin, begin + static_cast<std::ptrdiff_t>(row.size()), [](const TopicCount& a, const TopicCount& b) { return a.topic < b.topic; });
     for (const auto& [topic, count] : row) model.totals[topic] += count;
-  }
+  });
   return model;
 }
 

@@ -19,6 +19,7 @@
 #include <vector>
 
 #include "shoal/learn/gather.h"
+#include "shoal/learn/shared_counts.h"
 #include "shoal/learn/shared_sums.h"
 #include "shoal/learn/topic/blocks.h"
 #include "shoal/learn/topic/likelihood.h"
@@ -73,6 +74,8 @@ class Lda {
   unsigned sweeps() const { return sweeps_; }
   const LdaOptions& options() const { return options_; }
   const text::Corpus& corpus() const { return corpus_; }
+  net::Rank rank() const { return transport_.rank(); }
+  net::Rank members() const { return transport_.size(); }
 
   LogLikelihood log_likelihood();         // of all members; given what was before
   // The prior that the counts speak for (prior.h) is used from now on.
@@ -83,8 +86,10 @@ class Lda {
 
   // Rank 0: the model; elsewhere one without words.
   Model model();
-  // How many tokens of each of this member's documents have each topic: visit(document, counts), topics ascending.
-  void each_document(const std::function<void(std::size_t document, std::span<const TopicCount> counts)>& visit) const;
+  std::vector<Topic> largest_topics(std::size_t most);  // by tokens of all members (page.h), on all of them
+  // How many tokens of each of this member's documents `begin` to `end` - 1 have each topic: visit(document, counts), documents and topics ascending.
+  void each_document(const std::function<void(std::size_t document, std::span<const TopicCount> counts)>& visit, std::size_t begin = 0,
+                     std::size_t end = SIZE_MAX) const;
   // Where another one can go on to the same bits: everything that is not in it is made anew here, too. topics: of this member's tokens, as the
   // corpus has them.
   Kept keep();
@@ -97,7 +102,7 @@ class Lda {
   void work(Worker& worker, Pass pass, const std::function<void(double part)>& progressed);
   void round(Worker& worker, Pass pass, std::uint32_t number_of_block, std::uint64_t key, const std::function<void(double part)>& progressed);
   void each_slice(const std::function<void(std::uint32_t number, const Slice& slice)>& visit);
-  std::vector<double> totals();           // C_k of all members
+  std::vector<std::uint64_t> totals();    // C_k of all members
   std::uint32_t agreed_blocks();
   Block begun(std::size_t begin, std::size_t end, std::uint64_t key, const Kept* kept) const;
   void sow(Block& block, std::uint64_t key) const;
@@ -114,7 +119,8 @@ class Lda {
   Prior prior_;
   table::Tables tables_, own_tables_;     // of all threads; of members
   table::Worker member_;
-  SharedSums total_sums_, part_sums_, prior_sums_;
+  SharedCounts topic_sums_;               // a number for each topic, and one more
+  SharedSums part_sums_;
   Gather gather_;
   std::unique_ptr<schedule::Ring<Slice>> ring_;
   std::vector<std::unique_ptr<Worker>> workers_;

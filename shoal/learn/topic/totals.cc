@@ -49,6 +49,7 @@ void Totals::take_in(std::size_t slot) {
 
 void Totals::tick() {
   const table::Clock clock = table_.clock();
+  ++ticks_;
   const auto begun = std::chrono::steady_clock::now();
   // What this clock brought leaves, and is remembered until it comes back among that of all.
   std::ranges::copy(changes_, values_.begin());

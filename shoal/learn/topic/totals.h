@@ -29,6 +29,7 @@ class Totals {
     --counts_[from], --changes_[from];
     ++counts_[to], ++changes_[to];
   }
+  std::uint64_t ticks() const { return ticks_; }  // after each, counts are others'
   void tick();  // this worker's clock; waits only for who is more than the staleness behind
   // By all workers, at the same clock: from here on everybody has everything.
   void settle();
@@ -60,6 +61,7 @@ class Totals {
   std::vector<table::Key> keys_;
   std::vector<std::int64_t> values_;
   double waited_ = 0;
+  std::uint64_t ticks_ = 0;
 };
 
 }  // namespace shoal::learn::topic
