@@ -175,16 +175,16 @@ int train(TrainOptions options) {
   }
 
   try {
-    if (first) {
-      learn::ModelFolder begun = folder;
-      begun.begin(config);
-    }
     topic::Checkpoints checkpoints(job->transport(), folder.path());
     std::optional<topic::Kept> kept = options.resume ? checkpoints.newest(corpus, options.topics) : std::nullopt;
     if (first && options.resume && !options.json)
       say(kept ? fmt::format("goes on after sweep {}\n", kept->sweeps) : "nothing to go on from: begins anew\n");
     topic::Lda lda(job->transport(), corpus, lda_options, kept ? &*kept : nullptr);
     kept.reset();
+    if (first) {
+      learn::ModelFolder begun = folder;
+      begun.begin(config);
+    }
     if (first && lda.blocks() > 1 && !options.json) say(fmt::format("each thread's documents are in {} blocks on disk\n", lda.blocks()));
 
     Progress progress(first && !options.json);
