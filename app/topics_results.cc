@@ -19,11 +19,12 @@ namespace {
 namespace topic = learn::topic;
 
 // The documents of each topic that have most of it, of all members; nothing but on rank 0.
-topic::Examples examples_of(const topic::Lda& lda, learn::Gather& gather) {
+topic::Examples examples_of(topic::Lda& lda, learn::Gather& gather) {
   const text::Corpus& corpus = lda.corpus();
   const auto topics = static_cast<std::uint32_t>(lda.prior().alpha.size());
   const double alpha_sum = lda.prior().alpha_sum();
-  topic::Examples examples(topics), together(topics);
+  const std::vector<topic::Topic> shown = lda.largest_topics(topic::kMostShown);
+  topic::Examples examples(topics, shown), together(topics, shown);
   lda.each_document([&](std::size_t document, std::span<const topic::TopicCount> counts) {
     examples.offer(corpus.names[document], corpus.documents[document], topic::mixture_of(counts, lda.prior().alpha, alpha_sum), corpus.vocabulary);
   });

@@ -25,7 +25,7 @@ struct ShowOptions {
 int show(const ShowOptions& options) {
   const topic::Model model = TopicsModel(options.model).model;
   if (!options.page.empty()) {
-    write_aside(options.page, topic::page_of(model, topic::Examples(model.topics()), std::filesystem::path(options.model).filename(), ""));
+    write_aside(options.page, topic::page_of(model, topic::Examples(model.topics(), {}), std::filesystem::path(options.model).filename(), ""));
     return 0;
   }
   const auto top = topic::top_words(model, options.words);

@@ -8,6 +8,7 @@
 #include "app/topics.h"
 #include "shoal/core/error.h"
 #include "shoal/core/fnv.h"
+#include "shoal/core/text.h"
 #include "shoal/learn/topic/model_files.h"
 #include "shoal/learn/topic/training.h"
 #include "shoal/net/call.h"
@@ -24,7 +25,7 @@ struct TrainOptions {
   TextOptions texts;
   std::uint32_t topics = 100, threads = 0;
   std::string alpha, output, sampler = "auto";
-  std::string seed_words;
+  std::string seed_words, memory;
   std::vector<std::string> heldout;
   double alpha_sum = 5, beta = 0.01, test_share = 0.005;
   std::uint64_t seed = 1;
@@ -69,6 +70,16 @@ void check(const TrainOptions& options) {
   if (options.staleness > 1'000'000) refuse("is at most 1000000", "--staleness");
 }
 
+std::uint64_t bytes_of(const std::string& memory) {
+  if (memory.empty()) return 0;
+  try {
+    if (const std::uint64_t bytes = parse_size(memory); bytes != 0) return bytes;
+  } catch (const Error& error) {
+    throw Error(error.code(), error.fact(), "--memory", error.hint());
+  }
+  refuse("is above 0", "--memory");
+}
+
 void say(const std::string& line) {
   std::fwrite(line.data(), 1, line.size(), stdout);
   std::fflush(stdout);  // people watch it, through pipes too
@@ -103,20 +114,27 @@ std::string digest(const text::Corpus& corpus) {
 }
 
 // What a run may change that goes on from where another one ended.
-bool may_differ(const std::string& entry) { return entry == "members" || entry == "threads" || entry == "sweeps" || entry == "keep_every"; }
+bool may_differ(const std::string& entry) {
+  return entry == "members" || entry == "threads" || entry == "memory" || entry == "sweeps" || entry == "keep_every";
+}
 
 learn::Json to_json(const topic::Look& look) {
   learn::Json line{{"sweep", look.sweep}, {"seconds", look.seconds}, {"log_likelihood", look.log_likelihood}};
   if (look.perplexity != 0) line["perplexity"] = look.perplexity;
-  line.update({{"tokens_per_s", look.rate}, {"waited", look.waited}, {"changed", look.changed}, {"memory_bytes", look.memory}});
+  line.update({{"tokens_per_s", look.rate}, {"waited", look.waited}, {"changed", look.changed}, {"memory_bytes", look.memory},
+               {"model_bytes", look.model_memory}});
   return line;
 }
 
-int train(const TrainOptions& options) {
+int train(TrainOptions options) {
   check(options);
+  // What documents take is known when they are read: so they are on disk from the beginning.
+  options.texts.on_disk |= !options.memory.empty();
   topic::LdaOptions lda_options{.prior = options.prior(), .seed = options.seed, .threads = static_cast<std::uint32_t>(threads_of(options.threads)),
                                 .staleness = options.staleness,
-                                .sampling = {topic::sampler_of(options.sampler), options.steps}};
+                                .sampling = {topic::sampler_of(options.sampler), options.steps},
+                                .memory = bytes_of(options.memory),
+                                .blocks_in = fs::current_path()};
   const net::Place place = net::find_place();
   const bool first = place.rank == 0;
   const learn::ModelFolder folder(folder_for(options));
@@ -135,6 +153,7 @@ int train(const TrainOptions& options) {
                      {"members", place.size},
                      {"threads", lda_options.threads},
                      {"staleness", options.staleness},
+                     {"memory", options.memory},
                      {"sampler", options.sampler},
                      {"mh_steps", options.steps},
                      {"test_share", options.test_share},
@@ -181,11 +200,12 @@ int train(const TrainOptions& options) {
     }
     std::optional<topic::Kept> kept;
     if (options.resume) kept = checkpoints->newest(corpus, options.topics);
-    if (first) learn::ModelFolder(folder).begin(config);
     if (first && options.resume && !options.json)
       say(kept ? fmt::format("goes on after sweep {}\n", kept->sweeps) : "nothing to go on from: begins anew\n");
     lda.emplace(job->transport(), corpus, lda_options, kept ? &*kept : nullptr);
     kept.reset();
+    if (first) learn::ModelFolder(folder).begin(config);
+    if (first && lda->blocks() > 1 && !options.json) say(fmt::format("each thread's documents are in {} blocks on disk\n", lda->blocks()));
 
     Progress progress(first && !options.json);
     const topic::Watching watching{
@@ -231,6 +251,8 @@ Action declare_topics_train(CLI::App& app) {
   flag(app, "--seed-words", options->seed_words, "file of topics, from 0, and the words that begin with them: topic<TAB>word word ...");
   flag(app, "--seed", options->seed, "of all that is drawn (default: 1)");
   flag(app, "--threads", options->threads, kThreadsOfThis);
+  flag(app, "--memory", options->memory,
+       "most that each member takes, such as 4G: documents beyond it are in files without names in this folder (default: what it takes)");
   flag(app, "--sampler", options->sampler, "auto, exact, lightlda, warplda, xy or gibbs: how topics are drawn (default: auto, which is exact)");
   flag(app, "--mh-steps", options->steps, "proposals a token: pairs of lightlda (default: 2), of each of warplda's passes (default: 1)");
   flag(app, "--staleness", options->staleness, "steps by which other threads' topic totals may be late (default: 1)");

@@ -290,7 +290,7 @@ void keep_topics(const TopicModel& model, const std::string& path, const std::st
   std::vector<topic::Mixture> documents = mixtures(model, lengths, topics, counts);
   const py::gil_scoped_release release;
   folder.begin(learn::Json::parse(config));
-  topic::write_pages(folder, model.model, topic::Examples(model.model.topics()), documents, about);
+  topic::write_pages(folder, model.model, topic::Examples(model.model.topics(), {}), documents, about);
   topic::write_documents(folder, documents.size(), [&](std::size_t d) {
     documents[d].keep_largest(model.phi, topic::kSmallestShare, topic::kMostTopics);
     return topic::document_line(std::to_string(d + 1), documents[d]);

@@ -53,8 +53,12 @@ double factor_of(std::string_view unit, std::span<const Unit> units) {
   return 0;
 }
 
-constexpr std::array<Unit, 10> kSizes{{{"", 1},
+constexpr std::array<Unit, 14> kSizes{{{"", 1},
                                        {"b", 1},
+                                       {"k", 1e3},
+                                       {"m", 1e6},
+                                       {"g", 1e9},
+                                       {"t", 1e12},
                                        {"kb", 1e3},
                                        {"mb", 1e6},
                                        {"gb", 1e9},

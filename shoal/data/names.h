@@ -20,6 +20,7 @@ class Names {
     return std::string_view(text_).substr(begin, ends_[number] - begin);
   }
   std::uint32_t size() const { return static_cast<std::uint32_t>(ends_.size()); }
+  std::size_t memory() const { return text_.capacity() + ends_.capacity() * sizeof(ends_[0]) + slots_.capacity() * sizeof(Slot); }  // bytes
 
  private:
   static constexpr std::uint32_t kEmpty = 0xFFFFFFFF;

@@ -23,6 +23,7 @@ class Documents {
   Documents() = default;  // words in memory
   // Words in a file in this folder. Throws Error{io} where it cannot be made, here and when the disk is full.
   static Documents in(const std::filesystem::path& folder);
+  bool on_disk() const { return spilled_ != nullptr; }
   Documents none_alike() const { return spilled_ ? in(spilled_->folder()) : Documents(); }  // no document yet, words where these are
 
   void append(std::span<const std::uint32_t> document);

@@ -2,6 +2,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <regex>
+
 #include "tests/app/program.h"
 
 namespace shoal::app::test {
@@ -28,6 +30,8 @@ TEST(topics_reads, a_mistake_is_one_line_and_leaves_nothing) {
        "texts: no document has a word that is kept (dropped: 2 empty documents, 3 words in fewer than 3 documents (4 tokens))\n"},
       {{"texts", "--max-df", "2.5"}, "--max-df: '2.5' is no number of documents and no share of them (for example 5, 0.5 or 50%)\n"},
       {{"docword.a.txt", "--bigrams", "all"}, "docword.a.txt: is a bag of words, in which none follows another (leave pairs of words out)\n"},
+      {{"texts", "--memory", "much"}, "--memory: 'much' is not a size (for example 64KB, 8MB or 1.5MiB)\n"},
+      {{"texts", "--memory", "0"}, "--memory: is above 0\n"},
       {{"texts", "words", "--format", "uci"}, "texts: is one file in this format, and 2 are given (name one)\n"},
   };
   for (const auto& mistake : mistakes) {
@@ -38,6 +42,29 @@ TEST(topics_reads, a_mistake_is_one_line_and_leaves_nothing) {
     EXPECT_EQ(outcome.status, 2) << mistake.line;
     EXPECT_FALSE(std::filesystem::exists(folder.path() / "model")) << mistake.line;
   }
+}
+
+// What is needed is said; with that it is enough.
+TEST(topics_reads, too_little_memory_is_refused_with_the_size_needed) {
+  const Folder folder;
+  std::string texts;
+  for (int d = 0; d < 2000; ++d) texts += "tea cup pot milk saucer spoon " + std::to_string(d % 7) + "x\n";
+  folder.write("texts", texts);
+  const auto train = [&](const std::string& memory) {
+    return shoal(folder, {"run", "-n", "2", "--", SHOAL_PROGRAM, "topics", "train", "texts", "-k", "5", "--sweeps", "3", "--threads", "2", "--memory",
+                          memory, "--output", "model"});
+  };
+  const auto refused = train("1M");
+  EXPECT_EQ(refused.status, 2);
+  EXPECT_FALSE(std::filesystem::exists(folder.path() / "model"));
+  std::smatch told;
+  ASSERT_TRUE(std::regex_search(refused.err, told,
+                                std::regex("1 MB of memory are too little: rank [01] needs ([0-9]+) MB "
+                                           "\\(give it that, or take more members, fewer topics or fewer words\\)")))
+      << refused.err;
+  const auto trained = train(told[1].str() + "MB");
+  EXPECT_EQ(trained.status, 0) << trained.err;
+  EXPECT_TRUE(std::filesystem::exists(folder.path() / "model" / "model.safetensors"));
 }
 
 TEST(topics_reads, members_read_the_same_and_one_says_so) {

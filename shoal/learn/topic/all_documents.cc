@@ -1,5 +1,6 @@
 #include "shoal/learn/topic/all_documents.h"
 
+#include <algorithm>
 #include <cstring>
 #include <string>
 #include <vector>
@@ -14,6 +15,8 @@ namespace {
 struct Head {
   std::uint32_t name, topics;
 };
+
+constexpr std::uint64_t kTogether = 1 << 18;  // documents of all members whose topics are on their way at once
 
 class Part {
  public:
@@ -36,36 +39,48 @@ class Part {
   std::span<const std::byte> rest_;
 };
 
+// Of this member's documents `begin` to `end` - 1.
+Bytes packed(const Lda& lda, std::size_t begin, std::size_t end) {
+  std::vector<std::byte> own;
+  const auto append = [&own](const void* from, std::size_t size) {
+    const auto* const first = static_cast<const std::byte*>(from);
+    own.insert(own.end(), first, first + size);
+  };
+  lda.each_document([&](std::size_t document, std::span<const TopicCount> counts) {
+    const std::string& name = lda.corpus().names[document];
+    const Head head{static_cast<std::uint32_t>(name.size()), static_cast<std::uint32_t>(counts.size())};
+    append(&head, sizeof(head));
+    append(name.data(), name.size());
+    append(counts.data(), counts.size_bytes());
+  }, begin, end);
+  Bytes bytes(own.size());
+  if (!own.empty()) std::memcpy(bytes.data(), own.data(), own.size());
+  return bytes;
+}
+
 }  // namespace
 
 void each_document_of_all(const Lda& lda, Gather& gather,
                           const std::function<void(std::string_view name, std::span<const TopicCount> counts)>& visit) {
   const text::Corpus& corpus = lda.corpus();
-  std::vector<std::byte> own;
-  const auto append = [&own](const void* from, std::size_t size) {
-    const auto* const begin = static_cast<const std::byte*>(from);
-    own.insert(own.end(), begin, begin + size);
-  };
-  lda.each_document([&](std::size_t document, std::span<const TopicCount> counts) {
-    const std::string& name = corpus.names[document];
-    const Head head{static_cast<std::uint32_t>(name.size()), static_cast<std::uint32_t>(counts.size())};
-    append(&head, sizeof(head));
-    append(name.data(), name.size());
-    append(counts.data(), counts.size_bytes());
-  });
-  Bytes bytes(own.size());
-  if (!own.empty()) std::memcpy(bytes.data(), own.data(), own.size());
-  own = {};
-  const std::vector<Bytes> all = gather(std::move(bytes), "topics of documents");
-  const auto members = static_cast<std::uint32_t>(all.size());
-  std::vector<Part> parts(all.begin(), all.end());
+  const data::Share share{lda.rank(), lda.members()};
   std::string name;
   std::vector<TopicCount> counts;
-  for (std::uint64_t document = 0; members != 0 && document < corpus.all_documents; ++document) {
-    std::uint32_t owner = 0;
-    while (!data::Share{owner, members}.holds(document)) ++owner;
-    parts[owner].next(name, counts);
-    visit(name, counts);
+  std::size_t done = 0;  // of this member's
+  for (std::uint64_t begin = 0; begin < corpus.all_documents; begin += kTogether) {
+    const std::uint64_t end = std::min(begin + kTogether, corpus.all_documents);
+    std::size_t until = done;
+    for (std::uint64_t document = begin; document < end; ++document) until += share.holds(document);
+    const std::vector<Bytes> all = gather(packed(lda, done, until), "topics of documents");
+    done = until;
+    if (all.empty()) continue;
+    std::vector<Part> parts(all.begin(), all.end());
+    for (std::uint64_t document = begin; document < end; ++document) {
+      std::uint32_t owner = 0;
+      while (!data::Share{owner, share.members}.holds(document)) ++owner;
+      parts[owner].next(name, counts);
+      visit(name, counts);
+    }
   }
 }
 

@@ -11,7 +11,7 @@
 namespace shoal::learn::topic {
 
 // By all members; visit() runs on rank 0 alone: a document's name, and how many of its tokens have each topic. Memory: 8 bytes a pair of document
-// and topic.
+// and topic, of a quarter of a million documents at a time.
 void each_document_of_all(const Lda& lda, Gather& gather,
                           const std::function<void(std::string_view name, std::span<const TopicCount> counts)>& visit);
 

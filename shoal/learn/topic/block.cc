@@ -9,9 +9,27 @@
 #include "shoal/learn/topic/likelihood.h"
 
 namespace shoal::learn::topic {
+namespace {
 
-Block::Block(const text::Documents& documents, std::size_t begin, std::size_t end, const Slicing& slicing, std::uint32_t number_of_topics)
-    : shift(32 - static_cast<unsigned>(std::bit_width(number_of_topics))) {
+// Entries that a document of so many tokens can have: one for each topic, and one for each time that another is full.
+std::uint64_t most_entries(std::uint64_t tokens, std::uint32_t topics, unsigned shift) {
+  return std::min(tokens, topics + tokens / ((std::uint64_t{1} << shift) - 1));
+}
+
+}  // namespace
+
+// The rest of an entry says a topic, or in the first one how many entries there are.
+unsigned Block::shift_for(std::uint64_t longest, std::uint32_t topics) {
+  unsigned bits = 32 - static_cast<unsigned>(std::bit_width(topics));
+  while (most_entries(longest, topics, bits) >> (32 - bits) != 0) --bits;
+  return bits;
+}
+
+std::uint64_t Block::lines_for(std::uint64_t tokens, std::uint32_t topics, unsigned shift) {
+  return (most_entries(tokens, topics, shift) + 1 + kLine - 1) / kLine;
+}
+
+Block::Block(const text::Documents& documents, std::size_t begin, std::size_t end, const Slicing& slicing, std::uint32_t number_of_topics) {
   const std::uint64_t first = documents.offsets[begin], count = documents.offsets[end] - first;
   if (count > UINT32_MAX / 2)
     throw Error(Code::invalid_argument, std::to_string(count) + " tokens are too many for one thread", "", "use more threads or members");
@@ -21,18 +39,14 @@ Block::Block(const text::Documents& documents, std::size_t begin, std::size_t en
   std::vector<std::size_t> order(end - begin);
   std::iota(order.begin(), order.end(), begin);
   std::ranges::stable_sort(order, {}, length_of);
+  shift = shift_for(order.empty() ? 0 : length_of(order.back()), number_of_topics);
   first_line.resize(order.size());
   std::uint64_t line = 0;
   for (const std::size_t d : order) {
     const std::uint64_t length = length_of(d);
-    if (length >> shift != 0) {
-      throw Error(Code::unsupported,
-                  "a document has " + std::to_string(length) + " tokens; with " + std::to_string(number_of_topics) + " topics at most " +
-                      std::to_string((std::uint64_t{1} << shift) - 1) + " can be counted",
-                  "", "ask for fewer topics, or cut the document");
-    }
+    if (length > most()) first_long = std::min(first_long, static_cast<std::uint32_t>(line));
     first_line[d - begin] = static_cast<std::uint32_t>(line);
-    const std::uint64_t room = (std::min<std::uint64_t>(length, number_of_topics) + 1 + kLine - 1) / kLine;
+    const std::uint64_t room = lines_for(length, number_of_topics, shift);
     longest_table = std::max(longest_table, static_cast<std::uint32_t>(room));
     line += room;
   }
@@ -65,7 +79,12 @@ Block::Block(const text::Documents& documents, std::size_t begin, std::size_t en
 
 void Block::count() {
   std::fill_n(tables.data(), tables.size(), 0);
+  std::vector<std::pair<std::uint32_t, Topic>> of_long;  // line and topic
   for (std::uint32_t token = 0; token < tokens(); ++token) {
+    if (lines[token] >= first_long) {  // a table of a million entries is not looked through for each token
+      of_long.emplace_back(lines[token], topics[token]);
+      continue;
+    }
     std::uint32_t* const table = tables.data() + std::uint64_t{lines[token]} * kLine;
     const std::uint32_t size = table[0] >> shift;
     std::uint32_t at = 1;
@@ -76,6 +95,14 @@ void Block::count() {
       table[at] = topics[token] << shift | 1;
       table[0] = (size + 1) << shift;
     }
+  }
+  std::ranges::sort(of_long);
+  for (std::size_t i = 0; i < of_long.size(); ++i) {
+    std::uint32_t* const table = tables.data() + std::uint64_t{of_long[i].first} * kLine;
+    std::uint32_t size = table[0] >> shift;
+    if (i == 0 || of_long[i] != of_long[i - 1] || (table[size] & most()) == most()) table[++size] = of_long[i].second << shift;
+    ++table[size];
+    table[0] = size << shift;
   }
 }
 
@@ -105,7 +132,18 @@ std::size_t Block::memory() const {
 void Block::counts_of(std::uint32_t document, std::vector<TopicCount>& to) const {
   const std::uint32_t* const table = tables.data() + std::uint64_t{first_line[document]} * kLine;
   to.clear();
-  for (std::uint32_t i = 1; i <= table[0] >> shift; ++i) to.push_back({table[i] >> shift, table[i] & ((1u << shift) - 1)});
+  for (std::uint32_t i = 1; i <= table[0] >> shift; ++i) to.push_back({table[i] >> shift, table[i] & most()});
+  if (first_line[document] < first_long) return;
+  std::ranges::sort(to, {}, &TopicCount::topic);
+  std::size_t last = 0;
+  for (std::size_t i = 1; i < to.size(); ++i) {
+    if (to[i].topic == to[last].topic) {
+      to[last].count += to[i].count;
+    } else {
+      to[++last] = to[i];
+    }
+  }
+  to.resize(last + 1);
 }
 
 }  // namespace shoal::learn::topic

@@ -148,11 +148,11 @@ std::optional<Kept> Checkpoints::newest(const text::Corpus& corpus, std::uint32_
   return kept;
 }
 
-void Checkpoints::write(const Kept& kept, const text::Documents& documents) {
+void Checkpoints::write(Kept kept, const text::Documents& documents) {
   std::error_code error;
   fs::create_directories(folder_, error);
   if (error) throw Error(Code::io, "cannot be made: " + error.message(), folder_.string());
-  TensorOf<std::uint32_t> topics{{kept.topics.size()}, kept.topics}, lengths{{documents.size()}, {}};
+  TensorOf<std::uint32_t> topics{{kept.topics.size()}, std::move(kept.topics)}, lengths{{documents.size()}, {}};
   for (std::size_t d = 0; d < documents.size(); ++d)
     lengths.values.push_back(static_cast<std::uint32_t>(documents.offsets[d + 1] - documents.offsets[d]));
   TensorOf<double> prior{{kept.prior.alpha.size() + 1}, kept.prior.alpha};

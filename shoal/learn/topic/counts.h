@@ -61,19 +61,19 @@ class WordCounts {
 class DocumentCounts {
  public:
   DocumentCounts(const Block& block, std::uint32_t line)
-      : table_(block.tables.data() + std::size_t{line} * kLine), shift_(block.shift) {}
+      : table_(block.tables.data() + std::size_t{line} * kLine), shift_(block.shift), long_(line >= block.first_long) {}
 
-  std::uint32_t topics() const { return table_[0] >> shift_; }
-  // The i-th of its topics, i < topics(). Their order changes with remove().
+  std::uint32_t entries() const { return table_[0] >> shift_; }
+  // The i-th of them, i < entries(). Their order changes with remove(); a long document may have several of one topic.
   TopicCount operator[](std::uint32_t i) const { return {table_[1 + i] >> shift_, table_[1 + i] & mask()}; }
   std::uint32_t of(Topic topic) const {
-    const std::uint32_t lines = (topics() + kLine) / kLine, mask = this->mask();
+    const std::uint32_t lines = (entries() + kLine) / kLine, mask = this->mask();
     std::uint32_t count = 0;
     // Whole lines: nothing is decided within one, and a compiler makes vectors of it.
-    for (std::uint32_t line = 0; line < lines && count == 0; ++line) {
+    for (std::uint32_t line = 0; line < lines && (count == 0 || long_); ++line) {
       for (std::uint32_t i = 0; i < kLine; ++i) {
         const std::uint32_t entry = table_[line * kLine + i];
-        count |= entry >> shift_ == topic ? entry & mask : 0;
+        count += entry >> shift_ == topic ? entry & mask : 0;
       }
     }
     return count;
@@ -82,15 +82,17 @@ class DocumentCounts {
   void remove(Topic topic) {
     const std::uint32_t at = find(topic);
     if ((--table_[at] & mask()) != 0) return;
-    const std::uint32_t last = topics();  // its entry takes the place of the one that is empty
+    const std::uint32_t last = entries();  // its entry takes the place of the one that is empty
     table_[at] = table_[last];
     table_[last] = 0;
     table_[0] = (last - 1) << shift_;
   }
   // The document must have fewer tokens counted than it has.
   void add(Topic topic) {
-    const std::uint32_t at = find(topic), used = topics();
-    if (at > used) {
+    const std::uint32_t used = entries();
+    std::uint32_t at = find(topic);
+    if (at > used || (table_[at] & mask()) == mask()) {
+      at = used + 1;
       table_[at] = topic << shift_;
       table_[0] = at << shift_;
     }
@@ -99,15 +101,20 @@ class DocumentCounts {
 
  private:
   std::uint32_t mask() const { return (1u << shift_) - 1; }
-  std::uint32_t find(Topic topic) const {  // one behind the last where there is none
-    const std::uint32_t used = topics();
+  // An entry of that topic, a full one only if all are; one behind the last where there is none.
+  std::uint32_t find(Topic topic) const {
+    const std::uint32_t used = entries();
     std::uint32_t at = 1;
     while (at <= used && table_[at] >> shift_ != topic) ++at;
-    return at;
+    if (!long_ || at > used) return at;
+    std::uint32_t open = at;
+    while (open <= used && (table_[open] >> shift_ != topic || (table_[open] & mask()) == mask())) ++open;
+    return open <= used ? open : at;
   }
 
   std::uint32_t* const table_;
   const unsigned shift_;
+  const bool long_;
 };
 
 }  // namespace shoal::learn::topic

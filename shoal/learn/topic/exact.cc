@@ -70,8 +70,14 @@ Laid::Laid(std::uint32_t of_topics)
       groups(padded(topics / kGroup)), longest_list(std::max<std::size_t>(96, topics / 128)), alpha(topics), begun(topics), stays(topics),
       other(topics) {}
 
-// What depends on C_k: once a visit.
+// What depends on C_k as a whole: once after each exchange of totals.
 void Exact::begin(const Visit& visit) {
+  const std::size_t entries = std::size_t{visit.block.longest_table} * kLine;
+  if (laid_.cumulative.size() < entries) laid_.cumulative = Aligned<float>(entries);
+  if (begun_ && ticks_ == visit.totals.ticks()) return;
+  begun_ = true;
+  ticks_ = visit.totals.ticks();
+  laid_.growth = 1;
   const auto totals = visit.totals.counts();
   const auto beta = static_cast<float>(visit.prior.beta);
   laid_.a_sum = 0;
@@ -104,8 +110,6 @@ void Exact::begin(const Visit& visit) {
     }
   }
   for (const Topic topic : below_) laid_.stays[topic] = 1;
-  const std::size_t entries = std::size_t{visit.block.longest_table} * kLine;
-  if (laid_.cumulative.size() < entries) laid_.cumulative = Aligned<float>(entries);
 }
 
 Drawn Exact::sample(const Visit& visit) {

@@ -38,7 +38,8 @@ struct Laid {
   // Of the third term.
   double a_sum = 0;
   std::vector<float> alpha;
-  std::vector<float> begun;       // 1 / a_k as the visit began, when the alias table was made
+  std::vector<float> begun;       // 1 / a_k when the alias table was made
+  float growth = 1;               // of any a_k since then, at most
   std::vector<float> stays;       // the alias table: the chance to stay at this topic, and where to go otherwise
   std::vector<Topic> other;
   Aligned<float> cumulative;      // of a document's lines; grows with the longest table
@@ -47,11 +48,17 @@ struct Laid {
 class Exact final : public Sampler {
  public:
   explicit Exact(std::uint32_t topics) : laid_(topics) {}
+  Drawn begin_round(const Round&) override {
+    begun_ = false;  // the prior may be another
+    return {};
+  }
   Drawn sample(const Visit& visit) override;
-  std::size_t memory() const override { return laid_.topics * std::size_t{33}; }
+  std::size_t memory() const override { return laid_.topics * std::size_t{41}; }
 
  private:
   void begin(const Visit& visit);
+  bool begun_ = false;
+  std::uint64_t ticks_ = 0;           // of the totals, when it was begun
   Laid laid_;
   std::vector<TopicCount> row_;
   std::vector<Topic> below_, above_;  // while the alias table is made

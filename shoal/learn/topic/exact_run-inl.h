@@ -12,6 +12,7 @@
 #include <hwy/cache_control.h>
 #include <hwy/highway.h>
 
+#include "shoal/learn/topic/counts.h"
 #include "shoal/learn/topic/exact.h"
 
 HWY_BEFORE_NAMESPACE();
@@ -94,7 +95,11 @@ class Run {
       if (block.lines[token] != same || block.topics[token] != same_topic) {
         same = block.lines[token];
         same_topic = block.topics[token];
-        weigh(table_of(same), same_topic);
+        if (same < block.first_long) {
+          weigh<false>(table_of(same), same_topic);
+        } else {
+          weigh<true>(table_of(same), same_topic);
+        }
       }
       if (const Topic topic = choose(random_bits(visit_.key, token)); topic != same_topic) {
         block.topics[token] = topic;
@@ -120,7 +125,9 @@ class Run {
     return hn::Mul(hn::ConvertTo(F(), counts), load(laid_.a.data() + topic));
   }
 
-  // The document's term, C_dk psi_k, lane by lane over the lines of its table.
+  // The document's term, C_dk psi_k, lane by lane over the lines of its table. A long document may have several entries of the token's topic, of
+  // which one loses the token.
+  template <bool long_document>
   void weigh(std::uint32_t* table, Topic own) {
     table_ = table;
     own_ = own;
@@ -136,6 +143,7 @@ class Run {
     const U u;
     const auto owns = hn::Set(u, own), mask = hn::Set(u, count_mask_), none = hn::Zero(u);
     const auto own_psi = hn::Set(F(), psi);
+    bool taken_out = false;
     Floats sums[kParts];
     for (Floats& sum : sums) sum = hn::Zero(F());
     float* cumulative = laid_.cumulative.data();
@@ -148,7 +156,13 @@ class Run {
         const auto is_own = hn::And(hn::Eq(topics, owns), hn::Ne(counts, none));
         Floats weights = hn::GatherIndex(F(), laid_.psi.data(), hn::BitCast(I(), topics));
         weights = hn::IfThenElse(hn::RebindMask(F(), is_own), own_psi, weights);
-        const auto left = hn::Sub(counts, hn::IfThenElseZero(is_own, hn::Set(u, 1)));
+        auto loses = is_own;
+        if constexpr (long_document) {
+          const auto first = static_cast<std::uint32_t>(taken_out ? -1 : hn::FindFirstTrue(u, is_own));
+          loses = hn::Eq(hn::Iota(u, 0), hn::Set(u, first));
+          taken_out |= !hn::AllFalse(u, is_own);
+        }
+        const auto left = hn::Sub(counts, hn::IfThenElseZero(loses, hn::Set(u, 1)));
         sums[part] = hn::Add(sums[part], hn::Mul(weights, hn::ConvertTo(F(), hn::BitCast(I(), left))));
         hn::Store(sums[part], F(), cumulative + entry);
       }
@@ -168,14 +182,14 @@ class Run {
     return u - row < smoothing ? from_all(bits) : own_;  // what the token's own absence adds to the third term
   }
 
-  // By a_k. The alias table is of a visit's begin: what it gives is taken as often as a_k has grown since, of the most that any has.
+  // By a_k. The alias table is of begin(): what it gives is taken as often as a_k has grown since, of the most that any has.
   Topic from_all(std::uint64_t bits) const {
     while (true) {
       bits = mixed(bits);
       auto topic = static_cast<Topic>((bits >> 32) * laid_.topics >> 32);
       if (static_cast<float>(bits & 0xFFFFFF) * 0x1p-24f >= laid_.stays[topic]) topic = laid_.other[topic];
       bits = mixed(bits);
-      if (unit(bits) * growth_ < laid_.a[topic] * laid_.begun[topic]) return topic;
+      if (unit(bits) * laid_.growth < laid_.a[topic] * laid_.begun[topic]) return topic;
     }
   }
 
@@ -253,6 +267,23 @@ class Run {
 
   // The token goes from own_ to `topic`, in all counts.
   void move(Topic topic) {
+    const auto line = static_cast<std::uint32_t>((table_ - tables_) / kLine);
+    if (line >= visit_.block.first_long) {
+      DocumentCounts counts(visit_.block, line);
+      counts.remove(own_);
+      counts.add(topic);
+    } else {
+      move_in_table(topic);
+    }
+    visit_.totals.move(own_, topic);
+    renew(own_, laid_.counts[own_] - 1);
+    renew(topic, laid_.counts[topic] + 1);
+    if (!laid_.listed[topic]) {
+      laid_.listed[topic] = 1;
+      laid_.list.push_back(topic);
+    }
+  }
+  void move_in_table(Topic topic) {
     if (at_ == 0) at_ = find(topic);
     const std::uint32_t own_at = find(own_);
     const std::uint32_t left = table_[own_at] - 1;
@@ -272,13 +303,6 @@ class Run {
       table_[used_ + 1] = topic << shift_ | 1;
       table_[0] = (used_ + 1) << shift_;
     }
-    visit_.totals.move(own_, topic);
-    renew(own_, laid_.counts[own_] - 1);
-    renew(topic, laid_.counts[topic] + 1);
-    if (!laid_.listed[topic]) {
-      laid_.listed[topic] = 1;
-      laid_.list.push_back(topic);
-    }
   }
   // What follows from a topic's total, which has changed, and from its count in the row.
   void renew(Topic topic, std::uint32_t count) {
@@ -292,7 +316,7 @@ class Run {
     laid_.a_sum += static_cast<double>(a) - before;
     row_sum += static_cast<double>(weight) - weight_before;
     if (long_row) laid_.groups[topic / kGroup] += weight - weight_before;
-    growth_ = std::max(growth_, a * laid_.begun[topic]);
+    laid_.growth = std::max(laid_.growth, a * laid_.begun[topic]);
   }
   // Where the table has that topic; 0 if it has not.
   std::uint32_t find(Topic topic) const {
@@ -314,7 +338,6 @@ class Run {
   const float beta_sum_;
   const float* const alpha_ = laid_.alpha.data();
   std::uint32_t* const tables_;
-  float growth_ = 1;         // of any a_k since the visit began, at most
   // Of the token that was weighed.
   std::uint32_t* table_ = nullptr;
   Topic own_ = 0;

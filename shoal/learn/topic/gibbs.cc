@@ -17,14 +17,14 @@ Drawn Gibbs::sample(const Visit& visit) {
       const Topic own = block.topics[token];
       document.remove(own);
       row_.remove(own);
-      for (std::uint32_t k = 0; k < document.topics(); ++k) document_[document[k].topic] = document[k].count;
+      for (std::uint32_t k = 0; k < document.entries(); ++k) document_[document[k].topic] += document[k].count;
       double sum = 0;
       for (Topic topic = 0; topic < topics; ++topic) {
         const auto total = static_cast<double>(totals[topic] - (topic == own));
         sum += (document_[topic] + visit.prior.alpha[topic]) * (row_[topic] + visit.prior.beta) / (total + visit.beta_sum);
         sums_[topic] = sum;
       }
-      for (std::uint32_t k = 0; k < document.topics(); ++k) document_[document[k].topic] = 0;
+      for (std::uint32_t k = 0; k < document.entries(); ++k) document_[document[k].topic] = 0;
       const auto past = std::ranges::upper_bound(sums_, unit(random_bits(visit.key, token)) * sum);
       const auto topic = std::min(static_cast<Topic>(past - sums_.begin()), topics - 1);
       document.add(topic);

@@ -2,13 +2,18 @@
 
 #include <algorithm>
 #include <atomic>
+#include <bit>
 #include <chrono>
 #include <cmath>
 #include <cstring>
 #include <map>
+#include <mutex>
+#include <numeric>
 #include <thread>
 
 #include "shoal/core/error.h"
+#include "shoal/learn/topic/lda_worker.h"
+#include "shoal/learn/topic/page.h"
 #include "shoal/learn/topic/prior.h"
 
 namespace shoal::learn::topic {
@@ -17,35 +22,30 @@ namespace {
 constexpr std::uint16_t kTotals = 0, kSums = 1, kSlices = 2, kModel = 3;  // behind the options' channel
 constexpr Nanoseconds kPatience = std::chrono::seconds(300);
 constexpr std::uint32_t kAhead = 2;  // slices a thread: one is drawn while the other comes
+constexpr std::uint32_t kManyTopics = 1u << 16;
+
+// Steps from one exchange of totals to the next. Of so many topics that passing over them takes longer than the step's tokens, with few tokens each
+// and little said by how many, totals go round more seldom; but once a round.
+std::uint64_t steps_a_tick(const schedule::Rotation& rotation, std::uint64_t tokens, std::uint32_t topics, std::uint32_t blocks) {
+  if (topics < kManyTopics) return 1;
+  const std::uint64_t steps = std::uint64_t{rotation.workers} * rotation.blocks() * blocks, tokens_a_step = std::max<std::uint64_t>(1, tokens / steps);
+  return std::clamp<std::uint64_t>(topics / tokens_a_step, 1, rotation.blocks());
+}
 
 const LdaOptions& checked(const LdaOptions& options, const text::Corpus& corpus) {
   const auto refuse = [](const std::string& what, const std::string& hint) { throw Error(Code::invalid_argument, what, "", hint); };
   const std::size_t topics = options.prior.alpha.size();
   if (topics == 0) refuse("0 topics", "ask for at least one");
   if (topics > 1u << 24) refuse(std::to_string(topics) + " topics", "ask for at most 16,777,216");
-  const auto positive = [](double value) { return value > 0 && std::isfinite(value); };
+  const auto positive = [](double value) { return value >= 1e-9 && value <= 1e9; };  // and more than nothing in single precision
   if (!std::ranges::all_of(options.prior.alpha, positive) || !positive(options.prior.beta))
-    refuse("alpha and beta must be above 0", "the usual ones are 5 in all, and 0.01");
+    refuse("alpha and beta must be between 1e-9 and 1e9", "the usual ones are 5 in all, and 0.01");
   if (options.threads == 0) refuse("0 threads", "ask for at least one");
   if (corpus.all_tokens == 0) refuse("no document has a word", "look at the rules for the vocabulary");
   return options;
 }
 
 }  // namespace
-
-// A thread's part: documents `begin` to `end` - 1 of this member's.
-struct Lda::Worker {
-  Worker(std::uint32_t of_all, std::uint32_t of_member, std::size_t from, Block of_documents)
-      : number(of_all), local(of_member), begin(from), block(std::move(of_documents)) {}
-  const std::uint32_t number, local;
-  const std::size_t begin;
-  Block block;
-  std::unique_ptr<Sampler> sampler;
-  std::optional<Totals> totals;
-  Drawn drawn;
-  Nanoseconds waited{};
-  std::exception_ptr failure;
-};
 
 Lda::Lda(net::Transport& transport, const text::Corpus& corpus, const LdaOptions& options, const Kept* kept, const Model* before)
     : transport_(transport),
@@ -59,9 +59,8 @@ Lda::Lda(net::Transport& transport, const text::Corpus& corpus, const LdaOptions
       tables_(transport, {.workers_a_member = options.threads, .channel = channel(kTotals)}),
       own_tables_(transport, {.channel = channel(kSums)}),
       member_(own_tables_.worker()),
-      total_sums_(member_, "topic-counts", topics_),
+      topic_sums_(member_, "topic-counts", topics_ + std::size_t{1}),
       part_sums_(member_, "topic-likelihood", 3),
-      prior_sums_(member_, "topic-prior", topics_ + std::size_t{1}),
       gather_(transport, channel(kModel)) {
   if (kept != nullptr) {
     if (kept->topics.size() != corpus.documents.tokens() || kept->prior.alpha.size() != topics_) {
@@ -75,23 +74,16 @@ Lda::Lda(net::Transport& transport, const text::Corpus& corpus, const LdaOptions
     throw Error(Code::invalid_argument, "what was before has other topics or words", "", "documents come into a model in its words");
   }
   ring_ = std::make_unique<schedule::Ring<Slice>>(transport, channel(kSlices), rotation_, options_.threads, kPatience);
-  // Documents in as many parts as there are threads, of about as many tokens each.
+  blocks_ = agreed_blocks();
   const text::Documents& documents = corpus_.documents;
-  std::size_t begin = 0;
+  const std::vector<std::size_t> begins = parts_of(documents, 0, documents.size(), options_.threads);
   for (std::uint32_t local = 0; local < options_.threads; ++local) {
-    const std::uint64_t until = documents.tokens() * (local + 1) / options_.threads;
-    const auto past = std::upper_bound(documents.offsets.begin(), documents.offsets.end() - 1, until);
-    const std::size_t end = local + 1 == options_.threads ? documents.size() : static_cast<std::size_t>(past - documents.offsets.begin()) - 1;
     const std::uint32_t number = transport.rank() * options_.threads + local;
-    workers_.push_back(std::make_unique<Worker>(number, local, begin, Block(documents, begin, std::max(begin, end), slicing_, topics_)));
-    begin = std::max(begin, end);
-    Block& block = workers_.back()->block;
+    Worker& worker = *workers_.emplace_back(std::make_unique<Worker>(number, local, blocks_, options_.blocks_in));
     const std::uint64_t key = random_bits(random_bits(options_.seed, 0), number);
-    for (std::uint32_t token = 0; token < block.tokens(); ++token) {
-      block.topics[token] = kept != nullptr ? kept->topics[documents.offsets[workers_.back()->begin] + block.positions[token]]
-                                            : static_cast<Topic>((random_bits(key, token) >> 32) * topics_ >> 32);
-    }
-    if (kept == nullptr) sow(*workers_.back(), key);
+    const std::vector<std::size_t> parts = parts_of(documents, begins[local], begins[local + 1], blocks_);
+    for (std::uint32_t block = 0; block < blocks_; ++block)
+      worker.blocks.append(begun(parts[block], parts[block + 1], block == 0 ? key : random_bits(key, ~block), kept), parts[block]);
   }
   lay_anew(Pass::count);
 }
@@ -105,10 +97,21 @@ Lda::~Lda() {
   }
 }
 
-void Lda::sow(Worker& worker, std::uint64_t key) {
+// Documents `begin` to `end` - 1 with the topics that their tokens begin with.
+Block Lda::begun(std::size_t begin, std::size_t end, std::uint64_t key, const Kept* kept) const {
+  const text::Documents& documents = corpus_.documents;
+  Block block(documents, begin, end, slicing_, topics_);
+  for (std::uint32_t token = 0; token < block.tokens(); ++token) {
+    block.topics[token] = kept != nullptr ? kept->topics[documents.offsets[begin] + block.positions[token]]
+                                          : static_cast<Topic>((random_bits(key, token) >> 32) * topics_ >> 32);
+  }
+  if (kept == nullptr) sow(block, key);
+  return block;
+}
+
+void Lda::sow(Block& block, std::uint64_t key) const {
   std::map<std::uint32_t, std::vector<Topic>> topics_of;  // by the word's place among all slices
   for (const auto& [word, topic] : options_.seeds) topics_of[slicing_.ordinal[word]].push_back(topic);
-  Block& block = worker.block;
   for (std::uint32_t slice = 0; slice < slicing_.slices(); ++slice) {
     const auto runs = block.runs_of(slice);
     for (std::size_t i = 0; i + 1 < runs.size(); ++i) {
@@ -124,8 +127,7 @@ void Lda::sow(Worker& worker, std::uint64_t key) {
 // All counts from the topics of tokens. Rows begin empty, or with what was before, and each worker adds its own when they come by.
 void Lda::lay_anew(Pass pass) {
   for (const auto& worker : workers_) {
-    worker->block.count();
-    worker->sampler = make_sampler(options_.sampling, topics_, worker->block);
+    worker->sampler = make_sampler(options_.sampling, topics_, worker->blocks.enter(0));
     for (std::uint32_t ahead = 0; ahead < rotation_.ahead; ++ahead) {
       const std::uint32_t number = rotation_.block(worker->number, steps_ + ahead);
       auto slice = std::make_unique<Slice>(slicing_.size(number));
@@ -138,53 +140,76 @@ void Lda::lay_anew(Pass pass) {
 }
 
 void Lda::run(Pass pass, const std::function<void(double part)>& progressed) {
+  std::mutex mutex;
+  std::exception_ptr first;  // what others end with follows from it
   {
     std::vector<std::jthread> threads;
     for (const auto& worker : workers_) {
-      threads.emplace_back([this, &worker, pass, &progressed] {
+      threads.emplace_back([&] {
+        // Others would wait for the slices that it has.
+        const auto fail = [&](const Error& why) {
+          {
+            const std::lock_guard lock(mutex);
+            if (!first) first = std::current_exception();
+          }
+          transport_.post([&transport = transport_, why] { transport.fail(why); });
+        };
         try {
           work(*worker, pass, progressed);
+        } catch (const Error& error) {
+          fail(error);
         } catch (const std::exception& error) {
-          worker->failure = std::current_exception();
-          // Others would wait for the slices that it has.
-          transport_.post([&transport = transport_, why = Error(Code::cancelled, error.what())] { transport.fail(why); });
+          fail(Error(Code::cancelled, error.what()));
         }
       });
     }
   }
-  steps_ += rotation_.blocks();
-  for (const auto& worker : workers_) {
-    if (worker->failure) std::rethrow_exception(worker->failure);
-  }
+  steps_ += std::uint64_t{blocks_} * rotation_.blocks();
+  if (first) std::rethrow_exception(first);
 }
 
-// A round: every slice comes by once.
 void Lda::work(Worker& worker, Pass pass, const std::function<void(double part)>& progressed) {
   const std::uint64_t key = random_bits(random_bits(options_.seed, sweeps_ + std::uint64_t{1}), worker.number);
-  const double beta_sum = prior_.beta * static_cast<double>(slicing_.words.size());
-  if (pass == Pass::draw)
-    worker.drawn += worker.sampler->begin_round({worker.block, *worker.totals, prior_, beta_sum, random_bits(key, rotation_.blocks())});
-  for (std::uint64_t step = steps_; step < steps_ + rotation_.blocks(); ++step) {
-    const std::uint32_t number = rotation_.block(worker.number, step);
-    std::unique_ptr<Slice> slice = ring_->take(worker.number, step, worker.waited);
-    if (slice->words() != slicing_.size(number))
-      throw Error(Code::mismatch, "a slice of another vocabulary came", "", "read the same files on all members");
-    if (pass == Pass::draw) {
-      worker.drawn += worker.sampler->sample({worker.block, number, *slice, *worker.totals, prior_, beta_sum, random_bits(key, number)});
-    } else {
-      worker.block.add_to(*slice, number);
-    }
-    ring_->pass(worker.number, step, std::move(slice));
-    if (pass == Pass::draw) worker.totals->tick();
-    if (progressed && worker.local == 0) progressed(static_cast<double>(step + 1 - steps_) / rotation_.blocks());
+  std::vector<std::int64_t> own(pass == Pass::count ? topics_ : 0);
+  for (std::uint32_t number = 0; number < blocks_; ++number) {
+    round(worker, pass, number, number == 0 ? key : random_bits(key, rotation_.blocks() + number), progressed);
+    if (pass != Pass::count) continue;
+    for (const Topic topic : worker.blocks.enter(number).topics) ++own[topic];
   }
   if (pass == Pass::settle) worker.totals->settle();
   if (pass == Pass::count) {
-    std::vector<std::int64_t> own(topics_);
-    for (const Topic topic : worker.block.topics) ++own[topic];
     for (Topic topic = 0; before_ != nullptr && worker.number == 0 && topic < topics_; ++topic)
       own[topic] += static_cast<std::int64_t>(before_->totals[topic]);
     worker.totals.emplace(tables_.worker(worker.local), own, options_.staleness);
+  }
+}
+
+// Every slice comes by once, for one block of the worker's.
+void Lda::round(Worker& worker, Pass pass, std::uint32_t number_of_block, std::uint64_t key, const std::function<void(double part)>& progressed) {
+  const double beta_sum = prior_.beta * static_cast<double>(slicing_.words.size());
+  Block& block = worker.blocks.enter(number_of_block);
+  worker.blocks.changed();
+  if (pass == Pass::draw) {
+    worker.drawn += worker.sampler->begin_round({block, *worker.totals, prior_, beta_sum, random_bits(key, rotation_.blocks()), number_of_block});
+  } else {
+    block.count();
+  }
+  const std::uint64_t begin = steps_ + std::uint64_t{number_of_block} * rotation_.blocks(), all = std::uint64_t{blocks_} * rotation_.blocks();
+  const std::uint64_t every = steps_a_tick(rotation_, corpus_.all_tokens, topics_, blocks_);
+  for (std::uint64_t step = begin; step < begin + rotation_.blocks(); ++step) {
+    const std::uint32_t number = rotation_.block(worker.number, step);
+    std::unique_ptr<Slice> slice = ring_->take(worker.number, step, worker.waited);
+    if (slice->words() != slicing_.size(number) || slice->topics() > topics_)
+      throw Error(Code::mismatch, "a slice of another vocabulary came", "", "read the same files on all members");
+    if (pass == Pass::draw) {
+      worker.drawn += worker.sampler->sample({block, number, *slice, *worker.totals, prior_, beta_sum, random_bits(key, number)});
+    } else {
+      block.add_to(*slice, number);
+    }
+    ring_->pass(worker.number, step, std::move(slice));
+    const std::uint64_t done = step + 1 - begin;
+    if (pass == Pass::draw && (done % every == 0 || done == rotation_.blocks())) worker.totals->tick();
+    if (progressed && worker.local == 0) progressed(static_cast<double>(step + 1 - steps_) / static_cast<double>(all));
   }
 }
 
@@ -218,26 +243,18 @@ void Lda::each_slice(const std::function<void(std::uint32_t number, const Slice&
   }
 }
 
-void Lda::each_document(const std::function<void(std::size_t document, std::span<const TopicCount> counts)>& visit) const {
-  std::vector<TopicCount> counts;
-  for (const auto& worker : workers_) {
-    for (std::uint32_t d = 0; d < worker->block.documents(); ++d) {
-      worker->block.counts_of(d, counts);
-      std::ranges::sort(counts, {}, &TopicCount::topic);
-      visit(worker->begin + d, counts);
-    }
-  }
-}
-
-std::vector<double> Lda::totals() {
-  std::vector<double> own(topics_);
+std::vector<std::uint64_t> Lda::totals() {
+  std::vector<std::int64_t> own(topics_ + std::size_t{1});
   each_slice([&](std::uint32_t, const Slice& slice) {
     for (std::uint32_t place = 0; place < slice.words(); ++place) {
       for (const auto& [topic, count] : slice.row(place)) own[topic] += count;
     }
   });
-  return total_sums_.sum(own);
+  topic_sums_.sum(own);
+  return std::vector<std::uint64_t>(own.begin(), own.end() - 1);
 }
+
+std::vector<Topic> Lda::largest_topics(std::size_t most) { return largest(totals(), most); }
 
 LogLikelihood Lda::log_likelihood() {
   const Likelihood likelihood(prior_, static_cast<std::uint32_t>(slicing_.words.size()));
@@ -247,9 +264,8 @@ LogLikelihood Lda::log_likelihood() {
   });
   each_document([&](std::size_t, std::span<const TopicCount> counts) { likelihood.add_document(counts, own); });
   const std::vector<double> sums = part_sums_.sum({own.documents, own.words, static_cast<double>(corpus_.documents.tokens())});
-  const std::vector<double> counted = totals();
   LogLikelihood all;
-  likelihood.add_totals(std::vector<std::uint64_t>(counted.begin(), counted.end()), all);
+  likelihood.add_totals(totals(), all);
   all.documents = sums[0];
   all.words = sums[1];
   if (before_ != nullptr) {
@@ -269,33 +285,32 @@ void Lda::optimise_prior() {
     for (std::uint32_t place = 0; place < slice.words(); ++place) evidence.add_row(slice.row(place));
   });
   each_document([&](std::size_t, std::span<const TopicCount> counts) { evidence.add_document(counts); });
-  const std::vector<double> counted = totals();
+  const std::vector<std::uint64_t> counted = totals();
   const std::vector<std::uint64_t> numbers = evidence.numbers();
   Bytes own(numbers.size() * sizeof(std::uint64_t));
   std::memcpy(own.data(), numbers.data(), own.size());
   const std::vector<Bytes> all = gather_(own, "counts for the prior");
-  // Rank 0 decides; what it found is everybody's.
-  std::vector<double> decided(topics_ + std::size_t{1});
+  // Rank 0 decides; what it found is everybody's, bit by bit.
+  std::vector<std::int64_t> decided(topics_ + std::size_t{1});
   if (transport_.rank() == 0) {
     for (net::Rank rank = 1; rank < transport_.size(); ++rank) {
       std::vector<std::uint64_t> theirs(all[rank].size() / sizeof(std::uint64_t));
       std::memcpy(theirs.data(), all[rank].data(), theirs.size() * sizeof(std::uint64_t));
       evidence.add_numbers(theirs);
     }
-    const Prior better =
-        optimised(prior_, evidence, std::vector<std::uint64_t>(counted.begin(), counted.end()), static_cast<std::uint32_t>(slicing_.words.size()));
-    std::ranges::copy(better.alpha, decided.begin());
-    decided.back() = better.beta;
+    const Prior better = optimised(prior_, evidence, counted, static_cast<std::uint32_t>(slicing_.words.size()));
+    std::ranges::transform(better.alpha, decided.begin(), [](double alpha) { return std::bit_cast<std::int64_t>(alpha); });
+    decided.back() = std::bit_cast<std::int64_t>(better.beta);
   }
-  const std::vector<double> shared = prior_sums_.sum(decided);
-  prior_.alpha.assign(shared.begin(), shared.end() - 1);
-  prior_.beta = shared.back();
+  topic_sums_.sum(decided);
+  for (Topic topic = 0; topic < topics_; ++topic) prior_.alpha[topic] = std::bit_cast<double>(decided[topic]);
+  prior_.beta = std::bit_cast<double>(decided.back());
 }
 
 std::size_t Lda::memory() {
   std::size_t bytes = 0;
   each_slice([&](std::uint32_t, const Slice& slice) { bytes += slice.memory(); });
-  for (const auto& worker : workers_) bytes += worker->block.memory() + worker->sampler->memory() + worker->totals->memory();
+  for (const auto& worker : workers_) bytes += worker->blocks.memory() + worker->sampler->memory() + worker->totals->memory();
   return bytes;
 }
 
@@ -310,33 +325,38 @@ Model Lda::model() {
   });
   Bytes packed(own.size());
   std::memcpy(packed.data(), own.data(), own.size());
-  const std::vector<Bytes> all = gather_(packed, "parts of the model");
+  own = {};
+  const std::vector<Bytes> all = gather_(std::move(packed), "parts of the model");
   Model model{.prior = prior_, .vocabulary = {}, .offsets = {0}, .counts = {}, .totals = std::vector<std::uint64_t>(topics_)};
   if (transport_.rank() != 0) return model;
-  std::vector<std::unique_ptr<Slice>> slices(slicing_.slices());
-  for (const Bytes& part : all) {
-    for (std::span<const std::byte> rest(part.data(), part.size()); !rest.empty();) {
-      std::uint64_t head[2];
-      if (rest.size() < sizeof(head)) throw Error(Code::mismatch, "a part of the model is cut short");
-      std::memcpy(head, rest.data(), sizeof(head));
-      rest = rest.subspan(sizeof(head));
-      if (head[0] >= slices.size() || head[1] > rest.size()) throw Error(Code::mismatch, "a part of the model is none");
-      slices[head[0]] = Slice::unpacked(rest.first(head[1]));
-      rest = rest.subspan(head[1]);
+  // Twice through the parts, first for the rows' lengths: the model is the only thing that is there as a whole.
+  const auto each_part = [&](const auto& visit) {
+    for (const Bytes& part : all) {
+      for (std::span<const std::byte> rest(part.data(), part.size()); !rest.empty();) {
+        std::uint64_t head[2];
+        if (rest.size() < sizeof(head)) throw Error(Code::mismatch, "a part of the model is cut short");
+        std::memcpy(head, rest.data(), sizeof(head));
+        rest = rest.subspan(sizeof(head));
+        if (head[0] >= slicing_.slices() || head[1] > rest.size()) throw Error(Code::mismatch, "a part of the model is none");
+        const auto number = static_cast<std::uint32_t>(head[0]);
+        const std::unique_ptr<Slice> slice = Slice::unpacked(rest.first(head[1]));
+        if (slice->words() != slicing_.size(number) || slice->topics() > topics_) throw Error(Code::mismatch, "a part of the model is of other words");
+        for (std::uint32_t place = 0; place < slice->words(); ++place) visit(slicing_.word(number, place), slice->row(place));
+        rest = rest.subspan(head[1]);
+      }
     }
-  }
+  };
   model.vocabulary = corpus_.vocabulary;
-  for (std::uint32_t word = 0; word < slicing_.words.size(); ++word) {
-    const std::uint32_t ordinal = slicing_.ordinal[word];
-    const auto slice =
-        static_cast<std::size_t>(std::upper_bound(slicing_.begins.begin(), slicing_.begins.end(), ordinal) - slicing_.begins.begin()) - 1;
-    const auto row = slices[slice]->row(ordinal - slicing_.begins[slice]);
-    model.counts.insert(model.counts.end(), row.begin(), row.end());
-    std::sort(model.counts.begin() + static_cast<std::ptrdiff_t>(model.offsets.back()), model.counts.end(),
-              [](const TopicCount& a, const TopicCount& b) { return a.topic < b.topic; });
-    model.offsets.push_back(model.counts.size());
+  model.offsets.resize(slicing_.words.size() + 1);
+  each_part([&](std::uint32_t word, std::span<const TopicCount> row) { model.offsets[word + std::size_t{1}] = row.size(); });
+  std::partial_sum(model.offsets.begin(), model.offsets.end(), model.offsets.begin());
+  model.counts.resize(model.offsets.back());
+  each_part([&](std::uint32_t word, std::span<const TopicCount> row) {
+    const auto begin = model.counts.begin() + static_cast<std::ptrdiff_t>(model.offsets[word]);
+    std::ranges::copy(row, begin);
+    std::sort(begin, begin + static_cast<std::ptrdiff_t>(row.size()), [](const TopicCount& a, const TopicCount& b) { return a.topic < b.topic; });
     for (const auto& [topic, count] : row) model.totals[topic] += count;
-  }
+  });
   return model;
 }
 
@@ -349,9 +369,11 @@ Kept Lda::keep() {
   lay_anew(Pass::settle);
   Kept kept{sweeps_, prior_, std::vector<Topic>(corpus_.documents.tokens())};
   for (const auto& worker : workers_) {
-    const std::uint64_t first = corpus_.documents.offsets[worker->begin];
-    for (std::uint32_t token = 0; token < worker->block.tokens(); ++token)
-      kept.topics[first + worker->block.positions[token]] = worker->block.topics[token];
+    for (std::uint32_t number = 0; number < blocks_; ++number) {
+      const Block& block = worker->blocks.enter(number);
+      const std::uint64_t first = corpus_.documents.offsets[worker->blocks.first_document(number)];
+      for (std::uint32_t token = 0; token < block.tokens(); ++token) kept.topics[first + block.positions[token]] = block.topics[token];
+    }
   }
   return kept;
 }

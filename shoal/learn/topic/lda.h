@@ -3,12 +3,15 @@
 //   each thread has its documents and keeps their counts; slices of the vocabulary with their words' counts go round all threads (schedule/ring.h).
 //   So C_dk and C_wk are exact at every draw, on any number of threads; the totals C_k of other threads are as old as totals.h says.
 //
-// A model is a function of the corpus, the options and the numbers of members and threads, to the bit, whatever the timing.
+// A thread whose documents are in several blocks (blocks.h) has the slices come round once for each of them.
+//
+// A model is a function of the corpus, the options and the numbers of members, threads and blocks, to the bit, whatever the timing.
 // Threads: one, which has others work for it. Every call by all members alike.
 #pragma once
 
 #include <cstdint>
 #include <exception>
+#include <filesystem>
 #include <functional>
 #include <memory>
 #include <optional>
@@ -16,8 +19,9 @@
 #include <vector>
 
 #include "shoal/learn/gather.h"
+#include "shoal/learn/shared_counts.h"
 #include "shoal/learn/shared_sums.h"
-#include "shoal/learn/topic/block.h"
+#include "shoal/learn/topic/blocks.h"
 #include "shoal/learn/topic/likelihood.h"
 #include "shoal/learn/topic/model.h"
 #include "shoal/learn/topic/samplers.h"
@@ -37,6 +41,9 @@ struct LdaOptions {
   // Words whose tokens begin with these topics, each with one of its own; other tokens begin with any.
   std::vector<std::pair<std::uint32_t, Topic>> seeds = {};
   Sampling sampling = {};
+  // Bytes that this member may take, with all that it has; 0: what it needs. Documents that would be beyond it lie in blocks in a file of blocks_in.
+  std::uint64_t memory = 0;
+  std::filesystem::path blocks_in = ".";
   std::uint16_t channel = 20;  // the first of kLdaChannels of the transport's operations that nothing else has used
 };
 inline constexpr std::uint16_t kLdaChannels = 4;
@@ -56,7 +63,7 @@ struct Kept {
 
 class Lda {
  public:
-  // The transport and the corpus outlive it. Throws Error{invalid_argument} for options that cannot be.
+  // The transport and the corpus outlive it. Throws Error{invalid_argument} for options that cannot be, such as too little memory for some member.
   // kept: what to go on from; nothing: topics are drawn at random. before: counts of documents that are not here, which stay under those of the
   // corpus (update.h); the same on all members, of the corpus's words, and outlives it, too.
   Lda(net::Transport& transport, const text::Corpus& corpus, const LdaOptions& options, const Kept* kept = nullptr, const Model* before = nullptr);
@@ -67,17 +74,22 @@ class Lda {
   unsigned sweeps() const { return sweeps_; }
   const LdaOptions& options() const { return options_; }
   const text::Corpus& corpus() const { return corpus_; }
+  net::Rank rank() const { return transport_.rank(); }
+  net::Rank members() const { return transport_.size(); }
 
   LogLikelihood log_likelihood();         // of all members; given what was before
   // The prior that the counts speak for (prior.h) is used from now on.
   void optimise_prior();
   const Prior& prior() const { return prior_; }
   std::size_t memory();                   // bytes: of the slices that this member has now, of its documents and of what it draws with
+  std::uint32_t blocks() const { return blocks_; }  // of each thread's documents
 
   // Rank 0: the model; elsewhere one without words.
   Model model();
-  // How many tokens of each of this member's documents have each topic: visit(document, counts), topics ascending.
-  void each_document(const std::function<void(std::size_t document, std::span<const TopicCount> counts)>& visit) const;
+  std::vector<Topic> largest_topics(std::size_t most);  // by tokens of all members (page.h), on all of them
+  // How many tokens of each of this member's documents `begin` to `end` - 1 have each topic: visit(document, counts), documents and topics ascending.
+  void each_document(const std::function<void(std::size_t document, std::span<const TopicCount> counts)>& visit, std::size_t begin = 0,
+                     std::size_t end = SIZE_MAX) const;
   // Where another one can go on to the same bits: everything that is not in it is made anew here, too. topics: of this member's tokens, as the
   // corpus has them.
   Kept keep();
@@ -88,9 +100,12 @@ class Lda {
   enum class Pass { count, settle, draw };
   void run(Pass pass, const std::function<void(double part)>& progressed);
   void work(Worker& worker, Pass pass, const std::function<void(double part)>& progressed);
+  void round(Worker& worker, Pass pass, std::uint32_t number_of_block, std::uint64_t key, const std::function<void(double part)>& progressed);
   void each_slice(const std::function<void(std::uint32_t number, const Slice& slice)>& visit);
-  std::vector<double> totals();           // C_k of all members
-  void sow(Worker& worker, std::uint64_t key);
+  std::vector<std::uint64_t> totals();    // C_k of all members
+  std::uint32_t agreed_blocks();
+  Block begun(std::size_t begin, std::size_t end, std::uint64_t key, const Kept* kept) const;
+  void sow(Block& block, std::uint64_t key) const;
   void lay_anew(Pass pass);
 
   net::Transport& transport_;
@@ -100,10 +115,12 @@ class Lda {
   const std::uint32_t topics_;
   const schedule::Rotation rotation_;
   const Slicing slicing_;
+  std::uint32_t blocks_ = 1;
   Prior prior_;
   table::Tables tables_, own_tables_;     // of all threads; of members
   table::Worker member_;
-  SharedSums total_sums_, part_sums_, prior_sums_;
+  SharedCounts topic_sums_;               // a number for each topic, and one more
+  SharedSums part_sums_;
   Gather gather_;
   std::unique_ptr<schedule::Ring<Slice>> ring_;
   std::vector<std::unique_ptr<Worker>> workers_;

@@ -22,6 +22,12 @@ std::size_t Light::memory() const {
          (inverse_.size() + q_.size() + weights_.capacity()) * sizeof(double);
 }
 
+Drawn Light::begin_round(const Round& round) {
+  if (round.number_of_block != of_block_) order_ = DocumentOrder(round.block);
+  of_block_ = round.number_of_block;
+  return {};
+}
+
 void Light::begin(const Visit& visit) {
   const auto totals = visit.totals.counts();
   for (Topic topic = 0; topic < inverse_.size(); ++topic) inverse_[topic] = 1 / (static_cast<double>(totals[topic]) + visit.beta_sum);

@@ -31,6 +31,7 @@ namespace shoal::learn::topic {
 class Light final : public Sampler {
  public:
   Light(std::uint32_t topics, const Block& block, unsigned pairs) : pairs_(pairs), order_(block), row_(topics), inverse_(topics), q_(topics) {}
+  Drawn begin_round(const Round& round) override;
   Drawn sample(const Visit& visit) override;
   std::size_t memory() const override;
 
@@ -47,7 +48,8 @@ class Light final : public Sampler {
   Topic from_document(const Block& block, std::span<const std::uint32_t> tokens, std::uint32_t own_position, Bits& bits) const;
 
   const unsigned pairs_;
-  const DocumentOrder order_;
+  DocumentOrder order_;
+  std::uint32_t of_block_ = 0;  // order_
   WordCounts row_;
   Alias alpha_, beta_, word_;
   double alpha_sum_ = 0, beta_mass_ = 0, row_mass_ = 0;

@@ -40,15 +40,16 @@ bool straighten(std::vector<double>& vector, const std::vector<double>* first) {
 // JSD(p, q) = ln 2 + 1/2 sum over shared words of [p ln(p / (p + q)) + q ln(q / (p + q))], where p and q each sum to 1.
 std::vector<double> divergences(const Model& model, std::span<const Topic> topics) {
   const std::size_t n = topics.size();
-  std::vector<std::uint32_t> place(model.topics(), 0);
-  for (std::size_t i = 0; i < n; ++i) place[topics[i]] = static_cast<std::uint32_t>(i + 1);
-  const auto top = top_words(model, kWords);
+  std::vector<std::uint32_t> place(model.topics());
+  for (std::size_t i = 0; i < n; ++i) place[topics[i]] = static_cast<std::uint32_t>(i);
+  std::vector<Topic> ascending(topics.begin(), topics.end());
+  std::sort(ascending.begin(), ascending.end());
+  const auto top = top_words(model, kWords, ascending);
   std::vector<std::vector<Share>> by_word(model.words());
-  for (Topic k = 0; k < model.topics(); ++k) {
-    if (place[k] == 0) continue;
+  for (std::size_t i = 0; i < n; ++i) {
     double tokens = 0;
-    for (const WordCount& here : top[k]) tokens += here.count;
-    for (const WordCount& here : top[k]) by_word[here.word].push_back({place[k] - 1, here.count / tokens});
+    for (const WordCount& here : top[i]) tokens += here.count;
+    for (const WordCount& here : top[i]) by_word[here.word].push_back({place[ascending[i]], here.count / tokens});
   }
   std::vector<double> shared(n * n);
   for (const auto& row : by_word) {

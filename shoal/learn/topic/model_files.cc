@@ -5,6 +5,7 @@
 #include <charconv>
 #include <cmath>
 #include <fstream>
+#include <numeric>
 #include <system_error>
 
 #include "shoal/core/aside.h"
@@ -102,13 +103,19 @@ void write_model(const ModelFolder& folder, const Model& model) {
       append(text, count);
     }
   });
-  const auto top = top_words(model, kKeys);
+  constexpr std::size_t together = 1 << 16;  // topics whose words are in memory
+  std::vector<std::vector<WordCount>> top;
   write_lines(folder.path() / "topic-keys.txt", model.topics(), [&](std::size_t k, std::string& text) {
+    if (k % together == 0) {
+      std::vector<Topic> next(std::min(together, model.topics() - k));
+      std::iota(next.begin(), next.end(), static_cast<Topic>(k));
+      top = top_words(model, kKeys, next);
+    }
     append(text, k);
     text += '\t';
     append(text, model.prior.alpha[k]);
     char between = '\t';
-    for (const WordCount& here : top[k]) {
+    for (const WordCount& here : top[k % together]) {
       text += between;
       text += model.vocabulary[here.word];
       between = ' ';

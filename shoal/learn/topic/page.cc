@@ -20,16 +20,6 @@ constexpr std::size_t kExamples = 3, kFewest = 8, kExampleWords = 60;
 constexpr std::size_t kWordsShown = 30;    // for one lambda
 constexpr std::size_t kTopicsOfWord = 12;  // that the page knows of
 
-// The topics with most tokens, at most that many, in this order; none without tokens.
-std::vector<Topic> largest(const Model& model, std::size_t most) {
-  std::vector<Topic> topics(model.topics());
-  std::iota(topics.begin(), topics.end(), 0u);
-  std::erase_if(topics, [&](Topic k) { return model.totals[k] == 0; });
-  std::stable_sort(topics.begin(), topics.end(), [&](Topic a, Topic b) { return model.totals[a] > model.totals[b]; });
-  topics.resize(std::min(topics.size(), most));
-  return topics;
-}
-
 std::vector<std::uint64_t> frequencies_of(const Model& model) {
   std::vector<std::uint64_t> frequencies(model.words());
   for (std::uint32_t w = 0; w < model.words(); ++w) {
@@ -41,13 +31,17 @@ std::vector<std::uint64_t> frequencies_of(const Model& model) {
 // Of each topic the words that are among the most relevant for lambda 0, 0.1, ... or 1, most frequent first.
 class Relevant {
  public:
-  Relevant(const Model& model, const std::vector<std::uint64_t>& frequencies) : frequencies_(frequencies), words_(model.topics()) {
+  // place: of each topic its number among `count`, beyond them for others, which have no words here.
+  Relevant(const Model& model, const std::vector<std::uint64_t>& frequencies, std::span<const std::size_t> place, std::size_t count)
+      : frequencies_(frequencies), words_(count) {
     for (std::uint32_t w = 0; w < model.words(); ++w) {
-      for (const auto [topic, count] : model[w]) words_[topic].push_back({w, count});
+      for (const auto [topic, tokens] : model[w]) {
+        if (place[topic] < count) words_[place[topic]].push_back({w, tokens});
+      }
     }
   }
-  std::vector<WordCount> of(Topic topic) const {
-    std::vector<WordCount> words = words_[topic], chosen;
+  std::vector<WordCount> of(std::size_t number) const {
+    std::vector<WordCount> words = words_[number], chosen;
     const std::size_t shown = std::min(kWordsShown, words.size());
     for (int tenths = 0; tenths <= 10; ++tenths) {
       const auto relevance = [&](const WordCount& here) {
@@ -69,7 +63,7 @@ class Relevant {
 
  private:
   const std::vector<std::uint64_t>& frequencies_;
-  std::vector<std::vector<WordCount>> words_;  // by topic
+  std::vector<std::vector<WordCount>> words_;  // by the topic's number
 };
 
 double rounded(double value) { return std::round(value * 1e4) / 1e4; }
@@ -82,7 +76,22 @@ Json examples_json(const Examples& examples, Topic topic) {
 
 }  // namespace
 
-bool Examples::takes(Topic topic, double share) const { return best_[topic].size() < kExamples || share > best_[topic].back().share; }
+std::vector<Topic> largest(std::span<const std::uint64_t> totals, std::size_t most) {
+  std::vector<Topic> topics(totals.size());
+  std::iota(topics.begin(), topics.end(), 0u);
+  std::erase_if(topics, [&](Topic k) { return totals[k] == 0; });
+  std::stable_sort(topics.begin(), topics.end(), [&](Topic a, Topic b) { return totals[a] > totals[b]; });
+  topics.resize(std::min(topics.size(), most));
+  return topics;
+}
+
+Examples::Examples(std::uint32_t topics, std::span<const Topic> of) : wanted_(topics, false), best_(topics) {
+  for (const Topic topic : of) wanted_[topic] = true;
+}
+
+bool Examples::takes(Topic topic, double share) const {
+  return wanted_[topic] && (best_[topic].size() < kExamples || share > best_[topic].back().share);
+}
 
 void Examples::offer(Topic topic, Document document) {
   if (!takes(topic, document.share)) return;
@@ -127,18 +136,18 @@ void Examples::offer_lines(std::string_view lines) {
 }
 
 std::string page_of(const Model& model, const Examples& examples, const std::string& title, const std::string& about) {
-  const std::vector<Topic> topics = largest(model, kMostShown);
+  const std::vector<Topic> topics = largest(model.totals, kMostShown);
   const std::vector<std::uint64_t> frequencies = frequencies_of(model);
-  const Relevant relevant(model, frequencies);
   const std::vector<Point> points = scaled(divergences(model, topics), topics.size());
   std::map<std::uint32_t, std::size_t> number;  // of words on the page
   Json words = Json::array(), shown = Json::array();
   std::vector<std::size_t> place(model.topics(), kMostShown);
   for (std::size_t i = 0; i < topics.size(); ++i) place[topics[i]] = i;
+  const Relevant relevant(model, frequencies, place, topics.size());
   for (std::size_t i = 0; i < topics.size(); ++i) {
     const Topic k = topics[i];
     Json own = Json::array();
-    for (const auto [word, count] : relevant.of(k)) {
+    for (const auto [word, count] : relevant.of(i)) {
       const auto [at, is_new] = number.emplace(word, words.size());
       if (is_new) {
         std::vector<TopicCount> row(model[word].begin(), model[word].end());
@@ -177,7 +186,7 @@ std::string page_of(const Model& model, const Examples& examples, const std::str
 }
 
 std::string pyldavis_of(const Model& model, std::span<const Mixture> documents) {
-  const std::vector<Topic> topics = largest(model, kPyldavisTopics);
+  const std::vector<Topic> topics = largest(model.totals, kPyldavisTopics);
   const std::vector<std::uint64_t> frequencies = frequencies_of(model);
   std::vector<std::uint32_t> words(model.words());
   std::iota(words.begin(), words.end(), 0u);

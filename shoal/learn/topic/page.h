@@ -21,7 +21,10 @@ namespace shoal::learn::topic {
 
 constexpr std::size_t kMostShown = 500;
 
-// Of each topic the documents that have most of it. Examples of members and threads come together. Memory: a few documents a topic.
+// The topics with most tokens, at most that many, in this order; none without tokens.
+std::vector<Topic> largest(std::span<const std::uint64_t> totals, std::size_t most);
+
+// Of each of some topics the documents that have most of it. Examples of members and threads come together. Memory: a few documents a topic.
 class Examples {
  public:
   struct Document {
@@ -30,7 +33,8 @@ class Examples {
     friend bool operator==(const Document&, const Document&) = default;
   };
 
-  explicit Examples(std::uint32_t topics) : best_(topics) {}
+  // For those of `topics` topics: the ones that are shown.
+  Examples(std::uint32_t topics, std::span<const Topic> of);
   // A document with these topics; its text are the first of its words. Documents with fewer than 8 tokens show nothing.
   void offer(std::string_view name, std::span<const std::uint32_t> words, const Mixture& mixture, const data::Names& vocabulary);
   void offer(Topic topic, Document document);
@@ -42,6 +46,7 @@ class Examples {
 
  private:
   bool takes(Topic topic, double share) const;
+  std::vector<bool> wanted_;                 // by topic
   std::vector<std::vector<Document>> best_;  // by topic, the largest share first
 };
 

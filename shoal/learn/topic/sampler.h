@@ -31,13 +31,14 @@ struct Visit {
   std::uint64_t key;     // of its random numbers
 };
 
-// Before a worker sees the slices, each once.
+// Before a worker sees the slices, each once, for a block of its documents.
 struct Round {
   Block& block;
   Totals& totals;
   const Prior& prior;
   double beta_sum;       // of all words
   std::uint64_t key;     // of its random numbers, beside those of the visits
+  std::uint32_t number_of_block = 0;
 };
 
 struct Drawn {  // tokens, by how their topics came about

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <span>
 #include <vector>
 
 #include "shoal/learn/topic/model.h"
@@ -14,5 +15,7 @@ struct WordCount {
 
 // Of each topic its most frequent words, at most `most`, the most frequent first; of equally frequent ones that with the smaller number.
 std::vector<std::vector<WordCount>> top_words(const Model& model, std::size_t most);
+// The same of these topics, in their order; none comes twice.
+std::vector<std::vector<WordCount>> top_words(const Model& model, std::size_t most, std::span<const Topic> topics);
 
 }  // namespace shoal::learn::topic

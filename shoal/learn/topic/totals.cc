@@ -22,6 +22,15 @@ Totals::Totals(table::Worker worker, std::span<const std::int64_t> own, unsigned
   std::copy_n(values_.begin(), counts_.size(), counts_.begin());
 }
 
+std::size_t Totals::memory(std::size_t topics, unsigned staleness) {
+  return topics * (2 * sizeof(std::int64_t) + sizeof(std::int32_t) + slots(staleness) * (sizeof(std::int64_t) + sizeof(std::int32_t)));
+}
+
+std::size_t Totals::table_memory(std::size_t topics, unsigned staleness, std::uint32_t members, std::uint32_t workers) {
+  const std::size_t kept = slots(staleness) + 1, served = (kept + members - 1) / members;
+  return topics * sizeof(std::int64_t) * (kept + served + 3 * std::size_t{workers});
+}
+
 // slots() itself is that of what everybody begins with.
 std::span<const table::Key> Totals::keys_of(std::size_t slot) {
   keys_.resize(rows());
@@ -40,6 +49,7 @@ void Totals::take_in(std::size_t slot) {
 
 void Totals::tick() {
   const table::Clock clock = table_.clock();
+  ++ticks_;
   const auto begun = std::chrono::steady_clock::now();
   // What this clock brought leaves, and is remembered until it comes back among that of all.
   std::ranges::copy(changes_, values_.begin());

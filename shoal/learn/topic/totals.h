@@ -29,13 +29,15 @@ class Totals {
     --counts_[from], --changes_[from];
     ++counts_[to], ++changes_[to];
   }
+  std::uint64_t ticks() const { return ticks_; }  // after each, counts are others'
   void tick();  // this worker's clock; waits only for who is more than the staleness behind
   // By all workers, at the same clock: from here on everybody has everything.
   void settle();
   double take_waited() { return std::exchange(waited_, 0); }  // seconds since it was taken
-  std::size_t memory() const {
-    return (counts_.size() + reads_.size() * padded() + values_.size()) * 8 + (changes_.size() + reads_.size() * padded()) * 4;
-  }
+  std::size_t memory() const { return memory(counts_.size(), staleness_); }
+  static std::size_t memory(std::size_t topics, unsigned staleness);  // bytes of one
+  // Of a member beside those of its workers: rows of the table that it serves and reads, and what is under way.
+  static std::size_t table_memory(std::size_t topics, unsigned staleness, std::uint32_t members, std::uint32_t workers);
 
  private:
   static constexpr std::size_t kWidth = 1024;  // topics of a row, at most
@@ -45,7 +47,8 @@ class Totals {
   };
   std::size_t rows() const { return (counts_.size() + table_.width() - 1) / table_.width(); }
   std::size_t padded() const { return rows() * table_.width(); }
-  std::size_t slots() const { return 2 * staleness_ + 3; }
+  static std::size_t slots(unsigned staleness) { return 2 * std::size_t{staleness} + 3; }
+  std::size_t slots() const { return slots(staleness_); }
   std::span<const table::Key> keys_of(std::size_t slot);
   std::size_t slot_of(table::Clock clock) const { return static_cast<std::size_t>(clock) % slots(); }
   void take_in(std::size_t slot);
@@ -58,6 +61,7 @@ class Totals {
   std::vector<table::Key> keys_;
   std::vector<std::int64_t> values_;
   double waited_ = 0;
+  std::uint64_t ticks_ = 0;
 };
 
 }  // namespace shoal::learn::topic

@@ -8,6 +8,7 @@
 
 #include "shoal/core/error.h"
 #include "shoal/learn/topic/completion.h"
+#include "shoal/learn/topic/memory.h"
 #include "shoal/learn/topic/top_words.h"
 
 namespace shoal::learn::topic {
@@ -19,10 +20,11 @@ constexpr std::size_t kTopics = 3, kWords = 8;  // that are shown
 // The words of a few topics: other ones at each look.
 std::vector<std::vector<std::uint32_t>> some_words(const Model& model, unsigned look) {
   std::vector<std::vector<std::uint32_t>> words;
-  const auto all = top_words(model, kWords);
-  for (std::size_t i = 0; i < std::min(kTopics, all.size()); ++i) {
+  std::vector<Topic> some;
+  for (std::size_t i = 0; i < std::min<std::size_t>(kTopics, model.topics()); ++i) some.push_back(static_cast<Topic>((look * kTopics + i) % model.topics()));
+  for (const auto& top : top_words(model, kWords, some)) {
     auto& shown = words.emplace_back();
-    for (const auto& [word, count] : all[(look * kTopics + i) % all.size()]) shown.push_back(word);
+    for (const auto& [word, count] : top) shown.push_back(word);
   }
   return words;
 }
@@ -93,7 +95,8 @@ void train(Lda& lda, const HeldOut* held_out, Checkpoints* checkpoints, const Tr
       const LogLikelihood log = lda.log_likelihood();
       look.log_likelihood = log.per_token();
       look.rate = static_cast<double>(log.tokens) * sweeps_since / since;
-      look.memory = static_cast<double>(lda.memory());
+      look.memory = static_cast<double>(resident());
+      look.model_memory = static_cast<double>(lda.memory());
       const Model model = lda.model();
       if (model.words() != 0) {
         if (scored) look.perplexity = complete(Phi(model), held_out->shown, held_out->hidden).perplexity();

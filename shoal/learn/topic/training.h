@@ -34,7 +34,8 @@ struct Look {
   double changed = 0;           // share of tokens whose topic the last sweep changed
   double log_likelihood = 0;    // per token
   double perplexity = 0;        // of what is held out; 0 where nothing is
-  double memory = 0;            // bytes
+  double memory = 0;            // bytes that this process has, without what it shares with files
+  double model_memory = 0;      // of these, of counts, of documents in memory and of what topics are drawn with
   std::vector<std::vector<std::uint32_t>> words;  // rank 0: of some topics, the most frequent ones
 };
 

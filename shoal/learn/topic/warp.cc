@@ -25,7 +25,7 @@ Drawn Warp::begin_round(const Round& round) {
   for (std::uint32_t d = 0; d < block.documents(); ++d) {
     const auto tokens = order_.tokens_of(d);
     DocumentCounts counts(block, block.first_line[d]);
-    for (std::uint32_t i = 0; i < counts.topics(); ++i) document_[counts[i].topic] = counts[i].count;
+    for (std::uint32_t i = 0; i < counts.entries(); ++i) document_[counts[i].topic] += counts[i].count;
     of_document_.clear();
     for (const std::uint32_t token : tokens) {
       const Topic own = block.topics[token];
@@ -37,7 +37,7 @@ Drawn Warp::begin_round(const Round& round) {
       }
       of_document_.push_back(at);
     }
-    for (std::uint32_t i = 0; i < counts.topics(); ++i) document_[counts[i].topic] = 0;
+    for (std::uint32_t i = 0; i < counts.entries(); ++i) document_[counts[i].topic] = 0;
     for (std::uint32_t i = 0; i < tokens.size(); ++i) {
       const Topic from = block.topics[tokens[i]], to = of_document_[i];
       if (from == to) continue;

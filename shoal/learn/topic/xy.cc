@@ -27,11 +27,11 @@ Drawn XY::sample(const Visit& visit) {
       row_.remove(own);
       renew(own, totals[own] - 1);
       double y = 0;
-      for (std::uint32_t k = 0; k < document.topics(); ++k) y += document[k].count * phi_[document[k].topic];
+      for (std::uint32_t k = 0; k < document.entries(); ++k) y += document[k].count * phi_[document[k].topic];
       double u = unit(random_bits(visit.key, token)) * (x + y);
       Topic topic = own;  // where rounding has left nothing
       if (u < y) {
-        for (std::uint32_t k = 0; k < document.topics(); ++k) {
+        for (std::uint32_t k = 0; k < document.entries(); ++k) {
           topic = document[k].topic;
           if ((u -= document[k].count * phi_[topic]) < 0) break;
         }

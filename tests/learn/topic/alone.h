@@ -48,14 +48,24 @@ inline std::vector<std::uint64_t> frequencies_of(const text::Documents& document
   return frequencies;
 }
 
-// One worker with everything: a block, one slice, totals that nobody else changes.
+// One worker with everything: a block, one slice, totals that nobody else changes. Tokens begin with any of the first `begin_topics`; 0: of all.
+// one_each: an entry of a document's table counts one token only, as if documents of 15 tokens were too long for more.
+struct Beginning {
+  std::uint32_t begin_topics = 0;
+  bool one_each = false;
+};
 class Alone {
  public:
-  Alone(const Sampling& sampling, const text::Documents& documents, std::uint32_t words, Prior prior)
+  Alone(const Sampling& sampling, const text::Documents& documents, std::uint32_t words, Prior prior, const Beginning& beginning = {})
       : prior_(std::move(prior)), topics_(static_cast<std::uint32_t>(prior_.alpha.size())), jobs_(net::join_all(1)), tables_(jobs_[0]->transport()),
         slicing_(frequencies_of(documents, words), topics_, 1), block_(documents, 0, documents.size(), slicing_, topics_), slice_(words),
         sampler_(make_sampler(sampling, topics_, block_)) {
-    for (std::uint32_t token = 0; token < block_.tokens(); ++token) block_.topics[token] = static_cast<Topic>(random_bits(7, token) % topics_);
+    if (beginning.one_each) {
+      block_.shift = 1;
+      block_.first_long = 0;
+    }
+    const std::uint32_t begun = beginning.begin_topics == 0 ? topics_ : beginning.begin_topics;
+    for (std::uint32_t token = 0; token < block_.tokens(); ++token) block_.topics[token] = static_cast<Topic>(random_bits(7, token) % begun);
     block_.count();
     block_.add_to(slice_, 0);
     std::vector<std::int64_t> own(topics_);
@@ -149,7 +159,7 @@ class Alone {
 
 // All states of a tiny corpus, and how often the sampler is in each.
 inline void expect_posterior(const Sampling& sampling, const std::vector<std::vector<std::uint32_t>>& lists, std::uint32_t words, const Prior& prior,
-                             double most) {
+                             double most, const Beginning& beginning = {}) {
   const text::Documents documents = documents_of(lists);
   const auto topics = static_cast<std::uint32_t>(prior.alpha.size());
   const std::size_t tokens = documents.tokens();
@@ -176,7 +186,7 @@ inline void expect_posterior(const Sampling& sampling, const std::vector<std::ve
     likelihood.add_totals(totals, log);
     sum += probability[state] = std::exp(log.total());
   }
-  Alone alone(sampling, documents, words, prior);
+  Alone alone(sampling, documents, words, prior, beginning);
   constexpr std::size_t kSamples = 40'000, kApart = 4;
   std::vector<double> seen(states);
   for (std::size_t sample = 0; sample < kSamples; ++sample) {

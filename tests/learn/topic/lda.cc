@@ -7,11 +7,13 @@
 #include <memory>
 #include <numeric>
 #include <string>
+#include <tuple>
 #include <vector>
 
 #include "shoal/core/seed.h"
 #include "shoal/data/read.h"
 #include "shoal/learn/topic/checkpoint.h"
+#include "shoal/learn/topic/memory.h"
 #include "tests/net/members.h"
 
 namespace shoal::learn::topic {
@@ -55,16 +57,32 @@ struct Trained {
   double log_likelihood = 0;
 };
 
+// What takes so many blocks and no more.
+std::uint64_t memory_for(std::uint32_t blocks, const LdaOptions& options, net::Rank members) {
+  if (blocks == 1) return 0;
+  std::uint64_t most = 0;
+  for (net::Rank rank = 0; rank < members; ++rank) {
+    const MemberPart part{static_cast<std::uint32_t>(options.prior.alpha.size()), members, options.threads, options.staleness, options.sampling,
+                          rank == 0};
+    most = std::max(most, footprint(share_of(three_subjects(), {rank, members}), part, blocks).total());
+  }
+  return most;
+}
+
 using Body = std::function<void(Lda& lda, net::Transport& transport)>;
 Trained trained(net::Rank members, std::uint32_t threads, std::uint32_t topics, unsigned sweeps, const Body& then = {}, std::uint64_t seed = 4,
-                SamplerKind sampler = SamplerKind::exact) {
+                SamplerKind sampler = SamplerKind::exact, std::uint32_t blocks = 1) {
   const auto documents = three_subjects();
   Trained result;
   result.kept.resize(members);
   auto jobs = net::join_all(members);
   net::each(members, [&](net::Rank rank) {
     const text::Corpus corpus = share_of(documents, {rank, members});
-    Lda lda(jobs[rank]->transport(), corpus, {.prior = flat(topics), .seed = seed, .threads = threads, .sampling = {sampler}});
+    LdaOptions options{.prior = flat(topics), .seed = seed, .threads = threads, .sampling = {sampler}, .blocks_in = testing::TempDir()};
+    options.memory = memory_for(blocks, options, members);
+    Lda lda(jobs[rank]->transport(), corpus, options);
+    EXPECT_EQ(lda.blocks() == 1, blocks == 1);
+    EXPECT_LE(lda.blocks(), blocks);
     for (unsigned sweep = 0; sweep < sweeps; ++sweep) lda.sweep();
     if (then) then(lda, jobs[rank]->transport());
     const double log = lda.log_likelihood().per_token();
@@ -155,6 +173,73 @@ TEST(Lda, CountsAreWhatTheTopicsSayOnThreadsAndMembers) {
       for (const unsigned sweeps : {0u, 1u, 5u}) expect_counts_of_topics(trained(members, threads, 7, sweeps, {}, 4, sampler));
     }
   }
+}
+
+// Documents in several blocks on disk, some of them of no document.
+TEST(Lda, CountsAreWhatTheTopicsSayInBlocks) {
+  for (const SamplerKind sampler : kSamplers) {
+    if (sampler == SamplerKind::warplda) continue;  // has one block
+    for (const auto& [members, threads, blocks] : {std::tuple{1u, 1u, 3u}, {1u, 2u, 8u}, {2u, 1u, 3u}, {3u, 2u, 4u}}) {
+      SCOPED_TRACE(std::to_string(members) + " members, " + std::to_string(threads) + " threads, sampler " +
+                   std::to_string(static_cast<int>(sampler)));
+      for (const unsigned sweeps : {0u, 1u, 5u}) expect_counts_of_topics(trained(members, threads, 7, sweeps, {}, 4, sampler, blocks));
+    }
+  }
+}
+
+TEST(Lda, HasTheSameBitsInBlocksWhateverTheTiming) {
+  const Body prior = [](Lda& lda, net::Transport&) {
+    lda.optimise_prior();
+    lda.sweep();
+  };
+  for (const SamplerKind sampler : {SamplerKind::exact, SamplerKind::lightlda})
+    expect_same(trained(2, 2, 9, 6, prior, 4, sampler, 4), trained(2, 2, 9, 6, prior, 4, sampler, 4));
+}
+
+TEST(Lda, GoesOnInBlocksFromWhereItWasKeptToTheSameBits) {
+  Kept half;
+  const Trained through = trained(1, 2, 9, 3, [&](Lda& lda, net::Transport&) {
+    half = lda.keep();
+    for (int sweep = 0; sweep < 3; ++sweep) lda.sweep();
+  }, 4, SamplerKind::exact, 4);
+  auto jobs = net::join_all(1);
+  {
+    const text::Corpus corpus = share_of(three_subjects(), {});
+    LdaOptions options{.prior = flat(9), .seed = 4, .threads = 2, .blocks_in = testing::TempDir()};
+    options.memory = memory_for(4, options, 1);
+    Lda lda(jobs[0]->transport(), corpus, options, &half);
+    for (int sweep = 0; sweep < 3; ++sweep) lda.sweep();
+    EXPECT_EQ(lda.model().counts, through.model.counts);
+    EXPECT_EQ(lda.keep().topics, through.kept[0].topics);
+  }
+  net::leave_all(jobs);
+}
+
+// All members hear it, and which of them it is: one has almost all documents.
+TEST(Lda, TooLittleMemoryIsRefusedWithWhatIsNeeded) {
+  auto jobs = net::join_all(2);
+  net::each(2, [&](net::Rank rank) {
+    std::vector<std::vector<std::uint32_t>> documents(200, std::vector<std::uint32_t>(50, 7));
+    for (std::size_t d = 0; d < documents.size(); ++d) {
+      if (data::Share{0, 2}.holds(d)) documents[d].resize(1);
+    }
+    const text::Corpus corpus = share_of(documents, {rank, 2});
+    LdaOptions options{.prior = flat(1000), .blocks_in = testing::TempDir()};
+    const auto needed = [&](net::Rank of) {
+      return footprint(share_of(documents, {of, 2}), {.topics = 1000, .members = 2, .first = of == 0}, kMostBlocks).total();
+    };
+    options.memory = 1'000'000;
+    try {
+      Lda lda(jobs[rank]->transport(), corpus, options);
+      ADD_FAILURE();
+    } catch (const Error& error) {
+      EXPECT_EQ(error.code(), Code::invalid_argument);
+      const std::uint64_t most = std::max(needed(0), needed(1));
+      EXPECT_EQ(error.fact(), "1 MB of memory are too little: rank " + std::to_string(needed(0) >= needed(1) ? 0 : 1) + " needs " +
+                                  std::to_string((most + 999'999) / 1'000'000) + " MB");
+    }
+  });
+  net::leave_all(jobs);
 }
 
 TEST(Lda, MoreTopicsThanTokensAndOne) {

@@ -69,7 +69,7 @@ TEST(Divergence, is_that_of_jensen_and_shannon) {
 TEST(Examples, are_the_documents_with_most_of_a_topic) {
   data::Names words;
   for (int i = 0; i < 9; ++i) words.number("w" + std::to_string(i));
-  Examples examples(2);
+  Examples examples(2, std::vector<Topic>{0, 1});
   const std::vector<std::uint32_t> text{0, 1, text::kUnknownWord, 2, 3, 4, 5, 6, 7};
   for (int i = 0; i < 9; ++i) examples.offer("d" + std::to_string(i), text, {{{1, 0.1 * ((7 * i) % 9)}}, 0, 8, 1}, words);
   examples.offer("short", text, {{{1, 1.0}}, 0, 7, 0}, words);
@@ -78,7 +78,7 @@ TEST(Examples, are_the_documents_with_most_of_a_topic) {
   for (const auto& document : examples.of(1)) names.push_back(document.name);
   EXPECT_THAT(names, testing::ElementsAre("d5", "d1", "d6"));  // 7 i mod 9: 8, 7, 6
   EXPECT_EQ(examples.of(1)[0].text, "w0 w1 w2 w3 w4 w5 w6 w7");
-  Examples others(2);
+  Examples others(2, std::vector<Topic>{0, 1});
   others.offer(1, {"theirs", "", 0.75});
   others.offer_lines(examples.lines());
   names.clear();
@@ -94,7 +94,7 @@ Json data_of(const std::string& page) {
 
 TEST(Page, holds_the_figures_of_the_model) {
   const Model model = counted(random_assignments(50, 60, 90, 4, 3), {{0.1, 0.2, 0.3, 0.4, 0.5}, 0.01}, 90);
-  Examples examples(5);
+  Examples examples(5, std::vector<Topic>{0, 1, 2, 3, 4});
   examples.offer(2, {"a letter", "w1 w2", 0.75});
   const Json data = data_of(page_of(model, examples, "letters", "of a box"));
   EXPECT_EQ(data.at("title"), "letters");
@@ -121,14 +121,14 @@ TEST(Page, words_are_words_and_no_markup) {
   model.vocabulary = {};
   model.vocabulary.number("</script><script>alert(1)</script>");
   model.vocabulary.number("<!--\xff");
-  const std::string page = page_of(model, Examples(1), "<b>", "");
+  const std::string page = page_of(model, Examples(1, std::vector<Topic>{0}), "<b>", "");
   EXPECT_EQ(page.find("alert(1)</script>"), std::string::npos);
   EXPECT_EQ(page.find("<!--"), std::string::npos);
   EXPECT_EQ(data_of(page).at("words").at(0).at(0), "</script><script>alert(1)</script>");
 }
 
 TEST(Page, asks_no_network) {
-  const std::string page = page_of(counted({{{0}, {0}}}, {{1}, 1}, 1), Examples(1), "t", "");
+  const std::string page = page_of(counted({{{0}, {0}}}, {{1}, 1}, 1), Examples(1, std::vector<Topic>{0}), "t", "");
   for (const char* from : {"src=", "href=", "@import", "url(", "fetch(", "XMLHttpRequest"}) EXPECT_EQ(page.find(from), std::string::npos) << from;
 }
 

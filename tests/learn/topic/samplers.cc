@@ -38,6 +38,28 @@ TEST_P(Posterior, IsDrawnFrom) {
   expect_posterior({GetParam().kind}, {{0, 1}, {1, 0}}, 2, {{0.2, 0.6, 0.1, 0.3, 0.3}, 0.1}, 1.5 * 624);
 }
 
+// A topic may have several entries in a long document's table: here one for each token.
+TEST_P(Posterior, IsDrawnFromWhereEntriesAreFull) {
+  const Beginning one_each{.one_each = true};
+  expect_posterior({GetParam().kind}, {{0, 1, 0}, {1, 2, 2}, {0, 2}}, 3, {{0.5, 0.3}, 0.4}, 1.5 * 255, one_each);
+  expect_posterior({GetParam().kind}, {{0, 0}, {1, 0}, {2, 1}}, 3, {{0.2, 0.6, 0.1}, 0.1}, 1.5 * 728, one_each);
+}
+
+// With so many topics an entry counts to 2,047.
+TEST_P(Samplers, KeepCountsOfLongDocuments) {
+  if (GetParam().kind == SamplerKind::gibbs) return;  // O(topics) a token
+  constexpr std::uint32_t topics = (1u << 20) + 3;
+  std::vector<std::vector<std::uint32_t>> lists{std::vector<std::uint32_t>(10'000, 0), {0, 1, 1, 2}, std::vector<std::uint32_t>(3000, 1)};
+  for (std::uint32_t i = 0; i < 1000; ++i) lists[0][i] = i % 50;
+  Alone alone({GetParam().kind}, documents_of(lists), 50, {std::vector<double>(topics, 5.0 / topics), 0.01}, {.begin_topics = 3});
+  EXPECT_EQ(alone.block().most(), 2047u);
+  for (std::uint64_t sweep = 0; sweep < 4; ++sweep) {
+    alone.expect_counts();
+    alone.sweep(sweep);
+  }
+  alone.expect_counts();
+}
+
 TEST_P(Samplers, KeepTheirCounts) {
   for (const std::uint32_t topics : {1u, 2u, 15u, 100u, 1000u, 70'000u}) {
     if (topics > 1000 && GetParam().kind == SamplerKind::gibbs) continue;  // O(topics) a token

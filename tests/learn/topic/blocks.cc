@@ -1,0 +1,78 @@
+// Blocks that come back from a file are those that went, with what was changed in them, in whatever order they are asked for.
+#include "shoal/learn/topic/blocks.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <vector>
+
+#include "shoal/core/error.h"
+#include "tests/learn/topic/alone.h"
+
+namespace shoal::learn::topic {
+namespace {
+
+constexpr std::uint32_t kWords = 50, kTopics = 9, kBlocks = 5;
+
+bool same(const Block& a, const Block& b) {
+  const auto same_runs = [](const Block::Run& x, const Block::Run& y) { return x.place == y.place && x.begin == y.begin; };
+  return a.shift == b.shift && std::ranges::equal(a.runs, b.runs, same_runs) && a.slices == b.slices && a.lines == b.lines && a.topics == b.topics &&
+         a.positions == b.positions && a.first_line == b.first_line && a.longest_table == b.longest_table && a.first_long == b.first_long &&
+         std::ranges::equal(std::span(a.tables.data(), a.tables.size()), std::span(b.tables.data(), b.tables.size()));
+}
+
+TEST(Blocks, ComeBackAsTheyWereLeft) {
+  const text::Documents documents = random_documents(100, kWords, 40, 3);
+  const Slicing slicing(frequencies_of(documents, kWords), kTopics, 3);
+  const auto parts = parts_of(documents, 0, documents.size(), kBlocks);
+  Blocks blocks(kBlocks, testing::TempDir());
+  std::vector<Block> expected;
+  for (std::uint32_t b = 0; b < kBlocks; ++b) {
+    expected.emplace_back(documents, parts[b], parts[b + 1], slicing, kTopics);
+    blocks.append(Block(documents, parts[b], parts[b + 1], slicing, kTopics), parts[b]);
+  }
+  EXPECT_EQ(blocks.tokens(), documents.tokens());
+  for (std::uint32_t visit = 0; visit < 60; ++visit) {
+    const auto drawn = random_words(8, visit, 0, 0);
+    const std::uint32_t b = visit < 20 ? visit % kBlocks : drawn[0] % kBlocks;
+    Block& block = blocks.enter(b);
+    ASSERT_TRUE(same(block, expected[b])) << "visit " << visit << ", block " << b;
+    if (drawn[1] % 3 == 0) continue;
+    for (Block* changing : {&block, &expected[b]}) {
+      for (std::uint32_t token = 0; token < changing->tokens(); ++token) changing->topics[token] = random_words(9, visit, token, 0)[0] % kTopics;
+      changing->count();
+    }
+    blocks.changed();
+  }
+}
+
+TEST(Blocks, DivideDocumentsByTheirTokens) {
+  const text::Documents documents = random_documents(1000, kWords, 40, 5);
+  for (const std::uint32_t parts : {1u, 2u, 7u, 300u}) {
+    const auto begins = parts_of(documents, 10, 900, parts);
+    ASSERT_EQ(begins.size(), parts + 1);
+    EXPECT_EQ(begins.front(), 10u);
+    EXPECT_EQ(begins.back(), 900u);
+    EXPECT_TRUE(std::ranges::is_sorted(begins));
+    const std::uint64_t even = (documents.offsets[900] - documents.offsets[10]) / parts;
+    for (std::uint32_t part = 0; part < parts; ++part) EXPECT_LE(documents.offsets[begins[part + 1]] - documents.offsets[begins[part]], even + 80);
+  }
+  for (const std::size_t begin : {std::size_t{0}, std::size_t{1000}}) {  // no document at all
+    EXPECT_EQ(parts_of(documents, begin, begin, 3), std::vector<std::size_t>(4, begin));
+  }
+  EXPECT_EQ(parts_of(text::Documents(), 0, 0, 2), std::vector<std::size_t>(3, 0));
+}
+
+TEST(Blocks, SayWhereNoFileCanBeMade) {
+  try {
+    Blocks blocks(3, "/nowhere/at/all");
+    FAIL();
+  } catch (const Error& error) {
+    EXPECT_EQ(error.code(), Code::io);
+    EXPECT_EQ(error.fact(), "no file can be made here: No such file or directory");
+    EXPECT_EQ(error.where(), "/nowhere/at/all");
+  }
+}
+
+}  // namespace
+}  // namespace shoal::learn::topic
