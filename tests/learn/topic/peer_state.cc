@@ -105,7 +105,7 @@ TEST_F(PeerStates, what_is_none_is_told) {
   }
   EXPECT_EQ(refusal_of(file("block.1", whole), StateFormat::lightlda), "does not say which words there are");
   EXPECT_EQ(refusal_of(file("twice.z.estimate", "1 0:0 \n"), StateFormat::warplda, {file("twice.txt", "a\na\n"), 3, 0.75, 0.125}),
-            "the word \"a\" comes twice");
+            "'a' is there twice, first in line 1");
 }
 
 }  // namespace
