@@ -2,11 +2,13 @@
 #pragma once
 
 #include <cstddef>
+#include <optional>
 #include <string>
 
 #include "app/command.h"
 #include "app/topics_text.h"
 #include "shoal/learn/gather.h"
+#include "shoal/learn/topic/document_rows.h"
 #include "shoal/learn/topic/lda.h"
 #include "shoal/learn/topic/model.h"
 
@@ -30,7 +32,9 @@ struct TopicsModel {
 };
 
 // All that train leaves but config.json: topics of documents, pages, and last the model. By all members, into rank 0's folder.
-void write_results(learn::topic::Lda& lda, learn::Gather& gather, const learn::ModelFolder& folder);
+// rows: of documents that the model has before those of lda; nothing where they are not known.
+void write_results(learn::topic::Lda& lda, learn::Gather& gather, const learn::ModelFolder& folder,
+                   std::optional<learn::topic::DocumentRows> rows = learn::topic::DocumentRows());
 
 // --threads: what was asked for, or OMP_NUM_THREADS, which launchers set, or as many as there are cores.
 std::size_t threads_of(unsigned asked);

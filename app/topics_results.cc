@@ -37,7 +37,8 @@ topic::Examples examples_of(const topic::Lda& lda, learn::Gather& gather) {
 
 }  // namespace
 
-void write_results(topic::Lda& lda, learn::Gather& gather, const learn::ModelFolder& folder) {
+void write_results(topic::Lda& lda, learn::Gather& gather, const learn::ModelFolder& folder,
+                   std::optional<topic::DocumentRows> rows) {
   const topic::Model model = lda.model();
   const topic::Examples examples = examples_of(lda, gather);
   if (model.words() == 0) return topic::each_document_of_all(lda, gather, {});
@@ -48,6 +49,7 @@ void write_results(topic::Lda& lda, learn::Gather& gather, const learn::ModelFol
     std::ofstream out(aside, std::ios::binary);
     out << topic::kDocumentColumns;
     topic::each_document_of_all(lda, gather, [&](std::string_view name, std::span<const topic::TopicCount> counts) {
+      if (rows) rows->add(counts);
       topic::Mixture mixture = topic::mixture_of(counts, phi);
       if (mixture.tokens > 0 && mixtures.size() < topic::kPyldavisDocuments) mixtures.push_back(mixture);
       mixture.keep_largest(phi, topic::kSmallestShare, topic::kMostTopics);
@@ -56,6 +58,7 @@ void write_results(topic::Lda& lda, learn::Gather& gather, const learn::ModelFol
     out.close();
     if (!out) throw Error(Code::io, "cannot be written: " + std::generic_category().message(errno), file.string());
   });
+  topic::write_document_rows(folder, rows);
   topic::write_pages(folder, model, examples, mixtures, show_count(lda.corpus().all_documents, "documents"));
   topic::write_model(folder, model);
 }

@@ -107,7 +107,7 @@ int update(const UpdateOptions& options) {
                                {"new_words", options.new_words}});
   folder.begin(config);
   learn::Gather gather(job->transport(), kChannel);
-  write_results(lda, gather, folder);
+  write_results(lda, gather, folder, topic::read_document_rows(learn::ModelFolder(options.model), from.model));
   // The model's documents have their lines as they were, and the new ones stand behind them.
   std::vector<std::string> lines = document_lines(learn::ModelFolder(options.model));
   for (std::string& line : document_lines(folder)) lines.push_back(std::move(line));
