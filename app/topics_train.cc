@@ -22,7 +22,7 @@ namespace topic = learn::topic;
 struct TrainOptions {
   TextOptions texts;
   std::uint32_t topics = 100, threads = 0;
-  std::string alpha, output, sampler = "auto";
+  std::string alpha, output, sampler = "auto", start = "random";
   std::string seed_words;
   std::vector<std::string> heldout;
   double alpha_sum = 5, beta = 0.01, test_share = 0.005;
@@ -113,6 +113,7 @@ int train(const TrainOptions& options) {
   check(options);
   topic::LdaOptions lda_options{.prior = options.prior(), .seed = options.seed, .threads = static_cast<std::uint32_t>(threads_of(options.threads)),
                                 .staleness = options.staleness,
+                                .start = topic::start_of(options.start),
                                 .sampling = {topic::sampler_of(options.sampler), options.steps}};
   const net::Place place = net::find_place();
   const bool first = place.rank == 0;
@@ -128,6 +129,7 @@ int train(const TrainOptions& options) {
                      {"optimised", !options.fixed_prior},
                      {"sweeps", options.training.sweeps},
                      {"seed", options.seed},
+                     {"start", options.start},
                      {"seed_words", options.seed_words},
                      {"members", place.size},
                      {"threads", lda_options.threads},
@@ -211,6 +213,9 @@ Action declare_topics_train(CLI::App& app) {
   flag(app, "--heldout", options->heldout, "two files with halves of the same documents, to score the model: the second is foretold after the first")
       ->expected(2);
   flag(app, "--seed-words", options->seed_words, "file of topics, from 0, and the words that begin with them: topic<TAB>word word ...");
+  flag(app, "--start", options->start,
+       "random: tokens begin with any topics (default); online: each with one drawn after those before it, which takes much less memory where there "
+       "are many topics");
   flag(app, "--seed", options->seed, "of all that is drawn (default: 1)");
   flag(app, "--threads", options->threads, "of this member (default: OMP_NUM_THREADS, which shoal run sets to its share of the cores, or all cores)");
   flag(app, "--sampler", options->sampler, "auto, exact, lightlda, warplda, xy or gibbs: how topics are drawn (default: auto, which is exact)");

@@ -9,6 +9,7 @@
 #include <thread>
 
 #include "shoal/core/error.h"
+#include "shoal/learn/topic/online_start.h"
 #include "shoal/learn/topic/prior.h"
 
 namespace shoal::learn::topic {
@@ -32,6 +33,12 @@ const LdaOptions& checked(const LdaOptions& options, const text::Corpus& corpus)
 }
 
 }  // namespace
+
+Start start_of(std::string_view name) {
+  if (name == "random") return Start::random;
+  if (name == "online") return Start::online;
+  throw Error(Code::invalid_argument, "there is no start \"" + std::string(name) + "\"", "", "there are random, online");
+}
 
 // A thread's part: documents `begin` to `end` - 1 of this member's.
 struct Lda::Worker {
@@ -75,6 +82,7 @@ Lda::Lda(net::Transport& transport, const text::Corpus& corpus, const LdaOptions
     throw Error(Code::invalid_argument, "what was before has other topics or words", "", "documents come into a model in its words");
   }
   ring_ = std::make_unique<schedule::Ring<Slice>>(transport, channel(kSlices), rotation_, options_.threads, kPatience);
+  const bool online = kept == nullptr && options.start == Start::online;
   // Documents in as many parts as there are threads, of about as many tokens each.
   const text::Documents& documents = corpus_.documents;
   std::size_t begin = 0;
@@ -89,11 +97,12 @@ Lda::Lda(net::Transport& transport, const text::Corpus& corpus, const LdaOptions
     const std::uint64_t key = random_bits(random_bits(options_.seed, 0), number);
     for (std::uint32_t token = 0; token < block.tokens(); ++token) {
       block.topics[token] = kept != nullptr ? kept->topics[documents.offsets[workers_.back()->begin] + block.positions[token]]
+                            : online        ? kNoTopic
                                             : static_cast<Topic>((random_bits(key, token) >> 32) * topics_ >> 32);
     }
     if (kept == nullptr) sow(*workers_.back(), key);
   }
-  lay_anew(Pass::count);
+  lay_anew(online ? Pass::begin : Pass::count);
 }
 
 Lda::~Lda() {
@@ -121,11 +130,16 @@ void Lda::sow(Worker& worker, std::uint64_t key) {
   }
 }
 
-// All counts from the topics of tokens. Rows begin empty, or with what was before, and each worker adds its own when they come by.
+// All counts from the topics of tokens, or from none (Pass::begin). Rows begin empty, or with what was before, and each worker adds its own when they
+// come by.
 void Lda::lay_anew(Pass pass) {
   for (const auto& worker : workers_) {
-    worker->block.count();
-    worker->sampler = make_sampler(options_.sampling, topics_, worker->block);
+    if (pass == Pass::begin) {
+      worker->sampler = std::make_unique<OnlineStart>(topics_);
+    } else {
+      worker->block.count();
+      worker->sampler = make_sampler(options_.sampling, topics_, worker->block);
+    }
     for (std::uint32_t ahead = 0; ahead < rotation_.ahead; ++ahead) {
       const std::uint32_t number = rotation_.block(worker->number, steps_ + ahead);
       auto slice = std::make_unique<Slice>(slicing_.size(number));
@@ -135,6 +149,20 @@ void Lda::lay_anew(Pass pass) {
     }
   }
   run(pass, {});
+  for (const auto& worker : workers_) {
+    if (pass == Pass::begin) worker->sampler = make_sampler(options_.sampling, topics_, worker->block);
+  }
+}
+
+// counted: with the worker's tokens; otherwise these are to come.
+void Lda::open_totals(Worker& worker, bool counted) {
+  std::vector<std::int64_t> own(topics_);
+  if (counted) {
+    for (const Topic topic : worker.block.topics) ++own[topic];
+  }
+  for (Topic topic = 0; before_ != nullptr && worker.number == 0 && topic < topics_; ++topic)
+    own[topic] += static_cast<std::int64_t>(before_->totals[topic]);
+  worker.totals.emplace(tables_.worker(worker.local), own, options_.staleness);
 }
 
 void Lda::run(Pass pass, const std::function<void(double part)>& progressed) {
@@ -160,8 +188,10 @@ void Lda::run(Pass pass, const std::function<void(double part)>& progressed) {
 
 // A round: every slice comes by once.
 void Lda::work(Worker& worker, Pass pass, const std::function<void(double part)>& progressed) {
-  const std::uint64_t key = random_bits(random_bits(options_.seed, sweeps_ + std::uint64_t{1}), worker.number);
+  const std::uint64_t key = random_bits(random_bits(options_.seed, pass == Pass::begin ? 0 : sweeps_ + std::uint64_t{1}), worker.number);
   const double beta_sum = prior_.beta * static_cast<double>(slicing_.words.size());
+  const bool draws = pass == Pass::begin || pass == Pass::draw;
+  if (pass == Pass::begin) open_totals(worker, false);
   if (pass == Pass::draw)
     worker.drawn += worker.sampler->begin_round({worker.block, *worker.totals, prior_, beta_sum, random_bits(key, rotation_.blocks())});
   for (std::uint64_t step = steps_; step < steps_ + rotation_.blocks(); ++step) {
@@ -169,23 +199,17 @@ void Lda::work(Worker& worker, Pass pass, const std::function<void(double part)>
     std::unique_ptr<Slice> slice = ring_->take(worker.number, step, worker.waited);
     if (slice->words() != slicing_.size(number))
       throw Error(Code::mismatch, "a slice of another vocabulary came", "", "read the same files on all members");
-    if (pass == Pass::draw) {
+    if (draws) {
       worker.drawn += worker.sampler->sample({worker.block, number, *slice, *worker.totals, prior_, beta_sum, random_bits(key, number)});
     } else {
       worker.block.add_to(*slice, number);
     }
     ring_->pass(worker.number, step, std::move(slice));
-    if (pass == Pass::draw) worker.totals->tick();
+    if (draws) worker.totals->tick();
     if (progressed && worker.local == 0) progressed(static_cast<double>(step + 1 - steps_) / rotation_.blocks());
   }
   if (pass == Pass::settle) worker.totals->settle();
-  if (pass == Pass::count) {
-    std::vector<std::int64_t> own(topics_);
-    for (const Topic topic : worker.block.topics) ++own[topic];
-    for (Topic topic = 0; before_ != nullptr && worker.number == 0 && topic < topics_; ++topic)
-      own[topic] += static_cast<std::int64_t>(before_->totals[topic]);
-    worker.totals.emplace(tables_.worker(worker.local), own, options_.staleness);
-  }
+  if (pass == Pass::count) open_totals(worker, true);
 }
 
 SweepReport Lda::sweep(const std::function<void(double part)>& progressed) {

@@ -13,6 +13,7 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "shoal/learn/gather.h"
@@ -29,13 +30,18 @@
 
 namespace shoal::learn::topic {
 
+// The topics that tokens begin with: each any, or drawn after those that were drawn before it (online_start.h).
+enum class Start : std::uint8_t { random, online };
+Start start_of(std::string_view name);  // throws Error{invalid_argument} that names both
+
 struct LdaOptions {
   Prior prior;                // to begin with; as many topics as it has alphas
   std::uint64_t seed = 1;
   std::uint32_t threads = 1;  // of each member
   unsigned staleness = 1;     // of totals, in steps of the rotation
-  // Words whose tokens begin with these topics, each with one of its own; other tokens begin with any.
+  // Words whose tokens begin with these topics, each with one of its own; other tokens begin as `start` says.
   std::vector<std::pair<std::uint32_t, Topic>> seeds = {};
+  Start start = Start::random;
   Sampling sampling = {};
   std::uint16_t channel = 20;  // the first of kLdaChannels of the transport's operations that nothing else has used
 };
@@ -57,7 +63,7 @@ struct Kept {
 class Lda {
  public:
   // The transport and the corpus outlive it. Throws Error{invalid_argument} for options that cannot be.
-  // kept: what to go on from; nothing: topics are drawn at random. before: counts of documents that are not here, which stay under those of the
+  // kept: what to go on from; nothing: topics begin as the options say. before: counts of documents that are not here, which stay under those of the
   // corpus (update.h); the same on all members, of the corpus's words, and outlives it, too.
   Lda(net::Transport& transport, const text::Corpus& corpus, const LdaOptions& options, const Kept* kept = nullptr, const Model* before = nullptr);
   ~Lda();
@@ -85,11 +91,12 @@ class Lda {
  private:
   struct Worker;
   std::uint16_t channel(std::uint16_t number) const { return static_cast<std::uint16_t>(options_.channel + number); }
-  enum class Pass { count, settle, draw };
+  enum class Pass { begin, count, settle, draw };
   void run(Pass pass, const std::function<void(double part)>& progressed);
   void work(Worker& worker, Pass pass, const std::function<void(double part)>& progressed);
   void each_slice(const std::function<void(std::uint32_t number, const Slice& slice)>& visit);
   std::vector<double> totals();           // C_k of all members
+  void open_totals(Worker& worker, bool counted);
   void sow(Worker& worker, std::uint64_t key);
   void lay_anew(Pass pass);
 
