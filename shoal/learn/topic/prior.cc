@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <cmath>
 
+#include "shoal/learn/topic/digamma.h"
+
 namespace shoal::learn::topic {
 namespace {
 
@@ -17,14 +19,6 @@ std::uint32_t bin_of(std::uint64_t count) {
 }
 // The count in the middle of a bin.
 double count_of(std::uint32_t bin) { return bin < kExact ? bin : kExact * std::pow(kWidth, bin - kExact + 0.5); }
-
-// psi by its recurrence up to 6, then by its asymptotic series (Abramowitz and Stegun, 6.3.18): about 1e-10.
-double digamma(double x) {
-  double below = 0;
-  for (; x < 6; ++x) below -= 1 / x;
-  const double inverse = 1 / (x * x);
-  return below + std::log(x) - 0.5 / x - inverse * (1.0 / 12 - inverse * (1.0 / 120 - inverse * (1.0 / 252 - inverse * (1.0 / 240 - inverse / 132))));
-}
 
 constexpr std::uint64_t kLengths = 1ull << 32, kPairs = kLengths + 1;  // beside the numbers of topics
 
