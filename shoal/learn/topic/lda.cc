@@ -10,7 +10,6 @@
 
 #include "shoal/core/error.h"
 #include "shoal/learn/topic/online_start.h"
-#include "shoal/learn/topic/prior.h"
 
 namespace shoal::learn::topic {
 namespace {
@@ -307,7 +306,8 @@ void Lda::optimise_prior() {
       evidence.add_numbers(theirs);
     }
     const Prior better =
-        optimised(prior_, evidence, std::vector<std::uint64_t>(counted.begin(), counted.end()), static_cast<std::uint32_t>(slicing_.words.size()));
+        optimised(prior_, evidence, std::vector<std::uint64_t>(counted.begin(), counted.end()), static_cast<std::uint32_t>(slicing_.words.size()),
+                  options_.alpha_form);
     std::ranges::copy(better.alpha, decided.begin());
     decided.back() = better.beta;
   }

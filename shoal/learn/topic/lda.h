@@ -21,6 +21,7 @@
 #include "shoal/learn/topic/block.h"
 #include "shoal/learn/topic/likelihood.h"
 #include "shoal/learn/topic/model.h"
+#include "shoal/learn/topic/prior.h"
 #include "shoal/learn/topic/samplers.h"
 #include "shoal/learn/topic/slice.h"
 #include "shoal/learn/topic/slicing.h"
@@ -42,6 +43,7 @@ struct LdaOptions {
   // Words whose tokens begin with these topics, each with one of its own; other tokens begin as `start` says.
   std::vector<std::pair<std::uint32_t, Topic>> seeds = {};
   Start start = Start::random;
+  AlphaForm alpha_form = AlphaForm::of_each_topic;  // as optimise_prior() finds it
   Sampling sampling = {};
   std::uint16_t channel = 20;  // the first of kLdaChannels of the transport's operations that nothing else has used
 };

@@ -94,12 +94,21 @@ void PriorEvidence::add_numbers(std::span<const std::uint64_t> numbers) {
   }
 }
 
-Prior optimised(const Prior& prior, const PriorEvidence& evidence, std::span<const std::uint64_t> totals, std::uint32_t words, unsigned iterations) {
+Prior optimised(const Prior& prior, const PriorEvidence& evidence, std::span<const std::uint64_t> totals, std::uint32_t words, AlphaForm form,
+                unsigned iterations) {
   Prior best = prior;
+  const auto topics_in_all = static_cast<double>(best.alpha.size());
+  if (form == AlphaForm::of_all_alike) best.alpha.assign(best.alpha.size(), prior.alpha_sum() / topics_in_all);
   for (unsigned iteration = 0; iteration < iterations; ++iteration) {
-    const double documents = evidence.lengths_.rise(best.alpha_sum()) + 1 / kScale;
-    for (std::size_t k = 0; k < best.alpha.size(); ++k) {
-      best.alpha[k] = std::max(kSmallest, (best.alpha[k] * evidence.topics_[k].rise(best.alpha[k]) + kShape - 1) / documents);
+    const double documents = evidence.lengths_.rise(best.alpha_sum());
+    if (form == AlphaForm::of_all_alike) {
+      double rise = 0;
+      for (const Histogram& topic : evidence.topics_) rise += topic.rise(best.alpha[0]);
+      const double alpha = std::max(kSmallest, (best.alpha[0] * rise + kShape - 1) / (topics_in_all * documents + 1 / kScale));
+      best.alpha.assign(best.alpha.size(), alpha);
+    } else {
+      for (std::size_t k = 0; k < best.alpha.size(); ++k)
+        best.alpha[k] = std::max(kSmallest, (best.alpha[k] * evidence.topics_[k].rise(best.alpha[k]) + kShape - 1) / (documents + 1 / kScale));
     }
     const double beta_sum = best.beta * words, begin = digamma(beta_sum);
     double topics = 0;

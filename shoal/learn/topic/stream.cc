@@ -37,6 +37,8 @@ const StreamOptions& checked(const StreamOptions& options, std::size_t words) {
   return options;
 }
 
+constexpr double kMostCount = 4294967294;  // of a word and topic, that a model can hold
+
 // Of shape 100 and mean 1 (Marsaglia and Tsang, ACM TOMS 26, 2000).
 double gamma_of_100(std::uint64_t key) {
   constexpr double d = 100 - 1.0 / 3;
@@ -271,11 +273,25 @@ double Stream::lambda(std::uint32_t word, Topic topic) const {
 
 Model Stream::model() const {
   Model model{.prior = options_.prior, .vocabulary = vocabulary_, .offsets = {0}, .counts = {}, .totals = std::vector<std::uint64_t>(topics_)};
+  const double part = documents_ == 0 ? 1 : static_cast<double>(documents_) / static_cast<double>(std::max(options_.documents, documents_));
+  std::vector<double> whole(topics_), rest(topics_);
+  std::vector<Topic> by_rest(topics_);
   for (std::uint32_t word = 0; word < vocabulary_.size(); ++word) {
+    double sum = 0, counted = 0;
     for (Topic k = 0; k < topics_; ++k) {
-      const double expected = lambda(word, k) - options_.prior.beta;
-      if (expected < 0.5) continue;
-      model.counts.push_back({k, static_cast<std::uint32_t>(std::min(std::round(expected), 4294967295.0))});
+      const double expected = std::clamp(part * (lambda(word, k) - options_.prior.beta), 0.0, kMostCount);
+      sum += expected;
+      counted += whole[k] = std::floor(expected);
+      rest[k] = expected - whole[k];
+    }
+    std::iota(by_rest.begin(), by_rest.end(), Topic{0});
+    const auto more = std::min(static_cast<std::ptrdiff_t>(std::round(sum - counted)), static_cast<std::ptrdiff_t>(topics_));
+    std::partial_sort(by_rest.begin(), by_rest.begin() + more, by_rest.end(),
+                      [&](Topic a, Topic b) { return rest[a] != rest[b] ? rest[a] > rest[b] : a < b; });
+    for (std::ptrdiff_t i = 0; i < more; ++i) ++whole[by_rest[static_cast<std::size_t>(i)]];
+    for (Topic k = 0; k < topics_; ++k) {
+      if (whole[k] == 0) continue;
+      model.counts.push_back({k, static_cast<std::uint32_t>(whole[k])});
       model.totals[k] += model.counts.back().count;
     }
     model.offsets.push_back(model.counts.size());

@@ -32,7 +32,8 @@ namespace shoal::learn::topic {
 struct StreamOptions {
   Prior prior;                  // it stays as it is
   double tau0 = 1, kappa = 0.5; // gensim's; kappa in (0.5, 1] is what convergence asks for (Robbins and Monro)
-  std::uint64_t documents = 0;  // D; 0: as many as have come
+  // D, or as many as have come where these are more. With few, the first batches would say too much: what they lack has no count beside beta.
+  std::uint64_t documents = 1'000'000;
   unsigned iterations = 50;     // of a document, at most
   double settled = 0.001;
   std::uint64_t seed = 1;
@@ -55,7 +56,8 @@ class Stream {
   std::uint64_t documents() const { return documents_; }  // that it has learnt from
   std::uint64_t tokens() const { return tokens_; }
   double lambda(std::uint32_t word, Topic topic) const;
-  // Its expected counts, lambda_wk - beta, in whole numbers: what is below a half token is none.
+  // The expected counts, lambda_wk - beta, of as many documents as have come, in whole numbers that keep each word's sum: rounded down, and what is left
+  // to the topics with the largest remainders.
   Model model() const;
   std::size_t memory() const;                             // bytes, without those of a batch
 

@@ -193,7 +193,10 @@ TEST(Stream, ForetellsByWhatItHasLearnt) {
 }
 
 TEST(Stream, LeavesItsExpectedCountsInWholeNumbers) {
-  const Learnt result = learnt(1, options(), batches_of({200, 200}));
+  StreamOptions how = options();
+  how.documents = 1000;
+  constexpr double part = 0.4;  // of them have come
+  const Learnt result = learnt(1, how, batches_of({200, 200}));
   std::vector<std::uint64_t> totals(kTopics);
   for (std::uint32_t w = 0; w < kWords; ++w) {
     std::vector<std::uint32_t> row(kTopics);
@@ -202,7 +205,19 @@ TEST(Stream, LeavesItsExpectedCountsInWholeNumbers) {
       totals[topic] += count;
       EXPECT_GT(count, 0u);
     }
-    for (Topic k = 0; k < kTopics; ++k) EXPECT_NEAR(row[k], result.lambda[w][k] - 0.05, 0.5 + 1e-6);
+    double expected = 0, kept = 0;
+    for (Topic k = 0; k < kTopics; ++k) {
+      EXPECT_NEAR(row[k], part * (result.lambda[w][k] - 0.05), 1 - 1e-6);
+      expected += part * (result.lambda[w][k] - 0.05);
+      kept += row[k];
+      for (Topic other = 0; other < kTopics; ++other) {  // nobody is rounded down who has a larger remainder than one that is rounded up
+        const double here = part * (result.lambda[w][k] - 0.05), there = part * (result.lambda[w][other] - 0.05);
+        if (row[k] > here + 1e-6 && row[other] + 1e-6 < there) {
+          EXPECT_GE(here - std::floor(here) + 1e-9, there - std::floor(there));
+        }
+      }
+    }
+    EXPECT_NEAR(kept, expected, 0.5 + 1e-6);
   }
   EXPECT_EQ(result.model.totals, totals);
 }
