@@ -2,12 +2,14 @@
 #pragma once
 
 #include <cstddef>
+#include <optional>
 #include <string>
 #include <vector>
 
 #include "app/command.h"
 #include "app/topics_text.h"
 #include "shoal/learn/gather.h"
+#include "shoal/learn/topic/document_rows.h"
 #include "shoal/learn/topic/lda.h"
 #include "shoal/learn/topic/model.h"
 #include "shoal/learn/topic/training.h"
@@ -39,11 +41,13 @@ learn::topic::HeldOut met_by_name(const text::Corpus& shown, text::Corpus hidden
 
 // Documents that have lines in doc_topics.tsv without having been learnt from in this run.
 struct OtherDocuments {
-  std::vector<std::string> before = {};                     // lines of a model that more documents came into
+  std::vector<std::string> before = {};             // lines of a model that more documents came into
+  // Their counts of topics; nothing where they are not known, and then none are left of any document.
+  std::optional<learn::topic::DocumentRows> rows = learn::topic::DocumentRows();
   const learn::topic::HeldOut* held_out = nullptr;  // topics are folded in
 };
 // All that train leaves but config.json: topics of documents, pages, and last the model. By all members, into rank 0's folder.
-void write_results(learn::topic::Lda& lda, learn::Gather& gather, const learn::ModelFolder& folder, const OtherDocuments& others);
+void write_results(learn::topic::Lda& lda, learn::Gather& gather, const learn::ModelFolder& folder, OtherDocuments others);
 
 inline constexpr const char* kThreadsOfThis = "of this member (default: OMP_NUM_THREADS, which shoal run sets to its share of the cores, or all cores)";
 // --threads: what was asked for, or OMP_NUM_THREADS, which launchers set, or as many as there are cores.

@@ -177,7 +177,8 @@ int evaluate(const EvaluateOptions& options) {
   if (options.particles < 1) throw Error(Code::invalid_argument, "is at least 1", "--particles");
   if (options.state.empty()) {
     TopicsModel model(options.model);
-    const topic::LogLikelihood sum = topic::log_likelihood(model.model);
+    const std::optional<topic::DocumentRows> rows = topic::read_document_rows(learn::ModelFolder(options.model), model.model);
+    const topic::LogLikelihood sum = rows ? topic::log_likelihood(model.model, *rows) : topic::log_likelihood(model.model);
     Evaluation evaluation(options, std::move(model));
     evaluation.likelihood(sum);
     return evaluation.run();

@@ -60,7 +60,7 @@ class FoldedIn {
 
 }  // namespace
 
-void write_results(topic::Lda& lda, learn::Gather& gather, const learn::ModelFolder& folder, const OtherDocuments& others) {
+void write_results(topic::Lda& lda, learn::Gather& gather, const learn::ModelFolder& folder, OtherDocuments others) {
   const topic::Model model = lda.model();
   const topic::Examples examples = examples_of(lda, gather);
   if (model.words() == 0) return topic::each_document_of_all(lda, gather, {});
@@ -73,6 +73,7 @@ void write_results(topic::Lda& lda, learn::Gather& gather, const learn::ModelFol
     for (const std::string& line : others.before) out << line;
     FoldedIn held_out(phi, others.held_out);
     topic::each_document_of_all(lda, gather, [&](std::string_view name, std::span<const topic::TopicCount> counts) {
+      if (others.rows) others.rows->add(counts);
       topic::Mixture mixture = topic::mixture_of(counts, phi);
       held_out.next(mixture);
       if (mixture.tokens > 0 && mixtures.size() < topic::kPyldavisDocuments) mixtures.push_back(mixture);
@@ -82,6 +83,7 @@ void write_results(topic::Lda& lda, learn::Gather& gather, const learn::ModelFol
     out.close();
     if (!out) throw Error(Code::io, "cannot be written: " + std::generic_category().message(errno), file.string());
   });
+  topic::write_document_rows(folder, others.rows);
   topic::write_pages(folder, model, examples, mixtures, show_count(others.before.size() + lda.corpus().all_documents, "documents"));
   topic::write_model(folder, model);
 }

@@ -6,6 +6,7 @@
 
 #include "app/progress.h"
 #include "app/topics.h"
+#include "app/topics_stream.h"
 #include "shoal/core/error.h"
 #include "shoal/core/fnv.h"
 #include "shoal/core/text.h"
@@ -24,16 +25,18 @@ namespace topic = learn::topic;
 struct TrainOptions {
   TextOptions texts;
   std::uint32_t topics = 100, threads = 0;
-  std::string alpha, output, sampler = "auto";
+  std::string alpha, output, sampler = "auto", start = "random";
   std::string seed_words, memory;
   std::vector<std::string> heldout;
   double alpha_sum = 5, beta = 0.01, test_share = 0.005;
   std::uint64_t seed = 1;
   unsigned staleness = 1, steps = 0;
   topic::TrainingOptions training;
-  bool fixed_prior = false, resume = false, json = false;
+  StreamFlags stream;
+  bool fixed_prior = false, symmetric_alpha = false, resume = false, json = false;
 
   topic::Prior prior() const;
+  std::string said_alpha() const { return alpha.empty() ? fmt::format("{} in all", alpha_sum) : alpha; }
 };
 
 [[noreturn]] void refuse(const std::string& what, const std::string& where, const std::string& hint = {}) {
@@ -128,10 +131,22 @@ learn::Json to_json(const topic::Look& look) {
 
 int train(TrainOptions options) {
   check(options);
+  if (options.stream.on()) {
+    return train_stream({.texts = options.texts,
+                         .flags = options.stream,
+                         .how = {.prior = options.prior(), .seed = options.seed, .threads = static_cast<std::uint32_t>(threads_of(options.threads))},
+                         .alpha = options.said_alpha(),
+                         .folder = folder_for(options),
+                         .look_every = options.training.look_every,
+                         .keep_every = options.training.keep_every,
+                         .json = options.json});
+  }
   // What documents take is known when they are read: so they are on disk from the beginning.
   options.texts.on_disk |= !options.memory.empty();
   topic::LdaOptions lda_options{.prior = options.prior(), .seed = options.seed, .threads = static_cast<std::uint32_t>(threads_of(options.threads)),
                                 .staleness = options.staleness,
+                                .start = topic::start_of(options.start),
+                                .alpha_form = options.symmetric_alpha ? topic::AlphaForm::of_all_alike : topic::AlphaForm::of_each_topic,
                                 .sampling = {topic::sampler_of(options.sampler), options.steps},
                                 .memory = bytes_of(options.memory),
                                 .blocks_in = fs::current_path()};
@@ -144,11 +159,13 @@ int train(TrainOptions options) {
 
   learn::Json config{{"learner", topic::kLearner},
                      {"topics", options.topics},
-                     {"alpha", options.alpha.empty() ? fmt::format("{} in all", options.alpha_sum) : options.alpha},
+                     {"alpha", options.said_alpha()},
                      {"beta", options.beta},
                      {"optimised", !options.fixed_prior},
+                     {"symmetric_alpha", options.symmetric_alpha},
                      {"sweeps", options.training.sweeps},
                      {"seed", options.seed},
+                     {"start", options.start},
                      {"seed_words", options.seed_words},
                      {"members", place.size},
                      {"threads", lda_options.threads},
@@ -245,10 +262,14 @@ Action declare_topics_train(CLI::App& app) {
   flag(app, "--alpha", options->alpha, "the same for each topic: a number, or one a topic with commas between");
   flag(app, "--beta", options->beta, "prior of a word in a topic (default: 0.01)");
   switch_on(app, "--fixed-prior", options->fixed_prior, "keep alpha and beta; otherwise they are fitted to the counts from sweep 50 on");
+  switch_on(app, "--symmetric-alpha", options->symmetric_alpha, "fit one alpha for all topics; otherwise each topic has its own");
   flag(app, "--test-share", options->test_share, "share of the documents that is held out to score the model, at most 500 (default: 0.005)");
   flag(app, "--heldout", options->heldout, "two files with halves of the same documents, to score the model: the second is foretold after the first")
       ->expected(2);
   flag(app, "--seed-words", options->seed_words, "file of topics, from 0, and the words that begin with them: topic<TAB>word word ...");
+  flag(app, "--start", options->start,
+       "random: tokens begin with any topics (default); online: each with one drawn after those before it, which takes much less memory where there "
+       "are many topics");
   flag(app, "--seed", options->seed, "of all that is drawn (default: 1)");
   flag(app, "--threads", options->threads, kThreadsOfThis);
   flag(app, "--memory", options->memory,
@@ -260,8 +281,12 @@ Action declare_topics_train(CLI::App& app) {
   flag(app, "--keep-every", options->training.keep_every, "sweeps from one checkpoint to the next (default: 50; 0: none)");
   switch_on(app, "--resume", options->resume, "go on from the folder's checkpoint, if it has one");
   flag(app, "--output", options->output, "folder of the model (default: the text's name and .topics)");
+  declare_stream(app, options->stream);
   switch_on(app, "--json", options->json, "lines for machines");
-  return [options](const Words&) { return train(*options); };
+  return [options, &app](const Words&) {
+    options->stream.check(app);
+    return train(*options);
+  };
 }
 
 }  // namespace shoal::app

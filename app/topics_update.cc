@@ -105,7 +105,8 @@ int update(const UpdateOptions& options) {
                                {"new_words", options.new_words}});
   folder.begin(config);
   learn::Gather gather(job->transport(), topic::kGatherChannel);
-  write_results(lda, gather, folder, {.before = document_lines(learn::ModelFolder(options.model))});
+  const learn::ModelFolder old(options.model);
+  write_results(lda, gather, folder, {.before = document_lines(old), .rows = topic::read_document_rows(old, from.model)});
   fmt::print("model in {}\n", folder.path().string());
   return 0;
 }

@@ -13,6 +13,7 @@
 #include "shoal/core/chunks.h"
 #include "shoal/data/read.h"
 #include "shoal/learn/topic/completion.h"
+#include "shoal/learn/topic/document_rows.h"
 #include "shoal/learn/topic/fold_in.h"
 #include "shoal/learn/topic/lda.h"
 #include "shoal/learn/topic/model_files.h"
@@ -270,16 +271,20 @@ std::vector<std::vector<std::string>> top_words(const TopicModel& model, std::si
 }
 
 // Of documents that were learnt from: how many topics each has, and which, with how many tokens.
-std::vector<topic::Mixture> mixtures(const TopicModel& model, const Array<std::uint32_t>& lengths, const Array<std::uint32_t>& topics,
-                                     const Array<std::uint32_t>& counts) {
-  std::vector<topic::Mixture> all;
+topic::DocumentRows rows_of(const Array<std::uint32_t>& lengths, const Array<std::uint32_t>& topics, const Array<std::uint32_t>& counts) {
+  topic::DocumentRows rows;
   std::vector<topic::TopicCount> of;
   std::size_t at = 0;
   for (py::ssize_t d = 0; d < lengths.size(); ++d) {
     of.clear();
     for (std::uint32_t i = 0; i < lengths.data()[d]; ++i, ++at) of.push_back({topics.data()[at], counts.data()[at]});
-    all.push_back(topic::mixture_of(of, model.phi));
+    rows.add(of);
   }
+  return rows;
+}
+std::vector<topic::Mixture> mixtures(const TopicModel& model, const topic::DocumentRows& rows) {
+  std::vector<topic::Mixture> all;
+  for (std::size_t d = 0; d < rows.size(); ++d) all.push_back(topic::mixture_of(rows[d], model.phi));
   return all;
 }
 
@@ -287,21 +292,23 @@ std::vector<topic::Mixture> mixtures(const TopicModel& model, const Array<std::u
 void keep_topics(const TopicModel& model, const std::string& path, const std::string& config, const Array<std::uint32_t>& lengths,
                  const Array<std::uint32_t>& topics, const Array<std::uint32_t>& counts, const std::string& about) {
   learn::ModelFolder folder(path);
-  std::vector<topic::Mixture> documents = mixtures(model, lengths, topics, counts);
+  const topic::DocumentRows rows = rows_of(lengths, topics, counts);
   const py::gil_scoped_release release;
+  std::vector<topic::Mixture> documents = mixtures(model, rows);
   folder.begin(learn::Json::parse(config));
   topic::write_pages(folder, model.model, topic::Examples(model.model.topics(), {}), documents, about);
   topic::write_documents(folder, documents.size(), [&](std::size_t d) {
     documents[d].keep_largest(model.phi, topic::kSmallestShare, topic::kMostTopics);
     return topic::document_line(std::to_string(d + 1), documents[d]);
   });
+  topic::write_document_rows(folder, rows.size() == 0 ? std::nullopt : std::optional(rows));  // a model that was loaded knows none
   topic::write_model(folder, model.model);
 }
 
 // pyLDAvis's arguments (JSON), with documents that were learnt from; or with others.
 std::string pyldavis(const TopicModel& model, const Array<std::uint32_t>& lengths, const Array<std::uint32_t>& topics,
                      const Array<std::uint32_t>& counts) {
-  return topic::pyldavis_of(model.model, mixtures(model, lengths, topics, counts));
+  return topic::pyldavis_of(model.model, mixtures(model, rows_of(lengths, topics, counts)));
 }
 
 std::string pyldavis_with(const TopicModel& model, const Texts& texts) {

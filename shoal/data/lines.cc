@@ -77,7 +77,7 @@ bool Lines::fill() {
   begin_ = 0;
   if (end_ > longest_ + kByteOrderMark.size() + 1) refuse_longer({read_.file, read_.number + 1});  // no break in sight; 1: a '\r'
   if (end_ == buffer_.size()) buffer_.resize(2 * buffer_.size());
-  const std::size_t got = file_->read(std::span(buffer_).subspan(end_));
+  const std::size_t got = file_->read_some(std::span(buffer_).subspan(end_));
   if (const std::size_t zero = std::string_view(buffer_.data() + end_, got).find('\0'); zero != std::string_view::npos) {
     const auto before = static_cast<std::uint64_t>(std::count(buffer_.data(), buffer_.data() + end_ + zero, '\n'));
     throw Error(Code::invalid_argument, "has a zero byte, so it is no text", place_of({read_.file, read_.number + before + 1}),

@@ -15,6 +15,11 @@
 #include "shoal/data/unpackers.h"
 
 namespace shoal::data {
+namespace {
+
+constexpr std::size_t kTold = 8;  // bytes that tell how a file is packed
+
+}  // namespace
 
 UnpackedFile::UnpackedFile(std::filesystem::path file) : file_(std::move(file)) {
   descriptor_ = ::open(file_.c_str(), O_RDONLY | O_CLOEXEC);
@@ -25,7 +30,7 @@ UnpackedFile::UnpackedFile(std::filesystem::path file) : file_(std::move(file)) 
       throw Error(Code::invalid_argument, "is a folder", file_.string(), "name the files in it");
     }
     ::posix_fadvise(descriptor_, 0, 0, POSIX_FADV_SEQUENTIAL);
-    refill();
+    packed_ = std::span(block_).first(read_file(block_, kTold));
     const std::string_view first(packed_.data(), packed_.size());
     if (first.starts_with("PK\x03\x04")) throw Error(Code::invalid_argument, "is a zip archive", file_.string(), "unpack it first");
     unpacker_ = unpacker_for(first);
@@ -37,9 +42,9 @@ UnpackedFile::UnpackedFile(std::filesystem::path file) : file_(std::move(file)) 
 
 UnpackedFile::~UnpackedFile() { ::close(descriptor_); }
 
-std::size_t UnpackedFile::read_file(std::span<char> into) const {
+std::size_t UnpackedFile::read_file(std::span<char> into, std::size_t least) const {
   std::size_t filled = 0;
-  while (filled < into.size()) {
+  while (filled < least) {
     const ssize_t got = ::read(descriptor_, into.data() + filled, into.size() - filled);
     if (got == 0) break;
     if (got > 0) {
@@ -51,7 +56,12 @@ std::size_t UnpackedFile::read_file(std::span<char> into) const {
   return filled;
 }
 
-void UnpackedFile::refill() { packed_ = std::span(block_).first(read_file(block_)); }
+void UnpackedFile::refill() { packed_ = std::span(block_).first(read_file(block_, 1)); }
+
+std::size_t UnpackedFile::read_some(std::span<char> into) {
+  if (unpacker_) return read(into);
+  return packed_.empty() ? read_file(into, std::min<std::size_t>(1, into.size())) : read(into.first(std::min(into.size(), packed_.size())));
+}
 
 std::size_t UnpackedFile::read(std::span<char> into) {
   const std::size_t wanted = into.size();
@@ -59,7 +69,7 @@ std::size_t UnpackedFile::read(std::span<char> into) {
     const std::size_t looked_at = std::min(packed_.size(), wanted);
     std::memcpy(into.data(), packed_.data(), looked_at);
     packed_ = packed_.subspan(looked_at);
-    return looked_at + read_file(into.subspan(looked_at));
+    return looked_at + read_file(into.subspan(looked_at), wanted - looked_at);
   }
   while (!into.empty()) {
     if (packed_.empty()) refill();

@@ -24,10 +24,13 @@ class UnpackedFile {
   // Fills `into` and returns how many bytes it has; fewer than it holds, or none, only at the file's end. Throws Error{invalid_argument} where
   // what is packed is damaged or cut short, Error{io} where the file cannot be read.
   std::size_t read(std::span<char> into);
+  // What there is, at most as much as `into` holds; none only at the end. A pipe that is still being written to is not waited for longer than until
+  // it has something, unless what comes through it is packed.
+  std::size_t read_some(std::span<char> into);
 
  private:
   void refill();  // of `packed_`; it stays empty at the file's end
-  std::size_t read_file(std::span<char> into) const;
+  std::size_t read_file(std::span<char> into, std::size_t least) const;  // fewer than `least` only at the end
 
   std::filesystem::path file_;
   int descriptor_ = -1;

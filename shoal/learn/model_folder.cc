@@ -41,8 +41,10 @@ void ModelFolder::begin(const Json& config) {
   if (error) throw Error(Code::io, "cannot be made: " + error.message(), path_.string());
   fs::remove(file(kModel), error);
   fs::remove(file(kMetrics), error);
-  write_aside(file(kConfig), config.dump(2) + "\n");
+  describe(config);
 }
+
+void ModelFolder::describe(const Json& config) const { write_aside(file(kConfig), config.dump(2) + "\n"); }
 
 void ModelFolder::require(const Json& config, const std::function<bool(const std::string& entry)>& may_differ) const {
   const Json kept = parsed(file(kConfig));

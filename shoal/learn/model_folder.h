@@ -34,6 +34,8 @@ class ModelFolder {
   bool holds_model() const;
   // A new model of this configuration: what the folder had of another is taken away. Throws Error{io}.
   void begin(const Json& config);
+  // The configuration as it is by now, of the model that is there. Throws Error{io}.
+  void describe(const Json& config) const;
   // Throws Error{invalid_argument} unless the folder's configuration is this one, naming the first entry that differs. Takes metrics over.
   void go_on(const Json& config);
   // Throws Error{invalid_argument} unless the folder's configuration is this one but for what may differ, naming the first entry that does.

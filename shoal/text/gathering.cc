@@ -9,6 +9,7 @@ namespace shoal::text {
 namespace {
 
 constexpr char kJoint = '_';
+constexpr std::size_t kForgetAt = 1 << 20;  // words: some 100 MB
 constexpr std::uint32_t kMostDocuments = 0xFFFFFFFE;
 constexpr std::uint64_t kMostEmpty = 1 << 24;  // in a row, where they are to have lines
 
@@ -33,6 +34,28 @@ Gathering::Gathering(const Source& source, const data::Share& share, std::string
   if (imposed_ != nullptr) corpus_.vocabulary = *imposed_;
   corpus_.documents = documents_for(documents_in_);
   reading_.rules = rules_;
+}
+
+void Gathering::hand_over(std::uint64_t documents, std::function<void(const Corpus& batch)> take) {
+  batch_ = documents;
+  take_ = std::move(take);
+}
+
+void Gathering::hand_batch() {
+  corpus_.documents.finish();
+  take_(corpus_);
+  corpus_.documents = documents_for(documents_in_);
+  corpus_.names.clear();
+  forget_words();
+}
+
+void Gathering::forget_words() {
+  if (numbered_ || words_.size() + std::size_t{pairs_.size()} < kForgetAt) return;
+  words_ = {};
+  stops_.clear();
+  pairs_ = {};
+  fates_.clear();
+  numbers_.clear();
 }
 
 bool Gathering::stops(std::string_view word) const {
@@ -73,6 +96,7 @@ Gathering::Term Gathering::word_called(std::string_view name) {
 
 void Gathering::have_words(data::Names words) {
   words_ = std::move(words);
+  numbered_ = true;
   for (std::uint32_t word = 0; word < words_.size(); ++word) meet_word(words_[word]);
 }
 
@@ -96,6 +120,7 @@ void Gathering::end_document(std::string_view name) {
     gathered_names_.emplace_back(name);
   } else {
     place(document_, name);
+    if (batch_ > 0 && corpus_.documents.size() == batch_) hand_batch();
   }
   document_.clear();
 }
@@ -232,6 +257,7 @@ std::pair<Corpus, Reading> Gathering::finish(std::vector<std::filesystem::path> 
     choose_words();
     for (std::size_t d = 0; d < gathered_.size(); ++d) place(gathered_[d], gathered_names_[d]);
   }
+  if (batch_ > 0 && corpus_.documents.size() > 0) hand_batch();
   if (corpus_.all_documents == 0) {
     throw Error(Code::invalid_argument, "no document has a word that is kept", files.front().string(), dropped(reading_));
   }
@@ -243,7 +269,7 @@ std::pair<Corpus, Reading> Gathering::finish(std::vector<std::filesystem::path> 
   reading_.documents = corpus_.all_documents;
   reading_.words = corpus_.vocabulary.size();
   reading_.tokens = corpus_.all_tokens - (keep_unknown_ ? reading_.dropped[static_cast<std::size_t>(Fate::unknown)].tokens : 0);
-  reading_.kept = corpus_.documents.size();
+  reading_.kept = batch_ > 0 ? corpus_.all_documents : corpus_.documents.size();
   return {std::move(corpus_), std::move(reading_)};
 }
 

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -18,6 +19,10 @@ class Gathering {
  public:
   // default_stop_words: the list where the source names none (rules.h).
   Gathering(const Source& source, const data::Share& share, std::string_view default_stop_words);
+
+  // take(batch) for every `documents` documents that have come, which then are forgotten, and with finish() for what is left: nothing is kept but
+  // them and the vocabulary, which is imposed. The source has no rules that need counts, and the share is everything.
+  void hand_over(std::uint64_t documents, std::function<void(const Corpus& batch)> take);
 
   // What the words of a format that has numbers for them are called; before the first document. They are the vocabulary even where no document has
   // them.
@@ -51,6 +56,8 @@ class Gathering {
   void place(std::span<const Term> document, std::string_view name);
   void choose_words();                                // when all are counted
   std::string_view joined_name(std::uint32_t first, std::uint32_t second);  // in name_
+  void hand_batch();
+  void forget_words();                                // where there are many that the vocabulary lacks
   std::string_view name_of(Term term);                                      // valid until the next call
 
   const data::Names* imposed_;
@@ -69,6 +76,9 @@ class Gathering {
   std::vector<std::uint64_t> tokens_;    // by term, where counts are needed
   std::vector<std::uint32_t> in_documents_, last_document_;
 
+  std::uint64_t batch_ = 0;              // documents; 0: all are kept
+  std::function<void(const Corpus& batch)> take_;
+  bool numbered_ = false;                // the format has numbers for words
   std::uint32_t read_ = 0, counted_ = 0;  // documents
   std::vector<Term> document_, joined_, kept_;
   Documents gathered_;                   // of all members, where whole_

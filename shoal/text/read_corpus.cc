@@ -120,9 +120,9 @@ std::string read(const Source& source, Format format, data::Lines& lines, Gather
   }
 }
 
-}  // namespace
-
-std::pair<Corpus, Reading> read_corpus(const Source& source, const data::Share& share) {
+// prepare(gathering) before the first document.
+template <class Prepare>
+std::pair<Corpus, Reading> gathered(const Source& source, const data::Share& share, const Prepare& prepare) {
   data::Lines lines(files_of(source.files));
   const Format format = source.format == Format::automatic ? told(source, lines) : source.format;
   if (is_one_file(format) && lines.files().size() > 1) {
@@ -139,8 +139,19 @@ std::pair<Corpus, Reading> read_corpus(const Source& source, const data::Share& 
     refuse("is a pipe, and a matrix does not come through one", lines.files().front().string(), "write it into a file");
   }
   Gathering gathering(taken, share, is_text(format) ? "english" : "none");
+  prepare(gathering);
   std::string form = read(source, format, lines, gathering);
   return gathering.finish(lines.files(), std::move(form), ordered);
+}
+
+}  // namespace
+
+std::pair<Corpus, Reading> read_corpus(const Source& source, const data::Share& share) {
+  return gathered(source, share, [](Gathering&) {});
+}
+
+Reading read_batches(const Source& source, std::uint64_t documents, const std::function<void(const Corpus& batch)>& take) {
+  return gathered(source, {}, [&](Gathering& gathering) { gathering.hand_over(documents, take); }).second;
 }
 
 }  // namespace shoal::text

@@ -11,6 +11,7 @@
 #include <array>
 #include <cstdint>
 #include <filesystem>
+#include <functional>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -63,5 +64,9 @@ std::string dropped(const Reading& reading);  // of that, what was dropped: "dro
 // Throws Error{invalid_argument} for what cannot be read as that format ("file:line: what (hint)"), and where no document has a word that is kept;
 // Error{io} where documents_in is full.
 std::pair<Corpus, Reading> read_corpus(const Source& source, const data::Share& share = {});
+
+// Documents as they come, so many at a time, the last batch with what is left; none is kept, and files may be pipes that do not end. The source has
+// a vocabulary. Of a batch, documents and names are the batch's, all else is what has come so far. Words that it lacks are forgotten whenever there are a million of them, and counted anew where they come again. Throws as above.
+Reading read_batches(const Source& source, std::uint64_t documents, const std::function<void(const Corpus& batch)>& take);
 
 }  // namespace shoal::text

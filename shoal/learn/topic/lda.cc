@@ -13,6 +13,7 @@
 
 #include "shoal/core/error.h"
 #include "shoal/learn/topic/lda_worker.h"
+#include "shoal/learn/topic/online_start.h"
 #include "shoal/learn/topic/page.h"
 #include "shoal/learn/topic/prior.h"
 
@@ -47,6 +48,12 @@ const LdaOptions& checked(const LdaOptions& options, const text::Corpus& corpus)
 
 }  // namespace
 
+Start start_of(std::string_view name) {
+  if (name == "random") return Start::random;
+  if (name == "online") return Start::online;
+  throw Error(Code::invalid_argument, "there is no start \"" + std::string(name) + "\"", "", "there are random, online");
+}
+
 Lda::Lda(net::Transport& transport, const text::Corpus& corpus, const LdaOptions& options, const Kept* kept, const Model* before)
     : transport_(transport),
       corpus_(corpus),
@@ -75,6 +82,7 @@ Lda::Lda(net::Transport& transport, const text::Corpus& corpus, const LdaOptions
   }
   ring_ = std::make_unique<schedule::Ring<Slice>>(transport, channel(kSlices), rotation_, options_.threads, kPatience);
   blocks_ = agreed_blocks();
+  const bool online = kept == nullptr && options.start == Start::online;
   const text::Documents& documents = corpus_.documents;
   const std::vector<std::size_t> begins = parts_of(documents, 0, documents.size(), options_.threads);
   for (std::uint32_t local = 0; local < options_.threads; ++local) {
@@ -85,7 +93,7 @@ Lda::Lda(net::Transport& transport, const text::Corpus& corpus, const LdaOptions
     for (std::uint32_t block = 0; block < blocks_; ++block)
       worker.blocks.append(begun(parts[block], parts[block + 1], block == 0 ? key : random_bits(key, ~block), kept), parts[block]);
   }
-  lay_anew(Pass::count);
+  lay_anew(online ? Pass::begin : Pass::count);
 }
 
 Lda::~Lda() {
@@ -102,8 +110,9 @@ Block Lda::begun(std::size_t begin, std::size_t end, std::uint64_t key, const Ke
   const text::Documents& documents = corpus_.documents;
   Block block(documents, begin, end, slicing_, topics_);
   for (std::uint32_t token = 0; token < block.tokens(); ++token) {
-    block.topics[token] = kept != nullptr ? kept->topics[documents.offsets[begin] + block.positions[token]]
-                                          : static_cast<Topic>((random_bits(key, token) >> 32) * topics_ >> 32);
+    block.topics[token] = kept != nullptr                   ? kept->topics[documents.offsets[begin] + block.positions[token]]
+                          : options_.start == Start::online ? kNoTopic
+                                                            : static_cast<Topic>((random_bits(key, token) >> 32) * topics_ >> 32);
   }
   if (kept == nullptr) sow(block, key);
   return block;
@@ -124,10 +133,11 @@ void Lda::sow(Block& block, std::uint64_t key) const {
   }
 }
 
-// All counts from the topics of tokens. Rows begin empty, or with what was before, and each worker adds its own when they come by.
+// All counts from the topics of tokens, or from none (Pass::begin). Rows begin empty, or with what was before, and each worker adds its own when they
+// come by.
 void Lda::lay_anew(Pass pass) {
   for (const auto& worker : workers_) {
-    worker->sampler = make_sampler(options_.sampling, topics_, worker->blocks.enter(0));
+    worker->sampler = pass == Pass::begin ? std::make_unique<OnlineStart>(topics_) : make_sampler(options_.sampling, topics_, worker->blocks.enter(0));
     for (std::uint32_t ahead = 0; ahead < rotation_.ahead; ++ahead) {
       const std::uint32_t number = rotation_.block(worker->number, steps_ + ahead);
       auto slice = std::make_unique<Slice>(slicing_.size(number));
@@ -137,6 +147,16 @@ void Lda::lay_anew(Pass pass) {
     }
   }
   run(pass, {});
+  for (const auto& worker : workers_) {
+    if (pass == Pass::begin) worker->sampler = make_sampler(options_.sampling, topics_, worker->blocks.enter(0));
+  }
+}
+
+// own: the worker's counts as they are now.
+void Lda::open_totals(Worker& worker, std::vector<std::int64_t> own) {
+  for (Topic topic = 0; before_ != nullptr && worker.number == 0 && topic < topics_; ++topic)
+    own[topic] += static_cast<std::int64_t>(before_->totals[topic]);
+  worker.totals.emplace(tables_.worker(worker.local), own, options_.staleness);
 }
 
 void Lda::run(Pass pass, const std::function<void(double part)>& progressed) {
@@ -169,7 +189,8 @@ void Lda::run(Pass pass, const std::function<void(double part)>& progressed) {
 }
 
 void Lda::work(Worker& worker, Pass pass, const std::function<void(double part)>& progressed) {
-  const std::uint64_t key = random_bits(random_bits(options_.seed, sweeps_ + std::uint64_t{1}), worker.number);
+  const std::uint64_t key = random_bits(random_bits(options_.seed, pass == Pass::begin ? 0 : sweeps_ + std::uint64_t{1}), worker.number);
+  if (pass == Pass::begin) open_totals(worker, std::vector<std::int64_t>(topics_));
   std::vector<std::int64_t> own(pass == Pass::count ? topics_ : 0);
   for (std::uint32_t number = 0; number < blocks_; ++number) {
     round(worker, pass, number, number == 0 ? key : random_bits(key, rotation_.blocks() + number), progressed);
@@ -177,21 +198,18 @@ void Lda::work(Worker& worker, Pass pass, const std::function<void(double part)>
     for (const Topic topic : worker.blocks.enter(number).topics) ++own[topic];
   }
   if (pass == Pass::settle) worker.totals->settle();
-  if (pass == Pass::count) {
-    for (Topic topic = 0; before_ != nullptr && worker.number == 0 && topic < topics_; ++topic)
-      own[topic] += static_cast<std::int64_t>(before_->totals[topic]);
-    worker.totals.emplace(tables_.worker(worker.local), own, options_.staleness);
-  }
+  if (pass == Pass::count) open_totals(worker, std::move(own));
 }
 
 // Every slice comes by once, for one block of the worker's.
 void Lda::round(Worker& worker, Pass pass, std::uint32_t number_of_block, std::uint64_t key, const std::function<void(double part)>& progressed) {
   const double beta_sum = prior_.beta * static_cast<double>(slicing_.words.size());
+  const bool draws = pass == Pass::begin || pass == Pass::draw;
   Block& block = worker.blocks.enter(number_of_block);
   worker.blocks.changed();
   if (pass == Pass::draw) {
     worker.drawn += worker.sampler->begin_round({block, *worker.totals, prior_, beta_sum, random_bits(key, rotation_.blocks()), number_of_block});
-  } else {
+  } else if (pass != Pass::begin) {
     block.count();
   }
   const std::uint64_t begin = steps_ + std::uint64_t{number_of_block} * rotation_.blocks(), all = std::uint64_t{blocks_} * rotation_.blocks();
@@ -201,14 +219,14 @@ void Lda::round(Worker& worker, Pass pass, std::uint32_t number_of_block, std::u
     std::unique_ptr<Slice> slice = ring_->take(worker.number, step, worker.waited);
     if (slice->words() != slicing_.size(number) || slice->topics() > topics_)
       throw Error(Code::mismatch, "a slice of another vocabulary came", "", "read the same files on all members");
-    if (pass == Pass::draw) {
+    if (draws) {
       worker.drawn += worker.sampler->sample({block, number, *slice, *worker.totals, prior_, beta_sum, random_bits(key, number)});
     } else {
       block.add_to(*slice, number);
     }
     ring_->pass(worker.number, step, std::move(slice));
     const std::uint64_t done = step + 1 - begin;
-    if (pass == Pass::draw && (done % every == 0 || done == rotation_.blocks())) worker.totals->tick();
+    if (draws && (done % every == 0 || done == rotation_.blocks())) worker.totals->tick();
     if (progressed && worker.local == 0) progressed(static_cast<double>(step + 1 - steps_) / static_cast<double>(all));
   }
 }
@@ -298,7 +316,7 @@ void Lda::optimise_prior() {
       std::memcpy(theirs.data(), all[rank].data(), theirs.size() * sizeof(std::uint64_t));
       evidence.add_numbers(theirs);
     }
-    const Prior better = optimised(prior_, evidence, counted, static_cast<std::uint32_t>(slicing_.words.size()));
+    const Prior better = optimised(prior_, evidence, counted, static_cast<std::uint32_t>(slicing_.words.size()), options_.alpha_form);
     std::ranges::transform(better.alpha, decided.begin(), [](double alpha) { return std::bit_cast<std::int64_t>(alpha); });
     decided.back() = std::bit_cast<std::int64_t>(better.beta);
   }

@@ -16,6 +16,7 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "shoal/learn/gather.h"
@@ -24,6 +25,7 @@
 #include "shoal/learn/topic/blocks.h"
 #include "shoal/learn/topic/likelihood.h"
 #include "shoal/learn/topic/model.h"
+#include "shoal/learn/topic/prior.h"
 #include "shoal/learn/topic/samplers.h"
 #include "shoal/learn/topic/slice.h"
 #include "shoal/learn/topic/slicing.h"
@@ -33,13 +35,19 @@
 
 namespace shoal::learn::topic {
 
+// The topics that tokens begin with: each any, or drawn after those that were drawn before it (online_start.h).
+enum class Start : std::uint8_t { random, online };
+Start start_of(std::string_view name);  // throws Error{invalid_argument} that names both
+
 struct LdaOptions {
   Prior prior;                // to begin with; as many topics as it has alphas
   std::uint64_t seed = 1;
   std::uint32_t threads = 1;  // of each member
   unsigned staleness = 1;     // of totals, in steps of the rotation
-  // Words whose tokens begin with these topics, each with one of its own; other tokens begin with any.
+  // Words whose tokens begin with these topics, each with one of its own; other tokens begin as `start` says.
   std::vector<std::pair<std::uint32_t, Topic>> seeds = {};
+  Start start = Start::random;
+  AlphaForm alpha_form = AlphaForm::of_each_topic;  // as optimise_prior() finds it
   Sampling sampling = {};
   // Bytes that this member may take, with all that it has; 0: what it needs. Documents that would be beyond it lie in blocks in a file of blocks_in.
   std::uint64_t memory = 0;
@@ -64,7 +72,7 @@ struct Kept {
 class Lda {
  public:
   // The transport and the corpus outlive it. Throws Error{invalid_argument} for options that cannot be, such as too little memory for some member.
-  // kept: what to go on from; nothing: topics are drawn at random. before: counts of documents that are not here, which stay under those of the
+  // kept: what to go on from; nothing: topics begin as the options say. before: counts of documents that are not here, which stay under those of the
   // corpus (update.h); the same on all members, of the corpus's words, and outlives it, too.
   Lda(net::Transport& transport, const text::Corpus& corpus, const LdaOptions& options, const Kept* kept = nullptr, const Model* before = nullptr);
   ~Lda();
@@ -97,12 +105,13 @@ class Lda {
  private:
   struct Worker;
   std::uint16_t channel(std::uint16_t number) const { return static_cast<std::uint16_t>(options_.channel + number); }
-  enum class Pass { count, settle, draw };
+  enum class Pass { begin, count, settle, draw };
   void run(Pass pass, const std::function<void(double part)>& progressed);
   void work(Worker& worker, Pass pass, const std::function<void(double part)>& progressed);
   void round(Worker& worker, Pass pass, std::uint32_t number_of_block, std::uint64_t key, const std::function<void(double part)>& progressed);
   void each_slice(const std::function<void(std::uint32_t number, const Slice& slice)>& visit);
   std::vector<std::uint64_t> totals();    // C_k of all members
+  void open_totals(Worker& worker, std::vector<std::int64_t> own);
   std::uint32_t agreed_blocks();
   Block begun(std::size_t begin, std::size_t end, std::uint64_t key, const Kept* kept) const;
   void sow(Block& block, std::uint64_t key) const;

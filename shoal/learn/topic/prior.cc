@@ -4,6 +4,7 @@
 #include <cmath>
 
 #include "shoal/core/error.h"
+#include "shoal/learn/topic/digamma.h"
 
 namespace shoal::learn::topic {
 namespace {
@@ -19,14 +20,6 @@ std::uint32_t bin_of(std::uint64_t count) {
 }
 // The count in the middle of a bin.
 double count_of(std::uint32_t bin) { return bin < kExact ? bin : kExact * std::pow(kWidth, bin - kExact + 0.5); }
-
-// psi by its recurrence up to 6, then by its asymptotic series (Abramowitz and Stegun, 6.3.18): about 1e-10.
-double digamma(double x) {
-  double below = 0;
-  for (; x < 6; ++x) below -= 1 / x;
-  const double inverse = 1 / (x * x);
-  return below + std::log(x) - 0.5 / x - inverse * (1.0 / 12 - inverse * (1.0 / 120 - inverse * (1.0 / 252 - inverse * (1.0 / 240 - inverse / 132))));
-}
 
 constexpr std::uint64_t kLengths = 1ull << 32, kPairs = kLengths + 1;  // beside the numbers of topics
 
@@ -104,12 +97,21 @@ void PriorEvidence::add_numbers(std::span<const std::uint64_t> numbers) {
   }
 }
 
-Prior optimised(const Prior& prior, const PriorEvidence& evidence, std::span<const std::uint64_t> totals, std::uint32_t words, unsigned iterations) {
+Prior optimised(const Prior& prior, const PriorEvidence& evidence, std::span<const std::uint64_t> totals, std::uint32_t words, AlphaForm form,
+                unsigned iterations) {
   Prior best = prior;
+  const auto topics_in_all = static_cast<double>(best.alpha.size());
+  if (form == AlphaForm::of_all_alike) best.alpha.assign(best.alpha.size(), prior.alpha_sum() / topics_in_all);
   for (unsigned iteration = 0; iteration < iterations; ++iteration) {
-    const double documents = evidence.lengths_.rise(best.alpha_sum()) + 1 / kScale;
-    for (std::size_t k = 0; k < best.alpha.size(); ++k) {
-      best.alpha[k] = std::max(kSmallest, (best.alpha[k] * evidence.topics_[k].rise(best.alpha[k]) + kShape - 1) / documents);
+    const double documents = evidence.lengths_.rise(best.alpha_sum());
+    if (form == AlphaForm::of_all_alike) {
+      double rise = 0;
+      for (const Histogram& topic : evidence.topics_) rise += topic.rise(best.alpha[0]);
+      const double alpha = std::max(kSmallest, (best.alpha[0] * rise + kShape - 1) / (topics_in_all * documents + 1 / kScale));
+      best.alpha.assign(best.alpha.size(), alpha);
+    } else {
+      for (std::size_t k = 0; k < best.alpha.size(); ++k)
+        best.alpha[k] = std::max(kSmallest, (best.alpha[k] * evidence.topics_[k].rise(best.alpha[k]) + kShape - 1) / (documents + 1 / kScale));
     }
     const double beta_sum = best.beta * words, begin = digamma(beta_sum);
     double topics = 0;

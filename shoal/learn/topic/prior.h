@@ -8,8 +8,12 @@
 //   alpha_k <- (alpha_k sum over d of [psi(C_dk + alpha_k) - psi(alpha_k)] + s - 1) / (sum over d of [psi(L_d + a) - psi(a)] + 1 / r)
 //   beta    <- (beta sum over w and k of [psi(C_wk + beta) - psi(beta)] + s - 1) / (V sum over k of [psi(C_k + V beta) - psi(V beta)] + 1 / r)
 //
+// or, with one alpha for all K topics,
+//
+//   alpha   <- (alpha sum over k and d of [psi(C_dk + alpha) - psi(alpha)] + s - 1) / (K sum over d of [psi(L_d + K alpha) - psi(K alpha)] + 1 / r)
+//
 // with a the sum of alpha, psi the digamma function, and MALLET's s = 1.001 and r = 1: it keeps topics without documents, and alike documents, from
-// 0 and from infinity.
+// 0 and from infinity. One beta, because words' own would change nothing: topics tell words apart well enough (Wallach, Mimno and McCallum, NIPS 2009).
 #pragma once
 
 #include <cstdint>
@@ -33,6 +37,8 @@ class Histogram {
   std::vector<std::uint64_t> times_;  // by bin
 };
 
+enum class AlphaForm : std::uint8_t { of_each_topic, of_all_alike };
+
 // What a sum over documents and words must hold for the above. Parts of members and threads add up; a value.
 class PriorEvidence {
  public:
@@ -46,13 +52,13 @@ class PriorEvidence {
   void add_numbers(std::span<const std::uint64_t> numbers);
 
  private:
-  friend Prior optimised(const Prior&, const PriorEvidence&, std::span<const std::uint64_t> totals, std::uint32_t words, unsigned iterations);
+  friend Prior optimised(const Prior&, const PriorEvidence&, std::span<const std::uint64_t> totals, std::uint32_t words, AlphaForm, unsigned iterations);
   std::vector<Histogram> topics_;  // of C_dk by topic
   Histogram lengths_, pairs_;      // of L_d, of C_wk
 };
 
 // `iterations` steps of the fixed point from `prior`; totals: C_k of all members. The same on all members, to the bit.
 Prior optimised(const Prior& prior, const PriorEvidence& evidence, std::span<const std::uint64_t> totals, std::uint32_t words,
-                unsigned iterations = 10);
+                AlphaForm form = AlphaForm::of_each_topic, unsigned iterations = 10);
 
 }  // namespace shoal::learn::topic

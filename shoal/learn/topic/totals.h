@@ -29,6 +29,7 @@ class Totals {
     --counts_[from], --changes_[from];
     ++counts_[to], ++changes_[to];
   }
+  void add(Topic to) { ++counts_[to], ++changes_[to]; }  // a token that had none
   std::uint64_t ticks() const { return ticks_; }  // after each, counts are others'
   void tick();  // this worker's clock; waits only for who is more than the staleness behind
   // By all workers, at the same clock: from here on everybody has everything.

@@ -71,14 +71,14 @@ std::uint64_t memory_for(std::uint32_t blocks, const LdaOptions& options, net::R
 
 using Body = std::function<void(Lda& lda, net::Transport& transport)>;
 Trained trained(net::Rank members, std::uint32_t threads, std::uint32_t topics, unsigned sweeps, const Body& then = {}, std::uint64_t seed = 4,
-                SamplerKind sampler = SamplerKind::exact, std::uint32_t blocks = 1) {
+                SamplerKind sampler = SamplerKind::exact, std::uint32_t blocks = 1, Start start = Start::random) {
   const auto documents = three_subjects();
   Trained result;
   result.kept.resize(members);
   auto jobs = net::join_all(members);
   net::each(members, [&](net::Rank rank) {
     const text::Corpus corpus = share_of(documents, {rank, members});
-    LdaOptions options{.prior = flat(topics), .seed = seed, .threads = threads, .sampling = {sampler}, .blocks_in = testing::TempDir()};
+    LdaOptions options{.prior = flat(topics), .seed = seed, .threads = threads, .start = start, .sampling = {sampler}, .blocks_in = testing::TempDir()};
     options.memory = memory_for(blocks, options, members);
     Lda lda(jobs[rank]->transport(), corpus, options);
     EXPECT_EQ(lda.blocks() == 1, blocks == 1);
@@ -141,28 +141,30 @@ TEST(Lda, FindsSubjects) {
 
 TEST(Lda, SeedWordsBeginWithTheirTopics) {
   const auto documents = three_subjects();
-  auto jobs = net::join_all(1);
-  {
-    const text::Corpus corpus = share_of(documents, {});
-    // Subjects 2, 0 and 1 are to be topics 0, 1 and 2: three words of each say so, and the others follow.
-    std::vector<std::pair<std::uint32_t, Topic>> seeds;
-    for (std::uint32_t subject = 0; subject < 3; ++subject) {
-      for (std::uint32_t word = 0; word < 3; ++word) seeds.emplace_back(subject * 20 + word, (subject + 1) % 3);
+  for (const Start start : {Start::random, Start::online}) {
+    auto jobs = net::join_all(1);
+    {
+      const text::Corpus corpus = share_of(documents, {});
+      // Subjects 2, 0 and 1 are to be topics 0, 1 and 2: three words of each say so, and the others follow.
+      std::vector<std::pair<std::uint32_t, Topic>> seeds;
+      for (std::uint32_t subject = 0; subject < 3; ++subject) {
+        for (std::uint32_t word = 0; word < 3; ++word) seeds.emplace_back(subject * 20 + word, (subject + 1) % 3);
+      }
+      Lda lda(jobs[0]->transport(), corpus, {.prior = flat(3), .seed = 4, .threads = 2, .seeds = seeds, .start = start});
+      const Model begun = lda.model();
+      for (const auto& [word, topic] : seeds) {
+        ASSERT_EQ(begun[word].size(), 1u);
+        EXPECT_EQ(begun[word].front().topic, topic);
+      }
+      for (int sweep = 0; sweep < 30; ++sweep) lda.sweep();
+      const Model model = lda.model();
+      for (std::uint32_t word = 0; word < kWords; ++word) {
+        const auto most = std::ranges::max_element(model[word], {}, &TopicCount::count);
+        EXPECT_EQ(most->topic, (word / 20 + 1) % 3) << "word " << word;
+      }
     }
-    Lda lda(jobs[0]->transport(), corpus, {.prior = flat(3), .seed = 4, .threads = 2, .seeds = seeds});
-    const Model begun = lda.model();
-    for (const auto& [word, topic] : seeds) {
-      ASSERT_EQ(begun[word].size(), 1u);
-      EXPECT_EQ(begun[word].front().topic, topic);
-    }
-    for (int sweep = 0; sweep < 30; ++sweep) lda.sweep();
-    const Model model = lda.model();
-    for (std::uint32_t word = 0; word < kWords; ++word) {
-      const auto most = std::ranges::max_element(model[word], {}, &TopicCount::count);
-      EXPECT_EQ(most->topic, (word / 20 + 1) % 3) << "word " << word;
-    }
+    net::leave_all(jobs);
   }
-  net::leave_all(jobs);
 }
 
 TEST(Lda, CountsAreWhatTheTopicsSayOnThreadsAndMembers) {
@@ -240,6 +242,26 @@ TEST(Lda, TooLittleMemoryIsRefusedWithWhatIsNeeded) {
     }
   });
   net::leave_all(jobs);
+}
+
+TEST(Lda, BeginsOnlineWithCountsOfAllTokensAndTheSameBits) {
+  for (const SamplerKind sampler : kSamplers) {
+    for (const auto& [members, threads, of] : {std::tuple{1u, 1u, 1u}, {1u, 3u, 1u}, {3u, 2u, 1u}, {2u, 2u, 4u}}) {
+      const std::uint32_t blocks = sampler == SamplerKind::warplda ? 1 : of;
+      SCOPED_TRACE(std::to_string(members) + " members, " + std::to_string(threads) + " threads, " + std::to_string(blocks) + " blocks, sampler " +
+                   std::to_string(static_cast<int>(sampler)));
+      const auto online = [&, m = members, t = threads](unsigned sweeps, std::uint32_t topics) {
+        return trained(m, t, topics, sweeps, {}, 4, sampler, blocks, Start::online);
+      };
+      for (const unsigned sweeps : {0u, 3u}) expect_counts_of_topics(online(sweeps, 7));
+      expect_same(online(2, 9), online(2, 9));
+      expect_counts_of_topics(online(1, 1));
+    }
+  }
+  // Ahead of a random start, and with shorter rows.
+  const Trained online = trained(2, 2, 50, 0, {}, 4, SamplerKind::exact, 1, Start::online), random = trained(2, 2, 50, 0);
+  EXPECT_GT(online.log_likelihood, random.log_likelihood);
+  EXPECT_LT(online.model.counts.size(), random.model.counts.size());
 }
 
 TEST(Lda, MoreTopicsThanTokensAndOne) {

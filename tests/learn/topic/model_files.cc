@@ -4,9 +4,11 @@
 #include <gmock/gmock.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <fstream>
 #include <iterator>
 
+#include "shoal/learn/topic/document_rows.h"
 #include "shoal/learn/topic/top_words.h"
 #include "tests/learn/topic/handmade.h"
 
@@ -90,6 +92,40 @@ TEST_F(ModelFiles, what_does_not_fit_is_told) {
   folder_.begin({{"learner", "linear"}});
   write_model(folder_, small_);
   EXPECT_EQ(refusal(), "holds a model of shoal linear");
+}
+
+// Of each document its topics, as training leaves them: the log-likelihood is that of all tokens' topics.
+TEST_F(ModelFiles, documents_come_back_and_complete_the_likelihood) {
+  const auto documents = random_assignments(30, 40, 50, 7, 3);
+  const Model model = counted(documents, {{0.1, 0.2, 0.3, 1.0 / 3, 1e-5, 7, 0.1}, 0.007}, 50);
+  LogLikelihood whole = log_likelihood(model);
+  DocumentRows rows;
+  TopicCounter count;
+  for (const Assigned& document : documents) {
+    Likelihood(model.prior, model.words()).add_document(count(document.topics), whole);
+    rows.add(count(document.topics));
+  }
+  write_document_rows(folder_, rows);
+  const auto back = read_document_rows(folder_, model);
+  ASSERT_TRUE(back);
+  ASSERT_EQ(back->size(), documents.size());
+  for (std::size_t d = 0; d < rows.size(); ++d) EXPECT_TRUE(std::ranges::equal((*back)[d], rows[d])) << "document " << d;
+  EXPECT_EQ(log_likelihood(model, *back).total(), whole.total());
+  EXPECT_EQ(log_likelihood(model, *back).tokens, whole.tokens);
+  const auto refusal_for = [this](const Model& other) -> std::string {
+    try {
+      read_document_rows(folder_, other);
+    } catch (const Error& error) {
+      return error.fact();
+    }
+    return "accepted";
+  };
+  EXPECT_EQ(refusal_for(small_), "doc_counts.safetensors has a row of topics out of order, for document 1");
+  Model more = model;
+  ++more.totals[3];
+  EXPECT_EQ(refusal_for(more), "doc_counts.safetensors has documents whose tokens are not those of the model");
+  write_document_rows(folder_, std::nullopt);
+  EXPECT_FALSE(read_document_rows(folder_, model));
 }
 
 TEST(TopWords, are_the_most_frequent_by_number) {

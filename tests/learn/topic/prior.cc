@@ -50,7 +50,7 @@ class Priors : public testing::Test {
 TEST_F(Priors, are_those_that_a_slow_search_finds) {
   const Prior start{{1, 1, 1}, 1};
   const Model model = counted(documents_, start, 11);
-  const Prior found = optimised(start, evidence(0, documents_.size(), model), model.totals, 11, 2000);
+  const Prior found = optimised(start, evidence(0, documents_.size(), model), model.totals, 11, AlphaForm::of_each_topic, 2000);
 
   // One coordinate after the other, by steps that shrink.
   Prior best = start;
@@ -76,13 +76,31 @@ TEST_F(Priors, are_those_that_a_slow_search_finds) {
   EXPECT_GE(posterior(found), at - 1e-6);
 }
 
+// One number for all topics: the best of many that are tried, narrower and narrower, with Gamma's density of the one alpha.
+TEST_F(Priors, one_alpha_for_all_topics_is_the_best_there_is) {
+  const Prior start{{0.1, 5, 2}, 1};
+  const Model model = counted(documents_, start, 11);
+  const Prior found = optimised(start, evidence(0, documents_.size(), model), model.totals, 11, AlphaForm::of_all_alike, 2000);
+  EXPECT_EQ(found.alpha, std::vector<double>(3, found.alpha[0]));
+  const auto height = [&](double alpha) {
+    const double of_three = 3 * (0.001 * std::log(alpha) - alpha);  // that posterior() has
+    return posterior({{alpha, alpha, alpha}, found.beta}) - of_three * 2 / 3;
+  };
+  double low = 1e-3, high = 1e2;
+  while (high / low > 1 + 1e-7) {  // it has one peak
+    const double a = low * std::cbrt(high / low), b = a * std::cbrt(high / low);
+    (height(a) < height(b) ? low : high) = height(a) < height(b) ? a : b;
+  }
+  EXPECT_NEAR(found.alpha[0], low, 1e-4 * low);
+}
+
 TEST_F(Priors, every_step_raises_the_posterior) {
   Prior prior{{5, 0.01, 0.3}, 2};
   const Model model = counted(documents_, prior, 11);
   const PriorEvidence all = evidence(0, documents_.size(), model);
   double at = posterior(prior);
   for (int step = 0; step < 20; ++step) {
-    prior = optimised(prior, all, model.totals, 11, 1);
+    prior = optimised(prior, all, model.totals, 11, AlphaForm::of_each_topic, 1);
     EXPECT_GT(posterior(prior), at - 1e-9);
     at = posterior(prior);
   }
@@ -106,7 +124,7 @@ TEST_F(Priors, topics_without_documents_keep_a_little) {
   TopicCounter count;
   evidence.add_document(count(std::vector<Topic>{0, 0, 0}));
   for (std::uint32_t w = 0; w < 2; ++w) evidence.add_row(model[w]);
-  const Prior found = optimised(model.prior, evidence, model.totals, 2, 1000);
+  const Prior found = optimised(model.prior, evidence, model.totals, 2, AlphaForm::of_each_topic, 1000);
   EXPECT_GT(found.alpha[0], 10 * found.alpha[1]);
   EXPECT_GT(found.alpha[1], 0);
   EXPECT_TRUE(std::isfinite(found.beta) && found.beta > 0);

@@ -1,0 +1,96 @@
+// `shoal topics train --method stream` as people call it: from files, of several members, and what it leaves; each mistake is one line.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <nlohmann/json.hpp>
+
+#include "shoal/learn/topic/model_files.h"
+#include "tests/app/program.h"
+
+namespace shoal::app::test {
+namespace {
+
+using testing::HasSubstr;
+
+class topics_stream : public testing::Test {
+ protected:
+  void SetUp() override {
+    std::string text;
+    for (int d = 0; d < 300; ++d) text += d % 2 == 0 ? "tea pot cup milk tea\n" : "sail boat wind deck strange boat\n";
+    folder_.write("t.txt", text);
+    folder_.write("v.txt", "tea\npot\ncup\nmilk\nsail\nboat\nwind\ndeck\n");
+  }
+  Outcome train(std::vector<std::string> more) const {
+    std::vector<std::string> words = {"topics", "train", "t.txt", "--method", "stream", "-k", "2"};
+    words.insert(words.end(), more.begin(), more.end());
+    return shoal(folder_, words);
+  }
+  const Folder folder_;
+};
+
+TEST_F(topics_stream, are_learnt_batch_by_batch_and_used_as_others_are) {
+  const auto told = train({"--vocab", "v.txt", "--batch", "40", "--look-every", "4", "--keep-every", "3", "--json", "--output", "m"});
+  ASSERT_EQ(told.status, 0) << told.err;
+  const auto line = nlohmann::json::parse(told.out.substr(0, told.out.find('\n')));
+  EXPECT_EQ(line.at("documents"), 160);
+  EXPECT_LT(line.at("perplexity"), 5);  // four words to choose from
+  EXPECT_GT(line.at("perplexity"), 3);
+  const learn::ModelFolder folder(folder_.path() / "m");
+  const auto model = learn::topic::read_model(folder);
+  EXPECT_EQ(model.topics(), 2u);
+  EXPECT_NEAR(static_cast<double>(model.totals[0] + model.totals[1]), 1500, 15);  // as many as were learnt from, as near as the last batch says
+  EXPECT_EQ(folder.config("topics").at("documents"), 300);
+  EXPECT_EQ(folder.config("topics").at("tokens"), 1500);
+  for (const char* file : {"index.html", "pyldavis.json", "word_topic.txt", "topic-keys.txt"}) EXPECT_NE(read_file(folder.path() / file), "") << file;
+  const auto shown = shoal(folder_, {"topics", "show", "m", "--words", "2"});
+  EXPECT_THAT(shown.out, HasSubstr("boat"));
+  folder_.write("n.txt", "tea cup\nwind boat\n");
+  const auto inferred = shoal(folder_, {"topics", "infer", "m", "n.txt", "--smallest", "0.3"});
+  EXPECT_THAT(inferred.out, testing::ContainsRegex("\n1\t2\t0\t[01]:0\\.[0-9]*\n2\t2\t0\t[01]:0"));
+  const auto evaluated = shoal(folder_, {"topics", "evaluate", "m", "n.txt"});
+  EXPECT_THAT(evaluated.out, HasSubstr("log-likelihood of the words given their topics"));
+}
+
+TEST_F(topics_stream, come_through_a_pipe) {
+  const auto told = Program(folder_, {"/bin/sh", "-c", std::string("cat t.txt | ") + SHOAL_PROGRAM +
+                                      " topics train - --method stream -k 2 --vocab v.txt --batch 40 --output piped"}).wait();
+  ASSERT_EQ(told.status, 0) << told.err;
+  EXPECT_THAT(told.out, HasSubstr("read 300 documents of 8 words, 1,500 tokens, from "));
+  ASSERT_EQ(train({"--vocab", "v.txt", "--batch", "40", "--output", "read"}).status, 0);
+  EXPECT_EQ(read_file(folder_.path() / "piped/model.safetensors"), read_file(folder_.path() / "read/model.safetensors"));
+  const auto many = shoal(folder_, {"run", "-n", "2", "--", SHOAL_PROGRAM, "topics", "train", "-", "--method", "stream", "--vocab", "v.txt"});
+  EXPECT_THAT(many.err, HasSubstr("standard input: is read by one member, and there are 2 (name files that all members have)"));
+}
+
+TEST_F(topics_stream, members_leave_the_same_model_each_time) {
+  const auto of_members = [&](const char* output) {
+    const auto told = shoal(folder_, {"run", "-n", "3", "--", SHOAL_PROGRAM, "topics", "train", "t.txt", "--method", "stream", "-k", "2", "--vocab",
+                                      "v.txt", "--batch", "40", "--threads", "2", "--output", output});
+    EXPECT_EQ(told.status, 0) << told.err;
+    return read_file(folder_.path() / output / "model.safetensors");
+  };
+  const std::string once = of_members("a");
+  EXPECT_NE(once, "");
+  EXPECT_EQ(of_members("b"), once);
+}
+
+TEST_F(topics_stream, refuse_in_one_line) {
+  const auto refusal = [&](const std::vector<std::string>& more) {
+    const auto told = train(more);
+    EXPECT_EQ(told.status, 2) << told.out;
+    EXPECT_EQ(std::ranges::count(told.err, '\n'), 1) << told.err;
+    return told.err;
+  };
+  EXPECT_THAT(refusal({}), HasSubstr("--vocab: is needed: a stream does not say beforehand which words there will be (a file with a word a line)"));
+  EXPECT_THAT(refusal({"--vocab", "none.txt"}), HasSubstr("none.txt"));
+  EXPECT_THAT(refusal({"--vocab", "v.txt", "--sweeps", "9"}), HasSubstr("--sweeps: is of --method gibbs (leave it out)"));
+  EXPECT_THAT(refusal({"--vocab", "v.txt", "--batch", "0"}), HasSubstr("--batch: is between 1 and"));
+  EXPECT_THAT(refusal({"--vocab", "v.txt", "--kappa", "2"}), HasSubstr("kappa must be above 0 and at most 1"));
+  EXPECT_THAT(refusal({"--vocab", "v.txt", "--method", "magic"}), HasSubstr("--method: \"magic\" is none (gibbs or stream)"));
+  const auto gibbs = shoal(folder_, {"topics", "train", "t.txt", "--tau0", "2"});
+  EXPECT_THAT(gibbs.err, HasSubstr("--tau0: is of --method stream (leave it out)"));
+}
+
+}  // namespace
+}  // namespace shoal::app::test
