@@ -30,7 +30,7 @@ class LDA(_Learner):
     beta     prior of a word in a topic
     sweeps   times that each token's topic is drawn
     optimize fit alpha and beta to the counts from sweep 50 on
-    sampler  as of `shoal topics train`: "auto", "exact", "lightlda", "xy" or "gibbs"
+    sampler  as of `shoal topics train`: "auto", "exact", "lightlda", "warplda", "xy" or "gibbs"
     seed     of all that is drawn; the same seed, threads and members give the same model, to the bit
     threads  of this member; None: as many as it has cores
 

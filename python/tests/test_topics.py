@@ -64,7 +64,7 @@ def test_the_topics_that_made_the_data_are_found():
 
 
 def test_each_sampler_finds_them():
-    for sampler in ("exact", "lightlda", "xy", "gibbs"):
+    for sampler in ("exact", "lightlda", "warplda", "xy", "gibbs"):
         model = lda(sampler=sampler).fit(counts())
         assert np.array_equal(model.transform(counts()).argmax(axis=1)[:TOPICS], model.transform(counts()).argmax(axis=1)[-TOPICS:])
         assert len(set(model.transform(counts()).argmax(axis=1))) == TOPICS, sampler
