@@ -1,6 +1,7 @@
 // shoal topics train: a topic model of texts, on all threads of one member or of those of a job.
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cmath>
 #include <cstdio>
 
@@ -66,7 +67,6 @@ text::Documents of_vocabulary(const data::Names& vocabulary, const TrainOptions&
   TextOptions texts = options.texts;
   texts.files = {file};
   texts.format = "auto";
-  texts.words_file.clear();
   text::Source source = texts.source();
   source.vocabulary = &vocabulary;
   source.keep_unknown = true;
@@ -170,6 +170,8 @@ int train(const TrainOptions& options) {
     held_out = {of_vocabulary(corpus.vocabulary, options, options.heldout.at(0)), of_vocabulary(corpus.vocabulary, options, options.heldout.at(1))};
     if (held_out.shown.size() != held_out.hidden.size())
       refuse(fmt::format("{} documents, and {}: two halves of the same are needed", held_out.shown.size(), held_out.hidden.size()), "--heldout");
+    if (std::ranges::count(held_out.hidden.words(), text::kUnknownWord) == std::ssize(held_out.hidden.words()))
+      refuse("has no word of the vocabulary", options.heldout.at(1), "where words are numbers, --vocab says what they are called");
   } else if (first && options.test_share > 0) {
     held_out = topic::hold_out(corpus.documents, options.test_share, place.size, options.seed);
   }
