@@ -1,6 +1,7 @@
 // shoal topics train: a topic model of texts, on all threads of one member or of those of a job.
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cmath>
 #include <cstdio>
 
@@ -206,6 +207,8 @@ int train(TrainOptions options) {
         return text::read_corpus(in_words_of(corpus.vocabulary, texts)).first;
       };
       held_out = met_by_name(read(options.heldout[0]), read(options.heldout[1]));
+      if (std::ranges::count(held_out.hidden.words(), text::kUnknownWord) == std::ssize(held_out.hidden.words()))
+        refuse("has no word of the vocabulary", options.heldout[1], "where words are numbers, --vocab says what they are called");
     }
     if (options.heldout.empty() && options.test_share > 0)
       held_out = topic::hold_out(gather, corpus, {place.rank, place.size}, options.test_share, options.seed);

@@ -79,6 +79,33 @@ TEST_F(topics, are_evaluated_by_what_they_foretell) {
   EXPECT_THAT(coherent.out, HasSubstr("coherence of 3 words a topic, mean of 2 topics: C_V 1.0000, NPMI 1.0000"));
 }
 
+// The joint log-likelihood of a folder is what training printed, of one member and of several, and after more documents.
+TEST_F(topics, are_as_likely_as_training_said) {
+  std::string text;
+  for (int d = 0; d < 40; ++d) text += d % 2 == 0 ? "tea pot cup milk tea\n" : "sail boat wind deck boat\n";
+  folder_.write("t.txt", text);
+  const std::vector<std::string> train = {"topics", "train", "t.txt", "-k", "3", "--sweeps", "60", "--look-every", "60", "--threads", "2", "--json", "--output"};
+  const auto expect_same = [&](std::vector<std::string> words, const std::string& output) {
+    words.push_back(output);
+    const auto told = shoal(folder_, words);
+    ASSERT_EQ(told.status, 0) << told.err;
+    const auto said = nlohmann::json::parse(told.out.substr(told.out.find('{')));
+    const auto found = nlohmann::json::parse(shoal(folder_, {"topics", "evaluate", output, "--json"}).out);
+    EXPECT_NEAR(found.at("per_token"), said.at("log_likelihood"), 1e-12);
+    EXPECT_LT(found.at("documents"), 0);
+  };
+  expect_same(train, "alone");
+  std::vector<std::string> of_members = {"run", "-n", "2", "--", SHOAL_PROGRAM};
+  of_members.insert(of_members.end(), train.begin(), train.end());
+  expect_same(of_members, "together");
+  folder_.write("u.txt", "tea cup\n");
+  ASSERT_EQ(shoal(folder_, {"topics", "update", "alone", "u.txt", "--output", "more"}).status, 0);
+  const auto before = nlohmann::json::parse(shoal(folder_, {"topics", "evaluate", "alone", "--json"}).out);
+  const auto after = nlohmann::json::parse(shoal(folder_, {"topics", "evaluate", "more", "--json"}).out);
+  EXPECT_EQ(after.at("tokens").get<int>(), before.at("tokens").get<int>() + 2);
+  EXPECT_LT(after.at("log_likelihood"), before.at("log_likelihood"));
+}
+
 TEST_F(topics, of_other_programs_foretell_words_too) {
   folder_.write("w.vocab", "tea\npot\nsail\nboat\n");
   folder_.write("w.z.estimate", "4 0:0 0:0 1:0 1:0 \n4 2:1 2:1 3:1 3:1 \n");
