@@ -179,6 +179,7 @@ int train(TrainOptions options) {
     std::optional<topic::Kept> kept = options.resume ? checkpoints.newest(corpus, options.topics) : std::nullopt;
     if (first && options.resume && !options.json)
       say(kept ? fmt::format("goes on after sweep {}\n", kept->sweeps) : "nothing to go on from: begins anew\n");
+    if (kept && lda_options.memory != 0) kept->leave_to_disk(lda_options.blocks_in);
     topic::Lda lda(job->transport(), corpus, lda_options, kept ? &*kept : nullptr);
     kept.reset();
     if (first) {
