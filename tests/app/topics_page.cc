@@ -28,7 +28,7 @@ std::string page() {
     model.offsets.push_back(model.counts.size());
   }
   model.totals = {70, 25, 9};
-  topic::Examples examples(3);
+  topic::Examples examples(3, std::vector<topic::Topic>{0, 1, 2});
   examples.offer(1, {"log <1>", "sail sail deck", 0.875});
   return topic::page_of(model, examples, "of tea & sails", "a test");
 }
