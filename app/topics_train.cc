@@ -222,6 +222,7 @@ int train(TrainOptions options) {
     if (options.resume) kept = checkpoints->newest(corpus, options.topics);
     if (first && options.resume && !options.json)
       say(kept ? fmt::format("goes on after sweep {}\n", kept->sweeps) : "nothing to go on from: begins anew\n");
+    if (kept && lda_options.memory != 0) kept->leave_to_disk(lda_options.blocks_in);
     lda.emplace(job->transport(), corpus, lda_options, kept ? &*kept : nullptr);
     kept.reset();
     if (first) learn::ModelFolder(folder).begin(config);

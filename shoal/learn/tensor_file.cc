@@ -6,6 +6,8 @@
 #include <fstream>
 #include <nlohmann/json.hpp>
 #include <system_error>
+#include <type_traits>
+#include <utility>
 
 #include "shoal/core/aside.h"
 #include "shoal/core/error.h"
@@ -46,19 +48,22 @@ void in_order(const TensorFile& content, const Visit& visit) {
   for (const auto& [name, tensor] : content.tensors) visit(name, tensor);
 }
 
-template <class Number>
-std::uint64_t bytes_of(const TensorOf<Number>& tensor) {
-  return tensor.values.size() * sizeof(Number);
+template <class Tensor>
+using NumberOf = std::remove_cvref_t<decltype(std::declval<Tensor>().values[0])>;
+
+template <class Tensor>
+std::uint64_t bytes_of(const Tensor& tensor) {
+  return tensor.values.size() * sizeof(NumberOf<Tensor>);
 }
 
 std::string header_of(const TensorFile& content) {
   nlohmann::ordered_json header;
   if (!content.metadata.empty()) header["__metadata__"] = content.metadata;
   std::uint64_t end = 0;
-  in_order(content, [&]<class Number>(const std::string& name, const TensorOf<Number>& tensor) {
+  in_order(content, [&]<class Tensor>(const std::string& name, const Tensor& tensor) {
     const std::uint64_t begin = end;
     end += bytes_of(tensor);
-    header[name] = {{"dtype", kType<Number>}, {"shape", tensor.shape}, {"data_offsets", {begin, end}}};
+    header[name] = {{"dtype", kType<NumberOf<Tensor>>}, {"shape", tensor.shape}, {"data_offsets", {begin, end}}};
   });
   std::string text = header.is_null() ? "{}" : header.dump();
   text.resize((text.size() + kAlignment - 1) / kAlignment * kAlignment, ' ');

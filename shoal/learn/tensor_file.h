@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <filesystem>
 #include <map>
+#include <span>
 #include <string>
 #include <variant>
 #include <vector>
@@ -19,7 +20,12 @@ struct TensorOf {
 using Tensor = TensorOf<float>;
 using Tensors = std::map<std::string, Tensor>;
 // Of the other types that are written and read: F64, U32 and U64.
-using OtherTensor = std::variant<TensorOf<double>, TensorOf<std::uint32_t>, TensorOf<std::uint64_t>>;
+template <class Number>
+struct ViewOf {                // of numbers that lie elsewhere, and stay there while they are written; none is read
+  std::vector<std::uint64_t> shape;
+  std::span<const Number> values;
+};
+using OtherTensor = std::variant<TensorOf<double>, TensorOf<std::uint32_t>, TensorOf<std::uint64_t>, ViewOf<std::uint32_t>>;
 
 // Throws Error{mismatch} unless there is one of this name and shape.
 const Tensor& tensor_of(const Tensors& tensors, const std::string& name, const std::vector<std::uint64_t>& shape);

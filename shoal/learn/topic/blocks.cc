@@ -1,5 +1,6 @@
 #include "shoal/learn/topic/blocks.h"
 
+#include <sys/mman.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -54,6 +55,13 @@ std::vector<std::size_t> parts_of(const text::Documents& documents, std::size_t 
   }
   begins.push_back(end);
   return begins;
+}
+
+void leave_to_disk(const text::Documents& documents) {
+  const auto words = documents.words();
+  if (!documents.on_disk() || words.empty()) return;
+  // A mapping of a file: it begins with a page, and what is let go is still in the file.
+  ::madvise(const_cast<std::uint32_t*>(words.data()), words.size_bytes(), MADV_DONTNEED);
 }
 
 Blocks::Blocks(std::uint32_t count, const std::filesystem::path& folder) : count_(count), folder_(folder) {

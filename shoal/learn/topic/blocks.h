@@ -22,6 +22,9 @@ namespace shoal::learn::topic {
 // Documents `begin` to `end` - 1 in parts of about as many tokens each: part i has those from [i] to [i + 1] - 1.
 std::vector<std::size_t> parts_of(const text::Documents& documents, std::size_t begin, std::size_t end, std::uint32_t parts);
 
+// Documents that are on disk leave this process's memory; they come back when they are read.
+void leave_to_disk(const text::Documents& documents);
+
 class Blocks {
  public:
   // count: 1, or more than 2. folder: for the file, where there are several. Throws Error{io} where it cannot be made, and in append() and enter()

@@ -148,17 +148,18 @@ std::optional<Kept> Checkpoints::newest(const text::Corpus& corpus, std::uint32_
   return kept;
 }
 
-void Checkpoints::write(Kept kept, const text::Documents& documents) {
+void Checkpoints::write(const Kept& kept, const text::Documents& documents) {
   std::error_code error;
   fs::create_directories(folder_, error);
   if (error) throw Error(Code::io, "cannot be made: " + error.message(), folder_.string());
-  TensorOf<std::uint32_t> topics{{kept.topics.size()}, std::move(kept.topics)}, lengths{{documents.size()}, {}};
+  const ViewOf<std::uint32_t> topics{{kept.of_tokens().size()}, kept.of_tokens()};
+  TensorOf<std::uint32_t> lengths{{documents.size()}, {}};
   for (std::size_t d = 0; d < documents.size(); ++d)
     lengths.values.push_back(static_cast<std::uint32_t>(documents.offsets[d + 1] - documents.offsets[d]));
   TensorOf<double> prior{{kept.prior.alpha.size() + 1}, kept.prior.alpha};
   prior.values.push_back(kept.prior.beta);
   TensorFile file;
-  file.others = {{"topics", std::move(topics)}, {"lengths", std::move(lengths)}, {"prior", std::move(prior)}};
+  file.others = {{"topics", topics}, {"lengths", std::move(lengths)}, {"prior", std::move(prior)}};
   write_tensor_file(folder_ / name_of({kept.sweeps, rank_, size_}), file);
   by_rank_.sum(std::vector<double>(size_ + std::size_t{1}));  // all have theirs
   for (const Place& place : places_in(folder_)) {

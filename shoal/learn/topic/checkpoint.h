@@ -26,7 +26,7 @@ class Checkpoints {
 
   // The newest that all members can go on from; nothing where there is none. Throws Error{invalid_argument} for one of other documents.
   std::optional<Kept> newest(const text::Corpus& corpus, std::uint32_t topics);
-  void write(Kept kept, const text::Documents& documents);  // throws Error{io}
+  void write(const Kept& kept, const text::Documents& documents);  // throws Error{io}
   bool any() const;  // whether the folder has some, of whatever run
   void remove();  // of all members; when the model is complete
 

@@ -70,7 +70,7 @@ Lda::Lda(net::Transport& transport, const text::Corpus& corpus, const LdaOptions
       part_sums_(member_, "topic-likelihood", 3),
       gather_(transport, channel(kModel)) {
   if (kept != nullptr) {
-    if (kept->topics.size() != corpus.documents.tokens() || kept->prior.alpha.size() != topics_) {
+    if (kept->of_tokens().size() != corpus.documents.tokens() || kept->prior.alpha.size() != topics_) {
       throw Error(Code::invalid_argument, "what was kept is of other documents or of another number of topics", "",
                   "train anew, or give the files and flags of that run");
     }
@@ -81,7 +81,7 @@ Lda::Lda(net::Transport& transport, const text::Corpus& corpus, const LdaOptions
     throw Error(Code::invalid_argument, "what was before has other topics or words", "", "documents come into a model in its words");
   }
   ring_ = std::make_unique<schedule::Ring<Slice>>(transport, channel(kSlices), rotation_, options_.threads, kPatience);
-  blocks_ = agreed_blocks();
+  blocks_ = agreed_blocks(kept);
   const bool online = kept == nullptr && options.start == Start::online;
   const text::Documents& documents = corpus_.documents;
   const std::vector<std::size_t> begins = parts_of(documents, 0, documents.size(), options_.threads);
@@ -90,8 +90,10 @@ Lda::Lda(net::Transport& transport, const text::Corpus& corpus, const LdaOptions
     Worker& worker = *workers_.emplace_back(std::make_unique<Worker>(number, local, blocks_, options_.blocks_in));
     const std::uint64_t key = random_bits(random_bits(options_.seed, 0), number);
     const std::vector<std::size_t> parts = parts_of(documents, begins[local], begins[local + 1], blocks_);
-    for (std::uint32_t block = 0; block < blocks_; ++block)
+    for (std::uint32_t block = 0; block < blocks_; ++block) {
       worker.blocks.append(begun(parts[block], parts[block + 1], block == 0 ? key : random_bits(key, ~block), kept), parts[block]);
+      leave_to_disk(documents);
+    }
   }
   lay_anew(online ? Pass::begin : Pass::count);
 }
@@ -109,8 +111,9 @@ Lda::~Lda() {
 Block Lda::begun(std::size_t begin, std::size_t end, std::uint64_t key, const Kept* kept) const {
   const text::Documents& documents = corpus_.documents;
   Block block(documents, begin, end, slicing_, topics_);
+  const std::span<const Topic> topics = kept != nullptr ? kept->of_tokens().subspan(documents.offsets[begin]) : std::span<const Topic>();
   for (std::uint32_t token = 0; token < block.tokens(); ++token) {
-    block.topics[token] = kept != nullptr                   ? kept->topics[documents.offsets[begin] + block.positions[token]]
+    block.topics[token] = kept != nullptr                   ? topics[block.positions[token]]
                           : options_.start == Start::online ? kNoTopic
                                                             : static_cast<Topic>((random_bits(key, token) >> 32) * topics_ >> 32);
   }
@@ -385,15 +388,7 @@ Kept Lda::keep() {
     for (std::uint64_t step = steps_; step < steps_ + rotation_.ahead; ++step) ring_->take(worker->number, step, waited);
   }
   lay_anew(Pass::settle);
-  Kept kept{sweeps_, prior_, std::vector<Topic>(corpus_.documents.tokens())};
-  for (const auto& worker : workers_) {
-    for (std::uint32_t number = 0; number < blocks_; ++number) {
-      const Block& block = worker->blocks.enter(number);
-      const std::uint64_t first = corpus_.documents.offsets[worker->blocks.first_document(number)];
-      for (std::uint32_t token = 0; token < block.tokens(); ++token) kept.topics[first + block.positions[token]] = block.topics[token];
-    }
-  }
-  return kept;
+  return topics_now();
 }
 
 }  // namespace shoal::learn::topic

@@ -19,6 +19,7 @@
 #include <string_view>
 #include <vector>
 
+#include "shoal/data/spilled_numbers.h"
 #include "shoal/learn/gather.h"
 #include "shoal/learn/shared_counts.h"
 #include "shoal/learn/shared_sums.h"
@@ -66,7 +67,10 @@ struct SweepReport {
 struct Kept {
   unsigned sweeps = 0;
   Prior prior;
-  std::vector<Topic> topics;
+  std::vector<Topic> topics;                      // of this member's tokens, as the corpus has them
+  std::shared_ptr<data::SpilledNumbers> on_disk = {};  // these in a file, where documents are in several blocks; then `topics` is empty
+  void leave_to_disk(const std::filesystem::path& folder);  // in a file without a name; throws Error{io}
+  std::span<const Topic> of_tokens() const { return on_disk ? on_disk->numbers<Topic>() : std::span<const Topic>(topics); }
 };
 
 class Lda {
@@ -98,8 +102,7 @@ class Lda {
   // How many tokens of each of this member's documents `begin` to `end` - 1 have each topic: visit(document, counts), documents and topics ascending.
   void each_document(const std::function<void(std::size_t document, std::span<const TopicCount> counts)>& visit, std::size_t begin = 0,
                      std::size_t end = SIZE_MAX) const;
-  // Where another one can go on to the same bits: everything that is not in it is made anew here, too. topics: of this member's tokens, as the
-  // corpus has them.
+  // Where another one can go on to the same bits: everything that is not in it is made anew here, too.
   Kept keep();
 
  private:
@@ -112,7 +115,8 @@ class Lda {
   void each_slice(const std::function<void(std::uint32_t number, const Slice& slice)>& visit);
   std::vector<std::uint64_t> totals();    // C_k of all members
   void open_totals(Worker& worker, std::vector<std::int64_t> own);
-  std::uint32_t agreed_blocks();
+  std::uint32_t agreed_blocks(const Kept* kept);
+  Kept topics_now() const;
   Block begun(std::size_t begin, std::size_t end, std::uint64_t key, const Kept* kept) const;
   void sow(Block& block, std::uint64_t key) const;
   void lay_anew(Pass pass);

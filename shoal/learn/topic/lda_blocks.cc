@@ -10,12 +10,15 @@
 namespace shoal::learn::topic {
 
 // How many blocks the member needs whose documents are the largest; all have as many, so that slices go round alike.
-std::uint32_t Lda::agreed_blocks() {
+std::uint32_t Lda::agreed_blocks(const Kept* kept) {
   if (options_.memory == 0) return 1;
   const net::Rank members = transport_.size(), rank = transport_.rank();
   const MemberPart part{topics_, members, options_.threads, options_.staleness, options_.sampling, rank == 0};
   const std::uint32_t own = blocks_within(options_.memory, corpus_, part);
-  const std::uint64_t needed = footprint(corpus_, part, own).total();
+  const Footprint own_part = footprint(corpus_, part, own);
+  // What was kept is read before anything of this is there.
+  const std::uint64_t begun = kept == nullptr ? 0 : own_part.program + own_part.corpus + corpus_.documents.tokens() * sizeof(Topic);
+  const std::uint64_t needed = std::max(own_part.total(), begun);
   SharedSums by_rank(member_, "topic-memory", 2 * std::size_t{members});
   std::vector<double> all(2 * std::size_t{members});
   all[rank] = own;
@@ -49,6 +52,44 @@ void Lda::each_document(const std::function<void(std::size_t document, std::span
       }
     }
   }
+}
+
+namespace {
+
+void append(data::SpilledNumbers& file, std::span<const Topic> topics) {
+  constexpr std::size_t together = 1 << 18;  // what waits to be written
+  for (std::size_t begin = 0; begin < topics.size(); begin += together)
+    file.append(std::as_bytes(topics.subspan(begin, std::min(together, topics.size() - begin))));
+}
+
+}  // namespace
+
+void Kept::leave_to_disk(const std::filesystem::path& folder) {
+  if (on_disk) return;
+  on_disk = std::make_shared<data::SpilledNumbers>(folder, "topics");
+  append(*on_disk, topics);
+  on_disk->map();
+  topics = {};
+}
+
+Kept Lda::topics_now() const {
+  Kept kept{sweeps_, prior_, {}};
+  if (blocks_ > 1) kept.on_disk = std::make_shared<data::SpilledNumbers>(options_.blocks_in, "topics");
+  std::vector<Topic> topics;
+  for (const auto& worker : workers_) {
+    for (std::uint32_t number = 0; number < blocks_; ++number) {
+      const Block& block = worker->blocks.enter(number);
+      topics.resize(block.tokens());
+      for (std::uint32_t token = 0; token < block.tokens(); ++token) topics[block.positions[token]] = block.topics[token];
+      if (kept.on_disk) {
+        append(*kept.on_disk, topics);
+      } else {
+        kept.topics.insert(kept.topics.end(), topics.begin(), topics.end());
+      }
+    }
+  }
+  if (kept.on_disk) kept.on_disk->map();
+  return kept;
 }
 
 }  // namespace shoal::learn::topic

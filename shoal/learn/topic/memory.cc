@@ -75,7 +75,8 @@ std::uint64_t block_bytes(const text::Documents& documents, std::size_t begin, s
 std::uint64_t documents_bytes(const text::Corpus& corpus, const MemberPart& part, std::uint32_t blocks) {
   const text::Documents& documents = corpus.documents;
   const std::size_t words = corpus.frequencies.size();
-  std::uint64_t bytes = 0, largest_member = 0;
+  constexpr std::uint64_t topic = sizeof(Topic);
+  std::uint64_t bytes = 0, aside = 0;
   const auto begins = parts_of(documents, 0, documents.size(), part.threads);
   for (std::uint32_t thread = 0; thread < part.threads; ++thread) {
     const auto parts = parts_of(documents, begins[thread], begins[thread + 1], blocks);
@@ -83,9 +84,14 @@ std::uint64_t documents_bytes(const text::Corpus& corpus, const MemberPart& part
     for (std::uint32_t block = 0; block < blocks; ++block)
       largest = std::max(largest, block_bytes(documents, parts[block], parts[block + 1], part, words));
     bytes += blocks == 1 ? largest : 2 * largest;
-    largest_member = std::max(largest_member, (parts[1] - parts[0]) * 8);
+    for (std::uint32_t block = 0; block < blocks; ++block) {
+      aside = std::max(aside, (documents.offsets[parts[block + 1]] - documents.offsets[parts[block]]) * topic +
+                                  (parts[block + 1] - parts[block]) * sizeof(std::size_t));
+    }
   }
-  return bytes + largest_member + words * sizeof(std::uint32_t);  // while blocks are made
+  // While blocks are made, and when their topics are kept.
+  const std::uint64_t kept = blocks == 1 ? documents.tokens() * topic : 0;
+  return bytes + kept + aside + words * sizeof(std::uint32_t);
 }
 
 }  // namespace
