@@ -131,7 +131,7 @@ void Streaming::keep(bool last) {
   if (last) {
     const topic::Phi phi(model);
     topic::FoldIn fold_in(phi);
-    topic::Examples examples(model.topics());
+    topic::Examples examples(model.topics(), topic::largest(model.totals, topic::kMostShown));
     std::vector<topic::Mixture> mixtures(std::min(last_.documents.size(), topic::kPyldavisDocuments));
     for (std::size_t d = 0; d < mixtures.size(); ++d) {
       fold_in(last_.documents[d], mixtures[d]);
