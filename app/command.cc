@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cctype>
 #include <cstdlib>
+#include <filesystem>
 #include <sstream>
 
 #include "shoal/core/error.h"
@@ -13,6 +14,18 @@ namespace {
 constexpr std::size_t kMostSettings = 1 << 20;  // bytes of a --config file
 
 }  // namespace
+
+std::string folder_named_after(const std::string& file, const char* ending) {
+  namespace fs = std::filesystem;
+  fs::path path = fs::absolute(file).lexically_normal();
+  if (!path.has_filename()) path = path.parent_path();  // "mail/"
+  std::string name = path.filename();
+  for (const std::string_view packing : {".gz", ".bz2", ".xz", ".zst"}) {
+    if (name.ends_with(packing)) name.erase(name.size() - packing.size());
+  }
+  if (const std::size_t dot = name.rfind('.'); dot != std::string::npos && dot > 0) name.erase(dot);
+  return name + ending;
+}
 
 std::string environment_twin(const std::string& names) {
   const auto dashes = names.find("--");

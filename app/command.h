@@ -6,6 +6,7 @@
 #pragma once
 
 #include <CLI/CLI.hpp>
+#include <cstdint>
 #include <functional>
 #include <string>
 #include <type_traits>
@@ -50,11 +51,20 @@ CLI::Option* flag(CLI::App& app, const std::string& names, Value& value, const s
       return std::string(text.empty() ? "is empty: leave it out, or set what it is taken from" : "");
     });
   }
+  if constexpr (std::is_same_v<Value, std::uint64_t>) {  // the parser takes -1 for the largest number
+    option->check([](const std::string& text) {
+      const bool digits = !text.empty() && text.find_first_not_of("0123456789") == std::string::npos;
+      return std::string(digits && (text.size() < 20 || (text.size() == 20 && text <= "18446744073709551615")) ? "" : "\"" + text + "\" is no whole number");
+    });
+  }
   return option;
 }
 inline CLI::Option* switch_on(CLI::App& app, const std::string& names, bool& value, const std::string& help) {
   return app.add_flag(names, value, help)->envname(environment_twin(names));
 }
+
+// A folder in this one for what is made of a file or folder: "mail.txt.gz", ".topics" -> "mail.topics".
+std::string folder_named_after(const std::string& file, const char* ending);
 
 // Words that a positional may be, for --help and completion; others may be meant, too: who reads the value refuses what it does not know.
 void offer(CLI::Option& positional, const Words& choices);

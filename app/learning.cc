@@ -20,11 +20,9 @@ namespace fs = std::filesystem;
   throw Error(Code::invalid_argument, what, where, hint);
 }
 
-// "ratings.csv.gz" -> "ratings.model"
 fs::path folder_for(const TrainingOptions& options) {
   if (!options.output.empty()) return options.output;
-  const std::string name = fs::path(options.data.files.front()).filename();
-  return name.substr(0, name.find('.', 1)) + ".model";
+  return folder_named_after(options.data.files.front(), ".model");
 }
 
 std::string sentence(const learn::Epoch& epoch, unsigned epochs) {

@@ -77,6 +77,7 @@ learn::topic::HeldOut met_by_name(const text::Corpus& shown, text::Corpus hidden
 }
 
 std::size_t threads_of(unsigned asked) {
+  if (asked > 4096) throw Error(Code::invalid_argument, "is at most 4096", "--threads");
   if (asked > 0) return asked;
   // Launchers say with it how many cores a member has beside others on its host.
   const char* const said = std::getenv("OMP_NUM_THREADS");

@@ -53,6 +53,12 @@ class Evaluation {
   const topic::Phi phi_;
 };
 
+// Throws Error{invalid_argument} where there is nothing to tell.
+void require_scored(const topic::Foretold& sum) {
+  if (sum.tokens == 0)
+    throw Error(Code::invalid_argument, "no token could be scored", {}, fmt::format("{} are of words that the model does not know", show_count(sum.unknown)));
+}
+
 std::string unknown_of(const topic::Foretold& sum) {
   return sum.unknown == 0 ? "" : fmt::format("; {} not, whose words the model does not know", show_count(sum.unknown));
 }
@@ -93,6 +99,7 @@ topic::Foretold Evaluation::foretell(std::size_t count, const Part& part) const 
 void Evaluation::complete(const text::Documents& shown, const text::Documents& hidden) {
   const topic::Foretold sum =
       foretell(shown.size(), [&](std::size_t begin, std::size_t end) { return topic::complete(phi_, shown, hidden, begin, end); });
+  require_scored(sum);
   say("completion", {{"perplexity", sum.perplexity()}, {"documents", shown.size()}, {"tokens", sum.tokens}, {"unknown", sum.unknown}},
       fmt::format("perplexity {:.1f} of the hidden halves of {} ({} scored{})", sum.perplexity(), show_count(shown.size(), "documents"),
                   show_count(sum.tokens, "tokens"), unknown_of(sum)));
@@ -113,6 +120,7 @@ void Evaluation::left_to_right(const text::Documents& documents) {
   const topic::LeftToRightOptions how{options_.particles, options_.left_to_right == "redraw", options_.seed};
   const topic::Foretold sum =
       foretell(documents.size(), [&](std::size_t begin, std::size_t end) { return topic::left_to_right(phi_, documents, begin, end, how); });
+  require_scored(sum);
   say("left to right",
       {{"log_likelihood", sum.log_probability}, {"perplexity", sum.perplexity()}, {"tokens", sum.tokens}, {"unknown", sum.unknown}},
       fmt::format("from left to right perplexity {:.1f}, log-likelihood {:.4f} a token ({} scored{})", sum.perplexity(),
@@ -174,6 +182,7 @@ int evaluate(const EvaluateOptions& options) {
   if (!options.left_to_right.empty() && options.left_to_right != "redraw" && options.left_to_right != "leave") {
     throw Error(Code::invalid_argument, "\"" + options.left_to_right + "\" is none", "--left-to-right", "redraw or leave");
   }
+  if (options.words < 2) throw Error(Code::invalid_argument, "is at least 2", "--words");
   if (options.particles < 1) throw Error(Code::invalid_argument, "is at least 1", "--particles");
   if (options.state.empty()) {
     TopicsModel model(options.model);

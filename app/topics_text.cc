@@ -52,11 +52,13 @@ learn::Json TextOptions::words() const {
           {"max_df", max_documents},        {"top_words", top_words}, {"max_words", most_words},  {"bigrams", pairs}};
 }
 
-void TextOptions::words_as(const learn::Json& words) {
+void TextOptions::words_as(const learn::Json& words) try {
   token_pattern = words.value("token_pattern", std::string());
   keep_case = words.value("keep_case", false);
   stop_words = words.value("stop_words", std::string());
   pairs = words.value("bigrams", std::string());
+} catch (const learn::Json::exception&) {
+  throw Error(Code::invalid_argument, "does not say how words are told from text", "config.json", "is the model's folder as shoal topics train left it?");
 }
 
 void declare_texts(CLI::App& app, TextOptions& options) {

@@ -9,7 +9,6 @@
 #include "app/topics.h"
 #include "app/topics_stream.h"
 #include "shoal/core/error.h"
-#include "shoal/core/fnv.h"
 #include "shoal/core/text.h"
 #include "shoal/learn/topic/model_files.h"
 #include "shoal/learn/topic/training.h"
@@ -66,7 +65,7 @@ topic::Prior TrainOptions::prior() const {
 
 void check(const TrainOptions& options) {
   if (!(options.alpha_sum > 0) || !std::isfinite(options.alpha_sum)) refuse(fmt::format("{} is not above 0", options.alpha_sum), "--alpha-sum");
-  if (!(options.beta > 0) || !std::isfinite(options.beta)) refuse(fmt::format("{} is not above 0", options.beta), "--beta");
+  if (!(options.beta >= 1e-9 && options.beta <= 1e9)) refuse(fmt::format("{} is not between 1e-9 and 1e9", options.beta), "--beta");
   if (!(options.test_share >= 0 && options.test_share < 1)) refuse(fmt::format("{} is not in [0, 1)", options.test_share), "--test-share");
   if (options.training.sweeps < 1 || options.training.sweeps > 1'000'000) refuse("is between 1 and 1000000", "--sweeps");
   if (options.threads > 4096) refuse("is at most 4096", "--threads");
@@ -89,11 +88,9 @@ void say(const std::string& line) {
   std::fflush(stdout);  // people watch it, through pipes too
 }
 
-// "ossprose.txt.gz" -> "ossprose.topics"
 fs::path folder_for(const TrainOptions& options) {
   if (!options.output.empty()) return options.output;
-  const std::string name = fs::path(options.texts.files.front()).filename();
-  return name.substr(0, name.find('.', 1)) + ".topics";
+  return folder_named_after(options.texts.files.front(), ".topics");
 }
 
 std::string sentence(const topic::Look& look, const data::Names& words, unsigned sweeps) {
@@ -107,14 +104,6 @@ std::string sentence(const topic::Look& look, const data::Names& words, unsigned
     text += '\n';
   }
   return text;
-}
-
-// Of what all members have alike: who has read other files has another one.
-std::string digest(const text::Corpus& corpus) {
-  Fnv1a sum;
-  for (std::uint32_t word = 0; word < corpus.vocabulary.size(); ++word) sum.add_bytes(std::as_bytes(std::span(corpus.vocabulary[word])));
-  sum.add_words(std::as_bytes(std::span(corpus.frequencies)));
-  return fmt::format("{:016x}", sum.value());
 }
 
 // What a run may change that goes on from where another one ended.
@@ -181,14 +170,18 @@ int train(TrainOptions options) {
                      {"words", options.texts.words()},
                      {"documents", corpus.all_documents},
                      {"tokens", corpus.all_tokens},
-                     {"data", digest(corpus)},
+                     {"data", fmt::format("{:016x}", corpus.digest)},
                      {"vocabulary", corpus.vocabulary.size()}};
   net::JoinOptions joining;
   joining.settings["program"] = "shoal topics train";
-  for (const auto& [name, value] : config.items()) joining.settings[name] = value.dump();
+  for (const auto& [name, value] : config.items()) joining.settings[name] = learn::ModelFolder::to_text(value);
+  joining.settings["training"] = fmt::format("looked at every {} sweeps, {}", options.training.look_every, options.resume ? "gone on" : "begun");
   if (!options.seed_words.empty()) {
     const text::SeedWords seeds = text::read_seed_words(options.seed_words, corpus.vocabulary, options.topics);
-    for (const auto& [topic, word] : seeds.seeds) lda_options.seeds.emplace_back(word, topic);
+    for (const auto& [topic, word] : seeds.seeds) {
+      lda_options.seeds.emplace_back(word, topic);
+      joining.settings["seed words"] += fmt::format("{}:{} ", topic, word);
+    }
     if (first && !options.json) say(text::sentence(seeds) + "\n");
   }
   const auto job = net::join(joining);
@@ -215,7 +208,7 @@ int train(TrainOptions options) {
     checkpoints.emplace(job->transport(), folder.path());
     if (first && checkpoints->any()) {  // said before others look for theirs
       if (!options.resume)
-        refuse("holds checkpoints of a run that did not end", folder.path().string(), "--resume goes on from them; or name another folder with --output");
+        refuse("holds checkpoints of a run that did not end", folder.path().string(), "--resume goes on from them; or remove its checkpoint, or name another folder with --output");
       folder.require(config, may_differ);
     }
     std::optional<topic::Kept> kept;
@@ -246,9 +239,12 @@ int train(TrainOptions options) {
 
     write_results(*lda, gather, folder, {.held_out = &held_out});
     checkpoints->remove();
-  } catch (const Error& error) {
-    net::call(job->transport(), [&] { job->transport().fail(error); });  // the others end with the same line
-    throw;
+  } catch (const std::exception& error) {
+    const auto* const told = dynamic_cast<const Error*>(&error);
+    const Error why = told != nullptr ? *told : Error(Code::io, error.what(), "shoal topics train", "is there memory for it?");
+    net::call(job->transport(), [&] { job->transport().fail(why); });  // the others end with the same line
+    if (told != nullptr) throw;
+    throw why;
   }
   if (first && !options.json) say(fmt::format("model in {}; {} shows its topics\n", folder.path().string(), (folder.path() / "index.html").string()));
   return 0;

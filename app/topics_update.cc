@@ -80,6 +80,22 @@ int update(const UpdateOptions& options) {
   const text::Corpus corpus = read(from, options);
   const topic::Model before = topic::with_words(from.model, corpus.vocabulary);
   const auto threads = static_cast<std::uint32_t>(threads_of(options.threads));
+  const learn::ModelFolder old(options.model);
+  std::vector<std::string> lines = document_lines(old);
+  if (const auto said = from.config.value("documents", std::uint64_t{0}); !lines.empty() && lines.size() != said)
+    throw old.damaged(topic::kLearner, fmt::format("doc_topics.tsv has {}, config.json says {}", show_count(lines.size(), "lines"), said));
+  learn::Json config = from.config;
+  config["documents"] = config.value("documents", std::uint64_t{0}) + corpus.all_documents;
+  config["tokens"] = config.value("tokens", std::uint64_t{0}) + corpus.all_tokens;
+  config["vocabulary"] = corpus.vocabulary.size();
+  config["updates"].push_back({{"documents", corpus.all_documents},
+                               {"tokens", corpus.all_tokens},
+                               {"sweeps", options.sweeps},
+                               {"seed", options.seed},
+                               {"threads", threads},
+                               {"new_words", options.new_words}});
+  folder.begin(config);
+
   const auto job = net::join();
   const topic::Kept begun = topic::begun(before, corpus.documents, options.seed, 0, threads);
   topic::Lda lda(job->transport(), corpus, {.prior = before.prior, .seed = options.seed, .threads = threads}, &begun, &before);
@@ -93,20 +109,8 @@ int update(const UpdateOptions& options) {
   }
   fmt::print("log-likelihood of the new documents after those of the model {:.4f} a token\n", lda.log_likelihood().per_token());
 
-  learn::Json config = from.config;
-  config["documents"] = config.value("documents", std::uint64_t{0}) + corpus.all_documents;
-  config["tokens"] = config.value("tokens", std::uint64_t{0}) + corpus.all_tokens;
-  config["vocabulary"] = corpus.vocabulary.size();
-  config["updates"].push_back({{"documents", corpus.all_documents},
-                               {"tokens", corpus.all_tokens},
-                               {"sweeps", options.sweeps},
-                               {"seed", options.seed},
-                               {"threads", threads},
-                               {"new_words", options.new_words}});
-  folder.begin(config);
   learn::Gather gather(job->transport(), topic::kGatherChannel);
-  const learn::ModelFolder old(options.model);
-  write_results(lda, gather, folder, {.before = document_lines(old), .rows = topic::read_document_rows(old, from.model)});
+  write_results(lda, gather, folder, {.before = std::move(lines), .rows = topic::read_document_rows(old, from.model)});
   fmt::print("model in {}\n", folder.path().string());
   return 0;
 }

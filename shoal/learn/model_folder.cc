@@ -44,14 +44,16 @@ void ModelFolder::begin(const Json& config) {
   describe(config);
 }
 
-void ModelFolder::describe(const Json& config) const { write_aside(file(kConfig), config.dump(2) + "\n"); }
+void ModelFolder::describe(const Json& config) const { write_aside(file(kConfig), to_text(config, 2) + "\n"); }
+
+std::string ModelFolder::to_text(const Json& value, int indent) { return value.dump(indent, ' ', false, Json::error_handler_t::replace); }
 
 void ModelFolder::require(const Json& config, const std::function<bool(const std::string& entry)>& may_differ) const {
   const Json kept = parsed(file(kConfig));
   for (const auto& [name, value] : config.items()) {
-    const std::string before = kept.contains(name) ? kept[name].dump() : "not there";
-    if (before == value.dump() || may_differ(name)) continue;
-    throw Error(Code::invalid_argument, name + " is " + before + " in the model, " + value.dump() + " here", path_.string(),
+    const std::string before = kept.contains(name) ? kept[name].dump() : "not there", now = to_text(value);
+    if (before == now || may_differ(name)) continue;
+    throw Error(Code::invalid_argument, name + " is " + before + " in the model, " + now + " here", path_.string(),
                 "go on with the model's data and options, or begin another model in another folder");
   }
 }
@@ -91,7 +93,7 @@ void ModelFolder::add(const Epoch& epoch, const Tensors& model) {
 Json ModelFolder::config(const std::string& learner) const {
   if (!holds_model()) throw Error(Code::invalid_argument, "holds no model", path_.string(), "shoal " + learner + " train makes one");
   Json config = parsed(file(kConfig));
-  const std::string kind = config.value("learner", "");
+  const std::string kind = config.is_object() && config.contains("learner") && config["learner"].is_string() ? config["learner"] : Json("none");
   if (kind != learner) throw Error(Code::invalid_argument, "holds a model of shoal " + kind, path_.string(), "a model of shoal " + learner + " is needed");
   return config;
 }

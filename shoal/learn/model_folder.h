@@ -57,6 +57,7 @@ class ModelFolder {
   std::optional<data::Names> names(const std::string& name) const;
 
   static std::string to_line(const Epoch& epoch);  // JSON, with its line break
+  static std::string to_text(const Json& value, int indent = -1);  // what is not UTF-8 in it, in names of files, is replaced
 
  private:
   std::filesystem::path file(const char* name) const { return path_ / name; }

@@ -48,6 +48,7 @@ struct Corpus {
   std::uint64_t all_documents = 0, all_tokens = 0;  // of all members
   data::Names vocabulary;  // of all members
   std::vector<std::uint64_t> frequencies;  // tokens of each word, of all members
+  std::uint64_t digest = 0;  // of what was read: all documents in order, and the vocabulary; who has read other files has another one
 };
 
 // Documents that are lists of words already, all this member's, called by their numbers from 1; empty ones stay. vocabulary: whose words alone are

@@ -222,6 +222,9 @@ void Gathering::place(std::span<const Term> document, std::string_view name) {
     return;
   }
   corpus_.all_tokens += kept_.size();
+  digest_.add_words(std::as_bytes(std::span(kept_)));
+  const std::uint64_t end = ~kept_.size();  // no two words
+  digest_.add_words(std::as_bytes(std::span(&end, 1)));
   if (!share_.holds(corpus_.all_documents++)) return;
   corpus_.documents.append(kept_);
   std::string& called = corpus_.names.emplace_back(name);
@@ -264,6 +267,11 @@ std::pair<Corpus, Reading> Gathering::finish(std::vector<std::filesystem::path> 
   corpus_.frequencies.resize(corpus_.vocabulary.size());
   corpus_.documents.finish();
   corpus_.documents.ordered = ordered;
+  for (std::uint32_t word = 0; word < corpus_.vocabulary.size(); ++word) {
+    digest_.add_bytes(std::as_bytes(std::span(corpus_.vocabulary[word])));
+    digest_.add_bytes(std::as_bytes(std::span("\n", 1)));
+  }
+  corpus_.digest = digest_.value();
   reading_.files = std::move(files);
   reading_.form = std::move(form);
   reading_.documents = corpus_.all_documents;

@@ -10,6 +10,7 @@
 #include <utility>
 #include <vector>
 
+#include "shoal/core/fnv.h"
 #include "shoal/text/pair_numbers.h"
 #include "shoal/text/source.h"
 
@@ -84,6 +85,7 @@ class Gathering {
   Documents gathered_;                   // of all members, where whole_
   std::vector<std::string> gathered_names_;
   std::string name_;
+  Fnv1a digest_;
   Corpus corpus_;
   Reading reading_;
 };

@@ -109,7 +109,13 @@ std::optional<Kept> Checkpoints::newest(const text::Corpus& corpus, std::uint32_
     if (missing[rank] != 0)
       throw Error(Code::invalid_argument, "rank " + std::to_string(rank) + " has nothing of sweep " + std::to_string(sweep), folder_.string(), kHint);
   }
-  if (sweep == 0) return std::nullopt;
+  if (sweep == 0) {
+    const auto some = std::max_element(newest.begin(), newest.end() - 1), none = std::min_element(newest.begin(), newest.end() - 1);
+    if (*some == 0) return std::nullopt;
+    throw Error(Code::invalid_argument,
+                "rank " + std::to_string(none - newest.begin()) + " has no whole checkpoint, and rank " + std::to_string(some - newest.begin()) + " has one",
+                folder_.string(), "bring all files together; or remove the folder to begin anew");
+  }
 
   const std::uint32_t size = sizes.at(sweep);
   Kept kept{sweep, {}, {}};

@@ -69,6 +69,8 @@ HeldOut hold_out(Gather& gather, text::Corpus& corpus, const data::Share& dealt,
     order.push_back(document);
   }
   held_out.finish();
+  if (held_out.tokens() == corpus.all_tokens)
+    throw Error(Code::invalid_argument, "leaves no document to learn from", "--test-share", "a smaller share, or 0");
   auto [shown, hidden] = halves(held_out, seed);
   return {std::move(shown), std::move(hidden), std::move(order)};
 }
