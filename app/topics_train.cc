@@ -175,7 +175,8 @@ int train(TrainOptions options) {
   net::JoinOptions joining;
   joining.settings["program"] = "shoal topics train";
   for (const auto& [name, value] : config.items()) joining.settings[name] = learn::ModelFolder::to_text(value);
-  joining.settings["training"] = fmt::format("looked at every {} sweeps, {}", options.training.look_every, options.resume ? "gone on" : "begun");
+  joining.settings["look_every"] = std::to_string(options.training.look_every);
+  joining.settings["resume"] = options.resume ? "yes" : "no";
   if (!options.seed_words.empty()) {
     const text::SeedWords seeds = text::read_seed_words(options.seed_words, corpus.vocabulary, options.topics);
     for (const auto& [topic, word] : seeds.seeds) {

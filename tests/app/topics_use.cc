@@ -129,6 +129,14 @@ TEST_F(topics, refuse_in_one_line) {
   EXPECT_THAT(refusal({"infer", "m.model", "no.txt"}), HasSubstr("no.txt"));
   EXPECT_THAT(refusal({"evaluate", "m.model", "--coherence"}), HasSubstr("--coherence: needs texts"));
   EXPECT_THAT(refusal({"evaluate", "m.model", "t.txt", "--left-to-right", "up"}), HasSubstr("--left-to-right: \"up\" is none"));
+  folder_.write("unknown.txt", "junk trash\n");
+  EXPECT_THAT(refusal({"evaluate", "m.model", "unknown.txt"}), HasSubstr("no token could be scored"));
+  EXPECT_THAT(refusal({"evaluate", "m.model", "t.txt", "--coherence", "--words", "1"}), HasSubstr("--words: is at least 2"));
+  EXPECT_THAT(refusal({"infer", "m.model", "t.txt", "--threads", "5000"}), HasSubstr("--threads: is at most 4096"));
+  EXPECT_THAT(refusal({"train", "t.txt", "--seed", "-1"}), HasSubstr("--seed: \"-1\" is no whole number"));
+  EXPECT_THAT(refusal({"train", "t.txt", "--beta", "1e300"}), HasSubstr("--beta: 1e+300 is not between 1e-9 and 1e9"));
+  folder_.write("two.txt", "tea pot\nsail boat\n");
+  EXPECT_THAT(refusal({"train", "two.txt", "--test-share", "0.999", "--output", "x"}), HasSubstr("--test-share: leaves no document to learn from"));
   folder_.write("m.model/vocab.txt", "tea\n");
   EXPECT_THAT(refusal({"show", "m.model"}), HasSubstr("vocab.txt has 1 words, model.safetensors 8"));
 }

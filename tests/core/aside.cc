@@ -2,6 +2,8 @@
 #include "shoal/core/aside.h"
 
 #include <gmock/gmock.h>
+#include <fcntl.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <fstream>
@@ -56,6 +58,23 @@ TEST_F(Aside, says_which_file_and_why) {
   EXPECT_EQ(refusal(folder_ / "none" / "file"), (folder_ / "none" / "file").string() + ": cannot be written: No such file or directory");
   fs::create_directories(file_ / "full");
   EXPECT_THAT(refusal(file_), testing::StartsWith(file_.string() + ": cannot be written: "));
+}
+
+TEST_F(Aside, a_link_is_followed_and_a_pipe_stays_one) {
+  write_aside(file_, "old");
+  fs::create_symlink("file", folder_ / "link");
+  write_aside(folder_ / "link", "new");
+  EXPECT_TRUE(fs::is_symlink(folder_ / "link"));
+  EXPECT_EQ(text(), "new");
+  const fs::path pipe = folder_ / "pipe";
+  ASSERT_EQ(::mkfifo(pipe.c_str(), 0600), 0);
+  const int reader = ::open(pipe.c_str(), O_RDONLY | O_NONBLOCK);
+  write_aside(pipe, "through");
+  char seen[8] = {};
+  EXPECT_EQ(::read(reader, seen, sizeof(seen)), 7);
+  EXPECT_STREQ(seen, "through");
+  EXPECT_TRUE(fs::is_fifo(pipe));
+  ::close(reader);
 }
 
 }  // namespace

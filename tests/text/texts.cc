@@ -29,6 +29,15 @@ TEST_F(PlainText, a_line_is_a_document_and_stop_words_are_none) {
             "read 2 documents of 3 words, 6 tokens, from a.txt, a document a line; dropped: 2 empty documents, 2 stop words (3 tokens)");
 }
 
+TEST_F(PlainText, the_digest_tells_documents_and_their_order_apart) {
+  const auto digest = [&](const std::string& text) { return read_corpus({.files = {file("d.txt", text)}}).first.digest; };
+  const std::uint64_t whole = digest("tea pot\nsail boat\ntea\n");
+  EXPECT_EQ(whole, digest("tea  pot\n\nsail boat.\ntea\n"));
+  for (const char* other : {"tea pot\ntea\nsail boat\n", "tea\npot sail boat\ntea\n", "tea pot\nsail boot\ntea\n", "pot tea\nsail boat\ntea\n"})
+    EXPECT_NE(whole, digest(other)) << other;
+  EXPECT_EQ(whole, read_corpus({.files = {file("d.txt", "tea pot\nsail boat\ntea\n")}}, {1, 2}).first.digest);
+}
+
 TEST_F(PlainText, packed_text_is_text) {
   for (const auto& [name, pack] : data::test::kPackers) EXPECT_EQ(read("a", pack("one word\nand another\n")), (Lists{{"word"}})) << name;
 }

@@ -268,6 +268,19 @@ TEST(Lda, BeginsOnlineWithCountsOfAllTokensAndTheSameBits) {
   EXPECT_LT(online.model.counts.size(), random.model.counts.size());
 }
 
+TEST(Lda, MembersMayHaveNoDocument) {
+  const std::vector<std::vector<std::uint32_t>> documents{{0, 1, 2}, {3}, {1, 1}};
+  auto jobs = net::join_all(5);
+  net::each(5, [&](net::Rank rank) {
+    const text::Corpus corpus = share_of(documents, {rank, 5});
+    Lda lda(jobs[rank]->transport(), corpus, {.prior = flat(3), .threads = 2});
+    lda.sweep();
+    const Model model = lda.model();
+    EXPECT_EQ(std::accumulate(model.totals.begin(), model.totals.end(), std::uint64_t{0}), rank == 0 ? 6u : 0u);
+  });
+  net::leave_all(jobs);
+}
+
 TEST(Lda, MoreTopicsThanTokensAndOne) {
   for (const SamplerKind sampler : kSamplers) {
     expect_counts_of_topics(trained(2, 2, 1, 2, {}, 4, sampler));
