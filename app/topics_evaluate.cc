@@ -112,7 +112,8 @@ text::Corpus Evaluation::read(const std::string& file) const {
 }
 
 void Evaluation::complete_held_out() {
-  const topic::HeldOut halves = met_by_name(read(options_.held_out[0]), read(options_.held_out[1]));
+  const text::Corpus shown = read(options_.held_out[0]);
+  const topic::HeldOut halves = met_by_name(shown, read(options_.held_out[1]));
   complete(halves.shown, halves.hidden);
 }
 

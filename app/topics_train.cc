@@ -142,7 +142,7 @@ int train(TrainOptions options) {
                                 .blocks_in = fs::current_path()};
   const net::Place place = net::find_place();
   const bool first = place.rank == 0;
-  const learn::ModelFolder folder(folder_for(options));
+  learn::ModelFolder folder(folder_for(options));
   if (first && folder.holds_model()) refuse("holds a model already", folder.path().string(), "name another folder with --output");
   auto [corpus, reading] = text::read_corpus(options.texts.source(), {place.rank, place.size});
   if (first && !options.json) say(text::sentence(reading) + "\n");
@@ -200,7 +200,8 @@ int train(TrainOptions options) {
         texts.files = {file};
         return text::read_corpus(in_words_of(corpus.vocabulary, texts)).first;
       };
-      held_out = met_by_name(read(options.heldout[0]), read(options.heldout[1]));
+      const text::Corpus shown = read(options.heldout[0]);
+      held_out = met_by_name(shown, read(options.heldout[1]));
       if (std::ranges::count(held_out.hidden.words(), text::kUnknownWord) == std::ssize(held_out.hidden.words()))
         refuse("has no word of the vocabulary", options.heldout[1], "where words are numbers, --vocab says what they are called");
     }
@@ -219,7 +220,7 @@ int train(TrainOptions options) {
     if (kept && lda_options.memory != 0) kept->leave_to_disk(lda_options.blocks_in);
     lda.emplace(job->transport(), corpus, lda_options, kept ? &*kept : nullptr);
     kept.reset();
-    if (first) learn::ModelFolder(folder).begin(config);
+    if (first) folder.begin(config);
     if (first && lda->blocks() > 1 && !options.json) say(fmt::format("each thread's documents are in {} blocks on disk\n", lda->blocks()));
 
     Progress progress(first && !options.json);

@@ -1,5 +1,10 @@
 #include "shoal/learn/model_folder.h"
 
+#include <fcntl.h>
+#include <sys/file.h>
+#include <unistd.h>
+
+#include <cerrno>
 #include <cmath>
 #include <fstream>
 #include <iterator>
@@ -39,6 +44,7 @@ void ModelFolder::begin(const Json& config) {
   std::error_code error;
   fs::create_directories(path_, error);
   if (error) throw Error(Code::io, "cannot be made: " + error.message(), path_.string());
+  hold();
   fs::remove(file(kModel), error);
   fs::remove(file(kMetrics), error);
   describe(config);
@@ -58,7 +64,19 @@ void ModelFolder::require(const Json& config, const std::function<bool(const std
   }
 }
 
+// By a lock on the folder itself, which leaves nothing behind whatever becomes of the process. Where a file system has no locks there is none.
+void ModelFolder::hold() {
+  if (held_) return;
+  const int folder = ::open(path_.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+  if (folder < 0) return;
+  held_ = std::shared_ptr<const void>(nullptr, [folder](const void*) { ::close(folder); });
+  if (::flock(folder, LOCK_EX | LOCK_NB) == 0 || errno != EWOULDBLOCK) return;
+  held_.reset();
+  throw Error(Code::invalid_argument, "another process trains into it", path_.string(), "wait for it, or name another folder with --output");
+}
+
 void ModelFolder::go_on(const Json& config) {
+  hold();
   require(config, [](const std::string&) { return false; });
   const unsigned epochs = model().epochs;
   std::ifstream in(file(kMetrics));

@@ -8,6 +8,7 @@
 
 #include <filesystem>
 #include <functional>
+#include <memory>
 #include <nlohmann/json.hpp>
 #include <optional>
 #include <string>
@@ -32,7 +33,8 @@ class ModelFolder {
   const std::filesystem::path& path() const { return path_; }
 
   bool holds_model() const;
-  // A new model of this configuration: what the folder had of another is taken away. Throws Error{io}.
+  // A new model of this configuration: what the folder had of another is taken away. Throws Error{io}, and Error{invalid_argument} while another
+  // process trains into the folder; from here on, and from go_on(), others hear the same until this is gone with its copies.
   void begin(const Json& config);
   // The configuration as it is by now, of the model that is there. Throws Error{io}.
   void describe(const Json& config) const;
@@ -61,8 +63,10 @@ class ModelFolder {
 
  private:
   std::filesystem::path file(const char* name) const { return path_ / name; }
+  void hold();
   std::filesystem::path path_;
   std::string metrics_;  // all lines so far
+  std::shared_ptr<const void> held_;
 };
 
 template <class Read>

@@ -137,6 +137,9 @@ TEST_F(topics, refuse_in_one_line) {
   EXPECT_THAT(refusal({"train", "t.txt", "--beta", "1e300"}), HasSubstr("--beta: 1e+300 is not between 1e-9 and 1e9"));
   folder_.write("two.txt", "tea pot\nsail boat\n");
   EXPECT_THAT(refusal({"train", "two.txt", "--test-share", "0.999", "--output", "x"}), HasSubstr("--test-share: leaves no document to learn from"));
+  learn::ModelFolder busy(folder_.path() / "busy");
+  busy.begin({{"learner", "topics"}});
+  EXPECT_THAT(refusal({"train", "two.txt", "--test-share", "0", "--output", "busy"}), HasSubstr("busy: another process trains into it"));
   folder_.write("m.model/vocab.txt", "tea\n");
   EXPECT_THAT(refusal({"show", "m.model"}), HasSubstr("vocab.txt has 1 words, model.safetensors 8"));
 }
