@@ -25,7 +25,7 @@ namespace topic = learn::topic;
 struct TrainOptions {
   TextOptions texts;
   std::uint32_t topics = 100, threads = 0;
-  std::string alpha, output, sampler = "auto", start = "random";
+  std::string alpha, output, sampler = "auto", start = "random", parallel = "auto";
   std::string seed_words, memory;
   std::vector<std::string> heldout;
   double alpha_sum = 5, beta = 0.01, test_share = 0.005;
@@ -108,7 +108,15 @@ std::string sentence(const topic::Look& look, const data::Names& words, unsigned
 
 // What a run may change that goes on from where another one ended.
 bool may_differ(const std::string& entry) {
-  return entry == "members" || entry == "threads" || entry == "memory" || entry == "sweeps" || entry == "keep_every";
+  return entry == "members" || entry == "threads" || entry == "parallel" || entry == "memory" || entry == "sweeps" || entry == "keep_every";
+}
+
+std::string sentence(const topic::ForeseenBytes& bytes, topic::Parallel chosen) {
+  const std::string rows = fmt::format("rows of words go round the members, at most {:.1f} MB a sweep from each", bytes.rotation / 1e6);
+  const std::string changes = fmt::format("members tell each other what changed in all rows, at most {:.1f} MB a sweep from each", bytes.data / 1e6);
+  const bool rotation = chosen == topic::Parallel::rotation;
+  return fmt::format("{}; --parallel {} would be at most {:.1f} MB\n", rotation ? rows : changes, rotation ? "data" : "rotation",
+                     (rotation ? bytes.data : bytes.rotation) / 1e6);
 }
 
 learn::Json to_json(const topic::Look& look) {
@@ -160,6 +168,7 @@ int train(TrainOptions options) {
                      {"members", place.size},
                      {"threads", lda_options.threads},
                      {"staleness", options.staleness},
+                     {"parallel", options.parallel},
                      {"memory", options.memory},
                      {"sampler", options.sampler},
                      {"mh_steps", options.steps},
@@ -172,6 +181,9 @@ int train(TrainOptions options) {
                      {"tokens", corpus.all_tokens},
                      {"data", fmt::format("{:016x}", corpus.digest)},
                      {"vocabulary", corpus.vocabulary.size()}};
+  const topic::ForeseenBytes bytes = topic::foreseen(corpus.frequencies, options.topics, place.size);
+  lda_options.parallel = options.parallel == "auto" ? bytes.cheaper() : topic::parallel_of(options.parallel);
+  if (first && place.size > 1 && !options.json) say(sentence(bytes, lda_options.parallel));
   net::JoinOptions joining;
   joining.settings["program"] = "shoal topics train";
   for (const auto& [name, value] : config.items()) joining.settings[name] = learn::ModelFolder::to_text(value);
@@ -276,6 +288,9 @@ Action declare_topics_train(CLI::App& app) {
   flag(app, "--threads", options->threads, kThreadsOfThis);
   flag(app, "--memory", options->memory,
        "most that each member takes, such as 4G: documents beyond it are in files without names in this folder (default: what it takes)");
+  flag(app, "--parallel", options->parallel,
+       "of several members: rotation (rows of words go round), data (each has all rows and tells the others what changed, once a sweep); auto, the "
+       "default, takes what sends less");
   flag(app, "--sampler", options->sampler, "auto, exact, lightlda, warplda, xy or gibbs: how topics are drawn (default: auto, which is exact)");
   flag(app, "--mh-steps", options->steps, "proposals a token: pairs of lightlda (default: 2), of each of warplda's passes (default: 1)");
   flag(app, "--staleness", options->staleness, "steps by which other threads' topic totals may be late (default: 1)");

@@ -17,6 +17,8 @@ struct Gathering {
 
   net::Transport& transport;
   const net::Tag length_tag, body_tag;
+  Bytes own;
+  std::uint64_t own_length = 0;
   std::vector<std::uint64_t> lengths;
   std::vector<Bytes> bodies;
   std::atomic<std::size_t> open = 0;  // transfers that are under way
@@ -48,30 +50,36 @@ void receive(const std::shared_ptr<Gathering>& all, net::Rank from) {
   });
 }
 
-void send(const std::shared_ptr<Gathering>& all, const Bytes& own) {
-  all->lengths[0] = own.size();
-  all->transport.send(0, all->length_tag, {.cls = net::Class::urgent}, bytes_of(all->lengths[0]), [all](const net::Failure& why) { all->end(why); });
-  if (own.empty()) return all->end(nullptr);
-  all->transport.send(0, all->body_tag, {}, own, [all, own](const net::Failure& why) { all->end(why); });
+void send(const std::shared_ptr<Gathering>& all, net::Rank to) {
+  const auto end = [all](const net::Failure& why) { all->end(why); };
+  all->transport.send(to, all->length_tag, {.cls = net::Class::urgent}, bytes_of(all->own_length), end);
+  if (all->own.empty()) return all->end(nullptr);
+  all->transport.send(to, all->body_tag, {}, all->own, end);
 }
 
 }  // namespace
 
-std::vector<Bytes> Gather::operator()(Bytes own, const std::string& what) {
-  const net::Rank rank = transport_.rank();
+std::vector<Bytes> Gather::gathered(Bytes own, const std::string& what, bool on_all) {
+  const net::Rank rank = transport_.rank(), others = transport_.size() - 1;
+  const bool receives = on_all || rank == 0;
   const auto all = std::make_shared<Gathering>(transport_, net::Tag{net::operation_in(channel_, calls_++), 0});
-  all->open = rank == 0 ? transport_.size() - 1 : 2;
-  transport_.post([all, own, rank] {
-    if (rank != 0) return send(all, own);
-    for (net::Rank from = 1; from < all->transport.size(); ++from) receive(all, from);
+  all->own_length = own.size();
+  all->own = std::move(own);
+  all->open = (receives ? others : 0) + 2 * (on_all ? others : rank == 0 ? 0 : 1);
+  transport_.post([all, rank, others, receives, on_all] {
+    for (net::Rank other = 0; other <= others; ++other) {
+      if (other == rank) continue;
+      if (receives) receive(all, other);
+      if (on_all || other == 0) send(all, other);
+    }
   });
   if (!net::wait_for(transport_, [&] { return all->open.load(std::memory_order_acquire) == 0; }, patience_)) {
     throw Error(Code::timeout, "waited " + std::to_string(std::chrono::ceil<std::chrono::seconds>(patience_).count()) + " s for " + what + " of all members");
   }
   const std::lock_guard lock(all->mutex);
   if (all->failure) throw Error(*all->failure);
-  if (rank != 0) return {};
-  all->bodies[0] = std::move(own);
+  if (!receives) return {};
+  all->bodies[rank] = std::move(all->own);
   return std::move(all->bodies);
 }
 

@@ -1,8 +1,9 @@
-// Bytes of all members on one: parts of a model on their way into a file. By all members alike, one call after another. Threads: one.
+// Bytes of all members on one, parts of a model on their way into a file; or on all. By all members alike, one call after another. Threads: one.
 #pragma once
 
 #include <cstdint>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "shoal/core/bytes.h"
@@ -17,9 +18,13 @@ class Gather {
   Gather(net::Transport& transport, std::uint16_t channel, Nanoseconds patience = std::chrono::seconds(300))
       : transport_(transport), channel_(channel), patience_(patience) {}
   // Rank 0: everybody's, by rank. Elsewhere nothing, once they have left. Throws Error{peer_lost, timeout, mismatch}.
-  std::vector<Bytes> operator()(Bytes own, const std::string& what);
+  std::vector<Bytes> operator()(Bytes own, const std::string& what) { return gathered(std::move(own), what, false); }
+  // Everybody's by rank, on all members.
+  std::vector<Bytes> on_all(Bytes own, const std::string& what) { return gathered(std::move(own), what, true); }
 
  private:
+  std::vector<Bytes> gathered(Bytes own, const std::string& what, bool on_all);
+
   net::Transport& transport_;
   const std::uint16_t channel_;
   const Nanoseconds patience_;

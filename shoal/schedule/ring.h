@@ -46,9 +46,9 @@ struct Traffic {
 template <class Block>
 class Ring {
  public:
-  // channel: one that nothing else of the transport has used.
-  Ring(net::Transport& transport, std::uint16_t channel, const Rotation& rotation, std::uint32_t threads, Nanoseconds patience)
-      : rotation_(rotation), threads_(threads), rank_(transport.rank()), transport_(transport), slots_(std::make_shared<Slots>()),
+  // channel: one that nothing else of the transport has used. first: the member of worker 0; the others' are those behind it.
+  Ring(net::Transport& transport, std::uint16_t channel, const Rotation& rotation, std::uint32_t threads, Nanoseconds patience, net::Rank first = 0)
+      : rotation_(rotation), threads_(threads), first_(first), rank_(transport.rank()), transport_(transport), slots_(std::make_shared<Slots>()),
         waiting_(transport, patience, [this] { return sender_ == rank_ ? nullptr : mail_->failure(sender_); }) {
     auto mail = net::call(transport_, [&transport, channel, slots = slots_] {
       const auto deliver = [slots](net::Rank, BlockMessage message) {
@@ -71,7 +71,7 @@ class Ring {
   // To the worker who needs it next; `step` is the one that is done.
   void pass(std::uint32_t worker, std::uint64_t step, std::unique_ptr<Block> block) {
     const Place place{rotation_.next(worker), rotation_.next_step(step)};
-    const net::Rank to = place.first / threads_;
+    const net::Rank to = first_ + place.first / threads_;
     if (to == rank_) {
       slots_->put(place, std::move(block));
       transport_.post([slots = slots_] { slots->arrived(); });  // who waits looks again when the loop has run
@@ -128,15 +128,15 @@ class Ring {
     std::map<Place, Held> waiting;  // guarded by mutex
   };
 
-  std::uint32_t last_worker() const { return ((rank_ + 1) * threads_) % rotation_.workers; }
+  std::uint32_t last_worker() const { return ((rank_ - first_ + 1) * threads_) % rotation_.workers; }
 
   const Rotation rotation_;
   const std::uint32_t threads_;
-  const net::Rank rank_;
+  const net::Rank first_, rank_;
   net::Transport& transport_;
   const std::shared_ptr<Slots> slots_;
   Traffic traffic_;  // guarded by the slots' mutex
-  const net::Rank sender_ = last_worker() / threads_;  // who hands this member its blocks
+  const net::Rank sender_ = first_ + last_worker() / threads_;  // who hands this member its blocks
   std::shared_ptr<Mail> mail_;  // made and destroyed on the loop
   net::Waiting waiting_;
 };

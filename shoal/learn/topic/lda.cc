@@ -60,7 +60,7 @@ Lda::Lda(net::Transport& transport, const text::Corpus& corpus, const LdaOptions
       options_(checked(options, corpus)),
       before_(before),
       topics_(static_cast<std::uint32_t>(options.prior.alpha.size())),
-      rotation_{transport.size() * options.threads, kAhead},
+      rotation_{(tells() ? 1 : transport.size()) * options.threads, kAhead},
       slicing_(corpus.frequencies, topics_, rotation_.blocks()),
       prior_(options.prior),
       tables_(transport, {.workers_a_member = options.threads, .channel = channel(kTotals)}),
@@ -80,14 +80,14 @@ Lda::Lda(net::Transport& transport, const text::Corpus& corpus, const LdaOptions
   if (before != nullptr && (before->topics() != topics_ || before->words() != slicing_.words.size())) {
     throw Error(Code::invalid_argument, "what was before has other topics or words", "", "documents come into a model in its words");
   }
-  ring_ = std::make_unique<schedule::Ring<Slice>>(transport, channel(kSlices), rotation_, options_.threads, kPatience);
+  ring_ = std::make_unique<schedule::Ring<Slice>>(transport, channel(kSlices), rotation_, options_.threads, kPatience, tells() ? transport.rank() : 0);
   blocks_ = agreed_blocks(kept);
   const bool online = kept == nullptr && options.start == Start::online;
   const text::Documents& documents = corpus_.documents;
   const std::vector<std::size_t> begins = parts_of(documents, 0, documents.size(), options_.threads);
   for (std::uint32_t local = 0; local < options_.threads; ++local) {
     const std::uint32_t number = transport.rank() * options_.threads + local;
-    Worker& worker = *workers_.emplace_back(std::make_unique<Worker>(number, local, blocks_, options_.blocks_in));
+    Worker& worker = *workers_.emplace_back(std::make_unique<Worker>(number, local, tells() ? local : number, blocks_, options_.blocks_in));
     const std::uint64_t key = random_bits(random_bits(options_.seed, 0), number);
     const std::vector<std::size_t> parts = parts_of(documents, begins[local], begins[local + 1], blocks_);
     for (std::uint32_t block = 0; block < blocks_; ++block) {
@@ -142,14 +142,16 @@ void Lda::lay_anew(Pass pass) {
   for (const auto& worker : workers_) {
     worker->sampler = pass == Pass::begin ? std::make_unique<OnlineStart>(topics_) : make_sampler(options_.sampling, topics_, worker->blocks.enter(0));
     for (std::uint32_t ahead = 0; ahead < rotation_.ahead; ++ahead) {
-      const std::uint32_t number = rotation_.block(worker->number, steps_ + ahead);
+      const std::uint32_t number = rotation_.block(worker->place, steps_ + ahead);
       auto slice = std::make_unique<Slice>(slicing_.size(number));
       for (std::uint32_t place = 0; before_ != nullptr && place < slice->words(); ++place)
         slice->store(place, (*before_)[slicing_.word(number, place)]);
-      ring_->put(worker->number, steps_ + ahead, std::move(slice));
+      ring_->put(worker->place, steps_ + ahead, std::move(slice));
     }
   }
+  told_.clear();
   run(pass, {});
+  tell_changes();
   for (const auto& worker : workers_) {
     if (pass == Pass::begin) worker->sampler = make_sampler(options_.sampling, topics_, worker->blocks.enter(0));
   }
@@ -218,8 +220,8 @@ void Lda::round(Worker& worker, Pass pass, std::uint32_t number_of_block, std::u
   const std::uint64_t begin = steps_ + std::uint64_t{number_of_block} * rotation_.blocks(), all = std::uint64_t{blocks_} * rotation_.blocks();
   const std::uint64_t every = steps_a_tick(rotation_, corpus_.all_tokens, topics_, blocks_);
   for (std::uint64_t step = begin; step < begin + rotation_.blocks(); ++step) {
-    const std::uint32_t number = rotation_.block(worker.number, step);
-    std::unique_ptr<Slice> slice = ring_->take(worker.number, step, worker.waited);
+    const std::uint32_t number = rotation_.block(worker.place, step);
+    std::unique_ptr<Slice> slice = ring_->take(worker.place, step, worker.waited);
     if (slice->words() != slicing_.size(number) || slice->topics() > topics_)
       throw Error(Code::mismatch, "a slice of another vocabulary came", "", "read the same files on all members");
     if (draws) {
@@ -227,7 +229,7 @@ void Lda::round(Worker& worker, Pass pass, std::uint32_t number_of_block, std::u
     } else {
       block.add_to(*slice, number);
     }
-    ring_->pass(worker.number, step, std::move(slice));
+    ring_->pass(worker.place, step, std::move(slice));
     const std::uint64_t done = step + 1 - begin;
     if (draws && (done % every == 0 || done == rotation_.blocks())) worker.totals->tick();
     if (progressed && worker.local == 0) progressed(static_cast<double>(step + 1 - steps_) / static_cast<double>(all));
@@ -241,6 +243,7 @@ SweepReport Lda::sweep(const std::function<void(double part)>& progressed) {
     worker->waited = {};
   }
   run(Pass::draw, progressed);
+  tell_changes();
   ++sweeps_;
   SweepReport report;
   for (const auto& worker : workers_) {
@@ -253,20 +256,20 @@ SweepReport Lda::sweep(const std::function<void(double part)>& progressed) {
 }
 
 // Between two sweeps the slices lie where they are needed next.
-void Lda::each_slice(const std::function<void(std::uint32_t number, const Slice& slice)>& visit) {
+void Lda::each_slice(const std::function<void(std::uint32_t number, Slice& slice)>& visit) {
   Nanoseconds waited{};
   for (const auto& worker : workers_) {
     for (std::uint64_t step = steps_; step < steps_ + rotation_.ahead; ++step) {
-      std::unique_ptr<Slice> slice = ring_->take(worker->number, step, waited);
-      visit(rotation_.block(worker->number, step), *slice);
-      ring_->put(worker->number, step, std::move(slice));
+      std::unique_ptr<Slice> slice = ring_->take(worker->place, step, waited);
+      visit(rotation_.block(worker->place, step), *slice);
+      ring_->put(worker->place, step, std::move(slice));
     }
   }
 }
 
 std::vector<std::uint64_t> Lda::totals() {
   std::vector<std::int64_t> own(topics_ + std::size_t{1});
-  each_slice([&](std::uint32_t, const Slice& slice) {
+  each_own_slice([&](std::uint32_t, const Slice& slice) {
     for (std::uint32_t place = 0; place < slice.words(); ++place) {
       for (const auto& [topic, count] : slice.row(place)) own[topic] += count;
     }
@@ -280,7 +283,7 @@ std::vector<Topic> Lda::largest_topics(std::size_t most) { return largest(totals
 LogLikelihood Lda::log_likelihood() {
   const Likelihood likelihood(prior_, static_cast<std::uint32_t>(slicing_.words.size()));
   LogLikelihood own;
-  each_slice([&](std::uint32_t, const Slice& slice) {
+  each_own_slice([&](std::uint32_t, const Slice& slice) {
     for (std::uint32_t place = 0; place < slice.words(); ++place) likelihood.add_row(slice.row(place), own);
   });
   each_document([&](std::size_t, std::span<const TopicCount> counts) { likelihood.add_document(counts, own); });
@@ -302,7 +305,7 @@ LogLikelihood Lda::log_likelihood() {
 
 void Lda::optimise_prior() {
   PriorEvidence evidence(topics_);
-  each_slice([&](std::uint32_t, const Slice& slice) {
+  each_own_slice([&](std::uint32_t, const Slice& slice) {
     for (std::uint32_t place = 0; place < slice.words(); ++place) evidence.add_row(slice.row(place));
   });
   each_document([&](std::size_t, std::span<const TopicCount> counts) { evidence.add_document(counts); });
@@ -331,13 +334,14 @@ void Lda::optimise_prior() {
 std::size_t Lda::memory() {
   std::size_t bytes = 0;
   each_slice([&](std::uint32_t, const Slice& slice) { bytes += slice.memory(); });
+  for (const Slice& slice : told_) bytes += slice.memory();
   for (const auto& worker : workers_) bytes += worker->blocks.memory() + worker->sampler->memory() + worker->totals->memory();
   return bytes;
 }
 
 Model Lda::model() {
   std::vector<std::byte> own;
-  each_slice([&](std::uint32_t number, const Slice& slice) {
+  each_own_slice([&](std::uint32_t number, const Slice& slice) {
     const Bytes bytes = slice.packed();
     const std::uint64_t head[2] = {number, bytes.size()};
     const auto* const begin = reinterpret_cast<const std::byte*>(head);
@@ -385,7 +389,7 @@ Kept Lda::keep() {
   // Rows and tables are in the order that sampling left: in what goes on from here they are in that of their tokens.
   Nanoseconds waited{};
   for (const auto& worker : workers_) {
-    for (std::uint64_t step = steps_; step < steps_ + rotation_.ahead; ++step) ring_->take(worker->number, step, waited);
+    for (std::uint64_t step = steps_; step < steps_ + rotation_.ahead; ++step) ring_->take(worker->place, step, waited);
   }
   lay_anew(Pass::settle);
   return topics_now();

@@ -3,7 +3,8 @@
 //   each thread has its documents and keeps their counts; slices of the vocabulary with their words' counts go round all threads (schedule/ring.h).
 //   So C_dk and C_wk are exact at every draw, on any number of threads; the totals C_k of other threads are as old as totals.h says.
 //
-// A thread whose documents are in several blocks (blocks.h) has the slices come round once for each of them.
+// A thread whose documents are in several blocks (blocks.h) has the slices come round once for each of them. Where members tell each other what changed
+// instead (parallel.h), the slices go round the threads of each member.
 //
 // A model is a function of the corpus, the options and the numbers of members, threads and blocks, to the bit, whatever the timing.
 // Threads: one, which has others work for it. Every call by all members alike.
@@ -26,6 +27,7 @@
 #include "shoal/learn/topic/blocks.h"
 #include "shoal/learn/topic/likelihood.h"
 #include "shoal/learn/topic/model.h"
+#include "shoal/learn/topic/parallel.h"
 #include "shoal/learn/topic/prior.h"
 #include "shoal/learn/topic/samplers.h"
 #include "shoal/learn/topic/slice.h"
@@ -50,6 +52,7 @@ struct LdaOptions {
   Start start = Start::random;
   AlphaForm alpha_form = AlphaForm::of_each_topic;  // as optimise_prior() finds it
   Sampling sampling = {};
+  Parallel parallel = Parallel::rotation;
   // Bytes that this member may take, with all that it has; 0: what it needs. Documents that would be beyond it lie in blocks in a file of blocks_in.
   std::uint64_t memory = 0;
   std::filesystem::path blocks_in = ".";
@@ -112,7 +115,11 @@ class Lda {
   void run(Pass pass, const std::function<void(double part)>& progressed);
   void work(Worker& worker, Pass pass, const std::function<void(double part)>& progressed);
   void round(Worker& worker, Pass pass, std::uint32_t number_of_block, std::uint64_t key, const std::function<void(double part)>& progressed);
-  void each_slice(const std::function<void(std::uint32_t number, const Slice& slice)>& visit);
+  bool tells() const { return options_.parallel == Parallel::data && transport_.size() > 1; }
+  void each_slice(const std::function<void(std::uint32_t number, Slice& slice)>& visit);
+  // Those that this member speaks for, of all rows of all members: each is visited on one.
+  void each_own_slice(const std::function<void(std::uint32_t number, const Slice& slice)>& visit);
+  void tell_changes();
   std::vector<std::uint64_t> totals();    // C_k of all members
   void open_totals(Worker& worker, std::vector<std::int64_t> own);
   std::uint32_t agreed_blocks(const Kept* kept);
@@ -137,6 +144,7 @@ class Lda {
   Gather gather_;
   std::unique_ptr<schedule::Ring<Slice>> ring_;
   std::vector<std::unique_ptr<Worker>> workers_;
+  std::vector<Slice> told_;               // where members tell each other what changed: all rows as they all had them last
   std::uint64_t steps_ = 0;
   unsigned sweeps_ = 0;
 };

@@ -13,7 +13,7 @@ namespace shoal::learn::topic {
 std::uint32_t Lda::agreed_blocks(const Kept* kept) {
   if (options_.memory == 0) return 1;
   const net::Rank members = transport_.size(), rank = transport_.rank();
-  const MemberPart part{topics_, members, options_.threads, options_.staleness, options_.sampling, rank == 0};
+  const MemberPart part{topics_, members, options_.threads, options_.staleness, options_.sampling, rank == 0, options_.parallel};
   const std::uint32_t own = blocks_within(options_.memory, corpus_, part);
   const Footprint own_part = footprint(corpus_, part, own);
   // What was kept is read before anything of this is there.

@@ -5,6 +5,7 @@
 
 #include <cstdint>
 
+#include "shoal/learn/topic/parallel.h"
 #include "shoal/learn/topic/samplers.h"
 #include "shoal/text/corpus.h"
 
@@ -15,6 +16,7 @@ struct MemberPart {                // of a job: a member
   unsigned staleness = 1;
   Sampling sampling = {};
   bool first = true;               // rank 0 has the whole model now and then
+  Parallel parallel = Parallel::rotation;
 };
 
 struct Footprint {                 // bytes

@@ -63,7 +63,7 @@ std::uint64_t memory_for(std::uint32_t blocks, const LdaOptions& options, net::R
   std::uint64_t most = 0;
   for (net::Rank rank = 0; rank < members; ++rank) {
     const MemberPart part{static_cast<std::uint32_t>(options.prior.alpha.size()), members, options.threads, options.staleness, options.sampling,
-                          rank == 0};
+                          rank == 0, options.parallel};
     most = std::max(most, footprint(share_of(three_subjects(), {rank, members}), part, blocks).total());
   }
   return most;
@@ -71,14 +71,15 @@ std::uint64_t memory_for(std::uint32_t blocks, const LdaOptions& options, net::R
 
 using Body = std::function<void(Lda& lda, net::Transport& transport)>;
 Trained trained(net::Rank members, std::uint32_t threads, std::uint32_t topics, unsigned sweeps, const Body& then = {}, std::uint64_t seed = 4,
-                SamplerKind sampler = SamplerKind::exact, std::uint32_t blocks = 1, Start start = Start::random) {
+                SamplerKind sampler = SamplerKind::exact, std::uint32_t blocks = 1, Start start = Start::random,
+                Parallel parallel = Parallel::rotation) {
   const auto documents = three_subjects();
   Trained result;
   result.kept.resize(members);
   auto jobs = net::join_all(members);
   net::each(members, [&](net::Rank rank) {
     const text::Corpus corpus = share_of(documents, {rank, members});
-    LdaOptions options{.prior = flat(topics), .seed = seed, .threads = threads, .start = start, .sampling = {sampler}, .blocks_in = testing::TempDir()};
+    LdaOptions options{.prior = flat(topics), .seed = seed, .threads = threads, .start = start, .sampling = {sampler}, .parallel = parallel, .blocks_in = testing::TempDir()};
     options.memory = memory_for(blocks, options, members);
     Lda lda(jobs[rank]->transport(), corpus, options);
     EXPECT_EQ(lda.blocks() == 1, blocks == 1);
@@ -266,6 +267,32 @@ TEST(Lda, BeginsOnlineWithCountsOfAllTokensAndTheSameBits) {
   const Trained online = trained(2, 2, 50, 0, {}, 4, SamplerKind::exact, 1, Start::online), random = trained(2, 2, 50, 0);
   EXPECT_GT(online.log_likelihood, random.log_likelihood);
   EXPECT_LT(online.model.counts.size(), random.model.counts.size());
+}
+
+// Each has all rows, and tells the others what changed behind each sweep: then all have the same, and what the topics say.
+TEST(Lda, CountsAreWhatTheTopicsSayWhereMembersTellEachOther) {
+  for (const SamplerKind sampler : kSamplers) {
+    for (const auto& [members, threads, of] : {std::tuple{1u, 2u, 1u}, {2u, 1u, 1u}, {3u, 2u, 1u}, {2u, 2u, 4u}}) {
+      const std::uint32_t blocks = sampler == SamplerKind::warplda ? 1 : of;
+      SCOPED_TRACE(std::to_string(members) + " members, " + std::to_string(threads) + " threads, " + std::to_string(blocks) + " blocks, sampler " +
+                   std::to_string(static_cast<int>(sampler)));
+      const auto told = [&, m = members, t = threads](unsigned sweeps, Start start) {
+        return trained(m, t, 7, sweeps, {}, 4, sampler, blocks, start, Parallel::data);
+      };
+      for (const unsigned sweeps : {0u, 3u}) expect_counts_of_topics(told(sweeps, Start::random));
+      expect_counts_of_topics(told(2, Start::online));
+      expect_same(told(2, Start::random), told(2, Start::random));
+    }
+  }
+  // A prior that is fitted, and a state that is kept, are of all members' counts once.
+  const Body fitted = [](Lda& lda, net::Transport&) {
+    lda.optimise_prior();
+    lda.keep();
+    lda.sweep();
+  };
+  const Trained told = trained(3, 1, 7, 3, fitted, 4, SamplerKind::exact, 1, Start::random, Parallel::data);
+  expect_counts_of_topics(told);
+  expect_same(told, trained(3, 1, 7, 3, fitted, 4, SamplerKind::exact, 1, Start::random, Parallel::data));
 }
 
 TEST(Lda, MembersMayHaveNoDocument) {
