@@ -43,7 +43,7 @@ class Launcher {
       : what_(what), console_(what.members, {screen(1), screen(2)}, what.show), members_(what.members) {}
   ~Launcher() { end_everything(SIGKILL); }
 
-  int run() {
+  Ended run() {
     watcher_.emplace("SHOAL_RUN_DIR=" + what_.folder.string());
     watch_signals();
     adopt_orphans();
@@ -55,7 +55,13 @@ class Launcher {
     end_everything(SIGTERM);
     finish_output();
     report_recorded();
-    return report();
+    Ended ended{report(), {}};
+    for (const unsigned rank : failures_) {
+      const Member& member = members_[rank];
+      const bool lost = !member.told_to_end && (member.signal != 0 || !member.trouble.empty());
+      if (ended.status != 0 && told_.by == 0 && lost) ended.lost.push_back(rank);
+    }
+    return ended;
   }
 
  private:
@@ -384,6 +390,6 @@ int Launcher::report() {
 
 }  // namespace
 
-int launch(const Launch& what) { return Launcher(what).run(); }
+Ended launch(const Launch& what) { return Launcher(what).run(); }
 
 }  // namespace shoal::app

@@ -32,9 +32,13 @@ struct Launch {
   bool shrinks = false;          // members go on without those that are lost
 };
 
-// Returns the exit status, as verdict.h has it: 0, that of the member that failed first, or 128 + n if this process was told to end
-// by signal n and the members ended as they were told. 2 if a host could not be reached, 3 if the connection with one was lost.
+struct Ended {
+  // As verdict.h has it: 0, that of the member that failed first, or 128 + n if this process was told to end by signal n and the members ended as
+  // they were told. 2 if a host could not be reached, 3 if the connection with one was lost.
+  int status = 0;
+  std::vector<unsigned> lost;  // ranks that were killed by somebody else, or whose hosts were lost, where the run failed and nobody told it to end
+};
 // Throws Error if a member cannot be started; then none is left running.
-int launch(const Launch& what);
+Ended launch(const Launch& what);
 
 }  // namespace shoal::app

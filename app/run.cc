@@ -1,12 +1,15 @@
 // shoal run -n 4 [--lab NAME] -- CMD
 #include <algorithm>
+#include <cstdio>
 #include <filesystem>
+#include <functional>
 
 #include <fmt/format.h>
 
 #include "app/command.h"
 #include "app/run.h"
 #include "shoal/core/error.h"
+#include "shoal/core/text.h"
 #include "shoal/exchange/choice.h"
 #include "shoal/net/interface.h"
 #include "shoal/observe/run_folder.h"
@@ -36,6 +39,18 @@ void place_on_hosts(const RunOptions& options, Launch& what) {
                 "say how many a host takes, as in a:4,b:4");
   }
   what.far.resize(what.members);
+}
+
+// Members that were lost leave their places; the others take up what was kept, as --resume has them.
+void go_on_without(std::vector<unsigned> lost, Launch& what) {
+  std::ranges::sort(lost, std::greater());
+  for (const unsigned rank : lost) {
+    if (!what.far.empty()) what.far.erase(what.far.begin() + rank);
+    if (what.lab) what.lab->hosts.erase(what.lab->hosts.begin() + rank);
+  }
+  what.members -= static_cast<unsigned>(lost.size());
+  const std::pair<std::string, std::string> resume{"SHOAL_RESUME", "1"};
+  if (std::ranges::find(what.environment, resume) == what.environment.end()) what.environment.push_back(resume);
 }
 
 }  // namespace
@@ -104,8 +119,14 @@ int run_members(const RunOptions& options, const std::vector<std::string>& comma
   if (!options.plan.empty()) what.environment.emplace_back("SHOAL_PLAN", checked_plan(options.plan));
   const std::string name =
       options.name.empty() ? name_of_command(command[0], command.size() > 1 ? command[1] : "") : options.name;
-  what.folder = observe::RunFolder::create(fs::absolute("runs"), name, "--name").path();
-  return launch(what);
+  for (unsigned restart = 0;; ++restart) {
+    what.folder = observe::RunFolder::create(fs::absolute("runs"), name, "--name").path();
+    const Ended ended = launch(what);
+    if (ended.lost.empty() || ended.lost.size() >= what.members || restart == options.restarts) return ended.status;
+    go_on_without(ended.lost, what);
+    fmt::print(stderr, "shoal: begins again with {}, from what was kept (restart {} of {})\n", show_count(what.members, "members"), restart + 1,
+               options.restarts);
+  }
 }
 
 Action declare_run(CLI::App& app) {
@@ -113,6 +134,8 @@ Action declare_run(CLI::App& app) {
   declare_members(app, *options);
   declare_verbose(app, *options);
   flag(app, "--on-peer-lost", options->on_peer_lost, "when a member is lost: fail (all end), or shrink (the others go on; shared rows only)");
+  flag(app, "--restarts", options->restarts,
+       "when a member is killed or its host is lost, begin again with those that are left and --resume, so many times (default: 0)");
   flag(app, "--plan", options->plan, plan_help);
   accept_command(app);
   return [&app, options](const Words& after_dashes) {

@@ -16,6 +16,7 @@ struct RunOptions {
   std::string lab, name, plan, hosts;
   std::string interface, ports;  // of members and coordinator
   std::string on_peer_lost;      // fail or shrink
+  unsigned restarts = 0;         // times that the run begins again with the members that are left
   bool verbose = false;
 };
 

@@ -1,6 +1,7 @@
 """`shoal topics train` that was ended goes on, on another number of members too; and only as the run that it was."""
 
 import json
+import os
 import re
 import signal
 import subprocess
@@ -38,6 +39,28 @@ def ended(tmp_path_factory):
     _, errors = run.communicate(timeout=60)
     assert list((folder / "t.topics" / "checkpoint").glob("sweep-*.rank-*")), errors
     return folder
+
+
+def test_a_killed_members_documents_go_to_the_others(tmp_path):
+    """The run begins again by itself, from what was kept, with exact counts."""
+    (tmp_path / "texts.txt").write_text("".join(" ".join(words) + "\n" for words in lists(counts(DOCUMENTS))))
+    member = f'echo $$ > pid-$SHOAL_RANK; exec "{program()}" topics train "$@"'
+    run = subprocess.Popen([program(), "run", "-n", "3", "--restarts", "1", "--", "sh", "-c", member, "-", *FLAGS, "--sweeps", "1000", "--keep-every", "2"],
+                           cwd=tmp_path, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    until = time.monotonic() + 60
+    while len(list((tmp_path / "t.topics" / "checkpoint").glob("sweep-*.safetensors"))) < 3 and run.poll() is None and time.monotonic() < until:
+        time.sleep(0.01)
+    os.kill(int((tmp_path / "pid-1").read_text()), signal.SIGKILL)
+    output, errors = run.communicate(timeout=120)
+    assert run.returncode == 0, errors
+    assert "begins again with 2 members, from what was kept (restart 1 of 1)" in errors
+    assert "goes on after sweep" in output
+    folder = tmp_path / "t.topics"
+    assert json.loads((folder / "config.json").read_text())["members"] == 2
+    assert [int(line.split("\t")[1]) for line in (folder / "doc_topics.tsv").read_text().splitlines()[1:]] == [30] * DOCUMENTS
+    model = load_file(folder / "model.safetensors")
+    assert np.array_equal(model["totals"], np.bincount(model["topics"], model["counts"], 4))
+    assert 5 <= DOCUMENTS - int(model["totals"].sum()) // 30 <= 40
 
 
 def kept(folder) -> int:
