@@ -349,7 +349,7 @@ Model Lda::model() {
     own.insert(own.end(), bytes.begin(), bytes.end());
   });
   Bytes packed(own.size());
-  std::memcpy(packed.data(), own.data(), own.size());
+  if (!own.empty()) std::memcpy(packed.data(), own.data(), own.size());
   own = {};
   const std::vector<Bytes> all = gather_(std::move(packed), "parts of the model");
   Model model{.prior = prior_, .vocabulary = {}, .offsets = {0}, .counts = {}, .totals = std::vector<std::uint64_t>(topics_)};
