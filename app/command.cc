@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cctype>
+#include <cstdio>
 #include <cstdlib>
 #include <filesystem>
 #include <sstream>
@@ -14,6 +15,13 @@ namespace {
 constexpr std::size_t kMostSettings = 1 << 20;  // bytes of a --config file
 
 }  // namespace
+
+void refuse(const std::string& what, const std::string& where, const std::string& hint) { throw Error(Code::invalid_argument, what, where, hint); }
+
+void say(const std::string& line) {
+  std::fwrite(line.data(), 1, line.size(), stdout);
+  std::fflush(stdout);
+}
 
 std::string folder_named_after(const std::string& file, const char* ending) {
   namespace fs = std::filesystem;

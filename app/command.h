@@ -63,6 +63,10 @@ inline CLI::Option* switch_on(CLI::App& app, const std::string& names, bool& val
   return app.add_flag(names, value, help)->envname(environment_twin(names));
 }
 
+// Throws Error{invalid_argument}. where: the flag or file that is wrong.
+[[noreturn]] void refuse(const std::string& what, const std::string& where, const std::string& hint = {});
+void say(const std::string& line);  // on stdout, at once: people watch it, through pipes too
+
 // A folder in this one for what is made of a file or folder: "mail.txt.gz", ".topics" -> "mail.topics".
 std::string folder_named_after(const std::string& file, const char* ending);
 

@@ -16,10 +16,6 @@ namespace {
 
 namespace fs = std::filesystem;
 
-[[noreturn]] void refuse(const std::string& what, const std::string& where, const std::string& hint = {}) {
-  throw Error(Code::invalid_argument, what, where, hint);
-}
-
 fs::path folder_for(const TrainingOptions& options) {
   if (!options.output.empty()) return options.output;
   return folder_named_after(options.data.files.front(), ".model");
@@ -33,11 +29,6 @@ std::string sentence(const learn::Epoch& epoch, unsigned epochs) {
   }
   return text + fmt::format("{:.2f} s ({:.0f} % for shared rows), {:.0f} samples/s\n", epoch.seconds, 100 * epoch.waited / epoch.seconds,
                             static_cast<double>(epoch.samples) / epoch.seconds);
-}
-
-void say(const std::string& line) {
-  std::fwrite(line.data(), 1, line.size(), stdout);
-  std::fflush(stdout);  // people watch it, through pipes too
 }
 
 learn::ModelFolder opened(const Course& course, const TrainingOptions& options) {

@@ -37,10 +37,6 @@ struct PlanOptions {
   bool whole_batch = false, json = false;
 };
 
-[[noreturn]] void refuse(const std::string& what, const std::string& where, const std::string& hint = {}) {
-  throw Error(Code::invalid_argument, what, where, hint);
-}
-
 std::string contents(const std::string& file) {
   std::error_code none;
   std::ifstream input(file, std::ios::binary);

@@ -76,6 +76,16 @@ learn::topic::HeldOut met_by_name(const text::Corpus& shown, text::Corpus hidden
   return halves;
 }
 
+std::string lines_of(const std::vector<std::vector<std::uint32_t>>& topics, const data::Names& vocabulary) {
+  std::string text;
+  for (const auto& topic : topics) {
+    text += "    ";
+    for (const std::uint32_t word : topic) text.append(1, ' ').append(vocabulary[word]);
+    text += '\n';
+  }
+  return text;
+}
+
 std::size_t threads_of(unsigned asked) {
   if (asked > 4096) throw Error(Code::invalid_argument, "is at most 4096", "--threads");
   if (asked > 0) return asked;

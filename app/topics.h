@@ -39,6 +39,9 @@ text::Source in_words_of(const data::Names& vocabulary, const TextOptions& texts
 // Error{invalid_argument} where they have no name in common.
 learn::topic::HeldOut met_by_name(const text::Corpus& shown, text::Corpus hidden);
 
+// A line of words for each of some topics (some_words), indented.
+std::string lines_of(const std::vector<std::vector<std::uint32_t>>& topics, const data::Names& vocabulary);
+
 // Documents that have lines in doc_topics.tsv without having been learnt from in this run.
 struct OtherDocuments {
   std::vector<std::string> before = {};             // lines of a model that more documents came into

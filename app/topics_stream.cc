@@ -27,12 +27,7 @@ namespace {
 namespace fs = std::filesystem;
 namespace topic = learn::topic;
 
-constexpr std::size_t kTopics = 3, kWords = 8;  // that are shown
 constexpr const char* kInput = "/dev/stdin";
-
-[[noreturn]] void refuse(const std::string& what, const std::string& where, const std::string& hint = {}) {
-  throw Error(Code::invalid_argument, what, where, hint);
-}
 
 class Streaming {
  public:
@@ -66,9 +61,7 @@ class Streaming {
 
  private:
   void say(const std::string& line) const {
-    if (!first_) return;
-    std::fwrite(line.data(), 1, line.size(), stdout);
-    std::fflush(stdout);  // people watch it, through pipes too
+    if (first_) app::say(line);
   }
   void take(const text::Corpus& batch);
   void look(double perplexity);
@@ -112,13 +105,7 @@ void Streaming::look(double perplexity) {
     std::string text = fmt::format("batch {}: {}, perplexity {:.0f} of this batch before it was learnt, {:.0f} documents/s, {:.0f} MB\n",
                                    stream_->batches(), show_count(stream_->documents(), "documents"), perplexity, rate,
                                    static_cast<double>(stream_->memory()) / 1e6);
-    const auto all = topic::top_words(stream_->model(), kWords);
-    for (std::size_t i = 0; i < std::min(kTopics, all.size()); ++i) {
-      text += "    ";
-      for (const auto& [word, count] : all[(stream_->batches() / training_.look_every * kTopics + i) % all.size()]) text += fmt::format(" {}", vocabulary_[word]);
-      text += '\n';
-    }
-    say(text);
+    say(text + lines_of(topic::some_words(stream_->model(), stream_->batches() / training_.look_every), vocabulary_));
   }
   documents_ = stream_->documents();
   since_ = seconds_;

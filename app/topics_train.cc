@@ -39,10 +39,6 @@ struct TrainOptions {
   std::string said_alpha() const { return alpha.empty() ? fmt::format("{} in all", alpha_sum) : alpha; }
 };
 
-[[noreturn]] void refuse(const std::string& what, const std::string& where, const std::string& hint = {}) {
-  throw Error(Code::invalid_argument, what, where, hint);
-}
-
 // --alpha: one number for each topic alike, or one for each of them.
 topic::Prior TrainOptions::prior() const {
   if (topics < 1 || topics > 1u << 24) refuse("is between 1 and 16777216", "--topics");
@@ -83,11 +79,6 @@ std::uint64_t bytes_of(const std::string& memory) {
   refuse("is above 0", "--memory");
 }
 
-void say(const std::string& line) {
-  std::fwrite(line.data(), 1, line.size(), stdout);
-  std::fflush(stdout);  // people watch it, through pipes too
-}
-
 fs::path folder_for(const TrainOptions& options) {
   if (!options.output.empty()) return options.output;
   return folder_named_after(options.texts.files.front(), ".topics");
@@ -98,12 +89,7 @@ std::string sentence(const topic::Look& look, const data::Names& words, unsigned
   if (look.perplexity != 0) text += fmt::format("held-out perplexity {:.0f}, ", look.perplexity);
   text += fmt::format("{:.1f} M tokens/s ({:.0f} % waiting), {:.1f} % changed, {:.0f} MB\n", look.rate / 1e6, 100 * look.waited, 100 * look.changed,
                       look.memory / 1e6);
-  for (const auto& topic : look.words) {
-    text += "    ";
-    for (const std::uint32_t word : topic) text += fmt::format(" {}", words[word]);
-    text += '\n';
-  }
-  return text;
+  return text + lines_of(look.words, words);
 }
 
 // What a run may change that goes on from where another one ended.

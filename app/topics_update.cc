@@ -26,10 +26,6 @@ struct UpdateOptions {
   bool new_words = false;
 };
 
-[[noreturn]] void refuse(const std::string& what, const std::string& where, const std::string& hint = {}) {
-  throw Error(Code::invalid_argument, what, where, hint);
-}
-
 // The model's words first, in its numbers, and behind them those that it does not know.
 void renumber(text::Corpus& corpus, const data::Names& known) {
   data::Names all = known;

@@ -8,6 +8,7 @@
 #include <string>
 
 #include "shoal/core/error.h"
+#include "shoal/core/varint.h"
 
 namespace shoal::factor {
 namespace {
@@ -17,14 +18,6 @@ struct Head {
 };
 
 std::size_t index_bytes(std::uint32_t vectors) { return vectors <= 1u << 8 ? 1 : vectors <= 1u << 16 ? 2 : 4; }
-
-constexpr std::size_t kLongestNumber = 10;  // bytes of a LEB128
-
-std::byte* put(std::byte* to, std::uint64_t number) {
-  for (; number >= 0x80; number >>= 7) *to++ = static_cast<std::byte>(number | 0x80);
-  *to++ = static_cast<std::byte>(number);
-  return to;
-}
 
 constexpr auto all_finite = [](const auto& numbers) { return std::ranges::all_of(numbers, [](auto number) { return std::isfinite(number); }); };
 
@@ -41,13 +34,8 @@ class Taken {
     return taken;
   }
   std::uint64_t number() {
-    std::uint64_t number = 0;
-    for (unsigned shift = 0; shift < 64; shift += 7) {
-      const auto byte = std::to_integer<std::uint64_t>(bytes(1)[0]);
-      number |= (byte & 0x7f) << shift;
-      if (shift == 63 && byte > 1) break;
-      if (byte < 0x80) return number;
-    }
+    if (const auto number = take_varint(rest_)) return *number;
+    if (rest_.size() < kLongestVarint) refuse("factors end early");
     refuse("a number of factors is too long");
   }
   bool empty() const { return rest_.empty(); }
@@ -100,12 +88,12 @@ template <class T>
 Bytes Outer<T>::write() const {
   const Head head{vectors(), static_cast<std::uint32_t>(rows_.size()), static_cast<std::uint32_t>(entries_.size())};
   const std::size_t index = index_bytes(head.vectors);
-  std::vector<std::byte> places(2 * kLongestNumber * rows_.size());
+  std::vector<std::byte> places(2 * kLongestVarint * rows_.size());
   std::byte* end = places.data();
   Key last = 0;
   for (std::size_t at = 0; at < rows_.size(); ++at) {
-    end = put(end, rows_[at] - last);
-    end = put(end, ends_[at] - (at == 0 ? 0 : ends_[at - 1]));
+    end = put_varint(end, rows_[at] - last);
+    end = put_varint(end, ends_[at] - (at == 0 ? 0 : ends_[at - 1]));
     last = rows_[at];
   }
   const auto of_places = static_cast<std::size_t>(end - places.data());

@@ -39,10 +39,6 @@ struct BlockMail {
   static std::string fault_of(const BlockHeader& header, std::uint32_t) { return header.length > kLongest ? "a block of a model that is none" : ""; }
 };
 
-struct Traffic {
-  std::uint64_t blocks = 0, bytes = 0;  // to other members
-};
-
 template <class Block>
 class Ring {
  public:
@@ -79,11 +75,6 @@ class Ring {
     }
     BlockMessage message{{.step = place.second, .length = 0, .worker = place.first}, block->packed()};
     message.header.length = message.body.size();
-    {
-      const std::lock_guard lock(slots_->mutex);
-      ++traffic_.blocks;
-      traffic_.bytes += message.body.size();
-    }
     std::vector<BlockMessage> messages;
     messages.push_back(std::move(message));
     mail_->send(to, std::move(messages));
@@ -96,11 +87,6 @@ class Ring {
     Held held = slots_->take(place);
     if (auto* block = std::get_if<std::unique_ptr<Block>>(&held)) return std::move(*block);
     return Block::unpacked(std::get<Bytes>(held));
-  }
-
-  Traffic traffic() const {
-    const std::lock_guard lock(slots_->mutex);
-    return traffic_;
   }
 
  private:
@@ -135,7 +121,6 @@ class Ring {
   const net::Rank first_, rank_;
   net::Transport& transport_;
   const std::shared_ptr<Slots> slots_;
-  Traffic traffic_;  // guarded by the slots' mutex
   const net::Rank sender_ = first_ + last_worker() / threads_;  // who hands this member its blocks
   std::shared_ptr<Mail> mail_;  // made and destroyed on the loop
   net::Waiting waiting_;

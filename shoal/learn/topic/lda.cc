@@ -14,6 +14,7 @@
 #include "shoal/core/error.h"
 #include "shoal/learn/topic/lda_worker.h"
 #include "shoal/learn/topic/online_start.h"
+#include "shoal/learn/topic/packed_slices.h"
 #include "shoal/learn/topic/page.h"
 #include "shoal/learn/topic/prior.h"
 
@@ -340,34 +341,18 @@ std::size_t Lda::memory() {
 }
 
 Model Lda::model() {
-  std::vector<std::byte> own;
-  each_own_slice([&](std::uint32_t number, const Slice& slice) {
-    const Bytes bytes = slice.packed();
-    const std::uint64_t head[2] = {number, bytes.size()};
-    const auto* const begin = reinterpret_cast<const std::byte*>(head);
-    own.insert(own.end(), begin, begin + sizeof(head));
-    own.insert(own.end(), bytes.begin(), bytes.end());
-  });
-  Bytes packed(own.size());
-  if (!own.empty()) std::memcpy(packed.data(), own.data(), own.size());
-  own = {};
-  const std::vector<Bytes> all = gather_(std::move(packed), "parts of the model");
+  PackedSlices own;
+  each_own_slice([&](std::uint32_t number, const Slice& slice) { own.append(number, slice); });
+  const std::vector<Bytes> all = gather_(own.take(), "parts of the model");
   Model model{.prior = prior_, .vocabulary = {}, .offsets = {0}, .counts = {}, .totals = std::vector<std::uint64_t>(topics_)};
   if (transport_.rank() != 0) return model;
   // Twice through the parts, first for the rows' lengths: the model is the only thing that is there as a whole.
   const auto each_part = [&](const auto& visit) {
     for (const Bytes& part : all) {
-      for (std::span<const std::byte> rest(part.data(), part.size()); !rest.empty();) {
-        std::uint64_t head[2];
-        if (rest.size() < sizeof(head)) throw Error(Code::mismatch, "a part of the model is cut short");
-        std::memcpy(head, rest.data(), sizeof(head));
-        rest = rest.subspan(sizeof(head));
-        if (head[0] >= slicing_.slices() || head[1] > rest.size()) throw Error(Code::mismatch, "a part of the model is none");
-        const auto number = static_cast<std::uint32_t>(head[0]);
-        const std::unique_ptr<Slice> slice = Slice::unpacked(rest.first(head[1]));
-        if (slice->words() != slicing_.size(number) || slice->topics() > topics_) throw Error(Code::mismatch, "a part of the model is of other words");
+      for (SliceReader reader(part, slicing_, topics_); !reader.done();) {
+        std::uint32_t number = 0;
+        const std::unique_ptr<Slice> slice = reader.next(number);
         for (std::uint32_t place = 0; place < slice->words(); ++place) visit(slicing_.word(number, place), slice->row(place));
-        rest = rest.subspan(head[1]);
       }
     }
   };

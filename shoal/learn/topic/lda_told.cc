@@ -1,35 +1,17 @@
 // What of a member's rows changed in a sweep, told to all others (parallel.h): of each slice what its rows gained and what they lost.
 #include <algorithm>
-#include <cstring>
+#include <cstdlib>
 #include <memory>
+#include <utility>
 
 #include "shoal/core/error.h"
 #include "shoal/learn/topic/lda_worker.h"
+#include "shoal/learn/topic/packed_slices.h"
 
 namespace shoal::learn::topic {
 namespace {
 
 [[noreturn]] void refuse() { throw Error(Code::mismatch, "what a member tells of its rows cannot be", "", "run the same program on all members"); }
-
-void append(std::vector<std::byte>& to, const Slice& slice) {
-  const Bytes bytes = slice.packed();
-  const std::uint64_t size = bytes.size();
-  const auto* const head = reinterpret_cast<const std::byte*>(&size);
-  to.insert(to.end(), head, head + sizeof(size));
-  to.insert(to.end(), bytes.begin(), bytes.end());
-}
-
-std::unique_ptr<Slice> next(std::span<const std::byte>& rest, std::uint32_t words, Topic topics) {
-  std::uint64_t size = 0;
-  if (rest.size() < sizeof(size)) refuse();
-  std::memcpy(&size, rest.data(), sizeof(size));
-  rest = rest.subspan(sizeof(size));
-  if (size > rest.size()) refuse();
-  std::unique_ptr<Slice> slice = Slice::unpacked(rest.first(size));
-  rest = rest.subspan(size);
-  if (slice->words() != words || slice->topics() > topics) refuse();
-  return slice;
-}
 
 // Counts of one row by topic, while rows are taken from each other.
 class Changes {
@@ -72,7 +54,7 @@ void Lda::tell_changes() {
   }
   Changes changes(topics_);
   std::vector<TopicCount> above, below;
-  std::vector<std::vector<std::byte>> own(slicing_.slices());
+  PackedSlices own;
   each_slice([&](std::uint32_t number, Slice& slice) {
     Slice gained(slice.words()), lost(slice.words());
     for (std::uint32_t place = 0; place < slice.words(); ++place) {
@@ -82,31 +64,28 @@ void Lda::tell_changes() {
       gained.store(place, above);
       lost.store(place, below);
     }
-    append(own[number], gained);
-    append(own[number], lost);
+    own.append(number, gained);
+    own.append(number, lost);
   });
-  std::size_t size = 0;
-  for (const auto& slice : own) size += slice.size();
-  Bytes bytes(size);
-  for (std::size_t at = 0; const auto& slice : own) {
-    std::ranges::copy(slice, bytes.data() + at);
-    at += slice.size();
-  }
-  own = {};
-  const std::vector<Bytes> all = gather_.on_all(std::move(bytes), "what changed in the rows");
+  const std::vector<Bytes> all = gather_.on_all(own.take(), "what changed in the rows");
 
-  std::vector<std::span<const std::byte>> rest(all.begin(), all.end());
-  for (std::uint32_t number = 0; number < slicing_.slices(); ++number) {
-    const std::uint32_t words = slicing_.size(number);
+  // All members have gone through their slices in the same order.
+  std::vector<SliceReader> readers;
+  for (const Bytes& of_member : all) readers.emplace_back(of_member, slicing_, topics_);
+  for (std::uint32_t slice = 0; slice < slicing_.slices(); ++slice) {
     std::vector<std::unique_ptr<Slice>> gained, lost;
-    for (auto& of_member : rest) {
-      gained.push_back(next(of_member, words, topics_));
-      lost.push_back(next(of_member, words, topics_));
+    std::uint32_t number = 0;
+    for (SliceReader& reader : readers) {
+      std::uint32_t of_gained = 0, of_lost = 0;
+      gained.push_back(reader.next(of_gained));
+      lost.push_back(reader.next(of_lost));
+      if (gained.size() == 1) number = of_gained;
+      if (of_gained != number || of_lost != number) refuse();
     }
-    for (std::uint32_t place = 0; place < words; ++place) {
+    for (std::uint32_t place = 0; place < slicing_.size(number); ++place) {
       changes.add(told_[number].row(place), 1);
-      for (const auto& slice : gained) changes.add(slice->row(place), 1);
-      for (const auto& slice : lost) changes.add(slice->row(place), -1);
+      for (const auto& more : gained) changes.add(more->row(place), 1);
+      for (const auto& less : lost) changes.add(less->row(place), -1);
       changes.take(above, below);
       if (!below.empty()) refuse();
       told_[number].store(place, above);

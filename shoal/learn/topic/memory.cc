@@ -24,16 +24,15 @@ std::uint64_t corpus_bytes(const text::Corpus& corpus) {
   return bytes + corpus.frequencies.size() * (sizeof(std::uint64_t) + 2 * sizeof(std::uint32_t));  // and the slicing's
 }
 
-// Of all words, as begun at random: f tokens of K topics have K (1 - (1 - 1 / K)^f) different ones.
+// Of all words, as begun at random.
 struct Rows {
   double pairs = 0, bytes = 0;
 };
 Rows rows_of(const text::Corpus& corpus, std::uint32_t topics) {
   constexpr double row = 16, least_room = 4;
   Rows rows;
-  const double different = topics, other = topics == 1 ? 0 : std::log1p(-1 / different);
   for (const std::uint64_t frequency : corpus.frequencies) {
-    const double pairs = topics == 1 ? 1 : -different * std::expm1(static_cast<double>(frequency) * other);
+    const double pairs = different_topics(static_cast<double>(frequency), topics);
     const auto room = static_cast<double>(std::bit_ceil(static_cast<std::uint64_t>(std::ceil(pairs))));
     rows.pairs += pairs;
     rows.bytes += row + sizeof(TopicCount) * std::max(least_room, room);
@@ -121,6 +120,10 @@ std::uint32_t blocks_within(std::uint64_t limit, const text::Corpus& corpus, con
   std::uint32_t blocks = 3;
   while (blocks < kMostBlocks && footprint(corpus, part, blocks).total() > limit) blocks += (blocks + 7) / 8;
   return std::min(blocks, kMostBlocks);
+}
+
+double different_topics(double tokens, std::uint32_t topics) {
+  return topics == 1 ? 1 : -static_cast<double>(topics) * std::expm1(tokens * std::log1p(-1.0 / topics));
 }
 
 std::uint64_t resident() {

@@ -34,6 +34,9 @@ Footprint footprint(const text::Corpus& corpus, const MemberPart& part, std::uin
 inline constexpr std::uint32_t kMostBlocks = 1024;
 std::uint32_t blocks_within(std::uint64_t limit, const text::Corpus& corpus, const MemberPart& part);
 
+// How many different topics so many tokens have when each has any: f of K have K (1 - (1 - 1 / K)^f).
+double different_topics(double tokens, std::uint32_t topics);
+
 // What this process has in memory now, without what it shares with files; for people.
 std::uint64_t resident();
 

@@ -1,9 +1,9 @@
 #include "shoal/learn/topic/parallel.h"
 
-#include <cmath>
 #include <string>
 
 #include "shoal/core/error.h"
+#include "shoal/learn/topic/memory.h"
 
 namespace shoal::learn::topic {
 
@@ -20,7 +20,7 @@ ForeseenBytes foreseen(std::span<const std::uint64_t> frequencies, std::uint32_t
   for (const std::uint64_t frequency : frequencies) {
     const auto tokens_of = static_cast<double>(frequency);
     tokens += tokens_of;
-    pairs += topics == 1 ? 1 : -static_cast<double>(topics) * std::expm1(tokens_of * std::log1p(-1.0 / topics));
+    pairs += different_topics(tokens_of, topics);
   }
   // A changed token is one more of a topic and one less of another, told to each of the others.
   return {packed * pairs, 2 * told * tokens / members * (members - 1)};

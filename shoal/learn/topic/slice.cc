@@ -5,35 +5,20 @@
 #include <cstring>
 
 #include "shoal/core/error.h"
+#include "shoal/core/varint.h"
 
 namespace shoal::learn::topic {
 namespace {
 
 constexpr std::uint32_t kLeastRoom = 4;
-constexpr std::size_t kLongestNumber = 5;  // bytes of a number below 2^32
-
-std::uint8_t* put(std::uint8_t* at, std::uint32_t number) {
-  for (; number >= 0x80; number >>= 7) *at++ = static_cast<std::uint8_t>(number | 0x80);
-  *at++ = static_cast<std::uint8_t>(number);
-  return at;
-}
 
 class Reader {
  public:
   explicit Reader(std::span<const std::byte> bytes) : bytes_(bytes) {}
   std::uint32_t number() {
-    std::uint64_t value = 0;
-    for (unsigned shift = 0; shift < 7 * kLongestNumber; shift += 7) {
-      if (bytes_.empty()) refuse();
-      const auto byte = std::to_integer<std::uint8_t>(bytes_.front());
-      bytes_ = bytes_.subspan(1);
-      value |= std::uint64_t{byte & 0x7Fu} << shift;
-      if (byte < 0x80) {
-        if (value > UINT32_MAX) refuse();
-        return static_cast<std::uint32_t>(value);
-      }
-    }
-    refuse();
+    const auto number = take_varint(bytes_, kLongestVarint32);
+    if (!number || *number > UINT32_MAX) refuse();
+    return static_cast<std::uint32_t>(*number);
   }
   std::size_t left() const { return bytes_.size(); }
   [[noreturn]] static void refuse() {
@@ -70,11 +55,11 @@ void Slice::store(std::uint32_t place, std::span<const TopicCount> counts) {
 }
 
 Bytes Slice::packed() const {
-  std::vector<std::uint8_t> buffer(kLongestNumber * (1 + rows_.size() + 2 * pairs_));
-  std::uint8_t* at = put(buffer.data(), words());
+  std::vector<std::byte> buffer(kLongestVarint32 * (1 + rows_.size() + 2 * pairs_));
+  std::byte* at = put_varint(buffer.data(), words());
   for (std::uint32_t place = 0; place < words(); ++place) {
-    at = put(at, rows_[place].size);
-    for (const auto& [topic, count] : row(place)) at = put(put(at, topic), count);
+    at = put_varint(at, rows_[place].size);
+    for (const auto& [topic, count] : row(place)) at = put_varint(put_varint(at, topic), count);
   }
   Bytes bytes(static_cast<std::size_t>(at - buffer.data()));
   std::memcpy(bytes.data(), buffer.data(), bytes.size());

@@ -35,4 +35,15 @@ std::vector<std::vector<WordCount>> top_words(const Model& model, std::size_t mo
   return top;
 }
 
+std::vector<std::vector<std::uint32_t>> some_words(const Model& model, std::size_t look) {
+  constexpr std::size_t kTopics = 3, kWords = 8;
+  std::vector<std::vector<std::uint32_t>> words;
+  const auto all = top_words(model, kWords);
+  for (std::size_t i = 0; i < std::min(kTopics, all.size()); ++i) {
+    auto& shown = words.emplace_back();
+    for (const auto& [word, count] : all[(look * kTopics + i) % all.size()]) shown.push_back(word);
+  }
+  return words;
+}
+
 }  // namespace shoal::learn::topic

@@ -18,4 +18,7 @@ std::vector<std::vector<WordCount>> top_words(const Model& model, std::size_t mo
 // The same of these topics, in their order; none comes twice.
 std::vector<std::vector<WordCount>> top_words(const Model& model, std::size_t most, std::span<const Topic> topics);
 
+// The words of a few topics, for who watches a model grow: other topics at each look.
+std::vector<std::vector<std::uint32_t>> some_words(const Model& model, std::size_t look);
+
 }  // namespace shoal::learn::topic

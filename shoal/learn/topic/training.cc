@@ -15,19 +15,6 @@ namespace shoal::learn::topic {
 namespace {
 
 constexpr unsigned kBurnIn = 50, kOptimiseEvery = 10;
-constexpr std::size_t kTopics = 3, kWords = 8;  // that are shown
-
-// The words of a few topics: other ones at each look.
-std::vector<std::vector<std::uint32_t>> some_words(const Model& model, unsigned look) {
-  std::vector<std::vector<std::uint32_t>> words;
-  std::vector<Topic> some;
-  for (std::size_t i = 0; i < std::min<std::size_t>(kTopics, model.topics()); ++i) some.push_back(static_cast<Topic>((look * kTopics + i) % model.topics()));
-  for (const auto& top : top_words(model, kWords, some)) {
-    auto& shown = words.emplace_back();
-    for (const auto& [word, count] : top) shown.push_back(word);
-  }
-  return words;
-}
 
 }  // namespace
 
