@@ -1,11 +1,14 @@
 #include "shoal/topo/topology.h"
 
+#include <algorithm>
 #include <cerrno>
 #include <cmath>
 #include <cstring>
 #include <fstream>
+#include <span>
 #include <sstream>
 #include <string_view>
+#include <tuple>
 #include <unordered_map>
 #include <utility>
 
@@ -14,6 +17,7 @@
 
 #include "shoal/core/aside.h"
 #include "shoal/core/error.h"
+#include "shoal/core/fnv.h"
 
 namespace shoal::topo {
 namespace {
@@ -121,6 +125,22 @@ std::string to_json(const Topology& topology) {
     json["links"].push_back(std::move(entry));
   }
   return json.dump(1, ' ', false, ordered_json::error_handler_t::replace) + "\n";
+}
+
+std::string digest(const Topology& topology) {
+  Fnv1a sum;
+  const auto add = [&](auto value) { sum.add_words(std::as_bytes(std::span(&value, 1))); };
+  add(std::uint64_t{topology.hosts.size()});
+  add(std::uint64_t{topology.switches.size()});
+  std::vector<Link> links = topology.links;
+  const auto key = [](const Link& link) { return std::tuple(link.from, link.to, link.rate, link.latency); };
+  std::ranges::sort(links, {}, key);
+  for (const Link& link : links) {
+    add(std::uint64_t{link.from} << 32 | link.to);
+    add(link.rate);
+    add(link.latency.count());
+  }
+  return fmt::format("{:016x}", sum.value());
 }
 
 Topology read_topology(const std::filesystem::path& file) {

@@ -37,6 +37,10 @@ struct Topology {
   bool operator==(const Topology&) const = default;
 };
 
+// 16 hexadecimal digits that are alike where hosts, switches and links are, whatever they are called: what was made for one network
+// knows it again.
+std::string digest(const Topology& topology);
+
 inline constexpr std::size_t kMostNodes = 1 << 16, kMostLinks = 1 << 20;
 
 // `where` begins error lines: a file's name. Throws Error{invalid_argument} that names the entry ("links[3].bw").
