@@ -48,6 +48,8 @@ Topology topology_from_json(const std::string& text, const std::string& where = 
 std::string to_json(const Topology& topology);
 
 Topology read_topology(const std::filesystem::path& file);  // throws Error{io} too
+// A file's first 64 MB and a byte, which is enough for its reader to refuse a longer one. Throws Error{io}.
+std::string read_text(const std::filesystem::path& file);
 // Replaces the file whole or not at all. Throws Error{io}.
 void write_topology(const Topology& topology, const std::filesystem::path& file);
 
