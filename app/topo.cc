@@ -199,7 +199,8 @@ int generate(const GenerateOptions& options) {
 }  // namespace
 
 std::string counts(const Topology& topology) {
-  return fmt::format("{}, {}, {}", show_count(topology.hosts.size(), "hosts"), topology.switches.empty() ? "no switch" : show_count(topology.switches.size(), "switches"),
+  const std::size_t switches = topology.switches.size();
+  return fmt::format("{}, {}, {}", show_count(topology.hosts.size(), "hosts"), switches == 0 ? "no switch" : switches == 1 ? "1 switch" : show_count(switches, "switches"),
                      show_count(topology.links.size(), "links"));
 }
 
