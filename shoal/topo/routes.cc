@@ -1,0 +1,106 @@
+#include "shoal/topo/routes.h"
+
+#include <algorithm>
+#include <array>
+#include <span>
+
+#include <fmt/format.h>
+
+#include "shoal/core/error.h"
+#include "shoal/core/fnv.h"
+
+namespace shoal::topo {
+namespace {
+
+constexpr std::uint32_t kUnreached = 0xffffffff;
+
+// Links by one of their ends: those of `node` are order[first[node] .. first[node + 1]), the lowest number first.
+void group(const Topology& topology, Node Link::*end, std::vector<std::uint32_t>& first, std::vector<std::uint32_t>& order) {
+  first.assign(topology.nodes() + 1, 0);
+  for (const Link& link : topology.links) ++first[link.*end + 1];
+  for (std::size_t node = 0; node < topology.nodes(); ++node) first[node + 1] += first[node];
+  order.resize(topology.links.size());
+  std::vector<std::uint32_t> next(first.begin(), first.end() - 1);
+  for (std::uint32_t link = 0; link < topology.links.size(); ++link) order[next[topology.links[link].*end]++] = link;
+}
+
+std::span<const std::uint32_t> of(Node node, const std::vector<std::uint32_t>& first, const std::vector<std::uint32_t>& order) {
+  return std::span(order).subspan(first[node], first[node + 1] - first[node]);
+}
+
+// Which of `choices` equal ways this stream takes at `node`.
+std::size_t pick(Node from, Node to, std::uint64_t stream, Node node, std::size_t choices) {
+  if (choices == 1) return 0;
+  const std::array<std::uint64_t, 4> words{from, to, stream, node};
+  Fnv1a hash;
+  hash.add_bytes(std::as_bytes(std::span(words)));
+  return (hash.value() >> 32) % choices;  // the low bits of FNV-1a are weak
+}
+
+}  // namespace
+
+Routes::Routes(const Topology& topology) : topology_(topology) {
+  group(topology, &Link::to, first_in_, in_);
+  group(topology, &Link::from, first_out_, out_);
+}
+
+std::vector<std::uint32_t> Routes::path(Node from, Node to, std::uint64_t stream) {
+  std::vector<std::uint32_t> links;
+  if (from == to) return links;
+  for (const std::uint32_t link : of(to, first_in_, in_)) {
+    if (topology_.links[link].from == from) links.push_back(link);
+  }
+  if (!links.empty()) return {links[pick(from, to, stream, to, links.size())]};
+
+  if (!known_.contains(from)) {
+    if ((known_.size() + 1) * 2 * topology_.nodes() > kMostDistances) known_.clear();
+    known_.emplace(from, Distances{search(from, false), {}});
+  }
+  Distances& known = known_.at(from);
+  if (known.by_switches[to] != kUnreached) {
+    walk_back(known.by_switches, false, from, to, stream, links);
+  } else {
+    if (known.by_all.empty()) known.by_all = search(from, true);
+    if (known.by_all[to] == kUnreached) {
+      throw Error(Code::invalid_argument,
+                  fmt::format("no path from \"{}\" to \"{}\"", topology_.node_name(from), topology_.node_name(to)), topology_.name);
+    }
+    walk_back(known.by_all, true, from, to, stream, links);
+  }
+  std::reverse(links.begin(), links.end());
+  return links;
+}
+
+std::vector<Routes::Distance> Routes::search(Node from, bool through_hosts) const {
+  std::vector<Distance> distances(topology_.nodes(), kUnreached);
+  std::vector<Node> reached{from};
+  distances[from] = 0;
+  for (std::size_t next = 0; next < reached.size(); ++next) {
+    const Node node = reached[next];
+    if (node != from && !passes_on(node, through_hosts)) continue;
+    for (const std::uint32_t link : of(node, first_out_, out_)) {
+      const Node to = topology_.links[link].to;
+      if (distances[to] != kUnreached) continue;
+      distances[to] = distances[node] + 1;
+      reached.push_back(to);
+    }
+  }
+  return distances;
+}
+
+void Routes::walk_back(const std::vector<Distance>& distances, bool through_hosts, Node from, Node to, std::uint64_t stream,
+                       std::vector<std::uint32_t>& links) const {
+  std::vector<std::uint32_t> equal;
+  for (Node node = to; node != from;) {
+    equal.clear();
+    for (const std::uint32_t link : of(node, first_in_, in_)) {
+      const Node before = topology_.links[link].from;
+      if (distances[before] != distances[node] - 1 || (before != from && !passes_on(before, through_hosts))) continue;
+      equal.push_back(link);
+    }
+    links.push_back(equal[pick(from, to, stream, node, equal.size())]);
+    node = topology_.links[links.back()].from;
+  }
+}
+
+}  // namespace shoal::topo
