@@ -36,6 +36,7 @@ class Author {
   Author(std::string name, Collective collective, std::uint32_t ranks, AddOrder order);
 
   void chunks(std::uint32_t count) { program_.chunks = count; }
+  void shares(std::vector<std::uint32_t> of_chunks) { program_.shares = std::move(of_chunks); }
   void slots(std::uint32_t count) { program_.slots = count; }
   void servers(std::uint32_t count) { program_.servers = count; }
   void root(std::uint32_t rank);

@@ -3,9 +3,12 @@
 //
 //   {"v": 1, "name": "ring", "collective": "all_reduce", "order": "rotated", "ranks": 2, "chunks": 2,
 //    "lanes": [[[{"ops": [{"kind": "send", "peer": 1, "chunk": 1, "sources": ["input"]}]}], ...], ...]}
+//
+// A program made for a topology has "shares", a number for each chunk, and a "certificate".
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cmath>
 #include <nlohmann/json.hpp>
 
 #include "shoal/collective/program.h"
@@ -99,6 +102,17 @@ class Node {
   std::uint32_t count(std::uint32_t most, std::uint32_t least = 0) const { return static_cast<std::uint32_t>(number(least, most)); }
   std::int32_t step() const { return static_cast<std::int32_t>(number(-std::int64_t{kMaxChunks}, kMaxChunks)); }
 
+  double amount() const {
+    const double value = json_->is_number() ? json_->get<double>() : -1;
+    if (!(value >= 0) || !std::isfinite(value)) refuse("a number, 0 or more, is expected");
+    return value;
+  }
+  double positive() const {
+    const double value = amount();
+    if (value == 0) refuse("a number above 0 is expected");
+    return value;
+  }
+
   bool truth() const {
     if (!json_->is_boolean()) refuse("true or false is expected");
     return json_->get<bool>();
@@ -150,7 +164,7 @@ class Node {
 class Reader {
  public:
   Program program(const Node& root) {
-    root.only({"v", "name", "collective", "order", "ranks", "chunks", "root", "slots", "servers", "lanes"});
+    root.only({"v", "name", "collective", "order", "ranks", "chunks", "root", "slots", "servers", "shares", "certificate", "lanes"});
     root.field("v").number(1, 1);
     Program program;
     program.name = root.field("name").text();
@@ -161,6 +175,10 @@ class Reader {
     if (root.has("root")) program.root = root.field("root").count(program.ranks - 1);
     if (root.has("servers")) program.servers = root.field("servers").count(program.ranks - 1);
     if (root.has("slots")) program.slots = root.field("slots").count(kMaxLanes);
+    if (root.has("shares")) {
+      root.field("shares").each(kMaxItems, [&](const Node& share) { program.shares.push_back(share.count(UINT32_MAX)); });
+    }
+    if (root.has("certificate")) program.certificate = certificate(root.field("certificate"));
     root.field("lanes").each(program.ranks, [&](const Node& rank) {
       auto& lanes = program.lanes.emplace_back();
       rank.each(kMaxLanes, [&](const Node& json) { lane(json, lanes.emplace_back()); });
@@ -172,6 +190,13 @@ class Reader {
   }
 
  private:
+  static Certificate certificate(const Node& json) {
+    json.only({"topology", "rate", "bound", "prices"});
+    Certificate certificate{json.field("topology").text(), json.field("rate").positive(), json.field("bound").positive(), {}};
+    json.field("prices").each(kMaxItems, [&](const Node& price) { certificate.prices.push_back(price.amount()); });
+    return certificate;
+  }
+
   void lane(const Node& json, Lane& lane) {
     json.each(kMaxItems, [&](const Node& body) {
       take(body);
@@ -241,6 +266,11 @@ std::string to_json(const Program& program) {
   if (program.root != 0) json["root"] = program.root;
   if (program.slots != 0) json["slots"] = program.slots;
   if (program.servers != 0) json["servers"] = program.servers;
+  if (!program.shares.empty()) json["shares"] = program.shares;
+  if (program.certificate) {
+    const Certificate& claim = *program.certificate;
+    json["certificate"] = {{"topology", claim.topology}, {"rate", claim.rate}, {"bound", claim.bound}, {"prices", claim.prices}};
+  }
   json["lanes"] = Json::array();
   for (const auto& lanes : program.lanes) {
     Json rank = Json::array();

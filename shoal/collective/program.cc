@@ -54,6 +54,15 @@ std::uint32_t owner(const Program& program, std::uint32_t chunk) {
   }
 }
 
+bool adds(Collective collective) {
+  return collective == Collective::all_reduce || collective == Collective::reduce_scatter || collective == Collective::reduce;
+}
+
+bool in_parts(Collective collective) {
+  return collective == Collective::reduce_scatter || collective == Collective::all_gather || collective == Collective::gather ||
+         collective == Collective::scatter;
+}
+
 std::uint32_t workers(const Program& program) { return program.ranks - program.servers; }
 
 std::uint32_t peer_of(const Program& program, const Op& op, std::uint32_t iteration) {

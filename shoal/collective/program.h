@@ -14,6 +14,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <span>
 #include <string>
 #include <vector>
@@ -75,21 +76,38 @@ struct Op {
 struct Loop { std::uint32_t times = 1; std::vector<Op> ops; };
 using Lane = std::vector<Loop>;       // ops are numbered through the lane's loops, from 0
 
+// What a program made for one topology claims of itself there; certify.h checks it.
+struct Certificate {
+  std::string topology;               // its digest
+  double rate = 0, bound = 0;         // of the data, in the topology's unit: that of the program, and what none exceeds
+  std::vector<double> prices;         // of the network's arcs: the proof of the bound (packing/pack.h)
+  bool operator==(const Certificate&) const = default;
+};
+
 struct Program {
   std::string name;                   // "ring", "direct", ...
   Collective collective = Collective::all_reduce;
   std::uint32_t ranks = 1;
-  std::uint32_t chunks = 1;           // all_to_all: chunk s*ranks+d goes from s to d
+  // all_to_all: chunk s*ranks+d goes from s to d. Where every rank owns a part (reduce_scatter, all_gather, gather, scatter): ranks, or
+  // a multiple, chunks c, c + ranks, c + 2 ranks, ... being the part of rank c.
+  std::uint32_t chunks = 1;
+  // How many elements the chunks have beside each other, within the data or the part they make up; empty: equally many. A chunk of
+  // share 0 has none, and no op need speak of it.
+  std::vector<std::uint32_t> shares;
   std::uint32_t root = 0;             // of rooted collectives
   std::uint32_t slots = 0;            // scratch windows a member needs
   std::uint32_t servers = 0;          // of all_reduce: the last ranks, which contribute nothing and end with their own chunk alone
   AddOrder order = AddOrder::none;
   std::vector<std::vector<Lane>> lanes;  // [rank][lane]
+  std::optional<Certificate> certificate;  // of programs made for a topology
 };
 
 // Rank that must end with (reduce_scatter, all_to_all, scatter) or begins with (all_gather, gather) chunk c; the root of
 // broadcast and reduce; where all_reduce completes it.
 std::uint32_t owner(const Program& program, std::uint32_t chunk);
+bool adds(Collective collective);               // all_reduce, reduce_scatter, reduce
+bool in_parts(Collective collective);           // every rank owns a part: reduce_scatter, all_gather, gather, scatter
+inline bool is_empty(const Program& program, std::uint32_t chunk) { return !program.shares.empty() && program.shares[chunk] == 0; }
 std::uint32_t workers(const Program& program);  // ranks that contribute: the first ones
 
 // Whom, and of which chunk, iteration `iteration` of an op speaks.

@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <list>
-#include <numeric>
 #include <utility>
 
 #include <fmt/format.h>
@@ -17,11 +16,6 @@ namespace {
 constexpr std::size_t kKeepScratch = 64 << 20;  // bytes of unused windows that a runner keeps
 constexpr std::size_t kKeepCompiled = 64;       // programs
 
-// `parts` nearly equal parts of `total`: the first ones have one more.
-std::uint64_t part(std::uint64_t total, std::uint64_t parts, std::uint64_t index) {
-  return total / parts + (index < total % parts ? 1 : 0);
-}
-
 std::uint32_t place_in(const std::vector<net::Rank>& members, net::Rank rank) {
   const auto found = std::find(members.begin(), members.end(), rank);
   if (found == members.end()) {
@@ -31,42 +25,6 @@ std::uint32_t place_in(const std::vector<net::Rank>& members, net::Rank rank) {
 }
 
 }  // namespace
-
-Layout Layout::even(const Program& program, std::uint32_t rank, std::uint64_t total) {
-  const std::uint32_t chunks = program.chunks, ranks = program.ranks;
-  Layout layout;
-  layout.count.resize(chunks);
-  layout.input.assign(chunks, 0);
-  layout.output.assign(chunks, 0);
-  if (program.collective == Collective::all_to_all) {
-    for (std::uint32_t chunk = 0; chunk < chunks; ++chunk) layout.count[chunk] = part(total, ranks, chunk % ranks);
-    for (std::uint32_t other = 1; other < ranks; ++other) {
-      layout.input[rank * ranks + other] = layout.input[rank * ranks + other - 1] + layout.count[other - 1];
-      layout.output[other * ranks + rank] = other * layout.count[rank];
-    }
-    return layout;
-  }
-  const Collective kind = program.collective;
-  const bool own_input = kind == Collective::all_gather || kind == Collective::gather;
-  const bool own_output = kind == Collective::reduce_scatter || kind == Collective::scatter;
-  for (std::uint32_t chunk = 0; chunk < chunks; ++chunk) layout.count[chunk] = part(total, chunks, chunk);
-  if (!own_input) std::exclusive_scan(layout.count.begin(), layout.count.end(), layout.input.begin(), std::uint64_t{0});
-  if (!own_output) std::exclusive_scan(layout.count.begin(), layout.count.end(), layout.output.begin(), std::uint64_t{0});
-  return layout;
-}
-
-std::uint64_t elements_sent(const Program& program, const Layout& layout, std::uint32_t rank) {
-  std::uint64_t elements = 0;
-  for (const Lane& lane : program.lanes[rank]) {
-    for (const Loop& loop : lane) {
-      for (const Op& op : loop.ops) {
-        if (op.kind != OpKind::send) continue;
-        for (std::uint32_t i = 0; i < loop.times; ++i) elements += layout.count[chunk_of(program, op, i)];
-      }
-    }
-  }
-  return elements;
-}
 
 Group::Group(net::Transport& of_transport, std::vector<net::Rank> of_members)
     : transport(of_transport), members(std::move(of_members)), rank(place_in(members, transport.rank())), pool(kKeepScratch) {}
@@ -130,6 +88,11 @@ void Runner::start(const Verified& program, const Layout& layout, Buffers buffer
   }
   if (layout.count.size() != plan.chunks || layout.input.size() != plan.chunks || layout.output.size() != plan.chunks) {
     throw Error(Code::invalid_argument, fmt::format("the layout must name all {} chunks of {}", plan.chunks, plan.name),
+                run.label);
+  }
+  for (std::uint32_t chunk = 0; chunk < plan.chunks; ++chunk) {
+    if (layout.count[chunk] == 0 || !is_empty(plan, chunk)) continue;
+    throw Error(Code::invalid_argument, fmt::format("{} elements in chunk {} of {}, whose share is 0", layout.count[chunk], chunk, plan.name),
                 run.label);
   }
   if (const net::Failure why = impl_->group->lost) return transport().post([done = std::move(done), why] { done(why); });

@@ -49,7 +49,7 @@ class Sums {
   void check_results() const {
     for (std::uint32_t rank = 0; rank < program_.ranks; ++rank) {
       for (std::uint32_t chunk = 0; chunk < program_.chunks; ++chunk) {
-        if (has_output(program_, rank, chunk)) check_result(rank, chunk);
+        if (has_output(program_, rank, chunk) && !is_empty(program_, chunk)) check_result(rank, chunk);
       }
     }
   }
@@ -111,7 +111,7 @@ class Sums {
     switch (program_.collective) {
       case Collective::broadcast: case Collective::scatter: return program_.root;
       case Collective::all_to_all: return chunk / program_.ranks;
-      default: return chunk;
+      default: return owner(program_, chunk);
     }
   }
 

@@ -20,11 +20,22 @@ std::string place(std::uint32_t rank, std::uint32_t lane, std::uint32_t op) {
   return fmt::format("rank {}, lane {}, op {}", rank, lane, op);
 }
 
-std::uint32_t needed_chunks(const Program& program) {  // 0: any number
-  switch (program.collective) {
-    case Collective::all_reduce: case Collective::broadcast: case Collective::reduce: return 0;
-    case Collective::all_to_all: return program.ranks * program.ranks;
-    default: return program.ranks;
+void check_chunks(const Program& program) {
+  const auto refuse_count = [&](const std::string& needed) {
+    refuse(program, fmt::format("{} chunks; {} of {} ranks has {}", program.chunks, name(program.collective), program.ranks, needed));
+  };
+  if (program.chunks < 1) refuse(program, "no chunk");
+  const std::uint32_t all = program.ranks * program.ranks;
+  if (program.collective == Collective::all_to_all && program.chunks != all) refuse_count(std::to_string(all));
+  if (in_parts(program.collective) && program.chunks % program.ranks != 0) refuse_count(fmt::format("{} or a multiple", program.ranks));
+  if (program.shares.empty()) return;
+  if (program.collective == Collective::all_to_all) refuse(program, "shares of chunks in all_to_all, whose chunks are equal");
+  if (program.shares.size() != program.chunks) refuse(program, fmt::format("{} shares of {} chunks", program.shares.size(), program.chunks));
+  const std::uint32_t wholes = in_parts(program.collective) ? program.ranks : 1;
+  for (std::uint32_t whole = 0; whole < wholes; ++whole) {
+    std::uint64_t sum = 0;
+    for (std::uint32_t chunk = whole; chunk < program.chunks; chunk += wholes) sum += program.shares[chunk];
+    if (sum == 0) refuse(program, fmt::format("the chunks of part {} have no share", whole));
   }
 }
 
@@ -36,14 +47,10 @@ void check_frame(const Program& program) {
     refuse(program, fmt::format("lanes of {} ranks in a program of {}", program.lanes.size(), program.ranks));
   }
   if (program.root >= program.ranks) refuse(program, fmt::format("root {} of {} ranks", program.root, program.ranks));
-  if (program.chunks < 1) refuse(program, "no chunk");
   if (program.servers > 0 && (program.collective != Collective::all_reduce || program.servers >= program.ranks)) {
     refuse(program, fmt::format("{} servers in {} of {} ranks", program.servers, name(program.collective), program.ranks));
   }
-  const std::uint32_t needed = needed_chunks(program);
-  if (needed != 0 && program.chunks != needed) {
-    refuse(program, fmt::format("{} chunks; {} of {} ranks has {}", program.chunks, name(program.collective), program.ranks, needed));
-  }
+  check_chunks(program);
   if (adds(program.collective) == (program.order == AddOrder::none)) {
     refuse(program, fmt::format("order of addition \"{}\" for {}", name(program.order), name(program.collective)));
   }
@@ -245,14 +252,10 @@ void refuse(const Program& program, const Instance& at, const std::string& what)
   refuse(program, fmt::format("{}: {}", place(at), what));
 }
 
-bool adds(Collective collective) {
-  return collective == Collective::all_reduce || collective == Collective::reduce_scatter || collective == Collective::reduce;
-}
-
 bool has_input(const Program& program, std::uint32_t rank, std::uint32_t chunk) {
   switch (program.collective) {
     case Collective::broadcast: case Collective::scatter: return rank == program.root;
-    case Collective::all_gather: case Collective::gather: return rank == chunk;
+    case Collective::all_gather: case Collective::gather: return rank == owner(program, chunk);
     case Collective::all_to_all: return rank == chunk / program.ranks;
     default: return rank < workers(program);
   }
@@ -261,7 +264,7 @@ bool has_input(const Program& program, std::uint32_t rank, std::uint32_t chunk) 
 bool has_output(const Program& program, std::uint32_t rank, std::uint32_t chunk) {
   switch (program.collective) {
     case Collective::reduce: case Collective::gather: return rank == program.root;
-    case Collective::reduce_scatter: case Collective::scatter: return rank == chunk;
+    case Collective::reduce_scatter: case Collective::scatter: return rank == owner(program, chunk);
     case Collective::all_to_all: return rank == chunk % program.ranks;
     default: return rank < workers(program) || rank == owner(program, chunk);
   }

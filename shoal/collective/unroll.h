@@ -41,7 +41,6 @@ Unrolled unroll(const Program& program);
 std::string place(const Instance& at);  // "rank 1, lane 0, op 2, iteration 3"
 
 // What the collective promises.
-bool adds(Collective collective);
 bool has_input(const Program& program, std::uint32_t rank, std::uint32_t chunk);
 bool has_output(const Program& program, std::uint32_t rank, std::uint32_t chunk);
 

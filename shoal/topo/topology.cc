@@ -1,11 +1,14 @@
 #include "shoal/topo/topology.h"
 
+#include <algorithm>
 #include <cerrno>
 #include <cmath>
 #include <cstring>
 #include <fstream>
+#include <span>
 #include <sstream>
 #include <string_view>
+#include <tuple>
 #include <unordered_map>
 #include <utility>
 
@@ -14,6 +17,7 @@
 
 #include "shoal/core/aside.h"
 #include "shoal/core/error.h"
+#include "shoal/core/fnv.h"
 
 namespace shoal::topo {
 namespace {
@@ -123,18 +127,35 @@ std::string to_json(const Topology& topology) {
   return json.dump(1, ' ', false, ordered_json::error_handler_t::replace) + "\n";
 }
 
-Topology read_topology(const std::filesystem::path& file) {
+std::string digest(const Topology& topology) {
+  Fnv1a sum;
+  const auto add = [&](auto value) { sum.add_words(std::as_bytes(std::span(&value, 1))); };
+  add(std::uint64_t{topology.hosts.size()});
+  add(std::uint64_t{topology.switches.size()});
+  std::vector<Link> links = topology.links;
+  const auto key = [](const Link& link) { return std::tuple(link.from, link.to, link.rate, link.latency); };
+  std::ranges::sort(links, {}, key);
+  for (const Link& link : links) {
+    add(std::uint64_t{link.from} << 32 | link.to);
+    add(link.rate);
+    add(link.latency.count());
+  }
+  return fmt::format("{:016x}", sum.value());
+}
+
+std::string read_text(const std::filesystem::path& file) {
   std::ifstream in(file, std::ios::binary);
   std::string text;
   if (in) {
-    // One byte more than is allowed is enough to refuse a file of any size.
     text.resize(kMostBytes + 1);
     in.read(text.data(), static_cast<std::streamsize>(text.size()));
     text.resize(static_cast<std::size_t>(in.gcount()));
   }
   if (!in.eof() && in.fail()) throw Error(Code::io, fmt::format("cannot be read: {}", std::strerror(errno)), file.string());
-  return topology_from_json(text, file.string());
+  return text;
 }
+
+Topology read_topology(const std::filesystem::path& file) { return topology_from_json(read_text(file), file.string()); }
 
 void write_topology(const Topology& topology, const std::filesystem::path& file) { write_aside(file, to_json(topology)); }
 

@@ -1,0 +1,102 @@
+#include "shoal/collective/synthesize.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <optional>
+
+#include "shoal/collective/build_trees.h"
+#include "shoal/core/error.h"
+
+namespace shoal::collective {
+
+namespace {
+
+using packing::Demand;
+using packing::Network;
+using packing::Packing;
+
+constexpr std::uint32_t kShares = 1U << 20;  // of the data: a chunk's share is one in a million at least
+
+std::optional<Demand> demand_of(Collective collective) {
+  switch (collective) {
+    case Collective::all_reduce: return Demand::all_reduce;
+    case Collective::broadcast: return Demand::broadcast;
+    case Collective::reduce: return Demand::reduce;
+    case Collective::all_gather: return Demand::all_gather;
+    case Collective::reduce_scatter: return Demand::reduce_scatter;
+    case Collective::gather: case Collective::scatter: case Collective::all_to_all: break;
+  }
+  return std::nullopt;
+}
+
+DataTree data_tree(const packing::Tree& tree, std::uint32_t ranks, double all) {
+  DataTree made{tree.root, std::vector<std::uint32_t>(ranks, tree.root), std::vector<std::uint32_t>(ranks, tree.root), 0};
+  for (const packing::Hop& hop : tree.up) made.up[hop.from] = hop.to;
+  for (const packing::Hop& hop : tree.down) made.down[hop.to] = hop.from;
+  made.share = std::max(1U, static_cast<std::uint32_t>(std::lround(tree.rate / all * kShares)));
+  return made;
+}
+
+Packing pack(const Network& network, Demand demand, Synthesis how, std::uint32_t root) {
+  const bool small = network.hosts() <= kMostExactHosts;
+  if (how == Synthesis::exact && !small) {
+    throw Error(Code::unsupported, fmt::format("the exact bound of {} hosts; at most {} are searched", network.hosts(), kMostExactHosts),
+                "exact", "take few: it proves a bound, too");
+  }
+  if (!small) return packing::pack_few(network, demand, root, {});
+  const Packing exact = packing::pack_exactly(network, demand, root);
+  return how == Synthesis::exact ? exact : packing::pack_few(network, demand, root, {}, &exact);
+}
+
+}  // namespace
+
+Program synthesize(const topo::Topology& topology, Collective collective, Synthesis how, std::uint32_t root) {
+  const std::optional<Demand> demand = demand_of(collective);
+  if (!demand) {
+    throw Error(Code::unsupported, fmt::format("no trees are packed for {}", name(collective)), "synthesize",
+                "all_reduce, broadcast, reduce, all_gather or reduce_scatter");
+  }
+  const Network network(topology);
+  const std::uint32_t ranks = network.hosts();
+  if (ranks > kMaxRanks) throw Error(Code::unsupported, fmt::format("{} hosts; a program has at most {}", ranks, kMaxRanks), topology.name);
+  if (root >= ranks) throw Error(Code::invalid_argument, fmt::format("root {} of {} hosts", root, ranks), topology.name);
+  const char* kind = how == Synthesis::exact ? "exact" : "trees";
+  if (ranks == 1) return tree_program(kind, collective, 1, {});
+
+  const Packing packing = pack(network, *demand, how, root);
+  double all = 0;
+  for (const packing::Tree& tree : packing.trees) all += tree.rate;
+  std::vector<DataTree> trees;
+  for (const packing::Tree& tree : packing.trees) trees.push_back(data_tree(tree, ranks, all));
+  Program program = tree_program(kind, collective, ranks, trees, root);
+  program.certificate = Certificate{topo::digest(topology), 0, packing.bound, packing.prices};
+  program.certificate->rate = congestion(program, topology).rate;
+  return program;
+}
+
+Proof check_certificate(const Program& program, const topo::Topology& topology) {
+  const auto refuse = [&](const std::string& what) { throw Error(Code::invalid_argument, what, "program " + program.name); };
+  if (!program.certificate) refuse("it has no certificate: it was made for no topology");
+  const Certificate& claim = *program.certificate;
+  if (claim.topology != topo::digest(topology)) refuse(fmt::format("its certificate is for another topology than {}", topology.name));
+  const std::optional<Demand> demand = demand_of(program.collective);
+  const Network network(topology);
+  if (!demand || claim.prices.size() != network.arcs().size()) {
+    refuse(fmt::format("its certificate has {} prices for {} arcs", claim.prices.size(), network.arcs().size()));
+  }
+  Proof proof;
+  proof.bound = packing::bound(network, *demand, program.root, claim.prices);
+  const Congestion busy = congestion(program, topology);
+  proof.rate = busy.rate;
+  proof.busiest = busy.busiest;
+  constexpr double kSlack = 1e-6;  // of numbers written as decimals
+  if (!(proof.bound <= claim.bound * (1 + kSlack))) {
+    refuse(fmt::format("its prices prove a bound of {:.6g}, not of {:.6g}", proof.bound, claim.bound));
+  }
+  if (!(proof.rate >= claim.rate * (1 - kSlack))) refuse(fmt::format("its ops come to a rate of {:.6g}, not of {:.6g}", proof.rate, claim.rate));
+  return proof;
+}
+
+}  // namespace shoal::collective

@@ -1,0 +1,48 @@
+// Programs made for one network: as much as possible of what every link can carry, whatever the network looks like.
+//
+// A packing of trees (packing/pack.h) says how fast the collective can go at most and which trees go so fast; each tree becomes a
+// chunk, its share being its rate. Host i of the topology is rank i.
+//
+//     topology -> pack -> trees with rates -> tree_program -> certificate
+//
+// Sources: Wang et al., "Blink" (MLSys 2020): trees packed into what links there are, few of them; Zhao et al., "ForestColl" (2024):
+// all_gather and reduce_scatter by packed trees from every host. Blink's way up and down one tree is as good as any where links have
+// one rate both ways (packing/cheapest.h); elsewhere up and down differ here.
+#pragma once
+
+#include <cstdint>
+
+#include "shoal/collective/program.h"
+#include "shoal/packing/pack.h"
+#include "shoal/topo/topology.h"
+
+namespace shoal::collective {
+
+enum class Synthesis : std::uint8_t {
+  few,    // at most 16 trees (from each host, where every rank owns a part), as few as come within 3 % of the bound
+  exact,  // the bound itself, with as many trees as that takes
+};
+inline constexpr std::uint32_t kMostExactHosts = 64;  // beyond, a bound is proved but perhaps not met: exact is refused
+
+// all_reduce, broadcast, reduce, all_gather, reduce_scatter; others throw Error{unsupported}, as do more hosts than `how` allows.
+// Throws Error{invalid_argument} for a network of which one part cannot reach another. Deterministic.
+Program synthesize(const topo::Topology& topology, Collective collective, Synthesis how = Synthesis::few, std::uint32_t root = 0);
+
+// What a program comes to on a network where nothing but links' rates counts: which link is busiest, and for how long. Transfers take
+// topo::Routes. Waits between ops are not seen (sim/ sees them), so the price is exact for what is pipelined, as trees are.
+struct Congestion {
+  std::uint32_t busiest = 0;                 // a link of the topology
+  double rate = 0;                           // of the data: bytes/s (or the topology's unit) at which that link is full
+};
+Congestion congestion(const Program& program, const topo::Topology& topology);
+
+// The bound on any program for this collective here, proved again from the prices that the certificate names, and the program's own
+// rate by its ops. Throws Error{invalid_argument} where a program has no certificate, has one for another topology, or does not hold what it claims.
+struct Proof {
+  double bound = 0, rate = 0;
+  std::uint32_t busiest = 0;
+  double efficiency() const { return rate / bound; }
+};
+Proof check_certificate(const Program& program, const topo::Topology& topology);
+
+}  // namespace shoal::collective
