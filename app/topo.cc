@@ -47,7 +47,7 @@ std::string names(const Topology& topology, const std::vector<topo::Node>& hosts
   return fmt::format("{}", fmt::join(shown, ", "));
 }
 
-std::string to_text(const Topology& topology, const topo::Facts& facts) {
+std::string facts_text(const Topology& topology, const topo::Facts& facts) {
   constexpr std::size_t kMostLines = 12;
   std::string text = fmt::format("{}: {}\n", topology.name.empty() ? "topology" : topology.name, counts(topology));
   if (!topology.description.empty()) text += topology.description + "\n";
@@ -107,7 +107,7 @@ int show(const ShowOptions& options) {
   const auto made = imported(options.file, options.edge_rate);
   note(made, options.file);
   const topo::Facts facts = topo::facts(made.topology);
-  const std::string text = options.json ? facts_json(made.topology, facts) : to_text(made.topology, facts);
+  const std::string text = options.json ? facts_json(made.topology, facts) : facts_text(made.topology, facts);
   std::fwrite(text.data(), 1, text.size(), stdout);
   return 0;
 }
@@ -204,6 +204,8 @@ std::string counts(const Topology& topology) {
                      show_count(topology.links.size(), "links"));
 }
 
+std::string to_text(const Topology& topology) { return facts_text(topology, topo::facts(topology)); }
+
 Action declare_topo(CLI::App& app) {
   app.require_subcommand(1);
   auto shown = std::make_shared<ShowOptions>();
@@ -232,7 +234,11 @@ Action declare_topo(CLI::App& app) {
   flag(*generate_verb, "--name", made->name, "of the network");
   flag(*generate_verb, "-o,--out", made->out, "the file to write (default: printed)");
 
-  return [=](const Words&) {
+  CLI::App* probe_verb = app.add_subcommand("probe", "find the network between live members");
+  const Action probe = declare_topo_probe(*probe_verb);
+
+  return [=](const Words& words) {
+    if (probe_verb->parsed()) return probe(words);
     if (show_verb->parsed()) return show(*shown);
     if (import_verb->parsed()) return import(*shown, made->out);
     return generate(*made);
