@@ -9,7 +9,9 @@
 
 #include "app/command.h"
 #include "app/topo.h"
+#include "shoal/core/aside.h"
 #include "shoal/core/text.h"
+#include "shoal/topo/draw.h"
 #include "shoal/topo/facts.h"
 #include "shoal/topo/generate.h"
 #include "shoal/topo/import.h"
@@ -106,6 +108,7 @@ std::string facts_json(const Topology& topology, const topo::Facts& facts) {
 int show(const ShowOptions& options) {
   const auto made = imported(options.file, options.edge_rate);
   note(made, options.file);
+  if (!options.svg.empty()) write_aside(options.svg, topo::to_svg(made.topology));
   const topo::Facts facts = topo::facts(made.topology);
   const std::string text = options.json ? facts_json(made.topology, facts) : facts_text(made.topology, facts);
   std::fwrite(text.data(), 1, text.size(), stdout);
@@ -217,6 +220,7 @@ Action declare_topo(CLI::App& app) {
     return verb;
   };
   CLI::App* show_verb = reads("show", "what a network is like");
+  flag(*show_verb, "--svg", shown->svg, "a drawing to write");
   switch_on(*show_verb, "--json", shown->json, "for machines");
   CLI::App* import_verb = reads("import", "turn NCCL topology XML or GML into Shoal's JSON");
   flag(*import_verb, "-o,--out", made->out, "the file to write")->required();
