@@ -49,21 +49,35 @@ std::string names(const Topology& topology, const std::vector<topo::Node>& hosts
   return fmt::format("{}", fmt::join(shown, ", "));
 }
 
+// The first few with a rate from `least` to `most`, of `count`.
+std::string some_links(const Topology& topology, double least, double most, std::size_t count) {
+  constexpr std::size_t kMost = 3;
+  std::vector<std::string> some;
+  for (const topo::Link& link : topology.links) {
+    if (link.rate >= least && link.rate <= most && some.size() < kMost) some.push_back(topology.node_name(link.from) + " > " + topology.node_name(link.to));
+  }
+  return fmt::format("{}{}", fmt::join(some, ", "), count > kMost ? ", ..." : "");
+}
+
 std::string facts_text(const Topology& topology, const topo::Facts& facts) {
   constexpr std::size_t kMostLines = 12;
   std::string text = fmt::format("{}: {}\n", topology.name.empty() ? "topology" : topology.name, counts(topology));
   if (!topology.description.empty()) text += topology.description + "\n";
-  for (const auto& [rate, count] : facts.links_by_rate) {  // the slowest first
-    text += fmt::format("  {} of {}", show_count(count, "links"), show_rate(topology, rate));
-    std::vector<std::string> some;
-    for (const topo::Link& link : topology.links) {
-      if (link.rate == rate && some.size() < 3) some.push_back(topology.node_name(link.from) + " > " + topology.node_name(link.to));
-    }
-    text += fmt::format(": {}{}\n", fmt::join(some, ", "), count > some.size() ? ", ..." : "");
-    if (static_cast<std::size_t>(std::count(text.begin(), text.end(), '\n')) > kMostLines) {
+  std::size_t rows = 0;
+  for (auto at = facts.links_by_rate.begin(); at != facts.links_by_rate.end();) {  // the slowest first; what is shown alike is one
+    if (rows++ == kMostLines) {
       text += "  ...\n";
       break;
     }
+    const double least = at->first;
+    const std::string shown = show_rate(topology, least);
+    double most = least;
+    std::size_t count = 0;
+    for (; at != facts.links_by_rate.end() && show_rate(topology, at->first) == shown; ++at) {
+      most = at->first;
+      count += at->second;
+    }
+    text += fmt::format("  {} of {}: {}\n", show_count(count, "links"), shown, some_links(topology, least, most, count));
   }
   if (facts.components.hosts.size() > 1) text += "not connected: " + describe(facts.components, topology) + "\n";
   text += facts.diameter ? fmt::format("diameter: {}\n", show_count(*facts.diameter, "hops"))

@@ -14,7 +14,7 @@
 namespace shoal::topo {
 namespace {
 
-constexpr double kMargin = 56, kTitle = 40, kLegendRow = 20, kLeastWidth = 480;
+constexpr double kMargin = 56, kTitle = 40, kLegendRow = 20, kLeastWidth = 480, kBand = 1.15;
 constexpr std::size_t kMostNamed = 200, kMostLabelled = 40, kMostLegend = 6;
 constexpr const char* kStyle = R"(<style>
 .paper{fill:#ffffff}.ink{fill:#1c2733}.faint{fill:#5b6773}.link{stroke:#8a99a8;fill:none;stroke-linecap:round}.slow{stroke:#c2571a}
@@ -33,6 +33,11 @@ std::string escaped(const std::string& text) {
   }
   return safe;
 }
+
+struct Band {  // of rates that differ by measurement at most
+  double least = 1, most = 1;
+  std::size_t lines = 0;
+};
 
 // Both directions between two nodes, parallel links added up.
 struct Line {
@@ -58,9 +63,10 @@ class Drawing {
   explicit Drawing(const Topology& topology) : topology_(topology), layout_(layout(topology)), lines_(lines_of(topology, layout_)) {
     const bool grid = layout_.form == Layout::Form::grid;
     const std::size_t nodes = topology.nodes();
-    inside_ = grid && nodes <= kMostNamed;
-    unit_ = !grid ? (nodes <= 60 ? 84 : 64) : inside_ ? 56 : nodes <= 1100 ? 24 : 12;
-    radius_ = grid ? 0.32 * unit_ : nodes <= 60 ? 10 : 7;
+    named_ = nodes <= kMostNamed && layout_.nearest == 1;
+    inside_ = grid && named_;
+    unit_ = (!grid ? (nodes <= 60 ? 84 : 64) : inside_ ? 56 : nodes <= 1100 ? 24 : 12) / layout_.nearest;
+    radius_ = grid ? 0.32 * unit_ * layout_.nearest : nodes <= 60 ? 10 : 7;
     Point least{0, 0}, most{0, 0};
     if (!layout_.at.empty()) least = most = layout_.at[0];
     for (const Point& at : layout_.at) {
@@ -72,17 +78,19 @@ class Drawing {
     origin_ = {(width_ - wide) / 2 + kMargin - least.x * unit_, kTitle + kMargin - least.y * unit_};
     below_ = kTitle + (most.y - least.y) * unit_ + 2 * kMargin;
 
-    std::map<double, std::size_t> lines;
-    for (const auto& [ends, line] : lines_) ++lines[line.least()];
-    if (!lines.empty()) {
-      slowest_ = lines.begin()->first;
-      fastest_ = lines.rbegin()->first;
+    std::vector<double> rates;
+    for (const auto& [ends, line] : lines_) rates.push_back(line.least());
+    std::sort(rates.begin(), rates.end());
+    for (const double rate : rates) {
+      if (bands_.empty() || rate > kBand * bands_.back().least) bands_.push_back({rate, rate, 0});
+      bands_.back().most = rate;
+      ++bands_.back().lines;
     }
-    by_rate_.assign(lines.begin(), lines.end());
+    for (const Band& band : bands_) usual_ = band.lines > usual_.lines ? band : usual_;
   }
 
   std::string svg() const {
-    const double height = below_ + kLegendRow * static_cast<double>(std::min(by_rate_.size(), kMostLegend)) + 16;
+    const double height = below_ + kLegendRow * static_cast<double>(std::min(bands_.size(), kMostLegend)) + 16;
     std::string text = fmt::format("<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 {0:.0f} {1:.0f}\" width=\"{0:.0f}\" height=\"{1:.0f}\" font-family=\"system-ui, sans-serif\" font-size=\"12\">\n",
                                    width_, height) +
                        kStyle + "<rect class=\"paper\" width=\"100%\" height=\"100%\"/>\n";
@@ -93,13 +101,14 @@ class Drawing {
 
  private:
   Point place(Node node) const { return {origin_.x + layout_.at[node].x * unit_, origin_.y + layout_.at[node].y * unit_}; }
-  // 1.2 to 6 pixels, by the logarithm between the slowest and the fastest, a step for each doubling and none finer.
+  // 1.2 to 6 pixels, by the logarithm between the slowest and the fastest.
   double thickness(double rate) const {
     const double thin = unit_ < 20 ? 0.5 : 1;
-    if (fastest_ <= slowest_ * 1.001) return 2 * thin;
-    return thin * (1.2 + 4.8 * std::log(rate / slowest_) / std::log(fastest_ / slowest_));
+    if (bands_.size() < 2) return 2 * thin;
+    return thin * (1.2 + 4.8 * std::log(rate / bands_.front().least) / std::log(bands_.back().most / bands_.front().least));
   }
-  bool slow(double rate) const { return fastest_ > slowest_ * 1.5 && rate <= slowest_ * 1.1; }
+  bool usual(double rate) const { return rate >= usual_.least && rate <= usual_.most; }
+  bool slow(double rate) const { return bands_.size() > 1 && rate <= bands_.front().most && !usual(rate); }
 
   std::string links() const {
     std::map<std::pair<double, bool>, std::string> paths;  // one for each thickness: big grids stay small
@@ -130,7 +139,7 @@ class Drawing {
         shapes += fmt::format("<rect class=\"switch\" x=\"{:.1f}\" y=\"{:.1f}\" width=\"{:.1f}\" height=\"{:.1f}\" rx=\"3\"><title>{}</title></rect>\n", at.x - radius_, at.y - radius_,
                               2 * radius_, 2 * radius_, name);
       }
-      if (topology_.nodes() > kMostNamed) continue;
+      if (!named_) continue;
       const bool above = layout_.form == Layout::Form::tree && node >= topology_.hosts.size();
       if (inside_) {
         names += fmt::format("<text class=\"inside\" x=\"{:.1f}\" y=\"{:.1f}\" text-anchor=\"middle\">{}</text>\n", at.x, at.y + 4, name);
@@ -141,32 +150,30 @@ class Drawing {
     return shapes + names;
   }
 
-  // At lines, where there are few and they differ.
+  // At the lines that differ from most, where there are few.
   std::string rates() const {
-    if (by_rate_.size() < 2 || lines_.size() > kMostLabelled) return {};
     std::string text;
+    if (lines_.size() - usual_.lines > kMostLabelled) return text;
     for (const auto& [ends, line] : lines_) {
+      if (usual(line.least())) continue;
       const Point a = place(ends.first), b = place(ends.second);
-      const std::string shown = std::abs(line.there - line.back) < 0.01 * line.there || line.there == 0 || line.back == 0
-                                    ? show_rate(topology_, line.least())
-                                    : fmt::format("{} / {}", show_rate(topology_, line.there), show_rate(topology_, line.back));
-      text += fmt::format("<text class=\"faint rate\" x=\"{:.1f}\" y=\"{:.1f}\" text-anchor=\"middle\" font-size=\"10\">{}</text>\n", (a.x + b.x) / 2, (a.y + b.y) / 2 + 3, shown);
+      const bool alike = line.there == 0 || line.back == 0 || std::max(line.there, line.back) <= kBand * line.least();
+      const std::string shown = alike ? show_rate(topology_, line.least()) : fmt::format("{} / {}", show_rate(topology_, line.there), show_rate(topology_, line.back));
+      text += fmt::format("<text class=\"faint rate\" x=\"{:.1f}\" y=\"{:.1f}\" text-anchor=\"middle\" font-size=\"11\">{}</text>\n", (a.x + b.x) / 2, (a.y + b.y) / 2 - 3, shown);
     }
     return text;
   }
 
+  // The slowest bands; where there are too many for a row each, the rest as one.
   std::string legend() const {
     std::string text;
     double y = below_;
-    const std::size_t shown = std::min(by_rate_.size(), kMostLegend);
-    for (std::size_t i = 0; i < shown; ++i, y += kLegendRow) {
-      // Too many rates for a row each: the slowest ones, and the rest as one.
-      const bool rest = i + 1 == kMostLegend && by_rate_.size() > kMostLegend;
-      std::size_t count = 0;
-      for (std::size_t k = i; k < (rest ? by_rate_.size() : i + 1); ++k) count += by_rate_[k].second;
-      const double rate = rest ? fastest_ : by_rate_[i].first;
-      text += fmt::format("<path class=\"link{}\" stroke-width=\"{:.1f}\" d=\"M20 {:.1f}h36\"/>\n<text class=\"ink\" x=\"66\" y=\"{:.1f}\">{}{}, {}</text>\n", slow(rate) ? " slow" : "", thickness(rate),
-                          y, y + 4, rest ? show_rate(topology_, by_rate_[i].first) + " to " : "", show_rate(topology_, rate), show_count(count, "lines"));
+    for (std::size_t i = 0; i < std::min(bands_.size(), kMostLegend); ++i, y += kLegendRow) {
+      Band band = bands_[i];
+      for (std::size_t k = i + 1; k < bands_.size() && i + 1 == kMostLegend; ++k) band = {band.least, bands_[k].most, band.lines + bands_[k].lines};
+      const std::string least = show_rate(topology_, band.least), most = show_rate(topology_, band.most);
+      text += fmt::format("<path class=\"link{}\" stroke-width=\"{:.1f}\" d=\"M20 {:.1f}h36\"/>\n<text class=\"ink\" x=\"66\" y=\"{:.1f}\">{}, {}</text>\n", slow(band.most) ? " slow" : "",
+                          thickness(band.most), y, y + 4, least == most ? least : least + " to " + most, show_count(band.lines, "lines"));
     }
     return text;
   }
@@ -174,11 +181,11 @@ class Drawing {
   const Topology& topology_;
   const Layout layout_;
   const Lines lines_;
-  bool inside_ = false;                // names stand inside the discs
+  bool named_ = false, inside_ = false;  // nodes have their names; inside the discs
   double unit_ = 0, radius_ = 0, width_ = 0, below_ = 0;  // pixels
   Point origin_;
-  double slowest_ = 1, fastest_ = 1;
-  std::vector<std::pair<double, std::size_t>> by_rate_;  // lines of a rate, the slowest first
+  std::vector<Band> bands_;            // the slowest first
+  Band usual_;                         // the one with most lines
 };
 
 }  // namespace

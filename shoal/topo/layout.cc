@@ -57,10 +57,12 @@ bool lay_grid(const Topology& topology, Layout& made) {
     made.wraps.push_back(wraps > 0);
   }
   made.form = Layout::Form::grid;
-  for (const auto& one : at) {  // rows downwards, columns to the right, panels of the first dimension of three beside each other
+  // Rows downwards, columns to the right; planes of the first dimension of three behind each other, none on another's chips.
+  const double behind = dimensions == 3 ? std::min(0.4, 0.85 / size[0]) : 0;
+  if (dimensions == 3) made.nearest = behind;
+  for (const auto& one : at) {
     const double row = dimensions == 1 ? 0 : one[dimensions - 2], column = one[dimensions - 1];
-    const double panel = dimensions == 3 ? one[0] * (size[2] + 0.8) : 0;
-    made.at.push_back({panel + column, row + (dimensions == 3 ? one[0] * 0.35 : 0)});
+    made.at.push_back({column + behind * one[0], row - 0.7 * behind * one[0]});
   }
   return true;
 }

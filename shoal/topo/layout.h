@@ -1,6 +1,6 @@
 // Where the nodes of a drawing lie. Deterministic.
 //
-//   grid   hosts called by coordinates whose links join neighbours (generate.h): as they are called; a third dimension beside the second
+//   grid   hosts called by coordinates whose links join neighbours (generate.h): as they are called; a third dimension goes to the back
 //   tree   stars, racks, sites: hosts below, switches above by their distance from the leaves; around a circle above kMostAbreast leaves
 //   ring   up to kMostOnRing nodes of any other form, on a circle
 //   free   springs (Fruchterman and Reingold, Graph drawing by force-directed placement, 1991), drawn together by a little gravity
@@ -18,6 +18,7 @@ struct Point {
 struct Layout {
   enum class Form { grid, tree, ring, free } form = Form::free;
   std::vector<Point> at;    // by node; about 1 between neighbours, y downwards
+  double nearest = 1;       // between two nodes of a grid; less in three dimensions
   std::vector<bool> wraps;  // by link: of a grid, and from one side to the other; else empty
 };
 
