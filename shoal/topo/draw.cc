@@ -120,7 +120,7 @@ class Drawing {
         continue;
       }
       // Around the back: a stub out of each side.
-      const double length = std::hypot(b.x - a.x, b.y - a.y), stub = 0.62 * unit_ / length;
+      const double length = std::hypot(b.x - a.x, b.y - a.y), stub = 0.62 * unit_ * layout_.nearest / length;
       path += fmt::format("M{:.1f} {:.1f}l{:.1f} {:.1f}M{:.1f} {:.1f}l{:.1f} {:.1f}", a.x, a.y, (a.x - b.x) * stub, (a.y - b.y) * stub, b.x, b.y, (b.x - a.x) * stub, (b.y - a.y) * stub);
     }
     std::string text;
