@@ -9,7 +9,9 @@
 
 #include "app/command.h"
 #include "app/topo.h"
+#include "shoal/core/aside.h"
 #include "shoal/core/text.h"
+#include "shoal/topo/draw.h"
 #include "shoal/topo/facts.h"
 #include "shoal/topo/generate.h"
 #include "shoal/topo/import.h"
@@ -47,21 +49,35 @@ std::string names(const Topology& topology, const std::vector<topo::Node>& hosts
   return fmt::format("{}", fmt::join(shown, ", "));
 }
 
-std::string to_text(const Topology& topology, const topo::Facts& facts) {
+// The first few with a rate from `least` to `most`, of `count`.
+std::string some_links(const Topology& topology, double least, double most, std::size_t count) {
+  constexpr std::size_t kMost = 3;
+  std::vector<std::string> some;
+  for (const topo::Link& link : topology.links) {
+    if (link.rate >= least && link.rate <= most && some.size() < kMost) some.push_back(topology.node_name(link.from) + " > " + topology.node_name(link.to));
+  }
+  return fmt::format("{}{}", fmt::join(some, ", "), count > kMost ? ", ..." : "");
+}
+
+std::string facts_text(const Topology& topology, const topo::Facts& facts) {
   constexpr std::size_t kMostLines = 12;
   std::string text = fmt::format("{}: {}\n", topology.name.empty() ? "topology" : topology.name, counts(topology));
   if (!topology.description.empty()) text += topology.description + "\n";
-  for (const auto& [rate, count] : facts.links_by_rate) {  // the slowest first
-    text += fmt::format("  {} of {}", show_count(count, "links"), show_rate(topology, rate));
-    std::vector<std::string> some;
-    for (const topo::Link& link : topology.links) {
-      if (link.rate == rate && some.size() < 3) some.push_back(topology.node_name(link.from) + " > " + topology.node_name(link.to));
-    }
-    text += fmt::format(": {}{}\n", fmt::join(some, ", "), count > some.size() ? ", ..." : "");
-    if (static_cast<std::size_t>(std::count(text.begin(), text.end(), '\n')) > kMostLines) {
+  std::size_t rows = 0;
+  for (auto at = facts.links_by_rate.begin(); at != facts.links_by_rate.end();) {  // the slowest first; what is shown alike is one
+    if (rows++ == kMostLines) {
       text += "  ...\n";
       break;
     }
+    const double least = at->first;
+    const std::string shown = show_rate(topology, least);
+    double most = least;
+    std::size_t count = 0;
+    for (; at != facts.links_by_rate.end() && show_rate(topology, at->first) == shown; ++at) {
+      most = at->first;
+      count += at->second;
+    }
+    text += fmt::format("  {} of {}: {}\n", show_count(count, "links"), shown, some_links(topology, least, most, count));
   }
   if (facts.components.hosts.size() > 1) text += "not connected: " + describe(facts.components, topology) + "\n";
   text += facts.diameter ? fmt::format("diameter: {}\n", show_count(*facts.diameter, "hops"))
@@ -106,8 +122,9 @@ std::string facts_json(const Topology& topology, const topo::Facts& facts) {
 int show(const ShowOptions& options) {
   const auto made = imported(options.file, options.edge_rate);
   note(made, options.file);
+  if (!options.svg.empty()) write_aside(options.svg, topo::to_svg(made.topology));
   const topo::Facts facts = topo::facts(made.topology);
-  const std::string text = options.json ? facts_json(made.topology, facts) : to_text(made.topology, facts);
+  const std::string text = options.json ? facts_json(made.topology, facts) : facts_text(made.topology, facts);
   std::fwrite(text.data(), 1, text.size(), stdout);
   return 0;
 }
@@ -204,6 +221,8 @@ std::string counts(const Topology& topology) {
                      show_count(topology.links.size(), "links"));
 }
 
+std::string to_text(const Topology& topology) { return facts_text(topology, topo::facts(topology)); }
+
 Action declare_topo(CLI::App& app) {
   app.require_subcommand(1);
   auto shown = std::make_shared<ShowOptions>();
@@ -215,6 +234,7 @@ Action declare_topo(CLI::App& app) {
     return verb;
   };
   CLI::App* show_verb = reads("show", "what a network is like");
+  flag(*show_verb, "--svg", shown->svg, "a drawing to write");
   switch_on(*show_verb, "--json", shown->json, "for machines");
   CLI::App* import_verb = reads("import", "turn NCCL topology XML or GML into Shoal's JSON");
   flag(*import_verb, "-o,--out", made->out, "the file to write")->required();
@@ -232,7 +252,11 @@ Action declare_topo(CLI::App& app) {
   flag(*generate_verb, "--name", made->name, "of the network");
   flag(*generate_verb, "-o,--out", made->out, "the file to write (default: printed)");
 
-  return [=](const Words&) {
+  CLI::App* probe_verb = app.add_subcommand("probe", "find the network between live members");
+  const Action probe = declare_topo_probe(*probe_verb);
+
+  return [=](const Words& words) {
+    if (probe_verb->parsed()) return probe(words);
     if (show_verb->parsed()) return show(*shown);
     if (import_verb->parsed()) return import(*shown, made->out);
     return generate(*made);
