@@ -52,7 +52,7 @@ class Member {
     const auto once = [&](std::uint64_t operation) {
       collective::Run run;
       run.operation = operation;
-      run.slice_bytes = options_.slice > 0 ? options_.slice : collective::slice_bytes(Collective::all_reduce, plan.program().name, size, static_cast<double>(bytes), link_);
+      run.slice_bytes = options_.slice > 0 ? options_.slice : options_.program.ends_with(".json") ? 64 << 10 : collective::slice_bytes(Collective::all_reduce, plan.program().name, size, static_cast<double>(bytes), link_);
       if (bytes <= net::kUrgentLimit) run.priority.cls = net::Class::urgent;
       run.label = "all-reduce of " + std::to_string(bytes) + " bytes";
       runner_.run(plan, layout, {reinterpret_cast<const std::byte*>(input.data()), reinterpret_cast<std::byte*>(output.data())},
