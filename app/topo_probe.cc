@@ -5,7 +5,6 @@
 
 #include <cstdio>
 #include <filesystem>
-#include <map>
 
 #include "app/run.h"
 #include "app/topo.h"
@@ -16,22 +15,6 @@
 namespace shoal::app {
 namespace {
 
-using namespace std::chrono_literals;
-
-constexpr Nanoseconds patience_a_round = 60s, patience_a_pair = 10s;
-
-// Members of one machine have one host's name: its ranks tell them apart.
-std::vector<std::string> unequal_names(const net::Job& job, net::Rank size) {
-  std::map<std::string, int> times;
-  for (net::Rank rank = 0; rank < size; ++rank) ++times[job.members()[rank].host];
-  std::vector<std::string> names;
-  for (net::Rank rank = 0; rank < size; ++rank) {
-    const std::string& host = job.members()[rank].host;
-    names.push_back(times[host] == 1 ? host : fmt::format("{}:{}", host, rank));
-  }
-  return names;
-}
-
 int take_part(const std::string& out) {
   const net::Place place = net::find_place();
   if (place.size < 2) refuse("needs members", "shoal topo probe", "shoal topo probe -n 4, or shoal run --hosts ... -- shoal topo probe");
@@ -39,11 +22,7 @@ int take_part(const std::string& out) {
   options.settings = {{"program", "shoal topo probe"}};
   const auto job = net::join(options);
   net::Transport& transport = job->transport();
-  const net::Rank size = transport.size();
-  transport.doing("shoal topo probe: every pair alone");
-  const auto pairs = collective::probe_pairs(transport, 0, transport.now() + patience_a_round + size * size * patience_a_pair);
-  transport.doing("shoal topo probe: flows together");
-  const auto network = collective::infer_network(transport, unequal_names(*job, size), pairs, collective::pair_probe_operations(size), patience_a_round);
+  const auto network = collective::measure_network(*job, 0);
   if (transport.rank() != 0) return 0;
   if (!out.empty()) write_topology(network, out);
   const std::string text = out.empty() ? to_json(network) : to_text(network);

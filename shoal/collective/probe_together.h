@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "shoal/collective/probe.h"
+#include "shoal/net/job.h"
 #include "shoal/topo/infer.h"
 
 namespace shoal::collective {
@@ -28,5 +29,15 @@ std::vector<double> probe_together(net::Transport& transport, const std::vector<
 // names, by rank. `operation`: the first of kTogetherOperations numbers a round, at most 5 rounds a member.
 topo::Topology infer_network(net::Transport& transport, const std::vector<std::string>& hosts, const PairMatrix& alone, std::uint64_t operation,
                              Nanoseconds patience_a_round);
+
+// All of it: pairs, then groups, until the network is known that the members of a job are on, host i being rank i. Blocks; all members call
+// it at the same place and get the same value. Uses measure_operations(members) numbers from `operation` on; some seconds, more the more
+// members there are and the slower their links.
+topo::Topology measure_network(net::Job& job, std::uint64_t operation);
+constexpr std::uint64_t measure_operations(std::uint32_t size) { return pair_probe_operations(size) + kTogetherOperations * 5 * size; }
+
+// The fastest over the slowest of the rates at which all members send to the next one, all at once: a look at whether it is worth measuring
+// more. Threads and values as above; kTogetherOperations numbers.
+double inequality(net::Transport& transport, const LinkModel& link, std::uint64_t operation, Instant deadline);
 
 }  // namespace shoal::collective
