@@ -20,6 +20,7 @@ class SwitchTree {
   SwitchTree(const std::vector<double>& up, const std::vector<double>& down);
 
   std::uint32_t root() const { return hosts_; }
+  std::uint32_t parent(std::uint32_t node) const { return nodes_[node].parent; }
   // Hangs `hosts`, which hang on `parent`, on a new switch below it. Returns the switch.
   std::uint32_t gather(std::span<const std::uint32_t> hosts, std::uint32_t parent, double up, double down);
 
