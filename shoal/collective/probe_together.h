@@ -25,7 +25,7 @@ std::vector<double> probe_together(net::Transport& transport, const std::vector<
                                    Instant deadline);
 
 // The network that explains what pairs get alone and groups of them together. Blocks; every member gets the same value. `hosts`: unequal
-// names, by rank. `operation`: the first of kTogetherOperations numbers a round, at most 5 rounds a member.
+// names, by rank. `operation`: the first of kTogetherOperations numbers a round; how many rounds there are infer.h says.
 topo::Topology infer_network(net::Transport& transport, const std::vector<std::string>& hosts, const PairMatrix& alone, std::uint64_t operation,
                              Nanoseconds patience_a_round);
 
