@@ -34,7 +34,8 @@ std::vector<std::string> unequal_names(const net::Job& job, net::Rank size) {
 
 int take_part(const std::string& out) {
   const net::Place place = net::find_place();
-  if (place.size < 2) refuse("needs members", "shoal topo probe", "shoal topo probe -n 4, or shoal run --hosts ... -- shoal topo probe");
+  if (place.size < 2)
+    refuse("needs members", "shoal topo probe", "shoal topo probe -n 4, or shoal run --hosts ... -- shoal topo probe");
   net::JoinOptions options = net::with_environment({});
   options.settings = {{"program", "shoal topo probe"}};
   const auto job = net::join(options);
@@ -43,7 +44,8 @@ int take_part(const std::string& out) {
   transport.doing("shoal topo probe: every pair alone");
   const auto pairs = collective::probe_pairs(transport, 0, transport.now() + patience_a_round + size * size * patience_a_pair);
   transport.doing("shoal topo probe: flows together");
-  const auto network = collective::infer_network(transport, unequal_names(*job, size), pairs, collective::pair_probe_operations(size), patience_a_round);
+  const auto network = collective::infer_network(transport, unequal_names(*job, size), pairs,
+                                                 collective::pair_probe_operations(size), patience_a_round);
   if (transport.rank() != 0) return 0;
   if (!out.empty()) write_topology(network, out);
   const std::string text = out.empty() ? to_json(network) : to_text(network);

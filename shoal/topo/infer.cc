@@ -37,7 +37,8 @@ std::vector<std::vector<Flow>> rounds_among(std::vector<std::uint32_t> hosts) {
 // Every host of both sides has a flow, and none many more than others.
 std::vector<Flow> across(std::span<const std::uint32_t> from, std::span<const std::uint32_t> to) {
   std::vector<Flow> flows;
-  for (std::size_t i = 0; i < std::max(from.size(), to.size()); ++i) flows.push_back({from[i % from.size()], to[i % to.size()]});
+  for (std::size_t i = 0; i < std::max(from.size(), to.size()); ++i)
+    flows.push_back({from[i % from.size()], to[i % to.size()]});
   return flows;
 }
 
@@ -52,7 +53,9 @@ class Inference {
     if (count_ < 3 || !measure_own_links(everyone)) return lines();
     tree_ = SwitchTree(up_, down_);
     refine(everyone);
-    tree_.fit_latencies([this](std::uint32_t a, std::uint32_t b) { return (alone_.latency[a * count_ + b] + alone_.latency[b * count_ + a]) / 2; });
+    tree_.fit_latencies([this](std::uint32_t a, std::uint32_t b) {
+      return (alone_.latency[a * count_ + b] + alone_.latency[b * count_ + a]) / 2;
+    });
     return tree_.to_topology(names_);
   }
 
@@ -88,7 +91,8 @@ class Inference {
     for (std::uint32_t from = 0; from < count_; ++from) {
       for (std::uint32_t to = 0; to < count_; ++to) {
         if (from == to) continue;
-        topology.links.push_back({from, to, alone(from, to), Nanoseconds(std::llround(alone_.latency[from * count_ + to] * 1e9))});
+        topology.links.push_back(
+            {from, to, alone(from, to), Nanoseconds(std::llround(alone_.latency[from * count_ + to] * 1e9))});
       }
     }
     return topology;
@@ -164,9 +168,12 @@ class Inference {
       std::vector<bool> inside(hosts.size());
       for (const std::size_t member : members) inside[member] = true;
       for (std::size_t i = 0; i < hosts.size(); ++i) (inside[i] ? group : others).push_back(hosts[i]);
-      if (std::any_of(group.begin(), group.end(), [&](std::uint32_t host) { return tree_.parent(host) != tree_.parent(group[0]); })) continue;
+      if (std::any_of(group.begin(), group.end(),
+                      [&](std::uint32_t host) { return tree_.parent(host) != tree_.parent(group[0]); }))
+        continue;
       auto known = crossings.find(group);
-      if (known == crossings.end()) known = crossings.emplace(group, Crossing{measured(across(group, others)), measured(across(others, group))}).first;
+      if (known == crossings.end())
+        known = crossings.emplace(group, Crossing{measured(across(group, others)), measured(across(others, group))}).first;
       const double got = std::min(share(known->second.out), share(known->second.in));
       const bool other_side = best != nullptr && group.size() < best->first.size() && got < kSlower && got * kSlower < least;
       if (got >= least && !other_side) continue;
@@ -198,8 +205,11 @@ class Inference {
 
 Topology infer(const std::vector<std::string>& hosts, const PairsAlone& alone, const Together& together) {
   const std::size_t pairs = hosts.size() * hosts.size();
-  if (hosts.size() > kMostInferred) throw Error(Code::invalid_argument, fmt::format("{} hosts, at most {} are inferred", hosts.size(), kMostInferred), "network");
-  if (alone.rate.size() != pairs || alone.latency.size() != pairs) throw Error(Code::invalid_argument, "figures of another number of hosts", "network");
+  if (hosts.size() > kMostInferred)
+    throw Error(Code::invalid_argument, fmt::format("{} hosts, at most {} are inferred", hosts.size(), kMostInferred),
+                "network");
+  if (alone.rate.size() != pairs || alone.latency.size() != pairs)
+    throw Error(Code::invalid_argument, "figures of another number of hosts", "network");
   Topology found = Inference(hosts, alone, together).conclude();
   found.name = "measured";
   return found;

@@ -7,7 +7,7 @@
 // those beside each other no less. Hosts are joined by average linkage of these ratios; a group above a wide gap is confirmed by two
 // rounds, the group to the others and back, and the one that gets least of what it should becomes a switch with an uplink of that
 // rate. So on until all is explained; then the same inside each group. On every level of switches that is about 3 N rounds, and
-// two for each group that is tried, of which a level has fewer than 2 N.
+// two for each group that is tried; the tests' networks of one level with G groups take at most 5 N + 4 G.
 //
 // What never limits is not found: a rack whose uplink carries all that its hosts send looks like the core. Where both sides of a
 // bottleneck are one group, it is one link between two switches.
@@ -30,12 +30,12 @@ struct Flow {
 using Together = std::function<std::vector<double>(std::span<const Flow>)>;
 
 struct PairsAlone {  // each ordered pair while nobody else sends; [from * hosts + to], the diagonal unused
-  std::vector<double> rate;     // bytes/s, > 0
+  std::vector<double> rate;  // bytes/s, > 0
   std::vector<double> latency;  // seconds one way, >= 0
 };
 
 inline constexpr std::size_t kMostInferred = 256;  // hosts
-inline constexpr double kSlower = 0.85;             // of what the model says, and less, is another network
+inline constexpr double kSlower = 0.85;  // of what the model says, and less, is another network
 
 // hosts: unequal names. Throws Error{invalid_argument} for more than kMostInferred hosts or figures of another number of hosts, and what
 // `together` throws.

@@ -31,7 +31,8 @@ std::vector<Partition> partitions(const Likeness& likeness, double gap) {
       }
     }
     for (const std::size_t other : alive) {
-      const double mean = (static_cast<double>(members[best.into]) * between[best.into * size + other] + static_cast<double>(members[best.from]) * between[best.from * size + other]) /
+      const double mean = (static_cast<double>(members[best.into]) * between[best.into * size + other] +
+                           static_cast<double>(members[best.from]) * between[best.from * size + other]) /
                           static_cast<double>(members[best.into] + members[best.from]);
       between[best.into * size + other] = between[other * size + best.into] = mean;
     }

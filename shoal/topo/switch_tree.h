@@ -37,7 +37,7 @@ class SwitchTree {
   struct Up {
     std::uint32_t parent = 0;
     double up = 0, down = 0;  // bytes/s
-    double latency = 0;       // seconds
+    double latency = 0;  // seconds
   };
   std::vector<std::uint32_t> way_up(std::uint32_t node) const;  // the node, its parent, ... up to below the root
 

@@ -35,7 +35,8 @@ class FluidNetwork {
       double step = 1e300;
       for (std::size_t link = 0; link < used.size(); ++link) {
         double growing = 0;
-        for (std::size_t i = 0; i < flows.size(); ++i) growing += !done[i] && std::count(paths[i].begin(), paths[i].end(), link) > 0;
+        for (std::size_t i = 0; i < flows.size(); ++i)
+          growing += !done[i] && std::count(paths[i].begin(), paths[i].end(), link) > 0;
         if (growing > 0) step = std::min(step, (topology_.links[link].rate - used[link]) / growing);
       }
       for (std::size_t i = 0; i < flows.size(); ++i) {
@@ -156,9 +157,15 @@ std::vector<Topology> networks() {
   std::vector<Wire> mixed(8, Wire{1e9}), straggler(4, Wire{1e9, 50us});
   std::fill_n(mixed.begin(), 4, Wire{10e9});
   straggler[3] = {2e8, 1ms};
-  return {star(std::vector<Wire>(8, Wire{1e9, 50us})), star(std::vector<Wire>(3, Wire{1e9})), star(mixed), star(straggler),
-          fat_tree(4, 4, {1e9, 20us}, {2e9, 5us}), fat_tree(4, 4, {1e9}, {0.5e9}), fat_tree(3, 5, {1e9}, {1e9}),
-          multi_site(2, 4, {1e9, 50us}, {0.2e9, 20ms}), multi_site(2, 8, {1e9}, {3e9})};
+  return {star(std::vector<Wire>(8, Wire{1e9, 50us})),
+          star(std::vector<Wire>(3, Wire{1e9})),
+          star(mixed),
+          star(straggler),
+          fat_tree(4, 4, {1e9, 20us}, {2e9, 5us}),
+          fat_tree(4, 4, {1e9}, {0.5e9}),
+          fat_tree(3, 5, {1e9}, {1e9}),
+          multi_site(2, 4, {1e9, 50us}, {0.2e9, 20ms}),
+          multi_site(2, 8, {1e9}, {3e9})};
 }
 
 TEST(Infer, stars_racks_and_sites_are_found) {
@@ -205,7 +212,8 @@ TEST(Infer, racks_inside_sites_are_found) {
   topology.link_both_ways(19, 21, 1e9);
   FluidNetwork network(topology);
   const Cuts found = cuts(network.inferred());
-  for (const std::set<std::string>& rack : {std::set<std::string>{"0", "1", "2", "3"}, {"8", "9", "10", "11"}}) ASSERT_TRUE(found.count(rack) > 0);
+  for (const std::set<std::string>& rack : {std::set<std::string>{"0", "1", "2", "3"}, {"8", "9", "10", "11"}})
+    ASSERT_TRUE(found.count(rack) > 0);
   const std::set<std::string> site{"0", "1", "2", "3", "4", "5", "6", "7"};
   ASSERT_TRUE(found.count(site) > 0);
   EXPECT_NEAR(found.at(site).first, 0.1e9, 1);
@@ -216,7 +224,9 @@ TEST(Infer, racks_inside_sites_are_found) {
 // hundred to 15 %, and their sum in each of the 1,000 sets to a quarter.
 TEST(Infer, what_was_not_measured_is_predicted) {
   std::mt19937 random(11);
-  const auto between = [&](double least, double most) { return least * std::pow(most / least, static_cast<double>(random()) / 0x1p32); };
+  const auto between = [&](double least, double most) {
+    return least * std::pow(most / least, static_cast<double>(random()) / 0x1p32);
+  };
   int off = 0, all = 0;
   for (int trial = 0; trial < 100; ++trial) {
     std::vector<Node> rack_of;
@@ -229,7 +239,8 @@ TEST(Infer, what_was_not_measured_is_predicted) {
       truth.link_both_ways(host, hosts + rack_of[host], 1e9);
     }
     for (Node rack = 0; rack < racks; ++rack) {
-      truth.link_both_ways(hosts + rack, hosts + racks, between(0.15, 2) * 1e9 * static_cast<double>(std::count(rack_of.begin(), rack_of.end(), rack)));
+      truth.link_both_ways(hosts + rack, hosts + racks,
+                           between(0.15, 2) * 1e9 * static_cast<double>(std::count(rack_of.begin(), rack_of.end(), rack)));
     }
     for (Node rack = 0; rack <= racks; ++rack) truth.switches.push_back("s" + std::to_string(rack));
     FluidNetwork network(truth), found(network.inferred());
