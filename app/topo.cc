@@ -54,7 +54,8 @@ std::string some_links(const Topology& topology, double least, double most, std:
   constexpr std::size_t kMost = 3;
   std::vector<std::string> some;
   for (const topo::Link& link : topology.links) {
-    if (link.rate >= least && link.rate <= most && some.size() < kMost) some.push_back(topology.node_name(link.from) + " > " + topology.node_name(link.to));
+    if (link.rate >= least && link.rate <= most && some.size() < kMost)
+      some.push_back(topology.node_name(link.from) + " > " + topology.node_name(link.to));
   }
   return fmt::format("{}{}", fmt::join(some, ", "), count > kMost ? ", ..." : "");
 }
@@ -64,7 +65,8 @@ std::string facts_text(const Topology& topology, const topo::Facts& facts) {
   std::string text = fmt::format("{}: {}\n", topology.name.empty() ? "topology" : topology.name, counts(topology));
   if (!topology.description.empty()) text += topology.description + "\n";
   std::size_t rows = 0;
-  for (auto at = facts.links_by_rate.begin(); at != facts.links_by_rate.end();) {  // the slowest first; what is shown alike is one
+  for (auto at = facts.links_by_rate.begin();
+       at != facts.links_by_rate.end();) {  // the slowest first; what is shown alike is one
     if (rows++ == kMostLines) {
       text += "  ...\n";
       break;
@@ -80,7 +82,7 @@ std::string facts_text(const Topology& topology, const topo::Facts& facts) {
     text += fmt::format("  {} of {}: {}\n", show_count(count, "links"), shown, some_links(topology, least, most, count));
   }
   if (facts.components.hosts.size() > 1) text += "not connected: " + describe(facts.components, topology) + "\n";
-  text += facts.diameter ? fmt::format("diameter: {}\n", show_count(*facts.diameter, "hops"))
+  text += facts.diameter           ? fmt::format("diameter: {}\n", show_count(*facts.diameter, "hops"))
           : facts.diameter_counted ? "diameter: none, not every host reaches every other\n"
                                    : fmt::format("diameter: not counted above {} hosts\n", topo::kMostCounted);
   std::size_t shown = 0;
@@ -90,16 +92,19 @@ std::string facts_text(const Topology& topology, const topo::Facts& facts) {
       break;
     }
     const double rate = std::min(neck.out, neck.in);
-    text += fmt::format("shared bottleneck: {} - {}, {} for {} ({}): {} each\n", topology.node_name(neck.inner), topology.node_name(neck.outer),
-                        show_rate(topology, rate), show_count(neck.hosts.size(), "hosts"), names(topology, neck.hosts),
-                        show_rate(topology, rate / static_cast<double>(neck.hosts.size())));
+    text += fmt::format("shared bottleneck: {} - {}, {} for {} ({}): {} each\n", topology.node_name(neck.inner),
+                        topology.node_name(neck.outer), show_rate(topology, rate), show_count(neck.hosts.size(), "hosts"),
+                        names(topology, neck.hosts), show_rate(topology, rate / static_cast<double>(neck.hosts.size())));
   }
   return text;
 }
 
 std::string facts_json(const Topology& topology, const topo::Facts& facts) {
-  nlohmann::ordered_json json{{"name", topology.name}, {"hosts", topology.hosts.size()}, {"switches", topology.switches.size()},
-                              {"links", topology.links.size()}, {"rate_unit", topology.relative ? "link units" : "bytes/s"}};
+  nlohmann::ordered_json json{{"name", topology.name},
+                              {"hosts", topology.hosts.size()},
+                              {"switches", topology.switches.size()},
+                              {"links", topology.links.size()},
+                              {"rate_unit", topology.relative ? "link units" : "bytes/s"}};
   for (const auto& [rate, count] : facts.links_by_rate) json["links_by_rate"].push_back({{"rate", rate}, {"links", count}});
   json["components"] = nlohmann::ordered_json::array();
   for (const auto& hosts : facts.components.hosts) json["components"].push_back(hosts.size());
@@ -112,7 +117,11 @@ std::string facts_json(const Topology& topology, const topo::Facts& facts) {
   for (topo::Node host = 0; host < topology.hosts.size(); ++host) {
     nlohmann::ordered_json entry{{"host", topology.hosts[host]}, {"out", facts.out[host]}, {"in", facts.in[host]}};
     if (const topo::Neck* neck = tightest[host]) {
-      entry["shared_bottleneck"] = {{"from", topology.node_name(neck->inner)}, {"to", topology.node_name(neck->outer)}, {"out", neck->out}, {"in", neck->in}, {"hosts", neck->hosts.size()}};
+      entry["shared_bottleneck"] = {{"from", topology.node_name(neck->inner)},
+                                    {"to", topology.node_name(neck->outer)},
+                                    {"out", neck->out},
+                                    {"in", neck->in},
+                                    {"hosts", neck->hosts.size()}};
     }
     json["by_host"].push_back(std::move(entry));
   }
@@ -154,7 +163,10 @@ std::vector<std::uint32_t> numbers(const std::string& text, char between, const 
 
 std::vector<std::uint32_t> sizes(const GenerateOptions& options, std::size_t count) {
   const auto found = numbers(options.size, 'x', "size", count == 1 ? "8" : "4x8");
-  if (count != 0 && found.size() != count) refuse(fmt::format("\"{}\" has {} sizes, {} is like {}", options.size, found.size(), options.form, count == 1 ? "8" : "4x8"), "size");
+  if (count != 0 && found.size() != count)
+    refuse(
+        fmt::format("\"{}\" has {} sizes, {} is like {}", options.size, found.size(), options.form, count == 1 ? "8" : "4x8"),
+        "size");
   return found;
 }
 
@@ -163,13 +175,15 @@ Topology make_grid(const GenerateOptions& options, topo::Wire wire) {
   grid.wraps.assign(grid.sizes.size(), options.form == "torus" && options.wrap.empty());
   if (!options.wrap.empty()) {
     for (const std::uint32_t dimension : numbers(options.wrap, ',', "--wrap", "2 or 1,3")) {
-      if (dimension == 0 || dimension > grid.sizes.size()) refuse(fmt::format("there is no dimension {} of {}", dimension, grid.sizes.size()), "--wrap");
+      if (dimension == 0 || dimension > grid.sizes.size())
+        refuse(fmt::format("there is no dimension {} of {}", dimension, grid.sizes.size()), "--wrap");
       grid.wraps[dimension - 1] = true;
     }
   }
   for (const auto& dead : options.dead) {
     const auto colon = dead.find(':');
-    topo::Block block{numbers(dead.substr(0, colon), ',', "--dead", "3,5 or 2,2:2x4"), std::vector<std::uint32_t>(grid.sizes.size(), 1)};
+    topo::Block block{numbers(dead.substr(0, colon), ',', "--dead", "3,5 or 2,2:2x4"),
+                      std::vector<std::uint32_t>(grid.sizes.size(), 1)};
     if (colon != std::string::npos) block.extent = numbers(dead.substr(colon + 1), 'x', "--dead", "3,5 or 2,2:2x4");
     grid.dead.push_back(std::move(block));
   }
@@ -193,7 +207,8 @@ Topology make(const GenerateOptions& options) {
   }
   if (options.form == "fattree" || options.form == "sites") {
     const auto counts = sizes(options, 2);
-    return options.form == "fattree" ? topo::fat_tree(counts[0], counts[1], wire, second) : topo::multi_site(counts[0], counts[1], wire, second);
+    return options.form == "fattree" ? topo::fat_tree(counts[0], counts[1], wire, second)
+                                     : topo::multi_site(counts[0], counts[1], wire, second);
   }
   if (options.form == "torus" || options.form == "mesh") return make_grid(options, wire);
   refuse("there is no " + options.form, "form", "star, fattree, sites, torus or mesh");
@@ -217,7 +232,10 @@ int generate(const GenerateOptions& options) {
 
 std::string counts(const Topology& topology) {
   const std::size_t switches = topology.switches.size();
-  return fmt::format("{}, {}, {}", show_count(topology.hosts.size(), "hosts"), switches == 0 ? "no switch" : switches == 1 ? "1 switch" : show_count(switches, "switches"),
+  return fmt::format("{}, {}, {}", show_count(topology.hosts.size(), "hosts"),
+                     switches == 0   ? "no switch"
+                     : switches == 1 ? "1 switch"
+                                     : show_count(switches, "switches"),
                      show_count(topology.links.size(), "links"));
 }
 
@@ -240,7 +258,8 @@ Action declare_topo(CLI::App& app) {
   flag(*import_verb, "-o,--out", made->out, "the file to write")->required();
 
   CLI::App* generate_verb = app.add_subcommand("generate", "make a network of regular form");
-  offer(*generate_verb->add_option("form", made->form, "star, fattree, sites, torus or mesh")->required(), {"star", "fattree", "sites", "torus", "mesh"});
+  offer(*generate_verb->add_option("form", made->form, "star, fattree, sites, torus or mesh")->required(),
+        {"star", "fattree", "sites", "torus", "mesh"});
   generate_verb->add_option("size", made->size, "8 hosts; 4x8: racks or sites x hosts; 32x32: chips");
   flag(*generate_verb, "--rate", made->rate, "of a host's link, each way (default: link units)");
   flag(*generate_verb, "--rates", made->rates, "of a star's links: 10gbit,1gbit,1gbit");

@@ -17,13 +17,13 @@ namespace {
 
 int take_part(const std::string& out) {
   const net::Place place = net::find_place();
-  if (place.size < 2) refuse("needs members", "shoal topo probe", "shoal topo probe -n 4, or shoal run --hosts ... -- shoal topo probe");
+  if (place.size < 2)
+    refuse("needs members", "shoal topo probe", "shoal topo probe -n 4, or shoal run --hosts ... -- shoal topo probe");
   net::JoinOptions options = net::with_environment({});
   options.settings = {{"program", "shoal topo probe"}};
   const auto job = net::join(options);
-  net::Transport& transport = job->transport();
   const auto network = collective::measure_network(*job, 0);
-  if (transport.rank() != 0) return 0;
+  if (job->transport().rank() != 0) return 0;
   if (!out.empty()) write_topology(network, out);
   const std::string text = out.empty() ? to_json(network) : to_text(network);
   std::fwrite(text.data(), 1, text.size(), stdout);

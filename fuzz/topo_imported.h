@@ -25,9 +25,12 @@ void check_import(Import import) {
   }
   const Topology& topology = made.topology;
   for (const Link& link : topology.links) {
-    if (link.from == link.to || link.from >= topology.nodes() || link.to >= topology.nodes() || !(link.rate > 0) || !std::isfinite(link.rate)) std::abort();
+    if (link.from == link.to || link.from >= topology.nodes() || link.to >= topology.nodes() || !(link.rate > 0) ||
+        !std::isfinite(link.rate))
+      std::abort();
   }
-  const Topology again = topology_from_json(to_json(topology));  // throws what nobody catches, if a reader makes what JSON refuses
+  const Topology again =
+      topology_from_json(to_json(topology));  // throws what nobody catches, if a reader makes what JSON refuses
   if (again.links != topology.links || again.hosts.size() != topology.hosts.size()) std::abort();
   const Facts counted = facts(topology);
   if (counted.components.of.size() != topology.nodes()) std::abort();

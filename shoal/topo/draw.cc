@@ -27,9 +27,12 @@ constexpr const char* kStyle = R"(<style>
 std::string escaped(const std::string& text) {
   std::string safe;
   for (const char c : text) {
-    if (c == '&') safe += "&amp;";
-    else if (c == '<') safe += "&lt;";
-    else if (static_cast<unsigned char>(c) >= 0x20) safe += c;
+    if (c == '&')
+      safe += "&amp;";
+    else if (c == '<')
+      safe += "&lt;";
+    else if (static_cast<unsigned char>(c) >= 0x20)
+      safe += c;
   }
   return safe;
 }
@@ -60,7 +63,8 @@ Lines lines_of(const Topology& topology, const Layout& layout) {
 
 class Drawing {
  public:
-  explicit Drawing(const Topology& topology) : topology_(topology), layout_(layout(topology)), lines_(lines_of(topology, layout_)) {
+  explicit Drawing(const Topology& topology)
+      : topology_(topology), layout_(layout(topology)), lines_(lines_of(topology, layout_)) {
     const bool grid = layout_.form == Layout::Form::grid;
     const std::size_t nodes = topology.nodes();
     named_ = nodes <= kMostNamed && layout_.nearest == 1;
@@ -91,11 +95,14 @@ class Drawing {
 
   std::string svg() const {
     const double height = below_ + kLegendRow * static_cast<double>(std::min(bands_.size(), kMostLegend)) + 16;
-    std::string text = fmt::format("<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 {0:.0f} {1:.0f}\" width=\"{0:.0f}\" height=\"{1:.0f}\" font-family=\"system-ui, sans-serif\" font-size=\"12\">\n",
-                                   width_, height) +
+    std::string text = fmt::format(
+                           "<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 {0:.0f} {1:.0f}\" width=\"{0:.0f}\" "
+                           "height=\"{1:.0f}\" font-family=\"system-ui, sans-serif\" font-size=\"12\">\n",
+                           width_, height) +
                        kStyle + "<rect class=\"paper\" width=\"100%\" height=\"100%\"/>\n";
     const std::string name = topology_.name.empty() ? "topology" : topology_.name;
-    text += fmt::format("<title>{0}</title>\n<text class=\"ink\" x=\"20\" y=\"28\" font-size=\"16\">{0}</text>\n", escaped(name));
+    text +=
+        fmt::format("<title>{0}</title>\n<text class=\"ink\" x=\"20\" y=\"28\" font-size=\"16\">{0}</text>\n", escaped(name));
     return text + links() + nodes() + rates() + legend() + "</svg>\n";
   }
 
@@ -121,10 +128,13 @@ class Drawing {
       }
       // Around the back: a stub out of each side.
       const double length = std::hypot(b.x - a.x, b.y - a.y), stub = 0.62 * unit_ * layout_.nearest / length;
-      path += fmt::format("M{:.1f} {:.1f}l{:.1f} {:.1f}M{:.1f} {:.1f}l{:.1f} {:.1f}", a.x, a.y, (a.x - b.x) * stub, (a.y - b.y) * stub, b.x, b.y, (b.x - a.x) * stub, (b.y - a.y) * stub);
+      path += fmt::format("M{:.1f} {:.1f}l{:.1f} {:.1f}M{:.1f} {:.1f}l{:.1f} {:.1f}", a.x, a.y, (a.x - b.x) * stub,
+                          (a.y - b.y) * stub, b.x, b.y, (b.x - a.x) * stub, (b.y - a.y) * stub);
     }
     std::string text;
-    for (const auto& [look, path] : paths) text += fmt::format("<path class=\"link{}\" stroke-width=\"{:.1f}\" d=\"{}\"/>\n", look.second ? " slow" : "", look.first, path);
+    for (const auto& [look, path] : paths)
+      text += fmt::format("<path class=\"link{}\" stroke-width=\"{:.1f}\" d=\"{}\"/>\n", look.second ? " slow" : "", look.first,
+                          path);
     return text;
   }
 
@@ -134,17 +144,22 @@ class Drawing {
       const Point at = place(node);
       const std::string name = escaped(topology_.node_name(node));
       if (node < topology_.hosts.size()) {
-        shapes += fmt::format("<circle class=\"host\" cx=\"{:.1f}\" cy=\"{:.1f}\" r=\"{:.1f}\"><title>{}</title></circle>\n", at.x, at.y, radius_, name);
+        shapes += fmt::format("<circle class=\"host\" cx=\"{:.1f}\" cy=\"{:.1f}\" r=\"{:.1f}\"><title>{}</title></circle>\n",
+                              at.x, at.y, radius_, name);
       } else {
-        shapes += fmt::format("<rect class=\"switch\" x=\"{:.1f}\" y=\"{:.1f}\" width=\"{:.1f}\" height=\"{:.1f}\" rx=\"3\"><title>{}</title></rect>\n", at.x - radius_, at.y - radius_,
-                              2 * radius_, 2 * radius_, name);
+        shapes += fmt::format(
+            "<rect class=\"switch\" x=\"{:.1f}\" y=\"{:.1f}\" width=\"{:.1f}\" height=\"{:.1f}\" "
+            "rx=\"3\"><title>{}</title></rect>\n",
+            at.x - radius_, at.y - radius_, 2 * radius_, 2 * radius_, name);
       }
       if (!named_) continue;
       const bool above = layout_.form == Layout::Form::tree && node >= topology_.hosts.size();
       if (inside_) {
-        names += fmt::format("<text class=\"inside\" x=\"{:.1f}\" y=\"{:.1f}\" text-anchor=\"middle\">{}</text>\n", at.x, at.y + 4, name);
+        names += fmt::format("<text class=\"inside\" x=\"{:.1f}\" y=\"{:.1f}\" text-anchor=\"middle\">{}</text>\n", at.x,
+                             at.y + 4, name);
       } else {
-        names += fmt::format("<text class=\"ink name\" x=\"{:.1f}\" y=\"{:.1f}\" text-anchor=\"middle\">{}</text>\n", at.x, above ? at.y - radius_ - 6 : at.y + radius_ + 14, name);
+        names += fmt::format("<text class=\"ink name\" x=\"{:.1f}\" y=\"{:.1f}\" text-anchor=\"middle\">{}</text>\n", at.x,
+                             above ? at.y - radius_ - 6 : at.y + radius_ + 14, name);
       }
     }
     return shapes + names;
@@ -158,8 +173,12 @@ class Drawing {
       if (usual(line.least())) continue;
       const Point a = place(ends.first), b = place(ends.second);
       const bool alike = line.there == 0 || line.back == 0 || std::max(line.there, line.back) <= kBand * line.least();
-      const std::string shown = alike ? show_rate(topology_, line.least()) : fmt::format("{} / {}", show_rate(topology_, line.there), show_rate(topology_, line.back));
-      text += fmt::format("<text class=\"faint rate\" x=\"{:.1f}\" y=\"{:.1f}\" text-anchor=\"middle\" font-size=\"11\">{}</text>\n", (a.x + b.x) / 2, (a.y + b.y) / 2 - 3, shown);
+      const std::string shown = alike
+                                    ? show_rate(topology_, line.least())
+                                    : fmt::format("{} / {}", show_rate(topology_, line.there), show_rate(topology_, line.back));
+      text += fmt::format(
+          "<text class=\"faint rate\" x=\"{:.1f}\" y=\"{:.1f}\" text-anchor=\"middle\" font-size=\"11\">{}</text>\n",
+          (a.x + b.x) / 2, (a.y + b.y) / 2 - 3, shown);
     }
     return text;
   }
@@ -170,10 +189,14 @@ class Drawing {
     double y = below_;
     for (std::size_t i = 0; i < std::min(bands_.size(), kMostLegend); ++i, y += kLegendRow) {
       Band band = bands_[i];
-      for (std::size_t k = i + 1; k < bands_.size() && i + 1 == kMostLegend; ++k) band = {band.least, bands_[k].most, band.lines + bands_[k].lines};
+      for (std::size_t k = i + 1; k < bands_.size() && i + 1 == kMostLegend; ++k)
+        band = {band.least, bands_[k].most, band.lines + bands_[k].lines};
       const std::string least = show_rate(topology_, band.least), most = show_rate(topology_, band.most);
-      text += fmt::format("<path class=\"link{}\" stroke-width=\"{:.1f}\" d=\"M20 {:.1f}h36\"/>\n<text class=\"ink\" x=\"66\" y=\"{:.1f}\">{}, {}</text>\n", slow(band.most) ? " slow" : "",
-                          thickness(band.most), y, y + 4, least == most ? least : least + " to " + most, show_count(band.lines, "lines"));
+      text += fmt::format(
+          "<path class=\"link{}\" stroke-width=\"{:.1f}\" d=\"M20 {:.1f}h36\"/>\n<text class=\"ink\" x=\"66\" y=\"{:.1f}\">{}, "
+          "{}</text>\n",
+          slow(band.most) ? " slow" : "", thickness(band.most), y, y + 4, least == most ? least : least + " to " + most,
+          show_count(band.lines, "lines"));
     }
     return text;
   }

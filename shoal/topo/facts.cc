@@ -29,7 +29,8 @@ struct Neighbours {
 };
 
 // The longest shortest path that begins at `host`; none if it does not reach every other host.
-std::optional<std::uint32_t> eccentricity(const Topology& topology, const Neighbours& neighbours, Node host, std::vector<std::uint32_t>& hops) {
+std::optional<std::uint32_t> eccentricity(const Topology& topology, const Neighbours& neighbours, Node host,
+                                          std::vector<std::uint32_t>& hops) {
   constexpr std::uint32_t kFar = ~std::uint32_t{0};
   hops.assign(topology.nodes(), kFar);
   hops[host] = 0;
@@ -56,7 +57,12 @@ std::optional<std::uint32_t> eccentricity(const Topology& topology, const Neighb
 // below reaches higher than `node`. Nodes are numbered in the order of the search, so that a subtree is a range of numbers.
 class Search {
  public:
-  explicit Search(const Topology& topology) : topology_(topology), neighbours_(topology, true), number_(topology.nodes(), kUnseen), low_(topology.nodes()), parent_(topology.nodes()) {
+  explicit Search(const Topology& topology)
+      : topology_(topology),
+        neighbours_(topology, true),
+        number_(topology.nodes(), kUnseen),
+        low_(topology.nodes()),
+        parent_(topology.nodes()) {
     for (Node root = 0; root < topology.nodes(); ++root) {
       if (number_[root] == kUnseen) walk(root);
     }
@@ -78,7 +84,9 @@ class Search {
       const Node above = parent_[node];
       if (above == node || low_[node] < number_[node]) continue;
       const auto& all = components.hosts[components.of[node]];
-      const auto below = [&](Node host) { return number_[host] >= number_[node] && number_[host] < number_[node] + size[node]; };
+      const auto below = [&](Node host) {
+        return number_[host] >= number_[node] && number_[host] < number_[node] + size[node];
+      };
       const std::size_t inside = static_cast<std::size_t>(std::count_if(all.begin(), all.end(), below));
       for (const bool lower : {true, false}) {
         const std::size_t hosts = lower ? inside : all.size() - inside;

@@ -22,7 +22,8 @@ struct Neck {
 struct Facts {
   std::map<double, std::size_t> links_by_rate;
   Components components;
-  std::optional<std::uint32_t> diameter;  // hops of the longest shortest path between two hosts; none where a host cannot reach another
+  std::optional<std::uint32_t>
+      diameter;  // hops of the longest shortest path between two hosts; none where a host cannot reach another
   bool diameter_counted = true;           // false above kMostCounted hosts
   std::vector<double> out, in;            // by host: the sum of its links
   std::vector<Neck> necks;                // that give their hosts less than their own links do; the tightest a host first

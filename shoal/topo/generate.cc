@@ -56,12 +56,15 @@ struct Coordinates {
 void check(const Grid& grid) {
   const std::size_t dimensions = grid.sizes.size();
   if (dimensions == 0 || dimensions > kMostDimensions) refuse("grid", fmt::format("has 1 to {} dimensions", kMostDimensions));
-  if (grid.wraps.size() != dimensions) refuse("grid", fmt::format("{} dimensions, but {} say whether they wrap", dimensions, grid.wraps.size()));
+  if (grid.wraps.size() != dimensions)
+    refuse("grid", fmt::format("{} dimensions, but {} say whether they wrap", dimensions, grid.wraps.size()));
   for (const Block& block : grid.dead) {
-    if (block.corner.size() != dimensions || block.extent.size() != dimensions) refuse("grid", fmt::format("a dead block has other than {} dimensions", dimensions));
+    if (block.corner.size() != dimensions || block.extent.size() != dimensions)
+      refuse("grid", fmt::format("a dead block has other than {} dimensions", dimensions));
     for (std::size_t d = 0; d < dimensions; ++d) {
       if (block.extent[d] == 0 || std::uint64_t{block.corner[d]} + block.extent[d] > grid.sizes[d]) {
-        refuse("grid", fmt::format("the dead block at {} reaches beyond the grid of {}", fmt::join(block.corner, ","), fmt::join(grid.sizes, "x")));
+        refuse("grid", fmt::format("the dead block at {} reaches beyond the grid of {}", fmt::join(block.corner, ","),
+                                   fmt::join(grid.sizes, "x")));
       }
     }
   }
@@ -94,7 +97,8 @@ Topology star(std::span<const Wire> hosts) {
 
 Topology fat_tree(std::uint32_t racks, std::uint32_t hosts, Wire wire, Wire uplink) {
   const auto count = static_cast<Node>(bounded_product("fat tree", std::array{racks, hosts}));
-  if (count + std::uint64_t{racks} + 1 > kMostNodes) refuse("fat tree", fmt::format("more than {} hosts and switches", kMostNodes));
+  if (count + std::uint64_t{racks} + 1 > kMostNodes)
+    refuse("fat tree", fmt::format("more than {} hosts and switches", kMostNodes));
   check("fat tree", wire);
   check("fat tree", uplink);
   Topology topology;
@@ -104,7 +108,8 @@ Topology fat_tree(std::uint32_t racks, std::uint32_t hosts, Wire wire, Wire upli
   const Node core = count + racks;
   for (Node rack = 0; rack < racks; ++rack) {
     topology.switches.push_back(fmt::format("t_{}", rack));
-    for (Node host = rack * hosts; host < (rack + 1) * hosts; ++host) topology.link_both_ways(host, count + rack, wire.rate, wire.latency);
+    for (Node host = rack * hosts; host < (rack + 1) * hosts; ++host)
+      topology.link_both_ways(host, count + rack, wire.rate, wire.latency);
     topology.link_both_ways(count + rack, core, uplink.rate, uplink.latency);
   }
   topology.switches.push_back("core");
@@ -124,7 +129,8 @@ Topology multi_site(std::uint32_t sites, std::uint32_t hosts, Wire wire, Wire li
   add_numbered_hosts(topology, count);
   for (Node site = 0; site < sites; ++site) {
     topology.switches.push_back(fmt::format("s_{}", site));
-    for (Node host = site * hosts; host < (site + 1) * hosts; ++host) topology.link_both_ways(host, count + site, wire.rate, wire.latency);
+    for (Node host = site * hosts; host < (site + 1) * hosts; ++host)
+      topology.link_both_ways(host, count + site, wire.rate, wire.latency);
     for (Node other = 0; other < site; ++other) topology.link_both_ways(count + other, count + site, line.rate, line.latency);
   }
   return topology;

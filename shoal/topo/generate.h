@@ -34,9 +34,9 @@ struct Block {  // of dead chips
 };
 struct Grid {
   std::vector<std::uint32_t> sizes;  // 1 to 8 dimensions
-  std::vector<bool> wraps;           // as many: all of a torus, none of a mesh
+  std::vector<bool> wraps;  // as many: all of a torus, none of a mesh
   Wire wire;
-  std::vector<Block> dead;           // may overlap; at least one chip lives
+  std::vector<Block> dead;  // may overlap; at least one chip lives
 };
 Topology grid(const Grid& grid);
 

@@ -147,7 +147,8 @@ struct Edge {
 
 class Network {
  public:
-  Network(std::string_view text, const std::string& where, const ImportOptions& options) : reader_(text, where), where_(where), options_(options) {}
+  Network(std::string_view text, const std::string& where, const ImportOptions& options)
+      : reader_(text, where), where_(where), options_(options) {}
 
   Imported read() {
     bool seen = false;
@@ -168,7 +169,9 @@ class Network {
   }
 
  private:
-  [[noreturn]] void refuse(const std::string& what, const std::string& hint = {}) const { throw Error(Code::invalid_argument, what, where_, hint); }
+  [[noreturn]] void refuse(const std::string& what, const std::string& hint = {}) const {
+    throw Error(Code::invalid_argument, what, where_, hint);
+  }
   void note(std::string line) { made_.notes.push_back(std::move(line)); }
 
   void graph() {
@@ -231,13 +234,15 @@ class Network {
     for (const Edge& edge : edges_) silent += edge.bits ? 0 : 1;
     const bool all_silent = silent == edges_.size();
     if (silent > 0 && !all_silent && options_.edge_rate == 0) {
-      refuse(fmt::format("{} of {} name no speed", silent, show_count(edges_.size(), "edges")), "--edge-rate 1gbit gives them one");
+      refuse(fmt::format("{} of {} name no speed", silent, show_count(edges_.size(), "edges")),
+             "--edge-rate 1gbit gives them one");
     }
     made_.topology.relative = all_silent && options_.edge_rate == 0;
     const double assumed = made_.topology.relative ? 1 : options_.edge_rate;
     for (const Edge& edge : edges_) {
       const auto from = ids_.find(edge.source), to = ids_.find(edge.target);
-      if (from == ids_.end() || to == ids_.end()) refuse(fmt::format("an edge names node {}, which is not there", from == ids_.end() ? edge.source : edge.target));
+      if (from == ids_.end() || to == ids_.end())
+        refuse(fmt::format("an edge names node {}, which is not there", from == ids_.end() ? edge.source : edge.target));
       const double rate = edge.bits ? *edge.bits / kBitsPerByte : assumed;
       if (from == to) {
         ++loops;
@@ -250,7 +255,8 @@ class Network {
     if (loops > 0) note(show_count(loops, "edges") + " from a node to itself: left out");
     if (silent == 0) return;
     note(made_.topology.relative ? "no edge names a speed: read in link units, each link 1"
-                                 : fmt::format("{} of {} name no speed: taken as {}", silent, show_count(edges_.size(), "edges"), show_rate(assumed)));
+                                 : fmt::format("{} of {} name no speed: taken as {}", silent,
+                                               show_count(edges_.size(), "edges"), show_rate(assumed)));
   }
 
   Reader reader_;

@@ -14,7 +14,8 @@ Imported import_topology(const std::string& text, const std::string& where, cons
   if (first == std::string::npos) throw Error(Code::invalid_argument, "is empty", where);
   if (text[first] == '<') return topology_from_nccl_xml(text, where);
   if (text[first] == '{') return {topology_from_json(text, where), {}};
-  if (text[first] == '#' || std::isalpha(static_cast<unsigned char>(text[first]))) return topology_from_gml(text, where, options);
+  if (text[first] == '#' || std::isalpha(static_cast<unsigned char>(text[first])))
+    return topology_from_gml(text, where, options);
   throw Error(Code::invalid_argument, "is neither JSON nor XML nor GML", where);
 }
 

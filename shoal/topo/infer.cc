@@ -2,35 +2,43 @@
 
 #include <algorithm>
 #include <cmath>
+#include <map>
 #include <numeric>
+#include <optional>
+#include <utility>
 
 #include <fmt/format.h>
 
 #include "shoal/core/error.h"
+#include "shoal/core/seed.h"
 #include "shoal/topo/linkage.h"
 #include "shoal/topo/switch_tree.h"
 
 namespace shoal::topo {
 namespace {
 
-constexpr double kGap = 1.2;  // between the likeness of hosts of one group and of two
+constexpr double kGap = 1.12;  // between the likeness of hosts of one group and of two
 
 double sum(std::span<const double> values) { return std::accumulate(values.begin(), values.end(), 0.0); }
 
-std::vector<Flow> all_to_all(std::span<const std::uint32_t> hosts) {
-  std::vector<Flow> flows;
-  for (const std::uint32_t from : hosts) {
-    for (const std::uint32_t to : hosts) {
-      if (from != to) flows.push_back({from, to});
-    }
+// Each host to each other, first all at once, then in matchings: in the k-th every host to the k-th after it. In an order that has nothing
+// to do with racks, so that no matching stays inside them.
+std::vector<std::vector<Flow>> rounds_among(std::vector<std::uint32_t> hosts) {
+  for (std::size_t i = hosts.size(); i-- > 1;) std::swap(hosts[i], hosts[random_words(i, 0, 0, 0)[0] % (i + 1)]);
+  std::vector<std::vector<Flow>> rounds(1);
+  for (std::size_t k = 1; k < hosts.size(); ++k) {
+    std::vector<Flow>& matching = rounds.emplace_back();
+    for (std::size_t i = 0; i < hosts.size(); ++i) matching.push_back({hosts[i], hosts[(i + k) % hosts.size()]});
+    rounds[0].insert(rounds[0].end(), matching.begin(), matching.end());
   }
-  return flows;
+  return rounds;
 }
 
 // Every host of both sides has a flow, and none many more than others.
 std::vector<Flow> across(std::span<const std::uint32_t> from, std::span<const std::uint32_t> to) {
   std::vector<Flow> flows;
-  for (std::size_t i = 0; i < std::max(from.size(), to.size()); ++i) flows.push_back({from[i % from.size()], to[i % to.size()]});
+  for (std::size_t i = 0; i < std::max(from.size(), to.size()); ++i)
+    flows.push_back({from[i % from.size()], to[i % to.size()]});
   return flows;
 }
 
@@ -44,8 +52,10 @@ class Inference {
     std::iota(everyone.begin(), everyone.end(), 0);
     if (count_ < 3 || !measure_own_links(everyone)) return lines();
     tree_ = SwitchTree(up_, down_);
-    refine(everyone, tree_.root());
-    tree_.fit_latencies([this](std::uint32_t a, std::uint32_t b) { return (alone_.latency[a * count_ + b] + alone_.latency[b * count_ + a]) / 2; });
+    refine(everyone);
+    tree_.fit_latencies([this](std::uint32_t a, std::uint32_t b) {
+      return (alone_.latency[a * count_ + b] + alone_.latency[b * count_ + a]) / 2;
+    });
     return tree_.to_topology(names_);
   }
 
@@ -81,67 +91,106 @@ class Inference {
     for (std::uint32_t from = 0; from < count_; ++from) {
       for (std::uint32_t to = 0; to < count_; ++to) {
         if (from == to) continue;
-        topology.links.push_back({from, to, alone(from, to), Nanoseconds(std::llround(alone_.latency[from * count_ + to] * 1e9))});
+        topology.links.push_back(
+            {from, to, alone(from, to), Nanoseconds(std::llround(alone_.latency[from * count_ + to] * 1e9))});
       }
     }
     return topology;
   }
 
-  double expected(const std::vector<Flow>& flows) const { return sum(tree_.rates(flows)); }
+  struct Round {
+    std::vector<Flow> flows;
+    std::vector<double> rates;
+  };
+  Round measured(std::vector<Flow> flows) const {
+    auto rates = together_(flows);
+    return {std::move(flows), std::move(rates)};
+  }
+  // Of what the network found so far would give.
+  double share(const Round& round) const { return sum(round.rates) / sum(tree_.rates(round.flows)); }
 
-  // What there is below `at` among `hosts`, which hang on it.
-  void refine(const std::vector<std::uint32_t>& hosts, std::uint32_t at) {
+  // What there is among `hosts`, all of which hang on one switch: groups are split off until what was measured is explained.
+  void refine(const std::vector<std::uint32_t>& hosts) {
     if (hosts.size() < 3) return;
-    const auto flows = all_to_all(hosts);
-    const auto measured = together_(flows), model = tree_.rates(flows);
-    bool explained = true;
-    Likeness likeness(hosts.size());
-    for (std::size_t i = 0, flow = 0; i < hosts.size(); ++i) {
-      for (std::size_t j = 0; j < hosts.size(); ++j) {
-        if (i == j) continue;
-        const double ratio = measured[flow] / model[flow];
-        explained = explained && ratio >= kSlower;
-        likeness.set(i, j, ratio);
-        ++flow;
+    std::vector<Round> rounds;
+    for (auto& flows : rounds_among(hosts)) rounds.push_back(measured(std::move(flows)));
+    std::map<std::vector<std::uint32_t>, Crossing> crossings;
+    std::vector<std::vector<std::uint32_t>> found;
+    for (bool split = true; split;) {
+      split = false;
+      const auto likeness = likeness_of(hosts, rounds);
+      if (!likeness) break;
+      for (const Partition& partition : partitions(*likeness, kGap)) {
+        while (const auto group = tightest(hosts, partition, crossings)) {
+          found.push_back(*group);
+          split = true;
+        }
       }
     }
-    if (explained) return;
+    for (const auto& group : found) refine(group);
+  }
 
-    struct Group {
-      std::vector<std::uint32_t> hosts;
-      std::vector<Flow> out_flows, in_flows;
-      double out, in, tightness;  // of what its hosts could send or take
-    };
-    std::vector<Group> groups;
-    for (const auto& members : top_groups(likeness, kGap)) {
+  // What pairs of hosts got, of what the network found so far gives them: once among all, once in a matching. Empty if that is enough.
+  std::optional<Likeness> likeness_of(const std::vector<std::uint32_t>& hosts, const std::vector<Round>& rounds) const {
+    std::vector<std::size_t> place(count_);
+    for (std::size_t i = 0; i < hosts.size(); ++i) place[hosts[i]] = i;
+    std::vector<double> product(hosts.size() * hosts.size(), 1);
+    bool explained = true;
+    for (const Round& round : rounds) {
+      const auto model = tree_.rates(round.flows);
+      for (std::size_t i = 0; i < model.size(); ++i) {
+        const double ratio = round.rates[i] / model[i];
+        explained = explained && ratio >= kSlower;
+        product[place[round.flows[i].from] * hosts.size() + place[round.flows[i].to]] *= ratio;
+      }
+    }
+    if (explained) return std::nullopt;
+    Likeness likeness(hosts.size());
+    for (std::size_t a = 0; a < hosts.size(); ++a) {
+      for (std::size_t b = 0; b < hosts.size(); ++b) likeness.set(a, b, product[a * hosts.size() + b]);
+    }
+    return likeness;
+  }
+
+  // What a group gets across its border, measured once.
+  struct Crossing {
+    Round out, in;
+  };
+  // Hangs a group on a switch of its own: the one that gets least of what the network found so far gives it, if that is little enough. Both
+  // sides of a bottleneck may be groups; the smaller one it is then. Only hosts that hang on one switch are a group.
+  std::optional<std::vector<std::uint32_t>> tightest(const std::vector<std::uint32_t>& hosts, const Partition& partition,
+                                                     std::map<std::vector<std::uint32_t>, Crossing>& crossings) {
+    const std::pair<const std::vector<std::uint32_t>, Crossing>* best = nullptr;
+    double least = kSlower;
+    for (const auto& members : partition) {
       if (members.size() < 2 || members.size() == hosts.size()) continue;
-      Group group;
-      std::vector<std::uint32_t> others;
+      std::vector<std::uint32_t> group, others;
       std::vector<bool> inside(hosts.size());
       for (const std::size_t member : members) inside[member] = true;
-      for (std::size_t i = 0; i < hosts.size(); ++i) (inside[i] ? group.hosts : others).push_back(hosts[i]);
-      group.out_flows = across(group.hosts, others);
-      group.in_flows = across(others, group.hosts);
-      group.out = sum(together_(group.out_flows));
-      group.in = sum(together_(group.in_flows));
-      group.tightness = std::min(group.out / expected(group.out_flows), group.in / expected(group.in_flows));
-      groups.push_back(std::move(group));
+      for (std::size_t i = 0; i < hosts.size(); ++i) (inside[i] ? group : others).push_back(hosts[i]);
+      if (std::any_of(group.begin(), group.end(),
+                      [&](std::uint32_t host) { return tree_.parent(host) != tree_.parent(group[0]); }))
+        continue;
+      auto known = crossings.find(group);
+      if (known == crossings.end())
+        known = crossings.emplace(group, Crossing{measured(across(group, others)), measured(across(others, group))}).first;
+      const double got = std::min(share(known->second.out), share(known->second.in));
+      const bool other_side = best != nullptr && group.size() < best->first.size() && got < kSlower && got * kSlower < least;
+      if (got >= least && !other_side) continue;
+      least = got;
+      best = &*known;
     }
-    // The tightest first: what its uplink explains needs no other.
-    std::stable_sort(groups.begin(), groups.end(), [](const Group& a, const Group& b) { return a.tightness < b.tightness; });
-    for (const Group& group : groups) {
-      const bool out = group.out < kSlower * expected(group.out_flows), in = group.in < kSlower * expected(group.in_flows);
-      std::uint32_t below = at;
-      if (out || in) {
-        double most_out = 0, most_in = 0;
-        for (const std::uint32_t host : group.hosts) {
-          most_out += up_[host];
-          most_in += down_[host];
-        }
-        below = tree_.gather(group.hosts, at, out ? group.out : most_out, in ? group.in : most_in);
-      }
-      refine(group.hosts, below);
+    if (best == nullptr) return std::nullopt;
+    const auto& [group, crossing] = *best;
+    double out = 0, in = 0;  // no less than what its hosts can send and take, unless it was
+    for (const std::uint32_t host : group) {
+      out += up_[host];
+      in += down_[host];
     }
+    if (share(crossing.out) < kSlower) out = sum(crossing.out.rates);
+    if (share(crossing.in) < kSlower) in = sum(crossing.in.rates);
+    tree_.gather(group, tree_.parent(group[0]), out, in);
+    return group;
   }
 
   const std::vector<std::string>& names_;
@@ -156,8 +205,11 @@ class Inference {
 
 Topology infer(const std::vector<std::string>& hosts, const PairsAlone& alone, const Together& together) {
   const std::size_t pairs = hosts.size() * hosts.size();
-  if (hosts.size() > kMostInferred) throw Error(Code::invalid_argument, fmt::format("{} hosts, at most {} are inferred", hosts.size(), kMostInferred), "network");
-  if (alone.rate.size() != pairs || alone.latency.size() != pairs) throw Error(Code::invalid_argument, "figures of another number of hosts", "network");
+  if (hosts.size() > kMostInferred)
+    throw Error(Code::invalid_argument, fmt::format("{} hosts, at most {} are inferred", hosts.size(), kMostInferred),
+                "network");
+  if (alone.rate.size() != pairs || alone.latency.size() != pairs)
+    throw Error(Code::invalid_argument, "figures of another number of hosts", "network");
   Topology found = Inference(hosts, alone, together).conclude();
   found.name = "measured";
   return found;

@@ -206,7 +206,9 @@ void lay_free(const Neighbours& neighbours, Layout& made) {
 }
 
 void check_size(std::size_t nodes, std::size_t most, const char* form) {
-  if (nodes > most) throw Error(Code::invalid_argument, fmt::format("{} nodes {}: a drawing shows at most {}", show_count(nodes), form, show_count(most)), "topology");
+  if (nodes > most)
+    throw Error(Code::invalid_argument,
+                fmt::format("{} nodes {}: a drawing shows at most {}", show_count(nodes), form, show_count(most)), "topology");
 }
 
 }  // namespace

@@ -17,8 +17,8 @@ struct Point {
 };
 struct Layout {
   enum class Form { grid, tree, ring, free } form = Form::free;
-  std::vector<Point> at;    // by node; about 1 between neighbours, y downwards
-  double nearest = 1;       // between two nodes of a grid; less in three dimensions
+  std::vector<Point> at;  // by node; about 1 between neighbours, y downwards
+  double nearest = 1;  // between two nodes of a grid; less in three dimensions
   std::vector<bool> wraps;  // by link: of a grid, and from one side to the other; else empty
 };
 

@@ -9,7 +9,7 @@ namespace shoal::topo {
 
 double Likeness::of(std::size_t a, std::size_t b) const { return std::sqrt(value_[a * size_ + b] * value_[b * size_ + a]); }
 
-std::vector<std::vector<std::size_t>> top_groups(const Likeness& likeness, double gap) {
+std::vector<Partition> partitions(const Likeness& likeness, double gap) {
   struct Join {
     std::size_t into, from;
     double likeness;
@@ -31,7 +31,8 @@ std::vector<std::vector<std::size_t>> top_groups(const Likeness& likeness, doubl
       }
     }
     for (const std::size_t other : alive) {
-      const double mean = (static_cast<double>(members[best.into]) * between[best.into * size + other] + static_cast<double>(members[best.from]) * between[best.from * size + other]) /
+      const double mean = (static_cast<double>(members[best.into]) * between[best.into * size + other] +
+                           static_cast<double>(members[best.from]) * between[best.from * size + other]) /
                           static_cast<double>(members[best.into] + members[best.from]);
       between[best.into * size + other] = between[other * size + best.into] = mean;
     }
@@ -40,24 +41,22 @@ std::vector<std::vector<std::size_t>> top_groups(const Likeness& likeness, doubl
     joins.push_back(best);
   }
 
-  std::size_t kept = joins.size();
-  for (std::size_t i = joins.size(); i-- > 1;) {
-    if (joins[i - 1].likeness <= gap * joins[i].likeness) continue;
-    kept = i;
-    break;
-  }
-  std::vector<std::size_t> least(size);
-  std::iota(least.begin(), least.end(), std::size_t{0});
-  for (std::size_t i = 0; i < kept; ++i) std::replace(least.begin(), least.end(), joins[i].from, joins[i].into);
-  std::vector<std::vector<std::size_t>> groups;
-  for (std::size_t group = 0; group < size; ++group) {
-    std::vector<std::size_t> found;
-    for (std::size_t i = 0; i < size; ++i) {
-      if (least[i] == group) found.push_back(i);
+  std::vector<Partition> found;
+  for (std::size_t kept = joins.size(); kept-- > 1;) {
+    if (joins[kept - 1].likeness <= gap * joins[kept].likeness) continue;
+    std::vector<std::size_t> least(size);
+    std::iota(least.begin(), least.end(), std::size_t{0});
+    for (std::size_t i = 0; i < kept; ++i) std::replace(least.begin(), least.end(), joins[i].from, joins[i].into);
+    Partition& partition = found.emplace_back();
+    for (std::size_t group = 0; group < size; ++group) {
+      std::vector<std::size_t> members_of;
+      for (std::size_t i = 0; i < size; ++i) {
+        if (least[i] == group) members_of.push_back(i);
+      }
+      if (!members_of.empty()) partition.push_back(std::move(members_of));
     }
-    if (!found.empty()) groups.push_back(std::move(found));
   }
-  return groups;
+  return found;
 }
 
 }  // namespace shoal::topo

@@ -20,8 +20,9 @@ class Likeness {
   std::vector<double> value_;
 };
 
-// The groups before the last joins that lie below a gap: the first join, from the last one back, that is `gap` times less like than
-// the one before it. One group of all where there is no such gap. Groups and members ascend. O(size^3).
-std::vector<std::vector<std::size_t>> top_groups(const Likeness& likeness, double gap);
+// Partitions of all into groups, the coarsest first: one before each join that is `gap` times less like than the join before it. None
+// where there is no such gap. Groups and members ascend. O(size^3).
+using Partition = std::vector<std::vector<std::size_t>>;
+std::vector<Partition> partitions(const Likeness& likeness, double gap);
 
 }  // namespace shoal::topo

@@ -29,7 +29,8 @@ double nvlink_rate(int sm) {
 }
 
 double lane_rate(std::string_view speed) {
-  static constexpr std::pair<std::string_view, double> kGenerations[] = {{"2.5", 15}, {"5", 30}, {"8", 60}, {"16", 120}, {"32", 240}, {"64", 480}};
+  static constexpr std::pair<std::string_view, double> kGenerations[] = {{"2.5", 15}, {"5", 30},   {"8", 60},
+                                                                         {"16", 120}, {"32", 240}, {"64", 480}};
   std::string_view digits = speed.substr(0, speed.find(' '));
   if (digits.ends_with(".0")) digits.remove_suffix(2);
   for (const auto& [generation, hundred_megabits] : kGenerations) {
@@ -61,11 +62,13 @@ class Machine {
   Imported read(const std::string& text) {
     if (text.size() > kMostImportBytes) refuse(fmt::format("{} bytes, at most {} are read", text.size(), kMostImportBytes));
     pugi::xml_document document;
-    const pugi::xml_parse_result parsed = document.load_buffer(text.data(), text.size(), pugi::parse_default, pugi::encoding_utf8);
+    const pugi::xml_parse_result parsed =
+        document.load_buffer(text.data(), text.size(), pugi::parse_default, pugi::encoding_utf8);
     if (!parsed) refuse(fmt::format("is no XML at byte {}: {}", parsed.offset, parsed.description()));
     const pugi::xml_node system = document.child("system");
     if (!system) {
-      if (document.child("graphs")) refuse("is what NCCL found (graphs), not what it found it in (system)", "NCCL_TOPO_DUMP_FILE writes that");
+      if (document.child("graphs"))
+        refuse("is what NCCL found (graphs), not what it found it in (system)", "NCCL_TOPO_DUMP_FILE writes that");
       refuse("has no <system>");
     }
     for (const pugi::xml_node cpu : system.children("cpu")) add_cpu(cpu);
@@ -76,7 +79,9 @@ class Machine {
   }
 
  private:
-  [[noreturn]] void refuse(const std::string& what, const std::string& hint = {}) const { throw Error(Code::invalid_argument, what, where_, hint); }
+  [[noreturn]] void refuse(const std::string& what, const std::string& hint = {}) const {
+    throw Error(Code::invalid_argument, what, where_, hint);
+  }
 
   // Attributes; absent or empty is `otherwise`.
   static std::string_view words(const pugi::xml_node& node, const char* key) { return node.attribute(key).value(); }
@@ -92,12 +97,14 @@ class Machine {
   }
 
   std::size_t add_part(std::string name, Kind kind, const pugi::xml_node& node) {
-    if (name.size() > 200) refuse(fmt::format("<{}> at byte {} has a name of {} bytes", node.name(), node.offset_debug(), name.size()));
+    if (name.size() > 200)
+      refuse(fmt::format("<{}> at byte {} has a name of {} bytes", node.name(), node.offset_debug(), name.size()));
     for (char& c : name) {
       if (static_cast<unsigned char>(c) < 0x20 || static_cast<unsigned char>(c) >= 0x7f) c = '?';
     }
     if (parts_.size() == kMostNodes) refuse(fmt::format("more than {} devices", kMostNodes));
-    if (!part_of_.emplace(name, parts_.size()).second) refuse(fmt::format("<{}> at byte {}: a second \"{}\"", node.name(), node.offset_debug(), name));
+    if (!part_of_.emplace(name, parts_.size()).second)
+      refuse(fmt::format("<{}> at byte {}: a second \"{}\"", node.name(), node.offset_debug(), name));
     parts_.push_back({std::move(name), kind});
     return parts_.size() - 1;
   }
@@ -117,7 +124,8 @@ class Machine {
     for (const pugi::xml_node child : cpu.children()) {
       if (std::strcmp(child.name(), "pci") == 0) add_pci(child, cpus_.back(), 0);
       if (std::strcmp(child.name(), "nic") == 0) {
-        const std::size_t nic = add_part(fmt::format("nic {}.{}", parts_[cpus_.back()].name, parts_.size()), Kind::forwards, child);
+        const std::size_t nic =
+            add_part(fmt::format("nic {}.{}", parts_[cpus_.back()].name, parts_.size()), Kind::forwards, child);
         connect(nic, cpus_.back(), kOnBoard);
         add_nets(child, nic);
       }
@@ -153,7 +161,8 @@ class Machine {
     } else {
       part = add_part("pci " + bus, Kind::forwards, pci);
     }
-    if (!part_at_.emplace(bus, part).second) refuse(fmt::format("<pci> at byte {}: a second device at {}", pci.offset_debug(), bus));
+    if (!part_at_.emplace(bus, part).second)
+      refuse(fmt::format("<pci> at byte {}: a second device at {}", pci.offset_debug(), bus));
     connect(part, parent, rate);
     for (const pugi::xml_node child : pci.children("pci")) add_pci(child, part, depth + 1);
   }
@@ -162,7 +171,8 @@ class Machine {
     for (const pugi::xml_node net : nic.children("net")) {
       const double megabits = number(net, "speed", 10000, 1e9), micros = number(net, "latency", 0, 1e9);
       const std::string_view name = words(net, "name");
-      const std::size_t outside = add_part(name.empty() ? fmt::format("net {}", parts_.size()) : "net " + std::string(name), Kind::forwards, net);
+      const std::size_t outside =
+          add_part(name.empty() ? fmt::format("net {}", parts_.size()) : "net " + std::string(name), Kind::forwards, net);
       connect(part, outside, (megabits > 0 ? megabits : 10000) * kMegabitBytes, Nanoseconds(std::llround(micros * 1e3)));
     }
   }
@@ -219,7 +229,8 @@ class Machine {
     }
     if (made.topology.hosts.empty()) refuse("no GPU is there");
     for (const Wire& wire : wires_) made.topology.links.push_back({node[wire.from], node[wire.to], wire.rate, wire.latency});
-    made.topology.description = fmt::format("{} on {} as NCCL sees them", show_count(made.topology.hosts.size(), "GPUs"), show_count(cpus_.size(), "CPUs"));
+    made.topology.description = fmt::format("{} on {} as NCCL sees them", show_count(made.topology.hosts.size(), "GPUs"),
+                                            show_count(cpus_.size(), "CPUs"));
     return made;
   }
 

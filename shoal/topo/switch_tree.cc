@@ -20,7 +20,8 @@ std::optional<double> median(std::vector<double> values) {
 
 }  // namespace
 
-SwitchTree::SwitchTree(const std::vector<double>& up, const std::vector<double>& down) : hosts_(static_cast<std::uint32_t>(up.size())) {
+SwitchTree::SwitchTree(const std::vector<double>& up, const std::vector<double>& down)
+    : hosts_(static_cast<std::uint32_t>(up.size())) {
   for (std::uint32_t host = 0; host < hosts_; ++host) nodes_.push_back({hosts_, up[host], down[host], 0});
   nodes_.push_back({hosts_, 0, 0, 0});
 }
@@ -75,7 +76,8 @@ void SwitchTree::fit_latencies(const std::function<double(std::uint32_t, std::ui
     std::vector<double> own(siblings.size());
     std::vector<double> between(siblings.size() * siblings.size());
     for (std::size_t a = 0; a < siblings.size(); ++a) {
-      for (std::size_t b = 0; b < a; ++b) between[a * siblings.size() + b] = between[b * siblings.size() + a] = apart(siblings[a], siblings[b]);
+      for (std::size_t b = 0; b < a; ++b)
+        between[a * siblings.size() + b] = between[b * siblings.size() + a] = apart(siblings[a], siblings[b]);
     }
     const auto three = [&](std::size_t a, std::size_t b, std::size_t c) {
       return (between[a * siblings.size() + b] + between[a * siblings.size() + c] - between[b * siblings.size() + c]) / 2;

@@ -20,6 +20,7 @@ class SwitchTree {
   SwitchTree(const std::vector<double>& up, const std::vector<double>& down);
 
   std::uint32_t root() const { return hosts_; }
+  std::uint32_t parent(std::uint32_t node) const { return nodes_[node].parent; }
   // Hangs `hosts`, which hang on `parent`, on a new switch below it. Returns the switch.
   std::uint32_t gather(std::span<const std::uint32_t> hosts, std::uint32_t parent, double up, double down);
 
@@ -36,7 +37,7 @@ class SwitchTree {
   struct Up {
     std::uint32_t parent = 0;
     double up = 0, down = 0;  // bytes/s
-    double latency = 0;       // seconds
+    double latency = 0;  // seconds
   };
   std::vector<std::uint32_t> way_up(std::uint32_t node) const;  // the node, its parent, ... up to below the root
 

@@ -21,7 +21,9 @@ TEST(topo, a_generated_network_is_shown_counted_and_drawn) {
   EXPECT_EQ(shown.status, 0) << shown.err;
   EXPECT_THAT(shown.out, StartsWith("fattree_4x4: 16 hosts, 5 switches, 40 links\n4 racks of 4 hosts under one core switch\n"
                                     "  8 links of 500 Mbit/s: t_0 > core, core > t_0, t_1 > core, ...\n"));
-  EXPECT_THAT(shown.out, HasSubstr("diameter: 4 hops\nshared bottleneck: t_0 - core, 500 Mbit/s for 4 hosts (0, 1, 2, 3): 125 Mbit/s each\n"));
+  EXPECT_THAT(
+      shown.out,
+      HasSubstr("diameter: 4 hops\nshared bottleneck: t_0 - core, 500 Mbit/s for 4 hosts (0, 1, 2, 3): 125 Mbit/s each\n"));
   EXPECT_THAT(read_file(folder.path() / "f.svg"), StartsWith("<svg "));
   const auto json = nlohmann::json::parse(shoal(folder, {"topo", "show", "f.json", "--json"}).out);
   EXPECT_EQ(json.at("by_host")[15].at("shared_bottleneck").at("hosts"), 4);
@@ -41,14 +43,17 @@ TEST(topo, every_form_is_made) {
   EXPECT_EQ(pod.links[0].rate, 70e9);
   EXPECT_TRUE(made({"mesh", "4x4"}).relative);
   EXPECT_EQ(made({"star", "--rates", "10gbit,1gbit,1gbit"}).links[2].rate, 125e6);
-  const auto sites = made({"sites", "2x4", "--rate", "1gbit", "--uplink", "200mbit", "--latency", "50us", "--uplink-latency", "20ms"});
+  const auto sites =
+      made({"sites", "2x4", "--rate", "1gbit", "--uplink", "200mbit", "--latency", "50us", "--uplink-latency", "20ms"});
   EXPECT_EQ(sites.links.size(), 18u);
   EXPECT_EQ(sites.links.back().latency, std::chrono::milliseconds(20));
 }
 
 TEST(topo, what_others_wrote_is_imported_with_what_was_assumed) {
   const Folder folder;
-  folder.write("a.gml", "graph [ node [ id 0 label \"a\" ] node [ id 1 label \"b\" ] edge [ source 0 target 1 ] edge [ source 0 target 1 LinkSpeedRaw 8000 ] ]");
+  folder.write("a.gml",
+               "graph [ node [ id 0 label \"a\" ] node [ id 1 label \"b\" ] edge [ source 0 target 1 ] edge [ source 0 target "
+               "1 LinkSpeedRaw 8000 ] ]");
   const auto refused = shoal(folder, {"topo", "import", "a.gml", "-o", "a.json"});
   EXPECT_EQ(refused.status, 2);
   EXPECT_EQ(refused.err, "a.gml: 1 of 2 edges name no speed (--edge-rate 1gbit gives them one)\n");
@@ -71,7 +76,8 @@ TEST(topo, every_mistake_has_its_line) {
   EXPECT_EQ(refusal({"generate", "star", "4x4"}), "size: \"4x4\" has 2 sizes, star is like 8\n");
   EXPECT_EQ(refusal({"generate", "torus", "4xfour"}), "size: \"4xfour\" is not like 4x8\n");
   EXPECT_EQ(refusal({"generate", "mesh", "4x4", "--wrap", "3"}), "--wrap: there is no dimension 3 of 2\n");
-  EXPECT_EQ(refusal({"generate", "mesh", "4x4", "--dead", "3,3:2x2"}), "grid: the dead block at 3,3 reaches beyond the grid of 4x4\n");
+  EXPECT_EQ(refusal({"generate", "mesh", "4x4", "--dead", "3,3:2x2"}),
+            "grid: the dead block at 3,3 reaches beyond the grid of 4x4\n");
   EXPECT_EQ(refusal({"generate", "fattree", "4x4", "--uplink", "1gbit"}), "--uplink: needs --rate, too\n");
   EXPECT_THAT(refusal({"probe"}), StartsWith("shoal topo probe: needs members ("));
 }

@@ -13,7 +13,9 @@ namespace {
 constexpr double kRate = 25e6;
 constexpr Nanoseconds kDelay = std::chrono::microseconds(100);
 
-PairMatrix figures(std::uint32_t ranks) { return {ranks, std::vector<PairFigures>(std::size_t{ranks} * ranks, {Seconds(kDelay).count(), kRate, kRate})}; }
+PairMatrix figures(std::uint32_t ranks) {
+  return {ranks, std::vector<PairFigures>(std::size_t{ranks} * ranks, {Seconds(kDelay).count(), kRate, kRate})};
+}
 
 struct Answer {
   int times = 0;
@@ -27,7 +29,9 @@ std::vector<Answer> measure(std::uint32_t ranks, const std::vector<topo::Flow>& 
   if (killed) group.job.at(std::chrono::milliseconds(100), [&] { group.job.kill(*killed); });
   for (net::Rank rank = 0; rank < ranks; ++rank) {
     probe_together(*group.runners[rank], flows, figures(ranks), 1000, Instant{} + std::chrono::seconds(30),
-                   [&answer = answers[rank]](const net::Failure& why, const std::vector<double>& rates) { answer = {answer.times + 1, why, rates}; });
+                   [&answer = answers[rank]](const net::Failure& why, const std::vector<double>& rates) {
+                     answer = {answer.times + 1, why, rates};
+                   });
   }
   group.job.run();
   return answers;
@@ -38,7 +42,8 @@ void expect_rates(std::uint32_t ranks, const std::vector<topo::Flow>& flows, dou
     ASSERT_EQ(answer.times, 1);
     ASSERT_FALSE(answer.why) << answer.why->what();
     ASSERT_EQ(answer.rates.size(), flows.size());
-    for (std::size_t i = 0; i < flows.size(); ++i) EXPECT_NEAR(answer.rates[i], each, 0.1 * each) << flows[i].from << " to " << flows[i].to;
+    for (std::size_t i = 0; i < flows.size(); ++i)
+      EXPECT_NEAR(answer.rates[i], each, 0.1 * each) << flows[i].from << " to " << flows[i].to;
   }
 }
 

@@ -39,7 +39,7 @@ TEST(Draw, trees_stand_on_their_hosts) {
   const Layout made = layout(tree);
   ASSERT_EQ(made.form, Layout::Form::tree);
   for (const Link& link : tree.links) {
-    EXPECT_EQ(link.from < link.to, made.at[link.from].y > made.at[link.to].y);
+    EXPECT_EQ(link.from<link.to, made.at[link.from].y> made.at[link.to].y);
   }
   for (Node a = 0; a < 12; ++a) {
     for (Node b = 0; b < a; ++b) EXPECT_GE(std::hypot(made.at[a].x - made.at[b].x, made.at[a].y - made.at[b].y), 0.99);
@@ -68,7 +68,8 @@ TEST(Draw, every_drawing_is_xml_with_each_node_once) {
   odd.name = "</svg>";
   Topology nothing, one;
   one.hosts = {"alone"};
-  for (const Topology& topology : {odd, nothing, one, grid_of({4, 4}, true), grid_of({2, 3, 2}, false), multi_site(3, 8, {}, {}), fat_tree(8, 8, {2}, {1})}) {
+  for (const Topology& topology : {odd, nothing, one, grid_of({4, 4}, true), grid_of({2, 3, 2}, false),
+                                   multi_site(3, 8, {}, {}), fat_tree(8, 8, {2}, {1})}) {
     const std::string svg = to_svg(topology);
     EXPECT_EQ(svg, to_svg(topology));
     pugi::xml_document document;

@@ -88,7 +88,8 @@ TEST(Generate, any_dimensions_any_dead_chips) {
   std::vector<Named> expected;
   for (const auto& a : made.hosts) {
     for (const auto& b : made.hosts) {
-      if (apart(a[0], b[0], 3, true) + apart(a[2], b[2], 2, true) + apart(a[4], b[4], 4, false) == 1) expected.emplace_back(a, b, 1, 0);
+      if (apart(a[0], b[0], 3, true) + apart(a[2], b[2], 2, true) + apart(a[4], b[4], 4, false) == 1)
+        expected.emplace_back(a, b, 1, 0);
     }
   }
   std::sort(expected.begin(), expected.end());
@@ -113,7 +114,8 @@ TEST(Generate, what_no_network_has_is_refused_in_one_line) {
   EXPECT_EQ(refusal([] { multi_site(60000, 1, {}, {}); }), "multi-site: more than 65536 hosts and switches or 1048576 links");
   EXPECT_EQ(refusal([] { grid({{}, {}, {}, {}}); }), "grid: has 1 to 8 dimensions");
   EXPECT_EQ(refusal([] { grid({{4, 4}, {true}, {}, {}}); }), "grid: 2 dimensions, but 1 say whether they wrap");
-  EXPECT_EQ(refusal([] { grid({{4, 4}, {true, true}, {}, {{{3, 0}, {2, 1}}}}); }), "grid: the dead block at 3,0 reaches beyond the grid of 4x4");
+  EXPECT_EQ(refusal([] { grid({{4, 4}, {true, true}, {}, {{{3, 0}, {2, 1}}}}); }),
+            "grid: the dead block at 3,0 reaches beyond the grid of 4x4");
   EXPECT_EQ(refusal([] { grid({{2}, {false}, {}, {{{0}, {2}}}}); }), "grid: no chip lives");
 }
 

@@ -23,7 +23,8 @@ TEST(Gml, an_edge_is_a_link_each_way_at_its_speed) {
   EXPECT_EQ(made.topology.links, (std::vector<Link>{{0, 1, 1000, Nanoseconds(0)}, {1, 0, 1000, Nanoseconds(0)}}));
   EXPECT_FALSE(made.topology.relative);
   EXPECT_TRUE(made.notes.empty());
-  EXPECT_EQ(read(graph("directed 1 edge [ source 7 target 0 LinkSpeedRaw 8 ]")).topology.links, (std::vector<Link>{{1, 0, 1, Nanoseconds(0)}}));
+  EXPECT_EQ(read(graph("directed 1 edge [ source 7 target 0 LinkSpeedRaw 8 ]")).topology.links,
+            (std::vector<Link>{{1, 0, 1, Nanoseconds(0)}}));
 }
 
 TEST(Gml, edges_without_a_speed_take_the_stated_one_or_are_refused) {
@@ -41,13 +42,15 @@ TEST(Gml, edges_without_a_speed_take_the_stated_one_or_are_refused) {
 }
 
 TEST(Gml, loops_equal_labels_and_parts_are_said) {
-  const auto made = read("graph [ node [ id 0 label \"a\" ] node [ id 1 label \"a\" ] node [ id 2 ] node [ id 3 label \"a (0)\" ]"
-                         " edge [ source 0 target 0 ] edge [ source 0 target 1 ] ]");
+  const auto made = read(
+      "graph [ node [ id 0 label \"a\" ] node [ id 1 label \"a\" ] node [ id 2 ] node [ id 3 label \"a (0)\" ]"
+      " edge [ source 0 target 0 ] edge [ source 0 target 1 ] ]");
   EXPECT_EQ(made.topology.hosts, (std::vector<std::string>{"a (0)", "a (1)", "node (2)", "a (0)'"}));
   EXPECT_EQ(made.topology.links.size(), 2u);
-  EXPECT_EQ(made.notes, (std::vector<std::string>{"3 nodes with no label or one that others have: told apart by id", "1 edge from a node to itself: left out",
-                                                  "no edge names a speed: read in link units, each link 1",
-                                                  "not connected: 3 components: 2 hosts (a (0), a (1)), 1 host (node (2)), 1 host (a (0)')"}));
+  EXPECT_EQ(made.notes, (std::vector<std::string>{
+                            "3 nodes with no label or one that others have: told apart by id",
+                            "1 edge from a node to itself: left out", "no edge names a speed: read in link units, each link 1",
+                            "not connected: 3 components: 2 hosts (a (0), a (1)), 1 host (node (2)), 1 host (a (0)')"}));
 }
 
 TEST(Gml, networks_of_the_zoo_are_read) {
@@ -89,7 +92,8 @@ TEST(Gml, every_mistake_is_one_line_with_its_place) {
   EXPECT_EQ(refusal(graph("edge [ source 0 ]")), "net.gml:1: an edge without source or target");
   EXPECT_EQ(refusal(graph("edge [ source 0 target 1 ]")), "net.gml: an edge names node 1, which is not there");
   EXPECT_EQ(refusal(graph("edge [ source 0 target 7 LinkSpeedRaw -1 ]")), "net.gml:1: LinkSpeedRaw -1 is no speed in bit/s");
-  EXPECT_EQ(refusal(graph("edge [ source 0 target 7 LinkSpeedRaw nan ]")), "net.gml:1: a value is neither a number nor a text in quotes nor a list");
+  EXPECT_EQ(refusal(graph("edge [ source 0 target 7 LinkSpeedRaw nan ]")),
+            "net.gml:1: a value is neither a number nor a text in quotes nor a list");
   EXPECT_EQ(refusal(graph("edge [ source 0 target 7 ] edge [ source 0 target 7 LinkSpeedRaw 8 ]")),
             "net.gml: 1 of 2 edges name no speed (--edge-rate 1gbit gives them one)");
   EXPECT_EQ(refusal(graph("") + graph("")), "net.gml:1: a second graph");

@@ -35,7 +35,8 @@ class FluidNetwork {
       double step = 1e300;
       for (std::size_t link = 0; link < used.size(); ++link) {
         double growing = 0;
-        for (std::size_t i = 0; i < flows.size(); ++i) growing += !done[i] && std::count(paths[i].begin(), paths[i].end(), link) > 0;
+        for (std::size_t i = 0; i < flows.size(); ++i)
+          growing += !done[i] && std::count(paths[i].begin(), paths[i].end(), link) > 0;
         if (growing > 0) step = std::min(step, (topology_.links[link].rate - used[link]) / growing);
       }
       for (std::size_t i = 0; i < flows.size(); ++i) {
@@ -137,7 +138,7 @@ void expect_found(const Topology& truth, double noise = 0, double tolerance = 1e
     EXPECT_NEAR(same->second.second, figures.second, std::max(1e-8, tolerance * 0.05)) << truth.name << ": " << names;
   }
   const std::size_t hosts = truth.hosts.size(), switches = truth.switches.size();
-  EXPECT_LE(static_cast<std::size_t>(network.rounds), 2 * hosts + 1 + 3 * std::max<std::size_t>(switches, 1)) << truth.name;
+  EXPECT_LE(static_cast<std::size_t>(network.rounds), 4 * hosts + 4 * switches) << truth.name;
 }
 
 // Hosts under other numbers: nothing may hang on racks being neighbours.
@@ -156,9 +157,15 @@ std::vector<Topology> networks() {
   std::vector<Wire> mixed(8, Wire{1e9}), straggler(4, Wire{1e9, 50us});
   std::fill_n(mixed.begin(), 4, Wire{10e9});
   straggler[3] = {2e8, 1ms};
-  return {star(std::vector<Wire>(8, Wire{1e9, 50us})), star(std::vector<Wire>(3, Wire{1e9})), star(mixed), star(straggler),
-          fat_tree(4, 4, {1e9, 20us}, {2e9, 5us}), fat_tree(4, 4, {1e9}, {0.5e9}), fat_tree(3, 5, {1e9}, {1e9}),
-          multi_site(2, 4, {1e9, 50us}, {0.2e9, 20ms}), multi_site(2, 8, {1e9}, {3e9})};
+  return {star(std::vector<Wire>(8, Wire{1e9, 50us})),
+          star(std::vector<Wire>(3, Wire{1e9})),
+          star(mixed),
+          star(straggler),
+          fat_tree(4, 4, {1e9, 20us}, {2e9, 5us}),
+          fat_tree(4, 4, {1e9}, {0.5e9}),
+          fat_tree(3, 5, {1e9}, {1e9}),
+          multi_site(2, 4, {1e9, 50us}, {0.2e9, 20ms}),
+          multi_site(2, 8, {1e9}, {3e9})};
 }
 
 TEST(Infer, stars_racks_and_sites_are_found) {
@@ -205,10 +212,57 @@ TEST(Infer, racks_inside_sites_are_found) {
   topology.link_both_ways(19, 21, 1e9);
   FluidNetwork network(topology);
   const Cuts found = cuts(network.inferred());
-  for (const std::set<std::string>& rack : {std::set<std::string>{"0", "1", "2", "3"}, {"8", "9", "10", "11"}}) ASSERT_TRUE(found.count(rack) > 0);
+  for (const std::set<std::string>& rack : {std::set<std::string>{"0", "1", "2", "3"}, {"8", "9", "10", "11"}})
+    ASSERT_TRUE(found.count(rack) > 0);
   const std::set<std::string> site{"0", "1", "2", "3", "4", "5", "6", "7"};
   ASSERT_TRUE(found.count(site) > 0);
   EXPECT_NEAR(found.at(site).first, 0.1e9, 1);
+}
+
+// Racks of any size with any uplinks. Where one bottleneck hides behind another the tree may differ, but hardly in what it lets flows
+// have. Relation: sets of flows that were never measured get from the found network what the true one gives: all but one flow in a
+// hundred to 15 %, and their sum in each of the 1,000 sets to a quarter.
+TEST(Infer, what_was_not_measured_is_predicted) {
+  std::mt19937 random(11);
+  const auto between = [&](double least, double most) {
+    return least * std::pow(most / least, static_cast<double>(random()) / 0x1p32);
+  };
+  int off = 0, all = 0;
+  for (int trial = 0; trial < 100; ++trial) {
+    std::vector<Node> rack_of;
+    const Node racks = 2 + random() % 4;
+    for (Node rack = 0; rack < racks; ++rack) rack_of.insert(rack_of.end(), 1 + random() % 6, rack);
+    const auto hosts = static_cast<Node>(rack_of.size());
+    Topology truth;
+    for (Node host = 0; host < hosts; ++host) {
+      truth.hosts.push_back(std::to_string(host));
+      truth.link_both_ways(host, hosts + rack_of[host], 1e9);
+    }
+    for (Node rack = 0; rack < racks; ++rack) {
+      truth.link_both_ways(hosts + rack, hosts + racks,
+                           between(0.15, 2) * 1e9 * static_cast<double>(std::count(rack_of.begin(), rack_of.end(), rack)));
+    }
+    for (Node rack = 0; rack <= racks; ++rack) truth.switches.push_back("s" + std::to_string(rack));
+    FluidNetwork network(truth), found(network.inferred());
+    EXPECT_LE(network.rounds, static_cast<int>(5 * hosts + 4 * racks)) << "trial " << trial;
+    for (int set = 0; set < 10; ++set) {
+      std::vector<Flow> flows;
+      for (std::uint32_t from = 0; from < hosts; ++from) {
+        const auto to = static_cast<std::uint32_t>(random() % hosts);
+        if (to != from) flows.push_back({from, to});
+      }
+      const auto expected = network.rates(flows), predicted = found.rates(flows);
+      double expected_sum = 0, predicted_sum = 0;
+      for (std::size_t i = 0; i < flows.size(); ++i) {
+        expected_sum += expected[i];
+        predicted_sum += predicted[i];
+        off += std::abs(expected[i] - predicted[i]) > 0.15 * expected[i];
+      }
+      all += static_cast<int>(flows.size());
+      EXPECT_NEAR(predicted_sum, expected_sum, 0.25 * expected_sum) << "trial " << trial;
+    }
+  }
+  EXPECT_LE(100 * off, all);
 }
 
 TEST(Infer, lines_of_their_own_stay_lines) {
