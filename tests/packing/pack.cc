@@ -6,7 +6,7 @@
 #include <algorithm>
 #include <limits>
 
-#include "tests/packing/random_networks.h"
+#include "tests/topo/random_networks.h"
 
 namespace shoal::packing {
 namespace {
@@ -74,7 +74,7 @@ void expect_sound(const Network& network, const Packing& packing, const std::str
 
 TEST(Pack, a_broadcast_is_as_fast_as_the_smallest_cut) {
   for (std::uint64_t seed = 0; seed < 400; ++seed) {
-    const topo::Topology topology = random_network(seed, {.most_hosts = 6, .most_switches = 3});
+    const topo::Topology topology = topo::random_network(seed, {.most_hosts = 6, .most_switches = 3});
     const Network network(topology);
     if (network.hosts() < 2) continue;
     const Packing packing = pack_exactly(network, Demand::broadcast, 0);
@@ -87,7 +87,7 @@ TEST(Pack, a_broadcast_is_as_fast_as_the_smallest_cut) {
 
 TEST(Pack, an_all_reduce_is_as_fast_as_the_smallest_partition) {
   for (std::uint64_t seed = 0; seed < 400; ++seed) {
-    const topo::Topology topology = random_network(seed, {.most_hosts = 7, .most_switches = 0, .symmetric = true});
+    const topo::Topology topology = topo::random_network(seed, {.most_hosts = 7, .most_switches = 0, .symmetric = true});
     const Network network(topology);
     if (network.hosts() < 2) continue;
     const Packing packing = pack_exactly(network, Demand::all_reduce);
@@ -100,7 +100,7 @@ TEST(Pack, an_all_reduce_is_as_fast_as_the_smallest_partition) {
 // 1e-9 more, and trees up and down may differ. Expected: the same rate.
 TEST(Pack, mirrored_trees_are_as_good_as_any_where_links_are_symmetric) {
   for (std::uint64_t seed = 0; seed < 200; ++seed) {
-    topo::Topology topology = random_network(seed, {.most_hosts = 6, .most_switches = 3, .symmetric = true});
+    topo::Topology topology = topo::random_network(seed, {.most_hosts = 6, .most_switches = 3, .symmetric = true});
     if (topology.hosts.size() < 2) continue;
     const double mirrored_rate = pack_exactly(Network(topology), Demand::all_reduce).rate;
     topology.links[0].rate *= 1 + 1e-9;
@@ -112,7 +112,7 @@ TEST(Pack, mirrored_trees_are_as_good_as_any_where_links_are_symmetric) {
 
 TEST(Pack, every_demand_meets_its_bound_on_random_networks_and_few_trees_come_near) {
   for (std::uint64_t seed = 0; seed < 150; ++seed) {
-    const topo::Topology topology = random_network(seed, {.most_hosts = 7, .most_switches = 3, .symmetric = seed % 3 == 0});
+    const topo::Topology topology = topo::random_network(seed, {.most_hosts = 7, .most_switches = 3, .symmetric = seed % 3 == 0});
     const Network network(topology);
     if (network.hosts() < 2) continue;
     for (const Demand demand : {Demand::all_reduce, Demand::broadcast, Demand::reduce, Demand::all_gather, Demand::reduce_scatter}) {
@@ -131,7 +131,7 @@ TEST(Pack, every_demand_meets_its_bound_on_random_networks_and_few_trees_come_ne
 
 TEST(Pack, without_the_exact_bound_a_true_one_is_proved) {
   for (std::uint64_t seed = 0; seed < 100; ++seed) {
-    const topo::Topology topology = random_network(seed, {.most_hosts = 7, .most_switches = 2, .symmetric = true});
+    const topo::Topology topology = topo::random_network(seed, {.most_hosts = 7, .most_switches = 2, .symmetric = true});
     const Network network(topology);
     if (network.hosts() < 2) continue;
     const Packing few = pack_few(network, Demand::all_reduce, 0, {});
