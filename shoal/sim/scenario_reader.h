@@ -75,7 +75,7 @@ class Keys {
   }
   [[noreturn]] void refuse(const std::string& key, const std::string& what, const std::string& hint = {}) const {
     const std::string full = place_.empty() ? key : key.empty() ? place_ : place_ + "." + key;
-    throw Error(Code::invalid_argument, full + ": " + what, file_, hint);
+    throw Error(Code::invalid_argument, full.empty() ? what : full + ": " + what, file_, hint);
   }
 
  private:
