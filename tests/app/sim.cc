@@ -53,8 +53,9 @@ TEST(Sim, writes_every_transfer_as_a_trace) {
   folder.write("s.toml", kScenario);
   ASSERT_EQ(shoal(folder, {"sim", folder.path() / "s.toml", "--trace", folder.path() / "trace.json"}).status, 0);
   std::ifstream in(folder.path() / "trace.json");
+  const auto trace = nlohmann::json::parse(in);
   double bytes = 0;
-  for (const auto& event : nlohmann::json::parse(in).at("traceEvents")) {
+  for (const auto& event : trace.at("traceEvents")) {
     if (event.at("ph") == "X") bytes += event.at("args").at("bytes").get<double>();
   }
   EXPECT_NEAR(bytes, 2 * 6 * 100e6, 1);
