@@ -28,6 +28,7 @@ struct Costs {
     costs.message_seconds = 0;
     costs.add_rate = 0;
     costs.goodput = 1;
+    costs.in_flight = 1024;
     return costs;
   }
 };

@@ -269,6 +269,11 @@ Scenario scenario_from_toml(const std::string& text, const std::string& where, c
   if (text.size() > kMostScenarioBytes) {
     throw Error(Code::invalid_argument, fmt::format("{} bytes, at most {} are read", text.size(), kMostScenarioBytes), where);
   }
+  // Its tables of Unicode, too, take for granted what damaged text is not.
+  const auto is_plain = [](char byte) { return (byte >= ' ' && byte <= '~') || byte == '\n' || byte == '\r' || byte == '\t'; };
+  if (const auto found = std::ranges::find_if_not(text, is_plain); found != text.end()) {
+    throw Error(Code::invalid_argument, "only ASCII text is read", fmt::format("{}:{}", where, 1 + std::count(text.begin(), found, '\n')));
+  }
   toml::table table;
   try {
     table = toml::parse(text);

@@ -34,7 +34,9 @@ double simulated(const collective::Program& program, std::uint64_t elements) {
   Job one = job(program, 0);
   one.elements = elements;
   one.element_bytes = 4;
-  return simulate_one(star(program.ranks, kRate, kDelay + frame), one).seconds;
+  Costs costs = Costs::links_only();
+  costs.in_flight = Costs().in_flight;
+  return simulate_one(star(program.ranks, kRate, kDelay + frame), one, costs).seconds;
 }
 
 class Executed : public testing::TestWithParam<collective::Builder> {};

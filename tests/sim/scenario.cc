@@ -110,6 +110,7 @@ TEST(Scenario, every_mistake_is_named_with_its_key) {
   EXPECT_EQ(refusal("shoal_sim = 1\n[topology]\nform = \"ring\"\nsize = [3]\nrate = \"1gbit\""),
             "s.toml: topology.form: \"ring\" with 1 sizes is not known (star [hosts], fat_tree [racks, hosts], multi_site [sites, hosts], grid [width, height, ...])");
   EXPECT_EQ(refusal("shoal_sim = 1\n[topology"), "s.toml:2: Error while parsing table header: encountered end-of-file");
+  EXPECT_EQ(refusal("shoal_sim = 1\nname = \"\xc3\xa9\""), "s.toml:2: only ASCII text is read");
   EXPECT_EQ(refusal(std::string(kMostScenarioBytes + 1, ' ')), "s.toml: 1048577 bytes, at most 1048576 are read");
 }
 
