@@ -18,7 +18,7 @@ struct Costs {
   // each slice that the runner would send.
   std::uint32_t slice_bytes = 128 * 1024;
   std::uint32_t most_flows = 1 << 19;
-  std::uint32_t messages_per_lane = 128;  // >= 1; more than there are hops in a pipeline of small chunks
+  std::uint32_t messages_per_lane = 100;  // >= 1; more than there are hops in a pipeline of small chunks
   std::uint32_t in_flight = 4;            // slices of a lane under way at once (collective/operation.h); >= 1
   std::uint32_t window = 4;               // slices that a scratch window holds; >= 2
 
@@ -28,6 +28,7 @@ struct Costs {
     costs.message_seconds = 0;
     costs.add_rate = 0;
     costs.goodput = 1;
+    costs.in_flight = 1024;
     return costs;
   }
 };

@@ -33,7 +33,7 @@ void Kernel::flow(std::span<const std::uint32_t> links, double bytes, std::uint6
   }
   Flow& flow = flows_[number];
   flow.links = links;
-  flow.places.resize(links.size());
+  if (links.size() > 1) flow.places.resize(links.size() - 1);
   flow.left = bytes;
   flow.rate = 0;
   flow.since = now_;
@@ -43,7 +43,7 @@ void Kernel::flow(std::span<const std::uint32_t> links, double bytes, std::uint6
   flow.open = true;
   for (std::uint32_t hop = 0; hop < links.size(); ++hop) {
     auto& flows = links_[links[hop]].flows;
-    flow.places[hop] = static_cast<std::uint32_t>(flows.size());
+    place(flow, hop) = static_cast<std::uint32_t>(flows.size());
     flows.push_back({number, hop});
   }
   begun_.push_back(number);
@@ -104,8 +104,9 @@ void Kernel::remove(std::uint32_t number) {
   for (std::uint32_t hop = 0; hop < flow.links.size(); ++hop) {
     auto& flows = links_[flow.links[hop]].flows;
     const Crossing last = flows.back();
-    flows[flow.places[hop]] = last;
-    flows_[last.flow].places[last.hop] = flow.places[hop];
+    const std::uint32_t freed = place(flow, hop);
+    flows[freed] = last;
+    place(flows_[last.flow], last.hop) = freed;
     flows.pop_back();
     if (!flows.empty()) left_behind_.push_back(flow.links[hop]);
   }

@@ -46,7 +46,8 @@ class Kernel {
  private:
   struct Flow {
     std::span<const std::uint32_t> links;
-    std::vector<std::uint32_t> places;     // [i]: where it stands among the flows of links[i]
+    std::uint32_t first_place = 0;         // where it stands among the flows of links[0]
+    std::vector<std::uint32_t> places;     // of links[1], links[2], ...
     double left = 0, rate = 0, since = 0;  // bytes at `since`; bytes/s since then
     double cap = 0;
     std::uint64_t token = 0;
@@ -64,6 +65,7 @@ class Kernel {
     std::uint64_t seen = 0;
     std::uint32_t number = 0;              // in the problem that is being solved
   };
+  static std::uint32_t& place(Flow& flow, std::uint32_t hop) { return hop == 0 ? flow.first_place : flow.places[hop - 1]; }
   struct Entry {
     double when;
     std::uint64_t order;                   // of scheduling

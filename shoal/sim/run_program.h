@@ -21,16 +21,20 @@
 namespace shoal::sim {
 
 // One run of a program by some hosts.
+struct Awaited {                       // by ranks first .. last - 1 of the job that waits
+  std::uint32_t job = 0;               // in front of it
+  std::uint32_t first = 0, last = 0xffffffff;
+};
 struct Job {
   std::string name;
   std::shared_ptr<const collective::Program> program;
   std::uint64_t elements = 0;          // in all; cut into chunks by collective::Layout::even
   double element_bytes = 4;
   std::vector<topo::Node> hosts;       // by rank
-  // A host begins its part `start` seconds after it has ended its parts in all of these earlier jobs; after the beginning of time if it
-  // has part in none of them.
+  // A host begins its part `start` seconds after it has ended its parts in all of these; after the beginning of time if it waits for
+  // none in which it has a part.
   double start = 0;
-  std::vector<std::uint32_t> after;    // indices of jobs in front of this one
+  std::vector<Awaited> after;
   std::uint32_t priority = 0;          // at each sender the smallest is served first (kernel.h)
 };
 

@@ -63,8 +63,8 @@ void Simulation::check() const {
     auto hosts = job.hosts;
     std::ranges::sort(hosts);
     if (std::ranges::adjacent_find(hosts) != hosts.end()) refuse("a host has two ranks", where);
-    for (const std::uint32_t earlier : job.after) {
-      if (earlier >= i) refuse(fmt::format("waits for job {}, which is not in front of it", earlier), where);
+    for (const Awaited& earlier : job.after) {
+      if (earlier.job >= i) refuse(fmt::format("waits for job {}, which is not in front of it", earlier.job), where);
     }
     if (!is_time(job.start) || !(job.element_bytes > 0)) refuse("start or size of elements is no such number", where);
   }
@@ -87,11 +87,10 @@ void Simulation::plan_starts() {
     if (!job.after.empty()) {
       for (std::uint32_t rank = 0; rank < job.hosts.size(); ++rank) rank_of_[i].emplace(job.hosts[rank], rank);
     }
-    for (const std::uint32_t earlier : job.after) {
-      next_[earlier].push_back(i);
-      for (const topo::Node host : jobs_[earlier].hosts) {
-        const auto found = rank_of_[i].find(host);
-        if (found != rank_of_[i].end()) ++waits_for_[i][found->second];
+    for (const Awaited& earlier : job.after) {
+      next_[earlier.job].push_back({i, earlier.first, earlier.last});
+      for (const topo::Node host : jobs_[earlier.job].hosts) {
+        if (std::uint32_t* const waiting = waits(next_[earlier.job].back(), host)) ++*waiting;
       }
     }
     for (std::uint32_t rank = 0; rank < job.hosts.size(); ++rank) {
@@ -99,6 +98,12 @@ void Simulation::plan_starts() {
     }
   }
   for (std::uint32_t i = 0; i < transfers_.size(); ++i) kernel_.timer(transfers_[i].start, Token{Token::Kind::transfer_start, 0, i}.packed());
+}
+
+std::uint32_t* Simulation::waits(const Awaited& later, topo::Node host) {
+  const auto found = rank_of_[later.job].find(host);
+  if (found == rank_of_[later.job].end() || found->second < later.first || found->second >= later.last) return nullptr;
+  return &waits_for_[later.job][found->second];
 }
 
 void Simulation::schedule(std::uint32_t job, std::uint32_t rank) {
@@ -174,9 +179,9 @@ void Simulation::flow(const Path& on, double bytes, Token token, std::uint32_t p
 void Simulation::finished(std::uint32_t job, std::uint32_t rank) {
   JobOutcome& outcome = outcome_.jobs[job];
   outcome.finished[rank] = outcome.end = kernel_.now();
-  for (const std::uint32_t later : next_[job]) {
-    const auto found = rank_of_[later].find(jobs_[job].hosts[rank]);
-    if (found != rank_of_[later].end() && --waits_for_[later][found->second] == 0) schedule(later, found->second);
+  for (const Awaited& later : next_[job]) {
+    std::uint32_t* const waiting = waits(later, jobs_[job].hosts[rank]);
+    if (waiting != nullptr && --*waiting == 0) schedule(later.job, static_cast<std::uint32_t>(waiting - waits_for_[later.job].data()));
   }
   if (running_[job]->complete()) --incomplete_jobs_;
 }

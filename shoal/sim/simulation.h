@@ -170,6 +170,7 @@ class Simulation {
   void flow(const Path& path, double bytes, Token token, std::uint32_t priority, double cap);
   void schedule(std::uint32_t job, std::uint32_t rank);
   void plan_starts();
+  std::uint32_t* waits(const Awaited& later, topo::Node host);  // how many jobs it still waits for; null if it does not wait for this one
   Running& running(std::uint32_t job);
   void check() const;
   Outcome outcome();
@@ -194,7 +195,7 @@ class Simulation {
   std::map<Size, std::shared_ptr<const SizedProgram>> sized_;
   std::vector<std::unique_ptr<Running>> running_;            // by job
   std::vector<std::vector<std::uint32_t>> waits_for_;        // by job, by rank: earlier jobs that its host has not ended
-  std::vector<std::vector<std::uint32_t>> next_;             // by job: jobs that wait for it
+  std::vector<std::vector<Awaited>> next_;                   // by job: which ranks of which jobs wait for it
   std::vector<std::unordered_map<topo::Node, std::uint32_t>> rank_of_;  // by job that waits
   std::size_t incomplete_jobs_ = 0;
   Outcome outcome_;

@@ -15,6 +15,8 @@ using collective::Buffer;
 using collective::Loop;
 using collective::Op;
 using collective::OpKind;
+constexpr std::uint64_t kMostOps = 1 << 30;  // a simulation of hours
+
 using Pair = std::pair<std::uint32_t, std::uint32_t>;
 
 bool receives(const Op& op) { return op.kind == OpKind::receive || op.kind == OpKind::receive_reduce; }
@@ -48,9 +50,12 @@ void SizedProgram::lay_out() {
                                                     all.chunks, chunk_bytes_.size()),
                 fmt::format("program {}", all.name));
   }
+  std::uint64_t ops = 0;
   for (std::uint32_t rank = 0; rank < all.ranks; ++rank) {
     first_lane_.push_back(lanes());
     for (const collective::Lane& lane : all.lanes[rank]) {
+      for (const Loop& loop : lane) ops += std::uint64_t{loop.times} * loop.ops.size();
+      if (ops > kMostOps) throw Error(Code::unsupported, fmt::format("more than {} ops when its loops are unrolled", kMostOps), fmt::format("program {}", all.name));
       const auto first = static_cast<std::uint32_t>(loops_.size());
       for (const Loop& loop : lane) {
         loops_.push_back({static_cast<std::uint32_t>(steps_.size()), static_cast<std::uint32_t>(loop.ops.size()), loop.times, false});

@@ -23,7 +23,7 @@ struct Position {                 // a slice of a lane; the end of the lane has 
 class SizedProgram {
  public:
   // Checks that every number of the program names something; not that it does what it says (collective::verify).
-  // chunk_bytes: by chunk. Throws Error{invalid_argument}.
+  // chunk_bytes: by chunk. Throws Error{invalid_argument}, and Error{unsupported} for more than 2^30 ops.
   SizedProgram(std::shared_ptr<const collective::Program> program, std::vector<double> chunk_bytes, const Costs& costs);
 
   static constexpr std::uint32_t kNone = 0xffffffff;

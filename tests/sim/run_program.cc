@@ -113,9 +113,9 @@ TEST(RunProgram, jobs_follow_each_other_host_by_host) {
   const topo::Topology topology = star(4, kRate);
   std::vector<Job> jobs(3, job(collective::ring_all_reduce(4), 1e6));
   const double alone = simulate_one(topology, jobs[0]).seconds;
-  jobs[1].after = {0};
+  jobs[1].after = {{0}};
   jobs[1].start = 0.25;
-  jobs[2].after = {0, 1};
+  jobs[2].after = {{0}, {1}};
   const Outcome outcome = simulate(topology, jobs, {}, Costs::links_only());
   expect_near(outcome.jobs[0].end, alone);
   expect_near(outcome.jobs[1].end, 2 * alone + 0.25);
