@@ -36,24 +36,11 @@ struct ProgramOptions {
   bool json = false;
 };
 
-constexpr std::pair<const char*, Collective> collectives[] = {
-    {"all_reduce", Collective::all_reduce}, {"reduce_scatter", Collective::reduce_scatter},
-    {"all_gather", Collective::all_gather}, {"broadcast", Collective::broadcast},
-    {"reduce", Collective::reduce},         {"gather", Collective::gather},
-    {"scatter", Collective::scatter},       {"all_to_all", Collective::all_to_all},
-};
-
-Collective collective_named(const std::string& name) {
-  const auto plain = [](std::string text) {  // allreduce, all-reduce and all_reduce are one
-    std::erase_if(text, [](char c) { return c == '_' || c == '-'; });
-    return text;
-  };
+Collective collective_named(const std::string& text) {
+  if (const auto collective = collective::collective_called(text)) return *collective;
   std::vector<std::string> names;
-  for (const auto& [known, value] : collectives) {
-    if (plain(known) == plain(name)) return value;
-    names.push_back(known);
-  }
-  refuse("there is no collective " + name, "--collective", fmt::format("one of {}", fmt::join(names, ", ")));
+  for (const Collective collective : collective::kCollectives) names.emplace_back(name(collective));
+  refuse("there is no collective " + text, "--collective", fmt::format("one of {}", fmt::join(names, ", ")));
 }
 
 std::uint32_t ranks_of(const ProgramOptions& options) {

@@ -25,8 +25,6 @@ constexpr std::uint32_t kMaxLanes = 1U << 16, kMaxChunks = 1U << 24, kMaxTimes =
 constexpr std::size_t kMaxItems = 1U << 21;  // ops, sources and waits together
 constexpr std::size_t kMaxName = 64;
 
-constexpr Collective kCollectives[] = {Collective::all_reduce, Collective::reduce_scatter, Collective::all_gather, Collective::broadcast,
-                                       Collective::reduce,     Collective::gather,         Collective::scatter,    Collective::all_to_all};
 constexpr AddOrder kOrders[] = {AddOrder::none, AddOrder::left_fold, AddOrder::rotated, AddOrder::tree};
 constexpr OpKind kKinds[] = {OpKind::send, OpKind::receive, OpKind::receive_reduce, OpKind::fold, OpKind::copy};
 

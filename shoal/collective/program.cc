@@ -16,6 +16,17 @@ const char* name(Collective collective) {
   return "?";
 }
 
+std::optional<Collective> collective_called(const std::string& text) {
+  const auto plain = [](std::string word) {
+    std::erase_if(word, [](char c) { return c == '_' || c == '-'; });
+    return word;
+  };
+  for (const Collective collective : kCollectives) {
+    if (plain(name(collective)) == plain(text)) return collective;
+  }
+  return std::nullopt;
+}
+
 const char* name(AddOrder order) {
   switch (order) {
     case AddOrder::none: return "none";

@@ -115,6 +115,9 @@ std::uint32_t peer_of(const Program& program, const Op& op, std::uint32_t iterat
 std::uint32_t chunk_of(const Program& program, const Op& op, std::uint32_t iteration);
 
 const char* name(Collective collective);  // "all_reduce", as written in JSON and on command lines
+std::optional<Collective> collective_called(const std::string& text);  // also allreduce, all-reduce
+inline constexpr Collective kCollectives[] = {Collective::all_reduce, Collective::reduce_scatter, Collective::all_gather, Collective::broadcast,
+                                              Collective::reduce,     Collective::gather,         Collective::scatter,    Collective::all_to_all};
 const char* name(AddOrder order);
 const char* name(OpKind kind);
 const char* name(Buffer buffer);

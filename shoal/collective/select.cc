@@ -160,6 +160,12 @@ std::string choose(Collective collective, std::uint32_t ranks, double bytes, con
                                                left_fold_only ? " that adds in rank order" : ""));
   }
   const KnownNetwork* const network = known(link, ranks);
+  if (const auto wish = link.tuning ? link.tuning->wish(collective, bytes) : std::nullopt) {
+    if (*wish == kTrees && network != nullptr && network->trees(collective) != nullptr && !left_fold_only) return kTrees;
+    for (const Priced& program : kPrices) {
+      if (program.collective == collective && program.name == *wish && ranks <= program.max_ranks && (program.left_fold || !left_fold_only)) return *wish;
+    }
+  }
   if (ranks > 1 && network != nullptr && network->trees(collective) != nullptr && !left_fold_only &&
       tree_seconds(collective, ranks, bytes, link) < seconds(*best, ranks, bytes, link)) {
     return kTrees;

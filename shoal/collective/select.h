@@ -8,6 +8,7 @@
 
 #include "shoal/collective/known_network.h"
 #include "shoal/collective/program.h"
+#include "shoal/collective/tuning.h"
 
 namespace shoal::collective {
 
@@ -23,6 +24,7 @@ struct LinkModel {
   double fan_in_alpha = 0;
   // The network link by link, where it is known: then the fullest link's rate on it counts instead of `rate`, for groups of all its hosts.
   std::shared_ptr<const KnownNetwork> network{};
+  std::shared_ptr<const Tuning> tuning{};  // what goes before prices, where it can be had
 
   // What is typical between processes of one machine, until it is measured.
   static LinkModel one_machine() { return {30e-6, 1.2e9, 8e9, 1.8e9, 60e-6}; }
@@ -35,7 +37,8 @@ double price(Collective collective, const std::string& name, std::uint32_t ranks
 // Bytes that the member with the most to do sends (or receives, where that is more) for `bytes` as above by the named program.
 double busiest_bytes(Collective collective, const std::string& name, std::uint32_t ranks, double bytes);
 
-// The cheapest builder for this size, or "trees" where the network is known; among equals the first of builder_names(). left_fold_only: only programs that add
+// The cheapest builder for this size, or "trees" where the network is known; among equals the first of builder_names(); before them what
+// the tuning asks for, if this group can have it. left_fold_only: only programs that add
 // in rank order, whose bits no other choice or packing changes. Throws Error{unsupported} if none has so many ranks.
 std::string choose(Collective collective, std::uint32_t ranks, double bytes, const LinkModel& link, bool left_fold_only = false);
 

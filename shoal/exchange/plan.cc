@@ -48,6 +48,7 @@ std::uint64_t ExchangePlan::hash() const {
     for (const double figure : {link.alpha, link.rate, link.add_rate, link.fan_in, link.fan_in_alpha}) mix(&figure, sizeof figure);
   }
   if (link.network) mix_text(link.network->to_json());
+  if (link.tuning) mix_text(link.tuning->text());
   for (const auto& t : tensors) {
     mix_text(t.name);
     mix_number(static_cast<std::uint64_t>(t.type));

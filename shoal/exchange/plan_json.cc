@@ -77,6 +77,7 @@ std::string to_json(const ExchangePlan& plan) {
                      {"forward_seconds", plan.forward_seconds}, {"backward_seconds", plan.backward_seconds},
                      {"step_seconds", plan.step_seconds}, {"predicted_seconds", plan.predicted_seconds()}, {"multiply_rate", plan.multiply_rate},
                      {"tensors", tensors}, {"units", units}};
+  if (plan.link.tuning) json["tune"] = plan.link.tuning->text();
   if (plan.link.network) json["network"] = Json::parse(plan.link.network->to_json());
   return json.dump(1) + "\n";
 }
@@ -93,6 +94,7 @@ ExchangePlan plan_from_json(const std::string& text, const std::string& where) {
   const auto link = root.object("link");
   plan.link = {link.number("alpha", 0), link.number("rate", 1), link.number("add_rate", 1), link.number("fan_in", 0),
                link.number("fan_in_alpha", 0)};
+  if (json.contains("tune")) plan.link.tuning = std::make_shared<const collective::Tuning>(root.text("tune"), where + ": plan.tune");
   if (json.contains("network")) plan.link.network = collective::KnownNetwork::from_json(json["network"].dump(), where + ": plan.network");
   plan.forward_seconds = root.number("forward_seconds", 0);
   plan.backward_seconds = root.number("backward_seconds", 0);

@@ -56,6 +56,13 @@ std::shared_ptr<const collective::KnownNetwork> declared_network(StoreRendezvous
   return network == "none" ? nullptr : collective::KnownNetwork::from_json(network, "rank 0's network");
 }
 
+std::shared_ptr<const collective::Tuning> declared_tuning(StoreRendezvous& rendezvous, const net::Place& place, Nanoseconds patience) {
+  constexpr const char* kKey = "tune";
+  if (place.rank == 0) rendezvous.put(kKey, net::variable("SHOAL_TUNE").value_or("none"));
+  const std::string text = rendezvous.get(kKey, patience);
+  return text == "none" ? nullptr : std::make_shared<const collective::Tuning>(text);
+}
+
 std::shared_ptr<Group> join(const c10::intrusive_ptr<c10d::Store>& store, int rank, int size, std::chrono::milliseconds timeout) {
   TORCH_CHECK(size > 0 && rank >= 0 && rank < size, "shoal: rank ", rank, " does not fit a group of ", size);
   net::Place place;
@@ -80,6 +87,7 @@ std::shared_ptr<Group> join(const c10::intrusive_ptr<c10d::Store>& store, int ra
   // Between processes of one machine flows that meet cost nothing, and direct adds each byte in one pass (docs/collectives.md).
   if (one_host(job->members())) settings.link = collective::LinkModel::one_machine();
   settings.link.network = declared_network(rendezvous, place, timeout);
+  settings.link.tuning = declared_tuning(rendezvous, place, timeout);
   return std::make_shared<Group>(std::move(job), settings);
 }
 

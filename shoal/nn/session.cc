@@ -44,21 +44,33 @@ const collective::LinkModel& Session::link_model() {
   if (!link_model_) {
     const auto operation = take_operations(collective::kProbeOperations);
     auto model = size() > 1 ? collective::probe(transport(), operation, transport().now() + patience_) : collective::LinkModel{};
-    if (size() > 1) model.network = find_network(model);
+    if (size() > 1) {
+      model.network = find_network(model);
+      model.tuning = find_tuning();
+    }
     link_model_ = model;
   }
   return *link_model_;
 }
 
 const collective::LinkModel& Session::measure_links_again() {
-  const auto network = link_model().network;  // what it is made of stays
+  const auto network = link_model().network;  // what it is made of stays, and what people want of it
+  const auto tuning = link_model().tuning;
   link_model_ = collective::probe(transport(), take_operations(collective::kProbeOperations), transport().now() + patience_);
   link_model_->network = network;
+  link_model_->tuning = tuning;
   return *link_model_;
 }
 
 std::uint64_t Session::take_operations(std::uint64_t count) {
   return net::operation_in(channel_, std::exchange(next_operation_, next_operation_ + count));
+}
+
+std::shared_ptr<const collective::Tuning> Session::find_tuning() {
+  std::string text;
+  if (rank() == 0) text = net::variable("SHOAL_TUNE").value_or("");
+  text = broadcast_text(text, 0, "SHOAL_TUNE");
+  return text.empty() ? nullptr : std::make_shared<const collective::Tuning>(text);
 }
 
 std::shared_ptr<const collective::KnownNetwork> Session::find_network(const collective::LinkModel& link) {

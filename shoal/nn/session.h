@@ -38,7 +38,7 @@ class Session {
   //   SHOAL_TOPOLOGY=measure  measured link by link (collective/probe_together.h), some seconds
   //   SHOAL_TOPOLOGY=none     not known
   //   otherwise measured where three members and more on several hosts send to each other at unequal rates, else not known.
-  // Rank 0's variable counts. Throws Error{invalid_argument} on rank 0 for a file that is wrong or has not a host for every member.
+  // SHOAL_TUNE (collective/tuning.h) is its `tuning`. Rank 0's variables count. Throws Error{invalid_argument} on rank 0 for a file that is wrong or has not a host for every member.
   const collective::LinkModel& link_model();
   const collective::LinkModel& measure_links_again();  // all members together
 
@@ -63,6 +63,7 @@ class Session {
                             const std::string& label);
   void wait(collective::Started& started);
   std::shared_ptr<const collective::KnownNetwork> find_network(const collective::LinkModel& link);
+  std::shared_ptr<const collective::Tuning> find_tuning();
   std::uint64_t take_operations(std::uint64_t count);
 
   std::unique_ptr<net::Job> job_;

@@ -12,7 +12,7 @@
 namespace shoal::collective {
 namespace {
 
-constexpr Collective kCollectives[] = {Collective::all_reduce, Collective::broadcast, Collective::reduce, Collective::all_gather,
+constexpr Collective kPacked[] = {Collective::all_reduce, Collective::broadcast, Collective::reduce, Collective::all_gather,
                                        Collective::reduce_scatter};
 
 void expect_runs(const Program& program, std::uint64_t total, std::uint64_t seed) {
@@ -55,7 +55,7 @@ TEST(Synthesize, programs_for_2000_random_networks_are_proved_certified_and_righ
   for (std::uint64_t seed = 0; seed < 2000; ++seed) {
     const topo::Topology topology = topo::random_network(seed, {.most_hosts = 8, .most_switches = 3, .symmetric = seed % 4 == 0});
     SCOPED_TRACE(topology.name);
-    const Collective collective = kCollectives[seed % 5];
+    const Collective collective = kPacked[seed % 5];
     const Synthesis how = seed % 3 == 0 ? Synthesis::exact : Synthesis::few;
     const auto ranks = static_cast<std::uint32_t>(topology.hosts.size());
     const Program program = synthesize(topology, collective, how, static_cast<std::uint32_t>(seed % ranks));
