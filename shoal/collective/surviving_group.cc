@@ -4,11 +4,14 @@
 #include <utility>
 
 #include "shoal/collective/build.h"
+#include "shoal/collective/started.h"
+#include "shoal/net/call.h"
 
 namespace shoal::collective {
 namespace {
 
-constexpr std::uint64_t kUrgentBytes = net::kUrgentLimit;  // sums that need no credit
+constexpr std::uint64_t kUrgentBytes = net::kUrgentLimit;    // sums that need no credit
+constexpr Nanoseconds kAgrees = std::chrono::seconds(60);    // beyond the patience: far beyond any transport's JoinOptions::dead
 
 }  // namespace
 
@@ -73,10 +76,25 @@ class SurvivingGroup::Sum final : public Work {
 };
 
 SurvivingGroup::SurvivingGroup(net::Transport& transport, std::vector<net::Rank> members, std::uint16_t channel, Options options)
-    : programs_(std::make_shared<Programs>(std::move(options))), survivors_(transport, std::move(members), channel) {}
+    : transport_(transport), programs_(std::make_shared<Programs>(std::move(options))), survivors_(transport, std::move(members), channel) {}
 
 void SurvivingGroup::all_reduce(const Addition& addition, Summed done) {
   survivors_.start(std::make_shared<Sum>(programs_, addition, std::move(done)), 1, addition.weight, addition.patience, addition.label);
+}
+
+// Bounded: the patience by all members together, beyond it by how long the transport takes to say that a silent one is lost.
+std::vector<Contributor> SurvivingGroup::sum(const Addition& addition) {
+  struct Outcome {
+    net::Failure why;
+    std::vector<Contributor> contributors;
+  };
+  const auto outcome = net::ask<Outcome>(transport_, addition.patience + kAgrees, [this, addition](const auto& tell) {
+    all_reduce(addition, [tell](const net::Failure& why, const std::vector<Contributor>& contributors) { tell({why, contributors}); });
+  });
+  // The loop still holds the caller's memory: no way on is safe.
+  if (!outcome) end_process(addition.label);
+  if (outcome->why) throw Error(*outcome->why);
+  return outcome->contributors;
 }
 
 }  // namespace shoal::collective

@@ -4,7 +4,7 @@
 // who contributed, with the weights that they gave, so that the caller can make a mean of it. The input is as it was until the sum is certain, also
 // where the output is the same memory; after an error, too.
 //
-// Threads: on the transport's loop. Lifetime: the transport outlives us.
+// Threads: on the transport's loop, but for sum(), which is for any other. Lifetime: the transport outlives us.
 #pragma once
 
 #include <map>
@@ -40,11 +40,14 @@ class SurvivingGroup {
 
   // Members call it in the same order with the same type, count and op, one after the other. done runs once, never inside.
   void all_reduce(const Addition& addition, Summed done);
+  // The same from any other thread: waits for it. Throws the Error with which it ended on all.
+  std::vector<Contributor> sum(const Addition& addition);
   std::vector<net::Rank> members() const { return survivors_.members(); }
 
  private:
   class Sum;
   struct Programs;
+  net::Transport& transport_;
   std::shared_ptr<Programs> programs_;
   Survivors survivors_;
 };

@@ -49,7 +49,7 @@ TEST_P(SurvivorsOf, agree_whoever_dies_after_any_event) {
       for (net::Rank victim = 0; victim < script.members; ++victim) {
         SCOPED_TRACE("rank " + std::to_string(victim) + " dies after event " + std::to_string(kill_after) + (in_place ? ", in place" : ""));
         SurvivingMembers members(script);
-          std::uint64_t passed = 0;
+        std::uint64_t passed = 0;
         members.job.run([&] { return ++passed > kill_after; });
         members.job.kill(victim);
         members.count_out(victim);
