@@ -188,7 +188,7 @@ void Survivors::Impl::conclude() {
     if (agreement.concluded().lost[place] && !before.lost[place]) lost.push_back(members[place]);
   }
   next = 0;
-  if (!lost.empty()) renew_runner();
+  renew_runner();  // a Work may have ended the one it had
   if (phase != Phase::idle) {
     const auto fate = agreement.fate(started - 1);
     if (fate == Agreement::Fate::given_up) given_up = why_given_up();
@@ -223,7 +223,8 @@ void Survivors::Impl::begin_if_quiet() {
 void Survivors::Impl::begin() {
   phase = Phase::running;
   tell(Kind::begun, started - 1);
-  const Attempt attempt{runner, net::operation_in(channel, (agreement.concluded().epoch() << kEpochShift) + next)};
+  const std::uint64_t epoch = agreement.concluded().epoch();
+  const Attempt attempt{runner, epoch, net::operation_in(channel, (epoch << kEpochShift) + next)};
   next += operations;
   work->begin(attempt, [self = shared_from_this(), number = ++attempts](const net::Failure& why) { self->settled(number, why); });
 }

@@ -27,6 +27,7 @@ namespace shoal::collective {
 
 struct Attempt {
   std::shared_ptr<Runner> runner;  // of those who are left
+  std::uint64_t epoch = 0;         // of its group: greater after each loss, the same on all members
   std::uint64_t operation = 0;     // the first of those that it may take (net::Tag); no other attempt gets them
 };
 

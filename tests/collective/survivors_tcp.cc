@@ -91,8 +91,8 @@ std::string add(net::Job& job, const Plan& plan) {
     }
     for (const auto& one : contributors) told << one.rank;
     told << '|';
+    if (operation == kDisturbed && rank == plan.victim) std::this_thread::sleep_for(1h);  // the fuse burns
   }
-  if (rank == plan.victim) std::this_thread::sleep_for(1h);  // the fuse burns
   told << ' ' << std::chrono::duration<double, std::milli>(usual).count() << ' ' << std::chrono::duration<double, std::milli>(took).count() << ' '
        << std::chrono::duration<double, std::milli>(next).count();
   net::call(transport, [&group] { group.reset(); });
