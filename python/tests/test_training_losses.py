@@ -1,118 +1,178 @@
 """Members are killed while others train: the others take every step, with the mean of those who contributed, and stay equal to the last bit."""
 
+import hashlib
 import json
+import multiprocessing
 import os
+import signal
+import socket
 import subprocess
 import sys
+import threading
+import time
 
 import pytest
-
-SHOAL = os.path.join(os.path.dirname(sys.executable), "shoal")
-
-# Each survivor says after every step who was left, and in the end the bits of its parameters. argv: {victim: [step, seconds]}, steps, plan, accumulate.
-TRAIN = """
-import hashlib, json, os, signal, sys, threading, time
 import torch
-import shoal
 
-victims, steps, plan = json.loads(sys.argv[1]), int(sys.argv[2]), sys.argv[3]
+import shoal
+from pool import environment, program
+
+_fork = multiprocessing.get_context("fork")  # members begin in milliseconds; this process itself joins nothing
+PATIENCE = 100.0
+
 
 def batch(rank, step):
     draw = torch.Generator().manual_seed(1000 * step + rank)
     x = torch.randn(2 + rank, 40, generator=draw, dtype=torch.float64)
     return x, x[:, :3].sum(1, keepdim=True)
 
-def model_of(seed=0):
-    torch.manual_seed(seed)
-    layers = [torch.nn.Linear(40, 300), torch.nn.Tanh(), torch.nn.Linear(300, 300), torch.nn.Tanh(), torch.nn.Linear(300, 1)]
+
+def model_of(normalized):
+    torch.manual_seed(0)
+    layers = [torch.nn.Linear(40, 200), torch.nn.Tanh(), torch.nn.Linear(200, 200), torch.nn.Tanh(), torch.nn.Linear(200, 1)]
+    if normalized:
+        layers.insert(1, torch.nn.BatchNorm1d(200))
     return torch.nn.Sequential(*layers).double()
 
-def train():
-    shoal.init()
-    model = model_of()
-    optimizer = torch.optim.SGD(model.parameters(), lr=0.05, momentum=0.9)
+
+def sgd(model):
+    return torch.optim.SGD(model.parameters(), lr=0.005, momentum=0.5)
+
+
+def train(victims, steps, plan="auto", normalized=False, clipped=False):
+    """Who was left after each step, the bits of parameters and buffers in the end, and the parameters' sums. victims: {rank: (step, seconds)}."""
+    model = model_of(normalized)
+    optimizer = sgd(model)
     model, optimizer = shoal.data_parallel(model, optimizer, plan=plan)
-    left, losses = [], []
+    left = []
     for step in range(steps):
-        if str(shoal.rank()) in victims and step == victims[str(shoal.rank())][0]:
-            def die(after=victims[str(shoal.rank())][1]):
-                time.sleep(after)
-                os.kill(os.getpid(), signal.SIGKILL)
-            threading.Thread(target=die).start()
+        if shoal.rank() in victims and step == victims[shoal.rank()][0]:
+            threading.Timer(victims[shoal.rank()][1], os.kill, (os.getpid(), signal.SIGKILL)).start()
         x, y = batch(shoal.rank(), step)
         optimizer.zero_grad()
-        loss = torch.nn.functional.mse_loss(model(x), y)
-        loss.backward()
+        torch.nn.functional.mse_loss(model(x), y).backward()
+        if clipped:
+            torch.nn.utils.clip_grad_norm_(model.parameters(), 0.5)
         optimizer.step()
-        losses.append(loss.item())
         left.append(shoal.members())
-    bits = b"".join(p.detach().numpy().tobytes() for p in model.parameters())
-    print("told " + json.dumps([left, hashlib.sha256(bits).hexdigest(), [p.sum().item() for p in model.parameters()], losses]), flush=True)
-
-if __name__ == "__main__":
-    train()
-"""
+    if shoal.rank() in victims:
+        time.sleep(PATIENCE)
+    bits = b"".join(t.detach().numpy().tobytes() for t in model.state_dict().values())
+    return left, hashlib.sha256(bits).hexdigest(), [p.sum().item() for p in model.parameters()]
 
 
-def run(folder, victims, steps=40, plan="auto", members=4, expect=0):
-    environment = {**os.environ, "OMP_NUM_THREADS": "1"}
-    script = folder / "train.py"
-    script.write_text(TRAIN)
-    command = [SHOAL, "run", "-n", str(members), "--on-peer-lost", "shrink", "--", sys.executable, str(script), json.dumps(victims), str(steps), plan]
-    ended = subprocess.run(command, cwd=folder, env=environment, capture_output=True, text=True, timeout=120)
-    assert ended.returncode == expect, ended.stdout + ended.stderr
-    told = [json.loads(line.split("told ")[1]) for line in ended.stdout.splitlines() if "told " in line]
-    return told, ended.stdout + ended.stderr
-
-
-def replayed(left, steps):
+def replay(left, clipped=False):
     """The same steps by one process: the sums of its parameters."""
-    import torch
-
-    scope = {"__name__": "replayed", "sys": None}
-    arguments, sys.argv = sys.argv, ["", "{}", str(steps), "auto"]
-    try:
-        exec(TRAIN, scope)
-    finally:
-        sys.argv = arguments
-    model = scope["model_of"]()
-    optimizer = torch.optim.SGD(model.parameters(), lr=0.05, momentum=0.9)
-    for step in range(steps):
+    model = model_of(False)
+    optimizer = sgd(model)
+    for step, ranks in enumerate(left):
         optimizer.zero_grad()
-        parts = [scope["batch"](rank, step) for rank in left[step]]
+        parts = [batch(rank, step) for rank in ranks]
         samples = sum(len(x) for x, _ in parts)
         for x, y in parts:
             (torch.nn.functional.mse_loss(model(x), y) * len(x) / samples).backward()
+        if clipped:
+            torch.nn.utils.clip_grad_norm_(model.parameters(), 0.5)
         optimizer.step()
     return [p.sum().item() for p in model.parameters()]
 
 
-@pytest.mark.parametrize("plan", ["auto", "ddp:25MB", "p3", "ring"])
-def test_training_goes_on_without_whom_is_killed(tmp_path, plan):
-    told, said = run(tmp_path, {"2": [11, 0.004]}, plan=plan)
-    assert len(told) == 3
-    left, bits, sums, losses = told[0]
-    assert all(other[:2] == [left, bits] for other in told), "survivors differ"
+def begin(function, *arguments, variables=None):
+    """In a forked process: it, and where its answer comes."""
+    ours, theirs = _fork.Pipe()
+
+    def body():
+        os.environ.update(variables or {})
+        torch.set_num_threads(1)
+        try:
+            theirs.send(function(*arguments))
+        except BaseException as error:
+            theirs.send(error)
+        sys.stdout.flush()
+        os._exit(0)  # of the test's process nothing is to be ended here
+
+    process = _fork.Process(target=body, daemon=True)
+    process.start()
+    theirs.close()
+    return process, ours
+
+
+def answer(member):
+    process, pipe = member
+    assert pipe.poll(PATIENCE), "a survivor does not answer"
+    told = pipe.recv()
+    process.kill()
+    process.join()
+    if isinstance(told, BaseException):
+        raise told
+    return told
+
+
+def trained(victims, *arguments, members=4):
+    """What the survivors say, by rank. They meet as torchrun's workers do."""
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        port = free.getsockname()[1]
+    at = {"WORLD_SIZE": str(members), "MASTER_ADDR": "127.0.0.1", "MASTER_PORT": str(port), "SHOAL_ON_PEER_LOST": "shrink", "SHOAL_SECRET": "only here"}
+    started = [begin(train, victims, *arguments, variables={**at, "RANK": str(rank), "LOCAL_RANK": str(rank)}) for rank in range(members)]
+    told = [answer(member) for rank, member in enumerate(started) if rank not in victims]
+    for rank in victims:
+        started[rank][0].join(PATIENCE)
+        assert started[rank][0].exitcode == -signal.SIGKILL
+    return told
+
+
+def expect_one_course(told, clipped=False, exact=True):
+    left, bits, sums = told[0]
+    for other in told:
+        assert other[:2] == (left, bits), "survivors differ"
+    if exact:
+        assert sums == pytest.approx(answer(begin(replay, left, clipped)), rel=1e-9, abs=1e-9), "some step was not the mean of those who contributed"
+    return left
+
+
+@pytest.mark.parametrize("plan", ["auto", "ddp:25MB", "p3", "ring", "poseidon"])
+def test_training_goes_on_without_whom_is_killed(plan):
+    left = expect_one_course(trained({2: (11, 0.004)}, 30, plan))
     assert left[5] == [0, 1, 2, 3] and left[-1] == [0, 1, 3]
-    assert sums == pytest.approx(replayed(left, 40), rel=1e-9, abs=1e-9), "some step was not the mean over those who contributed"
-    assert "rank 2 was lost: killed by signal 9 (KILL); the others went on" in said
 
 
-@pytest.mark.parametrize("moment", range(12))
-def test_whenever_it_is(tmp_path, moment):
-    """Rank 0 too, two at once, in the first step, while the plan is chosen."""
-    victims = {str(moment % 4): [[0, 2, 3, 9][moment // 3], 0.002 * (moment % 3)]}
+@pytest.mark.parametrize("moment", range(24))
+def test_whenever_it_is(moment):
+    """Rank 0 too, two close together, in the first step, while the plan is chosen."""
+    step = (0, 1, 2, 3, 7, 9)[moment // 4]
+    victims = {moment % 4: (step, 0.002 * (moment % 5))}
     if moment % 2 == 1:
-        victims[str((moment + 1) % 4)] = [[0, 2, 3, 9][moment // 3] + moment % 3, 0.001 * (moment % 5)]
-    told, said = run(tmp_path, victims, steps=20)
-    assert len(told) == 4 - len(victims), said
-    left, bits, sums, losses = told[0]
-    assert all(other[:2] == [left, bits] for other in told), "survivors differ"
-    assert left[-1] == [rank for rank in range(4) if str(rank) not in victims]
-    assert sums == pytest.approx(replayed(left, 20), rel=1e-9, abs=1e-9)
+        victims[(moment + 1) % 4] = (step + moment % 3, 0.001 * (moment % 7))
+    left = expect_one_course(trained(victims, 14))
+    assert left[-1] == [rank for rank in range(4) if rank not in victims]
 
 
-def test_the_last_one_goes_on_alone(tmp_path):
-    told, said = run(tmp_path, {"0": [3, 0.001], "1": [8, 0.001]}, steps=20, members=3)
-    assert len(told) == 1 and told[0][0][-1] == [2]
-    assert told[0][2] == pytest.approx(replayed(told[0][0], 20), rel=1e-9, abs=1e-9)
+def test_the_last_one_goes_on_alone():
+    told = trained({0: (3, 0.001), 1: (8, 0.001)}, 14, members=3)
+    assert expect_one_course(told)[-1] == [2]
+
+
+def test_running_means_stay_equal():
+    expect_one_course(trained({0: (6, 0.003), 2: (9, 0.001)}, 16, "auto", True), exact=False)
+
+
+def test_gradients_that_are_read_before_the_step_are_certain():
+    expect_one_course(trained({1: (6, 0.003)}, 16, "auto", False, True), clipped=True)
+
+
+SCRIPT = """
+import json, os, signal, threading, shoal
+from test_training_losses import train
+left, bits, sums = train({1: (5, 0.002)}, 12)
+print("told", json.dumps([left, bits]), flush=True)
+"""
+
+
+def test_the_launcher_lets_the_others_go_on(tmp_path):
+    command = [program(), "run", "-n", "3", "--on-peer-lost", "shrink", "--", sys.executable, "-c", SCRIPT]
+    ended = subprocess.run(command, cwd=tmp_path, env={**environment(), "OMP_NUM_THREADS": "1"}, capture_output=True, text=True, timeout=200)
+    assert ended.returncode == 0, ended.stdout + ended.stderr
+    told = [json.loads(line.split("told ")[1]) for line in ended.stdout.splitlines() if "told " in line]
+    assert len(told) == 2 and told[0] == told[1] and told[0][0][-1] == [0, 2]
+    assert "rank 1 was lost: killed by signal 9 (KILL); the others went on" in ended.stdout + ended.stderr
