@@ -18,9 +18,13 @@ class Joint final : public Work {
   void begin(const Attempt& attempt, net::Done held) override {
     attempt_ = attempt;
     held_ = std::move(held);
+    stopped_.store(false, std::memory_order_relaxed);
     news_.store(true, std::memory_order_release);
   }
-  void stop(const net::Failure& why) override { attempt_.runner->end(why); }
+  void stop(const net::Failure& why) override {
+    stopped_.store(true, std::memory_order_release);
+    attempt_.runner->end(why);
+  }
   void committed(const std::vector<Contributor>& contributors) override {
     contributors_ = contributors;
     over_ = true;
@@ -33,6 +37,7 @@ class Joint final : public Work {
 
   bool has_news() const { return news_.load(std::memory_order_acquire); }
   void take_news() { news_.store(false, std::memory_order_relaxed); }
+  bool stopped() const { return stopped_.load(std::memory_order_acquire); }  // by the members: what the part throws says no more
   bool over() const { return over_; }
   const net::Failure& why() const { return why_; }
   Attempt attempt() const { return attempt_; }
@@ -40,7 +45,7 @@ class Joint final : public Work {
   void settled(const net::Failure& why) { std::exchange(held_, nullptr)(why); }  // the loop
 
  private:
-  std::atomic<bool> news_ = false;
+  std::atomic<bool> news_ = false, stopped_ = false;
   Attempt attempt_;
   net::Done held_;
   bool over_ = false;
@@ -65,7 +70,7 @@ std::vector<Contributor> do_together(net::Transport& transport, Survivors& survi
       part(joint->attempt());
     } catch (const Error& error) {
       why = std::make_shared<const Error>(error);
-      if (error.code() != Code::peer_lost) own = std::current_exception();
+      if (error.code() != Code::peer_lost && !joint->stopped()) own = std::current_exception();
     } catch (...) {
       why = std::make_shared<const Error>(Code::internal, "this member could not go on", label);
       own = std::current_exception();

@@ -53,7 +53,7 @@ struct Survivors::Impl : std::enable_shared_from_this<Survivors::Impl> {
   void listen(std::uint32_t place);
   void hear(std::uint32_t place);
   void tell(Kind kind, std::uint64_t operation);
-  void lose(net::Rank rank, const net::Failure& why);
+  void lose(net::Rank rank);
   void decide();
   void conclude();
   void renew_runner();
@@ -64,7 +64,7 @@ struct Survivors::Impl : std::enable_shared_from_this<Survivors::Impl> {
   void finish(net::Failure why);
   void late();
   net::Failure why_given_up() const;
-  net::Failure latest_loss() const;
+  net::Failure why_stopped() const;
   std::string missing() const;
   void end(const net::Failure& why);
   bool all_said(Kind kind) const;
@@ -98,7 +98,6 @@ struct Survivors::Impl : std::enable_shared_from_this<Survivors::Impl> {
   std::string waited_for;             // when the patience was over
   net::Failure own_fault;             // why this member cannot do the open operation
   net::Failure given_up;              // it is over as soon as it has stopped
-  net::Failure last_loss;
 };
 
 // --- the others
@@ -109,8 +108,8 @@ void Survivors::Impl::open() {
     peers[place].message.resize(said_bytes);
     if (place != agreement.self()) listen(place);
   }
-  transport.on_lost([weak = weak_from_this()](net::Rank rank, const net::Failure& why) {
-    if (const auto self = weak.lock()) self->lose(rank, why);
+  transport.on_lost([weak = weak_from_this()](net::Rank rank, const net::Failure&) {
+    if (const auto self = weak.lock()) self->lose(rank);
   });
   transport.on_failure([weak = weak_from_this()](const net::Failure& why) {
     if (const auto self = weak.lock()) self->end(why);
@@ -121,7 +120,7 @@ void Survivors::Impl::listen(std::uint32_t place) {
   transport.receive(members[place], {net::operation_in(channel, kOfProtocol), 0}, kUrgent, peers[place].message,
                     [self = shared_from_this(), place](const net::Failure& why) {
                       if (self->failure) return;
-                      if (why) return self->lose(self->members[place], why);  // one that has left, too
+                      if (why) return self->lose(self->members[place]);  // one that has left, too
                       self->hear(place);
                       self->listen(place);
                     });
@@ -156,11 +155,10 @@ void Survivors::Impl::hear(std::uint32_t place) {
   go_on();
 }
 
-void Survivors::Impl::lose(net::Rank rank, const net::Failure& why) {
+void Survivors::Impl::lose(net::Rank rank) {
   const auto found = std::ranges::find(members, rank);
   if (failure || found == members.end()) return;
   const auto place = static_cast<std::uint32_t>(found - members.begin());
-  if (!agreement.view().lost[place]) last_loss = why;
   if (agreement.lose(place)) decide();
   conclude();
 }
@@ -175,7 +173,7 @@ void Survivors::Impl::decide() {
   if (phase == Phase::complete) phase = Phase::waiting;
   if (phase == Phase::running) {
     phase = Phase::stopping;
-    work->stop(latest_loss());
+    work->stop(why_stopped());
   }
   tell(Kind::vote, agreement.held());
 }
@@ -308,8 +306,13 @@ std::string Survivors::Impl::missing() const {
   return fmt::format("rank {} to have all of it", fmt::join(silent, ", "));
 }
 
-net::Failure Survivors::Impl::latest_loss() const {
-  if (last_loss) return last_loss;
+// Why an attempt is stopped. Others may have told of a loss before the transport here has.
+net::Failure Survivors::Impl::why_stopped() const {
+  for (std::uint32_t place = 0; place < members.size(); ++place) {
+    if (!agreement.view().lost[place] || agreement.concluded().lost[place]) continue;
+    const net::Failure known = transport.lost(members[place]);
+    return known ? known : std::make_shared<const Error>(Code::peer_lost, fmt::format("rank {} was lost, say the others", members[place]));
+  }
   return std::make_shared<const Error>(Code::cancelled, "it is given up by the members together", label);
 }
 
