@@ -5,7 +5,6 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
-#include <cstring>
 #include <memory>
 #include <numeric>
 #include <set>
@@ -96,7 +95,7 @@ class SurvivingMembers {
         expect_sum(told, operation, survivors);
         ASSERT_EQ(told.contributors.size(), first->contributors.size());
         for (std::size_t i = 0; i < told.contributors.size(); ++i) ASSERT_EQ(told.contributors[i].rank, first->contributors[i].rank);
-        ASSERT_EQ(std::memcmp(told.output.data(), first->output.data(), told.output.size() * sizeof(std::int32_t)), 0);
+        ASSERT_TRUE(told.output == first->output);
       }
       failed_ += first->why != nullptr;
       shrunk_ += !first->why && first->contributors.size() < script_.members;
