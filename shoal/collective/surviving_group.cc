@@ -57,7 +57,10 @@ class SurvivingGroup::Sum final : public Work {
                           std::move(held));
   }
 
-  void stop(const net::Failure& why) override { attempt_.runner->cancel(attempt_.operation, why); }
+  void stop(const net::Failure& why) override {
+    attempt_.runner->cancel(attempt_.operation, why);
+    attempt_.runner.reset();  // what is left of it is in the transport's hands
+  }
 
   void committed(const std::vector<Contributor>& contributors) override {
     if (!aside_.empty()) std::memcpy(addition_.buffers.output, aside_.data(), bytes_);

@@ -344,6 +344,7 @@ Survivors::Survivors(net::Transport& transport, std::vector<net::Rank> members, 
 
 Survivors::~Survivors() {
   impl_->end(std::make_shared<const Error>(Code::cancelled, "the group of members is closing"));
+  impl_->runner.reset();  // from here on the transport's handlers alone hold the rest
 }
 
 void Survivors::start(std::shared_ptr<Work> work, std::uint32_t operations, double weight, Nanoseconds patience, std::string label) {
