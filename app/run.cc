@@ -133,7 +133,7 @@ Action declare_run(CLI::App& app) {
   auto options = std::make_shared<RunOptions>();
   declare_members(app, *options);
   declare_verbose(app, *options);
-  flag(app, "--on-peer-lost", options->on_peer_lost, "when a member is lost: fail (all end), or shrink (the others go on; shared rows only)");
+  flag(app, "--on-peer-lost", options->on_peer_lost, "when a member is lost: fail (all end), or shrink (the others go on: training and shared rows)");
   flag(app, "--restarts", options->restarts,
        "when a member is killed or its host is lost, begin again with those that are left and --resume, so many times (default: 0)");
   flag(app, "--plan", options->plan, plan_help);

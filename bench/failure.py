@@ -2,6 +2,8 @@
 
     python bench/failure.py                    10 kills on loopback, every rank in turn
     python bench/failure.py --rate 200mbit     on hosts of a lab, where gradients are under way at the kill
+    python bench/failure.py --go-on            the others go on: how long until they have taken the step in which it was killed
+    python bench/failure.py --go-on --stop     the same when it is stopped (SIGSTOP), and not killed
     python bench/failure.py --quick            a smoke test
 """
 
@@ -25,17 +27,35 @@ def kill_one(lab: sbs.Lab, victim: int, model: str) -> dict[str, float]:
     return {"raised": max(saw) - killed[0], "ended": ended - killed[0]}
 
 
+def lose_one(lab: sbs.Lab, victim: int, model: str, stop: bool) -> dict[str, float]:
+    """Seconds from the kill, or stop, until the last survivor had taken the step in which it fell, and of a usual step."""
+    command = [sbs.PYTHON, MEMBER, "--victim", str(victim), "--model", model, *(["--stop"] if stop else [])]
+    lines = sbs.run_members(lab, command, {"SHOAL_ON_PEER_LOST": "shrink"}, timeout=120)
+    killed = [line["killed"] for line in lines if "killed" in line]
+    told = [line for line in lines if "steps" in line]
+    left = [rank for rank in range(lab.members) if rank != victim]
+    if len(killed) != 1 or [line["left"] for line in told] != [left] * len(left):
+        sys.exit(f"bench: not every survivor went on without rank {victim}: {lines}")
+    usual = sbs.median([after - before for line in told for before, after in zip(line["steps"][3:7], line["steps"][4:8])])
+    return {"taken": max(next(end for end in line["steps"] if end > killed[0]) for line in told) - killed[0], "usual": usual}
+
+
 def main() -> None:
     parser = sbs.options(__doc__)
     parser.add_argument("--model", default="mlp", help="of bench/peers/models.py")
     parser.add_argument("--kills", type=int, default=10)
+    parser.add_argument("--go-on", action="store_true", help="the others go on")
+    parser.add_argument("--stop", action="store_true", help="with --go-on: it is stopped and not killed")
     args = parser.parse_args()
     if args.quick:
         args.members, args.kills = 2, 1
     with sbs.Lab(args.members, args.rate) as lab:
-        figures = [kill_one(lab, kill % args.members, args.model) for kill in range(args.kills)]
-    sbs.print_header(f"{args.members} members training {args.model}, {args.rate or 'loopback'}, one killed, {args.kills} times, every rank in turn")
-    for name, what in (("raised", "until the last survivor raised PeerLost"), ("ended", "until every process had ended")):
+        lose = (lambda victim: lose_one(lab, victim, args.model, args.stop)) if args.go_on else lambda victim: kill_one(lab, victim, args.model)
+        figures = [lose(kill % args.members) for kill in range(args.kills)]
+    sbs.print_header(f"{args.members} members training {args.model}, {args.rate or 'loopback'}, one {'stopped' if args.stop else 'killed'}, {args.kills} times, every rank in turn")
+    ended = (("raised", "until the last survivor raised PeerLost"), ("ended", "until every process had ended"))
+    went_on = (("taken", "until all survivors had taken the step"), ("usual", "a usual step"))
+    for name, what in went_on if args.go_on else ended:
         values = [1e3 * figure[name] for figure in figures]
         print(f"{what:<42} median {sbs.median(values):.0f} ms ({sbs.spread(values)})")
 

@@ -19,11 +19,15 @@ using Released = py::call_guard<py::gil_scoped_release>;
 
 Nanoseconds from_seconds(double seconds) { return std::chrono::duration_cast<Nanoseconds>(Seconds(seconds)); }
 
+constexpr Nanoseconds kDeadWhereOthersGoOn = std::chrono::milliseconds(3500);
+
 using Settings = std::map<std::string, std::string>;
 
 net::JoinOptions join_options(const Settings& settings) {
   net::JoinOptions options = net::with_environment({});
   options.settings = settings;
+  // Silence must be found, and told by all, within the 5 s after which a call is to return.
+  if (options.on_peer_lost == net::OnPeerLost::shrink) options.dead = kDeadWhereOthersGoOn;
   return options;
 }
 
@@ -108,6 +112,9 @@ void bind_session(py::module_& module) {
   py::class_<Session, std::shared_ptr<Session>>(module, "Session")
       .def_property_readonly("rank", &Session::rank)
       .def_property_readonly("size", &Session::size)
+      .def_property_readonly("place", &Session::place)
+      .def_property_readonly("members", &Session::members)
+      .def_property_readonly("outlives_losses", &Session::outlives_losses)
       // Names this start of the job: the same on all members, never the same again.
       .def_property_readonly("id", [](Session& session) { return session.job().members().at(0).id; })
       .def_property_readonly("hosts", [](Session& session) {

@@ -19,7 +19,7 @@ from .process_group import init_process_group
 from .recording import metric
 from .regions import Regions
 from .sampler import DistributedSampler
-from .session import flush, init, rank, size
+from .session import flush, init, members, rank, size
 from .signals import checkpoint_due
 from .table import Initial, Table
 
@@ -28,4 +28,4 @@ __version__ = "0.1.0"
 _backend.register()
 
 __all__ = ["AdaptiveRevision", "Checkpoints", "DataParallel", "DistributedSampler", "Error", "Initial", "PeerLost", "Regions", "Table", "__version__", "checkpoint_due", "data_parallel",
-           "flush", "init", "init_process_group", "learners", "load", "metric", "models", "nn", "rank", "save", "size", "topics"]
+           "flush", "init", "init_process_group", "learners", "load", "members", "metric", "models", "nn", "rank", "save", "size", "topics"]

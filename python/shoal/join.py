@@ -29,8 +29,8 @@ def wait_for_the_others(wrapped) -> None:
 def take_over_optimizer(optimizer, source: int, lags: bool = True) -> None:
     """Its state becomes that of member `source`, on all members at once that lag."""
     here, packed = session.current(), io.BytesIO()
-    if here.rank == source:
+    if here.place == source:
         torch.save(optimizer.state_dict(), packed)
     received = session.broadcast_bytes(here, packed.getbuffer(), source, "the optimizer's state")
-    if lags and here.rank != source:
+    if lags and here.place != source:
         optimizer.load_state_dict(torch.load(io.BytesIO(received), weights_only=True))

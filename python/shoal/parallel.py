@@ -71,8 +71,6 @@ class DataParallel(Wrapped):
                 optimizer.register_step_pre_hook(self._alone.step_begins)
                 optimizer.register_step_post_hook(_weak(self, "_after_step_alone"))
             return
-        if os.environ.get("SHOAL_ON_PEER_LOST") == "shrink":
-            raise mistake("data_parallel()", "training ends with the first member that is lost", "run with --on-peer-lost fail")
         _check_momentum(optimizer, plan, saved)
         trained = _trained_parameters(module)
         for name, parameter in trained:
@@ -174,6 +172,8 @@ class DataParallel(Wrapped):
     @contextmanager
     def join(self):
         """Members may run out of data at different times: who is done stays at the end of the block until all are."""
+        if self._core is not None and session.current().outlives_losses:
+            raise mistake("model.join()", "members that may be lost must not run out of data at different times", "run with --on-peer-lost fail")
         if self._core is not None:
             self._divided.undivide("members may run out of data inside of model.join()", self._gates)
         yield
@@ -264,7 +264,7 @@ class DataParallel(Wrapped):
         if self._core is None or not self._core.is_open:
             return 1.0
         weights = self._core.weights()
-        return weights[session.rank()] * len(weights) / max(sum(weights), 1e-300)
+        return weights[session.current().place] * len(weights) / max(sum(weights), 1e-300)
 
     def _step_the_rest(self, *_) -> None:
         if self._steps is not None:

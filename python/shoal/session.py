@@ -125,6 +125,12 @@ def size() -> int:
     return current().size
 
 
+def members() -> list[int]:
+    """The ranks that are left, ascending: all of them, unless the run goes on without some that were lost (--on-peer-lost shrink). The same on
+    all members after a step; who deals out data by it deals anew when it has changed."""
+    return current().members
+
+
 def add_user(user) -> None:
     """`user.settle()` is called by flush(), `user.release()` before the session ends: by all members in the same order."""
     _users[next(_arrivals)] = user

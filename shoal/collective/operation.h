@@ -34,7 +34,7 @@ struct Group {
   std::uint32_t rank = 0;
   ScratchPool pool;
   std::vector<std::shared_ptr<Operation>> open;  // few at a time
-  net::Failure lost;                             // of a member, with which the group ended
+  net::Failure lost;                             // of a member, or why else the group ended
 };
 
 class Operation : public std::enable_shared_from_this<Operation> {

@@ -29,6 +29,17 @@ std::uint32_t place_in(const std::vector<net::Rank>& members, net::Rank rank) {
 Group::Group(net::Transport& of_transport, std::vector<net::Rank> of_members)
     : transport(of_transport), members(std::move(of_members)), rank(place_in(members, transport.rank())), pool(kKeepScratch) {}
 
+namespace {
+
+void end_group(Group& group, const net::Failure& why) {
+  if (group.lost) return;
+  group.lost = why;
+  const auto open = group.open;  // ending one takes it off the list
+  for (const auto& operation : open) operation->end(why);
+}
+
+}  // namespace
+
 struct Runner::Impl {
   Impl(net::Transport& transport, std::vector<net::Rank> members)
       : group(std::make_shared<Group>(transport, std::move(members))) {}
@@ -52,6 +63,8 @@ std::shared_ptr<const Compiled> Runner::Impl::compiled(const Verified& program) 
   return programs.front();
 }
 
+void Runner::end(const net::Failure& why) { end_group(*impl_->group, why); }
+
 // A group that has lost a member ends as a whole: who waits for somebody that waits for the lost one would wait for ever.
 Runner::Runner(net::Transport& transport, std::vector<net::Rank> members)
     : impl_(std::make_shared<Impl>(transport, std::move(members))) {
@@ -60,10 +73,7 @@ Runner::Runner(net::Transport& transport, std::vector<net::Rank> members)
     if (weak.expired()) return;
     transport.on_lost([weak](net::Rank lost, const net::Failure& why) {
       const auto group = weak.lock();
-      if (!group || group->lost || std::ranges::find(group->members, lost) == group->members.end()) return;
-      group->lost = why;
-      const auto open = group->open;  // ending one takes it off the list
-      for (const auto& operation : open) operation->end(why);
+      if (group && std::ranges::find(group->members, lost) != group->members.end()) end_group(*group, why);
     });
   });
 }

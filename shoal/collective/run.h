@@ -58,6 +58,7 @@ class Runner {
   void run(const Verified& program, const Layout& layout, Buffers buffers, const Run& run, Instant deadline);
   // Ends one operation with `why` on this member (a deadline); its peers' are left to their own deadlines.
   void cancel(std::uint64_t operation, const net::Failure& why);
+  void end(const net::Failure& why);    // all that are open, and later ones as they begin
   // For error lines: what open operations wait for, e.g. "all-reduce of fc1.weight: 3 of 12 slices from rank 2".
   std::vector<std::string> waiting() const;
 

@@ -15,14 +15,13 @@ namespace {
 // For the kernel to let go of memory after a deadline; a transport gives up a peer that takes nothing long before.
 constexpr Nanoseconds kLetsGo = std::chrono::seconds(60);
 
-// The loop stands still with the caller's memory in its hands: no way on is safe.
-[[noreturn]] void end_process(const std::string& label) {
+}  // namespace
+
+void end_process(const std::string& label) {
   const Error error(Code::internal, "the network's loop does not run any more", label);
   std::fprintf(stderr, "shoal: %s\n", error.what());
   std::_Exit(exit_code(error.code()));
 }
-
-}  // namespace
 
 struct Started::Outcome {
   std::atomic<bool> known = false;

@@ -10,6 +10,9 @@
 
 namespace shoal::collective {
 
+// The loop stands still with the caller's memory in its hands: no way on is safe.
+[[noreturn]] void end_process(const std::string& label);
+
 class Started {
  public:
   Started(Runner& runner, const Verified& program, const Layout& layout, Buffers buffers, const Run& run);

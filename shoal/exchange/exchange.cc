@@ -8,6 +8,11 @@
 #include "shoal/net/call.h"
 
 namespace shoal::exchange {
+namespace {
+
+constexpr int kGenerationShift = 32;  // of operations' numbers on the channel
+
+}  // namespace
 
 void Exchange::Impl::take(ExchangePlan next) {
   const auto before = std::exchange(plan, std::move(next));
@@ -132,6 +137,7 @@ void Exchange::Impl::account(std::uint32_t tensor, const Contribution& own) {
 // fault of whoever answered last, after that of the network.
 void Exchange::Impl::wait(const Gate& gate, const std::string& what, std::uint32_t event_name) {
   const auto version = begun();
+  if (gate.open_for(version) && transport.on_peer_lost() == net::OnPeerLost::shrink) return;  // it is here, whoever was lost since
   const auto settled = [&] { return gate.open_for(version) || failed.load(std::memory_order_acquire); };
   if (settled()) return require_no_failure();
   const auto begin = steady_now();
@@ -185,15 +191,19 @@ void Exchange::Impl::late(const std::string& what) {
   throw Error(*error);
 }
 
-Exchange::Exchange(collective::Runner& runner, std::uint16_t channel, ExchangePlan plan, Nanoseconds patience)
+Exchange::Exchange(collective::Runner& runner, std::uint16_t channel, ExchangePlan plan, Nanoseconds patience, const Begin& begin)
     : impl_(std::make_unique<Impl>(runner, channel, patience)) {
+  impl_->iteration = begin.iteration;
+  impl_->next_sequence = begin.generation << kGenerationShift;
   impl_->take(std::move(plan));
+  if (impl_->transport.on_peer_lost() == net::OnPeerLost::shrink) impl_->post([impl = impl_.get()] { impl->listen_for_losses(); });
 }
 
 Exchange::~Exchange() {
   auto& impl = *impl_;
   const auto why = std::make_shared<const Error>(Code::cancelled, "the exchange is closing");
   impl.post([&impl, why] {
+    *impl.listener = nullptr;
     for (std::uint64_t i = 1; impl.open && i < impl.operations; ++i) {
       impl.runner.cancel(net::operation_in(impl.channel, impl.sequence + i), why);
     }
@@ -279,7 +289,7 @@ std::vector<std::uint64_t> Exchange::digests() {
 
 void Exchange::fail(const Error& why) { impl_->fail(std::make_shared<Error>(why)); }
 
-void Exchange::commit() {
+void Exchange::settle() {
   auto& impl = *impl_;
   if (!impl.open) return;
   for (std::size_t u = 0; u < impl.passages.size(); ++u) {
@@ -287,6 +297,12 @@ void Exchange::commit() {
     if (impl.plan.units[u].turn == impl.turn) impl.wait(passage.gate, passage.label, passage.event_name);
   }
   impl.wait(impl.presence_gate, "presence of gradients", Events::local().intern("presence"));
+}
+
+void Exchange::commit() {
+  auto& impl = *impl_;
+  if (!impl.open) return;
+  settle();
   impl.open = false;
   impl.transport.doing("step " + std::to_string(impl.iteration) + " done");
   ++impl.iteration;

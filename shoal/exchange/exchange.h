@@ -32,7 +32,15 @@ class Exchange {
  public:
   // The runner outlives the exchange. channel (net::operation_in): this exchange's own in the transport, equal on all members.
   // patience: the longest wait at a gate; then Error{timeout} naming tensor and ranks.
-  Exchange(collective::Runner& runner, std::uint16_t channel, ExchangePlan plan, Nanoseconds patience);
+  // Where the job goes on without lost members (OnPeerLost::shrink) the exchange does not: from then on all calls throw Error{peer_lost}, and those
+  // who are left make another on the same channel.
+  struct Begin {
+    std::uint64_t iteration = 0;   // the first
+    std::uint64_t generation = 0;  // of exchanges on this channel: the same on all members, never the same again
+  };
+  Exchange(collective::Runner& runner, std::uint16_t channel, ExchangePlan plan, Nanoseconds patience, const Begin& begin);
+  Exchange(collective::Runner& runner, std::uint16_t channel, ExchangePlan plan, Nanoseconds patience)
+      : Exchange(runner, channel, std::move(plan), patience, Begin{}) {}
   ~Exchange();  // ends what is open
 
   const ExchangePlan& plan() const;
@@ -68,6 +76,7 @@ class Exchange {
   std::vector<double> prescales();       // by rank: what gradients are multiplied by before they are added; 1 where weights are equal
   std::uint64_t asked();                 // what any member asks in the open iteration, the same on all; waits like weights()
   std::vector<std::uint64_t> digests();  // all members', by rank; waits like weights()
+  void settle();                         // waits until all of the open iteration is here: then commit() waits for nothing
   void commit();
   void fail(const Error& why);           // any thread: whoever waits here hears it, and the other members
   std::uint64_t iteration() const;       // number of the open or next iteration

@@ -71,6 +71,7 @@ struct Exchange::Impl {
   void start(std::size_t unit);
   void start_presence();
   void post(std::function<void()> fn);
+  void listen_for_losses();
   void closed() { running.fetch_sub(1, std::memory_order_acq_rel); }
 
   collective::Runner& runner;
@@ -103,6 +104,9 @@ struct Exchange::Impl {
   bool nobody = false;                   // has any data in this iteration
   std::vector<std::size_t> ready_units;  // waiting for the roll call
   Instant last_arrival{};
+
+  // Of the handler that the transport keeps: on the loop, which clears it when this goes.
+  const std::shared_ptr<Impl*> listener = std::make_shared<Impl*>(this);
 
   // Both threads'.
   Gate roll_gate;                        // everybody has said that it is in the iteration

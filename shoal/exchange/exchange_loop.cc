@@ -6,6 +6,14 @@
 
 namespace shoal::exchange {
 
+// The runner ends its own operations; whoever waits for something else hears it here.
+void Exchange::Impl::listen_for_losses() {
+  transport.on_lost([listener = listener](net::Rank lost, const net::Failure& why) {
+    Impl* const impl = *listener;
+    if (impl && std::ranges::find(impl->runner.members(), lost) != impl->runner.members().end()) impl->set_failure(why);
+  });
+}
+
 void Exchange::Impl::roll_called(const net::Failure& why) {
   if (why) {
     set_failure(why);

@@ -6,6 +6,8 @@
 #include <numeric>
 #include <utility>
 
+#include "shoal/core/error.h"
+
 namespace shoal::exchange {
 namespace {
 
@@ -82,6 +84,20 @@ ExchangePlan without_factors(ExchangePlan plan) {
 
 ExchangePlan without_strips(ExchangePlan plan) {
   return by_all_reduce(std::move(plan), [](const Unit& unit) { return way_named(unit.way)->groups() > 0; });
+}
+
+ExchangePlan for_members(ExchangePlan plan, std::uint32_t ranks) {
+  plan.ranks = ranks;
+  return by_all_reduce(std::move(plan), [ranks](const Unit& unit) {
+    const auto way = way_named(unit.way);
+    if (unit.way == kByFactors || way->groups() > 0) return true;
+    try {
+      way->check(ranks);
+      return false;
+    } catch (const Error&) {  // too few are left
+      return true;
+    }
+  });
 }
 
 }  // namespace shoal::exchange

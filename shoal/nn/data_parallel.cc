@@ -33,8 +33,7 @@ DataParallel::DataParallel(Session& session, std::vector<NamedTensor> parameters
       pairs_(parameters_.size()),
       tables_(parameters_, options_.tables),
       divisible_(parameters_.size()),
-      exchange_(session.runner(), session.new_channel(), first_plan(describe(parameters_, tables_), options_.choice, options_.plan, session.size()),
-                session.patience()),
+      channel_(session.new_channel()),
       pair_names_(*this, parameters_.size()),
       accounted_(parameters_.size()),
       installed_(parameters_.size()),
@@ -42,7 +41,8 @@ DataParallel::DataParallel(Session& session, std::vector<NamedTensor> parameters
       first_use_(parameters_.size()),
       backward_at_(parameters_.size(), -1),
       hooks_(std::make_unique<GradientHooks>(static_cast<GradientListener&>(*this), tensors_of(parameters_))) {
-  if (exchange::parse_choice(exchange_.plan().choice, "plan").rounds) {
+  take_plan(first_plan(describe(parameters_, tables_), options_.choice, options_.plan, session.size()));
+  if (exchange::parse_choice(exchange_->plan().choice, "plan").rounds) {
     throw Error(Code::unsupported, "local steps exchange no gradients", "plan", "LocalRounds takes them");
   }
   strip_link_->listener = this;
@@ -55,6 +55,9 @@ DataParallel::DataParallel(Session& session, std::vector<NamedTensor> parameters
       staging = stagings_.back().get();
     }
     staging_.push_back(staging);
+  }
+  if (!stagings_.empty() && session.outlives_losses()) {
+    throw Error(Code::unsupported, "parameters lie on a device", "data_parallel()", "run with --on-peer-lost fail");
   }
   for (const auto& [name, tensor] : parameters_) event_names_.push_back(Events::local().intern(name));
 }
@@ -161,7 +164,7 @@ void DataParallel::begin(double weight) {
   pass_ = torch::autograd::get_current_graph_task_id();
   backward_began_ = steady_now();
   std::fill(backward_at_.begin(), backward_at_.end(), -1);
-  exchange_.begin(weight, own_asks(), digest_is_due() ? digest() : 0);
+  hand_over([this] { exchange_->begin(weight_, own_asks(), digest_is_due() ? digest() : 0); });
   open_ = true;
 }
 
@@ -169,16 +172,14 @@ void DataParallel::account(std::size_t i, bool even_zeros) {
   if (first_gradient_at_ == Instant{}) first_gradient_at_ = steady_now();
   require_unchanged(i);
   accounted_[i] = true;
-  if (exchange_.by_factors(static_cast<std::uint32_t>(i))) return account_pair(i);
+  if (exchange_->by_factors(static_cast<std::uint32_t>(i))) return account_pair(i);
   if (divided_.contains(i)) return account_strip(i);
-  const auto tensor = static_cast<std::uint32_t>(i);
   const auto gradient = weight_ > 0 ? contribution(i) : at::Tensor();
   const std::lock_guard lock(leaving_);
-  if (!gradient.defined() || !(even_zeros || says_something(gradient))) return exchange_.absent(tensor);
-  contributions_[i] = gradient;
-  if (gradient.is_sparse()) return exchange_.produced(tensor, tables_.rows(i, gradient));
-  if (!plan_is_final_ && exchange_.iteration() == 0) tables_.note(i, gradient);  // once: it would lengthen the backward pass that is measured
-  leave(i, {&contributions_[i]}, [this, i, tensor] { exchange_.produced(tensor, contributions_[i].const_data_ptr()); });
+  if (gradient.defined() && (even_zeros || says_something(gradient))) contributions_[i] = gradient;
+  if (!contributions_[i].defined() || gradient.is_sparse()) return hand_over([this, i] { contribute(i); });
+  if (!plan_is_final_ && exchange_->iteration() == 0) tables_.note(i, gradient);  // once: it would lengthen the backward pass that is measured
+  leave(i, {&contributions_[i]}, [this, i] { hand_over([this, i] { contribute(i); }); });
 }
 
 // Produces what lies on the host at once, else when all parts have come there, in whose places these copies then are.
@@ -191,31 +192,17 @@ void DataParallel::leave(std::size_t i, const std::vector<at::Tensor*>& parts, s
       if (fault) std::rethrow_exception(fault);
       produce();
     } catch (const Error& error) {
-      exchange_.fail(error);
+      exchange_->fail(error);
     } catch (const std::exception& error) {
       const std::string_view what = error.what();
       const std::string line(what.substr(0, what.find('\n')));
-      exchange_.fail(Error(Code::io, "its gradient has not left the device: " + line, "parameter " + parameters_[i].name));
+      exchange_->fail(Error(Code::io, "its gradient has not left the device: " + line, "parameter " + parameters_[i].name));
     }
   };
   for (at::Tensor* part : parts) {
     const auto strides = parts.size() == 1 ? layout_of(parameters_[i].tensor) : part->strides().vec();
     *part = staging_[i]->to_host(*part, strides, part == parts.back() ? Staging::Arrived(all_here) : [](const std::exception_ptr&) {});
   }
-}
-
-void DataParallel::account_pair(std::size_t i) {
-  auto rest = weight_ > 0 ? contribution(i) : at::Tensor();
-  if (!says_something(rest)) rest.reset();
-  const auto tensor = static_cast<std::uint32_t>(i);
-  const std::lock_guard lock(leaving_);
-  auto& own = pairs_.gather(i, type_of_rows(i), rest);
-  std::vector<at::Tensor*> parts;
-  for (auto* part : {&own.x, &own.g, &own.rest}) {
-    if (part->defined()) parts.push_back(part);
-  }
-  if (weight_ == 0 || parts.empty()) return exchange_.absent(tensor);
-  leave(i, parts, [this, tensor, &own] { exchange_.produced(tensor, as_pair(own)); });
 }
 
 // Parameters that this pass did not reach are absent, unless something is in their .grad: what no_sync() gathered, or the
@@ -249,7 +236,7 @@ bool DataParallel::install(std::size_t i) {
     return false;
   }
   if (!ended_) account_rest();
-  install_mean(i);
+  session_.outlives_losses() ? finish() : install_mean(i);
   return !std::exchange(read_early_, true);
 }
 
@@ -262,49 +249,55 @@ void DataParallel::install_mean(std::size_t i) {
   const auto asked = steady_now();
   const auto tensor = static_cast<std::uint32_t>(i);
   const auto& parameter = parameters_[i].tensor;
-  const bool by_factors = exchange_.by_factors(tensor);
-  const auto* gathered = by_factors ? exchange_.factors(tensor) : nullptr;
-  const auto* rows = tables_.is_sparse(i) ? exchange_.rows(tensor) : nullptr;
-  const auto* reduced = by_factors || tables_.is_sparse(i) ? nullptr : exchange_.result(tensor);
+  const bool by_factors = exchange_->by_factors(tensor);
+  const auto* gathered = by_factors ? exchange_->factors(tensor) : nullptr;
+  const auto* rows = tables_.is_sparse(i) ? exchange_->rows(tensor) : nullptr;
+  const auto* reduced = by_factors || tables_.is_sparse(i) ? nullptr : exchange_->result(tensor);
   communication_.exposed += seconds_between(asked, steady_now());
   installed_[i] = true;
   const auto placed = [&](const at::Tensor& on_host) {
     return staging_[i] ? staging_[i]->to_device(on_host) : parameter.is_cpu() ? on_host : on_host.to(parameter.device());
   };
   at::Tensor mean;  // stays undefined where nobody had one: then .grad stays as it is
-  if (gathered) mean = multiply(*gathered, exchange_.plan().tensors[i].layer(), placed);
+  if (gathered) mean = multiply(*gathered, exchange_->plan().tensors[i].layer(), placed);
   if (rows) mean = sparse_mean(*rows, parameter);
   if (rows && contributions_[i].defined() && !contributions_[i].is_sparse()) mean = mean.to_dense();  // made so by another use
   if (reduced) {
     const auto options = parameter.options().device(at::kCPU).requires_grad(false);
-    mean = placed(at::from_blob(const_cast<void*>(reduced), parameter.sizes(), layout_of(parameter), [memory = exchange_.memory(tensor)](void*) {}, options));
+    mean = placed(at::from_blob(const_cast<void*>(reduced), parameter.sizes(), layout_of(parameter), [memory = exchange_->memory(tensor)](void*) {}, options));
   }
-  if (mean.defined()) parameter.mutable_grad() = mean;
+  if (!mean.defined()) return;
+  if (session_.outlives_losses()) replaced_.emplace(i, parameter.grad());
+  parameter.mutable_grad() = mean;
 }
 
 void DataParallel::finish() {
   if (!open_) return multiply_all_held();
   if (finished_) return;
   if (!ended_) account_rest();
-  if (!stepping_) buffers_.start(exchange_.weights());
-  for (const auto i : in_order_of_arrival()) install_mean(i);  // each is multiplied or placed while others are on the wire
-  buffers_.finish();
+  session_.together("step " + std::to_string(exchange_->iteration()), [this] {
+    begin_again_after_loss();
+    if (!stepping_) buffers_.start(exchange_->weights());
+    for (const auto i : in_order_of_arrival()) install_mean(i);  // each is multiplied or placed while others are on the wire
+    buffers_.finish();
+    if (session_.outlives_losses()) exchange_->settle();
+  });
   finished_ = true;
-  communication_.whole += seconds_between(first_gradient_at_, exchange_.last_arrival());
+  communication_.whole += seconds_between(first_gradient_at_, exchange_->last_arrival());
   if (!stepping_) update_begins();
 }
 
 void DataParallel::step_begins() {
   if (!open_ || stepping_) return;
   if (!ended_) account_rest();
-  buffers_.start(exchange_.weights());
+  buffers_.start(exchange_->weights());
   buffers_.finish();
   hear_asks();
   stepping_ = true;
 }
 
 std::vector<std::uint32_t> DataParallel::in_order_of_arrival() const {
-  const auto& plan = exchange_.plan();
+  const auto& plan = exchange_->plan();
   auto units = plan.units;
   std::stable_sort(units.begin(), units.end(), [](const auto& a, const auto& b) { return a.priority < b.priority; });
   std::vector<std::uint32_t> order;
@@ -324,7 +317,7 @@ std::vector<std::uint32_t> DataParallel::aliased() const {
 std::vector<std::uint32_t> DataParallel::arrived() const {
   std::vector<std::uint32_t> here;
   for (std::uint32_t i = 0; i < parameters_.size(); ++i) {
-    if (installed_[i] || exchange_.arrived(i)) here.push_back(i);
+    if (installed_[i] || exchange_->arrived(i)) here.push_back(i);
   }
   return here;
 }
@@ -351,7 +344,7 @@ void DataParallel::complete() {
 void DataParallel::close_iteration() {
   const bool together = !stepping_ && needs_whole_step();
   if (!stepping_) hear_asks();
-  exchange_.commit();
+  exchange_->commit();
   open_ = ended_ = finished_ = stepping_ = read_early_ = false;
   pass_ = -1;
   first_gradient_at_ = {};
@@ -359,12 +352,13 @@ void DataParallel::close_iteration() {
   std::fill(accounted_.begin(), accounted_.end(), false);
   std::fill(installed_.begin(), installed_.end(), false);
   std::fill(contributions_.begin(), contributions_.end(), at::Tensor());
+  replaced_.clear();
   pairs_.clear();
   tables_.clear();
   for (auto& [i, divided] : divided_) divided.gradient.reset();
   if (together && replicas_differ_) mend_replicas();
   if (plan_is_final_) return follow_links(together);
-  if (exchange_.iteration() < measured_iterations_) return;
+  if (exchange_->iteration() < measured_iterations_) return;
   const Instant began = steady_now();
   choose_plan();
   record(EventKind::planning, began, steady_now(), parameters_.size(), 0);
@@ -375,7 +369,7 @@ bool DataParallel::idle_iteration() {
   multiply_all_held();
   begin(0);
   account_rest();
-  const bool somebody_has_data = buffers_.start(exchange_.weights());
+  const bool somebody_has_data = buffers_.start(exchange_->weights());
   buffers_.finish();
   close_iteration();
   return somebody_has_data;
@@ -385,7 +379,7 @@ std::uint64_t DataParallel::asked() { return std::exchange(asked_, 0); }
 
 void DataParallel::record(EventKind kind, Instant begin, Instant end, std::size_t i, double value) const {
   if (!Events::local().enabled()) return;
-  Events::local().record({kind, begin, end, static_cast<std::int64_t>(exchange_.iteration()), -1, value,
+  Events::local().record({kind, begin, end, static_cast<std::int64_t>(exchange_->iteration()), -1, value,
                           i < event_names_.size() ? event_names_[i] : 0});
 }
 

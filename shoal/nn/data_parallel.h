@@ -18,6 +18,8 @@
 //
 // States of an iteration:  idle -> (first gradient) open -> (end of backward) ended -> (finish) installed -> (commit) idle;
 // or from ended -> (step_begins) stepping -> (commit) idle.
+// Where the job goes on without lost members (session.h) finish() is done by all that are left, or by none: contributions are kept until then, and
+// when somebody was lost they travel again among the others. data_parallel_losses.cc is that part.
 // A second backward pass before commit() first completes the open iteration, so that it adds to the mean; while stepping, by step_the_rest.
 // After an error nothing works any more: every call throws it again.
 //
@@ -98,7 +100,7 @@ class DataParallel final : private GradientListener, private PairListener, priva
   void set_synchronize(bool on) { synchronize_ = on; }    // off: gradients accumulate here only (no_sync)
   void set_samples(double samples);                       // this member's weight in this iteration, instead of what forward counted
 
-  std::vector<double> weights() { return exchange_.weights(); }  // all members' in the open iteration, by rank; waits for them
+  std::vector<double> weights() { return exchange_->weights(); }  // all members' in the open iteration, by rank; waits for them
 
   // Bits that this member asks of all in the iterations that begin from now on. asked() gives, on all members after the same iteration,
   // what any of them asked since the last call.
@@ -110,8 +112,8 @@ class DataParallel final : private GradientListener, private PairListener, priva
 
   // What lossy ways remember from one iteration to the next, of this member, by name. Between two iterations; the tensors are views of it
   // until the plan changes. put_back() takes over those that this plan remembers, too.
-  std::map<std::string, at::Tensor> kept() { return kept_of(exchange_); }
-  void put_back(const std::map<std::string, at::Tensor>& kept) { put_back_kept(exchange_, kept); }
+  std::map<std::string, at::Tensor> kept() { return kept_of(*exchange_); }
+  void put_back(const std::map<std::string, at::Tensor>& kept) { put_back_kept(*exchange_, kept); }
 
   // Has the plan fitted to the links anew, by all members after the same iteration: it gives the same bits (exchange/drift.h). Rank 0 asks
   // by itself when what it waits for has changed for good. Not while a saved plan is replayed.
@@ -121,7 +123,7 @@ class DataParallel final : private GradientListener, private PairListener, priva
   bool install(std::size_t parameter);  // true: the first such read in this iteration
   bool holds_pairs() const;             // some `.grad` is not the local sum before install()
   void finish();
-  bool needs_whole_step() const { return fit_asked_ || replicas_differ_; }  // the next step is to be whole: all members have something to do together
+  bool needs_whole_step() const { return fit_asked_ || replicas_differ_ || session_.outlives_losses(); }  // the next step is to be whole: all members have something to do together
   void step_begins();
   std::vector<std::uint32_t> aliased() const;  // parameters whose memory something else holds: a view, a detached copy
   std::vector<std::uint32_t> arrived() const;  // parameters whose means are here, installed or not; waits for nothing
@@ -139,8 +141,8 @@ class DataParallel final : private GradientListener, private PairListener, priva
   };
   Communication communication() const { return communication_; }
 
-  const exchange::ExchangePlan& plan() const { return exchange_.plan(); }
-  std::uint64_t iterations_taken() const { return iterations_before_ + exchange_.iteration(); }  // also by the run that this one continues
+  const exchange::ExchangePlan& plan() const { return exchange_->plan(); }
+  std::uint64_t iterations_taken() const { return iterations_before_ + exchange_->iteration(); }  // also by the run that this one continues
   bool plan_is_final() const { return plan_is_final_; }
   std::uint64_t fits() const { return fits_; }            // how often the plan was fitted anew
 
@@ -159,6 +161,10 @@ class DataParallel final : private GradientListener, private PairListener, priva
   void complete();
   void expect_end_of_pass();
   void account(std::size_t i, bool even_zeros);
+  void contribute(std::size_t i);
+  void hand_over(const std::function<void()>& give);
+  void take_plan(exchange::ExchangePlan plan);
+  void begin_again_after_loss();
   void account_pair(std::size_t i);
   at::ScalarType type_of_rows(std::size_t i) const;
   void account_strip(std::size_t i);
@@ -206,7 +212,10 @@ class DataParallel final : private GradientListener, private PairListener, priva
   std::map<std::size_t, Divided> divided_;
   std::map<std::uint32_t, std::unique_ptr<LayerGroup>> layer_groups_;  // by how many there are
   c10::intrusive_ptr<StripLink> strip_link_ = c10::make_intrusive<StripLink>();
-  exchange::Exchange exchange_;
+  const std::uint16_t channel_;
+  std::unique_ptr<exchange::Exchange> exchange_;  // of the members that are left
+  std::uint64_t generation_ = 0;                  // the session's, for which it was made
+  std::map<std::size_t, at::Tensor> replaced_;    // .grad where a mean has been installed, until the step is taken: a loss may undo it
 
   const PairNames pair_names_;
 

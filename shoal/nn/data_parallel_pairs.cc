@@ -6,16 +6,16 @@
 namespace shoal::nn {
 
 at::ScalarType DataParallel::type_of_rows(std::size_t i) const {
-  return exchange_.plan().tensors[i].bf16_rows ? at::kBFloat16 : at::kFloat;
+  return exchange_->plan().tensors[i].bf16_rows ? at::kBFloat16 : at::kFloat;
 }
 
 bool DataParallel::wants_pair(std::size_t i, const at::Tensor& x, const at::Tensor& g) {
   before_accumulation(i);  // completes an iteration that is open, and its end may change the plan
-  pairs_.note(i, x, g, !plan_is_final_ && exchange_.iteration() == 0);  // once: it would lengthen the backward pass that is measured
-  if (!exchange_.by_factors(static_cast<std::uint32_t>(i)) || !hooks_->pass_stores_gradients()) return false;
+  pairs_.note(i, x, g, !plan_is_final_ && exchange_->iteration() == 0);  // once: it would lengthen the backward pass that is measured
+  if (!exchange_->by_factors(static_cast<std::uint32_t>(i)) || !hooks_->pass_stores_gradients()) return false;
   if (x.scalar_type() != at::kBFloat16 && x.scalar_type() != type_of_rows(i)) return false;  // f32 rows would lose digits
   if (synchronize_ && !pairs_.holds(i)) return !pairs_.given_up(i);
-  if (pairs_.may_hold(i, static_cast<std::uint64_t>(x.size(0)), exchange_.plan().tensors[i].layer())) return true;
+  if (pairs_.may_hold(i, static_cast<std::uint64_t>(x.size(0)), exchange_->plan().tensors[i].layer())) return true;
   multiply_held(i);
   return false;
 }
@@ -44,6 +44,20 @@ bool DataParallel::holds_pairs() const {
     if (pairs_.holds(i)) return true;
   }
   return false;
+}
+
+void DataParallel::account_pair(std::size_t i) {
+  auto rest = weight_ > 0 ? contribution(i) : at::Tensor();
+  if (!says_something(rest)) rest.reset();
+  const auto tensor = static_cast<std::uint32_t>(i);
+  const std::lock_guard lock(leaving_);
+  auto& own = pairs_.gather(i, type_of_rows(i), rest);
+  std::vector<at::Tensor*> parts;
+  for (auto* part : {&own.x, &own.g, &own.rest}) {
+    if (part->defined()) parts.push_back(part);
+  }
+  if (weight_ == 0 || parts.empty()) return exchange_->absent(tensor);
+  leave(i, parts, [this, tensor, &own] { exchange_->produced(tensor, as_pair(own)); });
 }
 
 }  // namespace shoal::nn

@@ -19,7 +19,7 @@ constexpr std::uint64_t kFit = std::uint64_t{1} << 63;
 std::uint64_t DataParallel::own_asks() const { return asks_ | (wants_fit_ ? kFit : 0); }
 
 void DataParallel::hear_asks() {
-  const auto asks = exchange_.asked();
+  const auto asks = exchange_->asked();
   asked_ |= asks & ~kFit;
   fit_asked_ = fit_asked_ || (asks & kFit) != 0;
   if (digest_is_due()) compare_replicas();
@@ -28,7 +28,7 @@ void DataParallel::hear_asks() {
 // The plan is of the parameters as they were.
 void DataParallel::require_unchanged(std::size_t i) const {
   const auto& [name, parameter] = parameters_[i];
-  const auto& planned = exchange_.plan().tensors[i];
+  const auto& planned = exchange_->plan().tensors[i];
   const auto count = static_cast<std::uint64_t>(parameter.numel()) * (parameter.is_complex() ? 2 : 1);
   if (element_type(parameter, name) == planned.type && count == planned.count) return;
   throw Error(Code::invalid_argument,
@@ -46,7 +46,7 @@ void DataParallel::continue_from(std::uint64_t iterations, std::optional<exchang
     exchange::check_fits(*plan, describe(parameters_, tables_), session_.size());
     if (options_.plan) require_divisible(*plan);
     if (!divides_only_divisible(*plan)) plan = exchange::without_strips(*std::move(plan));
-    exchange_.replan(*std::move(plan));
+    take_plan(*std::move(plan));
     plan_is_final_ = true;
     follow_division();
   }
@@ -66,7 +66,7 @@ double DataParallel::describe_layers(std::vector<exchange::TensorSpec>& specs) c
     specs[i].divisible = divisible_[i];
     if (!largest || specs[i].count * specs[i].rows > specs[*largest].count * specs[*largest].rows) largest = i;
   }
-  return largest ? multiply_rate(specs[*largest].layer(), specs[*largest].rows * session_.size(), parameters_[*largest].tensor.device()) : 0;
+  return largest ? multiply_rate(specs[*largest].layer(), specs[*largest].rows * session_.living(), parameters_[*largest].tensor.device()) : 0;
 }
 
 // The average of all members: those that share cores have them in turns, and one alone says little.
@@ -91,14 +91,14 @@ void DataParallel::choose_plan() {
   plan_is_final_ = true;
   if (options_.plan) {
     require_divisible(*options_.plan);
-    exchange_.replan(*options_.plan);
+    take_plan(*options_.plan);
     return follow_division();
   }
   session_.link_model();
-  auto specs = exchange_.plan().tensors;
+  auto specs = exchange_->plan().tensors;
   auto pace = pace_of_all(describe_layers(specs));
   tables_.describe(specs);
-  exchange_.replan(agreed_plan(session_, [&] {
+  take_plan(agreed_plan(session_, [&] {
     // A device is behind its caller: what it has computed last says when backward was over.
     const double own = std::max(pace_.latest_backward(), 1e-9), latest = std::max(own, *std::max_element(backward_at_.begin(), backward_at_.end()));
     pace.backward_seconds *= latest / own;
@@ -107,20 +107,20 @@ void DataParallel::choose_plan() {
       specs[i].forward_at = first_use_[i].second * pace.forward_seconds;
       specs[i].backward_at = pace.backward_seconds * (backward_at_[i] >= 0 ? backward_at_[i] / latest : 1);
     }
-    return exchange::make_plan(std::move(specs), session_.size(), session_.link_model(), pace, options_.choice);
+    return exchange::make_plan(std::move(specs), session_.living(), session_.link_model(), pace, options_.choice);
   }));
   follow_division();
 }
 
 void DataParallel::follow_links(bool together) {
   const double waited = communication_.exposed - std::exchange(exposed_before_, communication_.exposed);
-  if (!options_.plan && session_.rank() == 0) {
-    if (!drift_) drift_.emplace(exchange_.plan().predicted_seconds());
+  if (!options_.plan && session_.place() == 0) {
+    if (!drift_) drift_.emplace(exchange_->plan().predicted_seconds());
     if (drift_->after(waited)) wants_fit_ = true;
   }
   if (!together || !std::exchange(fit_asked_, false)) return;
   const Instant began = steady_now();
-  exchange_.replan(exchange::fitted_to(exchange_.plan(), session_.measure_links_again()));
+  take_plan(exchange::fitted_to(exchange_->plan(), session_.measure_links_again()));
   wants_fit_ = false;
   ++fits_;
   if (drift_) drift_->fitted();

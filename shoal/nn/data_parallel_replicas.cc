@@ -13,14 +13,14 @@ constexpr std::uint64_t kStepsBetweenDigests = 50;
 
 }  // namespace
 
-bool DataParallel::digest_is_due() const { return exchange_.iteration() % kStepsBetweenDigests == 0; }
+bool DataParallel::digest_is_due() const { return exchange_->iteration() % kStepsBetweenDigests == 0; }
 
 // Of the parameters that go by factors.
 std::uint64_t DataParallel::digest() const {
   Fnv1a digest;
   std::vector<std::byte> bytes;
   for (std::size_t i = 0; i < parameters_.size(); ++i) {
-    if (!exchange_.by_factors(static_cast<std::uint32_t>(i))) continue;
+    if (!exchange_->by_factors(static_cast<std::uint32_t>(i))) continue;
     bytes.resize(packed_bytes({parameters_[i].tensor}));
     pack({parameters_[i].tensor}, bytes);
     digest.add_words(bytes);
@@ -30,8 +30,8 @@ std::uint64_t DataParallel::digest() const {
 
 // All members see the same digests and weights. Who is out of data (join) takes no steps: it lags, and is brought up to date at the end.
 void DataParallel::compare_replicas() {
-  const auto digests = exchange_.digests();
-  const auto weights = exchange_.weights();
+  const auto digests = exchange_->digests();
+  const auto weights = exchange_->weights();
   std::optional<std::uint64_t> first;
   for (std::size_t rank = 0; rank < digests.size(); ++rank) {
     if (weights[rank] == 0) continue;
@@ -49,13 +49,13 @@ void DataParallel::mend_replicas() {
   }
   broadcast_tensors(session_, values, source, "values of replicas that had parted");
   if (options_.take_over_state) options_.take_over_state(source);
-  exchange_.replan(exchange::without_factors(exchange_.plan()));
+  take_plan(exchange::without_factors(exchange_->plan()));
   drift_.reset();
   replicas_differ_ = false;
   const auto now = steady_now();
-  Events::local().record({EventKind::note, now, now, static_cast<std::int64_t>(exchange_.iteration()), -1, 0,
+  Events::local().record({EventKind::note, now, now, static_cast<std::int64_t>(exchange_->iteration()), -1, 0,
                           Events::local().intern("members multiply to other bits: what went by factors goes as whole gradients from step " +
-                                                 std::to_string(exchange_.iteration()) + " on, from the values of rank " + std::to_string(source))});
+                                                 std::to_string(exchange_->iteration()) + " on, from the values of rank " + std::to_string(source))});
 }
 
 }  // namespace shoal::nn

@@ -55,8 +55,8 @@ void DataParallel::require_divisible(const exchange::ExchangePlan& plan) const {
 // All members have just taken the plan.
 void DataParallel::follow_division() {
   divided_.clear();
-  for (const auto& [i, groups] : divided_in(exchange_.plan())) {
-    const exchange::Strips strips{session_.size(), groups, exchange_.plan().tensors[i].outputs};
+  for (const auto& [i, groups] : divided_in(exchange_->plan())) {
+    const exchange::Strips strips{session_.size(), groups, exchange_->plan().tensors[i].outputs};
     auto& group = layer_groups_[groups];
     if (!group) group = std::make_unique<LayerGroup>(session_, strips);
     divided_[i] = {strips, group.get(), {}, {}};
@@ -64,7 +64,7 @@ void DataParallel::follow_division() {
 }
 
 void DataParallel::undivide() {
-  exchange_.replan(exchange::without_strips(exchange_.plan()));
+  exchange_->replan(exchange::without_strips(exchange_->plan()));
   drift_.reset();
   follow_division();
 }
@@ -119,7 +119,7 @@ at::Tensor DataParallel::backward_in_strips(std::size_t i, const Forward& pass, 
 // The sum over the group's rows, each with its member's weight: that is known when all members have answered the roll call.
 void DataParallel::add_to_strip(std::size_t i, const at::Tensor& x, const at::Tensor& g, const RowCounts& rows) {
   auto& divided = divided_.at(i);
-  const auto scales = exchange_.prescales();
+  const auto scales = exchange_->prescales();
   const auto members = divided.strips.group_of(session_.rank());
   std::vector<float> of_row;
   for (std::size_t place = 0; place < rows.size(); ++place) of_row.insert(of_row.end(), rows[place], static_cast<float>(scales[members[place]]));
@@ -135,22 +135,22 @@ void DataParallel::account_strip(std::size_t i) {
   const auto& gradient = divided_.at(i).gradient;
   const std::lock_guard lock(leaving_);
   contributions_[i] = rest;
-  if (!gradient.defined() && !rest.defined()) return exchange_.absent(tensor);
-  exchange_.produced(tensor, exchange::Strip{bytes_of(gradient), bytes_of(rest)});
+  if (!gradient.defined() && !rest.defined()) return exchange_->absent(tensor);
+  exchange_->produced(tensor, exchange::Strip{bytes_of(gradient), bytes_of(rest)});
 }
 
 void DataParallel::install_strip(std::size_t i) {
   const Instant asked = steady_now();
   const auto tensor = static_cast<std::uint32_t>(i);
   auto& divided = divided_.at(i);
-  const auto* reduced = exchange_.result(tensor);
+  const auto* reduced = exchange_->result(tensor);
   communication_.exposed += Seconds(steady_now() - asked).count();
   installed_[i] = true;
   divided.mean.reset();
   if (!reduced) return;
   auto& parameter = parameters_[i].tensor;
   divided.mean = at::from_blob(const_cast<void*>(reduced), strip_of(parameter.detach(), divided.strips, session_.rank()).sizes(),
-                               [memory = exchange_.memory(tensor)](void*) {}, at::kFloat);
+                               [memory = exchange_->memory(tensor)](void*) {}, at::kFloat);
   parameter.mutable_grad().reset();
 }
 

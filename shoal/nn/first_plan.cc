@@ -28,8 +28,12 @@ exchange::ExchangePlan first_plan(std::vector<exchange::TensorSpec> tensors, con
 }
 
 exchange::ExchangePlan agreed_plan(Session& session, const std::function<exchange::ExchangePlan()>& make) {
-  const auto text = session.rank() == 0 ? to_json(make()) : std::string();
-  return exchange::plan_from_json(session.broadcast_text(text, 0, "agreement on the plan"), "the plan of rank 0");
+  std::string agreed;
+  session.together("agreement on the plan", [&] {
+    const auto own = session.place() == 0 ? to_json(make()) : std::string();
+    agreed = session.broadcast_text(own, 0, "agreement on the plan");
+  });
+  return exchange::plan_from_json(agreed, "the plan of rank 0");
 }
 
 }  // namespace shoal::nn

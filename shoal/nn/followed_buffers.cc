@@ -14,8 +14,9 @@ bool FollowedBuffers::start(const std::vector<double>& weights) {
   first_active_ = static_cast<net::Rank>(first - weights.begin());
   somebody_idled_ = somebody_idled_ || !std::all_of(first, weights.end(), has_data) || first_active_ != 0;
   if (buffers_.empty()) return true;
+  under_way_.cancel();  // of an attempt in which a member was lost
   packed_.resize(packed_bytes(buffers_));
-  if (first_active_ == session_.rank()) pack(buffers_, packed_);
+  if (first_active_ == session_.place()) pack(buffers_, packed_);
   under_way_ = session_.start_broadcast(packed_, first_active_, "broadcast of buffers");
   return true;
 }
@@ -23,7 +24,7 @@ bool FollowedBuffers::start(const std::vector<double>& weights) {
 void FollowedBuffers::finish() {
   if (packed_.empty()) return;
   under_way_.wait();
-  if (first_active_ != session_.rank()) unpack(packed_, buffers_);
+  if (first_active_ != session_.place()) unpack(packed_, buffers_);
   packed_.clear();
 }
 

@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "shoal/collective/build.h"
+#include "shoal/collective/joint.h"
 #include "shoal/collective/probe.h"
 #include "shoal/collective/probe_together.h"
 #include "shoal/collective/synthesize.h"
@@ -24,6 +25,12 @@ constexpr std::uint64_t kTextLimit = 256u << 20;
 
 constexpr double kUnequal = 1.5;  // the fastest over the slowest: then it is worth knowing why
 
+struct Inside {  // of a part that is run together, whatever ends it
+  explicit Inside(bool& on) : on_(on) { on_ = true; }
+  ~Inside() { on_ = false; }
+  bool& on_;
+};
+
 }  // namespace
 
 Session::Session(std::unique_ptr<net::Job> job, Nanoseconds patience)
@@ -32,37 +39,67 @@ Session::Session(std::unique_ptr<net::Job> job, Nanoseconds patience)
   std::vector<net::Rank> everybody(size());
   std::iota(everybody.begin(), everybody.end(), 0u);
   runner_ = std::make_shared<collective::Runner>(transport(), everybody);
+  if (transport().on_peer_lost() != net::OnPeerLost::shrink) return;
+  const auto channel = new_channel();
+  net::call(transport(), [this, everybody, channel] { survivors_ = std::make_shared<collective::Survivors>(transport(), everybody, channel); });
 }
 
-// A runner lives on the loop: what is still open there ends with it.
+// Runners and survivors live on the loop: what is still open there ends with them.
 Session::~Session() {
   if (!runner_) return;
-  net::call(transport(), [runner = std::exchange(runner_, nullptr)]() mutable { runner.reset(); });
+  let_go(std::exchange(survivors_, nullptr));
+  let_go(std::exchange(runner_, nullptr));
+  for (auto& runner : before_) let_go(std::exchange(runner, nullptr));
 }
 
+void Session::let_go(std::shared_ptr<void> of_the_loop) {
+  net::call(transport(), [kept = std::move(of_the_loop)]() mutable { kept.reset(); });
+}
+
+void Session::together(const std::string& label, const std::function<void()>& part) {
+  if (!survivors_ || together_) return part();
+  const auto attempted = [&](const collective::Attempt& attempt) {
+    if (attempt.runner->size() < living()) {
+      before_.push_back(std::exchange(runner_, attempt.runner));
+      generation_ = attempt.epoch;
+    }
+    operation_ = attempt.operation;
+    const Inside inside(together_);
+    part();
+  };
+  collective::do_together(transport(), *survivors_, patience_, label, attempted);
+}
+
+// Of a group that has lost members the links are those that all had, or unknown.
 const collective::LinkModel& Session::link_model() {
-  if (!link_model_) {
-    const auto operation = take_operations(collective::kProbeOperations);
-    auto model = size() > 1 ? collective::probe(transport(), operation, transport().now() + patience_) : collective::LinkModel{};
-    if (size() > 1) {
+  if (link_model_ || size() == 1) return link_model_.emplace(link_model_.value_or(collective::LinkModel{}));
+  together("the probe of the links", [this] {
+    collective::LinkModel model;
+    if (living() == size()) {
+      model = collective::probe(transport(), take_operations(collective::kProbeOperations), transport().now() + patience_);
       model.network = find_network(model);
       model.tuning = find_tuning();
     }
     link_model_ = model;
-  }
+  });
   return *link_model_;
 }
 
 const collective::LinkModel& Session::measure_links_again() {
-  const auto network = link_model().network;  // what it is made of stays, and what people want of it
-  const auto tuning = link_model().tuning;
-  link_model_ = collective::probe(transport(), take_operations(collective::kProbeOperations), transport().now() + patience_);
-  link_model_->network = network;
-  link_model_->tuning = tuning;
+  if (size() == 1 || living() != size()) return link_model();
+  const auto before = link_model();  // what the network is made of stays, and what people want of it
+  together("the probe of the links", [this, before] {
+    if (living() != size()) return;
+    auto model = collective::probe(transport(), take_operations(collective::kProbeOperations), transport().now() + patience_);
+    model.network = before.network;
+    model.tuning = before.tuning;
+    link_model_ = model;
+  });
   return *link_model_;
 }
 
 std::uint64_t Session::take_operations(std::uint64_t count) {
+  if (together_) return std::exchange(operation_, operation_ + count);
   return net::operation_in(channel_, std::exchange(next_operation_, next_operation_ + count));
 }
 
@@ -97,7 +134,7 @@ collective::Started Session::start(const collective::Program& program, const col
                                    collective::Buffers buffers, const std::string& label) {
   collective::Run run;
   run.type = DType::u8;
-  run.operation = net::operation_in(channel_, next_operation_++);
+  run.operation = take_operations(1);
   run.label = label;
   return {*runner_, collective::verify(program), layout, buffers, run};
 }
@@ -121,37 +158,47 @@ void Session::Broadcast::cancel() {
 
 Session::Broadcast Session::start_broadcast(std::span<std::byte> bytes, net::Rank root, const std::string& label) {
   Broadcast broadcast;
-  if (size() == 1 || bytes.empty()) return broadcast;
-  const auto way = collective::choose(Collective::broadcast, size(), static_cast<double>(bytes.size()), {});
-  const auto program = collective::build(Collective::broadcast, way, size(), root);
+  if (living() == 1 || bytes.empty()) return broadcast;
+  const auto way = collective::choose(Collective::broadcast, living(), static_cast<double>(bytes.size()), {});
+  const auto program = collective::build(Collective::broadcast, way, living(), root);
   broadcast.session_ = this;
-  broadcast.started_ = start(program, collective::Layout::even(program, rank(), bytes.size()), {bytes.data(), bytes.data()}, label);
+  broadcast.started_ = start(program, collective::Layout::even(program, place(), bytes.size()), {bytes.data(), bytes.data()}, label);
   return broadcast;
 }
 
 void Session::broadcast(std::span<std::byte> bytes, net::Rank root, const std::string& label) {
-  start_broadcast(bytes, root, label).wait();
+  together(label, [&] { start_broadcast(bytes, root, label).wait(); });
 }
 
 std::string Session::broadcast_text(const std::string& text, net::Rank root, const std::string& label) {
-  std::uint64_t length = text.size();
-  broadcast(std::as_writable_bytes(std::span(&length, 1)), root, label);
-  if (length > kTextLimit) throw Error(Code::internal, "a text of " + std::to_string(length) + " bytes was announced", label);
-  std::string all = rank() == root ? text : std::string(length, '\0');
-  broadcast(std::as_writable_bytes(std::span(all)), root, label);
+  std::string all;
+  together(label, [&] {
+    std::uint64_t length = text.size();
+    broadcast(std::as_writable_bytes(std::span(&length, 1)), root, label);
+    if (length > kTextLimit) throw Error(Code::internal, "a text of " + std::to_string(length) + " bytes was announced", label);
+    all = place() == root ? text : std::string(length, '\0');
+    broadcast(std::as_writable_bytes(std::span(all)), root, label);
+  });
   return all;
 }
 
 std::vector<std::string> Session::gather_text(const std::string& own, const std::string& label) {
-  if (size() == 1) return {own};
-  const auto program = collective::build(Collective::all_gather, "direct", size());
-  std::vector<std::uint64_t> lengths(size());
+  std::vector<std::string> texts;
+  together(label, [&] { texts = gather_once(own, label); });
+  return texts;
+}
+
+std::vector<std::string> Session::gather_once(const std::string& own, const std::string& label) {
+  if (living() == 1) return {own};
+  const auto members = living();
+  const auto program = collective::build(Collective::all_gather, "direct", members);
+  std::vector<std::uint64_t> lengths(members);
   const std::uint64_t length = own.size();
-  auto sizes = start(program, collective::Layout::even(program, rank(), sizeof length * size()),
+  auto sizes = start(program, collective::Layout::even(program, place(), sizeof length * members),
                      {reinterpret_cast<const std::byte*>(&length), reinterpret_cast<std::byte*>(lengths.data())}, label);
   wait(sizes);
 
-  collective::Layout layout{lengths, std::vector<std::uint64_t>(size(), 0), std::vector<std::uint64_t>(size(), 0)};
+  collective::Layout layout{lengths, std::vector<std::uint64_t>(members, 0), std::vector<std::uint64_t>(members, 0)};
   std::exclusive_scan(lengths.begin(), lengths.end(), layout.output.begin(), std::uint64_t{0});
   const auto total = layout.output.back() + lengths.back();
   if (total > kTextLimit) throw Error(Code::internal, "texts of " + std::to_string(total) + " bytes were announced", label);
@@ -159,7 +206,7 @@ std::vector<std::string> Session::gather_text(const std::string& own, const std:
   auto whole = start(program, layout, {reinterpret_cast<const std::byte*>(own.data()), reinterpret_cast<std::byte*>(all.data())}, label);
   wait(whole);
   std::vector<std::string> texts;
-  for (net::Rank r = 0; r < size(); ++r) texts.push_back(all.substr(layout.output[r], lengths[r]));
+  for (net::Rank p = 0; p < members; ++p) texts.push_back(all.substr(layout.output[p], lengths[p]));
   return texts;
 }
 

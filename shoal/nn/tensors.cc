@@ -150,18 +150,20 @@ void unpack(std::span<const std::byte> from, const std::vector<at::Tensor>& tens
 }
 
 void broadcast_tensors(Session& session, const std::vector<at::Tensor>& tensors, net::Rank root, const std::string& label) {
-  std::vector<std::byte> packed;
-  for (std::size_t next = 0; next < tensors.size();) {
-    std::vector<at::Tensor> group;
-    for (std::size_t bytes = 0; next < tensors.size() && (group.empty() || bytes < kBroadcastAtOnce); ++next) {
-      group.push_back(tensors[next]);
-      bytes += packed_bytes({tensors[next]});
+  session.together(label, [&] {
+    std::vector<std::byte> packed;
+    for (std::size_t next = 0; next < tensors.size();) {
+      std::vector<at::Tensor> group;
+      for (std::size_t bytes = 0; next < tensors.size() && (group.empty() || bytes < kBroadcastAtOnce); ++next) {
+        group.push_back(tensors[next]);
+        bytes += packed_bytes({tensors[next]});
+      }
+      packed.resize(packed_bytes(group));
+      if (session.place() == root) pack(group, packed);
+      session.broadcast(packed, root, label);
+      if (session.place() != root) unpack(packed, group);
     }
-    packed.resize(packed_bytes(group));
-    if (session.rank() == root) pack(group, packed);
-    session.broadcast(packed, root, label);
-    if (session.rank() != root) unpack(packed, group);
-  }
+  });
 }
 
 void require_equal_models(Session& session, const std::vector<NamedTensor>& tensors, const std::string& code) {

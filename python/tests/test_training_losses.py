@@ -1,0 +1,178 @@
+"""Members are killed while others train: the others take every step, with the mean of those who contributed, and stay equal to the last bit."""
+
+import hashlib
+import json
+import multiprocessing
+import os
+import signal
+import socket
+import subprocess
+import sys
+import threading
+import time
+
+import pytest
+import torch
+
+import shoal
+from pool import environment, program
+
+_fork = multiprocessing.get_context("fork")  # members begin in milliseconds; this process itself joins nothing
+PATIENCE = 100.0
+
+
+def batch(rank, step):
+    draw = torch.Generator().manual_seed(1000 * step + rank)
+    x = torch.randn(2 + rank, 40, generator=draw, dtype=torch.float64)
+    return x, x[:, :3].sum(1, keepdim=True)
+
+
+def model_of(normalized):
+    torch.manual_seed(0)
+    layers = [torch.nn.Linear(40, 200), torch.nn.Tanh(), torch.nn.Linear(200, 200), torch.nn.Tanh(), torch.nn.Linear(200, 1)]
+    if normalized:
+        layers.insert(1, torch.nn.BatchNorm1d(200))
+    return torch.nn.Sequential(*layers).double()
+
+
+def sgd(model):
+    return torch.optim.SGD(model.parameters(), lr=0.005, momentum=0.5)
+
+
+def train(victims, steps, plan="auto", normalized=False, clipped=False):
+    """Who was left after each step, the bits of parameters and buffers in the end, and the parameters' sums. victims: {rank: (step, seconds)}."""
+    model = model_of(normalized)
+    optimizer = sgd(model)
+    model, optimizer = shoal.data_parallel(model, optimizer, plan=plan)
+    left = []
+    for step in range(steps):
+        if shoal.rank() in victims and step == victims[shoal.rank()][0]:
+            threading.Timer(victims[shoal.rank()][1], os.kill, (os.getpid(), signal.SIGKILL)).start()
+        x, y = batch(shoal.rank(), step)
+        optimizer.zero_grad()
+        torch.nn.functional.mse_loss(model(x), y).backward()
+        if clipped:
+            torch.nn.utils.clip_grad_norm_(model.parameters(), 0.5)
+        optimizer.step()
+        left.append(shoal.members())
+    if shoal.rank() in victims:
+        time.sleep(PATIENCE)
+    bits = b"".join(t.detach().numpy().tobytes() for t in model.state_dict().values())
+    return left, hashlib.sha256(bits).hexdigest(), [p.sum().item() for p in model.parameters()]
+
+
+def replay(left, clipped=False):
+    """The same steps by one process: the sums of its parameters."""
+    model = model_of(False)
+    optimizer = sgd(model)
+    for step, ranks in enumerate(left):
+        optimizer.zero_grad()
+        parts = [batch(rank, step) for rank in ranks]
+        samples = sum(len(x) for x, _ in parts)
+        for x, y in parts:
+            (torch.nn.functional.mse_loss(model(x), y) * len(x) / samples).backward()
+        if clipped:
+            torch.nn.utils.clip_grad_norm_(model.parameters(), 0.5)
+        optimizer.step()
+    return [p.sum().item() for p in model.parameters()]
+
+
+def begin(function, *arguments, variables=None):
+    """In a forked process: it, and where its answer comes."""
+    ours, theirs = _fork.Pipe()
+
+    def body():
+        os.environ.update(variables or {})
+        torch.set_num_threads(1)
+        try:
+            theirs.send(function(*arguments))
+        except BaseException as error:
+            theirs.send(error)
+        sys.stdout.flush()
+        os._exit(0)  # of the test's process nothing is to be ended here
+
+    process = _fork.Process(target=body, daemon=True)
+    process.start()
+    theirs.close()
+    return process, ours
+
+
+def answer(member):
+    process, pipe = member
+    assert pipe.poll(PATIENCE), "a survivor does not answer"
+    told = pipe.recv()
+    process.kill()
+    process.join()
+    if isinstance(told, BaseException):
+        raise told
+    return told
+
+
+def trained(victims, *arguments, members=4):
+    """What the survivors say, by rank. They meet as torchrun's workers do."""
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        port = free.getsockname()[1]
+    at = {"WORLD_SIZE": str(members), "MASTER_ADDR": "127.0.0.1", "MASTER_PORT": str(port), "SHOAL_ON_PEER_LOST": "shrink", "SHOAL_SECRET": "only here"}
+    started = [begin(train, victims, *arguments, variables={**at, "RANK": str(rank), "LOCAL_RANK": str(rank)}) for rank in range(members)]
+    told = [answer(member) for rank, member in enumerate(started) if rank not in victims]
+    for rank in victims:
+        started[rank][0].join(PATIENCE)
+        assert started[rank][0].exitcode == -signal.SIGKILL
+    return told
+
+
+def expect_one_course(told, clipped=False, exact=True):
+    left, bits, sums = told[0]
+    for other in told:
+        assert other[:2] == (left, bits), "survivors differ"
+    if exact:
+        assert sums == pytest.approx(answer(begin(replay, left, clipped)), rel=1e-9, abs=1e-9), "some step was not the mean of those who contributed"
+    return left
+
+
+@pytest.mark.parametrize("plan", ["auto", "ddp:25MB", "p3", "ring", "poseidon"])
+def test_training_goes_on_without_whom_is_killed(plan):
+    left = expect_one_course(trained({2: (11, 0.004)}, 30, plan))
+    assert left[5] == [0, 1, 2, 3] and left[-1] == [0, 1, 3]
+
+
+@pytest.mark.parametrize("moment", range(24))
+def test_whenever_it_is(moment):
+    """Rank 0 too, two close together, in the first step, while the plan is chosen."""
+    step = (0, 1, 2, 3, 7, 9)[moment // 4]
+    victims = {moment % 4: (step, 0.002 * (moment % 5))}
+    if moment % 2 == 1:
+        victims[(moment + 1) % 4] = (step + moment % 3, 0.001 * (moment % 7))
+    left = expect_one_course(trained(victims, 14))
+    assert left[-1] == [rank for rank in range(4) if rank not in victims]
+
+
+def test_the_last_one_goes_on_alone():
+    told = trained({0: (3, 0.001), 1: (8, 0.001)}, 14, members=3)
+    assert expect_one_course(told)[-1] == [2]
+
+
+def test_running_means_stay_equal():
+    expect_one_course(trained({0: (6, 0.003), 2: (9, 0.001)}, 16, "auto", True), exact=False)
+
+
+def test_gradients_that_are_read_before_the_step_are_certain():
+    expect_one_course(trained({1: (6, 0.003)}, 16, "auto", False, True), clipped=True)
+
+
+SCRIPT = """
+import json, os, signal, threading, shoal
+from test_training_losses import train
+left, bits, sums = train({1: (5, 0.002)}, 12)
+print("told", json.dumps([left, bits]), flush=True)
+"""
+
+
+def test_the_launcher_lets_the_others_go_on(tmp_path):
+    command = [program(), "run", "-n", "3", "--on-peer-lost", "shrink", "--", sys.executable, "-c", SCRIPT]
+    ended = subprocess.run(command, cwd=tmp_path, env={**environment(), "OMP_NUM_THREADS": "1"}, capture_output=True, text=True, timeout=200)
+    assert ended.returncode == 0, ended.stdout + ended.stderr
+    told = [json.loads(line.split("told ")[1]) for line in ended.stdout.splitlines() if "told " in line]
+    assert len(told) == 2 and told[0] == told[1] and told[0][0][-1] == [0, 2]
+    assert "rank 1 was lost: killed by signal 9 (KILL); the others went on" in ended.stdout + ended.stderr

@@ -1,0 +1,49 @@
+// DataParallel where the job goes on without members that are lost: what was kept of a step is exchanged again among those that are left.
+#include <utility>
+
+#include "shoal/nn/data_parallel.h"
+
+namespace shoal::nn {
+
+// Takes a plan between two iterations, on the members that are left.
+void DataParallel::take_plan(exchange::ExchangePlan plan) {
+  if (session_.outlives_losses()) plan = exchange::for_members(std::move(plan), session_.living());
+  if (exchange_ && generation_ == session_.generation()) return exchange_->replan(std::move(plan));
+  const std::uint64_t iteration = exchange_ ? exchange_->iteration() : 0;
+  generation_ = session_.generation();
+  exchange_.reset();  // first: the new one's operations begin where the old one's can no longer
+  exchange_ = std::make_unique<exchange::Exchange>(session_.runner(), channel_, std::move(plan), session_.patience(),
+                                                   exchange::Exchange::Begin{iteration, generation_});
+}
+
+// After a loss the exchange takes nothing more, and backward goes on: what it was to be given is kept here.
+void DataParallel::hand_over(const std::function<void()>& give) {
+  try {
+    give();
+  } catch (const Error& error) {
+    if (!session_.outlives_losses() || error.code() != Code::peer_lost || session_.transport().failure()) throw;
+  }
+}
+
+void DataParallel::contribute(std::size_t i) {
+  const auto tensor = static_cast<std::uint32_t>(i);
+  const auto& own = contributions_[i];
+  if (!own.defined()) return exchange_->absent(tensor);
+  own.is_sparse() ? exchange_->produced(tensor, tables_.rows(i, own)) : exchange_->produced(tensor, own.const_data_ptr());
+}
+
+// First thing in a step's attempt: nothing, unless the members have become fewer since its gradients left.
+void DataParallel::begin_again_after_loss() {
+  if (generation_ == session_.generation()) return;
+  for (auto& [i, gradient] : std::exchange(replaced_, {})) parameters_[i].tensor.mutable_grad() = gradient;
+  std::fill(installed_.begin(), installed_.end(), false);
+  take_plan(exchange_->plan());
+  exchange_->begin(weight_, own_asks(), digest_is_due() ? digest() : 0);
+  for (std::size_t i = 0; i < parameters_.size(); ++i) contribute(i);
+  const auto now = steady_now();
+  Events::local().record({EventKind::note, now, now, static_cast<std::int64_t>(exchange_->iteration()), -1, 0,
+                          Events::local().intern("step " + std::to_string(exchange_->iteration()) + " is taken by the " +
+                                                 std::to_string(session_.living()) + " members that are left, from the gradients they had kept")});
+}
+
+}  // namespace shoal::nn

@@ -1,0 +1,124 @@
+// Members die, links are cut, members stand still, at every moment of an all-reduce: what all survivors have is the same, and right. SHOAL_SEEDS
+// widens the random search, SHOAL_FIRST_SEED begins it elsewhere.
+#include <cstdlib>
+#include <random>
+
+#include "shoal/collective/build.h"
+#include "tests/collective/surviving_members.h"
+
+namespace shoal::collective {
+namespace {
+
+using std::chrono::microseconds;
+using std::chrono::milliseconds;
+using std::chrono::seconds;
+
+std::uint64_t from_environment(const char* name, std::uint64_t otherwise) {
+  const char* const text = std::getenv(name);
+  return text ? std::strtoull(text, nullptr, 10) : otherwise;
+}
+
+// Events of the scripted network up to the end.
+int events_of(const SurvivingScript& script) {
+  SurvivingMembers members(script);
+  int events = 0;
+  members.job.run([&] {
+    ++events;
+    return false;
+  });
+  members.expect_all_or_nothing();
+  EXPECT_EQ(members.shrunk(), 0);
+  return events;
+}
+
+struct Swept {
+  net::Rank members;
+  std::string builder;
+};
+
+class SurvivorsOf : public testing::TestWithParam<Swept> {};
+
+// Each victim, after each event of two sums (of few, unless SHOAL_KILLS asks for more).
+TEST_P(SurvivorsOf, agree_whoever_dies_after_any_event) {
+  int shrunk = 0, failed = 0;
+  for (const bool in_place : {false, true}) {
+    const SurvivingScript script{.members = GetParam().members, .builder = GetParam().builder, .operations = 2, .in_place = in_place};
+    const int events = events_of(script);
+    const auto stride = std::max<std::uint64_t>(1, static_cast<std::uint64_t>(events) * script.members / from_environment("SHOAL_KILLS", 300));
+    for (std::uint64_t kill_after = 0; kill_after < static_cast<std::uint64_t>(events); kill_after += stride) {
+      for (net::Rank victim = 0; victim < script.members; ++victim) {
+        SCOPED_TRACE("rank " + std::to_string(victim) + " dies after event " + std::to_string(kill_after) + (in_place ? ", in place" : ""));
+        SurvivingMembers members(script);
+        std::uint64_t passed = 0;
+        members.job.run([&] { return ++passed > kill_after; });
+        members.job.kill(victim);
+        members.count_out(victim);
+        members.run();
+        members.expect_all_or_nothing();
+        if (HasFatalFailure()) return;
+        shrunk += members.shrunk();
+        failed += members.failed();
+      }
+    }
+  }
+  EXPECT_GT(shrunk, 0);
+  EXPECT_EQ(failed, 0);
+}
+
+std::vector<Swept> swept() {
+  std::vector<Swept> all;
+  for (const net::Rank members : {2u, 3u, 4u, 5u, 8u}) {
+    for (const char* builder : {"ring", "direct", "chain", "halving_doubling"}) all.push_back({members, builder});
+  }
+  return all;
+}
+INSTANTIATE_TEST_SUITE_P(Kills, SurvivorsOf, testing::ValuesIn(swept()), [](const auto& tested) {
+  return tested.param.builder + "_" + std::to_string(tested.param.members);
+});
+
+// Several faults a run, drawn: kills close together and far apart, cut links, members that stand still.
+TEST(Survivors, agree_whatever_happens) {
+  const std::uint64_t first = from_environment("SHOAL_FIRST_SEED", 1), seeds = from_environment("SHOAL_SEEDS", 300);
+  int shrunk = 0, failed = 0, outcast = 0;
+  for (std::uint64_t seed = first; seed < first + seeds; ++seed) {
+    std::mt19937_64 draw(seed);
+    const auto builders = builder_names(Collective::all_reduce);
+    SurvivingScript script{.members = static_cast<net::Rank>(3 + draw() % 6), .builder = builders[draw() % builders.size()], .operations = 4};
+    script.count = draw() % 3 == 0 ? draw() % 5 : draw() % 3000;
+    script.in_place = draw() % 2 == 0;
+    script.seed = seed;
+    script.patience = draw() % 4 == 0 ? Nanoseconds(milliseconds(1 + draw() % 7000)) : Nanoseconds(seconds(30));
+    if (draw() % 2 == 0) script.pause = microseconds(draw() % 400);
+    SCOPED_TRACE("seed " + std::to_string(seed) + ": " + std::to_string(script.members) + " members, " + std::to_string(script.count) + " elements, " + script.builder);
+    SurvivingMembers members(script);
+    const std::size_t faults = 1 + draw() % (script.members - 1);
+    for (std::size_t f = 0; f < faults; ++f) {
+      const auto victim = static_cast<net::Rank>(draw() % script.members), other = static_cast<net::Rank>(draw() % script.members);
+      const Nanoseconds at = microseconds(draw() % (draw() % 2 == 0 ? 4'000 : 20'000));
+      const std::uint64_t kind = draw() % 6;
+      if (kind == 0) {
+        if (other != victim) members.job.at(at, [&members, victim, other] { members.job.cut(victim, other); });
+      } else {
+        members.count_out(victim);
+        members.job.at(at, [&members, victim, kind] { kind == 1 ? members.job.freeze(victim) : members.job.kill(victim); });
+      }
+    }
+    members.run();
+    bool any = false;
+    for (net::Rank rank = 0; rank < script.members; ++rank) {
+      any |= members.survives(rank);
+      outcast += members.job.member(rank).failure() != nullptr;
+    }
+    if (!any) continue;
+    members.expect_all_or_nothing();
+    if (HasFatalFailure()) return;
+    shrunk += members.shrunk();
+    failed += members.failed();
+  }
+  EXPECT_GT(shrunk, 0);
+  EXPECT_GT(failed, 0) << "no deadline struck";
+  EXPECT_GT(outcast, 0) << "nobody was cut off";
+}
+
+}  // namespace
+}  // namespace shoal::collective
