@@ -141,7 +141,7 @@ class Walk {
       for (; down(held_[k].run.start, run.start) >= held_[k].run.count; --k) {
         count = std::min(count, down(run.start, held_[k].run.start));  // there a newer one begins
       }
-      count = std::min(count, held_[k].run.count - down(held_[k].run.start, run.start));
+      if (held_[k].written) count = std::min(count, held_[k].run.count - down(held_[k].run.start, run.start));
       visit(Run{run.start, count}, held_[k]);
       run = {(run.start + shards_ - count % shards_) % shards_, run.count - count};
     }

@@ -11,7 +11,7 @@ namespace shoal::collective {
 
 namespace {
 
-// Moments as numbers, ascending along a lane: 2 x (instance x kSlices + slice), plus 1 for done.
+// Moments as numbers, ascending along a lane: 2 x (instance x kSlices + slice), plus 1 for done. Without windows a chunk is one slice, the last.
 using Moment = std::uint32_t;
 static_assert(std::uint64_t{kMaxInstances} * kSlices * 2 < kNone);
 Moment begin_of(std::uint32_t instance, std::uint32_t slice) { return 2 * (instance * kSlices + slice); }
@@ -21,9 +21,9 @@ std::uint32_t instance_of(Moment moment) { return moment / 2 / kSlices; }
 // Lanes go on, each as far as it can, until nobody can.
 class StrictRun {
  public:
-  explicit StrictRun(const Unrolled& all) : all_(all), lanes_(all.rows()) {
+  explicit StrictRun(const Unrolled& all) : all_(all), first_slice_(all.reader.empty() ? kSlices - 1 : 0), lanes_(all.rows()) {
     order_.reserve(all.instances.size());
-    for (std::uint32_t row = 0; row < all.rows(); ++row) lanes_[row].next = begin_of(all.row_begin[row], 0);
+    for (std::uint32_t row = 0; row < all.rows(); ++row) lanes_[row].next = begin_of(all.row_begin[row], first_slice_);
   }
 
   std::vector<std::uint32_t> to_the_end() {
@@ -55,7 +55,7 @@ class StrictRun {
     std::vector<std::pair<Moment, std::uint32_t>> waiting;  // (moment of this lane, who waits for it): a heap, the earliest in front
   };
 
-  bool at_end(std::uint32_t row) const { return lanes_[row].next == begin_of(all_.row_begin[row + 1], 0); }
+  bool at_end(std::uint32_t row) const { return lanes_[row].next == begin_of(all_.row_begin[row + 1], first_slice_); }
   std::uint32_t row_of(Moment moment) const { return all_.place(instance_of(moment)).row; }
   bool has_come(Moment moment) const { return lanes_[row_of(moment)].next > moment; }
 
@@ -95,8 +95,9 @@ class StrictRun {
         ++lane.met;
       }
       lane.met = 0;
-      if (lane.next % (2 * kSlices) == 1) order_.push_back(instance_of(lane.next));
+      if (lane.next % (2 * kSlices) == 2 * first_slice_ + 1) order_.push_back(instance_of(lane.next));
       ++lane.next;
+      if (lane.next % (2 * kSlices) == 0) lane.next += 2 * first_slice_;
     }
   }
 
@@ -120,15 +121,12 @@ class StrictRun {
   }
 
   const Unrolled& all_;
+  const std::uint32_t first_slice_;
   std::vector<LaneState> lanes_;
   std::vector<std::uint32_t> order_;
 };
 
 }  // namespace
-
-bool by_slice(const Unrolled& program, std::uint32_t earlier, std::uint32_t later) {
-  return program.instances[earlier].chunk == program.instances[later].chunk;
-}
 
 std::vector<std::uint32_t> order_of(const Unrolled& all) { return StrictRun(all).to_the_end(); }
 
