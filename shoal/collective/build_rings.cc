@@ -302,6 +302,11 @@ Program grid_all_reduce(const std::vector<Dimension>& dimensions, std::vector<Pa
   return ring_program("grid", rings);
 }
 
+Program nearest_grid_all_reduce(std::uint32_t ranks) {
+  const auto [rows, columns] = nearest_factors(ranks);
+  return grid_all_reduce({{rows, true}, {columns, true}}, one_pass(2));
+}
+
 std::pair<std::uint32_t, std::uint32_t> nearest_factors(std::uint32_t ranks) {
   std::uint32_t factor = 1;
   for (std::uint32_t k = 2; k * k <= ranks; ++k) {
