@@ -32,17 +32,14 @@ class Walk {
 
   Walk(Author& author, const Rings& rings, std::uint32_t number, std::uint32_t place)
       : author_(author), rings_(rings), pass_(rings.passes[number]), number_(number), rank_(rings.members[place]),
-        shards_(static_cast<std::uint32_t>(rings.members.size())) {
+        shards_(static_cast<std::uint32_t>(rings.members.size())), place_(place), sends_(2 * number), receives_(2 * number + 1) {
     std::uint32_t stride = 1;
     for (const std::uint32_t size : rings.sizes) {
       strides_.push_back(stride);
       coordinates_.push_back(place / stride % size);
       stride *= size;
     }
-    place_ = place;
     held_.push_back({all(), kInput, false, {}});
-    sends_ = author.lane(rank_);
-    receives_ = author.lane(rank_);
   }
 
   // A leaf's data comes first. `whole`: it is the last that is added.
@@ -181,8 +178,9 @@ class Walk {
   Author& author_;
   const Rings& rings_;
   const Pass& pass_;
-  const std::uint32_t number_, rank_, shards_;
-  std::uint32_t place_ = 0, sends_ = 0, receives_ = 0, result_lane_ = 0;
+  const std::uint32_t number_, rank_, shards_, place_;
+  const std::uint32_t sends_, receives_;              // lanes, of these numbers at every member of a ring
+  std::uint32_t result_lane_ = 0;
   std::vector<std::uint32_t> strides_, coordinates_;  // [dimension]
   std::vector<Held> held_;                            // newer ones further back
   std::vector<Run> result_;
@@ -247,6 +245,7 @@ Program ring_program(std::string name, const Rings& rings) {
   for (const Leaf& leaf : rings.leaves) leaves[leaf.host].push_back(leaf);
   for (std::uint32_t place = 0; place < shards; ++place) {
     const std::uint32_t rank = rings.members[place];
+    for (std::uint32_t lane = 0; lane < 2 * passes; ++lane) author.lane(rank);
     for (std::uint32_t number = 0; number < passes; ++number) {
       Walk walk(author, rings, number, place);
       for (const Leaf& leaf : leaves[rank]) {
@@ -280,6 +279,8 @@ Program ring_all_reduce(std::uint32_t ranks) {
   return ring_all_reduce(std::move(order));
 }
 
+std::uint32_t folded(std::uint32_t place, std::uint32_t size) { return place < (size + 1) / 2 ? 2 * place : 2 * (size - 1 - place) + 1; }
+
 Program grid_all_reduce(const std::vector<Dimension>& dimensions, std::vector<Pass> passes) {
   Rings rings;
   rings.passes = std::move(passes);
@@ -293,8 +294,7 @@ Program grid_all_reduce(const std::vector<Dimension>& dimensions, std::vector<Pa
     std::uint32_t rank = 0, stride = 1;
     for (const auto& [size, wraps] : dimensions) {
       const std::uint32_t at = place / stride % size;
-      const std::uint32_t coordinate = wraps ? at : at < (size + 1) / 2 ? 2 * at : 2 * (size - 1 - at) + 1;
-      rank += coordinate * stride;
+      rank += (wraps ? at : folded(at, size)) * stride;
       stride *= size;
     }
     rings.members.push_back(rank);

@@ -51,6 +51,7 @@ Program ring_all_reduce(std::vector<std::uint32_t> order, bool both_ways = false
 // coordinates and comes back by the odd ones, so that every ring's next is two links away at most and no link direction has two flows:
 //
 //     0 -> 2 -> 4 -> 5 -> 3 -> 1 -> 0
+std::uint32_t folded(std::uint32_t place, std::uint32_t size);  // the coordinate at this place of such a ring
 struct Dimension {
   std::uint32_t size = 1;
   bool wraps = true;

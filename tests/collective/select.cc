@@ -31,7 +31,7 @@ TEST(Select, prices_are_the_closed_forms) {
   EXPECT_DOUBLE_EQ(all_reduce("chain", 4, kMegabyte), 6e-3 + 2.0 + 5 * 16384 / 1e6 + 1e-3);
   EXPECT_DOUBLE_EQ(all_reduce("swing", 8, kMegabyte), 6e-3 + 1.75 + 0.875e-3);
   EXPECT_DOUBLE_EQ(all_reduce("grid", 12, kMegabyte), 10e-3 + 22. / 12 + 11. / 12 * 1e-3);  // 3 x 4: 2 (2 + 3) steps
-  // Five members: 0-4-2-{1,3} and 1-0-3-{2,4}, three high; ranks 0 and 3 have the most to send, 3 and 4 times half a vector.
+  // Five members: 0-4-2-{1,3} and 1-0-3-{2,4}, three high; 2 and 3 send most, four halves.
   EXPECT_DOUBLE_EQ(all_reduce("double_binary_tree", 5, kMegabyte), 6e-3 + 2.0 + 5 * 16384 / 1e6 + 1e-3);
   // Members beyond a power of two cost two steps and a vector more.
   EXPECT_DOUBLE_EQ(all_reduce("recursive_doubling", 5, kMegabyte), 4e-3 + 3.0 + 3e-3);
