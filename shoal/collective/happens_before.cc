@@ -29,16 +29,20 @@ bool HappensBefore::same_chain(std::uint32_t a, std::uint32_t b) const {
   return one.partner == kNone || all_.place(one.partner).rank == all_.place(other.partner).rank;
 }
 
-void HappensBefore::gather_causes(std::span<const std::uint32_t> history) {
-  causes_.assign(history.size(), {});
+void HappensBefore::look_at(std::uint32_t chunk) {
+  history_ = histories_.of(chunk);
+  if (history_.size() > kMaxOfChunk) {
+    throw Error(Code::unsupported, fmt::format("more than {} ops on chunk {}", kMaxOfChunk, chunk), fmt::format("program {}", all_.program.name));
+  }
+  causes_.assign(history_.size(), {});
   afters_.clear();
-  for (std::uint32_t k = 0; k < history.size(); ++k) {
-    const std::uint32_t i = history[k];
+  for (std::uint32_t k = 0; k < history_.size(); ++k) {
+    const std::uint32_t i = history_[k];
     const Instance& at = all_.instances[i];
     Causes& causes = causes_[k];
     std::uint32_t& last = last_of_row_[all_.place(i).row];
     causes.in_lane = last;
-    if (last != kNone && same_chain(history[last], i)) causes.in_chain = last;
+    if (last != kNone && same_chain(history_[last], i)) causes.in_chain = last;
     last = k;
     if (receives(all_.op(i))) causes.partner = histories_.place(at.partner);
     causes.first_after = static_cast<std::uint32_t>(afters_.size());
@@ -48,15 +52,14 @@ void HappensBefore::gather_causes(std::span<const std::uint32_t> history) {
     }
     causes.last_after = static_cast<std::uint32_t>(afters_.size());
   }
-  for (const std::uint32_t i : history) last_of_row_[all_.place(i).row] = kNone;
+  for (const std::uint32_t i : history_) last_of_row_[all_.place(i).row] = kNone;
 }
 
-// Answers those of `questions` (by `later`) whose `earlier` is one of `columns`, ascending and at most kColumns.
-void HappensBefore::sweep(std::span<const std::uint32_t> history, const std::vector<std::uint32_t>& columns, std::vector<Question>& questions,
-                          std::vector<Question>& open) {
-  if (questions.empty()) return;
+// Of `questions` whose `earlier` is one of `columns`, ascending and at most kColumns.
+std::optional<Question> HappensBefore::sweep(const std::vector<std::uint32_t>& columns, std::vector<Question>& questions) {
+  if (questions.empty()) return {};
   std::sort(questions.begin(), questions.end(), [](const Question& a, const Question& b) { return a.later < b.later; });
-  const std::uint32_t begin = columns.front(), end = std::min<std::uint32_t>(questions.back().later + 1, static_cast<std::uint32_t>(history.size()));
+  const std::uint32_t begin = columns.front(), end = questions.back().later + 1;
   begun_.assign((end - begin) * kWords, 0);
   done_.assign((end - begin) * kWords, 0);
   const auto row = [&](std::vector<std::uint64_t>& rows, std::uint32_t place) { return rows.data() + (place - begin) * kWords; };
@@ -73,7 +76,8 @@ void HappensBefore::sweep(std::span<const std::uint32_t> history, const std::vec
     take(done, begun_, causes.partner);
     for (; asked < questions.size() && questions[asked].later == k; ++asked) {
       const auto column = static_cast<std::size_t>(std::lower_bound(columns.begin(), columns.end(), questions[asked].earlier) - columns.begin());
-      if ((done[column / 64] >> (column % 64) & 1) == 0) open.push_back(questions[asked]);
+      const bool along = (done[column / 64] >> (column % 64) & 1) != 0;
+      if (!along && !known_by_any_way(history_[questions[asked].earlier], history_[k])) return questions[asked];
     }
     take(done, done_, causes.partner);
     take(done, done_, causes.in_chain);
@@ -82,26 +86,24 @@ void HappensBefore::sweep(std::span<const std::uint32_t> history, const std::vec
       ++next_column;
     }
   }
+  return {};
 }
 
-std::vector<Question> HappensBefore::not_along(std::uint32_t chunk, std::vector<Question> questions) {
-  const std::span<const std::uint32_t> history = histories_.of(chunk);
-  std::vector<Question> open, of_block;
-  gather_causes(history);
-  std::erase_if(questions, [&](const Question& question) {
-    if (question.earlier >= question.later) {  // here it is the other way round
-      open.push_back(question);
-      return true;
-    }                                          // most wait for just that
-    const Causes& later = causes_[question.later];
-    return std::find(afters_.begin() + later.first_after, afters_.begin() + later.last_after, question.earlier) != afters_.begin() + later.last_after;
+std::optional<Question> HappensBefore::refuted(std::vector<Question> questions) {
+  for (const Question& question : questions) {
+    if (question.earlier >= question.later) return question;  // it was the other way round
+  }
+  std::erase_if(questions, [&](const Question& question) {    // most wait for just that
+    const auto begin = afters_.begin() + causes_[question.later].first_after, end = afters_.begin() + causes_[question.later].last_after;
+    return std::find(begin, end, question.earlier) != end;
   });
   std::sort(questions.begin(), questions.end(), [](const Question& a, const Question& b) { return a.earlier < b.earlier; });
+  std::vector<Question> of_block;
   std::vector<std::uint32_t> columns;
   for (const Question& question : questions) {
     if (columns.empty() || columns.back() != question.earlier) {
       if (columns.size() == kColumns) {
-        sweep(history, columns, of_block, open);
+        if (const auto no = sweep(columns, of_block)) return no;
         columns.clear();
         of_block.clear();
       }
@@ -109,12 +111,10 @@ std::vector<Question> HappensBefore::not_along(std::uint32_t chunk, std::vector<
     }
     of_block.push_back(question);
   }
-  sweep(history, columns, of_block, open);
-  std::sort(open.begin(), open.end(), [](const Question& a, const Question& b) { return a.later < b.later; });
-  return open;
+  return sweep(columns, of_block);
 }
 
-bool HappensBefore::known(std::uint32_t earlier, std::uint32_t later) {
+bool HappensBefore::known_by_any_way(std::uint32_t earlier, std::uint32_t later) {
   seen_.resize(all_.instances.size() * 2);
   std::vector<std::size_t> reached;
   const auto reach = [&](std::uint32_t instance, bool done) {

@@ -12,7 +12,7 @@ namespace shoal::collective {
 namespace {
 
 constexpr const char* kWhat[] = {"reads a scratch window", "reads the output", "writes the output"};
-enum About : std::uint32_t { reads_window, reads_output, writes_output_chunk, in_place = 4 };  // in_place: asked for one memory alone
+enum About : std::uint32_t { reads_window, reads_output, overwrites };
 
 // Which accesses to one chunk's places must be in order: every access but a read after the last write. Any order of the chunk's
 // instances would do: two that nothing orders are found one way or the other.
@@ -41,7 +41,6 @@ class Accesses {
   bool add(std::uint32_t i, const Iterated& at, std::uint32_t k, const Histories& histories, std::vector<Question>& questions) {
     const Op& op = *at.op;
     if (one_memory_ && op.kind == OpKind::copy && op.sources[0].buffer != Buffer::scratch && op.target.buffer == Buffer::output) return true;
-    const std::uint32_t flag = one_memory_ ? in_place : 0U;
     Place& place = places_[at.rank];
     std::uint32_t window = 0;
     bool reads = false;
@@ -55,11 +54,11 @@ class Accesses {
       reads = true;
       if (place.written == kNone) continue;
       if (site.buffer == Buffer::input) return false;
-      questions.push_back({place.written, k, reads_output | flag});
+      questions.push_back({place.written, k, reads_output});
     }
     if (writes_output(op)) {
-      if (place.written != kNone) questions.push_back({place.written, k, writes_output_chunk | flag});
-      for (const std::uint32_t reader : place.read) questions.push_back({reader, k, writes_output_chunk | flag});
+      if (place.written != kNone) questions.push_back({place.written, k, overwrites});
+      for (const std::uint32_t reader : place.read) questions.push_back({reader, k, overwrites});
       place.written = k;
       place.read.clear();
     } else if (reads) {
@@ -86,18 +85,15 @@ bool check_hazards(const Unrolled& all, const Histories& histories) {
     const auto history = histories.of(chunk);
     ops.clear();
     for (const std::uint32_t i : history) ops.push_back(&all.place(i));
+    order.look_at(chunk);
     questions.clear();
     apart.of(history, ops, histories, questions);
-    one_memory = one_memory && together.of(history, ops, histories, questions);
-    for (const Question& open : order.not_along(chunk, questions)) {
-      const std::uint32_t earlier = history[open.earlier], later = history[open.later];
-      const bool matters = open.about < in_place || one_memory;
-      if (!matters || order.known(earlier, later)) continue;
-      if (open.about < in_place) {
-        refuse(all, later, fmt::format("{} of chunk {}, but nothing makes it wait for {}", kWhat[open.about], chunk, words(all, earlier)));
-      }
-      one_memory = false;
+    if (const auto no = order.refuted(questions)) {
+      refuse(all, history[no->later], fmt::format("{} of chunk {}, but nothing makes it wait for {}", kWhat[no->about], chunk,
+                                                  words(all, history[no->earlier])));
     }
+    questions.clear();
+    one_memory = one_memory && together.of(history, ops, histories, questions) && !order.refuted(questions);
   }
   return one_memory;
 }
