@@ -10,6 +10,7 @@
 // Thakur, Rabenseifner and Gropp, IJHPCA 19 (2005); De Sensi et al., "Swing" (NSDI 2024).
 #include <algorithm>
 #include <bit>
+#include <numeric>
 #include <vector>
 
 #include "shoal/collective/author.h"
@@ -102,22 +103,20 @@ Meetings near_first(const Places& places) {
       with[place] = around(place, place % 2 == 0 ? by : -by, places.count);
     }
   }
-  // From the last step to the first: who shares a range with a place; the one who is met has the other half.
-  std::vector<std::vector<std::uint32_t>> shared(places.count);
-  for (std::uint32_t place = 0; place < places.count; ++place) shared[place] = {place};
-  for (std::size_t step = meetings.with.size(); step-- > 0;) {
-    auto wider = shared;
+  // From the last step to the first, what two share is a range of two halves, the one with the least place first.
+  meetings.chunk.assign(places.count, 0);
+  std::vector<std::uint32_t> least(places.count);  // [place]: of those whose chunks it sums after the step
+  std::iota(least.begin(), least.end(), 0U);
+  std::uint32_t size = 1;
+  for (std::size_t step = meetings.with.size(); step-- > 0; size *= 2) {
+    std::vector<std::uint32_t> before = least;
     for (std::uint32_t place = 0; place < places.count; ++place) {
-      const auto& lower = shared[place];
-      const auto& upper = shared[meetings.with[step][place]];
-      const bool first = *std::min_element(lower.begin(), lower.end()) < *std::min_element(upper.begin(), upper.end());
-      wider[place] = first ? lower : upper;
-      wider[place].insert(wider[place].end(), first ? upper.begin() : lower.begin(), first ? upper.end() : lower.end());
+      const std::uint32_t other = least[meetings.with[step][place]];
+      if (other < least[place]) meetings.chunk[place] += size;
+      before[place] = std::min(least[place], other);
     }
-    shared = std::move(wider);
+    least = std::move(before);
   }
-  meetings.chunk.resize(places.count);
-  for (std::uint32_t chunk = 0; chunk < places.count; ++chunk) meetings.chunk[shared[0][chunk]] = chunk;
   return meetings;
 }
 
