@@ -37,6 +37,8 @@ Action declare_topics(CLI::App& app);
 Action declare_doctor(CLI::App& app);
 Action declare_explain(CLI::App& app);
 Action declare_program(CLI::App& app);
+Action declare_sim(CLI::App& app);
+Action declare_topo(CLI::App& app);
 Action declare_manual(CLI::App& app);
 Action declare_completion(CLI::App& app);
 

@@ -29,6 +29,7 @@ constexpr const char* subnet = "10.77.0.0/24";
 
 std::string prefix_of(const std::string& name) { return "shoal-" + name + "-"; }
 std::string switch_of(const std::string& name) { return prefix_of(name) + "sw"; }
+std::string bridge(unsigned number) { return fmt::format("bridge{}", number); }
 
 // The host's number: the end of its namespace's name, and of its port's on the switch.
 std::string port_of(const LabHost& host) {
@@ -69,11 +70,25 @@ void limit(const std::string& network, const std::string& device, double rate) {
 
 // No automatic IPv6 addresses: their chatter would be counted on links whose bytes are compared with a
 // formula.
-void make_switch(const std::string& network) {
+void make_switches(const std::string& network, unsigned bridges) {
   tool({"ip", "netns", "add", network});
   ip(network, {"link", "set", "lo", "up"});
-  ip(network, {"link", "add", "bridge0", "type", "bridge"});
-  ip(network, {"link", "set", "bridge0", "addrgenmode", "none", "up"});
+  for (unsigned i = 0; i < bridges; ++i) {
+    ip(network, {"link", "add", bridge(i), "type", "bridge"});
+    ip(network, {"link", "set", bridge(i), "addrgenmode", "none", "up"});
+  }
+}
+
+void join_switches(const std::string& network, const std::vector<Trunk>& trunks) {
+  for (std::size_t i = 0; i < trunks.size(); ++i) {
+    const Trunk& trunk = trunks[i];
+    const std::string a = fmt::format("t{}a", i), b = fmt::format("t{}b", i);
+    ip(network, {"link", "add", a, "mtu", "1500", "type", "veth", "peer", "name", b, "mtu", "1500"});
+    ip(network, {"link", "set", a, "addrgenmode", "none", "master", bridge(trunk.a), "up"});
+    ip(network, {"link", "set", b, "addrgenmode", "none", "master", bridge(trunk.b), "up"});
+    limit(network, a, trunk.there);
+    limit(network, b, trunk.back);
+  }
 }
 
 void make_host(const LabHost& host, const std::string& sw) {
@@ -82,7 +97,7 @@ void make_host(const LabHost& host, const std::string& sw) {
   ip(host.network, {"link", "set", "lo", "up"});
   tool({"ip", "link", "add", "c0", "netns", host.network, "mtu", "1500", "type", "veth", "peer", "name", port,
         "netns", sw, "mtu", "1500"});
-  ip(sw, {"link", "set", port, "addrgenmode", "none", "master", "bridge0", "up"});
+  ip(sw, {"link", "set", port, "addrgenmode", "none", "master", bridge(host.bridge), "up"});
   ip(host.network, {"link", "set", "c0", "addrgenmode", "none", "up"});
   ip(host.network, {"addr", "add", host.address + "/24", "dev", "c0"});
   // By route, because a namespace's default can be a congestion control that ordinary networks do not run.
@@ -194,7 +209,7 @@ std::vector<LabHost> read_rates(const fs::path& file) {
   return hosts;
 }
 
-Lab lab_up(const std::string& name, std::vector<LabHost> hosts) {
+Lab lab_up(const std::string& name, std::vector<LabHost> hosts, const std::vector<Trunk>& trunks) {
   check_name(name);
   if (hosts.empty() || hosts.size() > most_hosts) {
     throw Error(Code::invalid_argument,
@@ -210,7 +225,8 @@ Lab lab_up(const std::string& name, std::vector<LabHost> hosts) {
   }
   const Lab lab{name, std::move(hosts)};
   try {
-    make_switch(switch_of(name));
+    make_switches(switch_of(name), static_cast<unsigned>(trunks.size()) + 1);  // joined as a tree
+    join_switches(switch_of(name), trunks);
     for (const auto& host : lab.hosts) make_host(host, switch_of(name));
     save_lab(lab);
   } catch (...) {

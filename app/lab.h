@@ -3,7 +3,9 @@
 // address or queue of this machine's own network.
 //
 //   shoal-NAME-0  c0 ===== p0  shoal-NAME-sw
-//   shoal-NAME-1  c0 ===== p1      bridge      a token bucket (tbf) on both ends of each link: full duplex
+//   shoal-NAME-1  c0 ===== p1     bridge0      a token bucket (tbf) on both ends of each link: full duplex
+//
+// A lab made of a topology with several switches has a bridge for each, joined by links with buckets of their own.
 //
 // A lab is remembered in /run/shoal/labs/NAME.json and lives until `down` or a restart of the machine.
 // Making one needs root.
@@ -14,6 +16,7 @@
 #include <vector>
 
 #include "app/spawn.h"
+#include "shoal/topo/topology.h"
 
 namespace shoal::app {
 
@@ -23,8 +26,14 @@ struct LabHost {
   std::string address;  // "10.77.0.1"
   double up = 0;        // bytes/s, host to switch
   double down = 0;      // bytes/s, switch to host
+  unsigned bridge = 0;  // the switch it hangs on, where there are several
 
   HostSpace space() const;
+};
+
+struct Trunk {          // between two of a lab's switches
+  unsigned a = 0, b = 0;
+  double there = 0, back = 0;  // bytes/s
 };
 
 struct Lab {
@@ -38,9 +47,17 @@ std::vector<LabHost> uniform_hosts(unsigned members, const std::string& rate);
 // line.
 std::vector<LabHost> read_rates(const std::filesystem::path& file);
 
+// Hosts on switches that are joined by trunks, as a topology says: every host on one switch, and one way between any two. Latencies are
+// not made (this machine's kernel delays nothing). Throws Error{invalid_argument} naming what cannot be laid out so.
+struct Wiring {
+  std::vector<LabHost> hosts;
+  std::vector<Trunk> trunks;
+};
+Wiring wiring_of(const topo::Topology& topology);
+
 // Makes the lab, or leaves nothing behind. Throws Error{invalid_argument} if the name is taken or malformed,
 // Error{unsupported} where this machine permits no namespaces.
-Lab lab_up(const std::string& name, std::vector<LabHost> hosts);
+Lab lab_up(const std::string& name, std::vector<LabHost> hosts, const std::vector<Trunk>& trunks = {});
 // Ends what still runs inside and removes everything of that name; false if there was nothing.
 bool lab_down(const std::string& name);
 Lab find_lab(const std::string& name);  // throws Error{invalid_argument}

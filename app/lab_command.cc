@@ -5,13 +5,14 @@
 #include "app/lab.h"
 #include "shoal/core/error.h"
 #include "shoal/core/text.h"
+#include "shoal/topo/import.h"
 
 namespace shoal::app {
 namespace {
 
 struct Options {
   unsigned members = 0;
-  std::string rate, rates, name = "lab", host;
+  std::string rate, rates, topology, name = "lab", host;
 };
 
 void print_table(const Lab& lab) {
@@ -40,6 +41,12 @@ std::vector<LabHost> hosts_of(const Options& options) {
 }
 
 int up(const Options& options) {
+  if (!options.topology.empty()) {
+    if (options.members != 0 || !options.rate.empty() || !options.rates.empty()) refuse("says hosts and rates: give it alone", "--topology");
+    const Wiring wiring = wiring_of(topo::import_topology(std::filesystem::path(options.topology)).topology);
+    print_table(lab_up(options.name, wiring.hosts, wiring.trunks));
+    return 0;
+  }
   print_table(lab_up(options.name, hosts_of(options)));
   return 0;
 }
@@ -85,6 +92,7 @@ Action declare_lab(CLI::App& app) {
   flag(*up_verb, "-n,--members", options->members, "hosts");
   flag(*up_verb, "--rate", options->rate, "of every link, each way: 200mbit");
   flag(*up_verb, "--rates", options->rates, "file with a line for each host: host rate [rate_down]");
+  flag(*up_verb, "--topology", options->topology, "hosts and switches as in this file (shoal topo), joined one way");
   flag(*up_verb, "--name", options->name, "of the lab (default: lab)");
   CLI::App* down_verb = named("down", "end what runs inside and remove the lab; no error if there is none");
   CLI::App* list_verb = app.add_subcommand("list", "the labs of this machine");

@@ -27,6 +27,8 @@ constexpr Command commands[] = {
     {"doctor", "measure machines and links, say what will limit a run", declare_doctor},
     {"explain", "say what a run's time was lost to, and what helps", declare_explain},
     {"program", "show, verify and price a collective", declare_program},
+    {"sim", "simulate programs, plans, tables and other traffic on a network", declare_sim},
+    {"topo", "networks: measure, make, import and look at them", declare_topo},
     {"manual", "print a command's manual page", declare_manual},
     {"completion", "print what a shell needs to complete this program's words", declare_completion},
 };

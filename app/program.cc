@@ -1,22 +1,36 @@
-// shoal program show | verify | price: a collective as data, before any byte moves.
+// shoal program build | show | verify | price: a collective as data, before any byte moves.
 #include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <chrono>
+#include <filesystem>
+#include <memory>
+#include <nlohmann/json.hpp>
+#include <optional>
 
 #include "app/command.h"
 #include "shoal/collective/build.h"
 #include "shoal/collective/select.h"
 #include "shoal/collective/show.h"
+#include "shoal/collective/synthesize.h"
 #include "shoal/collective/verify.h"
+#include "shoal/core/aside.h"
 #include "shoal/core/error.h"
 #include "shoal/core/text.h"
+#include "shoal/sim/run_program.h"
+#include "shoal/topo/facts.h"
+#include "shoal/topo/import.h"
 
 namespace shoal::app {
 namespace {
 
 using collective::Collective;
 using collective::LinkModel;
+using collective::Program;
+using topo::Topology;
 
 struct ProgramOptions {
-  std::string collective = "all_reduce", name, size = "64MB", rate = "1gbit", alpha = "100us";
+  std::string collective = "all_reduce", program, topology, mode = "auto", out, size = "64MB", rate = "1gbit", alpha = "100us";
   int members = 0;
   std::uint32_t root = 0;
   bool json = false;
@@ -30,44 +44,124 @@ constexpr std::pair<const char*, Collective> collectives[] = {
 };
 
 Collective collective_named(const std::string& name) {
+  const auto plain = [](std::string text) {  // allreduce, all-reduce and all_reduce are one
+    std::erase_if(text, [](char c) { return c == '_' || c == '-'; });
+    return text;
+  };
   std::vector<std::string> names;
   for (const auto& [known, value] : collectives) {
-    if (known == name) return value;
+    if (plain(known) == plain(name)) return value;
     names.push_back(known);
   }
-  throw Error(Code::invalid_argument, "there is no collective " + name, "--collective",
-              fmt::format("one of {}", fmt::join(names, ", ")));
+  refuse("there is no collective " + name, "--collective", fmt::format("one of {}", fmt::join(names, ", ")));
 }
 
 std::uint32_t ranks_of(const ProgramOptions& options) {
   if (options.members < 1 || options.members > 4096) {
-    throw Error(Code::invalid_argument,
-                fmt::format("a program has 1 to 4096 members, not {}", options.members), "-n");
+    refuse(fmt::format("a program has 1 to 4096 members, not {}", options.members), "-n");
   }
   return static_cast<std::uint32_t>(options.members);
 }
 
-collective::Program build(const ProgramOptions& options) {
-  return collective::build(collective_named(options.collective), options.name, ranks_of(options),
-                           options.root);
+Topology network(const ProgramOptions& options) { return topo::import_topology(std::filesystem::path(options.topology)).topology; }
+
+bool is_file(const ProgramOptions& options) { return options.program.ends_with(".json") || std::filesystem::exists(options.program); }
+
+// Out of a file, or by name for -n members.
+Program program_of(const ProgramOptions& options) {
+  if (!is_file(options)) return build(collective_named(options.collective), options.program, ranks_of(options), options.root);
+  try {
+    return collective::program_from_json(topo::read_text(options.program));
+  } catch (const Error& error) {
+    if (error.code() != Code::invalid_argument) throw;
+    throw Error(Code::invalid_argument, error.what(), options.program);
+  }
+}
+
+std::string link_in_words(const Topology& topology, std::uint32_t link) {
+  return topology.node_name(topology.links[link].from) + " > " + topology.node_name(topology.links[link].to);
+}
+
+int build_for(const ProgramOptions& options) {
+  const Topology topology = network(options);
+  const Collective kind = collective_named(options.collective);
+  const auto began = std::chrono::steady_clock::now();
+  Program program;
+  if (options.mode == "auto" || options.mode == "trees") {
+    program = synthesize(topology, kind, collective::Synthesis::few, options.root);
+  } else if (options.mode == "exact") {
+    program = synthesize(topology, kind, collective::Synthesis::exact, options.root);
+  } else {
+    program = build(kind, options.mode, static_cast<std::uint32_t>(topology.hosts.size()), options.root);
+    certify(program, topology);
+  }
+  const std::chrono::duration<double> took = std::chrono::steady_clock::now() - began;
+  verify(program);
+  const std::string file = options.out.empty() ? std::filesystem::path(options.topology).stem().string() + ".program.json" : options.out;
+  write_aside(file, to_json(program) + "\n");
+  std::string line = fmt::format("{}: {} of {}, {}", file, program.name, show_count(program.ranks, "members"), show_count(program.chunks, "chunks"));
+  if (program.certificate) {
+    const collective::Proof proof = check_certificate(program, topology);
+    line += fmt::format(", {} of a bound of {} ({:.1f} %), {} the busiest", show_rate(topology, proof.rate), show_rate(topology, proof.bound),
+                        100 * proof.efficiency(), link_in_words(topology, proof.busiest));
+  }
+  say(line + fmt::format(", in {}\n", show_seconds(took.count())));
+  return 0;
 }
 
 int show(const ProgramOptions& options) {
-  const auto program = build(options);
+  const auto program = program_of(options);
   fmt::print("{}\n", options.json ? to_json(program) : collective::show(program));
   return 0;
 }
 
 int check(const ProgramOptions& options) {
-  const auto program = build(options);
+  const Program program = program_of(options);
   verify(program);
-  fmt::print("{} {} on {} members: every contribution once, no wait cycle, no hazard\n", options.name,
-             options.collective, program.ranks);
+  say(fmt::format("{} {} on {}: every contribution once, no wait cycle, no hazard\n", program.name, name(program.collective),
+                  show_count(program.ranks, "members")));
+  if (options.topology.empty()) return 0;
+  const Topology topology = network(options);
+  const collective::Proof proof = check_certificate(program, topology);
+  say(fmt::format("certificate: {} by its ops, of a bound of {} by its prices: {:.2f} %\n", show_rate(topology, proof.rate),
+                  show_rate(topology, proof.bound), 100 * proof.efficiency()));
+  return 0;
+}
+
+// On a network: simulated, beside the bound.
+int price_on(const ProgramOptions& options) {
+  const Topology topology = network(options);
+  if (topology.relative) refuse("has rates in link units, which say nothing of seconds", options.topology, "give its links rates in bytes/s, Mbit/s, ...");
+  Program program = program_of(options);
+  verify(program);
+  if (program.ranks != topology.hosts.size()) {
+    refuse(fmt::format("is of {} ranks, {} has {}", program.ranks, options.topology, show_count(topology.hosts.size(), "hosts")), options.program);
+  }
+  const double bytes = static_cast<double>(parse_size(options.size));
+  const sim::Costs costs;
+  sim::Job job;
+  job.name = program.name;
+  job.program = std::make_shared<const Program>(program);
+  job.elements = static_cast<std::uint64_t>(bytes / job.element_bytes);
+  for (topo::Node host = 0; host < topology.hosts.size(); ++host) job.hosts.push_back(host);
+  const sim::Outcome outcome = sim::simulate(topology, std::span(&job, 1), {}, costs);
+  if (!program.certificate) certify(program, topology);
+  const double bound = program.certificate ? bytes / check_certificate(program, topology).bound / costs.goodput : 0;
+  const std::string bottleneck = topology.links.empty() ? "" : link_in_words(topology, outcome.bottleneck);
+  if (options.json) {
+    const nlohmann::ordered_json json{{"program", program.name}, {"collective", name(program.collective)}, {"members", program.ranks}, {"bytes", bytes},
+                                      {"seconds", outcome.seconds}, {"bound_seconds", bound}, {"efficiency", outcome.seconds > 0 ? bound / outcome.seconds : 1}, {"bottleneck", bottleneck}};
+    fmt::print("{}\n", json.dump(1, ' ', false, nlohmann::ordered_json::error_handler_t::replace));
+    return 0;
+  }
+  say(fmt::format("{} of {} on {}: {}, the bound is {} ({:.1f} %); busiest: {}\n", program.name, show_size(bytes), topology.name.empty() ? options.topology : topology.name,
+                  show_seconds(outcome.seconds), show_seconds(bound), outcome.seconds > 0 ? 100 * bound / outcome.seconds : 100, bottleneck));
   return 0;
 }
 
 // One line a builder, or only the named one's.
 int price(const ProgramOptions& options) {
+  if (!options.topology.empty()) return price_on(options);
   const Collective kind = collective_named(options.collective);
   const std::uint32_t ranks = ranks_of(options);
   const double bytes = static_cast<double>(parse_size(options.size));
@@ -75,14 +169,13 @@ int price(const ProgramOptions& options) {
   link.rate = parse_rate(options.rate);
   link.alpha = std::chrono::duration<double>(parse_duration(options.alpha)).count();
 
-  const auto names = options.name.empty() ? collective::builder_names(kind) : std::vector{options.name};
+  const auto names = options.program.empty() ? collective::builder_names(kind) : std::vector{options.program};
   const std::string chosen = collective::choose(kind, ranks, bytes, link);
-  std::string table = fmt::format("{} of {} on {} members, {} a member, {} a step\n", options.collective,
-                                  show_size(bytes), ranks, show_rate(link.rate), show_seconds(link.alpha));
+  std::string table = fmt::format("{} of {} on {} members, {} a member, {} a step\n", name(kind), show_size(bytes), ranks,
+                                  show_rate(link.rate), show_seconds(link.alpha));
   for (const auto& name : names) {
     const double seconds = collective::price(kind, name, ranks, bytes, link);
-    table +=
-        fmt::format("{:<20} {:>10}{}\n", name, show_seconds(seconds), name == chosen ? "  cheapest" : "");
+    table += fmt::format("{:<20} {:>10}{}\n", name, show_seconds(seconds), name == chosen ? "  cheapest" : "");
   }
   fmt::print("{}", table);
   return 0;
@@ -93,23 +186,33 @@ int price(const ProgramOptions& options) {
 Action declare_program(CLI::App& app) {
   app.require_subcommand(1);
   auto options = std::make_shared<ProgramOptions>();
+  CLI::App* build_verb = app.add_subcommand("build", "make one for a network, as near to its bound as can be");
+  build_verb->add_option("topology", options->topology, "a topology (JSON, NCCL's XML, GML; see shoal topo)")->required();
+  flag(*build_verb, "--collective", options->collective, "all_reduce (default), broadcast, reduce, all_gather, reduce_scatter");
+  flag(*build_verb, "--mode", options->mode, "auto (default): at most 16 trees; exact: the bound itself; or a builder: ring, direct, ...");
+  flag(*build_verb, "--root", options->root, "rank, where the collective has one");
+  flag(*build_verb, "-o,--out", options->out, "file (default: NAME.program.json here)");
+
   const auto verb = [&](const char* name, const char* summary, bool name_required) {
     CLI::App* made = app.add_subcommand(name, summary);
-    made->add_option("name", options->name, "ring, direct, chain, ...")->required(name_required);
-    flag(*made, "-n,--members", options->members, "members")->required();
+    made->add_option("program", options->program, "a file of `program build`, or with -n: ring, direct, chain, ...")->required(name_required);
+    flag(*made, "-n,--members", options->members, "members, for a program by name");
     flag(*made, "--collective", options->collective, "all_reduce (default), broadcast, ...");
+    flag(*made, "--root", options->root, "rank, where the collective has one");
     return made;
   };
   CLI::App* show_verb = verb("show", "the steps of every member", true);
   CLI::App* verify_verb = verb("verify", "prove that it does what its collective says", true);
-  for (CLI::App* made : {show_verb, verify_verb})
-    flag(*made, "--root", options->root, "rank, where the collective has one");
-  switch_on(*show_verb, "--json", options->json, "as data");
   CLI::App* price_verb = verb("price", "seconds on idle links, of one program or of all", false);
-  flag(*price_verb, "--size", options->size, "of the whole vector (default: 64MB)");
+  flag(*verify_verb, "--topology", options->topology, "prove its certificate for this network, too");
+  flag(*price_verb, "--topology", options->topology, "on this network, simulated, beside the bound");
+  switch_on(*show_verb, "--json", options->json, "as data");
+  switch_on(*price_verb, "--json", options->json, "with --topology: as data");
+  flag(*price_verb, "--size,--bytes", options->size, "of the whole vector (default: 64MB)");
   flag(*price_verb, "--rate", options->rate, "of a member's link, each way (default: 1gbit)");
   flag(*price_verb, "--alpha", options->alpha, "cost of one step (default: 100us)");
   return [=](const Words&) {
+    if (build_verb->parsed()) return build_for(*options);
     if (show_verb->parsed()) return show(*options);
     if (verify_verb->parsed()) return check(*options);
     return price(*options);

@@ -34,15 +34,17 @@ def shoal() -> str:
 
 
 class Lab:
-    """Hosts as network namespaces for the time of a `with`. None as rate: no lab, loopback."""
+    """Hosts as network namespaces for the time of a `with`. None as rate: no lab, loopback. topology: a file that says hosts and
+    rates instead; `rate` is then what is printed."""
 
-    def __init__(self, members: int, rate: str | None):
-        self.members, self.rate = members, rate
+    def __init__(self, members: int, rate: str | None, topology: str | None = None):
+        self.members, self.rate, self.topology = members, rate, topology
         self.name = f"bench{os.getpid()}"
 
     def __enter__(self) -> "Lab":
         if self.rate:
-            subprocess.run([shoal(), "lab", "up", "-n", str(self.members), "--rate", self.rate, "--name", self.name], check=True, stdout=subprocess.DEVNULL)
+            hosts = ["--topology", self.topology] if self.topology else ["-n", str(self.members), "--rate", self.rate]
+            subprocess.run([shoal(), "lab", "up", *hosts, "--name", self.name], check=True, stdout=subprocess.DEVNULL)
         return self
 
     def __exit__(self, *_: object) -> None:

@@ -52,7 +52,7 @@ class Member {
     const auto once = [&](std::uint64_t operation) {
       collective::Run run;
       run.operation = operation;
-      run.slice_bytes = options_.slice > 0 ? options_.slice : collective::slice_bytes(Collective::all_reduce, plan.program().name, size, static_cast<double>(bytes), link_);
+      run.slice_bytes = options_.slice > 0 ? options_.slice : options_.program.ends_with(".json") ? 64 << 10 : collective::slice_bytes(Collective::all_reduce, plan.program().name, size, static_cast<double>(bytes), link_);
       if (bytes <= net::kUrgentLimit) run.priority.cls = net::Class::urgent;
       run.label = "all-reduce of " + std::to_string(bytes) + " bytes";
       runner_.run(plan, layout, {reinterpret_cast<const std::byte*>(input.data()), reinterpret_cast<std::byte*>(output.data())},
@@ -87,6 +87,7 @@ class Member {
 
  private:
   collective::Verified plan_for(double bytes) const {
+    if (options_.program.ends_with(".json")) return collective::verify(collective::program_from_json(topo::read_text(options_.program)));
     const std::string name = options_.program != "auto"
                                  ? options_.program
                                  : collective::choose(Collective::all_reduce, runner_.size(), bytes, link_);
@@ -125,7 +126,7 @@ int main(int argc, char** argv) {
   app.add_option("--repeats", options.repeats, "all-reduces in a row");
   app.add_option("--warmup", options.warmup);
   app.add_option("--local", options.local, "start so many members on this machine");
-  app.add_option("--program", options.program, "a builder's name instead of the choice by measurement");
+  app.add_option("--program", options.program, "a builder's name, or a file of `shoal program build`, instead of the choice by measurement");
   app.add_option("--slice", options.slice, "bytes, instead of a millisecond of the link");
   CLI11_PARSE(app, argc, argv);
   return shoal::bench::run("bench_allreduce", options.local, argv, [&] { return shoal::run_member(options); });

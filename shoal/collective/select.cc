@@ -118,9 +118,29 @@ std::uint32_t slice_of(const Priced& program, std::uint32_t ranks, double bytes,
   return static_cast<std::uint32_t>(std::max(std::ceil(slice / kLine), 1.0) * kLine);
 }
 
+// What is known of this group's network; a group of some hosts only goes by the link's figures.
+const KnownNetwork* known(const LinkModel& link, std::uint32_t ranks) {
+  return link.network && link.network->ranks() == ranks ? link.network.get() : nullptr;
+}
+
+constexpr Priced kTreesPriced{Collective::all_reduce, kTrees, false, false, true, kMaxRanks, [](double) { return Cost{}; }};
+
+// Slices follow each other up and down the trees; the fullest link is full all the while.
+double tree_seconds(Collective collective, std::uint32_t ranks, double bytes, const LinkModel& link) {
+  const double rate = link.network->rate(collective, kTrees), steps = link.network->tree_steps(collective);
+  const double slice = std::min<double>(slice_of(kTreesPriced, ranks, bytes, link), bytes);
+  return steps * (link.alpha + slice / rate) + bytes / rate + (adds(collective) ? bytes / link.add_rate : 0);
+}
+
 double seconds(const Priced& program, std::uint32_t ranks, double bytes, const LinkModel& link) {
   if (ranks == 1) return 0;
   const Cost cost = program.cost(ranks);
+  const KnownNetwork* const network = known(link, ranks);
+  const double on_network = network != nullptr ? network->rate(program.collective, program.name) : 0;
+  if (on_network > 0) {
+    const double slice = std::min<double>(slice_of(program, ranks, bytes, link), bytes);
+    return cost.steps * link.alpha + (bytes + cost.slices * slice) / on_network + cost.added * bytes / link.add_rate;
+  }
   const double slice = std::min<double>(slice_of(program, ranks, bytes, link), bytes);
   const double meeting = link.fan_in > 0 ? link.fan_in : kMeetingShare * link.rate;
   const bool meets = program.meets && ranks > 2;
@@ -136,15 +156,25 @@ const Priced& priced(Collective collective, const std::string& name) {
   throw Error(Code::invalid_argument, fmt::format("no price for a program \"{}\" of {}", name, collective::name(collective)));
 }
 
+[[noreturn]] void refuse_trees(Collective collective, std::uint32_t ranks) {
+  throw Error(Code::invalid_argument, fmt::format("no trees are known for {} of {} members", collective::name(collective), ranks), "trees",
+              "say which network this is: SHOAL_TOPOLOGY=FILE, a topology of as many hosts");
+}
+void check_trees(Collective collective, std::uint32_t ranks, const LinkModel& link) {
+  if (known(link, ranks) == nullptr || link.network->trees(collective) == nullptr) refuse_trees(collective, ranks);
+}
+
 }  // namespace
 
 double price(Collective collective, const std::string& name, std::uint32_t ranks, double bytes, const LinkModel& link) {
   check(ranks, bytes, link);
+  if (name == kTrees) return check_trees(collective, ranks, link), tree_seconds(collective, ranks, bytes, link);
   return seconds(priced(collective, name), ranks, bytes, link);
 }
 
 double busiest_bytes(Collective collective, const std::string& name, std::uint32_t ranks, double bytes) {
   check(ranks, bytes, {});
+  if (name == kTrees) return ranks == 1 ? 0 : 2 * bytes;  // who has a parent and a child sends the whole up and down
   return ranks == 1 ? 0 : priced(collective, name).cost(ranks).vectors * bytes;
 }
 
@@ -159,12 +189,24 @@ std::string choose(Collective collective, std::uint32_t ranks, double bytes, con
     throw Error(Code::unsupported, fmt::format("no program for {} of {} ranks{}", name(collective), ranks,
                                                left_fold_only ? " that adds in rank order" : ""));
   }
+  const KnownNetwork* const network = known(link, ranks);
+  if (ranks > 1 && network != nullptr && network->trees(collective) != nullptr && !left_fold_only &&
+      tree_seconds(collective, ranks, bytes, link) < seconds(*best, ranks, bytes, link)) {
+    return kTrees;
+  }
   return best->name;
+}
+
+Verified program_named(Collective collective, const std::string& name, std::uint32_t ranks, std::uint32_t root, const KnownNetwork* network) {
+  if (name != kTrees) return verify(build(collective, name, ranks, root));
+  const Verified* const trees = network != nullptr && network->ranks() == ranks ? network->trees(collective) : nullptr;
+  if (trees == nullptr) refuse_trees(collective, ranks);
+  return *trees;
 }
 
 std::uint32_t slice_bytes(Collective collective, const std::string& name, std::uint32_t ranks, double bytes, const LinkModel& link) {
   check(ranks, bytes, link);
-  return slice_of(priced(collective, name), ranks, bytes, link);
+  return slice_of(name == kTrees ? kTreesPriced : priced(collective, name), ranks, bytes, link);
 }
 
 }  // namespace shoal::collective

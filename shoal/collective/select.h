@@ -3,8 +3,10 @@
 #pragma once
 
 #include <cstdint>
+#include <memory>
 #include <string>
 
+#include "shoal/collective/known_network.h"
 #include "shoal/collective/program.h"
 
 namespace shoal::collective {
@@ -19,9 +21,11 @@ struct LinkModel {
   double fan_in = 0;
   // Seconds a step in which all send to all: more messages than a pair's, on cores that members share. 0: not measured, alpha.
   double fan_in_alpha = 0;
+  // The network link by link, where it is known: then the fullest link's rate on it counts instead of `rate`, for groups of all its hosts.
+  std::shared_ptr<const KnownNetwork> network{};
 
   // What is typical between processes of one machine, until it is measured.
-  static constexpr LinkModel one_machine() { return {30e-6, 1.2e9, 8e9, 1.8e9, 60e-6}; }
+  static LinkModel one_machine() { return {30e-6, 1.2e9, 8e9, 1.8e9, 60e-6}; }
 };
 
 // Seconds for `bytes` by the named program, members otherwise idle (docs/collectives.md has the formulas). `bytes` is the
@@ -31,9 +35,13 @@ double price(Collective collective, const std::string& name, std::uint32_t ranks
 // Bytes that the member with the most to do sends (or receives, where that is more) for `bytes` as above by the named program.
 double busiest_bytes(Collective collective, const std::string& name, std::uint32_t ranks, double bytes);
 
-// The cheapest builder for this size; among equals the first of builder_names(). left_fold_only: only programs that add
+// The cheapest builder for this size, or "trees" where the network is known; among equals the first of builder_names(). left_fold_only: only programs that add
 // in rank order, whose bits no other choice or packing changes. Throws Error{unsupported} if none has so many ranks.
 std::string choose(Collective collective, std::uint32_t ranks, double bytes, const LinkModel& link, bool left_fold_only = false);
+
+// The program of that name, proved: a builder's, or the network's trees.
+Verified program_named(Collective collective, const std::string& name, std::uint32_t ranks, std::uint32_t root = 0,
+                       const KnownNetwork* network = nullptr);
 
 // The runner's slice for the named program on this link: clamp(rate x 1 ms, 16 KiB, 128 KiB), a multiple of 64, and at most
 // bytes / ranks where members send parts or pass on what they receive slice by slice.

@@ -50,30 +50,52 @@ Packing pack(const Network& network, Demand demand, Synthesis how, std::uint32_t
   return how == Synthesis::exact ? exact : packing::pack_few(network, demand, root, {}, &exact);
 }
 
-}  // namespace
+// Whose bound is the best that can be had.
+Synthesis best_known(const Network& network) { return network.hosts() <= kMostExactHosts ? Synthesis::exact : Synthesis::few; }
 
-Program synthesize(const topo::Topology& topology, Collective collective, Synthesis how, std::uint32_t root) {
-  const std::optional<Demand> demand = demand_of(collective);
-  if (!demand) {
-    throw Error(Code::unsupported, fmt::format("no trees are packed for {}", name(collective)), "synthesize",
-                "all_reduce, broadcast, reduce, all_gather or reduce_scatter");
-  }
-  const Network network(topology);
+Demand checked_demand(Collective collective) {
+  if (const std::optional<Demand> demand = demand_of(collective)) return *demand;
+  throw Error(Code::unsupported, fmt::format("no trees are packed for {}", name(collective)), "synthesize",
+              "all_reduce, broadcast, reduce, all_gather or reduce_scatter");
+}
+
+std::uint32_t checked_ranks(const Network& network, const topo::Topology& topology, std::uint32_t root) {
   const std::uint32_t ranks = network.hosts();
   if (ranks > kMaxRanks) throw Error(Code::unsupported, fmt::format("{} hosts; a program has at most {}", ranks, kMaxRanks), topology.name);
   if (root >= ranks) throw Error(Code::invalid_argument, fmt::format("root {} of {} hosts", root, ranks), topology.name);
+  return ranks;
+}
+
+Certificate certificate(const Program& program, const topo::Topology& topology, const Packing& packing) {
+  return {topo::digest(topology), congestion(program, topology).rate, packing.bound, packing.prices};
+}
+
+}  // namespace
+
+Program synthesize(const topo::Topology& topology, Collective collective, Synthesis how, std::uint32_t root) {
+  const Demand demand = checked_demand(collective);
+  const Network network(topology);
+  const std::uint32_t ranks = checked_ranks(network, topology, root);
   const char* kind = how == Synthesis::exact ? "exact" : "trees";
   if (ranks == 1) return tree_program(kind, collective, 1, {});
 
-  const Packing packing = pack(network, *demand, how, root);
+  const Packing packing = pack(network, demand, how, root);
   double all = 0;
   for (const packing::Tree& tree : packing.trees) all += tree.rate;
   std::vector<DataTree> trees;
   for (const packing::Tree& tree : packing.trees) trees.push_back(data_tree(tree, ranks, all));
   Program program = tree_program(kind, collective, ranks, trees, root);
-  program.certificate = Certificate{topo::digest(topology), 0, packing.bound, packing.prices};
-  program.certificate->rate = congestion(program, topology).rate;
+  program.certificate = certificate(program, topology, packing);
   return program;
+}
+
+void certify(Program& program, const topo::Topology& topology) {
+  const Demand demand = checked_demand(program.collective);
+  const Network network(topology);
+  if (checked_ranks(network, topology, program.root) != program.ranks) {
+    throw Error(Code::invalid_argument, fmt::format("a program of {} ranks on {} hosts", program.ranks, network.hosts()), topology.name);
+  }
+  if (program.ranks > 1) program.certificate = certificate(program, topology, pack(network, demand, best_known(network), program.root));
 }
 
 Proof check_certificate(const Program& program, const topo::Topology& topology) {

@@ -36,6 +36,10 @@ struct Congestion {
 };
 Congestion congestion(const Program& program, const topo::Topology& topology);
 
+// Gives a program its certificate for this network, whoever made it: synthesize() does so for its own. Hosts as ranks. Throws as
+// synthesize() does.
+void certify(Program& program, const topo::Topology& topology);
+
 // The bound on any program for this collective here, proved again from the prices that the certificate names, and the program's own
 // rate by its ops. Throws Error{invalid_argument} where a program has no certificate, has one for another topology, or does not hold what it claims.
 struct Proof {

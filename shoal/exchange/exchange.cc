@@ -13,6 +13,7 @@ void Exchange::Impl::take(ExchangePlan next) {
   const auto before = std::exchange(plan, std::move(next));
   auto passed = std::exchange(passages, {});
   plan_hash = plan.hash();
+  programs.know(plan.link.network);
   operations = 2;
   unit_of.assign(plan.tensors.size(), 0);
   place_of.assign(plan.tensors.size(), 0);

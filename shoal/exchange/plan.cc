@@ -3,9 +3,9 @@
 #include <algorithm>
 #include <numeric>
 
-#include "shoal/collective/build.h"
 #include "shoal/core/error.h"
 #include "shoal/core/fnv.h"
+#include "shoal/exchange/way.h"
 
 namespace shoal::exchange {
 
@@ -32,8 +32,7 @@ double ExchangePlan::predicted_exposed() const {
 }
 
 bool is_all_reduce(const Unit& unit) {
-  const auto builders = collective::builder_names(collective::Collective::all_reduce);
-  return std::find(builders.begin(), builders.end(), unit.way) != builders.end();
+  return is_program(unit.way);
 }
 
 std::uint64_t ExchangePlan::hash() const {
@@ -48,6 +47,7 @@ std::uint64_t ExchangePlan::hash() const {
   if (!std::all_of(units.begin(), units.end(), is_all_reduce)) {
     for (const double figure : {link.alpha, link.rate, link.add_rate, link.fan_in, link.fan_in_alpha}) mix(&figure, sizeof figure);
   }
+  if (link.network) mix_text(link.network->to_json());
   for (const auto& t : tensors) {
     mix_text(t.name);
     mix_number(static_cast<std::uint64_t>(t.type));

@@ -73,10 +73,11 @@ std::string to_json(const ExchangePlan& plan) {
   }
   const Json link = {{"alpha", plan.link.alpha}, {"rate", plan.link.rate}, {"add_rate", plan.link.add_rate},
                      {"fan_in", plan.link.fan_in}, {"fan_in_alpha", plan.link.fan_in_alpha}};
-  const Json json = {{"version", 1}, {"choice", plan.choice}, {"order", name(plan.order)}, {"ranks", plan.ranks}, {"link", link},
+  Json json = {{"version", 1}, {"choice", plan.choice}, {"order", name(plan.order)}, {"ranks", plan.ranks}, {"link", link},
                      {"forward_seconds", plan.forward_seconds}, {"backward_seconds", plan.backward_seconds},
                      {"step_seconds", plan.step_seconds}, {"predicted_seconds", plan.predicted_seconds()}, {"multiply_rate", plan.multiply_rate},
                      {"tensors", tensors}, {"units", units}};
+  if (plan.link.network) json["network"] = Json::parse(plan.link.network->to_json());
   return json.dump(1) + "\n";
 }
 
@@ -92,6 +93,7 @@ ExchangePlan plan_from_json(const std::string& text, const std::string& where) {
   const auto link = root.object("link");
   plan.link = {link.number("alpha", 0), link.number("rate", 1), link.number("add_rate", 1), link.number("fan_in", 0),
                link.number("fan_in_alpha", 0)};
+  if (json.contains("network")) plan.link.network = collective::KnownNetwork::from_json(json["network"].dump(), where + ": plan.network");
   plan.forward_seconds = root.number("forward_seconds", 0);
   plan.backward_seconds = root.number("backward_seconds", 0);
   plan.step_seconds = root.number_or("step_seconds", 0, 0);    // plans of older builds have none, nor what else is read by an _or

@@ -7,7 +7,7 @@ namespace shoal::exchange {
 const collective::Verified& Programs::named(collective::Collective collective, const std::string& builder) {
   const auto known = programs_.find({collective, builder});
   if (known != programs_.end()) return known->second;
-  return programs_.emplace(std::pair(collective, builder), verify(build(collective, builder, ranks_))).first->second;
+  return programs_.emplace(std::pair(collective, builder), program_named(collective, builder, ranks_, 0, network_.get())).first->second;
 }
 
 const collective::Verified& Programs::served(std::uint32_t servers) {

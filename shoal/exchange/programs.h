@@ -5,6 +5,7 @@
 
 #include <cstdint>
 #include <map>
+#include <memory>
 #include <string>
 #include <utility>
 
@@ -16,6 +17,10 @@ namespace shoal::exchange {
 class Programs {
  public:
   explicit Programs(std::uint32_t ranks) : ranks_(ranks) {}
+  // For its trees; the first one told stays. nullptr: it is not known.
+  void know(const std::shared_ptr<const collective::KnownNetwork>& network) {
+    if (!network_) network_ = network;
+  }
 
   const collective::Verified& named(collective::Collective collective, const std::string& builder);
   const collective::Verified& served(std::uint32_t servers);  // collective::served_all_reduce
@@ -23,6 +28,7 @@ class Programs {
 
  private:
   std::uint32_t ranks_;
+  std::shared_ptr<const collective::KnownNetwork> network_;
   std::map<std::pair<collective::Collective, std::string>, collective::Verified> programs_;
 };
 

@@ -72,10 +72,14 @@ std::uint32_t Way::slice_bytes(const Load& load) const {
   return collective::slice_bytes(Collective::all_gather, "ring", load.ranks, cost(load).sent, load.link);
 }
 
+bool is_program(const std::string& way) {
+  const auto builders = collective::builder_names(Collective::all_reduce);
+  return way == collective::kTrees || std::find(builders.begin(), builders.end(), way) != builders.end();
+}
+
 std::shared_ptr<const Way> way_named(const std::string& text) {
   const WayName name(text);
-  const auto builders = collective::builder_names(Collective::all_reduce);
-  if (std::find(builders.begin(), builders.end(), text) != builders.end()) return make_all_reduce_way(name);
+  if (is_program(text)) return make_all_reduce_way(name);
   for (const Known& known : kKnown) {
     if (known.name != name.family()) continue;
     if (name.arguments() < known.least || name.arguments() > known.most) name.refuse("wrong number of arguments");
@@ -89,6 +93,7 @@ std::shared_ptr<const Way> way_named(const std::string& text) {
 std::vector<WayFamily> way_families() {
   std::vector<WayFamily> families;
   for (const auto& builder : collective::builder_names(Collective::all_reduce)) families.push_back({builder, "all-reduce by this program", true});
+  families.push_back({collective::kTrees, "all-reduce by trees made for the network (SHOAL_TOPOLOGY)", true});
   for (const Known& known : kKnown) families.push_back({spelled(known), known.what, known.exact});
   return families;
 }

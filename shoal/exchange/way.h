@@ -68,6 +68,8 @@ class Way {
   std::string name_;
 };
 
+bool is_program(const std::string& way);  // that of an all-reduce: a builder's name, or "trees"
+
 // Throws Error{invalid_argument} that names what is wrong with the name or its arguments and how they are spelled.
 std::shared_ptr<const Way> way_named(const std::string& name);
 

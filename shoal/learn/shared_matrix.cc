@@ -117,7 +117,7 @@ std::string told(const exchange::MatrixPrice& price) {
 // The links are measured where it depends on them: on slow ones that takes longer than many clocks do.
 Decision decide(net::Transport& transport, const exchange::MatrixLoad& load, double rate, std::uint16_t channel, Nanoseconds patience) {
   using exchange::MatrixWay;
-  constexpr collective::LinkModel slowest{.alpha = 1e-3, .rate = 1e6 / 8}, quickest{.alpha = 30e-6, .rate = 25e9 / 8};
+  const collective::LinkModel slowest{.alpha = 1e-3, .rate = 1e6 / 8}, quickest{.alpha = 30e-6, .rate = 25e9 / 8};
   const auto factors_win = [&](const auto& link) {
     return exchange::price(MatrixWay::factors, load, transport.size(), link, rate).seconds <
            exchange::price(MatrixWay::rows, load, transport.size(), link, rate).seconds;

@@ -8,6 +8,7 @@
 #include <string_view>
 #include <torch/version.h>
 
+#include "shoal/net/environment.h"
 #include "shoal/net/tcp.h"
 #include "shoal/nn/backend_call.h"
 #include "shoal/nn/store_rendezvous.h"
@@ -43,6 +44,18 @@ bool checks_every_call() {
   return (asked && std::string_view(asked) != "0") || c10d::debug_level() == c10d::DebugLevel::Detail;
 }
 
+// SHOAL_TOPOLOGY=FILE, of rank 0: its network for groups of all its hosts. The others take it from the Store.
+std::shared_ptr<const collective::KnownNetwork> declared_network(StoreRendezvous& rendezvous, const net::Place& place, Nanoseconds patience) {
+  constexpr const char* kKey = "network";
+  if (place.rank == 0) {
+    const std::string file = net::variable("SHOAL_TOPOLOGY").value_or("none");
+    const bool is_file = file != "none" && file != "measure" && file != "auto";
+    rendezvous.put(kKey, is_file ? collective::KnownNetwork::made_for(collective::topology_for(file, place.size))->to_json() : "none");
+  }
+  const std::string network = rendezvous.get(kKey, patience);
+  return network == "none" ? nullptr : collective::KnownNetwork::from_json(network, "rank 0's network");
+}
+
 std::shared_ptr<Group> join(const c10::intrusive_ptr<c10d::Store>& store, int rank, int size, std::chrono::milliseconds timeout) {
   TORCH_CHECK(size > 0 && rank >= 0 && rank < size, "shoal: rank ", rank, " does not fit a group of ", size);
   net::Place place;
@@ -66,6 +79,7 @@ std::shared_ptr<Group> join(const c10::intrusive_ptr<c10d::Store>& store, int ra
   }
   // Between processes of one machine flows that meet cost nothing, and direct adds each byte in one pass (docs/collectives.md).
   if (one_host(job->members())) settings.link = collective::LinkModel::one_machine();
+  settings.link.network = declared_network(rendezvous, place, timeout);
   return std::make_shared<Group>(std::move(job), settings);
 }
 

@@ -1,12 +1,17 @@
 #include "shoal/nn/session.h"
 
+#include <algorithm>
+#include <cstdio>
 #include <cstring>
 #include <numeric>
 #include <utility>
 
 #include "shoal/collective/build.h"
 #include "shoal/collective/probe.h"
+#include "shoal/collective/probe_together.h"
+#include "shoal/collective/synthesize.h"
 #include "shoal/net/call.h"
+#include "shoal/net/environment.h"
 
 namespace shoal::nn {
 
@@ -16,6 +21,8 @@ namespace {
 
 // Texts are names, plans and settings: far below this; a size from another member is not believed beyond it.
 constexpr std::uint64_t kTextLimit = 256u << 20;
+
+constexpr double kUnequal = 1.5;  // the fastest over the slowest: then it is worth knowing why
 
 }  // namespace
 
@@ -35,16 +42,43 @@ Session::~Session() {
 
 const collective::LinkModel& Session::link_model() {
   if (!link_model_) {
-    const auto operation = net::operation_in(channel_, next_operation_);
-    next_operation_ += collective::kProbeOperations;
-    link_model_ = size() > 1 ? collective::probe(transport(), operation, transport().now() + patience_) : collective::LinkModel{};
+    const auto operation = take_operations(collective::kProbeOperations);
+    auto model = size() > 1 ? collective::probe(transport(), operation, transport().now() + patience_) : collective::LinkModel{};
+    if (size() > 1) model.network = find_network(model);
+    link_model_ = model;
   }
   return *link_model_;
 }
 
 const collective::LinkModel& Session::measure_links_again() {
-  link_model_.reset();
-  return link_model();
+  const auto network = link_model().network;  // what it is made of stays
+  link_model_ = collective::probe(transport(), take_operations(collective::kProbeOperations), transport().now() + patience_);
+  link_model_->network = network;
+  return *link_model_;
+}
+
+std::uint64_t Session::take_operations(std::uint64_t count) {
+  return net::operation_in(channel_, std::exchange(next_operation_, next_operation_ + count));
+}
+
+std::shared_ptr<const collective::KnownNetwork> Session::find_network(const collective::LinkModel& link) {
+  std::string asked;
+  if (rank() == 0) asked = net::variable("SHOAL_TOPOLOGY").value_or("auto");
+  asked = broadcast_text(asked, 0, "which network this is");
+  if (asked == "none") return nullptr;
+  if (asked == "auto") {
+    const auto& members = job_->members();
+    const bool many_hosts = std::any_of(members.begin(), members.end(), [&](const net::MemberInfo& m) { return m.host != members[0].host; });
+    if (!many_hosts || size() < 3 || size() > collective::kMostExactHosts) return nullptr;
+    const auto operation = take_operations(collective::kTogetherOperations);
+    if (collective::inequality(transport(), link, operation, transport().now() + patience_) < kUnequal) return nullptr;
+    if (rank() == 0) std::fputs("shoal: members' links are unequal: measuring the network (SHOAL_TOPOLOGY=FILE says it, none leaves it)\n", stderr);
+  }
+  std::optional<topo::Topology> measured;
+  if (asked == "auto" || asked == "measure") measured = collective::measure_network(*job_, take_operations(collective::measure_operations(size())));
+  std::string made;
+  if (rank() == 0) made = collective::KnownNetwork::made_for(measured ? *measured : collective::topology_for(asked, size()))->to_json();
+  return collective::KnownNetwork::from_json(broadcast_text(made, 0, "the network"), "rank 0's network");
 }
 
 collective::Started Session::start(const collective::Program& program, const collective::Layout& layout,

@@ -32,7 +32,13 @@ class Session {
   collective::Runner& runner() { return *runner_; }          // only where size() > 1
   std::uint16_t new_channel() { return ++last_channel_; }    // the same sequence on all members
 
-  // Of the links between the members, measured by all of them together at the first call; later calls remember.
+  // Of the links between the members, measured by all of them together at the first call; later calls remember. Its `network`, from
+  // which "trees" are made, is
+  //   SHOAL_TOPOLOGY=FILE     a topology (shoal topo), host i for rank i; rank 0 reads it and tells the others
+  //   SHOAL_TOPOLOGY=measure  measured link by link (collective/probe_together.h), some seconds
+  //   SHOAL_TOPOLOGY=none     not known
+  //   otherwise measured where three members and more on several hosts send to each other at unequal rates, else not known.
+  // Rank 0's variable counts. Throws Error{invalid_argument} on rank 0 for a file that is wrong or has not a host for every member.
   const collective::LinkModel& link_model();
   const collective::LinkModel& measure_links_again();  // all members together
 
@@ -56,6 +62,8 @@ class Session {
   collective::Started start(const collective::Program& program, const collective::Layout& layout, collective::Buffers buffers,
                             const std::string& label);
   void wait(collective::Started& started);
+  std::shared_ptr<const collective::KnownNetwork> find_network(const collective::LinkModel& link);
+  std::uint64_t take_operations(std::uint64_t count);
 
   std::unique_ptr<net::Job> job_;
   std::shared_ptr<collective::Runner> runner_;  // given up on the loop

@@ -143,18 +143,19 @@ std::string digest(const Topology& topology) {
   return fmt::format("{:016x}", sum.value());
 }
 
-Topology read_topology(const std::filesystem::path& file) {
+std::string read_text(const std::filesystem::path& file) {
   std::ifstream in(file, std::ios::binary);
   std::string text;
   if (in) {
-    // One byte more than is allowed is enough to refuse a file of any size.
     text.resize(kMostBytes + 1);
     in.read(text.data(), static_cast<std::streamsize>(text.size()));
     text.resize(static_cast<std::size_t>(in.gcount()));
   }
   if (!in.eof() && in.fail()) throw Error(Code::io, fmt::format("cannot be read: {}", std::strerror(errno)), file.string());
-  return topology_from_json(text, file.string());
+  return text;
 }
+
+Topology read_topology(const std::filesystem::path& file) { return topology_from_json(read_text(file), file.string()); }
 
 void write_topology(const Topology& topology, const std::filesystem::path& file) { write_aside(file, to_json(topology)); }
 

@@ -1,5 +1,5 @@
 // Machines and the links between them: a directed multigraph of hosts and switches, each link with its rate and latency.
-// Declared in a JSON file or measured (collective/probe.h). A value; share across threads.
+// Declared in a JSON file, made by a generator (generate.h), imported (import.h) or measured (infer.h). A value; share across threads.
 //
 //   {"name": "two hosts", "bandwidth_unit": "Gbit/s", "compute": ["a", "b"], "switches": ["s"],
 //    "links": [{"src": "a", "dst": "s", "bw": 1, "alpha_us": 50}, {"src": "s", "dst": "a", "bw": 1}, ...]}
@@ -33,6 +33,10 @@ struct Topology {
   bool relative = false;                     // rates are multiples of some link's, not bytes/s
 
   std::size_t nodes() const { return hosts.size() + switches.size(); }
+  void link_both_ways(Node a, Node b, double rate, Nanoseconds latency = Nanoseconds(0)) {
+    links.push_back({a, b, rate, latency});
+    links.push_back({b, a, rate, latency});
+  }
   const std::string& node_name(Node node) const { return node < hosts.size() ? hosts[node] : switches[node - hosts.size()]; }
   bool operator==(const Topology&) const = default;
 };
@@ -48,6 +52,8 @@ Topology topology_from_json(const std::string& text, const std::string& where = 
 std::string to_json(const Topology& topology);
 
 Topology read_topology(const std::filesystem::path& file);  // throws Error{io} too
+// A file's first 64 MB and a byte, which is enough for its reader to refuse a longer one. Throws Error{io}.
+std::string read_text(const std::filesystem::path& file);
 // Replaces the file whole or not at all. Throws Error{io}.
 void write_topology(const Topology& topology, const std::filesystem::path& file);
 

@@ -25,7 +25,7 @@ inline bool contributes(const Program& program, std::uint32_t rank, std::uint32_
     case Collective::reduce_scatter:
     case Collective::reduce: return true;
     case Collective::all_gather:
-    case Collective::gather: return rank == chunk;
+    case Collective::gather: return rank == owner(program, chunk);
     case Collective::broadcast:
     case Collective::scatter: return rank == program.root;
     case Collective::all_to_all: return rank == chunk / program.ranks;
@@ -40,7 +40,7 @@ inline bool obtains(const Program& program, std::uint32_t rank, std::uint32_t ch
     case Collective::reduce:
     case Collective::gather: return rank == program.root;
     case Collective::reduce_scatter:
-    case Collective::scatter: return rank == chunk;
+    case Collective::scatter: return rank == owner(program, chunk);
     case Collective::all_to_all: return rank == chunk % program.ranks;
   }
   return false;

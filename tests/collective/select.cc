@@ -14,7 +14,7 @@
 namespace shoal::collective {
 namespace {
 
-constexpr LinkModel kRound{1e-3, 1e6, 1e9, 1e6};  // 1 ms a step, 1 MB/s, also where flows meet; adding 1 GB/s
+const LinkModel kRound{1e-3, 1e6, 1e9, 1e6};  // 1 ms a step, 1 MB/s, also where flows meet; adding 1 GB/s
 constexpr double kMegabyte = 1e6;
 
 double all_reduce(const std::string& name, std::uint32_t ranks, double bytes, const LinkModel& link = kRound) {

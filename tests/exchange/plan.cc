@@ -12,7 +12,7 @@
 namespace shoal::exchange {
 namespace {
 
-constexpr collective::LinkModel kLink{100e-6, 25e6, 8e9};
+const collective::LinkModel kLink{100e-6, 25e6, 8e9};
 
 std::vector<TensorSpec> fcnet() {
   const std::vector<std::pair<std::string, std::uint64_t>> sizes = {

@@ -13,7 +13,7 @@
 namespace shoal::exchange {
 namespace {
 
-constexpr collective::LinkModel kLink{100e-6, 25e6, 8e9};
+const collective::LinkModel kLink{100e-6, 25e6, 8e9};
 constexpr Compute kCompute{0.1, 0.2, 40e9};
 
 // Eight layers of 256 x 256, one of them without rows and 3 MB large; forward can wait before each where `gates`.

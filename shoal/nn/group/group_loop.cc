@@ -117,7 +117,8 @@ void Group::Loop::run(std::uint64_t sequence) {
   Collect& what = open.what;
   if (what.operation == Operation::barrier && open_.begin()->first < sequence) return;  // finish() of the last before it
   if (what.total == 0 && what.comparable) return finish(sequence, nullptr);
-  const collective::LinkModel& link = settings_.link;
+  collective::LinkModel link = settings_.link;
+  if (what.layout) link.network = nullptr;  // trees have chunks of their own
   const Collective kind = kind_of(what.operation);
   const std::uint64_t bytes = what.total * size_of(what.type);
   try {
@@ -186,7 +187,7 @@ const collective::Verified& Group::Loop::program(Collective kind, const std::str
   const auto key = std::tuple(kind, name, root);
   auto found = programs_.find(key);
   if (found == programs_.end()) {
-    found = programs_.emplace(key, collective::verify(collective::build(kind, name, transport_.size(), root))).first;
+    found = programs_.emplace(key, collective::program_named(kind, name, transport_.size(), root, settings_.link.network.get())).first;
   }
   return found->second;
 }

@@ -1,0 +1,129 @@
+// shoal sim SCENARIO.toml: what a network would make of programs, plans, tables and other traffic (docs/simulation.md).
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <memory>
+#include <nlohmann/json.hpp>
+
+#include "app/command.h"
+#include "shoal/core/aside.h"
+#include "shoal/core/text.h"
+#include "shoal/sim/scenario.h"
+
+namespace shoal::app {
+namespace {
+
+using nlohmann::ordered_json;
+
+struct SimOptions {
+  std::string file, trace;
+  bool json = false;
+};
+
+struct Span {
+  double begin = std::numeric_limits<double>::infinity(), end = 0;
+};
+Span span_of(const sim::Scenario::Group& group, const sim::Outcome& outcome) {
+  Span span;
+  for (std::uint32_t job = group.first; job < group.first + group.jobs; ++job) {
+    span.begin = std::min(span.begin, outcome.jobs[job].begin);
+    span.end = std::max(span.end, outcome.jobs[job].end);
+  }
+  return group.jobs == 0 ? Span{0, 0} : span;
+}
+
+std::vector<std::uint32_t> by_use(const sim::Outcome& outcome) {
+  std::vector<std::uint32_t> links(outcome.links.size());
+  for (std::uint32_t link = 0; link < links.size(); ++link) links[link] = link;
+  std::ranges::stable_sort(links, std::greater<>(), [&](std::uint32_t link) { return outcome.links[link].busy; });
+  return links;
+}
+
+std::string as_text(const sim::Scenario& scenario, const sim::Outcome& outcome) {
+  constexpr std::size_t kMostLinks = 8;
+  const topo::Topology& topology = scenario.topology;
+  std::string text = fmt::format("{}: {} on {} and {}, {} simulated\n", scenario.name, show_seconds(outcome.seconds),
+                                 show_count(topology.hosts.size(), "hosts"), show_count(topology.links.size(), "links"), show_count(outcome.flows, "flows"));
+  for (const sim::Scenario::Group& group : scenario.groups) {
+    const auto [begin, end] = span_of(group, outcome);
+    text += fmt::format("  {}: {} .. {}", group.name, show_seconds(begin), show_seconds(end));
+    if (group.repeats > 1) text += fmt::format(", {} each of {}", show_seconds((end - begin) / group.repeats), group.repeats);
+    text += fmt::format(", {} at {}\n", show_size(group.bytes), show_rate(end > begin ? group.bytes * group.repeats / (end - begin) : 0));
+  }
+  for (std::size_t i = 0; i < scenario.flows.size(); ++i) {
+    const bool arrived = std::isfinite(outcome.transfers[i]);
+    text += fmt::format("  {}: {}\n", scenario.flow_names[i], arrived ? "arrived after " + show_seconds(outcome.transfers[i]) : "under way at the end");
+  }
+  const auto links = by_use(outcome);
+  for (std::size_t i = 0; i < std::min(links.size(), kMostLinks); ++i) {
+    const topo::Link& link = topology.links[links[i]];
+    const sim::LinkUse& use = outcome.links[links[i]];
+    if (use.bytes <= 0) break;
+    text += fmt::format("  {} > {} ({}): busy {:.1f} %, {}\n", topology.node_name(link.from), topology.node_name(link.to), show_rate(link.rate), 100 * use.busy, show_size(use.bytes));
+  }
+  return text;
+}
+
+std::string as_json(const sim::Scenario& scenario, const sim::Outcome& outcome) {
+  const topo::Topology& topology = scenario.topology;
+  ordered_json json{{"name", scenario.name}, {"seconds", outcome.seconds}, {"flows_simulated", outcome.flows}};
+  json["runs"] = ordered_json::array();
+  for (const sim::Scenario::Group& group : scenario.groups) {
+    const auto [begin, end] = span_of(group, outcome);
+    ordered_json entry{{"name", group.name}, {"begin", begin}, {"end", end}, {"repeats", group.repeats}, {"bytes", group.bytes}};
+    entry["jobs"] = ordered_json::array();
+    for (std::uint32_t job = group.first; job < group.first + group.jobs; ++job) {
+      ordered_json told{{"name", scenario.jobs[job].name}, {"begin", outcome.jobs[job].begin}, {"end", outcome.jobs[job].end}};
+      told["finished"] = outcome.jobs[job].finished;
+      entry["jobs"].push_back(std::move(told));
+    }
+    json["runs"].push_back(std::move(entry));
+  }
+  json["flows"] = ordered_json::array();
+  for (std::size_t i = 0; i < scenario.flows.size(); ++i) {
+    const double arrived = outcome.transfers[i];
+    json["flows"].push_back({{"name", scenario.flow_names[i]}, {"arrived", std::isfinite(arrived) ? ordered_json(arrived) : ordered_json()}});
+  }
+  json["links"] = ordered_json::array();
+  for (std::size_t at = 0; at < topology.links.size(); ++at) {
+    const topo::Link& link = topology.links[at];
+    json["links"].push_back({{"from", topology.node_name(link.from)}, {"to", topology.node_name(link.to)}, {"bytes", outcome.links[at].bytes}, {"busy", outcome.links[at].busy}});
+  }
+  if (!topology.links.empty()) json["bottleneck"] = outcome.bottleneck;
+  return json.dump(1, ' ', false, ordered_json::error_handler_t::replace) + "\n";
+}
+
+// As chrome://tracing and Perfetto read it: a process a sender, a thread a receiver.
+std::string as_trace(const sim::Scenario& scenario, const sim::Outcome& outcome) {
+  ordered_json events = ordered_json::array();
+  for (topo::Node host = 0; host < scenario.topology.hosts.size(); ++host) {
+    events.push_back({{"ph", "M"}, {"name", "process_name"}, {"pid", host}, {"args", {{"name", "from " + scenario.topology.hosts[host]}}}});
+  }
+  for (const sim::Sent& sent : outcome.trace) {
+    events.push_back({{"ph", "X"}, {"name", scenario.jobs[sent.job].name}, {"pid", sent.from}, {"tid", sent.to}, {"ts", sent.begin * 1e6},
+                      {"dur", (sent.end - sent.begin) * 1e6}, {"args", {{"to", scenario.topology.hosts[sent.to]}, {"bytes", sent.bytes}}}});
+  }
+  return ordered_json{{"traceEvents", std::move(events)}}.dump(-1, ' ', false, ordered_json::error_handler_t::replace);
+}
+
+int simulate(const SimOptions& options) {
+  const sim::Scenario scenario = sim::read_scenario(options.file);
+  const sim::Outcome outcome = sim::simulate(scenario.topology, scenario.jobs, scenario.flows, scenario.costs, !options.trace.empty());
+  if (!options.trace.empty()) write_aside(options.trace, as_trace(scenario, outcome));
+  const std::string text = options.json ? as_json(scenario, outcome) : as_text(scenario, outcome);
+  std::fwrite(text.data(), 1, text.size(), stdout);
+  return 0;
+}
+
+}  // namespace
+
+Action declare_sim(CLI::App& app) {
+  const auto options = std::make_shared<SimOptions>();
+  app.add_option("scenario", options->file, "TOML file: a network and what happens on it (docs/simulation.md)")->required();
+  switch_on(app, "--json", options->json, "all figures as JSON: runs, flows, every link");
+  flag(app, "--trace", options->trace, "write every simulated transfer into this file, for chrome://tracing or Perfetto");
+  return [options](const Words&) { return simulate(*options); };
+}
+
+}  // namespace shoal::app

@@ -1,0 +1,116 @@
+#include "shoal/collective/known_network.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <filesystem>
+#include <nlohmann/json.hpp>
+#include <vector>
+
+#include "shoal/collective/build.h"
+#include "shoal/collective/synthesize.h"
+#include "shoal/collective/unroll.h"
+#include "shoal/collective/waits.h"
+#include "shoal/core/error.h"
+#include "shoal/topo/import.h"
+
+namespace shoal::collective {
+
+namespace {
+
+constexpr Collective kMade[] = {Collective::all_reduce, Collective::all_gather, Collective::reduce_scatter};
+
+// Sends on the longest way that a slice waits for.
+std::uint32_t steps(const Program& program) {
+  const Unrolled all = unroll(program);
+  std::vector<std::uint32_t> before(all.instances.size(), 0);  // sends that are over when it is
+  std::uint32_t most = 0;
+  for (const Moment& moment : order_of(all)) {
+    if (!moment.done || moment.slice != 0) continue;
+    const std::uint32_t i = moment.instance;
+    const bool takes = all.partner[i] != kNone && all.instances[i].op->kind != OpKind::send;
+    for (const std::uint32_t earlier : all.after[i]) before[i] = std::max(before[i], before[earlier]);
+    for (const std::uint32_t writer : all.writer[i]) before[i] = writer == kNone ? before[i] : std::max(before[i], before[writer]);
+    if (takes) before[i] = std::max(before[i], before[all.partner[i]]);
+    if (all.instances[i].op->kind == OpKind::send) ++before[i];
+    most = std::max(most, before[i]);
+  }
+  return most;
+}
+
+}  // namespace
+
+KnownNetwork::KnownNetwork(topo::Topology topology, std::map<Collective, Program> programs) : topology_(std::move(topology)) {
+  for (auto& [collective, program] : programs) {
+    steps_[collective] = steps(program);
+    rates_[{collective, kTrees}] = congestion(program, topology_).rate;
+    trees_.emplace(collective, verify(std::move(program)));
+  }
+  for (const Collective collective : kMade) {
+    for (const std::string& name : builder_names(collective)) {
+      if (ranks() > kMostExactHosts) continue;  // pairs of all hosts: closed forms must do
+      rates_[{collective, name}] = congestion(build(collective, name, ranks()), topology_).rate;
+    }
+  }
+}
+
+std::shared_ptr<const KnownNetwork> KnownNetwork::made_for(topo::Topology topology) {
+  if (topology.relative) {
+    throw Error(Code::invalid_argument, "has rates in link units, which say nothing of seconds", "topology " + topology.name,
+                "give its links rates in bytes/s, Mbit/s, ...");
+  }
+  std::map<Collective, Program> programs;
+  for (const Collective collective : kMade) programs.emplace(collective, synthesize(topology, collective));
+  return std::shared_ptr<const KnownNetwork>(new KnownNetwork(std::move(topology), std::move(programs)));
+}
+
+std::string KnownNetwork::to_json() const {
+  nlohmann::ordered_json json{{"topology", nlohmann::ordered_json::parse(topo::to_json(topology_))}};
+  for (const auto& [collective, verified] : trees_) {
+    json["programs"][name(collective)] = nlohmann::ordered_json::parse(collective::to_json(verified.program()));
+  }
+  return json.dump();
+}
+
+std::shared_ptr<const KnownNetwork> KnownNetwork::from_json(const std::string& text, const std::string& where) {
+  const auto json = nlohmann::ordered_json::parse(text, nullptr, false);
+  const auto refuse = [&](const std::string& what) -> void { throw Error(Code::invalid_argument, what, where); };
+  if (json.is_discarded() || !json.is_object() || !json.contains("topology") || !json.contains("programs")) {
+    refuse("no network: an object with topology and programs is expected");
+  }
+  topo::Topology topology = topo::topology_from_json(json["topology"].dump(), where + ": topology");
+  std::map<Collective, Program> programs;
+  for (const Collective collective : kMade) {
+    if (!json["programs"].is_object() || !json["programs"].contains(name(collective))) refuse(fmt::format("no program for {}", name(collective)));
+    Program program = program_from_json(json["programs"][name(collective)].dump());
+    if (program.collective != collective || program.ranks != topology.hosts.size()) {
+      refuse(fmt::format("its program for {} is one for {} of {} ranks", name(collective), name(program.collective), program.ranks));
+    }
+    programs.emplace(collective, std::move(program));
+  }
+  return std::shared_ptr<const KnownNetwork>(new KnownNetwork(std::move(topology), std::move(programs)));
+}
+
+const Verified* KnownNetwork::trees(Collective collective) const {
+  const auto found = trees_.find(collective);
+  return found == trees_.end() ? nullptr : &found->second;
+}
+
+double KnownNetwork::rate(Collective collective, const std::string& name) const {
+  const auto found = rates_.find({collective, name});
+  return found == rates_.end() ? 0 : found->second;
+}
+
+std::uint32_t KnownNetwork::tree_steps(Collective collective) const {
+  const auto found = steps_.find(collective);
+  return found == steps_.end() ? 0 : found->second;
+}
+
+topo::Topology topology_for(const std::string& file, std::uint32_t ranks) {
+  topo::Topology topology = topo::import_topology(std::filesystem::path(file)).topology;
+  if (topology.hosts.size() == ranks) return topology;
+  throw Error(Code::invalid_argument, fmt::format("has {} hosts for {} members", topology.hosts.size(), ranks), file,
+              "give it a host for every member, in the order of their ranks");
+}
+
+}  // namespace shoal::collective

@@ -1,0 +1,49 @@
+// A network that is known link by link, and what of it counts when programs are chosen: how fast each of them goes there, and those
+// that synthesize() made for it ("trees"). One member makes it and the others take its words, so that all run the same programs to
+// the bit, whatever their processors make of a linear programme. Immutable; share across threads.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <string>
+#include <utility>
+
+#include "shoal/collective/verify.h"
+#include "shoal/topo/topology.h"
+
+namespace shoal::collective {
+
+inline constexpr const char* kTrees = "trees";
+
+class KnownNetwork {
+ public:
+  // Synthesizes all_reduce, all_gather and reduce_scatter. Throws what that throws, and Error{invalid_argument} for relative rates.
+  static std::shared_ptr<const KnownNetwork> made_for(topo::Topology topology);
+  // What to_json() wrote. Every program is proved again. Throws Error{invalid_argument} beginning with `where`.
+  static std::shared_ptr<const KnownNetwork> from_json(const std::string& text, const std::string& where);
+  std::string to_json() const;
+
+  const topo::Topology& topology() const { return topology_; }
+  std::uint32_t ranks() const { return static_cast<std::uint32_t>(topology_.hosts.size()); }
+
+  // nullptr for collectives that have none.
+  const Verified* trees(Collective collective) const;
+  // Bytes/s of the data that the fullest link lets a builder's program or the trees reach; 0 where that is not known.
+  double rate(Collective collective, const std::string& name) const;
+  std::uint32_t tree_steps(Collective collective) const;  // messages one after another before the first result is everywhere
+
+ private:
+  KnownNetwork(topo::Topology topology, std::map<Collective, Program> programs);
+
+  topo::Topology topology_;
+  std::map<Collective, Verified> trees_;
+  std::map<Collective, std::uint32_t> steps_;
+  std::map<std::pair<Collective, std::string>, double> rates_;
+};
+
+// The topology in a file of any format that topo/import.h reads, a host for each of `ranks` members. Throws Error{invalid_argument} or
+// Error{io} naming the file.
+topo::Topology topology_for(const std::string& file, std::uint32_t ranks);
+
+}  // namespace shoal::collective

@@ -1,0 +1,99 @@
+// Events in simulated time: timers, and flows over links that share them max-min fairly (fair_shares.h). Exact and deterministic:
+// the same calls give the same events, and no clock is read. Links are numbers with a capacity; what they are and how long bytes
+// travel is the caller's (a latency is a timer before or after a flow).
+//
+// Priority. Where a flow enters the network, on its first link, its sender serves flows of a lower number first: a flow gets what
+// all flows of lower numbers on that first link leave, and of links further on what all flows leave that are not held back so.
+// Flows of different senders are equal, whatever their numbers.
+//
+// When a flow begins or ends, only flows that it reaches over shared links are computed anew, once for all that happens at one
+// moment; a flow alone on its links costs O(path). Threads: one at a time.
+#pragma once
+
+#include <cstdint>
+#include <limits>
+#include <span>
+#include <vector>
+
+#include "shoal/sim/fair_shares.h"
+
+namespace shoal::sim {
+
+struct Event {
+  enum class Kind : std::uint8_t { timer, flow } kind = Kind::timer;  // it is time; the flow's last byte has left its last link
+  std::uint64_t token = 0;                                            // as the caller gave it
+};
+
+class Kernel {
+ public:
+  explicit Kernel(std::vector<double> capacities);  // bytes/s, > 0, by link
+
+  double now() const { return now_; }               // seconds; begins at 0
+  // At `when`, or now if that is past.
+  void timer(double when, std::uint64_t token);
+  // From now on. `links`: in order, none twice, not empty unless `cap` is finite; they stay where they are until the flow has ended.
+  // bytes: infinity never ends. cap: bytes/s.
+  void flow(std::span<const std::uint32_t> links, double bytes, std::uint64_t token, std::uint32_t priority = 0,
+            double cap = std::numeric_limits<double>::infinity());
+  // Goes on to the next event; false when none is left. Events of one moment (a picosecond) come in the order in which they were
+  // scheduled, before anything is computed anew.
+  bool next(Event& event);
+
+  double carried(std::uint32_t link) const;         // bytes so far
+  double capacity(std::uint32_t link) const { return links_[link].capacity; }
+  std::uint64_t solved() const { return solved_; }  // flows whose rate was computed together with others', so far
+
+ private:
+  struct Flow {
+    std::span<const std::uint32_t> links;
+    std::uint32_t first_place = 0;         // where it stands among the flows of links[0]
+    std::vector<std::uint32_t> places;     // of links[1], links[2], ...
+    double left = 0, rate = 0, since = 0;  // bytes at `since`; bytes/s since then
+    double cap = 0;
+    std::uint64_t token = 0;
+    std::uint32_t priority = 0;
+    std::uint32_t version = 0;             // of its end in the queue
+    std::uint64_t seen = 0;                // by which solve
+    bool open = false;
+  };
+  struct Crossing {
+    std::uint32_t flow, hop;               // flows_[flow].links[hop] is this link
+  };
+  struct Link {
+    double capacity = 0, carried = 0;
+    std::vector<Crossing> flows;
+    std::uint64_t seen = 0;
+    std::uint32_t number = 0;              // in the problem that is being solved
+  };
+  static std::uint32_t& place(Flow& flow, std::uint32_t hop) { return hop == 0 ? flow.first_place : flow.places[hop - 1]; }
+  struct Entry {
+    double when;
+    std::uint64_t order;                   // of scheduling
+    std::uint64_t token;                   // a flow's number, or the timer's token
+    std::uint32_t version;
+    bool is_flow;
+    bool operator>(const Entry& other) const { return when != other.when ? when > other.when : order > other.order; }
+  };
+
+  void push(Entry entry);
+  void settle(Flow& flow);                 // what it has moved since
+  void set_rate(std::uint32_t flow, double rate);
+  void remove(std::uint32_t flow);
+  void share();                            // computes what has changed
+  void share_with(std::uint32_t link);     // and all that is reached from this link
+  void set_levels();
+  bool alone(const Flow& flow) const;
+
+  double now_ = 0;
+  std::vector<Link> links_;
+  std::vector<Flow> flows_;
+  std::vector<std::uint32_t> free_;        // flow numbers
+  std::vector<Entry> queue_;               // a heap, the earliest on top; ends of other versions are void
+  std::uint64_t order_ = 0, solves_ = 0, solved_ = 0;
+  std::vector<std::uint32_t> begun_;       // flows without a rate yet
+  std::vector<std::uint32_t> left_behind_; // links from which a flow was taken
+  FairShares shares_;
+  std::vector<std::uint32_t> reached_, reached_links_, levels_, path_;
+};
+
+}  // namespace shoal::sim

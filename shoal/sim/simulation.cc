@@ -1,0 +1,243 @@
+#include "shoal/sim/simulation.h"
+
+#include <algorithm>
+#include <cmath>
+#include <utility>
+
+#include <fmt/format.h>
+
+#include "shoal/collective/run.h"
+#include "shoal/core/error.h"
+
+namespace shoal::sim {
+namespace {
+
+constexpr double kEndless = std::numeric_limits<double>::infinity();
+constexpr std::size_t kMostJobs = 1 << 24;
+
+[[noreturn]] void refuse(const std::string& what, const std::string& where) { throw Error(Code::invalid_argument, what, where); }
+
+bool is_time(double seconds) { return seconds >= 0 && std::isfinite(seconds); }
+
+// The topology's links, and behind them each host's thread where bytes cost it time.
+std::vector<double> capacities(const topo::Topology& topology, const Costs& costs) {
+  std::vector<double> all;
+  for (const topo::Link& link : topology.links) all.push_back(link.rate * costs.goodput);
+  if (costs.host_seconds_per_byte > 0) all.resize(all.size() + topology.hosts.size(), 1 / costs.host_seconds_per_byte);
+  return all;
+}
+
+}  // namespace
+
+Simulation::Simulation(const topo::Topology& topology, std::span<const Job> jobs, std::span<const Transfer> transfers,
+                       const Costs& costs, bool trace)
+    : topology_(topology),
+      jobs_(jobs),
+      transfers_(transfers),
+      costs_(costs),
+      trace_(trace),
+      routes_(topology),
+      kernel_(capacities(topology, costs)),
+      thread_free_(topology.hosts.size(), 0),
+      running_(jobs.size()),
+      waits_for_(jobs.size()),
+      next_(jobs.size()),
+      rank_of_(jobs.size()),
+      incomplete_jobs_(jobs.size()) {
+  check();
+  outcome_.jobs.resize(jobs.size());
+  outcome_.transfers.assign(transfers.size(), kEndless);
+}
+
+void Simulation::check() const {
+  if (topology_.relative) refuse("its rates are multiples of a link's, not bytes/s", topology_.name);
+  if (jobs_.size() >= kMostJobs) refuse(fmt::format("{} jobs, at most {} are allowed", jobs_.size(), kMostJobs - 1), "simulation");
+  const auto check_host = [&](topo::Node host, const std::string& where) {
+    if (host >= topology_.hosts.size()) refuse(fmt::format("host {} of {}", host, topology_.hosts.size()), where);
+  };
+  for (std::size_t i = 0; i < jobs_.size(); ++i) {
+    const Job& job = jobs_[i];
+    const std::string where = fmt::format("job {} ({})", i, job.name);
+    if (job.hosts.size() != job.program->ranks) refuse(fmt::format("{} hosts for {} ranks", job.hosts.size(), job.program->ranks), where);
+    for (const topo::Node host : job.hosts) check_host(host, where);
+    auto hosts = job.hosts;
+    std::ranges::sort(hosts);
+    if (std::ranges::adjacent_find(hosts) != hosts.end()) refuse("a host has two ranks", where);
+    for (const Awaited& earlier : job.after) {
+      if (earlier.job >= i) refuse(fmt::format("waits for job {}, which is not in front of it", earlier.job), where);
+    }
+    if (!is_time(job.start) || !(job.element_bytes > 0)) refuse("start or size of elements is no such number", where);
+  }
+  for (std::size_t i = 0; i < transfers_.size(); ++i) {
+    const Transfer& transfer = transfers_[i];
+    const std::string where = fmt::format("transfer {}", i);
+    check_host(transfer.from, where);
+    check_host(transfer.to, where);
+    if (transfer.from == transfer.to) refuse("from a host to itself", where);
+    if (!is_time(transfer.start) || !(transfer.bytes > 0) || !(transfer.rate > 0)) refuse("start, bytes or rate is no such number", where);
+  }
+}
+
+void Simulation::plan_starts() {
+  for (std::uint32_t i = 0; i < jobs_.size(); ++i) {
+    const Job& job = jobs_[i];
+    outcome_.jobs[i].begin = kEndless;
+    outcome_.jobs[i].finished.assign(job.hosts.size(), 0);
+    waits_for_[i].assign(job.hosts.size(), 0);
+    if (!job.after.empty()) {
+      for (std::uint32_t rank = 0; rank < job.hosts.size(); ++rank) rank_of_[i].emplace(job.hosts[rank], rank);
+    }
+    for (const Awaited& earlier : job.after) {
+      next_[earlier.job].push_back({i, earlier.first, earlier.last});
+      for (const topo::Node host : jobs_[earlier.job].hosts) {
+        if (std::uint32_t* const waiting = waits(next_[earlier.job].back(), host)) ++*waiting;
+      }
+    }
+    for (std::uint32_t rank = 0; rank < job.hosts.size(); ++rank) {
+      if (waits_for_[i][rank] == 0) schedule(i, rank);
+    }
+  }
+  for (std::uint32_t i = 0; i < transfers_.size(); ++i) kernel_.timer(transfers_[i].start, Token{Token::Kind::transfer_start, 0, i}.packed());
+}
+
+std::uint32_t* Simulation::waits(const Awaited& later, topo::Node host) {
+  const auto found = rank_of_[later.job].find(host);
+  if (found == rank_of_[later.job].end() || found->second < later.first || found->second >= later.last) return nullptr;
+  return &waits_for_[later.job][found->second];
+}
+
+void Simulation::schedule(std::uint32_t job, std::uint32_t rank) {
+  kernel_.timer(kernel_.now() + jobs_[job].start, Token{Token::Kind::start, job, rank}.packed());
+}
+
+Outcome Simulation::run() {
+  plan_starts();
+  Event event;
+  while ((incomplete_jobs_ > 0 || jobs_.empty()) && kernel_.next(event)) handle(Token::of(event.token));
+  if (incomplete_jobs_ == 0) return outcome();
+  for (std::size_t i = 0; i < jobs_.size(); ++i) {
+    if (running_[i]) refuse(fmt::format("stands still after {:g} s: {}", kernel_.now(), running_[i]->standstill()), "program " + jobs_[i].program->name);
+  }
+  throw Error(Code::internal, "jobs are left of which none has begun", "simulation");
+}
+
+Running& Simulation::running(std::uint32_t job) {
+  if (!running_[job]) {
+    const Job& what = jobs_[job];
+    auto& sized = sized_[Size{what.program.get(), what.elements, what.element_bytes}];
+    if (!sized) {
+      std::vector<double> bytes;
+      for (const std::uint64_t count : collective::Layout::even(*what.program, 0, what.elements).count) {
+        bytes.push_back(static_cast<double>(count) * what.element_bytes);
+      }
+      sized = std::make_shared<const SizedProgram>(what.program, std::move(bytes), costs_);
+    }
+    running_[job] = std::make_unique<Running>(*this, job, what, sized);
+  }
+  return *running_[job];
+}
+
+void Simulation::handle(Token token) {
+  if (token.kind >= Token::Kind::transfer_start) return handle_transfer(token);
+  if (token.kind == Token::Kind::start) {
+    outcome_.jobs[token.job].begin = std::min(outcome_.jobs[token.job].begin, kernel_.now());
+    running(token.job).start(token.index);
+  } else if (token.kind == Token::Kind::flown) {
+    const std::uint32_t at = token.index;
+    channels_[at].busy = false;
+    token = channels_[at].serving;
+    running(token.job).flown(token.index, channels_[at].began);
+    serve(at);
+  } else {
+    Running& job = running(token.job);
+    if (token.kind == Token::Kind::prepared) job.prepared(token.index);
+    if (token.kind == Token::Kind::arrived) job.arrived(token.index);
+    if (token.kind == Token::Kind::taken) job.taken(token.index);
+    if (token.kind == Token::Kind::local) job.local_done(token.index);
+  }
+  running(token.job).go();
+  if (running(token.job).complete()) running_[token.job].reset();
+}
+
+void Simulation::handle_transfer(Token token) {
+  const Transfer& transfer = transfers_[token.index];
+  const Path& on = path(transfer.from, transfer.to);
+  if (token.kind == Token::Kind::transfer_start) {
+    flow(on, transfer.bytes, {Token::Kind::transfer_flown, 0, token.index}, transfer.priority, transfer.rate);
+  } else if (token.kind == Token::Kind::transfer_flown && on.latency > 0) {
+    kernel_.timer(kernel_.now() + on.latency, Token{Token::Kind::transfer_arrived, 0, token.index}.packed());
+  } else {
+    outcome_.transfers[token.index] = kernel_.now();
+  }
+}
+
+void Simulation::flow(const Path& on, double bytes, Token token, std::uint32_t priority, double cap) {
+  ++outcome_.flows;
+  kernel_.flow(on.links, bytes, token.packed(), priority, cap);
+}
+
+void Simulation::finished(std::uint32_t job, std::uint32_t rank) {
+  JobOutcome& outcome = outcome_.jobs[job];
+  outcome.finished[rank] = outcome.end = kernel_.now();
+  for (const Awaited& later : next_[job]) {
+    std::uint32_t* const waiting = waits(later, jobs_[job].hosts[rank]);
+    if (waiting != nullptr && --*waiting == 0) schedule(later.job, static_cast<std::uint32_t>(waiting - waits_for_[later.job].data()));
+  }
+  if (running_[job]->complete()) --incomplete_jobs_;
+}
+
+const Simulation::Path& Simulation::path(topo::Node from, topo::Node to) {
+  const auto [entry, is_new] = paths_.try_emplace(std::uint64_t{from} << 32 | to);
+  Path& path = entry->second;
+  if (!is_new) return path;
+  path.links = routes_.path(from, to);
+  for (const std::uint32_t link : path.links) path.latency += Seconds(topology_.links[link].latency).count();
+  if (costs_.host_seconds_per_byte > 0) {
+    const auto first_thread = static_cast<std::uint32_t>(topology_.links.size());
+    path.links.insert(path.links.begin(), first_thread + from);
+    path.links.push_back(first_thread + to);
+  }
+  return path;
+}
+
+std::uint32_t Simulation::channel(topo::Node from, topo::Node to, std::uint32_t priority) {
+  const auto next = static_cast<std::uint32_t>(channels_.size());
+  const auto [entry, is_new] = channel_of_.try_emplace({std::uint64_t{from} << 32 | to, priority}, next);
+  if (is_new) channels_.push_back({&path(from, to), from, to, priority, false, 0, {}, {}});
+  return entry->second;
+}
+
+void Simulation::serve(std::uint32_t at) {
+  Channel& channel = channels_[at];
+  if (channel.busy || channel.waiting.empty()) return;
+  channel.busy = true;
+  channel.began = kernel_.now();
+  channel.serving = channel.waiting.pop();
+  const Train train = running(channel.serving.job).take(channel.serving.index);
+  flow(*channel.path, train.bytes, {Token::Kind::flown, 0, at}, channel.priority, kEndless);
+}
+
+double Simulation::occupy(topo::Node host, double seconds) {
+  return thread_free_[host] = std::max(thread_free_[host], kernel_.now()) + seconds;
+}
+
+Outcome Simulation::outcome() {
+  double& seconds = outcome_.seconds;
+  for (const JobOutcome& job : outcome_.jobs) seconds = std::max(seconds, job.end);
+  if (jobs_.empty()) {
+    for (const double arrived : outcome_.transfers) seconds = std::max(seconds, std::isfinite(arrived) ? arrived : 0);
+  }
+  for (std::uint32_t link = 0; link < topology_.links.size(); ++link) {
+    const double bytes = kernel_.carried(link);
+    outcome_.links.push_back({bytes, seconds > 0 ? bytes / (kernel_.capacity(link) * seconds) : 0});
+    if (outcome_.links[link].busy > outcome_.links[outcome_.bottleneck].busy) outcome_.bottleneck = link;
+  }
+  return std::move(outcome_);
+}
+
+Outcome simulate(const topo::Topology& topology, std::span<const Job> jobs, std::span<const Transfer> transfers, const Costs& costs,
+                 bool trace) {
+  return Simulation(topology, jobs, transfers, costs, trace).run();
+}
+
+}  // namespace shoal::sim

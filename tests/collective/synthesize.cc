@@ -1,0 +1,134 @@
+// Programs made for networks: proved by the verifier, certified, and run with whole numbers over the scripted network.
+#include "shoal/collective/synthesize.h"
+
+#include <gtest/gtest.h>
+
+#include "shoal/collective/known_network.h"
+#include "shoal/collective/select.h"
+#include "shoal/core/error.h"
+#include "tests/collective/scripted_group.h"
+#include "tests/topo/random_networks.h"
+
+namespace shoal::collective {
+namespace {
+
+constexpr Collective kCollectives[] = {Collective::all_reduce, Collective::broadcast, Collective::reduce, Collective::all_gather,
+                                       Collective::reduce_scatter};
+
+void expect_runs(const Program& program, std::uint64_t total, std::uint64_t seed) {
+  const Verified verified = verify(program);
+  ScriptedGroup group(program.ranks, {.seed = seed, .eager = 4096});
+  Exercise<std::int32_t> exercise(program, total, small_number);
+  for (std::uint32_t rank = 0; rank < program.ranks; ++rank) {
+    collective::Run run;
+    run.type = DType::i32;
+    run.slice_bytes = 64;
+    run.operation = 1;
+    group.job.at(std::chrono::microseconds(random_words(seed, rank, 0, 1)[0] % 900),
+                 [&, rank, run] { exercise.start(*group.runners[rank], verified, run); });
+  }
+  ASSERT_TRUE(group.job.run());
+  exercise.expect_right(sum_in_rank_order);
+}
+
+std::string refusal(const std::function<void()>& does) {
+  try {
+    does();
+  } catch (const Error& error) {
+    return error.what();
+  }
+  return "";
+}
+
+topo::Topology slow_host_of_four() {
+  topo::Topology topology;
+  topology.name = "one slow host";
+  topology.switches = {"s"};
+  for (topo::Node host = 0; host < 4; ++host) topology.hosts.push_back("h" + std::to_string(host));
+  for (topo::Node host = 0; host < 4; ++host) topology.link_both_ways(host, 4, host == 3 ? 25e6 : 125e6);
+  return topology;
+}
+
+// Goal: whatever the network, a right program with a true certificate. Method: 2,000 networks, each one collective in turn, few trees or
+// exact ones, sizes 0, 1, members - 1 and a prime.
+TEST(Synthesize, programs_for_2000_random_networks_are_proved_certified_and_right) {
+  for (std::uint64_t seed = 0; seed < 2000; ++seed) {
+    const topo::Topology topology = topo::random_network(seed, {.most_hosts = 8, .most_switches = 3, .symmetric = seed % 4 == 0});
+    SCOPED_TRACE(topology.name);
+    const Collective collective = kCollectives[seed % 5];
+    const Synthesis how = seed % 3 == 0 ? Synthesis::exact : Synthesis::few;
+    const auto ranks = static_cast<std::uint32_t>(topology.hosts.size());
+    const Program program = synthesize(topology, collective, how, static_cast<std::uint32_t>(seed % ranks));
+    const std::uint64_t sizes[] = {0, 1, ranks - 1, 97};
+    expect_runs(program, sizes[seed % 4], seed);
+    EXPECT_EQ(to_json(program_from_json(to_json(program))), to_json(program));
+    if (ranks == 1) continue;
+    const Proof proof = check_certificate(program, topology);
+    EXPECT_LE(proof.rate, proof.bound * (1 + 1e-6));
+    if (HasFatalFailure()) return;
+  }
+}
+
+TEST(Synthesize, where_one_host_is_slow_it_is_a_leaf) {
+  const Program program = synthesize(slow_host_of_four(), Collective::all_reduce);
+  const Proof proof = check_certificate(program, slow_host_of_four());
+  EXPECT_NEAR(proof.bound, 25e6, 1);        // its link carries all data once each way
+  EXPECT_NEAR(proof.rate, 25e6, 1);
+  EXPECT_NEAR(congestion(build(Collective::all_reduce, "ring", 4), slow_host_of_four()).rate, 25e6 / 1.5, 1);
+}
+
+TEST(Synthesize, certificates_that_claim_too_much_or_another_network_are_refused) {
+  const topo::Topology topology = slow_host_of_four();
+  const Program good = synthesize(topology, Collective::all_reduce);
+  Program program = good;
+  program.certificate->rate *= 2;
+  EXPECT_EQ(refusal([&] { check_certificate(program, topology); }), "program trees: its ops come to a rate of 2.5e+07, not of 5e+07");
+  program = good;
+  program.certificate->bound /= 2;
+  EXPECT_EQ(refusal([&] { check_certificate(program, topology); }), "program trees: its prices prove a bound of 2.5e+07, not of 1.25e+07");
+  program = good;
+  program.certificate->prices.pop_back();
+  EXPECT_EQ(refusal([&] { check_certificate(program, topology); }), "program trees: its certificate has 7 prices for 8 arcs");
+  program.certificate.reset();
+  EXPECT_EQ(refusal([&] { check_certificate(program, topology); }), "program trees: it has no certificate: it was made for no topology");
+  topo::Topology other = topology;
+  other.links[0].rate *= 2;
+  EXPECT_EQ(refusal([&] { check_certificate(good, other); }), "program trees: its certificate is for another topology than one slow host");
+  other.name = "renamed";
+  other.links[0].rate /= 2;
+  EXPECT_EQ(refusal([&] { check_certificate(good, other); }), "");
+}
+
+TEST(Synthesize, what_cannot_be_done_is_one_line) {
+  topo::Topology topology = slow_host_of_four();
+  EXPECT_EQ(refusal([&] { synthesize(topology, Collective::all_to_all); }),
+            "synthesize: no trees are packed for all_to_all (all_reduce, broadcast, reduce, all_gather or reduce_scatter)");
+  EXPECT_EQ(refusal([&] { synthesize(topology, Collective::reduce, Synthesis::few, 4); }), "one slow host: root 4 of 4 hosts");
+  topology.links.resize(6);
+  EXPECT_EQ(refusal([&] { synthesize(topology, Collective::all_reduce); }), "topology one slow host: nothing leads from h0 to h3");
+}
+
+// The network that all take from one: the same words make the same programs.
+TEST(KnownNetwork, what_one_member_made_the_others_read) {
+  const auto made = KnownNetwork::made_for(slow_host_of_four());
+  const auto read = KnownNetwork::from_json(made->to_json(), "rank 0");
+  EXPECT_EQ(read->to_json(), made->to_json());
+  EXPECT_EQ(read->rate(Collective::all_reduce, kTrees), made->rate(Collective::all_reduce, kTrees));
+  EXPECT_EQ(made->tree_steps(Collective::all_reduce), 2U);
+  EXPECT_EQ(refusal([] { KnownNetwork::from_json("[]", "rank 0"); }), "rank 0: no network: an object with topology and programs is expected");
+}
+
+TEST(KnownNetwork, trees_are_chosen_where_links_differ_and_sizes_matter) {
+  LinkModel link{.alpha = 1e-4, .rate = 25e6};
+  link.network = KnownNetwork::made_for(slow_host_of_four());
+  EXPECT_EQ(choose(Collective::all_reduce, 4, 64e6, link), kTrees);
+  EXPECT_NE(choose(Collective::all_reduce, 4, 64, link), kTrees);           // few messages matter more
+  EXPECT_NE(choose(Collective::all_reduce, 3, 64e6, link), kTrees);         // a group of other hosts
+  EXPECT_NE(choose(Collective::all_reduce, 4, 64e6, link, true), kTrees);   // in rank order only
+  EXPECT_EQ(&program_named(Collective::all_reduce, kTrees, 4, 0, link.network.get()).program(), &link.network->trees(Collective::all_reduce)->program());
+  EXPECT_EQ(refusal([&] { program_named(Collective::all_reduce, kTrees, 3, 0, link.network.get()); }),
+            "trees: no trees are known for all_reduce of 3 members (say which network this is: SHOAL_TOPOLOGY=FILE, a topology of as many hosts)");
+}
+
+}  // namespace
+}  // namespace shoal::collective

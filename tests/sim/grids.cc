@@ -1,0 +1,55 @@
+// 2-D sums on tori and on a multipod, against the closed forms: seconds for what takes SimGrid minutes.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+
+#include "shoal/collective/verify.h"
+#include "tests/sim/networks.h"
+#include "tests/sim/two_dimensional.h"
+
+namespace shoal::sim {
+namespace {
+
+using namespace std::chrono_literals;
+
+constexpr double kRate = 70e9, kHop = 5e-6;           // TPU v3: a link's direction; a hop
+constexpr double kResNet50 = 102e6, kBert = 668e6;    // fp32 and bf16 gradients
+constexpr bool kRing = true, kLine = false;
+
+// One phase over n members: both directions of a ring, one of a line.
+double phase(double n, double bytes, bool ring) { return bytes * (n - 1) / (n * (ring ? 2 : 1) * kRate) + (n - 1) * kHop; }
+double torus_seconds(double x, double y, double bytes) {
+  return 2 * std::max(phase(x, bytes / 2, kRing) + phase(y, bytes / 2 / x, kRing), phase(y, bytes / 2, kRing) + phase(x, bytes / 2 / y, kRing));
+}
+double multipod_seconds(double x, double y, double bytes) { return 2 * (phase(y, bytes, kRing) + phase(x, bytes / y, kLine)); }
+
+void expect_near(double seconds, double expected) { EXPECT_NEAR(seconds / expected, 1, 0.05) << seconds << " s, expected " << expected; }
+
+TEST(Grids, the_sums_are_real_programs) {
+  collective::verify(torus_sum(4, 3));
+  collective::verify(multipod_sum(5, 4));
+}
+
+TEST(Grids, a_torus_takes_what_its_closed_form_says) {
+  const topo::Topology small = grid(8, 8, true, true, kRate, 5us);
+  Costs whole_chunks = Costs::links_only();  // or slices hide hops, which the closed form counts one by one
+  whole_chunks.slice_bytes = 1 << 20;
+  expect_near(simulate_one(small, job(torus_sum(8, 8), kResNet50), whole_chunks).seconds, torus_seconds(8, 8, kResNet50));
+  const topo::Topology pod = grid(32, 32, true, true, kRate, 5us);
+  const Job sum = job(torus_sum(32, 32), kResNet50);
+  expect_near(simulate_one(pod, sum).seconds, torus_seconds(32, 32, kResNet50));
+  Job larger = sum;
+  larger.elements = static_cast<std::uint64_t>(kBert);
+  expect_near(simulate_one(pod, larger).seconds, torus_seconds(32, 32, kBert));
+}
+
+TEST(Grids, a_multipod_takes_what_its_closed_form_says) {
+  const topo::Topology multipod = grid(128, 32, false, true, kRate, 5us);
+  Job sum = job(multipod_sum(128, 32), kResNet50);
+  expect_near(simulate_one(multipod, sum).seconds, multipod_seconds(128, 32, kResNet50));
+  sum.elements = static_cast<std::uint64_t>(kBert);
+  expect_near(simulate_one(multipod, sum).seconds, multipod_seconds(128, 32, kBert));
+}
+
+}  // namespace
+}  // namespace shoal::sim

@@ -1,0 +1,141 @@
+// Scenarios out of TOML: what they become, and every mistake in one line that names its key.
+#include "shoal/sim/scenario.h"
+
+#include <gtest/gtest.h>
+
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
+#include <random>
+
+#include "shoal/core/error.h"
+#include "tests/sim/networks.h"
+
+namespace shoal::sim {
+namespace {
+
+const std::string kStar = "shoal_sim = 1\n[topology]\nform = \"star\"\nsize = [4]\nrate = \"1gbit\"\n";
+const std::string kRun = "[[run]]\nprogram = \"ring\"\nbytes = \"8MB\"\n";
+
+std::string no_file(const std::string& file) { throw Error(Code::io, "cannot be read", file); }
+Scenario read(const std::string& text) { return scenario_from_toml(text, "s.toml", no_file); }
+
+TEST(Scenario, is_what_its_text_says) {
+  const Scenario scenario = read(kStar + R"(latency = "100us"
+[costs]
+model = "links_only"
+message = "5us"
+[[run]]
+name = "first"
+program = "direct"
+collective = "reduce_scatter"
+hosts = ["2", "0", "1"]
+bytes = "6MB"
+priority = 3
+repeats = 2
+pause = "1s"
+[[run]]
+program = "ring"
+bytes = "8MB"
+after = ["first"]
+[[table]]
+workers = ["0", "1"]
+shards = ["3"]
+clocks = 4
+pulled_rows = 10
+pushed_rows = 5
+row_bytes = "1KB"
+[[flow]]
+from = "0"
+to = "3"
+rate = "10mbit"
+)");
+  EXPECT_EQ(scenario.topology.hosts.size(), 4U);
+  EXPECT_EQ(scenario.topology.links[0].latency, std::chrono::microseconds(100));
+  EXPECT_EQ(scenario.costs.message_seconds, 5e-6);
+  EXPECT_EQ(scenario.costs.goodput, 1);
+  ASSERT_EQ(scenario.jobs.size(), 2 + 1 + 8U);
+  EXPECT_EQ(scenario.jobs[0].hosts, (std::vector<topo::Node>{2, 0, 1}));
+  EXPECT_EQ(scenario.jobs[0].elements, 1'500'000U);
+  EXPECT_EQ(scenario.jobs[0].priority, 3U);
+  EXPECT_EQ(scenario.jobs[1].start, 1);
+  EXPECT_EQ(scenario.jobs[1].after[0].job, 0U);
+  EXPECT_EQ(scenario.jobs[2].after.size(), 2U);
+  EXPECT_EQ(scenario.groups[1].name, "run 1");
+  EXPECT_EQ(scenario.flows[0].rate, 1.25e6);
+  const Outcome outcome = simulate(scenario.topology, scenario.jobs, scenario.flows, scenario.costs);
+  EXPECT_GT(outcome.seconds, 1);
+}
+
+TEST(Scenario, names_files_beside_it) {
+  const std::filesystem::path folder = std::filesystem::path(testing::TempDir()) / "shoal_scenario";
+  std::filesystem::create_directory(folder);
+  topo::write_topology(star(3, 1e6), folder / "net.json");
+  std::ofstream(folder / "ring.program.json") << collective::to_json(collective::ring_all_reduce(3));
+  std::ofstream(folder / "s.toml") << "shoal_sim = 1\n[topology]\nfile = \"net.json\"\n[[run]]\nprogram = \"ring.program.json\"\nbytes = \"3MB\"\n";
+  const Scenario scenario = read_scenario(folder / "s.toml");
+  EXPECT_NEAR(simulate(scenario.topology, scenario.jobs, {}, Costs::links_only()).seconds, 4, 0.02);
+  std::filesystem::remove_all(folder);
+}
+
+std::string refusal(const std::string& text) {
+  try {
+    read(text);
+  } catch (const Error& error) {
+    return error.what();
+  }
+  return "no error";
+}
+
+TEST(Scenario, every_mistake_is_named_with_its_key) {
+  EXPECT_EQ(refusal("shoal_sim = 2"), "s.toml: shoal_sim: must be a whole number from 1 to 1");
+  EXPECT_EQ(refusal(""), "s.toml: shoal_sim: is missing");
+  EXPECT_EQ(refusal("shoal_sim = 1\nspeed = 3"), "s.toml: speed: is no key here (costs, flow, name, plan, run, shoal_sim, table, topology)");
+  EXPECT_EQ(refusal("shoal_sim = 1"), "s.toml: topology: a table [topology] is expected");
+  EXPECT_EQ(refusal(kStar), "s.toml: nothing happens in it ([[run]], [[plan]], [[table]] or [[flow]])");
+  EXPECT_EQ(refusal(kStar + kRun), "no error");
+  EXPECT_EQ(refusal(kStar + kRun + "size = 3"), "s.toml: run[0].size: is no key here (after, bytes, collective, element_bytes, hosts, name, pause, priority, program, repeats, root, start)");
+  EXPECT_EQ(refusal(kStar + kRun + "hosts = [\"0\", \"9\"]"), "s.toml: run[0].hosts: no host is called \"9\"");
+  EXPECT_EQ(refusal(kStar + kRun + "hosts = []"), "s.toml: run[0].hosts: is empty");
+  EXPECT_EQ(refusal(kStar + kRun + "after = [\"x\"]"), "s.toml: run[0].after: nothing before it is called \"x\"");
+  EXPECT_EQ(refusal(kStar + kRun + "repeats = 0"), "s.toml: run[0].repeats: must be a whole number from 1 to 10000");
+  EXPECT_EQ(refusal(kStar + kRun + "name = \"a\"\n" + kRun + "name = \"a\""), "s.toml: run[1].name: \"a\" is there twice");
+  EXPECT_EQ(refusal(kStar + "[[run]]\nprogram = \"ring\""), "s.toml: run[0].bytes: is missing");
+  EXPECT_EQ(refusal(kStar + "[[run]]\nprogram = \"p.json\"\nbytes = \"1MB\""), "p.json: cannot be read");
+  EXPECT_EQ(refusal(kStar + "[[run]]\nprogram = \"ring\"\ncollective = \"sum\"\nbytes = \"1MB\""), "s.toml: run[0].collective: there is no collective \"sum\"");
+  EXPECT_EQ(refusal(kStar + "[run]"), "s.toml: run: tables [[run]], at most 256, are expected");
+  EXPECT_EQ(refusal(kStar + "[[flow]]\nfrom = \"0\"\nto = \"0\""), "s.toml: flow[0].to: is the sender");
+  EXPECT_EQ(refusal(kStar + "[costs]\ngoodput = 2"), "s.toml: costs.goodput: must be a number from 0.001 to 1");
+  EXPECT_EQ(refusal(kStar + "[costs]\nmodel = \"exact\""), "s.toml: costs.model: \"exact\" is not known (tcp or links_only)");
+  EXPECT_EQ(refusal("shoal_sim = 1\n[topology]\nform = \"ring\"\nsize = [3]\nrate = \"1gbit\""),
+            "s.toml: topology.form: \"ring\" with 1 sizes is not known (star [hosts], fat_tree [racks, hosts], multi_site [sites, hosts], grid [width, height, ...])");
+  EXPECT_EQ(refusal("shoal_sim = 1\n[topology"), "s.toml:2: Error while parsing table header: encountered end-of-file");
+  EXPECT_EQ(refusal("shoal_sim = 1\nname = \"\xc3\xa9\""), "s.toml:2: only ASCII text is read");
+  EXPECT_EQ(refusal(std::string(kMostScenarioBytes + 1, ' ')), "s.toml: 1048577 bytes, at most 1048576 are read");
+}
+
+// Goal: hostile text ends in one line. Method: a good scenario with bytes changed, cut out and doubled. Expected: a value or an Error.
+TEST(Scenario, damaged_text_is_refused_or_read) {
+  const std::string good = kStar + kRun + "[[flow]]\nfrom = \"0\"\nto = \"1\"\n";
+  std::mt19937 random(8);
+  int read_well = 0;
+  for (int round = 0; round < 3000; ++round) {
+    std::string text = good;
+    for (std::size_t i = 1 + random() % 3; i > 0; --i) {
+      const std::size_t at = random() % text.size();
+      if (random() % 3 == 0) text.erase(at, 1 + random() % 8);
+      else if (random() % 2 == 0) text[at] = static_cast<char>(random());
+      else text.insert(at, text.substr(random() % text.size(), random() % 8));
+    }
+    try {
+      read(text);
+      ++read_well;
+    } catch (const Error& error) {
+      EXPECT_EQ(std::string(error.what()).find('\n'), std::string::npos);
+    }
+  }
+  EXPECT_GT(read_well, 0);
+}
+
+}  // namespace
+}  // namespace shoal::sim
