@@ -11,8 +11,11 @@
 #include <set>
 
 #include "shoal/collective/build_mesh.h"
+#include "shoal/collective/build_rings.h"
+#include "shoal/collective/synthesize.h"
 #include "shoal/collective/verify.h"
 #include "shoal/core/error.h"
+#include "shoal/topo/generate.h"
 #include "tests/collective/scripted_group.h"
 
 namespace shoal::collective {
@@ -231,6 +234,26 @@ TEST(Mesh, a_hole_costs_the_ring_nothing_but_the_chips) {
   EXPECT_DOUBLE_EQ(before, 1023. / 1024);
   kill(mesh, 10, 20, 2, 2);
   EXPECT_NEAR(busiest(mesh), before, 0.02 * before);
+}
+
+// Rates of the whole data in units of a link direction, by the routes of the network: research/collective.md 3.3.
+TEST(Mesh, programs_go_as_fast_as_their_formulas_on_the_network_itself) {
+  const auto network = [](std::uint32_t rows, std::uint32_t columns, bool wraps, std::vector<topo::Block> dead = {}) {
+    return topo::grid({{rows, columns}, {wraps, wraps}, {1.0, {}}, std::move(dead)});
+  };
+  const auto rate = [](const Program& program, const topo::Topology& on) { return congestion(program, on).rate; };
+  EXPECT_NEAR(rate(grid_all_reduce({{8}, {8}}, all_passes(2)), network(8, 8, true)), 2.032, 5e-4);   // all four links: nothing is faster
+  // Of unequal sides the longer one's links are busier: half of the data goes along it whole, half when it is a fourth already.
+  EXPECT_NEAR(rate(grid_all_reduce({{8}, {4}}, all_passes(2)), network(4, 8, true)), 4 / (2 * 7 / 8. * (1 + 1 / 4.)), 1e-9);
+  EXPECT_NEAR(rate(grid_all_reduce({{8, false}, {8}}, one_pass(2)), network(8, 8, false)), 8 / 14., 1e-9);  // a line's links have one flow each
+  Mesh mesh = whole(8, 8);
+  EXPECT_NEAR(rate(mesh_ring_all_reduce(mesh), network(8, 8, false)), 1.016, 5e-4);
+  // Rings of 16 with 15/16 of the data, whose ends lie on columns that carry four times 3/4 of a 16th.
+  EXPECT_NEAR(rate(row_pair_all_reduce(mesh), network(8, 8, false)), 1 / (15 / 16. + 4 * 3 / 4. / 16), 1e-9);
+  kill(mesh, 2, 4, 2, 2);
+  EXPECT_NEAR(rate(mesh_ring_all_reduce(mesh), network(8, 8, false, {{{2, 4}, {2, 2}}})), 1.017, 5e-4);
+  kill(mesh, 4, 4, 2, 2);
+  EXPECT_NEAR(rate(mesh_ring_all_reduce(mesh), network(8, 8, false, {{{2, 4}, {4, 2}}})), 1.018, 5e-4);
 }
 
 std::string refusal(const std::function<void()>& act) {
