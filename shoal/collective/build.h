@@ -1,8 +1,9 @@
 // The builders: each writes one well-known schedule as a Program. Every builder works for every number of ranks, 1
 // included (then nothing is sent), up to 4096; up to 512 where it writes a lane a pair (gather, direct, ring_reduce_scatter).
 // Throws Error{invalid_argument} beyond, or for a root that is no rank. Pure functions. Sources: Thakur, Rabenseifner and Gropp, IJHPCA 19 (2005)
-// for recursive doubling and halving-doubling; Patarasuk and Yuan, JPDC 69 (2009) for the ring; research notes
-// of this project for direct and chain (docs/collectives.md has steps and bytes of each).
+// for recursive doubling and halving-doubling; Patarasuk and Yuan, JPDC 69 (2009) for the ring; De Sensi et al., NSDI 2024 for swing; Sanders,
+// Speck and Träff, Parallel Computing 35 (2009) for two trees; research notes of this project for direct and chain (docs/collectives.md has steps
+// and bytes of each). Programs that need to know more of the network than the number of its members: build_rings.h, build_trees.h, build_mesh.h.
 #pragma once
 
 #include <cstdint>
@@ -19,6 +20,9 @@ Program ring_all_reduce(std::uint32_t ranks);               // rotated; 2(N-1) s
 Program chain_all_reduce(std::uint32_t ranks);              // left fold; slices run up the line 0..N-1 and back; 2 bytes
 Program recursive_doubling_all_reduce(std::uint32_t ranks); // tree; log2 N steps, log2 N bytes; extra ranks fold in and out
 Program halving_doubling_all_reduce(std::uint32_t ranks);   // tree; 2 log2 N steps, 2(N-1)/N bytes
+Program swing_all_reduce(std::uint32_t ranks);              // tree; as halving_doubling, with peers 1, 1, 3, 5, 11, ... places away on a ring
+Program double_binary_tree_all_reduce(std::uint32_t ranks); // tree; about 2 log2 N steps, 2 bytes: half of the data each along two trees
+Program nearest_grid_all_reduce(std::uint32_t ranks);       // tree; 2(p-1 + q-1) steps, 2(N-1)/N bytes: rings along p x q = N, near each other
 Program gather_all_reduce(std::uint32_t ranks);             // left fold on every member; 1 step, (N-1) bytes: smallest sizes
 // Left fold over the first ranks - servers; the last `servers` ranks only add. The chunks are to be cut (Layout) so that links are equally busy.
 Program served_all_reduce(std::uint32_t ranks, std::uint32_t servers);

@@ -1,8 +1,8 @@
-// Programs in which every member talks to its neighbours alone: the ring, and the line (chain).
+// Programs in which every member talks to its neighbours alone: half a ring, and the line (chain). All-reduce by a ring: build_rings.h.
 //
-// Ring, chunk c, four members: the sum begins after the owner and ends with it, then the whole chunk goes round.
+// Ring, chunk c, four members: the sum begins after the owner and ends with it.
 //
-//     c+1 --g[c+1]--> c+2 --+g[c+2]--> c+3 --+g[c+3]--> c: whole --> c+1 --> c+2 --> c+3
+//     c+1 --g[c+1]--> c+2 --+g[c+2]--> c+3 --+g[c+3]--> c
 //
 // Patarasuk and Yuan, JPDC 69 (2009).
 #include "shoal/collective/author.h"
@@ -15,31 +15,6 @@ namespace {
 constexpr std::uint32_t kSends = 0, kReceives = 1;  // the two lanes of a ring's member
 
 }  // namespace
-
-// Partial sums lie in the output: they are overwritten when the whole chunk comes round, never before they were sent.
-Program ring_all_reduce(std::uint32_t ranks) {
-  if (ranks == 1) return alone("ring", Collective::all_reduce, AddOrder::rotated);
-  Author author("ring", Collective::all_reduce, ranks, AddOrder::rotated);
-  author.chunks(ranks);
-  for (std::uint32_t rank = 0; rank < ranks; ++rank) {
-    const std::uint32_t next = around(rank, 1, ranks), previous = around(rank, -1, ranks);
-    const auto chunk = [&](std::int64_t by) { return around(rank, by, ranks); };
-    author.lane(rank);
-    author.lane(rank);
-
-    const Op add = receive_reduce(previous, kSends, chunk(-2), kInput, kOutput);
-    const Mark partial = author.add(rank, kReceives, stepping(add, -1), ranks - 2);
-    const Op last = receive_reduce(previous, kSends, rank, kInput, kOutput);
-    const Mark whole = author.add(rank, kReceives, completing(last));
-    const Mark result = author.add(rank, kReceives, stepping(receive(previous, kSends, chunk(-1), kOutput), -1), ranks - 1);
-
-    author.add(rank, kSends, send(next, chunk(-1), kInput));
-    author.add(rank, kSends, stepping(after(send(next, chunk(-2), kOutput), partial), -1), ranks - 2);
-    author.add(rank, kSends, after(send(next, rank, kOutput), whole));
-    author.add(rank, kSends, stepping(after(send(next, chunk(-1), kOutput), result), -1), ranks - 2);
-  }
-  return author.take();
-}
 
 // The output has no room for partial sums, so they pass through scratch windows; the chunk that has s members behind it
 // has lane s and window s-1 of its own, or the ring would dead-lock: all windows full, all lanes still at their first chunk.

@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "shoal/collective/author.h"
+#include "shoal/collective/build.h"
 #include "shoal/core/error.h"
 
 namespace shoal::collective {
@@ -137,6 +138,65 @@ Program tree_program(std::string name, Collective collective, std::uint32_t rank
   author.slots(*std::max_element(windows.begin(), windows.end()));
   if (!std::equal(shares.begin() + 1, shares.end(), shares.begin())) author.shares(std::move(shares));
   return author.take();
+}
+
+// The places 1, 2, ... in order as a binary tree: a place whose lowest set bit is b hangs on the one where that bit has gone into the next, or
+// where there is none, to 0. Place 0 is the root. Of 8:
+//
+//     0 -- 4 -- 2 -- 1, 3        the other tree counts places from the end, or where N is odd, from 1 on
+//            \- 6 -- 5, 7
+std::vector<DataTree> double_binary_trees(std::uint32_t ranks) {
+  std::vector<DataTree> trees(2);
+  for (std::uint32_t number = 0; number < 2; ++number) {
+    const auto rank_at = [&](std::uint32_t place) { return number == 0 ? place : ranks % 2 == 0 ? ranks - 1 - place : (place + 1) % ranks; };
+    DataTree& tree = trees[number];
+    tree.root = rank_at(0);
+    tree.up.assign(ranks, 0);
+    for (std::uint32_t place = 1; place < ranks; ++place) {
+      const std::uint32_t bit = place & -place, above = (place ^ bit) | (bit << 1);
+      tree.up[rank_at(place)] = rank_at(above < ranks ? above : place ^ bit);
+    }
+    tree.down = tree.up;
+  }
+  return trees;
+}
+
+Program double_binary_tree_all_reduce(std::uint32_t ranks) {
+  Author("double_binary_tree", Collective::all_reduce, ranks, AddOrder::tree);  // refuses what is no number of members
+  return tree_program("double_binary_tree", Collective::all_reduce, ranks, double_binary_trees(ranks));
+}
+
+Program hierarchical_all_reduce(const std::vector<std::uint32_t>& groups) {
+  constexpr std::uint64_t kMostTransfers = 1U << 20;
+  const std::string name = "hierarchical";
+  std::vector<std::uint32_t> first{0};
+  std::uint64_t ranks = 0, parts = 0;
+  for (const std::uint32_t size : groups) {
+    if (size == 0) throw Error(Code::invalid_argument, "a group without members", name);
+    parts = std::max<std::uint64_t>(parts, size);
+    ranks += size;
+    if (ranks > kMaxRanks) throw Error(Code::invalid_argument, fmt::format("more than {} members", kMaxRanks), name);
+    first.push_back(static_cast<std::uint32_t>(ranks));
+  }
+  if (groups.empty()) throw Error(Code::invalid_argument, "no group", name);
+  if (parts * groups.size() * ranks > kMostTransfers) {
+    throw Error(Code::invalid_argument, fmt::format("{} groups of up to {} of {} members: more than {} transfers", groups.size(), parts, ranks, kMostTransfers),
+                name, "take grid");
+  }
+  std::vector<DataTree> trees;
+  for (std::uint32_t part = 0; part < parts; ++part) {
+    for (std::size_t home = 0; home < groups.size(); ++home) {  // a share of each part is summed across groups at every group
+      const auto head = [&](std::size_t group) { return first[group] + part % groups[group]; };
+      DataTree tree;
+      tree.root = head(home);
+      for (std::size_t group = 0; group < groups.size(); ++group) {
+        for (std::uint32_t rank = first[group]; rank < first[group + 1]; ++rank) tree.up.push_back(rank == head(group) ? tree.root : head(group));
+      }
+      tree.down = tree.up;
+      trees.push_back(std::move(tree));
+    }
+  }
+  return tree_program(name, Collective::all_reduce, static_cast<std::uint32_t>(ranks), trees);
 }
 
 }  // namespace shoal::collective

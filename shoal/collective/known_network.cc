@@ -25,14 +25,13 @@ std::uint32_t steps(const Program& program) {
   const Unrolled all = unroll(program);
   std::vector<std::uint32_t> before(all.instances.size(), 0);  // sends that are over when it is
   std::uint32_t most = 0;
-  for (const Moment& moment : order_of(all)) {
-    if (!moment.done || moment.slice != 0) continue;
-    const std::uint32_t i = moment.instance;
-    const bool takes = all.partner[i] != kNone && all.instances[i].op->kind != OpKind::send;
-    for (const std::uint32_t earlier : all.after[i]) before[i] = std::max(before[i], before[earlier]);
-    for (const std::uint32_t writer : all.writer[i]) before[i] = writer == kNone ? before[i] : std::max(before[i], before[writer]);
-    if (takes) before[i] = std::max(before[i], before[all.partner[i]]);
-    if (all.instances[i].op->kind == OpKind::send) ++before[i];
+  for (const std::uint32_t i : order_of(all)) {
+    const Op& op = all.op(i);
+    const auto behind = [&](std::uint32_t earlier) { before[i] = earlier == kNone ? before[i] : std::max(before[i], before[earlier]); };
+    for (std::size_t k = 0; k < op.after.size(); ++k) behind(all.after(i, k));
+    for (std::uint32_t window = 0; window < all.place(i).windows; ++window) behind(all.writer_of(i, window));
+    if (receives(op)) behind(all.instances[i].partner);
+    if (op.kind == OpKind::send) ++before[i];
     most = std::max(most, before[i]);
   }
   return most;

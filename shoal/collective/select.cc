@@ -5,9 +5,12 @@
 #include <algorithm>
 #include <bit>
 #include <cmath>
+#include <vector>
 
 #include "shoal/collective/author.h"
 #include "shoal/collective/build.h"
+#include "shoal/collective/build_rings.h"
+#include "shoal/collective/build_trees.h"
 #include "shoal/core/error.h"
 
 namespace shoal::collective {
@@ -49,6 +52,30 @@ Cost halving(double n) {
   return {2 * log2_floor(n) + 2 * extra, 2 * share(places) + extra, 0, share(places) + extra};
 }
 
+Cost nearest_grid(double n) {
+  const auto [rows, columns] = nearest_factors(static_cast<std::uint32_t>(n));
+  return {2. * (rows - 1 + columns - 1), 2 * share(n), 0, share(n)};
+}
+
+// Two trees with half of the data each: counted, as their forms differ a little from number to number.
+Cost two_trees(double n) {
+  const auto ranks = static_cast<std::uint32_t>(n);
+  std::vector<double> sent(ranks), added(ranks);
+  double height = 0;
+  for (const DataTree& tree : double_binary_trees(ranks)) {
+    for (std::uint32_t rank = 0; rank < ranks; ++rank) {
+      double above = 0;
+      for (std::uint32_t at = rank; at != tree.root; at = tree.up[at]) ++above;
+      height = std::max(height, above);
+      if (rank == tree.root) continue;
+      sent[rank] += 0.5;  // up, and what it hears; its parent adds, and tells
+      sent[tree.up[rank]] += 0.5;
+      added[tree.up[rank]] += 0.5;
+    }
+  }
+  return {2 * height, *std::max_element(sent.begin(), sent.end()), 2 * height - 1, *std::max_element(added.begin(), added.end())};
+}
+
 constexpr Priced kPrices[] = {
     {Collective::all_reduce, "direct", true, true, false, kMaxPairRanks, [](double n) { return Cost{2, 2 * share(n), 0, share(n)}; }},
     {Collective::all_reduce, "gather", true, true, true, kMaxPairRanks, [](double n) { return Cost{1, n - 1, 0, n - 1}; }},
@@ -57,6 +84,9 @@ constexpr Priced kPrices[] = {
     {Collective::all_reduce, "ring", false, false, false, kMaxRanks, [](double n) { return Cost{2 * (n - 1), 2 * share(n), 0, share(n)}; }},
     {Collective::all_reduce, "recursive_doubling", false, false, true, kMaxRanks, doubling},
     {Collective::all_reduce, "halving_doubling", false, false, false, kMaxRanks, halving},
+    {Collective::all_reduce, "swing", false, false, false, kMaxRanks, halving},
+    {Collective::all_reduce, "grid", false, false, false, kMaxRanks, nearest_grid},
+    {Collective::all_reduce, "double_binary_tree", false, false, false, kMaxRanks, two_trees},
     {Collective::reduce_scatter, "direct", true, true, false, kMaxPairRanks, [](double n) { return Cost{1, share(n), 0, share(n)}; }},
     // Its lanes share a link in turns: at each hand-over the last slice waits for one of every lane.
     {Collective::reduce_scatter, "ring", false, false, false, kMaxPairRanks, [](double n) { return Cost{n - 1, share(n), (n - 1) * (n - 2), share(n)}; }},

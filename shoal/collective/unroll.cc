@@ -13,7 +13,6 @@ namespace shoal::collective {
 
 namespace {
 
-bool receives(const Op& op) { return op.kind == OpKind::receive || op.kind == OpKind::receive_reduce; }
 bool transfers(const Op& op) { return op.kind == OpKind::send || receives(op); }
 
 std::string place(std::uint32_t rank, std::uint32_t lane, std::uint32_t op) {
@@ -89,69 +88,62 @@ void check_op(const Program& program, const std::string& where, const Op& op) {
   }
 }
 
-// Where the iterations of one op lie among the instances.
-struct OpRange {
-  std::uint32_t first, step, times;
-};
-using Lanes = std::vector<std::vector<std::vector<OpRange>>>;  // [rank][lane][op]
-
-Lanes lay_out(const Program& program) {
-  Lanes lanes(program.ranks);
-  std::uint64_t total = 0;
+void lay_out(Unrolled& all) {
+  const Program& program = all.program;
+  std::uint64_t total = 0, reads = 0;
   for (std::uint32_t rank = 0; rank < program.ranks; ++rank) {
-    for (const Lane& lane : program.lanes[rank]) {
-      auto& ranges = lanes[rank].emplace_back();
-      for (const Loop& loop : lane) {
+    all.first_row.push_back(static_cast<std::uint32_t>(all.row_op.size()));
+    for (std::uint32_t lane = 0; lane < program.lanes[rank].size(); ++lane) {
+      const auto row = static_cast<std::uint32_t>(all.row_op.size());
+      all.row_op.push_back(static_cast<std::uint32_t>(all.ops.size()));
+      all.row_begin.push_back(static_cast<std::uint32_t>(total));
+      std::uint32_t number = 0;
+      for (const Loop& loop : program.lanes[rank][lane]) {
         const std::uint64_t size = loop.ops.size(), first = total;
         total += size * loop.times;
         if (total > kMaxInstances) {
           throw Error(Code::unsupported, fmt::format("more than {} ops when its loops are unrolled", kMaxInstances),
                       fmt::format("program {}", program.name));
         }
-        for (std::uint64_t op = 0; op < size; ++op) {
-          ranges.push_back({static_cast<std::uint32_t>(first + op), static_cast<std::uint32_t>(size), loop.times});
+        for (std::uint32_t op = 0; op < size; ++op, ++number) {
+          check_op(program, place(rank, lane, number), loop.ops[op]);
+          const auto windows = static_cast<std::uint32_t>(std::count_if(loop.ops[op].sources.begin(), loop.ops[op].sources.end(),
+                                                                        [](const Site& site) { return site.buffer == Buffer::scratch; }));
+          all.ops.push_back({&loop.ops[op], rank, lane, number, row, static_cast<std::uint32_t>(first + op), static_cast<std::uint32_t>(size),
+                             loop.times, windows, static_cast<std::uint32_t>(reads)});
+          reads += std::uint64_t{windows} * loop.times;
+        }
+        if (reads > kMaxInstances) {
+          throw Error(Code::unsupported, fmt::format("more than {} reads of scratch windows when its loops are unrolled", kMaxInstances),
+                      fmt::format("program {}", program.name));
         }
       }
     }
   }
-  return lanes;
+  all.row_op.push_back(static_cast<std::uint32_t>(all.ops.size()));
+  all.row_begin.push_back(static_cast<std::uint32_t>(total));
+  all.instances.resize(total);
+  all.writers.assign(reads, kNone);
+}
+
+void check_after(const Unrolled& all, const Iterated& at) {
+  for (const After& wait : at.op->after) {
+    const std::size_t lanes = all.program.lanes[at.rank].size();
+    const std::uint32_t row = all.first_row[at.rank] + wait.lane;
+    if (wait.lane >= lanes || wait.op >= all.row_op[row + 1] - all.row_op[row]) {
+      refuse(all, at.first, fmt::format("waits for lane {}, op {}, which does not exist", wait.lane, wait.op));
+    }
+  }
 }
 
 void make_instances(Unrolled& all) {
-  const Program& program = all.program;
-  for (std::uint32_t rank = 0; rank < program.ranks; ++rank) {
-    for (std::uint32_t lane = 0; lane < program.lanes[rank].size(); ++lane) {
-      std::uint32_t first_op = 0;
-      for (const Loop& loop : program.lanes[rank][lane]) {
-        for (std::uint32_t op = 0; op < loop.ops.size(); ++op) check_op(program, place(rank, lane, first_op + op), loop.ops[op]);
-        for (std::uint32_t i = 0; i < loop.times; ++i) {
-          for (std::uint32_t op = 0; op < loop.ops.size(); ++op) {
-            const Op& body = loop.ops[op];
-            const Instance made{&body, rank, lane, first_op + op, i, peer_of(program, body, i), chunk_of(program, body, i)};
-            if (transfers(body) && made.peer == rank) refuse(program, made, "speaks to itself");
-            all.instances.push_back(made);
-          }
-        }
-        first_op += static_cast<std::uint32_t>(loop.ops.size());
-      }
+  for (std::uint32_t op = 0; op < all.ops.size(); ++op) {
+    const Iterated& at = all.ops[op];
+    for (std::uint32_t i = 0; i < at.times; ++i) all.instances[at.first + i * at.stride] = {op, chunk_of(all.program, *at.op, i), kNone};
+    for (std::uint32_t i = 0; transfers(*at.op) && i < (at.op->peer_step == 0 ? std::min(at.times, 1U) : at.times); ++i) {
+      if (peer_of(all.program, *at.op, i) == at.rank) refuse(all, at.first + i * at.stride, "speaks to itself");
     }
-  }
-}
-
-void resolve_after(Unrolled& all, const Lanes& lanes) {
-  all.after.resize(all.instances.size());
-  for (std::size_t i = 0; i < all.instances.size(); ++i) {
-    const Instance& at = all.instances[i];
-    for (const After& wait : at.op->after) {
-      const auto& mine = lanes[at.rank];
-      if (wait.lane >= mine.size() || wait.op >= mine[wait.lane].size()) {
-        refuse(all.program, at, fmt::format("waits for lane {}, op {}, which does not exist", wait.lane, wait.op));
-      }
-      const OpRange& range = mine[wait.lane][wait.op];
-      const std::int64_t iteration = std::int64_t{at.iteration} + wait.shift;
-      if (iteration < 0 || iteration >= range.times) continue;
-      all.after[i].push_back(range.first + range.step * static_cast<std::uint32_t>(iteration));
-    }
+    if (at.times > 0) check_after(all, at);
   }
 }
 
@@ -159,97 +151,126 @@ struct Ends {
   std::vector<std::uint32_t> in, out;  // who puts in, who takes out, in order
 };
 
-void match_streams(Unrolled& all) {
-  std::map<std::tuple<std::uint32_t, std::uint32_t, std::uint32_t>, Ends> streams;  // (from, sender's lane, to)
-  for (std::uint32_t i = 0; i < all.instances.size(); ++i) {
-    const Instance& at = all.instances[i];
-    if (at.op->kind == OpKind::send) streams[{at.rank, at.lane, at.peer}].in.push_back(i);
-    if (!receives(*at.op)) continue;
-    Ends& ends = streams[{at.peer, at.op->peer_lane, at.rank}];
-    if (!ends.out.empty() && all.instances[ends.out[0]].lane != at.lane) {
-      refuse(all.program, at, fmt::format("takes from rank {}, lane {}, as lane {} does, too", at.peer, at.op->peer_lane,
-                                          all.instances[ends.out[0]].lane));
-    }
-    ends.out.push_back(i);
-  }
-  all.partner.assign(all.instances.size(), kNone);
-  for (const auto& [stream, ends] : streams) {
-    const auto& [from, lane, to] = stream;
-    for (std::size_t k = 0; k < std::max(ends.in.size(), ends.out.size()); ++k) {
-      if (k >= ends.in.size()) {
-        refuse(all.program, all.instances[ends.out[k]],
-               fmt::format("receives from rank {}, lane {}, which sends it {} chunks only", from, lane, ends.in.size()));
-      }
-      const Instance& sent = all.instances[ends.in[k]];
-      if (k >= ends.out.size()) refuse(all.program, sent, fmt::format("sends to rank {}, which never receives it", to));
-      const Instance& taken = all.instances[ends.out[k]];
-      if (sent.chunk != taken.chunk) {
-        refuse(all.program, taken, fmt::format("receives chunk {}, but {} sends chunk {}", taken.chunk, place(sent), sent.chunk));
-      }
-      all.partner[ends.in[k]] = ends.out[k];
-      all.partner[ends.out[k]] = ends.in[k];
-    }
-  }
+// One lane writes a window and one lane reads it, or their order would be open; and so with streams.
+std::uint32_t other_lane(const Unrolled& all, const std::vector<std::uint32_t>& end, std::uint32_t instance) {
+  return end.empty() || all.place(end[0]).row == all.place(instance).row ? kNone : all.place(end[0]).lane;
 }
 
-// One lane writes a window and one lane reads it, or their order would be open.
+class Streams {
+ public:
+  explicit Streams(Unrolled& all) : all_(all), of_op_(all.ops.size(), kNone) {}
+
+  void match() {
+    for (std::uint32_t i = 0; i < all_.instances.size(); ++i) {
+      const Iterated& at = all_.place(i);
+      if (!transfers(*at.op)) continue;
+      Ends& ends = streams_[stream(at, i)];
+      if (at.op->kind == OpKind::send) {
+        ends.in.push_back(i);
+        continue;
+      }
+      if (const std::uint32_t lane = other_lane(all_, ends.out, i); lane != kNone) {
+        refuse(all_, i, fmt::format("takes from rank {}, lane {}, as lane {} does, too", peer_of(all_.program, *at.op, all_.iteration(at, i)),
+                                    at.op->peer_lane, lane));
+      }
+      ends.out.push_back(i);
+    }
+    for (const auto& [key, number] : numbers_) pair(key, streams_[number]);
+  }
+
+ private:
+  using Key = std::tuple<std::uint32_t, std::uint32_t, std::uint32_t>;  // from, sender's lane, to
+
+  std::uint32_t stream(const Iterated& at, std::uint32_t instance) {
+    std::uint32_t& known = of_op_[all_.instances[instance].op];
+    if (at.op->peer_step == 0 && known != kNone) return known;
+    const std::uint32_t peer = peer_of(all_.program, *at.op, all_.iteration(at, instance));
+    const Key key = at.op->kind == OpKind::send ? Key{at.rank, at.lane, peer} : Key{peer, at.op->peer_lane, at.rank};
+    const auto [found, is_new] = numbers_.try_emplace(key, static_cast<std::uint32_t>(streams_.size()));
+    if (is_new) streams_.emplace_back();
+    return known = found->second;
+  }
+
+  void pair(const Key& key, const Ends& ends) {
+    const auto& [from, lane, to] = key;
+    for (std::size_t k = 0; k < std::max(ends.in.size(), ends.out.size()); ++k) {
+      if (k >= ends.in.size()) {
+        refuse(all_, ends.out[k], fmt::format("receives from rank {}, lane {}, which sends it {} chunks only", from, lane, ends.in.size()));
+      }
+      const std::uint32_t sent = ends.in[k];
+      if (k >= ends.out.size()) refuse(all_, sent, fmt::format("sends to rank {}, which never receives it", to));
+      const std::uint32_t taken = ends.out[k], chunk = all_.instances[sent].chunk;
+      if (chunk != all_.instances[taken].chunk) {
+        refuse(all_, taken, fmt::format("receives chunk {}, but {} sends chunk {}", all_.instances[taken].chunk, words(all_, sent), chunk));
+      }
+      all_.instances[sent].partner = taken;
+      all_.instances[taken].partner = sent;
+    }
+  }
+
+  Unrolled& all_;
+  std::vector<std::uint32_t> of_op_;     // the stream of an op whose peer stays the same
+  std::map<Key, std::uint32_t> numbers_;
+  std::vector<Ends> streams_;
+};
+
 void add_end(const Unrolled& all, std::vector<std::uint32_t>& end, std::uint32_t i, const char* verb, std::uint32_t slot) {
-  const Instance& at = all.instances[i];
-  if (!end.empty() && all.instances[end[0]].lane != at.lane) {
-    refuse(all.program, at, fmt::format("{} scratch window {}, as lane {} does, too", verb, slot, all.instances[end[0]].lane));
+  if (const std::uint32_t lane = other_lane(all, end, i); lane != kNone) {
+    refuse(all, i, fmt::format("{} scratch window {}, as lane {} does, too", verb, slot, lane));
   }
   end.push_back(i);
 }
 
-void match_windows(Unrolled& all) {
-  std::map<std::pair<std::uint32_t, std::uint32_t>, Ends> windows;  // (rank, slot)
-  for (std::uint32_t i = 0; i < all.instances.size(); ++i) {
-    const Instance& at = all.instances[i];
+void pair_window(Unrolled& all, std::uint32_t slot, const Ends& ends) {
+  for (std::size_t k = 0; k < std::max(ends.in.size(), ends.out.size()); ++k) {
+    if (k >= ends.in.size()) refuse(all, ends.out[k], fmt::format("reads scratch window {}, in which nothing is left", slot));
+    const std::uint32_t writer = ends.in[k];
+    if (k >= ends.out.size()) refuse(all, writer, fmt::format("writes scratch window {}, which nobody reads", slot));
+    const std::uint32_t reader = ends.out[k], wanted = all.instances[reader].chunk, chunk = all.instances[writer].chunk;
+    if (chunk != wanted) {
+      refuse(all, reader, fmt::format("reads chunk {} from scratch window {}, where chunk {} is next", wanted, slot, chunk));
+    }
+    all.reader[writer] = reader;
+    if (k > 0) all.earlier_write[writer] = ends.in[k - 1];
+    const Iterated& at = all.place(reader);
+    std::uint32_t window = 0;
     for (const Site& site : at.op->sources) {
-      if (site.buffer == Buffer::scratch) add_end(all, windows[{at.rank, site.slot}].out, i, "reads", site.slot);
-    }
-    if (at.op->kind != OpKind::send && at.op->target.buffer == Buffer::scratch) {
-      add_end(all, windows[{at.rank, at.op->target.slot}].in, i, "writes", at.op->target.slot);
-    }
-  }
-  all.reader.assign(all.instances.size(), kNone);
-  all.earlier_write.assign(all.instances.size(), kNone);
-  all.writer.resize(all.instances.size());
-  for (std::size_t i = 0; i < all.instances.size(); ++i) all.writer[i].assign(all.instances[i].op->sources.size(), kNone);
-  for (const auto& [key, ends] : windows) {
-    const std::uint32_t slot = key.second;
-    for (std::size_t k = 0; k < std::max(ends.in.size(), ends.out.size()); ++k) {
-      if (k >= ends.in.size()) {
-        refuse(all.program, all.instances[ends.out[k]], fmt::format("reads scratch window {}, in which nothing is left", slot));
-      }
-      const Instance& writer = all.instances[ends.in[k]];
-      if (k >= ends.out.size()) refuse(all.program, writer, fmt::format("writes scratch window {}, which nobody reads", slot));
-      const Instance& reader = all.instances[ends.out[k]];
-      if (writer.chunk != reader.chunk) {
-        refuse(all.program, reader, fmt::format("reads chunk {} from scratch window {}, where chunk {} is next", reader.chunk, slot, writer.chunk));
-      }
-      all.reader[ends.in[k]] = ends.out[k];
-      if (k > 0) all.earlier_write[ends.in[k]] = ends.in[k - 1];
-      const auto& sources = reader.op->sources;
-      for (std::size_t s = 0; s < sources.size(); ++s) {
-        if (sources[s] == Site{Buffer::scratch, slot}) all.writer[ends.out[k]][s] = ends.in[k];
-      }
+      if (site.buffer != Buffer::scratch) continue;
+      if (site.slot == slot) all.writers[at.first_read + all.iteration(at, reader) * at.windows + window] = writer;
+      ++window;
     }
   }
 }
 
+void match_windows(Unrolled& all) {
+  if (all.program.slots == 0) return;
+  std::map<std::pair<std::uint32_t, std::uint32_t>, Ends> windows;  // (rank, slot)
+  for (std::uint32_t i = 0; i < all.instances.size(); ++i) {
+    const Iterated& at = all.place(i);
+    for (const Site& site : at.op->sources) {
+      if (site.buffer == Buffer::scratch) add_end(all, windows[{at.rank, site.slot}].out, i, "reads", site.slot);
+    }
+    if (writes_scratch(*at.op)) add_end(all, windows[{at.rank, at.op->target.slot}].in, i, "writes", at.op->target.slot);
+  }
+  if (windows.empty()) return;
+  all.reader.assign(all.instances.size(), kNone);
+  all.earlier_write.assign(all.instances.size(), kNone);
+  for (const auto& [key, ends] : windows) pair_window(all, key.second, ends);
+}
+
 }  // namespace
 
-std::string place(const Instance& at) {
-  return fmt::format("rank {}, lane {}, op {}, iteration {}", at.rank, at.lane, at.number, at.iteration);
+std::string words(const Unrolled& all, std::uint32_t instance) {
+  const Iterated& at = all.place(instance);
+  return fmt::format("rank {}, lane {}, op {}, iteration {}", at.rank, at.lane, at.number, all.iteration(at, instance));
 }
 
 void refuse(const Program& program, const std::string& what) {
   throw Error(Code::invalid_argument, what, fmt::format("program {} of {} ranks", program.name, program.ranks));
 }
 
-void refuse(const Program& program, const Instance& at, const std::string& what) {
-  refuse(program, fmt::format("{}: {}", place(at), what));
+void refuse(const Unrolled& all, std::uint32_t instance, const std::string& what) {
+  refuse(all.program, fmt::format("{}: {}", words(all, instance), what));
 }
 
 bool has_input(const Program& program, std::uint32_t rank, std::uint32_t chunk) {
@@ -272,11 +293,10 @@ bool has_output(const Program& program, std::uint32_t rank, std::uint32_t chunk)
 
 Unrolled unroll(const Program& program) {
   check_frame(program);
-  const Lanes lanes = lay_out(program);
-  Unrolled all{program, {}, {}, {}, {}, {}, {}};
+  Unrolled all{program, {}, {}, {}, {}, {}, {}, {}, {}};
+  lay_out(all);
   make_instances(all);
-  resolve_after(all, lanes);
-  match_streams(all);
+  Streams(all).match();
   match_windows(all);
   return all;
 }

@@ -10,35 +10,67 @@
 namespace shoal::collective {
 
 inline constexpr std::uint32_t kNone = 0xffffffff;
-inline constexpr std::uint32_t kMaxInstances = 1U << 18;  // of 256 members in a ring, or where every pair talks
+inline constexpr std::uint32_t kMaxInstances = 1U << 26;  // of 4,096 members in a ring; at 20 bytes each, 1.4 GB
 
-struct Instance {  // one iteration of one op
+struct Iterated {   // one op of one lane, and where its iterations lie among the instances
   const Op* op = nullptr;
-  std::uint32_t rank = 0, lane = 0, number = 0, iteration = 0;
-  std::uint32_t peer = 0, chunk = 0;
+  std::uint32_t rank = 0, lane = 0, number = 0;    // lane: of this rank; number: in this lane
+  std::uint32_t row = 0;                           // the lane among those of all ranks
+  std::uint32_t first = 0, stride = 1, times = 0;  // iteration i is instance first + i*stride
+  std::uint32_t windows = 0, first_read = 0;       // scratch windows that an iteration reads; where those of iteration 0 lie in `writers`
+};
+
+struct Instance {   // one iteration of one op
+  std::uint32_t op = 0;           // index of Unrolled::ops
+  std::uint32_t chunk = 0;
+  std::uint32_t partner = kNone;  // of a send or receive: the instance at the other end, first in first out in each stream
 };
 
 // Lifetime: refers to the program. All numbers called `instance` index `instances`.
 struct Unrolled {
   const Program& program;
-  std::vector<Instance> instances;  // rank by rank, lane by lane, in the order in which they begin
-  std::vector<std::vector<std::uint32_t>> after;  // [instance]: whom it waits for; iterations outside the loop are left out
+  std::vector<Iterated> ops;             // rank by rank, lane by lane
+  std::vector<Instance> instances;       // in the same order, those of a lane in the order in which they begin
+  std::vector<std::uint32_t> first_row;  // [rank]: its lane 0 among the lanes of all ranks
+  std::vector<std::uint32_t> row_op;     // [row]: its op 0 among `ops`; one more at the end
+  std::vector<std::uint32_t> row_begin;  // [row]: its first instance; one more at the end
 
-  // Sends and receives, first in first out in each stream.
-  std::vector<std::uint32_t> partner;             // [instance]: the other end, kNone for fold and copy
-  // Scratch windows: the k-th write is the k-th read.
-  std::vector<std::vector<std::uint32_t>> writer; // [instance][source]: who wrote it, kNone unless scratch
-  std::vector<std::uint32_t> reader;              // [instance]: who reads what it writes to scratch, else kNone
-  std::vector<std::uint32_t> earlier_write;       // [instance]: the write before it in the same window, else kNone
+  // Scratch windows: the k-th write is the k-th read. Empty where a program has none.
+  std::vector<std::uint32_t> writers;    // by (op, iteration, scratch source): who wrote it
+  std::vector<std::uint32_t> reader;     // [instance]: who reads what it writes to scratch, else kNone
+  std::vector<std::uint32_t> earlier_write;  // [instance]: the write before it in the same window, else kNone
+
+  const Iterated& place(std::uint32_t instance) const { return ops[instances[instance].op]; }
+  const Op& op(std::uint32_t instance) const { return *place(instance).op; }
+  std::uint32_t iteration(const Iterated& at, std::uint32_t instance) const { return (instance - at.first) / at.stride; }
+  std::uint32_t rows() const { return static_cast<std::uint32_t>(row_begin.size() - 1); }
+  std::uint32_t reader_of(std::uint32_t instance) const { return reader.empty() ? kNone : reader[instance]; }
+  std::uint32_t writer_of(std::uint32_t instance, std::uint32_t window) const {  // of the window-th scratch source
+    const Iterated& at = place(instance);
+    return writers[at.first_read + iteration(at, instance) * at.windows + window];
+  }
+  // Whom an instance waits for by the k-th `after` of its op: kNone where that iteration is outside its loop.
+  std::uint32_t after(std::uint32_t instance, std::size_t k) const {
+    const Iterated& at = place(instance);
+    const After& wait = at.op->after[k];
+    const Iterated& other = ops[row_op[first_row[at.rank] + wait.lane] + wait.op];
+    const std::int64_t wanted = std::int64_t{iteration(at, instance)} + wait.shift;
+    if (wanted < 0 || wanted >= other.times) return kNone;
+    return other.first + other.stride * static_cast<std::uint32_t>(wanted);
+  }
 };
+
+inline bool receives(const Op& op) { return op.kind == OpKind::receive || op.kind == OpKind::receive_reduce; }
+inline bool writes_scratch(const Op& op) { return op.kind != OpKind::send && op.target.buffer == Buffer::scratch; }
+inline bool writes_output(const Op& op) { return op.kind != OpKind::send && op.target.buffer == Buffer::output; }
 
 // Throws Error{invalid_argument} where a field is out of range, an `after` names nothing, a send meets no receive of the
 // same chunk, a stream or window has two takers, or a window is read more or less often than written.
 Unrolled unroll(const Program& program);
 
 [[noreturn]] void refuse(const Program& program, const std::string& what);
-[[noreturn]] void refuse(const Program& program, const Instance& at, const std::string& what);
-std::string place(const Instance& at);  // "rank 1, lane 0, op 2, iteration 3"
+[[noreturn]] void refuse(const Unrolled& program, std::uint32_t instance, const std::string& what);
+std::string words(const Unrolled& program, std::uint32_t instance);  // "rank 1, lane 0, op 2, iteration 3"
 
 // What the collective promises.
 bool has_input(const Program& program, std::uint32_t rank, std::uint32_t chunk);

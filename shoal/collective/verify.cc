@@ -12,9 +12,9 @@ namespace shoal::collective {
 Verified verify(Program program) {
   auto kept = std::make_shared<const Program>(std::move(program));
   const Unrolled unrolled = unroll(*kept);
-  const std::vector<Moment> order = order_of(unrolled);
-  const bool in_place = check_hazards(unrolled, order);
-  check_sums(unrolled, order);
+  const Histories histories(unrolled, order_of(unrolled));
+  const bool in_place = check_hazards(unrolled, histories);
+  check_sums(unrolled, histories);
   return Verified(std::move(kept), in_place);
 }
 

@@ -1,6 +1,7 @@
 // Proof that a program does what its collective says: a separate, simple program that shares nothing with the
-// builders or the runner (research/collective.md 4.9). It unrolls the loops and runs them symbolically, each
-// chunk of each site a *multiset* of contributions, so that a double count is seen, not absorbed.
+// builders or the runner (research/collective.md 4.9). It unrolls the loops, runs the lanes in lockstep (waits.h), and then looks at one chunk after
+// the other: what happens before what (hazards.h), and what each site holds (sums.h), a *multiset* of contributions, so that a double count
+// is seen, not absorbed.
 #pragma once
 
 #include <memory>
@@ -28,8 +29,8 @@ class Verified {
 // exactly its collective's post-condition, each contribution once, in the declared order, divided once (`completes`);
 // nothing is read before it is written; two ops that touch the same site, one writing, are ordered by `after` or by bytes
 // that arrived; no wait cycle even with scratch windows of two slices, lanes that finish each slice before the next, and
-// a network that buffers nothing. At most 2^18 unrolled ops (else Error{unsupported}): a ring of 64 members takes about
-// 0.2 s, one of 256 about 10 s.
+// a network that buffers nothing. At most 2^26 unrolled ops (else Error{unsupported}): a ring of 4,096 members. It takes about a microsecond an op
+// (a ring of 1,024 members 2 s, a torus of 32 x 32 in four passes 12 s, 16 trees over 4,096 half a second), and 25 bytes.
 // Throws Error{invalid_argument}, naming rank, lane, op and iteration: a program is data, wherever it came from.
 Verified verify(Program program);
 

@@ -3,102 +3,142 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <deque>
+#include <functional>
+#include <utility>
 
 namespace shoal::collective {
 
 namespace {
 
-// Moments as numbers: 2 x (instance x kSlices + slice), plus 1 for done.
-std::uint32_t begin_of(std::uint32_t instance, std::uint32_t slice) { return 2 * (instance * kSlices + slice); }
-std::uint32_t done_of(std::uint32_t instance, std::uint32_t slice) { return begin_of(instance, slice) + 1; }
-Moment moment(std::uint32_t number) { return {number / 2 / kSlices, number / 2 % kSlices, number % 2 == 1}; }
+// Moments as numbers, ascending along a lane: 2 x (instance x kSlices + slice), plus 1 for done. Without windows a chunk is one slice, the last.
+using Moment = std::uint32_t;
+static_assert(std::uint64_t{kMaxInstances} * kSlices * 2 < kNone);
+Moment begin_of(std::uint32_t instance, std::uint32_t slice) { return 2 * (instance * kSlices + slice); }
+Moment done_of(std::uint32_t instance, std::uint32_t slice) { return begin_of(instance, slice) + 1; }
+std::uint32_t instance_of(Moment moment) { return moment / 2 / kSlices; }
 
-// Calls wait(earlier, later) for every pair of moments that must not be the other way round.
-template <typename Wait>
-void for_each_wait(const Unrolled& all, Wait wait) {
-  for (std::uint32_t i = 0; i < all.instances.size(); ++i) {
-    const Instance& at = all.instances[i];
-    const bool first_of_lane = i == 0 || all.instances[i - 1].lane != at.lane || all.instances[i - 1].rank != at.rank;
-    for (std::uint32_t s = 0; s < kSlices; ++s) {
-      wait(begin_of(i, s), done_of(i, s));
-      if (s > 0) wait(done_of(i, s - 1), begin_of(i, s));
-      else if (!first_of_lane) wait(done_of(i - 1, kSlices - 1), begin_of(i, 0));
+// Lanes go on, each as far as it can, until nobody can.
+class StrictRun {
+ public:
+  explicit StrictRun(const Unrolled& all) : all_(all), first_slice_(all.reader.empty() ? kSlices - 1 : 0), lanes_(all.rows()) {
+    order_.reserve(all.instances.size());
+    for (std::uint32_t row = 0; row < all.rows(); ++row) lanes_[row].next = begin_of(all.row_begin[row], first_slice_);
+  }
 
-      for (const std::uint32_t earlier : all.after[i]) {
-        wait(done_of(earlier, by_slice(all, earlier, i) ? s : kSlices - 1), begin_of(i, s));
-      }
-      if (at.op->kind == OpKind::send) {
-        wait(begin_of(all.partner[i], s), done_of(i, s));
-        wait(done_of(i, s), done_of(all.partner[i], s));
-      }
-      if (all.reader[i] != kNone) {  // room in the window: the slice kDepth places ahead was read
-        const bool same = s >= kDepth;
-        const std::uint32_t ahead = same ? i : all.earlier_write[i];
-        if (ahead != kNone) wait(done_of(all.reader[ahead], same ? s - kDepth : s + kSlices - kDepth), begin_of(i, s));
+  std::vector<std::uint32_t> to_the_end() {
+    std::deque<std::uint32_t> ready;
+    for (std::uint32_t row = 0; row < all_.rows(); ++row) ready.push_back(row);
+    while (!ready.empty()) {
+      const std::uint32_t row = ready.front();
+      ready.pop_front();
+      go_on(row);
+      auto& waiting = lanes_[row].waiting;
+      while (!waiting.empty() && waiting.front().first < lanes_[row].next) {
+        ready.push_back(waiting.front().second);
+        std::pop_heap(waiting.begin(), waiting.end(), std::greater());
+        waiting.pop_back();
       }
     }
+    if (order_.size() < all_.instances.size()) refuse_cycle();
+    for (std::uint32_t row = 0; row < all_.rows(); ++row) {
+      if (!at_end(row)) refuse_cycle();
+    }
+    return std::move(order_);
   }
-}
 
-// Of moments that all wait for another of them: one cycle in words.
-[[noreturn]] void refuse_cycle(const Unrolled& all, const std::vector<std::uint32_t>& open) {
-  std::vector<std::uint32_t> waits_for(open.size(), kNone);
-  for_each_wait(all, [&](std::uint32_t earlier, std::uint32_t later) {
-    if (open[earlier] > 0 && open[later] > 0) waits_for[later] = earlier;
-  });
-  std::uint32_t at = 0;
-  while (open[at] == 0) ++at;
-  std::vector<bool> seen(open.size());
-  for (; !seen[at]; at = waits_for[at]) seen[at] = true;  // now `at` lies on a cycle
+ private:
+  struct LaneState {
+    Moment next = 0;                 // the first that has not come yet
+    Moment wanted = 0;               // what it waits for, while blocked
+    std::uint32_t met = 0;           // of what `next` waits for, so many are known to have come
+    std::vector<std::pair<Moment, std::uint32_t>> waiting;  // (moment of this lane, who waits for it): a heap, the earliest in front
+  };
 
-  std::vector<std::uint32_t> around;                      // its instances, each named once
-  for (std::uint32_t next = at; around.empty() || next != at; next = waits_for[next]) {
-    const std::uint32_t instance = moment(next).instance;
-    if (std::find(around.begin(), around.end(), instance) == around.end()) around.push_back(instance);
+  bool at_end(std::uint32_t row) const { return lanes_[row].next == begin_of(all_.row_begin[row + 1], first_slice_); }
+  std::uint32_t row_of(Moment moment) const { return all_.place(instance_of(moment)).row; }
+  bool has_come(Moment moment) const { return lanes_[row_of(moment)].next > moment; }
+
+  // The k-th of the moments, in other lanes or further up, that `moment` waits for; kNone: there is none by this number, or none is left.
+  Moment cause(Moment moment, std::uint32_t k, bool& more) const {
+    const std::uint32_t i = instance_of(moment), s = moment / 2 % kSlices;
+    const Op& op = all_.op(i);
+    more = false;
+    if (moment % 2 == 1) {  // done
+      if (k > 0 || all_.instances[i].partner == kNone) return kNone;
+      return op.kind == OpKind::send ? begin_of(all_.instances[i].partner, s) : done_of(all_.instances[i].partner, s);
+    }
+    if (k < op.after.size()) {
+      more = true;
+      const std::uint32_t earlier = all_.after(i, k);
+      return earlier == kNone ? kNone : done_of(earlier, by_slice(all_, earlier, i) ? s : kSlices - 1);
+    }
+    if (k > op.after.size() || all_.reader_of(i) == kNone) return kNone;
+    const bool same = s >= kDepth;  // room in the window: the slice kDepth places ahead was read
+    const std::uint32_t ahead = same ? i : all_.earlier_write[i];
+    return ahead == kNone ? kNone : done_of(all_.reader[ahead], same ? s - kDepth : s + kSlices - kDepth);
   }
-  std::string more;
-  constexpr std::size_t kShown = 4;
-  for (std::size_t k = 1; k < std::min(around.size(), kShown); ++k) {
-    more += fmt::format("{}{}", k == 1 ? ", which waits for " : ", for ", place(all.instances[around[k]]));
+
+  void go_on(std::uint32_t row) {
+    LaneState& lane = lanes_[row];
+    while (!at_end(row)) {
+      bool more = true;
+      while (more) {
+        const Moment wanted = cause(lane.next, lane.met, more);
+        if (wanted != kNone && !has_come(wanted)) {
+          lane.wanted = wanted;
+          auto& waiting = lanes_[row_of(wanted)].waiting;
+          waiting.emplace_back(wanted, row);
+          std::push_heap(waiting.begin(), waiting.end(), std::greater());
+          return;
+        }
+        ++lane.met;
+      }
+      lane.met = 0;
+      if (lane.next % (2 * kSlices) == 2 * first_slice_ + 1) order_.push_back(instance_of(lane.next));
+      ++lane.next;
+      if (lane.next % (2 * kSlices) == 0) lane.next += 2 * first_slice_;
+    }
   }
-  if (around.size() > kShown) more += fmt::format(", and {} more", around.size() - kShown);
-  refuse(all.program, all.instances[around[0]], "waits for itself" + more);
-}
+
+  // Every lane that is not at its end waits for one that is not, either: one cycle in words.
+  [[noreturn]] void refuse_cycle() const {
+    std::uint32_t row = 0;
+    while (at_end(row)) ++row;
+    std::vector<bool> seen(all_.rows());
+    for (; !seen[row]; row = row_of(lanes_[row].wanted)) seen[row] = true;  // now `row` lies on a cycle
+    std::vector<std::uint32_t> around;                                      // what its lanes stand at
+    for (std::uint32_t next = row; around.empty() || next != row; next = row_of(lanes_[next].wanted)) {
+      around.push_back(instance_of(lanes_[next].next));
+    }
+    std::string more;
+    constexpr std::size_t kShown = 4;
+    for (std::size_t k = 1; k < std::min(around.size(), kShown); ++k) {
+      more += fmt::format("{}{}", k == 1 ? ", which waits for " : ", for ", words(all_, around[k]));
+    }
+    if (around.size() > kShown) more += fmt::format(", and {} more", around.size() - kShown);
+    refuse(all_, around[0], "waits for itself" + more);
+  }
+
+  const Unrolled& all_;
+  const std::uint32_t first_slice_;
+  std::vector<LaneState> lanes_;
+  std::vector<std::uint32_t> order_;
+};
 
 }  // namespace
 
-bool by_slice(const Unrolled& program, std::uint32_t earlier, std::uint32_t later) {
-  return program.instances[earlier].chunk == program.instances[later].chunk;
-}
+std::vector<std::uint32_t> order_of(const Unrolled& all) { return StrictRun(all).to_the_end(); }
 
-std::vector<Moment> order_of(const Unrolled& all) {
-  const std::size_t moments = all.instances.size() * kSlices * 2;
-  std::vector<std::uint32_t> open(moments, 0);               // how many it still waits for
-  std::vector<std::uint32_t> first(moments + 1, 0);           // later[first[m]..first[m+1]): who waits for m
-  for_each_wait(all, [&](std::uint32_t earlier, std::uint32_t later) {
-    ++open[later];
-    ++first[earlier + 1];
-  });
-  for (std::size_t m = 0; m < moments; ++m) first[m + 1] += first[m];
-  std::vector<std::uint32_t> later_of(first[moments]), filled(first.begin(), first.end() - 1);
-  for_each_wait(all, [&](std::uint32_t earlier, std::uint32_t later) { later_of[filled[earlier]++] = later; });
-
-  std::vector<std::uint32_t> ready;
-  for (std::uint32_t m = 0; m < moments; ++m) {
-    if (open[m] == 0) ready.push_back(m);
+Histories::Histories(const Unrolled& all, std::vector<std::uint32_t> order) : instances_(order.size()), first_(all.program.chunks + 1, 0) {
+  for (const Instance& at : all.instances) ++first_[at.chunk + 1];
+  for (std::uint32_t chunk = 0; chunk < all.program.chunks; ++chunk) first_[chunk + 1] += first_[chunk];
+  std::vector<std::uint32_t> filled(first_.begin(), first_.end() - 1);
+  for (const std::uint32_t i : order) instances_[filled[all.instances[i].chunk]++] = i;
+  place_ = std::move(order);  // its memory
+  for (std::uint32_t chunk = 0; chunk < all.program.chunks; ++chunk) {
+    for (std::uint32_t k = first_[chunk]; k < first_[chunk + 1]; ++k) place_[instances_[k]] = k - first_[chunk];
   }
-  for (std::size_t k = 0; k < ready.size(); ++k) {
-    const std::uint32_t m = ready[k];
-    for (std::uint32_t e = first[m]; e < first[m + 1]; ++e) {
-      if (--open[later_of[e]] == 0) ready.push_back(later_of[e]);
-    }
-  }
-  if (ready.size() < moments) refuse_cycle(all, open);
-
-  std::vector<Moment> order;
-  order.reserve(moments);
-  for (const std::uint32_t m : ready) order.push_back(moment(m));
-  return order;
 }
 
 }  // namespace shoal::collective

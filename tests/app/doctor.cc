@@ -76,7 +76,7 @@ TEST(program, mistakes_are_refused_in_one_line) {
        "scatter, all_to_all)\n"},
       {{"verify", "zigzag", "-n", "4"},
        "no program \"zigzag\" for all_reduce (one of direct, gather, chain, ring, recursive_doubling, "
-       "halving_doubling)\n"},
+       "halving_doubling, swing, grid, double_binary_tree)\n"},
   };
   for (const auto& mistake : mistakes) {
     auto words = mistake.words;

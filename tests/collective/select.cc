@@ -29,6 +29,10 @@ TEST(Select, prices_are_the_closed_forms) {
   EXPECT_DOUBLE_EQ(all_reduce("recursive_doubling", 4, kMegabyte), 2e-3 + 2.0 + 2e-3);
   EXPECT_DOUBLE_EQ(all_reduce("halving_doubling", 4, kMegabyte), 4e-3 + 1.5 + 0.75e-3);
   EXPECT_DOUBLE_EQ(all_reduce("chain", 4, kMegabyte), 6e-3 + 2.0 + 5 * 16384 / 1e6 + 1e-3);
+  EXPECT_DOUBLE_EQ(all_reduce("swing", 8, kMegabyte), 6e-3 + 1.75 + 0.875e-3);
+  EXPECT_DOUBLE_EQ(all_reduce("grid", 12, kMegabyte), 10e-3 + 22. / 12 + 11. / 12 * 1e-3);  // 3 x 4: 2 (2 + 3) steps
+  // Five members: 0-4-2-{1,3} and 1-0-3-{2,4}, three high; 2 and 3 send most, four halves.
+  EXPECT_DOUBLE_EQ(all_reduce("double_binary_tree", 5, kMegabyte), 6e-3 + 2.0 + 5 * 16384 / 1e6 + 1e-3);
   // Members beyond a power of two cost two steps and a vector more.
   EXPECT_DOUBLE_EQ(all_reduce("recursive_doubling", 5, kMegabyte), 4e-3 + 3.0 + 3e-3);
   EXPECT_DOUBLE_EQ(all_reduce("halving_doubling", 5, kMegabyte), 6e-3 + 2.5 + 1.75e-3);
@@ -49,7 +53,7 @@ TEST(Select, prices_count_the_bytes_that_programs_send) {
     for (const Collective collective : {Collective::all_reduce, Collective::reduce_scatter, Collective::all_gather, Collective::broadcast,
                                         Collective::reduce, Collective::gather, Collective::scatter}) {
       for (const std::string& name : builder_names(collective)) {
-        if (name == "chain" || (name == "ring" && collective == Collective::reduce_scatter)) continue;  // their prices have slices
+        if (name == "chain" || name == "double_binary_tree" || (name == "ring" && collective == Collective::reduce_scatter)) continue;  // their prices have slices
         const Program program = build(collective, name, ranks);
         std::vector<double> sent(ranks), received(ranks);
         for (std::uint32_t rank = 0; rank < ranks; ++rank) {
@@ -131,7 +135,8 @@ TEST(Select, left_fold_only_is_kept_and_lifted) {
       EXPECT_EQ(build(Collective::all_reduce, name, ranks).order, AddOrder::left_fold) << name;
     }
   }
-  EXPECT_EQ(choose(Collective::all_reduce, 600, 1e9, kRound), "ring");  // no program of pairs is that large
+  EXPECT_EQ(choose(Collective::all_reduce, 600, 1e9, kRound), "grid");  // no program of pairs is that large: 24 x 25, 94 steps
+  EXPECT_EQ(choose(Collective::all_reduce, 601, 1e9, kRound), "ring");  // a prime, where the grid is a ring
   EXPECT_EQ(choose(Collective::all_reduce, 1024, 100, kRound), "recursive_doubling");
 }
 

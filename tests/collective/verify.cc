@@ -271,8 +271,8 @@ TEST(Verify, writing_over_what_is_being_sent_is_refused) {
   const Lane adds{once(make(OpKind::fold, 0, {kOut, kWindow}, kOut, {{1, 0, 0}, {0, 0, 0}}, true))};
   for (auto& lanes : program.lanes) lanes.push_back(adds);
   EXPECT_EQ(verdict(program),
-            "program two of 2 ranks: rank 1, lane 2, op 0, iteration 0: writes the output of chunk 0, but nothing makes it wait for "
-            "rank 1, lane 0, op 1, iteration 0");
+            "program two of 2 ranks: rank 0, lane 2, op 0, iteration 0: writes the output of chunk 0, but nothing makes it wait for "
+            "rank 0, lane 0, op 1, iteration 0");
   for (auto& lanes : program.lanes) lanes[2][0].ops[0].after[1].op = 1;
   EXPECT_EQ(verdict(program), "proved");
 }
@@ -321,7 +321,7 @@ TEST(Verify, a_program_too_long_to_unroll_is_refused) {
     FAIL() << "not refused";
   } catch (const Error& error) {
     EXPECT_EQ(error.code(), Code::unsupported);
-    EXPECT_STREQ(error.what(), "program two: more than 262144 ops when its loops are unrolled");
+    EXPECT_STREQ(error.what(), "program two: more than 67108864 ops when its loops are unrolled");
   }
 }
 

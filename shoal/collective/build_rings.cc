@@ -1,0 +1,318 @@
+#include "shoal/collective/build_rings.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <numeric>
+
+#include "shoal/collective/author.h"
+#include "shoal/collective/build.h"
+#include "shoal/core/error.h"
+
+namespace shoal::collective {
+
+namespace {
+
+// One ring, chunk c, four members: the sum begins after the owner and ends with it, then the whole chunk goes round. Partial sums lie in
+// the output: they are overwritten when the whole chunk comes, never before they were sent.
+//
+//     c+1 --g[c+1]--> c+2 --+g[c+2]--> c+3 --+g[c+3]--> c: whole --> c+1 --> c+2 --> c+3
+//
+// Patarasuk and Yuan, JPDC 69 (2009).
+
+// What one member does in one pass. The pass has a *shard* for every place, numbered by the place's coordinates in the order of the pass,
+// the first one counting most; then what a phase speaks of is a few descending runs of shards:
+//
+//     phase k, T shards below each coordinate: those of coordinate v are  prefix + v T + T - 1, ..., prefix + v T
+class Walk {
+ public:
+  struct Run {
+    std::uint32_t start = 0, count = 0;  // shards start, start - 1, ..., modulo all
+  };
+
+  Walk(Author& author, const Rings& rings, std::uint32_t number, std::uint32_t place)
+      : author_(author), rings_(rings), pass_(rings.passes[number]), number_(number), rank_(rings.members[place]),
+        shards_(static_cast<std::uint32_t>(rings.members.size())), place_(place), sends_(2 * number), receives_(2 * number + 1) {
+    std::uint32_t stride = 1;
+    for (const std::uint32_t size : rings.sizes) {
+      strides_.push_back(stride);
+      coordinates_.push_back(place / stride % size);
+      stride *= size;
+    }
+    held_.push_back({all(), kInput, false, {}});
+  }
+
+  // A leaf's data comes first. `whole`: it is the last that is added.
+  void take_in(std::uint32_t leaf, std::uint32_t leaf_lane, bool whole) {
+    const std::uint32_t lane = author_.lane(rank_);
+    receive_all(lane, all(), [&](const Run& run, const Held& held) {
+      Op op = receive_reduce(leaf, leaf_lane, chunk(run.start), held.site, kOutput);
+      op.completes = whole;
+      return op;
+    });
+  }
+  // All of the result, as it came.
+  void hand_out(std::uint32_t leaf) {
+    const std::uint32_t lane = author_.lane(rank_);
+    result_lane_ = lane;
+    for (const Run& run : result_) send_all(lane, leaf, run);
+  }
+  std::uint32_t result_lane() const { return result_lane_; }
+  const std::vector<Run>& result() const { return result_; }  // in the order in which it comes to be known
+
+  void reduce_scatter() {
+    std::uint32_t prefix = 0, below = shards_;
+    for (std::size_t k = 0; k < pass_.order.size(); ++k) {
+      const std::uint32_t size = this->size(k), x = coordinate(k);
+      below /= size;
+      if (size > 1) {
+        const bool last = below == 1;
+        for (const Run& run : runs(prefix, below, size, x + size - 2, size - 2)) add(k, run, false);
+        for (const Run& run : runs(prefix, below, size, x, 1)) add(k, run, last);
+        for (const Run& run : runs(prefix, below, size, x + size - 1, size - 1)) send_all(sends_, neighbour(k, 1), run);
+      }
+      prefix += x * below;
+    }
+    result_ = {{prefix, 1}};
+  }
+
+  void all_gather() {
+    std::uint32_t prefix = result_[0].start, below = 1;
+    for (std::size_t k = pass_.order.size(); k-- > 0;) {
+      const std::uint32_t size = this->size(k), x = coordinate(k);
+      prefix -= x * below;
+      if (size > 1) {
+        const auto others = runs(prefix, below, size, x + size - 1, size - 1);
+        for (const Run& run : others) {
+          write(receives_, run, stepping(receive(neighbour(k, -1), sends_, chunk(run.start), kOutput), step()));
+        }
+        result_.insert(result_.end(), others.begin(), others.end());
+        for (const Run& run : runs(prefix, below, size, x, 1)) send_all(sends_, neighbour(k, 1), run);
+        for (const Run& run : runs(prefix, below, size, x + size - 1, size - 2)) send_all(sends_, neighbour(k, 1), run);
+      }
+      below *= size;
+    }
+  }
+
+  std::uint32_t chunk(std::uint32_t shard) const { return shard * passes() + number_; }
+  std::int32_t step() const { return -static_cast<std::int32_t>(passes()); }
+  Run all() const { return {shards_ - 1, shards_}; }
+
+ private:
+  struct Held {          // where the newest value of some shards is, and the loop that wrote it there, iteration by iteration
+    Run run;
+    Site site;
+    bool written = false;  // the input needs no wait
+    Mark by;
+  };
+
+  std::uint32_t passes() const { return static_cast<std::uint32_t>(rings_.passes.size()); }
+  std::uint32_t size(std::size_t k) const { return rings_.sizes[pass_.order[k]]; }
+  // Backward, places count from the other end.
+  std::uint32_t coordinate(std::size_t k) const {
+    const std::uint32_t x = coordinates_[pass_.order[k]];
+    return pass_.backward ? size(k) - 1 - x : x;
+  }
+  std::uint32_t neighbour(std::size_t k, std::int32_t by) const {
+    const std::uint32_t dimension = pass_.order[k], x = coordinates_[dimension];
+    return rings_.members[place_ - x * strides_[dimension] + around(x, pass_.backward ? -by : by, size(k)) * strides_[dimension]];
+  }
+
+  // The shards below `count` coordinates, down from `v` and round; each with `below`.
+  std::vector<Run> runs(std::uint32_t prefix, std::uint32_t below, std::uint32_t size, std::uint32_t v, std::uint32_t count) const {
+    v %= size;
+    const Run run{prefix + v * below + below - 1, count * below};
+    if (count == 0) return {};
+    if (below * size == shards_ || count <= v + 1) return {run};
+    const std::uint32_t first = (v + 1) * below;
+    return {{run.start, first}, {prefix + size * below - 1, run.count - first}};
+  }
+
+  // Calls visit(part, held) for the parts of `run` that were written by one loop each.
+  template <typename Visit>
+  void parts(Run run, Visit visit) const {
+    const auto down = [&](std::uint32_t from, std::uint32_t to) { return (from + shards_ - to) % shards_; };
+    while (run.count > 0) {
+      std::uint32_t count = run.count;
+      std::size_t k = held_.size() - 1;
+      for (; down(held_[k].run.start, run.start) >= held_[k].run.count; --k) {
+        count = std::min(count, down(run.start, held_[k].run.start));  // there a newer one begins
+      }
+      if (held_[k].written) count = std::min(count, held_[k].run.count - down(held_[k].run.start, run.start));
+      visit(Run{run.start, count}, held_[k]);
+      run = {(run.start + shards_ - count % shards_) % shards_, run.count - count};
+    }
+  }
+
+  Op after_held(Op op, const Run& run, const Held& held) const {
+    op = stepping(std::move(op), step());
+    if (!held.written) return op;
+    return after(std::move(op), held.by, static_cast<std::int32_t>((held.run.start + shards_ - run.start) % shards_));
+  }
+
+  void send_all(std::uint32_t lane, std::uint32_t peer, const Run& run) {
+    parts(run, [&](const Run& part, const Held& held) {
+      author_.add(rank_, lane, after_held(send(peer, chunk(part.start), held.site), part, held), part.count);
+    });
+  }
+
+  void write(std::uint32_t lane, const Run& run, Op op) {
+    held_.push_back({run, kOutput, true, author_.add(rank_, lane, std::move(op), run.count)});
+  }
+
+  template <typename OpOf>
+  void receive_all(std::uint32_t lane, const Run& run, OpOf op_of) {
+    std::vector<std::pair<Run, Op>> ops;
+    parts(run, [&](const Run& part, const Held& held) { ops.emplace_back(part, after_held(op_of(part, held), part, held)); });
+    for (auto& [part, op] : ops) write(lane, part, std::move(op));
+  }
+
+  void add(std::size_t k, const Run& run, bool whole) {
+    receive_all(receives_, run, [&](const Run& part, const Held& held) {
+      Op op = receive_reduce(neighbour(k, -1), sends_, chunk(part.start), held.site, kOutput);
+      op.completes = whole;
+      return op;
+    });
+  }
+
+  Author& author_;
+  const Rings& rings_;
+  const Pass& pass_;
+  const std::uint32_t number_, rank_, shards_, place_;
+  const std::uint32_t sends_, receives_;              // lanes, of these numbers at every member of a ring
+  std::uint32_t result_lane_ = 0;
+  std::vector<std::uint32_t> strides_, coordinates_;  // [dimension]
+  std::vector<Held> held_;                            // newer ones further back
+  std::vector<Run> result_;
+};
+
+void check(const std::string& name, const Rings& rings) {
+  const auto refuse = [&](const std::string& what) { throw Error(Code::invalid_argument, what, name); };
+  std::uint64_t places = 1;
+  for (const std::uint32_t size : rings.sizes) places = std::min<std::uint64_t>(places * size, kMaxRanks + 1);
+  if (places != rings.members.size()) refuse(fmt::format("{} members at {} places", rings.members.size(), places));
+  const std::size_t ranks = rings.members.size() + rings.leaves.size();
+  std::vector<std::uint32_t> seen = rings.members;
+  for (const Leaf& leaf : rings.leaves) {
+    if (std::find(rings.members.begin(), rings.members.end(), leaf.host) == rings.members.end()) {
+      refuse(fmt::format("rank {} hangs on rank {}, which is in no ring", leaf.rank, leaf.host));
+    }
+    seen.push_back(leaf.rank);
+  }
+  std::sort(seen.begin(), seen.end());
+  for (std::uint32_t rank = 0; rank < ranks; ++rank) {
+    if (seen[rank] != rank) refuse(fmt::format("rank {} of {} is {}", std::min(rank, seen[rank]), ranks, seen[rank] < rank ? "there twice" : "missing"));
+  }
+  if (rings.passes.empty()) refuse("no pass");
+  for (const Pass& pass : rings.passes) {
+    std::vector<std::uint32_t> order = pass.order, dimensions(rings.sizes.size());
+    std::sort(order.begin(), order.end());
+    std::iota(dimensions.begin(), dimensions.end(), 0U);
+    if (order != dimensions) refuse(fmt::format("a pass that is no order of {} dimensions", dimensions.size()));
+  }
+}
+
+AddOrder order_of_addition(const Rings& rings) {
+  const bool plain = rings.sizes.size() == 1 && rings.leaves.empty() && rings.passes.size() == 1 && !rings.passes[0].backward &&
+                     std::is_sorted(rings.members.begin(), rings.members.end());
+  return plain ? AddOrder::rotated : AddOrder::tree;
+}
+
+}  // namespace
+
+std::vector<Pass> one_pass(std::size_t dimensions) {
+  Pass pass;
+  for (std::uint32_t k = 0; k < dimensions; ++k) pass.order.push_back(k);
+  return {pass};
+}
+
+std::vector<Pass> all_passes(std::size_t dimensions) {
+  std::vector<Pass> passes;
+  for (Pass pass = one_pass(dimensions)[0]; passes.size() < 2 * dimensions; std::rotate(pass.order.begin(), pass.order.begin() + 1, pass.order.end())) {
+    for (const bool backward : {false, true}) passes.push_back({pass.order, backward});
+  }
+  return passes;
+}
+
+Program ring_program(std::string name, const Rings& rings) {
+  const auto ranks = static_cast<std::uint32_t>(rings.members.size() + rings.leaves.size());
+  Author author(name, Collective::all_reduce, ranks, order_of_addition(rings));
+  check(name, rings);
+  if (ranks == 1) return alone(std::move(name), Collective::all_reduce, order_of_addition(rings));
+  const auto passes = static_cast<std::uint32_t>(rings.passes.size()), shards = static_cast<std::uint32_t>(rings.members.size());
+  author.chunks(passes * shards);
+  std::vector<std::vector<Leaf>> leaves(ranks);  // [host]
+  for (const Leaf& leaf : rings.leaves) leaves[leaf.host].push_back(leaf);
+  for (std::uint32_t place = 0; place < shards; ++place) {
+    const std::uint32_t rank = rings.members[place];
+    for (std::uint32_t lane = 0; lane < 2 * passes; ++lane) author.lane(rank);
+    for (std::uint32_t number = 0; number < passes; ++number) {
+      Walk walk(author, rings, number, place);
+      for (const Leaf& leaf : leaves[rank]) {
+        const std::uint32_t lane = author.lane(leaf.rank);
+        author.add(leaf.rank, lane, stepping(send(rank, walk.chunk(walk.all().start), kInput), walk.step()), shards);
+        walk.take_in(leaf.rank, lane, shards == 1 && leaf.rank == leaves[rank].back().rank);
+      }
+      walk.reduce_scatter();
+      walk.all_gather();
+      for (const Leaf& leaf : leaves[rank]) {
+        walk.hand_out(leaf.rank);
+        const std::uint32_t lane = author.lane(leaf.rank);
+        for (const Walk::Run& run : walk.result()) {
+          author.add(leaf.rank, lane, stepping(receive(rank, walk.result_lane(), walk.chunk(run.start), kOutput), walk.step()), run.count);
+        }
+      }
+    }
+  }
+  return author.take();
+}
+
+Program ring_all_reduce(std::vector<std::uint32_t> order, bool both_ways) {
+  const auto ranks = static_cast<std::uint32_t>(order.size());
+  return ring_program("ring", {{ranks}, std::move(order), {}, both_ways ? all_passes(1) : one_pass(1)});
+}
+
+Program ring_all_reduce(std::uint32_t ranks) {
+  std::vector<std::uint32_t> order(std::min(ranks, kMaxRanks + 1));
+  std::iota(order.begin(), order.end(), 0U);
+  if (ranks > kMaxRanks) Author("ring", Collective::all_reduce, ranks, AddOrder::rotated);  // refuses
+  return ring_all_reduce(std::move(order));
+}
+
+std::uint32_t folded(std::uint32_t place, std::uint32_t size) { return place < (size + 1) / 2 ? 2 * place : 2 * (size - 1 - place) + 1; }
+
+Program grid_all_reduce(const std::vector<Dimension>& dimensions, std::vector<Pass> passes) {
+  Rings rings;
+  rings.passes = std::move(passes);
+  std::uint64_t ranks = 1;
+  for (const Dimension& dimension : dimensions) {
+    ranks *= dimension.size;
+    if (ranks > kMaxRanks) throw Error(Code::invalid_argument, fmt::format("more than {} members", kMaxRanks), "grid");
+    rings.sizes.push_back(dimension.size);
+  }
+  for (std::uint32_t place = 0; place < ranks; ++place) {
+    std::uint32_t rank = 0, stride = 1;
+    for (const auto& [size, wraps] : dimensions) {
+      const std::uint32_t at = place / stride % size;
+      rank += (wraps ? at : folded(at, size)) * stride;
+      stride *= size;
+    }
+    rings.members.push_back(rank);
+  }
+  return ring_program("grid", rings);
+}
+
+Program nearest_grid_all_reduce(std::uint32_t ranks) {
+  const auto [rows, columns] = nearest_factors(ranks);
+  return grid_all_reduce({{rows, true}, {columns, true}}, one_pass(2));
+}
+
+std::pair<std::uint32_t, std::uint32_t> nearest_factors(std::uint32_t ranks) {
+  std::uint32_t factor = 1;
+  for (std::uint32_t k = 2; k * k <= ranks; ++k) {
+    if (ranks % k == 0) factor = k;
+  }
+  return {factor, ranks / factor};
+}
+
+}  // namespace shoal::collective
