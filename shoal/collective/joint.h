@@ -10,7 +10,7 @@
 
 namespace shoal::collective {
 
-inline constexpr std::uint32_t kJointOperations = 4096;  // of the transport, from Attempt::operation on
+inline constexpr std::uint32_t kJointOperations = 1 << 14;  // of the transport, from Attempt::operation on
 
 // Runs part(attempt) until it has come to its end on all members of one attempt; who they were. The part may use the attempt's runner and
 // operations, alike on all members, and writes nothing that it reads, so that it may run again.
