@@ -4,9 +4,7 @@
 
 #include <chrono>
 #include <filesystem>
-#include <memory>
 #include <nlohmann/json.hpp>
-#include <optional>
 
 #include "app/command.h"
 #include "shoal/collective/build.h"
@@ -17,7 +15,7 @@
 #include "shoal/core/aside.h"
 #include "shoal/core/error.h"
 #include "shoal/core/text.h"
-#include "shoal/sim/run_program.h"
+#include "shoal/sim/price.h"
 #include "shoal/topo/facts.h"
 #include "shoal/topo/import.h"
 
@@ -73,15 +71,7 @@ int build_for(const ProgramOptions& options) {
   const Topology topology = network(options);
   const Collective kind = collective_named(options.collective);
   const auto began = std::chrono::steady_clock::now();
-  Program program;
-  if (options.mode == "auto" || options.mode == "trees") {
-    program = synthesize(topology, kind, collective::Synthesis::few, options.root);
-  } else if (options.mode == "exact") {
-    program = synthesize(topology, kind, collective::Synthesis::exact, options.root);
-  } else {
-    program = build(kind, options.mode, static_cast<std::uint32_t>(topology.hosts.size()), options.root);
-    certify(program, topology);
-  }
+  const Program program = program_for(topology, kind, options.mode, options.root);
   const std::chrono::duration<double> took = std::chrono::steady_clock::now() - began;
   verify(program);
   const std::string file = options.out.empty() ? std::filesystem::path(options.topology).stem().string() + ".program.json" : options.out;
@@ -118,31 +108,20 @@ int check(const ProgramOptions& options) {
 // On a network: simulated, beside the bound.
 int price_on(const ProgramOptions& options) {
   const Topology topology = network(options);
-  if (topology.relative) refuse("has rates in link units, which say nothing of seconds", options.topology, "give its links rates in bytes/s, Mbit/s, ...");
-  Program program = program_of(options);
+  const Program program = program_of(options);
   verify(program);
-  if (program.ranks != topology.hosts.size()) {
-    refuse(fmt::format("is of {} ranks, {} has {}", program.ranks, options.topology, show_count(topology.hosts.size(), "hosts")), options.program);
-  }
   const double bytes = static_cast<double>(parse_size(options.size));
-  const sim::Costs costs;
-  sim::Job job;
-  job.name = program.name;
-  job.program = std::make_shared<const Program>(program);
-  job.elements = static_cast<std::uint64_t>(bytes / job.element_bytes);
-  for (topo::Node host = 0; host < topology.hosts.size(); ++host) job.hosts.push_back(host);
-  const sim::Outcome outcome = sim::simulate(topology, std::span(&job, 1), {}, costs);
-  if (!program.certificate) certify(program, topology);
-  const double bound = program.certificate ? bytes / check_certificate(program, topology).bound / costs.goodput : 0;
-  const std::string bottleneck = topology.links.empty() ? "" : link_in_words(topology, outcome.bottleneck);
+  const sim::ProgramPrice price = sim::price(program, topology, bytes);
   if (options.json) {
-    const nlohmann::ordered_json json{{"program", program.name}, {"collective", name(program.collective)}, {"members", program.ranks}, {"bytes", bytes},
-                                      {"seconds", outcome.seconds}, {"bound_seconds", bound}, {"efficiency", outcome.seconds > 0 ? bound / outcome.seconds : 1}, {"bottleneck", bottleneck}};
-    fmt::print("{}\n", json.dump(1, ' ', false, nlohmann::ordered_json::error_handler_t::replace));
+    const nlohmann::ordered_json json{{"program", program.name}, {"collective", name(program.collective)}, {"members", program.ranks},
+                                      {"bytes", bytes}, {"seconds", price.seconds}, {"bound_seconds", price.bound_seconds},
+                                      {"efficiency", price.efficiency()}, {"bottleneck", price.bottleneck}};
+    say(json.dump(1, ' ', false, nlohmann::ordered_json::error_handler_t::replace) + "\n");
     return 0;
   }
-  say(fmt::format("{} of {} on {}: {}, the bound is {} ({:.1f} %); busiest: {}\n", program.name, show_size(bytes), topology.name.empty() ? options.topology : topology.name,
-                  show_seconds(outcome.seconds), show_seconds(bound), outcome.seconds > 0 ? 100 * bound / outcome.seconds : 100, bottleneck));
+  say(fmt::format("{} of {} on {}: {}, the bound is {} ({:.1f} %); busiest: {}\n", program.name, show_size(bytes),
+                  topology.name.empty() ? options.topology : topology.name, show_seconds(price.seconds), show_seconds(price.bound_seconds),
+                  100 * price.efficiency(), price.bottleneck));
   return 0;
 }
 

@@ -30,4 +30,5 @@ PYBIND11_MODULE(_C, module) {
   bind_tables(module);
   bind_learners(module);
   bind_topics(module);
+  bind_programs(module);
 }

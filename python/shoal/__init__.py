@@ -9,7 +9,7 @@ The same script runs alone and under `shoal run`, torchrun, mpirun, srun and Kub
 
 import torch  # noqa: F401  loads the libraries that shoal._C needs
 
-from . import _backend, learners, models, nn, topics
+from . import _backend, learners, models, nn, program, topics
 from .adaptive_revision import AdaptiveRevision
 from .checkpoint import load, save
 from .checkpoints import Checkpoints
@@ -28,4 +28,4 @@ __version__ = "0.1.0"
 _backend.register()
 
 __all__ = ["AdaptiveRevision", "Checkpoints", "DataParallel", "DistributedSampler", "Error", "Initial", "PeerLost", "Regions", "Table", "__version__", "checkpoint_due", "data_parallel",
-           "flush", "init", "init_process_group", "learners", "load", "members", "metric", "models", "nn", "rank", "save", "size", "topics"]
+           "flush", "init", "init_process_group", "learners", "load", "members", "metric", "models", "nn", "program", "rank", "save", "size", "topics"]

@@ -6,6 +6,7 @@
 #include <cmath>
 #include <optional>
 
+#include "shoal/collective/build.h"
 #include "shoal/collective/build_trees.h"
 #include "shoal/core/error.h"
 
@@ -86,6 +87,16 @@ Program synthesize(const topo::Topology& topology, Collective collective, Synthe
   for (const packing::Tree& tree : packing.trees) trees.push_back(data_tree(tree, ranks, all));
   Program program = tree_program(kind, collective, ranks, trees, root);
   program.certificate = certificate(program, topology, packing);
+  return program;
+}
+
+bool has_bound(Collective collective) { return demand_of(collective).has_value(); }
+
+Program program_for(const topo::Topology& topology, Collective collective, const std::string& mode, std::uint32_t root) {
+  if (mode == "auto" || mode == "trees") return synthesize(topology, collective, Synthesis::few, root);
+  if (mode == "exact") return synthesize(topology, collective, Synthesis::exact, root);
+  Program program = build(collective, mode, static_cast<std::uint32_t>(topology.hosts.size()), root);
+  if (has_bound(collective)) certify(program, topology);
   return program;
 }
 

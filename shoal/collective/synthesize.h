@@ -11,6 +11,7 @@
 #pragma once
 
 #include <cstdint>
+#include <string>
 
 #include "shoal/collective/program.h"
 #include "shoal/packing/pack.h"
@@ -35,6 +36,10 @@ struct Congestion {
   double rate = 0;                           // of the data: bytes/s (or the topology's unit) at which that link is full
 };
 Congestion congestion(const Program& program, const topo::Topology& topology);
+
+// By name: "auto" and "trees" (few), "exact", or a builder's, certified where that can be. Throws Error{invalid_argument} with the list.
+Program program_for(const topo::Topology& topology, Collective collective, const std::string& mode, std::uint32_t root = 0);
+bool has_bound(Collective collective);       // those that synthesize() knows
 
 // Gives a program its certificate for this network, whoever made it: synthesize() does so for its own. Hosts as ranks. Throws as
 // synthesize() does.

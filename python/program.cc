@@ -1,0 +1,65 @@
+// Programs for networks, over the texts in which they and networks are written; python/shoal/program.py makes them values.
+#include <pybind11/stl.h>
+
+#include "bindings.h"
+#include "shoal/collective/build.h"
+#include "shoal/collective/show.h"
+#include "shoal/collective/synthesize.h"
+#include "shoal/collective/verify.h"
+#include "shoal/sim/price.h"
+#include "shoal/topo/import.h"
+
+namespace py = pybind11;
+
+namespace shoal::python {
+namespace {
+
+using py::literals::operator""_a;
+
+collective::Collective called(const std::string& text) {
+  if (const auto collective = collective::collective_called(text)) return *collective;
+  throw Error(Code::invalid_argument, "there is no collective " + text, "collective", "all_reduce, broadcast, reduce, all_gather, ...");
+}
+
+std::string read_network(const std::string& file) { return to_json(topo::import_topology(std::filesystem::path(file)).topology); }
+
+std::string build(const std::string& network, const std::string& collective, const std::string& mode, std::uint32_t root) {
+  return to_json(program_for(topo::topology_from_json(network), called(collective), mode, root));
+}
+
+py::dict describe(const std::string& text) {
+  const collective::Program program = collective::program_from_json(text);
+  py::dict said("name"_a = program.name, "collective"_a = name(program.collective), "ranks"_a = program.ranks, "chunks"_a = program.chunks);
+  said["shares"] = program.shares;
+  return said;
+}
+
+py::dict verify(const std::string& text, const std::optional<std::string>& network) {
+  const collective::Program program = collective::program_from_json(text);
+  py::dict said("in_place"_a = collective::verify(program).in_place());
+  if (!network) return said;
+  const collective::Proof proof = check_certificate(program, topo::topology_from_json(*network));
+  said["rate"] = proof.rate;
+  said["bound"] = proof.bound;
+  said["efficiency"] = proof.efficiency();
+  return said;
+}
+
+py::dict price(const std::string& text, const std::string& network, double bytes) {
+  const sim::ProgramPrice price = sim::price(collective::program_from_json(text), topo::topology_from_json(network), bytes);
+  return py::dict("seconds"_a = price.seconds, "bound_seconds"_a = price.bound_seconds, "efficiency"_a = price.efficiency(),
+                  "bottleneck"_a = price.bottleneck);
+}
+
+}  // namespace
+
+void bind_programs(py::module_& module) {
+  module.def("read_network", &read_network, "file"_a);
+  module.def("program_build", &build, "network"_a, "collective"_a, "mode"_a, "root"_a);
+  module.def("program_describe", &describe, "program"_a);
+  module.def("program_show", [](const std::string& text) { return show(collective::program_from_json(text)); }, "program"_a);
+  module.def("program_verify", &verify, "program"_a, "network"_a);
+  module.def("program_price", &price, "program"_a, "network"_a, "bytes"_a);
+}
+
+}  // namespace shoal::python

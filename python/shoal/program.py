@@ -1,0 +1,57 @@
+"""Collectives as programs, made for a network: what `shoal program build | verify | price | show` does, as values.
+
+    network = shoal.program.Network("net.json")             # a topology file: JSON, NCCL's XML or GML
+    program = shoal.program.build(network, "all_reduce")     # at most 16 trees, as near to the bound as they come
+    print(program.price(network, bytes=64e6))                # {"seconds": ..., "bound_seconds": ..., "efficiency": ..., "bottleneck": ...}
+    program.save("net.program.json")
+
+Nothing is sent here. Wrong files and values raise shoal.Error with one line that names what is wrong.
+"""
+
+from __future__ import annotations
+
+import os
+import pathlib
+
+from . import _C, durable
+
+
+class Network:
+    """Hosts, switches and links: a topology (`shoal topo`). Host i is rank i."""
+
+    def __init__(self, file: str | os.PathLike):
+        self.json = _C.read_network(os.fspath(file))
+
+
+class Program:
+    """A collective as data. name, collective, ranks, chunks, shares (of the chunks; empty where they are equal)."""
+
+    def __init__(self, json: str):
+        described = _C.program_describe(json)
+        self.json = json
+        self.name, self.collective = described["name"], described["collective"]
+        self.ranks, self.chunks, self.shares = described["ranks"], described["chunks"], described["shares"]
+
+    def verify(self, network: Network | None = None) -> dict:
+        """Proves that every contribution is added once, with no wait cycle and no hazard; with a network its certificate, too, and then the
+        dict has rate and bound (bytes/s, or link units) and efficiency. in_place: input and output may be one memory."""
+        return _C.program_verify(self.json, network.json if network else None)
+
+    def price(self, network: Network, bytes: float) -> dict:
+        """Seconds on that network, simulated, beside the bound; bytes are of the whole vector."""
+        return _C.program_price(self.json, network.json, bytes)
+
+    def save(self, file: str | os.PathLike) -> None:
+        durable.write(os.fspath(file), [(self.json + "\n").encode()])
+
+    def __str__(self) -> str:
+        return _C.program_show(self.json)
+
+
+def build(network: Network, collective: str = "all_reduce", mode: str = "auto", root: int = 0) -> Program:
+    """mode: auto (at most 16 trees), exact, or a builder's name: ring, direct, ..."""
+    return Program(_C.program_build(network.json, collective, mode, root))
+
+
+def load(file: str | os.PathLike) -> Program:
+    return Program(pathlib.Path(file).read_text())

@@ -1,0 +1,40 @@
+"""Programs made for networks, from Python: as `shoal program` makes and prices them."""
+
+import json
+
+import pytest
+
+import shoal
+
+SLOW = {"name": "one slow host", "bandwidth_unit": "Mbit/s", "compute": ["a", "b", "c", "d"], "switches": ["s"],
+        "links": [link for host, rate in zip("abcd", (500, 500, 500, 100))
+                  for link in ({"src": host, "dst": "s", "bw": rate}, {"src": "s", "dst": host, "bw": rate})]}
+
+
+@pytest.fixture
+def network(tmp_path):
+    (tmp_path / "slow.json").write_text(json.dumps(SLOW))
+    return shoal.program.Network(tmp_path / "slow.json")
+
+
+def test_a_program_reaches_the_bound_where_one_host_is_slow(network, tmp_path):
+    program = shoal.program.build(network)
+    proof = program.verify(network)
+    assert proof["bound"] == pytest.approx(12.5e6) and proof["efficiency"] == pytest.approx(1) and proof["in_place"]
+    price = program.price(network, bytes=64e6)
+    ring = shoal.program.build(network, mode="ring").price(network, bytes=64e6)
+    assert price["bottleneck"] in ("d > s", "s > d") and price["efficiency"] > 0.95
+    assert ring["seconds"] > 1.4 * price["seconds"] and ring["bound_seconds"] == pytest.approx(price["bound_seconds"])
+    program.save(tmp_path / "p.json")
+    assert shoal.program.load(tmp_path / "p.json").json == program.json and "receive_reduce" in str(program)
+
+
+def test_what_is_wrong_is_one_line(network, tmp_path):
+    with pytest.raises(shoal.Error, match="there is no collective sum"):
+        shoal.program.build(network, "sum")
+    with pytest.raises(shoal.Error, match='no program "none" for all_reduce'):
+        shoal.program.build(network, mode="none")
+    SLOW["links"][0]["bw"] = 400
+    (tmp_path / "other.json").write_text(json.dumps(SLOW))
+    with pytest.raises(shoal.Error, match="certificate is for another topology"):
+        shoal.program.build(network).verify(shoal.program.Network(tmp_path / "other.json"))

@@ -1,0 +1,37 @@
+#include "shoal/sim/price.h"
+
+#include <fmt/format.h>
+
+#include <memory>
+#include <utility>
+
+#include "shoal/collective/synthesize.h"
+#include "shoal/core/error.h"
+#include "shoal/sim/run_program.h"
+
+namespace shoal::sim {
+
+ProgramPrice price(collective::Program program, const topo::Topology& topology, double bytes, const Costs& costs) {
+  const auto refuse = [&](const std::string& what, const std::string& hint) { throw Error(Code::invalid_argument, what, "topology " + topology.name, hint); };
+  if (topology.relative) refuse("has rates in link units, which say nothing of seconds", "give its links rates in bytes/s, Mbit/s, ...");
+  if (program.ranks != topology.hosts.size()) {
+    refuse(fmt::format("has {} hosts, the program {} ranks", topology.hosts.size(), program.ranks), "");
+  }
+  if (!program.certificate && collective::has_bound(program.collective)) certify(program, topology);
+  ProgramPrice price;
+  if (program.certificate) price.bound_seconds = bytes / check_certificate(program, topology).bound / costs.goodput;
+  Job job;
+  job.name = program.name;
+  job.elements = static_cast<std::uint64_t>(bytes / job.element_bytes);
+  job.program = std::make_shared<const collective::Program>(std::move(program));
+  for (topo::Node host = 0; host < topology.hosts.size(); ++host) job.hosts.push_back(host);
+  const Outcome outcome = simulate(topology, std::span(&job, 1), {}, costs);
+  price.seconds = outcome.seconds;
+  if (!topology.links.empty()) {
+    const topo::Link& link = topology.links[outcome.bottleneck];
+    price.bottleneck = topology.node_name(link.from) + " > " + topology.node_name(link.to);
+  }
+  return price;
+}
+
+}  // namespace shoal::sim
