@@ -91,6 +91,8 @@ int build_for(const ProgramOptions& options) {
     program = synthesize(topology, kind, collective::Synthesis::few, options.root);
   } else if (options.mode == "exact") {
     program = synthesize(topology, kind, collective::Synthesis::exact, options.root);
+  } else if (options.mode == "blink") {
+    program = synthesize(topology, kind, collective::Synthesis::blink, options.root);
   } else {
     program = build(kind, options.mode, static_cast<std::uint32_t>(topology.hosts.size()), options.root);
     certify(program, topology);
@@ -189,7 +191,7 @@ Action declare_program(CLI::App& app) {
   CLI::App* build_verb = app.add_subcommand("build", "make one for a network, as near to its bound as can be");
   build_verb->add_option("topology", options->topology, "a topology (JSON, NCCL's XML, GML; see shoal topo)")->required();
   flag(*build_verb, "--collective", options->collective, "all_reduce (default), broadcast, reduce, all_gather, reduce_scatter");
-  flag(*build_verb, "--mode", options->mode, "auto (default): at most 16 trees; exact: the bound itself; or a builder: ring, direct, ...");
+  flag(*build_verb, "--mode", options->mode, "auto (default): at most 16 trees; exact: the bound itself; blink: as that paper; or a builder: ring, direct, ...");
   flag(*build_verb, "--root", options->root, "rank, where the collective has one");
   flag(*build_verb, "-o,--out", options->out, "file (default: NAME.program.json here)");
 

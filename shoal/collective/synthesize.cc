@@ -8,6 +8,7 @@
 
 #include "shoal/collective/build_trees.h"
 #include "shoal/core/error.h"
+#include "shoal/packing/blink.h"
 
 namespace shoal::collective {
 
@@ -39,12 +40,15 @@ DataTree data_tree(const packing::Tree& tree, std::uint32_t ranks, double all) {
   return made;
 }
 
+const char* kind(Synthesis how) { return how == Synthesis::exact ? "exact" : how == Synthesis::blink ? "blink" : "trees"; }
+
 Packing pack(const Network& network, Demand demand, Synthesis how, std::uint32_t root) {
   const bool small = network.hosts() <= kMostExactHosts;
-  if (how == Synthesis::exact && !small) {
-    throw Error(Code::unsupported, fmt::format("the exact bound of {} hosts; at most {} are searched", network.hosts(), kMostExactHosts),
-                "exact", "take few: it proves a bound, too");
+  if (how != Synthesis::few && !small) {
+    throw Error(Code::unsupported, fmt::format("a network of {} hosts; at most {} are searched", network.hosts(), kMostExactHosts),
+                kind(how), "take few: it proves a bound, too");
   }
+  if (how == Synthesis::blink) return packing::pack_blink(network, demand, root);
   if (!small) return packing::pack_few(network, demand, root, {});
   const Packing exact = packing::pack_exactly(network, demand, root);
   return how == Synthesis::exact ? exact : packing::pack_few(network, demand, root, {}, &exact);
@@ -76,15 +80,14 @@ Program synthesize(const topo::Topology& topology, Collective collective, Synthe
   const Demand demand = checked_demand(collective);
   const Network network(topology);
   const std::uint32_t ranks = checked_ranks(network, topology, root);
-  const char* kind = how == Synthesis::exact ? "exact" : "trees";
-  if (ranks == 1) return tree_program(kind, collective, 1, {});
+  if (ranks == 1) return tree_program(kind(how), collective, 1, {});
 
   const Packing packing = pack(network, demand, how, root);
   double all = 0;
   for (const packing::Tree& tree : packing.trees) all += tree.rate;
   std::vector<DataTree> trees;
   for (const packing::Tree& tree : packing.trees) trees.push_back(data_tree(tree, ranks, all));
-  Program program = tree_program(kind, collective, ranks, trees, root);
+  Program program = tree_program(kind(how), collective, ranks, trees, root);
   program.certificate = certificate(program, topology, packing);
   return program;
 }

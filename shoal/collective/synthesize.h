@@ -21,8 +21,9 @@ namespace shoal::collective {
 enum class Synthesis : std::uint8_t {
   few,    // at most 16 trees (from each host, where every rank owns a part), as few as come within 3 % of the bound
   exact,  // the bound itself, with as many trees as that takes
+  blink,  // as that paper does it (packing/blink.h), within 10 % of the bound: all_reduce, broadcast and reduce
 };
-inline constexpr std::uint32_t kMostExactHosts = 64;  // beyond, a bound is proved but perhaps not met: exact is refused
+inline constexpr std::uint32_t kMostExactHosts = 64;  // beyond, a bound is proved but perhaps not met: exact and blink are refused
 
 // all_reduce, broadcast, reduce, all_gather, reduce_scatter; others throw Error{unsupported}, as do more hosts than `how` allows.
 // Throws Error{invalid_argument} for a network of which one part cannot reach another. Deterministic.
