@@ -10,6 +10,7 @@
 
 #include "app/command.h"
 #include "shoal/collective/build.h"
+#include "shoal/collective/draw.h"
 #include "shoal/collective/select.h"
 #include "shoal/collective/show.h"
 #include "shoal/collective/synthesize.h"
@@ -30,7 +31,7 @@ using collective::Program;
 using topo::Topology;
 
 struct ProgramOptions {
-  std::string collective = "all_reduce", program, topology, mode = "auto", out, size = "64MB", rate = "1gbit", alpha = "100us";
+  std::string collective = "all_reduce", program, topology, svg, mode = "auto", out, size = "64MB", rate = "1gbit", alpha = "100us";
   int members = 0;
   std::uint32_t root = 0;
   bool json = false;
@@ -113,6 +114,13 @@ int build_for(const ProgramOptions& options) {
 
 int show(const ProgramOptions& options) {
   const auto program = program_of(options);
+  if (!options.svg.empty()) {
+    verify(program);
+    const std::optional<Topology> drawn_on = options.topology.empty() ? std::nullopt : std::optional(network(options));
+    write_aside(options.svg, to_svg(program, drawn_on ? &*drawn_on : nullptr));
+    return 0;
+  }
+  if (!options.topology.empty()) refuse("is of use with --svg", "--topology");
   fmt::print("{}\n", options.json ? to_json(program) : collective::show(program));
   return 0;
 }
@@ -208,6 +216,8 @@ Action declare_program(CLI::App& app) {
   CLI::App* price_verb = verb("price", "seconds on idle links, of one program or of all", false);
   flag(*verify_verb, "--topology", options->topology, "prove its certificate for this network, too");
   flag(*price_verb, "--topology", options->topology, "on this network, simulated, beside the bound");
+  flag(*show_verb, "--svg", options->svg, "a drawing to write instead: who sends what to whom, a panel for each chunk");
+  flag(*show_verb, "--topology", options->topology, "with --svg: names and rates of this network");
   switch_on(*show_verb, "--json", options->json, "as data");
   switch_on(*price_verb, "--json", options->json, "with --topology: as data");
   flag(*price_verb, "--size,--bytes", options->size, "of the whole vector (default: 64MB)");

@@ -117,6 +117,7 @@ Proof check_certificate(const Program& program, const topo::Topology& topology) 
   proof.rate = busy.rate;
   proof.busiest = busy.busiest;
   constexpr double kSlack = 1e-6;  // of numbers written as decimals
+  if (!(proof.bound > 0 && std::isfinite(proof.bound))) refuse("its prices prove no bound");
   if (!(proof.bound <= claim.bound * (1 + kSlack))) {
     refuse(fmt::format("its prices prove a bound of {:.6g}, not of {:.6g}", proof.bound, claim.bound));
   }
