@@ -101,15 +101,30 @@ std::optional<std::vector<std::uint32_t>> tree_of(const std::vector<Edge>& edges
   return parent;
 }
 
-struct Panel {
-  std::string caption;
-  std::vector<Point> at;               // [rank], pixels within the panel
+struct Picture {
+  std::vector<Point> at;               // [rank], pixels within the picture
   Ways ways;
+  bool round = false;                  // everything goes one way round
   double radius = kRadius, width = 0, height = 0;
 };
 
+struct Panel {
+  std::string caption;
+  std::vector<Picture> pictures;       // beside each other: one, or the way up and the way down where they differ
+  double width() const {
+    double sum = 0;
+    for (const Picture& picture : pictures) sum += picture.width;
+    return sum;
+  }
+  double height() const {
+    double most = 0;
+    for (const Picture& picture : pictures) most = std::max(most, picture.height);
+    return most;
+  }
+};
+
 // Leaves beside each other, parents above the middle of their children.
-void lay_out_tree(Panel& panel, const std::vector<std::uint32_t>& parent) {
+void lay_out_tree(Picture& picture, const std::vector<std::uint32_t>& parent) {
   const std::size_t ranks = parent.size();
   std::vector<std::vector<std::uint32_t>> below(ranks);
   std::vector<std::uint32_t> order;
@@ -124,33 +139,33 @@ void lay_out_tree(Panel& panel, const std::vector<std::uint32_t>& parent) {
     const std::uint32_t rank = order[k];                    // by value: `order` grows
     for (const std::uint32_t child : below[rank]) depth[child] = depth[rank] + 1, order.push_back(child);
   }
-  panel.at.assign(ranks, {});
+  picture.at.assign(ranks, {});
   double leaves = 0;
   const auto place = [&](auto& self, std::uint32_t rank) -> void {
     for (const std::uint32_t child : below[rank]) self(self, child);
-    panel.at[rank].x = below[rank].empty() ? leaves++ : (panel.at[below[rank].front()].x + panel.at[below[rank].back()].x) / 2;
+    picture.at[rank].x = below[rank].empty() ? leaves++ : (picture.at[below[rank].front()].x + picture.at[below[rank].back()].x) / 2;
   };
   place(place, order[0]);
   const double deepest = *std::max_element(depth.begin(), depth.end());
   const double aside = std::min(kAside, kMostAside / std::max(leaves - 1, 1.0)), down = std::min(kBelow, kMostBelow / std::max(deepest, 1.0));
-  panel.radius = std::min({kRadius, 0.36 * down, leaves > 1 ? 0.42 * aside : kRadius});
-  for (std::uint32_t rank = 0; rank < ranks; ++rank) panel.at[rank] = {kMargin + panel.at[rank].x * aside, kCaption + kMargin + depth[rank] * down};
-  panel.width = 2 * kMargin + (leaves - 1) * aside;
-  panel.height = kCaption + 2 * kMargin + deepest * down;
+  picture.radius = std::min({kRadius, 0.36 * down, leaves > 1 ? 0.42 * aside : kRadius});
+  for (std::uint32_t rank = 0; rank < ranks; ++rank) picture.at[rank] = {kMargin + picture.at[rank].x * aside, kCaption + kMargin + depth[rank] * down};
+  picture.width = 2 * kMargin + (leaves - 1) * aside;
+  picture.height = kCaption + 2 * kMargin + deepest * down;
 }
 
 // Clockwise from the top.
-void lay_out_circle(Panel& panel, const std::vector<std::uint32_t>& order) {
+void lay_out_circle(Picture& picture, const std::vector<std::uint32_t>& order) {
   const double count = static_cast<double>(order.size());
   const double radius = std::clamp(count * 8, 44.0, 280.0);
-  panel.radius = std::min(kRadius, 2.4 * radius / count);
-  panel.at.assign(order.size(), {});
+  picture.radius = std::min(kRadius, 2.4 * radius / count);
+  picture.at.assign(order.size(), {});
   for (std::size_t k = 0; k < order.size(); ++k) {
     const double turn = 2 * std::numbers::pi * static_cast<double>(k) / count;
-    panel.at[order[k]] = {kMargin + radius * (1 + std::sin(turn)), kCaption + kMargin + radius * (1 - std::cos(turn))};
+    picture.at[order[k]] = {kMargin + radius * (1 + std::sin(turn)), kCaption + kMargin + radius * (1 - std::cos(turn))};
   }
-  panel.width = 2 * (kMargin + radius);
-  panel.height = kCaption + panel.width;
+  picture.width = 2 * (kMargin + radius);
+  picture.height = kCaption + picture.width;
 }
 
 class Drawing {
@@ -164,13 +179,15 @@ class Drawing {
     }
     if (const std::vector<std::uint32_t> circle = circle_of(ways, program.ranks); !circle.empty()) {
       Panel& panel = panels_.emplace_back();
+      Picture& picture = panel.pictures.emplace_back();
+      picture.round = true;
       panel.caption = fmt::format("{}, each the whole way round", show_count(shown.size(), "chunks"));
       for (std::size_t k = 0; k < circle.size(); ++k) {
         const Edge edge{circle[k], circle[(k + 1) % circle.size()]};
-        if (adds(program.collective)) panel.ways.up.push_back(edge);
-        if (program.collective == Collective::all_reduce || !adds(program.collective)) panel.ways.down.push_back(edge);
+        if (adds(program.collective)) picture.ways.up.push_back(edge);
+        if (program.collective == Collective::all_reduce || !adds(program.collective)) picture.ways.down.push_back(edge);
       }
-      lay_out_circle(panel, circle);
+      lay_out_circle(picture, circle);
       return;
     }
     std::stable_sort(shown.begin(), shown.end(), [&](std::uint32_t a, std::uint32_t b) { return share(a) > share(b); });
@@ -180,8 +197,7 @@ class Drawing {
       Panel& panel = panels_.emplace_back();
       panel.caption = fmt::format("chunk {}: {:.3g} %", chunk, 100 * share(chunk) / all_);
       if (rate > 0) panel.caption += ", " + show_rate(*topology, rate * share(chunk) / all_);
-      panel.ways = ways[chunk];
-      lay_out(panel);
+      panel.pictures = pictures(ways[chunk]);
     }
   }
 
@@ -189,10 +205,10 @@ class Drawing {
     double x = kMargin, y = kTop, row = 0, width = 0;
     std::string text;
     for (const Panel& panel : panels_) {
-      const double wide = std::max(panel.width, 7.0 * static_cast<double>(panel.caption.size()));
+      const double wide = std::max(panel.width(), 7.0 * static_cast<double>(panel.caption.size()));
       if (x > kMargin && x + wide > kWidest) x = kMargin, y += std::exchange(row, 0) + kApart;
       text += fmt::format("<g transform=\"translate({:.1f} {:.1f})\">\n{}</g>\n", x, y, drawn(panel, wide));
-      row = std::max(row, panel.height);
+      row = std::max(row, panel.height());
       x += wide + kApart;
       width = std::max(width, x);
     }
@@ -206,36 +222,58 @@ class Drawing {
  private:
   double share(std::uint32_t chunk) const { return program_.shares.empty() ? 1 : program_.shares[chunk]; }
 
-  void lay_out(Panel& panel) const {
-    const auto down = tree_of(panel.ways.down, program_.ranks, false), up = tree_of(panel.ways.up, program_.ranks, true);
-    if (down || up) return lay_out_tree(panel, down ? *down : *up);
-    std::vector<std::uint32_t> order(program_.ranks);
-    std::iota(order.begin(), order.end(), 0);
-    lay_out_circle(panel, order);
+  std::vector<Picture> pictures(const Ways& ways) const {
+    const auto down = tree_of(ways.down, program_.ranks, false), up = tree_of(ways.up, program_.ranks, true);
+    std::vector<Picture> made(1);
+    made[0].ways = ways;
+    if (up && down && *up != *down) {
+      made.resize(2);
+      made[0].ways.down.clear();
+      made[1].ways.down = ways.down;
+      lay_out_tree(made[0], *up);
+      lay_out_tree(made[1], *down);
+    } else if (up || down) {
+      lay_out_tree(made[0], down ? *down : *up);
+    } else {
+      std::vector<std::uint32_t> order(program_.ranks);
+      std::iota(order.begin(), order.end(), 0);
+      lay_out_circle(made[0], order);
+    }
+    return made;
   }
 
   std::string drawn(const Panel& panel, double wide) const {
     std::string text = fmt::format("<text class=\"ink\" x=\"{:.1f}\" y=\"12\" text-anchor=\"middle\">{}</text>\n", wide / 2, topo::escaped(panel.caption));
-    text += fmt::format("<g transform=\"translate({:.1f} 0)\">\n", (wide - panel.width) / 2);
-    text += arrows(panel, panel.ways.up, "up") + arrows(panel, panel.ways.down, "down");
-    for (std::uint32_t rank = 0; rank < program_.ranks; ++rank) {
-      const Point at = panel.at[rank];
-      const std::string title = topology_ == nullptr ? fmt::format("rank {}", rank) : topo::escaped(topology_->hosts[rank]);
-      text += fmt::format("<circle class=\"host\" cx=\"{:.1f}\" cy=\"{:.1f}\" r=\"{:.1f}\"><title>{}</title></circle>\n", at.x, at.y, panel.radius, title);
-      if (panel.radius >= kLeastNamed) text += fmt::format("<text class=\"inside\" x=\"{:.1f}\" y=\"{:.1f}\" text-anchor=\"middle\">{}</text>\n", at.x, at.y + 4, rank);
+    double x = (wide - panel.width()) / 2;
+    for (const Picture& picture : panel.pictures) {
+      text += fmt::format("<g transform=\"translate({:.1f} 0)\">\n{}{}{}</g>\n", x, arrows(picture, picture.ways.up, "up"),
+                          arrows(picture, picture.ways.down, "down"), discs(picture));
+      x += picture.width;
     }
-    return text + "</g>\n";
+    return text;
   }
 
-  // From disc to disc, each kind on its own side of the line between them.
-  static std::string arrows(const Panel& panel, std::vector<Edge> edges, const char* kind) {
+  std::string discs(const Picture& picture) const {
+    std::string text;
+    for (std::uint32_t rank = 0; rank < program_.ranks; ++rank) {
+      const Point at = picture.at[rank];
+      const std::string title = topology_ == nullptr ? fmt::format("rank {}", rank) : topo::escaped(topology_->hosts[rank]);
+      text += fmt::format("<circle class=\"host\" cx=\"{:.1f}\" cy=\"{:.1f}\" r=\"{:.1f}\"><title>{}</title></circle>\n", at.x, at.y, picture.radius, title);
+      if (picture.radius < kLeastNamed) continue;
+      text += fmt::format("<text class=\"inside\" x=\"{:.1f}\" y=\"{:.1f}\" text-anchor=\"middle\">{}</text>\n", at.x, at.y + 4, rank);
+    }
+    return text;
+  }
+
+  // From disc to disc, each kind on its own side of the line between them, whichever way it points.
+  static std::string arrows(const Picture& picture, std::vector<Edge> edges, const char* kind) {
     std::sort(edges.begin(), edges.end());
     edges.erase(std::unique(edges.begin(), edges.end()), edges.end());
     std::string text;
     for (const auto& [from, to] : edges) {
-      const Point a = panel.at[from], b = panel.at[to];
+      const Point a = picture.at[from], b = picture.at[to];
       const double length = std::max(std::hypot(b.x - a.x, b.y - a.y), 1e-9), ux = (b.x - a.x) / length, uy = (b.y - a.y) / length;
-      const double side = (kind[0] == 'u' ? 0.28 : -0.28) * panel.radius * ((ux != 0 ? ux : uy) > 0 ? 1 : -1), gap = panel.radius + 2;
+      const double side = (kind[0] == 'u' ? 0.28 : -0.28) * picture.radius * (picture.round || (ux != 0 ? ux : uy) > 0 ? 1 : -1), gap = picture.radius + 2;
       text += fmt::format("<path class=\"{0}\" marker-end=\"url(#{0})\" d=\"M{1:.1f} {2:.1f}L{3:.1f} {4:.1f}\"/>\n", kind, a.x + ux * gap - uy * side,
                           a.y + uy * gap + ux * side, b.x - ux * gap - uy * side, b.y - uy * gap + ux * side);
     }
