@@ -27,8 +27,10 @@ using Edge = std::pair<std::uint32_t, std::uint32_t>;   // from rank, to rank
 
 constexpr std::size_t kMostPanels = 16;
 constexpr std::uint32_t kNobody = 0xffffffff;
+constexpr std::size_t kFewPanels = 4;                     // may be this big; more of them are smaller
+constexpr double kBig = 620, kSmall = 280;
 constexpr double kTop = 48, kMargin = 28, kCaption = 24, kApart = 24, kWidest = 1100;
-constexpr double kAside = 44, kBelow = 52, kMostAside = 620, kMostBelow = 620, kRadius = 11, kLeastNamed = 7;
+constexpr double kAside = 44, kBelow = 52, kRadius = 11, kLeastNamed = 9;
 constexpr const char* kArrows = R"(<style>.up,.down{stroke-width:1.6;fill:none}.up{stroke:#c2571a}.down{stroke:#0b6e99}.arrow-up{fill:#c2571a}.arrow-down{fill:#0b6e99}
 .inside{font-size:11px}@media (prefers-color-scheme:dark){.up{stroke:#f0884a}.down{stroke:#3f9dc6}.arrow-up{fill:#f0884a}.arrow-down{fill:#3f9dc6}}</style>
 <defs><marker id="up" viewBox="0 0 8 8" refX="7" refY="4" markerWidth="6" markerHeight="6" orient="auto"><path class="arrow-up" d="M0 0L8 4L0 8z"/></marker>
@@ -47,7 +49,9 @@ std::vector<Ways> ways_of(const Program& program) {
       for (const Loop& loop : lane) ops += std::uint64_t{loop.times} * loop.ops.size();
     }
   }
-  if (ops > kMaxInstances || program.chunks > kMaxInstances) throw Error(Code::unsupported, fmt::format("more than {} ops to draw", kMaxInstances), "program " + program.name);
+  if (ops > kMaxInstances || program.chunks > kMaxInstances) {
+    throw Error(Code::unsupported, fmt::format("more than {} ops to draw", kMaxInstances), "program " + program.name);
+  }
   std::vector<Ways> ways(program.chunks);
   for (std::uint32_t rank = 0; rank < program.ranks; ++rank) {
     for (const Lane& lane : program.lanes[rank]) {
@@ -123,8 +127,8 @@ struct Panel {
   }
 };
 
-// Leaves beside each other, parents above the middle of their children.
-void lay_out_tree(Picture& picture, const std::vector<std::uint32_t>& parent) {
+// Leaves beside each other, parents above the middle of their children, within `most` pixels each way.
+void lay_out_tree(Picture& picture, const std::vector<std::uint32_t>& parent, double most) {
   const std::size_t ranks = parent.size();
   std::vector<std::vector<std::uint32_t>> below(ranks);
   std::vector<std::uint32_t> order;
@@ -147,7 +151,7 @@ void lay_out_tree(Picture& picture, const std::vector<std::uint32_t>& parent) {
   };
   place(place, order[0]);
   const double deepest = *std::max_element(depth.begin(), depth.end());
-  const double aside = std::min(kAside, kMostAside / std::max(leaves - 1, 1.0)), down = std::min(kBelow, kMostBelow / std::max(deepest, 1.0));
+  const double aside = std::min(kAside, most / std::max(leaves - 1, 1.0)), down = std::min(kBelow, most / std::max(deepest, 1.0));
   picture.radius = std::min({kRadius, 0.36 * down, leaves > 1 ? 0.42 * aside : kRadius});
   for (std::uint32_t rank = 0; rank < ranks; ++rank) picture.at[rank] = {kMargin + picture.at[rank].x * aside, kCaption + kMargin + depth[rank] * down};
   picture.width = 2 * kMargin + (leaves - 1) * aside;
@@ -193,11 +197,12 @@ class Drawing {
     std::stable_sort(shown.begin(), shown.end(), [&](std::uint32_t a, std::uint32_t b) { return share(a) > share(b); });
     if (shown.size() > kMostPanels) more_ = shown.size() - kMostPanels, shown.resize(kMostPanels);
     const double rate = topology == nullptr || program.ranks == 1 ? 0 : congestion(program, *topology).rate;
+    const double most = shown.size() <= kFewPanels ? kBig : kSmall;
     for (const std::uint32_t chunk : shown) {
       Panel& panel = panels_.emplace_back();
       panel.caption = fmt::format("chunk {}: {:.3g} %", chunk, 100 * share(chunk) / all_);
       if (rate > 0) panel.caption += ", " + show_rate(*topology, rate * share(chunk) / all_);
-      panel.pictures = pictures(ways[chunk]);
+      panel.pictures = pictures(ways[chunk], most);
     }
   }
 
@@ -215,14 +220,15 @@ class Drawing {
     y += row + kApart;
     if (more_ > 0) text += fmt::format("<text class=\"faint\" x=\"20\" y=\"{:.1f}\">and {} more</text>\n", y, show_count(more_, "chunks")), y += kApart;
     text += legend(y);
-    const std::string title = fmt::format("{}: {} of {}, {}", program_.name, name(program_.collective), show_count(program_.ranks, "ranks"), show_count(program_.chunks, "chunks"));
+    const std::string title = fmt::format("{}: {} of {}, {}", program_.name, name(program_.collective), show_count(program_.ranks, "ranks"),
+                                          show_count(program_.chunks, "chunks"));
     return topo::svg_paper(title, std::max(width + kMargin - kApart, 420.0), y + kMargin) + kArrows + text + "</svg>\n";
   }
 
  private:
   double share(std::uint32_t chunk) const { return program_.shares.empty() ? 1 : program_.shares[chunk]; }
 
-  std::vector<Picture> pictures(const Ways& ways) const {
+  std::vector<Picture> pictures(const Ways& ways, double most) const {
     const auto down = tree_of(ways.down, program_.ranks, false), up = tree_of(ways.up, program_.ranks, true);
     std::vector<Picture> made(1);
     made[0].ways = ways;
@@ -230,10 +236,10 @@ class Drawing {
       made.resize(2);
       made[0].ways.down.clear();
       made[1].ways.down = ways.down;
-      lay_out_tree(made[0], *up);
-      lay_out_tree(made[1], *down);
+      lay_out_tree(made[0], *up, most);
+      lay_out_tree(made[1], *down, most);
     } else if (up || down) {
-      lay_out_tree(made[0], down ? *down : *up);
+      lay_out_tree(made[0], down ? *down : *up, most);
     } else {
       std::vector<std::uint32_t> order(program_.ranks);
       std::iota(order.begin(), order.end(), 0);
@@ -284,11 +290,13 @@ class Drawing {
     std::string text;
     double x = 20;
     const auto entry = [&](const char* kind, const char* says) {
-      text += fmt::format("<path class=\"{0}\" marker-end=\"url(#{0})\" d=\"M{1:.1f} {2:.1f}h32\"/>\n<text class=\"ink\" x=\"{3:.1f}\" y=\"{4:.1f}\">{5}</text>\n", kind, x, y, x + 42, y + 4, says);
+      text += fmt::format("<path class=\"{0}\" marker-end=\"url(#{0})\" d=\"M{1:.1f} {2:.1f}h32\"/>\n", kind, x, y) +
+              fmt::format("<text class=\"ink\" x=\"{:.1f}\" y=\"{:.1f}\">{}</text>\n", x + 42, y + 4, says);
       x += 160;
     };
     if (adds(program_.collective)) entry("up", "what is added");
-    if (program_.collective != Collective::reduce && program_.collective != Collective::reduce_scatter) entry("down", adds(program_.collective) ? "the result" : "the data");
+    const bool tells = program_.collective != Collective::reduce && program_.collective != Collective::reduce_scatter;
+    if (tells) entry("down", adds(program_.collective) ? "the result" : "the data");
     return text;
   }
 

@@ -69,10 +69,10 @@ void sort_by_rate(std::vector<Tree>& trees) {
 }  // namespace
 
 Packing pack_by_weights(const Network& network, Demand demand, Node root, double eps) {
-  if (!(eps >= 0.005 && eps <= 0.25)) throw Error(Code::invalid_argument, fmt::format("eps of {}; 0.005 to 0.25", eps), "Blink");
+  if (!(eps >= 0.005 && eps <= 0.25)) throw Error(Code::invalid_argument, fmt::format("eps of {}; 0.005 to 0.25", eps), "blink");
   const std::vector<Origin> from = origins(network, demand, root);
   if (demand == Demand::all_gather || demand == Demand::reduce_scatter) {
-    throw Error(Code::unsupported, fmt::format("Blink packs no trees for {}", name(demand)), "Blink", "all_reduce, broadcast or reduce");
+    throw Error(Code::unsupported, fmt::format("no trees are packed for {}", name(demand)), "blink", "all_reduce, broadcast or reduce");
   }
   Packing packing{demand, root, {}, 0, 0, {}};
   if (network.arcs().empty()) return packing;      // one host

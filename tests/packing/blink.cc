@@ -90,9 +90,9 @@ TEST(Blink, what_it_does_not_do_is_refused) {
     }
     return "";
   };
-  EXPECT_EQ(refusal(Demand::all_gather, 0.05), "Blink: Blink packs no trees for all_gather (all_reduce, broadcast or reduce)");
-  EXPECT_EQ(refusal(Demand::broadcast, 0), "Blink: eps of 0; 0.005 to 0.25");
-  EXPECT_EQ(refusal(Demand::broadcast, std::nan("")), "Blink: eps of nan; 0.005 to 0.25");
+  EXPECT_EQ(refusal(Demand::all_gather, 0.05), "blink: no trees are packed for all_gather (all_reduce, broadcast or reduce)");
+  EXPECT_EQ(refusal(Demand::broadcast, 0), "blink: eps of 0; 0.005 to 0.25");
+  EXPECT_EQ(refusal(Demand::broadcast, std::nan("")), "blink: eps of nan; 0.005 to 0.25");
 }
 
 }  // namespace
