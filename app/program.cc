@@ -8,6 +8,7 @@
 
 #include "app/command.h"
 #include "shoal/collective/build.h"
+#include "shoal/collective/draw.h"
 #include "shoal/collective/select.h"
 #include "shoal/collective/show.h"
 #include "shoal/collective/synthesize.h"
@@ -28,7 +29,7 @@ using collective::Program;
 using topo::Topology;
 
 struct ProgramOptions {
-  std::string collective = "all_reduce", program, topology, mode = "auto", out, size = "64MB", rate = "1gbit", alpha = "100us";
+  std::string collective = "all_reduce", program, topology, svg, mode = "auto", out, size = "64MB", rate = "1gbit", alpha = "100us";
   int members = 0;
   std::uint32_t root = 0;
   bool json = false;
@@ -88,6 +89,13 @@ int build_for(const ProgramOptions& options) {
 
 int show(const ProgramOptions& options) {
   const auto program = program_of(options);
+  if (!options.svg.empty()) {
+    verify(program);
+    const std::optional<Topology> drawn_on = options.topology.empty() ? std::nullopt : std::optional(network(options));
+    write_aside(options.svg, to_svg(program, drawn_on ? &*drawn_on : nullptr));
+    return 0;
+  }
+  if (!options.topology.empty()) refuse("is of use with --svg", "--topology");
   fmt::print("{}\n", options.json ? to_json(program) : collective::show(program));
   return 0;
 }
@@ -155,7 +163,7 @@ Action declare_program(CLI::App& app) {
   CLI::App* build_verb = app.add_subcommand("build", "make one for a network, as near to its bound as can be");
   build_verb->add_option("topology", options->topology, "a topology (JSON, NCCL's XML, GML; see shoal topo)")->required();
   flag(*build_verb, "--collective", options->collective, "all_reduce (default), broadcast, reduce, all_gather, reduce_scatter");
-  flag(*build_verb, "--mode", options->mode, "auto (default): at most 16 trees; exact: the bound itself; or a builder: ring, direct, ...");
+  flag(*build_verb, "--mode", options->mode, "auto (default): at most 16 trees; exact: the bound itself; blink: as that paper; or a builder: ring, direct, ...");
   flag(*build_verb, "--root", options->root, "rank, where the collective has one");
   flag(*build_verb, "-o,--out", options->out, "file (default: NAME.program.json here)");
 
@@ -172,6 +180,8 @@ Action declare_program(CLI::App& app) {
   CLI::App* price_verb = verb("price", "seconds on idle links, of one program or of all", false);
   flag(*verify_verb, "--topology", options->topology, "prove its certificate for this network, too");
   flag(*price_verb, "--topology", options->topology, "on this network, simulated, beside the bound");
+  flag(*show_verb, "--svg", options->svg, "a drawing to write instead: who sends what to whom, a panel for each chunk");
+  flag(*show_verb, "--topology", options->topology, "with --svg: names and rates of this network");
   switch_on(*show_verb, "--json", options->json, "as data");
   switch_on(*price_verb, "--json", options->json, "with --topology: as data");
   flag(*price_verb, "--size,--bytes", options->size, "of the whole vector (default: 64MB)");

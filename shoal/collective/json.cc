@@ -287,6 +287,8 @@ Program program_from_json(const std::string& text) {
     json = Json::parse(text);
   } catch (const Json::parse_error& error) {
     throw Error(Code::invalid_argument, fmt::format("not JSON: byte {} is out of place", error.byte), "$");
+  } catch (const Json::out_of_range&) {
+    throw Error(Code::invalid_argument, "a number is too big", "$");
   }
   return Reader().program(Node(json));
 }

@@ -9,6 +9,7 @@
 #include "shoal/collective/build.h"
 #include "shoal/collective/build_trees.h"
 #include "shoal/core/error.h"
+#include "shoal/packing/blink.h"
 
 namespace shoal::collective {
 
@@ -40,12 +41,15 @@ DataTree data_tree(const packing::Tree& tree, std::uint32_t ranks, double all) {
   return made;
 }
 
+const char* kind(Synthesis how) { return how == Synthesis::exact ? "exact" : how == Synthesis::blink ? "blink" : "trees"; }
+
 Packing pack(const Network& network, Demand demand, Synthesis how, std::uint32_t root) {
   const bool small = network.hosts() <= kMostExactHosts;
-  if (how == Synthesis::exact && !small) {
-    throw Error(Code::unsupported, fmt::format("the exact bound of {} hosts; at most {} are searched", network.hosts(), kMostExactHosts),
-                "exact", "take few: it proves a bound, too");
+  if (how != Synthesis::few && !small) {
+    throw Error(Code::unsupported, fmt::format("a network of {} hosts; at most {} are searched", network.hosts(), kMostExactHosts),
+                kind(how), "take few: it proves a bound, too");
   }
+  if (how == Synthesis::blink) return packing::pack_blink(network, demand, root);
   if (!small) return packing::pack_few(network, demand, root, {});
   const Packing exact = packing::pack_exactly(network, demand, root);
   return how == Synthesis::exact ? exact : packing::pack_few(network, demand, root, {}, &exact);
@@ -77,16 +81,16 @@ Program synthesize(const topo::Topology& topology, Collective collective, Synthe
   const Demand demand = checked_demand(collective);
   const Network network(topology);
   const std::uint32_t ranks = checked_ranks(network, topology, root);
-  const char* kind = how == Synthesis::exact ? "exact" : "trees";
-  if (ranks == 1) return tree_program(kind, collective, 1, {});
+  if (ranks == 1) return tree_program(kind(how), collective, 1, {});
 
   const Packing packing = pack(network, demand, how, root);
   double all = 0;
   for (const packing::Tree& tree : packing.trees) all += tree.rate;
   std::vector<DataTree> trees;
   for (const packing::Tree& tree : packing.trees) trees.push_back(data_tree(tree, ranks, all));
-  Program program = tree_program(kind, collective, ranks, trees, root);
-  program.certificate = certificate(program, topology, packing);
+  Program program = tree_program(kind(how), collective, ranks, trees, root);
+  // Blink's own prices prove its bound to 1 - eps only.
+  program.certificate = certificate(program, topology, how == Synthesis::blink ? pack(network, demand, best_known(network), root) : packing);
   return program;
 }
 
@@ -95,6 +99,7 @@ bool has_bound(Collective collective) { return demand_of(collective).has_value()
 Program program_for(const topo::Topology& topology, Collective collective, const std::string& mode, std::uint32_t root) {
   if (mode == "auto" || mode == "trees") return synthesize(topology, collective, Synthesis::few, root);
   if (mode == "exact") return synthesize(topology, collective, Synthesis::exact, root);
+  if (mode == "blink") return synthesize(topology, collective, Synthesis::blink, root);
   Program program = build(collective, mode, static_cast<std::uint32_t>(topology.hosts.size()), root);
   if (has_bound(collective)) certify(program, topology);
   return program;
@@ -125,6 +130,7 @@ Proof check_certificate(const Program& program, const topo::Topology& topology) 
   proof.rate = busy.rate;
   proof.busiest = busy.busiest;
   constexpr double kSlack = 1e-6;  // of numbers written as decimals
+  if (!(proof.bound > 0 && std::isfinite(proof.bound))) refuse("its prices prove no bound");
   if (!(proof.bound <= claim.bound * (1 + kSlack))) {
     refuse(fmt::format("its prices prove a bound of {:.6g}, not of {:.6g}", proof.bound, claim.bound));
   }

@@ -22,8 +22,9 @@ namespace shoal::collective {
 enum class Synthesis : std::uint8_t {
   few,    // at most 16 trees (from each host, where every rank owns a part), as few as come within 3 % of the bound
   exact,  // the bound itself, with as many trees as that takes
+  blink,  // as that paper does it (packing/blink.h), within 10 % of the bound: all_reduce, broadcast and reduce
 };
-inline constexpr std::uint32_t kMostExactHosts = 64;  // beyond, a bound is proved but perhaps not met: exact is refused
+inline constexpr std::uint32_t kMostExactHosts = 64;  // beyond, a bound is proved but perhaps not met: exact and blink are refused
 
 // all_reduce, broadcast, reduce, all_gather, reduce_scatter; others throw Error{unsupported}, as do more hosts than `how` allows.
 // Throws Error{invalid_argument} for a network of which one part cannot reach another. Deterministic.
@@ -37,7 +38,7 @@ struct Congestion {
 };
 Congestion congestion(const Program& program, const topo::Topology& topology);
 
-// By name: "auto" and "trees" (few), "exact", or a builder's, certified where that can be. Throws Error{invalid_argument} with the list.
+// By name: "auto" and "trees" (few), "exact", "blink", or a builder's, certified where that can be. Throws Error{invalid_argument} with the list.
 Program program_for(const topo::Topology& topology, Collective collective, const std::string& mode, std::uint32_t root = 0);
 bool has_bound(Collective collective);       // those that synthesize() knows
 

@@ -10,32 +10,13 @@
 #include "shoal/core/text.h"
 #include "shoal/topo/facts.h"
 #include "shoal/topo/layout.h"
+#include "shoal/topo/paper.h"
 
 namespace shoal::topo {
 namespace {
 
 constexpr double kMargin = 56, kTitle = 40, kLegendRow = 20, kLeastWidth = 480, kBand = 1.15;
 constexpr std::size_t kMostNamed = 200, kMostLabelled = 40, kMostLegend = 6;
-constexpr const char* kStyle = R"(<style>
-.paper{fill:#ffffff}.ink{fill:#1c2733}.faint{fill:#5b6773}.link{stroke:#8a99a8;fill:none;stroke-linecap:round}.slow{stroke:#c2571a}
-.host{fill:#0b6e99;stroke:#ffffff;stroke-width:1.5}.switch{fill:#ffffff;stroke:#1c2733;stroke-width:2}.name,.rate{paint-order:stroke;stroke:#ffffff;stroke-width:3px;stroke-linejoin:round}.inside{fill:#ffffff}
-@media (prefers-color-scheme:dark){.paper{fill:#12181f}.ink{fill:#e4e9ee}.faint{fill:#a3afbb}.link{stroke:#6b7987}.slow{stroke:#f0884a}
-.host{fill:#3f9dc6;stroke:#12181f}.switch{fill:#12181f;stroke:#e4e9ee}.name,.rate{stroke:#12181f}.inside{fill:#0d1319}}
-</style>
-)";
-
-std::string escaped(const std::string& text) {
-  std::string safe;
-  for (const char c : text) {
-    if (c == '&')
-      safe += "&amp;";
-    else if (c == '<')
-      safe += "&lt;";
-    else if (static_cast<unsigned char>(c) >= 0x20)
-      safe += c;
-  }
-  return safe;
-}
 
 struct Band {  // of rates that differ by measurement at most
   double least = 1, most = 1;
@@ -95,15 +76,7 @@ class Drawing {
 
   std::string svg() const {
     const double height = below_ + kLegendRow * static_cast<double>(std::min(bands_.size(), kMostLegend)) + 16;
-    std::string text = fmt::format(
-                           "<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 {0:.0f} {1:.0f}\" width=\"{0:.0f}\" "
-                           "height=\"{1:.0f}\" font-family=\"system-ui, sans-serif\" font-size=\"12\">\n",
-                           width_, height) +
-                       kStyle + "<rect class=\"paper\" width=\"100%\" height=\"100%\"/>\n";
-    const std::string name = topology_.name.empty() ? "topology" : topology_.name;
-    text +=
-        fmt::format("<title>{0}</title>\n<text class=\"ink\" x=\"20\" y=\"28\" font-size=\"16\">{0}</text>\n", escaped(name));
-    return text + links() + nodes() + rates() + legend() + "</svg>\n";
+    return svg_paper(topology_.name.empty() ? "topology" : topology_.name, width_, height) + links() + nodes() + rates() + legend() + "</svg>\n";
   }
 
  private:

@@ -4,6 +4,7 @@
 #include <functional>
 
 #include "shoal/collective/build.h"
+#include "shoal/collective/synthesize.h"
 #include "shoal/collective/verify.h"
 #include "shoal/core/error.h"
 
@@ -88,6 +89,78 @@ TEST(ProgramJson, refusals_name_the_place) {
   EXPECT_EQ(with("\"after\":[[1,0,0]]", "\"after\":[[1,0]]"), "$.lanes[0][0][1].ops[0].after[0]: [lane, op, shift] is expected");
   EXPECT_EQ(with("\"peer\":1", "\"color\":1"), "$.lanes[0][0][0].ops[0]: unknown field \"color\"");
   EXPECT_EQ(with("\"lanes\":[[[", "\"lanes\":[[7,["), "$.lanes[0][0]: an array is expected");
+}
+
+// A program for two hosts on a line of rate 4: {"topology":"...","rate":4.0,"bound":4.0,"prices":[0.125,0.125]}, give or take.
+const topo::Topology& line() {
+  static const topo::Topology made = [] {
+    topo::Topology topology;
+    topology.name = "line";
+    topology.hosts = {"a", "b"};
+    topology.link_both_ways(0, 1, 4);
+    return topology;
+  }();
+  return made;
+}
+
+TEST(ProgramJson, refusals_of_certificates_and_shares_name_the_place) {
+  Program made = synthesize(line(), Collective::all_reduce);
+  made.shares = {7};
+  made.certificate = Certificate{topo::digest(line()), 4, 4, {0.125, 0.25}};
+  const auto broken = [&](const std::string& from, const std::string& to) {
+    std::string text = to_json(made);
+    const std::size_t at = text.find(from);
+    EXPECT_NE(at, std::string::npos) << from << " in " << text;
+    return refusal(text.replace(at, from.size(), to));
+  };
+  EXPECT_EQ(refusal(to_json(made)), "read");
+  EXPECT_EQ(broken("\"v\":1", "\"v\":\"1\""), "$.v: a whole number from 1 to 1 is expected");
+  EXPECT_EQ(broken("\"v\":1,", ""), "$: no field \"v\"");
+  EXPECT_EQ(broken("\"shares\":[7]", "\"shares\":[-7]"), "$.shares[0]: a whole number from 0 to 4294967295 is expected");
+  EXPECT_EQ(broken("\"shares\":[7]", "\"shares\":[4294967296]"), "$.shares[0]: a whole number from 0 to 4294967295 is expected");
+  EXPECT_EQ(broken("\"shares\":[7]", "\"shares\":[0.5]"), "$.shares[0]: a whole number from 0 to 4294967295 is expected");
+  EXPECT_EQ(broken("\"shares\":[7]", "\"shares\":7"), "$.shares: an array is expected");
+  EXPECT_EQ(broken("\"rate\":4.0", "\"rate\":-4.0"), "$.certificate.rate: a number, 0 or more, is expected");
+  EXPECT_EQ(broken("\"rate\":4.0", "\"rate\":0"), "$.certificate.rate: a number above 0 is expected");
+  EXPECT_EQ(broken("\"rate\":4.0", "\"rate\":null"), "$.certificate.rate: a number, 0 or more, is expected");   // what NaN is written as
+  EXPECT_EQ(broken("\"rate\":4.0", "\"rate\":NaN").substr(0, 19), "$: not JSON: byte 1");
+  EXPECT_EQ(broken("\"rate\":4.0", "\"rate\":1e999"), "$: a number is too big");
+  EXPECT_EQ(broken("\"bound\":4.0", "\"bound\":\"4\""), "$.certificate.bound: a number, 0 or more, is expected");
+  EXPECT_EQ(broken("\"bound\":4.0,", ""), "$.certificate: no field \"bound\"");
+  EXPECT_EQ(broken("[0.125,0.25]", "[0.125,-0.25]"), "$.certificate.prices[1]: a number, 0 or more, is expected");
+  EXPECT_EQ(broken("[0.125,0.25]", "{}"), "$.certificate.prices: an array is expected");
+  EXPECT_EQ(broken("\"topology\":\"", "\"topology\":\"\u00e9"), "$.certificate.topology: 1 to 64 characters of a-z, 0-9, _ and - are expected");
+  EXPECT_EQ(broken("\"certificate\":{", "\"certificate\":{\"proof\":1,"), "$.certificate: unknown field \"proof\"");
+}
+
+// What can be read and is not so: as many shares as chunks are for the verifier, what a certificate claims for who checks it.
+TEST(ProgramJson, claims_that_are_not_so_are_refused) {
+  const Program made = synthesize(line(), Collective::all_reduce);
+  const auto refusal_of = [](const auto& check) -> std::string {
+    try {
+      check();
+    } catch (const Error& error) {
+      EXPECT_EQ(error.code(), Code::invalid_argument);
+      return error.what();
+    }
+    return "";
+  };
+  const auto claim = [&](const auto& change) {
+    Program changed = made;
+    change(changed);
+    const Program back = program_from_json(to_json(changed));
+    return refusal_of([&] { check_certificate(back, line()); });
+  };
+  EXPECT_EQ(claim([](Program&) {}), "");
+  EXPECT_EQ(claim([](Program& p) { p.certificate.reset(); }), "program trees: it has no certificate: it was made for no topology");
+  EXPECT_EQ(claim([](Program& p) { p.certificate->topology = "0123"; }), "program trees: its certificate is for another topology than line");
+  EXPECT_EQ(claim([](Program& p) { p.certificate->prices = {1}; }), "program trees: its certificate has 1 prices for 2 arcs");
+  EXPECT_EQ(claim([](Program& p) { p.certificate->bound = 3; }), "program trees: its prices prove a bound of 4, not of 3");
+  EXPECT_EQ(claim([](Program& p) { p.certificate->rate = 5; }), "program trees: its ops come to a rate of 4, not of 5");
+  EXPECT_EQ(claim([](Program& p) { p.certificate->prices = {0, 0}; }), "program trees: its prices prove no bound");
+  Program shares = made;
+  shares.shares.assign(shares.chunks + 1, 1);
+  EXPECT_EQ(refusal_of([&] { verify(program_from_json(to_json(shares))); }).find("2 shares of 1 chunks") != std::string::npos, true);
 }
 
 TEST(ProgramJson, hostile_sizes_are_refused_without_being_built) {

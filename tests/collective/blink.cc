@@ -1,0 +1,84 @@
+// Blink's programs from end to end: packed, proved, certified, run with whole numbers on a scripted network.
+#include <gtest/gtest.h>
+
+#include "shoal/collective/synthesize.h"
+#include "shoal/core/error.h"
+#include "tests/collective/scripted_group.h"
+#include "tests/topo/random_networks.h"
+
+namespace shoal::collective {
+namespace {
+
+// Hosts alone, parallel links as one: there a transfer has one way, that of its tree, and the program goes as fast as its packing.
+topo::Topology one_way_each(std::uint64_t seed) {
+  topo::Topology topology = topo::random_network(seed, {.most_hosts = 7, .most_switches = 0, .symmetric = seed % 2 == 0});
+  const packing::Network network(topology);
+  topology.links.clear();
+  for (const packing::Arc& arc : network.arcs()) topology.links.push_back({arc.from, arc.to, arc.rate, Nanoseconds(0)});
+  return topology;
+}
+
+TEST(Blink, programs_are_proved_run_and_within_a_tenth_of_the_bound) {
+  for (std::uint64_t seed = 0; seed < 60; ++seed) {
+    const topo::Topology topology = one_way_each(seed);
+    const std::uint32_t ranks = static_cast<std::uint32_t>(topology.hosts.size());
+    for (const Collective collective : {Collective::all_reduce, Collective::broadcast, Collective::reduce}) {
+      SCOPED_TRACE(topology.name + ", " + name(collective));
+      const std::uint32_t root = collective == Collective::all_reduce ? 0 : static_cast<std::uint32_t>(seed % ranks);
+      const Verified verified = verify(synthesize(topology, collective, Synthesis::blink, root));
+      EXPECT_EQ(verified.program().name, "blink");
+      if (ranks > 1) {
+        EXPECT_GE(check_certificate(verified.program(), topology).efficiency(), 0.9);
+      }
+      ScriptedGroup group(ranks, {.seed = seed, .eager = 4096});
+      Exercise<std::int32_t> exercise(verified.program(), 997, small_number);
+      for (std::uint32_t rank = 0; rank < ranks; ++rank) {
+        collective::Run run;
+        run.type = DType::i32;
+        run.slice_bytes = 256;
+        run.operation = 1;
+        group.job.at(std::chrono::microseconds(rank), [&, rank, run] { exercise.start(*group.runners[rank], verified, run); });
+      }
+      ASSERT_TRUE(group.job.run());
+      exercise.expect_right(sum_in_rank_order);
+    }
+  }
+}
+
+// Nothing to gain from a protocol in three phases (sum in a server, between servers, tell in a server): trees over the whole topology fill
+// the line between two fragments of a machine, 3 GPUs and 5, whichever way it is looked at, and no schedule has more.
+TEST(Blink, trees_over_two_servers_fill_the_line_between_them) {
+  topo::Topology topology;
+  topology.name = "3 + 5";
+  for (int gpu = 0; gpu < 8; ++gpu) topology.hosts.push_back("g" + std::to_string(gpu));
+  topology.switches = {"nic_0", "nic_1"};
+  for (const auto& [a, b] : {std::pair(0U, 1U), {0, 2}, {3, 4}, {3, 5}, {4, 5}, {5, 6}, {6, 7}}) topology.link_both_ways(a, b, 22e9);
+  for (topo::Node gpu = 0; gpu < 8; ++gpu) topology.link_both_ways(gpu, gpu < 3 ? 8 : 9, 10e9);
+  topology.link_both_ways(8, 9, 5e9);
+  const Proof proof = check_certificate(synthesize(topology, Collective::all_reduce, Synthesis::blink), topology);
+  EXPECT_NEAR(proof.rate, 5e9, 1);
+  EXPECT_NEAR(proof.bound, 5e9, 1e4);
+}
+
+TEST(Blink, what_it_does_not_do_is_refused) {
+  const auto refusal = [](const topo::Topology& topology, Collective collective) -> std::string {
+    try {
+      synthesize(topology, collective, Synthesis::blink);
+    } catch (const Error& error) {
+      return error.what();
+    }
+    return "";
+  };
+  topo::Topology ring;
+  ring.name = "ring";
+  for (topo::Node host = 0; host < 65; ++host) ring.hosts.push_back("h" + std::to_string(host));
+  for (topo::Node host = 0; host < 65; ++host) ring.link_both_ways(host, (host + 1) % 65, 1);
+  EXPECT_EQ(refusal(ring, Collective::all_reduce), "blink: a network of 65 hosts; at most 64 are searched (take few: it proves a bound, too)");
+  ring.hosts.resize(2);
+  ring.links.clear();
+  ring.link_both_ways(0, 1, 1);
+  EXPECT_EQ(refusal(ring, Collective::all_gather), "blink: no trees are packed for all_gather (all_reduce, broadcast or reduce)");
+}
+
+}  // namespace
+}  // namespace shoal::collective
