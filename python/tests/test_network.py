@@ -1,0 +1,87 @@
+"""A network that is said: trees made for it carry the gradients and the collectives, with the same results as ever."""
+
+import json
+
+import pytest
+import torch
+import torch.nn.functional as F
+from torch import distributed, nn
+
+import members as groups
+import shoal
+import tiny
+
+HOSTS = 3
+
+
+def topology(folder):
+    """One slow host of three."""
+    links = [link for host, rate in zip("abc", (500, 500, 50)) for link in ({"src": host, "dst": "s", "bw": rate}, {"src": "s", "dst": host, "bw": rate})]
+    file = folder / "slow.json"
+    file.write_text(json.dumps({"name": "slow", "bandwidth_unit": "Mbit/s", "compute": list("abc"), "switches": ["s"], "links": links}))
+    return str(file)
+
+
+def trained(plan):
+    torch.manual_seed(1)
+    net = nn.Sequential(nn.Linear(6, 300), nn.Tanh(), nn.Linear(300, 300), nn.Tanh(), nn.Linear(300, 3))
+    net, optimizer = shoal.data_parallel(net, torch.optim.SGD(net.parameters(), lr=0.1), plan)
+    for step in range(6):
+        optimizer.zero_grad()
+        generator = torch.Generator().manual_seed(1000 * step + shoal.rank())
+        x = torch.randn(16, 6, generator=generator)
+        F.cross_entropy(net(x), (x[:, 0] > 0).long()).backward()
+        optimizer.step()
+    return tiny.values(net.module), net.plan
+
+
+@pytest.mark.parametrize("plan", ["trees", "auto"])
+def test_gradients_go_by_the_trees_of_a_network_that_is_said(pool, tmp_path, monkeypatch, plan):
+    monkeypatch.setenv("SHOAL_TOPOLOGY", topology(tmp_path))
+    results = pool(HOSTS).run(trained, plan)
+    values, chosen = results[0]
+    assert all(tiny.equal(theirs, values) and theirs_chosen == chosen for theirs, theirs_chosen in results)
+    chosen = json.loads(chosen)
+    if plan == "trees":
+        assert {unit["way"] for unit in chosen["units"]} == {"trees"}
+    assert chosen["network"]["topology"]["compute"] == ["a", "b", "c"]
+    monkeypatch.setenv("SHOAL_TOPOLOGY", "none")
+    for ours, theirs in zip(values, pool(HOSTS).run(trained, "direct")[0][0]):
+        torch.testing.assert_close(ours, theirs)
+
+
+def summed(elements):
+    rank = distributed.get_rank()
+    both = torch.arange(elements, dtype=torch.float32) + rank
+    distributed.all_reduce(both)
+    parts = [torch.empty(elements) for _ in range(HOSTS)]
+    distributed.all_gather(parts, torch.full((elements,), float(rank)))
+    part = torch.empty(elements)
+    distributed.reduce_scatter(part, [torch.full((elements,), float(rank + 10 * to)) for to in range(HOSTS)])
+    return both, torch.stack(parts), part
+
+
+@pytest.mark.parametrize("tune", [None, "allreduce:@trees#allgather:@trees#reducescatter:@trees"])
+def test_collectives_are_right_on_a_network_that_is_said(tmp_path, tune):
+    group = groups.Members(HOSTS, {"SHOAL_TOPOLOGY": topology(tmp_path), **({"SHOAL_TUNE": tune} if tune else {})})
+    try:
+        for elements in (1, 7, 300_000):
+            for rank, (both, parts, part) in enumerate(group.run(summed, elements)):
+                assert torch.equal(both, HOSTS * torch.arange(elements, dtype=torch.float32) + sum(range(HOSTS)))
+                assert torch.equal(parts, torch.arange(HOSTS, dtype=torch.float32)[:, None].expand(HOSTS, elements))
+                assert torch.equal(part, torch.full((elements,), float(sum(range(HOSTS)) + 10 * rank * HOSTS)))
+    finally:
+        group.close()
+
+
+def refused():
+    try:
+        trained("auto")
+    except shoal.Error as error:
+        return str(error)
+    return ""
+
+
+def test_a_network_of_other_hosts_is_refused_in_one_line(pool, tmp_path, monkeypatch):
+    monkeypatch.setenv("SHOAL_TOPOLOGY", topology(tmp_path))
+    assert "has 3 hosts for 2 members" in pool(2).run(refused)[0]
