@@ -118,6 +118,14 @@ TEST(KnownNetwork, what_one_member_made_the_others_read) {
   EXPECT_EQ(refusal([] { KnownNetwork::from_json("[]", "rank 0"); }), "rank 0: no network: an object with topology and programs is expected");
 }
 
+TEST(KnownNetwork, a_file_has_a_host_for_every_member) {
+  const std::string file = testing::TempDir() + "/shoal_known_network.json";
+  topo::write_topology(slow_host_of_four(), file);
+  EXPECT_EQ(topology_for(file, 4), topo::read_topology(file));
+  EXPECT_EQ(refusal([&] { topology_for(file, 3); }),
+            file + ": has 4 hosts for 3 members (give it a host for every member, in the order of their ranks)");
+}
+
 TEST(KnownNetwork, trees_are_chosen_where_links_differ_and_sizes_matter) {
   LinkModel link{.alpha = 1e-4, .rate = 25e6};
   link.network = KnownNetwork::made_for(slow_host_of_four());
