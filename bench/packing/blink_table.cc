@@ -1,4 +1,4 @@
-// Blink's table: build/bare/bench/packing/bench_blink_table
+// Blink's table: build/release/bench/packing/bench_blink_table
 //
 // For each of the 46 + 14 classes of 3 to 8 GPUs of a DGX-1 that NVLinks connect: how fast a broadcast (from the best root) and an all-reduce go at most,
 // how fast on the trees that Blink chooses and how many these are, how fast on rings (rings.h; where there is none over PCIe, a quarter of an

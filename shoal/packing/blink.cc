@@ -66,6 +66,19 @@ void sort_by_rate(std::vector<Tree>& trees) {
   std::stable_sort(trees.begin(), trees.end(), [](const Tree& a, const Tree& b) { return a.rate > b.rate; });
 }
 
+// As long as enough is left, at first many at a time.
+Packing without_the_lightest(const Network& network, Packing packing, double enough) {
+  for (std::size_t drop = packing.trees.size() / 2; drop > 0;) {
+    std::vector<Tree> kept(packing.trees.begin(), packing.trees.end() - static_cast<std::ptrdiff_t>(std::min(drop, packing.trees.size() - 1)));
+    Packing less = best_rates(network, packing.demand, packing.root, std::move(kept));
+    if (less.rate >= enough && less.trees.size() < packing.trees.size())
+      packing = std::move(less);
+    else
+      drop /= 2;
+  }
+  return packing;
+}
+
 }  // namespace
 
 Packing pack_by_weights(const Network& network, Demand demand, Node root, double eps) {
@@ -111,7 +124,8 @@ Packing pack_blink(const Network& network, Demand demand, Node root, const Blink
   Packing packing = pack_by_weights(network, demand, root, blink.eps);
   if (packing.trees.empty()) return packing;
   std::vector<Tree> candidates(packing.trees.begin(), packing.trees.begin() + static_cast<std::ptrdiff_t>(std::min(packing.trees.size(), kMostCandidates)));
-  const double enough = (1 - blink.loss) * packing.rate;
+  Packing best = best_rates(network, demand, root, packing.trees);
+  const double enough = (1 - blink.loss) * best.rate;
   double slowest = packing.bound;
   for (const Arc& arc : network.arcs()) slowest = std::min(slowest, arc.rate);
 
@@ -130,7 +144,7 @@ Packing pack_blink(const Network& network, Demand demand, Node root, const Blink
   };
   double rate = take(slowest, true);
   for (std::uint32_t parts = 1; rate < enough && parts <= kFinest; ++parts) rate = take(slowest / parts, false);
-  Packing best = best_rates(network, demand, root, rate < enough ? packing.trees : chosen);
+  best = rate < enough ? without_the_lightest(network, std::move(best), enough) : best_rates(network, demand, root, chosen);
   packing.trees = std::move(chosen);
   if (rate < enough || best.rate > kWorthIt * rate) {
     packing.trees = std::move(best.trees);

@@ -16,9 +16,10 @@
 //
 //     maximise  sum_A n_A   subject to   sum_A n_A times_a unit <= c_a,   n_A in {0, 1}
 //
-// by branch and bound, the bound being the candidates' prices on what capacity is left. Where that loses more than `loss` of the candidates'
-// rate, the rule is relaxed step by step: n_A any whole number, then units of a half, a third, ... an eighth; and where none of them will do
-// the best rates of the candidates (a basic solution: at most a tree an arc). Pure functions.
+// by branch and bound, the bound being the candidates' prices on what capacity is left. Where that loses more than `loss` of the best rates that the
+// candidates can have, the rule is relaxed step by step: n_A any whole number, then units of a half, a third, ... an eighth; and where none
+// of them will do those best rates (a basic solution: at most a tree an arc), of which the lightest are dropped as long as no more than
+// `loss` goes with them. Pure functions.
 #pragma once
 
 #include <cstdint>
@@ -29,7 +30,7 @@ namespace shoal::packing {
 
 struct Blink {
   double eps = 0.05;        // 0.005 to 0.25
-  double loss = 0.05;       // of the rate, for fewer trees
+  double loss = 0.05;       // of the candidates' best rates, for fewer trees
 };
 
 // The candidates with their rates x: hundreds of trees, some of hardly any rate. The bound is that of the last prices or better ones before.

@@ -69,6 +69,7 @@ class Search {
   }
 
   void descend(std::size_t next) {
+    ++steps_;
     if (count_ > best_count_) best_count_ = count_, best_ = copies_;
     for (std::size_t tree = next; tree < loads_.size(); ++tree) {
       if (++steps_ > kMostSteps || best_count_ >= most_ || count_ + room() <= best_count_) return;
