@@ -83,7 +83,7 @@ TEST(Blink, a_delta_that_no_number_can_hold_does_no_harm) {
 // Goal: bounded work however far rates are apart. 1 beside 1e9 is a million units or more on every fast arc.
 TEST(Blink, rates_far_apart_take_no_longer) {
   for (std::uint64_t seed = 0; seed < 20; ++seed) {
-    topo::Topology topology = random_network(seed, {.most_hosts = 7, .most_switches = 0, .symmetric = true});
+    topo::Topology topology = topo::random_network(seed, {.most_hosts = 7, .most_switches = 0, .symmetric = true});
     for (std::size_t link = 0; link < topology.links.size(); ++link) topology.links[link].rate *= link / 2 % 3 == 0 ? 1e9 : 1;
     const Network network(topology);
     if (network.hosts() < 2) continue;
