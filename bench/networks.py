@@ -29,6 +29,13 @@ NETWORKS = {
 }
 
 
+def members_of(name: str, folder: pathlib.Path) -> tuple[str, int]:
+    """The file of a network that is made here, and its hosts."""
+    topology = folder / f"{name}.json"
+    ask("topo", "generate", *NETWORKS[name][1], "-o", str(topology))
+    return str(topology), len(json.loads(topology.read_text())["compute"])
+
+
 def ask(*words: str) -> str:
     return subprocess.run([sbs.shoal(), *words], check=True, capture_output=True, text=True).stdout
 
@@ -39,13 +46,11 @@ def run_program(lab: sbs.Lab, program: str, size: int, repeats: int) -> dict[str
 
 
 def measure(name: str, args, folder: pathlib.Path, port: list[int]) -> None:
-    title, generated = NETWORKS[name]
-    topology, program = folder / f"{name}.json", folder / f"{name}.program.json"
-    ask("topo", "generate", *generated, "-o", str(topology))
-    ask("program", "build", str(topology), "-o", str(program))
-    price = json.loads(ask("program", "price", str(program), "--topology", str(topology), "--bytes", str(args.bytes), "--json"))
-    members = len(json.loads(topology.read_text())["compute"])
-    with sbs.Lab(members, title, str(topology)) as lab:
+    title, program = NETWORKS[name][0], folder / f"{name}.program.json"
+    topology, members = members_of(name, folder)
+    ask("program", "build", topology, "-o", str(program))
+    price = json.loads(ask("program", "price", str(program), "--topology", topology, "--bytes", str(args.bytes), "--json"))
+    with sbs.Lab(members, title, topology) as lab:
         variants = {
             "shoal": lambda: run_program(lab, str(program), args.bytes, args.repeats),
             "shoal ring": lambda: run_program(lab, "ring", args.bytes, args.repeats),

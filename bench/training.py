@@ -4,6 +4,7 @@
     python bench/training.py --rates 200mbit --members 4 --models lenet
     python bench/training.py --models char-transformer --data input.txt --batch 8 --plans wfbp p3
     python bench/training.py --compile                           every way compiled; --autocast: in bfloat16
+    python bench/training.py --networks slow sites --models fcnet lenet      on networks whose links differ (bench/networks.py)
     python bench/training.py --single                            one member beside plain PyTorch
     python bench/training.py --quick                             a smoke test
 
@@ -13,7 +14,10 @@ The members train in all ways in turns (bench/peers/train_member.py), after one 
 from __future__ import annotations
 
 import argparse
+import pathlib
+import tempfile
 
+import networks
 import side_by_side as sbs
 
 MEMBER = str(sbs.ROOT / "bench" / "peers" / "train_member.py")
@@ -28,8 +32,8 @@ def train(lab: sbs.Lab, args: argparse.Namespace) -> list[dict]:
     return sbs.run_members(lab, command, {"GLOO_SOCKET_IFNAME": lab.interface()}, timeout=1800)
 
 
-def compare(rate: str | None, members: int, args: argparse.Namespace) -> None:
-    with sbs.Lab(members, rate) as lab:
+def compare(rate: str | None, members: int, args: argparse.Namespace, topology: str | None = None) -> None:
+    with sbs.Lab(members, rate, topology) as lab:
         lines = train(lab, args)
     for line in lines:
         times, cpu = line["times"], line["cpu"]
@@ -66,6 +70,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--rates", nargs="+", default=["50mbit", "200mbit", "500mbit", "1gbit"])
     parser.add_argument("--members", type=int, nargs="+", default=[2, 4])
+    parser.add_argument("--networks", nargs="+", choices=networks.NETWORKS, default=[], help="instead of rates and members")
     parser.add_argument("--models", nargs="+", default=["convnet", "lenet", "mlp"])
     parser.add_argument("--batch", type=int, default=32)
     parser.add_argument("--steps", type=int, default=0, help="of a turn; 0: as many as take --turn seconds")
@@ -87,7 +92,11 @@ def main() -> None:
         return
     sbs.print_header(f"ms a step, batch {args.batch} a member, medians of {args.rounds} rounds of turns; ratios above 1: we are faster")
     print(f"{'model':>8} {'N':>2} {'rate':>9} {'steps':>6} {'shoal ms':>9} {'spread':>18} {'ddp ms':>9} {'best ms':>9} {'MB':>6} {'of ddp':>9} {'of best':>9} {'ddp/shoal':>9} {'cpu':>8} {'C/(F+B)':>7} {'pred':>5}  plan")
-    for rate in args.rates:
+    with tempfile.TemporaryDirectory() as folder:
+        for name in args.networks:
+            topology, members = networks.members_of(name, pathlib.Path(folder))
+            compare(name, members, args, topology)
+    for rate in [] if args.networks else args.rates:
         for members in args.members:
             compare(rate, members, args)
 
