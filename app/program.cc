@@ -43,6 +43,7 @@ Collective collective_named(const std::string& text) {
 }
 
 std::uint32_t ranks_of(const ProgramOptions& options) {
+  if (options.members == 0) refuse(options.program.empty() ? "how many members?" : options.program + " is no file, and a program by name needs its members", "-n", "-n 4");
   if (options.members < 1 || options.members > 4096) {
     refuse(fmt::format("a program has 1 to 4096 members, not {}", options.members), "-n");
   }

@@ -32,7 +32,7 @@ def test_a_program_reaches_the_bound_where_one_host_is_slow(network, tmp_path):
 def test_what_is_wrong_is_one_line(network, tmp_path):
     with pytest.raises(shoal.Error, match="there is no collective sum"):
         shoal.program.build(network, "sum")
-    with pytest.raises(shoal.Error, match='no program "none" for all_reduce'):
+    with pytest.raises(shoal.Error, match="there is no mode none for all_reduce"):
         shoal.program.build(network, mode="none")
     SLOW["links"][0]["bw"] = 400
     (tmp_path / "other.json").write_text(json.dumps(SLOW))

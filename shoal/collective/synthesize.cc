@@ -1,6 +1,7 @@
 #include "shoal/collective/synthesize.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <cmath>
@@ -100,6 +101,11 @@ Program program_for(const topo::Topology& topology, Collective collective, const
   if (mode == "auto" || mode == "trees") return synthesize(topology, collective, Synthesis::few, root);
   if (mode == "exact") return synthesize(topology, collective, Synthesis::exact, root);
   if (mode == "blink") return synthesize(topology, collective, Synthesis::blink, root);
+  const auto names = builder_names(collective);
+  if (std::find(names.begin(), names.end(), mode) == names.end()) {
+    throw Error(Code::invalid_argument, fmt::format("there is no mode {} for {}", mode, name(collective)), "--mode",
+                fmt::format("auto, exact, blink, {}", fmt::join(names, ", ")));
+  }
   Program program = build(collective, mode, static_cast<std::uint32_t>(topology.hosts.size()), root);
   if (has_bound(collective)) certify(program, topology);
   return program;

@@ -287,7 +287,7 @@ Scenario read_scenario(const std::filesystem::path& file) {
   const auto contents = [](const std::filesystem::path& of, std::size_t most) {
     std::error_code none;
     std::ifstream in(of, std::ios::binary);
-    if (!std::filesystem::is_regular_file(of, none) || !in) throw Error(Code::io, "cannot be read", of.string());
+    if (!std::filesystem::is_regular_file(of, none) || !in) throw Error(Code::invalid_argument, "cannot be read", of.string());
     std::string text(most + 1, '\0');  // one byte more than is allowed is enough to refuse a file of any size
     in.read(text.data(), static_cast<std::streamsize>(text.size()));
     text.resize(static_cast<std::size_t>(in.gcount()));

@@ -151,7 +151,7 @@ std::string read_text(const std::filesystem::path& file) {
     in.read(text.data(), static_cast<std::streamsize>(text.size()));
     text.resize(static_cast<std::size_t>(in.gcount()));
   }
-  if (!in.eof() && in.fail()) throw Error(Code::io, fmt::format("cannot be read: {}", std::strerror(errno)), file.string());
+  if (!in.eof() && in.fail()) throw Error(Code::invalid_argument, fmt::format("cannot be read: {}", std::strerror(errno)), file.string());
   return text;
 }
 

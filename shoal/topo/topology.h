@@ -51,8 +51,8 @@ inline constexpr std::size_t kMostNodes = 1 << 16, kMostLinks = 1 << 20;
 Topology topology_from_json(const std::string& text, const std::string& where = "topology");
 std::string to_json(const Topology& topology);
 
-Topology read_topology(const std::filesystem::path& file);  // throws Error{io} too
-// A file's first 64 MB and a byte, which is enough for its reader to refuse a longer one. Throws Error{io}.
+Topology read_topology(const std::filesystem::path& file);
+// A file's first 64 MB and a byte, which is enough for its reader to refuse a longer one. Throws Error{invalid_argument} where it cannot be read.
 std::string read_text(const std::filesystem::path& file);
 // Replaces the file whole or not at all. Throws Error{io}.
 void write_topology(const Topology& topology, const std::filesystem::path& file);

@@ -17,7 +17,7 @@ namespace {
 const std::string kStar = "shoal_sim = 1\n[topology]\nform = \"star\"\nsize = [4]\nrate = \"1gbit\"\n";
 const std::string kRun = "[[run]]\nprogram = \"ring\"\nbytes = \"8MB\"\n";
 
-std::string no_file(const std::string& file) { throw Error(Code::io, "cannot be read", file); }
+std::string no_file(const std::string& file) { throw Error(Code::invalid_argument, "cannot be read", file); }
 Scenario read(const std::string& text) { return scenario_from_toml(text, "s.toml", no_file); }
 
 TEST(Scenario, is_what_its_text_says) {
