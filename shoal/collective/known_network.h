@@ -42,8 +42,8 @@ class KnownNetwork {
   std::map<std::pair<Collective, std::string>, double> rates_;
 };
 
-// The topology in a file of any format that topo/import.h reads, a host for each of `ranks` members. Throws Error{invalid_argument} or
-// Error{io} naming the file.
+// The topology in a file of any format that topo/import.h reads, a host for each of `ranks` members. Throws Error{invalid_argument}
+// naming the file.
 topo::Topology topology_for(const std::string& file, std::uint32_t ranks);
 
 }  // namespace shoal::collective

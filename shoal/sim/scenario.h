@@ -42,7 +42,7 @@ inline constexpr std::size_t kMostScenarioBytes = 1 << 20, kMostEntries = 256, k
 // names the key ("run[0].bytes"): unknown ones, too.
 Scenario scenario_from_toml(const std::string& text, const std::string& where, const std::function<std::string(const std::string& file)>& contents);
 
-// Files that it names are sought beside it. Throws Error{io} too.
+// Files that it names are sought beside it.
 Scenario read_scenario(const std::filesystem::path& file);
 
 }  // namespace shoal::sim

@@ -23,6 +23,6 @@ struct Imported {
 
 // `where` begins error lines. Throws Error{invalid_argument}, one line with the place in the text.
 Imported import_topology(const std::string& text, const std::string& where, const ImportOptions& options = {});
-Imported import_topology(const std::filesystem::path& file, const ImportOptions& options = {});  // throws Error{io} too
+Imported import_topology(const std::filesystem::path& file, const ImportOptions& options = {});
 
 }  // namespace shoal::topo
