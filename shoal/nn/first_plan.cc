@@ -24,7 +24,10 @@ std::vector<exchange::TensorSpec> describe(const std::vector<NamedTensor>& param
 exchange::ExchangePlan first_plan(std::vector<exchange::TensorSpec> tensors, const exchange::Choice& choice,
                                   const std::optional<exchange::ExchangePlan>& saved, std::uint32_t ranks) {
   if (saved) exchange::check_fits(*saved, tensors, ranks);
-  return exchange::make_plan(std::move(tensors), ranks, {}, {}, saved ? exchange::parse_choice(saved->choice, "the saved plan") : choice);
+  auto first = saved ? exchange::parse_choice(saved->choice, "the saved plan") : choice;
+  if (first.way == collective::kTrees) first = {};  // before the links are measured no network is known
+  std::erase_if(first.overrides, [](const auto& override) { return override.way == collective::kTrees; });
+  return exchange::make_plan(std::move(tensors), ranks, {}, {}, first);
 }
 
 exchange::ExchangePlan agreed_plan(Session& session, const std::function<exchange::ExchangePlan()>& make) {
