@@ -1,10 +1,10 @@
 #include <fmt/format.h>
 
 #include <map>
-#include <numeric>
 
 #include "app/command.h"
 #include "app/lab.h"
+#include "shoal/topo/sets.h"
 
 namespace shoal::app {
 namespace {
@@ -33,12 +33,7 @@ Wiring wiring_of(const topo::Topology& topology) {
   Wiring wiring;
   std::vector<unsigned> links(hosts, 0);
   wiring.hosts.resize(hosts);
-  std::vector<Node> group(switches);
-  std::iota(group.begin(), group.end(), 0);
-  const auto root = [&](Node at) {
-    while (group[at] != at) at = group[at];
-    return at;
-  };
+  topo::Sets joined_switches(switches);
   for (const auto& [ends, rate] : joined(topology)) {
     const auto& [a, b] = ends;
     const std::string between = topology.node_name(a) + " and " + topology.node_name(b);
@@ -49,8 +44,7 @@ Wiring wiring_of(const topo::Topology& topology) {
       wiring.hosts[a] = {fmt::format("host{}", a), {}, {}, rate.there, rate.back, b - hosts};
       continue;
     }
-    if (root(a - hosts) == root(b - hosts)) refuse_it(between + " close a ring of switches", "a lab has one way between any two hosts");
-    group[root(a - hosts)] = root(b - hosts);
+    if (!joined_switches.join(a - hosts, b - hosts)) refuse_it(between + " close a ring of switches", "a lab has one way between any two hosts");
     wiring.trunks.push_back({a - hosts, b - hosts, rate.there, rate.back});
   }
   for (Node host = 0; host < hosts; ++host) {

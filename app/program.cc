@@ -5,6 +5,7 @@
 #include <chrono>
 #include <filesystem>
 #include <nlohmann/json.hpp>
+#include <optional>
 
 #include "app/command.h"
 #include "shoal/collective/build.h"
@@ -30,7 +31,7 @@ using topo::Topology;
 
 struct ProgramOptions {
   std::string collective = "all_reduce", program, topology, svg, mode = "auto", out, size = "64MB", rate = "1gbit", alpha = "100us";
-  int members = 0;
+  std::optional<int> members;
   std::uint32_t root = 0;
   bool json = false;
 };
@@ -43,11 +44,9 @@ Collective collective_named(const std::string& text) {
 }
 
 std::uint32_t ranks_of(const ProgramOptions& options) {
-  if (options.members == 0) refuse(options.program.empty() ? "how many members?" : options.program + " is no file, and a program by name needs its members", "-n", "-n 4");
-  if (options.members < 1 || options.members > 4096) {
-    refuse(fmt::format("a program has 1 to 4096 members, not {}", options.members), "-n");
-  }
-  return static_cast<std::uint32_t>(options.members);
+  if (!options.members) refuse(options.program.empty() ? "how many members?" : options.program + " is no file, and a program by name needs its members", "-n", "-n 4");
+  if (*options.members < 1 || *options.members > 4096) refuse(fmt::format("a program has 1 to 4096 members, not {}", *options.members), "-n");
+  return static_cast<std::uint32_t>(*options.members);
 }
 
 Topology network(const ProgramOptions& options) { return topo::import_topology(std::filesystem::path(options.topology)).topology; }

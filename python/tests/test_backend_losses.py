@@ -26,19 +26,24 @@ def wrapped(group=None):
     return plain, model, torch.optim.SGD(plain.parameters(), lr=0.01)
 
 
-def under_ddp(victim, steps):
-    torch.manual_seed(0)
-    plain, model, optimizer = wrapped()
-    for k in range(steps):
-        step(model, optimizer)
-    kept = {name: value.clone() for name, value in plain.state_dict().items()}
+def lose(victim, model, optimizer):
+    """The victim dies in a step; the others hear of it and shrink to the group that is left."""
     try:
         step(model, optimizer, fatal=distributed.get_rank() == victim)
         step(model, optimizer)
         raise AssertionError("nobody missed it")
     except shoal.PeerLost as error:
         assert f"rank {victim} (" in str(error)
-    group = distributed.shrink_group([victim], shrink_flags=distributed.distributed_c10d.SHRINK_ABORT)
+    return distributed.shrink_group([victim], shrink_flags=distributed.distributed_c10d.SHRINK_ABORT)
+
+
+def under_ddp(victim, steps):
+    torch.manual_seed(0)
+    plain, model, optimizer = wrapped()
+    for k in range(steps):
+        step(model, optimizer)
+    kept = {name: value.clone() for name, value in plain.state_dict().items()}
+    group = lose(victim, model, optimizer)
     # PyTorch registers a shrunk group's backend as if it were gloo, and DistributedDataParallel believes that (a crash): a group of the same members.
     plain, again, optimizer = wrapped(distributed.new_group(backend="shoal"))  # a reducer that failed in the middle serves no more, nor do the parameters that it looks at
     plain.load_state_dict(kept)  # some may have taken the step
@@ -71,13 +76,7 @@ def under_fsdp(victim):
     fully_shard(model)
     optimizer = torch.optim.SGD(model.parameters(), lr=0.01)
     step(model, optimizer)
-    try:
-        step(model, optimizer, fatal=distributed.get_rank() == victim)
-        step(model, optimizer)
-        raise AssertionError("nobody missed it")
-    except shoal.PeerLost as error:
-        assert f"rank {victim} (" in str(error)
-    group = distributed.shrink_group([victim], shrink_flags=distributed.distributed_c10d.SHRINK_ABORT)
+    group = lose(victim, model, optimizer)
     total = torch.tensor([10.0 ** distributed.get_rank()])
     distributed.all_reduce(total)
     return group.size(), total.item()

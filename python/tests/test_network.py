@@ -15,11 +15,13 @@ from pool import Pool
 HOSTS = 3
 
 
-def topology(folder):
-    """One slow host of three."""
+def topology(folder, dangling=0):
+    """One slow host of three; `dangling` switches that lead nowhere make it long."""
+    chain = ["s", *(f"t{k}" for k in range(dangling))]
     links = [link for host, rate in zip("abc", (500, 500, 50)) for link in ({"src": host, "dst": "s", "bw": rate}, {"src": "s", "dst": host, "bw": rate})]
+    links += [link for a, b in zip(chain, chain[1:]) for link in ({"src": a, "dst": b, "bw": 1}, {"src": b, "dst": a, "bw": 1})]
     file = folder / "slow.json"
-    file.write_text(json.dumps({"name": "slow", "bandwidth_unit": "Mbit/s", "compute": list("abc"), "switches": ["s"], "links": links}))
+    file.write_text(json.dumps({"name": "slow", "bandwidth_unit": "Mbit/s", "compute": list("abc"), "switches": chain, "links": links}))
     return str(file)
 
 
@@ -63,9 +65,9 @@ def summed(elements):
     return both, torch.stack(parts), part
 
 
-@pytest.mark.parametrize("tune", [None, "allreduce:@trees#allgather:@trees#reducescatter:@trees"])
-def test_collectives_are_right_on_a_network_that_is_said(tmp_path, tune):
-    group = groups.Members(HOSTS, {"SHOAL_TOPOLOGY": topology(tmp_path), **({"SHOAL_TUNE": tune} if tune else {})})
+@pytest.mark.parametrize("tune, dangling", [(None, 0), ("allreduce:@trees#allgather:@trees#reducescatter:@trees", 0), (None, 1000)])
+def test_collectives_are_right_on_a_network_that_is_said(tmp_path, tune, dangling):
+    group = groups.Members(HOSTS, {"SHOAL_TOPOLOGY": topology(tmp_path, dangling), **({"SHOAL_TUNE": tune} if tune else {})})
     try:
         for elements in (1, 7, 300_000):
             for rank, (both, parts, part) in enumerate(group.run(summed, elements)):

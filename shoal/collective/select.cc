@@ -118,9 +118,12 @@ std::uint32_t slice_of(const Priced& program, std::uint32_t ranks, double bytes,
   return static_cast<std::uint32_t>(std::max(std::ceil(slice / kLine), 1.0) * kLine);
 }
 
-// What is known of this group's network; a group of some hosts only goes by the link's figures.
-const KnownNetwork* known(const LinkModel& link, std::uint32_t ranks) {
-  return link.network && link.network->ranks() == ranks ? link.network.get() : nullptr;
+// Of a group of all its hosts; a group of some only goes by the link's figures.
+const KnownNetwork* known(const KnownNetwork* network, std::uint32_t ranks) {
+  return network != nullptr && network->ranks() == ranks ? network : nullptr;
+}
+const Verified* trees_of(const KnownNetwork* network, Collective collective, std::uint32_t ranks) {
+  return known(network, ranks) != nullptr ? network->trees(collective) : nullptr;
 }
 
 constexpr Priced kTreesPriced{Collective::all_reduce, kTrees, false, false, true, kMaxRanks, [](double) { return Cost{}; }};
@@ -135,13 +138,11 @@ double tree_seconds(Collective collective, std::uint32_t ranks, double bytes, co
 double seconds(const Priced& program, std::uint32_t ranks, double bytes, const LinkModel& link) {
   if (ranks == 1) return 0;
   const Cost cost = program.cost(ranks);
-  const KnownNetwork* const network = known(link, ranks);
-  const double on_network = network != nullptr ? network->rate(program.collective, program.name) : 0;
-  if (on_network > 0) {
-    const double slice = std::min<double>(slice_of(program, ranks, bytes, link), bytes);
+  const double slice = std::min<double>(slice_of(program, ranks, bytes, link), bytes);
+  const KnownNetwork* const network = known(link.network.get(), ranks);
+  if (const double on_network = network != nullptr ? network->rate(program.collective, program.name) : 0; on_network > 0) {
     return cost.steps * link.alpha + (bytes + cost.slices * slice) / on_network + cost.added * bytes / link.add_rate;
   }
-  const double slice = std::min<double>(slice_of(program, ranks, bytes, link), bytes);
   const double meeting = link.fan_in > 0 ? link.fan_in : kMeetingShare * link.rate;
   const bool meets = program.meets && ranks > 2;
   const double rate = meets ? meeting : link.rate;
@@ -160,15 +161,15 @@ const Priced& priced(Collective collective, const std::string& name) {
   throw Error(Code::invalid_argument, fmt::format("no trees are known for {} of {} members", collective::name(collective), ranks), "trees",
               "say which network this is: SHOAL_TOPOLOGY=FILE, a topology of as many hosts");
 }
-void check_trees(Collective collective, std::uint32_t ranks, const LinkModel& link) {
-  if (known(link, ranks) == nullptr || link.network->trees(collective) == nullptr) refuse_trees(collective, ranks);
-}
 
 }  // namespace
 
 double price(Collective collective, const std::string& name, std::uint32_t ranks, double bytes, const LinkModel& link) {
   check(ranks, bytes, link);
-  if (name == kTrees) return check_trees(collective, ranks, link), tree_seconds(collective, ranks, bytes, link);
+  if (name == kTrees) {
+    if (trees_of(link.network.get(), collective, ranks) == nullptr) refuse_trees(collective, ranks);
+    return tree_seconds(collective, ranks, bytes, link);
+  }
   return seconds(priced(collective, name), ranks, bytes, link);
 }
 
@@ -180,32 +181,31 @@ double busiest_bytes(Collective collective, const std::string& name, std::uint32
 
 std::string choose(Collective collective, std::uint32_t ranks, double bytes, const LinkModel& link, bool left_fold_only) {
   check(ranks, bytes, link);
-  const Priced* best = nullptr;
+  const auto wish = link.tuning ? link.tuning->wish(collective, bytes) : std::nullopt;
+  const char* best = nullptr;
+  double least = 0;
+  const auto offer = [&](const char* program, double price) {
+    if (best == nullptr || price < least) best = program, least = price;
+  };
   for (const Priced& program : kPrices) {
     if (program.collective != collective || ranks > program.max_ranks || (left_fold_only && !program.left_fold)) continue;
-    if (best == nullptr || seconds(program, ranks, bytes, link) < seconds(*best, ranks, bytes, link)) best = &program;
+    if (wish == program.name) return program.name;
+    offer(program.name, seconds(program, ranks, bytes, link));
   }
   if (best == nullptr) {
     throw Error(Code::unsupported, fmt::format("no program for {} of {} ranks{}", name(collective), ranks,
                                                left_fold_only ? " that adds in rank order" : ""));
   }
-  const KnownNetwork* const network = known(link, ranks);
-  if (const auto wish = link.tuning ? link.tuning->wish(collective, bytes) : std::nullopt) {
-    if (*wish == kTrees && network != nullptr && network->trees(collective) != nullptr && !left_fold_only) return kTrees;
-    for (const Priced& program : kPrices) {
-      if (program.collective == collective && program.name == *wish && ranks <= program.max_ranks && (program.left_fold || !left_fold_only)) return *wish;
-    }
+  if (!left_fold_only && trees_of(link.network.get(), collective, ranks) != nullptr) {
+    if (wish == kTrees) return kTrees;
+    if (ranks > 1) offer(kTrees, tree_seconds(collective, ranks, bytes, link));
   }
-  if (ranks > 1 && network != nullptr && network->trees(collective) != nullptr && !left_fold_only &&
-      tree_seconds(collective, ranks, bytes, link) < seconds(*best, ranks, bytes, link)) {
-    return kTrees;
-  }
-  return best->name;
+  return best;
 }
 
 Verified program_named(Collective collective, const std::string& name, std::uint32_t ranks, std::uint32_t root, const KnownNetwork* network) {
   if (name != kTrees) return verify(build(collective, name, ranks, root));
-  const Verified* const trees = network != nullptr && network->ranks() == ranks ? network->trees(collective) : nullptr;
+  const Verified* const trees = trees_of(network, collective, ranks);
   if (trees == nullptr) refuse_trees(collective, ranks);
   return *trees;
 }

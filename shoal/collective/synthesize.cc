@@ -51,9 +51,9 @@ Packing pack(const Network& network, Demand demand, Synthesis how, std::uint32_t
                 kind(how), "take few: it proves a bound, too");
   }
   if (how == Synthesis::blink) return packing::pack_blink(network, demand, root);
-  if (!small) return packing::pack_few(network, demand, root, {});
+  if (!small) return packing::pack_few(network, demand, root);
   const Packing exact = packing::pack_exactly(network, demand, root);
-  return how == Synthesis::exact ? exact : packing::pack_few(network, demand, root, {}, &exact);
+  return how == Synthesis::exact ? exact : packing::pack_few(network, demand, root, &exact);
 }
 
 // Whose bound is the best that can be had.

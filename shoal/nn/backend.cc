@@ -8,9 +8,9 @@
 #include <string_view>
 #include <torch/version.h>
 
-#include "shoal/net/environment.h"
 #include "shoal/net/tcp.h"
 #include "shoal/nn/backend_call.h"
+#include "shoal/nn/said.h"
 #include "shoal/nn/store_rendezvous.h"
 #include "shoal/nn/torch_error.h"
 
@@ -44,23 +44,23 @@ bool checks_every_call() {
   return (asked && std::string_view(asked) != "0") || c10d::debug_level() == c10d::DebugLevel::Detail;
 }
 
-// SHOAL_TOPOLOGY=FILE, of rank 0: its network for groups of all its hosts. The others take it from the Store.
-std::shared_ptr<const collective::KnownNetwork> declared_network(StoreRendezvous& rendezvous, const net::Place& place, Nanoseconds patience) {
-  constexpr const char* kKey = "network";
-  if (place.rank == 0) {
-    const std::string file = net::variable("SHOAL_TOPOLOGY").value_or("none");
-    const bool is_file = file != "none" && file != "measure" && file != "auto";
-    rendezvous.put(kKey, is_file ? collective::KnownNetwork::made_for(collective::topology_for(file, place.size))->to_json() : "none");
+// What rank 0's environment says, with the network of a file for groups of all its hosts; the others take it from the Store.
+void tell_network(StoreRendezvous& rendezvous, const net::Place& place, Nanoseconds patience, collective::LinkModel& link) {
+  constexpr const char *kSaid = "said of the network", *kNetwork = "network";
+  if (place.rank != 0) {
+    const Said said = read_said(rendezvous.get(kSaid, patience));
+    link.tuning = said.tuning;
+    if (said.is_file()) link.network = collective::KnownNetwork::from_json(rendezvous.get_long(kNetwork, patience), "rank 0's network");
+    return;
   }
-  const std::string network = rendezvous.get(kKey, patience);
-  return network == "none" ? nullptr : collective::KnownNetwork::from_json(network, "rank 0's network");
-}
-
-std::shared_ptr<const collective::Tuning> declared_tuning(StoreRendezvous& rendezvous, const net::Place& place, Nanoseconds patience) {
-  constexpr const char* kKey = "tune";
-  if (place.rank == 0) rendezvous.put(kKey, net::variable("SHOAL_TUNE").value_or("none"));
-  const std::string text = rendezvous.get(kKey, patience);
-  return text == "none" ? nullptr : std::make_shared<const collective::Tuning>(text);
+  const std::string here = said_here();
+  const Said said = read_said(here);
+  link.tuning = said.tuning;
+  if (said.is_file()) {
+    link.network = collective::KnownNetwork::made_for(collective::topology_for(said.topology, place.size));
+    rendezvous.put_long(kNetwork, link.network->to_json());
+  }
+  rendezvous.put(kSaid, here);
 }
 
 std::shared_ptr<Group> join(const c10::intrusive_ptr<c10d::Store>& store, int rank, int size, std::chrono::milliseconds timeout) {
@@ -86,8 +86,7 @@ std::shared_ptr<Group> join(const c10::intrusive_ptr<c10d::Store>& store, int ra
   }
   // Between processes of one machine flows that meet cost nothing, and direct adds each byte in one pass (docs/collectives.md).
   if (one_host(job->members())) settings.link = collective::LinkModel::one_machine();
-  settings.link.network = declared_network(rendezvous, place, timeout);
-  settings.link.tuning = declared_tuning(rendezvous, place, timeout);
+  tell_network(rendezvous, place, timeout, settings.link);
   return std::make_shared<Group>(std::move(job), settings);
 }
 

@@ -12,7 +12,6 @@
 #include "shoal/collective/probe_together.h"
 #include "shoal/collective/synthesize.h"
 #include "shoal/net/call.h"
-#include "shoal/net/environment.h"
 
 namespace shoal::nn {
 
@@ -77,8 +76,9 @@ const collective::LinkModel& Session::link_model() {
     collective::LinkModel model;
     if (living() == size()) {
       model = collective::probe(transport(), take_operations(collective::kProbeOperations), transport().now() + patience_);
-      model.network = find_network(model);
-      model.tuning = find_tuning();
+      const Said said = read_said(broadcast_text(rank() == 0 ? said_here() : "", 0, "what is said of the network"));
+      model.network = find_network(said, model);
+      model.tuning = said.tuning;
     }
     link_model_ = model;
   });
@@ -103,19 +103,9 @@ std::uint64_t Session::take_operations(std::uint64_t count) {
   return net::operation_in(channel_, std::exchange(next_operation_, next_operation_ + count));
 }
 
-std::shared_ptr<const collective::Tuning> Session::find_tuning() {
-  std::string text;
-  if (rank() == 0) text = net::variable("SHOAL_TUNE").value_or("");
-  text = broadcast_text(text, 0, "SHOAL_TUNE");
-  return text.empty() ? nullptr : std::make_shared<const collective::Tuning>(text);
-}
-
-std::shared_ptr<const collective::KnownNetwork> Session::find_network(const collective::LinkModel& link) {
-  std::string asked;
-  if (rank() == 0) asked = net::variable("SHOAL_TOPOLOGY").value_or("auto");
-  asked = broadcast_text(asked, 0, "which network this is");
-  if (asked == "none") return nullptr;
-  if (asked == "auto") {
+std::shared_ptr<const collective::KnownNetwork> Session::find_network(const Said& said, const collective::LinkModel& link) {
+  if (said.topology == "none") return nullptr;
+  if (said.topology == "auto") {
     const auto& members = job_->members();
     const bool many_hosts = std::any_of(members.begin(), members.end(), [&](const net::MemberInfo& m) { return m.host != members[0].host; });
     if (!many_hosts || size() < 3 || size() > collective::kMostExactHosts) return nullptr;
@@ -124,10 +114,11 @@ std::shared_ptr<const collective::KnownNetwork> Session::find_network(const coll
     if (rank() == 0) std::fputs("shoal: members' links are unequal: measuring the network (SHOAL_TOPOLOGY=FILE says it, none leaves it)\n", stderr);
   }
   std::optional<topo::Topology> measured;
-  if (asked == "auto" || asked == "measure") measured = collective::measure_network(*job_, take_operations(collective::measure_operations(size())));
-  std::string made;
-  if (rank() == 0) made = collective::KnownNetwork::made_for(measured ? *measured : collective::topology_for(asked, size()))->to_json();
-  return collective::KnownNetwork::from_json(broadcast_text(made, 0, "the network"), "rank 0's network");
+  if (!said.is_file()) measured = collective::measure_network(*job_, take_operations(collective::measure_operations(size())));
+  std::shared_ptr<const collective::KnownNetwork> made;
+  if (rank() == 0) made = collective::KnownNetwork::made_for(measured ? *measured : collective::topology_for(said.topology, size()));
+  const std::string told = broadcast_text(made ? made->to_json() : "", 0, "the network");
+  return made ? made : collective::KnownNetwork::from_json(told, "rank 0's network");
 }
 
 collective::Started Session::start(const collective::Program& program, const collective::Layout& layout,

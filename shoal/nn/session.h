@@ -20,6 +20,7 @@
 #include "shoal/collective/survivors.h"
 #include "shoal/collective/started.h"
 #include "shoal/net/job.h"
+#include "shoal/nn/said.h"
 
 namespace shoal::nn {
 
@@ -77,8 +78,7 @@ class Session {
   collective::Started start(const collective::Program& program, const collective::Layout& layout, collective::Buffers buffers,
                             const std::string& label);
   void wait(collective::Started& started);
-  std::shared_ptr<const collective::KnownNetwork> find_network(const collective::LinkModel& link);
-  std::shared_ptr<const collective::Tuning> find_tuning();
+  std::shared_ptr<const collective::KnownNetwork> find_network(const Said& said, const collective::LinkModel& link);
   std::vector<std::string> gather_once(const std::string& own, const std::string& label);
   std::uint64_t take_operations(std::uint64_t count);  // the first of so many numbers
   void let_go(std::shared_ptr<void> of_the_loop);

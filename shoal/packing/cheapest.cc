@@ -6,6 +6,7 @@
 #include <queue>
 
 #include "shoal/packing/arborescence.h"
+#include "shoal/topo/sets.h"
 
 namespace shoal::packing {
 
@@ -52,21 +53,6 @@ Node follow(const Network& network, const std::vector<Reached>& reached, Node to
   }
   return at;
 }
-
-struct Sets {                          // disjoint sets of hosts
-  explicit Sets(std::uint32_t count) : parent(count) { std::iota(parent.begin(), parent.end(), 0); }
-  Node find(Node node) {
-    while (parent[node] != node) node = parent[node] = parent[parent[node]];
-    return node;
-  }
-  bool join(Node a, Node b) {
-    a = find(a), b = find(b);
-    if (a == b) return false;
-    parent[a] = b;
-    return true;
-  }
-  std::vector<Node> parent;
-};
 
 }  // namespace
 
@@ -149,7 +135,7 @@ Tree CheapestTrees::spanning_tree() const {
     }
   }
   std::sort(crossings.begin(), crossings.end());
-  Sets sets(network_.hosts());
+  topo::Sets sets(network_.hosts());
   std::vector<Hop> edges;
   for (const auto& [cost, a] : crossings) {
     const Arc& arc = network_.arcs()[a];
@@ -168,23 +154,15 @@ Tree CheapestTrees::spanning_tree() const {
 Tree CheapestTrees::arborescences(Node root) const {
   const auto hops = [&](const std::vector<WeightedArc>& arcs, bool in) {
     const std::vector<std::uint32_t> entry = cheapest_arborescence(network_.hosts(), root, arcs);
-    std::vector<std::vector<Node>> children(network_.hosts());
+    std::vector<Hop> of_hosts(network_.hosts());
     for (Node host = 0; host < network_.hosts(); ++host) {
-      if (host != root) children[arcs[entry[host]].from].push_back(host);
+      if (host == root) continue;
+      const Node other = arcs[entry[host]].from;
+      Hop& hop = of_hosts[host] = {in ? host : other, in ? other : host, {}};
+      follow(network_, ways_->from[hop.from], hop.to, hop.via);
+      std::reverse(hop.via.begin(), hop.via.end());
     }
-    std::vector<Hop> order;
-    std::vector<Node> open{root};
-    for (std::size_t k = 0; k < open.size(); ++k) {
-      for (const Node child : children[open[k]]) {
-        Hop hop{in ? child : open[k], in ? open[k] : child, {}};
-        follow(network_, ways_->from[hop.from], hop.to, hop.via);
-        std::reverse(hop.via.begin(), hop.via.end());
-        order.push_back(std::move(hop));
-        open.push_back(child);
-      }
-    }
-    if (in) std::reverse(order.begin(), order.end());
-    return order;
+    return in_order(of_hosts, root, in);
   };
   Tree tree;
   tree.root = root;

@@ -7,6 +7,8 @@ namespace shoal::packing {
 
 namespace {
 
+constexpr double kEnough = 0.97;  // of the bound
+
 // Alike trees are one.
 std::vector<Tree> distinct(const std::vector<Tree>& trees) {
   std::vector<Tree> found;
@@ -37,7 +39,7 @@ void prove_roughly(const Network& network, Packing& best) {
 
 }  // namespace
 
-Packing pack_few(const Network& network, Demand demand, Node root, const Few& few, const Packing* exact) {
+Packing pack_few(const Network& network, Demand demand, Node root, const Packing* exact) {
   const std::vector<Origin> from = origins(network, demand, root);
   Packing best;
   best.demand = demand;
@@ -49,15 +51,14 @@ Packing pack_few(const Network& network, Demand demand, Node root, const Few& fe
     prove_roughly(network, best);
   }
   for (const std::uint32_t count : {1U, 2U, 3U, 4U, 5U, 6U, 7U, 8U, 10U, 12U, 14U, 16U}) {
-    if (count > few.most) break;
-    Units units(network, demand, from, count, few.seed);
+    Units units(network, demand, from, count);
     units.improve();
     if (exact == nullptr) prove(network, best, units.prices());
     Packing found = best_rates(network, demand, root, distinct(units.trees()));
     if (found.rate <= best.rate * 1.005) continue;           // more trees must be worth their while
     best.trees = std::move(found.trees);
     best.rate = found.rate;
-    if (best.rate >= few.enough * best.bound) break;
+    if (best.rate >= kEnough * best.bound) break;
   }
   return best;
 }

@@ -42,15 +42,9 @@ std::vector<double> parted(const Network& network, const std::vector<double>& pr
 // until none would improve it: efficiency 1 - 1e-6. At most as many trees as the network has arcs.
 Packing pack_exactly(const Network& network, Demand demand, Node root = 0);
 
-// At most `most` trees for each origin, as few as reach `enough` of the bound, else the best found. Trees of one size are moved one
-// at a time to where the network is least busy (prices that rise steeply with load), then get their best rates. `seed`: of
-// the choice among equals; the same seed, the same trees.
-struct Few {
-  std::uint32_t most = 16;
-  double enough = 0.97;
-  std::uint64_t seed = 1;
-};
+// At most 16 trees for each origin, as few as come within 3 % of the bound, else the best found. Trees of one size are moved one
+// at a time to where the network is least busy (prices that rise steeply with load), then get their best rates.
 // `exact`: where it is known; its bound is taken, else a rough one from arcs alone.
-Packing pack_few(const Network& network, Demand demand, Node root, const Few& few, const Packing* exact = nullptr);
+Packing pack_few(const Network& network, Demand demand, Node root, const Packing* exact = nullptr);
 
 }  // namespace shoal::packing

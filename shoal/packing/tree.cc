@@ -8,14 +8,7 @@ namespace shoal::packing {
 namespace {
 
 void add(std::map<std::uint32_t, std::uint32_t>& times, const Network& network, const std::vector<Hop>& hops) {
-  for (const Hop& hop : hops) {
-    Node at = hop.from;
-    for (const Node next : hop.via) {
-      ++times[network.arc(at, next)];
-      at = next;
-    }
-    ++times[network.arc(at, hop.to)];
-  }
+  for (const Hop& hop : hops) along(network, hop, [&](std::uint32_t arc) { ++times[arc]; });
 }
 
 struct Neighbour {
@@ -87,6 +80,20 @@ std::uint32_t height(const Tree& tree) {
   depth.clear();
   for (auto hop = tree.up.rbegin(); hop != tree.up.rend(); ++hop) most = std::max(most, depth[hop->from] = depth[hop->to] + 1);
   return most;
+}
+
+std::vector<Hop> in_order(const std::vector<Hop>& of_hosts, Node root, bool up) {
+  std::vector<std::vector<Node>> children(of_hosts.size());
+  for (Node host = 0; host < of_hosts.size(); ++host) {
+    if (host != root) children[up ? of_hosts[host].to : of_hosts[host].from].push_back(host);
+  }
+  std::vector<Hop> order;
+  std::vector<Node> open{root};
+  for (std::size_t k = 0; k < open.size(); ++k) {
+    for (const Node child : children[open[k]]) order.push_back(of_hosts[child]), open.push_back(child);
+  }
+  if (up) std::reverse(order.begin(), order.end());
+  return order;
 }
 
 std::vector<Hop> turned(const std::vector<Hop>& out) {

@@ -27,6 +27,14 @@ struct Hop {              // from host to host
   bool operator==(const Hop&) const = default;
 };
 
+// visit(arc) for each arc of the way.
+template <typename Visit>
+void along(const Network& network, const Hop& hop, Visit visit) {
+  Node at = hop.from;
+  for (const Node next : hop.via) visit(network.arc(std::exchange(at, next), next));
+  visit(network.arc(at, hop.to));
+}
+
 struct Tree {
   Node root = 0;
   std::vector<Hop> up;    // every other host once as `from`, after those whose data it passes on; empty where nothing goes up
@@ -41,6 +49,8 @@ Load load(const Network& network, const Tree& tree);
 
 std::uint32_t height(const Tree& tree);  // hops between the root and the farthest host, the longer of up and down
 
+// The hops of a tree as `up` and `down` have them, from how each host but the root is left (up) or entered: [host].
+std::vector<Hop> in_order(const std::vector<Hop>& of_hosts, Node root, bool up);
 // Ways that are the same in both directions, as a tree with its root where it is lowest; `up` and `down` go the same way.
 Tree centred(std::uint32_t hosts, const std::vector<Hop>& edges);
 // The tree that `out` makes when each hop is turned round: what was told down is gathered up.

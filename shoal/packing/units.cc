@@ -18,21 +18,13 @@ constexpr std::uint32_t kPasses = 24, kPatience = 5;
 constexpr double kFlattest = 8, kSteepest = 80;   // price of a full arc: e^this times an idle one's
 constexpr double kProving = 40;                   // the same in prices()
 constexpr double kHot = 0.75;                     // of the fullest arc: below, a hop stays where it is
+constexpr std::uint64_t kSeed = 1;                // of the choice among equals: the same network, the same trees
 constexpr std::uint32_t kSite = 0x66657773;
-
-// visit(arc) for each arc of the way.
-template <typename Visit>
-void along(const Network& network, const Hop& hop, Visit visit) {
-  Node at = hop.from;
-  for (const Node next : hop.via) visit(network.arc(std::exchange(at, next), next));
-  visit(network.arc(at, hop.to));
-}
 
 }  // namespace
 
-Units::Units(const Network& network, Demand demand, const std::vector<Origin>& origins, std::uint32_t for_each_origin,
-             std::uint64_t seed)
-    : network_(network), demand_(demand), mirrored_(mirrored(network, demand)), origins_(origins), seed_(seed),
+Units::Units(const Network& network, Demand demand, const std::vector<Origin>& origins, std::uint32_t for_each_origin)
+    : network_(network), demand_(demand), mirrored_(mirrored(network, demand)), origins_(origins),
       cheapest_(network, demand), into_(network.nodes()), units_(origins.size() * for_each_origin), busy_(network.arcs().size(), 0) {
   for (std::uint32_t a = 0; a < network.arcs().size(); ++a) into_[network.arcs()[a].to].push_back(a);
   for (std::uint32_t u = 0; u < units_.size(); ++u) {
@@ -50,7 +42,7 @@ void Units::improve() {
     const double steep = kFlattest + (kSteepest - kFlattest) * pass / (kPasses - 1);
     std::iota(order.begin(), order.end(), 0);
     for (auto k = static_cast<std::uint32_t>(order.size()); k > 1; --k) {
-      std::swap(order[k - 1], order[random_words(seed_, pass, k, kSite)[0] % k]);
+      std::swap(order[k - 1], order[random_words(kSeed, pass, k, kSite)[0] % k]);
     }
     for (const std::uint32_t u : order) {
       if (units_.size() > 1) move(units_[u], steep);
@@ -176,7 +168,7 @@ bool Units::hot(const Hop& hop) const {
 }
 
 double Units::price(std::uint32_t a, double steep) const {
-  const double hair = 1 + 1e-3 * uniform(seed_, moves_, a, kSite);  // parts equals
+  const double hair = 1 + 1e-3 * uniform(kSeed, moves_, a, kSite);  // parts equals
   return hair * std::exp(steep * (busy_[a] / fullest_ - 1)) / network_.arcs()[a].rate;
 }
 
@@ -198,24 +190,11 @@ bool Units::keep_best() {
 }
 
 Tree Units::tree(const Unit& unit) const {
-  const auto ordered = [&](const std::vector<Hop>& hops, bool in) {
-    std::vector<std::vector<Node>> children(hops.size());
-    for (Node host = 0; host < hops.size(); ++host) {
-      if (host != unit.root) children[in ? hops[host].to : hops[host].from].push_back(host);
-    }
-    std::vector<Hop> order;
-    std::vector<Node> open{unit.root};
-    for (std::size_t k = 0; k < open.size(); ++k) {
-      for (const Node child : children[open[k]]) order.push_back(hops[child]), open.push_back(child);
-    }
-    if (in) std::reverse(order.begin(), order.end());
-    return order;
-  };
-  if (mirrored_) return centred(network_.hosts(), ordered(unit.down, false));
+  if (mirrored_) return centred(network_.hosts(), in_order(unit.down, unit.root, false));
   Tree tree;
   tree.root = unit.root;
-  if (goes_up(demand_)) tree.up = ordered(unit.up, true);
-  if (goes_down(demand_)) tree.down = ordered(unit.down, false);
+  if (goes_up(demand_)) tree.up = in_order(unit.up, unit.root, true);
+  if (goes_down(demand_)) tree.down = in_order(unit.down, unit.root, false);
   return tree;
 }
 

@@ -15,7 +15,7 @@ namespace shoal::packing {
 class Units {
  public:
   // As many equal units for each origin, where the network is idle. `origins` stay with the caller.
-  Units(const Network& network, Demand demand, const std::vector<Origin>& origins, std::uint32_t for_each_origin, std::uint64_t seed);
+  Units(const Network& network, Demand demand, const std::vector<Origin>& origins, std::uint32_t for_each_origin);
 
   // Until a few passes over all units in a row made it no better.
   void improve();
@@ -47,7 +47,6 @@ class Units {
   const Demand demand_;
   const bool mirrored_;
   const std::vector<Origin>& origins_;
-  const std::uint64_t seed_;
   CheapestTrees cheapest_;
   std::vector<std::vector<std::uint32_t>> into_;           // [node]: arcs
   std::vector<Unit> units_, best_;

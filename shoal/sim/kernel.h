@@ -1,4 +1,4 @@
-// Events in simulated time: timers, and flows over links that share them max-min fairly (fair_shares.h). Exact and deterministic:
+// Events in simulated time: timers, and flows over links that share them max-min fairly (topo/fair_shares.h). Exact and deterministic:
 // the same calls give the same events, and no clock is read. Links are numbers with a capacity; what they are and how long bytes
 // travel is the caller's (a latency is a timer before or after a flow).
 //
@@ -15,7 +15,7 @@
 #include <span>
 #include <vector>
 
-#include "shoal/sim/fair_shares.h"
+#include "shoal/topo/fair_shares.h"
 
 namespace shoal::sim {
 
@@ -92,7 +92,7 @@ class Kernel {
   std::uint64_t order_ = 0, solves_ = 0, solved_ = 0;
   std::vector<std::uint32_t> begun_;       // flows without a rate yet
   std::vector<std::uint32_t> left_behind_; // links from which a flow was taken
-  FairShares shares_;
+  topo::FairShares shares_;
   std::vector<std::uint32_t> reached_, reached_links_, levels_, path_;
 };
 

@@ -1,32 +1,24 @@
 #include "shoal/topo/components.h"
 
 #include <algorithm>
-#include <numeric>
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
 #include "shoal/core/text.h"
+#include "shoal/topo/sets.h"
 
 namespace shoal::topo {
 
 Components components(const Topology& topology) {
-  // Union by path halving; then roots are numbered by how many hosts they have.
-  std::vector<Node> parent(topology.nodes());
-  std::iota(parent.begin(), parent.end(), Node{0});
-  const auto root = [&](Node node) {
-    while (parent[node] != node) node = parent[node] = parent[parent[node]];
-    return node;
-  };
-  for (const Link& link : topology.links) {
-    const Node from = root(link.from), to = root(link.to);
-    parent[std::max(from, to)] = std::min(from, to);
-  }
+  Sets sets(topology.nodes());
+  for (const Link& link : topology.links) sets.join(link.from, link.to);
 
+  // Numbered by how many hosts they have.
   std::vector<Node> roots, hosts(topology.nodes());
-  for (Node node = 0; node < parent.size(); ++node) {
-    if (root(node) == node) roots.push_back(node);
-    if (node < topology.hosts.size()) ++hosts[root(node)];
+  for (Node node = 0; node < topology.nodes(); ++node) {
+    if (sets.find(node) == node) roots.push_back(node);
+    if (node < topology.hosts.size()) ++hosts[sets.find(node)];
   }
   std::stable_sort(roots.begin(), roots.end(), [&](Node a, Node b) { return hosts[a] > hosts[b]; });
   std::vector<std::uint32_t> number(topology.nodes());
@@ -35,8 +27,8 @@ Components components(const Topology& topology) {
   Components found;
   found.hosts.resize(roots.size());
   found.of.resize(topology.nodes());
-  for (Node node = 0; node < parent.size(); ++node) {
-    found.of[node] = number[root(node)];
+  for (Node node = 0; node < topology.nodes(); ++node) {
+    found.of[node] = number[sets.find(node)];
     if (node < topology.hosts.size()) found.hosts[found.of[node]].push_back(node);
   }
   return found;

@@ -6,7 +6,7 @@
 
 #include <fmt/format.h>
 
-#include "shoal/topo/max_min.h"
+#include "shoal/topo/fair_shares.h"
 
 namespace shoal::topo {
 namespace {
@@ -40,20 +40,25 @@ std::vector<std::uint32_t> SwitchTree::way_up(std::uint32_t node) const {
 }
 
 std::vector<double> SwitchTree::rates(std::span<const Flow> flows) const {
-  std::vector<double> capacity;  // of node n: up is 2 n, down is 2 n + 1
-  for (const Up& node : nodes_) capacity.insert(capacity.end(), {node.up, node.down});
-  std::vector<std::vector<std::uint32_t>> paths;
+  FairShares shares;
+  for (std::uint32_t node = 0; node < nodes_.size(); ++node) {  // link 2 n goes up from node n, 2 n + 1 down to it; the root's are nobody's
+    for (const double rate : {nodes_[node].up, nodes_[node].down}) shares.add_link(node == root() ? 1 : rate);
+  }
   for (const Flow& flow : flows) {
     auto from = way_up(flow.from), to = way_up(flow.to);
     while (!from.empty() && !to.empty() && from.back() == to.back()) {
       from.pop_back();
       to.pop_back();
     }
-    std::vector<std::uint32_t>& path = paths.emplace_back();
+    std::vector<std::uint32_t> path;
     for (const std::uint32_t node : from) path.push_back(2 * node);
     for (const std::uint32_t node : to) path.push_back(2 * node + 1);
+    shares.add_flow(path);
   }
-  return max_min(capacity, paths);
+  shares.solve();
+  std::vector<double> rates;
+  for (std::uint32_t flow = 0; flow < flows.size(); ++flow) rates.push_back(shares.rate(flow));
+  return rates;
 }
 
 void SwitchTree::fit_latencies(const std::function<double(std::uint32_t, std::uint32_t)>& latency) {

@@ -70,6 +70,7 @@ TEST(program, mistakes_are_refused_in_one_line) {
     std::string line;
   } mistakes[] = {
       {{"show", "ring", "-n", "0"}, "-n: a program has 1 to 4096 members, not 0\n"},
+      {{"verify", "ring"}, "-n: ring is no file, and a program by name needs its members (-n 4)\n"},
       {{"price", "-n", "4", "--collective", "sum"},
        "--collective: there is no collective sum (one of all_reduce, reduce_scatter, all_gather, broadcast, "
        "reduce, gather, "

@@ -7,19 +7,10 @@
 #include <functional>
 
 #include "shoal/core/error.h"
+#include "tests/refusal.h"
 
 namespace shoal::app {
 namespace {
-
-std::string refusal(const std::function<void()>& act) {
-  try {
-    act();
-  } catch (const Error& error) {
-    EXPECT_EQ(error.code(), Code::invalid_argument);
-    return error.what();
-  }
-  return "accepted";
-}
 
 TextOptions parsed(std::vector<std::string> arguments) {
   TextOptions options;

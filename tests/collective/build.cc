@@ -9,6 +9,7 @@
 
 #include "shoal/collective/verify.h"
 #include "shoal/core/error.h"
+#include "tests/refusal.h"
 
 namespace shoal::collective {
 namespace {
@@ -108,16 +109,6 @@ TEST(Build, programs_that_allow_one_memory_for_input_and_output_say_so) {
   EXPECT_FALSE(verify(gather_all_reduce(4)).in_place());  // its fold does not wait for the sends of its own input
   EXPECT_TRUE(verify(binomial_broadcast(4, 1)).in_place());
   EXPECT_FALSE(verify(direct_all_gather(4)).in_place());  // input and output are laid out differently
-}
-
-std::string refusal(const std::function<void()>& act) {
-  try {
-    act();
-  } catch (const Error& error) {
-    EXPECT_EQ(error.code(), Code::invalid_argument);
-    return error.what();
-  }
-  return "nothing was refused";
 }
 
 TEST(Build, refusals_name_what_is_allowed) {

@@ -17,6 +17,7 @@
 #include "shoal/core/error.h"
 #include "shoal/topo/generate.h"
 #include "tests/collective/scripted_group.h"
+#include "tests/refusal.h"
 
 namespace shoal::collective {
 namespace {
@@ -254,16 +255,6 @@ TEST(Mesh, programs_go_as_fast_as_their_formulas_on_the_network_itself) {
   EXPECT_NEAR(rate(mesh_ring_all_reduce(mesh), network(8, 8, false, {{{2, 4}, {2, 2}}})), 1.017, 5e-4);
   kill(mesh, 4, 4, 2, 2);
   EXPECT_NEAR(rate(mesh_ring_all_reduce(mesh), network(8, 8, false, {{{2, 4}, {4, 2}}})), 1.018, 5e-4);
-}
-
-std::string refusal(const std::function<void()>& act) {
-  try {
-    act();
-  } catch (const Error& error) {
-    EXPECT_EQ(error.code(), Code::invalid_argument);
-    return error.what();
-  }
-  return "nothing was refused";
 }
 
 TEST(Mesh, refusals_are_in_words) {

@@ -7,6 +7,7 @@
 #include "shoal/collective/synthesize.h"
 #include "shoal/collective/verify.h"
 #include "shoal/core/error.h"
+#include "tests/refusal.h"
 
 namespace shoal::collective {
 namespace {
@@ -49,13 +50,7 @@ TEST(ProgramJson, loops_stay_loops) {
 }
 
 std::string refusal(const std::string& text) {
-  try {
-    program_from_json(text);
-  } catch (const Error& error) {
-    EXPECT_EQ(error.code(), Code::invalid_argument);
-    return error.what();
-  }
-  return "read";
+  return shoal::refusal([&] { program_from_json(text); });
 }
 
 // `from` of a good program replaced by `to`.
@@ -113,7 +108,7 @@ TEST(ProgramJson, refusals_of_certificates_and_shares_name_the_place) {
     EXPECT_NE(at, std::string::npos) << from << " in " << text;
     return refusal(text.replace(at, from.size(), to));
   };
-  EXPECT_EQ(refusal(to_json(made)), "read");
+  EXPECT_EQ(refusal(to_json(made)), "nothing was refused");
   EXPECT_EQ(broken("\"v\":1", "\"v\":\"1\""), "$.v: a whole number from 1 to 1 is expected");
   EXPECT_EQ(broken("\"v\":1,", ""), "$: no field \"v\"");
   EXPECT_EQ(broken("\"shares\":[7]", "\"shares\":[-7]"), "$.shares[0]: a whole number from 0 to 4294967295 is expected");

@@ -13,6 +13,7 @@
 #include "shoal/collective/verify.h"
 #include "shoal/core/error.h"
 #include "tests/collective/scripted_group.h"
+#include "tests/refusal.h"
 
 namespace shoal::collective {
 namespace {
@@ -271,16 +272,6 @@ TEST(Rings, large_programs_are_small_as_data_and_proved) {
   EXPECT_TRUE(verify(ring).in_place());
   EXPECT_TRUE(verify(grid_all_reduce({{12}, {12}}, all_passes(2))).in_place());
   EXPECT_TRUE(verify(double_binary_tree_all_reduce(4096)).in_place());
-}
-
-std::string refusal(const std::function<void()>& act) {
-  try {
-    act();
-  } catch (const Error& error) {
-    EXPECT_EQ(error.code(), Code::invalid_argument);
-    return error.what();
-  }
-  return "nothing was refused";
 }
 
 TEST(Rings, refusals_are_in_words) {

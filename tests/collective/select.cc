@@ -10,6 +10,7 @@
 
 #include "shoal/collective/build.h"
 #include "shoal/core/error.h"
+#include "tests/refusal.h"
 
 namespace shoal::collective {
 namespace {
@@ -153,21 +154,12 @@ TEST(Select, slices_are_a_millisecond_within_bounds_and_no_longer_than_what_is_s
   EXPECT_EQ(slice_bytes(0, 4, {1e-4, 125e6, 8e9}), 64U);
 }
 
-std::string refusal(const std::function<void()>& act) {
-  try {
-    act();
-  } catch (const Error& error) {
-    return error.what();
-  }
-  return "nothing was refused";
-}
-
 TEST(Select, refusals_are_in_words) {
   EXPECT_EQ(refusal([] { all_reduce("tree", 4, 1); }), "no price for a program \"tree\" of all_reduce");
   EXPECT_EQ(refusal([] { all_reduce("ring", 0, 1); }), "0 members; 1 to 4096 are allowed");
   EXPECT_EQ(refusal([] { all_reduce("ring", 4, 1, {1e-4, 0, 8e9}); }),
             "no price for 1 bytes at alpha 0.0001 s, 0 bytes/s, adding 8000000000 bytes/s");
-  EXPECT_EQ(refusal([] { choose(Collective::reduce_scatter, 600, 1, kRound, true); }),
+  EXPECT_EQ(refusal([] { choose(Collective::reduce_scatter, 600, 1, kRound, true); }, Code::unsupported),
             "no program for reduce_scatter of 600 ranks that adds in rank order");
 }
 

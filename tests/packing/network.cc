@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include "shoal/core/error.h"
+#include "tests/refusal.h"
 
 namespace shoal::packing {
 namespace {
@@ -16,12 +17,7 @@ topo::Topology pair() {
 }
 
 std::string refusal(const topo::Topology& topology) {
-  try {
-    Network network(topology);
-  } catch (const Error& error) {
-    return error.what();
-  }
-  return "";
+  return shoal::refusal([&] { Network network(topology); });
 }
 
 TEST(Network, parallel_links_are_one_arc) {

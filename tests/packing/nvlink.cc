@@ -24,7 +24,7 @@ TEST(Nvlink, every_class_of_allocations_comes_to_its_golden_rates) {
       EXPECT_NEAR(rate(Demand::broadcast, root++), broadcast.get<double>(), 1e-5) << what << " from " << gpu;
     }
     const Packing exact = pack_exactly(network, Demand::all_reduce);
-    const Packing few = pack_few(network, Demand::all_reduce, 0, {}, &exact);
+    const Packing few = pack_few(network, Demand::all_reduce, 0, &exact);
     EXPECT_GE(few.efficiency(), 0.95) << what;
     EXPECT_LE(few.trees.size(), 16U) << what;
   }

@@ -93,7 +93,7 @@ TEST(Pack, every_demand_meets_its_bound_on_random_networks_and_few_trees_come_ne
       const Packing exact = pack_exactly(network, demand, root);
       expect_sound(network, exact, what);
       EXPECT_GE(exact.efficiency(), 1 - 2e-6) << what;
-      const Packing few = pack_few(network, demand, root, {}, &exact);
+      const Packing few = pack_few(network, demand, root, &exact);
       expect_sound(network, few, what);
       EXPECT_GE(few.efficiency(), 0.9) << what;
       EXPECT_LE(few.trees.size(), 16 * origins(network, demand, root).size()) << what;
@@ -106,7 +106,7 @@ TEST(Pack, without_the_exact_bound_a_true_one_is_proved) {
     const topo::Topology topology = topo::random_network(seed, {.most_hosts = 7, .most_switches = 2, .symmetric = true});
     const Network network(topology);
     if (network.hosts() < 2) continue;
-    const Packing few = pack_few(network, Demand::all_reduce, 0, {});
+    const Packing few = pack_few(network, Demand::all_reduce, 0);
     expect_sound(network, few, topology.name);
     EXPECT_GE(few.bound, pack_exactly(network, Demand::all_reduce).rate * (1 - 1e-9)) << topology.name;
   }
@@ -118,7 +118,7 @@ TEST(Pack, one_tree_over_a_star_is_a_line) {
   star.switches = {"s"};
   for (topo::Node host = 0; host < 64; ++host) star.hosts.push_back("h" + std::to_string(host));
   for (topo::Node host = 0; host < 64; ++host) star.link_both_ways(host, 64, 1);
-  const Packing packing = pack_few(Network(star), Demand::all_reduce, 0, {});
+  const Packing packing = pack_few(Network(star), Demand::all_reduce, 0);
   ASSERT_EQ(packing.trees.size(), 1U);
   EXPECT_EQ(height(packing.trees[0]), 32U);
   EXPECT_NEAR(packing.bound, 64.0 / 126, 1e-9);

@@ -5,6 +5,7 @@
 #include <gtest/gtest.h>
 
 #include "shoal/core/error.h"
+#include "tests/refusal.h"
 #include "tests/sim/networks.h"
 
 namespace shoal::sim {
@@ -158,13 +159,7 @@ TEST(RunProgram, every_builder_runs_to_its_end) {
 }
 
 std::string refusal(const topo::Topology& topology, const Job& one) {
-  try {
-    simulate_one(topology, one);
-  } catch (const Error& error) {
-    EXPECT_EQ(error.code(), Code::invalid_argument);
-    return error.what();
-  }
-  return "no error";
+  return shoal::refusal([&] { simulate_one(topology, one); });
 }
 
 TEST(RunProgram, what_cannot_run_is_named) {

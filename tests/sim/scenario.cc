@@ -9,6 +9,7 @@
 #include <random>
 
 #include "shoal/core/error.h"
+#include "tests/refusal.h"
 #include "tests/sim/networks.h"
 
 namespace shoal::sim {
@@ -79,12 +80,7 @@ TEST(Scenario, names_files_beside_it) {
 }
 
 std::string refusal(const std::string& text) {
-  try {
-    read(text);
-  } catch (const Error& error) {
-    return error.what();
-  }
-  return "no error";
+  return shoal::refusal([&] { read(text); });
 }
 
 TEST(Scenario, every_mistake_is_named_with_its_key) {
@@ -93,7 +89,7 @@ TEST(Scenario, every_mistake_is_named_with_its_key) {
   EXPECT_EQ(refusal("shoal_sim = 1\nspeed = 3"), "s.toml: speed: is no key here (costs, flow, name, plan, run, shoal_sim, table, topology)");
   EXPECT_EQ(refusal("shoal_sim = 1"), "s.toml: topology: a table [topology] is expected");
   EXPECT_EQ(refusal(kStar), "s.toml: nothing happens in it ([[run]], [[plan]], [[table]] or [[flow]])");
-  EXPECT_EQ(refusal(kStar + kRun), "no error");
+  EXPECT_EQ(refusal(kStar + kRun), "nothing was refused");
   EXPECT_EQ(refusal(kStar + kRun + "size = 3"), "s.toml: run[0].size: is no key here (after, bytes, collective, element_bytes, hosts, name, pause, priority, program, repeats, root, start)");
   EXPECT_EQ(refusal(kStar + kRun + "hosts = [\"0\", \"9\"]"), "s.toml: run[0].hosts: no host is called \"9\"");
   EXPECT_EQ(refusal(kStar + kRun + "hosts = []"), "s.toml: run[0].hosts: is empty");

@@ -9,6 +9,7 @@
 #include <tuple>
 
 #include "shoal/core/error.h"
+#include "tests/refusal.h"
 
 namespace shoal::topo {
 namespace {
@@ -94,17 +95,6 @@ TEST(Generate, any_dimensions_any_dead_chips) {
   }
   std::sort(expected.begin(), expected.end());
   EXPECT_EQ(links_by_name(made), expected);
-}
-
-template <class Make>
-std::string refusal(Make make) {
-  try {
-    make();
-  } catch (const Error& error) {
-    EXPECT_EQ(error.code(), Code::invalid_argument);
-    return error.what();
-  }
-  return "no error";
 }
 
 TEST(Generate, what_no_network_has_is_refused_in_one_line) {

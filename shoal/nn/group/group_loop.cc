@@ -51,10 +51,15 @@ std::uint64_t streams_of(std::uint64_t sequence, const Descriptor& descriptor) {
   return net::operation_in(kCollectives, std::uint64_t{descriptor.digest()} << 32 | (sequence & 0xffff'ffffu));
 }
 
+collective::LinkModel without_network(collective::LinkModel link) {
+  link.network = nullptr;
+  return link;
+}
+
 }  // namespace
 
 Group::Loop::Loop(net::Transport& transport, Settings settings)
-    : transport_(transport), settings_(settings) {
+    : transport_(transport), settings_(settings), without_trees_(without_network(settings.link)) {
   std::vector<net::Rank> everybody(transport.size());
   std::iota(everybody.begin(), everybody.end(), 0u);
   runner_ = std::make_unique<collective::Runner>(transport, everybody);
@@ -117,8 +122,7 @@ void Group::Loop::run(std::uint64_t sequence) {
   Collect& what = open.what;
   if (what.operation == Operation::barrier && open_.begin()->first < sequence) return;  // finish() of the last before it
   if (what.total == 0 && what.comparable) return finish(sequence, nullptr);
-  collective::LinkModel link = settings_.link;
-  if (what.layout) link.network = nullptr;  // trees have chunks of their own
+  const collective::LinkModel& link = what.layout ? without_trees_ : settings_.link;
   const Collective kind = kind_of(what.operation);
   const std::uint64_t bytes = what.total * size_of(what.type);
   try {

@@ -51,6 +51,7 @@ class Group::Loop : public std::enable_shared_from_this<Group::Loop> {
 
   net::Transport& transport_;
   const Settings settings_;
+  const collective::LinkModel without_trees_;      // settings_.link for what has a layout of its own: trees have their own chunks
   std::unique_ptr<collective::Runner> runner_;
   std::unique_ptr<Notes> notes_;
   std::unique_ptr<Points> points_;

@@ -15,7 +15,7 @@
 #include <utility>
 #include <vector>
 
-namespace shoal::sim {
+namespace shoal::topo {
 
 class FairShares {
  public:
@@ -54,4 +54,4 @@ class FairShares {
   std::uint32_t levels_ = 0;
 };
 
-}  // namespace shoal::sim
+}  // namespace shoal::topo

@@ -1,10 +1,10 @@
-#include "shoal/sim/fair_shares.h"
+#include "shoal/topo/fair_shares.h"
 
 #include <algorithm>
 #include <cmath>
 #include <functional>
 
-namespace shoal::sim {
+namespace shoal::topo {
 namespace {
 
 constexpr double kRounding = 1e-9;  // of a capacity: what is left below it is nothing
@@ -105,4 +105,4 @@ void FairShares::fill(std::uint32_t level) {
   }
 }
 
-}  // namespace shoal::sim
+}  // namespace shoal::topo

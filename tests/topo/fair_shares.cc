@@ -1,12 +1,12 @@
 // Rates of flows that share links: by hand, and on random networks against the definition.
-#include "shoal/sim/fair_shares.h"
+#include "shoal/topo/fair_shares.h"
 
 #include <gtest/gtest.h>
 
 #include <algorithm>
 #include <random>
 
-namespace shoal::sim {
+namespace shoal::topo {
 namespace {
 
 constexpr double kEndless = std::numeric_limits<double>::infinity();
@@ -119,4 +119,4 @@ TEST(FairShares, are_those_of_the_definition_on_random_networks) {
 }
 
 }  // namespace
-}  // namespace shoal::sim
+}  // namespace shoal::topo
