@@ -19,8 +19,9 @@ unsigned usable_cores() {
 
 }  // namespace
 
-Environment environment_of(const Launch& what, unsigned rank, const MeetingPoint& at) {
+Environment environment_of(const Launch& what, unsigned rank, const MeetingPoint& at, unsigned generation) {
   Environment environment = what.environment;
+  if (generation > 0) environment.emplace_back("SHOAL_GENERATION", std::to_string(generation));
   environment.insert(environment.end(), {{"SHOAL_RANK", std::to_string(rank)},
                                          {"SHOAL_SIZE", std::to_string(what.members)},
                                          {"SHOAL_COORD", at.address()},
@@ -41,9 +42,9 @@ Environment environment_of(const Launch& what, unsigned rank, const MeetingPoint
   return environment;
 }
 
-Assignment assignment_of(const Launch& what, unsigned rank, const MeetingPoint& at) {
+Assignment assignment_of(const Launch& what, unsigned rank, const MeetingPoint& at, unsigned generation) {
   Assignment assignment{std::filesystem::current_path(), what.far[rank].slots, environment_to_carry(), what.command};
-  for (const auto& one : environment_of(what, rank, at)) assignment.environment.push_back(one);
+  for (const auto& one : environment_of(what, rank, at, generation)) assignment.environment.push_back(one);
   return assignment;
 }
 

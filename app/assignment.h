@@ -7,7 +7,8 @@
 
 namespace shoal::app {
 
-Environment environment_of(const Launch& what, unsigned rank, const MeetingPoint& at);
-Assignment assignment_of(const Launch& what, unsigned rank, const MeetingPoint& at);  // on another host
+// generation: 0, or in which generation of the run it comes in place of a lost one (net/again.h).
+Environment environment_of(const Launch& what, unsigned rank, const MeetingPoint& at, unsigned generation);
+Assignment assignment_of(const Launch& what, unsigned rank, const MeetingPoint& at, unsigned generation);  // on another host
 
 }  // namespace shoal::app

@@ -26,8 +26,8 @@ int train_centers(const ClusterOptions& options) {
   Course course{.command = "cluster-points", .config = {}, .read = {}, .write_names = [](const learn::ModelFolder&) {}, .begin = {}};
   course.config = {{"learner", "cluster-points"}, {"clusters", options.clusters}, {"seed", training.seed}};
   course.describe(rows, training);
-  course.begin = [&](net::Transport& transport) {
-    return std::make_unique<learn::KMeans>(transport, std::move(rows), learn::KMeansOptions{options.clusters, training.seed});
+  course.begin = [&](net::Transport& transport, const table::TablesOptions& tables) {
+    return std::make_unique<learn::KMeans>(transport, std::move(rows), learn::KMeansOptions{options.clusters, training.seed}, tables);
   };
   return train(course, training, place);
 }

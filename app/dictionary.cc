@@ -27,8 +27,8 @@ int train_dictionary(const DictionaryOptions& options) {
   course.config = {{"learner", "dictionary"}, {"atoms", options.form.atoms}, {"l1", options.form.l1}, {"non_negative", options.form.non_negative},
                    {"batch", training.batch}, {"seed", training.seed}};
   course.describe(rows, training);
-  course.begin = [&](net::Transport& transport) {
-    return std::make_unique<learn::SparseCoding>(transport, std::move(rows), learn::SparseCodingOptions{options.form, training.batch, training.seed});
+  course.begin = [&](net::Transport& transport, const table::TablesOptions& tables) {
+    return std::make_unique<learn::SparseCoding>(transport, std::move(rows), learn::SparseCodingOptions{options.form, training.batch, training.seed}, tables);
   };
   return train(course, training, place);
 }

@@ -44,7 +44,9 @@ int train_factors(const FactorizeOptions& options) {
     if (users.size() > 0) folder.write_names("users", users);
     if (items.size() > 0) folder.write_names("items", items);
   };
-  course.begin = [&](net::Transport& transport) { return std::make_unique<learn::Factorization>(transport, std::move(ratings), how); };
+  course.begin = [&](net::Transport& transport, const table::TablesOptions& tables) {
+    return std::make_unique<learn::Factorization>(transport, std::move(ratings), how, tables);
+  };
   return train(course, training, place);
 }
 

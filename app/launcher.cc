@@ -11,21 +11,19 @@
 #include <cerrno>
 #include <cstdlib>
 #include <cstring>
-#include <map>
-#include <set>
 
 #include <fmt/format.h>
 
+#include "app/account.h"
 #include "app/assignment.h"
 #include "app/meeting_point.h"
 #include "app/member.h"
 #include "app/processes.h"
+#include "app/replacing.h"
 #include "app/terminal.h"
-#include "app/verdict.h"
 #include "app/watcher.h"
 #include "shoal/core/error.h"
 #include "shoal/core/time.h"
-#include "shoal/observe/finish.h"
 
 namespace shoal::app {
 namespace {
@@ -33,7 +31,7 @@ namespace {
 using namespace std::chrono_literals;
 
 constexpr Nanoseconds settle_time = 5s;  // after a failure, for the others to end by themselves
-constexpr int look_again_at_stopped = 1000;  // milliseconds
+constexpr int look_again_at_stopped = 500;  // milliseconds
 constexpr Nanoseconds grace = 5s;        // between TERM and KILL, and after KILL before giving up
 constexpr Nanoseconds time_to_save = 30s;  // between TERM and KILL where TERM came from outside: members save first
 
@@ -54,12 +52,13 @@ class Launcher {
     }
     end_everything(SIGTERM);
     finish_output();
-    report_recorded();
-    Ended ended{report(), {}};
+    const Verdict verdict = judge(members_, failures_, {told_, what_.shrinks});
+    report_recorded(console_, what_.folder, verdict.culprit.has_value());
+    say_account(console_, members_, failures_, verdict, told_, what_.folder);
+    Ended ended{verdict.status, {}};
     for (const unsigned rank : failures_) {
       const Member& member = members_[rank];
-      const bool lost = !member.told_to_end && (member.signal != 0 || !member.trouble.empty());
-      if (ended.status != 0 && told_.by == 0 && lost) ended.lost.push_back(rank);
+      if (ended.status != 0 && told_.by == 0 && was_lost(member)) ended.lost.push_back(rank);
     }
     return ended;
   }
@@ -69,6 +68,8 @@ class Launcher {
 
   void watch_signals();
   void start_all();
+  void start(unsigned rank);
+  void replace_lost();
   bool far() const { return !what_.far.empty(); }
   int beat();
   void take(unsigned rank, Console::Stream stream, std::string_view bytes);
@@ -83,16 +84,17 @@ class Launcher {
   void tell_all(int signal);
   void end_everything(int signal);
   void finish_output();
-  Verdict verdict() const { return judge(members_, failures_, {told_, what_.shrinks}); }
-  void report_recorded();
-  int report();
+  void drain(unsigned rank);
   unsigned rank_of(const Member& member) const { return static_cast<unsigned>(&member - members_.data()); }
 
   const Launch& what_;
   std::optional<Watcher> watcher_;  // gone after everything that it watches
   Console console_;
+  std::string program_;
   std::vector<Member> members_;
+  std::vector<Member> replaced_;  // zombies, like all that have ended
   std::optional<MeetingPoint> meeting_point_;
+  std::optional<Replacing> replacing_;
   net::Descriptor signals_;
   Instant next_beat_{}, next_look_{};
   Phase phase_ = Phase::running;
@@ -114,7 +116,7 @@ void Launcher::watch_signals() {
 }
 
 void Launcher::start_all() {
-  const std::string program = far() ? "" : find_program(what_.command[0]);
+  program_ = far() ? "" : find_program(what_.command[0]);
   for (unsigned rank = 0; rank < what_.members; ++rank) {
     const auto file = what_.folder / "logs" / fmt::format("rank-{}.log", rank);
     members_[rank].log = net::Descriptor(::open(file.c_str(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0666));
@@ -128,20 +130,54 @@ void Launcher::start_all() {
   } else {
     meeting_point_.emplace(what_.lab ? &what_.lab->hosts[0] : nullptr, what_.where, what_.folder.filename(), what_.members);
   }
-  for (unsigned rank = 0; rank < what_.members; ++rank) {
-    Child child;
-    if (far()) {
-      Talking talking = start_far(what_.far[rank], assignment_of(what_, rank, *meeting_point_));
-      child = std::move(talking.child);
-      members_[rank].in = std::move(talking.in);
-    } else {
-      const HostSpace host = what_.lab ? what_.lab->hosts[rank].space() : HostSpace{};
-      child = start_member(program, what_.command, environment_of(what_, rank, *meeting_point_), host);
-    }
-    members_[rank].pid = child.pid;
-    members_[rank].streams[Console::out] = std::move(child.out);
-    members_[rank].streams[Console::err] = std::move(child.err);
+  replacing_.emplace(meeting_point_->coordinator(), what_.replacements.value_or(0));
+  for (unsigned rank = 0; rank < what_.members; ++rank) start(rank);
+}
+
+void Launcher::start(unsigned rank) {
+  Child child;
+  if (far()) {
+    Talking talking = start_far(what_.far[rank], assignment_of(what_, rank, *meeting_point_, replacing_->generation()));
+    child = std::move(talking.child);
+    members_[rank].in = std::move(talking.in);
+  } else {
+    const HostSpace host = what_.lab ? what_.lab->hosts[rank].space() : HostSpace{};
+    child = start_member(program_, what_.command, environment_of(what_, rank, *meeting_point_, replacing_->generation()), host);
   }
+  members_[rank].pid = child.pid;
+  members_[rank].streams[Console::out] = std::move(child.out);
+  members_[rank].streams[Console::err] = std::move(child.err);
+}
+
+// Where the others wait for it, and can still tell it where they are.
+void Launcher::replace_lost() {
+  replacing_->look();
+  for (unsigned rank = 0; rank < members_.size(); ++rank) {
+    const Member& member = members_[rank];
+    if (member.ended || member.pid <= 0 || !replacing_->given_up(rank, member)) continue;
+    member.in ? signal_keeper(member, SIGKILL) : ending_.tell_group(member.pid, SIGKILL);  // it is stopped, or cut off
+  }
+  const bool over = living() == 0 || std::ranges::any_of(members_, [](const Member& m) { return m.ended && m.status == 0; });
+  if (over) return replacing_->over();
+  const auto next = replacing_->next(members_, failures_);
+  if (next == Replacing::Next::wait) return;
+  if (next == Replacing::Next::end) {
+    phase_ = Phase::settling;
+    deadline_ = steady_now() + settle_time;
+    if (!replacing_->may(failures_.size()))
+      console_.say(fmt::format("shoal: members were replaced {} times, which is the most (--restarts)", replacing_->replaced()));
+    return;
+  }
+  replacing_->begin();
+  for (const unsigned rank : failures_) {
+    console_.say(fmt::format("shoal: rank {} was lost: {}; another is started in its place", rank, describe(members_[rank])));
+    drain(rank);
+    replaced_.push_back(std::exchange(members_[rank], Member{}));
+    members_[rank].log = std::move(replaced_.back().log);
+    members_[rank].generation = replacing_->generation();
+    start(rank);
+  }
+  replacing_->begun(std::exchange(failures_, {}).size());
 }
 
 std::size_t Launcher::living() const {
@@ -174,7 +210,7 @@ void Launcher::wait() {
     }
   }
   int patience = far() ? beat() : -1;  // members end, or somebody tells us to end them: nothing else can be waited for
-  if (what_.shrinks && living() < members_.size()) patience = patience < 0 ? look_again_at_stopped : std::min(patience, look_again_at_stopped);
+  if (what_.replacements || (what_.shrinks && living() < members_.size())) patience = patience < 0 ? look_again_at_stopped : std::min(patience, look_again_at_stopped);
   if (deadline_ != Instant::max()) {
     const auto left = std::chrono::ceil<std::chrono::milliseconds>(deadline_ - steady_now()).count();
     patience = static_cast<int>(std::clamp<std::int64_t>(left, 0, patience < 0 ? 60'000 : patience));
@@ -270,7 +306,7 @@ void Launcher::collect() {
   for (const Process& process : descendants()) {
     // The watcher's number, too, must stay its own until it is dismissed.
     const bool kept = (watcher_ && process.pid == watcher_->pid()) ||
-        std::any_of(members_.begin(), members_.end(), [&](const Member& m) { return m.pid == process.pid; });
+        std::ranges::find(members_, process.pid, &Member::pid) != members_.end() || std::ranges::find(replaced_, process.pid, &Member::pid) != replaced_.end();
     if (!kept && process.state == 'Z' && process.parent == ::getpid())
       ::waitpid(process.pid, nullptr, WNOHANG);
   }
@@ -279,6 +315,7 @@ void Launcher::collect() {
 // running -> (a member failed) settling -> terminating -> killing
 void Launcher::advance() {
   const Instant now = steady_now();
+  if (phase_ == Phase::running && what_.replacements) replace_lost();
   if (phase_ == Phase::running && (what_.shrinks ? only_stopped() : !failures_.empty())) {
     phase_ = Phase::settling;
     deadline_ = now + settle_time;
@@ -340,52 +377,16 @@ void Launcher::end_everything(int signal) {
 }
 
 void Launcher::finish_output() {
-  for (unsigned rank = 0; rank < members_.size(); ++rank) {
-    for (auto stream : {Console::out, Console::err}) {
-      net::Descriptor& fd = members_[rank].streams[stream];
-      for (pollfd ready{fd.get(), POLLIN, 0}; fd && ::poll(&ready, 1, 0) > 0;) read_output(rank, stream);
-      if (fd) console_.finish(rank, stream);
-    }
-  }
+  for (unsigned rank = 0; rank < members_.size(); ++rank) drain(rank);
 }
 
-// What members recorded and did not report themselves: a script's run, or one that failed.
-void Launcher::report_recorded() {
-  try {
-    const auto folder = observe::RunFolder::open(what_.folder);
-    if (folder.event_files().empty()) return;
-    const observe::Finished finished = observe::finish_run(folder);
-    if (!verdict().culprit && finished.account.steps > 0) console_.say("shoal: " + observe::headline(finished.why));
-  } catch (const Error& error) {
-    console_.say(fmt::format("shoal: no report: {}", error.what()));
+// What is there to be read; its streams are at their ends then.
+void Launcher::drain(unsigned rank) {
+  for (auto stream : {Console::out, Console::err}) {
+    net::Descriptor& fd = members_[rank].streams[stream];
+    for (pollfd ready{fd.get(), POLLIN, 0}; fd && ::poll(&ready, 1, 0) > 0;) read_output(rank, stream);
+    if (fd) console_.finish(rank, stream);
   }
-}
-
-int Launcher::report() {
-  const auto [culprit, status] = verdict();
-  if (!culprit && told_.by == 0) {
-    for (const unsigned rank : failures_) console_.say(fmt::format("shoal: rank {} was lost: {}; the others went on", rank, describe(members_[rank])));
-  }
-  if (culprit) {
-    std::map<std::string, std::vector<unsigned>> said;  // one line for all who ended with the same words
-    for (unsigned rank : failures_) {
-      const auto& line = console_.last_error(rank);
-      if (rank != *culprit && !line.empty() && !as_told(members_[rank], told_)) said[line].push_back(rank);
-    }
-    for (auto& [line, ranks] : said) {
-      std::sort(ranks.begin(), ranks.end());
-      console_.say(fmt::format("shoal: rank{} {} ended with: {}", ranks.size() > 1 ? "s" : "",
-                               fmt::join(ranks, ", "), line));
-    }
-  }
-  console_.say(fmt::format("shoal: run folder {}", what_.folder.string()));
-  if (told_.by != 0) console_.say(fmt::format("shoal: ended by {}; every member has ended", ::sigabbrev_np(told_.by)));
-  if (culprit) {
-    const auto& line = console_.last_error(*culprit);
-    console_.say(fmt::format("shoal: rank {} failed first: {}{}", *culprit, describe(members_[*culprit]),
-                             line.empty() ? "" : ": " + line));
-  }
-  return status;
 }
 
 }  // namespace

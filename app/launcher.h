@@ -5,7 +5,7 @@
 // included (the launcher is their subreaper), and also if the launcher is killed (watcher.h). TERM comes first, KILL 5 s later; 30 s
 // where this process itself was told to end by TERM, because members save their state first. USR1 is passed on to those who handle
 // it. When one member fails, the others get 5 s to end by themselves, because they then say whom they lost; or they go on without it, where
-// the run shrinks.
+// the run shrinks; or another is started in its place.
 #pragma once
 
 #include <filesystem>
@@ -30,6 +30,7 @@ struct Launch {
   Environment environment;       // beyond SHOAL_RANK, SHOAL_SIZE, ...
   Console::Show show = Console::Show::every_rank;
   bool shrinks = false;          // members go on without those that are lost
+  std::optional<unsigned> replacements;  // so often another is started in place of one that is lost (net::OnPeerLost::rejoin)
 };
 
 struct Ended {

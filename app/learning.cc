@@ -10,6 +10,7 @@
 #include "shoal/core/error.h"
 #include "shoal/learn/training.h"
 #include "shoal/net/call.h"
+#include "shoal/table/shares.h"
 
 namespace shoal::app {
 namespace {
@@ -145,7 +146,10 @@ int train(const Course& course, const TrainingOptions& options, const net::Place
   }
   std::unique_ptr<learn::Learner> learner;  // outlives the catch: its tables must not be left before the others know why
   try {
-    learner = course.begin(job->transport());
+    constexpr std::uint16_t channel = 9;  // that nothing else uses
+    const table::TablesOptions defaults;
+    learner = course.begin(job->transport(), {.shares = table::shares_by_memory(job->transport(), channel, defaults.patience),
+                                              .order = table::OrderKept::from_environment()});
     if (const std::string note = learner->note(); first && !note.empty()) {
       say(options.data.json ? learn::Json{{"note", note}}.dump() + "\n" : note + "\n");
     }

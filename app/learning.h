@@ -13,7 +13,7 @@
 #include "shoal/learn/model_folder.h"
 #include "shoal/learn/source.h"
 #include "shoal/net/job.h"
-#include "shoal/table/consistency.h"
+#include "shoal/table/tables.h"
 
 namespace shoal::app {
 
@@ -60,7 +60,7 @@ struct Course {
   learn::Json config;                     // options and data as the model keeps them: a model that is gone on from has the same
   std::vector<std::string> read;          // sentences
   std::function<void(const learn::ModelFolder&)> write_names;
-  std::function<std::unique_ptr<learn::Learner>(net::Transport&)> begin;
+  std::function<std::unique_ptr<learn::Learner>(net::Transport&, const table::TablesOptions&)> begin;
 
   void describe(const learn::LabelledRows& rows, const TrainingOptions& options);  // adds to config and read what the data is
 };

@@ -36,18 +36,18 @@ int train_linear(const LinearOptions& options) {
   Course course{.command = "linear", .config = {}, .read = {}, .write_names = {}, .begin = {}};
   course.config = {{"learner", "linear"}, {"solver", options.solver}, {"l2", training.l2}, {"batch", training.batch}, {"seed", training.seed}};
   if (dual) {
-    course.begin = [&](net::Transport& transport) {
+    course.begin = [&](net::Transport& transport, const table::TablesOptions& tables) {
       return std::make_unique<learn::Sdca>(
-          transport, std::move(rows), learn::SdcaOptions{training.l2, options.gap, training.batch, training.seed, sharing});
+          transport, std::move(rows), learn::SdcaOptions{training.l2, options.gap, training.batch, training.seed, sharing}, tables);
     };
   } else {
     course.config.update({{"step", training.step}, {"schedule", training.schedule}});
     const table::Encoding encoding = table::encoding_from(options.encode);
     if (encoding != table::Encoding::none) course.config["encode"] = options.encode;
-    course.begin = [&, encoding](net::Transport& transport) {
+    course.begin = [&, encoding](net::Transport& transport, const table::TablesOptions& tables) {
       const learn::LinearOptions how{{training.step, training.schedule == "sqrt"},  training.l2, training.batch, training.seed,
                                      table::consistency_from(training.consistency), sharing,     encoding};
-      return std::make_unique<learn::Linear>(transport, std::move(rows), how);
+      return std::make_unique<learn::Linear>(transport, std::move(rows), how, tables);
     };
   }
   course.describe(rows, training);

@@ -26,6 +26,7 @@ class MeetingPoint {
 
   const std::string& address() const { return address_; }  // "10.77.0.1:40123"; several by commas
   const std::string& secret() const { return secret_; }
+  net::Coordinator& coordinator() { return *coordinator_; }
 
  private:
   std::string secret_, address_;

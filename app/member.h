@@ -16,6 +16,7 @@ struct Member {
   pid_t pid = -1;         // on another host: of its ssh
   net::Descriptor streams[2];  // its out and err, until their end
   net::Descriptor log;
+  unsigned generation = 0;  // of the run, in which it was started (net/again.h)
   bool ended = false;
   int status = 0;         // 0..255, or 128 + signal
   int signal = 0;
@@ -27,6 +28,9 @@ struct Member {
   std::string greeting;   // what came before it said so
   std::string trouble;    // with the other host, if that is why the member ended
 };
+
+// Killed by somebody else, or its host is gone.
+inline bool was_lost(const Member& member) { return !member.told_to_end && (member.signal != 0 || !member.trouble.empty()); }
 
 void tell_keeper(const Member& member, const std::string& line);
 void signal_keeper(const Member& member, int signal);  // it passes the signal on

@@ -35,10 +35,10 @@ int train_metric(const MetricCommandOptions& options) {
                    {"schedule", training.schedule}, {"batch", training.batch}, {"seed", training.seed}};
   course.describe(rows, training);
   course.write_names = [classes = rows.classes](const learn::ModelFolder& folder) { folder.write_names("classes", learn::class_names(classes)); };
-  course.begin = [&](net::Transport& transport) {
+  course.begin = [&](net::Transport& transport, const table::TablesOptions& tables) {
     const learn::MetricOptions how{options.dimensions, {training.step, training.schedule == "sqrt"}, options.apart, training.batch, training.seed,
                                    table::consistency_from(training.consistency)};
-    return std::make_unique<learn::Metric>(transport, std::move(rows), how);
+    return std::make_unique<learn::Metric>(transport, std::move(rows), how, tables);
   };
   return train(course, training, place);
 }

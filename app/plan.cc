@@ -15,10 +15,12 @@
 #include "app/python.h"
 #include "app/run.h"
 #include "app/spawn.h"
+#include "shoal/collective/synthesize.h"
 #include "shoal/core/aside.h"
 #include "shoal/core/error.h"
 #include "shoal/core/text.h"
 #include "shoal/nn/models/model.h"
+#include "shoal/topo/import.h"
 
 namespace shoal::app {
 namespace {
@@ -31,7 +33,7 @@ constexpr std::size_t kLargestFile = 256 << 20;
 constexpr double kBackwardAndForward = 3;          // an iteration's operations, in forward passes
 
 struct PlanOptions {
-  std::string model, sample, rate = "1gbit", alpha = "100us", add_rate = "8GB/s", choice = "auto", measured, svg;
+  std::string model, sample, rate, alpha = "100us", add_rate = "8GB/s", choice = "auto", measured, topology, svg;
   int members = 0, sharing = 1;
   double batch = 32, gflops = 0, samples_a_second = 0, overlap = 1;
   bool whole_batch = false, json = false;
@@ -104,13 +106,29 @@ double measured_here() {
   return nlohmann::json::parse(result.out).at("flops");
 }
 
+// The links are those of a file, and members its hosts.
+void take_topology(const PlanOptions& options, exchange::Cluster& cluster) {
+  const std::string& file = options.topology;
+  if (!options.rate.empty()) refuse("the rates are those of " + file, "--rate");
+  const topo::Topology topology = topo::import_topology(fs::path(file)).topology;
+  const auto hosts = static_cast<std::uint32_t>(topology.hosts.size());
+  if (cluster.members == 0) cluster.members = hosts;
+  if (cluster.members != hosts) refuse(fmt::format("{} has {} hosts, not {}", file, hosts, cluster.members), "-n");
+  if (hosts > collective::kMostExactHosts) {
+    refuse(fmt::format("has {} hosts; plans are foreseen link by link for up to {}", hosts, collective::kMostExactHosts), file,
+           "without --topology, with --rate");
+  }
+  cluster.machine.link = link_on(collective::KnownNetwork::made_for(topology), cluster.machine.link);
+}
+
 exchange::Cluster cluster_of(const PlanOptions& options, const exchange::Model& model) {
   exchange::Cluster cluster;
   cluster.members = static_cast<std::uint32_t>(std::max(0, options.members));
-  cluster.machine.link.rate = parse_rate(options.rate);
+  cluster.machine.link.rate = parse_rate(options.rate.empty() ? "1gbit" : options.rate);
   cluster.machine.link.add_rate = parse_rate(options.add_rate);
   cluster.machine.link.alpha = std::chrono::duration<double>(parse_duration(options.alpha)).count();
   if (!options.measured.empty()) take_measured(options.measured, cluster);
+  if (!options.topology.empty() && options.members >= 0) take_topology(options, cluster);
   if (options.members < 0 || cluster.members < 1 || cluster.members > most_members) {
     refuse(fmt::format("a run has 1 to {} members, not {}", most_members, options.members), "-n");
   }
@@ -155,6 +173,7 @@ Action declare_plan(CLI::App& app) {
   flag(app, "--batch", options->batch, "samples of one member in one step (default: 32)");
   switch_on(app, "--whole-batch", options->whole_batch, "--batch is that of all members together");
   flag(app, "--rate", options->rate, "of a member's link, each way (default: 1gbit)");
+  flag(app, "--topology", options->topology, "the network, in a file (see shoal topo): its hosts are the members");
   flag(app, "--alpha", options->alpha, "cost of one step of a collective (default: 100us)");
   flag(app, "--add-rate", options->add_rate, "how fast a member adds gradients (default: 8GB/s)");
   flag(app, "--gflops", options->gflops, "how fast a member computes (default: measured here)");

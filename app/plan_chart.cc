@@ -41,6 +41,7 @@ class SpeedUp {
   explicit SpeedUp(const std::vector<exchange::Scaling>& scaling) : scaling_(scaling) {}
 
   std::string draw(const std::string& choice) const {
+    if (scaling_.empty()) return "";
     std::string text = label(kLeft, kTop - 16, "speed-up over one machine, by members");
     for (const auto& at : scaling_) {
       const auto members = std::to_string(at.members);

@@ -37,12 +37,19 @@ std::vector<const Unit*> longest(const exchange::ExchangePlan& plan) {
   return units;
 }
 
+// What an all-reduce of large data comes to there, by the two extremes.
+std::string network(const collective::KnownNetwork& known) {
+  const auto rate = [&](const char* program) { return show_rate(known.rate(collective::Collective::all_reduce, program)); };
+  return fmt::format("{}: large gradients at {} by trees, at {} by a ring\n\n", known.topology().name.empty() ? "the network" : known.topology().name,
+                     rate(collective::kTrees), rate("ring"));
+}
+
 std::string head(const PlanQuestion& q) {
   const auto& link = q.cluster.machine.link;
   return fmt::format("{}: {} parameters in {} layers, {:.3g} GFLOP forward a sample\n"
-                     "{} members x {:g} samples, {} each, {} a step, {:.4g} GFLOP/s\n\n",
+                     "{} members x {:g} samples, {} each, {} a step, {:.4g} GFLOP/s\n{}",
                      q.model.name, q.model.parameters(), q.model.layers.size(), q.model.forward_flops() / 1e9, q.cluster.members, q.cluster.samples,
-                     show_rate(link.rate), show_seconds(link.alpha), q.cluster.machine.flops / 1e9);
+                     show_rate(link.rate), show_seconds(link.alpha), q.cluster.machine.flops / 1e9, link.network ? network(*link.network) : "\n");
 }
 
 std::string summary(const PlanQuestion& q, const exchange::Forecast& f) {
@@ -81,6 +88,7 @@ std::string tensors(const exchange::ExchangePlan& plan) {
 }
 
 std::string scaling(const exchange::Forecast& f) {
+  if (f.scaling.empty()) return "";
   std::string text = fmt::format("\n{:<12}{:>12}{:>10}{:>10}\n", "members", "iteration", "speed-up", "DDP's");
   for (const auto& at : f.scaling) {
     text += fmt::format("{:<12}{:>12}{:>10.2f}{:>10.2f}\n", at.members, show_seconds(at.seconds), at.speedup, at.ddp_speedup);
@@ -135,13 +143,16 @@ std::string to_json(const PlanQuestion& question, const PlanAnswer& answer) {
     layers.push_back({{"layer", b.layer}, {"share", b.share()}, {"groups", b.groups}, {"best_groups", b.best_groups},
                       {"ops_per_byte", b.flops_a_byte}, {"data_bytes", b.data}, {"model_bytes", b.model}, {"bytes", b.hybrid}});
   }
-  const Json all = {{"model", question.model.name}, {"parameters", question.model.parameters()}, {"forward_flops", question.model.forward_flops()},
+  Json all = {{"model", question.model.name}, {"parameters", question.model.parameters()}, {"forward_flops", question.model.forward_flops()},
                     {"members", question.cluster.members}, {"samples", question.cluster.samples}, {"rate", machine.link.rate},
                     {"alpha_s", machine.link.alpha}, {"flops", machine.flops}, {"choice", to_text(question.choice)},
                     {"seconds", f.chosen.seconds}, {"computing_s", f.chosen.computing}, {"link_s", f.chosen.on_the_link},
                     {"bytes", f.chosen.bytes}, {"speedup", f.chosen.speedup()}, {"limit", name(f.regime)},
                     {"ways", rows}, {"scaling", scaling}, {"break_even", rates}, {"system_balance", exchange::system_balance(machine)},
                     {"balance", layers}, {"balanced_s", answer.balanced_seconds}, {"plan", Json::parse(exchange::to_json(f.chosen.plan))}};
+  if (const auto& known = machine.link.network) {
+    for (const char* program : {collective::kTrees, "ring"}) all["network_rates"][program] = known->rate(collective::Collective::all_reduce, program);
+  }
   return all.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace) + "\n";
 }
 

@@ -20,6 +20,8 @@ namespace fs = std::filesystem;
 
 namespace {
 
+constexpr unsigned most_replacements = 100;  // a member that is lost at the same place each time must not begin for ever
+
 // A name for a run of this command line: "python train.py" -> "train".
 std::string name_of_command(const std::string& program, const std::string& first_argument) {
   std::string name = fs::path(program).filename();
@@ -68,6 +70,14 @@ void declare_verbose(CLI::App& app, RunOptions& options) {
   switch_on(app, "--verbose", options.verbose, "each member says where it reaches the others");
 }
 
+void declare_losses(CLI::App& app, RunOptions& options) {
+  flag(app, "--on-peer-lost", options.on_peer_lost, "when a member is lost: fail (all end), shrink (the others go on: training and shared rows), or rejoin (training waits for "
+       "another that is started in its place)");
+  flag(app, "--restarts", options.restarts,
+       "when a member is killed or its host is lost, begin again with those that are left and --resume, so many times (default: 0); with rejoin: so "
+       "often another is started in place of a lost one (default: 100)");
+}
+
 bool runs_alone(const CLI::App& app, const RunOptions& options) {
   if (app.get_option("--members")->count() > 0 || !options.hosts.empty()) return false;
   if (!options.lab.empty()) throw Error(Code::invalid_argument, "says where members run, and there are none", "--lab", "add -n");
@@ -112,20 +122,23 @@ int run_members(const RunOptions& options, const std::vector<std::string>& comma
     }
   }
   if (!options.on_peer_lost.empty()) {
-    what.shrinks = net::on_peer_lost_from(options.on_peer_lost, "--on-peer-lost") == net::OnPeerLost::shrink;
+    const auto policy = net::on_peer_lost_from(options.on_peer_lost, "--on-peer-lost");
+    what.shrinks = net::goes_on(policy);
+    if (policy == net::OnPeerLost::rejoin) what.replacements = options.restarts.value_or(most_replacements);
     what.environment.emplace_back("SHOAL_ON_PEER_LOST", options.on_peer_lost);
   }
   if (options.verbose) what.environment.emplace_back("SHOAL_VERBOSE", "1");
   if (!options.plan.empty()) what.environment.emplace_back("SHOAL_PLAN", checked_plan(options.plan));
   const std::string name =
       options.name.empty() ? name_of_command(command[0], command.size() > 1 ? command[1] : "") : options.name;
+  const unsigned restarts = what.replacements ? 0 : options.restarts.value_or(0);
   for (unsigned restart = 0;; ++restart) {
     what.folder = observe::RunFolder::create(fs::absolute("runs"), name, "--name").path();
     const Ended ended = launch(what);
-    if (ended.lost.empty() || ended.lost.size() >= what.members || restart == options.restarts) return ended.status;
+    if (ended.lost.empty() || ended.lost.size() >= what.members || restart == restarts) return ended.status;
     go_on_without(ended.lost, what);
     fmt::print(stderr, "shoal: begins again with {}, from what was kept (restart {} of {})\n", show_count(what.members, "members"), restart + 1,
-               options.restarts);
+               restarts);
   }
 }
 
@@ -133,9 +146,7 @@ Action declare_run(CLI::App& app) {
   auto options = std::make_shared<RunOptions>();
   declare_members(app, *options);
   declare_verbose(app, *options);
-  flag(app, "--on-peer-lost", options->on_peer_lost, "when a member is lost: fail (all end), or shrink (the others go on: training and shared rows)");
-  flag(app, "--restarts", options->restarts,
-       "when a member is killed or its host is lost, begin again with those that are left and --resume, so many times (default: 0)");
+  declare_losses(app, *options);
   flag(app, "--plan", options->plan, plan_help);
   accept_command(app);
   return [&app, options](const Words& after_dashes) {

@@ -1,6 +1,7 @@
 // What every command that starts members shares: `run` itself, `train -n`, `doctor -n`.
 #pragma once
 
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -15,14 +16,15 @@ struct RunOptions {
   int members = 0;  // 0: not given
   std::string lab, name, plan, hosts;
   std::string interface, ports;  // of members and coordinator
-  std::string on_peer_lost;      // fail or shrink
-  unsigned restarts = 0;         // times that the run begins again with the members that are left
+  std::string on_peer_lost;      // fail, shrink or rejoin
+  std::optional<unsigned> restarts;  // times that the run begins again with the members that are left, or by rejoin that a lost one is replaced
   bool verbose = false;
 };
 
 void declare_members(CLI::App& app, RunOptions& options);
 // Without -n a command that needs no members runs alone. Throws Error{invalid_argument} if --lab asks for some.
 bool runs_alone(const CLI::App& app, const RunOptions& options);
+void declare_losses(CLI::App& app, RunOptions& options);   // --on-peer-lost, --restarts
 void declare_verbose(CLI::App& app, RunOptions& options);  // where members are Python and say more when asked
 // A plan as members understand it, wherever they start: a saved one by its whole path. Throws Error{invalid_argument} if it is none.
 std::string checked_plan(const std::string& text);

@@ -10,6 +10,7 @@
 
 #include "shoal/core/error.h"
 #include "shoal/learn/topic/model_files.h"
+#include "shoal/net/job.h"
 #include "shoal/text/source.h"
 
 namespace shoal::app {
@@ -84,6 +85,10 @@ std::string lines_of(const std::vector<std::vector<std::uint32_t>>& topics, cons
     text += '\n';
   }
   return text;
+}
+
+void only_one_member(const char* command) {
+  if (net::find_place().size > 1) refuse("runs on one member", command, "start it without shoal run; shoal topics train takes members");
 }
 
 std::size_t threads_of(unsigned asked) {

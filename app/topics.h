@@ -48,9 +48,13 @@ struct OtherDocuments {
   // Their counts of topics; nothing where they are not known, and then none are left of any document.
   std::optional<learn::topic::DocumentRows> rows = learn::topic::DocumentRows();
   const learn::topic::HeldOut* held_out = nullptr;  // topics are folded in
+  std::vector<std::uint32_t> unknown = {};          // tokens of other words in each document that was learnt from; empty: in none
 };
 // All that train leaves but config.json: topics of documents, pages, and last the model. By all members, into rank 0's folder.
 void write_results(learn::topic::Lda& lda, learn::Gather& gather, const learn::ModelFolder& folder, OtherDocuments others);
+
+// Throws Error{invalid_argument} in a job of several: each would do all of it.
+void only_one_member(const char* command);
 
 inline constexpr const char* kThreadsOfThis = "of this member (default: OMP_NUM_THREADS, which shoal run sets to its share of the cores, or all cores)";
 // --threads: what was asked for, or OMP_NUM_THREADS, which launchers set, or as many as there are cores.

@@ -69,6 +69,7 @@ int infer(const InferOptions& options) {
   if (!(options.smallest >= 0 && options.smallest <= 1)) {
     throw Error(Code::invalid_argument, fmt::format("{} is no share", options.smallest), "--smallest", "between 0 and 1");
   }
+  only_one_member("shoal topics infer");
   const TopicsModel from(options.model);
   const topic::Phi phi(from.model);
   const text::Corpus corpus = from.read(options.texts, false);

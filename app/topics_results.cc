@@ -72,10 +72,13 @@ void write_results(topic::Lda& lda, learn::Gather& gather, const learn::ModelFol
     out << topic::kDocumentColumns;
     for (const std::string& line : others.before) out << line;
     FoldedIn held_out(phi, others.held_out);
+    std::size_t document = 0;
     topic::each_document_of_all(lda, gather, [&](std::string_view name, std::span<const topic::TopicCount> counts) {
       if (others.rows) others.rows->add(counts);
       topic::Mixture mixture = topic::mixture_of(counts, phi);
       held_out.next(mixture);
+      if (!others.unknown.empty()) mixture.unknown = others.unknown[document];
+      ++document;
       if (mixture.tokens > 0 && mixtures.size() < topic::kPyldavisDocuments) mixtures.push_back(mixture);
       mixture.keep_largest(phi, topic::kSmallestShare, topic::kMostTopics);
       out << topic::document_line(name, mixture);

@@ -38,7 +38,12 @@ class Streaming {
     }
     if (place.size > 1 && std::ranges::count(source_.files, kInput) > 0)
       refuse("is read by one member, and there are " + std::to_string(place.size), "standard input", "name files that all members have");
-    if (first_ && folder_.holds_model()) refuse("holds a model already", folder_.path().string(), "name another folder with --output");
+    const bool ended_early = std::filesystem::exists(kept());
+    if (first_ && ended_early && !training_.resume)
+      refuse("holds what a stream that did not end has learnt", folder_.path().string(),
+             "--resume goes on from it; or name another folder with --output");
+    if (first_ && !ended_early && folder_.holds_model())
+      refuse("holds a model already", folder_.path().string(), "name another folder with --output");
     if (source_.words_file.empty()) source_.words_file = text::words_file_beside(source_.files.front());
     if (source_.words_file.empty()) refuse("is needed: a stream does not say beforehand which words there will be", "--vocab", "a file with a word a line");
     vocabulary_ = text::read_words_file(source_.words_file);
@@ -55,6 +60,7 @@ class Streaming {
                {"seed", training.how.seed},
                {"members", place.size},
                {"words", training.texts.words()}};
+    if (first_ && ended_early) folder_.require(config_, [](const std::string& entry) { return entry == "members"; });
   }
 
   int run();
@@ -63,6 +69,7 @@ class Streaming {
   void say(const std::string& line) const {
     if (first_) app::say(line);
   }
+  fs::path kept() const { return folder_.path() / "stream.safetensors"; }  // where to go on from: there until the stream has ended
   void take(const text::Corpus& batch);
   void look(double perplexity);
   void keep(bool last);
@@ -74,6 +81,7 @@ class Streaming {
   data::Names vocabulary_;
   learn::Json config_;
   std::optional<topic::Stream> stream_;
+  unsigned known_ = 0;           // batches that are in the files and were learnt from before
   text::Corpus last_;            // batch
   double seconds_ = 0;           // of learning
   std::uint64_t documents_ = 0;  // up to the last look
@@ -81,6 +89,10 @@ class Streaming {
 };
 
 void Streaming::take(const text::Corpus& batch) {
+  if (known_ > 0) {
+    --known_;
+    return;
+  }
   const unsigned number = stream_->batches() + 1;
   const bool looks = training_.look_every != 0 && number % training_.look_every == 0;
   const double perplexity = looks ? stream_->foretell(batch.documents).perplexity() : 0;
@@ -90,7 +102,8 @@ void Streaming::take(const text::Corpus& batch) {
   if (looks) look(perplexity);
   last_.documents = batch.documents;
   last_.names = batch.names;
-  if (training_.keep_every != 0 && number % training_.keep_every == 0) keep(false);
+  const bool whole = batch.documents.size() == training_.flags.batch;  // else it is the last, which could not be told apart when the files have grown
+  if (whole && training_.keep_every != 0 && number % training_.keep_every == 0) keep(false);
 }
 
 void Streaming::look(double perplexity) {
@@ -126,17 +139,21 @@ void Streaming::keep(bool last) {
     }
     topic::write_pages(folder_, model, examples, mixtures, show_count(stream_->documents(), "documents") + " of a stream");
   }
+  if (!last) stream_->keep(kept());
   topic::write_model(folder_, model);
   config_["documents"] = stream_->documents();
   config_["tokens"] = stream_->tokens();
   config_["vocabulary"] = vocabulary_.size();
   folder_.describe(config_);
+  if (std::error_code none; last) fs::remove(kept(), none);
 }
 
 int Streaming::run() {
   net::JoinOptions joining;
   joining.settings["program"] = "shoal topics train";
   for (const auto& [name, value] : config_.items()) joining.settings[name] = value.dump();
+  const bool goes_on = training_.resume && fs::exists(kept());
+  joining.settings["goes on"] = goes_on ? "from what was kept" : "";
   const auto job = net::join(joining);
   try {
     topic::StreamOptions how = training_.how;
@@ -144,6 +161,14 @@ int Streaming::run() {
     how.kappa = training_.flags.kappa;
     how.documents = training_.flags.documents;
     stream_.emplace(job->transport(), vocabulary_, how);
+    if (goes_on) {
+      stream_->go_on_from(kept());
+      documents_ = stream_->documents();
+      known_ = std::ranges::count(source_.files, kInput) > 0 ? 0 : stream_->batches();
+    }
+    if (training_.resume && !training_.json)
+      say(goes_on ? fmt::format("goes on after {} in {} batches\n", show_count(documents_, "documents"), stream_->batches())
+                  : "nothing to go on from: begins anew\n");
     if (first_) {
       folder_.begin(config_);
       topic::write_document_rows(folder_, std::nullopt);
@@ -177,7 +202,7 @@ void StreamFlags::check(const CLI::App& app) const {
   if (method != "gibbs" && method != "stream") refuse("\"" + method + "\" is none", "--method", "gibbs or stream");
   if (batch < 1 || batch > 10'000'000) refuse("is between 1 and 10000000", "--batch");
   constexpr const char* of_gibbs[] = {"--sweeps", "--fixed-prior", "--symmetric-alpha", "--test-share", "--heldout", "--seed-words", "--sampler",
-                                      "--mh-steps", "--staleness", "--start", "--resume"};
+                                      "--mh-steps", "--staleness", "--start"};
   constexpr const char* of_stream[] = {"--batch", "--tau0", "--kappa", "--documents"};
   const auto none_of = [&](const auto& names, const char* other) {
     for (const char* const name : names) {

@@ -29,7 +29,7 @@ struct StreamTraining {
   std::string alpha;  // as it was asked for
   std::filesystem::path folder;
   unsigned look_every, keep_every;  // batches; 0: never
-  bool json;
+  bool resume, json;
 };
 int train_stream(const StreamTraining& training);
 

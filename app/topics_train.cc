@@ -8,6 +8,7 @@
 #include "app/progress.h"
 #include "app/topics.h"
 #include "app/topics_stream.h"
+#include "shoal/collective/going_on.h"
 #include "shoal/core/error.h"
 #include "shoal/core/text.h"
 #include "shoal/learn/topic/model_files.h"
@@ -113,6 +114,113 @@ learn::Json to_json(const topic::Look& look) {
   return line;
 }
 
+// What a run does among the members that there are. When one is lost it does so again among those who are left, with all documents dealt anew, from
+// the last sweep that was kept.
+class Attempts {
+ public:
+  Attempts(const TrainOptions& options, const topic::LdaOptions& how, learn::Json config, text::Corpus corpus, learn::ModelFolder& folder,
+           const net::Place& place)
+      : options_(options), how_(how), config_(std::move(config)), digest_(corpus.digest), corpus_(std::move(corpus)), folder_(folder),
+        members_(place.size), first_(place.rank == 0) {}
+
+  void make(net::Transport& among);
+  bool first() const { return first_; }  // whether this member is the one that speaks and writes
+
+ private:
+  void read(const data::Share& share);
+  topic::HeldOut hold_out(learn::Gather& gather, const data::Share& share);
+  std::optional<topic::Kept> kept(topic::Checkpoints& checkpoints);
+  void say(const std::string& line) const {
+    if (first_ && !options_.json) app::say(line);
+  }
+
+  const TrainOptions& options_;
+  topic::LdaOptions how_;
+  learn::Json config_;
+  const std::uint64_t digest_;
+  text::Corpus corpus_;
+  learn::ModelFolder& folder_;
+  const net::Rank members_;  // as it began
+  bool first_;
+};
+
+// Those of a member that is lost are read by those who have them now.
+void Attempts::read(const data::Share& share) {
+  corpus_ = {};  // the old one goes first
+  corpus_ = text::read_corpus(options_.texts.source(), share).first;
+  if (corpus_.digest != digest_) refuse("is not what it was when training began", options_.texts.files.front(), "train anew");
+}
+
+topic::HeldOut Attempts::hold_out(learn::Gather& gather, const data::Share& share) {
+  if (options_.heldout.empty())
+    return options_.test_share > 0 ? topic::hold_out(gather, corpus_, share, options_.test_share, options_.seed) : topic::HeldOut();
+  if (!first_) return {};
+  const auto read = [&](const std::string& file) {
+    TextOptions texts = options_.texts;
+    texts.files = {file};
+    return text::read_corpus(in_words_of(corpus_.vocabulary, texts)).first;
+  };
+  const text::Corpus shown = read(options_.heldout[0]);
+  topic::HeldOut held_out = met_by_name(shown, read(options_.heldout[1]));
+  if (std::ranges::count(held_out.hidden.words(), text::kUnknownWord) == std::ssize(held_out.hidden.words()))
+    refuse("has no word of the vocabulary", options_.heldout[1], "where words are numbers, --vocab says what they are called");
+  return held_out;
+}
+
+std::optional<topic::Kept> Attempts::kept(topic::Checkpoints& checkpoints) {
+  std::optional<topic::Kept> newest = checkpoints.newest(corpus_, options_.topics);
+  say(newest ? fmt::format("goes on after sweep {}\n", newest->sweeps) : "nothing to go on from: begins anew\n");
+  if (newest && how_.memory != 0) newest->leave_to_disk(how_.blocks_in);
+  return newest;
+}
+
+void Attempts::make(net::Transport& among) {
+  const bool again = among.size() < members_;  // also where a member was lost before this one came here
+  first_ = among.rank() == 0;
+  const data::Share share{among.rank(), among.size()};
+  // They outlive the catch: their tables must not be left before the others know why.
+  std::optional<topic::Checkpoints> checkpoints;
+  std::optional<topic::Lda> lda;
+  try {
+    if (again) read(share);
+    const topic::ForeseenBytes bytes = topic::foreseen(corpus_.frequencies, options_.topics, among.size());
+    how_.parallel = options_.parallel == "auto" ? bytes.cheaper() : topic::parallel_of(options_.parallel);
+    if (among.size() > 1) say(sentence(bytes, how_.parallel));
+    config_["members"] = among.size();
+    learn::Gather gather(among, topic::kGatherChannel);
+    const topic::HeldOut held_out = hold_out(gather, share);
+    checkpoints.emplace(among, folder_.path());
+    std::optional<topic::Kept> from = again || options_.resume ? kept(*checkpoints) : std::nullopt;
+    lda.emplace(among, corpus_, how_, from ? &*from : nullptr);
+    from.reset();
+    if (first_) again ? folder_.take_over(config_) : folder_.begin(config_);
+    if (lda->blocks() > 1) say(fmt::format("each thread's documents are in {} blocks on disk\n", lda->blocks()));
+
+    const unsigned sweeps = options_.training.sweeps;
+    Progress progress(first_ && !options_.json);
+    const topic::Watching watching{
+        .progressed = [&](unsigned sweep, double part) { progress.at(fmt::format("sweep {} of {}", sweep, sweeps), (sweep - 1 + part) / sweeps); },
+        .looked =
+            [&](const topic::Look& look) {
+              progress.clear();
+              if (first_) app::say(options_.json ? to_json(look).dump() + "\n" : sentence(look, corpus_.vocabulary, sweeps));
+            }};
+    topic::TrainingOptions training = options_.training;
+    training.optimise = !options_.fixed_prior;
+    topic::train(*lda, &held_out, &*checkpoints, training, watching);
+    progress.clear();
+
+    write_results(*lda, gather, folder_, {.held_out = &held_out});
+    checkpoints->complete();
+  } catch (const std::exception& error) {
+    const auto* const told = dynamic_cast<const Error*>(&error);
+    const Error why = told != nullptr ? *told : Error(Code::io, error.what(), "shoal topics train", "is there memory for it?");
+    net::call(among, [&] { among.fail(why); });  // the others end with the same line
+    if (told != nullptr) throw;
+    throw why;
+  }
+}
+
 int train(TrainOptions options) {
   check(options);
   if (options.stream.on()) {
@@ -123,6 +231,7 @@ int train(TrainOptions options) {
                          .folder = folder_for(options),
                          .look_every = options.training.look_every,
                          .keep_every = options.training.keep_every,
+                         .resume = options.resume,
                          .json = options.json});
   }
   // What documents take is known when they are read: so they are on disk from the beginning.
@@ -151,7 +260,7 @@ int train(TrainOptions options) {
                      {"seed", options.seed},
                      {"start", options.start},
                      {"seed_words", options.seed_words},
-                     {"members", place.size},
+                     {"members", place.size},  // as it begins
                      {"threads", lda_options.threads},
                      {"staleness", options.staleness},
                      {"parallel", options.parallel},
@@ -167,9 +276,13 @@ int train(TrainOptions options) {
                      {"tokens", corpus.all_tokens},
                      {"data", fmt::format("{:016x}", corpus.digest)},
                      {"vocabulary", corpus.vocabulary.size()}};
-  const topic::ForeseenBytes bytes = topic::foreseen(corpus.frequencies, options.topics, place.size);
-  lda_options.parallel = options.parallel == "auto" ? bytes.cheaper() : topic::parallel_of(options.parallel);
-  if (first && place.size > 1 && !options.json) say(sentence(bytes, lda_options.parallel));
+  if (options.parallel != "auto") topic::parallel_of(options.parallel);  // refuses what is none
+  if (first && topic::Checkpoints::any(folder.path())) {
+    if (!options.resume)
+      refuse("holds checkpoints of a run that did not end", folder.path().string(),
+             "--resume goes on from them; or remove its checkpoint, or name another folder with --output");
+    folder.require(config, may_differ);
+  }
   net::JoinOptions joining;
   joining.settings["program"] = "shoal topics train";
   for (const auto& [name, value] : config.items()) joining.settings[name] = learn::ModelFolder::to_text(value);
@@ -184,69 +297,11 @@ int train(TrainOptions options) {
     if (first && !options.json) say(text::sentence(seeds) + "\n");
   }
   const auto job = net::join(joining);
-  if (job->transport().on_peer_lost() == net::OnPeerLost::shrink)
-    refuse("a topic model is not trained on without a member", "SHOAL_ON_PEER_LOST", "fail, and --resume on those that are left");
-  // They outlive the catch: their tables must not be left before the others know why.
-  std::optional<topic::Checkpoints> checkpoints;
-  std::optional<topic::Lda> lda;
-  try {
-    learn::Gather gather(job->transport(), topic::kGatherChannel);
-    topic::HeldOut held_out;
-    if (first && !options.heldout.empty()) {
-      const auto read = [&](const std::string& file) {
-        TextOptions texts = options.texts;
-        texts.files = {file};
-        return text::read_corpus(in_words_of(corpus.vocabulary, texts)).first;
-      };
-      const text::Corpus shown = read(options.heldout[0]);
-      held_out = met_by_name(shown, read(options.heldout[1]));
-      if (std::ranges::count(held_out.hidden.words(), text::kUnknownWord) == std::ssize(held_out.hidden.words()))
-        refuse("has no word of the vocabulary", options.heldout[1], "where words are numbers, --vocab says what they are called");
-    }
-    if (options.heldout.empty() && options.test_share > 0)
-      held_out = topic::hold_out(gather, corpus, {place.rank, place.size}, options.test_share, options.seed);
-    checkpoints.emplace(job->transport(), folder.path());
-    if (first && checkpoints->any()) {  // said before others look for theirs
-      if (!options.resume)
-        refuse("holds checkpoints of a run that did not end", folder.path().string(), "--resume goes on from them; or remove its checkpoint, or name another folder with --output");
-      folder.require(config, may_differ);
-    }
-    std::optional<topic::Kept> kept;
-    if (options.resume) kept = checkpoints->newest(corpus, options.topics);
-    if (first && options.resume && !options.json)
-      say(kept ? fmt::format("goes on after sweep {}\n", kept->sweeps) : "nothing to go on from: begins anew\n");
-    if (kept && lda_options.memory != 0) kept->leave_to_disk(lda_options.blocks_in);
-    lda.emplace(job->transport(), corpus, lda_options, kept ? &*kept : nullptr);
-    kept.reset();
-    if (first) folder.begin(config);
-    if (first && lda->blocks() > 1 && !options.json) say(fmt::format("each thread's documents are in {} blocks on disk\n", lda->blocks()));
-
-    Progress progress(first && !options.json);
-    const topic::Watching watching{
-        .progressed =
-            [&](unsigned sweep, double part) {
-              progress.at(fmt::format("sweep {} of {}", sweep, options.training.sweeps), (sweep - 1 + part) / options.training.sweeps);
-            },
-        .looked =
-            [&](const topic::Look& look) {
-              progress.clear();
-              if (first) say(options.json ? to_json(look).dump() + "\n" : sentence(look, corpus.vocabulary, options.training.sweeps));
-            }};
-    topic::TrainingOptions training = options.training;
-    training.optimise = !options.fixed_prior;
-    topic::train(*lda, &held_out, &*checkpoints, training, watching);
-    progress.clear();
-
-    write_results(*lda, gather, folder, {.held_out = &held_out});
-    checkpoints->remove();
-  } catch (const std::exception& error) {
-    const auto* const told = dynamic_cast<const Error*>(&error);
-    const Error why = told != nullptr ? *told : Error(Code::io, error.what(), "shoal topics train", "is there memory for it?");
-    net::call(job->transport(), [&] { job->transport().fail(why); });  // the others end with the same line
-    if (told != nullptr) throw;
-    throw why;
-  }
-  if (first && !options.json) say(fmt::format("model in {}; {} shows its topics\n", folder.path().string(), (folder.path() / "index.html").string()));
+  Attempts attempts(options, lda_options, std::move(config), std::move(corpus), folder, place);
+  collective::go_on_without_lost(job->transport(), "the training", [&](net::Transport& among) { attempts.make(among); });
+  topic::Checkpoints::remove(folder.path());
+  if (attempts.first() && !options.json)
+    say(fmt::format("model in {}; {} shows its topics\n", folder.path().string(), (folder.path() / "index.html").string()));
   return 0;
 }
 

@@ -47,11 +47,26 @@ void renumber(text::Corpus& corpus, const data::Names& known) {
   corpus.frequencies = std::move(frequencies);
 }
 
+// Tokens of words that the model does not know, which say nothing of topics, are taken out: how many each document had.
+std::vector<std::uint32_t> take_unknown_out(text::Corpus& corpus) {
+  text::Documents documents = corpus.documents.none_alike();
+  std::vector<std::uint32_t> words, unknown;
+  for (std::size_t d = 0; d < corpus.documents.size(); ++d) {
+    words.assign(corpus.documents[d].begin(), corpus.documents[d].end());
+    unknown.push_back(static_cast<std::uint32_t>(std::erase(words, text::kUnknownWord)));
+    documents.append(words);
+  }
+  documents.finish();
+  documents.ordered = corpus.documents.ordered;
+  corpus.documents = std::move(documents);
+  corpus.all_tokens = corpus.documents.tokens();
+  return unknown;
+}
+
 text::Corpus read(const TopicsModel& from, const UpdateOptions& options) {
   TextOptions as_trained = options.texts;
   as_trained.words_as(from.config.value("words", learn::Json::object()));
-  text::Source source = as_trained.source();
-  if (!options.new_words) source.vocabulary = &from.model.vocabulary;  // documents without a word that is known say nothing here
+  const text::Source source = options.new_words ? as_trained.source() : in_words_of(from.model.vocabulary, as_trained);
   auto [corpus, reading] = text::read_corpus(source);
   fmt::print("{}\n", text::sentence(reading));
   if (options.new_words) renumber(corpus, from.model.vocabulary);
@@ -69,11 +84,12 @@ std::vector<std::string> document_lines(const learn::ModelFolder& folder) {
 
 int update(const UpdateOptions& options) {
   if (options.sweeps < 1 || options.sweeps > 1'000'000) refuse("is between 1 and 1000000", "--sweeps");
-  if (net::find_place().size > 1) refuse("runs on one member", "shoal topics update", "start it without shoal run; shoal topics train takes members");
+  only_one_member("shoal topics update");
   const TopicsModel from(options.model);
   learn::ModelFolder folder(options.output);
   if (folder.holds_model()) refuse("holds a model already", folder.path().string(), "name another folder with --output");
-  const text::Corpus corpus = read(from, options);
+  text::Corpus corpus = read(from, options);
+  std::vector<std::uint32_t> unknown = take_unknown_out(corpus);
   const topic::Model before = topic::with_words(from.model, corpus.vocabulary);
   const auto threads = static_cast<std::uint32_t>(threads_of(options.threads));
   const learn::ModelFolder old(options.model);
@@ -106,7 +122,7 @@ int update(const UpdateOptions& options) {
   fmt::print("log-likelihood of the new documents after those of the model {:.4f} a token\n", lda.log_likelihood().per_token());
 
   learn::Gather gather(job->transport(), topic::kGatherChannel);
-  write_results(lda, gather, folder, {.before = std::move(lines), .rows = topic::read_document_rows(old, from.model)});
+  write_results(lda, gather, folder, {.before = std::move(lines), .rows = topic::read_document_rows(old, from.model), .unknown = std::move(unknown)});
   fmt::print("model in {}\n", folder.path().string());
   return 0;
 }

@@ -18,6 +18,7 @@
 #include "shoal/learn/sdca.h"
 #include "shoal/learn/sparse_coding.h"
 #include "shoal/nn/session.h"
+#include "shoal/table/shares.h"
 
 namespace py = pybind11;
 
@@ -76,7 +77,9 @@ py::dict learnt(nn::Session& session, const Begin& begin, unsigned epochs, const
   learn::Tensors model;
   {
     const py::gil_scoped_release release;
-    const table::TablesOptions tables{.patience = session.patience(), .channel = session.new_channel()};
+    const table::TablesOptions tables{.patience = session.patience(), .channel = session.new_channel(),
+                                      .shares = table::shares_by_memory(session.job().transport(), session.new_channel(), session.patience()),
+                                      .order = table::OrderKept::from_environment()};
     learner = begin(session.job().transport(), tables);
     learner->restore(0, {});
   }

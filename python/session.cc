@@ -26,13 +26,22 @@ using Settings = std::map<std::string, std::string>;
 net::JoinOptions join_options(const Settings& settings) {
   net::JoinOptions options = net::with_environment({});
   options.settings = settings;
+  options.lendable_memory = true;
+  options.takes_over = true;  // what cannot is refused where it begins (session.require_members_for_good)
   // Silence must be found, and told by all, within the 5 s after which a call is to return.
-  if (options.on_peer_lost == net::OnPeerLost::shrink) options.dead = kDeadWhereOthersGoOn;
+  if (net::goes_on(*options.on_peer_lost)) options.dead = kDeadWhereOthersGoOn;
   return options;
 }
 
 std::shared_ptr<Session> join(const Settings& settings, double patience) {
-  return std::make_shared<Session>(net::join(join_options(settings)), from_seconds(patience));
+  const auto options = join_options(settings);
+  Session::JoinAgain again;
+  if (options.on_peer_lost == net::OnPeerLost::rejoin) {
+    again = [options](const net::Place& before, const std::vector<net::Rank>& lost) { return net::join_again(before, lost, options); };
+  }
+  auto job = net::join(options);
+  if (job->place().size == 1) again = nullptr;
+  return std::make_shared<Session>(std::move(job), from_seconds(patience), std::move(again));
 }
 
 // Under torchrun: members meet at its store. Returns whether the job's secret had to travel through it.
@@ -69,9 +78,10 @@ py::bytes broadcast(Session& session, const std::string& text, net::Rank root, c
 py::list links(Session& session) {
   py::list all;
   for (net::Rank r = 0; r < session.size(); ++r) {
-    const auto stats = r == session.rank() ? net::LinkStats{} : session.transport().link(r);
+    const auto stats = session.link(r);
     py::dict link;
     link["sent"] = stats.sent;
+    link["lent"] = stats.lent;
     link["received"] = stats.received;
     link["wire_sent"] = stats.wire_sent;
     link["wire_received"] = stats.wire_received;
@@ -88,10 +98,26 @@ void give_up(Session& session, const std::string& why) {
   net::call(transport, [&transport, error = Error(Code::peer_lost, why, "rank " + std::to_string(session.rank()))] { transport.fail(error); });
 }
 
+void carry(Session& session, py::function write, py::function take) {
+  const auto kept = [](py::function function) {
+    return std::shared_ptr<py::function>(new py::function(std::move(function)), [](py::function* over) {
+      const py::gil_scoped_acquire gil;
+      delete over;
+    });
+  };
+  session.carry({[write = kept(std::move(write))] {
+                   const py::gil_scoped_acquire gil;
+                   return std::string(py::bytes((*write)()));
+                 },
+                 [take = kept(std::move(take))](const std::string& state) {
+                   const py::gil_scoped_acquire gil;
+                   (*take)(py::bytes(state));
+                 }});
+}
+
 // For a wait that does not run over the transport: throws what has ended it, if something has. Any thread.
 void require_everybody(Session& session) {
-  if (session.size() == 1) return;
-  if (const auto failure = session.transport().failure()) throw Error(*failure);
+  if (const auto failure = session.failure()) throw Error(*failure);
 }
 
 }  // namespace
@@ -99,6 +125,7 @@ void require_everybody(Session& session) {
 void bind_session(py::module_& module) {
   module.def("find_place", [] {
     const auto place = net::find_place();
+    net::require_launcher_for(net::with_environment({}), place);
     return py::make_tuple(net::name(place.launcher), place.rank, place.size, place.job);
   });
   module.def("port_range", [] {  // first and last; 0: any
@@ -115,6 +142,13 @@ void bind_session(py::module_& module) {
       .def_property_readonly("place", &Session::place)
       .def_property_readonly("members", &Session::members)
       .def_property_readonly("outlives_losses", &Session::outlives_losses)
+      .def_property_readonly("rejoins", &Session::rejoins)
+      .def_property_readonly("arriving", &Session::arriving)
+      .def_property_readonly("generation", &Session::generation)
+      .def_property_readonly("carries", &Session::carries)
+      .def("is_lost", &Session::is_lost, py::arg("rank"))
+      .def("carry", &carry, py::arg("write"), py::arg("take"))
+      .def("arrive", &Session::arrive, Released())
       // Names this start of the job: the same on all members, never the same again.
       .def_property_readonly("id", [](Session& session) { return session.job().members().at(0).id; })
       .def_property_readonly("hosts", [](Session& session) {

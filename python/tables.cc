@@ -9,6 +9,7 @@
 #include "bindings.h"
 #include "functions.h"
 #include "shoal/nn/session.h"
+#include "shoal/table/shares.h"
 #include "shoal/table/part_file.h"
 
 namespace py = pybind11;
@@ -222,7 +223,9 @@ void bind_tables(py::module_& module) {
              const py::gil_scoped_release release;
              const char* const cold_rows = std::getenv("SHOAL_COLD_ROWS");
              const table::TablesOptions options{.patience = session.patience(), .channel = session.new_channel(),
-                                                .cold_rows = cold_rows ? cold_rows : ""};
+                                                .shares = table::shares_by_memory(session.job().transport(), session.new_channel(), session.patience()),
+                                                .cold_rows = cold_rows ? cold_rows : "",
+                                                .order = table::OrderKept::from_environment()};
              const auto without_interpreter = [](table::Tables* tables) {  // functions that it waits for may need the interpreter
                const py::gil_scoped_release released;
                delete tables;
@@ -231,6 +234,7 @@ void bind_tables(py::module_& module) {
            }),
            py::arg("session"), py::keep_alive<1, 2>())
       .def("leave", &table::Tables::leave, py::call_guard<py::gil_scoped_release>())
+      .def("depart", &table::Tables::depart, py::call_guard<py::gil_scoped_release>())
       .def("open", &open);
 }
 

@@ -147,12 +147,14 @@ struct Learnt {
 
 // `after(figures)` hears of every tenth sweep and of the last; whoever interrupts Python is heard after each.
 // before: a model that the documents come into.
-Learnt learnt(nn::Session& session, const Texts& texts, const topic::LdaOptions& options, unsigned sweeps, bool optimise, const TopicModel* before,
-              const py::object& after) {
+Learnt learnt(nn::Session& session, const Texts& texts, topic::LdaOptions options, const std::string& parallel, unsigned sweeps, bool optimise,
+              const TopicModel* before, const py::object& after) {
   constexpr unsigned kLookEvery = 10;
   std::optional<py::gil_scoped_release> release(std::in_place);
   std::vector<std::size_t> kept;
   const text::Corpus corpus = share_of(texts, {session.rank(), session.size()}, kept);
+  const auto topics = static_cast<std::uint32_t>(options.prior.alpha.size());
+  options.parallel = parallel == "auto" ? topic::foreseen(corpus.frequencies, topics, session.size()).cheaper() : topic::parallel_of(parallel);
   std::optional<topic::Model> under;
   std::optional<topic::Kept> begun;
   if (before != nullptr) {
@@ -194,12 +196,13 @@ py::dict arrays_from(const topic::Model& model) {
 
 // Arrays of the model that rank 0 has, nothing elsewhere; and of the topics of this member's documents.
 std::pair<py::dict, py::dict> fit_topics(nn::Session& session, const Texts& texts, const Array<double>& alpha, double beta, unsigned sweeps,
-                                         bool optimise, const std::string& sampler, std::uint64_t seed, std::uint32_t threads,
-                                         const TopicModel* before, const py::object& after) {
-  topic::LdaOptions options{.prior = prior_from(alpha, beta), .seed = seed, .threads = threads, .sampling = {.kind = topic::sampler_of(sampler)}};
+                                         bool optimise, const std::string& sampler, const std::string& start, const std::string& parallel,
+                                         std::uint64_t seed, std::uint32_t threads, const TopicModel* before, const py::object& after) {
+  topic::LdaOptions options{.prior = prior_from(alpha, beta), .seed = seed, .threads = threads, .start = topic::start_of(start),
+                            .sampling = {.kind = topic::sampler_of(sampler)}};
   options.channel = session.new_channel();
   for (std::uint16_t i = 1; i < topic::kLdaChannels; ++i) session.new_channel();
-  const Learnt result = learnt(session, texts, options, sweeps, optimise, before, after);
+  const Learnt result = learnt(session, texts, options, parallel, sweeps, optimise, before, after);
   return {result.model ? arrays_from(*result.model) : py::dict(),
           py::dict(py::arg("documents") = array_from(result.documents), py::arg("lengths") = array_from(result.lengths),
                    py::arg("topics") = array_from(result.topics), py::arg("counts") = array_from(result.counts))};
@@ -356,7 +359,8 @@ void bind_topics(py::module_& module) {
       .def("pyldavis_with", &pyldavis_with, Released())
       .def("keep", &keep_topics);
   module.def("fit_topics", &fit_topics, py::arg("session"), py::arg("texts"), py::arg("alpha"), py::arg("beta"), py::arg("sweeps"),
-             py::arg("optimise"), py::arg("sampler"), py::arg("seed"), py::arg("threads"), py::arg("before").none(true), py::arg("after"));
+             py::arg("optimise"), py::arg("sampler"), py::arg("start"), py::arg("parallel"), py::arg("seed"), py::arg("threads"),
+             py::arg("before").none(true), py::arg("after"));
   module.def("kept_topics", &kept_topics);
 }
 

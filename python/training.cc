@@ -169,7 +169,9 @@ void bind_training(py::module_& module) {
       .def("forward_ends", &DataParallel::forward_ends)
       .def("watch", &DataParallel::watch)
       .def("layer", &DataParallel::layer, py::arg("number"))
-      .def("divided_linear", &DataParallel::divided_linear, py::arg("number"), py::arg("x"), py::arg("weight"), py::arg("bias"), Released())
+      .def("divided_linear", &DataParallel::divided_linear, py::arg("number"), py::arg("x"), py::arg("weight"), py::arg("bias"),
+           py::arg("rows"), Released())
+      .def("count_rows", &DataParallel::count_rows, py::arg("number"), py::arg("rows"), Released())
       .def("set_divisible", &DataParallel::set_divisible, py::arg("numbers"))
       .def_property_readonly("divided", &DataParallel::divided)
       // Of a divided layer: the ranks of this member's group, and the row of the weight at which each one's strip begins, and their end.
@@ -201,6 +203,20 @@ void bind_training(py::module_& module) {
             self.continue_from(iterations, plan_in(plan, kOfCheckpoint));
           },
           py::arg("iterations"), py::arg("plan"), Released())
+      // (iterations before this run, iteration, iterations that are measured, whether the plan is final, the plan)
+      .def("course",
+           [](const DataParallel& self) {
+             const auto course = self.course();
+             return std::make_tuple(course.iterations_before, course.iteration, course.measured_iterations, course.plan_is_final, exchange::to_json(course.plan));
+           })
+      .def_property_readonly("common_buffers", &DataParallel::common_buffers)
+      .def(
+          "take_up",
+          [](DataParallel& self, const std::tuple<std::uint64_t, std::uint64_t, std::uint64_t, bool, std::string>& told) {
+            const auto& [before, iteration, measured, final_plan, plan] = told;
+            self.take_up({before, iteration, measured, final_plan, exchange::plan_from_json(plan, "the others' plan")});
+          },
+          py::arg("course"), Released())
       .def("kept", &DataParallel::kept)
       .def("put_back", &DataParallel::put_back, py::arg("kept"))
       .def_property_readonly("is_open", &DataParallel::is_open)

@@ -21,11 +21,12 @@ from .regions import Regions
 from .sampler import DistributedSampler
 from .session import flush, init, members, rank, size
 from .signals import checkpoint_due
+from .state import State
 from .table import Initial, Table
 
 __version__ = "0.1.0"
 
 _backend.register()
 
-__all__ = ["AdaptiveRevision", "Checkpoints", "DataParallel", "DistributedSampler", "Error", "Initial", "PeerLost", "Regions", "Table", "__version__", "checkpoint_due", "data_parallel",
+__all__ = ["AdaptiveRevision", "Checkpoints", "DataParallel", "DistributedSampler", "Error", "Initial", "PeerLost", "Regions", "State", "Table", "__version__", "checkpoint_due", "data_parallel",
            "flush", "init", "init_process_group", "learners", "load", "members", "metric", "models", "nn", "program", "rank", "save", "size", "topics"]

@@ -47,6 +47,16 @@ def count_save() -> None:
     _saves += 1
 
 
+def saves() -> int:
+    return _saves
+
+
+def go_on_after(count: int) -> None:
+    """Of a process that comes to others which have saved so often."""
+    global _saves
+    _saves = count
+
+
 def load(path, model, optimizer=None, /) -> dict:
     """Puts the saved values into model and optimizer and returns `state`. Every member calls it, before training; the number of
     members may differ from that which saved."""
@@ -107,7 +117,7 @@ def load_from(path: str, holders: list[int], model, optimizer) -> dict:
 
 def sharers(folder: str) -> tuple[list[int], float]:
     """The ranks whose files in `folder` this member sees, by trying: they share a disk. And how many seconds this member's clock is
-    behind rank 0's. All members ask together."""
+    behind the first one's. All members that are left ask together."""
     here = session.current()
     mark = f".seen-{here.id}-"
     own = os.path.join(folder, f"{mark}{here.rank}")
@@ -120,20 +130,25 @@ def sharers(folder: str) -> tuple[list[int], float]:
     behind = float(here.gather(str(time.time()).encode(), "comparison of clocks")[0]) - time.time()
     with durable.told(folder, "cannot be read"):
         seen = {int(name.removeprefix(mark)) for name in os.listdir(folder) if name.startswith(mark)}
-    everybody = [json.loads(ranks) for ranks in here.gather(json.dumps(sorted(seen)).encode(), "comparison of folders")]
+    told = [json.loads(ranks) for ranks in here.gather(json.dumps(sorted(seen)).encode(), "comparison of folders")]
     durable.remove(own)
+    everybody = dict(zip(here.members, told))
     require_groups(folder, everybody)
-    return everybody[here.rank], 0.0 if here.rank == 0 else behind
+    return everybody[here.rank], 0.0 if here.place == 0 else behind
 
 
-def require_groups(folder: str, seen: list[list[int]]) -> None:
-    """Who sees each other sees the same; else two groups would write one checkpoint. `seen`: by rank, in order, the same here as on
+def require_groups(folder: str, seen: dict[int, list[int]]) -> None:
+    """Who sees each other sees the same; else two groups would write one checkpoint. `seen`: by rank, the same here as on
     all other members, so that all of them refuse."""
-    for rank, theirs in enumerate(seen):
+    for rank, theirs in seen.items():
         for other in [rank, *theirs]:
-            if rank not in theirs or other >= len(seen) or seen[other] != theirs:
-                raise Error(f"{folder}: rank {rank} sees the files of ranks {theirs} there, rank {other} those of {seen[other:other + 1]} "
+            if rank not in theirs or seen.get(other) != theirs:
+                raise Error(f"{folder}: rank {rank} sees the files of ranks {theirs} there, rank {other} those of {seen.get(other)} "
                             "(the file system shows its members different things: start again, or name another folder)", "io", 1)
+
+
+class MemberLost(Exception):
+    """While a checkpoint was written: it will never be whole. The one before it stays."""
 
 
 class Writer:
@@ -148,6 +163,7 @@ class Writer:
     def take(self, model, optimizer, state: dict) -> None:
         """Everything is as it is now, whatever training does afterwards."""
         save = f"{self._here.id}-{_saves}"
+        self._generation = self._here.generation
         self._parts = {rank: f"part-{rank}-of-{self._size}-{save}.safetensors" for rank in self._group}
         tensors = {}
         everything = training_state.collect(model, optimizer, state)
@@ -182,6 +198,8 @@ class Writer:
         deadline = time.monotonic() + patience
         while missing := [rank for rank, name in self._parts.items() if not os.path.exists(os.path.join(folder, name))]:
             self._here.require_everybody()
+            if self._here.generation != self._generation or any(map(self._here.is_lost, missing)):
+                raise MemberLost(f"{folder}: a member was lost before it had written its part")
             if time.monotonic() > deadline:
                 raise Error(f"{folder}: no part of rank {missing[0]} within {patience:g} s (every member must save)", "timeout", 1)
             time.sleep(_LOOK_EACH)

@@ -2,6 +2,7 @@
 
 import os
 import re
+import sys
 import threading
 
 from . import checkpoint, durable, session, training_state
@@ -18,17 +19,27 @@ class Checkpoints:
     def __init__(self, folder):
         self._folder = os.path.abspath(folder)
         self._here = session.current()
-        group, behind = checkpoint.sharers(self._folder)
-        self._first_of_group = self._here.rank == group[0]
-        self._writer = checkpoint.Writer(self._here, group, behind)
         self._thread = None
         self._failure = None
         session.add_user(self)
+        self._generation = None
+        if not self._here.arriving:  # else the others have met already, and it is with them when they save next
+            self._meet()
+
+    def _meet(self) -> None:
+        """All members that there are together: who shares a disk."""
+        group, behind = checkpoint.sharers(self._folder)
+        self._first_of_group = self._here.rank == group[0]
+        self._writer = checkpoint.Writer(self._here, group, behind)
+        self._generation = self._here.generation
 
     def save(self, step: int, model, optimizer=None, /, **state) -> None:
         """As shoal.save() of the state after `step`; returns when it is copied. Waits for the one before, if that is still written."""
         session.flush()
         training_state.level(model)
+        if self._generation != self._here.generation:
+            self.flush()
+            self._meet()
         checkpoint.count_save()
         self._writer.take(model, optimizer, state)
         _unfinished.add(self)
@@ -36,7 +47,7 @@ class Checkpoints:
         self._thread.start()
 
     def newest(self) -> int | None:
-        """The step of the newest whole checkpoint that any member has."""
+        """The step of the newest whole checkpoint that any member has. None on a member that came in place of a lost one: shoal.State has what it needs."""
         newest = self._newest()
         return None if newest is None else newest[0][0]
 
@@ -67,6 +78,8 @@ class Checkpoints:
     def _newest(self) -> tuple[list, list[int]] | None:
         """([step, ...], who has it) of the newest whole checkpoint on any disk."""
         self.flush()
+        if self._here.arriving:
+            return None
         self._here.gather(b"", "arrival at the checkpoints")
         return checkpoint.agree(self._here, self._look)
 
@@ -82,6 +95,8 @@ class Checkpoints:
             self._writer.write_folder(folder, patience)
             if self._first_of_group:
                 _remove_old(self._folder)
+        except checkpoint.MemberLost as lost:
+            print(f"shoal: {lost}; the checkpoint before it stays", file=sys.stderr, flush=True)
         except OSError as error:
             self._failure = durable.failure(folder, "cannot be written", error)
         except Exception as error:  # whatever it is, the one who waits for this save must hear of it

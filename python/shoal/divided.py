@@ -38,6 +38,7 @@ class Layers:
         self._state_is_stale = False
         self._means = {}          # number -> strip's mean, which nobody has dropped or made whole
         self._collected = True    # the latest iteration's means are in _means or in .grad
+        self._watched = []        # weights of which a look would be told, while the plan is to be chosen
         self._stepping = []       # (group, all its parameters) while the optimizer sees strips
         self._stand_ins = {}      # number -> its strip as a parameter, meanwhile
         self.offer()
@@ -57,7 +58,22 @@ class Layers:
 
     def offer(self) -> None:
         """What the coming plan may divide."""
-        self._core.set_divisible([] if self._forbidden or compiled.is_compiled(self._module) else sorted(self._layers))
+        self._core.set_divisible(self._offered())
+
+    def _offered(self) -> list:
+        return [] if self._forbidden or compiled.is_compiled(self._module) else sorted(self._layers)
+
+    def watch(self) -> None:
+        """Between two steps, while the plan is to be chosen. Who looks at a weight after every step would wait for the others' strips each time."""
+        if not self._core.plan_is_final and not self._replayed:
+            self._watched = [n for n in self._offered() if not next_use.waits(self._parameters[n])]
+            for number in self._watched:
+                next_use.wait(self, number, self._parameters[number])
+
+    def watch_no_more(self) -> None:
+        for number in self._watched:
+            next_use.done(self._parameters[number])
+        self._watched = []
 
     def follow(self, gates) -> None:
         """The plan may be a new one."""
@@ -92,6 +108,9 @@ class Layers:
     def used(self, numbers, function) -> bool:
         if function in (next_use.READ, next_use.WRITE, next_use.DELETE):
             return True  # the gates have seen to it
+        if self._watched:
+            self.discourage("the script looks at weights between two steps")
+            self.watch_no_more()
         for number in numbers:
             self._fetch(number)
         return False
@@ -252,6 +271,7 @@ class Layers:
         """What is told is told."""
 
     def release(self) -> None:
+        self.watch_no_more()
         if self._counter is not None and not session.failed():
             self._end()
         self._counter = self._core = None
@@ -271,8 +291,11 @@ class _Forward(factored.Forward):
         x, layer = input, self._layer
         if not self._all_take_part(x):
             return F.linear(x, layer.weight, layer.bias)
+        rows = self._core.count_rows(self._number, x.numel() // x.size(-1))
+        if rows is None:  # some member of the group takes another way through the model
+            return F.linear(x, layer.weight, layer.bias)
         next_use.tell(layer.bias)
-        return self._core.divided_linear(self._number, x, layer.weight, layer.bias)
+        return self._core.divided_linear(self._number, x, layer.weight, layer.bias, rows)
 
     def _all_take_part(self, x) -> bool:
         """Not in an evaluation, in a pass whose gradients stay here, nor in one that autograd does not record as we know it."""

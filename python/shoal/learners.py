@@ -102,6 +102,7 @@ class _Learner:
         offsets, columns, values, width = _csr(X)
         rows = _C.Rows(offsets, columns, values, np.zeros(len(offsets) - 1) if labels is None else labels, width)
         self.history_ = []
+        session.require_members_for_good(learner)
         arrays = _C.fit_rows(session.current(), learner, self.get_params(), rows, labels is not None, self._epochs(), self.history_.append)
         self.n_features_in_ = width
         return _on_all(arrays)
@@ -337,6 +338,7 @@ class Factorization(_Learner):
     def fit(self, X, y=None):
         users, items, ratings, shape = _ratings(X)
         self.history_ = []
+        session.require_members_for_good("factorize")
         arrays, self.mean_ = _C.fit_ratings(session.current(), self.get_params(), users, items, ratings, *shape, self._epochs(), self.history_.append)
         arrays = _on_all(arrays)
         self.users_, self.items_, self.n_features_in_ = arrays["users"], arrays["items"], shape[1]

@@ -26,12 +26,17 @@ def data_parallel(model: torch.nn.Module, optimizer: torch.optim.Optimizer, plan
     """
     if isinstance(plan, os.PathLike):
         plan = os.path.abspath(plan)  # a path, whatever it looks like
+    if session.current().carries:
+        raise mistake("data_parallel()", "a shoal.State was made before it", "wrap all models first: who comes in place of a lost member takes over all there is at once")
     where = "plan"
     if plan == "auto" and "SHOAL_PLAN" in os.environ:
         plan, where = os.environ["SHOAL_PLAN"], "SHOAL_PLAN"
     _check(model, optimizer, plan)
     saved = _read_plan(plan, where)
     consistency = _C.consistency_of(plan) if saved is None else None
+    rounds = _C.has_rounds(plan, saved)
+    if consistency is not None or rounds:
+        session.require_members_for_good(where, f"by {plan} members have state of their own, which is lost with them")
     if session.size() > 1 and consistency is not None:
         trained = _trained_parameters(model)
         for name, parameter in trained:
@@ -40,7 +45,7 @@ def data_parallel(model: torch.nn.Module, optimizer: torch.optim.Optimizer, plan
         _begin_alike(model, _code(model, optimizer) + f"\nplan {plan}")
         nn.step_with(optimizer, model)
         return Served(model, optimizer, trained, consistency), optimizer
-    if session.size() > 1 and _C.has_rounds(plan, saved):
+    if session.size() > 1 and rounds:
         trained = _trained_parameters(model)
         _begin_alike(model, _code(model, optimizer) + (f"\nplan {plan}" if saved is None else ""))
         nn.step_with(optimizer, model)
@@ -135,6 +140,7 @@ class DataParallel(Wrapped):
             self._steps.settle_all()
         if not self._core.is_open and (not self._core.holds_pairs or self._ran_compiled):
             self._gates.open()  # after no_sync(): what was compiled for plain parameters serves again
+        self._divided.watch_no_more()
         self._factored.open()
         self._divided.follow(self._gates)
         self._divided.open()
@@ -225,6 +231,7 @@ class DataParallel(Wrapped):
     def _before_step(self, optimizer, args, kwargs) -> None:
         if self._core is None:
             return
+        self._divided.watch_no_more()
         self._refuse_strangers()
         self._gates.open()
         closure = any(value is not None for value in (*args[1:], *kwargs.values()))
@@ -255,6 +262,7 @@ class DataParallel(Wrapped):
             return
         self._steps.end()
         self._divided.follow(self._gates)
+        self._divided.watch()
         recording.tick(optimizer)
         if self._core.plan_is_final and self._fits_written != self._core.fits:
             self._write_plan()
@@ -332,6 +340,8 @@ def _trained_parameters(module: torch.nn.Module):
 def _begin_alike(module: torch.nn.Module, code: str) -> None:
     """All members have the same model and `code`, and rank 0's values."""
     here, everything = session.current(), list(module.named_parameters()) + list(module.named_buffers())
+    if here.arriving:  # what it takes over is compared and brings the values (state.py)
+        return
     _C.require_equal_models(here, [(n, t.detach().requires_grad_(t.requires_grad)) for n, t in everything], code)
     _C.broadcast_tensors(here, [t for _, t in everything], 0, "first values of the model")
 

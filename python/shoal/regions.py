@@ -17,6 +17,7 @@ class Regions:
     reaches for one that is not there yet waits for it. Sequence numbers only grow; nothing has to be reset."""
 
     def __init__(self):
+        session.require_members_for_good("shoal.Regions", "memory of a lost member is gone")
         self._core = _C.Regions(session.current())
         session.add_user(self)
 

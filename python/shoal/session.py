@@ -131,6 +131,12 @@ def members() -> list[int]:
     return current().members
 
 
+def require_members_for_good(where: str, why: str = "others do not read what a lost member has read", policy: str = "fail") -> None:
+    """For what lives in the members that there were at the start: nobody can take it over who comes in place of a lost one."""
+    if current().rejoins:
+        raise mistake(where, why, f"run with --on-peer-lost {policy}")
+
+
 def add_user(user) -> None:
     """`user.settle()` is called by flush(), `user.release()` before the session ends: by all members in the same order."""
     _users[next(_arrivals)] = user

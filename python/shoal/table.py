@@ -116,6 +116,7 @@ class Table:
             raise mistake(f"table {name}", f"a name is a string and dim a positive integer, not {dim!r}")
         if np.dtype(dtype).name not in _TYPES:
             raise mistake(f"table {name}", f"no table holds {dtype}; one of {', '.join(_TYPES)}")
+        session.require_members_for_good(f"table {name}", "what is in tables is lost with the members that have it", "shrink")
         if _tables is None:
             _tables = _Tables()
         initial = initial or Initial.constant(0)
@@ -151,6 +152,15 @@ class Table:
         if not isinstance(part, int) or not isinstance(to, int) or part < 0 or to < 0:
             raise mistake(f"table {self.name}", f"part and rank are numbers from 0 on, not {part!r} and {to!r}")
         self._core.move(part, to)
+
+    @staticmethod
+    def depart() -> None:
+        """This member goes, in good order, from all of its tables, while others use them; in a run that survives the loss of members. All that
+        it has added counts, others hold its rows when this returns, and nobody waits for it any more. It may use no table afterwards, and others
+        open none."""
+        if _tables is None:
+            raise mistake("depart", "this member has opened no table")
+        _tables.core.depart()
 
     @property
     def clock(self) -> int:

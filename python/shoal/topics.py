@@ -33,6 +33,8 @@ class LDA(_Learner):
     sampler  as of `shoal topics train`: "auto", "exact", "lightlda", "warplda", "xy" or "gibbs"
     seed     of all that is drawn; the same seed, threads and members give the same model, to the bit
     threads  of this member; None: as many as it has cores
+    start    what tokens begin with: "random", any topic; "online", one drawn after those before it, with less memory where there are many topics
+    parallel of several members: "rotation", "data", or "auto", which takes what sends less
 
     X is a matrix of documents by words that counts tokens: SciPy's sparse ones, arrays, data frames; or an iterable of documents that are lists of
     words. After fit(): alpha_, beta_ as they are now; vocabulary_, the words of the columns; history_, the log-likelihood a token of all data and
@@ -42,9 +44,10 @@ class LDA(_Learner):
     _kind = None
 
     def __init__(self, k: int = 100, alpha=None, beta: float = 0.01, sweeps: int = 200, optimize: bool = True, sampler: str = "auto", seed: int = 0,
-                 threads: int | None = None):
+                 threads: int | None = None, start: str = "random", parallel: str = "auto"):
         self.k, self.alpha, self.beta, self.sweeps = k, alpha, beta, sweeps
         self.optimize, self.sampler, self.seed, self.threads = optimize, sampler, seed, threads
+        self.start, self.parallel = start, parallel
 
     def fit(self, X, y=None, words=None):
         """words: what a matrix's columns are called; without it they are called by their numbers, from 0."""
@@ -124,7 +127,7 @@ class LDA(_Learner):
         lengths, topics, counts = self._documents or (np.zeros(0, np.uint32),) * 3
         config = {"learner": "topics", "topics": len(self._fitted()["alpha"]), "alpha": _text_of(self.alpha), "beta": float(self.beta),
                   "optimised": bool(self.optimize), "sweeps": int(self.sweeps), "seed": int(self.seed), "threads": self.threads,
-                  "sampler": self.sampler,
+                  "sampler": self.sampler, "start": self.start, "parallel": self.parallel,
                   "words": {"stop_words": "none", "keep_case": any(word != word.lower() for word in self.vocabulary_)},
                   "documents": len(lengths), "tokens": int(self._model["counts"].sum()), "vocabulary": self.n_features_in_}
         about = f"{len(lengths):,} documents, {config['tokens']:,} tokens"
@@ -138,7 +141,8 @@ class LDA(_Learner):
         config = json.loads(config)
         model = cls(k=len(arrays["alpha"]), alpha=_alpha_from(config.get("alpha"), len(arrays["alpha"])), beta=config.get("beta", 0.01),
                     sweeps=config.get("sweeps", 200), optimize=config.get("optimised", True), sampler=config.get("sampler", "auto"),
-                    seed=config.get("seed", 0), threads=config.get("threads"))
+                    seed=config.get("seed", 0), threads=config.get("threads"), start=config.get("start", "random"),
+                    parallel=config.get("parallel", "auto"))
         model.history_ = []
         model._take(arrays, words, None)
         return model
@@ -179,10 +183,11 @@ class LDA(_Learner):
             alpha, beta, optimize = self.alpha_, self.beta_, False
             if len(alpha) != self.k:
                 raise InvalidData(f"k: {self.k} for a model of {len(alpha)} topics (fit() begins anew)")
+        session.require_members_for_good("topics")
         here = session.current()
         self.history_ = []
-        arrays, own = _C.fit_topics(here, texts, alpha, beta, int(self.sweeps), optimize, str(self.sampler), int(self.seed), self._threads(), before,
-                                    self.history_.append)
+        arrays, own = _C.fit_topics(here, texts, alpha, beta, int(self.sweeps), optimize, str(self.sampler), str(self.start), str(self.parallel),
+                                    int(self.seed), self._threads(), before, self.history_.append)
         parts = [_on_all(own if here.rank == root else {}, root) for root in range(here.size)]
         self._take(_on_all(arrays), texts.words, _in_order(parts, len(texts)))
 

@@ -122,9 +122,9 @@ def test_every_disk_has_a_whole_checkpoint_and_who_lost_it_gets_it_from_another(
 
 @pytest.mark.parametrize("seen", [[[0, 1], [1]], [[0], [0, 1]], [[0, 1], [0, 1, 2], [1, 2]], [[], [1]], [[0, 2], [1]]])
 def test_members_whose_views_of_a_folder_do_not_agree_are_refused(seen):
-    checkpoint.require_groups("there", [[0, 2], [1], [0, 2]])
+    checkpoint.require_groups("there", dict(enumerate([[0, 2], [1], [0, 2]])))
     with pytest.raises(shoal.Error, match="there: rank [01] sees the files of ranks "):
-        checkpoint.require_groups("there", seen)
+        checkpoint.require_groups("there", dict(enumerate(seen)))
 
 
 def saved_apart(path):
@@ -193,7 +193,8 @@ def small(value):
 def writers(value, members):
     made = []
     for rank in range(members):
-        here = types.SimpleNamespace(rank=rank, size=members, id=f"run{value}", require_everybody=lambda: None)
+        here = types.SimpleNamespace(rank=rank, size=members, id=f"run{value}", generation=0, is_lost=lambda _: False,
+                                     require_everybody=lambda: None)
         made.append(checkpoint.Writer(here, list(range(members)), behind=0.0))
         made[-1].take(small(value), None, {"value": value})
     return made

@@ -71,6 +71,12 @@ def test_each_sampler_finds_them():
     assert same(lda().fit(counts()), lda(sampler="exact").fit(counts())) and not same(fitted(), lda(sampler="gibbs").fit(counts()))
 
 
+def test_tokens_begin_as_start_says():
+    first = [lda(start=start, sweeps=1, optimize=False).fit(counts()).history_[0]["log_likelihood"] for start in ("random", "online")]
+    assert first[1] > first[0] + 0.1  # topics drawn after those before are ahead of any topics
+    assert same(lda(start="random").fit(counts()), fitted())
+
+
 def test_counts_are_those_of_the_data():
     matrix = np.vstack([counts(), np.zeros(WORDS, np.int64)])
     model = lda(optimize=False).fit(Sparse(matrix))
@@ -212,7 +218,8 @@ def test_pyldavis_gets_probabilities():
 
 
 def fit_twice():
-    return [state(lda(threads=1, seed=seed).fit(np.vstack([np.zeros(WORDS, np.int64), counts()]))) for seed in (1, 2)]
+    matrix = np.vstack([np.zeros(WORDS, np.int64), counts()])
+    return [state(lda(threads=1, **how).fit(matrix)) for how in ({"seed": 1}, {"seed": 2}, {"seed": 1, "parallel": "data"})]
 
 
 def test_members_have_one_model(pool):
@@ -256,6 +263,8 @@ def test_scikit_learn_takes_it():
         (lambda: lda(alpha="many").fit(counts()), "alpha: 'many' is no number above 0"),
         (lambda: lda(beta=0).fit(counts()), "beta: 0 is no number above 0"),
         (lambda: lda(sampler="best").fit(counts()), 'there is no sampler "best"'),
+        (lambda: lda(start="slow").fit(counts()), 'there is no start "slow"'),
+        (lambda: lda(parallel="pipes").fit(counts()), "pipes"),
         (lambda: lda(threads=0).fit(counts()), "threads: 0 is no number from 1 to 4096"),
         (lambda: lda(seed=-1).fit(counts()), "seed: -1 is no number from 0 on"),
         (lambda: lda().fit(counts() * 0.5), "X: holds numbers that count nothing"),

@@ -1,4 +1,5 @@
-"""`shoal topics train` that was ended goes on, on another number of members too; and only as the run that it was."""
+"""`shoal topics train` that was ended goes on, on another number of members too; and only as the run that it was. With `--on-peer-lost
+shrink` it goes on without being ended."""
 
 import json
 import os
@@ -6,6 +7,7 @@ import re
 import signal
 import subprocess
 import time
+from collections import Counter
 
 import numpy as np
 import pytest
@@ -14,7 +16,8 @@ from safetensors.numpy import load_file
 from test_topics import counts, lists
 
 DOCUMENTS = 400
-FLAGS = ["texts.txt", "-k", "4", "--threads", "1", "--stop-words", "none", "--test-share", "0.05", "--output", "t.topics"]
+ALL = ["texts.txt", "-k", "4", "--threads", "1", "--stop-words", "none", "--output", "t.topics", "--test-share", "0"]
+FLAGS = [*ALL[:-1], "0.05"]
 
 
 def command(members: int, *flags: str) -> list[str]:
@@ -61,6 +64,79 @@ def test_a_killed_members_documents_go_to_the_others(tmp_path):
     model = load_file(folder / "model.safetensors")
     assert np.array_equal(model["totals"], np.bincount(model["topics"], model["counts"], 4))
     assert 5 <= DOCUMENTS - int(model["totals"].sum()) // 30 <= 40
+
+
+class Survived:
+    """A run of three members that goes on without those that are killed."""
+
+    def __init__(self, folder, *flags: str):
+        (folder / "texts.txt").write_text("".join(" ".join(words) + "\n" for words in lists(counts(DOCUMENTS))))
+        member = f'echo $$ > pid-$SHOAL_RANK; exec "{program()}" topics train "$@"'
+        self.folder, self.said = folder, ""
+        with (folder / "errors").open("w") as errors:
+            self.run = subprocess.Popen([program(), "run", "-n", "3", "--on-peer-lost", "shrink", "--", "sh", "-c", member, "-", *ALL,
+                                         "--look-every", "1", *flags], cwd=folder, stdout=subprocess.PIPE, stderr=errors, text=True)
+
+    def until(self, words: str) -> None:
+        for line in self.run.stdout:
+            self.said += line
+            if words in line:
+                return
+        raise AssertionError(self.said + (self.folder / "errors").read_text())
+
+    def kill(self, rank: int) -> None:
+        os.kill(int((self.folder / f"pid-{rank}").read_text()), signal.SIGKILL)
+
+    def model(self):
+        """After the end: what it left, with all documents and each of their words in it, in topics as in words."""
+        self.said += self.run.stdout.read()
+        assert self.run.wait(60) == 0, (self.folder / "errors").read_text()
+        folder = self.folder / "t.topics"
+        assert not (folder / "checkpoint").exists()
+        lines = [line.split("\t") for line in (folder / "doc_topics.tsv").read_text().splitlines()[1:]]
+        assert [(name, int(tokens)) for name, tokens, *_ in lines] == [(str(d + 1), 30) for d in range(DOCUMENTS)]
+        model, documents = load_file(folder / "model.safetensors"), load_file(folder / "doc_counts.safetensors")
+        words = (folder / "vocab.txt").read_text().split()
+        there = Counter(word for document in lists(counts(DOCUMENTS)) for word in document)
+        assert dict(zip(words, np.add.reduceat(model["counts"], model["offsets"][:-1].astype(int)))) == there
+        assert np.array_equal(model["totals"], np.bincount(model["topics"], model["counts"], 4))
+        assert np.array_equal(model["totals"], np.bincount(documents["topics"], documents["counts"], 4))
+        return folder / "model.safetensors"
+
+
+@pytest.mark.parametrize("victims", [(0,), (1,), (2,), (0, 1), (2, 0)])
+def test_those_who_are_left_train_on_with_all_documents(tmp_path, victims):
+    """From the last sweep that was kept, whoever is killed; of two, the last one alone."""
+    run = Survived(tmp_path, "--sweeps", "3000", "--keep-every", "2")
+    for victim in victims:
+        run.until("sweep 5 of" if victim == victims[0] else "goes on after sweep")
+        run.kill(victim)
+    run.model()
+    assert len(re.findall(r"goes on after sweep \d", run.said)) == len(victims)
+    assert json.loads((tmp_path / "t.topics" / "config.json").read_text())["members"] == 3 - len(victims)
+
+
+def test_without_a_checkpoint_they_begin_anew_as_those_that_they_are(tmp_path):
+    """It is the model of a run of as many members that were never more, to the bit."""
+    run = Survived(tmp_path, "--sweeps", "2000", "--keep-every", "0")
+    run.until("sweep 5 of")
+    run.kill(1)
+    survived = run.model()
+    assert "nothing to go on from: begins anew" in run.said
+    (tmp_path / "two").mkdir()
+    (tmp_path / "two" / "texts.txt").write_bytes((tmp_path / "texts.txt").read_bytes())
+    two = [program(), "run", "-n", "2", "--", program(), "topics", "train", *ALL, "--sweeps", "2000", "--keep-every", "0"]
+    subprocess.run(two, cwd=tmp_path / "two", stdout=subprocess.DEVNULL, check=True, timeout=120)
+    assert (tmp_path / "two" / "t.topics" / "model.safetensors").read_bytes() == survived.read_bytes()
+
+
+def test_documents_that_have_changed_meanwhile_end_it_with_a_line(tmp_path):
+    run = Survived(tmp_path, "--sweeps", "1000000", "--keep-every", "2")
+    run.until("sweep 5 of")
+    (tmp_path / "texts.txt").write_text("one two three\n")
+    run.kill(2)
+    assert run.run.communicate(timeout=60) and run.run.returncode != 0
+    assert "texts.txt: is not what it was when training began (train anew)" in (tmp_path / "errors").read_text()
 
 
 def kept(folder) -> int:

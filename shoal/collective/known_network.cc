@@ -18,6 +18,7 @@ namespace shoal::collective {
 
 namespace {
 
+constexpr const char* kRefused = "refused";  // why there is no network
 constexpr Collective kMade[] = {Collective::all_reduce, Collective::all_gather, Collective::reduce_scatter};
 
 // Sends on the longest way that a slice waits for.
@@ -63,6 +64,19 @@ std::shared_ptr<const KnownNetwork> KnownNetwork::made_for(topo::Topology topolo
   return std::shared_ptr<const KnownNetwork>(new KnownNetwork(std::move(topology), std::move(programs)));
 }
 
+std::shared_ptr<const KnownNetwork> KnownNetwork::made_and_told(const std::function<topo::Topology()>& topology,
+                                                                const std::function<void(const std::string&)>& tell) {
+  std::shared_ptr<const KnownNetwork> made;
+  try {
+    made = made_for(topology());
+  } catch (const Error& error) {
+    tell(nlohmann::ordered_json{{kRefused, error.what()}}.dump(-1, ' ', false, nlohmann::ordered_json::error_handler_t::replace));
+    throw;
+  }
+  tell(made->to_json());
+  return made;
+}
+
 std::string KnownNetwork::to_json() const {
   nlohmann::ordered_json json{{"topology", nlohmann::ordered_json::parse(topo::to_json(topology_))}};
   for (const auto& [collective, verified] : trees_) {
@@ -74,6 +88,7 @@ std::string KnownNetwork::to_json() const {
 std::shared_ptr<const KnownNetwork> KnownNetwork::from_json(const std::string& text, const std::string& where) {
   const auto json = nlohmann::ordered_json::parse(text, nullptr, false);
   const auto refuse = [&](const std::string& what) -> void { throw Error(Code::invalid_argument, what, where); };
+  if (json.is_object() && json.contains(kRefused) && json[kRefused].is_string()) refuse(json[kRefused].get<std::string>());
   if (json.is_discarded() || !json.is_object() || !json.contains("topology") || !json.contains("programs")) {
     refuse("no network: an object with topology and programs is expected");
   }

@@ -4,6 +4,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <map>
 #include <memory>
 #include <string>
@@ -20,7 +21,11 @@ class KnownNetwork {
  public:
   // Synthesizes all_reduce, all_gather and reduce_scatter. Throws what that throws, and Error{invalid_argument} for relative rates.
   static std::shared_ptr<const KnownNetwork> made_for(topo::Topology topology);
-  // What to_json() wrote. Every program is proved again. Throws Error{invalid_argument} beginning with `where`.
+  // For the member that makes it: tells the others in words for their from_json(), also why there is none. Throws what topology() and
+  // made_for() throw.
+  static std::shared_ptr<const KnownNetwork> made_and_told(const std::function<topo::Topology()>& topology,
+                                                           const std::function<void(const std::string&)>& tell);
+  // What to_json() wrote, or made_and_told() told. Every program is proved again. Throws Error{invalid_argument} beginning with `where`.
   static std::shared_ptr<const KnownNetwork> from_json(const std::string& text, const std::string& where);
   std::string to_json() const;
 

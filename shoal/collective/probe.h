@@ -43,7 +43,4 @@ using PairsProbed = std::function<void(const net::Failure&, const PairMatrix&)>;
 void probe_pairs(Runner& runner, std::uint64_t operation, Instant deadline, PairsProbed done);
 PairMatrix probe_pairs(net::Transport& transport, std::uint64_t operation, Instant deadline);
 
-// The measured pairs as a graph of hosts with a link each way. `hosts`: by rank.
-topo::Topology to_topology(const PairMatrix& matrix, const std::vector<std::string>& hosts);
-
 }  // namespace shoal::collective

@@ -177,18 +177,4 @@ PairMatrix probe_pairs(net::Transport& transport, std::uint64_t operation, Insta
       transport, deadline, [=](Runner& runner, PairsProbed done) { probe_pairs(runner, operation, deadline, std::move(done)); });
 }
 
-topo::Topology to_topology(const PairMatrix& matrix, const std::vector<std::string>& hosts) {
-  topo::Topology topology;
-  topology.name = "measured";
-  topology.hosts = hosts;
-  for (std::uint32_t from = 0; from < matrix.size; ++from) {
-    for (std::uint32_t to = 0; to < matrix.size; ++to) {
-      if (from == to) continue;
-      const PairFigures& pair = matrix.at(from, to);
-      topology.links.push_back({from, to, pair.rate_alone, Nanoseconds(static_cast<std::int64_t>(pair.latency * 1e9))});
-    }
-  }
-  return topology;
-}
-
 }  // namespace shoal::collective

@@ -12,6 +12,8 @@
 #include "shoal/collective/build_rings.h"
 #include "shoal/collective/build_trees.h"
 #include "shoal/core/error.h"
+#include "shoal/core/time.h"
+#include "shoal/topo/routes.h"
 
 namespace shoal::collective {
 
@@ -163,6 +165,30 @@ const Priced& priced(Collective collective, const std::string& name) {
 }
 
 }  // namespace
+
+LinkModel link_on(std::shared_ptr<const KnownNetwork> network, const LinkModel& machine) {
+  const topo::Topology& topology = network->topology();
+  const std::uint32_t ranks = network->ranks();
+  LinkModel link = machine;
+  if (ranks > 1) {
+    const double moved = 2 * share(ranks);  // of a vector, by each member, by these two programs
+    link.rate = moved * network->rate(Collective::all_reduce, "ring");
+    link.fan_in = moved * network->rate(Collective::all_reduce, "direct");
+    topo::Routes routes(topology);
+    Nanoseconds longest{};
+    for (topo::Node from = 0; from < ranks; ++from) {
+      for (topo::Node to = 0; to < ranks; ++to) {
+        Nanoseconds latency{};
+        for (const std::uint32_t index : routes.path(from, to)) latency += topology.links[index].latency;
+        longest = std::max(longest, latency);
+      }
+    }
+    link.alpha += Seconds(longest).count();
+    if (link.fan_in_alpha > 0) link.fan_in_alpha += Seconds(longest).count();
+  }
+  link.network = std::move(network);
+  return link;
+}
 
 double price(Collective collective, const std::string& name, std::uint32_t ranks, double bytes, const LinkModel& link) {
   check(ranks, bytes, link);

@@ -30,6 +30,10 @@ struct LinkModel {
   static LinkModel one_machine() { return {30e-6, 1.2e9, 8e9, 1.8e9, 60e-6}; }
 };
 
+// What measuring a network (probe.h) would give, if it is as known: for questions that are asked before anything runs. Of `machine` stay
+// the cost of a step, to which the longest latency of a way is added, and the rate of additions. At most kMostExactHosts hosts.
+LinkModel link_on(std::shared_ptr<const KnownNetwork> network, const LinkModel& machine);
+
 // Seconds for `bytes` by the named program, members otherwise idle (docs/collectives.md has the formulas). `bytes` is the
 // whole vector: of all_gather and gather the result, of reduce_scatter, scatter and all_to_all the (root's) input.
 double price(Collective collective, const std::string& name, std::uint32_t ranks, double bytes, const LinkModel& link);

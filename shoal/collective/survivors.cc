@@ -132,7 +132,7 @@ void Survivors::Impl::tell(Kind kind, std::uint64_t operation) {
   std::memcpy(message->data(), &said, sizeof said);
   if (kind == Kind::vote) encode(agreement.next_vote(), std::span(*message).subspan(sizeof said));
   for (std::uint32_t place = 0; place < members.size(); ++place) {
-    if (place == agreement.self() || agreement.view().lost[place]) continue;
+    if (place == agreement.self() || agreement.concluded().lost[place]) continue;  // whom this vote gives up hears so: it may live, its link closed
     transport.send(members[place], {net::operation_in(channel, kOfProtocol), 0}, kUrgent, *message, [message](const net::Failure&) {});
   }
 }

@@ -7,7 +7,7 @@
 // a round trip. Nobody waits for ever: after `patience` an operation is given up by all together, unless all have come to hold it.
 // Given up, it may be started again as a new one: its input is what it was.
 //
-// Who is lost is the transport's to say (OnPeerLost::shrink): a closed connection at once, silence after JoinOptions::dead and two heartbeats. So
+// Who is lost is the transport's to say (net::goes_on()): a closed connection at once, silence after JoinOptions::dead and two heartbeats. So
 // that a call returns in time when a member is silent, these are to lie below `patience`.
 //
 // Threads: everything on the transport's loop. Lifetime: the transport outlives us. Members start the same operations in the same order.

@@ -13,6 +13,15 @@ constexpr std::uint64_t kGolden = 0x9E3779B97F4A7C15u;
 
 }  // namespace
 
+std::uint64_t Names::digest() const {
+  Fnv1a digest;
+  for (std::uint32_t number = 0; number < size(); ++number) {
+    digest.add_bytes(std::as_bytes(std::span((*this)[number])));
+    digest.add_bytes(std::as_bytes(std::span("\n", 1)));
+  }
+  return digest.value();
+}
+
 Names::Slot Names::slot_for(std::string_view name) {
   Slot slot;
   slot.length = static_cast<std::uint32_t>(name.size());  // its lower bits: letters are compared where it counts

@@ -19,6 +19,7 @@ class Names {
     const std::uint64_t begin = number == 0 ? 0 : ends_[number - 1];
     return std::string_view(text_).substr(begin, ends_[number] - begin);
   }
+  std::uint64_t digest() const;  // FNV-1a of all names, each with a line break behind it, as they stand in a file
   std::uint32_t size() const { return static_cast<std::uint32_t>(ends_.size()); }
   std::size_t memory() const { return text_.capacity() + ends_.capacity() * sizeof(ends_[0]) + slots_.capacity() * sizeof(Slot); }  // bytes
 

@@ -1,5 +1,6 @@
 // Memory for one unit's result, packed input or gathered rows; 64-byte aligned for the SIMD loops, made when first needed and anew when
-// more is asked for. Shared, because a user may hold a result longer than the exchange or its plan lives.
+// more is asked for. Shared, because a user may hold a result longer than the exchange or its plan lives. What is sent from it lies, where the
+// transport has such memory, where members of this host read it in place (net/arena.h).
 #pragma once
 
 #include <algorithm>
@@ -10,17 +11,20 @@
 #include <string>
 
 #include "shoal/core/error.h"
+#include "shoal/net/transport.h"
 
 namespace shoal::exchange {
 
 class Arena {
  public:
+  Arena() = default;                                                  // of what nobody sends
+  explicit Arena(net::Transport& transport) : lender_(&transport) {}  // which outlives it, but not what it shares
+
   // Throws Error{io} where there is no memory.
   std::byte* get(std::uint64_t bytes) {
     if (memory_ && bytes <= bytes_) return memory_.get();
-    auto* fresh = new (std::align_val_t{64}, std::nothrow) std::byte[std::max<std::uint64_t>(bytes, 1)];
-    if (!fresh) throw Error(Code::io, "out of memory: " + std::to_string(bytes) + " bytes for the mean of gradients");
-    memory_.reset(fresh, Free());
+    memory_ = lender_ && bytes >= kLeastLent ? lender_->lendable(bytes) : nullptr;
+    if (!memory_) memory_ = ordinary(bytes);
     bytes_ = bytes;
     return memory_.get();
   }
@@ -30,19 +34,31 @@ class Arena {
   }
   std::shared_ptr<const void> share() const { return memory_; }
   bool is_shared() const { return memory_.use_count() > 1; }
-  void let_go() { *this = Arena(); }
+  void let_go() {
+    memory_.reset();
+    bytes_ = 0;
+  }
 
  private:
-  struct Free {
-    void operator()(std::byte* p) const { ::operator delete[](p, std::align_val_t{64}); }
-  };
-  std::shared_ptr<std::byte[]> memory_;
+  static constexpr std::uint64_t kLeastLent = 16 << 10;  // it comes in whole pages, and each frame from it says where it lies
+
+  static std::shared_ptr<std::byte> ordinary(std::uint64_t bytes) {
+    auto* fresh = new (std::align_val_t{64}, std::nothrow) std::byte[std::max<std::uint64_t>(bytes, 1)];
+    if (!fresh) throw Error(Code::io, "out of memory: " + std::to_string(bytes) + " bytes for the mean of gradients");
+    return {fresh, [](std::byte* p) { ::operator delete[](p, std::align_val_t{64}); }};
+  }
+
+  net::Transport* lender_ = nullptr;
+  std::shared_ptr<std::byte> memory_;
   std::uint64_t bytes_ = 0;
 };
 
 // Memory for one result after another, which is never that in which the next input lies, nor that of a result that somebody still holds.
 class Results {
  public:
+  Results() = default;
+  explicit Results(net::Transport& transport) : arenas_{Arena(transport), Arena(transport)} {}
+
   void begin() { slot_ = arenas_[0].is_shared() ? 1 : 0; }
   void avoid(const void* input, std::uint64_t bytes) {
     if (arenas_[slot_].holds(input, bytes)) slot_ = 1 - slot_;

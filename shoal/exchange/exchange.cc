@@ -137,7 +137,7 @@ void Exchange::Impl::account(std::uint32_t tensor, const Contribution& own) {
 // fault of whoever answered last, after that of the network.
 void Exchange::Impl::wait(const Gate& gate, const std::string& what, std::uint32_t event_name) {
   const auto version = begun();
-  if (gate.open_for(version) && transport.on_peer_lost() == net::OnPeerLost::shrink) return;  // it is here, whoever was lost since
+  if (gate.open_for(version) && net::goes_on(transport.on_peer_lost())) return;  // it is here, whoever was lost since
   const auto settled = [&] { return gate.open_for(version) || failed.load(std::memory_order_acquire); };
   if (settled()) return require_no_failure();
   const auto begin = steady_now();
@@ -196,7 +196,7 @@ Exchange::Exchange(collective::Runner& runner, std::uint16_t channel, ExchangePl
   impl_->iteration = begin.iteration;
   impl_->next_sequence = begin.generation << kGenerationShift;
   impl_->take(std::move(plan));
-  if (impl_->transport.on_peer_lost() == net::OnPeerLost::shrink) impl_->post([impl = impl_.get()] { impl->listen_for_losses(); });
+  if (net::goes_on(impl_->transport.on_peer_lost())) impl_->post([impl = impl_.get()] { impl->listen_for_losses(); });
 }
 
 Exchange::~Exchange() {

@@ -32,7 +32,7 @@ class Exchange {
  public:
   // The runner outlives the exchange. channel (net::operation_in): this exchange's own in the transport, equal on all members.
   // patience: the longest wait at a gate; then Error{timeout} naming tensor and ranks.
-  // Where the job goes on without lost members (OnPeerLost::shrink) the exchange does not: from then on all calls throw Error{peer_lost}, and those
+  // Where the job goes on without lost members (net::goes_on()) the exchange does not: from then on all calls throw Error{peer_lost}, and those
   // who are left make another on the same channel.
   struct Begin {
     std::uint64_t iteration = 0;   // the first

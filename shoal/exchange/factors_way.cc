@@ -26,7 +26,8 @@ class FactorFlow final : public GatheredFlow {
   FactorFlow(const Road& road, const TensorSpec& tensor)
       : GatheredFlow(road, tensor, transfers(tensor, road.plan.ranks, road.plan.link), {kLines},
                      road.programs.cheapest(Collective::all_reduce, tensor.layer().dense_bytes(), road.plan.link)),
-        shape_(tensor.layer()) {}
+        shape_(tensor.layer()),
+        own_(road.runner.transport()) {}
 
   // A plain gradient is a pair that is all rest.
   void take(std::size_t, const Contribution& own) override {
@@ -110,6 +111,7 @@ class FactorFlow final : public GatheredFlow {
 class FactorsWay final : public Way {
  public:
   using Way::Way;
+  bool is_sized() const override { return false; }
   bool carries(const TensorSpec& tensor) const override { return tensor.rows > 0; }
   Cost cost(const Load& load) const override {
     const auto by = transfers(load.first, load.ranks, load.link);

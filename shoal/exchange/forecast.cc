@@ -20,7 +20,7 @@ Cost whole_cost(const ExchangePlan& plan) {
   for (const auto& unit : plan.units) {
     const auto cost = cost_of(plan, unit);
     whole.sent += cost.sent;
-    whole.link += cost.link;
+    whole.link += cost.link + cost.between;
     whole.computing += cost.computing;
   }
   return whole;
@@ -178,6 +178,7 @@ Forecast forecast(const Model& model, const Cluster& cluster, const Choice& choi
   f.chosen = foresee(model, cluster, choice);
   f.regime = regime_of(foresee(model, cluster, of("wfbp")));
   f.rows = compare(model, cluster, choice);
+  if (cluster.machine.link.network) return f;
   f.scaling = scale(model, cluster, choice);
   if (cluster.members > 1) f.break_even = rates(model, cluster, choice);
   return f;

@@ -64,6 +64,7 @@ struct Forecast {
   Iteration chosen;                  // by the choice that was asked for
   Regime regime = Regime::computing;
   std::vector<Row> rows;             // each way
+  // Empty for a network that is known link by link, which is one of so many members with these rates.
   std::vector<Scaling> scaling;      // 1 to 64 members, each with as many samples
   std::vector<BreakEven> break_even;
 };

@@ -31,7 +31,8 @@ class HybridFlow final : public Flow {
         programs_(strips.groups),
         marking_(road.programs.named(Collective::all_reduce, strips.ranks <= 8 ? "gather" : "recursive_doubling")),
         adding_strips_(programs_.cheapest(Collective::all_reduce, strip_count() * size_of(layer_.type), road.plan.link)),
-        adding_whole_(road.programs.cheapest(Collective::all_reduce, layer_.dense_bytes(), road.plan.link)) {}
+        adding_whole_(road.programs.cheapest(Collective::all_reduce, layer_.dense_bytes(), road.plan.link)),
+        memory_(road.runner.transport()) {}
 
   // A runner lives on the loop.
   ~HybridFlow() override {
@@ -127,7 +128,8 @@ class HybridFlow final : public Flow {
   Strip own_;
   std::uint8_t has_rest_ = 0, any_rest_ = 0;
   bool rest_is_added_ = false;
-  Arena memory_, rest_, zeros_;
+  Arena memory_;  // of the mean
+  Arena rest_, zeros_;
   std::byte* mean_ = nullptr;
 
   collective::Run run_;
@@ -149,7 +151,6 @@ class HybridWay final : public Way {
                 "the number of groups divides that of members and is smaller");
   }
 
-  // Activations hold up whoever computes with them; so their time is the thread's.
   Cost cost(const Load& load) const override {
     const Strips strips{load.ranks, groups_, load.first.outputs};
     const auto layer = load.first.layer();
@@ -160,11 +161,11 @@ class HybridWay final : public Way {
     const double activations = seconds(Collective::all_gather, in) + seconds(Collective::reduce_scatter, in) +
                                2 * seconds(Collective::all_to_all, out) + seconds(Collective::all_gather, kCounts * m);
     const double sent = 2 * (m - 1) * (in + out) / m;
-    if (groups_ == 1) return {sent, 0, activations};
+    if (groups_ == 1) return {sent, 0, 0, activations};
     const double strip = load.bytes() / m;
     const auto program = collective::choose(Collective::all_reduce, groups_, strip, load.link);
     return {sent + collective::busiest_bytes(Collective::all_reduce, program, groups_, strip),
-            collective::price(Collective::all_reduce, program, groups_, strip, load.link), activations};
+            collective::price(Collective::all_reduce, program, groups_, strip, load.link), 0, activations};
   }
 
   std::uint32_t slice_bytes(const Load& load) const override {

@@ -6,6 +6,7 @@
 #include <numeric>
 
 #include "shoal/exchange/json_reader.h"
+#include "shoal/exchange/strips.h"
 
 namespace shoal::exchange {
 namespace {
@@ -109,6 +110,7 @@ Measured as_measured(const Model& model, double samples, double flops) {
       if (layer.kind == LayerKind::fc && i == 0) {
         tensor.rows = static_cast<std::uint64_t>(std::llround(samples * static_cast<double>(layer.rows)));
         tensor.outputs = layer.outputs / layer.rows;
+        tensor.divisible = p.type == DType::f32 && p.count >= kLeastDivisible;
       }
       if (layer.kind == LayerKind::embedding && i == 0) {
         tensor.width = layer.outputs / layer.rows;

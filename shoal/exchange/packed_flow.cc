@@ -4,7 +4,11 @@
 
 namespace shoal::exchange {
 
-PackedFlow::PackedFlow(const Road& road) : Flow(road.runner), type_(road.plan.tensors[road.unit.tensors.front()].type) {
+PackedFlow::PackedFlow(const Road& road)
+    : Flow(road.runner),
+      type_(road.plan.tensors[road.unit.tensors.front()].type),
+      packed_(road.runner.transport()),
+      results_(road.runner.transport()) {
   for (const auto t : road.unit.tensors) {
     offset_.push_back(bytes());
     count_ += road.plan.tensors[t].count;

@@ -41,9 +41,12 @@ Cost cost_of(const ExchangePlan& plan, const Unit& unit) { return way_named(unit
 
 double price_units(ExchangePlan& plan) {
   std::vector<Work> work;
+  double between = 0;
   for (auto& unit : plan.units) {
     const auto cost = cost_of(plan, unit);
     unit.predicted_seconds = cost.seconds();
+    unit.predicted_exposed = cost.between;
+    between += cost.between;
     work.push_back(work_of(plan, unit, cost));
   }
   // The optimizer's step comes after all means at a barrier, else each parameter's after its own.
@@ -55,8 +58,8 @@ double price_units(ExchangePlan& plan) {
     work[u].thread += steps[u];
   }
   const auto line = foresee(work, plan.forward_seconds, plan.backward_seconds, plan.order);
-  for (std::size_t u = 0; u < plan.units.size(); ++u) plan.units[u].predicted_exposed = std::max(0.0, line.waited[u] - steps[u]);
-  return line.seconds + (by_parameter ? 0 : plan.step_seconds);
+  for (std::size_t u = 0; u < plan.units.size(); ++u) plan.units[u].predicted_exposed += std::max(0.0, line.waited[u] - steps[u]);
+  return line.seconds + between + (by_parameter ? 0 : plan.step_seconds);
 }
 
 ExchangePlan priced_on(ExchangePlan plan, const collective::LinkModel& link) {

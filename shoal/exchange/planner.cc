@@ -104,7 +104,11 @@ class Planner {
       : best_(std::move(empty)),
         choice_(choice),
         order_(production_order(best_.tensors)),
-        turns_(fragments_of(best_.tensors, choice.rounds ? choice.rounds->fragments : 1)) {}
+        turns_(fragments_of(best_.tensors, choice.rounds ? choice.rounds->fragments : 1)) {
+    for (std::uint32_t groups = 1; groups < best_.ranks; ++groups) {
+      if (best_.ranks % groups == 0) divisions_.push_back("hybrid:" + std::to_string(groups));
+    }
+  }
 
   ExchangePlan choose() {
     ways_ = settled_ways();
@@ -114,15 +118,17 @@ class Planner {
     if (!free.empty()) {
       Ways shorter = ways_, fewer = ways_;
       for (auto t : free) {
-        shorter[t] = is_shorter(t) ? alternative(t) : "";
-        fewer[t] = fewer_numbers(t) ? kByFactors : "";
+        shorter[t] = shortest(t, {"", alternative(t)});
+        fewer[t] = alternative(t) == kByFactors && fewer_numbers(t) ? kByFactors : "";
       }
       consider(shorter, packings());
       if (fewer != shorter) consider(fewer, packings());
+      consider_division(free);
       for (auto t : std::span(free).first(std::min(free.size(), kMostSingly))) {
-        Ways other = ways_;
-        other[t] = other[t].empty() ? alternative(t) : "";
-        consider(other, std::span(&packing_, 1));
+        for (const auto& way : {std::string(), alternative(t), shortest(t, divisions(t))}) {
+          Ways other = ways_;
+          if (std::exchange(other[t], way) != way) consider(other, std::span(&packing_, 1));
+        }
       }
     }
     return std::move(best_);
@@ -154,18 +160,43 @@ class Planner {
     return ways;
   }
 
-  // The exact way beside the cheapest all-reduce: of a layer's weight its factors, of a table its rows. "": there is none.
+  // The exact way beside the cheapest all-reduce that leaves a tensor whole: of a layer's weight its factors, of a table its rows. "": there is none.
   std::string alternative(std::size_t t) const {
     const auto& tensor = best_.tensors[t];
     if (tensor.rows > 0 && best_.multiply_rate > 0) return kByFactors;
     return tensor.touched > 0 && !tensor.sparse ? kByRows : "";
   }
 
+  // Those that leave this layer to the members of groups (strips.h): few groups exchange more activations, many more gradients.
+  Ways divisions(std::size_t t) const {
+    Ways ways;
+    for (const auto& way : divisions_) {
+      if (measured() && way_named(way)->carries(best_.tensors[t])) ways.push_back(way);
+    }
+    return ways;
+  }
+
+  // The same groups for every layer that has less to do so, and each layer in the groups that suit it best.
+  void consider_division(std::span<const std::uint32_t> free) {
+    const auto consider_where_shorter = [&](const auto& candidates) {
+      Ways divided = ways_;
+      for (auto t : free) {
+        for (const auto& way : candidates(t)) divided[t] = shortest(t, {divided[t], way});
+      }
+      if (divided != ways_) consider(divided, packings());
+    };
+    for (const auto& way : divisions_) {
+      consider_where_shorter([&](std::size_t t) { return divisions(t).empty() ? Ways() : Ways{way}; });
+    }
+    consider_where_shorter([&](std::size_t t) { return divisions(t); });
+  }
+
   std::vector<std::uint32_t> free_to_choose() const {
     std::vector<std::uint32_t> free;
     if (choice_.policy != Policy::automatic) return free;
     for (std::uint32_t t = 0; t < best_.tensors.size(); ++t) {
-      if (!alternative(t).empty() && choice_.override_of(best_.tensors[t].name) == nullptr) free.push_back(t);
+      const bool has_other = !alternative(t).empty() || !divisions(t).empty();
+      if (has_other && choice_.override_of(best_.tensors[t].name) == nullptr) free.push_back(t);
     }
     // The largest first: they decide, and there may be hundreds.
     std::stable_sort(free.begin(), free.end(), [&](auto a, auto b) { return best_.tensors[a].count > best_.tensors[b].count; });
@@ -177,12 +208,17 @@ class Planner {
     return tensor.rows > 0 && factor::fewer_numbers(tensor.layer(), tensor.rows, best_.ranks);
   }
 
-  // The other way's time on the link and in arithmetic together is shorter than the gradient's (research/sync.md 1.4).
-  bool is_shorter(std::uint32_t t) const {
+  // By which of these ways link and arithmetic together take least (research/sync.md 1.4); the first of equals, and "" of none.
+  std::string shortest(std::uint32_t t, const Ways& ways) const {
     const auto bytes = static_cast<double>(best_.tensors[t].count * size_of(best_.tensors[t].type));
-    const Unit dense{.tensors = {t}, .way = collective::choose(Collective::all_reduce, best_.ranks, bytes, best_.link)};
-    const Unit other{.tensors = {t}, .way = alternative(t)};
-    return cost_of(best_, other).seconds() < cost_of(best_, dense).seconds();
+    std::string least;
+    double seconds = -1;
+    for (const auto& way : ways) {
+      const auto carried_by = way.empty() ? collective::choose(Collective::all_reduce, best_.ranks, bytes, best_.link) : way;
+      const double taken = cost_of(best_, Unit{.tensors = {t}, .way = carried_by}).seconds();
+      if (seconds < 0 || taken < seconds) least = way, seconds = taken;
+    }
+    return least;
   }
 
   std::span<const Packing> packings() const {
@@ -216,7 +252,7 @@ class Planner {
         plan.order = order;
         prioritise(plan);
         const double seconds = price_units(plan);
-        const double score = seconds * (order == Order::priority ? kByParameter : 1);
+        const double score = seconds * (order == Order::priority ? kByParameter : 1) * (divides ? kDivided : 1);
         if (score_ >= 0 && score >= score_ * kEarns) continue;
         score_ = score;
         best_ = plan;
@@ -257,11 +293,14 @@ class Planner {
   // Steps by parameter take processor time that the play does not see: on four members that share two cores a transformer was slower by a quarter
   // where 14 % less were foreseen (docs/measuring.md). So they must be foreseen to gain a fifth.
   static constexpr double kByParameter = 1.25;
+  // Strips are laid out after each step for whoever looks at the whole, and a look fetches them: what the play does not see, either.
+  static constexpr double kDivided = 1.1;
 
   ExchangePlan best_;
   const Choice& choice_;
   const std::vector<std::uint32_t> order_, turns_;
   const Packing buckets_{choice_.bytes, true};
+  Ways divisions_;  // by which so many members can go
   double score_ = -1;
   Packing packing_{0};
   Ways ways_;

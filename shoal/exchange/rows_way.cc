@@ -40,7 +40,8 @@ class RowFlow final : public GatheredFlow {
         type_(table.type),
         sparse_(table.sparse),
         width_(table.width),
-        table_rows_(table.count / table.width) {}
+        table_rows_(table.count / table.width),
+        picked_values_(road.runner.transport()) {}
 
   void take(std::size_t, const Contribution& own) override {
     own_ = {};
@@ -171,6 +172,7 @@ class RowFlow final : public GatheredFlow {
 class RowsWay final : public Way {
  public:
   using Way::Way;
+  bool is_sized() const override { return false; }
   bool carries(const TensorSpec& tensor) const override { return tensor.width > 0; }
   Cost cost(const Load& load) const override {
     const auto by = transfers(load.first, load.ranks, load.link);

@@ -10,6 +10,9 @@
 
 namespace shoal::exchange {
 
+// Elements of a weight: smaller ones are packed with others (python/shoal/factored.py).
+inline constexpr std::uint64_t kLeastDivisible = 1 << 16;
+
 struct Strips {
   std::uint32_t ranks = 1, groups = 1;  // groups divides ranks
   std::uint64_t outputs = 0;            // of the layer

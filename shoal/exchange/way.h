@@ -37,7 +37,8 @@ struct Cost {
   double sent = 0;       // bytes on the wire, of the member that sends most
   double link = 0;       // seconds
   double computing = 0;  // seconds of the thread that runs backward, beyond what that does anyway
-  double seconds() const { return link + computing; }
+  double between = 0;    // seconds on the link in the middle of the passes, which wait for it: nothing hides behind that
+  double seconds() const { return link + computing + between; }
 };
 
 // What a flow is made of. The runner and the programs outlive it; plan and unit do not.
@@ -56,6 +57,7 @@ class Way {
   const std::string& name() const { return name_; }  // with its arguments
   virtual bool exact() const { return true; }        // false: only who asks for it by name gets it
   virtual bool has_momentum() const { return false; }  // it gathers with momentum: an optimizer's would be a second one
+  virtual bool is_sized() const { return true; }     // what travels is as long in each iteration; else its size goes before it
   virtual bool packs() const { return false; }       // several small tensors may travel as one
   virtual std::uint32_t groups() const { return 0; }   // of members, in each of which a layer is divided (strips.h); 0: it is whole
   virtual void check(std::uint32_t) const {}           // throws Error{invalid_argument} where so many members cannot go by it

@@ -40,13 +40,25 @@ bool ModelFolder::holds_model() const {
   return fs::exists(file(kModel), none);
 }
 
-void ModelFolder::begin(const Json& config) {
+void ModelFolder::make() const {
   std::error_code error;
   fs::create_directories(path_, error);
-  if (error) throw Error(Code::io, "cannot be made: " + error.message(), path_.string());
+  if (!error) return;
+  const bool of_the_disk = error == std::errc::no_space_on_device || error == std::errc::io_error;
+  throw Error(of_the_disk ? Code::io : Code::invalid_argument, "cannot be made: " + error.message(), path_.string(), "name another folder");
+}
+
+void ModelFolder::begin(const Json& config) {
+  std::error_code error;
+  make();
   hold();
   fs::remove(file(kModel), error);
   fs::remove(file(kMetrics), error);
+  describe(config);
+}
+
+void ModelFolder::take_over(const Json& config) const {
+  make();
   describe(config);
 }
 

@@ -36,6 +36,8 @@ class ModelFolder {
   // A new model of this configuration: what the folder had of another is taken away. Throws Error{io}, and Error{invalid_argument} while another
   // process trains into the folder; from here on, and from go_on(), others hear the same until this is gone with its copies.
   void begin(const Json& config);
+  // The same folder in place of a process that is lost, which may still hold it, stopped: with this configuration, and all that it has.
+  void take_over(const Json& config) const;
   // The configuration as it is by now, of the model that is there. Throws Error{io}.
   void describe(const Json& config) const;
   // Throws Error{invalid_argument} unless the folder's configuration is this one, naming the first entry that differs. Takes metrics over.
@@ -63,6 +65,7 @@ class ModelFolder {
 
  private:
   std::filesystem::path file(const char* name) const { return path_ / name; }
+  void make() const;
   void hold();
   std::filesystem::path path_;
   std::string metrics_;  // all lines so far

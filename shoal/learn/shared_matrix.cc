@@ -46,7 +46,7 @@ class ServedMatrix final : public SharedMatrix<T> {
     for (T& value : values) value = static_cast<T>(value * factor);
     table_.barrier();  // all have read
     assign_rows(table_, share, values);
-    table_.copy().go_on_from(0, 0);  // what rounding left out was of the rows before
+    table_.go_on_from(0);  // what rounding left out was of the rows before
     table_.barrier();
   }
 
@@ -182,14 +182,18 @@ std::unique_ptr<SharedMatrix<T>> share(net::Transport& transport, table::Worker&
     throw Error(Code::invalid_argument, "factors have clocks alone: bsp, ssp and essp, not " + table::name(form.consistency), "sharing",
                 "share rows, or take another consistency");
   }
+  if (asked_for && *staleness > 0 && worker.keeps_order()) {
+    throw Error(Code::invalid_argument, "which factors a member has taken in is not recorded", "sharing", "share rows, or take bsp");
+  }
   const bool rounded = form.encoding != table::Encoding::none;
   if (asked_for && rounded) {
     throw Error(Code::invalid_argument, std::string("factors travel as they are, not as ") + table::name(form.encoding),
                 "sharing", "share rows, or leave it out");
   }
-  Decision decision{asked_for, ""};
+  const bool undecided = sharing.way == Sharing::Way::automatic && !worker.keeps_order();  // it is decided by what was measured
+  Decision decision{asked_for, sharing.way == Sharing::Way::automatic && !undecided ? "the run is recorded, or a replay" : ""};
   const double size = transport.size();
-  if (size > 1 && staleness && !rounded && sharing.way != Sharing::Way::rows) {
+  if (size > 1 && staleness && !rounded && (asked_for || undecided)) {
     const auto rows = static_cast<double>(form.rows);
     const double bytes_of_all = 2 * rows * static_cast<double>(form.width) * sizeof(T);
     if (asked_for) need_memory(bytes_of_all, "all " + std::to_string(form.rows) + " rows of " + std::to_string(form.width) + " numbers, twice,");

@@ -25,7 +25,7 @@ struct ViewOf {                // of numbers that lie elsewhere, and stay there 
   std::vector<std::uint64_t> shape;
   std::span<const Number> values;
 };
-using OtherTensor = std::variant<TensorOf<double>, TensorOf<std::uint32_t>, TensorOf<std::uint64_t>, ViewOf<std::uint32_t>>;
+using OtherTensor = std::variant<TensorOf<double>, TensorOf<std::uint32_t>, TensorOf<std::uint64_t>, ViewOf<std::uint32_t>, ViewOf<float>>;
 
 // Throws Error{mismatch} unless there is one of this name and shape.
 const Tensor& tensor_of(const Tensors& tensors, const std::string& name, const std::vector<std::uint64_t>& shape);

@@ -260,6 +260,18 @@ std::string Coordinator::addresses() const {
 }
 std::uint64_t Coordinator::strangers() const { return impl_->door->strangers(); }
 
+void Coordinator::put(const std::string& key, const std::string& value) {
+  const auto taken = call(Loop::shared(), [impl = impl_, key, value] { return impl->put(key, value); });
+  if (!taken.value_or(false)) throw Error(Code::internal, "the coordinator is full", key);
+}
+
+std::optional<std::string> Coordinator::find(const std::string& key) const {
+  return call(Loop::shared(), [impl = impl_, key] {
+    const auto found = impl->board.find(key);
+    return found == impl->board.end() ? std::nullopt : std::optional(found->second);
+  }).value_or(std::nullopt);
+}
+
 void Coordinator::give_up(const Error& why) {
   const std::string line = (why.where().empty() || why.where() == "join" ? "" : why.where() + ": ") + why.fact() + "\n" + why.hint();
   call(Loop::shared(), [impl = impl_, line] { impl->conclude(kNobody, line); });

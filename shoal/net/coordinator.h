@@ -4,6 +4,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <string>
 
 #include "shoal/core/error.h"
@@ -30,6 +31,9 @@ class Coordinator {
   // All at which other hosts may reach it, separated by commas; for SHOAL_COORD there.
   std::string addresses() const;
   std::uint64_t strangers() const;   // connections refused
+  // The board, as members see it.
+  void put(const std::string& key, const std::string& value);
+  std::optional<std::string> find(const std::string& key) const;
   // Ends the wait of every member with this cause, and waits a moment for them to have read it.
   void give_up(const Error& why);
 

@@ -109,7 +109,7 @@ struct InprocJob::World {
   void travel(Rank from, Rank to, scripted::Connection connection, std::size_t bytes, std::function<void()> arrive);
   void found_closed(Rank finder, Rank lost);
   void found_silent(Rank finder, Rank lost);
-  bool shrinks() const { return network.on_peer_lost == OnPeerLost::shrink; }
+  bool shrinks() const { return goes_on(network.on_peer_lost); }
   Failure loss_of(Rank lost, const std::string& how) const;
   void tell_all(Rank teller, const std::function<void(InprocMember&)>& what);
 };

@@ -61,7 +61,8 @@ struct PortRange {
 };
 PortRange parse_port_range(const std::string& text, const std::string& where);  // "20000-20100"; throws Error{invalid_argument}
 
-OnPeerLost on_peer_lost_from(const std::string& text, const std::string& where);  // throws Error{invalid_argument}
+OnPeerLost on_peer_lost_from(const std::string& text, const std::string& where);  // "fail", "shrink", "rejoin"; throws Error{invalid_argument}
+const char* name(OnPeerLost policy);
 
 struct JoinOptions {
   Nanoseconds patience{};                               // until every member is there; 0: SHOAL_JOIN_TIMEOUT seconds, else 60
@@ -70,7 +71,8 @@ struct JoinOptions {
   Nanoseconds dead = std::chrono::seconds(5);           // silent this long: PeerLost
   std::string interface;                                // bind to this one's addresses only; SHOAL_INTERFACE if empty
   PortRange ports;                                      // listen on these only; SHOAL_PORT_RANGE if any
-  std::optional<OnPeerLost> on_peer_lost;               // the same on all members; SHOAL_ON_PEER_LOST=fail|shrink if not set, else fail
+  std::optional<OnPeerLost> on_peer_lost;               // the same on all members; SHOAL_ON_PEER_LOST=fail|shrink|rejoin if not set, else fail
+  bool takes_over = false;                              // this program can take over the others' state: else OnPeerLost::rejoin is refused
   std::optional<bool> shared_memory;                    // between members of one host; SHOAL_SHARED_MEMORY if not set, else yes
   bool lendable_memory = false;                         // Transport::lendable() gives some
   // Code and configuration that must be equal on all members, value by name, beside Shoal's own version. One that differs
@@ -81,6 +83,9 @@ struct JoinOptions {
 // What SHOAL_JOIN_TIMEOUT, SHOAL_INTERFACE, SHOAL_PORT_RANGE, SHOAL_ON_PEER_LOST and SHOAL_SHARED_MEMORY say where `options` say nothing. Who joins calls it; others only to
 // know the same. Throws Error{invalid_argument} naming the variable that is wrong.
 JoinOptions with_environment(JoinOptions options);
+
+// Throws Error{unsupported} where this launcher's members cannot have what `options` say.
+void require_launcher_for(const JoinOptions& options, const Place& place);
 
 class Job {
  public:
@@ -97,5 +102,9 @@ std::unique_ptr<Job> join(const Place& place, Rendezvous& rendezvous, const Join
 // The same with find_place(), where the members of its launcher meet: at the coordinator of `shoal run`, or at one that rank 0
 // holds while they join.
 std::unique_ptr<Job> join(const JoinOptions& options = {});
+// Under OnPeerLost::rejoin, by each member of `before` that is left: tells the launcher whom they lost, waits until it has started others in their
+// places and joins the run anew with all of them, in a later generation. If another is lost on the way there is one more. Errors as join();
+// peer_lost: nobody came within the patience.
+std::unique_ptr<Job> join_again(const Place& before, const std::vector<Rank>& lost, const JoinOptions& options = {});
 
 }  // namespace shoal::net

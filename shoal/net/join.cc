@@ -98,9 +98,20 @@ std::string list_unconnected(const Place& place, const TcpTransport& transport, 
 
 }  // namespace
 
+void require_launcher_for(const JoinOptions& options, const Place& place) {
+  if (options.on_peer_lost != OnPeerLost::rejoin || place.launcher == Place::Launcher::shoal || place.size == 1) return;
+  throw Error(Code::unsupported, "only `shoal run` starts others in place of lost members, and these were started by " + std::string(name(place.launcher)),
+              "SHOAL_ON_PEER_LOST", "start with `shoal run`, or set shrink");
+}
+
 std::unique_ptr<Job> join_tcp(const Place& place, Rendezvous& rendezvous, const std::string& scope, const std::string& secret,
                               const JoinOptions& given) {
   const JoinOptions options = with_environment(given);
+  const bool rejoins = options.on_peer_lost == OnPeerLost::rejoin;
+  if (rejoins && !options.takes_over) {
+    throw Error(Code::unsupported, "nobody can come back into what this program does", "SHOAL_ON_PEER_LOST", "run with --on-peer-lost fail or shrink");
+  }
+  require_launcher_for(options, place);
   // Whoever drops the last reference, the transport ends on the loop, where its parts live.
   const std::shared_ptr<TcpTransport> transport(new TcpTransport(place.rank, place.size, options), [](TcpTransport* ended) {
     Loop::shared().post([ended] { delete ended; });
@@ -122,14 +133,15 @@ std::unique_ptr<Job> join_tcp(const Place& place, Rendezvous& rendezvous, const 
   mine.secret = fingerprint_of(secret);
   mine.settings = options.settings;
   mine.settings["Shoal"] = SHOAL_VERSION;
-  mine.settings["on_peer_lost"] = *options.on_peer_lost == OnPeerLost::shrink ? "shrink" : "fail";
+  mine.settings["on_peer_lost"] = name(*options.on_peer_lost);
   mine.shares = *options.shared_memory;
   mine.candidates = reachable_at(door->endpoint(), addresses);
 
   Loop::shared().post([connecting] { connecting->open_door(); });
   rendezvous.put(scope + "member/" + std::to_string(place.rank), write_card(mine));
   const std::vector<Card> cards = gather(place, mine, rendezvous, scope + "member/", options.patience, deadline);
-  const Instant connected_by = std::max(deadline, steady_now() + kConnectAtLeast);  // also if the last one came late
+  // Also if the last one came late. Who comes again does not wait long for one that may be lost by now.
+  const Instant soon = steady_now() + kConnectAtLeast, connected_by = rejoins ? soon : std::max(deadline, soon);
 
   std::vector<std::string> hosts;
   std::vector<std::vector<Endpoint>> candidates;

@@ -1,4 +1,4 @@
-// Which members a job goes on without, where it survives the loss of some (OnPeerLost::shrink).
+// Which members a job goes on without, where it survives the loss of some (goes_on()).
 //
 // A connection that its other end has closed is the end of that member: who finds it needs nobody's agreement. Silence is not: a link may be
 // cut while both of its ends live, and each takes the other for dead. So a silent link is told to everybody, and once all had time to tell

@@ -8,6 +8,7 @@
 #include "shoal/net/coordinator.h"
 #include "shoal/net/environment.h"
 #include "shoal/net/interface.h"
+#include "shoal/net/meet.h"
 #include "shoal/net/pmix.h"
 #include "shoal/net/reach.h"
 #include "shoal/net/resolve.h"
@@ -22,10 +23,14 @@ std::unique_ptr<Job> join_at(const Place& place, Rendezvous& rendezvous, const s
   return join_tcp(place, rendezvous, "shoal/" + std::to_string(place.generation) + "/", secret, options);
 }
 
+}  // namespace
+
 std::unique_ptr<Job> join_as_client(const Place& place, const std::string& secret, const JoinOptions& options) {
   CoordinatorClient client(secret, place, options.patience);
   return join_at(place, client, secret, options);
 }
+
+namespace {
 
 // Rank 0 goes when every member has a connection with it, and so has read all that it wants from the coordinator.
 std::unique_ptr<Job> join_as_host(Place place, const std::string& secret, std::shared_ptr<Door> door, const JoinOptions& options) {
@@ -114,7 +119,10 @@ std::unique_ptr<Job> join(const JoinOptions& options) {
     case Place::Launcher::torchrun:
       throw Error(Code::unsupported, "started by torchrun, whose store only Python can hand over", "join",
                   "call shoal.init() in Python, or start with `shoal run`");
-    case Place::Launcher::shoal: return join_as_client(place, find_secret().value_or(""), chosen);
+    case Place::Launcher::shoal: {
+      const std::string secret = find_secret().value_or("");
+      return chosen.on_peer_lost == OnPeerLost::rejoin ? join_in_generation(place, secret, chosen) : join_as_client(place, secret, chosen);
+    }
     case Place::Launcher::pmix: return join_by_pmix(place, chosen);
     default: return join_by_address(place, chosen);
   }

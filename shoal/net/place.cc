@@ -184,7 +184,17 @@ JoinOptions with_environment(JoinOptions options) {
 OnPeerLost on_peer_lost_from(const std::string& text, const std::string& where) {
   if (text == "fail") return OnPeerLost::fail;
   if (text == "shrink") return OnPeerLost::shrink;
-  throw Error(Code::invalid_argument, "\"" + text + "\" is neither fail nor shrink", where);
+  if (text == "rejoin") return OnPeerLost::rejoin;
+  throw Error(Code::invalid_argument, "\"" + text + "\" is none of fail, shrink and rejoin", where);
+}
+
+const char* name(OnPeerLost policy) {
+  switch (policy) {
+    case OnPeerLost::fail: return "fail";
+    case OnPeerLost::shrink: return "shrink";
+    case OnPeerLost::rejoin: return "rejoin";
+  }
+  return "?";
 }
 
 PortRange parse_port_range(const std::string& text, const std::string& where) {

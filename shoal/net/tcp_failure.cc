@@ -66,7 +66,7 @@ std::string TcpTransport::not_heard() const { return "not heard for " + show_sec
 
 void TcpTransport::lose(Rank peer, const std::string& how) {
   const auto why = std::make_shared<Error>(Code::peer_lost, member(peer) + " was lost: " + how + last_did(peer));
-  shrinks_ ? go_on_without(peer, why) : end(why, peer);
+  goes_on(on_peer_lost_) ? go_on_without(peer, why) : end(why, peer);
 }
 
 void TcpTransport::miss(Rank peer) {
@@ -122,7 +122,7 @@ void TcpTransport::end(const std::shared_ptr<const Error>& why, Rank culprit) {
   for (const auto& peer : peers_) {
     if (peer) peer->fail_all(why);
   }
-  tell_others(shrinks_ && culprit == rank_ && why->code() == Code::peer_lost ? wire::Kind::lost : wire::Kind::failure, culprit, *why);
+  tell_others(goes_on(on_peer_lost_) && culprit == rank_ && why->code() == Code::peer_lost ? wire::Kind::lost : wire::Kind::failure, culprit, *why);
   for (auto& handler : handlers_) loop_.complete(std::move(handler), why);
   handlers_.clear();
 }
@@ -130,7 +130,7 @@ void TcpTransport::end(const std::shared_ptr<const Error>& why, Rank culprit) {
 void TcpTransport::told(Rank peer, wire::Kind kind, const wire::Notice& notice) {
   if (notice.culprit >= size_) return broke_rules(peer, "named a member that does not exist");
   if (kind == wire::Kind::failure) return gave_up(peer, notice);
-  if (!shrinks_) return broke_rules(peer, "goes on without a member, and this one does not");
+  if (!goes_on(on_peer_lost_)) return broke_rules(peer, "goes on without a member, and this one does not");
   if (failure() || leaving_) return;
   if (kind == wire::Kind::silent) {
     losses_.silent(peer, notice.culprit, steady_now());

@@ -22,7 +22,7 @@ TcpTransport::TcpTransport(Rank rank, Rank size, const JoinOptions& options)
       rank_(rank),
       size_(size),
       limits_{options.heartbeat, options.suspect, options.dead},
-      shrinks_(options.on_peer_lost == OnPeerLost::shrink),
+      on_peer_lost_(options.on_peer_lost.value_or(OnPeerLost::fail)),
       hosts_(size),
       memory_connections_(loop_),
       arena_(options.lendable_memory ? std::make_shared<Arena>() : nullptr),
@@ -68,7 +68,8 @@ void TcpTransport::sharing_changed() {
 }
 
 std::shared_ptr<std::byte> TcpTransport::lendable(std::size_t bytes) {
-  std::byte* const memory = arena_ ? arena_->allocate(bytes) : nullptr;
+  const bool somebody_reads = std::any_of(peers_.begin(), peers_.end(), [](const auto& peer) { return peer && peer->stats().shared_memory; });
+  std::byte* const memory = arena_ && somebody_reads ? arena_->allocate(bytes) : nullptr;
   if (!memory) return nullptr;
   return {memory, [arena = arena_](std::byte* freed) { arena->free(freed); }};
 }
@@ -114,7 +115,7 @@ void TcpTransport::tick() {
   if (verdict.cut_off) {
     end(std::make_shared<Error>(Code::peer_lost, "this member (" + member(rank_) + ") is cut off: it hears no other member"),
         rank_);
-  } else if (shrinks_) {
+  } else if (goes_on(on_peer_lost_)) {
     for (const Rank dead : verdict.dead) miss(dead);
   } else {
     lose(verdict.dead.front(), not_heard());

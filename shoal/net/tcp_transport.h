@@ -55,7 +55,7 @@ class TcpTransport final : public Transport,
   void close(std::uint64_t operation, const Failure& why) override;
   Failure failure() const override;
   void on_failure(std::function<void(const Failure&)> handler) override;
-  OnPeerLost on_peer_lost() const override { return shrinks_ ? OnPeerLost::shrink : OnPeerLost::fail; }
+  OnPeerLost on_peer_lost() const override { return on_peer_lost_; }
   Failure lost(Rank peer) const override;
   void on_lost(std::function<void(Rank, const Failure&)> handler) override;
   void fail(const Error& why) override;
@@ -100,7 +100,7 @@ class TcpTransport final : public Transport,
   Loop& loop_;
   const Rank rank_, size_;
   const HealthLimits limits_;
-  const bool shrinks_;                                 // goes on without members that are lost
+  const OnPeerLost on_peer_lost_;
   std::vector<std::string> hosts_;
   MemoryConnections memory_connections_;               // outlives the peers
   const std::shared_ptr<Arena> arena_;                 // nullptr: none was asked for

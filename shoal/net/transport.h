@@ -60,7 +60,9 @@ using Done = std::function<void(const Failure&)>;
 enum class OnPeerLost : std::uint8_t {
   fail,    // the first loss ends the transport
   shrink,  // the others go on: what they send to the lost member or wait for from it fails, all else goes its way
+  rejoin,  // as shrink, until others have come in place of those that were lost: then all join anew (join_again() of job.h)
 };
+inline bool goes_on(OnPeerLost policy) { return policy != OnPeerLost::fail; }
 
 struct LinkStats {            // totals since the transport began, per peer
   std::uint64_t sent = 0;     // payload bytes handed to the kernel, or to a member of this host
@@ -109,7 +111,7 @@ class Transport {
   // Under OnPeerLost::fail the first loss of a peer ends the transport: every waiting and later handler gets the same Failure, and the
   // survivors tell each other so that all end within the same half second. It reads
   // "rank 2 (hostb) was lost: connection closed; it last did: step 12, all-reduce of fc1.weight".
-  // Under OnPeerLost::shrink only who is cut off, or given up by the others, ends so; the others agree whom they go on without (losses.h).
+  // Where the job goes on only who is cut off, or given up by the others, ends so; the others agree whom they go on without (losses.h).
   virtual Failure failure() const = 0;                 // any thread; nullptr while all is well
   virtual void on_failure(std::function<void(const Failure&)> handler) = 0;  // from the loop; added, not replaced
   virtual OnPeerLost on_peer_lost() const = 0;         // any thread
@@ -123,8 +125,8 @@ class Transport {
   virtual void doing(std::string activity) = 0;
 
   virtual LinkStats link(Rank peer) const = 0;         // any thread
-  // Memory from which members of this host read what is sent: one copy less. nullptr: there is none. It stays while somebody holds it, also
-  // beyond the transport.
+  // Memory from which members of this host read what is sent: one copy less. nullptr: there is none, or nobody who reads. It stays while
+  // somebody holds it, also beyond the transport.
   virtual std::shared_ptr<std::byte> lendable(std::size_t) { return nullptr; }  // any thread
   virtual std::string host(Rank peer) const = 0;       // as its member named itself
 };

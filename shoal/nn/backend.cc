@@ -54,13 +54,12 @@ void tell_network(StoreRendezvous& rendezvous, const net::Place& place, Nanoseco
     return;
   }
   const std::string here = said_here();
+  rendezvous.put(kSaid, here);  // the others refuse what this member refuses
   const Said said = read_said(here);
   link.tuning = said.tuning;
-  if (said.is_file()) {
-    link.network = collective::KnownNetwork::made_for(collective::topology_for(said.topology, place.size));
-    rendezvous.put_long(kNetwork, link.network->to_json());
-  }
-  rendezvous.put(kSaid, here);
+  if (!said.is_file()) return;
+  link.network = collective::KnownNetwork::made_and_told([&] { return collective::topology_for(said.topology, place.size); },
+                                                         [&](const std::string& told) { rendezvous.put_long(kNetwork, told); });
 }
 
 std::shared_ptr<Group> join(const c10::intrusive_ptr<c10d::Store>& store, int rank, int size, std::chrono::milliseconds timeout) {

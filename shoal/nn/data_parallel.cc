@@ -132,7 +132,7 @@ void DataParallel::after_accumulation(std::size_t i) {
     if (!open_) begin(declared_samples_.value_or(samples_));
     const auto now = steady_now();
     backward_at_[i] = seconds_between(backward_began_, now);
-    account(i, true);
+    if (!is_called(i)) account(i, true);
     record(EventKind::produced, now, now, i, static_cast<double>(parameters_[i].tensor.nbytes()));
     expect_end_of_pass();
   });
@@ -164,6 +164,8 @@ void DataParallel::begin(double weight) {
   pass_ = torch::autograd::get_current_graph_task_id();
   backward_began_ = steady_now();
   std::fill(backward_at_.begin(), backward_at_.end(), -1);
+  if (generation_ != session_.generation()) take_plan(exchange_->plan());  // members have changed in another model's step
+  if (!divided_.empty()) next_round();
   hand_over([this] { exchange_->begin(weight_, own_asks(), digest_is_due() ? digest() : 0); });
   open_ = true;
 }
@@ -208,6 +210,7 @@ void DataParallel::leave(std::size_t i, const std::vector<at::Tensor*>& parts, s
 // Parameters that this pass did not reach are absent, unless something is in their .grad: what no_sync() gathered, or the
 // mean of a pass before. Zeros say nothing: zero_grad(set_to_none=False) leaves them.
 void DataParallel::account_rest() {
+  answer_calls_after(0);
   for (std::size_t i = 0; i < parameters_.size(); ++i) {
     if (!accounted_[i]) account(i, false);
   }
@@ -281,7 +284,7 @@ void DataParallel::finish() {
     for (const auto i : in_order_of_arrival()) install_mean(i);  // each is multiplied or placed while others are on the wire
     buffers_.finish();
     if (session_.outlives_losses()) exchange_->settle();
-  });
+  }, Session::With::all);
   finished_ = true;
   communication_.whole += seconds_between(first_gradient_at_, exchange_->last_arrival());
   if (!stepping_) update_begins();

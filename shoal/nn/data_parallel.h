@@ -39,6 +39,7 @@
 
 #include "shoal/core/event.h"
 #include "shoal/core/time.h"
+#include "shoal/exchange/arena.h"
 #include "shoal/exchange/drift.h"
 #include "shoal/exchange/exchange.h"
 #include "shoal/exchange/planner.h"
@@ -85,11 +86,14 @@ class DataParallel final : private GradientListener, private PairListener, priva
   void watch(const at::Tensor& output);
   // Of parameter i, for factored_linear() in place of the fully connected layer that it is the weight of: then the plan may send its factors.
   at::Tensor layer(std::size_t i) const { return pair_names_.name(i); }
-  // In place of a layer that is divided: all members of its group call it together, and its backward pass, too.
-  at::Tensor divided_linear(std::size_t i, const at::Tensor& x, const at::Tensor& weight, const std::optional<at::Tensor>& bias) const {
-    return nn::divided_linear(strip_link_, i, x, weight, bias);
+  // In place of a layer that is divided: all members of its group call it together, and its backward pass, too. count_rows() says first whether they
+  // do; where it gives nothing, each computes it whole.
+  std::optional<RowCounts> count_rows(std::size_t i, std::int64_t rows);
+  at::Tensor divided_linear(std::size_t i, const at::Tensor& x, const at::Tensor& weight, const std::optional<at::Tensor>& bias,
+                            const RowCounts& rows) const {
+    return nn::divided_linear(strip_link_, i, x, weight, bias, rows);
   }
-  // Weights of layers that a plan may divide, from the next choice of a plan on. The same on all members.
+  // Weights of layers that a plan may divide, from the next choice of a plan on, if all members say so.
   void set_divisible(const std::vector<std::size_t>& parameters);
   std::vector<std::size_t> divided() const;
   exchange::Strips strips(std::size_t parameter) const { return divided_.at(parameter).strips; }  // of a divided one
@@ -109,6 +113,17 @@ class DataParallel final : private GradientListener, private PairListener, priva
   // Before the first iteration: goes on where a run of as many members stopped after `iterations`. `plan` is the one it had chosen, if it
   // had: then the means have the bits that they would have had there.
   void continue_from(std::uint64_t iterations, std::optional<exchange::ExchangePlan> plan);
+
+  // Where the means stand: what a member that came in place of a lost one takes up from another, between two iterations or before the open one is done
+  // there. Then both go on with the same bits.
+  struct Course {
+    std::uint64_t iterations_before = 0, iteration = 0, measured_iterations = 0;
+    bool plan_is_final = false;
+    exchange::ExchangePlan plan;
+  };
+  Course course() const;
+  const std::vector<at::Tensor>& common_buffers() const { return buffers_.common(); }  // in the order given
+  void take_up(const Course& course);  // before the first iteration. Throws Error{mismatch, invalid_argument} where the plan is of another model
 
   // What lossy ways remember from one iteration to the next, of this member, by name. Between two iterations; the tensors are views of it
   // until the plan changes. put_back() takes over those that this plan remembers, too.
@@ -152,8 +167,9 @@ class DataParallel final : private GradientListener, private PairListener, priva
   void after_accumulation(std::size_t i) override;
   bool wants_pair(std::size_t i, const at::Tensor& x, const at::Tensor& g) override;
   void take_pair(std::size_t i, const at::Tensor& x, const at::Tensor& g) override;
-  Forward forward_in_strips(std::size_t i, const at::Tensor& x) override;
-  at::Tensor backward_in_strips(std::size_t i, const Forward& pass, const at::Tensor& g, bool input, bool weight) override;
+  at::Tensor place_of_product(std::size_t i) override;
+  at::Tensor forward_in_strips(Call& call, const at::Tensor& x) override;
+  at::Tensor backward_in_strips(const Call& call, const at::Tensor& g, bool weight) override;
   void backward_ends();
   void guard(const std::function<void()>& step);
 
@@ -164,6 +180,7 @@ class DataParallel final : private GradientListener, private PairListener, priva
   void contribute(std::size_t i);
   void hand_over(const std::function<void()>& give);
   void take_plan(exchange::ExchangePlan plan);
+  void make_exchange(exchange::ExchangePlan plan, std::uint64_t iteration);
   void begin_again_after_loss();
   void account_pair(std::size_t i);
   at::ScalarType type_of_rows(std::size_t i) const;
@@ -175,9 +192,15 @@ class DataParallel final : private GradientListener, private PairListener, priva
   void multiply_held(std::size_t i);
   void multiply_all_held();
   void install_strip(std::size_t i);
-  void add_to_strip(std::size_t i, const at::Tensor& x, const at::Tensor& g, const RowCounts& rows);
+  at::Tensor gradients_of(const Call& call, const at::Tensor& g, bool weight);
+  void add_to_strip(const Call& call, const at::Tensor& g);
+  void answer_calls_after(std::uint64_t number);
+  bool is_called(std::size_t i) const;  // a gradient of its strip may still come in this pass
+  void next_round();
+  std::vector<bool> divisible_for_all() const;
   void require_divisible(const exchange::ExchangePlan& plan) const;
   bool divides_only_divisible(const exchange::ExchangePlan& plan) const;
+  void follow_placement();
   void follow_division();
   void waited_for_group(std::size_t i, Instant since);
   void close_iteration();
@@ -197,10 +220,12 @@ class DataParallel final : private GradientListener, private PairListener, priva
 
   Session& session_;
   const std::vector<NamedTensor> parameters_;
+  std::shared_ptr<const void> group_;      // of the session, over which buffers_ and exchange_ go
   FollowedBuffers buffers_;
   const Options options_;
   std::vector<at::Tensor> contributions_;  // kept until commit: the exchange reads them, so they outlive it
   LayerPairs pairs_;
+  std::map<std::size_t, exchange::Arena> products_;  // of layers whose gradients leave as they are, from memory that others read in place
   Tables tables_;
   std::mutex leaving_;  // guards what leaves (produced(), absent(), contributions_, pairs_, tables_, backward_at_) from staging's thread
   struct Divided {
@@ -211,6 +236,8 @@ class DataParallel final : private GradientListener, private PairListener, priva
   std::vector<bool> divisible_;
   std::map<std::size_t, Divided> divided_;
   std::map<std::uint32_t, std::unique_ptr<LayerGroup>> layer_groups_;  // by how many there are
+  std::vector<Call> calls_;     // made in a forward pass, that no backward pass of ours has reached yet
+  std::uint64_t last_call_ = 0;
   c10::intrusive_ptr<StripLink> strip_link_ = c10::make_intrusive<StripLink>();
   const std::uint16_t channel_;
   std::unique_ptr<exchange::Exchange> exchange_;  // of the members that are left

@@ -2,6 +2,7 @@
 #include <utility>
 
 #include "shoal/nn/data_parallel.h"
+#include "shoal/nn/first_plan.h"
 
 namespace shoal::nn {
 
@@ -9,11 +10,31 @@ namespace shoal::nn {
 void DataParallel::take_plan(exchange::ExchangePlan plan) {
   if (session_.outlives_losses()) plan = exchange::for_members(std::move(plan), session_.living());
   if (exchange_ && generation_ == session_.generation()) return exchange_->replan(std::move(plan));
-  const std::uint64_t iteration = exchange_ ? exchange_->iteration() : 0;
+  make_exchange(std::move(plan), exchange_ ? exchange_->iteration() : 0);
+}
+
+void DataParallel::make_exchange(exchange::ExchangePlan plan, std::uint64_t iteration) {
   generation_ = session_.generation();
   exchange_.reset();  // first: the new one's operations begin where the old one's can no longer
+  products_.clear();
+  buffers_.cancel();
+  group_ = session_.lease();
   exchange_ = std::make_unique<exchange::Exchange>(session_.runner(), channel_, std::move(plan), session_.patience(),
                                                    exchange::Exchange::Begin{iteration, generation_});
+  if (plan_is_final_) follow_placement();
+}
+
+DataParallel::Course DataParallel::course() const {
+  // A member may have been lost before the first step: the plan is of those that were left then.
+  return {iterations_before_, exchange_->iteration(), measured_iterations_, plan_is_final_, exchange::for_members(exchange_->plan(), session_.size())};
+}
+
+void DataParallel::take_up(const Course& course) {
+  exchange::check_fits(course.plan, describe(parameters_, tables_), session_.size());
+  iterations_before_ = course.iterations_before;
+  measured_iterations_ = course.measured_iterations;
+  plan_is_final_ = course.plan_is_final;
+  make_exchange(exchange::for_members(course.plan, session_.living()), course.iteration);
 }
 
 // After a loss the exchange takes nothing more, and backward goes on: what it was to be given is kept here.

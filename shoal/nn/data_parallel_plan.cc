@@ -49,6 +49,7 @@ void DataParallel::continue_from(std::uint64_t iterations, std::optional<exchang
     take_plan(*std::move(plan));
     plan_is_final_ = true;
     follow_division();
+    follow_placement();
   }
 }
 
@@ -63,7 +64,6 @@ double DataParallel::describe_layers(std::vector<exchange::TensorSpec>& specs) c
     specs[i].filled = pairs_.filled(i);
     specs[i].bf16_rows = pairs_.bf16_rows(i);
     specs[i].outputs = static_cast<std::uint64_t>(parameter.size(0));
-    specs[i].divisible = divisible_[i];
     if (!largest || specs[i].count * specs[i].rows > specs[*largest].count * specs[*largest].rows) largest = i;
   }
   return largest ? multiply_rate(specs[*largest].layer(), specs[*largest].rows * session_.living(), parameters_[*largest].tensor.device()) : 0;
@@ -92,11 +92,14 @@ void DataParallel::choose_plan() {
   if (options_.plan) {
     require_divisible(*options_.plan);
     take_plan(*options_.plan);
-    return follow_division();
+    follow_division();
+    return follow_placement();
   }
   session_.link_model();
   auto specs = exchange_->plan().tensors;
   auto pace = pace_of_all(describe_layers(specs));
+  const auto divisible = divisible_for_all();
+  for (std::size_t i = 0; i < specs.size(); ++i) specs[i].divisible = divisible[i];
   tables_.describe(specs);
   take_plan(agreed_plan(session_, [&] {
     // A device is behind its caller: what it has computed last says when backward was over.
@@ -110,6 +113,7 @@ void DataParallel::choose_plan() {
     return exchange::make_plan(std::move(specs), session_.living(), session_.link_model(), pace, options_.choice);
   }));
   follow_division();
+  follow_placement();
 }
 
 void DataParallel::follow_links(bool together) {

@@ -2,6 +2,7 @@
 #include <ATen/Functions.h>
 #include <ATen/core/grad_mode.h>
 #include <ATen/ops/from_blob.h>
+#include <torch/csrc/autograd/graph_task.h>
 
 #include <algorithm>
 #include <utility>
@@ -44,6 +45,20 @@ bool DataParallel::divides_only_divisible(const exchange::ExchangePlan& plan) co
   return std::all_of(all.begin(), all.end(), [this](const auto& unit) { return divisible_[unit.first]; });
 }
 
+// Of all members, and no memory of the weight is held elsewhere: that would show strips of different steps.
+std::vector<bool> DataParallel::divisible_for_all() const {
+  std::string own(parameters_.size(), 'n');
+  for (std::size_t i = 0; i < parameters_.size(); ++i) {
+    if (divisible_[i] && pairs_.rows(i) > 0 && !session_.outlives_losses()) own[i] = 'y';
+  }
+  for (const auto i : aliased()) own[i] = 'n';
+  std::vector<bool> all(parameters_.size(), true);
+  for (const auto& theirs : session_.gather_text(own, "layers that may be divided")) {
+    for (std::size_t i = 0; i < all.size(); ++i) all[i] = all[i] && theirs.at(i) == 'y';
+  }
+  return all;
+}
+
 void DataParallel::require_divisible(const exchange::ExchangePlan& plan) const {
   for (const auto& [i, groups] : divided_in(plan)) {
     if (divisible_[i]) continue;
@@ -64,31 +79,40 @@ void DataParallel::follow_division() {
 }
 
 void DataParallel::undivide() {
+  calls_.clear();
   exchange_->replan(exchange::without_strips(exchange_->plan()));
   drift_.reset();
   follow_division();
 }
 
-StripListener::Forward DataParallel::forward_in_strips(std::size_t i, const at::Tensor& x) {
-  const auto& [strips, group, gradient, mean] = divided_.at(i);
-  const auto& name = parameters_[i].name;
+std::optional<RowCounts> DataParallel::count_rows(std::size_t i, std::int64_t rows) {
   const Instant began = steady_now();
-  Forward pass;
-  pass.rows = group->count(x.size(0), static_cast<std::int64_t>(i), name);
-  pass.x = group->gather(x, pass.rows, name);
+  auto counts = divided_.at(i).group->count(rows, static_cast<std::int64_t>(i), parameters_[i].name);
   waited_for_group(i, began);
-  pass.strip = strip_of(parameters_[i].tensor.detach(), strips, session_.rank());
-  const auto y = at::mm(pass.x, pass.strip.t());
-  const Instant computed = steady_now();
-  pass.y = group->to_owners(y, pass.rows, strips.outputs, name);
-  waited_for_group(i, computed);
-  return pass;
+  return counts;
 }
 
-at::Tensor DataParallel::backward_in_strips(std::size_t i, const Forward& pass, const at::Tensor& g, bool input, bool weight) {
+at::Tensor DataParallel::forward_in_strips(Call& call, const at::Tensor& x) {
+  const auto& [strips, group, gradient, mean] = divided_.at(call.i);
+  const auto& name = parameters_[call.i].name;
+  const Instant began = steady_now();
+  call.number = ++last_call_;
+  call.x = group->gather(x, call.rows, name);
+  waited_for_group(call.i, began);
+  call.strip = strip_of(parameters_[call.i].tensor.detach(), strips, session_.rank());
+  const auto y = at::mm(call.x, call.strip.t());
+  const Instant computed = steady_now();
+  const auto own = group->to_owners(y, call.rows, strips.outputs, name);
+  waited_for_group(call.i, computed);
+  // One that a backward pass makes again (checkpointing) has its backward pass there, or none.
+  if (torch::autograd::get_current_graph_task_id() == -1) calls_.push_back(call);
+  return own;
+}
+
+at::Tensor DataParallel::backward_in_strips(const Call& call, const at::Tensor& g, bool weight) {
   at::Tensor dx;
   guard([&] {
-    const auto& name = parameters_[i].name;
+    const auto& name = parameters_[call.i].name;
     if (weight && !(synchronize_ && hooks_->pass_stores_gradients())) {
       throw Error(Code::unsupported, "its layer was divided among members in the forward pass, so none has its gradient", "parameter " + name,
                   "run forward, too, inside of model.no_sync(), or take a plan that does not divide it: auto," + name + "=ring");
@@ -98,33 +122,64 @@ at::Tensor DataParallel::backward_in_strips(std::size_t i, const Forward& pass, 
                   "take a plan that does not divide it: auto," + name + "=ring");
     }
     if (weight) {
-      before_accumulation(i);
+      before_accumulation(call.i);
       if (!open_) begin(declared_samples_.value_or(samples_));
+      answer_calls_after(call.number);
+      if (is_called(call.i) && calls_.back().number == call.number) calls_.pop_back();
     }
-    auto* const group = divided_.at(i).group;
-    Instant began = steady_now();
-    const auto strip_g = group->to_strips(g, pass.rows, name);
-    waited_for_group(i, began);
-    std::unique_ptr<LayerGroup::Sum> sum;
-    if (input) sum = group->start_reduce(at::mm(strip_g, pass.strip), pass.rows, name);
-    if (weight) add_to_strip(i, pass.x, strip_g, pass.rows);
-    if (!sum) return;
-    began = steady_now();
-    dx = sum->wait();
-    waited_for_group(i, began);
+    dx = gradients_of(call, g, weight);
   });
   return dx;
 }
 
+at::Tensor DataParallel::gradients_of(const Call& call, const at::Tensor& g, bool weight) {
+  auto* const group = divided_.at(call.i).group;
+  const auto& name = parameters_[call.i].name;
+  Instant began = steady_now();
+  const auto strip_g = group->to_strips(g, call.rows, name);
+  waited_for_group(call.i, began);
+  std::unique_ptr<LayerGroup::Sum> sum;
+  if (call.input) sum = group->start_reduce(at::mm(strip_g, call.strip), call.rows, name);
+  if (weight) add_to_strip(call, strip_g);
+  if (!sum) return {};
+  began = steady_now();
+  const auto dx = sum->wait();
+  waited_for_group(call.i, began);
+  return dx;
+}
+
+// Autograd goes back through calls from the newest on, on all members. So of those that it passed over here, because this member's loss does not
+// depend on them, the others have had their gradients in that order, too, and wait for ours: zeros.
+void DataParallel::answer_calls_after(std::uint64_t number) {
+  while (!calls_.empty() && calls_.back().number > number) {
+    const Call call = std::move(calls_.back());
+    calls_.pop_back();
+    const auto& strips = divided_.at(call.i).strips;
+    const auto own_rows = call.rows[strips.place(session_.rank())];
+    gradients_of(call, at::zeros({own_rows, static_cast<std::int64_t>(strips.outputs)}, call.x.options()), true);
+  }
+}
+
+bool DataParallel::is_called(std::size_t i) const {
+  return std::any_of(calls_.begin(), calls_.end(), [i](const Call& call) { return call.i == i; });
+}
+
+void DataParallel::next_round() {
+  for (const auto& [groups, group] : layer_groups_) group->end_round();
+  for (const auto& [groups, group] : layer_groups_) group->next_round();
+}
+
 // The sum over the group's rows, each with its member's weight: that is known when all members have answered the roll call.
-void DataParallel::add_to_strip(std::size_t i, const at::Tensor& x, const at::Tensor& g, const RowCounts& rows) {
-  auto& divided = divided_.at(i);
+void DataParallel::add_to_strip(const Call& call, const at::Tensor& g) {
+  auto& divided = divided_.at(call.i);
   const auto scales = exchange_->prescales();
   const auto members = divided.strips.group_of(session_.rank());
   std::vector<float> of_row;
-  for (std::size_t place = 0; place < rows.size(); ++place) of_row.insert(of_row.end(), rows[place], static_cast<float>(scales[members[place]]));
+  for (std::size_t place = 0; place < call.rows.size(); ++place) {
+    of_row.insert(of_row.end(), static_cast<std::size_t>(call.rows[place]), static_cast<float>(scales[members[place]]));
+  }
   const bool plain = std::all_of(of_row.begin(), of_row.end(), [](float scale) { return scale == 1; });
-  const auto product = (plain ? g : at::mul(g, at::tensor(of_row).unsqueeze(1))).t().mm(x);
+  const auto product = (plain ? g : at::mul(g, at::tensor(of_row).unsqueeze(1))).t().mm(call.x);
   divided.gradient = divided.gradient.defined() ? divided.gradient.add_(product) : product;
 }
 

@@ -17,15 +17,18 @@ namespace shoal::nn {
 class StripListener {
  public:
   virtual ~StripListener() = default;
-  struct Forward {
-    at::Tensor x, strip, y;  // everybody's rows; the own strip of the weight; all outputs of the own rows
-    RowCounts rows;
+  // One call of the layer that parameter i is the weight of.
+  struct Call {
+    std::uint64_t number = 0;  // grows with each
+    std::size_t i = 0;
+    RowCounts rows;            // of everybody in the group
+    at::Tensor x, strip;       // everybody's rows; the own strip of the weight
+    bool input = false;        // has a gradient
   };
-  // The layer that parameter i is the weight of. x: own rows x inputs.
-  virtual Forward forward_in_strips(std::size_t i, const at::Tensor& x) = 0;
-  // `pass` is that of the forward pass, without y; g: own rows x outputs. The input's gradient, undefined where `input` does not ask for it;
-  // with `weight` the strip's is kept.
-  virtual at::Tensor backward_in_strips(std::size_t i, const Forward& pass, const at::Tensor& g, bool input, bool weight) = 0;
+  // x: own rows x inputs. Fills in the call, of which i, rows and input are there; returns all outputs of the own rows.
+  virtual at::Tensor forward_in_strips(Call& call, const at::Tensor& x) = 0;
+  // g: own rows x outputs. The input's gradient, undefined where it has none; with `weight` the strip's is kept.
+  virtual at::Tensor backward_in_strips(const Call& call, const at::Tensor& g, bool weight) = 0;
 };
 
 // What graphs hold of a listener: they may outlive it in the user's hands, and then have no others to compute with.
@@ -33,7 +36,8 @@ struct StripLink : torch::CustomClassHolder {
   StripListener* listener = nullptr;
 };
 
+// rows: of everybody in the group that computes it now.
 at::Tensor divided_linear(const c10::intrusive_ptr<StripLink>& link, std::size_t i, const at::Tensor& x, const at::Tensor& weight,
-                          const std::optional<at::Tensor>& bias);
+                          const std::optional<at::Tensor>& bias, const RowCounts& rows);
 
 }  // namespace shoal::nn

@@ -7,6 +7,11 @@
 
 namespace shoal::nn {
 
+FollowedBuffers::FollowedBuffers(Session& session, std::vector<at::Tensor> buffers) : session_(session), buffers_(std::move(buffers)) {
+  if (!session_.rejoins()) return;
+  for (const at::Tensor& buffer : buffers_) common_.push_back(buffer.detach().clone());
+}
+
 bool FollowedBuffers::start(const std::vector<double>& weights) {
   const auto has_data = [](double w) { return w > 0; };
   const auto first = std::find_if(weights.begin(), weights.end(), has_data);
@@ -26,6 +31,7 @@ void FollowedBuffers::finish() {
   under_way_.wait();
   if (first_active_ != session_.place()) unpack(packed_, buffers_);
   packed_.clear();
+  for (std::size_t i = 0; i < common_.size(); ++i) common_[i].copy_(buffers_[i].detach());
 }
 
 std::optional<net::Rank> FollowedBuffers::take_over_from() {

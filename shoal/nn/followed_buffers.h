@@ -16,15 +16,19 @@ namespace shoal::nn {
 
 class FollowedBuffers {
  public:
-  FollowedBuffers(Session& session, std::vector<at::Tensor> buffers) : session_(session), buffers_(std::move(buffers)) {}
+  FollowedBuffers(Session& session, std::vector<at::Tensor> buffers);
   // Of a step that was left half way nobody may ever finish the buffers; packed_ is in use until they are given up.
-  ~FollowedBuffers() { under_way_.cancel(); }
+  ~FollowedBuffers() { cancel(); }
   FollowedBuffers(const FollowedBuffers&) = delete;
   FollowedBuffers& operator=(const FollowedBuffers&) = delete;
 
   // weights: of all members in this iteration, by rank. False: nobody has data, and nothing is on its way.
   bool start(const std::vector<double>& weights);
+  void cancel() { under_way_.cancel(); }
   void finish();  // waits; nothing to do without start()
+
+  // As all members had them last: forward passes since then may have changed the own ones. Only where Session::rejoins().
+  const std::vector<at::Tensor>& common() const { return common_; }
 
   net::Rank first_active() const { return first_active_; }  // whose buffers all have since the last start()
 
@@ -35,6 +39,7 @@ class FollowedBuffers {
  private:
   Session& session_;
   const std::vector<at::Tensor> buffers_;
+  std::vector<at::Tensor> common_;
   std::vector<std::byte> packed_;
   Session::Broadcast under_way_;
   net::Rank first_active_ = 0;

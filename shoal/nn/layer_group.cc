@@ -14,6 +14,7 @@ namespace {
 using collective::Collective;
 using collective::Layout;
 
+constexpr std::int64_t kNone = -1;  // in place of a layer: no more calls
 constexpr const char* kHint = "raise SHOAL_TIMEOUT if a member may be this slow";
 
 collective::Verified direct(Collective kind, const exchange::Strips& strips) {
@@ -84,20 +85,35 @@ void LayerGroup::run(const collective::Verified& program, const Layout& layout, 
   start(program, layout, input, output, label).wait(session_.transport().now() + session_.patience(), kHint);
 }
 
-RowCounts LayerGroup::count(std::int64_t rows, std::int64_t layer, const std::string& name) {
+LayerGroup::Count LayerGroup::tell(std::int64_t layer, std::int64_t rows, const std::string& label) {
   const auto own = at::tensor({layer, rows}, at::kLong);
   const auto all = at::empty({strips_.members(), 2}, at::kLong);
-  run(gathering_, Layout::even(gathering_.program(), place_, 2 * std::uint64_t{strips_.members()}), own, all, "rows of " + name);
+  return {own, all, start(gathering_, Layout::even(gathering_.program(), place_, 2 * std::uint64_t{strips_.members()}), own, all, label)};
+}
+
+std::optional<RowCounts> LayerGroup::count(std::int64_t rows, std::int64_t layer, const std::string& name) {
+  if (over_) return std::nullopt;
+  auto told = tell(layer, rows, "rows of " + name);
+  told.started.wait(session_.transport().now() + session_.patience(), kHint);
   RowCounts counts;
+  bool same = true;
   for (std::uint32_t p = 0; p < strips_.members(); ++p) {
-    const auto said = all[p];
-    if (said[0].item<std::int64_t>() != layer) {
-      throw Error(Code::mismatch, "rank " + std::to_string(strips_.group_of(session_.rank())[p]) + " computes another layer at this moment", name,
-                  "members that share layers take the same way through the model; a plan without hybrid does not ask for that");
-    }
-    counts.push_back(said[1].item<std::int64_t>());
+    const auto called = told.all[p][0].item<std::int64_t>();
+    over_ = over_ || called == kNone;
+    same = same && called == layer;
+    counts.push_back(told.all[p][1].item<std::int64_t>());
   }
-  return counts;
+  return same ? std::optional(counts) : std::nullopt;
+}
+
+void LayerGroup::end_round() {
+  if (!over_) ending_.emplace(tell(kNone, 0, "end of the forward pass"));
+}
+
+void LayerGroup::next_round() {
+  if (ending_) ending_->started.wait(session_.transport().now() + session_.patience(), kHint);
+  ending_.reset();
+  over_ = false;
 }
 
 at::Tensor LayerGroup::gather(const at::Tensor& x, const RowCounts& rows, const std::string& name) {

@@ -8,6 +8,9 @@
 //
 // Each is one verified program among the group, called by all its members in the same order: what one computes waits for the others.
 //
+// Members need not take the same way through the model. A *call* is a member's use of a divided layer; a *round* its calls up to the next backward
+// pass. count() finds out whether everybody makes the same call: where not, it is nobody's as a group, and each computes with the whole weight.
+//
 // Threads: the caller's, as data_parallel.h; calls block. Lifetime: the session outlives it. Tensors are f32, on the CPU, contiguous.
 #pragma once
 
@@ -15,6 +18,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -33,8 +37,11 @@ class LayerGroup {
   ~LayerGroup();
   LayerGroup(const LayerGroup&) = delete;
 
-  // How many rows everybody has. `layer` is the same on all members, or Error{mismatch} says that they do not compute the same.
-  RowCounts count(std::int64_t rows, std::int64_t layer, const std::string& name);
+  // How many rows everybody has. Nothing where somebody calls another layer, or no more in this round.
+  std::optional<RowCounts> count(std::int64_t rows, std::int64_t layer, const std::string& name);
+  // The own round ends: who still calls hears of it. Of several groups the first for all, then the second, which waits.
+  void end_round();
+  void next_round();
   at::Tensor gather(const at::Tensor& x, const RowCounts& rows, const std::string& name);
   at::Tensor to_owners(const at::Tensor& y, const RowCounts& rows, std::uint64_t outputs, const std::string& name);
   at::Tensor to_strips(const at::Tensor& g, const RowCounts& rows, const std::string& name);
@@ -56,6 +63,11 @@ class LayerGroup {
   std::unique_ptr<Sum> start_reduce(const at::Tensor& dx, const RowCounts& rows, const std::string& name);
 
  private:
+  struct Count {  // under way: what is told, and what everybody told, by place
+    at::Tensor own, all;
+    collective::Started started;
+  };
+  Count tell(std::int64_t layer, std::int64_t rows, const std::string& label);
   collective::Started start(const collective::Verified& program, const collective::Layout& layout, const at::Tensor& input, const at::Tensor& output,
                             const std::string& label);
   void run(const collective::Verified& program, const collective::Layout& layout, const at::Tensor& input, const at::Tensor& output,
@@ -69,6 +81,8 @@ class LayerGroup {
   std::shared_ptr<collective::Runner> runner_;  // given up on the loop
   const collective::Verified gathering_, scattering_, exchanging_;
   std::uint64_t operations_ = 0;                // so far, the same on all members of the group
+  bool over_ = false;                           // somebody's round is
+  std::optional<Count> ending_;
 };
 
 }  // namespace shoal::nn

@@ -22,6 +22,12 @@ namespace {
 // Texts are names, plans and settings: far below this; a size from another member is not believed beyond it.
 constexpr std::uint64_t kTextLimit = 256u << 20;
 
+// Epochs of a group's losses stay far below 2^kGroupShift.
+constexpr int kGroupShift = 8;
+std::uint64_t generation_of(const net::Place& place, std::uint64_t epoch) { return (place.generation << kGroupShift) + epoch; }
+
+constexpr std::uint64_t kPassedOn = 64u << 20;  // bytes of the state that a member has at a time which passes it on
+
 constexpr double kUnequal = 1.5;  // the fastest over the slowest: then it is worth knowing why
 
 struct Inside {  // of a part that is run together, whatever ends it
@@ -32,41 +38,133 @@ struct Inside {  // of a part that is run together, whatever ends it
 
 }  // namespace
 
-Session::Session(std::unique_ptr<net::Job> job, Nanoseconds patience)
-    : job_(std::move(job)), patience_(patience), channel_(new_channel()) {
-  if (size() == 1) return;
-  std::vector<net::Rank> everybody(size());
-  std::iota(everybody.begin(), everybody.end(), 0u);
-  runner_ = std::make_shared<collective::Runner>(transport(), everybody);
-  if (transport().on_peer_lost() != net::OnPeerLost::shrink) return;
-  const auto channel = new_channel();
-  net::call(transport(), [this, everybody, channel] { survivors_ = std::make_shared<collective::Survivors>(transport(), everybody, channel); });
+Session::Session(std::unique_ptr<net::Job> job, Nanoseconds patience, JoinAgain join_again)
+    : place_(job->place()), join_again_(std::move(join_again)), links_before_(place_.size), patience_(patience), channel_(new_channel()),
+      survivors_channel_(new_channel()) {
+  arriving_ = rejoins() && place_.generation > 0;
+  form_group(std::move(job));
 }
 
-// Runners and survivors live on the loop: what is still open there ends with them.
-Session::~Session() {
-  if (!runner_) return;
-  let_go(std::exchange(survivors_, nullptr));
-  let_go(std::exchange(runner_, nullptr));
-  for (auto& runner : before_) let_go(std::exchange(runner, nullptr));
+Session::~Session() = default;
+
+Session::Group::~Group() {
+  if (runners.empty()) return;
+  net::call(job->transport(), [this] {
+    survivors.reset();
+    runners.clear();
+  });
 }
 
-void Session::let_go(std::shared_ptr<void> of_the_loop) {
-  net::call(transport(), [kept = std::move(of_the_loop)]() mutable { kept.reset(); });
+void Session::form_group(std::unique_ptr<net::Job> job) {
+  const auto group = std::make_shared<Group>();
+  group->job = std::move(job);
+  if (size() > 1) {
+    net::Transport& over = group->job->transport();
+    std::vector<net::Rank> everybody(size());
+    std::iota(everybody.begin(), everybody.end(), 0u);
+    group->runners.push_back(std::make_shared<collective::Runner>(over, everybody));
+    if (net::goes_on(over.on_peer_lost())) {
+      net::call(over, [&] { group->survivors = std::make_shared<collective::Survivors>(over, everybody, survivors_channel_); });
+    }
+    runner_ = group->runners.back().get();
+    survivors_ = group->survivors.get();
+  }
+  const std::lock_guard lock(group_guard_);
+  group_ = group;
 }
 
-void Session::together(const std::string& label, const std::function<void()>& part) {
+std::shared_ptr<Session::Group> Session::group() const {
+  const std::lock_guard lock(group_guard_);
+  return group_;
+}
+
+net::Failure Session::failure() const { return size() == 1 ? nullptr : group()->job->transport().failure(); }
+
+bool Session::is_lost(net::Rank peer) const { return peer != rank() && group()->job->transport().lost(peer) != nullptr; }
+
+net::LinkStats Session::link(net::Rank peer) const {
+  net::LinkStats all = links_before_[peer];
+  if (peer == rank()) return all;
+  const net::LinkStats now = group_->job->transport().link(peer);
+  all.sent += now.sent;
+  all.lent += now.lent;
+  all.received += now.received;
+  all.wire_sent += now.wire_sent;
+  all.wire_received += now.wire_received;
+  all.shared_memory = now.shared_memory;
+  return all;
+}
+
+void Session::together(const std::string& label, const std::function<void()>& part, With with) {
   if (!survivors_ || together_) return part();
+  if (arriving_) {
+    throw Error(Code::invalid_argument, "this member came in place of a lost one, and does not have the state of the others yet", label,
+                "make the shoal.State before anything that members do together");
+  }
+  const bool wants_all = rejoins() && with == With::all;
+  if (wants_all && !carried_.write) {
+    throw Error(Code::invalid_argument, "nothing says what those take over who come in place of lost members", "--on-peer-lost rejoin",
+                "make a shoal.State of model and optimizer before the first step");
+  }
+  bool missing = false;
   const auto attempted = [&](const collective::Attempt& attempt) {
     if (attempt.runner->size() < living()) {
-      before_.push_back(std::exchange(runner_, attempt.runner));
-      generation_ = attempt.epoch;
+      runner_ = group_->runners.emplace_back(attempt.runner).get();
+      generation_ = generation_of(group_->job->place(), attempt.epoch);
     }
+    missing = wants_all && living() < size();  // on all that are left: nothing is done before the others have come
+    if (missing) return;
     operation_ = attempt.operation;
     const Inside inside(together_);
     part();
   };
-  collective::do_together(transport(), *survivors_, patience_, label, attempted);
+  for (;;) {
+    collective::do_together(transport(), *survivors_, patience_, label, attempted);
+    if (!missing) return;
+    join_anew();
+  }
+}
+
+void Session::join_anew() {
+  std::vector<net::Rank> lost;
+  const auto left = members();
+  for (net::Rank r = 0; r < size(); ++r) {
+    if (!std::binary_search(left.begin(), left.end(), r)) lost.push_back(r);
+  }
+  const net::Place before = job().place();
+  auto job = join_again_(before, lost);
+  for (net::Rank r = 0; r < size(); ++r) links_before_[r] = link(r);
+  form_group(std::move(job));
+  generation_ = generation_of(group_->job->place(), 0);
+  link_model_.reset();  // to be measured with those that came
+  bring_state(false);
+}
+
+void Session::arrive() {
+  if (!std::exchange(arriving_, false)) return;
+  generation_ = generation_of(group_->job->place(), 0);
+  bring_state(true);
+}
+
+// From the first member that has it; the others pass it on.
+void Session::bring_state(bool here) {
+  std::string state;
+  together("the state for those that came", [&] {
+    const auto has_it = gather_text(here ? "" : "1", "who has the state");
+    const auto first = std::find(has_it.begin(), has_it.end(), "1");
+    if (first == has_it.end()) throw Error(Code::peer_lost, "all members that had the state were lost before another had taken it over", "rejoin");
+    const auto source = static_cast<net::Rank>(first - has_it.begin());
+    state = place() == source ? carried_.write() : "";
+    std::uint64_t size = state.size();
+    broadcast(std::as_writable_bytes(std::span(&size, 1)), source, "the state's size");
+    const bool kept = here || place() == source;
+    state.resize(kept ? size : std::min(size, kPassedOn));
+    for (std::uint64_t at = 0; at < size; at += kPassedOn) {
+      const auto piece = std::span(state).subspan(kept ? at : 0, std::min(kPassedOn, size - at));
+      broadcast(std::as_writable_bytes(piece), source, "the state");
+    }
+  });
+  if (here) carried_.take(state);
 }
 
 // Of a group that has lost members the links are those that all had, or unknown.
@@ -106,7 +204,7 @@ std::uint64_t Session::take_operations(std::uint64_t count) {
 std::shared_ptr<const collective::KnownNetwork> Session::find_network(const Said& said, const collective::LinkModel& link) {
   if (said.topology == "none") return nullptr;
   if (said.topology == "auto") {
-    const auto& members = job_->members();
+    const auto& members = job().members();
     const bool many_hosts = std::any_of(members.begin(), members.end(), [&](const net::MemberInfo& m) { return m.host != members[0].host; });
     if (!many_hosts || size() < 3 || size() > collective::kMostExactHosts) return nullptr;
     const auto operation = take_operations(collective::kTogetherOperations);
@@ -114,11 +212,11 @@ std::shared_ptr<const collective::KnownNetwork> Session::find_network(const Said
     if (rank() == 0) std::fputs("shoal: members' links are unequal: measuring the network (SHOAL_TOPOLOGY=FILE says it, none leaves it)\n", stderr);
   }
   std::optional<topo::Topology> measured;
-  if (!said.is_file()) measured = collective::measure_network(*job_, take_operations(collective::measure_operations(size())));
-  std::shared_ptr<const collective::KnownNetwork> made;
-  if (rank() == 0) made = collective::KnownNetwork::made_for(measured ? *measured : collective::topology_for(said.topology, size()));
-  const std::string told = broadcast_text(made ? made->to_json() : "", 0, "the network");
-  return made ? made : collective::KnownNetwork::from_json(told, "rank 0's network");
+  if (!said.is_file()) measured = collective::measure_network(job(), take_operations(collective::measure_operations(size())));
+  constexpr const char* kLabel = "the network";
+  if (rank() != 0) return collective::KnownNetwork::from_json(broadcast_text("", 0, kLabel), "rank 0's network");
+  return collective::KnownNetwork::made_and_told([&] { return measured ? *measured : collective::topology_for(said.topology, size()); },
+                                                 [&](const std::string& told) { broadcast_text(told, 0, kLabel); });
 }
 
 collective::Started Session::start(const collective::Program& program, const collective::Layout& layout,

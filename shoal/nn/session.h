@@ -1,16 +1,21 @@
 // This process's place in a training run: the job, the runner of its collectives, and the few blocking collectives that
 // starting, agreeing and ending need. Gradients do not come through here: see data_parallel.h.
 //
-// Where the job goes on without members that are lost (OnPeerLost::shrink), what members do together is done by all that are left, or by none
+// Where the job goes on without members that are lost (net::goes_on()), what members do together is done by all that are left, or by none
 // (collective/joint.h). Each of the blocking collectives here is one such operation; together() makes one of several.
+//
+// Where others come in place of those that are lost (OnPeerLost::rejoin) this holds between the steps of training, too. A step waits for them: the
+// session then moves to a new job with all of them, its *group*, and those who came take over the state of the others before any goes on.
 //
 // Lifetime: everything that uses the session ends before it. Threads: one at a time, never the transport's loop.
 #pragma once
 
+#include <atomic>
 #include <cstddef>
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <mutex>
 #include <optional>
 #include <span>
 #include <string>
@@ -27,24 +32,47 @@ namespace shoal::nn {
 class Session {
  public:
   // patience: the longest wait for the others in any operation (SHOAL_TIMEOUT).
-  Session(std::unique_ptr<net::Job> job, Nanoseconds patience);
+  // join_again (net::join_again): given under OnPeerLost::rejoin, else empty.
+  using JoinAgain = std::function<std::unique_ptr<net::Job>(const net::Place& before, const std::vector<net::Rank>& lost)>;
+  Session(std::unique_ptr<net::Job> job, Nanoseconds patience, JoinAgain join_again = {});
   ~Session();
 
-  net::Rank rank() const { return job_->place().rank; }
-  net::Rank size() const { return job_->place().size; }
+  net::Rank rank() const { return place_.rank; }
+  net::Rank size() const { return place_.size; }
   net::Rank place() const { return runner_ ? runner_->rank() : 0; }    // among those that are left, by rank: as all members' weights are
   net::Rank living() const { return runner_ ? runner_->size() : 1; }   // how many those are
   std::vector<net::Rank> members() const { return runner_ ? runner_->members() : std::vector<net::Rank>{rank()}; }  // their ranks, by place
   bool outlives_losses() const { return survivors_ != nullptr; }
+  bool rejoins() const { return static_cast<bool>(join_again_); }
   Nanoseconds patience() const { return patience_; }
-  net::Job& job() { return *job_; }
-  net::Transport& transport() { return job_->transport(); }  // only where size() > 1
+  net::Job& job() { return *group_->job; }
+  net::Transport& transport() { return job().transport(); }  // only where size() > 1
   collective::Runner& runner() { return *runner_; }          // only where size() > 1; of those that are left, as of the last together()
-  // Another number after each change of the runner, the same on all members.
+  // Another number after each change of the runner, the same on all members. Any thread.
   std::uint64_t generation() const { return generation_; }
+  // Keeps the job and the runners of now: for what goes on using them when the session has moved on.
+  std::shared_ptr<const void> lease() const { return group(); }
+  net::Failure failure() const;           // why the job has ended; nullptr while it has not. Any thread
+  bool is_lost(net::Rank peer) const;     // in the group of now. Any thread
+  net::LinkStats link(net::Rank peer) const;  // to all who have had that rank
+
+  enum class With { who_is_left, all };  // all: where others come in place of lost members, waits for them
   // Runs `part` until all that are left have done it; inside of another one it belongs to that. It may run again: it writes nothing that it reads.
   // Throws what the part throws, but for a lost member.
-  void together(const std::string& label, const std::function<void()>& part);
+  void together(const std::string& label, const std::function<void()>& part, With with = With::who_is_left);
+
+  // This member came in place of a lost one, and does not have the others' state yet. Until arrive() it can do nothing together with them.
+  bool arriving() const { return arriving_; }
+  // The state that all members have alike: how one that is left writes it down, between two steps or while it waits for the means of one, and how one
+  // that came takes it. write may be called again for the same.
+  struct Carried {
+    std::function<std::string()> write;
+    std::function<void(const std::string&)> take;
+  };
+  void carry(Carried state) { carried_ = std::move(state); }  // before the first step, and before arrive()
+  bool carries() const { return static_cast<bool>(carried_.write); }
+  void arrive();                                              // on those that came
+
   std::uint16_t new_channel() { return ++last_channel_; }    // the same sequence on all members
 
   // Of the links between the members, measured by all of them together at the first call; later calls remember. Its `network`, from
@@ -81,18 +109,33 @@ class Session {
   std::shared_ptr<const collective::KnownNetwork> find_network(const Said& said, const collective::LinkModel& link);
   std::vector<std::string> gather_once(const std::string& own, const std::string& label);
   std::uint64_t take_operations(std::uint64_t count);  // the first of so many numbers
-  void let_go(std::shared_ptr<void> of_the_loop);
+  void form_group(std::unique_ptr<net::Job> job);
+  void join_anew();
+  void bring_state(bool here);
 
-  std::unique_ptr<net::Job> job_;
-  std::shared_ptr<collective::Runner> runner_;  // given up on the loop
-  std::vector<std::shared_ptr<collective::Runner>> before_;  // those of groups that lost members: what uses them ends before this session
-  std::shared_ptr<collective::Survivors> survivors_;
+  // A job and what runs over it: given up on its loop, when nobody uses it any more.
+  struct Group {
+    ~Group();
+    std::unique_ptr<net::Job> job;
+    std::vector<std::shared_ptr<collective::Runner>> runners;  // of all, then of those that were left after each loss
+    std::shared_ptr<collective::Survivors> survivors;
+  };
+  std::shared_ptr<Group> group() const;       // any thread
+  net::Place place_;                          // of the start
+  mutable std::mutex group_guard_;            // for who is on another thread
+  std::shared_ptr<Group> group_;
+  collective::Runner* runner_ = nullptr;      // the group's
+  collective::Survivors* survivors_ = nullptr;
+  const JoinAgain join_again_;
+  Carried carried_;
+  bool arriving_ = false;
+  std::vector<net::LinkStats> links_before_;  // of groups that are over
   bool together_ = false;
   std::uint64_t operation_ = 0;                 // the next of the part that is run together
-  std::uint64_t generation_ = 0;
+  std::atomic<std::uint64_t> generation_ = 0;
   const Nanoseconds patience_;
   std::uint16_t last_channel_ = 0;
-  const std::uint16_t channel_;
+  const std::uint16_t channel_, survivors_channel_;
   std::uint64_t next_operation_ = 0;
   std::optional<collective::LinkModel> link_model_;
 };

@@ -9,8 +9,10 @@
 #include <cerrno>
 #include <chrono>
 #include <cstring>
+#include <span>
 
 #include "shoal/core/error.h"
+#include "shoal/core/varint.h"
 #include "shoal/observe/recorder.h"
 
 namespace shoal::observe {
@@ -50,8 +52,8 @@ Number number_at(std::string_view text) {
 enum WireType { kVarint = 0, kEight = 1, kBytes = 2, kFour = 5 };
 
 void varint(std::string& text, std::uint64_t value) {
-  for (; value >= 0x80; value >>= 7) text += static_cast<char>(value | 0x80);
-  text += static_cast<char>(value);
+  std::array<std::byte, kLongestVarint> bytes;
+  text.append(reinterpret_cast<const char*>(bytes.data()), static_cast<std::size_t>(put_varint(bytes.data(), value) - bytes.data()));
 }
 void key(std::string& text, std::uint32_t field, WireType type) { varint(text, field << 3 | type); }
 void bytes_field(std::string& text, std::uint32_t field, std::string_view bytes) {
@@ -72,14 +74,10 @@ void step_field(std::string& text, std::int64_t step) {
 }
 
 std::optional<std::uint64_t> read_varint(std::string_view& text) {
-  std::uint64_t value = 0;
-  for (unsigned shift = 0; shift < 64 && !text.empty(); shift += 7) {
-    const auto byte = static_cast<unsigned char>(text.front());
-    text.remove_prefix(1);
-    value |= std::uint64_t{byte & 0x7fu} << shift;
-    if (byte < 0x80) return value;
-  }
-  return std::nullopt;
+  auto bytes = std::as_bytes(std::span(text));
+  const auto value = take_varint(bytes);
+  text.remove_prefix(text.size() - bytes.size());
+  return value;
 }
 
 // The step of an Event; nothing where it is no such message.

@@ -1,5 +1,6 @@
 #include <algorithm>
 
+#include "shoal/core/seed.h"
 #include "shoal/packing/pack.h"
 #include "shoal/packing/units.h"
 
@@ -8,6 +9,11 @@ namespace shoal::packing {
 namespace {
 
 constexpr double kEnough = 0.97;  // of the bound
+constexpr std::uint32_t kMostTrees = 16;
+constexpr std::uint32_t kSwaps = 24000, kFewestArcs = 60;  // rounds x arcs: half a second, or less
+constexpr std::uint32_t kMostJoin = 3, kSwapSite = 0x73776170;
+constexpr double kMoved = 0.3, kWorse = 0.01;              // prices, up to thrice; the rate
+constexpr std::uint64_t kSeed = 1;                         // the same network, the same trees
 
 // Alike trees are one.
 std::vector<Tree> distinct(const std::vector<Tree>& trees) {
@@ -37,6 +43,37 @@ void prove_roughly(const Network& network, Packing& best) {
   for (const auto& prices : {hosts, alike, slow}) prove(network, best, prices);
 }
 
+// Where so many trees are still short of the bound, the prices of the arcs they fill say which are missing: up to three of those join, as many of the
+// slowest leave, and all get their best rates again. The next round goes on from there though it be a little worse, less so as rounds pass (simulated
+// annealing: Kirkpatrick, Gelatt and Vecchi, Science 220, 1983); prices are moved at random, so that not the same trees join each time.
+void swap_trees(const Network& network, const Origin& origin, Packing& best) {
+  CheapestTrees cheapest(network, best.demand);
+  const auto again = [&](std::vector<Tree> trees) { return best_rates(network, best.demand, best.root, std::move(trees)); };
+  Packing current = again(best.trees);
+  const std::uint32_t rounds = kSwaps / std::max<std::uint32_t>(static_cast<std::uint32_t>(network.arcs().size()), kFewestArcs);
+  for (std::uint32_t round = 0; round < rounds && best.rate < kEnough * best.bound; ++round) {
+    Packing now = current;
+    for (std::uint32_t joins = 1 + round % kMostJoin; joins > 0; --joins) {
+      for (std::uint32_t a = 0; a < now.prices.size(); ++a) {
+        now.prices[a] *= 1 + kMoved * (round % 4) * uniform(kSeed, round * kMostJoin + joins, a, kSwapSite);
+      }
+      cheapest.price(parted(network, now.prices, round));
+      now.trees.push_back(cheapest.cheapest(origin));
+      now = again(std::move(now.trees));
+    }
+    while (now.trees.size() > kMostTrees) {
+      now.trees.pop_back();
+      now = again(std::move(now.trees));
+    }
+    if (now.rate < current.rate * (1 - kWorse * (rounds - round) / rounds)) continue;
+    if (now.rate > best.rate) {
+      best.trees = now.trees;
+      best.rate = now.rate;
+    }
+    current = std::move(now);
+  }
+}
+
 }  // namespace
 
 Packing pack_few(const Network& network, Demand demand, Node root, const Packing* exact) {
@@ -50,7 +87,7 @@ Packing pack_few(const Network& network, Demand demand, Node root, const Packing
   } else {
     prove_roughly(network, best);
   }
-  for (const std::uint32_t count : {1U, 2U, 3U, 4U, 5U, 6U, 7U, 8U, 10U, 12U, 14U, 16U}) {
+  for (const std::uint32_t count : {1U, 2U, 3U, 4U, 5U, 6U, 7U, 8U, 10U, 12U, 14U, kMostTrees}) {
     Units units(network, demand, from, count);
     units.improve();
     if (exact == nullptr) prove(network, best, units.prices());
@@ -60,6 +97,7 @@ Packing pack_few(const Network& network, Demand demand, Node root, const Packing
     best.rate = found.rate;
     if (best.rate >= kEnough * best.bound) break;
   }
+  if (exact != nullptr && from.size() == 1) swap_trees(network, from.front(), best);
   return best;
 }
 

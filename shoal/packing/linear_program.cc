@@ -11,6 +11,10 @@ namespace shoal::packing {
 
 struct LinearProgram::Model {
   ClpSimplex clp;
+  // Columns since the last solve(): CLP copies all that it has whenever some join.
+  std::vector<double> values, entries;
+  std::vector<CoinBigIndex> starts{0};
+  std::vector<int> rows;
 };
 
 LinearProgram::LinearProgram(std::span<const double> limits) : model_(std::make_unique<Model>()) {
@@ -23,14 +27,18 @@ LinearProgram::LinearProgram(std::span<const double> limits) : model_(std::make_
 LinearProgram::~LinearProgram() = default;
 
 void LinearProgram::add(double value, std::span<const std::pair<std::uint32_t, double>> column) {
-  std::vector<int> rows;
-  std::vector<double> entries;
-  for (const auto& [row, entry] : column) rows.push_back(static_cast<int>(row)), entries.push_back(entry);
-  model_->clp.addColumn(static_cast<int>(rows.size()), rows.data(), entries.data(), 0, COIN_DBL_MAX, value);
+  model_->values.push_back(value);
+  for (const auto& [row, entry] : column) model_->rows.push_back(static_cast<int>(row)), model_->entries.push_back(entry);
+  model_->starts.push_back(static_cast<CoinBigIndex>(model_->rows.size()));
 }
 
 void LinearProgram::solve() {
-  ClpSimplex& clp = model_->clp;
+  auto& [clp, values, entries, starts, rows] = *model_;
+  clp.addColumns(static_cast<int>(values.size()), nullptr, nullptr, values.data(), starts.data(), rows.data(), entries.data());  // from 0 up
+  values.clear();
+  entries.clear();
+  rows.clear();
+  starts.resize(1);
   clp.primal(1);
   if (!clp.isProvenOptimal()) throw Error(Code::internal, fmt::format("CLP found no optimum (status {})", clp.status()), "packing");
 }

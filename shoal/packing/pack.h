@@ -43,8 +43,9 @@ std::vector<double> parted(const Network& network, const std::vector<double>& pr
 Packing pack_exactly(const Network& network, Demand demand, Node root = 0);
 
 // At most 16 trees for each origin, as few as come within 3 % of the bound, else the best found. Trees of one size are moved one
-// at a time to where the network is least busy (prices that rise steeply with load), then get their best rates.
-// `exact`: where it is known; its bound is taken, else a rough one from arcs alone.
+// at a time to where the network is least busy (prices that rise steeply with load), then get their best rates. Where that falls short and one
+// origin has all data, trees are swapped for such as the prices of the full arcs ask for.
+// `exact`: where it is known; its bound is taken, else a rough one from arcs alone, and nothing is swapped.
 Packing pack_few(const Network& network, Demand demand, Node root, const Packing* exact = nullptr);
 
 }  // namespace shoal::packing

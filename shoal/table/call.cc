@@ -30,7 +30,7 @@ Called<T> Table<T>::call(const std::string& function, std::span<const Key> keys,
       question = request.message(question);
     }
   }
-  const auto answers = servers_->ask(*copy_, std::move(questions));
+  const auto answers = in_turn(Step::question, [&] { return servers_->ask(*copy_, std::move(questions)); });
   waiting_.until([&] { return answers->complete(); }, *answers, "a function's answer from servers of table ", spec_.name);
   if (!answers->refused().empty()) throw Error(answers->lost() ? Code::peer_lost : Code::invalid_argument, answers->refused(), where);
 
@@ -47,7 +47,7 @@ Called<T> Table<T>::call(const std::string& function, std::span<const Key> keys,
     if (each.value_or(of_each) != of_each) throw mismatch("function " + function + " returned unlike numbers of values");
     each = of_each;
     for (std::size_t row = 0; row < rows; ++row) found[answer.keys()[row]] = values + row * of_each;
-    if (answer.header.ends != Ends::nothing) copy_->forget(answer.keys());
+    if (answer.header.ends != Ends::nothing) in_turn(Step::forget, [&] { copy_->forget(answer.keys()); });
     if (rows > 0) continue;
     called.values.resize(count);
     for (std::size_t i = 0; i < count; ++i) called.values[i] += values[i];

@@ -13,16 +13,35 @@ namespace shoal::table {
 template <class T>
 Copy<T>::Copy(const Spec& spec, const Workers& workers, net::Rank rank, const Placement& placement, std::vector<Holders> holders, Send send, Now now)
     : spec_(spec), workers_(workers), first_worker_(workers.first_of(rank)), placement_(placement), send_(std::move(send)),
-      now_(std::move(now)), id_(id_of(spec)),
+      now_([this, now = std::move(now)] { return turns_ ? turns_->now(now()) : now(); }), id_(id_of(spec)),
       holders_(std::move(holders)), clocks_(first_worker_ == workers.size() ? 0 : workers.a_member()),
       base_(spec.width, placement, clocks_.size()), flushes_(clocks_.size()),
       added_(spec.width, spec.encoding, placement, static_cast<std::uint32_t>(clocks_.size())), heard_(placement.shards(), clocks_.size()),
       dynamic_(clocks_.size()), write_gate_(spec.rule, placement, clocks_.size()), consistency_(spec.consistency) {}
 
+template <class T>
+void Copy<T>::keep_order(std::unique_ptr<Order> order, const std::function<void()>& again) {
+  std::function<void()> moved;
+  if (order->replays()) {
+    moved = [this, again] {
+      arrivals_.fetch_add(1, std::memory_order_release);
+      again();
+    };
+  }
+  turns_ = std::make_unique<Turns>(std::move(order), std::move(moved));
+}
+
 // --- what servers say
 
 template <class T>
 void Copy<T>::take(net::Rank from, Message message) {
+  if (!turns_) return hear(from, std::move(message));
+  const Order::Event event{source_of_messages(from), print_of(message)};
+  turns_->comes(event, [this, from, message = std::move(message)]() mutable { hear(from, std::move(message)); });
+}
+
+template <class T>
+void Copy<T>::hear(net::Rank from, Message message) {
   const auto refuse = [&](const std::string& what) {
     throw Error(Code::mismatch, "rank " + std::to_string(from) + " sent " + what, "table " + spec_.name, "run the same program on all members");
   };
@@ -113,17 +132,25 @@ void Copy<T>::ask(std::uint32_t worker, std::span<const Key> keys) {
 
 template <class T>
 bool Copy<T>::ready(std::uint32_t worker, std::span<const Key> keys, std::size_t& at) {
+  if (!turns_) return look(worker, keys, at).found;
+  return turns_->looks(source_of(worker), [&] { return look(worker, keys, at); });
+}
+
+// An effect: of the keys some more are there, or some were asked for.
+template <class T>
+Turns::Look Copy<T>::look(std::uint32_t worker, std::span<const Key> keys, std::size_t& at) {
   const std::lock_guard lock(mutex_);
+  const std::size_t before = at;
   const Clock age = needed(worker);
   Number number = Copies<T>::kNone;
   for (; at < keys.size(); ++at) {
     number = base_.find(keys[at], number + 1);
     if (base_.is_usable(number, age)) continue;
     need(placement_.shard_of(keys[at]));
-    if (!base_.is_coming(number, age, clocks_[worker])) request(worker, keys.subspan(at));
-    return false;
+    const bool asks = !base_.is_coming(number, age, clocks_[worker]) && request(worker, keys.subspan(at));
+    return {false, asks || at != before};
   }
-  return sampled_are_near(worker);
+  return {sampled_are_near(worker), at != before};
 }
 
 template <class T>
@@ -145,8 +172,8 @@ bool Copy<T>::sampled_are_near(std::uint32_t worker) const {
 }
 
 template <class T>
-void Copy<T>::request(std::uint32_t worker, std::span<const Key> keys) {
-  if (!std::ranges::all_of(holders_, [](const Holders& holders) { return holders.first().has_value(); })) return;  // there will be one, or an end
+bool Copy<T>::request(std::uint32_t worker, std::span<const Key> keys) {
+  if (!std::ranges::all_of(holders_, [](const Holders& holders) { return holders.first().has_value(); })) return false;  // there will be one, or an end
   const Clock age = needed(worker);
   const std::vector<Key> missing = base_.ask(worker, keys, age, clocks_[worker]);
   auto messages = addressed<T>(placement_, Kind::request, id_, missing, {}, spec_.width * sizeof(T));
@@ -157,6 +184,7 @@ void Copy<T>::request(std::uint32_t worker, std::span<const Key> keys) {
     }
     if (!messages[shard].empty()) say_to(*holders_[shard].first(), shard, std::move(messages[shard]));
   }
+  return true;
 }
 
 template <class T>

@@ -34,6 +34,7 @@
 #include "shoal/table/shard.h"
 #include "shoal/table/spec.h"
 #include "shoal/table/telemetry.h"
+#include "shoal/table/turns.h"
 #include "shoal/table/workers.h"
 #include "shoal/table/write_gate.h"
 
@@ -45,6 +46,18 @@ class Copy final : public Reader {
  public:
   // holders: by shard. send, now: any thread; what is sent leaves in the order of the calls.
   Copy(const Spec& spec, const Workers& workers, net::Rank rank, const Placement& placement, std::vector<Holders> holders, Send send, Now now);
+  // Before anything comes: the order of all below is recorded, or kept to. again: go_on() is to be called, on the loop.
+  void keep_order(std::unique_ptr<Order> order, const std::function<void()>& again);
+  void go_on() { turns_->go_on(); }
+  // What a worker does, when it is its turn; at once where no order is kept to. Every step of a worker is done so but ready(), which is its own.
+  template <class Do>
+  decltype(auto) in_turn(std::uint32_t worker, Step step, const net::Waiting& waiting, const Do& what) {
+    if (!turns_) return what();
+    waiting.until([&] { return is_turn(worker); }, *this, "its turn in the recorded order of table ", spec_.name);
+    const Turns::Turn turn = turns_->turn(source_of(worker), step);
+    return what();
+  }
+  bool is_turn(std::uint32_t worker) const { return !turns_ || turns_->is_turn(source_of(worker)); }
   void take(net::Rank from, Message message) override;
   void leaves(net::Rank server) override;
   void loses(net::Rank server) override;
@@ -120,6 +133,13 @@ class Copy final : public Reader {
  private:
   using Number = typename Copies<T>::Number;
 
+  // Sources of an order: messages of each member, members that leave, this one's workers.
+  static Order::Source source_of_messages(net::Rank from) { return 3 * from; }
+  static Order::Source source_of_end(net::Rank from) { return 3 * from + 1; }
+  static Order::Source source_of(std::uint32_t worker) { return 3 * worker + 2; }
+  void hear(net::Rank from, Message message);
+  void hear_end_of(net::Rank server);
+  Turns::Look look(std::uint32_t worker, std::span<const Key> keys, std::size_t& at);
   void take_clock(std::size_t shard, net::Rank from, const Message& message);  // and what else tells one
   template <class Change>
   void change(std::size_t shard, const Change& change);  // of who holds it, or of what they have told
@@ -133,7 +153,7 @@ class Copy final : public Reader {
   bool sampled_are_near(std::uint32_t worker) const;
   void need(std::size_t shard) const;  // throws Error{mismatch} if it has left
   [[noreturn]] void refuse_left(std::size_t shard) const;
-  void request(std::uint32_t worker, std::span<const Key> keys);
+  bool request(std::uint32_t worker, std::span<const Key> keys);  // whether any were asked for
   void hand_out(Kind kind, std::span<const Key> keys, std::span<const T> values);
   std::optional<double> bound() const;  // on values, now
   void send_open(std::uint32_t worker, Ends ends);
@@ -147,6 +167,7 @@ class Copy final : public Reader {
   const Send send_;
   const Now now_;
   const std::uint64_t id_;
+  std::unique_ptr<Turns> turns_;      // where an order is kept; its lock is taken before this one's
 
   mutable std::mutex mutex_;          // guards all below
   Telemetry telemetry_;

@@ -8,6 +8,12 @@ namespace shoal::table {
 
 template <class T>
 void Copy<T>::leaves(net::Rank server) {
+  if (!turns_) return hear_end_of(server);
+  turns_->comes({source_of_end(server), 0}, [this, server] { hear_end_of(server); });
+}
+
+template <class T>
+void Copy<T>::hear_end_of(net::Rank server) {
   {
     const std::lock_guard lock(mutex_);
     for (Holders& holders : holders_) holders.leaves(server);
@@ -136,6 +142,7 @@ void Copy<T>::refuse_left(std::size_t shard) const {
 }
 
 template void Copy<float>::leaves(net::Rank);
+template void Copy<float>::hear_end_of(net::Rank);
 template void Copy<float>::loses(net::Rank);
 template void Copy<float>::joins(std::size_t, net::Rank, std::uint64_t, bool, net::Rank);
 template void Copy<float>::holds(std::size_t, net::Rank, std::uint64_t);
@@ -150,6 +157,7 @@ template std::vector<std::vector<net::Rank>> Copy<float>::holders() const;
 template void Copy<float>::need(std::size_t) const;
 template void Copy<float>::refuse_left(std::size_t) const;
 template void Copy<double>::leaves(net::Rank);
+template void Copy<double>::hear_end_of(net::Rank);
 template void Copy<double>::loses(net::Rank);
 template void Copy<double>::joins(std::size_t, net::Rank, std::uint64_t, bool, net::Rank);
 template void Copy<double>::holds(std::size_t, net::Rank, std::uint64_t);
@@ -164,6 +172,7 @@ template std::vector<std::vector<net::Rank>> Copy<double>::holders() const;
 template void Copy<double>::need(std::size_t) const;
 template void Copy<double>::refuse_left(std::size_t) const;
 template void Copy<std::int32_t>::leaves(net::Rank);
+template void Copy<std::int32_t>::hear_end_of(net::Rank);
 template void Copy<std::int32_t>::loses(net::Rank);
 template void Copy<std::int32_t>::joins(std::size_t, net::Rank, std::uint64_t, bool, net::Rank);
 template void Copy<std::int32_t>::holds(std::size_t, net::Rank, std::uint64_t);
@@ -178,6 +187,7 @@ template std::vector<std::vector<net::Rank>> Copy<std::int32_t>::holders() const
 template void Copy<std::int32_t>::need(std::size_t) const;
 template void Copy<std::int32_t>::refuse_left(std::size_t) const;
 template void Copy<std::int64_t>::leaves(net::Rank);
+template void Copy<std::int64_t>::hear_end_of(net::Rank);
 template void Copy<std::int64_t>::loses(net::Rank);
 template void Copy<std::int64_t>::joins(std::size_t, net::Rank, std::uint64_t, bool, net::Rank);
 template void Copy<std::int64_t>::holds(std::size_t, net::Rank, std::uint64_t);

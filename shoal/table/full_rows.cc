@@ -17,7 +17,7 @@ void Table<T>::fetch(std::span<const Key> keys, std::span<T> rows) {
   for (auto& of_shard : questions) {
     for (Message& question : of_shard) question.header.clock = needed_age(consistency(), clock());
   }
-  const auto answers = servers_->ask(*copy_, std::move(questions));
+  const auto answers = in_turn(Step::question, [&] { return servers_->ask(*copy_, std::move(questions)); });
   waiting_.until([&] { return answers->complete(); }, *answers, "rows of table ", spec_.name);
   if (!answers->refused().empty()) throw Error(answers->lost() ? Code::peer_lost : Code::mismatch, answers->refused(), "table " + spec_.name);
   std::map<Key, const T*> found;
@@ -37,7 +37,7 @@ void Table<T>::fetch(std::span<const Key> keys, std::span<T> rows) {
 template <class T>
 void Table<T>::put(std::span<const Key> keys, std::span<const T> rows) {
   refuse_inside_function(spec_.name);
-  copy_->put(keys, rows);
+  in_turn(Step::put, [&] { copy_->put(keys, rows); });
   waiting_.until([&] { return copy_->assigning() == 0; }, *copy_, "servers of table ", spec_.name);
 }
 

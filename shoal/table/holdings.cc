@@ -167,7 +167,8 @@ void Holdings::mend() {
     if (const auto asked = moves_.find(place); asked != moves_.end()) {
       const net::Rank to = asked->second;
       moves_.erase(asked);
-      if (!holders.has(to) && !left_[to] && !lost_[to]) {
+      if (holders.has(to)) return go(place);            // it has come to hold it meanwhile
+      if (!left_[to] && !lost_[to]) {
         next = {place, to};
         moves = true;
         return;

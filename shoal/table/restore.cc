@@ -78,8 +78,10 @@ class Restoring {
     for (const std::uint32_t part : parts_) {
       each_chunk(cut, part, [&](const Bytes& chunk) {
         const std::size_t rows = chunk.size() / chunk_row_bytes(spec_);
-        copy_.put({reinterpret_cast<const Key*>(chunk.data()), rows},
-                  {reinterpret_cast<const T*>(chunk.data() + rows * sizeof(Key)), (chunk.size() - rows * sizeof(Key)) / sizeof(T)});
+        copy_.in_turn(worker_, Step::put, servers_.patience(), [&] {
+          copy_.put({reinterpret_cast<const Key*>(chunk.data()), rows},
+                    {reinterpret_cast<const T*>(chunk.data() + rows * sizeof(Key)), (chunk.size() - rows * sizeof(Key)) / sizeof(T)});
+        });
         until_at_most(under_way);
       });
     }
@@ -182,13 +184,13 @@ Clock Table<T>::restore(const std::string& path) {
   const Cut cut = restoring.agree();
   barrier();                                       // nothing is under way
   if (restoring.leads()) {
-    copy_->reset();
+    in_turn(Step::reset, [&] { copy_->reset(); });
     restoring.until_at_most(0);
   }
   barrier();
   restoring.put(cut);
-  copy_->go_on_from(worker_, cut.clock);
-  if (restoring.leads() && spec_.rule.steps()) copy_->rule(worker_, cut.rule);
+  go_on_from(cut.clock);
+  if (restoring.leads() && spec_.rule.steps()) this->rule(cut.rule);
   barrier();
   return cut.clock;
 }

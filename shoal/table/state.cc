@@ -6,6 +6,7 @@
 
 #include "shoal/core/error.h"
 #include "shoal/net/call.h"
+#include "shoal/table/ordered_server.h"
 
 namespace shoal::table {
 namespace {
@@ -21,11 +22,15 @@ std::vector<net::Rank> or_all(std::vector<net::Rank> ranks, net::Rank size) {
 
 Tables::State::State(net::Transport& of_transport, const TablesOptions& options)
     : transport(of_transport), survives(of_transport.on_peer_lost() == net::OnPeerLost::shrink),
-      placement(or_all(options.servers, of_transport.size()), survives ? 2 : 1),
+      placement(or_all(options.servers, of_transport.size()), survives ? 2 : 1, options.shares),
       workers(or_all(options.workers, of_transport.size()), options.workers_a_member),
       waiting(of_transport, options.patience, [this] { return failure(); }), disk(options.disk), run_functions(options.functions),
-      cold(options.cold_rows.empty() ? nullptr : ColdFile::in(options.cold_rows)), left(of_transport.size()),
-      lost(of_transport.size()), leaving(std::vector<std::size_t>(of_transport.size(), 1)) {}
+      cold(options.cold_rows.empty() ? nullptr : ColdFile::in(options.cold_rows)), order(options.order),
+      channel(options.channel), left(of_transport.size()), lost(of_transport.size()), leaving(std::vector<std::size_t>(of_transport.size(), 1)) {
+  if (order && survives) {
+    throw Error(Code::unsupported, "a run is recorded or a replay where the first lost member ends it; not with --on-peer-lost shrink", order.folder.string());
+  }
+}
 
 net::Failure Tables::State::failure() const {
   {
@@ -168,8 +173,19 @@ std::unique_ptr<Server> Tables::State::make_server(std::size_t shard, const Spec
     };
     run_functions ? run_functions(run) : own_functions->run(run);
   };
-  return make_shard(spec, workers, transport.size(), survives,
-                    {answer, idle, take_cut, [this] { return transport.now(); }, off_loop, functions, cold});
+  const auto make = [&](const Surroundings& around) { return make_shard(spec, workers, transport.size(), survives, around); };
+  const Surroundings around{answer, idle, take_cut, [this] { return transport.now(); }, off_loop, functions, cold};
+  if (!order) return make(around);
+  return std::make_unique<OrderedServer>(order_of(spec, "shard-" + std::to_string(shard)), transport.size(), around, make);
+}
+
+std::unique_ptr<Order> Tables::State::order_of(const Spec& spec, const std::string& what) const {
+  const std::string rank = "rank-" + std::to_string(transport.rank());
+  std::string whose = "Shoal's order 1: " + rank + " of " + std::to_string(transport.size()) + ", " + what + " of";
+  for (std::size_t shard = 0; shard < placement.shards(); ++shard) whose += " " + std::to_string(placement.buckets_of(shard));
+  whose += ", worker " + std::to_string(workers.first_of(transport.rank())) + " of " + std::to_string(workers.size()) + ", " + text_of(spec);
+  std::ranges::replace(whose, '\n', ' ');
+  return std::make_unique<Order>(order, std::to_string(channel) + "-" + std::to_string(id_of(spec)) + "-" + rank + "-" + what + ".order", whose);
 }
 
 LastClocks::Here Tables::State::clocks_here(std::function<void(net::Rank to, Message message)> send) {
@@ -271,8 +287,10 @@ std::shared_ptr<Copy<T>> Tables::State::open(const Spec& spec) {
   }
   if (survives) check_survives(spec);
   const auto opening_it = std::make_shared<Opening<T>>();
+  if (order) opening_it->order = order_of(spec, "copies");
   if (!net::call(transport, [this, opening_it, spec] { open(*opening_it, spec); })) throw Error(Code::cancelled, "the transport has ended", "tables");
-  const auto& [copy, answers] = *opening_it;
+  const auto& copy = opening_it->copy;
+  const auto& answers = opening_it->answers;
   waiting.until([&] { return answers->complete(); }, *answers, "servers to open table ", spec.name);
   const bool refused = !answers->refused().empty() && !answers->lost();  // who is lost need not serve
   transport.post([this, id, refused] {
@@ -290,7 +308,19 @@ void Tables::State::open(Opening<T>& opening_it, const Spec& spec) {
   const std::uint64_t id = id_of(spec);
   const std::vector<Holders>& holders = holdings->of(id);
   const auto to_server = [this](net::Rank server, std::vector<Message> messages) { mail->send(server, std::move(messages)); };
-  opening_it.copy = std::make_shared<Copy<T>>(spec, workers, transport.rank(), placement, holders, to_server, [this] { return transport.now(); });
+  const auto copy = opening_it.copy =
+      std::make_shared<Copy<T>>(spec, workers, transport.rank(), placement, holders, to_server, [this] { return transport.now(); });
+  if (opening_it.order) {
+    copy->keep_order(std::move(opening_it.order), [this, weak = std::weak_ptr(copy)] {
+      transport.post([&on = transport, weak] {
+        try {
+          if (const auto alive = weak.lock()) alive->go_on();
+        } catch (const Error& error) {
+          on.fail(error);
+        }
+      });
+    });
+  }
   std::vector<std::size_t> owed(transport.size());
   for (const Holders& of_shard : holders) {
     for (const net::Rank rank : of_shard.whole()) ++owed[rank];

@@ -36,6 +36,7 @@ struct Tables::State : Servers, std::enable_shared_from_this<Tables::State> {
   void lose(net::Rank member);
   void open(net::Rank from, const Message& message);
   std::unique_ptr<Server> make_server(std::size_t shard, const Spec& spec);
+  std::unique_ptr<Order> order_of(const Spec& spec, const std::string& what) const;  // what: of this member's; where one is kept
   LastClocks::Here clocks_here(std::function<void(net::Rank to, Message message)> send);
   void serve(net::Rank from, Message message);
   void note_lost_rows();         // if nobody has some shard any more
@@ -64,6 +65,8 @@ struct Tables::State : Servers, std::enable_shared_from_this<Tables::State> {
   const OnDisk disk, run_functions;                        // or those
   const std::shared_ptr<Functions> functions = std::make_shared<Functions>();
   const std::shared_ptr<ColdFile> cold;                    // of all tables
+  const OrderKept order;
+  const std::uint16_t channel;
   std::map<std::size_t, std::shared_ptr<Saves>> saves;     // by shard; on the loop
   std::vector<std::atomic<bool>> left;                     // by rank: asks for nothing more
   std::vector<std::atomic<bool>> lost;                     // by rank, while this member goes on
@@ -86,6 +89,7 @@ template <class T>
 struct Tables::State::Opening {
   std::shared_ptr<Copy<T>> copy;
   std::shared_ptr<Answers> answers;
+  std::unique_ptr<Order> order;                            // if one is kept
 };
 
 }  // namespace shoal::table

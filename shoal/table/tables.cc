@@ -135,11 +135,24 @@ void Table<T>::move(std::size_t shard, net::Rank to) {
   const std::vector<net::Rank> before = holders()[shard];
   if (before.empty() || std::ranges::count(before, to)) refuse(rank + " holds " + part + " already", "name another member");
   copy_->move(shard, to);
+  net::Rank asked = before.front();
   waiting_.until(
       [&] {
         if (servers_->is_lost(to)) throw Error(Code::peer_lost, rank + " was lost before it held " + part, "table " + spec_.name, "name another member");
         const std::vector<net::Rank> now = holders()[shard];
-        return std::ranges::count(now, to) && !std::ranges::count(now, before.front());
+        if (std::ranges::count(now, to)) {
+          if (!std::ranges::count(now, before.front())) return true;
+          // With the one it comes from it is one holder more, until that lets go. Else it has come to hold the part in place of a lost member.
+          const auto holds_it = [&](net::Rank server) { return servers_->is_lost(server) || std::ranges::count(now, server); };
+          const bool in_transit = now.size() > before.size();
+          if (!in_transit && std::ranges::all_of(placement.servers(), holds_it)) refuse(rank + " holds " + part + " already", "name another member");
+          return false;
+        }
+        if (servers_->is_lost(asked) && !now.empty()) {    // it may not have heard
+          asked = now.front();
+          copy_->move(shard, to);
+        }
+        return false;
       },
       *copy_, "another member to hold rows of table ", spec_.name);
 }
@@ -147,6 +160,8 @@ template void Table<float>::move(std::size_t, net::Rank);
 template void Table<double>::move(std::size_t, net::Rank);
 template void Table<std::int32_t>::move(std::size_t, net::Rank);
 template void Table<std::int64_t>::move(std::size_t, net::Rank);
+
+bool Worker::keeps_order() const { return static_cast<bool>(tables_->order); }
 
 template <class T>
 Table<T> Worker::open(Spec spec) {

@@ -27,6 +27,7 @@
 #include "shoal/net/transport.h"
 #include "shoal/table/copy.h"
 #include "shoal/table/functions.h"
+#include "shoal/table/order.h"
 #include "shoal/table/saves.h"
 #include "shoal/table/snapshot.h"
 #include "shoal/table/spec.h"
@@ -39,9 +40,11 @@ struct TablesOptions {
   std::uint32_t workers_a_member = 1;
   Nanoseconds patience = std::chrono::seconds(300);  // of a wait, while all members live
   std::uint16_t channel = 5;         // of the transport's operations; one that nothing else has used
+  std::vector<std::uint64_t> shares{};  // by rank, of the rows that members serve (placement.h); none: equal ones
   OnDisk disk{};                     // who writes snapshots; none: a thread of its own
   OnDisk functions{};                // who runs functions of calls; none: a thread of its own
   std::string cold_rows{};           // a folder on this member's disk: rows that it serves lie in a file there (cold_file.h); empty: in memory
+  OrderKept order{};                 // of what comes: recorded, or that of an earlier run (order.h); not in jobs that survive the loss of members
 };
 
 class Worker;
@@ -88,6 +91,9 @@ class Worker {
   template <class T>
   Table<T> open(Spec spec);
 
+  // Whether the order of what comes is recorded, or kept to: what is not in it must not depend on who is quick.
+  bool keeps_order() const;
+
  private:
   friend class Tables;
   Worker(std::shared_ptr<Tables::State> tables, std::uint32_t index) : tables_(std::move(tables)), index_(index) {}
@@ -114,24 +120,32 @@ class Table {
   Clock read(std::span<const Key> keys, std::span<T> values) {
     std::size_t at = 0;
     wait(Cause::rows, [&] { return copy_->ready(worker_, keys, at); }, "rows of table ");
-    return copy_->read(worker_, keys, values);
+    return in_turn(Step::read, [&] { return copy_->read(worker_, keys, values); });
   }
   // Asks for rows that will be read, and waits for nothing.
-  void intend(std::span<const Key> keys) { copy_->ask(worker_, keys); }
+  void intend(std::span<const Key> keys) {
+    in_turn(Step::ask, [&] { copy_->ask(worker_, keys); });
+  }
   // Waits only where the consistency bounds values, until what was added to these rows before is everybody's.
   void add(std::span<const Key> keys, std::span<const T> values) {
     wait(Cause::bound, [&] { return copy_->may_add(worker_, keys, values); }, "readers of table ");
-    copy_->add(worker_, keys, values);
+    in_turn(Step::add, [&] { copy_->add(worker_, keys, values); });
   }
   // By one of the workers: another rate, for what anybody adds from its clock on.
-  void rule(const Rule& rule) { copy_->rule(worker_, rule); }
+  void rule(const Rule& rule) {
+    in_turn(Step::rule, [&] { copy_->rule(worker_, rule); });
+  }
   // Batches of this member that came too late for a clock that was complete without them (bsp with backups).
   std::uint64_t dropped() const { return copy_->dropped(); }
   // Completes a unit of work.
   void tick() {
-    refuse_inside_function(spec_.name);
-    copy_->tick(worker_);
+    end_clock();
     wait(Cause::slowest, [&] { return copy_->may_go_on(worker_); }, "the slowest worker of table ");
+  }
+  // The first half of it, for who waits otherwise until copy().may_go_on().
+  void end_clock() {
+    refuse_inside_function(spec_.name);
+    in_turn(Step::tick, [&] { copy_->tick(worker_); });
   }
   // By all workers: when it returns, what anybody added before is in what everybody reads, and all are at the clock of who was furthest.
   // Who waits here holds nobody back: those who have more to do go on among themselves.
@@ -142,7 +156,7 @@ class Table {
   // A barrier from which on the consistency is another. By all workers, the same. Throws Error{invalid_argument} if this table cannot have it.
   void switch_to(const Consistency& next) {
     refuse_inside_function(spec_.name);
-    copy_->flush(worker_, next);
+    in_turn(Step::flush, [&] { copy_->flush(worker_, next); });
     meet();
   }
   Consistency consistency() const { return copy_->consistency(); }
@@ -155,7 +169,7 @@ class Table {
   // Its halves, for who comes to the barriers of several tables: it arrives at all before it waits at one.
   void arrive() {
     refuse_inside_function(spec_.name);
-    copy_->flush(worker_);
+    in_turn(Step::flush, [&] { copy_->flush(worker_); });
   }
   void meet() {
     wait(Cause::barrier, [&] { return copy_->flushed(worker_); }, "all workers at a barrier of table ");
@@ -164,7 +178,7 @@ class Table {
   // read them when their copies are renewed.
   void assign(std::span<const Key> keys, std::span<const T> values) {
     refuse_inside_function(spec_.name);
-    copy_->assign(keys, values);
+    in_turn(Step::assign, [&] { copy_->assign(keys, values); });
     waiting_.until([&] { return copy_->assigning() == 0; }, *copy_, "servers of table ", spec_.name);
   }
   // Rows of full_width() elements: the state of the rule behind the values. fetch(): as the servers have them, and with all that a read would
@@ -172,6 +186,8 @@ class Table {
   std::size_t full_width() const { return spec_.width + state_width(spec_.rule, spec_.width); }
   void fetch(std::span<const Key> keys, std::span<T> rows);
   void put(std::span<const Key> keys, std::span<const T> rows);
+  // This worker's clock, and nothing of it is left over: where all rows are set anew.
+  void go_on_from(Clock clock) { in_turn(Step::go_on_from, [&] { copy_->go_on_from(worker_, clock); }); }
   // What a function of the servers returns for these rows, or for all that servers have (functions.h): of the age that a read would need. Nothing of
   // this worker's that is not settled is in it. Throws Error{invalid_argument} with the function's own words.
   Called<T> call(const std::string& function, std::span<const Key> keys, std::span<const Wide<T>> argument);
@@ -180,7 +196,7 @@ class Table {
   Clock snapshot(const std::string& path) { return snapshot_begin(path).wait(); }
   Snapshot snapshot_begin(const std::string& path) {
     refuse_inside_function(spec_.name);
-    return {servers_, copy_, spec_, clock(), path};
+    return in_turn(Step::question, [&] { return Snapshot(servers_, copy_, spec_, clock(), path); });
   }
   // By all workers: the table is as the newest snapshot at `path` that any of them sees, whatever it was before, with the same bits, on any
   // number of servers; each part must be seen by some worker. Clocks go on at that of the snapshot, which it returns, or from where they
@@ -190,6 +206,10 @@ class Table {
 
  private:
   friend class Worker;
+  template <class Do>
+  decltype(auto) in_turn(Step step, const Do& what) {
+    return copy_->in_turn(worker_, step, waiting_, what);
+  }
   Table(const Spec& spec, std::shared_ptr<Copy<T>> copy, const Worker& by, std::uint32_t worker, std::shared_ptr<Servers> servers)
       : spec_(spec), copy_(std::move(copy)), by_(by), worker_(worker), servers_(std::move(servers)), waiting_(servers_->patience()) {}
   template <class Ready>

@@ -102,15 +102,18 @@ std::string name(Format format) {
   return std::string(std::find_if(kFormats.begin(), kFormats.end(), [&](const Named& named) { return named.format == format; })->name);
 }
 
+bool is_table(const std::filesystem::path& file) {
+  const std::string called = file.filename();
+  return called.find(".csv") != std::string::npos || called.find(".tsv") != std::string::npos;
+}
+
 Format tell_format(Lines first, const std::filesystem::path& file) {
   if (first.empty()) return Format::lines;
   if (first.front().starts_with("%%MatrixMarket")) return Format::matrix_market;
   if (first.front().starts_with("#doc source pos typeindex type topic")) return Format::mallet_state;
   if (is_uci(first)) return Format::uci;
   if (const Format counts = format_of_counts(first); counts != Format::automatic) return counts;
-  const std::string called = file.filename();
-  const bool table = called.find(".csv") != std::string::npos || called.find(".tsv") != std::string::npos;
-  return table || have_as_many_tabs(first) ? Format::column : Format::lines;
+  return is_table(file) || have_as_many_tabs(first) ? Format::column : Format::lines;
 }
 
 }  // namespace shoal::text

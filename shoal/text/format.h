@@ -27,6 +27,7 @@ Format parse_format(std::string_view name);  // "matrix-market"; throws Error{in
 std::string name(Format format);
 
 // By its first lines; where these say nothing, by its name. What looks like plain text is `lines`: `yahoo` and `mallet` have to be said.
+bool is_table(const std::filesystem::path& file);  // by its name: CSV or TSV
 Format tell_format(std::span<const std::string> first_lines, const std::filesystem::path& file);
 
 }  // namespace shoal::text

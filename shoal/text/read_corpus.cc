@@ -69,7 +69,15 @@ std::vector<std::string> first_lines(data::Lines& lines) {
 Format told(const Source& source, data::Lines& lines) {
   if (!source.column.empty()) return Format::column;
   if (std::any_of(source.files.begin(), source.files.end(), is_folder)) return Format::files;
-  return tell_format(first_lines(lines), lines.files().front());
+  const fs::path& first = lines.files().front();
+  const Format format = tell_format(first_lines(lines), first);
+  const auto other = std::ranges::find_if(lines.files(), [&](const fs::path& file) { return is_table(file) != is_table(first); });
+  if (other != lines.files().end() && is_text(format)) {
+    const auto [table, text] = is_table(first) ? std::pair(first, *other) : std::pair(*other, first);
+    refuse("is a table by its name, and " + text.string() + " is none", table.string(),
+           "name files of one kind, or say --format column or --format lines");
+  }
+  return format;
 }
 
 // The formats that have numbers for words.

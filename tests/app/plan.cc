@@ -74,6 +74,42 @@ TEST(plan, takes_a_cluster_as_doctor_measured_it) {
   EXPECT_EQ(json.at("rate"), 25e6);
 }
 
+// What a file says of the links goes into the prices of programs, those made for that network among them.
+TEST(plan, takes_links_that_differ_from_a_topology) {
+  const Folder folder;
+  // Four hosts on a switch, the last one's line of another rate.
+  const auto star = [](const char* last) {
+    std::string links;
+    for (const std::string host : {"a", "b", "c", "d"}) {
+      const std::string rate = host == "d" ? last : "1000";
+      if (!links.empty()) links += ",";
+      links += R"({"src": ")" + host + R"(", "dst": "s", "bw": )" + rate + R"(, "alpha_us": 50}, )";
+      links += R"({"src": "s", "dst": ")" + host + R"(", "bw": )" + rate + "}";
+    }
+    return R"({"name": "star", "bandwidth_unit": "Mbit/s", "compute": ["a", "b", "c", "d"], "switches": ["s"], "links": [)" + links + "]}";
+  };
+  folder.write("even.json", star("1000"));
+  folder.write("uneven.json", star("200"));
+  const auto seconds = [&](std::vector<std::string> flags) {
+    flags.insert(flags.end(), {"--gflops", "40", "--json"});
+    return nlohmann::json::parse(plan(folder, flags).out).at("seconds").get<double>();
+  };
+  const double even = seconds({"--topology", "even.json", "--plan", "ring"});
+  EXPECT_NEAR(even, seconds({"-n", "4", "--rate", "1gbit", "--alpha", "150us", "--plan", "ring"}), 1e-9 * even);
+
+  const auto json = nlohmann::json::parse(plan(folder, {"--topology", "uneven.json", "--gflops", "40", "--json"}).out);
+  EXPECT_EQ(json.at("members"), 4);
+  EXPECT_NEAR(json.at("network_rates").at("trees").get<double>(), 25e6, 1e-6 * 25e6) << "the slow line is full, and carries all once each way";
+  EXPECT_NEAR(json.at("network_rates").at("ring").get<double>(), 25e6 / 1.5, 1e-6 * 25e6) << "2 (4 - 1) / 4 of the data each way";
+  EXPECT_TRUE(json.at("scaling").empty());
+  EXPECT_LT(seconds({"--topology", "uneven.json", "--plan", "trees"}), seconds({"--topology", "uneven.json", "--plan", "ring"}));
+  EXPECT_THAT(plan(folder, {"--topology", "uneven.json", "--gflops", "40"}).out,
+              testing::HasSubstr("star: large gradients at 200 Mbit/s by trees, at 133 Mbit/s by a ring"));
+
+  EXPECT_EQ(plan(folder, {"--topology", "even.json", "--rate", "1gbit"}).err, "--rate: the rates are those of even.json\n");
+  EXPECT_EQ(plan(folder, {"--topology", "even.json", "-n", "5"}).err, "-n: even.json has 4 hosts, not 5\n");
+}
+
 TEST(plan, a_whole_batch_is_shared) {
   const Folder folder;
   const auto json = nlohmann::json::parse(plan(folder, {"-n", "4", "--gflops", "40", "--batch", "64", "--whole-batch", "--json"}).out);

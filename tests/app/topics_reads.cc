@@ -14,6 +14,7 @@ TEST(topics_reads, a_mistake_is_one_line_and_leaves_nothing) {
   folder.write("docword.a.txt", "1\n2\n1\n1 3 1\n");
   folder.write("words", "tea\ncup\ntea\n");
   folder.write("texts", "tea cup\ntea pot\n");
+  folder.write("more.csv", "name,text\n1,tea\n");
   folder.write("cut.gz", std::string("\x1f\x8b\x08\x00\x00\x00\x00\x00\x00\x03\x4b", 11));
   const struct {
     std::vector<std::string> words;
@@ -32,6 +33,10 @@ TEST(topics_reads, a_mistake_is_one_line_and_leaves_nothing) {
       {{"docword.a.txt", "--bigrams", "all"}, "docword.a.txt: is a bag of words, in which none follows another (leave pairs of words out)\n"},
       {{"texts", "--memory", "much"}, "--memory: 'much' is not a size (for example 64KB, 8MB or 1.5MiB)\n"},
       {{"texts", "--memory", "0"}, "--memory: is above 0\n"},
+      {{"texts", "more.csv"},
+       "more.csv: is a table by its name, and texts is none (name files of one kind, or say --format column or --format lines)\n"},
+      {{"more.csv", "texts"},
+       "more.csv: is a table by its name, and texts is none (name files of one kind, or say --format column or --format lines)\n"},
       {{"texts", "words", "--format", "uci"}, "texts: is one file in this format, and 2 are given (name one)\n"},
   };
   for (const auto& mistake : mistakes) {
@@ -42,6 +47,14 @@ TEST(topics_reads, a_mistake_is_one_line_and_leaves_nothing) {
     EXPECT_EQ(outcome.status, 2) << mistake.line;
     EXPECT_FALSE(std::filesystem::exists(folder.path() / "model")) << mistake.line;
   }
+}
+
+TEST(topics_reads, a_folder_that_cannot_be_made_is_refused) {
+  const Folder folder;
+  folder.write("texts", "tea cup\ntea pot\n");
+  const auto told = shoal(folder, {"topics", "train", "texts", "-k", "2", "--output", "texts/model"});
+  EXPECT_EQ(told.err, "texts/model: cannot be made: Not a directory (name another folder)\n");
+  EXPECT_EQ(told.status, 2);
 }
 
 // What is needed is said; with that it is enough.

@@ -75,6 +75,34 @@ TEST_F(topics_stream, members_leave_the_same_model_each_time) {
   EXPECT_EQ(of_members("b"), once);
 }
 
+// Ended by a line that cannot be read, after what was kept; then the line is mended.
+TEST_F(topics_stream, go_on_from_what_was_kept_to_the_same_bits) {
+  const auto write = [&](const std::string& last) {
+    std::string text = "1\tx\ttea pot\n";
+    for (int d = 0; d < 299; ++d) text += d % 2 == 0 ? "d\tx\ttea pot cup milk tea\n" : "d\tx\tsail boat wind deck strange boat\n";
+    folder_.write("t.txt", text + last);
+  };
+  const auto of = [&](const std::string& output, std::vector<std::string> more) {
+    more.insert(more.end(), {"--format", "mallet", "--vocab", "v.txt", "--batch", "40", "--keep-every", "3", "--output", output});
+    return train(more);
+  };
+  write("no columns\n");
+  EXPECT_EQ(of("half", {}).status, 2);
+  ASSERT_TRUE(std::filesystem::exists(folder_.path() / "half/stream.safetensors"));
+  EXPECT_THAT(of("half", {}).err, HasSubstr("half: holds what a stream that did not end has learnt (--resume goes on from it"));
+  EXPECT_THAT(of("half", {"--resume", "--beta", "2"}).err, HasSubstr("half: beta is 0.01 in the model, 2.0 here"));
+  write("d\tx\ttea\n");
+  const auto gone_on = of("half", {"--resume"});
+  ASSERT_EQ(gone_on.status, 0) << gone_on.err;
+  EXPECT_THAT(gone_on.out, HasSubstr("goes on after 240 documents in 6 batches\n"));
+  EXPECT_FALSE(std::filesystem::exists(folder_.path() / "half/stream.safetensors"));
+  const auto through = of("through", {"--resume"});
+  EXPECT_THAT(through.out, HasSubstr("nothing to go on from: begins anew\n"));
+  for (const char* file : {"model.safetensors", "word_topic.txt"})
+    EXPECT_TRUE(read_file(folder_.path() / "half" / file) == read_file(folder_.path() / "through" / file)) << file;
+  EXPECT_EQ(learn::ModelFolder(folder_.path() / "half").config("topics").at("documents"), 301);
+}
+
 TEST_F(topics_stream, refuse_in_one_line) {
   const auto refusal = [&](const std::vector<std::string>& more) {
     const auto told = train(more);

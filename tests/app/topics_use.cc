@@ -106,6 +106,28 @@ TEST_F(topics, are_as_likely_as_training_said) {
   EXPECT_LT(after.at("log_likelihood"), before.at("log_likelihood"));
 }
 
+TEST_F(topics, of_new_documents_say_how_many_words_were_not_known) {
+  folder_.write("t.txt", "tea pot\ncup tea\n");
+  ASSERT_EQ(shoal(folder_, {"topics", "train", "t.txt", "-k", "2", "--sweeps", "3", "--test-share", "0", "--output", "first"}).status, 0);
+  folder_.write("u.txt", "tea sail boat\nwind\ncup\n");
+  const auto told = shoal(folder_, {"topics", "update", "first", "u.txt", "--output", "more"});
+  ASSERT_EQ(told.status, 0) << told.err;
+  const std::string lines = read_file(folder_.path() / "more" / "doc_topics.tsv");
+  EXPECT_THAT(lines, testing::ContainsRegex("\n1\t1\t2\t[^\n]*\n2\t0\t1\t[^\n]*\n3\t1\t0\t[^\n]*\n$"));
+  const learn::ModelFolder folder(folder_.path() / "more");
+  EXPECT_EQ(folder.config("topics").at("documents"), 5);
+  EXPECT_EQ(folder.config("topics").at("tokens"), 6);
+}
+
+TEST_F(topics, are_inferred_and_evaluated_on_one_member) {
+  folder_.write("t.txt", "tea\n");
+  for (const char* const verb : {"infer", "evaluate"}) {
+    const auto told = shoal(folder_, {"run", "-n", "2", "--", SHOAL_PROGRAM, "topics", verb, "m.model", "t.txt"});
+    EXPECT_EQ(told.status, 2);
+    EXPECT_THAT(told.err, HasSubstr(std::string("shoal topics ") + verb + ": runs on one member (start it without shoal run"));
+  }
+}
+
 TEST_F(topics, of_other_programs_foretell_words_too) {
   folder_.write("w.vocab", "tea\npot\nsail\nboat\n");
   folder_.write("w.z.estimate", "4 0:0 0:0 1:0 1:0 \n4 2:1 2:1 3:1 3:1 \n");

@@ -89,8 +89,6 @@ TEST(Probe, every_pair_has_its_latency_and_rates) {
         }
       }
     }
-    const topo::Topology measured = to_topology(answers[0].pairs, {"a", "b", "c"});
-    EXPECT_EQ(measured.links.size(), ranks * (ranks - 1));
   }
 }
 

@@ -1,10 +1,10 @@
 // Members die, links are cut, members stand still, at every moment of an all-reduce: what all survivors have is the same, and right. SHOAL_SEEDS
 // widens the random search, SHOAL_FIRST_SEED begins it elsewhere.
-#include <cstdlib>
 #include <random>
 
 #include "shoal/collective/build.h"
 #include "tests/collective/surviving_members.h"
+#include "tests/from_environment.h"
 
 namespace shoal::collective {
 namespace {
@@ -12,11 +12,6 @@ namespace {
 using std::chrono::microseconds;
 using std::chrono::milliseconds;
 using std::chrono::seconds;
-
-std::uint64_t from_environment(const char* name, std::uint64_t otherwise) {
-  const char* const text = std::getenv(name);
-  return text ? std::strtoull(text, nullptr, 10) : otherwise;
-}
 
 // Events of the scripted network up to the end.
 int events_of(const SurvivingScript& script) {

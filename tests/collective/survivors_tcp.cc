@@ -1,12 +1,12 @@
 // Members that are processes add over real sockets while one of them is killed, at moments swept over 0 to 110 % of the operation: the survivors' sums
 // are those of one set of contributors, exactly. SHOAL_KILLS sets how many (nightly: 1000); SHOAL_KILL_BYTES how much they add.
 #include <algorithm>
-#include <cstdlib>
 #include <sstream>
 #include <thread>
 
 #include "shoal/collective/surviving_group.h"
 #include "shoal/net/call.h"
+#include "tests/from_environment.h"
 #include "tests/net/forked.h"
 
 namespace shoal::collective {
@@ -17,11 +17,6 @@ using net::Rank;
 using namespace std::chrono_literals;
 
 constexpr Rank kMembers = 4;
-
-std::uint64_t from_environment(const char* name, std::uint64_t otherwise) {
-  const char* const text = std::getenv(name);
-  return text ? std::strtoull(text, nullptr, 10) : otherwise;
-}
 
 // Kills this process when `after` has passed since arm().
 class Fuse {

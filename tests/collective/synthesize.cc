@@ -110,6 +110,13 @@ TEST(KnownNetwork, what_one_member_made_the_others_read) {
   EXPECT_EQ(refusal([] { KnownNetwork::from_json("[]", "rank 0"); }), "rank 0: no network: an object with topology and programs is expected");
 }
 
+TEST(KnownNetwork, why_there_is_none_the_others_read_too) {
+  std::string told;
+  const auto make = [&] { KnownNetwork::made_and_told([] { return topology_for("no.json", 4); }, [&](const std::string& words) { told = words; }); };
+  EXPECT_EQ(refusal(make), "no.json: cannot be read: No such file or directory");
+  EXPECT_EQ(refusal([&] { KnownNetwork::from_json(told, "rank 0"); }), "rank 0: no.json: cannot be read: No such file or directory");
+}
+
 TEST(KnownNetwork, a_file_has_a_host_for_every_member) {
   const std::string file = testing::TempDir() + "/shoal_known_network.json";
   topo::write_topology(slow_host_of_four(), file);

@@ -3,8 +3,12 @@
 
 #include <gtest/gtest.h>
 
+#include <initializer_list>
 #include <map>
 #include <random>
+#include <span>
+
+#include "shoal/core/fnv.h"
 
 namespace shoal::data {
 namespace {
@@ -42,6 +46,22 @@ TEST(Names, differ_by_a_letter_or_a_zero) {
             5u);
   EXPECT_EQ(names.number({"7\0", 2}), 6u);
   EXPECT_EQ(names.number("7"), 0u);
+}
+
+// The reference value of FNV-1a for "a" is its authors'.
+TEST(Names, a_digest_is_that_of_the_lines_in_their_order) {
+  const auto digest = [](std::initializer_list<const char*> all) {
+    Names names;
+    for (const char* const name : all) names.number(name);
+    return names.digest();
+  };
+  Fnv1a letter, lines;
+  letter.add_bytes(std::as_bytes(std::span("a", 1)));
+  EXPECT_EQ(letter.value(), 0xaf63dc4c8601ec8cu);
+  lines.add_bytes(std::as_bytes(std::span("a\nbc\n", 5)));
+  EXPECT_EQ(digest({"a", "bc"}), lines.value());
+  EXPECT_NE(digest({"bc", "a"}), lines.value());
+  EXPECT_NE(digest({"ab", "c"}), lines.value());
 }
 
 }  // namespace

@@ -177,6 +177,46 @@ TEST(Planner, the_optimizers_step_is_foreseen) {
 
 TEST(Planner, the_choice_is_in_the_plan) { EXPECT_EQ(plan_by("wfbp,layer1*=ring").choice, "wfbp,layer1*=ring"); }
 
+// One fully connected layer that members may divide, on links so slow that nothing else counts.
+std::string way_of_a_layer(std::uint64_t inputs, std::uint64_t outputs, std::uint64_t rows, std::uint32_t members, const std::string& choice = "auto",
+                           bool divisible = true) {
+  const collective::LinkModel slow{0, 1e6, 1e18};
+  const std::vector<TensorSpec> layer = {{.name = "fc.weight", .count = inputs * outputs, .backward_at = 1e-9, .rows = rows, .outputs = outputs,
+                                          .forward_at = 0, .divisible = divisible}};
+  return make_plan(layer, members, slow, {1e-9, 1e-9}, parse_choice(choice, "--plan")).units.front().way;
+}
+
+// Das et al., section 3: a member that sends and receives gradients in turn gains by sharing a layer where outputs > minibatch, and G groups are
+// best near sqrt(N minibatch / outputs); of the numbers that divide N, that is.
+TEST(Planner, a_layer_is_divided_where_the_balance_equations_say) {
+  for (const std::uint64_t outputs : {256, 512}) {
+    EXPECT_EQ(way_of_a_layer(1 << 16, outputs, outputs / 2 * 8 / 10, 2), "hybrid:1") << outputs;  // a minibatch of 0.8 outputs
+    EXPECT_THAT(way_of_a_layer(1 << 16, outputs, outputs / 2 * 11 / 10, 2), testing::Not(testing::StartsWith("hybrid"))) << outputs;
+  }
+  EXPECT_EQ(way_of_a_layer(4096, 4096, 256 / 64, 64), "hybrid:2") << "their example: 2.0";
+  EXPECT_EQ(way_of_a_layer(4096, 4096, 1024 / 64, 64), "hybrid:4") << "sqrt(64 * 1024 / 4096) = 4";
+  EXPECT_EQ(way_of_a_layer(4096, 4096, 4096 / 64, 64), "hybrid:8") << "8";
+}
+
+TEST(Planner, a_layer_is_divided_only_where_it_may_be_and_nobody_says_otherwise) {
+  const auto whole = testing::Not(testing::StartsWith("hybrid"));
+  EXPECT_THAT(way_of_a_layer(4096, 4096, 4, 64, "auto", false), whole);
+  for (const char* choice : {"wfbp", "p3", "poseidon", "auto,fc*=ring"}) EXPECT_THAT(way_of_a_layer(4096, 4096, 4, 64, choice), whole) << choice;
+  auto tensors = layers(true);
+  for (auto& tensor : tensors) tensor.divisible = true;
+  const collective::LinkModel fast{1e-6, 1e12, 8e9};
+  EXPECT_THAT(ways_of(make_plan(tensors, 4, fast, kCompute)), testing::Each(whole)) << "nothing to gain";
+  EXPECT_THAT(ways_of(make_plan(tensors, 4, kLink)), testing::Each(whole)) << "nothing was measured";
+}
+
+TEST(Planner, a_plan_that_divides_layers_leaves_in_order_of_production) {
+  auto tensors = layers(true);
+  for (auto& tensor : tensors) tensor.divisible = tensor.rows > 0, tensor.rows /= 16;
+  const auto plan = make_plan(tensors, 4, {1e-6, 1e6, 8e9}, {0.1, 0.2});  // no rate of products: no factors
+  EXPECT_THAT(ways_of(plan), testing::Contains(testing::StartsWith("hybrid")));
+  EXPECT_EQ(plan.order, Order::fifo);
+}
+
 TEST(Planner, auto_is_predicted_to_be_no_slower_than_any_other_choice) {
   std::mt19937_64 random(7);
   std::lognormal_distribution<double> size(11, 2), rate(17, 2);
@@ -189,17 +229,19 @@ TEST(Planner, auto_is_predicted_to_be_no_slower_than_any_other_choice) {
       const bool linear = t % 2 == 0;
       tensors.push_back({"t" + std::to_string(t), DType::f32, inputs * outputs, t, 0.2 * (count - t) / count, linear ? 32u : 0u,
                          linear ? outputs : 0u, 0.1 * t / count});
+      tensors.back().divisible = linear && i % 2 == 0;
     }
     const collective::LinkModel link{50e-6, rate(random), 8e9};
     const auto seconds = [&](const std::string& choice) {
       return make_plan(tensors, 4, link, kCompute, parse_choice(choice, "--plan")).predicted_seconds();
     };
     const double best = seconds("auto");
-    // The planner passes over what gains less than 0.5 %, and steps by parameter that gain less than a fifth.
+    // The planner passes over what gains less than 0.5 %, divided layers that gain less than a tenth, and steps by parameter a fifth.
     EXPECT_LE(best, seconds("p3") * 1.265) << i;
     for (const char* other : {"wfbp", "poseidon", "ddp", "ddp:1MB", "ring", "direct"}) {
       EXPECT_LE(best, seconds(other) * 1.011) << other << ' ' << i;
     }
+    for (const char* divided : {"hybrid:1", "hybrid:2"}) EXPECT_LE(best, seconds(divided) * 1.112) << divided << ' ' << i;
   }
 }
 

@@ -63,8 +63,10 @@ inline JoinOptions quick_health() {
 }
 
 struct Team {
-  // Every member joins, runs `body` and says what that returns.
+  // Every member joins, runs `body`, which may speak with the test meanwhile, and says what that returns.
   Team(Rank size, const JoinOptions& options, const std::function<std::string(Job&)>& body)
+      : Team(size, options, [&body](Job& job, const Forked&) { return body(job); }) {}
+  Team(Rank size, const JoinOptions& options, const std::function<std::string(Job&, const Forked& test)>& body)
       : coordinator([](const Forked& test) {
           const Coordinator open("secret", "127.0.0.1:0");
           test.say(open.address());
@@ -77,7 +79,7 @@ struct Team {
           CoordinatorClient client("secret", address, 20s);
           auto job = join_tcp(place_of(rank, size), client, "t/", "secret", options);
           test.say("joined");
-          test.say(body(*job));
+          test.say(body(*job, test));
         } catch (const Error& error) {
           test.say(std::string("threw ") + error.what());
         }

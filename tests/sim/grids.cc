@@ -2,8 +2,11 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <iostream>
 
+#include "shoal/collective/build_rings.h"
 #include "shoal/collective/verify.h"
+#include "shoal/topo/generate.h"
 #include "tests/sim/networks.h"
 #include "tests/sim/two_dimensional.h"
 
@@ -49,6 +52,22 @@ TEST(Grids, a_multipod_takes_what_its_closed_form_says) {
   expect_near(simulate_one(multipod, sum).seconds, multipod_seconds(128, 32, kResNet50));
   sum.elements = static_cast<std::uint64_t>(kBert);
   expect_near(simulate_one(multipod, sum).seconds, multipod_seconds(128, 32, kBert));
+}
+
+// Cho et al. (arXiv 1708.02188): rings among the four GPUs of a server first, then among the servers for a quarter of the data each, four at once on
+// each server's line. 256 GPUs of 64 servers; a GPU's link 40 GB/s, a server's line 100 Gbit/s.
+TEST(Grids, rings_inside_and_between_servers_scale_as_their_closed_form_says) {
+  constexpr double kGpu = 40e9, kUplink = 12.5e9, kInside = 2e-6, kBetween = 8e-6;
+  for (const std::uint32_t servers : {1U, 2U, 4U, 16U, 64U}) {
+    const topo::Topology cluster = topo::fat_tree(servers, 4, {kGpu, 1us}, {kUplink, 3us});  // two links inside, four between
+    const double others = (servers - 1.0) / servers;
+    const double inside = 2 * (3. / 4 * kResNet50 / kGpu + 3 * kInside), between = 2 * (others * kResNet50 / kUplink + (servers - 1) * kBetween);
+    const Job sum = job(collective::grid_all_reduce({{4}, {servers}}, collective::one_pass(2)), kResNet50);
+    const double seconds = simulate_one(cluster, sum).seconds;
+    expect_near(seconds, inside + between);
+    const double one_ring = simulate_one(cluster, job(collective::ring_all_reduce(4 * servers), kResNet50)).seconds;
+    std::cout << 4 * servers << " GPUs: " << 1e3 * seconds << " ms, one ring " << 1e3 * one_ring << " ms\n";
+  }
 }
 
 }  // namespace

@@ -39,12 +39,20 @@ class Keeper:
         if self._checkpoints is None:
             return
         self._resume = arguments.resume
+        self._settings = {"model": arguments.model, "seed": arguments.seed}
+        if session.current().arriving:  # the others know the run's name
+            return
         # Of torchrun's agents only some may count a restart, and another than before may have rank 0.
         told = [json.loads(theirs) for theirs in session.current().gather(json.dumps(_this_run()).encode(), "name of the run")]
         self._run = told[0][0]
         restarted = {name for _, theirs in told for name in theirs}
         self._again = {(name, names[name]) for names, _ in told for name in restarted if name in names}
-        self._settings = {"model": arguments.model, "seed": arguments.seed}
+
+    def state_dict(self) -> dict:
+        return {"run": self._run} if self._checkpoints else {}
+
+    def load_state_dict(self, state: dict) -> None:
+        self._run = state.get("run")
 
     def begin(self) -> int:
         """Steps that are taken already: those of the newest checkpoint, if this run is to go on from there."""

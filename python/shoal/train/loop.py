@@ -44,12 +44,16 @@ def train(arguments, task: Task, training, held_out) -> None:
     optimizer = torch.optim.Adam(model.parameters(), lr=arguments.lr)
     model, optimizer = shoal.data_parallel(model, optimizer, plan=arguments.plan)
     keeper = Keeper(arguments, model, optimizer, order)
-    taken = keeper.begin()
+    came = here.arriving
+    state = shoal.State(model, optimizer, step=0, place=order.place(), keeper=keeper)
+    taken = state.step if came else keeper.begin()
+    if came:
+        order.go_to(state.place)
     steps = taken + len(order)
     steps = min(steps, arguments.steps) if arguments.steps else steps
 
     first = here.rank == 0
-    if first and not arguments.json:
+    if first and not came and not arguments.json:
         samples = f"{len(training):,} + {len(held_out):,} {training}" if held_out else f"{training}: nothing is learned"
         print(f"{arguments.model}: {task.described['parameters']:,} parameters, {samples}, {here.size} member{'s' * (here.size > 1)} x "
               f"{arguments.batch}, {steps} steps{f', going on after {taken}' * (taken > 0)}", file=sys.stderr, flush=True)
@@ -60,6 +64,9 @@ def train(arguments, task: Task, training, held_out) -> None:
     model.train()
     loss = None
     for step in range(taken + 1, steps + 1):
+        state.step, state.place = step - 1, order.place()
+        if here.rejoins:  # what a lost member would have drawn
+            torch.manual_seed((arguments.seed * steps + step) * here.size + here.rank)
         *inputs, targets = training.batch(order.next())
         n = count(targets)
         optimizer.zero_grad()

@@ -17,6 +17,7 @@ namespace {
 
 namespace fs = std::filesystem;
 constexpr std::uint16_t kChannel = 24;
+constexpr const char* kFolder = "checkpoint";  // in the model's
 constexpr const char* kHint = "train anew into another folder, or give the files and flags of that run";
 
 struct Place {                     // of a file
@@ -78,7 +79,7 @@ Part read_part(const fs::path& file) {
 }  // namespace
 
 Checkpoints::Checkpoints(net::Transport& transport, fs::path folder)
-    : folder_(std::move(folder) / "checkpoint"), rank_(transport.rank()), size_(transport.size()), tables_(transport, {.channel = kChannel}),
+    : folder_(std::move(folder) / kFolder), rank_(transport.rank()), size_(transport.size()), tables_(transport, {.channel = kChannel}),
       worker_(tables_.worker()), by_rank_(worker_, "topic-checkpoints", transport.size() + std::size_t{1}) {}
 
 Checkpoints::~Checkpoints() {
@@ -167,18 +168,19 @@ void Checkpoints::write(const Kept& kept, const text::Documents& documents) {
   TensorFile file;
   file.others = {{"topics", topics}, {"lengths", std::move(lengths)}, {"prior", std::move(prior)}};
   write_tensor_file(folder_ / name_of({kept.sweeps, rank_, size_}), file);
-  by_rank_.sum(std::vector<double>(size_ + std::size_t{1}));  // all have theirs
+  complete();  // all have theirs
   for (const Place& place : places_in(folder_)) {
     if (place.sweep < kept.sweeps) fs::remove(folder_ / name_of(place), error);
   }
 }
 
-bool Checkpoints::any() const { return !places_in(folder_).empty(); }
+bool Checkpoints::any(const fs::path& folder) { return !places_in(folder / kFolder).empty(); }
 
-void Checkpoints::remove() {
-  by_rank_.sum(std::vector<double>(size_ + std::size_t{1}));
+void Checkpoints::complete() { by_rank_.sum(std::vector<double>(size_ + std::size_t{1})); }
+
+void Checkpoints::remove(const fs::path& folder) {
   std::error_code error;
-  fs::remove_all(folder_, error);
+  fs::remove_all(folder / kFolder, error);
 }
 
 }  // namespace shoal::learn::topic

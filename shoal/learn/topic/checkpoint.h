@@ -27,8 +27,9 @@ class Checkpoints {
   // The newest that all members can go on from; nothing where there is none. Throws Error{invalid_argument} for one of other documents.
   std::optional<Kept> newest(const text::Corpus& corpus, std::uint32_t topics);
   void write(const Kept& kept, const text::Documents& documents);  // throws Error{io}
-  bool any() const;  // whether the folder has some, of whatever run
-  void remove();  // of all members; when the model is complete
+  static bool any(const std::filesystem::path& folder);  // whether the model's folder has some, of whatever run
+  void complete();  // returns when all members have come here: what they were kept for is done
+  static void remove(const std::filesystem::path& folder);  // of all members, behind that; folder: the model's
 
  private:
   std::filesystem::path folder_;

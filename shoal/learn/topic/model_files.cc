@@ -63,7 +63,8 @@ TensorFile to_tensors(const Model& model) {
                  {"counts", std::move(counts)},
                  {"totals", TensorOf<std::uint64_t>{{model.totals.size()}, model.totals}},
                  {"alpha", TensorOf<double>{{model.prior.alpha.size()}, model.prior.alpha}},
-                 {"beta", TensorOf<double>{{1}, {model.prior.beta}}}};
+                 {"beta", TensorOf<double>{{1}, {model.prior.beta}}},
+                 {"vocabulary", TensorOf<std::uint64_t>{{1}, {model.vocabulary.digest()}}}};
   return file;
 }
 
@@ -79,6 +80,7 @@ class Reading {
     expect(tensor != nullptr && tensor->shape.size() == 1, "has no " + name);
     return std::move(tensor->values);
   }
+  bool has(const std::string& name) const { return file_.others.contains(name); }
   void expect(bool holds, const std::string& otherwise) const {
     if (!holds) throw folder_.damaged(kLearner, "model.safetensors " + otherwise);
   }
@@ -155,6 +157,10 @@ Model read_model(const ModelFolder& folder) {
   if (!words || words->size() != model.words()) {
     throw folder.damaged(kLearner, "vocab.txt has " + std::to_string(words ? words->size() : 0) + " words, model.safetensors " +
                                        std::to_string(model.words()));
+  }
+  if (reading.has("vocabulary")) {  // models of before know only how many words they have
+    const auto digest = reading.take<std::uint64_t>("vocabulary");
+    if (digest.size() != 1 || digest[0] != words->digest()) throw folder.damaged(kLearner, "vocab.txt has other words than the model");
   }
   model.vocabulary = std::move(*words);
   return model;

@@ -13,6 +13,7 @@
 #include "shoal/core/error.h"
 #include "shoal/core/text.h"
 #include "shoal/learn/memory.h"
+#include "shoal/learn/tensor_file.h"
 #include "shoal/learn/topic/digamma.h"
 #include "shoal/learn/topic/posterior.h"
 #include "shoal/learn/topic/sampler.h"
@@ -297,6 +298,42 @@ Model Stream::model() const {
     model.offsets.push_back(model.counts.size());
   }
   return model;
+}
+
+void Stream::keep(const std::filesystem::path& file) const {
+  TensorFile content;
+  content.others = {{"excess", ViewOf<float>{{vocabulary_.size(), topics_}, excess_}},
+                    {"shrunk", TensorOf<double>{{1}, {shrunk_}}},
+                    {"totals", TensorOf<double>{{topics_}, totals_}},
+                    {"seen", TensorOf<std::uint64_t>{{3}, {batches_, documents_, tokens_}}},
+                    {"vocabulary", TensorOf<std::uint64_t>{{1}, {vocabulary_.digest()}}}};
+  write_tensor_file(file, content);
+}
+
+void Stream::go_on_from(const std::filesystem::path& file) {
+  TensorFile content = read_tensor_file(file);
+  const auto expect = [&](bool holds, const char* otherwise) {
+    if (!holds) throw Error(Code::invalid_argument, otherwise, file.string(), "train anew, or give the flags of that run");
+  };
+  const auto numbers = [&]<class Number>(const char* name, std::size_t count, Number) {
+    const auto found = content.others.find(name);
+    auto* const tensor = found == content.others.end() ? nullptr : std::get_if<TensorOf<Number>>(&found->second);
+    expect(tensor != nullptr && tensor->values.size() == count, "is not what a stream has kept, or of other topics");
+    return std::move(tensor->values);
+  };
+  expect(numbers("vocabulary", 1, std::uint64_t{})[0] == vocabulary_.digest(), "is of other words");
+  const auto excess = content.tensors.find("excess");
+  expect(excess != content.tensors.end() && excess->second.values.size() == excess_.size(), "is of another number of topics");
+  const auto seen = numbers("seen", 3, std::uint64_t{});
+  expect(seen[0] <= seen[1] && seen[1] <= seen[2] && seen[0] <= UINT32_MAX, "has seen fewer documents than batches, or fewer tokens");
+  shrunk_ = numbers("shrunk", 1, double{})[0];
+  totals_ = numbers("totals", topics_, double{});
+  excess_ = std::move(excess->second.values);
+  const auto finite = [](double number) { return std::isfinite(number); };
+  expect(shrunk_ > 0 && shrunk_ <= 1 && std::ranges::all_of(totals_, finite) && std::ranges::all_of(excess_, finite), "has what is no number");
+  batches_ = static_cast<unsigned>(seen[0]);
+  documents_ = seen[1];
+  tokens_ = seen[2];
 }
 
 std::size_t Stream::memory() const { return excess_.size() * sizeof(float) + totals_.size() * sizeof(double); }

@@ -17,6 +17,7 @@
 #pragma once
 
 #include <cstdint>
+#include <filesystem>
 #include <memory>
 #include <span>
 #include <vector>
@@ -51,6 +52,11 @@ class Stream {
   void learn(const text::Documents& batch);
   // How well one half of each document's tokens is foretold after the other half, before they are learnt from.
   Foretold foretell(const text::Documents& batch);
+
+  // A file from which another one of the same words and topics can go on, on any number of members; of as many to the same bits. keep() throws
+  // Error{io}; go_on_from(), before anything is learnt, Error{invalid_argument} for what is no such file.
+  void keep(const std::filesystem::path& file) const;
+  void go_on_from(const std::filesystem::path& file);
 
   unsigned batches() const { return batches_; }
   std::uint64_t documents() const { return documents_; }  // that it has learnt from

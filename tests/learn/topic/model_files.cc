@@ -80,6 +80,9 @@ TEST_F(ModelFiles, what_does_not_fit_is_told) {
   EXPECT_EQ(refusal_of([](Model& model) { model.prior.beta = 0; }), "model.safetensors has an alpha or beta that is not above zero");
   EXPECT_EQ(refusal_of([](Model& model) { model.vocabulary.number("more"); }), "vocab.txt has 5 words, model.safetensors 4");
   write_model(folder_, small_);
+  write_model(folder_, small_);
+  std::ofstream(folder_.path() / "vocab.txt") << "w0\nw2\nw1\nw3\n";
+  EXPECT_EQ(refusal(), "vocab.txt has other words than the model");
   fs::remove(folder_.path() / "vocab.txt");
   EXPECT_EQ(refusal(), "vocab.txt has 0 words, model.safetensors 4");
   write_model(folder_, small_);

@@ -3,8 +3,10 @@
 #include "shoal/learn/topic/stream.h"
 
 #include <gtest/gtest.h>
+#include <unistd.h>
 
 #include <cmath>
+#include <filesystem>
 #include <memory>
 #include <vector>
 
@@ -248,6 +250,52 @@ TEST(Stream, RefusesWhatCannotBe) {
     EXPECT_EQ(stream.batches(), 0u);
   }
   net::leave_all(jobs);
+}
+
+TEST(Stream, GoesOnFromWhatWasKeptToTheSameBits) {
+  const std::filesystem::path file = std::filesystem::path(testing::TempDir()) / ("shoal-stream-" + std::to_string(getpid()) + ".safetensors");
+  auto jobs = net::join_all(1);
+  {
+    net::Transport& transport = jobs[0]->transport();
+    Stream through(transport, vocabulary(), options());
+    through.learn(batch_number(1, 30));
+    through.keep(file);
+    through.learn(batch_number(2, 30));
+    StreamOptions how = options();
+    how.channel = 21;
+    how.seed = 3;  // of the first lambda, which is not this one's any more
+    Stream later(transport, vocabulary(), how);
+    later.go_on_from(file);
+    EXPECT_EQ(later.batches(), 1u);
+    EXPECT_EQ(later.documents(), 30u);
+    later.learn(batch_number(2, 30));
+    EXPECT_EQ(lambda_of(later), lambda_of(through));
+    EXPECT_EQ(later.tokens(), through.tokens());
+
+    const auto refusal = [&](Stream& stream) -> std::string {
+      try {
+        stream.go_on_from(file);
+      } catch (const Error& error) {
+        EXPECT_EQ(error.code(), Code::invalid_argument);
+        return error.fact();
+      }
+      return "accepted";
+    };
+    how.channel = 22;
+    how.prior.alpha.pop_back();
+    Stream of_fewer(transport, vocabulary(), how);
+    EXPECT_EQ(refusal(of_fewer), "is of another number of topics");
+    how = options();
+    how.channel = 23;
+    data::Names others;
+    for (std::uint32_t word = 0; word < kWords; ++word) others.number("v" + std::to_string(word));
+    Stream of_others(transport, others, how);
+    EXPECT_EQ(refusal(of_others), "is of other words");
+    std::filesystem::resize_file(file, std::filesystem::file_size(file) - 1);
+    EXPECT_NE(refusal(later), "accepted");
+  }
+  net::leave_all(jobs);
+  std::filesystem::remove(file);
 }
 
 // psi and its exponential against differences of lgamma.

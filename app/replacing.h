@@ -1,0 +1,40 @@
+// Others in place of members that were lost, a generation of the run after the other: what the launcher tells the members and hears from them
+// (net/again.h), and how often it may.
+#pragma once
+
+#include <cstddef>
+#include <vector>
+
+#include "app/member.h"
+#include "shoal/core/time.h"
+#include "shoal/net/coordinator.h"
+
+namespace shoal::app {
+
+class Replacing {
+ public:
+  // The coordinator outlives it. most: members that are replaced, all in all.
+  Replacing(net::Coordinator& coordinator, unsigned most) : coordinator_(coordinator), most_(most) {}
+
+  unsigned generation() const { return generation_; }  // the latest
+  unsigned replaced() const { return replaced_; }
+  bool may(std::size_t more) const { return replaced_ + more <= most_; }
+  void look();                                               // at what members have said by now: some times a second
+  bool given_up(unsigned rank, const Member& member) const;  // the others go on without it, though its process may live
+  enum class Next { wait, replace, end };
+  Next next(const std::vector<Member>& members, const std::vector<unsigned>& failures);  // about those that ended with a status, by rank
+  void begin() { ++generation_; }                            // in which the next ones are started
+  void begun(std::size_t members);                           // they are: all may join
+  void over();                                         // whoever still waits to join waits in vain
+
+ private:
+  net::Coordinator& coordinator_;
+  const unsigned most_;
+  unsigned generation_ = 0, replaced_ = 0;
+  bool over_ = false;
+  Instant next_look_{};
+  std::vector<std::vector<net::Rank>> lost_;  // by generation, as its members said last
+  Instant unexplained_{};  // since when one has ended because it lost others, who have not said that they lost it
+};
+
+}  // namespace shoal::app

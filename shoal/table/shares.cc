@@ -1,0 +1,73 @@
+#include "shoal/table/shares.h"
+
+#include <algorithm>
+#include <cstdlib>
+#include <filesystem>
+#include <numeric>
+#include <system_error>
+
+#include "shoal/core/error.h"
+#include "shoal/core/fnv.h"
+#include "shoal/core/host.h"
+#include "shoal/core/memory.h"
+#include "shoal/core/text.h"
+#include "shoal/table/tables.h"
+
+namespace shoal::table {
+namespace {
+
+constexpr std::uint64_t kMegabyte = 1'000'000;
+
+std::uint64_t megabytes_in(const std::string& said) {
+  const auto refuse = [](const std::string& what) { throw Error(Code::invalid_argument, what, "SHOAL_TABLE_MEMORY", "16GB"); };
+  std::uint64_t bytes = 0;
+  try {
+    bytes = parse_size(said);
+  } catch (const Error& error) {
+    refuse(error.fact());
+  }
+  if (bytes < kMegabyte || bytes > kMegabyte * kMegabyte * 1000) refuse(said + " is not between 1 MB and 1,000 TB");
+  return bytes / kMegabyte;
+}
+
+Memory own() {
+  if (const char* const said = std::getenv("SHOAL_TABLE_MEMORY"); said && *said) return {megabytes_in(said), 0};
+  std::error_code none;
+  const std::string machine = boot_id() + std::filesystem::read_symlink("/proc/self/ns/cgroup", none).string();
+  Fnv1a digest;
+  digest.add_bytes(std::as_bytes(std::span(machine)));
+  return {memory_here() / kMegabyte, digest.value() >> 1 | 1};
+}
+
+}  // namespace
+
+std::vector<std::uint64_t> shares_of(std::span<const Memory> members) {
+  std::vector<std::uint64_t> shares;
+  for (const Memory& member : members) {
+    const auto with = member.machine == 0 ? 1 : std::ranges::count(members, member.machine, &Memory::machine);
+    shares.push_back(std::max<std::uint64_t>(1, member.megabytes / static_cast<std::uint64_t>(with)));
+  }
+  return shares;
+}
+
+std::vector<std::uint64_t> shares_by_memory(net::Transport& transport, std::uint16_t channel, Nanoseconds patience) {
+  const Memory here = own();
+  if (transport.size() == 1) return {};
+  Tables tables(transport, {.patience = patience, .channel = channel});
+  auto all = tables.worker().open<std::int64_t>({.name = "memory", .width = 2, .consistency = Bsp{}});
+  const Key key = transport.rank();
+  const std::int64_t values[] = {static_cast<std::int64_t>(here.megabytes), static_cast<std::int64_t>(here.machine)};
+  all.add({&key, 1}, values);
+  all.barrier();
+  std::vector<Key> ranks(transport.size());
+  std::iota(ranks.begin(), ranks.end(), Key{0});
+  std::vector<std::int64_t> rows(2 * ranks.size());
+  all.read(ranks, rows);
+  all.barrier();                     // all have read
+  tables.leave();
+  std::vector<Memory> members;
+  for (const Key rank : ranks) members.push_back({static_cast<std::uint64_t>(rows[2 * rank]), static_cast<std::uint64_t>(rows[2 * rank + 1])});
+  return shares_of(members);
+}
+
+}  // namespace shoal::table

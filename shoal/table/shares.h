@@ -1,0 +1,26 @@
+// How much of all rows each member serves: in proportion to the memory that it has for them, so that tables larger than one member's memory fit.
+//
+// The memory of a machine, or of a container with its limit, is divided by the members that run in it. SHOAL_TABLE_MEMORY=16GB on a member says
+// what it gives instead; the same on all members spreads rows evenly.
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "shoal/core/time.h"
+#include "shoal/net/transport.h"
+
+namespace shoal::table {
+
+struct Memory {                      // of a member
+  std::uint64_t megabytes = 0;
+  std::uint64_t machine = 0;         // equal where it is shared with others; 0: it is this member's alone
+};
+std::vector<std::uint64_t> shares_of(std::span<const Memory> members);
+
+// By all members, before they have tables: by rank, the same on all. channel: of the transport's operations; one that nothing else has used. Throws
+// Error{invalid_argument} for what SHOAL_TABLE_MEMORY says.
+std::vector<std::uint64_t> shares_by_memory(net::Transport& transport, std::uint16_t channel, Nanoseconds patience);
+
+}  // namespace shoal::table
