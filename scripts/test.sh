@@ -54,7 +54,7 @@ python_tests() { "$python" -m pytest -q -m 'not slow' --junitxml "$results/pytho
 
 demo() { STEPS=20 timeout 300 scripts/demo.sh; }
 
-# Both builds, beside tests that mostly wait for processes: so far behind them that these do not notice.
+# Both builds, beside Python tests, which mostly wait for processes and are given minutes.
 build_beside() {
   renice -n 19 $BASHPID >/dev/null
   build_address
@@ -63,8 +63,8 @@ build_beside() {
 
 section setup scripts/setup.sh test || exit 1
 if section build scripts/build.sh all; then
-  build_beside >"$results/beside.log" 2>&1 &
   section tests release
+  build_beside >"$results/beside.log" 2>&1 &
   section python python_tests
   section demo demo && touch "$results/demo.passed"
 fi

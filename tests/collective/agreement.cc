@@ -4,10 +4,11 @@
 
 #include <gtest/gtest.h>
 
-#include <cstdlib>
 #include <deque>
 #include <map>
 #include <random>
+
+#include "tests/from_environment.h"
 
 namespace shoal::collective {
 namespace {
@@ -157,9 +158,8 @@ class World {
 };
 
 TEST(Agreement, is_one_in_every_order_of_messages_and_deaths) {
-  const char* const text = std::getenv("SHOAL_SEEDS");
   int deaths = 0, given_up = 0;
-  for (std::uint64_t seed = 1; seed <= (text ? std::strtoull(text, nullptr, 10) : 400); ++seed) {
+  for (const std::uint64_t seed : seeds(400)) {
     SCOPED_TRACE("seed " + std::to_string(seed));
     World world(static_cast<std::uint32_t>(2 + seed % 5), seed);
     world.run(1500);

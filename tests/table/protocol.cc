@@ -1,10 +1,10 @@
 // What readers may and may not see, on the scripted network (invariants I1 to I4, I6 and I8 of the design notes). SHOAL_SEEDS widens the search.
-#include <cstdlib>
 #include <functional>
 #include <map>
 
 #include "shoal/core/fnv.h"
 #include "shoal/table/gate.h"
+#include "tests/from_environment.h"
 #include "tests/table/scripted_workers.h"
 
 namespace shoal::table {
@@ -12,17 +12,12 @@ namespace {
 
 using Counts = ScriptedWorkers<std::int64_t>;
 
-std::uint64_t seeds() {
-  const char* const text = std::getenv("SHOAL_SEEDS");
-  return text ? std::strtoull(text, nullptr, 10) : 20;
-}
-
 using Also = std::function<void(Counts& counts, std::uint32_t reader, Key key, std::span<const std::int64_t> row)>;
 
 // Goal: a read at clock c has everything with timestamps below c - s, all of its own, and nothing that nobody has added; nobody runs
 // further ahead than the policy says; after the barrier every row holds every increment.
 void expect_bounds(const Consistency& consistency, const Also& also = {}, const Counts::Options& like = {}) {
-  for (std::uint64_t seed = 1; seed <= seeds(); ++seed) {
+  for (const std::uint64_t seed : seeds(20)) {
     SCOPED_TRACE(name(consistency) + ", seed " + std::to_string(seed));
     Counts::Options options = like;
     options.consistency = consistency;
@@ -133,7 +128,7 @@ TEST(Protocol, async_loses_nothing) { expect_bounds(Async{}); }
 // Goal: where clocks are whole, floats are added in the order of (clock, worker), so that what is read does not depend on the network.
 TEST(Protocol, bsp_has_the_same_bits_on_any_network) {
   std::map<std::uint64_t, std::uint64_t> digests;
-  for (std::uint64_t seed = 1; seed <= seeds(); ++seed) {
+  for (const std::uint64_t seed : seeds(20)) {
     ScriptedWorkers<float>::Options options;
     options.consistency = Bsp{};
     options.seed = seed;

@@ -1,10 +1,10 @@
 // What is in a snapshot that is taken while workers go on, on the scripted network (invariant I7 of the design notes). SHOAL_SEEDS widens the search.
 #include "shoal/table/snapshot.h"
 
-#include <cstdlib>
 #include <map>
 
 #include "shoal/table/part_file.h"
+#include "tests/from_environment.h"
 #include "tests/table/scratch.h"
 #include "tests/table/scripted_workers.h"
 
@@ -13,11 +13,6 @@ namespace {
 
 using Counts = ScriptedWorkers<std::int64_t>;
 using Rows = std::map<Key, std::vector<std::int64_t>>;
-
-std::uint64_t seeds() {
-  const char* const text = std::getenv("SHOAL_SEEDS");
-  return text ? std::strtoull(text, nullptr, 10) : 20;
-}
 
 Rows rows_of(const std::filesystem::path& folder) {
   const auto cut = read_index(folder);
@@ -42,7 +37,7 @@ Rows rows_of(const std::filesystem::path& folder) {
 // nothing else. Oracle: the increments, counted again.
 void expect_exact_cuts(const Consistency& consistency) {
   const Scratch scratch;
-  for (std::uint64_t seed = 1; seed <= seeds(); ++seed) {
+  for (const std::uint64_t seed : seeds(20)) {
     SCOPED_TRACE(name(consistency) + ", seed " + std::to_string(seed));
     Counts::Options options;
     options.consistency = consistency;
