@@ -119,10 +119,10 @@ class Steps:
         return False
 
     def settle(self, numbers) -> None:
-        """Steps these; while it waits for a mean, also others whose means are here already."""
+        """Steps these and, in the same go, whatever else has its mean by then: each go of the optimizer costs. Before it waits for a mean it steps all others
+        that are here."""
         while wanted := [n for n in dict.fromkeys(numbers) if n in self._hyper]:
-            here = [n for n in self._core.arrived() if n in self._hyper]
-            self._step([n for n in wanted if n in here] or here or wanted[:1])
+            self._step([n for n in self._core.arrived() if n in self._hyper] or wanted[:1])
         if not self._hyper and self._stepping:
             self._commit()
 

@@ -28,6 +28,13 @@ Message Holdings::about(Kind kind, const Place& place, std::uint64_t number, std
   return message;
 }
 
+// Who departs says so with it: it may hold nothing, and so have had nothing to go from, and would be asked again and again.
+Message Holdings::lacks(const Place& place, std::uint64_t number) const {
+  Message message = about(Kind::lacks, place, number);
+  if (departs_) message.header.ends = Ends::clock;
+  return message;
+}
+
 void Holdings::tell_all(Message message) {
   for (net::Rank rank = 0; rank < around_.members; ++rank) {
     if (!lost_[rank]) around_.send(rank, message);
@@ -57,7 +64,7 @@ void Holdings::take(net::Rank from, const Message& message) {
     case Kind::invite: {
       if (receiving_.contains(place)) abandon(place);
       if (message.body.empty() || ended_ || departs_) {  // it was given up
-        if (!message.body.empty()) tell_all(about(Kind::lacks, place, header.sequence));
+        if (!message.body.empty()) tell_all(lacks(place, header.sequence));
         return;
       }
       if (going_.contains(place)) {                    // all know that it has parted, or will not know that it was here
@@ -91,6 +98,7 @@ void Holdings::take(net::Rank from, const Message& message) {
     default: {
       Holders& holders = of(header.table)[header.shard];
       const bool holds = header.kind == Kind::holds;
+      left_[from] = left_[from] || header.ends == Ends::clock;
       holds ? holders.holds(from, header.sequence) : holders.lacks(from, header.sequence);
       if (reader) holds ? reader->holds(header.shard, from, header.sequence) : reader->lacks(header.shard, from, header.sequence);
       if (giving_ && giving_->number == header.sequence) {
@@ -143,7 +151,7 @@ void Holdings::give_up() {
 
 void Holdings::abandon(const Place& place) {
   around_.served.remove(place.first, place.second);
-  tell_all(about(Kind::lacks, place, receiving_.at(place)));
+  tell_all(lacks(place, receiving_.at(place)));
   receiving_.erase(place);
 }
 

@@ -82,6 +82,7 @@ class Holdings {
   void abandon(const Place& place);                    // what is received
   void tell_all(Message message);
   Message about(Kind kind, const Place& place, std::uint64_t number, std::uint64_t handover = 0) const;
+  Message lacks(const Place& place, std::uint64_t number) const;
   std::optional<net::Rank> least_loaded(const Holders& but) const;
 
   const Around around_;
