@@ -4,6 +4,7 @@
 #include <cmath>
 #include <map>
 #include <numeric>
+#include <optional>
 #include <span>
 #include <tuple>
 #include <utility>
@@ -110,7 +111,25 @@ class Planner {
     }
   }
 
+  // The best of each order of sending, by a search of its own: what suits one leads the other astray.
   ExchangePlan choose() {
+    const ExchangePlan empty = best_;
+    std::optional<ExchangePlan> chosen;
+    double least = 0;
+    for (const Order order : orders()) {
+      best_ = empty;
+      score_ = -1;
+      search(order);
+      if (chosen && score_ >= least * kEarns) continue;
+      chosen = best_;
+      least = score_;
+    }
+    return *std::move(chosen);
+  }
+
+ private:
+  void search(Order order) {
+    sends_in_ = order;
     ways_ = settled_ways();
     consider(ways_, packings());
     // Bytes that hide behind backward cost nothing, arithmetic does: so all that are shorter by another way, then each for itself.
@@ -131,10 +150,8 @@ class Planner {
         }
       }
     }
-    return std::move(best_);
   }
 
- private:
   bool measured() const { return best_.backward_seconds > 0; }
 
   // What policy and overrides settle before anything is priced.
@@ -241,24 +258,22 @@ class Planner {
     return choice_.policy == Policy::wfbp || choice_.policy == Policy::ddp || choice_.policy == Policy::poseidon;
   }
 
-  // Keeps the best of these ways in these packings, in the orders that may be.
+  // Keeps the best of these ways in these packings.
   void consider(const Ways& ways, std::span<const Packing> packings) {
     for (const Packing packing : packings) {
       auto plan = best_;
       plan.units = pack(plan.tensors, order_, packing, ways, turns_);
       complete(plan);
       const bool divides = std::any_of(plan.units.begin(), plan.units.end(), [](const Unit& u) { return way_named(u.way)->groups() > 0; });
-      for (const Order order : divides ? std::vector{Order::fifo} : orders()) {  // strips are stepped together
-        plan.order = order;
-        prioritise(plan);
-        const double seconds = price_units(plan);
-        const double score = seconds * (order == Order::priority ? kByParameter : 1) * (divides ? kDivided : 1);
-        if (score_ >= 0 && score >= score_ * kEarns) continue;
-        score_ = score;
-        best_ = plan;
-        packing_ = packing;
-        ways_ = ways;
-      }
+      plan.order = divides ? Order::fifo : sends_in_;  // strips are stepped together
+      prioritise(plan);
+      const double seconds = price_units(plan);
+      const double score = seconds * (plan.order == Order::priority ? kByParameter : 1) * (divides ? kDivided : 1);
+      if (score_ >= 0 && score >= score_ * kEarns) continue;
+      score_ = score;
+      best_ = std::move(plan);
+      packing_ = packing;
+      ways_ = ways;
     }
   }
 
@@ -290,9 +305,9 @@ class Planner {
 
   static constexpr std::size_t kMostSingly = 64;
   static constexpr double kEarns = 0.995;  // a larger unit must earn its place: it makes steps less smooth
-  // Steps by parameter take processor time that the play does not see: on four members that share two cores a transformer was slower by a quarter
-  // where 14 % less were foreseen (docs/measuring.md). So they must be foreseen to gain a fifth.
-  static constexpr double kByParameter = 1.25;
+  // Steps by parameter take processor time that the play does not see, some 5 % of a step on four members that share two cores (docs/measuring.md).
+  // So they must be foreseen to gain a tenth.
+  static constexpr double kByParameter = 1.1;
   // Strips are laid out after each step for whoever looks at the whole, and a look fetches them: what the play does not see, either.
   static constexpr double kDivided = 1.1;
 
@@ -301,7 +316,8 @@ class Planner {
   const std::vector<std::uint32_t> order_, turns_;
   const Packing buckets_{choice_.bytes, true};
   Ways divisions_;  // by which so many members can go
-  double score_ = -1;
+  Order sends_in_ = Order::fifo;  // of this search
+  double score_ = -1;             // of best_; -1: there is none
   Packing packing_{0};
   Ways ways_;
 };

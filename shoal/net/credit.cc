@@ -41,11 +41,10 @@ void CreditPolicy::enqueue(Demand& demand) {
 
 // Streams of equal priority take turns: if one sender had the whole window, the others' links would idle meanwhile, and
 // members that send to each other would wait in a circle.
-std::uint64_t CreditPolicy::fair_share(std::uint64_t limit) const {
+std::uint64_t CreditPolicy::fair_share(Queue::const_iterator first, std::uint64_t limit) const {
   const auto key = [](const Demand& d) { return std::tuple(d.order.priority.cls, d.order.priority.value, d.order.priority.iteration); };
-  const auto first = key(*queue_.begin()->second);
   std::uint64_t equals = 0;
-  for (auto at = queue_.begin(); at != queue_.end() && key(*at->second) == first; ++at) ++equals;
+  for (auto at = first; at != queue_.end() && key(*at->second) == key(*first->second); ++at) ++equals;
   return limit / equals;
 }
 
@@ -55,12 +54,11 @@ void CreditPolicy::posted(Demand& demand, std::uint64_t bytes) {
 }
 
 void CreditPolicy::arrived(Demand& demand, std::uint64_t bytes, Instant now) {
-  const std::uint64_t before = open(demand);
+  const bool was_open = open(demand) > 0;
   demand.received += static_cast<std::int64_t>(bytes);
+  demand.moved = now;
   limited_ = limited_ && !queue_.empty();
-  Peer& peer = peers_[demand.peer];
-  peer.outstanding -= before - open(demand);
-  peer.delivered = now;
+  if (was_open && open(demand) == 0) closes(demand);
   measure(bytes, now);
 }
 
@@ -71,14 +69,14 @@ void CreditPolicy::asked(Demand& demand, std::uint64_t offset) {
 }
 
 void CreditPolicy::shift(Demand& demand, std::uint64_t offset) {
-  peers_[demand.peer].outstanding -= open(demand);
+  closes(demand);
   demand.posted += static_cast<std::int64_t>(offset) - demand.received;
   demand.granted = demand.received = static_cast<std::int64_t>(offset);
   enqueue(demand);
 }
 
 void CreditPolicy::forget(Demand& demand) {
-  peers_[demand.peer].outstanding -= open(demand);
+  closes(demand);
   demand.granted = demand.received;
   if (demand.queued) queue_.erase({demand.order, &demand});
   demand.queued = false;
@@ -91,25 +89,31 @@ std::vector<Granted> CreditPolicy::collect(Instant now) {
   std::uint64_t used = outstanding(now);
   // Few large grants rather than many small ones: each is a message.
   const std::uint64_t least = std::max(kSmall, limit / 4);
-  while (!queue_.empty() && used < limit) {
-    Demand& demand = *queue_.begin()->second;
+  for (auto at = queue_.begin(); at != queue_.end() && used < limit;) {
+    Demand& demand = *at->second;
+    if (stands(demand, now)) {
+      ++at;
+      continue;
+    }
     const std::int64_t from = std::max(demand.granted, demand.received);
     const std::uint64_t want = demand.posted > from ? static_cast<std::uint64_t>(demand.posted - from) : 0;
-    const std::uint64_t give = std::min({want, limit - used, std::max(least, fair_share(limit))});
+    const std::uint64_t give = std::min({want, limit - used, std::max(least, fair_share(at, limit))});
     if (give < std::min(want, least)) break;
-    Peer& peer = peers_[demand.peer];
-    if (peer.outstanding == 0) peer.delivered = now;
+    if (give > 0 && open(demand) == 0) {
+      demand.moved = now;
+      open_.push_back(&demand);
+    }
     demand.granted = from + static_cast<std::int64_t>(give);
-    peer.outstanding += give;
     used += give;
     if (give > 0) grants.push_back({demand.peer, demand.tag, static_cast<std::uint64_t>(demand.received),
                                     static_cast<std::uint64_t>(demand.granted)});
-    queue_.erase(queue_.begin());
+    at = queue_.erase(at);
     if (give == want) {
       demand.queued = demand.asked = false;
-    } else {
+    } else {  // behind its equals
       demand.order.arrival = ++turn_;
-      queue_.emplace(demand.order, &demand);
+      const auto again = queue_.emplace(demand.order, &demand).first;
+      if (at == queue_.end() || *again < *at) at = again;
     }
   }
   return grants;
@@ -124,8 +128,8 @@ std::uint64_t CreditPolicy::window() const {
 
 std::uint64_t CreditPolicy::outstanding(Instant now) const {
   std::uint64_t sum = 0;
-  for (const Peer& peer : peers_) {
-    if (now - peer.delivered < kStale) sum += peer.outstanding;
+  for (const Demand* const demand : open_) {
+    if (!stands(*demand, now)) sum += open(*demand);
   }
   return sum;
 }

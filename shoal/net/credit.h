@@ -2,7 +2,9 @@
 // (SIGCOMM'18). A sender may send a little of a stream on its own (eager); all else it sends because the receiver
 // granted it, up to an absolute offset of the stream, for receives that are posted. The receiver keeps the bytes it has
 // granted and not yet received, summed over all senders, below a window of about rate x reaction time: enough to
-// keep its link busy, too little to make an urgent message wait long behind them.
+// keep its link busy, too little to make an urgent message wait long behind them. A stream whose sender has nothing yet, because it still computes or
+// waits for another member itself, soon counts no longer: else the most urgent streams, which are the latest that are produced, would hold the whole
+// window while others could use the link.
 //
 // Invariants of a Demand:  1. granted <= posted.  2. Only granting raises `granted`.
 // Numbers only steer the flow: the order of the bytes is TCP's, so a stream whose two ends count from different
@@ -49,6 +51,7 @@ struct Demand {
   std::int64_t granted = 0;
   bool asked = false;              // the sender said that it waits
   bool queued = false;             // in CreditPolicy's queue
+  Instant moved{};                 // when something of what is granted arrived last, or was granted first
 };
 
 struct Granted {
@@ -59,8 +62,6 @@ struct Granted {
 
 class CreditPolicy {
  public:
-  explicit CreditPolicy(Rank peers) : peers_(peers) {}
-
   void posted(Demand& demand, std::uint64_t bytes);
   void arrived(Demand& demand, std::uint64_t bytes, Instant now);
   // The sender stands at `offset` and waits.
@@ -79,27 +80,27 @@ class CreditPolicy {
   bool waiting() const { return !queue_.empty(); }
 
   std::uint64_t window() const;
-  std::uint64_t outstanding(Instant now) const;  // granted, not arrived, of peers that deliver
+  std::uint64_t outstanding(Instant now) const;  // granted, not arrived, of streams that move
   double rate() const { return rate_.best; }          // bytes/s received while busy, highest of the last seconds
 
-  // Credit of a peer that has delivered nothing for so long does not count: others may use the link.
-  static constexpr Nanoseconds kStale = std::chrono::milliseconds(10);
+  // Credit of a stream of which nothing has come for so long does not count, and it gets no more: others may use the link.
+  Nanoseconds stale() const { return kStale + 2 * round_trip_; }
+  static constexpr Nanoseconds kStale = std::chrono::milliseconds(3);
 
  private:
-  struct Peer {
-    std::uint64_t outstanding = 0;
-    Instant delivered{};                        // or first granted
-  };
+  using Queue = std::set<std::pair<Order, Demand*>>;
   void enqueue(Demand& demand);
-  std::uint64_t fair_share(std::uint64_t limit) const;
+  std::uint64_t fair_share(Queue::const_iterator first, std::uint64_t limit) const;
   void measure(std::uint64_t bytes, Instant now);
   void adapt(Instant now);
+  bool stands(const Demand& demand, Instant now) const { return open(demand) > 0 && now - demand.moved >= stale(); }
+  void closes(Demand& demand) { std::erase(open_, &demand); }
   static std::uint64_t open(const Demand& demand) {
     return demand.granted > demand.received ? static_cast<std::uint64_t>(demand.granted - demand.received) : 0;
   }
 
-  std::vector<Peer> peers_;
-  std::set<std::pair<Order, Demand*>> queue_;   // wants a grant
+  std::vector<Demand*> open_;                   // with bytes granted and not arrived
+  Queue queue_;                                 // wants a grant
   std::uint64_t turn_ = 0;                      // arrivals up to here are taken
   bool link_ = true;
   Nanoseconds round_trip_{};

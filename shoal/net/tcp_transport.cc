@@ -26,8 +26,6 @@ TcpTransport::TcpTransport(Rank rank, Rank size, const JoinOptions& options)
       hosts_(size),
       memory_connections_(loop_),
       arena_(options.lendable_memory ? std::make_shared<Arena>() : nullptr),
-      credit_(size),
-      local_credit_(size),
       health_(size, rank, limits_, steady_now()),
       losses_(size, 2 * options.heartbeat),
       lost_(size) {
@@ -163,7 +161,7 @@ void TcpTransport::run_chore() {
   for (const Granted& granted : local_credit_.collect(steady_now())) peers_[granted.peer]->add_grant(granted);
   for (const Granted& granted : credit_.collect(steady_now())) peers_[granted.peer]->add_grant(granted);
   if (!(credit_.waiting() || local_credit_.waiting()) || credit_timer_ != 0 || closed_down_) return;
-  credit_timer_ = loop_.at(steady_now() + CreditPolicy::kStale, [self = shared_from_this()] {
+  credit_timer_ = loop_.at(steady_now() + std::max(credit_.stale(), local_credit_.stale()), [self = shared_from_this()] {
     self->credit_timer_ = 0;
     self->run_chore();
   });

@@ -180,6 +180,7 @@ class DataParallel final : private GradientListener, private PairListener, priva
   void contribute(std::size_t i);
   void hand_over(const std::function<void()>& give);
   void take_plan(exchange::ExchangePlan plan);
+  void take_for_good(exchange::ExchangePlan plan);
   void make_exchange(exchange::ExchangePlan plan, std::uint64_t iteration);
   void begin_again_after_loss();
   void account_pair(std::size_t i);

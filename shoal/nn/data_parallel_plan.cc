@@ -46,11 +46,16 @@ void DataParallel::continue_from(std::uint64_t iterations, std::optional<exchang
     exchange::check_fits(*plan, describe(parameters_, tables_), session_.size());
     if (options_.plan) require_divisible(*plan);
     if (!divides_only_divisible(*plan)) plan = exchange::without_strips(*std::move(plan));
-    take_plan(*std::move(plan));
-    plan_is_final_ = true;
-    follow_division();
-    follow_placement();
+    take_for_good(*std::move(plan));
   }
+}
+
+// What depends on the plan alone follows it: who computes which strips, and where means and gradients lie.
+void DataParallel::take_for_good(exchange::ExchangePlan plan) {
+  take_plan(std::move(plan));
+  plan_is_final_ = true;  // only now: a plan that is taken for a new group of members is placed with it
+  follow_division();
+  follow_placement();
 }
 
 // Which tensors are weights of fully connected layers, with the rows that this member had. Returns how fast it multiplies the largest's rows
@@ -88,12 +93,9 @@ exchange::Compute DataParallel::pace_of_all(double multiply_rate) {
 }
 
 void DataParallel::choose_plan() {
-  plan_is_final_ = true;
   if (options_.plan) {
     require_divisible(*options_.plan);
-    take_plan(*options_.plan);
-    follow_division();
-    return follow_placement();
+    return take_for_good(*options_.plan);
   }
   session_.link_model();
   auto specs = exchange_->plan().tensors;
@@ -101,7 +103,7 @@ void DataParallel::choose_plan() {
   const auto divisible = divisible_for_all();
   for (std::size_t i = 0; i < specs.size(); ++i) specs[i].divisible = divisible[i];
   tables_.describe(specs);
-  take_plan(agreed_plan(session_, [&] {
+  take_for_good(agreed_plan(session_, [&] {
     // A device is behind its caller: what it has computed last says when backward was over.
     const double own = std::max(pace_.latest_backward(), 1e-9), latest = std::max(own, *std::max_element(backward_at_.begin(), backward_at_.end()));
     pace.backward_seconds *= latest / own;
@@ -112,8 +114,6 @@ void DataParallel::choose_plan() {
     }
     return exchange::make_plan(std::move(specs), session_.living(), session_.link_model(), pace, options_.choice);
   }));
-  follow_division();
-  follow_placement();
 }
 
 void DataParallel::follow_links(bool together) {

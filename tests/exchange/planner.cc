@@ -131,8 +131,8 @@ TEST(Planner, ddp_has_its_buckets) {
   EXPECT_EQ(buckets, (std::vector<std::vector<std::uint32_t>>{{9, 8}, {7, 6, 5, 4}, {3, 2, 1, 0}}));
 }
 
-// Only where it is foreseen to gain a fifth: it takes processor time that the play does not see.
-TEST(Planner, forward_waits_layer_by_layer_where_that_is_shorter_by_far) {
+// Only where it is foreseen to gain a tenth: it takes processor time that the play does not see.
+TEST(Planner, forward_waits_layer_by_layer_where_that_is_shorter_by_a_tenth) {
   const auto with_forward = [](double forward, const char* choice) {
     std::vector<TensorSpec> tensors;
     for (std::uint32_t l = 0; l < 16; ++l) {
@@ -145,10 +145,10 @@ TEST(Planner, forward_waits_layer_by_layer_where_that_is_shorter_by_far) {
   for (const double forward : {0.02, 0.1, 0.2, 0.3, 0.4}) {
     const double gain = with_forward(forward, "wfbp,*=ring").predicted_seconds() / with_forward(forward, "p3,*=ring").predicted_seconds();
     const bool by_parameter = with_forward(forward, "auto,*=ring").order == Order::priority;
-    if (gain > 1.3) {
+    if (gain > 1.12) {
       EXPECT_TRUE(by_parameter) << forward;
     }
-    if (gain < 1.2) {
+    if (gain < 1.08) {
       EXPECT_FALSE(by_parameter) << forward;
     }
     chosen += by_parameter;
@@ -236,9 +236,9 @@ TEST(Planner, auto_is_predicted_to_be_no_slower_than_any_other_choice) {
       return make_plan(tensors, 4, link, kCompute, parse_choice(choice, "--plan")).predicted_seconds();
     };
     const double best = seconds("auto");
-    // The planner passes over what gains less than 0.5 %, divided layers that gain less than a tenth, and steps by parameter a fifth.
-    EXPECT_LE(best, seconds("p3") * 1.265) << i;
-    for (const char* other : {"wfbp", "poseidon", "ddp", "ddp:1MB", "ring", "direct"}) {
+    // The planner passes over what gains less than 0.5 %, and divided layers and steps by parameter that gain less than a tenth.
+    for (const char* by_parameter : {"p3", "ring", "direct"}) EXPECT_LE(best, seconds(by_parameter) * 1.112) << by_parameter << ' ' << i;
+    for (const char* other : {"wfbp", "poseidon", "ddp", "ddp:1MB", "wfbp,*=ring", "wfbp,*=direct"}) {
       EXPECT_LE(best, seconds(other) * 1.011) << other << ' ' << i;
     }
     for (const char* divided : {"hybrid:1", "hybrid:2"}) EXPECT_LE(best, seconds(divided) * 1.112) << divided << ' ' << i;

@@ -73,7 +73,7 @@ Demand demand_of(Rank peer, std::uint32_t value, std::uint64_t arrival) {
 }
 
 TEST(Credit, a_small_receive_needs_no_grant_unless_its_sender_asks) {
-  CreditPolicy policy(2);
+  CreditPolicy policy;
   Demand demand = demand_of(1, 0, 1);
   policy.posted(demand, 4096);
   EXPECT_TRUE(policy.collect(tick(0)).empty());
@@ -84,7 +84,7 @@ TEST(Credit, a_small_receive_needs_no_grant_unless_its_sender_asks) {
 }
 
 TEST(Credit, a_stream_that_comes_unasked_as_a_whole_needs_no_grant) {
-  CreditPolicy policy(2);
+  CreditPolicy policy;
   Demand demand = demand_of(1, 0, 1);
   policy.posted(demand, kEagerStream);
   EXPECT_TRUE(policy.collect(tick(0)).empty());
@@ -95,7 +95,7 @@ TEST(Credit, a_stream_that_comes_unasked_as_a_whole_needs_no_grant) {
 }
 
 TEST(Credit, the_better_priority_is_granted_first) {
-  CreditPolicy policy(3);
+  CreditPolicy policy;
   Demand late = demand_of(1, 5, 1), early = demand_of(2, 1, 2);
   policy.posted(late, 64 << 20);
   policy.posted(early, 64 << 20);
@@ -106,7 +106,7 @@ TEST(Credit, the_better_priority_is_granted_first) {
 
 TEST(Credit, without_a_link_all_that_is_posted_is_granted) {
   constexpr std::uint64_t kMost = 30 << 20;
-  CreditPolicy policy(2);
+  CreditPolicy policy;
   policy.without_link();
   Demand demand{.peer = 1, .tag = {1, 0}, .order = {{}, 1}};
   policy.posted(demand, kMost);
@@ -122,7 +122,7 @@ TEST(Credit, grants_stay_below_posts_and_window_and_all_arrives) {
   for (std::uint32_t seed = 1; seed <= 20; ++seed) {
     SCOPED_TRACE(seed);
     std::mt19937 random(seed);
-    CreditPolicy policy(9);
+    CreditPolicy policy;
     std::vector<Demand> demands;
     std::vector<std::uint64_t> limit(8), sent(8);
     for (Rank peer = 0; peer < 8; ++peer) demands.push_back(demand_of(peer + 1, random() % 3, peer));
@@ -172,8 +172,8 @@ TEST(Credit, grants_stay_below_posts_and_window_and_all_arrives) {
   }
 }
 
-TEST(Credit, a_sender_that_stands_still_does_not_hold_the_others_back) {
-  CreditPolicy policy(3);
+TEST(Credit, a_stream_that_stands_still_does_not_hold_the_others_back) {
+  CreditPolicy policy;
   Demand stuck = demand_of(1, 0, 1), other = demand_of(2, 1, 2);
   policy.posted(stuck, 64 << 20);
   policy.posted(other, 1 << 20);
@@ -184,14 +184,33 @@ TEST(Credit, a_sender_that_stands_still_does_not_hold_the_others_back) {
   stuck = demand_of(1, 0, 3);
   policy.posted(stuck, first[0].limit);
   EXPECT_EQ(policy.collect(tick(1)).size(), 1u);
-  EXPECT_TRUE(policy.collect(tick(5)).empty());
+  EXPECT_TRUE(policy.collect(tick(3)).empty());
   const auto later = policy.collect(tick(1) + CreditPolicy::kStale);
   ASSERT_EQ(later.size(), 1u);
   EXPECT_EQ(later[0].peer, 2u);
 }
 
+// What is produced last is needed first: its receiver asks for it before its sender has it, who meanwhile has something else.
+TEST(Credit, an_urgent_stream_that_is_not_there_yet_leaves_the_link_to_another_of_the_same_sender) {
+  CreditPolicy policy;
+  Demand urgent = demand_of(1, 0, 1), other = demand_of(1, 1, 2);
+  policy.posted(urgent, 64 << 20);
+  policy.posted(other, 64 << 20);
+  ASSERT_EQ(policy.collect(tick(0)).size(), 1u);
+  EXPECT_EQ(policy.outstanding(tick(1)), policy.window());
+  policy.arrived(other, 1000, tick(2));             // what its sender may send unasked
+  EXPECT_TRUE(policy.collect(tick(2)).empty());
+  const auto later = policy.collect(tick(0) + policy.stale());
+  ASSERT_EQ(later.size(), 1u);
+  EXPECT_EQ(later[0].tag, other.tag);
+  policy.arrived(urgent, 1000, tick(4));            // now it comes: both count
+  EXPECT_GT(policy.outstanding(tick(4)), policy.window());
+  policy.forget(urgent);
+  policy.forget(other);
+}
+
 TEST(Credit, another_start_is_adopted) {
-  CreditPolicy policy(2);
+  CreditPolicy policy;
   Demand demand = demand_of(1, 0, 1);
   policy.posted(demand, 100'000);
   ASSERT_EQ(policy.collect(tick(0)).size(), 1u);
