@@ -210,7 +210,8 @@ Action declare_topics_evaluate(CLI::App& app) {
   declare_texts(app, options->texts);
   app.get_option("texts")->required(false);
   flag(app, "--state", options->state,
-       "the model is another program's topics of tokens: mallet (--output-state), warplda (.z.estimate), lightlda (block.N)");
+       "the model is another program's topics of tokens: mallet (--output-state), warplda (.z.estimate), lightlda (block.N), tomotopy "
+       "(a file of LDAModel.save)");
   flag(app, "--words-file", options->words_file, "of --state: the words, a line each (default of warplda: .vocab beside)");
   flag(app, "-k,--topics", options->topics, "of --state, where the file does not say: how many there are");
   flag(app, "--alpha-sum", options->alpha_sum, "of --state, where the file does not say: alpha of all topics together");

@@ -29,8 +29,9 @@ Drawn DrawRuns(const Visit& visit, Laid& laid, std::vector<TopicCount>& row) {
       const float weight = tokens * laid.a[topic];
       laid.counts[topic] = count;
       laid.psi[topic] = (tokens + beta) * laid.inverse[topic];
-      laid.listed[topic] = 1;
+      laid.weights[laid.list.size()] = weight;
       laid.list.push_back(topic);
+      laid.places[topic] = static_cast<std::uint32_t>(laid.list.size());
       run.row_sum += weight;
       if (run.long_row) laid.groups[topic / kGroup] += weight;
     }
@@ -40,8 +41,9 @@ Drawn DrawRuns(const Visit& visit, Laid& laid, std::vector<TopicCount>& row) {
       if (laid.counts[topic] != 0) row.push_back({topic, laid.counts[topic]});
       laid.counts[topic] = 0;
       laid.psi[topic] = beta * laid.inverse[topic];
-      laid.listed[topic] = 0;
+      laid.places[topic] = 0;
     }
+    std::fill_n(laid.weights.data(), laid.list.size(), 0.0f);
     laid.list.clear();
     visit.slice.store(runs[i].place, row);
   }
@@ -66,13 +68,13 @@ std::size_t padded(std::uint32_t topics) { return topics + kBehind; }
 }  // namespace
 
 Laid::Laid(std::uint32_t of_topics)
-    : topics(of_topics), inverse(padded(topics)), a(padded(topics)), psi(padded(topics)), counts(padded(topics)), listed(padded(topics)),
-      groups(padded(topics / kGroup)), longest_list(std::max<std::size_t>(96, topics / 128)), alpha(topics), begun(topics), stays(topics),
+    : topics(of_topics), inverse(padded(topics)), a(padded(topics)), psi(padded(topics)), counts(padded(topics)), places(padded(topics)),
+      weights(padded(topics)), groups(padded(topics / kGroup)), longest_list(std::max<std::size_t>(96, topics / 128)), alpha(topics), begun(topics), stays(topics),
       other(topics) {}
 
 // What depends on C_k as a whole: once after each exchange of totals.
 void Exact::begin(const Visit& visit) {
-  const std::size_t entries = std::size_t{visit.block.longest_table} * kLine;
+  const std::size_t entries = std::max(std::size_t{visit.block.longest_table} * kLine, padded(laid_.topics));
   if (laid_.cumulative.size() < entries) laid_.cumulative = Aligned<float>(entries);
   if (begun_ && ticks_ == visit.totals.ticks()) return;
   begun_ = true;

@@ -5,8 +5,9 @@
 //          =  C_dk psi_k  +  C_wk a_k  +  beta a_k        psi_k = (C_wk + beta) / (C_k + V beta),   a_k = alpha_k / (C_k + V beta)
 //
 // The first term is summed over the document's table, 16 topics at once; the second's sum is kept for the word while its tokens are drawn; the
-// third's is the same for all words. Which term a uniform number falls into says where to look on: in the document's table, in the word's row (by
-// groups of 64 topics where it is long), or in an alias table (Vose, IEEE TSE 17(9), 1991).
+// third's is the same for all words. What speaks for the token's own topic comes first, for most tokens stay, and then there is nothing to look for.
+// Which of the terms of the others a uniform number falls into says where to look on: in the document's table, in the word's row (by groups of 64
+// topics where it is long), or in an alias table (Vose, IEEE TSE 17(9), 1991).
 //
 // psi is laid out for one word at a time, in a cache that all of its tokens share: tokens are ordered by word (block.h). A token of the same word,
 // document and topic as the one before it, which stayed as it was, has the same distribution: only a new number is drawn. All counts are exact at
@@ -21,7 +22,7 @@
 
 namespace shoal::learn::topic {
 
-// A word as it is drawn from; by topic, and zeros behind the last. 33 bytes a topic: for some thousands of topics they stay in a core's own cache.
+// A word as it is drawn from; by topic, and zeros behind the last. 48 bytes a topic: for some thousands of topics they stay in a core's own cache.
 inline constexpr std::uint32_t kGroup = 64;
 
 struct Laid {
@@ -31,8 +32,9 @@ struct Laid {
   Aligned<float> a;               // alpha_k inverse_k
   Aligned<float> psi;
   Aligned<std::uint32_t> counts;  // C_wk
-  Aligned<std::uint8_t> listed;   // whether `list` has it
+  Aligned<std::uint32_t> places;  // in `list`, from 1 on; 0: it is not there
   std::vector<Topic> list;        // the topics whose counts are not 0, or were not
+  Aligned<float> weights;         // C_wk a_k in the order of `list`, zeros behind
   Aligned<float> groups;          // sum of C_wk a_k over kGroup topics each; of long rows only
   std::size_t longest_list;       // topics of a row that is looked through one by one
   // Of the third term.
@@ -42,7 +44,7 @@ struct Laid {
   float growth = 1;               // of any a_k since then, at most
   std::vector<float> stays;       // the alias table: the chance to stay at this topic, and where to go otherwise
   std::vector<Topic> other;
-  Aligned<float> cumulative;      // of a document's lines; grows with the longest table
+  Aligned<float> cumulative;      // of the lines of a document or of `weights`; grows with the longest table
 };
 
 class Exact final : public Sampler {
@@ -53,7 +55,7 @@ class Exact final : public Sampler {
     return {};
   }
   Drawn sample(const Visit& visit) override;
-  std::size_t memory() const override { return laid_.topics * std::size_t{41}; }
+  std::size_t memory() const override { return laid_.topics * std::size_t{48}; }
 
  private:
   void begin(const Visit& visit);

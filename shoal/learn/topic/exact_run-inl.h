@@ -68,6 +68,29 @@ HWY_INLINE void prefix(const Floats (&line)[kParts], float* HWY_RESTRICT sums) {
 #endif
 }
 
+// The sum of all 16, in the same order for all targets: each of one half and its like of the other, then so their sums.
+template <class D>
+HWY_INLINE float sum_of_lanes(D, hn::Vec<D> v) {
+#if HWY_TARGET != HWY_SCALAR
+  if constexpr (hn::MaxLanes(D()) > 4) {
+    const hn::Half<D> half;
+    return sum_of_lanes(half, hn::Add(hn::LowerHalf(half, v), hn::UpperHalf(half, v)));
+  } else {
+    v = hn::Add(v, hn::Shuffle1032(v));
+    v = hn::Add(v, hn::Shuffle2301(v));
+  }
+#endif
+  return hn::GetLane(v);
+}
+HWY_INLINE float sum_of(const Floats (&line)[kParts]) {
+  Floats sums[kParts];
+  for (std::size_t part = 0; part < kParts; ++part) sums[part] = line[part];
+  for (std::size_t half = kParts / 2; half > 0; half /= 2) {
+    for (std::size_t part = 0; part < half; ++part) sums[part] = hn::Add(sums[part], sums[part + half]);
+  }
+  return sum_of_lanes(F(), sums[0]);
+}
+
 // How many of the 16 sums are at most u: the lane that u falls into, 16 if it is behind all.
 HWY_INLINE std::uint32_t lane_of(const float* sums, float u) {
   std::size_t lanes = 0;
@@ -95,11 +118,7 @@ class Run {
       if (block.lines[token] != same || block.topics[token] != same_topic) {
         same = block.lines[token];
         same_topic = block.topics[token];
-        if (same < block.first_long) {
-          weigh<false>(table_of(same), same_topic);
-        } else {
-          weigh<true>(table_of(same), same_topic);
-        }
+        weigh(table_of(same), same_topic);
       }
       if (const Topic topic = choose(random_bits(visit_.key, token)); topic != same_topic) {
         block.topics[token] = topic;
@@ -125,25 +144,15 @@ class Run {
     return hn::Mul(hn::ConvertTo(F(), counts), load(laid_.a.data() + topic));
   }
 
-  // The document's term, C_dk psi_k, lane by lane over the lines of its table. A long document may have several entries of the token's topic, of
-  // which one loses the token.
-  template <bool long_document>
+  // What speaks for the token's own topic, and lane by lane over the lines of the document's table what speaks for each other one: C_dk psi_k.
   void weigh(std::uint32_t* table, Topic own) {
     table_ = table;
     own_ = own;
     used_ = table[0] >> shift_;
     lines_ = (used_ + kLine) / kLine;
-    const float inverse = laid_.inverse[own], growth = 1 / (1 - inverse);  // of 1 / (C_k + V beta) by the token's absence
-    const auto others = static_cast<float>(laid_.counts[own] - 1);
-    const float psi = (others + beta_) * (inverse * growth), a = laid_.a[own];
-    own_row_ = others * (a * growth);
-    row_change_ = own_row_ - (others + 1) * a;
-    own_smoothing_ = beta_ * a * (growth - 1);
-
     const U u;
-    const auto owns = hn::Set(u, own), mask = hn::Set(u, count_mask_), none = hn::Zero(u);
-    const auto own_psi = hn::Set(F(), psi);
-    bool taken_out = false;
+    const auto owns = hn::Set(u, own), mask = hn::Set(u, count_mask_);
+    auto own_counts = hn::Zero(u);  // a long document may have several entries of it
     Floats sums[kParts];
     for (Floats& sum : sums) sum = hn::Zero(F());
     float* cumulative = laid_.cumulative.data();
@@ -153,33 +162,36 @@ class Run {
         const auto entries = hn::Load(u, table + entry);
         const auto topics = hn::ShiftRightSame(entries, static_cast<int>(shift_));
         const auto counts = hn::And(entries, mask);
-        const auto is_own = hn::And(hn::Eq(topics, owns), hn::Ne(counts, none));
-        Floats weights = hn::GatherIndex(F(), laid_.psi.data(), hn::BitCast(I(), topics));
-        weights = hn::IfThenElse(hn::RebindMask(F(), is_own), own_psi, weights);
-        auto loses = is_own;
-        if constexpr (long_document) {
-          const auto first = static_cast<std::uint32_t>(taken_out ? -1 : hn::FindFirstTrue(u, is_own));
-          loses = hn::Eq(hn::Iota(u, 0), hn::Set(u, first));
-          taken_out |= !hn::AllFalse(u, is_own);
-        }
-        const auto left = hn::Sub(counts, hn::IfThenElseZero(loses, hn::Set(u, 1)));
-        sums[part] = hn::Add(sums[part], hn::Mul(weights, hn::ConvertTo(F(), hn::BitCast(I(), left))));
+        const auto is_own = hn::Eq(topics, owns);
+        own_counts = hn::Add(own_counts, hn::IfThenElseZero(is_own, counts));
+        const auto others = hn::IfThenZeroElse(is_own, counts);
+        const Floats psi = hn::GatherIndex(F(), laid_.psi.data(), hn::BitCast(I(), topics));
+        sums[part] = hn::Add(sums[part], hn::Mul(psi, hn::ConvertTo(F(), hn::BitCast(I(), others))));
         hn::Store(sums[part], F(), cumulative + entry);
       }
     }
-    prefix(sums, sums_ + kLine);
+    for (std::size_t part = 0; part < kParts; ++part) hn::Store(sums[part], F(), lanes_ + part * kLanes);
+    document_ = sum_of(sums);
+    // Without the token 1 / (C_k + V beta) is greater. Of the third term, that is what it adds; the rest stands among all topics' (from_all).
+    const float inverse = laid_.inverse[own], growth = 1 / (1 - inverse), a = laid_.a[own];
+    const auto others = static_cast<float>(laid_.counts[own] - 1);
+    const float psi = (others + beta_) * (inverse * growth);
+    const auto others_here = static_cast<float>(static_cast<std::int32_t>(hn::GetLane(hn::SumOfLanes(u, own_counts)) - 1));
+    stays_ = others_here * psi + (others * (a * growth) + beta_ * a * (growth - 1));
+    own_row_ = (others + 1) * a;
   }
 
-  // A topic from the weights of weigh(); at_ is its place in the table where that is known, else 0.
+  // A topic from the weights of weigh(), the token's own first, for most tokens stay; at_ is its place in the table where that is known, else 0.
   Topic choose(std::uint64_t bits) {
-    const double document = sums_[2 * kLine - 1], row = std::max(0.0, row_sum + row_change_);
-    const double smoothing = visit_.prior.beta * laid_.a_sum;
-    double u = unit(bits) * (document + row + smoothing + own_smoothing_);
+    const double stays = stays_, document = document_, row = std::max(0.0, row_sum - own_row_);
+    double u = unit(bits) * (stays + document + row + visit_.prior.beta * laid_.a_sum);
+    if (u < stays) return own_;
     at_ = 0;
+    u -= stays;
     if (u < document) return from_table(static_cast<float>(u));
     u -= document;
     if (u < row) return long_row ? from_groups(static_cast<float>(u)) : from_list(static_cast<float>(u));
-    return u - row < smoothing ? from_all(bits) : own_;  // what the token's own absence adds to the third term
+    return from_all(bits);
   }
 
   // By a_k. The alias table is of begin(): what it gives is taken as often as a_k has grown since, of the most that any has.
@@ -193,39 +205,51 @@ class Run {
     }
   }
 
-  Topic from_table(float u) {
-    const std::uint32_t lane = std::min<std::uint32_t>(lane_of(sums_ + kLine, u), kLine - 1);
-    const float rest = u - sums_[kLine - 1 + lane];
+  // Where u falls among so many lines, whose sums lane by lane are in laid_.cumulative and those of their lanes behind sums[15].
+  std::uint32_t place_in(std::uint32_t lines, const float* sums, float u) const {
+    const std::uint32_t lane = std::min<std::uint32_t>(lane_of(sums + kLine, u), kLine - 1);
+    const float rest = u - sums[kLine - 1 + lane];
     std::uint32_t line = 0;
-    for (std::uint32_t i = 0; i + 1 < lines_; ++i) line += laid_.cumulative[i * kLine + lane] <= rest;
-    const std::uint32_t at = line * kLine + lane, entry = table_[at], count = entry & count_mask_;
+    for (std::uint32_t i = 0; i + 1 < lines; ++i) line += laid_.cumulative[i * kLine + lane] <= rest;
+    return line * kLine + lane;
+  }
+
+  Topic from_table(float u) {
+    Floats sums[kParts];
+    for (std::size_t part = 0; part < kParts; ++part) sums[part] = load(lanes_ + part * kLanes);
+    prefix(sums, sums_ + kLine);
+    const std::uint32_t at = place_in(lines_, sums_, u), entry = table_[at];
     // A sum that was rounded up may end at an entry that has no weight.
-    if (count == 0) return own_;
+    if ((entry & count_mask_) == 0) return own_;
     at_ = at;
     return entry >> shift_;
   }
 
   Topic from_list(float u) {
-    const std::vector<Topic>& list = laid_.list;  // zeros behind its end, where counts are cut off by `size`
-    const std::size_t size = list.size();
-    for (std::size_t begin = 0; begin < size; begin += kLine) {
-      alignas(64) float weights[kLine] = {};
-      for (std::size_t i = 0; i < std::min<std::size_t>(kLine, size - begin); ++i) weights[i] = row_weight(list[begin + i]);
-      Floats line[kParts];
-      for (std::size_t part = 0; part < kParts; ++part) line[part] = load(weights + part * kLanes);
-      prefix(line, scan_ + kLine);
-      if (const std::uint32_t lane = lane_of(scan_ + kLine, u); lane < kLine) return weights[lane] > 0 ? list[begin + lane] : own_;
-      u -= scan_[2 * kLine - 1];
+    const F f;
+    const auto own = hn::Set(U(), laid_.places[own_] - 1);
+    const auto lines = static_cast<std::uint32_t>((laid_.list.size() + kLine - 1) / kLine);
+    float* cumulative = laid_.cumulative.data();
+    Floats sums[kParts];
+    for (Floats& sum : sums) sum = hn::Zero(f);
+    for (std::uint32_t line = 0; line < lines; ++line) {
+      for (std::size_t part = 0; part < kParts; ++part) {
+        const std::size_t at = line * kLine + part * kLanes;
+        const auto is_own = hn::RebindMask(f, hn::Eq(hn::Iota(U(), static_cast<std::uint32_t>(at)), own));
+        sums[part] = hn::Add(sums[part], hn::IfThenZeroElse(is_own, load(laid_.weights.data() + at)));
+        hn::Store(sums[part], f, cumulative + at);
+      }
     }
-    return own_;
+    prefix(sums, scan_ + kLine);
+    const std::uint32_t at = place_in(lines, scan_, u);
+    return at < laid_.list.size() && laid_.weights[at] > 0 ? laid_.list[at] : own_;
   }
-  float row_weight(Topic topic) const { return topic == own_ ? own_row_ : static_cast<float>(laid_.counts[topic]) * laid_.a[topic]; }
 
   Topic from_groups(float u) {
     const std::size_t groups = (laid_.topics + kGroup - 1) / kGroup;
     float& own_group = laid_.groups[own_ / kGroup];
     const float kept = own_group;
-    own_group += row_change_;
+    own_group -= own_row_;
     std::size_t group = groups;
     for (std::size_t begin = 0; begin < groups; begin += kLine) {
       Floats line[kParts];
@@ -252,7 +276,7 @@ class Run {
       for (std::size_t part = 0; part < kParts; ++part) {
         const std::size_t topic = group * kGroup + i + part * kLanes;
         const auto is_own = hn::RebindMask(f, hn::Eq(hn::Iota(U(), static_cast<std::uint32_t>(topic)), own));
-        sums[part] = hn::Add(sums[part], hn::IfThenElse(is_own, hn::Set(f, own_row_), row_weights(topic)));
+        sums[part] = hn::Add(sums[part], hn::IfThenZeroElse(is_own, row_weights(topic)));
         hn::Store(sums[part], f, cumulative + i + part * kLanes);
       }
     }
@@ -262,7 +286,7 @@ class Run {
     std::uint32_t line = 0;
     for (std::size_t i = 0; i + kLine < kGroup; i += kLine) line += cumulative[i + lane] <= rest;
     const auto topic = static_cast<Topic>(group * kGroup + line * kLine + lane);
-    return laid_.counts[topic] > (topic == own_ ? 1u : 0u) ? topic : own_;
+    return laid_.counts[topic] > 0 ? topic : own_;
   }
 
   // The token goes from own_ to `topic`, in all counts.
@@ -276,33 +300,27 @@ class Run {
       move_in_table(topic);
     }
     visit_.totals.move(own_, topic);
+    if (laid_.places[topic] == 0) {
+      laid_.list.push_back(topic);
+      laid_.places[topic] = static_cast<std::uint32_t>(laid_.list.size());
+    }
     renew(own_, laid_.counts[own_] - 1);
     renew(topic, laid_.counts[topic] + 1);
-    if (!laid_.listed[topic]) {
-      laid_.listed[topic] = 1;
-      laid_.list.push_back(topic);
-    }
   }
+  // Without branches, which nobody could foretell.
   void move_in_table(Topic topic) {
     if (at_ == 0) at_ = find(topic);
-    const std::uint32_t own_at = find(own_);
-    const std::uint32_t left = table_[own_at] - 1;
-    const bool empties = (left & count_mask_) == 0;
-    if (at_ != 0) {
-      ++table_[at_];
-      table_[own_at] = left;
-      if (empties) {  // the last entry takes its place
-        table_[own_at] = table_[used_];
-        table_[used_] = 0;
-        table_[0] = (used_ - 1) << shift_;
-      }
-    } else if (empties) {
-      table_[own_at] = topic << shift_ | 1;
-    } else {
-      table_[own_at] = left;
-      table_[used_ + 1] = topic << shift_ | 1;
-      table_[0] = (used_ + 1) << shift_;
-    }
+    const std::uint32_t own_at = find(own_), left = table_[own_at] - 1;
+    const bool has = at_ != 0, empties = (left & count_mask_) == 0;
+    table_[own_at] = left;
+    const std::uint32_t to = has ? at_ : empties ? own_at : used_ + 1;
+    table_[to] = (has ? table_[to] : topic << shift_) + 1;
+    // An entry that is empty and was not taken goes: the last one takes its place. If none goes, the first one, which is written below, is cleared.
+    const bool goes = has && empties;
+    const std::uint32_t last = goes ? used_ : own_at;
+    table_[own_at] = table_[last];
+    table_[goes ? last : 0] = 0;
+    table_[0] = (used_ + (!has && !empties) - goes) << shift_;
   }
   // What follows from a topic's total, which has changed, and from its count in the row.
   void renew(Topic topic, std::uint32_t count) {
@@ -315,19 +333,22 @@ class Run {
     laid_.counts[topic] = count;
     laid_.a_sum += static_cast<double>(a) - before;
     row_sum += static_cast<double>(weight) - weight_before;
+    laid_.weights[laid_.places[topic] - 1] = weight;
     if (long_row) laid_.groups[topic / kGroup] += weight - weight_before;
     laid_.growth = std::max(laid_.growth, a * laid_.begun[topic]);
   }
-  // Where the table has that topic; 0 if it has not.
+  // Where the table has that topic; 0 if it has not. Not of long documents.
   std::uint32_t find(Topic topic) const {
     const U u;
     const auto wanted = hn::Set(u, topic), mask = hn::Set(u, count_mask_), none = hn::Zero(u);
-    for (std::uint32_t entry = 0; entry <= used_; entry += kLanes) {
+    std::uint32_t at = 0;
+    for (std::uint32_t entry = 0; entry < lines_ * kLine; entry += kLanes) {
       const auto entries = hn::Load(u, table_ + entry);
       const auto found = hn::And(hn::Eq(hn::ShiftRightSame(entries, static_cast<int>(shift_)), wanted), hn::Ne(hn::And(entries, mask), none));
-      if (!hn::AllFalse(u, found)) return entry + static_cast<std::uint32_t>(hn::FindFirstTrue(u, found));
+      const std::intptr_t lane = hn::FindFirstTrue(u, found);
+      at = lane >= 0 ? entry + static_cast<std::uint32_t>(lane) : at;
     }
-    return 0;
+    return at;
   }
 
   const Visit& visit_;
@@ -342,10 +363,11 @@ class Run {
   std::uint32_t* table_ = nullptr;
   Topic own_ = 0;
   std::uint32_t used_ = 0, lines_ = 0, at_ = 0;
-  float own_row_ = 0;        // C_wk a_k of its topic, without it
-  float row_change_ = 0;     // of row_sum, without it
-  float own_smoothing_ = 0;
-  alignas(64) float sums_[2 * kLine] = {};  // [16..31] the sums, [15] is 0
+  float stays_ = 0;                         // what speaks for its topic
+  float own_row_ = 0;                       // C_wk a_k of its topic, with it
+  float document_ = 0;                      // what speaks for others in the document
+  alignas(64) float lanes_[kLine] = {};     // of that, lane by lane
+  alignas(64) float sums_[2 * kLine] = {};  // [16..31] sums of these, [15] is 0
   alignas(64) float scan_[2 * kLine] = {};
 };
 

@@ -49,7 +49,7 @@ std::uint64_t drawn_with(const Sampling& sampling) {
     case SamplerKind::gibbs: return 17;
     case SamplerKind::exact: break;
   }
-  return 41;
+  return 48;
 }
 
 // Of a token, beside the block's.

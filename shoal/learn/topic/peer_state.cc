@@ -8,6 +8,7 @@
 #include "shoal/core/error.h"
 #include "shoal/data/lines.h"
 #include "shoal/data/number.h"
+#include "shoal/learn/topic/tomotopy_file.h"
 #include "shoal/text/mallet_state.h"
 #include "shoal/text/word_count.h"
 #include "shoal/text/words_file.h"
@@ -117,7 +118,8 @@ StateFormat parse_state_format(std::string_view name) {
   if (name == "mallet") return StateFormat::mallet;
   if (name == "warplda") return StateFormat::warplda;
   if (name == "lightlda") return StateFormat::lightlda;
-  refuse("\"" + std::string(name) + "\" is none", {}, "mallet, warplda or lightlda");
+  if (name == "tomotopy") return StateFormat::tomotopy;
+  refuse("\"" + std::string(name) + "\" is none", {}, "mallet, warplda, lightlda or tomotopy");
 }
 
 void count_into(Model& model, std::span<const std::uint32_t> words, std::span<const Topic> topics) {
@@ -151,6 +153,13 @@ PeerState read_state(const fs::path& file, StateFormat format, const StateOption
     state.model.vocabulary = std::move(read.corpus.vocabulary);
     alpha = read.prior.alpha;
     if (!alpha.empty() && read.prior.beta > 0) header = {static_cast<std::uint32_t>(alpha.size()), 0, read.prior.beta};
+  } else if (format == StateFormat::tomotopy) {
+    TomotopyFile read = read_tomotopy_file(file);
+    state.topics = std::move(read.topics);
+    state.documents = std::move(read.documents);
+    state.model.vocabulary = std::move(read.vocabulary);
+    alpha = std::move(read.prior.alpha);
+    header = {static_cast<std::uint32_t>(alpha.size()), 0, read.prior.beta};
   } else if (format == StateFormat::warplda) {
     read_warplda(file, state);
     header = warplda_header(beside(file, ".model"));
@@ -162,7 +171,8 @@ PeerState read_state(const fs::path& file, StateFormat format, const StateOption
   state.documents.finish();
   if (!words_file.empty()) {
     data::Names words = text::read_words_file(words_file);
-    if (format == StateFormat::mallet) state.documents = renumbered(state.documents, state.model.vocabulary, words, words_file);
+    if (format == StateFormat::mallet || format == StateFormat::tomotopy)  // they number words for themselves
+      state.documents = renumbered(state.documents, state.model.vocabulary, words, words_file);
     state.model.vocabulary = std::move(words);
   }
   if (!header && !(options.topics && options.alpha_sum && options.beta)) {
@@ -172,7 +182,7 @@ PeerState read_state(const fs::path& file, StateFormat format, const StateOption
   if (options.alpha_sum || alpha.size() != topics) alpha.assign(topics, options.alpha_sum ? *options.alpha_sum / topics : header->alpha);
   state.model.prior = {std::move(alpha), options.beta.value_or(header ? header->beta : 0)};
   const auto is_positive = [](double value) { return std::isfinite(value) && value > 0; };
-  if (topics == 0 || !is_positive(state.model.prior.beta) || !is_positive(state.model.prior.alpha.front())) {
+  if (topics == 0 || !is_positive(state.model.prior.beta) || !std::ranges::all_of(state.model.prior.alpha, is_positive)) {
     refuse("needs at least one topic, and alpha and beta above 0", file.string());
   }
   for (const Topic topic : state.topics) {

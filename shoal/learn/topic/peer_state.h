@@ -1,5 +1,5 @@
-// Topics of tokens as other programs leave them, so that one judge scores all: MALLET's --output-state, WarpLDA's .z.estimate, LightLDA's block.N.
-// Others write MALLET's form easily. Threads: any.
+// Topics of tokens as other programs leave them, so that one judge scores all: MALLET's --output-state, WarpLDA's .z.estimate, LightLDA's block.N,
+// tomotopy's model files. Others write MALLET's form easily. Threads: any.
 #pragma once
 
 #include <cstdint>
@@ -14,12 +14,12 @@
 
 namespace shoal::learn::topic {
 
-enum class StateFormat : std::uint8_t { mallet, warplda, lightlda };
+enum class StateFormat : std::uint8_t { mallet, warplda, lightlda, tomotopy };
 StateFormat parse_state_format(std::string_view name);  // throws Error{invalid_argument} that lists all
 
 // What the file does not say, or says otherwise than it should be taken.
 struct StateOptions {
-  std::filesystem::path words_file = {};  // the words by number, a line each; of MALLET's form: which words there are. Empty: what is found beside
+  std::filesystem::path words_file = {};  // the words by number, a line each; of MALLET's form and tomotopy's: which words there are. Empty: what is found beside
   std::optional<std::uint32_t> topics = {};  // how many there are
   std::optional<double> alpha_sum = {}, beta = {};
 };
