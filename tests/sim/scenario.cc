@@ -94,7 +94,7 @@ rate = "10mbit"
 )");
   ASSERT_TRUE(scenario.faults.recovery);
   EXPECT_EQ(scenario.faults.recovery->silence_seconds, 2);
-  EXPECT_EQ(scenario.faults.recovery->proof_seconds, 5e-7);
+  EXPECT_DOUBLE_EQ(scenario.faults.recovery->proof_seconds, 5e-7);
   const std::vector<Fault>& list = scenario.faults.list;
   EXPECT_EQ(scenario.fault_names, (std::vector<std::string>{"early", "fault 2", "fault 0", "fault 3"}));
   EXPECT_EQ(list[0].kind, Fault::Kind::stopped);
@@ -116,7 +116,7 @@ TEST(Scenario, who_may_be_lost_goes_on_by_fewer_if_nothing_else_is_said) {
   EXPECT_EQ(other.faults.recovery->restart_seconds, 1);
   EXPECT_EQ(other.faults.recovery->join_seconds, 0.01);
   EXPECT_EQ(other.faults.recovery->state_bytes, 1e6);
-  EXPECT_EQ(other.faults.recovery->state_seconds_per_byte, 2e-9);
+  EXPECT_DOUBLE_EQ(other.faults.recovery->state_seconds_per_byte, 2e-9);
 }
 
 TEST(Scenario, names_files_beside_it) {
