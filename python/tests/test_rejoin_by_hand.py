@@ -6,6 +6,8 @@ import json
 import subprocess
 import sys
 
+import pytest
+
 from pool import environment, program
 from test_rejoin import KILL, SCRIPT, undisturbed  # noqa: F401 (a fixture)
 
@@ -42,11 +44,13 @@ def told_by(process):
     return json.loads(said.split("told ")[1])
 
 
-def test_a_process_started_by_hand_takes_the_lost_place(tmp_path, undisturbed):  # noqa: F811
-    """Also in that of one that came itself and was lost before it had the state, and in rank 0's."""
+ALL_FAULTS = [(1, 4, "step", KILL), (1, 0, "arriving", KILL), (0, 8, "begin", KILL)]
+
+
+@pytest.mark.parametrize("faults", [ALL_FAULTS[2:], pytest.param(ALL_FAULTS, marks=pytest.mark.slow)], ids=["rank 0", "who came itself, too"])
+def test_a_process_started_by_hand_takes_the_lost_place(tmp_path, undisturbed, faults):  # noqa: F811
     course, plan = undisturbed
     (tmp_path / "train.py").write_text(BY_HAND)
-    faults = [(1, 4, "step", KILL), (1, 0, "arriving", KILL), (0, 8, "begin", KILL)]
     arguments = [plan, "12", json.dumps(faults)]
     with meeting(3) as start:
         members = [start(tmp_path, rank, arguments) for rank in range(3)]
