@@ -68,7 +68,8 @@ std::string faults_as_text(const sim::Scenario& scenario, const sim::Outcome& ou
       text += "\n";
     }
   }
-  if (!outcome.faults.empty()) text += fmt::format("  without faults: {}; they cost {}\n", show_seconds(undisturbed), show_seconds(std::max(outcome.seconds - undisturbed, 0.0)));
+  const double cost = outcome.seconds - undisturbed;  // fewer members may need less
+  if (!outcome.faults.empty()) text += fmt::format("  without faults: {}, which is {} {}\n", show_seconds(undisturbed), show_seconds(std::abs(cost)), cost < 0 ? "more" : "less");
   return text;
 }
 
