@@ -22,6 +22,7 @@ constexpr Command commands[] = {
     {"dictionary", "atoms of which few make up a sample: sparse coding", declare_dictionary},
     {"metric", "distances by which samples of one class are near: metric learning", declare_metric},
     {"topics", "what texts are about: latent Dirichlet allocation", declare_topics},
+    {"meet", "hold the place where members meet that something else starts", declare_meet},
     {"lab", "hosts with limited links on this machine (network namespaces)", declare_lab},
     {"plan", "predict what a model would take on a cluster, by each way", declare_plan},
     {"doctor", "measure machines and links, say what will limit a run", declare_doctor},

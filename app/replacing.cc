@@ -14,6 +14,10 @@ constexpr Nanoseconds kToldByThen = std::chrono::seconds(8);  // silence that co
 
 }  // namespace
 
+Replacing::Replacing(net::Coordinator& coordinator, unsigned most) : coordinator_(coordinator), most_(most) {
+  coordinator_.put(net::kLauncherKey, "shoal run");
+}
+
 void Replacing::look() {
   if (steady_now() < next_look_) return;
   next_look_ = steady_now() + kLookEach;

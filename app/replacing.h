@@ -14,7 +14,7 @@ namespace shoal::app {
 class Replacing {
  public:
   // The coordinator outlives it. most: members that are replaced, all in all.
-  Replacing(net::Coordinator& coordinator, unsigned most) : coordinator_(coordinator), most_(most) {}
+  Replacing(net::Coordinator& coordinator, unsigned most);
 
   unsigned generation() const { return generation_; }  // the latest
   unsigned replaced() const { return replaced_; }

@@ -40,7 +40,40 @@ std::vector<std::uint32_t> by_use(const sim::Outcome& outcome) {
   return links;
 }
 
-std::string as_text(const sim::Scenario& scenario, const sim::Outcome& outcome) {
+std::string names_of(const std::vector<topo::Node>& hosts, const topo::Topology& topology) {
+  std::string names;
+  for (const topo::Node host : hosts) names += (names.empty() ? "" : ", ") + topology.hosts[host];
+  return names;
+}
+
+// What became of the faults, and what they cost beside `undisturbed`, the same scenario without them.
+std::string faults_as_text(const sim::Scenario& scenario, const sim::Outcome& outcome, double undisturbed) {
+  std::string text;
+  for (std::size_t i = 0; i < outcome.faults.size(); ++i) {
+    const sim::Fault& fault = scenario.faults.list[i];
+    const sim::FaultOutcome& became = outcome.faults[i];
+    text += fmt::format("  {} at {}: ", scenario.fault_names[i], show_seconds(fault.at));
+    if (fault.at > outcome.seconds) {
+      text += "all had ended\n";
+    } else if (!sim::loses(fault)) {
+      text += fault.kind == sim::Fault::Kind::slow_link ? "a link at " + show_rate(fault.rate) + "\n"
+                                                        : fmt::format("{} takes {:g} times as long\n", scenario.topology.hosts[fault.host], fault.factor);
+    } else if (became.lost.empty()) {
+      text += "nobody is lost\n";
+    } else {
+      text += names_of(became.lost, scenario.topology) + " lost";
+      if (std::isfinite(became.agreed)) text += fmt::format("; agreed {} later, {} begun again", show_seconds(became.agreed - fault.at), show_count(became.again, "operations"));
+      if (became.again > 0) text += fmt::format(" ({} undone)", show_seconds(became.undone));
+      if (std::isfinite(became.resumed)) text += fmt::format("; on after {}", show_seconds(became.resumed - fault.at));
+      text += "\n";
+    }
+  }
+  const double cost = outcome.seconds - undisturbed;  // fewer members may need less
+  if (!outcome.faults.empty()) text += fmt::format("  without faults: {}, which is {} {}\n", show_seconds(undisturbed), show_seconds(std::abs(cost)), cost < 0 ? "more" : "less");
+  return text;
+}
+
+std::string as_text(const sim::Scenario& scenario, const sim::Outcome& outcome, double undisturbed) {
   constexpr std::size_t kMostLinks = 8;
   const topo::Topology& topology = scenario.topology;
   std::string text = fmt::format("{}: {} on {} and {}, {} simulated\n", scenario.name, show_seconds(outcome.seconds),
@@ -55,6 +88,7 @@ std::string as_text(const sim::Scenario& scenario, const sim::Outcome& outcome) 
     const bool arrived = std::isfinite(outcome.transfers[i]);
     text += fmt::format("  {}: {}\n", scenario.flow_names[i], arrived ? "arrived after " + show_seconds(outcome.transfers[i]) : "under way at the end");
   }
+  text += faults_as_text(scenario, outcome, undisturbed);
   const auto links = by_use(outcome);
   for (std::size_t i = 0; i < std::min(links.size(), kMostLinks); ++i) {
     const topo::Link& link = topology.links[links[i]];
@@ -65,7 +99,21 @@ std::string as_text(const sim::Scenario& scenario, const sim::Outcome& outcome) 
   return text;
 }
 
-std::string as_json(const sim::Scenario& scenario, const sim::Outcome& outcome) {
+// What has no end is null.
+ordered_json faults_as_json(const sim::Scenario& scenario, const sim::Outcome& outcome) {
+  const auto when = [](double seconds) { return std::isfinite(seconds) ? ordered_json(seconds) : ordered_json(); };
+  ordered_json all = ordered_json::array();
+  for (std::size_t i = 0; i < outcome.faults.size(); ++i) {
+    const sim::FaultOutcome& became = outcome.faults[i];
+    ordered_json lost = ordered_json::array();
+    for (const topo::Node host : became.lost) lost.push_back(scenario.topology.hosts[host]);
+    all.push_back({{"name", scenario.fault_names[i]}, {"at", scenario.faults.list[i].at}, {"lost", std::move(lost)}, {"agreed", when(became.agreed)},
+                   {"resumed", when(became.resumed)}, {"again", became.again}, {"undone", became.undone}});
+  }
+  return all;
+}
+
+std::string as_json(const sim::Scenario& scenario, const sim::Outcome& outcome, double undisturbed) {
   const topo::Topology& topology = scenario.topology;
   ordered_json json{{"name", scenario.name}, {"seconds", outcome.seconds}, {"flows_simulated", outcome.flows}};
   json["runs"] = ordered_json::array();
@@ -85,6 +133,10 @@ std::string as_json(const sim::Scenario& scenario, const sim::Outcome& outcome) 
     const double arrived = outcome.transfers[i];
     json["flows"].push_back({{"name", scenario.flow_names[i]}, {"arrived", std::isfinite(arrived) ? ordered_json(arrived) : ordered_json()}});
   }
+  if (!outcome.faults.empty()) {
+    json["faults"] = faults_as_json(scenario, outcome);
+    json["seconds_without_faults"] = undisturbed;
+  }
   json["links"] = ordered_json::array();
   for (std::size_t at = 0; at < topology.links.size(); ++at) {
     const topo::Link& link = topology.links[at];
@@ -96,12 +148,14 @@ std::string as_json(const sim::Scenario& scenario, const sim::Outcome& outcome) 
 
 // As chrome://tracing and Perfetto read it: a process a sender, a thread a receiver.
 std::string as_trace(const sim::Scenario& scenario, const sim::Outcome& outcome) {
+  const std::string state = "state";
   ordered_json events = ordered_json::array();
   for (topo::Node host = 0; host < scenario.topology.hosts.size(); ++host) {
     events.push_back({{"ph", "M"}, {"name", "process_name"}, {"pid", host}, {"args", {{"name", "from " + scenario.topology.hosts[host]}}}});
   }
   for (const sim::Sent& sent : outcome.trace) {
-    events.push_back({{"ph", "X"}, {"name", scenario.jobs[sent.job].name}, {"pid", sent.from}, {"tid", sent.to}, {"ts", sent.begin * 1e6},
+    const std::string& name = sent.job == sim::Sent::kState ? state : scenario.jobs[sent.job].name;
+    events.push_back({{"ph", "X"}, {"name", name}, {"pid", sent.from}, {"tid", sent.to}, {"ts", sent.begin * 1e6},
                       {"dur", (sent.end - sent.begin) * 1e6}, {"args", {{"to", scenario.topology.hosts[sent.to]}, {"bytes", sent.bytes}}}});
   }
   return ordered_json{{"traceEvents", std::move(events)}}.dump(-1, ' ', false, ordered_json::error_handler_t::replace);
@@ -109,9 +163,13 @@ std::string as_trace(const sim::Scenario& scenario, const sim::Outcome& outcome)
 
 int simulate(const SimOptions& options) {
   const sim::Scenario scenario = sim::read_scenario(options.file);
-  const sim::Outcome outcome = sim::simulate(scenario.topology, scenario.jobs, scenario.flows, scenario.costs, !options.trace.empty());
+  const auto simulate = [&](bool trace, const sim::Faults& faults) {
+    return sim::simulate(scenario.topology, scenario.jobs, scenario.flows, scenario.costs, trace, faults);
+  };
+  const sim::Outcome outcome = simulate(!options.trace.empty(), scenario.faults);
+  const double undisturbed = scenario.faults.list.empty() ? outcome.seconds : simulate(false, {scenario.faults.recovery, {}}).seconds;
   if (!options.trace.empty()) write_aside(options.trace, as_trace(scenario, outcome));
-  const std::string text = options.json ? as_json(scenario, outcome) : as_text(scenario, outcome);
+  const std::string text = options.json ? as_json(scenario, outcome, undisturbed) : as_text(scenario, outcome, undisturbed);
   std::fwrite(text.data(), 1, text.size(), stdout);
   return 0;
 }

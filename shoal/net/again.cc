@@ -2,6 +2,8 @@
 
 #include <algorithm>
 #include <charconv>
+#include <optional>
+#include <utility>
 
 #include "shoal/core/text.h"
 #include "shoal/net/coordinator.h"
@@ -15,13 +17,49 @@ using namespace std::chrono_literals;
 
 constexpr Nanoseconds kAnotherLoss = 2s;  // for the launcher to have noticed it
 
-bool has_come(Rendezvous& board, std::uint64_t generation, Nanoseconds patience) {
+constexpr Nanoseconds kLookEach = 250ms;  // at what members say of their losses
+
+std::optional<std::string> find(Rendezvous& board, const std::string& key, Nanoseconds patience = 1ms) {
   try {
-    board.get(again_key(generation), patience);
-    return true;
+    return board.get(key, patience);
   } catch (const Error& error) {
     if (error.code() != Code::timeout) throw;
-    return false;
+    return {};
+  }
+}
+bool has_come(Rendezvous& board, std::uint64_t generation, Nanoseconds patience) { return find(board, again_key(generation), patience).has_value(); }
+
+// Where nobody tells a process its generation.
+std::uint64_t find_generation(Rendezvous& board, Rank rank, Nanoseconds patience) {
+  const Instant deadline = steady_now() + patience;
+  std::uint64_t latest = 0;
+  for (;;) {
+    while (has_come(board, latest + 1, 1ms)) ++latest;
+    if (!find(board, card_key(latest, rank))) return latest;
+    const auto lost = read_list(find(board, lost_key(latest)).value_or(""));
+    if (std::ranges::count(lost, rank) > 0 || find(board, broken_key(latest))) {
+      board.put(again_key(latest + 1), "1");
+      return latest + 1;
+    }
+    const Nanoseconds left = deadline - steady_now();
+    if (left <= Nanoseconds(0)) break;
+    has_come(board, latest + 1, std::min(left, kLookEach));
+  }
+  throw Error(Code::invalid_argument, show_ranks(std::vector<Rank>{rank}) + " is there, and the others have not lost it", "join",
+              "give every member a rank of its own; whoever comes in place of a lost one gets that one's");
+}
+
+// Whom a generation waits for may be lost, too: then the next one has begun, and this one will never be complete.
+std::unique_ptr<Job> join_in_generation(Place place, const std::string& secret, const JoinOptions& options, bool has_launcher) {
+  for (;; ++place.generation) {
+    try {
+      return join_as_client(place, secret, options);
+    } catch (const Error&) {
+      CoordinatorClient board(secret, place.coordinator, options.patience, place.job);
+      const bool another_may_come = !has_launcher && place.generation > 0;
+      if (another_may_come) board.put(broken_key(place.generation), "1");
+      if (!has_come(board, place.generation + 1, another_may_come ? options.patience : kAnotherLoss)) throw;
+    }
   }
 }
 
@@ -45,16 +83,14 @@ std::vector<Rank> read_list(const std::string& text) {
   return ranks;
 }
 
-// Whom a generation waits for may be lost, too: then the next one has begun, and this one will never be complete.
-std::unique_ptr<Job> join_in_generation(Place place, const std::string& secret, const JoinOptions& options) {
-  for (;; ++place.generation) {
-    try {
-      return join_as_client(place, secret, options);
-    } catch (const Error&) {
-      CoordinatorClient board(secret, place.coordinator, options.patience, place.job);
-      if (!has_come(board, place.generation + 1, kAnotherLoss)) throw;
-    }
+std::unique_ptr<Job> join_or_come(Place place, const std::string& secret, const JoinOptions& options) {
+  bool has_launcher = false;
+  {
+    CoordinatorClient board(secret, place.coordinator, options.patience, place.job);
+    has_launcher = find(board, kLauncherKey).has_value();
+    if (!has_launcher) place.generation = find_generation(board, place.rank, options.patience);
   }
+  return join_in_generation(std::move(place), secret, options, has_launcher);
 }
 
 std::unique_ptr<Job> join_again(const Place& before, const std::vector<Rank>& lost, const JoinOptions& given) {
@@ -62,15 +98,17 @@ std::unique_ptr<Job> join_again(const Place& before, const std::vector<Rank>& lo
   const std::string secret = find_secret().value_or("");
   Place place = before;
   ++place.generation;
+  bool has_launcher = false;
   {
     CoordinatorClient board(secret, place.coordinator, options.patience, place.job);
+    has_launcher = find(board, kLauncherKey).has_value();
     board.put(lost_key(before.generation), show_list(lost));
     if (!has_come(board, place.generation, options.patience)) {
       throw Error(Code::peer_lost, "nobody has come in place of " + show_ranks(lost) + " within " + show_seconds(Seconds(options.patience).count()),
                   "join", "is the host there? SHOAL_JOIN_TIMEOUT sets the time");
     }
   }
-  return join_in_generation(place, secret, options);
+  return join_in_generation(place, secret, options, has_launcher);
 }
 
 }  // namespace shoal::net

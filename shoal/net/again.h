@@ -2,6 +2,12 @@
 // (OnPeerLost::rejoin), a generation of the run after the other:
 //   lost/G   by members of generation G: whom they have lost. Its process may live: a stopped one, or one behind a cut cable
 //   again/G  by the launcher: it has started others in their places, so many. All join in generation G
+//   launcher by the launcher, from the beginning: it starts others, and tells each its generation (SHOAL_GENERATION)
+//
+// Without a launcher (`shoal meet` holds the board, and people or batch systems start processes that know rank, size and board) who comes finds its generation
+// by itself: the latest in which nobody of its rank has come; else, once the others have lost that rank, the next one, which it begins
+// by again/G. Nobody then ends a process that was given up: it learns so and ends, or is ended by who started it.
+//   broken/G by members where there is no launcher: generation G will not be complete, because somebody was lost on the way. Another may begin the next
 #pragma once
 
 #include <cstdint>
@@ -13,6 +19,8 @@
 namespace shoal::net {
 
 inline std::string lost_key(std::uint64_t generation) { return "lost/" + std::to_string(generation); }
+inline constexpr const char* kLauncherKey = "launcher";
+inline std::string broken_key(std::uint64_t generation) { return "broken/" + std::to_string(generation); }
 inline std::string again_key(std::uint64_t generation) { return "again/" + std::to_string(generation); }
 
 std::string show_list(const std::vector<Rank>& ranks);                // "1,3"

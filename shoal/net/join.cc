@@ -101,7 +101,7 @@ std::string list_unconnected(const Place& place, const TcpTransport& transport, 
 void require_launcher_for(const JoinOptions& options, const Place& place) {
   if (options.on_peer_lost != OnPeerLost::rejoin || place.launcher == Place::Launcher::shoal || place.size == 1) return;
   throw Error(Code::unsupported, "only `shoal run` starts others in place of lost members, and these were started by " + std::string(name(place.launcher)),
-              "SHOAL_ON_PEER_LOST", "start with `shoal run`, or set shrink");
+              "SHOAL_ON_PEER_LOST", "start with `shoal run`, or by hand with `shoal meet`, or set shrink");
 }
 
 std::unique_ptr<Job> join_tcp(const Place& place, Rendezvous& rendezvous, const std::string& scope, const std::string& secret,

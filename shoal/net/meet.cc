@@ -20,7 +20,7 @@ namespace {
 constexpr const char* kMeetingCard = "shoal.meet", *kMeetingSecret = "shoal.secret";
 
 std::unique_ptr<Job> join_at(const Place& place, Rendezvous& rendezvous, const std::string& secret, const JoinOptions& options) {
-  return join_tcp(place, rendezvous, "shoal/" + std::to_string(place.generation) + "/", secret, options);
+  return join_tcp(place, rendezvous, scope_of(place.generation), secret, options);
 }
 
 }  // namespace
@@ -121,7 +121,7 @@ std::unique_ptr<Job> join(const JoinOptions& options) {
                   "call shoal.init() in Python, or start with `shoal run`");
     case Place::Launcher::shoal: {
       const std::string secret = find_secret().value_or("");
-      return chosen.on_peer_lost == OnPeerLost::rejoin ? join_in_generation(place, secret, chosen) : join_as_client(place, secret, chosen);
+      return chosen.on_peer_lost == OnPeerLost::rejoin ? join_or_come(place, secret, chosen) : join_as_client(place, secret, chosen);
     }
     case Place::Launcher::pmix: return join_by_pmix(place, chosen);
     default: return join_by_address(place, chosen);

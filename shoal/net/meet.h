@@ -10,7 +10,10 @@ namespace shoal::net {
 
 // At a coordinator that somebody holds.
 std::unique_ptr<Job> join_as_client(const Place& place, const std::string& secret, const JoinOptions& options);
-// The same in place.generation, or in a later one if the launcher begins that before all have come.
-std::unique_ptr<Job> join_in_generation(Place place, const std::string& secret, const JoinOptions& options);
+// The same where others come in place of lost members (again.h): as one of the first, or as one of those who come.
+std::unique_ptr<Job> join_or_come(Place place, const std::string& secret, const JoinOptions& options);
+// The scope of a generation's cards: of rank r under "member/r" in it.
+inline std::string scope_of(std::uint64_t generation) { return "shoal/" + std::to_string(generation) + "/"; }
+inline std::string card_key(std::uint64_t generation, Rank rank) { return scope_of(generation) + "member/" + std::to_string(rank); }
 
 }  // namespace shoal::net

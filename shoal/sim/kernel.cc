@@ -23,7 +23,7 @@ void Kernel::push(Entry entry) {
 
 void Kernel::timer(double when, std::uint64_t token) { push({std::max(when, now_), order_++, token, 0, false}); }
 
-void Kernel::flow(std::span<const std::uint32_t> links, double bytes, std::uint64_t token, std::uint32_t priority, double cap) {
+std::uint32_t Kernel::flow(std::span<const std::uint32_t> links, double bytes, std::uint64_t token, std::uint32_t priority, double cap) {
   std::uint32_t number = static_cast<std::uint32_t>(flows_.size());
   if (free_.empty()) {
     flows_.emplace_back();
@@ -47,6 +47,18 @@ void Kernel::flow(std::span<const std::uint32_t> links, double bytes, std::uint6
     flows.push_back({number, hop});
   }
   begun_.push_back(number);
+  return number;
+}
+
+void Kernel::cancel(std::uint32_t number) {
+  settle(flows_[number]);
+  flows_[number].left = 0;
+  remove(number);
+}
+
+void Kernel::set_capacity(std::uint32_t link, double capacity) {
+  links_[link].capacity = capacity;
+  left_behind_.push_back(link);
 }
 
 bool Kernel::next(Event& event) {

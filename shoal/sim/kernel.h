@@ -32,15 +32,16 @@ class Kernel {
   // At `when`, or now if that is past.
   void timer(double when, std::uint64_t token);
   // From now on. `links`: in order, none twice, not empty unless `cap` is finite; they stay where they are until the flow has ended.
-  // bytes: infinity never ends. cap: bytes/s.
-  void flow(std::span<const std::uint32_t> links, double bytes, std::uint64_t token, std::uint32_t priority = 0,
-            double cap = std::numeric_limits<double>::infinity());
+  // bytes: infinity never ends. cap: bytes/s. Returns its number, which is its own until it has ended.
+  std::uint32_t flow(std::span<const std::uint32_t> links, double bytes, std::uint64_t token, std::uint32_t priority = 0,
+                     double cap = std::numeric_limits<double>::infinity());
+  void cancel(std::uint32_t flow);                         // ends it without an event; what it has moved is carried
+  void set_capacity(std::uint32_t link, double capacity);  // bytes/s, > 0, from now on
   // Goes on to the next event; false when none is left. Events of one moment (a picosecond) come in the order in which they were
   // scheduled, before anything is computed anew.
   bool next(Event& event);
 
   double carried(std::uint32_t link) const;         // bytes so far
-  double capacity(std::uint32_t link) const { return links_[link].capacity; }
   std::uint64_t solved() const { return solved_; }  // flows whose rate was computed together with others', so far
 
  private:

@@ -5,8 +5,8 @@
 
 #include <fmt/format.h>
 
-#include "shoal/collective/build.h"
 #include "shoal/core/error.h"
+#include "shoal/sim/named_program.h"
 
 namespace shoal::sim {
 
@@ -15,7 +15,7 @@ void add_jobs(const PlanTraffic& traffic, std::vector<Job>& jobs) {
   if (traffic.hosts.size() != plan.ranks) {
     throw Error(Code::invalid_argument, fmt::format("{} hosts for a plan of {} members", traffic.hosts.size(), plan.ranks), traffic.name);
   }
-  std::map<std::string, std::shared_ptr<const collective::Program>> programs;
+  std::map<std::string, NamedProgram> programs;
   std::vector<Awaited> before;  // the iteration before
   for (std::uint32_t iteration = 0; iteration < traffic.iterations; ++iteration) {
     std::vector<Awaited> these;
@@ -24,10 +24,8 @@ void add_jobs(const PlanTraffic& traffic, std::vector<Job>& jobs) {
         throw Error(Code::unsupported, fmt::format("{} goes by \"{}\", which is not simulated", plan.name_of(unit), unit.way), traffic.name,
                     "plans of all-reduces are: shoal plan --plan ring");
       }
-      auto& program = programs[unit.way];
-      if (!program) {
-        program = std::make_shared<const collective::Program>(collective::build(collective::Collective::all_reduce, unit.way, plan.ranks));
-      }
+      NamedProgram& named = programs[unit.way];
+      if (!named.program) named = named_program(collective::Collective::all_reduce, unit.way, plan.ranks);
       double ready = 0;  // from the start of backward
       for (const std::uint32_t tensor : unit.tensors) {
         const double at = plan.tensors[tensor].backward_at;
@@ -35,7 +33,9 @@ void add_jobs(const PlanTraffic& traffic, std::vector<Job>& jobs) {
       }
       Job job;
       job.name = plan.name_of(unit);
-      job.program = program;
+      job.program = named.program;
+      job.fewer = named.fewer;
+      job.together = !these.empty();
       job.elements = plan.bytes_of(unit);
       job.element_bytes = 1;
       job.hosts = traffic.hosts;

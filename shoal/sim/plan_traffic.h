@@ -1,6 +1,7 @@
 // What an exchange plan sends, iteration by iteration, as jobs: every unit's all-reduce begins on a host when its last gradient is there
 // and has the unit's priority on the wire. The next iteration begins on a host when all its means have arrived and the optimizer has
-// stepped; so under Order::priority this is what it takes when nothing of the next forward pass is overlapped.
+// stepped; so under Order::priority this is what it takes when nothing of the next forward pass is overlapped. Where members may be lost
+// (faults.h) an iteration is one operation, as a step of training is.
 #pragma once
 
 #include <cstdint>

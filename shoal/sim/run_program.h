@@ -8,6 +8,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <limits>
 #include <memory>
 #include <span>
@@ -16,6 +17,7 @@
 
 #include "shoal/collective/program.h"
 #include "shoal/sim/costs.h"
+#include "shoal/sim/faults.h"
 #include "shoal/topo/topology.h"
 
 namespace shoal::sim {
@@ -36,6 +38,10 @@ struct Job {
   double start = 0;
   std::vector<Awaited> after;
   std::uint32_t priority = 0;          // at each sender the smallest is served first (kernel.h)
+  // Where members may be lost (faults.h). `together`: of one operation with the job in front of it, which has the same hosts. fewer: the program
+  // for those who are left, by their ranks, ascending; throws Error if they can do nothing without the others.
+  bool together = false;
+  std::function<std::shared_ptr<const collective::Program>(const std::vector<std::uint32_t>& ranks)> fewer;
 };
 
 // Bytes that travel whatever the jobs do: others' traffic.
@@ -49,13 +55,14 @@ struct Transfer {
 
 struct JobOutcome {
   double begin = 0, end = 0;           // of the first and of the last of its members
-  std::vector<double> finished;        // by rank
+  std::vector<double> finished;        // by rank; infinity: lost before
 };
 struct LinkUse {
   double bytes = 0;
-  double busy = 0;                     // bytes / (the link's goodput x seconds)
+  double busy = 0;                     // bytes / (the link's goodput x seconds), by the rate that it had at first
 };
 struct Sent {                          // one flow of a job
+  static constexpr std::uint32_t kState = 0xffffffff;  // instead of a job: what newcomers take over
   std::uint32_t job = 0;
   topo::Node from = 0, to = 0;
   double begin = 0, end = 0;           // of its bytes on the first link
@@ -66,6 +73,7 @@ struct Outcome {
   double seconds = 0;                  // when the last job ended; without jobs, the last transfer
   std::vector<JobOutcome> jobs;
   std::vector<double> transfers;       // when each had arrived; infinity: not yet
+  std::vector<FaultOutcome> faults;
   std::vector<LinkUse> links;          // by number in the topology
   std::uint32_t bottleneck = 0;        // the busiest link; meaningless in a topology without links
   std::uint64_t flows = 0;             // how many were simulated
@@ -73,8 +81,8 @@ struct Outcome {
 };
 
 // Throws Error{invalid_argument}: a program that stands still, naming rank, lane and op; hosts that are not in the topology or
-// without a path; a topology whose rates are relative.
+// without a path; a topology whose rates are relative; losses that nobody can go on from.
 Outcome simulate(const topo::Topology& topology, std::span<const Job> jobs, std::span<const Transfer> transfers, const Costs& costs = {},
-                 bool trace = false);
+                 bool trace = false, const Faults& faults = {});
 
 }  // namespace shoal::sim

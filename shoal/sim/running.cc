@@ -9,9 +9,9 @@ using collective::Buffer;
 using collective::Op;
 using collective::OpKind;
 
-Running::Running(Simulation& simulation, std::uint32_t job, const Job& what, std::shared_ptr<const SizedProgram> program)
+Running::Running(Simulation& simulation, std::uint32_t attempt, const Job& what, std::shared_ptr<const SizedProgram> program)
     : simulation_(simulation),
-      job_(job),
+      attempt_(attempt),
       what_(what),
       program_(std::move(program)),
       slots_(program_->program().slots),
@@ -30,7 +30,7 @@ void Running::start(std::uint32_t rank) {
   ranks_[rank].started = true;
   if (ranks_[rank].incomplete == 0) {
     --incomplete_ranks_;
-    return simulation_.finished(job_, rank);
+    return simulation_.done(attempt_, rank);
   }
   for (std::uint32_t lane = program_->first_lane(rank); lane < program_->first_lane(rank + 1); ++lane) wake(lane);
 }
@@ -90,7 +90,7 @@ bool Running::step(std::uint32_t lane) {
 }
 
 void Running::occupy(topo::Node host, double seconds, Token::Kind kind, std::uint32_t index) {
-  simulation_.kernel_.timer(simulation_.occupy(host, seconds), Token{kind, job_, index}.packed());
+  simulation_.kernel_.timer(simulation_.occupy(host, seconds), Token{kind, attempt_, index}.packed());
 }
 
 void Running::begin_send(std::uint32_t lane, std::uint32_t stream, Train train) {
@@ -126,7 +126,7 @@ void Running::offer(std::uint32_t stream) {
     const SizedProgram::Stream& ends = program_->streams()[stream];
     state.channel = simulation_.channel(host(ends.sender), what_.hosts[ends.to], what_.priority);
   }
-  simulation_.channels_[state.channel].waiting.push({Token::Kind::flown, job_, stream});
+  simulation_.channels_[state.channel].waiting.push({Token::Kind::flown, attempt_, stream});
   simulation_.serve(state.channel);
 }
 
@@ -160,12 +160,12 @@ void Running::flown(std::uint32_t stream, double began) {
   const SizedProgram::Stream& ends = program_->streams()[stream];
   const double now = simulation_.kernel_.now(), latency = simulation_.channels_[state.channel].path->latency;
   if (simulation_.trace_) {
-    simulation_.outcome_.trace.push_back({job_, host(ends.sender), what_.hosts[ends.to], began, now, train.bytes});
+    simulation_.outcome_.trace.push_back({simulation_.attempts_[attempt_].job, host(ends.sender), what_.hosts[ends.to], began, now, train.bytes});
   }
   state.waiting = false;
   if (latency > 0) {
     state.in_transit.push(train);
-    simulation_.kernel_.timer(now + latency, Token{Token::Kind::arrived, job_, stream}.packed());
+    simulation_.kernel_.timer(now + latency, Token{Token::Kind::arrived, attempt_, stream}.packed());
   } else {
     receive(stream, train);
   }
@@ -227,7 +227,7 @@ void Running::progressed(std::uint32_t lane) {
   RankState& rank = ranks_[program_->rank_of(lane)];
   if (--rank.incomplete > 0) return;
   --incomplete_ranks_;
-  simulation_.finished(job_, program_->rank_of(lane));
+  simulation_.done(attempt_, program_->rank_of(lane));
 }
 
 std::string Running::standstill() const {

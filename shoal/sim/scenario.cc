@@ -7,8 +7,8 @@
 #include <tuple>
 #include <unordered_map>
 
-#include "shoal/collective/build.h"
 #include "shoal/exchange/plan.h"
+#include "shoal/sim/named_program.h"
 #include "shoal/sim/plan_traffic.h"
 #include "shoal/sim/scenario_reader.h"
 #include "shoal/sim/table_traffic.h"
@@ -28,7 +28,7 @@ class Reader {
     Keys keys(table_, "", file_);
     keys.count("shoal_sim", 1, 1);
     scenario_.name = keys.text("name", "scenario");
-    for (const char* key : {"topology", "costs", "run", "plan", "table", "flow"}) keys.has(key);
+    for (const char* key : {"topology", "costs", "recovery", "run", "plan", "table", "flow", "fault"}) keys.has(key);
     keys.finish();
     read_topology(one("topology"));
     if (table_.contains("costs")) read_costs(one("costs"));
@@ -36,6 +36,10 @@ class Reader {
     each("plan", [this](Keys entry) { read_plan(entry); });
     each("table", [this](Keys entry) { read_table(entry); });
     each("flow", [this](Keys entry) { read_flow(entry); });
+    if (table_.contains("recovery")) read_recovery(one("recovery"));
+    each("fault", [this](Keys entry) { read_fault(entry); });
+    put_faults_in_order();
+    if (scenario_.faults.recovery && table_.contains("table")) keys.refuse("table", "what tables do when members are lost is not simulated", "without [recovery] and lost members");
     if (scenario_.jobs.empty() && scenario_.flows.empty()) keys.refuse("", "nothing happens in it", "[[run]], [[plan]], [[table]] or [[flow]]");
     return std::move(scenario_);
   }
@@ -146,37 +150,35 @@ class Reader {
     scenario_.groups.push_back({name, first, jobs, bytes, repeats});
   }
 
-  std::shared_ptr<const collective::Program> program(Keys& keys, std::uint32_t ranks) {
+  const NamedProgram& program(Keys& keys, std::uint32_t ranks) {
     const std::string name = keys.text("program");
     const bool from_file = name.ends_with(".json");
     const std::string kind = from_file ? "" : keys.text("collective", "all_reduce");
     const std::uint32_t root = from_file ? 0 : keys.count("root", 0, collective::kMaxRanks, 0);
-    auto& known = programs_[{name, kind, ranks, root}];
-    if (known) return known;
+    NamedProgram& known = programs_[{name, kind, ranks, root}];
+    if (known.program) return known;
     if (from_file) {
-      known = std::make_shared<const collective::Program>(collective::program_from_json(contents_(name)));
-      if (known->ranks != ranks) keys.refuse("hosts", fmt::format("{} hosts for a program of {} ranks", ranks, known->ranks));
+      known.program = std::make_shared<const collective::Program>(collective::program_from_json(contents_(name)));
+      if (known.program->ranks != ranks) keys.refuse("hosts", fmt::format("{} hosts for a program of {} ranks", ranks, known.program->ranks));
       return known;
     }
-    for (const auto collective : {collective::Collective::all_reduce, collective::Collective::reduce_scatter, collective::Collective::all_gather,
-                                  collective::Collective::broadcast, collective::Collective::reduce, collective::Collective::gather,
-                                  collective::Collective::scatter, collective::Collective::all_to_all}) {
-      if (kind != collective::name(collective)) continue;
-      try {
-        known = std::make_shared<const collective::Program>(collective::build(collective, name, ranks, root));
-      } catch (const Error& error) {
-        keys.refuse("program", error.fact(), error.hint());
-      }
-      return known;
+    const auto collective = collective::collective_called(kind);
+    if (!collective || kind != collective::name(*collective)) keys.refuse("collective", fmt::format("there is no collective \"{}\"", kind));
+    try {
+      known = named_program(*collective, name, ranks, root);
+    } catch (const Error& error) {
+      keys.refuse("program", error.fact(), error.hint());
     }
-    keys.refuse("collective", fmt::format("there is no collective \"{}\"", kind));
+    return known;
   }
 
   void read_run(Keys keys) {
     Job job;
     job.hosts = hosts(keys, "hosts");
     if (job.hosts.size() > collective::kMaxRanks) keys.refuse("hosts", fmt::format("{} hosts, at most {} are allowed", job.hosts.size(), collective::kMaxRanks));
-    job.program = program(keys, static_cast<std::uint32_t>(job.hosts.size()));
+    const NamedProgram& named = program(keys, static_cast<std::uint32_t>(job.hosts.size()));
+    job.program = named.program;
+    job.fewer = named.fewer;
     job.name = keys.text("name", fmt::format("run {}", scenario_.groups.size()));
     const double bytes = keys.bytes("bytes");
     job.element_bytes = keys.count("element_bytes", 1, 16, 4);
@@ -255,12 +257,80 @@ class Reader {
     scenario_.flows.push_back(flow);
   }
 
+  void read_recovery(Keys keys) {
+    Recovery& recovery = scenario_.faults.recovery.emplace();
+    const std::string policy = keys.text("on_peer_lost", "shrink");
+    recovery.rejoin = policy == "rejoin";
+    if (!recovery.rejoin && policy != "shrink") keys.refuse("on_peer_lost", fmt::format("\"{}\" is not known", policy), "shrink or rejoin");
+    if (keys.has("silence")) recovery.silence_seconds = keys.seconds("silence");
+    recovery.proof_seconds = 1e-9 * keys.number("proof_ns_per_op", 0, 1e9, recovery.proof_seconds * 1e9);
+    if (recovery.rejoin) {
+      if (keys.has("restart")) recovery.restart_seconds = keys.seconds("restart");
+      if (keys.has("join")) recovery.join_seconds = keys.seconds("join");
+      recovery.state_bytes = keys.bytes("state", "0B");
+      if (recovery.state_bytes > 1e15) keys.refuse("state", "more than 1 PB");
+      recovery.state_seconds_per_byte = 1e-9 * keys.number("state_ns_per_byte", 0, 1e6, recovery.state_seconds_per_byte * 1e9);
+    }
+    keys.finish();
+  }
+
+  void read_fault(Keys keys) {
+    Fault fault;
+    fault.at = keys.seconds("at");
+    const bool of_link = keys.has("link");
+    if (of_link == keys.has("host")) keys.refuse("", "either a host or a link is expected");
+    using Kinds = std::map<std::string, Fault::Kind>;
+    const Kinds kinds = of_link ? Kinds{{"cut", Fault::Kind::cut}, {"slow", Fault::Kind::slow_link}}
+                                : Kinds{{"killed", Fault::Kind::killed}, {"stopped", Fault::Kind::stopped}, {"slow", Fault::Kind::slow_host}};
+    const std::string how = keys.text("how", of_link ? "cut" : "killed");
+    const auto kind = kinds.find(how);
+    if (kind == kinds.end()) keys.refuse("how", fmt::format("\"{}\" is not known", how), of_link ? "cut or slow" : "killed, stopped or slow");
+    fault.kind = kind->second;
+    if (of_link) {
+      fault.links = links_between(keys);
+    } else {
+      fault.host = host(keys, "host", keys.text("host"));
+    }
+    if (fault.kind == Fault::Kind::slow_link) fault.rate = keys.rate("rate");
+    if (fault.kind == Fault::Kind::slow_link && fault.rate <= 0) keys.refuse("rate", "must be more than 0");
+    if (fault.kind == Fault::Kind::slow_host) fault.factor = keys.count("factor", 1, 1'000'000);
+    scenario_.fault_names.push_back(keys.text("name", fmt::format("fault {}", scenario_.faults.list.size())));
+    keys.finish();
+    auto& recovery = scenario_.faults.recovery;
+    if (loses(fault) && !recovery) recovery.emplace();
+    if (fault.kind == Fault::Kind::cut && recovery->rejoin) keys.refuse("link", "is cut, and nobody can come back over it", "on_peer_lost = \"shrink\"");
+    scenario_.faults.list.push_back(std::move(fault));
+  }
+  // Both directions of all links between two nodes.
+  std::vector<std::uint32_t> links_between(Keys& keys) const {
+    const topo::Topology& topology = scenario_.topology;
+    const std::vector<std::string> ends = keys.texts("link", 2);
+    std::vector<std::uint32_t> links;
+    for (std::uint32_t link = 0; ends.size() == 2 && link < topology.links.size(); ++link) {
+      const std::string from = topology.node_name(topology.links[link].from), to = topology.node_name(topology.links[link].to);
+      if ((from == ends[0] && to == ends[1]) || (from == ends[1] && to == ends[0])) links.push_back(link);
+    }
+    if (links.empty()) keys.refuse("link", "there is none", "the names of the two nodes that it connects");
+    return links;
+  }
+  void put_faults_in_order() {
+    std::vector<std::size_t> order(scenario_.faults.list.size());
+    std::iota(order.begin(), order.end(), std::size_t{0});
+    std::ranges::stable_sort(order, {}, [this](std::size_t i) { return scenario_.faults.list[i].at; });
+    const auto list = std::exchange(scenario_.faults.list, {});
+    const auto names = std::exchange(scenario_.fault_names, {});
+    for (const std::size_t i : order) {
+      scenario_.faults.list.push_back(list[i]);
+      scenario_.fault_names.push_back(names[i]);
+    }
+  }
+
   const toml::table& table_;
   const std::string& file_;
   const std::function<std::string(const std::string&)>& contents_;
   Scenario scenario_;
   std::unordered_map<std::string, topo::Node> host_of_;
-  std::map<std::tuple<std::string, std::string, std::uint32_t, std::uint32_t>, std::shared_ptr<const collective::Program>> programs_;
+  std::map<std::tuple<std::string, std::string, std::uint32_t, std::uint32_t>, NamedProgram> programs_;
 };
 
 }  // namespace

@@ -34,6 +34,8 @@ struct Scenario {
   std::vector<Group> groups;   // by job
   std::vector<Transfer> flows;
   std::vector<std::string> flow_names;
+  Faults faults;
+  std::vector<std::string> fault_names;  // as faults.list
 };
 
 inline constexpr std::size_t kMostScenarioBytes = 1 << 20, kMostEntries = 256, kMostScenarioJobs = 100'000;

@@ -30,20 +30,26 @@ std::vector<double> capacities(const topo::Topology& topology, const Costs& cost
 }  // namespace
 
 Simulation::Simulation(const topo::Topology& topology, std::span<const Job> jobs, std::span<const Transfer> transfers,
-                       const Costs& costs, bool trace)
+                       const Costs& costs, bool trace, const Faults& faults)
     : topology_(topology),
       jobs_(jobs),
       transfers_(transfers),
       costs_(costs),
       trace_(trace),
+      faults_(faults),
       routes_(topology),
       kernel_(capacities(topology, costs)),
       thread_free_(topology.hosts.size(), 0),
-      running_(jobs.size()),
+      attempt_(jobs.size(), kNone),
+      begun_(jobs.size()),
+      open_ranks_(jobs.size()),
       waits_for_(jobs.size()),
       next_(jobs.size()),
       rank_of_(jobs.size()),
-      incomplete_jobs_(jobs.size()) {
+      transfer_flow_(transfers.size(), kNone),
+      incomplete_jobs_(jobs.size()),
+      life_(topology.hosts.size(), Life::there),
+      slowness_(topology.hosts.size(), 1) {
   check();
   outcome_.jobs.resize(jobs.size());
   outcome_.transfers.assign(transfers.size(), kEndless);
@@ -66,6 +72,7 @@ void Simulation::check() const {
     for (const Awaited& earlier : job.after) {
       if (earlier.job >= i) refuse(fmt::format("waits for job {}, which is not in front of it", earlier.job), where);
     }
+    if (job.together && (i == 0 || job.hosts != jobs_[i - 1].hosts)) refuse("done together with one in front of it that other hosts do", where);
     if (!is_time(job.start) || !(job.element_bytes > 0)) refuse("start or size of elements is no such number", where);
   }
   for (std::size_t i = 0; i < transfers_.size(); ++i) {
@@ -82,7 +89,9 @@ void Simulation::plan_starts() {
   for (std::uint32_t i = 0; i < jobs_.size(); ++i) {
     const Job& job = jobs_[i];
     outcome_.jobs[i].begin = kEndless;
-    outcome_.jobs[i].finished.assign(job.hosts.size(), 0);
+    outcome_.jobs[i].finished.assign(job.hosts.size(), kEndless);
+    begun_[i].assign(job.hosts.size(), Begun::no);
+    open_ranks_[i] = static_cast<std::uint32_t>(job.hosts.size());
     waits_for_[i].assign(job.hosts.size(), 0);
     if (!job.after.empty()) {
       for (std::uint32_t rank = 0; rank < job.hosts.size(); ++rank) rank_of_[i].emplace(job.hosts[rank], rank);
@@ -97,7 +106,7 @@ void Simulation::plan_starts() {
       if (waits_for_[i][rank] == 0) schedule(i, rank);
     }
   }
-  for (std::uint32_t i = 0; i < transfers_.size(); ++i) kernel_.timer(transfers_[i].start, Token{Token::Kind::transfer_start, 0, i}.packed());
+  for (std::uint32_t i = 0; i < transfers_.size(); ++i) timer(transfers_[i].start, {Token::Kind::transfer_start, 0, i});
 }
 
 std::uint32_t* Simulation::waits(const Awaited& later, topo::Node host) {
@@ -107,73 +116,113 @@ std::uint32_t* Simulation::waits(const Awaited& later, topo::Node host) {
 }
 
 void Simulation::schedule(std::uint32_t job, std::uint32_t rank) {
-  kernel_.timer(kernel_.now() + jobs_[job].start, Token{Token::Kind::start, job, rank}.packed());
+  timer(kernel_.now() + jobs_[job].start, {Token::Kind::start, job, rank});
 }
 
 Outcome Simulation::run() {
   plan_starts();
+  plan_faults();
   Event event;
   while ((incomplete_jobs_ > 0 || jobs_.empty()) && kernel_.next(event)) handle(Token::of(event.token));
   if (incomplete_jobs_ == 0) return outcome();
-  for (std::size_t i = 0; i < jobs_.size(); ++i) {
-    if (running_[i]) refuse(fmt::format("stands still after {:g} s: {}", kernel_.now(), running_[i]->standstill()), "program " + jobs_[i].program->name);
+  for (const Attempt& attempt : attempts_) {
+    if (!attempt.running) continue;
+    refuse(fmt::format("stands still after {:g} s: {}", kernel_.now(), attempt.running->standstill()), "program " + attempt.what->program->name);
   }
   throw Error(Code::internal, "jobs are left of which none has begun", "simulation");
 }
 
-Running& Simulation::running(std::uint32_t job) {
-  if (!running_[job]) {
-    const Job& what = jobs_[job];
-    auto& sized = sized_[Size{what.program.get(), what.elements, what.element_bytes}];
-    if (!sized) {
-      std::vector<double> bytes;
-      for (const std::uint64_t count : collective::Layout::even(*what.program, 0, what.elements).count) {
-        bytes.push_back(static_cast<double>(count) * what.element_bytes);
-      }
-      sized = std::make_shared<const SizedProgram>(what.program, std::move(bytes), costs_);
+std::uint32_t Simulation::begin(std::uint32_t job, const Job* what, std::vector<std::uint32_t> ranks) {
+  auto& sized = sized_[Size{what->program.get(), what->elements, what->element_bytes}];
+  if (!sized) {
+    std::vector<double> bytes;
+    for (const std::uint64_t count : collective::Layout::even(*what->program, 0, what->elements).count) {
+      bytes.push_back(static_cast<double>(count) * what->element_bytes);
     }
-    running_[job] = std::make_unique<Running>(*this, job, what, sized);
+    sized = std::make_shared<const SizedProgram>(what->program, std::move(bytes), costs_);
   }
-  return *running_[job];
+  const auto number = static_cast<std::uint32_t>(attempts_.size());
+  if (number >= kMostJobs) refuse(fmt::format("more than {} attempts", kMostJobs - 1), "simulation");
+  attempts_.push_back({what, job, std::move(ranks), kernel_.now(), std::make_unique<Running>(*this, number, *what, sized)});
+  return number;
+}
+
+void Simulation::start(std::uint32_t job, std::uint32_t rank) {
+  Begun& begun = begun_[job][rank];
+  if (begun == Begun::yes) return;
+  begun = Begun::due;
+  if (life_[host_of(job, rank)] != Life::there) return;
+  if (const double others = faults_.recovery ? operations_[operation_of_[job]].not_before : 0; kernel_.now() < others) {
+    if (std::isfinite(others)) timer(others, {Token::Kind::start, job, rank});
+    return;
+  }
+  begun = Begun::yes;
+  outcome_.jobs[job].begin = std::min(outcome_.jobs[job].begin, kernel_.now());
+  if (attempt_[job] == kNone) attempt_[job] = begin_with_all_left(job);
+  Attempt& attempt = attempts_[attempt_[job]];
+  const auto place = attempt.ranks.empty() ? rank : std::ranges::lower_bound(attempt.ranks, rank) - attempt.ranks.begin();
+  attempt.running->start(static_cast<std::uint32_t>(place));
+  go_on(attempt_[job]);
+}
+
+void Simulation::go_on(std::uint32_t attempt) {
+  auto& running = attempts_[attempt].running;
+  if (!running) return;
+  running->go();
+  if (running->complete()) running.reset();
 }
 
 void Simulation::handle(Token token) {
+  if (token.kind >= Token::Kind::certain) return handle_fault(token);
   if (token.kind >= Token::Kind::transfer_start) return handle_transfer(token);
-  if (token.kind == Token::Kind::start) {
-    outcome_.jobs[token.job].begin = std::min(outcome_.jobs[token.job].begin, kernel_.now());
-    running(token.job).start(token.index);
-  } else if (token.kind == Token::Kind::flown) {
-    const std::uint32_t at = token.index;
-    channels_[at].busy = false;
-    token = channels_[at].serving;
-    running(token.job).flown(token.index, channels_[at].began);
-    serve(at);
-  } else {
-    Running& job = running(token.job);
-    if (token.kind == Token::Kind::prepared) job.prepared(token.index);
-    if (token.kind == Token::Kind::arrived) job.arrived(token.index);
-    if (token.kind == Token::Kind::taken) job.taken(token.index);
-    if (token.kind == Token::Kind::local) job.local_done(token.index);
+  if (token.kind == Token::Kind::start) return start(token.job, token.index);
+  handle_running(token);
+}
+
+void Simulation::handle_running(Token token) {
+  const std::uint32_t channel = token.index;
+  const bool flown = token.kind == Token::Kind::flown;
+  if (flown) token = channels_[channel].serving;
+  if (Running* const running = attempts_[token.job].running.get()) {
+    if (flown) running->flown(token.index, channels_[channel].began);
+    if (token.kind == Token::Kind::prepared) running->prepared(token.index);
+    if (token.kind == Token::Kind::arrived) running->arrived(token.index);
+    if (token.kind == Token::Kind::taken) running->taken(token.index);
+    if (token.kind == Token::Kind::local) running->local_done(token.index);
   }
-  running(token.job).go();
-  if (running(token.job).complete()) running_[token.job].reset();
+  if (flown) {
+    channels_[channel].flow = kNone;
+    serve(channel);
+  }
+  go_on(token.job);
 }
 
 void Simulation::handle_transfer(Token token) {
   const Transfer& transfer = transfers_[token.index];
   const Path& on = path(transfer.from, transfer.to);
   if (token.kind == Token::Kind::transfer_start) {
-    flow(on, transfer.bytes, {Token::Kind::transfer_flown, 0, token.index}, transfer.priority, transfer.rate);
-  } else if (token.kind == Token::Kind::transfer_flown && on.latency > 0) {
-    kernel_.timer(kernel_.now() + on.latency, Token{Token::Kind::transfer_arrived, 0, token.index}.packed());
+    if (is_cut_off(on, transfer.from, transfer.to)) return;
+    transfer_flow_[token.index] = flow(on, transfer.bytes, {Token::Kind::transfer_flown, 0, token.index}, transfer.priority, transfer.rate);
+    return;
+  }
+  transfer_flow_[token.index] = kNone;
+  if (token.kind == Token::Kind::transfer_flown && on.latency > 0) {
+    timer(kernel_.now() + on.latency, {Token::Kind::transfer_arrived, 0, token.index});
   } else {
     outcome_.transfers[token.index] = kernel_.now();
   }
 }
 
-void Simulation::flow(const Path& on, double bytes, Token token, std::uint32_t priority, double cap) {
+std::uint32_t Simulation::flow(const Path& on, double bytes, Token token, std::uint32_t priority, double cap) {
   ++outcome_.flows;
-  kernel_.flow(on.links, bytes, token.packed(), priority, cap);
+  return kernel_.flow(on.links, bytes, token.packed(), priority, cap);
+}
+
+void Simulation::done(std::uint32_t attempt, std::uint32_t rank) {
+  const Attempt& of = attempts_[attempt];
+  if (of.job == Sent::kState) return state_came();
+  const std::uint32_t own = of.ranks.empty() ? rank : of.ranks[rank];
+  faults_.recovery ? hold(of.job, own) : finished(of.job, own);
 }
 
 void Simulation::finished(std::uint32_t job, std::uint32_t rank) {
@@ -183,7 +232,7 @@ void Simulation::finished(std::uint32_t job, std::uint32_t rank) {
     std::uint32_t* const waiting = waits(later, jobs_[job].hosts[rank]);
     if (waiting != nullptr && --*waiting == 0) schedule(later.job, static_cast<std::uint32_t>(waiting - waits_for_[later.job].data()));
   }
-  if (running_[job]->complete()) --incomplete_jobs_;
+  if (--open_ranks_[job] == 0) --incomplete_jobs_;
 }
 
 const Simulation::Path& Simulation::path(topo::Node from, topo::Node to) {
@@ -203,22 +252,25 @@ const Simulation::Path& Simulation::path(topo::Node from, topo::Node to) {
 std::uint32_t Simulation::channel(topo::Node from, topo::Node to, std::uint32_t priority) {
   const auto next = static_cast<std::uint32_t>(channels_.size());
   const auto [entry, is_new] = channel_of_.try_emplace({std::uint64_t{from} << 32 | to, priority}, next);
-  if (is_new) channels_.push_back({&path(from, to), from, to, priority, false, 0, {}, {}});
+  if (is_new) channels_.push_back({&path(from, to), from, to, priority, kNone, 0, {}, {}});
   return entry->second;
 }
 
 void Simulation::serve(std::uint32_t at) {
   Channel& channel = channels_[at];
-  if (channel.busy || channel.waiting.empty()) return;
-  channel.busy = true;
-  channel.began = kernel_.now();
-  channel.serving = channel.waiting.pop();
-  const Train train = running(channel.serving.job).take(channel.serving.index);
-  flow(*channel.path, train.bytes, {Token::Kind::flown, 0, at}, channel.priority, kEndless);
+  if (channel.flow != kNone || gone(channel.from) || gone(channel.to)) return;
+  while (!channel.waiting.empty()) {
+    channel.serving = channel.waiting.pop();
+    Running* const running = attempts_[channel.serving.job].running.get();
+    if (running == nullptr) continue;  // given up
+    channel.began = kernel_.now();
+    channel.flow = flow(*channel.path, running->take(channel.serving.index).bytes, {Token::Kind::flown, 0, at}, channel.priority, kEndless);
+    return;
+  }
 }
 
 double Simulation::occupy(topo::Node host, double seconds) {
-  return thread_free_[host] = std::max(thread_free_[host], kernel_.now()) + seconds;
+  return thread_free_[host] = std::max(thread_free_[host], kernel_.now()) + seconds * slowness_[host];
 }
 
 Outcome Simulation::outcome() {
@@ -229,15 +281,15 @@ Outcome Simulation::outcome() {
   }
   for (std::uint32_t link = 0; link < topology_.links.size(); ++link) {
     const double bytes = kernel_.carried(link);
-    outcome_.links.push_back({bytes, seconds > 0 ? bytes / (kernel_.capacity(link) * seconds) : 0});
+    outcome_.links.push_back({bytes, seconds > 0 ? bytes / (topology_.links[link].rate * costs_.goodput * seconds) : 0});
     if (outcome_.links[link].busy > outcome_.links[outcome_.bottleneck].busy) outcome_.bottleneck = link;
   }
   return std::move(outcome_);
 }
 
 Outcome simulate(const topo::Topology& topology, std::span<const Job> jobs, std::span<const Transfer> transfers, const Costs& costs,
-                 bool trace) {
-  return Simulation(topology, jobs, transfers, costs, trace).run();
+                 bool trace, const Faults& faults) {
+  return Simulation(topology, jobs, transfers, costs, trace, faults).run();
 }
 
 }  // namespace shoal::sim

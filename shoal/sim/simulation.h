@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <deque>
 #include <map>
 #include <memory>
 #include <optional>
@@ -58,9 +59,14 @@ struct Train {
 
 // What an event of the kernel is about: kept in its token.
 struct Token {
-  enum class Kind : std::uint8_t { start, prepared, flown, arrived, taken, local, transfer_start, transfer_flown, transfer_arrived } kind;
-  std::uint32_t job;    // < 2^24; of transfers 0
-  std::uint32_t index;  // start: rank; flown: channel; prepared, arrived, taken: stream; local: lane; else transfer
+  enum class Kind : std::uint8_t {
+    start, prepared, flown, arrived, taken, local,         // of attempts; start of jobs
+    transfer_start, transfer_flown, transfer_arrived,
+    certain,                                               // a rank knows that all hold an operation
+    fault, agreed, joined, returned,                       // it strikes; those who are left have voted; others are there; with the state
+  } kind;
+  std::uint32_t job;    // < 2^24; prepared, arrived, taken, local: attempt; certain: operation; of transfers and faults 0
+  std::uint32_t index;  // start, certain: rank; flown: channel; prepared, arrived, taken: stream; local: lane; else transfer or fault
 
   std::uint64_t packed() const { return std::uint64_t(kind) << 56 | std::uint64_t{job} << 32 | index; }
   static Token of(std::uint64_t packed) {
@@ -68,7 +74,7 @@ struct Token {
   }
 };
 
-// One job: a state machine like collective::Operation, for all its ranks at once.
+// One attempt at a job: a state machine like collective::Operation, for all its ranks at once.
 //
 // Invariants
 // 1. Slices of a lane are done in the order in which they began: all in flight belong to one stream, or are local.
@@ -76,7 +82,7 @@ struct Token {
 // 3. A stream has at most one train on its channel; slices leave when they are prepared and their receive is posted.
 class Running {
  public:
-  Running(Simulation& simulation, std::uint32_t job, const Job& what, std::shared_ptr<const SizedProgram> program);
+  Running(Simulation& simulation, std::uint32_t attempt, const Job& what, std::shared_ptr<const SizedProgram> program);
 
   void start(std::uint32_t rank);
   void prepared(std::uint32_t stream);     // the sender's thread has handed it to the network
@@ -126,7 +132,7 @@ class Running {
   void occupy(topo::Node host, double seconds, Token::Kind kind, std::uint32_t index);  // its thread; then that event comes
 
   Simulation& simulation_;
-  const std::uint32_t job_;
+  const std::uint32_t attempt_;
   const Job& what_;
   const std::shared_ptr<const SizedProgram> program_;
   const std::uint32_t slots_;
@@ -140,11 +146,13 @@ class Running {
 
 class Simulation {
  public:
-  Simulation(const topo::Topology& topology, std::span<const Job> jobs, std::span<const Transfer> transfers, const Costs& costs, bool trace);
+  Simulation(const topo::Topology& topology, std::span<const Job> jobs, std::span<const Transfer> transfers, const Costs& costs, bool trace,
+             const Faults& faults);
   Outcome run();
 
  private:
   friend class Running;
+  static constexpr std::uint32_t kNone = 0xffffffff;
   struct Path {
     std::vector<std::uint32_t> links;      // of the kernel
     double latency = 0;
@@ -154,32 +162,83 @@ class Simulation {
     const Path* path;
     topo::Node from, to;
     std::uint32_t priority;
-    bool busy = false;
+    std::uint32_t flow = kNone;            // of the kernel, under way
     double began = 0;
-    Token serving;                         // job and stream
+    Token serving;                         // attempt and stream
     Fifo<Token> waiting;
   };
+  // A job by those who are there to do it. Given up, or done, it has no `running`, and what comes for it then is void.
+  struct Attempt {
+    const Job* what;
+    std::uint32_t job;                     // Sent::kState: none, but the state on its way to newcomers
+    std::vector<std::uint32_t> ranks;      // of the job, by rank of the attempt; empty: all of them
+    double began;
+    std::unique_ptr<Running> running;
+  };
+  enum class Begun : std::uint8_t { no, due, yes };  // due: it would have begun, were the others not waited for
 
   const Path& path(topo::Node from, topo::Node to);
   std::uint32_t channel(topo::Node from, topo::Node to, std::uint32_t priority);
   void serve(std::uint32_t channel);
-  void finished(std::uint32_t job, std::uint32_t rank);
   double occupy(topo::Node host, double seconds);  // its thread: until when
   void handle(Token token);
+  void handle_running(Token token);
   void handle_transfer(Token token);
-  void flow(const Path& path, double bytes, Token token, std::uint32_t priority, double cap);
+  std::uint32_t flow(const Path& path, double bytes, Token token, std::uint32_t priority, double cap);
+  void timer(double when, Token token) { kernel_.timer(when, token.packed()); }
   void schedule(std::uint32_t job, std::uint32_t rank);
   void plan_starts();
   std::uint32_t* waits(const Awaited& later, topo::Node host);  // how many jobs it still waits for; null if it does not wait for this one
-  Running& running(std::uint32_t job);
+  void start(std::uint32_t job, std::uint32_t rank);
+  std::uint32_t begin_with_all_left(std::uint32_t job);  // an attempt
+  std::uint32_t begin(std::uint32_t job, const Job* what, std::vector<std::uint32_t> ranks);
+  void go_on(std::uint32_t attempt);       // behind what has happened to it
+  void done(std::uint32_t attempt, std::uint32_t rank);
+  void finished(std::uint32_t job, std::uint32_t rank);
   void check() const;
   Outcome outcome();
+
+  // Where members may be lost (recovering.cc).
+  // Jobs first .. last - 1, held together.
+  struct Operation {
+    std::uint32_t first = 0, last = 0;
+    std::vector<std::uint32_t> open;       // by rank: jobs in which it is not done
+    std::vector<double> held;              // by rank: when it was done in all
+    std::uint32_t holding = 0;             // ranks
+    bool certain = false;                  // all who are left hold it
+    double not_before = 0;                 // until when those who would begin wait for the others
+  };
+  void check_faults() const;
+  void plan_faults();
+  void hold(std::uint32_t job, std::uint32_t rank);
+  void handle_fault(Token token);
+  void strike(std::uint32_t fault);
+  std::vector<topo::Node> who_goes(const Fault& cut);
+  bool is_cut_off(const Path& path, topo::Node from, topo::Node to) const;
+  void cut_off();                          // what flows to and from those who are lost
+  void vote(std::uint32_t fault);
+  void regroup();                          // all have voted
+  void go_on_with_fewer(const std::vector<Operation*>& given_up);
+  void await_others(const std::vector<Operation*>& given_up);
+  void bring_state();
+  void state_came();                       // to one more member
+  void come_back();
+  std::optional<double> give_up(Operation& operation);  // since when it ran, if it did
+  void begin_again(double when);           // whoever waits to
+  void finish(Operation& operation, std::uint32_t rank);
+  std::vector<std::uint32_t> ranks_left(std::uint32_t job) const;
+  std::shared_ptr<const collective::Program> program_of(const Job& job, const std::vector<std::uint32_t>& left) const;
+  double told(const std::vector<topo::Node>& hosts, const std::vector<double>& since, std::size_t to);
+  bool gone(topo::Node host) const { return life_[host] == Life::lost || life_[host] == Life::out; }
+  topo::Node host_of(std::uint32_t job, std::uint32_t rank) const { return jobs_[job].hosts[rank]; }
+  const Recovery& recovery() const { return *faults_.recovery; }
 
   const topo::Topology& topology_;
   const std::span<const Job> jobs_;
   const std::span<const Transfer> transfers_;
   const Costs costs_;
   const bool trace_;
+  const Faults& faults_;
   topo::Routes routes_;
   Kernel kernel_;
   std::unordered_map<std::uint64_t, Path> paths_;            // by from and to
@@ -193,11 +252,29 @@ class Simulation {
     auto operator<=>(const Size&) const = default;
   };
   std::map<Size, std::shared_ptr<const SizedProgram>> sized_;
-  std::vector<std::unique_ptr<Running>> running_;            // by job
+  std::deque<Attempt> attempts_;
+  std::deque<Job> others_;                                   // of attempts by fewer, and of states: as they are done then
+  std::vector<std::uint32_t> attempt_;                       // by job: the latest, or kNone
+  std::vector<std::vector<Begun>> begun_;                    // by job, by rank
+  std::vector<std::uint32_t> open_ranks_;                    // by job: that have not ended it
   std::vector<std::vector<std::uint32_t>> waits_for_;        // by job, by rank: earlier jobs that its host has not ended
   std::vector<std::vector<Awaited>> next_;                   // by job: which ranks of which jobs wait for it
   std::vector<std::unordered_map<topo::Node, std::uint32_t>> rank_of_;  // by job that waits
+  std::vector<std::uint32_t> transfer_flow_;                 // by transfer: of the kernel while it is under way, else kNone
   std::size_t incomplete_jobs_ = 0;
+
+  std::vector<Operation> operations_;
+  std::vector<std::uint32_t> operation_of_;                  // by job
+  std::vector<topo::Node> members_;                          // hosts of all jobs, as they come first in them
+  enum class Life : std::uint8_t { there, lost, arriving, out };  // arriving: without the state yet. out: the others go on without it
+  std::vector<Life> life_;                                   // by host
+  std::vector<double> slowness_;                             // by host: of its thread
+  std::vector<double> over_;                                 // by host: when whoever starts others knows that its process is
+  std::vector<bool> cut_;                                    // by link
+  double agreed_ = 0;                                        // when all will have voted about the losses so far
+  std::vector<std::uint32_t> open_losses_;                   // faults from which they have not gone on; the latest counts
+  std::uint32_t state_left_ = 0;                             // members to which the state has not come yet
+  std::uint32_t state_attempt_ = kNone;
   Outcome outcome_;
 };
 

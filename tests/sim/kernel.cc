@@ -78,6 +78,32 @@ TEST(Kernel, an_endless_flow_slows_others_and_never_ends) {
   EXPECT_EQ(kernel.carried(0), 20);
 }
 
+TEST(Kernel, a_cancelled_flow_leaves_its_share_and_what_it_has_moved_is_carried) {
+  Kernel kernel({10});
+  const Path path{0};
+  const std::uint32_t first = kernel.flow(path, 100, 1);
+  kernel.flow(path, 15, 2);
+  kernel.timer(1, 3);
+  Event event;
+  ASSERT_TRUE(kernel.next(event));
+  kernel.cancel(first);
+  EXPECT_EQ(run(kernel), (std::map<std::uint64_t, double>{{2, 2.0}}));
+  EXPECT_EQ(kernel.carried(0), 20);
+}
+
+TEST(Kernel, another_capacity_counts_from_then_on) {
+  Kernel kernel({10, 10});
+  const Path alone{0}, both{0, 1};
+  kernel.flow(alone, 15, 1);
+  kernel.timer(1, 3);
+  Event event;
+  ASSERT_TRUE(kernel.next(event));
+  kernel.set_capacity(0, 5);
+  EXPECT_EQ(run(kernel), (std::map<std::uint64_t, double>{{1, 2.0}}));
+  kernel.flow(both, 10, 2);
+  EXPECT_EQ(run(kernel), (std::map<std::uint64_t, double>{{2, 4.0}}));
+}
+
 TEST(Kernel, events_of_one_moment_come_as_they_were_scheduled) {
   Kernel kernel({10});
   const Path path{0};

@@ -68,6 +68,57 @@ rate = "10mbit"
   EXPECT_GT(outcome.seconds, 1);
 }
 
+TEST(Scenario, faults_come_in_order_of_time) {
+  const Scenario scenario = read(kStar + kRun + R"([recovery]
+on_peer_lost = "shrink"
+silence = "2s"
+proof_ns_per_op = 500
+[[fault]]
+at = "3s"
+link = ["3", "s"]
+[[fault]]
+name = "early"
+at = "1s"
+host = "2"
+how = "stopped"
+[[fault]]
+at = "2s"
+host = "1"
+how = "slow"
+factor = 3
+[[fault]]
+at = "4s"
+link = ["s", "0"]
+how = "slow"
+rate = "10mbit"
+)");
+  ASSERT_TRUE(scenario.faults.recovery);
+  EXPECT_EQ(scenario.faults.recovery->silence_seconds, 2);
+  EXPECT_DOUBLE_EQ(scenario.faults.recovery->proof_seconds, 5e-7);
+  const std::vector<Fault>& list = scenario.faults.list;
+  EXPECT_EQ(scenario.fault_names, (std::vector<std::string>{"early", "fault 2", "fault 0", "fault 3"}));
+  EXPECT_EQ(list[0].kind, Fault::Kind::stopped);
+  EXPECT_EQ(list[0].host, 2U);
+  EXPECT_EQ(list[1].kind, Fault::Kind::slow_host);
+  EXPECT_EQ(list[1].factor, 3);
+  EXPECT_EQ(list[2].kind, Fault::Kind::cut);
+  EXPECT_EQ(list[2].links.size(), 2U);  // both directions
+  EXPECT_EQ(list[3].rate, 1.25e6);
+}
+
+TEST(Scenario, who_may_be_lost_goes_on_by_fewer_if_nothing_else_is_said) {
+  const Scenario one = read(kStar + kRun + "[[fault]]\nat = \"10ms\"\nhost = \"0\"\n");
+  ASSERT_TRUE(one.faults.recovery);
+  EXPECT_FALSE(one.faults.recovery->rejoin);
+  EXPECT_FALSE(read(kStar + kRun + "[[fault]]\nat = \"10ms\"\nhost = \"0\"\nhow = \"slow\"\nfactor = 2\n").faults.recovery);
+  const Scenario other = read(kStar + kRun + "[recovery]\non_peer_lost = \"rejoin\"\nrestart = \"1s\"\njoin = \"10ms\"\nstate = \"1MB\"\nstate_ns_per_byte = 2\n");
+  EXPECT_TRUE(other.faults.recovery->rejoin);
+  EXPECT_EQ(other.faults.recovery->restart_seconds, 1);
+  EXPECT_EQ(other.faults.recovery->join_seconds, 0.01);
+  EXPECT_EQ(other.faults.recovery->state_bytes, 1e6);
+  EXPECT_DOUBLE_EQ(other.faults.recovery->state_seconds_per_byte, 2e-9);
+}
+
 TEST(Scenario, names_files_beside_it) {
   const std::filesystem::path folder = std::filesystem::path(testing::TempDir()) / "shoal_scenario";
   std::filesystem::create_directory(folder);
@@ -86,7 +137,7 @@ std::string refusal(const std::string& text) {
 TEST(Scenario, every_mistake_is_named_with_its_key) {
   EXPECT_EQ(refusal("shoal_sim = 2"), "s.toml: shoal_sim: must be a whole number from 1 to 1");
   EXPECT_EQ(refusal(""), "s.toml: shoal_sim: is missing");
-  EXPECT_EQ(refusal("shoal_sim = 1\nspeed = 3"), "s.toml: speed: is no key here (costs, flow, name, plan, run, shoal_sim, table, topology)");
+  EXPECT_EQ(refusal("shoal_sim = 1\nspeed = 3"), "s.toml: speed: is no key here (costs, fault, flow, name, plan, recovery, run, shoal_sim, table, topology)");
   EXPECT_EQ(refusal("shoal_sim = 1"), "s.toml: topology: a table [topology] is expected");
   EXPECT_EQ(refusal(kStar), "s.toml: nothing happens in it ([[run]], [[plan]], [[table]] or [[flow]])");
   EXPECT_EQ(refusal(kStar + kRun), "nothing was refused");
@@ -105,6 +156,21 @@ TEST(Scenario, every_mistake_is_named_with_its_key) {
   EXPECT_EQ(refusal(kStar + "[costs]\nmodel = \"exact\""), "s.toml: costs.model: \"exact\" is not known (tcp or links_only)");
   EXPECT_EQ(refusal("shoal_sim = 1\n[topology]\nform = \"ring\"\nsize = [3]\nrate = \"1gbit\""),
             "s.toml: topology.form: \"ring\" with 1 sizes is not known (star [hosts], fat_tree [racks, hosts], multi_site [sites, hosts], grid [width, height, ...])");
+  const std::string fault = kStar + kRun + "[[fault]]\nat = \"1s\"\n";
+  EXPECT_EQ(refusal(fault), "s.toml: fault[0]: either a host or a link is expected");
+  EXPECT_EQ(refusal(fault + "host = \"0\"\nlink = [\"0\", \"1\"]"), "s.toml: fault[0]: either a host or a link is expected");
+  EXPECT_EQ(refusal(fault + "host = \"7\""), "s.toml: fault[0].host: no host is called \"7\"");
+  EXPECT_EQ(refusal(fault + "host = \"0\"\nhow = \"cut\""), "s.toml: fault[0].how: \"cut\" is not known (killed, stopped or slow)");
+  EXPECT_EQ(refusal(fault + "link = [\"0\", \"1\"]"), "s.toml: fault[0].link: there is none (the names of the two nodes that it connects)");
+  EXPECT_EQ(refusal(fault + "link = [\"0\", \"s\"]\nhow = \"slow\""), "s.toml: fault[0].rate: is missing");
+  EXPECT_EQ(refusal(fault + "host = \"0\"\nhow = \"slow\""), "s.toml: fault[0].factor: is missing");
+  EXPECT_EQ(refusal(fault + "host = \"0\"\nfactor = 2"), "s.toml: fault[0].factor: is no key here (at, host, how, link, name)");
+  EXPECT_EQ(refusal(fault + "link = [\"0\", \"s\"]\n[recovery]\non_peer_lost = \"rejoin\""),
+            "s.toml: fault[0].link: is cut, and nobody can come back over it (on_peer_lost = \"shrink\")");
+  EXPECT_EQ(refusal(kStar + kRun + "[recovery]\non_peer_lost = \"fail\""), "s.toml: recovery.on_peer_lost: \"fail\" is not known (shrink or rejoin)");
+  EXPECT_EQ(refusal(kStar + kRun + "[recovery]\nstate = \"1MB\""), "s.toml: recovery.state: is no key here (on_peer_lost, proof_ns_per_op, silence)");
+  EXPECT_EQ(refusal(kStar + "[[table]]\nworkers = [\"0\"]\nshards = [\"1\"]\npulled_rows = 1\npushed_rows = 1\nrow_bytes = \"1KB\"\n[recovery]\n"),
+            "s.toml: table: what tables do when members are lost is not simulated (without [recovery] and lost members)");
   EXPECT_EQ(refusal("shoal_sim = 1\n[topology"), "s.toml:2: Error while parsing table header: encountered end-of-file");
   EXPECT_EQ(refusal("shoal_sim = 1\nname = \"\xc3\xa9\""), "s.toml:2: only ASCII text is read");
   EXPECT_EQ(refusal(std::string(kMostScenarioBytes + 1, ' ')), "s.toml: 1048577 bytes, at most 1048576 are read");
