@@ -6,6 +6,7 @@
 #include <fmt/format.h>
 
 #include "shoal/collective/build.h"
+#include "shoal/collective/select.h"
 #include "shoal/core/error.h"
 
 namespace shoal::sim {
@@ -26,7 +27,10 @@ void add_jobs(const PlanTraffic& traffic, std::vector<Job>& jobs) {
       }
       auto& program = programs[unit.way];
       if (!program) {
-        program = std::make_shared<const collective::Program>(collective::build(collective::Collective::all_reduce, unit.way, plan.ranks));
+        constexpr auto kind = collective::Collective::all_reduce;
+        program = std::make_shared<const collective::Program>(
+            collective::is_of_network(unit.way) ? collective::program_named(kind, unit.way, plan.ranks, 0, plan.link.network.get()).program()
+                                                : collective::build(kind, unit.way, plan.ranks));
       }
       double ready = 0;  // from the start of backward
       for (const std::uint32_t tensor : unit.tensors) {
