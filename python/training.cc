@@ -65,13 +65,13 @@ std::optional<exchange::ExchangePlan> plan_in(const std::optional<std::string>& 
 std::unique_ptr<DataParallel> make(Session& session, const Named& parameters, const std::vector<at::Tensor>& buffers,
                                    const std::map<std::size_t, bool>& tables, const std::string& choice,
                                    const std::optional<std::string>& saved, py::function step_the_rest,
-                                   py::function whole_gradients, py::function take_over_state, bool pretend_device) {
+                                   py::function whole_gradients, py::function take_over_state, const std::vector<c10::DeviceIndex>& pretend_devices) {
   DataParallel::Options options;
   options.raise = raise_through_autograd;
   for (const auto& [parameter, sparse] : tables) options.tables.push_back({parameter, sparse});
   options.choice = exchange::parse_choice(choice, "plan");
   options.plan = plan_in(saved, choice);
-  options.pretend_device = pretend_device;
+  options.pretend_devices = pretend_devices;
   options.step_the_rest = calling(std::move(step_the_rest));
   options.whole_gradients = calling(std::move(whole_gradients));
   options.take_over_state = calling(std::move(take_over_state));
@@ -162,7 +162,7 @@ void bind_training(py::module_& module) {
       py::arg("file"));
   py::class_<DataParallel>(module, "DataParallel")
       .def(py::init(&make), py::arg("session"), py::arg("parameters"), py::arg("buffers"), py::arg("tables"), py::arg("choice"),
-           py::arg("saved"), py::arg("step_the_rest"), py::arg("whole_gradients"), py::arg("take_over_state"), py::arg("pretend_device"),
+           py::arg("saved"), py::arg("step_the_rest"), py::arg("whole_gradients"), py::arg("take_over_state"), py::arg("pretend_devices"),
            py::keep_alive<1, 2>())
       .def("set_first_use", &DataParallel::set_first_use)
       .def("forward_begins", &DataParallel::forward_begins)

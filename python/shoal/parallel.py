@@ -84,7 +84,7 @@ class DataParallel(Wrapped):
         _begin_alike(module, _code(module, optimizer))
         self._core = _C.DataParallel(here, trained, list(module.buffers()), _tables(module, trained), plan, saved,
                                      _weak(self, "_step_the_rest"), _weak(self, "_whole_gradients"), _weak(self, "_take_over_optimizer"),
-                                     os.environ.get("SHOAL_PRETEND_DEVICE") == "1")
+                                     [int(index) for index in os.environ.get("SHOAL_PRETEND_DEVICE", "").split(",") if index])
         parameters = [p for _, p in trained]
         self._divided = divided.Layers(self._core, module, optimizer, parameters, [n for n, _ in trained], saved is not None)
         self._gates = pending.Gates(self._divided, parameters)

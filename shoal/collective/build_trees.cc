@@ -166,37 +166,42 @@ Program double_binary_tree_all_reduce(std::uint32_t ranks) {
   return tree_program("double_binary_tree", Collective::all_reduce, ranks, double_binary_trees(ranks));
 }
 
-Program hierarchical_all_reduce(const std::vector<std::uint32_t>& groups) {
+Program hierarchical_all_reduce(const std::vector<std::uint32_t>& group_of) {
   constexpr std::uint64_t kMostTransfers = 1U << 20;
   const std::string name = "hierarchical";
-  std::vector<std::uint32_t> first{0};
-  std::uint64_t ranks = 0, parts = 0;
-  for (const std::uint32_t size : groups) {
-    if (size == 0) throw Error(Code::invalid_argument, "a group without members", name);
-    parts = std::max<std::uint64_t>(parts, size);
-    ranks += size;
-    if (ranks > kMaxRanks) throw Error(Code::invalid_argument, fmt::format("more than {} members", kMaxRanks), name);
-    first.push_back(static_cast<std::uint32_t>(ranks));
+  const auto ranks = static_cast<std::uint32_t>(group_of.size());
+  if (ranks == 0) throw Error(Code::invalid_argument, "no group", name);
+  if (ranks > kMaxRanks) throw Error(Code::invalid_argument, fmt::format("more than {} members", kMaxRanks), name);
+  std::vector<std::vector<std::uint32_t>> groups;
+  for (std::uint32_t rank = 0; rank < ranks; ++rank) {
+    if (group_of[rank] >= ranks) throw Error(Code::invalid_argument, fmt::format("group {} of {} members", group_of[rank], ranks), name);
+    groups.resize(std::max<std::size_t>(groups.size(), group_of[rank] + 1));
+    groups[group_of[rank]].push_back(rank);
   }
-  if (groups.empty()) throw Error(Code::invalid_argument, "no group", name);
+  std::uint64_t parts = 0;
+  for (const auto& group : groups) {
+    if (group.empty()) throw Error(Code::invalid_argument, "a group without members", name);
+    parts = std::max<std::uint64_t>(parts, group.size());
+  }
   if (parts * groups.size() * ranks > kMostTransfers) {
     throw Error(Code::invalid_argument, fmt::format("{} groups of up to {} of {} members: more than {} transfers", groups.size(), parts, ranks, kMostTransfers),
                 name, "take grid");
   }
   std::vector<DataTree> trees;
   for (std::uint32_t part = 0; part < parts; ++part) {
-    for (std::size_t home = 0; home < groups.size(); ++home) {  // a share of each part is summed across groups at every group
-      const auto head = [&](std::size_t group) { return first[group] + part % groups[group]; };
+    const auto head = [&](const std::vector<std::uint32_t>& group) { return group[part % group.size()]; };
+    for (const auto& home : groups) {  // a share of each part is summed across groups at every group
       DataTree tree;
       tree.root = head(home);
-      for (std::size_t group = 0; group < groups.size(); ++group) {
-        for (std::uint32_t rank = first[group]; rank < first[group + 1]; ++rank) tree.up.push_back(rank == head(group) ? tree.root : head(group));
+      for (std::uint32_t rank = 0; rank < ranks; ++rank) {
+        const std::uint32_t near = head(groups[group_of[rank]]);
+        tree.up.push_back(rank == near ? tree.root : near);
       }
       tree.down = tree.up;
       trees.push_back(std::move(tree));
     }
   }
-  return tree_program(name, Collective::all_reduce, static_cast<std::uint32_t>(ranks), trees);
+  return tree_program(name, Collective::all_reduce, ranks, trees);
 }
 
 }  // namespace shoal::collective

@@ -25,9 +25,9 @@ Program tree_program(std::string name, Collective collective, std::uint32_t rank
 // send and receive as much as they can (Sanders, Speck and Träff, Parallel Computing 35, 2009). Heights about log2 N.
 std::vector<DataTree> double_binary_trees(std::uint32_t ranks);
 
-// Groups of members that are near each other, of any sizes (ranks group by group): each part of the data is summed within every group at one
-// member, which differs from part to part, then across the groups at one of those, and goes back the same way: 4 steps. Wang et al.,
+// Groups of members that are near each other, of any sizes: `group_of` numbers each rank's, from 0 on. Each part of the data is summed within every
+// group at one member, which differs from part to part, then across the groups at one of those, and goes back the same way: 4 steps. Wang et al.,
 // "Blink" (MLSys 2020), three phases. Throws Error{invalid_argument} for an empty group, or more than 2^20 transfers one way.
-Program hierarchical_all_reduce(const std::vector<std::uint32_t>& groups);
+Program hierarchical_all_reduce(const std::vector<std::uint32_t>& group_of);
 
 }  // namespace shoal::collective

@@ -8,6 +8,8 @@
 #include <vector>
 
 #include "shoal/collective/build.h"
+#include "shoal/collective/build_trees.h"
+#include "shoal/collective/hosts.h"
 #include "shoal/collective/synthesize.h"
 #include "shoal/collective/unroll.h"
 #include "shoal/collective/waits.h"
@@ -40,11 +42,21 @@ std::uint32_t steps(const Program& program) {
 
 }  // namespace
 
+bool is_of_network(const std::string& program) { return program == kTrees || program == kHierarchical; }
+
+void KnownNetwork::add(Collective collective, const char* name, Program program) {
+  const Key key(collective, name);
+  rates_[key] = congestion(program, topology_).rate;
+  made_.emplace(key, verify(std::move(program)));
+}
+
 KnownNetwork::KnownNetwork(topo::Topology topology, std::map<Collective, Program> programs) : topology_(std::move(topology)) {
   for (auto& [collective, program] : programs) {
     steps_[collective] = steps(program);
-    rates_[{collective, kTrees}] = congestion(program, topology_).rate;
-    trees_.emplace(collective, verify(std::move(program)));
+    add(collective, kTrees, std::move(program));
+  }
+  if (const Hosts hosts = hosts_in(topology_); are_shared(hosts) && ranks() <= kMostExactHosts) {
+    add(Collective::all_reduce, kHierarchical, hierarchical_all_reduce(hosts));
   }
   for (const Collective collective : kMade) {
     for (const std::string& name : builder_names(collective)) {
@@ -64,6 +76,10 @@ std::shared_ptr<const KnownNetwork> KnownNetwork::made_for(topo::Topology topolo
   return std::shared_ptr<const KnownNetwork>(new KnownNetwork(std::move(topology), std::move(programs)));
 }
 
+std::shared_ptr<const KnownNetwork> KnownNetwork::without_trees(topo::Topology topology) {
+  return std::shared_ptr<const KnownNetwork>(new KnownNetwork(std::move(topology), {}));
+}
+
 std::shared_ptr<const KnownNetwork> KnownNetwork::made_and_told(const std::function<topo::Topology()>& topology,
                                                                 const std::function<void(const std::string&)>& tell) {
   std::shared_ptr<const KnownNetwork> made;
@@ -79,8 +95,11 @@ std::shared_ptr<const KnownNetwork> KnownNetwork::made_and_told(const std::funct
 
 std::string KnownNetwork::to_json() const {
   nlohmann::ordered_json json{{"topology", nlohmann::ordered_json::parse(topo::to_json(topology_))}};
-  for (const auto& [collective, verified] : trees_) {
-    json["programs"][name(collective)] = nlohmann::ordered_json::parse(collective::to_json(verified.program()));
+  json["programs"] = nlohmann::ordered_json::object();  // the trees; others are made again
+  for (const Collective collective : kMade) {
+    if (const Verified* const trees = made(collective, kTrees)) {
+      json["programs"][name(collective)] = nlohmann::ordered_json::parse(collective::to_json(trees->program()));
+    }
   }
   return json.dump();
 }
@@ -94,6 +113,7 @@ std::shared_ptr<const KnownNetwork> KnownNetwork::from_json(const std::string& t
   }
   topo::Topology topology = topo::topology_from_json(json["topology"].dump(), where + ": topology");
   std::map<Collective, Program> programs;
+  if (json["programs"].is_object() && json["programs"].empty()) return without_trees(std::move(topology));
   for (const Collective collective : kMade) {
     if (!json["programs"].is_object() || !json["programs"].contains(name(collective))) refuse(fmt::format("no program for {}", name(collective)));
     Program program = program_from_json(json["programs"][name(collective)].dump());
@@ -105,9 +125,9 @@ std::shared_ptr<const KnownNetwork> KnownNetwork::from_json(const std::string& t
   return std::shared_ptr<const KnownNetwork>(new KnownNetwork(std::move(topology), std::move(programs)));
 }
 
-const Verified* KnownNetwork::trees(Collective collective) const {
-  const auto found = trees_.find(collective);
-  return found == trees_.end() ? nullptr : &found->second;
+const Verified* KnownNetwork::made(Collective collective, const std::string& name) const {
+  const auto found = made_.find({collective, name});
+  return found == made_.end() ? nullptr : &found->second;
 }
 
 double KnownNetwork::rate(Collective collective, const std::string& name) const {

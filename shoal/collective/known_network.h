@@ -1,6 +1,7 @@
 // A network that is known link by link, and what of it counts when programs are chosen: how fast each of them goes there, and those
-// that synthesize() made for it ("trees"). One member makes it and the others take its words, so that all run the same programs to
-// the bit, whatever their processors make of a linear programme. Immutable; share across threads.
+// that are made for it: synthesize()'s ("trees"), and one that adds inside of each host first where members share hosts ("hierarchical",
+// hosts.h). Trees are made by one member and the others take its words, so that all run the same programs to the bit, whatever their
+// processors make of a linear programme. Immutable; share across threads.
 #pragma once
 
 #include <cstdint>
@@ -15,12 +16,15 @@
 
 namespace shoal::collective {
 
-inline constexpr const char* kTrees = "trees";
+inline constexpr const char *kTrees = "trees", *kHierarchical = "hierarchical";
+bool is_of_network(const std::string& program);  // one of these: it is there where a network is known
 
 class KnownNetwork {
  public:
   // Synthesizes all_reduce, all_gather and reduce_scatter. Throws what that throws, and Error{invalid_argument} for relative rates.
   static std::shared_ptr<const KnownNetwork> made_for(topo::Topology topology);
+  // The same without trees, which need no telling: every member makes it for itself. At most kMostExactHosts (synthesize.h) hosts.
+  static std::shared_ptr<const KnownNetwork> without_trees(topo::Topology topology);
   // For the member that makes it: tells the others in words for their from_json(), also why there is none. Throws what topology() and
   // made_for() throw.
   static std::shared_ptr<const KnownNetwork> made_and_told(const std::function<topo::Topology()>& topology,
@@ -32,19 +36,22 @@ class KnownNetwork {
   const topo::Topology& topology() const { return topology_; }
   std::uint32_t ranks() const { return static_cast<std::uint32_t>(topology_.hosts.size()); }
 
-  // nullptr for collectives that have none.
-  const Verified* trees(Collective collective) const;
-  // Bytes/s of the data that the fullest link lets a builder's program or the trees reach; 0 where that is not known.
+  // "trees" or "hierarchical"; nullptr for collectives that have none.
+  const Verified* made(Collective collective, const std::string& name) const;
+  // Bytes/s of the data that the fullest link lets a builder's program or one of those reach; 0 where that is not known.
   double rate(Collective collective, const std::string& name) const;
   std::uint32_t tree_steps(Collective collective) const;  // messages one after another before the first result is everywhere
 
  private:
   KnownNetwork(topo::Topology topology, std::map<Collective, Program> programs);
 
+  void add(Collective collective, const char* name, Program program);
+
+  using Key = std::pair<Collective, std::string>;
   topo::Topology topology_;
-  std::map<Collective, Verified> trees_;
-  std::map<Collective, std::uint32_t> steps_;
-  std::map<std::pair<Collective, std::string>, double> rates_;
+  std::map<Key, Verified> made_;
+  std::map<Collective, std::uint32_t> steps_;  // of trees
+  std::map<Key, double> rates_;
 };
 
 // The topology in a file of any format that topo/import.h reads, a host for each of `ranks` members. Throws Error{invalid_argument}

@@ -38,14 +38,4 @@ topo::Topology measure_network(net::Job& job, std::uint64_t operation) {
   return infer_network(transport, unequal_names(job, size), pairs, operation + pair_probe_operations(size), kPatienceARound);
 }
 
-double inequality(net::Transport& transport, const LinkModel& link, std::uint64_t operation, Instant deadline) {
-  const net::Rank size = transport.size();
-  std::vector<topo::Flow> flows;
-  for (net::Rank rank = 0; rank < size; ++rank) flows.push_back({rank, (rank + 1) % size});
-  PairMatrix guess{size, std::vector<PairFigures>(std::size_t{size} * size, {link.alpha, link.rate, link.rate})};
-  const std::vector<double> rates = probe_together(transport, flows, guess, operation, deadline);
-  const auto [slowest, fastest] = std::minmax_element(rates.begin(), rates.end());
-  return *slowest > 0 ? *fastest / *slowest : 1;
-}
-
 }  // namespace shoal::collective

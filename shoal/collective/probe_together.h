@@ -36,8 +36,4 @@ topo::Topology infer_network(net::Transport& transport, const std::vector<std::s
 topo::Topology measure_network(net::Job& job, std::uint64_t operation);
 constexpr std::uint64_t measure_operations(std::uint32_t size) { return pair_probe_operations(size) + kTogetherOperations * 5 * size; }
 
-// The fastest over the slowest of the rates at which all members send to the next one, all at once: a look at whether it is worth measuring
-// more. Threads and values as above; kTogetherOperations numbers.
-double inequality(net::Transport& transport, const LinkModel& link, std::uint64_t operation, Instant deadline);
-
 }  // namespace shoal::collective

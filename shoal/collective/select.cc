@@ -11,6 +11,7 @@
 #include "shoal/collective/build.h"
 #include "shoal/collective/build_rings.h"
 #include "shoal/collective/build_trees.h"
+#include "shoal/collective/synthesize.h"
 #include "shoal/core/error.h"
 #include "shoal/core/time.h"
 #include "shoal/topo/routes.h"
@@ -124,11 +125,15 @@ std::uint32_t slice_of(const Priced& program, std::uint32_t ranks, double bytes,
 const KnownNetwork* known(const KnownNetwork* network, std::uint32_t ranks) {
   return network != nullptr && network->ranks() == ranks ? network : nullptr;
 }
-const Verified* trees_of(const KnownNetwork* network, Collective collective, std::uint32_t ranks) {
-  return known(network, ranks) != nullptr ? network->trees(collective) : nullptr;
+const Verified* made_for(const KnownNetwork* network, Collective collective, const std::string& name, std::uint32_t ranks) {
+  return known(network, ranks) != nullptr ? network->made(collective, name) : nullptr;
 }
 
+// What is made for a known network, which knows its rate; the cost of packed trees is tree_seconds().
+constexpr Priced kHierarchicalPriced{Collective::all_reduce, kHierarchical, false, false, false, kMaxRanks,
+                                     [](double n) { return Cost{4, 2, 0, share(n)}; }};
 constexpr Priced kTreesPriced{Collective::all_reduce, kTrees, false, false, true, kMaxRanks, [](double) { return Cost{}; }};
+const Priced& of_network(const std::string& name) { return name == kTrees ? kTreesPriced : kHierarchicalPriced; }
 
 // Slices follow each other up and down the trees; the fullest link is full all the while.
 double tree_seconds(Collective collective, std::uint32_t ranks, double bytes, const LinkModel& link) {
@@ -159,9 +164,13 @@ const Priced& priced(Collective collective, const std::string& name) {
   throw Error(Code::invalid_argument, fmt::format("no price for a program \"{}\" of {}", name, collective::name(collective)));
 }
 
-[[noreturn]] void refuse_trees(Collective collective, std::uint32_t ranks) {
-  throw Error(Code::invalid_argument, fmt::format("no trees are known for {} of {} members", collective::name(collective), ranks), "trees",
-              "say which network this is: SHOAL_TOPOLOGY=FILE, a topology of as many hosts");
+[[noreturn]] void refuse_unmade(Collective collective, const std::string& program, std::uint32_t ranks) {
+  const auto of = fmt::format("{} of {} members", name(collective), ranks);
+  if (program == kTrees) {
+    throw Error(Code::invalid_argument, "no trees are known for " + of, program, "say which network this is: SHOAL_TOPOLOGY=FILE, a topology of as many hosts");
+  }
+  throw Error(Code::invalid_argument, "nothing is known of shared hosts for " + of, program,
+              fmt::format("it adds inside of each host first: run several members on one of several hosts, {} at most", kMostExactHosts));
 }
 
 }  // namespace
@@ -192,16 +201,16 @@ LinkModel link_on(std::shared_ptr<const KnownNetwork> network, const LinkModel& 
 
 double price(Collective collective, const std::string& name, std::uint32_t ranks, double bytes, const LinkModel& link) {
   check(ranks, bytes, link);
-  if (name == kTrees) {
-    if (trees_of(link.network.get(), collective, ranks) == nullptr) refuse_trees(collective, ranks);
-    return tree_seconds(collective, ranks, bytes, link);
+  if (is_of_network(name)) {
+    if (made_for(link.network.get(), collective, name, ranks) == nullptr) refuse_unmade(collective, name, ranks);
+    return name == kTrees ? tree_seconds(collective, ranks, bytes, link) : seconds(kHierarchicalPriced, ranks, bytes, link);
   }
   return seconds(priced(collective, name), ranks, bytes, link);
 }
 
 double busiest_bytes(Collective collective, const std::string& name, std::uint32_t ranks, double bytes) {
   check(ranks, bytes, {});
-  if (name == kTrees) return ranks == 1 ? 0 : 2 * bytes;  // who has a parent and a child sends the whole up and down
+  if (is_of_network(name)) return ranks == 1 ? 0 : 2 * bytes;  // at most: who has a parent and a child sends the whole up and down
   return ranks == 1 ? 0 : priced(collective, name).cost(ranks).vectors * bytes;
 }
 
@@ -213,6 +222,10 @@ std::string choose(Collective collective, std::uint32_t ranks, double bytes, con
   const auto offer = [&](const char* program, double price) {
     if (best == nullptr || price < least) best = program, least = price;
   };
+  if (!left_fold_only && made_for(link.network.get(), collective, kHierarchical, ranks) != nullptr) {
+    if (wish == kHierarchical) return kHierarchical;
+    offer(kHierarchical, seconds(kHierarchicalPriced, ranks, bytes, link));
+  }
   for (const Priced& program : kPrices) {
     if (program.collective != collective || ranks > program.max_ranks || (left_fold_only && !program.left_fold)) continue;
     if (wish == program.name) return program.name;
@@ -222,7 +235,7 @@ std::string choose(Collective collective, std::uint32_t ranks, double bytes, con
     throw Error(Code::unsupported, fmt::format("no program for {} of {} ranks{}", name(collective), ranks,
                                                left_fold_only ? " that adds in rank order" : ""));
   }
-  if (!left_fold_only && trees_of(link.network.get(), collective, ranks) != nullptr) {
+  if (!left_fold_only && made_for(link.network.get(), collective, kTrees, ranks) != nullptr) {
     if (wish == kTrees) return kTrees;
     if (ranks > 1) offer(kTrees, tree_seconds(collective, ranks, bytes, link));
   }
@@ -230,15 +243,15 @@ std::string choose(Collective collective, std::uint32_t ranks, double bytes, con
 }
 
 Verified program_named(Collective collective, const std::string& name, std::uint32_t ranks, std::uint32_t root, const KnownNetwork* network) {
-  if (name != kTrees) return verify(build(collective, name, ranks, root));
-  const Verified* const trees = trees_of(network, collective, ranks);
-  if (trees == nullptr) refuse_trees(collective, ranks);
-  return *trees;
+  if (!is_of_network(name)) return verify(build(collective, name, ranks, root));
+  const Verified* const made = made_for(network, collective, name, ranks);
+  if (made == nullptr) refuse_unmade(collective, name, ranks);
+  return *made;
 }
 
 std::uint32_t slice_bytes(Collective collective, const std::string& name, std::uint32_t ranks, double bytes, const LinkModel& link) {
   check(ranks, bytes, link);
-  return slice_of(name == kTrees ? kTreesPriced : priced(collective, name), ranks, bytes, link);
+  return slice_of(is_of_network(name) ? of_network(name) : priced(collective, name), ranks, bytes, link);
 }
 
 }  // namespace shoal::collective

@@ -50,7 +50,8 @@ Tuning::Tuning(std::string text, const std::string& where) : text_(std::move(tex
       }
       if (rule.to < rule.from) refuse("its sizes end before they begin");
     }
-    const auto names = builder_names(rule.collective);
+    auto names = builder_names(rule.collective);
+    if (rule.collective == Collective::all_reduce) names.emplace_back(kHierarchical);
     if (rule.program != kTrees && std::find(names.begin(), names.end(), rule.program) == names.end()) {
       refuse(fmt::format("no program {} for {}: {} or {}", rule.program, name(rule.collective), fmt::join(names, ", "), kTrees));
     }

@@ -14,7 +14,7 @@ using collective::Collective;
 
 // Whether the plan's maker was free to choose this unit's way, and could have chosen another with the same bits.
 bool is_free(const ExchangePlan& plan, const Choice& choice, const Unit& unit) {
-  if (choice.policy == Choice::Policy::way || !is_all_reduce(unit)) return false;
+  if (choice.policy == Choice::Policy::way || !is_all_reduce(unit) || collective::is_of_network(unit.way)) return false;
   const auto overridden = [&](std::uint32_t t) { return choice.override_of(plan.tensors[t].name) != nullptr; };
   if (std::any_of(unit.tensors.begin(), unit.tensors.end(), overridden)) return false;
   return collective::build(Collective::all_reduce, unit.way, plan.ranks).order == collective::AddOrder::left_fold;

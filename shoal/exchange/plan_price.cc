@@ -93,7 +93,7 @@ ExchangePlan for_members(ExchangePlan plan, std::uint32_t ranks) {
   plan.ranks = ranks;
   return by_all_reduce(std::move(plan), [ranks](const Unit& unit) {
     const auto way = way_named(unit.way);
-    if (unit.way == kByFactors || unit.way == collective::kTrees || way->groups() > 0) return true;
+    if (unit.way == kByFactors || collective::is_of_network(unit.way) || way->groups() > 0) return true;
     try {
       way->check(ranks);
       return false;

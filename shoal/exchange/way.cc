@@ -74,7 +74,7 @@ std::uint32_t Way::slice_bytes(const Load& load) const {
 
 bool is_program(const std::string& way) {
   const auto builders = collective::builder_names(Collective::all_reduce);
-  return way == collective::kTrees || std::find(builders.begin(), builders.end(), way) != builders.end();
+  return collective::is_of_network(way) || std::find(builders.begin(), builders.end(), way) != builders.end();
 }
 
 std::shared_ptr<const Way> way_named(const std::string& text) {
@@ -94,6 +94,7 @@ std::vector<WayFamily> way_families() {
   std::vector<WayFamily> families;
   for (const auto& builder : collective::builder_names(Collective::all_reduce)) families.push_back({builder, "all-reduce by this program", true});
   families.push_back({collective::kTrees, "all-reduce by trees made for the network (SHOAL_TOPOLOGY)", true});
+  families.push_back({collective::kHierarchical, "all-reduce that adds inside of each host first, where members share hosts", true});
   for (const Known& known : kKnown) families.push_back({spelled(known), known.what, known.exact});
   return families;
 }

@@ -70,7 +70,7 @@ class Way {
   std::string name_;
 };
 
-bool is_program(const std::string& way);  // that of an all-reduce: a builder's name, or "trees"
+bool is_program(const std::string& way);  // that of an all-reduce: a builder's name, or a known network's
 
 // Throws Error{invalid_argument} that names what is wrong with the name or its arguments and how they are spelled.
 std::shared_ptr<const Way> way_named(const std::string& name);

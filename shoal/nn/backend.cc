@@ -8,6 +8,8 @@
 #include <string_view>
 #include <torch/version.h>
 
+#include "shoal/collective/hosts.h"
+#include "shoal/collective/synthesize.h"
 #include "shoal/net/tcp.h"
 #include "shoal/nn/backend_call.h"
 #include "shoal/nn/said.h"
@@ -32,11 +34,15 @@ struct Registry {
   }
 };
 
-bool one_host(const std::vector<net::MemberInfo>& members) {
-  for (const net::MemberInfo& member : members) {
-    if (member.boot != members.front().boot) return false;
+// Nothing is measured: what is typical.
+void assume_links(const collective::Hosts& hosts, collective::LinkModel& link) {
+  const auto in_memory = collective::LinkModel::one_machine();
+  // Between processes of one machine flows that meet cost nothing, and direct adds each byte in one pass (docs/collectives.md).
+  if (collective::count(hosts) == 1) {
+    link = in_memory;
+  } else if (collective::are_shared(hosts) && hosts.size() <= collective::kMostExactHosts) {
+    link.network = collective::KnownNetwork::without_trees(collective::network_of(hosts, in_memory.rate, link.rate));
   }
-  return true;
 }
 
 bool checks_every_call() {
@@ -44,12 +50,13 @@ bool checks_every_call() {
   return (asked && std::string_view(asked) != "0") || c10d::debug_level() == c10d::DebugLevel::Detail;
 }
 
-// What rank 0's environment says, with the network of a file for groups of all its hosts; the others take it from the Store.
+// What rank 0's environment says, with the network of a file for groups of all its hosts, or none; the others take it from the Store.
 void tell_network(StoreRendezvous& rendezvous, const net::Place& place, Nanoseconds patience, collective::LinkModel& link) {
   constexpr const char *kSaid = "said of the network", *kNetwork = "network";
   if (place.rank != 0) {
     const Said said = read_said(rendezvous.get(kSaid, patience));
     link.tuning = said.tuning;
+    if (said.topology == "none") link.network = nullptr;
     if (said.is_file()) link.network = collective::KnownNetwork::from_json(rendezvous.get_long(kNetwork, patience), "rank 0's network");
     return;
   }
@@ -57,6 +64,7 @@ void tell_network(StoreRendezvous& rendezvous, const net::Place& place, Nanoseco
   rendezvous.put(kSaid, here);  // the others refuse what this member refuses
   const Said said = read_said(here);
   link.tuning = said.tuning;
+  if (said.topology == "none") link.network = nullptr;
   if (!said.is_file()) return;
   link.network = collective::KnownNetwork::made_and_told([&] { return collective::topology_for(said.topology, place.size); },
                                                          [&](const std::string& told) { rendezvous.put_long(kNetwork, told); });
@@ -79,12 +87,12 @@ std::shared_ptr<Group> join(const c10::intrusive_ptr<c10d::Store>& store, int ra
   settings.check = checks_every_call();
   options.settings = {{"PyTorch", TORCH_VERSION}, {"SHOAL_CHECK", settings.check ? "1" : "0"}};
   auto job = net::join_tcp(place, rendezvous, "group/", secret.bytes, options);
-  if (secret.from_store && rank == 0 && !one_host(job->members())) {
+  const auto hosts = collective::hosts_of(job->members());
+  if (secret.from_store && rank == 0 && collective::count(hosts) > 1) {
     std::fputs("shoal: the job's secret went through the process group's store, which anybody on this network may read "
                "(set SHOAL_SECRET or SHOAL_SECRET_FILE on every member)\n", stderr);
   }
-  // Between processes of one machine flows that meet cost nothing, and direct adds each byte in one pass (docs/collectives.md).
-  if (one_host(job->members())) settings.link = collective::LinkModel::one_machine();
+  assume_links(hosts, settings.link);
   tell_network(rendezvous, place, timeout, settings.link);
   return std::make_shared<Group>(std::move(job), settings);
 }

@@ -49,9 +49,11 @@ DataParallel::DataParallel(Session& session, std::vector<NamedTensor> parameters
   for (std::uint32_t i = 0; i < parameters_.size(); ++i) first_use_[i] = {i, -1};
   std::unordered_map<c10::Device, Staging*> known;
   for (const auto& [name, tensor] : parameters_) {
-    Staging*& staging = known[tensor.device()];
-    if (!staging && (tensor.is_cuda() || tensor.is_privateuseone() || options_.pretend_device)) {
-      stagings_.push_back(options_.pretend_device ? Staging::pretended() : Staging::of(tensor.device()));
+    const auto& pretended = options_.pretend_devices;
+    const c10::Device device = pretended.empty() ? tensor.device() : c10::Device(c10::kPrivateUse1, pretended[staging_.size() % pretended.size()]);
+    Staging*& staging = known[device];
+    if (!staging && (device.is_cuda() || device.is_privateuseone())) {
+      stagings_.push_back(pretended.empty() ? Staging::of(device) : Staging::pretended(device.index()));
       staging = stagings_.back().get();
     }
     staging_.push_back(staging);

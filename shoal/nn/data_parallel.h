@@ -64,7 +64,7 @@ class DataParallel final : private GradientListener, private PairListener, priva
     exchange::Choice choice;                     // how a plan is chosen after the first iterations, from measured figures
     std::optional<exchange::ExchangePlan> plan;  // the saved one that the choice names: replayed
     std::uint64_t measured_iterations = 3;       // before the plan is chosen
-    bool pretend_device = false;                 // for tests: the CPU as a device whose copies are late
+    std::vector<c10::DeviceIndex> pretend_devices;  // for tests: the CPU as these devices (staging.h), on which parameters lie in turns; none: as itself
     std::vector<Table> tables;                   // parameters of which a pass may touch few rows
     // Turns an Error into what may be thrown through autograd (Python: its own exception). Default: throw.
     std::function<void(const Error&)> raise;

@@ -25,8 +25,8 @@ exchange::ExchangePlan first_plan(std::vector<exchange::TensorSpec> tensors, con
                                   const std::optional<exchange::ExchangePlan>& saved, std::uint32_t ranks) {
   if (saved) exchange::check_fits(*saved, tensors, ranks);
   auto first = saved ? exchange::parse_choice(saved->choice, "the saved plan") : choice;
-  if (first.way == collective::kTrees) first = {};  // before the links are measured no network is known
-  std::erase_if(first.overrides, [](const auto& override) { return override.way == collective::kTrees; });
+  if (collective::is_of_network(first.way)) first = {};  // before the links are measured no network is known
+  std::erase_if(first.overrides, [](const auto& override) { return collective::is_of_network(override.way); });
   return exchange::make_plan(std::move(tensors), ranks, {}, {}, first);
 }
 

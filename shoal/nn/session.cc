@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "shoal/collective/build.h"
+#include "shoal/collective/hosts.h"
 #include "shoal/collective/joint.h"
 #include "shoal/collective/probe.h"
 #include "shoal/collective/probe_together.h"
@@ -204,12 +205,15 @@ std::uint64_t Session::take_operations(std::uint64_t count) {
 std::shared_ptr<const collective::KnownNetwork> Session::find_network(const Said& said, const collective::LinkModel& link) {
   if (said.topology == "none") return nullptr;
   if (said.topology == "auto") {
-    const auto& members = job().members();
-    const bool many_hosts = std::any_of(members.begin(), members.end(), [&](const net::MemberInfo& m) { return m.host != members[0].host; });
-    if (!many_hosts || size() < 3 || size() > collective::kMostExactHosts) return nullptr;
+    const auto hosts = collective::hosts_of(job().members());
+    if (collective::count(hosts) == 1 || size() < 3 || size() > collective::kMostExactHosts) return nullptr;
     const auto operation = take_operations(collective::kTogetherOperations);
-    if (collective::inequality(transport(), link, operation, transport().now() + patience_) < kUnequal) return nullptr;
-    if (rank() == 0) std::fputs("shoal: members' links are unequal: measuring the network (SHOAL_TOPOLOGY=FILE says it, none leaves it)\n", stderr);
+    const auto rates = collective::measure_hosts(transport(), hosts, link, operation, transport().now() + patience_);
+    if (rates.inequality < kUnequal) {
+      if (!collective::are_shared(hosts)) return nullptr;
+      return collective::KnownNetwork::without_trees(collective::network_of(hosts, rates.near, rates.far));
+    }
+    if (rank() == 0) std::fputs("shoal: hosts' links are unequal: measuring the network (SHOAL_TOPOLOGY=FILE says it, none leaves it)\n", stderr);
   }
   std::optional<topo::Topology> measured;
   if (!said.is_file()) measured = collective::measure_network(job(), take_operations(collective::measure_operations(size())));

@@ -80,7 +80,8 @@ class Session {
   //   SHOAL_TOPOLOGY=FILE     a topology (shoal topo), host i for rank i; rank 0 reads it and tells the others
   //   SHOAL_TOPOLOGY=measure  measured link by link (collective/probe_together.h), some seconds
   //   SHOAL_TOPOLOGY=none     not known
-  //   otherwise measured where three members and more on several hosts send to each other at unequal rates, else not known.
+  //   otherwise, for three members and more on several hosts: measured where these send to each other at unequal rates; where they do not and
+  //   members share hosts, what goes within them and between them at once; else not known.
   // SHOAL_TUNE (collective/tuning.h) is its `tuning`. Rank 0's variables count. Throws Error{invalid_argument} on rank 0 for a file
   // that is wrong or has not a host for every member.
   const collective::LinkModel& link_model();

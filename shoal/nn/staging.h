@@ -1,8 +1,8 @@
 // Between a device's memory and the host's, beside what the device computes: copies run on streams of their own through pinned memory, and
 // nobody who has work to do waits for one. The device's stream is never waited for on the host; a thread of this looks after copies that leave.
 //
-// Any device of PyTorch that has streams and events (c10::impl::VirtualGuardImpl): CUDA, and whatever else is registered. For tests there is one
-// that is none: tensors of the CPU, whose copies are late.
+// Any device of PyTorch that has streams and events (c10::impl::VirtualGuardImpl): CUDA, and whatever else is registered. For tests there are some
+// that are none: tensors of the CPU, whose copies are late, each device's later than those of the one before.
 //
 // Threads: to_host and to_device on the caller's, one at a time; `Arrived` on the staging's own, in the order of the calls.
 #pragma once
@@ -21,8 +21,8 @@ class Staging {
   using Arrived = std::function<void(const std::exception_ptr& fault)>;  // fault: why the device has not copied; nullptr: it has
 
   static std::unique_ptr<Staging> of(c10::Device device);
-  static std::unique_ptr<Staging> pretended();  // the CPU as such a device
-  virtual ~Staging() = default;                 // first finishes what is under way
+  static std::unique_ptr<Staging> pretended(c10::DeviceIndex index);  // the CPU as such a device
+  virtual ~Staging() = default;  // first finishes what is under way
 
   // Copies `from` behind all that the device's current stream has been given so far, into pinned memory of these strides. What comes back may be
   // read once `arrived` runs without a fault.

@@ -5,10 +5,21 @@
 
 #include <fmt/format.h>
 
+#include "shoal/collective/select.h"
 #include "shoal/core/error.h"
 #include "shoal/sim/named_program.h"
 
 namespace shoal::sim {
+namespace {
+
+// One that is made for a network has none for fewer members.
+NamedProgram program_of(const exchange::ExchangePlan& plan, const std::string& way) {
+  constexpr auto kind = collective::Collective::all_reduce;
+  if (!collective::is_of_network(way)) return named_program(kind, way, plan.ranks);
+  return {std::make_shared<const collective::Program>(collective::program_named(kind, way, plan.ranks, 0, plan.link.network.get()).program()), {}};
+}
+
+}  // namespace
 
 void add_jobs(const PlanTraffic& traffic, std::vector<Job>& jobs) {
   const exchange::ExchangePlan& plan = traffic.plan;
@@ -25,7 +36,7 @@ void add_jobs(const PlanTraffic& traffic, std::vector<Job>& jobs) {
                     "plans of all-reduces are: shoal plan --plan ring");
       }
       NamedProgram& named = programs[unit.way];
-      if (!named.program) named = named_program(collective::Collective::all_reduce, unit.way, plan.ranks);
+      if (!named.program) named = program_of(plan, unit.way);
       double ready = 0;  // from the start of backward
       for (const std::uint32_t tensor : unit.tensors) {
         const double at = plan.tensors[tensor].backward_at;

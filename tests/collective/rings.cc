@@ -249,10 +249,15 @@ TEST(Rings, swing_meets_at_1_1_3_5_11_places_and_sends_the_least) {
 
 TEST(Rings, groups_of_any_sizes_add_up_and_cross_once) {
   for (const std::vector<std::uint32_t>& groups : std::vector<std::vector<std::uint32_t>>{{1}, {3}, {3, 5}, {1, 4}, {2, 2, 2}, {1, 1, 1}, {5, 1, 3}}) {
-    expect_sums(hierarchical_all_reduce(groups), {0, 211});
+    std::vector<std::uint32_t> group_of;
+    for (std::uint32_t group = 0; group < groups.size(); ++group) group_of.insert(group_of.end(), groups[group], group);
+    expect_sums(hierarchical_all_reduce(group_of), {0, 211});
+    std::reverse(group_of.begin(), group_of.end());
+    expect_sums(hierarchical_all_reduce(group_of), {0, 211});
   }
+  expect_sums(hierarchical_all_reduce({0, 1, 2, 0, 1, 0}), {0, 211});
   // What leaves a group of 4 + 4 is the vector once in each direction: its sum, or the whole result.
-  const Program program = hierarchical_all_reduce({4, 4});
+  const Program program = hierarchical_all_reduce({0, 0, 0, 0, 1, 1, 1, 1});
   std::uint64_t across = 0;
   for (const auto& [ends, chunks] : chunks_between(program)) across += ends.first < 4 && ends.second >= 4 ? chunks : 0;
   EXPECT_EQ(across, program.chunks);
@@ -283,7 +288,8 @@ TEST(Rings, refusals_are_in_words) {
   EXPECT_EQ(refusal([] { grid_all_reduce({{0}, {2}}, one_pass(2)); }), "grid: 0 members; a program has 1 to 4096");
   EXPECT_EQ(refusal([] { ring_program("odd", {{2}, {0, 1}, {{2, 3}}, one_pass(1)}); }), "odd: rank 2 hangs on rank 3, which is in no ring");
   EXPECT_EQ(refusal([] { ring_program("odd", {{3}, {0, 1}, {}, one_pass(1)}); }), "odd: 2 members at 3 places");
-  EXPECT_EQ(refusal([] { hierarchical_all_reduce({3, 0}); }), "hierarchical: a group without members");
+  EXPECT_EQ(refusal([] { hierarchical_all_reduce({0, 2, 2}); }), "hierarchical: a group without members");
+  EXPECT_EQ(refusal([] { hierarchical_all_reduce({0, 2}); }), "hierarchical: group 2 of 2 members");
   EXPECT_EQ(refusal([] { hierarchical_all_reduce({}); }), "hierarchical: no group");
 }
 

@@ -132,7 +132,7 @@ TEST(KnownNetwork, trees_are_chosen_where_links_differ_and_sizes_matter) {
   EXPECT_NE(choose(Collective::all_reduce, 4, 64, link), kTrees);           // few messages matter more
   EXPECT_NE(choose(Collective::all_reduce, 3, 64e6, link), kTrees);         // a group of other hosts
   EXPECT_NE(choose(Collective::all_reduce, 4, 64e6, link, true), kTrees);   // in rank order only
-  EXPECT_EQ(&program_named(Collective::all_reduce, kTrees, 4, 0, link.network.get()).program(), &link.network->trees(Collective::all_reduce)->program());
+  EXPECT_EQ(&program_named(Collective::all_reduce, kTrees, 4, 0, link.network.get()).program(), &link.network->made(Collective::all_reduce, kTrees)->program());
   EXPECT_EQ(refusal([&] { program_named(Collective::all_reduce, kTrees, 3, 0, link.network.get()); }),
             "trees: no trees are known for all_reduce of 3 members (say which network this is: SHOAL_TOPOLOGY=FILE, a topology of as many hosts)");
 }

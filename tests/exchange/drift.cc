@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include "shoal/collective/build.h"
+#include "shoal/collective/hosts.h"
 #include "shoal/exchange/planner.h"
 
 namespace shoal::exchange {
@@ -98,6 +99,21 @@ TEST(Drift, what_was_chosen_by_hand_or_adds_otherwise_stays) {
     const auto plan = make_plan(tensors(), 4, {}, {0.05, 0.1}, parse_choice(choice, "test"));
     const auto fitted = fitted_to(plan, far);
     for (std::size_t u = 0; u < plan.units.size(); ++u) EXPECT_EQ(fitted.units[u].way, plan.units[u].way) << choice;
+  }
+}
+
+TEST(Drift, what_was_made_for_the_network_stays) {
+  collective::LinkModel link{.alpha = 100e-6, .rate = 25e6};
+  link.network = collective::KnownNetwork::made_for(collective::network_of({0, 0, 0, 1, 1, 1}, 1e9, 25e6));
+  for (const char* choice : {"auto", "auto,t5=trees"}) {
+    const auto plan = make_plan(tensors(), 6, link, {0.05, 0.1}, parse_choice(choice, "test"));
+    const auto made = [](const Unit& unit) { return collective::is_of_network(unit.way); };
+    ASSERT_TRUE(std::any_of(plan.units.begin(), plan.units.end(), made)) << choice;
+    const auto fitted = fitted_to(plan, link);
+    for (std::size_t u = 0; u < plan.units.size(); ++u) {
+      if (!made(plan.units[u])) continue;
+      EXPECT_EQ(fitted.units[u].way, plan.units[u].way) << choice;
+    }
   }
 }
 
