@@ -115,7 +115,13 @@ class Groups {
     const TablesOptions of_tables{.servers = options_.servers, .workers_a_member = options_.workers_a_member,
                                   .disk = [](const std::function<void()>& job) { job(); }, .functions = [](const std::function<void()>& job) { job(); }};
     for (net::Rank rank = 0; rank < options_.members; ++rank) {
-      tables_.push_back(std::make_unique<Tables>(job_->member(rank), of_tables, is_new[rank] ? nullptr : tables_before[rank].get()));
+      Tables* const before = is_new[rank] ? nullptr : tables_before[rank].get();
+      try {
+        tables_.push_back(std::make_unique<Tables>(job_->member(rank), of_tables, before));
+      } catch (const Error&) {
+        if (!dead_[rank]) throw;
+        tables_.push_back(nullptr);                // it died before that
+      }
     }
     tables_before.clear();
     if (open() && work()) return true;
