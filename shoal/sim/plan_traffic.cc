@@ -5,6 +5,7 @@
 
 #include <fmt/format.h>
 
+#include "shoal/collective/known_network.h"
 #include "shoal/collective/select.h"
 #include "shoal/core/error.h"
 #include "shoal/sim/named_program.h"

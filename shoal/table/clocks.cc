@@ -36,6 +36,11 @@ void Clocks::meet() {
   for (Worker& worker : workers_) worker.completed = worker.lost ? worker.completed : slowest_;
 }
 
+void Clocks::begin_at(Clock clock) {
+  slowest_ = clock;
+  for (Worker& worker : workers_) worker.completed = clock;
+}
+
 void Clocks::lose(std::uint32_t worker, Clock completed) {
   workers_[worker].lost = true;
   workers_[worker].arrived.reset();

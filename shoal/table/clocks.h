@@ -30,6 +30,8 @@ class Clocks {
   bool all_arrived() const;              // but for those that are lost; false if all are
   // All go on, at the clock of who was furthest.
   void meet();
+  // All of them are at that clock.
+  void begin_at(Clock clock);
   // It is lost, and has completed that clock: nobody waits for it any more.
   void lose(std::uint32_t worker, Clock completed);
   // The next barrier leads to that clock at least.

@@ -319,7 +319,6 @@ void Copy<T>::flush(std::uint32_t worker, const std::optional<Consistency>& next
     Spec changed = spec_;
     changed.consistency = *next;
     check(changed, workers_.size());
-    if (placement_.replicas() > 1) check_survives(changed);
   }
   const std::lock_guard lock(mutex_);
   next_ = next;

@@ -28,6 +28,7 @@
 #include "shoal/table/gate.h"
 #include "shoal/table/heard.h"
 #include "shoal/table/holders.h"
+#include "shoal/table/kept.h"
 #include "shoal/table/message.h"
 #include "shoal/table/placement.h"
 #include "shoal/table/reader.h"
@@ -46,6 +47,8 @@ class Copy final : public Reader {
  public:
   // holders: by shard. send, now: any thread; what is sent leaves in the order of the calls.
   Copy(const Spec& spec, const Workers& workers, net::Rank rank, const Placement& placement, std::vector<Holders> holders, Send send, Now now);
+  // Before anything comes: all workers are at that point of the table's history (kept.h).
+  void begin_at(const Start& start);
   // Before anything comes: the order of all below is recorded, or kept to. again: go_on() is to be called, on the loop.
   void keep_order(std::unique_ptr<Order> order, const std::function<void()>& again);
   void go_on() { turns_->go_on(); }

@@ -1,10 +1,23 @@
-// What a member makes of servers that come and go.
+// What a member makes of servers that come and go, and of a table that had begun before.
+#include <algorithm>
 #include <string>
 
 #include "shoal/core/error.h"
 #include "shoal/table/copy.h"
 
 namespace shoal::table {
+
+template <class T>
+void Copy<T>::begin_at(const Start& start) {
+  std::ranges::fill(clocks_, start.at.clock);
+  std::ranges::fill(flushes_, start.at.met);
+  met_ = start.at.clock;
+  consistency_ = start.consistency;
+  for (std::size_t shard = 0; shard < holders_.size(); ++shard) {
+    base_.announce(shard, start.at.clock, now_());
+    base_.met(shard, start.at.met);
+  }
+}
 
 template <class T>
 void Copy<T>::leaves(net::Rank server) {
@@ -141,6 +154,10 @@ void Copy<T>::refuse_left(std::size_t shard) const {
               "all members call barrier() after their last use");
 }
 
+template void Copy<float>::begin_at(const Start&);
+template void Copy<double>::begin_at(const Start&);
+template void Copy<std::int32_t>::begin_at(const Start&);
+template void Copy<std::int64_t>::begin_at(const Start&);
 template void Copy<float>::leaves(net::Rank);
 template void Copy<float>::hear_end_of(net::Rank);
 template void Copy<float>::loses(net::Rank);

@@ -5,8 +5,9 @@
 
 namespace shoal::table {
 
-Holders::Holders(const std::vector<net::Rank>& ranks) : last_first_(ranks.front()) {
-  for (const net::Rank rank : ranks) hosts_.push_back({rank});
+Holders::Holders(const std::vector<net::Rank>& ranks, Clock announced, std::uint64_t flushes)
+    : last_first_(ranks.front()), told_{.announced = announced, .flushes = flushes} {
+  for (const net::Rank rank : ranks) hosts_.push_back({.rank = rank, .told = told_});
 }
 
 const Holders::Host* Holders::find(net::Rank rank) const {

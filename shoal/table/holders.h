@@ -24,7 +24,8 @@ namespace shoal::table {
 class Holders {
  public:
   // Those that hold it from the beginning, the first that is to answer first.
-  explicit Holders(const std::vector<net::Rank>& ranks);
+  // announced, flushes: what all of them have told already.
+  explicit Holders(const std::vector<net::Rank>& ranks, Clock announced = 0, std::uint64_t flushes = 0);
 
   // --- who they are
   // It is told everything from here on. handover: its number. leads: it is to answer, once it counts.

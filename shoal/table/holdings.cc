@@ -21,6 +21,11 @@ std::vector<Holders>& Holdings::of(std::uint64_t table) {
   return of_table->second;
 }
 
+void Holdings::begin_with(std::uint64_t table, const Start& start) {
+  std::vector<Holders>& of_table = holders_[table];
+  for (const auto& ranks : start.holders) of_table.emplace_back(ranks, start.at.clock, start.at.met);
+}
+
 Message Holdings::about(Kind kind, const Place& place, std::uint64_t number, std::uint64_t handover) const {
   Message message = Message::of_kind(kind, place.first, number);
   message.header.heard = handover;

@@ -21,6 +21,7 @@
 #include <vector>
 
 #include "shoal/table/holders.h"
+#include "shoal/table/kept.h"
 #include "shoal/table/message.h"
 #include "shoal/table/placement.h"
 #include "shoal/table/reader.h"
@@ -42,6 +43,8 @@ class Holdings {
   explicit Holdings(Around around);
 
   std::vector<Holders>& of(std::uint64_t table);      // by shard
+  // A table that goes on where members have met anew (kept.h).
+  void begin_with(std::uint64_t table, const Start& start);
   bool knows(std::uint64_t table) const { return holders_.contains(table); }
   // Of kind move, invite, joins, holds, lacks, goes, parts or last. Throws Error{mismatch}.
   void take(net::Rank from, const Message& message);

@@ -16,6 +16,7 @@
 //   keep     of which snapshot to keep parts           leaving  to all members: it asks for nothing more
 //   seen     a stamp, back                             clocks   each worker's, where others than the slowest count
 //   last_clocks  to all members: the clocks of workers that are lost (last_clocks.h)
+//   kept   to all members: what this one has of tables where others have come in place of lost ones (kept.h)
 //
 //   and where another member is to hold a shard, too (handover.h)
 //   invite   to it: the table's description             joins    to all members: it will hold the shard
@@ -42,11 +43,11 @@ namespace shoal::table {
 enum class Kind : std::uint8_t {
   open = 1, update, request, assign, rule, flush, reset, put, fetch, call, save, keep, seen, last_clocks,
   retire, move, invite, more, follow, last, given_state, given_batch, given_rows,
-  opened, refused, rows, clock, assigned, flushed, fetched, called, saved, stamp, visible, clocks, leaving, joins, holds, lacks, goes, parts
+  opened, refused, rows, clock, assigned, flushed, fetched, called, saved, stamp, visible, clocks, leaving, joins, holds, lacks, goes, parts, kept
 };
 // What an update or assign is the last message of.
 enum class Ends : std::uint8_t { nothing, batch, clock };
-inline constexpr Kind kLastToServer = Kind::given_rows, kLast = Kind::parts;
+inline constexpr Kind kLastToServer = Kind::given_rows, kLast = Kind::kept;
 inline bool is_given(Kind kind) { return kind >= Kind::given_state && kind <= Kind::given_rows; }
 inline bool has_state(Kind kind) { return kind == Kind::put || kind == Kind::given_rows; }  // of the rule, behind each row's values
 // What all holders of a shard are told alike: they are what these messages have made of them.

@@ -31,6 +31,9 @@ class OrderedServer final : public Server {
   bool is_idle() const override { return server_->is_idle(); }
   void part() override { server_->part(); }
   bool has_parted() const override { return server_->has_parted(); }
+  void stop() override { server_->stop(); }
+  Kept kept(std::size_t shard) const override { return server_->kept(shard); }
+  void take_over(Server& kept, const Point& at, const Consistency& consistency) override { server_->take_over(kept, at, consistency); }
 
  private:
   // Sources: messages of each member, members that leave, links that have drained, functions that are done.

@@ -154,6 +154,15 @@ void OwnedRows<T>::reset() {
   }
 }
 
+template <class T>
+void OwnedRows<T>::take_over(OwnedRows& kept) {
+  settled_ = std::move(kept.settled_);
+  state_ = std::move(kept.state_);
+  live_number_.assign(settled_.size(), RowMap<T>::kNone);
+  subscribers_.assign(settled_.size() * words_, 0);
+  changed_ = subscribers_;
+}
+
 // --- readers
 
 template <class T>

@@ -54,6 +54,7 @@ class OwnedRows {
   void copy_out(Number number, std::span<T> row) const;                   // settled
   void put(Number number, std::span<const T> row);                        // as assign(), with the state
   void reset();                                                           // all rows have their initial values
+  void take_over(OwnedRows& kept);                                        // settled ones; nobody has read them here, and `kept` has no rows any more
   void watch(RowsImage<T>& image) { images_.push_back(&image); }          // it is told of rows before they change
   void unwatch(RowsImage<T>& image) { std::erase(images_, &image); }
   bool is_watched() const { return !images_.empty(); }

@@ -142,7 +142,7 @@ bool Shard<T>::rise() {
   if (undecided_ || !clocks_.rise(backups(consistency_))) return false;
   rows_.rises(clocks_.slowest());
   settle_through(clocks_.slowest());
-  rules_.forget_before(clocks_.slowest());
+  rules_.forget_before(clocks_.slowest() - (survives_ ? widest_gap(consistency_).value_or(0) + 1 : 0));  // it may have to go back
   answer_waiting();
   return true;
 }
@@ -162,7 +162,7 @@ void Shard<T>::settle(Clock clock, Batches batches) {
   const bool overlaid = !whole_clocks(consistency_);
   if (!cuts_workers()) return add_up(batches, rules_.at(clock), overlaid);
   const Clock gap = widest_gap(consistency_).value_or(0), slowest = clocks_.slowest();
-  while (!settled_.empty() && settled_.front().until + gap + 1 < slowest) settled_.pop_front();
+  while (!settled_.empty() && settled_.front().until + gap + 1 < slowest) forget_first_settled();
   Settled& settled = settled_.emplace_back(Settled{clock, slowest, met_, rules_.at(clock), std::move(batches), RowMap<T>(rows_.full_width())});
   rows_.keep_in(&settled.before);
   add_up(settled.batches, settled.rule, overlaid);
@@ -302,7 +302,7 @@ void Shard<T>::flush(net::Rank from, const Message& message) {
 template <class T>
 bool Shard<T>::meet() {
   if (undecided_ || !clocks_.all_arrived()) return false;
-  std::erase_if(settled_, [this](const Settled& settled) { return settled.met < met_; });  // all come from the barrier before: it is over everywhere
+  while (!settled_.empty() && settled_.front().met < met_) forget_first_settled();  // all come from the barrier before: it is over everywhere
   clocks_.meet();
   rows_.rises(clocks_.slowest());
   settle_through(std::numeric_limits<Clock>::max());

@@ -31,6 +31,7 @@
 #include "shoal/table/clocks.h"
 #include "shoal/table/handover.h"
 #include "shoal/table/image.h"
+#include "shoal/table/kept.h"
 #include "shoal/table/last_clocks.h"
 #include "shoal/table/message.h"
 #include "shoal/table/owned_rows.h"
@@ -84,6 +85,12 @@ class Server {
   virtual bool is_idle() const = 0;
   virtual void part() = 0;
   virtual bool has_parted() const = 0;
+
+  // The members are to meet anew (kept.h): nothing comes to it any more, and nothing is under way in it.
+  virtual void stop() = 0;
+  virtual Kept kept(std::size_t shard) const = 0;
+  // A new shard: it goes on at that point with the rows of the one that was kept, which is used no more.
+  virtual void take_over(Server& kept, const Point& at, const Consistency& consistency) = 0;
 };
 
 template <class T>
@@ -108,6 +115,9 @@ class Shard final : public Server {
   bool is_idle() const override;
   void part() override { parted_ = true; }
   bool has_parted() const override { return parted_; }
+  void stop() override;
+  Kept kept(std::size_t shard) const override;
+  void take_over(Server& kept, const Point& at, const Consistency& consistency) override;
 
  private:
   using Number = typename OwnedRows<T>::Number;
@@ -158,6 +168,8 @@ class Shard final : public Server {
   void receive(net::Rank from, Message message);
   void begin();                                     // with what was received
   void unpack(Unpacked& packed, std::deque<Message>& batches);
+  void go_back(const Point& to);                    // rows are as they were there
+  void forget_first_settled();
 
   const Spec spec_;
   const Workers workers_;
@@ -176,6 +188,7 @@ class Shard final : public Server {
   bool undecided_ = false;                          // a worker is lost, and what of it counts is not agreed: until then no clock rises
   std::map<Clock, Batches> pending_;                // not settled, by timestamp
   std::deque<Settled> settled_;                     // where another server may not have completed the clock
+  Point first_;                                     // all since then is in settled_
   std::multimap<Clock, std::pair<net::Rank, Message>> waiting_;  // requests, by the age that they need
   std::multimap<Clock, std::pair<net::Rank, Message>> cuts_;     // snapshots that were asked for, by their clocks
   Released released_;                               // under a policy that bounds values

@@ -53,6 +53,7 @@ Message Shard<T>::state(std::deque<Message>& batches) const {
   packed << rules_.all().size();
   for (const auto& [clock, rule] : rules_.all()) packed << static_cast<Key>(clock) << name(rule);
   clocks_.pack(packed);
+  packed << first_.met << static_cast<Key>(first_.clock);
   readers_.pack(packed);
   packed << settled_.size();
   for (const Settled& settled : settled_) {
@@ -158,6 +159,8 @@ void Shard<T>::unpack(Unpacked& packed, std::deque<Message>& batches) {
     rules_.set(from, rule_from(packed.text()));
   }
   clocks_.unpack(packed);
+  first_.met = packed.number();
+  first_.clock = clock();
   readers_.unpack(packed);
   rows_.rises(clocks_.slowest());
   for (std::uint64_t left = packed.number(); left > 0; --left) {

@@ -32,6 +32,7 @@ void Shard<T>::cut_through(Clock clock) {
 template <class T>
 void Shard<T>::put(net::Rank from, const Message& message) {
   settled_.clear();                                 // it is a new beginning
+  first_ = {met_, clocks_.slowest()};
   readers_.forget_shown();
   if (message.header.kind == Kind::reset) rows_.reset();
   for_each_row(message, [&](Number number, std::span<const T> row) { rows_.put(number, row); });

@@ -52,6 +52,7 @@ class Servers {
   virtual void tell(const Reader& table, const Message& message) = 0;  // all of them the same
   virtual bool is_lost(net::Rank member) const = 0;
   virtual const net::Waiting& patience() const = 0;
+  virtual void check_bears_losses(const Spec& spec) const = 0;        // as this run wants it. Throws Error{unsupported}
 };
 
 class Snapshot {

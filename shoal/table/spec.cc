@@ -120,6 +120,20 @@ void check_survives(const Spec& spec) {
               "bsp, ssp, essp, cap and async do; or run with --on-peer-lost fail");
 }
 
+void check_goes_back(const Spec& spec) {
+  const auto refuse = [&](const std::string& what, const char* hint) {
+    throw Error(Code::unsupported, what + " cannot go back to whole clocks when others come in place of lost members", "table " + spec.name, hint);
+  };
+  const bool stays = longest_stay(spec.consistency) > 0, summed = whole_clocks(spec.consistency) || !spec.rule.steps();
+  if (!clocked(spec.consistency) || leaves_at_once(spec.consistency) || stays) {
+    refuse(name(spec.consistency), "bsp, ssp, essp and dssp can; or run with --on-peer-lost shrink");
+  }
+  if (!summed) refuse("steps of " + name(spec.rule) + " under " + name(spec.consistency), "under bsp they can; or run with --on-peer-lost shrink");
+  if (spec.encoding != Encoding::none) {             // what was rounded off lies with who added it
+    refuse("what travels as " + std::string(name(spec.encoding)), "encoding none can; or run with --on-peer-lost shrink");
+  }
+}
+
 void check(const Spec& spec, std::uint32_t workers) {
   check(spec);
   if (backups(spec.consistency) < workers) return;

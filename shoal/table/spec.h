@@ -44,5 +44,6 @@ Spec spec_from(const std::string& text);     // throws Error{mismatch, invalid_a
 void check(const Spec& spec);                // throws Error{invalid_argument} naming what cannot be
 void check(const Spec& spec, std::uint32_t workers);  // the same, with so many workers
 void check_survives(const Spec& spec);        // throws Error{unsupported} where its consistency does not bear the loss of members
+void check_goes_back(const Spec& spec);       // throws Error{unsupported} where members that meet anew cannot go back to whole clocks (kept.h)
 
 }  // namespace shoal::table

@@ -6,6 +6,7 @@
 
 #include "shoal/core/error.h"
 #include "shoal/net/call.h"
+#include "shoal/net/job.h"
 #include "shoal/table/ordered_server.h"
 
 namespace shoal::table {
@@ -21,21 +22,24 @@ std::vector<net::Rank> or_all(std::vector<net::Rank> ranks, net::Rank size) {
 }  // namespace
 
 Tables::State::State(net::Transport& of_transport, const TablesOptions& options)
-    : transport(of_transport), survives(of_transport.on_peer_lost() == net::OnPeerLost::shrink),
+    : transport(of_transport), survives(net::goes_on(of_transport.on_peer_lost())),
+      regroups(of_transport.on_peer_lost() == net::OnPeerLost::rejoin),
       placement(or_all(options.servers, of_transport.size()), survives ? 2 : 1, options.shares),
       workers(or_all(options.workers, of_transport.size()), options.workers_a_member),
       waiting(of_transport, options.patience, [this] { return failure(); }), disk(options.disk), run_functions(options.functions),
       cold(options.cold_rows.empty() ? nullptr : ColdFile::in(options.cold_rows)), order(options.order),
-      channel(options.channel), left(of_transport.size()), lost(of_transport.size()), leaving(std::vector<std::size_t>(of_transport.size(), 1)) {
+      channel(options.channel), left(of_transport.size()), lost(of_transport.size()), leaving(std::vector<std::size_t>(of_transport.size(), 1)),
+      meeting(!regroups) {
   if (order && survives) {
-    throw Error(Code::unsupported, "a run is recorded or a replay where the first lost member ends it; not with --on-peer-lost shrink", order.folder.string());
+    const std::string policy = net::name(of_transport.on_peer_lost());
+    throw Error(Code::unsupported, "a run is recorded or a replay where the first lost member ends it; not with --on-peer-lost " + policy, order.folder.string());
   }
 }
 
 net::Failure Tables::State::failure() const {
   {
-    const std::lock_guard lock(lost_mutex);
-    if (lost_rows) return lost_rows;
+    const std::lock_guard lock(end_mutex);
+    if (end) return end;
   }
   for (net::Rank rank = 0; rank < transport.size(); ++rank) {
     if (left[rank] || transport.lost(rank)) continue;  // not lost[rank]: that is set later
@@ -54,11 +58,14 @@ void Tables::State::note_lost_rows() {
   const auto last = holdings->lost();
   if (!last) return;
   const std::string held = placement.replicas() == 1 ? "" : ", as was who held the same rows";
-  const std::lock_guard lock(lost_mutex);
-  lost_rows = std::make_shared<const Error>(Code::peer_lost, transport.lost(*last)->fact() + held + ": rows of all tables are lost");
+  const std::lock_guard lock(end_mutex);
+  end = std::make_shared<const Error>(Code::peer_lost, transport.lost(*last)->fact() + held + ": rows of all tables are lost");
 }
 
 void Tables::State::deliver(net::Rank from, Message message) try {
+  if (stopped) return;
+  if (message.header.kind == Kind::kept) return hear_kept(from, message);
+  if (!meeting.over) return void(meeting.early.emplace_back(from, std::move(message)));
   const std::uint64_t id = message.header.table;
   const auto refuse = [&](const char* what) {
     throw Error(Code::mismatch, "rank " + std::to_string(from) + " speaks of a table that " + what, "tables", "run the same program on all members");
@@ -285,7 +292,8 @@ std::shared_ptr<Copy<T>> Tables::State::open(const Spec& spec) {
     if (text_of(known->second.first) != text_of(spec)) throw differs(text_of(known->second.first));
     return std::static_pointer_cast<Copy<T>>(known->second.second);
   }
-  if (survives) check_survives(spec);
+  check_bears_losses(spec);
+  waiting.until([&] { return meeting.over.load(); }, meeting, "all members to meet, for table ", spec.name);
   const auto opening_it = std::make_shared<Opening<T>>();
   if (order) opening_it->order = order_of(spec, "copies");
   if (!net::call(transport, [this, opening_it, spec] { open(*opening_it, spec); })) throw Error(Code::cancelled, "the transport has ended", "tables");
@@ -310,6 +318,7 @@ void Tables::State::open(Opening<T>& opening_it, const Spec& spec) {
   const auto to_server = [this](net::Rank server, std::vector<Message> messages) { mail->send(server, std::move(messages)); };
   const auto copy = opening_it.copy =
       std::make_shared<Copy<T>>(spec, workers, transport.rank(), placement, holders, to_server, [this] { return transport.now(); });
+  if (const auto start = starts.find(id); start != starts.end()) copy->begin_at(start->second);
   if (opening_it.order) {
     copy->keep_order(std::move(opening_it.order), [this, weak = std::weak_ptr(copy)] {
       transport.post([&on = transport, weak] {

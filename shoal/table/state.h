@@ -2,6 +2,7 @@
 #pragma once
 
 #include <atomic>
+#include <deque>
 #include <map>
 #include <memory>
 #include <mutex>
@@ -11,6 +12,7 @@
 
 #include "shoal/table/holdings.h"
 #include "shoal/table/job_thread.h"
+#include "shoal/table/kept.h"
 #include "shoal/table/mail.h"
 #include "shoal/table/served.h"
 #include "shoal/table/tables.h"
@@ -27,6 +29,7 @@ struct Tables::State : Servers, std::enable_shared_from_this<Tables::State> {
   void tell(const Reader& table, const Message& message) override;
   bool is_lost(net::Rank member) const override { return lost[member]; }
   const net::Waiting& patience() const override { return waiting; }
+  void check_bears_losses(const Spec& spec) const override;
 
   void deliver(net::Rank from, Message message);
   net::Failure failure() const;  // of a member that did not say that it leaves
@@ -34,6 +37,12 @@ struct Tables::State : Servers, std::enable_shared_from_this<Tables::State> {
   void note_departure();         // if this member departs and holds nothing any more
   void note_telemetry();
   void lose(net::Rank member);
+  // Where members meet anew (kept.h).
+  void stop(const net::Failure& why);
+  void take_kept_of(State& before);
+  void tell_kept();
+  void hear_kept(net::Rank from, const Message& message);
+  void begin();                  // all have told
   void open(net::Rank from, const Message& message);
   std::unique_ptr<Server> make_server(std::size_t shard, const Spec& spec);
   std::unique_ptr<Order> order_of(const Spec& spec, const std::string& what) const;  // what: of this member's; where one is kept
@@ -49,12 +58,15 @@ struct Tables::State : Servers, std::enable_shared_from_this<Tables::State> {
   void open(Opening<T>& opening, const Spec& spec);  // on the loop
 
   net::Transport& transport;
-  const bool survives;                                     // goes on without members that are lost
+  const bool survives;                                     // members may be lost
+  const bool regroups;                                     // then others come in place of them, and all meet anew
   const Placement placement;
   const Workers workers;
   const net::Waiting waiting;
   std::unique_ptr<Mail> mail;                              // made and destroyed on the loop
   Served served;                                           // on the loop, as the next ones
+  Served kept;                                             // of the group before, until all have met
+  std::map<std::uint64_t, Start> starts;                   // of tables that were opened there
   std::unique_ptr<LastClocks> last_clocks;                 // of workers that are lost
   std::unique_ptr<Holdings> holdings;
   std::map<std::uint64_t, std::shared_ptr<Reader>> read;
@@ -75,14 +87,22 @@ struct Tables::State : Servers, std::enable_shared_from_this<Tables::State> {
     std::atomic<bool> over{false};
     void look() { arrivals_.fetch_add(1, std::memory_order_release); }
   } departure;                                             // of this member
+  struct Meeting : net::Arrivals {                         // of all members, before anything else
+    std::atomic<bool> over;
+    std::map<net::Rank, std::vector<Kept>> told;
+    std::deque<std::pair<net::Rank, Message>> early;       // of those for whom it was over before
+    explicit Meeting(bool is_over) : over(is_over) {}
+    void look() { arrivals_.fetch_add(1, std::memory_order_release); }
+  } meeting;
+  std::atomic<bool> stopped{false};                        // this group has lost a member
   std::atomic<bool> departs{false};
   bool said_goodbye = false;                               // by this member; its thread that ends it
 
   std::mutex mutex;                                        // guards opened; held while one is opened, so that a second worker waits for it
   std::map<std::uint64_t, std::pair<Spec, std::shared_ptr<Reader>>> opened;
 
-  mutable std::mutex lost_mutex;                           // guards lost_rows
-  net::Failure lost_rows;                                  // all who held them are lost
+  mutable std::mutex end_mutex;                            // guards end
+  net::Failure end;                                        // why nobody can go on: rows are lost, or all are to meet anew
 };
 
 template <class T>

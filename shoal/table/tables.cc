@@ -9,8 +9,9 @@
 
 namespace shoal::table {
 
-Tables::Tables(net::Transport& transport, const TablesOptions& options) : state_(std::make_shared<State>(transport, options)) {
-  const bool begun = net::call(transport, [state = state_, channel = options.channel] {
+Tables::Tables(net::Transport& transport, const TablesOptions& options, Tables* before) : state_(std::make_shared<State>(transport, options)) {
+  const std::shared_ptr<State> group_before = before ? before->state_ : nullptr;
+  const bool begun = net::call(transport, [state = state_, channel = options.channel, group_before] {
     const auto deliver = [raw = state.get()](net::Rank from, Message message) { raw->deliver(from, std::move(message)); };
     const auto drained = [raw = state.get()](net::Rank to) {
       raw->served.each([to](Server& server) { server.drained(to); });
@@ -31,9 +32,11 @@ Tables::Tables(net::Transport& transport, const TablesOptions& options) : state_
     const auto agreed = [raw = state.get()](std::uint64_t table) { return raw->last_clocks->agreed(table); };
     state->holdings = std::make_unique<Holdings>(
         Holdings::Around{state->rank(), state->transport.size(), state->placement, state->served, answer, reader, make_server, agreed});
-    state->transport.on_lost([weak = std::weak_ptr<State>(state)](net::Rank member, const net::Failure&) {
+    if (group_before) state->take_kept_of(*group_before);
+    if (state->regroups) state->tell_kept();
+    state->transport.on_lost([weak = std::weak_ptr<State>(state)](net::Rank member, const net::Failure& why) {
       const auto alive = weak.lock();
-      if (alive && alive->mail) alive->lose(member);
+      if (alive && alive->mail) alive->regroups ? alive->stop(why) : alive->lose(member);
     });
   });
   if (!begun) throw Error(Code::cancelled, "the transport has ended", "tables");
@@ -48,11 +51,12 @@ Tables::~Tables() {
     }
     return true;
   };
-  net::wait_for(state_->transport, [&] { return state_->transport.failure() || all_left(); }, net::kLoopAnswers);
+  net::wait_for(state_->transport, [&] { return state_->stopped || state_->transport.failure() || all_left(); }, net::kLoopAnswers);
   net::call(state_->transport, [state = state_] {
     state->mail.reset();
     for (const auto& [shard, saves] : state->saves) saves->end();
     state->served.clear();
+    state->kept.clear();
     state->read.clear();
   });
   state_->own_disk.reset();
@@ -73,8 +77,9 @@ void Tables::State::note_telemetry() {
 void Tables::State::say_goodbye() {
   if (std::exchange(said_goodbye, true)) return;
   note_telemetry();
+  if (stopped) return;                                     // nobody of this group needs anything any more
   transport.post([self = shared_from_this()] {
-    if (self->mail) self->holdings->end();
+    if (self->mail && !self->stopped) self->holdings->end();
   });
   for (net::Rank rank = 0; rank < transport.size(); ++rank) {
     mail->send(rank, alone(Message::of_kind(Kind::last, 0)));
@@ -83,6 +88,9 @@ void Tables::State::say_goodbye() {
 }
 
 void Tables::depart_begin() {
+  if (state_->regroups) {
+    throw Error(Code::unsupported, "no member departs where others come in place of those that are lost", "tables", "--on-peer-lost shrink");
+  }
   if (state_->placement.replicas() == 1) {
     throw Error(Code::unsupported, "rank " + std::to_string(state_->rank()) + " cannot depart: nobody else may hold its rows", "tables",
                 "--on-peer-lost shrink, and two servers or more");

@@ -12,7 +12,7 @@
 // Every member may serve rows and have workers; rows are spread over the servers by key. A worker belongs to one thread; workers of one
 // member share copies of rows. A table has its own clock: its workers tick it one by one.
 //
-// Errors: Error{peer_lost} once a member is lost, Error{timeout} naming what was waited for, Error{mismatch} where members open a table
+// Errors: Error{peer_lost} once a member is lost (where others come in place of it, until all meet in the next group), Error{timeout} naming what was waited for, Error{mismatch} where members open a table
 // differently, Error{invalid_argument} for values that are not finite.
 #pragma once
 
@@ -55,7 +55,9 @@ class Tables {
  public:
   // The same options on all members. Lifetime: the transport outlives it; when one goes, others may not need its
   // rows any more: after a barrier, or by leave().
-  explicit Tables(net::Transport& transport, const TablesOptions& options = {});
+  // before: where others come in place of lost members (net::OnPeerLost::rejoin), what this member had in the group before, if it was in one: tables
+  // then go on from the clock on which all agree (kept.h), and `before` is of no more use. Who comes has none, and finds their rows and clock.
+  explicit Tables(net::Transport& transport, const TablesOptions& options = {}, Tables* before = nullptr);
   ~Tables();
   Tables(const Tables&) = delete;
   // By all members, after their last use: returns when nobody needs this one's rows any more.
@@ -156,6 +158,9 @@ class Table {
   // A barrier from which on the consistency is another. By all workers, the same. Throws Error{invalid_argument} if this table cannot have it.
   void switch_to(const Consistency& next) {
     refuse_inside_function(spec_.name);
+    Spec changed = spec_;
+    changed.consistency = next;
+    servers_->check_bears_losses(changed);
     in_turn(Step::flush, [&] { copy_->flush(worker_, next); });
     meet();
   }

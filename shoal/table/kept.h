@@ -1,0 +1,60 @@
+// What tables go on with when their members meet anew, others in the places of lost ones (net::OnPeerLost::rejoin).
+//
+// Whoever hears of a loss stops: its shards stay as they are at that moment, whatever is still under way. When all members have met in the next group
+// each tells what it has kept: of each shard where it stands, and the first point to which it can go back. From that all conclude the same, and nobody
+// is asked twice:
+//
+//   1. A table goes on at the last point that of each shard some holder has reached.
+//   2. Holders that stand further go back to it (Shard::go_back). Those that have not reached it, or cannot go back, hold the shard no more; who is
+//      to hold it besides those that are left gets it by handover.h, while all go on.
+//   3. All workers begin again there. What anybody added with a timestamp below the point's clock counts once, whoever is lost; nothing else counts.
+//   4. A shard that nobody has any more ends the run; but where no clock of its table and no barrier was complete at anybody, the table is opened anew.
+//
+// If another member is lost before all have begun, the next group concludes anew: who has begun stands at the point concluded first, and the others
+// stand where they stood, so that no worker's whole clocks are lost between the two.
+//
+//   kept   to all members: the following as numbers (packed.h)
+//
+// Values; threads: any.
+#pragma once
+
+#include <compare>
+#include <cstdint>
+#include <map>
+#include <string>
+#include <vector>
+
+#include "shoal/table/message.h"
+#include "shoal/table/placement.h"
+
+namespace shoal::table {
+
+// A place in a table's history, the same for all its shards: barriers that are over, and clocks that all workers have completed.
+struct Point {
+  std::uint64_t met = 0;
+  Clock clock = 0;
+  auto operator<=>(const Point&) const = default;
+};
+
+// What one member has kept of one shard.
+struct Kept {
+  std::uint64_t table;
+  std::size_t shard;
+  Point stands, first;       // first: the earliest point to which it can go back
+  Consistency consistency;   // where it stands
+};
+
+Message message_of(const std::vector<Kept>& kept, const Placement& placement);
+// Throws Error{mismatch} where another placement has dealt out the rows, or this is no such message.
+std::vector<Kept> kept_from(const Message& message, const Placement& placement, net::Rank from);
+
+// How a table goes on.
+struct Start {
+  Point at;
+  Consistency consistency;
+  std::vector<std::vector<net::Rank>> holders;  // by shard
+};
+// By table. by_rank: what each member has kept. Throws Error{io} if rows are lost with the memory of members.
+std::map<std::uint64_t, Start> conclude(const std::vector<std::vector<Kept>>& by_rank, const Placement& placement);
+
+}  // namespace shoal::table
