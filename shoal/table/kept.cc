@@ -29,17 +29,20 @@ void order(std::vector<Held>& holders, const std::vector<net::Rank>& first_holde
   std::ranges::sort(holders, {}, place);
 }
 
+// The last point that all holders have reached, if they can go back to it: then each goes on as a holder, and the next loss loses nothing.
+// Else the last that some holder of each shard has reached.
 Start start_of(const Shards& shards) {
   const auto stands = [](const Held& held) { return held.kept->stands; };
-  Start start;
-  const Kept* last = nullptr;
+  const Kept *all_reached = nullptr, *some_reached = nullptr;
+  Point first;
   for (const auto& holders : shards) {
-    const Kept* const furthest = std::ranges::max_element(holders, {}, stands)->kept;
-    if (!last || furthest->stands < last->stands) last = furthest;
+    const auto [least, furthest] = std::ranges::minmax_element(holders, {}, stands);
+    if (!all_reached || least->kept->stands < all_reached->stands) all_reached = least->kept;
+    if (!some_reached || furthest->kept->stands < some_reached->stands) some_reached = furthest->kept;
+    for (const Held& held : holders) first = std::max(first, held.kept->first);
   }
-  start.at = last->stands;
-  start.consistency = last->consistency;
-  return start;
+  const Kept& at = first <= all_reached->stands ? *all_reached : *some_reached;
+  return {at.stands, at.consistency, {}};
 }
 
 }  // namespace

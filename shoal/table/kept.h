@@ -4,7 +4,8 @@
 // each tells what it has kept: of each shard where it stands, and the first point to which it can go back. From that all conclude the same, and nobody
 // is asked twice:
 //
-//   1. A table goes on at the last point that of each shard some holder has reached.
+//   1. A table goes on at the last point that all holders have reached, so that they are holders still and another loss loses nothing. Where somebody
+//      cannot go back so far, at the last point that of each shard some holder has reached.
 //   2. Holders that stand further go back to it (Shard::go_back). Those that have not reached it, or cannot go back, hold the shard no more; who is
 //      to hold it besides those that are left gets it by handover.h, while all go on.
 //   3. All workers begin again there. What anybody added with a timestamp below the point's clock counts once, whoever is lost; nothing else counts.

@@ -148,7 +148,6 @@ class Groups {
     began_late_ += workers_.front().clock() > 0;
     came_.clear();
     learn_who_holds();
-    surely_held_ = held_;
     return true;
   }
   net::Rank rank_of(std::uint32_t worker) const { return worker / options_.workers_a_member; }
@@ -164,8 +163,7 @@ class Groups {
     if (dead_[rank]) return;
     learn_who_holds();
     const auto has_it = [&](net::Rank holder) { return holder != rank && !dead_[holder] && !came_.contains(holder); };
-    const auto& held = workers_.size() < count_ ? surely_held_ : held_;
-    if (std::ranges::any_of(held, [&](const auto& holders) { return std::ranges::none_of(holders, has_it); })) {
+    if (std::ranges::any_of(held_, [&](const auto& holders) { return std::ranges::none_of(holders, has_it); })) {
       if (looks > 1) job_->at(job_->now() - Instant{} + std::chrono::microseconds(100), [this, rank, looks] { kill(rank, looks - 1); });
       return;
     }
@@ -300,7 +298,6 @@ class Groups {
   std::vector<bool> dead_;                         // by rank
   std::set<net::Rank> came_;                       // in place of others, and before all have opened the table
   std::vector<std::set<net::Rank>> held_;          // by shard, who is known to have it
-  std::vector<std::set<net::Rank>> surely_held_;   // the same when all had opened the table; until all have again, who came to hold it later may be behind
   std::vector<Worker> workers_;
   std::vector<Clock> furthest_;                    // by worker, behind the last clock that it has ever begun
   Rows rows_;
@@ -363,9 +360,15 @@ TEST(Kept, bulk_synchronous_workers_leave_no_trace_of_losses) {
 const Placement kPlacement({0, 1, 2}, 2);
 Kept kept(std::size_t shard, Point stands, Point first = {}) { return {7, shard, stands, first, Ssp{3}}; }
 
-TEST(Kept, a_table_goes_on_where_some_holder_of_each_shard_is) {
+TEST(Kept, a_table_goes_on_where_all_holders_have_been) {
+  const auto starts = conclude({{kept(0, {1, 9}, {1, 4}), kept(2, {1, 8}, {1, 5})}, {kept(1, {1, 6}, {1, 3})}, {kept(2, {1, 5}, {1, 2})}}, kPlacement);
+  ASSERT_EQ(starts.size(), 1u);
+  EXPECT_EQ(starts.at(7).at, (Point{1, 5}));
+  EXPECT_EQ(starts.at(7).holders, (std::vector<std::vector<net::Rank>>{{0}, {1}, {2, 0}}));
+}
+TEST(Kept, or_where_some_holder_of_each_shard_is_if_others_cannot_go_back_so_far) {
   // Shard 1 has lost the holder that was further; of shard 2 rank 2 came to hold it while workers went on, and is behind.
-  const auto starts = conclude({{kept(0, {1, 9}), kept(2, {1, 8})}, {kept(1, {1, 6})}, {kept(2, {0, 5})}}, kPlacement);
+  const auto starts = conclude({{kept(0, {1, 9}, {1, 4}), kept(2, {1, 8}, {1, 4})}, {kept(1, {1, 6}, {1, 3})}, {kept(2, {0, 5})}}, kPlacement);
   ASSERT_EQ(starts.size(), 1u);
   EXPECT_EQ(starts.at(7).at, (Point{1, 6}));
   EXPECT_EQ(starts.at(7).holders, (std::vector<std::vector<net::Rank>>{{0}, {1}, {0}}));
