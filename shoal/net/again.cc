@@ -35,9 +35,10 @@ std::uint64_t find_generation(Rendezvous& board, Rank rank, Nanoseconds patience
   std::uint64_t latest = 0;
   for (;;) {
     while (has_come(board, latest + 1, 1ms)) ++latest;
-    if (!find(board, card_key(latest, rank))) return latest;
+    const bool is_broken = find(board, broken_key(latest)).has_value();
+    if (!is_broken && !find(board, card_key(latest, rank))) return latest;
     const auto lost = read_list(find(board, lost_key(latest)).value_or(""));
-    if (std::ranges::count(lost, rank) > 0 || find(board, broken_key(latest))) {
+    if (is_broken || std::ranges::count(lost, rank) > 0) {
       board.put(again_key(latest + 1), "1");
       return latest + 1;
     }
@@ -54,7 +55,8 @@ std::unique_ptr<Job> join_in_generation(Place place, const std::string& secret, 
   for (;; ++place.generation) {
     try {
       return join_as_client(place, secret, options);
-    } catch (const Error&) {
+    } catch (const Error& error) {
+      if (error.code() != Code::peer_lost && error.code() != Code::timeout) throw;  // a mistake of this member says nothing of the others
       CoordinatorClient board(secret, place.coordinator, options.patience, place.job);
       const bool another_may_come = !has_launcher && place.generation > 0;
       if (another_may_come) board.put(broken_key(place.generation), "1");

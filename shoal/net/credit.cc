@@ -1,6 +1,7 @@
 #include "shoal/net/credit.h"
 
 #include <algorithm>
+#include <map>
 #include <tuple>
 #include <utility>
 
@@ -13,6 +14,8 @@ constexpr std::uint64_t kFirstWindow = 1024 * 1024;  // until the rate is known
 constexpr std::uint64_t kMinWindow = 64 * 1024, kMaxWindow = 32 * 1024 * 1024;
 // What passes between an arrival and the next granted byte beside the network: both members' wake-ups. Found by trying:
 // while receives wait for the window, a rate below the best seen means that it is too small, else it may shrink a little.
+constexpr Nanoseconds kWakeUp = 1ms;       // a member that has bytes to send has sent some by then
+constexpr Nanoseconds kFirstStale = 100ms;  // until the rate is known
 constexpr Seconds kLeastReaction = 2ms, kMostReaction = 10ms;
 constexpr double kGrow = 1.25, kShrink = 0.95, kFull = 0.95;
 // A stream whose receives are smaller than this, or that fits the eager allowance as a whole, is served by that alone: no
@@ -82,6 +85,34 @@ void CreditPolicy::forget(Demand& demand) {
   demand.queued = false;
 }
 
+Nanoseconds CreditPolicy::stale() const {
+  if (rate_.best == 0) return kFirstStale;
+  return kWakeUp + std::chrono::duration_cast<Nanoseconds>(Seconds(static_cast<double>(window()) / rate_.best));
+}
+
+void CreditPolicy::look_who_stands(Instant now) {
+  const Nanoseconds longest = stale();
+  const auto urgency = [](const Demand& d) { return std::tuple(d.order.priority.cls, d.order.priority.value, d.order.priority.iteration); };
+  std::map<Rank, decltype(urgency(Demand{}))> sent;  // the most urgent that each peer sends
+  for (Demand* const demand : open_) {
+    demand->stands = now - demand->moved >= longest;
+    if (demand->stands) continue;
+    const auto [most, is_first] = sent.emplace(demand->peer, urgency(*demand));
+    if (!is_first) most->second = std::min(most->second, urgency(*demand));
+  }
+  for (Demand* const demand : open_) {
+    if (!demand->stands) continue;
+    const auto most = sent.find(demand->peer);
+    demand->stands = most == sent.end() || urgency(*demand) < most->second;
+  }
+}
+
+bool CreditPolicy::may_come_to_stand(Instant now) {
+  if (queue_.empty()) return false;
+  look_who_stands(now);
+  return std::ranges::any_of(open_, [](const Demand* demand) { return !demand->stands; });
+}
+
 std::vector<Granted> CreditPolicy::collect(Instant now) {
   std::vector<Granted> grants;
   if (queue_.empty()) return grants;
@@ -91,7 +122,7 @@ std::vector<Granted> CreditPolicy::collect(Instant now) {
   const std::uint64_t least = std::max(kSmall, limit / 4);
   for (auto at = queue_.begin(); at != queue_.end() && used < limit;) {
     Demand& demand = *at->second;
-    if (stands(demand, now)) {
+    if (open(demand) > 0 && demand.stands) {
       ++at;
       continue;
     }
@@ -101,6 +132,7 @@ std::vector<Granted> CreditPolicy::collect(Instant now) {
     if (give < std::min(want, least)) break;
     if (give > 0 && open(demand) == 0) {
       demand.moved = now;
+      demand.stands = false;
       open_.push_back(&demand);
     }
     demand.granted = from + static_cast<std::int64_t>(give);
@@ -126,10 +158,11 @@ std::uint64_t CreditPolicy::window() const {
   return std::clamp(static_cast<std::uint64_t>(bytes), kMinWindow, kMaxWindow);
 }
 
-std::uint64_t CreditPolicy::outstanding(Instant now) const {
+std::uint64_t CreditPolicy::outstanding(Instant now) {
+  look_who_stands(now);
   std::uint64_t sum = 0;
   for (const Demand* const demand : open_) {
-    if (!stands(*demand, now)) sum += open(*demand);
+    if (!demand->stands) sum += open(*demand);
   }
   return sum;
 }

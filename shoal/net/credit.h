@@ -4,7 +4,7 @@
 // granted and not yet received, summed over all senders, below a window of about rate x reaction time: enough to
 // keep its link busy, too little to make an urgent message wait long behind them. A stream whose sender has nothing yet, because it still computes or
 // waits for another member itself, soon counts no longer: else the most urgent streams, which are the latest that are produced, would hold the whole
-// window while others could use the link.
+// window while others could use the link. What such streams were granted may all come at once in the end; it is at most a window each.
 //
 // Invariants of a Demand:  1. granted <= posted.  2. Only granting raises `granted`.
 // Numbers only steer the flow: the order of the bytes is TCP's, so a stream whose two ends count from different
@@ -52,6 +52,7 @@ struct Demand {
   bool asked = false;              // the sender said that it waits
   bool queued = false;             // in CreditPolicy's queue
   Instant moved{};                 // when something of what is granted arrived last, or was granted first
+  bool stands = false;             // CreditPolicy's: granted, and its sender has nothing of it
 };
 
 struct Granted {
@@ -76,16 +77,16 @@ class CreditPolicy {
 
   // The grants to send now, best priority first, equals in turn.
   std::vector<Granted> collect(Instant now);
-  // True if demands wait for the window: collect() again after kStale even if nothing arrives.
-  bool waiting() const { return !queue_.empty(); }
+  bool waiting() const { return !queue_.empty(); }   // for the window: collect() again when something arrives
+  bool may_come_to_stand(Instant now);               // and after stale(), even if nothing does
 
   std::uint64_t window() const;
-  std::uint64_t outstanding(Instant now) const;  // granted, not arrived, of streams that move
+  std::uint64_t outstanding(Instant now);        // granted, not arrived, of streams that move
   double rate() const { return rate_.best; }          // bytes/s received while busy, highest of the last seconds
 
-  // Credit of a stream of which nothing has come for so long does not count, and it gets no more: others may use the link.
-  Nanoseconds stale() const { return kStale + 2 * round_trip_; }
-  static constexpr Nanoseconds kStale = std::chrono::milliseconds(3);
+  // Credit of a stream of which nothing has come for so long does not count, and it gets no more: others may use the link. Unless its sender sends what is as
+  // urgent or more: then it is that stream's turn, and this one's is to come. As long as a whole window takes, and a wake-up.
+  Nanoseconds stale() const;
 
  private:
   using Queue = std::set<std::pair<Order, Demand*>>;
@@ -93,7 +94,7 @@ class CreditPolicy {
   std::uint64_t fair_share(Queue::const_iterator first, std::uint64_t limit) const;
   void measure(std::uint64_t bytes, Instant now);
   void adapt(Instant now);
-  bool stands(const Demand& demand, Instant now) const { return open(demand) > 0 && now - demand.moved >= stale(); }
+  void look_who_stands(Instant now);
   void closes(Demand& demand) { std::erase(open_, &demand); }
   static std::uint64_t open(const Demand& demand) {
     return demand.granted > demand.received ? static_cast<std::uint64_t>(demand.granted - demand.received) : 0;

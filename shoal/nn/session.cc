@@ -210,7 +210,7 @@ std::shared_ptr<const collective::KnownNetwork> Session::find_network(const Said
     const auto operation = take_operations(collective::kTogetherOperations);
     const auto rates = collective::measure_hosts(transport(), hosts, link, operation, transport().now() + patience_);
     if (rates.inequality < kUnequal) {
-      if (!collective::are_shared(hosts)) return nullptr;
+      if (!collective::are_shared(hosts) || !(rates.near > 0 && rates.far > 0)) return nullptr;
       return collective::KnownNetwork::without_trees(collective::network_of(hosts, rates.near, rates.far));
     }
     if (rank() == 0) std::fputs("shoal: hosts' links are unequal: measuring the network (SHOAL_TOPOLOGY=FILE says it, none leaves it)\n", stderr);

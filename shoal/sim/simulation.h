@@ -204,7 +204,6 @@ class Simulation {
     std::uint32_t first = 0, last = 0;
     std::vector<std::uint32_t> open;       // by rank: jobs in which it is not done
     std::vector<double> held;              // by rank: when it was done in all
-    std::uint32_t holding = 0;             // ranks
     bool certain = false;                  // all who are left hold it
     double not_before = 0;                 // until when those who would begin wait for the others
   };

@@ -9,6 +9,8 @@
 //   2. Holders that stand further go back to it (Shard::go_back). Those that have not reached it, or cannot go back, hold the shard no more; who is
 //      to hold it besides those that are left gets it by handover.h, while all go on.
 //   3. All workers begin again there. What anybody added with a timestamp below the point's clock counts once, whoever is lost; nothing else counts.
+//      Rows that somebody assigned stay as they are: an assignment that was under way may be at one holder and not at the other, so assign between
+//      barriers, or again.
 //   4. A shard that nobody has any more ends the run; but where no clock of its table and no barrier was complete at anybody, the table is opened anew.
 //
 // If another member is lost before all have begun, the next group concludes anew: who has begun stands at the point concluded first, and the others

@@ -277,7 +277,7 @@ void Shard<T>::set_out_of_time(Number number, std::span<const T> values, std::un
 
 template <class T>
 std::string Shard<T>::write(std::span<const Number> numbers, std::span<const T> values) {
-  if (survives_) return "writes rows, which no second holder of them would see; not with --on-peer-lost shrink";
+  if (survives_) return "writes rows, which no second holder of them would see; not where a run outlives members (--on-peer-lost fail)";
   std::unordered_set<Number> overlaid;
   for (std::size_t i = 0; i < numbers.size(); ++i) set_out_of_time(numbers[i], values.subspan(i * spec_.width, spec_.width), overlaid);
   if (!overlaid.empty()) lay_anew(overlaid);

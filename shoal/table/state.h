@@ -90,7 +90,7 @@ struct Tables::State : Servers, std::enable_shared_from_this<Tables::State> {
   struct Meeting : net::Arrivals {                         // of all members, before anything else
     std::atomic<bool> over;
     std::map<net::Rank, std::vector<Kept>> told;
-    std::deque<std::pair<net::Rank, Message>> early;       // of those for whom it was over before
+    std::deque<std::pair<net::Rank, Message>> early;       // of those for whom it was over before; they soon wait for this member, so that it is what gates and handovers let be under way
     explicit Meeting(bool is_over) : over(is_over) {}
     void look() { arrivals_.fetch_add(1, std::memory_order_release); }
   } meeting;

@@ -184,8 +184,9 @@ TEST(Credit, a_stream_that_stands_still_does_not_hold_the_others_back) {
   stuck = demand_of(1, 0, 3);
   policy.posted(stuck, first[0].limit);
   EXPECT_EQ(policy.collect(tick(1)).size(), 1u);
+  EXPECT_TRUE(policy.may_come_to_stand(tick(3)));
   EXPECT_TRUE(policy.collect(tick(3)).empty());
-  const auto later = policy.collect(tick(1) + CreditPolicy::kStale);
+  const auto later = policy.collect(tick(1) + policy.stale());
   ASSERT_EQ(later.size(), 1u);
   EXPECT_EQ(later[0].peer, 2u);
 }
@@ -198,15 +199,40 @@ TEST(Credit, an_urgent_stream_that_is_not_there_yet_leaves_the_link_to_another_o
   policy.posted(other, 64 << 20);
   ASSERT_EQ(policy.collect(tick(0)).size(), 1u);
   EXPECT_EQ(policy.outstanding(tick(1)), policy.window());
-  policy.arrived(other, 1000, tick(2));             // what its sender may send unasked
   EXPECT_TRUE(policy.collect(tick(2)).empty());
   const auto later = policy.collect(tick(0) + policy.stale());
   ASSERT_EQ(later.size(), 1u);
   EXPECT_EQ(later[0].tag, other.tag);
-  policy.arrived(urgent, 1000, tick(4));            // now it comes: both count
-  EXPECT_GT(policy.outstanding(tick(4)), policy.window());
+  policy.arrived(urgent, 1000, tick(1) + policy.stale());  // now it comes: both count
+  EXPECT_GT(policy.outstanding(tick(1) + policy.stale()), policy.window());
   policy.forget(urgent);
   policy.forget(other);
+}
+
+// Equals take turns at their sender: those whose turn is to come are granted no more meanwhile, however slow the link has become.
+TEST(Credit, streams_that_wait_for_their_turn_at_a_busy_sender_do_not_stand) {
+  CreditPolicy policy;
+  std::vector<Demand> demands;
+  for (std::uint64_t i = 0; i < 4; ++i) demands.push_back(demand_of(1, 1, i + 1));
+  for (Demand& demand : demands) policy.posted(demand, 64 << 20);
+  std::uint64_t granted = 0;
+  for (const Granted& grant : policy.collect(tick(0))) granted += grant.limit;
+  EXPECT_EQ(granted, policy.window());
+  for (int ms = 1; ms < 1000; ++ms) {
+    policy.arrived(demands[0], 100, tick(ms));
+    EXPECT_LE(policy.outstanding(tick(ms)), granted);
+    EXPECT_TRUE(policy.collect(tick(ms)).empty()) << ms;
+  }
+  for (Demand& demand : demands) policy.forget(demand);
+}
+TEST(Credit, where_nothing_moves_time_changes_nothing) {
+  CreditPolicy policy;
+  Demand demand = demand_of(1, 0, 1);
+  policy.posted(demand, 64 << 20);
+  policy.collect(tick(0));
+  EXPECT_TRUE(policy.may_come_to_stand(tick(1)));
+  EXPECT_FALSE(policy.may_come_to_stand(tick(1) + policy.stale()));
+  policy.forget(demand);
 }
 
 TEST(Credit, another_start_is_adopted) {

@@ -76,6 +76,10 @@ Laid::Laid(std::uint32_t of_topics)
 void Exact::begin(const Visit& visit) {
   const std::size_t entries = std::max(std::size_t{visit.block.longest_table} * kLine, padded(laid_.topics));
   if (laid_.cumulative.size() < entries) laid_.cumulative = Aligned<float>(entries);
+  if (laid_.psi.size() < entries) {  // a document's table is looked at with its header, whose place says how many entries there are
+    laid_.psi = Aligned<float>(entries);
+    begun_ = false;
+  }
   if (begun_ && ticks_ == visit.totals.ticks()) return;
   begun_ = true;
   ticks_ = visit.totals.ticks();

@@ -102,19 +102,19 @@ void read_words(Reader& in, data::Names& vocabulary) {
 class Tallies {
  public:
   Tallies(Reader& in, std::uint32_t topics, std::uint32_t words)
-      : topics_(topics), of_topics_(in.matrix<std::int32_t>(topics, 1)), of_words_(in.matrix<std::int32_t>(topics, words)) {}
+      : topics_(topics), of_topics_(in.matrix<std::uint32_t>(topics, 1)), of_words_(in.matrix<std::uint32_t>(topics, words)) {}
   void take(std::uint32_t word, Topic topic) {
     --of_topics_[topic];
     --of_words_[std::uint64_t{word} * topics_ + topic];
   }
   bool are_taken() const {
-    const auto is_taken = [](std::int32_t left) { return left == 0; };
+    const auto is_taken = [](std::uint32_t left) { return left == 0; };
     return std::ranges::all_of(of_topics_, is_taken) && std::ranges::all_of(of_words_, is_taken);
   }
 
  private:
   const std::uint32_t topics_;
-  std::vector<std::int32_t> of_topics_, of_words_;
+  std::vector<std::uint32_t> of_topics_, of_words_;
 };
 
 }  // namespace
