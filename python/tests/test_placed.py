@@ -68,7 +68,7 @@ def copied():
 LARGE = 4 * (300 * 400 + 400 * 400)  # bytes of the gradients that have one shape and are no others' neighbours
 
 
-@pytest.mark.parametrize("plan, twice", [("direct", False), ("direct", True), ("ring", False), ("factors,last.*=direct,*.bias=direct", False)])
+@pytest.mark.parametrize("plan, twice", [("wfbp,*=direct", False), ("wfbp,*=direct", True), ("wfbp,*=ring", False), ("factors,last.*=direct,*.bias=direct", False)])
 def test_what_is_read_in_place_has_the_bits_of_what_is_copied(pool, copied, tmp_path, plan, twice):
     theirs = copied.run(train, plan, twice)
     saved = tmp_path / "plan.json"  # measured slices are those of one run
