@@ -146,10 +146,9 @@ int train(const Course& course, const TrainingOptions& options, const net::Place
   }
   std::unique_ptr<learn::Learner> learner;  // outlives the catch: its tables must not be left before the others know why
   try {
-    constexpr std::uint16_t channel = 9;  // that nothing else uses
+    constexpr std::uint16_t meeting = 9;  // a channel that nothing else uses
     const table::TablesOptions defaults;
-    learner = course.begin(job->transport(), {.shares = table::shares_by_memory(job->transport(), channel, defaults.patience),
-                                              .order = table::OrderKept::from_environment()});
+    learner = course.begin(job->transport(), table::options_here(job->transport(), defaults.patience, defaults.channel, meeting));
     if (const std::string note = learner->note(); first && !note.empty()) {
       say(options.data.json ? learn::Json{{"note", note}}.dump() + "\n" : note + "\n");
     }

@@ -77,9 +77,8 @@ py::dict learnt(nn::Session& session, const Begin& begin, unsigned epochs, const
   learn::Tensors model;
   {
     const py::gil_scoped_release release;
-    const table::TablesOptions tables{.patience = session.patience(), .channel = session.new_channel(),
-                                      .shares = table::shares_by_memory(session.job().transport(), session.new_channel(), session.patience()),
-                                      .order = table::OrderKept::from_environment()};
+    const std::uint16_t channel = session.new_channel(), meeting = session.new_channel();
+    const auto tables = table::options_here(session.job().transport(), session.patience(), channel, meeting);
     learner = begin(session.job().transport(), tables);
     learner->restore(0, {});
   }

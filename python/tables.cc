@@ -222,10 +222,9 @@ void bind_tables(py::module_& module) {
       .def(py::init([](nn::Session& session) {
              const py::gil_scoped_release release;
              const char* const cold_rows = std::getenv("SHOAL_COLD_ROWS");
-             const table::TablesOptions options{.patience = session.patience(), .channel = session.new_channel(),
-                                                .shares = table::shares_by_memory(session.job().transport(), session.new_channel(), session.patience()),
-                                                .cold_rows = cold_rows ? cold_rows : "",
-                                                .order = table::OrderKept::from_environment()};
+             const std::uint16_t channel = session.new_channel(), meeting = session.new_channel();
+             auto options = table::options_here(session.job().transport(), session.patience(), channel, meeting);
+             options.cold_rows = cold_rows ? cold_rows : "";
              const auto without_interpreter = [](table::Tables* tables) {  // functions that it waits for may need the interpreter
                const py::gil_scoped_release released;
                delete tables;

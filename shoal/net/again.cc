@@ -36,7 +36,7 @@ std::uint64_t find_generation(Rendezvous& board, Rank rank, Nanoseconds patience
   for (;;) {
     while (has_come(board, latest + 1, 1ms)) ++latest;
     const bool is_broken = find(board, broken_key(latest)).has_value();
-    if (!is_broken && !find(board, card_key(latest, rank))) return latest;
+    if (!is_broken && !find(board, cards_in(scope_of(latest)) + std::to_string(rank))) return latest;
     const auto lost = read_list(find(board, lost_key(latest)).value_or(""));
     if (is_broken || std::ranges::count(lost, rank) > 0) {
       board.put(again_key(latest + 1), "1");

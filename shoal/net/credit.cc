@@ -107,10 +107,8 @@ void CreditPolicy::look_who_stands(Instant now) {
   }
 }
 
-bool CreditPolicy::may_come_to_stand(Instant now) {
-  if (queue_.empty()) return false;
-  look_who_stands(now);
-  return std::ranges::any_of(open_, [](const Demand* demand) { return !demand->stands; });
+bool CreditPolicy::may_come_to_stand() const {
+  return !queue_.empty() && std::ranges::any_of(open_, [](const Demand* demand) { return !demand->stands; });
 }
 
 std::vector<Granted> CreditPolicy::collect(Instant now) {

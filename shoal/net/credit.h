@@ -78,7 +78,7 @@ class CreditPolicy {
   // The grants to send now, best priority first, equals in turn.
   std::vector<Granted> collect(Instant now);
   bool waiting() const { return !queue_.empty(); }   // for the window: collect() again when something arrives
-  bool may_come_to_stand(Instant now);               // and after stale(), even if nothing does
+  bool may_come_to_stand() const;                    // since the last collect(): and after stale(), even if nothing does
 
   std::uint64_t window() const;
   std::uint64_t outstanding(Instant now);        // granted, not arrived, of streams that move

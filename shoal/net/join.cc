@@ -8,6 +8,7 @@
 #include "shoal/net/call.h"
 #include "shoal/net/card.h"
 #include "shoal/net/connecting.h"
+#include "shoal/net/meet.h"
 #include "shoal/net/reach.h"
 #include "shoal/net/tcp.h"
 
@@ -138,8 +139,8 @@ std::unique_ptr<Job> join_tcp(const Place& place, Rendezvous& rendezvous, const 
   mine.candidates = reachable_at(door->endpoint(), addresses);
 
   Loop::shared().post([connecting] { connecting->open_door(); });
-  rendezvous.put(scope + "member/" + std::to_string(place.rank), write_card(mine));
-  const std::vector<Card> cards = gather(place, mine, rendezvous, scope + "member/", options.patience, deadline);
+  rendezvous.put(cards_in(scope) + std::to_string(place.rank), write_card(mine));
+  const std::vector<Card> cards = gather(place, mine, rendezvous, cards_in(scope), options.patience, deadline);
   // Also if the last one came late. Who comes again does not wait long for one that may be lost by now.
   const Instant soon = steady_now() + kConnectAtLeast, connected_by = rejoins ? soon : std::max(deadline, soon);
 

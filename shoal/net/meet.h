@@ -12,8 +12,8 @@ namespace shoal::net {
 std::unique_ptr<Job> join_as_client(const Place& place, const std::string& secret, const JoinOptions& options);
 // The same where others come in place of lost members (again.h): as one of the first, or as one of those who come.
 std::unique_ptr<Job> join_or_come(Place place, const std::string& secret, const JoinOptions& options);
-// The scope of a generation's cards: of rank r under "member/r" in it.
+// The scope of a generation's cards, and under which keys, each with its rank behind, they stand in a scope.
 inline std::string scope_of(std::uint64_t generation) { return "shoal/" + std::to_string(generation) + "/"; }
-inline std::string card_key(std::uint64_t generation, Rank rank) { return scope_of(generation) + "member/" + std::to_string(rank); }
+inline std::string cards_in(const std::string& scope) { return scope + "member/"; }
 
 }  // namespace shoal::net

@@ -160,7 +160,7 @@ void TcpTransport::close(std::uint64_t operation, const Failure& why) {
 void TcpTransport::run_chore() {
   for (const Granted& granted : local_credit_.collect(steady_now())) peers_[granted.peer]->add_grant(granted);
   for (const Granted& granted : credit_.collect(steady_now())) peers_[granted.peer]->add_grant(granted);
-  if (credit_timer_ != 0 || closed_down_ || !credit_.may_come_to_stand(steady_now())) return;
+  if (credit_timer_ != 0 || closed_down_ || !credit_.may_come_to_stand()) return;
   credit_timer_ = loop_.at(steady_now() + credit_.stale(), [self = shared_from_this()] {
     self->credit_timer_ = 0;
     self->run_chore();

@@ -34,40 +34,43 @@ struct Registry {
   }
 };
 
-// Nothing is measured: what is typical.
-void assume_links(const collective::Hosts& hosts, collective::LinkModel& link) {
-  const auto in_memory = collective::LinkModel::one_machine();
-  // Between processes of one machine flows that meet cost nothing, and direct adds each byte in one pass (docs/collectives.md).
-  if (collective::count(hosts) == 1) {
-    link = in_memory;
-  } else if (collective::are_shared(hosts) && hosts.size() <= collective::kMostExactHosts) {
-    link.network = collective::KnownNetwork::without_trees(collective::network_of(hosts, in_memory.rate, link.rate));
-  }
-}
-
 bool checks_every_call() {
   const char* const asked = std::getenv("SHOAL_CHECK");
   return (asked && std::string_view(asked) != "0") || c10d::debug_level() == c10d::DebugLevel::Detail;
 }
 
-// What rank 0's environment says, with the network of a file for groups of all its hosts, or none; the others take it from the Store.
-void tell_network(StoreRendezvous& rendezvous, const net::Place& place, Nanoseconds patience, collective::LinkModel& link) {
-  constexpr const char *kSaid = "said of the network", *kNetwork = "network";
-  if (place.rank != 0) {
-    const Said said = read_said(rendezvous.get(kSaid, patience));
-    link.tuning = said.tuning;
-    if (said.topology == "none") link.network = nullptr;
-    if (said.is_file()) link.network = collective::KnownNetwork::from_json(rendezvous.get_long(kNetwork, patience), "rank 0's network");
-    return;
-  }
+// What rank 0's environment says of the network; the others take it from the Store.
+Said said_of_network(StoreRendezvous& rendezvous, const net::Place& place, Nanoseconds patience) {
+  constexpr const char* kSaid = "said of the network";
+  if (place.rank != 0) return read_said(rendezvous.get(kSaid, patience));
   const std::string here = said_here();
   rendezvous.put(kSaid, here);  // the others refuse what this member refuses
-  const Said said = read_said(here);
+  return read_said(here);
+}
+
+// That of a file, for groups of all its hosts. Rank 0 reads it, the others take it from the Store.
+std::shared_ptr<const collective::KnownNetwork> network_in(const std::string& file, StoreRendezvous& rendezvous, const net::Place& place,
+                                                           Nanoseconds patience) {
+  constexpr const char* kNetwork = "network";
+  if (place.rank != 0) return collective::KnownNetwork::from_json(rendezvous.get_long(kNetwork, patience), "rank 0's network");
+  return collective::KnownNetwork::made_and_told([&] { return collective::topology_for(file, place.size); },
+                                                 [&](const std::string& told) { rendezvous.put_long(kNetwork, told); });
+}
+
+// Nothing is measured: what nobody says is as is typical.
+collective::LinkModel known_links(const collective::Hosts& hosts, StoreRendezvous& rendezvous, const net::Place& place, Nanoseconds patience) {
+  const auto in_memory = collective::LinkModel::one_machine();
+  // Between processes of one machine flows that meet cost nothing, and direct adds each byte in one pass (docs/collectives.md).
+  auto link = collective::count(hosts) == 1 ? in_memory : collective::LinkModel{};
+  const Said said = said_of_network(rendezvous, place, patience);
   link.tuning = said.tuning;
-  if (said.topology == "none") link.network = nullptr;
-  if (!said.is_file()) return;
-  link.network = collective::KnownNetwork::made_and_told([&] { return collective::topology_for(said.topology, place.size); },
-                                                         [&](const std::string& told) { rendezvous.put_long(kNetwork, told); });
+  const bool assumes = said.topology != "none" && collective::are_shared(hosts) && hosts.size() <= collective::kMostExactHosts;
+  if (said.is_file()) {
+    link.network = network_in(said.topology, rendezvous, place, patience);
+  } else if (assumes) {
+    link.network = collective::KnownNetwork::without_trees(collective::network_of(hosts, in_memory.rate, link.rate));
+  }
+  return link;
 }
 
 std::shared_ptr<Group> join(const c10::intrusive_ptr<c10d::Store>& store, int rank, int size, std::chrono::milliseconds timeout) {
@@ -92,8 +95,7 @@ std::shared_ptr<Group> join(const c10::intrusive_ptr<c10d::Store>& store, int ra
     std::fputs("shoal: the job's secret went through the process group's store, which anybody on this network may read "
                "(set SHOAL_SECRET or SHOAL_SECRET_FILE on every member)\n", stderr);
   }
-  assume_links(hosts, settings.link);
-  tell_network(rendezvous, place, timeout, settings.link);
+  settings.link = known_links(hosts, rendezvous, place, timeout);
   return std::make_shared<Group>(std::move(job), settings);
 }
 

@@ -11,7 +11,6 @@
 #include "shoal/core/host.h"
 #include "shoal/core/memory.h"
 #include "shoal/core/text.h"
-#include "shoal/table/tables.h"
 
 namespace shoal::table {
 namespace {
@@ -68,6 +67,10 @@ std::vector<std::uint64_t> shares_by_memory(net::Transport& transport, std::uint
   std::vector<Memory> members;
   for (const Key rank : ranks) members.push_back({static_cast<std::uint64_t>(rows[2 * rank]), static_cast<std::uint64_t>(rows[2 * rank + 1])});
   return shares_of(members);
+}
+
+TablesOptions options_here(net::Transport& transport, Nanoseconds patience, std::uint16_t channel, std::uint16_t meeting) {
+  return {.patience = patience, .channel = channel, .shares = shares_by_memory(transport, meeting, patience), .order = OrderKept::from_environment()};
 }
 
 }  // namespace shoal::table
