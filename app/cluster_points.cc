@@ -11,7 +11,6 @@
 namespace shoal::app {
 namespace {
 
-constexpr const char* kData = "samples in LIBSVM's format, MatrixMarket or IDX, packed or not; labels are not looked at";
 
 struct ClusterOptions {
   TrainingOptions training;
@@ -32,7 +31,7 @@ int train_centers(const ClusterOptions& options) {
   return train(course, training, place);
 }
 
-int predict(const UseOptions& options) {
+int predict_clusters(const UseOptions& options) {
   const learn::Centers centers{learn::ModelFolder(options.model)};
   const auto rows = data::read_samples(options.data.paths(), options.data.skip_faulty).first;
   fmt::memory_buffer text;
@@ -44,7 +43,7 @@ int predict(const UseOptions& options) {
   return 0;
 }
 
-int evaluate(const UseOptions& options) {
+int evaluate_clusters(const UseOptions& options) {
   const learn::Centers centers{learn::ModelFolder(options.model)};
   const auto [rows, read] = data::read_samples(options.data.paths(), options.data.skip_faulty);
   std::vector<std::uint64_t> counts(centers.clusters());
@@ -71,12 +70,12 @@ Action declare_cluster_points(CLI::App& app) {
   auto options = std::make_shared<ClusterOptions>();
   options->training.epochs = 100;
   CLI::App* train_verb = app.add_subcommand("train", "find centers of clusters");
-  declare_data(*train_verb, options->training.data, kData);
+  declare_data(*train_verb, options->training.data, kSampleFiles);
   flag(*train_verb, "--clusters", options->clusters, "how many (default: 10)");
   declare_rows(*train_verb, options->training);
   declare_training(*train_verb, options->training);
-  return declare_use(app, train_verb, kData, "number, cluster and distance of each sample, as TSV", "how far samples are from their centers",
-                     {[options] { return train_centers(*options); }, predict, evaluate});
+  return declare_use(app, train_verb, kSampleFiles, "number, cluster and distance of each sample, as TSV", "how far samples are from their centers",
+                     {[options] { return train_centers(*options); }, predict_clusters, evaluate_clusters});
 }
 
 }  // namespace shoal::app

@@ -16,7 +16,6 @@ constexpr std::size_t kMostSettings = 1 << 20;  // bytes of a --config file
 
 }  // namespace
 
-void refuse(const std::string& what, const std::string& where, const std::string& hint) { throw Error(Code::invalid_argument, what, where, hint); }
 
 void say(const std::string& line) {
   std::fwrite(line.data(), 1, line.size(), stdout);

@@ -12,6 +12,8 @@
 #include <type_traits>
 #include <vector>
 
+#include "shoal/core/error.h"
+
 namespace shoal::app {
 
 using Words = std::vector<std::string>;
@@ -67,7 +69,7 @@ inline CLI::Option* switch_on(CLI::App& app, const std::string& names, bool& val
 }
 
 // Throws Error{invalid_argument}. where: the flag or file that is wrong.
-[[noreturn]] void refuse(const std::string& what, const std::string& where, const std::string& hint = {});
+using shoal::refuse;
 void say(const std::string& line);  // on stdout, at once: people watch it, through pipes too
 
 // A folder in this one for what is made of a file or folder: "mail.txt.gz", ".topics" -> "mail.topics".

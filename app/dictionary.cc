@@ -11,7 +11,6 @@
 namespace shoal::app {
 namespace {
 
-constexpr const char* kData = "samples in LIBSVM's format, MatrixMarket or IDX, packed or not; labels are not looked at";
 
 struct DictionaryOptions {
   TrainingOptions training;
@@ -33,7 +32,7 @@ int train_dictionary(const DictionaryOptions& options) {
   return train(course, training, place);
 }
 
-int predict(const UseOptions& options) {
+int predict_codes(const UseOptions& options) {
   const learn::Dictionary dictionary{learn::ModelFolder(options.model)};
   const auto rows = data::read_samples(options.data.paths(), options.data.skip_faulty).first;
   fmt::memory_buffer text;
@@ -51,7 +50,7 @@ int predict(const UseOptions& options) {
   return 0;
 }
 
-int evaluate(const UseOptions& options) {
+int evaluate_codes(const UseOptions& options) {
   const learn::Dictionary dictionary{learn::ModelFolder(options.model)};
   const auto [rows, read] = data::read_samples(options.data.paths(), options.data.skip_faulty);
   double objective = 0, squares = 0, used = 0;
@@ -80,15 +79,15 @@ Action declare_dictionary(CLI::App& app) {
   auto options = std::make_shared<DictionaryOptions>();
   options->training.batch = 500;
   CLI::App* train_verb = app.add_subcommand("train", "learn atoms of which few make up a sample");
-  declare_data(*train_verb, options->training.data, kData);
+  declare_data(*train_verb, options->training.data, kSampleFiles);
   flag(*train_verb, "--atoms", options->form.atoms, "how many (default: 64)");
   flag(*train_verb, "--l1", options->form.l1, "weight of the codes' absolute values, in units of the data: the larger, the fewer atoms a sample has (default: 1)");
   flag(*train_verb, "--batch", options->training.batch, "samples of all members together between two times that the atoms are improved (default: 500)");
   switch_on(*train_verb, "--non-negative", options->form.non_negative, "neither atoms nor codes are below zero");
   declare_rows(*train_verb, options->training);
   declare_training(*train_verb, options->training);
-  return declare_use(app, train_verb, kData, "the code of each sample, in LIBSVM's format", "how well few atoms make up the samples",
-                     {[options] { return train_dictionary(*options); }, predict, evaluate});
+  return declare_use(app, train_verb, kSampleFiles, "the code of each sample, in LIBSVM's format", "how well few atoms make up the samples",
+                     {[options] { return train_dictionary(*options); }, predict_codes, evaluate_codes});
 }
 
 }  // namespace shoal::app

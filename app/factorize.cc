@@ -12,7 +12,7 @@ namespace shoal::app {
 namespace {
 
 constexpr data::Nouns kNouns{"ratings", "users", "items"};
-constexpr const char* kData = "user, item, rating: CSV, TSV or the like, packed or not; or a matrix in MatrixMarket's format";
+constexpr const char* kRatingFiles = "user, item, rating: CSV, TSV or the like, packed or not; or a matrix in MatrixMarket's format";
 
 struct FactorizeOptions {
   TrainingOptions training;
@@ -58,7 +58,7 @@ std::string name_or_number(const data::Names& names, std::uint32_t number) {
   return names.size() > 0 ? std::string(names[number]) : std::to_string(number + 1);
 }
 
-int predict(const UseOptions& options) {
+int predict_ratings(const UseOptions& options) {
   const learn::FactorModel model{learn::ModelFolder(options.model)};
   const auto triples = learn::read_all_ratings(options.data.paths(), options.data.skip_faulty).first;
   const auto predictions = model.predict(triples);
@@ -74,7 +74,7 @@ int predict(const UseOptions& options) {
   return 0;
 }
 
-int evaluate(const UseOptions& options) {
+int evaluate_ratings(const UseOptions& options) {
   const learn::FactorModel model{learn::ModelFolder(options.model)};
   const auto [triples, read] = learn::read_all_ratings(options.data.paths(), options.data.skip_faulty);
   const auto predictions = model.predict(triples);
@@ -107,7 +107,7 @@ Action declare_factorize(CLI::App& app) {
   options->training.l2 = 0.08;
   options->training.batch = 1000;
   CLI::App* train_verb = app.add_subcommand("train", "learn the factors of ratings");
-  declare_data(*train_verb, options->training.data, kData);
+  declare_data(*train_verb, options->training.data, kRatingFiles);
   flag(*train_verb, "--factors", options->factors, "of a user and of an item: the rank (default: 32)");
   flag(*train_verb, "--step", options->training.step, "size of a step in the first epoch (default: 0.1)");
   flag(*train_verb, "--l2", options->training.l2, "weight of the squared factors (default: 0.08)");
@@ -116,8 +116,8 @@ Action declare_factorize(CLI::App& app) {
   switch_on(*train_verb, "--non-negative", options->non_negative, "factors are not below zero (NMF)");
   declare_steps(*train_verb, options->training);
   declare_training(*train_verb, options->training);
-  return declare_use(app, train_verb, kData, "ratings of pairs of user and item, as TSV", "how far the model is from known ratings",
-                     {[options] { return train_factors(*options); }, predict, evaluate});
+  return declare_use(app, train_verb, kRatingFiles, "ratings of pairs of user and item, as TSV", "how far the model is from known ratings",
+                     {[options] { return train_factors(*options); }, predict_ratings, evaluate_ratings});
 }
 
 }  // namespace shoal::app

@@ -18,7 +18,7 @@
 namespace shoal::app {
 namespace {
 
-[[noreturn]] void refuse(const std::string& text) {
+[[noreturn]] void refuse_far(const std::string& text) {
   throw Error(Code::invalid_argument, fmt::format("\"{}\" is not a list of hosts", text), "--hosts", "for example a,b:2,user@c");
 }
 
@@ -29,11 +29,11 @@ FarHost parse_host(const std::string& text, const std::string& all) {
   if (colon != std::string::npos) {
     const char* const end = text.data() + text.size();
     const auto read = std::from_chars(text.data() + colon + 1, end, host.slots);
-    if (read.ec != std::errc{} || read.ptr != end || host.slots == 0 || host.slots > 1024) refuse(all);
+    if (read.ec != std::errc{} || read.ptr != end || host.slots == 0 || host.slots > 1024) refuse_far(all);
     host.name = text.substr(0, colon);
   }
   if (host.name.size() > 2 && host.name.front() == '[' && host.name.back() == ']') host.name = host.name.substr(1, host.name.size() - 2);
-  if (host.name.empty() || host.name.front() == '-' || host.name.find_first_of(" []") != std::string::npos) refuse(all);
+  if (host.name.empty() || host.name.front() == '-' || host.name.find_first_of(" []") != std::string::npos) refuse_far(all);
   return host;
 }
 

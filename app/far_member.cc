@@ -24,7 +24,6 @@ namespace {
 
 using namespace std::chrono_literals;
 
-constexpr Nanoseconds grace = 5s;   // between TERM and KILL
 constexpr std::size_t longest_assignment = 16 << 20;
 
 // What comes by standard input; each read has a limit.
@@ -180,8 +179,8 @@ class Keeper {
   // The member, its group and whatever fled from it; told again by KILL after a while.
   void end_all(int signal) {
     const Instant start = steady_now();
-    while (ending_.tell_all(signal) && steady_now() - start < 2 * grace) {
-      if (steady_now() - start > grace) signal = SIGKILL;
+    while (ending_.tell_all(signal) && steady_now() - start < 2 * kGrace) {
+      if (steady_now() - start > kGrace) signal = SIGKILL;
       pollfd something{signals_.get(), POLLIN, 0};
       signalfd_siginfo info;
       if (::poll(&something, 1, look_again) > 0) (void)!::read(signals_.get(), &info, sizeof info);

@@ -32,7 +32,6 @@ using namespace std::chrono_literals;
 
 constexpr Nanoseconds settle_time = 5s;  // after a failure, for the others to end by themselves
 constexpr int look_again_at_stopped = 500;  // milliseconds
-constexpr Nanoseconds grace = 5s;        // between TERM and KILL, and after KILL before giving up
 constexpr Nanoseconds time_to_save = 30s;  // between TERM and KILL where TERM came from outside: members save first
 
 class Launcher {
@@ -336,7 +335,7 @@ void Launcher::advance() {
       given_up_ = true;  // stuck in the kernel: nobody can end it
       return;
   }
-  deadline_ = now + (phase_ == Phase::terminating && told_.by == SIGTERM ? time_to_save : grace);
+  deadline_ = now + (phase_ == Phase::terminating && told_.by == SIGTERM ? time_to_save : kGrace);
 }
 
 void Launcher::pass_on(int signal) {
@@ -362,9 +361,9 @@ void Launcher::end_everything(int signal) {
   const Instant start = steady_now();
   const bool told_before = told_.by != 0;
   for (;;) {
-    const Instant last = phase_ == Phase::terminating ? deadline_ : start + grace;
+    const Instant last = phase_ == Phase::terminating ? deadline_ : start + kGrace;
     const Instant now = steady_now();
-    if (now > last + grace) break;
+    if (now > last + kGrace) break;
     if (now > last || (told_.by != 0 && !told_before)) signal = SIGKILL;
     if (!ending_.tell_all(signal, watcher_ ? watcher_->pid() : -1)) break;
     pollfd something{signals_.get(), POLLIN, 0};

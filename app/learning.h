@@ -42,6 +42,10 @@ struct UseOptions {
   std::string model, output;
 };
 
+// What learners over rows read, for their help.
+inline constexpr const char* kSampleFiles = "samples in LIBSVM's format, MatrixMarket or IDX, packed or not; labels are not looked at";
+inline constexpr const char* kClassFiles = "samples in LIBSVM's format or IDX, packed or not; a label is a class";
+
 void declare_data(CLI::App& app, DataOptions& options, const std::string& what);
 void declare_training(CLI::App& app, TrainingOptions& options);
 void declare_steps(CLI::App& app, TrainingOptions& options);  // of learners that go down a gradient

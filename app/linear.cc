@@ -14,7 +14,6 @@
 namespace shoal::app {
 namespace {
 
-constexpr const char* kData = "samples in LIBSVM's format or IDX, packed or not; a label is a class";
 
 struct LinearOptions {
   TrainingOptions training;
@@ -55,7 +54,7 @@ int train_linear(const LinearOptions& options) {
   return train(course, training, place);
 }
 
-int predict(const UseOptions& options) {
+int predict_classes(const UseOptions& options) {
   const learn::LinearModel model{learn::ModelFolder(options.model)};
   const auto rows = data::read_samples(options.data.paths(), options.data.skip_faulty).first;
   fmt::memory_buffer text;
@@ -69,7 +68,7 @@ int predict(const UseOptions& options) {
   return 0;
 }
 
-int evaluate(const UseOptions& options) {
+int evaluate_classes(const UseOptions& options) {
   const learn::LinearModel model{learn::ModelFolder(options.model)};
   const auto [rows, read] = data::read_samples(options.data.paths(), options.data.skip_faulty);
   double loss = 0;
@@ -108,7 +107,7 @@ Action declare_linear(CLI::App& app) {
   training.l2 = 1e-5;
   training.batch = 100;
   CLI::App* train_verb = app.add_subcommand("train", "learn to tell classes apart");
-  declare_data(*train_verb, training.data, kData);
+  declare_data(*train_verb, training.data, kClassFiles);
   flag(*train_verb, "--solver", options->solver, "sgd (default), or sdca: no step size, and a duality gap that says how far the optimum is");
   flag(*train_verb, "--gap", options->gap, "sdca has learnt enough when the duality gap is no larger (default: 1e-4)");
   flag(*train_verb, "--step", training.step, "of sgd: size of a step in the first epoch, in units that fit the data's scale (default: 2)");
@@ -121,8 +120,8 @@ Action declare_linear(CLI::App& app) {
   declare_steps(*train_verb, training);
   declare_rows(*train_verb, training);
   declare_training(*train_verb, training);
-  return declare_use(app, train_verb, kData, "number, class and its probability of each sample, as TSV", "how often the model is right",
-                     {[options] { return train_linear(*options); }, predict, evaluate});
+  return declare_use(app, train_verb, kClassFiles, "number, class and its probability of each sample, as TSV", "how often the model is right",
+                     {[options] { return train_linear(*options); }, predict_classes, evaluate_classes});
 }
 
 }  // namespace shoal::app

@@ -15,7 +15,6 @@
 namespace shoal::app {
 namespace {
 
-constexpr const char* kData = "samples in LIBSVM's format or IDX, packed or not; a label is a class";
 constexpr std::size_t kEvaluated = 2000;  // samples of which all pairs are looked at
 
 struct MetricCommandOptions {
@@ -43,7 +42,7 @@ int train_metric(const MetricCommandOptions& options) {
   return train(course, training, place);
 }
 
-int predict(const UseOptions& options) {
+int map_samples(const UseOptions& options) {
   const auto map = learn::MetricMap::from(learn::ModelFolder(options.model));
   const auto rows = data::read_samples(options.data.paths(), options.data.skip_faulty).first;
   fmt::memory_buffer text;
@@ -76,7 +75,7 @@ struct Votes {
   }
 };
 
-int evaluate(const UseOptions& options, const std::vector<std::string>& among) {
+int evaluate_neighbours(const UseOptions& options, const std::vector<std::string>& among) {
   const auto map = learn::MetricMap::from(learn::ModelFolder(options.model));
   auto [rows, read] = data::read_samples(options.data.paths(), options.data.skip_faulty);
   Votes votes{.rows = std::move(rows), .first = {}, .known = {}};
@@ -114,7 +113,7 @@ Action declare_metric(CLI::App& app) {
   TrainingOptions& training = options->training;
   training.batch = 100;
   CLI::App* train_verb = app.add_subcommand("train", "learn a map under which samples of one class are near each other");
-  declare_data(*train_verb, training.data, kData);
+  declare_data(*train_verb, training.data, kClassFiles);
   flag(*train_verb, "--dimensions", options->dimensions, "of the space that samples are mapped into (default: 32)");
   flag(*train_verb, "--apart", options->apart, "weight of samples of another class that are too near (default: 10)");
   flag(*train_verb, "--step", training.step, "size of a step in the first epoch, in units that fit the data's scale (default: 1)");
@@ -122,9 +121,9 @@ Action declare_metric(CLI::App& app) {
   declare_steps(*train_verb, training);
   declare_rows(*train_verb, training);
   declare_training(*train_verb, training);
-  const auto evaluated = [options](const UseOptions& use) { return evaluate(use, options->among); };
-  Action action = declare_use(app, train_verb, kData, "samples in the space of the map, in LIBSVM's format",
-                              "how near samples of one class are to each other", {[options] { return train_metric(*options); }, predict, evaluated});
+  const auto evaluated = [options](const UseOptions& use) { return evaluate_neighbours(use, options->among); };
+  Action action = declare_use(app, train_verb, kClassFiles, "samples in the space of the map, in LIBSVM's format",
+                              "how near samples of one class are to each other", {[options] { return train_metric(*options); }, map_samples, evaluated});
   flag(*app.get_subcommand("evaluate"), "--among", options->among,
        "files whose samples vote, as those it was learnt from (default: the others of the data's first 2,000)");
   return action;

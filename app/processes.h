@@ -7,6 +7,8 @@
 #include <string>
 #include <vector>
 
+#include "shoal/core/time.h"
+
 namespace shoal::app {
 
 struct Process {
@@ -27,6 +29,7 @@ void tell_listeners(int signal);
 
 // How often to look for descendants that were born while others were ended. Milliseconds.
 inline constexpr int look_again = 200;
+inline constexpr Nanoseconds kGrace = std::chrono::seconds(5);  // between TERM and KILL
 
 // Ends descendants, stopped ones too. Each is told only once, but for KILL: a program that is saving may take a second TERM
 // for "at once".

@@ -15,14 +15,14 @@ namespace {
 
 namespace topic = learn::topic;
 
-struct ShowOptions {
+struct ShowTopicsOptions {
   std::string model;
   std::size_t topics = 0, words = 10;
   bool json = false;
   std::string page;
 };
 
-int show(const ShowOptions& options) {
+int show(const ShowTopicsOptions& options) {
   const topic::Model model = TopicsModel(options.model).model;
   if (!options.page.empty()) {
     write_aside(options.page, topic::page_of(model, topic::Examples(model.topics(), {}), std::filesystem::path(options.model).filename(), ""));
@@ -59,7 +59,7 @@ int show(const ShowOptions& options) {
 }  // namespace
 
 Action declare_topics_show(CLI::App& app) {
-  const auto options = std::make_shared<ShowOptions>();
+  const auto options = std::make_shared<ShowTopicsOptions>();
   app.add_option("model", options->model, "folder that shoal topics train left")->required();
   flag(app, "--topics", options->topics, "only that many, those with the most tokens");
   flag(app, "--words", options->words, "of each topic, the most frequent (default: 10)");

@@ -23,7 +23,7 @@ namespace {
 namespace fs = std::filesystem;
 namespace topic = learn::topic;
 
-struct TrainOptions {
+struct TrainTopicsOptions {
   TextOptions texts;
   std::uint32_t topics = 100, threads = 0;
   std::string alpha, output, sampler = "auto", start = "random", parallel = "auto";
@@ -41,7 +41,7 @@ struct TrainOptions {
 };
 
 // --alpha: one number for each topic alike, or one for each of them.
-topic::Prior TrainOptions::prior() const {
+topic::Prior TrainTopicsOptions::prior() const {
   if (topics < 1 || topics > 1u << 24) refuse("is between 1 and 16777216", "--topics");
   if (alpha.empty()) return {std::vector<double>(topics, alpha_sum / topics), beta};
   std::vector<double> values;
@@ -60,7 +60,7 @@ topic::Prior TrainOptions::prior() const {
   return {values, beta};
 }
 
-void check(const TrainOptions& options) {
+void check(const TrainTopicsOptions& options) {
   if (!(options.alpha_sum > 0) || !std::isfinite(options.alpha_sum)) refuse(fmt::format("{} is not above 0", options.alpha_sum), "--alpha-sum");
   if (!(options.beta >= 1e-9 && options.beta <= 1e9)) refuse(fmt::format("{} is not between 1e-9 and 1e9", options.beta), "--beta");
   if (!(options.test_share >= 0 && options.test_share < 1)) refuse(fmt::format("{} is not in [0, 1)", options.test_share), "--test-share");
@@ -80,7 +80,7 @@ std::uint64_t bytes_of(const std::string& memory) {
   refuse("is above 0", "--memory");
 }
 
-fs::path folder_for(const TrainOptions& options) {
+fs::path folder_for(const TrainTopicsOptions& options) {
   if (!options.output.empty()) return options.output;
   return folder_named_after(options.texts.files.front(), ".topics");
 }
@@ -118,7 +118,7 @@ learn::Json to_json(const topic::Look& look) {
 // the last sweep that was kept.
 class Attempts {
  public:
-  Attempts(const TrainOptions& options, const topic::LdaOptions& how, learn::Json config, text::Corpus corpus, learn::ModelFolder& folder,
+  Attempts(const TrainTopicsOptions& options, const topic::LdaOptions& how, learn::Json config, text::Corpus corpus, learn::ModelFolder& folder,
            const net::Place& place)
       : options_(options), how_(how), config_(std::move(config)), digest_(corpus.digest), corpus_(std::move(corpus)), folder_(folder),
         members_(place.size), first_(place.rank == 0) {}
@@ -134,7 +134,7 @@ class Attempts {
     if (first_ && !options_.json) app::say(line);
   }
 
-  const TrainOptions& options_;
+  const TrainTopicsOptions& options_;
   topic::LdaOptions how_;
   learn::Json config_;
   const std::uint64_t digest_;
@@ -221,7 +221,7 @@ void Attempts::make(net::Transport& among) {
   }
 }
 
-int train(TrainOptions options) {
+int train(TrainTopicsOptions options) {
   check(options);
   if (options.stream.on()) {
     return train_stream({.texts = options.texts,
@@ -308,7 +308,7 @@ int train(TrainOptions options) {
 }  // namespace
 
 Action declare_topics_train(CLI::App& app) {
-  const auto options = std::make_shared<TrainOptions>();
+  const auto options = std::make_shared<TrainTopicsOptions>();
   declare_texts(app, options->texts);
   declare_words(app, options->texts);
   flag(app, "-k,--topics", options->topics, "how many (default: 100)");

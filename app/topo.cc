@@ -21,7 +21,7 @@ namespace {
 
 using topo::Topology;
 
-struct ShowOptions {
+struct ShowTopologyOptions {
   std::string file, svg, edge_rate;
   bool json = false;
 };
@@ -128,7 +128,7 @@ std::string facts_json(const Topology& topology, const topo::Facts& facts) {
   return json.dump(1, ' ', false, nlohmann::ordered_json::error_handler_t::replace) + "\n";
 }
 
-int show(const ShowOptions& options) {
+int show(const ShowTopologyOptions& options) {
   const auto made = imported(options.file, options.edge_rate);
   note(made, options.file);
   if (!options.svg.empty()) write_aside(options.svg, topo::to_svg(made.topology));
@@ -138,7 +138,7 @@ int show(const ShowOptions& options) {
   return 0;
 }
 
-int import(const ShowOptions& options, const std::string& out) {
+int import(const ShowTopologyOptions& options, const std::string& out) {
   const auto made = imported(options.file, options.edge_rate);
   note(made, options.file);
   write_topology(made.topology, out);
@@ -243,7 +243,7 @@ std::string to_text(const Topology& topology) { return facts_text(topology, topo
 
 Action declare_topo(CLI::App& app) {
   app.require_subcommand(1);
-  auto shown = std::make_shared<ShowOptions>();
+  auto shown = std::make_shared<ShowTopologyOptions>();
   auto made = std::make_shared<GenerateOptions>();
   const auto reads = [&](const char* name, const char* summary) {
     CLI::App* verb = app.add_subcommand(name, summary);

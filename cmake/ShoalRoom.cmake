@@ -1,6 +1,6 @@
 # How a room, a test and a benchmark are declared. Every source of a room's folder belongs to it:
 #   shoal_room(net LINKS core Threads::Threads)      -> target shoal_net, alias shoal::net
-#   shoal_test(net/handshake LINKS net)              -> tests/net/handshake.cc, CTest name net/handshake
+#   shoal_test(net/handshake LINKS net)              -> tests/net/handshake.cc in the program test_net, CTest name net/handshake
 
 find_program(SHOAL_CCACHE ccache)
 if(SHOAL_CCACHE)
@@ -18,6 +18,10 @@ target_compile_options(shoal_flags INTERFACE -Wall -Wextra $<$<BOOL:${SHOAL_WARN
 if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU" AND CMAKE_CXX_COMPILER_VERSION VERSION_LESS 13)
   # g++ 12 sees overlaps in "text" + std::string that are not there (GCC bug 105651).
   target_compile_options(shoal_flags INTERFACE -Wno-restrict)
+endif()
+if(CMAKE_UNITY_BUILD)
+  # Several files in one (CMakePresets.json): what is local to one of them then looks as if a header had it.
+  target_compile_options(shoal_flags INTERFACE $<$<CXX_COMPILER_ID:GNU>:-Wno-subobject-linkage> -Wno-shadow)
 endif()
 if(CMAKE_CXX_COMPILER_ID STREQUAL "Clang")
   # Asio 1.22 does not know that this clang has coroutines.
@@ -64,12 +68,24 @@ function(shoal_room name)
   install(TARGETS shoal_${name} EXPORT ${export} COMPONENT development)
 endfunction()
 
+# A test file is a CTest entry; the files of a folder are one program, of which it runs the suites in that file. ALONE: a program of its own.
 function(shoal_test path)
-  cmake_parse_arguments(TEST "" "TIMEOUT" "LINKS" ${ARGN})
-  string(REPLACE "/" "_" target "test_${path}")
-  add_executable(${target} ${PROJECT_SOURCE_DIR}/tests/${path}.cc)
-  target_compile_options(${target} PRIVATE ${SHOAL_QUICKLY_COMPILED})
-  target_link_libraries(${target} PRIVATE shoal_flags GTest::gtest GTest::gmock GTest::gtest_main)
+  cmake_parse_arguments(TEST "ALONE" "TIMEOUT" "LINKS" ${ARGN})
+  set(source ${PROJECT_SOURCE_DIR}/tests/${path}.cc)
+  get_filename_component(program ${path} DIRECTORY)
+  if(TEST_ALONE)
+    set(program ${path})
+  endif()
+  string(REPLACE "/" "_" target "test_${program}")
+  if(NOT TARGET ${target})
+    add_executable(${target})
+    target_compile_options(${target} PRIVATE ${SHOAL_QUICKLY_COMPILED})
+    target_link_libraries(${target} PRIVATE shoal_flags GTest::gtest GTest::gmock GTest::gtest_main)
+    if(SHOAL_SANITIZE STREQUAL "thread")
+      target_sources(${target} PRIVATE ${PROJECT_SOURCE_DIR}/tests/tsan.cc)
+    endif()
+  endif()
+  target_sources(${target} PRIVATE ${source})
   foreach(link IN LISTS TEST_LINKS)
     if(TARGET shoal_${link})
       set(link shoal_${link})
@@ -79,6 +95,11 @@ function(shoal_test path)
   if(NOT TEST_TIMEOUT)
     set(TEST_TIMEOUT 60)
   endif()
-  add_test(NAME ${path} COMMAND ${target})
+  set_property(DIRECTORY APPEND PROPERTY CMAKE_CONFIGURE_DEPENDS ${source})
+  file(STRINGS ${source} tests REGEX "^(TYPED_)?TEST(_F|_P)?\\(")
+  list(TRANSFORM tests REPLACE "^[A-Z_]+\\(([A-Za-z0-9_]+).*" "\\1.*:*/\\1.*:\\1/*")
+  list(REMOVE_DUPLICATES tests)
+  list(JOIN tests ":" suites)
+  add_test(NAME ${path} COMMAND ${target} "--gtest_filter=${suites}")
   set_tests_properties(${path} PROPERTIES TIMEOUT ${TEST_TIMEOUT})
 endfunction()

@@ -7,6 +7,8 @@
 
 namespace shoal::python {
 
+using Released = pybind11::call_guard<pybind11::gil_scoped_release>;  // of functions that wait, or compute for long
+
 // Sets Python's error indicator to the shoal.Error (or shoal.PeerLost) that says the same.
 void set_python_error(const Error& error);
 

@@ -13,7 +13,6 @@ namespace py = pybind11;
 namespace shoal::python {
 namespace {
 
-using Released = py::call_guard<py::gil_scoped_release>;
 
 py::dict finish_run(const std::string& folder) {
   const auto finished = [&folder] {

@@ -1,11 +1,11 @@
 // Learners without PyTorch (shoal/learn) over arrays: what shoal.learners is made of. Rows come as compressed sparse rows, all of them on all members.
-#include <pybind11/numpy.h>
 #include <pybind11/stl.h>
 #include <torch/csrc/utils/pybind.h>
 
 #include <functional>
 #include <memory>
 
+#include "arrays.h"
 #include "bindings.h"
 #include "shoal/learn/centers.h"
 #include "shoal/learn/dictionary.h"
@@ -25,14 +25,7 @@ namespace py = pybind11;
 namespace shoal::python {
 namespace {
 
-template <class T>
-using Array = py::array_t<T, py::array::c_style | py::array::forcecast>;
 using Begin = std::function<std::unique_ptr<learn::Learner>(net::Transport&, const table::TablesOptions&)>;
-
-template <class T>
-std::vector<T> copied(const Array<T>& array) {
-  return {array.data(), array.data() + array.size()};
-}
 
 data::SparseRows rows_from(const Array<std::uint64_t>& offsets, const Array<std::uint32_t>& columns, const Array<float>& values, const Array<double>& labels,
                            std::uint32_t width) {

@@ -21,7 +21,6 @@ struct Unlocked {
 
 void bind_regions(py::module_& module) {
   using nn::TensorRegions;
-  using Released = py::call_guard<py::gil_scoped_release>;
   py::class_<TensorRegions, std::unique_ptr<TensorRegions, Unlocked>>(module, "Regions")
       .def(py::init<nn::Session&>(), py::arg("session"), py::keep_alive<1, 2>(), Released())
       .def("add", &TensorRegions::add, py::arg("tensor"), Released())

@@ -15,7 +15,6 @@ namespace shoal::python {
 namespace {
 
 using nn::Session;
-using Released = py::call_guard<py::gil_scoped_release>;
 
 Nanoseconds from_seconds(double seconds) { return std::chrono::duration_cast<Nanoseconds>(Seconds(seconds)); }
 

@@ -34,7 +34,6 @@ std::span<const T> rows_of(const Values<T>& values, const Keys& keys, const tabl
 template <class T>
 void bind_table(py::module_& module, const char* name) {
   using Table = table::Table<T>;
-  using Released = py::call_guard<py::gil_scoped_release>;
   py::class_<Table>(module, name)
       .def_property_readonly("clock", &Table::clock)
       .def("telemetry",

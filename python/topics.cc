@@ -1,5 +1,4 @@
 // Topic models (shoal/learn/topic) over matrices of counts and lists of words: what shoal.topics is made of. All documents are on all members.
-#include <pybind11/numpy.h>
 #include <pybind11/stl.h>
 #include <torch/csrc/utils/pybind.h>
 
@@ -9,6 +8,7 @@
 #include <optional>
 #include <thread>
 
+#include "arrays.h"
 #include "bindings.h"
 #include "shoal/core/chunks.h"
 #include "shoal/data/read.h"
@@ -30,14 +30,6 @@ namespace {
 
 namespace topic = learn::topic;
 
-template <class T>
-using Array = py::array_t<T, py::array::c_style | py::array::forcecast>;
-using Released = py::call_guard<py::gil_scoped_release>;
-
-template <class T>
-std::vector<T> copied(const Array<T>& array) {
-  return {array.data(), array.data() + array.size()};
-}
 
 template <class T>
 py::array_t<T> array_from(const std::vector<T>& values) {

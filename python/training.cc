@@ -21,7 +21,6 @@ namespace {
 using nn::DataParallel;
 using nn::LocalRounds;
 using nn::Session;
-using Released = py::call_guard<py::gil_scoped_release>;
 
 // Autograd carries a python_error unchanged to the caller of backward(); any other exception becomes a RuntimeError. With Python's lock.
 [[noreturn]] void throw_through_autograd() {

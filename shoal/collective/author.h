@@ -11,6 +11,7 @@
 
 namespace shoal::collective {
 
+inline constexpr std::uint32_t kSends = 0, kReceives = 1;  // lanes of a member that does both at once
 inline constexpr Site kInput{Buffer::input, 0};
 inline constexpr Site kOutput{Buffer::output, 0};
 inline Site window(std::uint32_t slot) { return {Buffer::scratch, slot}; }

@@ -12,7 +12,6 @@ namespace shoal::collective {
 
 namespace {
 
-constexpr std::uint32_t kSends = 0, kReceives = 1;  // the two lanes of a ring's member
 
 }  // namespace
 

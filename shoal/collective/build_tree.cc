@@ -20,7 +20,7 @@ namespace shoal::collective {
 
 namespace {
 
-constexpr std::uint32_t kSends = 0, kReceives = 1, kFolds = 2;  // the lanes of a member
+constexpr std::uint32_t kFolds = 2;  // a member's third lane
 
 struct Places {
   explicit Places(std::uint32_t ranks) : count(std::bit_floor(ranks)), extra(ranks - count) {}

@@ -26,7 +26,7 @@ using topo::Point;
 using Edge = std::pair<std::uint32_t, std::uint32_t>;   // from rank, to rank
 
 constexpr std::size_t kMostPanels = 16;
-constexpr std::uint32_t kNobody = 0xffffffff;
+constexpr std::uint32_t kNoRank = 0xffffffff;
 constexpr std::size_t kFewPanels = 4;                     // may be this big; more of them are smaller
 constexpr double kBig = 620, kSmall = 280;
 constexpr double kTop = 48, kMargin = 28, kCaption = 24, kApart = 24, kWidest = 1100;
@@ -72,17 +72,17 @@ std::vector<Ways> ways_of(const Program& program) {
 
 // The one circle that everything goes round, from rank 0; empty if there is none.
 std::vector<std::uint32_t> circle_of(const std::vector<Ways>& ways, std::uint32_t ranks) {
-  std::vector<std::uint32_t> next(ranks, kNobody);
+  std::vector<std::uint32_t> next(ranks, kNoRank);
   for (const Ways& way : ways) {
     for (const auto* edges : {&way.up, &way.down}) {
       for (const auto& [from, to] : *edges) {
-        if (next[from] != kNobody && next[from] != to) return {};
+        if (next[from] != kNoRank && next[from] != to) return {};
         next[from] = to;
       }
     }
   }
   std::vector<std::uint32_t> order;
-  for (std::uint32_t rank = 0; order.size() < ranks && next[rank] != kNobody; rank = next[rank]) {
+  for (std::uint32_t rank = 0; order.size() < ranks && next[rank] != kNoRank; rank = next[rank]) {
     order.push_back(rank);
     if (next[rank] == 0) break;
   }
@@ -91,14 +91,14 @@ std::vector<std::uint32_t> circle_of(const std::vector<Ways>& ways, std::uint32_
 
 // Whom each rank hangs on, where the edges, turned to point at children, are a tree of all ranks; its root hangs on nobody.
 std::optional<std::vector<std::uint32_t>> tree_of(const std::vector<Edge>& edges, std::uint32_t ranks, bool up) {
-  std::vector<std::uint32_t> parent(ranks, kNobody);
+  std::vector<std::uint32_t> parent(ranks, kNoRank);
   for (const auto& [from, to] : edges) {
-    if (std::exchange(parent[up ? from : to], up ? to : from) != kNobody) return std::nullopt;
+    if (std::exchange(parent[up ? from : to], up ? to : from) != kNoRank) return std::nullopt;
   }
-  if (std::count(parent.begin(), parent.end(), kNobody) != 1) return std::nullopt;
+  if (std::count(parent.begin(), parent.end(), kNoRank) != 1) return std::nullopt;
   for (std::uint32_t rank = 0; rank < ranks; ++rank) {      // no circle: every way up ends
     std::uint32_t steps = 0;
-    for (std::uint32_t at = rank; parent[at] != kNobody; at = parent[at]) {
+    for (std::uint32_t at = rank; parent[at] != kNoRank; at = parent[at]) {
       if (++steps > ranks) return std::nullopt;
     }
   }
@@ -133,7 +133,7 @@ void lay_out_tree(Picture& picture, const std::vector<std::uint32_t>& parent, do
   std::vector<std::vector<std::uint32_t>> below(ranks);
   std::vector<std::uint32_t> order;
   for (std::uint32_t rank = 0; rank < ranks; ++rank) {
-    if (parent[rank] == kNobody)
+    if (parent[rank] == kNoRank)
       order.push_back(rank);
     else
       below[parent[rank]].push_back(rank);

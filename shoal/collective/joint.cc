@@ -10,7 +10,6 @@
 namespace shoal::collective {
 namespace {
 
-constexpr Nanoseconds kAgrees = std::chrono::seconds(60);  // beyond the patience: far beyond any transport's JoinOptions::dead
 
 // The loop writes what is new, then says so; the caller reads it, and answers by a post.
 class Joint final : public Work {

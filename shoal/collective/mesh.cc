@@ -13,7 +13,7 @@ namespace shoal::collective {
 
 namespace {
 
-constexpr std::uint32_t kNobody = 0xffffffff;
+constexpr std::uint32_t kNoChip = 0xffffffff;
 
 [[noreturn]] void refuse(const Mesh& mesh, const std::string& what, const std::string& hint = "") {
   throw Error(Code::invalid_argument, what, fmt::format("a mesh of {} x {} chips", mesh.rows, mesh.columns), hint);
@@ -44,8 +44,8 @@ class Blocks {
 
   // The circuit through the blocks that can be reached from `first`; `taken`: those blocks.
   std::vector<std::uint32_t> circuit(std::uint32_t first, std::vector<bool>& taken) const {
-    std::vector<std::uint32_t> next(mesh_.dead.size(), kNobody), order;
-    std::vector<std::pair<std::uint32_t, std::uint32_t>> open{{first, kNobody}};  // block, from which
+    std::vector<std::uint32_t> next(mesh_.dead.size(), kNoChip), order;
+    std::vector<std::pair<std::uint32_t, std::uint32_t>> open{{first, kNoChip}};  // block, from which
     while (!open.empty()) {
       const auto [block, from] = open.back();
       open.pop_back();
@@ -55,7 +55,7 @@ class Blocks {
       next[chip(block, 0, 1)] = chip(block, 1, 1);
       next[chip(block, 1, 1)] = chip(block, 1, 0);
       next[chip(block, 1, 0)] = chip(block, 0, 0);
-      if (from != kNobody) merge(next, std::min(from, block), std::max(from, block));
+      if (from != kNoChip) merge(next, std::min(from, block), std::max(from, block));
       std::vector<std::uint32_t> beside;
       neighbours(rows_, columns_, block, [&](std::uint32_t other) {
         if (whole_[other] && !taken[other]) beside.push_back(other);
@@ -95,7 +95,7 @@ class Blocks {
 
 // Every live chip that is not on the ring, nearest ones first.
 std::vector<Hanger> hang(const Mesh& mesh, const std::vector<std::uint32_t>& order) {
-  std::vector<std::uint32_t> host(mesh.dead.size(), kNobody), load(mesh.dead.size(), 0), reached = order;
+  std::vector<std::uint32_t> host(mesh.dead.size(), kNoChip), load(mesh.dead.size(), 0), reached = order;
   std::vector<bool> queued = mesh.dead;
   for (const std::uint32_t chip : order) {
     host[chip] = chip;
@@ -112,9 +112,9 @@ std::vector<Hanger> hang(const Mesh& mesh, const std::vector<std::uint32_t>& ord
     }
     std::vector<Hanger> found;
     for (const std::uint32_t chip : beyond) {
-      std::uint32_t best = kNobody;
+      std::uint32_t best = kNoChip;
       neighbours(mesh.rows, mesh.columns, chip, [&](std::uint32_t other) {
-        if (host[other] != kNobody && (best == kNobody || load[host[other]] < load[best])) best = host[other];
+        if (host[other] != kNoChip && (best == kNoChip || load[host[other]] < load[best])) best = host[other];
       });
       ++load[best];
       found.push_back({chip, best});
@@ -126,7 +126,7 @@ std::vector<Hanger> hang(const Mesh& mesh, const std::vector<std::uint32_t>& ord
     }
   }
   for (std::uint32_t chip = 0; chip < mesh.dead.size(); ++chip) {
-    if (!mesh.dead[chip] && host[chip] == kNobody) {
+    if (!mesh.dead[chip] && host[chip] == kNoChip) {
       refuse(mesh, fmt::format("chip {} at row {}, column {} is cut off from others", chip, chip / mesh.columns, chip % mesh.columns));
     }
   }

@@ -15,7 +15,7 @@ constexpr int kAlphaRepeats = 24, kAlphaWarmup = 4;
 constexpr int kRateRepeats = 3, kRateWarmup = 1;    // the first one touches its windows' memory for the first time
 constexpr std::uint64_t kFirstBytes = 1 << 20, kMostBytes = 32 << 20;
 constexpr double kMeetingMargin = 0.97;              // flows that meet vary more from run to run than a few repeats show
-constexpr double kLongEnough = 0.05;                 // seconds one all-reduce must take to be a measure of rate
+constexpr double kLongSum = 0.05;                 // seconds one all-reduce must take to be a measure of rate
 constexpr std::size_t kAddBytes = 128 * 1024;        // a slice: stays in L2
 constexpr int kAddRepeats = 16;
 
@@ -94,7 +94,7 @@ class Probe : public std::enable_shared_from_this<Probe> {
     rehearsal_.all_reduce("gather", ReduceOp::max, small_, [self = shared_from_this(), bytes](const net::Failure& why, double) {
       if (why) return self->done_(why, {});
       const double slowest = self->small_[0];
-      if (slowest < kLongEnough && bytes < kMostBytes) return self->measure_rate(2 * bytes);
+      if (slowest < kLongSum && bytes < kMostBytes) return self->measure_rate(2 * bytes);
       self->model_.rate = self->rate_of(bytes, slowest, 2 * (self->rehearsal_.size() - 1), self->model_.alpha);
       self->measure_fan_in(bytes);
     });

@@ -18,8 +18,7 @@ namespace {
 constexpr std::uint32_t kAsk = 0, kReply = 1;                    // the streams of a round
 constexpr std::size_t kPings = 9;
 constexpr std::uint64_t kPingBytes = 8, kFewBytes = 2 << 20, kManyBytes = 16 << 20;
-constexpr double kLongEnough = 0.02;                             // seconds
-constexpr net::Priority kUrgent{net::Class::urgent, 0, 0};
+constexpr double kLongTransfer = 0.02;                             // seconds
 
 struct Round {
   std::uint32_t from, to;
@@ -88,7 +87,7 @@ class PairProbe : public std::enable_shared_from_this<PairProbe> {
     net::Transport& transport = rehearsal_.transport();
     const auto self = shared_from_this();
     asked_ = transport.now();
-    transport.send(rehearsal_.member(server_), {operation_, kAsk}, kUrgent, std::as_bytes(std::span(&wanted_, 1)),
+    transport.send(rehearsal_.member(server_), {operation_, kAsk}, net::kUrgent, std::as_bytes(std::span(&wanted_, 1)),
                    [self, bytes](const net::Failure& why) {
                      if (why) return self->finish(why);
                      if (bytes == 0) self->side_done();
@@ -109,7 +108,7 @@ class PairProbe : public std::enable_shared_from_this<PairProbe> {
       if (!rounds_[round_].together) figures.latency = pings_[kPings / 2] / 2;
       return ask(kFewBytes);
     }
-    if (wanted_ == kFewBytes && seconds < kLongEnough) return ask(kManyBytes);
+    if (wanted_ == kFewBytes && seconds < kLongTransfer) return ask(kManyBytes);
     double& rate = rounds_[round_].together ? figures.rate_together : figures.rate_alone;
     rate = static_cast<double>(wanted_) / std::max(seconds - pings_[kPings / 2], seconds / 2);
     ask(0);
@@ -118,7 +117,7 @@ class PairProbe : public std::enable_shared_from_this<PairProbe> {
   // --- the side that serves
   void serve() {
     rehearsal_.transport().receive(
-        rehearsal_.member(client_), {operation_, kAsk}, kUrgent, std::as_writable_bytes(std::span(&asked_for_, 1)),
+        rehearsal_.member(client_), {operation_, kAsk}, net::kUrgent, std::as_writable_bytes(std::span(&asked_for_, 1)),
         [self = shared_from_this()](const net::Failure& why) { why ? self->finish(why) : self->answer(); });
   }
   void answer() {

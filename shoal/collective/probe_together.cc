@@ -12,7 +12,6 @@ namespace {
 constexpr double kRound = 0.4, kRoundTrips = 20, kWarm = 0.3;  // seconds, or as many round trips; the share that is not counted
 constexpr double kPiece = 0.004, kQueue = 0.02;  // seconds of the link: a piece, and what waits at it
 constexpr std::uint64_t kLeastPiece = 2048, kMostPiece = 128 << 10, kMostAhead = 4 << 20;
-constexpr net::Priority kUrgent{net::Class::urgent, 0, 0};
 
 class TogetherProbe : public std::enable_shared_from_this<TogetherProbe> {
  public:
@@ -87,7 +86,7 @@ class TogetherProbe : public std::enable_shared_from_this<TogetherProbe> {
   net::Tag pieces(std::uint32_t i) const { return {operation_, 2 * i + 1}; }
 
   void order(std::uint32_t i, net::Done sent) {
-    rehearsal_.transport().send(rehearsal_.member(flows_[i].flow.from), asks(i), kUrgent,
+    rehearsal_.transport().send(rehearsal_.member(flows_[i].flow.from), asks(i), net::kUrgent,
                                 std::as_bytes(std::span(&flows_[i].wanted, 1)), std::move(sent));
   }
   void ask(std::uint32_t i) {
@@ -123,7 +122,7 @@ class TogetherProbe : public std::enable_shared_from_this<TogetherProbe> {
   // --- the side that sends
   void serve(std::uint32_t i) {
     rehearsal_.transport().receive(
-        rehearsal_.member(flows_[i].flow.to), asks(i), kUrgent, std::as_writable_bytes(std::span(&flows_[i].asked_for, 1)),
+        rehearsal_.member(flows_[i].flow.to), asks(i), net::kUrgent, std::as_writable_bytes(std::span(&flows_[i].asked_for, 1)),
         [self = shared_from_this(), i](const net::Failure& why) { why ? self->finish(why) : self->answer(i); });
   }
   void answer(std::uint32_t i) {

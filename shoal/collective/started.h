@@ -10,6 +10,7 @@
 
 namespace shoal::collective {
 
+inline constexpr Nanoseconds kAgrees = std::chrono::seconds(60);  // beyond an operation's patience, and far beyond any transport's JoinOptions::dead
 // The loop stands still with the caller's memory in its hands: no way on is safe.
 [[noreturn]] void end_process(const std::string& label);
 

@@ -11,7 +11,6 @@ namespace shoal::collective {
 namespace {
 
 constexpr std::uint64_t kUrgentBytes = net::kUrgentLimit;    // sums that need no credit
-constexpr Nanoseconds kAgrees = std::chrono::seconds(60);    // beyond the patience: far beyond any transport's JoinOptions::dead
 
 }  // namespace
 

@@ -13,7 +13,6 @@
 namespace shoal::collective {
 namespace {
 
-constexpr net::Priority kUrgent{net::Class::urgent, 0, 0};
 constexpr std::uint64_t kOfProtocol = 0xffff'ffff'ffff;  // the operation of our own streams; those of attempts begin with their epoch
 constexpr std::uint32_t kEpochShift = 32;
 
@@ -117,7 +116,7 @@ void Survivors::Impl::open() {
 }
 
 void Survivors::Impl::listen(std::uint32_t place) {
-  transport.receive(members[place], {net::operation_in(channel, kOfProtocol), 0}, kUrgent, peers[place].message,
+  transport.receive(members[place], {net::operation_in(channel, kOfProtocol), 0}, net::kUrgent, peers[place].message,
                     [self = shared_from_this(), place](const net::Failure& why) {
                       if (self->failure) return;
                       if (why) return self->lose(self->members[place]);  // one that has left, too
@@ -133,7 +132,7 @@ void Survivors::Impl::tell(Kind kind, std::uint64_t operation) {
   if (kind == Kind::vote) encode(agreement.next_vote(), std::span(*message).subspan(sizeof said));
   for (std::uint32_t place = 0; place < members.size(); ++place) {
     if (place == agreement.self() || agreement.concluded().lost[place]) continue;  // whom this vote gives up hears so: it may live, its link closed
-    transport.send(members[place], {net::operation_in(channel, kOfProtocol), 0}, kUrgent, *message, [message](const net::Failure&) {});
+    transport.send(members[place], {net::operation_in(channel, kOfProtocol), 0}, net::kUrgent, *message, [message](const net::Failure&) {});
   }
 }
 

@@ -62,4 +62,6 @@ Error::Error(Code code, std::string what, std::string where, std::string hint)
   if (!hint_.empty()) line_ += " (" + hint_ + ")";
 }
 
+void refuse(const std::string& what, const std::string& where, const std::string& hint) { throw Error(Code::invalid_argument, what, where, hint); }
+
 }  // namespace shoal

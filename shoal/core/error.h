@@ -40,4 +40,7 @@ class Error : public std::exception {
   std::string what_, where_, hint_, line_;
 };
 
+// What somebody gave is wrong: throws Error{invalid_argument}.
+[[noreturn]] void refuse(const std::string& what, const std::string& where, const std::string& hint = {});
+
 }  // namespace shoal

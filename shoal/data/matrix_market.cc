@@ -15,14 +15,14 @@ namespace shoal::data {
 namespace {
 
 using Format = MatrixMarket::Format;
-using Field = MatrixMarket::Field;
+using Entries = MatrixMarket::Field;
 using Symmetry = MatrixMarket::Symmetry;
 
 constexpr std::uint64_t kMostSize = std::numeric_limits<std::uint32_t>::max();
 constexpr const char* kBanner = "the first line is: %%MatrixMarket matrix coordinate|array real|integer|pattern general|symmetric|skew-symmetric";
 
 // The next word of a line; empty at its end.
-std::string_view word(const char*& at, const char* end) {
+std::string_view next_word(const char*& at, const char* end) {
   const char* const begin = skip_spaces(at, end);
   at = std::find_if(begin, end, is_space);
   return {begin, at};
@@ -61,7 +61,7 @@ std::pair<std::uint64_t, std::uint64_t> place_in_array(const MatrixMarket& matri
 Verdict no_entry(std::string_view line, const MatrixMarket& matrix, Scan scan) {
   if (scan == Scan::not_finite) return refused(Reason::not_finite, quote(line) + " is not finite", "give it a number");
   if (scan == Scan::too_large) return refused(Reason::range, quote(line) + " is beyond a 32-bit floating-point number", "scale the matrix");
-  const char* form = matrix.format == Format::array ? "value" : matrix.field == Field::pattern ? "row column" : "row column value";
+  const char* form = matrix.format == Format::array ? "value" : matrix.field == Entries::pattern ? "row column" : "row column value";
   return refused(Reason::fields, quote(line) + " is no entry", std::string("a line is: ") + form);
 }
 
@@ -73,7 +73,7 @@ Verdict parse_banner(std::string_view line, MatrixMarket& matrix) {
   const char* at = lower.data();
   const char* const end = at + lower.size();
   const auto choose = [&](auto& into, const auto& choices) {
-    const std::string_view said = word(at, end);
+    const std::string_view said = next_word(at, end);
     for (const auto& [text, value] : choices) {
       if (said == text) {
         into = value;
@@ -83,14 +83,14 @@ Verdict parse_banner(std::string_view line, MatrixMarket& matrix) {
     return false;
   };
   const std::array<std::pair<const char*, Format>, 2> formats = {{{"coordinate", Format::coordinate}, {"array", Format::array}}};
-  const std::array<std::pair<const char*, Field>, 4> fields = {
-      {{"real", Field::real}, {"double", Field::real}, {"integer", Field::integer}, {"pattern", Field::pattern}}};
+  const std::array<std::pair<const char*, Entries>, 4> fields = {
+      {{"real", Entries::real}, {"double", Entries::real}, {"integer", Entries::integer}, {"pattern", Entries::pattern}}};
   const std::array<std::pair<const char*, Symmetry>, 3> symmetries = {
       {{"general", Symmetry::general}, {"symmetric", Symmetry::symmetric}, {"skew-symmetric", Symmetry::skew_symmetric}}};
-  const bool fine = word(at, end) == "%%matrixmarket" && word(at, end) == "matrix" && choose(matrix.format, formats) &&
+  const bool fine = next_word(at, end) == "%%matrixmarket" && next_word(at, end) == "matrix" && choose(matrix.format, formats) &&
                     choose(matrix.field, fields) && choose(matrix.symmetry, symmetries) && at_end(at, end);
   if (!fine) return refused(Reason::fields, quote(line) + " begins no matrix that can be read", kBanner);
-  if (matrix.field == Field::pattern && (matrix.format == Format::array || matrix.symmetry == Symmetry::skew_symmetric)) {
+  if (matrix.field == Entries::pattern && (matrix.format == Format::array || matrix.symmetry == Symmetry::skew_symmetric)) {
     return refused(Reason::fields, "a pattern is neither an array nor skew-symmetric", kBanner);
   }
   return {};
@@ -139,8 +139,8 @@ Verdict parse_entry(std::string_view line, const MatrixMarket& matrix, std::uint
   }
   float value = 1;
   Scan scan = Scan::fine;
-  if ((matrix.field != Field::pattern && !real_number(at, end, value, scan)) || !at_end(at, end)) return no_entry(line, matrix, scan);
-  if (matrix.field == Field::integer && value != std::floor(value))
+  if ((matrix.field != Entries::pattern && !real_number(at, end, value, scan)) || !at_end(at, end)) return no_entry(line, matrix, scan);
+  if (matrix.field == Entries::integer && value != std::floor(value))
     return refused(Reason::number, quote(line) + " has no integer", "say real in the first line");
   if (matrix.symmetry != Symmetry::general && row < column) {
     return refused(Reason::order, quote(line) + " is above the diagonal", "of a symmetric matrix a file has the lower triangle");

@@ -8,7 +8,7 @@ namespace {
 
 constexpr double kNumber = 4;           // bytes
 constexpr double kSlice = 256 << 10;    // bytes
-constexpr double kMostPieces = 64;
+constexpr double kMostServed = 64;
 constexpr double kPasses = 3;           // forward, gradients of activations, gradients of weights
 
 bool takes_part(const Layer& layer) {
@@ -63,7 +63,7 @@ double seconds_balanced(const Model& model, const Machine& machine, std::uint32_
     const double gradients = 2 * kNumber * static_cast<double>(layer.count()) * (groups - 1) / members;
     work.link = groups > 1 ? gradients / machine.link.rate + 2 * machine.link.alpha : 0;
     if (shared) work.thread = (share++)->activations / machine.link.rate;
-    work.pieces = static_cast<std::uint32_t>(std::clamp(gradients / kSlice, 1.0, kMostPieces));
+    work.pieces = static_cast<std::uint32_t>(std::clamp(gradients / kSlice, 1.0, kMostServed));
     units.insert(units.begin(), work);
   }
   return foresee(units, run.compute.forward_seconds, run.compute.backward_seconds, Order::priority).seconds;

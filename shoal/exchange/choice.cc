@@ -27,7 +27,7 @@ constexpr Named kPolicies[] = {
     {"p3", Policy::p3, true},    {"ddp", Policy::ddp, true, 25'000'000},    {"local", Policy::local}, {"diloco", Policy::diloco},
     {"ps", Policy::ps},
 };
-constexpr std::uint64_t kMostBytes = std::uint64_t{1} << 30;
+constexpr std::uint64_t kMostBucketBytes = std::uint64_t{1} << 30;
 constexpr std::uint32_t kMostLocalSteps = 1'000'000;
 constexpr Rounds kDiLoCo = {.rate = 0.7, .momentum = 0.9};  // the paper's, but for the steps
 
@@ -130,7 +130,7 @@ class Parser {
     } catch (const Error& error) {
       refuse(error.fact(), of + ":25MB");
     }
-    if (bytes == 0 || bytes > kMostBytes) refuse(fmt::format("{}:{} is not between 1 byte and 1 GiB", of, text), of + ":25MB");
+    if (bytes == 0 || bytes > kMostBucketBytes) refuse(fmt::format("{}:{} is not between 1 byte and 1 GiB", of, text), of + ":25MB");
     return bytes;
   }
 

@@ -17,14 +17,14 @@ using collective::Collective;
 // A pair is gathered as so many lines.
 const RowGather::Column kLines{DType::i64, factor::kLine / sizeof(std::int64_t)};
 
-RowTransfers transfers(const TensorSpec& tensor, std::uint32_t ranks, const collective::LinkModel& link) {
+RowTransfers factor_transfers(const TensorSpec& tensor, std::uint32_t ranks, const collective::LinkModel& link) {
   return {ranks, factor::wire_bytes(tensor.layer(), tensor.rows, tensor.filled) / factor::kLine, factor::kLine, link};
 }
 
 class FactorFlow final : public GatheredFlow {
  public:
   FactorFlow(const Road& road, const TensorSpec& tensor)
-      : GatheredFlow(road, tensor, transfers(tensor, road.plan.ranks, road.plan.link), {kLines},
+      : GatheredFlow(road, tensor, factor_transfers(tensor, road.plan.ranks, road.plan.link), {kLines},
                      road.programs.cheapest(Collective::all_reduce, tensor.layer().dense_bytes(), road.plan.link)),
         shape_(tensor.layer()),
         own_(road.runner.transport()) {}
@@ -114,7 +114,7 @@ class FactorsWay final : public Way {
   bool is_sized() const override { return false; }
   bool carries(const TensorSpec& tensor) const override { return tensor.rows > 0; }
   Cost cost(const Load& load) const override {
-    const auto by = transfers(load.first, load.ranks, load.link);
+    const auto by = factor_transfers(load.first, load.ranks, load.link);
     const double operations = factor::extra_operations(load.first.layer(), load.first.rows, load.ranks);
     return {by.sent(load.ranks), by.seconds(load.ranks, load.link), load.multiply_rate > 0 ? operations / load.multiply_rate : 0};
   }

@@ -23,7 +23,6 @@ namespace {
 using collective::Collective;
 
 constexpr std::uint64_t kLength = 512;       // elements of a block
-constexpr std::uint64_t kLeast = 16 * 1024;  // elements of a tensor: smaller ones are packed with others, as they are
 constexpr float kSmallest = 1e-30F;          // a block of smaller magnitudes is zero, and remembered as a whole
 
 struct Block {  // on the wire
@@ -159,7 +158,7 @@ class Int8Way final : public Way {
  public:
   using Way::Way;
   bool exact() const override { return false; }
-  bool carries(const TensorSpec& tensor) const override { return tensor.type == DType::f32 && tensor.count >= kLeast; }
+  bool carries(const TensorSpec& tensor) const override { return tensor.type == DType::f32 && tensor.count >= kLeastElements; }
   Cost cost(const Load& load) const override {
     const double wire = static_cast<double>((load.count + kLength - 1) / kLength * sizeof(Block));
     const auto back = collective::choose(Collective::all_gather, load.ranks, wire, load.link);

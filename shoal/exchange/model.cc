@@ -11,10 +11,10 @@
 namespace shoal::exchange {
 namespace {
 
-constexpr const char* kHint = "docs/plans.md describes a model's file";
+constexpr const char* kModelHint = "docs/plans.md describes a model's file";
 constexpr std::array<std::pair<LayerKind, const char*>, 4> kKinds{
     {{LayerKind::fc, "fc"}, {LayerKind::conv, "conv"}, {LayerKind::embedding, "embedding"}, {LayerKind::other, "other"}}};
-constexpr std::uint64_t kMost = std::uint64_t{1} << 48;
+constexpr std::uint64_t kMostNumbers = std::uint64_t{1} << 48;
 
 LayerKind read_kind(const Reader& r) {
   const auto text = r.text("kind");
@@ -29,12 +29,12 @@ Layer read_layer(const Reader& r) {
   layer.name = r.text("name");
   layer.kind = read_kind(r);
   layer.forward_flops = r.number("forward_flops", 0);
-  layer.inputs = r.whole_or("inputs", kMost, 0);
-  layer.outputs = r.whole_or("outputs", kMost, 0);
-  layer.rows = r.whole_or("rows", kMost, 1);
+  layer.inputs = r.whole_or("inputs", kMostNumbers, 0);
+  layer.outputs = r.whole_or("outputs", kMostNumbers, 0);
+  layer.rows = r.whole_or("rows", kMostNumbers, 1);
   if (layer.rows == 0) r.bad("rows", "is 0");
   r.each("parameters", [&](const Reader& p) {
-    layer.parameters.push_back({p.text("name"), p.whole("count", kMost), dtype_from(p.text_or("type", "f32"))});
+    layer.parameters.push_back({p.text("name"), p.whole("count", kMostNumbers), dtype_from(p.text_or("type", "f32"))});
     if (layer.parameters.back().count == 0) p.bad("count", "is 0");
   });
   if ((layer.kind != LayerKind::fc && layer.kind != LayerKind::embedding) || layer.parameters.empty()) return layer;
@@ -71,8 +71,8 @@ double Model::forward_flops() const {
 }
 
 Model model_from_json(const std::string& text, const std::string& where) {
-  const Json json = parse_json(text, where, kHint);
-  const Reader root(json, "model", where, kHint);
+  const Json json = parse_json(text, where, kModelHint);
+  const Reader root(json, "model", where, kModelHint);
   if (root.whole("version", 1000) != 1) root.bad("version", "is not 1");
   Model model;
   model.name = root.text("name");

@@ -9,7 +9,7 @@ namespace shoal::exchange {
 namespace {
 
 constexpr std::uint64_t kMostRows = std::uint64_t{1} << 32;
-constexpr const char* kHint = "is this a plan.json of a Shoal run?";
+constexpr const char* kPlanHint = "is this a plan.json of a Shoal run?";
 
 const char* name(Order order) { return order == Order::priority ? "priority" : "fifo"; }
 
@@ -83,8 +83,8 @@ std::string to_json(const ExchangePlan& plan) {
 }
 
 ExchangePlan plan_from_json(const std::string& text, const std::string& where) {
-  const Json json = parse_json(text, where, kHint);
-  const Reader root(json, "plan", where, kHint);
+  const Json json = parse_json(text, where, kPlanHint);
+  const Reader root(json, "plan", where, kPlanHint);
   if (root.whole("version", 1000) != 1) root.bad("version", "is not 1");
   ExchangePlan plan;
   plan.ranks = static_cast<std::uint32_t>(root.whole("ranks", 4096));

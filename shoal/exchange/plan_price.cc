@@ -12,7 +12,7 @@ namespace shoal::exchange {
 namespace {
 
 // Units are foreseen in at most so many pieces: finer ones change a step by less than a thousandth.
-constexpr double kMostPieces = 16;
+constexpr double kMostInTurn = 16;
 
 Work work_of(const ExchangePlan& plan, const Unit& unit, const Cost& cost) {
   Work work{.priority = unit.priority, .link = cost.link, .thread = cost.computing};
@@ -25,7 +25,7 @@ Work work_of(const ExchangePlan& plan, const Unit& unit, const Cost& cost) {
   }
   if (!known) work.needed = 0;
   const double slices = static_cast<double>(plan.bytes_of(unit)) / plan.ranks / std::max<double>(unit.slice_bytes, 1);
-  if (plan.order == Order::priority) work.pieces = static_cast<std::uint32_t>(std::clamp(std::ceil(slices), 1.0, kMostPieces));
+  if (plan.order == Order::priority) work.pieces = static_cast<std::uint32_t>(std::clamp(std::ceil(slices), 1.0, kMostInTurn));
   return work;
 }
 

@@ -22,7 +22,6 @@ namespace {
 
 using collective::Collective;
 
-constexpr std::uint64_t kLeast = 16 * 1024;  // elements of a tensor: smaller ones are packed with others, as they are
 
 struct Shape {
   std::uint64_t rows = 0, columns = 0, rank = 0;  // m, n, r
@@ -182,7 +181,7 @@ class PowerSgdWay final : public Way {
   // Matrices that become at least twice smaller.
   bool carries(const TensorSpec& tensor) const override {
     const auto shape = shape_of(tensor, rank_);
-    return tensor.type == DType::f32 && tensor.count >= kLeast && !tensor.sparse && shape.rows > 0 && 2 * (shape.p() + shape.q()) <= tensor.count;
+    return tensor.type == DType::f32 && tensor.count >= kLeastElements && !tensor.sparse && shape.rows > 0 && 2 * (shape.p() + shape.q()) <= tensor.count;
   }
   Cost cost(const Load& load) const override {
     const auto shape = shape_of(load.first, rank_);

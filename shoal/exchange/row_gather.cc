@@ -10,7 +10,7 @@ namespace {
 
 using collective::Collective;
 
-constexpr std::uint64_t kMostBytes = std::uint64_t{1} << 36;  // of one unit's rows: more is not meant
+constexpr std::uint64_t kMostRowBytes = std::uint64_t{1} << 36;  // of one unit's rows: more is not meant
 
 std::uint64_t bytes_of_row(const std::vector<RowGather::Column>& columns) {
   std::uint64_t bytes = 0;
@@ -80,7 +80,7 @@ net::Failure RowGather::read_heads() {
   marked_ = false;
   for (std::size_t rank = 0; rank < heads_.size(); ++rank) {
     const Head& head = heads_[rank];
-    if (head.rows > kMostBytes / row_bytes_ || head.marked > 1) {
+    if (head.rows > kMostRowBytes / row_bytes_ || head.marked > 1) {
       return std::make_shared<Error>(Code::mismatch, "rank " + std::to_string(rank) + " has " + std::to_string(head.rows) + " rows of " + run_.label,
                                      "exchange", "run the same code on every member");
     }

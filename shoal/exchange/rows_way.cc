@@ -19,7 +19,7 @@ constexpr std::uint64_t kIndexBytes = sizeof(std::int64_t);
 
 std::uint64_t row_bytes(const TensorSpec& table) { return table.width * size_of(table.type); }
 
-RowTransfers transfers(const TensorSpec& table, std::uint32_t ranks, const collective::LinkModel& link) {
+RowTransfers row_transfers(const TensorSpec& table, std::uint32_t ranks, const collective::LinkModel& link) {
   return {ranks, table.touched, kIndexBytes + row_bytes(table), link};
 }
 
@@ -35,7 +35,7 @@ std::string in_rank_order(const Road& road, std::uint64_t bytes) {
 class RowFlow final : public GatheredFlow {
  public:
   RowFlow(const Road& road, const TensorSpec& table)
-      : GatheredFlow(road, table, transfers(table, road.plan.ranks, road.plan.link), {{DType::i64, 1}, {table.type, table.width}},
+      : GatheredFlow(road, table, row_transfers(table, road.plan.ranks, road.plan.link), {{DType::i64, 1}, {table.type, table.width}},
                      road.programs.named(Collective::all_reduce, in_rank_order(road, table.count * size_of(table.type)))),
         type_(table.type),
         sparse_(table.sparse),
@@ -175,7 +175,7 @@ class RowsWay final : public Way {
   bool is_sized() const override { return false; }
   bool carries(const TensorSpec& tensor) const override { return tensor.width > 0; }
   Cost cost(const Load& load) const override {
-    const auto by = transfers(load.first, load.ranks, load.link);
+    const auto by = row_transfers(load.first, load.ranks, load.link);
     const double table = load.first.sparse ? 0 : 2 * load.bytes();  // looked through, and written
     const auto added = static_cast<double>(load.ranks * load.first.touched * row_bytes(load.first));
     return {by.sent(load.ranks), by.seconds(load.ranks, load.link), (table + added) / load.link.add_rate};

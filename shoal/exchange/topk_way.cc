@@ -27,8 +27,7 @@ namespace {
 
 using collective::Collective;
 
-constexpr std::uint64_t kLeast = 16 * 1024;  // elements of a tensor: smaller ones are packed with others, as they are
-constexpr std::uint64_t kMost = std::numeric_limits<std::uint32_t>::max();
+constexpr std::uint64_t kMostElements = std::numeric_limits<std::uint32_t>::max();
 constexpr std::uint64_t kSample = 16 * 1024;  // elements from which a first bound is guessed
 
 struct Arguments {
@@ -185,7 +184,7 @@ class TopkWay final : public Way {
   bool exact() const override { return false; }
   bool has_momentum() const override { return arguments_.momentum > 0; }
   bool carries(const TensorSpec& tensor) const override {
-    return tensor.type == DType::f32 && tensor.count >= kLeast && tensor.count <= kMost && !tensor.sparse;
+    return tensor.type == DType::f32 && tensor.count >= kLeastElements && tensor.count <= kMostElements && !tensor.sparse;
   }
   Cost cost(const Load& load) const override {
     const auto bytes = 8.0 * load.ranks * static_cast<double>(elements_of(arguments_.share, load.count));

@@ -9,6 +9,8 @@
 
 namespace shoal::exchange {
 
+inline constexpr std::uint64_t kLeastElements = 16 * 1024;  // of a tensor that is worth making smaller: others are packed together, as they are
+
 // A way's name taken apart at its colons.
 class WayName {
  public:

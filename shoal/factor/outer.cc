@@ -13,7 +13,7 @@
 namespace shoal::factor {
 namespace {
 
-struct Head {
+struct OuterHead {
   std::uint32_t vectors = 0, rows = 0, entries = 0;
 };
 
@@ -86,7 +86,7 @@ void Outer<T>::add_to(std::size_t at, std::span<T> into) const {
 
 template <class T>
 Bytes Outer<T>::write() const {
-  const Head head{vectors(), static_cast<std::uint32_t>(rows_.size()), static_cast<std::uint32_t>(entries_.size())};
+  const OuterHead head{vectors(), static_cast<std::uint32_t>(rows_.size()), static_cast<std::uint32_t>(entries_.size())};
   const std::size_t index = index_bytes(head.vectors);
   std::vector<std::byte> places(2 * kLongestVarint * rows_.size());
   std::byte* end = places.data();
@@ -97,7 +97,7 @@ Bytes Outer<T>::write() const {
     last = rows_[at];
   }
   const auto of_places = static_cast<std::size_t>(end - places.data());
-  const Bytes bytes(sizeof(Head) + vectors_.size() * sizeof(T) + entries_.size() * (sizeof(float) + index) + of_places);
+  const Bytes bytes(sizeof(OuterHead) + vectors_.size() * sizeof(T) + entries_.size() * (sizeof(float) + index) + of_places);
   std::byte* to = bytes.data();
   const auto append = [&to](const void* from, std::size_t count) {
     if (count > 0) std::memcpy(to, from, count);
@@ -114,7 +114,7 @@ Bytes Outer<T>::write() const {
 template <class T>
 Outer<T> Outer<T>::read(std::span<const std::byte> from, std::size_t width, Key end) {
   Taken taken(from);
-  Head head;
+  OuterHead head;
   std::memcpy(&head, taken.bytes(sizeof(head)).data(), sizeof(head));
   const std::size_t index = index_bytes(head.vectors);
   Outer outer(width);

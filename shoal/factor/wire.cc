@@ -15,7 +15,7 @@ using Word = std::uint64_t;
 constexpr std::uint64_t kBits = 64;
 constexpr std::uint64_t kMostRows = std::uint64_t{1} << 32;
 
-struct Head {
+struct PairHead {
   std::uint64_t rows = 0, x_bytes = 0, g_bytes = 0, zero = 0;
 };
 
@@ -103,17 +103,17 @@ std::uint64_t wire_bytes(const Shape& shape, std::uint64_t rows, double filled) 
     const auto numbers = static_cast<std::uint64_t>(std::ceil(filled * static_cast<double>(count)));
     return stride(std::min(count * size, words_for(count) * sizeof(Word) + numbers * size));
   };
-  return rounded_up(sizeof(Head) + of(shape.inputs) + of(shape.outputs), kLine);
+  return rounded_up(sizeof(PairHead) + of(shape.inputs) + of(shape.outputs), kLine);
 }
 
 std::uint64_t write(const Pair& pair, const Shape& shape, std::byte* to) {
   return by_size(shape.row_type(), [&]<class Bits>(Bits) {
-    Head head{.rows = pair.rows};
-    std::byte* const x = to + sizeof(Head);
+    PairHead head{.rows = pair.rows};
+    std::byte* const x = to + sizeof(PairHead);
     head.x_bytes = write_matrix<Bits>(pair.x, pair.rows * shape.inputs, x);
     std::byte* const g = x + stride(head.x_bytes);
     head.g_bytes = write_matrix<Bits>(pair.g, pair.rows * shape.outputs, g);
-    std::memcpy(to, &head, sizeof(Head));
+    std::memcpy(to, &head, sizeof(PairHead));
     std::byte* const end = to + rounded_up(static_cast<std::uint64_t>(g - to) + stride(head.g_bytes), kLine);
     std::fill(x + head.x_bytes, g, std::byte{0});  // what leaves is what was meant to
     std::fill(g + head.g_bytes, end, std::byte{0});
@@ -123,13 +123,13 @@ std::uint64_t write(const Pair& pair, const Shape& shape, std::byte* to) {
 
 Written read(std::span<const std::byte> from, const Shape& shape) {
   const auto wrong = [] { return Error(Code::mismatch, "a layer's pair is not what its rows say", "exchange", "run the same build on every member"); };
-  Head head;
-  if (from.size() < sizeof(Head)) throw wrong();
-  std::memcpy(&head, from.data(), sizeof(Head));
-  const auto rest = from.size() - sizeof(Head), most = head.rows * shape.row_bytes();
+  PairHead head;
+  if (from.size() < sizeof(PairHead)) throw wrong();
+  std::memcpy(&head, from.data(), sizeof(PairHead));
+  const auto rest = from.size() - sizeof(PairHead), most = head.rows * shape.row_bytes();
   if (head.rows > kMostRows || head.zero != 0 || head.x_bytes > most || head.g_bytes > most) throw wrong();
   if (rest < stride(head.x_bytes) + stride(head.g_bytes)) throw wrong();
-  const Written written{head.rows, from.subspan(sizeof(Head), head.x_bytes), from.subspan(sizeof(Head) + stride(head.x_bytes), head.g_bytes)};
+  const Written written{head.rows, from.subspan(sizeof(PairHead), head.x_bytes), from.subspan(sizeof(PairHead) + stride(head.x_bytes), head.g_bytes)};
   const auto size = size_of(shape.row_type());
   if (!is_sound(written.x, head.rows * shape.inputs, size) || !is_sound(written.g, head.rows * shape.outputs, size)) throw wrong();
   return written;

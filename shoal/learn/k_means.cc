@@ -15,7 +15,6 @@
 namespace shoal::learn {
 namespace {
 
-constexpr std::uint32_t kRowsAtOnce = 1000;     // whose columns are in memory together
 constexpr std::uint32_t kRace = 0x6b6d'0000;    // site of random numbers (core/seed.h)
 
 const KMeansOptions& checked(const KMeansOptions& options, const LabelledRows& rows) {

@@ -14,16 +14,16 @@
 namespace shoal::learn {
 namespace {
 
-constexpr std::size_t kBatch = 1 << 14;  // rows that are looked at together
+constexpr std::size_t kRowsTogether = 1 << 14;  // rows that are looked at together
 constexpr std::size_t kFirst = 1000;     // rows that all members keep
 
 [[noreturn]] void refuse(const Source& source, const std::string& what, const std::string& hint) {
   throw Error(Code::invalid_argument, what, source.files.empty() ? "data" : source.files.front().string(), hint);
 }
 
-class Dealer {
+class RowDealer {
  public:
-  Dealer(LabelledRows& rows, const Source& source, Labels labels) : rows_(rows), source_(source), labels_(labels) {
+  RowDealer(LabelledRows& rows, const Source& source, Labels labels) : rows_(rows), source_(source), labels_(labels) {
     if (source.rows_in.empty()) return;
     rows.own = data::RowStore::in(source.rows_in);
     rows.own_held_out = data::RowStore::in(source.rows_in);
@@ -31,7 +31,7 @@ class Dealer {
 
   void read(const std::vector<std::filesystem::path>& files, bool test_files) {
     data::SampleReader reader(files, source_.skip_faulty);
-    for (data::SparseRows batch; reader.next(batch, kBatch);) take(batch, test_files);
+    for (data::SparseRows batch; reader.next(batch, kRowsTogether);) take(batch, test_files);
     rows_.read.push_back(reader.read());
   }
 
@@ -100,7 +100,7 @@ LabelledRows read_labelled_rows(const Source& source, std::uint32_t member, std:
   LabelledRows rows;
   rows.member = member;
   rows.members = members;
-  Dealer dealer(rows, source, labels);
+  RowDealer dealer(rows, source, labels);
   dealer.read(source.files, false);
   if (!source.test_files.empty()) dealer.read(source.test_files, true);
   dealer.finish();
@@ -112,7 +112,7 @@ LabelledRows deal_rows(const data::SparseRows& all, std::uint32_t member, std::u
   rows.member = member;
   rows.members = members;
   const Source source{.files = {}, .test_files = {}, .test_share = 0};
-  Dealer dealer(rows, source, labels);
+  RowDealer dealer(rows, source, labels);
   dealer.take(all, false);
   dealer.finish();
   return rows;

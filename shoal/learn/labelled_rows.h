@@ -14,6 +14,7 @@
 namespace shoal::learn {
 
 inline constexpr std::size_t kMostClasses = 10'000;
+inline constexpr std::uint32_t kRowsAtOnce = 1000;  // whose columns learners have in memory together
 // What a label is: a class, each different number one; or nothing that is learnt from.
 enum class Labels : std::uint8_t { classes, unused };
 

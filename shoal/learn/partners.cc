@@ -10,7 +10,7 @@
 namespace shoal::learn {
 namespace {
 
-constexpr std::uint32_t kSite = 0x6d70'0000;  // of random numbers (core/seed.h)
+constexpr std::uint32_t kPartnersSite = 0x6d70'0000;  // of random numbers (core/seed.h)
 
 }  // namespace
 
@@ -35,7 +35,7 @@ std::optional<Partners::Found> Partners::of(std::uint32_t row, std::uint32_t epo
     std::uint32_t found = row;
     float least = std::numeric_limits<float>::infinity();
     for (std::uint32_t look = 0; look < std::min(count, kLookedAt); ++look) {
-      const double part = count <= kLookedAt ? 0 : uniform(seed_, step, first_draw + look, kSite);
+      const double part = count <= kLookedAt ? 0 : uniform(seed_, step, first_draw + look, kPartnersSite);
       const std::uint32_t other = by_class_[at(count <= kLookedAt ? look : static_cast<std::uint32_t>(part * count))];
       if (other == row) continue;
       if (const float distance = squared_distance(point(row), point(other)); distance < least) {

@@ -15,7 +15,7 @@
 namespace shoal::learn {
 namespace {
 
-constexpr std::size_t kBatch = 1 << 16;  // triples that are looked at together
+constexpr std::size_t kTriplesTogether = 1 << 16;  // triples that are looked at together
 
 bool is_matrix_market(const std::filesystem::path& file) {
   std::error_code none;
@@ -33,17 +33,17 @@ data::Read each_batch(const std::vector<std::filesystem::path>& files, bool skip
       throw Error(Code::invalid_argument, "a matrix is one file, and " + std::to_string(files.size()) + " are given", files.front().string());
     }
     data::MatrixMarketReader reader(files.front(), options);
-    while (reader.next(batch, kBatch)) take();
+    while (reader.next(batch, kTriplesTogether)) take();
     return reader.read();
   }
   data::TripleReader reader(files, options);
-  while (reader.next(batch, kBatch)) take();
+  while (reader.next(batch, kTriplesTogether)) take();
   return reader.read();
 }
 
-class Dealer {
+class RatingDealer {
  public:
-  Dealer(Ratings& ratings, const Source& source) : ratings_(ratings), source_(source), dealt_(ratings.members) {}
+  RatingDealer(Ratings& ratings, const Source& source) : ratings_(ratings), source_(source), dealt_(ratings.members) {}
 
   void deal(const data::Triples& batch, bool test_file) {
     ratings_.users = std::max(ratings_.users, batch.row_count);
@@ -94,7 +94,7 @@ Ratings read_ratings(const Source& source, std::uint32_t member, std::uint32_t m
   ratings.member = member;
   ratings.members = members;
   ratings.least = std::numeric_limits<float>::max();
-  Dealer dealer(ratings, source);
+  RatingDealer dealer(ratings, source);
   data::Triples batch;
   ratings.read.push_back(each_batch(source.files, source.skip_faulty, batch, [&] { dealer.deal(batch, false); }));
   if (!source.test_files.empty()) {
@@ -114,7 +114,7 @@ Ratings deal_ratings(data::Triples all, std::uint32_t member, std::uint32_t memb
   ratings.members = members;
   ratings.least = std::numeric_limits<float>::max();
   const Source source{.files = {}, .test_files = {}, .test_share = 0};
-  Dealer dealer(ratings, source);
+  RatingDealer dealer(ratings, source);
   dealer.deal(all, false);
   dealer.finish(all);
   return ratings;

@@ -13,7 +13,6 @@
 namespace shoal::learn {
 namespace {
 
-constexpr std::uint32_t kRowsAtOnce = 1000;  // whose columns are in memory together, between epochs
 
 const SdcaOptions& checked(const SdcaOptions& options, const LabelledRows& rows) {
   const auto refuse = [](const char* flag, const char* what) { throw Error(Code::invalid_argument, what, flag); };

@@ -15,7 +15,6 @@
 namespace shoal::learn {
 namespace {
 
-constexpr std::uint32_t kRowsAtOnce = 1000;   // whose columns are in memory together, between epochs
 constexpr std::uint32_t kUnused = 0x6469'0000;  // site of random numbers (core/seed.h)
 
 const SparseCodingOptions& checked(const SparseCodingOptions& options, const LabelledRows& rows) {

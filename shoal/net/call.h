@@ -42,11 +42,11 @@ bool wait_for(Where& where, const std::function<bool()>& ready, Nanoseconds pati
 // nullopt if it has told nothing when the patience is over.
 template <class Told, class Where, class Begin>
 std::optional<Told> ask(Where& where, Nanoseconds patience, Begin begin) {
-  struct Answer {
+  struct Asked {
     std::atomic<bool> known{false};
     std::optional<Told> told;  // before `known`
   };
-  const auto answer = std::make_shared<Answer>();
+  const auto answer = std::make_shared<Asked>();
   where.post([answer, begin = std::move(begin)]() mutable {
     begin([answer](Told told) {
       answer->told = std::move(told);

@@ -13,7 +13,7 @@ namespace shoal::net {
 namespace {
 
 constexpr std::size_t kBatchFrames = 16;
-constexpr std::size_t kTurn = 1024 * 1024;       // bytes read or written before other connections get a turn
+constexpr std::size_t kSocketTurn = 1024 * 1024;       // bytes read or written before other connections get a turn
 constexpr std::size_t kDirect = 16 * 1024;       // rest of a payload that is worth a read of its own
 constexpr std::size_t kPieces = 8;
 
@@ -78,7 +78,7 @@ void Connection::pump() {
       batch_.push_back(std::move(frame));
     }
     if (batch_.empty()) return;
-    if (turn >= kTurn) return arm_write();
+    if (turn >= kSocketTurn) return arm_write();
 
     std::array<iovec, 2 * kBatchFrames> pieces;
     std::size_t count = 0, skip = written_;
@@ -144,7 +144,7 @@ void Connection::arm_read() {
 
 void Connection::on_readable() {
   std::size_t bytes = 0;
-  while (bytes < kTurn) {
+  while (bytes < kSocketTurn) {
     if (!read_once(bytes)) {
       if (!closed_) arm_read();
       return;

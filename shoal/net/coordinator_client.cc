@@ -18,7 +18,7 @@ using coordination::Op, coordination::Reply, coordination::Request, coordination
 namespace {
 
 constexpr int kRefusals = 3;  // in a row, until this member believes them
-constexpr Nanoseconds kPause = 50ms;
+constexpr Nanoseconds kLookUpPause = 50ms;
 constexpr Nanoseconds kOneCandidate = 10s;  // to connect and to be answered; knock() is bounded itself
 
 }  // namespace
@@ -134,7 +134,7 @@ void CoordinatorClient::connect(Nanoseconds patience) {
   const Instant deadline = steady_now() + patience;
   impl_->patience = patience;
   for (int refused = 0; refused < kRefusals;) {
-    const Resolved at = resolve(impl_->address, "SHOAL_COORD", std::max<Nanoseconds>(deadline - steady_now(), kPause));
+    const Resolved at = resolve(impl_->address, "SHOAL_COORD", std::max<Nanoseconds>(deadline - steady_now(), kLookUpPause));
     impl_->tried = at.words;
     const auto knock_once = [impl = impl_, candidates = at.endpoints] { return Impl::knock_once(impl, candidates); };
     const Nanoseconds long_enough = static_cast<int>(at.endpoints.size()) * kOneCandidate;
@@ -142,7 +142,7 @@ void CoordinatorClient::connect(Nanoseconds patience) {
     if (impl_->refusal == Answer::stale || impl_->refusal == Answer::elsewhere) break;
     refused = impl_->refusal == Answer::unproved || impl_->refusal == Answer::foreign ? refused + 1 : 0;
     if (steady_now() >= deadline) break;
-    Loop::shared().drive([] { return false; }, std::min(deadline, steady_now() + kPause));
+    Loop::shared().drive([] { return false; }, std::min(deadline, steady_now() + kLookUpPause));
   }
   impl_->refuse();
 }

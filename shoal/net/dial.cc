@@ -16,7 +16,7 @@ using namespace std::chrono_literals;
 // Under way at once. More wait in the kernel's queue: a connection that is closed reads like a refusal.
 constexpr int kHandshakes = 256;
 constexpr Nanoseconds kConnectPatience = 1500ms;  // for one candidate
-constexpr Nanoseconds kPause = 50ms;           // before all candidates are tried again
+constexpr Nanoseconds kDialPause = 50ms;           // before all candidates are tried again
 
 asio::awaitable<void> pause(Nanoseconds length) {
   asio::steady_timer timer(co_await asio::this_coro::executor, length);
@@ -81,14 +81,14 @@ void Door::close() {
 asio::awaitable<void> Door::accept_all(std::shared_ptr<Door> self) {
   while (self->acceptor_.is_open()) {
     if (self->handshakes_ >= kHandshakes) {
-      co_await pause(kPause);
+      co_await pause(kDialPause);
       continue;
     }
     std::error_code error;
     Socket socket = co_await self->acceptor_.async_accept(asio::redirect_error(asio::use_awaitable, error));
     if (!self->acceptor_.is_open()) co_return;
     if (error) {
-      co_await pause(kPause);  // out of descriptors, most likely: others may free some
+      co_await pause(kDialPause);  // out of descriptors, most likely: others may free some
       continue;
     }
     ++self->handshakes_;
@@ -143,7 +143,7 @@ asio::awaitable<Dialled> dial(std::vector<Endpoint> candidates, Key key, Purpose
   while (wanted() && steady_now() < deadline) {
     Dialled came = co_await knock(candidates, key, purpose);
     if (came.answer == Answer::welcome || came.answer == Answer::taken || came.answer == Answer::stale) co_return came;
-    co_await pause(kPause);
+    co_await pause(kDialPause);
   }
   co_return Dialled{};
 }

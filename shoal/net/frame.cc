@@ -18,9 +18,9 @@ void append(std::string& out, T value) {
 }
 
 // Reads integers and text from a payload; `ok` turns false at the first byte that is missing.
-class Reader {
+class FrameReader {
  public:
-  explicit Reader(std::span<const std::byte> bytes) : bytes_(bytes) {}
+  explicit FrameReader(std::span<const std::byte> bytes) : bytes_(bytes) {}
   template <typename T>
   T take() {
     T value{};
@@ -86,7 +86,7 @@ HeaderBytes encode(const Header& h) {
 }
 
 std::optional<Header> decode(std::span<const std::byte, kHeaderBytes> bytes, Channel channel) {
-  Reader in(bytes);
+  FrameReader in(bytes);
   Header h;
   h.length = in.take<std::uint32_t>();
   const auto kind = in.take<std::uint8_t>();
@@ -121,7 +121,7 @@ std::string encode(const Credit& credit) {
 }
 
 std::optional<Credit> decode_credit(std::span<const std::byte> payload) {
-  Reader in(payload);
+  FrameReader in(payload);
   Credit credit;
   credit.consumed = in.take<std::uint64_t>();
   constexpr std::size_t kGrantBytes = 8 + 4 + 8 + 8;
@@ -147,7 +147,7 @@ std::string encode(const Heartbeat& heartbeat) {
 }
 
 std::optional<Heartbeat> decode_heartbeat(std::span<const std::byte> payload) {
-  Reader in(payload);
+  FrameReader in(payload);
   Heartbeat heartbeat;
   heartbeat.sent_ns = in.take<std::int64_t>();
   heartbeat.echo_ns = in.take<std::int64_t>();
@@ -166,7 +166,7 @@ std::string encode(const Notice& notice) {
 }
 
 std::optional<Notice> decode_notice(std::span<const std::byte> payload) {
-  Reader in(payload);
+  FrameReader in(payload);
   Notice notice;
   notice.culprit = in.take<std::uint32_t>();
   const auto code = in.take<std::uint8_t>();

@@ -7,7 +7,7 @@
 namespace shoal::net {
 namespace {
 
-constexpr std::size_t kTurn = 256 * 1024;  // bytes read before others get a turn
+constexpr std::size_t kMemoryTurn = 256 * 1024;  // bytes read before others get a turn
 constexpr std::size_t kPieces = 8;
 constexpr std::size_t kLeastLent = 4096;   // bytes; smaller ones are copied sooner than taken back
 
@@ -86,7 +86,7 @@ bool MemoryConnection::write_held() {
 
 bool MemoryConnection::look() {
   std::size_t bytes = 0;
-  while (!ended_ && bytes < kTurn && read_some(bytes)) {
+  while (!ended_ && bytes < kMemoryTurn && read_some(bytes)) {
   }
   if (bytes > 0 && other_.shared->full.load() != 0 && other_.shared->full.exchange(0) != 0) other_.wake();
   const bool back = !lent_.empty() && take_back();

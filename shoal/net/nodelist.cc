@@ -10,9 +10,9 @@ namespace {
 
 constexpr std::size_t kMaxNames = 65536;
 
-class Reader {
+class NodelistReader {
  public:
-  explicit Reader(std::string_view text) : text_(text) {}
+  explicit NodelistReader(std::string_view text) : text_(text) {}
 
   std::vector<std::string> names() {
     std::vector<std::string> all;
@@ -93,6 +93,6 @@ class Reader {
 
 }  // namespace
 
-std::vector<std::string> expand_nodelist(std::string_view text) { return Reader(text).names(); }
+std::vector<std::string> expand_nodelist(std::string_view text) { return NodelistReader(text).names(); }
 
 }  // namespace shoal::net

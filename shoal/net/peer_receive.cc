@@ -11,7 +11,7 @@ using namespace std::chrono_literals;
 
 constexpr std::uint64_t kUnexpected = 4 * 1024 * 1024;  // bytes of one peer that nobody has asked for
 constexpr std::size_t kDrain = 64 * 1024;
-constexpr Nanoseconds kRateSample = 10ms;
+constexpr Nanoseconds kReceiveSample = 10ms;
 
 }  // namespace
 
@@ -204,9 +204,9 @@ void Peer::wire_bytes(std::size_t sent, std::size_t received) {
   const Instant now = steady_now();
   receive_bytes_ += received;
   const Nanoseconds passed = now - receive_mark_;
-  if (passed < kRateSample) return;
+  if (passed < kReceiveSample) return;
   // Longer gaps mean that nothing was to be received: no sample of the link.
-  if (passed < 5 * kRateSample && receive_bytes_ >= 64 * 1024) {
+  if (passed < 5 * kReceiveSample && receive_bytes_ >= 64 * 1024) {
     const double sample = static_cast<double>(receive_bytes_) / Seconds(passed).count();
     const double before = receive_rate_;
     receive_rate_ = before == 0 ? sample : 0.75 * before + 0.25 * sample;

@@ -15,10 +15,10 @@ wire::Header message_header(wire::Kind kind, const std::string& payload) {
   return header;
 }
 
-constexpr Nanoseconds kRateSample = 5ms;
+constexpr Nanoseconds kSendSample = 5ms;
 // How late the kernel may wake this process when the socket can take more (a 250 Hz scheduler: 4 ms): what lies
 // unsent in the socket must last so long.
-constexpr Seconds kWakeUp = 2ms;
+constexpr Seconds kRefill = 2ms;
 
 }  // namespace
 
@@ -160,7 +160,7 @@ void Peer::measure_sent(std::size_t bytes) {
   }
   busy_bytes_ += bytes;
   const Nanoseconds passed = now - busy_since_;
-  if (passed < kRateSample) return;
+  if (passed < kSendSample) return;
   const double sample = static_cast<double>(busy_bytes_) / Seconds(passed).count();
   send_rate_ = send_rate_ == 0 ? sample : 0.75 * send_rate_ + 0.25 * sample;
   busy_since_ = now;
@@ -170,7 +170,7 @@ void Peer::measure_sent(std::size_t bytes) {
   if (frame > frame_bytes_ + frame_bytes_ / 4 || frame < frame_bytes_ - frame_bytes_ / 4) {
     frame_bytes_ = frame;
     bulk_->batch_bytes(frame);
-    set_unsent_mark(bulk_->socket(), std::max(frame, static_cast<std::size_t>(send_rate_ * kWakeUp.count())));
+    set_unsent_mark(bulk_->socket(), std::max(frame, static_cast<std::size_t>(send_rate_ * kRefill.count())));
   }
 }
 

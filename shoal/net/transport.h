@@ -52,6 +52,7 @@ struct Priority {
   std::uint32_t value = 0;      // first use in the next forward pass: 0 is needed first
   std::uint64_t iteration = 0;  // an older iteration goes first among equal values
 };
+inline constexpr Priority kUrgent{Class::urgent, 0, 0};
 inline constexpr std::size_t kUrgentLimit = 4096;  // bytes of one urgent send
 
 using Failure = std::shared_ptr<const Error>;         // nullptr: success

@@ -20,11 +20,11 @@ namespace shoal::nn {
 namespace {
 
 // Groups of this process that may still be open.
-struct Registry {
+struct GroupRegistry {
   std::mutex mutex;  // guards groups
   std::vector<std::weak_ptr<Group>> groups;
-  static Registry& local() {
-    static Registry registry;
+  static GroupRegistry& local() {
+    static GroupRegistry registry;
     return registry;
   }
   void add(const std::shared_ptr<Group>& group) {
@@ -114,7 +114,7 @@ Backend::Backend(const c10::intrusive_ptr<c10d::Store>& store, int rank, int siz
   }
   TORCH_CHECK(identity_.ranks.size() == members(), "shoal: a group of ", size, " cannot consist of ", identity_.ranks.size(), " ranks");
   translated([&] { group_ = join(store, rank, size, timeout); });
-  Registry::local().add(group_);
+  GroupRegistry::local().add(group_);
 }
 
 Backend::~Backend() { group_->close(); }
@@ -122,8 +122,8 @@ Backend::~Backend() { group_->close(); }
 void Backend::close_all() {
   std::vector<std::weak_ptr<Group>> groups;
   {
-    const std::lock_guard lock(Registry::local().mutex);
-    groups.swap(Registry::local().groups);
+    const std::lock_guard lock(GroupRegistry::local().mutex);
+    groups.swap(GroupRegistry::local().groups);
   }
   for (const auto& weak : groups) {
     if (const auto group = weak.lock()) group->close();

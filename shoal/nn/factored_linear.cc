@@ -22,7 +22,7 @@ struct Named {
   std::size_t i = 0;
 };
 
-class Registry {
+class LayerRegistry {
  public:
   std::int64_t add(Named named) {
     const std::lock_guard lock(mutex_);
@@ -45,8 +45,8 @@ class Registry {
   std::int64_t last_ = 0;
 };
 
-Registry& registry() {
-  static Registry all;
+LayerRegistry& registry() {
+  static LayerRegistry all;
   return all;
 }
 

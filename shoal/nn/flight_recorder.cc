@@ -12,22 +12,22 @@ namespace {
 
 using Dict = c10::Dict<c10::IValue, c10::IValue>;
 
-struct Shape {
+struct TensorShape {
   std::vector<std::int64_t> sizes;
   c10::ScalarType type;
 };
 
-std::vector<Shape> shapes_of(const std::vector<at::Tensor>& tensors) {
-  std::vector<Shape> shapes;
+std::vector<TensorShape> shapes_of(const std::vector<at::Tensor>& tensors) {
+  std::vector<TensorShape> shapes;
   for (const at::Tensor& tensor : tensors) shapes.push_back({tensor.sizes().vec(), tensor.scalar_type()});
   return shapes;
 }
 
 // Under `prefix`_sizes and `prefix`_dtypes.
-void put_shapes(Dict& dict, const std::string& prefix, const std::vector<Shape>& shapes) {
+void put_shapes(Dict& dict, const std::string& prefix, const std::vector<TensorShape>& shapes) {
   auto sizes = c10d::new_list();
   std::vector<std::string> types;
-  for (const Shape& shape : shapes) {
+  for (const TensorShape& shape : shapes) {
     auto list = c10d::new_list();
     for (const std::int64_t size : shape.sizes) list.push_back(size);
     sizes.push_back(list);
@@ -61,7 +61,7 @@ c10::IValue frames_of(const std::shared_ptr<torch::CapturedTraceback>& where) {
 struct FlightRecorder::Entry {
   Id id = 0;
   Operation operation;  // its tensors are let go
-  std::vector<Shape> inputs, outputs;
+  std::vector<TensorShape> inputs, outputs;
   std::int64_t created_ns = 0;
   std::atomic<std::int64_t> completed_ns{0};
   std::string thread;

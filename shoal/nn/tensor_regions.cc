@@ -9,7 +9,7 @@
 namespace shoal::nn {
 namespace {
 
-std::span<std::byte> bytes_of(const at::Tensor& tensor) {
+std::span<std::byte> writable(const at::Tensor& tensor) {
   if (!tensor.device().is_cpu() || !tensor.is_contiguous()) {
     throw Error(Code::invalid_argument, "a region takes contiguous tensors of the CPU", "regions", "pass tensor.contiguous().cpu()");
   }
@@ -32,7 +32,7 @@ TensorRegions::~TensorRegions() {
 }
 
 std::uint32_t TensorRegions::add(const at::Tensor& tensor) {
-  const std::span<std::byte> bytes = bytes_of(tensor);
+  const std::span<std::byte> bytes = writable(tensor);
   const auto number = static_cast<std::uint32_t>(tensors_.size());
   tensors_.push_back(tensor);
   if (regions_) net::call(session_.transport(), [regions = regions_, number, bytes] { regions->add(number, bytes); });
@@ -54,7 +54,7 @@ void TensorRegions::run(net::Rank peer, const char* what, Begin begin) {
 
 void TensorRegions::put(net::Rank to, std::uint32_t region, std::uint64_t offset, const at::Tensor& tensor) {
   check_peer(to, "put");
-  const std::span<const std::byte> bytes = bytes_of(tensor);
+  const std::span<const std::byte> bytes = writable(tensor);
   const net::Regions::Place at{region, offset * tensor.element_size()};
   run(to, "put", [=](net::Regions& regions, const auto& tell) {
     regions.put(to, at, {}, bytes, [tell, tensor](const net::Failure& why) { tell(why); });
@@ -63,7 +63,7 @@ void TensorRegions::put(net::Rank to, std::uint32_t region, std::uint64_t offset
 
 void TensorRegions::get(net::Rank from, std::uint32_t region, std::uint64_t offset, const at::Tensor& into) {
   check_peer(from, "get");
-  const std::span<std::byte> bytes = bytes_of(into);
+  const std::span<std::byte> bytes = writable(into);
   const net::Regions::Place at{region, offset * into.element_size()};
   run(from, "get", [=](net::Regions& regions, const auto& tell) {
     regions.get(from, at, {}, bytes, [tell, into](const net::Failure& why) { tell(why); });

@@ -65,9 +65,9 @@ int heading_of(const Event& event) {
 }
 
 // What a member's spans come to; its events are by begin.
-class Member {
+class MemberTimes {
  public:
-  explicit Member(const RankEvents& rank) {
+  explicit MemberTimes(const RankEvents& rank) {
     account.rank = rank.who.rank;
     account.host = rank.who.host;
     read(rank.events);
@@ -190,7 +190,7 @@ class Tensors {
     }
   }
 
-  void add(const RunEvents& run, const RankEvents& rank, const Member& member) {
+  void add(const RunEvents& run, const RankEvents& rank, const MemberTimes& member) {
     for (const Event& event : rank.events) {
       if (event.kind == EventKind::exchange) {
         TensorAccount& tensor = find(run.name_of(event));
@@ -316,7 +316,7 @@ Account account_of(const RunEvents& run, const exchange::ExchangePlan* plan) {
   Tensors tensors(plan);
   double on_the_way = 0, hidden = 0;
   for (const RankEvents& rank : run.ranks) {
-    const Member member(rank);
+    const MemberTimes member(rank);
     account.steps = std::max(account.steps, member.account.steps);
     on_the_way += member.on_the_way.seconds();
     hidden += member.account.hidden.value_or(0) * member.on_the_way.seconds();

@@ -13,15 +13,15 @@
 namespace shoal::observe {
 namespace {
 
-using Json = nlohmann::ordered_json;
+using Ordered = nlohmann::ordered_json;
 
-constexpr int kMostLanes = 24;  // of exchanges that lie side by side in one member's timeline
+constexpr int kReportLanes = 24;  // of exchanges that lie side by side in one member's timeline
 constexpr std::size_t kMostMetrics = 12;
 
 double seconds(Instant at) { return Seconds(at.time_since_epoch()).count(); }
-Json finite(double value) { return std::isfinite(value) ? Json(value) : Json(nullptr); }
+Ordered finite(double value) { return std::isfinite(value) ? Ordered(value) : Ordered(nullptr); }
 
-Json spent_json(const TimeSpent& spent) {
+Ordered spent_json(const TimeSpent& spent) {
   return {spent.forward, spent.backward, spent.optimizer, spent.network, spent.waiting, spent.other};
 }
 
@@ -29,7 +29,7 @@ Json spent_json(const TimeSpent& spent) {
 
 // Means over the members of one step's forward, backward, optimizer, network and waiting, in seconds; steps are binned so
 // that there are at most kMostBins.
-Json steps_json(const RunEvents& run) {
+Ordered steps_json(const RunEvents& run) {
   std::map<std::int64_t, std::array<double, 5>> by_step;
   for (const RankEvents& rank : run.ranks) {
     for (const Event& event : rank.events) {
@@ -43,7 +43,7 @@ Json steps_json(const RunEvents& run) {
     }
   }
   const std::size_t per_bin = std::max<std::size_t>(1, (by_step.size() + kMostBins - 1) / kMostBins);
-  Json bins = Json::array();
+  Ordered bins = Ordered::array();
   auto step = by_step.begin();
   while (step != by_step.end()) {
     const std::int64_t first = step->first;
@@ -52,7 +52,7 @@ Json steps_json(const RunEvents& run) {
     for (; count < per_bin && step != by_step.end(); ++count, ++step) {
       for (std::size_t part = 0; part < sums.size(); ++part) sums[part] += step->second[part];
     }
-    Json bin = {first};
+    Ordered bin = {first};
     for (const double sum : sums) bin.push_back(sum / static_cast<double>(count * run.ranks.size()));
     bins.push_back(bin);
   }
@@ -120,9 +120,9 @@ Window choose_window(const RunEvents& run, std::size_t most_spans) {
 
 // A member's spans by track. A span is [begin, length, name, step, peer, value, lane]; begin counts from the window's.
 // The most that one step may hold is bounded too: what is beyond `room` is left out and counted.
-Json member_timeline(const RankEvents& rank, const Window& window, std::size_t& room, std::size_t& left_out) {
-  Json compute = Json::array(), waits = Json::array(), exchanges = Json::array(), sent = Json::array(),
-       received = Json::array(), produced = Json::array();
+Ordered member_timeline(const RankEvents& rank, const Window& window, std::size_t& room, std::size_t& left_out) {
+  Ordered compute = Ordered::array(), waits = Ordered::array(), exchanges = Ordered::array(), sent = Ordered::array(),
+       received = Ordered::array(), produced = Ordered::array();
   std::vector<Instant> lanes;
   for (const Event& event : rank.events) {
     if (!in_timeline(event) || event.begin < window.begin || event.begin >= window.end) continue;
@@ -131,7 +131,7 @@ Json member_timeline(const RankEvents& rank, const Window& window, std::size_t& 
       continue;
     }
     --room;
-    Json span = {std::round((seconds(event.begin) - seconds(window.begin)) * 1e7) / 1e7,
+    Ordered span = {std::round((seconds(event.begin) - seconds(window.begin)) * 1e7) / 1e7,
                  std::round(Seconds(event.end - event.begin).count() * 1e7) / 1e7};
     switch (event.kind) {
       case EventKind::forward:
@@ -149,7 +149,7 @@ Json member_timeline(const RankEvents& rank, const Window& window, std::size_t& 
         produced.push_back(span);
         break;
       case EventKind::exchange:
-        span.insert(span.end(), {event.name, event.step, event.value, free_lane(lanes, event, kMostLanes)});
+        span.insert(span.end(), {event.name, event.step, event.value, free_lane(lanes, event, kReportLanes)});
         exchanges.push_back(span);
         break;
       default:
@@ -161,10 +161,10 @@ Json member_timeline(const RankEvents& rank, const Window& window, std::size_t& 
           {"produced", produced},  {"exchanges", exchanges}, {"sent", sent},       {"received", received}};
 }
 
-Json timeline_json(const RunEvents& run, std::size_t most_spans) {
+Ordered timeline_json(const RunEvents& run, std::size_t most_spans) {
   const Window window = choose_window(run, most_spans);
   std::size_t room = most_spans, left_out = 0;
-  Json members = Json::array();
+  Ordered members = Ordered::array();
   for (const RankEvents& rank : run.ranks) members.push_back(member_timeline(rank, window, room, left_out));
   std::string says;
   if (!window.whole) {
@@ -181,7 +181,7 @@ Json timeline_json(const RunEvents& run, std::size_t most_spans) {
 // --- metrics
 
 // Series of the first member that has them: by name, pairs of step (or second, without steps) and value.
-Json metrics_json(const RunEvents& run) {
+Ordered metrics_json(const RunEvents& run) {
   for (const RankEvents& rank : run.ranks) {
     std::map<std::string, std::vector<std::pair<double, double>>> series;
     for (const Event& event : rank.events) {
@@ -191,31 +191,31 @@ Json metrics_json(const RunEvents& run) {
                                               event.value);
     }
     if (series.empty()) continue;
-    Json all = Json::array();
+    Ordered all = Ordered::array();
     for (const auto& [name, points] : series) {
       const std::size_t every = (points.size() + 4 * kMostBins - 1) / (4 * kMostBins);
-      Json kept = Json::array();
+      Ordered kept = Ordered::array();
       for (std::size_t i = 0; i < points.size(); i += every) kept.push_back({points[i].first, finite(points[i].second)});
       if ((points.size() - 1) % every != 0) kept.push_back({points.back().first, finite(points.back().second)});
       all.push_back({{"name", name}, {"points", kept}});
     }
     return all;
   }
-  return Json::array();
+  return Ordered::array();
 }
 
 // --- tables
 
-Json tables_json(const Account& account) {
-  Json ranks = Json::array(), tensors = Json::array(), links = Json::array();
+Ordered tables_json(const Account& account) {
+  Ordered ranks = Ordered::array(), tensors = Ordered::array(), links = Ordered::array();
   for (const RankAccount& rank : account.ranks) {
-    Json waited = Json::array();
+    Ordered waited = Ordered::array();
     for (const auto& [peer, time] : rank.waited_for) waited.push_back({peer, time});
     ranks.push_back({{"rank", rank.rank},
                      {"host", rank.host},
                      {"spent", spent_json(rank.spent)},
                      {"waited_for", waited},
-                     {"hidden", rank.hidden ? Json(*rank.hidden) : Json(nullptr)}});
+                     {"hidden", rank.hidden ? Ordered(*rank.hidden) : Ordered(nullptr)}});
   }
   for (const TensorAccount& tensor : account.tensors) {
     tensors.push_back({{"name", tensor.name},
@@ -227,7 +227,7 @@ Json tables_json(const Account& account) {
                        {"exposed", tensor.exposed},
                        {"waited", tensor.waited},
                        {"hidden", tensor.hidden},
-                       {"predicted", tensor.predicted_exposed ? Json(*tensor.predicted_exposed) : Json(nullptr)}});
+                       {"predicted", tensor.predicted_exposed ? Ordered(*tensor.predicted_exposed) : Ordered(nullptr)}});
   }
   for (const LinkAccount& link : account.links) {
     links.push_back({link.from, link.to, link.bytes, link.rate(), link.fastest});
@@ -239,12 +239,12 @@ Json tables_json(const Account& account) {
 
 std::string report_data(const std::string& title, const RunEvents& run, const Account& account, const Explanation& why,
                         std::size_t most_spans) {
-  Json data = {{"title", title},
+  Ordered data = {{"title", title},
                {"unix_begin", static_cast<double>(run.unix_begin_ns) * 1e-9},
                {"size", run.size},
                {"steps", account.steps},
                {"seconds_a_step", account.seconds_a_step()},
-               {"hidden", account.hidden ? Json(*account.hidden) : Json(nullptr)},
+               {"hidden", account.hidden ? Ordered(*account.hidden) : Ordered(nullptr)},
                {"mean", spent_json(account.mean)},
                {"why", headline(why)},
                {"clocks", account.clocks},
@@ -255,7 +255,7 @@ std::string report_data(const std::string& title, const RunEvents& run, const Ac
                {"metrics", metrics_json(run)},
                {"timeline", timeline_json(run, most_spans)}};
   data.update(tables_json(account));
-  return data.dump(-1, ' ', false, Json::error_handler_t::replace);
+  return data.dump(-1, ' ', false, Ordered::error_handler_t::replace);
 }
 
 std::string report_of(const std::string& title, const RunEvents& run, const Account& account, const Explanation& why) {

@@ -14,7 +14,7 @@
 namespace shoal::observe {
 namespace {
 
-constexpr int kMostLanes = 64;
+constexpr int kTraceLanes = 64;
 
 // Track numbers inside a member's process; they are also the order in which viewers show them.
 enum Track { kCompute = 1, kWaiting = 2, kExchange = 10, kWire = 1000 };
@@ -47,9 +47,9 @@ class GzipFile {
 double micros(Instant at) { return static_cast<double>(at.time_since_epoch().count()) / 1e3; }
 
 // The trace of one member, event by event.
-class Member {
+class MemberTrace {
  public:
-  Member(const RunEvents& run, const RankEvents& rank, GzipFile& out) : run_(run), rank_(rank), out_(out) {}
+  MemberTrace(const RunEvents& run, const RankEvents& rank, GzipFile& out) : run_(run), rank_(rank), out_(out) {}
 
   void write() {
     meta("process_name", 0, fmt::format("rank {} ({})", rank_.who.rank, rank_.who.host));
@@ -127,9 +127,9 @@ class Member {
   // Programs run inside exchanges, so each kind has lanes of its own.
   void in_lane(const Event& event, const std::string& name) {
     const bool program = event.kind == EventKind::collective;
-    const int lane = free_lane(program ? programs_ : exchanges_, event, kMostLanes);
+    const int lane = free_lane(program ? programs_ : exchanges_, event, kTraceLanes);
     if (lane < 0) return;
-    const int track = kExchange + lane + (program ? kMostLanes : 0);
+    const int track = kExchange + lane + (program ? kTraceLanes : 0);
     span(event, name_track(track, fmt::format("{} {}", program ? "program" : "exchange", lane + 1)), name);
   }
 
@@ -160,7 +160,7 @@ void write_trace(const RunFolder& folder, const RunEvents& run) {
     out.write(R"({"displayTimeUnit":"ms","traceEvents":[)"
               R"({"ph":"M","name":"clocks","pid":0,"args":{"name":)" +
               quoted(run.clocks) + "}}");
-    for (const RankEvents& rank : run.ranks) Member(run, rank, out).write();
+    for (const RankEvents& rank : run.ranks) MemberTrace(run, rank, out).write();
     out.write("\n]}\n");
     out.close();
   });

@@ -9,9 +9,9 @@ namespace {
 constexpr std::uint32_t kNone = 0xffffffff;
 
 // Nodes, then groups of nodes that were contracted, in the order in which that happened. What is not in a group is on top.
-class Search {
+class ArborescenceSearch {
  public:
-  Search(std::uint32_t nodes, std::uint32_t root, std::span<const WeightedArc> arcs)
+  ArborescenceSearch(std::uint32_t nodes, std::uint32_t root, std::span<const WeightedArc> arcs)
       : arcs_(arcs), entries_(nodes), entry_(nodes), above_(nodes, kNone), top_(nodes), reaches_(nodes), cheapest_(nodes) {
     std::vector<std::uint32_t> count(nodes, 0);
     for (const WeightedArc& arc : arcs) ++count[arc.to];
@@ -106,7 +106,7 @@ class Search {
 }  // namespace
 
 std::vector<std::uint32_t> cheapest_arborescence(std::uint32_t nodes, std::uint32_t root, std::span<const WeightedArc> arcs) {
-  return Search(nodes, root, arcs).entries();
+  return ArborescenceSearch(nodes, root, arcs).entries();
 }
 
 }  // namespace shoal::packing

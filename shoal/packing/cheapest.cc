@@ -12,10 +12,10 @@ namespace shoal::packing {
 
 namespace {
 
-constexpr double kFar = std::numeric_limits<double>::infinity();
+constexpr double kNoCost = std::numeric_limits<double>::infinity();
 
 struct Reached {                       // by a search along cheapest ways
-  double cost = kFar;
+  double cost = kNoCost;
   std::uint32_t by = kNoArc;           // the last arc of the way
   Node base = 0;                       // the host where it begins
 };
@@ -110,7 +110,7 @@ Tree CheapestTrees::cheapest(const Origin& origin) const {
   if (mirrored_) return spanning_tree();
   if (origin.root) return arborescences(*origin.root);
   Tree best;
-  double least = kFar;
+  double least = kNoCost;
   for (Node root = 0; root < network_.hosts(); ++root) {
     Tree tree = arborescences(root);
     if (const double sum = cost(tree); sum < least) least = sum, best = std::move(tree);

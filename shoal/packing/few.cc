@@ -13,7 +13,7 @@ constexpr std::uint32_t kMostTrees = 16;
 constexpr std::uint32_t kSwaps = 24000, kFewestArcs = 60;  // rounds x arcs: half a second, or less
 constexpr std::uint32_t kMostJoin = 3, kSwapSite = 0x73776170;
 constexpr double kMoved = 0.3, kWorse = 0.01;              // prices, up to thrice; the rate
-constexpr std::uint64_t kSeed = 1;                         // the same network, the same trees
+constexpr std::uint64_t kFewSeed = 1;                         // the same network, the same trees
 
 // Alike trees are one.
 std::vector<Tree> distinct(const std::vector<Tree>& trees) {
@@ -55,7 +55,7 @@ void swap_trees(const Network& network, const Origin& origin, Packing& best) {
     Packing now = current;
     for (std::uint32_t joins = 1 + round % kMostJoin; joins > 0; --joins) {
       for (std::uint32_t a = 0; a < now.prices.size(); ++a) {
-        now.prices[a] *= 1 + kMoved * (round % 4) * uniform(kSeed, round * kMostJoin + joins, a, kSwapSite);
+        now.prices[a] *= 1 + kMoved * (round % 4) * uniform(kFewSeed, round * kMostJoin + joins, a, kSwapSite);
       }
       cheapest.price(parted(network, now.prices, round));
       now.trees.push_back(cheapest.cheapest(origin));

@@ -12,7 +12,7 @@ namespace shoal::packing {
 
 namespace {
 
-constexpr double kFar = std::numeric_limits<double>::infinity(), kGap = 1e-6;
+constexpr double kUnbounded = std::numeric_limits<double>::infinity(), kGap = 1e-6;
 constexpr std::uint32_t kPartedSite = 0x7061636b;
 constexpr std::uint32_t kMostRounds = 20000;
 
@@ -111,7 +111,7 @@ void settle(const Network& network, const std::vector<Origin>& from, Packing& pa
   double over = 1;
   for (std::size_t a = 0; a < used.size(); ++a) over = std::max(over, used[a] / network.arcs()[a].rate);
   for (Tree& tree : packing.trees) tree.rate /= over;
-  packing.rate = kFar;
+  packing.rate = kUnbounded;
   for (std::size_t o = 0; o < from.size(); ++o) packing.rate = std::min(packing.rate, carried[o] / over / from[o].share);
 }
 

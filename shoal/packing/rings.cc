@@ -10,11 +10,11 @@ namespace shoal::packing {
 
 namespace {
 
-constexpr std::uint64_t kMostSteps = 20'000'000;
+constexpr std::uint64_t kMostRingSteps = 20'000'000;
 
-class Search {
+class RingSearch {
  public:
-  Search(const Network& network, double unit) : hosts_(network.hosts()), left_(hosts_, std::vector<std::uint32_t>(hosts_, 0)), links_(hosts_, 0) {
+  RingSearch(const Network& network, double unit) : hosts_(network.hosts()), left_(hosts_, std::vector<std::uint32_t>(hosts_, 0)), links_(hosts_, 0) {
     for (const Arc& arc : network.arcs()) {
       if (arc.reverse == kNoArc) continue;
       const double rate = std::min(arc.rate, network.arcs()[arc.reverse].rate);
@@ -43,7 +43,7 @@ class Search {
 
   // `tight`: so far the ring before this one, so it must not go on by a lesser host.
   bool extend(std::vector<Node>& ring, std::vector<bool>& on, bool tight, std::uint32_t wanted) {
-    if (++steps_ > kMostSteps) throw Error(Code::unsupported, fmt::format("too many ways to lay rings over {} hosts", hosts_), "rings");
+    if (++steps_ > kMostRingSteps) throw Error(Code::unsupported, fmt::format("too many ways to lay rings over {} hosts", hosts_), "rings");
     if (ring.size() == hosts_) return left_[ring.back()][0] > 0 && ring[1] < ring.back() && close(ring, wanted);
     if (!can_be_passed(ring, on)) return false;
     const std::size_t place = ring.size();
@@ -106,7 +106,7 @@ std::vector<std::vector<Node>> most_rings(const Network& network, double unit) {
     throw Error(Code::unsupported, fmt::format("rings over {} hosts; 3 to {}", network.hosts(), kMostRingHosts), "rings");
   }
   if (!network.direct()) throw Error(Code::unsupported, "rings over links through switches", "rings");
-  return Search(network, unit).most();
+  return RingSearch(network, unit).most();
 }
 
 RingRates ring_rates(std::uint32_t hosts, std::uint32_t rings, double fallback) {

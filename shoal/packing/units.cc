@@ -18,7 +18,7 @@ constexpr std::uint32_t kPasses = 24, kPatience = 5;
 constexpr double kFlattest = 8, kSteepest = 80;   // price of a full arc: e^this times an idle one's
 constexpr double kProving = 40;                   // the same in prices()
 constexpr double kHot = 0.75;                     // of the fullest arc: below, a hop stays where it is
-constexpr std::uint64_t kSeed = 1;                // of the choice among equals: the same network, the same trees
+constexpr std::uint64_t kUnitsSeed = 1;                // of the choice among equals: the same network, the same trees
 constexpr std::uint32_t kSite = 0x66657773;
 
 }  // namespace
@@ -42,7 +42,7 @@ void Units::improve() {
     const double steep = kFlattest + (kSteepest - kFlattest) * pass / (kPasses - 1);
     std::iota(order.begin(), order.end(), 0);
     for (auto k = static_cast<std::uint32_t>(order.size()); k > 1; --k) {
-      std::swap(order[k - 1], order[random_words(kSeed, pass, k, kSite)[0] % k]);
+      std::swap(order[k - 1], order[random_words(kUnitsSeed, pass, k, kSite)[0] % k]);
     }
     for (const std::uint32_t u : order) {
       if (units_.size() > 1) move(units_[u], steep);
@@ -168,7 +168,7 @@ bool Units::hot(const Hop& hop) const {
 }
 
 double Units::price(std::uint32_t a, double steep) const {
-  const double hair = 1 + 1e-3 * uniform(kSeed, moves_, a, kSite);  // parts equals
+  const double hair = 1 + 1e-3 * uniform(kUnitsSeed, moves_, a, kSite);  // parts equals
   return hair * std::exp(steep * (busy_[a] / fullest_ - 1)) / network_.arcs()[a].rate;
 }
 

@@ -7,12 +7,12 @@ namespace shoal::packing {
 
 namespace {
 
-constexpr std::uint32_t kMostSteps = 200000;   // of the search, each a look at all hosts
+constexpr std::uint32_t kMostTreeSteps = 200000;   // of the search, each a look at all hosts
 constexpr double kRounding = 1e-9;
 
-class Search {
+class TreeSearch {
  public:
-  Search(const Network& network, const Packing& proof, const std::vector<Tree>& candidates, double unit, bool once)
+  TreeSearch(const Network& network, const Packing& proof, const std::vector<Tree>& candidates, double unit, bool once)
       : network_(network), proof_(proof), once_(once), copies_(candidates.size(), 0), best_(copies_) {
     double worth = 0;
     for (std::size_t a = 0; a < network.arcs().size(); ++a) {
@@ -72,12 +72,12 @@ class Search {
     ++steps_;
     if (count_ > best_count_) best_count_ = count_, best_ = copies_;
     for (std::size_t tree = next; tree < loads_.size(); ++tree) {
-      if (++steps_ > kMostSteps || best_count_ >= most_ || count_ + room() <= best_count_) return;
+      if (++steps_ > kMostTreeSteps || best_count_ >= most_ || count_ + room() <= best_count_) return;
       for (std::int64_t copies = fits(tree); copies > 0; --copies) {
         put(tree, copies);
         descend(tree + 1);
         put(tree, -copies);
-        if (steps_ > kMostSteps || best_count_ >= most_) return;
+        if (steps_ > kMostTreeSteps || best_count_ >= most_) return;
       }
     }
   }
@@ -99,7 +99,7 @@ class Search {
 
 std::vector<std::uint32_t> most_whole_trees(const Network& network, const Packing& proof, const std::vector<Tree>& candidates, double unit,
                                             bool once) {
-  return Search(network, proof, candidates, unit, once).best();
+  return TreeSearch(network, proof, candidates, unit, once).best();
 }
 
 }  // namespace shoal::packing

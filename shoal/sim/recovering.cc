@@ -13,9 +13,7 @@
 namespace shoal::sim {
 namespace {
 
-constexpr double kEndless = std::numeric_limits<double>::infinity();
-
-[[noreturn]] void refuse(const std::string& what, std::size_t fault) {
+[[noreturn]] void refuse_fault(const std::string& what, std::size_t fault) {
   throw Error(Code::invalid_argument, what, fmt::format("fault {}", fault));
 }
 
@@ -35,16 +33,16 @@ void Simulation::check_faults() const {
   const auto& list = faults_.list;
   for (std::size_t i = 0; i < list.size(); ++i) {
     const Fault& fault = list[i];
-    if (!(fault.at >= 0) || !std::isfinite(fault.at) || (i > 0 && fault.at < list[i - 1].at)) refuse("its time is none, or before that of the fault in front of it", i);
-    if (fault.host >= topology_.hosts.size()) refuse(fmt::format("host {} of {}", fault.host, topology_.hosts.size()), i);
+    if (!(fault.at >= 0) || !std::isfinite(fault.at) || (i > 0 && fault.at < list[i - 1].at)) refuse_fault("its time is none, or before that of the fault in front of it", i);
+    if (fault.host >= topology_.hosts.size()) refuse_fault(fmt::format("host {} of {}", fault.host, topology_.hosts.size()), i);
     for (const std::uint32_t link : fault.links) {
-      if (link >= topology_.links.size()) refuse(fmt::format("link {} of {}", link, topology_.links.size()), i);
+      if (link >= topology_.links.size()) refuse_fault(fmt::format("link {} of {}", link, topology_.links.size()), i);
     }
-    if (fault.kind == Fault::Kind::slow_link && !(fault.rate > 0)) refuse("its rate is not above 0", i);
-    if (fault.kind == Fault::Kind::slow_host && !(fault.factor > 0)) refuse("its factor is not above 0", i);
+    if (fault.kind == Fault::Kind::slow_link && !(fault.rate > 0)) refuse_fault("its rate is not above 0", i);
+    if (fault.kind == Fault::Kind::slow_host && !(fault.factor > 0)) refuse_fault("its factor is not above 0", i);
     if (!loses(fault)) continue;
-    if (!faults_.recovery) refuse("nothing says what those who are left do", i);
-    if (fault.kind == Fault::Kind::cut && faults_.recovery->rejoin) refuse("nobody can come back over a link that is cut", i);
+    if (!faults_.recovery) refuse_fault("nothing says what those who are left do", i);
+    if (fault.kind == Fault::Kind::cut && faults_.recovery->rejoin) refuse_fault("nobody can come back over a link that is cut", i);
   }
   if (faults_.recovery && members_.size() > kMostSurvivors) {
     throw Error(Code::invalid_argument, fmt::format("{} hosts; where members may be lost {} are allowed", members_.size(), kMostSurvivors), "faults");
@@ -191,7 +189,7 @@ void Simulation::vote(std::uint32_t number) {
   if (std::ranges::none_of(lost, [this](topo::Node host) { return std::ranges::count(members_, host) > 0; })) return;
   std::vector<topo::Node> living = members_;
   std::erase_if(living, [this](topo::Node host) { return gone(host); });
-  if (recovery().rejoin && std::ranges::none_of(living, [this](topo::Node host) { return life_[host] == Life::there; })) refuse("nobody is left that has the state", number);
+  if (recovery().rejoin && std::ranges::none_of(living, [this](topo::Node host) { return life_[host] == Life::there; })) refuse_fault("nobody is left that has the state", number);
   std::vector<double> since;
   for (const topo::Node host : living) {
     since.push_back(fault.at + (fault.kind == Fault::Kind::killed ? path(fault.host, host).latency : recovery().silence_seconds));

@@ -12,10 +12,7 @@
 namespace shoal::sim {
 namespace {
 
-constexpr double kEndless = std::numeric_limits<double>::infinity();
 constexpr std::size_t kMostJobs = 1 << 24;
-
-[[noreturn]] void refuse(const std::string& what, const std::string& where) { throw Error(Code::invalid_argument, what, where); }
 
 bool is_time(double seconds) { return seconds >= 0 && std::isfinite(seconds); }
 

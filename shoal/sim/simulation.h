@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <deque>
+#include <limits>
 #include <map>
 #include <memory>
 #include <optional>
@@ -15,6 +16,8 @@
 #include "shoal/topo/routes.h"
 
 namespace shoal::sim {
+
+inline constexpr double kEndless = std::numeric_limits<double>::infinity();  // never ended, by any time
 
 class Simulation;
 

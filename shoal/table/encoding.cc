@@ -13,7 +13,7 @@
 namespace shoal::table {
 namespace {
 
-constexpr const char* kNames[] = {"none", "bf16", "int8"};
+constexpr const char* kEncodingNames[] = {"none", "bf16", "int8"};
 constexpr int kMost = 127;                             // of a byte
 constexpr int kLeast = -126;
 using Exponent = std::int16_t;
@@ -48,18 +48,18 @@ T most_steps(Exponent exponent) {
 
 // To nearest, halves to even: without a call for each.
 template <class T>
-T whole(T value) {
+T nearest(T value) {
   constexpr T shift = std::is_same_v<T, float> ? T(12582912) : T(6755399441055744);  // 1.5 x 2^23 and 2^52: a sum with it has no fractions
   return value + shift - shift;
 }
 
 }  // namespace
 
-const char* name(Encoding encoding) { return kNames[static_cast<int>(encoding)]; }
+const char* name(Encoding encoding) { return kEncodingNames[static_cast<int>(encoding)]; }
 
 Encoding encoding_from(const std::string& text) {
-  const auto found = std::find(std::begin(kNames), std::end(kNames), text);
-  if (found != std::end(kNames)) return static_cast<Encoding>(found - std::begin(kNames));
+  const auto found = std::find(std::begin(kEncodingNames), std::end(kEncodingNames), text);
+  if (found != std::end(kEncodingNames)) return static_cast<Encoding>(found - std::begin(kEncodingNames));
   throw Error(Code::invalid_argument, "no rows travel as \"" + text + "\"", "encoding", "one of none, bf16 and int8");
 }
 
@@ -77,7 +77,7 @@ void round(Encoding encoding, std::span<T> row) {
       const Exponent exponent = exponent_of(std::span<const T>(row));
       const T step = static_cast<T>(std::ldexp(1.0, exponent)), per_step = static_cast<T>(std::ldexp(1.0, -exponent));
       const T most = most_steps<T>(exponent);
-      for (T& value : row) value = std::clamp<T>(whole(value * per_step), -most, most) * step;
+      for (T& value : row) value = std::clamp<T>(nearest(value * per_step), -most, most) * step;
     }
   }
 }
@@ -102,7 +102,7 @@ void encode(Encoding encoding, std::span<const T> row, std::byte* into) {
   std::memcpy(into, &exponent, sizeof exponent);
   auto* const bytes = reinterpret_cast<std::int8_t*>(into + sizeof exponent);
   const T per_step = static_cast<T>(std::ldexp(1.0, -exponent)), most = most_steps<T>(exponent);
-  for (std::size_t i = 0; i < row.size(); ++i) bytes[i] = static_cast<std::int8_t>(std::clamp<T>(whole(row[i] * per_step), -most, most));
+  for (std::size_t i = 0; i < row.size(); ++i) bytes[i] = static_cast<std::int8_t>(std::clamp<T>(nearest(row[i] * per_step), -most, most));
 }
 
 template <class T>

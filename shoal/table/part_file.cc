@@ -16,7 +16,7 @@ namespace {
 
 namespace fs = std::filesystem;
 constexpr std::array<char, 8> kMagic{'S', 'H', 'O', 'A', 'L', 'T', 'A', 'B'};
-constexpr std::uint64_t kLongestText = 64 * 1024, kLongestChunk = std::uint64_t{1} << 30;
+constexpr std::uint64_t kLongestName = 64 * 1024, kLongestChunk = std::uint64_t{1} << 30;
 
 void sync_folder(const fs::path& folder) {
   const int descriptor = ::open(folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
@@ -87,7 +87,7 @@ PartReader::PartReader(const fs::path& folder, const Cut& cut, std::uint32_t par
   std::array<char, 8> magic{};
   read(std::as_writable_bytes(std::span(magic)));
   if (magic != kMagic) refuse("is no part of a snapshot");
-  std::string text(std::min(number(), kLongestText), '\0');
+  std::string text(std::min(number(), kLongestName), '\0');
   read(std::as_writable_bytes(std::span(text)));
   const Cut here = cut_from(text, file_);
   const bool same_rows = here.spec.type == cut.spec.type && here.spec.width == cut.spec.width && same_kind(here.spec.rule, cut.spec.rule);

@@ -12,7 +12,7 @@
 namespace shoal::table {
 namespace {
 
-constexpr const char* kNames[] = {"sum", "sgd", "adagrad", "adam", "adaptive-revision"};
+constexpr const char* kRuleNames[] = {"sum", "sgd", "adagrad", "adam", "adaptive-revision"};
 
 std::string shortest(double value) {
   char digits[32];
@@ -55,7 +55,7 @@ Rule rule_from(const std::string& text) {
 }
 
 std::string name(const Rule& rule) {
-  std::string text = kNames[static_cast<int>(rule.kind)];
+  std::string text = kRuleNames[static_cast<int>(rule.kind)];
   if (rule.kind == Rule::Kind::sum) return text;
   text += ':' + shortest(rule.rate);
   if (rule.kind == Rule::Kind::sgd || rule.kind == Rule::Kind::adam) text += ':' + shortest(rule.momentum);

@@ -18,10 +18,6 @@ using data::quote;
 constexpr std::array<std::string_view, 1> kTab = {"\t"};
 constexpr std::array<std::string_view, 3> kDelimiters = {",", ";", "|"};
 
-[[noreturn]] void refuse(const std::string& what, const std::string& where, const std::string& hint) {
-  throw Error(Code::invalid_argument, what, where, hint);
-}
-
 std::string shown(std::string_view delimiter) { return delimiter == "\t" ? "tabs" : quote(delimiter); }
 
 using Table = std::vector<std::vector<std::string>>;  // fields of the first records

@@ -12,7 +12,7 @@ namespace {
 constexpr const char* kForm = "a line is: doc source pos typeindex type topic";
 constexpr std::uint64_t kMostTopics = 1 << 30;
 
-[[noreturn]] void refuse(const data::Lines& lines, const std::string& what, const std::string& hint) {
+[[noreturn]] void refuse_line(const data::Lines& lines, const std::string& what, const std::string& hint) {
   throw Error(Code::invalid_argument, what, lines.place(), hint);
 }
 
@@ -42,7 +42,7 @@ void read_header(const data::Lines& lines, std::string_view line, MalletPrior& p
     double value = 0;
     const char* const begin = at;
     if (data::scan_real(at, end, value) != data::Scan::fine || (at != end && !data::is_space(*at)) || !(value > 0)) {
-      refuse(lines, data::quote({begin, std::find_if(begin, end, data::is_space)}) + " is no prior", "numbers above 0 stand behind the colon");
+      refuse_line(lines, data::quote({begin, std::find_if(begin, end, data::is_space)}) + " is no prior", "numbers above 0 stand behind the colon");
     }
     if (alpha) {
       prior.alpha.push_back(value);
@@ -84,15 +84,15 @@ MalletPrior read_mallet_state(data::Lines& lines, Gathering& gathering, std::vec
       continue;
     }
     const data::Verdict verdict = parse_mallet_token(line, token);
-    if (verdict.fault) refuse(lines, verdict.fault->what, verdict.fault->hint);
+    if (verdict.fault) refuse_line(lines, verdict.fault->what, verdict.fault->hint);
     if (!verdict.sample) continue;
     if (!prior.alpha.empty() && token.topic >= prior.alpha.size()) {
-      refuse(lines, "there is no topic " + std::to_string(token.topic),
+      refuse_line(lines, "there is no topic " + std::to_string(token.topic),
              "the header has alpha of " + std::to_string(prior.alpha.size()) + " topics, from 0");
     }
     if (open && token.document != document) {
       if (token.document < document) {
-        refuse(lines, "document " + std::to_string(token.document) + " stands after " + std::to_string(document),
+        refuse_line(lines, "document " + std::to_string(token.document) + " stands after " + std::to_string(document),
                "tokens of a document stand together");
       }
       gathering.end_document(name);

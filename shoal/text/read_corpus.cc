@@ -18,10 +18,6 @@ namespace fs = std::filesystem;
 
 constexpr std::size_t kFirstLines = 32;  // that tell the format
 
-[[noreturn]] void refuse(const std::string& what, const std::string& where, const std::string& hint) {
-  throw Error(Code::invalid_argument, what, where, hint);
-}
-
 bool is_hidden(const fs::path& path) { return path.filename().string().starts_with('.'); }
 
 bool is_folder(const fs::path& path) {

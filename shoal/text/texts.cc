@@ -7,14 +7,6 @@
 #include "shoal/data/number.h"
 
 namespace shoal::text {
-namespace {
-
-[[noreturn]] void refuse(const std::string& what, const std::string& where, const std::string& hint) {
-  throw Error(Code::invalid_argument, what, where, hint);
-}
-
-}  // namespace
-
 void read_lines(data::Lines& lines, Tokens& tokens, Gathering& gathering) {
   Texts texts(tokens, gathering);
   for (std::string_view line; lines.next(line);) {

@@ -15,10 +15,6 @@ namespace {
 
 namespace fs = std::filesystem;
 
-[[noreturn]] void refuse(const std::string& what, const std::string& where, const std::string& hint) {
-  throw Error(Code::invalid_argument, what, where, hint);
-}
-
 struct Word {
   std::uint64_t number;
   std::string text;

@@ -10,8 +10,8 @@ namespace shoal::topo {
 namespace {
 
 // Who is linked to whom, by one's own side: row by row.
-struct Neighbours {
-  explicit Neighbours(const Topology& topology, bool both_ways) : begin(topology.nodes() + 1) {
+struct Adjacency {
+  explicit Adjacency(const Topology& topology, bool both_ways) : begin(topology.nodes() + 1) {
     for (const Link& link : topology.links) {
       ++begin[link.from + 1];
       if (both_ways) ++begin[link.to + 1];
@@ -29,7 +29,7 @@ struct Neighbours {
 };
 
 // The longest shortest path that begins at `host`; none if it does not reach every other host.
-std::optional<std::uint32_t> eccentricity(const Topology& topology, const Neighbours& neighbours, Node host,
+std::optional<std::uint32_t> eccentricity(const Topology& topology, const Adjacency& neighbours, Node host,
                                           std::vector<std::uint32_t>& hops) {
   constexpr std::uint32_t kFar = ~std::uint32_t{0};
   hops.assign(topology.nodes(), kFar);
@@ -131,7 +131,7 @@ class Search {
   }
 
   const Topology& topology_;
-  Neighbours neighbours_;
+  Adjacency neighbours_;
   std::vector<std::uint32_t> number_, low_;  // in the order of the search; the least reached from below
   std::vector<Node> parent_, order_;
 };
@@ -151,7 +151,7 @@ Facts facts(const Topology& topology) {
 
   found.diameter_counted = topology.hosts.size() <= kMostCounted;
   if (found.diameter_counted && !topology.hosts.empty()) {
-    const Neighbours neighbours(topology, false);
+    const Adjacency neighbours(topology, false);
     std::vector<std::uint32_t> hops;
     found.diameter = 0;
     for (Node host = 0; host < topology.hosts.size() && found.diameter; ++host) {

@@ -17,29 +17,29 @@
 namespace shoal::topo {
 namespace {
 
-constexpr int kMostDepth = 32;
+constexpr int kMostNested = 32;
 constexpr std::size_t kMostNameBytes = 256;  // what topology.h reads again
 constexpr double kBitsPerByte = 8, kMostRaw = 1e18;
 
-enum class Kind { number, text, list };
+enum class GmlKind { number, text, list };
 struct Value {
-  Kind kind = Kind::list;
+  GmlKind kind = GmlKind::list;
   double number = 0;
   std::string_view text;
 };
 
 // Keys and values from the front, nothing kept: a list is read by whoever meets its key.
-class Reader {
+class GmlReader {
  public:
-  Reader(std::string_view text, const std::string& where) : text_(text), where_(where) {}
+  GmlReader(std::string_view text, const std::string& where) : text_(text), where_(where) {}
 
   [[noreturn]] void refuse(const std::string& what, const std::string& hint = {}) const {
     throw Error(Code::invalid_argument, what, fmt::format("{}:{}", where_, line_), hint);
   }
 
-  // Hands every pair to `pair(key, value)` until the list ends; after a value of Kind::list, `pair` must read or skip that list.
+  // Hands every pair to `pair(key, value)` until the list ends; after a value of GmlKind::list, `pair` must read or skip that list.
   void list(const std::function<void(std::string_view, const Value&)>& pair) {
-    if (++depth_ > kMostDepth) refuse(fmt::format("lists more than {} deep", kMostDepth));
+    if (++depth_ > kMostNested) refuse(fmt::format("lists more than {} deep", kMostNested));
     for (bool open = true; open;) {
       space();
       if (at_end()) {
@@ -58,7 +58,7 @@ class Reader {
   }
   void skip() {
     list([this](std::string_view, const Value& inner) {
-      if (inner.kind == Kind::list) skip();
+      if (inner.kind == GmlKind::list) skip();
     });
   }
 
@@ -100,7 +100,7 @@ class Reader {
     while (!at_end() && !is_space(text_[at_]) && text_[at_] != ']' && text_[at_] != '[') ++at_;
     const std::string_view word = text_.substr(begin, at_ - begin);
     const std::string_view digits = word.starts_with('+') ? word.substr(1) : word;
-    Value value{Kind::number, 0, word};
+    Value value{GmlKind::number, 0, word};
     const auto [end, wrong] = std::from_chars(digits.data(), digits.data() + digits.size(), value.number);
     if (wrong != std::errc() || end != digits.data() + digits.size() || !std::isfinite(value.number)) {
       refuse("a value is neither a number nor a text in quotes nor a list");
@@ -111,7 +111,7 @@ class Reader {
     const std::size_t begin = ++at_;
     while (!at_end() && text_[at_] != '"') line_ += text_[at_++] == '\n' ? 1 : 0;
     if (at_end()) refuse("the file ends inside a text");
-    return {Kind::text, 0, text_.substr(begin, at_++ - begin)};
+    return {GmlKind::text, 0, text_.substr(begin, at_++ - begin)};
   }
 
   std::string_view text_;
@@ -153,7 +153,7 @@ class Network {
   Imported read() {
     bool seen = false;
     reader_.list([&](std::string_view key, const Value& value) {
-      if (value.kind != Kind::list) return;
+      if (value.kind != GmlKind::list) return;
       if (key != "graph") return reader_.skip();
       if (seen) reader_.refuse("a second graph");
       seen = true;
@@ -176,11 +176,11 @@ class Network {
 
   void graph() {
     reader_.list([this](std::string_view key, const Value& value) {
-      if (key == "node" && value.kind == Kind::list) return node();
-      if (key == "edge" && value.kind == Kind::list) return edge();
-      if (value.kind == Kind::list) return reader_.skip();
+      if (key == "node" && value.kind == GmlKind::list) return node();
+      if (key == "edge" && value.kind == GmlKind::list) return edge();
+      if (value.kind == GmlKind::list) return reader_.skip();
       if (key == "directed") directed_ = value.number == 1;
-      if (key == "label" && value.kind == Kind::text) made_.topology.name = readable(value.text);
+      if (key == "label" && value.kind == GmlKind::text) made_.topology.name = readable(value.text);
     });
   }
 
@@ -188,9 +188,9 @@ class Network {
     std::optional<double> id;
     std::string label;
     reader_.list([&](std::string_view key, const Value& value) {
-      if (value.kind == Kind::list) return reader_.skip();
-      if (key == "id" && value.kind == Kind::number) id = value.number;
-      if (key == "label" && value.kind == Kind::text) label = readable(value.text);
+      if (value.kind == GmlKind::list) return reader_.skip();
+      if (key == "id" && value.kind == GmlKind::number) id = value.number;
+      if (key == "label" && value.kind == GmlKind::text) label = readable(value.text);
     });
     if (!id) reader_.refuse("a node without an id");
     if (ids_.size() == kMostNodes) reader_.refuse(fmt::format("more than {} nodes", kMostNodes));
@@ -202,8 +202,8 @@ class Network {
   void edge() {
     std::optional<double> source, target, bits;
     reader_.list([&](std::string_view key, const Value& value) {
-      if (value.kind == Kind::list) return reader_.skip();
-      if (value.kind != Kind::number) return;
+      if (value.kind == GmlKind::list) return reader_.skip();
+      if (value.kind != GmlKind::number) return;
       if (key == "source") source = value.number;
       if (key == "target") target = value.number;
       if (key == "LinkSpeedRaw") bits = value.number;
@@ -256,10 +256,10 @@ class Network {
     if (silent == 0) return;
     note(made_.topology.relative ? "no edge names a speed: read in link units, each link 1"
                                  : fmt::format("{} of {} name no speed: taken as {}", silent,
-                                               show_count(edges_.size(), "edges"), show_rate(assumed)));
+                                               show_count(edges_.size(), "edges"), shoal::show_rate(assumed)));
   }
 
-  Reader reader_;
+  GmlReader reader_;
   const std::string& where_;
   const ImportOptions& options_;
   Imported made_;

@@ -16,11 +16,11 @@ namespace {
 
 constexpr std::size_t kMostGridDimensions = 3;
 
-using Coordinates = std::vector<int>;
+using GridPlace = std::vector<int>;
 
 // "3_0" -> {3, 0}; empty if the name is none of that kind.
-Coordinates coordinates_in(const std::string& name) {
-  Coordinates found;
+GridPlace coordinates_in(const std::string& name) {
+  GridPlace found;
   const char* at = name.data();
   const char* const end = at + name.size();
   while (at < end) {
@@ -36,7 +36,7 @@ Coordinates coordinates_in(const std::string& name) {
 // Fills `made` and returns true if the topology is a grid by its names and links.
 bool lay_grid(const Topology& topology, Layout& made) {
   if (!topology.switches.empty() || topology.hosts.size() < 2 || topology.links.empty()) return false;
-  std::vector<Coordinates> at;
+  std::vector<GridPlace> at;
   for (const auto& name : topology.hosts) at.push_back(coordinates_in(name));
   const std::size_t dimensions = at[0].size();
   if (dimensions == 0 || dimensions > kMostGridDimensions) return false;

@@ -17,7 +17,7 @@ namespace shoal::topo {
 namespace {
 
 constexpr double kGigabyte = 1e9, kMegabitBytes = 125e3;
-constexpr int kMostDepth = 32;
+constexpr int kMostBridges = 32;
 constexpr double kOnBoard = 5000 * kGigabyte;  // NCCL's LOC_BW
 
 double nvlink_rate(int sm) {
@@ -39,10 +39,10 @@ double lane_rate(std::string_view speed) {
   return 60 * 100 * kMegabitBytes;
 }
 
-enum class Kind { gpu, forwards };
+enum class PartKind { gpu, forwards };
 struct Part {
   std::string name;
-  Kind kind;
+  PartKind kind;
 };
 struct Wire {
   std::size_t from, to;
@@ -96,7 +96,7 @@ class Machine {
     return value;
   }
 
-  std::size_t add_part(std::string name, Kind kind, const pugi::xml_node& node) {
+  std::size_t add_part(std::string name, PartKind kind, const pugi::xml_node& node) {
     if (name.size() > 200)
       refuse(fmt::format("<{}> at byte {} has a name of {} bytes", node.name(), node.offset_debug(), name.size()));
     for (char& c : name) {
@@ -119,13 +119,13 @@ class Machine {
 
   void add_cpu(const pugi::xml_node& cpu) {
     const std::string_view numa = words(cpu, "numaid");
-    cpus_.push_back(add_part("cpu" + (numa.empty() ? std::to_string(cpus_.size()) : std::string(numa)), Kind::forwards, cpu));
+    cpus_.push_back(add_part("cpu" + (numa.empty() ? std::to_string(cpus_.size()) : std::string(numa)), PartKind::forwards, cpu));
     cpu_rates_.push_back(between_cpus(cpu));
     for (const pugi::xml_node child : cpu.children()) {
       if (std::strcmp(child.name(), "pci") == 0) add_pci(child, cpus_.back(), 0);
       if (std::strcmp(child.name(), "nic") == 0) {
         const std::size_t nic =
-            add_part(fmt::format("nic {}.{}", parts_[cpus_.back()].name, parts_.size()), Kind::forwards, child);
+            add_part(fmt::format("nic {}.{}", parts_[cpus_.back()].name, parts_.size()), PartKind::forwards, child);
         connect(nic, cpus_.back(), kOnBoard);
         add_nets(child, nic);
       }
@@ -142,7 +142,7 @@ class Machine {
   }
 
   void add_pci(const pugi::xml_node& pci, std::size_t parent, int depth) {
-    if (depth == kMostDepth) refuse(fmt::format("<pci> more than {} deep", kMostDepth));
+    if (depth == kMostBridges) refuse(fmt::format("<pci> more than {} deep", kMostBridges));
     const std::string bus(words(pci, "busid"));
     if (bus.empty()) refuse(fmt::format("<pci> at byte {} has no busid", pci.offset_debug()));
     const std::string_view kind = words(pci, "class");
@@ -153,13 +153,13 @@ class Machine {
     std::size_t part = 0;
     if (gpu || kind.starts_with("0x03")) {
       const std::string_view device = gpu ? words(gpu, "dev") : std::string_view();
-      part = add_part(device.empty() ? "gpu " + bus : "gpu" + std::string(device), Kind::gpu, pci);
+      part = add_part(device.empty() ? "gpu " + bus : "gpu" + std::string(device), PartKind::gpu, pci);
       add_nvlinks(gpu, part);
     } else if (kind.starts_with("0x02") || pci.child("nic")) {
-      part = add_part("nic " + bus, Kind::forwards, pci);
+      part = add_part("nic " + bus, PartKind::forwards, pci);
       for (const pugi::xml_node nic : pci.children("nic")) add_nets(nic, part);
     } else {
-      part = add_part("pci " + bus, Kind::forwards, pci);
+      part = add_part("pci " + bus, PartKind::forwards, pci);
     }
     if (!part_at_.emplace(bus, part).second)
       refuse(fmt::format("<pci> at byte {}: a second device at {}", pci.offset_debug(), bus));
@@ -172,7 +172,7 @@ class Machine {
       const double megabits = number(net, "speed", 10000, 1e9), micros = number(net, "latency", 0, 1e9);
       const std::string_view name = words(net, "name");
       const std::size_t outside =
-          add_part(name.empty() ? fmt::format("net {}", parts_.size()) : "net " + std::string(name), Kind::forwards, net);
+          add_part(name.empty() ? fmt::format("net {}", parts_.size()) : "net " + std::string(name), PartKind::forwards, net);
       connect(part, outside, (megabits > 0 ? megabits : 10000) * kMegabitBytes, Nanoseconds(std::llround(micros * 1e3)));
     }
   }
@@ -195,7 +195,7 @@ class Machine {
     std::optional<std::size_t> nvswitch;
     std::size_t own = 0, lost = 0;
     for (const NvLink& link : nvlinks_) {
-      if (link.tclass.starts_with("0x068000") && !nvswitch) nvswitch = add_part("nvswitch", Kind::forwards, {});
+      if (link.tclass.starts_with("0x068000") && !nvswitch) nvswitch = add_part("nvswitch", PartKind::forwards, {});
       if (link.tclass.starts_with("0x068000")) {
         connect(link.gpu, *nvswitch, link.rate);
         continue;
@@ -205,7 +205,7 @@ class Machine {
         ++lost;
       } else if (found->second == link.gpu) {
         ++own;
-      } else if (parts_[found->second].kind == Kind::gpu) {
+      } else if (parts_[found->second].kind == PartKind::gpu) {
         add_wire({link.gpu, found->second, link.rate});
       } else {
         connect(link.gpu, found->second, link.rate);
@@ -220,11 +220,11 @@ class Machine {
     made.notes = std::move(notes_);
     made.topology.name = "nccl";
     std::vector<Node> node(parts_.size());
-    for (const Kind kind : {Kind::gpu, Kind::forwards}) {
+    for (const PartKind kind : {PartKind::gpu, PartKind::forwards}) {
       for (std::size_t part = 0; part < parts_.size(); ++part) {
         if (parts_[part].kind != kind) continue;
         node[part] = static_cast<Node>(made.topology.nodes());
-        (kind == Kind::gpu ? made.topology.hosts : made.topology.switches).push_back(parts_[part].name);
+        (kind == PartKind::gpu ? made.topology.hosts : made.topology.switches).push_back(parts_[part].name);
       }
     }
     if (made.topology.hosts.empty()) refuse("no GPU is there");

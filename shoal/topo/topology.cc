@@ -31,7 +31,7 @@ constexpr std::pair<std::string_view, double> kUnits[] = {  // bytes/s
     {"bytes/s", 1}, {"MB/s", 1e6}, {"GB/s", 1e9}, {"Mbit/s", 125e3}, {"Gbit/s", 125e6}, {kRelative, 1}};
 
 // Reads one file's values; every complaint says where it found what.
-struct Reader {
+struct TopologyReader {
   const std::string& file;
 
   [[noreturn]] void refuse(const std::string& entry, const std::string& fact, const std::string& hint = {}) const {
@@ -70,7 +70,7 @@ struct Reader {
 }  // namespace
 
 Topology topology_from_json(const std::string& text, const std::string& where) {
-  const Reader read{where};
+  const TopologyReader read{where};
   if (text.size() > kMostBytes) read.refuse("", fmt::format("{} bytes, at most {} are read", text.size(), kMostBytes));
   const ordered_json json = ordered_json::parse(text, nullptr, false);
   if (json.is_discarded() || !json.is_object()) read.refuse("", "not a JSON object");

@@ -9,7 +9,7 @@
 namespace shoal::app::test {
 namespace {
 
-std::string samples() {
+std::string clustered_samples() {
   std::string text;
   for (int i = 0; i < 90; ++i) text += "0 1:" + std::to_string(10 * (i % 3)) + " 2:" + std::to_string(i % 5 / 10.0) + "\n";
   return text;
@@ -17,7 +17,7 @@ std::string samples() {
 
 TEST(cluster_points, members_find_the_same_clusters_and_go_on) {
   const Folder folder;
-  folder.write("s.txt", samples());
+  folder.write("s.txt", clustered_samples());
   const auto train = [&](std::vector<std::string> words, const char* output, const char* epochs, bool resume) {
     words.insert(words.end(), {"cluster-points", "train", "s.txt", "--clusters", "3"});
     return trained_model(folder, words, output, epochs, resume);
@@ -37,12 +37,12 @@ TEST(cluster_points, members_find_the_same_clusters_and_go_on) {
 
 TEST(cluster_points, a_mistake_is_one_line) {
   const Folder folder;
-  folder.write("s.txt", samples());
+  folder.write("s.txt", clustered_samples());
   const struct {
     std::vector<std::string> words;
     std::string line;
   } mistakes[] = {
-      {{"cluster-points", "train", "s.txt", "--clusters", "100", "--test-share", "0"}, "clusters: 100 are more than the 90 samples\n"},
+      {{"cluster-points", "train", "s.txt", "--clusters", "100", "--test-share", "0"}, "clusters: 100 are more than the 90 clustered_samples\n"},
       {{"cluster-points", "train", "none"}, "none: cannot be opened: No such file or directory\n"},
       {{"cluster-points", "predict", "s.txt", "--model", "none"}, "none: holds no model (shoal cluster-points train makes one)\n"},
   };

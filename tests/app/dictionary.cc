@@ -10,7 +10,7 @@ namespace shoal::app::test {
 namespace {
 
 // Multiples of two directions, none of both.
-std::string samples() {
+std::string sparse_samples() {
   std::string text;
   for (int i = 1; i <= 60; ++i) text += i % 2 == 0 ? "1 1:" + std::to_string(3 * i) + " 2:" + std::to_string(4 * i) + "\n" : "2 3:" + std::to_string(5 * i) + "\n";
   return text;
@@ -18,7 +18,7 @@ std::string samples() {
 
 TEST(dictionary, members_learn_it_go_on_and_code_samples) {
   const Folder folder;
-  folder.write("s.txt", samples());
+  folder.write("s.txt", sparse_samples());
   const std::vector<std::string> words{"run", "-n", "3", "--", SHOAL_PROGRAM, "dictionary", "train", "s.txt", "--atoms", "2", "--l1", "0.5"};
   const auto train = [&](const char* output, const char* epochs, bool resume) { return trained_model(folder, words, output, epochs, resume); };
   const auto whole = train("whole", "6", false);
@@ -33,7 +33,7 @@ TEST(dictionary, members_learn_it_go_on_and_code_samples) {
 
 TEST(dictionary, a_mistake_is_one_line) {
   const Folder folder;
-  folder.write("s.txt", samples());
+  folder.write("s.txt", sparse_samples());
   const auto outcome = shoal(folder, {"dictionary", "train", "s.txt", "--atoms", "0"});
   EXPECT_EQ(outcome.err, "atoms: 0 is not between 1 and 65536\n");
   EXPECT_EQ(outcome.status, 2);

@@ -14,15 +14,15 @@ namespace fs = std::filesystem;
 using testing::HasSubstr;
 using testing::StartsWith;
 
-Program::Variables python(const Folder& folder, const std::string& gemm) {
-  folder.write("python", "#!/bin/sh\nif [ \"$1\" = -c ]; then echo; else " + gemm + "; fi\n");
-  fs::permissions(folder.path() / "python", fs::perms::owner_all);
-  return {{"SHOAL_PYTHON", folder.path() / "python"}};
+Program::Variables python_that_multiplies(const Folder& folder, const std::string& gemm) {
+  folder.write("python_that_multiplies", "#!/bin/sh\nif [ \"$1\" = -c ]; then echo; else " + gemm + "; fi\n");
+  fs::permissions(folder.path() / "python_that_multiplies", fs::perms::owner_all);
+  return {{"SHOAL_PYTHON", folder.path() / "python_that_multiplies"}};
 }
 
 TEST(doctor, three_members_measure_every_pair_and_rank_0_reports) {
   const Folder folder;
-  const auto outcome = shoal(folder, {"doctor", "-n", "3", "--json"}, python(folder, "echo '{\"flops\": 2e10}'"));
+  const auto outcome = shoal(folder, {"doctor", "-n", "3", "--json"}, python_that_multiplies(folder, "echo '{\"flops\": 2e10}'"));
   ASSERT_EQ(outcome.status, 0) << outcome.err;
   const auto json = nlohmann::json::parse(outcome.out);
   EXPECT_EQ(json.at("members").size(), 3u);
@@ -37,7 +37,7 @@ TEST(doctor, three_members_measure_every_pair_and_rank_0_reports) {
 
 TEST(doctor, under_run_it_is_a_member_like_any_other) {
   const Folder folder;
-  const auto outcome = shoal(folder, {"run", "-n", "2", "--", SHOAL_PROGRAM, "doctor"}, python(folder, "echo no >&2; exit 1"));
+  const auto outcome = shoal(folder, {"run", "-n", "2", "--", SHOAL_PROGRAM, "doctor"}, python_that_multiplies(folder, "echo no >&2; exit 1"));
   ASSERT_EQ(outcome.status, 0) << outcome.err;
   EXPECT_THAT(outcome.out, HasSubstr("[0] rank  host"));
   EXPECT_THAT(outcome.out, HasSubstr("skipped: no"));
@@ -46,7 +46,7 @@ TEST(doctor, under_run_it_is_a_member_like_any_other) {
 
 TEST(doctor, alone_it_looks_at_this_machine) {
   const Folder folder;
-  const auto outcome = shoal(folder, {"doctor"}, python(folder, "echo '{\"flops\": 2e10}'"));
+  const auto outcome = shoal(folder, {"doctor"}, python_that_multiplies(folder, "echo '{\"flops\": 2e10}'"));
   ASSERT_EQ(outcome.status, 0) << outcome.err;
   EXPECT_THAT(outcome.out, HasSubstr("20.0 GFLOP/s"));
 }

@@ -9,13 +9,11 @@
 
 #include "shoal/collective/verify.h"
 #include "shoal/core/error.h"
+#include "tests/collective/scripted_group.h"
 #include "tests/refusal.h"
 
 namespace shoal::collective {
 namespace {
-
-constexpr Collective kAll[] = {Collective::all_reduce, Collective::reduce_scatter, Collective::all_gather, Collective::broadcast,
-                               Collective::reduce,     Collective::gather,         Collective::scatter,    Collective::all_to_all};
 
 bool rooted(Collective collective) {
   return collective == Collective::broadcast || collective == Collective::reduce || collective == Collective::gather ||
@@ -23,7 +21,7 @@ bool rooted(Collective collective) {
 }
 
 void verify_all(std::uint32_t ranks) {
-  for (const Collective collective : kAll) {
+  for (const Collective collective : kAllCollectives) {
     for (const std::string& name : builder_names(collective)) {
       for (std::uint32_t root = 0; root < (rooted(collective) ? ranks : 1); ++root) {
         SCOPED_TRACE(std::string(shoal::collective::name(collective)) + " " + name + ", ranks " + std::to_string(ranks) +

@@ -15,7 +15,7 @@ constexpr std::uint64_t kOperation = 1000;
 
 net::ScriptedNetwork even_network() { return {.delay_min = kDelay, .delay_max = kDelay, .rate = kRate, .frame = 8192}; }
 
-struct Answer {
+struct ProbeAnswer {
   int times = 0;
   net::Failure why;
   LinkModel link;
@@ -23,22 +23,22 @@ struct Answer {
 };
 
 template <class Begin>
-std::vector<Answer> ask_all(std::uint32_t ranks, Begin begin) {
-  std::vector<Answer> answers(ranks);
+std::vector<ProbeAnswer> ask_all(std::uint32_t ranks, Begin begin) {
+  std::vector<ProbeAnswer> answers(ranks);
   ScriptedGroup group(ranks, even_network());
   for (net::Rank rank = 0; rank < ranks; ++rank) begin(*group.runners[rank], answers[rank]);
-  group.job.run([&] { return std::all_of(answers.begin(), answers.end(), [](const Answer& a) { return a.times > 0; }); });
+  group.job.run([&] { return std::all_of(answers.begin(), answers.end(), [](const ProbeAnswer& a) { return a.times > 0; }); });
   return answers;
 }
 
-void begin_probe(Runner& runner, Answer& answer) {
+void begin_probe(Runner& runner, ProbeAnswer& answer) {
   probe(runner, kOperation, Instant{} + std::chrono::seconds(30), [&answer](const net::Failure& why, const LinkModel& link) {
     ++answer.times;
     answer.why = why;
     answer.link = link;
   });
 }
-void begin_pairs(Runner& runner, Answer& answer) {
+void begin_pairs(Runner& runner, ProbeAnswer& answer) {
   probe_pairs(runner, kOperation, Instant{} + std::chrono::seconds(30),
               [&answer](const net::Failure& why, const PairMatrix& pairs) {
                 ++answer.times;
@@ -50,7 +50,7 @@ void begin_pairs(Runner& runner, Answer& answer) {
 TEST(Probe, all_members_agree_on_the_links_figures) {
   for (std::uint32_t ranks : {2u, 4u}) {
     const auto answers = ask_all(ranks, begin_probe);
-    for (const Answer& answer : answers) {
+    for (const ProbeAnswer& answer : answers) {
       ASSERT_EQ(answer.times, 1);
       ASSERT_FALSE(answer.why) << answer.why->what();
       EXPECT_EQ(answer.link.alpha, answers[0].link.alpha);
@@ -75,7 +75,7 @@ TEST(Probe, a_member_alone_needs_no_network) {
 TEST(Probe, every_pair_has_its_latency_and_rates) {
   for (std::uint32_t ranks : {1u, 2u, 3u}) {
     const auto answers = ask_all(ranks, begin_pairs);
-    for (const Answer& answer : answers) {
+    for (const ProbeAnswer& answer : answers) {
       ASSERT_EQ(answer.times, 1);
       ASSERT_FALSE(answer.why) << answer.why->what();
       for (std::uint32_t from = 0; from < ranks; ++from) {
@@ -97,7 +97,7 @@ TEST(Probe, a_missing_member_is_a_timeout_and_a_dead_one_a_loss) {
     for (const bool dead : {false, true}) {
       ScriptedGroup group(3, even_network());
       if (dead) group.job.at(std::chrono::milliseconds(20), [&] { group.job.kill(2); });
-      std::vector<Answer> answers(3);
+      std::vector<ProbeAnswer> answers(3);
       for (net::Rank rank : {0u, 1u, 2u}) {
         if (rank == 2 && !dead) continue;
         (pairs ? begin_pairs : begin_probe)(*group.runners[rank], answers[rank]);

@@ -10,22 +10,22 @@
 namespace shoal::collective {
 namespace {
 
-constexpr double kRate = 25e6;
-constexpr Nanoseconds kDelay = std::chrono::microseconds(100);
+constexpr double kTogetherRate = 25e6;
+constexpr Nanoseconds kTogetherDelay = std::chrono::microseconds(100);
 
 PairMatrix figures(std::uint32_t ranks) {
-  return {ranks, std::vector<PairFigures>(std::size_t{ranks} * ranks, {Seconds(kDelay).count(), kRate, kRate})};
+  return {ranks, std::vector<PairFigures>(std::size_t{ranks} * ranks, {Seconds(kTogetherDelay).count(), kTogetherRate, kTogetherRate})};
 }
 
-struct Answer {
+struct TogetherAnswer {
   int times = 0;
   net::Failure why;
   std::vector<double> rates;
 };
 
-std::vector<Answer> measure(std::uint32_t ranks, const std::vector<topo::Flow>& flows, std::optional<net::Rank> killed = {}) {
-  std::vector<Answer> answers(ranks);
-  ScriptedGroup group(ranks, {.delay_min = kDelay, .delay_max = kDelay, .rate = kRate, .frame = 8192});
+std::vector<TogetherAnswer> measure(std::uint32_t ranks, const std::vector<topo::Flow>& flows, std::optional<net::Rank> killed = {}) {
+  std::vector<TogetherAnswer> answers(ranks);
+  ScriptedGroup group(ranks, {.delay_min = kTogetherDelay, .delay_max = kTogetherDelay, .rate = kTogetherRate, .frame = 8192});
   if (killed) group.job.at(std::chrono::milliseconds(100), [&] { group.job.kill(*killed); });
   for (net::Rank rank = 0; rank < ranks; ++rank) {
     probe_together(*group.runners[rank], flows, figures(ranks), 1000, Instant{} + std::chrono::seconds(30),
@@ -38,7 +38,7 @@ std::vector<Answer> measure(std::uint32_t ranks, const std::vector<topo::Flow>& 
 }
 
 void expect_rates(std::uint32_t ranks, const std::vector<topo::Flow>& flows, double each) {
-  for (const Answer& answer : measure(ranks, flows)) {
+  for (const TogetherAnswer& answer : measure(ranks, flows)) {
     ASSERT_EQ(answer.times, 1);
     ASSERT_FALSE(answer.why) << answer.why->what();
     ASSERT_EQ(answer.rates.size(), flows.size());
@@ -48,20 +48,20 @@ void expect_rates(std::uint32_t ranks, const std::vector<topo::Flow>& flows, dou
 }
 
 TEST(ProbeTogether, flows_share_the_links_that_they_meet_in) {
-  expect_rates(2, {{0, 1}}, kRate);
-  expect_rates(4, {{1, 0}, {2, 0}, {3, 0}}, kRate / 3);                  // all to one
-  expect_rates(4, {{0, 1}, {0, 2}, {0, 3}}, kRate / 3);                  // one to all
-  expect_rates(4, {{0, 1}, {1, 2}, {2, 3}, {3, 0}}, kRate);              // a matching
-  expect_rates(3, {{0, 1}, {0, 2}, {1, 0}, {1, 2}, {2, 0}, {2, 1}}, kRate / 2);
+  expect_rates(2, {{0, 1}}, kTogetherRate);
+  expect_rates(4, {{1, 0}, {2, 0}, {3, 0}}, kTogetherRate / 3);                  // all to one
+  expect_rates(4, {{0, 1}, {0, 2}, {0, 3}}, kTogetherRate / 3);                  // one to all
+  expect_rates(4, {{0, 1}, {1, 2}, {2, 3}, {3, 0}}, kTogetherRate);              // a matching
+  expect_rates(3, {{0, 1}, {0, 2}, {1, 0}, {1, 2}, {2, 0}, {2, 1}}, kTogetherRate / 2);
 }
 
 TEST(ProbeTogether, no_flow_is_a_barrier) {
-  for (const Answer& answer : measure(3, {})) EXPECT_EQ(answer.times, 1);
+  for (const TogetherAnswer& answer : measure(3, {})) EXPECT_EQ(answer.times, 1);
 }
 
 TEST(ProbeTogether, all_members_know_the_same_rates) {
   const auto answers = measure(4, {{0, 1}, {2, 1}, {3, 0}});
-  for (const Answer& answer : answers) EXPECT_EQ(answer.rates, answers[0].rates);
+  for (const TogetherAnswer& answer : answers) EXPECT_EQ(answer.rates, answers[0].rates);
 }
 
 TEST(ProbeTogether, a_dead_member_ends_it_for_all) {

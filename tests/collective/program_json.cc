@@ -7,17 +7,15 @@
 #include "shoal/collective/synthesize.h"
 #include "shoal/collective/verify.h"
 #include "shoal/core/error.h"
+#include "tests/collective/scripted_group.h"
 #include "tests/refusal.h"
 
 namespace shoal::collective {
 namespace {
 
-constexpr Collective kAll[] = {Collective::all_reduce, Collective::reduce_scatter, Collective::all_gather, Collective::broadcast,
-                               Collective::reduce,     Collective::gather,         Collective::scatter,    Collective::all_to_all};
-
 // Whatever a program says is said by its text: another text, another program.
 TEST(ProgramJson, every_program_comes_back_as_it_was) {
-  for (const Collective collective : kAll) {
+  for (const Collective collective : kAllCollectives) {
     for (const std::string& name : builder_names(collective)) {
       for (const std::uint32_t ranks : {1U, 2U, 5U}) {
         const Program program = build(collective, name, ranks, ranks / 2 * (collective == Collective::reduce));
@@ -49,7 +47,7 @@ TEST(ProgramJson, loops_stay_loops) {
   EXPECT_EQ(back.lanes[5][0][1].ops[0].chunk_step, -1);
 }
 
-std::string refusal(const std::string& text) {
+std::string refusal_of_program(const std::string& text) {
   return shoal::refusal([&] { program_from_json(text); });
 }
 
@@ -58,14 +56,14 @@ std::string with(const std::string& from, const std::string& to) {
   std::string text = to_json(ring_all_reduce(3));
   const std::size_t at = text.find(from);
   EXPECT_NE(at, std::string::npos) << from << " in " << text;
-  return refusal(text.replace(at, from.size(), to));
+  return refusal_of_program(text.replace(at, from.size(), to));
 }
 
 TEST(ProgramJson, refusals_name_the_place) {
-  EXPECT_EQ(refusal(""), "$: not JSON: byte 1 is out of place");
-  EXPECT_EQ(refusal("{\"v\":"), "$: not JSON: byte 6 is out of place");
-  EXPECT_EQ(refusal("[]"), "$: an object is expected");
-  EXPECT_EQ(refusal("{}"), "$: no field \"v\"");
+  EXPECT_EQ(refusal_of_program(""), "$: not JSON: byte 1 is out of place");
+  EXPECT_EQ(refusal_of_program("{\"v\":"), "$: not JSON: byte 6 is out of place");
+  EXPECT_EQ(refusal_of_program("[]"), "$: an object is expected");
+  EXPECT_EQ(refusal_of_program("{}"), "$: no field \"v\"");
   EXPECT_EQ(with("\"v\":1", "\"v\":2"), "$.v: a whole number from 1 to 1 is expected");
   EXPECT_EQ(with("\"ring\"", "\"a\\nb\""), "$.name: 1 to 64 characters of a-z, 0-9, _ and - are expected");
   EXPECT_EQ(with("all_reduce", "allreduce"),
@@ -106,9 +104,9 @@ TEST(ProgramJson, refusals_of_certificates_and_shares_name_the_place) {
     std::string text = to_json(made);
     const std::size_t at = text.find(from);
     EXPECT_NE(at, std::string::npos) << from << " in " << text;
-    return refusal(text.replace(at, from.size(), to));
+    return refusal_of_program(text.replace(at, from.size(), to));
   };
-  EXPECT_EQ(refusal(to_json(made)), "nothing was refused");
+  EXPECT_EQ(refusal_of_program(to_json(made)), "nothing was refused");
   EXPECT_EQ(broken("\"v\":1", "\"v\":\"1\""), "$.v: a whole number from 1 to 1 is expected");
   EXPECT_EQ(broken("\"v\":1,", ""), "$: no field \"v\"");
   EXPECT_EQ(broken("\"shares\":[7]", "\"shares\":[-7]"), "$.shares[0]: a whole number from 0 to 4294967295 is expected");
@@ -159,11 +157,11 @@ TEST(ProgramJson, claims_that_are_not_so_are_refused) {
 }
 
 TEST(ProgramJson, hostile_sizes_are_refused_without_being_built) {
-  EXPECT_EQ(refusal(std::string(65U << 20, ' ')), "a program of 68157440 bytes; at most 67108864 are read");
-  EXPECT_EQ(refusal(std::string(1U << 20, '[')).substr(0, 12), "$: not JSON:");
+  EXPECT_EQ(refusal_of_program(std::string(65U << 20, ' ')), "a program of 68157440 bytes; at most 67108864 are read");
+  EXPECT_EQ(refusal_of_program(std::string(1U << 20, '[')).substr(0, 12), "$: not JSON:");
   std::string lanes = "[]";
   for (int i = 0; i < 70000; ++i) lanes += ",[]";
-  EXPECT_EQ(refusal(R"({"v":1,"name":"a","collective":"all_gather","order":"none","ranks":1,"chunks":1,"lanes":[[)" + lanes + "]]}"),
+  EXPECT_EQ(refusal_of_program(R"({"v":1,"name":"a","collective":"all_gather","order":"none","ranks":1,"chunks":1,"lanes":[[)" + lanes + "]]}"),
             "$.lanes[0]: 70001 elements; at most 65536 are allowed");
   EXPECT_EQ(with("\"chunks\":3,\"lanes\":[", "\"chunks\":3,\"slots\":70000,\"lanes\":["), "$.slots: a whole number from 0 to 65536 is expected");
 }

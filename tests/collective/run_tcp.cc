@@ -14,22 +14,22 @@ namespace {
 
 using namespace std::chrono_literals;
 
-constexpr net::Rank kMembers = 4;
+constexpr net::Rank kRunners = 4;
 const char* kSecret = "for this test alone";
 
 // fn(member's job), each on a thread of its own; the first Error's line, or "".
 template <class Fn>
 std::string on_every_member(Fn fn) {
   net::Coordinator coordinator(kSecret, "127.0.0.1:0");
-  std::vector<std::string> errors(kMembers);
+  std::vector<std::string> errors(kRunners);
   std::vector<std::thread> threads;
-  for (net::Rank rank = 0; rank < kMembers; ++rank) {
+  for (net::Rank rank = 0; rank < kRunners; ++rank) {
     threads.emplace_back([&, rank] {
       try {
         net::Place place;
         place.launcher = net::Place::Launcher::shoal;
         place.rank = rank;
-        place.size = kMembers;
+        place.size = kRunners;
         place.job = "run_tcp";
         place.coordinator = coordinator.address();
         net::CoordinatorClient rendezvous(kSecret, coordinator.address());
@@ -53,7 +53,7 @@ TEST(RunTcp, every_all_reduce_gives_the_sum_at_every_size) {
               Runner runner(transport, {0, 1, 2, 3});
               std::uint64_t operation = 1;
               for (const std::string& name : builder_names(Collective::all_reduce)) {
-                const Verified plan = verify(build(Collective::all_reduce, name, kMembers));
+                const Verified plan = verify(build(Collective::all_reduce, name, kRunners));
                 for (std::uint64_t count : {0u, 1u, 3u, 1000u, 100'003u, 700'000u}) {
                   std::vector<std::int32_t> input(count), output(count);
                   for (std::uint64_t i = 0; i < count; ++i) input[i] = static_cast<std::int32_t>(i * (runner.rank() + 1));
@@ -74,7 +74,7 @@ TEST(RunTcp, every_all_reduce_gives_the_sum_at_every_size) {
 }
 
 TEST(RunTcp, the_probe_gives_all_members_the_same_figures) {
-  std::vector<LinkModel> links(kMembers);
+  std::vector<LinkModel> links(kRunners);
   EXPECT_EQ(on_every_member(
                 [&](net::Job& job) { links[job.transport().rank()] = probe(job.transport(), 1, job.transport().now() + 50s); }),
             "");
@@ -89,7 +89,7 @@ TEST(RunTcp, the_probe_gives_all_members_the_same_figures) {
 TEST(RunTcp, a_deadline_says_for_whom_it_waited) {
   const std::string error = on_every_member([](net::Job& job) {
     net::Transport& transport = job.transport();
-    const Verified plan = verify(build(Collective::all_reduce, "gather", kMembers));
+    const Verified plan = verify(build(Collective::all_reduce, "gather", kRunners));
     Runner runner(transport, {0, 1, 2, 3});
     std::vector<float> input(100), output(100);
     collective::Run run;

@@ -16,7 +16,7 @@ using net::Forked;
 using net::Rank;
 using namespace std::chrono_literals;
 
-constexpr Rank kMembers = 4;
+constexpr Rank kStruck = 4;
 
 // Kills this process when `after` has passed since arm().
 class Fuse {
@@ -101,10 +101,10 @@ struct Figures {
 
 void expect_one_outcome(const Plan& plan, const net::JoinOptions& options, Figures& figures) {
   SCOPED_TRACE(plan.builder + ", rank " + std::to_string(plan.victim) + " at " + std::to_string(plan.moment) + (plan.in_place ? ", in place" : ""));
-  net::Team team(kMembers, options, [&plan](net::Job& job) { return add(job, plan); });
+  net::Team team(kStruck, options, [&plan](net::Job& job) { return add(job, plan); });
   std::string first;
   double usual = 0, disturbed = 0, next = 0;
-  for (Rank rank = 0; rank < kMembers; ++rank) {
+  for (Rank rank = 0; rank < kStruck; ++rank) {
     if (rank == plan.victim) continue;
     std::istringstream line(team.members[rank]->line());
     std::string sets;
@@ -145,7 +145,7 @@ TEST(SurvivorsTcp, agree_when_one_is_killed_at_any_moment) {
     plan.count = from_environment("SHOAL_KILL_BYTES", 4 << 20) / sizeof(std::int32_t);
     plan.builder = builders[i % builders.size()];
     plan.in_place = i / 4 % 2 == 0;
-    plan.victim = static_cast<Rank>(i / 8 % kMembers);
+    plan.victim = static_cast<Rank>(i / 8 % kStruck);
     plan.moment = 1.1 * static_cast<double>(i) / static_cast<double>(kills);
     expect_one_outcome(plan, options, figures);
     if (HasFatalFailure()) return;
@@ -166,7 +166,7 @@ TEST(SurvivorsTcp, agree_when_one_stands_still) {
     plan.count = 1 << 20;
     plan.builder = i % 2 == 0 ? "ring" : "direct";
     plan.in_place = i % 4 < 2;
-    plan.victim = static_cast<Rank>(i % kMembers);
+    plan.victim = static_cast<Rank>(i % kStruck);
     plan.moment = static_cast<double>(i) / static_cast<double>(stops);
     plan.signal = SIGSTOP;
     expect_one_outcome(plan, options, figures);

@@ -9,7 +9,7 @@
 namespace shoal::collective {
 namespace {
 
-std::string refusal(const std::string& text) {
+std::string refusal_of_tuning(const std::string& text) {
   return shoal::refusal([&] { Tuning tuning(text); });
 }
 
@@ -33,13 +33,13 @@ TEST(Tuning, wishes_go_before_prices_where_they_can_be_had) {
 
 TEST(Tuning, what_is_wrong_with_a_rule_is_one_line) {
   const std::string hint = " (rules are like allreduce:1M-inf:@trees, separated by #)";
-  EXPECT_EQ(refusal("ring"), "SHOAL_TUNE: \"ring\": not a collective, sizes and @program" + hint);
-  EXPECT_EQ(refusal("sum:@ring"), "SHOAL_TUNE: \"sum:@ring\": there is no collective sum" + hint);
-  EXPECT_EQ(refusal("allreduce:5:@ring"), "SHOAL_TUNE: \"allreduce:5:@ring\": 5 is no range of sizes" + hint);
-  EXPECT_EQ(refusal("allreduce:9-5:@ring"), "SHOAL_TUNE: \"allreduce:9-5:@ring\": its sizes end before they begin" + hint);
-  EXPECT_EQ(refusal("allgather:@chain"),
+  EXPECT_EQ(refusal_of_tuning("ring"), "SHOAL_TUNE: \"ring\": not a collective, sizes and @program" + hint);
+  EXPECT_EQ(refusal_of_tuning("sum:@ring"), "SHOAL_TUNE: \"sum:@ring\": there is no collective sum" + hint);
+  EXPECT_EQ(refusal_of_tuning("allreduce:5:@ring"), "SHOAL_TUNE: \"allreduce:5:@ring\": 5 is no range of sizes" + hint);
+  EXPECT_EQ(refusal_of_tuning("allreduce:9-5:@ring"), "SHOAL_TUNE: \"allreduce:9-5:@ring\": its sizes end before they begin" + hint);
+  EXPECT_EQ(refusal_of_tuning("allgather:@chain"),
             "SHOAL_TUNE: \"allgather:@chain\": no program chain for all_gather: direct, ring or trees" + hint);
-  EXPECT_NE(refusal("allreduce:x-y:@ring"), "nothing was refused");
+  EXPECT_NE(refusal_of_tuning("allreduce:x-y:@ring"), "nothing was refused");
 }
 
 }  // namespace

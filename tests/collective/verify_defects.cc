@@ -20,11 +20,11 @@ void lose(Program& program, std::uint32_t rank, std::uint32_t lane, std::size_t 
   auto& loops = program.lanes[rank][lane];
   loops.erase(loops.begin() + static_cast<std::ptrdiff_t>(loop));
 }
-Loop once(Op op) { return {1, {std::move(op)}}; }
+Loop single(Op op) { return {1, {std::move(op)}}; }
 
 // Two members that exchange their input: lane 0 sends, lane 1 takes it into a window, lane 2 adds.
-Program two() {
-  Author author("two", Collective::all_reduce, 2, AddOrder::left_fold);
+Program program_of_two() {
+  Author author("program_of_two", Collective::all_reduce, 2, AddOrder::left_fold);
   author.slots(1);
   for (std::uint32_t rank = 0; rank < 2; ++rank) {
     for (int lane = 0; lane < 3; ++lane) author.lane(rank);
@@ -93,7 +93,7 @@ const Defect kDefects[] = {
      },
      "rank 1, lane 1, op 2, iteration 0: adds to chunk 0, which is complete"},
     {"a_mean_divided_twice", direct, [](Program& p) {
-       p.lanes[0][4].push_back(once(completing(after(copy(0, kOutput, kOutput), {4, 0}))));
+       p.lanes[0][4].push_back(single(completing(after(copy(0, kOutput, kOutput), {4, 0}))));
        for (const std::uint32_t lane : {5U, 6U}) op_at(p, 0, lane, 0).after[0].op = 1;
      },
      "rank 0, lane 4, op 1, iteration 0: completes chunk 0 a second time"},
@@ -144,12 +144,12 @@ const Defect kDefects[] = {
      "rank 0, lane 0, op 3, iteration 1: reads the output of chunk 2, but nothing makes it wait for rank 0, lane 1, op 2, iteration 1"},
     {"a_fold_that_does_not_wait_for_a_window", direct, [](Program& p) { op_at(p, 0, 4, 0).after.pop_back(); },
      "rank 0, lane 4, op 0, iteration 0: reads a scratch window of chunk 0, but nothing makes it wait for rank 0, lane 3, op 0, iteration 0"},
-    {"an_output_written_while_it_is_sent", two, [](Program& p) { op_at(p, 0, 2, 0).after.erase(op_at(p, 0, 2, 0).after.begin() + 1); },
+    {"an_output_written_while_it_is_sent", program_of_two, [](Program& p) { op_at(p, 0, 2, 0).after.erase(op_at(p, 0, 2, 0).after.begin() + 1); },
      "rank 0, lane 2, op 0, iteration 0: writes the output of chunk 0, but nothing makes it wait for rank 0, lane 0, op 1, iteration 0"},
     {"an_output_read_before_it_is_written", ring, [](Program& p) { op_at(p, 0, 0, 0).sources[0] = kOutput; },
      "rank 0, lane 0, op 0, iteration 0: reads the output of chunk 3 before it is written"},
     {"an_output_written_twice", ring, [](Program& p) {
-       p.lanes[2].push_back({once(copy(0, kInput, kOutput))});
+       p.lanes[2].push_back({single(copy(0, kInput, kOutput))});
      },
      "rank 2, lane 1, op 0, iteration 0: writes the output of chunk 0, but nothing makes it wait for rank 2, lane 2, op 0, iteration 0"},
     {"a_wait_for_nothing", ring, [](Program& p) { op_at(p, 0, 0, 1).after[0].op = 7; },
@@ -172,9 +172,9 @@ const Defect kDefects[] = {
      "rank 1, lane 0, op 2: chunk 4 of 4"},
     {"a_root_that_is_another", [] { return binomial_broadcast(4, 0); }, [](Program& p) { p.root = 1; },
      "rank 0, lane 1, op 0, iteration 0: reads the input of chunk 0, which this rank does not have"},
-    {"input_of_a_server", [] { return served_all_reduce(4, 1); }, [](Program& p) { p.lanes[3].push_back({once(copy(0, kInput, kOutput))}); },
+    {"input_of_a_server", [] { return served_all_reduce(4, 1); }, [](Program& p) { p.lanes[3].push_back({single(copy(0, kInput, kOutput))}); },
      "rank 3, lane 7, op 0, iteration 0: reads the input of chunk 0, which this rank does not have"},
-    {"output_that_a_member_lacks", [] { return chain_reduce(4, 3); }, [](Program& p) { p.lanes[0].push_back({once(copy(0, kInput, kOutput))}); },
+    {"output_that_a_member_lacks", [] { return chain_reduce(4, 3); }, [](Program& p) { p.lanes[0].push_back({single(copy(0, kInput, kOutput))}); },
      "rank 0, lane 2, op 0, iteration 0: writes chunk 0 to the output, where this rank has no room for it"},
     {"an_addition_where_nothing_is_added", [] { return ring_all_gather(3); }, [](Program& p) {
        Op& op = op_at(p, 0, 1, 0);
@@ -189,16 +189,16 @@ const Defect kDefects[] = {
      "rank 0, lane 2, op 0: scratch window 2 of 2"},
     {"a_window_of_two_writers", direct, [](Program& p) { op_at(p, 0, 3, 0).target = window(0); },
      "rank 0, lane 3, op 0, iteration 0: writes scratch window 0, as lane 2 does, too"},
-    {"a_window_of_two_readers", direct, [](Program& p) { p.lanes[0][8].push_back(once(copy(0, window(1), kOutput))); },
+    {"a_window_of_two_readers", direct, [](Program& p) { p.lanes[0][8].push_back(single(copy(0, window(1), kOutput))); },
      "rank 0, lane 8, op 1, iteration 0: reads scratch window 1, as lane 4 does, too"},
     {"a_window_read_twice_at_once", direct, [](Program& p) { op_at(p, 0, 4, 0).sources[1] = op_at(p, 0, 4, 0).sources[2]; },
      "rank 0, lane 4, op 0: reads scratch window 0 twice"},
     {"a_window_read_once_too_often", [] { return chain_reduce(4, 3); }, [](Program& p) {
-       p.lanes[1][0].push_back(once(send(2, 0, window(0))));
-       p.lanes[2][1].push_back(once(receive(1, 0, 0, window(0))));
+       p.lanes[1][0].push_back(single(send(2, 0, window(0))));
+       p.lanes[2][1].push_back(single(receive(1, 0, 0, window(0))));
      },
      "rank 1, lane 0, op 1, iteration 0: reads scratch window 0, in which nothing is left"},
-    {"a_window_that_nobody_reads", ring, [](Program& p) { p.slots = 1; p.lanes[0].push_back({once(copy(0, kInput, window(0)))}); },
+    {"a_window_that_nobody_reads", ring, [](Program& p) { p.slots = 1; p.lanes[0].push_back({single(copy(0, kInput, window(0)))}); },
      "rank 0, lane 2, op 0, iteration 0: writes scratch window 0, which nobody reads"},
     {"a_window_with_another_chunk", direct, [](Program& p) { op_at(p, 0, 4, 0).chunk = 1; },
      "rank 0, lane 4, op 0, iteration 0: reads chunk 1 from scratch window 0, where chunk 0 is next"},

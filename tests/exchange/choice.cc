@@ -15,7 +15,7 @@ using Policy = Choice::Policy;
 
 Choice choice(const std::string& text) { return parse_choice(text, "--plan"); }
 
-std::string refusal(const std::string& text) {
+std::string refusal_of_choice(const std::string& text) {
   try {
     choice(text);
   } catch (const Error& error) {
@@ -90,29 +90,29 @@ TEST(Choice, survives_being_written) {
 }
 
 TEST(Choice, a_mistake_is_one_line_that_names_it) {
-  EXPECT_THAT(refusal("rnig"),
+  EXPECT_THAT(refusal_of_choice("rnig"),
               testing::StartsWith(
                   "--plan: \"rnig\" is no plan (auto, poseidon, wfbp, p3, ddp:25MB, local:8, diloco:16, ps:ssp:3, a way (direct, "));
-  EXPECT_THAT(refusal("auto,ring"), testing::StartsWith("--plan: \"ring\" is no GLOB=WAY ("));
-  EXPECT_THAT(refusal("fc*=rnig"), testing::StartsWith("--plan: there is no way \"rnig\" (one of direct, "));
-  EXPECT_THAT(refusal("=ring"), testing::StartsWith("--plan: \"=ring\" names no tensor"));
-  EXPECT_THAT(refusal("auto:3"), testing::StartsWith("--plan: auto takes no \":3\""));
-  EXPECT_THAT(refusal("ddp:"), testing::StartsWith("--plan: '' is not a size"));
-  EXPECT_THAT(refusal("ddp:0"), testing::StartsWith("--plan: ddp:0 is not between"));
-  EXPECT_THAT(refusal("ddp:2GB"), testing::StartsWith("--plan: ddp:2GB is not between"));
-  EXPECT_THAT(refusal("ps:bsp+fp4"), testing::HasSubstr("no rows travel as \"fp4\" (one of none, bf16 and int8)"));
-  EXPECT_THAT(refusal("diloco"), testing::StartsWith("--plan: diloco does not say how many steps"));
-  EXPECT_THAT(refusal("diloco:4:5"),
+  EXPECT_THAT(refusal_of_choice("auto,ring"), testing::StartsWith("--plan: \"ring\" is no GLOB=WAY ("));
+  EXPECT_THAT(refusal_of_choice("fc*=rnig"), testing::StartsWith("--plan: there is no way \"rnig\" (one of direct, "));
+  EXPECT_THAT(refusal_of_choice("=ring"), testing::StartsWith("--plan: \"=ring\" names no tensor"));
+  EXPECT_THAT(refusal_of_choice("auto:3"), testing::StartsWith("--plan: auto takes no \":3\""));
+  EXPECT_THAT(refusal_of_choice("ddp:"), testing::StartsWith("--plan: '' is not a size"));
+  EXPECT_THAT(refusal_of_choice("ddp:0"), testing::StartsWith("--plan: ddp:0 is not between"));
+  EXPECT_THAT(refusal_of_choice("ddp:2GB"), testing::StartsWith("--plan: ddp:2GB is not between"));
+  EXPECT_THAT(refusal_of_choice("ps:bsp+fp4"), testing::HasSubstr("no rows travel as \"fp4\" (one of none, bf16 and int8)"));
+  EXPECT_THAT(refusal_of_choice("diloco"), testing::StartsWith("--plan: diloco does not say how many steps"));
+  EXPECT_THAT(refusal_of_choice("diloco:4:5"),
               testing::StartsWith("--plan: diloco:4:5 does not say in how many fragments, at most one a step"));
-  EXPECT_THAT(refusal("diloco:4:1:0"), testing::StartsWith("--plan: diloco:4:1:0: the outer rate is not above 0"));
-  EXPECT_THAT(refusal("diloco:4:1:0.7:1"),
+  EXPECT_THAT(refusal_of_choice("diloco:4:1:0"), testing::StartsWith("--plan: diloco:4:1:0: the outer rate is not above 0"));
+  EXPECT_THAT(refusal_of_choice("diloco:4:1:0.7:1"),
               testing::StartsWith("--plan: diloco:4:1:0.7:1: the outer momentum is not from 0 and below 1"));
-  EXPECT_THAT(refusal("diloco:4:1:0.7:x"), testing::StartsWith("--plan: diloco:4:1:0.7:x does not say the outer momentum"));
-  EXPECT_THAT(refusal("diloco:4:1:0.7:0:9"), testing::StartsWith("--plan: \"diloco:4:1:0.7:0:9\" says too much"));
-  EXPECT_THAT(refusal("local:8,fc*=factors"),
+  EXPECT_THAT(refusal_of_choice("diloco:4:1:0.7:x"), testing::StartsWith("--plan: diloco:4:1:0.7:x does not say the outer momentum"));
+  EXPECT_THAT(refusal_of_choice("diloco:4:1:0.7:0:9"), testing::StartsWith("--plan: \"diloco:4:1:0.7:0:9\" says too much"));
+  EXPECT_THAT(refusal_of_choice("local:8,fc*=factors"),
               testing::StartsWith("--plan: fc*=factors: a difference of parameters has no factors"));
   for (const char* steps : {"local", "local:", "local:0", "local:-1", "local:8x", "local:99999999999"}) {
-    EXPECT_THAT(refusal(steps), testing::HasSubstr("does not say how many steps")) << steps;
+    EXPECT_THAT(refusal_of_choice(steps), testing::HasSubstr("does not say how many steps")) << steps;
   }
 }
 

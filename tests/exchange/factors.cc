@@ -16,7 +16,7 @@ namespace {
 constexpr std::uint64_t kInputs = 40, kOutputs = 30;
 using Matrix = std::vector<float>;
 
-struct Own {
+struct OwnPairs {
   std::uint64_t rows = 0;
   Matrix x, g, rest;  // rest: empty for none
   factor::Pair pair() const {
@@ -32,7 +32,7 @@ Matrix random_matrix(std::mt19937_64& random, std::uint64_t elements) {
   return m;
 }
 
-Own some(std::mt19937_64& random, std::uint64_t rows, bool rest) {
+OwnPairs some(std::mt19937_64& random, std::uint64_t rows, bool rest) {
   return {rows, random_matrix(random, rows * kInputs), random_matrix(random, rows * kOutputs),
           rest ? random_matrix(random, kInputs * kOutputs) : Matrix()};
 }
@@ -57,7 +57,7 @@ ExchangePlan by_factors(std::uint32_t ranks) {
   return plan;
 }
 
-void step(Members& members, const std::vector<Own>& own, const std::vector<double>& weights) {
+void step(Members& members, const std::vector<OwnPairs>& own, const std::vector<double>& weights) {
   const Matrix bias(kOutputs, 1);
   for (std::size_t r = 0; r < own.size(); ++r) {
     members[r].begin(weights[r]);
@@ -115,7 +115,7 @@ TEST(Factors, of_all_members_lie_in_rank_order_whatever_each_has) {
     std::mt19937_64 random(size);
     Members members(by_factors(size), size);
     for (int round = 0; round < 6; ++round) {
-      std::vector<Own> own;
+      std::vector<OwnPairs> own;
       for (std::uint32_t r = 0; r < size; ++r) own.push_back(some(random, random() % 9, round >= 2 && random() % 3 == 0));
       step(members, own, std::vector<double>(size, 2));
     }
@@ -130,13 +130,13 @@ TEST(Factors, are_weighted_where_members_have_unequal_weights) {
 
 TEST(Factors, that_nobody_has_are_absent) {
   Members members(by_factors(3));
-  step(members, {Own(), Own(), Own()}, {1, 1, 1});
+  step(members, {OwnPairs(), OwnPairs(), OwnPairs()}, {1, 1, 1});
 }
 
 TEST(Factors, may_be_only_a_rest) {
   std::mt19937_64 random(8);
   Members members(by_factors(2));
-  step(members, {some(random, 0, true), Own()}, {1, 1});
+  step(members, {some(random, 0, true), OwnPairs()}, {1, 1});
 }
 
 // Goal: rows of two bytes a number lie in rank order as they were sent, and the plan that says so survives its file.
@@ -197,7 +197,7 @@ TEST(Factors, planned_but_not_there_give_way_to_the_gradient) {
 TEST(Factors, that_are_still_on_their_way_when_a_member_leaves_end) {
   std::mt19937_64 random(10);
   Members members(by_factors(3));
-  const Own own = some(random, 500, true);
+  const OwnPairs own = some(random, 500, true);
   for (std::size_t r = 0; r < 3; ++r) {
     members[r].begin(1);
     if (r != 2) members[r].produced(0, own.pair());

@@ -13,10 +13,10 @@
 namespace shoal::exchange {
 namespace {
 
-constexpr std::uint64_t kInputs = 12, kOutputs = 11;
+constexpr std::uint64_t kHybridInputs = 12, kHybridOutputs = 11;
 using Matrix = std::vector<float>;
 
-Matrix random_matrix(std::mt19937_64& random, std::uint64_t elements) {
+Matrix drawn_matrix(std::mt19937_64& random, std::uint64_t elements) {
   std::uniform_int_distribution<int> digit(-4, 4);
   Matrix m(elements);
   for (auto& v : m) v = static_cast<float>(digit(random));
@@ -28,7 +28,7 @@ const std::byte* bytes(const Matrix& m) { return m.empty() ? nullptr : reinterpr
 ExchangePlan divided(std::uint32_t ranks, std::uint32_t groups) {
   ExchangePlan plan;
   plan.ranks = ranks;
-  plan.tensors = {{.name = "fc.weight", .count = kInputs * kOutputs, .rows = 5, .outputs = kOutputs, .divisible = true}};
+  plan.tensors = {{.name = "fc.weight", .count = kHybridInputs * kHybridOutputs, .rows = 5, .outputs = kHybridOutputs, .divisible = true}};
   plan.units = {{{0}, "hybrid:" + std::to_string(groups), 16384, 0, 0, 0}};
   return plan;
 }
@@ -40,19 +40,19 @@ void step(Members& members, const Strips& strips, bool equal, unsigned rests, st
   const auto ranks = strips.ranks;
   std::vector<Matrix> rows(ranks), rest(ranks), of_strip(ranks, Matrix());
   double total = 0;
-  Matrix sum(kInputs * kOutputs);
+  Matrix sum(kHybridInputs * kHybridOutputs);
   const auto weight = [&](std::uint32_t r) { return equal ? 1.0F : static_cast<float>(r + 1); };
   for (std::uint32_t r = 0; r < ranks; ++r) {
-    rows[r] = random_matrix(random, kInputs * kOutputs);
-    if ((rests >> r) & 1) rest[r] = random_matrix(random, kInputs * kOutputs);
+    rows[r] = drawn_matrix(random, kHybridInputs * kHybridOutputs);
+    if ((rests >> r) & 1) rest[r] = drawn_matrix(random, kHybridInputs * kHybridOutputs);
     total += weight(r);
     for (std::size_t i = 0; i < sum.size(); ++i) sum[i] += weight(r) * (rows[r][i] + (rest[r].empty() ? 0 : rest[r][i]));
   }
   for (std::uint32_t r = 0; r < ranks; ++r) {
     const auto place = strips.place(r);
-    of_strip[r].assign(strips.rows(place) * kInputs, 0);
+    of_strip[r].assign(strips.rows(place) * kHybridInputs, 0);
     for (const auto other : strips.group_of(r)) {
-      const float* mine = rows[other].data() + strips.first(place) * kInputs;
+      const float* mine = rows[other].data() + strips.first(place) * kHybridInputs;
       for (std::size_t i = 0; i < of_strip[r].size(); ++i) of_strip[r][i] += weight(other) * mine[i];
     }
     members[r].begin(weight(r));
@@ -64,7 +64,7 @@ void step(Members& members, const Strips& strips, bool equal, unsigned rests, st
     const auto place = strips.place(r);
     for (std::size_t i = 0; i < of_strip[r].size(); ++i) {
       // Rows and rest are divided apart from each other.
-      EXPECT_NEAR(mean[i], sum[strips.first(place) * kInputs + i] / static_cast<float>(total), 1e-5) << "rank " << r << ", element " << i;
+      EXPECT_NEAR(mean[i], sum[strips.first(place) * kHybridInputs + i] / static_cast<float>(total), 1e-5) << "rank " << r << ", element " << i;
     }
   }
   for (std::uint32_t r = 0; r < ranks; ++r) members[r].commit();
@@ -72,7 +72,7 @@ void step(Members& members, const Strips& strips, bool equal, unsigned rests, st
 
 TEST(Hybrid, every_member_gets_its_strip_of_the_mean) {
   for (const auto& [ranks, groups] : {std::pair{2u, 1u}, {3u, 1u}, {4u, 1u}, {4u, 2u}, {6u, 2u}, {6u, 3u}}) {
-    const Strips strips{ranks, groups, kOutputs};
+    const Strips strips{ranks, groups, kHybridOutputs};
     Members members(divided(ranks, groups));
     std::uint64_t seed = 1;
     for (const bool equal : {true, false}) {
@@ -93,7 +93,7 @@ TEST(Hybrid, what_nobody_has_stays_absent) {
 
 TEST(Hybrid, a_group_whose_rows_are_missing_adds_nothing) {
   Members members(divided(4, 2));
-  const Matrix ones(kOutputs * kInputs, 1);
+  const Matrix ones(kHybridOutputs * kHybridInputs, 1);
   for (std::uint32_t r = 0; r < 4; ++r) {
     members[r].begin(1);
     if (r < 2) {

@@ -38,7 +38,7 @@ Gradient random_gradient(std::uint64_t seed) {
   return gradient;
 }
 
-OfMembers random_gradients(std::uint32_t ranks, std::uint64_t step) {
+OfMembers gradients_at(std::uint32_t ranks, std::uint64_t step) {
   OfMembers all;
   for (std::uint32_t r = 0; r < ranks; ++r) all.emplace_back(random_gradient(100 * step + r));
   return all;
@@ -90,7 +90,7 @@ float through_bf16(float value) {
 TEST(Bf16, is_rounded_on_the_way_to_the_owner_and_back_and_added_in_between) {
   Members members(by("bf16", 3));
   for (std::uint64_t s = 0; s < 3; ++s) {
-    const auto gradients = random_gradients(3, s);
+    const auto gradients = gradients_at(3, s);
     const auto mean = step(members, gradients);
     for (std::uint64_t i = 0; i < kCount; ++i) {
       const float sum = through_bf16((*gradients[0])[i]) + through_bf16((*gradients[1])[i]) + through_bf16((*gradients[2])[i]);
@@ -112,7 +112,7 @@ TEST(Int8, says_whole_steps_exactly) {
 
 TEST(Int8, differs_by_at_most_a_step_in_each_direction) {
   Members members(by("int8", 4));
-  const auto gradients = random_gradients(4, 1);
+  const auto gradients = gradients_at(4, 1);
   const auto mean = step(members, gradients, {1, 2, 3, 4});
   for (std::uint64_t i = 0; i < kCount; ++i) {
     double expected = 0;
@@ -145,7 +145,7 @@ TEST(Topk, is_deep_gradient_compression_bit_for_bit) {
   Members members(by("topk:0.01:0.9:4:30", 3));
   std::vector<OneMember> oracle(3);
   for (std::uint64_t s = 0; s < 7; ++s) {
-    auto gradients = random_gradients(3, s);
+    auto gradients = gradients_at(3, s);
     for (auto& x : *gradients[2]) x *= 0.01F;  // short enough not to be clipped
     const auto mean = step(members, gradients);
     const double shares[] = {0.25, 0.0625, 0.015625, 0.01};
@@ -197,7 +197,7 @@ TEST(Lossy, ways_lose_nothing_in_the_end) {
     Members members(by(way, kRanks));
     std::vector<double> expected(kCount), got(kCount);
     for (std::uint64_t s = 0; s < 12; ++s) {
-      auto gradients = random_gradients(kRanks, s);
+      auto gradients = gradients_at(kRanks, s);
       if (s % 3 == 1) gradients[s % kRanks].reset();  // a member that has none this time
       if (s == 7) gradients = OfMembers(kRanks);      // nobody has
       const auto mean = step(members, gradients);
@@ -232,8 +232,8 @@ TEST(Lossy, ways_go_on_from_what_was_kept_with_the_same_bits) {
   for (const auto& way : kRemembering) {
     Members whole(by(way, 3), 1), first(by(way, 3), 2), second(by(way, 3), 3);
     for (std::uint64_t s = 0; s < 3; ++s) {
-      step(whole, random_gradients(3, s));
-      step(first, random_gradients(3, s));
+      step(whole, gradients_at(3, s));
+      step(first, gradients_at(3, s));
     }
     const auto saved = copy_of_kept(first);
     for (std::uint32_t r = 0; r < 3; ++r) {
@@ -241,7 +241,7 @@ TEST(Lossy, ways_go_on_from_what_was_kept_with_the_same_bits) {
       for (const auto& [tensor, kept] : second[r].kept()) std::copy(saved[r][i].begin(), saved[r][i].end(), kept.data), ++i;
     }
     for (std::uint64_t s = 3; s < 6; ++s) {
-      const auto expected = step(whole, random_gradients(3, s)), got = step(second, random_gradients(3, s));
+      const auto expected = step(whole, gradients_at(3, s)), got = step(second, gradients_at(3, s));
       ASSERT_EQ(*got, *expected) << way << ", step " << s;
     }
   }
@@ -250,7 +250,7 @@ TEST(Lossy, ways_go_on_from_what_was_kept_with_the_same_bits) {
 TEST(Lossy, ways_keep_what_they_have_over_another_plan) {
   for (const auto& way : kRemembering) {
     Members members(by(way, 2));
-    step(members, random_gradients(2, 1));
+    step(members, gradients_at(2, 1));
     const auto before = copy_of_kept(members);
     auto faster = by(way, 2);
     faster.link.rate *= 10;
@@ -262,11 +262,11 @@ TEST(Lossy, ways_keep_what_they_have_over_another_plan) {
 TEST(Lossy, ways_tell_what_is_no_number_and_do_not_remember_it) {
   for (const auto& way : kRemembering) {
     Members members(by(way, 2));
-    auto gradients = random_gradients(2, 1);
+    auto gradients = gradients_at(2, 1);
     (*gradients[1])[777] = std::numeric_limits<float>::quiet_NaN();
     EXPECT_TRUE(std::isnan((*step(members, gradients))[777])) << way;
     for (std::uint64_t s = 2; s < 5; ++s) {
-      const auto mean = step(members, random_gradients(2, s));
+      const auto mean = step(members, gradients_at(2, s));
       if (s > 2) {
         EXPECT_TRUE(std::all_of(mean->begin(), mean->end(), [](float x) { return std::isfinite(x); })) << way;
       }

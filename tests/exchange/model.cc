@@ -58,7 +58,7 @@ TEST(Model, a_table_has_the_rows_that_are_looked_up) {
   EXPECT_EQ(model_from_json(to_json(model), "m.json").layers.front().rows, 6u);
 }
 
-std::string refusal(const std::string& from, const std::string& to) {
+std::string refusal_of_model(const std::string& from, const std::string& to) {
   auto text = to_json(small());
   const auto at = text.find(from);
   EXPECT_NE(at, std::string::npos) << from;
@@ -72,14 +72,14 @@ std::string refusal(const std::string& from, const std::string& to) {
 }
 
 TEST(Model, a_mistake_is_one_line_that_names_the_key) {
-  EXPECT_EQ(refusal("\"version\": 1", "\"version\": 2"), "m.json: model.version is not 1 (docs/plans.md describes a model's file)");
-  EXPECT_THAT(refusal("\"kind\": \"fc\"", "\"kind\": \"gru\""),
+  EXPECT_EQ(refusal_of_model("\"version\": 1", "\"version\": 2"), "m.json: model.version is not 1 (docs/plans.md describes a model's file)");
+  EXPECT_THAT(refusal_of_model("\"kind\": \"fc\"", "\"kind\": \"gru\""),
               testing::HasSubstr("model.layers[2].kind is \"gru\", not fc, conv, embedding or other"));
-  EXPECT_THAT(refusal("\"count\": 5000", "\"count\": 5001"),
+  EXPECT_THAT(refusal_of_model("\"count\": 5000", "\"count\": 5001"),
               testing::HasSubstr("model.layers[2].outputs / rows does not divide the first parameter"));
-  EXPECT_THAT(refusal("\"count\": 30", "\"count\": 0"), testing::HasSubstr("model.layers[0].parameters[0].count is 0"));
-  EXPECT_THAT(refusal("\"rows\": 4", "\"rows\": 0"), testing::HasSubstr("model.layers[2].rows is 0"));
-  EXPECT_THAT(refusal("\"forward_flops\": 6000.0", "\"forward_flops\": -1"),
+  EXPECT_THAT(refusal_of_model("\"count\": 30", "\"count\": 0"), testing::HasSubstr("model.layers[0].parameters[0].count is 0"));
+  EXPECT_THAT(refusal_of_model("\"rows\": 4", "\"rows\": 0"), testing::HasSubstr("model.layers[2].rows is 0"));
+  EXPECT_THAT(refusal_of_model("\"forward_flops\": 6000.0", "\"forward_flops\": -1"),
               testing::HasSubstr("model.layers[0].forward_flops is not a number >= 0"));
   const auto whole = to_json(small());
   for (std::size_t cut = 0; cut < whole.size() - 2; cut += 13) EXPECT_THROW(model_from_json(whole.substr(0, cut), "m.json"), Error) << cut;

@@ -142,7 +142,7 @@ TEST(Plan, survives_its_file_to_the_last_digit) {
   check_fits(again, tensors, 4);
 }
 
-std::string refusal(const std::string& text) {
+std::string refusal_of_plan(const std::string& text) {
   try {
     plan_from_json(text, "plan.json");
   } catch (const Error& e) {
@@ -182,16 +182,16 @@ TEST(Plan, of_local_steps_survives_its_file_and_members_that_differ_in_any_of_it
 }
 
 TEST(Plan, a_file_that_is_no_plan_gives_one_line_that_says_where) {
-  EXPECT_EQ(refusal(""), "plan.json: is not JSON (is this a plan.json of a Shoal run?)");
-  EXPECT_EQ(refusal("[]"), "plan.json: plan is not an object (is this a plan.json of a Shoal run?)");
-  EXPECT_THAT(refusal("{}"), testing::HasSubstr("plan has no \"version\""));
-  EXPECT_THAT(refusal(edited("\"version\": 1", "\"version\": 2")), testing::HasSubstr("plan.version is not 1"));
-  EXPECT_THAT(refusal(edited("\"way\": \"", "\"way\": \"carrier-pigeon-")), testing::HasSubstr("plan.units[0].way is \"carrier-pigeon-"));
-  EXPECT_THAT(refusal(edited("\"count\": 3211264", "\"count\": -3")), testing::HasSubstr("plan.tensors[6].count is not a whole number"));
-  EXPECT_THAT(refusal(edited("\"ranks\": 4", "\"ranks\": 0")), testing::HasSubstr("plan.ranks is 0"));
-  EXPECT_THAT(refusal(edited("\"order\": \"fifo\"", "\"order\": \"lifo\"")), testing::HasSubstr("plan.order is \"lifo\", neither fifo nor priority"));
+  EXPECT_EQ(refusal_of_plan(""), "plan.json: is not JSON (is this a plan.json of a Shoal run?)");
+  EXPECT_EQ(refusal_of_plan("[]"), "plan.json: plan is not an object (is this a plan.json of a Shoal run?)");
+  EXPECT_THAT(refusal_of_plan("{}"), testing::HasSubstr("plan has no \"version\""));
+  EXPECT_THAT(refusal_of_plan(edited("\"version\": 1", "\"version\": 2")), testing::HasSubstr("plan.version is not 1"));
+  EXPECT_THAT(refusal_of_plan(edited("\"way\": \"", "\"way\": \"carrier-pigeon-")), testing::HasSubstr("plan.units[0].way is \"carrier-pigeon-"));
+  EXPECT_THAT(refusal_of_plan(edited("\"count\": 3211264", "\"count\": -3")), testing::HasSubstr("plan.tensors[6].count is not a whole number"));
+  EXPECT_THAT(refusal_of_plan(edited("\"ranks\": 4", "\"ranks\": 0")), testing::HasSubstr("plan.ranks is 0"));
+  EXPECT_THAT(refusal_of_plan(edited("\"order\": \"fifo\"", "\"order\": \"lifo\"")), testing::HasSubstr("plan.order is \"lifo\", neither fifo nor priority"));
   const auto whole = to_json(make_plan(fcnet(), 4, kLink));
-  for (std::size_t cut = 0; cut < whole.size() - 2; cut += 37) EXPECT_NE(refusal(whole.substr(0, cut)), "accepted") << cut;
+  for (std::size_t cut = 0; cut < whole.size() - 2; cut += 37) EXPECT_NE(refusal_of_plan(whole.substr(0, cut)), "accepted") << cut;
 }
 
 TEST(Plan, a_plan_for_another_model_or_size_is_refused_with_what_differs) {

@@ -13,7 +13,7 @@
 namespace shoal::exchange {
 namespace {
 
-const collective::LinkModel kLink{100e-6, 25e6, 8e9};
+const collective::LinkModel kPlannedLink{100e-6, 25e6, 8e9};
 constexpr Compute kCompute{0.1, 0.2, 40e9};
 
 // Eight layers of 256 x 256, one of them without rows and 3 MB large; forward can wait before each where `gates`.
@@ -29,7 +29,7 @@ std::vector<TensorSpec> layers(bool gates) {
   return tensors;
 }
 
-ExchangePlan plan_by(const std::string& choice, bool gates = true, const collective::LinkModel& link = kLink) {
+ExchangePlan plan_by(const std::string& choice, bool gates = true, const collective::LinkModel& link = kPlannedLink) {
   return make_plan(layers(gates), 4, link, kCompute, parse_choice(choice, "--plan"));
 }
 
@@ -106,7 +106,7 @@ TEST(Planner, p3_cuts_slices_and_waits_layer_by_layer_where_it_can) {
   EXPECT_EQ(plan.order, Order::priority);
   for (const auto& unit : plan.units) {
     const auto bytes = static_cast<double>(plan.bytes_of(unit));
-    EXPECT_EQ(unit.slice_bytes, collective::slice_bytes(collective::Collective::all_reduce, unit.way, 4, bytes, kLink));
+    EXPECT_EQ(unit.slice_bytes, collective::slice_bytes(collective::Collective::all_reduce, unit.way, 4, bytes, kPlannedLink));
     for (auto t : unit.tensors) EXPECT_LE(unit.priority, plan.tensors[t].first_use);
   }
   EXPECT_EQ(plan_by("p3:6400").units.back().slice_bytes, 6400u);
@@ -125,7 +125,7 @@ TEST(Planner, in_order_of_production_what_is_ready_first_leaves_first) {
 TEST(Planner, ddp_has_its_buckets) {
   std::vector<TensorSpec> tensors;
   for (std::uint32_t t = 0; t < 10; ++t) tensors.push_back({"t" + std::to_string(t), DType::f32, 150'000, t, 0.01 * (10 - t)});  // 0.6 MB each
-  const auto plan = make_plan(tensors, 4, kLink, {0.1, 0.2}, parse_choice("ddp:2MB", "--plan"));
+  const auto plan = make_plan(tensors, 4, kPlannedLink, {0.1, 0.2}, parse_choice("ddp:2MB", "--plan"));
   std::vector<std::vector<std::uint32_t>> buckets;
   for (const auto& unit : plan.units) buckets.push_back(unit.tensors);
   EXPECT_EQ(buckets, (std::vector<std::vector<std::uint32_t>>{{9, 8}, {7, 6, 5, 4}, {3, 2, 1, 0}}));
@@ -139,7 +139,7 @@ TEST(Planner, forward_waits_layer_by_layer_where_that_is_shorter_by_a_tenth) {
       const double before = l / 16.0;
       tensors.push_back({"layer" + std::to_string(l), DType::f32, 200'000, l, 0.2 * (1 - before), 0, 0, forward * before});
     }
-    return make_plan(tensors, 4, kLink, {forward, kCompute.backward_seconds, kCompute.multiply_rate}, parse_choice(choice, "--plan"));
+    return make_plan(tensors, 4, kPlannedLink, {forward, kCompute.backward_seconds, kCompute.multiply_rate}, parse_choice(choice, "--plan"));
   };
   int chosen = 0;
   for (const double forward : {0.02, 0.1, 0.2, 0.3, 0.4}) {
@@ -166,12 +166,12 @@ TEST(Planner, the_optimizers_step_is_foreseen) {
   Compute compute = kCompute;
   compute.step_seconds = 0.07;
   for (const char* choice : {"wfbp", "p3", "auto"}) {
-    const auto without = plan_by(choice), with = make_plan(layers(true), 4, kLink, compute, parse_choice(choice, "--plan"));
+    const auto without = plan_by(choice), with = make_plan(layers(true), 4, kPlannedLink, compute, parse_choice(choice, "--plan"));
     for (const auto& unit : with.units) EXPECT_GE(unit.predicted_exposed, 0) << with.name_of(unit);
     EXPECT_LE(with.predicted_seconds(), without.predicted_seconds() + 0.07 + 1e-9) << choice;
     EXPECT_GE(with.predicted_seconds(), without.predicted_seconds() - 1e-9) << choice;
   }
-  const auto barrier = make_plan(layers(true), 4, kLink, compute, parse_choice("wfbp", "--plan"));
+  const auto barrier = make_plan(layers(true), 4, kPlannedLink, compute, parse_choice("wfbp", "--plan"));
   EXPECT_NEAR(barrier.predicted_seconds(), plan_by("wfbp").predicted_seconds() + 0.07, 1e-9);
 }
 
@@ -206,7 +206,7 @@ TEST(Planner, a_layer_is_divided_only_where_it_may_be_and_nobody_says_otherwise)
   for (auto& tensor : tensors) tensor.divisible = true;
   const collective::LinkModel fast{1e-6, 1e12, 8e9};
   EXPECT_THAT(ways_of(make_plan(tensors, 4, fast, kCompute)), testing::Each(whole)) << "nothing to gain";
-  EXPECT_THAT(ways_of(make_plan(tensors, 4, kLink)), testing::Each(whole)) << "nothing was measured";
+  EXPECT_THAT(ways_of(make_plan(tensors, 4, kPlannedLink)), testing::Each(whole)) << "nothing was measured";
 }
 
 TEST(Planner, a_plan_that_divides_layers_leaves_in_order_of_production) {

@@ -37,10 +37,10 @@ Table some_rows(std::mt19937_64& random, std::uint64_t count) {
   return table;
 }
 
-struct Own {
+struct OwnRows {
   std::vector<std::int64_t> index;
   std::vector<float> values, dense;
-  explicit Own(const Table& table) : dense(kTableRows * kWidth) {
+  explicit OwnRows(const Table& table) : dense(kTableRows * kWidth) {
     for (const auto& [row, of_row] : table) {
       index.push_back(row);
       values.insert(values.end(), of_row.begin(), of_row.end());
@@ -73,7 +73,7 @@ Table mean_of(const std::vector<std::optional<Table>>& tables, const std::vector
 }
 
 void step(Members& members, bool sparse, const std::vector<std::optional<Table>>& tables, const std::vector<float>& weights) {
-  std::vector<Own> own;
+  std::vector<OwnRows> own;
   for (const auto& table : tables) own.emplace_back(table.value_or(Table()));
   const std::vector<float> bias(3, 1);
   for (std::uint32_t r = 0; r < members.size(); ++r) {
@@ -87,7 +87,7 @@ void step(Members& members, bool sparse, const std::vector<std::optional<Table>>
     }
     members[r].produced(1, bias.data());
   }
-  const Own expected(mean_of(tables, weights));
+  const OwnRows expected(mean_of(tables, weights));
   const bool anybody = std::any_of(tables.begin(), tables.end(), [](const auto& table) { return table.has_value(); });
   for (std::uint32_t r = 0; r < members.size(); ++r) {
     if (sparse) {

@@ -10,14 +10,14 @@ namespace shoal::exchange {
 namespace {
 
 // Layers in forward order, each with its forward and backward time and the time of its gradient on the link.
-struct Model {
+struct Layers {
   std::vector<double> f, b, c;
   double F = 0, B = 0, C = 0;
 };
 
 // 3 to 40 layers with heavy-tailed gradients.
-Model random_model(std::mt19937_64& random) {
-  Model model;
+Layers random_model(std::mt19937_64& random) {
+  Layers model;
   const auto layers = std::uniform_int_distribution<int>(3, 40)(random);
   std::uniform_real_distribution<double> compute(0.1, 1);
   std::lognormal_distribution<double> gradient(-1, 1.5);
@@ -34,7 +34,7 @@ Model random_model(std::mt19937_64& random) {
 }
 
 // The last layer's gradient is first: units stand in the order of production.
-std::vector<Work> work_of(const Model& model, std::uint32_t pieces) {
+std::vector<Work> work_of(const Layers& model, std::uint32_t pieces) {
   std::vector<Work> units;
   double ready = 0, needed = model.F;
   for (std::size_t l = model.f.size(); l-- > 0;) {
@@ -46,7 +46,7 @@ std::vector<Work> work_of(const Model& model, std::uint32_t pieces) {
 }
 
 // Wait-free backpropagation: F + max_l (B_{>=l} + C_{<=l}).
-double in_order_of_production(const Model& model) {
+double in_order_of_production(const Layers& model) {
   double longest = 0, below = 0, above = model.B;
   for (std::size_t l = 0; l < model.f.size(); ++l) {
     below += model.c[l];
@@ -57,7 +57,7 @@ double in_order_of_production(const Model& model) {
 }
 
 // In order of priority: max(C, max_l (F_{>=l} + B_{>=l} + C_{<=l})), as if the link were cut infinitely fine.
-double in_order_of_priority(const Model& model) {
+double in_order_of_priority(const Layers& model) {
   double longest = model.C, below = 0, above = model.F + model.B;
   for (std::size_t l = 0; l < model.f.size(); ++l) {
     below += model.c[l];

@@ -12,7 +12,7 @@
 namespace shoal::exchange {
 namespace {
 
-std::string refusal(const std::string& name) {
+std::string refusal_of_way(const std::string& name) {
   try {
     way_named(name);
   } catch (const Error& e) {
@@ -23,10 +23,10 @@ std::string refusal(const std::string& name) {
 }
 
 TEST(Way, names_that_are_none_are_refused_with_those_that_are) {
-  EXPECT_THAT(refusal("carrier-pigeon"), testing::StartsWith("plan: there is no way \"carrier-pigeon\" (one of direct, "));
-  EXPECT_THAT(refusal(""), testing::HasSubstr("there is no way \"\""));
-  EXPECT_THAT(refusal("ring:3"), testing::HasSubstr("there is no way \"ring:3\""));
-  EXPECT_EQ(refusal("factors:2"), "plan: the way \"factors:2\": wrong number of arguments (it is spelled factors)");
+  EXPECT_THAT(refusal_of_way("carrier-pigeon"), testing::StartsWith("plan: there is no way \"carrier-pigeon\" (one of direct, "));
+  EXPECT_THAT(refusal_of_way(""), testing::HasSubstr("there is no way \"\""));
+  EXPECT_THAT(refusal_of_way("ring:3"), testing::HasSubstr("there is no way \"ring:3\""));
+  EXPECT_EQ(refusal_of_way("factors:2"), "plan: the way \"factors:2\": wrong number of arguments (it is spelled factors)");
 }
 
 TEST(Way, only_those_that_are_exact_are_chosen_by_themselves) {

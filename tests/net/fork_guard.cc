@@ -9,8 +9,6 @@
 #include "shoal/net/loop.h"
 #include "shoal/net/sockets.h"
 
-extern "C" const char* __tsan_default_options() { return "die_after_fork=0"; }
-
 namespace shoal::net {
 namespace {
 

@@ -113,7 +113,7 @@ TEST(Frame, words_are_bounded) {
   EXPECT_FALSE(decode_heartbeat(bytes_of("short")));
 }
 
-TEST(Handshake, a_hello_is_bound_to_key_and_purpose) {
+TEST(HandshakeFrame, a_hello_is_bound_to_key_and_purpose) {
   Hello hello;
   hello.purpose = {Role::bulk, 1, 1, 3, 2, hash_of_job("job")};
   hello.nonce.fill(7);

@@ -10,14 +10,14 @@
 namespace shoal::net {
 namespace {
 
-constexpr std::uint16_t kChannel = 64;
+constexpr std::uint16_t kNarrowedChannel = 64;
 constexpr Tag kTag{operation_in(3, 5), 1};
 const std::vector<Rank> kMembers{0, 2, 3};
 
 // Four members, of which 0, 2 and 3 have a transport of their own.
 struct Parties {
   explicit Parties(OnPeerLost on_peer_lost = OnPeerLost::shrink) : job(4, {.on_peer_lost = on_peer_lost}) {
-    for (const Rank member : kMembers) narrowed.push_back(std::make_unique<Narrowed>(job.member(member), kMembers, kChannel));
+    for (const Rank member : kMembers) narrowed.push_back(std::make_unique<Narrowed>(job.member(member), kMembers, kNarrowedChannel));
   }
   InprocJob job;
   std::vector<std::unique_ptr<Narrowed>> narrowed;
@@ -72,7 +72,7 @@ TEST(Narrowed, a_loss_among_its_members_ends_it_alone) {
   for (const Told& one : {waiting, told}) EXPECT_TRUE(one.times == 1 && one.why == parties.narrowed[0]->failure());
   parties.narrowed[0]->send(1, {operation_in(3, 6), 0}, {}, into, later.done());
   // Those who are left have another one; late bytes of the first are not in it.
-  constexpr std::uint16_t next = kChannel + Narrowed::kChannels;
+  constexpr std::uint16_t next = kNarrowedChannel + Narrowed::kChannels;
   Narrowed first(parties.job.member(0), {0, 2}, next), second(parties.job.member(2), {0, 2}, next);
   const std::vector<std::byte> bytes{byte(7)};
   first.send(1, kTag, {}, bytes, sent.done());

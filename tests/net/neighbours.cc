@@ -19,9 +19,6 @@
 #include "members.h"
 #include "shoal/net/segment.h"
 
-// Forked members start threads of their own; the thread sanitizer allows it only when asked.
-extern "C" const char* __tsan_default_options() { return "die_after_fork=0"; }
-
 namespace shoal::net {
 namespace {
 

@@ -13,7 +13,7 @@ namespace {
 
 using namespace std::chrono_literals;
 
-constexpr std::uint16_t kChannel = 3;
+constexpr std::uint16_t kRegionsChannel = 3;
 
 template <typename T>
 std::span<const std::byte> bytes_of(const std::vector<T>& values) { return std::as_bytes(std::span(values)); }
@@ -41,7 +41,7 @@ TEST(Regions, a_signal_follows_all_that_was_put_before_it) {
     std::vector<std::unique_ptr<Regions>> regions;
     int left = 0;
     for (Rank rank = 0; rank < kMembers; ++rank) {
-      regions.push_back(std::make_unique<Regions>(job.member(rank), kChannel));
+      regions.push_back(std::make_unique<Regions>(job.member(rank), kRegionsChannel));
       regions[rank]->add(0, room_of(memory[rank]));
     }
     for (Rank rank = 0; rank < kMembers; ++rank) {
@@ -79,7 +79,7 @@ TEST(Regions, a_get_brings_what_lies_there) {
   InprocJob job(2);
   std::vector<std::uint32_t> memory(100'000), into(1000), first(1);
   std::iota(memory.begin(), memory.end(), 0u);
-  Regions owner(job.member(0), kChannel), reader(job.member(1), kChannel);
+  Regions owner(job.member(0), kRegionsChannel), reader(job.member(1), kRegionsChannel);
   owner.add(7, room_of(memory));
   int left = 0;
   reader.get(0, {7, 4 * 50'000}, {}, room_of(into), expect_success(left));
@@ -93,7 +93,7 @@ TEST(Regions, a_get_brings_what_lies_there) {
 TEST(Regions, a_put_waits_for_its_region) {
   InprocJob job(2);
   std::vector<std::uint32_t> memory(300'000), values(300'000, 5);
-  Regions owner(job.member(0), kChannel), writer(job.member(1), kChannel);
+  Regions owner(job.member(0), kRegionsChannel), writer(job.member(1), kRegionsChannel);
   int left = 0;
   writer.put(0, {1, 0}, {}, bytes_of(values), expect_success(left));
   writer.signal(0, 1);
@@ -114,7 +114,7 @@ TEST(Regions, a_place_outside_ends_the_job_with_a_line_that_names_it) {
   for (const std::uint64_t offset : {std::uint64_t{5}, std::uint64_t{9}, UINT64_MAX}) {
     InprocJob job(2);
     std::vector<std::byte> memory(8), values(4);
-    Regions owner(job.member(0), kChannel), writer(job.member(1), kChannel);
+    Regions owner(job.member(0), kRegionsChannel), writer(job.member(1), kRegionsChannel);
     owner.add(1, memory);
     writer.put(0, {1, offset}, {}, values, [](const Failure&) {});
     ASSERT_TRUE(job.run([&] { return job.member(1).failure() != nullptr; }));
@@ -129,8 +129,8 @@ TEST(Regions, a_place_outside_ends_the_job_with_a_line_that_names_it) {
 TEST(Regions, what_waits_ends_with_them) {
   InprocJob job(2);
   std::vector<std::byte> into(8);
-  Regions owner(job.member(0), kChannel);
-  std::optional<Regions> reader(std::in_place, job.member(1), kChannel);
+  Regions owner(job.member(0), kRegionsChannel);
+  std::optional<Regions> reader(std::in_place, job.member(1), kRegionsChannel);
   Failure ended;
   reader->get(0, {1, 0}, {}, into, [&](const Failure& why) { ended = why; });
   reader.reset();
@@ -150,7 +150,7 @@ TEST(Regions, between_members_of_one_host) {
     std::unique_ptr<Regions> regions;
     Countdown done(2);
     transport.post([&] {
-      regions = std::make_unique<Regions>(transport, kChannel);
+      regions = std::make_unique<Regions>(transport, kRegionsChannel);
       regions->add(0, room_of(own));
       regions->add(1, room_of(put_here));
       regions->put(next, {1, 0}, {}, bytes_of(own), done.done());

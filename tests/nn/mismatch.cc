@@ -13,7 +13,7 @@ using testing::Each;
 using testing::HasSubstr;
 using Numbers = std::vector<std::int32_t>;
 
-constexpr net::Rank kSize = 3;
+constexpr net::Rank kDiffering = 3;
 constexpr const char* kHint = " (all members must call the same collectives in the same order, with equal sizes and types)";
 
 // One member of three calls something else. `usual` and `odd` are how the line shows the two.
@@ -57,7 +57,7 @@ class Differing : public testing::TestWithParam<std::tuple<Difference, bool>> {
   // The lines that may tell of it: the odd one beside any of the others, the lower rank first.
   static std::vector<std::string> words(const Difference& difference) {
     std::vector<std::string> lines;
-    for (net::Rank other = 0; other < kSize; ++other) {
+    for (net::Rank other = 0; other < kDiffering; ++other) {
       if (other == difference.who) continue;
       const std::string odd = "rank " + std::to_string(difference.who) + " calls " + difference.odd;
       const std::string usual = "rank " + std::to_string(other) + " calls " + difference.usual;
@@ -71,26 +71,26 @@ TEST_P(Differing, ends_on_all_members_with_the_same_line) {
   const auto& [difference, check] = GetParam();
   for (std::uint64_t seed = 1; seed <= 10; ++seed) {
     SCOPED_TRACE("seed " + std::to_string(seed));
-    ScriptedMembers members(kSize, {.seed = seed}, {.check = check});
-    std::vector<Numbers> values(kSize, counting(5000)), next(kSize, Numbers(1));
-    for (net::Rank rank = 0; rank < kSize; ++rank) {
+    ScriptedMembers members(kDiffering, {.seed = seed}, {.check = check});
+    std::vector<Numbers> values(kDiffering, counting(5000)), next(kDiffering, Numbers(1));
+    for (net::Rank rank = 0; rank < kDiffering; ++rank) {
       members.job.at(std::chrono::microseconds(100 * (seed * (rank + 1) % 7)), [&, rank] {
         const auto call = rank == difference.who ? difference.odd_call : difference.usual_call;
         members.start(rank, call(values[rank], rank));
       });
     }
     // A root may have handed its bytes over and go on: what it does next ends as well.
-    for (net::Rank rank = 0; rank < kSize; ++rank) members.job.at(1ms, [&, rank] { members.start(rank, barrier(next[rank])); });
+    for (net::Rank rank = 0; rank < kDiffering; ++rank) members.job.at(1ms, [&, rank] { members.start(rank, barrier(next[rank])); });
     auto lines = members.run();
     EXPECT_LT(members.took(), 2s);
     if (check) {
-      for (net::Rank rank = 0; rank < kSize; ++rank) {
-        for (net::Rank to = 0; to < kSize; ++to) EXPECT_LE(members.job.bytes_sent(rank, to), 4 * sizeof(Note));
+      for (net::Rank rank = 0; rank < kDiffering; ++rank) {
+        for (net::Rank to = 0; to < kDiffering; ++to) EXPECT_LE(members.job.bytes_sent(rank, to), 4 * sizeof(Note));
       }
     } else {
       std::erase(lines, "done");
     }
-    EXPECT_GE(lines.size(), kSize);
+    EXPECT_GE(lines.size(), kDiffering);
     EXPECT_THAT(lines, Each(lines.front()));
     EXPECT_THAT(words(difference), testing::Contains(lines.front()));
     Outcome& late = members.start(0, all_reduce(next[0]));
@@ -106,7 +106,7 @@ INSTANTIATE_TEST_SUITE_P(Mismatch, Differing, testing::Combine(testing::ValuesIn
 
 // Rank 0 decides which difference is told, even before it calls anything itself.
 TEST(Mismatch, two_that_differ_are_found_while_rank_0_computes) {
-  ScriptedMembers members(kSize);
+  ScriptedMembers members(kDiffering);
   Numbers one(8), other(9);
   members.start(1, all_reduce(one));
   members.start(2, all_reduce(other));
@@ -132,10 +132,10 @@ TEST(Mismatch, a_member_that_leaves_upon_it_changes_no_line) {
   for (const net::Rank leaver : {0u, 1u}) {
     for (std::uint64_t seed = 1; seed <= 20; ++seed) {
       // Delays so different that a leave two steps away may be heard before rank 0's word.
-      ScriptedMembers members(kSize, {.seed = seed, .delay_min = 1us, .delay_max = 2ms});
+      ScriptedMembers members(kDiffering, {.seed = seed, .delay_min = 1us, .delay_max = 2ms});
       std::vector<Numbers> values = {Numbers(8), Numbers(8), Numbers(9)};
       std::vector<Outcome*> outcomes;
-      for (net::Rank rank = 0; rank < kSize; ++rank) outcomes.push_back(&members.start(rank, all_reduce(values[rank])));
+      for (net::Rank rank = 0; rank < kDiffering; ++rank) outcomes.push_back(&members.start(rank, all_reduce(values[rank])));
       ASSERT_TRUE(members.job.run([&] { return outcomes[leaver]->ended == 1; }));
       members.leave(leaver);
       members.job.kill(leaver);

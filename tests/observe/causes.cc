@@ -15,7 +15,7 @@ namespace {
 
 using testing::HasSubstr;
 
-constexpr double kExact = 1e-9;
+constexpr double kNearly = 1e-9;
 
 // Four members and ten steps; a step computes 30 + 60 ms of 100 images and nothing else. Links are alike.
 Account good_run() {
@@ -73,7 +73,7 @@ double sum_of(const Explanation& why) {
 TEST(Causes, a_run_that_only_computes_has_none) {
   const Explanation why = explain(with(good_run(), [](RankAccount&) {}), nullptr);
   EXPECT_TRUE(why.causes.empty());
-  EXPECT_NEAR(why.share(why.computing), 1, kExact);
+  EXPECT_NEAR(why.share(why.computing), 1, kNearly);
   EXPECT_EQ(headline(why), "100.0 % of the time is computing, nothing else took any");
 }
 
@@ -93,7 +93,7 @@ TEST(Causes, a_full_link_is_named_with_what_fewer_bytes_would_bring) {
   const Explanation why = explain(account, &plan);
   ASSERT_EQ(why.causes.size(), 1u);
   EXPECT_EQ(first_of(why).kind, CauseKind::link);
-  EXPECT_NEAR(first_of(why).seconds, 6, kExact);
+  EXPECT_NEAR(first_of(why).seconds, 6, kNearly);
   EXPECT_THAT(first_of(why).says, HasSubstr("links carried 24.0 of 25.0 MB/s"));
   EXPECT_THAT(first_of(why).says, HasSubstr("receives 30 MB a step, at that rate 1.2 s at least"));
   // 600 of 690 ms; twice the work: 600 of 780; half the bytes: 300 of 390.
@@ -190,7 +190,7 @@ TEST(Causes, a_member_that_is_late_inside_of_backward_is_found_behind_the_networ
   EXPECT_EQ(first_of(why).kind, CauseKind::slow_member);
   EXPECT_EQ(first_of(why).title, "waiting for rank 1 (hostb)");
   EXPECT_NEAR(first_of(why).seconds, 30, 0.01);
-  EXPECT_NEAR(sum_of(why), why.seconds, kExact);
+  EXPECT_NEAR(sum_of(why), why.seconds, kNearly);
 }
 
 TEST(Causes, a_member_whose_data_comes_late_is_told_from_one_that_computes_longer) {
@@ -232,7 +232,7 @@ TEST(Causes, start_up_counts_once) {
     rank.spent.other = rank.planning = 1;
   }), nullptr);
   EXPECT_EQ(first_of(why).kind, CauseKind::start_up);
-  EXPECT_NEAR(why.seconds, 9.9, kExact);
+  EXPECT_NEAR(why.seconds, 9.9, kNearly);
   EXPECT_THAT(first_of(why).remedy, HasSubstr("with ten times the steps it is 50 %"));
 }
 
@@ -253,7 +253,7 @@ TEST(Causes, add_up_to_the_whole) {
     });
     for (const bool planned : {false, true}) {
       const Explanation why = explain(account, planned ? &plan : nullptr);
-      ASSERT_NEAR(sum_of(why), why.seconds, kExact) << "seed " << seed;
+      ASSERT_NEAR(sum_of(why), why.seconds, kNearly) << "seed " << seed;
       ASSERT_TRUE(std::is_sorted(why.causes.begin(), why.causes.end(), [](const auto& a, const auto& b) { return a.seconds > b.seconds; }));
       for (const Cause& cause : why.causes) ASSERT_GT(cause.seconds, 0) << "seed " << seed << ", " << cause.title;
     }
@@ -277,8 +277,8 @@ TEST(Causes, as_text_and_for_machines) {
             "to know: ranks 0, 1: rank 2 (hostc) has not been heard for 2 s\n");
   const auto json = nlohmann::json::parse(to_json(why, "runs/one"));
   EXPECT_EQ(json["causes"][0]["cause"], "optimizer");
-  EXPECT_NEAR(json["causes"][0]["share"], 0.09, kExact);
-  EXPECT_NEAR(json["computing"], 0.9, kExact);
+  EXPECT_NEAR(json["causes"][0]["share"], 0.09, kNearly);
+  EXPECT_NEAR(json["computing"], 0.9, kNearly);
   EXPECT_EQ(json["remarks"].size(), 2u);
 }
 

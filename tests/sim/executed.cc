@@ -11,7 +11,6 @@ namespace {
 
 using namespace std::chrono_literals;
 
-constexpr double kRate = 125e6;
 constexpr Nanoseconds kDelay = 100us;
 
 double executed(const collective::Program& program, std::uint64_t elements) {

@@ -15,18 +15,18 @@ namespace {
 
 using namespace std::chrono_literals;
 
-constexpr double kRate = 70e9, kHop = 5e-6;           // TPU v3: a link's direction; a hop
+constexpr double kTorusRate = 70e9, kTorusHop = 5e-6;           // TPU v3: a link's direction; a hop
 constexpr double kResNet50 = 102e6, kBert = 668e6;    // fp32 and bf16 gradients
 constexpr bool kRing = true, kLine = false;
 
 // One phase over n members: both directions of a ring, one of a line.
-double phase(double n, double bytes, bool ring) { return bytes * (n - 1) / (n * (ring ? 2 : 1) * kRate) + (n - 1) * kHop; }
+double phase(double n, double bytes, bool ring) { return bytes * (n - 1) / (n * (ring ? 2 : 1) * kTorusRate) + (n - 1) * kTorusHop; }
 double torus_seconds(double x, double y, double bytes) {
   return 2 * std::max(phase(x, bytes / 2, kRing) + phase(y, bytes / 2 / x, kRing), phase(y, bytes / 2, kRing) + phase(x, bytes / 2 / y, kRing));
 }
 double multipod_seconds(double x, double y, double bytes) { return 2 * (phase(y, bytes, kRing) + phase(x, bytes / y, kLine)); }
 
-void expect_near(double seconds, double expected) { EXPECT_NEAR(seconds / expected, 1, 0.05) << seconds << " s, expected " << expected; }
+void expect_about(double seconds, double expected) { EXPECT_NEAR(seconds / expected, 1, 0.05) << seconds << " s, expected " << expected; }
 
 TEST(Grids, the_sums_are_real_programs) {
   collective::verify(torus_sum(4, 3));
@@ -34,24 +34,24 @@ TEST(Grids, the_sums_are_real_programs) {
 }
 
 TEST(Grids, a_torus_takes_what_its_closed_form_says) {
-  const topo::Topology small = grid(8, 8, true, true, kRate, 5us);
+  const topo::Topology small = grid(8, 8, true, true, kTorusRate, 5us);
   Costs whole_chunks = Costs::links_only();  // or slices hide hops, which the closed form counts one by one
   whole_chunks.slice_bytes = 1 << 20;
-  expect_near(simulate_one(small, job(torus_sum(8, 8), kResNet50), whole_chunks).seconds, torus_seconds(8, 8, kResNet50));
-  const topo::Topology pod = grid(32, 32, true, true, kRate, 5us);
+  expect_about(simulate_one(small, job(torus_sum(8, 8), kResNet50), whole_chunks).seconds, torus_seconds(8, 8, kResNet50));
+  const topo::Topology pod = grid(32, 32, true, true, kTorusRate, 5us);
   const Job sum = job(torus_sum(32, 32), kResNet50);
-  expect_near(simulate_one(pod, sum).seconds, torus_seconds(32, 32, kResNet50));
+  expect_about(simulate_one(pod, sum).seconds, torus_seconds(32, 32, kResNet50));
   Job larger = sum;
   larger.elements = static_cast<std::uint64_t>(kBert);
-  expect_near(simulate_one(pod, larger).seconds, torus_seconds(32, 32, kBert));
+  expect_about(simulate_one(pod, larger).seconds, torus_seconds(32, 32, kBert));
 }
 
 TEST(Grids, a_multipod_takes_what_its_closed_form_says) {
-  const topo::Topology multipod = grid(128, 32, false, true, kRate, 5us);
+  const topo::Topology multipod = grid(128, 32, false, true, kTorusRate, 5us);
   Job sum = job(multipod_sum(128, 32), kResNet50);
-  expect_near(simulate_one(multipod, sum).seconds, multipod_seconds(128, 32, kResNet50));
+  expect_about(simulate_one(multipod, sum).seconds, multipod_seconds(128, 32, kResNet50));
   sum.elements = static_cast<std::uint64_t>(kBert);
-  expect_near(simulate_one(multipod, sum).seconds, multipod_seconds(128, 32, kBert));
+  expect_about(simulate_one(multipod, sum).seconds, multipod_seconds(128, 32, kBert));
 }
 
 // Cho et al. (arXiv 1708.02188): rings among the four GPUs of a server first, then among the servers for a quarter of the data each, four at once on
@@ -64,7 +64,7 @@ TEST(Grids, rings_inside_and_between_servers_scale_as_their_closed_form_says) {
     const double inside = 2 * (3. / 4 * kResNet50 / kGpu + 3 * kInside), between = 2 * (others * kResNet50 / kUplink + (servers - 1) * kBetween);
     const Job sum = job(collective::grid_all_reduce({{4}, {servers}}, collective::one_pass(2)), kResNet50);
     const double seconds = simulate_one(cluster, sum).seconds;
-    expect_near(seconds, inside + between);
+    expect_about(seconds, inside + between);
     const double one_ring = simulate_one(cluster, job(collective::ring_all_reduce(4 * servers), kResNet50)).seconds;
     std::cout << 4 * servers << " GPUs: " << 1e3 * seconds << " ms, one ring " << 1e3 * one_ring << " ms\n";
   }

@@ -1,6 +1,8 @@
 // Topologies, jobs and a 2-D sum for the simulator's tests.
 #pragma once
 
+#include <gtest/gtest.h>
+
 #include <memory>
 #include <numeric>
 #include <string>
@@ -11,6 +13,9 @@
 #include "shoal/sim/run_program.h"
 
 namespace shoal::sim {
+
+inline constexpr double kRate = 125e6;  // bytes/s of a link, where a test says nothing else
+inline void expect_near(double seconds, double expected, double within = 0.005) { EXPECT_NEAR(seconds / expected, 1, within); }
 
 inline topo::Topology hosts_and_switches(std::size_t hosts, std::size_t switches) {
   topo::Topology topology;

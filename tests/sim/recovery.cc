@@ -14,10 +14,8 @@
 namespace shoal::sim {
 namespace {
 
-constexpr double kRate = 125e6, kBytes = 12e6, kLatency = 1e-4;
+constexpr double kBytes = 12e6, kLatency = 1e-4;
 constexpr Nanoseconds kHop = std::chrono::microseconds(100);
-
-void expect_near(double seconds, double expected) { EXPECT_NEAR(seconds / expected, 1, 0.005); }
 
 // Of a ring on a star, and of what all tell each other at its end.
 double ring(double members) { return 2 * (members - 1) / members * kBytes / kRate + 2 * (members - 1) * kLatency; }

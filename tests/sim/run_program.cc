@@ -14,13 +14,10 @@ namespace {
 using namespace std::chrono_literals;
 using collective::Collective;
 
-constexpr double kRate = 125e6;
-
 double seconds(const std::string& program, std::uint32_t ranks, double bytes, const Costs& costs = Costs::links_only(),
                Nanoseconds latency = 0ns, Collective collective = Collective::all_reduce) {
   return simulate_one(star(ranks, kRate, latency), job(collective::build(collective, program, ranks), bytes), costs).seconds;
 }
-void expect_near(double seconds, double expected, double within = 0.005) { EXPECT_NEAR(seconds / expected, 1, within); }
 
 // The rates alone: 2 (N - 1) / N vectors a member through its link, each direction busy all the time.
 TEST(RunProgram, programs_of_least_bytes_take_what_the_links_need) {
@@ -158,7 +155,7 @@ TEST(RunProgram, every_builder_runs_to_its_end) {
   }
 }
 
-std::string refusal(const topo::Topology& topology, const Job& one) {
+std::string refusal_of_job(const topo::Topology& topology, const Job& one) {
   return shoal::refusal([&] { simulate_one(topology, one); });
 }
 
@@ -166,19 +163,19 @@ TEST(RunProgram, what_cannot_run_is_named) {
   const topo::Topology topology = star(4, kRate);
   Job one = job(collective::ring_all_reduce(4), 1e6);
   one.hosts[1] = 9;
-  EXPECT_EQ(refusal(topology, one), "job 0 (ring): host 9 of 4");
+  EXPECT_EQ(refusal_of_job(topology, one), "job 0 (ring): host 9 of 4");
   one.hosts[1] = 2;
-  EXPECT_EQ(refusal(topology, one), "job 0 (ring): a host has two ranks");
+  EXPECT_EQ(refusal_of_job(topology, one), "job 0 (ring): a host has two ranks");
   one.hosts.pop_back();
-  EXPECT_EQ(refusal(topology, one), "job 0 (ring): 3 hosts for 4 ranks");
+  EXPECT_EQ(refusal_of_job(topology, one), "job 0 (ring): 3 hosts for 4 ranks");
   topo::Topology relative = topology;
   relative.relative = true;
-  EXPECT_EQ(refusal(relative, job(collective::ring_all_reduce(4), 1e6)), "net: its rates are multiples of a link's, not bytes/s");
+  EXPECT_EQ(refusal_of_job(relative, job(collective::ring_all_reduce(4), 1e6)), "net: its rates are multiples of a link's, not bytes/s");
 
   collective::Program program = collective::ring_all_reduce(2);  // each waits for the other's result before it sends its own
   program.lanes[0][0][0].ops[0].after = {{1, 0, 0}};
   program.lanes[1][0][0].ops[0].after = {{1, 0, 0}};
-  EXPECT_EQ(refusal(topology, job(program, 1e6)), "program ring: stands still after 0 s: rank 0, lane 0, op 0, iteration 0");
+  EXPECT_EQ(refusal_of_job(topology, job(program, 1e6)), "program ring: stands still after 0 s: rank 0, lane 0, op 0, iteration 0");
 }
 
 }  // namespace

@@ -130,50 +130,50 @@ TEST(Scenario, names_files_beside_it) {
   std::filesystem::remove_all(folder);
 }
 
-std::string refusal(const std::string& text) {
+std::string refusal_of_scenario(const std::string& text) {
   return shoal::refusal([&] { read(text); });
 }
 
 TEST(Scenario, every_mistake_is_named_with_its_key) {
-  EXPECT_EQ(refusal("shoal_sim = 2"), "s.toml: shoal_sim: must be a whole number from 1 to 1");
-  EXPECT_EQ(refusal(""), "s.toml: shoal_sim: is missing");
-  EXPECT_EQ(refusal("shoal_sim = 1\nspeed = 3"), "s.toml: speed: is no key here (costs, fault, flow, name, plan, recovery, run, shoal_sim, table, topology)");
-  EXPECT_EQ(refusal("shoal_sim = 1"), "s.toml: topology: a table [topology] is expected");
-  EXPECT_EQ(refusal(kStar), "s.toml: nothing happens in it ([[run]], [[plan]], [[table]] or [[flow]])");
-  EXPECT_EQ(refusal(kStar + kRun), "nothing was refused");
-  EXPECT_EQ(refusal(kStar + kRun + "size = 3"), "s.toml: run[0].size: is no key here (after, bytes, collective, element_bytes, hosts, name, pause, priority, program, repeats, root, start)");
-  EXPECT_EQ(refusal(kStar + kRun + "hosts = [\"0\", \"9\"]"), "s.toml: run[0].hosts: no host is called \"9\"");
-  EXPECT_EQ(refusal(kStar + kRun + "hosts = []"), "s.toml: run[0].hosts: is empty");
-  EXPECT_EQ(refusal(kStar + kRun + "after = [\"x\"]"), "s.toml: run[0].after: nothing before it is called \"x\"");
-  EXPECT_EQ(refusal(kStar + kRun + "repeats = 0"), "s.toml: run[0].repeats: must be a whole number from 1 to 10000");
-  EXPECT_EQ(refusal(kStar + kRun + "name = \"a\"\n" + kRun + "name = \"a\""), "s.toml: run[1].name: \"a\" is there twice");
-  EXPECT_EQ(refusal(kStar + "[[run]]\nprogram = \"ring\""), "s.toml: run[0].bytes: is missing");
-  EXPECT_EQ(refusal(kStar + "[[run]]\nprogram = \"p.json\"\nbytes = \"1MB\""), "p.json: cannot be read");
-  EXPECT_EQ(refusal(kStar + "[[run]]\nprogram = \"ring\"\ncollective = \"sum\"\nbytes = \"1MB\""), "s.toml: run[0].collective: there is no collective \"sum\"");
-  EXPECT_EQ(refusal(kStar + "[run]"), "s.toml: run: tables [[run]], at most 256, are expected");
-  EXPECT_EQ(refusal(kStar + "[[flow]]\nfrom = \"0\"\nto = \"0\""), "s.toml: flow[0].to: is the sender");
-  EXPECT_EQ(refusal(kStar + "[costs]\ngoodput = 2"), "s.toml: costs.goodput: must be a number from 0.001 to 1");
-  EXPECT_EQ(refusal(kStar + "[costs]\nmodel = \"exact\""), "s.toml: costs.model: \"exact\" is not known (tcp or links_only)");
-  EXPECT_EQ(refusal("shoal_sim = 1\n[topology]\nform = \"ring\"\nsize = [3]\nrate = \"1gbit\""),
+  EXPECT_EQ(refusal_of_scenario("shoal_sim = 2"), "s.toml: shoal_sim: must be a whole number from 1 to 1");
+  EXPECT_EQ(refusal_of_scenario(""), "s.toml: shoal_sim: is missing");
+  EXPECT_EQ(refusal_of_scenario("shoal_sim = 1\nspeed = 3"), "s.toml: speed: is no key here (costs, fault, flow, name, plan, recovery, run, shoal_sim, table, topology)");
+  EXPECT_EQ(refusal_of_scenario("shoal_sim = 1"), "s.toml: topology: a table [topology] is expected");
+  EXPECT_EQ(refusal_of_scenario(kStar), "s.toml: nothing happens in it ([[run]], [[plan]], [[table]] or [[flow]])");
+  EXPECT_EQ(refusal_of_scenario(kStar + kRun), "nothing was refused");
+  EXPECT_EQ(refusal_of_scenario(kStar + kRun + "size = 3"), "s.toml: run[0].size: is no key here (after, bytes, collective, element_bytes, hosts, name, pause, priority, program, repeats, root, start)");
+  EXPECT_EQ(refusal_of_scenario(kStar + kRun + "hosts = [\"0\", \"9\"]"), "s.toml: run[0].hosts: no host is called \"9\"");
+  EXPECT_EQ(refusal_of_scenario(kStar + kRun + "hosts = []"), "s.toml: run[0].hosts: is empty");
+  EXPECT_EQ(refusal_of_scenario(kStar + kRun + "after = [\"x\"]"), "s.toml: run[0].after: nothing before it is called \"x\"");
+  EXPECT_EQ(refusal_of_scenario(kStar + kRun + "repeats = 0"), "s.toml: run[0].repeats: must be a whole number from 1 to 10000");
+  EXPECT_EQ(refusal_of_scenario(kStar + kRun + "name = \"a\"\n" + kRun + "name = \"a\""), "s.toml: run[1].name: \"a\" is there twice");
+  EXPECT_EQ(refusal_of_scenario(kStar + "[[run]]\nprogram = \"ring\""), "s.toml: run[0].bytes: is missing");
+  EXPECT_EQ(refusal_of_scenario(kStar + "[[run]]\nprogram = \"p.json\"\nbytes = \"1MB\""), "p.json: cannot be read");
+  EXPECT_EQ(refusal_of_scenario(kStar + "[[run]]\nprogram = \"ring\"\ncollective = \"sum\"\nbytes = \"1MB\""), "s.toml: run[0].collective: there is no collective \"sum\"");
+  EXPECT_EQ(refusal_of_scenario(kStar + "[run]"), "s.toml: run: tables [[run]], at most 256, are expected");
+  EXPECT_EQ(refusal_of_scenario(kStar + "[[flow]]\nfrom = \"0\"\nto = \"0\""), "s.toml: flow[0].to: is the sender");
+  EXPECT_EQ(refusal_of_scenario(kStar + "[costs]\ngoodput = 2"), "s.toml: costs.goodput: must be a number from 0.001 to 1");
+  EXPECT_EQ(refusal_of_scenario(kStar + "[costs]\nmodel = \"exact\""), "s.toml: costs.model: \"exact\" is not known (tcp or links_only)");
+  EXPECT_EQ(refusal_of_scenario("shoal_sim = 1\n[topology]\nform = \"ring\"\nsize = [3]\nrate = \"1gbit\""),
             "s.toml: topology.form: \"ring\" with 1 sizes is not known (star [hosts], fat_tree [racks, hosts], multi_site [sites, hosts], grid [width, height, ...])");
   const std::string fault = kStar + kRun + "[[fault]]\nat = \"1s\"\n";
-  EXPECT_EQ(refusal(fault), "s.toml: fault[0]: either a host or a link is expected");
-  EXPECT_EQ(refusal(fault + "host = \"0\"\nlink = [\"0\", \"1\"]"), "s.toml: fault[0]: either a host or a link is expected");
-  EXPECT_EQ(refusal(fault + "host = \"7\""), "s.toml: fault[0].host: no host is called \"7\"");
-  EXPECT_EQ(refusal(fault + "host = \"0\"\nhow = \"cut\""), "s.toml: fault[0].how: \"cut\" is not known (killed, stopped or slow)");
-  EXPECT_EQ(refusal(fault + "link = [\"0\", \"1\"]"), "s.toml: fault[0].link: there is none (the names of the two nodes that it connects)");
-  EXPECT_EQ(refusal(fault + "link = [\"0\", \"s\"]\nhow = \"slow\""), "s.toml: fault[0].rate: is missing");
-  EXPECT_EQ(refusal(fault + "host = \"0\"\nhow = \"slow\""), "s.toml: fault[0].factor: is missing");
-  EXPECT_EQ(refusal(fault + "host = \"0\"\nfactor = 2"), "s.toml: fault[0].factor: is no key here (at, host, how, link, name)");
-  EXPECT_EQ(refusal(fault + "link = [\"0\", \"s\"]\n[recovery]\non_peer_lost = \"rejoin\""),
+  EXPECT_EQ(refusal_of_scenario(fault), "s.toml: fault[0]: either a host or a link is expected");
+  EXPECT_EQ(refusal_of_scenario(fault + "host = \"0\"\nlink = [\"0\", \"1\"]"), "s.toml: fault[0]: either a host or a link is expected");
+  EXPECT_EQ(refusal_of_scenario(fault + "host = \"7\""), "s.toml: fault[0].host: no host is called \"7\"");
+  EXPECT_EQ(refusal_of_scenario(fault + "host = \"0\"\nhow = \"cut\""), "s.toml: fault[0].how: \"cut\" is not known (killed, stopped or slow)");
+  EXPECT_EQ(refusal_of_scenario(fault + "link = [\"0\", \"1\"]"), "s.toml: fault[0].link: there is none (the names of the two nodes that it connects)");
+  EXPECT_EQ(refusal_of_scenario(fault + "link = [\"0\", \"s\"]\nhow = \"slow\""), "s.toml: fault[0].rate: is missing");
+  EXPECT_EQ(refusal_of_scenario(fault + "host = \"0\"\nhow = \"slow\""), "s.toml: fault[0].factor: is missing");
+  EXPECT_EQ(refusal_of_scenario(fault + "host = \"0\"\nfactor = 2"), "s.toml: fault[0].factor: is no key here (at, host, how, link, name)");
+  EXPECT_EQ(refusal_of_scenario(fault + "link = [\"0\", \"s\"]\n[recovery]\non_peer_lost = \"rejoin\""),
             "s.toml: fault[0].link: is cut, and nobody can come back over it (on_peer_lost = \"shrink\")");
-  EXPECT_EQ(refusal(kStar + kRun + "[recovery]\non_peer_lost = \"fail\""), "s.toml: recovery.on_peer_lost: \"fail\" is not known (shrink or rejoin)");
-  EXPECT_EQ(refusal(kStar + kRun + "[recovery]\nstate = \"1MB\""), "s.toml: recovery.state: is no key here (on_peer_lost, proof_ns_per_op, silence)");
-  EXPECT_EQ(refusal(kStar + "[[table]]\nworkers = [\"0\"]\nshards = [\"1\"]\npulled_rows = 1\npushed_rows = 1\nrow_bytes = \"1KB\"\n[recovery]\n"),
+  EXPECT_EQ(refusal_of_scenario(kStar + kRun + "[recovery]\non_peer_lost = \"fail\""), "s.toml: recovery.on_peer_lost: \"fail\" is not known (shrink or rejoin)");
+  EXPECT_EQ(refusal_of_scenario(kStar + kRun + "[recovery]\nstate = \"1MB\""), "s.toml: recovery.state: is no key here (on_peer_lost, proof_ns_per_op, silence)");
+  EXPECT_EQ(refusal_of_scenario(kStar + "[[table]]\nworkers = [\"0\"]\nshards = [\"1\"]\npulled_rows = 1\npushed_rows = 1\nrow_bytes = \"1KB\"\n[recovery]\n"),
             "s.toml: table: what tables do when members are lost is not simulated (without [recovery] and lost members)");
-  EXPECT_EQ(refusal("shoal_sim = 1\n[topology"), "s.toml:2: Error while parsing table header: encountered end-of-file");
-  EXPECT_EQ(refusal("shoal_sim = 1\nname = \"\xc3\xa9\""), "s.toml:2: only ASCII text is read");
-  EXPECT_EQ(refusal(std::string(kMostScenarioBytes + 1, ' ')), "s.toml: 1048577 bytes, at most 1048576 are read");
+  EXPECT_EQ(refusal_of_scenario("shoal_sim = 1\n[topology"), "s.toml:2: Error while parsing table header: encountered end-of-file");
+  EXPECT_EQ(refusal_of_scenario("shoal_sim = 1\nname = \"\xc3\xa9\""), "s.toml:2: only ASCII text is read");
+  EXPECT_EQ(refusal_of_scenario(std::string(kMostScenarioBytes + 1, ' ')), "s.toml: 1048577 bytes, at most 1048576 are read");
 }
 
 // Goal: hostile text ends in one line. Method: a good scenario with bytes changed, cut out and doubled. Expected: a value or an Error.

@@ -9,10 +9,6 @@
 namespace shoal::sim {
 namespace {
 
-constexpr double kRate = 125e6;
-
-void expect_near(double seconds, double expected) { EXPECT_NEAR(seconds / expected, 1, 0.005); }
-
 TableTraffic table() {
   TableTraffic traffic;
   traffic.workers = {0, 1, 2, 3};

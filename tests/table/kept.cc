@@ -15,7 +15,7 @@
 namespace shoal::table {
 namespace {
 
-constexpr Key kKeys = 12;
+constexpr Key kKeptKeys = 12;
 constexpr int kPhases = 2;
 
 struct Loss {
@@ -83,7 +83,7 @@ class Groups {
   }
   std::vector<Key> keys_of(std::uint32_t w) const {
     std::vector<Key> keys;
-    for (Key key = 0; key < kKeys; ++key) {
+    for (Key key = 0; key < kKeptKeys; ++key) {
       if (workers_[w].phase == kPhases || amount(w, workers_[w].clock(), key) != T{0}) keys.push_back(key);
     }
     return keys;
@@ -321,13 +321,13 @@ typename Groups<T>::Options drawn(std::uint64_t seed, const Consistency& consist
   return options;
 }
 
-const std::vector<Consistency> kAll{Bsp{}, Ssp{0}, Ssp{2}, Essp{0}, Essp{2}, Dssp{0, 3}};
+const std::vector<Consistency> kAllKept{Bsp{}, Ssp{0}, Ssp{2}, Essp{0}, Essp{2}, Dssp{0, 3}};
 
 // The counts of one process that does all workers' clocks.
 TEST(Kept, every_increment_counts_once_whoever_is_replaced) {
   int losses = 0, began_late = 0, runs = 0;
   for (const std::uint64_t seed : seeds(500)) {
-    const Consistency& consistency = drawn_from(kAll, seed);
+    const Consistency& consistency = drawn_from(kAllKept, seed);
     SCOPED_TRACE(name(consistency) + ", seed " + std::to_string(seed));
     Groups<std::int64_t> groups(drawn<std::int64_t>(seed, consistency));
     groups.run();

@@ -14,7 +14,7 @@ using net::Rank;
 
 constexpr Rank kMembers = 3;
 constexpr Clock kClocks = 20;
-constexpr Key kKeys = 40;
+constexpr Key kProcessKeys = 40;
 
 // Who ends in each group: when it has added something in that clock, and has not ticked; or before it opens the table.
 struct Kill {
@@ -31,9 +31,9 @@ std::string count(net::Transport& transport, Tables& tables, Rank rank, std::siz
   if (ends({})) kill(getpid(), SIGKILL);
   auto table = tables.worker().open<std::int64_t>({.name = "counts", .consistency = Essp{2}});
   const Clock begun = table.clock();
-  std::vector<Key> keys(kKeys);
+  std::vector<Key> keys(kProcessKeys);
   std::iota(keys.begin(), keys.end(), Key{0});
-  std::vector<std::int64_t> values(kKeys);
+  std::vector<std::int64_t> values(kProcessKeys);
   while (table.clock() < kClocks) {
     table.read(keys, values);
     for (const Key key : keys) values[key] = amount(rank, table.clock(), key);

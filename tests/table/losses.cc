@@ -132,9 +132,9 @@ TEST(Losses, with_pushed_rows) { expect_survival({Essp{0}, Essp{2}}); }
 TEST(Losses, with_staleness_that_changes_and_updates_that_wait) { expect_survival({Dssp{0, 3}}); }
 TEST(Losses, where_updates_are_seen_at_once) { expect_survival({Cap{2}, Async{}}); }
 
-const std::vector<Consistency> kAll{Bsp{}, Ssp{0}, Ssp{3}, Essp{0}, Essp{2}, Dssp{0, 3}, Cap{2}, Async{}};
+const std::vector<Consistency> kAllLosses{Bsp{}, Ssp{0}, Ssp{3}, Essp{0}, Essp{2}, Dssp{0, 3}, Cap{2}, Async{}};
 
-TEST(Losses, while_shards_move) { expect_survival(kAll, moving); }
+TEST(Losses, while_shards_move) { expect_survival(kAllLosses, moving); }
 // What bulk-synchronous workers make of fractions, by a rule with a state, has the same bits wherever rows lay meanwhile.
 TEST(Losses, moves_leave_no_trace) {
   using Fractions = ScriptedWorkers<double>;
@@ -162,8 +162,8 @@ TEST(Losses, moves_leave_no_trace) {
   }
 }
 
-TEST(Losses, and_members_depart) { expect_survival(kAll, departing); }
-TEST(Losses, again_once_another_holds_the_rows) { expect_survival(kAll, losing_again); }
+TEST(Losses, and_members_depart) { expect_survival(kAllLosses, departing); }
+TEST(Losses, again_once_another_holds_the_rows) { expect_survival(kAllLosses, losing_again); }
 
 }  // namespace
 }  // namespace shoal::table

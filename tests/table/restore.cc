@@ -13,7 +13,7 @@ namespace shoal::table {
 namespace {
 
 namespace fs = std::filesystem;
-constexpr std::size_t kWidth = 300;
+constexpr std::size_t kRestoredWidth = 300;
 
 std::vector<Key> some_keys(Key count) {
   std::vector<Key> keys(count);
@@ -21,7 +21,7 @@ std::vector<Key> some_keys(Key count) {
   return keys;
 }
 
-Spec stepped(const Rule& rule) { return {.name = "w", .width = kWidth, .consistency = Bsp{}, .initial = Initial::normal(0, 1, 3), .rule = rule}; }
+Spec stepped(const Rule& rule) { return {.name = "w", .width = kRestoredWidth, .consistency = Bsp{}, .initial = Initial::normal(0, 1, 3), .rule = rule}; }
 Spec adam() { return stepped(Rule::adam(0.01)); }
 
 // Different in every worker, clock and place; some digits, so that sums round.
@@ -34,11 +34,11 @@ std::vector<float> gradients(std::uint32_t worker, Clock clock, std::size_t size
 // Clocks of three workers; what rank 0 reads after them.
 std::vector<float> steps(Table<float>& table, net::Rank rank, const std::vector<Key>& keys, Clock until) {
   while (table.clock() < until) {
-    table.add(keys, gradients(rank, table.clock(), keys.size() * kWidth));
+    table.add(keys, gradients(rank, table.clock(), keys.size() * kRestoredWidth));
     table.tick();
   }
   table.barrier();
-  std::vector<float> values(keys.size() * kWidth);
+  std::vector<float> values(keys.size() * kRestoredWidth);
   table.read(keys, values);
   table.barrier();
   return values;
@@ -73,9 +73,9 @@ void expect_the_bits_of_the_snapshot(const Spec& spec) {
       Tables tables(jobs[rank]->transport(), {.servers = members == 3 ? std::vector<net::Rank>{0, 2} : std::vector<net::Rank>{}});
       auto table = tables.worker().open<float>(spec);
       const std::vector<Key> other{7, 8};                  // what was there before
-      std::vector<float> values(keys.size() * kWidth), of_other(2 * kWidth), unwritten(2 * kWidth);
+      std::vector<float> values(keys.size() * kRestoredWidth), of_other(2 * kRestoredWidth), unwritten(2 * kRestoredWidth);
       table.read(other, unwritten);
-      table.add(other, gradients(rank, 99, 2 * kWidth));
+      table.add(other, gradients(rank, 99, 2 * kRestoredWidth));
       table.tick();
       EXPECT_EQ(table.restore((scratch / "w").string()), 5);
       EXPECT_EQ(table.clock(), 5);
@@ -187,7 +187,7 @@ TEST(Restore, parts_that_are_missing_cut_short_changed_or_mixed_up_are_named) {
 
 // Goal: where the disk is full, or no folder can be, who asks is told in one line and what was there stays; the next one that succeeds leaves
 // nothing of those before.
-TEST(Snapshot, one_that_cannot_be_written_leaves_the_one_before) {
+TEST(SnapshotRestored, one_that_cannot_be_written_leaves_the_one_before) {
   const Scratch scratch;
   const auto keys = some_keys(400);
   const fs::path folder = scratch / "w";
@@ -220,7 +220,7 @@ TEST(Snapshot, one_that_cannot_be_written_leaves_the_one_before) {
   EXPECT_NE(full.find(": cannot be written: File too large (the snapshot before it is whole)"), std::string::npos) << full;
 
   EXPECT_EQ(table.restore(folder.string()), 2);
-  std::vector<float> values(keys.size() * kWidth);
+  std::vector<float> values(keys.size() * kRestoredWidth);
   table.read(keys, values);
   EXPECT_EQ(values, first);
   table.tick();

@@ -17,22 +17,22 @@
 namespace shoal::table {
 namespace {
 
-constexpr std::size_t kWidth = 2;
-constexpr double kRate = 0.3;
-const std::vector<Key> kKeys{1, 2, 3};
+constexpr std::size_t kRevisionWidth = 2;
+constexpr double kRevisionRate = 0.3;
+const std::vector<Key> kRevisionKeys{1, 2, 3};
 
-using Row = std::array<double, kWidth>;
+using Row = std::array<double, kRevisionWidth>;
 
 // McMahan and Streeter, NIPS'14, algorithm 3.
 struct Reference {
   Row x{1, 1}, g_bar{}, z{}, z_max{};
 
   void step(const Row& gradient, const Row& g_bar_old) {
-    for (std::size_t i = 0; i < kWidth; ++i) {
-      const double g = gradient[i], g_bck = g_bar[i] - g_bar_old[i], eta_old = z_max[i] > 0 ? kRate / std::sqrt(z_max[i]) : 0;
+    for (std::size_t i = 0; i < kRevisionWidth; ++i) {
+      const double g = gradient[i], g_bck = g_bar[i] - g_bar_old[i], eta_old = z_max[i] > 0 ? kRevisionRate / std::sqrt(z_max[i]) : 0;
       z[i] += g * g + 2 * g * g_bck;
       z_max[i] = std::max(z[i], z_max[i]);
-      const double eta = kRate / std::sqrt(z_max[i]);
+      const double eta = kRevisionRate / std::sqrt(z_max[i]);
       x[i] += -eta * g + (g_bck == 0 ? 0 : (eta_old - eta) * g_bck);
       g_bar[i] += g;
     }
@@ -53,16 +53,16 @@ void expect_revision(const Consistency& consistency) {
     std::vector<Table<double>> workers;
     for (net::Rank rank = 0; rank < kMembers; ++rank) tables.push_back(std::make_unique<Tables>(job.member(rank), TablesOptions{.servers = {0, 1}}));
     for (net::Rank rank = 0; rank < kMembers; ++rank) {
-      workers.push_back(tables[rank]->worker().open<double>({.name = "w", .width = kWidth, .consistency = consistency, .initial = Initial::constant(1),
-                                                             .rule = Rule::adaptive_revision(kRate, 0)}));
+      workers.push_back(tables[rank]->worker().open<double>({.name = "w", .width = kRevisionWidth, .consistency = consistency, .initial = Initial::constant(1),
+                                                             .rule = Rule::adaptive_revision(kRevisionRate, 0)}));
     }
-    std::vector<Reference> now(kKeys.size());
+    std::vector<Reference> now(kRevisionKeys.size());
     std::vector<std::vector<Reference>> copies(kMembers), read(kMembers);
-    std::vector<double> values(kKeys.size() * kWidth);
+    std::vector<double> values(kRevisionKeys.size() * kRevisionWidth);
     std::vector<bool> asked(kMembers);
     const auto is_ready = [&](net::Rank w) {
       std::size_t at = 0;
-      return workers[w].copy().ready(0, kKeys, at);
+      return workers[w].copy().ready(0, kRevisionKeys, at);
     };
     Clock slowest = 0;
     const auto settle = [&] {          // so that updates count in the order of the turns
@@ -82,8 +82,8 @@ void expect_revision(const Consistency& consistency) {
       }
       if (!is_ready(w)) return;        // it is ahead of the others
       read[w] = copies[w];
-      workers[w].copy().read(0, kKeys, values);
-      for (std::size_t i = 0; i < values.size(); ++i) EXPECT_NEAR(values[i], read[w][i / kWidth].x[i % kWidth], 1e-9);
+      workers[w].copy().read(0, kRevisionKeys, values);
+      for (std::size_t i = 0; i < values.size(); ++i) EXPECT_NEAR(values[i], read[w][i / kRevisionWidth].x[i % kRevisionWidth], 1e-9);
     };
     for (int turn = 0; turn < 150; ++turn) {
       const auto w = static_cast<net::Rank>(draw() % kMembers);
@@ -92,12 +92,12 @@ void expect_revision(const Consistency& consistency) {
         reads(w);
         continue;
       }
-      const std::size_t row = draw() % kKeys.size();
+      const std::size_t row = draw() % kRevisionKeys.size();
       Row gradient;
       for (double& g : gradient) g = static_cast<double>(draw() % 1000) / 1000 - 0.5005;
       late += read[w][row].g_bar != now[row].g_bar;
       now[row].step(gradient, read[w][row].g_bar);
-      workers[w].copy().add(0, std::span(&kKeys[row], 1), gradient);
+      workers[w].copy().add(0, std::span(&kRevisionKeys[row], 1), gradient);
       workers[w].copy().tick(0);
       settle();
     }

@@ -20,7 +20,7 @@ using Bag = std::map<std::uint32_t, std::uint32_t>;  // word, from 0, to count
 constexpr std::uint32_t kWords = 40;
 
 // None of them is empty: formats differ in whether they have such documents at all.
-std::vector<Bag> made_up(std::size_t count) {
+std::vector<Bag> made_up_bags(std::size_t count) {
   std::mt19937 random(5);
   std::vector<Bag> bags(count);
   for (Bag& bag : bags) {
@@ -84,7 +84,7 @@ std::string as_counts(const std::vector<Bag>& bags, Format format) {
 }
 
 TEST_F(Bags, what_is_written_in_any_format_packed_or_not_is_read_again) {
-  const auto bags = made_up(300);
+  const auto bags = made_up_bags(300);
   const Source source{.words_file = file("words", words_text())};
   for (const auto& [format, text] : std::vector<std::pair<Format, std::string>>{{Format::uci, as_uci(bags)},
                                                                                 {Format::matrix_market, as_matrix(bags)},
@@ -101,7 +101,7 @@ TEST_F(Bags, what_is_written_in_any_format_packed_or_not_is_read_again) {
 }
 
 TEST_F(Bags, members_share_the_documents_and_agree_on_all_else) {
-  const auto bags = made_up(100);
+  const auto bags = made_up_bags(100);
   const Source source{.files = {file("a", as_uci(bags))}, .words_file = file("words", words_text())};
   const Corpus all = read_corpus(source).first;
   std::map<std::string, Words> given;
@@ -210,7 +210,7 @@ TEST_F(Bags, mistakes_in_other_formats_are_named_with_their_place) {
 }
 
 TEST_F(Bags, a_file_that_is_cut_short_is_refused) {
-  const std::string packed = data::test::gzip(as_uci(made_up(2000)));
+  const std::string packed = data::test::gzip(as_uci(made_up_bags(2000)));
   EXPECT_EQ(refused("a.gz", packed.substr(0, packed.size() / 2)), "a.gz: ends inside its gzip data, so it was cut short (copy or pack it again)");
 }
 
@@ -221,7 +221,7 @@ TEST_F(Bags, a_document_may_have_a_million_tokens) {
 }
 
 TEST_F(Bags, documents_may_lie_in_a_file) {
-  const auto bags = made_up(200);
+  const auto bags = made_up_bags(200);
   const Source source{
       .files = {file("a", as_uci(bags))}, .words_file = file("words", words_text()), .rules = {.min_documents = {1, false}}, .documents_in = folder_};
   EXPECT_EQ(words_of(read_corpus(source).first), expanded(bags));

@@ -8,9 +8,9 @@
 namespace shoal::text {
 namespace {
 
-using Corpora = data::test::Files;
+using CorpusFiles = data::test::Files;
 
-TEST_F(Corpora, documents_are_what_was_appended_in_memory_and_in_files) {
+TEST_F(CorpusFiles, documents_are_what_was_appended_in_memory_and_in_files) {
   Documents memory, disk = Documents::in(folder_);
   EXPECT_TRUE(std::filesystem::is_empty(folder_)) << "the file has no name";
   std::vector<std::vector<std::uint32_t>> given;
@@ -30,7 +30,7 @@ TEST_F(Corpora, documents_are_what_was_appended_in_memory_and_in_files) {
   }
 }
 
-TEST_F(Corpora, others_are_kept_where_these_are) {
+TEST_F(CorpusFiles, others_are_kept_where_these_are) {
   const std::uint32_t word = 7;
   for (const bool on_disk : {false, true}) {
     Documents given = on_disk ? Documents::in(folder_) : Documents(), others = given.none_alike();
@@ -43,7 +43,7 @@ TEST_F(Corpora, others_are_kept_where_these_are) {
   }
 }
 
-TEST_F(Corpora, none_is_a_corpus_too) {
+TEST_F(CorpusFiles, none_is_a_corpus_too) {
   Documents disk = Documents::in(folder_);
   disk.finish();
   EXPECT_EQ(disk.size(), 0u);
@@ -51,7 +51,7 @@ TEST_F(Corpora, none_is_a_corpus_too) {
   EXPECT_EQ(disk.words().size(), 0u);
 }
 
-TEST_F(Corpora, lists_of_words_are_documents_and_empty_ones_stay) {
+TEST_F(CorpusFiles, lists_of_words_are_documents_and_empty_ones_stay) {
   const std::vector<std::vector<std::string>> lists = {{"tea", "cup", "tea"}, {}, {"cup", "pot"}};
   const Corpus all = corpus_of(lists);
   EXPECT_EQ(all.documents.size(), 3u);

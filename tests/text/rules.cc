@@ -36,7 +36,7 @@ class Rules : public Corpora {
 };
 
 // Words of unequal frequency.
-Lists made_up(std::size_t count) {
+Lists made_up_lists(std::size_t count) {
   std::mt19937 random(9);
   Lists documents(count);
   for (Words& document : documents) {
@@ -56,7 +56,7 @@ TEST(Limit, is_a_number_or_a_share) {
 }
 
 TEST_F(Rules, vocabulary_and_documents_are_those_of_a_plain_program) {
-  const Lists all = made_up(400);
+  const Lists all = made_up_lists(400);
   std::map<std::string, std::set<std::size_t>> in;
   std::map<std::string, std::uint64_t> tokens;
   Words order;  // as words come
@@ -169,7 +169,7 @@ TEST_F(Rules, all_pairs_are_words_but_for_those_with_a_stop_word) {
 }
 
 TEST_F(Rules, a_models_pairs_are_joined_as_they_were) {
-  const Lists all = made_up(300);
+  const Lists all = made_up_lists(300);
   Source source = with({.min_documents = {3, false}, .pairs = Pairs::frequent, .pair_tokens = 8});
   source.files = {file("a", text_of(all))};
   const Corpus trained = read_corpus(source).first;

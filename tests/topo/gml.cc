@@ -69,40 +69,40 @@ TEST(Gml, networks_of_the_zoo_are_read) {
   EXPECT_EQ(eenet.notes.size(), 0u);
 }
 
-std::string refusal(const std::string& text) {
+std::string refusal_of_gml(const std::string& text) {
   return shoal::refusal([&] { read(text); });
 }
 
 TEST(Gml, every_mistake_is_one_line_with_its_place) {
-  EXPECT_EQ(refusal(""), "net.gml:1: no graph [ ... ] is there");
-  EXPECT_EQ(refusal("graph ["), "net.gml:1: the file ends inside a list");
-  EXPECT_EQ(refusal("graph [ ]"), "net.gml: the graph has no node");
-  EXPECT_EQ(refusal("graph\n[\n node [ id"), "net.gml:3: the file ends after a key");
-  EXPECT_EQ(refusal("graph [ label \"a\n"), "net.gml:2: the file ends inside a text");
-  EXPECT_EQ(refusal("]"), "net.gml:1: a list ends that never began");
-  EXPECT_EQ(refusal("graph [ 7 8 ]"), "net.gml:1: a key must begin with a letter");
-  EXPECT_EQ(refusal("graph [ a b ]"), "net.gml:1: a value is neither a number nor a text in quotes nor a list");
-  EXPECT_EQ(refusal("graph [ node [ label \"a\" ] ]"), "net.gml:1: a node without an id");
-  EXPECT_EQ(refusal(graph("node [ id 7 ]")), "net.gml:1: a second node with id 7");
-  EXPECT_EQ(refusal(graph("edge [ source 0 ]")), "net.gml:1: an edge without source or target");
-  EXPECT_EQ(refusal(graph("edge [ source 0 target 1 ]")), "net.gml: an edge names node 1, which is not there");
-  EXPECT_EQ(refusal(graph("edge [ source 0 target 7 LinkSpeedRaw -1 ]")), "net.gml:1: LinkSpeedRaw -1 is no speed in bit/s");
-  EXPECT_EQ(refusal(graph("edge [ source 0 target 7 LinkSpeedRaw nan ]")),
+  EXPECT_EQ(refusal_of_gml(""), "net.gml:1: no graph [ ... ] is there");
+  EXPECT_EQ(refusal_of_gml("graph ["), "net.gml:1: the file ends inside a list");
+  EXPECT_EQ(refusal_of_gml("graph [ ]"), "net.gml: the graph has no node");
+  EXPECT_EQ(refusal_of_gml("graph\n[\n node [ id"), "net.gml:3: the file ends after a key");
+  EXPECT_EQ(refusal_of_gml("graph [ label \"a\n"), "net.gml:2: the file ends inside a text");
+  EXPECT_EQ(refusal_of_gml("]"), "net.gml:1: a list ends that never began");
+  EXPECT_EQ(refusal_of_gml("graph [ 7 8 ]"), "net.gml:1: a key must begin with a letter");
+  EXPECT_EQ(refusal_of_gml("graph [ a b ]"), "net.gml:1: a value is neither a number nor a text in quotes nor a list");
+  EXPECT_EQ(refusal_of_gml("graph [ node [ label \"a\" ] ]"), "net.gml:1: a node without an id");
+  EXPECT_EQ(refusal_of_gml(graph("node [ id 7 ]")), "net.gml:1: a second node with id 7");
+  EXPECT_EQ(refusal_of_gml(graph("edge [ source 0 ]")), "net.gml:1: an edge without source or target");
+  EXPECT_EQ(refusal_of_gml(graph("edge [ source 0 target 1 ]")), "net.gml: an edge names node 1, which is not there");
+  EXPECT_EQ(refusal_of_gml(graph("edge [ source 0 target 7 LinkSpeedRaw -1 ]")), "net.gml:1: LinkSpeedRaw -1 is no speed in bit/s");
+  EXPECT_EQ(refusal_of_gml(graph("edge [ source 0 target 7 LinkSpeedRaw nan ]")),
             "net.gml:1: a value is neither a number nor a text in quotes nor a list");
-  EXPECT_EQ(refusal(graph("edge [ source 0 target 7 ] edge [ source 0 target 7 LinkSpeedRaw 8 ]")),
+  EXPECT_EQ(refusal_of_gml(graph("edge [ source 0 target 7 ] edge [ source 0 target 7 LinkSpeedRaw 8 ]")),
             "net.gml: 1 of 2 edges name no speed (--edge-rate 1gbit gives them one)");
-  EXPECT_EQ(refusal(graph("") + graph("")), "net.gml:1: a second graph");
+  EXPECT_EQ(refusal_of_gml(graph("") + graph("")), "net.gml:1: a second graph");
   std::string deep;
   for (int i = 0; i < 100000; ++i) deep += "a [ ";
-  EXPECT_EQ(refusal(deep), "net.gml:1: lists more than 32 deep");
-  EXPECT_EQ(refusal(std::string(17 << 20, ' ')), "net.gml: 17825792 bytes, at most 16777216 are read");
+  EXPECT_EQ(refusal_of_gml(deep), "net.gml:1: lists more than 32 deep");
+  EXPECT_EQ(refusal_of_gml(std::string(17 << 20, ' ')), "net.gml: 17825792 bytes, at most 16777216 are read");
 }
 
 // A file that is cut anywhere is refused or, where nothing but spaces is missing, read whole.
 TEST(Gml, a_file_cut_short_is_refused) {
   const std::string whole = read_text(std::filesystem::path(SHOAL_TOPO_DATA) / "Abilene.gml");
   const std::size_t end = whole.find_last_of(']');
-  for (std::size_t bytes = 0; bytes <= end; bytes += 13) EXPECT_NE(refusal(whole.substr(0, bytes)), "nothing was refused") << bytes;
+  for (std::size_t bytes = 0; bytes <= end; bytes += 13) EXPECT_NE(refusal_of_gml(whole.substr(0, bytes)), "nothing was refused") << bytes;
 }
 
 }  // namespace

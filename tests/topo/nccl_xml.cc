@@ -1,4 +1,4 @@
-// NCCL's topology files: machines of the cloud are read with NCCL's own rates; hostile and wrong ones are refused in a line.
+// NCCL's topology files: machines of the cloud are read_xml with NCCL's own rates; hostile and wrong ones are refused in a line.
 #include "shoal/topo/nccl_xml.h"
 
 #include <gtest/gtest.h>
@@ -13,7 +13,7 @@
 namespace shoal::topo {
 namespace {
 
-Imported read(const std::string& text) { return topology_from_nccl_xml(text, "t.xml"); }
+Imported read_xml(const std::string& text) { return topology_from_nccl_xml(text, "t.xml"); }
 
 // GB/s by "from > to"; parallel links add up.
 std::map<std::string, double> rates(const Topology& topology) {
@@ -24,7 +24,7 @@ std::map<std::string, double> rates(const Topology& topology) {
 }
 
 TEST(NcclXml, every_kind_of_link_has_nccls_rate) {
-  const auto made = read(R"(<system version="1">
+  const auto made = read_xml(R"(<system version="1">
     <cpu numaid="0" arch="x86_64" vendor="GenuineIntel" familyid="6" modelid="85">
       <pci busid="b" class="0x060400" link_speed="16 GT/s" link_width="16">
         <pci busid="g0" class="0x030200" link_speed="8.0 GT/s PCIe" link_width="16"><gpu dev="0" sm="70">
@@ -60,48 +60,48 @@ TEST(NcclXml, machines_of_the_cloud_are_read) {
   for (const auto& made : {ndv2, ndv4, ncv4}) EXPECT_EQ(topology_from_json(to_json(made.topology)), made.topology);
 }
 
-std::string refusal(const std::string& text) {
-  return shoal::refusal([&] { read(text); });
+std::string refusal_of_xml(const std::string& text) {
+  return shoal::refusal([&] { read_xml(text); });
 }
 std::string in_system(const std::string& inside) { return "<system><cpu>" + inside + "</cpu></system>"; }
 
 TEST(NcclXml, every_mistake_is_one_line) {
-  EXPECT_EQ(refusal("<system"), "t.xml: is no XML at byte 6: Error parsing start element tag");
-  EXPECT_EQ(refusal("<system/>"), "t.xml: <system> has no <cpu>");
-  EXPECT_EQ(refusal("<topology/>"), "t.xml: has no <system>");
-  EXPECT_EQ(refusal("<graphs/>"),
+  EXPECT_EQ(refusal_of_xml("<system"), "t.xml: is no XML at byte 6: Error parsing start element tag");
+  EXPECT_EQ(refusal_of_xml("<system/>"), "t.xml: <system> has no <cpu>");
+  EXPECT_EQ(refusal_of_xml("<topology/>"), "t.xml: has no <system>");
+  EXPECT_EQ(refusal_of_xml("<graphs/>"),
             "t.xml: is what NCCL found (graphs), not what it found it in (system) (NCCL_TOPO_DUMP_FILE writes that)");
-  EXPECT_EQ(refusal(in_system("")), "t.xml: no GPU is there");
-  EXPECT_EQ(refusal(in_system("<pci class=\"0x03\"/>")), "t.xml: <pci> at byte 14 has no busid");
-  EXPECT_EQ(refusal(in_system("<pci busid=\"1\"/><pci busid=\"1\"/>")), "t.xml: <pci> at byte 30: a second \"pci 1\"");
-  EXPECT_EQ(refusal(in_system("<pci busid=\"1\"/><pci busid=\"1\" class=\"0x03\"/>")),
+  EXPECT_EQ(refusal_of_xml(in_system("")), "t.xml: no GPU is there");
+  EXPECT_EQ(refusal_of_xml(in_system("<pci class=\"0x03\"/>")), "t.xml: <pci> at byte 14 has no busid");
+  EXPECT_EQ(refusal_of_xml(in_system("<pci busid=\"1\"/><pci busid=\"1\"/>")), "t.xml: <pci> at byte 30: a second \"pci 1\"");
+  EXPECT_EQ(refusal_of_xml(in_system("<pci busid=\"1\"/><pci busid=\"1\" class=\"0x03\"/>")),
             "t.xml: <pci> at byte 30: a second device at 1");
-  EXPECT_EQ(refusal(in_system("<pci busid=\"1\" link_width=\"nan\"/>")),
+  EXPECT_EQ(refusal_of_xml(in_system("<pci busid=\"1\" link_width=\"nan\"/>")),
             "t.xml: <pci> at byte 14: link_width must be a number from 0 to 1024");
-  EXPECT_EQ(refusal(in_system("<pci busid=\"1\"><nic><net speed=\"-5\"/></nic></pci>")),
+  EXPECT_EQ(refusal_of_xml(in_system("<pci busid=\"1\"><nic><net speed=\"-5\"/></nic></pci>")),
             "t.xml: <net> at byte 34: speed must be a number from 0 to 1000000000");
-  EXPECT_EQ(refusal("<system><cpu/><cpu numaid=\"0\"/></system>"), "t.xml: <cpu> at byte 15: a second \"cpu0\"");
+  EXPECT_EQ(refusal_of_xml("<system><cpu/><cpu numaid=\"0\"/></system>"), "t.xml: <cpu> at byte 15: a second \"cpu0\"");
 }
 
 TEST(NcclXml, hostile_files_cost_nothing) {
   std::string deep;
   for (int i = 0; i < 1000; ++i) deep += "<pci busid=\"" + std::to_string(i) + "\">";
   for (int i = 0; i < 1000; ++i) deep += "</pci>";
-  EXPECT_EQ(refusal(in_system(deep)), "t.xml: <pci> more than 32 deep");
-  EXPECT_EQ(refusal(std::string(17 << 20, '<')), "t.xml: 17825792 bytes, at most 16777216 are read");
+  EXPECT_EQ(refusal_of_xml(in_system(deep)), "t.xml: <pci> more than 32 deep");
+  EXPECT_EQ(refusal_of_xml(std::string(17 << 20, '<')), "t.xml: 17825792 bytes, at most 16777216 are read_xml");
   // The entities of a billion laughs stay the text "&c;", which is no number.
-  EXPECT_EQ(refusal("<!DOCTYPE s [<!ENTITY a \"9999999999\"><!ENTITY c \"&a;&a;&a;\">]><system><cpu><pci busid=\"&c;\" "
+  EXPECT_EQ(refusal_of_xml("<!DOCTYPE s [<!ENTITY a \"9999999999\"><!ENTITY c \"&a;&a;&a;\">]><system><cpu><pci busid=\"&c;\" "
                     "link_width=\"&c;\"/></cpu></system>"),
             "t.xml: <pci> at byte 76: link_width must be a number from 0 to 1024");
   std::string cpus = "<system>";
   for (int i = 0; i < 2000; ++i) cpus += "<cpu numaid=\"" + std::to_string(i) + "\"/>";
-  EXPECT_EQ(refusal(cpus + "</system>"), "t.xml: more than 1048576 links");
+  EXPECT_EQ(refusal_of_xml(cpus + "</system>"), "t.xml: more than 1048576 links");
 }
 
 TEST(NcclXml, a_file_cut_short_is_refused) {
   const std::string whole = read_text(std::filesystem::path(SHOAL_TOPO_DATA) / "ndv4-topo.xml");
   const std::size_t end = whole.find_last_of('>');
-  for (std::size_t bytes = 0; bytes < end; ++bytes) EXPECT_NE(refusal(whole.substr(0, bytes)), "nothing was refused") << bytes;
+  for (std::size_t bytes = 0; bytes < end; ++bytes) EXPECT_NE(refusal_of_xml(whole.substr(0, bytes)), "nothing was refused") << bytes;
 }
 
 TEST(Import, the_first_character_tells_the_format) {

@@ -39,7 +39,7 @@ TEST(Topology, what_is_written_is_read_again) {
   std::filesystem::remove(file);
 }
 
-std::string refusal(const std::string& text) {
+std::string refusal_of_topology(const std::string& text) {
   try {
     topology_from_json(text, "net.json");
   } catch (const Error& error) {
@@ -53,26 +53,26 @@ std::string with_link(const std::string& link) {
 }
 
 TEST(Topology, every_mistake_is_named_with_its_place) {
-  EXPECT_EQ(refusal("{"), "net.json: not a JSON object");
-  EXPECT_EQ(refusal("[]"), "net.json: not a JSON object");
-  EXPECT_EQ(refusal(R"({"bandwidth_unit": "MB/s"})"), "net.json: compute: a list is missing");
-  EXPECT_EQ(refusal(R"({"bandwidth_unit": "furlong"})"),
+  EXPECT_EQ(refusal_of_topology("{"), "net.json: not a JSON object");
+  EXPECT_EQ(refusal_of_topology("[]"), "net.json: not a JSON object");
+  EXPECT_EQ(refusal_of_topology(R"({"bandwidth_unit": "MB/s"})"), "net.json: compute: a list is missing");
+  EXPECT_EQ(refusal_of_topology(R"({"bandwidth_unit": "furlong"})"),
             "net.json: bandwidth_unit: unknown unit \"furlong\" (bytes/s, MB/s, GB/s, Mbit/s, Gbit/s or link units)");
-  EXPECT_EQ(refusal(R"({"bandwidth_unit": "MB/s", "compute": ["a"], "switches": ["a"], "links": []})"),
+  EXPECT_EQ(refusal_of_topology(R"({"bandwidth_unit": "MB/s", "compute": ["a"], "switches": ["a"], "links": []})"),
             "net.json: switches[0]: \"a\" is there twice");
-  EXPECT_EQ(refusal(R"({"bandwidth_unit": "MB/s", "compute": [3], "switches": [], "links": []})"),
+  EXPECT_EQ(refusal_of_topology(R"({"bandwidth_unit": "MB/s", "compute": [3], "switches": [], "links": []})"),
             "net.json: compute[0]: must be text");
-  EXPECT_EQ(refusal(with_link(R"({"src": "a", "dst": "c", "bw": 1})")),
+  EXPECT_EQ(refusal_of_topology(with_link(R"({"src": "a", "dst": "c", "bw": 1})")),
             "net.json: links[0].dst: no host or switch is called \"c\"");
-  EXPECT_EQ(refusal(with_link(R"({"src": "a", "dst": "a", "bw": 1})")), "net.json: links[0]: \"a\" is linked to itself");
+  EXPECT_EQ(refusal_of_topology(with_link(R"({"src": "a", "dst": "a", "bw": 1})")), "net.json: links[0]: \"a\" is linked to itself");
   for (const char* bad : {"0", "-1", "\"fast\"", "null", "1e999"}) {
-    EXPECT_THAT(refusal(with_link(std::string(R"({"src": "a", "dst": "b", "bw": )") + bad + "}")), StartsWith("net.json: "))
+    EXPECT_THAT(refusal_of_topology(with_link(std::string(R"({"src": "a", "dst": "b", "bw": )") + bad + "}")), StartsWith("net.json: "))
         << bad;
   }
-  EXPECT_EQ(refusal(with_link(R"({"src": "a", "dst": "b"})")), "net.json: links[0].bw: must be a positive number");
-  EXPECT_EQ(refusal(with_link(R"({"src": "a", "dst": "b", "bw": 1, "alpha_us": 1e10})")),
+  EXPECT_EQ(refusal_of_topology(with_link(R"({"src": "a", "dst": "b"})")), "net.json: links[0].bw: must be a positive number");
+  EXPECT_EQ(refusal_of_topology(with_link(R"({"src": "a", "dst": "b", "bw": 1, "alpha_us": 1e10})")),
             "net.json: links[0].alpha_us: more than an hour");
-  EXPECT_EQ(refusal(with_link("7")), "net.json: links[0]: must be an object with src, dst and bw");
+  EXPECT_EQ(refusal_of_topology(with_link("7")), "net.json: links[0]: must be an object with src, dst and bw");
 }
 
 TEST(Topology, an_unreadable_file_is_an_io_error) {

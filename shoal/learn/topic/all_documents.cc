@@ -12,17 +12,17 @@ namespace shoal::learn::topic {
 namespace {
 
 // A member's documents in one piece: of each the length of its name, how many topics, name, topics.
-struct Head {
+struct DocumentHead {
   std::uint32_t name, topics;
 };
 
 constexpr std::uint64_t kTogether = 1 << 18;  // documents of all members whose topics are on their way at once
 
-class Part {
+class MembersPart {
  public:
-  explicit Part(const Bytes& bytes) : rest_(bytes.data(), bytes.size()) {}
+  explicit MembersPart(const Bytes& bytes) : rest_(bytes.data(), bytes.size()) {}
   void next(std::string& name, std::vector<TopicCount>& counts) {
-    Head head;
+    DocumentHead head;
     copy(&head, sizeof(head));
     name.resize(head.name);
     copy(name.data(), name.size());
@@ -48,7 +48,7 @@ Bytes packed(const Lda& lda, std::size_t begin, std::size_t end) {
   };
   lda.each_document([&](std::size_t document, std::span<const TopicCount> counts) {
     const std::string& name = lda.corpus().names[document];
-    const Head head{static_cast<std::uint32_t>(name.size()), static_cast<std::uint32_t>(counts.size())};
+    const DocumentHead head{static_cast<std::uint32_t>(name.size()), static_cast<std::uint32_t>(counts.size())};
     append(&head, sizeof(head));
     append(name.data(), name.size());
     append(counts.data(), counts.size_bytes());
@@ -74,7 +74,7 @@ void each_document_of_all(const Lda& lda, Gather& gather,
     const std::vector<Bytes> all = gather(packed(lda, done, until), "topics of documents");
     done = until;
     if (all.empty()) continue;
-    std::vector<Part> parts(all.begin(), all.end());
+    std::vector<MembersPart> parts(all.begin(), all.end());
     for (std::uint64_t document = begin; document < end; ++document) {
       std::uint32_t owner = 0;
       while (!data::Share{owner, share.members}.holds(document)) ++owner;

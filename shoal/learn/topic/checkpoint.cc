@@ -53,12 +53,12 @@ std::set<Place> places_in(const fs::path& folder) {
   return places;
 }
 
-struct Part {                      // one file
+struct FilePart {                      // one file
   std::vector<std::uint32_t> topics, lengths;
   Prior prior;
 };
 
-Part read_part(const fs::path& file) {
+FilePart read_part(const fs::path& file) {
   TensorFile tensors = read_tensor_file(file);
   const auto numbers = [&](const char* name) -> std::vector<std::uint32_t>& {
     const auto found = tensors.others.find(name);
@@ -66,7 +66,7 @@ Part read_part(const fs::path& file) {
     if (tensor == nullptr) throw Error(Code::invalid_argument, std::string("has no ") + name, file.string(), kHint);
     return tensor->values;
   };
-  Part part{std::move(numbers("topics")), std::move(numbers("lengths")), {}};
+  FilePart part{std::move(numbers("topics")), std::move(numbers("lengths")), {}};
   const auto found = tensors.others.find("prior");
   const auto* const prior = found == tensors.others.end() ? nullptr : std::get_if<TensorOf<double>>(&found->second);
   if (prior == nullptr || prior->values.size() < 2) throw Error(Code::invalid_argument, "has no prior", file.string(), kHint);
@@ -124,7 +124,7 @@ std::optional<Kept> Checkpoints::newest(const text::Corpus& corpus, std::uint32_
     throw Error(Code::invalid_argument, "is of other documents or of another number of topics", (folder_ / name_of(place)).string(), kHint);
   };
   if (size == size_) {
-    Part part = read_part(folder_ / name_of({sweep, rank_, size_}));
+    FilePart part = read_part(folder_ / name_of({sweep, rank_, size_}));
     const text::Documents& documents = corpus.documents;
     bool same = part.topics.size() == documents.tokens() && part.lengths.size() == documents.size();
     for (std::size_t d = 0; same && d < documents.size(); ++d) same = part.lengths[d] == documents.offsets[d + 1] - documents.offsets[d];
@@ -133,13 +133,13 @@ std::optional<Kept> Checkpoints::newest(const text::Corpus& corpus, std::uint32_
     kept.topics = std::move(part.topics);
   } else {
     // Document by document as they were dealt then, those that are this member's now.
-    std::vector<Part> parts;
+    std::vector<FilePart> parts;
     for (std::uint32_t rank = 0; rank < size; ++rank) parts.push_back(read_part(folder_ / name_of({sweep, rank, size})));
     std::vector<std::uint64_t> documents(size), tokens(size);
     for (std::uint64_t document = 0; document < corpus.all_documents; ++document) {
       std::uint32_t owner = 0;
       while (!data::Share{owner, size}.holds(document)) ++owner;
-      Part& part = parts[owner];
+      FilePart& part = parts[owner];
       if (documents[owner] == part.lengths.size()) refuse({sweep, owner, size});
       const std::uint32_t length = part.lengths[documents[owner]++];
       if (tokens[owner] + length > part.topics.size()) refuse({sweep, owner, size});

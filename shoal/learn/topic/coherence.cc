@@ -7,12 +7,12 @@ namespace shoal::learn::topic {
 namespace {
 
 constexpr double kEpsilon = 1e-12;
-const double kLeast = std::log(kEpsilon);
+const double kLeastScore = std::log(kEpsilon);
 
 double probability(std::uint64_t windows, const Occurrences& in) { return static_cast<double>(windows) / static_cast<double>(in.windows()); }
 
 double uci_of(std::uint32_t a, std::uint32_t b, const Occurrences& in) {
-  if (in.of(a) == 0 || in.of(b) == 0) return kLeast;
+  if (in.of(a) == 0 || in.of(b) == 0) return kLeastScore;
   return std::log((probability(in.of(a, b), in) + kEpsilon) / (probability(in.of(a), in) * probability(in.of(b), in)));
 }
 
@@ -22,7 +22,7 @@ double npmi_of(std::uint32_t a, std::uint32_t b, const Occurrences& in) {
 }
 
 double u_mass_of(std::uint32_t a, std::uint32_t b, const Occurrences& in) {
-  if (in.of(b) == 0) return kLeast;
+  if (in.of(b) == 0) return kLeastScore;
   return std::log((probability(in.of(a, b), in) + kEpsilon) / probability(in.of(b), in));
 }
 

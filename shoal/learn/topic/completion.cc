@@ -8,7 +8,7 @@
 namespace shoal::learn::topic {
 namespace {
 
-constexpr std::uint32_t kSite = 0x68616c66;  // of the draws of this file
+constexpr std::uint32_t kHalvesSite = 0x68616c66;  // of the draws of this file
 
 }  // namespace
 
@@ -29,7 +29,7 @@ std::pair<text::Documents, text::Documents> halves(const text::Documents& docume
     second.clear();
     std::uint32_t token = 0;
     for (const std::uint32_t word : documents[d]) {
-      (uniform(seed, first_document + d, token++, kSite) < 0.5 ? first : second).push_back(word);
+      (uniform(seed, first_document + d, token++, kHalvesSite) < 0.5 ? first : second).push_back(word);
     }
     split.first.append(first);
     split.second.append(second);

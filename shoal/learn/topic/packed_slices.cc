@@ -8,7 +8,7 @@
 namespace shoal::learn::topic {
 namespace {
 
-struct Head {
+struct SliceHead {
   std::uint64_t number, size;
 };
 
@@ -18,7 +18,7 @@ struct Head {
 
 void PackedSlices::append(std::uint32_t number, const Slice& slice) {
   const Bytes packed = slice.packed();
-  const Head head{number, packed.size()};
+  const SliceHead head{number, packed.size()};
   const auto begin = std::as_bytes(std::span(&head, 1));
   bytes_.insert(bytes_.end(), begin.begin(), begin.end());
   bytes_.insert(bytes_.end(), packed.begin(), packed.end());
@@ -32,7 +32,7 @@ Bytes PackedSlices::take() {
 }
 
 std::unique_ptr<Slice> SliceReader::next(std::uint32_t& number) {
-  Head head;
+  SliceHead head;
   if (rest_.size() < sizeof(head)) refuse("a part of the model is cut short");
   std::memcpy(&head, rest_.data(), sizeof(head));
   rest_ = rest_.subspan(sizeof(head));

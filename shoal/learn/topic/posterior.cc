@@ -8,7 +8,7 @@
 namespace shoal::learn::topic {
 namespace {
 
-constexpr float kLeast = 1e-30f;  // of a norm: words whose topics the document cannot have
+constexpr float kLeastNorm = 1e-30f;  // of a norm: words whose topics the document cannot have
 
 // In lanes, so that a compiler makes vectors of it.
 float product(std::span<const float> a, std::span<const float> b) {
@@ -56,7 +56,7 @@ void Posterior::weigh(std::span<const Word> words, std::span<const float> rows) 
   exp_digammas(std::span<const float>(gamma_), digamma(*std::ranges::max_element(gamma_)), theta_.data());
   ratios_.resize(words.size());
   for (std::size_t i = 0; i < words.size(); ++i)
-    ratios_[i] = words[i].count / std::max(kLeast, product(theta_, rows.subspan(words[i].row * topics, topics)));
+    ratios_[i] = words[i].count / std::max(kLeastNorm, product(theta_, rows.subspan(words[i].row * topics, topics)));
 }
 
 }  // namespace shoal::learn::topic

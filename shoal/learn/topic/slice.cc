@@ -12,9 +12,9 @@ namespace {
 
 constexpr std::uint32_t kLeastRoom = 4;
 
-class Reader {
+class FieldReader {
  public:
-  explicit Reader(std::span<const std::byte> bytes) : bytes_(bytes) {}
+  explicit FieldReader(std::span<const std::byte> bytes) : bytes_(bytes) {}
   std::uint32_t number() {
     const auto number = take_varint(bytes_, kLongestVarint32);
     if (!number || *number > UINT32_MAX) refuse();
@@ -67,24 +67,24 @@ Bytes Slice::packed() const {
 }
 
 std::unique_ptr<Slice> Slice::unpacked(std::span<const std::byte> bytes) {
-  Reader reader(bytes);
+  FieldReader reader(bytes);
   const std::uint32_t words = reader.number();
-  if (words > reader.left()) Reader::refuse();
+  if (words > reader.left()) FieldReader::refuse();
   auto slice = std::make_unique<Slice>(words);
   std::vector<TopicCount> counts;
   for (std::uint32_t place = 0; place < words; ++place) {
     const std::uint32_t size = reader.number();
-    if (size > reader.left() / 2) Reader::refuse();
+    if (size > reader.left() / 2) FieldReader::refuse();
     counts.resize(size);
     for (TopicCount& pair : counts) {
       pair.topic = reader.number();
       pair.count = reader.number();
-      if (pair.count == 0 || pair.topic == UINT32_MAX) Reader::refuse();
+      if (pair.count == 0 || pair.topic == UINT32_MAX) FieldReader::refuse();
       slice->topics_ = std::max(slice->topics_, pair.topic + 1);
     }
     slice->store(place, counts);
   }
-  if (reader.left() != 0) Reader::refuse();
+  if (reader.left() != 0) FieldReader::refuse();
   return slice;
 }
 

@@ -13,9 +13,9 @@ namespace {
 
 constexpr std::uint16_t kNoTopicThere = 0xFFFF;
 
-class Reader {
+class TomotopyReader {
  public:
-  explicit Reader(const std::filesystem::path& file) : file_(file), in_(file, std::ios::binary) {
+  explicit TomotopyReader(const std::filesystem::path& file) : file_(file), in_(file, std::ios::binary) {
     std::error_code none;
     end_ = size_ = std::filesystem::file_size(file, none);
     if (!in_ || none) refuse("cannot be read");
@@ -90,7 +90,7 @@ class Reader {
   std::uint64_t end_ = 0;  // of what may be read: of a tag, or of the file
 };
 
-void read_words(Reader& in, data::Names& vocabulary) {
+void read_words(TomotopyReader& in, data::Names& vocabulary) {
   if (in.text(4) != "Dict") in.refuse_shape();
   const auto count = in.number<std::uint32_t>();
   for (std::uint32_t word = 0; word < count; ++word) {
@@ -101,7 +101,7 @@ void read_words(Reader& in, data::Names& vocabulary) {
 // Tokens of topics and of words with topics are there twice, as counts and one by one: where these differ, something is wrong.
 class Tallies {
  public:
-  Tallies(Reader& in, std::uint32_t topics, std::uint32_t words)
+  Tallies(TomotopyReader& in, std::uint32_t topics, std::uint32_t words)
       : topics_(topics), of_topics_(in.matrix<std::uint32_t>(topics, 1)), of_words_(in.matrix<std::uint32_t>(topics, words)) {}
   void take(std::uint32_t word, Topic topic) {
     --of_topics_[topic];
@@ -120,7 +120,7 @@ class Tallies {
 }  // namespace
 
 TomotopyFile read_tomotopy_file(const std::filesystem::path& path) {
-  Reader in(path);
+  TomotopyReader in(path);
   if (in.text(5) != std::string_view("LDA\0\0", 5)) in.refuse("is no model of tomotopy's LDAModel");
   if (in.text(5) != std::string_view("one\0\0", 5)) in.refuse("weighs tokens otherwise than by one", "train with tw=tomotopy.TermWeight.ONE");
   TomotopyFile read;

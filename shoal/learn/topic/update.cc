@@ -10,7 +10,7 @@
 namespace shoal::learn::topic {
 namespace {
 
-constexpr std::uint32_t kSite = 0x75706474;  // of the draws of this file; and the members' behind it
+constexpr std::uint32_t kUpdateSite = 0x75706474;  // of the draws of this file; and the members' behind it
 
 }  // namespace
 
@@ -45,7 +45,7 @@ Kept begun(const Model& before, const text::Documents& documents, std::uint64_t 
       return documents.offsets[end] - documents.offsets[begin];
     }
   };
-  std::vector<Drawing> workers(threads, Drawing{DrawnTopics(phi), documents, kept.topics, seed, kSite + rank});
+  std::vector<Drawing> workers(threads, Drawing{DrawnTopics(phi), documents, kept.topics, seed, kUpdateSite + rank});
   in_chunks(documents.size(), workers, [](std::uint64_t) {});
   return kept;
 }

@@ -9,9 +9,9 @@ using Value = Network::Value;
 constexpr Extent one{1, 1}, three{3, 3}, five{5, 5}, flat{1, 7}, tall{7, 1}, two{2, 2};
 
 // A convolution that keeps the size, its batch normalisation and ReLU: one box of the paper's figures.
-class Blocks {
+class InceptionBlocks {
  public:
-  explicit Blocks(Network& net) : net_(net) {}
+  explicit InceptionBlocks(Network& net) : net_(net) {}
 
   Value box(const std::string& name, Value in, std::int64_t out, Extent kernel) {
     return box(name, in, {.out = out, .kernel = kernel, .padding = {kernel[0] / 2, kernel[1] / 2}});
@@ -88,7 +88,7 @@ Value logits(Network& net, const std::string& dot, Value in) {
 
 Model inception_v3(const std::string& name) {
   Network net(name, "Szegedy et al., CVPR 2016, with the auxiliary classifier", Initial::he);
-  Blocks blocks(net);
+  InceptionBlocks blocks(net);
   Value at = net.input("image", {3, 299, 299});
   at = blocks.halving("Conv2d_1a_3x3", at, 32);
   at = blocks.box("Conv2d_2a_3x3", at, {.out = 32, .kernel = three});

@@ -7,9 +7,9 @@ namespace {
 
 using Value = Network::Value;
 
-class Blocks {
+class ResidualBlocks {
  public:
-  explicit Blocks(Network& net) : net_(net) {}
+  explicit ResidualBlocks(Network& net) : net_(net) {}
 
   // A convolution without bias that keeps the size but for its stride, and its batch normalisation.
   Value normalised(const std::string& convolution, const std::string& norm, Value in, std::int64_t out, std::int64_t kernel,
@@ -51,7 +51,7 @@ std::string block_name(int stage, int block) { return "layer" + std::to_string(s
 
 Model small_resnet(const std::string& name) {
   Network net(name, "He et al., CVPR 2016, 4.2, n = 3", Initial::he);
-  Blocks blocks(net);
+  ResidualBlocks blocks(net);
   Value at = blocks.relu("relu", blocks.normalised("conv1", "bn1", net.input("image", {3, 32, 32}), 16, 3));
   for (int stage = 1; stage <= 3; ++stage) {
     for (int i = 0; i < 3; ++i) at = blocks.basic(block_name(stage, i), at, 8 << stage, stage > 1 && i == 0 ? 2 : 1);
@@ -62,7 +62,7 @@ Model small_resnet(const std::string& name) {
 
 Model resnet(const std::string& name) {
   Network net(name, "He et al., CVPR 2016, table 1", Initial::he);
-  Blocks blocks(net);
+  ResidualBlocks blocks(net);
   const std::array<int, 4> depth = name == "resnet-50" ? std::array{3, 4, 6, 3} : std::array{3, 8, 36, 3};
   Value at = blocks.relu("relu", blocks.normalised("conv1", "bn1", net.input("image", {3, 224, 224}), 64, 7, 2));
   at = net.apply("maxpool", Pool{Pool::Kind::max, {3, 3}, {2, 2}, {1, 1}}, at);

@@ -13,7 +13,7 @@
 namespace shoal::learn::topic {
 namespace {
 
-constexpr std::uint32_t kTopics = 1u << 20;  // entries count to 2,047
+constexpr std::uint32_t kManyTopics = 1u << 20;  // entries count to 2,047
 
 Block block_of(const text::Documents& documents, std::uint32_t topics) {
   return Block(documents, 0, documents.size(), Slicing(frequencies_of(documents, 3), topics, 1), topics);
@@ -30,7 +30,7 @@ std::vector<TopicCount> expected(const std::map<Topic, std::uint32_t>& counts) {
 TEST(Block, CountsALongDocumentWhateverMoves) {
   constexpr std::uint32_t tokens = 12'000;
   const text::Documents documents = documents_of({{1, 2}, std::vector<std::uint32_t>(tokens, 0)});
-  Block block = block_of(documents, kTopics);
+  Block block = block_of(documents, kManyTopics);
   ASSERT_EQ(block.most(), 2047u);
   const std::uint32_t line = block.first_line[1];
   EXPECT_EQ(block.first_long, line);
@@ -52,7 +52,7 @@ TEST(Block, CountsALongDocumentWhateverMoves) {
     Topic& topic = topics[drawn[0] % tokens];
     document.remove(topic);
     --counts[topic];
-    topic = drawn[1] % 4 == 0 ? drawn[2] % kTopics : move / 40'000;
+    topic = drawn[1] % 4 == 0 ? drawn[2] % kManyTopics : move / 40'000;
     document.add(topic);
     ++counts[topic];
     ASSERT_LT(document.entries(), room);

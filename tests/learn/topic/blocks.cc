@@ -12,7 +12,7 @@
 namespace shoal::learn::topic {
 namespace {
 
-constexpr std::uint32_t kWords = 50, kTopics = 9, kBlocks = 5;
+constexpr std::uint32_t kBlockWords = 50, kBlockTopics = 9, kBlocks = 5;
 
 bool same(const Block& a, const Block& b) {
   const auto same_runs = [](const Block::Run& x, const Block::Run& y) { return x.place == y.place && x.begin == y.begin; };
@@ -22,14 +22,14 @@ bool same(const Block& a, const Block& b) {
 }
 
 TEST(Blocks, ComeBackAsTheyWereLeft) {
-  const text::Documents documents = random_documents(100, kWords, 40, 3);
-  const Slicing slicing(frequencies_of(documents, kWords), kTopics, 3);
+  const text::Documents documents = random_documents(100, kBlockWords, 40, 3);
+  const Slicing slicing(frequencies_of(documents, kBlockWords), kBlockTopics, 3);
   const auto parts = parts_of(documents, 0, documents.size(), kBlocks);
   Blocks blocks(kBlocks, testing::TempDir());
   std::vector<Block> expected;
   for (std::uint32_t b = 0; b < kBlocks; ++b) {
-    expected.emplace_back(documents, parts[b], parts[b + 1], slicing, kTopics);
-    blocks.append(Block(documents, parts[b], parts[b + 1], slicing, kTopics), parts[b]);
+    expected.emplace_back(documents, parts[b], parts[b + 1], slicing, kBlockTopics);
+    blocks.append(Block(documents, parts[b], parts[b + 1], slicing, kBlockTopics), parts[b]);
   }
   EXPECT_EQ(blocks.tokens(), documents.tokens());
   for (std::uint32_t visit = 0; visit < 60; ++visit) {
@@ -39,7 +39,7 @@ TEST(Blocks, ComeBackAsTheyWereLeft) {
     ASSERT_TRUE(same(block, expected[b])) << "visit " << visit << ", block " << b;
     if (drawn[1] % 3 == 0) continue;
     for (Block* changing : {&block, &expected[b]}) {
-      for (std::uint32_t token = 0; token < changing->tokens(); ++token) changing->topics[token] = random_words(9, visit, token, 0)[0] % kTopics;
+      for (std::uint32_t token = 0; token < changing->tokens(); ++token) changing->topics[token] = random_words(9, visit, token, 0)[0] % kBlockTopics;
       changing->count();
     }
     blocks.changed();
@@ -47,7 +47,7 @@ TEST(Blocks, ComeBackAsTheyWereLeft) {
 }
 
 TEST(Blocks, DivideDocumentsByTheirTokens) {
-  const text::Documents documents = random_documents(1000, kWords, 40, 5);
+  const text::Documents documents = random_documents(1000, kBlockWords, 40, 5);
   for (const std::uint32_t parts : {1u, 2u, 7u, 300u}) {
     const auto begins = parts_of(documents, 10, 900, parts);
     ASSERT_EQ(begins.size(), parts + 1);

@@ -19,7 +19,7 @@
 namespace shoal::learn::topic {
 namespace {
 
-constexpr std::uint32_t kWords = 60, kDocuments = 240;
+constexpr std::uint32_t kLdaWords = 60, kDocuments = 240;
 
 // Every document is about one of three subjects, each with 20 words of its own.
 std::vector<std::vector<std::uint32_t>> three_subjects() {
@@ -33,8 +33,8 @@ std::vector<std::vector<std::uint32_t>> three_subjects() {
 
 text::Corpus share_of(const std::vector<std::vector<std::uint32_t>>& documents, const data::Share& share) {
   text::Corpus corpus;
-  corpus.frequencies.resize(kWords);
-  for (std::uint32_t word = 0; word < kWords; ++word) corpus.vocabulary.number("w" + std::to_string(word));
+  corpus.frequencies.resize(kLdaWords);
+  for (std::uint32_t word = 0; word < kLdaWords; ++word) corpus.vocabulary.number("w" + std::to_string(word));
   for (std::uint64_t d = 0; d < documents.size(); ++d) {
     for (const std::uint32_t word : documents[d]) ++corpus.frequencies[word];
     corpus.all_tokens += documents[d].size();
@@ -100,14 +100,14 @@ Trained trained(net::Rank members, std::uint32_t threads, std::uint32_t topics, 
 void expect_counts_of_topics(const Trained& result) {
   const auto documents = three_subjects();
   const auto members = static_cast<net::Rank>(result.kept.size());
-  std::vector<std::vector<std::uint32_t>> counts(kWords, std::vector<std::uint32_t>(result.model.topics()));
+  std::vector<std::vector<std::uint32_t>> counts(kLdaWords, std::vector<std::uint32_t>(result.model.topics()));
   for (net::Rank rank = 0; rank < members; ++rank) {
     const text::Corpus corpus = share_of(documents, {rank, members});
     for (std::size_t i = 0; i < corpus.documents.tokens(); ++i) ++counts[corpus.documents.words()[i]][result.kept[rank].of_tokens()[i]];
   }
-  ASSERT_EQ(result.model.words(), kWords);
+  ASSERT_EQ(result.model.words(), kLdaWords);
   std::vector<std::uint64_t> totals(result.model.topics());
-  for (std::uint32_t word = 0; word < kWords; ++word) {
+  for (std::uint32_t word = 0; word < kLdaWords; ++word) {
     std::vector<TopicCount> row;
     for (Topic topic = 0; topic < result.model.topics(); ++topic) {
       if (counts[word][topic] != 0) row.push_back({topic, counts[word][topic]});
@@ -159,7 +159,7 @@ TEST(Lda, SeedWordsBeginWithTheirTopics) {
       }
       for (int sweep = 0; sweep < 30; ++sweep) lda.sweep();
       const Model model = lda.model();
-      for (std::uint32_t word = 0; word < kWords; ++word) {
+      for (std::uint32_t word = 0; word < kLdaWords; ++word) {
         const auto most = std::ranges::max_element(model[word], {}, &TopicCount::count);
         EXPECT_EQ(most->topic, (word / 20 + 1) % 3) << "word " << word;
       }

@@ -16,11 +16,11 @@
 namespace shoal::learn::topic {
 namespace {
 
-constexpr std::uint32_t kWords = 40, kTopics = 5;
+constexpr std::uint32_t kStreamWords = 40, kStreamTopics = 5;
 
 data::Names vocabulary() {
   data::Names names;
-  for (std::uint32_t word = 0; word < kWords; ++word) names.number("w" + std::to_string(word));
+  for (std::uint32_t word = 0; word < kStreamWords; ++word) names.number("w" + std::to_string(word));
   return names;
 }
 
@@ -32,7 +32,7 @@ text::Documents batch_number(std::uint32_t number, std::uint32_t count) {
     const std::uint32_t subject = random_words(number, d, 0, 2)[0] % 4;
     for (std::uint32_t i = 0; i < words.size(); ++i) {
       const auto drawn = random_words(number, d, i, 1);
-      words[i] = drawn[0] % 10 == 0 ? drawn[1] % kWords : subject * 10 + drawn[1] % 10;
+      words[i] = drawn[0] % 10 == 0 ? drawn[1] % kStreamWords : subject * 10 + drawn[1] % 10;
     }
     documents.append(words);
   }
@@ -43,26 +43,26 @@ StreamOptions options() { return {.prior = {{0.1, 0.2, 0.3, 0.4, 0.5}, 0.05}, .s
 
 using Matrix = std::vector<std::vector<double>>;  // by word and topic
 Matrix lambda_of(const Stream& stream) {
-  Matrix lambda(kWords, std::vector<double>(kTopics));
-  for (std::uint32_t w = 0; w < kWords; ++w) {
-    for (Topic k = 0; k < kTopics; ++k) lambda[w][k] = stream.lambda(w, k);
+  Matrix lambda(kStreamWords, std::vector<double>(kStreamTopics));
+  for (std::uint32_t w = 0; w < kStreamWords; ++w) {
+    for (Topic k = 0; k < kStreamTopics; ++k) lambda[w][k] = stream.lambda(w, k);
   }
   return lambda;
 }
 
 // The equations, plainly: token after token.
 void learn_slowly(Matrix& lambda, const text::Documents& batch, const StreamOptions& how, double t, double all) {
-  std::vector<double> totals(kTopics);
+  std::vector<double> totals(kStreamTopics);
   for (const auto& row : lambda) {
-    for (Topic k = 0; k < kTopics; ++k) totals[k] += row[k];
+    for (Topic k = 0; k < kStreamTopics; ++k) totals[k] += row[k];
   }
-  Matrix sums(kWords, std::vector<double>(kTopics));
+  Matrix sums(kStreamWords, std::vector<double>(kStreamTopics));
   for (std::size_t d = 0; d < batch.size(); ++d) {
-    std::vector<double> gamma(kTopics, 1);
+    std::vector<double> gamma(kStreamTopics, 1);
     const auto phi_of = [&](std::uint32_t word) {
-      std::vector<double> phi(kTopics);
+      std::vector<double> phi(kStreamTopics);
       double sum = 0;
-      for (Topic k = 0; k < kTopics; ++k) sum += phi[k] = std::exp(digamma(gamma[k]) + digamma(lambda[word][k]) - digamma(totals[k]));
+      for (Topic k = 0; k < kStreamTopics; ++k) sum += phi[k] = std::exp(digamma(gamma[k]) + digamma(lambda[word][k]) - digamma(totals[k]));
       for (double& each : phi) each /= sum;
       return phi;
     };
@@ -70,21 +70,21 @@ void learn_slowly(Matrix& lambda, const text::Documents& batch, const StreamOpti
       std::vector<double> next = how.prior.alpha;
       for (const std::uint32_t word : batch[d]) {
         const auto phi = phi_of(word);
-        for (Topic k = 0; k < kTopics; ++k) next[k] += phi[k];
+        for (Topic k = 0; k < kStreamTopics; ++k) next[k] += phi[k];
       }
       double change = 0;
-      for (Topic k = 0; k < kTopics; ++k) change += std::abs(next[k] - gamma[k]) / kTopics;
+      for (Topic k = 0; k < kStreamTopics; ++k) change += std::abs(next[k] - gamma[k]) / kStreamTopics;
       gamma = next;
       if (change < how.settled) break;
     }
     for (const std::uint32_t word : batch[d]) {
       const auto phi = phi_of(word);
-      for (Topic k = 0; k < kTopics; ++k) sums[word][k] += phi[k];
+      for (Topic k = 0; k < kStreamTopics; ++k) sums[word][k] += phi[k];
     }
   }
   const double rho = std::pow(how.tau0 + t, -how.kappa), scale = all / static_cast<double>(batch.size());
-  for (std::uint32_t w = 0; w < kWords; ++w) {
-    for (Topic k = 0; k < kTopics; ++k) lambda[w][k] = (1 - rho) * lambda[w][k] + rho * (how.prior.beta + scale * sums[w][k]);
+  for (std::uint32_t w = 0; w < kStreamWords; ++w) {
+    for (Topic k = 0; k < kStreamTopics; ++k) lambda[w][k] = (1 - rho) * lambda[w][k] + rho * (how.prior.beta + scale * sums[w][k]);
   }
 }
 
@@ -122,8 +122,8 @@ std::vector<text::Documents> batches_of(std::initializer_list<std::uint32_t> siz
 }
 
 void expect_near(const Matrix& found, const Matrix& wanted, double part) {
-  for (std::uint32_t w = 0; w < kWords; ++w) {
-    for (Topic k = 0; k < kTopics; ++k) EXPECT_NEAR(found[w][k], wanted[w][k], part * (wanted[w][k] + 0.01)) << "word " << w << ", topic " << k;
+  for (std::uint32_t w = 0; w < kStreamWords; ++w) {
+    for (Topic k = 0; k < kStreamTopics; ++k) EXPECT_NEAR(found[w][k], wanted[w][k], part * (wanted[w][k] + 0.01)) << "word " << w << ", topic " << k;
   }
 }
 
@@ -162,8 +162,8 @@ TEST(Stream, BeginsNearOne) {
       squares += (value - 1) * (value - 1);
     }
   }
-  EXPECT_NEAR(sum / (kWords * kTopics), 1, 0.035);  // five standard errors
-  EXPECT_NEAR(squares / (kWords * kTopics), 0.01, 0.005);
+  EXPECT_NEAR(sum / (kStreamWords * kStreamTopics), 1, 0.035);  // five standard errors
+  EXPECT_NEAR(squares / (kStreamWords * kStreamTopics), 0.01, 0.005);
 }
 
 TEST(Stream, HasTheSameBitsOnAnyNumberOfThreads) {
@@ -199,20 +199,20 @@ TEST(Stream, LeavesItsExpectedCountsInWholeNumbers) {
   how.documents = 1000;
   constexpr double part = 0.4;  // of them have come
   const Learnt result = learnt(1, how, batches_of({200, 200}));
-  std::vector<std::uint64_t> totals(kTopics);
-  for (std::uint32_t w = 0; w < kWords; ++w) {
-    std::vector<std::uint32_t> row(kTopics);
+  std::vector<std::uint64_t> totals(kStreamTopics);
+  for (std::uint32_t w = 0; w < kStreamWords; ++w) {
+    std::vector<std::uint32_t> row(kStreamTopics);
     for (const auto& [topic, count] : result.model[w]) {
       row[topic] = count;
       totals[topic] += count;
       EXPECT_GT(count, 0u);
     }
     double expected = 0, kept = 0;
-    for (Topic k = 0; k < kTopics; ++k) {
+    for (Topic k = 0; k < kStreamTopics; ++k) {
       EXPECT_NEAR(row[k], part * (result.lambda[w][k] - 0.05), 1 - 1e-6);
       expected += part * (result.lambda[w][k] - 0.05);
       kept += row[k];
-      for (Topic other = 0; other < kTopics; ++other) {  // nobody is rounded down who has a larger remainder than one that is rounded up
+      for (Topic other = 0; other < kStreamTopics; ++other) {  // nobody is rounded down who has a larger remainder than one that is rounded up
         const double here = part * (result.lambda[w][k] - 0.05), there = part * (result.lambda[w][other] - 0.05);
         if (row[k] > here + 1e-6 && row[other] + 1e-6 < there) {
           EXPECT_GE(here - std::floor(here) + 1e-9, there - std::floor(there));
@@ -244,7 +244,7 @@ TEST(Stream, RefusesWhatCannotBe) {
   {
     Stream stream(jobs[0]->transport(), vocabulary(), options());
     text::Documents strange;
-    strange.append(std::vector<std::uint32_t>{3, kWords});
+    strange.append(std::vector<std::uint32_t>{3, kStreamWords});
     EXPECT_THROW(stream.learn(strange), Error);
     stream.learn(text::Documents());  // nothing
     EXPECT_EQ(stream.batches(), 0u);
@@ -288,7 +288,7 @@ TEST(Stream, GoesOnFromWhatWasKeptToTheSameBits) {
     how = options();
     how.channel = 23;
     data::Names others;
-    for (std::uint32_t word = 0; word < kWords; ++word) others.number("v" + std::to_string(word));
+    for (std::uint32_t word = 0; word < kStreamWords; ++word) others.number("v" + std::to_string(word));
     Stream of_others(transport, others, how);
     EXPECT_EQ(refusal(of_others), "is of other words");
     std::filesystem::resize_file(file, std::filesystem::file_size(file) - 1);
