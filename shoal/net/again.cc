@@ -16,7 +16,6 @@ namespace {
 using namespace std::chrono_literals;
 
 constexpr Nanoseconds kAnotherLoss = 2s;  // for the launcher to have noticed it
-
 constexpr Nanoseconds kLookEach = 250ms;  // at what members say of their losses
 
 std::optional<std::string> find(Rendezvous& board, const std::string& key, Nanoseconds patience = 1ms) {
@@ -50,15 +49,17 @@ std::uint64_t find_generation(Rendezvous& board, Rank rank, Nanoseconds patience
               "give every member a rank of its own; whoever comes in place of a lost one gets that one's");
 }
 
-// Whom a generation waits for may be lost, too: then the next one has begun, and this one will never be complete.
+// Whom a generation waits for may be lost, too: then the next one has begun, and this one will never be complete. Who waits learns it by its patience, or
+// earlier, when one of the next generation has come to the board (mismatch, as also where members differ: then no generation has begun).
 std::unique_ptr<Job> join_in_generation(Place place, const std::string& secret, const JoinOptions& options, bool has_launcher) {
   for (;; ++place.generation) {
     try {
       return join_as_client(place, secret, options);
     } catch (const Error& error) {
-      if (error.code() != Code::peer_lost && error.code() != Code::timeout) throw;  // a mistake of this member says nothing of the others
+      const bool misses = error.code() == Code::peer_lost || error.code() == Code::timeout;
+      if (!misses && error.code() != Code::mismatch) throw;
       CoordinatorClient board(secret, place.coordinator, options.patience, place.job);
-      const bool another_may_come = !has_launcher && place.generation > 0;
+      const bool another_may_come = misses && !has_launcher && place.generation > 0;
       if (another_may_come) board.put(broken_key(place.generation), "1");
       if (!has_come(board, place.generation + 1, another_may_come ? options.patience : kAnotherLoss)) throw;
     }

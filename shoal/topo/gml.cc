@@ -37,7 +37,7 @@ class GmlReader {
     throw Error(Code::invalid_argument, what, fmt::format("{}:{}", where_, line_), hint);
   }
 
-  // Hands every pair to `pair(key, value)` until the list ends; after a value of GmlKind::list, `pair` must read or skip that list.
+  // Hands every pair to `pair(key, value)` until the list ends; after a value of Kind::list, `pair` must read or skip that list.
   void list(const std::function<void(std::string_view, const Value&)>& pair) {
     if (++depth_ > kMostNested) refuse(fmt::format("lists more than {} deep", kMostNested));
     for (bool open = true; open;) {

@@ -42,7 +42,7 @@ TEST(cluster_points, a_mistake_is_one_line) {
     std::vector<std::string> words;
     std::string line;
   } mistakes[] = {
-      {{"cluster-points", "train", "s.txt", "--clusters", "100", "--test-share", "0"}, "clusters: 100 are more than the 90 clustered_samples\n"},
+      {{"cluster-points", "train", "s.txt", "--clusters", "100", "--test-share", "0"}, "clusters: 100 are more than the 90 samples\n"},
       {{"cluster-points", "train", "none"}, "none: cannot be opened: No such file or directory\n"},
       {{"cluster-points", "predict", "s.txt", "--model", "none"}, "none: holds no model (shoal cluster-points train makes one)\n"},
   };

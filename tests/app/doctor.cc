@@ -15,9 +15,9 @@ using testing::HasSubstr;
 using testing::StartsWith;
 
 Program::Variables python_that_multiplies(const Folder& folder, const std::string& gemm) {
-  folder.write("python_that_multiplies", "#!/bin/sh\nif [ \"$1\" = -c ]; then echo; else " + gemm + "; fi\n");
-  fs::permissions(folder.path() / "python_that_multiplies", fs::perms::owner_all);
-  return {{"SHOAL_PYTHON", folder.path() / "python_that_multiplies"}};
+  folder.write("python", "#!/bin/sh\nif [ \"$1\" = -c ]; then echo; else " + gemm + "; fi\n");
+  fs::permissions(folder.path() / "python", fs::perms::owner_all);
+  return {{"SHOAL_PYTHON", folder.path() / "python"}};
 }
 
 TEST(doctor, three_members_measure_every_pair_and_rank_0_reports) {

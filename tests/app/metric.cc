@@ -32,7 +32,7 @@ TEST(metric, members_learn_it_go_on_and_map_samples) {
   EXPECT_GT(figures.at("neighbours"), 0.5);
   folder.write("t.txt", "0 1:0 2:3\n1 1:1 2:3\n1 1:1 2:5\n");
   EXPECT_THAT(shoal(folder, {"metric", "evaluate", "t.txt", "--model", "whole", "--among", "s.txt"}).out,
-              testing::HasSubstr("of 3 classes_near_each_other: the 3 nearest of 120 vote for the right class "));
+              testing::HasSubstr("of 3 samples: the 3 nearest of 120 vote for the right class "));
 }
 
 TEST(metric, a_mistake_is_one_line) {

@@ -13,10 +13,10 @@ namespace fs = std::filesystem;
 
 // Answers the question what is missing with `missing`, and repeats every other command line.
 Program::Variables python_without(const Folder& folder, const std::string& missing) {
-  folder.write("python_without",
+  folder.write("python",
                "#!/bin/sh\nif [ \"$1\" = -c ]; then echo '" + missing + "'; else echo \"$@\"; fi\n");
-  fs::permissions(folder.path() / "python_without", fs::perms::owner_all);
-  return {{"SHOAL_PYTHON", folder.path() / "python_without"}};
+  fs::permissions(folder.path() / "python", fs::perms::owner_all);
+  return {{"SHOAL_PYTHON", folder.path() / "python"}};
 }
 
 TEST(train, alone_it_becomes_python_with_the_flags_that_were_given) {
@@ -37,7 +37,7 @@ TEST(train, with_members_it_is_a_run_named_after_the_model) {
 
 TEST(train, a_model_that_does_not_exist_is_refused_before_python_starts) {
   const Folder folder;
-  const auto outcome = shoal(folder, {"train", "resnet"}, {{"SHOAL_PYTHON", "/no/python_without"}});
+  const auto outcome = shoal(folder, {"train", "resnet"}, {{"SHOAL_PYTHON", "/no/python"}});
   EXPECT_EQ(outcome.status, 2);
   EXPECT_THAT(outcome.err, testing::StartsWith("resnet: there is no such model (lenet, fcnet, "));
   EXPECT_THAT(outcome.err, testing::EndsWith("char-transformer)\n"));
@@ -48,11 +48,11 @@ TEST(train, a_python_without_torch_is_refused_in_one_line) {
   const auto outcome = shoal(folder, {"train", "fcnet"}, python_without(folder, "torch"));
   EXPECT_EQ(outcome.status, 2);
   EXPECT_EQ(outcome.err,
-            (folder.path() / "python_without").string() +
-                ": lacks torch (make build, or SHOAL_PYTHON=/path/to/a/python_without with PyTorch and shoal)\n");
-  const auto none = shoal(folder, {"train", "fcnet"}, {{"SHOAL_PYTHON", "/no/python_without"}});
+            (folder.path() / "python").string() +
+                ": lacks torch (make build, or SHOAL_PYTHON=/path/to/a/python with PyTorch and shoal)\n");
+  const auto none = shoal(folder, {"train", "fcnet"}, {{"SHOAL_PYTHON", "/no/python"}});
   EXPECT_EQ(none.status, 2);
-  EXPECT_EQ(none.err, "SHOAL_PYTHON: command not found: /no/python_without\n");
+  EXPECT_EQ(none.err, "SHOAL_PYTHON: command not found: /no/python\n");
 }
 
 }  // namespace

@@ -24,7 +24,7 @@ Loop single(Op op) { return {1, {std::move(op)}}; }
 
 // Two members that exchange their input: lane 0 sends, lane 1 takes it into a window, lane 2 adds.
 Program program_of_two() {
-  Author author("program_of_two", Collective::all_reduce, 2, AddOrder::left_fold);
+  Author author("two", Collective::all_reduce, 2, AddOrder::left_fold);
   author.slots(1);
   for (std::uint32_t rank = 0; rank < 2; ++rank) {
     for (int lane = 0; lane < 3; ++lane) author.lane(rank);

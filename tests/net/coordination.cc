@@ -5,7 +5,9 @@
 #include <cstdlib>
 
 #include "members.h"
+#include "shoal/net/again.h"
 #include "shoal/net/coordinator.h"
+#include "shoal/net/meet.h"
 
 namespace shoal::net {
 namespace {
@@ -288,6 +290,34 @@ TEST_F(Coordination, a_stale_generation_is_refused_and_who_waits_in_it_is_told) 
     EXPECT_EQ(error.code(), Code::mismatch);
     EXPECT_EQ(error.fact(), "generation 0 of this run is over: a later one has begun");
   }
+}
+
+// Goal: who waits in a generation that will not be complete goes on to the next one, whoever comes to the board first. Method: a survivor waits for the member
+// that was started in the lost one's place, which is lost itself; another of the next generation arrives while the survivor still waits.
+TEST_F(Coordination, who_waits_in_a_generation_that_is_over_goes_on_to_the_next) {
+  Coordinator coordinator("", "127.0.0.1:0", "shoal", 2);
+  coordinator.put(kLauncherKey, "a test");
+  JoinOptions options = quick();
+  options.on_peer_lost = OnPeerLost::rejoin;
+  options.takes_over = true;
+  Place survivor = place_at(coordinator, 0, 2), newcomer = place_at(coordinator, 1, 2);
+  survivor.launcher = newcomer.launcher = Place::Launcher::shoal;
+  newcomer.generation = 2;
+  std::unique_ptr<Job> jobs[2];
+  coordinator.put(again_key(1), "1");
+  each(2, [&](Rank rank) {
+    if (rank == 0) {
+      jobs[0] = join_again(survivor, {1}, options);
+    } else {
+      CoordinatorClient board("", coordinator.address());
+      board.get(cards_in(scope_of(1)) + "0", 10s);  // the survivor waits
+      CoordinatorClient here("", newcomer);         // who waits is told
+      coordinator.put(again_key(2), "1");
+      jobs[1] = join_tcp(newcomer, here, scope_of(2), "", options);
+    }
+  });
+  ASSERT_TRUE(jobs[0] && jobs[1]);
+  EXPECT_EQ(jobs[0]->place().generation, 2u);
 }
 
 // Goal: strangers learn nothing and disturb nobody. Method: one sends garbage, one a short half of a hello and then

@@ -1,4 +1,4 @@
-// NCCL's topology files: machines of the cloud are read_xml with NCCL's own rates; hostile and wrong ones are refused in a line.
+// NCCL's topology files: machines of the cloud are read with NCCL's own rates; hostile and wrong ones are refused in a line.
 #include "shoal/topo/nccl_xml.h"
 
 #include <gtest/gtest.h>
@@ -88,7 +88,7 @@ TEST(NcclXml, hostile_files_cost_nothing) {
   for (int i = 0; i < 1000; ++i) deep += "<pci busid=\"" + std::to_string(i) + "\">";
   for (int i = 0; i < 1000; ++i) deep += "</pci>";
   EXPECT_EQ(refusal_of_xml(in_system(deep)), "t.xml: <pci> more than 32 deep");
-  EXPECT_EQ(refusal_of_xml(std::string(17 << 20, '<')), "t.xml: 17825792 bytes, at most 16777216 are read_xml");
+  EXPECT_EQ(refusal_of_xml(std::string(17 << 20, '<')), "t.xml: 17825792 bytes, at most 16777216 are read");
   // The entities of a billion laughs stay the text "&c;", which is no number.
   EXPECT_EQ(refusal_of_xml("<!DOCTYPE s [<!ENTITY a \"9999999999\"><!ENTITY c \"&a;&a;&a;\">]><system><cpu><pci busid=\"&c;\" "
                     "link_width=\"&c;\"/></cpu></system>"),
