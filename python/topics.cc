@@ -139,7 +139,7 @@ struct Learnt {
 
 // `after(figures)` hears of every tenth sweep and of the last; whoever interrupts Python is heard after each.
 // before: a model that the documents come into.
-Learnt learnt(nn::Session& session, const Texts& texts, topic::LdaOptions options, const std::string& parallel, unsigned sweeps, bool optimise,
+Learnt learnt_topics(nn::Session& session, const Texts& texts, topic::LdaOptions options, const std::string& parallel, unsigned sweeps, bool optimise,
               const TopicModel* before, const py::object& after) {
   constexpr unsigned kLookEvery = 10;
   std::optional<py::gil_scoped_release> release(std::in_place);
@@ -194,7 +194,7 @@ std::pair<py::dict, py::dict> fit_topics(nn::Session& session, const Texts& text
                             .sampling = {.kind = topic::sampler_of(sampler)}};
   options.channel = session.new_channel();
   for (std::uint16_t i = 1; i < topic::kLdaChannels; ++i) session.new_channel();
-  const Learnt result = learnt(session, texts, options, parallel, sweeps, optimise, before, after);
+  const Learnt result = learnt_topics(session, texts, options, parallel, sweeps, optimise, before, after);
   return {result.model ? arrays_from(*result.model) : py::dict(),
           py::dict(py::arg("documents") = array_from(result.documents), py::arg("lengths") = array_from(result.lengths),
                    py::arg("topics") = array_from(result.topics), py::arg("counts") = array_from(result.counts))};
@@ -265,7 +265,7 @@ std::vector<std::vector<std::string>> top_words(const TopicModel& model, std::si
   return words;
 }
 
-// Of documents that were learnt from: how many topics each has, and which, with how many tokens.
+// Of documents that were learnt_topics from: how many topics each has, and which, with how many tokens.
 topic::DocumentRows rows_of(const Array<std::uint32_t>& lengths, const Array<std::uint32_t>& topics, const Array<std::uint32_t>& counts) {
   topic::DocumentRows rows;
   std::vector<topic::TopicCount> of;
@@ -300,7 +300,7 @@ void keep_topics(const TopicModel& model, const std::string& path, const std::st
   topic::write_model(folder, model.model);
 }
 
-// pyLDAvis's arguments (JSON), with documents that were learnt from; or with others.
+// pyLDAvis's arguments (JSON), with documents that were learnt_topics from; or with others.
 std::string pyldavis(const TopicModel& model, const Array<std::uint32_t>& lengths, const Array<std::uint32_t>& topics,
                      const Array<std::uint32_t>& counts) {
   return topic::pyldavis_of(model.model, mixtures(model, rows_of(lengths, topics, counts)));

@@ -28,8 +28,8 @@ for ((first = 1; first <= ${SEEDS:-5000}; first += 500)); do  # as many at a tim
   SHOAL_FIRST_SEED=$first SHOAL_SEEDS=500 ctest --test-dir build/release -R 'table/(protocol|losses|snapshot|order)|replica|collective/(survivors|agreement)$' --output-on-failure
 done
 # Members lost over real sockets, at more moments and for longer than CTest's limits.
-SHOAL_KILLS=1000 SHOAL_STOPS=20 timeout 3600 build/release/tests/collective/test_collective_survivors_tcp
-SHOAL_CHURN_SECONDS=600 SHOAL_FAULTS=20 SHOAL_FIRST_SEED=$RANDOM timeout 3600 build/release/tests/collective/test_collective_churn
+SHOAL_KILLS=1000 SHOAL_STOPS=20 timeout 3600 build/release/tests/collective/test_collective --gtest_filter='SurvivorsTcp.*'
+SHOAL_CHURN_SECONDS=600 SHOAL_FAULTS=20 SHOAL_FIRST_SEED=$RANDOM timeout 3600 build/release/tests/collective/test_collective --gtest_filter='Churn.*'
 ctest --test-dir build/release -j2 --schedule-random --repeat until-fail:"$rounds" --output-on-failure
 "$python" -m pytest -q python/tests
 SHOAL_SEEDS=20 "$python" -m pytest -q python/tests/test_table_seeds.py   # members as processes, over TCP

@@ -36,6 +36,14 @@ checked() {
 
 build_address() { cmake --preset asan --log-level=WARNING >/dev/null && ninja -C build/asan --quiet; }
 
+# Only where there are threads: what runs on the scripted network has one, and would only be slow here.
+build_thread() {
+  cmake --preset tsan --log-level=WARNING >/dev/null &&
+    ninja -C build/tsan --quiet test_{core,net,observe,replica,schedule,learn_topic,collective,exchange,nn,app}
+}
+
+address() { cmake --preset asan --log-level=WARNING >/dev/null && ninja -C build/asan --quiet; }
+
 # Only tests that have threads: what runs on the scripted network has one, and would only be slow here.
 build_thread() {
   cmake --preset tsan --log-level=WARNING >/dev/null &&

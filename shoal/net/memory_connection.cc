@@ -8,7 +8,7 @@ namespace shoal::net {
 namespace {
 
 constexpr std::size_t kMemoryTurn = 256 * 1024;  // bytes read before others get a turn
-constexpr std::size_t kPieces = 8;
+constexpr std::size_t kAtOnce = 8;
 constexpr std::size_t kLeastLent = 4096;   // bytes; smaller ones are copied sooner than taken back
 
 }  // namespace
@@ -134,7 +134,7 @@ bool MemoryConnection::read_some(std::size_t& bytes) {
 
 // Returns how much it was of `wanted`.
 std::size_t MemoryConnection::read_payload(std::size_t& wanted) {
-  std::array<iovec, kPieces> pieces;
+  std::array<iovec, kAtOnce> pieces;
   const std::size_t count = user_.plan(wire::Channel::memory, pieces);
   std::size_t got = 0;
   for (std::size_t i = 0; i < count && got == wanted; ++i) {

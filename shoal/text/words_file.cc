@@ -27,7 +27,7 @@ std::string_view trimmed(std::string_view text) {
 }
 
 // "number<TAB>word<TAB>tokens", the last may be missing.
-bool split(std::string_view line, Word& word) {
+bool read_word(std::string_view line, Word& word) {
   const char* at = line.data();
   const char* const end = at + line.size();
   if (data::scan_index(at, end, word.number) != data::Scan::fine || at == end || *at != '\t') return false;
@@ -40,7 +40,7 @@ bool split(std::string_view line, Word& word) {
 bool begins_with_documents(data::Lines& lines) {
   const auto& ahead = lines.ahead(2);
   Word word;
-  if (ahead.size() < 2 || !split(ahead[1].text, word)) return false;
+  if (ahead.size() < 2 || !read_word(ahead[1].text, word)) return false;
   const std::string_view first = trimmed(ahead[0].text);
   return !first.empty() && first.find_first_not_of("0123456789") == std::string_view::npos;
 }
@@ -69,10 +69,10 @@ data::Names read_words_file(const fs::path& file) {
   if (begins_with_documents(lines)) lines.next(line);
   while (lines.next(line)) {
     Word word{words.size(), {}, lines.number()};
-    if (words.empty()) numbered = split(line, word);
+    if (words.empty()) numbered = read_word(line, word);
     if (!numbered) {
       word.text = trimmed(line);
-    } else if (!split(line, word)) {
+    } else if (!read_word(line, word)) {
       refuse("has no number and word, as the first line does", lines.place(), "a line is: number<TAB>word");
     }
     if (word.text.empty()) refuse("has no word", lines.place(), "a line is a word; numbers of words count lines");

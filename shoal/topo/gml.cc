@@ -18,7 +18,7 @@ namespace shoal::topo {
 namespace {
 
 constexpr int kMostNested = 32;
-constexpr std::size_t kMostNameBytes = 256;  // what topology.h reads again
+constexpr std::size_t kMostLabelBytes = 256;  // what topology.h reads again
 constexpr double kBitsPerByte = 8, kMostRaw = 1e18;
 
 enum class GmlKind { number, text, list };
@@ -125,7 +125,7 @@ std::string readable(std::string_view text) {
   static constexpr std::pair<std::string_view, char> kEntities[] = {
       {"&amp;", '&'}, {"&quot;", '"'}, {"&apos;", '\''}, {"&lt;", '<'}, {"&gt;", '>'}};
   std::string label;
-  while (!text.empty() && label.size() < kMostNameBytes / 2) {
+  while (!text.empty() && label.size() < kMostLabelBytes / 2) {
     std::size_t taken = 1;
     char c = text[0];
     for (const auto& [entity, meant] : kEntities) {

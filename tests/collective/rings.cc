@@ -19,7 +19,7 @@ namespace shoal::collective {
 namespace {
 
 // Proved, and every member has the exact sum of all, for sizes that leave chunks empty and slices that cut them.
-void expect_sums(const Program& program, const std::vector<std::uint64_t>& totals = {1, 1009}) {
+void expect_sums_of(const Program& program, const std::vector<std::uint64_t>& totals = {1, 1009}) {
   SCOPED_TRACE(program.name + " of " + std::to_string(program.ranks));
   const Verified verified = verify(program);
   for (const std::uint64_t total : totals) {
@@ -48,7 +48,7 @@ std::map<std::pair<std::uint32_t, std::uint32_t>, std::uint64_t> chunks_between(
   }
   return sent;
 }
-std::uint64_t chunks_sent(const Program& program, std::uint32_t rank) {
+std::uint64_t sent_by(const Program& program, std::uint32_t rank) {
   std::uint64_t sum = 0;
   for (const auto& [ends, chunks] : chunks_between(program)) sum += ends.first == rank ? chunks : 0;
   return sum;
@@ -117,7 +117,7 @@ std::vector<std::uint32_t> counted(std::uint32_t count) {
 TEST(Rings, programs_by_name_add_up_for_1_to_64_members) {
   for (const char* name : {"ring", "swing", "grid", "double_binary_tree", "halving_doubling"}) {
     for (const std::uint32_t ranks : {1U, 2U, 3U, 4U, 5U, 6U, 7U, 8U, 12U, 15U, 16U, 17U, 31U, 33U, 49U, 64U}) {
-      expect_sums(build(Collective::all_reduce, name, ranks), ranks > 16 ? std::vector<std::uint64_t>{67} : std::vector<std::uint64_t>{1, 1009});
+      expect_sums_of(build(Collective::all_reduce, name, ranks), ranks > 16 ? std::vector<std::uint64_t>{67} : std::vector<std::uint64_t>{1, 1009});
     }
   }
 }
@@ -126,9 +126,9 @@ TEST(Rings, in_any_order_and_both_ways_links_carry_the_least) {
   for (std::uint32_t ranks = 2; ranks <= 9; ++ranks) {
     std::vector<std::uint32_t> order = counted(ranks);
     for (std::uint32_t k = 0; k < ranks; ++k) std::swap(order[k], order[random_words(3, ranks, k, 0)[0] % ranks]);
-    expect_sums(ring_all_reduce(order));
+    expect_sums_of(ring_all_reduce(order));
     const Program both = ring_all_reduce(order, true);
-    expect_sums(both);
+    expect_sums_of(both);
     if (ranks == 2) continue;
     const auto between = chunks_between(both);
     EXPECT_EQ(between.size(), 2 * ranks);
@@ -143,11 +143,11 @@ TEST(Rings, grids_of_any_factors_add_up) {
     for (const bool wraps : {true, false}) {
       std::vector<Dimension> dimensions;
       for (const std::uint32_t size : sizes) dimensions.push_back({size, wraps});
-      expect_sums(grid_all_reduce(dimensions, one_pass(sizes.size())), {211});
-      expect_sums(grid_all_reduce(dimensions, all_passes(sizes.size())), {211});
+      expect_sums_of(grid_all_reduce(dimensions, one_pass(sizes.size())), {211});
+      expect_sums_of(grid_all_reduce(dimensions, all_passes(sizes.size())), {211});
       std::vector<std::uint32_t> order = counted(static_cast<std::uint32_t>(sizes.size()));
       std::reverse(order.begin(), order.end());
-      expect_sums(grid_all_reduce(dimensions, {{order, true}}), {211});
+      expect_sums_of(grid_all_reduce(dimensions, {{order, true}}), {211});
     }
   }
 }
@@ -155,7 +155,7 @@ TEST(Rings, grids_of_any_factors_add_up) {
 // Bytes 2(N-1)/N in all, of which dimension d has 2(p_d - 1) / (p_1 ... p_d).
 TEST(Rings, each_dimension_of_a_grid_carries_what_the_formula_says) {
   const Program program = grid_all_reduce({{4}, {3}, {2}}, one_pass(3));
-  for (std::uint32_t rank = 0; rank < 24; ++rank) EXPECT_EQ(chunks_sent(program, rank), 2 * 23U);
+  for (std::uint32_t rank = 0; rank < 24; ++rank) EXPECT_EQ(sent_by(program, rank), 2 * 23U);
   const auto between = chunks_between(program);
   EXPECT_EQ(between.at({0, 1}), 2 * 3 * 24 / 4U);
   EXPECT_EQ(between.at({0, 4}), 2 * 2 * 24 / 12U);
@@ -171,7 +171,7 @@ TEST(Rings, passes_of_a_torus_load_every_link_direction_alike) {
     const std::uint32_t ranks = side * side;
     EXPECT_EQ(between.size(), 4 * ranks);  // chunks are a 4 N-th of the data
     for (const auto& [ends, chunks] : between) EXPECT_EQ(chunks, 2 * (ranks - 1));
-    expect_sums(program, {500});
+    expect_sums_of(program, {500});
   }
 }
 
@@ -207,7 +207,7 @@ TEST(Rings, members_beside_the_ring_hand_over_and_hear) {
       {{4}, {6, 2, 4, 0}, {{1, 0}, {3, 6}, {5, 6}}, all_passes(1)},
       {{3, 2}, {0, 1, 2, 3, 4, 6}, {{5, 6}}, all_passes(2)},
   };
-  for (const Rings& rings : all) expect_sums(ring_program("beside", rings), {0, 1, 331});
+  for (const Rings& rings : all) expect_sums_of(ring_program("beside", rings), {0, 1, 331});
 }
 
 TEST(Rings, two_trees_are_low_and_share_the_work) {
@@ -231,7 +231,7 @@ TEST(Rings, two_trees_are_low_and_share_the_work) {
     }
     EXPECT_LE(height, std::ceil(std::log2(ranks)));
     EXPECT_LE(std::count(inner.begin(), inner.end(), 2U), ranks % 2 == 0 ? 0 : 1);
-    for (std::uint32_t rank = 0; rank < ranks; ++rank) EXPECT_LE(chunks_sent(double_binary_tree_all_reduce(ranks), rank), 4U);  // 2 S
+    for (std::uint32_t rank = 0; rank < ranks; ++rank) EXPECT_LE(sent_by(double_binary_tree_all_reduce(ranks), rank), 4U);  // 2 S
     if (ranks > 20) ranks += 9;
   }
 }
@@ -244,18 +244,18 @@ TEST(Rings, swing_meets_at_1_1_3_5_11_places_and_sends_the_least) {
   }
   ASSERT_GE(met.size(), 5U);
   EXPECT_THAT((std::vector(met.begin(), met.begin() + 5)), testing::ElementsAre(1, 32 - 1, 3, 32 - 5, 11));
-  for (std::uint32_t rank = 0; rank < 32; ++rank) EXPECT_EQ(chunks_sent(program, rank), 2 * 31U);
+  for (std::uint32_t rank = 0; rank < 32; ++rank) EXPECT_EQ(sent_by(program, rank), 2 * 31U);
 }
 
 TEST(Rings, groups_of_any_sizes_add_up_and_cross_once) {
   for (const std::vector<std::uint32_t>& groups : std::vector<std::vector<std::uint32_t>>{{1}, {3}, {3, 5}, {1, 4}, {2, 2, 2}, {1, 1, 1}, {5, 1, 3}}) {
     std::vector<std::uint32_t> group_of;
     for (std::uint32_t group = 0; group < groups.size(); ++group) group_of.insert(group_of.end(), groups[group], group);
-    expect_sums(hierarchical_all_reduce(group_of), {0, 211});
+    expect_sums_of(hierarchical_all_reduce(group_of), {0, 211});
     std::reverse(group_of.begin(), group_of.end());
-    expect_sums(hierarchical_all_reduce(group_of), {0, 211});
+    expect_sums_of(hierarchical_all_reduce(group_of), {0, 211});
   }
-  expect_sums(hierarchical_all_reduce({0, 1, 2, 0, 1, 0}), {0, 211});
+  expect_sums_of(hierarchical_all_reduce({0, 1, 2, 0, 1, 0}), {0, 211});
   // What leaves a group of 4 + 4 is the vector once in each direction: its sum, or the whole result.
   const Program program = hierarchical_all_reduce({0, 0, 0, 0, 1, 1, 1, 1});
   std::uint64_t across = 0;

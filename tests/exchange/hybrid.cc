@@ -35,7 +35,7 @@ ExchangePlan divided(std::uint32_t ranks, std::uint32_t groups) {
 
 // One iteration in which member r has weight r + 1 (or all the same), whose rows gave a gradient unless r is in `without`, and the rest where
 // its bit is in `rests`.
-void step(Members& members, const Strips& strips, bool equal, unsigned rests, std::uint64_t seed) {
+void step_divided(Members& members, const Strips& strips, bool equal, unsigned rests, std::uint64_t seed) {
   std::mt19937_64 random(seed);
   const auto ranks = strips.ranks;
   std::vector<Matrix> rows(ranks), rest(ranks), of_strip(ranks, Matrix());
@@ -76,7 +76,7 @@ TEST(Hybrid, every_member_gets_its_strip_of_the_mean) {
     Members members(divided(ranks, groups));
     std::uint64_t seed = 1;
     for (const bool equal : {true, false}) {
-      for (const unsigned rests : {0u, 1u, 2u, (1u << ranks) - 1, 0u}) step(members, strips, equal, rests, seed++);
+      for (const unsigned rests : {0u, 1u, 2u, (1u << ranks) - 1, 0u}) step_divided(members, strips, equal, rests, seed++);
     }
   }
 }

@@ -45,7 +45,7 @@ OfMembers gradients_at(std::uint32_t ranks, std::uint64_t step) {
 }
 
 // The mean that all members have, the same bits; nothing where nobody had a gradient.
-std::optional<Gradient> step(Members& members, const OfMembers& gradients, const std::vector<double>& weights = {}) {
+std::optional<Gradient> mean_after(Members& members, const OfMembers& gradients, const std::vector<double>& weights = {}) {
   for (std::uint32_t r = 0; r < members.size(); ++r) {
     members[r].begin(weights.empty() ? 1 : weights[r]);
     gradients[r] ? members[r].produced(0, gradients[r]->data()) : members[r].absent(0);
@@ -91,7 +91,7 @@ TEST(Bf16, is_rounded_on_the_way_to_the_owner_and_back_and_added_in_between) {
   Members members(by("bf16", 3));
   for (std::uint64_t s = 0; s < 3; ++s) {
     const auto gradients = gradients_at(3, s);
-    const auto mean = step(members, gradients);
+    const auto mean = mean_after(members, gradients);
     for (std::uint64_t i = 0; i < kCount; ++i) {
       const float sum = through_bf16((*gradients[0])[i]) + through_bf16((*gradients[1])[i]) + through_bf16((*gradients[2])[i]);
       ASSERT_EQ((*mean)[i], through_bf16(through_bf16(sum) / 3));
@@ -105,7 +105,7 @@ TEST(Int8, says_whole_steps_exactly) {
     Members members(by("int8", ranks));
     Gradient steps(kCount);
     for (std::uint64_t i = 0; i < kCount; ++i) steps[i] = 0.25F * static_cast<float>(static_cast<int>(i * 7 % 255) - 127);
-    const auto mean = step(members, OfMembers(ranks, steps));
+    const auto mean = mean_after(members, OfMembers(ranks, steps));
     for (std::uint64_t i = 0; i < kCount; ++i) ASSERT_EQ((*mean)[i], steps[i]);
   }
 }
@@ -113,7 +113,7 @@ TEST(Int8, says_whole_steps_exactly) {
 TEST(Int8, differs_by_at_most_a_step_in_each_direction) {
   Members members(by("int8", 4));
   const auto gradients = gradients_at(4, 1);
-  const auto mean = step(members, gradients, {1, 2, 3, 4});
+  const auto mean = mean_after(members, gradients, {1, 2, 3, 4});
   for (std::uint64_t i = 0; i < kCount; ++i) {
     double expected = 0;
     for (std::uint32_t r = 0; r < 4; ++r) expected += (r + 1) * double{(*gradients[r])[i]} / 10;
@@ -147,7 +147,7 @@ TEST(Topk, is_deep_gradient_compression_bit_for_bit) {
   for (std::uint64_t s = 0; s < 7; ++s) {
     auto gradients = gradients_at(3, s);
     for (auto& x : *gradients[2]) x *= 0.01F;  // short enough not to be clipped
-    const auto mean = step(members, gradients);
+    const auto mean = mean_after(members, gradients);
     const double shares[] = {0.25, 0.0625, 0.015625, 0.01};
     const auto k = static_cast<std::uint64_t>(std::ceil(shares[std::min<std::uint64_t>(s, 3)] * kCount));
     Gradient expected(kCount);
@@ -168,7 +168,7 @@ TEST(Topk, finds_the_largest_also_among_equals_and_zeros) {
   Members members(by("topk:0.001", 2));
   Gradient flat(kCount, 1), empty(kCount);
   flat[kCount - 1] = -2;
-  const auto mean = step(members, {flat, empty});
+  const auto mean = mean_after(members, {flat, empty});
   const std::uint64_t k = 34;  // a thousandth
   for (std::uint64_t i = 0; i < kCount; ++i) ASSERT_EQ((*mean)[i], i == kCount - 1 ? -1.0F : i < k - 1 ? 0.5F : 0.0F) << i;
 }
@@ -185,7 +185,7 @@ TEST(PowerSgd, says_matrices_of_its_rank) {
     for (std::uint64_t j = 0; j < kColumns; ++j) product[i * kColumns + j] = left[i] * right[j] + left[kRows + i] * right[kColumns + j];
   }
   for (int s = 0; s < 3; ++s) {
-    const auto mean = step(members, OfMembers(3, product));
+    const auto mean = mean_after(members, OfMembers(3, product));
     for (std::uint64_t i = 0; i < kCount; ++i) ASSERT_NEAR((*mean)[i], product[i], 1e-4);
   }
 }
@@ -200,7 +200,7 @@ TEST(Lossy, ways_lose_nothing_in_the_end) {
       auto gradients = gradients_at(kRanks, s);
       if (s % 3 == 1) gradients[s % kRanks].reset();  // a member that has none this time
       if (s == 7) gradients = OfMembers(kRanks);      // nobody has
-      const auto mean = step(members, gradients);
+      const auto mean = mean_after(members, gradients);
       ASSERT_EQ(mean.has_value(), s != 7);
       const auto truth = true_mean(gradients);
       for (std::uint64_t i = 0; i < kCount; ++i) {
@@ -232,8 +232,8 @@ TEST(Lossy, ways_go_on_from_what_was_kept_with_the_same_bits) {
   for (const auto& way : kRemembering) {
     Members whole(by(way, 3), 1), first(by(way, 3), 2), second(by(way, 3), 3);
     for (std::uint64_t s = 0; s < 3; ++s) {
-      step(whole, gradients_at(3, s));
-      step(first, gradients_at(3, s));
+      mean_after(whole, gradients_at(3, s));
+      mean_after(first, gradients_at(3, s));
     }
     const auto saved = copy_of_kept(first);
     for (std::uint32_t r = 0; r < 3; ++r) {
@@ -241,7 +241,7 @@ TEST(Lossy, ways_go_on_from_what_was_kept_with_the_same_bits) {
       for (const auto& [tensor, kept] : second[r].kept()) std::copy(saved[r][i].begin(), saved[r][i].end(), kept.data), ++i;
     }
     for (std::uint64_t s = 3; s < 6; ++s) {
-      const auto expected = step(whole, gradients_at(3, s)), got = step(second, gradients_at(3, s));
+      const auto expected = mean_after(whole, gradients_at(3, s)), got = mean_after(second, gradients_at(3, s));
       ASSERT_EQ(*got, *expected) << way << ", step " << s;
     }
   }
@@ -250,7 +250,7 @@ TEST(Lossy, ways_go_on_from_what_was_kept_with_the_same_bits) {
 TEST(Lossy, ways_keep_what_they_have_over_another_plan) {
   for (const auto& way : kRemembering) {
     Members members(by(way, 2));
-    step(members, gradients_at(2, 1));
+    mean_after(members, gradients_at(2, 1));
     const auto before = copy_of_kept(members);
     auto faster = by(way, 2);
     faster.link.rate *= 10;
@@ -264,9 +264,9 @@ TEST(Lossy, ways_tell_what_is_no_number_and_do_not_remember_it) {
     Members members(by(way, 2));
     auto gradients = gradients_at(2, 1);
     (*gradients[1])[777] = std::numeric_limits<float>::quiet_NaN();
-    EXPECT_TRUE(std::isnan((*step(members, gradients))[777])) << way;
+    EXPECT_TRUE(std::isnan((*mean_after(members, gradients))[777])) << way;
     for (std::uint64_t s = 2; s < 5; ++s) {
-      const auto mean = step(members, gradients_at(2, s));
+      const auto mean = mean_after(members, gradients_at(2, s));
       if (s > 2) {
         EXPECT_TRUE(std::all_of(mean->begin(), mean->end(), [](float x) { return std::isfinite(x); })) << way;
       }

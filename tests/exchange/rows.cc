@@ -72,7 +72,7 @@ Table mean_of(const std::vector<std::optional<Table>>& tables, const std::vector
   return mean;
 }
 
-void step(Members& members, bool sparse, const std::vector<std::optional<Table>>& tables, const std::vector<float>& weights) {
+void step_rows(Members& members, bool sparse, const std::vector<std::optional<Table>>& tables, const std::vector<float>& weights) {
   std::vector<OwnRows> own;
   for (const auto& table : tables) own.emplace_back(table.value_or(Table()));
   const std::vector<float> bias(3, 1);
@@ -118,7 +118,7 @@ TEST(Rows, of_all_members_are_added_in_rank_order_whatever_each_has) {
         for (auto& table : tables) {
           if (random() % 4 > 0) table = some_rows(random, random() % 9);
         }
-        step(members, sparse, tables, std::vector<float>(size, 8));
+        step_rows(members, sparse, tables, std::vector<float>(size, 8));
       }
     }
   }
@@ -128,7 +128,7 @@ TEST(Rows, are_weighted_where_members_have_unequal_weights) {
   for (const bool sparse : {false, true}) {
     std::mt19937_64 random(7);
     Members members(by_rows(3, sparse));
-    step(members, sparse, {some_rows(random, 9), some_rows(random, 20), some_rows(random, 4)}, {4, 1, 3});
+    step_rows(members, sparse, {some_rows(random, 9), some_rows(random, 20), some_rows(random, 4)}, {4, 1, 3});
   }
 }
 
@@ -140,14 +140,14 @@ TEST(Rows, give_way_to_the_table_where_they_are_more) {
     std::vector<std::optional<Table>> tables(4);
     for (auto& table : tables) table = some_rows(random, round == 1 ? 3 : kTableRows);
     tables[2].reset();
-    step(members, false, tables, {1, 1, 1, 1});
+    step_rows(members, false, tables, {1, 1, 1, 1});
   }
 }
 
 TEST(Rows, that_nobody_has_are_absent) {
   Members members(by_rows(2, true));
-  step(members, true, {std::nullopt, std::nullopt}, {1, 1});
-  step(members, true, {Table(), std::nullopt}, {1, 1});
+  step_rows(members, true, {std::nullopt, std::nullopt}, {1, 1});
+  step_rows(members, true, {Table(), std::nullopt}, {1, 1});
 }
 
 TEST(Rows, leave_the_last_mean_whole_where_the_gradient_was_accumulated_in_it) {

@@ -23,7 +23,7 @@ ExchangePlan served(std::uint32_t workers, std::uint32_t servers) {
   return plan;
 }
 
-std::vector<float> random_gradient(std::uint64_t seed, std::uint64_t count) {
+std::vector<float> served_gradient(std::uint64_t seed, std::uint64_t count) {
   std::mt19937_64 random(seed);
   std::normal_distribution<float> normal;
   std::vector<float> gradient(count);
@@ -38,8 +38,8 @@ TEST(Servers, add_the_workers_gradients_in_rank_order) {
     for (std::uint64_t step = 0; step < 2; ++step) {
       std::vector<std::vector<float>> weight, bias;
       for (std::uint32_t r = 0; r < members.size(); ++r) {
-        weight.push_back(random_gradient(100 * step + r, kServed));
-        bias.push_back(random_gradient(1000 + r, 7));
+        weight.push_back(served_gradient(100 * step + r, kServed));
+        bias.push_back(served_gradient(1000 + r, 7));
         members[r].begin(r < workers ? 8 : 0);
         for (std::uint32_t t : {0u, 1u}) r < workers ? members[r].produced(t, t == 0 ? weight[r].data() : bias[r].data()) : members[r].absent(t);
       }

@@ -196,8 +196,44 @@ def tests_are_run(tree: Tree):
             yield f"{path}:1: not declared in {path.parent}/CMakeLists.txt"
 
 
+LOCAL_TYPE = re.compile(r"(?:template.*?> )?(?:struct|class|enum class|enum) (\w+)")
+LOCAL_CONSTANT = re.compile(r"\b(k[A-Z]\w*)\s*(?:\[\w*\])?\s*(?:=|\{)")
+LOCAL_FUNCTION = re.compile(r"(?:\[\[\w+\]\] )?(?:const )?[\w:]+(?:<.*?>)?[&*]* (\w+)\((.*?)(?:[,)]|$)")
+
+
+def local_names(lines: list[str]):
+    """(line number, name) of what a file has in unnamed namespaces; a function's name has its first parameter's type behind it."""
+    unnamed = False
+    for number, line in enumerate(lines, 1):
+        if line in ("namespace {", "}  // namespace"):
+            unnamed = line == "namespace {"
+        elif not unnamed or not line or line[0] in " }/#" or line.startswith(("using", "TEST", "TYPED_TEST", "INSTANTIATE")):
+            continue
+        elif found := LOCAL_TYPE.match(line):
+            yield number, found[1]
+        elif re.match(r"const(expr)? ", line) and "(" not in line.split("=")[0]:
+            for name in LOCAL_CONSTANT.findall(line):
+                yield number, name
+        elif found := LOCAL_FUNCTION.match(line):
+            parameter = re.sub(r"\s*=.*", "", found[2]).strip()
+            yield number, f"{found[1]}({re.sub(r'[ ]?[a-z_0-9]+$', '', parameter) or parameter}"
+
+
+def local_names_are_told_apart(tree: Tree):
+    """Files of a room are compiled as one (CMakePresets.json), a dozen at a time: which ones meet changes with every new file."""
+    seen: dict[tuple[Path, str], Path] = {}
+    for path in tree.code():
+        if path.suffix != ".cc" or path.parts[0] not in ("shoal", "app", "python", "tests"):
+            continue
+        for number, name in local_names(tree.lines[path]):
+            first = seen.setdefault((path.parent, name), path)
+            if first != path:
+                yield f"{path}:{number}: {name.split('(')[0]} is local to {first.name} too: files of a room are compiled as one"
+
+
 RULES = (floors_hold, fences_hold, nn_headers_are_clean, headers_are_contracts, sizes_hold,
-         names_say_something, nothing_is_left_for_later, python_imports_hold, tests_are_run)
+         names_say_something, nothing_is_left_for_later, python_imports_hold, tests_are_run,
+         local_names_are_told_apart)
 
 
 def violations(root: Path) -> list[str]:

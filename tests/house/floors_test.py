@@ -56,6 +56,13 @@ class Floors(unittest.TestCase):
         self.expect_one({"shoal/net/CMakeLists.txt": "shoal_room(net LINKS core nn)\n"},
                         "shoal/net/CMakeLists.txt:1", "reaches nn")
 
+    def test_a_name_local_to_two_files_is_found(self):
+        a = "namespace {\nconstexpr int kMost = 3, kLeast = 1;\nvoid show(const Job& job) {\n}  // namespace\n"
+        b = "namespace {\nstruct Job;\nint show(int rank) {\nconstexpr int kLeast{2};\n}  // namespace\n"
+        self.expect_one({"shoal/net/a.cc": a, "shoal/net/b.cc": b}, "shoal/net/b.cc:4", "kLeast is local to a.cc too")
+        self.expect_one({"shoal/net/a.cc": a, "shoal/net/b.cc": "namespace {\nvoid show(const Job& job, int rank) {\n}  // namespace\n"},
+                        "shoal/net/b.cc:2", "show is local to a.cc too")
+
     def test_a_room_without_a_floor_is_found(self):
         self.expect_one({"shoal/attic/a.cc": ""}, "shoal/attic/a.cc:1", "has no floor")
 
