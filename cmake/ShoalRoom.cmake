@@ -36,8 +36,8 @@ if(SHOAL_SANITIZE)
   target_compile_options(shoal_flags INTERFACE $<$<CXX_COMPILER_ID:GNU>:-Wno-maybe-uninitialized>)
 endif()
 
-# Of tests and of the program around the rooms: nothing there is worth what -O3 takes to compile.
-set(SHOAL_QUICKLY_COMPILED $<$<CONFIG:Release>:-O1>)
+# Of tests and of the program around the rooms: nothing there is worth what optimizing it takes, least of all with sanitizers.
+set(SHOAL_QUICKLY_COMPILED $<$<CONFIG:Release>:-O1> $<$<CONFIG:RelWithDebInfo>:-O0>)
 
 function(shoal_room name)
   cmake_parse_arguments(ROOM "" "" "LINKS" ${ARGN})
