@@ -96,7 +96,8 @@ Begin factorization(const FactorizationOptions& options, bool positive = false) 
   return [=](net::Transport& transport) { return std::make_unique<Factorization>(transport, planted(transport.rank(), transport.size(), positive), options); };
 }
 
-// The values' deviation is about 0.58: what is left after 80 epochs is under a tenth of it.
+// The values' deviation is about 0.58: what is left after 80 epochs is under a tenth of it; under a quarter where nothing bounds how far members are apart: one
+// may then have ended before another begins.
 TEST(Factorization, planted_factors_are_found_by_any_number_of_members_at_any_consistency) {
   for (const net::Rank members : {1u, 2u, 5u}) {
     for (const table::Consistency& consistency : {table::Consistency(table::Bsp{}), table::Consistency(table::Ssp{2}), table::Consistency(table::Essp{2}), table::Consistency(table::Async{})}) {
@@ -104,8 +105,9 @@ TEST(Factorization, planted_factors_are_found_by_any_number_of_members_at_any_co
       auto options = for_planted();
       options.consistency = consistency;
       const Learnt learnt = learnt_by(members, 80, factorization(options));
-      EXPECT_LT(learnt.figure("held-out RMSE"), 0.058);
-      EXPECT_LT(learnt.figure("training RMSE"), 0.058);
+      const double most = std::holds_alternative<table::Async>(consistency) ? 0.145 : 0.058;
+      EXPECT_LT(learnt.figure("held-out RMSE"), most);
+      EXPECT_LT(learnt.figure("training RMSE"), most);
     }
   }
 }
