@@ -42,15 +42,6 @@ build_thread() {
     ninja -C build/tsan --quiet test_{core,net,observe,replica,schedule,learn_topic,collective,exchange,nn,app}
 }
 
-address() { cmake --preset asan --log-level=WARNING >/dev/null && ninja -C build/asan --quiet; }
-
-# Only tests that have threads: what runs on the scripted network has one, and would only be slow here.
-build_thread() {
-  cmake --preset tsan --log-level=WARNING >/dev/null &&
-    ninja -C build/tsan -t targets all | sed -nE 's/^(test_((core|net|observe|replica|schedule)_[a-z_]+|learn_topic_lda|collective_run_tcp|exchange_gate|nn_group_tcp|app_(run|run_ends|doctor))): phony$/\1/p' |
-    xargs ninja -C build/tsan --quiet
-}
-
 address() { build_address && checked asan; }
 thread() {
   build_thread && checked tsan -R '^((core|net|observe|replica|schedule)/|(learn/topic/lda|collective/run_tcp|exchange/gate|nn/group_tcp|app/(run|run_ends|doctor))$)'
