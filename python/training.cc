@@ -236,6 +236,7 @@ void bind_training(py::module_& module) {
       })
       .def_property_readonly("iterations_taken", &DataParallel::iterations_taken)
       .def_property_readonly("plan_is_final", &DataParallel::plan_is_final)
+      .def_property_readonly("plan_is_settled", &DataParallel::plan_is_settled)
       .def_property_readonly("fits", &DataParallel::fits)
       .def("ask_for_fit", &DataParallel::ask_for_fit)
       .def("aliased", &DataParallel::aliased)

@@ -92,7 +92,7 @@ class DataParallel(Wrapped):
         self._graphs = compiled.Graphs(parameters, self._steps)
         self._factored = factored.Layers(self._core, module, parameters)
         self._order = FirstUse(module, parameters, self._core)
-        self._fits_written = None
+        self._written = None  # which plan is in the run's folder
         self._ran_compiled = False  # the latest forward pass
         optimizer.register_step_pre_hook(_weak(self, "_before_step"))
         optimizer.register_step_post_hook(_weak(self, "_after_step"))
@@ -264,7 +264,7 @@ class DataParallel(Wrapped):
         self._divided.follow(self._gates)
         self._divided.watch()
         recording.tick(optimizer)
-        if self._core.plan_is_final and self._fits_written != self._core.fits:
+        if self._core.plan_is_final and self._written != self._version_of_plan():
             self._write_plan()
 
     def _weight(self) -> float:
@@ -297,8 +297,11 @@ class DataParallel(Wrapped):
         self._alone.step_ends()
         recording.tick(optimizer)
 
+    def _version_of_plan(self) -> tuple:
+        return self._core.fits, self._core.plan_is_settled
+
     def _write_plan(self) -> None:
-        self._fits_written = self._core.fits
+        self._written = self._version_of_plan()
         session.write_plan(self._core.plan())
 
     def release(self) -> None:

@@ -106,6 +106,15 @@ def test_a_plan_that_was_fitted_anew_and_the_one_before_replay_the_same_bits(poo
         assert tiny.equal(again[0][0], values), name
 
 
+def test_a_plan_settles_on_its_own_iterations_and_replays_the_same_bits(pool, tmp_path):
+    values, plan = pool(3).run(train, 20)[0]
+    assert json.loads(plan)["settled"] == 1, "what it predicts is of iterations by it"
+    saved = tmp_path / "settled.json"
+    saved.write_text(plan)
+    again, replayed = pool(3).run(train, 20, str(saved))[0]
+    assert tiny.equal(again, values) and json.loads(replayed) == json.loads(plan)
+
+
 LARGE = 257 * 511  # elements: one tensor that travels alone, in chunks that do not come out even
 
 

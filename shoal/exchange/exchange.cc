@@ -153,7 +153,9 @@ void Exchange::Impl::wait(const Gate& gate, const std::string& what, std::uint32
     if (roll_gate.open_for(version)) note(begin, waited_for_peer, static_cast<std::int32_t>(roll_call.last()));
   }
   const bool in_time = transport.drive(settled, deadline);
-  note(waited_for_peer, steady_now(), -1);
+  const auto end = steady_now();
+  note(waited_for_peer, end, -1);
+  waited += seconds_between(begin, end);
   require_no_failure();
   if (!in_time) late(what);
 }
@@ -229,6 +231,10 @@ void Exchange::absent(std::uint32_t tensor) { impl_->account(tensor, std::monost
 bool Exchange::by_factors(std::uint32_t tensor) const { return impl_->plan.units[impl_->unit_of[tensor]].way == kByFactors; }
 
 void Exchange::replan(ExchangePlan plan) { impl_->take(std::move(plan)); }
+
+void Exchange::predict(ExchangePlan plan) { impl_->plan = std::move(plan); }
+
+double Exchange::waited() const { return impl_->waited; }
 
 const void* Exchange::result(std::uint32_t tensor) {
   const auto mean = impl_->mean(tensor);

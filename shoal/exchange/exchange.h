@@ -46,6 +46,9 @@ class Exchange {
   const ExchangePlan& plan() const;
   // Takes another plan between two iterations (no iteration open). All members must do so at the same iteration.
   void replan(ExchangePlan plan);
+  // What the plan in use predicts, from other figures; in all that decides bits it is the same. Between two iterations; each member for itself.
+  void predict(ExchangePlan plan);
+  double waited() const;  // seconds that the caller has stood at gates so far
 
   // Weights (samples of this member in this iteration) are gathered from all members with the iteration's number and the
   // plan's hash, so that members which run different code are told apart at once: Error{mismatch}.

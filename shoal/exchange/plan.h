@@ -57,6 +57,7 @@ struct ExchangePlan {
   collective::LinkModel link;
   double forward_seconds = 0, backward_seconds = 0;  // as measured when the plan was made; 0: unknown
   double step_seconds = 0;                           // likewise, between the passes: the optimizer's step and what the script does
+  bool settled = false;                              // the three are of iterations by this plan: what its units make a member compute is in them
   double multiply_rate = 0;                          // floating-point operations/s of one member's matrix products; 0: unknown
   std::vector<TensorSpec> tensors;                   // in registration order
   std::vector<Unit> units;                           // in the order their gradients are produced
@@ -77,6 +78,9 @@ ExchangePlan without_strips(ExchangePlan plan);
 ExchangePlan for_members(ExchangePlan plan, std::uint32_t ranks);
 // The same units by the same ways, priced anew on another link.
 ExchangePlan priced_on(ExchangePlan plan, const collective::LinkModel& link);
+// The same plan, of which iterations have been measured: their passes without what was waited in them. A plan is chosen by passes in which whole
+// gradients are multiplied and sent; by the chosen one they take less, where layers go by factors, or more, where parameters are stepped one by one.
+ExchangePlan settled(ExchangePlan plan, double forward_seconds, double backward_seconds, double step_seconds);
 
 std::string to_json(const ExchangePlan& plan);
 ExchangePlan plan_from_json(const std::string& text, const std::string& where);  // Error{invalid_argument} naming file and key

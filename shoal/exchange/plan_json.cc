@@ -77,6 +77,7 @@ std::string to_json(const ExchangePlan& plan) {
                      {"forward_seconds", plan.forward_seconds}, {"backward_seconds", plan.backward_seconds},
                      {"step_seconds", plan.step_seconds}, {"predicted_seconds", plan.predicted_seconds()}, {"multiply_rate", plan.multiply_rate},
                      {"tensors", tensors}, {"units", units}};
+  if (plan.settled) json["settled"] = 1;
   if (plan.link.tuning) json["tune"] = plan.link.tuning->text();
   if (plan.link.network) json["network"] = Json::parse(plan.link.network->to_json());
   return json.dump(1) + "\n";
@@ -99,6 +100,7 @@ ExchangePlan plan_from_json(const std::string& text, const std::string& where) {
   plan.forward_seconds = root.number("forward_seconds", 0);
   plan.backward_seconds = root.number("backward_seconds", 0);
   plan.step_seconds = root.number_or("step_seconds", 0, 0);    // plans of older builds have none, nor what else is read by an _or
+  plan.settled = root.whole_or("settled", 1, 0) == 1;
   plan.multiply_rate = root.number_or("multiply_rate", 0, 0);
   root.each("tensors", [&](const Reader& r) {
     plan.tensors.push_back({r.text("name"), dtype_from(r.text("type")), r.whole("count", std::uint64_t{1} << 48),

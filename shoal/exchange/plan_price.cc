@@ -15,7 +15,7 @@ namespace {
 constexpr double kMostInTurn = 16;
 
 Work work_of(const ExchangePlan& plan, const Unit& unit, const Cost& cost) {
-  Work work{.priority = unit.priority, .link = cost.link, .thread = cost.computing};
+  Work work{.priority = unit.priority, .link = cost.link, .thread = plan.settled ? 0 : cost.computing};
   bool known = true;
   for (auto t : unit.tensors) {
     const auto& tensor = plan.tensors[t];
@@ -53,17 +53,30 @@ double price_units(ExchangePlan& plan) {
   const bool by_parameter = plan.order == Order::priority;
   const double elements = std::accumulate(plan.tensors.begin(), plan.tensors.end(), 0.0, [](double n, const auto& t) { return n + static_cast<double>(t.count); });
   std::vector<double> steps(work.size());
-  for (std::size_t u = 0; u < work.size() && by_parameter; ++u) {
+  for (std::size_t u = 0; u < work.size() && by_parameter && !plan.settled; ++u) {
     steps[u] = plan.step_seconds * static_cast<double>(load_of(plan, plan.units[u]).count) / elements;
     work[u].thread += steps[u];
   }
   const auto line = foresee(work, plan.forward_seconds, plan.backward_seconds, plan.order);
   for (std::size_t u = 0; u < plan.units.size(); ++u) plan.units[u].predicted_exposed += std::max(0.0, line.waited[u] - steps[u]);
-  return line.seconds + between + (by_parameter ? 0 : plan.step_seconds);
+  return line.seconds + between + (by_parameter && !plan.settled ? 0 : plan.step_seconds);
 }
 
 ExchangePlan priced_on(ExchangePlan plan, const collective::LinkModel& link) {
   plan.link = link;
+  price_units(plan);
+  return plan;
+}
+
+ExchangePlan settled(ExchangePlan plan, double forward_seconds, double backward_seconds, double step_seconds) {
+  for (auto& tensor : plan.tensors) {
+    if (tensor.forward_at >= 0 && plan.forward_seconds > 0) tensor.forward_at *= forward_seconds / plan.forward_seconds;
+    if (tensor.backward_at >= 0 && plan.backward_seconds > 0) tensor.backward_at *= backward_seconds / plan.backward_seconds;
+  }
+  plan.forward_seconds = forward_seconds;
+  plan.backward_seconds = backward_seconds;
+  plan.step_seconds = step_seconds;
+  plan.settled = true;
   price_units(plan);
   return plan;
 }

@@ -81,15 +81,16 @@ void DataParallel::forward_begins(double samples) {
   forward_began_ = steady_now();
   if (samples_are_spent_) {
     samples_ = 0;
-    pace_.iteration_begins(forward_began_, communication_.exposed);
+    pace_.iteration_begins(forward_began_, exchange_->waited());
   }
+  waited_before_pass_ = exchange_->waited();
   samples_are_spent_ = false;
   samples_ += samples;
 }
 
 void DataParallel::forward_ends() {
   const auto now = steady_now();
-  pace_.forward_took(seconds_between(forward_began_, now));
+  pace_.forward_took(seconds_between(forward_began_, now) - (exchange_->waited() - waited_before_pass_));
   record(EventKind::forward, forward_began_, now, parameters_.size(), samples_);
 }
 
@@ -165,6 +166,7 @@ void DataParallel::begin(double weight) {
   samples_are_spent_ = true;
   pass_ = torch::autograd::get_current_graph_task_id();
   backward_began_ = steady_now();
+  waited_before_pass_ = exchange_->waited();
   std::fill(backward_at_.begin(), backward_at_.end(), -1);
   if (generation_ != session_.generation()) take_plan(exchange_->plan());  // members have changed in another model's step
   if (!divided_.empty()) next_round();
@@ -218,7 +220,7 @@ void DataParallel::account_rest() {
   }
   ended_ = true;
   const auto now = steady_now();
-  pace_.backward_took(seconds_between(backward_began_, now));
+  pace_.backward_took(seconds_between(backward_began_, now) - (exchange_->waited() - waited_before_pass_));
   if (weight_ > 0) record(EventKind::backward, backward_began_, now, parameters_.size(), weight_);
 }
 
@@ -251,14 +253,14 @@ void DataParallel::install_mean(std::size_t i) {
   const c10::InferenceMode ordinary(false);
   const c10::impl::ExcludeDispatchKeyGuard no_autocast(c10::autocast_dispatch_keyset);
   if (divided_.contains(i)) return install_strip(i);
-  const auto asked = steady_now();
+  const double waited_before = exchange_->waited();
   const auto tensor = static_cast<std::uint32_t>(i);
   const auto& parameter = parameters_[i].tensor;
   const bool by_factors = exchange_->by_factors(tensor);
   const auto* gathered = by_factors ? exchange_->factors(tensor) : nullptr;
   const auto* rows = tables_.is_sparse(i) ? exchange_->rows(tensor) : nullptr;
   const auto* reduced = by_factors || tables_.is_sparse(i) ? nullptr : exchange_->result(tensor);
-  communication_.exposed += seconds_between(asked, steady_now());
+  communication_.exposed += exchange_->waited() - waited_before;
   installed_[i] = true;
   const auto placed = [&](const at::Tensor& on_host) {
     return staging_[i] ? staging_[i]->to_device(on_host) : parameter.is_cpu() ? on_host : on_host.to(parameter.device());
@@ -362,6 +364,7 @@ void DataParallel::close_iteration() {
   tables_.clear();
   for (auto& [i, divided] : divided_) divided.gradient.reset();
   if (together && replicas_differ_) mend_replicas();
+  settle_plan();
   if (plan_is_final_) return follow_links(together);
   if (exchange_->iteration() < measured_iterations_) return;
   const Instant began = steady_now();

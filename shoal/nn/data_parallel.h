@@ -160,6 +160,8 @@ class DataParallel final : private GradientListener, private PairListener, priva
   std::uint64_t iterations_taken() const { return iterations_before_ + exchange_->iteration(); }  // also by the run that this one continues
   bool plan_is_final() const { return plan_is_final_; }
   std::uint64_t fits() const { return fits_; }            // how often the plan was fitted anew
+  // The plan predicts from iterations that went by it: from some after it was taken on. Never of a plan that is replayed, or that divides layers.
+  bool plan_is_settled() const { return exchange_->plan().settled; }
 
  private:
   void backward_starts() override;
@@ -214,6 +216,7 @@ class DataParallel final : private GradientListener, private PairListener, priva
   exchange::Compute pace_of_all(double multiply_rate);
   void choose_plan();
   void follow_links(bool together);
+  void settle_plan();
   double describe_layers(std::vector<exchange::TensorSpec>& specs) const;
   void require_unchanged(std::size_t i) const;
   at::Tensor contribution(std::size_t i) const;
@@ -266,9 +269,11 @@ class DataParallel final : private GradientListener, private PairListener, priva
   bool wants_fit_ = false, fit_asked_ = false;
   bool replicas_differ_ = false;
   std::uint64_t fits_ = 0;
+  std::uint64_t settles_at_ = 0;           // the iteration after which the plan predicts from those that it has had; 0: never
   double exposed_before_ = 0;              // the sum when the last iteration ended
   std::uint64_t measured_iterations_, iterations_before_ = 0;
   std::vector<std::pair<std::uint32_t, double>> first_use_;  // and the part of forward before it; -1: nobody can wait there
+  double waited_before_pass_ = 0;          // the exchange's, when the forward or backward pass began
   Instant forward_began_{}, backward_began_{}, first_gradient_at_{}, update_began_{};
   Communication communication_;
   Pace pace_;

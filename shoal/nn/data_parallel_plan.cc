@@ -14,6 +14,9 @@ namespace {
 // Among what members ask of all: the plan is to be fitted to the links anew. Signals have the low bits.
 constexpr std::uint64_t kFit = std::uint64_t{1} << 63;
 
+// So many iterations by the plan are averaged, without the first, which places and allocates.
+constexpr std::uint64_t kUntilSettled = 10;
+
 }  // namespace
 
 std::uint64_t DataParallel::own_asks() const { return asks_ | (wants_fit_ ? kFit : 0); }
@@ -114,6 +117,14 @@ void DataParallel::choose_plan() {
     }
     return exchange::make_plan(std::move(specs), session_.living(), session_.link_model(), pace, options_.choice);
   }));
+  pace_ = {};
+  settles_at_ = divided_.empty() && stagings_.empty() ? exchange_->iteration() + kUntilSettled : 0;  // a device is behind its caller
+}
+
+void DataParallel::settle_plan() {
+  if (settles_at_ == 0 || exchange_->iteration() != settles_at_) return;
+  exchange_->predict(exchange::settled(exchange_->plan(), pace_.forward(), pace_.backward(), pace_.between()));
+  drift_.reset();  // it holds differences against what the plan predicts
 }
 
 void DataParallel::follow_links(bool together) {

@@ -9,7 +9,7 @@ namespace shoal::nn {
 
 class Pace {
  public:
-  // The first forward pass since the last iteration; waited: seconds that this member has spent waiting for means so far.
+  // The first forward pass since the last iteration; waited: seconds that this member has spent waiting for others so far, which passes are told without.
   void iteration_begins(Instant now, double waited) {
     if (began_ != Instant{}) {
       const double whole = Seconds(now - began_).count();
@@ -24,7 +24,7 @@ class Pace {
   // Seconds; 0 where there was none.
   double forward() const { return forward_.value(); }
   double backward() const { return backward_.value(); }
-  double between() const { return between_.value(); }  // passes, without waiting: the optimizer's step and what the script does
+  double between() const { return between_.value(); }  // passes: the optimizer's step and what the script does
   double latest_backward() const { return backward_.latest; }
 
  private:

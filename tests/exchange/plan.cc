@@ -73,6 +73,27 @@ TEST(Plan, exposed_time_follows_the_closed_form) {
   EXPECT_NEAR(plan.predicted_exposed(), 1.5 * bytes / kLink.rate - backward, 0.05 * 1.5 * bytes / kLink.rate);
 }
 
+// What a plan was chosen by is not what its iterations take. Settled, the passes are what was measured in them, arithmetic for units included, and only
+// waiting is foreseen: here one unit on the link from the end of backward, so that an iteration is passes and link end to end.
+TEST(Plan, a_settled_plan_predicts_from_its_own_iterations_and_stays_the_same_plan) {
+  std::vector<TensorSpec> tensors = {{"fc.weight", DType::f32, 1 << 20, 0, 0.010}};
+  tensors[0].rows = 32;
+  tensors[0].outputs = 1024;
+  const auto chosen = make_plan(tensors, 4, kLink, {0.005, 0.010, 1e9, 0.002}, parse_choice("factors", "test"));
+  ASSERT_EQ(chosen.units.at(0).way, "factors");
+  const double product = 2.0 * 3 * 32 * (1 << 20) / 1e9;  // of the others' rows: the own one takes the place of the gradient's
+  EXPECT_GT(chosen.predicted_exposed(), product);
+  const auto now = settled(chosen, 0.004, 0.006, 0.3);
+  const double link = now.units[0].predicted_exposed;
+  EXPECT_DOUBLE_EQ(now.predicted_seconds(), 0.004 + 0.006 + 0.3 + link);
+  EXPECT_NEAR(link, chosen.predicted_exposed() - product, 1e-9);  // multiplying is in the 0.3
+  EXPECT_DOUBLE_EQ(now.tensors[0].backward_at, 0.006);
+  EXPECT_EQ(now.hash(), chosen.hash());
+  EXPECT_EQ(to_json(plan_from_json(to_json(now), "test")), to_json(now));
+  EXPECT_TRUE(plan_from_json(to_json(now), "test").settled);
+  EXPECT_DOUBLE_EQ(priced_on(now, kLink).predicted_seconds(), now.predicted_seconds());
+}
+
 TEST(Plan, the_same_figures_give_the_same_plan_and_another_way_another_hash) {
   const auto a = make_plan(fcnet(), 4, kLink), b = make_plan(fcnet(), 4, kLink);
   EXPECT_EQ(to_json(a), to_json(b));
