@@ -93,6 +93,26 @@ std::shared_ptr<const KnownNetwork> KnownNetwork::made_and_told(const std::funct
   return made;
 }
 
+std::shared_ptr<const KnownNetwork> KnownNetwork::around(std::span<const std::uint32_t> left) const {
+  if (left.size() < 2) return nullptr;
+  topo::Topology rest = topo::restricted_to(topology_, left);
+  try {
+    return made(Collective::all_reduce, kTrees) != nullptr ? made_for(std::move(rest)) : without_trees(std::move(rest));
+  } catch (const Error& error) {  // it is in pieces: members still reach each other in ways that it does not know
+    if (error.code() != Code::invalid_argument) throw;
+    return nullptr;
+  }
+}
+
+std::string KnownNetwork::words_around(std::span<const std::uint32_t> left) const {
+  const auto rest = around(left);
+  return rest ? rest->to_json() : "";
+}
+
+std::shared_ptr<const KnownNetwork> KnownNetwork::heard(const std::string& words) {
+  return words.empty() ? nullptr : from_json(words, "the network of those that are left");
+}
+
 std::string KnownNetwork::to_json() const {
   nlohmann::ordered_json json{{"topology", nlohmann::ordered_json::parse(topo::to_json(topology_))}};
   json["programs"] = nlohmann::ordered_json::object();  // the trees; others are made again

@@ -110,6 +110,42 @@ TEST(KnownNetwork, what_one_member_made_the_others_read) {
   EXPECT_EQ(refusal([] { KnownNetwork::from_json("[]", "rank 0"); }), "rank 0: no network: an object with topology and programs is expected");
 }
 
+// Goal: what is left goes by trees of its own, whoever is lost. Oracle: the network that never had the others; its bound, proved from the certificate.
+TEST(KnownNetwork, around_lost_members_it_is_what_is_left) {
+  const auto whole = KnownNetwork::made_for(slow_host_of_four());
+  for (const std::vector<std::uint32_t>& left : std::vector<std::vector<std::uint32_t>>{{0, 1, 2}, {0, 2, 3}, {1, 3}, {0, 1, 2, 3}}) {
+    const auto rest = whole->around(left);
+    topo::Topology never = slow_host_of_four();
+    never.hosts.clear(), never.links.clear();
+    const auto hosts = static_cast<topo::Node>(left.size());
+    for (topo::Node host = 0; host < hosts; ++host) {
+      never.hosts.push_back("h" + std::to_string(left[host]));
+      never.link_both_ways(host, hosts, left[host] == 3 ? 25e6 : 125e6);
+    }
+    EXPECT_EQ(rest->topology(), never);
+    EXPECT_EQ(rest->to_json(), KnownNetwork::made_for(never)->to_json());
+    const Proof proof = check_certificate(rest->made(Collective::all_reduce, kTrees)->program(), never);
+    EXPECT_GE(proof.efficiency(), 0.97);
+    EXPECT_EQ(KnownNetwork::heard(whole->words_around(left))->to_json(), rest->to_json());
+  }
+}
+
+TEST(KnownNetwork, around_lost_members_there_may_be_none) {
+  topo::Topology line;
+  line.name = "a line";
+  line.hosts = {"a", "b", "c", "d"};
+  for (topo::Node host = 0; host < 3; ++host) line.link_both_ways(host, host + 1, 1e6);
+  const auto trees = KnownNetwork::made_for(line), rates = KnownNetwork::without_trees(line);
+  for (const auto& whole : {trees, rates}) {
+    const std::uint32_t near[] = {0, 1, 2}, apart[] = {0, 1, 3}, one[] = {2};
+    EXPECT_EQ(whole->around(near)->ranks(), 3U);
+    EXPECT_EQ(whole->around(near)->made(Collective::all_reduce, kTrees) != nullptr, whole == trees);
+    EXPECT_EQ(whole->around(apart), nullptr);
+    EXPECT_EQ(whole->around(one), nullptr);
+    EXPECT_EQ(KnownNetwork::heard(whole->words_around(apart)), nullptr);
+  }
+}
+
 TEST(KnownNetwork, why_there_is_none_the_others_read_too) {
   std::string told;
   const auto make = [&] { KnownNetwork::made_and_told([] { return topology_for("no.json", 4); }, [&](const std::string& words) { told = words; }); };
