@@ -22,21 +22,33 @@ from test_shared_hosts import BYTES, MEASURED, SIDE, Weight, sent, whole
 RATES = {"a": "100mbit", "b": "100mbit", "c": "20mbit"}
 MEMBERS = len(RATES)
 SLOW = MEMBERS - 1
-STEPS = 7
+STEPS, MORE = 7, 4
+
+
+def leave_at(rate):
+    """Of this host's link."""
+    subprocess.run(["tc", "qdisc", "replace", "dev", "c0", "root", "tbf", "rate", rate, "burst", "64kb", "limit", "256kb"], check=True)
 
 
 def trained():
-    """The weight, its plan, and the bytes of a step that left this host."""
+    """The weight, its plan before and after the slow host's link has become quicker one way, and the bytes of a step that left this host before."""
     net = Weight()
     net, optimizer = shoal.data_parallel(net, torch.optim.SGD(net.parameters(), lr=0.25))
     before = 0
-    for step in range(STEPS):
+    for step in range(STEPS + MORE):
         if step == MEASURED:
             before = sent()
+        if step == STEPS:
+            left, plan = (sent() - before) / (STEPS - MEASURED), json.loads(net.plan)
+            if shoal.rank() == SLOW:
+                leave_at("80mbit")
+            net.fit_plan()
         optimizer.zero_grad()
         net(whole(step, shoal.rank())).backward()
         optimizer.step()
-    return net.module.weight.detach().clone(), json.loads(net.plan), (sent() - before) / (STEPS - MEASURED)
+    if shoal.rank() == SLOW:
+        leave_at(RATES["c"])
+    return net.module.weight.detach().clone(), plan, left, json.loads(net.plan)
 
 
 def summed(group=None):
@@ -84,17 +96,32 @@ def results(tmp_path_factory):
 
 def test_training_finds_the_slow_host_and_makes_it_a_leaf(results):
     expected = torch.zeros(SIDE, SIDE)
-    for step in range(STEPS):
+    for step in range(STEPS + MORE):
         expected -= 0.25 * sum(whole(step, rank) for rank in range(MEMBERS)) / MEMBERS
     plan = results[0]["training"][1]
     assert {unit["way"] for unit in plan["units"]} == {"trees"}
-    rates = [[link["bw"] for link in plan["network"]["topology"]["links"] if link["src"] == host] for host in plan["network"]["topology"]["compute"]]
-    assert max(rates[SLOW]) < 0.5 * min(max(rates[0]), max(rates[1]))
-    for weight, theirs, _ in (result["training"] for result in results):
+    rates = rates_of(plan)
+    assert rates[SLOW] < 0.5 * min(rates[0], rates[1])
+    for weight, theirs, *_ in (result["training"] for result in results):
         torch.testing.assert_close(weight, expected)
         assert theirs == plan
         assert torch.equal(weight, results[0]["training"][0])
     assert BYTES <= results[SLOW]["training"][2] <= 1.15 * BYTES, results[SLOW]["training"][2] / BYTES
+
+
+def rates_of(plan):
+    """At which each host can send."""
+    topology = plan["network"]["topology"]
+    return [max(link["bw"] for link in topology["links"] if link["src"] == host) for host in topology["compute"]]
+
+
+def test_when_links_change_the_network_is_measured_again_and_the_trees_stay(results):
+    """The bits of the later steps are above: they are those of the same trees."""
+    _, before, _, after = results[0]["training"]
+    assert rates_of(after)[SLOW] > 2 * rates_of(before)[SLOW]
+    assert after["network"]["programs"] == before["network"]["programs"]
+    assert [unit["way"] for unit in after["units"]] == [unit["way"] for unit in before["units"]]
+    assert all(result["training"][3] == after for result in results)
 
 
 @pytest.mark.parametrize("group", ["backend", "group"])

@@ -58,6 +58,10 @@ KnownNetwork::KnownNetwork(topo::Topology topology, std::map<Collective, Program
   if (const Hosts hosts = hosts_in(topology_); are_shared(hosts) && ranks() <= kMostExactHosts) {
     add(Collective::all_reduce, kHierarchical, hierarchical_all_reduce(hosts));
   }
+  price_builders();
+}
+
+void KnownNetwork::price_builders() {
   for (const Collective collective : kMade) {
     for (const std::string& name : builder_names(collective)) {
       if (ranks() > kMostExactHosts) continue;  // pairs of all hosts: closed forms must do
@@ -102,6 +106,18 @@ std::shared_ptr<const KnownNetwork> KnownNetwork::around(std::span<const std::ui
     if (error.code() != Code::invalid_argument) throw;
     return nullptr;
   }
+}
+
+std::shared_ptr<const KnownNetwork> KnownNetwork::measured_anew(topo::Topology topology) const {
+  if (topology.hosts.size() != topology_.hosts.size()) {
+    throw Error(Code::internal, fmt::format("{} hosts were measured anew, of {}", topology.hosts.size(), topology_.hosts.size()), "the network");
+  }
+  if (made(Collective::all_reduce, kHierarchical) != nullptr && hosts_in(topology) != hosts_in(topology_)) return nullptr;
+  const auto anew = std::shared_ptr<KnownNetwork>(new KnownNetwork(*this));
+  anew->topology_ = std::move(topology);
+  anew->price_builders();
+  for (const auto& [key, verified] : anew->made_) anew->rates_[key] = congestion(verified.program(), anew->topology_).rate;
+  return anew;
 }
 
 std::string KnownNetwork::words_around(std::span<const std::uint32_t> left) const {

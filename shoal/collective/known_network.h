@@ -38,6 +38,9 @@ class KnownNetwork {
   // The same in words, made by one of them, and as the others hear it. No words: there is none.
   std::string words_around(std::span<const std::uint32_t> left) const;
   static std::shared_ptr<const KnownNetwork> heard(const std::string& words);
+  // The same programs where links have been measured anew, host by host: their prices follow, and no bit of what they give changes. nullptr where this
+  // has "hierarchical" and other members share hosts there.
+  std::shared_ptr<const KnownNetwork> measured_anew(topo::Topology topology) const;
   // What to_json() wrote, or made_and_told() told. Every program is proved again. Throws Error{invalid_argument} beginning with `where`.
   static std::shared_ptr<const KnownNetwork> from_json(const std::string& text, const std::string& where);
   std::string to_json() const;
@@ -55,6 +58,7 @@ class KnownNetwork {
   KnownNetwork(topo::Topology topology, std::map<Collective, Program> programs);
 
   void add(Collective collective, const char* name, Program program);
+  void price_builders();
 
   using Key = std::pair<Collective, std::string>;
   topo::Topology topology_;

@@ -37,4 +37,19 @@ std::shared_ptr<const collective::KnownNetwork> find_network(net::Job& job, cons
       [&] { return measured ? *measured : collective::topology_for(said.topology, size); }, tell);
 }
 
+std::shared_ptr<const collective::KnownNetwork> measure_again(net::Job& job, const std::shared_ptr<const collective::KnownNetwork>& network,
+                                                              const collective::LinkModel& link, std::uint64_t operation, Nanoseconds patience) {
+  topo::Topology now;
+  if (network->made(collective::Collective::all_reduce, collective::kTrees) != nullptr) {
+    now = collective::measure_network(job, operation + collective::kTogetherOperations);
+  } else {
+    const auto hosts = collective::hosts_of(job.members());
+    const auto rates = collective::measure_hosts(job.transport(), hosts, link, operation, job.transport().now() + patience);
+    if (!(rates.near > 0 && rates.far > 0)) return network;
+    now = collective::network_of(hosts, rates.near, rates.far);
+  }
+  const auto anew = network->measured_anew(std::move(now));
+  return anew ? anew : network;
+}
+
 }  // namespace shoal::nn

@@ -27,6 +27,9 @@ using Telling = std::function<std::string(const std::string& words)>;
 std::shared_ptr<const collective::KnownNetwork> find_network(net::Job& job, const Said& said, const collective::LinkModel& link,
                                                              std::uint64_t operation, Nanoseconds patience,
                                                              const Telling& tell);
+// Of a network that members found: the same programs on links as they are now. By all together; numbers as above.
+std::shared_ptr<const collective::KnownNetwork> measure_again(net::Job& job, const std::shared_ptr<const collective::KnownNetwork>& network,
+                                                              const collective::LinkModel& link, std::uint64_t operation, Nanoseconds patience);
 constexpr std::uint64_t find_network_operations(std::uint32_t size) {
   return collective::kTogetherOperations + collective::measure_operations(size);
 }

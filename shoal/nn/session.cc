@@ -180,6 +180,7 @@ const collective::LinkModel& Session::link_model() {
     }
     model.tuning = said.tuning;
     link_model_ = model;
+    network_was_found_ = model.network && !said.is_file();
   });
   network_of_all_ = link_model_->network;
   return *link_model_;
@@ -187,13 +188,18 @@ const collective::LinkModel& Session::link_model() {
 
 const collective::LinkModel& Session::measure_links_again() {
   if (size() == 1) return link_model();
-  const auto before = link_model();  // what the network is made of stays, and what people want of it
-  together("the probe of the links", [this, before] {
+  const auto before = link_model();  // what people want of the network stays
+  std::shared_ptr<const collective::KnownNetwork> network;
+  together("the probe of the links", [&] {
     auto model = probe_those_left();
-    model.network = left_of(network_of_all_);
+    const bool whole = living() == size();
+    network = network_of_all_;
+    if (whole && network_was_found_) network = measure_again(job(), network_of_all_, model, take_operations(find_network_operations(size())), patience_);
+    model.network = whole ? network : left_of(network_of_all_);
     model.tuning = before.tuning;
     link_model_ = model;
   });
+  network_of_all_ = network;
   return *link_model_;
 }
 

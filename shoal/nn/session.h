@@ -79,7 +79,9 @@ class Session {
   // SHOAL_TUNE (collective/tuning.h) is its `tuning`. Rank 0's variables count. Throws Error{invalid_argument} on rank 0 for a file
   // that is wrong or has not a host for every member.
   const collective::LinkModel& link_model();
-  const collective::LinkModel& measure_links_again();  // all members together
+  // All members together. A network that they found is measured again, too: its programs stay, and with them all bits, but after a loss what is left of
+  // it goes by the new rates.
+  const collective::LinkModel& measure_links_again();
   // What is left of a network of all members, for those that are left: made by the first of them, so that all have the same; nullptr where nothing is
   // (KnownNetwork::around). Together, but for a network of whom all are left.
   std::shared_ptr<const collective::KnownNetwork> left_of(const std::shared_ptr<const collective::KnownNetwork>& whole);
@@ -136,7 +138,8 @@ class Session {
   const std::uint16_t channel_, survivors_channel_;
   std::uint64_t next_operation_ = 0;
   std::optional<collective::LinkModel> link_model_;
-  std::shared_ptr<const collective::KnownNetwork> network_of_all_;  // as link_model() found it
+  std::shared_ptr<const collective::KnownNetwork> network_of_all_;  // as it was measured last, or said
+  bool network_was_found_ = false;                                  // measured: nobody says it
 };
 
 }  // namespace shoal::nn

@@ -3,6 +3,7 @@
 
 #include <gtest/gtest.h>
 
+#include "shoal/collective/hosts.h"
 #include "shoal/collective/known_network.h"
 #include "shoal/collective/select.h"
 #include "shoal/core/error.h"
@@ -128,6 +129,32 @@ TEST(KnownNetwork, around_lost_members_it_is_what_is_left) {
     EXPECT_GE(proof.efficiency(), 0.97);
     EXPECT_EQ(KnownNetwork::heard(whole->words_around(left))->to_json(), rest->to_json());
   }
+}
+
+// Links change under way: the same programs, to the bit, at other prices; and what is left after a loss is made for the links as they are now.
+TEST(KnownNetwork, measured_anew_it_has_the_same_programs_at_the_prices_of_now) {
+  const auto before = KnownNetwork::made_for(slow_host_of_four());
+  topo::Topology now = slow_host_of_four();
+  for (topo::Link& link : now.links) link.rate = link.from == 0 || link.to == 0 ? 10e6 : 125e6;  // the slow one is quick, a quick one slow
+  const auto after = before->measured_anew(now);
+  EXPECT_EQ(after->topology(), now);
+  for (const Collective collective : {Collective::all_reduce, Collective::all_gather, Collective::reduce_scatter}) {
+    const Program& program = before->made(collective, kTrees)->program();
+    EXPECT_EQ(to_json(after->made(collective, kTrees)->program()), to_json(program));
+    EXPECT_EQ(after->rate(collective, kTrees), congestion(program, now).rate);
+    EXPECT_EQ(after->rate(collective, "ring"), KnownNetwork::made_for(now)->rate(collective, "ring"));
+  }
+  EXPECT_LT(after->rate(Collective::all_reduce, kTrees), before->rate(Collective::all_reduce, kTrees));
+  const std::uint32_t left[] = {0, 1, 3};
+  EXPECT_EQ(after->around(left)->to_json(), KnownNetwork::made_for(now)->around(left)->to_json());
+  EXPECT_EQ(KnownNetwork::from_json(after->to_json(), "a plan")->to_json(), after->to_json());
+}
+
+TEST(KnownNetwork, measured_anew_with_other_neighbours_it_is_refused) {
+  const auto before = KnownNetwork::without_trees(network_of({0, 0, 1, 1}, 1e9, 25e6));
+  EXPECT_EQ(before->measured_anew(network_of({0, 1, 0, 1}, 1e9, 25e6)), nullptr);
+  const auto after = before->measured_anew(network_of({0, 0, 1, 1}, 1e9, 5e6));
+  EXPECT_NEAR(after->rate(Collective::all_reduce, kHierarchical), before->rate(Collective::all_reduce, kHierarchical) / 5, 1);
 }
 
 TEST(KnownNetwork, around_lost_members_there_may_be_none) {
