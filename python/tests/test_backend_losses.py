@@ -65,21 +65,83 @@ def test_ddp_goes_on_in_the_shrunk_group(victim):
         group.close()
 
 
-def under_fsdp(victim):
+def sharded(mesh=None):
     from torch.distributed.fsdp import fully_shard
 
     torch.manual_seed(0)
     model = torch.nn.Sequential(torch.nn.Linear(8, 500), torch.nn.Tanh(), torch.nn.Linear(500, 1))
     for layer in model:
         if isinstance(layer, torch.nn.Linear):
-            fully_shard(layer)
-    fully_shard(model)
-    optimizer = torch.optim.SGD(model.parameters(), lr=0.01)
+            fully_shard(layer, mesh=mesh)
+    fully_shard(model, mesh=mesh)
+    return model, torch.optim.SGD(model.parameters(), lr=0.01, momentum=0.5)
+
+
+def under_fsdp(victim):
+    model, optimizer = sharded()
     step(model, optimizer)
     group = lose(victim, model, optimizer)
     total = torch.tensor([10.0 ** distributed.get_rank()])
     distributed.all_reduce(total)
     return group.size(), total.item()
+
+
+def state_of(model, optimizer):
+    from torch.distributed.checkpoint.state_dict import get_state_dict
+
+    weights, moments = get_state_dict(model, optimizer)
+    return {"model": weights, "optimizer": moments}
+
+
+def under_fsdp_from_a_checkpoint(victim, folder, before, after):
+    """Steps by three, whose last is kept; a loss; from what was kept, steps by two."""
+    from torch.distributed import checkpoint
+    from torch.distributed.checkpoint.state_dict import set_state_dict
+    from torch.distributed.device_mesh import DeviceMesh
+
+    model, optimizer = sharded()
+    for _ in range(before):
+        step(model, optimizer)
+    checkpoint.save(state_of(model, optimizer), checkpoint_id=folder)
+    lose(victim, model, optimizer)
+    group = distributed.new_group(backend="shoal")
+    model, optimizer = sharded(DeviceMesh.from_group(group, "cpu"))
+    state = state_of(model, optimizer)
+    checkpoint.load(state, checkpoint_id=folder, process_group=group)
+    set_state_dict(model, optimizer, model_state_dict=state["model"], optim_state_dict=state["optimizer"])
+    for _ in range(after):
+        step(model, optimizer)
+    return distributed.get_rank(), [p.full_tensor().detach().clone() for p in model.parameters()]
+
+
+def alone(steps):
+    """The same by one process. steps: the ranks that take each."""
+    torch.manual_seed(0)
+    model = torch.nn.Sequential(torch.nn.Linear(8, 500), torch.nn.Tanh(), torch.nn.Linear(500, 1))
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.01, momentum=0.5)
+    for ranks in steps:
+        optimizer.zero_grad()
+        for rank in ranks:
+            (model(torch.full((4, 8), 1.0 + rank)).square().mean() / len(ranks)).backward()
+        optimizer.step()
+    return [p.detach() for p in model.parameters()]
+
+
+@pytest.mark.parametrize("victim", [0, 2])
+def test_fsdp_goes_on_from_a_checkpoint_in_the_shrunk_group(tmp_path, victim):
+    """Oracle: one process that takes the same steps, with momentum; who is left counts its ranks anew."""
+    group = Members(3)
+    left = [rank for rank in range(3) if rank != victim]
+    try:
+        group.start(under_fsdp_from_a_checkpoint, victim, str(tmp_path / "kept"), 3, 4)
+        answers = group.results(ranks=left)
+    finally:
+        group.close()
+    ranks = [rank for rank, _ in answers]
+    expected = alone([[0, 1, 2]] * 3 + [ranks] * 4)
+    for _, values in answers:
+        for ours, theirs in zip(values, expected, strict=True):
+            torch.testing.assert_close(ours, theirs)
 
 
 def test_under_fsdp_the_loss_is_an_error_and_the_group_shrinks():

@@ -43,7 +43,7 @@ def sgd(model):
 
 
 def train(victims, steps, plan="auto", normalized=False, clipped=False):
-    """Who was left after each step, the bits of parameters and buffers in the end, and the parameters' sums. victims: {rank: (step, seconds)}."""
+    """Who was left after each step, the bits of parameters and buffers in the end, the parameters' sums, and the plan. victims: {rank: (step, seconds)}."""
     model = model_of(normalized)
     optimizer = sgd(model)
     model, optimizer = shoal.data_parallel(model, optimizer, plan=plan)
@@ -61,7 +61,7 @@ def train(victims, steps, plan="auto", normalized=False, clipped=False):
     if shoal.rank() in victims:
         time.sleep(PATIENCE)
     bits = b"".join(t.detach().numpy().tobytes() for t in model.state_dict().values())
-    return left, hashlib.sha256(bits).hexdigest(), [p.sum().item() for p in model.parameters()]
+    return left, hashlib.sha256(bits).hexdigest(), [p.sum().item() for p in model.parameters()], model.plan
 
 
 def replay(left, clipped=False):
@@ -111,12 +111,12 @@ def answer(member):
     return told
 
 
-def trained(victims, *arguments, members=4):
+def trained(victims, *arguments, members=4, **variables):
     """What the survivors say, by rank. They meet as torchrun's workers do."""
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
         port = free.getsockname()[1]
-    at = {"WORLD_SIZE": str(members), "MASTER_ADDR": "127.0.0.1", "MASTER_PORT": str(port), "SHOAL_ON_PEER_LOST": "shrink", "SHOAL_SECRET": "only here"}
+    at = {"WORLD_SIZE": str(members), "MASTER_ADDR": "127.0.0.1", "MASTER_PORT": str(port), "SHOAL_ON_PEER_LOST": "shrink", "SHOAL_SECRET": "only here", **variables}
     started = [begin(train, victims, *arguments, variables={**at, "RANK": str(rank), "LOCAL_RANK": str(rank)}) for rank in range(members)]
     told = [answer(member) for rank, member in enumerate(started) if rank not in victims]
     for rank in victims:
@@ -126,7 +126,7 @@ def trained(victims, *arguments, members=4):
 
 
 def expect_one_course(told, clipped=False, exact=True):
-    left, bits, sums = told[0]
+    left, bits, sums, _ = told[0]
     for other in told:
         assert other[:2] == (left, bits), "survivors differ"
     if exact:
@@ -175,10 +175,30 @@ def test_gradients_that_are_read_before_the_step_are_certain():
     expect_one_course(trained({1: (6, 0.003)}, 16, "auto", False, True), clipped=True)
 
 
+@pytest.mark.parametrize("plan", ["trees", "auto"])
+@pytest.mark.parametrize("victims", [{1: (11, 0.004)}, {0: (11, 0.002), 3: (15, 0.001)}], ids=["one", "two"])
+def test_trees_grow_around_whom_is_killed(tmp_path, victims, plan):
+    """Of a network that is said, with one slow host. What is left of it goes on, with trees of its own where trees were asked for."""
+    rates = dict(zip("abcd", (500, 500, 50, 500)))
+    links = [link for host in rates for link in ({"src": host, "dst": "s", "bw": rates[host]}, {"src": "s", "dst": host, "bw": rates[host]})]
+    file = tmp_path / "slow.json"
+    file.write_text(json.dumps({"name": "slow", "bandwidth_unit": "Mbit/s", "compute": list(rates), "switches": ["s"], "links": links}))
+    told = trained(victims, 26, plan, SHOAL_TOPOLOGY=str(file))
+    expect_one_course(told)
+    kept = [host for rank, host in enumerate(rates) if rank not in victims]
+    for *_, text in told:
+        assert text == told[0][3]
+        taken = json.loads(text)
+        assert taken["ranks"] == len(kept) and taken["network"]["topology"]["compute"] == kept
+        assert all(link["bw"] in (6.25e6, 62.5e6) for link in taken["network"]["topology"]["links"])
+        if plan == "trees":
+            assert {unit["way"] for unit in taken["units"]} == {"trees"}
+
+
 SCRIPT = """
 import json, os, signal, threading, shoal
 from test_training_losses import train
-left, bits, sums = train({1: (5, 0.002)}, 12)
+left, bits, _, _ = train({1: (5, 0.002)}, 12)
 print("told", json.dumps([left, bits]), flush=True)
 """
 

@@ -58,6 +58,10 @@ KnownNetwork::KnownNetwork(topo::Topology topology, std::map<Collective, Program
   if (const Hosts hosts = hosts_in(topology_); are_shared(hosts) && ranks() <= kMostExactHosts) {
     add(Collective::all_reduce, kHierarchical, hierarchical_all_reduce(hosts));
   }
+  price_builders();
+}
+
+void KnownNetwork::price_builders() {
   for (const Collective collective : kMade) {
     for (const std::string& name : builder_names(collective)) {
       if (ranks() > kMostExactHosts) continue;  // pairs of all hosts: closed forms must do
@@ -91,6 +95,38 @@ std::shared_ptr<const KnownNetwork> KnownNetwork::made_and_told(const std::funct
   }
   tell(made->to_json());
   return made;
+}
+
+std::shared_ptr<const KnownNetwork> KnownNetwork::around(std::span<const std::uint32_t> left) const {
+  if (left.size() < 2) return nullptr;
+  topo::Topology rest = topo::restricted_to(topology_, left);
+  try {
+    return made(Collective::all_reduce, kTrees) != nullptr ? made_for(std::move(rest)) : without_trees(std::move(rest));
+  } catch (const Error& error) {  // it is in pieces: members still reach each other in ways that it does not know
+    if (error.code() != Code::invalid_argument) throw;
+    return nullptr;
+  }
+}
+
+std::shared_ptr<const KnownNetwork> KnownNetwork::measured_anew(topo::Topology topology) const {
+  if (topology.hosts.size() != topology_.hosts.size()) {
+    throw Error(Code::internal, fmt::format("{} hosts were measured anew, of {}", topology.hosts.size(), topology_.hosts.size()), "the network");
+  }
+  if (made(Collective::all_reduce, kHierarchical) != nullptr && hosts_in(topology) != hosts_in(topology_)) return nullptr;
+  const auto anew = std::shared_ptr<KnownNetwork>(new KnownNetwork(*this));
+  anew->topology_ = std::move(topology);
+  anew->price_builders();
+  for (const auto& [key, verified] : anew->made_) anew->rates_[key] = congestion(verified.program(), anew->topology_).rate;
+  return anew;
+}
+
+std::string KnownNetwork::words_around(std::span<const std::uint32_t> left) const {
+  const auto rest = around(left);
+  return rest ? rest->to_json() : "";
+}
+
+std::shared_ptr<const KnownNetwork> KnownNetwork::heard(const std::string& words) {
+  return words.empty() ? nullptr : from_json(words, "the network of those that are left");
 }
 
 std::string KnownNetwork::to_json() const {

@@ -125,4 +125,9 @@ LinkModel probe(net::Transport& transport, std::uint64_t operation, Instant dead
                              [=](Runner& runner, Probed done) { probe(runner, operation, deadline, std::move(done)); });
 }
 
+LinkModel probe(net::Transport& transport, const std::vector<net::Rank>& members, std::uint64_t operation, Instant deadline) {
+  return rehearse<LinkModel>(transport, members, deadline,
+                             [=](Runner& runner, Probed done) { probe(runner, operation, deadline, std::move(done)); });
+}
+
 }  // namespace shoal::collective

@@ -24,6 +24,8 @@ using Probed = std::function<void(const net::Failure&, const LinkModel&)>;
 void probe(Runner& runner, std::uint64_t operation, Instant deadline, Probed done);
 // Throws the Error that ended it; at the deadline Error{timeout}.
 LinkModel probe(net::Transport& transport, std::uint64_t operation, Instant deadline);
+// The same of some members, transport ranks, by these alone.
+LinkModel probe(net::Transport& transport, const std::vector<net::Rank>& members, std::uint64_t operation, Instant deadline);
 
 // --- every pair, for `shoal doctor`
 

@@ -44,17 +44,15 @@ class Rehearsal {
 // Begins something on the loop with a runner of all members, `begin(runner, done)`, and waits for it; its own deadline, which is
 // `deadline`, ends it before this wait gives up.
 template <class Result, class Begin>
-Result rehearse(net::Transport& transport, Instant deadline, Begin begin) {
+Result rehearse(net::Transport& transport, std::vector<net::Rank> members, Instant deadline, Begin begin) {
   struct Outcome {
     net::Failure why;
     Result result;
   };
   const Nanoseconds patience = std::max(deadline - transport.now(), Nanoseconds::zero()) + net::kLoopAnswers;
-  auto outcome = net::ask<Outcome>(transport, patience, [&transport, begin](const auto& tell) {
-    std::vector<net::Rank> members(transport.size());
-    std::iota(members.begin(), members.end(), 0);
+  auto outcome = net::ask<Outcome>(transport, patience, [&transport, begin, members](const auto& tell) {
     // Of the loop, made and given up there, in an event of its own: `done` comes from inside one of its operations.
-    const auto runner = std::make_shared<std::unique_ptr<Runner>>(std::make_unique<Runner>(transport, std::move(members)));
+    const auto runner = std::make_shared<std::unique_ptr<Runner>>(std::make_unique<Runner>(transport, members));
     begin(**runner, [&transport, runner, tell](const net::Failure& why, const Result& result) {
       transport.post([runner] { runner->reset(); });
       tell({why, result});
@@ -63,6 +61,13 @@ Result rehearse(net::Transport& transport, Instant deadline, Begin begin) {
   if (!outcome) throw Error(Code::internal, "the network's loop does not answer");
   if (outcome->why) throw Error(*outcome->why);
   return std::move(outcome->result);
+}
+
+template <class Result, class Begin>
+Result rehearse(net::Transport& transport, Instant deadline, Begin begin) {
+  std::vector<net::Rank> everybody(transport.size());
+  std::iota(everybody.begin(), everybody.end(), 0);
+  return rehearse<Result>(transport, std::move(everybody), deadline, std::move(begin));
 }
 
 }  // namespace shoal::collective

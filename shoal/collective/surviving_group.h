@@ -4,6 +4,9 @@
 // who contributed, with the weights that they gave, so that the caller can make a mean of it. The input is as it was until the sum is certain, also
 // where the output is the same memory; after an error, too.
 //
+// On a known network (Options::link) the first of those that are left makes the programs for what is left of it, trees around the hole, and tells the
+// others before the sum that they do together next: milliseconds for eight hosts, half a second for 64 (docs/failures.md), on the loop.
+//
 // Threads: on the transport's loop, but for sum(), which is for any other. Lifetime: the transport outlives us.
 #pragma once
 
@@ -31,11 +34,12 @@ struct Addition {
 class SurvivingGroup {
  public:
   struct Options {
-    std::string builder;               // of build.h; empty: the cheapest by `link`
+    std::string builder;               // of build.h, or the network's while those that are left can have it; empty: the cheapest by `link`
     LinkModel link{};                  // equal on all members
   };
   using Summed = std::function<void(const net::Failure&, const std::vector<Contributor>&)>;
 
+  // Throws Error{invalid_argument} for a builder that these members cannot have.
   SurvivingGroup(net::Transport& transport, std::vector<net::Rank> members, std::uint16_t channel, Options options);
 
   // Members call it in the same order with the same type, count and op, one after the other. done runs once, never inside.

@@ -74,8 +74,9 @@ struct ExchangePlan {
 ExchangePlan without_factors(ExchangePlan plan);
 // The same plan with every layer whole on all members.
 ExchangePlan without_strips(ExchangePlan plan);
-// The same units among so many members, some of which were lost: whole gradients by the same ways, where so many can go by them.
-ExchangePlan for_members(ExchangePlan plan, std::uint32_t ranks);
+// The same units among so many members, some of which were lost: whole gradients by the same ways, where so many can go by them. network: what is
+// left of the plan's, nullptr if nothing is known of it.
+ExchangePlan for_members(ExchangePlan plan, std::uint32_t ranks, std::shared_ptr<const collective::KnownNetwork> network);
 // The same units by the same ways, priced anew on another link.
 ExchangePlan priced_on(ExchangePlan plan, const collective::LinkModel& link);
 // The same plan, of which iterations have been measured: their passes without what was waited in them. A plan is chosen by passes in which whole

@@ -102,11 +102,13 @@ ExchangePlan without_strips(ExchangePlan plan) {
   return by_all_reduce(std::move(plan), [](const Unit& unit) { return way_named(unit.way)->groups() > 0; });
 }
 
-ExchangePlan for_members(ExchangePlan plan, std::uint32_t ranks) {
+ExchangePlan for_members(ExchangePlan plan, std::uint32_t ranks, std::shared_ptr<const collective::KnownNetwork> network) {
   plan.ranks = ranks;
-  return by_all_reduce(std::move(plan), [ranks](const Unit& unit) {
+  plan.link.network = network;
+  return by_all_reduce(std::move(plan), [ranks, network](const Unit& unit) {
     const auto way = way_named(unit.way);
-    if (unit.way == kByFactors || collective::is_of_network(unit.way) || way->groups() > 0) return true;
+    if (collective::is_of_network(unit.way)) return !network || network->made(collective::Collective::all_reduce, unit.way) == nullptr;
+    if (unit.way == kByFactors || way->groups() > 0) return true;
     try {
       way->check(ranks);
       return false;

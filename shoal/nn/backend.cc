@@ -9,10 +9,9 @@
 #include <torch/version.h>
 
 #include "shoal/collective/hosts.h"
-#include "shoal/collective/synthesize.h"
 #include "shoal/net/tcp.h"
 #include "shoal/nn/backend_call.h"
-#include "shoal/nn/said.h"
+#include "shoal/nn/backend_network.h"
 #include "shoal/nn/store_rendezvous.h"
 #include "shoal/nn/torch_error.h"
 
@@ -39,41 +38,11 @@ bool checks_every_call() {
   return (asked && std::string_view(asked) != "0") || c10d::debug_level() == c10d::DebugLevel::Detail;
 }
 
-// What rank 0's environment says of the network; the others take it from the Store.
-Said said_of_network(StoreRendezvous& rendezvous, const net::Place& place, Nanoseconds patience) {
-  constexpr const char* kSaid = "said of the network";
-  if (place.rank != 0) return read_said(rendezvous.get(kSaid, patience));
-  const std::string here = said_here();
-  rendezvous.put(kSaid, here);  // the others refuse what this member refuses
-  return read_said(here);
-}
-
-// That of a file, for groups of all its hosts. Rank 0 reads it, the others take it from the Store.
-std::shared_ptr<const collective::KnownNetwork> network_in(const std::string& file, StoreRendezvous& rendezvous, const net::Place& place,
-                                                           Nanoseconds patience) {
-  constexpr const char* kNetwork = "network";
-  if (place.rank != 0) return collective::KnownNetwork::from_json(rendezvous.get_long(kNetwork, patience), "rank 0's network");
-  return collective::KnownNetwork::made_and_told([&] { return collective::topology_for(file, place.size); },
-                                                 [&](const std::string& told) { rendezvous.put_long(kNetwork, told); });
-}
-
-// Nothing is measured: what nobody says is as is typical.
-collective::LinkModel known_links(const collective::Hosts& hosts, StoreRendezvous& rendezvous, const net::Place& place, Nanoseconds patience) {
-  const auto in_memory = collective::LinkModel::one_machine();
-  // Between processes of one machine flows that meet cost nothing, and direct adds each byte in one pass (docs/collectives.md).
-  auto link = collective::count(hosts) == 1 ? in_memory : collective::LinkModel{};
-  const Said said = said_of_network(rendezvous, place, patience);
-  link.tuning = said.tuning;
-  const bool assumes = said.topology != "none" && collective::are_shared(hosts) && hosts.size() <= collective::kMostExactHosts;
-  if (said.is_file()) {
-    link.network = network_in(said.topology, rendezvous, place, patience);
-  } else if (assumes) {
-    link.network = collective::KnownNetwork::without_trees(collective::network_of(hosts, in_memory.rate, link.rate));
-  }
-  return link;
-}
-
-std::shared_ptr<Group> join(const c10::intrusive_ptr<c10d::Store>& store, int rank, int size, std::chrono::milliseconds timeout) {
+struct Joined {
+  std::shared_ptr<Group> group;
+  std::shared_ptr<const void> network;  // kept: groups of its members go by it
+};
+Joined join(const c10::intrusive_ptr<c10d::Store>& store, int rank, int size, std::chrono::milliseconds timeout, const GroupNetworks::Ranks& ranks) {
   TORCH_CHECK(size > 0 && rank >= 0 && rank < size, "shoal: rank ", rank, " does not fit a group of ", size);
   net::Place place;
   place.launcher = net::Place::Launcher::torchrun;
@@ -95,8 +64,9 @@ std::shared_ptr<Group> join(const c10::intrusive_ptr<c10d::Store>& store, int ra
     std::fputs("shoal: the job's secret went through the process group's store, which anybody on this network may read "
                "(set SHOAL_SECRET or SHOAL_SECRET_FILE on every member)\n", stderr);
   }
-  settings.link = known_links(hosts, rendezvous, place, timeout);
-  return std::make_shared<Group>(std::move(job), settings);
+  settings.link = links_of_group(*job, ranks, rendezvous, timeout);
+  auto network = GroupNetworks::local().add({ranks, settings.link.network});
+  return {std::make_shared<Group>(std::move(job), settings), std::move(network)};
 }
 
 net::Done part_of(const c10::intrusive_ptr<Work>& work) {
@@ -113,7 +83,11 @@ Backend::Backend(const c10::intrusive_ptr<c10d::Store>& store, int rank, int siz
     std::iota(identity_.ranks.begin(), identity_.ranks.end(), std::uint64_t{0});
   }
   TORCH_CHECK(identity_.ranks.size() == members(), "shoal: a group of ", size, " cannot consist of ", identity_.ranks.size(), " ranks");
-  translated([&] { group_ = join(store, rank, size, timeout); });
+  translated([&] {
+    auto joined = join(store, rank, size, timeout, identity_.ranks);
+    group_ = std::move(joined.group);
+    network_ = std::move(joined.network);
+  });
   GroupRegistry::local().add(group_);
 }
 

@@ -123,6 +123,7 @@ class Backend final : public c10d::Backend {
   std::atomic<std::chrono::milliseconds> timeout_;
   std::atomic<std::uint64_t> messages_{0};
   std::shared_ptr<Group> group_;
+  std::shared_ptr<const void> network_;  // of GroupNetworks, while the group is here
   std::once_flag described_;     // to the flight recorder
   std::mutex coalescing_mutex_;  // guards coalescing_
   std::map<std::thread::id, std::vector<Result>> coalescing_;  // by the thread that began

@@ -245,6 +245,7 @@ class DataParallel final : private GradientListener, private PairListener, priva
   c10::intrusive_ptr<StripLink> strip_link_ = c10::make_intrusive<StripLink>();
   const std::uint16_t channel_;
   std::unique_ptr<exchange::Exchange> exchange_;  // of the members that are left
+  std::shared_ptr<const collective::KnownNetwork> network_of_all_;  // the plan's, before any was lost
   std::uint64_t generation_ = 0;                  // the session's, for which it was made
   std::map<std::size_t, at::Tensor> replaced_;    // .grad where a mean has been installed, until the step is taken: a loss may undo it
 

@@ -8,7 +8,13 @@ namespace shoal::nn {
 
 // Takes a plan between two iterations, on the members that are left.
 void DataParallel::take_plan(exchange::ExchangePlan plan) {
-  if (session_.outlives_losses()) plan = exchange::for_members(std::move(plan), session_.living());
+  if (session_.outlives_losses()) {
+    auto network = plan.link.network;
+    if (network && network->ranks() == session_.size()) network_of_all_ = network;
+    const bool fits = (network ? network->ranks() : plan.ranks) == session_.living();
+    if (!fits) network = session_.left_of(network_of_all_);  // first: a member may be lost meanwhile
+    plan = exchange::for_members(std::move(plan), session_.living(), std::move(network));
+  }
   if (exchange_ && generation_ == session_.generation()) return exchange_->replan(std::move(plan));
   make_exchange(std::move(plan), exchange_ ? exchange_->iteration() : 0);
 }
@@ -26,7 +32,7 @@ void DataParallel::make_exchange(exchange::ExchangePlan plan, std::uint64_t iter
 
 DataParallel::Course DataParallel::course() const {
   // A member may have been lost before the first step: the plan is of those that were left then.
-  return {iterations_before_, exchange_->iteration(), measured_iterations_, plan_is_final_, exchange::for_members(exchange_->plan(), session_.size())};
+  return {iterations_before_, exchange_->iteration(), measured_iterations_, plan_is_final_, exchange::for_members(exchange_->plan(), session_.size(), network_of_all_)};
 }
 
 void DataParallel::take_up(const Course& course) {
@@ -34,7 +40,9 @@ void DataParallel::take_up(const Course& course) {
   iterations_before_ = course.iterations_before;
   measured_iterations_ = course.measured_iterations;
   plan_is_final_ = course.plan_is_final;
-  make_exchange(exchange::for_members(course.plan, session_.living()), course.iteration);
+  network_of_all_ = course.plan.link.network;
+  auto network = session_.left_of(network_of_all_);
+  make_exchange(exchange::for_members(course.plan, session_.living(), std::move(network)), course.iteration);
 }
 
 // After a loss the exchange takes nothing more, and backward goes on: what it was to be given is kept here.

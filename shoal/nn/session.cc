@@ -1,18 +1,15 @@
 #include "shoal/nn/session.h"
 
 #include <algorithm>
-#include <cstdio>
 #include <cstring>
 #include <numeric>
 #include <utility>
 
 #include "shoal/collective/build.h"
-#include "shoal/collective/hosts.h"
 #include "shoal/collective/joint.h"
 #include "shoal/collective/probe.h"
-#include "shoal/collective/probe_together.h"
-#include "shoal/collective/synthesize.h"
 #include "shoal/net/call.h"
+#include "shoal/nn/find_network.h"
 
 namespace shoal::nn {
 
@@ -28,8 +25,6 @@ constexpr int kGroupShift = 8;
 std::uint64_t generation_of(const net::Place& place, std::uint64_t epoch) { return (place.generation << kGroupShift) + epoch; }
 
 constexpr std::uint64_t kPassedOn = 64u << 20;  // bytes of the state that a member has at a time which passes it on
-
-constexpr double kUnequal = 1.5;  // the fastest over the slowest: then it is worth knowing why
 
 struct Inside {  // of a part that is run together, whatever ends it
   explicit Inside(bool& on) : on_(on) { on_ = true; }
@@ -168,59 +163,64 @@ void Session::bring_state(bool here) {
   if (here) carried_.take(state);
 }
 
-// Of a group that has lost members the links are those that all had, or unknown.
+// The network is that of all members, or of whom are left of them; in a group that lost some before it was known it stays unknown.
 const collective::LinkModel& Session::link_model() {
-  if (link_model_ || size() == 1) return link_model_.emplace(link_model_.value_or(collective::LinkModel{}));
+  if (size() == 1 && !link_model_) link_model_.emplace();
+  if (link_model_) {
+    const auto& network = link_model_->network;
+    if (network && network->ranks() != living() && !together_) link_model_->network = left_of(network_of_all_);  // a part's asks for itself alone
+    return *link_model_;
+  }
   together("the probe of the links", [this] {
-    collective::LinkModel model;
+    auto model = probe_those_left();
+    const Said said = read_said(broadcast_text(place() == 0 ? said_here() : "", 0, "what is said of the network"));
     if (living() == size()) {
-      model = collective::probe(transport(), take_operations(collective::kProbeOperations), transport().now() + patience_);
-      const Said said = read_said(broadcast_text(rank() == 0 ? said_here() : "", 0, "what is said of the network"));
-      model.network = find_network(said, model);
-      model.tuning = said.tuning;
+      const auto tell = [this](const std::string& words) { return broadcast_text(words, 0, "the network"); };
+      model.network = find_network(job(), said, model, take_operations(find_network_operations(size())), patience_, tell);
     }
+    model.tuning = said.tuning;
     link_model_ = model;
+    network_was_found_ = model.network && !said.is_file();
   });
+  network_of_all_ = link_model_->network;
   return *link_model_;
 }
 
 const collective::LinkModel& Session::measure_links_again() {
-  if (size() == 1 || living() != size()) return link_model();
-  const auto before = link_model();  // what the network is made of stays, and what people want of it
-  together("the probe of the links", [this, before] {
-    if (living() != size()) return;
-    auto model = collective::probe(transport(), take_operations(collective::kProbeOperations), transport().now() + patience_);
-    model.network = before.network;
+  if (size() == 1) return link_model();
+  const auto before = link_model();  // what people want of the network stays
+  std::shared_ptr<const collective::KnownNetwork> network;
+  together("the probe of the links", [&] {
+    auto model = probe_those_left();
+    const bool whole = living() == size();
+    network = network_of_all_;
+    if (whole && network_was_found_) network = measure_again(job(), network_of_all_, model, take_operations(find_network_operations(size())), patience_);
+    model.network = whole ? network : left_of(network_of_all_);
     model.tuning = before.tuning;
     link_model_ = model;
   });
+  network_of_all_ = network;
   return *link_model_;
+}
+
+collective::LinkModel Session::probe_those_left() {
+  if (living() == 1) return {};
+  return collective::probe(transport(), members(), take_operations(collective::kProbeOperations), transport().now() + patience_);
+}
+
+std::shared_ptr<const collective::KnownNetwork> Session::left_of(const std::shared_ptr<const collective::KnownNetwork>& whole) {
+  if (!whole || living() == whole->ranks()) return whole;
+  std::shared_ptr<const collective::KnownNetwork> left;
+  together("the network of those that are left", [&] {
+    const auto words = place() == 0 ? whole->words_around(members()) : "";
+    left = collective::KnownNetwork::heard(broadcast_text(words, 0, "the network of those that are left"));
+  });
+  return left;
 }
 
 std::uint64_t Session::take_operations(std::uint64_t count) {
   if (together_) return std::exchange(operation_, operation_ + count);
   return net::operation_in(channel_, std::exchange(next_operation_, next_operation_ + count));
-}
-
-std::shared_ptr<const collective::KnownNetwork> Session::find_network(const Said& said, const collective::LinkModel& link) {
-  if (said.topology == "none") return nullptr;
-  if (said.topology == "auto") {
-    const auto hosts = collective::hosts_of(job().members());
-    if (collective::count(hosts) == 1 || size() < 3 || size() > collective::kMostExactHosts) return nullptr;
-    const auto operation = take_operations(collective::kTogetherOperations);
-    const auto rates = collective::measure_hosts(transport(), hosts, link, operation, transport().now() + patience_);
-    if (rates.inequality < kUnequal) {
-      if (!collective::are_shared(hosts) || !(rates.near > 0 && rates.far > 0)) return nullptr;
-      return collective::KnownNetwork::without_trees(collective::network_of(hosts, rates.near, rates.far));
-    }
-    if (rank() == 0) std::fputs("shoal: hosts' links are unequal: measuring the network (SHOAL_TOPOLOGY=FILE says it, none leaves it)\n", stderr);
-  }
-  std::optional<topo::Topology> measured;
-  if (!said.is_file()) measured = collective::measure_network(job(), take_operations(collective::measure_operations(size())));
-  constexpr const char* kLabel = "the network";
-  if (rank() != 0) return collective::KnownNetwork::from_json(broadcast_text("", 0, kLabel), "rank 0's network");
-  return collective::KnownNetwork::made_and_told([&] { return measured ? *measured : collective::topology_for(said.topology, size()); },
-                                                 [&](const std::string& told) { broadcast_text(told, 0, kLabel); });
 }
 
 collective::Started Session::start(const collective::Program& program, const collective::Layout& layout,

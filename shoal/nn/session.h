@@ -25,7 +25,6 @@
 #include "shoal/collective/survivors.h"
 #include "shoal/collective/started.h"
 #include "shoal/net/job.h"
-#include "shoal/nn/said.h"
 
 namespace shoal::nn {
 
@@ -76,16 +75,16 @@ class Session {
   std::uint16_t new_channel() { return ++last_channel_; }    // the same sequence on all members
 
   // Of the links between the members, measured by all of them together at the first call; later calls remember. Its `network`, from
-  // which "trees" are made, is
-  //   SHOAL_TOPOLOGY=FILE     a topology (shoal topo), host i for rank i; rank 0 reads it and tells the others
-  //   SHOAL_TOPOLOGY=measure  measured link by link (collective/probe_together.h), some seconds
-  //   SHOAL_TOPOLOGY=none     not known
-  //   otherwise, for three members and more on several hosts: measured where these send to each other at unequal rates; where they do not and
-  //   members share hosts, what goes within them and between them at once; else not known.
+  // which "trees" are made, is what SHOAL_TOPOLOGY says, or members find (find_network.h); after losses, what is left of it.
   // SHOAL_TUNE (collective/tuning.h) is its `tuning`. Rank 0's variables count. Throws Error{invalid_argument} on rank 0 for a file
   // that is wrong or has not a host for every member.
   const collective::LinkModel& link_model();
-  const collective::LinkModel& measure_links_again();  // all members together
+  // All members together. A network that they found is measured again, too: its programs stay, and with them all bits, but after a loss what is left of
+  // it goes by the new rates.
+  const collective::LinkModel& measure_links_again();
+  // What is left of a network of all members, for those that are left: made by the first of them, so that all have the same; nullptr where nothing is
+  // (KnownNetwork::around). Together, but for a network of whom all are left.
+  std::shared_ptr<const collective::KnownNetwork> left_of(const std::shared_ptr<const collective::KnownNetwork>& whole);
 
   // Roots and orders below are places. A broadcast under way, to be waited for in the same together(): `bytes` stay valid until wait() has returned or thrown, or cancel() has returned.
   class Broadcast {
@@ -104,10 +103,10 @@ class Session {
   std::vector<std::string> gather_text(const std::string& own, const std::string& label);  // everybody's, by place
 
  private:
+  collective::LinkModel probe_those_left();
   collective::Started start(const collective::Program& program, const collective::Layout& layout, collective::Buffers buffers,
                             const std::string& label);
   void wait(collective::Started& started);
-  std::shared_ptr<const collective::KnownNetwork> find_network(const Said& said, const collective::LinkModel& link);
   std::vector<std::string> gather_once(const std::string& own, const std::string& label);
   std::uint64_t take_operations(std::uint64_t count);  // the first of so many numbers
   void form_group(std::unique_ptr<net::Job> job);
@@ -139,6 +138,8 @@ class Session {
   const std::uint16_t channel_, survivors_channel_;
   std::uint64_t next_operation_ = 0;
   std::optional<collective::LinkModel> link_model_;
+  std::shared_ptr<const collective::KnownNetwork> network_of_all_;  // as it was measured last, or said
+  bool network_was_found_ = false;                                  // measured: nobody says it
 };
 
 }  // namespace shoal::nn

@@ -127,6 +127,22 @@ std::string to_json(const Topology& topology) {
   return json.dump(1, ' ', false, ordered_json::error_handler_t::replace) + "\n";
 }
 
+Topology restricted_to(const Topology& topology, std::span<const Node> hosts) {
+  Topology left{topology.name, topology.description, {}, topology.switches, {}, topology.relative};
+  constexpr Node kGone = ~Node{0};
+  std::vector<Node> now(topology.nodes(), kGone);
+  for (const Node host : hosts) {
+    now[host] = static_cast<Node>(left.hosts.size());
+    left.hosts.push_back(topology.hosts[host]);
+  }
+  const auto before = topology.hosts.size(), after = left.hosts.size();
+  for (std::size_t node = before; node < now.size(); ++node) now[node] = static_cast<Node>(node - before + after);
+  for (const Link& link : topology.links) {
+    if (now[link.from] != kGone && now[link.to] != kGone) left.links.push_back({now[link.from], now[link.to], link.rate, link.latency});
+  }
+  return left;
+}
+
 std::string digest(const Topology& topology) {
   Fnv1a sum;
   const auto add = [&](auto value) { sum.add_words(std::as_bytes(std::span(&value, 1))); };

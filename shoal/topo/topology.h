@@ -10,6 +10,7 @@
 
 #include <cstdint>
 #include <filesystem>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -44,6 +45,9 @@ struct Topology {
 // 16 hexadecimal digits that are alike where hosts, switches and links are, whatever they are called: what was made for one network
 // knows it again.
 std::string digest(const Topology& topology);
+
+// What is left of it with these hosts alone, numbered anew in this order: all switches, and the links between what is left, as they were.
+Topology restricted_to(const Topology& topology, std::span<const Node> hosts);
 
 inline constexpr std::size_t kMostNodes = 1 << 16, kMostLinks = 1 << 20;
 

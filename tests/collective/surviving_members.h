@@ -5,16 +5,39 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <map>
 #include <memory>
 #include <numeric>
 #include <set>
 #include <string>
 #include <vector>
 
+#include "shoal/collective/hosts.h"
 #include "shoal/collective/surviving_group.h"
 #include "shoal/net/inproc.h"
 
 namespace shoal::collective {
+
+// One that has the named program: a slow member for trees, two members a host for "hierarchical"; none for builders.
+inline const LinkModel& link_for(const std::string& builder, net::Rank members) {
+  static std::map<std::pair<std::string, net::Rank>, LinkModel> made;
+  if (const auto known = made.find({builder, members}); known != made.end()) return known->second;
+  LinkModel& link = made[{builder, members}];
+  topo::Topology topology;
+  if (builder == kTrees) {
+    topology.name = "the last one is slow";
+    topology.switches = {"s"};
+    for (topo::Node host = 0; host < members; ++host) topology.hosts.push_back("h" + std::to_string(host));
+    for (topo::Node host = 0; host < members; ++host) topology.link_both_ways(host, members, host + 1 == members ? 25e6 : 125e6);
+    link.network = KnownNetwork::made_for(topology);
+  }
+  if (builder == kHierarchical) {
+    Hosts hosts(members);
+    for (net::Rank rank = 0; rank < members; ++rank) hosts[rank] = rank / 2;
+    link.network = KnownNetwork::without_trees(network_of(hosts, 1e9, 25e6));
+  }
+  return link;
+}
 
 struct SurvivingScript {
   net::Rank members = 4;
@@ -35,8 +58,9 @@ class SurvivingMembers {
       : script_(script), job(script.members, {.seed = script.seed, .on_peer_lost = net::OnPeerLost::shrink, .eager = 1024}), told_(script.members) {
     std::vector<net::Rank> all(script.members);
     std::iota(all.begin(), all.end(), net::Rank{0});
+    const LinkModel& link = link_for(script.builder, script.members);
     for (net::Rank rank = 0; rank < script.members; ++rank) {
-      groups_.push_back(std::make_unique<SurvivingGroup>(job.member(rank), all, kChannel, SurvivingGroup::Options{script.builder}));
+      groups_.push_back(std::make_unique<SurvivingGroup>(job.member(rank), all, kChannel, SurvivingGroup::Options{script.builder, link}));
       told_[rank].reserve(static_cast<std::size_t>(script.operations));
       job.member(rank).post([this, rank] { next(rank); });
     }

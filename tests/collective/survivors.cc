@@ -65,18 +65,55 @@ std::vector<Swept> swept() {
   for (const net::Rank members : {2u, 3u, 4u, 5u, 8u}) {
     for (const char* builder : {"ring", "direct", "chain", "halving_doubling"}) all.push_back({members, builder});
   }
+  for (const net::Rank members : {2u, 3u, 4u, 8u}) all.push_back({members, kTrees});
+  for (const net::Rank members : {3u, 4u, 6u}) all.push_back({members, kHierarchical});
   return all;
 }
 INSTANTIATE_TEST_SUITE_P(Kills, SurvivorsOf, testing::ValuesIn(swept()), [](const auto& tested) {
   return tested.param.builder + "_" + std::to_string(tested.param.members);
 });
 
+// Goal: trees around the hole. Method: one slow member of four; another dies before the first sum, then one more. Oracle: a leaf sends the whole once,
+// to one other; in any program but trees it sends 4/3 of it among three, or to two.
+TEST(Survivors, add_by_trees_around_who_is_lost) {
+  for (const net::Rank victim : {0u, 1u, 2u}) {
+    SCOPED_TRACE("rank " + std::to_string(victim) + " dies");
+    const SurvivingScript script{.members = 4, .builder = kTrees, .count = 100'000, .operations = 3};
+    SurvivingMembers members(script);
+    members.job.kill(victim);
+    members.count_out(victim);
+    members.run();
+    members.expect_all_or_nothing();
+    EXPECT_EQ(members.shrunk(), script.operations);
+    const auto whole = static_cast<double>(script.count * sizeof(std::int32_t) * static_cast<std::uint64_t>(script.operations));
+    std::vector<double> sent;
+    for (net::Rank to = 0; to < 3; ++to) {
+      if (to != victim) sent.push_back(static_cast<double>(members.job.member(3).link(to).sent));
+    }
+    std::ranges::sort(sent);
+    EXPECT_LT(sent[0], 0.05 * whole);
+    EXPECT_NEAR(sent[1], whole, 0.05 * whole);
+  }
+}
+
+// A group of other members than the network's has none of it.
+TEST(Survivors, refuse_trees_of_no_network) {
+  net::InprocJob job(2, {.on_peer_lost = net::OnPeerLost::shrink});
+  try {
+    const SurvivingGroup group(job.member(0), {0, 1}, 7, {.builder = kTrees});
+    FAIL() << "it was made";
+  } catch (const Error& error) {
+    EXPECT_EQ(error.code(), Code::invalid_argument);
+  }
+}
+
 // Several faults a run, drawn: kills close together and far apart, cut links, members that stand still.
 TEST(Survivors, agree_whatever_happens) {
   int shrunk = 0, failed = 0, outcast = 0;
   for (const std::uint64_t seed : seeds(300)) {
     std::mt19937_64 draw(seed);
-    const auto builders = builder_names(Collective::all_reduce);
+    auto builders = builder_names(Collective::all_reduce);
+    builders.insert(builders.end(), {kTrees, kHierarchical});
     SurvivingScript script{.members = static_cast<net::Rank>(3 + draw() % 6), .builder = builders[draw() % builders.size()], .operations = 4};
     script.count = draw() % 3 == 0 ? draw() % 5 : draw() % 3000;
     script.in_place = draw() % 2 == 0;

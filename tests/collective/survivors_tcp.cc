@@ -4,8 +4,8 @@
 #include <sstream>
 #include <thread>
 
-#include "shoal/collective/surviving_group.h"
 #include "shoal/net/call.h"
+#include "tests/collective/surviving_members.h"
 #include "tests/from_environment.h"
 #include "tests/net/forked.h"
 
@@ -54,8 +54,9 @@ std::string add(net::Job& job, const Plan& plan) {
   constexpr int kDisturbed = 2, kSums = 5;
   net::Transport& transport = job.transport();
   const Rank rank = transport.rank();
+  const LinkModel& link = link_for(plan.builder, kStruck);
   auto group = *net::call(transport, [&] {
-    return std::make_shared<SurvivingGroup>(transport, std::vector<Rank>{0, 1, 2, 3}, std::uint16_t{9}, SurvivingGroup::Options{plan.builder});
+    return std::make_shared<SurvivingGroup>(transport, std::vector<Rank>{0, 1, 2, 3}, std::uint16_t{9}, SurvivingGroup::Options{plan.builder, link});
   });
   std::ostringstream told;
   Nanoseconds usual{}, took{}, next{};
@@ -138,14 +139,14 @@ TEST(SurvivorsTcp, agree_when_one_is_killed_at_any_moment) {
   const std::uint64_t kills = from_environment("SHOAL_KILLS", 50);
   net::JoinOptions options = net::quick();
   options.on_peer_lost = net::OnPeerLost::shrink;
-  const std::vector<std::string> builders{"ring", "direct", "chain", "halving_doubling"};
+  const std::vector<std::string> builders{"ring", "trees", "direct", "chain", "halving_doubling"};
   Figures figures;
   for (std::uint64_t i = 0; i < kills; ++i) {
     Plan plan;
     plan.count = from_environment("SHOAL_KILL_BYTES", 4 << 20) / sizeof(std::int32_t);
     plan.builder = builders[i % builders.size()];
-    plan.in_place = i / 4 % 2 == 0;
-    plan.victim = static_cast<Rank>(i / 8 % kStruck);
+    plan.in_place = i / 5 % 2 == 0;
+    plan.victim = static_cast<Rank>(i / 10 % kStruck);
     plan.moment = 1.1 * static_cast<double>(i) / static_cast<double>(kills);
     expect_one_outcome(plan, options, figures);
     if (HasFatalFailure()) return;

@@ -3,6 +3,7 @@
 
 #include <gtest/gtest.h>
 
+#include "shoal/collective/hosts.h"
 #include "shoal/collective/known_network.h"
 #include "shoal/collective/select.h"
 #include "shoal/core/error.h"
@@ -108,6 +109,68 @@ TEST(KnownNetwork, what_one_member_made_the_others_read) {
   EXPECT_EQ(read->rate(Collective::all_reduce, kTrees), made->rate(Collective::all_reduce, kTrees));
   EXPECT_EQ(made->tree_steps(Collective::all_reduce), 2U);
   EXPECT_EQ(refusal([] { KnownNetwork::from_json("[]", "rank 0"); }), "rank 0: no network: an object with topology and programs is expected");
+}
+
+// Goal: what is left goes by trees of its own, whoever is lost. Oracle: the network that never had the others; its bound, proved from the certificate.
+TEST(KnownNetwork, around_lost_members_it_is_what_is_left) {
+  const auto whole = KnownNetwork::made_for(slow_host_of_four());
+  for (const std::vector<std::uint32_t>& left : std::vector<std::vector<std::uint32_t>>{{0, 1, 2}, {0, 2, 3}, {1, 3}, {0, 1, 2, 3}}) {
+    const auto rest = whole->around(left);
+    topo::Topology never = slow_host_of_four();
+    never.hosts.clear(), never.links.clear();
+    const auto hosts = static_cast<topo::Node>(left.size());
+    for (topo::Node host = 0; host < hosts; ++host) {
+      never.hosts.push_back("h" + std::to_string(left[host]));
+      never.link_both_ways(host, hosts, left[host] == 3 ? 25e6 : 125e6);
+    }
+    EXPECT_EQ(rest->topology(), never);
+    EXPECT_EQ(rest->to_json(), KnownNetwork::made_for(never)->to_json());
+    const Proof proof = check_certificate(rest->made(Collective::all_reduce, kTrees)->program(), never);
+    EXPECT_GE(proof.efficiency(), 0.97);
+    EXPECT_EQ(KnownNetwork::heard(whole->words_around(left))->to_json(), rest->to_json());
+  }
+}
+
+// Links change under way: the same programs, to the bit, at other prices; and what is left after a loss is made for the links as they are now.
+TEST(KnownNetwork, measured_anew_it_has_the_same_programs_at_the_prices_of_now) {
+  const auto before = KnownNetwork::made_for(slow_host_of_four());
+  topo::Topology now = slow_host_of_four();
+  for (topo::Link& link : now.links) link.rate = link.from == 0 || link.to == 0 ? 10e6 : 125e6;  // the slow one is quick, a quick one slow
+  const auto after = before->measured_anew(now);
+  EXPECT_EQ(after->topology(), now);
+  for (const Collective collective : {Collective::all_reduce, Collective::all_gather, Collective::reduce_scatter}) {
+    const Program& program = before->made(collective, kTrees)->program();
+    EXPECT_EQ(to_json(after->made(collective, kTrees)->program()), to_json(program));
+    EXPECT_EQ(after->rate(collective, kTrees), congestion(program, now).rate);
+    EXPECT_EQ(after->rate(collective, "ring"), KnownNetwork::made_for(now)->rate(collective, "ring"));
+  }
+  EXPECT_LT(after->rate(Collective::all_reduce, kTrees), before->rate(Collective::all_reduce, kTrees));
+  const std::uint32_t left[] = {0, 1, 3};
+  EXPECT_EQ(after->around(left)->to_json(), KnownNetwork::made_for(now)->around(left)->to_json());
+  EXPECT_EQ(KnownNetwork::from_json(after->to_json(), "a plan")->to_json(), after->to_json());
+}
+
+TEST(KnownNetwork, measured_anew_with_other_neighbours_it_is_refused) {
+  const auto before = KnownNetwork::without_trees(network_of({0, 0, 1, 1}, 1e9, 25e6));
+  EXPECT_EQ(before->measured_anew(network_of({0, 1, 0, 1}, 1e9, 25e6)), nullptr);
+  const auto after = before->measured_anew(network_of({0, 0, 1, 1}, 1e9, 5e6));
+  EXPECT_NEAR(after->rate(Collective::all_reduce, kHierarchical), before->rate(Collective::all_reduce, kHierarchical) / 5, 1);
+}
+
+TEST(KnownNetwork, around_lost_members_there_may_be_none) {
+  topo::Topology line;
+  line.name = "a line";
+  line.hosts = {"a", "b", "c", "d"};
+  for (topo::Node host = 0; host < 3; ++host) line.link_both_ways(host, host + 1, 1e6);
+  const auto trees = KnownNetwork::made_for(line), rates = KnownNetwork::without_trees(line);
+  for (const auto& whole : {trees, rates}) {
+    const std::uint32_t near[] = {0, 1, 2}, apart[] = {0, 1, 3}, one[] = {2};
+    EXPECT_EQ(whole->around(near)->ranks(), 3U);
+    EXPECT_EQ(whole->around(near)->made(Collective::all_reduce, kTrees) != nullptr, whole == trees);
+    EXPECT_EQ(whole->around(apart), nullptr);
+    EXPECT_EQ(whole->around(one), nullptr);
+    EXPECT_EQ(KnownNetwork::heard(whole->words_around(apart)), nullptr);
+  }
 }
 
 TEST(KnownNetwork, why_there_is_none_the_others_read_too) {

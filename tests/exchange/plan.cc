@@ -6,6 +6,7 @@
 
 #include <algorithm>
 
+#include "shoal/collective/hosts.h"
 #include "shoal/core/error.h"
 #include "shoal/exchange/planner.h"
 
@@ -247,6 +248,27 @@ TEST(Plan, the_same_units_are_priced_on_another_link) {
     EXPECT_EQ(slower.units[u].predicted_seconds, collective::price(collective::Collective::all_reduce, plan.units[u].way, 4, bytes, half));
     EXPECT_LT(lighter.units[u].predicted_seconds, plan.units[u].predicted_seconds);
   }
+}
+
+// Trees stay trees where what is left of the network has them; where it has not, and for what so few members cannot do, the price decides anew.
+TEST(Plan, among_those_that_are_left_trees_are_those_of_what_is_left_of_the_network) {
+  collective::LinkModel link{.alpha = 100e-6, .rate = 25e6};
+  link.network = collective::KnownNetwork::made_for(collective::network_of({0, 0, 0, 1, 1, 1}, 1e9, 25e6));
+  const auto plan = make_plan({{"small", DType::f32, 10, 0, 0.02}, {"large", DType::f32, 4'000'000, 1, 0.01}}, 6, link, {0.05, 0.1}, parse_choice("trees", "test"));
+  const auto all_by = [](const ExchangePlan& by, const std::string& way) {
+    return std::all_of(by.units.begin(), by.units.end(), [&](const Unit& unit) { return unit.way == way; });
+  };
+  ASSERT_TRUE(all_by(plan, collective::kTrees));
+  EXPECT_EQ(to_json(for_members(plan, 6, link.network)), to_json(plan));  // nobody is lost
+  const std::uint32_t left[] = {0, 2, 3, 5};
+  const auto rest = link.network->around(left);
+  const auto fewer = for_members(plan, 4, rest);
+  EXPECT_TRUE(all_by(fewer, collective::kTrees));
+  EXPECT_EQ(fewer.link.network, rest);
+  EXPECT_EQ(fewer.ranks, 4U);
+  const auto unknown = for_members(plan, 4, nullptr);
+  for (const Unit& unit : unknown.units) EXPECT_FALSE(collective::is_of_network(unit.way)) << unit.way;
+  EXPECT_EQ(unknown.link.network, nullptr);
 }
 
 }  // namespace

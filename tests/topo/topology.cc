@@ -39,6 +39,29 @@ TEST(Topology, what_is_written_is_read_again) {
   std::filesystem::remove(file);
 }
 
+TEST(Topology, of_some_hosts_links_and_switches_stay_as_they_were) {
+  Topology topology;
+  topology.name = "net";
+  topology.hosts = {"a", "b", "c"};
+  topology.switches = {"s", "t"};
+  topology.link_both_ways(0, 3, 1e6);
+  topology.link_both_ways(1, 3, 2e6, Nanoseconds(7));
+  topology.link_both_ways(3, 4, 3e6);
+  topology.link_both_ways(4, 2, 4e6);
+  topology.link_both_ways(0, 2, 5e6);
+  const Node left[] = {2, 1};
+  Topology expected;
+  expected.name = "net";
+  expected.hosts = {"c", "b"};
+  expected.switches = {"s", "t"};
+  expected.link_both_ways(1, 2, 2e6, Nanoseconds(7));
+  expected.link_both_ways(2, 3, 3e6);
+  expected.link_both_ways(3, 0, 4e6);
+  EXPECT_EQ(restricted_to(topology, left), expected);
+  const Node all[] = {0, 1, 2};
+  EXPECT_EQ(restricted_to(topology, all), topology);
+}
+
 std::string refusal_of_topology(const std::string& text) {
   try {
     topology_from_json(text, "net.json");
