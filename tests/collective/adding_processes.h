@@ -1,5 +1,6 @@
 // Members that are processes and add, sum after sum, until the test tells them to end; meanwhile it kills and stops them and takes their connections.
-// Each checks every element of every sum against the contributors that it was told of, and that a sum that was given up left its input alone.
+// Each checks every element of every sum against the contributors that it was told of, and that a sum that was given up left its input alone. One that
+// has no sum for 15 s ends with a line that says so.
 #pragma once
 
 #include <algorithm>
@@ -38,7 +39,15 @@ inline std::int32_t value(net::Rank rank, std::uint64_t operation, std::uint64_t
   return static_cast<std::int32_t>((1u << rank) * 1000u + static_cast<std::uint32_t>(operation) * 17u + k % 101);
 }
 
-// Does what the test says, a line each: "cut 1>2", "refuse 1>2", "darken 1>2", "end".
+inline constexpr unsigned kLongest = 15;  // seconds without a sum
+
+inline void stands(int) {
+  constexpr char line[] = "no sum was committed for 15 s\n";
+  if (write(STDERR_FILENO, line, sizeof line - 1) < 0) _exit(4);
+  _exit(3);
+}
+
+// Does what the test says, a line each: "cut 1>2", "refuse 1>2", "darken 1>2", "lose 1>2", "end".
 class Obedience {
  public:
   explicit Obedience(const net::Forked& test) : thread_([this, &test] {
@@ -62,6 +71,7 @@ class Obedience {
       if (what == "cut") net::cut(connection);
       if (what == "refuse") net::refuse(connection);
       if (what == "darken") net::darken(connection);
+      if (what == "lose") net::lose(connection, 0.05);
     }
   }
   std::atomic<bool> told_to_end_{false};
@@ -84,7 +94,9 @@ inline std::string add(net::Job& job, const net::Forked& test, const Adding& add
   Seconds longest{};
   std::ostringstream history;
   std::uint32_t contributors = 0;
+  ::signal(SIGALRM, stands);
   const auto bye = [&](const std::string& fate, std::uint64_t sums, const std::string& why) {
+    ::alarm(0);
     net::call(transport, [&group] { group.reset(); });
     std::ostringstream line;
     line << fate << '|' << sums << '|' << longest.count() << '|' << contributors << '|' << history.str() << '|' << why;
@@ -103,6 +115,7 @@ inline std::string add(net::Job& job, const net::Forked& test, const Adding& add
     addition.buffers = {reinterpret_cast<const std::byte*>(input.data()), reinterpret_cast<std::byte*>(output.data())};
     addition.patience = adding.patience;
     addition.label = "sum " + std::to_string(operation);
+    if (contributors != 0 || operation == 0) ::alarm(kLongest);  // since the last sum
     const Instant began = steady_now();
     std::vector<Contributor> told;
     std::string lost;
@@ -142,12 +155,13 @@ class AddingProcesses {
 
   void signal(net::Rank rank, int number) { team_.members[rank]->signal(number); }
   void kill_coordinator() { team_.coordinator.signal(SIGKILL); }
-  // "cut" and "refuse" take one end, "darken" both. Returns when it is done.
+  // "cut" and "refuse" take one end, "darken" and "lose" both. Returns when it is done.
   void strike(const std::string& what, net::Rank a, net::Rank b) {
+    const bool both = what == "darken" || what == "lose";
     for (const auto& [name, rank] : rank_of_) {
       const auto arrow = name.find('>');
       const auto other = rank_of_.find(name.substr(arrow + 1) + '>' + name.substr(0, arrow));
-      if (other == rank_of_.end() || !((rank == a && other->second == b) || (what == "darken" && rank == b && other->second == a))) continue;
+      if (other == rank_of_.end() || !((rank == a && other->second == b) || (both && rank == b && other->second == a))) continue;
       order(rank, what + ' ' + name);
     }
   }

@@ -1,6 +1,6 @@
 // Members that are processes add over real sockets while faults strike them at random moments, for long. Goal: no sum is ever wrong, survivors never
-// differ, and no call lasts longer than its deadline and a little. Nightly: SHOAL_CHURN_SECONDS=600, SHOAL_FAULTS=20; SHOAL_FIRST_SEED draws
-// other moments.
+// differ, no call lasts longer than its deadline and a little, and nobody is without a sum for 15 s. Nightly: SHOAL_CHURN_SECONDS=600, SHOAL_FAULTS=20;
+// weekly 28800 s; SHOAL_FIRST_SEED draws other moments, and is printed.
 #include <iostream>
 #include <random>
 
@@ -54,7 +54,7 @@ class Churn {
 
   void strike() {
     const Rank a = any(), b = any(a);
-    const auto kind = random_() % 7;
+    const auto kind = random_() % 8;
     struck_ += " " + std::to_string(kind) + ":" + std::to_string(a) + "," + std::to_string(b);
     switch (kind) {
       case 0: kill(a); break;
@@ -69,6 +69,10 @@ class Churn {
       case 6:  // of two that no longer hear each other the higher rank goes
         processes_.strike("darken", a, b);
         std::this_thread::sleep_for(1s);  // members of one host may add on through their memory until heartbeats are missed
+        gone_[std::max(a, b)] = true;
+        break;
+      case 7:  // 5 % of all packets: TCP makes delays of them, long ones if it waits for its timer twice; then it is as if they did not hear each other
+        processes_.strike("lose", a, b);
         gone_[std::max(a, b)] = true;
         break;
     }
@@ -115,7 +119,7 @@ class Churn {
 TEST(Churn, every_sum_is_right_while_members_are_killed_stopped_and_cut_off) {
   const auto until = steady_now() + std::chrono::seconds(from_environment("SHOAL_CHURN_SECONDS", 10));
   const std::uint64_t seed = from_environment("SHOAL_FIRST_SEED", 1);
-  SCOPED_TRACE("SHOAL_FIRST_SEED=" + std::to_string(seed));
+  std::cout << "SHOAL_FIRST_SEED=" << seed << std::endl;
   std::mt19937 random(static_cast<std::mt19937::result_type>(seed));
   std::uint64_t groups = 0, faults = 0, sums = 0, unstruck = 0;
   double longest = 0;
@@ -178,7 +182,9 @@ TEST(Churn, every_call_of_survivors_returns) {
   as_training.dead = 3500ms;
   const Settings all[] = {{"silence of 0.5 s", 1s, net::quick_health()}, {"as in training", 5s, as_training}};
   const std::uint64_t faults = from_environment("SHOAL_FAULTS", 2);
-  std::mt19937 random(static_cast<std::mt19937::result_type>(from_environment("SHOAL_FIRST_SEED", 1)));
+  const std::uint64_t seed = from_environment("SHOAL_FIRST_SEED", 1);
+  std::cout << "SHOAL_FIRST_SEED=" << seed << std::endl;
+  std::mt19937 random(static_cast<std::mt19937::result_type>(seed));
   for (const std::string fault : {"black hole", "stopped", "rank 0 and the meeting place killed"}) {
     for (const auto& settings : all) {
       if (&settings != all && faults <= 2 && fault != "rank 0 and the meeting place killed") continue;  // 4 s each
