@@ -59,8 +59,8 @@ std::int32_t value(Rank rank, int operation, std::uint64_t k) {
 
 constexpr int kDisturbed = 2, kSums = 5;
 
-// One member's sums: two undisturbed, one in which the victim ends, two more. A line for the test: whose each sum is, "0123|012|..", when the loss was known,
-// how long the last undisturbed sum took, and the ends of those after it; or what is wrong.
+// One member's sums: two undisturbed, one in which the victim ends, two more. A line for the test: whose each sum is, "0123|012|..", when the loss was
+// known, how long the last undisturbed sum took, and the ends of those after it; or what is wrong.
 std::string add(net::Job& job, const Plan& plan, const Forked& test) {
   net::Transport& transport = job.transport();
   const Rank rank = transport.rank();
@@ -115,7 +115,8 @@ struct Figures {
 };
 
 void expect_one_outcome(const Plan& plan, const net::JoinOptions& options, Figures& figures) {
-  SCOPED_TRACE(std::to_string(plan.members) + " members, " + plan.builder + ", rank " + std::to_string(plan.victim) + " at " + std::to_string(plan.moment) +
+  SCOPED_TRACE(std::to_string(plan.members) + " members, " + plan.builder + ", rank " + std::to_string(plan.victim) + " at " +
+               std::to_string(plan.moment) +
                (plan.in_place ? ", in place" : ""));
   net::Team team(plan.members, options, [&plan](net::Job& job, const Forked& test) { return add(job, plan, test); });
   const double killed = std::stod(team.members[plan.victim]->line());
@@ -157,8 +158,8 @@ std::string show(std::vector<double> times) {
 }
 
 void print(const Figures& figures) {
-  std::printf("%d without, %d with the victim's contribution\nan undisturbed sum:  %s\nknown after:         %s\nnext sum committed:  %s\n", figures.without,
-              figures.with, show(figures.usual).c_str(), show(figures.known).c_str(), show(figures.committed).c_str());
+  std::printf("%d without, %d with the victim's contribution\nan undisturbed sum:  %s\nknown after:         %s\nnext sum committed:  %s\n",
+              figures.without, figures.with, show(figures.usual).c_str(), show(figures.known).c_str(), show(figures.committed).c_str());
 }
 
 // Four to eight members, all builders, in place and not; each victim in turn.
