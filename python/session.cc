@@ -110,7 +110,7 @@ void carry(Session& session, py::function write, py::function take) {
                  },
                  [take = kept(std::move(take))](const std::string& state) {
                    const py::gil_scoped_acquire gil;
-                   (*take)(py::bytes(state));
+                   (*take)(py::memoryview::from_memory(state.data(), static_cast<py::ssize_t>(state.size())));  // it copies what it keeps
                  }});
 }
 

@@ -27,9 +27,12 @@ done
 for ((first = 1; first <= ${SEEDS:-5000}; first += 500)); do  # as many at a time as fit into CTest's limits
   SHOAL_FIRST_SEED=$first SHOAL_SEEDS=500 ctest --test-dir build/release -R 'table/(protocol|losses|snapshot|order)|replica|collective/(survivors|agreement)$' --output-on-failure
 done
-# Members lost over real sockets, at more moments and for longer than CTest's limits.
+# Each victim after each event of the scripted network, and members lost over real sockets, at more moments and for longer than CTest's limits. Weekly:
+# CHURN_SECONDS=28800.
+SHOAL_KILLS=1000000000 timeout 7200 build/release/tests/collective/test_collective --gtest_filter='Kills/*'
 SHOAL_KILLS=1000 SHOAL_STOPS=20 timeout 3600 build/release/tests/collective/test_collective --gtest_filter='SurvivorsTcp.*'
-SHOAL_CHURN_SECONDS=600 SHOAL_FAULTS=20 SHOAL_FIRST_SEED=$RANDOM timeout 3600 build/release/tests/collective/test_collective --gtest_filter='Churn.*'
+SHOAL_CHURN_SECONDS=${CHURN_SECONDS:-600} SHOAL_FAULTS=20 SHOAL_FIRST_SEED=$RANDOM timeout $((${CHURN_SECONDS:-600} + 3000)) \
+  build/release/tests/collective/test_collective --gtest_filter='Churn.*:*Frozen*'
 ctest --test-dir build/release -j2 --schedule-random --repeat until-fail:"$rounds" --output-on-failure
 "$python" -m pytest -q python/tests
 SHOAL_SEEDS=20 "$python" -m pytest -q python/tests/test_table_seeds.py   # members as processes, over TCP

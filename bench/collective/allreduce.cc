@@ -3,14 +3,21 @@
 //   shoal run -n 4 -- bench_allreduce --sizes 4096 67108864     place from the environment
 //   bench_allreduce --local 4 --sizes 4096 67108864             starts its members itself
 //
+// Where the job goes on without lost members (SHOAL_ON_PEER_LOST=shrink) its sums do as well (collective/surviving_group.h): what that costs while nobody is
+// lost, and with --kill what it costs when somebody is; bench/failure.py --sum reads that.
+//
 // The sum is checked before anything is timed. Rank 0 prints one JSON line a size: seconds of each of `repeats`
 // all-reduces in a row, CPU seconds of all members together per all-reduce, payload bytes that rank 0 sent for one.
 #include <algorithm>
+#include <atomic>
 #include <chrono>
+#include <csignal>
 #include <cstdio>
 #include <cstdlib>
 #include <memory>
+#include <numeric>
 #include <string>
+#include <thread>
 #include <vector>
 
 #include <CLI/CLI.hpp>
@@ -21,6 +28,8 @@
 #include "shoal/collective/probe.h"
 #include "shoal/collective/run.h"
 #include "shoal/collective/select.h"
+#include "shoal/collective/surviving_group.h"
+#include "shoal/net/call.h"
 #include "shoal/net/job.h"
 
 namespace shoal {
@@ -33,7 +42,11 @@ struct Options {
   std::vector<std::uint64_t> sizes{4096, 65536, 1 << 20, 8 << 20};
   std::uint32_t repeats = 10, warmup = 2, local = 0, slice = 0;
   std::string program = "auto";
+  int kill = -1;         // this rank kills itself in a sum of the first size
+  double at = 0.5;       // of the time that a sum takes
 };
+
+double on_clock(Instant at) { return Seconds(at.time_since_epoch()).count(); }  // of the machine: lab hosts share it
 
 class Member {
  public:
@@ -41,6 +54,17 @@ class Member {
       : transport_(job.transport()), options_(options), together_(transport_), runner_(together_.runner()) {
     if (options.program == "auto")
       link_ = collective::probe(transport_, together_.next(collective::kProbeOperations), transport_.now() + 60s);
+    if (!net::goes_on(transport_.on_peer_lost())) return;
+    std::vector<net::Rank> all(transport_.size());
+    std::iota(all.begin(), all.end(), net::Rank{0});
+    surviving_ = *net::call(transport_, [&] {
+      transport_.on_lost([this](net::Rank, const net::Failure&) { known_ = on_clock(steady_now()); });
+      const collective::SurvivingGroup::Options how{options_.program == "auto" ? "" : options_.program, link_};
+      return std::make_shared<collective::SurvivingGroup>(transport_, all, std::uint16_t{2}, how);
+    });
+  }
+  ~Member() {
+    net::call(transport_, [this] { surviving_.reset(); });
   }
 
   void measure(std::uint64_t bytes) {
@@ -50,6 +74,7 @@ class Member {
     const auto plan = plan_for(static_cast<double>(bytes));
     const auto layout = collective::Layout::even(plan.program(), runner_.rank(), count);
     const auto once = [&](std::uint64_t operation) {
+      if (surviving_) return static_cast<void>(surviving_sum(input, output));
       collective::Run run;
       run.operation = operation;
       run.slice_bytes = options_.slice > 0 ? options_.slice : options_.program.ends_with(".json") ? 64 << 10 : collective::slice_bytes(Collective::all_reduce, plan.program().name, size, static_cast<double>(bytes), link_);
@@ -79,13 +104,53 @@ class Member {
                                       {"times", times},
                                       {"cpu", spent / options_.repeats},
                                       {"right", right},
-                                      {"program", plan.program().name},
+                                      {"program", surviving_ ? "surviving" : plan.program().name},
                                       {"sent", sent_once}};
+    say(line);
+  }
+
+  // Three sums with all, one in which a member is killed, two more. The victim says when, each other one when it knew, how long a sum with all took, and
+  // when those after it were there.
+  void lose_one(std::uint64_t bytes) {
+    if (!surviving_) throw Error(Code::invalid_argument, "a sum does not go on without a lost member", "--kill", "set SHOAL_ON_PEER_LOST=shrink");
+    constexpr int with_all = 3, sums = 6;
+    std::vector<float> input(bytes / sizeof(float), static_cast<float>(transport_.rank() + 1)), output(input.size());
+    std::thread fuse;
+    double usual = 0;
+    std::vector<double> ends;
+    for (int i = 0; i < sums; ++i) {
+      const Instant begin = steady_now();
+      if (i == with_all && static_cast<int>(transport_.rank()) == options_.kill) fuse = std::thread([until = begin + std::chrono::duration_cast<Nanoseconds>(Seconds(usual * options_.at))] {
+        std::this_thread::sleep_until(until);
+        say({{"killed", on_clock(steady_now())}});
+        std::raise(SIGKILL);
+      });
+      float sum = 0;
+      for (const auto& one : surviving_sum(input, output)) sum += static_cast<float>(one.rank + 1);
+      if (!std::ranges::all_of(output, [&](float v) { return v == sum; })) throw Error(Code::internal, "a wrong sum");
+      if (i < with_all) usual = Seconds(steady_now() - begin).count();
+      if (i >= with_all) ends.push_back(on_clock(steady_now()));
+      if (fuse.joinable()) fuse.join();
+    }
+    say({{"rank", transport_.rank()}, {"usual", usual}, {"known", known_.load()}, {"ends", ends}});
+  }
+
+ private:
+  std::vector<collective::Contributor> surviving_sum(const std::vector<float>& input, std::vector<float>& output) {
+    collective::Addition addition;
+    addition.count = input.size();
+    addition.buffers = {reinterpret_cast<const std::byte*>(input.data()), reinterpret_cast<std::byte*>(output.data())};
+    if (input.size() * sizeof(float) <= net::kUrgentLimit) addition.priority.cls = net::Class::urgent;
+    addition.patience = 120s;
+    addition.label = "all-reduce of " + std::to_string(input.size() * sizeof(float)) + " bytes";
+    return surviving_->sum(addition);
+  }
+
+  static void say(const nlohmann::ordered_json& line) {
     std::printf("%s\n", line.dump().c_str());
     std::fflush(stdout);
   }
 
- private:
   collective::Verified plan_for(double bytes) const {
     if (options_.program.ends_with(".json")) return collective::verify(collective::program_from_json(topo::read_text(options_.program)));
     const std::string name = options_.program != "auto"
@@ -107,11 +172,17 @@ class Member {
   bench::Together together_;
   collective::Runner& runner_;
   collective::LinkModel link_;
+  std::shared_ptr<collective::SurvivingGroup> surviving_;  // where the job goes on without lost members
+  std::atomic<double> known_ = 0;
 };
 
 int run_member(const Options& options) {
   const auto job = net::join();
   Member member(*job, options);
+  if (options.kill >= 0) {
+    member.lose_one(options.sizes.at(0));
+    return 0;
+  }
   for (std::uint64_t bytes : options.sizes) member.measure(bytes);
   return 0;
 }
@@ -128,6 +199,8 @@ int main(int argc, char** argv) {
   app.add_option("--local", options.local, "start so many members on this machine");
   app.add_option("--program", options.program, "a builder's name, or a file of `shoal program build`, instead of the choice by measurement");
   app.add_option("--slice", options.slice, "bytes, instead of a millisecond of the link");
+  app.add_option("--kill", options.kill, "this rank kills itself in the middle of a sum of the first size");
+  app.add_option("--at", options.at, "with --kill: of the time that a sum takes");
   CLI11_PARSE(app, argc, argv);
   return shoal::bench::run("bench_allreduce", options.local, argv, [&] { return shoal::run_member(options); });
 }

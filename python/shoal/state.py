@@ -1,10 +1,6 @@
 """State: what all members have alike, for processes that come in place of lost members."""
 
-import io
-
-import torch
-
-from . import checkpoint, session, training_state
+from . import checkpoint, packed_state, session, training_state
 from .errors import mistake
 
 _states = []  # of this process, in the order in which they were made: the same on all members
@@ -76,12 +72,10 @@ class State:
 
 
 def _write() -> bytes:
-    packed = io.BytesIO()
-    torch.save([checkpoint.saves(), [state._everything() for state in _states]], packed)
-    return packed.getbuffer().tobytes()
+    return packed_state.pack([checkpoint.saves(), [state._everything() for state in _states]])
 
 
-def _brought_here(packed: bytes) -> None:
-    saves, states = torch.load(io.BytesIO(packed), weights_only=True)
+def _brought_here(packed) -> None:
+    saves, states = packed_state.unpack(packed)
     checkpoint.go_on_after(saves)
     _brought.extend(states)

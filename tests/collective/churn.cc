@@ -1,6 +1,6 @@
 // Members that are processes add over real sockets while faults strike them at random moments, for long. Goal: no sum is ever wrong, survivors never
-// differ, and no call lasts longer than its deadline and a little. Nightly: SHOAL_CHURN_SECONDS=600, SHOAL_FAULTS=20; SHOAL_FIRST_SEED draws
-// other moments.
+// differ, no call lasts longer than its deadline and a little, and nobody is without a sum for 15 s. Nightly: SHOAL_CHURN_SECONDS=600, SHOAL_FAULTS=20;
+// weekly 28800 s; SHOAL_FIRST_SEED draws other moments, and is printed.
 #include <iostream>
 #include <random>
 
@@ -27,22 +27,6 @@ std::uint64_t given_up_unstruck(const std::vector<AddingEnd>& ends, const std::v
   return members;
 }
 
-// All that ended did so after the same sums with the same contributors, they among them.
-void expect_one_history(const std::vector<AddingEnd>& ends) {
-  const AddingEnd* first = nullptr;
-  std::uint32_t ended = 0;
-  for (Rank rank = 0; rank < ends.size(); ++rank) {
-    EXPECT_NE(ends[rank].fate, "wrong") << "rank " << rank << ": " << ends[rank].why;
-    if (ends[rank].fate != "ended") continue;
-    ended |= 1u << rank;
-    if (first == nullptr) first = &ends[rank];
-    EXPECT_EQ(ends[rank].history, first->history) << "rank " << rank;
-    EXPECT_EQ(ends[rank].sums, first->sums) << "rank " << rank;
-  }
-  ASSERT_NE(first, nullptr) << "nobody is left";
-  EXPECT_EQ(first->contributors & ended, ended);  // and one more, perhaps, that had sent all of its own before it was killed
-}
-
 // One group of eight, and faults every so often until few are left.
 class Churn {
  public:
@@ -54,7 +38,7 @@ class Churn {
 
   void strike() {
     const Rank a = any(), b = any(a);
-    const auto kind = random_() % 7;
+    const auto kind = random_() % 8;
     struck_ += " " + std::to_string(kind) + ":" + std::to_string(a) + "," + std::to_string(b);
     switch (kind) {
       case 0: kill(a); break;
@@ -71,6 +55,10 @@ class Churn {
         std::this_thread::sleep_for(1s);  // members of one host may add on through their memory until heartbeats are missed
         gone_[std::max(a, b)] = true;
         break;
+      case 7:  // 5 % of all packets: TCP makes delays of them, long ones if it waits for its timer twice; then it is as if they did not hear each other
+        processes_.strike("lose", a, b);
+        gone_[std::max(a, b)] = true;
+        break;
     }
   }
 
@@ -79,6 +67,7 @@ class Churn {
     SCOPED_TRACE("faults" + struck_);
     auto ends = processes_.end(killed_);
     expect_one_history(ends);
+    EXPECT_TRUE(std::ranges::count(ends, "ended", &AddingEnd::fate) > 0) << "nobody is left";
     for (const auto& [one, other] : parted_) EXPECT_FALSE(ends[one].fate == "ended" && ends[other].fate == "ended") << one << " and " << other;
     return ends;
   }
@@ -115,7 +104,7 @@ class Churn {
 TEST(Churn, every_sum_is_right_while_members_are_killed_stopped_and_cut_off) {
   const auto until = steady_now() + std::chrono::seconds(from_environment("SHOAL_CHURN_SECONDS", 10));
   const std::uint64_t seed = from_environment("SHOAL_FIRST_SEED", 1);
-  SCOPED_TRACE("SHOAL_FIRST_SEED=" + std::to_string(seed));
+  std::cout << "SHOAL_FIRST_SEED=" << seed << std::endl;
   std::mt19937 random(static_cast<std::mt19937::result_type>(seed));
   std::uint64_t groups = 0, faults = 0, sums = 0, unstruck = 0;
   double longest = 0;
@@ -159,6 +148,7 @@ Late strike_once(const std::string& fault, Rank victim, const Adding& script, st
   }
   const auto ends = processes.end(silenced);
   expect_one_history(ends);
+  EXPECT_TRUE(std::ranges::count(ends, "ended", &AddingEnd::fate) > 0) << "nobody is left";
   EXPECT_EQ(ends[victim].fate, silenced[victim] ? "" : "lost");
   std::vector<bool> struck(script.members);
   struck[victim] = true;
@@ -178,7 +168,9 @@ TEST(Churn, every_call_of_survivors_returns) {
   as_training.dead = 3500ms;
   const Settings all[] = {{"silence of 0.5 s", 1s, net::quick_health()}, {"as in training", 5s, as_training}};
   const std::uint64_t faults = from_environment("SHOAL_FAULTS", 2);
-  std::mt19937 random(static_cast<std::mt19937::result_type>(from_environment("SHOAL_FIRST_SEED", 1)));
+  const std::uint64_t seed = from_environment("SHOAL_FIRST_SEED", 1);
+  std::cout << "SHOAL_FIRST_SEED=" << seed << std::endl;
+  std::mt19937 random(static_cast<std::mt19937::result_type>(seed));
   for (const std::string fault : {"black hole", "stopped", "rank 0 and the meeting place killed"}) {
     for (const auto& settings : all) {
       if (&settings != all && faults <= 2 && fault != "rank 0 and the meeting place killed") continue;  // 4 s each

@@ -33,7 +33,7 @@ struct Swept {
 
 class SurvivorsOf : public testing::TestWithParam<Swept> {};
 
-// Each victim, after each event of two sums (of few, unless SHOAL_KILLS asks for more).
+// Each victim, after each event of two sums (of few, unless SHOAL_KILLS asks for more; nightly of all).
 TEST_P(SurvivorsOf, agree_whoever_dies_after_any_event) {
   int shrunk = 0, failed = 0;
   for (const bool in_place : {false, true}) {

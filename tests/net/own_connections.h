@@ -53,4 +53,14 @@ inline void darken(const OwnConnection& connection) {
   if (setsockopt(connection.fd, SOL_SOCKET, SO_ATTACH_FILTER, &program, sizeof program) != 0) throw std::runtime_error("SO_ATTACH_FILTER");
 }
 
+// A bad cable: of what comes from now on `share` is dropped at random before TCP sees it, so the other end sends it again.
+inline void lose(const OwnConnection& connection, double share) {
+  sock_filter take_most[] = {{BPF_LD | BPF_W | BPF_ABS, 0, 0, static_cast<std::uint32_t>(SKF_AD_OFF + SKF_AD_RANDOM)},
+                             {BPF_JMP | BPF_JGE | BPF_K, 1, 0, static_cast<std::uint32_t>(share * 4294967296.0)},
+                             {BPF_RET | BPF_K, 0, 0, 0},
+                             {BPF_RET | BPF_K, 0, 0, 0xffffffff}};
+  const sock_fprog program{4, take_most};
+  if (setsockopt(connection.fd, SOL_SOCKET, SO_ATTACH_FILTER, &program, sizeof program) != 0) throw std::runtime_error("SO_ATTACH_FILTER");
+}
+
 }  // namespace shoal::net
