@@ -36,5 +36,6 @@ SHOAL_CHURN_SECONDS=${CHURN_SECONDS:-600} SHOAL_FAULTS=20 SHOAL_FIRST_SEED=$RAND
 ctest --test-dir build/release -j2 --schedule-random --repeat until-fail:"$rounds" --output-on-failure
 "$python" -m pytest -q python/tests
 SHOAL_SEEDS=20 "$python" -m pytest -q python/tests/test_table_seeds.py   # members as processes, over TCP
+SHOAL_KILLS=20 "$python" -m pytest -q python/tests/test_killed_steps.py  # at drawn moments of overlapped iterations
 scripts/demo.sh
 scripts/deb.sh

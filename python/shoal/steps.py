@@ -65,9 +65,13 @@ class Steps:
                 self._hyper.update(dict.fromkeys(late, _without_parameters(group)))
                 self._narrowed.append((group, group["params"]))
                 group["params"] = [p for p, number in zip(group["params"], numbers) if number is None or number in here]
-        for number in range(len(self._parameters)):
-            if number in here or number not in mine:
-                self._core.settle(number)
+        try:
+            for number in range(len(self._parameters)):
+                if number in here or number not in mine:
+                    self._core.settle(number)
+        except BaseException:
+            self._widen()  # nothing is stepped; whoever looks at the groups finds them whole
+            raise
         self._core.update_begins()
         self._begun = True
         return True
