@@ -23,6 +23,7 @@ ScriptedOptions losing(const Consistency& consistency, std::uint64_t seed) {
   if (seed % 3 == 0) options.workers = {0, 1};  // the others only serve
   options.remainder = draw() % 2 == 0;
   if (draw() % 2 == 0) options.network.rate = 1e5;  // who dies has not sent all that it said
+  if (seed % 7 == 0) options.most_under_way = 1;                          // a worker waits until servers have counted in all of it
   const auto first = static_cast<net::Rank>(draw() % options.members);
   options.kills.emplace_back(first, std::chrono::microseconds(draw() % 60'000));
   if (options.members > 3 && options.servers.empty() && draw() % 2 == 0) {  // one that holds none of the same rows

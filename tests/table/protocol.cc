@@ -125,6 +125,20 @@ TEST(Protocol, rounds_that_are_cut_promise_no_more_than_they_bring) {
     expect_bounds(consistency, {}, slow);
   }
 }
+// Goal: with room for one clock at a time whoever waits for room goes on, and what is promised holds.
+TEST(Protocol, nobody_waits_for_ever_for_room) {
+  Counts::Options narrow;
+  narrow.most_under_way = 1;
+  narrow.network.rate = 3e6;
+  const auto few = [](Counts& counts, std::uint32_t reader, Key, std::span<const std::int64_t>) {
+    const bool by_clock = counts.table(reader).consistency().index() == Consistency(Async{}).index();
+    EXPECT_LE(counts.table(reader).copy().under_way(0), by_clock ? 2 * 4096u : ~std::size_t{0});
+  };
+  for (const Consistency& consistency : {Consistency(Bsp{}), Consistency(Ssp{2}), Consistency(Essp{2}), Consistency(Dssp{0, 2}), Consistency(Cap{1}),
+                                         Consistency(Vap{3}), Consistency(Cvap{1, 3, true}), Consistency(Significance{0.5, 2}), Consistency(Async{})}) {
+    expect_bounds(consistency, few, narrow);
+  }
+}
 TEST(Protocol, async_loses_nothing) { expect_bounds(Async{}); }
 
 // Goal: where clocks are whole, floats are added in the order of (clock, worker), so that what is read does not depend on the network.

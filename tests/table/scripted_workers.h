@@ -5,6 +5,7 @@
 
 #include <gtest/gtest.h>
 
+#include <limits>
 #include <map>
 #include <memory>
 #include <numeric>
@@ -44,6 +45,7 @@ struct ScriptedOptions {
   };
   std::vector<Move> moves;
   std::vector<std::pair<net::Rank, Nanoseconds>> departures;  // members that go in good order
+  std::size_t most_under_way = std::size_t{256} << 20;
   bool spares_last_holders = false;  // who dies does not before somebody is known to have all that it holds, nor the last worker at all
 };
 
@@ -59,7 +61,7 @@ class ScriptedWorkers {
       for (net::Rank rank = 0; rank < options.members; ++rank) options_.workers.push_back(rank);
     }
     const TablesOptions of_tables{.servers = options.servers, .workers = options_.workers, .workers_a_member = options.workers_a_member,
-                                  .disk = [](const std::function<void()>& job) { job(); }, .functions = [](const std::function<void()>& job) { job(); }};
+                                  .disk = [](const std::function<void()>& job) { job(); }, .functions = [](const std::function<void()>& job) { job(); }, .most_under_way = options.most_under_way};
     for (net::Rank rank = 0; rank < options.members; ++rank) tables_.push_back(std::make_unique<Tables>(job_.member(rank), of_tables));
     const auto count = static_cast<std::uint32_t>(options_.workers.size()) * options.workers_a_member;
     for (std::uint32_t worker = 0; worker < count; ++worker) {
@@ -74,6 +76,7 @@ class ScriptedWorkers {
       if (clocks == 0) table.arrive();
     }
     issued_.resize(count);
+    known_.resize(count);
     seen_.assign(count, std::vector<std::vector<T>>(options.keys, std::vector<T>(count)));
   }
   ~ScriptedWorkers() { tables_.clear(); }
@@ -330,8 +333,13 @@ class ScriptedWorkers {
       check(w, clock, worker.wanted[i], row);
     }
   }
-  // Of who lives nobody sees less than before: those of one worker are seen in order (invariant I3). Where a rule steps, that is further down.
+  // Of who lives nobody sees less than before: those of one worker are seen in order (invariant I3). Where a rule steps, that is further down. Another
+  // holder that answers may lack what is still on its way to it.
   void see(std::uint32_t reader, Key key, std::span<const T> row) {
+    if (auto holders = workers_[reader].table.copy().holders(); holders != known_[reader]) {
+      known_[reader] = std::move(holders);
+      for (auto& of_key : seen_[reader]) std::ranges::fill(of_key, options_.rule.steps() ? std::numeric_limits<T>::max() : T{0});
+    }
     std::vector<T>& before = seen_[reader][key];
     for (std::uint32_t other = 0; options_.ones.value_or(std::is_integral_v<T>) && other < size(); ++other) {
       const bool less = options_.rule.steps() ? row[other] > before[other] : row[other] < before[other];
@@ -388,6 +396,7 @@ class ScriptedWorkers {
   int deaths_ = 0;
   std::vector<std::vector<std::vector<T>>> added_;  // by worker, clock and key
   std::vector<std::vector<Key>> issued_;            // by worker
+  std::vector<std::vector<std::vector<net::Rank>>> known_;  // by worker: who holds which shard, when it read last
   std::vector<std::vector<std::vector<T>>> seen_;   // by reader, key and worker: what it read last
 };
 
