@@ -41,8 +41,7 @@ void bind_table(py::module_& module, const char* name) {
              const table::Telemetry met = table.telemetry();
              const auto by_cause = [](const auto& values) {
                py::dict causes;
-               const char* const names[] = {"rows", "slowest", "bound", "barrier"};
-               for (std::size_t cause = 0; cause < table::kCauses; ++cause) causes[names[cause]] = values[cause];
+               for (std::size_t cause = 0; cause < table::kCauses; ++cause) causes[table::word(static_cast<table::Cause>(cause))] = values[cause];
                return causes;
              };
              py::dict said, heard, all;
@@ -60,6 +59,9 @@ void bind_table(py::module_& module, const char* name) {
              all["waits"] = by_cause(met.waits);
              all["said"] = said;
              all["heard"] = heard;
+             all["snapshots"] = met.bytes.saved;
+             all["handed_over"] = met.bytes.given;
+             all["taken_over"] = met.bytes.taken;
              return all;
            })
       .def("holders", &Table::holders)

@@ -139,7 +139,9 @@ class Table:
     def telemetry(self) -> dict:
         """What this member met so far: rows read by how many clocks they were `behind` (the last of 64 is for more), and by how
         long ago their server had vouched for them (`old`, rows for each span; `old_below`, its end in seconds), seconds `waited` and how
-        often (`waits`) by cause, bytes `said` and `heard`. `shoal explain RUN` tells the sum of it."""
+        often (`waits`) by cause: "gate" (the slowest member's clock), "fetch" (rows on their way), "back-pressure" (servers that have not
+        counted in what this member said), "bound" (on values) and "barrier"; bytes `said` and `heard`, and those of its servers: written to
+        `snapshots`, `handed_over` to other members, `taken_over`. `shoal explain RUN` tells the sum of it."""
         return self._core.telemetry()
 
     def holders(self) -> list[list[int]]:

@@ -123,6 +123,6 @@ def test_telemetry_counts_reads_waits_and_bytes(pool):
     for told in pool(2).run(met):
         assert sum(told["behind"]) == 18 and sum(told["behind"][3:]) == 0
         assert sum(told["old"]) == 18 and len(told["old"]) == len(told["old_below"]) and told["old_below"][:2] == [1e-6, 2e-6]
-        assert set(told["waited"]) == {"rows", "slowest", "bound", "barrier"} and told["waited"]["bound"] == 0
+        assert set(told["waited"]) == {"gate", "fetch", "back-pressure", "bound", "barrier"} and told["waited"]["bound"] == 0
         assert all(seconds >= 0 for seconds in told["waited"].values())
         assert told["said"]["increments"] > 6 * 2 * 40 and told["heard"]["rows"] > 0

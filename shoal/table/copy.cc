@@ -11,12 +11,13 @@
 namespace shoal::table {
 
 template <class T>
-Copy<T>::Copy(const Spec& spec, const Workers& workers, net::Rank rank, const Placement& placement, std::vector<Holders> holders, Send send, Now now)
-    : spec_(spec), workers_(workers), first_worker_(workers.first_of(rank)), placement_(placement), send_(std::move(send)),
-      now_([this, now = std::move(now)] { return turns_ ? turns_->now(now()) : now(); }), id_(id_of(spec)),
+Copy<T>::Copy(const Spec& spec, const Workers& workers, net::Rank rank, const Placement& placement, std::vector<Holders> holders, const Surroundings& around)
+    : spec_(spec), workers_(workers), first_worker_(workers.first_of(rank)), placement_(placement), send_(around.send),
+      now_([this, now = around.now] { return turns_ ? turns_->now(now()) : now(); }), id_(id_of(spec)), of_servers_(around.of_servers),
       holders_(std::move(holders)), clocks_(first_worker_ == workers.size() ? 0 : workers.a_member()),
       base_(spec.width, placement, clocks_.size()), flushes_(clocks_.size()),
-      added_(spec.width, spec.encoding, placement, static_cast<std::uint32_t>(clocks_.size())), heard_(placement.shards(), clocks_.size()),
+      added_(spec.width, spec.encoding, placement, static_cast<std::uint32_t>(clocks_.size())),
+      under_way_(placement.shards(), around.most_under_way), heard_(placement.shards(), clocks_.size()),
       dynamic_(clocks_.size()), write_gate_(spec.rule, placement, clocks_.size()), consistency_(spec.consistency) {}
 
 template <class T>
@@ -85,6 +86,7 @@ void Copy<T>::settle(std::size_t shard, Instant told) {
   base_.met(shard, holders.first_flushes());
   dynamic_.rises(base_.slowest(), now_());
   added_.count_in(shard, holders.announced(), holders.counted(), [&](const Part<T>& part) { base_.fold(part); });
+  under_way_.counted(shard, holders.counted());
   send_early(shard);
   while (const auto keys = holders.take_assigned()) base_.forget(*keys);  // an answer to an older request may have come meanwhile
 }
@@ -169,6 +171,12 @@ bool Copy<T>::sampled_are_near(std::uint32_t worker) const {
       return holders.each()[other] >= clocks_[worker] - static_cast<Clock>(policy->staleness);
     });
   });
+}
+
+template <class T>
+bool Copy<T>::may_read(std::uint32_t worker) const {
+  const std::lock_guard lock(mutex_);
+  return base_.slowest() >= needed(worker) && sampled_are_near(worker);
 }
 
 template <class T>
@@ -260,6 +268,9 @@ void Copy<T>::send_part(std::uint32_t worker, std::size_t shard, Ends ends, Cloc
   }
   messages.back().header.ends = ends;
   write_gate_.leaves(worker, shard, added_.sequence());
+  std::size_t bytes = 0;
+  for (const Message& message : messages) bytes += sizeof(Header) + message.body.size();
+  under_way_.leaves(shard, added_.sequence(), bytes);
   say(shard, std::move(messages));
 }
 
@@ -306,11 +317,17 @@ std::uint64_t Copy<T>::dropped() const {
 }
 
 template <class T>
-bool Copy<T>::may_go_on(std::uint32_t worker) const {
+bool Copy<T>::is_near(std::uint32_t worker) const {
   const std::lock_guard lock(mutex_);
   const auto gap = widest_gap(consistency_);
-  if (write_gate_.crowded(worker)) return false;
   return !gap || clocks_[worker] - base_.slowest() <= *gap;
+}
+
+// Whole clocks are counted in when the slowest worker has completed them, and nobody is more than one ahead: there the gap is the bound.
+template <class T>
+bool Copy<T>::has_room(std::uint32_t worker) const {
+  const std::lock_guard lock(mutex_);
+  return !write_gate_.crowded(worker) && (whole_clocks(consistency_) || under_way_.has_room());
 }
 
 template <class T>

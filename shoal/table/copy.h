@@ -32,10 +32,12 @@
 #include "shoal/table/message.h"
 #include "shoal/table/placement.h"
 #include "shoal/table/reader.h"
+#include "shoal/table/server_bytes.h"
 #include "shoal/table/shard.h"
 #include "shoal/table/spec.h"
 #include "shoal/table/telemetry.h"
 #include "shoal/table/turns.h"
+#include "shoal/table/under_way.h"
 #include "shoal/table/workers.h"
 #include "shoal/table/write_gate.h"
 
@@ -45,8 +47,14 @@ namespace shoal::table {
 template <class T>
 class Copy final : public Reader {
  public:
-  // holders: by shard. send, now: any thread; what is sent leaves in the order of the calls.
-  Copy(const Spec& spec, const Workers& workers, net::Rank rank, const Placement& placement, std::vector<Holders> holders, Send send, Now now);
+  struct Surroundings {                // send, now: any thread; what is sent leaves in the order of the calls
+    Send send;
+    Now now;
+    std::size_t most_under_way;        // bytes to one server (under_way.h)
+    std::shared_ptr<const ServerBytes> of_servers;
+  };
+  // holders: by shard.
+  Copy(const Spec& spec, const Workers& workers, net::Rank rank, const Placement& placement, std::vector<Holders> holders, const Surroundings& around);
   // Before anything comes: all workers are at that point of the table's history (kept.h).
   void begin_at(const Start& start);
   // Before anything comes: the order of all below is recorded, or kept to. again: go_on() is to be called, on the loop.
@@ -85,6 +93,8 @@ class Copy final : public Reader {
   void ask(std::uint32_t worker, std::span<const Key> keys);
   // Whether read() has what it needs, from the key `at` on, which moves to the first that is waited for. arrivals() grows when that may change.
   bool ready(std::uint32_t worker, std::span<const Key> keys, std::size_t& at);
+  // Whether the slowest workers are near enough for it, so that what is waited for is only on its way.
+  bool may_read(std::uint32_t worker) const;
   // Row i to values[i * width ...]. After ready() and before the next tick. Returns the least age of the rows.
   Clock read(std::uint32_t worker, std::span<const Key> keys, std::span<T> values);
   // Whether a bound on values lets this worker add that. arrivals() grows when that may change.
@@ -109,8 +119,14 @@ class Copy final : public Reader {
   // What the servers do with gradients from this worker's clock on; of the same kind as before.
   void rule(std::uint32_t worker, const Rule& rule);
   void tick(std::uint32_t worker);
-  // Whether the slowest worker is near enough for this one to go on.
-  bool may_go_on(std::uint32_t worker) const;
+  // After a tick: whether the slowest worker is near enough for this one to go on, and servers have taken in enough of what it said.
+  bool is_near(std::uint32_t worker) const;
+  bool has_room(std::uint32_t worker) const;
+  bool may_go_on(std::uint32_t worker) const { return is_near(worker) && has_room(worker); }
+  std::size_t under_way(std::size_t shard) const {  // bytes of updates
+    const std::lock_guard lock(mutex_);
+    return under_way_.bytes(shard);
+  }
   // With another consistency, from when all have met on: the same by all workers. Throws Error{invalid_argument} if the table cannot have it.
   void flush(std::uint32_t worker, const std::optional<Consistency>& next = {});
   bool flushed(std::uint32_t worker) const;  // by everybody, as often as by this worker
@@ -128,7 +144,9 @@ class Copy final : public Reader {
   }
   Telemetry telemetry() const {
     const std::lock_guard lock(mutex_);
-    return telemetry_;
+    Telemetry all = telemetry_;
+    all.servers(*of_servers_);
+    return all;
   }
   std::string summary() const override { return telemetry().line(spec_.name + " (" + name(consistency()) + ")"); }
   std::uint64_t dropped() const;      // batches of this member that came too late, at the server that dropped most
@@ -170,6 +188,7 @@ class Copy final : public Reader {
   const Send send_;
   const Now now_;
   const std::uint64_t id_;
+  const std::shared_ptr<const ServerBytes> of_servers_;
   std::unique_ptr<Turns> turns_;      // where an order is kept; its lock is taken before this one's
 
   mutable std::mutex mutex_;          // guards all below
@@ -186,6 +205,7 @@ class Copy final : public Reader {
   Copies<T> base_;
   std::vector<std::uint64_t> flushes_;   // by worker
   Added<T> added_;
+  UnderWay under_way_;
   Heard heard_;
   DynamicGate dynamic_;
   WriteGate<T> write_gate_;           // under a policy that bounds values

@@ -37,6 +37,7 @@ struct Saves::Save {
 
   std::unique_ptr<Image> image;       // on the loop, as the next two
   std::size_t under_way = 0;          // chunks
+  std::shared_ptr<ServerBytes> moved;
   bool held = false;                  // too many of them
   std::unique_ptr<PartWriter> writer; // where the disk is, as the next
   bool broken = false;
@@ -45,7 +46,8 @@ struct Saves::Save {
 Saves::Saves(net::Transport& transport, OnDisk disk, std::uint32_t part, std::uint32_t parts, Answer answer)
     : transport_(transport), disk_(std::move(disk)), part_(part), parts_(parts), answer_(std::move(answer)) {}
 
-void Saves::begin(net::Rank by, const Message& request, const Spec& spec, Clock clock, const Rule& rule, std::unique_ptr<Image> image) {
+void Saves::begin(net::Rank by, const Message& request, const Spec& spec, Clock clock, const Rule& rule, std::unique_ptr<Image> image,
+                  std::shared_ptr<ServerBytes> moved) {
   const SaveRequest asked = SaveRequest::from(request);
   const auto save = std::make_shared<Save>();
   save->by = by;
@@ -54,6 +56,7 @@ void Saves::begin(net::Rank by, const Message& request, const Spec& spec, Clock 
   save->folder = asked.folder;
   save->cut = {spec, clock, rule, asked.id, parts_, asked.time};
   save->image = std::move(image);
+  save->moved = std::move(moved);
   saves_.insert(save);
   step(save);
 }
@@ -66,6 +69,7 @@ void Saves::step(const std::shared_ptr<Save>& save) {
   ++save->under_way;
   const Bytes chunk = save->image->next();
   const bool last = chunk.empty();
+  save->moved->saved += chunk.size();
   if (last) save->image.reset();
   disk_([self = shared_from_this(), save, chunk, last] {
     std::shared_ptr<const std::string> fault;

@@ -12,6 +12,7 @@
 #include "shoal/net/transport.h"
 #include "shoal/table/image.h"
 #include "shoal/table/message.h"
+#include "shoal/table/server_bytes.h"
 #include "shoal/table/snapshot_folder.h"
 
 namespace shoal::table {
@@ -33,8 +34,9 @@ class Saves : public std::enable_shared_from_this<Saves> {
   using Answer = std::function<void(net::Rank to, Message message)>;
   // part: this server's number, of cut.parts.
   Saves(net::Transport& transport, OnDisk disk, std::uint32_t part, std::uint32_t parts, Answer answer);
-  // clock: of the cut; rule: in force then. `image` is walked through from here on.
-  void begin(net::Rank by, const Message& request, const Spec& spec, Clock clock, const Rule& rule, std::unique_ptr<Image> image);
+  // clock: of the cut; rule: in force then. `image` is walked through from here on. moved: counts what is written.
+  void begin(net::Rank by, const Message& request, const Spec& spec, Clock clock, const Rule& rule, std::unique_ptr<Image> image,
+             std::shared_ptr<ServerBytes> moved);
   void keep(const Message& request);
   void end();                         // images are let go, and nobody is answered any more
 

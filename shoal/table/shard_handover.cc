@@ -100,6 +100,7 @@ void Shard<T>::receive(net::Rank from, Message message) {
     receiving_->state(std::move(message));
     return send_(from, std::vector<Message>(Receiving::kUnderWay, more));
   }
+  if (receiving_->state().header.kind != Kind::given_state) return;  // of an earlier try by the same giver: pieces come in order, the state first
   if (header.kind == Kind::given_batch) {
     message.header.kind = Kind::update;
     receiving_->batch(std::move(message));

@@ -28,7 +28,7 @@ Tables::State::State(net::Transport& of_transport, const TablesOptions& options)
       workers(or_all(options.workers, of_transport.size()), options.workers_a_member),
       waiting(of_transport, options.patience, [this] { return failure(); }), disk(options.disk), run_functions(options.functions),
       cold(options.cold_rows.empty() ? nullptr : ColdFile::in(options.cold_rows)), order(options.order),
-      channel(options.channel), left(of_transport.size()), lost(of_transport.size()), leaving(std::vector<std::size_t>(of_transport.size(), 1)),
+      channel(options.channel), most_under_way(std::max<std::size_t>(1, options.most_under_way / std::max<std::size_t>(1, workers.ranks().size()))), left(of_transport.size()), lost(of_transport.size()), leaving(std::vector<std::size_t>(of_transport.size(), 1)),
       meeting(!regroups) {
   if (order && survives) {
     const std::string policy = net::name(of_transport.on_peer_lost());
@@ -126,6 +126,7 @@ void Tables::State::serve(net::Rank from, Message message) {
   if (header.kind == Kind::follow && holdings->follows(from, message)) return note_departure();
   Server* const server = served.find(header.table, header.shard);
   if (server) {
+    if (is_given(header.kind)) moved_of(header.table)->taken += sizeof(Header) + message.body.size();
     server->take(from, std::move(message));
     if (is_given(header.kind)) holdings->received(header.table, header.shard);
     holdings->part();
@@ -157,14 +158,17 @@ void Tables::State::open(net::Rank from, const Message& message) {
 }
 
 std::unique_ptr<Server> Tables::State::make_server(std::size_t shard, const Spec& spec) {
-  const auto answer = [this, shard](net::Rank to, std::vector<Message> messages) {
-    for (Message& message : messages) message.header.shard = static_cast<std::uint16_t>(shard);
+  const auto answer = [this, shard, moved = moved_of(id_of(spec))](net::Rank to, std::vector<Message> messages) {
+    for (Message& message : messages) {
+      message.header.shard = static_cast<std::uint16_t>(shard);
+      if (is_given(message.header.kind)) moved->given += sizeof(Header) + message.body.size();
+    }
     mail->send(to, std::move(messages));
   };
   const auto idle = [this](net::Rank to) { return mail->unsent(to) == 0; };
   const auto take_cut = [this, shard](net::Rank by, const Message& request, const Spec& of, Clock clock, const Rule& rule,
                                       std::unique_ptr<Image> image) {
-    saves.at(shard)->begin(by, request, of, clock, rule, std::move(image));
+    saves.at(shard)->begin(by, request, of, clock, rule, std::move(image), moved_of(id_of(of)));
   };
   const auto off_loop = [this](std::function<void()> job, std::function<void()> then) {
     const auto go_on = [&on = transport, then = std::move(then)] {
@@ -235,6 +239,12 @@ void Tables::State::lose(net::Rank member) {
   leaving.loses(member);
   holdings->mend();
   note_departure();
+}
+
+std::shared_ptr<ServerBytes> Tables::State::moved_of(std::uint64_t table) {
+  std::shared_ptr<ServerBytes>& of_table = moved[table];
+  if (!of_table) of_table = std::make_shared<ServerBytes>();
+  return of_table;
 }
 
 // Those who are lost already answer nothing. On the loop.
@@ -317,7 +327,8 @@ void Tables::State::open(Opening<T>& opening_it, const Spec& spec) {
   const std::vector<Holders>& holders = holdings->of(id);
   const auto to_server = [this](net::Rank server, std::vector<Message> messages) { mail->send(server, std::move(messages)); };
   const auto copy = opening_it.copy =
-      std::make_shared<Copy<T>>(spec, workers, transport.rank(), placement, holders, to_server, [this] { return transport.now(); });
+      std::make_shared<Copy<T>>(spec, workers, transport.rank(), placement, holders,
+                                typename Copy<T>::Surroundings{to_server, [this] { return transport.now(); }, most_under_way, moved_of(id)});
   if (const auto start = starts.find(id); start != starts.end()) copy->begin_at(start->second);
   if (opening_it.order) {
     copy->keep_order(std::move(opening_it.order), [this, weak = std::weak_ptr(copy)] {

@@ -15,6 +15,7 @@
 #include "shoal/table/kept.h"
 #include "shoal/table/mail.h"
 #include "shoal/table/served.h"
+#include "shoal/table/server_bytes.h"
 #include "shoal/table/tables.h"
 
 namespace shoal::table {
@@ -50,6 +51,7 @@ struct Tables::State : Servers, std::enable_shared_from_this<Tables::State> {
   void serve(net::Rank from, Message message);
   void note_lost_rows();         // if nobody has some shard any more
   void watch(Answers& answers);
+  std::shared_ptr<ServerBytes> moved_of(std::uint64_t table);
   template <class T>
   struct Opening;
   template <class T>
@@ -79,6 +81,8 @@ struct Tables::State : Servers, std::enable_shared_from_this<Tables::State> {
   const std::shared_ptr<ColdFile> cold;                    // of all tables
   const OrderKept order;
   const std::uint16_t channel;
+  const std::size_t most_under_way;                        // of this member, to one server
+  std::map<std::uint64_t, std::shared_ptr<ServerBytes>> moved;  // by table; on the loop
   std::map<std::size_t, std::shared_ptr<Saves>> saves;     // by shard; on the loop
   std::vector<std::atomic<bool>> left;                     // by rank: asks for nothing more
   std::vector<std::atomic<bool>> lost;                     // by rank, while this member goes on

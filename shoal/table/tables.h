@@ -43,6 +43,9 @@ struct TablesOptions {
   std::vector<std::uint64_t> shares{};  // by rank, of the rows that members serve (placement.h); none: equal ones
   OnDisk disk{};                     // who writes snapshots; none: a thread of its own
   OnDisk functions{};                // who runs functions of calls; none: a thread of its own
+  // Bytes of updates to one server, of one table, that it has not counted in, by all members together, each an equal part of it: whoever has more
+  // of them waits in tick(). So what waits at a server, and what members keep of what they said, has a bound (under_way.h).
+  std::size_t most_under_way = std::size_t{256} << 20;
   std::string cold_rows{};           // a folder on this member's disk: rows that it serves lie in a file there (cold_file.h); empty: in memory
   OrderKept order{};                 // of what comes: recorded, or that of an earlier run (order.h); not in jobs that survive the loss of members
 };
@@ -121,7 +124,9 @@ class Table {
   // least age of these rows.
   Clock read(std::span<const Key> keys, std::span<T> values) {
     std::size_t at = 0;
-    wait(Cause::rows, [&] { return copy_->ready(worker_, keys, at); }, "rows of table ");
+    const auto ready = [&] { return copy_->ready(worker_, keys, at); };
+    wait(Cause::gate, [&] { return ready() || copy_->may_read(worker_); }, "the slowest worker of table ");
+    wait(Cause::fetch, ready, "rows of table ");
     return in_turn(Step::read, [&] { return copy_->read(worker_, keys, values); });
   }
   // Asks for rows that will be read, and waits for nothing.
@@ -139,10 +144,11 @@ class Table {
   }
   // Batches of this member that came too late for a clock that was complete without them (bsp with backups).
   std::uint64_t dropped() const { return copy_->dropped(); }
-  // Completes a unit of work.
+  // Completes a unit of work. Waits if this worker is far ahead, or if more than TablesOptions.most_under_way of what it added has not been counted in.
   void tick() {
     end_clock();
-    wait(Cause::slowest, [&] { return copy_->may_go_on(worker_); }, "the slowest worker of table ");
+    wait(Cause::gate, [&] { return copy_->is_near(worker_); }, "the slowest worker of table ");
+    wait(Cause::back_pressure, [&] { return copy_->has_room(worker_); }, "servers to count in what was added to table ");
   }
   // The first half of it, for who waits otherwise until copy().may_go_on().
   void end_clock() {

@@ -11,10 +11,21 @@ namespace shoal::table {
 
 const char* name(Cause cause) {
   switch (cause) {
-    case Cause::rows: return "rows";
-    case Cause::slowest: return "the slowest";
+    case Cause::gate: return "the slowest";
+    case Cause::fetch: return "rows";
+    case Cause::back_pressure: return "servers to catch up";
     case Cause::bound: return "a bound on values";
     default: return "barriers";
+  }
+}
+
+const char* word(Cause cause) {
+  switch (cause) {
+    case Cause::gate: return "gate";
+    case Cause::fetch: return "fetch";
+    case Cause::back_pressure: return "back-pressure";
+    case Cause::bound: return "bound";
+    default: return "barrier";
   }
 }
 
@@ -41,6 +52,12 @@ void Telemetry::heard(const Message& message) {
   (message.header.kind == Kind::rows ? bytes.rows : bytes.told) += sizeof(Header) + message.body.size();
 }
 
+void Telemetry::servers(const ServerBytes& moved) {
+  bytes.given = moved.given;
+  bytes.taken = moved.taken;
+  bytes.saved = moved.saved;
+}
+
 double Telemetry::seconds_old(double share) const {
   const double most = share * static_cast<double>(rows_read());
   std::uint64_t so_far = 0;
@@ -53,7 +70,7 @@ std::uint64_t Telemetry::rows_read() const { return std::accumulate(behind.begin
 
 std::string Telemetry::line(const std::string& table) const {
   const std::uint64_t rows = rows_read();
-  if (rows == 0 && bytes.added == 0) return "";
+  if (rows == 0 && bytes.added + bytes.given + bytes.taken + bytes.saved == 0) return "";
   std::string text = "table " + table + ": " + std::to_string(rows) + " rows read";
   if (rows > 0) {
     double sum = 0;
@@ -73,8 +90,10 @@ std::string Telemetry::line(const std::string& table) const {
     const std::string number = std::to_string(static_cast<double>(count) / 1e6);
     return number.substr(0, number.find('.') + 2) + " MB";
   };
-  return text + "; said " + mega(bytes.added + bytes.asked + bytes.other) + " (" + mega(bytes.added) + " of it increments), heard " +
-         mega(bytes.rows + bytes.told);
+  text += "; said " + mega(bytes.added + bytes.asked + bytes.other) + " (" + mega(bytes.added) + " of it increments), heard " + mega(bytes.rows + bytes.told);
+  if (bytes.saved > 0) text += "; wrote " + mega(bytes.saved) + " to snapshots";
+  if (bytes.given + bytes.taken > 0) text += "; handed " + mega(bytes.given) + " of rows to other members, and took over " + mega(bytes.taken);
+  return text;
 }
 
 }  // namespace shoal::table

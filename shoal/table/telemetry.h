@@ -8,12 +8,16 @@
 
 #include "shoal/core/time.h"
 #include "shoal/table/message.h"
+#include "shoal/table/server_bytes.h"
 
 namespace shoal::table {
 
-enum class Cause : std::uint8_t { rows, slowest, bound, barrier };  // of a wait: the last three for others: a clock, values, everybody
-inline constexpr std::size_t kCauses = 4;
-const char* name(Cause cause);
+// What a wait is for: the slowest worker's clock, before a read or after a tick; rows that are on their way; servers that have not counted in what
+// was said to them; values, until what was added is everybody's; everybody.
+enum class Cause : std::uint8_t { gate, fetch, back_pressure, bound, barrier };
+inline constexpr std::size_t kCauses = 5;
+const char* word(Cause cause);         // in data
+const char* name(Cause cause);         // in sentences
 
 struct Telemetry {
   // Rows read, by how many clocks they were behind the reader's (the clock differential of Dai et al., AAAI'15, without its sign); the last one
@@ -30,12 +34,14 @@ struct Telemetry {
   struct Bytes {                         // of messages, also those to itself
     std::uint64_t added = 0, asked = 0, other = 0;  // said: updates; requests; the rest
     std::uint64_t rows = 0, told = 0;               // heard: rows; the rest
+    std::uint64_t given = 0, taken = 0, saved = 0;  // by the servers of this member (server_bytes.h)
   } bytes;
 
   void read(Clock age, Clock clock, Nanoseconds since_told);
   void wait(Cause cause, Nanoseconds time);
   void said(const Message& message);
   void heard(const Message& message);
+  void servers(const ServerBytes& moved);
   std::uint64_t rows_read() const;
   // The least of seconds_below() that this share of the rows that were read was not older than.
   double seconds_old(double share) const;

@@ -5,6 +5,7 @@
 
 #include "shoal/core/error.h"
 #include "tests/net/members.h"
+#include "tests/from_environment.h"
 #include "tests/table/scripted_workers.h"
 
 namespace shoal::table {
@@ -15,7 +16,7 @@ using Counts = ScriptedWorkers<std::int64_t>;
 // Goal: a call sees exactly the increments with timestamps below the clock that it tells, and its writes are neither lost nor do they hide an
 // increment. Method: workers on the scripted network call in between, a function that returns the row and counts its calls in a column of its own.
 void expect_exact_calls(const Consistency& consistency) {
-  for (std::uint64_t seed = 1; seed <= 20; ++seed) {
+  for (const std::uint64_t seed : seeds(20)) {
     SCOPED_TRACE(name(consistency) + ", seed " + std::to_string(seed));
     Counts::Options options;
     options.consistency = consistency;

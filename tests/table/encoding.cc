@@ -7,6 +7,7 @@
 
 #include "shoal/core/error.h"
 #include "shoal/core/fnv.h"
+#include "tests/from_environment.h"
 #include "tests/table/scripted_workers.h"
 
 namespace shoal::table {
@@ -135,7 +136,7 @@ ScriptedWorkers<float>::Options rounding(Encoding encoding, const Consistency& c
 TEST(Encoding, clocks_hold_as_ever) {
   for (const Encoding encoding : kBoth) {
     for (const Consistency& consistency : {Consistency(Bsp{}), Consistency(Ssp{2}), Consistency(Essp{2}), Consistency(Cap{1}), Consistency(Async{})}) {
-      for (std::uint64_t seed = 1; seed <= 20; ++seed) {
+      for (const std::uint64_t seed : seeds(20)) {
         SCOPED_TRACE(std::string(name(encoding)) + ", " + name(consistency) + ", seed " + std::to_string(seed));
         ScriptedWorkers<float>::Options options = rounding(encoding, consistency, seed);
         options.members = static_cast<net::Rank>(1 + seed % 3);
@@ -159,7 +160,7 @@ TEST(Encoding, clocks_hold_as_ever) {
 TEST(Encoding, bsp_has_the_same_bits_on_any_network_and_member) {
   for (const Encoding encoding : kBoth) {
     std::map<std::uint64_t, std::uint64_t> digests;
-    for (std::uint64_t seed = 1; seed <= 20; ++seed) {
+    for (const std::uint64_t seed : seeds(20)) {
       ScriptedWorkers<float>::Options options = rounding(encoding, Bsp{}, seed);
       options.workers_a_member = 2;
       ScriptedWorkers<float> workers(options);

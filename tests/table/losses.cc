@@ -9,22 +9,21 @@
 namespace shoal::table {
 namespace {
 
-using Counts = ScriptedWorkers<std::int64_t>;
-
 constexpr std::uint64_t kSeeds = 80;
 
-Counts::Options losing(const Consistency& consistency, std::uint64_t seed) {
+ScriptedOptions losing(const Consistency& consistency, std::uint64_t seed) {
   std::mt19937_64 draw(seed);
-  Counts::Options options;
+  ScriptedOptions options;
   options.consistency = consistency;
   options.seed = seed;
   options.members = static_cast<net::Rank>(2 + seed % 4);
   options.workers_a_member = static_cast<std::uint32_t>(1 + seed % 3 / 2);
   options.uneven = seed % 2 == 0;
   if (seed % 5 == 0 && options.members > 2) options.servers = {0, options.members - 1};
-  if (seed % 3 == 0) options.workers = {0, 1};                            // the others only serve
+  if (seed % 3 == 0) options.workers = {0, 1};  // the others only serve
   options.remainder = draw() % 2 == 0;
-  if (draw() % 2 == 0) options.network.rate = 1e5;                                // who dies has not sent all that it said
+  if (draw() % 2 == 0) options.network.rate = 1e5;  // who dies has not sent all that it said
+  if (seed % 7 == 0) options.most_under_way = 1;                          // a worker waits until servers have counted in all of it
   const auto first = static_cast<net::Rank>(draw() % options.members);
   options.kills.emplace_back(first, std::chrono::microseconds(draw() % 60'000));
   if (options.members > 3 && options.servers.empty() && draw() % 2 == 0) {  // one that holds none of the same rows
@@ -34,8 +33,8 @@ Counts::Options losing(const Consistency& consistency, std::uint64_t seed) {
 }
 
 // All but one may die, one after the other, as soon as somebody else has what they hold: while it is handed over, and who gives or takes it, too.
-Counts::Options losing_again(const Consistency& consistency, std::uint64_t seed) {
-  Counts::Options options = losing(consistency, seed);
+ScriptedOptions losing_again(const Consistency& consistency, std::uint64_t seed) {
+  ScriptedOptions options = losing(consistency, seed);
   std::mt19937_64 draw(seed + 1'000'000);
   options.members = static_cast<net::Rank>(3 + seed % 3);
   options.servers.clear();
@@ -55,22 +54,23 @@ Counts::Options losing_again(const Consistency& consistency, std::uint64_t seed)
 }
 
 // Shards move while workers go on, and some members die.
-Counts::Options moving(const Consistency& consistency, std::uint64_t seed) {
-  Counts::Options options = losing_again(consistency, seed);
+ScriptedOptions moving(const Consistency& consistency, std::uint64_t seed) {
+  ScriptedOptions options = losing_again(consistency, seed);
   std::mt19937_64 draw(seed + 2'000'000);
   if (seed % 3 == 0) options.kills.clear();
   if (seed % 3 == 1) options.kills.resize(1);
   const std::size_t shards = options.servers.empty() ? options.members : options.servers.size();
   for (int i = 0; i < 6; ++i) {
     const std::size_t to = draw() % shards;
-    options.moves.push_back({std::chrono::microseconds(draw() % 60'000), draw() % shards, options.servers.empty() ? static_cast<net::Rank>(to) : options.servers[to]});
+    options.moves.push_back({std::chrono::microseconds(draw() % 60'000), draw() % shards,
+                             options.servers.empty() ? static_cast<net::Rank>(to) : options.servers[to]});
   }
   return options;
 }
 
 // Members go in good order, one after the other, while shards move and another one dies.
-Counts::Options departing(const Consistency& consistency, std::uint64_t seed) {
-  Counts::Options options = moving(consistency, seed);
+ScriptedOptions departing(const Consistency& consistency, std::uint64_t seed) {
+  ScriptedOptions options = moving(consistency, seed);
   std::mt19937_64 draw(seed + 3'000'000);
   options.kills.resize(std::min<std::size_t>(options.kills.size(), seed % 2));
   const auto first = static_cast<net::Rank>(draw() % options.members);
@@ -85,26 +85,43 @@ Counts::Options departing(const Consistency& consistency, std::uint64_t seed) {
   return options;
 }
 
-void expect_survival(const std::vector<Consistency>& any, Counts::Options (*drawn)(const Consistency&, std::uint64_t) = losing) {
+struct Kind {
+  Consistency consistency;
+  Encoding encoding = Encoding::none;
+  Rule rule{};
+};
+std::vector<Kind> kinds(const std::vector<Consistency>& any) { return {any.begin(), any.end()}; }
+
+// Increments are ones. Where the rule steps they are gradients: rows fall, by steps that depend on nobody else's.
+template <class T = std::int64_t>
+void expect_survival(const std::vector<Kind>& any, ScriptedOptions (*drawn)(const Consistency&, std::uint64_t) = losing) {
+  using Workers = ScriptedWorkers<T>;
   int cut_short = 0, deaths = 0, runs = 0;
   for (const std::uint64_t seed : seeds(kSeeds)) {
-    const Consistency& consistency = drawn_from(any, seed);
+    const auto& [consistency, encoding, rule] = drawn_from(any, seed);
     ++runs;
-    SCOPED_TRACE(name(consistency) + ", seed " + std::to_string(seed));
-    const Counts::Options options = drawn(consistency, seed);
-    Counts counts(options);
-    const bool by_clock = clocked(consistency) && !leaves_at_once(consistency);
+    SCOPED_TRACE(name(consistency) + ", " + name(rule) + ", " + name(encoding) + ", seed " + std::to_string(seed));
+    ScriptedOptions options = drawn(consistency, seed);
+    options.encoding = encoding;
+    options.rule = rule;
+    options.ones = true;
+    Workers counts(options);
+    const T down = rule.steps() ? -1 : 1;
+    // What is not significant leaves later, of its row: of who is lost rows then have unlike numbers of clocks.
+    const bool by_clock =
+        clocked(consistency) && !leaves_at_once(consistency) && longest_stay(consistency) == 0 && !rule.steps();
     std::vector<std::vector<bool>> fits(counts.size(), std::vector<bool>(static_cast<std::size_t>(options.clocks) + 2, true));
-    counts.run([&](std::uint32_t reader, Clock clock, Key key, std::span<const std::int64_t> row) {
+    counts.run([&, rule = rule, consistency = consistency](std::uint32_t reader, Clock clock, Key key, std::span<const T> row) {
       for (std::uint32_t worker = 0; worker < counts.size(); ++worker) {
-        const bool over = clock == Counts::kOver;
-        EXPECT_LE(row[worker], counts.added(worker, key, counts.clock(worker) + 1)) << "of worker " << worker;
+        const bool over = clock == Workers::kOver;
+        EXPECT_LE(down * row[worker], down * counts.added(worker, key, counts.clock(worker) + 1)) << "of worker " << worker;
         if (counts.has_departed(worker) && !counts.is_dead(worker) && over) {
           EXPECT_EQ(row[worker], counts.added(worker, key, counts.clock(worker) + 1)) << "of worker " << worker << ", who went";
         } else if (!counts.is_dead(worker)) {
-          const Clock whole = std::min(needed_age(consistency, clock), counts.clock(worker));
-          const Clock surely = worker == reader || over ? clock : whole;
-          EXPECT_GE(row[worker], counts.added(worker, key, surely)) << "key " << key << " reader " << reader << " at clock " << clock << " of worker " << worker;
+          const Clock whole = std::min(needed_age(consistency, clock), counts.clock(worker)) - longest_stay(consistency);
+          const Clock surely = (worker == reader && !rule.steps()) || over ? clock : whole;
+          EXPECT_GE(down * row[worker], down * counts.added(worker, key, surely))
+              << "key " << key << " reader " << reader << " at clock " << clock << " of worker " << worker;
         }
         if (!over || !counts.is_dead(worker) || !by_clock) continue;
         for (std::size_t cut = 0; cut < fits[worker].size(); ++cut) {
@@ -114,7 +131,8 @@ void expect_survival(const std::vector<Consistency>& any, Counts::Options (*draw
     });
     deaths += counts.deaths();
     for (std::uint32_t worker = 0; worker < counts.size(); ++worker) {
-      EXPECT_TRUE(std::ranges::count(fits[worker], true)) << "of worker " << worker << " some rows count more clocks than others";
+      EXPECT_TRUE(std::ranges::count(fits[worker], true))
+          << "of worker " << worker << " some rows count more clocks than others";
       cut_short += counts.is_dead(worker) && counts.clock(worker) > 0;
     }
   }
@@ -126,15 +144,17 @@ void expect_survival(const std::vector<Consistency>& any, Counts::Options (*draw
   }
 }
 
-TEST(Losses, whole_clocks_stay_whole) { expect_survival({Bsp{}}); }
-TEST(Losses, with_bounded_staleness) { expect_survival({Ssp{0}, Ssp{3}}); }
-TEST(Losses, with_pushed_rows) { expect_survival({Essp{0}, Essp{2}}); }
-TEST(Losses, with_staleness_that_changes_and_updates_that_wait) { expect_survival({Dssp{0, 3}}); }
-TEST(Losses, where_updates_are_seen_at_once) { expect_survival({Cap{2}, Async{}}); }
+TEST(Losses, whole_clocks_stay_whole) { expect_survival(kinds({Bsp{}})); }
+TEST(Losses, with_bounded_staleness) { expect_survival(kinds({Ssp{0}, Ssp{3}})); }
+TEST(Losses, with_pushed_rows) { expect_survival(kinds({Essp{0}, Essp{2}})); }
+TEST(Losses, with_staleness_that_changes_and_updates_that_wait) { expect_survival(kinds({Dssp{0, 3}})); }
+TEST(Losses, with_updates_that_stay) { expect_survival(kinds({Significance{0.5, 2}, Significance{1e9, 3}})); }
+TEST(Losses, where_updates_are_seen_at_once) { expect_survival(kinds({Cap{2}, Async{}})); }
 
-const std::vector<Consistency> kAllLosses{Bsp{}, Ssp{0}, Ssp{3}, Essp{0}, Essp{2}, Dssp{0, 3}, Cap{2}, Async{}};
+const std::vector<Consistency> kAllLosses{
+    Bsp{}, Ssp{0}, Ssp{3}, Essp{0}, Essp{2}, Dssp{0, 3}, Significance{0.5, 2}, Significance{1e9, 3}, Cap{2}, Async{}};
 
-TEST(Losses, while_shards_move) { expect_survival(kAllLosses, moving); }
+TEST(Losses, while_shards_move) { expect_survival(kinds(kAllLosses), moving); }
 // What bulk-synchronous workers make of fractions, by a rule with a state, has the same bits wherever rows lay meanwhile.
 TEST(Losses, moves_leave_no_trace) {
   using Fractions = ScriptedWorkers<double>;
@@ -162,8 +182,73 @@ TEST(Losses, moves_leave_no_trace) {
   }
 }
 
-TEST(Losses, and_members_depart) { expect_survival(kAllLosses, departing); }
-TEST(Losses, again_once_another_holds_the_rows) { expect_survival(kAllLosses, losing_again); }
+// What is rounded, or is the state of a rule, is at the second holder what it was at the first: small whole numbers, which no rounding changes,
+// and steps that depend on the order of their own worker's gradients alone. (Rows that travel rounded under bsp are refused here.)
+TEST(Losses, of_rows_that_travel_rounded) {
+  std::vector<Kind> rounded;
+  for (const Encoding encoding : {Encoding::bf16, Encoding::int8}) {
+    for (const Consistency& consistency : kAllLosses) {
+      if (!whole_clocks(consistency)) rounded.push_back({consistency, encoding});
+    }
+  }
+  for (const auto drawn : {losing, moving, departing, losing_again}) expect_survival<float>(rounded, drawn);
+}
+TEST(Losses, where_servers_step_by_each_batch) {
+  std::vector<Kind> stepping;
+  for (const Consistency& consistency : kAllLosses) {
+    if (!whole_clocks(consistency)) stepping.push_back({consistency, Encoding::none, Rule::sgd(1)});
+    if (!whole_clocks(consistency) && !leaves_at_once(consistency) && longest_stay(consistency) == 0) {
+      stepping.push_back({consistency, Encoding::none, Rule::adagrad(0.5)});
+    }
+  }
+  for (const auto drawn : {losing, moving, departing, losing_again}) expect_survival<double>(stepping, drawn);
+}
+
+// Bulk-synchronous servers step as if who was lost had gone to the barrier after its last clock that counts, to the bit, by rules whose steps depend on
+// all that came before. That clock is found by trying: one of them gives the rows that all have.
+TEST(Losses, where_servers_step_by_whole_clocks) {
+  using Fractions = ScriptedWorkers<double>;
+  using Rows = std::map<std::pair<std::uint32_t, Key>, std::vector<double>>;
+  const std::vector<Rule> rules{Rule::sgd(0.1, 0.9), Rule::adagrad(0.5), Rule::adam(0.1), Rule::adaptive_revision(0.5)};
+  int cut_short = 0;
+  for (const std::uint64_t seed : seeds(kSeeds / 2)) {
+    const Rule& rule = drawn_from(rules, seed);
+    SCOPED_TRACE(name(rule) + ", seed " + std::to_string(seed));
+    ScriptedOptions options = losing(Bsp{}, seed);
+    options.rule = rule;
+    options.workers_a_member = 1;
+    options.uneven = options.remainder = false;
+    options.kills.resize(1);
+    const net::Rank unlucky = options.kills.front().first;
+    const auto rows_of = [](Fractions& workers, net::Rank but) {
+      Rows rows;
+      workers.run([&](std::uint32_t worker, Clock clock, Key key, std::span<const double> row) {
+        if (clock == Fractions::kOver && workers.rank_of(worker) != but) rows[{worker, key}].assign(row.begin(), row.end());
+      });
+      return rows;
+    };
+    Fractions disturbed(options);
+    const Rows rows = rows_of(disturbed, unlucky);
+    ScriptedOptions quiet = options;
+    quiet.kills.clear();
+    quiet.clocks_of.assign(disturbed.size(), options.clocks);
+    bool found = false;
+    std::uint32_t of_unlucky = 0;
+    while (of_unlucky < disturbed.size() && disturbed.rank_of(of_unlucky) != unlucky) ++of_unlucky;
+    const bool works = of_unlucky < disturbed.size();
+    for (Clock cut = works ? disturbed.clock(of_unlucky) : 0; !found && cut >= 0; --cut) {
+      if (works) quiet.clocks_of[of_unlucky] = cut;
+      Fractions undisturbed(quiet);
+      found = rows_of(undisturbed, unlucky) == rows;
+      cut_short += works && found && cut > 0 && cut < options.clocks;
+    }
+    EXPECT_TRUE(found) << "no run without a loss has these rows";
+  }
+  EXPECT_GT(cut_short, 0);
+}
+
+TEST(Losses, and_members_depart) { expect_survival(kinds(kAllLosses), departing); }
+TEST(Losses, again_once_another_holds_the_rows) { expect_survival(kinds(kAllLosses), losing_again); }
 
 }  // namespace
 }  // namespace shoal::table

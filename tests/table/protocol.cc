@@ -15,7 +15,7 @@ using Counts = ScriptedWorkers<std::int64_t>;
 using Also = std::function<void(Counts& counts, std::uint32_t reader, Key key, std::span<const std::int64_t> row)>;
 
 // Goal: a read at clock c has everything with timestamps below c - s, all of its own, and nothing that nobody has added; nobody runs
-// further ahead than the policy says; after the barrier every row holds every increment.
+// further ahead than the policy says; servers have each worker's increments in order; after the barrier every row holds every increment.
 void expect_bounds(const Consistency& consistency, const Also& also = {}, const Counts::Options& like = {}) {
   for (const std::uint64_t seed : seeds(20)) {
     SCOPED_TRACE(name(consistency) + ", seed " + std::to_string(seed));
@@ -29,7 +29,9 @@ void expect_bounds(const Consistency& consistency, const Also& also = {}, const 
     if (seed % 7 == 0 && options.members > 2) options.workers = {0, 2};
     options.uneven = seed % 2 == 0;
     Counts counts(options);
+    std::mt19937_64 draw(seed);
     counts.run([&](std::uint32_t reader, Clock clock, Key key, std::span<const std::int64_t> row) {
+      if (longest_stay(consistency) == 0 && draw() % 16 == 0) counts.expect_order_at_servers(reader);
       Clock slowest = Counts::kOver, quickest = 0;             // of those who are not done
       for (std::uint32_t worker = 0; worker < counts.size(); ++worker) {
         const bool over = clock == Counts::kOver;
@@ -121,6 +123,20 @@ TEST(Protocol, rounds_that_are_cut_promise_no_more_than_they_bring) {
   slow.network.rate = 3e6;
   for (const Consistency& consistency : {Consistency(Essp{2}), Consistency(Dssp{0, 2}), Consistency(Cap{1}), Consistency(Async{})}) {
     expect_bounds(consistency, {}, slow);
+  }
+}
+// Goal: with room for one clock at a time whoever waits for room goes on, and what is promised holds.
+TEST(Protocol, nobody_waits_for_ever_for_room) {
+  Counts::Options narrow;
+  narrow.most_under_way = 1;
+  narrow.network.rate = 3e6;
+  const auto few = [](Counts& counts, std::uint32_t reader, Key, std::span<const std::int64_t>) {
+    const bool by_clock = counts.table(reader).consistency().index() == Consistency(Async{}).index();
+    EXPECT_LE(counts.table(reader).copy().under_way(0), by_clock ? 2 * 4096u : ~std::size_t{0});
+  };
+  for (const Consistency& consistency : {Consistency(Bsp{}), Consistency(Ssp{2}), Consistency(Essp{2}), Consistency(Dssp{0, 2}), Consistency(Cap{1}),
+                                         Consistency(Vap{3}), Consistency(Cvap{1, 3, true}), Consistency(Significance{0.5, 2}), Consistency(Async{})}) {
+    expect_bounds(consistency, few, narrow);
   }
 }
 TEST(Protocol, async_loses_nothing) { expect_bounds(Async{}); }

@@ -13,6 +13,7 @@
 #include "shoal/core/error.h"
 #include "shoal/net/inproc.h"
 #include "shoal/table/tables.h"
+#include "tests/from_environment.h"
 
 namespace shoal::table {
 namespace {
@@ -44,7 +45,7 @@ struct Reference {
 // when they came, that is at once, when the slowest had completed a clock, or when they were fetched.
 void expect_revision(const Consistency& consistency) {
   int late = 0;
-  for (std::uint64_t seed = 1; seed <= 20; ++seed) {
+  for (const std::uint64_t seed : seeds(20)) {
     SCOPED_TRACE(name(consistency) + ", seed " + std::to_string(seed));
     std::mt19937_64 draw(seed);
     constexpr net::Rank kMembers = 3;

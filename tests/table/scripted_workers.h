@@ -5,6 +5,8 @@
 
 #include <gtest/gtest.h>
 
+#include <limits>
+#include <map>
 #include <memory>
 #include <numeric>
 #include <optional>
@@ -18,35 +20,39 @@
 
 namespace shoal::table {
 
+struct ScriptedOptions {
+  net::Rank members = 3;
+  std::uint32_t workers_a_member = 1;
+  Consistency consistency = Ssp{2};
+  Clock clocks = 12;
+  Key keys = 20;
+  std::uint64_t seed = 1;           // of the network and of who moves
+  std::vector<net::Rank> servers, workers;  // none: all members
+  std::vector<Clock> clocks_of{};   // by worker, instead of `clocks`
+  bool uneven = false;              // later workers have fewer clocks; who is done waits at the barrier
+  std::size_t width = 0;            // of a row, at least
+  net::ScriptedNetwork network{};
+  bool pauses = true;               // some workers are slow for a while
+  Encoding encoding = Encoding::none;
+  Rule rule{};
+  std::optional<bool> ones{};       // what is added, or else fractions; none: of integers ones
+  bool remainder = false;           // who is done adds something more, of no whole clock, before it waits at the barrier
+  std::vector<std::pair<net::Rank, Nanoseconds>> kills;  // members that die, and when; the others go on
+  struct Move {
+    Nanoseconds when;
+    std::size_t shard;
+    net::Rank to;
+  };
+  std::vector<Move> moves;
+  std::vector<std::pair<net::Rank, Nanoseconds>> departures;  // members that go in good order
+  std::size_t most_under_way = std::size_t{256} << 20;
+  bool spares_last_holders = false;  // who dies does not before somebody is known to have all that it holds, nor the last worker at all
+};
+
 template <class T>
 class ScriptedWorkers {
  public:
-  struct Options {
-    net::Rank members = 3;
-    std::uint32_t workers_a_member = 1;
-    Consistency consistency = Ssp{2};
-    Clock clocks = 12;
-    Key keys = 20;
-    std::uint64_t seed = 1;           // of the network and of who moves
-    std::vector<net::Rank> servers, workers;  // none: all members
-    bool uneven = false;              // later workers have fewer clocks; who is done waits at the barrier
-    std::size_t width = 0;            // of a row, at least
-    net::ScriptedNetwork network{};
-    bool pauses = true;               // some workers are slow for a while
-    Encoding encoding = Encoding::none;
-    Rule rule{};
-    bool ones = std::is_integral_v<T>;  // what is added, or else fractions
-    bool remainder = false;           // who is done adds something more, of no whole clock, before it waits at the barrier
-    std::vector<std::pair<net::Rank, Nanoseconds>> kills;  // members that die, and when; the others go on
-    struct Move {
-      Nanoseconds when;
-      std::size_t shard;
-      net::Rank to;
-    };
-    std::vector<Move> moves;
-    std::vector<std::pair<net::Rank, Nanoseconds>> departures;  // members that go in good order
-    bool spares_last_holders = false;  // who dies does not before somebody is known to have all that it holds, nor the last worker at all
-  };
+  using Options = ScriptedOptions;
   using Check = std::function<void(std::uint32_t worker, Clock clock, Key key, std::span<const T> row)>;
 
   explicit ScriptedWorkers(const Options& options)
@@ -55,7 +61,7 @@ class ScriptedWorkers {
       for (net::Rank rank = 0; rank < options.members; ++rank) options_.workers.push_back(rank);
     }
     const TablesOptions of_tables{.servers = options.servers, .workers = options_.workers, .workers_a_member = options.workers_a_member,
-                                  .disk = [](const std::function<void()>& job) { job(); }, .functions = [](const std::function<void()>& job) { job(); }};
+                                  .disk = [](const std::function<void()>& job) { job(); }, .functions = [](const std::function<void()>& job) { job(); }, .most_under_way = options.most_under_way};
     for (net::Rank rank = 0; rank < options.members; ++rank) tables_.push_back(std::make_unique<Tables>(job_.member(rank), of_tables));
     const auto count = static_cast<std::uint32_t>(options_.workers.size()) * options.workers_a_member;
     for (std::uint32_t worker = 0; worker < count; ++worker) {
@@ -63,11 +69,15 @@ class ScriptedWorkers {
       auto table = tables_[options_.workers[worker / options.workers_a_member]]->worker(local).template open<T>(
           {.name = "counts", .width = width_ = std::max<std::size_t>(count, options.width), .consistency = options.consistency,
            .rule = options.rule, .encoding = options.encoding});
-      const Clock clocks = options.uneven ? options.clocks * static_cast<Clock>(count - worker) / static_cast<Clock>(count) : options.clocks;
+      const Clock even = worker < options.clocks_of.size() ? options.clocks_of[worker] : options.clocks;
+      const Clock clocks = options.uneven ? options.clocks * static_cast<Clock>(count - worker) / static_cast<Clock>(count) : even;
       workers_.push_back({table, std::mt19937_64(1000 + worker), 0, clocks, {}, {}, {}, 0, 0, false, local});
       added_.emplace_back(static_cast<std::size_t>(options.clocks) + 1, std::vector<T>(options.keys, 0));
       if (clocks == 0) table.arrive();
     }
+    issued_.resize(count);
+    known_.resize(count);
+    seen_.assign(count, std::vector<std::vector<T>>(options.keys, std::vector<T>(count)));
   }
   ~ScriptedWorkers() { tables_.clear(); }
   net::Rank rank_of(std::uint32_t worker) const { return options_.workers[worker / options_.workers_a_member]; }
@@ -75,12 +85,24 @@ class ScriptedWorkers {
   bool has_departed(std::uint32_t worker) const { return departed_[rank_of(worker)]; }
 
   std::uint32_t size() const { return static_cast<std::uint32_t>(workers_.size()); }
-  // How much `worker` had added to `key` with timestamps below `clock`.
+  // What `worker` had made of `key` with what it added with timestamps below `clock`, each clock by itself where the table's rule steps.
   T added(std::uint32_t worker, Key key, Clock clock) const {
     T sum = 0;
-    for (Clock c = 0; c < std::min(clock, options_.clocks + 1); ++c) sum += added_[worker][static_cast<std::size_t>(c)][key];
+    std::vector<T> state(state_width(options_.rule, 1));
+    for (Clock c = 0; c < std::min(clock, options_.clocks + 1); ++c) {
+      const T amount = added_[worker][static_cast<std::size_t>(c)][key];
+      if constexpr (std::is_floating_point_v<T>) {
+        if (options_.rule.steps()) {
+          step<T>(options_.rule, std::span(&sum, 1), state, std::span(&amount, 1), 1);
+          continue;
+        }
+      }
+      sum += amount;
+    }
     return sum;
   }
+  // The keys that it added to, in order.
+  const std::vector<Key>& issued(std::uint32_t worker) const { return issued_[worker]; }
   Tables& tables(net::Rank rank) { return *tables_[rank]; }
   Table<T>& table(std::uint32_t worker) { return workers_[worker].table; }
   Clock clock(std::uint32_t worker) const { return workers_[worker].done; }
@@ -93,6 +115,31 @@ class ScriptedWorkers {
     if (!copy.ready(workers_[w].local, std::span(&key, 1), at)) return std::nullopt;
     copy.read(workers_[w].local, std::span(&key, 1), row);
     return row;
+  }
+  // That at each server, at one moment, the rows hold of each worker the first of its increments to them, all rows up to the same one (invariant I3
+  // across rows). Copies of rows are of several moments: across them order is that of clocks alone.
+  void expect_order_at_servers(std::uint32_t reader) {
+    const Placement placement(servers(), 1);
+    std::vector<std::vector<Key>> of_shard(placement.shards());
+    for (Key key = 0; key < options_.keys; ++key) of_shard[placement.shard_of(key)].push_back(key);
+    for (const std::vector<Key>& keys : of_shard) {  // so few that one message answers
+      Table<T>& table = workers_[reader].table;
+      std::vector<T> rows(keys.size() * table.full_width());
+      table.fetch(keys, rows);
+      for (std::uint32_t worker = 0; worker < size(); ++worker) {
+        std::map<Key, T> left;                      // of what the rows hold
+        T total = 0;
+        for (std::size_t i = 0; i < keys.size(); ++i) total += left[keys[i]] = rows[i * table.full_width() + worker];
+        for (const Key key : issued_[worker]) {
+          const auto of_key = left.find(key);
+          if (of_key == left.end() || total == 0) continue;
+          EXPECT_GT(of_key->second, 0) << "of worker " << worker << " an increment of row " << key << " is lacking, and later ones of other rows are there";
+          --of_key->second;
+          --total;
+        }
+        EXPECT_EQ(total, 0) << "of worker " << worker;
+      }
+    }
   }
   int deaths() const { return deaths_; }
   std::uint64_t waits() const { return waits_; }  // how often a worker could have moved, but might not add
@@ -184,11 +231,15 @@ class ScriptedWorkers {
     if (!options.kills.empty() || !options.moves.empty() || !options.departures.empty()) network.on_peer_lost = net::OnPeerLost::shrink;
     return network;
   }
+  std::vector<net::Rank> servers() const {
+    std::vector<net::Rank> servers = options_.servers;
+    for (net::Rank rank = 0; options_.servers.empty() && rank < options_.members; ++rank) servers.push_back(rank);
+    return servers;
+  }
   bool is_here(std::uint32_t worker) const { return !is_dead(worker) && !has_departed(worker); }
   // All that live agree on who holds what: as many as there can be, none that is dead.
   void expect_enough_holders() {
-    std::vector<net::Rank> servers = options_.servers;
-    for (net::Rank rank = 0; options_.servers.empty() && rank < options_.members; ++rank) servers.push_back(rank);
+    const std::vector<net::Rank> servers = this->servers();
     const auto living = static_cast<std::size_t>(std::ranges::count_if(servers, [this](net::Rank rank) { return !dead_[rank] && !departed_[rank]; }));
     const std::size_t wanted = std::min<std::size_t>(living, seeded(options_).on_peer_lost == net::OnPeerLost::shrink ? 2 : 1);
     std::optional<std::vector<std::vector<net::Rank>>> agreed;
@@ -277,7 +328,23 @@ class ScriptedWorkers {
     worker.values.resize(worker.wanted.size() * width_);
     worker.table.copy().read(worker.local, worker.wanted, worker.values);
     for (std::size_t i = 0; i < worker.wanted.size(); ++i) {
-      check(w, clock, worker.wanted[i], std::span<const T>(worker.values).subspan(i * width_, width_));
+      const auto row = std::span<const T>(worker.values).subspan(i * width_, width_);
+      see(w, worker.wanted[i], row);
+      check(w, clock, worker.wanted[i], row);
+    }
+  }
+  // Of who lives nobody sees less than before: those of one worker are seen in order (invariant I3). Where a rule steps, that is further down. Another
+  // holder that answers may lack what is still on its way to it.
+  void see(std::uint32_t reader, Key key, std::span<const T> row) {
+    if (auto holders = workers_[reader].table.copy().holders(); holders != known_[reader]) {
+      known_[reader] = std::move(holders);
+      for (auto& of_key : seen_[reader]) std::ranges::fill(of_key, options_.rule.steps() ? std::numeric_limits<T>::max() : T{0});
+    }
+    std::vector<T>& before = seen_[reader][key];
+    for (std::uint32_t other = 0; options_.ones.value_or(std::is_integral_v<T>) && other < size(); ++other) {
+      const bool less = options_.rule.steps() ? row[other] > before[other] : row[other] < before[other];
+      EXPECT_FALSE(less && is_here(other)) << "reader " << reader << " saw " << before[other] << " of worker " << other << " in row " << key << ", and then " << row[other];
+      before[other] = row[other];
     }
   }
   void move(std::uint32_t w, const Check& check) {
@@ -295,6 +362,7 @@ class ScriptedWorkers {
       const Key key = worker.random() % options_.keys;
       std::vector<T> ones(width_);
       ones[w] = added_[w][static_cast<std::size_t>(worker.done)][key] = 1;
+      issued_[w].push_back(key);
       worker.table.copy().add(worker.local, std::span(&key, 1), ones);
     }
     worker.table.arrive();
@@ -303,14 +371,15 @@ class ScriptedWorkers {
     const Key key = worker.wanted[worker.next];
     worker.table.copy().add(worker.local, std::span(&key, 1), increment(w));
     added_[w][static_cast<std::size_t>(worker.done)][key] += worker.amounts[worker.next++];
+    issued_[w].push_back(key);
     if (worker.random() % 3 == 0) check_own(w, key);
   }
   T amount(Moving& worker) {
-    if (options_.ones) return 1;
+    if (options_.ones.value_or(std::is_integral_v<T>)) return 1;
     return static_cast<T>(worker.random() % 1000) / T{7};
   }
   void check_own(std::uint32_t w, Key key) {
-    if (!options_.ones) return;
+    if (options_.rule.steps() || !options_.ones.value_or(std::is_integral_v<T>)) return;
     if (const auto row = peek(w, key)) {
       EXPECT_EQ((*row)[w], added(w, key, workers_[w].done + 1)) << "own increments, at once";
     }
@@ -326,6 +395,9 @@ class ScriptedWorkers {
   std::uint64_t waits_ = 0;
   int deaths_ = 0;
   std::vector<std::vector<std::vector<T>>> added_;  // by worker, clock and key
+  std::vector<std::vector<Key>> issued_;            // by worker
+  std::vector<std::vector<std::vector<net::Rank>>> known_;  // by worker: who holds which shard, when it read last
+  std::vector<std::vector<std::vector<T>>> seen_;   // by reader, key and worker: what it read last
 };
 
 }  // namespace shoal::table
