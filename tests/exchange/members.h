@@ -13,7 +13,9 @@ namespace shoal::exchange {
 class Members {
  public:
   explicit Members(const ExchangePlan& plan, std::uint64_t seed = 1, Nanoseconds patience = std::chrono::seconds(60))
-      : job_(plan.ranks, {.seed = seed}) {
+      : Members(plan, net::ScriptedNetwork{.seed = seed}, patience) {}
+  Members(const ExchangePlan& plan, const net::ScriptedNetwork& network, Nanoseconds patience = std::chrono::seconds(60))
+      : job_(plan.ranks, network) {
     std::vector<net::Rank> all(plan.ranks);
     std::iota(all.begin(), all.end(), 0u);
     for (std::uint32_t r = 0; r < plan.ranks; ++r) {
