@@ -3,12 +3,11 @@
 import os
 import weakref
 from contextlib import contextmanager
-from pathlib import Path
 
 import torch
 
-from . import _C, compiled, divided, factored, join, nn, pending, recording, served, session, signals
-from .errors import Error, mistake
+from . import _C, compiled, divided, factored, given, join, next_use, nn, pending, recording, served, session, signals
+from .errors import mistake
 from .first_use import FirstUse
 from .seldom import LocalSteps
 from .served import Served
@@ -31,23 +30,23 @@ def data_parallel(model: torch.nn.Module, optimizer: torch.optim.Optimizer, plan
     where = "plan"
     if plan == "auto" and "SHOAL_PLAN" in os.environ:
         plan, where = os.environ["SHOAL_PLAN"], "SHOAL_PLAN"
-    _check(model, optimizer, plan)
-    saved = _read_plan(plan, where)
+    given.check(model, optimizer, plan)
+    saved = given.read_plan(plan, where)
     consistency = _C.consistency_of(plan) if saved is None else None
     rounds = _C.has_rounds(plan, saved)
     if consistency is not None or rounds:
         session.require_members_for_good(where, f"by {plan} members have state of their own, which is lost with them")
     if session.size() > 1 and consistency is not None:
-        trained = _trained_parameters(model)
+        trained = given.trained_parameters(model)
         for name, parameter in trained:
             if pending.is_known(parameter) or served.is_known(parameter):
                 raise mistake(f"parameter {name}", "another model of data_parallel() trains it already", "wrap once what shares parameters")
-        _begin_alike(model, _code(model, optimizer) + f"\nplan {plan}")
+        _begin_alike(model, given.code(model, optimizer) + f"\nplan {plan}")
         nn.step_with(optimizer, model)
         return Served(model, optimizer, trained, consistency), optimizer
     if session.size() > 1 and rounds:
-        trained = _trained_parameters(model)
-        _begin_alike(model, _code(model, optimizer) + (f"\nplan {plan}" if saved is None else ""))
+        trained = given.trained_parameters(model)
+        _begin_alike(model, given.code(model, optimizer) + (f"\nplan {plan}" if saved is None else ""))
         nn.step_with(optimizer, model)
         return LocalSteps(model, optimizer, trained, plan, saved), optimizer
     return DataParallel(model, optimizer, plan, saved), optimizer
@@ -76,15 +75,16 @@ class DataParallel(Wrapped):
                 optimizer.register_step_pre_hook(self._alone.step_begins)
                 optimizer.register_step_post_hook(_weak(self, "_after_step_alone"))
             return
-        _check_momentum(optimizer, plan, saved)
-        trained = _trained_parameters(module)
+        given.check_momentum(optimizer, plan, saved)
+        trained = given.trained_parameters(module)
         for name, parameter in trained:
             if pending.is_known(parameter):
                 raise mistake(f"parameter {name}", "another model of data_parallel() trains it already", "wrap once what shares parameters")
-        _begin_alike(module, _code(module, optimizer))
-        self._core = _C.DataParallel(here, trained, list(module.buffers()), _tables(module, trained), plan, saved,
+        _begin_alike(module, given.code(module, optimizer))
+        self._core = _C.DataParallel(here, trained, list(module.buffers()), given.tables(module, trained), plan, saved,
                                      _weak(self, "_step_the_rest"), _weak(self, "_whole_gradients"), _weak(self, "_take_over_optimizer"),
                                      [int(index) for index in os.environ.get("SHOAL_PRETEND_DEVICE", "").split(",") if index])
+        self._trained = trained
         parameters = [p for _, p in trained]
         self._divided = divided.Layers(self._core, module, optimizer, parameters, [n for n, _ in trained], saved is not None)
         self._gates = pending.Gates(self._divided, parameters)
@@ -233,6 +233,7 @@ class DataParallel(Wrapped):
             return
         self._divided.watch_no_more()
         self._refuse_strangers()
+        self._refuse_own_gradients()
         self._gates.open()
         closure = any(value is not None for value in (*args[1:], *kwargs.values()))
         if not self._steps.begin(closure, self._ran_compiled or self._graphs.ran):
@@ -253,6 +254,15 @@ class DataParallel(Wrapped):
                 if id(parameter) in names and parameter.numel() > 0 and parameter.grad is not None:
                     raise mistake(f"parameter {names[id(parameter)]}", "it has a gradient, and was not trained when the model was wrapped",
                                   "call data_parallel() when all parameters that will be trained are there and require a gradient")
+
+    def _refuse_own_gradients(self) -> None:
+        """What torch.autograd.grad() gives passes no accumulator, so nobody has exchanged it."""
+        for number in sorted(self._gates.set_by_hand):
+            if not self._core.is_open and next_use.gradient(self._trained[number][1]) is not None:
+                raise mistake(f"parameter {self._trained[number][0]}",
+                              "the script has set its .grad and no backward() came: each member would step by its own",
+                              "let backward() fill .grad, also where torch.autograd.grad() has made it: sum((p * g).sum() for p, g in ...).backward()")
+        self._gates.set_by_hand.clear()
 
     def _after_step(self, optimizer, args, kwargs) -> None:
         if self._core is None:
@@ -315,31 +325,6 @@ class DataParallel(Wrapped):
         self._gates = self._steps = self._core = self._order = self._factored = self._graphs = self._divided = None
 
 
-def _check(module, optimizer, plan) -> None:
-    where = "data_parallel()"
-    if not isinstance(module, torch.nn.Module):
-        raise mistake(where, f"the model is a {type(module).__name__}", "give it a torch.nn.Module")
-    if not isinstance(optimizer, torch.optim.Optimizer):
-        raise mistake(where, f"the optimizer is a {type(optimizer).__name__}", "give it a torch.optim.Optimizer")
-    if not isinstance(plan, str):
-        raise mistake(where, f"the plan is a {type(plan).__name__}", 'give it "auto" or the path of a plan.json')
-    own = {id(parameter) for parameter in module.parameters()}
-    if own and not any(id(parameter) in own for group in optimizer.param_groups for parameter in group["params"]):
-        raise mistake(where, "the optimizer steps no parameter of this model", "make it from model.parameters()")
-
-
-def _trained_parameters(module: torch.nn.Module):
-    trained = []
-    for name, parameter in module.named_parameters():
-        if isinstance(parameter, torch.nn.parameter.UninitializedTensorMixin):
-            raise mistake(f"parameter {name}", "it has no shape yet", "run the model once before data_parallel()")
-        if parameter.requires_grad and parameter.numel() > 0:
-            trained.append((name, parameter))
-    if not trained:
-        raise mistake("data_parallel()", "the model has no parameter that requires a gradient")
-    return trained
-
-
 def _begin_alike(module: torch.nn.Module, code: str) -> None:
     """All members have the same model and `code`, and rank 0's values."""
     here, everything = session.current(), list(module.named_parameters()) + list(module.named_buffers())
@@ -347,49 +332,3 @@ def _begin_alike(module: torch.nn.Module, code: str) -> None:
         return
     _C.require_equal_models(here, [(n, t.detach().requires_grad_(t.requires_grad)) for n, t in everything], code)
     _C.broadcast_tensors(here, [t for _, t in everything], 0, "first values of the model")
-
-
-def _check_momentum(optimizer, plan: str, saved: str | None) -> None:
-    if _C.has_momentum(plan, saved) and any(group.get("momentum", 0) for group in optimizer.param_groups):
-        raise mistake("data_parallel()", "the plan's way has momentum and the optimizer, too", "make the optimizer with momentum=0")
-
-
-def _tables(module: torch.nn.Module, trained) -> dict[int, bool]:
-    """Parameters of which a pass touches few rows, by number, and whether autograd makes their gradients sparse."""
-    number = {id(parameter): i for i, (_, parameter) in enumerate(trained)}
-    kinds = torch.nn.Embedding, torch.nn.EmbeddingBag
-    return {number[id(part.weight)]: part.sparse for part in module.modules() if isinstance(part, kinds) and id(part.weight) in number}
-
-
-def _code(module, optimizer) -> str:
-    """What members compare before they train together: a line for each thing that must be equal."""
-    groups = optimizer.param_groups
-    lines = [f"{type(module).__name__}, {type(optimizer).__name__} with groups of {[len(group['params']) for group in groups]}"]
-    for i, group in enumerate(groups):
-        which = f" of parameter group {i}" if len(groups) > 1 else ""
-        lines += [f"{name}{which} {value}" for name in sorted(group) if (value := _setting(group[name])) is not None]
-    return "\n".join(lines)
-
-
-def _setting(value) -> str | None:
-    """A hyper-parameter as text; None for what is none, like the parameters themselves and their names."""
-    if isinstance(value, torch.Tensor) and value.numel() == 1 and not isinstance(value, torch.nn.Parameter):
-        value = value.item()
-    if value is None or isinstance(value, (bool, int, float, str)):
-        return str(value)
-    if isinstance(value, tuple):
-        parts = [_setting(part) for part in value]
-        return None if None in parts else f"({', '.join(parts)})"
-    return None
-
-
-def _read_plan(choice: str, where: str) -> str | None:
-    plan = _C.plan_file(choice, where)
-    if not plan:
-        return None
-    try:
-        return Path(plan).read_text()
-    except OSError as error:
-        raise Error(f"{plan}: cannot read the plan: {error.strerror}", "invalid_argument", 2) from None
-    except UnicodeDecodeError:
-        raise Error(f"{plan}: is not text (is this a plan.json of a Shoal run?)", "invalid_argument", 2) from None

@@ -13,13 +13,14 @@ from . import _C, next_use, recording
 
 _TORCH = os.path.dirname(torch.__file__)
 _grad = torch.Tensor.grad
-_owner = {}  # id of a parameter -> (whoever installs its mean, its number there); that keeps the parameter alive
+_owner = {}  # id of a parameter -> (its gates, its number there); that keeps the parameter alive
 _classes = {}
 _told = set()  # readers of `.grad` that the report names already
 
 
 def _settle(parameter, overwrites: bool) -> None:
-    means, number = _owner[id(parameter)]
+    gates, number = _owner[id(parameter)]
+    means = gates.means
     if (means.overwrite if overwrites else means.install)(number) and recording.active():
         _tell(_reader(sys._getframe(2)))
 
@@ -48,6 +49,9 @@ def _read(self):
 def _write(self, value):
     _settle(self, True)  # else the mean would later replace what is set here
     _grad.__set__(self, value)
+    if value is not None:
+        gates, number = _owner[id(self)]
+        gates.set_by_hand.add(number)
 
 
 def _delete(self):
@@ -83,13 +87,15 @@ class Gates:
 
     def __init__(self, means, parameters):
         """means.install(number) is called before a .grad is read, and returns whether that is told; means.overwrite(number) before it is set."""
+        self.means = means
+        self.set_by_hand = set()  # numbers of those whose .grad the script has set while closed; whoever looks clears it
         self._parameters = parameters
         self._held = frozenset()
         self._kinds = [type(p) for p in parameters]
         self._pending = [_pending(kind) for kind in self._kinds]
         self._closed = False
         for number, parameter in enumerate(parameters):
-            _owner[id(parameter)] = (means, number)
+            _owner[id(parameter)] = (self, number)
 
     def hold(self, numbers) -> None:
         """These stay closed, in place of those that did: their .grad is not at hand between two steps either."""

@@ -4,8 +4,10 @@
 """
 
 import importlib
+import json
 import os
 import pickle  # by value: multiprocessing would share the memory of tensors
+import re
 import shutil
 import subprocess
 import sys
@@ -34,6 +36,13 @@ def launch(members: int, command: list[str], variables: dict[str, str] | None = 
     here = {**environment(), "SHOAL_TIMEOUT": "50", **(variables or {})}
     options.setdefault("cwd", tempfile.mkdtemp(prefix="shoal-test-"))
     return subprocess.Popen([program(), "run", "-n", str(members), *(flags or []), "--", *command], env=here, **options)
+
+
+def notes_of_run(folder) -> list[str]:
+    """What the report of the only run that was started in `folder` tells of it."""
+    (run,) = (Path(folder) / "runs").iterdir()
+    data = re.search(r'<script type="application/json" id="data">(.*?)</script>', (run / "report.html").read_text(), re.DOTALL)
+    return json.loads(data.group(1))["notes"]
 
 
 class Pool:

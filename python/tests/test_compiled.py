@@ -159,6 +159,22 @@ def test_a_model_that_runs_other_graphs_from_step_to_step_is_exact_and_soon_wait
         assert compiled[-1] <= 6
 
 
+def told_of_turns(_=None):
+    """What the report says of a model that runs other graphs each time."""
+    notes, note = [], shoal._C.note
+    shoal._C.note = notes.append
+    try:
+        run(in_place, turns)
+    finally:
+        shoal._C.note = note
+    return notes
+
+
+def test_that_it_awaits_all_means_is_told_once(pool):
+    told = ["barrier: all means are awaited before the model runs because it runs other compiled graphs from step to step"]
+    assert pool(MEMBERS).run(told_of_turns) == [told] * MEMBERS
+
+
 def evaluated(_=None):
     """Between step() and the next pass the compiled model is evaluated, while parameters wait; and how often it was compiled."""
     torch._dynamo.reset()

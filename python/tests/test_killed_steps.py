@@ -131,7 +131,7 @@ def read(look):
         return None
 
 
-def train(seed, victim, step, moments, share=None, layer=None, folder=None):
+def train(seed, victim, step, moments, share=None, layer=None, folder=None, arrive=()):
     """Steps taken, whether the loss came inside of one, and what is read afterwards of parameters and of their state: bytes, or None where that raises."""
     inner = model()
     net, optimizer = tiny.wrap(inner, adam(inner), plan=PLAN)
@@ -164,6 +164,9 @@ def train(seed, victim, step, moments, share=None, layer=None, folder=None):
             inside, taken = False, taken + 1
             overlapped = overlapped or net._steps.waiting
             if folder is not None and not death and number == step:
+                patient = time.monotonic() + PATIENCE
+                while not set(arrive) <= set(net._core.arrived()) and time.monotonic() < patient:
+                    time.sleep(0.001)
                 (Path(folder) / str(shoal.rank())).touch()
     except shoal.PeerLost:
         pass
@@ -237,4 +240,4 @@ def test_at_any_byte_that_it_sends(seed, course):
 def test_what_waits_for_a_lost_gradient_cannot_be_read(layer, readable, course, tmp_path):
     """It dies in a layer's backward pass, when the others have returned from step(): the last layer's, before anything has left; the first one's, when
     the wide weight between has, which travels alone."""
-    assert survivors_read(1, course, 5, NO_COUNT, None, layer, str(tmp_path)) == [readable] * 2
+    assert survivors_read(2, course, 5, NO_COUNT, None, layer, str(tmp_path), readable) == [readable] * 2

@@ -65,6 +65,14 @@ OPTIMIZERS = {
     "foreach": lambda net: torch.optim.AdamW(net.parameters(), lr=1e-2, foreach=True),
     "adafactor": lambda net: torch.optim.Adafactor(net.parameters(), lr=1e-2),
     "rmsprop": lambda net: torch.optim.RMSprop(net.parameters(), lr=1e-3, momentum=0.9),
+    "adagrad": lambda net: torch.optim.Adagrad(net.parameters(), lr=1e-2, lr_decay=0.1),
+    "adadelta": lambda net: torch.optim.Adadelta(net.parameters(), lr=0.5),
+    "adamax": lambda net: torch.optim.Adamax(net.parameters(), lr=1e-2),
+    "nadam": lambda net: torch.optim.NAdam(net.parameters(), lr=1e-2),
+    "radam": lambda net: torch.optim.RAdam(net.parameters(), lr=1e-2),
+    "asgd": lambda net: torch.optim.ASGD(net.parameters(), lr=1e-2, t0=2),
+    "rprop": lambda net: torch.optim.Rprop(net.parameters(), lr=1e-2),
+    "muon": lambda net: torch.optim.Muon([p for p in net.parameters() if p.dim() == 2], lr=1e-2),  # biases stay as they are
     "tensor_rate": lambda net: torch.optim.Adam(net.parameters(), lr=torch.tensor(1e-2), foreach=False),
 }
 

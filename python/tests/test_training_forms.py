@@ -1,6 +1,5 @@
 """Training as people write it, with data_parallel and with DistributedDataParallel on Shoal's backend."""
 
-import json
 import re
 import subprocess
 import sys
@@ -14,7 +13,7 @@ import shoal
 import tiny
 import training_forms
 from members import gloo, of_module
-from pool import launch
+from pool import launch, notes_of_run
 from training_forms import FORMS, MEMBERS
 
 
@@ -124,9 +123,6 @@ def test_the_report_names_who_waited_for_all_means_before_the_step(tmp_path):
     process = launch(MEMBERS, [sys.executable, "-c", WAITS], cwd=tmp_path, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
     _, err = process.communicate(timeout=120)
     assert process.returncode == 0, err
-    (folder,) = (tmp_path / "runs").iterdir()
-    report = (folder / "report.html").read_text()
-    data = json.loads(re.search(r'<script type="application/json" id="data">(.*?)</script>', report, re.DOTALL).group(1))
     lines = [re.fullmatch(r"ranks 0, 1, \d+\.\d\d s: barrier: all means were awaited before step\(\) because (.*) read \.grad", note)
-             for note in data["notes"] if "barrier" in note]
+             for note in notes_of_run(tmp_path) if "barrier" in note]
     assert [line.group(1) for line in lines] == ["clip_grad_norm_", "GradScaler.step", "GradScaler.unscale_", "LBFGS.step", "look (<string>:11)"]

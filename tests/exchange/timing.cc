@@ -1,4 +1,4 @@
-// Goal: by every way the bits of the means are a function of the plan and the gradients, not of who was quick (class D of docs/ways.md).
+// Goal: by every way the bits of the means are a function of the plan and the gradients, not of who was quick (class D of research/sync.md 8).
 // Method: several members in one process on scripted networks whose delays are drawn anew for each frame, over three orders of magnitude, while
 // members begin and produce their tensors in drawn orders at drawn moments. Oracle: the run of the first network, which is nearly without delays.
 #include <gtest/gtest.h>
@@ -83,12 +83,12 @@ class TimedRun {
         has_begun[r] = true;
         produce(r, t, 1000 * iteration + 10 * r + t);
       }
-      for (std::uint32_t r = 0; r < members_.size(); ++r) {
+      for (std::uint32_t r = 0; r < workers_; ++r) {  // a server adds its part and takes no mean
         for (std::uint32_t t = 0; t < 4; ++t) look_at(r, t);
       }
       for (std::uint32_t r = 0; r < members_.size(); ++r) members_[r].commit();
     }
-    return std::move(bits_);
+    return bits_;
   }
 
  private:
@@ -149,7 +149,8 @@ class TimedRun {
 void expect_bits_whatever_the_timing(const std::string& way, std::uint32_t ranks) {
   const auto expected = TimedRun(way, ranks, 0).bits();
   if (!way.starts_with("hybrid")) {
-    for (std::uint32_t r = 1; r < ranks; ++r) EXPECT_EQ(expected[r], expected[0]) << way << ": rank " << r << " is no replica";
+    for (const auto& other : expected)
+      EXPECT_TRUE(other.empty() || other == expected[0]) << way << " between " << ranks << ": a member is no replica";
   }
   for (const auto seed : seeds(3)) {
     const auto got = TimedRun(way, ranks, seed).bits();
