@@ -334,7 +334,7 @@ class ScriptedWorkers {
     }
   }
   // Of who lives nobody sees less than before: those of one worker are seen in order (invariant I3). Where a rule steps, that is further down. Another
-  // holder that answers may lack what is still on its way to it.
+  // holder that answers may lack what is still on its way to it, and where a rule steps nobody adds his own to what it sends.
   void see(std::uint32_t reader, Key key, std::span<const T> row) {
     if (auto holders = workers_[reader].table.copy().holders(); holders != known_[reader]) {
       known_[reader] = std::move(holders);
@@ -343,7 +343,7 @@ class ScriptedWorkers {
     std::vector<T>& before = seen_[reader][key];
     for (std::uint32_t other = 0; options_.ones.value_or(std::is_integral_v<T>) && other < size(); ++other) {
       const bool less = options_.rule.steps() ? row[other] > before[other] : row[other] < before[other];
-      EXPECT_FALSE(less && is_here(other)) << "reader " << reader << " saw " << before[other] << " of worker " << other << " in row " << key << ", and then " << row[other];
+      EXPECT_FALSE(less && is_here(other) && !(options_.rule.steps() && deaths_ > 0)) << "reader " << reader << " saw " << before[other] << " of worker " << other << " in row " << key << ", and then " << row[other];
       before[other] = row[other];
     }
   }
