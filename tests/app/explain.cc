@@ -5,6 +5,7 @@
 #include <filesystem>
 #include <fstream>
 
+#include "shoal/table/telemetry.h"
 #include "tests/app/program.h"
 
 namespace shoal::app::test {
@@ -50,6 +51,25 @@ TEST(explain, takes_a_name_in_runs_and_a_folder) {
   make_run(folder, "20260102T000000Z-new", 30);
   EXPECT_THAT(shoal(folder, {"explain", "20260101T000000Z-old", "--json"}).out, HasSubstr(R"("cause":"loading","seconds":0.002)"));
   EXPECT_THAT(shoal(folder, {"explain", "runs/20260101T000000Z-old"}).out, HasSubstr("  3.2 %  data loading"));
+}
+
+// What a member met at its tables is a note of the run: in what time it waited, by cause, and what it said and heard.
+TEST(explain, tells_what_tables_met) {
+  const Folder folder;
+  make_run(folder, "20260101T000000Z-run", 1);
+  table::Telemetry met;
+  met.read(3, 5, std::chrono::microseconds(100));
+  met.wait(table::Cause::gate, std::chrono::milliseconds(30));
+  met.wait(table::Cause::fetch, std::chrono::milliseconds(20));
+  met.wait(table::Cause::back_pressure, std::chrono::milliseconds(10));
+  met.bytes = {.added = 2'000'000, .asked = 500'000, .other = 0, .rows = 3'000'000, .told = 0, .given = 1'000'000, .taken = 0, .saved = 4'000'000};
+  std::ofstream(folder.path() / "runs/20260101T000000Z-run/events.jsonl", std::ios::app)
+      << R"({"rank":0,"kind":"note","begin":1000000,"end":1000000,"name":")" << met.line("counts (ssp:3)") << "\"}\n";
+  const auto outcome = shoal(folder, {"explain"});
+  EXPECT_EQ(outcome.status, 0) << outcome.err;
+  EXPECT_THAT(outcome.out, HasSubstr("table counts (ssp:3): 1 rows read, 2.00 clocks behind in the mean, 2 at most"));
+  EXPECT_THAT(outcome.out, HasSubstr("; waited 30 ms for the slowest; waited 20 ms for rows; waited 10 ms for servers to catch up; said 2.5 MB (2.0 MB of it "
+                                     "increments), heard 3.0 MB; wrote 4.0 MB to snapshots; handed 1.0 MB of rows to other members, and took over 0.0 MB"));
 }
 
 TEST(explain, a_run_that_is_not_there_is_one_line) {
