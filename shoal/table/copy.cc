@@ -14,7 +14,7 @@ template <class T>
 Copy<T>::Copy(const Spec& spec, const Workers& workers, net::Rank rank, const Placement& placement, std::vector<Holders> holders, Send send, Now now)
     : spec_(spec), workers_(workers), first_worker_(workers.first_of(rank)), placement_(placement), send_(std::move(send)),
       now_([this, now = std::move(now)] { return turns_ ? turns_->now(now()) : now(); }), id_(id_of(spec)),
-      holders_(std::move(holders)), clocks_(first_worker_ == workers.size() ? 0 : workers.a_member()),
+      holders_(std::move(holders)), clocks_(workers.count_of(rank)),
       base_(spec.width, placement, clocks_.size()), flushes_(clocks_.size()),
       added_(spec.width, spec.encoding, placement, static_cast<std::uint32_t>(clocks_.size())), heard_(placement.shards(), clocks_.size()),
       dynamic_(clocks_.size()), write_gate_(spec.rule, placement, clocks_.size()), consistency_(spec.consistency) {}
