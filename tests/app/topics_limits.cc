@@ -26,7 +26,9 @@ class TopicsLimits : public testing::Test {
     folder_.write("t.txt", text);
   }
   // What sh is told, with the program as $0; "ulimit -f N" makes files of N blocks at most, as a full disk would: then write() fails.
-  Outcome sh(const std::string& script) const { return shoal(folder_, {"run", "-n", "1", "--", "sh", "-c", "trap '' XFSZ; " + script, SHOAL_PROGRAM}); }
+  Outcome sh(const std::string& script) const {
+    return shoal(folder_, {"run", "-n", "1", "--", "sh", "-c", "trap '' XFSZ; " + script, SHOAL_PROGRAM});
+  }
   // The model is there and has each token once, in its words' rows and its documents'.
   void expect_whole(const std::string& name) const {
     const learn::ModelFolder folder(folder_.path() / name);
@@ -49,7 +51,8 @@ class TopicsLimits : public testing::Test {
 TEST_F(TopicsLimits, members_with_other_threads_have_other_parts) {
   const std::string train = "exec \"$0\" topics train t.txt -k 3 --sweeps 20 --test-share 0 --threads ";
   const auto trained = [&](const std::string& more) {
-    return shoal(folder_, {"run", "-n", "2", "--", "sh", "-c", "if [ $SHOAL_RANK = 0 ]; then " + train + "2 " + more + "; else " + train + "1 " + more + "; fi",
+    return shoal(folder_, {"run", "-n", "2", "--", "sh", "-c",
+                           "if [ $SHOAL_RANK = 0 ]; then " + train + "2 " + more + "; else " + train + "1 " + more + "; fi",
                            SHOAL_PROGRAM});
   };
   for (const std::string name : {"one", "other"}) {
@@ -73,7 +76,8 @@ TEST_F(TopicsLimits, a_full_disk_leaves_no_half_model) {
   EXPECT_NE(told.status, 0);
   EXPECT_THAT(told.err, HasSubstr("cannot be written: File too large"));
   EXPECT_THAT(names_in("m"), Not(testing::Contains("model.safetensors")));
-  for (const std::string& name : names_in("m")) EXPECT_THAT(name, testing::AnyOf("config.json", "doc_topics.tsv", "doc_counts.safetensors")) << told.err;
+  for (const std::string& name : names_in("m"))
+    EXPECT_THAT(name, testing::AnyOf("config.json", "doc_topics.tsv", "doc_counts.safetensors")) << told.err;
   // With room the same folder takes the model.
   const Outcome again = shoal(folder_, {"topics", "train", "t.txt", "-k", "3", "--sweeps", "3", "--output", "m"});
   ASSERT_EQ(again.status, 0) << again.err;
@@ -89,7 +93,8 @@ TEST_F(TopicsLimits, a_full_disk_leaves_no_half_checkpoint) {
 
 // Killed between two sweeps or amid one: whoever calls it again by hand goes on, on other members, too, with every token once.
 TEST_F(TopicsLimits, a_killed_training_goes_on_by_hand) {
-  const std::vector<std::string> train = {"topics", "train", "t.txt", "-k", "3", "--keep-every", "1", "--test-share", "0", "--output", "m"};
+  const std::vector<std::string> train = {SHOAL_PROGRAM,  "topics", "train",        "t.txt", "-k",       "3",
+                                          "--keep-every", "1",      "--test-share", "0",     "--output", "m"};
   for (int kill = 0; kill < 2; ++kill) {
     std::vector<std::string> words = train;
     words.insert(words.end(), {"--sweeps", "1000000", "--look-every", "1", "--json"});
@@ -101,12 +106,13 @@ TEST_F(TopicsLimits, a_killed_training_goes_on_by_hand) {
   }
   const auto sweep = [&] {
     unsigned newest = 0;
-    for (const std::string& name : names_in("m/checkpoint")) newest = std::max(newest, static_cast<unsigned>(std::stoul(name.substr(6))));
+    for (const std::string& name : names_in("m/checkpoint"))
+      newest = std::max(newest, static_cast<unsigned>(std::stoul(name.substr(6))));
     return newest;
   };
   ASSERT_GE(sweep(), 4u);
   const std::string until = std::to_string(sweep() + 3);
-  std::vector<std::string> words = {"run", "-n", "2", "--", SHOAL_PROGRAM};
+  std::vector<std::string> words = {"run", "-n", "2", "--"};
   words.insert(words.end(), train.begin(), train.end());
   words.insert(words.end(), {"--sweeps", until, "--resume"});
   const Outcome told = shoal(folder_, words);
@@ -127,8 +133,8 @@ TEST_F(TopicsLimits, memory_is_obeyed) {
   }
   folder_.write("long.txt", text);
   constexpr double given = 130e6;  // without it the process has 140 MB after the second sweep
-  const Outcome told = shoal(folder_, {"topics", "train", "long.txt", "-k", "50", "--sweeps", "2", "--look-every", "1", "--keep-every", "1", "--threads", "2",
-                                       "--memory", "130M", "--json", "--output", "m"});
+  const Outcome told = shoal(folder_, {"topics", "train", "long.txt", "-k", "50", "--sweeps", "2", "--look-every", "1",
+                                       "--keep-every", "1", "--threads", "2", "--memory", "130M", "--json", "--output", "m"});
   ASSERT_EQ(told.status, 0) << told.err;
   unsigned looks = 0;
   for (std::size_t at = told.out.find('{'); at != std::string::npos; at = told.out.find('{', told.out.find('\n', at))) {
@@ -138,7 +144,7 @@ TEST_F(TopicsLimits, memory_is_obeyed) {
     ++looks;
   }
   EXPECT_EQ(looks, 2u);
-  const Outcome little = shoal(folder_, {"topics", "train", "long.txt", "-k", "50", "--memory", "90M", "--output", "n"});
+  const Outcome little = shoal(folder_, {"topics", "train", "t.txt", "-k", "50", "--memory", "90M", "--output", "n"});
   EXPECT_EQ(little.status, 2);
   EXPECT_THAT(little.err, HasSubstr("90 MB of memory are too little: rank 0 needs "));
 }
