@@ -30,6 +30,8 @@ done
 # Members lost over real sockets, at more moments and for longer than CTest's limits.
 SHOAL_KILLS=1000 SHOAL_STOPS=20 timeout 3600 build/release/tests/collective/test_collective --gtest_filter='SurvivorsTcp.*'
 SHOAL_CHURN_SECONDS=600 SHOAL_FAULTS=20 SHOAL_FIRST_SEED=$RANDOM timeout 3600 build/release/tests/collective/test_collective --gtest_filter='Churn.*'
+# As likely as MALLET's topics also after 500 sweeps.
+SHOAL_SWEEPS=500 ctest --test-dir build/release -R 'learn/topic/real_sets$' --output-on-failure
 ctest --test-dir build/release -j2 --schedule-random --repeat until-fail:"$rounds" --output-on-failure
 "$python" -m pytest -q python/tests
 SHOAL_SEEDS=20 "$python" -m pytest -q python/tests/test_table_seeds.py   # members as processes, over TCP
