@@ -12,7 +12,8 @@ class Progress {
   explicit Progress(bool shown);  // or silent
   ~Progress() { clear(); }
   Progress(const Progress&) = delete;
-  // "epoch 3 of 10", and which part of it is done.
+  bool due() const;     // whether at() would show something now
+  // "epoch 3 of 10", and which part of it is done. Where the terminal is narrow, the bar is short, and the text is cut.
   void at(const std::string& what, double part);
   void clear();  // the bar gives way to a line
 

@@ -4,6 +4,7 @@
 #include <optional>
 
 #include "app/topics.h"
+#include "app/topics_state.h"
 #include "shoal/core/chunks.h"
 #include "shoal/core/error.h"
 #include "shoal/core/text.h"
@@ -11,7 +12,6 @@
 #include "shoal/learn/topic/completion.h"
 #include "shoal/learn/topic/left_to_right.h"
 #include "shoal/learn/topic/likelihood.h"
-#include "shoal/learn/topic/peer_state.h"
 #include "shoal/learn/topic/top_words.h"
 
 namespace shoal::app {
@@ -21,9 +21,8 @@ namespace topic = learn::topic;
 
 struct EvaluateOptions {
   TextOptions texts;
-  std::string model, left_to_right, state, words_file;
-  std::optional<std::uint32_t> topics;
-  std::optional<double> alpha_sum, beta;
+  std::string model, left_to_right;
+  StateFlags state;
   std::vector<std::string> held_out;
   bool coherence = false, per_topic = false, json = false;
   std::size_t words = 10;
@@ -186,7 +185,7 @@ int evaluate(const EvaluateOptions& options) {
   }
   if (options.words < 2) throw Error(Code::invalid_argument, "is at least 2", "--words");
   if (options.particles < 1) throw Error(Code::invalid_argument, "is at least 1", "--particles");
-  if (options.state.empty()) {
+  if (!options.state.on()) {
     TopicsModel model(options.model);
     const std::optional<topic::DocumentRows> rows = topic::read_document_rows(learn::ModelFolder(options.model), model.model);
     const topic::LogLikelihood sum = rows ? topic::log_likelihood(model.model, *rows) : topic::log_likelihood(model.model);
@@ -194,8 +193,7 @@ int evaluate(const EvaluateOptions& options) {
     evaluation.likelihood(sum);
     return evaluation.run();
   }
-  topic::PeerState state = topic::read_state(options.model, topic::parse_state_format(options.state),
-                                             {options.words_file, options.topics, options.alpha_sum, options.beta});
+  topic::PeerState state = options.state.read(options.model);
   const topic::LogLikelihood sum = topic::log_likelihood(state);
   Evaluation evaluation(options, TopicsModel(std::move(state.model)));
   evaluation.likelihood(sum);
@@ -209,13 +207,7 @@ Action declare_topics_evaluate(CLI::App& app) {
   app.add_option("model", options->model, "folder that shoal topics train left, or a file of --state")->required();
   declare_texts(app, options->texts);
   app.get_option("texts")->required(false);
-  flag(app, "--state", options->state,
-       "the model is another program's topics of tokens: mallet (--output-state), warplda (.z.estimate), lightlda (block.N), tomotopy "
-       "(a file of LDAModel.save)");
-  flag(app, "--words-file", options->words_file, "of --state: the words, a line each (default of warplda: .vocab beside)");
-  flag(app, "-k,--topics", options->topics, "of --state, where the file does not say: how many there are");
-  flag(app, "--alpha-sum", options->alpha_sum, "of --state, where the file does not say: alpha of all topics together");
-  flag(app, "--beta", options->beta, "of --state, where the file does not say");
+  declare_state(app, options->state);
   flag(app, "--heldout", options->held_out, "two files with halves of the same documents: the second is foretold after the first")->expected(2);
   switch_on(app, "--coherence", options->coherence, "of the texts: whether the topics' words come together in them (C_V, NPMI, UCI, U_mass)");
   flag(app, "--words", options->words, "of a topic, for --coherence (default: 10)");

@@ -1,16 +1,18 @@
 // shoal topics train: a topic model of texts, on all threads of one member or of those of a job.
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <cmath>
 #include <cstdio>
 
-#include "app/progress.h"
 #include "app/topics.h"
+#include "app/topics_progress.h"
 #include "app/topics_stream.h"
 #include "shoal/collective/going_on.h"
 #include "shoal/core/error.h"
 #include "shoal/core/text.h"
+#include "shoal/learn/topic/memory.h"
 #include "shoal/learn/topic/model_files.h"
 #include "shoal/learn/topic/training.h"
 #include "shoal/net/call.h"
@@ -65,7 +67,7 @@ void check(const TrainTopicsOptions& options) {
   if (!(options.beta >= 1e-9 && options.beta <= 1e9)) refuse(fmt::format("{} is not between 1e-9 and 1e9", options.beta), "--beta");
   if (!(options.test_share >= 0 && options.test_share < 1)) refuse(fmt::format("{} is not in [0, 1)", options.test_share), "--test-share");
   if (options.training.sweeps < 1 || options.training.sweeps > 1'000'000) refuse("is between 1 and 1000000", "--sweeps");
-  if (options.threads > 4096) refuse("is at most 4096", "--threads");
+  if (options.threads > topic::kMostThreads) refuse(fmt::format("is at most {}", topic::kMostThreads), "--threads");
   if (options.steps > 1024) refuse("is at most 1024", "--mh-steps");
   if (options.staleness > 1'000'000) refuse("is at most 1000000", "--staleness");
 }
@@ -88,6 +90,7 @@ fs::path folder_for(const TrainTopicsOptions& options) {
 std::string sentence(const topic::Look& look, const data::Names& words, unsigned sweeps) {
   std::string text = fmt::format("sweep {} of {}: log-likelihood {:.4f} a token, ", look.sweep, sweeps, look.log_likelihood);
   if (look.perplexity != 0) text += fmt::format("held-out perplexity {:.0f}, ", look.perplexity);
+  if (look.mean_perplexity != 0) text += fmt::format("{:.0f} by the mean of late states, ", look.mean_perplexity);
   text += fmt::format("{:.1f} M tokens/s ({:.0f} % waiting), {:.1f} % changed, {:.0f} MB\n", look.rate / 1e6, 100 * look.waited, 100 * look.changed,
                       look.memory / 1e6);
   return text + lines_of(look.words, words);
@@ -109,8 +112,9 @@ std::string sentence(const topic::ForeseenBytes& bytes, topic::Parallel chosen) 
 learn::Json to_json(const topic::Look& look) {
   learn::Json line{{"sweep", look.sweep}, {"seconds", look.seconds}, {"log_likelihood", look.log_likelihood}};
   if (look.perplexity != 0) line["perplexity"] = look.perplexity;
+  if (look.mean_perplexity != 0) line["mean_perplexity"] = look.mean_perplexity;
   line.update({{"tokens_per_s", look.rate}, {"waited", look.waited}, {"changed", look.changed}, {"memory_bytes", look.memory},
-               {"model_bytes", look.model_memory}});
+               {"model_bytes", look.model_memory}, {"rows_bytes", look.rows_memory}});
   return line;
 }
 
@@ -128,8 +132,9 @@ class Attempts {
 
  private:
   void read(const data::Share& share);
+  data::Share deal(learn::Gather& gather, const net::Transport& among);
   topic::HeldOut hold_out(learn::Gather& gather, const data::Share& share);
-  std::optional<topic::Kept> kept(topic::Checkpoints& checkpoints);
+  std::optional<topic::Kept> kept(topic::Checkpoints& checkpoints, const data::Share& share);
   void say(const std::string& line) const {
     if (first_ && !options_.json) app::say(line);
   }
@@ -151,6 +156,27 @@ void Attempts::read(const data::Share& share) {
   if (corpus_.digest != digest_) refuse("is not what it was when training began", options_.texts.files.front(), "train anew");
 }
 
+// What members bring decides who has which documents (dealing.h): who has others now reads them.
+data::Share Attempts::deal(learn::Gather& gather, const net::Transport& among) {
+  const topic::MemberPart part{.topics = options_.topics, .members = among.size(), .threads = how_.threads, .staleness = how_.staleness,
+                               .sampling = how_.sampling, .first = first_, .parallel = how_.parallel};
+  how_.dealing = topic::agreed(gather, topic::brought(how_.memory, corpus_, part), corpus_.all_tokens);
+  const auto& [threads, memory, turns] = how_.dealing;
+  const auto alike = [](const auto& values) { return std::ranges::count(values, values.front()) == std::ssize(values); };
+  config_["members"] = among.size();
+  config_["threads"] = alike(threads) ? learn::Json(how_.threads) : learn::Json(threads);
+  config_["memory"] = alike(memory) ? learn::Json(options_.memory) : learn::Json(memory);
+  const data::Share share = how_.dealing.share(among.rank(), among.size());
+  config_.erase("dealt");
+  if (turns.empty()) return share;
+  std::vector<std::size_t> dealt(among.size());
+  for (const std::uint32_t of : turns) ++dealt[of];
+  config_["dealt"] = dealt;  // of each so many documents
+  say(fmt::format("members have {} threads; of each {} documents they have {}\n", fmt::join(threads, ", "), turns.size(), fmt::join(dealt, ", ")));
+  read(share);
+  return share;
+}
+
 topic::HeldOut Attempts::hold_out(learn::Gather& gather, const data::Share& share) {
   if (options_.heldout.empty())
     return options_.test_share > 0 ? topic::hold_out(gather, corpus_, share, options_.test_share, options_.seed) : topic::HeldOut();
@@ -167,8 +193,8 @@ topic::HeldOut Attempts::hold_out(learn::Gather& gather, const data::Share& shar
   return held_out;
 }
 
-std::optional<topic::Kept> Attempts::kept(topic::Checkpoints& checkpoints) {
-  std::optional<topic::Kept> newest = checkpoints.newest(corpus_, options_.topics);
+std::optional<topic::Kept> Attempts::kept(topic::Checkpoints& checkpoints, const data::Share& share) {
+  std::optional<topic::Kept> newest = checkpoints.newest(corpus_, options_.topics, share);
   say(newest ? fmt::format("goes on after sweep {}\n", newest->sweeps) : "nothing to go on from: begins anew\n");
   if (newest && how_.memory != 0) newest->leave_to_disk(how_.blocks_in);
   return newest;
@@ -177,32 +203,31 @@ std::optional<topic::Kept> Attempts::kept(topic::Checkpoints& checkpoints) {
 void Attempts::make(net::Transport& among) {
   const bool again = among.size() < members_;  // also where a member was lost before this one came here
   first_ = among.rank() == 0;
-  const data::Share share{among.rank(), among.size()};
   // They outlive the catch: their tables must not be left before the others know why.
   std::optional<topic::Checkpoints> checkpoints;
   std::optional<topic::Lda> lda;
   try {
-    if (again) read(share);
+    if (again) read({among.rank(), among.size()});
     const topic::ForeseenBytes bytes = topic::foreseen(corpus_.frequencies, options_.topics, among.size());
     how_.parallel = options_.parallel == "auto" ? bytes.cheaper() : topic::parallel_of(options_.parallel);
     if (among.size() > 1) say(sentence(bytes, how_.parallel));
-    config_["members"] = among.size();
     learn::Gather gather(among, topic::kGatherChannel);
+    const data::Share share = deal(gather, among);
     const topic::HeldOut held_out = hold_out(gather, share);
     checkpoints.emplace(among, folder_.path());
-    std::optional<topic::Kept> from = again || options_.resume ? kept(*checkpoints) : std::nullopt;
+    std::optional<topic::Kept> from = again || options_.resume ? kept(*checkpoints, share) : std::nullopt;
     lda.emplace(among, corpus_, how_, from ? &*from : nullptr);
     from.reset();
     if (first_) again ? folder_.take_over(config_) : folder_.begin(config_);
     if (lda->blocks() > 1) say(fmt::format("each thread's documents are in {} blocks on disk\n", lda->blocks()));
 
     const unsigned sweeps = options_.training.sweeps;
-    Progress progress(first_ && !options_.json);
+    TrainingProgress progress(first_ && !options_.json, static_cast<double>(corpus_.all_tokens), lda->sweeps(), sweeps);
     const topic::Watching watching{
-        .progressed = [&](unsigned sweep, double part) { progress.at(fmt::format("sweep {} of {}", sweep, sweeps), (sweep - 1 + part) / sweeps); },
+        .progressed = [&](unsigned sweep, double part) { progress.at(sweep, part); },
         .looked =
             [&](const topic::Look& look) {
-              progress.clear();
+              progress.looked(look);
               if (first_) app::say(options_.json ? to_json(look).dump() + "\n" : sentence(look, corpus_.vocabulary, sweeps));
             }};
     topic::TrainingOptions training = options_.training;
@@ -285,7 +310,10 @@ int train(TrainTopicsOptions options) {
   }
   net::JoinOptions joining;
   joining.settings["program"] = "shoal topics train";
-  for (const auto& [name, value] : config.items()) joining.settings[name] = learn::ModelFolder::to_text(value);
+  // Members may bring different threads and memory.
+  for (const auto& [name, value] : config.items()) {
+    if (name != "threads" && name != "memory") joining.settings[name] = learn::ModelFolder::to_text(value);
+  }
   joining.settings["look_every"] = std::to_string(options.training.look_every);
   joining.settings["resume"] = options.resume ? "yes" : "no";
   if (!options.seed_words.empty()) {

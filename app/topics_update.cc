@@ -5,6 +5,7 @@
 
 #include "app/progress.h"
 #include "app/topics.h"
+#include "app/topics_state.h"
 #include "shoal/core/error.h"
 #include "shoal/core/text.h"
 #include "shoal/learn/topic/model_files.h"
@@ -21,6 +22,7 @@ namespace topic = learn::topic;
 struct UpdateOptions {
   TextOptions texts;
   std::string model, output;
+  StateFlags state;
   unsigned sweeps = 50, threads = 0;
   std::uint64_t seed = 1;
   bool new_words = false;
@@ -82,20 +84,54 @@ std::vector<std::string> document_lines(const learn::ModelFolder& folder) {
   return lines;
 }
 
+// What more documents come into: a model, and what is known of the documents that it was made of.
+struct Base {
+  TopicsModel model;
+  std::vector<std::string> lines;  // of doc_topics.tsv
+  std::optional<topic::DocumentRows> rows;
+};
+
+Base base_from_folder(const std::string& path) {
+  Base base{TopicsModel(path), {}, {}};
+  const learn::ModelFolder folder(path);
+  base.lines = document_lines(folder);
+  if (const auto said = base.model.config.value("documents", std::uint64_t{0}); !base.lines.empty() && base.lines.size() != said) {
+    throw folder.damaged(topic::kLearner, fmt::format("doc_topics.tsv has {}, config.json says {}", show_count(base.lines.size(), "lines"), said));
+  }
+  base.rows = topic::read_document_rows(folder, base.model.model);
+  return base;
+}
+
+// Another program's topics of tokens, as training would have left them.
+Base base_from_state(const UpdateOptions& options) {
+  topic::PeerState state = options.state.read(options.model);
+  Base base{TopicsModel(std::move(state.model)), {}, topic::DocumentRows()};
+  const topic::Model& model = base.model.model;
+  const topic::Phi phi(model);
+  topic::TopicCounter count;
+  for (std::size_t d = 0; d < state.documents.size(); ++d) {
+    const auto counts = count(std::span(state.topics).subspan(state.documents.offsets[d], state.documents[d].size()));
+    base.rows->add(counts);
+    topic::Mixture mixture = topic::mixture_of(counts, phi);
+    mixture.keep_largest(phi, topic::kSmallestShare, topic::kMostTopics);
+    base.lines.push_back(topic::document_line(state.names[d], mixture));
+  }
+  base.model.config = {{"learner", topic::kLearner}, {"state", options.state.format}, {"files", {options.model}}, {"topics", model.topics()},
+                       {"beta", model.prior.beta}, {"documents", state.documents.size()}, {"tokens", state.documents.tokens()}};
+  return base;
+}
+
 int update(const UpdateOptions& options) {
   if (options.sweeps < 1 || options.sweeps > 1'000'000) refuse("is between 1 and 1000000", "--sweeps");
   only_one_member("shoal topics update");
-  const TopicsModel from(options.model);
+  Base base = options.state.on() ? base_from_state(options) : base_from_folder(options.model);
+  const TopicsModel& from = base.model;
   learn::ModelFolder folder(options.output);
   if (folder.holds_model()) refuse("holds a model already", folder.path().string(), "name another folder with --output");
   text::Corpus corpus = read(from, options);
   std::vector<std::uint32_t> unknown = take_unknown_out(corpus);
   const topic::Model before = topic::with_words(from.model, corpus.vocabulary);
   const auto threads = static_cast<std::uint32_t>(threads_of(options.threads));
-  const learn::ModelFolder old(options.model);
-  std::vector<std::string> lines = document_lines(old);
-  if (const auto said = from.config.value("documents", std::uint64_t{0}); !lines.empty() && lines.size() != said)
-    throw old.damaged(topic::kLearner, fmt::format("doc_topics.tsv has {}, config.json says {}", show_count(lines.size(), "lines"), said));
   learn::Json config = from.config;
   config["documents"] = config.value("documents", std::uint64_t{0}) + corpus.all_documents;
   config["tokens"] = config.value("tokens", std::uint64_t{0}) + corpus.all_tokens;
@@ -122,7 +158,7 @@ int update(const UpdateOptions& options) {
   fmt::print("log-likelihood of the new documents after those of the model {:.4f} a token\n", lda.log_likelihood().per_token());
 
   learn::Gather gather(job->transport(), topic::kGatherChannel);
-  write_results(lda, gather, folder, {.before = std::move(lines), .rows = topic::read_document_rows(old, from.model), .unknown = std::move(unknown)});
+  write_results(lda, gather, folder, {.before = std::move(base.lines), .rows = std::move(base.rows), .unknown = std::move(unknown)});
   fmt::print("model in {}\n", folder.path().string());
   return 0;
 }
@@ -131,8 +167,9 @@ int update(const UpdateOptions& options) {
 
 Action declare_topics_update(CLI::App& app) {
   const auto options = std::make_shared<UpdateOptions>();
-  app.add_option("model", options->model, "folder that shoal topics train left")->required();
+  app.add_option("model", options->model, "folder that shoal topics train left, or a file of --state")->required();
   declare_texts(app, options->texts);
+  declare_state(app, options->state);
   flag(app, "--output", options->output, "folder of the model with the new documents")->required();
   switch_on(app, "--new-words", options->new_words,
             "words that the model does not know come into its vocabulary; otherwise they are dropped and counted");

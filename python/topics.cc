@@ -144,7 +144,11 @@ Learnt learnt_topics(nn::Session& session, const Texts& texts, topic::LdaOptions
   constexpr unsigned kLookEvery = 10;
   std::optional<py::gil_scoped_release> release(std::in_place);
   std::vector<std::size_t> kept;
-  const text::Corpus corpus = share_of(texts, {session.rank(), session.size()}, kept);
+  {
+    learn::Gather gather(session.job().transport(), session.new_channel());
+    options.dealing = topic::agreed(gather, {options.threads, 0, topic::kNoLimit}, 0);  // documents are in memory
+  }
+  const text::Corpus corpus = share_of(texts, options.dealing.share(session.rank(), session.size()), kept);
   const auto topics = static_cast<std::uint32_t>(options.prior.alpha.size());
   options.parallel = parallel == "auto" ? topic::foreseen(corpus.frequencies, topics, session.size()).cheaper() : topic::parallel_of(parallel);
   std::optional<topic::Model> under;

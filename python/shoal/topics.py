@@ -139,9 +139,10 @@ class LDA(_Learner):
         """The model in a folder that save() or the program left; without the topics of its documents."""
         config, arrays, words = _C.kept_topics(str(path))
         config = json.loads(config)
+        threads = config.get("threads")  # where members had different ones, of each
         model = cls(k=len(arrays["alpha"]), alpha=_alpha_from(config.get("alpha"), len(arrays["alpha"])), beta=config.get("beta", 0.01),
                     sweeps=config.get("sweeps", 200), optimize=config.get("optimised", True), sampler=config.get("sampler", "auto"),
-                    seed=config.get("seed", 0), threads=config.get("threads"), start=config.get("start", "random"),
+                    seed=config.get("seed", 0), threads=threads if isinstance(threads, int) else None, start=config.get("start", "random"),
                     parallel=config.get("parallel", "auto"))
         model.history_ = []
         model._take(arrays, words, None)

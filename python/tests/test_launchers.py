@@ -1,5 +1,6 @@
 """The example under each launcher that people have, unedited; and each launcher started wrong: one line, no orphan."""
 
+import json
 import os
 import shutil
 import signal
@@ -117,6 +118,38 @@ def test_mpirun_ends_all_when_one_member_fails():
     script = "import os, sys\nif os.environ['OMPI_COMM_WORLD_RANK'] == '1': sys.exit(7)\n" + JOIN
     ended = run([*MPIRUN, "-n", "2", sys.executable, "-c", script])
     assert ended.returncode == 7, ended.stderr
+
+
+# --- the program's members are started alike
+
+
+@pytest.fixture
+def topics(tmp_path):
+    """shoal topics train with two members, and a check that the model has every token once."""
+    texts = tmp_path / "t.txt"
+    texts.write_text("tea pot cup milk tea\nsail boat wind deck boat\n" * 20)
+    program = Path(sys.executable).with_name("shoal")
+
+    def check(ended) -> None:
+        assert ended.returncode == 0, ended.stderr
+        rows = [line.split("\t") for line in (tmp_path / "m" / "doc_topics.tsv").read_text().splitlines()[1:]]
+        assert [row[:3] for row in rows] == [[str(d + 1), "5", "0"] for d in range(40)]
+        assert json.loads((tmp_path / "m" / "config.json").read_text())["members"] == 2
+        totals = [int(pair.split(":")[1]) for line in (tmp_path / "m" / "word_topic.txt").read_text().splitlines() for pair in line.split()[1:]]
+        assert sum(totals) == 200
+
+    return [str(program), "topics", "train", str(texts), "-k", "3", "--sweeps", "20", "--test-share", "0", "--output", str(tmp_path / "m")], check
+
+
+@needs_mpirun
+def test_topics_under_mpirun(topics):
+    words, check = topics
+    check(run([*MPIRUN, "-n", "2", *words]))
+
+
+def test_topics_under_srun(slurm, topics, secret):
+    words, check = topics
+    check(slurm.run(["srun", "-N2", "-n2", *words], **variables(SHOAL_SECRET_FILE=secret)))
 
 
 # One that ends without having joined: mpirun and srun think that it has done its work.

@@ -42,7 +42,7 @@ std::string sentence(const Read& read, const Nouns& nouns) {
 }
 
 Intake::Intake(std::vector<std::filesystem::path> files, const ReadOptions& options) : lines(std::move(files)), options_(options) {
-  const auto& [member, members] = options_.share;
+  const auto member = options_.share.member, members = options_.share.members;
   if (member >= members) {
     throw Error(Code::invalid_argument, "there is no member " + std::to_string(member) + " of " + std::to_string(members), {},
                 "members count from 0");

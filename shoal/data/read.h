@@ -17,10 +17,16 @@ namespace shoal::data {
 
 // The samples of one of `members`, dealt in turns: each round of `members` samples has one for everybody, so that nobody has more than one sample
 // more than another. Who is first moves on by one each round: data in which every n-th sample is of one class is dealt evenly too.
+// Members that are to have unequal shares have as many turns of a round as they are to have of its samples.
 // Every member reads all lines and keeps its share, so all agree on columns, names and faults without a word.
 struct Share {
   std::uint32_t member = 0, members = 1;
-  bool holds(std::uint64_t sample) const { return members == 1 || (sample + sample / members) % members == member; }
+  std::vector<std::uint32_t> turns = {};  // whose each turn of a round is, where shares are unequal; none: one for each
+  std::uint32_t owner(std::uint64_t sample) const {
+    const std::uint64_t round = turns.empty() ? members : turns.size(), turn = round == 1 ? 0 : (sample + sample / round) % round;
+    return turns.empty() ? static_cast<std::uint32_t>(turn) : turns[turn];
+  }
+  bool holds(std::uint64_t sample) const { return owner(sample) == member; }
 };
 
 enum class Reason : std::uint8_t { number, not_finite, range, order, fields };

@@ -2,7 +2,7 @@
 // as it is, to another member's as bytes.
 //
 // Block has `Bytes packed() const` and `static std::unique_ptr<Block> unpacked(std::span<const std::byte>)`, which throws Error{mismatch} for what is
-// none. Workers are threads: `threads` of each member, numbered member by member. Threads: any, one a worker. Lifetime: the transport outlives it.
+// none. Workers are threads of members, as many as each has. Threads: any, one a worker. Lifetime: the transport outlives it.
 #pragma once
 
 #include <cstdint>
@@ -42,9 +42,9 @@ struct BlockMail {
 template <class Block>
 class Ring {
  public:
-  // channel: one that nothing else of the transport has used. first: the member of worker 0; the others' are those behind it.
-  Ring(net::Transport& transport, std::uint16_t channel, const Rotation& rotation, std::uint32_t threads, Nanoseconds patience, net::Rank first = 0)
-      : rotation_(rotation), threads_(threads), first_(first), rank_(transport.rank()), transport_(transport), slots_(std::make_shared<Slots>()),
+  // channel: one that nothing else of the transport has used. member_of: whose each worker is; those of one follow each other.
+  Ring(net::Transport& transport, std::uint16_t channel, const Rotation& rotation, std::vector<net::Rank> member_of, Nanoseconds patience)
+      : rotation_(rotation), member_of_(std::move(member_of)), rank_(transport.rank()), transport_(transport), slots_(std::make_shared<Slots>()),
         waiting_(transport, patience, [this] { return sender_ == rank_ ? nullptr : mail_->failure(sender_); }) {
     auto mail = net::call(transport_, [&transport, channel, slots = slots_] {
       const auto deliver = [slots](net::Rank, BlockMessage message) {
@@ -67,7 +67,7 @@ class Ring {
   // To the worker who needs it next; `step` is the one that is done.
   void pass(std::uint32_t worker, std::uint64_t step, std::unique_ptr<Block> block) {
     const Place place{rotation_.next(worker), rotation_.next_step(step)};
-    const net::Rank to = first_ + place.first / threads_;
+    const net::Rank to = member_of_[place.first];
     if (to == rank_) {
       slots_->put(place, std::move(block));
       transport_.post([slots = slots_] { slots->arrived(); });  // who waits looks again when the loop has run
@@ -114,14 +114,19 @@ class Ring {
     std::map<Place, Held> waiting;  // guarded by mutex
   };
 
-  std::uint32_t last_worker() const { return ((rank_ - first_ + 1) * threads_) % rotation_.workers; }
+  // Who hands this member's last worker its blocks.
+  net::Rank sender() const {
+    std::uint32_t worker = rotation_.workers - 1;
+    while (member_of_[worker] != rank_) --worker;
+    return member_of_[(worker + 1) % rotation_.workers];
+  }
 
   const Rotation rotation_;
-  const std::uint32_t threads_;
-  const net::Rank first_, rank_;
+  const std::vector<net::Rank> member_of_;
+  const net::Rank rank_;
   net::Transport& transport_;
   const std::shared_ptr<Slots> slots_;
-  const net::Rank sender_ = first_ + last_worker() / threads_;  // who hands this member its blocks
+  const net::Rank sender_ = sender();
   std::shared_ptr<Mail> mail_;  // made and destroyed on the loop
   net::Waiting waiting_;
 };

@@ -86,7 +86,7 @@ void Readers<T>::push(net::Rank reader, bool all) {
   Reader& to = readers_[reader];
   const std::size_t row = sizeof(Key) + encoded_bytes(of_.spec.encoding, of_.spec.width, sizeof(T)), room = std::max<std::size_t>(1, to.pace.room() / row);
   const std::size_t most = all || !divides_rounds(of_.consistency) ? std::numeric_limits<std::size_t>::max() : room;
-  const Clock next = of_.clocks.furthest(of_.workers.first_of(reader), of_.workers.a_member()) + 1;
+  const Clock next = of_.clocks.furthest(of_.workers.first_of(reader), of_.workers.count_of(reader)) + 1;
   const auto changes = of_.rows.take_changes(reader, most, needed_age(of_.consistency, next));
   if ((to.promised = of_.rows.complete(reader)) != kLastClock) of_.rows.weigh();
   to.pace.sends(now_(), changes.size() * row);

@@ -63,7 +63,7 @@ class Shown {
   std::uint64_t least_heard(net::Rank reader) const {
     const std::uint32_t first = workers_.first_of(reader);
     std::uint64_t least = std::numeric_limits<std::uint64_t>::max();
-    const std::uint32_t end = std::min(first + workers_.a_member(), workers_.size());
+    const std::uint32_t end = first + workers_.count_of(reader);
     for (std::uint32_t worker = first; worker < end; ++worker) least = std::min(least, heard_[worker]);
     return least;
   }

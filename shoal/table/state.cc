@@ -25,7 +25,8 @@ Tables::State::State(net::Transport& of_transport, const TablesOptions& options)
     : transport(of_transport), survives(net::goes_on(of_transport.on_peer_lost())),
       regroups(of_transport.on_peer_lost() == net::OnPeerLost::rejoin),
       placement(or_all(options.servers, of_transport.size()), survives ? 2 : 1, options.shares),
-      workers(or_all(options.workers, of_transport.size()), options.workers_a_member),
+      workers(options.workers_of_each.empty() ? Workers(or_all(options.workers, of_transport.size()), options.workers_a_member)
+                                              : Workers(or_all(options.workers, of_transport.size()), options.workers_of_each)),
       waiting(of_transport, options.patience, [this] { return failure(); }), disk(options.disk), run_functions(options.functions),
       cold(options.cold_rows.empty() ? nullptr : ColdFile::in(options.cold_rows)), order(options.order),
       channel(options.channel), most_under_way(std::max<std::size_t>(1, options.most_under_way / std::max<std::size_t>(1, workers.ranks().size()))), left(of_transport.size()), lost(of_transport.size()), leaving(std::vector<std::size_t>(of_transport.size(), 1)),

@@ -125,7 +125,7 @@ void Tables::leave() {
 Functions& Tables::functions() { return *state_->functions; }
 
 Worker Tables::worker(std::uint32_t index) {
-  if (state_->workers.first_of(state_->transport.rank()) == state_->workers.size() || index >= state_->workers.a_member()) {
+  if (index >= state_->workers.count_of(state_->transport.rank())) {
     throw Error(Code::invalid_argument, "rank " + std::to_string(state_->transport.rank()) + " has no worker " + std::to_string(index), "tables");
   }
   return {state_, index};

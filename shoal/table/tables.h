@@ -38,6 +38,7 @@ struct TablesOptions {
   std::vector<net::Rank> servers{};  // who owns rows; none: all members
   std::vector<net::Rank> workers{};  // who has workers; none: all members
   std::uint32_t workers_a_member = 1;
+  std::vector<std::uint32_t> workers_of_each{};  // of the members that have some, where not all have as many; none: all have
   Nanoseconds patience = std::chrono::seconds(300);  // of a wait, while all members live
   std::uint16_t channel = 5;         // of the transport's operations; one that nothing else has used
   std::vector<std::uint64_t> shares{};  // by rank, of the rows that members serve (placement.h); none: equal ones

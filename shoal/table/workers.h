@@ -1,4 +1,4 @@
-// Who adds to a table: each of some members has the same number of workers, which tick by themselves. Values.
+// Who adds to a table: each of some members has workers, which tick by themselves; they are numbered member by member. Values.
 #pragma once
 
 #include <algorithm>
@@ -12,19 +12,31 @@ namespace shoal::table {
 
 class Workers {
  public:
-  Workers(std::vector<net::Rank> ranks, std::uint32_t a_member) : ranks_(std::move(ranks)), a_member_(a_member) {}
-  std::uint32_t size() const { return static_cast<std::uint32_t>(ranks_.size()) * a_member_; }
-  std::uint32_t a_member() const { return a_member_; }
-  net::Rank rank_of(std::uint32_t worker) const { return ranks_[worker / a_member_]; }
-  // The number of a member's first worker; size() if it has none.
-  std::uint32_t first_of(net::Rank rank) const {
-    return static_cast<std::uint32_t>(std::find(ranks_.begin(), ranks_.end(), rank) - ranks_.begin()) * a_member_;
+  Workers(std::vector<net::Rank> ranks, std::uint32_t a_member)
+      : Workers(ranks, std::vector<std::uint32_t>(ranks.size(), a_member)) {}
+  // counts: of each of them, one or more.
+  Workers(std::vector<net::Rank> ranks, const std::vector<std::uint32_t>& counts) : ranks_(std::move(ranks)), begins_{0} {
+    for (std::size_t member = 0; member < ranks_.size(); ++member) {
+      begins_.push_back(begins_.back() + counts[member]);
+      rank_of_.insert(rank_of_.end(), counts[member], ranks_[member]);
+    }
+  }
+  std::uint32_t size() const { return begins_.back(); }
+  net::Rank rank_of(std::uint32_t worker) const { return rank_of_[worker]; }
+  // The number of a member's first worker, and how many it has; size() and 0 if none.
+  std::uint32_t first_of(net::Rank rank) const { return begins_[place_of(rank)]; }
+  std::uint32_t count_of(net::Rank rank) const {
+    const std::size_t place = place_of(rank);
+    return place == ranks_.size() ? 0 : begins_[place + 1] - begins_[place];
   }
   const std::vector<net::Rank>& ranks() const { return ranks_; }
 
  private:
-  std::vector<net::Rank> ranks_;
-  std::uint32_t a_member_;
+  std::size_t place_of(net::Rank rank) const { return static_cast<std::size_t>(std::find(ranks_.begin(), ranks_.end(), rank) - ranks_.begin()); }
+
+  std::vector<net::Rank> ranks_;       // members that have some
+  std::vector<std::uint32_t> begins_;  // the first worker of each, and their number
+  std::vector<net::Rank> rank_of_;     // of each worker
 };
 
 }  // namespace shoal::table

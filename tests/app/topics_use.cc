@@ -119,6 +119,26 @@ TEST_F(topics, of_new_documents_say_how_many_words_were_not_known) {
   EXPECT_EQ(folder.config("topics").at("tokens"), 6);
 }
 
+// Another program's topics are a model that more documents come into: what was counted stays, its documents keep their names.
+TEST_F(topics, of_a_mallet_state_take_more_documents) {
+  folder_.write("s.txt",
+                "#doc source pos typeindex type topic\n#alpha : 0.1 0.2 \n#beta : 0.05\n0 first 0 0 tea 0\n0 first 1 1 pot 0\n1 second 0 2 sail 1\n"
+                "1 second 1 3 boat 1\n1 second 2 2 sail 1\n");
+  folder_.write("u.txt", "tea pot tea\nsail whale\n");
+  const auto told = shoal(folder_, {"topics", "update", "s.txt", "u.txt", "--state", "mallet", "--output", "more", "--new-words"});
+  ASSERT_EQ(told.status, 0) << told.err;
+  const learn::ModelFolder folder(folder_.path() / "more");
+  const learn::topic::Model model = learn::topic::read_model(folder);
+  EXPECT_EQ(model.prior.alpha, (std::vector<double>{0.1, 0.2}));
+  EXPECT_EQ(model.prior.beta, 0.05);
+  EXPECT_EQ(model.words(), 5u);
+  EXPECT_EQ(model.totals[0] + model.totals[1], 10u);
+  for (const auto& [topic, count] : model[*model.vocabulary.find("boat")]) EXPECT_EQ(std::make_pair(topic, count), std::make_pair(1u, 1u));
+  EXPECT_THAT(read_file(folder_.path() / "more/doc_topics.tsv"), testing::MatchesRegex("document\t[^\n]*\nfirst\t2\t0\t0:[^\n]*\nsecond\t3\t0\t1:[^\n]*\n1\t3\t0\t[^\n]*\n2\t2\t0\t[^\n]*\n"));
+  EXPECT_EQ(folder.config("topics").at("documents"), 4);
+  EXPECT_EQ(nlohmann::json::parse(shoal(folder_, {"topics", "evaluate", "more", "--json"}).out).at("tokens"), 10);  // with the documents' counts
+}
+
 TEST_F(topics, are_inferred_and_evaluated_on_one_member) {
   folder_.write("t.txt", "tea\n");
   for (const char* const verb : {"infer", "evaluate"}) {

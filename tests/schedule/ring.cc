@@ -29,16 +29,20 @@ struct Trail {
   }
 };
 
-void expect_round_trips(net::Rank members, std::uint32_t threads, std::uint32_t ahead, unsigned rounds) {
-  const Rotation rotation{members * threads, ahead};
+// threads: of each member.
+void expect_round_trips(const std::vector<std::uint32_t>& threads, std::uint32_t ahead, unsigned rounds) {
+  const auto members = static_cast<net::Rank>(threads.size());
+  std::vector<net::Rank> member_of;
+  for (net::Rank rank = 0; rank < members; ++rank) member_of.insert(member_of.end(), threads[rank], rank);
+  const Rotation rotation{static_cast<std::uint32_t>(member_of.size()), ahead};
   auto jobs = net::join_all(members);
   std::vector<std::unique_ptr<Ring<Trail>>> rings(members);
   net::each(members, [&](net::Rank rank) {
-    rings[rank] = std::make_unique<Ring<Trail>>(jobs[rank]->transport(), 9, rotation, threads, std::chrono::seconds(20));
+    rings[rank] = std::make_unique<Ring<Trail>>(jobs[rank]->transport(), 9, rotation, member_of, std::chrono::seconds(20));
   });
   const std::uint64_t steps = std::uint64_t{rounds} * rotation.blocks();
-  net::each(members * threads, [&](std::uint32_t worker) {
-    Ring<Trail>& ring = *rings[worker / threads];
+  net::each(rotation.workers, [&](std::uint32_t worker) {
+    Ring<Trail>& ring = *rings[member_of[worker]];
     Nanoseconds waited{};
     for (std::uint32_t i = 0; i < ahead; ++i) ring.put(worker, i, std::make_unique<Trail>());
     for (std::uint64_t step = 0; step < steps; ++step) {
@@ -57,16 +61,17 @@ void expect_round_trips(net::Rank members, std::uint32_t threads, std::uint32_t 
 }
 
 TEST(Ring, BlocksMeetAllWorkersInTurn) {
-  expect_round_trips(1, 1, 1, 3);
-  expect_round_trips(1, 4, 2, 5);
-  expect_round_trips(3, 1, 1, 5);
-  expect_round_trips(3, 2, 2, 4);
+  expect_round_trips({1}, 1, 3);
+  expect_round_trips({4}, 2, 5);
+  expect_round_trips({1, 1, 1}, 1, 5);
+  expect_round_trips({2, 2, 2}, 2, 4);
+  expect_round_trips({3, 1, 2}, 2, 4);
 }
 
 TEST(Ring, WhoWaitsForALostMemberLearnsWhy) {
   auto jobs = net::join_all(2);
   {
-    Ring<Trail> ring(jobs[0]->transport(), 9, {2, 1}, 1, std::chrono::seconds(20));
+    Ring<Trail> ring(jobs[0]->transport(), 9, {2, 1}, {0, 1}, std::chrono::seconds(20));
     jobs[1].reset();
     Nanoseconds waited{};
     try {

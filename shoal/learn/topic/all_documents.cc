@@ -63,7 +63,7 @@ Bytes packed(const Lda& lda, std::size_t begin, std::size_t end) {
 void each_document_of_all(const Lda& lda, Gather& gather,
                           const std::function<void(std::string_view name, std::span<const TopicCount> counts)>& visit) {
   const text::Corpus& corpus = lda.corpus();
-  const data::Share share{lda.rank(), lda.members()};
+  const data::Share share = lda.share();
   std::string name;
   std::vector<TopicCount> counts;
   std::size_t done = 0;  // of this member's
@@ -76,9 +76,7 @@ void each_document_of_all(const Lda& lda, Gather& gather,
     if (all.empty()) continue;
     std::vector<MembersPart> parts(all.begin(), all.end());
     for (std::uint64_t document = begin; document < end; ++document) {
-      std::uint32_t owner = 0;
-      while (!data::Share{owner, share.members}.holds(document)) ++owner;
-      parts[owner].next(name, counts);
+      parts[share.owner(document)].next(name, counts);
       visit(name, counts);
     }
   }

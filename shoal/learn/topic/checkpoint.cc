@@ -55,10 +55,11 @@ std::set<Place> places_in(const fs::path& folder) {
 
 struct FilePart {                      // one file
   std::vector<std::uint32_t> topics, lengths;
+  std::vector<std::uint32_t> turns;      // data::Share's
   Prior prior;
 };
 
-FilePart read_part(const fs::path& file) {
+FilePart read_part(const fs::path& file, std::uint32_t size) {
   TensorFile tensors = read_tensor_file(file);
   const auto numbers = [&](const char* name) -> std::vector<std::uint32_t>& {
     const auto found = tensors.others.find(name);
@@ -66,7 +67,10 @@ FilePart read_part(const fs::path& file) {
     if (tensor == nullptr) throw Error(Code::invalid_argument, std::string("has no ") + name, file.string(), kHint);
     return tensor->values;
   };
-  FilePart part{std::move(numbers("topics")), std::move(numbers("lengths")), {}};
+  FilePart part{std::move(numbers("topics")), std::move(numbers("lengths")), {}, {}};
+  if (tensors.others.contains("turns")) part.turns = std::move(numbers("turns"));
+  if (std::ranges::any_of(part.turns, [size](std::uint32_t of) { return of >= size; }))
+    throw Error(Code::invalid_argument, "has documents of a member that is none", file.string(), kHint);
   const auto found = tensors.others.find("prior");
   const auto* const prior = found == tensors.others.end() ? nullptr : std::get_if<TensorOf<double>>(&found->second);
   if (prior == nullptr || prior->values.size() < 2) throw Error(Code::invalid_argument, "has no prior", file.string(), kHint);
@@ -89,7 +93,7 @@ Checkpoints::~Checkpoints() {
   }
 }
 
-std::optional<Kept> Checkpoints::newest(const text::Corpus& corpus, std::uint32_t topics) {
+std::optional<Kept> Checkpoints::newest(const text::Corpus& corpus, std::uint32_t topics, const data::Share& dealt) {
   // What this member can read: its own files of so many members, and sweeps of which the files of all members are here.
   const std::set<Place> here = places_in(folder_);
   std::map<unsigned, std::uint32_t> sizes;  // by sweep: the number of members that it is of
@@ -123,28 +127,30 @@ std::optional<Kept> Checkpoints::newest(const text::Corpus& corpus, std::uint32_
   const auto refuse = [&](const Place& place) {
     throw Error(Code::invalid_argument, "is of other documents or of another number of topics", (folder_ / name_of(place)).string(), kHint);
   };
-  if (size == size_) {
-    FilePart part = read_part(folder_ / name_of({sweep, rank_, size_}));
+  const auto read = [&](std::uint32_t rank) { return read_part(folder_ / name_of({sweep, rank, size}), size); };
+  FilePart mine = size == size_ ? read(rank_) : FilePart();
+  if (size == size_ && mine.turns == dealt.turns) {
     const text::Documents& documents = corpus.documents;
-    bool same = part.topics.size() == documents.tokens() && part.lengths.size() == documents.size();
-    for (std::size_t d = 0; same && d < documents.size(); ++d) same = part.lengths[d] == documents.offsets[d + 1] - documents.offsets[d];
+    bool same = mine.topics.size() == documents.tokens() && mine.lengths.size() == documents.size();
+    for (std::size_t d = 0; same && d < documents.size(); ++d) same = mine.lengths[d] == documents.offsets[d + 1] - documents.offsets[d];
     if (!same) refuse({sweep, rank_, size_});
-    kept.prior = std::move(part.prior);
-    kept.topics = std::move(part.topics);
+    kept.prior = std::move(mine.prior);
+    kept.topics = std::move(mine.topics);
   } else {
     // Document by document as they were dealt then, those that are this member's now.
+    mine = {};
     std::vector<FilePart> parts;
-    for (std::uint32_t rank = 0; rank < size; ++rank) parts.push_back(read_part(folder_ / name_of({sweep, rank, size})));
+    for (std::uint32_t rank = 0; rank < size; ++rank) parts.push_back(read(rank));
+    const data::Share then{0, size, parts.front().turns};
     std::vector<std::uint64_t> documents(size), tokens(size);
     for (std::uint64_t document = 0; document < corpus.all_documents; ++document) {
-      std::uint32_t owner = 0;
-      while (!data::Share{owner, size}.holds(document)) ++owner;
+      const std::uint32_t owner = then.owner(document);
       FilePart& part = parts[owner];
       if (documents[owner] == part.lengths.size()) refuse({sweep, owner, size});
       const std::uint32_t length = part.lengths[documents[owner]++];
       if (tokens[owner] + length > part.topics.size()) refuse({sweep, owner, size});
       const auto from = part.topics.begin() + static_cast<std::ptrdiff_t>(tokens[owner]);
-      if (data::Share{rank_, size_}.holds(document)) kept.topics.insert(kept.topics.end(), from, from + length);
+      if (dealt.holds(document)) kept.topics.insert(kept.topics.end(), from, from + length);
       tokens[owner] += length;
     }
     if (kept.topics.size() != corpus.documents.tokens()) refuse({sweep, 0, size});
@@ -155,7 +161,7 @@ std::optional<Kept> Checkpoints::newest(const text::Corpus& corpus, std::uint32_
   return kept;
 }
 
-void Checkpoints::write(const Kept& kept, const text::Documents& documents) {
+void Checkpoints::write(const Kept& kept, const text::Documents& documents, const data::Share& dealt) {
   std::error_code error;
   fs::create_directories(folder_, error);
   if (error) throw Error(Code::io, "cannot be made: " + error.message(), folder_.string());
@@ -167,6 +173,7 @@ void Checkpoints::write(const Kept& kept, const text::Documents& documents) {
   prior.values.push_back(kept.prior.beta);
   TensorFile file;
   file.others = {{"topics", topics}, {"lengths", std::move(lengths)}, {"prior", std::move(prior)}};
+  if (!dealt.turns.empty()) file.others.emplace("turns", TensorOf<std::uint32_t>{{dealt.turns.size()}, dealt.turns});
   write_tensor_file(folder_ / name_of({kept.sweeps, rank_, size_}), file);
   complete();  // all have theirs
   for (const Place& place : places_in(folder_)) {

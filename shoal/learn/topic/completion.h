@@ -8,6 +8,7 @@
 
 #include <cstdint>
 #include <utility>
+#include <vector>
 
 #include "shoal/learn/topic/fold_in.h"
 #include "shoal/text/corpus.h"
@@ -31,5 +32,25 @@ std::pair<text::Documents, text::Documents> halves(const text::Documents& docume
 Foretold complete(const Phi& phi, const text::Documents& shown, const text::Documents& hidden, std::size_t begin, std::size_t end,
                   const FoldInOptions& options = {});
 Foretold complete(const Phi& phi, const text::Documents& shown, const text::Documents& hidden, const FoldInOptions& options = {});
+
+// The same by the mean over several states of one model, as Bayes has it: topics of two states need not be the same ones, but what they foretell can
+// be averaged (Griffiths and Steyvers, PNAS 2004), and foretells better than any of them:
+//
+//   p(hidden token) = 1 / S  sum over states s of  sum over k of theta_k^s phi_wk^s
+//
+// 8 bytes a hidden token. Threads: one.
+class MeanCompletion {
+ public:
+  // Both outlive it.
+  MeanCompletion(const text::Documents& shown, const text::Documents& hidden) : shown_(shown), hidden_(hidden), sums_(hidden.tokens()) {}
+  Foretold add(const Phi& phi);      // a state; what it foretells alone
+  unsigned states() const { return states_; }
+  Foretold foretold() const;         // after one at least
+
+ private:
+  const text::Documents &shown_, &hidden_;
+  std::vector<double> sums_;         // of probabilities, by hidden token; 0 where the model does not know the word
+  unsigned states_ = 0;
+};
 
 }  // namespace shoal::learn::topic

@@ -2,10 +2,7 @@
 
 #include <algorithm>
 #include <atomic>
-#include <bit>
 #include <chrono>
-#include <cmath>
-#include <cstring>
 #include <map>
 #include <mutex>
 #include <numeric>
@@ -14,8 +11,6 @@
 #include "shoal/core/error.h"
 #include "shoal/learn/topic/lda_worker.h"
 #include "shoal/learn/topic/online_start.h"
-#include "shoal/learn/topic/packed_slices.h"
-#include "shoal/learn/topic/page.h"
 #include "shoal/learn/topic/prior.h"
 
 namespace shoal::learn::topic {
@@ -28,10 +23,18 @@ constexpr std::uint32_t kManyTopics = 1u << 16;
 
 // Steps from one exchange of totals to the next. Of so many topics that passing over them takes longer than the step's tokens, with few tokens each
 // and little said by how many, totals go round more seldom; but once a round.
-std::uint64_t steps_a_tick(const schedule::Rotation& rotation, std::uint64_t tokens, std::uint32_t topics, std::uint32_t blocks) {
+std::uint64_t steps_a_tick(const schedule::Rotation& rotation, std::uint64_t workers, std::uint64_t tokens, std::uint32_t topics, std::uint32_t blocks) {
   if (topics < kManyTopics) return 1;
-  const std::uint64_t steps = std::uint64_t{rotation.workers} * rotation.blocks() * blocks, tokens_a_step = std::max<std::uint64_t>(1, tokens / steps);
+  const std::uint64_t steps = workers * rotation.blocks() * blocks, tokens_a_step = std::max<std::uint64_t>(1, tokens / steps);
   return std::clamp<std::uint64_t>(topics / tokens_a_step, 1, rotation.blocks());
+}
+
+// Where members tell each other what changed, all have the rows in the same slices, and these go round the threads of each.
+constexpr std::uint64_t kMostSlices = 1u << 14;
+std::uint64_t common_slices(std::span<const std::uint32_t> threads) {
+  std::uint64_t common = kAhead;
+  for (const std::uint32_t of_member : threads) common = std::min(kMostSlices + 1, std::lcm(common, std::uint64_t{kAhead} * of_member));
+  return common;
 }
 
 const LdaOptions& checked(const LdaOptions& options, const text::Corpus& corpus) {
@@ -43,6 +46,9 @@ const LdaOptions& checked(const LdaOptions& options, const text::Corpus& corpus)
   if (!std::ranges::all_of(options.prior.alpha, positive) || !positive(options.prior.beta))
     refuse("alpha and beta must be between 1e-9 and 1e9", "the usual ones are 5 in all, and 0.01");
   if (options.threads == 0) refuse("0 threads", "ask for at least one");
+  if (options.parallel == Parallel::data && common_slices(options.dealing.threads) > kMostSlices)
+    refuse("members that tell each other what changed cut rows into as many slices as all their threads divide, here too many",
+           "give --threads that divide each other, or --parallel rotation");
   if (corpus.all_tokens == 0) refuse("no document has a word", "look at the rules for the vocabulary");
   return options;
 }
@@ -61,10 +67,12 @@ Lda::Lda(net::Transport& transport, const text::Corpus& corpus, const LdaOptions
       options_(checked(options, corpus)),
       before_(before),
       topics_(static_cast<std::uint32_t>(options.prior.alpha.size())),
-      rotation_{(tells() ? 1 : transport.size()) * options.threads, kAhead},
+      threads_(options.dealing.threads.empty() ? std::vector<std::uint32_t>(transport.size(), options.threads) : options.dealing.threads),
+      first_worker_(std::accumulate(threads_.begin(), threads_.begin() + transport.rank(), 0u)),
+      rotation_(rotation()),
       slicing_(corpus.frequencies, topics_, rotation_.blocks()),
       prior_(options.prior),
-      tables_(transport, {.workers_a_member = options.threads, .channel = channel(kTotals)}),
+      tables_(transport, {.workers_of_each = threads_, .channel = channel(kTotals)}),
       own_tables_(transport, {.channel = channel(kSums)}),
       member_(own_tables_.worker()),
       topic_sums_(member_, "topic-counts", topics_ + std::size_t{1}),
@@ -81,13 +89,13 @@ Lda::Lda(net::Transport& transport, const text::Corpus& corpus, const LdaOptions
   if (before != nullptr && (before->topics() != topics_ || before->words() != slicing_.words.size())) {
     throw Error(Code::invalid_argument, "what was before has other topics or words", "", "documents come into a model in its words");
   }
-  ring_ = std::make_unique<schedule::Ring<Slice>>(transport, channel(kSlices), rotation_, options_.threads, kPatience, tells() ? transport.rank() : 0);
+  ring_ = std::make_unique<schedule::Ring<Slice>>(transport, channel(kSlices), rotation_, members_of_workers(), kPatience);
   blocks_ = agreed_blocks(kept);
   const bool online = kept == nullptr && options.start == Start::online;
   const text::Documents& documents = corpus_.documents;
   const std::vector<std::size_t> begins = parts_of(documents, 0, documents.size(), options_.threads);
   for (std::uint32_t local = 0; local < options_.threads; ++local) {
-    const std::uint32_t number = transport.rank() * options_.threads + local;
+    const std::uint32_t number = first_worker_ + local;
     Worker& worker = *workers_.emplace_back(std::make_unique<Worker>(number, local, tells() ? local : number, blocks_, options_.blocks_in));
     const std::uint64_t key = random_bits(random_bits(options_.seed, 0), number);
     const std::vector<std::size_t> parts = parts_of(documents, begins[local], begins[local + 1], blocks_);
@@ -106,6 +114,19 @@ Lda::~Lda() {
     own_tables_.leave();
   } catch (const Error&) {  // the job has failed: who waits for it hears why
   }
+}
+
+schedule::Rotation Lda::rotation() const {
+  if (!tells()) return {std::accumulate(threads_.begin(), threads_.end(), 0u), kAhead};
+  return {options_.threads, static_cast<std::uint32_t>(common_slices(threads_) / options_.threads)};
+}
+
+// In the rotation: of all members, or of this one alone.
+std::vector<net::Rank> Lda::members_of_workers() const {
+  if (tells()) return std::vector<net::Rank>(options_.threads, transport_.rank());
+  std::vector<net::Rank> members;
+  for (net::Rank rank = 0; rank < transport_.size(); ++rank) members.insert(members.end(), threads_[rank], rank);
+  return members;
 }
 
 // Documents `begin` to `end` - 1 with the topics that their tokens begin with.
@@ -219,7 +240,7 @@ void Lda::round(Worker& worker, Pass pass, std::uint32_t number_of_block, std::u
     block.count();
   }
   const std::uint64_t begin = steps_ + std::uint64_t{number_of_block} * rotation_.blocks(), all = std::uint64_t{blocks_} * rotation_.blocks();
-  const std::uint64_t every = steps_a_tick(rotation_, corpus_.all_tokens, topics_, blocks_);
+  const std::uint64_t every = steps_a_tick(rotation_, std::accumulate(threads_.begin(), threads_.end(), 0u), corpus_.all_tokens, topics_, blocks_);
   for (std::uint64_t step = begin; step < begin + rotation_.blocks(); ++step) {
     const std::uint32_t number = rotation_.block(worker.place, step);
     std::unique_ptr<Slice> slice = ring_->take(worker.place, step, worker.waited);
@@ -266,108 +287,6 @@ void Lda::each_slice(const std::function<void(std::uint32_t number, Slice& slice
       ring_->put(worker->place, step, std::move(slice));
     }
   }
-}
-
-std::vector<std::uint64_t> Lda::totals() {
-  std::vector<std::int64_t> own(topics_ + std::size_t{1});
-  each_own_slice([&](std::uint32_t, const Slice& slice) {
-    for (std::uint32_t place = 0; place < slice.words(); ++place) {
-      for (const auto& [topic, count] : slice.row(place)) own[topic] += count;
-    }
-  });
-  topic_sums_.sum(own);
-  return std::vector<std::uint64_t>(own.begin(), own.end() - 1);
-}
-
-std::vector<Topic> Lda::largest_topics(std::size_t most) { return largest(totals(), most); }
-
-LogLikelihood Lda::log_likelihood() {
-  const Likelihood likelihood(prior_, static_cast<std::uint32_t>(slicing_.words.size()));
-  LogLikelihood own;
-  each_own_slice([&](std::uint32_t, const Slice& slice) {
-    for (std::uint32_t place = 0; place < slice.words(); ++place) likelihood.add_row(slice.row(place), own);
-  });
-  each_document([&](std::size_t, std::span<const TopicCount> counts) { likelihood.add_document(counts, own); });
-  const std::vector<double> sums = part_sums_.sum({own.documents, own.words, static_cast<double>(corpus_.documents.tokens())});
-  LogLikelihood all;
-  likelihood.add_totals(totals(), all);
-  all.documents = sums[0];
-  all.words = sums[1];
-  if (before_ != nullptr) {
-    LogLikelihood under;
-    for (std::uint32_t word = 0; word < before_->words(); ++word) likelihood.add_row((*before_)[word], under);
-    likelihood.add_totals(before_->totals, under);
-    all.words -= under.words;
-    all.topics -= under.topics;
-  }
-  all.tokens = static_cast<std::uint64_t>(sums[2]);
-  return all;
-}
-
-void Lda::optimise_prior() {
-  PriorEvidence evidence(topics_);
-  each_own_slice([&](std::uint32_t, const Slice& slice) {
-    for (std::uint32_t place = 0; place < slice.words(); ++place) evidence.add_row(slice.row(place));
-  });
-  each_document([&](std::size_t, std::span<const TopicCount> counts) { evidence.add_document(counts); });
-  const std::vector<std::uint64_t> counted = totals();
-  const std::vector<std::uint64_t> numbers = evidence.numbers();
-  Bytes own(numbers.size() * sizeof(std::uint64_t));
-  std::memcpy(own.data(), numbers.data(), own.size());
-  const std::vector<Bytes> all = gather_(own, "counts for the prior");
-  // Rank 0 decides; what it found is everybody's, bit by bit.
-  std::vector<std::int64_t> decided(topics_ + std::size_t{1});
-  if (transport_.rank() == 0) {
-    for (net::Rank rank = 1; rank < transport_.size(); ++rank) {
-      std::vector<std::uint64_t> theirs(all[rank].size() / sizeof(std::uint64_t));
-      std::memcpy(theirs.data(), all[rank].data(), theirs.size() * sizeof(std::uint64_t));
-      evidence.add_numbers(theirs);
-    }
-    const Prior better = optimised(prior_, evidence, counted, static_cast<std::uint32_t>(slicing_.words.size()), options_.alpha_form);
-    std::ranges::transform(better.alpha, decided.begin(), [](double alpha) { return std::bit_cast<std::int64_t>(alpha); });
-    decided.back() = std::bit_cast<std::int64_t>(better.beta);
-  }
-  topic_sums_.sum(decided);
-  for (Topic topic = 0; topic < topics_; ++topic) prior_.alpha[topic] = std::bit_cast<double>(decided[topic]);
-  prior_.beta = std::bit_cast<double>(decided.back());
-}
-
-std::size_t Lda::memory() {
-  std::size_t bytes = 0;
-  each_slice([&](std::uint32_t, const Slice& slice) { bytes += slice.memory(); });
-  for (const Slice& slice : told_) bytes += slice.memory();
-  for (const auto& worker : workers_) bytes += worker->blocks.memory() + worker->sampler->memory() + worker->totals->memory();
-  return bytes;
-}
-
-Model Lda::model() {
-  PackedSlices own;
-  each_own_slice([&](std::uint32_t number, const Slice& slice) { own.append(number, slice); });
-  const std::vector<Bytes> all = gather_(own.take(), "parts of the model");
-  Model model{.prior = prior_, .vocabulary = {}, .offsets = {0}, .counts = {}, .totals = std::vector<std::uint64_t>(topics_)};
-  if (transport_.rank() != 0) return model;
-  // Twice through the parts, first for the rows' lengths: the model is the only thing that is there as a whole.
-  const auto each_part = [&](const auto& visit) {
-    for (const Bytes& part : all) {
-      for (SliceReader reader(part, slicing_, topics_); !reader.done();) {
-        std::uint32_t number = 0;
-        const std::unique_ptr<Slice> slice = reader.next(number);
-        for (std::uint32_t place = 0; place < slice->words(); ++place) visit(slicing_.word(number, place), slice->row(place));
-      }
-    }
-  };
-  model.vocabulary = corpus_.vocabulary;
-  model.offsets.resize(slicing_.words.size() + 1);
-  each_part([&](std::uint32_t word, std::span<const TopicCount> row) { model.offsets[word + std::size_t{1}] = row.size(); });
-  std::partial_sum(model.offsets.begin(), model.offsets.end(), model.offsets.begin());
-  model.counts.resize(model.offsets.back());
-  each_part([&](std::uint32_t word, std::span<const TopicCount> row) {
-    const auto begin = model.counts.begin() + static_cast<std::ptrdiff_t>(model.offsets[word]);
-    std::ranges::copy(row, begin);
-    std::sort(begin, begin + static_cast<std::ptrdiff_t>(row.size()), [](const TopicCount& a, const TopicCount& b) { return a.topic < b.topic; });
-    for (const auto& [topic, count] : row) model.totals[topic] += count;
-  });
-  return model;
 }
 
 Kept Lda::keep() {

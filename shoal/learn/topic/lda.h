@@ -6,7 +6,7 @@
 // A thread whose documents are in several blocks (blocks.h) has the slices come round once for each of them. Where members tell each other what changed
 // instead (parallel.h), the slices go round the threads of each member.
 //
-// A model is a function of the corpus, the options and the numbers of members, threads and blocks, to the bit, whatever the timing.
+// A model is a function of the corpus, the options and the numbers of members, threads of each and blocks, to the bit, whatever the timing.
 // Threads: one, which has others work for it. Every call by all members alike.
 #pragma once
 
@@ -25,6 +25,7 @@
 #include "shoal/learn/shared_counts.h"
 #include "shoal/learn/shared_sums.h"
 #include "shoal/learn/topic/blocks.h"
+#include "shoal/learn/topic/dealing.h"
 #include "shoal/learn/topic/likelihood.h"
 #include "shoal/learn/topic/model.h"
 #include "shoal/learn/topic/parallel.h"
@@ -45,7 +46,7 @@ Start start_of(std::string_view name);  // throws Error{invalid_argument} that n
 struct LdaOptions {
   Prior prior;                // to begin with; as many topics as it has alphas
   std::uint64_t seed = 1;
-  std::uint32_t threads = 1;  // of each member
+  std::uint32_t threads = 1;  // of this member
   unsigned staleness = 1;     // of totals, in steps of the rotation
   // Words whose tokens begin with these topics, each with one of its own; other tokens begin as `start` says.
   std::vector<std::pair<std::uint32_t, Topic>> seeds = {};
@@ -56,6 +57,7 @@ struct LdaOptions {
   // Bytes that this member may take, with all that it has; 0: what it needs. Documents that would be beyond it lie in blocks in a file of blocks_in.
   std::uint64_t memory = 0;
   std::filesystem::path blocks_in = ".";
+  Dealing dealing = {};  // of all members, by which documents were dealt, too; none: all have as many threads and documents, and this memory
   std::uint16_t channel = 20;  // the first of kLdaChannels of the transport's operations that nothing else has used
 };
 inline constexpr std::uint16_t kLdaChannels = 4;
@@ -89,18 +91,25 @@ class Lda {
   unsigned sweeps() const { return sweeps_; }
   const LdaOptions& options() const { return options_; }
   const text::Corpus& corpus() const { return corpus_; }
+  std::uint32_t topics() const { return topics_; }
   net::Rank rank() const { return transport_.rank(); }
   net::Rank members() const { return transport_.size(); }
+  data::Share share() const { return options_.dealing.share(rank(), members()); }  // of the documents
 
   LogLikelihood log_likelihood();         // of all members; given what was before
   // The prior that the counts speak for (prior.h) is used from now on.
   void optimise_prior();
   const Prior& prior() const { return prior_; }
   std::size_t memory();                   // bytes: of the slices that this member has now, of its documents and of what it draws with
+  std::size_t rows_memory();              // of these, of the slices
   std::uint32_t blocks() const { return blocks_; }  // of each thread's documents
 
   // Rank 0: the model; elsewhere one without words.
   Model model();
+  // Rank 0: the same with no rows but those of the words that rank 0 names, so that no more of it has to be in one place.
+  Model rows_of(std::span<const std::uint32_t> words);
+  // Rank 0: of these topics, which all members name, the most frequent words (top_words.h); elsewhere nothing.
+  std::vector<std::vector<std::uint32_t>> words_of(std::span<const Topic> topics, std::size_t most);
   std::vector<Topic> largest_topics(std::size_t most);  // by tokens of all members (page.h), on all of them
   // How many tokens of each of this member's documents `begin` to `end` - 1 have each topic: visit(document, counts), documents and topics ascending.
   void each_document(const std::function<void(std::size_t document, std::span<const TopicCount> counts)>& visit, std::size_t begin = 0,
@@ -116,11 +125,14 @@ class Lda {
   void work(Worker& worker, Pass pass, const std::function<void(double part)>& progressed);
   void round(Worker& worker, Pass pass, std::uint32_t number_of_block, std::uint64_t key, const std::function<void(double part)>& progressed);
   bool tells() const { return options_.parallel == Parallel::data && transport_.size() > 1; }
+  schedule::Rotation rotation() const;
+  std::vector<net::Rank> members_of_workers() const;
   void each_slice(const std::function<void(std::uint32_t number, Slice& slice)>& visit);
   // Those that this member speaks for, of all rows of all members: each is visited on one.
   void each_own_slice(const std::function<void(std::uint32_t number, const Slice& slice)>& visit);
   void tell_changes();
   std::vector<std::uint64_t> totals();    // C_k of all members
+  Model gathered(Bytes own, std::vector<std::uint64_t> totals);  // slices of all members
   void open_totals(Worker& worker, std::vector<std::int64_t> own);
   std::uint32_t agreed_blocks(const Kept* kept);
   Kept topics_now() const;
@@ -133,6 +145,8 @@ class Lda {
   const LdaOptions options_;
   const Model* const before_;
   const std::uint32_t topics_;
+  const std::vector<std::uint32_t> threads_;  // by rank
+  const std::uint32_t first_worker_;          // of this member, among all
   const schedule::Rotation rotation_;
   const Slicing slicing_;
   std::uint32_t blocks_ = 1;

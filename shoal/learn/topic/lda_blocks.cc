@@ -1,7 +1,10 @@
 // A member's documents in blocks: how many, and one after another between sweeps.
 #include <algorithm>
 #include <cmath>
+#include <numeric>
+#include <span>
 #include <string>
+#include <vector>
 
 #include "shoal/core/error.h"
 #include "shoal/learn/topic/lda_worker.h"
@@ -11,27 +14,33 @@ namespace shoal::learn::topic {
 
 // How many blocks the member needs whose documents are the largest; all have as many, so that slices go round alike.
 std::uint32_t Lda::agreed_blocks(const Kept* kept) {
-  if (options_.memory == 0) return 1;
   const net::Rank members = transport_.size(), rank = transport_.rank();
-  const MemberPart part{topics_, members, options_.threads, options_.staleness, options_.sampling, rank == 0, options_.parallel};
-  const std::uint32_t own = blocks_within(options_.memory, corpus_, part);
+  const std::vector<std::uint64_t> limits = options_.dealing.memory.empty() ? std::vector<std::uint64_t>(members, options_.memory) : options_.dealing.memory;
+  if (std::ranges::count(limits, 0u) == std::ssize(limits)) return 1;
+  const MemberPart part{topics_, members, options_.threads, options_.staleness, options_.sampling, rank == 0, options_.parallel,
+                        std::accumulate(threads_.begin(), threads_.end(), 0u)};
+  const std::uint32_t own = options_.memory == 0 ? 1 : blocks_within(options_.memory, corpus_, part);
   const Footprint own_part = footprint(corpus_, part, own);
   // What was kept is read before anything of this is there.
   const std::uint64_t begun = kept == nullptr ? 0 : own_part.program + own_part.corpus + corpus_.documents.tokens() * sizeof(Topic);
-  const std::uint64_t needed = std::max(own_part.total(), begun);
   SharedSums by_rank(member_, "topic-memory", 2 * std::size_t{members});
   std::vector<double> all(2 * std::size_t{members});
   all[rank] = own;
-  all[members + rank] = static_cast<double>(needed);
+  all[members + rank] = static_cast<double>(std::max(own_part.total(), begun));
   all = by_rank.sum(all);
-  const auto most = std::max_element(all.begin() + members, all.end());
-  if (*most > static_cast<double>(options_.memory)) {
+  const std::span<const double> needed(all.begin() + members, all.end());
+  net::Rank most = members;  // who needs most of those who have too little
+  for (net::Rank of = 0; of < members; ++of) {
+    const bool lacks = limits[of] != 0 && needed[of] > static_cast<double>(limits[of]);
+    if (lacks && (most == members || needed[of] > needed[most])) most = of;
+  }
+  if (most != members) {
     tables_.leave();  // no destructor does; others may still read what this one said
     own_tables_.leave();
     const auto megabytes = [](double bytes) { return std::to_string(static_cast<std::uint64_t>(std::ceil(bytes / 1e6))) + " MB"; };
     throw Error(Code::invalid_argument,
-                megabytes(static_cast<double>(options_.memory)) + " of memory are too little: rank " +
-                    std::to_string(most - all.begin() - members) + " needs " + megabytes(*most),
+                megabytes(static_cast<double>(limits[most])) + " of memory are too little: rank " + std::to_string(most) + " needs " +
+                    megabytes(needed[most]),
                 "", "give it that, or take more members, fewer topics or fewer words");
   }
   return static_cast<std::uint32_t>(*std::max_element(all.begin(), all.begin() + members));

@@ -17,6 +17,9 @@ struct MemberPart {                // of a job: a member
   Sampling sampling = {};
   bool first = true;               // rank 0 has the whole model now and then
   Parallel parallel = Parallel::rotation;
+  std::uint32_t workers = 0;       // threads of all members; 0: each has as many
+  // Which part of the rows it holds when they go round.
+  double share() const { return workers == 0 ? 1.0 / members : static_cast<double>(threads) / workers; }
 };
 
 struct Footprint {                 // bytes

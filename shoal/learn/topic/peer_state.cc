@@ -18,6 +18,8 @@ namespace {
 
 namespace fs = std::filesystem;
 
+constexpr std::uint32_t kMostTopicsThere = 1u << 24;  // as training takes them
+
 [[noreturn]] void refuse(const std::string& what, const std::string& where, const std::string& hint = {}) {
   throw Error(Code::invalid_argument, what, where, hint);
 }
@@ -150,6 +152,7 @@ PeerState read_state(const fs::path& file, StateFormat format, const StateOption
     text::MalletState read = text::read_mallet_state(file);
     state.topics = std::move(read.topics);
     state.documents = std::move(read.corpus.documents);
+    state.names = std::move(read.corpus.names);
     state.model.vocabulary = std::move(read.corpus.vocabulary);
     alpha = read.prior.alpha;
     if (!alpha.empty() && read.prior.beta > 0) header = {static_cast<std::uint32_t>(alpha.size()), 0, read.prior.beta};
@@ -179,6 +182,7 @@ PeerState read_state(const fs::path& file, StateFormat format, const StateOption
     refuse("does not say how many topics there are and with which prior", file.string(), "--topics, --alpha-sum and --beta say so");
   }
   const std::uint32_t topics = options.topics.value_or(header ? header->topics : 0);
+  if (topics > kMostTopicsThere) refuse("says that there are " + std::to_string(topics) + " topics", file.string(), "at most 16,777,216 are taken");
   if (options.alpha_sum || alpha.size() != topics) alpha.assign(topics, options.alpha_sum ? *options.alpha_sum / topics : header->alpha);
   state.model.prior = {std::move(alpha), options.beta.value_or(header ? header->beta : 0)};
   const auto is_positive = [](double value) { return std::isfinite(value) && value > 0; };
@@ -194,6 +198,7 @@ PeerState read_state(const fs::path& file, StateFormat format, const StateOption
     }
   }
   count_into(state.model, state.documents.words(), state.topics);
+  for (std::size_t d = state.names.size(); d < state.documents.size(); ++d) state.names.push_back(std::to_string(d + 1));
   return state;
 }
 

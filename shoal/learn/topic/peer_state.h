@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <filesystem>
 #include <optional>
+#include <string>
 #include <string_view>
 #include <vector>
 
@@ -27,6 +28,7 @@ struct StateOptions {
 struct PeerState {
   Model model;
   text::Documents documents;  // in the model's numbers
+  std::vector<std::string> names = {};  // of these, as the file has them, or their numbers from 1
   std::vector<Topic> topics;  // of documents.words()
 };
 

@@ -4,6 +4,12 @@
 #include <numeric>
 
 namespace shoal::learn::topic {
+namespace {
+
+constexpr std::uint32_t kNotAsked = 0xFFFFFFFF;
+bool is_before(const WordCount& a, const WordCount& b) { return a.count != b.count ? a.count > b.count : a.word < b.word; }
+
+}  // namespace
 
 std::vector<std::vector<WordCount>> top_words(const Model& model, std::size_t most) {
   std::vector<Topic> all(model.topics());
@@ -12,36 +18,48 @@ std::vector<std::vector<WordCount>> top_words(const Model& model, std::size_t mo
 }
 
 std::vector<std::vector<WordCount>> top_words(const Model& model, std::size_t most, std::span<const Topic> topics) {
-  constexpr std::uint32_t none = 0xFFFFFFFF;
-  std::vector<std::uint32_t> place(model.topics(), none);
-  for (std::uint32_t i = 0; i < topics.size(); ++i) place[topics[i]] = i;
-  const auto before = [](const WordCount& a, const WordCount& b) { return a.count != b.count ? a.count > b.count : a.word < b.word; };
-  std::vector<std::vector<WordCount>> top(topics.size());  // heaps with the last of the best at the front
-  for (std::uint32_t w = 0; most > 0 && w < model.words(); ++w) {
-    for (const auto [topic, count] : model[w]) {
-      if (place[topic] == none) continue;
-      std::vector<WordCount>& best = top[place[topic]];
-      const WordCount here{w, count};
-      if (best.size() == most) {
-        if (!before(here, best.front())) continue;
-        std::pop_heap(best.begin(), best.end(), before);
-        best.pop_back();
-      }
-      best.push_back(here);
-      std::push_heap(best.begin(), best.end(), before);
+  TopWords top(model.topics(), topics, most);
+  for (std::uint32_t w = 0; most > 0 && w < model.words(); ++w) top.add(w, model[w]);
+  return top.take();
+}
+
+TopWords::TopWords(std::uint32_t all_topics, std::span<const Topic> topics, std::size_t most)
+    : most_(most), place_(all_topics, kNotAsked), top_(topics.size()) {
+  for (std::uint32_t i = 0; i < topics.size(); ++i) place_[topics[i]] = i;
+}
+
+void TopWords::add(std::uint32_t word, std::span<const TopicCount> row) {
+  for (const auto [topic, count] : row) {
+    if (place_[topic] == kNotAsked || most_ == 0) continue;
+    std::vector<WordCount>& best = top_[place_[topic]];
+    const WordCount here{word, count};
+    if (best.size() == most_) {
+      if (!is_before(here, best.front())) continue;
+      std::pop_heap(best.begin(), best.end(), is_before);
+      best.pop_back();
     }
+    best.push_back(here);
+    std::push_heap(best.begin(), best.end(), is_before);
   }
-  for (auto& best : top) std::sort_heap(best.begin(), best.end(), before);
-  return top;
+}
+
+std::vector<std::vector<WordCount>> TopWords::take() {
+  for (auto& best : top_) std::sort_heap(best.begin(), best.end(), is_before);
+  return std::move(top_);
+}
+
+std::vector<Topic> watched(std::uint32_t all_topics, std::size_t look) {
+  constexpr std::uint32_t most = 3;
+  std::vector<Topic> topics;
+  for (std::uint32_t i = 0; i < std::min(most, all_topics); ++i) topics.push_back(static_cast<Topic>((look * most + i) % all_topics));
+  return topics;
 }
 
 std::vector<std::vector<std::uint32_t>> some_words(const Model& model, std::size_t look) {
-  constexpr std::size_t kTopics = 3, kWords = 8;
   std::vector<std::vector<std::uint32_t>> words;
-  const auto all = top_words(model, kWords);
-  for (std::size_t i = 0; i < std::min(kTopics, all.size()); ++i) {
-    auto& shown = words.emplace_back();
-    for (const auto& [word, count] : all[(look * kTopics + i) % all.size()]) shown.push_back(word);
+  for (const auto& of_topic : top_words(model, kWatchedWords, watched(model.topics(), look))) {
+    words.emplace_back();
+    for (const auto& [word, count] : of_topic) words.back().push_back(word);
   }
   return words;
 }

@@ -5,6 +5,7 @@
 #include <cmath>
 #include <cstring>
 #include <map>
+#include <optional>
 
 #include "shoal/core/error.h"
 #include "shoal/learn/topic/completion.h"
@@ -15,6 +16,16 @@ namespace shoal::learn::topic {
 namespace {
 
 constexpr unsigned kBurnIn = 50, kOptimiseEvery = 10;
+
+// Those that the vocabulary has, each once.
+std::vector<std::uint32_t> words_in(const HeldOut& held_out) {
+  std::vector<std::uint32_t> words;
+  for (const text::Documents* half : {&held_out.shown, &held_out.hidden}) words.insert(words.end(), half->words().begin(), half->words().end());
+  std::ranges::sort(words);
+  words.erase(std::ranges::unique(words).begin(), words.end());
+  std::erase(words, kUnknown);
+  return words;
+}
 
 }  // namespace
 
@@ -64,6 +75,9 @@ HeldOut hold_out(Gather& gather, text::Corpus& corpus, const data::Share& dealt,
 
 void train(Lda& lda, const HeldOut* held_out, Checkpoints* checkpoints, const TrainingOptions& options, const Watching& watching) {
   const bool scored = held_out != nullptr && held_out->hidden.tokens() != 0;
+  const std::vector<std::uint32_t> asked = scored ? words_in(*held_out) : std::vector<std::uint32_t>();
+  std::optional<MeanCompletion> mean;
+  if (scored) mean.emplace(held_out->shown, held_out->hidden);
   double seconds = 0, since = 0, waited = 0;
   unsigned looks = 0, sweeps_since = 0;
   while (lda.sweeps() < options.sweeps) {
@@ -86,18 +100,22 @@ void train(Lda& lda, const HeldOut* held_out, Checkpoints* checkpoints, const Tr
       look.rate = static_cast<double>(log.tokens) * sweeps_since / since;
       look.memory = static_cast<double>(resident());
       look.model_memory = static_cast<double>(lda.memory());
-      const Model model = lda.model();
-      if (model.words() != 0) {
-        if (scored) look.perplexity = complete(Phi(model), held_out->shown, held_out->hidden).perplexity();
-        look.words = some_words(model, looks);
+      look.rows_memory = static_cast<double>(lda.rows_memory());
+      // Of the model no more than this takes comes together: who has most of it may not have room for all.
+      if (const Model rows = lda.rows_of(asked); scored) {
+        const Phi phi(rows);
+        const bool late = 2 * sweep >= options.sweeps;
+        look.perplexity = (late ? mean->add(phi) : complete(phi, held_out->shown, held_out->hidden)).perplexity();
+        if (mean->states() > 1) look.mean_perplexity = mean->foretold().perplexity();
       }
+      look.words = lda.words_of(watched(lda.topics(), looks), kWatchedWords);
       ++looks;
       since = waited = 0;
       sweeps_since = 0;
       if (watching.looked) watching.looked(look);
     }
     if (checkpoints != nullptr && options.keep_every != 0 && (sweep % options.keep_every == 0 || last)) {
-      checkpoints->write(lda.keep(), lda.corpus().documents);
+      checkpoints->write(lda.keep(), lda.corpus().documents, lda.share());
     }
   }
 }

@@ -34,8 +34,10 @@ struct Look {
   double changed = 0;           // share of tokens whose topic the last sweep changed
   double log_likelihood = 0;    // per token
   double perplexity = 0;        // of what is held out; 0 where nothing is
+  double mean_perplexity = 0;   // the same by the mean over the states that were looked at since half of all sweeps; 0 where there are not two
   double memory = 0;            // bytes that this process has, without what it shares with files
   double model_memory = 0;      // of these, of counts, of documents in memory and of what topics are drawn with
+  double rows_memory = 0;       // of these, of the words' rows that this member holds
   std::vector<std::vector<std::uint32_t>> words;  // rank 0: of some topics, the most frequent ones
 };
 

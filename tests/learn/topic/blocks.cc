@@ -1,9 +1,12 @@
 // Blocks that come back from a file are those that went, with what was changed in them, in whatever order they are asked for.
 #include "shoal/learn/topic/blocks.h"
 
-#include <gtest/gtest.h>
+#include <gmock/gmock.h>
+#include <sys/resource.h>
 
 #include <algorithm>
+#include <csignal>
+#include <string>
 #include <vector>
 
 #include "shoal/core/error.h"
@@ -61,6 +64,28 @@ TEST(Blocks, DivideDocumentsByTheirTokens) {
     EXPECT_EQ(parts_of(documents, begin, begin, 3), std::vector<std::size_t>(4, begin));
   }
   EXPECT_EQ(parts_of(text::Documents(), 0, 0, 2), std::vector<std::size_t>(3, 0));
+}
+
+TEST(Blocks, SayThatTheDiskIsFull) {
+  const text::Documents documents = random_documents(400, kBlockWords, 60, 3);
+  const Slicing slicing(frequencies_of(documents, kBlockWords), kBlockTopics, 2);
+  Blocks blocks(4, testing::TempDir());
+  struct rlimit before {};
+  ASSERT_EQ(::getrlimit(RLIMIT_FSIZE, &before), 0);
+  const auto ignored = std::signal(SIGXFSZ, SIG_IGN);  // then the write fails, as on a full disk
+  struct rlimit small = before;
+  small.rlim_cur = 4096;
+  ASSERT_EQ(::setrlimit(RLIMIT_FSIZE, &small), 0);
+  std::string said;
+  try {
+    for (std::size_t block = 0; block < 4; ++block) blocks.append(Block(documents, 100 * block, 100 * (block + 1), slicing, kBlockTopics), 100 * block);
+  } catch (const Error& error) {
+    said = error.what();
+    EXPECT_EQ(error.code(), Code::io);
+  }
+  ASSERT_EQ(::setrlimit(RLIMIT_FSIZE, &before), 0);
+  std::signal(SIGXFSZ, ignored);
+  EXPECT_THAT(said, testing::HasSubstr("blocks of documents cannot be written: File too large"));
 }
 
 TEST(Blocks, SayWhereNoFileCanBeMade) {

@@ -12,7 +12,7 @@
 namespace shoal::learn::topic {
 namespace {
 
-text::Documents documents_of(const std::vector<std::vector<std::uint32_t>>& lists) {
+text::Documents listed(const std::vector<std::vector<std::uint32_t>>& lists) {
   text::Documents documents;
   for (const auto& words : lists) documents.append(words);
   return documents;
@@ -21,13 +21,28 @@ text::Documents documents_of(const std::vector<std::vector<std::uint32_t>>& list
 TEST(Completion, with_one_topic_is_by_the_words_frequencies) {
   const Model model = counted({{{0, 0, 0, 1}, {0, 0, 0, 0}}}, {{0.5}, 0.1}, 3);
   const Phi phi(model);
-  const Foretold sum = complete(phi, documents_of({{1}, {}, {2, kUnknown}}), documents_of({{0, 1}, {kUnknown}, {2}}));
+  const Foretold sum = complete(phi, listed({{1}, {}, {2, kUnknown}}), listed({{0, 1}, {kUnknown}, {2}}));
   EXPECT_EQ(sum.tokens, 3u);
   EXPECT_EQ(sum.unknown, 1u);
   const double wanted = std::log(3.1 / 4.3) + std::log(1.1 / 4.3) + std::log(0.1 / 4.3);
   EXPECT_NEAR(sum.log_probability, wanted, 1e-6);
   EXPECT_NEAR(sum.perplexity(), std::exp(-wanted / 3), 1e-5);
   EXPECT_EQ(Foretold{}.perplexity(), 0);
+}
+
+// One topic: each state foretells by its own frequencies, and together by the mean of these.
+TEST(Completion, of_several_states_is_by_the_mean_of_what_they_foretell) {
+  const Phi one(counted({{{0, 0, 0, 1}, {0, 0, 0, 0}}}, {{0.5}, 0.1}, 3)), other(counted({{{0, 1, 1, 1}, {0, 0, 0, 0}}}, {{0.5}, 0.1}, 3));
+  const text::Documents shown = listed({{1}, {}}), hidden = listed({{0, kUnknown}, {2}});
+  MeanCompletion mean(shown, hidden);
+  const Foretold alone = mean.add(one);
+  EXPECT_EQ(alone.log_probability, complete(one, shown, hidden).log_probability);
+  EXPECT_EQ(mean.foretold().log_probability, alone.log_probability);
+  mean.add(other);
+  EXPECT_EQ(mean.states(), 2u);
+  EXPECT_EQ(mean.foretold().tokens, 2u);
+  EXPECT_EQ(mean.foretold().unknown, 1u);
+  EXPECT_NEAR(mean.foretold().log_probability, std::log((3.1 + 1.1) / 2 / 4.3) + std::log(0.1 / 4.3), 1e-6);
 }
 
 TEST(Completion, parts_add_up_and_halves_need_each_other) {
@@ -41,14 +56,14 @@ TEST(Completion, parts_add_up_and_halves_need_each_other) {
   sum += complete(phi, shown, hidden, 4, 10);
   EXPECT_NEAR(sum.log_probability, whole.log_probability, 1e-9);
   EXPECT_EQ(sum.tokens, whole.tokens);
-  EXPECT_THROW(complete(phi, shown, documents_of({{1}})), Error);
+  EXPECT_THROW(complete(phi, shown, listed({{1}})), Error);
 }
 
 // Every token is in one half, whoever has the document; over many tokens the halves are even: 10,000 draws deviate by 50.
 TEST(Completion, halves_are_a_split_by_the_seed) {
   std::vector<std::uint32_t> words(10'000);
   for (std::uint32_t i = 0; i < words.size(); ++i) words[i] = i;
-  const auto split = halves(documents_of({{7}, words}), 3), again = halves(documents_of({words}), 3, 1);
+  const auto split = halves(listed({{7}, words}), 3), again = halves(listed({words}), 3, 1);
   EXPECT_NEAR(static_cast<double>(split.first[1].size()), 5000, 5 * 50);
   EXPECT_THAT(split.first[1], testing::ElementsAreArray(again.first[0]));
   std::vector<std::uint32_t> both(split.first[1].begin(), split.first[1].end());
@@ -132,7 +147,7 @@ class LeftToRight : public testing::TestWithParam<bool> {
   const Model model_ = counted(random_assignments(40, 20, 8, 3, 2), {{0.4, 0.1, 0.9}, 0.02}, 8);
   const Phi phi_{model_};
   double estimate(const std::vector<std::uint32_t>& words, unsigned particles) const {
-    return left_to_right(phi_, documents_of({words}), 0, 1, {particles, GetParam(), 5}).log_probability;
+    return left_to_right(phi_, listed({words}), 0, 1, {particles, GetParam(), 5}).log_probability;
   }
 };
 
@@ -153,10 +168,10 @@ TEST_P(LeftToRight, comes_to_the_probability_itself) {
 
 TEST_P(LeftToRight, leaves_out_what_is_unknown_and_repeats_itself) {
   const auto options = LeftToRightOptions{5, GetParam(), 3};
-  const Foretold some = left_to_right(phi_, documents_of({{1, kUnknown, 2}, {}}), 0, 2, options);
+  const Foretold some = left_to_right(phi_, listed({{1, kUnknown, 2}, {}}), 0, 2, options);
   EXPECT_EQ(some.tokens, 2u);
   EXPECT_EQ(some.unknown, 1u);
-  EXPECT_EQ(some.log_probability, left_to_right(phi_, documents_of({{1, 2}}), 0, 1, options).log_probability);
+  EXPECT_EQ(some.log_probability, left_to_right(phi_, listed({{1, 2}}), 0, 1, options).log_probability);
 }
 
 INSTANTIATE_TEST_SUITE_P(Variants, LeftToRight, testing::Bool(), [](const auto& run) { return run.param ? "redraw" : "leave"; });

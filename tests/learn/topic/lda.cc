@@ -10,44 +10,14 @@
 #include <tuple>
 #include <vector>
 
-#include "shoal/core/seed.h"
 #include "shoal/data/read.h"
 #include "shoal/learn/topic/checkpoint.h"
 #include "shoal/learn/topic/memory.h"
+#include "tests/learn/topic/three_subjects.h"
 #include "tests/net/members.h"
 
 namespace shoal::learn::topic {
 namespace {
-
-constexpr std::uint32_t kLdaWords = 60, kDocuments = 240;
-
-// Every document is about one of three subjects, each with 20 words of its own.
-std::vector<std::vector<std::uint32_t>> three_subjects() {
-  std::vector<std::vector<std::uint32_t>> documents(kDocuments);
-  for (std::uint32_t d = 0; d < kDocuments; ++d) {
-    documents[d].resize(random_words(1, d, 0, 0)[0] % 40);
-    for (std::uint32_t i = 0; i < documents[d].size(); ++i) documents[d][i] = d % 3 * 20 + random_words(1, d, i, 1)[0] % 20;
-  }
-  return documents;
-}
-
-text::Corpus share_of(const std::vector<std::vector<std::uint32_t>>& documents, const data::Share& share) {
-  text::Corpus corpus;
-  corpus.frequencies.resize(kLdaWords);
-  for (std::uint32_t word = 0; word < kLdaWords; ++word) corpus.vocabulary.number("w" + std::to_string(word));
-  for (std::uint64_t d = 0; d < documents.size(); ++d) {
-    for (const std::uint32_t word : documents[d]) ++corpus.frequencies[word];
-    corpus.all_tokens += documents[d].size();
-    ++corpus.all_documents;
-    if (!share.holds(d)) continue;
-    corpus.documents.append(documents[d]);
-    corpus.names.push_back(std::to_string(d + 1));
-  }
-  corpus.documents.finish();
-  return corpus;
-}
-
-Prior flat(std::uint32_t topics) { return {std::vector<double>(topics, 1.0 / topics), 0.05}; }
 
 constexpr SamplerKind kSamplers[] = {SamplerKind::exact, SamplerKind::lightlda, SamplerKind::warplda, SamplerKind::xy, SamplerKind::gibbs};
 
@@ -202,7 +172,7 @@ TEST(Lda, HasTheSameBitsInBlocksWhateverTheTiming) {
 TEST(Lda, GoesOnInBlocksFromWhereItWasKeptToTheSameBits) {
   const std::filesystem::path folder = std::filesystem::path(testing::TempDir()) / ("shoal-blocks-" + std::to_string(getpid()));
   const Trained through = trained(1, 2, 9, 3, [&](Lda& lda, net::Transport& transport) {
-    Checkpoints(transport, folder).write(lda.keep(), lda.corpus().documents);
+    Checkpoints(transport, folder).write(lda.keep(), lda.corpus().documents, lda.share());
     for (int sweep = 0; sweep < 3; ++sweep) lda.sweep();
   }, 4, SamplerKind::exact, 4);
   auto jobs = net::join_all(1);
@@ -210,7 +180,7 @@ TEST(Lda, GoesOnInBlocksFromWhereItWasKeptToTheSameBits) {
     const text::Corpus corpus = share_of(three_subjects(), {});
     LdaOptions options{.prior = flat(9), .seed = 4, .threads = 2, .blocks_in = testing::TempDir()};
     options.memory = memory_for(4, options, 1);
-    std::optional<Kept> half = Checkpoints(jobs[0]->transport(), folder).newest(corpus, 9);
+    std::optional<Kept> half = Checkpoints(jobs[0]->transport(), folder).newest(corpus, 9, {});
     ASSERT_TRUE(half);
     half->leave_to_disk(testing::TempDir());
     Lda lda(jobs[0]->transport(), corpus, options, &*half);
@@ -352,7 +322,7 @@ TEST(Lda, GoesOnFromACheckpointToTheSameBits) {
   const Trained through = trained(2, 2, 9, 3, [&](Lda& lda, net::Transport& transport) {
     Checkpoints checkpoints(transport, folder);
     lda.optimise_prior();
-    checkpoints.write(lda.keep(), lda.corpus().documents);
+    checkpoints.write(lda.keep(), lda.corpus().documents, lda.share());
     for (int sweep = 0; sweep < 3; ++sweep) lda.sweep();
   });
   const auto gone_on = [&](net::Rank members, std::uint32_t threads) {
@@ -362,7 +332,7 @@ TEST(Lda, GoesOnFromACheckpointToTheSameBits) {
     net::each(members, [&](net::Rank rank) {
       const text::Corpus corpus = share_of(documents, {rank, members});
       Checkpoints checkpoints(jobs[rank]->transport(), folder);
-      const std::optional<Kept> kept = checkpoints.newest(corpus, 9);
+      const std::optional<Kept> kept = checkpoints.newest(corpus, 9, {rank, members});
       ASSERT_TRUE(kept);
       EXPECT_EQ(kept->sweeps, 3u);
       Lda lda(jobs[rank]->transport(), corpus, {.prior = flat(9), .seed = 4, .threads = threads}, &*kept);
@@ -383,11 +353,11 @@ TEST(Lda, GoesOnFromACheckpointToTheSameBits) {
     Checkpoints checkpoints(jobs[0]->transport(), folder);
     auto fewer = documents;
     fewer.front().push_back(1);
-    EXPECT_THROW(checkpoints.newest(share_of(fewer, {}), 9), Error);
-    EXPECT_THROW(checkpoints.newest(share_of(documents, {}), 4), Error);
+    EXPECT_THROW(checkpoints.newest(share_of(fewer, {}), 9, {}), Error);
+    EXPECT_THROW(checkpoints.newest(share_of(documents, {}), 4, {}), Error);
     const auto file = folder / "checkpoint" / "sweep-3.rank-1-of-2.safetensors";
     std::filesystem::resize_file(file, std::filesystem::file_size(file) / 2);
-    EXPECT_THROW(checkpoints.newest(share_of(documents, {}), 9), Error);
+    EXPECT_THROW(checkpoints.newest(share_of(documents, {}), 9, {}), Error);
   }
   net::leave_all(jobs);
   std::filesystem::remove_all(folder);

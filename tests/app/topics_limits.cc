@@ -1,0 +1,153 @@
+// `shoal topics train` where something is short: members with fewer threads and less memory than others, a full disk, memory, and a killed process.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <csignal>
+#include <filesystem>
+#include <nlohmann/json.hpp>
+#include <numeric>
+
+#include "shoal/learn/topic/document_rows.h"
+#include "shoal/learn/topic/model_files.h"
+#include "tests/app/program.h"
+
+namespace shoal::app::test {
+namespace {
+
+using testing::HasSubstr;
+using testing::Not;
+namespace fs = std::filesystem;
+
+class TopicsLimits : public testing::Test {
+ protected:
+  void SetUp() override {
+    std::string text;
+    for (int d = 0; d < kDocuments; ++d) text += d % 2 == 0 ? "tea pot cup milk tea\n" : "sail boat wind deck boat\n";
+    folder_.write("t.txt", text);
+  }
+  // What sh is told, with the program as $0; "ulimit -f N" makes files of N blocks at most, as a full disk would: then write() fails.
+  Outcome sh(const std::string& script) const {
+    return shoal(folder_, {"run", "-n", "1", "--", "sh", "-c", "trap '' XFSZ; " + script, SHOAL_PROGRAM});
+  }
+  // The model is there and has each token once, in its words' rows and its documents'.
+  void expect_whole(const std::string& name) const {
+    const learn::ModelFolder folder(folder_.path() / name);
+    const learn::topic::Model model = learn::topic::read_model(folder);
+    EXPECT_EQ(std::accumulate(model.totals.begin(), model.totals.end(), std::uint64_t{0}), 5u * kDocuments);
+    const auto rows = learn::topic::read_document_rows(folder, model);
+    ASSERT_TRUE(rows);
+    EXPECT_EQ(rows->size(), std::size_t{kDocuments});
+  }
+  std::vector<std::string> names_in(const std::string& name) const {
+    std::vector<std::string> names;
+    for (const auto& entry : fs::directory_iterator(folder_.path() / name)) names.push_back(entry.path().filename().string());
+    return names;
+  }
+
+  static constexpr int kDocuments = 90;
+  const Folder folder_;
+};
+
+TEST_F(TopicsLimits, members_with_other_threads_have_other_parts) {
+  const std::string train = "exec \"$0\" topics train t.txt -k 3 --sweeps 20 --test-share 0 --threads ";
+  const auto trained = [&](const std::string& more) {
+    return shoal(folder_, {"run", "-n", "2", "--", "sh", "-c",
+                           "if [ $SHOAL_RANK = 0 ]; then " + train + "2 " + more + "; else " + train + "1 " + more + "; fi",
+                           SHOAL_PROGRAM});
+  };
+  for (const std::string name : {"one", "other"}) {
+    const Outcome told = trained("--output " + name);
+    ASSERT_EQ(told.status, 0) << told.err;
+    EXPECT_THAT(told.out, HasSubstr("members have 2, 1 threads; of each 3 documents they have 2, 1\n"));
+    expect_whole(name);
+  }
+  EXPECT_EQ(read_file(folder_.path() / "one/model.safetensors"), read_file(folder_.path() / "other/model.safetensors"));
+  EXPECT_EQ(read_file(folder_.path() / "one/doc_topics.tsv"), read_file(folder_.path() / "other/doc_topics.tsv"));
+  const learn::Json config = learn::ModelFolder(folder_.path() / "one").config("topics");
+  EXPECT_EQ(config.at("threads"), learn::Json({2, 1}));
+  EXPECT_EQ(config.at("dealt"), learn::Json({2, 1}));
+  const Outcome data = trained("--output data --parallel data");
+  ASSERT_EQ(data.status, 0) << data.err;
+  expect_whole("data");
+}
+
+TEST_F(TopicsLimits, a_full_disk_leaves_no_half_model) {
+  const Outcome told = sh("ulimit -f 2; \"$0\" topics train t.txt -k 3 --sweeps 3 --keep-every 0 --output m");
+  EXPECT_NE(told.status, 0);
+  EXPECT_THAT(told.err, HasSubstr("cannot be written: File too large"));
+  EXPECT_THAT(names_in("m"), Not(testing::Contains("model.safetensors")));
+  for (const std::string& name : names_in("m"))
+    EXPECT_THAT(name, testing::AnyOf("config.json", "doc_topics.tsv", "doc_counts.safetensors")) << told.err;
+  // With room the same folder takes the model.
+  const Outcome again = shoal(folder_, {"topics", "train", "t.txt", "-k", "3", "--sweeps", "3", "--output", "m"});
+  ASSERT_EQ(again.status, 0) << again.err;
+  expect_whole("m");
+}
+
+TEST_F(TopicsLimits, a_full_disk_leaves_no_half_checkpoint) {
+  const Outcome told = sh("ulimit -f 2; \"$0\" topics train t.txt -k 3 --sweeps 3 --keep-every 1 --output m");
+  EXPECT_NE(told.status, 0);
+  EXPECT_THAT(told.err, HasSubstr("checkpoint/sweep-1.rank-0-of-1.safetensors: cannot be written: File too large"));
+  EXPECT_TRUE(names_in("m/checkpoint").empty());
+}
+
+// Killed between two sweeps or amid one: whoever calls it again by hand goes on, on other members, too, with every token once.
+TEST_F(TopicsLimits, a_killed_training_goes_on_by_hand) {
+  const std::vector<std::string> train = {SHOAL_PROGRAM,  "topics", "train",        "t.txt", "-k",       "3",
+                                          "--keep-every", "1",      "--test-share", "0",     "--output", "m"};
+  for (int kill = 0; kill < 2; ++kill) {
+    std::vector<std::string> words = train;
+    words.insert(words.end(), {"--sweeps", "1000000", "--look-every", "1", "--json"});
+    if (kill > 0) words.push_back("--resume");
+    Program program(folder_, words);
+    program.lines(5);
+    program.signal(SIGKILL);
+    EXPECT_EQ(program.wait().status, 128 + SIGKILL);
+  }
+  const auto sweep = [&] {
+    unsigned newest = 0;
+    for (const std::string& name : names_in("m/checkpoint"))
+      newest = std::max(newest, static_cast<unsigned>(std::stoul(name.substr(6))));
+    return newest;
+  };
+  ASSERT_GE(sweep(), 4u);
+  const std::string until = std::to_string(sweep() + 3);
+  std::vector<std::string> words = {"run", "-n", "2", "--"};
+  words.insert(words.end(), train.begin(), train.end());
+  words.insert(words.end(), {"--sweeps", until, "--resume"});
+  const Outcome told = shoal(folder_, words);
+  ASSERT_EQ(told.status, 0) << told.err;
+  EXPECT_THAT(told.out, HasSubstr("goes on after sweep "));
+  expect_whole("m");
+}
+
+// What the process has to itself stays below what it was given, while documents lie on disk.
+TEST_F(TopicsLimits, memory_is_obeyed) {
+  std::string text;
+  for (unsigned d = 0, word = 1; d < 40'000; ++d) {
+    for (int i = 0; i < 150; ++i) {
+      word = word * 1664525 + 1013904223;
+      text += "w" + std::to_string((word >> 16) % 2000) + " ";
+    }
+    text += '\n';
+  }
+  folder_.write("long.txt", text);
+  constexpr double given = 130e6;  // without it the process has 140 MB after the second sweep
+  const Outcome told = shoal(folder_, {"topics", "train", "long.txt", "-k", "50", "--sweeps", "2", "--look-every", "1",
+                                       "--keep-every", "1", "--threads", "2", "--memory", "130M", "--json", "--output", "m"});
+  ASSERT_EQ(told.status, 0) << told.err;
+  unsigned looks = 0;
+  for (std::size_t at = told.out.find('{'); at != std::string::npos; at = told.out.find('{', told.out.find('\n', at))) {
+    const auto look = nlohmann::json::parse(told.out.substr(at, told.out.find('\n', at) - at));
+    EXPECT_LT(look.at("memory_bytes").get<double>(), given);
+    EXPECT_LE(look.at("rows_bytes"), look.at("model_bytes"));
+    ++looks;
+  }
+  EXPECT_EQ(looks, 2u);
+  const Outcome little = shoal(folder_, {"topics", "train", "t.txt", "-k", "50", "--memory", "90M", "--output", "n"});
+  EXPECT_EQ(little.status, 2);
+  EXPECT_THAT(little.err, HasSubstr("90 MB of memory are too little: rank 0 needs "));
+}
+
+}  // namespace
+}  // namespace shoal::app::test
