@@ -54,7 +54,8 @@ std::shared_ptr<const collective::KnownNetwork> network_in(const std::string& fi
   constexpr const char* kNetwork = "network";
   if (place.rank != 0) return collective::KnownNetwork::from_json(rendezvous.get_long(kNetwork, patience), "rank 0's network");
   return collective::KnownNetwork::made_and_told([&] { return collective::topology_for(file, place.size); },
-                                                 [&](const std::string& told) { rendezvous.put_long(kNetwork, told); });
+                                                 [&](const std::string& told) { rendezvous.put_long(kNetwork, told); },
+                                                 collective::ProgramCache::of_user());
 }
 
 // Nothing is measured: what nobody says is as is typical.

@@ -220,7 +220,8 @@ std::shared_ptr<const collective::KnownNetwork> Session::find_network(const Said
   constexpr const char* kLabel = "the network";
   if (rank() != 0) return collective::KnownNetwork::from_json(broadcast_text("", 0, kLabel), "rank 0's network");
   return collective::KnownNetwork::made_and_told([&] { return measured ? *measured : collective::topology_for(said.topology, size()); },
-                                                 [&](const std::string& told) { broadcast_text(told, 0, kLabel); });
+                                                 [&](const std::string& told) { broadcast_text(told, 0, kLabel); },
+                                                 collective::ProgramCache::of_user());
 }
 
 collective::Started Session::start(const collective::Program& program, const collective::Layout& layout,

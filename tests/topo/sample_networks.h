@@ -14,7 +14,7 @@
 namespace shoal::topo {
 
 struct Sample {
-  std::string name;  // of its file
+  std::string name, text;  // of its file, and what is in it
   Topology topology;
   bool is_gml = false;  // of the Topology Zoo
 };
@@ -28,7 +28,7 @@ inline std::vector<Sample> networks_in(const std::filesystem::path& folder) {
     const std::string text = read_text(entry.path());
     if (kind == ".json" && text.find("\"bandwidth_unit\"") == std::string::npos) continue;  // another kind of file
     if (kind == ".xml" && text.find("<system") == std::string::npos) continue;  // NCCL's channels, not its topology
-    found.push_back({entry.path().stem(), import_topology(entry.path(), {.edge_rate = 125e6}).topology, kind == ".gml"});
+    found.push_back({entry.path().stem(), text, import_topology(entry.path(), {.edge_rate = 125e6}).topology, kind == ".gml"});
   }
   std::sort(found.begin(), found.end(), [](const Sample& a, const Sample& b) { return a.name < b.name; });
   return found;

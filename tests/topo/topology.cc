@@ -89,7 +89,7 @@ TEST(Topology, an_unreadable_file_is_an_io_error) {
 
 TEST(Topology, the_samples_are_read_and_written_the_same) {
   std::size_t read = 0;
-  for (const auto& [name, topology, is_gml] : sample_networks(SHOAL_TOPO_DATA)) {
+  for (const auto& [name, text, topology, is_gml] : sample_networks(SHOAL_TOPO_DATA)) {
     EXPECT_GE(topology.hosts.size(), 2u) << name;
     EXPECT_GE(topology.links.size(), topology.hosts.size() / 2) << name;
     EXPECT_EQ(topology_from_json(to_json(topology)), topology) << name;
