@@ -118,7 +118,7 @@ void take_topology(const PlanOptions& options, exchange::Cluster& cluster) {
     refuse(fmt::format("has {} hosts; plans are foreseen link by link for up to {}", hosts, collective::kMostExactHosts), file,
            "without --topology, with --rate");
   }
-  cluster.machine.link = link_on(collective::KnownNetwork::made_for(topology), cluster.machine.link);
+  cluster.machine.link = link_on(collective::KnownNetwork::made_for(topology, collective::ProgramCache::of_user()), cluster.machine.link);
 }
 
 exchange::Cluster cluster_of(const PlanOptions& options, const exchange::Model& model) {

@@ -72,7 +72,7 @@ int build_for(const ProgramOptions& options) {
   const Topology topology = network(options);
   const Collective kind = collective_named(options.collective);
   const auto began = std::chrono::steady_clock::now();
-  const Program program = program_for(topology, kind, options.mode, options.root);
+  const Program program = program_for(topology, kind, options.mode, options.root, collective::ProgramCache::of_user());
   const std::chrono::duration<double> took = std::chrono::steady_clock::now() - began;
   verify(program);
   const std::string file = options.out.empty() ? std::filesystem::path(options.topology).stem().string() + ".program.json" : options.out;

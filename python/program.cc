@@ -24,7 +24,7 @@ collective::Collective called(const std::string& text) {
 std::string read_network(const std::string& file) { return to_json(topo::import_topology(std::filesystem::path(file)).topology); }
 
 std::string build(const std::string& network, const std::string& collective, const std::string& mode, std::uint32_t root) {
-  return to_json(program_for(topo::topology_from_json(network), called(collective), mode, root));
+  return to_json(program_for(topo::topology_from_json(network), called(collective), mode, root, collective::ProgramCache::of_user()));
 }
 
 py::dict describe(const std::string& text) {

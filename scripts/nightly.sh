@@ -8,7 +8,7 @@ rounds=${ROUNDS:-50}
 fuzz_seconds=${FUZZ_SECONDS:-900}
 python=${SHOAL_PYTHON:-$PWD/.venv/bin/python}
 
-scripts/setup.sh test
+scripts/setup.sh test nightly   # SimGrid, the oracle of sim/against_simgrid
 scripts/build.sh all
 cmake --preset clang --log-level=WARNING >/dev/null
 ninja -C build/clang --quiet

@@ -70,13 +70,13 @@ void KnownNetwork::price_builders() {
   }
 }
 
-std::shared_ptr<const KnownNetwork> KnownNetwork::made_for(topo::Topology topology) {
+std::shared_ptr<const KnownNetwork> KnownNetwork::made_for(topo::Topology topology, const ProgramCache& cache) {
   if (topology.relative) {
     throw Error(Code::invalid_argument, "has rates in link units, which say nothing of seconds", "topology " + topology.name,
                 "give its links rates in bytes/s, Mbit/s, ...");
   }
   std::map<Collective, Program> programs;
-  for (const Collective collective : kMade) programs.emplace(collective, synthesize(topology, collective));
+  for (const Collective collective : kMade) programs.emplace(collective, program_for(topology, collective, kTrees, 0, cache));
   return std::shared_ptr<const KnownNetwork>(new KnownNetwork(std::move(topology), std::move(programs)));
 }
 
@@ -85,10 +85,11 @@ std::shared_ptr<const KnownNetwork> KnownNetwork::without_trees(topo::Topology t
 }
 
 std::shared_ptr<const KnownNetwork> KnownNetwork::made_and_told(const std::function<topo::Topology()>& topology,
-                                                                const std::function<void(const std::string&)>& tell) {
+                                                                const std::function<void(const std::string&)>& tell,
+                                                                const ProgramCache& cache) {
   std::shared_ptr<const KnownNetwork> made;
   try {
-    made = made_for(topology());
+    made = made_for(topology(), cache);
   } catch (const Error& error) {
     tell(nlohmann::ordered_json{{kRefused, error.what()}}.dump(-1, ' ', false, nlohmann::ordered_json::error_handler_t::replace));
     throw;

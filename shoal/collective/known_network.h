@@ -14,6 +14,7 @@
 #include <string>
 #include <utility>
 
+#include "shoal/collective/program_cache.h"
 #include "shoal/collective/verify.h"
 #include "shoal/topo/topology.h"
 
@@ -24,14 +25,15 @@ bool is_of_network(const std::string& program);  // one of these: it is there wh
 
 class KnownNetwork {
  public:
-  // Synthesizes all_reduce, all_gather and reduce_scatter. Throws what that throws, and Error{invalid_argument} for relative rates.
-  static std::shared_ptr<const KnownNetwork> made_for(topo::Topology topology);
+  // Synthesizes all_reduce, all_gather and reduce_scatter, or finds them in `cache`. Throws what that throws, and Error{invalid_argument} for
+  // relative rates.
+  static std::shared_ptr<const KnownNetwork> made_for(topo::Topology topology, const ProgramCache& cache = {});
   // The same without trees, which need no telling: every member makes it for itself. At most kMostExactHosts (synthesize.h) hosts.
   static std::shared_ptr<const KnownNetwork> without_trees(topo::Topology topology);
   // For the member that makes it: tells the others in words for their from_json(), also why there is none. Throws what topology() and
   // made_for() throw.
   static std::shared_ptr<const KnownNetwork> made_and_told(const std::function<topo::Topology()>& topology,
-                                                           const std::function<void(const std::string&)>& tell);
+                                                           const std::function<void(const std::string&)>& tell, const ProgramCache& cache = {});
   // The network of the members that are left, `left` being their ranks in it, ascending: their links at the rates that were known, and trees
   // around the holes where this has trees. nullptr where fewer than two are left, or they reach each other through lost ones alone.
   std::shared_ptr<const KnownNetwork> around(std::span<const std::uint32_t> left) const;

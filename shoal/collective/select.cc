@@ -216,30 +216,29 @@ double busiest_bytes(Collective collective, const std::string& name, std::uint32
 
 std::string choose(Collective collective, std::uint32_t ranks, double bytes, const LinkModel& link, bool left_fold_only) {
   check(ranks, bytes, link);
-  const auto wish = link.tuning ? link.tuning->wish(collective, bytes) : std::nullopt;
-  const char* best = nullptr;
-  double least = 0;
-  const auto offer = [&](const char* program, double price) {
-    if (best == nullptr || price < least) best = program, least = price;
-  };
+  std::vector<std::pair<const char*, double>> offers;  // programs that can be had, and their prices
   if (!left_fold_only && made_for(link.network.get(), collective, kHierarchical, ranks) != nullptr) {
-    if (wish == kHierarchical) return kHierarchical;
-    offer(kHierarchical, seconds(kHierarchicalPriced, ranks, bytes, link));
+    offers.emplace_back(kHierarchical, seconds(kHierarchicalPriced, ranks, bytes, link));
   }
   for (const Priced& program : kPrices) {
     if (program.collective != collective || ranks > program.max_ranks || (left_fold_only && !program.left_fold)) continue;
-    if (wish == program.name) return program.name;
-    offer(program.name, seconds(program, ranks, bytes, link));
+    offers.emplace_back(program.name, seconds(program, ranks, bytes, link));
   }
-  if (best == nullptr) {
-    throw Error(Code::unsupported, fmt::format("no program for {} of {} ranks{}", name(collective), ranks,
-                                               left_fold_only ? " that adds in rank order" : ""));
+  if (!left_fold_only && ranks > 1 && made_for(link.network.get(), collective, kTrees, ranks) != nullptr) {
+    offers.emplace_back(kTrees, tree_seconds(collective, ranks, bytes, link));
   }
-  if (!left_fold_only && made_for(link.network.get(), collective, kTrees, ranks) != nullptr) {
-    if (wish == kTrees) return kTrees;
-    if (ranks > 1) offer(kTrees, tree_seconds(collective, ranks, bytes, link));
+  const char* const why = left_fold_only ? " that adds in rank order" : "";
+  if (offers.empty()) throw Error(Code::unsupported, fmt::format("no program for {} of {} ranks{}", name(collective), ranks, why));
+  for (const auto& [program, score] : link.tuning ? link.tuning->wishes(collective, ranks, bytes) : std::vector<Tuning::Wish>()) {
+    const auto is_called = [&, &wanted = program](const auto& offer) { return offer.first == wanted; };
+    if (score > 0 && std::ranges::any_of(offers, is_called)) return program;
+    if (score == 0) std::erase_if(offers, is_called);
   }
-  return best;
+  if (offers.empty()) {
+    throw Error(Code::unsupported, fmt::format("its rules leave no program for {} of {} ranks and {:.0f} bytes{}", name(collective), ranks, bytes, why),
+                "SHOAL_TUNE", "give one of them a score above 0");
+  }
+  return std::ranges::min_element(offers, {}, &std::pair<const char*, double>::second)->first;
 }
 
 Verified program_named(Collective collective, const std::string& name, std::uint32_t ranks, std::uint32_t root, const KnownNetwork* network) {

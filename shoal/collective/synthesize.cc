@@ -97,10 +97,11 @@ Program synthesize(const topo::Topology& topology, Collective collective, Synthe
 
 bool has_bound(Collective collective) { return demand_of(collective).has_value(); }
 
-Program program_for(const topo::Topology& topology, Collective collective, const std::string& mode, std::uint32_t root) {
-  if (mode == "auto" || mode == "trees") return synthesize(topology, collective, Synthesis::few, root);
-  if (mode == "exact") return synthesize(topology, collective, Synthesis::exact, root);
-  if (mode == "blink") return synthesize(topology, collective, Synthesis::blink, root);
+Program program_for(const topo::Topology& topology, Collective collective, const std::string& mode, std::uint32_t root, const ProgramCache& cache) {
+  for (const Synthesis how : {Synthesis::few, Synthesis::exact, Synthesis::blink}) {
+    if (mode != kind(how) && !(mode == "auto" && how == Synthesis::few)) continue;
+    return cache.kept_or_made(topology, collective, kind(how), root, [&] { return synthesize(topology, collective, how, root); });
+  }
   const auto names = builder_names(collective);
   if (std::find(names.begin(), names.end(), mode) == names.end()) {
     throw Error(Code::invalid_argument, fmt::format("there is no mode {} for {}", mode, name(collective)), "--mode",

@@ -14,6 +14,7 @@
 #include <string>
 
 #include "shoal/collective/program.h"
+#include "shoal/collective/program_cache.h"
 #include "shoal/packing/pack.h"
 #include "shoal/topo/topology.h"
 
@@ -38,8 +39,10 @@ struct Congestion {
 };
 Congestion congestion(const Program& program, const topo::Topology& topology);
 
-// By name: "auto" and "trees" (few), "exact", "blink", or a builder's, certified where that can be. Throws Error{invalid_argument} with the list.
-Program program_for(const topo::Topology& topology, Collective collective, const std::string& mode, std::uint32_t root = 0);
+// By name: "auto" and "trees" (few), "exact", "blink", or a builder's, certified where that can be. Those that are synthesized are kept in `cache` and
+// taken from there. Throws Error{invalid_argument} with the list.
+Program program_for(const topo::Topology& topology, Collective collective, const std::string& mode, std::uint32_t root = 0,
+                    const ProgramCache& cache = {});
 bool has_bound(Collective collective);       // those that synthesize() knows
 
 // Gives a program its certificate for this network, whoever made it: synthesize() does so for its own. Hosts as ranks. Throws as

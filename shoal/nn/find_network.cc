@@ -3,6 +3,7 @@
 #include <cstdio>
 #include <optional>
 
+#include "shoal/collective/program_cache.h"
 #include "shoal/collective/synthesize.h"
 
 namespace shoal::nn {
@@ -34,7 +35,7 @@ std::shared_ptr<const collective::KnownNetwork> find_network(net::Job& job, cons
   if (!said.is_file()) measured = collective::measure_network(job, operation + collective::kTogetherOperations);
   if (rank != 0) return collective::KnownNetwork::from_json(tell(""), "rank 0's network");
   return collective::KnownNetwork::made_and_told(
-      [&] { return measured ? *measured : collective::topology_for(said.topology, size); }, tell);
+      [&] { return measured ? *measured : collective::topology_for(said.topology, size); }, tell, collective::ProgramCache::of_user());
 }
 
 std::shared_ptr<const collective::KnownNetwork> measure_again(net::Job& job, const std::shared_ptr<const collective::KnownNetwork>& network,

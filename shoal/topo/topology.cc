@@ -162,10 +162,11 @@ std::string digest(const Topology& topology) {
 std::string read_text(const std::filesystem::path& file) {
   std::ifstream in(file, std::ios::binary);
   std::string text;
-  if (in) {
-    text.resize(kMostBytes + 1);
-    in.read(text.data(), static_cast<std::streamsize>(text.size()));
-    text.resize(static_cast<std::size_t>(in.gcount()));
+  constexpr std::size_t kPiece = 64 << 10;  // files are small, mostly: not the most at once
+  for (std::size_t had = 0; in && had <= kMostBytes; had = text.size()) {
+    text.resize(std::min(had + std::max(had, kPiece), kMostBytes + 1));
+    in.read(text.data() + had, static_cast<std::streamsize>(text.size() - had));
+    text.resize(had + static_cast<std::size_t>(in.gcount()));
   }
   if (!in.eof() && in.fail()) throw Error(Code::invalid_argument, fmt::format("cannot be read: {}", std::strerror(errno)), file.string());
   return text;

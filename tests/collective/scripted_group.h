@@ -13,6 +13,7 @@
 
 #include "shoal/collective/build.h"
 #include "shoal/collective/run.h"
+#include "shoal/collective/verify.h"
 #include "shoal/core/seed.h"
 #include "shoal/net/inproc.h"
 
@@ -175,6 +176,23 @@ inline const auto sum_in_rank_order = [](const auto& given, std::uint32_t) {
 // Small whole numbers, different for every contributor and element.
 inline int small_number(std::uint32_t rank, std::uint32_t chunk, std::uint64_t k) {
   return static_cast<int>((rank * 5 + chunk * 3 + k * 7) % 13) - 6;
+}
+
+// Proved, and run by members that begin at unequal times: every one of them ends with the exact sums or copies of whole numbers.
+inline void expect_runs(const Program& program, std::uint64_t total, std::uint64_t seed) {
+  const Verified verified = verify(program);
+  ScriptedGroup group(program.ranks, {.seed = seed, .eager = 4096});
+  Exercise<std::int32_t> exercise(program, total, small_number);
+  for (std::uint32_t rank = 0; rank < program.ranks; ++rank) {
+    collective::Run run;
+    run.type = DType::i32;
+    run.slice_bytes = 64;
+    run.operation = 1;
+    group.job.at(std::chrono::microseconds(random_words(seed, rank, 0, 1)[0] % 900),
+                 [&, rank, run] { exercise.start(*group.runners[rank], verified, run); });
+  }
+  ASSERT_TRUE(group.job.run());
+  exercise.expect_right(sum_in_rank_order);
 }
 
 }  // namespace shoal::collective

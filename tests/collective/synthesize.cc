@@ -17,22 +17,6 @@ namespace {
 constexpr Collective kPacked[] = {Collective::all_reduce, Collective::broadcast, Collective::reduce, Collective::all_gather,
                                        Collective::reduce_scatter};
 
-void expect_runs(const Program& program, std::uint64_t total, std::uint64_t seed) {
-  const Verified verified = verify(program);
-  ScriptedGroup group(program.ranks, {.seed = seed, .eager = 4096});
-  Exercise<std::int32_t> exercise(program, total, small_number);
-  for (std::uint32_t rank = 0; rank < program.ranks; ++rank) {
-    collective::Run run;
-    run.type = DType::i32;
-    run.slice_bytes = 64;
-    run.operation = 1;
-    group.job.at(std::chrono::microseconds(random_words(seed, rank, 0, 1)[0] % 900),
-                 [&, rank, run] { exercise.start(*group.runners[rank], verified, run); });
-  }
-  ASSERT_TRUE(group.job.run());
-  exercise.expect_right(sum_in_rank_order);
-}
-
 topo::Topology slow_host_of_four() {
   topo::Topology topology;
   topology.name = "one slow host";

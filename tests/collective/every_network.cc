@@ -1,0 +1,182 @@
+// Every builder on every network: of tests/topo/data, of the real data sets where they are (tests/topo/sample_networks.h), and 2,000 random ones.
+//
+// Each program is proved by the verifier and executed with whole numbers over the scripted network; both depend on the number of members alone where a
+// builder knows no more, and are done once for each. On each network its rate by its ops is held against the bound that packing proves.
+// SHOAL_MOST_HOSTS: of the networks looked at; 64 where Shoal finds exact bounds.
+#include <gtest/gtest.h>
+
+#include <cstdio>
+#include <map>
+#include <set>
+#include <tuple>
+
+#include "shoal/collective/build_mesh.h"
+#include "shoal/collective/build_rings.h"
+#include "shoal/collective/build_trees.h"
+#include "shoal/collective/hosts.h"
+#include "shoal/collective/synthesize.h"
+#include "shoal/core/error.h"
+#include "tests/collective/scripted_group.h"
+#include "tests/from_environment.h"
+#include "tests/refusal.h"
+#include "tests/topo/random_networks.h"
+#include "tests/topo/sample_networks.h"
+
+namespace shoal::collective {
+namespace {
+
+constexpr double kSlack = 1e-6;  // what LP and sums of doubles may be off
+
+// Builders' programs, each proved and run once, of whichever network it was asked for first.
+class Built {
+ public:
+  const Program& program(Collective collective, const std::string& name, std::uint32_t ranks, std::uint32_t root) {
+    const auto [found, is_new] = programs_.try_emplace({collective, name, ranks, root});
+    if (is_new) {
+      found->second = build(collective, name, ranks, root);
+      expect_runs(found->second, 3 * ranks + 1, ranks);
+    }
+    return found->second;
+  }
+  std::size_t count() const { return programs_.size(); }
+
+ private:
+  std::map<std::tuple<Collective, std::string, std::uint32_t, std::uint32_t>, Program> programs_;
+};
+
+// A grid of chips called "row_column", some of them dead, and the network with its hosts in that order, as programs for meshes want it.
+struct Chips {
+  Mesh mesh;
+  topo::Topology topology;
+  std::uint32_t dead = 0;
+};
+std::optional<Chips> chips_of(const topo::Topology& topology) {
+  if (!topology.switches.empty()) return std::nullopt;
+  std::map<std::pair<std::uint32_t, std::uint32_t>, topo::Node> at;
+  Chips chips;
+  for (topo::Node host = 0; host < topology.hosts.size(); ++host) {
+    std::uint32_t row = 0, column = 0;
+    int end = 0;
+    const std::string& name = topology.hosts[host];
+    if (std::sscanf(name.c_str(), "%u_%u%n", &row, &column, &end) != 2 || end != static_cast<int>(name.size()))
+      return std::nullopt;
+    at[{row, column}] = host;
+    chips.mesh.rows = std::max(chips.mesh.rows, row + 1);
+    chips.mesh.columns = std::max(chips.mesh.columns, column + 1);
+  }
+  chips.topology = topology;
+  std::vector<topo::Node> place(topology.nodes());
+  std::iota(place.begin(), place.end(), 0);
+  topo::Node next = 0;
+  for (std::uint32_t row = 0; row < chips.mesh.rows; ++row) {
+    for (std::uint32_t column = 0; column < chips.mesh.columns; ++column) {
+      const auto live = at.find({row, column});
+      chips.mesh.dead.push_back(live == at.end());
+      if (live == at.end()) {
+        ++chips.dead;
+        continue;
+      }
+      chips.topology.hosts[next] = topology.hosts[live->second];
+      place[live->second] = next++;
+    }
+  }
+  for (topo::Link& link : chips.topology.links) link.from = place[link.from], link.to = place[link.to];
+  return chips;
+}
+
+void expect_below_the_bound(const Program& program, const topo::Topology& topology, double bound) {
+  EXPECT_LE(congestion(program, topology).rate, bound * (1 + kSlack)) << program.name << " " << name(program.collective);
+}
+
+// What knows more of a network than its number of hosts.
+void expect_network_programs(const topo::Topology& topology, double bound) {
+  if (const Hosts hosts = hosts_in(topology); are_shared(hosts)) {
+    const Program program = hierarchical_all_reduce(hosts);
+    expect_runs(program, 97, 1);
+    expect_below_the_bound(program, topology, bound);
+  }
+  const std::optional<Chips> chips = chips_of(topology);
+  if (!chips) return;
+  std::vector<Program> programs{mesh_ring_all_reduce(chips->mesh), row_pair_all_reduce(chips->mesh)};
+  if (chips->dead == 0) {
+    programs.push_back(grid_all_reduce({{chips->mesh.columns}, {chips->mesh.rows}}, all_passes(2)));
+    programs.push_back(grid_all_reduce({{chips->mesh.columns, false}, {chips->mesh.rows, false}}, one_pass(2)));
+  }
+  for (const Program& program : programs) {
+    expect_runs(program, 1009, 1);
+    expect_below_the_bound(program, chips->topology, bound);
+  }
+}
+
+// Of one collective: builders' programs and those made for the network. Gives the bound.
+double expect_collective(Built& built, const topo::Topology& topology, Collective collective, std::uint32_t root) {
+  const auto ranks = static_cast<std::uint32_t>(topology.hosts.size());
+  double bound = std::numeric_limits<double>::infinity();
+  for (const Synthesis how : {Synthesis::exact, Synthesis::few, Synthesis::blink}) {
+    if (!has_bound(collective)) break;
+    if (how == Synthesis::blink && collective != Collective::all_reduce && collective != Collective::broadcast &&
+        collective != Collective::reduce)
+      continue;
+    const Program program = synthesize(topology, collective, how, root);
+    expect_runs(program, 2 * ranks + 1, ranks);
+    if (ranks == 1) continue;
+    const Proof proof = check_certificate(program, topology);
+    EXPECT_LE(proof.rate, proof.bound * (1 + kSlack)) << program.name << " " << name(collective);
+    bound = std::min(bound, proof.bound);
+  }
+  for (const std::string& name : builder_names(collective)) {
+    const bool rooted = collective == Collective::broadcast || collective == Collective::reduce ||
+                        collective == Collective::gather || collective == Collective::scatter;
+    const Program& program = built.program(collective, name, ranks, rooted ? root : 0);
+    if (ranks > 1 && has_bound(collective)) expect_below_the_bound(program, topology, bound);
+  }
+  return bound;
+}
+
+TEST(EveryNetwork, every_builder_is_right_on_every_sample_and_none_beats_the_bound) {
+  const std::uint64_t most_hosts = std::min<std::uint64_t>(from_environment("SHOAL_MOST_HOSTS", 16), kMostExactHosts);
+  Built built;
+  std::size_t networks = 0, larger = 0, apart = 0;
+  for (const topo::Sample& sample : topo::sample_networks(SHOAL_TOPO_DATA)) {
+    SCOPED_TRACE(sample.name);
+    const auto ranks = static_cast<std::uint32_t>(sample.topology.hosts.size());
+    if (ranks > most_hosts) {
+      ++larger;
+      continue;
+    }
+    if (!topo::in_one_piece(sample.topology)) {
+      EXPECT_NE(refusal([&] { synthesize(sample.topology, Collective::all_reduce); }).find("nothing leads from "),
+                std::string::npos);
+      ++apart;
+      continue;
+    }
+    double all_reduce = 0;
+    for (const Collective collective : kAllCollectives) {
+      const double bound = expect_collective(built, sample.topology, collective, ranks / 2);
+      if (collective == Collective::all_reduce) all_reduce = bound;
+      if (HasFatalFailure()) return;
+    }
+    expect_network_programs(sample.topology, all_reduce);
+    if (HasFatalFailure()) return;
+    ++networks;
+  }
+  EXPECT_GT(networks, 10U);
+  std::printf("%zu networks, %zu builders' programs run; %zu networks in several pieces, %zu of more than %d hosts\n", networks,
+              built.count(), apart, larger, static_cast<int>(most_hosts));
+}
+
+TEST(EveryNetwork, every_builder_is_right_on_2000_random_networks_and_none_beats_the_bound) {
+  Built built;
+  for (std::uint64_t seed = 0; seed < 2000; ++seed) {
+    const topo::Topology topology =
+        topo::random_network(seed, {.most_hosts = 9, .most_switches = 3, .symmetric = seed % 2 == 0});
+    SCOPED_TRACE(topology.name);
+    const Collective collective = kAllCollectives[seed / 2 % std::size(kAllCollectives)];
+    expect_collective(built, topology, collective, static_cast<std::uint32_t>(seed % topology.hosts.size()));
+    if (HasFailure()) return;
+  }
+  EXPECT_GT(built.count(), 200U);
+}
+
+}  // namespace
+}  // namespace shoal::collective
