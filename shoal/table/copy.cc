@@ -174,12 +174,6 @@ bool Copy<T>::sampled_are_near(std::uint32_t worker) const {
 }
 
 template <class T>
-bool Copy<T>::may_read(std::uint32_t worker) const {
-  const std::lock_guard lock(mutex_);
-  return base_.slowest() >= needed(worker) && sampled_are_near(worker);
-}
-
-template <class T>
 bool Copy<T>::request(std::uint32_t worker, std::span<const Key> keys) {
   if (!std::ranges::all_of(holders_, [](const Holders& holders) { return holders.first().has_value(); })) return false;  // there will be one, or an end
   const Clock age = needed(worker);
@@ -314,20 +308,6 @@ std::uint64_t Copy<T>::dropped() const {
   std::uint64_t most = 0;
   for (const Holders& holders : holders_) most = std::max(most, holders.dropped());
   return most;
-}
-
-template <class T>
-bool Copy<T>::is_near(std::uint32_t worker) const {
-  const std::lock_guard lock(mutex_);
-  const auto gap = widest_gap(consistency_);
-  return !gap || clocks_[worker] - base_.slowest() <= *gap;
-}
-
-// Whole clocks are counted in when the slowest worker has completed them, and nobody is more than one ahead: there the gap is the bound.
-template <class T>
-bool Copy<T>::has_room(std::uint32_t worker) const {
-  const std::lock_guard lock(mutex_);
-  return !write_gate_.crowded(worker) && (whole_clocks(consistency_) || under_way_.has_room());
 }
 
 template <class T>
