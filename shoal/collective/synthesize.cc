@@ -5,10 +5,16 @@
 
 #include <algorithm>
 #include <cmath>
+#include <iterator>
 #include <optional>
+#include <utility>
 
 #include "shoal/collective/build.h"
 #include "shoal/collective/build_trees.h"
+#include "shoal/collective/forms.h"
+#include "shoal/collective/hosts.h"
+#include "shoal/collective/known_network.h"
+#include "shoal/collective/servers.h"
 #include "shoal/core/error.h"
 #include "shoal/packing/blink.h"
 
@@ -90,6 +96,11 @@ Program synthesize(const topo::Topology& topology, Collective collective, Synthe
   std::vector<DataTree> trees;
   for (const packing::Tree& tree : packing.trees) trees.push_back(data_tree(tree, ranks, all));
   Program program = tree_program(kind(how), collective, ranks, trees, root);
+  if (how == Synthesis::blink && collective == Collective::all_reduce && are_shared(servers_in(topology))) {
+    // Three phases have fewer hops, and are taken where they cost no more of the rate than few trees may.
+    Program phased = tree_program("blink_servers", collective, ranks, three_phases(topology));
+    if (congestion(phased, topology).rate >= (1 - packing::Blink{}.loss) * congestion(program, topology).rate) program = std::move(phased);
+  }
   // Blink's own prices prove its bound to 1 - eps only.
   program.certificate = certificate(program, topology, how == Synthesis::blink ? pack(network, demand, best_known(network), root) : packing);
   return program;
@@ -97,16 +108,36 @@ Program synthesize(const topo::Topology& topology, Collective collective, Synthe
 
 bool has_bound(Collective collective) { return demand_of(collective).has_value(); }
 
-Program program_for(const topo::Topology& topology, Collective collective, const std::string& mode, std::uint32_t root) {
-  if (mode == "auto" || mode == "trees") return synthesize(topology, collective, Synthesis::few, root);
+std::vector<std::string> mode_names(Collective collective) {
+  std::vector<std::string> names{"trees", "exact", "blink"};
+  if (collective == Collective::all_reduce) {
+    names.insert(names.end(), std::begin(kForms), std::end(kForms));
+    names.emplace_back(kHierarchical);
+  }
+  for (std::string& name : builder_names(collective)) names.push_back(std::move(name));
+  return names;
+}
+
+Program program_for(const topo::Topology& topology, Collective collective, const std::string& called, std::uint32_t root) {
+  std::string mode = called;
+  std::ranges::replace(mode, '-', '_');
+  const std::vector<std::string> names = mode_names(collective);
+  if (std::ranges::find(names, mode) == names.end()) {
+    throw Error(Code::invalid_argument, fmt::format("there is no mode {} for {}", called, name(collective)), "--mode",
+                fmt::format("auto, {}", fmt::join(names, ", ")));
+  }
+  if (mode == "trees") return synthesize(topology, collective, Synthesis::few, root);
   if (mode == "exact") return synthesize(topology, collective, Synthesis::exact, root);
   if (mode == "blink") return synthesize(topology, collective, Synthesis::blink, root);
-  const auto names = builder_names(collective);
-  if (std::find(names.begin(), names.end(), mode) == names.end()) {
-    throw Error(Code::invalid_argument, fmt::format("there is no mode {} for {}", mode, name(collective)), "--mode",
-                fmt::format("auto, exact, blink, {}", fmt::join(names, ", ")));
-  }
-  Program program = build(collective, mode, static_cast<std::uint32_t>(topology.hosts.size()), root);
+  if (mode == "ring" && collective == Collective::all_reduce) mode = kOrderedRing;
+  const auto made = [&] {
+    if (std::ranges::find(kForms, mode) != std::end(kForms)) return build_for(topology, mode);
+    if (mode != kHierarchical) return build(collective, mode, static_cast<std::uint32_t>(topology.hosts.size()), root);
+    const Hosts hosts = hosts_in(topology);
+    if (are_shared(hosts)) return hierarchical_all_reduce(hosts);
+    throw Error(Code::invalid_argument, "has no groups of hosts, each on a switch of its own", "topology " + topology.name);
+  };
+  Program program = made();
   if (has_bound(collective)) certify(program, topology);
   return program;
 }

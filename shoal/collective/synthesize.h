@@ -12,6 +12,7 @@
 
 #include <cstdint>
 #include <string>
+#include <vector>
 
 #include "shoal/collective/program.h"
 #include "shoal/packing/pack.h"
@@ -22,7 +23,9 @@ namespace shoal::collective {
 enum class Synthesis : std::uint8_t {
   few,    // at most 16 trees (from each host, where every rank owns a part), as few as come within 3 % of the bound
   exact,  // the bound itself, with as many trees as that takes
-  blink,  // as that paper does it (packing/blink.h), within 10 % of the bound: all_reduce, broadcast and reduce
+  // As that paper does it (packing/blink.h), within 10 % of the bound: all_reduce, broadcast and reduce. all_reduce over several servers in three phases
+  // (servers.h), where their links bear it as well.
+  blink,
 };
 inline constexpr std::uint32_t kMostExactHosts = 64;  // beyond, a bound is proved but perhaps not met: exact and blink are refused
 
@@ -38,9 +41,12 @@ struct Congestion {
 };
 Congestion congestion(const Program& program, const topo::Topology& topology);
 
-// By name: "auto" and "trees" (few), "exact", "blink", or a builder's, certified where that can be. Throws Error{invalid_argument} with the list.
+// By name: "trees" (few), "exact", "blink", what is made for a form of network (forms.h; "ring" of all_reduce is ordered_ring), "hierarchical", or a
+// builder's, certified where that can be. A dash is an underscore. Throws Error{invalid_argument} with the list, or why the network does not fit.
 Program program_for(const topo::Topology& topology, Collective collective, const std::string& mode, std::uint32_t root = 0);
 bool has_bound(Collective collective);       // those that synthesize() knows
+
+std::vector<std::string> mode_names(Collective collective);  // of program_for()
 
 // Gives a program its certificate for this network, whoever made it: synthesize() does so for its own. Hosts as ranks. Throws as
 // synthesize() does.
