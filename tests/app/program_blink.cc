@@ -31,8 +31,8 @@ TEST(Program, goes_round_a_hole_that_the_file_has) {
   ASSERT_EQ(shoal(folder, {"topo", "generate", "mesh", "32x32", "--dead", "10,20:2x2", "--rate", "1gbit", "-o", "m.json"}).status, 0);
   for (const auto& [mode, name] : {std::pair("mesh-ring", "mesh_ring"), std::pair("row-pair", "row_pair")}) {
     const auto built = shoal(folder, {"program", "build", "m.json", "--mode", mode, "-o", "p.json"});
-    EXPECT_THAT(built.out, StartsWith(std::string("p.json: ") + name + " of 1020 members, ")) << built.err;
-    EXPECT_THAT(shoal(folder, {"program", "verify", "p.json"}).out, StartsWith(std::string(name) + " all_reduce on 1020 members: every contribution once"));
+    EXPECT_THAT(built.out, StartsWith(std::string("p.json: ") + name + " of 1,020 members, ")) << built.err;
+    EXPECT_THAT(shoal(folder, {"program", "verify", "p.json"}).out, StartsWith(std::string(name) + " all_reduce on 1,020 members: every contribution once"));
   }
   const auto refused = shoal(folder, {"program", "build", "m.json", "--mode", "torus"});
   EXPECT_EQ(refused.status, 2);
