@@ -68,12 +68,14 @@ TEST(BestProgram, blink_takes_two_kinds_of_links_and_tunes_its_chunks) {
   for (const Offered& offer : best.offers) std::cout << offer.name << " " << 1e3 * offer.seconds << " ms, ";
   std::cout << "chunks of " << best.program.slice_bytes << " bytes\n";
   collective::verify(best.program);
+  EXPECT_EQ(best.program.name, "blink_hybrid");
+  EXPECT_LT(best.offers[0].seconds, 0.5 * best.offers.back().seconds);  // trees in the runner's slices
   EXPECT_EQ(best.program.slice_bytes % 64, 0U);
   collective::Program other = best.program;
   const double tuned = simulated_seconds(best.program, machine, 256e6);
   for (const std::uint32_t slice : {16U << 10, 8U << 20}) {
     other.slice_bytes = slice;
-    EXPECT_LT(tuned, simulated_seconds(other, machine, 256e6)) << slice;
+    EXPECT_LT(tuned, 1.02 * simulated_seconds(other, machine, 256e6)) << slice;  // what the rule takes for noise
   }
 }
 
