@@ -4,6 +4,7 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
+#include <chrono>
 #include <cmath>
 #include <iterator>
 #include <optional>
@@ -17,6 +18,7 @@
 #include "shoal/collective/servers.h"
 #include "shoal/core/error.h"
 #include "shoal/packing/blink.h"
+#include "shoal/packing/channels.h"
 
 namespace shoal::collective {
 
@@ -78,6 +80,16 @@ std::uint32_t checked_ranks(const Network& network, const topo::Topology& topolo
   return ranks;
 }
 
+bool leads_everywhere(const topo::Topology& topology) {
+  try {
+    const Network network(topology);
+    return true;
+  } catch (const Error& error) {
+    if (error.code() != Code::invalid_argument) throw;
+    return false;
+  }
+}
+
 Certificate certificate(const Program& program, const topo::Topology& topology, const Packing& packing) {
   return {topo::digest(topology), congestion(program, topology).rate, packing.bound, packing.prices};
 }
@@ -103,6 +115,42 @@ Program synthesize(const topo::Topology& topology, Collective collective, Synthe
   }
   // Blink's own prices prove its bound to 1 - eps only.
   program.certificate = certificate(program, topology, how == Synthesis::blink ? pack(network, demand, best_known(network), root) : packing);
+  return program;
+}
+
+std::optional<Program> hybrid(const topo::Topology& topology, Collective collective, std::uint32_t root, double bytes) {
+  const Demand demand = checked_demand(collective);
+  const auto hosts = static_cast<topo::Node>(topology.hosts.size());
+  const Network network(topology);
+  const std::uint32_t ranks = checked_ranks(network, topology, root);
+  std::vector<Packing> packings;
+  std::vector<packing::Channel> kinds;
+  for (const bool by_switches : {false, true}) {
+    topo::Topology kind = topology;
+    std::erase_if(kind.links, [&](const topo::Link& link) { return (link.from >= hosts || link.to >= hosts) != by_switches; });
+    if (kind.links.empty() || !leads_everywhere(kind)) return std::nullopt;
+    packings.push_back(pack(Network(kind), demand, Synthesis::blink, root));
+    Nanoseconds longest{};
+    for (const topo::Link& link : kind.links) longest = std::max(longest, link.latency);
+    std::size_t hops = 0;
+    for (const packing::Tree& tree : packings.back().trees) hops = std::max<std::size_t>(hops, packing::height(tree));
+    const double passes = (by_switches ? 2.0 : 1.0) * (collective == Collective::all_reduce ? 2 : 1);
+    const double begins = topology.relative ? 0 : passes * static_cast<double>(hops) * std::chrono::duration<double>(longest).count();
+    kinds.push_back({packings.back().rate, begins});
+  }
+  const packing::Split split = packing::split(bytes, kinds);
+  std::vector<DataTree> trees;
+  std::vector<bool> by_switches;
+  for (std::size_t kind = 0; kind < kinds.size(); ++kind) {
+    if (split.data[kind] <= 0) return std::nullopt;
+    for (const packing::Tree& tree : packings[kind].trees) {
+      trees.push_back(data_tree(tree, ranks, packings[kind].rate * bytes / split.data[kind]));
+      by_switches.push_back(kind == 1);
+    }
+  }
+  Program program = tree_program("blink_hybrid", collective, ranks, trees, root);
+  program.by_switches = std::move(by_switches);
+  program.certificate = certificate(program, topology, pack(network, demand, best_known(network), root));
   return program;
 }
 

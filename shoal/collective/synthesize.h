@@ -11,6 +11,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -32,6 +33,12 @@ inline constexpr std::uint32_t kMostExactHosts = 64;  // beyond, a bound is prov
 // all_reduce, broadcast, reduce, all_gather, reduce_scatter; others throw Error{unsupported}, as do more hosts than `how` allows.
 // Throws Error{invalid_argument} for a network of which one part cannot reach another. Deterministic.
 Program synthesize(const topo::Topology& topology, Collective collective, Synthesis how = Synthesis::few, std::uint32_t root = 0);
+
+// Two kinds of links at once that no tree mixes: those that lead straight from host to host (NVLinks), and ways through switches (PCIe, a network).
+// Blink's hybrid (MLSys 2020, section 4): its trees packed into each kind by itself, the data split so that both end together (packing/channels.h)
+// for `bytes` of them: a kind begins after the latencies of the longest way through its highest tree. Nothing where a kind does not lead from every
+// host to every other, or would get no data; else throws as synthesize() for blink does.
+std::optional<Program> hybrid(const topo::Topology& topology, Collective collective, std::uint32_t root, double bytes);
 
 // What a program comes to on a network where nothing but links' rates counts: which link is busiest, and for how long. Transfers take
 // topo::Routes. Waits between ops are not seen (sim/ sees them), so the price is exact for what is pipelined, as trees are.

@@ -6,6 +6,7 @@
 
 #include "shoal/collective/build.h"
 #include "shoal/collective/build_trees.h"
+#include "shoal/collective/chunk_size.h"
 #include "shoal/collective/forms.h"
 #include "shoal/collective/hosts.h"
 #include "shoal/collective/synthesize.h"
@@ -20,6 +21,13 @@ using collective::Program;
 
 constexpr double kLinkUnit = 125e6;                // bytes/s
 constexpr std::uint32_t kFlowsToCompare = 1 << 16; // enough to tell programs apart
+
+topo::Topology with_seconds(topo::Topology topology) {
+  if (!topology.relative) return topology;
+  for (topo::Link& link : topology.links) link.rate *= kLinkUnit;
+  topology.relative = false;
+  return topology;
+}
 
 struct Candidate {
   Program program;
@@ -53,11 +61,7 @@ std::vector<Program> candidates(const topo::Topology& topology, Collective colle
 }  // namespace
 
 BestProgram best_program(const topo::Topology& topology, Collective collective, std::uint32_t root, double bytes) {
-  topo::Topology in_seconds = topology;
-  if (topology.relative) {
-    for (topo::Link& link : in_seconds.links) link.rate *= kLinkUnit;
-    in_seconds.relative = false;
-  }
+  const topo::Topology in_seconds = with_seconds(topology);
   Costs costs;
   costs.most_flows = kFlowsToCompare;
   std::vector<Candidate> all;
@@ -94,9 +98,46 @@ BestProgram best_program(const topo::Topology& topology, Collective collective, 
   return made;
 }
 
+namespace {
+
+constexpr std::uint32_t kMostTicks = 40, kFlowsToTune = 1 << 17;
+
+// Chunks of the size at which Blink's rule settles, a simulated run being an iteration.
+void tune(Program& program, const topo::Topology& topology, double bytes) {
+  Costs costs;
+  costs.most_flows = kFlowsToTune;
+  collective::ChunkSize size({.first = 64 << 10, .most = 8 << 20});
+  for (std::uint32_t tick = 0; tick < kMostTicks && !size.settled(); ++tick) {
+    program.slice_bytes = static_cast<std::uint32_t>(size.bytes());
+    size.tick(bytes / simulated_seconds(program, topology, bytes, costs));
+  }
+  program.slice_bytes = static_cast<std::uint32_t>(size.bytes());
+}
+
+// Blink's programs for this network, with the sizes of chunks that its rule finds, and trees of ours beside them.
+BestProgram best_of_blink(const topo::Topology& topology, Collective collective, std::uint32_t root, double bytes) {
+  const topo::Topology timed = with_seconds(topology);
+  std::vector<Program> made{collective::synthesize(topology, collective, collective::Synthesis::blink, root)};
+  if (auto hybrid = collective::hybrid(topology, collective, root, bytes)) made.push_back(std::move(*hybrid));
+  BestProgram best;
+  for (Program& program : made) {
+    if (!topology.links.empty() && bytes >= 1) tune(program, timed, bytes);
+    best.offers.push_back({program.name, simulated_seconds(program, timed, bytes), true});
+    if (best.offers.size() > 1 && best.offers.back().seconds >= best.offers[0].seconds) continue;
+    std::swap(best.offers[0], best.offers.back());
+    best.program = std::move(program);
+  }
+  const Program plain = collective::synthesize(topology, collective, collective::Synthesis::few, root);
+  best.offers.push_back({plain.name, simulated_seconds(plain, timed, bytes), true});
+  return best;
+}
+
+}  // namespace
+
 BestProgram program_on(const topo::Topology& topology, Collective collective, const std::string& mode, std::uint32_t root,
                        double bytes) {
   if (mode == "auto") return best_program(topology, collective, root, bytes);
+  if (mode == "blink") return best_of_blink(topology, collective, root, bytes);
   return {collective::program_for(topology, collective, mode, root), {}};
 }
 

@@ -25,7 +25,7 @@ struct BestProgram {
 // `bytes`: of the whole vector. Where rates are link units, one counts as 1 Gbit/s. Throws what synthesize() does.
 BestProgram best_program(const topo::Topology& topology, collective::Collective collective, std::uint32_t root, double bytes);
 
-// The same, or where `mode` is another than "auto" what collective::program_for() makes of it.
+// The same; for "blink" the quicker of its trees and its hybrid, with chunks tuned for so many bytes, trees of ours beside it in the offers; or where `mode` is another than "auto" what collective::program_for() makes of it.
 BestProgram program_on(const topo::Topology& topology, collective::Collective collective, const std::string& mode,
                        std::uint32_t root, double bytes);
 

@@ -108,6 +108,35 @@ TEST(Blink, servers_send_each_other_what_one_hop_costs) {
   expect_right_over_servers(tree_program("three", Collective::all_reduce, 7, three_phases(uneven)));
 }
 
+// Three GPUs with NVLinks 0-1 and 0-2 of 20 GB/s, and PCIe of 10 GB/s through a switch for all: what goes by PCIe may not take an NVLink, though one leads there.
+TEST(Blink, data_are_split_over_two_kinds_of_links_by_rate_and_latency) {
+  topo::Topology topology;
+  topology.name = "3 GPUs";
+  topology.hosts = {"g0", "g1", "g2"};
+  topology.switches = {"pcie"};
+  topology.link_both_ways(0, 1, 20e9);
+  topology.link_both_ways(0, 2, 20e9);
+  for (topo::Node gpu = 0; gpu < 3; ++gpu) topology.link_both_ways(gpu, 3, 10e9);
+  const std::optional<Program> program = hybrid(topology, Collective::all_reduce, 0, 64e6);
+  ASSERT_TRUE(program);
+  EXPECT_EQ(program->name, "blink_hybrid");
+  const double direct = congestion(synthesize(topology, Collective::all_reduce, Synthesis::few), topology).rate;
+  const Proof proof = check_certificate(*program, topology);
+  EXPECT_LT(direct, 0.85 * proof.rate);  // trees that mix the two
+  EXPECT_NEAR(proof.rate, 27.5e9, 0.03 * 27.5e9);
+  expect_right_over_servers(*program);
+  EXPECT_EQ(to_json(program_from_json(to_json(*program))), to_json(*program));
+  // Each kind's part of the load lies on its own links: NVLinks alone would be the slower for it.
+  Program mixed = *program;
+  mixed.by_switches.clear();
+  EXPECT_LT(congestion(mixed, topology).rate, 0.95 * proof.rate);
+  // PCIe that begins after NVLinks have moved all gets nothing.
+  for (topo::Link& link : topology.links) link.latency = Nanoseconds(link.from == 3 || link.to == 3 ? 10'000'000 : 0);
+  EXPECT_FALSE(hybrid(topology, Collective::all_reduce, 0, 64e6));
+  topology.links.resize(4);
+  EXPECT_FALSE(hybrid(topology, Collective::all_reduce, 0, 64e6));  // there is one kind only
+}
+
 TEST(Blink, what_it_does_not_do_is_refused) {
   const auto refusal = [](const topo::Topology& topology, Collective collective) -> std::string {
     try {

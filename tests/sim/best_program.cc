@@ -55,6 +55,30 @@ TEST(BestProgram, is_the_torus_on_a_torus_and_at_the_bound_where_a_host_is_slow)
   EXPECT_GT(check_certificate(best_program(star, Collective::all_reduce, 0, 64e6).program, star).efficiency(), 0.99);
 }
 
+// PCIe of 10 GB/s beside NVLinks of 20 GB/s: by Blink's mode the data go over both, in chunks whose size its rule found, quicker than by trees.
+TEST(BestProgram, blink_takes_two_kinds_of_links_and_tunes_its_chunks) {
+  topo::Topology machine;
+  machine.name = "3 GPUs";
+  machine.hosts = {"g0", "g1", "g2"};
+  machine.switches = {"pcie"};
+  machine.link_both_ways(0, 1, 20e9, 1us);
+  machine.link_both_ways(0, 2, 20e9, 1us);
+  for (topo::Node gpu = 0; gpu < 3; ++gpu) machine.link_both_ways(gpu, 3, 10e9, 2us);
+  const BestProgram best = program_on(machine, Collective::all_reduce, "blink", 0, 256e6);
+  for (const Offered& offer : best.offers) std::cout << offer.name << " " << 1e3 * offer.seconds << " ms, ";
+  std::cout << "chunks of " << best.program.slice_bytes << " bytes\n";
+  collective::verify(best.program);
+  EXPECT_EQ(best.program.name, "blink_hybrid");
+  EXPECT_LT(best.offers[0].seconds, 0.5 * best.offers.back().seconds);  // trees in the runner's slices
+  EXPECT_EQ(best.program.slice_bytes % 64, 0U);
+  collective::Program other = best.program;
+  const double tuned = simulated_seconds(best.program, machine, 256e6);
+  for (const std::uint32_t slice : {16U << 10, 8U << 20}) {
+    other.slice_bytes = slice;
+    EXPECT_LT(tuned, 1.02 * simulated_seconds(other, machine, 256e6)) << slice;  // what the rule takes for noise
+  }
+}
+
 // A hole of one block in a mesh of 32 x 32, priced: within 2 % of the whole mesh. Links of 70 GB/s, hops of 1 us; 64 MB.
 TEST(Mesh, one_hole_costs_two_percent_at_most) {
   const auto network = [](std::vector<topo::Block> dead) {
