@@ -2,6 +2,7 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include <algorithm>
 #include <chrono>
 #include <filesystem>
 #include <nlohmann/json.hpp>
@@ -17,6 +18,7 @@
 #include "shoal/core/aside.h"
 #include "shoal/core/error.h"
 #include "shoal/core/text.h"
+#include "shoal/sim/best_program.h"
 #include "shoal/sim/price.h"
 #include "shoal/topo/facts.h"
 #include "shoal/topo/import.h"
@@ -72,7 +74,9 @@ int build_for(const ProgramOptions& options) {
   const Topology topology = network(options);
   const Collective kind = collective_named(options.collective);
   const auto began = std::chrono::steady_clock::now();
-  const Program program = program_for(topology, kind, options.mode, options.root, collective::ProgramCache::of_user());
+  const sim::BestProgram made = sim::program_on(topology, kind, options.mode, options.root, static_cast<double>(parse_size(options.size)),
+                                               collective::ProgramCache::of_user());
+  const Program& program = made.program;
   const std::chrono::duration<double> took = std::chrono::steady_clock::now() - began;
   verify(program);
   const std::string file = options.out.empty() ? std::filesystem::path(options.topology).stem().string() + ".program.json" : options.out;
@@ -83,7 +87,13 @@ int build_for(const ProgramOptions& options) {
     line += fmt::format(", {} of a bound of {} ({:.1f} %), {} the busiest", show_rate(topology, proof.rate), show_rate(topology, proof.bound),
                         100 * proof.efficiency(), link_in_words(topology, proof.busiest));
   }
-  say(line + fmt::format(", in {}\n", show_seconds(took.count())));
+  line += fmt::format(", in {}\n", show_seconds(took.count()));
+  constexpr std::size_t kMostShown = 4;
+  for (std::size_t k = 0; k < std::min(made.offers.size(), kMostShown); ++k) {
+    const sim::Offered& offer = made.offers[k];
+    line += fmt::format("{} {} {}{}", k == 0 ? options.size + ":" : ",", offer.name, offer.simulated ? "" : "at least ", show_seconds(offer.seconds));
+  }
+  say(line + (made.offers.empty() ? "" : "\n"));
   return 0;
 }
 
@@ -160,10 +170,12 @@ int price(const ProgramOptions& options) {
 Action declare_program(CLI::App& app) {
   app.require_subcommand(1);
   auto options = std::make_shared<ProgramOptions>();
-  CLI::App* build_verb = app.add_subcommand("build", "make one for a network, as near to its bound as can be");
+  CLI::App* build_verb = app.add_subcommand("build", "make one for a network, as quick as can be");
   build_verb->add_option("topology", options->topology, "a topology (JSON, NCCL's XML, GML; see shoal topo)")->required();
   flag(*build_verb, "--collective", options->collective, "all_reduce (default), broadcast, reduce, all_gather, reduce_scatter");
-  flag(*build_verb, "--mode", options->mode, "auto (default): at most 16 trees; exact: the bound itself; blink: as that paper; or a builder: ring, direct, ...");
+  flag(*build_verb, "--mode", options->mode, "auto (default): the quickest of all that fit; trees: at most 16; exact: the bound itself; blink: as that paper; torus, mesh-ring, "
+                             "row-pair, multi-ring, hierarchical, ring: for that form of network; or a builder: direct, ...");
+  flag(*build_verb, "--size,--bytes", options->size, "of the whole vector that auto is to be quick with (default: 64MB)");
   flag(*build_verb, "--root", options->root, "rank, where the collective has one");
   flag(*build_verb, "-o,--out", options->out, "file (default: NAME.program.json here)");
 

@@ -6,6 +6,7 @@
 #include "shoal/collective/show.h"
 #include "shoal/collective/synthesize.h"
 #include "shoal/collective/verify.h"
+#include "shoal/sim/best_program.h"
 #include "shoal/sim/price.h"
 #include "shoal/topo/import.h"
 
@@ -23,8 +24,8 @@ collective::Collective called(const std::string& text) {
 
 std::string read_network(const std::string& file) { return to_json(topo::import_topology(std::filesystem::path(file)).topology); }
 
-std::string build(const std::string& network, const std::string& collective, const std::string& mode, std::uint32_t root) {
-  return to_json(program_for(topo::topology_from_json(network), called(collective), mode, root, collective::ProgramCache::of_user()));
+std::string build(const std::string& network, const std::string& collective, const std::string& mode, std::uint32_t root, double bytes) {
+  return to_json(sim::program_on(topo::topology_from_json(network), called(collective), mode, root, bytes, collective::ProgramCache::of_user()).program);
 }
 
 py::dict describe(const std::string& text) {
@@ -55,7 +56,7 @@ py::dict price(const std::string& text, const std::string& network, double bytes
 
 void bind_programs(py::module_& module) {
   module.def("read_network", &read_network, "file"_a);
-  module.def("program_build", &build, "network"_a, "collective"_a, "mode"_a, "root"_a);
+  module.def("program_build", &build, "network"_a, "collective"_a, "mode"_a, "root"_a, "bytes"_a);
   module.def("program_describe", &describe, "program"_a);
   module.def("program_show", [](const std::string& text) { return show(collective::program_from_json(text)); }, "program"_a);
   module.def("program_verify", &verify, "program"_a, "network"_a);

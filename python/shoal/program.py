@@ -1,7 +1,7 @@
 """Collectives as programs, made for a network: what `shoal program build | verify | price | show` does, as values.
 
     network = shoal.program.Network("net.json")             # a topology file: JSON, NCCL's XML or GML
-    program = shoal.program.build(network, "all_reduce")     # at most 16 trees, as near to the bound as they come
+    program = shoal.program.build(network, "all_reduce")     # the quickest of all that fit
     print(program.price(network, bytes=64e6))                # {"seconds": ..., "bound_seconds": ..., "efficiency": ..., "bottleneck": ...}
     program.save("net.program.json")
 
@@ -48,9 +48,10 @@ class Program:
         return _C.program_show(self.json)
 
 
-def build(network: Network, collective: str = "all_reduce", mode: str = "auto", root: int = 0) -> Program:
-    """mode: auto (at most 16 trees), exact, or a builder's name: ring, direct, ..."""
-    return Program(_C.program_build(network.json, collective, mode, root))
+def build(network: Network, collective: str = "all_reduce", mode: str = "auto", root: int = 0, bytes: float = 64e6) -> Program:
+    """mode: auto (the quickest of all that fit with so many bytes, simulated), trees (at most 16), exact, blink; torus, mesh-ring, row-pair, multi-ring,
+    hierarchical or ring where the network has that form; or a builder's name: direct, ..."""
+    return Program(_C.program_build(network.json, collective, mode, root, bytes))
 
 
 def load(file: str | os.PathLike) -> Program:

@@ -29,6 +29,19 @@ def test_a_program_reaches_the_bound_where_one_host_is_slow(network, tmp_path):
     assert shoal.program.load(tmp_path / "p.json").json.strip() == program.json and "receive_reduce" in str(program)
 
 
+def test_a_torus_is_known_by_its_file_and_other_forms_are_refused(network, tmp_path):
+    names = [f"{x}_{y}" for x in range(4) for y in range(4)]
+    links = [{"src": f"{x}_{y}", "dst": f"{(x + dx) % 4}_{(y + dy) % 4}", "bw": 1} for x in range(4) for y in range(4)
+             for dx, dy in ((1, 0), (-1, 0), (0, 1), (0, -1))]
+    (tmp_path / "torus.json").write_text(json.dumps({"bandwidth_unit": "Gbit/s", "compute": names[::-1], "switches": [], "links": links}))
+    torus = shoal.program.Network(tmp_path / "torus.json")
+    program = shoal.program.build(torus, mode="torus")
+    assert program.name == "torus" and program.verify(torus)["efficiency"] == pytest.approx(1)
+    assert shoal.program.build(torus).name == "torus"  # nothing is quicker
+    with pytest.raises(shoal.Error, match="is no grid: it has switches, as s"):
+        shoal.program.build(network, mode="mesh-ring")
+
+
 def test_what_is_wrong_is_one_line(network, tmp_path):
     with pytest.raises(shoal.Error, match="there is no collective sum"):
         shoal.program.build(network, "sum")

@@ -24,23 +24,21 @@ std::vector<std::uint32_t> live_ranks(const Mesh& mesh) {
   return ranks;
 }
 
-Program mesh_ring_all_reduce(const Mesh& mesh) {
+Program mesh_ring_all_reduce(const Mesh& mesh, const std::vector<std::uint32_t>& ranks) {
   const MeshRing ring = mesh_ring(mesh);
-  const std::vector<std::uint32_t> rank = live_ranks(mesh);
-  Rings rings{{static_cast<std::uint32_t>(ring.order.size())}, {}, leaves(ring.hangers, rank), all_passes(1)};
-  for (const std::uint32_t chip : ring.order) rings.members.push_back(rank[chip]);
+  Rings rings{{static_cast<std::uint32_t>(ring.order.size())}, {}, leaves(ring.hangers, ranks), all_passes(1)};
+  for (const std::uint32_t chip : ring.order) rings.members.push_back(ranks[chip]);
   return ring_program("mesh_ring", rings);
 }
 
-Program row_pair_all_reduce(const Mesh& mesh) {
+Program row_pair_all_reduce(const Mesh& mesh, const std::vector<std::uint32_t>& ranks) {
   const RowPairs pairs = row_pairs(mesh);
-  const std::vector<std::uint32_t> rank = live_ranks(mesh);
   const auto count = static_cast<std::uint32_t>(pairs.rings.size());
-  Rings rings{{2 * mesh.columns, count}, {}, leaves(pairs.hangers, rank), {{{0, 1}, false}, {{0, 1}, true}}};
+  Rings rings{{2 * mesh.columns, count}, {}, leaves(pairs.hangers, ranks), {{{0, 1}, false}, {{0, 1}, true}}};
   for (std::uint32_t place = 0; place < count; ++place) {
-    for (const std::uint32_t chip : pairs.rings[folded(place, count)]) rings.members.push_back(rank[chip]);
+    for (const std::uint32_t chip : pairs.rings[folded(place, count)]) rings.members.push_back(ranks[chip]);
   }
-  return ring_program("row_pairs", rings);
+  return ring_program("row_pair", rings);
 }
 
 }  // namespace shoal::collective

@@ -281,23 +281,23 @@ Program ring_all_reduce(std::uint32_t ranks) {
 
 std::uint32_t folded(std::uint32_t place, std::uint32_t size) { return place < (size + 1) / 2 ? 2 * place : 2 * (size - 1 - place) + 1; }
 
-Program grid_all_reduce(const std::vector<Dimension>& dimensions, std::vector<Pass> passes) {
+Program grid_all_reduce(const std::vector<Dimension>& dimensions, std::vector<Pass> passes, const std::vector<std::uint32_t>& ranks) {
   Rings rings;
   rings.passes = std::move(passes);
-  std::uint64_t ranks = 1;
+  std::uint64_t members = 1;
   for (const Dimension& dimension : dimensions) {
-    ranks *= dimension.size;
-    if (ranks > kMaxRanks) throw Error(Code::invalid_argument, fmt::format("more than {} members", kMaxRanks), "grid");
+    members *= dimension.size;
+    if (members > kMaxRanks) throw Error(Code::invalid_argument, fmt::format("more than {} members", kMaxRanks), "grid");
     rings.sizes.push_back(dimension.size);
   }
-  for (std::uint32_t place = 0; place < ranks; ++place) {
-    std::uint32_t rank = 0, stride = 1;
+  for (std::uint32_t place = 0; place < members; ++place) {
+    std::uint32_t number = 0, stride = 1;
     for (const auto& [size, wraps] : dimensions) {
       const std::uint32_t at = place / stride % size;
-      rank += (wraps ? at : folded(at, size)) * stride;
+      number += (wraps ? at : folded(at, size)) * stride;
       stride *= size;
     }
-    rings.members.push_back(rank);
+    rings.members.push_back(ranks.empty() ? number : ranks[number]);
   }
   return ring_program("grid", rings);
 }

@@ -56,7 +56,8 @@ struct Dimension {
   std::uint32_t size = 1;
   bool wraps = true;
 };
-Program grid_all_reduce(const std::vector<Dimension>& dimensions, std::vector<Pass> passes);
+// `ranks` [number as above]: the rank there, where it is another.
+Program grid_all_reduce(const std::vector<Dimension>& dimensions, std::vector<Pass> passes, const std::vector<std::uint32_t>& ranks = {});
 // The two factors of `ranks` that are nearest to each other, the larger second; 1 and `ranks` where it is prime.
 std::pair<std::uint32_t, std::uint32_t> nearest_factors(std::uint32_t ranks);
 

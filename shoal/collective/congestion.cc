@@ -26,15 +26,18 @@ Congestion congestion(const Program& program, const topo::Topology& topology) {
   topo::Routes routes(topology);
   for (std::uint32_t rank = 0; rank < program.ranks; ++rank) {
     for (std::uint32_t lane = 0; lane < program.lanes[rank].size(); ++lane) {
-      std::map<std::uint32_t, double> sent;            // to whom
+      std::map<std::pair<std::uint32_t, bool>, double> sent;  // to whom, and whether past links
       for (const Loop& loop : program.lanes[rank][lane]) {
         for (const Op& op : loop.ops) {
           if (op.kind != OpKind::send) continue;
-          for (std::uint32_t i = 0; i < loop.times; ++i) sent[peer_of(program, op, i)] += part[chunk_of(program, op, i)];
+          for (std::uint32_t i = 0; i < loop.times; ++i) {
+            const std::uint32_t chunk = chunk_of(program, op, i);
+            sent[{peer_of(program, op, i), passes_switches(program, chunk)}] += part[chunk];
+          }
         }
       }
-      for (const auto& [peer, share] : sent) {
-        for (const std::uint32_t link : routes.path(rank, peer, lane)) load[link] += share;
+      for (const auto& [to, share] : sent) {
+        for (const std::uint32_t link : routes.path(rank, to.first, lane, to.second)) load[link] += share;
       }
     }
   }

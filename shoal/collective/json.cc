@@ -4,7 +4,8 @@
 //   {"v": 1, "name": "ring", "collective": "all_reduce", "order": "rotated", "ranks": 2, "chunks": 2,
 //    "lanes": [[[{"ops": [{"kind": "send", "peer": 1, "chunk": 1, "sources": ["input"]}]}], ...], ...]}
 //
-// A program made for a topology has "shares", a number for each chunk, and a "certificate".
+// A program made for a topology has "shares", a number for each chunk, a "certificate", and where these are so "by_switches", true or false for each
+// chunk, and "slice_bytes".
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -24,6 +25,7 @@ constexpr std::size_t kMaxText = 64U << 20;
 constexpr std::uint32_t kMaxLanes = 1U << 16, kMaxChunks = 1U << 24, kMaxTimes = 1U << 20;
 constexpr std::size_t kMaxItems = 1U << 21;  // ops, sources and waits together
 constexpr std::size_t kMaxName = 64;
+constexpr std::uint32_t kLeastSlice = 64, kMaxSlice = 1U << 26;
 
 constexpr AddOrder kOrders[] = {AddOrder::none, AddOrder::left_fold, AddOrder::rotated, AddOrder::tree};
 constexpr OpKind kKinds[] = {OpKind::send, OpKind::receive, OpKind::receive_reduce, OpKind::fold, OpKind::copy};
@@ -162,7 +164,7 @@ class Node {
 class Reader {
  public:
   Program program(const Node& root) {
-    root.only({"v", "name", "collective", "order", "ranks", "chunks", "root", "slots", "servers", "shares", "certificate", "lanes"});
+    root.only({"v", "name", "collective", "order", "ranks", "chunks", "root", "slots", "servers", "shares", "by_switches", "slice_bytes", "certificate", "lanes"});
     root.field("v").number(1, 1);
     Program program;
     program.name = root.field("name").text();
@@ -176,6 +178,10 @@ class Reader {
     if (root.has("shares")) {
       root.field("shares").each(kMaxItems, [&](const Node& share) { program.shares.push_back(share.count(UINT32_MAX)); });
     }
+    if (root.has("by_switches")) {
+      root.field("by_switches").each(kMaxItems, [&](const Node& chunk) { program.by_switches.push_back(chunk.truth()); });
+    }
+    if (root.has("slice_bytes")) program.slice_bytes = root.field("slice_bytes").count(kMaxSlice, kLeastSlice);
     if (root.has("certificate")) program.certificate = certificate(root.field("certificate"));
     root.field("lanes").each(program.ranks, [&](const Node& rank) {
       auto& lanes = program.lanes.emplace_back();
@@ -265,6 +271,8 @@ std::string to_json(const Program& program) {
   if (program.slots != 0) json["slots"] = program.slots;
   if (program.servers != 0) json["servers"] = program.servers;
   if (!program.shares.empty()) json["shares"] = program.shares;
+  if (!program.by_switches.empty()) json["by_switches"] = program.by_switches;
+  if (program.slice_bytes != 0) json["slice_bytes"] = program.slice_bytes;
   if (program.certificate) {
     const Certificate& claim = *program.certificate;
     json["certificate"] = {{"topology", claim.topology}, {"rate", claim.rate}, {"bound", claim.bound}, {"prices", claim.prices}};

@@ -38,7 +38,8 @@ Operation::Operation(std::shared_ptr<Group> group, std::shared_ptr<const Compile
 // --- memory
 
 void Operation::allocate() {
-  std::size_t limit = run_.slice_bytes;
+  const std::uint32_t tuned = program_->program().slice_bytes;
+  std::size_t limit = tuned > 0 ? tuned : run_.slice_bytes;
   if (run_.priority.cls == net::Class::urgent) limit = std::min(limit, net::kUrgentLimit);
   const std::uint64_t per_line = kCacheLine / element_;
   slice_ = std::max<std::uint64_t>(limit / element_, 1);

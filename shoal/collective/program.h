@@ -94,6 +94,10 @@ struct Program {
   // How many elements the chunks have beside each other, within the data or the part they make up; empty: equally many. A chunk of
   // share 0 has none, and no op need speak of it.
   std::vector<std::uint32_t> shares;
+  // Chunks that pass switches even where a link leads straight to the peer: they have a channel of their own, as PCIe beside NVLinks. As many as
+  // chunks, or empty: none. A lane speaks of chunks of one kind.
+  std::vector<bool> by_switches;
+  std::uint32_t slice_bytes = 0;      // what the runner moves at once, where that was tuned (chunk_size.h); 0: as its caller says
   std::uint32_t root = 0;             // of rooted collectives
   std::uint32_t slots = 0;            // scratch windows a member needs
   std::uint32_t servers = 0;          // of all_reduce: the last ranks, which contribute nothing and end with their own chunk alone
@@ -108,6 +112,7 @@ std::uint32_t owner(const Program& program, std::uint32_t chunk);
 bool adds(Collective collective);               // all_reduce, reduce_scatter, reduce
 bool in_parts(Collective collective);           // every rank owns a part: reduce_scatter, all_gather, gather, scatter
 inline bool is_empty(const Program& program, std::uint32_t chunk) { return !program.shares.empty() && program.shares[chunk] == 0; }
+inline bool passes_switches(const Program& program, std::uint32_t chunk) { return !program.by_switches.empty() && program.by_switches[chunk]; }
 std::uint32_t workers(const Program& program);  // ranks that contribute: the first ones
 
 // Whom, and of which chunk, iteration `iteration` of an op speaks.

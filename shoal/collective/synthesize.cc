@@ -4,13 +4,21 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
+#include <chrono>
 #include <cmath>
+#include <iterator>
 #include <optional>
+#include <utility>
 
 #include "shoal/collective/build.h"
 #include "shoal/collective/build_trees.h"
+#include "shoal/collective/forms.h"
+#include "shoal/collective/hosts.h"
+#include "shoal/collective/known_network.h"
+#include "shoal/collective/servers.h"
 #include "shoal/core/error.h"
 #include "shoal/packing/blink.h"
+#include "shoal/packing/channels.h"
 
 namespace shoal::collective {
 
@@ -72,6 +80,16 @@ std::uint32_t checked_ranks(const Network& network, const topo::Topology& topolo
   return ranks;
 }
 
+bool leads_everywhere(const topo::Topology& topology) {
+  try {
+    const Network network(topology);
+    return true;
+  } catch (const Error& error) {
+    if (error.code() != Code::invalid_argument) throw;
+    return false;
+  }
+}
+
 Certificate certificate(const Program& program, const topo::Topology& topology, const Packing& packing) {
   return {topo::digest(topology), congestion(program, topology).rate, packing.bound, packing.prices};
 }
@@ -90,24 +108,88 @@ Program synthesize(const topo::Topology& topology, Collective collective, Synthe
   std::vector<DataTree> trees;
   for (const packing::Tree& tree : packing.trees) trees.push_back(data_tree(tree, ranks, all));
   Program program = tree_program(kind(how), collective, ranks, trees, root);
+  if (how == Synthesis::blink && collective == Collective::all_reduce && are_shared(servers_in(topology))) {
+    // Three phases have fewer hops, and are taken where they cost no more of the rate than few trees may.
+    Program phased = tree_program("blink_servers", collective, ranks, three_phases(topology));
+    if (congestion(phased, topology).rate >= (1 - packing::Blink{}.loss) * congestion(program, topology).rate) program = std::move(phased);
+  }
   // Blink's own prices prove its bound to 1 - eps only.
   program.certificate = certificate(program, topology, how == Synthesis::blink ? pack(network, demand, best_known(network), root) : packing);
   return program;
 }
 
+Program kept_or_synthesized(const topo::Topology& topology, Collective collective, Synthesis how, std::uint32_t root, const ProgramCache& cache) {
+  return cache.kept_or_made(topology, collective, kind(how), root, [&] { return synthesize(topology, collective, how, root); });
+}
+
+std::optional<Program> hybrid(const topo::Topology& topology, Collective collective, std::uint32_t root, double bytes) {
+  const Demand demand = checked_demand(collective);
+  const auto hosts = static_cast<topo::Node>(topology.hosts.size());
+  const Network network(topology);
+  const std::uint32_t ranks = checked_ranks(network, topology, root);
+  std::vector<Packing> packings;
+  std::vector<packing::Channel> kinds;
+  for (const bool by_switches : {false, true}) {
+    topo::Topology kind = topology;
+    std::erase_if(kind.links, [&](const topo::Link& link) { return (link.from >= hosts || link.to >= hosts) != by_switches; });
+    if (kind.links.empty() || !leads_everywhere(kind)) return std::nullopt;
+    packings.push_back(pack(Network(kind), demand, Synthesis::blink, root));
+    Nanoseconds longest{};
+    for (const topo::Link& link : kind.links) longest = std::max(longest, link.latency);
+    std::size_t hops = 0;
+    for (const packing::Tree& tree : packings.back().trees) hops = std::max<std::size_t>(hops, packing::height(tree));
+    const double passes = (by_switches ? 2.0 : 1.0) * (collective == Collective::all_reduce ? 2 : 1);
+    const double begins = topology.relative ? 0 : passes * static_cast<double>(hops) * std::chrono::duration<double>(longest).count();
+    kinds.push_back({packings.back().rate, begins});
+  }
+  const packing::Split split = packing::split(bytes, kinds);
+  std::vector<DataTree> trees;
+  std::vector<bool> by_switches;
+  for (std::size_t kind = 0; kind < kinds.size(); ++kind) {
+    if (split.data[kind] <= 0) return std::nullopt;
+    for (const packing::Tree& tree : packings[kind].trees) {
+      trees.push_back(data_tree(tree, ranks, packings[kind].rate * bytes / split.data[kind]));
+      by_switches.push_back(kind == 1);
+    }
+  }
+  Program program = tree_program("blink_hybrid", collective, ranks, trees, root);
+  program.by_switches = std::move(by_switches);
+  program.certificate = certificate(program, topology, pack(network, demand, best_known(network), root));
+  return program;
+}
+
 bool has_bound(Collective collective) { return demand_of(collective).has_value(); }
 
-Program program_for(const topo::Topology& topology, Collective collective, const std::string& mode, std::uint32_t root, const ProgramCache& cache) {
+std::vector<std::string> mode_names(Collective collective) {
+  std::vector<std::string> names{"trees", "exact", "blink"};
+  if (collective == Collective::all_reduce) {
+    names.insert(names.end(), std::begin(kForms), std::end(kForms));
+    names.emplace_back(kHierarchical);
+  }
+  for (std::string& name : builder_names(collective)) names.push_back(std::move(name));
+  return names;
+}
+
+Program program_for(const topo::Topology& topology, Collective collective, const std::string& called, std::uint32_t root, const ProgramCache& cache) {
+  std::string mode = called;
+  std::ranges::replace(mode, '-', '_');
+  const std::vector<std::string> names = mode_names(collective);
+  if (std::ranges::find(names, mode) == names.end()) {
+    throw Error(Code::invalid_argument, fmt::format("there is no mode {} for {}", called, name(collective)), "--mode",
+                fmt::format("auto, {}", fmt::join(names, ", ")));
+  }
   for (const Synthesis how : {Synthesis::few, Synthesis::exact, Synthesis::blink}) {
-    if (mode != kind(how) && !(mode == "auto" && how == Synthesis::few)) continue;
-    return cache.kept_or_made(topology, collective, kind(how), root, [&] { return synthesize(topology, collective, how, root); });
+    if (mode == kind(how)) return kept_or_synthesized(topology, collective, how, root, cache);
   }
-  const auto names = builder_names(collective);
-  if (std::find(names.begin(), names.end(), mode) == names.end()) {
-    throw Error(Code::invalid_argument, fmt::format("there is no mode {} for {}", mode, name(collective)), "--mode",
-                fmt::format("auto, exact, blink, {}", fmt::join(names, ", ")));
-  }
-  Program program = build(collective, mode, static_cast<std::uint32_t>(topology.hosts.size()), root);
+  if (mode == "ring" && collective == Collective::all_reduce) mode = kOrderedRing;
+  const auto made = [&] {
+    if (std::ranges::find(kForms, mode) != std::end(kForms)) return build_for(topology, mode);
+    if (mode != kHierarchical) return build(collective, mode, static_cast<std::uint32_t>(topology.hosts.size()), root);
+    const Hosts hosts = hosts_in(topology);
+    if (are_shared(hosts)) return hierarchical_all_reduce(hosts);
+    throw Error(Code::invalid_argument, "has no groups of hosts, each on a switch of its own", "topology " + topology.name);
+  };
+  Program program = made();
   if (has_bound(collective)) certify(program, topology);
   return program;
 }

@@ -11,7 +11,9 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
+#include <vector>
 
 #include "shoal/collective/program.h"
 #include "shoal/collective/program_cache.h"
@@ -23,13 +25,23 @@ namespace shoal::collective {
 enum class Synthesis : std::uint8_t {
   few,    // at most 16 trees (from each host, where every rank owns a part), as few as come within 3 % of the bound
   exact,  // the bound itself, with as many trees as that takes
-  blink,  // as that paper does it (packing/blink.h), within 10 % of the bound: all_reduce, broadcast and reduce
+  // As that paper does it (packing/blink.h), within 10 % of the bound: all_reduce, broadcast and reduce. all_reduce over several servers in three phases
+  // (servers.h), where their links bear it as well.
+  blink,
 };
 inline constexpr std::uint32_t kMostExactHosts = 64;  // beyond, a bound is proved but perhaps not met: exact and blink are refused
 
 // all_reduce, broadcast, reduce, all_gather, reduce_scatter; others throw Error{unsupported}, as do more hosts than `how` allows.
 // Throws Error{invalid_argument} for a network of which one part cannot reach another. Deterministic.
 Program synthesize(const topo::Topology& topology, Collective collective, Synthesis how = Synthesis::few, std::uint32_t root = 0);
+// The same, taken from `cache` if it is there, and kept there.
+Program kept_or_synthesized(const topo::Topology& topology, Collective collective, Synthesis how, std::uint32_t root, const ProgramCache& cache);
+
+// Two kinds of links at once that no tree mixes: those that lead straight from host to host (NVLinks), and ways through switches (PCIe, a network).
+// Blink's hybrid (MLSys 2020, section 4): its trees packed into each kind by itself, the data split so that both end together (packing/channels.h)
+// for `bytes` of them: a kind begins after the latencies of the longest way through its highest tree. Nothing where a kind does not lead from every
+// host to every other, or would get no data; else throws as synthesize() for blink does.
+std::optional<Program> hybrid(const topo::Topology& topology, Collective collective, std::uint32_t root, double bytes);
 
 // What a program comes to on a network where nothing but links' rates counts: which link is busiest, and for how long. Transfers take
 // topo::Routes. Waits between ops are not seen (sim/ sees them), so the price is exact for what is pipelined, as trees are.
@@ -39,11 +51,14 @@ struct Congestion {
 };
 Congestion congestion(const Program& program, const topo::Topology& topology);
 
-// By name: "auto" and "trees" (few), "exact", "blink", or a builder's, certified where that can be. Those that are synthesized are kept in `cache` and
-// taken from there. Throws Error{invalid_argument} with the list.
+// By name: "trees" (few), "exact", "blink", what is made for a form of network (forms.h; "ring" of all_reduce is ordered_ring), "hierarchical", or a
+// builder's, certified where that can be. A dash is an underscore. Those that are synthesized are kept in `cache`. Throws
+// Error{invalid_argument} with the list, or why the network does not fit.
 Program program_for(const topo::Topology& topology, Collective collective, const std::string& mode, std::uint32_t root = 0,
                     const ProgramCache& cache = {});
 bool has_bound(Collective collective);       // those that synthesize() knows
+
+std::vector<std::string> mode_names(Collective collective);  // of program_for()
 
 // Gives a program its certificate for this network, whoever made it: synthesize() does so for its own. Hosts as ranks. Throws as
 // synthesize() does.

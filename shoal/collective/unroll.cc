@@ -27,6 +27,9 @@ void check_chunks(const Program& program) {
   const std::uint32_t all = program.ranks * program.ranks;
   if (program.collective == Collective::all_to_all && program.chunks != all) refuse_count(std::to_string(all));
   if (in_parts(program.collective) && program.chunks % program.ranks != 0) refuse_count(fmt::format("{} or a multiple", program.ranks));
+  if (!program.by_switches.empty() && program.by_switches.size() != program.chunks) {
+    refuse(program, fmt::format("{} chunks, {} of which are said to pass switches or not", program.chunks, program.by_switches.size()));
+  }
   if (program.shares.empty()) return;
   if (program.collective == Collective::all_to_all) refuse(program, "shares of chunks in all_to_all, whose chunks are equal");
   if (program.shares.size() != program.chunks) refuse(program, fmt::format("{} shares of {} chunks", program.shares.size(), program.chunks));

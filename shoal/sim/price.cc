@@ -10,6 +10,22 @@
 #include "shoal/sim/run_program.h"
 
 namespace shoal::sim {
+namespace {
+
+Outcome alone_on(std::shared_ptr<const collective::Program> program, const topo::Topology& topology, double bytes, const Costs& costs) {
+  Job job;
+  job.name = program->name;
+  job.elements = static_cast<std::uint64_t>(bytes / job.element_bytes);
+  job.program = std::move(program);
+  for (topo::Node host = 0; host < topology.hosts.size(); ++host) job.hosts.push_back(host);
+  return simulate(topology, std::span(&job, 1), {}, costs);
+}
+
+}  // namespace
+
+double simulated_seconds(const collective::Program& program, const topo::Topology& topology, double bytes, const Costs& costs) {
+  return alone_on(std::make_shared<const collective::Program>(program), topology, bytes, costs).seconds;
+}
 
 ProgramPrice price(collective::Program program, const topo::Topology& topology, double bytes, const Costs& costs) {
   const auto refuse = [&](const std::string& what, const std::string& hint) { throw Error(Code::invalid_argument, what, "topology " + topology.name, hint); };
@@ -20,12 +36,7 @@ ProgramPrice price(collective::Program program, const topo::Topology& topology, 
   if (!program.certificate && collective::has_bound(program.collective)) certify(program, topology);
   ProgramPrice price;
   if (program.certificate) price.bound_seconds = bytes / check_certificate(program, topology).bound / costs.goodput;
-  Job job;
-  job.name = program.name;
-  job.elements = static_cast<std::uint64_t>(bytes / job.element_bytes);
-  job.program = std::make_shared<const collective::Program>(std::move(program));
-  for (topo::Node host = 0; host < topology.hosts.size(); ++host) job.hosts.push_back(host);
-  const Outcome outcome = simulate(topology, std::span(&job, 1), {}, costs);
+  const Outcome outcome = alone_on(std::make_shared<const collective::Program>(std::move(program)), topology, bytes, costs);
   price.seconds = outcome.seconds;
   if (!topology.links.empty()) {
     const topo::Link& link = topology.links[outcome.bottleneck];

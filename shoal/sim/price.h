@@ -20,4 +20,7 @@ struct ProgramPrice {
 // than hosts, relative rates, a certificate of another network.
 ProgramPrice price(collective::Program program, const topo::Topology& topology, double bytes, const Costs& costs = {});
 
+// Only how long it takes, whatever it is certified for.
+double simulated_seconds(const collective::Program& program, const topo::Topology& topology, double bytes, const Costs& costs = {});
+
 }  // namespace shoal::sim

@@ -124,7 +124,8 @@ void Running::offer(std::uint32_t stream) {
   state.waiting = true;
   if (state.channel == SizedProgram::kNone) {
     const SizedProgram::Stream& ends = program_->streams()[stream];
-    state.channel = simulation_.channel(host(ends.sender), what_.hosts[ends.to], what_.priority);
+    const bool by_switches = passes_switches(program_->program(), program_->chunk(program_->begin(ends.sender)));
+    state.channel = simulation_.channel(host(ends.sender), what_.hosts[ends.to], what_.priority, by_switches);
   }
   simulation_.channels_[state.channel].waiting.push({Token::Kind::flown, attempt_, stream});
   simulation_.serve(state.channel);

@@ -232,11 +232,21 @@ void Simulation::finished(std::uint32_t job, std::uint32_t rank) {
   if (--open_ranks_[job] == 0) --incomplete_jobs_;
 }
 
-const Simulation::Path& Simulation::path(topo::Node from, topo::Node to) {
-  const auto [entry, is_new] = paths_.try_emplace(std::uint64_t{from} << 32 | to);
+namespace {
+
+// Nodes have 17 bits at most: one more says which of two ways.
+std::uint64_t way_key(topo::Node from, topo::Node to, bool by_switches) {
+  static_assert(topo::kMostNodes <= std::size_t{1} << 31);
+  return std::uint64_t{by_switches} << 63 | std::uint64_t{from} << 32 | to;
+}
+
+}  // namespace
+
+const Simulation::Path& Simulation::path(topo::Node from, topo::Node to, bool by_switches) {
+  const auto [entry, is_new] = paths_.try_emplace(way_key(from, to, by_switches));
   Path& path = entry->second;
   if (!is_new) return path;
-  path.links = routes_.path(from, to);
+  path.links = routes_.path(from, to, 0, by_switches);
   for (const std::uint32_t link : path.links) path.latency += Seconds(topology_.links[link].latency).count();
   if (costs_.host_seconds_per_byte > 0) {
     const auto first_thread = static_cast<std::uint32_t>(topology_.links.size());
@@ -246,10 +256,10 @@ const Simulation::Path& Simulation::path(topo::Node from, topo::Node to) {
   return path;
 }
 
-std::uint32_t Simulation::channel(topo::Node from, topo::Node to, std::uint32_t priority) {
+std::uint32_t Simulation::channel(topo::Node from, topo::Node to, std::uint32_t priority, bool by_switches) {
   const auto next = static_cast<std::uint32_t>(channels_.size());
-  const auto [entry, is_new] = channel_of_.try_emplace({std::uint64_t{from} << 32 | to, priority}, next);
-  if (is_new) channels_.push_back({&path(from, to), from, to, priority, kNone, 0, {}, {}});
+  const auto [entry, is_new] = channel_of_.try_emplace({way_key(from, to, by_switches), priority}, next);
+  if (is_new) channels_.push_back({&path(from, to, by_switches), from, to, priority, kNone, 0, {}, {}});
   return entry->second;
 }
 

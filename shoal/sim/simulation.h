@@ -180,8 +180,8 @@ class Simulation {
   };
   enum class Begun : std::uint8_t { no, due, yes };  // due: it would have begun, were the others not waited for
 
-  const Path& path(topo::Node from, topo::Node to);
-  std::uint32_t channel(topo::Node from, topo::Node to, std::uint32_t priority);
+  const Path& path(topo::Node from, topo::Node to, bool by_switches = false);
+  std::uint32_t channel(topo::Node from, topo::Node to, std::uint32_t priority, bool by_switches);
   void serve(std::uint32_t channel);
   double occupy(topo::Node host, double seconds);  // its thread: until when
   void handle(Token token);

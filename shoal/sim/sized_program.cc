@@ -86,14 +86,15 @@ void SizedProgram::find_sizes(const Costs& costs) {
     sent += by_lane;
     message_bytes_.push_back(by_lane / costs.messages_per_lane);
   }
-  const double slice_bytes = std::max<double>(costs.slice_bytes, sent / costs.most_flows);
+  const std::uint32_t real = program_->slice_bytes > 0 ? program_->slice_bytes : costs.slice_bytes;
+  const double slice_bytes = std::max<double>(real, sent / costs.most_flows);
   const auto cuts = [](double bytes, double piece) { return bytes > 0 ? std::max(1.0, std::ceil(bytes / piece)) : 0.0; };
   single_slices_ = true;
   double largest = 0;
   for (const double bytes : chunk_bytes_) {
     const double count = cuts(bytes, slice_bytes);
     slices_.push_back(static_cast<std::uint32_t>(count));
-    messages_.push_back(count > 0 ? static_cast<std::uint32_t>(cuts(bytes / count, costs.slice_bytes)) : 0);
+    messages_.push_back(count > 0 ? static_cast<std::uint32_t>(cuts(bytes / count, real)) : 0);
     single_slices_ = single_slices_ && count == 1;
     largest = std::max(largest, bytes);
   }

@@ -1,7 +1,6 @@
 #include "shoal/topo/layout.h"
 
 #include <algorithm>
-#include <charconv>
 #include <cmath>
 #include <numbers>
 #include <set>
@@ -10,6 +9,7 @@
 
 #include "shoal/core/error.h"
 #include "shoal/core/text.h"
+#include "shoal/topo/grid_form.h"
 
 namespace shoal::topo {
 namespace {
@@ -18,26 +18,14 @@ constexpr std::size_t kMostGridDimensions = 3;
 
 using GridPlace = std::vector<int>;
 
-// "3_0" -> {3, 0}; empty if the name is none of that kind.
-GridPlace coordinates_in(const std::string& name) {
-  GridPlace found;
-  const char* at = name.data();
-  const char* const end = at + name.size();
-  while (at < end) {
-    int value = -1;
-    const auto [next, wrong] = std::from_chars(at, end, value);
-    if (wrong != std::errc() || value < 0 || (next != end && (*next != '_' || next + 1 == end))) return {};
-    found.push_back(value);
-    at = next == end ? end : next + 1;
-  }
-  return found;
-}
-
 // Fills `made` and returns true if the topology is a grid by its names and links.
 bool lay_grid(const Topology& topology, Layout& made) {
   if (!topology.switches.empty() || topology.hosts.size() < 2 || topology.links.empty()) return false;
   std::vector<GridPlace> at;
-  for (const auto& name : topology.hosts) at.push_back(coordinates_in(name));
+  for (const auto& name : topology.hosts) {
+    const auto found = coordinates_in(name);
+    at.emplace_back(found.begin(), found.end());
+  }
   const std::size_t dimensions = at[0].size();
   if (dimensions == 0 || dimensions > kMostGridDimensions) return false;
   std::vector<int> size(dimensions);

@@ -44,43 +44,48 @@ Routes::Routes(const Topology& topology) : topology_(topology) {
   group(topology, &Link::from, first_out_, out_);
 }
 
-std::vector<std::uint32_t> Routes::path(Node from, Node to, std::uint64_t stream) {
+std::vector<std::uint32_t> Routes::path(Node from, Node to, std::uint64_t stream, bool by_switches) {
   std::vector<std::uint32_t> links;
   if (from == to) return links;
   for (const std::uint32_t link : of(to, first_in_, in_)) {
-    if (topology_.links[link].from == from) links.push_back(link);
+    if (topology_.links[link].from == from && !by_switches) links.push_back(link);
   }
   if (!links.empty()) return {links[pick(from, to, stream, to, links.size())]};
 
   if (!known_.contains(from)) {
-    if ((known_.size() + 1) * 2 * topology_.nodes() > kMostDistances) known_.clear();
-    known_.emplace(from, Distances{search(from, false), {}});
+    if ((known_.size() + 1) * 3 * topology_.nodes() > kMostDistances) known_.clear();
+    known_.emplace(from, Distances{search(from, Through::switches), {}, {}});
   }
   Distances& known = known_.at(from);
-  if (known.by_switches[to] != kUnreached) {
-    walk_back(known.by_switches, false, from, to, stream, links);
+  const auto refuse = [&](const char* how) {
+    throw Error(Code::invalid_argument, fmt::format("no path from \"{}\" to \"{}\"{}", topology_.node_name(from), topology_.node_name(to), how),
+                topology_.name);
+  };
+  if (by_switches) {
+    if (known.past_links.empty()) known.past_links = search(from, Through::only_switches);
+    if (known.past_links[to] == kUnreached) refuse(" through switches");
+    walk_back(known.past_links, Through::only_switches, from, to, stream, links);
+  } else if (known.by_switches[to] != kUnreached) {
+    walk_back(known.by_switches, Through::switches, from, to, stream, links);
   } else {
-    if (known.by_all.empty()) known.by_all = search(from, true);
-    if (known.by_all[to] == kUnreached) {
-      throw Error(Code::invalid_argument,
-                  fmt::format("no path from \"{}\" to \"{}\"", topology_.node_name(from), topology_.node_name(to)), topology_.name);
-    }
-    walk_back(known.by_all, true, from, to, stream, links);
+    if (known.by_all.empty()) known.by_all = search(from, Through::all);
+    if (known.by_all[to] == kUnreached) refuse("");
+    walk_back(known.by_all, Through::all, from, to, stream, links);
   }
   std::reverse(links.begin(), links.end());
   return links;
 }
 
-std::vector<Routes::Distance> Routes::search(Node from, bool through_hosts) const {
+std::vector<Routes::Distance> Routes::search(Node from, Through through) const {
   std::vector<Distance> distances(topology_.nodes(), kUnreached);
   std::vector<Node> reached{from};
   distances[from] = 0;
   for (std::size_t next = 0; next < reached.size(); ++next) {
     const Node node = reached[next];
-    if (node != from && !passes_on(node, through_hosts)) continue;
+    if (node != from && !passes_on(node, through)) continue;
     for (const std::uint32_t link : of(node, first_out_, out_)) {
       const Node to = topology_.links[link].to;
-      if (distances[to] != kUnreached) continue;
+      if (distances[to] != kUnreached || !may_take(topology_.links[link], through)) continue;
       distances[to] = distances[node] + 1;
       reached.push_back(to);
     }
@@ -88,14 +93,17 @@ std::vector<Routes::Distance> Routes::search(Node from, bool through_hosts) cons
   return distances;
 }
 
-void Routes::walk_back(const std::vector<Distance>& distances, bool through_hosts, Node from, Node to, std::uint64_t stream,
+void Routes::walk_back(const std::vector<Distance>& distances, Through through, Node from, Node to, std::uint64_t stream,
                        std::vector<std::uint32_t>& links) const {
   std::vector<std::uint32_t> equal;
   for (Node node = to; node != from;) {
     equal.clear();
     for (const std::uint32_t link : of(node, first_in_, in_)) {
       const Node before = topology_.links[link].from;
-      if (distances[before] != distances[node] - 1 || (before != from && !passes_on(before, through_hosts))) continue;
+      if (distances[before] != distances[node] - 1 || (before != from && !passes_on(before, through)) ||
+          !may_take(topology_.links[link], through)) {
+        continue;
+      }
       equal.push_back(link);
     }
     links.push_back(equal[pick(from, to, stream, node, equal.size())]);

@@ -21,19 +21,24 @@ class Routes {
 
   // Indices into topology.links, from `from` to `to` in order; empty where both are one node. `from` and `to` are hosts or
   // switches. Throws Error{invalid_argument} naming both where no path exists.
-  std::vector<std::uint32_t> path(Node from, Node to, std::uint64_t stream = 0);
+  // `by_switches`: not by a link from host to host, though there is one.
+  std::vector<std::uint32_t> path(Node from, Node to, std::uint64_t stream = 0, bool by_switches = false);
 
  private:
   using Distance = std::uint32_t;
   struct Distances {                    // [node]: links from the source
     std::vector<Distance> by_switches;  // where only switches pass on
     std::vector<Distance> by_all;       // where hosts do, too; empty until somebody asks
+    std::vector<Distance> past_links;   // where only switches pass on and no link from host to host is taken; the same
   };
 
-  std::vector<Distance> search(Node from, bool through_hosts) const;
-  void walk_back(const std::vector<Distance>& distances, bool through_hosts, Node from, Node to, std::uint64_t stream,
+  enum class Through : std::uint8_t { switches, all, only_switches };
+  std::vector<Distance> search(Node from, Through through) const;
+  void walk_back(const std::vector<Distance>& distances, Through through, Node from, Node to, std::uint64_t stream,
                  std::vector<std::uint32_t>& links) const;
-  bool passes_on(Node node, bool through_hosts) const { return through_hosts || node >= topology_.hosts.size(); }
+  bool is_host(Node node) const { return node < topology_.hosts.size(); }
+  bool passes_on(Node node, Through through) const { return through == Through::all || !is_host(node); }
+  bool may_take(const Link& link, Through through) const { return through != Through::only_switches || !is_host(link.from) || !is_host(link.to); }
 
   static constexpr std::size_t kMostDistances = std::size_t{1} << 25;  // 128 MiB
 

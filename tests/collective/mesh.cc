@@ -209,15 +209,15 @@ TEST(Mesh, programs_around_holes_are_proved_and_add_up) {
     if (seed % 4 > 1) mesh.dead[words[2] % 8] = true;
     if (!connected(mesh.rows, mesh.columns, mesh.dead)) continue;
     SCOPED_TRACE("seed " + std::to_string(seed));
-    expect_sums(mesh_ring_all_reduce(mesh));
-    if (seed % 4 < 2) expect_sums(row_pair_all_reduce(mesh));
+    expect_sums(mesh_ring_all_reduce(mesh, live_ranks(mesh)));
+    if (seed % 4 < 2) expect_sums(row_pair_all_reduce(mesh, live_ranks(mesh)));
   }
 }
 
 // A hole of one block: of R live chips each link direction of the ring carries (R-1)/R of the data, whole mesh or not.
 TEST(Mesh, a_hole_costs_the_ring_nothing_but_the_chips) {
   const auto busiest = [](const Mesh& mesh) {
-    const Program program = mesh_ring_all_reduce(mesh);
+    const Program program = mesh_ring_all_reduce(mesh, live_ranks(mesh));
     std::map<std::pair<std::uint32_t, std::uint32_t>, double> load;
     for (std::uint32_t rank = 0; rank < program.ranks; ++rank) {
       for (const Lane& lane : program.lanes[rank]) {
@@ -248,13 +248,13 @@ TEST(Mesh, programs_go_as_fast_as_their_formulas_on_the_network_itself) {
   EXPECT_NEAR(rate(grid_all_reduce({{8}, {4}}, all_passes(2)), network(4, 8, true)), 4 / (2 * 7 / 8. * (1 + 1 / 4.)), 1e-9);
   EXPECT_NEAR(rate(grid_all_reduce({{8, false}, {8}}, one_pass(2)), network(8, 8, false)), 8 / 14., 1e-9);  // a line's links have one flow each
   Mesh mesh = whole(8, 8);
-  EXPECT_NEAR(rate(mesh_ring_all_reduce(mesh), network(8, 8, false)), 1.016, 5e-4);
+  EXPECT_NEAR(rate(mesh_ring_all_reduce(mesh, live_ranks(mesh)), network(8, 8, false)), 1.016, 5e-4);
   // Rings of 16 with 15/16 of the data, whose ends lie on columns that carry four times 3/4 of a 16th.
-  EXPECT_NEAR(rate(row_pair_all_reduce(mesh), network(8, 8, false)), 1 / (15 / 16. + 4 * 3 / 4. / 16), 1e-9);
+  EXPECT_NEAR(rate(row_pair_all_reduce(mesh, live_ranks(mesh)), network(8, 8, false)), 1 / (15 / 16. + 4 * 3 / 4. / 16), 1e-9);
   kill(mesh, 2, 4, 2, 2);
-  EXPECT_NEAR(rate(mesh_ring_all_reduce(mesh), network(8, 8, false, {{{2, 4}, {2, 2}}})), 1.017, 5e-4);
+  EXPECT_NEAR(rate(mesh_ring_all_reduce(mesh, live_ranks(mesh)), network(8, 8, false, {{{2, 4}, {2, 2}}})), 1.017, 5e-4);
   kill(mesh, 4, 4, 2, 2);
-  EXPECT_NEAR(rate(mesh_ring_all_reduce(mesh), network(8, 8, false, {{{2, 4}, {4, 2}}})), 1.018, 5e-4);
+  EXPECT_NEAR(rate(mesh_ring_all_reduce(mesh, live_ranks(mesh)), network(8, 8, false, {{{2, 4}, {4, 2}}})), 1.018, 5e-4);
 }
 
 TEST(Mesh, refusals_are_in_words) {

@@ -1,0 +1,36 @@
+// Of all programs that a network can have, the one that takes least here, simulated: `shoal program build --mode auto`.
+//
+// Trees, what is made for the network's form (collective/forms.h), hierarchical, and, of at most kMostExactHosts hosts, the builders. Nothing
+// is faster than its fullest link allows, so that they are tried in that order, and what cannot be less any more is not simulated. What is synthesized is
+// taken from `cache` and kept there.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "shoal/collective/program.h"
+#include "shoal/collective/program_cache.h"
+#include "shoal/topo/topology.h"
+
+namespace shoal::sim {
+
+struct Offered {
+  std::string name;
+  double seconds = 0;  // by simulation, or what its fullest link takes
+  bool simulated = false;
+};
+struct BestProgram {
+  collective::Program program;  // certified where that can be
+  std::vector<Offered> offers;  // all that fit; the first is it
+};
+
+// `bytes`: of the whole vector. Where rates are link units, one counts as 1 Gbit/s. Throws what synthesize() does.
+BestProgram best_program(const topo::Topology& topology, collective::Collective collective, std::uint32_t root, double bytes,
+                         const collective::ProgramCache& cache = {});
+
+// The same for "auto"; for "blink" the quicker of its trees and its hybrid, with chunks tuned for so many bytes, and trees of ours beside it in the offers; for
+// any other mode what collective::program_for() makes of it.
+BestProgram program_on(const topo::Topology& topology, collective::Collective collective, const std::string& mode,
+                       std::uint32_t root, double bytes, const collective::ProgramCache& cache = {});
+
+}  // namespace shoal::sim
