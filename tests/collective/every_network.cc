@@ -7,12 +7,10 @@
 
 #include <cstdio>
 #include <map>
-#include <set>
 #include <tuple>
 
-#include "shoal/collective/build_mesh.h"
-#include "shoal/collective/build_rings.h"
 #include "shoal/collective/build_trees.h"
+#include "shoal/collective/forms.h"
 #include "shoal/collective/hosts.h"
 #include "shoal/collective/synthesize.h"
 #include "shoal/core/error.h"
@@ -44,46 +42,6 @@ class Built {
   std::map<std::tuple<Collective, std::string, std::uint32_t, std::uint32_t>, Program> programs_;
 };
 
-// A grid of chips called "row_column", some of them dead, and the network with its hosts in that order, as programs for meshes want it.
-struct Chips {
-  Mesh mesh;
-  topo::Topology topology;
-  std::uint32_t dead = 0;
-};
-std::optional<Chips> chips_of(const topo::Topology& topology) {
-  if (!topology.switches.empty()) return std::nullopt;
-  std::map<std::pair<std::uint32_t, std::uint32_t>, topo::Node> at;
-  Chips chips;
-  for (topo::Node host = 0; host < topology.hosts.size(); ++host) {
-    std::uint32_t row = 0, column = 0;
-    int end = 0;
-    const std::string& name = topology.hosts[host];
-    if (std::sscanf(name.c_str(), "%u_%u%n", &row, &column, &end) != 2 || end != static_cast<int>(name.size()))
-      return std::nullopt;
-    at[{row, column}] = host;
-    chips.mesh.rows = std::max(chips.mesh.rows, row + 1);
-    chips.mesh.columns = std::max(chips.mesh.columns, column + 1);
-  }
-  chips.topology = topology;
-  std::vector<topo::Node> place(topology.nodes());
-  std::iota(place.begin(), place.end(), 0);
-  topo::Node next = 0;
-  for (std::uint32_t row = 0; row < chips.mesh.rows; ++row) {
-    for (std::uint32_t column = 0; column < chips.mesh.columns; ++column) {
-      const auto live = at.find({row, column});
-      chips.mesh.dead.push_back(live == at.end());
-      if (live == at.end()) {
-        ++chips.dead;
-        continue;
-      }
-      chips.topology.hosts[next] = topology.hosts[live->second];
-      place[live->second] = next++;
-    }
-  }
-  for (topo::Link& link : chips.topology.links) link.from = place[link.from], link.to = place[link.to];
-  return chips;
-}
-
 void expect_below_the_bound(const Program& program, const topo::Topology& topology, double bound) {
   EXPECT_LE(congestion(program, topology).rate, bound * (1 + kSlack)) << program.name << " " << name(program.collective);
 }
@@ -95,16 +53,16 @@ void expect_network_programs(const topo::Topology& topology, double bound) {
     expect_runs(program, 97, 1);
     expect_below_the_bound(program, topology, bound);
   }
-  const std::optional<Chips> chips = chips_of(topology);
-  if (!chips) return;
-  std::vector<Program> programs{mesh_ring_all_reduce(chips->mesh), row_pair_all_reduce(chips->mesh)};
-  if (chips->dead == 0) {
-    programs.push_back(grid_all_reduce({{chips->mesh.columns}, {chips->mesh.rows}}, all_passes(2)));
-    programs.push_back(grid_all_reduce({{chips->mesh.columns, false}, {chips->mesh.rows, false}}, one_pass(2)));
-  }
-  for (const Program& program : programs) {
+  for (const char* form : kForms) {
+    Program program;
+    try {
+      program = build_for(topology, form);
+    } catch (const Error& error) {
+      EXPECT_EQ(error.code(), Code::invalid_argument) << form;  // the network is of another form
+      continue;
+    }
     expect_runs(program, 1009, 1);
-    expect_below_the_bound(program, chips->topology, bound);
+    expect_below_the_bound(program, topology, bound);
   }
 }
 
