@@ -102,7 +102,7 @@ void Saves::written(const std::shared_ptr<Save>& save, bool last, const std::sha
 }
 
 void Saves::keep(const Message& request) {
-  disk_([asked = SaveRequest::from(request)] { keep_parts(asked.folder, asked.id); });
+  disk_([asked = SaveRequest::from(request), part = part_, parts = parts_] { keep_parts(asked.folder, asked.id, part, parts); });
 }
 
 void Saves::end() {

@@ -1,8 +1,10 @@
 #include "shoal/table/snapshot_folder.h"
 
 #include <algorithm>
+#include <charconv>
 #include <fstream>
 #include <iterator>
+#include <string_view>
 #include <system_error>
 #include <vector>
 
@@ -53,6 +55,22 @@ fs::path part_file(const fs::path& folder, const Cut& cut, std::uint32_t part) {
   return folder / ("part-" + std::to_string(part) + "-of-" + std::to_string(cut.parts) + "-" + cut.id + ".shoal");
 }
 
+namespace {
+
+// The number P in "part-P-of-N-ID.shoal", or in what is written aside for it; nullopt: it is no such file.
+std::optional<std::uint64_t> part_named(std::string_view name) {
+  if (name.starts_with(".")) name.remove_prefix(1);
+  constexpr std::string_view kBegins = "part-";
+  if (!name.starts_with(kBegins)) return std::nullopt;
+  name.remove_prefix(kBegins.size());
+  std::uint64_t number = 0;
+  const auto [end, error] = std::from_chars(name.data(), name.data() + name.size(), number);
+  if (error != std::errc() || !std::string_view(end, name.data() + name.size()).starts_with("-of-")) return std::nullopt;
+  return number;
+}
+
+}  // namespace
+
 std::optional<Cut> read_index(const fs::path& folder) {
   const fs::path file = folder / kIndex;
   std::error_code none;
@@ -67,17 +85,17 @@ std::optional<Cut> read_index(const fs::path& folder) {
 
 void write_index(const fs::path& folder, const Cut& cut) { write_aside(folder / kIndex, text_of(cut) + "\n"); }
 
-void keep_parts(const fs::path& folder, const std::string& id) {
+void keep_parts(const fs::path& folder, const std::string& id, std::uint32_t part, std::uint32_t parts) {
   std::error_code none;
   std::vector<fs::path> old;
   for (fs::directory_iterator at(folder, none), end; at != end && !none; at.increment(none)) {
     const std::string name = at->path().filename().string();
+    const auto named = part_named(name);
     const auto suffix = name.find(".shoal");
-    const bool part = (name.starts_with("part-") || name.starts_with(".part-")) && name.find("-of-") != std::string::npos;
-    if (part && suffix != std::string::npos && suffix > kIdDigits && is_id(name.substr(suffix - kIdDigits, kIdDigits)) &&
-        name.substr(suffix - kIdDigits, kIdDigits) != id) {
-      old.push_back(at->path());
-    }
+    if (!named || suffix == std::string::npos || suffix <= kIdDigits) continue;
+    const std::string of = name.substr(suffix - kIdDigits, kIdDigits);
+    const bool ours = *named == part || (part + 1 == parts && *named >= parts);
+    if (ours && is_id(of) && of != id) old.push_back(at->path());
   }
   for (const fs::path& file : old) fs::remove(file, none);
 }

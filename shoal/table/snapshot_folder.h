@@ -33,7 +33,8 @@ std::filesystem::path part_file(const std::filesystem::path& folder, const Cut& 
 // nullopt: there is none. Throws Error{io, invalid_argument} naming the file.
 std::optional<Cut> read_index(const std::filesystem::path& folder);
 void write_index(const std::filesystem::path& folder, const Cut& cut);  // throws Error{io} naming the file
-// Removes parts of other snapshots, and what writers left that died. Never throws: what stays does no harm.
-void keep_parts(const std::filesystem::path& folder, const std::string& id);
+// Removes what there is of this part in other snapshots, and what its writers left that died; the last part also removes those beyond it. Parts that
+// others write stay: they may be of the next snapshot, which has begun in the same folder. Never throws: what stays does no harm.
+void keep_parts(const std::filesystem::path& folder, const std::string& id, std::uint32_t part, std::uint32_t parts);
 
 }  // namespace shoal::table

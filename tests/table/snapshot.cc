@@ -1,6 +1,8 @@
 // What is in a snapshot that is taken while workers go on, on the scripted network (invariant I7 of the design notes). SHOAL_SEEDS widens the search.
 #include "shoal/table/snapshot.h"
 
+#include <algorithm>
+#include <fstream>
 #include <map>
 
 #include "shoal/table/part_file.h"
@@ -131,6 +133,24 @@ TEST(Image, rows_are_as_they_were_when_it_was_made) {
     seen -= count;
   }
   EXPECT_EQ(seen, 0u);
+}
+
+// Servers that share a disk clear up after a snapshot each in its own time; another may have begun on the next one. Each removes what is its own, and the last
+// one what no server of now is to write.
+TEST(Snapshot, clearing_up_leaves_what_other_servers_write) {
+  const Scratch scratch;
+  const std::string kept(16, 'a'), old(16, '0'), next(16, 'b');
+  const auto make = [&](const std::string& name) { std::ofstream(scratch / name) << "x"; };
+  const std::vector<std::string> stay = {"part-0-of-2-" + kept + ".shoal", "part-1-of-2-" + kept + ".shoal", "part-1-of-2-" + next + ".shoal",
+                                         ".part-1-of-2-" + next + ".shoal.77", "part-1-of-2-" + old + ".shoal", "part-x-of-2-" + old + ".shoal", "table.json"};
+  const std::vector<std::string> go = {"part-0-of-2-" + old + ".shoal", ".part-0-of-3-" + old + ".shoal.76"}, beyond = {"part-2-of-3-" + old + ".shoal"};
+  for (const auto* names : {&stay, &go, &beyond}) std::ranges::for_each(*names, make);
+  const auto there = [&](const std::string& name) { return std::filesystem::exists(scratch / name); };
+  keep_parts(scratch / "", kept, 0, 2);
+  EXPECT_TRUE(std::ranges::all_of(stay, there) && std::ranges::all_of(beyond, there) && std::ranges::none_of(go, there));
+  keep_parts(scratch / "", next, 1, 2);
+  EXPECT_TRUE(there(stay[0]) && there(stay[2]) && there(stay[3]) && there("table.json"));
+  EXPECT_FALSE(there(stay[1]) || there(stay[4]) || there(beyond[0]));
 }
 
 }  // namespace
