@@ -34,14 +34,14 @@ class KnownNetwork {
   // made_for() throw.
   static std::shared_ptr<const KnownNetwork> made_and_told(const std::function<topo::Topology()>& topology,
                                                            const std::function<void(const std::string&)>& tell, const ProgramCache& cache = {});
-  // The network of the members that are left, `left` being their ranks in it, ascending: their links at the rates that were known, and trees
+  // The network of the members that are left, `left` being their ranks in it, in this order: their links at the rates that were known, and trees
   // around the holes where this has trees. nullptr where fewer than two are left, or they reach each other through lost ones alone.
   std::shared_ptr<const KnownNetwork> around(std::span<const std::uint32_t> left) const;
   // The same in words, made by one of them, and as the others hear it. No words: there is none.
   std::string words_around(std::span<const std::uint32_t> left) const;
   static std::shared_ptr<const KnownNetwork> heard(const std::string& words);
-  // The same programs where links have been measured anew, host by host: their prices follow, and no bit of what they give changes. nullptr where this
-  // has "hierarchical" and other members share hosts there.
+  // The same programs where links have been measured anew, host by host: their prices follow, and no bit of what they give changes. nullptr where
+  // others share a switch there than do here.
   std::shared_ptr<const KnownNetwork> measured_anew(topo::Topology topology) const;
   // What to_json() wrote, or made_and_told() told. Every program is proved again. Throws Error{invalid_argument} beginning with `where`.
   static std::shared_ptr<const KnownNetwork> from_json(const std::string& text, const std::string& where);

@@ -50,7 +50,7 @@ std::optional<Program> ProgramCache::kept(const fs::path& file, const topo::Topo
   if (!fs::is_regular_file(file, none)) return std::nullopt;
   try {
     Program program = program_from_json(topo::read_text(file));
-    if (program.name != name || program.collective != collective || program.root != root ||
+    if (!program.name.starts_with(name) || program.collective != collective || program.root != root ||
         program.ranks != topology.hosts.size())
       return std::nullopt;
     verify(program);

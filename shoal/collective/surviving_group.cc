@@ -12,6 +12,7 @@ namespace shoal::collective {
 namespace {
 
 constexpr std::uint64_t kUrgentBytes = net::kUrgentLimit;    // sums that need no credit
+constexpr std::size_t kMostTrees = 32;                       // members for whom they are made on the loop, which must not be silent for long
 constexpr std::uint64_t kMostWords = 64u << 20;              // of a network: a length from another member is not believed beyond it
 enum Step : std::uint32_t { kLength, kWords, kSum, kSteps }; // operations of an attempt, in their order
 
@@ -30,6 +31,7 @@ struct SurvivingGroup::Programs {
   bool to_be_told(std::uint32_t ranks) const { return knows_network() && ranks > 1 && ranks < agreed; }
 
   std::string words_for(const std::vector<net::Rank>& left) const {
+    if (left.size() > kMostTrees) return "";
     std::vector<std::uint32_t> places;
     for (std::uint32_t place = 0; place < members.size(); ++place) {
       if (std::ranges::find(left, members[place]) != left.end()) places.push_back(place);

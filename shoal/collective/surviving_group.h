@@ -5,7 +5,7 @@
 // where the output is the same memory; after an error, too.
 //
 // On a known network (Options::link) the first of those that are left makes the programs for what is left of it, trees around the hole, and tells the
-// others before the sum that they do together next: milliseconds for eight hosts, half a second for 64 (docs/failures.md), on the loop.
+// others before the sum that they do together next: milliseconds for eight hosts, a quarter of a second for 32 (docs/failures.md), on the loop; more go by builders.
 //
 // Threads: on the transport's loop, but for sum(), which is for any other. Lifetime: the transport outlives us.
 #pragma once

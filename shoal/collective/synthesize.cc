@@ -176,7 +176,7 @@ Program program_for(const topo::Topology& topology, Collective collective, const
   const std::vector<std::string> names = mode_names(collective);
   if (std::ranges::find(names, mode) == names.end()) {
     throw Error(Code::invalid_argument, fmt::format("there is no mode {} for {}", called, name(collective)), "--mode",
-                fmt::format("auto, {}", fmt::join(names, ", ")));
+                fmt::format("auto, {}", fmt::join(names, ", ")));  // auto: sim/best_program.h
   }
   for (const Synthesis how : {Synthesis::few, Synthesis::exact, Synthesis::blink}) {
     if (mode == kind(how)) return kept_or_synthesized(topology, collective, how, root, cache);

@@ -20,6 +20,16 @@ bool is_free(const ExchangePlan& plan, const Choice& choice, const Unit& unit) {
   return collective::build(Collective::all_reduce, unit.way, plan.ranks).order == collective::AddOrder::left_fold;
 }
 
+// Whether units that go by a network's programs add in the same order by those of the other one.
+bool same_programs(const ExchangePlan& plan, const collective::LinkModel& before, const collective::LinkModel& after) {
+  return std::all_of(plan.units.begin(), plan.units.end(), [&](const Unit& unit) {
+    if (!collective::is_of_network(unit.way) || before.network == after.network) return true;
+    const auto* const was = before.network ? before.network->made(Collective::all_reduce, unit.way) : nullptr;
+    const auto* const is = after.network ? after.network->made(Collective::all_reduce, unit.way) : nullptr;
+    return was != nullptr && is != nullptr && collective::to_json(was->program()) == collective::to_json(is->program());
+  });
+}
+
 }  // namespace
 
 bool Drift::after(double waited) {
@@ -54,6 +64,7 @@ void Drift::fitted() {
 ExchangePlan fitted_to(ExchangePlan plan, const collective::LinkModel& link) {
   const auto choice = parse_choice(plan.choice, "the plan");
   const auto before = std::exchange(plan.link, link);
+  if (!same_programs(plan, before, link)) plan.link.network = before.network;
   for (auto& unit : plan.units) {
     if (!is_free(plan, choice, unit)) continue;
     const auto bytes = static_cast<double>(plan.bytes_of(unit));

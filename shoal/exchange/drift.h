@@ -25,9 +25,10 @@ class Drift {
   // After each iteration, with the seconds that the caller waited in it. True: fit the plan anew, and call fitted().
   bool after(double waited);
   void fitted();
+  void expects(double iteration_seconds) { iteration_seconds_ = iteration_seconds; }  // the plan predicts so now
 
  private:
-  const double iteration_seconds_;  // as the plan predicts it: what a difference is held against
+  double iteration_seconds_;        // as the plan predicts it: what a difference is held against
   std::vector<double> window_;
   double usual_ = -1;               // of the first window; -1: not yet
   int off_ = 0;                     // windows in a row that were off, below zero: that waited less

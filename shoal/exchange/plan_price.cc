@@ -86,6 +86,7 @@ namespace {
 ExchangePlan by_all_reduce(ExchangePlan plan, const std::function<bool(const Unit&)>& which) {
   for (auto& unit : plan.units) {
     if (!which(unit)) continue;
+    plan.settled = false;  // other arithmetic than its iterations had
     plan.tensors[unit.tensors.front()].rows = 0;
     unit.way = collective::choose(collective::Collective::all_reduce, plan.ranks, static_cast<double>(plan.bytes_of(unit)), plan.link);
   }

@@ -30,7 +30,10 @@ Wider of_wider_group(const GroupNetworks::Ranks& ranks, net::Rank rank, StoreRen
     for (const std::uint64_t one : ranks) {
       places.push_back(static_cast<std::uint32_t>(std::ranges::find(wider->ranks, one) - wider->ranks.begin()));
     }
-    words = wider->network->words_around(places);
+    try {
+      words = wider->network->words_around(places);
+    } catch (const Error&) {  // the others wait for a word
+    }
   }
   rendezvous.put_long(kNetwork, words);
   return {true, collective::KnownNetwork::heard(words)};

@@ -216,6 +216,7 @@ class DataParallel final : private GradientListener, private PairListener, priva
   exchange::Compute pace_of_all(double multiply_rate);
   void choose_plan();
   void follow_links(bool together);
+  void settle_from_here();
   void settle_plan();
   double describe_layers(std::vector<exchange::TensorSpec>& specs) const;
   void require_unchanged(std::size_t i) const;

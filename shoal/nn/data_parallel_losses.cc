@@ -15,8 +15,12 @@ void DataParallel::take_plan(exchange::ExchangePlan plan) {
     if (!fits) network = session_.left_of(network_of_all_);  // first: a member may be lost meanwhile
     plan = exchange::for_members(std::move(plan), session_.living(), std::move(network));
   }
-  if (exchange_ && generation_ == session_.generation()) return exchange_->replan(std::move(plan));
-  make_exchange(std::move(plan), exchange_ ? exchange_->iteration() : 0);
+  if (exchange_ && generation_ == session_.generation()) {
+    exchange_->replan(std::move(plan));
+  } else {
+    make_exchange(std::move(plan), exchange_ ? exchange_->iteration() : 0);
+  }
+  settle_from_here();
 }
 
 void DataParallel::make_exchange(exchange::ExchangePlan plan, std::uint64_t iteration) {

@@ -59,6 +59,7 @@ void DataParallel::take_for_good(exchange::ExchangePlan plan) {
   plan_is_final_ = true;  // only now: a plan that is taken for a new group of members is placed with it
   follow_division();
   follow_placement();
+  settle_from_here();
 }
 
 // Which tensors are weights of fully connected layers, with the rows that this member had. Returns how fast it multiplies the largest's rows
@@ -117,14 +118,20 @@ void DataParallel::choose_plan() {
     }
     return exchange::make_plan(std::move(specs), session_.living(), session_.link_model(), pace, options_.choice);
   }));
-  pace_ = {};
-  settles_at_ = divided_.empty() && stagings_.empty() ? exchange_->iteration() + kUntilSettled : 0;  // a device is behind its caller
+}
+
+// Iterations are counted, and what they take is measured, from the plan or the group of members on that they go by now.
+void DataParallel::settle_from_here() {
+  const bool settles = plan_is_final_ && !options_.plan && divided_.empty() && stagings_.empty();  // a device is behind its caller
+  settles_at_ = settles ? exchange_->iteration() + kUntilSettled : 0;
+  if (settles) pace_ = {};
+  waited_before_pass_ = exchange_->waited();
 }
 
 void DataParallel::settle_plan() {
   if (settles_at_ == 0 || exchange_->iteration() != settles_at_) return;
   exchange_->predict(exchange::settled(exchange_->plan(), pace_.forward(), pace_.backward(), pace_.between()));
-  drift_.reset();  // it holds differences against what the plan predicts
+  if (drift_) drift_->expects(exchange_->plan().predicted_seconds());
 }
 
 void DataParallel::follow_links(bool together) {

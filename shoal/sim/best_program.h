@@ -21,7 +21,7 @@ struct Offered {
 };
 struct BestProgram {
   collective::Program program;  // certified where that can be
-  std::vector<Offered> offers;  // all that fit; the first is it
+  std::vector<Offered> offers;  // of modes that choose: the first is it, behind it the others that were weighed
 };
 
 // `bytes`: of the whole vector. Where rates are link units, one counts as 1 Gbit/s. Throws what synthesize() does.
