@@ -147,6 +147,9 @@ int price_on(const ProgramOptions& options) {
 int price(const ProgramOptions& options) {
   if (!options.topology.empty()) return price_on(options);
   const Collective kind = collective_named(options.collective);
+  if (options.program.ends_with(".json")) {
+    throw Error(Code::invalid_argument, "a program of a file is priced on a network", "--topology", "name the network's file, too: --topology NET.json");
+  }
   const std::uint32_t ranks = ranks_of(options);
   const double bytes = static_cast<double>(parse_size(options.size));
   LinkModel link;

@@ -27,6 +27,7 @@ done
 for ((first = 1; first <= ${SEEDS:-5000}; first += 500)); do  # as many at a time as fit into CTest's limits
   SHOAL_FIRST_SEED=$first SHOAL_SEEDS=500 ctest --test-dir build/release -R 'table/(protocol|losses|snapshot|order|kept|encoding|calls|revision|bounds)|replica|collective/(survivors|agreement)$' --output-on-failure
 done
+SHOAL_DELAYS=100 timeout 7200 build/release/tests/exchange/test_exchange --gtest_filter='Timing.*'  # the same bits by every way
 # Each victim after each event of the scripted network, and members lost over real sockets, at more moments and for longer than CTest's limits. Weekly:
 # CHURN_SECONDS=28800.
 SHOAL_KILLS=1000000000 timeout 7200 build/release/tests/collective/test_collective --gtest_filter='Kills/*'

@@ -28,6 +28,12 @@ def check(module, optimizer, plan) -> None:
         raise mistake(where, "the optimizer steps no parameter of this model", "make it from model.parameters()")
 
 
+def refuse_lost_model() -> None:
+    """In the step of an optimizer whose model is gone: nobody exchanges its gradients any more."""
+    raise mistake("optimizer.step()", "the model that data_parallel() returned for this optimizer is gone: each member would step by its own gradients",
+                  "keep it and call it: model, optimizer = shoal.data_parallel(model, optimizer)")
+
+
 def trained_parameters(module: torch.nn.Module):
     trained = []
     for name, parameter in module.named_parameters():

@@ -94,7 +94,7 @@ class DataParallel(Wrapped):
         self._order = FirstUse(module, parameters, self._core)
         self._written = None  # which plan is in the run's folder
         self._ran_compiled = False  # the latest forward pass
-        optimizer.register_step_pre_hook(_weak(self, "_before_step"))
+        optimizer.register_step_pre_hook(_weak(self, "_before_step", gone=given.refuse_lost_model))
         optimizer.register_step_post_hook(_weak(self, "_after_step"))
         optimizer.register_state_dict_pre_hook(_weak(self, "_before_state"))
         optimizer.register_load_state_dict_pre_hook(_weak(self, "_step_the_rest"))

@@ -93,6 +93,13 @@ def keys_of(keys) -> np.ndarray:
     return keys.astype(np.uint64)
 
 
+def _name_of(dtype) -> str | None:
+    try:
+        return np.dtype(dtype).name
+    except TypeError:
+        return None
+
+
 def _hash(text: str) -> int:
     return int.from_bytes(hashlib.blake2b(text.encode(), digest_size=8).digest(), "little")
 
@@ -114,7 +121,7 @@ class Table:
         global _tables
         if not isinstance(name, str) or not isinstance(dim, int) or dim < 1:
             raise mistake(f"table {name}", f"a name is a string and dim a positive integer, not {dim!r}")
-        if np.dtype(dtype).name not in _TYPES:
+        if _name_of(dtype) not in _TYPES:
             raise mistake(f"table {name}", f"no table holds {dtype}; one of {', '.join(_TYPES)}")
         session.require_members_for_good(f"table {name}", "what is in tables is lost with the members that have it", "shrink")
         if _tables is None:
@@ -189,6 +196,13 @@ class Table:
             raise mistake(f"table {self.name}", f"{values.dtype} values for rows of {self.dtype}")
         if values.shape != (*keys.shape, self.dim) and not (self.dim == 1 and values.shape == keys.shape):
             raise mistake(f"table {self.name}", f"values of shape {values.shape} for rows of shape {(*keys.shape, self.dim)}")
+        if self.dtype.kind == "i" and values.size > 0:
+            held = np.iinfo(self.dtype)
+            for value in (values.min(), values.max()):
+                if not held.min <= int(value) <= held.max:
+                    raise mistake(f"table {self.name}", f"{value} is no {self.dtype}")
+        if values.dtype.kind not in "iubf":
+            raise mistake(f"table {self.name}", f"{values.dtype} values for rows of {self.dtype}")
         return values.astype(self.dtype, copy=False)
 
     def add(self, keys, values) -> None:

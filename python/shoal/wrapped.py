@@ -97,15 +97,15 @@ def tensors(output):
             to_look_at.append(vars(value))
 
 
-def weak(owner, method: str):
-    """A hook that does not keep `owner` alive."""
+def weak(owner, method: str, gone=None):
+    """A hook that does not keep `owner` alive; gone(): what it does instead when the owner is no more."""
     reference = weakref.ref(owner)
 
     def hook(*args):
         alive = reference()
         if alive is not None:
             return getattr(alive, method)(*args)
-        return None
+        return gone() if gone else None
 
     return hook
 

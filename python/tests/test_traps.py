@@ -182,6 +182,25 @@ def trains(net, optimizer, step):
     optimizer.step()
 
 
+# --- the returned model thrown away
+
+def steps_without_its_model(_=None):
+    net = tiny.model()
+    optimizer = tiny.sgd(net)
+    shoal.data_parallel(net, optimizer)
+    one_loss(net, 0, shoal.rank())
+    before = [p.detach().clone() for p in net.parameters()]
+    try:
+        optimizer.step()
+    except shoal.Error as error:
+        return error.exit_code, str(error), tiny.equal([p.detach() for p in net.parameters()], before)
+
+
+def test_an_optimizer_whose_model_is_gone_does_not_step(pool):
+    for code, line, unchanged in pool(MEMBERS).run(steps_without_its_model):
+        assert code == 2 and unchanged and line.startswith("optimizer.step(): the model that data_parallel() returned"), line
+
+
 READ = "barrier: all means were awaited before step() because {} read .grad"
 
 

@@ -37,6 +37,7 @@ struct Inside {  // of a part that is run together, whatever ends it
 Session::Session(std::unique_ptr<net::Job> job, Nanoseconds patience, JoinAgain join_again)
     : place_(job->place()), join_again_(std::move(join_again)), links_before_(place_.size), patience_(patience), channel_(new_channel()),
       survivors_channel_(new_channel()) {
+  read_said(said_here());  // a mistake shows before anything is trained
   arriving_ = rejoins() && place_.generation > 0;
   form_group(std::move(job));
 }

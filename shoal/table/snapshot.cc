@@ -35,7 +35,8 @@ void Answers::take(net::Rank from, Message message) {
 }
 
 Snapshot::Snapshot(std::shared_ptr<Servers> servers, std::shared_ptr<const Reader> table, const Spec& spec, Clock clock, const std::string& path)
-    : servers_(std::move(servers)), table_(std::move(table)), folder_(std::filesystem::absolute(path)) {
+    : servers_(std::move(servers)), table_(std::move(table)), folder_(path.empty() ? throw Error(Code::invalid_argument, "the folder has no name", "snapshot of table " + spec.name) : std::filesystem::absolute(path)),
+      claim_(std::make_unique<const FolderClaim>(folder_)) {
   const auto now = std::chrono::duration_cast<std::chrono::seconds>(std::chrono::system_clock::now().time_since_epoch());
   cut_ = {spec, clock, spec.rule, random_hex(8), static_cast<std::uint32_t>(servers_->all_shards().shards()), now.count()};
   if (const auto there = read_index(folder_)) {
@@ -67,9 +68,11 @@ Clock Snapshot::wait() {
     write_index(folder_, cut_);
   } catch (const Error&) {
     servers_->tell(*table_, message(Kind::keep, before_));
+    claim_.reset();
     throw;
   }
   servers_->tell(*table_, message(Kind::keep, cut_.id));
+  claim_.reset();
   return cut_.clock;
 }
 

@@ -57,7 +57,8 @@ class Servers {
 
 class Snapshot {
  public:
-  // path: a folder, of this table's snapshots alone. Throws Error{invalid_argument} if it holds another table's.
+  // path: a folder, of this table's snapshots alone. Throws Error{invalid_argument} if it holds another table's, is "", or this process writes a
+  // snapshot there at the moment. Two members must not write into one folder at a time.
   Snapshot(std::shared_ptr<Servers> servers, std::shared_ptr<const Reader> table, const Spec& spec, Clock clock, const std::string& path);
   Clock clock() const { return cut_.clock; }
   bool is_written() const;            // or has failed: wait() returns at once
@@ -71,6 +72,7 @@ class Snapshot {
   std::shared_ptr<Servers> servers_;
   std::shared_ptr<const Reader> table_;
   std::filesystem::path folder_;
+  std::unique_ptr<const FolderClaim> claim_;  // until it is over
   Cut cut_;
   std::string before_;                // the id of the snapshot that is there
   std::shared_ptr<Answers> answers_;

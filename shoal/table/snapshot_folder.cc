@@ -4,6 +4,8 @@
 #include <charconv>
 #include <fstream>
 #include <iterator>
+#include <mutex>
+#include <set>
 #include <string_view>
 #include <system_error>
 #include <vector>
@@ -98,6 +100,28 @@ void keep_parts(const fs::path& folder, const std::string& id, std::uint32_t par
     if (ours && is_id(of) && of != id) old.push_back(at->path());
   }
   for (const fs::path& file : old) fs::remove(file, none);
+}
+
+namespace {
+
+std::mutex claims_guard;  // guards claims()
+std::set<fs::path>& claims() {
+  static std::set<fs::path> folders;
+  return folders;
+}
+
+}  // namespace
+
+FolderClaim::FolderClaim(fs::path folder) : folder_(folder.lexically_normal()) {
+  const std::lock_guard lock(claims_guard);
+  if (!claims().insert(folder_).second) {
+    throw Error(Code::invalid_argument, "a snapshot is being written there", folder.string(), "wait() for it first, or name another folder");
+  }
+}
+
+FolderClaim::~FolderClaim() {
+  const std::lock_guard lock(claims_guard);
+  claims().erase(folder_);
 }
 
 }  // namespace shoal::table

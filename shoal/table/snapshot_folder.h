@@ -33,6 +33,18 @@ std::filesystem::path part_file(const std::filesystem::path& folder, const Cut& 
 // nullopt: there is none. Throws Error{io, invalid_argument} naming the file.
 std::optional<Cut> read_index(const std::filesystem::path& folder);
 void write_index(const std::filesystem::path& folder, const Cut& cut);  // throws Error{io} naming the file
+// This process writes a snapshot into the folder: another one would take its parts for old ones. Throws Error{invalid_argument} where one does already.
+class FolderClaim {
+ public:
+  explicit FolderClaim(std::filesystem::path folder);
+  ~FolderClaim();
+  FolderClaim(const FolderClaim&) = delete;
+  FolderClaim& operator=(const FolderClaim&) = delete;
+
+ private:
+  const std::filesystem::path folder_;
+};
+
 // Removes what there is of this part in other snapshots, and what its writers left that died; the last part also removes those beyond it. Parts that
 // others write stay: they may be of the next snapshot, which has begun in the same folder. Never throws: what stays does no harm.
 void keep_parts(const std::filesystem::path& folder, const std::string& id, std::uint32_t part, std::uint32_t parts);

@@ -7,6 +7,7 @@
 
 #include "shoal/table/part_file.h"
 #include "tests/from_environment.h"
+#include "tests/refusal.h"
 #include "tests/table/scratch.h"
 #include "tests/table/scripted_workers.h"
 
@@ -151,6 +152,16 @@ TEST(Snapshot, clearing_up_leaves_what_other_servers_write) {
   keep_parts(scratch / "", next, 1, 2);
   EXPECT_TRUE(there(stay[0]) && there(stay[2]) && there(stay[3]) && there("table.json"));
   EXPECT_FALSE(there(stay[1]) || there(stay[4]) || there(beyond[0]));
+}
+
+// Two at a time in one folder would each take the other's parts for old ones.
+TEST(Snapshot, a_folder_is_written_by_one_snapshot_at_a_time) {
+  const Scratch scratch;
+  auto first = std::make_unique<FolderClaim>(scratch / "a");
+  EXPECT_NE(refusal([&] { FolderClaim(scratch / "b" / ".." / "a"); }).find("a snapshot is being written there"), std::string::npos);
+  FolderClaim other(scratch / "b");
+  first.reset();
+  EXPECT_NO_THROW(FolderClaim(scratch / "a"));
 }
 
 }  // namespace
