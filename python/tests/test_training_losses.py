@@ -175,6 +175,16 @@ def test_gradients_that_are_read_before_the_step_are_certain():
     expect_one_course(trained({1: (6, 0.003)}, 16, "auto", False, True), clipped=True)
 
 
+OWN_FIGURES = {"settled", "forward_seconds", "backward_seconds", "step_seconds", "predicted_seconds", "predicted_exposed", "forward_at", "backward_at"}
+
+
+def decided(part):
+    """Of a plan what is the same on all members: without what each has measured of its own passes since."""
+    if isinstance(part, dict):
+        return {name: decided(value) for name, value in part.items() if name not in OWN_FIGURES}
+    return [decided(each) for each in part] if isinstance(part, list) else part
+
+
 @pytest.mark.parametrize("plan", ["trees", "auto"])
 @pytest.mark.parametrize("victims", [{1: (11, 0.004)}, {0: (11, 0.002), 3: (15, 0.001)}], ids=["one", "two"])
 def test_trees_grow_around_whom_is_killed(tmp_path, victims, plan):
@@ -187,8 +197,8 @@ def test_trees_grow_around_whom_is_killed(tmp_path, victims, plan):
     expect_one_course(told)
     kept = [host for rank, host in enumerate(rates) if rank not in victims]
     for *_, text in told:
-        assert text == told[0][3]
         taken = json.loads(text)
+        assert decided(taken) == decided(json.loads(told[0][3]))
         assert taken["ranks"] == len(kept) and taken["network"]["topology"]["compute"] == kept
         assert all(link["bw"] in (6.25e6, 62.5e6) for link in taken["network"]["topology"]["links"])
         if plan == "trees":
