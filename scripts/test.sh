@@ -43,9 +43,10 @@ build_thread() {
     ninja -C build/tsan --quiet test_{core,net,observe,replica,schedule,learn_topic,collective,exchange,nn,app}
 }
 
-address() { build_address && checked asan; }
+# Sanitizers are some ten times slower: fewer moments of deaths are tried (nightly, all of them without).
+address() { build_address && SHOAL_KILLS=50 checked asan; }
 thread() {
-  build_thread && checked tsan -R '^((core|net|observe|replica|schedule)/|(learn/topic/lda|collective/run_tcp|exchange/gate|nn/group_tcp|app/(run|run_ends|doctor))$)'
+  build_thread && SHOAL_KILLS=50 checked tsan -R '^((core|net|observe|replica|schedule)/|(learn/topic/lda|collective/run_tcp|exchange/gate|nn/group_tcp|app/(run|run_ends|doctor))$)'
 }
 
 release() { SHOAL_SEEDS=500 SHOAL_MOST_HOSTS=64 checked release; }  # of each protocol on the scripted network; of networks with every program
