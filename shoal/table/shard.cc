@@ -18,7 +18,8 @@ Shard<T>::Shard(const Spec& spec, const Workers& workers, net::Rank members, boo
       calls_(std::make_shared<Calls<T>>(
           spec_, rows_, around.functions, around.off_loop,
           [this](std::span<const Number> numbers, std::span<const T> values) { return write(numbers, values); },
-          [this](net::Rank to, Message message) { send_(to, alone(std::move(message))); })) {}
+          [this](net::Rank to, Message message) { send_(to, alone(std::move(message))); })),
+      had_(members) {}
 
 template <class T>
 void Shard<T>::take(net::Rank from, Message message) {
@@ -35,6 +36,7 @@ void Shard<T>::take(net::Rank from, Message message) {
     if (header.worker >= workers_.size() || workers_.rank_of(header.worker) != from) refuse("an update of worker " + std::to_string(header.worker));
   }
   if (receiving_) return receive(from, std::move(message));
+  if (is_written(header.kind) && had_[from] > 0) return void(--had_[from]);
   if (giving_ && is_written(header.kind)) giving_->counts(from);
   switch (header.kind) {
     case Kind::open: return readers_.admit(from);

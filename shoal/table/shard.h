@@ -197,6 +197,7 @@ class Shard final : public Server {
   std::deque<Held> held_;                           // in the order in which they came
   std::optional<Giving<T>> giving_;                 // it is being handed over
   std::optional<Receiving> receiving_;              // to this member, which has not all of it
+  std::vector<std::uint64_t> had_;                  // by rank: how many of the next messages that are written the giver had already
   bool parted_ = false;
 };
 

@@ -117,16 +117,9 @@ void Shard<T>::begin() {
   receiving_.reset();
   undecided_ = false;                               // the giver had what was agreed
   Unpacked packed(received.state().keys());
-  std::vector<std::uint64_t> in_it(readers_.size());
-  for (std::uint64_t& count : in_it) count = packed.number();
+  for (std::uint64_t& count : had_) count = packed.number();  // some may be on their way here still: each link has its own pace
   unpack(packed, received.batches());
-  for (auto& [from, message] : received.behind()) {
-    if (in_it[from] > 0) {
-      --in_it[from];
-    } else {
-      take(from, std::move(message));
-    }
-  }
+  for (auto& [from, message] : received.behind()) take(from, std::move(message));
   readers_.announce_all();
 }
 
