@@ -38,6 +38,7 @@ Action declare_dictionary(CLI::App& app);
 Action declare_metric(CLI::App& app);
 Action declare_topics(CLI::App& app);
 Action declare_doctor(CLI::App& app);
+Action declare_bench(CLI::App& app);
 Action declare_explain(CLI::App& app);
 Action declare_program(CLI::App& app);
 Action declare_sim(CLI::App& app);

@@ -26,6 +26,7 @@ constexpr Command commands[] = {
     {"lab", "hosts with limited links on this machine (network namespaces)", declare_lab},
     {"plan", "predict what a model would take on a cluster, by each way", declare_plan},
     {"doctor", "measure machines and links, say what will limit a run", declare_doctor},
+    {"bench", "time what members do together: sums of gradients by size", declare_bench},
     {"explain", "say what a run's time was lost to, and what helps", declare_explain},
     {"program", "show, verify and price a collective", declare_program},
     {"sim", "simulate programs, plans, tables and other traffic on a network", declare_sim},

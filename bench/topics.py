@@ -1,6 +1,6 @@
 """Topic models beside WarpLDA: after how long a model foretells held-out words as well as WarpLDA's does, and has the log-likelihood of its topics.
 
-    python bench/topics.py TRAIN --heldout H1 H2 --warplda FOLDER -k 1000     TRAIN: WarpLDA's text, "id id word word ...", a document a line
+    python bench/topics.py TRAIN --heldout H1 H2 --warplda FOLDER -k 1000     TRAIN, H1, H2: WarpLDA's text, "id id word word ...", a document a line
     python bench/topics.py TRAIN --quick                                     a smoke test, without peer
 
 FOLDER has WarpLDA's programs `format` and `warplda`, built outside this tree (for M proposals with WarpLDA<M> in place of WarpLDA<1>). Both begin
@@ -23,7 +23,7 @@ import side_by_side as sbs
 def judged(args, state: pathlib.Path) -> dict[str, float]:
     """Log-likelihood a token and held-out perplexity of WarpLDA's topics of tokens."""
     command = [sbs.shoal(), "topics", "evaluate", str(state), "--state", "warplda", "--alpha-sum", str(args.alpha_sum), "--beta", str(args.beta)]
-    out = subprocess.run([*command, "--heldout", *args.heldout, "--json"], check=True, capture_output=True, text=True).stdout
+    out = subprocess.run([*command, "--format", "yahoo", "--heldout", *args.heldout, "--json"], check=True, capture_output=True, text=True).stdout
     figures = {line["figure"]: line for line in map(json.loads, out.splitlines())}
     return {"log-likelihood": figures["likelihood"]["per_token"], "perplexity": figures["completion"]["perplexity"]}
 

@@ -98,6 +98,7 @@ class Member {
     const auto some = keys(random_() % (options_.rows - options_.touched), options_.touched);
     values_.resize(some.size() * options_.width);
     table_.read(some, values_);
+    std::ranges::fill(values_, 1.0F);                // sums stay finite, however many clocks
     table_.add(some, values_);
     table_.tick();
   }

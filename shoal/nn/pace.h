@@ -1,7 +1,11 @@
-// What the parts of an iteration take on this member: averages over its iterations, without the first, which warms everything up.
+// What the parts of an iteration usually take on this member: medians of its latest iterations, without the first, which warms everything up. So a pause
+// between two of them (a validation, a checkpoint, another job's turn) does not count.
 #pragma once
 
 #include <algorithm>
+#include <array>
+#include <cstddef>
+#include <span>
 
 #include "shoal/core/time.h"
 
@@ -28,16 +32,23 @@ class Pace {
   double latest_backward() const { return backward_.latest; }
 
  private:
-  struct Average {
-    double latest = 0, sum = 0;  // the sum without the first
-    int count = 0;
+  struct Usual {
+    double latest = 0;
+    std::array<double, 15> kept{};  // the latest, without the first of all
+    std::size_t count = 0;          // of all
     void took(double seconds) {
       latest = seconds;
-      if (count++ > 0) sum += seconds;
+      if (count++ > 0) kept[(count - 2) % kept.size()] = seconds;
     }
-    double value() const { return count > 1 ? sum / (count - 1) : latest; }
+    double value() const {
+      if (count < 2) return latest;
+      auto sorted = kept;
+      const std::span values(sorted.data(), std::min(count - 1, kept.size()));
+      std::ranges::nth_element(values, values.begin() + static_cast<std::ptrdiff_t>(values.size() / 2));
+      return values[values.size() / 2];
+    }
   };
-  Average forward_, backward_, between_;
+  Usual forward_, backward_, between_;
   Instant began_{};
   double waited_ = 0;
 };
