@@ -22,7 +22,8 @@ namespace shoal::app {
 
 struct Launch {
   std::vector<std::string> command;
-  unsigned members = 1;
+  unsigned members = 1;          // all of them
+  unsigned servers = 0;          // of them, the last ones: they only serve (SHOAL_ROLE)
   std::optional<Lab> lab;        // member i runs on host i
   std::vector<FarHost> far;      // by rank; empty: this machine
   net::JoinOptions where;        // interface and ports of the coordinator

@@ -37,20 +37,30 @@ void place_on_hosts(const RunOptions& options, Launch& what) {
   for (const FarHost& host : parse_hosts(options.hosts)) what.far.insert(what.far.end(), host.slots, host);
   if (options.members == 0) what.members = static_cast<unsigned>(what.far.size());
   if (options.members < 0 || what.members > what.far.size()) {
-    throw Error(Code::invalid_argument, fmt::format("{} members do not fit on {} slots", options.members, what.far.size()), "--hosts",
+    throw Error(Code::invalid_argument, fmt::format("{} members do not fit on {} slots", options.members + options.servers, what.far.size()), "--hosts",
                 "say how many a host takes, as in a:4,b:4");
   }
   what.far.resize(what.members);
+}
+
+// Those that only serve are the last of all members.
+void add_servers(const RunOptions& options, Launch& what) {
+  if (options.servers < 0) throw Error(Code::invalid_argument, fmt::format("{} members that only serve", options.servers), "--servers", "0 or more");
+  what.servers = static_cast<unsigned>(options.servers);
+  if (options.members > 0) what.members += what.servers;
+  if (what.servers > 0 && !options.on_peer_lost.empty() && options.on_peer_lost != "fail")
+    throw Error(Code::invalid_argument, "where members only serve a run ends with the first that is lost", "--on-peer-lost", "fail, or no --servers");
 }
 
 // Members that were lost leave their places; the others take up what was kept, as --resume has them.
 void go_on_without(std::vector<unsigned> lost, Launch& what) {
   std::ranges::sort(lost, std::greater());
   for (const unsigned rank : lost) {
+    if (rank >= what.members - what.servers) --what.servers;
+    --what.members;
     if (!what.far.empty()) what.far.erase(what.far.begin() + rank);
     if (what.lab) what.lab->hosts.erase(what.lab->hosts.begin() + rank);
   }
-  what.members -= static_cast<unsigned>(lost.size());
   const std::pair<std::string, std::string> resume{"SHOAL_RESUME", "1"};
   if (std::ranges::find(what.environment, resume) == what.environment.end()) what.environment.push_back(resume);
 }
@@ -94,11 +104,16 @@ std::string checked_plan(const std::string& text) {
 int run_members(const RunOptions& options, const std::vector<std::string>& command, Console::Show show) {
   Launch what;
   what.members = static_cast<unsigned>(std::max(0, options.members));
+  add_servers(options, what);
   if (!options.hosts.empty()) place_on_hosts(options, what);
   if ((options.hosts.empty() && options.members < 1) || what.members > most_members) {
     throw Error(Code::invalid_argument,
-                fmt::format("a run has 1 to {} members, not {}", most_members, options.hosts.empty() ? options.members : static_cast<int>(what.members)),
+                fmt::format("a run has 1 to {} members, not {}", most_members,
+                            options.hosts.empty() && options.members < 1 ? options.members : static_cast<int>(what.members)),
                 options.hosts.empty() ? "-n" : "--hosts");
+  }
+  if (what.servers >= what.members) {
+    throw Error(Code::invalid_argument, fmt::format("all {} members only serve, and nobody trains", what.members), "--servers", "add hosts or slots");
   }
   if (options.hosts.empty()) find_program(command[0]);  // a mistyped command leaves no run folder behind
   what.command = command;
@@ -137,6 +152,7 @@ int run_members(const RunOptions& options, const std::vector<std::string>& comma
     const Ended ended = launch(what);
     if (ended.lost.empty() || ended.lost.size() >= what.members || restart == restarts) return ended.status;
     go_on_without(ended.lost, what);
+    if (what.servers == what.members) return ended.status;  // nobody is left to train
     fmt::print(stderr, "shoal: begins again with {}, from what was kept (restart {} of {})\n", show_count(what.members, "members"), restart + 1,
                restarts);
   }
@@ -147,6 +163,7 @@ Action declare_run(CLI::App& app) {
   declare_members(app, *options);
   declare_verbose(app, *options);
   declare_losses(app, *options);
+  flag(app, "--servers", options->servers, "so many members more, which only add what the others send: for training by shoal.data_parallel()");
   flag(app, "--plan", options->plan, plan_help);
   accept_command(app);
   return [&app, options](const Words& after_dashes) {

@@ -14,6 +14,7 @@ inline constexpr int most_members = 1024;
 
 struct RunOptions {
   int members = 0;  // 0: not given
+  int servers = 0;  // beside them, that only serve
   std::string lab, name, plan, hosts;
   std::string interface, ports;  // of members and coordinator
   std::string on_peer_lost;      // fail, shrink or rejoin

@@ -26,6 +26,7 @@ net::JoinOptions join_options(const Settings& settings) {
   net::JoinOptions options = net::with_environment({});
   options.settings = settings;
   options.lendable_memory = true;
+  options.takes_servers = true;
   options.takes_over = true;  // what cannot is refused where it begins (session.require_members_for_good)
   // Silence must be found, and told by all, within the 5 s after which a call is to return.
   if (net::goes_on(*options.on_peer_lost)) options.dead = kDeadWhereOthersGoOn;
@@ -138,6 +139,10 @@ void bind_session(py::module_& module) {
   py::class_<Session, std::shared_ptr<Session>>(module, "Session")
       .def_property_readonly("rank", &Session::rank)
       .def_property_readonly("size", &Session::size)
+      .def_property_readonly("workers", &Session::workers)
+      .def_property_readonly("servers", &Session::servers)
+      .def_property_readonly("serves", &Session::serves)
+      .def("of_workers", [](const Session& session) { return std::shared_ptr<Session>(session.of_workers()); }, Released())
       .def_property_readonly("place", &Session::place)
       .def_property_readonly("members", &Session::members)
       .def_property_readonly("outlives_losses", &Session::outlives_losses)

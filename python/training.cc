@@ -229,6 +229,8 @@ void bind_training(py::module_& module) {
       .def("update_ends", &DataParallel::update_ends)
       .def("commit", &DataParallel::commit, Released())
       .def("idle_iteration", &DataParallel::idle_iteration, Released())
+      .def("serve", &DataParallel::serve, Released())
+      .def("dismiss_servers", &DataParallel::dismiss_servers, Released())
       .def("take_over_from", &DataParallel::take_over_from)
       .def("communication", [](const DataParallel& self) {
         const auto sums = self.communication();

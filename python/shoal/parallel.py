@@ -6,7 +6,7 @@ from contextlib import contextmanager
 
 import torch
 
-from . import _C, compiled, divided, factored, given, join, next_use, nn, pending, recording, served, session, signals
+from . import _C, compiled, divided, factored, given, join, next_use, nn, pending, recording, served, serving, session, signals
 from .errors import mistake
 from .first_use import FirstUse
 from .seldom import LocalSteps
@@ -22,10 +22,13 @@ def data_parallel(model: torch.nn.Module, optimizer: torch.optim.Optimizer, plan
     members, weighted by samples. plan: "auto" (measured, then chosen), "poseidon", "wfbp", "p3", "ddp:25MB", a way such as
     "ring", any of them with overrides ("auto,embed*=ring": docs/plans.md), or the path of a saved plan.json, which gives
     the same bits again. By "local:8" or "diloco:16" members step by themselves and come together that seldom; by "ps:ssp:3" servers step. SHOAL_PLAN sets it from outside.
+
+    On a member that only serves (shoal run --servers) the call does not return: it ends the process when the others train no more.
     """
     if isinstance(plan, os.PathLike):
         plan = os.path.abspath(plan)  # a path, whatever it looks like
-    if session.current().carries:
+    here = session.everybody()
+    if here.carries:
         raise mistake("data_parallel()", "a shoal.State was made before it", "wrap all models first: who comes in place of a lost member takes over all there is at once")
     where = "plan"
     if plan == "auto" and "SHOAL_PLAN" in os.environ:
@@ -34,6 +37,8 @@ def data_parallel(model: torch.nn.Module, optimizer: torch.optim.Optimizer, plan
     saved = given.read_plan(plan, where)
     consistency = _C.consistency_of(plan) if saved is None else None
     rounds = _C.has_rounds(plan, saved)
+    if here.servers and (consistency is not None or rounds):
+        raise mistake(where, f"by {plan} members that only serve have nothing to do", "start without servers, or choose another plan")
     if consistency is not None or rounds:
         session.require_members_for_good(where, f"by {plan} members have state of their own, which is lost with them")
     if session.size() > 1 and consistency is not None:
@@ -49,7 +54,12 @@ def data_parallel(model: torch.nn.Module, optimizer: torch.optim.Optimizer, plan
         _begin_alike(model, given.code(model, optimizer) + (f"\nplan {plan}" if saved is None else ""))
         nn.step_with(optimizer, model)
         return LocalSteps(model, optimizer, trained, plan, saved), optimizer
-    return DataParallel(model, optimizer, plan, saved), optimizer
+    if here.servers and session.models():
+        raise mistake("data_parallel()", "another model is trained already, and servers are there for one", "start without servers")
+    wrapped = DataParallel(model, optimizer, plan, saved)
+    if here.serves:
+        serving.serve(wrapped)
+    return wrapped, optimizer
 
 
 class DataParallel(Wrapped):
@@ -57,7 +67,7 @@ class DataParallel(Wrapped):
 
     def __init__(self, module: torch.nn.Module, optimizer: torch.optim.Optimizer, plan: str, saved: str | None):
         super().__init__(module)
-        here = session.current()
+        here = session.everybody()
         self._optimizer = optimizer
         self._core = None
         self._gates = None
@@ -281,7 +291,7 @@ class DataParallel(Wrapped):
         """This member's in the mean of the step at hand, 1 where all have as many samples."""
         if self._core is None or not self._core.is_open:
             return 1.0
-        weights = self._core.weights()
+        weights = self._core.weights()[:session.everybody().workers]
         return weights[session.current().place] * len(weights) / max(sum(weights), 1e-300)
 
     def _step_the_rest(self, *_) -> None:
@@ -301,6 +311,8 @@ class DataParallel(Wrapped):
             self._divided.state_is_loaded()
 
     def _take_over_optimizer(self, source: int) -> None:
+        if session.everybody().serves:  # it takes no steps
+            return
         join.take_over_optimizer(self._optimizer, source)
 
     def _after_step_alone(self, optimizer, args, kwargs) -> None:
@@ -319,6 +331,9 @@ class DataParallel(Wrapped):
         if self._gates is not None:
             if self._steps.waiting and not session.failed():
                 self._steps.settle_all()  # others may still wait for what this member passes on
+            here = session.everybody()
+            if here.servers and not here.serves and not session.failed():
+                self._core.dismiss_servers()
             self._divided.release()
             self._gates.release()
             self._factored.close()
@@ -327,7 +342,7 @@ class DataParallel(Wrapped):
 
 def _begin_alike(module: torch.nn.Module, code: str) -> None:
     """All members have the same model and `code`, and rank 0's values."""
-    here, everything = session.current(), list(module.named_parameters()) + list(module.named_buffers())
+    here, everything = session.everybody(), list(module.named_parameters()) + list(module.named_buffers())
     if here.arriving:  # what it takes over is compared and brings the values (state.py)
         return
     _C.require_equal_models(here, [(n, t.detach().requires_grad_(t.requires_grad)) for n, t in everything], code)

@@ -94,12 +94,12 @@ def metric(name: str, value: float, step: int | None = None) -> None:
         _C.metric(name, float(value), -1 if step is None else int(step))
 
 
-def tick(optimizer) -> None:
-    """Brings events to their files about once a second; called at every step."""
+def tick(optimizer=None) -> None:
+    """Brings events to their files about once a second; called at every step. optimizer: None on a member that only serves."""
     global _flushed
     if _recorder is not None and time.monotonic() - _flushed > 1:
         _flushed = time.monotonic()
-        rate = optimizer.param_groups[0].get("lr")  # an optimizer need not have one
+        rate = None if optimizer is None else optimizer.param_groups[0].get("lr")  # an optimizer need not have one
         if rate is not None:
             metric("learning_rate", rate)
         _recorder.flush()

@@ -9,6 +9,6 @@ class DistributedSampler(torch.utils.data.DistributedSampler):
     """PyTorch's, with this run's rank and size as defaults."""
 
     def __init__(self, dataset, num_replicas=None, rank=None, shuffle=True, seed=0, drop_last=False):
-        here = session.current()
-        super().__init__(dataset, here.size if num_replicas is None else num_replicas, here.rank if rank is None else rank,
+        own = session.rank() % session.size()  # a server is behind the workers: it makes the same sampler, and draws nothing
+        super().__init__(dataset, session.size() if num_replicas is None else num_replicas, own if rank is None else rank,
                          shuffle, seed, drop_last)

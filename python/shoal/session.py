@@ -15,17 +15,19 @@ from torch.distributed.constants import default_pg_timeout
 from . import _C, recording, signals
 from .errors import PeerLost, install_excepthook, mistake
 
-_session = None
+_session = None  # of all members of the run
+_workers = None  # of those that train: the same, unless some only serve (SHOAL_ROLE=server); there None
 _failed = False  # this process ends with an uncaught exception
 _process = os.getpid()  # a forked child (data loaders) owns nothing here
 _AT_ONCE = 64 << 20  # bytes of one message of broadcast_pieces()
 _users = weakref.WeakValueDictionary()  # what exchanges over the session and must let go of it before it ends, in the order in which it came
+_served = []  # models that servers wait for: they live until these are told that training is over
 _arrivals = itertools.count()
 
 
 def init() -> None:
     """Joins the run that this process was started in, by whichever launcher (docs/launchers), or alone. Again: does nothing."""
-    global _session
+    global _session, _workers
     if _session is not None:
         return
     signals.listen(signal.SIGUSR1)
@@ -38,6 +40,9 @@ def init() -> None:
         _session = _join_by_torchrun(store, rank, settings, longest)
     else:
         _session = _C.join(settings, longest)
+    _workers = _session
+    if _session.servers:
+        _workers = None if _session.serves else _session.of_workers()
     if os.environ.get("SHOAL_VERBOSE", "0").lower() not in ("", "0", "false"):
         _say_addresses()
     recording.start(run_folder(), _session, store, reports=launcher != "shoal" and rank == 0)
@@ -111,24 +116,36 @@ def broadcast_bytes(here, data, source: int, label: str) -> bytes:
     return b"".join(broadcast_pieces(here, data, source, label))
 
 
-def current():
-    """The session; joins at the first use."""
+def everybody():
+    """The session of all members, servers too; joins at the first use."""
     init()
     return _session
 
 
+def current():
+    """The session of the members that train, in which all is done but data_parallel()."""
+    init()
+    if _workers is None:
+        raise mistake("SHOAL_ROLE", "this member is a server, and has a part in nothing but shoal.data_parallel()",
+                      "let the script call data_parallel() before what members do together: a server's call does not return")
+    return _workers
+
+
 def rank() -> int:
-    return current().rank
+    """This member's number, from 0 on; of one that only serves, one of those behind the workers'."""
+    return everybody().rank
 
 
 def size() -> int:
-    return current().size
+    """How many members train, among whom the data is divided."""
+    return everybody().workers
 
 
 def members() -> list[int]:
     """The ranks that are left, ascending: all of them, unless the run goes on without some that were lost (--on-peer-lost shrink). The same on
     all members after a step; who deals out data by it deals anew when it has changed."""
-    return current().members
+    here = everybody()
+    return here.members[:here.workers]
 
 
 def require_members_for_good(where: str, why: str = "others do not read what a lost member has read", policy: str = "fail") -> None:
@@ -139,7 +156,10 @@ def require_members_for_good(where: str, why: str = "others do not read what a l
 
 def add_user(user) -> None:
     """`user.settle()` is called by flush(), `user.release()` before the session ends: by all members in the same order."""
-    _users[next(_arrivals)] = user
+    number = next(_arrivals)
+    _users[number] = user
+    if _session.servers and getattr(user, "exchanges", False):
+        _served.append(user)
 
 
 def models() -> list:
@@ -160,7 +180,7 @@ def flush() -> None:
 
 
 def _leave() -> None:
-    global _session
+    global _session, _workers
     if os.getpid() != _process:
         return
     failure = None
@@ -172,7 +192,8 @@ def _leave() -> None:
     if failure is not None:
         _give_up(failure)
     recording.end(_failed)
-    _session = None
+    _served.clear()
+    _session = _workers = None
     if failure is not None:  # the interpreter would end with the status that it had before
         sys.stdout.flush()
         print(f"shoal: {failure}", file=sys.stderr, flush=True)

@@ -41,6 +41,12 @@ def pending() -> int:
     return _told
 
 
+def told_all(asked: int) -> None:
+    """All members know it by now."""
+    global _told
+    _told &= ~asked
+
+
 def ending() -> bool:
     return _ending
 
@@ -51,7 +57,7 @@ def checkpoint_due() -> bool:
     From the first call on TERM no longer ends the process at once: it is answered here. The script saves; the next call ends it
     with exit status 143, when what Checkpoints saved is written.
     """
-    global _told, _ending
+    global _ending
     if _ending:
         session.flush()
         raise SystemExit(128 + signal.SIGTERM)
@@ -63,7 +69,7 @@ def checkpoint_due() -> bool:
     if not models:
         for told in here.gather(bytes([_told]), "signals"):
             asked |= told[0]
-    _told &= ~asked
+    told_all(asked)
     _ending = bool(asked & _END)
     return asked != 0
 

@@ -9,6 +9,7 @@ import sys
 
 import torch
 
+from . import session
 from .errors import Error, mistake
 from .seldom import LocalSteps
 from .served import Served
@@ -106,10 +107,12 @@ def put_back(everything: dict, own: dict | None, where: str, model, optimizer) -
 
 
 def continue_exchange(everything: dict, own: dict | None, model, optimizer) -> None:
-    """As many members as then: the means go on with the bits that they would have had there."""
+    """As many members as then: the means go on with the bits that they would have had there. Servers have no part in this: with them the plan is
+    chosen anew."""
     core, then = getattr(model, "_core", None), everything.get("exchange")
     if core is not None and then is not None and core.iterations_taken == 0:
-        core.continue_from(then["iterations"], then["plan"])
+        if not session.everybody().servers:
+            core.continue_from(then["iterations"], then["plan"])
         core.put_back((own or {}).get("kept", {}))
     if _takes_local_steps(model) and "rounds" in everything:
         model.continue_from(everything["rounds"], (own or {}).get("rounds"), optimizer)

@@ -1,9 +1,14 @@
 // The plain way: a unit's gradients are added by one verified program, straight from and into the caller's memory. The mean's bits are the
-// program's: a left fold in rank order, rotated, or a tree (collective/program.h).
+// program's: a left fold in rank order, rotated, or a tree (collective/program.h). Of a plan with servers it is the workers', and servers idle;
+// but programs that are made for a network have a place for each of its hosts, servers too.
+#include <memory>
+#include <utility>
+
 #include "shoal/collective/build.h"
 #include "shoal/exchange/packed_flow.h"
 #include "shoal/exchange/programs.h"
 #include "shoal/exchange/ways.h"
+#include "shoal/net/call.h"
 
 namespace shoal::exchange {
 namespace {
@@ -26,19 +31,58 @@ class AllReduceFlow final : public PackedFlow {
   const collective::Layout layout_;
 };
 
+class WorkersFlow final : public PackedFlow {
+ public:
+  WorkersFlow(const Road& road, std::uint32_t workers) : PackedFlow(road), programs_(workers) {
+    if (road.runner.rank() >= workers) return;
+    const auto& all = road.runner.members();
+    workers_ = std::make_shared<collective::Runner>(road.runner.transport(), std::vector(all.begin(), all.begin() + workers));
+    program_ = &programs_.named(Collective::all_reduce, road.unit.way);
+    layout_ = collective::Layout::even(program_->program(), workers_->rank(), count());
+  }
+  // A runner lives on the loop.
+  ~WorkersFlow() override {
+    if (workers_) net::call(courier().runner().transport(), [runner = std::exchange(workers_, nullptr)]() mutable { runner.reset(); });
+  }
+
+  void start(const Departure& departure, net::Done done) override {
+    if (!workers_) return done(nullptr);
+    operation_ = departure.run.operation;
+    courier().start_among(*workers_, *program_, layout_, {input(), output()}, departure.run, std::move(done));
+  }
+  void cancel(const net::Failure& why) override {
+    if (workers_) workers_->cancel(operation_, why);
+  }
+
+ private:
+  Programs programs_;
+  std::shared_ptr<collective::Runner> workers_;  // nullptr on a server
+  const collective::Verified* program_ = nullptr;
+  collective::Layout layout_;
+  std::uint64_t operation_ = 0;
+};
+
 class AllReduceWay final : public Way {
  public:
   using Way::Way;
   bool packs() const override { return true; }
   bool carries(const TensorSpec&) const override { return true; }
   Cost cost(const Load& load) const override {
-    return {collective::busiest_bytes(Collective::all_reduce, name(), load.ranks, load.bytes()),
-            collective::price(Collective::all_reduce, name(), load.ranks, load.bytes(), load.link), 0};
+    const std::uint32_t ranks = who_add(load.ranks, load.servers);
+    return {collective::busiest_bytes(Collective::all_reduce, name(), ranks, load.bytes()),
+            collective::price(Collective::all_reduce, name(), ranks, load.bytes(), load.link), 0};
   }
   std::uint32_t slice_bytes(const Load& load) const override {
-    return collective::slice_bytes(Collective::all_reduce, name(), load.ranks, load.bytes(), load.link);
+    return collective::slice_bytes(Collective::all_reduce, name(), who_add(load.ranks, load.servers), load.bytes(), load.link);
   }
-  std::unique_ptr<Flow> flow(const Road& road) const override { return std::make_unique<AllReduceFlow>(road); }
+  std::unique_ptr<Flow> flow(const Road& road) const override {
+    const std::uint32_t ranks = who_add(road.plan.ranks, road.plan.servers);
+    if (ranks < road.plan.ranks) return std::make_unique<WorkersFlow>(road, ranks);
+    return std::make_unique<AllReduceFlow>(road);
+  }
+
+ private:
+  std::uint32_t who_add(std::uint32_t ranks, std::uint32_t servers) const { return collective::is_of_network(name()) ? ranks : ranks - servers; }
 };
 
 }  // namespace

@@ -35,6 +35,9 @@ namespace shoal::exchange {
 inline constexpr const char* kByFactors = "factors";
 // The way of a table's gradient whose rows travel, and not those that are zero.
 inline constexpr const char* kByRows = "rows";
+// That of gradients which members that only serve help to add, before their number.
+inline constexpr const char* kServers = "servers:";
+inline std::string served_by(std::uint32_t servers) { return kServers + std::to_string(servers); }
 
 // How members come together that step by themselves in between (Stich, ICLR 2019; DiLoCo: Douillard et al., arXiv 2311.08105; its fragments:
 // arXiv 2501.18512). With rate 1 and momentum 0 everybody takes over the mean of all parameters.

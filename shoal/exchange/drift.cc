@@ -17,7 +17,7 @@ bool is_free(const ExchangePlan& plan, const Choice& choice, const Unit& unit) {
   if (choice.policy == Choice::Policy::way || !is_all_reduce(unit) || collective::is_of_network(unit.way)) return false;
   const auto overridden = [&](std::uint32_t t) { return choice.override_of(plan.tensors[t].name) != nullptr; };
   if (std::any_of(unit.tensors.begin(), unit.tensors.end(), overridden)) return false;
-  return collective::build(Collective::all_reduce, unit.way, plan.ranks).order == collective::AddOrder::left_fold;
+  return collective::build(Collective::all_reduce, unit.way, plan.workers()).order == collective::AddOrder::left_fold;
 }
 
 // Whether units that go by a network's programs add in the same order by those of the other one.
@@ -68,9 +68,9 @@ ExchangePlan fitted_to(ExchangePlan plan, const collective::LinkModel& link) {
   for (auto& unit : plan.units) {
     if (!is_free(plan, choice, unit)) continue;
     const auto bytes = static_cast<double>(plan.bytes_of(unit));
-    unit.way = collective::choose(Collective::all_reduce, plan.ranks, bytes, link, true);
+    unit.way = collective::choose(Collective::all_reduce, plan.workers(), bytes, link, true);
     const bool sliced_by_hand = choice.policy == Choice::Policy::p3 && choice.bytes > 0;
-    if (!sliced_by_hand) unit.slice_bytes = collective::slice_bytes(Collective::all_reduce, unit.way, plan.ranks, bytes, link);
+    if (!sliced_by_hand) unit.slice_bytes = collective::slice_bytes(Collective::all_reduce, unit.way, plan.workers(), bytes, link);
   }
   price_units(plan);
   // The other ways choose programs for their parts by the plan's link, and so the order in which they add.

@@ -49,7 +49,7 @@ Cluster at_rate(Cluster cluster, double rate) {
 // How many of the last members bring no gradients.
 std::uint32_t servers_of(const Choice& choice) {
   const auto of_way = [](const std::string& way) -> std::uint32_t {
-    constexpr std::string_view family = "servers:";
+    constexpr std::string_view family = kServers;
     return way.starts_with(family) ? static_cast<std::uint32_t>(std::stoul(way.substr(family.size()))) : 0;
   };
   std::uint32_t servers = choice.policy == Policy::way ? of_way(choice.way) : 0;

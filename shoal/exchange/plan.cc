@@ -44,6 +44,7 @@ std::uint64_t ExchangePlan::hash() const {
     mix(text.data(), text.size());
   };
   mix_number(ranks);
+  if (servers > 0) mix_number(servers);  // other plans keep the hashes that they had
   if (!std::all_of(units.begin(), units.end(), is_all_reduce)) {
     for (const double figure : {link.alpha, link.rate, link.add_rate, link.fan_in, link.fan_in_alpha}) mix(&figure, sizeof figure);
   }
@@ -70,12 +71,15 @@ std::uint64_t ExchangePlan::hash() const {
   return h.value();
 }
 
-void check_fits(const ExchangePlan& plan, const std::vector<TensorSpec>& tensors, std::uint32_t ranks) {
+void check_fits(const ExchangePlan& plan, const std::vector<TensorSpec>& tensors, std::uint32_t ranks, std::uint32_t servers) {
   const auto refuse = [](const std::string& what) {
     throw Error(Code::mismatch, "the saved plan does not fit this run: " + what, "plan", "make a new one with --plan auto");
   };
   if (plan.ranks != ranks) {
     refuse("it is for " + std::to_string(plan.ranks) + " members, this run has " + std::to_string(ranks));
+  }
+  if (plan.servers != servers) {
+    refuse(std::to_string(plan.servers) + " of its members are servers, of this run's " + std::to_string(servers));
   }
   if (plan.tensors.size() != tensors.size()) {
     refuse("it has " + std::to_string(plan.tensors.size()) + " tensors, the model " + std::to_string(tensors.size()));

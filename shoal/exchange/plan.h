@@ -52,6 +52,7 @@ bool is_all_reduce(const Unit& unit);  // it travels by one program, which its w
 
 struct ExchangePlan {
   std::uint32_t ranks = 1;
+  std::uint32_t servers = 0;                         // of them, the last ones: they bring no gradients, and are there to add (SHOAL_ROLE=server)
   std::string choice = "auto";                       // what it was chosen by (choice.h)
   Order order = Order::fifo;                         // priority: the forward pass waits layer by layer
   collective::LinkModel link;
@@ -62,6 +63,7 @@ struct ExchangePlan {
   std::vector<TensorSpec> tensors;                   // in registration order
   std::vector<Unit> units;                           // in the order their gradients are produced
 
+  std::uint32_t workers() const { return ranks - servers; }
   std::uint64_t bytes_of(const Unit& unit) const;
   std::uint32_t turns() const;                       // of its units
   std::string name_of(const Unit& unit) const;       // "fc1.weight", "conv1.bias and 3 more": in events, reports and errors
@@ -86,6 +88,6 @@ ExchangePlan settled(ExchangePlan plan, double forward_seconds, double backward_
 std::string to_json(const ExchangePlan& plan);
 ExchangePlan plan_from_json(const std::string& text, const std::string& where);  // Error{invalid_argument} naming file and key
 // A saved plan fits these tensors and ranks, or Error{mismatch} saying what differs.
-void check_fits(const ExchangePlan& plan, const std::vector<TensorSpec>& tensors, std::uint32_t ranks);
+void check_fits(const ExchangePlan& plan, const std::vector<TensorSpec>& tensors, std::uint32_t ranks, std::uint32_t servers = 0);
 
 }  // namespace shoal::exchange

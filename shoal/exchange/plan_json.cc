@@ -77,6 +77,7 @@ std::string to_json(const ExchangePlan& plan) {
                      {"forward_seconds", plan.forward_seconds}, {"backward_seconds", plan.backward_seconds},
                      {"step_seconds", plan.step_seconds}, {"predicted_seconds", plan.predicted_seconds()}, {"multiply_rate", plan.multiply_rate},
                      {"tensors", tensors}, {"units", units}};
+  if (plan.servers > 0) json["servers"] = plan.servers;
   if (plan.settled) json["settled"] = 1;
   if (plan.link.tuning) json["tune"] = plan.link.tuning->text();
   if (plan.link.network) json["network"] = Json::parse(plan.link.network->to_json());
@@ -90,6 +91,7 @@ ExchangePlan plan_from_json(const std::string& text, const std::string& where) {
   ExchangePlan plan;
   plan.ranks = static_cast<std::uint32_t>(root.whole("ranks", 4096));
   if (plan.ranks == 0) root.bad("ranks", "is 0");
+  plan.servers = static_cast<std::uint32_t>(root.whole_or("servers", plan.ranks - 1, 0));
   plan.choice = to_text(parse_choice(root.text_or("choice", "auto"), where + ": plan.choice"));
   plan.order = read_order(root);
   const auto link = root.object("link");

@@ -32,7 +32,7 @@ Work work_of(const ExchangePlan& plan, const Unit& unit, const Cost& cost) {
 }  // namespace
 
 Load load_of(const ExchangePlan& plan, const Unit& unit) {
-  Load load{.first = plan.tensors[unit.tensors.front()], .ranks = plan.ranks, .link = plan.link, .multiply_rate = plan.multiply_rate};
+  Load load{.first = plan.tensors[unit.tensors.front()], .ranks = plan.ranks, .link = plan.link, .multiply_rate = plan.multiply_rate, .servers = plan.servers};
   for (auto t : unit.tensors) load.count += plan.tensors[t].count;
   return load;
 }
@@ -88,7 +88,7 @@ ExchangePlan by_all_reduce(ExchangePlan plan, const std::function<bool(const Uni
     if (!which(unit)) continue;
     plan.settled = false;  // other arithmetic than its iterations had
     plan.tensors[unit.tensors.front()].rows = 0;
-    unit.way = collective::choose(collective::Collective::all_reduce, plan.ranks, static_cast<double>(plan.bytes_of(unit)), plan.link);
+    unit.way = collective::choose(collective::Collective::all_reduce, plan.workers(), static_cast<double>(plan.bytes_of(unit)), plan.link);
   }
   return priced_on(plan, plan.link);
 }

@@ -165,9 +165,9 @@ class Planner {
       if (!ways[t].empty() && !way_named(ways[t])->carries(tensor)) ways[t].clear();  // no factors, or not measured yet; too small
       if (tensor.sparse) ways[t] = kByRows;
     }
-    if (choice_.policy == Policy::way) way_named(choice_.way)->check(best_.ranks);
+    if (choice_.policy == Policy::way) check_way(choice_.way);
     for (const auto& o : choice_.overrides) {
-      way_named(o.way)->check(best_.ranks);
+      check_way(o.way);
       const bool matches = std::any_of(best_.tensors.begin(), best_.tensors.end(), [&](const TensorSpec& t) { return o.matches(t.name); });
       if (!matches && !best_.tensors.empty()) {
         throw Error(Code::invalid_argument, "\"" + o.glob + "\" matches no tensor of the model", "plan",
@@ -175,6 +175,13 @@ class Planner {
       }
     }
     return ways;
+  }
+
+  void check_way(const std::string& name) const {
+    way_named(name)->check(best_.ranks);
+    if (best_.servers == 0 || !name.starts_with(kServers) || name == served_by(best_.servers)) return;
+    throw Error(Code::invalid_argument, name + " in a run with " + std::to_string(best_.servers) + " that only serve", "plan",
+                "leave it to auto, or say " + served_by(best_.servers));
   }
 
   // The exact way beside the cheapest all-reduce that leaves a tensor whole: of a layer's weight its factors, of a table its rows. "": there is none.
@@ -227,15 +234,26 @@ class Planner {
 
   // By which of these ways link and arithmetic together take least (research/sync.md 1.4); the first of equals, and "" of none.
   std::string shortest(std::uint32_t t, const Ways& ways) const {
-    const auto bytes = static_cast<double>(best_.tensors[t].count * size_of(best_.tensors[t].type));
     std::string least;
     double seconds = -1;
     for (const auto& way : ways) {
-      const auto carried_by = way.empty() ? collective::choose(Collective::all_reduce, best_.ranks, bytes, best_.link) : way;
+      const auto carried_by = way.empty() ? whole_way(best_, Unit{.tensors = {t}, .way = {}}) : way;
       const double taken = cost_of(best_, Unit{.tensors = {t}, .way = carried_by}).seconds();
       if (seconds < 0 || taken < seconds) least = way, seconds = taken;
     }
     return least;
+  }
+
+  // Of a whole gradient: the cheapest all-reduce of the workers, or by the servers, where there are some and that is shorter.
+  static std::string whole_way(const ExchangePlan& plan, Unit unit) {
+    std::string way = collective::choose(Collective::all_reduce, plan.workers(), static_cast<double>(plan.bytes_of(unit)), plan.link);
+    if (plan.servers == 0) return way;
+    const auto seconds = [&](const std::string& by) {
+      unit.way = by;
+      return cost_of(plan, unit).seconds();
+    };
+    const std::string served = served_by(plan.servers);
+    return seconds(served) < seconds(way) ? served : way;
   }
 
   std::span<const Packing> packings() const {
@@ -280,7 +298,7 @@ class Planner {
   void complete(ExchangePlan& plan) const {
     for (auto& unit : plan.units) {
       const auto bytes = static_cast<double>(plan.bytes_of(unit));
-      if (unit.way.empty()) unit.way = collective::choose(Collective::all_reduce, plan.ranks, bytes, plan.link);
+      if (unit.way.empty()) unit.way = whole_way(plan, unit);
       unit.slice_bytes = way_named(unit.way)->slice_bytes(load_of(plan, unit));
       if (choice_.policy == Policy::p3 && choice_.bytes > 0) unit.slice_bytes = p3_slice(bytes);
     }
@@ -325,10 +343,11 @@ class Planner {
 }  // namespace
 
 ExchangePlan make_plan(std::vector<TensorSpec> tensors, std::uint32_t ranks, const collective::LinkModel& link, const Compute& compute,
-                       const Choice& choice) {
+                       const Choice& choice, std::uint32_t servers) {
   if (choice.served) throw Error(Code::invalid_argument, "ps has no plan: parameters are served from tables, and nothing is to be chosen", "plan");
   ExchangePlan plan;
   plan.ranks = ranks;
+  plan.servers = servers;
   plan.choice = to_text(choice);
   plan.link = link;
   plan.tensors = std::move(tensors);

@@ -18,8 +18,9 @@ struct Compute {
 // production, and nothing goes by factors whose rows are not known. Forward waits layer by layer (Order::priority) only where `forward_at` of
 // every tensor is known.
 // Of local steps (choice.rounds) differences of parameters travel: whole, after all of them are there, each fragment's in a turn of its own.
-// Throws Error{invalid_argument} if an override of `choice` names no tensor.
+// Of `ranks` the last ones may be servers: then a whole gradient goes by their way, or by the workers' cheapest all-reduce, whichever is shorter.
+// Throws Error{invalid_argument} if an override of `choice` names no tensor, or a way has another number of servers.
 ExchangePlan make_plan(std::vector<TensorSpec> tensors, std::uint32_t ranks, const collective::LinkModel& link, const Compute& compute = {},
-                       const Choice& choice = {});
+                       const Choice& choice = {}, std::uint32_t servers = 0);
 
 }  // namespace shoal::exchange

@@ -47,6 +47,7 @@ std::string write_card(const Card& card) {
   std::ostringstream out;
   out << "id " << card.info.id << "\nhost " << one_line(card.info.host) << "\nboot " << card.info.boot << "\npid "
       << card.info.pid << "\nsize " << card.size << "\n";
+  if (card.info.serves) out << "role server\n";
   if (card.shares) out << "shares memory\n";
   if (!card.secret.empty()) out << "secret " << card.secret << "\n";
   for (const auto& [name, value] : card.settings) out << "setting " << one_line(name) << "=" << one_line(value) << "\n";
@@ -65,6 +66,7 @@ Card read_card(const std::string& text) {
     if (key == "host") card.info.host = value;
     if (key == "boot") card.info.boot = value;
     if (key == "pid") card.info.pid = static_cast<std::uint32_t>(std::strtoul(value.c_str(), nullptr, 10));
+    if (key == "role") card.info.serves = value == "server";
     if (key == "size") card.size = static_cast<Rank>(std::strtoul(value.c_str(), nullptr, 10));
     if (key == "secret") card.secret = value;
     if (key == "shares") card.shares = value == "memory";

@@ -54,7 +54,12 @@ struct MemberInfo {
   std::string boot;      // boot id + network namespace: equal means same host
   std::string address;   // the one in use, "10.77.0.2:40123"
   std::uint32_t pid = 0;
+  bool serves = false;   // it has no part of the work, and only adds what the others send (SHOAL_ROLE=server)
 };
+
+// How many members work: the first ones, for those that serve come last. Throws Error{invalid_argument} where a server stands before a worker, or nobody
+// works; the same on all members.
+Rank workers_among(const std::vector<MemberInfo>& members);
 
 struct PortRange {
   std::uint16_t first = 0, last = 0;   // 0: any
@@ -73,6 +78,8 @@ struct JoinOptions {
   PortRange ports;                                      // listen on these only; SHOAL_PORT_RANGE if any
   std::optional<OnPeerLost> on_peer_lost;               // the same on all members; SHOAL_ON_PEER_LOST=fail|shrink|rejoin if not set, else fail
   bool takes_over = false;                              // this program can take over the others' state: else OnPeerLost::rejoin is refused
+  std::optional<bool> serves;                           // this member only serves; SHOAL_ROLE=worker|server if not set, else no
+  bool takes_servers = false;                           // this program has something for members to do that only serve: else they are refused
   std::optional<bool> shared_memory;                    // between members of one host; SHOAL_SHARED_MEMORY if not set, else yes
   bool lendable_memory = false;                         // Transport::lendable() gives some
   // Code and configuration that must be equal on all members, value by name, beside Shoal's own version. One that differs
@@ -80,7 +87,7 @@ struct JoinOptions {
   std::map<std::string, std::string> settings;
 };
 
-// What SHOAL_JOIN_TIMEOUT, SHOAL_INTERFACE, SHOAL_PORT_RANGE, SHOAL_ON_PEER_LOST and SHOAL_SHARED_MEMORY say where `options` say nothing. Who joins calls it; others only to
+// What SHOAL_JOIN_TIMEOUT, SHOAL_INTERFACE, SHOAL_PORT_RANGE, SHOAL_ON_PEER_LOST, SHOAL_ROLE and SHOAL_SHARED_MEMORY say where `options` say nothing. Who joins calls it; others only to
 // know the same. Throws Error{invalid_argument} naming the variable that is wrong.
 JoinOptions with_environment(JoinOptions options);
 

@@ -97,7 +97,32 @@ std::string list_unconnected(const Place& place, const TcpTransport& transport, 
   return who;
 }
 
+// The same on all members, who have the same cards and settings.
+void check_roles(const std::vector<MemberInfo>& members, const JoinOptions& options) {
+  if (workers_among(members) == members.size()) return;
+  if (!options.takes_servers) {
+    throw Error(Code::unsupported, "this program has nothing to do for members that only serve", "SHOAL_ROLE",
+                "start all as workers; servers are for scripts that train by shoal.data_parallel()");
+  }
+  if (options.on_peer_lost == OnPeerLost::fail) return;
+  throw Error(Code::unsupported, "where members only serve a run ends with the first that is lost", "SHOAL_ON_PEER_LOST", "run with --on-peer-lost fail");
+}
+
 }  // namespace
+
+Rank workers_among(const std::vector<MemberInfo>& members) {
+  const auto serves = [](const MemberInfo& member) { return member.serves; };
+  const auto first = std::ranges::find_if(members, serves);
+  const auto late = std::ranges::find_if_not(first, members.end(), serves);
+  const auto rank = [&](auto member) { return std::to_string(member - members.begin()); };
+  if (first == members.begin() && !members.empty() && late == members.end()) {
+    throw Error(Code::invalid_argument, "all " + std::to_string(members.size()) + " members are servers, and nobody trains", "SHOAL_ROLE",
+                "set it for the last ones alone");
+  }
+  if (late == members.end()) return static_cast<Rank>(first - members.begin());
+  throw Error(Code::invalid_argument, "rank " + rank(first) + " is a server, and rank " + rank(late) + " behind it a worker", "SHOAL_ROLE",
+              "servers are the last ranks");
+}
 
 void require_launcher_for(const JoinOptions& options, const Place& place) {
   if (options.on_peer_lost != OnPeerLost::rejoin || place.launcher == Place::Launcher::shoal || place.size == 1) return;
@@ -119,8 +144,9 @@ std::unique_ptr<Job> join_tcp(const Place& place, Rendezvous& rendezvous, const 
   });
   Card mine;
   mine.info = {.id = random_hex(8), .host = host_name(), .boot = boot_identity(), .address = {},
-               .pid = static_cast<std::uint32_t>(getpid())};
+               .pid = static_cast<std::uint32_t>(getpid()), .serves = *options.serves};
   if (place.size == 1) {
+    check_roles({mine.info}, options);
     transport->name_hosts({mine.info.host});
     return std::make_unique<TcpJob>(place, std::vector{mine.info}, transport, nullptr);
   }
@@ -141,6 +167,9 @@ std::unique_ptr<Job> join_tcp(const Place& place, Rendezvous& rendezvous, const 
   Loop::shared().post([connecting] { connecting->open_door(); });
   rendezvous.put(cards_in(scope) + std::to_string(place.rank), write_card(mine));
   const std::vector<Card> cards = gather(place, mine, rendezvous, cards_in(scope), options.patience, deadline);
+  std::vector<MemberInfo> members;
+  for (const Card& card : cards) members.push_back(card.info);
+  check_roles(members, options);
   // Also if the last one came late. Who comes again does not wait long for one that may be lost by now.
   const Instant soon = steady_now() + kConnectAtLeast, connected_by = rejoins ? soon : std::max(deadline, soon);
 
@@ -167,9 +196,7 @@ std::unique_ptr<Job> join_tcp(const Place& place, Rendezvous& rendezvous, const 
   const bool shared = Loop::shared().drive([&] { return transport->shared() || transport->failure(); }, connected_by);
   if (const Failure failure = transport->failure()) throw Error(*failure);
   if (!shared) throw Error(Code::peer_lost, "a member of this host is connected, but does not say whether it shares memory", "join");
-  std::vector<MemberInfo> members;
   for (Rank rank = 0; rank < place.size; ++rank) {
-    members.push_back(cards[rank].info);
     const Endpoint listening(connecting->used(rank).address(), cards[rank].candidates.front().port());
     members[rank].address = show(rank == place.rank ? for_people(mine) : listening);
   }

@@ -10,8 +10,8 @@
 namespace shoal::net {
 
 struct Narrowed::State : std::enable_shared_from_this<State> {
-  State(Transport& transport, std::vector<Rank> ranks, std::uint16_t channel)
-      : below(transport), members(std::move(ranks)), first_channel(channel),
+  State(Transport& transport, std::vector<Rank> ranks, std::uint16_t channel, std::uint16_t count)
+      : below(transport), members(std::move(ranks)), first_channel(channel), channels(count),
         own(static_cast<Rank>(std::ranges::find(members, transport.rank()) - members.begin())) {}
 
   void listen();
@@ -27,13 +27,13 @@ struct Narrowed::State : std::enable_shared_from_this<State> {
     return there;
   }
   std::uint64_t below_of(std::uint64_t operation) const {
-    if ((operation >> 48) >= kChannels) throw Error(Code::internal, "a channel beyond those of a narrowed transport");
+    if ((operation >> 48) >= channels) throw Error(Code::internal, "a channel beyond those of a narrowed transport");
     return operation + (std::uint64_t{first_channel} << 48);
   }
 
   Transport& below;
   const std::vector<Rank> members;
-  const std::uint16_t first_channel;
+  const std::uint16_t first_channel, channels;
   const Rank own;
   // of the loop:
   std::set<std::uint64_t> open;  // operations of the one below
@@ -63,8 +63,8 @@ void Narrowed::State::end(const Failure& why) {
   for (auto& handler : std::exchange(handlers, {})) below.post([handler = std::move(handler), why] { handler(why); });
 }
 
-Narrowed::Narrowed(Transport& below, std::vector<Rank> members, std::uint16_t first_channel)
-    : state_(std::make_shared<State>(below, std::move(members), first_channel)) {
+Narrowed::Narrowed(Transport& below, std::vector<Rank> members, std::uint16_t first_channel, std::uint16_t channels)
+    : state_(std::make_shared<State>(below, std::move(members), first_channel, channels)) {
   if (!call(below, [state = state_] { state->listen(); })) throw Error(Code::cancelled, "the transport has ended", "those who are left");
 }
 

@@ -1,6 +1,6 @@
-// Some members of a transport that survives losses (OnPeerLost::shrink), as a transport of their own for rooms that know of no losses: the first of
-// these members that is lost ends it, as under OnPeerLost::fail, with all that is open in it. The one below goes on, and those who are left can have
-// another one.
+// Some members of a transport, as a transport of their own: workers without those that only serve; or, where the one below survives losses
+// (OnPeerLost::shrink), who is left, for rooms that know of no losses. The first of these members that is lost ends it, as under OnPeerLost::fail, with
+// all that is open in it. One that survives goes on below, and those who are left can have another one.
 //
 // Ranks count from 0 among these members. Streams are streams of the one below, on channels of this one's own: its channel c is first_channel + c
 // there. What a member gives up for (fail) ends the one below, too; a loss ends this one alone, for the others find it by themselves.
@@ -17,11 +17,11 @@ namespace shoal::net {
 
 class Narrowed final : public Transport {
  public:
-  static constexpr std::uint16_t kChannels = 32;  // that may be used in it, from 0 on
+  static constexpr std::uint16_t kChannels = 32;  // that may be used in it, from 0 on, unless its maker says otherwise
 
-  // members: ranks below, this one among them, the same on all of them. first_channel: kChannels from there on are this one's alone. Throws
+  // members: ranks below, this one among them, the same on all of them. first_channel: so many `channels` from there on are this one's alone. Throws
   // Error{cancelled} where the one below has ended.
-  Narrowed(Transport& below, std::vector<Rank> members, std::uint16_t first_channel);
+  Narrowed(Transport& below, std::vector<Rank> members, std::uint16_t first_channel, std::uint16_t channels = kChannels);
   ~Narrowed() override;
 
   Rank rank() const override;

@@ -141,6 +141,11 @@ Found by_kubernetes() {
   return place;
 }
 
+bool serves_from(const std::string& role) {
+  if (role == "server" || role == "worker") return role == "server";
+  throw Error(Code::invalid_argument, "\"" + role + "\" is neither worker nor server", "SHOAL_ROLE");
+}
+
 }  // namespace
 
 const char* name(Place::Launcher launcher) {
@@ -177,6 +182,7 @@ JoinOptions with_environment(JoinOptions options) {
   if (!options.on_peer_lost) {
     options.on_peer_lost = on_peer_lost_from(variable("SHOAL_ON_PEER_LOST").value_or("fail"), "SHOAL_ON_PEER_LOST");
   }
+  if (!options.serves) options.serves = serves_from(variable("SHOAL_ROLE").value_or("worker"));
   if (!options.shared_memory) options.shared_memory = number_or("SHOAL_SHARED_MEMORY", 1, 1) == 1;
   return options;
 }

@@ -41,7 +41,7 @@ DataParallel::DataParallel(Session& session, std::vector<NamedTensor> parameters
       first_use_(parameters_.size()),
       backward_at_(parameters_.size(), -1),
       hooks_(std::make_unique<GradientHooks>(static_cast<GradientListener&>(*this), tensors_of(parameters_))) {
-  take_plan(first_plan(describe(parameters_, tables_), options_.choice, options_.plan, session.size()));
+  take_plan(first_plan(describe(parameters_, tables_), options_.choice, options_.plan, session.size(), session.servers()));
   if (exchange::parse_choice(exchange_->plan().choice, "plan").rounds) {
     throw Error(Code::unsupported, "local steps exchange no gradients", "plan", "LocalRounds takes them");
   }
@@ -370,17 +370,6 @@ void DataParallel::close_iteration() {
   const Instant began = steady_now();
   choose_plan();
   record(EventKind::planning, began, steady_now(), parameters_.size(), 0);
-}
-
-bool DataParallel::idle_iteration() {
-  if (open_) complete();
-  multiply_all_held();
-  begin(0);
-  account_rest();
-  const bool somebody_has_data = buffers_.start(exchange_->weights());
-  buffers_.finish();
-  close_iteration();
-  return somebody_has_data;
 }
 
 std::uint64_t DataParallel::asked() { return std::exchange(asked_, 0); }

@@ -19,7 +19,7 @@
 // States of an iteration:  idle -> (first gradient) open -> (end of backward) ended -> (finish) installed -> (commit) idle;
 // or from ended -> (step_begins) stepping -> (commit) idle.
 // Where the job goes on without lost members (session.h) finish() is done by all that are left, or by none: contributions are kept until then, and
-// when somebody was lost they travel again among the others. data_parallel_losses.cc is that part.
+// when somebody was lost they travel again among the others. data_parallel_losses.cc is that part. data_parallel_idle.cc is of members without data.
 // A second backward pass before commit() first completes the open iteration, so that it adds to the mean; while stepping, by step_the_rest.
 // After an error nothing works any more: every call throws it again.
 //
@@ -148,6 +148,10 @@ class DataParallel final : private GradientListener, private PairListener, priva
   void commit();
   // One iteration without data (join). False: no member has any left, nothing happened.
   bool idle_iteration();
+  // On a member that only serves (Session::serves()): takes part in one iteration of the workers'. False: there will be no more.
+  bool serve();
+  // On all workers, when they train no more: an iteration without data tells the servers.
+  void dismiss_servers();
   std::optional<net::Rank> take_over_from() { return buffers_.take_over_from(); }
 
   // Sums over iterations, seconds: from the first gradient produced to the last mean, and what of it the caller waited.
@@ -270,6 +274,7 @@ class DataParallel final : private GradientListener, private PairListener, priva
   std::optional<exchange::Drift> drift_;   // rank 0's, of a plan that may be fitted
   bool wants_fit_ = false, fit_asked_ = false;
   bool replicas_differ_ = false;
+  bool dismisses_ = false, over_ = false;  // what this worker says to the servers; what the latest iteration said to them
   std::uint64_t fits_ = 0;
   std::uint64_t settles_at_ = 0;           // the iteration after which the plan predicts from those that it has had; 0: never
   double exposed_before_ = 0;              // the sum when the last iteration ended

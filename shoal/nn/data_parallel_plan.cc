@@ -13,17 +13,20 @@ namespace {
 
 // Among what members ask of all: the plan is to be fitted to the links anew. Signals have the low bits.
 constexpr std::uint64_t kFit = std::uint64_t{1} << 63;
+// Workers train no more: those who only serve may go.
+constexpr std::uint64_t kOver = std::uint64_t{1} << 62;
 
 // So many iterations by the plan are averaged, without the first, which places and allocates.
 constexpr std::uint64_t kUntilSettled = 10;
 
 }  // namespace
 
-std::uint64_t DataParallel::own_asks() const { return asks_ | (wants_fit_ ? kFit : 0); }
+std::uint64_t DataParallel::own_asks() const { return asks_ | (wants_fit_ ? kFit : 0) | (dismisses_ ? kOver : 0); }
 
 void DataParallel::hear_asks() {
   const auto asks = exchange_->asked();
-  asked_ |= asks & ~kFit;
+  asked_ |= asks & ~(kFit | kOver);
+  over_ = (asks & kOver) != 0;
   fit_asked_ = fit_asked_ || (asks & kFit) != 0;
   if (digest_is_due()) compare_replicas();
 }
@@ -46,7 +49,7 @@ void DataParallel::continue_from(std::uint64_t iterations, std::optional<exchang
   if (iterations < measured_iterations_) {
     measured_iterations_ -= iterations;
   } else if (plan) {
-    exchange::check_fits(*plan, describe(parameters_, tables_), session_.size());
+    exchange::check_fits(*plan, describe(parameters_, tables_), session_.size(), session_.servers());
     if (options_.plan) require_divisible(*plan);
     if (!divides_only_divisible(*plan)) plan = exchange::without_strips(*std::move(plan));
     take_for_good(*std::move(plan));
@@ -75,17 +78,18 @@ double DataParallel::describe_layers(std::vector<exchange::TensorSpec>& specs) c
     specs[i].outputs = static_cast<std::uint64_t>(parameter.size(0));
     if (!largest || specs[i].count * specs[i].rows > specs[*largest].count * specs[*largest].rows) largest = i;
   }
-  return largest ? multiply_rate(specs[*largest].layer(), specs[*largest].rows * session_.living(), parameters_[*largest].tensor.device()) : 0;
+  return largest ? multiply_rate(specs[*largest].layer(), specs[*largest].rows * (session_.living() - session_.servers()), parameters_[*largest].tensor.device()) : 0;
 }
 
-// The average of all members: those that share cores have them in turns, and one alone says little.
+// The average of all members that train: those that share cores have them in turns, and one alone says little.
 exchange::Compute DataParallel::pace_of_all(double multiply_rate) {
   const double seconds_a_flop = multiply_rate > 0 ? 1 / multiply_rate : 0;
   std::ostringstream own;
   own.precision(std::numeric_limits<double>::max_digits10);
   own << pace_.forward() << ' ' << pace_.backward() << ' ' << pace_.between() << ' ' << seconds_a_flop;
   double forward = 0, backward = 0, between = 0, a_flop = 0;
-  const auto told = session_.gather_text(own.str(), "pace");
+  auto told = session_.gather_text(own.str(), "pace");
+  told.resize(told.size() - session_.servers());
   for (const auto& theirs : told) {
     std::istringstream numbers(theirs);
     double f = 0, b = 0, s = 0, r = 0;
@@ -116,7 +120,7 @@ void DataParallel::choose_plan() {
       specs[i].forward_at = first_use_[i].second * pace.forward_seconds;
       specs[i].backward_at = pace.backward_seconds * (backward_at_[i] >= 0 ? backward_at_[i] / latest : 1);
     }
-    return exchange::make_plan(std::move(specs), session_.living(), session_.link_model(), pace, options_.choice);
+    return exchange::make_plan(std::move(specs), session_.living(), session_.link_model(), pace, options_.choice, session_.servers());
   }));
 }
 

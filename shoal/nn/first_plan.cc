@@ -22,12 +22,12 @@ std::vector<exchange::TensorSpec> describe(const std::vector<NamedTensor>& param
 }
 
 exchange::ExchangePlan first_plan(std::vector<exchange::TensorSpec> tensors, const exchange::Choice& choice,
-                                  const std::optional<exchange::ExchangePlan>& saved, std::uint32_t ranks) {
-  if (saved) exchange::check_fits(*saved, tensors, ranks);
+                                  const std::optional<exchange::ExchangePlan>& saved, std::uint32_t ranks, std::uint32_t servers) {
+  if (saved) exchange::check_fits(*saved, tensors, ranks, servers);
   auto first = saved ? exchange::parse_choice(saved->choice, "the saved plan") : choice;
   if (collective::is_of_network(first.way)) first = {};  // before the links are measured no network is known
   std::erase_if(first.overrides, [](const auto& override) { return collective::is_of_network(override.way); });
-  return exchange::make_plan(std::move(tensors), ranks, {}, {}, first);
+  return exchange::make_plan(std::move(tensors), ranks, {}, {}, first, servers);
 }
 
 exchange::ExchangePlan agreed_plan(Session& session, const std::function<exchange::ExchangePlan()>& make) {

@@ -19,7 +19,7 @@ std::vector<exchange::TensorSpec> describe(const std::vector<NamedTensor>& param
 // that replays a saved plan begins so, too, with the choice of the run that saved it: the plan takes over at the iteration at which it was
 // made, so that a replay has the bits of that run from the first step on. Throws Error{mismatch} where `saved` is of another model.
 exchange::ExchangePlan first_plan(std::vector<exchange::TensorSpec> tensors, const exchange::Choice& choice,
-                                  const std::optional<exchange::ExchangePlan>& saved, std::uint32_t ranks);
+                                  const std::optional<exchange::ExchangePlan>& saved, std::uint32_t ranks, std::uint32_t servers = 0);
 
 // What rank 0 makes, on all members at once.
 exchange::ExchangePlan agreed_plan(Session& session, const std::function<exchange::ExchangePlan()>& make);

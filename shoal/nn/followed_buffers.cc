@@ -17,7 +17,7 @@ bool FollowedBuffers::start(const std::vector<double>& weights) {
   const auto first = std::find_if(weights.begin(), weights.end(), has_data);
   if (first == weights.end()) return false;
   first_active_ = static_cast<net::Rank>(first - weights.begin());
-  somebody_idled_ = somebody_idled_ || !std::all_of(first, weights.end(), has_data) || first_active_ != 0;
+  somebody_idled_ = somebody_idled_ || !std::all_of(first, weights.end() - session_.servers(), has_data) || first_active_ != 0;
   if (buffers_.empty()) return true;
   under_way_.cancel();  // of an attempt in which a member was lost
   packed_.resize(packed_bytes(buffers_));

@@ -33,7 +33,7 @@ class FollowedBuffers {
   net::Rank first_active() const { return first_active_; }  // whose buffers all have since the last start()
 
   // Where members must take over parameters from after a join: the first one that was active in the last iteration with data.
-  // nullopt: since the last call all members were active in all of them, so that nobody lags. The same on all members.
+  // nullopt: since the last call all members that train were active in all of them, so that nobody lags. The same on all members.
   std::optional<net::Rank> take_over_from();
 
  private:

@@ -9,6 +9,7 @@
 #include "shoal/collective/joint.h"
 #include "shoal/collective/probe.h"
 #include "shoal/net/call.h"
+#include "shoal/net/narrowed.h"
 #include "shoal/nn/find_network.h"
 
 namespace shoal::nn {
@@ -26,6 +27,32 @@ std::uint64_t generation_of(const net::Place& place, std::uint64_t epoch) { retu
 
 constexpr std::uint64_t kPassedOn = 64u << 20;  // bytes of the state that a member has at a time which passes it on
 
+// A server waits for workers that evaluate or save. Who is silent is lost before, and workers have deadlines of their own.
+constexpr Nanoseconds kAsLongAsItTakes = std::chrono::hours(24) * 3650;
+
+// The first members of a job as one of their own.
+class WorkersJob final : public net::Job {
+ public:
+  static constexpr std::uint16_t kFirstChannel = 0x4000, kChannels = 0x4000;  // far above those of the whole job, which are counted from 1 on
+
+  WorkersJob(std::shared_ptr<const void> lease, net::Job& whole, net::Rank workers)
+      : lease_(std::move(lease)), place_(whole.place()), members_(whole.members().begin(), whole.members().begin() + workers) {
+    place_.size = workers;
+    std::vector<net::Rank> ranks(workers);
+    std::iota(ranks.begin(), ranks.end(), 0u);
+    if (workers > 1) transport_.emplace(whole.transport(), ranks, kFirstChannel, kChannels);
+  }
+  const net::Place& place() const override { return place_; }
+  const std::vector<net::MemberInfo>& members() const override { return members_; }
+  net::Transport& transport() override { return *transport_; }
+
+ private:
+  const std::shared_ptr<const void> lease_;  // of the whole job: gone last
+  net::Place place_;
+  const std::vector<net::MemberInfo> members_;
+  std::optional<net::Narrowed> transport_;
+};
+
 struct Inside {  // of a part that is run together, whatever ends it
   explicit Inside(bool& on) : on_(on) { on_ = true; }
   ~Inside() { on_ = false; }
@@ -35,7 +62,8 @@ struct Inside {  // of a part that is run together, whatever ends it
 }  // namespace
 
 Session::Session(std::unique_ptr<net::Job> job, Nanoseconds patience, JoinAgain join_again)
-    : place_(job->place()), join_again_(std::move(join_again)), links_before_(place_.size), patience_(patience), channel_(new_channel()),
+    : place_(job->place()), workers_(net::workers_among(job->members())), join_again_(std::move(join_again)), links_before_(place_.size),
+      patience_(serves() ? kAsLongAsItTakes : patience), channel_(new_channel()),
       survivors_channel_(new_channel()) {
   read_said(said_here());  // a mistake shows before anything is trained
   arriving_ = rejoins() && place_.generation > 0;
@@ -68,6 +96,11 @@ void Session::form_group(std::unique_ptr<net::Job> job) {
   }
   const std::lock_guard lock(group_guard_);
   group_ = group;
+}
+
+std::unique_ptr<Session> Session::of_workers() const {
+  const auto whole = group();
+  return std::make_unique<Session>(std::make_unique<WorkersJob>(whole, *whole->job, workers_), patience_);
 }
 
 std::shared_ptr<Session::Group> Session::group() const {

@@ -30,7 +30,7 @@ namespace shoal::nn {
 
 class Session {
  public:
-  // patience: the longest wait for the others in any operation (SHOAL_TIMEOUT).
+  // patience: the longest wait for the others in any operation (SHOAL_TIMEOUT); of a member that only serves without an end.
   // join_again (net::join_again): given under OnPeerLost::rejoin, else empty.
   using JoinAgain = std::function<std::unique_ptr<net::Job>(const net::Place& before, const std::vector<net::Rank>& lost)>;
   Session(std::unique_ptr<net::Job> job, Nanoseconds patience, JoinAgain join_again = {});
@@ -41,6 +41,12 @@ class Session {
   net::Rank place() const { return runner_ ? runner_->rank() : 0; }    // among those that are left, by rank: as all members' weights are
   net::Rank living() const { return runner_ ? runner_->size() : 1; }   // how many those are
   std::vector<net::Rank> members() const { return runner_ ? runner_->members() : std::vector<net::Rank>{rank()}; }  // their ranks, by place
+  // Of a run in which some members only serve: the first ranks train. All of `size` where nobody serves.
+  net::Rank workers() const { return workers_; }
+  net::Rank servers() const { return size() - workers_; }
+  bool serves() const { return rank() >= workers_; }   // this member
+  // The workers' own session, by the same ranks, for all that servers have no part in. Needs servers; made on each worker, once. It holds this one's job.
+  std::unique_ptr<Session> of_workers() const;
   bool outlives_losses() const { return survivors_ != nullptr; }
   bool rejoins() const { return static_cast<bool>(join_again_); }
   Nanoseconds patience() const { return patience_; }
@@ -122,6 +128,7 @@ class Session {
   };
   std::shared_ptr<Group> group() const;       // any thread
   net::Place place_;                          // of the start
+  net::Rank workers_;
   mutable std::mutex group_guard_;            // for who is on another thread
   std::shared_ptr<Group> group_;
   collective::Runner* runner_ = nullptr;      // the group's

@@ -27,6 +27,7 @@ void add_jobs(const PlanTraffic& traffic, std::vector<Job>& jobs) {
   if (traffic.hosts.size() != plan.ranks) {
     throw Error(Code::invalid_argument, fmt::format("{} hosts for a plan of {} members", traffic.hosts.size(), plan.ranks), traffic.name);
   }
+  if (plan.servers > 0) throw Error(Code::unsupported, "plans with members that only serve are not simulated", traffic.name);
   std::map<std::string, NamedProgram> programs;
   std::vector<Awaited> before;  // the iteration before
   for (std::uint32_t iteration = 0; iteration < traffic.iterations; ++iteration) {

@@ -27,6 +27,13 @@ TEST(run, members_know_their_place_and_speak_behind_it) {
   EXPECT_EQ(outcome.err, "shoal: run folder " + folder.only_run().string() + "\n");
 }
 
+TEST(run, members_that_only_serve_come_behind_the_others) {
+  const Folder folder;
+  const auto outcome = shoal(folder, {"run", "-n", "2", "--servers", "1", "--", "/bin/sh", "-c", "echo $SHOAL_RANK of $SHOAL_SIZE $SHOAL_ROLE"});
+  EXPECT_EQ(outcome.status, 0) << outcome.err;
+  EXPECT_THAT(sorted_lines(outcome.out), UnorderedElementsAre("[0] 0 of 3 worker", "[1] 1 of 3 worker", "[2] 2 of 3 server"));
+}
+
 TEST(run, each_member_has_its_raw_output_in_a_log) {
   const Folder folder;
   shoal(folder, run_script(2, "printf 'a\\rb\\n'; [ $SHOAL_RANK = 1 ] && echo only-1 >&2; printf end"));
@@ -128,6 +135,10 @@ TEST(run, mistakes_are_refused_in_one_line) {
   } mistakes[] = {
       {{"run", "-n", "0", "--", "true"}, "-n: a run has 1 to 1024 members, not 0\n"},
       {{"run", "-n", "-3", "--", "true"}, "-n: a run has 1 to 1024 members, not -3\n"},
+      {{"run", "-n", "2", "--servers", "-1", "--", "true"}, "--servers: -1 members that only serve (0 or more)\n"},
+      {{"run", "-n", "1023", "--servers", "2", "--", "true"}, "-n: a run has 1 to 1024 members, not 1025\n"},
+      {{"run", "-n", "2", "--servers", "1", "--on-peer-lost", "shrink", "--", "true"},
+       "--on-peer-lost: where members only serve a run ends with the first that is lost (fail, or no --servers)\n"},
       {{"run", "-n", "2", "--", "no-such-command"}, "command not found: no-such-command\n"},
       {{"run", "-n", "2", "--", "./no/such"}, "command not found: ./no/such\n"},
       {{"run", "-n", "2"},

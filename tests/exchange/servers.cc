@@ -5,7 +5,10 @@
 
 #include <random>
 
+#include "shoal/core/error.h"
 #include "shoal/core/event.h"
+#include "shoal/exchange/plan_price.h"
+#include "shoal/exchange/planner.h"
 #include "shoal/exchange/way.h"
 #include "tests/exchange/members.h"
 
@@ -81,6 +84,59 @@ TEST(Servers, keep_all_links_equally_busy) {
     EXPECT_NEAR(way_named(plan.units[0].way)->cost(load).sent, expected, 1);
     EXPECT_LT(expected, 2 * (n - 1) / n * (kServed + 7) * 4);
   }
+}
+
+// By an all-reduce of the workers; its bits are those of a run without servers.
+TEST(Servers, idle_where_a_way_has_no_use_for_them) {
+  for (const auto& [workers, servers] : {std::pair{1u, 1u}, {2u, 1u}, {3u, 2u}, {4u, 1u}}) {
+    SCOPED_TRACE(std::to_string(workers) + " workers, " + std::to_string(servers) + " servers");
+    for (const std::string way : {"ring", "direct", "recursive_doubling"}) {
+      ExchangePlan beside = served(workers, servers), alone = served(workers, 0);
+      beside.servers = servers;
+      beside.units[0].way = alone.units[0].way = way;
+      EXPECT_EQ(cost_of(beside, beside.units[0]).seconds(), cost_of(alone, alone.units[0]).seconds());
+      Members members(beside, workers), others(alone, workers);
+      std::vector<std::vector<float>> weight, bias;
+      Events::local().drain();
+      Events::local().enable(true);
+      for (std::uint32_t r = 0; r < workers + servers; ++r) {
+        weight.push_back(served_gradient(r, kServed));
+        bias.push_back(served_gradient(1000 + r, 7));
+        for (Members* of : {&members, &others}) {
+          if (r >= of->size()) continue;
+          (*of)[r].begin(r < workers ? 8 : 0);
+          for (std::uint32_t t : {0u, 1u}) r < workers ? (*of)[r].produced(t, t == 0 ? weight[r].data() : bias[r].data()) : (*of)[r].absent(t);
+        }
+      }
+      for (std::uint32_t r = 0; r < workers; ++r) {
+        const auto *got = static_cast<const float*>(members[r].result(0)), *expected = static_cast<const float*>(others[r].result(0));
+        ASSERT_TRUE(std::equal(got, got + kServed, expected)) << way;
+      }
+      for (std::uint32_t r = 0; r < members.size(); ++r) members[r].commit();
+      for (std::uint32_t r = 0; r < others.size(); ++r) others[r].commit();
+      Events::local().enable(false);
+      std::uint32_t idle = 0;
+      for (const auto& event : Events::local().drain()) idle += event.kind == EventKind::exchange && event.value == 0;
+      EXPECT_EQ(idle, servers + (workers == 1 ? 2 : 0)) << way;  // one worker has nobody to send to, in either run
+    }
+  }
+}
+
+TEST(Servers, are_planned_for_where_they_save_time) {
+  const collective::LinkModel link{100e-6, 25e6, 8e9, 25e6};  // a member receives from all at once as fast as from one
+  const std::vector<TensorSpec> tensors{{.name = "large", .count = 1 << 22}, {.name = "small", .count = 8, .first_use = 1}};
+  const auto plan = make_plan(tensors, 5, link, {}, {}, 1);
+  const auto alone = make_plan(tensors, 4, link, {}, {});
+  ASSERT_EQ(plan.units.size(), 2u);
+  EXPECT_EQ(plan.servers, 1u);
+  EXPECT_EQ(plan.units.back().way, "servers:1");
+  EXPECT_LT(plan.units.back().predicted_seconds, 0.95 * alone.units.back().predicted_seconds);
+  EXPECT_LE(plan.units.front().predicted_seconds, alone.units.front().predicted_seconds);
+  EXPECT_EQ(plan_from_json(to_json(plan), "test").servers, 1u);
+  EXPECT_EQ(plan_from_json(to_json(plan), "test").hash(), plan.hash());
+  EXPECT_THROW(check_fits(plan, tensors, 5), Error);
+  check_fits(plan, tensors, 5, 1);
+  EXPECT_THROW(make_plan(tensors, 5, link, {}, parse_choice("servers:2", "plan"), 1), Error);
 }
 
 TEST(Servers, with_gradients_of_their_own_are_refused) {

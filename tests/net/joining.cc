@@ -57,6 +57,45 @@ TEST(Joining, a_setting_that_one_member_lacks_is_named) {
   EXPECT_NE(said[0].find("has no CHECK ("), std::string::npos) << said[0];
 }
 
+// All members say the same line.
+TEST(Joining, roles_that_do_not_fit_are_refused_by_all) {
+  const auto refusal = [](const std::vector<bool>& serves, bool takes_servers, OnPeerLost policy) {
+    Board board;
+    std::vector<std::string> said(serves.size());
+    each(static_cast<Rank>(serves.size()), [&](Rank rank) {
+      JoinOptions options = quick();
+      options.serves = serves[rank];
+      options.takes_servers = takes_servers;
+      options.on_peer_lost = policy;
+      said[rank] = why_not(rank, static_cast<Rank>(serves.size()), board, options);
+    });
+    for (const std::string& line : said) EXPECT_EQ(line, said[0]);
+    return said[0];
+  };
+  EXPECT_EQ(refusal({true, true}, true, OnPeerLost::fail),
+            "invalid_argument: SHOAL_ROLE: all 2 members are servers, and nobody trains (set it for the last ones alone)");
+  EXPECT_EQ(refusal({false, true, true, false}, true, OnPeerLost::fail),
+            "invalid_argument: SHOAL_ROLE: rank 1 is a server, and rank 3 behind it a worker (servers are the last ranks)");
+  EXPECT_EQ(refusal({false, true}, false, OnPeerLost::fail),
+            "unsupported: SHOAL_ROLE: this program has nothing to do for members that only serve (start all as workers; servers are for scripts "
+            "that train by shoal.data_parallel())");
+  EXPECT_EQ(refusal({false, true}, true, OnPeerLost::shrink),
+            "unsupported: SHOAL_ON_PEER_LOST: where members only serve a run ends with the first that is lost (run with --on-peer-lost fail)");
+}
+
+TEST(Joining, who_serves_is_known_to_all) {
+  Board board;
+  std::vector<std::unique_ptr<Job>> jobs(3);
+  each(3, [&](Rank rank) {
+    JoinOptions options = quick();
+    options.serves = rank > 0;
+    options.takes_servers = true;
+    jobs[rank] = join_tcp(place_of(rank, 3), board, "t/", "s", options);
+  });
+  for (const auto& job : jobs) EXPECT_EQ(workers_among(job->members()), 1u);
+  leave_all(jobs);
+}
+
 TEST(Joining, another_secret_is_named_on_both_sides) {
   Board board;
   std::string said[2];

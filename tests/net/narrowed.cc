@@ -56,6 +56,19 @@ TEST(Narrowed, its_ranks_and_channels_are_its_own) {
   for (const Told& one : told) EXPECT_TRUE(one.times == 1 && !one.why);
 }
 
+TEST(Narrowed, has_as_many_channels_as_its_maker_says) {
+  InprocJob job(2);
+  Narrowed narrowed(job.member(0), {0, 1}, kNarrowedChannel, 2), other(job.member(1), {0, 1}, kNarrowedChannel, 2);
+  const std::vector<std::byte> sent{byte(7)};
+  std::vector<std::byte> got(1);
+  Told told[2];
+  narrowed.send(1, {operation_in(1, 0), 0}, {}, sent, told[0].done());
+  other.receive(0, {operation_in(1, 0), 0}, {}, got, told[1].done());
+  EXPECT_TRUE(job.run());
+  EXPECT_EQ(got, sent);
+  EXPECT_THROW(narrowed.send(1, {operation_in(2, 0), 0}, {}, sent, {}), Error);
+}
+
 TEST(Narrowed, a_loss_among_its_members_ends_it_alone) {
   Parties parties;
   std::vector<std::byte> into(1), got(1);

@@ -235,6 +235,19 @@ TEST_F(Environment, says_how_long_members_are_waited_for) {
   }
 }
 
+TEST_F(Environment, says_who_only_serves) {
+  EXPECT_FALSE(*with_environment({}).serves);
+  setenv("SHOAL_ROLE", "server", 1);
+  EXPECT_TRUE(*with_environment({}).serves);
+  setenv("SHOAL_ROLE", "nonsense", 1);
+  try {
+    with_environment({});
+    FAIL() << "it has no role";
+  } catch (const Error& error) {
+    EXPECT_STREQ(error.what(), "SHOAL_ROLE: \"nonsense\" is neither worker nor server");
+  }
+}
+
 TEST(Nodelist, short_forms_are_spelled_out) {
   using Names = std::vector<std::string>;
   EXPECT_EQ(expand_nodelist("n7"), Names({"n7"}));

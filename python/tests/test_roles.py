@@ -1,0 +1,218 @@
+"""Members that only serve (shoal run --servers, SHOAL_ROLE=server): training is that of the workers alone, and servers end when they do."""
+
+import os
+import signal
+import subprocess
+import sys
+import threading
+
+import pytest
+import torch
+
+import tiny
+from pool import launch
+
+PATIENCE = 100.0
+WORKERS = 2
+
+# What a script says that knows nothing of servers.
+TRAIN = """
+import json, sys, torch, shoal, tiny
+torch.set_num_threads(1)
+net, optimizer = tiny.wrap(tiny.model())
+for step in range(int(sys.argv[1])):
+    optimizer.zero_grad()
+    tiny.loss(net, step, shoal.rank()).backward()
+    optimizer.step()
+ways = sorted({unit["way"] for unit in json.loads(net.plan)["units"]})
+torch.save([tiny.values(net.module), shoal.rank(), shoal.size(), ways], f"end-{shoal.rank()}.pt")
+"""
+
+
+def run(folder, script, *arguments, workers=WORKERS, servers=1, flags=(), **variables):
+    process = launch(workers, [sys.executable, "-c", script, *map(str, arguments)], variables, [*(["--servers", str(servers)] if servers else []), *flags],
+                     cwd=folder, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    out, err = process.communicate(timeout=PATIENCE)
+    return process.returncode, out, err
+
+
+def alone(steps, workers=WORKERS):
+    net = tiny.model()
+    optimizer = tiny.sgd(net)
+    for step in range(steps):
+        tiny.oracle_step(net, optimizer, [lambda one, rank=rank: tiny.loss(one, step, rank).backward() for rank in range(workers)])
+    return tiny.values(net)
+
+
+@pytest.mark.parametrize("plan, ways", [("servers:1", ["servers:1"]), ("ring", ["ring"]), ("auto", None)])
+def test_training_ends_like_that_of_the_workers_alone(tmp_path, plan, ways):
+    status, _, err = run(tmp_path, TRAIN, 6, SHOAL_PLAN=plan)
+    assert status == 0, err
+    assert sorted(path.name for path in tmp_path.glob("end-*")) == ["end-0.pt", "end-1.pt"]  # a server's call of data_parallel() does not return
+    for rank in range(WORKERS):
+        values, own, size, taken = torch.load(tmp_path / f"end-{rank}.pt")
+        assert (own, size) == (rank, WORKERS) and taken == (ways or taken)
+        assert tiny.equal(values, alone(6))
+
+
+def test_one_worker_may_have_more_servers_than_itself(tmp_path):
+    status, _, err = run(tmp_path, TRAIN, 5, workers=1, servers=2)
+    assert status == 0, err
+    assert tiny.equal(torch.load(tmp_path / "end-0.pt")[0], alone(5, 1))
+
+
+# Two steps: no plan is chosen, and no link is measured.
+COUNT = """
+import torch, shoal
+from shoal import session
+torch.set_num_threads(1)
+net = torch.nn.Linear(256, 256, bias=False)
+net, optimizer = shoal.data_parallel(net, torch.optim.SGD(net.parameters(), lr=0.1))
+before = session.everybody().links()[2]
+for step in range(2):
+    net(torch.ones(4, 256)).sum().backward()
+    optimizer.step()
+    optimizer.zero_grad()
+after = session.everybody().links()[2]
+print(*(after[way] - before[way] for way in ("sent", "received")), flush=True)
+"""
+
+
+@pytest.mark.parametrize("plan, part", [("servers:1", 0.5), ("ring", 0.0)])
+def test_a_server_takes_the_part_of_the_bytes_that_its_way_gives_it(tmp_path, plan, part):
+    """BytePS's shares: of two workers and a server each worker owns a quarter, the server half. By an all-reduce of the workers it idles."""
+    status, out, err = run(tmp_path, COUNT, SHOAL_PLAN=plan)
+    assert status == 0, err
+    expected, beside = part * 2 * 256 * 256 * 4, 4096
+    counts = [int(word) for line in out.splitlines() for word in line.split()[1:]]
+    assert len(counts) == 2 * WORKERS and all(expected <= count < expected + beside for count in counts), (counts, expected)
+
+
+UNEVEN = """
+import torch, shoal, tiny
+torch.set_num_threads(1)
+net, optimizer = tiny.wrap(tiny.model())
+for _ in range(2):
+    with net.join():
+        for step in range([3, 5][shoal.rank()]):
+            optimizer.zero_grad()
+            tiny.loss(net, step, shoal.rank()).backward()
+            optimizer.step()
+shoal.save("state", net, optimizer, epochs=2)
+table = shoal.Table("counts", 4)
+table.add([1], torch.ones(1, 4).numpy())
+table.barrier()
+torch.save([tiny.values(net.module), int(table.read([1]).sum())], f"end-{shoal.rank()}.pt")
+"""
+
+
+def test_workers_do_all_else_among_themselves(tmp_path):
+    status, _, err = run(tmp_path, UNEVEN)
+    assert status == 0, err
+    net = tiny.model()
+    optimizer = tiny.sgd(net)
+    for step in [*range(5), *range(5)]:
+        tiny.oracle_step(net, optimizer, [lambda one, rank=rank: tiny.loss(one, step, rank).backward() for rank in range(2) if step < [3, 5][rank]])
+    for rank in range(WORKERS):
+        values, counted = torch.load(tmp_path / f"end-{rank}.pt")
+        assert tiny.equal(values, tiny.values(net)) and counted == 4 * WORKERS
+    assert (tmp_path / "state" / "index.json").exists()
+
+
+ROLE = "import os; os.environ['SHOAL_ROLE'] = {roles}[int(os.environ['SHOAL_RANK'])]; import shoal; shoal.init()"
+
+
+@pytest.mark.parametrize("roles, line", [
+    (["server", "server"], "SHOAL_ROLE: all 2 members are servers, and nobody trains (set it for the last ones alone)"),
+    (["server", "worker"], "SHOAL_ROLE: rank 0 is a server, and rank 1 behind it a worker (servers are the last ranks)"),
+    (["nonsense", "nonsense"], 'SHOAL_ROLE: "nonsense" is neither worker nor server'),
+])
+def test_wrong_roles_are_refused_in_one_line(tmp_path, roles, line):
+    status, _, err = run(tmp_path, ROLE.format(roles=roles), servers=0)
+    assert status == 2 and line in err and "Traceback" not in err, err
+
+
+AFTER_INIT = "import shoal, tiny; shoal.init(); net, optimizer = tiny.wrap(tiny.model()); {more}"
+
+
+@pytest.mark.parametrize("script, plan, line", [
+    ("import shoal; shoal.Checkpoints('kept')", "auto", "has a part in nothing but shoal.data_parallel()"),
+    (AFTER_INIT.format(more="tiny.wrap(tiny.model())"), "auto", "another model is trained already, and servers are there for one"),
+    (AFTER_INIT.format(more=""), "local:8", "by local:8 members that only serve have nothing to do"),
+    (AFTER_INIT.format(more=""), "ps", "by ps members that only serve have nothing to do"),
+    (AFTER_INIT.format(more=""), "servers:2", "servers:2 in a run with 1 that only serve"),
+])
+def test_what_servers_have_no_part_in_is_refused_in_one_line(tmp_path, script, plan, line):
+    status, _, err = run(tmp_path, script, SHOAL_PLAN=plan)
+    assert status == 2 and line in err and "Traceback" not in err, err
+
+
+LOST = """
+import os, signal, sys, torch, shoal, tiny
+torch.set_num_threads(1)
+shoal.init()
+open(f"pid-{shoal.rank()}", "w").write(str(os.getpid()))
+net, optimizer = tiny.wrap(tiny.model())
+for step in range(1000000):
+    optimizer.zero_grad()
+    tiny.loss(net, step, shoal.rank()).backward()
+    optimizer.step()
+    if shoal.rank() == 1 and step == 5:
+        if sys.argv[1] == "raises":
+            raise ValueError("no more data")
+        os.kill(int(open(f"pid-{sys.argv[1]}").read()), signal.SIGKILL)
+"""
+
+
+@pytest.mark.parametrize("lost", [0, 2])
+def test_a_member_that_is_killed_ends_the_run(tmp_path, lost):
+    status, _, err = run(tmp_path, LOST, lost)
+    assert status == 3, err
+    assert f"rank {lost} failed first: killed by signal 9 (KILL)" in err.splitlines()[-1]
+
+
+def test_a_worker_that_fails_ends_the_run(tmp_path):
+    status, _, err = run(tmp_path, LOST, "raises")
+    assert status == 1, err
+    assert "rank 1 failed first: exit status 1" in err.splitlines()[-1] and "no more data" in err
+
+
+SAVES = """
+import os, torch, shoal, tiny
+torch.set_num_threads(1)
+net, optimizer = tiny.wrap(tiny.model())
+kept = shoal.Checkpoints("kept")
+step = 0
+while True:
+    step += 1
+    optimizer.zero_grad()
+    tiny.loss(net, step, shoal.rank()).backward()
+    optimizer.step()
+    due = shoal.checkpoint_due()
+    if step == 3 and shoal.rank() == 0:
+        print("under way", flush=True)
+    if due:
+        kept.save(step, net, optimizer, step=step)
+"""
+
+
+def test_a_server_stays_while_workers_save_at_term(tmp_path):
+    process = launch(WORKERS, [sys.executable, "-c", SAVES], flags=["--servers", "1"], cwd=tmp_path, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    killer = threading.Timer(PATIENCE, process.kill)
+    killer.start()
+    assert process.stdout.readline() == "[0] under way\n"
+    process.send_signal(signal.SIGTERM)
+    _, err = process.communicate()
+    killer.cancel()
+    assert process.returncode == 128 + signal.SIGTERM, err
+    assert "failed" not in err and list((tmp_path / "kept").glob("step-*/index.json")), err
+
+
+def test_what_was_saved_goes_on(tmp_path):
+    script = TRAIN.replace("for step in range(int(sys.argv[1])):", "done = shoal.load('state', net, optimizer)['step'] if sys.argv[2] == 'on' else 0\n"
+                           "for step in range(done, int(sys.argv[1])):") + "shoal.save('state', net, optimizer, step=int(sys.argv[1]))\n"
+    for steps, how in [(4, "anew"), (8, "on")]:
+        status, _, err = run(tmp_path, script, steps, how)
+        assert status == 0, err
+    assert os.path.exists(tmp_path / "state" / "index.json")
+    assert tiny.equal(torch.load(tmp_path / "end-1.pt")[0], alone(8))
