@@ -37,11 +37,16 @@ std::vector<const Unit*> longest(const exchange::ExchangePlan& plan) {
   return units;
 }
 
-// What an all-reduce of large data comes to there, by the two extremes.
+double rate_of(const collective::KnownNetwork& known, const char* program) { return known.rate(collective::Collective::all_reduce, program); }
+
+// What an all-reduce of large data comes to there, by the two extremes and by the quickest of what its form has.
 std::string network(const collective::KnownNetwork& known) {
-  const auto rate = [&](const char* program) { return show_rate(known.rate(collective::Collective::all_reduce, program)); };
-  return fmt::format("{}: large gradients at {} by trees, at {} by a ring\n\n", known.topology().name.empty() ? "the network" : known.topology().name,
-                     rate(collective::kTrees), rate("ring"));
+  std::string line = fmt::format("{}: large gradients at {} by trees, at {} by a ring", known.topology().name.empty() ? "the network" : known.topology().name,
+                                 show_rate(rate_of(known, collective::kTrees)), show_rate(rate_of(known, "ring")));
+  const char* const form = *std::ranges::max_element(collective::kForms, {}, [&](const char* name) { return rate_of(known, name); });
+  constexpr double kAsFast = 1 + 1e-6;
+  if (rate_of(known, form) > kAsFast * rate_of(known, "ring")) line += fmt::format(", at {} by {}", show_rate(rate_of(known, form)), form);
+  return line + "\n\n";
 }
 
 std::string head(const PlanQuestion& q) {
@@ -151,7 +156,10 @@ std::string to_json(const PlanQuestion& question, const PlanAnswer& answer) {
                     {"ways", rows}, {"scaling", scaling}, {"break_even", rates}, {"system_balance", exchange::system_balance(machine)},
                     {"balance", layers}, {"balanced_s", answer.balanced_seconds}, {"plan", Json::parse(exchange::to_json(f.chosen.plan))}};
   if (const auto& known = machine.link.network) {
-    for (const char* program : {collective::kTrees, "ring"}) all["network_rates"][program] = known->rate(collective::Collective::all_reduce, program);
+    for (const char* program : {collective::kTrees, "ring"}) all["network_rates"][program] = rate_of(*known, program);
+    for (const char* form : collective::kForms) {
+      if (rate_of(*known, form) > 0) all["network_rates"][form] = rate_of(*known, form);
+    }
   }
   return all.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace) + "\n";
 }

@@ -34,7 +34,7 @@ using topo::Topology;
 struct ProgramOptions {
   std::string collective = "all_reduce", program, topology, svg, mode = "auto", out, size = "64MB", rate = "1gbit", alpha = "100us";
   std::optional<int> members;
-  std::uint32_t root = 0;
+  std::optional<std::uint32_t> root;
   bool json = false;
 };
 
@@ -43,6 +43,11 @@ Collective collective_named(const std::string& text) {
   std::vector<std::string> names;
   for (const Collective collective : collective::kCollectives) names.emplace_back(name(collective));
   refuse("there is no collective " + text, "--collective", fmt::format("one of {}", fmt::join(names, ", ")));
+}
+
+std::uint32_t root_of(const ProgramOptions& options, Collective kind) {
+  if (options.root && !has_root(kind)) refuse(fmt::format("{} has none", name(kind)), "--root", "broadcast, reduce, gather and scatter do");
+  return options.root.value_or(0);
 }
 
 std::uint32_t ranks_of(const ProgramOptions& options) {
@@ -57,7 +62,11 @@ bool is_file(const ProgramOptions& options) { return options.program.ends_with("
 
 // Out of a file, or by name for -n members.
 Program program_of(const ProgramOptions& options) {
-  if (!is_file(options)) return build(collective_named(options.collective), options.program, ranks_of(options), options.root);
+  if (!is_file(options)) {
+    const Collective kind = collective_named(options.collective);
+    return build(kind, options.program, ranks_of(options), root_of(options, kind));
+  }
+  if (options.root) refuse("the program of a file has its own", "--root");
   try {
     return collective::program_from_json(topo::read_text(options.program));
   } catch (const Error& error) {
@@ -74,7 +83,7 @@ int build_for(const ProgramOptions& options) {
   const Topology topology = network(options);
   const Collective kind = collective_named(options.collective);
   const auto began = std::chrono::steady_clock::now();
-  const sim::BestProgram made = sim::program_on(topology, kind, options.mode, options.root, static_cast<double>(parse_size(options.size)),
+  const sim::BestProgram made = sim::program_on(topology, kind, options.mode, root_of(options, kind), static_cast<double>(parse_size(options.size)),
                                                collective::ProgramCache::of_user());
   const Program& program = made.program;
   const std::chrono::duration<double> took = std::chrono::steady_clock::now() - began;
@@ -150,6 +159,8 @@ int price(const ProgramOptions& options) {
   if (options.program.ends_with(".json")) {
     throw Error(Code::invalid_argument, "a program of a file is priced on a network", "--topology", "name the network's file, too: --topology NET.json");
   }
+  if (options.json) refuse("is of use with --topology", "--json");
+  if (options.root) refuse("says nothing without --topology: a price is the same for every root", "--root");
   const std::uint32_t ranks = ranks_of(options);
   const double bytes = static_cast<double>(parse_size(options.size));
   LinkModel link;

@@ -162,10 +162,14 @@ std::vector<std::uint32_t> numbers(const std::string& text, char between, const 
 }
 
 std::vector<std::uint32_t> sizes(const GenerateOptions& options, std::size_t count) {
-  const auto found = numbers(options.size, 'x', "size", count == 1 ? "8" : "4x8");
+  const std::string example = count == 1 ? "8" : "4x8";
+  if (options.size.empty()) {
+    refuse(fmt::format("{} of which size?", options.form), "size", fmt::format("shoal topo generate {} {}", options.form, example));
+  }
+  const auto found = numbers(options.size, 'x', "size", example);
   if (count != 0 && found.size() != count)
     refuse(
-        fmt::format("\"{}\" has {} sizes, {} is like {}", options.size, found.size(), options.form, count == 1 ? "8" : "4x8"),
+        fmt::format("\"{}\" has {} sizes, {} is like {}", options.size, found.size(), options.form, example),
         "size");
   return found;
 }
@@ -190,21 +194,41 @@ Topology make_grid(const GenerateOptions& options, topo::Wire wire) {
   return topo::grid(grid);
 }
 
+// Flags that say nothing of this form: nobody means them to be passed over.
+void check_flags(const GenerateOptions& options) {
+  const bool is_star = options.form == "star", is_grid = options.form == "torus" || options.form == "mesh";
+  const auto only_for = [&](bool fits, bool given, const char* flag, const char* forms) {
+    if (given && !fits) refuse(fmt::format("is of {}, not of {}", forms, options.form), flag);
+  };
+  only_for(is_grid, !options.wrap.empty(), "--wrap", "torus and mesh");
+  only_for(is_grid, !options.dead.empty(), "--dead", "torus and mesh");
+  only_for(is_star, !options.rates.empty(), "--rates", "star");
+  only_for(!is_star && !is_grid, !options.uplink.empty(), "--uplink", "fattree and sites");
+  only_for(!is_star && !is_grid, !options.line_latency.empty(), "--uplink-latency", "fattree and sites");
+  if (!options.rates.empty() && !options.rate.empty()) refuse("has no use beside --rates, which has every host's", "--rate");
+}
+
+std::vector<topo::Wire> star_wires(const GenerateOptions& options, topo::Wire wire) {
+  if (options.rates.empty()) return std::vector<topo::Wire>(sizes(options, 1)[0], wire);
+  std::vector<topo::Wire> wires;
+  for (std::size_t at = 0; at < options.rates.size();) {
+    const std::size_t comma = std::min(options.rates.find(',', at), options.rates.size());
+    wires.push_back({parse_rate(options.rates.substr(at, comma - at)), wire.latency});
+    at = comma + 1;
+  }
+  if (!options.size.empty() && sizes(options, 1)[0] != wires.size()) {
+    refuse(fmt::format("has {} for {} hosts", show_count(wires.size(), "rates"), options.size), "--rates", "one for each, or --rate for all");
+  }
+  return wires;
+}
+
 Topology make(const GenerateOptions& options) {
   topo::Wire wire, second;
   if (!options.rate.empty()) wire.rate = parse_rate(options.rate);
   if (!options.latency.empty()) wire.latency = parse_duration(options.latency);
   second.rate = options.uplink.empty() ? wire.rate : parse_rate(options.uplink);
   if (!options.line_latency.empty()) second.latency = parse_duration(options.line_latency);
-  if (options.form == "star") {
-    std::vector<topo::Wire> wires(options.rates.empty() ? sizes(options, 1)[0] : 0, wire);
-    for (std::size_t at = 0; at < options.rates.size();) {
-      const std::size_t comma = std::min(options.rates.find(',', at), options.rates.size());
-      wires.push_back({parse_rate(options.rates.substr(at, comma - at)), wire.latency});
-      at = comma + 1;
-    }
-    return topo::star(wires);
-  }
+  if (options.form == "star") return topo::star(star_wires(options, wire));
   if (options.form == "fattree" || options.form == "sites") {
     const auto counts = sizes(options, 2);
     return options.form == "fattree" ? topo::fat_tree(counts[0], counts[1], wire, second)
@@ -215,6 +239,7 @@ Topology make(const GenerateOptions& options) {
 }
 
 int generate(const GenerateOptions& options) {
+  check_flags(options);
   Topology topology = make(options);
   topology.relative = options.rate.empty() && options.rates.empty();
   if (topology.relative && !options.uplink.empty()) refuse("needs --rate, too", "--uplink");

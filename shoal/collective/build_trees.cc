@@ -7,6 +7,7 @@
 
 #include "shoal/collective/author.h"
 #include "shoal/collective/build.h"
+#include "shoal/collective/hosts.h"
 #include "shoal/core/error.h"
 
 namespace shoal::collective {
@@ -115,6 +116,13 @@ std::vector<std::uint32_t> numbered(Collective collective, std::uint32_t ranks, 
 
 }  // namespace
 
+DataTree tree_of(const packing::Tree& packed, std::uint32_t ranks) {
+  DataTree tree{packed.root, std::vector<std::uint32_t>(ranks, packed.root), std::vector<std::uint32_t>(ranks, packed.root)};
+  for (const packing::Hop& hop : packed.up) tree.up[hop.from] = hop.to;
+  for (const packing::Hop& hop : packed.down) tree.down[hop.to] = hop.from;
+  return tree;
+}
+
 Program tree_program(std::string name, Collective collective, std::uint32_t ranks, const std::vector<DataTree>& trees,
                      std::uint32_t root) {
   const bool goes_up = adds(collective), goes_down = collective != Collective::reduce && collective != Collective::reduce_scatter;
@@ -172,12 +180,10 @@ Program hierarchical_all_reduce(const std::vector<std::uint32_t>& group_of) {
   const auto ranks = static_cast<std::uint32_t>(group_of.size());
   if (ranks == 0) throw Error(Code::invalid_argument, "no group", name);
   if (ranks > kMaxRanks) throw Error(Code::invalid_argument, fmt::format("more than {} members", kMaxRanks), name);
-  std::vector<std::vector<std::uint32_t>> groups;
-  for (std::uint32_t rank = 0; rank < ranks; ++rank) {
-    if (group_of[rank] >= ranks) throw Error(Code::invalid_argument, fmt::format("group {} of {} members", group_of[rank], ranks), name);
-    groups.resize(std::max<std::size_t>(groups.size(), group_of[rank] + 1));
-    groups[group_of[rank]].push_back(rank);
+  for (const std::uint32_t group : group_of) {
+    if (group >= ranks) throw Error(Code::invalid_argument, fmt::format("group {} of {} members", group, ranks), name);
   }
+  const std::vector<std::vector<std::uint32_t>> groups = members_by_host(group_of);
   std::uint64_t parts = 0;
   for (const auto& group : groups) {
     if (group.empty()) throw Error(Code::invalid_argument, "a group without members", name);

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "shoal/collective/program.h"
+#include "shoal/packing/tree.h"
 
 namespace shoal::collective {
 
@@ -15,6 +16,7 @@ struct DataTree {
   std::vector<std::uint32_t> up, down;   // [rank]: whom it sends its sum to, who tells it the result; unread at the root
   std::uint32_t share = 1;               // beside the other trees' (of one root, where every rank owns a part)
 };
+DataTree tree_of(const packing::Tree& packed, std::uint32_t ranks);  // host i as rank i; its share is to be set
 
 // all_reduce: both ways, any roots. broadcast, reduce: one way, from or to `root`. all_gather, reduce_scatter: one way, at least one tree
 // at every rank. Sums are added tree by tree: at each rank its own first, then its children's by rank. Slices follow each other

@@ -10,7 +10,7 @@
 #include <utility>
 #include <vector>
 
-#include "shoal/collective/synthesize.h"
+#include "shoal/collective/congestion.h"
 #include "shoal/collective/unroll.h"
 #include "shoal/core/error.h"
 #include "shoal/core/text.h"

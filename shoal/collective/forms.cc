@@ -7,9 +7,12 @@
 #include <limits>
 #include <numeric>
 #include <optional>
+#include <string_view>
 
 #include "shoal/collective/build_mesh.h"
 #include "shoal/collective/build_rings.h"
+#include "shoal/collective/build_trees.h"
+#include "shoal/collective/congestion.h"
 #include "shoal/collective/hosts.h"
 #include "shoal/collective/synthesize.h"
 #include "shoal/core/error.h"
@@ -98,16 +101,21 @@ Mesh mesh_of(const topo::Topology& topology, const topo::GridForm& form) {
   return mesh;
 }
 
+Hosts checked_hosts(const topo::Topology& topology) {
+  Hosts hosts = hosts_in(topology);
+  if (!are_shared(hosts)) throw Error(Code::invalid_argument, "has no groups of hosts, each on a switch of its own", "topology " + topology.name);
+  return hosts;
+}
+
 Program multi_ring_for(const topo::Topology& topology) {
-  const Hosts hosts = hosts_in(topology);
-  std::vector<std::vector<std::uint32_t>> groups(count(hosts));
-  for (std::uint32_t rank = 0; rank < hosts.size(); ++rank) groups[hosts[rank]].push_back(rank);
-  const auto refuse = [&](const std::string& what) { throw Error(Code::invalid_argument, what, "topology " + topology.name); };
-  if (!are_shared(hosts)) refuse("has no groups of hosts, each on a switch of its own");
+  const Hosts hosts = checked_hosts(topology);
+  const std::vector<std::vector<std::uint32_t>> groups = members_by_host(hosts);
   std::vector<std::uint32_t> ranks;
   for (const auto& group : groups) {
-    if (group.size() != groups[0].size())
-      refuse(fmt::format("has groups of {} and of {} hosts: rings along both need equal ones", groups[0].size(), group.size()));
+    if (group.size() != groups[0].size()) {
+      throw Error(Code::invalid_argument, fmt::format("has groups of {} and of {} hosts: rings along both need equal ones", groups[0].size(), group.size()),
+                  "topology " + topology.name);
+    }
     ranks.insert(ranks.end(), group.begin(), group.end());
   }
   const auto size = static_cast<std::uint32_t>(groups[0].size());
@@ -202,6 +210,8 @@ Program ordered_ring_for(const topo::Topology& topology) {
 
 }  // namespace
 
+bool is_form(const std::string& name) { return std::ranges::find(kForms, name) != std::end(kForms); }
+
 std::vector<std::uint32_t> order_by_rates(const topo::Topology& topology) {
   std::vector<std::uint32_t> order(topology.hosts.size());
   std::iota(order.begin(), order.end(), 0U);
@@ -229,6 +239,7 @@ Program build_for(const topo::Topology& topology, const std::string& form) {
   }
   if (form == kTorus) return torus_for(topology);
   if (form == kMultiRing) return multi_ring_for(topology);
+  if (form == kHierarchical) return hierarchical_all_reduce(checked_hosts(topology));
   if (form == kOrderedRing) return ordered_ring_for(topology);
   if (form != kMeshRing && form != kRowPair) {
     throw Error(Code::invalid_argument, "no form of a network is called " + form, "",
@@ -237,6 +248,19 @@ Program build_for(const topo::Topology& topology, const std::string& form) {
   const topo::GridForm grid = topo::grid_form(topology);
   const Mesh mesh = mesh_of(topology, grid);
   return form == kMeshRing ? mesh_ring_all_reduce(mesh, grid.chips) : row_pair_all_reduce(mesh, grid.chips);
+}
+
+std::vector<Program> programs_of_form(const topo::Topology& topology) {
+  std::vector<Program> all;
+  for (const char* const form : kForms) {
+    if (form == std::string_view(kHierarchical) && topology.hosts.size() > kMostExactHosts) continue;  // a lane for every transfer
+    try {
+      all.push_back(build_for(topology, form));
+    } catch (const Error& error) {
+      if (error.code() != Code::invalid_argument) throw;  // else the network is of another form
+    }
+  }
+  return all;
 }
 
 }  // namespace shoal::collective

@@ -51,6 +51,12 @@ std::uint32_t count(const Hosts& hosts) { return hosts.empty() ? 0 : *std::max_e
 
 bool are_shared(const Hosts& hosts) { return count(hosts) > 1 && count(hosts) < hosts.size(); }
 
+std::vector<std::vector<std::uint32_t>> members_by_host(const Hosts& hosts) {
+  std::vector<std::vector<std::uint32_t>> members(count(hosts));
+  for (std::uint32_t rank = 0; rank < hosts.size(); ++rank) members[hosts[rank]].push_back(rank);
+  return members;
+}
+
 topo::Topology network_of(const Hosts& hosts, double near, double far) {
   topo::Topology topology;
   topology.name = "members on hosts";
@@ -65,8 +71,7 @@ topo::Topology network_of(const Hosts& hosts, double near, double far) {
 }
 
 std::vector<topo::Flow> host_flows(const Hosts& hosts) {
-  std::vector<std::vector<net::Rank>> on(count(hosts));
-  for (net::Rank rank = 0; rank < hosts.size(); ++rank) on[hosts[rank]].push_back(rank);
+  const std::vector<std::vector<net::Rank>> on = members_by_host(hosts);
   std::vector<topo::Flow> flows;
   for (std::size_t host = 0; host < on.size(); ++host) flows.push_back({on[host].back(), on[(host + 1) % on.size()].front()});
   for (const auto& members : on) {

@@ -21,6 +21,7 @@ Hosts hosts_of(const std::vector<net::MemberInfo>& members);
 Hosts hosts_in(const topo::Topology& topology);
 std::uint32_t count(const Hosts& hosts);   // how many hosts there are
 bool are_shared(const Hosts& hosts);       // several hosts, one of them with several members
+std::vector<std::vector<std::uint32_t>> members_by_host(const Hosts& hosts);  // [host]: its members, by rank
 
 // Every member on a link of `near` bytes/s each way to its host's switch, every host on one of `far` to the others'.
 topo::Topology network_of(const Hosts& hosts, double near, double far);

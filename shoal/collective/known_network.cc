@@ -8,11 +8,8 @@
 #include <vector>
 
 #include "shoal/collective/build.h"
-#include "shoal/collective/build_trees.h"
 #include "shoal/collective/hosts.h"
 #include "shoal/collective/synthesize.h"
-#include "shoal/collective/unroll.h"
-#include "shoal/collective/waits.h"
 #include "shoal/core/error.h"
 #include "shoal/topo/import.h"
 
@@ -23,45 +20,30 @@ namespace {
 constexpr const char* kRefused = "refused";  // why there is no network
 constexpr Collective kMade[] = {Collective::all_reduce, Collective::all_gather, Collective::reduce_scatter};
 
-// Sends on the longest way that a slice waits for.
-std::uint32_t steps(const Program& program) {
-  const Unrolled all = unroll(program);
-  std::vector<std::uint32_t> before(all.instances.size(), 0);  // sends that are over when it is
-  std::uint32_t most = 0;
-  for (const std::uint32_t i : order_of(all)) {
-    const Op& op = all.op(i);
-    const auto behind = [&](std::uint32_t earlier) { before[i] = earlier == kNone ? before[i] : std::max(before[i], before[earlier]); };
-    for (std::size_t k = 0; k < op.after.size(); ++k) behind(all.after(i, k));
-    for (std::uint32_t window = 0; window < all.place(i).windows; ++window) behind(all.writer_of(i, window));
-    if (receives(op)) behind(all.instances[i].partner);
-    if (op.kind == OpKind::send) ++before[i];
-    most = std::max(most, before[i]);
-  }
-  return most;
-}
+// Slices of trees are in all steps at once; rings along one dimension wait for those along the one before.
+bool is_pipelined(const std::string& name) { return name == kTrees || name == kHierarchical; }
 
 }  // namespace
 
-bool is_of_network(const std::string& program) { return program == kTrees || program == kHierarchical; }
+bool is_of_network(const std::string& program) { return program == kTrees || is_form(program); }
 
-void KnownNetwork::add(Collective collective, const char* name, Program program) {
-  const Key key(collective, name);
-  rates_[key] = congestion(program, topology_).rate;
-  made_.emplace(key, verify(std::move(program)));
+KnownNetwork::KnownNetwork(topo::Topology topology, std::map<Collective, Program> trees, topo::Topology form)
+    : topology_(std::move(topology)), form_(std::move(form)) {
+  for (auto& [collective, program] : trees) made_.emplace(Key(collective, kTrees), verify(std::move(program)));
+  if (ranks() > 1 && ranks() <= kMostExactHosts) {
+    for (Program& program : programs_of_form(form_)) {
+      Key key(Collective::all_reduce, program.name);
+      made_.emplace(std::move(key), verify(std::move(program)));
+    }
+  }
+  price();
 }
 
-KnownNetwork::KnownNetwork(topo::Topology topology, std::map<Collective, Program> programs) : topology_(std::move(topology)) {
-  for (auto& [collective, program] : programs) {
-    steps_[collective] = steps(program);
-    add(collective, kTrees, std::move(program));
+void KnownNetwork::price() {
+  for (const auto& [key, verified] : made_) {
+    rounds_[key] = collective::rounds(verified.program(), topology_);
+    rates_[key] = is_pipelined(key.second) ? congestion(verified.program(), topology_).rate : rounds_[key].rate;
   }
-  if (const Hosts hosts = hosts_in(topology_); are_shared(hosts) && ranks() <= kMostExactHosts) {
-    add(Collective::all_reduce, kHierarchical, hierarchical_all_reduce(hosts));
-  }
-  price_builders();
-}
-
-void KnownNetwork::price_builders() {
   for (const Collective collective : kMade) {
     for (const std::string& name : builder_names(collective)) {
       if (ranks() > kMostExactHosts) continue;  // pairs of all hosts: closed forms must do
@@ -75,21 +57,20 @@ std::shared_ptr<const KnownNetwork> KnownNetwork::made_for(topo::Topology topolo
     throw Error(Code::invalid_argument, "has rates in link units, which say nothing of seconds", "topology " + topology.name,
                 "give its links rates in bytes/s, Mbit/s, ...");
   }
-  std::map<Collective, Program> programs;
-  for (const Collective collective : kMade) programs.emplace(collective, program_for(topology, collective, kTrees, 0, cache));
-  return std::shared_ptr<const KnownNetwork>(new KnownNetwork(std::move(topology), std::move(programs)));
+  std::map<Collective, Program> trees;
+  for (const Collective collective : kMade) trees.emplace(collective, kept_or_synthesized(topology, collective, Synthesis::few, 0, cache));
+  return std::shared_ptr<const KnownNetwork>(new KnownNetwork(topology, std::move(trees), topology));
 }
 
 std::shared_ptr<const KnownNetwork> KnownNetwork::without_trees(topo::Topology topology) {
-  return std::shared_ptr<const KnownNetwork>(new KnownNetwork(std::move(topology), {}));
+  return std::shared_ptr<const KnownNetwork>(new KnownNetwork(topology, {}, topology));
 }
 
-std::shared_ptr<const KnownNetwork> KnownNetwork::made_and_told(const std::function<topo::Topology()>& topology,
-                                                                const std::function<void(const std::string&)>& tell,
-                                                                const ProgramCache& cache) {
+std::shared_ptr<const KnownNetwork> KnownNetwork::made_and_told(const std::function<std::shared_ptr<const KnownNetwork>()>& make,
+                                                                const std::function<void(const std::string&)>& tell) {
   std::shared_ptr<const KnownNetwork> made;
   try {
-    made = made_for(topology(), cache);
+    made = make();
   } catch (const Error& error) {
     tell(nlohmann::ordered_json{{kRefused, error.what()}}.dump(-1, ' ', false, nlohmann::ordered_json::error_handler_t::replace));
     throw;
@@ -113,11 +94,10 @@ std::shared_ptr<const KnownNetwork> KnownNetwork::measured_anew(topo::Topology t
   if (topology.hosts.size() != topology_.hosts.size()) {
     throw Error(Code::internal, fmt::format("{} hosts were measured anew, of {}", topology.hosts.size(), topology_.hosts.size()), "the network");
   }
-  if (hosts_in(topology) != hosts_in(topology_)) return nullptr;  // "hierarchical" would be another program, or there would be one
+  if (hosts_in(topology) != hosts_in(topology_)) return nullptr;  // it is another network, which its forms do not fit
   const auto anew = std::shared_ptr<KnownNetwork>(new KnownNetwork(*this));
   anew->topology_ = std::move(topology);
-  anew->price_builders();
-  for (const auto& [key, verified] : anew->made_) anew->rates_[key] = congestion(verified.program(), anew->topology_).rate;
+  anew->price();
   return anew;
 }
 
@@ -132,7 +112,8 @@ std::shared_ptr<const KnownNetwork> KnownNetwork::heard(const std::string& words
 
 std::string KnownNetwork::to_json() const {
   nlohmann::ordered_json json{{"topology", nlohmann::ordered_json::parse(topo::to_json(topology_))}};
-  json["programs"] = nlohmann::ordered_json::object();  // the trees; others are made again
+  if (form_ != topology_) json["form"] = nlohmann::ordered_json::parse(topo::to_json(form_));
+  json["programs"] = nlohmann::ordered_json::object();  // the trees; forms are made again
   for (const Collective collective : kMade) {
     if (const Verified* const trees = made(collective, kTrees)) {
       json["programs"][name(collective)] = nlohmann::ordered_json::parse(collective::to_json(trees->program()));
@@ -149,9 +130,12 @@ std::shared_ptr<const KnownNetwork> KnownNetwork::from_json(const std::string& t
     refuse("no network: an object with topology and programs is expected");
   }
   topo::Topology topology = topo::topology_from_json(json["topology"].dump(), where + ": topology");
+  topo::Topology form = json.contains("form") ? topo::topology_from_json(json["form"].dump(), where + ": form") : topology;
+  if (form.hosts.size() != topology.hosts.size()) refuse(fmt::format("its form has {} hosts, not {}", form.hosts.size(), topology.hosts.size()));
   std::map<Collective, Program> programs;
-  if (json["programs"].is_object() && json["programs"].empty()) return without_trees(std::move(topology));
+  const bool has_trees = !json["programs"].is_object() || !json["programs"].empty();
   for (const Collective collective : kMade) {
+    if (!has_trees) break;
     if (!json["programs"].is_object() || !json["programs"].contains(name(collective))) refuse(fmt::format("no program for {}", name(collective)));
     Program program = program_from_json(json["programs"][name(collective)].dump());
     if (program.collective != collective || program.ranks != topology.hosts.size()) {
@@ -159,7 +143,7 @@ std::shared_ptr<const KnownNetwork> KnownNetwork::from_json(const std::string& t
     }
     programs.emplace(collective, std::move(program));
   }
-  return std::shared_ptr<const KnownNetwork>(new KnownNetwork(std::move(topology), std::move(programs)));
+  return std::shared_ptr<const KnownNetwork>(new KnownNetwork(std::move(topology), std::move(programs), std::move(form)));
 }
 
 const Verified* KnownNetwork::made(Collective collective, const std::string& name) const {
@@ -172,9 +156,9 @@ double KnownNetwork::rate(Collective collective, const std::string& name) const 
   return found == rates_.end() ? 0 : found->second;
 }
 
-std::uint32_t KnownNetwork::tree_steps(Collective collective) const {
-  const auto found = steps_.find(collective);
-  return found == steps_.end() ? 0 : found->second;
+Rounds KnownNetwork::rounds(Collective collective, const std::string& name) const {
+  const auto found = rounds_.find({collective, name});
+  return found == rounds_.end() ? Rounds() : found->second;
 }
 
 topo::Topology topology_for(const std::string& file, std::uint32_t ranks) {

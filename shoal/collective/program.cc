@@ -69,6 +69,10 @@ bool adds(Collective collective) {
   return collective == Collective::all_reduce || collective == Collective::reduce_scatter || collective == Collective::reduce;
 }
 
+bool has_root(Collective collective) {
+  return collective == Collective::broadcast || collective == Collective::reduce || collective == Collective::gather || collective == Collective::scatter;
+}
+
 bool in_parts(Collective collective) {
   return collective == Collective::reduce_scatter || collective == Collective::all_gather || collective == Collective::gather ||
          collective == Collective::scatter;

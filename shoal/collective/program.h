@@ -76,7 +76,7 @@ struct Op {
 struct Loop { std::uint32_t times = 1; std::vector<Op> ops; };
 using Lane = std::vector<Loop>;       // ops are numbered through the lane's loops, from 0
 
-// What a program made for one topology claims of itself there; certify.h checks it.
+// What a program made for one topology claims of itself there; check_certificate() (synthesize.h) checks it.
 struct Certificate {
   std::string topology;               // its digest
   double rate = 0, bound = 0;         // of the data, in the topology's unit: that of the program, and what none exceeds
@@ -110,6 +110,7 @@ struct Program {
 // broadcast and reduce; where all_reduce completes it.
 std::uint32_t owner(const Program& program, std::uint32_t chunk);
 bool adds(Collective collective);               // all_reduce, reduce_scatter, reduce
+bool has_root(Collective collective);           // broadcast, reduce, gather, scatter
 bool in_parts(Collective collective);           // every rank owns a part: reduce_scatter, all_gather, gather, scatter
 inline bool is_empty(const Program& program, std::uint32_t chunk) { return !program.shares.empty() && program.shares[chunk] == 0; }
 inline bool passes_switches(const Program& program, std::uint32_t chunk) { return !program.by_switches.empty() && program.by_switches[chunk]; }

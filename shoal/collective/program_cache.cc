@@ -26,7 +26,16 @@ ProgramCache::ProgramCache(fs::path folder, std::uintmax_t most_bytes)
     : folder_(std::move(folder) / "programs"), most_bytes_(most_bytes) {}
 
 ProgramCache ProgramCache::of_user() {
-  if (const auto said = net::variable("SHOAL_CACHE")) return *said == "none" ? ProgramCache() : ProgramCache(*said);
+  if (const auto said = net::variable("SHOAL_CACHE")) {
+    if (*said == "none") return {};
+    ProgramCache cache(*said);
+    std::error_code error;
+    if (!fs::create_directories(cache.folder_, error) && error) {
+      throw Error(Code::invalid_argument, fmt::format("cannot make {}: {}", cache.folder_.string(), error.message()), "SHOAL_CACHE",
+                  "a folder, or none: nothing is kept");
+    }
+    return cache;
+  }
   if (const auto caches = net::variable("XDG_CACHE_HOME"); caches && fs::path(*caches).is_absolute())
     return ProgramCache(fs::path(*caches) / "shoal");
   if (const auto home = net::variable("HOME")) return ProgramCache(fs::path(*home) / ".cache" / "shoal");

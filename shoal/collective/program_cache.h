@@ -2,7 +2,8 @@
 //
 //     FOLDER/programs/<digest of the topology>-all_reduce-trees-0-v1.program.json
 //
-// A file is believed no more than any other. It counts if it is a program of this name (or one that begins so: blink_servers is blink's), collective, size and root, which the verifier proves, and
+// A file is believed no more than any other: what comes out of it is right, and as fast as it says. That is all: of two right programs of one name the
+// slower is not told from the other without making both (choose() then takes it only where it is the cheaper). It counts if it is a program of this name (or one that begins so: blink_servers is blink's), collective, size and root, which the verifier proves, and
 // whose certificate holds on this topology (synthesize.h); else it is as if it were not there, and is written anew. Files are written aside and renamed, so
 // any number of processes may share a folder: the last one's is kept, and all have made the same. Where the folder cannot be written to, nothing is kept.
 // The folder holds at most kMostKeptBytes of them; those not used for longest go first. A value; share across threads.
@@ -25,7 +26,8 @@ class ProgramCache {
 
   ProgramCache() = default;  // keeps nothing
   explicit ProgramCache(std::filesystem::path folder, std::uintmax_t most_bytes = kMostKeptBytes);
-  // SHOAL_CACHE, a folder (or `none`: nothing is kept); without it XDG_CACHE_HOME/shoal, or HOME/.cache/shoal.
+  // SHOAL_CACHE, a folder (or `none`: nothing is kept); without it XDG_CACHE_HOME/shoal, or HOME/.cache/shoal. Throws Error{invalid_argument} for a
+  // SHOAL_CACHE that is no folder and cannot be made one: somebody said it, so that somebody wants to know.
   static ProgramCache of_user();
 
   // The program of that name for this collective, topology and root, kept or made. Throws what `make` throws, nothing of its own.

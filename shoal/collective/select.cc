@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <bit>
 #include <cmath>
+#include <string_view>
 #include <vector>
 
 #include "shoal/collective/author.h"
@@ -39,6 +40,7 @@ struct Priced {
   Cost (*cost)(double n);   // n >= 2 ranks
 };
 
+constexpr double kSamePrice = 1e-9;     // less apart is rounding: the first of equals is taken
 constexpr double kMeetingShare = 0.8;  // of a link that three TCP flows share, against one (docs/collectives.md)
 
 double log2_floor(double n) { return std::floor(std::log2(n)); }
@@ -129,17 +131,19 @@ const Verified* made_for(const KnownNetwork* network, Collective collective, con
   return known(network, ranks) != nullptr ? network->made(collective, name) : nullptr;
 }
 
-// What is made for a known network, which knows its rate; the cost of packed trees is tree_seconds().
-constexpr Priced kHierarchicalPriced{Collective::all_reduce, kHierarchical, false, false, false, kMaxRanks,
-                                     [](double n) { return Cost{4, 2, 0, share(n)}; }};
-constexpr Priced kTreesPriced{Collective::all_reduce, kTrees, false, false, true, kMaxRanks, [](double) { return Cost{}; }};
-const Priced& of_network(const std::string& name) { return name == kTrees ? kTreesPriced : kHierarchicalPriced; }
+// How slices are cut of what is made for a known network.
+constexpr Priced kFormPriced{Collective::all_reduce, "", false, false, false, kMaxRanks, nullptr};
+constexpr Priced kTreesPriced{Collective::all_reduce, kTrees, false, false, true, kMaxRanks, nullptr};
+const Priced& of_network(const std::string& name) { return name == kTrees ? kTreesPriced : kFormPriced; }
 
-// Slices follow each other up and down the trees; the fullest link is full all the while.
-double tree_seconds(Collective collective, std::uint32_t ranks, double bytes, const LinkModel& link) {
-  const double rate = link.network->rate(collective, kTrees), steps = link.network->tree_steps(collective);
+// What was made for the network. Slices follow each other up and down trees, and the fullest link is full all the while. Rings of a form send in rounds.
+double made_seconds(Collective collective, const std::string& name, std::uint32_t ranks, double bytes, const LinkModel& link) {
+  if (ranks == 1) return 0;
+  const double rate = link.network->rate(collective, name);
+  const Rounds course = link.network->rounds(collective, name);
+  if (name != kTrees) return course.count * link.alpha + bytes / rate + course.added * bytes / link.add_rate;
   const double slice = std::min<double>(slice_of(kTreesPriced, ranks, bytes, link), bytes);
-  return steps * (link.alpha + slice / rate) + bytes / rate + (adds(collective) ? bytes / link.add_rate : 0);
+  return course.count * (link.alpha + slice / rate) + bytes / rate + (adds(collective) ? bytes / link.add_rate : 0);
 }
 
 double seconds(const Priced& program, std::uint32_t ranks, double bytes, const LinkModel& link) {
@@ -169,8 +173,12 @@ const Priced& priced(Collective collective, const std::string& name) {
   if (program == kTrees) {
     throw Error(Code::invalid_argument, "no trees are known for " + of, program, "say which network this is: SHOAL_TOPOLOGY=FILE, a topology of as many hosts");
   }
-  throw Error(Code::invalid_argument, "nothing is known of shared hosts for " + of, program,
-              fmt::format("it adds inside of each host first: run several members on one of several hosts, {} at most", kMostExactHosts));
+  if (program == kHierarchical) {
+    throw Error(Code::invalid_argument, "nothing is known of shared hosts for " + of, program,
+                fmt::format("it adds inside of each host first: run several members on one of several hosts, {} at most", kMostExactHosts));
+  }
+  throw Error(Code::invalid_argument, "no network of this form is known for " + of, program,
+              fmt::format("say which network this is: SHOAL_TOPOLOGY=FILE, a topology of as many hosts, {} at most", kMostExactHosts));
 }
 
 }  // namespace
@@ -203,29 +211,32 @@ double price(Collective collective, const std::string& name, std::uint32_t ranks
   check(ranks, bytes, link);
   if (is_of_network(name)) {
     if (made_for(link.network.get(), collective, name, ranks) == nullptr) refuse_unmade(collective, name, ranks);
-    return name == kTrees ? tree_seconds(collective, ranks, bytes, link) : seconds(kHierarchicalPriced, ranks, bytes, link);
+    return made_seconds(collective, name, ranks, bytes, link);
   }
   return seconds(priced(collective, name), ranks, bytes, link);
 }
 
 double busiest_bytes(Collective collective, const std::string& name, std::uint32_t ranks, double bytes) {
   check(ranks, bytes, {});
-  if (is_of_network(name)) return ranks == 1 ? 0 : 2 * bytes;  // at most: who has a parent and a child sends the whole up and down
+  if (is_of_network(name)) return ranks == 1 ? 0 : 2 * bytes;  // who has a parent and a child sends the whole up and down; a ring's member little less
   return ranks == 1 ? 0 : priced(collective, name).cost(ranks).vectors * bytes;
 }
 
 std::string choose(Collective collective, std::uint32_t ranks, double bytes, const LinkModel& link, bool left_fold_only) {
   check(ranks, bytes, link);
   std::vector<std::pair<const char*, double>> offers;  // programs that can be had, and their prices
-  if (!left_fold_only && made_for(link.network.get(), collective, kHierarchical, ranks) != nullptr) {
-    offers.emplace_back(kHierarchical, seconds(kHierarchicalPriced, ranks, bytes, link));
-  }
+  const auto offer_made = [&](const char* name) {
+    if (left_fold_only || ranks == 1 || made_for(link.network.get(), collective, name, ranks) == nullptr) return;
+    offers.emplace_back(name, made_seconds(collective, name, ranks, bytes, link));
+  };
+  offer_made(kHierarchical);
   for (const Priced& program : kPrices) {
     if (program.collective != collective || ranks > program.max_ranks || (left_fold_only && !program.left_fold)) continue;
     offers.emplace_back(program.name, seconds(program, ranks, bytes, link));
   }
-  if (!left_fold_only && ranks > 1 && made_for(link.network.get(), collective, kTrees, ranks) != nullptr) {
-    offers.emplace_back(kTrees, tree_seconds(collective, ranks, bytes, link));
+  offer_made(kTrees);
+  for (const char* const form : kForms) {
+    if (form != std::string_view(kHierarchical)) offer_made(form);
   }
   const char* const why = left_fold_only ? " that adds in rank order" : "";
   if (offers.empty()) throw Error(Code::unsupported, fmt::format("no program for {} of {} ranks{}", name(collective), ranks, why));
@@ -238,7 +249,8 @@ std::string choose(Collective collective, std::uint32_t ranks, double bytes, con
     throw Error(Code::unsupported, fmt::format("its rules leave no program for {} of {} ranks and {:.0f} bytes{}", name(collective), ranks, bytes, why),
                 "SHOAL_TUNE", "give one of them a score above 0");
   }
-  return std::ranges::min_element(offers, {}, &std::pair<const char*, double>::second)->first;
+  const auto is_cheaper = [](const auto& a, const auto& b) { return a.second < b.second * (1 - kSamePrice); };
+  return std::ranges::min_element(offers, is_cheaper)->first;
 }
 
 Verified program_named(Collective collective, const std::string& name, std::uint32_t ranks, std::uint32_t root, const KnownNetwork* network) {

@@ -75,15 +75,8 @@ topo::Topology inside(const topo::Topology& topology, const std::vector<std::uin
   return made;
 }
 
-// Parents on the way to the root and from it, by host of the server.
-struct ServerTree {
-  std::uint32_t root = 0;
-  std::vector<std::uint32_t> up, down;
-  double until = 1;                              // of the data: where its part ends
-};
-
-ServerTree with_root(const ServerTree& tree, std::uint32_t root) {
-  ServerTree made = tree;
+DataTree with_root(const DataTree& tree, std::uint32_t root) {
+  DataTree made = tree;
   made.root = root;
   for (std::uint32_t at = root, below = root; below != tree.root; below = at) {  // the way to the old root turns round
     at = tree.up[below];
@@ -94,11 +87,13 @@ ServerTree with_root(const ServerTree& tree, std::uint32_t root) {
 
 struct Server {
   std::vector<std::uint32_t> ranks;
-  std::vector<ServerTree> trees;
+  std::vector<DataTree> trees;       // over its hosts, numbered as `ranks` are
+  std::vector<double> until;         // [tree]: of the data, where its part ends
   bool symmetric = true;
 
-  const ServerTree& at(double point) const {
-    return *std::ranges::find_if(trees, [&](const ServerTree& tree) { return point < tree.until || &tree == &trees.back(); });
+  const DataTree& at(double point) const {
+    const auto behind = static_cast<std::size_t>(std::ranges::upper_bound(until, point) - until.begin());
+    return trees[std::min(behind, trees.size() - 1)];
   }
 };
 
@@ -107,7 +102,8 @@ Server server_of(const topo::Topology& topology, std::vector<std::uint32_t> rank
   server.ranks = std::move(ranks);
   const auto size = static_cast<std::uint32_t>(server.ranks.size());
   if (size == 1) {
-    server.trees.push_back({0, {0}, {0}, 1});
+    server.trees.push_back({0, {0}, {0}});
+    server.until.push_back(1);
     return server;
   }
   const packing::Network network(inside(topology, server.ranks, cut));
@@ -115,13 +111,9 @@ Server server_of(const topo::Topology& topology, std::vector<std::uint32_t> rank
   const packing::Packing packing = packing::pack_blink(network, packing::Demand::all_reduce);
   double before = 0;
   for (const packing::Tree& packed : packing.trees) {
-    ServerTree tree{packed.root, std::vector<std::uint32_t>(size, packed.root), std::vector<std::uint32_t>(size, packed.root),
-                    0};
-    for (const packing::Hop& hop : packed.up) tree.up[hop.from] = hop.to;
-    for (const packing::Hop& hop : packed.down) tree.down[hop.to] = hop.from;
-    server.symmetric = server.symmetric && tree.up == tree.down;
-    tree.until = (before += packed.rate) / packing.rate;
-    server.trees.push_back(std::move(tree));
+    server.trees.push_back(tree_of(packed, size));
+    server.until.push_back((before += packed.rate) / packing.rate);
+    server.symmetric = server.symmetric && server.trees.back().up == server.trees.back().down;
   }
   return server;
 }
@@ -149,16 +141,14 @@ std::vector<DataTree> three_phases(const topo::Topology& topology) {
   if (!are_shared(server_of_rank))
     throw Error(Code::invalid_argument, "has no several servers of several hosts", "topology " + topology.name);
   const auto ranks = static_cast<std::uint32_t>(server_of_rank.size());
-  std::vector<std::vector<std::uint32_t>> groups(count(server_of_rank));
-  for (std::uint32_t rank = 0; rank < ranks; ++rank) groups[server_of_rank[rank]].push_back(rank);
   const std::set<NodePair> cut = cuts(topology);
   std::vector<Server> servers;
   std::vector<double> ends{1};
   std::size_t largest = 0;
-  for (auto& group : groups) {
-    servers.push_back(server_of(topology, std::move(group), cut));
+  for (auto& members : members_by_host(server_of_rank)) {
+    servers.push_back(server_of(topology, std::move(members), cut));
     largest = std::max(largest, servers.back().ranks.size());
-    for (const ServerTree& tree : servers.back().trees) ends.push_back(tree.until);
+    ends.insert(ends.end(), servers.back().until.begin(), servers.back().until.end());
   }
   std::ranges::sort(ends);
   std::vector<double> parts{0};  // their ends, behind the beginning
@@ -172,9 +162,9 @@ std::vector<DataTree> three_phases(const topo::Topology& topology) {
   for (std::size_t part = 1; part < parts.size(); ++part) {
     const double size = (parts[part] - parts[part - 1]) / static_cast<double>(turns * servers.size());
     for (std::size_t turn = 0; turn < turns; ++turn, ++number) {
-      std::vector<ServerTree> local;
+      std::vector<DataTree> local;
       for (const Server& server : servers) {
-        const ServerTree& tree = server.at((parts[part] + parts[part - 1]) / 2);
+        const DataTree& tree = server.at((parts[part] + parts[part - 1]) / 2);
         local.push_back(server.symmetric ? with_root(tree, number % server.ranks.size()) : tree);
       }
       for (std::size_t home = 0; home < servers.size(); ++home) {

@@ -1,20 +1,15 @@
 #include "shoal/collective/synthesize.h"
 
 #include <fmt/format.h>
-#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <chrono>
 #include <cmath>
-#include <iterator>
 #include <optional>
 #include <utility>
 
-#include "shoal/collective/build.h"
 #include "shoal/collective/build_trees.h"
-#include "shoal/collective/forms.h"
-#include "shoal/collective/hosts.h"
-#include "shoal/collective/known_network.h"
+#include "shoal/collective/congestion.h"
 #include "shoal/collective/servers.h"
 #include "shoal/core/error.h"
 #include "shoal/packing/blink.h"
@@ -42,21 +37,17 @@ std::optional<Demand> demand_of(Collective collective) {
   return std::nullopt;
 }
 
-DataTree data_tree(const packing::Tree& tree, std::uint32_t ranks, double all) {
-  DataTree made{tree.root, std::vector<std::uint32_t>(ranks, tree.root), std::vector<std::uint32_t>(ranks, tree.root), 0};
-  for (const packing::Hop& hop : tree.up) made.up[hop.from] = hop.to;
-  for (const packing::Hop& hop : tree.down) made.down[hop.to] = hop.from;
-  made.share = std::max(1U, static_cast<std::uint32_t>(std::lround(tree.rate / all * kShares)));
-  return made;
+DataTree data_tree(const packing::Tree& packed, std::uint32_t ranks, double all) {
+  DataTree tree = tree_of(packed, ranks);
+  tree.share = std::max(1U, static_cast<std::uint32_t>(std::lround(packed.rate / all * kShares)));
+  return tree;
 }
-
-const char* kind(Synthesis how) { return how == Synthesis::exact ? "exact" : how == Synthesis::blink ? "blink" : "trees"; }
 
 Packing pack(const Network& network, Demand demand, Synthesis how, std::uint32_t root) {
   const bool small = network.hosts() <= kMostExactHosts;
   if (how != Synthesis::few && !small) {
     throw Error(Code::unsupported, fmt::format("a network of {} hosts; at most {} are searched", network.hosts(), kMostExactHosts),
-                kind(how), "take few: it proves a bound, too");
+                name(how), "take few: it proves a bound, too");
   }
   if (how == Synthesis::blink) return packing::pack_blink(network, demand, root);
   if (!small) return packing::pack_few(network, demand, root);
@@ -96,18 +87,20 @@ Certificate certificate(const Program& program, const topo::Topology& topology, 
 
 }  // namespace
 
+const char* name(Synthesis how) { return how == Synthesis::exact ? "exact" : how == Synthesis::blink ? "blink" : "trees"; }
+
 Program synthesize(const topo::Topology& topology, Collective collective, Synthesis how, std::uint32_t root) {
   const Demand demand = checked_demand(collective);
   const Network network(topology);
   const std::uint32_t ranks = checked_ranks(network, topology, root);
-  if (ranks == 1) return tree_program(kind(how), collective, 1, {});
+  if (ranks == 1) return tree_program(name(how), collective, 1, {});
 
   const Packing packing = pack(network, demand, how, root);
   double all = 0;
   for (const packing::Tree& tree : packing.trees) all += tree.rate;
   std::vector<DataTree> trees;
   for (const packing::Tree& tree : packing.trees) trees.push_back(data_tree(tree, ranks, all));
-  Program program = tree_program(kind(how), collective, ranks, trees, root);
+  Program program = tree_program(name(how), collective, ranks, trees, root);
   if (how == Synthesis::blink && collective == Collective::all_reduce && are_shared(servers_in(topology))) {
     // Three phases have fewer hops, and are taken where they cost no more of the rate than few trees may.
     Program phased = tree_program("blink_servers", collective, ranks, three_phases(topology));
@@ -119,7 +112,7 @@ Program synthesize(const topo::Topology& topology, Collective collective, Synthe
 }
 
 Program kept_or_synthesized(const topo::Topology& topology, Collective collective, Synthesis how, std::uint32_t root, const ProgramCache& cache) {
-  return cache.kept_or_made(topology, collective, kind(how), root, [&] { return synthesize(topology, collective, how, root); });
+  return cache.kept_or_made(topology, collective, name(how), root, [&] { return synthesize(topology, collective, how, root); });
 }
 
 std::optional<Program> hybrid(const topo::Topology& topology, Collective collective, std::uint32_t root, double bytes) {
@@ -159,40 +152,6 @@ std::optional<Program> hybrid(const topo::Topology& topology, Collective collect
 }
 
 bool has_bound(Collective collective) { return demand_of(collective).has_value(); }
-
-std::vector<std::string> mode_names(Collective collective) {
-  std::vector<std::string> names{"trees", "exact", "blink"};
-  if (collective == Collective::all_reduce) {
-    names.insert(names.end(), std::begin(kForms), std::end(kForms));
-    names.emplace_back(kHierarchical);
-  }
-  for (std::string& name : builder_names(collective)) names.push_back(std::move(name));
-  return names;
-}
-
-Program program_for(const topo::Topology& topology, Collective collective, const std::string& called, std::uint32_t root, const ProgramCache& cache) {
-  std::string mode = called;
-  std::ranges::replace(mode, '-', '_');
-  const std::vector<std::string> names = mode_names(collective);
-  if (std::ranges::find(names, mode) == names.end()) {
-    throw Error(Code::invalid_argument, fmt::format("there is no mode {} for {}", called, name(collective)), "--mode",
-                fmt::format("auto, {}", fmt::join(names, ", ")));  // auto: sim/best_program.h
-  }
-  for (const Synthesis how : {Synthesis::few, Synthesis::exact, Synthesis::blink}) {
-    if (mode == kind(how)) return kept_or_synthesized(topology, collective, how, root, cache);
-  }
-  if (mode == "ring" && collective == Collective::all_reduce) mode = kOrderedRing;
-  const auto made = [&] {
-    if (std::ranges::find(kForms, mode) != std::end(kForms)) return build_for(topology, mode);
-    if (mode != kHierarchical) return build(collective, mode, static_cast<std::uint32_t>(topology.hosts.size()), root);
-    const Hosts hosts = hosts_in(topology);
-    if (are_shared(hosts)) return hierarchical_all_reduce(hosts);
-    throw Error(Code::invalid_argument, "has no groups of hosts, each on a switch of its own", "topology " + topology.name);
-  };
-  Program program = made();
-  if (has_bound(collective)) certify(program, topology);
-  return program;
-}
 
 void certify(Program& program, const topo::Topology& topology) {
   const Demand demand = checked_demand(program.collective);

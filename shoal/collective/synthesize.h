@@ -13,7 +13,6 @@
 #include <cstdint>
 #include <optional>
 #include <string>
-#include <vector>
 
 #include "shoal/collective/program.h"
 #include "shoal/collective/program_cache.h"
@@ -43,22 +42,8 @@ Program kept_or_synthesized(const topo::Topology& topology, Collective collectiv
 // host to every other, or would get no data; else throws as synthesize() for blink does.
 std::optional<Program> hybrid(const topo::Topology& topology, Collective collective, std::uint32_t root, double bytes);
 
-// What a program comes to on a network where nothing but links' rates counts: which link is busiest, and for how long. Transfers take
-// topo::Routes. Waits between ops are not seen (sim/ sees them), so the price is exact for what is pipelined, as trees are.
-struct Congestion {
-  std::uint32_t busiest = 0;                 // a link of the topology
-  double rate = 0;                           // of the data: bytes/s (or the topology's unit) at which that link is full
-};
-Congestion congestion(const Program& program, const topo::Topology& topology);
-
-// By name: "trees" (few), "exact", "blink", what is made for a form of network (forms.h; "ring" of all_reduce is ordered_ring), "hierarchical", or a
-// builder's, certified where that can be. A dash is an underscore. Those that are synthesized are kept in `cache`. Throws
-// Error{invalid_argument} with the list, or why the network does not fit.
-Program program_for(const topo::Topology& topology, Collective collective, const std::string& mode, std::uint32_t root = 0,
-                    const ProgramCache& cache = {});
-bool has_bound(Collective collective);       // those that synthesize() knows
-
-std::vector<std::string> mode_names(Collective collective);  // of program_for()
+const char* name(Synthesis how);         // "trees", "exact", "blink"
+bool has_bound(Collective collective);   // those that synthesize() knows
 
 // Gives a program its certificate for this network, whoever made it: synthesize() does so for its own. Hosts as ranks. Throws as
 // synthesize() does.

@@ -45,7 +45,7 @@ double number_of(const std::string& text, bool is_size) {
 void check_program(const std::string& program, const std::vector<Collective>& collectives) {
   for (const Collective collective : collectives) {
     auto names = builder_names(collective);
-    if (collective == Collective::all_reduce) names.emplace_back(kHierarchical);
+    if (collective == Collective::all_reduce) names.insert(names.end(), std::begin(kForms), std::end(kForms));
     if (program != kTrees && std::find(names.begin(), names.end(), program) == names.end()) {
       refuse_field(fmt::format("no program {} for {}: {} or {}", program, name(collective), fmt::join(names, ", "), kTrees));
     }

@@ -150,6 +150,19 @@ void make_instances(Unrolled& all) {
   }
 }
 
+// A lane is one stream to each peer, and a stream goes one way.
+void check_kinds(const Unrolled& all) {
+  if (all.program.by_switches.empty()) return;
+  for (std::uint32_t row = 0; row < all.rows(); ++row) {
+    for (std::uint32_t i = all.row_begin[row]; i < all.row_begin[row + 1]; ++i) {
+      const std::uint32_t chunk = all.instances[i].chunk, first = all.instances[all.row_begin[row]].chunk;
+      if (passes_switches(all.program, chunk) == passes_switches(all.program, first)) continue;
+      const std::uint32_t passing = passes_switches(all.program, chunk) ? chunk : first;
+      refuse(all, i, fmt::format("speaks of chunk {}, and its lane of chunk {}: only {} passes switches", chunk, first, passing));
+    }
+  }
+}
+
 struct Ends {
   std::vector<std::uint32_t> in, out;  // who puts in, who takes out, in order
 };
@@ -299,6 +312,7 @@ Unrolled unroll(const Program& program) {
   Unrolled all{program, {}, {}, {}, {}, {}, {}, {}, {}};
   lay_out(all);
   make_instances(all);
+  check_kinds(all);
   Streams(all).match();
   match_windows(all);
   return all;

@@ -65,7 +65,7 @@ inline bool writes_scratch(const Op& op) { return op.kind != OpKind::send && op.
 inline bool writes_output(const Op& op) { return op.kind != OpKind::send && op.target.buffer == Buffer::output; }
 
 // Throws Error{invalid_argument} where a field is out of range, an `after` names nothing, a send meets no receive of the
-// same chunk, a stream or window has two takers, or a window is read more or less often than written.
+// same chunk, a stream or window has two takers, a lane speaks of chunks of two kinds (Program::by_switches), or a window is read more or less often than written.
 Unrolled unroll(const Program& program);
 
 [[noreturn]] void refuse(const Program& program, const std::string& what);

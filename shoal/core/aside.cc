@@ -2,6 +2,7 @@
 
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <fstream>
 #include <string>
@@ -13,8 +14,15 @@ namespace shoal {
 namespace fs = std::filesystem;
 namespace {
 
+// A place that there is not, or that is not ours, is who named it to mend; the disk's troubles are not.
+Code code_of(const std::error_code& why) {
+  constexpr std::errc kNamed[] = {std::errc::no_such_file_or_directory, std::errc::not_a_directory, std::errc::is_a_directory,
+                                  std::errc::permission_denied, std::errc::read_only_file_system, std::errc::filename_too_long};
+  return std::ranges::any_of(kNamed, [&](std::errc named) { return why == named; }) ? Code::invalid_argument : Code::io;
+}
+
 [[noreturn]] void refuse(const std::error_code& why, const fs::path& file) {
-  throw Error(Code::io, "cannot be written: " + why.message(), file.string());
+  throw Error(code_of(why), "cannot be written: " + why.message(), file.string());
 }
 
 }  // namespace

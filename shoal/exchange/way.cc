@@ -94,7 +94,7 @@ std::vector<WayFamily> way_families() {
   std::vector<WayFamily> families;
   for (const auto& builder : collective::builder_names(Collective::all_reduce)) families.push_back({builder, "all-reduce by this program", true});
   families.push_back({collective::kTrees, "all-reduce by trees made for the network (SHOAL_TOPOLOGY)", true});
-  families.push_back({collective::kHierarchical, "all-reduce that adds inside of each host first, where members share hosts", true});
+  for (const char* const form : collective::kForms) families.push_back({form, "all-reduce made for a network of this form (SHOAL_TOPOLOGY)", true});
   for (const Known& known : kKnown) families.push_back({spelled(known), known.what, known.exact});
   return families;
 }

@@ -34,8 +34,10 @@ std::shared_ptr<const collective::KnownNetwork> find_network(net::Job& job, cons
   std::optional<topo::Topology> measured;
   if (!said.is_file()) measured = collective::measure_network(job, operation + collective::kTogetherOperations);
   if (rank != 0) return collective::KnownNetwork::from_json(tell(""), "rank 0's network");
-  return collective::KnownNetwork::made_and_told(
-      [&] { return measured ? *measured : collective::topology_for(said.topology, size); }, tell, collective::ProgramCache::of_user());
+  const auto make = [&] {
+    return collective::KnownNetwork::made_for(measured ? *measured : collective::topology_for(said.topology, size), collective::ProgramCache::of_user());
+  };
+  return collective::KnownNetwork::made_and_told(make, tell);
 }
 
 std::shared_ptr<const collective::KnownNetwork> measure_again(net::Job& job, const std::shared_ptr<const collective::KnownNetwork>& network,

@@ -1,14 +1,16 @@
 #include "shoal/sim/best_program.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <optional>
 #include <utility>
 
 #include "shoal/collective/build.h"
-#include "shoal/collective/build_trees.h"
 #include "shoal/collective/chunk_size.h"
+#include "shoal/collective/congestion.h"
 #include "shoal/collective/forms.h"
-#include "shoal/collective/hosts.h"
+#include "shoal/collective/modes.h"
 #include "shoal/collective/synthesize.h"
 #include "shoal/core/error.h"
 #include "shoal/sim/price.h"
@@ -42,17 +44,7 @@ std::vector<Program> candidates(const topo::Topology& topology, Collective colle
   if (collective::has_bound(collective)) all.push_back(kept_or_synthesized(topology, collective, Synthesis::few, root, cache));
   const auto ranks = static_cast<std::uint32_t>(topology.hosts.size());
   if (collective == Collective::all_reduce) {
-    for (const char* form : collective::kForms) {
-      try {
-        all.push_back(collective::build_for(topology, form));
-      } catch (const Error& error) {
-        if (error.code() != Code::invalid_argument) throw;  // else the network is of another form
-      }
-    }
-    if (const collective::Hosts hosts = collective::hosts_in(topology);
-        collective::are_shared(hosts) && ranks <= collective::kMostExactHosts) {
-      all.push_back(collective::hierarchical_all_reduce(hosts));
-    }
+    for (Program& program : collective::programs_of_form(topology)) all.push_back(std::move(program));
   }
   if (ranks > collective::kMostExactHosts && !all.empty()) return all;
   for (const std::string& name : collective::builder_names(collective))
@@ -138,6 +130,7 @@ BestProgram best_of_blink(const topo::Topology& topology, Collective collective,
 
 BestProgram program_on(const topo::Topology& topology, Collective collective, const std::string& mode, std::uint32_t root,
                        double bytes, const ProgramCache& cache) {
+  if (root != 0 && !collective::has_root(collective)) throw Error(Code::invalid_argument, fmt::format("{} has none", name(collective)), "root");
   if (!(bytes >= 0 && bytes < 1e18)) throw Error(Code::invalid_argument, "is no number of bytes", "bytes");
   if (mode == "auto") return best_program(topology, collective, root, bytes, cache);
   if (mode == "blink") return best_of_blink(topology, collective, root, bytes, cache);

@@ -1,6 +1,6 @@
 // Of all programs that a network can have, the one that takes least here, simulated: `shoal program build --mode auto`.
 //
-// Trees, what is made for the network's form (collective/forms.h), hierarchical, and, of at most kMostExactHosts hosts, the builders. Nothing
+// Trees, what is made for the network's form (collective/forms.h), and, of at most kMostExactHosts hosts, the builders. Nothing
 // is faster than its fullest link allows, so that they are tried in that order, and what cannot be less any more is not simulated. What is synthesized is
 // taken from `cache` and kept there.
 #pragma once

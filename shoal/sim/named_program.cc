@@ -19,10 +19,9 @@ NamedProgram named_program(collective::Collective collective, const std::string&
   };
   const auto fewer = [=, rooted = root](const std::vector<std::uint32_t>& left) {
     const auto at = std::ranges::find(left, rooted);
-    const bool has_root = collective == collective::Collective::broadcast || collective == collective::Collective::reduce ||
-                          collective == collective::Collective::gather || collective == collective::Collective::scatter;
-    if (has_root && at == left.end()) throw Error(Code::invalid_argument, "its root is lost, and nobody can take its place", "program " + name);
-    return find(static_cast<std::uint32_t>(left.size()), has_root ? static_cast<std::uint32_t>(at - left.begin()) : 0);
+    const bool is_rooted = collective::has_root(collective);
+    if (is_rooted && at == left.end()) throw Error(Code::invalid_argument, "its root is lost, and nobody can take its place", "program " + name);
+    return find(static_cast<std::uint32_t>(left.size()), is_rooted ? static_cast<std::uint32_t>(at - left.begin()) : 0);
   };
   return {find(ranks, root), fewer};
 }

@@ -78,6 +78,9 @@ TEST(program, mistakes_are_refused_in_one_line) {
       {{"verify", "zigzag", "-n", "4"},
        "no program \"zigzag\" for all_reduce (one of direct, gather, chain, ring, recursive_doubling, "
        "halving_doubling, swing, grid, double_binary_tree)\n"},
+      {{"price", "-n", "4", "--json"}, "--json: is of use with --topology\n"},
+      {{"price", "-n", "4", "--root", "1"}, "--root: says nothing without --topology: a price is the same for every root\n"},
+      {{"verify", "ring", "-n", "4", "--root", "0"}, "--root: all_reduce has none (broadcast, reduce, gather and scatter do)\n"},
   };
   for (const auto& mistake : mistakes) {
     auto words = mistake.words;

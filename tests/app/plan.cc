@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include <nlohmann/json.hpp>
+#include <set>
 
 #include "tests/app/program.h"
 
@@ -105,6 +106,18 @@ TEST(plan, takes_links_that_differ_from_a_topology) {
   EXPECT_LT(seconds({"--topology", "uneven.json", "--plan", "trees"}), seconds({"--topology", "uneven.json", "--plan", "ring"}));
   EXPECT_THAT(plan(folder, {"--topology", "uneven.json", "--gflops", "40"}).out,
               testing::HasSubstr("star: large gradients at 200 Mbit/s by trees, at 133 Mbit/s by a ring"));
+
+  // On a torus large gradients go by the rings that it has, at 32/15 of a link's rate.
+  ASSERT_EQ(shoal(folder, {"topo", "generate", "torus", "4x4", "--rate", "1gbit", "-o", "torus.json"}).status, 0);
+  const auto torus = nlohmann::json::parse(plan(folder, {"--topology", "torus.json", "--gflops", "40", "--plan", "wfbp", "--json"}).out);
+  EXPECT_NEAR(torus.at("network_rates").at("torus").get<double>(), 125e6 * 32 / 15, 1);
+  EXPECT_FALSE(torus.at("network_rates").contains("multi_ring"));
+  std::set<std::string> ways;
+  for (const auto& unit : torus.at("plan").at("units")) ways.insert(unit.at("way"));
+  EXPECT_TRUE(ways.contains("torus")) << torus.at("plan").at("units");
+  const std::string words = plan(folder, {"--topology", "torus.json", "--gflops", "40", "--plan", "wfbp"}).out;
+  EXPECT_THAT(words, testing::HasSubstr(" by a ring, at 2.13 Gbit/s by torus\n"));
+  EXPECT_THAT(words, testing::HasSubstr("               torus  ")) << "as the way of a tensor";
 
   EXPECT_EQ(plan(folder, {"--topology", "even.json", "--rate", "1gbit"}).err, "--rate: the rates are those of even.json\n");
   EXPECT_EQ(plan(folder, {"--topology", "even.json", "-n", "5"}).err, "-n: even.json has 4 hosts, not 5\n");

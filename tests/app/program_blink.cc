@@ -60,8 +60,18 @@ TEST(Program, drawings_and_modes_that_cannot_be_have_their_line) {
             "blink: no trees are packed for all_gather (all_reduce, broadcast or reduce)\n");
   EXPECT_EQ(refusal({"show", "ring", "-n", "3", "--svg", "r.svg", "--topology", "s.json"}), "star_2: 2 hosts for a program of 3 ranks\n");
   EXPECT_EQ(refusal({"show", "ring", "-n", "2", "--topology", "s.json"}), "--topology: is of use with --svg\n");
+  EXPECT_EQ(refusal({"build", "s.json", "--root", "1"}), "--root: all_reduce has none (broadcast, reduce, gather and scatter do)\n");
+  EXPECT_EQ(refusal({"build", "s.json", "-o", "no/such.json"}), "no/such.json: cannot be written: No such file or directory\n");
   folder.write("x.json", "{\"v\": 2}");
   EXPECT_EQ(refusal({"show", "x.json", "--svg", "x.svg"}), "x.json: $.v: a whole number from 1 to 1 is expected\n");
+}
+
+TEST(Program, a_cache_that_somebody_said_and_that_cannot_be_is_refused) {
+  const Folder folder;
+  ASSERT_EQ(shoal(folder, {"topo", "generate", "star", "2", "--rate", "1gbit", "-o", "s.json"}).status, 0);
+  const auto refused = shoal(folder, {"program", "build", "s.json", "--mode", "trees"}, {{"SHOAL_CACHE", "s.json"}});
+  EXPECT_EQ(refused.status, 2);
+  EXPECT_EQ(refused.err, "SHOAL_CACHE: cannot make s.json/programs: Not a directory (a folder, or none: nothing is kept)\n");
 }
 
 }  // namespace

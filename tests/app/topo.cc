@@ -72,7 +72,16 @@ TEST(topo, every_mistake_has_its_line) {
     return outcome.err;
   };
   EXPECT_EQ(refusal({"generate", "donut", "4"}), "form: there is no donut (star, fattree, sites, torus or mesh)\n");
-  EXPECT_EQ(refusal({"generate", "star"}), "size: \"\" is not like 8\n");
+  EXPECT_EQ(refusal({"generate", "star"}), "size: star of which size? (shoal topo generate star 8)\n");
+  EXPECT_EQ(refusal({"generate", "sites"}), "size: sites of which size? (shoal topo generate sites 4x8)\n");
+  EXPECT_EQ(refusal({"generate", "star", "3", "--rates", "1gbit"}), "--rates: has 1 rate for 3 hosts (one for each, or --rate for all)\n");
+  EXPECT_EQ(refusal({"generate", "star", "--rates", "1gbit,2gbit", "--rate", "1gbit"}), "--rate: has no use beside --rates, which has every host's\n");
+  EXPECT_EQ(refusal({"generate", "star", "4", "--dead", "1"}), "--dead: is of torus and mesh, not of star\n");
+  EXPECT_EQ(refusal({"generate", "fattree", "2x4", "--wrap", "1"}), "--wrap: is of torus and mesh, not of fattree\n");
+  EXPECT_EQ(refusal({"generate", "mesh", "2x4", "--rates", "1gbit"}), "--rates: is of star, not of mesh\n");
+  EXPECT_EQ(refusal({"generate", "star", "4", "--rate", "1gbit", "--uplink", "1gbit"}), "--uplink: is of fattree and sites, not of star\n");
+  EXPECT_EQ(refusal({"generate", "torus", "4x4", "--uplink-latency", "1ms"}), "--uplink-latency: is of fattree and sites, not of torus\n");
+  EXPECT_EQ(refusal({"generate", "star", "4", "-o", "no/such.json"}), "no/such.json: cannot be written: No such file or directory\n");
   EXPECT_EQ(refusal({"generate", "star", "4x4"}), "size: \"4x4\" has 2 sizes, star is like 8\n");
   EXPECT_EQ(refusal({"generate", "torus", "4xfour"}), "size: \"4xfour\" is not like 4x8\n");
   EXPECT_EQ(refusal({"generate", "mesh", "4x4", "--wrap", "3"}), "--wrap: there is no dimension 3 of 2\n");

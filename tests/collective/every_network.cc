@@ -9,9 +9,8 @@
 #include <map>
 #include <tuple>
 
-#include "shoal/collective/build_trees.h"
+#include "shoal/collective/congestion.h"
 #include "shoal/collective/forms.h"
-#include "shoal/collective/hosts.h"
 #include "shoal/collective/synthesize.h"
 #include "shoal/core/error.h"
 #include "tests/collective/scripted_group.h"
@@ -48,19 +47,7 @@ void expect_below_the_bound(const Program& program, const topo::Topology& topolo
 
 // What knows more of a network than its number of hosts.
 void expect_network_programs(const topo::Topology& topology, double bound) {
-  if (const Hosts hosts = hosts_in(topology); are_shared(hosts)) {
-    const Program program = hierarchical_all_reduce(hosts);
-    expect_runs(program, 97, 1);
-    expect_below_the_bound(program, topology, bound);
-  }
-  for (const char* form : kForms) {
-    Program program;
-    try {
-      program = build_for(topology, form);
-    } catch (const Error& error) {
-      EXPECT_EQ(error.code(), Code::invalid_argument) << form;  // the network is of another form
-      continue;
-    }
+  for (const Program& program : programs_of_form(topology)) {
     expect_runs(program, 1009, 1);
     expect_below_the_bound(program, topology, bound);
   }
@@ -83,9 +70,7 @@ double expect_collective(Built& built, const topo::Topology& topology, Collectiv
     bound = std::min(bound, proof.bound);
   }
   for (const std::string& name : builder_names(collective)) {
-    const bool rooted = collective == Collective::broadcast || collective == Collective::reduce ||
-                        collective == Collective::gather || collective == Collective::scatter;
-    const Program& program = built.program(collective, name, ranks, rooted ? root : 0);
+    const Program& program = built.program(collective, name, ranks, has_root(collective) ? root : 0);
     if (ranks > 1 && has_bound(collective)) expect_below_the_bound(program, topology, bound);
   }
   return bound;

@@ -12,7 +12,7 @@
 
 #include "shoal/collective/build_mesh.h"
 #include "shoal/collective/build_rings.h"
-#include "shoal/collective/synthesize.h"
+#include "shoal/collective/congestion.h"
 #include "shoal/collective/verify.h"
 #include "shoal/core/error.h"
 #include "shoal/topo/generate.h"

@@ -10,6 +10,7 @@
 #include <fstream>
 
 #include "shoal/collective/known_network.h"
+#include "shoal/collective/modes.h"
 #include "shoal/collective/synthesize.h"
 #include "shoal/core/aside.h"
 

@@ -3,6 +3,7 @@
 
 #include <gtest/gtest.h>
 
+#include "shoal/collective/congestion.h"
 #include "shoal/collective/hosts.h"
 #include "shoal/collective/known_network.h"
 #include "shoal/collective/select.h"
@@ -91,7 +92,7 @@ TEST(KnownNetwork, what_one_member_made_the_others_read) {
   const auto read = KnownNetwork::from_json(made->to_json(), "rank 0");
   EXPECT_EQ(read->to_json(), made->to_json());
   EXPECT_EQ(read->rate(Collective::all_reduce, kTrees), made->rate(Collective::all_reduce, kTrees));
-  EXPECT_EQ(made->tree_steps(Collective::all_reduce), 2U);
+  EXPECT_EQ(made->rounds(Collective::all_reduce, kTrees).count, 2U);
   EXPECT_EQ(refusal([] { KnownNetwork::from_json("[]", "rank 0"); }), "rank 0: no network: an object with topology and programs is expected");
 }
 
@@ -159,7 +160,7 @@ TEST(KnownNetwork, around_lost_members_there_may_be_none) {
 
 TEST(KnownNetwork, why_there_is_none_the_others_read_too) {
   std::string told;
-  const auto make = [&] { KnownNetwork::made_and_told([] { return topology_for("no.json", 4); }, [&](const std::string& words) { told = words; }); };
+  const auto make = [&] { KnownNetwork::made_and_told([] { return KnownNetwork::made_for(topology_for("no.json", 4)); }, [&](const std::string& words) { told = words; }); };
   EXPECT_EQ(refusal(make), "no.json: cannot be read: No such file or directory");
   EXPECT_EQ(refusal([&] { KnownNetwork::from_json(told, "rank 0"); }), "rank 0: no.json: cannot be read: No such file or directory");
 }

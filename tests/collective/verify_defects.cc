@@ -184,6 +184,8 @@ const Defect kDefects[] = {
      "rank 0, lane 1, op 0: receive_reduce in all_gather, where nothing is added"},
     {"an_input_written_over", ring, [](Program& p) { faulty_op(p, 0, 1, 2).target = kInput; },
      "rank 0, lane 1, op 2: writes the input"},
+    {"a_lane_of_two_kinds_of_links", ring, [](Program& p) { p.by_switches = {true, false, false, false}; },
+     "rank 0, lane 0, op 2, iteration 0: speaks of chunk 0, and its lane of chunk 3: only 0 passes switches"},
     // windows
     {"a_window_that_is_none", direct, [](Program& p) { faulty_op(p, 0, 2, 0).target = window(2); },
      "rank 0, lane 2, op 0: scratch window 2 of 2"},

@@ -50,7 +50,7 @@ TEST_F(Aside, says_which_file_and_why) {
     try {
       write_aside(file, "text");
     } catch (const Error& error) {
-      EXPECT_EQ(error.code(), Code::io);
+      EXPECT_EQ(error.code(), Code::invalid_argument);
       return std::string(error.what());
     }
     return std::string();

@@ -9,6 +9,7 @@
 #include "shoal/collective/hosts.h"
 #include "shoal/core/error.h"
 #include "shoal/exchange/planner.h"
+#include "shoal/topo/generate.h"
 
 namespace shoal::exchange {
 namespace {
@@ -248,6 +249,28 @@ TEST(Plan, the_same_units_are_priced_on_another_link) {
     EXPECT_EQ(slower.units[u].predicted_seconds, collective::price(collective::Collective::all_reduce, plan.units[u].way, 4, bytes, half));
     EXPECT_LT(lighter.units[u].predicted_seconds, plan.units[u].predicted_seconds);
   }
+}
+
+// 4 x 4 chips of a known torus: the plan takes the torus for what is large, says so, and keeps the network that its program follows from.
+TEST(Plan, takes_the_form_of_a_known_network_where_that_is_quickest) {
+  collective::LinkModel link{.alpha = 100e-6, .rate = 125e6};
+  link.network = collective::KnownNetwork::made_for(topo::grid({{4, 4}, {true, true}, {125e6, {}}, {}}));
+  const std::vector<TensorSpec> tensors{{"small", DType::f32, 10, 0, 0.02}, {"large", DType::f32, 16'000'000, 1, 0.01}};
+  const auto way_of_large = [&](const ExchangePlan& plan) {
+    for (const Unit& unit : plan.units) {
+      if (plan.tensors[unit.tensors.back()].name == "large") return unit.way;
+    }
+    return std::string();
+  };
+  const auto plan = make_plan(tensors, 16, link, {0.05, 0.1});
+  EXPECT_EQ(way_of_large(plan), collective::kTorus);
+  const auto read = plan_from_json(to_json(plan), "plan.json");
+  EXPECT_EQ(to_json(read), to_json(plan));
+  const auto program = [](const ExchangePlan& by) { return collective::to_json(by.link.network->made(collective::Collective::all_reduce, collective::kTorus)->program()); };
+  EXPECT_EQ(program(read), program(plan));
+  link.tuning = std::make_shared<const collective::Tuning>("allreduce:@torus:0");
+  EXPECT_NE(way_of_large(make_plan(tensors, 16, link, {0.05, 0.1})), collective::kTorus);
+  EXPECT_EQ(way_of_large(make_plan(tensors, 16, link, {0.05, 0.1}, parse_choice("mesh_ring", "test"))), collective::kMeshRing);
 }
 
 // Trees stay trees where what is left of the network has them; where it has not, and for what so few members cannot do, the price decides anew.

@@ -2,6 +2,7 @@
 // Method: members on a scripted network; oracle: plain loops over whole numbers.
 #include <gmock/gmock.h>
 
+#include "shoal/topo/generate.h"
 #include "tests/nn/scripted_members.h"
 
 namespace shoal::nn {
@@ -28,6 +29,25 @@ TEST(Collectives, every_member_has_the_sum) {
         for (net::Rank rank = 0; rank < size; ++rank) ASSERT_EQ(values[rank], expected) << "rank " << rank;
       }
     }
+  }
+}
+
+// Four members in a circle: half of the data each way round is what its links bear, and no program is as quick.
+TEST(Collectives, go_by_the_form_of_a_known_network_where_that_is_quickest) {
+  Group::Settings settings;
+  settings.link.network = collective::KnownNetwork::made_for(topo::grid({{4}, {true}, {12.5e6, {}}, {}}));
+  ASSERT_EQ(collective::choose(collective::Collective::all_reduce, 4, 4 * 200'003, settings.link), collective::kTorus);
+  for (const std::size_t count : {1u, 200'003u}) {
+    ScriptedMembers members(4, {.seed = count}, settings);
+    std::vector<Numbers> values(4);
+    for (net::Rank rank = 0; rank < 4; ++rank) {
+      values[rank] = counting(count, static_cast<std::int32_t>(rank));
+      members.start(rank, all_reduce(values[rank]));
+    }
+    EXPECT_THAT(members.run(), Each("done"));
+    Numbers expected(count);
+    for (std::size_t i = 0; i < count; ++i) expected[i] = static_cast<std::int32_t>(4 * i + 6);
+    EXPECT_THAT(values, Each(expected)) << count;
   }
 }
 

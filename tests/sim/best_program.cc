@@ -7,6 +7,9 @@
 
 #include "shoal/collective/build_mesh.h"
 #include "shoal/collective/forms.h"
+#include "shoal/collective/known_network.h"
+#include "shoal/collective/modes.h"
+#include "shoal/collective/select.h"
 #include "shoal/collective/synthesize.h"
 #include "shoal/collective/verify.h"
 #include "shoal/core/error.h"
@@ -53,6 +56,29 @@ TEST(BestProgram, is_the_torus_on_a_torus_and_at_the_bound_where_a_host_is_slow)
   wires[0].rate = 2e7;
   const topo::Topology star = topo::star(wires);
   EXPECT_GT(check_certificate(best_program(star, Collective::all_reduce, 0, 64e6).program, star).efficiency(), 0.99);
+}
+
+// What choose() goes by is what comes of it: forms' closed-form prices on known networks beside simulated ones, 64 MB, costs of links alone. Where
+// chips of broken pairs hand over first, rings turn meanwhile, which a count of rounds does not see: there a price is too high, and never too low.
+TEST(BestProgram, forms_take_what_their_prices_say) {
+  const topo::Wire wire{125e6, {}}, line{25e6, {}};
+  const topo::Topology networks[] = {topo::grid({{4, 4}, {true, true}, wire, {}}), topo::grid({{8}, {true}, wire, {}}),
+                                     topo::grid({{4, 4}, {false, false}, wire, {}}), topo::grid({{4, 6}, {false, false}, wire, {{{0, 2}, {2, 2}}}}),
+                                     topo::fat_tree(3, 4, wire, wire), topo::multi_site(2, 4, wire, line)};
+  for (const topo::Topology& network : networks) {
+    collective::LinkModel link{.alpha = 0, .rate = wire.rate, .add_rate = 1e18};
+    link.network = collective::KnownNetwork::without_trees(network);
+    for (const char* form : collective::kForms) {
+      const collective::Verified* const made = link.network->made(Collective::all_reduce, form);
+      if (made == nullptr) continue;
+      const double priced = collective::price(Collective::all_reduce, form, link.network->ranks(), 64e6, link);
+      const double took = simulated_seconds(made->program(), network, 64e6, Costs::links_only());
+      std::cout << network.name << ", " << form << ": priced " << 1e3 * priced << " ms, simulated " << 1e3 * took << " ms\n";
+      const bool hands_over = form == std::string(collective::kRowPair) && network.hosts.size() == 20;  // 4 x 6 with a hole
+      EXPECT_GT(priced / took, 0.9) << network.name << ", " << form;
+      EXPECT_LT(priced / took, hands_over ? 1.5 : 1.1) << network.name << ", " << form;
+    }
+  }
 }
 
 // PCIe of 10 GB/s beside NVLinks of 20 GB/s: by Blink's mode the data go over both, in chunks whose size its rule found, quicker than by trees.

@@ -1,0 +1,30 @@
+// What a program comes to on a network where little but links' rates counts: what closed-form prices (select.h) and the efficiency of a program
+// are made of. Transfers take topo::Routes. Pure functions; members are the topology's hosts, and Error{invalid_argument} is thrown where two that
+// speak to each other are in different pieces of it.
+#pragma once
+
+#include <cstdint>
+
+#include "shoal/collective/program.h"
+#include "shoal/topo/topology.h"
+
+namespace shoal::collective {
+
+// Which link is busiest, and for how long. Waits between ops are not seen (sim/ sees them), so that it is exact for what is pipelined, as trees are,
+// and for what loads the same links all the time, as one ring does.
+struct Congestion {
+  std::uint32_t busiest = 0;                 // a link of the topology
+  double rate = 0;                           // of the data: bytes/s (or the topology's unit) at which that link is full
+};
+Congestion congestion(const Program& program, const topo::Topology& topology);
+
+// The same for programs in phases, as rings along one dimension after another are: a send is in the round after the last send that its data waited for,
+// each round takes as long as its fullest link, and begins when the one before is over.
+struct Rounds {
+  std::uint32_t count = 0;                   // messages one after another before the first result is everywhere
+  double rate = 0;                           // of the data, as above; never more than that of congestion()
+  double added = 0;                          // by the busiest member, in whole vectors
+};
+Rounds rounds(const Program& program, const topo::Topology& topology);
+
+}  // namespace shoal::collective
