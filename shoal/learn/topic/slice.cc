@@ -33,7 +33,9 @@ class FieldReader {
 
 void Slice::make_room(Row& row, std::uint32_t size) {
   if (row.room != 0) free_[static_cast<std::size_t>(std::countr_zero(row.room))].push_back(row.begin);
+  used_ -= row.room;
   row.room = size == 0 ? 0 : std::max(kLeastRoom, std::bit_ceil(size));
+  used_ += row.room;
   if (row.room == 0) return;
   std::vector<std::uint64_t>& places = free_[static_cast<std::size_t>(std::countr_zero(row.room))];
   if (!places.empty()) {
@@ -52,6 +54,14 @@ void Slice::store(std::uint32_t place, std::span<const TopicCount> counts) {
   pairs_ = pairs_ - row.size + size;
   row.size = size;
   std::ranges::copy(counts, memory_.begin() + static_cast<std::ptrdiff_t>(row.begin));
+}
+
+Slice Slice::compacted() const {
+  Slice compact(words());
+  compact.memory_.reserve(used_);
+  for (std::uint32_t place = 0; place < words(); ++place) compact.store(place, row(place));
+  compact.topics_ = topics_;
+  return compact;
 }
 
 Bytes Slice::packed() const {

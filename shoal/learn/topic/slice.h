@@ -22,6 +22,9 @@ class Slice {
   // `counts` must not be of this slice's own memory.
   void store(std::uint32_t place, std::span<const TopicCount> counts);
   std::size_t memory() const { return memory_.capacity() * sizeof(TopicCount) + rows_.capacity() * sizeof(Row); }  // bytes
+  // Whether most of its memory was room of rows that have become shorter; and the same rows without it.
+  bool is_wasteful() const { return memory_.size() > 2 * used_; }
+  Slice compacted() const;
 
   // Variable-length integers: of each word how many topics, then topic and count of each.
   Bytes packed() const;
@@ -39,7 +42,7 @@ class Slice {
   std::vector<Row> rows_;
   std::vector<TopicCount> memory_;
   std::vector<std::vector<std::uint64_t>> free_ = std::vector<std::vector<std::uint64_t>>(32);  // places, by the logarithm of their room
-  std::uint64_t pairs_ = 0;
+  std::uint64_t pairs_ = 0, used_ = 0;     // of memory_: by rows, with their room
   Topic topics_ = 0;
 };
 
