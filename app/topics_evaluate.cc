@@ -180,6 +180,7 @@ int Evaluation::run() {
 
 int evaluate(const EvaluateOptions& options) {
   only_one_member("shoal topics evaluate");
+  options.state.check();
   if (!options.left_to_right.empty() && options.left_to_right != "redraw" && options.left_to_right != "leave") {
     throw Error(Code::invalid_argument, "\"" + options.left_to_right + "\" is none", "--left-to-right", "redraw or leave");
   }

@@ -16,6 +16,7 @@ struct StateFlags {
   std::optional<double> alpha_sum, beta;
 
   bool on() const { return !format.empty(); }
+  void check() const;  // throws Error{invalid_argument} for a flag that says nothing without --state
   learn::topic::PeerState read(const std::string& file) const;  // throws Error{invalid_argument}
 };
 void declare_state(CLI::App& app, StateFlags& flags);

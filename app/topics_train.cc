@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cmath>
 #include <cstdio>
+#include <numeric>
 
 #include "app/topics.h"
 #include "app/topics_progress.h"
@@ -63,6 +64,7 @@ topic::Prior TrainTopicsOptions::prior() const {
 }
 
 void check(const TrainTopicsOptions& options) {
+  if (options.parallel != "auto") topic::parallel_of(options.parallel);  // refuses what is none
   if (!(options.alpha_sum > 0) || !std::isfinite(options.alpha_sum)) refuse(fmt::format("{} is not above 0", options.alpha_sum), "--alpha-sum");
   if (!(options.beta >= 1e-9 && options.beta <= 1e9)) refuse(fmt::format("{} is not between 1e-9 and 1e9", options.beta), "--beta");
   if (!(options.test_share >= 0 && options.test_share < 1)) refuse(fmt::format("{} is not in [0, 1)", options.test_share), "--test-share");
@@ -91,8 +93,9 @@ std::string sentence(const topic::Look& look, const data::Names& words, unsigned
   std::string text = fmt::format("sweep {} of {}: log-likelihood {:.4f} a token, ", look.sweep, sweeps, look.log_likelihood);
   if (look.perplexity != 0) text += fmt::format("held-out perplexity {:.0f}, ", look.perplexity);
   if (look.mean_perplexity != 0) text += fmt::format("{:.0f} by the mean of late states, ", look.mean_perplexity);
-  text += fmt::format("{:.1f} M tokens/s ({:.0f} % waiting), {:.1f} % changed, {:.0f} MB\n", look.rate / 1e6, 100 * look.waited, 100 * look.changed,
-                      look.memory / 1e6);
+  text += fmt::format("{:.1f} M tokens/s ({:.0f} % waiting), {:.1f} % changed, ", look.rate / 1e6, 100 * look.waited, 100 * look.changed);
+  if (look.sent != 0) text += fmt::format("{:.2f} MB of rows sent a sweep, ", look.sent / 1e6);
+  text += fmt::format("{:.0f} MB\n", look.memory / 1e6);
   return text + lines_of(look.words, words);
 }
 
@@ -101,20 +104,29 @@ bool may_differ(const std::string& entry) {
   return entry == "members" || entry == "threads" || entry == "parallel" || entry == "memory" || entry == "sweeps" || entry == "keep_every";
 }
 
-std::string sentence(const topic::ForeseenBytes& bytes, topic::Parallel chosen) {
-  const std::string rows = fmt::format("rows of words go round the members, at most {:.1f} MB a sweep from each", bytes.rotation / 1e6);
-  const std::string changes = fmt::format("members tell each other what changed in all rows, at most {:.1f} MB a sweep from each", bytes.data / 1e6);
+// What is sent, why this way, and which links are quick enough for it.
+std::string sentence(const topic::ForeseenBytes& bytes, topic::Parallel chosen, bool asked) {
   const bool rotation = chosen == topic::Parallel::rotation;
-  return fmt::format("{}; --parallel {} would be at most {:.1f} MB\n", rotation ? rows : changes, rotation ? "data" : "rotation",
-                     (rotation ? bytes.data : bytes.rotation) / 1e6);
+  const topic::Parallel other = rotation ? topic::Parallel::data : topic::Parallel::rotation;
+  const auto megabytes = [](double number) { return fmt::format("{:.1f} MB", number / 1e6); };
+  std::string text = fmt::format("--parallel {}: at most {} of rows a sweep from each member, {} with {}", rotation ? "rotation" : "data",
+                                 megabytes(bytes.of(chosen)), megabytes(bytes.of(other)), rotation ? "data" : "rotation");
+  if (asked) {
+    text += ", as asked";
+  } else if (bytes.of(chosen) < bytes.of(other)) {
+    text += ", so it is the quicker one: both draw the same tokens in the same steps";
+  } else {
+    text += ", so they are as quick, and this one takes less memory";
+  }
+  return text + fmt::format("; links of {:.0f} Mbit/s carry it while tokens are drawn\n", std::ceil(8e-6 * bytes.of(chosen) / bytes.seconds));
 }
 
 learn::Json to_json(const topic::Look& look) {
   learn::Json line{{"sweep", look.sweep}, {"seconds", look.seconds}, {"log_likelihood", look.log_likelihood}};
   if (look.perplexity != 0) line["perplexity"] = look.perplexity;
   if (look.mean_perplexity != 0) line["mean_perplexity"] = look.mean_perplexity;
-  line.update({{"tokens_per_s", look.rate}, {"waited", look.waited}, {"changed", look.changed}, {"memory_bytes", look.memory},
-               {"model_bytes", look.model_memory}, {"rows_bytes", look.rows_memory}});
+  line.update({{"tokens_per_s", look.rate}, {"waited", look.waited}, {"sent_bytes", look.sent}, {"changed", look.changed},
+               {"memory_bytes", look.memory}, {"model_bytes", look.model_memory}, {"rows_bytes", look.rows_memory}});
   return line;
 }
 
@@ -135,6 +147,11 @@ class Attempts {
   data::Share deal(learn::Gather& gather, const net::Transport& among);
   topic::HeldOut hold_out(learn::Gather& gather, const data::Share& share);
   std::optional<topic::Kept> kept(topic::Checkpoints& checkpoints, const data::Share& share);
+  topic::ForeseenBytes foreseen(net::Rank members) const {
+    const std::vector<std::uint32_t>& threads = how_.dealing.threads;  // once they are agreed on
+    const std::uint32_t workers = threads.size() == members ? std::accumulate(threads.begin(), threads.end(), 0u) : members * how_.threads;
+    return topic::foreseen(corpus_.frequencies, options_.topics, members, workers);
+  }
   void say(const std::string& line) const {
     if (first_ && !options_.json) app::say(line);
   }
@@ -208,11 +225,11 @@ void Attempts::make(net::Transport& among) {
   std::optional<topic::Lda> lda;
   try {
     if (again) read({among.rank(), among.size()});
-    const topic::ForeseenBytes bytes = topic::foreseen(corpus_.frequencies, options_.topics, among.size());
-    how_.parallel = options_.parallel == "auto" ? bytes.cheaper() : topic::parallel_of(options_.parallel);
-    if (among.size() > 1) say(sentence(bytes, how_.parallel));
+    const bool asked = options_.parallel != "auto";
+    how_.parallel = asked ? topic::parallel_of(options_.parallel) : foreseen(among.size()).cheaper();
     learn::Gather gather(among, topic::kGatherChannel);
     const data::Share share = deal(gather, among);
+    if (among.size() > 1) say(sentence(foreseen(among.size()), how_.parallel, asked));
     const topic::HeldOut held_out = hold_out(gather, share);
     checkpoints.emplace(among, folder_.path());
     std::optional<topic::Kept> from = again || options_.resume ? kept(*checkpoints, share) : std::nullopt;
@@ -272,6 +289,7 @@ int train(TrainTopicsOptions options) {
   const bool first = place.rank == 0;
   learn::ModelFolder folder(folder_for(options));
   if (first && folder.holds_model()) refuse("holds a model already", folder.path().string(), "name another folder with --output");
+  if (first) folder.require_place();
   auto [corpus, reading] = text::read_corpus(options.texts.source(), {place.rank, place.size});
   if (first && !options.json) say(text::sentence(reading) + "\n");
 
@@ -301,7 +319,6 @@ int train(TrainTopicsOptions options) {
                      {"tokens", corpus.all_tokens},
                      {"data", fmt::format("{:016x}", corpus.digest)},
                      {"vocabulary", corpus.vocabulary.size()}};
-  if (options.parallel != "auto") topic::parallel_of(options.parallel);  // refuses what is none
   if (first && topic::Checkpoints::any(folder.path())) {
     if (!options.resume)
       refuse("holds checkpoints of a run that did not end", folder.path().string(),
@@ -358,11 +375,11 @@ Action declare_topics_train(CLI::App& app) {
   flag(app, "--memory", options->memory,
        "most that each member takes, such as 4G: documents beyond it are in files without names in this folder (default: what it takes)");
   flag(app, "--parallel", options->parallel,
-       "of several members: rotation (rows of words go round), data (each has all rows and tells the others what changed, once a sweep); auto, the "
-       "default, takes what sends less");
+       "of several members: rotation (rows of words go round), data (each has all rows and tells the others what it changed); auto, the default, takes "
+       "what sends less");
   flag(app, "--sampler", options->sampler, "auto, exact, lightlda, warplda, xy or gibbs: how topics are drawn (default: auto, which is exact)");
   flag(app, "--mh-steps", options->steps, "proposals a token: pairs of lightlda (default: 2), of each of warplda's passes (default: 1)");
-  flag(app, "--staleness", options->staleness, "steps by which other threads' topic totals may be late (default: 1)");
+  flag(app, "--staleness", options->staleness, "steps by which other threads' topic totals are late, and with --parallel data other members' rows (default: 1)");
   flag(app, "--look-every", options->training.look_every, "sweeps from one look at the model to the next (default: 10)");
   flag(app, "--keep-every", options->training.keep_every, "sweeps from one checkpoint to the next (default: 50; 0: none)");
   switch_on(app, "--resume", options->resume, "go on from the folder's checkpoint, if it has one");

@@ -124,10 +124,12 @@ Base base_from_state(const UpdateOptions& options) {
 int update(const UpdateOptions& options) {
   if (options.sweeps < 1 || options.sweeps > 1'000'000) refuse("is between 1 and 1000000", "--sweeps");
   only_one_member("shoal topics update");
-  Base base = options.state.on() ? base_from_state(options) : base_from_folder(options.model);
-  const TopicsModel& from = base.model;
+  options.state.check();
   learn::ModelFolder folder(options.output);
   if (folder.holds_model()) refuse("holds a model already", folder.path().string(), "name another folder with --output");
+  folder.require_place();
+  Base base = options.state.on() ? base_from_state(options) : base_from_folder(options.model);
+  const TopicsModel& from = base.model;
   text::Corpus corpus = read(from, options);
   std::vector<std::uint32_t> unknown = take_unknown_out(corpus);
   const topic::Model before = topic::with_words(from.model, corpus.vocabulary);

@@ -150,7 +150,9 @@ Learnt learnt_topics(nn::Session& session, const Texts& texts, topic::LdaOptions
   }
   const text::Corpus corpus = share_of(texts, options.dealing.share(session.rank(), session.size()), kept);
   const auto topics = static_cast<std::uint32_t>(options.prior.alpha.size());
-  options.parallel = parallel == "auto" ? topic::foreseen(corpus.frequencies, topics, session.size()).cheaper() : topic::parallel_of(parallel);
+  const std::size_t rows_before = before != nullptr ? before->model.counts.size() : 0;
+  const auto cheaper = [&] { return topic::foreseen(corpus.frequencies, topics, session.size(), session.size() * options.threads, rows_before).cheaper(); };
+  options.parallel = parallel == "auto" ? cheaper() : topic::parallel_of(parallel);
   std::optional<topic::Model> under;
   std::optional<topic::Kept> begun;
   if (before != nullptr) {

@@ -40,6 +40,14 @@ bool ModelFolder::holds_model() const {
   return fs::exists(file(kModel), none);
 }
 
+void ModelFolder::require_place() const {
+  std::error_code none;
+  fs::path there = path_;
+  while (there.has_relative_path() && !fs::exists(there, none)) there = there.parent_path();
+  if (there.empty() || fs::is_directory(there, none)) return;
+  throw Error(Code::invalid_argument, "cannot be made: " + std::make_error_code(std::errc::not_a_directory).message(), path_.string(), "name another folder");
+}
+
 void ModelFolder::make() const {
   std::error_code error;
   fs::create_directories(path_, error);

@@ -33,6 +33,8 @@ class ModelFolder {
   const std::filesystem::path& path() const { return path_; }
 
   bool holds_model() const;
+  // Throws Error{invalid_argument} where no folder can be, because there is a file: for who has much to do before begin().
+  void require_place() const;
   // A new model of this configuration: what the folder had of another is taken away. Throws Error{io}, and Error{invalid_argument} while another
   // process trains into the folder; from here on, and from go_on(), others hear the same until this is gone with its copies.
   void begin(const Json& config);

@@ -1,10 +1,13 @@
 // Hands blocks of a model round the workers of a rotation, from worker to worker: nobody waits for all. A block goes to a worker of the same member
-// as it is, to another member's as bytes.
+// as it is, to another member's as bytes. Or each member has copies of all blocks (Holding::copies): these go round its own workers, and what they do
+// to a block is told to the other members as bytes that are theirs to read; each is known by who told it after which step.
 //
 // Block has `Bytes packed() const` and `static std::unique_ptr<Block> unpacked(std::span<const std::byte>)`, which throws Error{mismatch} for what is
 // none. Workers are threads of members, as many as each has. Threads: any, one a worker. Lifetime: the transport outlives it.
 #pragma once
 
+#include <algorithm>
+#include <atomic>
 #include <cstdint>
 #include <map>
 #include <memory>
@@ -39,12 +42,16 @@ struct BlockMail {
   static std::string fault_of(const BlockHeader& header, std::uint32_t) { return header.length > kLongest ? "a block of a model that is none" : ""; }
 };
 
+enum class Holding : std::uint8_t { turns, copies };
+
 template <class Block>
 class Ring {
  public:
   // channel: one that nothing else of the transport has used. member_of: whose each worker is; those of one follow each other.
-  Ring(net::Transport& transport, std::uint16_t channel, const Rotation& rotation, std::vector<net::Rank> member_of, Nanoseconds patience)
-      : rotation_(rotation), member_of_(std::move(member_of)), rank_(transport.rank()), transport_(transport), slots_(std::make_shared<Slots>()),
+  Ring(net::Transport& transport, std::uint16_t channel, const Rotation& rotation, std::vector<net::Rank> member_of, Nanoseconds patience,
+       Holding holding = Holding::turns)
+      : rotation_(rotation), member_of_(std::move(member_of)), rank_(transport.rank()), holding_(holding), transport_(transport), patience_(patience),
+        slots_(std::make_shared<Slots>()),
         waiting_(transport, patience, [this] { return sender_ == rank_ ? nullptr : mail_->failure(sender_); }) {
     auto mail = net::call(transport_, [&transport, channel, slots = slots_] {
       const auto deliver = [slots](net::Rank, BlockMessage message) {
@@ -66,18 +73,36 @@ class Ring {
 
   // To the worker who needs it next; `step` is the one that is done.
   void pass(std::uint32_t worker, std::uint64_t step, std::unique_ptr<Block> block) {
-    const Place place{rotation_.next(worker), rotation_.next_step(step)};
-    const net::Rank to = member_of_[place.first];
+    const Place place = holding_ == Holding::copies ? rotation_.next_within(team_, {worker, step})
+                                                    : Place{rotation_.next(worker), rotation_.next_step(step)};
+    const net::Rank to = member_of_[place.worker];
     if (to == rank_) {
       slots_->put(place, std::move(block));
       transport_.post([slots = slots_] { slots->arrived(); });  // who waits looks again when the loop has run
       return;
     }
-    BlockMessage message{{.step = place.second, .length = 0, .worker = place.first}, block->packed()};
-    message.header.length = message.body.size();
-    std::vector<BlockMessage> messages;
-    messages.push_back(std::move(message));
-    mail_->send(to, std::move(messages));
+    send(to, place, block->packed());
+  }
+
+  // Of copies: to all other members what this one's workers did up to that turn.
+  void tell(const Place& place, const Bytes& what) {
+    for (net::Rank to = 0; to < transport_.size(); ++to) {
+      if (to != rank_) send(to, place, what);
+    }
+  }
+  // What another member's worker told after that turn. Waits for it; it stays until it is dropped.
+  Bytes told(const Place& place, Nanoseconds& waited) {
+    const net::Rank from = member_of_[place.worker];
+    const net::Waiting waiting(transport_, patience_, [this, from] { return mail_->failure(from); });
+    waited += waiting.until([&] { return slots_->has(place); }, *slots_, "changes of the model from rank ", std::to_string(from));
+    return slots_->bytes_at(place);
+  }
+  void drop(const Place& place) { slots_->take(place); }
+
+  std::uint64_t sent() const { return sent_.load(std::memory_order_relaxed); }  // bytes to other members, since it is there
+  Team team(net::Rank member) const {
+    const auto workers = std::ranges::equal_range(member_of_, member);
+    return {static_cast<std::uint32_t>(workers.begin() - member_of_.begin()), static_cast<std::uint32_t>(workers.size())};
   }
 
   // Waits for it; adds to `waited` how long. Throws Error{peer_lost, timeout, mismatch}.
@@ -90,7 +115,6 @@ class Ring {
   }
 
  private:
-  using Place = std::pair<std::uint32_t, std::uint64_t>;  // worker, step
   using Mail = net::Mail<BlockMessage, BlockMail>;
   using Held = std::variant<std::unique_ptr<Block>, Bytes>;
   struct Slots : net::Arrivals {
@@ -110,10 +134,21 @@ class Ring {
       const std::lock_guard lock(mutex);
       return std::move(waiting.extract(place).mapped());
     }
+    Bytes bytes_at(Place place) const {
+      const std::lock_guard lock(mutex);
+      return std::get<Bytes>(waiting.at(place));
+    }
     mutable std::mutex mutex;
     std::map<Place, Held> waiting;  // guarded by mutex
   };
 
+  void send(net::Rank to, const Place& place, Bytes body) {
+    BlockMessage message{{.step = place.step, .length = body.size(), .worker = place.worker}, std::move(body)};
+    sent_.fetch_add(sizeof(BlockHeader) + message.body.size(), std::memory_order_relaxed);
+    std::vector<BlockMessage> messages;
+    messages.push_back(std::move(message));
+    mail_->send(to, std::move(messages));
+  }
   // Who hands this member's last worker its blocks.
   net::Rank sender() const {
     std::uint32_t worker = rotation_.workers - 1;
@@ -124,7 +159,11 @@ class Ring {
   const Rotation rotation_;
   const std::vector<net::Rank> member_of_;
   const net::Rank rank_;
+  const Team team_ = team(rank_);
+  const Holding holding_;
   net::Transport& transport_;
+  const Nanoseconds patience_;
+  std::atomic<std::uint64_t> sent_{0};
   const std::shared_ptr<Slots> slots_;
   const net::Rank sender_ = sender();
   std::shared_ptr<Mail> mail_;  // made and destroyed on the loop

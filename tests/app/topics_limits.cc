@@ -59,6 +59,9 @@ TEST_F(TopicsLimits, members_with_other_threads_have_other_parts) {
     const Outcome told = trained("--output " + name);
     ASSERT_EQ(told.status, 0) << told.err;
     EXPECT_THAT(told.out, HasSubstr("members have 2, 1 threads; of each 3 documents they have 2, 1\n"));
+    EXPECT_THAT(told.out, HasSubstr("--parallel rotation: at most 0.0 MB of rows a sweep from each member, 0.0 MB with data, so they are as quick, and "
+                                    "this one takes less memory; links of "));
+    EXPECT_THAT(told.out, HasSubstr(" MB of rows sent a sweep, "));
     expect_whole(name);
   }
   EXPECT_EQ(read_file(folder_.path() / "one/model.safetensors"), read_file(folder_.path() / "other/model.safetensors"));
@@ -68,6 +71,7 @@ TEST_F(TopicsLimits, members_with_other_threads_have_other_parts) {
   EXPECT_EQ(config.at("dealt"), learn::Json({2, 1}));
   const Outcome data = trained("--output data --parallel data");
   ASSERT_EQ(data.status, 0) << data.err;
+  EXPECT_THAT(data.out, HasSubstr("--parallel data: at most 0.0 MB of rows a sweep from each member, 0.0 MB with rotation, as asked; links of "));
   expect_whole("data");
 }
 

@@ -57,6 +57,27 @@ TEST(topics_reads, a_folder_that_cannot_be_made_is_refused) {
   EXPECT_EQ(told.status, 2);
 }
 
+// Texts may take long to read: what needs none of them is said before.
+TEST(topics_reads, mistakes_are_refused_before_texts_are_read) {
+  const Folder folder;
+  folder.write("texts", "tea cup\ntea pot\n");
+  const auto refusal = [&](std::vector<std::string> words) {
+    words.insert(words.begin(), "topics");
+    const auto told = shoal(folder, words);
+    EXPECT_EQ(told.status, 2) << told.out;
+    return told.err;
+  };
+  EXPECT_EQ(refusal({"train", "missing", "--parallel", "nonsense"}), "--parallel: \"nonsense\" is none (auto, rotation or data)\n");
+  EXPECT_EQ(refusal({"train", "missing", "--output", "texts"}), "texts: cannot be made: Not a directory (name another folder)\n");
+  EXPECT_EQ(refusal({"train", "missing", "--output", "texts/a/b"}), "texts/a/b: cannot be made: Not a directory (name another folder)\n");
+  EXPECT_EQ(refusal({"update", "missing", "texts", "--output", "texts"}), "texts: cannot be made: Not a directory (name another folder)\n");
+  for (const std::string verb : {"update", "evaluate"}) {
+    std::vector<std::string> words{verb, "missing", "texts", "--words-file", "texts"};
+    if (verb == "update") words.insert(words.end(), {"--output", "model"});
+    EXPECT_EQ(refusal(words), "--words-file: is of another program's topics of tokens (say with --state whose they are, or leave it out)\n");
+  }
+}
+
 // What is needed is said; with that it is enough.
 TEST(topics_reads, too_little_memory_is_refused_with_the_size_needed) {
   const Folder folder;

@@ -68,6 +68,43 @@ TEST(Ring, BlocksMeetAllWorkersInTurn) {
   expect_round_trips({3, 1, 2}, 2, 4);
 }
 
+// Copies stay with their members, and what is told arrives whole, whenever it is asked for.
+TEST(Ring, CopiesGoRoundTheirTeamAndWhatIsToldArrives) {
+  const std::vector<net::Rank> member_of{0, 0, 1, 2};
+  const Rotation rotation{4, 2};
+  auto jobs = net::join_all(3);
+  std::vector<std::unique_ptr<Ring<Trail>>> rings(3);
+  net::each(3, [&](net::Rank rank) {
+    rings[rank] = std::make_unique<Ring<Trail>>(jobs[rank]->transport(), 9, rotation, member_of, std::chrono::seconds(20), Holding::copies);
+    for (std::uint32_t block = 0; block < rotation.blocks(); ++block) {
+      const Place first = rotation.first_within(rings[rank]->team(rank), block, 0);
+      rings[rank]->put(first.worker, first.step, std::make_unique<Trail>());
+    }
+  });
+  const std::uint64_t steps = 3 * rotation.blocks();
+  net::each(rotation.workers, [&](std::uint32_t worker) {
+    Ring<Trail>& ring = *rings[member_of[worker]];
+    Nanoseconds waited{};
+    for (std::uint64_t step = 0; step < steps; ++step) {
+      std::unique_ptr<Trail> trail = ring.take(worker, step, waited);
+      for (const std::uint32_t had : trail->workers) EXPECT_EQ(member_of[had], member_of[worker]);
+      trail->workers.push_back(worker);
+      ring.tell({worker, step}, trail->packed());
+      ring.pass(worker, step, std::move(trail));
+    }
+    for (std::uint32_t other = 0; other < rotation.workers; ++other) {
+      if (member_of[other] == member_of[worker] || worker == 1) continue;  // of rank 0 one worker reads
+      for (const std::uint64_t step : {steps - 1, std::uint64_t{0}}) {
+        for (int time = 0; time < 2; ++time) EXPECT_EQ(Trail::unpacked(ring.told({other, step}, waited))->workers.back(), other);
+        ring.drop({other, step});
+      }
+    }
+    EXPECT_GT(ring.sent(), 0u);
+  });
+  rings.clear();
+  net::leave_all(jobs);
+}
+
 TEST(Ring, WhoWaitsForALostMemberLearnsWhy) {
   auto jobs = net::join_all(2);
   {

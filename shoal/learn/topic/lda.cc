@@ -29,14 +29,6 @@ std::uint64_t steps_a_tick(const schedule::Rotation& rotation, std::uint64_t wor
   return std::clamp<std::uint64_t>(topics / tokens_a_step, 1, rotation.blocks());
 }
 
-// Where members tell each other what changed, all have the rows in the same slices, and these go round the threads of each.
-constexpr std::uint64_t kMostSlices = 1u << 14;
-std::uint64_t common_slices(std::span<const std::uint32_t> threads) {
-  std::uint64_t common = kAhead;
-  for (const std::uint32_t of_member : threads) common = std::min(kMostSlices + 1, std::lcm(common, std::uint64_t{kAhead} * of_member));
-  return common;
-}
-
 const LdaOptions& checked(const LdaOptions& options, const text::Corpus& corpus) {
   const auto refuse = [](const std::string& what, const std::string& hint) { throw Error(Code::invalid_argument, what, "", hint); };
   const std::size_t topics = options.prior.alpha.size();
@@ -46,9 +38,6 @@ const LdaOptions& checked(const LdaOptions& options, const text::Corpus& corpus)
   if (!std::ranges::all_of(options.prior.alpha, positive) || !positive(options.prior.beta))
     refuse("alpha and beta must be between 1e-9 and 1e9", "the usual ones are 5 in all, and 0.01");
   if (options.threads == 0) refuse("0 threads", "ask for at least one");
-  if (options.parallel == Parallel::data && common_slices(options.dealing.threads) > kMostSlices)
-    refuse("members that tell each other what changed cut rows into as many slices as all their threads divide, here too many",
-           "give --threads that divide each other, or --parallel rotation");
   if (corpus.all_tokens == 0) refuse("no document has a word", "look at the rules for the vocabulary");
   return options;
 }
@@ -69,7 +58,7 @@ Lda::Lda(net::Transport& transport, const text::Corpus& corpus, const LdaOptions
       topics_(static_cast<std::uint32_t>(options.prior.alpha.size())),
       threads_(options.dealing.threads.empty() ? std::vector<std::uint32_t>(transport.size(), options.threads) : options.dealing.threads),
       first_worker_(std::accumulate(threads_.begin(), threads_.begin() + transport.rank(), 0u)),
-      rotation_(rotation()),
+      rotation_{std::accumulate(threads_.begin(), threads_.end(), 0u), kAhead},
       slicing_(corpus.frequencies, topics_, rotation_.blocks()),
       prior_(options.prior),
       tables_(transport, {.workers_of_each = threads_, .channel = channel(kTotals)}),
@@ -89,14 +78,16 @@ Lda::Lda(net::Transport& transport, const text::Corpus& corpus, const LdaOptions
   if (before != nullptr && (before->topics() != topics_ || before->words() != slicing_.words.size())) {
     throw Error(Code::invalid_argument, "what was before has other topics or words", "", "documents come into a model in its words");
   }
-  ring_ = std::make_unique<schedule::Ring<Slice>>(transport, channel(kSlices), rotation_, members_of_workers(), kPatience);
+  ring_ = std::make_unique<schedule::Ring<Slice>>(transport, channel(kSlices), rotation_, members_of_workers(), kPatience,
+                                                  tells() ? schedule::Holding::copies : schedule::Holding::turns);
+  if (tells()) told_.emplace(rotation_, *ring_, transport.rank(), transport.size(), options.staleness, topics_);
   blocks_ = agreed_blocks(kept);
   const bool online = kept == nullptr && options.start == Start::online;
   const text::Documents& documents = corpus_.documents;
   const std::vector<std::size_t> begins = parts_of(documents, 0, documents.size(), options_.threads);
   for (std::uint32_t local = 0; local < options_.threads; ++local) {
     const std::uint32_t number = first_worker_ + local;
-    Worker& worker = *workers_.emplace_back(std::make_unique<Worker>(number, local, tells() ? local : number, blocks_, options_.blocks_in));
+    Worker& worker = *workers_.emplace_back(std::make_unique<Worker>(number, local, blocks_, options_.blocks_in));
     const std::uint64_t key = random_bits(random_bits(options_.seed, 0), number);
     const std::vector<std::size_t> parts = parts_of(documents, begins[local], begins[local + 1], blocks_);
     for (std::uint32_t block = 0; block < blocks_; ++block) {
@@ -116,17 +107,24 @@ Lda::~Lda() {
   }
 }
 
-schedule::Rotation Lda::rotation() const {
-  if (!tells()) return {std::accumulate(threads_.begin(), threads_.end(), 0u), kAhead};
-  return {options_.threads, static_cast<std::uint32_t>(common_slices(threads_) / options_.threads)};
-}
-
-// In the rotation: of all members, or of this one alone.
 std::vector<net::Rank> Lda::members_of_workers() const {
-  if (tells()) return std::vector<net::Rank>(options_.threads, transport_.rank());
   std::vector<net::Rank> members;
   for (net::Rank rank = 0; rank < transport_.size(); ++rank) members.insert(members.end(), threads_[rank], rank);
   return members;
+}
+
+// Slices lie where they are needed next.
+std::vector<schedule::Place> Lda::places() const {
+  std::vector<schedule::Place> places;
+  if (tells()) {
+    const schedule::Team team = ring_->team(transport_.rank());
+    for (std::uint32_t number = 0; number < slicing_.slices(); ++number) places.push_back(rotation_.first_within(team, number, steps_));
+    return places;
+  }
+  for (const auto& worker : workers_) {
+    for (std::uint64_t step = steps_; step < steps_ + rotation_.ahead; ++step) places.push_back({worker->number, step});
+  }
+  return places;
 }
 
 // Documents `begin` to `end` - 1 with the topics that their tokens begin with.
@@ -161,19 +159,16 @@ void Lda::sow(Block& block, std::uint64_t key) const {
 // All counts from the topics of tokens, or from none (Pass::begin). Rows begin empty, or with what was before, and each worker adds its own when they
 // come by.
 void Lda::lay_anew(Pass pass) {
-  for (const auto& worker : workers_) {
+  for (const auto& worker : workers_)
     worker->sampler = pass == Pass::begin ? std::make_unique<OnlineStart>(topics_) : make_sampler(options_.sampling, topics_, worker->blocks.enter(0));
-    for (std::uint32_t ahead = 0; ahead < rotation_.ahead; ++ahead) {
-      const std::uint32_t number = rotation_.block(worker->place, steps_ + ahead);
-      auto slice = std::make_unique<Slice>(slicing_.size(number));
-      for (std::uint32_t place = 0; before_ != nullptr && place < slice->words(); ++place)
-        slice->store(place, (*before_)[slicing_.word(number, place)]);
-      ring_->put(worker->place, steps_ + ahead, std::move(slice));
-    }
+  for (const schedule::Place& place : places()) {
+    const std::uint32_t number = rotation_.block(place.worker, place.step);
+    auto slice = std::make_unique<Slice>(slicing_.size(number));
+    for (std::uint32_t word = 0; before_ != nullptr && word < slice->words(); ++word) slice->store(word, (*before_)[slicing_.word(number, word)]);
+    ring_->put(place.worker, place.step, std::move(slice));
   }
-  told_.clear();
   run(pass, {});
-  tell_changes();
+  if (told_) told_->settle(steps_);
   for (const auto& worker : workers_) {
     if (pass == Pass::begin) worker->sampler = make_sampler(options_.sampling, topics_, worker->blocks.enter(0));
   }
@@ -242,16 +237,19 @@ void Lda::round(Worker& worker, Pass pass, std::uint32_t number_of_block, std::u
   const std::uint64_t begin = steps_ + std::uint64_t{number_of_block} * rotation_.blocks(), all = std::uint64_t{blocks_} * rotation_.blocks();
   const std::uint64_t every = steps_a_tick(rotation_, std::accumulate(threads_.begin(), threads_.end(), 0u), corpus_.all_tokens, topics_, blocks_);
   for (std::uint64_t step = begin; step < begin + rotation_.blocks(); ++step) {
-    const std::uint32_t number = rotation_.block(worker.place, step);
-    std::unique_ptr<Slice> slice = ring_->take(worker.place, step, worker.waited);
+    const std::uint32_t number = rotation_.block(worker.number, step);
+    std::unique_ptr<Slice> slice = ring_->take(worker.number, step, worker.waited);
     if (slice->words() != slicing_.size(number) || slice->topics() > topics_)
       throw Error(Code::mismatch, "a slice of another vocabulary came", "", "read the same files on all members");
+    if (told_) told_->enter({worker.number, step}, *slice, worker.waited);
     if (draws) {
       worker.drawn += worker.sampler->sample({block, number, *slice, *worker.totals, prior_, beta_sum, random_bits(key, number)});
     } else {
       block.add_to(*slice, number);
     }
-    ring_->pass(worker.place, step, std::move(slice));
+    if (told_) told_->leave({worker.number, step}, *slice);
+    if (slice->is_wasteful()) *slice = slice->compacted();
+    ring_->pass(worker.number, step, std::move(slice));
     const std::uint64_t done = step + 1 - begin;
     if (draws && (done % every == 0 || done == rotation_.blocks())) worker.totals->tick();
     if (progressed && worker.local == 0) progressed(static_cast<double>(step + 1 - steps_) / static_cast<double>(all));
@@ -264,10 +262,11 @@ SweepReport Lda::sweep(const std::function<void(double part)>& progressed) {
     worker->drawn = {};
     worker->waited = {};
   }
+  const std::uint64_t sent = ring_->sent();
   run(Pass::draw, progressed);
-  tell_changes();
   ++sweeps_;
   SweepReport report;
+  report.sent = ring_->sent() - sent;
   for (const auto& worker : workers_) {
     report.tokens += worker->drawn.tokens;
     report.changed += worker->drawn.changed;
@@ -277,24 +276,27 @@ SweepReport Lda::sweep(const std::function<void(double part)>& progressed) {
   return report;
 }
 
-// Between two sweeps the slices lie where they are needed next.
 void Lda::each_slice(const std::function<void(std::uint32_t number, Slice& slice)>& visit) {
   Nanoseconds waited{};
-  for (const auto& worker : workers_) {
-    for (std::uint64_t step = steps_; step < steps_ + rotation_.ahead; ++step) {
-      std::unique_ptr<Slice> slice = ring_->take(worker->place, step, waited);
-      visit(rotation_.block(worker->place, step), *slice);
-      ring_->put(worker->place, step, std::move(slice));
-    }
+  for (const auto& [worker, step] : places()) {
+    std::unique_ptr<Slice> slice = ring_->take(worker, step, waited);
+    visit(rotation_.block(worker, step), *slice);
+    ring_->put(worker, step, std::move(slice));
   }
+}
+
+void Lda::each_own_slice(const std::function<void(std::uint32_t number, const Slice& slice)>& visit) {
+  each_slice([&](std::uint32_t number, const Slice& slice) {
+    if (!told_) return visit(number, slice);
+    if (number % transport_.size() == transport_.rank()) visit(number, told_->as_of(number, slice, steps_));  // all members have it
+  });
 }
 
 Kept Lda::keep() {
   // Rows and tables are in the order that sampling left: in what goes on from here they are in that of their tokens.
   Nanoseconds waited{};
-  for (const auto& worker : workers_) {
-    for (std::uint64_t step = steps_; step < steps_ + rotation_.ahead; ++step) ring_->take(worker->place, step, waited);
-  }
+  for (const auto& [worker, step] : places()) ring_->take(worker, step, waited);
+  if (told_) told_->forget(steps_);
   lay_anew(Pass::settle);
   return topics_now();
 }

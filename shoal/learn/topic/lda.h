@@ -4,7 +4,7 @@
 //   So C_dk and C_wk are exact at every draw, on any number of threads; the totals C_k of other threads are as old as totals.h says.
 //
 // A thread whose documents are in several blocks (blocks.h) has the slices come round once for each of them. Where members tell each other what changed
-// instead (parallel.h), the slices go round the threads of each member.
+// instead (parallel.h), each has copies of all slices, which go round its own threads in the same turns (told_slices.h).
 //
 // A model is a function of the corpus, the options and the numbers of members, threads of each and blocks, to the bit, whatever the timing.
 // Threads: one, which has others work for it. Every call by all members alike.
@@ -33,6 +33,7 @@
 #include "shoal/learn/topic/samplers.h"
 #include "shoal/learn/topic/slice.h"
 #include "shoal/learn/topic/slicing.h"
+#include "shoal/learn/topic/told_slices.h"
 #include "shoal/schedule/ring.h"
 #include "shoal/table/tables.h"
 #include "shoal/text/corpus.h"
@@ -47,7 +48,7 @@ struct LdaOptions {
   Prior prior;                // to begin with; as many topics as it has alphas
   std::uint64_t seed = 1;
   std::uint32_t threads = 1;  // of this member
-  unsigned staleness = 1;     // of totals, in steps of the rotation
+  unsigned staleness = 1;     // of totals, in steps of the rotation; and of rows that others tell of
   // Words whose tokens begin with these topics, each with one of its own; other tokens begin as `start` says.
   std::vector<std::pair<std::uint32_t, Topic>> seeds = {};
   Start start = Start::random;
@@ -66,6 +67,7 @@ struct SweepReport {
   std::uint64_t tokens = 0, changed = 0;  // of this member: drawn, and those whose topic is another now
   double seconds = 0;
   double waited = 0;                      // seconds of all threads: for slices and totals
+  std::uint64_t sent = 0;                 // bytes of rows, to other members
 };
 
 // A state between two sweeps; of topics one member's.
@@ -125,12 +127,11 @@ class Lda {
   void work(Worker& worker, Pass pass, const std::function<void(double part)>& progressed);
   void round(Worker& worker, Pass pass, std::uint32_t number_of_block, std::uint64_t key, const std::function<void(double part)>& progressed);
   bool tells() const { return options_.parallel == Parallel::data && transport_.size() > 1; }
-  schedule::Rotation rotation() const;
   std::vector<net::Rank> members_of_workers() const;
+  std::vector<schedule::Place> places() const;  // where slices of this member lie between two sweeps
   void each_slice(const std::function<void(std::uint32_t number, Slice& slice)>& visit);
   // Those that this member speaks for, of all rows of all members: each is visited on one.
   void each_own_slice(const std::function<void(std::uint32_t number, const Slice& slice)>& visit);
-  void tell_changes();
   std::vector<std::uint64_t> totals();    // C_k of all members
   Model gathered(Bytes own, std::vector<std::uint64_t> totals);  // slices of all members
   void open_totals(Worker& worker, std::vector<std::int64_t> own);
@@ -157,8 +158,8 @@ class Lda {
   SharedSums part_sums_;
   Gather gather_;
   std::unique_ptr<schedule::Ring<Slice>> ring_;
+  std::optional<ToldSlices> told_;        // where members tell each other what changed
   std::vector<std::unique_ptr<Worker>> workers_;
-  std::vector<Slice> told_;               // where members tell each other what changed: all rows as they all had them last
   std::uint64_t steps_ = 0;
   unsigned sweeps_ = 0;
 };

@@ -96,7 +96,6 @@ void Lda::optimise_prior() {
 std::size_t Lda::rows_memory() {
   std::size_t bytes = 0;
   each_slice([&](std::uint32_t, const Slice& slice) { bytes += slice.memory(); });
-  for (const Slice& slice : told_) bytes += slice.memory();
   return bytes;
 }
 

@@ -15,9 +15,9 @@
 namespace shoal::learn::topic {
 
 struct Lda::Worker {
-  Worker(std::uint32_t of_all, std::uint32_t of_member, std::uint32_t in_rotation, std::uint32_t number_of_blocks, const std::filesystem::path& folder)
-      : number(of_all), local(of_member), place(in_rotation), blocks(number_of_blocks, folder) {}
-  const std::uint32_t number, local, place;
+  Worker(std::uint32_t of_all, std::uint32_t of_member, std::uint32_t number_of_blocks, const std::filesystem::path& folder)
+      : number(of_all), local(of_member), blocks(number_of_blocks, folder) {}
+  const std::uint32_t number, local;
   Blocks blocks;
   std::unique_ptr<Sampler> sampler;
   std::optional<Totals> totals;

@@ -102,10 +102,11 @@ Footprint footprint(const text::Corpus& corpus, const MemberPart& part, std::uin
   Footprint bytes;
   bytes.program = kProgram;
   bytes.corpus = corpus_bytes(corpus);
-  // All rows twice, as they are and as they were told; or a share of them.
+  // All rows, those that its threads have at a time twice, and what others told of each until its turn comes; or a share of them.
   const bool tells = part.parallel == Parallel::data && part.members > 1;
-  const double own = tells ? 2 * rows.bytes : rows.bytes * part.share(), whole = part.first ? rows.pairs * (sizeof(TopicCount) + packed) : 0;
-  bytes.rows = static_cast<std::uint64_t>(slack * own + whole + 2 * packed * (tells ? 2 * rows.pairs : rows.pairs * part.share()));
+  const double own = rows.bytes * (tells ? 1 + part.share() : part.share()), whole = part.first ? rows.pairs * (sizeof(TopicCount) + packed) : 0;
+  const double under_way = rows.pairs * (tells ? std::max(2.0, part.members - 1.0) : 2 * part.share());
+  bytes.rows = static_cast<std::uint64_t>(slack * own + whole + packed * under_way);
   // Totals of a thread; rows of their table, as this member serves and reads them; whatever sums them up.
   constexpr std::uint64_t sums = 200;
   const std::uint64_t shared = Totals::table_memory(part.topics, part.staleness, part.members, part.threads);

@@ -1,5 +1,6 @@
 #include "shoal/learn/topic/parallel.h"
 
+#include <algorithm>
 #include <string>
 
 #include "shoal/core/error.h"
@@ -13,17 +14,19 @@ Parallel parallel_of(std::string_view name) {
   throw Error(Code::invalid_argument, "\"" + std::string(name) + "\" is none", "--parallel", "auto, rotation or data");
 }
 
-ForeseenBytes foreseen(std::span<const std::uint64_t> frequencies, std::uint32_t topics, std::uint32_t members) {
-  constexpr double packed = 2.4, told = 4;  // bytes of an entry of a row, and of one that changed, as they were measured
+ForeseenBytes foreseen(std::span<const std::uint64_t> frequencies, std::uint32_t topics, std::uint32_t members, std::uint32_t workers,
+                       std::size_t before) {
+  constexpr double packed = 2.4;  // bytes of an entry of a row, or of a change, as they were measured
+  constexpr double rate = 10e6;   // tokens a second and thread, so soon
   if (members == 1) return {};
-  double pairs = 0, tokens = 0;
+  double pairs = static_cast<double>(before), changes = 0, tokens = 0;
   for (const std::uint64_t frequency : frequencies) {
     const auto tokens_of = static_cast<double>(frequency);
     tokens += tokens_of;
     pairs += different_topics(tokens_of, topics);
+    changes += 2 * different_topics(tokens_of / members, topics);  // topics that a member's tokens leave, and those to which they come
   }
-  // A changed token is one more of a topic and one less of another, told to each of the others.
-  return {packed * pairs, 2 * told * tokens / members * (members - 1)};
+  return {packed * pairs, packed * std::min(changes, pairs) * (members - 1), tokens / (rate * workers)};
 }
 
 }  // namespace shoal::learn::topic

@@ -31,9 +31,11 @@ class FieldReader {
 
 }  // namespace
 
+std::uint32_t Slice::room_for(std::uint32_t size) { return size == 0 ? 0 : std::max(kLeastRoom, std::bit_ceil(size)); }
+
 void Slice::make_room(Row& row, std::uint32_t size) {
   if (row.room != 0) free_[static_cast<std::size_t>(std::countr_zero(row.room))].push_back(row.begin);
-  row.room = size == 0 ? 0 : std::max(kLeastRoom, std::bit_ceil(size));
+  row.room = room_for(size);
   if (row.room == 0) return;
   std::vector<std::uint64_t>& places = free_[static_cast<std::size_t>(std::countr_zero(row.room))];
   if (!places.empty()) {
@@ -42,7 +44,9 @@ void Slice::make_room(Row& row, std::uint32_t size) {
     return;
   }
   row.begin = memory_.size();
-  memory_.resize(memory_.size() + row.room);
+  const std::size_t end = memory_.size() + row.room;
+  if (end > memory_.capacity()) memory_.reserve(end + end / 4);  // less than a vector takes by itself: rows are most of a model's memory
+  memory_.resize(end);
 }
 
 void Slice::store(std::uint32_t place, std::span<const TopicCount> counts) {
@@ -50,8 +54,17 @@ void Slice::store(std::uint32_t place, std::span<const TopicCount> counts) {
   const auto size = static_cast<std::uint32_t>(counts.size());
   if (size > row.room || size < row.room / 4) make_room(row, size);
   pairs_ = pairs_ - row.size + size;
+  needed_ = needed_ - room_for(row.size) + room_for(size);
   row.size = size;
   std::ranges::copy(counts, memory_.begin() + static_cast<std::ptrdiff_t>(row.begin));
+}
+
+Slice Slice::compacted() const {
+  Slice compact(words());
+  compact.memory_.reserve(needed_);
+  for (std::uint32_t place = 0; place < words(); ++place) compact.store(place, row(place));
+  compact.topics_ = topics_;
+  return compact;
 }
 
 Bytes Slice::packed() const {

@@ -22,6 +22,9 @@ class Slice {
   // `counts` must not be of this slice's own memory.
   void store(std::uint32_t place, std::span<const TopicCount> counts);
   std::size_t memory() const { return memory_.capacity() * sizeof(TopicCount) + rows_.capacity() * sizeof(Row); }  // bytes
+  // Whether rows that were longer, or lay elsewhere, have left much room; and the same rows without it.
+  bool is_wasteful() const { return memory_.size() > needed_ + needed_ / 4; }
+  Slice compacted() const;
 
   // Variable-length integers: of each word how many topics, then topic and count of each.
   Bytes packed() const;
@@ -34,12 +37,13 @@ class Slice {
     std::uint64_t begin = 0;               // in memory_
     std::uint32_t size = 0, room = 0;      // room: a power of two, or none
   };
+  static std::uint32_t room_for(std::uint32_t size);
   void make_room(Row& row, std::uint32_t size);
 
   std::vector<Row> rows_;
   std::vector<TopicCount> memory_;
   std::vector<std::vector<std::uint64_t>> free_ = std::vector<std::vector<std::uint64_t>>(32);  // places, by the logarithm of their room
-  std::uint64_t pairs_ = 0;
+  std::uint64_t pairs_ = 0, needed_ = 0;   // of memory_: what rows take that are laid out anew
   Topic topics_ = 0;
 };
 

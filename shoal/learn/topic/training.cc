@@ -78,7 +78,7 @@ void train(Lda& lda, const HeldOut* held_out, Checkpoints* checkpoints, const Tr
   const std::vector<std::uint32_t> asked = scored ? words_in(*held_out) : std::vector<std::uint32_t>();
   std::optional<MeanCompletion> mean;
   if (scored) mean.emplace(held_out->shown, held_out->hidden);
-  double seconds = 0, since = 0, waited = 0;
+  double seconds = 0, since = 0, waited = 0, sent = 0;
   unsigned looks = 0, sweeps_since = 0;
   while (lda.sweeps() < options.sweeps) {
     const unsigned sweep = lda.sweeps() + 1;
@@ -88,12 +88,14 @@ void train(Lda& lda, const HeldOut* held_out, Checkpoints* checkpoints, const Tr
     seconds += report.seconds;
     since += report.seconds;
     waited += report.waited;
+    sent += static_cast<double>(report.sent);
     ++sweeps_since;
     if (options.optimise && sweep >= kBurnIn && sweep % kOptimiseEvery == 0) lda.optimise_prior();
     const bool last = sweep == options.sweeps;
     if (options.look_every != 0 && (sweep % options.look_every == 0 || last)) {
       Look look{.sweep = sweep, .seconds = seconds, .words = {}};
       look.waited = waited / (since * lda.options().threads);
+      look.sent = sent / sweeps_since;
       look.changed = report.tokens == 0 ? 0 : static_cast<double>(report.changed) / static_cast<double>(report.tokens);
       const LogLikelihood log = lda.log_likelihood();
       look.log_likelihood = log.per_token();
@@ -110,7 +112,7 @@ void train(Lda& lda, const HeldOut* held_out, Checkpoints* checkpoints, const Tr
       }
       look.words = lda.words_of(watched(lda.topics(), looks), kWatchedWords);
       ++looks;
-      since = waited = 0;
+      since = waited = sent = 0;
       sweeps_since = 0;
       if (watching.looked) watching.looked(look);
     }

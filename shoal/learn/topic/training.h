@@ -30,6 +30,7 @@ struct Look {
   unsigned sweep = 0;
   double seconds = 0;           // of all sweeps since training went on
   double waited = 0;            // share of its threads' time, since the last look
+  double sent = 0;              // bytes of rows that it sent to other members, a sweep since the last look
   double rate = 0;              // tokens/s since the last look
   double changed = 0;           // share of tokens whose topic the last sweep changed
   double log_likelihood = 0;    // per token

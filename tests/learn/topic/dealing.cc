@@ -195,25 +195,21 @@ TEST(Unequal, GoesOnToTheSameBitsAndAmongOthersExactly) {
   const std::filesystem::path folder =
       std::filesystem::path(testing::TempDir()) / ("shoal-unequal-" + std::to_string(getpid()));
   std::filesystem::remove_all(folder);
-  made({.threads = {3, 1}, .sweeps = 2, .to = folder});
-  // keep() lays everything anew where it goes on, too: so both went on from there.
-  const Made once = made({.threads = {3, 1}, .sweeps = 4, .from = folder});
-  expect_exact(once);
-  expect_same_bits(once, made({.threads = {3, 1}, .sweeps = 4, .from = folder}));
-  expect_exact(made({.threads = {1, 3}, .sweeps = 3, .from = folder}));  // as many members, but documents are dealt anew
-  expect_exact(made({.threads = {1, 1}, .sweeps = 3, .from = folder}));
-  expect_exact(made({.threads = {2, 1, 1}, .sweeps = 3, .from = folder}));
-  std::filesystem::remove_all(folder);
-}
-
-// Rows are in as many slices as all members' threads divide.
-TEST(Unequal, ThreadsThatDivideBadlyAreRefusedWhereMembersTellEachOther) {
-  const text::Corpus corpus = share_of(three_subjects(), {});
-  auto jobs = net::join_all(1);
-  LdaOptions options{.prior = flat(3), .threads = 61, .parallel = Parallel::data};
-  options.dealing.threads = {61, 59, 53, 47};
-  EXPECT_THROW(Lda(jobs[0]->transport(), corpus, options), Error);
-  net::leave_all(jobs);
+  for (const Parallel parallel : {Parallel::rotation, Parallel::data}) {
+    SCOPED_TRACE(parallel == Parallel::data ? "data" : "rotation");
+    const auto gone_on = [&](const std::vector<std::uint32_t>& threads, unsigned sweeps) {
+      return made({.threads = threads, .parallel = parallel, .sweeps = sweeps, .from = folder});
+    };
+    made({.threads = {3, 1}, .parallel = parallel, .sweeps = 2, .to = folder});
+    // keep() lays everything anew where it goes on, too: so both went on from there.
+    const Made once = gone_on({3, 1}, 4);
+    expect_exact(once);
+    expect_same_bits(once, gone_on({3, 1}, 4));
+    expect_exact(gone_on({1, 3}, 3));  // as many members, but documents are dealt anew
+    expect_exact(gone_on({1, 1}, 3));
+    expect_exact(gone_on({2, 1, 1}, 3));
+    std::filesystem::remove_all(folder);
+  }
 }
 
 }  // namespace

@@ -31,5 +31,26 @@ TEST_F(TopicRealSets, is_as_likely_by_sweep_as_mallet) {
   net::leave_all(jobs);
 }
 
+// Four members whose rows go round, or who tell each other what they did: with the usual staleness counts are as fresh, and sweeps go as far.
+TEST_F(TopicRealSets, is_as_likely_where_members_tell_each_other) {
+  const text::Source source{.files = {folder_ / "lda/docword.20ng_etm.tr.txt.gz"}};
+  const auto after_20 = [&](Parallel parallel) {
+    double likelihood = 0;
+    auto jobs = net::join_all(4);
+    net::each(4, [&](net::Rank rank) {
+      const text::Corpus corpus = text::read_corpus(source, {rank, 4}).first;
+      Lda lda(jobs[rank]->transport(), corpus, {.prior = {std::vector<double>(50, 0.1), 0.01}, .parallel = parallel});
+      while (lda.sweeps() < 20) lda.sweep();
+      const double log = lda.log_likelihood().per_token();
+      if (rank == 0) likelihood = log;
+    });
+    net::leave_all(jobs);
+    return likelihood;
+  };
+  const double rotation = after_20(Parallel::rotation);
+  EXPECT_NEAR(rotation, -8.05, 0.03);
+  EXPECT_NEAR(after_20(Parallel::data), rotation, 0.02);
+}
+
 }  // namespace
 }  // namespace shoal::learn::topic
