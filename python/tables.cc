@@ -59,6 +59,7 @@ void bind_table(py::module_& module, const char* name) {
              all["waits"] = by_cause(met.waits);
              all["said"] = said;
              all["heard"] = heard;
+             all["unsubscribed"] = met.unsubscribed;
              all["snapshots"] = met.bytes.saved;
              all["handed_over"] = met.bytes.given;
              all["taken_over"] = met.bytes.taken;
@@ -86,7 +87,7 @@ void bind_table(py::module_& module, const char* name) {
              }
              return std::pair(values, age);
            })
-      .def("intend", [](Table& table, const Keys& keys) { table.intend(keys_of(keys)); })
+      .def("intend", [](Table& table, const Keys& keys, std::optional<table::Clock> clocks) { table.intend(keys_of(keys), clocks); })
       .def("add",
            [](Table& table, const Keys& keys, const Values<T>& values) {
              const auto rows = rows_of(values, keys, table);

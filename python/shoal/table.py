@@ -148,7 +148,7 @@ class Table:
         long ago their server had vouched for them (`old`, rows for each span; `old_below`, its end in seconds), seconds `waited` and how
         often (`waits`) by cause: "gate" (the slowest member's clock), "fetch" (rows on their way), "back-pressure" (servers that have not
         counted in what this member said), "bound" (on values) and "barrier"; bytes `said` and `heard`, and those of its servers: written to
-        `snapshots`, `handed_over` to other members, `taken_over`. `shoal explain RUN` tells the sum of it."""
+        `snapshots`, `handed_over` to other members, `taken_over`; rows `unsubscribed`. `shoal explain RUN` tells the sum of it."""
         return self._core.telemetry()
 
     def holders(self) -> list[list[int]]:
@@ -185,9 +185,12 @@ class Table:
         values, self.age = self._core.read(keys_of(keys))
         return values
 
-    def intend(self, keys) -> None:
-        """These rows will be read: ask for them now."""
-        self._core.intend(keys_of(keys))
+    def intend(self, keys, clocks: int | None = None) -> None:
+        """These rows will be read: ask for them now. clocks: in how many of this member's clocks after the present one, and not later: then they are
+        no longer pushed to it, nor kept. Without it nobody knows for how long (docs/tables.md, Which rows are pushed)."""
+        if clocks is not None and (not isinstance(clocks, int) or clocks < 0):
+            raise mistake(f"table {self.name}", f"rows are intended for a number of clocks from 0 on, not {clocks!r}")
+        self._core.intend(keys_of(keys), clocks)
 
     def _rows(self, keys: np.ndarray, values) -> np.ndarray:
         """`values` as this table's type, (*shape of keys, dim); the last may be left out where dim is 1."""

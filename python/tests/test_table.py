@@ -71,6 +71,8 @@ def test_rows_have_the_shape_of_their_keys_and_start_alike_everywhere(pool):
         (lambda t: t.add([1, 2, 3], np.ones((2, 3))), "values of shape (2, 3) for rows of shape (3, 2)"),
         (lambda t: shoal.Table("x", initial=shoal.Initial("foo", 1.0)), "no initial values are called foo"),
         (lambda t: t.read([-1]), "key -1 is negative"),
+        (lambda t: t.intend([1], -1), "table t: rows are intended for a number of clocks from 0 on, not -1"),
+        (lambda t: t.intend([1], 1.5), "from 0 on, not 1.5"),
         (lambda t: t.read([1.5]), "keys are integers or strings, not float64"),
         (lambda t: t.add([1, 2], [1.0, 2.0, 3.0]), "table t: values of shape (3,) for rows of shape (2, 2)"),
         (lambda t: t.add([7], [[1.0, float("nan")]]), "table t: row 7 was given the value nan"),
@@ -103,6 +105,31 @@ def test_members_switch_the_consistency_together(pool):
     for said, rows in pool(2).run(switches):
         assert said == ["ssp:1", "essp:2", "vap:3", "bsp"]
         assert rows == [6, 12]
+
+
+def walk(clocks):
+    """Each member reads other rows in each clock, and adds to them; rows are intended for the next clock, or not."""
+    counts = shoal.Table(f"walked-{clocks}", dtype="int64", consistency="essp:1")
+    for clock in range(30):
+        if clocks is not None:
+            counts.intend(np.arange(10) + 10 * (clock + 1), clocks)
+        keys = np.arange(10) + 10 * clock
+        counts.read(keys)
+        counts.add(keys, np.ones((10, 1), np.int64))
+        counts.tick()
+    counts.barrier()
+    sums = counts.read(np.arange(310)).ravel().tolist()
+    counts.barrier()
+    return sums, counts.telemetry()["unsubscribed"]
+
+
+def test_intended_rows_are_unsubscribed_when_their_clocks_are_over(pool):
+    for sums, unsubscribed in pool(2).run(walk, None):
+        assert sums == [2] * 300 + [0] * 10
+        assert unsubscribed == 0  # they rest
+    for sums, unsubscribed in pool(2).run(walk, 1):
+        assert sums == [2] * 300 + [0] * 10
+        assert unsubscribed == 290  # all but the first ten, which nobody intended, and those whose clock is not over
 
 
 def test_large_and_small_keys_stand_side_by_side():

@@ -7,9 +7,15 @@ namespace shoal::table {
 template <class T>
 typename Copies<T>::Number Copies<T>::place(Key key, Number near) {
   const Number number = rows_.insert(key, near);
-  if (number < states_.size()) return number;
-  states_.emplace_back();
-  for (auto& asked : asked_) asked.push_back(kNothing);
+  if (number == states_.size()) {
+    states_.emplace_back();
+    for (auto& asked : asked_) asked.push_back(kNothing);
+  }
+  State& state = states_[number];
+  if (state.kept) return number;
+  state.kept = true;
+  state.since = unsubscribed(placement_.shard_of(key));
+  ++kept_;
   return number;
 }
 
@@ -48,6 +54,7 @@ std::vector<Key> Copies<T>::ask(std::uint32_t worker, std::span<const Key> keys,
   Number number = kNone;
   for (const Key key : keys) {
     number = place(key, number + 1);
+    states_[number].last = std::max(states_[number].last, clock);
     if (is_usable(number, age) || is_coming(number, age, clock)) continue;
     asked_[worker][number] = age;
     missing.push_back(key);
@@ -66,9 +73,23 @@ void Copies<T>::take(std::size_t shard, const Message& rows, bool pushed, Instan
   const std::size_t width = rows_.width();
   Number number = kNone;
   for (std::size_t i = 0; i < rows.keys().size(); ++i) {
-    number = place(rows.keys()[i], number + 1);
+    const Key key = rows.keys()[i];
+    const Number found = find(key, number + 1);
+    if (found == kNone || states_[found].since > rows.header.heard) {
+      if (found == kNone && pushed && rows.header.heard == told_[shard].unsubscribed) strays_.push_back(key);  // else it has been told, or will be
+      continue;
+    }
+    number = found;
     set<T>(rows_.row(number), values.subspan(i * width, width));
-    states_[number] = {rows.header.clock, rows.header.sequence, told_[shard].meetings, now, true, pushed, false};
+    State& state = states_[number];
+    state.age = rows.header.clock;
+    state.included = rows.header.sequence;
+    state.meetings = told_[shard].meetings;
+    state.came = now;
+    state.present = true;
+    state.pushed = pushed;
+    state.orphan = false;
+    if (pushed && ++state.vain % kVain == 0) vain_.push_back(key);
     for (auto& asked : asked_) {
       if (asked[number] <= rows.header.clock) asked[number] = kNothing;
     }
@@ -95,16 +116,17 @@ template <class T>
 void Copies<T>::fold(const Part<T>& part) {
   Number number = kNone;
   for (Number row = 0; rows_.size() > 0 && row < part.rows.size(); ++row) {
-    number = rows_.find(part.rows.key(row), number + 1);
-    if (number == kNone || !states_[number].present || has(number, part)) continue;
-    table::add<T>(rows_.row(number), part.rows.row(row));
+    const Number found = find(part.rows.key(row), number + 1);
+    if (found == kNone) continue;
+    number = found;
+    if (states_[number].present && !has(number, part)) table::add<T>(rows_.row(number), part.rows.row(row));
   }
 }
 
 template <class T>
 void Copies<T>::forget(std::span<const Key> keys) {
   for (const Key key : keys) {
-    if (const Number number = rows_.find(key); number != kNone) states_[number].present = false;
+    if (const Number number = find(key, 0); number != kNone) states_[number].present = false;
   }
 }
 
@@ -116,7 +138,7 @@ void Copies<T>::not_pushed_any_more() {
 template <class T>
 void Copies<T>::orphan(std::size_t shard) {
   for (Number number = 0; number < states_.size(); ++number) {
-    if (placement_.shard_of(rows_.key(number)) != shard) continue;
+    if (!states_[number].kept || placement_.shard_of(rows_.key(number)) != shard) continue;
     states_[number].orphan = true;
     for (auto& asked : asked_) asked[number] = kNothing;
   }

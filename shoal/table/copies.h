@@ -1,10 +1,27 @@
 // Copies of servers' rows: their values, how old they are, and which of this member's own parts are in them.
 //
 // A copy is *pushed* if its server sends it again when it changes: it has the age that the server announced last. Another has the age with
-// which it came, and none any more once all workers have met at a barrier. Threads: one at a time.
+// which it came, and none any more once all workers have met at a barrier.
+//
+// Which copies are kept. Those that workers ask for, until
+//   - the clocks are over for which somebody said that they would be read (intend());
+//   - they have come kVain times since they were read last, that many clocks ago or more (looked at each time as many more have come): pushing them has
+//     cost more bytes than asking again would;
+//   - they are not pushed, and too old for all workers of this member: looked for whenever there are twice as many as after the last time;
+//   - all together take more than `most` bytes: then those that were read longest ago go, until half of it is left.
+// Never those that a worker has read in the clock in which it is, or has asked for without an answer.
+// Their room is used again once there is as much of it as of what is kept.
+//
+// Unsubscriptions. Who drops a copy that is pushed has the server told, by a message with the next number of that shard; from then on it takes this row
+// only from messages that know of that number (Header::heard), for what was under way is followed by promises that leave the row out. Requests tell the
+// number, too, so that whoever answers knows of it, also another holder who was told of none. What comes though it is not kept is unsubscribed.
+//
+// Threads: one at a time.
 #pragma once
 
+#include <algorithm>
 #include <limits>
+#include <map>
 #include <span>
 #include <vector>
 
@@ -21,10 +38,18 @@ class Copies {
   using Number = typename RowMap<T>::Number;
   static constexpr Number kNone = RowMap<T>::kNone;
 
-  Copies(std::size_t width, const Placement& placement, std::size_t workers)
-      : placement_(placement), rows_(width), told_(placement.shards()), asked_(workers) {}
+  static constexpr std::uint32_t kVain = 8;
+  static constexpr std::size_t kFew = 1024;     // that are worth no look
 
-  Number find(Key key, Number near) const { return rows_.find(key, near); }
+  // most: bytes of rows, and what is known of each.
+  Copies(std::size_t width, const Placement& placement, std::size_t workers, std::size_t most)
+      : placement_(placement), most_(most / (sizeof(Key) + width * sizeof(T) + sizeof(State))), rows_(width),
+        look_at_(std::min(kFew, most_)), told_(placement.shards()), asked_(workers) {}
+
+  Number find(Key key, Number near) const {
+    const Number number = rows_.find(key, near);
+    return number != kNone && states_[number].kept ? number : kNone;
+  }
   std::span<const T> row(Number number) const { return rows_.row(number); }
   Clock age(Number number) const;
   Instant told(Number number) const;            // when its server said last that it has this age, for all that is known here
@@ -32,6 +57,7 @@ class Copies {
   // wait for the next tick of this one, which is at `clock`.
   bool is_usable(Number number, Clock age) const;
   bool is_coming(Number number, Clock age, Clock clock) const;
+  void use(Number number, Clock clock);         // a worker at `clock` is about to read it
   // Those that are neither: this worker's request is to be sent.
   std::vector<Key> ask(std::uint32_t worker, std::span<const Key> keys, Clock age, Clock clock);
   bool has(Number number, const Part<T>& part) const;
@@ -42,6 +68,15 @@ class Copies {
   void met(std::size_t shard, std::uint64_t meetings) { told_[shard].meetings = meetings; }
   Clock slowest() const;                        // the least age that a server announced last, and the greatest
   Clock newest() const;
+
+  // Until a worker has completed the clock `last` they will be read, and not after it. They are to be asked for.
+  void intend(std::span<const Key> keys, Clock last);
+  // Copies that need not be kept go, and those are returned that servers push and are to push no more. now: the clock that all workers of this member
+  // have reached; age: the least that one of them needs.
+  std::vector<Key> drop(Clock now, Clock age);
+  std::uint64_t unsubscribed(std::size_t shard) const { return told_[shard].unsubscribed; }  // the number of the last message
+  std::uint64_t unsubscribes(std::size_t shard) { return ++told_[shard].unsubscribed; }      // of the next
+  std::size_t size() const { return kept_; }
 
   void fold(const Part<T>& part);               // into those that lack it
   void forget(std::span<const Key> keys);       // they will be asked for again
@@ -55,18 +90,34 @@ class Copies {
     std::uint64_t included = 0;                 // own parts up to this are in it
     std::uint64_t meetings = 0;                 // of its server, when it came
     Instant came{};
+    std::uint64_t since = 0;                    // its server's number when it was asked for: what knows of no such number is not taken
+    Clock last = kNever;                        // of a worker, in which it was read or will be
+    std::uint32_t vain = 0;                     // how often it has come since it was read
     bool present = false, pushed = false, orphan = false;
+    bool kept = false, ends = false;            // ends: it is in ending_
   };
   struct Told {                                 // by a server
     Clock age = 0;
     std::uint64_t meetings = 0;
     Instant at{};                               // when the age was told last
+    std::uint64_t unsubscribed = 0;
   };
   Number place(Key key, Number near);
+  bool is_asked(Number number) const;
+  void drop(Number number, Clock now, std::vector<Key>& pushed);
+  void drop_ended(Clock now, std::vector<Key>& pushed);
+  void drop_vain(Clock now, std::vector<Key>& pushed);
+  void drop_old(Clock now, Clock age, std::vector<Key>& pushed);
+  void drop_surplus(Clock now, std::vector<Key>& pushed);
+  void close_up();                              // dropped ones leave their room
 
   const Placement& placement_;
-  RowMap<T> rows_;
+  const std::size_t most_;
+  RowMap<T> rows_;                              // also those that were dropped, until close_up()
   std::vector<State> states_;                   // by number
+  std::size_t kept_ = 0, look_at_;              // look_at_: when so many are kept
+  std::map<Clock, std::vector<Key>> ending_;    // by the last clock
+  std::vector<Key> vain_, strays_;              // that came kVain times, or without being kept
   std::vector<Told> told_;                      // by shard
   std::vector<std::vector<Clock>> asked_;       // by worker and number: the age of its request that is not answered, or kNothing
 };

@@ -15,7 +15,7 @@ Copy<T>::Copy(const Spec& spec, const Workers& workers, net::Rank rank, const Pl
     : spec_(spec), workers_(workers), first_worker_(workers.first_of(rank)), placement_(placement), send_(around.send),
       now_([this, now = around.now] { return turns_ ? turns_->now(now()) : now(); }), id_(id_of(spec)), of_servers_(around.of_servers),
       holders_(std::move(holders)), clocks_(workers.count_of(rank)),
-      base_(spec.width, placement, clocks_.size()), flushes_(clocks_.size()),
+      base_(spec.width, placement, clocks_.size(), around.most_copies), flushes_(clocks_.size()),
       added_(spec.width, spec.encoding, placement, static_cast<std::uint32_t>(clocks_.size())),
       under_way_(placement.shards(), around.most_under_way), heard_(placement.shards(), clocks_.size()),
       dynamic_(clocks_.size()), write_gate_(spec.rule, placement, clocks_.size()), consistency_(spec.consistency) {}
@@ -56,7 +56,9 @@ void Copy<T>::hear(net::Rank from, Message message) {
     switch (message.header.kind) {
       case Kind::rows:
         heard_.takes(shard);
-        if (holders_[shard].first() == from) base_.take(shard, message, pushes(consistency_), now_());
+        if (holders_[shard].first() != from) break;
+        base_.take(shard, message, pushes(consistency_), now_());
+        drop();
         break;
       case Kind::stamp: give_back(shard, message); break;
       case Kind::visible:
@@ -127,12 +129,6 @@ void Copy<T>::give_back(std::size_t shard, const Message& stamp) {
 // --- reading
 
 template <class T>
-void Copy<T>::ask(std::uint32_t worker, std::span<const Key> keys) {
-  const std::lock_guard lock(mutex_);
-  request(worker, keys);
-}
-
-template <class T>
 bool Copy<T>::ready(std::uint32_t worker, std::span<const Key> keys, std::size_t& at) {
   if (!turns_) return look(worker, keys, at).found;
   return turns_->looks(source_of(worker), [&] { return look(worker, keys, at); });
@@ -147,7 +143,10 @@ Turns::Look Copy<T>::look(std::uint32_t worker, std::span<const Key> keys, std::
   Number number = Copies<T>::kNone;
   for (; at < keys.size(); ++at) {
     number = base_.find(keys[at], number + 1);
-    if (base_.is_usable(number, age)) continue;
+    if (base_.is_usable(number, age)) {
+      base_.use(number, clocks_[worker]);
+      continue;
+    }
     need(placement_.shard_of(keys[at]));
     const bool asks = !base_.is_coming(number, age, clocks_[worker]) && request(worker, keys.subspan(at));
     return {false, asks || at != before};
@@ -182,6 +181,7 @@ bool Copy<T>::request(std::uint32_t worker, std::span<const Key> keys) {
   for (std::size_t shard = 0; shard < messages.size(); ++shard) {
     for (Message& message : messages[shard]) {
       message.header.clock = age;
+      message.header.sequence = base_.unsubscribed(shard);
       telemetry_.said(message);
     }
     if (!messages[shard].empty()) say_to(*holders_[shard].first(), shard, std::move(messages[shard]));
@@ -238,8 +238,7 @@ void Copy<T>::add(std::uint32_t worker, std::span<const Key> keys, std::span<con
 }
 
 template <class T>
-void Copy<T>::send_open(std::uint32_t worker, Ends ends) {
-  const Clock clock = ends == Ends::clock ? clocks_[worker] : kLastClock;  // what a barrier ends is of no whole clock
+void Copy<T>::send_open(std::uint32_t worker, Ends ends, Clock clock) {
   for (std::size_t shard = 0; shard < holders_.size(); ++shard) send_part(worker, shard, ends, clock);
 }
 
@@ -280,8 +279,9 @@ void Copy<T>::send_early(std::size_t shard) {
 template <class T>
 void Copy<T>::tick(std::uint32_t worker) {
   const std::lock_guard lock(mutex_);
-  send_open(worker, Ends::clock);
-  ++clocks_[worker];
+  const Clock clock = clocks_[worker]++;
+  drop();                             // ahead of what has servers push
+  send_open(worker, Ends::clock, clock);
   if (const auto* dssp = std::get_if<Dssp>(&consistency_)) dynamic_.ticks(worker, clocks_[worker], *dssp, now_());
   if (backups(consistency_) == 0) return;
   clocks_[worker] = std::max(clocks_[worker], base_.newest());  // it was late
@@ -319,7 +319,7 @@ void Copy<T>::flush(std::uint32_t worker, const std::optional<Consistency>& next
   }
   const std::lock_guard lock(mutex_);
   next_ = next;
-  send_open(worker, Ends::batch);
+  send_open(worker, Ends::batch, kLastClock);  // of no whole clock
   for (std::size_t shard = 0; shard < holders_.size(); ++shard) {
     Message message = Message::of_text(Kind::flush, id_, next ? name(*next) : "");
     message.header.worker = first_worker_ + worker;

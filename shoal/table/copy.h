@@ -51,6 +51,7 @@ class Copy final : public Reader {
     Send send;
     Now now;
     std::size_t most_under_way;        // bytes to one server (under_way.h)
+    std::size_t most_copies;           // bytes (copies.h)
     std::shared_ptr<const ServerBytes> of_servers;
   };
   // holders: by shard.
@@ -89,8 +90,8 @@ class Copy final : public Reader {
   // By shard: who has all of it, whoever answers first.
   std::vector<std::vector<net::Rank>> holders() const;
 
-  // Asks for those rows that are missing or too old.
-  void ask(std::uint32_t worker, std::span<const Key> keys);
+  // Asks for those rows that are missing or too old. clocks: of this worker's, behind the one in which it is, after which they will not be read.
+  void ask(std::uint32_t worker, std::span<const Key> keys, std::optional<Clock> clocks = {});
   // Whether read() has what it needs, from the key `at` on, which moves to the first that is waited for. arrivals() grows when that may change.
   bool ready(std::uint32_t worker, std::span<const Key> keys, std::size_t& at);
   // Whether the slowest workers are near enough for it, so that what is waited for is only on its way.
@@ -149,6 +150,10 @@ class Copy final : public Reader {
     return all;
   }
   std::string summary() const override { return telemetry().line(spec_.name + " (" + name(consistency()) + ")"); }
+  std::size_t copies() const {        // of rows, that are kept
+    const std::lock_guard lock(mutex_);
+    return base_.size();
+  }
   std::uint64_t dropped() const;      // batches of this member that came too late, at the server that dropped most
 
  private:
@@ -175,9 +180,10 @@ class Copy final : public Reader {
   void need(std::size_t shard) const;  // throws Error{mismatch} if it has left
   [[noreturn]] void refuse_left(std::size_t shard) const;
   bool request(std::uint32_t worker, std::span<const Key> keys);  // whether any were asked for
+  void drop();                        // copies that need not be kept
   void hand_out(Kind kind, std::span<const Key> keys, std::span<const T> values);
   std::optional<double> bound() const;  // on values, now
-  void send_open(std::uint32_t worker, Ends ends);
+  void send_open(std::uint32_t worker, Ends ends, Clock clock);
   void send_part(std::uint32_t worker, std::size_t shard, Ends ends, Clock clock);
   void send_early(std::size_t shard);  // before the clock is complete, where that may be
 

@@ -126,7 +126,7 @@ template <class T>
 void Copy<T>::retire_all() {
   const std::lock_guard lock(mutex_);
   for (std::uint32_t worker = 0; worker < clocks_.size(); ++worker) {
-    send_open(worker, Ends::batch);
+    send_open(worker, Ends::batch, kLastClock);
     for (std::size_t shard = 0; shard < holders_.size(); ++shard) {
       Message message = Message::of_kind(Kind::retire, id_);
       message.header.worker = first_worker_ + worker;

@@ -10,7 +10,7 @@ bool has_values(Kind kind) {
          kind == Kind::given_rows;
 }
 bool has_keys(Kind kind) {
-  return has_values(kind) || kind == Kind::request || kind == Kind::fetch || kind == Kind::clocks || kind == Kind::last_clocks || kind == Kind::given_state ||
+  return has_values(kind) || kind == Kind::request || kind == Kind::unsubscribe || kind == Kind::fetch || kind == Kind::clocks || kind == Kind::last_clocks || kind == Kind::given_state ||
          kind == Kind::kept;
 }
 bool has_more(Kind kind) { return kind == Kind::call || kind == Kind::called; }  // behind its keys, in numbers of 8 bytes

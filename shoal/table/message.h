@@ -5,6 +5,7 @@
 //   open     the table's description                   opened   it is there
 //   update   what a worker added, of one clock         refused  why not
 //   request  rows of an age                            rows     values, their age, what of the reader's own is in them
+//   unsubscribe  push these rows no more (copies.h)
 //   assign   new values                                clock    every row that was read and is pushed has this age
 //   rule     another rate, from a clock on             assigned they hold
 //   flush    all was sent; what consistency follows     flushed  everybody's increments are in the rows
@@ -41,7 +42,7 @@
 namespace shoal::table {
 
 enum class Kind : std::uint8_t {
-  open = 1, update, request, assign, rule, flush, reset, put, fetch, call, save, keep, seen, last_clocks,
+  open = 1, update, request, unsubscribe, assign, rule, flush, reset, put, fetch, call, save, keep, seen, last_clocks,
   retire, move, invite, more, follow, last, given_state, given_batch, given_rows,
   opened, refused, rows, clock, assigned, flushed, fetched, called, saved, stamp, visible, clocks, leaving, joins, holds, lacks, goes, parts, kept
 };
@@ -63,12 +64,14 @@ struct Header {
   std::uint16_t shard = 0;     // which one of the table's
   std::uint64_t table = 0;
   std::uint64_t sequence = 0;  // of update: the number of its batch among the sender's; to a reader: its batches up to this are in the rows;
-                               // of fetch, call, save and their answers: the number of the question among the asker's; of a handover: its number
+                               // of fetch, call, save and their answers: the number of the question among the asker's; of a handover: its number;
+                               // of unsubscribe: its number among the sender's to this shard, of request: that of the last before it (copies.h)
   Clock clock = 0;             // of update: its timestamp, kLastClock where a barrier ends it before its clock does; of request, fetch and call: the
                                // age that is needed; of flush and save: the worker's; to a reader: the age
   std::uint32_t worker = 0;    // of update, flush, retire; of call: the length of the function's name; of joins, move: the rank that does
   std::uint32_t count = 0;     // rows; of clock: batches of the reader that came too late
-  std::uint64_t heard = 0;     // of update: how many messages of rows its worker had read from (heard.h); of what tells a clock: barriers that are over
+  std::uint64_t heard = 0;     // of update: how many messages of rows its worker had read from (heard.h); of what tells a clock: barriers that are over;
+                               // of rows: the number of the reader's last unsubscribe that its server knows of
 };
 static_assert(sizeof(Header) == 48);
 

@@ -56,6 +56,7 @@ std::vector<Message> OwnedRows<T>::messages(const Header& header, std::span<cons
     Message message = Message::of_rows(Kind::rows, header.table, some.size(), width * sizeof(T));
     message.header.clock = header.clock;
     message.header.sequence = header.sequence;
+    message.header.heard = header.heard;
     Key* key = message.key_places();
     T* values = message.value_places<T>();
     for (const Number number : some) {
@@ -193,6 +194,16 @@ std::vector<typename OwnedRows<T>::Number> OwnedRows<T>::take_changes(net::Rank 
   std::vector<Number> numbers = untold_[reader].take(most, due, moved);
   for (const Number number : numbers) changed_[number * words_ + reader / 64] &= ~(std::uint64_t{1} << (reader % 64));
   return numbers;
+}
+
+template <class T>
+void OwnedRows<T>::unsubscribe(std::span<const Number> numbers, net::Rank reader) {
+  const std::uint64_t bit = std::uint64_t{1} << (reader % 64);
+  for (const Number number : numbers) {
+    subscribers_[number * words_ + reader / 64] &= ~bit;
+    changed_[number * words_ + reader / 64] &= ~bit;
+  }
+  untold_[reader].drop([&](Number number) { return (changed_[number * words_ + reader / 64] & bit) == 0; });
 }
 
 template <class T>

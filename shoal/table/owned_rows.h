@@ -70,6 +70,7 @@ class OwnedRows {
     subscribers_[number * words_ + reader / 64] |= std::uint64_t{1} << (reader % 64);
     any_subscriber_ = true;
   }
+  void unsubscribe(std::span<const Number> numbers, net::Rank reader);
   void unsubscribe();                              // by all
   // What this reader subscribed and others changed since it took them last: up to `most`, and all that lack clocks below `due`.
   std::vector<Number> take_changes(net::Rank reader, std::size_t most, Clock due);

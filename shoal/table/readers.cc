@@ -38,6 +38,7 @@ void Readers<T>::include_all() {
 
 template <class T>
 void Readers<T>::answer(net::Rank to, const Message& request) {
+  readers_[to].unsubscribed = std::max(readers_[to].unsubscribed, request.header.sequence);
   std::vector<Number> numbers;
   numbers.reserve(request.keys().size());
   for (const Key key : request.keys()) {
@@ -48,11 +49,20 @@ void Readers<T>::answer(net::Rank to, const Message& request) {
 }
 
 template <class T>
+void Readers<T>::unsubscribe(net::Rank reader, const Message& message) {
+  readers_[reader].unsubscribed = std::max(readers_[reader].unsubscribed, message.header.sequence);
+  std::vector<Number> numbers;
+  for (const Key key : message.keys()) numbers.push_back(of_.rows.number_of(key, numbers.empty() ? 0 : numbers.back() + 1));
+  of_.rows.unsubscribe(numbers, reader);
+}
+
+template <class T>
 void Readers<T>::send_rows(net::Rank to, std::span<const Number> numbers) {
   Header header;
   header.table = id_;
   header.clock = of_.clocks.slowest();
   header.sequence = readers_[to].included;
+  header.heard = readers_[to].unsubscribed;
   std::vector<Message> messages = of_.rows.messages(header, numbers);
   if (shown_) {
     std::size_t at = 0;

@@ -66,6 +66,7 @@ class Readers {
   }
 
   void answer(net::Rank to, const Message& request);
+  void unsubscribe(net::Rank reader, const Message& message);
   void drained(net::Rank reader);                   // all that was sent to it has left
   // What changed of what it has read, and the clock; later, if it is busy with the last.
   void tell(net::Rank reader);
@@ -91,6 +92,7 @@ class Readers {
     std::uint64_t received = 0;                     // its last batch that is closed
     std::uint64_t included = 0;                     // its last batch before which all are in what it reads
     std::uint32_t dropped = 0;                      // its batches that came too late
+    std::uint64_t unsubscribed = 0;                 // the number of its last unsubscribe, as it has told
   };
   void push(net::Rank reader, bool all = false);
   void tell_clocks(net::Rank reader);               // each worker's, where the policy wants them

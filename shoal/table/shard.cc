@@ -58,6 +58,7 @@ void Shard<T>::take(net::Rank from, Message message) {
     case Kind::request:
     case Kind::fetch:
     case Kind::call: return request(from, message);
+    case Kind::unsubscribe: return readers_.unsubscribe(from, message);
     case Kind::assign: return assign(from, message);
     case Kind::flush:
       if (held_.empty()) return flush(from, message);

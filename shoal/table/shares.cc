@@ -4,6 +4,8 @@
 #include <cstdlib>
 #include <filesystem>
 #include <numeric>
+#include <optional>
+#include <string>
 #include <system_error>
 
 #include "shoal/core/error.h"
@@ -17,20 +19,23 @@ namespace {
 
 constexpr std::uint64_t kMegabyte = 1'000'000;
 
-std::uint64_t megabytes_in(const std::string& said) {
-  const auto refuse = [](const std::string& what) { throw Error(Code::invalid_argument, what, "SHOAL_TABLE_MEMORY", "16GB"); };
+// What that variable says; none: it says nothing.
+std::optional<std::uint64_t> megabytes_in(const char* variable) {
+  const char* const said = std::getenv(variable);
+  if (!said || !*said) return std::nullopt;
+  const auto refuse = [variable](const std::string& what) { throw Error(Code::invalid_argument, what, variable, "16GB"); };
   std::uint64_t bytes = 0;
   try {
     bytes = parse_size(said);
   } catch (const Error& error) {
     refuse(error.fact());
   }
-  if (bytes < kMegabyte || bytes > kMegabyte * kMegabyte * 1000) refuse(said + " is not between 1 MB and 1,000 TB");
+  if (bytes < kMegabyte || bytes > kMegabyte * kMegabyte * 1000) refuse(std::string(said) + " is not between 1 MB and 1,000 TB");
   return bytes / kMegabyte;
 }
 
 Memory own() {
-  if (const char* const said = std::getenv("SHOAL_TABLE_MEMORY"); said && *said) return {megabytes_in(said), 0};
+  if (const auto said = megabytes_in("SHOAL_TABLE_MEMORY")) return {*said, 0};
   std::error_code none;
   const std::string machine = boot_id() + std::filesystem::read_symlink("/proc/self/ns/cgroup", none).string();
   Fnv1a digest;
@@ -70,7 +75,9 @@ std::vector<std::uint64_t> shares_by_memory(net::Transport& transport, std::uint
 }
 
 TablesOptions options_here(net::Transport& transport, Nanoseconds patience, std::uint16_t channel, std::uint16_t meeting) {
-  return {.patience = patience, .channel = channel, .shares = shares_by_memory(transport, meeting, patience), .order = OrderKept::from_environment()};
+  TablesOptions options{.patience = patience, .channel = channel, .shares = shares_by_memory(transport, meeting, patience), .order = OrderKept::from_environment()};
+  if (const auto said = megabytes_in("SHOAL_TABLE_COPIES")) options.most_copies = *said * kMegabyte;
+  return options;
 }
 
 }  // namespace shoal::table

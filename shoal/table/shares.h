@@ -23,7 +23,8 @@ std::vector<std::uint64_t> shares_of(std::span<const Memory> members);
 // By all members, before they have tables: by rank, the same on all. channel: of the transport's operations; one that nothing else has used. Throws
 // Error{invalid_argument} for what SHOAL_TABLE_MEMORY says.
 std::vector<std::uint64_t> shares_by_memory(net::Transport& transport, std::uint16_t channel, Nanoseconds patience);
-// What tables of a whole program are to be like: rows by memory, their order as the environment says (order.h), the rest as by default. By all members;
+// What tables of a whole program are to be like: rows by memory, copies as SHOAL_TABLE_COPIES=1GB says (TablesOptions::most_copies), their order as the
+// environment says (order.h), the rest as by default. By all members;
 // `channel` is the tables' own, `meeting` serves before they are there.
 TablesOptions options_here(net::Transport& transport, Nanoseconds patience, std::uint16_t channel, std::uint16_t meeting);
 

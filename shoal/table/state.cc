@@ -29,7 +29,7 @@ Tables::State::State(net::Transport& of_transport, const TablesOptions& options)
                                               : Workers(or_all(options.workers, of_transport.size()), options.workers_of_each)),
       waiting(of_transport, options.patience, [this] { return failure(); }), disk(options.disk), run_functions(options.functions),
       cold(options.cold_rows.empty() ? nullptr : ColdFile::in(options.cold_rows)), order(options.order),
-      channel(options.channel), most_under_way(std::max<std::size_t>(1, options.most_under_way / std::max<std::size_t>(1, workers.ranks().size()))), left(of_transport.size()), lost(of_transport.size()), leaving(std::vector<std::size_t>(of_transport.size(), 1)),
+      channel(options.channel), most_under_way(std::max<std::size_t>(1, options.most_under_way / std::max<std::size_t>(1, workers.ranks().size()))), most_copies(options.most_copies), left(of_transport.size()), lost(of_transport.size()), leaving(std::vector<std::size_t>(of_transport.size(), 1)),
       meeting(!regroups) {
   if (order && survives) {
     const std::string policy = net::name(of_transport.on_peer_lost());
@@ -329,7 +329,7 @@ void Tables::State::open(Opening<T>& opening_it, const Spec& spec) {
   const auto to_server = [this](net::Rank server, std::vector<Message> messages) { mail->send(server, std::move(messages)); };
   const auto copy = opening_it.copy =
       std::make_shared<Copy<T>>(spec, workers, transport.rank(), placement, holders,
-                                typename Copy<T>::Surroundings{to_server, [this] { return transport.now(); }, most_under_way, moved_of(id)});
+                                typename Copy<T>::Surroundings{to_server, [this] { return transport.now(); }, most_under_way, most_copies, moved_of(id)});
   if (const auto start = starts.find(id); start != starts.end()) copy->begin_at(start->second);
   if (opening_it.order) {
     copy->keep_order(std::move(opening_it.order), [this, weak = std::weak_ptr(copy)] {

@@ -19,6 +19,7 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 #include <vector>
@@ -47,6 +48,9 @@ struct TablesOptions {
   // Bytes of updates to one server, of one table, that it has not counted in, by all members together, each an equal part of it: whoever has more
   // of them waits in tick(). So what waits at a server, and what members keep of what they said, has a bound (under_way.h).
   std::size_t most_under_way = std::size_t{256} << 20;
+  // Bytes of copies of rows, of one table, that this member keeps: beyond that those go that were read longest ago, but those that workers read in the
+  // clock in which they are (copies.h).
+  std::size_t most_copies = std::size_t{4} << 30;
   std::string cold_rows{};           // a folder on this member's disk: rows that it serves lie in a file there (cold_file.h); empty: in memory
   OrderKept order{};                 // of what comes: recorded, or that of an earlier run (order.h); not in jobs that survive the loss of members
 };
@@ -130,9 +134,11 @@ class Table {
     wait(Cause::fetch, ready, "rows of table ");
     return in_turn(Step::read, [&] { return copy_->read(worker_, keys, values); });
   }
-  // Asks for rows that will be read, and waits for nothing.
-  void intend(std::span<const Key> keys) {
-    in_turn(Step::ask, [&] { copy_->ask(worker_, keys); });
+  // Asks for rows that will be read, and waits for nothing. clocks: how many of this worker's clocks, behind the one in which it is, they will be read
+  // in: after that their servers push them no more (copies.h), and who reads them then asks anew; none: nobody knows. Throws
+  // Error{invalid_argument} if `clocks` is negative.
+  void intend(std::span<const Key> keys, std::optional<Clock> clocks = {}) {
+    in_turn(Step::ask, [&] { copy_->ask(worker_, keys, clocks); });
   }
   // Waits only where the consistency bounds values, until what was added to these rows before is everybody's.
   void add(std::span<const Key> keys, std::span<const T> values) {

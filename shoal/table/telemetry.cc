@@ -45,7 +45,7 @@ void Telemetry::wait(Cause cause, Nanoseconds time) {
 void Telemetry::said(const Message& message) {
   const std::size_t size = sizeof(Header) + message.body.size();
   const Kind kind = message.header.kind;
-  (kind == Kind::update ? bytes.added : kind == Kind::request ? bytes.asked : bytes.other) += size;
+  (kind == Kind::update ? bytes.added : kind == Kind::request || kind == Kind::unsubscribe ? bytes.asked : bytes.other) += size;
 }
 
 void Telemetry::heard(const Message& message) {
@@ -91,6 +91,7 @@ std::string Telemetry::line(const std::string& table) const {
     return number.substr(0, number.find('.') + 2) + " MB";
   };
   text += "; said " + mega(bytes.added + bytes.asked + bytes.other) + " (" + mega(bytes.added) + " of it increments), heard " + mega(bytes.rows + bytes.told);
+  if (unsubscribed > 0) text += "; " + std::to_string(unsubscribed) + " rows unsubscribed";
   if (bytes.saved > 0) text += "; wrote " + mega(bytes.saved) + " to snapshots";
   if (bytes.given + bytes.taken > 0) text += "; handed " + mega(bytes.given) + " of rows to other members, and took over " + mega(bytes.taken);
   return text;

@@ -31,8 +31,9 @@ struct Telemetry {
   static double seconds_below(std::size_t span) { return 1e-6 * static_cast<double>(std::uint64_t{1} << span); }
   std::array<double, kCauses> waited{};  // seconds, by cause
   std::array<std::uint64_t, kCauses> waits{};
+  std::uint64_t unsubscribed = 0;        // rows (copies.h)
   struct Bytes {                         // of messages, also those to itself
-    std::uint64_t added = 0, asked = 0, other = 0;  // said: updates; requests; the rest
+    std::uint64_t added = 0, asked = 0, other = 0;  // said: updates; requests, and their ends; the rest
     std::uint64_t rows = 0, told = 0;               // heard: rows; the rest
     std::uint64_t given = 0, taken = 0, saved = 0;  // by the servers of this member (server_bytes.h)
   } bytes;

@@ -22,6 +22,10 @@ class Untold {
   };
   void add(const Row& row) { rows_.push_back(row); }
   void clear() { rows_.clear(); }
+  template <class Is>
+  void drop(const Is& is) {  // those whose number is such
+    std::erase_if(rows_, [&](const Row& row) { return is(row.number); });
+  }
   // The clock that the reader may be promised, as far as it depends on what is left here.
   Clock complete() const {
     Clock least = kLastClock;

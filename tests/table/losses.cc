@@ -255,6 +255,16 @@ TEST(Losses, what_is_left_of_an_earlier_handover_is_not_taken) {
   expect_survival<double>({{Ssp{0}, Encoding::none, Rule::adagrad(0.5)}}, losing_again, {2423, 2651});
 }
 
+// Workers unsubscribe rows meanwhile: whoever answers next knows of it, or is asked anew.
+ScriptedOptions unsubscribing(const Consistency& consistency, std::uint64_t seed) {
+  const std::vector<ScriptedOptions (*)(const Consistency&, std::uint64_t)> any{losing, losing_again, moving, departing};
+  ScriptedOptions options = any[seed % any.size()](consistency, seed);
+  options.intends = true;
+  if (seed % 3 == 0) options.most_copies = 1000;
+  return options;
+}
+TEST(Losses, while_rows_are_unsubscribed) { expect_survival(kinds(kAllLosses), unsubscribing); }
+
 TEST(Losses, and_members_depart) { expect_survival(kinds(kAllLosses), departing); }
 TEST(Losses, again_once_another_holds_the_rows) { expect_survival(kinds(kAllLosses), losing_again); }
 

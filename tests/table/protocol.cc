@@ -67,7 +67,7 @@ TEST(Protocol, cap_reads_are_at_most_s_clocks_old) {
 // Goal: however far apart in time, copies of a row are near in value (increments are 1, each in its worker's column): weak, all workers' that
 // one reader has and another has not sum to at most m for each worker; strong, to 3 m in all, m = max(1, bound). With a bound below
 // one increment everything still ends, with one that nobody reaches nobody waits.
-void expect_values_within(const Consistency& consistency, double bound, bool strong) {
+void expect_values_within(const Consistency& consistency, double bound, bool strong, const Counts::Options& like = {}) {
   std::uint64_t waits = 0;
   expect_bounds(consistency, [&](Counts& counts, std::uint32_t reader, Key key, std::span<const std::int64_t> row) {
     const double m = std::max(1.0, bound), most = strong ? 3 * m : m * counts.size();
@@ -83,7 +83,7 @@ void expect_values_within(const Consistency& consistency, double bound, bool str
       EXPECT_LE(apart, most);
     }
     waits = std::max(waits, counts.waits());
-  });
+  }, like);
   EXPECT_EQ(waits == 0, bound > 1000) << waits;
 }
 
@@ -140,6 +140,38 @@ TEST(Protocol, nobody_waits_for_ever_for_room) {
   }
 }
 TEST(Protocol, async_loses_nothing) { expect_bounds(Async{}); }
+
+// Goal: whenever rows are unsubscribed, because their clocks are over, because they came in vain or for want of room, all the same holds: no copy is taken for
+// newer than it is, whatever was under way, and what a worker has added stays with it.
+TEST(Protocol, rows_that_are_unsubscribed_are_never_older_than_they_say) {
+  const std::vector<Consistency> any{Bsp{}, Ssp{1}, Essp{0}, Essp{2}, Cap{1}, Vap{3}, Cvap{1, 3, true}, Significance{0.5, 2}, Dssp{0, 2}, Pssp{1, 2}, Async{}};
+  for (const Consistency& consistency : any) {
+    Counts::Options some;
+    some.intends = true;
+    expect_bounds(consistency, {}, some);
+    some.most_copies = 1000;           // about seven rows
+    expect_bounds(consistency, {}, some);
+    some.network.rate = 1e5;           // much is under way
+    expect_bounds(consistency, {}, some);
+  }
+  Counts::Options some;
+  some.intends = true;
+  for (const bool strong : {false, true}) expect_values_within(Vap{3, strong}, 3, strong, some);
+}
+TEST(Protocol, rows_that_come_in_vain_are_unsubscribed) {
+  Counts::Options many;
+  many.clocks = 40;
+  many.keys = 200;
+  many.pauses = false;
+  for (const Consistency& consistency : {Consistency(Bsp{}), Consistency(Essp{1}), Consistency(Cap{2}), Consistency(Async{})}) {
+    std::uint64_t unsubscribed = 0;
+    const auto count = [&](Counts& counts, std::uint32_t reader, Key, std::span<const std::int64_t>) {
+      unsubscribed = std::max(unsubscribed, counts.table(reader).telemetry().unsubscribed);
+    };
+    expect_bounds(consistency, count, many);
+    EXPECT_GT(unsubscribed, 0u) << name(consistency);
+  }
+}
 
 // Goal: where clocks are whole, floats are added in the order of (clock, worker), so that what is read does not depend on the network.
 TEST(Protocol, bsp_has_the_same_bits_on_any_network) {

@@ -17,33 +17,9 @@
 
 #include "shoal/net/inproc.h"
 #include "shoal/table/tables.h"
+#include "tests/table/scripted_options.h"
 
 namespace shoal::table {
-
-struct ScriptedOptions {
-  net::Rank members = 3;
-  std::uint32_t workers_a_member = 1;
-  Consistency consistency = Ssp{2};
-  Clock clocks = 12;
-  Key keys = 20;
-  std::uint64_t seed = 1;           // of the network and of who moves
-  std::vector<net::Rank> servers, workers;  // none: all members
-  std::vector<Clock> clocks_of{};   // by worker, instead of `clocks`
-  bool uneven = false;              // later workers have fewer clocks; who is done waits at the barrier
-  std::size_t width = 0;            // of a row, at least
-  net::ScriptedNetwork network{};
-  bool pauses = true;               // some workers are slow for a while
-  Encoding encoding = Encoding::none;
-  Rule rule{};
-  std::optional<bool> ones{};       // what is added, or else fractions; none: of integers ones
-  bool remainder = false;           // who is done adds something more, of no whole clock, before it waits at the barrier
-  std::vector<std::pair<net::Rank, Nanoseconds>> kills;  // members that die, and when; the others go on
-  struct Move { Nanoseconds when; std::size_t shard; net::Rank to; };
-  std::vector<Move> moves;
-  std::vector<std::pair<net::Rank, Nanoseconds>> departures;  // members that go in good order
-  std::size_t most_under_way = std::size_t{256} << 20;
-  bool spares_last_holders = false;  // who dies does not before somebody is known to have all that it holds, nor the last worker at all
-};
 
 template <class T>
 class ScriptedWorkers {
@@ -57,7 +33,7 @@ class ScriptedWorkers {
       for (net::Rank rank = 0; rank < options.members; ++rank) options_.workers.push_back(rank);
     }
     const TablesOptions of_tables{.servers = options.servers, .workers = options_.workers, .workers_a_member = options.workers_a_member,
-                                  .disk = [](const std::function<void()>& job) { job(); }, .functions = [](const std::function<void()>& job) { job(); }, .most_under_way = options.most_under_way};
+                                  .disk = [](const std::function<void()>& job) { job(); }, .functions = [](const std::function<void()>& job) { job(); }, .most_under_way = options.most_under_way, .most_copies = options.most_copies};
     for (net::Rank rank = 0; rank < options.members; ++rank) tables_.push_back(std::make_unique<Tables>(job_.member(rank), of_tables));
     const auto count = static_cast<std::uint32_t>(options_.workers.size()) * options.workers_a_member;
     for (std::uint32_t worker = 0; worker < count; ++worker) {
@@ -304,6 +280,7 @@ class ScriptedWorkers {
       for (int i = 0; i < 4; ++i) worker.amounts.push_back(amount(worker));
       worker.at = worker.next = 0;
       worker.shown = false;
+      if (options_.intends) intend(worker);
       copy.ask(worker.local, worker.wanted);
     }
     if (!worker.shown) return copy.ready(worker.local, worker.wanted, worker.at);
@@ -311,6 +288,12 @@ class ScriptedWorkers {
     if (copy.may_add(worker.local, std::span(&worker.wanted[worker.next], 1), increment(w))) return true;
     ++waits_;
     return false;
+  }
+  // Some rows for the clock at hand and up to two more, those that it is about to read, and others.
+  void intend(Moving& worker) {
+    std::vector<Key> keys{worker.wanted[0], worker.wanted[1]};
+    for (int i = 0; i < 4; ++i) keys.push_back(worker.random() % options_.keys);
+    worker.table.copy().ask(worker.local, keys, static_cast<Clock>(worker.random() % 3));
   }
   // Of its next row.
   std::vector<T> increment(std::uint32_t w) const {
