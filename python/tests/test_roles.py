@@ -9,6 +9,7 @@ import threading
 import pytest
 import torch
 
+import test_factors
 import tiny
 from pool import launch
 
@@ -36,8 +37,8 @@ def run(folder, script, *arguments, workers=WORKERS, servers=1, flags=(), **vari
     return process.returncode, out, err
 
 
-def alone(steps, workers=WORKERS):
-    net = tiny.model()
+def alone(steps, workers=WORKERS, model=tiny.model):
+    net = model()
     optimizer = tiny.sgd(net)
     for step in range(steps):
         tiny.oracle_step(net, optimizer, [lambda one, rank=rank: tiny.loss(one, step, rank).backward() for rank in range(workers)])
@@ -53,6 +54,18 @@ def test_training_ends_like_that_of_the_workers_alone(tmp_path, plan, ways):
         values, own, size, taken = torch.load(tmp_path / f"end-{rank}.pt")
         assert (own, size) == (rank, WORKERS) and taken == (ways or taken)
         assert tiny.equal(values, alone(6))
+
+
+@pytest.mark.parametrize("plan", ["factors", "bf16"])
+def test_to_what_all_members_gather_servers_bring_nothing(tmp_path, plan):
+    script = TRAIN.replace("tiny.model()", "test_factors.Net()").replace("import json", "import test_factors, json")
+    status, _, err = run(tmp_path, script, 6, SHOAL_PLAN=plan)
+    assert status == 0, err
+    ends = [torch.load(tmp_path / f"end-{rank}.pt") for rank in range(WORKERS)]
+    assert plan in ends[0][3] and tiny.equal(ends[0][0], ends[1][0])
+    tolerance = {"factors": 1e-6, "bf16": 1e-2}[plan]
+    for mine, theirs in zip(ends[0][0], alone(6, model=test_factors.Net)):
+        torch.testing.assert_close(mine, theirs, rtol=0, atol=tolerance)
 
 
 def test_one_worker_may_have_more_servers_than_itself(tmp_path):
