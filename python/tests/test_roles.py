@@ -74,20 +74,22 @@ def test_one_worker_may_have_more_servers_than_itself(tmp_path):
     assert tiny.equal(torch.load(tmp_path / "end-0.pt")[0], alone(5, 1))
 
 
-# Two steps: no plan is chosen, and no link is measured.
+# Two steps: no plan is chosen, and no link is measured. The model is gone when the process ends.
 COUNT = """
 import torch, shoal
 from shoal import session
+def main():
+    net = torch.nn.Linear(256, 256, bias=False)
+    net, optimizer = shoal.data_parallel(net, torch.optim.SGD(net.parameters(), lr=0.1))
+    before = session.everybody().links()[2]
+    for step in range(2):
+        net(torch.ones(4, 256)).sum().backward()
+        optimizer.step()
+        optimizer.zero_grad()
+    after = session.everybody().links()[2]
+    print(*(after[way] - before[way] for way in ("sent", "received")), flush=True)
 torch.set_num_threads(1)
-net = torch.nn.Linear(256, 256, bias=False)
-net, optimizer = shoal.data_parallel(net, torch.optim.SGD(net.parameters(), lr=0.1))
-before = session.everybody().links()[2]
-for step in range(2):
-    net(torch.ones(4, 256)).sum().backward()
-    optimizer.step()
-    optimizer.zero_grad()
-after = session.everybody().links()[2]
-print(*(after[way] - before[way] for way in ("sent", "received")), flush=True)
+main()
 """
 
 
@@ -219,6 +221,30 @@ def test_a_server_stays_while_workers_save_at_term(tmp_path):
     killer.cancel()
     assert process.returncode == 128 + signal.SIGTERM, err
     assert "failed" not in err and list((tmp_path / "kept").glob("step-*/index.json")), err
+
+
+TOLD = """
+import os, signal, torch, shoal, tiny
+torch.set_num_threads(1)
+shoal.init()
+open(f"pid-{shoal.rank()}", "w").write(str(os.getpid()))
+net, optimizer = tiny.wrap(tiny.model())
+step = 0
+while True:
+    step += 1
+    optimizer.zero_grad()
+    tiny.loss(net, step, shoal.rank()).backward()
+    optimizer.step()
+    if step == 3 and shoal.rank() == 0:
+        os.kill(int(open("pid-2").read()), signal.SIGTERM)
+    if shoal.checkpoint_due():
+        shoal.save("state", net, optimizer, step=step)
+"""
+
+
+def test_a_server_that_is_told_to_end_has_the_workers_save_first(tmp_path):
+    status, _, err = run(tmp_path, TOLD)
+    assert status == 128 + signal.SIGTERM and (tmp_path / "state" / "index.json").exists(), err
 
 
 def test_what_was_saved_goes_on(tmp_path):
