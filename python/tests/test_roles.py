@@ -9,6 +9,7 @@ import threading
 import pytest
 import torch
 
+import test_factors
 import tiny
 from pool import launch
 
@@ -36,8 +37,8 @@ def run(folder, script, *arguments, workers=WORKERS, servers=1, flags=(), **vari
     return process.returncode, out, err
 
 
-def alone(steps, workers=WORKERS):
-    net = tiny.model()
+def alone(steps, workers=WORKERS, model=tiny.model):
+    net = model()
     optimizer = tiny.sgd(net)
     for step in range(steps):
         tiny.oracle_step(net, optimizer, [lambda one, rank=rank: tiny.loss(one, step, rank).backward() for rank in range(workers)])
@@ -55,26 +56,40 @@ def test_training_ends_like_that_of_the_workers_alone(tmp_path, plan, ways):
         assert tiny.equal(values, alone(6))
 
 
+@pytest.mark.parametrize("plan", ["factors", "bf16"])
+def test_to_what_all_members_gather_servers_bring_nothing(tmp_path, plan):
+    script = TRAIN.replace("tiny.model()", "test_factors.Net()").replace("import json", "import test_factors, json")
+    status, _, err = run(tmp_path, script, 6, SHOAL_PLAN=plan)
+    assert status == 0, err
+    ends = [torch.load(tmp_path / f"end-{rank}.pt") for rank in range(WORKERS)]
+    assert plan in ends[0][3] and tiny.equal(ends[0][0], ends[1][0])
+    tolerance = {"factors": 1e-6, "bf16": 1e-2}[plan]
+    for mine, theirs in zip(ends[0][0], alone(6, model=test_factors.Net)):
+        torch.testing.assert_close(mine, theirs, rtol=0, atol=tolerance)
+
+
 def test_one_worker_may_have_more_servers_than_itself(tmp_path):
     status, _, err = run(tmp_path, TRAIN, 5, workers=1, servers=2)
     assert status == 0, err
     assert tiny.equal(torch.load(tmp_path / "end-0.pt")[0], alone(5, 1))
 
 
-# Two steps: no plan is chosen, and no link is measured.
+# Two steps: no plan is chosen, and no link is measured. The model is gone when the process ends.
 COUNT = """
 import torch, shoal
 from shoal import session
+def main():
+    net = torch.nn.Linear(256, 256, bias=False)
+    net, optimizer = shoal.data_parallel(net, torch.optim.SGD(net.parameters(), lr=0.1))
+    before = session.everybody().links()[2]
+    for step in range(2):
+        net(torch.ones(4, 256)).sum().backward()
+        optimizer.step()
+        optimizer.zero_grad()
+    after = session.everybody().links()[2]
+    print(*(after[way] - before[way] for way in ("sent", "received")), flush=True)
 torch.set_num_threads(1)
-net = torch.nn.Linear(256, 256, bias=False)
-net, optimizer = shoal.data_parallel(net, torch.optim.SGD(net.parameters(), lr=0.1))
-before = session.everybody().links()[2]
-for step in range(2):
-    net(torch.ones(4, 256)).sum().backward()
-    optimizer.step()
-    optimizer.zero_grad()
-after = session.everybody().links()[2]
-print(*(after[way] - before[way] for way in ("sent", "received")), flush=True)
+main()
 """
 
 
@@ -206,6 +221,30 @@ def test_a_server_stays_while_workers_save_at_term(tmp_path):
     killer.cancel()
     assert process.returncode == 128 + signal.SIGTERM, err
     assert "failed" not in err and list((tmp_path / "kept").glob("step-*/index.json")), err
+
+
+TOLD = """
+import os, signal, torch, shoal, tiny
+torch.set_num_threads(1)
+shoal.init()
+open(f"pid-{shoal.rank()}", "w").write(str(os.getpid()))
+net, optimizer = tiny.wrap(tiny.model())
+step = 0
+while True:
+    step += 1
+    optimizer.zero_grad()
+    tiny.loss(net, step, shoal.rank()).backward()
+    optimizer.step()
+    if step == 3 and shoal.rank() == 0:
+        os.kill(int(open("pid-2").read()), signal.SIGTERM)
+    if shoal.checkpoint_due():
+        shoal.save("state", net, optimizer, step=step)
+"""
+
+
+def test_a_server_that_is_told_to_end_has_the_workers_save_first(tmp_path):
+    status, _, err = run(tmp_path, TOLD)
+    assert status == 128 + signal.SIGTERM and (tmp_path / "state" / "index.json").exists(), err
 
 
 def test_what_was_saved_goes_on(tmp_path):
