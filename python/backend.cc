@@ -13,24 +13,33 @@ namespace py = pybind11;
 namespace shoal::python {
 namespace {
 
-// Crosses into Python as shoal.PeerLost, also from inside autograd, which knows PyTorchError but not pybind11's translators.
-struct PeerLost final : torch::PyTorchError {
-  using PyTorchError::PyTorchError;
+// Crosses into Python as a class of shoal.errors, also from inside autograd, which knows PyTorchError but not pybind11's translators.
+class Crossing final : public torch::PyTorchError {
+ public:
+  Crossing(const char* line, const char* kind) : PyTorchError(line), kind_(kind) {}
   PyObject* python_type() override {
-    static PyObject* const type = [] {  // kept for the life of the interpreter
-      PyObject* const package = PyImport_ImportModule("shoal");
-      PyObject* const found = package ? PyObject_GetAttrString(package, "PeerLost") : nullptr;
-      if (!found) PyErr_Clear();
-      return found ? found : PyExc_RuntimeError;
-    }();
-    return type;
+    PyObject* const module = PyImport_ImportModule("shoal.errors");
+    PyObject* const found = module ? PyObject_GetAttrString(module, kind_) : nullptr;
+    if (!found) PyErr_Clear();
+    Py_XDECREF(module);
+    Py_XDECREF(found);  // its module has it as long as the interpreter lives
+    return found ? found : PyExc_RuntimeError;
   }
+
+ private:
+  const char* kind_;
 };
+
+std::exception_ptr crossing(const Error& error) {
+  if (error.code() == Code::peer_lost) return std::make_exception_ptr(Crossing(error.what(), "PeerLost"));
+  const bool is_mistake = error.code() == Code::invalid_argument || error.code() == Code::unsupported;
+  return is_mistake ? std::make_exception_ptr(Crossing(error.what(), "Mistake")) : nullptr;
+}
 
 }  // namespace
 
 void bind_backend(py::module_& module) {
-  nn::lost_peers_become([](const Error& error) { return std::make_exception_ptr(PeerLost(error.what())); });
+  nn::errors_become(&crossing);
   py::class_<nn::Backend, c10::intrusive_ptr<nn::Backend>, c10d::Backend>(module, "Backend")
       .def_property_readonly("sent", &nn::Backend::sent, "Bytes that this member sent, and those of them that members of its host read in place.");
   // Both block: other threads of Python go on meanwhile.

@@ -31,6 +31,13 @@ class PeerLost(Error, DistBackendError):
         super().__init__(line, code, exit_code)  # the backend raises it with the line alone
 
 
+class Mistake(Error, DistBackendError):
+    """What whoever started the job can mend, found by the backend: a variable, a file."""
+
+    def __init__(self, line: str, code: str = "invalid_argument", exit_code: int = 2):
+        super().__init__(line, code, exit_code)  # the backend raises it with the line alone
+
+
 def from_core(code: str, exit_code: int, line: str) -> Error:
     kind = PeerLost if code == "peer_lost" else Error
     return kind(line, code, exit_code)

@@ -42,6 +42,16 @@ raise shoal.Error('here: this is wrong (do that)', 'invalid_argument', 2)"""), c
     assert ended.stderr == "shoal: here: this is wrong (do that)\n"
 
 
+def test_rules_that_are_wrong_end_a_script_of_torch_distributed_like_any_mistake():
+    ended = subprocess.run([sys.executable, "-c", """
+import torch, shoal
+torch.distributed.init_process_group("shoal", store=torch.distributed.HashStore(), rank=0, world_size=1)"""],
+                           capture_output=True, text=True, env={**environment(), "SHOAL_TUNE": "allreduce:@rnig"})
+    assert ended.returncode == 2
+    assert ended.stderr.startswith('shoal: SHOAL_TUNE: "allreduce:@rnig": no program rnig for all_reduce: ') and ended.stderr.count("\n") == 1
+    assert issubclass(shoal.errors.Mistake, torch.distributed.DistBackendError)
+
+
 def test_what_is_no_model_or_no_optimizer_of_it_is_refused_alone_too():
     net = tiny.model()
     optimizer = torch.optim.SGD(net.parameters(), lr=0.1)

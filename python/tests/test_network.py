@@ -76,3 +76,44 @@ def test_collectives_are_right_on_a_network_that_is_said(tmp_path, tune, danglin
                 assert torch.equal(part, torch.full((elements,), float(sum(range(HOSTS)) + 10 * rank * HOSTS)))
     finally:
         group.close()
+
+
+CHIPS = 4
+
+
+def circle(folder):
+    """Four chips, each linked with two: a torus of one dimension, in which half of the data goes each way round."""
+    links = [{"src": str(a), "dst": str(b), "bw": 20} for here in range(CHIPS) for a, b in ((here, (here + 1) % CHIPS), ((here + 1) % CHIPS, here))]
+    file = folder / "circle.json"
+    file.write_text(json.dumps({"name": "circle", "bandwidth_unit": "Mbit/s", "compute": [str(k) for k in range(CHIPS)], "switches": [], "links": links}))
+    return str(file)
+
+
+def test_gradients_go_by_the_form_of_a_network_that_is_said(pool, tmp_path, monkeypatch):
+    monkeypatch.setenv("SHOAL_TOPOLOGY", circle(tmp_path))
+    told = Pool(CHIPS)
+    results = told.run(trained, "torus"), told.run(trained, "auto")
+    told.close()
+    for by in results:
+        values, chosen = by[0]
+        assert all(tiny.equal(theirs, values) and theirs_chosen == chosen for theirs, theirs_chosen in by)
+        for ours, theirs in zip(values, pool(CHIPS).run(trained, "direct")[0][0]):
+            torch.testing.assert_close(ours, theirs)
+    assert {unit["way"] for unit in json.loads(results[0][0][1])["units"]} == {"torus"}
+
+
+def added(elements):
+    values = torch.arange(elements, dtype=torch.float32) + distributed.get_rank()
+    distributed.all_reduce(values)
+    return values
+
+
+@pytest.mark.parametrize("tune", ["allreduce:@torus", "allreduce:@ordered_ring", "allreduce:@torus:0"])
+def test_collectives_by_a_form_that_is_wished_are_right(tmp_path, tune):
+    group = groups.Members(CHIPS, {"SHOAL_TOPOLOGY": circle(tmp_path), "SHOAL_TUNE": tune})
+    try:
+        for elements in (1, 300_000):
+            for values in group.run(added, elements):
+                assert torch.equal(values, CHIPS * torch.arange(elements, dtype=torch.float32) + sum(range(CHIPS)))
+    finally:
+        group.close()

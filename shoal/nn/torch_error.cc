@@ -7,16 +7,17 @@
 namespace shoal::nn {
 namespace {
 
-std::atomic<std::exception_ptr (*)(const Error&)> make_lost_peer{nullptr};
+std::atomic<std::exception_ptr (*)(const Error&)> make_ours{nullptr};
 
 }  // namespace
 
 std::exception_ptr to_torch(const Error& error) {
-  const auto make = make_lost_peer.load();
-  if (make && error.code() == Code::peer_lost) return make(error);
+  if (const auto make = make_ours.load()) {
+    if (auto ours = make(error)) return ours;
+  }
   return std::make_exception_ptr(c10::DistBackendError({__func__, __FILE__, __LINE__}, error.what()));
 }
 
-void lost_peers_become(std::exception_ptr (*make)(const Error& error)) { make_lost_peer = make; }
+void errors_become(std::exception_ptr (*make)(const Error& error)) { make_ours = make; }
 
 }  // namespace shoal::nn

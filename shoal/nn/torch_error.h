@@ -1,4 +1,4 @@
-// An Error in the classes that PyTorch's users catch. Threads: to_torch() any; lost_peers_become() once, before the first failure.
+// An Error in the classes that PyTorch's users catch. Threads: to_torch() any; errors_become() once, before the first failure.
 #pragma once
 
 #include <exception>
@@ -7,7 +7,7 @@
 
 namespace shoal::nn {
 
-// torch.distributed.DistBackendError with our one line; for peer_lost what lost_peers_become() has set.
+// What errors_become() has set makes of it, or torch.distributed.DistBackendError with our one line.
 std::exception_ptr to_torch(const Error& error);
 
 // Runs fn; what it throws becomes PyTorch's.
@@ -20,7 +20,7 @@ void translated(Fn&& fn) {
   }
 }
 
-// python/ makes them its own class (shoal.PeerLost); a program in C++ alone need not.
-void lost_peers_become(std::exception_ptr (*make)(const Error& error));
+// python/ gives some of them classes of its own (shoal.PeerLost); a program in C++ alone need not. nullptr: the one above.
+void errors_become(std::exception_ptr (*make)(const Error& error));
 
 }  // namespace shoal::nn

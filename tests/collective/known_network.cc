@@ -14,12 +14,12 @@
 namespace shoal::collective {
 namespace {
 
-constexpr double kRate = 125e6;
+constexpr double kLinkRate = 125e6;
 
-topo::Topology torus_of_16() { return topo::grid({{4, 4}, {true, true}, {kRate, {}}, {}}); }
+topo::Topology torus_of_16() { return topo::grid({{4, 4}, {true, true}, {kLinkRate, {}}, {}}); }
 
-LinkModel link_of(std::shared_ptr<const KnownNetwork> network, const char* tune = nullptr) {
-  LinkModel link{.alpha = 1e-4, .rate = kRate};
+LinkModel link_knowing(std::shared_ptr<const KnownNetwork> network, const char* tune = nullptr) {
+  LinkModel link{.alpha = 1e-4, .rate = kLinkRate};
   link.network = std::move(network);
   if (tune != nullptr) link.tuning = std::make_shared<const Tuning>(tune);
   return link;
@@ -35,11 +35,11 @@ const Program& program_chosen(double bytes, const LinkModel& link) {
 
 // 4 x 4 chips: every link direction is busy all the time, 15/32 of the data on each, in 2 (3 + 3) steps; nothing else is as quick.
 TEST(NetworkForms, the_torus_is_chosen_on_a_torus_at_its_closed_form_s_price_and_adds_up) {
-  const LinkModel link = link_of(KnownNetwork::made_for(torus_of_16()));
+  const LinkModel link = link_knowing(KnownNetwork::made_for(torus_of_16()));
   constexpr double kBytes = 64e6;
   EXPECT_EQ(chosen(kBytes, link), kTorus);
   const double price_of_torus = price(Collective::all_reduce, kTorus, 16, kBytes, link);
-  EXPECT_NEAR(price_of_torus, 12 * 1e-4 + kBytes * 15 / 32 / kRate + kBytes * 15 / 16 / link.add_rate, 1e-6 * price_of_torus);
+  EXPECT_NEAR(price_of_torus, 12 * 1e-4 + kBytes * 15 / 32 / kLinkRate + kBytes * 15 / 16 / link.add_rate, 1e-6 * price_of_torus);
   for (const std::string name : {kTrees, kMeshRing, kRowPair, kOrderedRing, "ring", "grid", "swing", "halving_doubling", "double_binary_tree"}) {
     EXPECT_GT(price(Collective::all_reduce, name, 16, kBytes, link), price_of_torus) << name;
   }
@@ -49,29 +49,29 @@ TEST(NetworkForms, the_torus_is_chosen_on_a_torus_at_its_closed_form_s_price_and
   EXPECT_FALSE(is_of_network(chosen(kBytes, link, true)));                             // in rank order only
   EXPECT_NE(choose(Collective::all_reduce, 15, kBytes, link), kTorus);                 // a group of other hosts
   EXPECT_NE(choose(Collective::all_gather, 16, kBytes, link), kTorus);
-  EXPECT_EQ(chosen(kBytes, link_of(KnownNetwork::without_trees(torus_of_16()))), kTorus);
+  EXPECT_EQ(chosen(kBytes, link_knowing(KnownNetwork::without_trees(torus_of_16()))), kTorus);
 }
 
 // Two switches of four hosts, a tenth of the rate between them: that line carries the data once each way, if hosts of one switch add first.
 TEST(NetworkForms, hosts_on_two_switches_add_inside_first) {
-  const LinkModel link = link_of(KnownNetwork::made_for(topo::multi_site(2, 4, {kRate, {}}, {kRate / 10, {}})));
+  const LinkModel link = link_knowing(KnownNetwork::made_for(topo::multi_site(2, 4, {kLinkRate, {}}, {kLinkRate / 10, {}})));
   EXPECT_EQ(chosen(16e6, link), kHierarchical);
   expect_runs(program_chosen(16e6, link), 1009, 2);
   // Rings inside, then between, are as good between the switches, but wait for each other: 1 of the data between, and inside 2 * 3/4 but for an eighth: what a
   // member has completed goes round inside while what others have comes.
-  EXPECT_NEAR(price(Collective::all_reduce, kMultiRing, 8, 16e6, link), 8 * 1e-4 + 16e6 * (1.375 / kRate + 10 / kRate) + 16e6 * 0.875 / link.add_rate, 1e-6);
+  EXPECT_NEAR(price(Collective::all_reduce, kMultiRing, 8, 16e6, link), 8 * 1e-4 + 16e6 * (1.375 / kLinkRate + 10 / kLinkRate) + 16e6 * 0.875 / link.add_rate, 1e-6);
 }
 
 TEST(NetworkForms, what_people_wish_goes_before_prices) {
   const auto network = KnownNetwork::made_for(torus_of_16());
-  EXPECT_NE(chosen(64e6, link_of(network, "allreduce:@torus:0")), kTorus);
-  EXPECT_EQ(chosen(64, link_of(network, "allreduce:@torus")), kTorus);
+  EXPECT_NE(chosen(64e6, link_knowing(network, "allreduce:@torus:0")), kTorus);
+  EXPECT_EQ(chosen(64, link_knowing(network, "allreduce:@torus")), kTorus);
   for (const char* form : {kMeshRing, kRowPair, kOrderedRing}) {
-    const LinkModel link = link_of(network, (std::string("allreduce:1M-inf:@") + form).c_str());
+    const LinkModel link = link_knowing(network, (std::string("allreduce:1M-inf:@") + form).c_str());
     EXPECT_EQ(chosen(64e6, link), form);
     expect_runs(program_chosen(64e6, link), 509, 3);
   }
-  EXPECT_EQ(chosen(64e6, link_of(network, "allreduce:@multi_ring")), kTorus);  // there are no switches
+  EXPECT_EQ(chosen(64e6, link_knowing(network, "allreduce:@multi_ring")), kTorus);  // there are no switches
   EXPECT_EQ(refusal([] { Tuning("allgather:@torus"); }),
             "SHOAL_TUNE: \"allgather:@torus\": no program torus for all_gather: direct, ring or trees (rules are like allreduce:1M-inf:@trees, separated by #)");
   EXPECT_EQ(refusal([&] { program_named(Collective::all_reduce, kMultiRing, 16, 0, network.get()); }),
