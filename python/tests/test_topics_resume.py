@@ -44,11 +44,13 @@ def ended(tmp_path_factory):
     return folder
 
 
-def test_a_killed_members_documents_go_to_the_others(tmp_path):
+@pytest.mark.parametrize("parallel", ["rotation", "data"])
+def test_a_killed_members_documents_go_to_the_others(tmp_path, parallel):
     """The run begins again by itself, from what was kept, with exact counts."""
     (tmp_path / "texts.txt").write_text("".join(" ".join(words) + "\n" for words in lists(counts(DOCUMENTS))))
     member = f'echo $$ > pid-$SHOAL_RANK; exec "{program()}" topics train "$@"'
-    run = subprocess.Popen([program(), "run", "-n", "3", "--restarts", "1", "--", "sh", "-c", member, "-", *FLAGS, "--sweeps", "1000", "--keep-every", "2"],
+    run = subprocess.Popen([program(), "run", "-n", "3", "--restarts", "1", "--", "sh", "-c", member, "-", *FLAGS, "--sweeps", "1000", "--keep-every", "2",
+                            "--parallel", parallel],
                            cwd=tmp_path, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
     until = time.monotonic() + 60
     while len(list((tmp_path / "t.topics" / "checkpoint").glob("sweep-*.safetensors"))) < 3 and run.poll() is None and time.monotonic() < until:
@@ -104,10 +106,11 @@ class Survived:
         return folder / "model.safetensors"
 
 
-@pytest.mark.parametrize("victims", [(0,), (1,), (2,), (0, 1), (2, 0)])
-def test_those_who_are_left_train_on_with_all_documents(tmp_path, victims):
+@pytest.mark.parametrize(("victims", "parallel"), [((0,), "rotation"), ((1,), "rotation"), ((2,), "rotation"), ((0, 1), "rotation"), ((2, 0), "rotation"),
+                                                   ((1,), "data"), ((2, 0), "data")])
+def test_those_who_are_left_train_on_with_all_documents(tmp_path, victims, parallel):
     """From the last sweep that was kept, whoever is killed; of two, the last one alone."""
-    run = Survived(tmp_path, "--sweeps", "3000", "--keep-every", "2")
+    run = Survived(tmp_path, "--sweeps", "3000", "--keep-every", "2", "--parallel", parallel)
     for victim in victims:
         run.until("sweep 5 of" if victim == victims[0] else "goes on after sweep")
         run.kill(victim)
