@@ -6,6 +6,7 @@ import os
 from torch import distributed
 
 from . import _C
+from .errors import Mistake
 
 _process = os.getpid()  # a forked child (data loaders) has no groups to leave
 
@@ -16,6 +17,8 @@ def _leave() -> None:
 
 
 def _create(place, _options):
+    if os.environ.get("SHOAL_ROLE") == "server":  # the others would wait for it in every operation
+        raise Mistake("SHOAL_ROLE=server: a process group has no members that only serve (leave it out, or train by shoal.data_parallel())")
     return _C.create_backend(place.store, place.group_rank, place.group_size, place.timeout, place.group_id, place.global_ranks_in_group)
 
 

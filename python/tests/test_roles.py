@@ -255,3 +255,11 @@ def test_what_was_saved_goes_on(tmp_path):
         assert status == 0, err
     assert os.path.exists(tmp_path / "state" / "index.json")
     assert tiny.equal(torch.load(tmp_path / "end-1.pt")[0], alone(8))
+
+
+def test_a_process_group_has_no_servers(tmp_path):
+    script = "import torch.distributed as d, shoal; d.init_process_group('shoal', init_method='file://store', rank=0, world_size=1)"
+    script = script.replace("file://store", f"file://{tmp_path}/store")
+    ended = subprocess.run([sys.executable, "-c", script], env={**os.environ, "SHOAL_ROLE": "server"}, capture_output=True, text=True, timeout=PATIENCE)
+    assert ended.returncode == 2, ended.stderr
+    assert ended.stderr.splitlines()[-1].startswith("shoal: SHOAL_ROLE=server: a process group has no members that only serve")
