@@ -25,7 +25,7 @@ namespace {
 struct Options {
   std::size_t rows = 200'000, width = 64, touched = 500;  // touched: rows a clock
   std::uint32_t clocks = 300, rounds = 5, local = 0;      // clocks: of each round
-  std::string folder = "snapshot", consistency = "essp:3";
+  std::string folder = (std::filesystem::temp_directory_path() / "shoal-bench-snapshot").string(), consistency = "essp:3";
 };
 
 class Member {

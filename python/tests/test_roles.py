@@ -74,6 +74,12 @@ def test_one_worker_may_have_more_servers_than_itself(tmp_path):
     assert tiny.equal(torch.load(tmp_path / "end-0.pt")[0], alone(5, 1))
 
 
+def test_one_worker_has_tables_of_its_own(tmp_path):
+    more = "table = shoal.Table('t', 2); table.add([1], [[1, 2]]); table.tick(); table.barrier(); print(table.read([1]).tolist())"
+    status, out, err = run(tmp_path, AFTER_INIT.format(more=more), workers=1)
+    assert status == 0 and "[[1.0, 2.0]]" in out, out + err
+
+
 # Two steps: no plan is chosen, and no link is measured. The model is gone when the process ends.
 COUNT = """
 import torch, shoal
@@ -156,6 +162,7 @@ AFTER_INIT = "import shoal, tiny; shoal.init(); net, optimizer = tiny.wrap(tiny.
     (AFTER_INIT.format(more=""), "local:8", "by local:8 members that only serve have nothing to do"),
     (AFTER_INIT.format(more=""), "ps", "by ps members that only serve have nothing to do"),
     (AFTER_INIT.format(more=""), "servers:2", "servers:2 in a run with 1 that only serve"),
+    (AFTER_INIT.format(more=""), "hybrid:1", "hybrid:1 in a run with 1 that only serve"),
 ])
 def test_what_servers_have_no_part_in_is_refused_in_one_line(tmp_path, script, plan, line):
     status, _, err = run(tmp_path, script, SHOAL_PLAN=plan)

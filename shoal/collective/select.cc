@@ -249,8 +249,11 @@ std::string choose(Collective collective, std::uint32_t ranks, double bytes, con
     throw Error(Code::unsupported, fmt::format("its rules leave no program for {} of {} ranks and {:.0f} bytes{}", name(collective), ranks, bytes, why),
                 "SHOAL_TUNE", "give one of them a score above 0");
   }
-  const auto is_cheaper = [](const auto& a, const auto& b) { return a.second < b.second * (1 - kSamePrice); };
-  return std::ranges::min_element(offers, is_cheaper)->first;
+  auto cheapest = offers.front();
+  for (const auto& offer : offers) {
+    if (offer.second < cheapest.second * (1 - kSamePrice)) cheapest = offer;
+  }
+  return cheapest.first;
 }
 
 Verified program_named(Collective collective, const std::string& name, std::uint32_t ranks, std::uint32_t root, const KnownNetwork* network) {

@@ -16,7 +16,7 @@ constexpr std::uint64_t kFit = std::uint64_t{1} << 63;
 // Workers train no more: those who only serve may go.
 constexpr std::uint64_t kOver = std::uint64_t{1} << 62;
 
-// So many iterations by the plan are averaged, without the first, which places and allocates.
+// So many iterations by the plan say what one usually takes, without the first, which places and allocates.
 constexpr std::uint64_t kUntilSettled = 10;
 
 }  // namespace

@@ -44,8 +44,8 @@ class Pace {
       if (count < 2) return latest;
       auto sorted = kept;
       const std::span values(sorted.data(), std::min(count - 1, kept.size()));
-      std::ranges::nth_element(values, values.begin() + static_cast<std::ptrdiff_t>(values.size() / 2));
-      return values[values.size() / 2];
+      std::ranges::sort(values);
+      return (values[(values.size() - 1) / 2] + values[values.size() / 2]) / 2;
     }
   };
   Usual forward_, backward_, between_;

@@ -36,21 +36,24 @@ class WorkersJob final : public net::Job {
   static constexpr std::uint16_t kFirstChannel = 0x4000, kChannels = 0x4000;  // far above those of the whole job, which are counted from 1 on
 
   WorkersJob(std::shared_ptr<const void> lease, net::Job& whole, net::Rank workers)
-      : lease_(std::move(lease)), place_(whole.place()), members_(whole.members().begin(), whole.members().begin() + workers) {
+      : lease_(std::move(lease)), place_(whole.place()), members_(whole.members().begin(), whole.members().begin() + workers),
+        transport_(whole.transport(), ranks(workers), kFirstChannel, kChannels) {
     place_.size = workers;
-    std::vector<net::Rank> ranks(workers);
-    std::iota(ranks.begin(), ranks.end(), 0u);
-    if (workers > 1) transport_.emplace(whole.transport(), ranks, kFirstChannel, kChannels);
   }
   const net::Place& place() const override { return place_; }
   const std::vector<net::MemberInfo>& members() const override { return members_; }
-  net::Transport& transport() override { return *transport_; }
+  net::Transport& transport() override { return transport_; }
 
  private:
+  static std::vector<net::Rank> ranks(net::Rank workers) {
+    std::vector<net::Rank> ranks(workers);
+    std::iota(ranks.begin(), ranks.end(), 0u);
+    return ranks;
+  }
   const std::shared_ptr<const void> lease_;  // of the whole job: gone last
   net::Place place_;
   const std::vector<net::MemberInfo> members_;
-  std::optional<net::Narrowed> transport_;
+  net::Narrowed transport_;
 };
 
 struct Inside {  // of a part that is run together, whatever ends it

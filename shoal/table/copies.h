@@ -74,6 +74,7 @@ class Copies {
   // Copies that need not be kept go, and those are returned that servers push and are to push no more. now: the clock that all workers of this member
   // have reached; age: the least that one of them needs.
   std::vector<Key> drop(Clock now, Clock age);
+  std::vector<Key> drop_due(Clock now);          // the same without a look at all copies, which may take long
   std::uint64_t unsubscribed(std::size_t shard) const { return told_[shard].unsubscribed; }  // the number of the last message
   std::uint64_t unsubscribes(std::size_t shard) { return ++told_[shard].unsubscribed; }      // of the next
   std::size_t size() const { return kept_; }
@@ -91,7 +92,8 @@ class Copies {
     std::uint64_t meetings = 0;                 // of its server, when it came
     Instant came{};
     std::uint64_t since = 0;                    // its server's number when it was asked for: what knows of no such number is not taken
-    Clock last = kNever;                        // of a worker, in which it was read or will be
+    Clock last = kNever;                        // of a worker, in which it was read or asked for
+    Clock until = kNever;                       // in which it is intended to be read
     std::uint32_t vain = 0;                     // how often it has come since it was read
     bool present = false, pushed = false, orphan = false;
     bool kept = false, ends = false;            // ends: it is in ending_

@@ -58,7 +58,7 @@ void Copy<T>::hear(net::Rank from, Message message) {
         heard_.takes(shard);
         if (holders_[shard].first() != from) break;
         base_.take(shard, message, pushes(consistency_), now_());
-        drop();
+        drop(false);
         break;
       case Kind::stamp: give_back(shard, message); break;
       case Kind::visible:
@@ -280,7 +280,7 @@ template <class T>
 void Copy<T>::tick(std::uint32_t worker) {
   const std::lock_guard lock(mutex_);
   const Clock clock = clocks_[worker]++;
-  drop();                             // ahead of what has servers push
+  drop(true);                         // ahead of what has servers push
   send_open(worker, Ends::clock, clock);
   if (const auto* dssp = std::get_if<Dssp>(&consistency_)) dynamic_.ticks(worker, clocks_[worker], *dssp, now_());
   if (backups(consistency_) == 0) return;

@@ -180,7 +180,7 @@ class Copy final : public Reader {
   void need(std::size_t shard) const;  // throws Error{mismatch} if it has left
   [[noreturn]] void refuse_left(std::size_t shard) const;
   bool request(std::uint32_t worker, std::span<const Key> keys);  // whether any were asked for
-  void drop();                        // copies that need not be kept
+  void drop(bool all);                // copies that need not be kept; all: also those for which each is looked at, off the loop
   void hand_out(Kind kind, std::span<const Key> keys, std::span<const T> values);
   std::optional<double> bound() const;  // on values, now
   void send_open(std::uint32_t worker, Ends ends, Clock clock);

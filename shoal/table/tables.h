@@ -50,7 +50,7 @@ struct TablesOptions {
   std::size_t most_under_way = std::size_t{256} << 20;
   // Bytes of copies of rows, of one table, that this member keeps: beyond that those go that were read longest ago, but those that workers read in the
   // clock in which they are (copies.h).
-  std::size_t most_copies = std::size_t{4} << 30;
+  std::size_t most_copies = std::size_t{2} << 30;
   std::string cold_rows{};           // a folder on this member's disk: rows that it serves lie in a file there (cold_file.h); empty: in memory
   OrderKept order{};                 // of what comes: recorded, or that of an earlier run (order.h); not in jobs that survive the loss of members
 };

@@ -105,7 +105,9 @@ Footprint footprint(const text::Corpus& corpus, const MemberPart& part, std::uin
   // All rows, those that its threads have at a time twice, and what others told of each until its turn comes; or a share of them.
   const bool tells = part.parallel == Parallel::data && part.members > 1;
   const double own = rows.bytes * (tells ? 1 + part.share() : part.share()), whole = part.first ? rows.pairs * (sizeof(TopicCount) + packed) : 0;
-  const double under_way = rows.pairs * (tells ? std::max(2.0, part.members - 1.0) : 2 * part.share());
+  const double workers = part.workers == 0 ? static_cast<double>(part.members) * part.threads : part.workers;
+  const double unread = 1 + part.staleness / workers;   // rounds of what others told: one has a step for each worker, or more
+  const double under_way = rows.pairs * (tells ? std::max(2.0, (part.members - 1.0) * unread) : 2 * part.share());
   bytes.rows = static_cast<std::uint64_t>(slack * own + whole + packed * under_way);
   // Totals of a thread; rows of their table, as this member serves and reads them; whatever sums them up.
   constexpr std::uint64_t sums = 200;

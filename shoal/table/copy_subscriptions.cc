@@ -12,18 +12,18 @@ template <class T>
 void Copy<T>::ask(std::uint32_t worker, std::span<const Key> keys, std::optional<Clock> clocks) {
   if (clocks && *clocks < 0) throw Error(Code::invalid_argument, "rows that are intended for " + std::to_string(*clocks) + " clocks", "table " + spec_.name);
   const std::lock_guard lock(mutex_);
-  if (clocks) base_.intend(keys, clocks_[worker] + *clocks);
+  if (clocks) base_.intend(keys, clocks_[worker] + std::min(*clocks, kLastClock - 1 - clocks_[worker]));
   request(worker, keys);
 }
 
 template <class T>
-void Copy<T>::drop() {
+void Copy<T>::drop(bool all) {
   Clock now = kLastClock, age = kLastClock;
   for (std::uint32_t worker = 0; worker < clocks_.size(); ++worker) {
     now = std::min(now, clocks_[worker]);
     age = std::min(age, needed(worker));
   }
-  const std::vector<Key> unsubscribed = base_.drop(now, age);
+  const std::vector<Key> unsubscribed = all ? base_.drop(now, age) : base_.drop_due(now);
   if (unsubscribed.empty()) return;
   telemetry_.unsubscribed += unsubscribed.size();
   auto messages = addressed<T>(placement_, Kind::unsubscribe, id_, unsubscribed, {}, 0);
@@ -39,12 +39,12 @@ void Copy<T>::drop() {
 }
 
 template void Copy<float>::ask(std::uint32_t, std::span<const Key>, std::optional<Clock>);
-template void Copy<float>::drop();
+template void Copy<float>::drop(bool);
 template void Copy<double>::ask(std::uint32_t, std::span<const Key>, std::optional<Clock>);
-template void Copy<double>::drop();
+template void Copy<double>::drop(bool);
 template void Copy<std::int32_t>::ask(std::uint32_t, std::span<const Key>, std::optional<Clock>);
-template void Copy<std::int32_t>::drop();
+template void Copy<std::int32_t>::drop(bool);
 template void Copy<std::int64_t>::ask(std::uint32_t, std::span<const Key>, std::optional<Clock>);
-template void Copy<std::int64_t>::drop();
+template void Copy<std::int64_t>::drop(bool);
 
 }  // namespace shoal::table

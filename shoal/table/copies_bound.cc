@@ -24,16 +24,22 @@ void Copies<T>::intend(std::span<const Key> keys, Clock last) {
   for (const Key key : keys) {
     number = place(key, number + 1);
     State& state = states_[number];
-    state.last = std::max(state.last, last);
+    state.until = std::max(state.until, last);
     if (!std::exchange(state.ends, true)) ending_[last].push_back(key);
   }
 }
 
 template <class T>
-std::vector<Key> Copies<T>::drop(Clock now, Clock age) {
+std::vector<Key> Copies<T>::drop_due(Clock now) {
   std::vector<Key> pushed = std::exchange(strays_, {});
   drop_ended(now, pushed);
   drop_vain(now, pushed);
+  return pushed;
+}
+
+template <class T>
+std::vector<Key> Copies<T>::drop(Clock now, Clock age) {
+  std::vector<Key> pushed = drop_due(now);
   if (kept_ >= look_at_) {
     drop_old(now, age, pushed);
     drop_surplus(now, pushed);
@@ -47,7 +53,7 @@ std::vector<Key> Copies<T>::drop(Clock now, Clock age) {
 template <class T>
 void Copies<T>::drop(Number number, Clock now, std::vector<Key>& pushed) {
   State& state = states_[number];
-  if (state.last >= now || is_asked(number)) return;
+  if (std::max(state.last, state.until) >= now || is_asked(number)) return;
   if (state.pushed && !state.orphan) pushed.push_back(rows_.key(number));
   state = State{};
   --kept_;
@@ -64,7 +70,7 @@ void Copies<T>::drop_ended(Clock now, std::vector<Key>& pushed) {
       if (found == kNone || !states_[found].ends) continue;
       number = found;
       drop(number, now, pushed);
-      if (states_[number].kept) ending_[std::max(states_[number].last, now)].push_back(key);  // it was read since, or is on its way
+      if (states_[number].kept) ending_[std::max({states_[number].last, states_[number].until, now})].push_back(key);  // it was read since, or is on its way
     }
   }
 }
@@ -98,7 +104,10 @@ void Copies<T>::drop_surplus(Clock now, std::vector<Key>& pushed) {
   const auto surplus = static_cast<std::ptrdiff_t>(kept_ - most_ / 2);
   std::ranges::nth_element(numbers, numbers.begin() + surplus - 1, {}, [this](Number number) { return std::pair(states_[number].last, number); });
   numbers.resize(static_cast<std::size_t>(surplus));
-  for (const Number number : numbers) drop(number, now, pushed);
+  for (const Number number : numbers) {
+    states_[number].until = kNever;                 // there is no room for what is only intended
+    drop(number, now, pushed);
+  }
 }
 
 template <class T>
@@ -123,15 +132,19 @@ void Copies<T>::close_up() {
 
 template void Copies<float>::use(Number, Clock);
 template void Copies<float>::intend(std::span<const Key>, Clock);
+template std::vector<Key> Copies<float>::drop_due(Clock);
 template std::vector<Key> Copies<float>::drop(Clock, Clock);
 template void Copies<double>::use(Number, Clock);
 template void Copies<double>::intend(std::span<const Key>, Clock);
+template std::vector<Key> Copies<double>::drop_due(Clock);
 template std::vector<Key> Copies<double>::drop(Clock, Clock);
 template void Copies<std::int32_t>::use(Number, Clock);
 template void Copies<std::int32_t>::intend(std::span<const Key>, Clock);
+template std::vector<Key> Copies<std::int32_t>::drop_due(Clock);
 template std::vector<Key> Copies<std::int32_t>::drop(Clock, Clock);
 template void Copies<std::int64_t>::use(Number, Clock);
 template void Copies<std::int64_t>::intend(std::span<const Key>, Clock);
+template std::vector<Key> Copies<std::int64_t>::drop_due(Clock);
 template std::vector<Key> Copies<std::int64_t>::drop(Clock, Clock);
 
 }  // namespace shoal::table
