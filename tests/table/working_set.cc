@@ -1,6 +1,7 @@
 // What travels to a reader whose working set moves, and what it keeps: exactly.
 #include <gtest/gtest.h>
 
+#include <limits>
 #include <memory>
 #include <numeric>
 #include <vector>
@@ -128,6 +129,22 @@ TEST(WorkingSet, a_walk_over_many_rows_keeps_few) {
       }
     }
   }
+}
+
+// Goal: what is only intended, for however long, gives way where there is no room; and the longest that can be said is no short time.
+TEST(WorkingSet, what_is_only_intended_has_a_bound_too) {
+  constexpr std::size_t kRoom = 200'000;
+  Walk walk(Essp{0}, kRoom);
+  const Clock longest = std::numeric_limits<Clock>::max();
+  std::vector<Key> keys(100);
+  for (Key first = 1'000'000; first < 1'010'000; first += keys.size()) {
+    std::iota(keys.begin(), keys.end(), first);
+    walk.members[1].intend(keys, first % 200 == 0 ? longest : 1'000'000);
+    walk.job.run();
+    walk.end_clock();
+    EXPECT_LE(walk.members[1].copy().copies() * (sizeof(Key) + kWideRow * sizeof(std::int64_t)), kRoom);
+  }
+  EXPECT_GE(walk.members[1].copy().copies(), keys.size());
 }
 
 TEST(WorkingSet, rows_are_not_intended_for_less_than_no_clocks) {
