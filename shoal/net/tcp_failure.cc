@@ -96,7 +96,7 @@ void TcpTransport::go_on_without(Rank peer, const Failure& why) {
   peers_[peer]->lose(why);
   tell_others(wire::Kind::lost, peer, *why);
   for (const auto& handler : loss_handlers_) loop_.complete([handler, peer](const Failure& reason) { handler(peer, reason); }, why);
-  loop_.progress();
+  sharing_changed();  // it does not say any more whether it shares memory
 }
 
 void TcpTransport::given_up(const std::string& by_whom) {

@@ -61,7 +61,7 @@ void TcpTransport::share(const std::vector<Rank>& neighbours) {
 }
 
 void TcpTransport::sharing_changed() {
-  shared_ = sharing_ && std::all_of(neighbours_.begin(), neighbours_.end(), [&](Rank peer) { return peers_[peer]->sharing_settled(); });
+  shared_ = sharing_ && std::all_of(neighbours_.begin(), neighbours_.end(), [&](Rank peer) { return peers_[peer]->sharing_settled() || lost(peer); });
   loop_.progress();
 }
 
