@@ -130,21 +130,49 @@ void Copies<T>::close_up() {
   }
 }
 
+template bool Copies<float>::is_asked(Number) const;
 template void Copies<float>::use(Number, Clock);
 template void Copies<float>::intend(std::span<const Key>, Clock);
 template std::vector<Key> Copies<float>::drop_due(Clock);
 template std::vector<Key> Copies<float>::drop(Clock, Clock);
+template void Copies<float>::drop(Number, Clock, std::vector<Key>&);
+template void Copies<float>::drop_ended(Clock, std::vector<Key>&);
+template void Copies<float>::drop_vain(Clock, std::vector<Key>&);
+template void Copies<float>::drop_old(Clock, Clock, std::vector<Key>&);
+template void Copies<float>::drop_surplus(Clock, std::vector<Key>&);
+template void Copies<float>::close_up();
+template bool Copies<double>::is_asked(Number) const;
 template void Copies<double>::use(Number, Clock);
 template void Copies<double>::intend(std::span<const Key>, Clock);
 template std::vector<Key> Copies<double>::drop_due(Clock);
 template std::vector<Key> Copies<double>::drop(Clock, Clock);
+template void Copies<double>::drop(Number, Clock, std::vector<Key>&);
+template void Copies<double>::drop_ended(Clock, std::vector<Key>&);
+template void Copies<double>::drop_vain(Clock, std::vector<Key>&);
+template void Copies<double>::drop_old(Clock, Clock, std::vector<Key>&);
+template void Copies<double>::drop_surplus(Clock, std::vector<Key>&);
+template void Copies<double>::close_up();
+template bool Copies<std::int32_t>::is_asked(Number) const;
 template void Copies<std::int32_t>::use(Number, Clock);
 template void Copies<std::int32_t>::intend(std::span<const Key>, Clock);
 template std::vector<Key> Copies<std::int32_t>::drop_due(Clock);
 template std::vector<Key> Copies<std::int32_t>::drop(Clock, Clock);
+template void Copies<std::int32_t>::drop(Number, Clock, std::vector<Key>&);
+template void Copies<std::int32_t>::drop_ended(Clock, std::vector<Key>&);
+template void Copies<std::int32_t>::drop_vain(Clock, std::vector<Key>&);
+template void Copies<std::int32_t>::drop_old(Clock, Clock, std::vector<Key>&);
+template void Copies<std::int32_t>::drop_surplus(Clock, std::vector<Key>&);
+template void Copies<std::int32_t>::close_up();
+template bool Copies<std::int64_t>::is_asked(Number) const;
 template void Copies<std::int64_t>::use(Number, Clock);
 template void Copies<std::int64_t>::intend(std::span<const Key>, Clock);
 template std::vector<Key> Copies<std::int64_t>::drop_due(Clock);
 template std::vector<Key> Copies<std::int64_t>::drop(Clock, Clock);
+template void Copies<std::int64_t>::drop(Number, Clock, std::vector<Key>&);
+template void Copies<std::int64_t>::drop_ended(Clock, std::vector<Key>&);
+template void Copies<std::int64_t>::drop_vain(Clock, std::vector<Key>&);
+template void Copies<std::int64_t>::drop_old(Clock, Clock, std::vector<Key>&);
+template void Copies<std::int64_t>::drop_surplus(Clock, std::vector<Key>&);
+template void Copies<std::int64_t>::close_up();
 
 }  // namespace shoal::table
