@@ -20,6 +20,7 @@
 // Values; threads: any.
 #pragma once
 
+#include <compare>
 #include <cstdint>
 
 namespace shoal::schedule {
