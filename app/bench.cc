@@ -4,7 +4,6 @@
 // With -n it starts itself as the members of a run; as a member (also under `shoal run`) it takes part, and rank 0 reports. Sums are
 // checked before anything is timed; ordinary memory and memory that is read in place take turns, so that both meet the same weather.
 #include <fmt/format.h>
-#include <sys/resource.h>
 
 #include <algorithm>
 #include <cstdio>
@@ -19,6 +18,7 @@
 #include "shoal/collective/probe.h"
 #include "shoal/collective/run.h"
 #include "shoal/core/error.h"
+#include "shoal/core/host.h"
 #include "shoal/core/text.h"
 #include "shoal/net/coordinator.h"
 #include "shoal/net/job.h"
@@ -44,13 +44,6 @@ struct Spent {
   double cpu = 0;
   std::uint64_t sent = 0, lent = 0;
 };
-
-double cpu_seconds() {
-  rusage usage{};
-  ::getrusage(RUSAGE_SELF, &usage);
-  const auto seconds = [](const timeval& t) { return static_cast<double>(t.tv_sec) + 1e-6 * static_cast<double>(t.tv_usec); };
-  return seconds(usage.ru_utime) + seconds(usage.ru_stime);
-}
 
 // What is added up, and where the sum goes.
 struct Gradients {

@@ -1,7 +1,6 @@
 // What the members of a benchmark have in common: their start on this machine, sums over all of them, CPU seconds.
 #pragma once
 
-#include <sys/resource.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -18,17 +17,13 @@
 #include "shoal/collective/build.h"
 #include "shoal/collective/run.h"
 #include "shoal/core/error.h"
+#include "shoal/core/host.h"
 #include "shoal/net/coordinator.h"
 #include "shoal/net/job.h"
 
 namespace shoal::bench {
 
-inline double cpu_seconds() {
-  rusage usage{};
-  getrusage(RUSAGE_SELF, &usage);
-  const auto seconds = [](const timeval& t) { return static_cast<double>(t.tv_sec) + 1e-6 * static_cast<double>(t.tv_usec); };
-  return seconds(usage.ru_utime) + seconds(usage.ru_stime);
-}
+using shoal::cpu_seconds;
 
 // All members together: they call alike.
 class Together {

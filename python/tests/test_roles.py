@@ -22,9 +22,7 @@ import json, sys, torch, shoal, tiny
 torch.set_num_threads(1)
 net, optimizer = tiny.wrap(tiny.model())
 for step in range(int(sys.argv[1])):
-    optimizer.zero_grad()
-    tiny.loss(net, step, shoal.rank()).backward()
-    optimizer.step()
+    tiny.step(net, optimizer, step, shoal.rank())
 ways = sorted({unit["way"] for unit in json.loads(net.plan)["units"]})
 torch.save([tiny.values(net.module), shoal.rank(), shoal.size(), ways], f"end-{shoal.rank()}.pt")
 """
@@ -176,9 +174,7 @@ shoal.init()
 open(f"pid-{shoal.rank()}", "w").write(str(os.getpid()))
 net, optimizer = tiny.wrap(tiny.model())
 for step in range(1000000):
-    optimizer.zero_grad()
-    tiny.loss(net, step, shoal.rank()).backward()
-    optimizer.step()
+    tiny.step(net, optimizer, step, shoal.rank())
     if shoal.rank() == 1 and step == 5:
         if sys.argv[1] == "raises":
             raise ValueError("no more data")
@@ -207,9 +203,7 @@ kept = shoal.Checkpoints("kept")
 step = 0
 while True:
     step += 1
-    optimizer.zero_grad()
-    tiny.loss(net, step, shoal.rank()).backward()
-    optimizer.step()
+    tiny.step(net, optimizer, step, shoal.rank())
     due = shoal.checkpoint_due()
     if step == 3 and shoal.rank() == 0:
         print("under way", flush=True)
@@ -239,9 +233,7 @@ net, optimizer = tiny.wrap(tiny.model())
 step = 0
 while True:
     step += 1
-    optimizer.zero_grad()
-    tiny.loss(net, step, shoal.rank()).backward()
-    optimizer.step()
+    tiny.step(net, optimizer, step, shoal.rank())
     if step == 3 and shoal.rank() == 0:
         os.kill(int(open("pid-2").read()), signal.SIGTERM)
     if shoal.checkpoint_due():
@@ -265,8 +257,7 @@ def test_what_was_saved_goes_on(tmp_path):
 
 
 def test_a_process_group_has_no_servers(tmp_path):
-    script = "import torch.distributed as d, shoal; d.init_process_group('shoal', init_method='file://store', rank=0, world_size=1)"
-    script = script.replace("file://store", f"file://{tmp_path}/store")
+    script = f"import torch.distributed as d, shoal; d.init_process_group('shoal', init_method='file://{tmp_path}/store', rank=0, world_size=1)"
     ended = subprocess.run([sys.executable, "-c", script], env={**os.environ, "SHOAL_ROLE": "server"}, capture_output=True, text=True, timeout=PATIENCE)
     assert ended.returncode == 2, ended.stderr
     assert ended.stderr.splitlines()[-1].startswith("shoal: SHOAL_ROLE=server: a process group has no members that only serve")

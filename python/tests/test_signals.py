@@ -61,9 +61,7 @@ net, optimizer = tiny.wrap(tiny.model())
 step = 0
 while True:
     step += 1
-    optimizer.zero_grad()
-    tiny.loss(net, step, shoal.rank()).backward()
-    optimizer.step()
+    tiny.step(net, optimizer, step, shoal.rank())
     if shoal.rank() == 1 and step == 3:
         os.kill(os.getpid(), signal.SIGTERM)
     if shoal.checkpoint_due():
@@ -129,9 +127,7 @@ open("kept/step-00000001", "w").close()  # a file where the folder should be
 step = 0
 while not shoal.checkpoint_due():
     step += 1
-    optimizer.zero_grad()
-    tiny.loss(net, step, shoal.rank()).backward()
-    optimizer.step()
+    tiny.step(net, optimizer, step, shoal.rank())
     if step == 1:
         print("up", flush=True)
 checkpoints.save(1, net)

@@ -36,6 +36,12 @@ def loss(net, step: int, rank: int, n: int = 8):
     return F.cross_entropy(net(x), y)
 
 
+def step(net, optimizer, number: int, rank: int) -> None:
+    optimizer.zero_grad()
+    loss(net, number, rank).backward()
+    optimizer.step()
+
+
 def sgd(net):
     return torch.optim.SGD(net.parameters(), lr=0.1, momentum=0.9)
 

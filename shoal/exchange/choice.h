@@ -39,6 +39,9 @@ inline constexpr const char* kByRows = "rows";
 inline constexpr const char* kServers = "servers:";
 inline std::string served_by(std::uint32_t servers) { return kServers + std::to_string(servers); }
 
+// That of a layer which is divided among the members of groups, before the number of groups.
+inline constexpr const char* kHybrid = "hybrid:";
+
 // How members come together that step by themselves in between (Stich, ICLR 2019; DiLoCo: Douillard et al., arXiv 2311.08105; its fragments:
 // arXiv 2501.18512). With rate 1 and momentum 0 everybody takes over the mean of all parameters.
 struct Rounds {

@@ -107,7 +107,7 @@ class Planner {
         order_(production_order(best_.tensors)),
         turns_(fragments_of(best_.tensors, choice.rounds ? choice.rounds->fragments : 1)) {
     for (std::uint32_t groups = 1; groups < best_.ranks; ++groups) {
-      if (best_.servers == 0 && best_.ranks % groups == 0) divisions_.push_back("hybrid:" + std::to_string(groups));
+      if (best_.servers == 0 && best_.ranks % groups == 0) divisions_.push_back(kHybrid + std::to_string(groups));
     }
   }
 
@@ -180,7 +180,7 @@ class Planner {
   void check_way(const std::string& name) const {
     way_named(name)->check(best_.ranks);
     if (best_.servers == 0 || name == served_by(best_.servers)) return;
-    const bool divides = name.starts_with("hybrid:");  // among all members, of which some compute nothing
+    const bool divides = name.starts_with(kHybrid);  // among all members, of which some compute nothing
     if (!divides && !name.starts_with(kServers)) return;
     throw Error(Code::invalid_argument, name + " in a run with " + std::to_string(best_.servers) + " that only serve", "plan",
                 "leave it to auto, or say " + served_by(best_.servers));

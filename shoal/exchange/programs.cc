@@ -1,6 +1,7 @@
 #include "shoal/exchange/programs.h"
 
 #include "shoal/collective/build.h"
+#include "shoal/exchange/choice.h"
 
 namespace shoal::exchange {
 
@@ -11,7 +12,7 @@ const collective::Verified& Programs::named(collective::Collective collective, c
 }
 
 const collective::Verified& Programs::served(std::uint32_t servers) {
-  const std::pair key(collective::Collective::all_reduce, "servers:" + std::to_string(servers));
+  const std::pair key(collective::Collective::all_reduce, served_by(servers));
   const auto known = programs_.find(key);
   if (known != programs_.end()) return known->second;
   return programs_.emplace(key, verify(collective::served_all_reduce(ranks_, servers))).first->second;

@@ -30,6 +30,12 @@ constexpr std::uint64_t kPassedOn = 64u << 20;  // bytes of the state that a mem
 // A server waits for workers that evaluate or save. Who is silent is lost before, and workers have deadlines of their own.
 constexpr Nanoseconds kAsLongAsItTakes = std::chrono::hours(24) * 3650;
 
+std::vector<net::Rank> first_ranks(net::Rank count) {
+  std::vector<net::Rank> ranks(count);
+  std::iota(ranks.begin(), ranks.end(), 0u);
+  return ranks;
+}
+
 // The first members of a job as one of their own.
 class WorkersJob final : public net::Job {
  public:
@@ -37,7 +43,7 @@ class WorkersJob final : public net::Job {
 
   WorkersJob(std::shared_ptr<const void> lease, net::Job& whole, net::Rank workers)
       : lease_(std::move(lease)), place_(whole.place()), members_(whole.members().begin(), whole.members().begin() + workers),
-        transport_(whole.transport(), ranks(workers), kFirstChannel, kChannels) {
+        transport_(whole.transport(), first_ranks(workers), kFirstChannel, kChannels) {
     place_.size = workers;
   }
   const net::Place& place() const override { return place_; }
@@ -45,11 +51,6 @@ class WorkersJob final : public net::Job {
   net::Transport& transport() override { return transport_; }
 
  private:
-  static std::vector<net::Rank> ranks(net::Rank workers) {
-    std::vector<net::Rank> ranks(workers);
-    std::iota(ranks.begin(), ranks.end(), 0u);
-    return ranks;
-  }
   const std::shared_ptr<const void> lease_;  // of the whole job: gone last
   net::Place place_;
   const std::vector<net::MemberInfo> members_;
@@ -88,8 +89,7 @@ void Session::form_group(std::unique_ptr<net::Job> job) {
   group->job = std::move(job);
   if (size() > 1) {
     net::Transport& over = group->job->transport();
-    std::vector<net::Rank> everybody(size());
-    std::iota(everybody.begin(), everybody.end(), 0u);
+    const std::vector<net::Rank> everybody = first_ranks(size());
     group->runners.push_back(std::make_shared<collective::Runner>(over, everybody));
     if (net::goes_on(over.on_peer_lost())) {
       net::call(over, [&] { group->survivors = std::make_shared<collective::Survivors>(over, everybody, survivors_channel_); });

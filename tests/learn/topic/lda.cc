@@ -64,13 +64,9 @@ TEST(Lda, SeedWordsBeginWithTheirTopics) {
 }
 
 TEST(Lda, CountsAreWhatTheTopicsSayOnThreadsAndMembers) {
-  for (const SamplerKind sampler : kSamplers) {
-    for (const auto& [members, threads] : {std::pair{1u, 1u}, {1u, 3u}, {2u, 1u}, {3u, 2u}}) {
-      SCOPED_TRACE(std::to_string(members) + " members, " + std::to_string(threads) + " threads, sampler " +
-                   std::to_string(static_cast<int>(sampler)));
-      for (const unsigned sweeps : {0u, 1u, 5u}) expect_counts_of_topics(trained(members, threads, 7, sweeps, {}, 4, sampler));
-    }
-  }
+  each_sampler_in({{1, 1}, {1, 3}, {2, 1}, {3, 2}}, [](SamplerKind sampler, const Setting& in) {
+    for (const unsigned sweeps : {0u, 1u, 5u}) expect_counts_of_topics(trained(in.members, in.threads, 7, sweeps, {}, 4, sampler));
+  });
 }
 
 // Documents in several blocks on disk, some of them of no document.
@@ -145,19 +141,14 @@ TEST(Lda, TooLittleMemoryIsRefusedWithWhatIsNeeded) {
 }
 
 TEST(Lda, BeginsOnlineWithCountsOfAllTokensAndTheSameBits) {
-  for (const SamplerKind sampler : kSamplers) {
-    for (const auto& [members, threads, of] : {std::tuple{1u, 1u, 1u}, {1u, 3u, 1u}, {3u, 2u, 1u}, {2u, 2u, 4u}}) {
-      const std::uint32_t blocks = sampler == SamplerKind::warplda ? 1 : of;
-      SCOPED_TRACE(std::to_string(members) + " members, " + std::to_string(threads) + " threads, " + std::to_string(blocks) + " blocks, sampler " +
-                   std::to_string(static_cast<int>(sampler)));
-      const auto online = [&, m = members, t = threads](unsigned sweeps, std::uint32_t topics) {
-        return trained(m, t, topics, sweeps, {}, 4, sampler, blocks, Start::online);
-      };
-      for (const unsigned sweeps : {0u, 3u}) expect_counts_of_topics(online(sweeps, 7));
-      expect_same(online(2, 9), online(2, 9));
-      expect_counts_of_topics(online(1, 1));
-    }
-  }
+  each_sampler_in({{1, 1}, {1, 3}, {3, 2}, {2, 2, 4}}, [](SamplerKind sampler, const Setting& in) {
+    const auto online = [&](unsigned sweeps, std::uint32_t topics) {
+      return trained(in.members, in.threads, topics, sweeps, {}, 4, sampler, in.blocks, Start::online);
+    };
+    for (const unsigned sweeps : {0u, 3u}) expect_counts_of_topics(online(sweeps, 7));
+    expect_same(online(2, 9), online(2, 9));
+    expect_counts_of_topics(online(1, 1));
+  });
   // Ahead of a random start, and with shorter rows.
   const Trained online = trained(2, 2, 50, 0, {}, 4, SamplerKind::exact, 1, Start::online), random = trained(2, 2, 50, 0);
   EXPECT_GT(online.log_likelihood, random.log_likelihood);

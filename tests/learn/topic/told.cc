@@ -6,7 +6,6 @@
 #include <chrono>
 #include <string>
 #include <thread>
-#include <tuple>
 #include <vector>
 
 #include "shoal/learn/topic/parallel.h"
@@ -21,15 +20,10 @@ Trained told(net::Rank members, std::uint32_t threads, unsigned sweeps, unsigned
 }
 
 TEST(Told, CountsAreWhatTheTopicsSay) {
-  for (const SamplerKind sampler : kSamplers) {
-    for (const auto& [members, threads, of] : {std::tuple{1u, 2u, 1u}, {2u, 1u, 1u}, {3u, 2u, 1u}, {2u, 2u, 4u}}) {
-      const std::uint32_t blocks = sampler == SamplerKind::warplda ? 1 : of;
-      SCOPED_TRACE(std::to_string(members) + " members, " + std::to_string(threads) + " threads, " + std::to_string(blocks) + " blocks, sampler " +
-                   std::to_string(static_cast<int>(sampler)));
-      for (const unsigned sweeps : {0u, 3u}) expect_counts_of_topics(told(members, threads, sweeps, 1, {}, sampler, blocks));
-      expect_counts_of_topics(told(members, threads, 2, 1, {}, sampler, blocks, Start::online));
-    }
-  }
+  each_sampler_in({{1, 2}, {2, 1}, {3, 2}, {2, 2, 4}}, [](SamplerKind sampler, const Setting& in) {
+    for (const unsigned sweeps : {0u, 3u}) expect_counts_of_topics(told(in.members, in.threads, sweeps, 1, {}, sampler, in.blocks));
+    expect_counts_of_topics(told(in.members, in.threads, 2, 1, {}, sampler, in.blocks, Start::online));
+  });
 }
 
 // After each sweep, however old the rows are that are read: at most a step, some steps of a round of 12, several rounds.

@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <functional>
+#include <initializer_list>
 #include <string>
 #include <vector>
 
@@ -17,6 +18,22 @@
 namespace shoal::learn::topic {
 
 inline constexpr SamplerKind kSamplers[] = {SamplerKind::exact, SamplerKind::lightlda, SamplerKind::warplda, SamplerKind::xy, SamplerKind::gibbs};
+
+struct Setting {
+  net::Rank members;
+  std::uint32_t threads, blocks = 1;
+};
+// By every sampler in every setting, each with as many blocks as that sampler can have.
+inline void each_sampler_in(std::initializer_list<Setting> settings, const std::function<void(SamplerKind sampler, const Setting& in)>& visit) {
+  for (const SamplerKind sampler : kSamplers) {
+    for (Setting in : settings) {
+      if (sampler == SamplerKind::warplda) in.blocks = 1;
+      SCOPED_TRACE(std::to_string(in.members) + " members, " + std::to_string(in.threads) + " threads, " + std::to_string(in.blocks) + " blocks, sampler " +
+                   std::to_string(static_cast<int>(sampler)));
+      visit(sampler, in);
+    }
+  }
+}
 
 struct Trained {
   Model model;
