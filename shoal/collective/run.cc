@@ -9,6 +9,7 @@
 #include "shoal/collective/compiled.h"
 #include "shoal/collective/operation.h"
 #include "shoal/collective/started.h"
+#include "shoal/net/call.h"
 
 namespace shoal::collective {
 namespace {
@@ -83,6 +84,12 @@ Runner::~Runner() {
   const auto closing = std::make_shared<const Error>(Code::cancelled, "the group of members is closing");
   // From here on open operations are held by the transport's handlers alone.
   for (const auto& operation : std::exchange(impl_->group->open, {})) operation->end(closing);
+}
+
+void let_go(std::shared_ptr<Runner>& runner) {
+  if (!runner) return;
+  net::Transport& transport = runner->transport();
+  net::call(transport, [going = std::exchange(runner, nullptr)]() mutable { going.reset(); });
 }
 
 std::uint32_t Runner::rank() const { return impl_->group->rank; }

@@ -67,4 +67,7 @@ class Runner {
   std::shared_ptr<Impl> impl_;
 };
 
+// A runner ends on the loop, where its operations are: for who lets go of one on another thread. Waits until it has ended. nullptr: does nothing.
+void let_go(std::shared_ptr<Runner>& runner);
+
 }  // namespace shoal::collective

@@ -8,7 +8,6 @@
 #include "shoal/exchange/packed_flow.h"
 #include "shoal/exchange/programs.h"
 #include "shoal/exchange/ways.h"
-#include "shoal/net/call.h"
 
 namespace shoal::exchange {
 namespace {
@@ -40,10 +39,7 @@ class WorkersFlow final : public PackedFlow {
     program_ = &programs_.named(Collective::all_reduce, road.unit.way);
     layout_ = collective::Layout::even(program_->program(), workers_->rank(), count());
   }
-  // A runner lives on the loop.
-  ~WorkersFlow() override {
-    if (workers_) net::call(courier().runner().transport(), [runner = std::exchange(workers_, nullptr)]() mutable { runner.reset(); });
-  }
+  ~WorkersFlow() override { collective::let_go(workers_); }
 
   void start(const Departure& departure, net::Done done) override {
     if (!workers_) return done(nullptr);

@@ -12,7 +12,6 @@
 #include "shoal/exchange/programs.h"
 #include "shoal/exchange/strips.h"
 #include "shoal/exchange/ways.h"
-#include "shoal/net/call.h"
 
 namespace shoal::exchange {
 namespace {
@@ -34,10 +33,7 @@ class HybridFlow final : public Flow {
         adding_whole_(road.programs.cheapest(Collective::all_reduce, layer_.dense_bytes(), road.plan.link)),
         memory_(road.runner.transport()) {}
 
-  // A runner lives on the loop.
-  ~HybridFlow() override {
-    net::call(courier().runner().transport(), [runner = std::exchange(holders_, nullptr)]() mutable { runner.reset(); });
-  }
+  ~HybridFlow() override { collective::let_go(holders_); }
 
   std::uint64_t operations() const override { return 3; }
 

@@ -6,7 +6,6 @@
 #include <utility>
 
 #include "shoal/collective/build.h"
-#include "shoal/net/call.h"
 
 namespace shoal::nn {
 namespace {
@@ -66,9 +65,7 @@ LayerGroup::LayerGroup(Session& session, const exchange::Strips& strips)
       scattering_(direct(Collective::reduce_scatter, strips)),
       exchanging_(direct(Collective::all_to_all, strips)) {}
 
-LayerGroup::~LayerGroup() {
-  net::call(session_.transport(), [runner = std::exchange(runner_, nullptr)]() mutable { runner.reset(); });
-}
+LayerGroup::~LayerGroup() { collective::let_go(runner_); }
 
 collective::Started LayerGroup::start(const collective::Verified& program, const Layout& layout, const at::Tensor& input, const at::Tensor& output,
                                       const std::string& label) {

@@ -17,7 +17,6 @@
 #include "shoal/learn/topic/digamma.h"
 #include "shoal/learn/topic/posterior.h"
 #include "shoal/learn/topic/sampler.h"
-#include "shoal/net/call.h"
 
 namespace shoal::learn::topic {
 namespace {
@@ -77,9 +76,7 @@ class Stream::All {
     std::iota(everybody.begin(), everybody.end(), 0u);
     runner_ = std::make_shared<collective::Runner>(transport, everybody);
   }
-  ~All() {  // a runner lives on the loop
-    if (runner_) net::call(transport_, [runner = std::exchange(runner_, nullptr)]() mutable { runner.reset(); });
-  }
+  ~All() { collective::let_go(runner_); }
 
   template <class Number>
   void sum(std::vector<Number>& numbers, const std::string& what) {
