@@ -5,6 +5,7 @@
     python bench/training.py --models char-transformer --data input.txt --batch 8 --plans wfbp p3
     python bench/training.py --compile                           every way compiled; --autocast: in bfloat16
     python bench/training.py --networks slow sites --models fcnet lenet      on networks whose links differ (bench/networks.py)
+    python bench/training.py --replay --models resnet-50 vgg19 --buckets 1 25    large ones: bytes are real, computing is what rank 0 recorded
     python bench/training.py --single                            one member beside plain PyTorch
     python bench/training.py --quick                             a smoke test
 
@@ -22,13 +23,14 @@ import side_by_side as sbs
 
 MEMBER = str(sbs.ROOT / "bench" / "peers" / "train_member.py")
 STORE_PORT = 29600
+BUCKETS = [0.05, 0.25, 1, 4, 25]  # the last is DDP's default
 
 
 def train(lab: sbs.Lab, args: argparse.Namespace) -> list[dict]:
     command = [sbs.PYTHON, MEMBER, "--models", *args.models, "--batch", str(args.batch), "--steps", str(args.steps),
                "--rounds", str(args.rounds), "--turn", str(args.turn), "--store", f"{lab.address(0)}:{STORE_PORT}",
                "--warmup", str(args.warmup), "--data", args.data, "--places", str(args.places), "--plans", *args.plans,
-               *(flag for flag in ("--autocast", "--compile") if getattr(args, flag[2:]))]
+               "--buckets", *map(str, args.buckets), *(flag for flag in ("--autocast", "--compile", "--replay") if getattr(args, flag[2:]))]
     return sbs.run_members(lab, command, {"GLOO_SOCKET_IFNAME": lab.interface()}, timeout=1800)
 
 
@@ -41,13 +43,17 @@ def compare(rate: str | None, members: int, args: argparse.Namespace, topology: 
         print(f"{line['model']:>8} {members:>2} {rate or 'loopback':>9} {line['steps']:>6} {1e3 * sbs.median(ours):>9.2f} "
               f"{sbs.spread([1e3 * v for v in ours]):>18} {1e3 * sbs.median(times['ddp']):>9.2f} {1e3 * sbs.median(best):>9.2f} "
               f"{line['bucket']:>6} {sbs.paired_ratio(times['ddp'], ours):>8.3f}x {sbs.paired_ratio(best, ours):>8.3f}x "
-              f"{sbs.paired_ratio(best, times['ddp on shoal']):>8.3f}x {sbs.paired_ratio(cpu['ddp best'], cpu['shoal']):>7.2f}x "
+              f"{on_shoal(times):>9} {sbs.paired_ratio(cpu['ddp best'], cpu['shoal']):>7.2f}x "
               f"{line['plan']['link / computing']:>6.2f} {predicted(line, 'shoal'):>6.2f}  {line['plan']['order']}: "
               f"{', '.join(f'{count} {way}' for way, count in line['plan']['ways'].items())}", flush=True)
         for plan in args.plans:
             way = f"shoal {plan}"
             print(f"{'':>9}{plan:>24} {1e3 * sbs.median(times[way]):>9.2f} {sbs.spread([1e3 * v for v in times[way]]):>18} "
                   f"shoal is {sbs.paired_ratio(times[way], ours):.3f}x, predicted {predicted(line, way):.2f}", flush=True)
+
+
+def on_shoal(times: dict[str, list[float]]) -> str:
+    return f"{sbs.paired_ratio(times['ddp best'], times['ddp on shoal']):.3f}x" if "ddp on shoal" in times else "-"
 
 
 def predicted(line: dict, way: str) -> float:
@@ -82,6 +88,8 @@ def main() -> None:
     parser.add_argument("--warmup", type=int, default=8, help="steps of each way before the first turn")
     parser.add_argument("--autocast", action="store_true", help="forward in bfloat16, in every way")
     parser.add_argument("--compile", action="store_true", help="torch.compile around every way")
+    parser.add_argument("--replay", action="store_true", help="computing of models of the zoo asleep, as it was recorded: bench/peers/replayed.py")
+    parser.add_argument("--buckets", type=float, nargs="+", default=BUCKETS, help="of DDP, MB; the last is called its default")
     parser.add_argument("--single", action="store_true")
     parser.add_argument("--quick", action="store_true", help="tiny: does it run?")
     args = parser.parse_args()
@@ -90,7 +98,7 @@ def main() -> None:
     if args.single:
         single(args)
         return
-    sbs.print_header(f"ms a step, batch {args.batch} a member, medians of {args.rounds} rounds of turns; ratios above 1: we are faster")
+    sbs.print_header(f"ms a step, batch {args.batch} a member, medians of {args.rounds} rounds of turns; ratios above 1: we are faster{'; computing as recorded, asleep' if args.replay else ''}")
     print(f"{'model':>8} {'N':>2} {'rate':>9} {'steps':>6} {'shoal ms':>9} {'spread':>18} {'ddp ms':>9} {'best ms':>9} {'MB':>6} {'of ddp':>9} {'of best':>9} {'ddp/shoal':>9} {'cpu':>8} {'C/(F+B)':>7} {'pred':>5}  plan")
     with tempfile.TemporaryDirectory() as folder:
         for name in args.networks:

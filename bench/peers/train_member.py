@@ -27,10 +27,10 @@ import torch.distributed as dist
 import torch.nn.functional as F
 
 import models
+import replayed
 import shoal
 from shoal.train.tasks import SYNTHETIC, Task
 
-BUCKETS = [0.05, 0.25, 1, 4, 25]  # MB; the last is DDP's default
 BATCHES = 8
 
 
@@ -67,6 +67,17 @@ class Load:
         chosen = torch.randperm(len(training), generator=torch.Generator().manual_seed(100 + shoal.rank()))
         batches = [training.batch(some) for some in chosen.split(args.batch)[: BATCHES if args.data != SYNTHETIC else 1]]
         self.batches = [[each[:, : args.places] for each in batch] if task.is_text else batch for batch in batches]
+        if args.replay:
+            *inputs, targets = self.batches[0]
+            recorded = [None]
+            if shoal.rank() == 0:
+                model = self.model()
+                recorded = [replayed.record(model, lambda: task.loss(model(*inputs), targets))]
+            if dist.is_initialized():
+                dist.broadcast_object_list(recorded)
+            self.model = lambda: replayed.replayed(shoal.models.build(name), recorded[0], args.batch)
+            self.loss = lambda number, _: number
+            self.batches = [(torch.zeros((), requires_grad=True), None)]
 
 
 class Trainer:
@@ -135,11 +146,13 @@ def compare(name: str, args: argparse.Namespace, on_shoal) -> dict:
     steps = args.steps or int(same_everywhere(max(5, min(100, args.turn / statistics.median(trainers["shoal"].turn(5))))))
     best = 0.0
     if shoal.size() > 1:
-        buckets = [bucket for bucket in BUCKETS if bucket >= 1 or not args.compile]  # it divides the graph by no smaller ones
+        buckets = [bucket for bucket in args.buckets if bucket >= 1 or not args.compile]  # it divides the graph by no smaller ones
         by_bucket = compiled(lambda: {bucket: trainer(ddp(bucket)) for bucket in buckets}, args)
         fastest = min(by_bucket, key=lambda bucket: statistics.median(by_bucket[bucket].turn(steps)))
         best = same_everywhere(fastest)
-        trainers |= {"ddp": by_bucket[BUCKETS[-1]], "ddp best": by_bucket[best], "ddp on shoal": trainer(ddp(best, on_shoal))}
+        trainers |= {"ddp": by_bucket[args.buckets[-1]], "ddp best": by_bucket[best]}
+        if not args.replay:  # large ones have not the memory for each way
+            trainers["ddp on shoal"] = trainer(ddp(best, on_shoal))
     else:
         trainers["plain"] = trainer(lambda model, optimizer: (model, optimizer))
     times, cpu = collections.defaultdict(list), collections.defaultdict(list)
@@ -174,6 +187,8 @@ def main() -> None:
     parser.add_argument("--models", nargs="+", choices=sorted({*models.MODELS, *shoal.models.MODELS}), required=True)
     parser.add_argument("--data", default=SYNTHETIC, help="where the data of a model of the zoo is")
     parser.add_argument("--places", type=int, default=1000, help="of a text, at most")
+    parser.add_argument("--buckets", type=float, nargs="+", required=True, help="MB: of DDP, the last is called its default")
+    parser.add_argument("--replay", action="store_true", help="computing of a model of the zoo as it was recorded (replayed.py)")
     parser.add_argument("--plans", nargs="*", default=[], help="to be compared with what Shoal chooses")
     parser.add_argument("--warmup", type=int, default=8, help="steps of each way before the first turn")
     parser.add_argument("--batch", type=int, default=32)
