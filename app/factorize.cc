@@ -39,6 +39,7 @@ int train_factors(const FactorizeOptions& options) {
                    {"step", training.step}, {"schedule", training.schedule}, {"l2", how.l2}, {"batch", how.batch}, {"seed", how.seed},
                    {"test_share", training.test.empty() ? training.test_share : 0}, {"users", ratings.users}, {"items", ratings.items},
                    {"ratings", ratings.count}, {"held_out", ratings.held_out}, {"mean", ratings.mean}, {"data", fmt::format("{:016x}", ratings.digest)}};
+  if (!options.training.start.empty()) course.config["start"] = options.training.start;
   for (const auto& read : ratings.read) course.read.push_back(data::sentence(read, kNouns));
   course.write_names = [users = ratings.user_names, items = ratings.item_names](const learn::ModelFolder& folder) {
     if (users.size() > 0) folder.write_names("users", users);

@@ -45,6 +45,12 @@ learn::ModelFolder opened(const Course& course, const TrainingOptions& options) 
   return folder;
 }
 
+learn::Tensors first_values(const Course& course, const std::string& start) {
+  const learn::ModelFolder folder(start);
+  folder.config(course.config.at("learner"));
+  return folder.model().tensors;
+}
+
 }  // namespace
 
 void TrainingOptions::check() const {
@@ -75,6 +81,7 @@ void declare_training(CLI::App& app, TrainingOptions& options) {
   flag(app, "--test-share", options.test_share, "share of the data that is held out without --test (default: 0.1)");
   flag(app, "--epochs", options.epochs, fmt::format("passes over the data (default: {})", options.epochs));
   flag(app, "--seed", options.seed, "of first values, order and what is held out (default: 1)");
+  flag(app, "--start", options.start, "folder of a model of this learner, whose values are the first ones here");
   flag(app, "--output", options.output, "folder of the model (default: the data's name and .model)");
   flag(app, "--every", options.every, "epochs from one time that the model is kept to the next (default: 1)");
   switch_on(app, "--resume", options.resume, "go on from the folder's model, if it has one");
@@ -110,6 +117,7 @@ Action declare_use(CLI::App& app, const CLI::App* train, const std::string& what
 void Course::describe(const learn::LabelledRows& rows, const TrainingOptions& options) {
   config["test_share"] = options.test.empty() ? options.test_share : 0;
   config["on_disk"] = options.on_disk;
+  if (!options.start.empty()) config["start"] = options.start;
   if (!rows.classes.empty()) config["classes"] = rows.classes.size();
   config.update({{"columns", rows.columns}, {"rows", rows.count}, {"held_out", rows.held_out}, {"data", fmt::format("{:016x}", rows.digest)}});
   for (const auto& one : rows.read) read.push_back(data::sentence(one));
@@ -118,7 +126,9 @@ void Course::describe(const learn::LabelledRows& rows, const TrainingOptions& op
 int train(const Course& course, const TrainingOptions& options, const net::Place& place) {
   const bool first = place.rank == 0;
   std::optional<learn::ModelFolder> folder;
+  learn::Tensors values;
   if (first) {
+    if (!options.start.empty()) values = first_values(course, options.start);
     folder = opened(course, options);
     for (const auto& line : course.read) {
       if (!options.data.json) say(line + "\n");
@@ -128,7 +138,7 @@ int train(const Course& course, const TrainingOptions& options, const net::Place
   net::JoinOptions joining;
   joining.settings["program"] = "shoal " + course.command + " train";
   for (const auto& [name, value] : course.config.items()) joining.settings[name] = value.dump();
-  joining.settings["training"] = fmt::format("{} epochs, kept every {}, {}, shared {}", options.epochs, options.every, options.consistency, options.sharing);
+  joining.settings["training"] = fmt::format("{} epochs, kept every {}, {}, shared {}, from \"{}\"", options.epochs, options.every, options.consistency, options.sharing, options.start);
   const auto job = net::join(joining);
 
   Progress progress(first && !options.data.json);
@@ -152,7 +162,7 @@ int train(const Course& course, const TrainingOptions& options, const net::Place
     if (const std::string note = learner->note(); first && !note.empty()) {
       say(options.data.json ? learn::Json{{"note", note}}.dump() + "\n" : note + "\n");
     }
-    learn::train(*learner, folder ? &*folder : nullptr, {options.epochs, options.every, options.resume}, watching);
+    learn::train(*learner, folder ? &*folder : nullptr, {options.epochs, options.every, options.resume, !options.start.empty()}, watching, values);
   } catch (const Error& error) {
     net::call(job->transport(), [&] { job->transport().fail(error); });  // the others end with the same line
     throw;

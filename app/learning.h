@@ -25,7 +25,7 @@ struct DataOptions {
 
 struct TrainingOptions {
   DataOptions data;
-  std::string test, output, consistency = "bsp", sharing = "auto", schedule = "sqrt";
+  std::string test, output, start, consistency = "bsp", sharing = "auto", schedule = "sqrt";
   double test_share = 0.1, step = 1, l2 = 0;
   unsigned epochs = 10, every = 1;
   std::uint64_t batch = 1, seed = 1;

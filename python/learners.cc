@@ -4,6 +4,7 @@
 
 #include <functional>
 #include <memory>
+#include <optional>
 
 #include "arrays.h"
 #include "bindings.h"
@@ -63,9 +64,13 @@ learn::Tensors tensors_from(const std::map<std::string, Array<float>>& arrays) {
   return tensors;
 }
 
-// Learns until it has converged or `epochs` are done; `after(figures)` hears of each epoch, and whoever interrupts Python is heard then.
+std::optional<learn::Tensors> first_from(const std::optional<std::map<std::string, Array<float>>>& arrays) {
+  return arrays ? std::optional(tensors_from(*arrays)) : std::nullopt;
+}
+
+// Learns, from `first` values if there are any, until it has converged or `epochs` are done; `after(figures)` hears of each epoch, and whoever interrupts Python is heard then.
 // Returns rank 0's tensors, and nothing elsewhere.
-py::dict learnt(nn::Session& session, const Begin& begin, unsigned epochs, const py::object& after) {
+py::dict learnt(nn::Session& session, const Begin& begin, const std::optional<learn::Tensors>& first, unsigned epochs, const py::object& after) {
   std::unique_ptr<learn::Learner> learner;
   learn::Tensors model;
   {
@@ -74,6 +79,7 @@ py::dict learnt(nn::Session& session, const Begin& begin, unsigned epochs, const
     const auto tables = table::options_here(session.job().transport(), session.patience(), channel, meeting);
     learner = begin(session.job().transport(), tables);
     learner->restore(0, {});
+    if (first) learner->begin_with(*first);
   }
   for (unsigned number = 1; number <= epochs; ++number) {
     learn::Epoch epoch;
@@ -131,15 +137,16 @@ Begin begin_for(nn::Session& session, const std::string& learner, const py::dict
 }
 
 py::dict fit_rows(nn::Session& session, const std::string& learner, const py::dict& options, const data::SparseRows& all, bool labelled, unsigned epochs,
-                  const py::object& after) {
+                  const py::object& after, const std::optional<std::map<std::string, Array<float>>>& first) {
   const auto labels = labelled ? learn::Labels::classes : learn::Labels::unused;
   const auto rows = std::make_shared<learn::LabelledRows>(learn::deal_rows(all, session.rank(), session.size(), labels));
-  return learnt(session, begin_for(session, learner, options, rows), epochs, after);
+  return learnt(session, begin_for(session, learner, options, rows), first_from(first), epochs, after);
 }
 
 // Returns the mean beside the tensors.
 std::pair<py::dict, double> fit_ratings(nn::Session& session, const py::dict& options, const Array<std::uint32_t>& users, const Array<std::uint32_t>& items,
-                                        const Array<float>& values, std::uint32_t user_count, std::uint32_t item_count, unsigned epochs, const py::object& after) {
+                                        const Array<float>& values, std::uint32_t user_count, std::uint32_t item_count, unsigned epochs, const py::object& after,
+                                        const std::optional<std::map<std::string, Array<float>>>& first) {
   data::Triples all;
   all.rows = copied(users);
   all.columns = copied(items);
@@ -154,7 +161,7 @@ std::pair<py::dict, double> fit_ratings(nn::Session& session, const py::dict& op
   const Begin begin = [ratings, how](net::Transport& transport, const table::TablesOptions& tables) {
     return std::make_unique<learn::Factorization>(transport, std::move(*ratings), how, tables);
   };
-  return {learnt(session, begin, epochs, after), mean};
+  return {learnt(session, begin, first_from(first), epochs, after), mean};
 }
 
 // Number of the nearest center of each row, and the squared distance from it.

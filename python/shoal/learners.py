@@ -10,149 +10,10 @@ Alone, a process is the only member. After `shoal run -n 4 --` all members call 
 same model afterwards. Parameters are those of the program's flags. fit(), alone or not, must not run in two threads at once.
 """
 
-import inspect
-import json
-import sys
-
 import numpy as np
 
 from . import _C, session
-from .errors import Error
-
-_MOST = 2**32 - 1  # rows and columns
-
-
-class InvalidData(Error, ValueError):
-    """Data or parameters that cannot be learnt from."""
-
-    def __init__(self, line: str):
-        super().__init__(line, "invalid_argument", 2)
-
-
-class NotFitted(Error, ValueError, AttributeError):
-    """A model was asked before fit()."""
-
-    def __init__(self, line: str):
-        super().__init__(line, "invalid_argument", 2)
-
-
-def _csr(X):
-    """offsets, columns, values, width of a matrix: an array, or anything with tocsr()."""
-    if hasattr(X, "tocsr"):
-        X = X.tocsr()
-        if not X.has_sorted_indices or not X.has_canonical_format:
-            X = X.copy()
-            X.sum_duplicates()
-        offsets, columns, values, shape = X.indptr, X.indices, X.data, X.shape
-        if np.iscomplexobj(values):
-            raise InvalidData("X: Complex data not supported")
-        values = np.asarray(values, np.float32)
-    else:
-        X = np.asarray(X)
-        if np.iscomplexobj(X):
-            raise InvalidData("X: Complex data not supported")
-        if X.ndim != 2:
-            raise InvalidData(f"X: Expected 2D array, got {X.ndim}D array instead (Reshape your data with X.reshape(-1, 1) or X.reshape(1, -1))")
-        X = X.astype(np.float32)
-        shape = X.shape
-        rows, columns = np.nonzero(X)
-        values = X[rows, columns]
-        offsets = np.concatenate([[0], np.cumsum(np.bincount(rows, minlength=shape[0]))]) if shape[0] else np.zeros(1)
-    if shape[0] == 0 or shape[1] == 0:
-        raise InvalidData(f"X: Found array with {shape[0]} sample(s) and {shape[1]} feature(s) (shape={shape}) while a minimum of 1 is required.")
-    if max(shape) > _MOST:
-        raise InvalidData(f"X: {max(shape):,} rows or columns, and {_MOST:,} can be learnt from")
-    if not np.isfinite(values).all():
-        raise InvalidData("X: holds NaN or infinity, or numbers beyond 32-bit floating point")
-    return np.asarray(offsets, np.uint64), np.asarray(columns, np.uint32), values, shape[1]
-
-
-class _Learner:
-    """What all have in common: parameters are what __init__ takes, and stay as they were given; what was learnt ends with "_"."""
-
-    _command = ""  # of the program
-    _kind = None   # of estimator, in scikit-learn's words
-
-    def get_params(self, deep: bool = True) -> dict:
-        return {name: getattr(self, name) for name in inspect.signature(type(self)).parameters}
-
-    def set_params(self, **params):
-        known = self.get_params()
-        for name, value in params.items():
-            if name not in known:
-                raise InvalidData(f"{type(self).__name__}: Invalid parameter {name!r} (one of {', '.join(known)})")
-            setattr(self, name, value)
-        return self
-
-    def __repr__(self) -> str:
-        return f"{type(self).__name__}({', '.join(f'{name}={value!r}' for name, value in self.get_params().items())})"
-
-    def __sklearn_tags__(self):
-        utils = sys.modules["sklearn.utils"]  # who asks has loaded it
-        return utils.Tags(estimator_type=self._kind, target_tags=utils.TargetTags(required=self._kind == "classifier"),
-                          transformer_tags=utils.TransformerTags() if hasattr(self, "transform") else None,
-                          classifier_tags=utils.ClassifierTags() if self._kind == "classifier" else None,
-                          input_tags=utils.InputTags(sparse=True))
-
-    def __sklearn_is_fitted__(self) -> bool:
-        return hasattr(self, "n_features_in_")
-
-    def _learn(self, learner: str, X, labels=None):
-        """rank 0's tensors, on all members."""
-        offsets, columns, values, width = _csr(X)
-        rows = _C.Rows(offsets, columns, values, np.zeros(len(offsets) - 1) if labels is None else labels, width)
-        self.history_ = []
-        session.require_members_for_good(learner)
-        arrays = _C.fit_rows(session.current(), learner, self.get_params(), rows, labels is not None, self._epochs(), self.history_.append)
-        self.n_features_in_ = width
-        return _on_all(arrays)
-
-    def _epochs(self) -> int:
-        if isinstance(self.epochs, bool) or not isinstance(self.epochs, (int, np.integer)) or self.epochs < 1:
-            raise InvalidData(f"epochs: {self.epochs!r} is no number from 1 on")
-        return int(self.epochs)
-
-    def _rows(self, X):
-        """X as rows for a model that was learnt."""
-        if not self.__sklearn_is_fitted__():
-            raise NotFitted(f"{type(self).__name__}: nothing was learnt yet (call fit() first)")
-        offsets, columns, values, width = _csr(X)
-        if width != self.n_features_in_:
-            raise InvalidData(f"X has {width} features, but {type(self).__name__} is expecting {self.n_features_in_} features as input")
-        return _C.Rows(offsets, columns, values, np.zeros(len(offsets) - 1), width)
-
-    def _product(self, X, matrix: np.ndarray) -> np.ndarray:
-        return np.asarray((X.tocsr() if hasattr(X, "tocsr") else np.asarray(X, np.float32)) @ matrix.astype(np.float64))
-
-    @classmethod
-    def load(cls, path):
-        """The model in a folder that save() or the program left."""
-        config, arrays, classes = _C.kept_model(str(path), cls._command)
-        config = json.loads(config)
-        model = cls(**{name: config[name] for name in inspect.signature(cls).parameters if name in config})
-        model.history_ = []
-        model.n_features_in_ = config.get("columns") or config["items"]
-        model._take(arrays, config, classes)
-        return model
-
-    def _keep(self, path, arrays: dict, names: dict | None = None, **config) -> None:
-        if not self.__sklearn_is_fitted__():
-            raise NotFitted(f"{type(self).__name__}: nothing was learnt yet (call fit() first)")
-        params = {name: value for name, value in self.get_params().items() if name != "epochs"}
-        text = json.dumps({"learner": self._command, **params, "columns": self.n_features_in_, **config}, default=lambda value: value.item())
-        if session.rank() == 0:
-            _C.keep_model(str(path), text, names or {}, arrays, len(self.history_))
-
-
-def _on_all(arrays: dict, root: int = 0) -> dict:
-    """What rank `root` has, on all members."""
-    here = session.current()
-    if here.size == 1:
-        return arrays
-    forms = {name: (array.dtype.str, array.shape) for name, array in arrays.items()}
-    forms = json.loads(here.broadcast(json.dumps(forms).encode(), root, "what was learnt"))
-    return {name: np.frombuffer(session.broadcast_bytes(here, arrays[name].tobytes() if here.rank == root else b"", root, name), form).reshape(shape)
-            for name, (form, shape) in forms.items()}
+from .estimator import InvalidData, NotFitted, _csr, _Learner, _on_all, given
 
 
 class LinearClassifier(_Learner):
@@ -216,18 +77,18 @@ class LinearClassifier(_Learner):
 
 
 class KMeans(_Learner):
-    """Centers of clusters by Lloyd's iteration, from k-means++'s first ones; the same bits on any number of members.
+    """Centers of clusters by Lloyd's iteration, from k-means++'s first ones or those of `init`, (clusters, columns); the same bits on any number of members.
 
     After fit(): cluster_centers_, (clusters, columns); labels_ and inertia_ of the rows that were given; history_.
     """
 
     _command, _kind = "cluster-points", "clusterer"
 
-    def __init__(self, clusters: int = 10, epochs: int = 100, seed: int = 1):
-        self.clusters, self.epochs, self.seed = clusters, epochs, seed
+    def __init__(self, clusters: int = 10, epochs: int = 100, seed: int = 1, init=None):
+        self.clusters, self.epochs, self.seed, self.init = clusters, epochs, seed, init
 
     def fit(self, X, y=None):
-        self.cluster_centers_ = self._learn("k-means", X)["centers"]
+        self.cluster_centers_ = self._learn("k-means", X, first=("centers", self.clusters))["centers"]
         self.labels_, distances = _C.nearest_centers(self.cluster_centers_, self._rows(X))
         self.inertia_ = float(distances.sum())
         return self
@@ -260,15 +121,17 @@ class KMeans(_Learner):
 
 
 class DictionaryLearning(_Learner):
-    """Atoms of which few make up a sample: half the squared error plus l1 times the codes' absolute values. After fit(): components_, (atoms, columns); history_."""
+    """Atoms of which few make up a sample: half the squared error plus l1 times the codes' absolute values. init: the first atoms,
+    (atoms, columns). After fit(): components_, (atoms, columns); history_."""
 
     _command = "dictionary"
 
-    def __init__(self, atoms: int = 64, l1: float = 1.0, non_negative: bool = False, batch: int = 500, epochs: int = 10, seed: int = 1):
-        self.atoms, self.l1, self.non_negative, self.batch, self.epochs, self.seed = atoms, l1, non_negative, batch, epochs, seed
+    def __init__(self, atoms: int = 64, l1: float = 1.0, non_negative: bool = False, batch: int = 500, epochs: int = 10, seed: int = 1,
+                 init=None):
+        self.atoms, self.l1, self.non_negative, self.batch, self.epochs, self.seed, self.init = atoms, l1, non_negative, batch, epochs, seed, init
 
     def fit(self, X, y=None):
-        arrays = self._learn("dictionary", X)
+        arrays = self._learn("dictionary", X, first=("atoms", self.atoms))
         self.components_, self._codes = arrays["atoms"], arrays["codes"]
         return self
 
@@ -323,7 +186,7 @@ class MetricLearning(_Learner):
 
 
 class Factorization(_Learner):
-    """Ratings as products of two thin matrices. X is a sparse matrix of users by items; what it stores is a rating, also 0.
+    """Ratings as products of two thin matrices. X is a sparse matrix of users by items; what it stores is a rating, also 0. init: the first (users_, items_).
 
     After fit(): users_, (users, factors), and items_; with biases one column more; mean_; history_.
     """
@@ -331,15 +194,23 @@ class Factorization(_Learner):
     _command = "factorize"
 
     def __init__(self, factors: int = 32, step: float = 0.1, schedule: str = "sqrt", l2: float = 0.08, batch: int = 1000, biases: bool = False,
-                 non_negative: bool = False, epochs: int = 10, seed: int = 1, consistency: str = "bsp"):
+                 non_negative: bool = False, epochs: int = 10, seed: int = 1, consistency: str = "bsp", init=None):
         self.factors, self.step, self.schedule, self.l2, self.batch = factors, step, schedule, l2, batch
         self.biases, self.non_negative, self.epochs, self.seed, self.consistency = biases, non_negative, epochs, seed, consistency
+        self.init = init
 
     def fit(self, X, y=None):
         users, items, ratings, shape = _ratings(X)
+        first = None
+        if self.init is not None:
+            if len(self.init) != 2:
+                raise InvalidData("init: first values of users and of items are two arrays")
+            width = self.factors + bool(self.biases)
+            first = {name: given(f"init: {name}", part, (count, width)) for name, part, count in zip(("users", "items"), self.init, shape)}
         self.history_ = []
         session.require_members_for_good("factorize")
-        arrays, self.mean_ = _C.fit_ratings(session.current(), self.get_params(), users, items, ratings, *shape, self._epochs(), self.history_.append)
+        arrays, self.mean_ = _C.fit_ratings(session.current(), self.get_params(), users, items, ratings, *shape, self._epochs(),
+                                           self.history_.append, first)
         arrays = _on_all(arrays)
         self.users_, self.items_, self.n_features_in_ = arrays["users"], arrays["items"], shape[1]
         return self

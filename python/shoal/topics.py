@@ -17,7 +17,7 @@ import os
 import numpy as np
 
 from . import _C, session
-from .learners import InvalidData, NotFitted, _csr, _Learner, _on_all
+from .estimator import InvalidData, NotFitted, _csr, _Learner, _on_all
 
 _ALPHA_SUM = 5.0  # of alpha=None
 

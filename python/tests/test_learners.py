@@ -77,6 +77,18 @@ def test_members_have_one_model_and_k_means_that_of_one_member(pool):
     assert np.array_equal(members[0][2]["cluster_centers_"], fitted(2).cluster_centers_)
 
 
+def test_they_begin_with_given_values():
+    X, _ = samples()
+    first = X[:3].copy()
+    clusters = KMeans(3, epochs=1, init=first).fit(X)
+    nearest = ((X[:, None] - first) ** 2).sum(axis=2).argmin(axis=1)
+    np.testing.assert_allclose(clusters.cluster_centers_, [X[nearest == j].mean(axis=0) for j in range(3)], rtol=1e-5)
+    still = Factorization(2, step=1e-30, epochs=1, init=(np.full((300, 2), 0.5), np.full((6, 2), 0.25))).fit(Sparse(X))
+    assert (still.users_ == 0.5).all() and (still.items_ == 0.25).all()
+    atoms = DictionaryLearning(3, l1=100.0, epochs=1, init=np.eye(3, 6)).fit(X).components_  # no code is worth its price
+    np.testing.assert_array_equal(atoms, np.eye(3, 6))
+
+
 @pytest.mark.parametrize("number", range(len(LEARNERS)))
 def test_a_model_is_kept_and_taken_up(tmp_path, number):
     learner = fitted(number)
@@ -141,9 +153,9 @@ def test_predictions_are_those_of_the_formulas():
 
 def test_parameters_are_got_and_set_as_scikit_learn_does():
     model = KMeans(3)
-    assert model.get_params() == {"clusters": 3, "epochs": 100, "seed": 1}
+    assert model.get_params() == {"clusters": 3, "epochs": 100, "seed": 1, "init": None}
     assert model.set_params(clusters=5) is model and model.clusters == 5
-    assert repr(model) == "KMeans(clusters=5, epochs=100, seed=1)"
+    assert repr(model) == "KMeans(clusters=5, epochs=100, seed=1, init=None)"
     with pytest.raises(InvalidData, match="Invalid parameter 'atoms'"):
         model.set_params(atoms=3)
 
@@ -156,6 +168,8 @@ def test_parameters_are_got_and_set_as_scikit_learn_does():
         (lambda X, y: KMeans(3).fit(X[0]), "X: Expected 2D array, got 1D array instead"),
         (lambda X, y: KMeans(3).fit(np.where(X == 0, np.nan, X)), "X: holds NaN or infinity"),
         (lambda X, y: KMeans(1000).fit(X), "clusters: 1000 are more than the 300 samples"),
+        (lambda X, y: KMeans(3, init=X[:2]).fit(X), r"init: first values are finite numbers of the shape \(3, 6\), not float32 of \(2, 6\)"),
+        (lambda X, y: Factorization(4, init=X).fit(Sparse(ratings())), "init: first values of users and of items are two arrays"),
         (lambda X, y: KMeans(3, epochs=0).fit(X), "epochs: 0 is no number from 1 on"),
         (lambda X, y: LinearClassifier(l2=0).fit(X, y), "l2: must be above zero"),
         (lambda X, y: LinearClassifier("newton").fit(X, y), "solver: 'newton' is none"),

@@ -226,17 +226,20 @@ Tensors Factorization::model() {
   return model;
 }
 
-unsigned Factorization::restore(unsigned epochs, const Tensors& model) {
-  epochs_ = static_cast<unsigned>(sums_.sum({ratings_.member == 0 ? static_cast<double>(epochs) : 0, 0, 0, 0})[0]);
-  if (epochs_ == 0) return 0;
+void Factorization::begin_with(const Tensors& first) {
   if (ratings_.member == 0) {
-    assign_rows(all_users_, {0, ratings_.users}, tensor_of(model, "users", {ratings_.users, width_}).values);
-    assign_rows(items_, {0, ratings_.items}, tensor_of(model, "items", {ratings_.items, width_}).values);
+    assign_rows(all_users_, {0, ratings_.users}, tensor_of(first, "users", {ratings_.users, width_}).values);
+    assign_rows(items_, {0, ratings_.items}, tensor_of(first, "items", {ratings_.items, width_}).values);
   }
   all_users_.barrier();
   items_.barrier();
   read_rows(all_users_, own_share(ratings_.users), users_);
   all_users_.barrier();
+}
+
+unsigned Factorization::restore(unsigned epochs, const Tensors& model) {
+  epochs_ = static_cast<unsigned>(sums_.sum({ratings_.member == 0 ? static_cast<double>(epochs) : 0, 0, 0, 0})[0]);
+  if (epochs_ > 0) begin_with(model);
   return epochs_;
 }
 

@@ -47,6 +47,7 @@ class Factorization final : public Learner {
   // Figures: "training RMSE", of each rating before its step; "held-out RMSE" after the epoch, if there are such ratings.
   Epoch learn(const std::function<void(double part)>& progressed) override;
   Tensors model() override;  // "users" and "items", a row each
+  void begin_with(const Tensors& first) override;
   unsigned restore(unsigned epochs, const Tensors& model) override;
 
   double mean() const { return options_.non_negative ? 0 : ratings_.mean; }

@@ -104,7 +104,7 @@ void KMeans::begin_centers() {
 Epoch KMeans::learn(const std::function<void(double part)>& progressed) {
   const Instant begin = steady_now();
   waited_ = 0;
-  if (epochs_ == 0) begin_centers();
+  if (epochs_ == 0 && !has_first_) begin_centers();
   const double distances = assign(progressed);
   const Instant meeting = steady_now();
   cluster_sums_.barrier();
@@ -213,17 +213,21 @@ Tensors KMeans::model() {
   return model;
 }
 
-unsigned KMeans::restore(unsigned epochs, const Tensors& model) {
-  epochs_ = static_cast<unsigned>(sums_.sum({rows_.member == 0 ? static_cast<double>(epochs) : 0, 0})[0]);
-  if (epochs_ == 0) return 0;
+void KMeans::begin_with(const Tensors& first) {
   Tensor centers{{options_.clusters, rows_.columns}, std::vector<float>(std::size_t{options_.clusters} * rows_.columns)};
   if (rows_.member == 0) {
-    centers = tensor_of(model, "centers", centers.shape);
+    centers = tensor_of(first, "centers", centers.shape);
     assign_rows(starts_, KeyRange{0, options_.clusters}, centers.values);
   }
   starts_.barrier();
   read_rows(starts_, {0, options_.clusters}, centers.values);
   centers_.set(centers);
+  has_first_ = true;
+}
+
+unsigned KMeans::restore(unsigned epochs, const Tensors& model) {
+  epochs_ = static_cast<unsigned>(sums_.sum({rows_.member == 0 ? static_cast<double>(epochs) : 0, 0})[0]);
+  if (epochs_ > 0) begin_with(model);
   return epochs_;
 }
 

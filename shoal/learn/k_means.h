@@ -35,6 +35,7 @@ class KMeans final : public Learner {
   // distance" after it, if there are such samples. Converged when they stay. Throws Error{invalid_argument} where there are fewer different samples than clusters.
   Epoch learn(const std::function<void(double part)>& progressed) override;
   Tensors model() override;  // "centers", a row for each cluster
+  void begin_with(const Tensors& first) override;
   unsigned restore(unsigned epochs, const Tensors& model) override;
 
  private:
@@ -63,6 +64,7 @@ class KMeans final : public Learner {
   std::vector<double> distance_;                 // squared, to its center
   TouchedColumns touched_;
   std::vector<std::int64_t> changes_;            // of the rows of touched columns
+  bool has_first_ = false;                       // centers that were given
   unsigned epochs_ = 0;                          // done
   double waited_ = 0;
 };

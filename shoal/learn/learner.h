@@ -38,6 +38,9 @@ class Learner {
   virtual Tensors model() = 0;
   // What it decided before it began, and why: a sentence, or nothing.
   virtual std::string note() const { return ""; }
+  // First values in place of the learner's own: those that rank 0 gives, named as in model(). After restore() has returned 0, before the first epoch. Throws
+  // Error{mismatch} for tensors of another form, Error{unsupported} where the end does not depend on where it begins.
+  virtual void begin_with(const Tensors& first) = 0;
   // Goes on from what rank 0 gives: `epochs` of them, 0 for none. Returns rank 0's `epochs` on all members.
   virtual unsigned restore(unsigned epochs, const Tensors& model) = 0;
 };

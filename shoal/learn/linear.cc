@@ -201,14 +201,17 @@ Tensors Linear::model() {
   return model;
 }
 
-unsigned Linear::restore(unsigned epochs, const Tensors& model) {
-  epochs_ = static_cast<unsigned>(sums_.sum({rows_.member == 0 ? static_cast<double>(epochs) : 0, 0, 0})[0]);
-  if (epochs_ == 0) return 0;
+void Linear::begin_with(const Tensors& first) {
   if (rows_.member == 0) {
-    set_rows(*columns_, {0, rows_.columns}, tensor_of(model, "weights", {rows_.columns, width_}));
-    set_rows(*columns_, {rows_.columns, rows_.columns + table::Key{1}}, tensor_of(model, "intercept", {width_}));
+    set_rows(*columns_, {0, rows_.columns}, tensor_of(first, "weights", {rows_.columns, width_}));
+    set_rows(*columns_, {rows_.columns, rows_.columns + table::Key{1}}, tensor_of(first, "intercept", {width_}));
   }
   columns_->barrier();
+}
+
+unsigned Linear::restore(unsigned epochs, const Tensors& model) {
+  epochs_ = static_cast<unsigned>(sums_.sum({rows_.member == 0 ? static_cast<double>(epochs) : 0, 0, 0})[0]);
+  if (epochs_ > 0) begin_with(model);
   return epochs_;
 }
 

@@ -51,6 +51,7 @@ class Linear final : public Learner {
   // Figures: "training log loss", of each row before its step; "held-out log loss" and "held-out accuracy" after the epoch, if there are such rows.
   Epoch learn(const std::function<void(double part)>& progressed) override;
   Tensors model() override;  // "weights", a row for each column, and "intercept"
+  void begin_with(const Tensors& first) override;
   unsigned restore(unsigned epochs, const Tensors& model) override;
   std::string note() const override { return columns_->why(); }
 

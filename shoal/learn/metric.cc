@@ -225,11 +225,14 @@ Tensors Metric::model() {
   return model;
 }
 
+void Metric::begin_with(const Tensors& first) {
+  if (rows_.member == 0) assign_rows(columns_, KeyRange{0, rows_.columns}, tensor_of(first, "map", {rows_.columns, options_.dimensions}).values);
+  columns_.barrier();
+}
+
 unsigned Metric::restore(unsigned epochs, const Tensors& model) {
   epochs_ = static_cast<unsigned>(sums_.sum({rows_.member == 0 ? static_cast<double>(epochs) : 0, 0, 0})[0]);
-  if (epochs_ == 0) return 0;
-  if (rows_.member == 0) assign_rows(columns_, KeyRange{0, rows_.columns}, tensor_of(model, "map", {rows_.columns, options_.dimensions}).values);
-  columns_.barrier();
+  if (epochs_ > 0) begin_with(model);
   return epochs_;
 }
 

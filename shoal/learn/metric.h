@@ -45,6 +45,7 @@ class Metric final : public Learner {
   // three nearest of LabelledRows::first have, if there are any.
   Epoch learn(const std::function<void(double part)>& progressed) override;
   Tensors model() override;  // "map", a row for each column
+  void begin_with(const Tensors& first) override;
   unsigned restore(unsigned epochs, const Tensors& model) override;
 
  private:

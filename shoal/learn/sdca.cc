@@ -228,6 +228,10 @@ Tensors Sdca::model() {
   return model;
 }
 
+void Sdca::begin_with(const Tensors&) {
+  throw Error(Code::unsupported, "ends at the same weights wherever it begins, and begins with numbers of its rows, not with weights", "sdca", "take sgd");
+}
+
 unsigned Sdca::restore(unsigned epochs, const Tensors& model) {
   epochs_ = static_cast<unsigned>(sums_.sum({rows_.member == 0 ? static_cast<double>(epochs) : 0, 0, 0, 0, 0})[0]);
   if (epochs_ == 0) return 0;

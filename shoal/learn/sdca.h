@@ -41,6 +41,7 @@ class Sdca final : public Learner {
   Epoch learn(const std::function<void(double part)>& progressed) override;
   // "weights", a row for each column, and "intercept", as Linear's; "dual", for each row of the data what p_i gives to each wrong class.
   Tensors model() override;
+  void begin_with(const Tensors& first) override;
   unsigned restore(unsigned epochs, const Tensors& model) override;
   std::string note() const override { return columns_->why(); }
 

@@ -178,21 +178,25 @@ Tensors SparseCoding::model() {
   return model;
 }
 
-unsigned SparseCoding::restore(unsigned epochs, const Tensors& model) {
-  epochs_ = static_cast<unsigned>(sums_.sum({rows_.member == 0 ? static_cast<double>(epochs) : 0, 0, 0})[0]);
-  if (epochs_ == 0) return 0;
+void SparseCoding::begin_with(const Tensors& first) {
   const KeyRange behind{rows_.count, table::Key{rows_.count} + rows_.columns};  // the atoms' numbers, as many in a row as a code has
   Tensor atoms{{atoms_, rows_.columns}, std::vector<float>(atoms_ * rows_.columns)};
   if (rows_.member == 0) {
-    atoms = tensor_of(model, "atoms", atoms.shape);
-    assign_rows(all_codes_, KeyRange{0, rows_.count}, tensor_of(model, "codes", {rows_.count, atoms_}).values);
+    atoms = tensor_of(first, "atoms", atoms.shape);
     assign_rows(all_codes_, behind, atoms.values);
   }
   all_codes_.barrier();
-  const std::vector<table::Key> own(rows_.numbers.begin(), rows_.numbers.end());
-  read_rows(all_codes_, own, codes_);
   read_rows(all_codes_, behind, atoms.values);
   dictionary_.set(atoms);
+}
+
+unsigned SparseCoding::restore(unsigned epochs, const Tensors& model) {
+  epochs_ = static_cast<unsigned>(sums_.sum({rows_.member == 0 ? static_cast<double>(epochs) : 0, 0, 0})[0]);
+  if (epochs_ == 0) return 0;
+  if (rows_.member == 0) assign_rows(all_codes_, KeyRange{0, rows_.count}, tensor_of(model, "codes", {rows_.count, atoms_}).values);
+  begin_with(model);
+  const std::vector<table::Key> own(rows_.numbers.begin(), rows_.numbers.end());
+  read_rows(all_codes_, own, codes_);
   sum_up();
   return epochs_;
 }

@@ -33,6 +33,7 @@ class SparseCoding final : public Learner {
   // Figures: "objective", of each sample when it was coded; "codes not zero", a share; "held-out objective" after the epoch, if there are such samples.
   Epoch learn(const std::function<void(double part)>& progressed) override;
   Tensors model() override;  // "atoms", and for each row of the data its "codes"
+  void begin_with(const Tensors& first) override;
   unsigned restore(unsigned epochs, const Tensors& model) override;
 
  private:

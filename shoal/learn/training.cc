@@ -1,13 +1,28 @@
 #include "shoal/learn/training.h"
 
-namespace shoal::learn {
+#include "shoal/core/error.h"
 
-void train(Learner& learner, ModelFolder* folder, const Training& training, const Watching& watching) {
+namespace shoal::learn {
+namespace {
+
+void begin_with(Learner& learner, const Tensors& first) {
+  try {
+    learner.begin_with(first);
+  } catch (const Error& error) {
+    if (error.code() != Code::mismatch) throw;
+    throw Error(Code::invalid_argument, error.fact(), "start", "take one that learnt from such data with the same options");
+  }
+}
+
+}  // namespace
+
+void train(Learner& learner, ModelFolder* folder, const Training& training, const Watching& watching, const Tensors& first) {
   KeptModel kept;
   if (folder != nullptr && training.resume && folder->holds_model()) kept = folder->model();
   const unsigned done = learner.restore(kept.epochs, kept.tensors);
   kept = {};
   if (done > 0) watching.resumed(done);
+  if (done == 0 && training.first) begin_with(learner, first);
   for (unsigned number = done + 1; number <= training.epochs; ++number) {
     const Epoch epoch = learner.learn([&](double part) { watching.progressed(number, part); });
     const bool keep = number % training.every == 0 || number == training.epochs || epoch.converged;

@@ -11,6 +11,7 @@ struct Training {
   unsigned epochs = 10;  // in all, with those of a model that is gone on from, or until the learner has converged
   unsigned every = 1;    // epochs between two times that the model is kept; the last is, too
   bool resume = false;   // go on from the folder's model, if it has one
+  bool first = false;    // else begin with `first` values, rank 0's
 };
 struct Watching {
   std::function<void(unsigned epochs)> resumed;                   // before the first epoch, where there are any already
@@ -19,6 +20,6 @@ struct Watching {
 };
 
 // folder: rank 0's, begun or gone on with; nullptr on the other members.
-void train(Learner& learner, ModelFolder* folder, const Training& training, const Watching& watching);
+void train(Learner& learner, ModelFolder* folder, const Training& training, const Watching& watching, const Tensors& first = {});
 
 }  // namespace shoal::learn

@@ -166,6 +166,17 @@ TEST(Factorization, a_run_that_goes_on_has_the_bits_of_one_that_was_not_interrup
   }
 }
 
+// With a step too small to move anything the model is what it began with.
+TEST(Factorization, it_begins_with_given_values) {
+  auto options = for_planted();
+  options.step = {1e-30, false};
+  const Tensors other = learnt_by(1, 3, factorization(for_planted())).model;
+  for (const net::Rank members : {1u, 3u}) {
+    const Learnt learnt = learnt_by(members, 1, factorization(options), 0, other);
+    expect_same_bits(learnt.model, other);
+  }
+}
+
 TEST(Factorization, members_without_ratings_take_part) {
   const Learnt learnt = learnt_by(2, 3, [](net::Transport& transport) {
     Ratings ratings = planted(0, 1);

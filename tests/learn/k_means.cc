@@ -123,6 +123,21 @@ TEST(KMeans, any_number_of_members_has_the_same_bits_and_so_has_a_run_that_goes_
   }
 }
 
+TEST(KMeans, it_begins_with_given_centers) {
+  const Points points = around_corners(203), first(points.begin() + 20, points.begin() + 26);
+  Tensor centers{{first.size(), first.front().size()}, {}};
+  for (const auto& center : first) centers.values.insert(centers.values.end(), center.begin(), center.end());
+  const auto [expected, distance] = lloyd(points, first);
+  for (const net::Rank members : {1u, 3u}) {
+    const Learnt learnt = learnt_by(members, 1, k_means(points, 6), 0, {{"centers", centers}});
+    EXPECT_NEAR(learnt.figure("mean squared distance"), distance, 1e-9 * distance);
+    const Points found = centers_of(learnt.model);
+    for (std::size_t j = 0; j < found.size(); ++j) {
+      for (std::size_t c = 0; c < found[j].size(); ++c) EXPECT_FLOAT_EQ(found[j][c], expected[j][c]);
+    }
+  }
+}
+
 TEST(KMeans, it_comes_to_rest_at_the_corners) {
   const Learnt learnt = learnt_by(2, 20, k_means(around_corners(400), 4));
   EXPECT_TRUE(learnt.epochs.back().converged);

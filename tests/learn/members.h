@@ -23,7 +23,7 @@ struct Learnt {
   }
 };
 
-// Rank 0's, after so many epochs on so many members; it goes on from `kept` after `done` epochs if there are any.
+// Rank 0's, after so many epochs on so many members; it goes on from `kept` after `done` epochs if there are any, or begins with `kept` after none.
 inline Learnt learnt_by(net::Rank members, unsigned epochs, const Begin& begin, unsigned done = 0, const Tensors& kept = {}) {
   Learnt learnt;
   auto jobs = net::join_all(members);
@@ -31,6 +31,7 @@ inline Learnt learnt_by(net::Rank members, unsigned epochs, const Begin& begin, 
     net::Transport& transport = jobs[rank]->transport();
     const auto learner = begin(transport);
     EXPECT_EQ(learner->restore(rank == 0 ? done : 0, rank == 0 ? kept : Tensors{}), done);
+    if (done == 0 && !kept.empty()) learner->begin_with(rank == 0 ? kept : Tensors{});
     for (unsigned epoch = done; epoch < epochs; ++epoch) {
       Epoch report = learner->learn([](double) {});
       EXPECT_EQ(report.number, epoch + 1);

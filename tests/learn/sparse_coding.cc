@@ -162,6 +162,25 @@ TEST(SparseCoding, two_runs_have_the_same_bits_and_so_has_one_that_goes_on) {
   }
 }
 
+// An epoch of one batch codes all samples by the atoms it begins with.
+TEST(SparseCoding, it_begins_with_given_atoms) {
+  auto options = options_for(false);
+  options.batch = 1 << 20;
+  const Tensors other{{"atoms", learnt_by(1, 3, coding(options)).model.at("atoms")}};
+  Dictionary dictionary(options.form, kColumns);
+  dictionary.set(other.at("atoms"));
+  double objective = 0;
+  const LabelledRows rows = mixed(0, 1);
+  std::vector<float> code(options.form.atoms);
+  for (std::size_t i = 0; i < rows.own.size(); ++i) {
+    std::fill(code.begin(), code.end(), 0.0f);
+    objective += dictionary.code(rows.own[i], code).objective / rows.count;
+  }
+  for (const net::Rank members : {1u, 3u}) {
+    EXPECT_NEAR(learnt_by(members, 1, coding(options), 0, other).figure("objective"), objective, 1e-6 * objective);
+  }
+}
+
 TEST(SparseCoding, what_cannot_be_is_refused_in_one_line) {
   auto jobs = net::join_all(1);
   const auto refusal = [&](const SparseCodingOptions& options) -> std::string {
