@@ -20,6 +20,7 @@
 #include "app/member.h"
 #include "app/processes.h"
 #include "app/replacing.h"
+#include "app/spares.h"
 #include "app/terminal.h"
 #include "app/watcher.h"
 #include "shoal/core/error.h"
@@ -50,7 +51,7 @@ class Launcher {
       advance();
     }
     end_everything(SIGTERM);
-    finish_output();
+    for (unsigned rank = 0; rank < what_.members; ++rank) drain(rank);
     const Verdict verdict = judge(members_, failures_, {told_, what_.shrinks});
     report_recorded(console_, what_.folder, verdict.culprit.has_value());
     say_account(console_, members_, failures_, verdict, told_, what_.folder);
@@ -68,6 +69,7 @@ class Launcher {
   void watch_signals();
   void start_all();
   void start(unsigned rank);
+  HostSpace host_of(unsigned rank) const { return what_.lab ? what_.lab->hosts[rank].space() : HostSpace{}; }
   void replace_lost();
   bool far() const { return !what_.far.empty(); }
   int beat();
@@ -82,7 +84,6 @@ class Launcher {
   void pass_on(int signal);  // to members that handle it
   void tell_all(int signal);
   void end_everything(int signal);
-  void finish_output();
   void drain(unsigned rank);
   unsigned rank_of(const Member& member) const { return static_cast<unsigned>(&member - members_.data()); }
 
@@ -94,6 +95,7 @@ class Launcher {
   std::vector<Member> replaced_;  // zombies, like all that have ended
   std::optional<MeetingPoint> meeting_point_;
   std::optional<Replacing> replacing_;
+  std::optional<Spares> spares_;
   net::Descriptor signals_;
   Instant next_beat_{}, next_look_{};
   Phase phase_ = Phase::running;
@@ -131,6 +133,7 @@ void Launcher::start_all() {
   }
   replacing_.emplace(meeting_point_->coordinator(), what_.replacements.value_or(0));
   for (unsigned rank = 0; rank < what_.members; ++rank) start(rank);
+  if (what_.spares > 0) spares_.emplace(what_, program_, *meeting_point_);
 }
 
 void Launcher::start(unsigned rank) {
@@ -140,8 +143,9 @@ void Launcher::start(unsigned rank) {
     child = std::move(talking.child);
     members_[rank].in = std::move(talking.in);
   } else {
-    const HostSpace host = what_.lab ? what_.lab->hosts[rank].space() : HostSpace{};
-    child = start_member(program_, what_.command, environment_of(what_, rank, *meeting_point_, replacing_->generation()), host);
+    const Environment environment = environment_of(what_, rank, *meeting_point_, replacing_->generation());
+    auto spare = spares_ ? spares_->take(host_of(rank), environment) : std::nullopt;
+    child = spare ? std::move(*spare) : start_member(program_, what_.command, environment, host_of(rank));
   }
   members_[rank].pid = child.pid;
   members_[rank].streams[Console::out] = std::move(child.out);
@@ -314,6 +318,7 @@ void Launcher::collect() {
 // running -> (a member failed) settling -> terminating -> killing
 void Launcher::advance() {
   const Instant now = steady_now();
+  if (const auto news = phase_ == Phase::running && spares_ ? spares_->look() : ""; !news.empty()) console_.say(news);
   if (phase_ == Phase::running && what_.replacements) replace_lost();
   if (phase_ == Phase::running && (what_.shrinks ? only_stopped() : !failures_.empty())) {
     phase_ = Phase::settling;
@@ -373,10 +378,6 @@ void Launcher::end_everything(int signal) {
   watcher_.reset();
   while (::waitpid(-1, nullptr, WNOHANG) > 0) {
   }
-}
-
-void Launcher::finish_output() {
-  for (unsigned rank = 0; rank < members_.size(); ++rank) drain(rank);
 }
 
 // What is there to be read; its streams are at their ends then.

@@ -47,12 +47,6 @@ std::string contents(const std::string& file) {
   return {std::istreambuf_iterator<char>(input), {}};
 }
 
-// What a tool says about its failure: the last line of its err that is not blank.
-std::string last_line(std::string text) {
-  while (!text.empty() && (text.back() == '\n' || text.back() == ' ')) text.pop_back();
-  return text.substr(text.find_last_of('\n') + 1);
-}
-
 // A factory's model is traced by the Python beside this program, which has PyTorch.
 exchange::Model traced(const PlanOptions& options) {
   auto command = python_module("shoal.describe");

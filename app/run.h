@@ -19,6 +19,7 @@ struct RunOptions {
   std::string interface, ports;  // of members and coordinator
   std::string on_peer_lost;      // fail, shrink or rejoin
   std::optional<unsigned> restarts;  // times that the run begins again with the members that are left, or by rejoin that a lost one is replaced
+  std::optional<unsigned> spares;    // by rejoin, on each host (spares.h)
   bool verbose = false;
 };
 

@@ -7,6 +7,7 @@
 #include <spawn.h>
 #include <sys/mount.h>
 #include <sys/prctl.h>
+#include <sys/socket.h>
 #include <sys/wait.h>
 
 #include <cerrno>
@@ -228,6 +229,16 @@ Talking start_talking(const std::string& program, const std::vector<std::string>
   return {{pid, reading_end(out), reading_end(err)}, std::move(in.write)};
 }
 
+Talking start_standing_by(const std::string& program, const std::vector<std::string>& words, const Environment& environment, const HostSpace& host) {
+  int ends[2];
+  if (::socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends) != 0) throw Error(Code::io, std::string("cannot make a socket: ") + std::strerror(errno));
+  net::Descriptor ours(ends[0]);
+  const net::Descriptor theirs(ends[1]);
+  Pipe out = make_pipe(), err = make_pipe();
+  const pid_t pid = start(program, words, environment, host, {theirs.get(), out.write.get(), err.write.get()});
+  return {{pid, reading_end(out), reading_end(err)}, std::move(ours)};
+}
+
 void become(const std::vector<std::string>& words, const Environment& environment, const HostSpace& host) {
   const std::string program = find_program(words[0]);
   ExecVectors vectors(words, environment);
@@ -240,6 +251,11 @@ void become(const std::vector<std::string>& words, const Environment& environmen
   const int why = errno;
   const std::string where = host.name.empty() ? words[0] : words[0] + " on " + host.name;
   throw Error(why == EPERM ? Code::unsupported : Code::io, std::string("cannot ") + step + ": " + std::strerror(why), where);
+}
+
+std::string last_line(std::string err) {
+  while (!err.empty() && (err.back() == '\n' || err.back() == ' ')) err.pop_back();
+  return err.substr(err.find_last_of('\n') + 1);
 }
 
 ToolResult run_tool(const std::vector<std::string>& words, Nanoseconds limit) {

@@ -46,6 +46,8 @@ struct Talking {
   net::Descriptor in;
 };
 Talking start_talking(const std::string& program, const std::vector<std::string>& words);
+// A member whose input is a socket at first: what it is to be it is told later (spares.h).
+Talking start_standing_by(const std::string& program, const std::vector<std::string>& words, const Environment& environment, const HostSpace& host);
 
 // Replaces this process. Returns only by throwing.
 [[noreturn]] void become(const std::vector<std::string>& words, const Environment& environment,
@@ -57,5 +59,7 @@ struct ToolResult {
 };
 // Runs a tool to its end, without a shell. Throws Error{unsupported} if it is not installed.
 ToolResult run_tool(const std::vector<std::string>& words, Nanoseconds limit = std::chrono::seconds(10));
+// What a process says about its failure: the last line of its err that is not blank.
+std::string last_line(std::string err);
 
 }  // namespace shoal::app

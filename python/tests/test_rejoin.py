@@ -69,12 +69,12 @@ print("told", json.dumps([hashlib.sha256(bits).hexdigest(), state.losses, shoal.
 KILL, STOP = 9, 19
 
 
-def run(tmp_path, faults=(), plan="ring", members=3, steps=12, options=(), script=SCRIPT, expect=0):
+def run(tmp_path, faults=(), plan="ring", members=3, steps=12, options=(), script=SCRIPT, expect=0, variables=None):
     folder = tmp_path / f"run-{len(list(tmp_path.iterdir()))}"
     folder.mkdir()
     (folder / "train.py").write_text(script)
     command = [program(), "run", "-n", str(members), "--on-peer-lost", "rejoin", *options, "--", sys.executable, "train.py", plan, str(steps), json.dumps(faults)]
-    ended = subprocess.run(command, cwd=folder, env={**environment(), "OMP_NUM_THREADS": "1"}, capture_output=True, text=True, timeout=200)
+    ended = subprocess.run(command, cwd=folder, env={**environment(), "OMP_NUM_THREADS": "1", **(variables or {})}, capture_output=True, text=True, timeout=200)
     said = ended.stdout + ended.stderr
     assert ended.returncode == expect, said
     return [json.loads(line.split("told ")[1]) for line in ended.stdout.splitlines() if "told " in line], said

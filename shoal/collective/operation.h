@@ -35,6 +35,7 @@ struct Group {
   ScratchPool pool;
   std::vector<std::shared_ptr<Operation>> open;  // few at a time
   net::Failure lost;                             // of a member, or why else the group ended
+  std::vector<std::weak_ptr<Group>> parts;       // that end with it
 };
 
 class Operation : public std::enable_shared_from_this<Operation> {

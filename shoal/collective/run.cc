@@ -37,6 +37,9 @@ void end_group(Group& group, const net::Failure& why) {
   group.lost = why;
   const auto open = group.open;  // ending one takes it off the list
   for (const auto& operation : open) operation->end(why);
+  for (const auto& weak : std::exchange(group.parts, {})) {
+    if (const auto part = weak.lock()) end_group(*part, why);
+  }
 }
 
 }  // namespace
@@ -96,6 +99,17 @@ std::uint32_t Runner::rank() const { return impl_->group->rank; }
 std::uint32_t Runner::size() const { return static_cast<std::uint32_t>(impl_->group->members.size()); }
 const std::vector<net::Rank>& Runner::members() const { return impl_->group->members; }
 net::Transport& Runner::transport() { return impl_->group->transport; }
+
+std::shared_ptr<Runner> Runner::among(std::vector<net::Rank> members) {
+  auto part = std::make_shared<Runner>(transport(), std::move(members));
+  transport().post([whole = impl_->group, weak = std::weak_ptr(part->impl_->group)] {
+    const auto group = weak.lock();
+    if (!group) return;
+    std::erase_if(whole->parts, [](const auto& other) { return other.expired(); });
+    whole->lost ? end_group(*group, whole->lost) : whole->parts.push_back(weak);
+  });
+  return part;
+}
 
 void Runner::start(const Verified& program, const Layout& layout, Buffers buffers, const Run& run, net::Done done) {
   const Program& plan = program.program();

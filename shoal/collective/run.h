@@ -50,6 +50,8 @@ class Runner {
   std::uint32_t size() const;
   const std::vector<net::Rank>& members() const;  // transport ranks, by group rank
   net::Transport& transport();
+  // Some of its members, this one among them, as a group of their own: of this one's operations, and ended by what ends this one.
+  std::shared_ptr<Runner> among(std::vector<net::Rank> members);
 
   // Throws Error{invalid_argument} where program or layout are for another group; then done never runs. Input and output
   // may be one memory if program.in_place().

@@ -25,8 +25,6 @@ constexpr std::uint64_t kTextLimit = 256u << 20;
 constexpr int kGroupShift = 8;
 std::uint64_t generation_of(const net::Place& place, std::uint64_t epoch) { return (place.generation << kGroupShift) + epoch; }
 
-constexpr std::uint64_t kPassedOn = 64u << 20;  // bytes of the state that a member has at a time which passes it on
-
 // A server waits for workers that evaluate or save. Who is silent is lost before, and workers have deadlines of their own.
 constexpr Nanoseconds kAsLongAsItTakes = std::chrono::hours(24) * 3650;
 
@@ -55,6 +53,22 @@ class WorkersJob final : public net::Job {
   net::Place place_;
   const std::vector<net::MemberInfo> members_;
   net::Narrowed transport_;
+};
+
+// What is done from here on is done by some of the members alone, in this order.
+class Among {
+ public:
+  Among(collective::Runner*& of, std::vector<net::Rank> members) : of_(of), all_(of), some_(all_->among(std::move(members))) { of_ = some_.get(); }
+  ~Among() {
+    of_ = all_;
+    collective::let_go(some_);
+  }
+  Among(const Among&) = delete;
+
+ private:
+  collective::Runner*& of_;
+  collective::Runner* const all_;
+  std::shared_ptr<collective::Runner> some_;
 };
 
 struct Inside {  // of a part that is run together, whatever ends it
@@ -179,23 +193,24 @@ void Session::arrive() {
   bring_state(true);
 }
 
-// From the first member that has it; the others pass it on.
+// From the first member that has it along those that came. The others have nothing to do but hold what these do: they wait for its outcome.
 void Session::bring_state(bool here) {
   std::string state;
   together("the state for those that came", [&] {
     const auto has_it = gather_text(here ? "" : "1", "who has the state");
     const auto first = std::find(has_it.begin(), has_it.end(), "1");
     if (first == has_it.end()) throw Error(Code::peer_lost, "all members that had the state were lost before another had taken it over", "rejoin");
-    const auto source = static_cast<net::Rank>(first - has_it.begin());
-    state = place() == source ? carried_.write() : "";
-    std::uint64_t size = state.size();
-    broadcast(std::as_writable_bytes(std::span(&size, 1)), source, "the state's size");
-    const bool kept = here || place() == source;
-    state.resize(kept ? size : std::min(size, kPassedOn));
-    for (std::uint64_t at = 0; at < size; at += kPassedOn) {
-      const auto piece = std::span(state).subspan(kept ? at : 0, std::min(kPassedOn, size - at));
-      broadcast(std::as_writable_bytes(piece), source, "the state");
+    std::vector<net::Rank> chain{members()[static_cast<std::size_t>(first - has_it.begin())]};
+    for (std::size_t p = 0; p < has_it.size(); ++p) {
+      if (has_it[p].empty()) chain.push_back(members()[p]);
     }
+    if (chain.size() == 1 || std::ranges::count(chain, rank()) == 0) return;
+    const Among among(runner_, chain);
+    state = place() == 0 ? carried_.write() : "";
+    std::uint64_t size = state.size();
+    broadcast(std::as_writable_bytes(std::span(&size, 1)), 0, "the state's size");
+    state.resize(size);
+    broadcast(std::as_writable_bytes(std::span(state)), 0, "the state");
   });
   if (here) carried_.take(state);
 }

@@ -34,7 +34,7 @@ struct Recovery {
   // rejoin:
   double restart_seconds = 1.8;           // from the end of a process until the one in its place joins: Python and PyTorch
   double join_seconds = 0.05;             // of all, in their new generation
-  double state_bytes = 0;                 // that a newcomer takes over, along a chain of all members
+  double state_bytes = 0;                 // that a newcomer takes over, along a chain from one that has it through all that came
   double state_seconds_per_byte = 5e-9;   // to write it down and to read it
 };
 

@@ -1,6 +1,7 @@
 // What those who are left do when members are lost, in simulated time (faults.h).
 #include <algorithm>
 #include <cmath>
+#include <iterator>
 #include <set>
 
 #include <fmt/format.h>
@@ -323,20 +324,21 @@ void Simulation::await_others(const std::vector<Operation*>& given_up) {
   timer(ready + recovery().join_seconds, {Token::Kind::joined, 0, open_losses_.back()});
 }
 
-// From the first member that has it; the others pass it on.
+// From the first member that has it along those that came.
 void Simulation::bring_state() {
   for (Life& life : life_) {
     if (life == Life::lost) life = Life::arriving;
   }
   if (recovery().state_bytes < 1) return come_back();
   const auto has_it = std::ranges::find(members_, Life::there, [this](topo::Node host) { return life_[host]; });
-  const auto size = static_cast<std::uint32_t>(members_.size());
   Job& state = others_.emplace_back();
   state.name = "state";
-  state.program = std::make_shared<const collective::Program>(collective::chain_broadcast(size, static_cast<std::uint32_t>(has_it - members_.begin())));
+  state.hosts = {*has_it};
+  std::ranges::copy_if(members_, std::back_inserter(state.hosts), [this](topo::Node host) { return life_[host] == Life::arriving; });
+  const auto size = static_cast<std::uint32_t>(state.hosts.size());
+  state.program = std::make_shared<const collective::Program>(collective::chain_broadcast(size, 0));
   state.elements = static_cast<std::uint64_t>(recovery().state_bytes);
   state.element_bytes = 1;
-  state.hosts = members_;
   state_left_ = size;
   state_attempt_ = begin(Sent::kState, &state, {});
   for (std::uint32_t rank = 0; rank < size; ++rank) attempts_[state_attempt_].running->start(rank);

@@ -275,7 +275,7 @@ class Simulation {
   std::vector<bool> cut_;                                    // by link
   double agreed_ = 0;                                        // when all will have voted about the losses so far
   std::vector<std::uint32_t> open_losses_;                   // faults from which they have not gone on; the latest counts
-  std::uint32_t state_left_ = 0;                             // members to which the state has not come yet
+  std::uint32_t state_left_ = 0;                             // of the chain, to which the state has not come yet
   std::uint32_t state_attempt_ = kNone;
   Outcome outcome_;
 };

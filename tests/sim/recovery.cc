@@ -151,18 +151,31 @@ TEST(Recovery, every_builder_begins_again_as_if_nothing_had_been) {
 }
 
 constexpr double kState = 25e6;
-// From the kill until all have the state: a chain hands slices on, so that its length costs latencies alone.
-double until_all_have_it(const Recovery& recovery, double members) {
-  return recovery.restart_seconds + recovery.join_seconds + kState / kRate + (members - 1) * kLatency + kState * recovery.state_seconds_per_byte;
+// From the kill until so many newcomers have the state: a chain hands slices on, so that its length costs latencies alone.
+double until_all_have_it(const Recovery& recovery, double newcomers = 1) {
+  return recovery.restart_seconds + recovery.join_seconds + kState / kRate + newcomers * kLatency + kState * recovery.state_seconds_per_byte;
 }
 
 TEST(Recovery, a_step_waits_for_who_comes_in_a_lost_place_and_takes_over_the_state) {
   const Recovery recovery = rejoining(kState);
   const Outcome outcome = struck({named_job("ring", 4)}, {killed(2, 0.05)}, recovery);
-  expect_near(outcome.faults[0].resumed, 0.05 + until_all_have_it(recovery, 4));
+  expect_near(outcome.faults[0].resumed, 0.05 + until_all_have_it(recovery));
   EXPECT_EQ(outcome.faults[0].again, 1U);
-  expect_near(outcome.seconds, 0.05 + until_all_have_it(recovery, 4) + ring_held(4));
+  expect_near(outcome.seconds, 0.05 + until_all_have_it(recovery) + ring_held(4));
   for (const double finished : outcome.jobs[0].finished) EXPECT_TRUE(std::isfinite(finished));
+}
+
+// What came into each host, when the sum is begun long after: of the state nothing into those who have it.
+TEST(Recovery, the_state_goes_to_none_but_who_came) {
+  Job late = named_job("ring", 4);
+  late.start = 10;
+  const Outcome outcome = struck({late}, {killed(1, 0.05), killed(2, 0.05)}, rejoining(kState));
+  const auto into = [&](topo::Node host) { return outcome.links[2 * host + 1].bytes; };
+  const double sum = 2 * 3 * kBytes / 4;
+  EXPECT_NEAR(into(0), sum, 1);
+  EXPECT_NEAR(into(1), sum + kState, 1);
+  EXPECT_NEAR(into(2), sum + kState, 1);
+  EXPECT_NEAR(into(3), sum, 1);
 }
 
 TEST(Recovery, between_steps_the_next_one_waits) {
@@ -174,13 +187,13 @@ TEST(Recovery, between_steps_the_next_one_waits) {
   const Outcome outcome = struck(jobs, {killed(2, at)}, recovery);
   EXPECT_EQ(outcome.faults[0].again, 0U);
   // What it was to compute before its second sum it has not computed.
-  expect_near(outcome.seconds, at + until_all_have_it(recovery, 4) + 0.5 + ring_held(4));
+  expect_near(outcome.seconds, at + until_all_have_it(recovery) + 0.5 + ring_held(4));
 }
 
 TEST(Recovery, who_is_silent_is_ended_when_the_others_have_given_it_up) {
   const Recovery recovery = rejoining(kState);
   const Outcome outcome = struck({named_job("ring", 4)}, {stopped(2, 0.05)}, recovery);
-  expect_near(outcome.seconds, 0.05 + 4.25 + kLatency + until_all_have_it(recovery, 4) + ring_held(4));
+  expect_near(outcome.seconds, 0.05 + 4.25 + kLatency + until_all_have_it(recovery) + ring_held(4));
 }
 
 // While the state travels to the first newcomer its source is killed.
@@ -188,7 +201,7 @@ TEST(Recovery, any_may_be_lost_again_while_one_is_left_that_has_the_state) {
   const Recovery recovery = rejoining(kState);
   const double again = 0.05 + recovery.restart_seconds + recovery.join_seconds + 0.1;
   const Outcome outcome = struck({named_job("ring", 4)}, {killed(2, 0.05), killed(0, again)}, recovery);
-  expect_near(outcome.seconds, again + until_all_have_it(recovery, 4) + ring_held(4));
+  expect_near(outcome.seconds, again + until_all_have_it(recovery, 2) + ring_held(4));
   EXPECT_DOUBLE_EQ(outcome.faults[0].resumed, outcome.faults[1].resumed);
 }
 

@@ -1,0 +1,27 @@
+// Which commands a process can wait to become: those that Python's own flags, a script or a module say wholly. What spares do is in python/tests/test_spares.py.
+#include "app/spares.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+namespace shoal::app {
+namespace {
+
+using testing::ElementsAre;
+using testing::HasSubstr;
+
+TEST(Spares, a_script_and_a_module_keep_their_flags_and_words) {
+  EXPECT_THAT(standing_by({"python", "train.py"}).value(), ElementsAre("python", "-c", HasSubstr("spare.stand_by()"), "train.py"));
+  EXPECT_THAT(standing_by({"/opt/venv/bin/python3.11", "-u", "-W", "error", "-Xdev", "-OO", "-m", "package.train", "-m", "--", "a b"}).value(),
+              ElementsAre("/opt/venv/bin/python3.11", "-u", "-W", "error", "-Xdev", "-OO", "-c", HasSubstr("stand_by"), "-m", "package.train", "-m", "--", "a b"));
+}
+
+TEST(Spares, what_is_anything_else_starts_cold) {
+  const std::vector<std::vector<std::string>> others{{"sh", "train.py"},         {"python"},           {"python", "-u"},        {"python", "-c", "pass"}, {"python", "-m"},
+                                  {"python", "-i", "t.py"},   {"python", "folder"}, {"pythonic", "train.py"}, {"python2", "train.py"},  {"python", "-"},
+                                  {"python", "-S", "train.py"}, {"env", "python", "train.py"}, {"python", "-W"}, {"python", "-X", "dev"}};
+  for (const auto& words : others) EXPECT_FALSE(standing_by(words)) << testing::PrintToString(words);
+}
+
+}  // namespace
+}  // namespace shoal::app
