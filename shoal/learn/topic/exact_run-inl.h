@@ -9,6 +9,9 @@
 #define SHOAL_LEARN_TOPIC_EXACT_RUN_INL_H
 #endif
 
+#include <bit>
+#include <cstring>
+
 #include <hwy/cache_control.h>
 #include <hwy/highway.h>
 
@@ -28,6 +31,21 @@ constexpr std::size_t kLanes = hn::MaxLanes(F());
 constexpr std::size_t kParts = kLine / kLanes;
 
 HWY_INLINE Floats load(const float* from) { return hn::Load(F(), from); }
+
+// The lane of that number of a line, none for other numbers. (Highway's Iota stores its numbers one by one and waits for them to load them.)
+HWY_INLINE hn::Mask<F> is_lane(std::size_t part, std::uint32_t lane) {
+  alignas(64) static constexpr std::uint32_t numbers[kLine] = {0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15};
+  return hn::RebindMask(F(), hn::Eq(hn::Load(U(), numbers + part * kLanes), hn::Set(U(), lane)));
+}
+// Lanes as bits, the first one lowest. (Highway's FindFirstTrue has a branch.)
+HWY_INLINE std::uint32_t bits_of(hn::Mask<U> mask) {
+  std::uint8_t bytes[8];
+  hn::StoreMaskBits(U(), mask, bytes);
+  if constexpr (kLanes <= 8) return bytes[0];
+  std::uint16_t bits;
+  std::memcpy(&bits, bytes, sizeof(bits));
+  return bits;
+}
 
 // Sums of the lanes up to each one, in `sums`[0..15]; before them `sums`[-1] is 0. In the same order for all targets: within four lanes, then over
 // fours.
@@ -227,7 +245,7 @@ class Run {
 
   Topic from_list(float u) {
     const F f;
-    const auto own = hn::Set(U(), laid_.places[own_] - 1);
+    const std::uint32_t own = laid_.places[own_] - 1;
     const auto lines = static_cast<std::uint32_t>((laid_.list.size() + kLine - 1) / kLine);
     float* cumulative = laid_.cumulative.data();
     Floats sums[kParts];
@@ -235,8 +253,7 @@ class Run {
     for (std::uint32_t line = 0; line < lines; ++line) {
       for (std::size_t part = 0; part < kParts; ++part) {
         const std::size_t at = line * kLine + part * kLanes;
-        const auto is_own = hn::RebindMask(f, hn::Eq(hn::Iota(U(), static_cast<std::uint32_t>(at)), own));
-        sums[part] = hn::Add(sums[part], hn::IfThenZeroElse(is_own, load(laid_.weights.data() + at)));
+        sums[part] = hn::Add(sums[part], hn::IfThenZeroElse(is_lane(part, own - line * kLine), load(laid_.weights.data() + at)));
         hn::Store(sums[part], f, cumulative + at);
       }
     }
@@ -268,15 +285,14 @@ class Run {
 
   Topic from_group(std::size_t group, float u) {
     const F f;
+    const auto own = own_ - static_cast<std::uint32_t>(group * kGroup);
     alignas(64) float cumulative[kGroup];
     Floats sums[kParts];
     for (Floats& sum : sums) sum = hn::Zero(f);
-    const auto own = hn::Set(U(), own_);
     for (std::size_t i = 0; i < kGroup; i += kLine) {
       for (std::size_t part = 0; part < kParts; ++part) {
         const std::size_t topic = group * kGroup + i + part * kLanes;
-        const auto is_own = hn::RebindMask(f, hn::Eq(hn::Iota(U(), static_cast<std::uint32_t>(topic)), own));
-        sums[part] = hn::Add(sums[part], hn::IfThenZeroElse(is_own, row_weights(topic)));
+        sums[part] = hn::Add(sums[part], hn::IfThenZeroElse(is_lane(part, own - static_cast<std::uint32_t>(i)), row_weights(topic)));
         hn::Store(sums[part], f, cumulative + i + part * kLanes);
       }
     }
@@ -342,11 +358,14 @@ class Run {
     const U u;
     const auto wanted = hn::Set(u, topic), mask = hn::Set(u, count_mask_), none = hn::Zero(u);
     std::uint32_t at = 0;
-    for (std::uint32_t entry = 0; entry < lines_ * kLine; entry += kLanes) {
-      const auto entries = hn::Load(u, table_ + entry);
-      const auto found = hn::And(hn::Eq(hn::ShiftRightSame(entries, static_cast<int>(shift_)), wanted), hn::Ne(hn::And(entries, mask), none));
-      const std::intptr_t lane = hn::FindFirstTrue(u, found);
-      at = lane >= 0 ? entry + static_cast<std::uint32_t>(lane) : at;
+    for (std::uint32_t line = 0; line < lines_; ++line) {
+      std::uint32_t found = 0;
+      for (std::size_t part = 0; part < kParts; ++part) {
+        const auto entries = hn::Load(u, table_ + line * kLine + part * kLanes);
+        const auto is_wanted = hn::Eq(hn::ShiftRightSame(entries, static_cast<int>(shift_)), wanted);
+        found |= bits_of(hn::And(is_wanted, hn::Ne(hn::And(entries, mask), none))) << (part * kLanes);
+      }
+      at = found != 0 ? line * kLine + static_cast<std::uint32_t>(std::countr_zero(found)) : at;
     }
     return at;
   }
