@@ -25,25 +25,26 @@ Drawn DrawRuns(const Visit& visit, Laid& laid, std::vector<TopicCount>& row) {
     run.long_row = counts.size() > laid.longest_list;
     if (run.long_row) std::fill_n(laid.groups.data(), laid.groups.size(), 0.0f);
     for (const auto& [topic, count] : counts) {
+      Laid::Of& of = laid.of[topic];
       const auto tokens = static_cast<float>(count);
-      const float weight = tokens * laid.a[topic];
-      laid.counts[topic] = count;
-      laid.psi[topic] = (tokens + beta) * laid.inverse[topic];
-      laid.weights[laid.list.size()] = weight;
+      const float weight = tokens * of.a;
+      of.count = count;
+      laid.psi[topic] = (tokens + beta) * of.inverse;
+      laid.weights[run.long_row ? topic : laid.list.size()] = weight;
       laid.list.push_back(topic);
-      laid.places[topic] = static_cast<std::uint32_t>(laid.list.size());
+      of.place = static_cast<std::uint32_t>(laid.list.size());
       run.row_sum += weight;
       if (run.long_row) laid.groups[topic / kGroup] += weight;
     }
     run.draw(runs[i].begin, runs[i + 1].begin, drawn);
     row.clear();
     for (const Topic topic : laid.list) {
-      if (laid.counts[topic] != 0) row.push_back({topic, laid.counts[topic]});
-      laid.counts[topic] = 0;
-      laid.psi[topic] = beta * laid.inverse[topic];
-      laid.places[topic] = 0;
+      Laid::Of& of = laid.of[topic];
+      if (of.count != 0) row.push_back({topic, of.count});
+      laid.weights[run.long_row ? topic : of.place - 1] = 0;
+      laid.psi[topic] = beta * of.inverse;
+      of.count = of.place = 0;
     }
-    std::fill_n(laid.weights.data(), laid.list.size(), 0.0f);
     laid.list.clear();
     visit.slice.store(runs[i].place, row);
   }
@@ -68,9 +69,8 @@ std::size_t padded(std::uint32_t topics) { return topics + kBehind; }
 }  // namespace
 
 Laid::Laid(std::uint32_t of_topics)
-    : topics(of_topics), inverse(padded(topics)), a(padded(topics)), psi(padded(topics)), counts(padded(topics)), places(padded(topics)),
-      weights(padded(topics)), groups(padded(topics / kGroup)), longest_list(std::max<std::size_t>(96, topics / 128)), alpha(topics), begun(topics), stays(topics),
-      other(topics) {}
+    : topics(of_topics), of(topics), psi(padded(topics)), weights(padded(topics)), groups(padded(topics / kGroup)),
+      longest_list(std::max<std::size_t>(96, topics / 128)), stays(topics), other(topics) {}
 
 // What depends on C_k as a whole: once after each exchange of totals.
 void Exact::begin(const Visit& visit) {
@@ -88,20 +88,19 @@ void Exact::begin(const Visit& visit) {
   const auto beta = static_cast<float>(visit.prior.beta);
   laid_.a_sum = 0;
   for (Topic topic = 0; topic < laid_.topics; ++topic) {
-    const float inverse = 1 / (static_cast<float>(totals[topic]) + static_cast<float>(visit.beta_sum));
-    laid_.alpha[topic] = static_cast<float>(visit.prior.alpha[topic]);
-    laid_.inverse[topic] = inverse;
-    laid_.a[topic] = laid_.alpha[topic] * inverse;
-    laid_.begun[topic] = 1 / laid_.a[topic];
-    laid_.psi[topic] = beta * inverse;
-    laid_.a_sum += laid_.a[topic];
+    Laid::Of& of = laid_.of[topic];
+    of.alpha = static_cast<float>(visit.prior.alpha[topic]);
+    of.set_total(totals[topic], static_cast<float>(visit.beta_sum));
+    of.begun = 1 / of.a;
+    laid_.psi[topic] = beta * of.inverse;
+    laid_.a_sum += of.a;
   }
   // Topics with less than their share are filled up by one that has more (Vose).
   below_.clear();
   above_.clear();
   const double share = laid_.topics / laid_.a_sum;
   for (Topic topic = 0; topic < laid_.topics; ++topic) {
-    laid_.stays[topic] = static_cast<float>(laid_.a[topic] * share);
+    laid_.stays[topic] = static_cast<float>(laid_.of[topic].a * share);
     laid_.other[topic] = topic;
     (laid_.stays[topic] < 1 ? below_ : above_).push_back(topic);
   }

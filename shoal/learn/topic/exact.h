@@ -26,22 +26,32 @@ namespace shoal::learn::topic {
 inline constexpr std::uint32_t kGroup = 64;
 
 struct Laid {
+  // What is looked at, and changes, together.
+  struct alignas(32) Of {
+    float inverse = 0;            // 1 / (C_k + V beta)
+    float without = 0;            // the same for one of its tokens, which is taken out
+    float alpha = 0, a = 0;       // a_k = alpha_k inverse
+    float begun = 0;              // 1 / a_k when the alias table was made
+    std::uint32_t count = 0;      // C_wk
+    std::uint32_t place = 0;      // in `list`, from 1 on; 0: it is not there
+    void set_total(std::int64_t total, float beta_sum) {
+      inverse = 1 / (static_cast<float>(total) + beta_sum);
+      without = 1 / (static_cast<float>(total - 1) + beta_sum);
+      a = alpha * inverse;
+    }
+  };
+
   explicit Laid(std::uint32_t topics);
   std::uint32_t topics;
-  Aligned<float> inverse;         // 1 / (C_k + V beta)
-  Aligned<float> a;               // alpha_k inverse_k
+  std::vector<Of> of;             // by topic
   Aligned<float> psi;
-  Aligned<std::uint32_t> counts;  // C_wk
-  Aligned<std::uint32_t> places;  // in `list`, from 1 on; 0: it is not there
   std::vector<Topic> list;        // the topics whose counts are not 0, or were not
-  Aligned<float> weights;         // C_wk a_k in the order of `list`, zeros behind
+  Aligned<float> weights;         // C_wk a_k in the order of `list`, of long rows by topic; zeros behind
   Aligned<float> groups;          // sum of C_wk a_k over kGroup topics each; of long rows only
   std::size_t longest_list;       // topics of a row that is looked through one by one
   // Of the third term.
   double a_sum = 0;
-  std::vector<float> alpha;
-  std::vector<float> begun;       // 1 / a_k when the alias table was made
-  float growth = 1;               // of any a_k since then, at most
+  float growth = 1;               // of any a_k since the alias table was made, at most
   std::vector<float> stays;       // the alias table: the chance to stay at this topic, and where to go otherwise
   std::vector<Topic> other;
   Aligned<float> cumulative;      // of the lines of a document or of `weights`; grows with the longest table

@@ -9,6 +9,9 @@
 #define SHOAL_LEARN_TOPIC_EXACT_RUN_INL_H
 #endif
 
+#include <bit>
+#include <cstring>
+
 #include <hwy/cache_control.h>
 #include <hwy/highway.h>
 
@@ -28,6 +31,21 @@ constexpr std::size_t kLanes = hn::MaxLanes(F());
 constexpr std::size_t kParts = kLine / kLanes;
 
 HWY_INLINE Floats load(const float* from) { return hn::Load(F(), from); }
+
+// The lane of that number of a line, none for other numbers. (Highway's Iota stores its numbers one by one and waits for them to load them.)
+HWY_INLINE hn::Mask<F> is_lane(std::size_t part, std::uint32_t lane) {
+  alignas(64) static constexpr std::uint32_t numbers[kLine] = {0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15};
+  return hn::RebindMask(F(), hn::Eq(hn::Load(U(), numbers + part * kLanes), hn::Set(U(), lane)));
+}
+// Lanes as bits, the first one lowest. (Highway's FindFirstTrue has a branch.)
+HWY_INLINE std::uint32_t bits_of(hn::Mask<U> mask) {
+  std::uint8_t bytes[8];
+  hn::StoreMaskBits(U(), mask, bytes);
+  if constexpr (kLanes <= 8) return bytes[0];
+  std::uint16_t bits;
+  std::memcpy(&bits, bytes, sizeof(bits));
+  return bits;
+}
 
 // Sums of the lanes up to each one, in `sums`[0..15]; before them `sums`[-1] is 0. In the same order for all targets: within four lanes, then over
 // fours.
@@ -66,29 +84,6 @@ HWY_INLINE void prefix(const Floats (&line)[kParts], float* HWY_RESTRICT sums) {
   for (std::size_t i = 8; i < 12; ++i) sums[i] = (sums[i] + second) + first;
   for (std::size_t i = 12; i < 16; ++i) sums[i] = (sums[i] + third) + both;
 #endif
-}
-
-// The sum of all 16, in the same order for all targets: each of one half and its like of the other, then so their sums.
-template <class D>
-HWY_INLINE float sum_of_lanes(D, hn::Vec<D> v) {
-#if HWY_TARGET != HWY_SCALAR
-  if constexpr (hn::MaxLanes(D()) > 4) {
-    const hn::Half<D> half;
-    return sum_of_lanes(half, hn::Add(hn::LowerHalf(half, v), hn::UpperHalf(half, v)));
-  } else {
-    v = hn::Add(v, hn::Shuffle1032(v));
-    v = hn::Add(v, hn::Shuffle2301(v));
-  }
-#endif
-  return hn::GetLane(v);
-}
-HWY_INLINE float sum_of(const Floats (&line)[kParts]) {
-  Floats sums[kParts];
-  for (std::size_t part = 0; part < kParts; ++part) sums[part] = line[part];
-  for (std::size_t half = kParts / 2; half > 0; half /= 2) {
-    for (std::size_t part = 0; part < half; ++part) sums[part] = hn::Add(sums[part], sums[part + half]);
-  }
-  return sum_of_lanes(F(), sums[0]);
 }
 
 // How many of the 16 sums are at most u: the lane that u falls into, 16 if it is behind all.
@@ -138,11 +133,8 @@ class Run {
   static constexpr std::uint32_t kLinesAhead = 8;  // of it, at most; as many as the last one had, for documents are ordered by length
   std::uint32_t* table_of(std::uint32_t line) const { return tables_ + std::size_t{line} * kLine; }
 
-  // C_wk a_k of topics that follow each other.
-  Floats row_weights(std::size_t topic) const {
-    const auto counts = hn::Load(I(), reinterpret_cast<const std::int32_t*>(laid_.counts.data()) + topic);
-    return hn::Mul(hn::ConvertTo(F(), counts), load(laid_.a.data() + topic));
-  }
+  std::uint32_t line_of_table() const { return static_cast<std::uint32_t>((table_ - tables_) / kLine); }
+  bool is_long() const { return line_of_table() >= visit_.block.first_long; }
 
   // What speaks for the token's own topic, and lane by lane over the lines of the document's table what speaks for each other one: C_dk psi_k.
   void weigh(std::uint32_t* table, Topic own) {
@@ -152,38 +144,40 @@ class Run {
     lines_ = (used_ + kLine) / kLine;
     const U u;
     const auto owns = hn::Set(u, own), mask = hn::Set(u, count_mask_);
-    auto own_counts = hn::Zero(u);  // a long document may have several entries of it
+    std::uint32_t own_at = 0;
     Floats sums[kParts];
     for (Floats& sum : sums) sum = hn::Zero(F());
     float* cumulative = laid_.cumulative.data();
     for (std::uint32_t line = 0; line < lines_; ++line) {
+      std::uint32_t found = 0;
       for (std::size_t part = 0; part < kParts; ++part) {
         const std::size_t entry = line * kLine + part * kLanes;
         const auto entries = hn::Load(u, table + entry);
         const auto topics = hn::ShiftRightSame(entries, static_cast<int>(shift_));
         const auto counts = hn::And(entries, mask);
-        const auto is_own = hn::Eq(topics, owns);
-        own_counts = hn::Add(own_counts, hn::IfThenElseZero(is_own, counts));
+        const auto is_own = hn::And(hn::Eq(topics, owns), hn::Ne(counts, hn::Zero(u)));
+        found |= bits_of(is_own) << (part * kLanes);
         const auto others = hn::IfThenZeroElse(is_own, counts);
         const Floats psi = hn::GatherIndex(F(), laid_.psi.data(), hn::BitCast(I(), topics));
         sums[part] = hn::Add(sums[part], hn::Mul(psi, hn::ConvertTo(F(), hn::BitCast(I(), others))));
         hn::Store(sums[part], F(), cumulative + entry);
       }
+      own_at = found != 0 ? line * kLine + static_cast<std::uint32_t>(std::countr_zero(found)) : own_at;
     }
-    for (std::size_t part = 0; part < kParts; ++part) hn::Store(sums[part], F(), lanes_ + part * kLanes);
-    document_ = sum_of(sums);
+    own_at_ = own_at;
+    const std::uint32_t own_count = is_long() ? DocumentCounts(visit_.block, line_of_table()).of(own) : table[own_at] & count_mask_;
+    prefix(sums, sums_ + kLine);
     // Without the token 1 / (C_k + V beta) is greater. Of the third term, that is what it adds; the rest stands among all topics' (from_all).
-    const float inverse = laid_.inverse[own], growth = 1 / (1 - inverse), a = laid_.a[own];
-    const auto others = static_cast<float>(laid_.counts[own] - 1);
-    const float psi = (others + beta_) * (inverse * growth);
-    const auto others_here = static_cast<float>(static_cast<std::int32_t>(hn::GetLane(hn::SumOfLanes(u, own_counts)) - 1));
-    stays_ = others_here * psi + (others * (a * growth) + beta_ * a * (growth - 1));
-    own_row_ = (others + 1) * a;
+    const Laid::Of& of = laid_.of[own];
+    const auto others_here = static_cast<float>(static_cast<std::int32_t>(own_count) - 1);
+    const auto others = static_cast<float>(of.count - 1);
+    stays_ = (others_here * (others + beta_) + others * of.alpha) * of.without + beta_ * of.alpha * (of.without - of.inverse);
+    own_row_ = (others + 1) * of.a;
   }
 
   // A topic from the weights of weigh(), the token's own first, for most tokens stay; at_ is its place in the table where that is known, else 0.
   Topic choose(std::uint64_t bits) {
-    const double stays = stays_, document = document_, row = std::max(0.0, row_sum - own_row_);
+    const double stays = stays_, document = sums_[2 * kLine - 1], row = std::max(0.0, row_sum - own_row_);
     double u = unit(bits) * (stays + document + row + visit_.prior.beta * laid_.a_sum);
     if (u < stays) return own_;
     at_ = 0;
@@ -201,7 +195,7 @@ class Run {
       auto topic = static_cast<Topic>((bits >> 32) * laid_.topics >> 32);
       if (static_cast<float>(bits & 0xFFFFFF) * 0x1p-24f >= laid_.stays[topic]) topic = laid_.other[topic];
       bits = mixed(bits);
-      if (unit(bits) * laid_.growth < laid_.a[topic] * laid_.begun[topic]) return topic;
+      if (unit(bits) * laid_.growth < laid_.of[topic].a * laid_.of[topic].begun) return topic;
     }
   }
 
@@ -215,9 +209,6 @@ class Run {
   }
 
   Topic from_table(float u) {
-    Floats sums[kParts];
-    for (std::size_t part = 0; part < kParts; ++part) sums[part] = load(lanes_ + part * kLanes);
-    prefix(sums, sums_ + kLine);
     const std::uint32_t at = place_in(lines_, sums_, u), entry = table_[at];
     // A sum that was rounded up may end at an entry that has no weight.
     if ((entry & count_mask_) == 0) return own_;
@@ -227,7 +218,7 @@ class Run {
 
   Topic from_list(float u) {
     const F f;
-    const auto own = hn::Set(U(), laid_.places[own_] - 1);
+    const std::uint32_t own = laid_.of[own_].place - 1;
     const auto lines = static_cast<std::uint32_t>((laid_.list.size() + kLine - 1) / kLine);
     float* cumulative = laid_.cumulative.data();
     Floats sums[kParts];
@@ -235,8 +226,7 @@ class Run {
     for (std::uint32_t line = 0; line < lines; ++line) {
       for (std::size_t part = 0; part < kParts; ++part) {
         const std::size_t at = line * kLine + part * kLanes;
-        const auto is_own = hn::RebindMask(f, hn::Eq(hn::Iota(U(), static_cast<std::uint32_t>(at)), own));
-        sums[part] = hn::Add(sums[part], hn::IfThenZeroElse(is_own, load(laid_.weights.data() + at)));
+        sums[part] = hn::Add(sums[part], hn::IfThenZeroElse(is_lane(part, own - line * kLine), load(laid_.weights.data() + at)));
         hn::Store(sums[part], f, cumulative + at);
       }
     }
@@ -247,13 +237,13 @@ class Run {
 
   Topic from_groups(float u) {
     const std::size_t groups = (laid_.topics + kGroup - 1) / kGroup;
-    float& own_group = laid_.groups[own_ / kGroup];
-    const float kept = own_group;
-    own_group -= own_row_;
     std::size_t group = groups;
     for (std::size_t begin = 0; begin < groups; begin += kLine) {
       Floats line[kParts];
-      for (std::size_t part = 0; part < kParts; ++part) line[part] = load(laid_.groups.data() + begin + part * kLanes);
+      for (std::size_t part = 0; part < kParts; ++part) {  // without its own topic
+        const auto is_own = is_lane(part, own_ / kGroup - static_cast<std::uint32_t>(begin));
+        line[part] = hn::Sub(load(laid_.groups.data() + begin + part * kLanes), hn::IfThenElseZero(is_own, hn::Set(F(), own_row_)));
+      }
       prefix(line, scan_ + kLine);
       if (const std::uint32_t lane = lane_of(scan_ + kLine, u); lane < kLine) {
         u -= scan_[kLine - 1 + lane];
@@ -262,21 +252,19 @@ class Run {
       }
       u -= scan_[2 * kLine - 1];
     }
-    own_group = kept;
     return group < groups ? from_group(group, u) : own_;
   }
 
   Topic from_group(std::size_t group, float u) {
     const F f;
+    const auto own = own_ - static_cast<std::uint32_t>(group * kGroup);
     alignas(64) float cumulative[kGroup];
     Floats sums[kParts];
     for (Floats& sum : sums) sum = hn::Zero(f);
-    const auto own = hn::Set(U(), own_);
     for (std::size_t i = 0; i < kGroup; i += kLine) {
       for (std::size_t part = 0; part < kParts; ++part) {
         const std::size_t topic = group * kGroup + i + part * kLanes;
-        const auto is_own = hn::RebindMask(f, hn::Eq(hn::Iota(U(), static_cast<std::uint32_t>(topic)), own));
-        sums[part] = hn::Add(sums[part], hn::IfThenZeroElse(is_own, row_weights(topic)));
+        sums[part] = hn::Add(sums[part], hn::IfThenZeroElse(is_lane(part, own - static_cast<std::uint32_t>(i)), load(laid_.weights.data() + topic)));
         hn::Store(sums[part], f, cumulative + i + part * kLanes);
       }
     }
@@ -286,31 +274,30 @@ class Run {
     std::uint32_t line = 0;
     for (std::size_t i = 0; i + kLine < kGroup; i += kLine) line += cumulative[i + lane] <= rest;
     const auto topic = static_cast<Topic>(group * kGroup + line * kLine + lane);
-    return laid_.counts[topic] > 0 ? topic : own_;
+    return laid_.weights[topic] > 0 ? topic : own_;
   }
 
   // The token goes from own_ to `topic`, in all counts.
   void move(Topic topic) {
-    const auto line = static_cast<std::uint32_t>((table_ - tables_) / kLine);
-    if (line >= visit_.block.first_long) {
-      DocumentCounts counts(visit_.block, line);
+    if (is_long()) {
+      DocumentCounts counts(visit_.block, line_of_table());
       counts.remove(own_);
       counts.add(topic);
     } else {
       move_in_table(topic);
     }
     visit_.totals.move(own_, topic);
-    if (laid_.places[topic] == 0) {
+    if (laid_.of[topic].place == 0) {
       laid_.list.push_back(topic);
-      laid_.places[topic] = static_cast<std::uint32_t>(laid_.list.size());
+      laid_.of[topic].place = static_cast<std::uint32_t>(laid_.list.size());
     }
-    renew(own_, laid_.counts[own_] - 1);
-    renew(topic, laid_.counts[topic] + 1);
+    renew(own_, -1);
+    renew(topic, 1);
   }
   // Without branches, which nobody could foretell.
   void move_in_table(Topic topic) {
     if (at_ == 0) at_ = find(topic);
-    const std::uint32_t own_at = find(own_), left = table_[own_at] - 1;
+    const std::uint32_t own_at = own_at_, left = table_[own_at] - 1;
     const bool has = at_ != 0, empties = (left & count_mask_) == 0;
     table_[own_at] = left;
     const std::uint32_t to = has ? at_ : empties ? own_at : used_ + 1;
@@ -322,31 +309,34 @@ class Run {
     table_[goes ? last : 0] = 0;
     table_[0] = (used_ + (!has && !empties) - goes) << shift_;
   }
-  // What follows from a topic's total, which has changed, and from its count in the row.
-  void renew(Topic topic, std::uint32_t count) {
-    const float inverse = 1 / (static_cast<float>(visit_.totals.counts()[topic]) + beta_sum_);
-    const float a = alpha_[topic] * inverse, before = laid_.a[topic];
-    const float weight = static_cast<float>(count) * a, weight_before = static_cast<float>(laid_.counts[topic]) * before;
-    laid_.inverse[topic] = inverse;
-    laid_.a[topic] = a;
-    laid_.psi[topic] = (static_cast<float>(count) + beta_) * inverse;
-    laid_.counts[topic] = count;
-    laid_.a_sum += static_cast<double>(a) - before;
+  // What follows from a topic's total, which has changed, and from its count in the row, which changes by `more`.
+  void renew(Topic topic, std::int32_t more) {
+    Laid::Of& of = laid_.of[topic];
+    const float before = of.a, weight_before = static_cast<float>(of.count) * before;
+    of.count += static_cast<std::uint32_t>(more);
+    of.set_total(visit_.totals.counts()[topic], beta_sum_);
+    const auto count = static_cast<float>(of.count);
+    const float weight = count * of.a;
+    laid_.psi[topic] = (count + beta_) * of.inverse;
+    laid_.a_sum += static_cast<double>(of.a) - before;
     row_sum += static_cast<double>(weight) - weight_before;
-    laid_.weights[laid_.places[topic] - 1] = weight;
+    laid_.weights[long_row ? topic : of.place - 1] = weight;
     if (long_row) laid_.groups[topic / kGroup] += weight - weight_before;
-    laid_.growth = std::max(laid_.growth, a * laid_.begun[topic]);
+    laid_.growth = std::max(laid_.growth, of.a * of.begun);
   }
   // Where the table has that topic; 0 if it has not. Not of long documents.
   std::uint32_t find(Topic topic) const {
     const U u;
     const auto wanted = hn::Set(u, topic), mask = hn::Set(u, count_mask_), none = hn::Zero(u);
     std::uint32_t at = 0;
-    for (std::uint32_t entry = 0; entry < lines_ * kLine; entry += kLanes) {
-      const auto entries = hn::Load(u, table_ + entry);
-      const auto found = hn::And(hn::Eq(hn::ShiftRightSame(entries, static_cast<int>(shift_)), wanted), hn::Ne(hn::And(entries, mask), none));
-      const std::intptr_t lane = hn::FindFirstTrue(u, found);
-      at = lane >= 0 ? entry + static_cast<std::uint32_t>(lane) : at;
+    for (std::uint32_t line = 0; line < lines_; ++line) {
+      std::uint32_t found = 0;
+      for (std::size_t part = 0; part < kParts; ++part) {
+        const auto entries = hn::Load(u, table_ + line * kLine + part * kLanes);
+        const auto is_wanted = hn::Eq(hn::ShiftRightSame(entries, static_cast<int>(shift_)), wanted);
+        found |= bits_of(hn::And(is_wanted, hn::Ne(hn::And(entries, mask), none))) << (part * kLanes);
+      }
+      at = found != 0 ? line * kLine + static_cast<std::uint32_t>(std::countr_zero(found)) : at;
     }
     return at;
   }
@@ -357,17 +347,17 @@ class Run {
   const std::uint32_t count_mask_;
   const float beta_;
   const float beta_sum_;
-  const float* const alpha_ = laid_.alpha.data();
   std::uint32_t* const tables_;
   // Of the token that was weighed.
   std::uint32_t* table_ = nullptr;
   Topic own_ = 0;
-  std::uint32_t used_ = 0, lines_ = 0, at_ = 0;
+  std::uint32_t used_ = 0, lines_ = 0;
+  std::uint32_t own_at_ = 0;                // where the table has its topic; a long document may have it elsewhere, too
+  std::uint32_t at_ = 0;                    // where it has the topic that was chosen, if that is known, else 0
   float stays_ = 0;                         // what speaks for its topic
   float own_row_ = 0;                       // C_wk a_k of its topic, with it
-  float document_ = 0;                      // what speaks for others in the document
-  alignas(64) float lanes_[kLine] = {};     // of that, lane by lane
-  alignas(64) float sums_[2 * kLine] = {};  // [16..31] sums of these, [15] is 0
+  // What speaks for others in the document, summed over lines: in [16..31] sums up to each lane, the last of which is all of it; [15] is 0.
+  alignas(64) float sums_[2 * kLine] = {};
   alignas(64) float scan_[2 * kLine] = {};
 };
 
