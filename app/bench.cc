@@ -17,10 +17,12 @@
 #include "shoal/collective/build.h"
 #include "shoal/collective/probe.h"
 #include "shoal/collective/run.h"
+#include "shoal/collective/tuning.h"
 #include "shoal/core/error.h"
 #include "shoal/core/host.h"
 #include "shoal/core/text.h"
 #include "shoal/net/coordinator.h"
+#include "shoal/net/environment.h"
 #include "shoal/net/job.h"
 
 namespace shoal::app {
@@ -57,13 +59,18 @@ struct Gradients {
   std::shared_ptr<std::byte> input, output;
 };
 
+// Wishes as a run's (collective/tuning.h); none: nothing.
+std::shared_ptr<const collective::Tuning> tuning_of(const std::string& rules) { return rules.empty() ? nullptr : std::make_shared<const collective::Tuning>(rules); }
+std::string rules_here() { return net::variable("SHOAL_TUNE").value_or(""); }
+
 class ExchangeBench {
  public:
-  ExchangeBench(net::Job& job, net::Rendezvous& board, const ExchangeOptions& options)
+  ExchangeBench(net::Job& job, net::Rendezvous& board, const ExchangeOptions& options, const std::string& rules)
       : transport_(job.transport()), board_(board), options_(options), runner_(transport_, everybody(transport_.size())) {
     transport_.doing("shoal bench: the group's links");
     link_ = collective::probe(transport_, operations_, transport_.now() + kBenchPatience);
     operations_ += collective::kProbeOperations;
+    link_.tuning = tuning_of(rules);
   }
 
   // By memory: ordinary, and with --zero-copy that which is read in place. All members' figures on rank 0.
@@ -205,11 +212,11 @@ int take_part_in_exchange(const ExchangeOptions& options) {
   if (place.launcher != net::Place::Launcher::shoal || place.size < 2)
     refuse("needs members", "shoal bench exchange", "shoal bench exchange -n 4, or shoal run --hosts ... -- shoal bench exchange");
   net::JoinOptions how = net::with_environment({});
-  how.settings = {{"program", "shoal bench exchange"}};
+  how.settings = {{"program", "shoal bench exchange"}, {"SHOAL_TUNE", rules_here()}};
   how.lendable_memory = options.zero_copy;
   const auto job = net::join(how);
   net::CoordinatorClient board(net::find_secret().value_or(""), place.coordinator, how.patience, place.job);
-  ExchangeBench bench(*job, board, options);
+  ExchangeBench bench(*job, board, options, rules_here());
   auto all = nlohmann::ordered_json::array();
   for (const std::uint64_t bytes : sizes_of(options)) all.push_back(bench.measure(bytes));
   if (place.rank != 0) return 0;
@@ -228,6 +235,7 @@ Action declare_bench_exchange(CLI::App& app) {
   switch_on(app, "--json", options->json, "for machines");
   return [&app, run, options](const Words&) {
     sizes_of(*options);                                  // before anything starts
+    tuning_of(rules_here());
     if (runs_alone(app, *run)) return take_part_in_exchange(*options);
     Words command{std::filesystem::read_symlink("/proc/self/exe"), "bench", "exchange", "--repeats", std::to_string(options->repeats), "--sizes"};
     command.insert(command.end(), options->sizes.begin(), options->sizes.end());

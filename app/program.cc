@@ -32,17 +32,18 @@ using collective::Program;
 using topo::Topology;
 
 struct ProgramOptions {
-  std::string collective = "all_reduce", program, topology, svg, mode = "auto", out, size = "64MB", rate = "1gbit", alpha = "100us";
+  std::string collective, program, topology, svg, mode = "auto", out, size = "64MB", rate, alpha;
   std::optional<int> members;
   std::optional<std::uint32_t> root;
   bool json = false;
 };
 
-Collective collective_named(const std::string& text) {
-  if (const auto collective = collective::collective_called(text)) return *collective;
+Collective collective_of(const ProgramOptions& options) {
+  if (options.collective.empty()) return Collective::all_reduce;
+  if (const auto collective = collective::collective_called(options.collective)) return *collective;
   std::vector<std::string> names;
   for (const Collective collective : collective::kCollectives) names.emplace_back(name(collective));
-  refuse("there is no collective " + text, "--collective", fmt::format("one of {}", fmt::join(names, ", ")));
+  refuse("there is no collective " + options.collective, "--collective", fmt::format("one of {}", fmt::join(names, ", ")));
 }
 
 std::uint32_t root_of(const ProgramOptions& options, Collective kind) {
@@ -58,21 +59,26 @@ std::uint32_t ranks_of(const ProgramOptions& options) {
 
 Topology network(const ProgramOptions& options) { return topo::import_topology(std::filesystem::path(options.topology)).topology; }
 
-bool is_file(const ProgramOptions& options) { return options.program.ends_with(".json") || std::filesystem::exists(options.program); }
+bool is_file(const ProgramOptions& options) {
+  std::error_code none;
+  return options.program.ends_with(".json") || (std::filesystem::exists(options.program, none) && !std::filesystem::is_directory(options.program, none));
+}
 
 // Out of a file, or by name for -n members.
 Program program_of(const ProgramOptions& options) {
   if (!is_file(options)) {
-    const Collective kind = collective_named(options.collective);
+    const Collective kind = collective_of(options);
     return build(kind, options.program, ranks_of(options), root_of(options, kind));
   }
   if (options.root) refuse("the program of a file has its own", "--root");
-  try {
-    return collective::program_from_json(topo::read_text(options.program));
-  } catch (const Error& error) {
-    if (error.code() != Code::invalid_argument) throw;
-    throw Error(Code::invalid_argument, error.what(), options.program);
+  Program program = collective::program_from_json(topo::read_text(options.program), options.program);
+  if (options.members && ranks_of(options) != program.ranks) {
+    refuse(fmt::format("{} is a program of {}, not of {}", options.program, show_count(program.ranks, "members"), *options.members), "-n");
   }
+  if (!options.collective.empty() && collective_of(options) != program.collective) {
+    refuse(fmt::format("{} is a program of {}", options.program, name(program.collective)), "--collective");
+  }
+  return program;
 }
 
 std::string link_in_words(const Topology& topology, std::uint32_t link) {
@@ -81,7 +87,7 @@ std::string link_in_words(const Topology& topology, std::uint32_t link) {
 
 int build_for(const ProgramOptions& options) {
   const Topology topology = network(options);
-  const Collective kind = collective_named(options.collective);
+  const Collective kind = collective_of(options);
   const auto began = std::chrono::steady_clock::now();
   const sim::BestProgram made = sim::program_on(topology, kind, options.mode, root_of(options, kind), static_cast<double>(parse_size(options.size)),
                                                collective::ProgramCache::of_user());
@@ -108,6 +114,7 @@ int build_for(const ProgramOptions& options) {
 
 int show(const ProgramOptions& options) {
   const auto program = program_of(options);
+  if (!options.svg.empty() && options.json) refuse("has no use beside --svg", "--json");
   if (!options.svg.empty()) {
     verify(program);
     const std::optional<Topology> drawn_on = options.topology.empty() ? std::nullopt : std::optional(network(options));
@@ -125,6 +132,7 @@ int check(const ProgramOptions& options) {
   say(fmt::format("{} {} on {}: every contribution once, no wait cycle, no hazard\n", program.name, name(program.collective),
                   show_count(program.ranks, "members")));
   if (options.topology.empty()) return 0;
+  if (!has_bound(program.collective)) refuse(fmt::format("no bound is known of {}, so that its programs have no certificate", name(program.collective)), "--topology");
   const Topology topology = network(options);
   const collective::Proof proof = check_certificate(program, topology);
   say(fmt::format("certificate: {} by its ops, of a bound of {} by its prices: {:.2f} %\n", show_rate(topology, proof.rate),
@@ -133,29 +141,35 @@ int check(const ProgramOptions& options) {
 }
 
 // On a network: simulated, beside the bound.
-int price_on(const ProgramOptions& options) {
+int price_on(ProgramOptions options) {
+  if (!options.rate.empty()) refuse("the rates are those of " + options.topology, "--rate");
+  if (!options.alpha.empty()) refuse("the latencies are those of " + options.topology, "--alpha");
   const Topology topology = network(options);
+  if (options.program.empty()) refuse("which program?", "--topology", "a file of `program build`, or a builder: ring");
+  if (!is_file(options) && !options.members) options.members = static_cast<int>(topology.hosts.size());
   const Program program = program_of(options);
   verify(program);
   const double bytes = static_cast<double>(parse_size(options.size));
   const sim::ProgramPrice price = sim::price(program, topology, bytes);
+  const bool is_bound = price.bound_seconds > 0;  // gather, scatter and all_to_all have none, nor has a member alone
+  const auto if_bound = [&](double value) { return is_bound ? nlohmann::ordered_json(value) : nlohmann::ordered_json(); };
   if (options.json) {
     const nlohmann::ordered_json json{{"program", program.name}, {"collective", name(program.collective)}, {"members", program.ranks},
-                                      {"bytes", bytes}, {"seconds", price.seconds}, {"bound_seconds", price.bound_seconds},
-                                      {"efficiency", price.efficiency()}, {"bottleneck", price.bottleneck}};
+                                      {"bytes", bytes}, {"seconds", price.seconds}, {"bound_seconds", if_bound(price.bound_seconds)},
+                                      {"efficiency", if_bound(price.efficiency())}, {"bottleneck", price.bottleneck}};
     say(json.dump(1, ' ', false, nlohmann::ordered_json::error_handler_t::replace) + "\n");
     return 0;
   }
-  say(fmt::format("{} of {} on {}: {}, the bound is {} ({:.1f} %); busiest: {}\n", program.name, show_size(bytes),
-                  topology.name.empty() ? options.topology : topology.name, show_seconds(price.seconds), show_seconds(price.bound_seconds),
-                  100 * price.efficiency(), price.bottleneck));
+  const std::string bound = is_bound ? fmt::format(", the bound is {} ({:.1f} %)", show_seconds(price.bound_seconds), 100 * price.efficiency()) : "";
+  say(fmt::format("{} of {} on {}: {}{}{}\n", program.name, show_size(bytes), topology.name.empty() ? options.topology : topology.name,
+                  show_seconds(price.seconds), bound, price.bottleneck.empty() ? "" : "; busiest: " + price.bottleneck));
   return 0;
 }
 
 // One line a builder, or only the named one's.
 int price(const ProgramOptions& options) {
   if (!options.topology.empty()) return price_on(options);
-  const Collective kind = collective_named(options.collective);
+  const Collective kind = collective_of(options);
   if (options.program.ends_with(".json")) {
     throw Error(Code::invalid_argument, "a program of a file is priced on a network", "--topology", "name the network's file, too: --topology NET.json");
   }
@@ -164,8 +178,8 @@ int price(const ProgramOptions& options) {
   const std::uint32_t ranks = ranks_of(options);
   const double bytes = static_cast<double>(parse_size(options.size));
   LinkModel link;
-  link.rate = parse_rate(options.rate);
-  link.alpha = std::chrono::duration<double>(parse_duration(options.alpha)).count();
+  link.rate = parse_rate(options.rate.empty() ? "1gbit" : options.rate);
+  link.alpha = std::chrono::duration<double>(parse_duration(options.alpha.empty() ? "100us" : options.alpha)).count();
 
   const auto names = options.program.empty() ? collective::builder_names(kind) : std::vector{options.program};
   const std::string chosen = collective::choose(kind, ranks, bytes, link);

@@ -24,6 +24,12 @@ collective::Collective called(const std::string& text) {
 
 std::string read_network(const std::string& file) { return to_json(topo::import_topology(std::filesystem::path(file)).topology); }
 
+std::string read_program(const std::string& file) {
+  std::string text = topo::read_text(file);
+  collective::program_from_json(text, file);
+  return text;
+}
+
 std::string build(const std::string& network, const std::string& collective, const std::string& mode, std::uint32_t root, double bytes) {
   return to_json(sim::program_on(topo::topology_from_json(network), called(collective), mode, root, bytes, collective::ProgramCache::of_user()).program);
 }
@@ -47,8 +53,11 @@ py::dict verify(const std::string& text, const std::optional<std::string>& netwo
 }
 
 py::dict price(const std::string& text, const std::string& network, double bytes) {
-  const sim::ProgramPrice price = sim::price(collective::program_from_json(text), topo::topology_from_json(network), bytes);
-  return py::dict("seconds"_a = price.seconds, "bound_seconds"_a = price.bound_seconds, "efficiency"_a = price.efficiency(),
+  collective::Program program = collective::program_from_json(text);
+  collective::verify(program);
+  const sim::ProgramPrice price = sim::price(std::move(program), topo::topology_from_json(network), bytes);
+  const auto if_bound = [&](double value) { return price.bound_seconds > 0 ? py::object(py::float_(value)) : py::object(py::none()); };
+  return py::dict("seconds"_a = price.seconds, "bound_seconds"_a = if_bound(price.bound_seconds), "efficiency"_a = if_bound(price.efficiency()),
                   "bottleneck"_a = price.bottleneck);
 }
 
@@ -56,6 +65,7 @@ py::dict price(const std::string& text, const std::string& network, double bytes
 
 void bind_programs(py::module_& module) {
   module.def("read_network", &read_network, "file"_a);
+  module.def("read_program", &read_program, "file"_a);
   module.def("program_build", &build, "network"_a, "collective"_a, "mode"_a, "root"_a, "bytes"_a);
   module.def("program_describe", &describe, "program"_a);
   module.def("program_show", [](const std::string& text) { return show(collective::program_from_json(text)); }, "program"_a);

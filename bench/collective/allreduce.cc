@@ -152,7 +152,7 @@ class Member {
   }
 
   collective::Verified plan_for(double bytes) const {
-    if (options_.program.ends_with(".json")) return collective::verify(collective::program_from_json(topo::read_text(options_.program)));
+    if (options_.program.ends_with(".json")) return collective::verify(collective::program_from_json(topo::read_text(options_.program), options_.program));
     const std::string name = options_.program != "auto"
                                  ? options_.program
                                  : collective::choose(Collective::all_reduce, runner_.size(), bytes, link_);

@@ -11,7 +11,6 @@ Nothing is sent here. Wrong files and values raise shoal.Error with one line tha
 from __future__ import annotations
 
 import os
-import pathlib
 
 from . import _C, durable
 
@@ -38,7 +37,8 @@ class Program:
         return _C.program_verify(self.json, network.json if network else None)
 
     def price(self, network: Network, bytes: float) -> dict:
-        """Seconds on that network, simulated, beside the bound; bytes are of the whole vector."""
+        """Seconds on that network, simulated, beside the bound (None where none is known: of gather, scatter, all_to_all), once it is proved; bytes are
+        of the whole vector."""
         return _C.program_price(self.json, network.json, bytes)
 
     def save(self, file: str | os.PathLike) -> None:
@@ -55,4 +55,4 @@ def build(network: Network, collective: str = "all_reduce", mode: str = "auto", 
 
 
 def load(file: str | os.PathLike) -> Program:
-    return Program(pathlib.Path(file).read_text())
+    return Program(_C.read_program(os.fspath(file)))

@@ -47,7 +47,26 @@ def test_what_is_wrong_is_one_line(network, tmp_path):
         shoal.program.build(network, "sum")
     with pytest.raises(shoal.Error, match="there is no mode none for all_reduce"):
         shoal.program.build(network, mode="none")
+    with pytest.raises(shoal.Error, match="no_such.json: cannot be read: No such file"):
+        shoal.program.load(tmp_path / "no_such.json")
+    (tmp_path / "cut.json").write_bytes(b'{"v": 1, "name": "\xff')
+    with pytest.raises(shoal.Error, match=r"cut.json: \$: not JSON: byte \d+ is out of place"):
+        shoal.program.load(tmp_path / "cut.json")
+    for bytes in (float("nan"), -1, float("inf"), 1e30):
+        with pytest.raises(shoal.Error, match="bytes: is no number of bytes"):
+            shoal.program.build(network, mode="ring").price(network, bytes=bytes)
+        with pytest.raises(shoal.Error, match="bytes: is no number of bytes"):
+            shoal.program.build(network, bytes=bytes)
     SLOW["links"][0]["bw"] = 400
     (tmp_path / "other.json").write_text(json.dumps(SLOW))
     with pytest.raises(shoal.Error, match="certificate is for another topology"):
         shoal.program.build(network).verify(shoal.program.Network(tmp_path / "other.json"))
+
+
+@pytest.mark.parametrize("change, line", [({"shares": [1]}, "1 shares of 4 chunks"), ({"collective": "all_to_all"}, "chunks"), ({"chunks": 1}, "chunk 1 of 1")],
+                         ids=["shares", "collective", "chunks"])
+def test_what_is_no_program_of_its_claims_has_no_price(network, change, line):
+    ring = json.loads(shoal.program.build(network, mode="direct").json)
+    ring.pop("certificate", None)
+    with pytest.raises(shoal.Error, match=line):
+        shoal.program.Program(json.dumps(ring | change)).price(network, bytes=1e6)

@@ -68,7 +68,7 @@ Json lane_json(const Lane& lane) {
 // One value and the way to it, put into words only when something is wrong with it.
 class Node {
  public:
-  explicit Node(const Json& json) : json_(&json) {}
+  Node(const Json& json, const std::string& root) : json_(&json), root_(&root) {}
 
   [[noreturn]] void refuse(const std::string& what) const { throw Error(Code::invalid_argument, what, path()); }
 
@@ -146,7 +146,7 @@ class Node {
       : json_(&json), parent_(parent), key_(key), index_(index) {}
 
   std::string path() const {
-    if (parent_ == nullptr) return "$";
+    if (parent_ == nullptr) return *root_;
     return parent_->path() + (key_ != nullptr ? fmt::format(".{}", key_) : fmt::format("[{}]", index_));
   }
   static std::string printable(const std::string& text) {
@@ -157,6 +157,7 @@ class Node {
 
   const Json* json_;
   const Node* parent_ = nullptr;  // a Node lives only while its parent's call does
+  const std::string* root_ = nullptr;  // what the outermost is called, which alone has it
   const char* key_ = nullptr;
   std::size_t index_ = 0;
 };
@@ -286,19 +287,20 @@ std::string to_json(const Program& program) {
   return json.dump();
 }
 
-Program program_from_json(const std::string& text) {
+Program program_from_json(const std::string& text, const std::string& where) {
+  const std::string root = where.empty() ? "$" : where + ": $";
   if (text.size() > kMaxText) {
-    throw Error(Code::invalid_argument, fmt::format("a program of {} bytes; at most {} are read", text.size(), kMaxText));
+    throw Error(Code::invalid_argument, fmt::format("a program of {} bytes; at most {} are read", text.size(), kMaxText), where);
   }
   Json json;
   try {
     json = Json::parse(text);
   } catch (const Json::parse_error& error) {
-    throw Error(Code::invalid_argument, fmt::format("not JSON: byte {} is out of place", error.byte), "$");
+    throw Error(Code::invalid_argument, fmt::format("not JSON: byte {} is out of place", error.byte), root);
   } catch (const Json::out_of_range&) {
-    throw Error(Code::invalid_argument, "a number is too big", "$");
+    throw Error(Code::invalid_argument, "a number is too big", root);
   }
-  return Reader().program(Node(json));
+  return Reader().program(Node(json, root));
 }
 
 }  // namespace shoal::collective

@@ -137,7 +137,7 @@ std::shared_ptr<const KnownNetwork> KnownNetwork::from_json(const std::string& t
   for (const Collective collective : kMade) {
     if (!has_trees) break;
     if (!json["programs"].is_object() || !json["programs"].contains(name(collective))) refuse(fmt::format("no program for {}", name(collective)));
-    Program program = program_from_json(json["programs"][name(collective)].dump());
+    Program program = program_from_json(json["programs"][name(collective)].dump(), fmt::format("{}: programs.{}", where, name(collective)));
     if (program.collective != collective || program.ranks != topology.hosts.size()) {
       refuse(fmt::format("its program for {} is one for {} of {} ranks", name(collective), name(program.collective), program.ranks));
     }

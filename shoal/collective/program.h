@@ -129,6 +129,8 @@ const char* name(OpKind kind);
 const char* name(Buffer buffer);
 
 std::string to_json(const Program& program);
-Program program_from_json(const std::string& text);  // throws Error{invalid_argument}: bounded, nothing trusted
+// Bounded, nothing trusted: what it gives has the form of a program, and only verify() says whether it is one. Throws Error{invalid_argument} beginning
+// with `where`, a file's name, and the place in it.
+Program program_from_json(const std::string& text, const std::string& where = {});
 
 }  // namespace shoal::collective

@@ -131,7 +131,7 @@ BestProgram best_of_blink(const topo::Topology& topology, Collective collective,
 BestProgram program_on(const topo::Topology& topology, Collective collective, const std::string& mode, std::uint32_t root,
                        double bytes, const ProgramCache& cache) {
   if (root != 0 && !collective::has_root(collective)) throw Error(Code::invalid_argument, fmt::format("{} has none", name(collective)), "root");
-  if (!(bytes >= 0 && bytes < 1e18)) throw Error(Code::invalid_argument, "is no number of bytes", "bytes");
+  check_bytes(bytes);
   if (mode == "auto") return best_program(topology, collective, root, bytes, cache);
   if (mode == "blink") return best_of_blink(topology, collective, root, bytes, cache);
   return {collective::program_for(topology, collective, mode, root, cache), {}};

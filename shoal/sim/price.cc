@@ -27,7 +27,12 @@ double simulated_seconds(const collective::Program& program, const topo::Topolog
   return alone_on(std::make_shared<const collective::Program>(program), topology, bytes, costs).seconds;
 }
 
+void check_bytes(double bytes) {
+  if (!(bytes >= 0 && bytes < 1e18)) throw Error(Code::invalid_argument, "is no number of bytes", "bytes");
+}
+
 ProgramPrice price(collective::Program program, const topo::Topology& topology, double bytes, const Costs& costs) {
+  check_bytes(bytes);
   const auto refuse = [&](const std::string& what, const std::string& hint) { throw Error(Code::invalid_argument, what, "topology " + topology.name, hint); };
   if (topology.relative) refuse("has rates in link units, which say nothing of seconds", "give its links rates in bytes/s, Mbit/s, ...");
   if (program.ranks != topology.hosts.size()) {

@@ -17,8 +17,11 @@ struct ProgramPrice {
 };
 
 // `bytes`: of the whole vector. A program without a certificate is given one. Throws Error{invalid_argument}: another number of ranks
-// than hosts, relative rates, a certificate of another network.
+// than hosts, relative rates, a certificate of another network, no number of bytes. The program must be one that verify() proves.
 ProgramPrice price(collective::Program program, const topo::Topology& topology, double bytes, const Costs& costs = {});
+
+// Throws Error{invalid_argument} for what is no number of bytes: negative, NaN, 10^18 and more.
+void check_bytes(double bytes);
 
 // Only how long it takes, whatever it is certified for.
 double simulated_seconds(const collective::Program& program, const topo::Topology& topology, double bytes, const Costs& costs = {});

@@ -7,6 +7,7 @@
 #include <tuple>
 #include <unordered_map>
 
+#include "shoal/collective/verify.h"
 #include "shoal/exchange/plan.h"
 #include "shoal/sim/named_program.h"
 #include "shoal/sim/plan_traffic.h"
@@ -150,6 +151,17 @@ class Reader {
     scenario_.groups.push_back({name, first, jobs, bytes, repeats});
   }
 
+  // What runs is proved first, and so is what is simulated.
+  std::shared_ptr<const collective::Program> proved(const std::string& file) const {
+    collective::Program program = collective::program_from_json(contents_(file), file);
+    try {
+      verify(program);
+    } catch (const Error& error) {
+      throw Error(error.code(), error.what(), file);
+    }
+    return std::make_shared<const collective::Program>(std::move(program));
+  }
+
   const NamedProgram& program(Keys& keys, std::uint32_t ranks) {
     const std::string name = keys.text("program");
     const bool from_file = name.ends_with(".json");
@@ -158,7 +170,7 @@ class Reader {
     NamedProgram& known = programs_[{name, kind, ranks, root}];
     if (known.program) return known;
     if (from_file) {
-      known.program = std::make_shared<const collective::Program>(collective::program_from_json(contents_(name)));
+      known.program = proved(name);
       if (known.program->ranks != ranks) keys.refuse("hosts", fmt::format("{} hosts for a program of {} ranks", ranks, known.program->ranks));
       return known;
     }

@@ -26,6 +26,17 @@ TEST(bench, counts_what_members_send_and_what_is_read_in_place) {
   for (const auto& of : memories) EXPECT_GT(of.at("median_s"), 0.0);
 }
 
+TEST(bench, takes_the_program_that_is_wished) {
+  const Folder folder;
+  const std::vector<std::string> words{"bench", "exchange", "-n", "2", "--sizes", "64KB", "--repeats", "1", "--json"};
+  const auto outcome = shoal(folder, words, {{"SHOAL_TUNE", "allreduce:0-1M:@chain"}});
+  ASSERT_EQ(outcome.status, 0) << outcome.err;
+  EXPECT_EQ(nlohmann::json::parse(outcome.out)[0].at("program"), "chain");
+  const auto refused = shoal(folder, words, {{"SHOAL_TUNE", "allreduce:@none"}});
+  EXPECT_EQ(refused.status, 2);
+  EXPECT_THAT(refused.err, testing::StartsWith("SHOAL_TUNE: \"allreduce:@none\": no program none for all_reduce: "));
+}
+
 TEST(bench, under_run_it_is_a_member_like_any_other) {
   const Folder folder;
   const auto outcome = shoal(folder, {"run", "-n", "3", "--", SHOAL_PROGRAM, "bench", "exchange", "--sizes", "64KB", "--repeats", "2"});

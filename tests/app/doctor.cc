@@ -65,6 +65,10 @@ TEST(program, a_schedule_is_shown_proved_and_priced) {
 
 TEST(program, mistakes_are_refused_in_one_line) {
   const Folder folder;
+  ASSERT_EQ(shoal(folder, {"topo", "generate", "star", "4", "--rate", "1gbit", "-o", "s.json"}).status, 0);
+  ASSERT_EQ(shoal(folder, {"program", "build", "s.json", "--mode", "ring", "-o", "p.json"}).status, 0);
+  ASSERT_TRUE(std::filesystem::create_directory(folder.path() / "ring"));  // a folder is no program
+  EXPECT_THAT(shoal(folder, {"program", "price", "ring", "--topology", "s.json"}).out, StartsWith("ring of 64 MB on star_4: "));
   const struct {
     std::vector<std::string> words;
     std::string line;
@@ -80,6 +84,13 @@ TEST(program, mistakes_are_refused_in_one_line) {
        "halving_doubling, swing, grid, double_binary_tree)\n"},
       {{"price", "-n", "4", "--json"}, "--json: is of use with --topology\n"},
       {{"price", "-n", "4", "--root", "1"}, "--root: says nothing without --topology: a price is the same for every root\n"},
+      {{"price", "--topology", "s.json"}, "--topology: which program? (a file of `program build`, or a builder: ring)\n"},
+      {{"price", "ring", "--topology", "s.json", "--rate", "1gbit"}, "--rate: the rates are those of s.json\n"},
+      {{"price", "ring", "--topology", "s.json", "--alpha", "1us"}, "--alpha: the latencies are those of s.json\n"},
+      {{"price", "ring", "-n", "3", "--topology", "s.json"}, "topology star_4: has 4 hosts, the program 3 ranks\n"},
+      {{"verify", "p.json", "-n", "3"}, "-n: p.json is a program of 4 members, not of 3\n"},
+      {{"verify", "p.json", "--collective", "broadcast"}, "--collective: p.json is a program of all_reduce\n"},
+      {{"show", "p.json", "--svg", "p.svg", "--json"}, "--json: has no use beside --svg\n"},
       {{"verify", "ring", "-n", "4", "--root", "0"}, "--root: all_reduce has none (broadcast, reduce, gather and scatter do)\n"},
   };
   for (const auto& mistake : mistakes) {

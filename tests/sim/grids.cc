@@ -6,6 +6,7 @@
 
 #include "shoal/collective/build_rings.h"
 #include "shoal/collective/verify.h"
+#include "shoal/core/host.h"
 #include "shoal/topo/generate.h"
 #include "tests/sim/networks.h"
 #include "tests/sim/two_dimensional.h"
@@ -28,6 +29,13 @@ double multipod_seconds(double x, double y, double bytes) { return 2 * (phase(y,
 
 void expect_about(double seconds, double expected) { EXPECT_NEAR(seconds / expected, 1, 0.05) << seconds << " s, expected " << expected; }
 
+// How long it takes to simulate is for people.
+double simulated(const char* what, const topo::Topology& network, const Job& sum) {
+  const double began = cpu_seconds(), seconds = simulate_one(network, sum).seconds;
+  std::cout << what << ": " << 1e3 * seconds << " ms, simulated in " << cpu_seconds() - began << " CPU-seconds\n";
+  return seconds;
+}
+
 TEST(Grids, the_sums_are_real_programs) {
   collective::verify(torus_sum(4, 3));
   collective::verify(multipod_sum(5, 4));
@@ -40,18 +48,18 @@ TEST(Grids, a_torus_takes_what_its_closed_form_says) {
   expect_about(simulate_one(small, job(torus_sum(8, 8), kResNet50), whole_chunks).seconds, torus_seconds(8, 8, kResNet50));
   const topo::Topology pod = grid(32, 32, true, true, kTorusRate, 5us);
   const Job sum = job(torus_sum(32, 32), kResNet50);
-  expect_about(simulate_one(pod, sum).seconds, torus_seconds(32, 32, kResNet50));
+  expect_about(simulated("torus of 32x32, ResNet-50", pod, sum), torus_seconds(32, 32, kResNet50));
   Job larger = sum;
   larger.elements = static_cast<std::uint64_t>(kBert);
-  expect_about(simulate_one(pod, larger).seconds, torus_seconds(32, 32, kBert));
+  expect_about(simulated("torus of 32x32, BERT", pod, larger), torus_seconds(32, 32, kBert));
 }
 
 TEST(Grids, a_multipod_takes_what_its_closed_form_says) {
   const topo::Topology multipod = grid(128, 32, false, true, kTorusRate, 5us);
   Job sum = job(multipod_sum(128, 32), kResNet50);
-  expect_about(simulate_one(multipod, sum).seconds, multipod_seconds(128, 32, kResNet50));
+  expect_about(simulated("multipod of 128x32, ResNet-50", multipod, sum), multipod_seconds(128, 32, kResNet50));
   sum.elements = static_cast<std::uint64_t>(kBert);
-  expect_about(simulate_one(multipod, sum).seconds, multipod_seconds(128, 32, kBert));
+  expect_about(simulated("multipod of 128x32, BERT", multipod, sum), multipod_seconds(128, 32, kBert));
 }
 
 // Cho et al. (arXiv 1708.02188): rings among the four GPUs of a server first, then among the servers for a quarter of the data each, four at once on

@@ -6,9 +6,13 @@
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
+#include <map>
 #include <random>
+#include <set>
+#include <sstream>
 
 #include "shoal/core/error.h"
+#include "shoal/exchange/planner.h"
 #include "tests/refusal.h"
 #include "tests/sim/networks.h"
 
@@ -128,6 +132,93 @@ TEST(Scenario, names_files_beside_it) {
   const Scenario scenario = read_scenario(folder / "s.toml");
   EXPECT_NEAR(simulate(scenario.topology, scenario.jobs, {}, Costs::links_only()).seconds, 4, 0.02);
   std::filesystem::remove_all(folder);
+}
+
+// Goal: a file that is no program of its claims is refused before anything is read by its numbers. Method: sound programs with one number changed so that it
+// leads beyond what is there. Expected: a line that begins with the file.
+TEST(Scenario, a_program_that_is_none_is_refused) {
+  const auto refused = [](const collective::Program& program) {
+    const std::string text = kStar + "[[run]]\nprogram = \"p.json\"\nbytes = \"1MB\"\n", json = collective::to_json(program);
+    return shoal::refusal([&] { scenario_from_toml(text, "s.toml", [&](const std::string&) { return json; }); });
+  };
+  const std::string begin = "p.json: program ring of 4 ranks: ";
+  EXPECT_EQ(refused(collective::ring_all_reduce(4)), "nothing was refused");
+  EXPECT_EQ(refused(collective::ring_all_reduce(3)), "s.toml: run[0].hosts: 4 hosts for a program of 3 ranks");
+  collective::Program shares = collective::ring_all_reduce(4);
+  shares.shares = {1};
+  EXPECT_EQ(refused(shares), begin + "1 shares of 4 chunks");
+  collective::Program another = collective::ring_all_reduce(4);
+  another.collective = collective::Collective::all_to_all;
+  EXPECT_EQ(refused(another).substr(0, begin.size()), begin);
+  EXPECT_EQ(shoal::refusal([] {
+              scenario_from_toml(kStar + "[[run]]\nprogram = \"p.json\"\nbytes = \"1MB\"\n", "s.toml", [](const std::string&) { return "{\"v\": 2}"; });
+            }),
+            "p.json: $.v: a whole number from 1 to 1 is expected");
+}
+
+// The keys of each table in docs/simulation.md, by its name; "" for those above all tables.
+std::map<std::string, std::set<std::string>> published_keys() {
+  const auto quoted = [](const std::string& cell) {
+    std::set<std::string> words;
+    for (std::size_t at = cell.find('`'); at != std::string::npos; at = cell.find('`', at + 1)) {
+      const std::size_t end = cell.find('`', at + 1);
+      words.insert(cell.substr(at + 1, end - at - 1));
+      at = end;
+    }
+    return words;
+  };
+  std::ifstream page(std::string(SHOAL_SOURCE) + "/docs/simulation.md");
+  std::map<std::string, std::set<std::string>> keys;
+  std::string line, table;
+  while (std::getline(page, line) && line != "## The scenario, version 1") {
+  }
+  while (std::getline(page, line) && !line.starts_with("## ")) {
+    std::istringstream row(line);
+    std::string before, named, cell;
+    if (!line.starts_with("| ") || line.starts_with("| table") || !std::getline(row, before, '|') || !std::getline(row, named, '|') || !std::getline(row, cell, '|')) continue;
+    if (const auto names = quoted(named); !names.empty()) table = *names.begin();
+    std::erase_if(table, [](char c) { return c == '[' || c == ']'; });
+    keys[table].merge(quoted(cell));
+  }
+  return keys;
+}
+
+// Those that are read in this table, as the refusal of one that is not lists them.
+std::set<std::string> keys_read(const std::string& before, const std::string& table) {
+  const std::string net = topo::to_json(star(4, 1e6)), plan = exchange::to_json(exchange::make_plan({{"w", DType::f32, 1000, 0, 0.0}}, 4, {}));
+  const std::string line = shoal::refusal([&] {
+    scenario_from_toml(before + table + "no_key_at_all = 1\n", "s.toml", [&](const std::string& file) { return file == "net.json" ? net : plan; });
+  });
+  EXPECT_NE(line.find("no_key_at_all: is no key here ("), std::string::npos) << line;
+  std::istringstream list(line.substr(line.find('(') + 1, line.size() - line.find('(') - 2));
+  std::set<std::string> keys;
+  for (std::string key; std::getline(list, key, ',');) keys.insert(key.substr(key.find_first_not_of(' ')));
+  return keys;
+}
+
+// Goal: the schema that is published is the one that is read. Expected: for each table the same keys.
+TEST(Scenario, the_published_schema_has_every_key_and_no_other) {
+  const std::string top = "shoal_sim = 1\n", rate = "rate = \"1gbit\"\n", uplink = "uplink = \"1gbit\"\n", fault = "[[fault]]\nat = \"1s\"\n";
+  const std::map<std::string, std::vector<std::string>> ways{
+      {"topology", {"[topology]\nfile = \"net.json\"\n", "[topology]\nform = \"fat_tree\"\nsize = [2, 2]\n" + rate + uplink, "[topology]\nform = \"grid\"\nsize = [4]\n" + rate}},
+      {"costs", {"[costs]\n"}},
+      {"run", {kRun}},
+      {"plan", {"[[plan]]\nfile = \"plan.json\"\n"}},
+      {"table", {"[[table]]\nrow_bytes = \"4B\"\npulled_rows = 1\npushed_rows = 1\n"}},
+      {"flow", {"[[flow]]\nfrom = \"0\"\nto = \"1\"\n"}},
+      {"fault", {fault + "host = \"0\"\nhow = \"slow\"\nfactor = 2\n", fault + "link = [\"0\", \"s\"]\nhow = \"slow\"\n" + rate}},
+      {"recovery", {"[recovery]\non_peer_lost = \"rejoin\"\n"}}};
+  std::map<std::string, std::set<std::string>> published = published_keys();
+  std::set<std::string> tables = published[""];
+  for (const auto& [table, examples] : ways) {
+    std::set<std::string> read;
+    for (const std::string& example : examples) read.merge(keys_read(table == "topology" ? top : kStar, example));
+    if (table == "run" || table == "plan" || table == "table" || table == "flow" || table == "fault") published[table].insert("name");  // every entry's
+    EXPECT_EQ(published[table], read) << table;
+    tables.insert(table);
+  }
+  EXPECT_EQ(published.size(), ways.size() + 1);
+  EXPECT_EQ(tables, keys_read(top, ""));
 }
 
 std::string refusal_of_scenario(const std::string& text) {

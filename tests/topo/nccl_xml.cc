@@ -104,6 +104,11 @@ TEST(NcclXml, a_file_cut_short_is_refused) {
   for (std::size_t bytes = 0; bytes < end; ++bytes) EXPECT_NE(refusal_of_xml(whole.substr(0, bytes)), "nothing was refused") << bytes;
 }
 
+TEST(Import, a_rate_that_no_link_has_is_refused) {
+  const std::string gml = "graph [ node [ id 0 label \"a\" ] node [ id 1 label \"b\" ] edge [ source 0 target 1 LinkSpeedRaw 1e-9 ] ]";
+  EXPECT_EQ(shoal::refusal([&] { import_topology(gml, "net.gml"); }), "net.gml: from a to b: no link is so slow or so fast");
+}
+
 TEST(Import, the_first_character_tells_the_format) {
   EXPECT_EQ(import_topology("\n<system><cpu><pci busid=\"1\" class=\"0x03\"/></cpu></system>", "f").topology.hosts.size(), 1u);
   EXPECT_EQ(import_topology("# x\ngraph [ node [ id 1 ] ]", "f").topology.hosts.size(), 1u);

@@ -90,6 +90,9 @@ TEST(Topology, every_mistake_is_named_with_its_place) {
     EXPECT_THAT(refusal_of_topology(with_link(std::string(R"({"src": "a", "dst": "b", "bw": )") + bad + "}")), StartsWith("net.json: "))
         << bad;
   }
+  for (const char* extreme : {"1e305", "1e13", "1e-10", "1e-320"}) {
+    EXPECT_EQ(refusal_of_topology(with_link(std::string(R"({"src": "a", "dst": "b", "bw": )") + extreme + "}")), "net.json: links[0].bw: no link is so slow or so fast") << extreme;
+  }
   EXPECT_EQ(refusal_of_topology(with_link(R"({"src": "a", "dst": "b"})")), "net.json: links[0].bw: must be a positive number");
   EXPECT_EQ(refusal_of_topology(with_link(R"({"src": "a", "dst": "b", "bw": 1, "alpha_us": 1e10})")),
             "net.json: links[0].alpha_us: more than an hour");
