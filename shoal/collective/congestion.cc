@@ -1,13 +1,14 @@
 #include "shoal/collective/congestion.h"
 
 #include <algorithm>
+#include <functional>
 #include <map>
+#include <queue>
 #include <utility>
 #include <vector>
 
 #include "shoal/collective/layout.h"
 #include "shoal/collective/unroll.h"
-#include "shoal/collective/waits.h"
 #include "shoal/topo/routes.h"
 
 namespace shoal::collective {
@@ -23,19 +24,94 @@ std::vector<double> parts(const Program& program) {
   return parts;
 }
 
-// [instance]: how many sends its data have behind them, itself included.
-std::vector<std::uint32_t> sends_behind(const Unrolled& all) {
-  std::vector<std::uint32_t> behind(all.instances.size(), 0);
-  for (const std::uint32_t i : order_of(all)) {
-    const Op& op = all.op(i);
-    const auto wait_for = [&](std::uint32_t earlier) { behind[i] = earlier == kNone ? behind[i] : std::max(behind[i], behind[earlier]); };
-    for (std::size_t k = 0; k < op.after.size(); ++k) wait_for(all.after(i, k));
-    for (std::uint32_t window = 0; window < all.place(i).windows; ++window) wait_for(all.writer_of(i, window));
-    if (receives(op)) wait_for(all.instances[i].partner);
-    if (op.kind == OpKind::send) ++behind[i];
-  }
-  return behind;
+// visit(earlier) for every instance whose data this one takes, or that it waits for by name.
+template <typename Visit>
+void data_before(const Unrolled& all, std::uint32_t i, Visit visit) {
+  const auto see = [&](std::uint32_t earlier) { earlier == kNone ? void() : visit(earlier); };
+  for (std::size_t k = 0; k < all.op(i).after.size(); ++k) see(all.after(i, k));
+  for (std::uint32_t window = 0; window < all.place(i).windows; ++window) see(all.writer_of(i, window));
+  if (receives(all.op(i))) see(all.instances[i].partner);
 }
+
+// And for those before it in its lane and, of a send, in its receiver's, whose turn comes first; and for who is to empty the window that it fills.
+template <typename Visit>
+void turn_before(const Unrolled& all, std::uint32_t i, Visit visit) {
+  const auto in_lane = [&](std::uint32_t at) { at > all.row_begin[all.place(at).row] ? visit(at - 1) : void(); };
+  in_lane(i);
+  if (all.op(i).kind == OpKind::send) in_lane(all.instances[i].partner);
+  if (all.reader_of(i) != kNone && all.earlier_write[i] != kNone) visit(all.reader[all.earlier_write[i]]);
+}
+
+// Runs whole chunks: what waits for nothing more, the earliest first.
+class Timeline {
+ public:
+  Timeline(const Program& program, const topo::Topology& topology)
+      : program_(program), topology_(topology), all_(unroll(program)), part_(parts(program)), open_(all_.instances.size(), 0), next_(open_.size()),
+        ready_(open_.size(), 0), depth_(open_.size(), 0), free_(topology.links.size(), 0), added_(program.ranks, 0), routes_(topology) {
+    for (std::uint32_t i = 0; i < open_.size(); ++i) {
+      const auto wait_for = [&](std::uint32_t earlier) {
+        next_[earlier].push_back(i);
+        ++open_[i];
+      };
+      data_before(all_, i, wait_for);
+      turn_before(all_, i, wait_for);
+    }
+  }
+
+  Course to_the_end() {
+    for (std::uint32_t i = 0; i < open_.size(); ++i) {
+      if (open_[i] == 0) due_.emplace(0, i);
+    }
+    Course course;
+    double last = 0;
+    while (!due_.empty()) {
+      const auto [time, i] = due_.top();
+      due_.pop();
+      const double done = run(i, time);
+      last = std::max(last, done);
+      course.steps = std::max(course.steps, depth_[i]);
+      for (const std::uint32_t later : next_[i]) {
+        ready_[later] = std::max(ready_[later], done);
+        if (--open_[later] == 0) due_.emplace(ready_[later], later);
+      }
+    }
+    course.rate = last > 0 ? 1 / last : 0;
+    course.added = *std::max_element(added_.begin(), added_.end());
+    course.chunk = *std::max_element(part_.begin(), part_.end());
+    return course;
+  }
+
+ private:
+  double run(std::uint32_t i, double time) {  // when it is done
+    const Iterated& at = all_.place(i);
+    const std::uint32_t chunk = all_.instances[i].chunk;
+    data_before(all_, i, [&](std::uint32_t earlier) { depth_[i] = std::max(depth_[i], depth_[earlier]); });
+    if (at.op->kind == OpKind::receive_reduce) added_[at.rank] += part_[chunk];
+    if (at.op->kind == OpKind::fold) added_[at.rank] += part_[chunk] * static_cast<double>(at.op->sources.size() - 1);
+    if (at.op->kind != OpKind::send) return time;
+    ++depth_[i];
+    double done = time;
+    for (const std::uint32_t link : routes_.path(at.rank, peer_of(program_, *at.op, all_.iteration(at, i)), passes_switches(program_, chunk))) {
+      free_[link] = std::max(free_[link], time) + part_[chunk] / topology_.links[link].rate;
+      done = std::max(done, free_[link]);
+    }
+    return done;
+  }
+
+  const Program& program_;
+  const topo::Topology& topology_;
+  const Unrolled all_;
+  const std::vector<double> part_;
+  std::vector<std::uint32_t> open_;                                // [instance]: of those that it waits for
+  std::vector<std::vector<std::uint32_t>> next_;                   // [instance]: who waits for it
+  std::vector<double> ready_;                                      // [instance]
+  std::vector<std::uint32_t> depth_;                               // [instance]: sends that its data have behind them, itself included
+  std::vector<double> free_;                                       // [link]: when it has carried all that came
+  std::vector<double> added_;                                      // [rank]
+  topo::Routes routes_;
+  using Due = std::pair<double, std::uint32_t>;
+  std::priority_queue<Due, std::vector<Due>, std::greater<>> due_;
+};
 
 }  // namespace
 
@@ -44,9 +120,9 @@ Congestion congestion(const Program& program, const topo::Topology& topology) {
   std::vector<double> load(topology.links.size(), 0);  // of all data
   topo::Routes routes(topology);
   for (std::uint32_t rank = 0; rank < program.ranks; ++rank) {
-    for (std::uint32_t lane = 0; lane < program.lanes[rank].size(); ++lane) {
-      std::map<std::pair<std::uint32_t, bool>, double> sent;  // to whom, and whether past links
-      for (const Loop& loop : program.lanes[rank][lane]) {
+    std::map<std::pair<std::uint32_t, bool>, double> sent;  // to whom, and whether past links
+    for (const Lane& lane : program.lanes[rank]) {
+      for (const Loop& loop : lane) {
         for (const Op& op : loop.ops) {
           if (op.kind != OpKind::send) continue;
           for (std::uint32_t i = 0; i < loop.times; ++i) {
@@ -55,9 +131,9 @@ Congestion congestion(const Program& program, const topo::Topology& topology) {
           }
         }
       }
-      for (const auto& [to, share] : sent) {
-        for (const std::uint32_t link : routes.path(rank, to.first, lane, to.second)) load[link] += share;
-      }
+    }
+    for (const auto& [to, share] : sent) {
+      for (const std::uint32_t link : routes.path(rank, to.first, to.second)) load[link] += share;
     }
   }
   Congestion busy;
@@ -69,30 +145,6 @@ Congestion congestion(const Program& program, const topo::Topology& topology) {
   return busy;
 }
 
-Rounds rounds(const Program& program, const topo::Topology& topology) {
-  const std::vector<double> part = parts(program);
-  const Unrolled all = unroll(program);
-  const std::vector<std::uint32_t> behind = sends_behind(all);
-  std::vector<std::map<std::uint32_t, double>> load;  // [round]: of all data, by link
-  std::vector<double> added(program.ranks, 0);
-  topo::Routes routes(topology);
-  for (std::uint32_t i = 0; i < all.instances.size(); ++i) {
-    const Iterated& at = all.place(i);
-    const std::uint32_t chunk = all.instances[i].chunk;
-    if (at.op->kind == OpKind::receive_reduce) added[at.rank] += part[chunk];
-    if (at.op->kind == OpKind::fold) added[at.rank] += part[chunk] * static_cast<double>(at.op->sources.size() - 1);
-    if (at.op->kind != OpKind::send) continue;
-    load.resize(std::max<std::size_t>(load.size(), behind[i]));
-    const std::uint32_t peer = peer_of(program, *at.op, all.iteration(at, i));
-    for (const std::uint32_t link : routes.path(at.rank, peer, at.lane, passes_switches(program, chunk))) load[behind[i] - 1][link] += part[chunk];
-  }
-  double time = 0;
-  for (const auto& round : load) {
-    double most = 0;
-    for (const auto& [link, share] : round) most = std::max(most, share / topology.links[link].rate);
-    time += most;
-  }
-  return {static_cast<std::uint32_t>(load.size()), time > 0 ? 1 / time : 0, *std::max_element(added.begin(), added.end())};
-}
+Course course(const Program& program, const topo::Topology& topology) { return Timeline(program, topology).to_the_end(); }
 
 }  // namespace shoal::collective

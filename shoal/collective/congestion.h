@@ -18,13 +18,16 @@ struct Congestion {
 };
 Congestion congestion(const Program& program, const topo::Topology& topology);
 
-// The same for programs in phases, as rings along one dimension after another are: a send is in the round after the last send that its data waited for,
-// each round takes as long as its fullest link, and begins when the one before is over.
-struct Rounds {
-  std::uint32_t count = 0;                   // messages one after another before the first result is everywhere
+// The same for programs in phases, as rings along one dimension after another are, whose links are not all full all the while. Whole chunks are moved:
+// a send begins when its data are there and it is its turn in its lane and in its receiver's, takes its place behind what came to each link of its way before
+// it, and is done when the last of them has carried it. Right where a phase waits for whole chunks; what passes on the first slice of a chunk
+// before it has the last (trees, a chain) takes less.
+struct Course {
+  std::uint32_t steps = 0;                   // messages one after another before the first result is everywhere
   double rate = 0;                           // of the data, as above; never more than that of congestion()
   double added = 0;                          // by the busiest member, in whole vectors
+  double chunk = 0;                          // the part of all data that the largest chunk is
 };
-Rounds rounds(const Program& program, const topo::Topology& topology);
+Course course(const Program& program, const topo::Topology& topology);
 
 }  // namespace shoal::collective

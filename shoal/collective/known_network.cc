@@ -20,8 +20,8 @@ namespace {
 constexpr const char* kRefused = "refused";  // why there is no network
 constexpr Collective kMade[] = {Collective::all_reduce, Collective::all_gather, Collective::reduce_scatter};
 
-// Slices of trees are in all steps at once; rings along one dimension wait for those along the one before.
-bool is_pipelined(const std::string& name) { return name == kTrees || name == kHierarchical; }
+// Slices of trees are in all steps at once; rings along one dimension wait for those along the one before, and so do halving and doubling.
+bool is_pipelined(const std::string& name) { return name == kTrees || name == kHierarchical || name == "chain" || name == "double_binary_tree"; }
 
 }  // namespace
 
@@ -40,14 +40,15 @@ KnownNetwork::KnownNetwork(topo::Topology topology, std::map<Collective, Program
 }
 
 void KnownNetwork::price() {
-  for (const auto& [key, verified] : made_) {
-    rounds_[key] = collective::rounds(verified.program(), topology_);
-    rates_[key] = is_pipelined(key.second) ? congestion(verified.program(), topology_).rate : rounds_[key].rate;
-  }
+  const auto look_at = [&](const Key& key, const Program& program) {
+    courses_[key] = collective::course(program, topology_);
+    rates_[key] = is_pipelined(key.second) ? congestion(program, topology_).rate : courses_[key].rate;
+  };
+  for (const auto& [key, verified] : made_) look_at(key, verified.program());
   for (const Collective collective : kMade) {
     for (const std::string& name : builder_names(collective)) {
       if (ranks() > kMostExactHosts) continue;  // pairs of all hosts: closed forms must do
-      rates_[{collective, name}] = congestion(build(collective, name, ranks()), topology_).rate;
+      look_at({collective, name}, build(collective, name, ranks()));
     }
   }
 }
@@ -156,9 +157,9 @@ double KnownNetwork::rate(Collective collective, const std::string& name) const 
   return found == rates_.end() ? 0 : found->second;
 }
 
-Rounds KnownNetwork::rounds(Collective collective, const std::string& name) const {
-  const auto found = rounds_.find({collective, name});
-  return found == rounds_.end() ? Rounds() : found->second;
+Course KnownNetwork::course(Collective collective, const std::string& name) const {
+  const auto found = courses_.find({collective, name});
+  return found == courses_.end() ? Course() : found->second;
 }
 
 topo::Topology topology_for(const std::string& file, std::uint32_t ranks) {

@@ -53,10 +53,10 @@ class KnownNetwork {
 
   // Trees or a form's; nullptr where there is none: forms are for all_reduce of 2 to kMostExactHosts (synthesize.h) hosts.
   const Verified* made(Collective collective, const std::string& name) const;
-  // Bytes/s of the data that a builder's program or one of those reaches by its fullest link, rings of a form round by round (congestion.h); 0 where that
+  // Bytes/s of the data that a builder's program or one of those reaches: by its fullest link, or those in phases in their course (congestion.h); 0 where that
   // is not known.
   double rate(Collective collective, const std::string& name) const;
-  Rounds rounds(Collective collective, const std::string& name) const;  // of those that made() has
+  Course course(Collective collective, const std::string& name) const;  // of the same
 
  private:
   // `trees` as they are, forms made for `form`.
@@ -67,7 +67,7 @@ class KnownNetwork {
   using Key = std::pair<Collective, std::string>;
   topo::Topology topology_, form_;  // as it is, and as it was when forms were made
   std::map<Key, Verified> made_;
-  std::map<Key, Rounds> rounds_;    // of those
+  std::map<Key, Course> courses_;   // of those, and of builders'
   std::map<Key, double> rates_;
 };
 

@@ -136,14 +136,22 @@ constexpr Priced kFormPriced{Collective::all_reduce, "", false, false, false, kM
 constexpr Priced kTreesPriced{Collective::all_reduce, kTrees, false, false, true, kMaxRanks, nullptr};
 const Priced& of_network(const std::string& name) { return name == kTrees ? kTreesPriced : kFormPriced; }
 
-// What was made for the network. Slices follow each other up and down trees, and the fullest link is full all the while. Rings of a form send in rounds.
+// Seconds that the links of a known network need. Where slices follow each other, the fullest link is full but for the first wave, a slice of every chunk,
+// which goes its whole course alone; where several are added together, they do not end together either, which costs as much again. In phases all is course.
+double on_links(const KnownNetwork& network, Collective collective, const std::string& name, double bytes, double slice) {
+  const double steady = network.rate(collective, name);
+  const Course course = network.course(collective, name);
+  const double wave = std::min(bytes, slice / course.chunk), waves = course.chunk < 1 && !in_parts(collective) ? 2 : 1;
+  return bytes / steady + waves * wave * (1 / course.rate - 1 / steady);
+}
+
+// What was made for the network.
 double made_seconds(Collective collective, const std::string& name, std::uint32_t ranks, double bytes, const LinkModel& link) {
   if (ranks == 1) return 0;
-  const double rate = link.network->rate(collective, name);
-  const Rounds course = link.network->rounds(collective, name);
-  if (name != kTrees) return course.count * link.alpha + bytes / rate + course.added * bytes / link.add_rate;
-  const double slice = std::min<double>(slice_of(kTreesPriced, ranks, bytes, link), bytes);
-  return course.count * (link.alpha + slice / rate) + bytes / rate + (adds(collective) ? bytes / link.add_rate : 0);
+  const Course course = link.network->course(collective, name);
+  if (name != kTrees) return course.steps * link.alpha + bytes / link.network->rate(collective, name) + course.added * bytes / link.add_rate;
+  const double moving = on_links(*link.network, collective, name, bytes, slice_of(kTreesPriced, ranks, bytes, link));
+  return course.steps * link.alpha + moving + (adds(collective) ? bytes / link.add_rate : 0);
 }
 
 double seconds(const Priced& program, std::uint32_t ranks, double bytes, const LinkModel& link) {
@@ -151,8 +159,8 @@ double seconds(const Priced& program, std::uint32_t ranks, double bytes, const L
   const Cost cost = program.cost(ranks);
   const double slice = std::min<double>(slice_of(program, ranks, bytes, link), bytes);
   const KnownNetwork* const network = known(link.network.get(), ranks);
-  if (const double on_network = network != nullptr ? network->rate(program.collective, program.name) : 0; on_network > 0) {
-    return cost.steps * link.alpha + (bytes + cost.slices * slice) / on_network + cost.added * bytes / link.add_rate;
+  if (network != nullptr && network->rate(program.collective, program.name) > 0) {
+    return cost.steps * link.alpha + on_links(*network, program.collective, program.name, bytes, slice) + cost.added * bytes / link.add_rate;
   }
   const double meeting = link.fan_in > 0 ? link.fan_in : kMeetingShare * link.rate;
   const bool meets = program.meets && ranks > 2;

@@ -25,18 +25,6 @@ using packing::Packing;
 
 constexpr std::uint32_t kShares = 1U << 20;  // of the data: a chunk's share is one in a million at least
 
-std::optional<Demand> demand_of(Collective collective) {
-  switch (collective) {
-    case Collective::all_reduce: return Demand::all_reduce;
-    case Collective::broadcast: return Demand::broadcast;
-    case Collective::reduce: return Demand::reduce;
-    case Collective::all_gather: return Demand::all_gather;
-    case Collective::reduce_scatter: return Demand::reduce_scatter;
-    case Collective::gather: case Collective::scatter: case Collective::all_to_all: break;
-  }
-  return std::nullopt;
-}
-
 DataTree data_tree(const packing::Tree& packed, std::uint32_t ranks, double all) {
   DataTree tree = tree_of(packed, ranks);
   tree.share = std::max(1U, static_cast<std::uint32_t>(std::lround(packed.rate / all * kShares)));
@@ -89,17 +77,31 @@ Certificate certificate(const Program& program, const topo::Topology& topology, 
 
 const char* name(Synthesis how) { return how == Synthesis::exact ? "exact" : how == Synthesis::blink ? "blink" : "trees"; }
 
+std::optional<Demand> demand_of(Collective collective) {
+  switch (collective) {
+    case Collective::all_reduce: return Demand::all_reduce;
+    case Collective::broadcast: return Demand::broadcast;
+    case Collective::reduce: return Demand::reduce;
+    case Collective::all_gather: return Demand::all_gather;
+    case Collective::reduce_scatter: return Demand::reduce_scatter;
+    case Collective::gather: case Collective::scatter: case Collective::all_to_all: break;
+  }
+  return std::nullopt;
+}
+
 Program synthesize(const topo::Topology& topology, Collective collective, Synthesis how, std::uint32_t root) {
   const Demand demand = checked_demand(collective);
   const Network network(topology);
   const std::uint32_t ranks = checked_ranks(network, topology, root);
   if (ranks == 1) return tree_program(name(how), collective, 1, {});
 
-  const Packing packing = pack(network, demand, how, root);
+  const Packing packing = pack(network, demand, how, root);  // Blink's trees stay as that paper packs them
+  const std::vector<packing::Tree> routed = how == Synthesis::blink
+      ? packing.trees : packing::along_routes(topology, packing, how == Synthesis::few, ranks <= kMostExactHosts).trees;
   double all = 0;
-  for (const packing::Tree& tree : packing.trees) all += tree.rate;
+  for (const packing::Tree& tree : routed) all += tree.rate;
   std::vector<DataTree> trees;
-  for (const packing::Tree& tree : packing.trees) trees.push_back(data_tree(tree, ranks, all));
+  for (const packing::Tree& tree : routed) trees.push_back(data_tree(tree, ranks, all));
   Program program = tree_program(name(how), collective, ranks, trees, root);
   if (how == Synthesis::blink && collective == Collective::all_reduce && are_shared(servers_in(topology))) {
     // Three phases have fewer hops, and are taken where they cost no more of the rate than few trees may.

@@ -1,9 +1,10 @@
 // Programs made for one network: as much as possible of what every link can carry, whatever the network looks like.
 //
-// A packing of trees (packing/pack.h) says how fast the collective can go at most and which trees go so fast; each tree becomes a
-// chunk, its share being its rate. Host i of the topology is rank i.
+// A packing of trees (packing/pack.h) says how fast the collective can go at most and which trees go so fast. It chooses ways through switches, and
+// bytes do not: they take topo::Routes. So trees get the rates that are best along those, and where that loses some, others are packed
+// along them. Each tree becomes a chunk, its share being its rate. Host i of the topology is rank i.
 //
-//     topology -> pack -> trees with rates -> tree_program -> certificate
+//     topology -> pack -> along_routes -> trees with rates -> tree_program -> certificate
 //
 // Sources: Wang et al., "Blink" (MLSys 2020): trees packed into what links there are, few of them; Zhao et al., "ForestColl" (2024):
 // all_gather and reduce_scatter by packed trees from every host. Blink's way up and down one tree is as good as any where links have
@@ -43,7 +44,8 @@ Program kept_or_synthesized(const topo::Topology& topology, Collective collectiv
 std::optional<Program> hybrid(const topo::Topology& topology, Collective collective, std::uint32_t root, double bytes);
 
 const char* name(Synthesis how);         // "trees", "exact", "blink"
-bool has_bound(Collective collective);   // those that synthesize() knows
+std::optional<packing::Demand> demand_of(Collective collective);  // of those that synthesize() knows
+bool has_bound(Collective collective);                            // whether it is one of them
 
 // Gives a program its certificate for this network, whoever made it: synthesize() does so for its own. Hosts as ranks. Throws as
 // synthesize() does.

@@ -56,9 +56,9 @@ Node follow(const Network& network, const std::vector<Reached>& reached, Node to
 
 }  // namespace
 
-// Cheapest ways from each host to each that it reaches through switches alone.
+// Cheapest ways from each host to each that it reaches through switches alone; or the network's routes between all.
 struct CheapestTrees::Ways {
-  std::vector<std::vector<Reached>> from;   // [host]
+  std::vector<std::vector<Reached>> from;   // [host]; empty where routes are given
   std::vector<WeightedArc> out, in;         // between hosts; `in` turned round
 };
 
@@ -89,6 +89,14 @@ void CheapestTrees::price(std::span<const double> prices) {
   if (mirrored_) return;
   auto ways = std::make_unique<Ways>();
   for (Node host = 0; host < network_.hosts(); ++host) {
+    if (network_.has_routes()) {
+      for (Node to = 0; to < network_.hosts(); ++to) {
+        if (to == host) continue;
+        ways->out.push_back({host, to, along_route(host, to, prices_)});
+        ways->in.push_back({to, host, ways->out.back().cost});
+      }
+      continue;
+    }
     ways->from.push_back(search(network_, prices_, std::span(&host, 1)));
     for (Node to = 0; to < network_.hosts(); ++to) {
       const Reached& reached = ways->from[host][to];
@@ -123,6 +131,7 @@ Tree CheapestTrees::cheapest(const Origin& origin) const {
 Tree CheapestTrees::spanning_tree() const {
   std::vector<double> both(prices_.size());
   for (std::uint32_t a = 0; a < both.size(); ++a) both[a] = prices_[a] + prices_[network_.arcs()[a].reverse];
+  if (network_.has_routes()) return spanning_tree_along_routes(both);
   std::vector<Node> hosts(network_.hosts());
   std::iota(hosts.begin(), hosts.end(), 0);
   const std::vector<Reached> reached = search(network_, both, hosts);
@@ -151,6 +160,34 @@ Tree CheapestTrees::spanning_tree() const {
   return centred(network_.hosts(), edges);
 }
 
+// The same over all pairs' routes (Prim 1957).
+Tree CheapestTrees::spanning_tree_along_routes(std::span<const double> prices) const {
+  const std::uint32_t hosts = network_.hosts();
+  std::vector<double> cost(hosts, kNoCost);
+  std::vector<Node> from(hosts, 0);
+  std::vector<bool> in(hosts, false);
+  std::vector<Hop> edges;
+  Node last = 0;
+  for (std::uint32_t joined = 1; joined < hosts; ++joined) {
+    in[last] = true;
+    Node next = hosts;
+    for (Node host = 0; host < hosts; ++host) {
+      if (in[host]) continue;
+      if (const double there = along_route(last, host, prices); there < cost[host]) cost[host] = there, from[host] = last;
+      if (next == hosts || cost[host] < cost[next]) next = host;
+    }
+    edges.push_back({from[next], next, {}});
+    last = next;
+  }
+  return centred(hosts, edges);
+}
+
+double CheapestTrees::along_route(Node from, Node to, std::span<const double> prices) const {
+  double sum = 0;
+  for (const std::uint32_t arc : network_.route(from, to)) sum += prices[arc];
+  return sum;
+}
+
 Tree CheapestTrees::arborescences(Node root) const {
   const auto hops = [&](const std::vector<WeightedArc>& arcs, bool in) {
     const std::vector<std::uint32_t> entry = cheapest_arborescence(network_.hosts(), root, arcs);
@@ -159,6 +196,7 @@ Tree CheapestTrees::arborescences(Node root) const {
       if (host == root) continue;
       const Node other = arcs[entry[host]].from;
       Hop& hop = of_hosts[host] = {in ? host : other, in ? other : host, {}};
+      if (network_.has_routes()) continue;
       follow(network_, ways_->from[hop.from], hop.to, hop.via);
       std::reverse(hop.via.begin(), hop.via.end());
     }

@@ -1,7 +1,7 @@
 // The cheapest tree when every arc has a price: the question that both the exact search and the search for few trees ask.
 //
-// Hosts are joined by the cheapest ways through switches; a tree over hosts costs what its ways cost, so the cheapest tree of
-// the network is the cheapest tree over these ways. One instance for each thread.
+// Hosts are joined by the cheapest ways through switches, or by the network's routes; a tree over hosts costs what its ways cost, so the cheapest
+// tree of the network is the cheapest tree over these ways. One instance for each thread.
 #pragma once
 
 #include <memory>
@@ -39,6 +39,8 @@ class CheapestTrees {
  private:
   struct Ways;
   Tree spanning_tree() const;
+  Tree spanning_tree_along_routes(std::span<const double> prices) const;
+  double along_route(Node from, Node to, std::span<const double> prices) const;
   Tree arborescences(Node root) const;
 
   const Network& network_;

@@ -10,6 +10,7 @@ namespace {
 
 constexpr double kEnough = 0.97;  // of the bound
 constexpr std::uint32_t kMostTrees = 16;
+constexpr double kLessIsRounding = 1e-6;
 constexpr std::uint32_t kSwaps = 24000, kFewestArcs = 60;  // rounds x arcs: half a second, or less
 constexpr std::uint32_t kMostJoin = 3, kSwapSite = 0x73776170;
 constexpr double kMoved = 0.3, kWorse = 0.01;              // prices, up to thrice; the rate
@@ -43,10 +44,13 @@ void prove_roughly(const Network& network, Packing& best) {
   for (const auto& prices : {hosts, alike, slow}) prove(network, best, prices);
 }
 
+}  // namespace
+
 // Where so many trees are still short of the bound, the prices of the arcs they fill say which are missing: up to three of those join, as many of the
 // slowest leave, and all get their best rates again. The next round goes on from there though it be a little worse, less so as rounds pass (simulated
 // annealing: Kirkpatrick, Gelatt and Vecchi, Science 220, 1983); prices are moved at random, so that not the same trees join each time.
-void swap_trees(const Network& network, const Origin& origin, Packing& best) {
+Packing swapped(const Network& network, Packing best) {
+  const Origin origin = origins(network, best.demand, best.root).front();
   CheapestTrees cheapest(network, best.demand);
   const auto again = [&](std::vector<Tree> trees) { return best_rates(network, best.demand, best.root, std::move(trees)); };
   Packing current = again(best.trees);
@@ -72,9 +76,8 @@ void swap_trees(const Network& network, const Origin& origin, Packing& best) {
     }
     current = std::move(now);
   }
+  return best;
 }
-
-}  // namespace
 
 Packing pack_few(const Network& network, Demand demand, Node root, const Packing* exact) {
   const std::vector<Origin> from = origins(network, demand, root);
@@ -97,8 +100,38 @@ Packing pack_few(const Network& network, Demand demand, Node root, const Packing
     best.rate = found.rate;
     if (best.rate >= kEnough * best.bound) break;
   }
-  if (exact != nullptr && from.size() == 1) swap_trees(network, from.front(), best);
-  return best;
+  return exact != nullptr && from.size() == 1 ? swapped(network, std::move(best)) : best;
+}
+
+Packing along_routes(const topo::Topology& topology, const Packing& claimed, bool few, bool search) {
+  std::vector<Tree> trees = claimed.trees;
+  std::vector<std::pair<Node, Node>> pairs;
+  for (Tree& tree : trees) {
+    for (std::vector<Hop>* const hops : {&tree.up, &tree.down}) {
+      for (Hop& hop : *hops) {
+        hop.via.clear();
+        pairs.emplace_back(hop.from, hop.to);
+      }
+    }
+  }
+  const Network network = search ? Network::along_routes(topology) : Network::along_routes(topology, pairs);
+  const auto rated = [&](std::vector<Tree> some) { return best_rates(network, claimed.demand, claimed.root, std::move(some)); };
+  Packing best = rated(trees);
+  const double enough = few ? std::min(claimed.rate, kEnough * claimed.bound) : claimed.rate;
+  if (!search || best.rate >= enough * (1 - kLessIsRounding)) return best;
+
+  Packing exact = pack_exactly(network, claimed.demand, claimed.root, trees);
+  if (!few) return exact;
+  const std::vector<Origin> from = origins(network, claimed.demand, claimed.root);
+  std::vector<std::uint32_t> kept(from.size(), 0);
+  trees.clear();  // of the exact ones the heaviest
+  for (const Tree& tree : exact.trees) {
+    if (kept[origin_of(from, tree)]++ < kMostTrees) trees.push_back(tree);
+  }
+  if (Packing heaviest = rated(std::move(trees)); heaviest.rate > best.rate) best = std::move(heaviest);
+  best.bound = exact.bound;
+  best.prices = std::move(exact.prices);
+  return from.size() == 1 ? swapped(network, std::move(best)) : best;
 }
 
 }  // namespace shoal::packing

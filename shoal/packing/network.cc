@@ -4,9 +4,11 @@
 
 #include <algorithm>
 #include <map>
+#include <numeric>
 #include <utility>
 
 #include "shoal/core/error.h"
+#include "shoal/topo/routes.h"
 
 namespace shoal::packing {
 
@@ -41,11 +43,15 @@ Node unreached(const Network& network) {
 
 Network::Network(std::uint32_t hosts, std::uint32_t nodes, std::vector<Arc> arcs)
     : hosts_(hosts), arcs_(std::move(arcs)), first_(nodes + 1, 0) {
-  std::sort(arcs_.begin(), arcs_.end(), [](const Arc& a, const Arc& b) { return std::pair(a.from, a.to) < std::pair(b.from, b.to); });
+  std::stable_sort(arcs_.begin(), arcs_.end(), [](const Arc& a, const Arc& b) { return std::pair(a.from, a.to) < std::pair(b.from, b.to); });
   for (const Arc& arc : arcs_) ++first_[arc.from + 1];
   for (std::size_t node = 0; node + 1 < first_.size(); ++node) first_[node + 1] += first_[node];
-  for (Arc& arc : arcs_) {
-    arc.reverse = this->arc(arc.to, arc.from);
+  for (std::uint32_t a = 0; a < arcs_.size(); ++a) {  // of parallel arcs the k-th belongs to the k-th of those the other way
+    Arc& arc = arcs_[a];
+    if (const std::uint32_t back = this->arc(arc.to, arc.from); back != kNoArc) {
+      const std::uint32_t parallel = back + a - this->arc(arc.from, arc.to);
+      if (parallel < arcs_.size() && arcs_[parallel].from == arc.to && arcs_[parallel].to == arc.from) arc.reverse = parallel;
+    }
     if (arc.reverse == kNoArc || arcs_[arc.reverse].rate != arc.rate) symmetric_ = false;
   }
 }
@@ -60,6 +66,43 @@ Network::Network(const topo::Topology& topology)
   if (const Node host = unreached(turned()); host < hosts_) {
     refuse(fmt::format("nothing leads from {} to {}", topology.hosts[host], topology.hosts[0]));
   }
+}
+
+Network Network::along_routes(const topo::Topology& topology) {
+  std::vector<std::pair<Node, Node>> pairs;
+  for (Node from = 0; from < topology.hosts.size(); ++from) {
+    for (Node to = 0; to < topology.hosts.size(); ++to) {
+      if (from != to) pairs.emplace_back(from, to);
+    }
+  }
+  return along_routes(topology, pairs);
+}
+
+Network Network::along_routes(const topo::Topology& topology, const std::vector<std::pair<Node, Node>>& pairs) {
+  std::vector<std::uint32_t> links(topology.links.size());  // in the order of arcs
+  std::iota(links.begin(), links.end(), 0U);
+  std::ranges::stable_sort(links, {}, [&](std::uint32_t link) { return std::pair(topology.links[link].from, topology.links[link].to); });
+  std::vector<Arc> arcs;
+  std::vector<std::uint32_t> arc_of(links.size());
+  for (const std::uint32_t link : links) {
+    arc_of[link] = static_cast<std::uint32_t>(arcs.size());
+    arcs.push_back({topology.links[link].from, topology.links[link].to, topology.links[link].rate, kNoArc});
+  }
+  Network network(static_cast<std::uint32_t>(topology.hosts.size()), static_cast<std::uint32_t>(topology.nodes()), std::move(arcs));
+  topo::Routes routes(topology);
+  for (const auto& [from, to] : pairs) {
+    std::vector<std::uint32_t>& route = network.routes_[pair(from, to)];
+    route = routes.path(from, to);
+    for (std::uint32_t& arc : route) arc = arc_of[arc];
+  }
+  const auto is_reverse = [&](std::uint32_t there, std::uint32_t back) { return network.arcs_[there].reverse == back; };
+  for (const auto& [from, to] : pairs) {
+    const auto back = network.routes_.find(pair(to, from));
+    const auto there = network.route(from, to);
+    const bool comes_back = back != network.routes_.end() && std::equal(there.begin(), there.end(), back->second.rbegin(), back->second.rend(), is_reverse);
+    network.symmetric_ = network.symmetric_ && comes_back;
+  }
+  return network;
 }
 
 Network Network::turned() const {

@@ -15,6 +15,7 @@ namespace {
 constexpr double kUnbounded = std::numeric_limits<double>::infinity(), kGap = 1e-6;
 constexpr std::uint32_t kPartedSite = 0x7061636b;
 constexpr std::uint32_t kMostRounds = 20000;
+constexpr std::uint64_t kMostEntries = 1U << 27;  // of arborescences, that rounds along routes look at: some seconds
 
 // The programme of pack.h. Rows: arcs (of a mirrored pair one), then origins. Column 0 is the rate; arcs' rates are divided by the highest.
 class Master {
@@ -130,14 +131,22 @@ Packing best_rates(const Network& network, Demand demand, Node root, std::vector
   return packing;
 }
 
-Packing pack_exactly(const Network& network, Demand demand, Node root) {
+Packing pack_exactly(const Network& network, Demand demand, Node root, const std::vector<Tree>& known) {
   const std::vector<Origin> from = origins(network, demand, root);
   Packing packing{demand, root, {}, 0, 0, {}};
   Master master(network, demand, from);
   CheapestTrees cheapest(network, demand);
   std::vector<double> prices;                     // at first every arc's worth alike
   for (const Arc& arc : network.arcs()) prices.push_back(1 / arc.rate);
-  for (std::uint32_t round = 0; round < kMostRounds; ++round) {
+  for (const Tree& tree : known) master.add(origin_of(from, tree), tree);
+  if (!known.empty()) {
+    master.solve();
+    prices = master.prices();
+  }
+  const std::uint64_t hosts = network.hosts();
+  const bool dear = network.has_routes() && !from[0].root && !mirrored(network, demand);
+  const std::uint64_t rounds = dear ? 1 + kMostEntries / (hosts * hosts * hosts) : kMostRounds;
+  for (std::uint64_t round = 0; round < rounds; ++round) {
     if (const double proved = bound(network, demand, root, prices); round == 0 || proved < packing.bound) {
       packing.bound = proved;
       packing.prices = prices;

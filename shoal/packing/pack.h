@@ -39,13 +39,22 @@ Packing best_rates(const Network& network, Demand demand, Node root, std::vector
 std::vector<double> parted(const Network& network, const std::vector<double>& prices, std::uint64_t round);
 
 // Column generation: the linear programme over some trees, whose prices find the cheapest tree there is, which joins them,
-// until none would improve it: efficiency 1 - 1e-6. At most as many trees as the network has arcs.
-Packing pack_exactly(const Network& network, Demand demand, Node root = 0);
+// until none would improve it: efficiency 1 - 1e-6. At most as many trees as the network has arcs. `known`: trees to begin with.
+// Along routes that do not come back as they went, where a cheapest tree takes an arborescence from and to every host, it ends after some seconds.
+Packing pack_exactly(const Network& network, Demand demand, Node root = 0, const std::vector<Tree>& known = {});
 
 // At most 16 trees for each origin, as few as come within 3 % of the bound, else the best found. Trees of one size are moved one
 // at a time to where the network is least busy (prices that rise steeply with load), then get their best rates. Where that falls short and one
 // origin has all data, trees are swapped for such as the prices of the full arcs ask for.
 // `exact`: where it is known; its bound is taken, else a rough one from arcs alone, and nothing is swapped.
 Packing pack_few(const Network& network, Demand demand, Node root, const Packing* exact = nullptr);
+
+// The last step of that by itself: at most 16 trees of one origin, some of them swapped until they come within 3 % of the bound that `best` has.
+Packing swapped(const Network& network, Packing best);
+
+// What a packing whose ways were free comes to along routes (Network::along_routes): its trees get their best rates for where their bytes go. Where that is less
+// than it claims, and `search` allows, trees are packed along the routes themselves, at most 16 for each origin if `few`; then, and only then, it
+// has a bound, that of all trees along routes.
+Packing along_routes(const topo::Topology& topology, const Packing& claimed, bool few, bool search);
 
 }  // namespace shoal::packing

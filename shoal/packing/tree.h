@@ -27,9 +27,13 @@ struct Hop {              // from host to host
   bool operator==(const Hop&) const = default;
 };
 
-// visit(arc) for each arc of the way.
+// visit(arc) for each arc of the way: the hop's own, or the network's where that has routes.
 template <typename Visit>
 void along(const Network& network, const Hop& hop, Visit visit) {
+  if (network.has_routes()) {
+    for (const std::uint32_t arc : network.route(hop.from, hop.to)) visit(arc);
+    return;
+  }
   Node at = hop.from;
   for (const Node next : hop.via) visit(network.arc(std::exchange(at, next), next));
   visit(network.arc(at, hop.to));

@@ -246,7 +246,7 @@ const Simulation::Path& Simulation::path(topo::Node from, topo::Node to, bool by
   const auto [entry, is_new] = paths_.try_emplace(way_key(from, to, by_switches));
   Path& path = entry->second;
   if (!is_new) return path;
-  path.links = routes_.path(from, to, 0, by_switches);
+  path.links = routes_.path(from, to, by_switches);
   for (const std::uint32_t link : path.links) path.latency += Seconds(topology_.links[link].latency).count();
   if (costs_.host_seconds_per_byte > 0) {
     const auto first_thread = static_cast<std::uint32_t>(topology_.links.size());

@@ -1,13 +1,13 @@
 #include "shoal/topo/routes.h"
 
 #include <algorithm>
-#include <array>
 #include <span>
+#include <utility>
 
 #include <fmt/format.h>
 
 #include "shoal/core/error.h"
-#include "shoal/core/fnv.h"
+#include "shoal/core/seed.h"
 
 namespace shoal::topo {
 namespace {
@@ -28,13 +28,10 @@ std::span<const std::uint32_t> of(Node node, const std::vector<std::uint32_t>& f
   return std::span(order).subspan(first[node], first[node + 1] - first[node]);
 }
 
-// Which of `choices` equal ways this stream takes at `node`.
-std::size_t pick(Node from, Node to, std::uint64_t stream, Node node, std::size_t choices) {
-  if (choices == 1) return 0;
-  const std::array<std::uint64_t, 4> words{from, to, stream, node};
-  Fnv1a hash;
-  hash.add_bytes(std::as_bytes(std::span(words)));
-  return (hash.value() >> 32) % choices;  // the low bits of FNV-1a are weak
+// Which of `choices` equal ways this pair takes at `node`. Well mixed, as hashes of switches are: of few pairs not all should come out alike.
+std::size_t pick(Node from, Node to, Node node, std::size_t choices) {
+  constexpr std::uint32_t kRoutesSite = 0x726f7574;
+  return choices == 1 ? 0 : random_words(std::uint64_t{from} << 32 | to, node, 0, kRoutesSite)[0] % choices;
 }
 
 }  // namespace
@@ -44,13 +41,13 @@ Routes::Routes(const Topology& topology) : topology_(topology) {
   group(topology, &Link::from, first_out_, out_);
 }
 
-std::vector<std::uint32_t> Routes::path(Node from, Node to, std::uint64_t stream, bool by_switches) {
+std::vector<std::uint32_t> Routes::path(Node from, Node to, bool by_switches) {
   std::vector<std::uint32_t> links;
   if (from == to) return links;
   for (const std::uint32_t link : of(to, first_in_, in_)) {
     if (topology_.links[link].from == from && !by_switches) links.push_back(link);
   }
-  if (!links.empty()) return {links[pick(from, to, stream, to, links.size())]};
+  if (!links.empty()) return {chosen(std::move(links), from, to, to)};
 
   if (!known_.contains(from)) {
     if ((known_.size() + 1) * 3 * topology_.nodes() > kMostDistances) known_.clear();
@@ -64,13 +61,13 @@ std::vector<std::uint32_t> Routes::path(Node from, Node to, std::uint64_t stream
   if (by_switches) {
     if (known.past_links.empty()) known.past_links = search(from, Through::only_switches);
     if (known.past_links[to] == kUnreached) refuse(" through switches");
-    walk_back(known.past_links, Through::only_switches, from, to, stream, links);
+    walk_back(known.past_links, Through::only_switches, from, to, links);
   } else if (known.by_switches[to] != kUnreached) {
-    walk_back(known.by_switches, Through::switches, from, to, stream, links);
+    walk_back(known.by_switches, Through::switches, from, to, links);
   } else {
     if (known.by_all.empty()) known.by_all = search(from, Through::all);
     if (known.by_all[to] == kUnreached) refuse("");
-    walk_back(known.by_all, Through::all, from, to, stream, links);
+    walk_back(known.by_all, Through::all, from, to, links);
   }
   std::reverse(links.begin(), links.end());
   return links;
@@ -93,8 +90,7 @@ std::vector<Routes::Distance> Routes::search(Node from, Through through) const {
   return distances;
 }
 
-void Routes::walk_back(const std::vector<Distance>& distances, Through through, Node from, Node to, std::uint64_t stream,
-                       std::vector<std::uint32_t>& links) const {
+void Routes::walk_back(const std::vector<Distance>& distances, Through through, Node from, Node to, std::vector<std::uint32_t>& links) const {
   std::vector<std::uint32_t> equal;
   for (Node node = to; node != from;) {
     equal.clear();
@@ -106,9 +102,20 @@ void Routes::walk_back(const std::vector<Distance>& distances, Through through, 
       }
       equal.push_back(link);
     }
-    links.push_back(equal[pick(from, to, stream, node, equal.size())]);
+    links.push_back(chosen(equal, from, to, node));
     node = topology_.links[links.back()].from;
   }
+}
+
+std::uint32_t Routes::chosen(std::vector<std::uint32_t> links, Node from, Node to, Node node) const {
+  if (links.size() == 1) return links[0];
+  std::unordered_map<Node, double> fastest;  // by where they begin
+  for (const std::uint32_t link : links) {
+    double& rate = fastest[topology_.links[link].from];
+    rate = std::max(rate, topology_.links[link].rate);
+  }
+  std::erase_if(links, [&](std::uint32_t link) { return topology_.links[link].rate < fastest[topology_.links[link].from]; });
+  return links[pick(from, to, node, links.size())];
 }
 
 }  // namespace shoal::topo

@@ -92,7 +92,7 @@ TEST(KnownNetwork, what_one_member_made_the_others_read) {
   const auto read = KnownNetwork::from_json(made->to_json(), "rank 0");
   EXPECT_EQ(read->to_json(), made->to_json());
   EXPECT_EQ(read->rate(Collective::all_reduce, kTrees), made->rate(Collective::all_reduce, kTrees));
-  EXPECT_EQ(made->rounds(Collective::all_reduce, kTrees).count, 2U);
+  EXPECT_EQ(made->course(Collective::all_reduce, kTrees).steps, 2U);
   EXPECT_EQ(refusal([] { KnownNetwork::from_json("[]", "rank 0"); }), "rank 0: no network: an object with topology and programs is expected");
 }
 

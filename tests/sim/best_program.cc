@@ -1,6 +1,7 @@
 // What `--mode auto` takes, and what a hole costs. Oracle: every program that fits, simulated by itself.
 #include "shoal/sim/best_program.h"
 
+#include <fmt/format.h>
 #include <gtest/gtest.h>
 
 #include <iostream>
@@ -58,25 +59,41 @@ TEST(BestProgram, is_the_torus_on_a_torus_and_at_the_bound_where_a_host_is_slow)
   EXPECT_GT(check_certificate(best_program(star, Collective::all_reduce, 0, 64e6).program, star).efficiency(), 0.99);
 }
 
-// What choose() goes by is what comes of it: forms' closed-form prices on known networks beside simulated ones, 64 MB, costs of links alone. Where
-// chips of broken pairs hand over first, rings turn meanwhile, which a count of rounds does not see: there a price is too high, and never too low.
-TEST(BestProgram, forms_take_what_their_prices_say) {
+// What choose() goes by is what comes of it: closed-form prices on known networks beside simulated ones, costs of links alone. Two kinds are too low:
+// recursive doubling, whose whole vectors meet on more than one link of their ways over meshes; and trees that meet in hosts' links, which the
+// simulated kernel shares evenly, to the cost of those that are behind (executed, slices go as they come: tests/sim/executed.cc).
+TEST(BestProgram, programs_take_what_their_prices_say) {
   const topo::Wire wire{125e6, {}}, line{25e6, {}};
-  const topo::Topology networks[] = {topo::grid({{4, 4}, {true, true}, wire, {}}), topo::grid({{8}, {true}, wire, {}}),
-                                     topo::grid({{4, 4}, {false, false}, wire, {}}), topo::grid({{4, 6}, {false, false}, wire, {{{0, 2}, {2, 2}}}}),
-                                     topo::fat_tree(3, 4, wire, wire), topo::multi_site(2, 4, wire, line)};
+  std::vector<topo::Wire> slow(6, wire);
+  slow[3].rate /= 5;
+  const topo::Topology networks[] = {
+      topo::grid({{4, 4}, {true, true}, wire, {}}),   topo::grid({{8}, {true}, wire, {}}),
+      topo::grid({{4, 4}, {false, false}, wire, {}}), topo::grid({{4, 6}, {false, false}, wire, {{{0, 2}, {2, 2}}}}),
+      topo::grid({{6, 6}, {false, false}, wire, {{{2, 2}, {2, 2}}}}), topo::grid({{8, 4}, {false, false}, wire, {{{2, 0}, {2, 2}}}}),
+      topo::fat_tree(3, 4, wire, wire), topo::fat_tree(4, 4, wire, line), topo::multi_site(2, 4, wire, line),
+      topo::multi_site(3, 3, wire, line), topo::star(slow), topo::star(std::vector<topo::Wire>(7, wire))};
   for (const topo::Topology& network : networks) {
     collective::LinkModel link{.alpha = 0, .rate = wire.rate, .add_rate = 1e18};
-    link.network = collective::KnownNetwork::without_trees(network);
-    for (const char* form : collective::kForms) {
-      const collective::Verified* const made = link.network->made(Collective::all_reduce, form);
-      if (made == nullptr) continue;
-      const double priced = collective::price(Collective::all_reduce, form, link.network->ranks(), 64e6, link);
-      const double took = simulated_seconds(made->program(), network, 64e6, Costs::links_only());
-      std::cout << network.name << ", " << form << ": priced " << 1e3 * priced << " ms, simulated " << 1e3 * took << " ms\n";
-      const bool hands_over = form == std::string(collective::kRowPair) && network.hosts.size() == 20;  // 4 x 6 with a hole
-      EXPECT_GT(priced / took, 0.9) << network.name << ", " << form;
-      EXPECT_LT(priced / took, hands_over ? 1.5 : 1.1) << network.name << ", " << form;
+    link.network = collective::KnownNetwork::made_for(network);
+    const std::uint32_t ranks = link.network->ranks();
+    for (const Collective collective : {Collective::all_reduce, Collective::all_gather, Collective::reduce_scatter}) {
+      for (const std::string& mode : collective::mode_names(collective)) {
+        const bool is_made = link.network->made(collective, mode) != nullptr;
+        if (!is_made && (collective::is_of_network(mode) || mode == "exact" || mode == "blink")) continue;  // of another form; not chosen from
+        const collective::Verified program = program_named(collective, mode, ranks, 0, link.network.get());
+        const bool long_ways = mode == "recursive_doubling";
+        for (const double bytes : {16e6, 64e6}) {
+          const double priced = collective::price(collective, mode, ranks, bytes, link);
+          collective::Program bare = program.program();
+          bare.certificate.reset();
+          const double took = simulated_seconds(bare, network, bytes, Costs::links_only());
+          const auto what = fmt::format("{}, {} of {} hosts, {}, {} MB: priced {:.1f} ms, simulated {:.1f} ms, {:.3f}", network.name, mode, ranks, name(collective), bytes / 1e6, 1e3 * priced, 1e3 * took, priced / took);
+          std::cout << what << "\n";
+          const bool is_tree = mode == collective::kTrees || mode == collective::kHierarchical;
+          EXPECT_GT(priced / took, long_ways ? 0.8 : is_tree ? (collective == Collective::all_reduce ? 0.85 : 0.75) : 0.9) << what;
+          EXPECT_LT(priced / took, 1.1) << what;
+        }
+      }
     }
   }
 }
@@ -95,7 +112,7 @@ TEST(BestProgram, blink_takes_two_kinds_of_links_and_tunes_its_chunks) {
   std::cout << "chunks of " << best.program.slice_bytes << " bytes\n";
   collective::verify(best.program);
   EXPECT_EQ(best.program.name, "blink_hybrid");
-  EXPECT_LT(best.offers[0].seconds, 0.5 * best.offers.back().seconds);  // trees in the runner's slices
+  EXPECT_LT(best.offers[0].seconds, 0.6 * best.offers.back().seconds);  // trees in the runner's slices
   EXPECT_EQ(best.program.slice_bytes % 64, 0U);
   collective::Program other = best.program;
   const double tuned = simulated_seconds(best.program, machine, 256e6);

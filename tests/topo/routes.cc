@@ -4,7 +4,6 @@
 #include <gtest/gtest.h>
 
 #include <random>
-#include <set>
 
 #include "shoal/core/error.h"
 
@@ -38,27 +37,48 @@ TEST(Routes, pass_hosts_only_where_no_way_is_through_switches) {
   EXPECT_EQ(Routes(line).path(0, 2), (Path{0, 1}));
 }
 
-TEST(Routes, a_stream_keeps_to_one_of_equal_paths_and_many_spread) {
+// Hosts 0 .. kHosts-1 left, as many right, a switch on each side.
+constexpr Node kHosts = 64, kLeft = 2 * kHosts, kRight = kLeft + 1;
+std::vector<std::pair<Node, Node>> two_sides() {
   std::vector<std::pair<Node, Node>> links;
-  for (Node spine = 2; spine < 6; ++spine) links.insert(links.end(), {{0, spine}, {spine, 1}});
-  const Topology topology = network(2, 4, links);
-  Routes routes(topology), again(topology);
-  std::vector<int> taken(4);
-  for (std::uint64_t stream = 0; stream < 4000; ++stream) {
-    const Path path = routes.path(0, 1, stream);
-    ASSERT_EQ(path.size(), 2U);
-    EXPECT_EQ(path, again.path(0, 1, stream));
-    ++taken[topology.links[path[0]].to - 2];
-  }
-  for (const int count : taken) EXPECT_NEAR(count, 1000, 150);
+  for (Node host = 0; host < kHosts; ++host) links.insert(links.end(), {{host, kLeft}, {kRight, kHosts + host}});
+  return links;
 }
 
-TEST(Routes, parallel_links_are_equal_paths) {
-  const Topology topology = network(2, 0, {{0, 1}, {0, 1}, {0, 1}});
+TEST(Routes, a_pair_keeps_to_one_of_equal_paths_and_many_spread) {
+  std::vector<std::pair<Node, Node>> links = two_sides();
+  for (Node spine = kRight + 1; spine < kRight + 5; ++spine) links.insert(links.end(), {{kLeft, spine}, {spine, kRight}});
+  const Topology topology = network(2 * kHosts, 6, links);
+  Routes routes(topology), again(topology);
+  std::vector<int> taken(4);
+  for (Node from = 0; from < kHosts; ++from) {
+    for (Node to = kHosts; to < 2 * kHosts; ++to) {
+      const Path path = routes.path(from, to);
+      ASSERT_EQ(path.size(), 4U);
+      EXPECT_EQ(path, again.path(from, to));
+      ++taken[topology.links[path[1]].to - kRight - 1];
+    }
+  }
+  for (const int count : taken) EXPECT_NEAR(count, 1024, 150);
+}
+
+TEST(Routes, of_parallel_links_pairs_take_the_fastest_and_spread_over_equal_ones) {
+  std::vector<std::pair<Node, Node>> links = two_sides();
+  const auto first = static_cast<std::uint32_t>(links.size());
+  for (int k = 0; k < 4; ++k) links.emplace_back(kLeft, kRight);
+  Topology topology = network(2 * kHosts, 2, links);
+  topology.links[first + 1].rate = topology.links[first + 3].rate = 2.5;
   Routes routes(topology);
-  std::set<Path> taken;
-  for (std::uint64_t stream = 0; stream < 100; ++stream) taken.insert(routes.path(0, 1, stream));
-  EXPECT_EQ(taken, (std::set<Path>{{0}, {1}, {2}}));
+  std::vector<int> taken(4);
+  for (Node from = 0; from < kHosts; ++from) {
+    for (Node to = kHosts; to < 2 * kHosts; ++to) ++taken[routes.path(from, to)[1] - first];
+  }
+  EXPECT_EQ(taken[0] + taken[2], 0);
+  EXPECT_NEAR(taken[1], 2048, 200);
+
+  Topology direct = network(2, 0, {{0, 1}, {0, 1}});
+  direct.links[1].rate = 10;
+  EXPECT_EQ(Routes(direct).path(0, 1), Path{1});
 }
 
 TEST(Routes, name_both_ends_where_no_path_exists) {
@@ -106,7 +126,7 @@ TEST(Routes, are_shortest_on_random_networks) {
           EXPECT_THROW(routes.path(from, to), Error);
           continue;
         }
-        const Path path = routes.path(from, to, random());
+        const Path path = routes.path(from, to);
         ASSERT_EQ(static_cast<int>(path.size()), expected) << "round " << round << ", " << from << " to " << to;
         Node at = from;
         for (const std::uint32_t link : path) {
