@@ -52,6 +52,8 @@ void Connection::close() {
 
 std::size_t Connection::unacknowledged() { return closed_ ? 0 : net::unacknowledged(socket_); }
 
+std::size_t Connection::unsent() { return closed_ ? 0 : net::unsent(socket_); }
+
 void Connection::end(std::error_code why) {
   if (closed_) return;
   close();

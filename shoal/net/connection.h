@@ -28,6 +28,7 @@ struct OutFrame {
   Tag tag;
   bool data = false;
   bool lent = false;                   // the peer reads it where it lies
+  bool follows = false;                // as its header says
   Done done;                           // runs when the last byte is with the kernel; may be empty
 };
 // A frame that owns its payload.
@@ -74,6 +75,7 @@ class Connection : public std::enable_shared_from_this<Connection> {
   bool closed() const { return closed_; }
   bool writing() const { return !batch_.empty(); }
   std::size_t unacknowledged();
+  std::size_t unsent();         // with the kernel, and not yet on the network
   void batch_bytes(std::size_t bytes) { batch_bytes_ = bytes; }  // frames to gather for one system call
   // Frames of this operation that wait for the kernel get a copy of their payload; their handlers are taken out.
   template <typename Take>

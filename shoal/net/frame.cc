@@ -7,7 +7,7 @@
 namespace shoal::net::wire {
 namespace {
 
-constexpr unsigned kEager = 1, kLent = 2;  // flags
+constexpr unsigned kEager = 1, kLent = 2, kFollows = 4;  // flags
 
 static_assert(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__, "the wire is little endian; add byte swaps for this machine");
 
@@ -77,7 +77,7 @@ HeaderBytes encode(const Header& h) {
   put(0, h.length);
   put(4, static_cast<std::uint8_t>(h.kind));
   put(5, static_cast<std::uint8_t>(h.cls));
-  put(6, static_cast<std::uint16_t>((h.eager ? kEager : 0) | (h.lent ? kLent : 0)));
+  put(6, static_cast<std::uint16_t>((h.eager ? kEager : 0) | (h.lent ? kLent : 0) | (h.follows ? kFollows : 0)));
   put(8, h.tag.lane);
   put(16, h.tag.operation);
   put(24, h.offset);
@@ -98,12 +98,14 @@ std::optional<Header> decode(std::span<const std::byte, kHeaderBytes> bytes, Cha
   h.offset = in.take<std::uint64_t>();
   h.consumed = in.take<std::uint64_t>();
   if (kind < static_cast<std::uint8_t>(Kind::data) || kind > static_cast<std::uint8_t>(Kind::silent)) return {};
-  if (cls > static_cast<std::uint8_t>(Class::background) || flags > (kEager | kLent) || code != 0) return {};
+  if (cls > static_cast<std::uint8_t>(Class::background) || flags > (kEager | kLent | kFollows) || code != 0) return {};
   h.kind = static_cast<Kind>(kind);
   h.cls = static_cast<Class>(cls);
   h.eager = flags & kEager;
   h.lent = flags & kLent;
+  h.follows = flags & kFollows;
   if (h.lent && (h.kind != Kind::data || channel != Channel::memory)) return {};
+  if (h.follows && (h.kind != Kind::data || channel != Channel::bulk)) return {};
   if (!allowed(h, channel)) return {};
   return h;
 }

@@ -50,6 +50,7 @@ struct Header {
   Class cls = Class::bulk;
   bool eager = false;        // sent before the receiver asked: counts against the eager budget
   bool lent = false;         // data through memory only
+  bool follows = false;      // data on a bulk connection: it was ready when the frame before had left (Trains)
   std::uint32_t length = 0;  // bytes of payload
   Tag tag;
   std::uint64_t offset = 0;

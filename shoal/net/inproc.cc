@@ -32,7 +32,7 @@ void InprocJob::World::travel(Rank from, Rank to, Connection connection, std::si
     if (members[from]->peer(to).cut) return;
     members[to]->peer(from).stats.wire_received += bytes + kHeader;
     Instant& free = members[to]->ingress_free;
-    free = std::max(free, now) + time_on_link(bytes);
+    free = std::max(free, now) + time_on_link(to, bytes);
     schedule(free, to, std::move(arrive));
   });
 }
@@ -83,6 +83,7 @@ void InprocJob::World::tell_all(Rank teller, const std::function<void(InprocMemb
 
 InprocJob::InprocJob(Rank size, const ScriptedNetwork& network) : world_(std::make_unique<World>()) {
   world_->network = network;
+  world_->rates.assign(size, network.rate);
   for (Rank rank = 0; rank < size; ++rank) world_->members.push_back(std::make_unique<InprocMember>(*world_, rank, size));
 }
 
@@ -116,6 +117,8 @@ void InprocJob::kill(Rank rank) {
     });
   }
 }
+
+void InprocJob::rate(Rank rank, double bytes_a_second) { world_->rates.at(rank) = bytes_a_second; }
 
 void InprocJob::cut(Rank a, Rank b) {
   for (const auto& [from, to] : {std::pair{a, b}, std::pair{b, a}}) {

@@ -18,7 +18,7 @@ namespace shoal::net {
 struct ScriptedNetwork {
   std::uint64_t seed = 1;
   Nanoseconds delay_min{20'000}, delay_max{200'000};  // one way, drawn per frame; order holds inside a connection only
-  double rate = 125e6;                // bytes/s of each member's link, per direction; 0: endless
+  double rate = 125e6;                // bytes/s of each member's link, per direction; 0: endless. One's own: InprocJob::rate()
   std::size_t frame = 16 * 1024;      // bytes
   OnPeerLost on_peer_lost = OnPeerLost::fail;
   std::size_t eager = 64 * 1024;      // bytes of a stream sent before the receiver has asked
@@ -39,6 +39,7 @@ class InprocJob {
   void at(Nanoseconds after_start, std::function<void()> fn);
   void kill(Rank rank);               // its connections close behind what it sent; survivors get peer_lost
   void cut(Rank a, Rank b);           // nothing passes any more, no close: found by 5 s of silence
+  void rate(Rank rank, double bytes_a_second);  // its link from now on, in both directions
   void freeze(Rank rank);             // as SIGSTOP: never acts again; found by 5 s of silence
   std::uint64_t bytes_sent(Rank from, Rank to) const;  // payload
 

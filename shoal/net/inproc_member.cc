@@ -14,11 +14,13 @@ OutStream& InprocMember::out(Rank to, Tag tag) {
 }
 
 void InprocMember::queue(OutStream& stream, Rank to, Tag tag) {
-  if (stream.turn) turns_.erase(*stream.turn);
+  const bool was_ready = stream.turn.has_value();
+  if (was_ready) turns_.erase(*stream.turn);
   stream.turn.reset();
   if (stream.sends.empty()) return;
   const Send& head = stream.sends.front();
   if (stream.allowed == 0 && head.priority.cls != Class::urgent) return;
+  if (!was_ready) stream.ready = world_.now;
   stream.turn = Turn{head.priority.cls, head.priority.value, head.priority.iteration, head.sequence, to, tag};
   turns_.insert(*stream.turn);
   if (!std::exchange(egress_busy_, true)) post([this] { pump(); });
@@ -50,6 +52,7 @@ void InprocMember::pump() {
   const Turn turn = *next_turn();
   OutStream& stream = out_.at({turn.tag, turn.peer});
   Send& head = stream.sends.front();
+  const bool follows = turn.cls != Class::urgent && peers_[turn.peer].left != Instant{} && stream.ready <= peers_[turn.peer].left;
   std::size_t size = std::min(head.bytes.size(), world_.network.frame);
   if (turn.cls != Class::urgent) {
     size = std::min<std::size_t>(size, stream.allowed);
@@ -65,12 +68,18 @@ void InprocMember::pump() {
   queue(stream, turn.peer, turn.tag);
   // The rest happens when the frame's last byte has left; a member that dies before then has not sent it.
   world_.schedule(
-      world_.now + world_.time_on_link(size), rank_, [this, turn, frame = std::move(frame), done = std::move(done)]() mutable {
+      world_.now + world_.time_on_link(rank_, size), rank_, [this, turn, follows, frame = std::move(frame), done = std::move(done)]() mutable {
         peers_[turn.peer].stats.sent += frame.size();
+        if (turn.cls != Class::urgent) {
+          peers_[turn.peer].left = world_.now;
+          link_bytes_.sent += frame.size();
+          peers_[turn.peer].trains_out.frame(world_.now, frame.size(), follows, link_bytes_.sent);
+        }
         const Connection connection = turn.cls == Class::urgent ? control : bulk;
         const std::size_t bytes = frame.size();
         InprocMember& receiver = *world_.members[turn.peer];
-        world_.travel(rank_, turn.peer, connection, bytes, [&receiver, from = rank_, tag = turn.tag, frame = std::move(frame)] {
+        world_.travel(rank_, turn.peer, connection, bytes, [&receiver, from = rank_, tag = turn.tag, is_bulk = connection == bulk, follows, frame = std::move(frame)] {
+          if (is_bulk) receiver.frame_arrived(from, frame.size(), follows);
           receiver.deliver(from, tag, frame);
         });
         pump();
@@ -103,6 +112,11 @@ void InprocMember::receive(Rank from, Tag tag, Priority priority, std::span<std:
     const std::vector<std::byte> early = std::exchange(found->second.early, {});
     deliver(from, tag, early);
   });
+}
+
+void InprocMember::frame_arrived(Rank from, std::size_t bytes, bool follows) {
+  link_bytes_.received += bytes;
+  peers_[from].trains_in.frame(world_.now, bytes, follows, link_bytes_.received);
 }
 
 void InprocMember::deliver(Rank from, Tag tag, std::span<const std::byte> bytes) {

@@ -19,6 +19,7 @@
 #include "shoal/net/closed_operations.h"
 #include "shoal/net/inproc.h"
 #include "shoal/net/losses.h"
+#include "shoal/net/train_counter.h"
 
 namespace shoal::net {
 
@@ -63,6 +64,7 @@ struct OutStream {
   std::deque<Send> sends;
   std::uint64_t allowed = 0;   // bytes that may still leave: the eager allowance and what the receiver asked for
   std::optional<Turn> turn;    // its entry in the member's queue, while a frame can leave
+  Instant ready{};             // since when
 };
 struct Receive {
   std::span<std::byte> rest;
@@ -76,6 +78,8 @@ using StreamKey = std::pair<Tag, Rank>;  // by operation first, so that close() 
 
 struct Peer {                      // what one member knows of another, and the way to it
   LinkStats stats;
+  Instant left{};                  // when the last bulk frame to it had left
+  TrainCounter trains_out, trains_in;
   Instant last_arrival[2];         // per connection: nothing overtakes inside one
   bool cut = false;
 };
@@ -100,9 +104,10 @@ struct InprocJob::World {
     const double drawn = span * uniform(network.seed, ++draws, 0, 0);
     return network.delay_min + Nanoseconds(static_cast<std::int64_t>(drawn));
   }
-  Nanoseconds time_on_link(std::size_t bytes) const {
-    if (network.rate <= 0) return Nanoseconds(0);
-    return Nanoseconds(static_cast<std::int64_t>(static_cast<double>(bytes) / network.rate * 1e9));
+  std::vector<double> rates;                 // of members' links
+  Nanoseconds time_on_link(Rank member, std::size_t bytes) const {
+    if (rates[member] <= 0) return Nanoseconds(0);
+    return Nanoseconds(static_cast<std::int64_t>(static_cast<double>(bytes) / rates[member] * 1e9));
   }
   bool step();                     // one event; false when none is left
   // A message from one member to another; `arrive` runs there, in order inside the connection.
@@ -162,12 +167,19 @@ class InprocMember final : public Transport {
     loss_handlers_.push_back(std::move(handler));
   }
   void doing(std::string activity) override { activity_ = std::move(activity); }
-  LinkStats link(Rank peer) const override { return peers_.at(peer).stats; }
+  LinkStats link(Rank peer) const override {
+    const scripted::Peer& other = peers_.at(peer);
+    LinkStats stats = other.stats;
+    stats.out = other.trains_out.so_far();
+    stats.in = other.trains_in.so_far();
+    return stats;
+  }
   std::string host(Rank peer) const override { return "member" + std::to_string(peer); }
 
   // What the world does to a member.
   void grant(Rank to, Tag tag, std::uint64_t bytes);
   void deliver(Rank from, Tag tag, std::span<const std::byte> bytes);
+  void frame_arrived(Rank from, std::size_t bytes, bool follows);
   void end(const Failure& why);
   void go_on_without(Rank lost, const Failure& why);
   void drop_out(const Failure& why);  // the others go on without this one
@@ -196,6 +208,7 @@ class InprocMember final : public Transport {
   std::set<scripted::Turn> turns_;
   bool egress_busy_ = false;
   std::uint32_t frames_ = 0;
+  LinkBytes link_bytes_;
   std::unordered_set<std::uint64_t> timers_;
   ClosedOperations closed_{scripted::kClosedRemembered};
   Failure failure_;

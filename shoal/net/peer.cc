@@ -147,7 +147,7 @@ Nanoseconds Peer::shortest_round_trip() {
 
 LinkStats Peer::stats() const {
   return {.sent = sent_, .lent = lent_, .received = received_, .wire_sent = wire_sent_, .wire_received = wire_received_,
-          .receive_rate = receive_rate_, .round_trip = round_trip_s_, .shared_memory = shares_};
+          .out = trains_out_.so_far(), .in = trains_in_.so_far(), .round_trip = round_trip_s_, .shared_memory = shares_};
 }
 
 std::string Peer::activity() const {

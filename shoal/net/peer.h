@@ -21,6 +21,7 @@
 #include "shoal/net/loop.h"
 #include "shoal/net/memory_connection.h"
 #include "shoal/net/send_queue.h"
+#include "shoal/net/train_counter.h"
 
 namespace shoal::net {
 
@@ -31,6 +32,7 @@ class PeerOwner {
  public:
   virtual Loop& loop() = 0;
   virtual CreditPolicy& credit(bool link) = 0;    // of peers with a link between, or without
+  virtual LinkBytes& link_bytes() = 0;            // of all peers
   virtual Chore& grants() = 0;                    // collects and sends grants of all peers
   virtual bool is_closed(std::uint64_t operation) const = 0;
   virtual std::uint64_t next_arrival() = 0;
@@ -191,6 +193,7 @@ class Peer final : public ConnectionUser, public Chore {
   Instant busy_since_{};
   std::size_t busy_bytes_ = 0;
   double send_rate_ = 0;
+  bool runs_on_ = false;                          // frames of the bulk connection have had no pause between them
 
   std::map<Tag, ReceiveStream> in_;
   std::array<Incoming, 3> incoming_;              // by channel
@@ -204,13 +207,12 @@ class Peer final : public ConnectionUser, public Chore {
 
   std::int64_t echo_ns_ = 0;
   Instant echo_at_{};
-  Instant receive_mark_{};
-  std::uint64_t receive_bytes_ = 0;
 
   mutable std::mutex told_mutex_;                 // guards activity_
   std::string activity_;
   std::atomic<std::uint64_t> sent_{0}, lent_{0}, received_{0}, wire_sent_{0}, wire_received_{0};
-  std::atomic<double> receive_rate_{0}, round_trip_s_{0};
+  TrainCounter trains_out_, trains_in_;           // of the bulk connection
+  std::atomic<double> round_trip_s_{0};
   std::atomic<bool> shares_{false};
 };
 

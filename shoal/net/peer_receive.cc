@@ -7,11 +7,8 @@
 namespace shoal::net {
 namespace {
 
-using namespace std::chrono_literals;
-
 constexpr std::uint64_t kUnexpected = 4 * 1024 * 1024;  // bytes of one peer that nobody has asked for
 constexpr std::size_t kDrain = 64 * 1024;
-constexpr Nanoseconds kReceiveSample = 10ms;
 
 }  // namespace
 
@@ -112,8 +109,14 @@ void Peer::took(wire::Channel channel, std::size_t bytes) {
   Incoming& incoming = incoming_[static_cast<int>(channel)];
   incoming.left -= bytes;
   received_.fetch_add(bytes, std::memory_order_relaxed);
+  const Instant now = steady_now();
+  if (channel == wire::Channel::bulk) {
+    LinkBytes& all = owner_.link_bytes();
+    all.received += bytes;
+    if (incoming.left == 0) trains_in_.frame(now, incoming.header.length, incoming.header.follows, all.received);
+  }
   if (incoming.left == 0 && incoming.began != Instant{} && incoming.header.cls != Class::urgent) {
-    Events::local().record({.kind = EventKind::received, .begin = incoming.began, .end = steady_now(), .step = -1,
+    Events::local().record({.kind = EventKind::received, .begin = incoming.began, .end = now, .step = -1,
                             .peer = static_cast<std::int32_t>(rank_),
                             .value = static_cast<double>(incoming.header.length), .name = 0});
   }
@@ -122,7 +125,7 @@ void Peer::took(wire::Channel channel, std::size_t bytes) {
     return;
   }
   ReceiveStream& stream = incoming_stream(incoming.header.tag);
-  credit().arrived(stream.demand, bytes, steady_now());
+  credit().arrived(stream.demand, bytes, now);
   if (credit().waiting()) owner_.loop().chore(owner_.grants());
   if (!incoming.into_chunk) {
     fill(stream, bytes);
@@ -201,18 +204,6 @@ void Peer::wire_bytes(std::size_t sent, std::size_t received) {
   if (received == 0) return;
   wire_received_.fetch_add(received, std::memory_order_relaxed);
   owner_.heard(rank_);
-  const Instant now = steady_now();
-  receive_bytes_ += received;
-  const Nanoseconds passed = now - receive_mark_;
-  if (passed < kReceiveSample) return;
-  // Longer gaps mean that nothing was to be received: no sample of the link.
-  if (passed < 5 * kReceiveSample && receive_bytes_ >= 64 * 1024) {
-    const double sample = static_cast<double>(receive_bytes_) / Seconds(passed).count();
-    const double before = receive_rate_;
-    receive_rate_ = before == 0 ? sample : 0.75 * before + 0.25 * sample;
-  }
-  receive_mark_ = now;
-  receive_bytes_ = 0;
 }
 
 }  // namespace shoal::net

@@ -104,15 +104,20 @@ bool Peer::next_bulk(OutFrame& frame) {
     }
   }
   busy_since_ = {};
+  runs_on_ = bulk_ && bulk_->writing();
   return false;
 }
 
 OutFrame Peer::cut(SendStream& stream, std::size_t bytes, bool eager, SendQueue<SendStream>& queue) {
   SendItem& item = stream.items.front();
   OutFrame frame;
+  const bool on_bulk = &queue == &bulk_queue_ && !memory_;
+  const bool follows = on_bulk && (runs_on_ || bulk_->unsent() > 0);
+  runs_on_ = on_bulk || runs_on_;
   frame.header = wire::encode({.kind = wire::Kind::data,
                                .cls = item.priority.cls,
                                .eager = eager,
+                               .follows = follows,
                                .length = static_cast<std::uint32_t>(bytes),
                                .tag = stream.tag,
                                .offset = stream.sent,
@@ -121,6 +126,7 @@ OutFrame Peer::cut(SendStream& stream, std::size_t bytes, bool eager, SendQueue<
   frame.payload = item.bytes.first(bytes);
   frame.tag = stream.tag;
   frame.data = true;
+  frame.follows = follows;
   item.bytes = item.bytes.subspan(bytes);
   stream.sent += bytes;
   queue.sent(item.priority.cls, bytes);
@@ -148,7 +154,11 @@ void Peer::frame_written(wire::Channel channel, OutFrame& frame) {
     Events::local().record({.kind = EventKind::sent, .begin = now, .end = now, .step = -1, .peer = static_cast<std::int32_t>(rank_),
                             .value = static_cast<double>(frame.payload.size()), .name = 0});
   }
-  if (channel == wire::Channel::bulk) measure_sent(frame.payload.size());
+  if (channel != wire::Channel::bulk) return;
+  LinkBytes& all = owner_.link_bytes();
+  all.sent += frame.payload.size();
+  trains_out_.frame(steady_now(), frame.payload.size(), frame.follows, all.sent);
+  measure_sent(frame.payload.size());
 }
 
 void Peer::measure_sent(std::size_t bytes) {

@@ -103,11 +103,18 @@ void set_unsent_mark(Socket& socket, std::size_t bytes) {
   setsockopt(socket.native_handle(), IPPROTO_TCP, TCP_NOTSENT_LOWAT, &mark, sizeof mark);
 }
 
-std::size_t unacknowledged(Socket& socket) {
+namespace {
+
+std::size_t bytes_in(Socket& socket, unsigned long which) {
   int bytes = 0;
-  if (ioctl(socket.native_handle(), SIOCOUTQ, &bytes) != 0) return 0;
+  if (ioctl(socket.native_handle(), which, &bytes) != 0) return 0;
   return static_cast<std::size_t>(bytes);
 }
+
+}  // namespace
+
+std::size_t unacknowledged(Socket& socket) { return bytes_in(socket, SIOCOUTQ); }
+std::size_t unsent(Socket& socket) { return bytes_in(socket, SIOCOUTQNSD); }
 
 Endpoint other_end(const Socket& socket) {
   std::error_code gone;

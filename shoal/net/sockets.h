@@ -44,6 +44,7 @@ void sockets_after_fork_child();  // closes every registered socket
 void set_connection_options(Socket& socket, Nanoseconds silence);  // no delay, bounded unacknowledged time
 void set_unsent_mark(Socket& socket, std::size_t bytes);           // TCP_NOTSENT_LOWAT
 std::size_t unacknowledged(Socket& socket);                        // bytes the peer's kernel does not have yet
+std::size_t unsent(Socket& socket);                                // of these, what is not on the network either
 
 // Who is connected; an IPv4 address as such, also where the socket is one of IPv6. Port 0 if nobody is any more.
 Endpoint other_end(const Socket& socket);

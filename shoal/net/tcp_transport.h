@@ -68,6 +68,7 @@ class TcpTransport final : public Transport,
   // PeerOwner
   Loop& loop() override { return loop_; }
   CreditPolicy& credit(bool link) override { return link ? credit_ : local_credit_; }
+  LinkBytes& link_bytes() override { return link_bytes_; }
   Chore& grants() override { return *this; }
   bool is_closed(std::uint64_t operation) const override { return failed_ || closed_.contains(operation); }
   std::uint64_t next_arrival() override { return ++arrivals_; }
@@ -107,6 +108,7 @@ class TcpTransport final : public Transport,
   std::vector<Rank> neighbours_;
   bool sharing_ = false;                               // share() was called
   std::atomic<bool> shared_{false};
+  LinkBytes link_bytes_;
   std::vector<std::unique_ptr<Peer>> peers_;           // nullptr at rank_
   CreditPolicy credit_, local_credit_;                 // of peers with a link between; through memory
   bool all_local_ = true;  // of the peers connected so far

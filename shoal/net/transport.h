@@ -65,12 +65,20 @@ enum class OnPeerLost : std::uint8_t {
 };
 inline bool goes_on(OnPeerLost policy) { return policy != OnPeerLost::fail; }
 
+// Frames that left without a pause between them: each was ready when the one before to the same member had left, so that nothing but the network decided when
+// it came. Neither a sender that is late nor one that waits to be asked counts. Not through shared memory, not of urgent streams.
+struct Trains {
+  std::uint64_t bytes = 0;    // payload, without each train's first frame
+  std::uint64_t beside = 0;   // what passed over all links of this member meanwhile in the same direction, these included
+  double seconds = 0;         // from each frame to the next
+};
+
 struct LinkStats {            // totals since the transport began, per peer
   std::uint64_t sent = 0;     // payload bytes handed to the kernel, or to a member of this host
   std::uint64_t lent = 0;     // of these, what a member of this host read where it lay, in lendable memory: a copy less
   std::uint64_t received = 0; // payload bytes taken from it
   std::uint64_t wire_sent = 0, wire_received = 0;  // the same with frame headers, credit and heartbeats
-  double receive_rate = 0;    // estimated bytes/s while busy; 0 until known
+  Trains out, in;             // to it, from it
   double round_trip = 0;      // seconds, of heartbeats; 0 until known
   bool shared_memory = false; // streams go through memory of this host, no wire
 };

@@ -18,6 +18,7 @@ TEST(Frame, a_header_comes_back) {
   header.kind = Kind::data;
   header.cls = Class::background;
   header.eager = true;
+  header.follows = true;
   header.length = 12345;
   header.tag = {0x0123456789abcdef, 77};
   header.offset = 1ull << 40;
@@ -26,6 +27,7 @@ TEST(Frame, a_header_comes_back) {
   ASSERT_TRUE(back);
   EXPECT_EQ(back->cls, header.cls);
   EXPECT_EQ(back->eager, header.eager);
+  EXPECT_EQ(back->follows, header.follows);
   EXPECT_EQ(back->length, header.length);
   EXPECT_EQ(back->tag, header.tag);
   EXPECT_EQ(back->offset, header.offset);

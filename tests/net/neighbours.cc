@@ -60,6 +60,7 @@ TEST(Neighbours, share_memory_and_leave_none_behind) {
   EXPECT_EQ(jobs[0]->transport().link(1).sent, 1u << 20);
   EXPECT_EQ(jobs[0]->transport().link(1).received, 1u << 20);
   EXPECT_LT(jobs[0]->transport().link(1).wire_sent - wire, 1u << 16);  // heartbeats
+  EXPECT_EQ(jobs[0]->transport().link(1).in.bytes, 0u);                // no link that could have a rate
   leave_all(jobs);
   auto last = join_all(1);  // its loop has run everything that the others left to do
   EXPECT_TRUE(last[0]->transport().drive([] { return mapped_segments() == 0; }, steady_now() + 10s));
@@ -82,6 +83,13 @@ TEST(Neighbours, one_that_does_not_want_to_is_reached_by_tcp) {
     EXPECT_FALSE(shared(*jobs[other], 1));
     EXPECT_GT(jobs[1]->transport().link(0).wire_sent, 1u << 20);
   }
+  // Its frames leave one after another, once all has been asked for: both ends count the same ones.
+  const Trains out = jobs[0]->transport().link(1).out, in = jobs[1]->transport().link(0).in;
+  EXPECT_GT(in.bytes, 1u << 18);
+  EXPECT_LT(in.bytes, 1u << 20);
+  EXPECT_EQ(out.bytes, in.bytes);
+  EXPECT_GE(in.beside, in.bytes);
+  EXPECT_GT(in.seconds, 0);
   leave_all(jobs);
 }
 
