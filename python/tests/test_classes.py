@@ -93,6 +93,24 @@ def train_and_fit(steps: int):
     return tiny.values(net), plans[4], net.plan, net._core.fits
 
 
+def train_until_waits_drift(steps: int):
+    """Rank 1 is late from some step on: rank 0's waits drift, and all look at what their links give."""
+    net, optimizer = tiny.wrap(tiny.model())
+    for step in range(steps):
+        if step > 45 and shoal.rank() == 1:
+            time.sleep(0.05)
+        optimizer.zero_grad()
+        tiny.loss(net, step, shoal.rank()).backward()
+        optimizer.step()
+    return tiny.values(net), net._core.fits
+
+
+def test_where_links_explain_no_drift_all_members_measure_them(pool):
+    results = pool(3).run(train_until_waits_drift, 120)
+    assert [fits for _, fits in results] == [1, 1, 1]
+    assert all(torch.equal(mine, first) for values, _ in results for mine, first in zip(values, results[0][0]))
+
+
 def test_a_plan_that_was_fitted_anew_and_the_one_before_replay_the_same_bits(pool, tmp_path):
     fitted = pool(3).run(train_and_fit, 9)
     values, before, after, _ = fitted[0]

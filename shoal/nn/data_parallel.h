@@ -272,7 +272,8 @@ class DataParallel final : private GradientListener, private PairListener, priva
   // Measured for the plan and the report; seconds.
   bool plan_is_final_ = false;
   std::optional<exchange::Drift> drift_;   // rank 0's, of a plan that may be fitted
-  bool wants_fit_ = false, fit_asked_ = false;
+  bool wants_fit_ = false, has_drifted_ = false;       // this member asks for it, to links measured anew or as they were seen
+  bool fit_asked_ = false, measure_asked_ = false;     // somebody did
   bool replicas_differ_ = false;
   bool dismisses_ = false, over_ = false;  // what this worker says to the servers; what the latest iteration said to them
   std::uint64_t fits_ = 0;

@@ -11,8 +11,10 @@
 namespace shoal::nn {
 namespace {
 
-// Among what members ask of all: the plan is to be fitted to the links anew. Signals have the low bits.
+// Among what members ask of all: the plan is to be fitted to the links, measured anew. Signals have the low bits.
 constexpr std::uint64_t kFit = std::uint64_t{1} << 63;
+// The same to the links as they were seen meanwhile, if that says enough.
+constexpr std::uint64_t kFollow = std::uint64_t{1} << 61;
 // Workers train no more: those who only serve may go.
 constexpr std::uint64_t kOver = std::uint64_t{1} << 62;
 
@@ -21,13 +23,14 @@ constexpr std::uint64_t kUntilSettled = 10;
 
 }  // namespace
 
-std::uint64_t DataParallel::own_asks() const { return asks_ | (wants_fit_ ? kFit : 0) | (dismisses_ ? kOver : 0); }
+std::uint64_t DataParallel::own_asks() const { return asks_ | (wants_fit_ ? kFit : 0) | (has_drifted_ ? kFollow : 0) | (dismisses_ ? kOver : 0); }
 
 void DataParallel::hear_asks() {
   const auto asks = exchange_->asked();
-  asked_ |= asks & ~(kFit | kOver);
+  asked_ |= asks & ~(kFit | kFollow | kOver);
   over_ = (asks & kOver) != 0;
-  fit_asked_ = fit_asked_ || (asks & kFit) != 0;
+  fit_asked_ = fit_asked_ || (asks & (kFit | kFollow)) != 0;
+  measure_asked_ = measure_asked_ || (asks & kFit) != 0;
   if (digest_is_due()) compare_replicas();
 }
 
@@ -59,6 +62,7 @@ void DataParallel::continue_from(std::uint64_t iterations, std::optional<exchang
 // What depends on the plan alone follows it: who computes which strips, and where means and gradients lie.
 void DataParallel::take_for_good(exchange::ExchangePlan plan) {
   take_plan(std::move(plan));
+  session_.plan_is_another();
   plan_is_final_ = true;  // only now: a plan that is taken for a new group of members is placed with it
   follow_division();
   follow_placement();
@@ -139,15 +143,18 @@ void DataParallel::settle_plan() {
 }
 
 void DataParallel::follow_links(bool together) {
+  session_.look_at_links(static_cast<std::int64_t>(exchange_->iteration()));
   const double waited = communication_.exposed - std::exchange(exposed_before_, communication_.exposed);
   if (!options_.plan && session_.place() == 0) {
     if (!drift_) drift_.emplace(exchange_->plan().predicted_seconds());
-    if (drift_->after(waited)) wants_fit_ = true;
+    if (drift_->after(waited)) has_drifted_ = true;
   }
   if (!together || !std::exchange(fit_asked_, false)) return;
   const Instant began = steady_now();
-  take_plan(exchange::fitted_to(exchange_->plan(), session_.measure_links_again()));
-  wants_fit_ = false;
+  const bool measures = std::exchange(measure_asked_, false);
+  take_plan(exchange::fitted_to(exchange_->plan(), measures ? session_.measure_links_again() : session_.follow_links()));
+  session_.plan_is_another();
+  wants_fit_ = has_drifted_ = false;
   ++fits_;
   if (drift_) drift_->fitted();
   record(EventKind::planning, began, steady_now(), parameters_.size(), 0);

@@ -7,10 +7,9 @@
 
 #include "shoal/collective/build.h"
 #include "shoal/collective/joint.h"
-#include "shoal/collective/probe.h"
 #include "shoal/net/call.h"
 #include "shoal/net/narrowed.h"
-#include "shoal/nn/find_network.h"
+#include "shoal/nn/said.h"
 
 namespace shoal::nn {
 
@@ -82,7 +81,7 @@ struct Inside {  // of a part that is run together, whatever ends it
 Session::Session(std::unique_ptr<net::Job> job, Nanoseconds patience, JoinAgain join_again)
     : place_(job->place()), workers_(net::workers_among(job->members())), join_again_(std::move(join_again)), links_before_(place_.size),
       patience_(serves() ? kAsLongAsItTakes : patience), channel_(new_channel()),
-      survivors_channel_(new_channel()) {
+      survivors_channel_(new_channel()), rates_(place_.size) {
   read_said(said_here());  // a mistake shows before anything is trained
   arriving_ = rejoins() && place_.generation > 0;
   form_group(std::move(job));
@@ -111,6 +110,7 @@ void Session::form_group(std::unique_ptr<net::Job> job) {
     runner_ = group->runners.back().get();
     survivors_ = group->survivors.get();
   }
+  rates_.begin_again();  // its links' totals begin
   const std::lock_guard lock(group_guard_);
   group_ = group;
 }
@@ -213,61 +213,6 @@ void Session::bring_state(bool here) {
     broadcast(std::as_writable_bytes(std::span(state)), 0, "the state");
   });
   if (here) carried_.take(state);
-}
-
-// The network is that of all members, or of whom are left of them; in a group that lost some before it was known it stays unknown.
-const collective::LinkModel& Session::link_model() {
-  if (size() == 1 && !link_model_) link_model_.emplace();
-  if (link_model_) {
-    const auto& network = link_model_->network;
-    if (network && network->ranks() != living() && !together_) link_model_->network = left_of(network_of_all_);  // a part's asks for itself alone
-    return *link_model_;
-  }
-  together("the probe of the links", [this] {
-    auto model = probe_those_left();
-    const Said said = read_said(broadcast_text(place() == 0 ? said_here() : "", 0, "what is said of the network"));
-    if (living() == size()) {
-      const auto tell = [this](const std::string& words) { return broadcast_text(words, 0, "the network"); };
-      model.network = find_network(job(), said, model, take_operations(find_network_operations(size())), patience_, tell);
-    }
-    model.tuning = said.tuning;
-    link_model_ = model;
-    network_was_found_ = model.network && !said.is_file();
-  });
-  network_of_all_ = link_model_->network;
-  return *link_model_;
-}
-
-const collective::LinkModel& Session::measure_links_again() {
-  if (size() == 1) return link_model();
-  const auto before = link_model();  // what people want of the network stays
-  std::shared_ptr<const collective::KnownNetwork> network;
-  together("the probe of the links", [&] {
-    auto model = probe_those_left();
-    const bool whole = living() == size();
-    network = network_of_all_;
-    if (whole && network_was_found_) network = measure_again(job(), network_of_all_, model, take_operations(find_network_operations(size())), patience_);
-    model.network = whole ? network : left_of(network_of_all_);
-    model.tuning = before.tuning;
-    link_model_ = model;
-  });
-  network_of_all_ = network;
-  return *link_model_;
-}
-
-collective::LinkModel Session::probe_those_left() {
-  if (living() == 1) return {};
-  return collective::probe(transport(), members(), take_operations(collective::kProbeOperations), transport().now() + patience_);
-}
-
-std::shared_ptr<const collective::KnownNetwork> Session::left_of(const std::shared_ptr<const collective::KnownNetwork>& whole) {
-  if (!whole || living() == whole->ranks()) return whole;
-  std::shared_ptr<const collective::KnownNetwork> left;
-  together("the network of those that are left", [&] {
-    const auto words = place() == 0 ? whole->words_around(members()) : "";
-    left = collective::KnownNetwork::heard(broadcast_text(words, 0, "the network of those that are left"));
-  });
-  return left;
 }
 
 std::uint64_t Session::take_operations(std::uint64_t count) {

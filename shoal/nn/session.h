@@ -21,6 +21,7 @@
 #include <string>
 #include <vector>
 
+#include "shoal/collective/link_rates.h"
 #include "shoal/collective/select.h"
 #include "shoal/collective/survivors.h"
 #include "shoal/collective/started.h"
@@ -88,6 +89,12 @@ class Session {
   // All members together. A network that they found is measured again, too: its programs stay, and with them all bits, but after a loss what is left of
   // it goes by the new rates.
   const collective::LinkModel& measure_links_again();
+  // After a step, by this member alone: what its link gives meanwhile (collective/link_rates.h). A rate that has changed is a note in the run.
+  void look_at_links(std::int64_t step);
+  // All members together, which links have changed so that a plan no longer fits: as all have seen it, without a pause. Measured again where what they
+  // have seen does not explain it, or is not of all members.
+  const collective::LinkModel& follow_links();
+  void plan_is_another() { rates_.begin_again(); }  // links are like what comes over them by it
   // What is left of a network of all members, for those that are left: made by the first of them, so that all have the same; nullptr where nothing is
   // (KnownNetwork::around). Together, but for a network of whom all are left.
   std::shared_ptr<const collective::KnownNetwork> left_of(const std::shared_ptr<const collective::KnownNetwork>& whole);
@@ -110,6 +117,7 @@ class Session {
 
  private:
   collective::LinkModel probe_those_left();
+  const collective::LinkModel& measured(collective::LinkModel model);
   collective::Started start(const collective::Program& program, const collective::Layout& layout, collective::Buffers buffers,
                             const std::string& label);
   void wait(collective::Started& started);
@@ -144,7 +152,8 @@ class Session {
   std::uint16_t last_channel_ = 0;
   const std::uint16_t channel_, survivors_channel_;
   std::uint64_t next_operation_ = 0;
-  std::optional<collective::LinkModel> link_model_;
+  std::optional<collective::LinkModel> link_model_, measured_;      // as it is known, and as it was measured last
+  collective::LinkRates rates_;                                     // of the plan that they go by
   std::shared_ptr<const collective::KnownNetwork> network_of_all_;  // as it was measured last, or said
   bool network_was_found_ = false;                                  // measured: nobody says it
 };
