@@ -52,7 +52,7 @@ threading.Thread(target=lambda: (started.wait(), print("thread", flush=True))).s
 started.set()
 print("last line", flush=True)
 """
-THREADS = "import os\nos.environ['OMP_NUM_THREADS'] = '3'\nimport torch\nprint(torch.get_num_threads())\n"
+THREADS = "import os, sys\nos.environ['OMP_NUM_THREADS'] = '3'\nprint('torch' in sys.modules)\nimport torch\nprint(torch.get_num_threads())\n"
 
 CASES = {
     "what a script sees": (SEES, [], ["script.py", "a b", "--flag", "-m", ""]),
