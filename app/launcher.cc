@@ -318,7 +318,7 @@ void Launcher::collect() {
 // running -> (a member failed) settling -> terminating -> killing
 void Launcher::advance() {
   const Instant now = steady_now();
-  if (const auto news = phase_ == Phase::running && spares_ ? spares_->look() : ""; !news.empty()) console_.say(news);
+  if (const auto news = phase_ == Phase::running && spares_ && replacing_->may(1) ? spares_->look() : ""; !news.empty()) console_.say(news);
   if (phase_ == Phase::running && what_.replacements) replace_lost();
   if (phase_ == Phase::running && (what_.shrinks ? only_stopped() : !failures_.empty())) {
     phase_ = Phase::settling;

@@ -1,6 +1,7 @@
 #include "app/spares.h"
 
 #include <sys/socket.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -28,6 +29,12 @@ if not sys.flags.safe_path:
 from shoal import spare
 spare.stand_by()
 )";
+
+// Or has been collected already.
+bool has_ended(pid_t pid) {
+  siginfo_t ended{};
+  return ::waitid(P_PID, static_cast<id_t>(pid), &ended, WEXITED | WNOHANG | WNOWAIT) != 0 || ended.si_pid != 0;
+}
 
 std::string last_words_in(int fd) {
   std::string text(64 * 1024, '\0');  // as much as a pipe holds
@@ -66,6 +73,7 @@ std::string Spares::look() {
   for (Spare& spare : spares_) {
     notice(spare);
     if (spare.process.in || ended_ >= kMostEnds || steady_now() < spare.not_before) continue;
+    if (std::ranges::any_of(spares_, [](const Spare& other) { return other.process.in && !other.ready; })) continue;  // imports take turns
     try {
       spare.process = start_standing_by(program_, words_, environment_, spare.host);
     } catch (const Error& error) {
@@ -102,9 +110,15 @@ std::optional<Child> Spares::take(const HostSpace& host, const Environment& of_m
     if (spare.host.network != host.network) continue;
     notice(spare);
     if (!std::exchange(spare.ready, false)) continue;
+    if (has_ended(spare.process.child.pid)) {  // and what it started holds the socket
+      end(spare, last_words_in(spare.process.child.err.get()));
+      continue;
+    }
     Talking taken = std::exchange(spare.process, {});  // its socket closes here: all has been said
     spare.not_before = steady_now() + kPause;
-    if (::send(taken.in.get(), told.data(), told.size(), MSG_DONTWAIT | MSG_NOSIGNAL) == static_cast<ssize_t>(told.size())) return std::move(taken.child);
+    if (::send(taken.in.get(), told.data(), told.size(), MSG_DONTWAIT | MSG_NOSIGNAL) != static_cast<ssize_t>(told.size())) continue;
+    ended_ = 0;
+    return std::move(taken.child);
   }
   return {};
 }

@@ -6,7 +6,7 @@
 // one from the beginning: group, outputs and end are a member's. Nobody waits for a spare: where none is ready the process is started cold.
 // What it says before it is taken is shown, as a member's, once it is one.
 //
-// A spare that ends is replaced, kMostEnds times in all; a spare that was taken, too, but not in the step that waits for it. Hosts are those of a lab, each with
+// Spares begin one after another: their imports take a core each. A spare that ends is replaced, kMostEnds times in a row; a spare that was taken, too, but not in the step that waits for it. Hosts are those of a lab, each with
 // spares of its own, or this machine. Threads: one. Lifetime: this ends with its launcher, which ends the processes as it ends its members; a spare whose
 // socket closes ends by itself.
 #pragma once

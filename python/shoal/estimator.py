@@ -27,7 +27,7 @@ class NotFitted(Error, ValueError, AttributeError):
         super().__init__(line, "invalid_argument", 2)
 
 
-def _csr(X):
+def csr(X):
     """offsets, columns, values, width of a matrix: an array, or anything with tocsr()."""
     if hasattr(X, "tocsr"):
         X = X.tocsr()
@@ -58,7 +58,7 @@ def _csr(X):
     return np.asarray(offsets, np.uint64), np.asarray(columns, np.uint32), values, shape[1]
 
 
-class _Learner:
+class Learner:
     """What all have in common: parameters are what __init__ takes, and stay as they were given; what was learnt ends with "_"."""
 
     _command = ""  # of the program
@@ -90,17 +90,17 @@ class _Learner:
 
     def _learn(self, learner: str, X, labels=None, first: tuple[str, int] | None = None):
         """rank 0's tensors, on all members. `first`: the tensor that the parameter `init` is, if it is given, and how many rows it has."""
-        offsets, columns, values, width = _csr(X)
+        offsets, columns, values, width = csr(X)
         start = None
         if first is not None and self.init is not None:
             name, rows_of_it = first
-            start = {name: given("init", self.init, (rows_of_it, width))}
+            start = {name: first_values("init", self.init, (rows_of_it, width))}
         rows = _C.Rows(offsets, columns, values, np.zeros(len(offsets) - 1) if labels is None else labels, width)
         self.history_ = []
         session.require_members_for_good(learner)
         arrays = _C.fit_rows(session.current(), learner, self.get_params(), rows, labels is not None, self._epochs(), self.history_.append, start)
         self.n_features_in_ = width
-        return _on_all(arrays)
+        return on_all(arrays)
 
     def _epochs(self) -> int:
         if isinstance(self.epochs, bool) or not isinstance(self.epochs, (int, np.integer)) or self.epochs < 1:
@@ -111,7 +111,7 @@ class _Learner:
         """X as rows for a model that was learnt."""
         if not self.__sklearn_is_fitted__():
             raise NotFitted(f"{type(self).__name__}: nothing was learnt yet (call fit() first)")
-        offsets, columns, values, width = _csr(X)
+        offsets, columns, values, width = csr(X)
         if width != self.n_features_in_:
             raise InvalidData(f"X has {width} features, but {type(self).__name__} is expecting {self.n_features_in_} features as input")
         return _C.Rows(offsets, columns, values, np.zeros(len(offsets) - 1), width)
@@ -139,7 +139,7 @@ class _Learner:
             _C.keep_model(str(path), text, names or {}, arrays, len(self.history_))
 
 
-def _on_all(arrays: dict, root: int = 0) -> dict:
+def on_all(arrays: dict, root: int = 0) -> dict:
     """What rank `root` has, on all members."""
     here = session.current()
     if here.size == 1:
@@ -150,9 +150,11 @@ def _on_all(arrays: dict, root: int = 0) -> dict:
             for name, (form, shape) in forms.items()}
 
 
-def given(name: str, values, shape: tuple[int, ...]) -> np.ndarray:
+def first_values(name: str, values, shape: tuple[int, ...]) -> np.ndarray:
     """First values as they are learnt from: numbers of this shape."""
     values = np.asarray(values)
-    if values.shape != shape or values.dtype.kind not in "fiu" or not np.isfinite(values.astype(np.float32)).all():
+    if not all(isinstance(count, (int, np.integer)) for count in shape):
+        raise InvalidData(f"{name}: first values of {' by '.join(map(repr, shape))} numbers there cannot be")
+    if values.shape != shape or values.dtype.kind not in "fiu" or not (np.abs(values) <= np.finfo(np.float32).max).all():
         raise InvalidData(f"{name}: first values are finite numbers of the shape {shape}, not {values.dtype} of {values.shape}")
     return np.ascontiguousarray(values, np.float32)

@@ -13,10 +13,10 @@ same model afterwards. Parameters are those of the program's flags. fit(), alone
 import numpy as np
 
 from . import _C, session
-from .estimator import InvalidData, NotFitted, _csr, _Learner, _on_all, given
+from .estimator import InvalidData, Learner, NotFitted, csr, first_values, on_all
 
 
-class LinearClassifier(_Learner):
+class LinearClassifier(Learner):
     """Multiclass logistic regression, by "sgd" or "sdca" (of which `gap` says when it is enough).
 
     After fit(): classes_; coef_, (columns, classes) or of two classes (columns, 1); intercept_; history_, figures of each epoch.
@@ -76,7 +76,7 @@ class LinearClassifier(_Learner):
         self._keep(path, {"weights": self.coef_, "intercept": self.intercept_}, {"classes": names}, classes=len(names))
 
 
-class KMeans(_Learner):
+class KMeans(Learner):
     """Centers of clusters by Lloyd's iteration, from k-means++'s first ones or those of `init`, (clusters, columns); the same bits on any number of members.
 
     After fit(): cluster_centers_, (clusters, columns); labels_ and inertia_ of the rows that were given; history_.
@@ -120,7 +120,7 @@ class KMeans(_Learner):
         self._keep(path, {"centers": getattr(self, "cluster_centers_", None)})
 
 
-class DictionaryLearning(_Learner):
+class DictionaryLearning(Learner):
     """Atoms of which few make up a sample: half the squared error plus l1 times the codes' absolute values. init: the first atoms,
     (atoms, columns). After fit(): components_, (atoms, columns); history_."""
 
@@ -155,7 +155,7 @@ class DictionaryLearning(_Learner):
         self._keep(path, {"atoms": getattr(self, "components_", None), "codes": getattr(self, "_codes", None)})
 
 
-class MetricLearning(_Learner):
+class MetricLearning(Learner):
     """A linear map under which samples of one class are near each other. After fit(): components_, (dimensions, columns); history_."""
 
     _command = "metric"
@@ -185,7 +185,7 @@ class MetricLearning(_Learner):
         self._keep(path, {"map": np.ascontiguousarray(self.components_.T)} if hasattr(self, "components_") else {})
 
 
-class Factorization(_Learner):
+class Factorization(Learner):
     """Ratings as products of two thin matrices. X is a sparse matrix of users by items; what it stores is a rating, also 0. init: the first (users_, items_).
 
     After fit(): users_, (users, factors), and items_; with biases one column more; mean_; history_.
@@ -205,13 +205,13 @@ class Factorization(_Learner):
         if self.init is not None:
             if len(self.init) != 2:
                 raise InvalidData("init: first values of users and of items are two arrays")
-            width = self.factors + bool(self.biases)
-            first = {name: given(f"init: {name}", part, (count, width)) for name, part, count in zip(("users", "items"), self.init, shape)}
+            width = self.factors + 1 if self.biases else self.factors
+            first = {name: first_values(f"init: {name}", part, (count, width)) for name, part, count in zip(("users", "items"), self.init, shape)}
         self.history_ = []
         session.require_members_for_good("factorize")
         arrays, self.mean_ = _C.fit_ratings(session.current(), self.get_params(), users, items, ratings, *shape, self._epochs(),
                                            self.history_.append, first)
-        arrays = _on_all(arrays)
+        arrays = on_all(arrays)
         self.users_, self.items_, self.n_features_in_ = arrays["users"], arrays["items"], shape[1]
         return self
 

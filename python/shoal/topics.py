@@ -17,12 +17,12 @@ import os
 import numpy as np
 
 from . import _C, session
-from .estimator import InvalidData, NotFitted, _csr, _Learner, _on_all
+from .estimator import InvalidData, Learner, NotFitted, csr, on_all
 
 _ALPHA_SUM = 5.0  # of alpha=None
 
 
-class LDA(_Learner):
+class LDA(Learner):
     """Topics by Gibbs sampling: how many tokens of each word have each topic (docs/topics.md).
 
     k        topics
@@ -189,8 +189,8 @@ class LDA(_Learner):
         self.history_ = []
         arrays, own = _C.fit_topics(here, texts, alpha, beta, int(self.sweeps), optimize, str(self.sampler), str(self.start), str(self.parallel),
                                     int(self.seed), self._threads(), before, self.history_.append)
-        parts = [_on_all(own if here.rank == root else {}, root) for root in range(here.size)]
-        self._take(_on_all(arrays), texts.words, _in_order(parts, len(texts)))
+        parts = [on_all(own if here.rank == root else {}, root) for root in range(here.size)]
+        self._take(on_all(arrays), texts.words, _in_order(parts, len(texts)))
 
     def _checked(self) -> np.ndarray:
         """alpha of each topic."""
@@ -253,7 +253,7 @@ def _are_lists(X) -> bool:
 
 def _counted(X):
     """A matrix of counts as documents, and how many words it has."""
-    offsets, columns, values, width = _csr(X)
+    offsets, columns, values, width = csr(X)
     if values.size and (values.min() < 0 or (values != np.round(values)).any()):
         raise InvalidData("X: holds numbers that count nothing (tokens of a word are whole numbers from 0 on; Negative values in data passed to LDA)")
     if values.size and values.max() > 2**24:

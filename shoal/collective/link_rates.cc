@@ -107,8 +107,8 @@ std::vector<LinkRates::Change> LinkRates::look(std::span<const net::LinkStats> t
     for (std::size_t member = 0; member < totals.size(); ++member) out_.last[member] = totals[member].out, in_.last[member] = totals[member].in;
     return {};
   }
-  out_.rate.carries = sent - *sent_ >= kCarries;
-  in_.rate.carries = received - *received_ >= kCarries;
+  out_.rate.carries = sent >= *sent_ + kCarries;  // less than at first: a member's bytes go by memory since
+  in_.rate.carries = received >= *received_ + kCarries;
   std::vector<Change> changes;
   for (const bool goes_out : {true, false}) {
     Direction& direction = goes_out ? out_ : in_;

@@ -17,7 +17,7 @@ namespace fs = std::filesystem;
 namespace {
 
 constexpr int kSynthesisVersion =
-    1;  // to be raised where synthesize() comes to make other programs: older ones are then not found
+    2;  // to be raised where synthesize() comes to make other programs: older ones are then not found
 constexpr const char* kEnding = ".program.json";
 
 }  // namespace

@@ -234,6 +234,7 @@ void Factorization::begin_with(const Tensors& first) {
   all_users_.barrier();
   items_.barrier();
   read_rows(all_users_, own_share(ratings_.users), users_);
+  if (options_.non_negative) project(users_);  // who has no rating stays as it is; items are projected after each epoch
   all_users_.barrier();
 }
 

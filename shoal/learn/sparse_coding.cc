@@ -178,11 +178,24 @@ Tensors SparseCoding::model() {
   return model;
 }
 
+// What an atom may be, for those that are given: none that was learnt is changed, but for rounding none is longer than 1.
+void SparseCoding::bring_into_ball(Tensor& atoms) const {
+  constexpr double rounding = 1e-4;
+  for (std::uint32_t k = 0; k < atoms_; ++k) {
+    const auto atom = std::span(atoms.values).subspan(std::size_t{k} * rows_.columns, rows_.columns);
+    if (options_.form.non_negative) std::transform(atom.begin(), atom.end(), atom.begin(), [](float value) { return std::max(value, 0.0f); });
+    const double norm = std::sqrt(data::squared_norm(atom));
+    if (norm <= 1 + rounding) continue;
+    for (float& value : atom) value = static_cast<float>(value / norm);
+  }
+}
+
 void SparseCoding::begin_with(const Tensors& first) {
   const KeyRange behind{rows_.count, table::Key{rows_.count} + rows_.columns};  // the atoms' numbers, as many in a row as a code has
   Tensor atoms{{atoms_, rows_.columns}, std::vector<float>(atoms_ * rows_.columns)};
   if (rows_.member == 0) {
     atoms = tensor_of(first, "atoms", atoms.shape);
+    bring_into_ball(atoms);
     assign_rows(all_codes_, behind, atoms.values);
   }
   all_codes_.barrier();

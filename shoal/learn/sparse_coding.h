@@ -39,6 +39,7 @@ class SparseCoding final : public Learner {
  private:
   std::span<float> code(std::uint32_t own) { return std::span(codes_).subspan(own * atoms_, atoms_); }
   void begin_atoms();
+  void bring_into_ball(Tensor& atoms) const;
   void replace_unused();
   void improve_atoms();
   double code_anew(std::span<const std::uint32_t> numbers);

@@ -21,6 +21,7 @@ void DataParallel::take_plan(exchange::ExchangePlan plan) {
     make_exchange(std::move(plan), exchange_ ? exchange_->iteration() : 0);
   }
   settle_from_here();
+  session_.plan_is_another();
 }
 
 void DataParallel::make_exchange(exchange::ExchangePlan plan, std::uint64_t iteration) {

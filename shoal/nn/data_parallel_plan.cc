@@ -62,7 +62,6 @@ void DataParallel::continue_from(std::uint64_t iterations, std::optional<exchang
 // What depends on the plan alone follows it: who computes which strips, and where means and gradients lie.
 void DataParallel::take_for_good(exchange::ExchangePlan plan) {
   take_plan(std::move(plan));
-  session_.plan_is_another();
   plan_is_final_ = true;  // only now: a plan that is taken for a new group of members is placed with it
   follow_division();
   follow_placement();
@@ -153,8 +152,8 @@ void DataParallel::follow_links(bool together) {
   const Instant began = steady_now();
   const bool measures = std::exchange(measure_asked_, false);
   take_plan(exchange::fitted_to(exchange_->plan(), measures ? session_.measure_links_again() : session_.follow_links()));
-  session_.plan_is_another();
-  wants_fit_ = has_drifted_ = false;
+  wants_fit_ = wants_fit_ && !measures;  // who asked for links that are measured, and was not heard yet, asks again
+  has_drifted_ = false;
   ++fits_;
   if (drift_) drift_->fitted();
   record(EventKind::planning, began, steady_now(), parameters_.size(), 0);

@@ -205,8 +205,8 @@ void Session::bring_state(bool here) {
       if (has_it[p].empty()) chain.push_back(members()[p]);
     }
     if (chain.size() == 1 || std::ranges::count(chain, rank()) == 0) return;
+    state = rank() == chain.front() ? carried_.write() : "";  // a script's functions run: while this is the whole session
     const Among among(runner_, chain);
-    state = place() == 0 ? carried_.write() : "";
     std::uint64_t size = state.size();
     broadcast(std::as_writable_bytes(std::span(&size, 1)), 0, "the state's size");
     state.resize(size);

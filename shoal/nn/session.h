@@ -153,6 +153,7 @@ class Session {
   const std::uint16_t channel_, survivors_channel_;
   std::uint64_t next_operation_ = 0;
   std::optional<collective::LinkModel> link_model_, measured_;      // as it is known, and as it was measured last
+  unsigned changes_told_ = 0;                                       // of links
   collective::LinkRates rates_;                                     // of the plan that they go by
   std::shared_ptr<const collective::KnownNetwork> network_of_all_;  // as it was measured last, or said
   bool network_was_found_ = false;                                  // measured: nobody says it

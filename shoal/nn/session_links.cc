@@ -11,6 +11,8 @@
 
 namespace shoal::nn {
 
+constexpr unsigned kMostChangesTold = 200;  // of a run: each is a name among the events', and a link that comes and goes would use them up
+
 // The network is that of all members, or of whom are left of them; in a group that lost some before it was known it stays unknown.
 const collective::LinkModel& Session::link_model() {
   if (size() == 1 && !link_model_) link_model_.emplace();
@@ -64,7 +66,8 @@ void Session::look_at_links(std::int64_t step) {
   }
   Events& events = Events::local();
   for (const auto& change : rates_.look(totals)) {
-    if (!events.enabled()) continue;
+    if (!events.enabled() || changes_told_ == kMostChangesTold) continue;
+    ++changes_told_;
     const Instant now = steady_now();
     const auto line = "the link " + std::string(change.goes_out ? "from" : "to") + " rank " + std::to_string(rank()) + " gives " + show_rate(change.now) + ", and gave " +
                       show_rate(change.was);
@@ -73,13 +76,14 @@ void Session::look_at_links(std::int64_t step) {
 }
 
 const collective::LinkModel& Session::follow_links() {
+  if (!link_model_) return link_model();  // nothing was known when these rates began: what is measured now is what they are
   std::optional<collective::LinkModel> seen;
   if (size() > 1 && living() == size()) {
     const auto told = gather_text(collective::words(rates_.rates()), "what links give");
     // Whoever says the network means it: it is not followed, as it is not measured.
-    auto known = link_model(), measured = *measured_;
-    if (!network_was_found_) known.network = measured.network = nullptr;
-    if (told.size() == size()) seen = collective::as_seen(known, measured, collective::heard_rates(told));
+    auto known = *link_model_, as_measured = *measured_;
+    if (!network_was_found_) known.network = as_measured.network = nullptr;
+    if (told.size() == size()) seen = collective::as_seen(known, as_measured, collective::heard_rates(told));
   }
   if (!seen) return measure_links_again();
   if (!network_was_found_) seen->network = link_model_->network;

@@ -144,8 +144,8 @@ Packing pack_exactly(const Network& network, Demand demand, Node root, const std
     prices = master.prices();
   }
   const std::uint64_t hosts = network.hosts();
-  const bool dear = network.has_routes() && !from[0].root && !mirrored(network, demand);
-  const std::uint64_t rounds = dear ? 1 + kMostEntries / (hosts * hosts * hosts) : kMostRounds;
+  const bool dear = network.has_routes() && !mirrored(network, demand) && (!from[0].root || from.size() > 1);  // a round takes arborescences of every host
+  const std::uint64_t rounds = dear ? std::min<std::uint64_t>(kMostRounds, 1 + kMostEntries / (hosts * hosts * hosts)) : kMostRounds;
   for (std::uint64_t round = 0; round < rounds; ++round) {
     if (const double proved = bound(network, demand, root, prices); round == 0 || proved < packing.bound) {
       packing.bound = proved;

@@ -40,7 +40,7 @@ std::vector<double> parted(const Network& network, const std::vector<double>& pr
 
 // Column generation: the linear programme over some trees, whose prices find the cheapest tree there is, which joins them,
 // until none would improve it: efficiency 1 - 1e-6. At most as many trees as the network has arcs. `known`: trees to begin with.
-// Along routes that do not come back as they went, where a cheapest tree takes an arborescence from and to every host, it ends after some seconds.
+// Along routes that do not come back as they went, where a round takes arborescences of every host, rounds are counted: some seconds of an idle core.
 Packing pack_exactly(const Network& network, Demand demand, Node root = 0, const std::vector<Tree>& known = {});
 
 // At most 16 trees for each origin, as few as come within 3 % of the bound, else the best found. Trees of one size are moved one

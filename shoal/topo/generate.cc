@@ -20,7 +20,7 @@ constexpr std::size_t kMostDimensions = 8;
 
 void check(const char* form, const Wire& wire) {
   if (!(wire.rate > 0) || !std::isfinite(wire.rate)) refuse(form, "a rate must be a positive number");
-  if (!is_rate(wire.rate)) refuse(form, "no link is so slow or so fast");
+  if (!is_rate(wire.rate)) refuse(form, kNoSuchRate);
   if (wire.latency < Nanoseconds(0)) refuse(form, "a latency is negative");
 }
 

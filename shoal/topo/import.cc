@@ -17,7 +17,7 @@ Imported with_rates_of_links(Imported made, const std::string& where) {
   const Topology& topology = made.topology;
   for (const Link& link : topology.links) {
     if (is_rate(link.rate)) continue;
-    throw Error(Code::invalid_argument, fmt::format("from {} to {}: no link is so slow or so fast", topology.node_name(link.from), topology.node_name(link.to)), where);
+    throw Error(Code::invalid_argument, fmt::format("from {} to {}: {}", topology.node_name(link.from), topology.node_name(link.to), kNoSuchRate), where);
   }
   return made;
 }

@@ -5,6 +5,7 @@
 namespace shoal::topo {
 
 inline constexpr double kLeastRate = 1e-3, kMostRate = 1e18;  // bytes/s, or link units
+inline constexpr const char* kNoSuchRate = "no link is so slow or so fast";
 inline bool is_rate(double rate) { return rate >= kLeastRate && rate <= kMostRate; }  // no NaN either
 
 }  // namespace shoal::topo

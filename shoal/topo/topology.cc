@@ -103,7 +103,7 @@ Topology topology_from_json(const std::string& text, const std::string& where) {
     Link link{end("src"), end("dst"), 0, Nanoseconds(0)};
     if (link.from == link.to) read.refuse(place, fmt::format("\"{}\" is linked to itself", topology.node_name(link.from)));
     link.rate = unit * read.number(entry.value("bw", ordered_json()), place + ".bw", false);
-    if (!is_rate(link.rate)) read.refuse(place + ".bw", "no link is so slow or so fast");
+    if (!is_rate(link.rate)) read.refuse(place + ".bw", kNoSuchRate);
     if (entry.contains("alpha_us")) {
       const double micros = read.number(entry["alpha_us"], place + ".alpha_us", true);
       if (micros > kMostMicros) read.refuse(place + ".alpha_us", "more than an hour");

@@ -1,6 +1,7 @@
 // One thread of a member stands still, and the rest of the process lives: a deadlock, a debugger, a device that does not answer. Goal: no call of the
 // others lasts longer than its deadline and a little, whichever thread it is. A member has two: whoever runs the loop, which adds as well, and the
 // caller. SHOAL_FAULTS sets how many of each.
+#include <algorithm>
 #include <iostream>
 
 #include "tests/collective/adding_processes.h"

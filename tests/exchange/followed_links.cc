@@ -2,6 +2,10 @@
 // Method: a plan's program run again and again on a scripted network, with each member's rates of links and the first one's drift, as training has them.
 #include <gtest/gtest.h>
 
+#include <chrono>
+#include <string>
+#include <vector>
+
 #include "shoal/collective/link_rates.h"
 #include "shoal/exchange/drift.h"
 #include "shoal/exchange/planner.h"

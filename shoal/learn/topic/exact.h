@@ -15,6 +15,8 @@
 // is summed in floating point is summed in one order, the same for every instruction set.
 #pragma once
 
+#include <algorithm>
+#include <cstdint>
 #include <vector>
 
 #include "shoal/learn/topic/aligned.h"
@@ -36,7 +38,7 @@ struct Laid {
     std::uint32_t place = 0;      // in `list`, from 1 on; 0: it is not there
     void set_total(std::int64_t total, float beta_sum) {
       inverse = 1 / (static_cast<float>(total) + beta_sum);
-      without = 1 / (static_cast<float>(total - 1) + beta_sum);
+      without = 1 / (static_cast<float>(std::max<std::int64_t>(total - 1, 0)) + beta_sum);  // of no token nothing is taken out
       a = alpha * inverse;
     }
   };
