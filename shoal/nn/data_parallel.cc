@@ -278,13 +278,21 @@ void DataParallel::install_mean(std::size_t i) {
   parameter.mutable_grad() = mean;
 }
 
+// Who is late is waited for here first.
+std::vector<double> DataParallel::weights() {
+  const double before = exchange_->waited();
+  std::vector<double> all = exchange_->weights();
+  waited_for_weights_ += exchange_->waited() - before;
+  return all;
+}
+
 void DataParallel::finish() {
   if (!open_) return multiply_all_held();
   if (finished_) return;
   if (!ended_) account_rest();
   session_.together("step " + std::to_string(exchange_->iteration()), [this] {
     begin_again_after_loss();
-    if (!stepping_) buffers_.start(exchange_->weights());
+    if (!stepping_) buffers_.start(weights());
     for (const auto i : in_order_of_arrival()) install_mean(i);  // each is multiplied or placed while others are on the wire
     buffers_.finish();
     if (session_.outlives_losses()) exchange_->settle();
@@ -297,7 +305,7 @@ void DataParallel::finish() {
 void DataParallel::step_begins() {
   if (!open_ || stepping_) return;
   if (!ended_) account_rest();
-  buffers_.start(exchange_->weights());
+  buffers_.start(weights());
   buffers_.finish();
   hear_asks();
   stepping_ = true;

@@ -104,7 +104,7 @@ class DataParallel final : private GradientListener, private PairListener, priva
   void set_synchronize(bool on) { synchronize_ = on; }    // off: gradients accumulate here only (no_sync)
   void set_samples(double samples);                       // this member's weight in this iteration, instead of what forward counted
 
-  std::vector<double> weights() { return exchange_->weights(); }  // all members' in the open iteration, by rank; waits for them
+  std::vector<double> weights();  // all members' in the open iteration, by rank; waits for them
 
   // Bits that this member asks of all in the iterations that begin from now on. asked() gives, on all members after the same iteration,
   // what any of them asked since the last call.
@@ -279,6 +279,7 @@ class DataParallel final : private GradientListener, private PairListener, priva
   std::uint64_t fits_ = 0;
   std::uint64_t settles_at_ = 0;           // the iteration after which the plan predicts from those that it has had; 0: never
   double exposed_before_ = 0;              // the sum when the last iteration ended
+  double waited_for_weights_ = 0;          // since the last look at what is waited, and no part of what is exposed
   std::uint64_t measured_iterations_, iterations_before_ = 0;
   std::vector<std::pair<std::uint32_t, double>> first_use_;  // and the part of forward before it; -1: nobody can wait there
   double waited_before_pass_ = 0;          // the exchange's, when the forward or backward pass began

@@ -143,7 +143,7 @@ void DataParallel::settle_plan() {
 
 void DataParallel::follow_links(bool together) {
   session_.look_at_links(static_cast<std::int64_t>(exchange_->iteration()));
-  const double waited = communication_.exposed - std::exchange(exposed_before_, communication_.exposed);
+  const double waited = communication_.exposed - std::exchange(exposed_before_, communication_.exposed) + std::exchange(waited_for_weights_, 0);
   if (!options_.plan && session_.place() == 0) {
     if (!drift_) drift_.emplace(exchange_->plan().predicted_seconds());
     if (drift_->after(waited)) has_drifted_ = true;
