@@ -69,7 +69,6 @@ class Launcher {
   void watch_signals();
   void start_all();
   void start(unsigned rank);
-  HostSpace host_of(unsigned rank) const { return what_.lab ? what_.lab->hosts[rank].space() : HostSpace{}; }
   void replace_lost();
   bool far() const { return !what_.far.empty(); }
   int beat();
@@ -144,8 +143,8 @@ void Launcher::start(unsigned rank) {
     members_[rank].in = std::move(talking.in);
   } else {
     const Environment environment = environment_of(what_, rank, *meeting_point_, replacing_->generation());
-    auto spare = spares_ ? spares_->take(host_of(rank), environment) : std::nullopt;
-    child = spare ? std::move(*spare) : start_member(program_, what_.command, environment, host_of(rank));
+    auto spare = spares_ ? spares_->take(what_.host_of(rank), environment) : std::nullopt;
+    child = spare ? std::move(*spare) : start_member(program_, what_.command, environment, what_.host_of(rank));
   }
   members_[rank].pid = child.pid;
   members_[rank].streams[Console::out] = std::move(child.out);

@@ -4,6 +4,7 @@
 
 #include <cmath>
 #include <cstdio>
+#include <optional>
 
 #include "app/progress.h"
 #include "shoal/core/aside.h"
@@ -126,9 +127,9 @@ void Course::describe(const learn::LabelledRows& rows, const TrainingOptions& op
 int train(const Course& course, const TrainingOptions& options, const net::Place& place) {
   const bool first = place.rank == 0;
   std::optional<learn::ModelFolder> folder;
-  learn::Tensors values;
+  std::optional<learn::Tensors> start;
+  if (!options.start.empty()) start = first ? first_values(course, options.start) : learn::Tensors{};
   if (first) {
-    if (!options.start.empty()) values = first_values(course, options.start);
     folder = opened(course, options);
     for (const auto& line : course.read) {
       if (!options.data.json) say(line + "\n");
@@ -138,7 +139,7 @@ int train(const Course& course, const TrainingOptions& options, const net::Place
   net::JoinOptions joining;
   joining.settings["program"] = "shoal " + course.command + " train";
   for (const auto& [name, value] : course.config.items()) joining.settings[name] = value.dump();
-  joining.settings["training"] = fmt::format("{} epochs, kept every {}, {}, shared {}, from \"{}\"", options.epochs, options.every, options.consistency, options.sharing, options.start);
+  joining.settings["training"] = fmt::format("{} epochs, kept every {}, {}, shared {}", options.epochs, options.every, options.consistency, options.sharing);
   const auto job = net::join(joining);
 
   Progress progress(first && !options.data.json);
@@ -162,7 +163,7 @@ int train(const Course& course, const TrainingOptions& options, const net::Place
     if (const std::string note = learner->note(); first && !note.empty()) {
       say(options.data.json ? learn::Json{{"note", note}}.dump() + "\n" : note + "\n");
     }
-    learn::train(*learner, folder ? &*folder : nullptr, {options.epochs, options.every, options.resume, !options.start.empty()}, watching, values);
+    learn::train(*learner, folder ? &*folder : nullptr, {options.epochs, options.every, options.resume}, watching, start);
   } catch (const Error& error) {
     net::call(job->transport(), [&] { job->transport().fail(error); });  // the others end with the same line
     throw;

@@ -65,7 +65,7 @@ Spares::Spares(const Launch& what, const std::string& program, const MeetingPoin
     : program_(program), words_(standing_by(what.command).value()), environment_(environment_of(what, 0, at, 0)) {
   std::erase_if(environment_, [](const auto& variable) { return variable.first == "SHOAL_RANK"; });
   for (unsigned host = 0; host < (what.lab ? what.members : 1); ++host) {
-    for (unsigned i = 0; i < what.spares; ++i) spares_.emplace_back().host = what.lab ? what.lab->hosts[host].space() : HostSpace{};
+    for (unsigned i = 0; i < what.spares; ++i) spares_.emplace_back().host = what.host_of(host);
   }
 }
 

@@ -6,9 +6,9 @@
 // one from the beginning: group, outputs and end are a member's. Nobody waits for a spare: where none is ready the process is started cold.
 // What it says before it is taken is shown, as a member's, once it is one.
 //
-// Spares begin one after another: their imports take a core each. A spare that ends is replaced, kMostEnds times in a row; a spare that was taken, too, but not in the step that waits for it. Hosts are those of a lab, each with
-// spares of its own, or this machine. Threads: one. Lifetime: this ends with its launcher, which ends the processes as it ends its members; a spare whose
-// socket closes ends by itself.
+// Spares begin one after another: their imports take a core each. A spare that ends is replaced, kMostEnds times in a row; a spare that was taken, too, but not
+// in the step that waits for it. Hosts are those of a lab, each with spares of its own, or this machine. Threads: one. Lifetime: this ends with its
+// launcher, which ends the processes as it ends its members; a spare whose socket closes ends by itself.
 #pragma once
 
 #include <optional>
@@ -28,7 +28,7 @@ std::optional<std::vector<std::string>> standing_by(const std::vector<std::strin
 
 class Spares {
  public:
-  static constexpr unsigned kMostEnds = 3;  // before they were taken: then something is wrong with them, and there are no more
+  static constexpr unsigned kMostEnds = 3;  // in a row, before they were taken: then something is wrong with them, and there are no more
 
   // Of a run whose command stands by, what.spares on each host; program: the command's. at, as members are told.
   Spares(const Launch& what, const std::string& program, const MeetingPoint& at);

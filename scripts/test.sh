@@ -44,7 +44,7 @@ build_thread() {
 }
 
 # Sanitizers are some ten times slower: fewer moments of deaths are tried (nightly, all of them without).
-address() { build_address && SHOAL_KILLS=16 checked asan -E '^collective/link_rates$'; }  # that moves too many bytes for a minute of it
+address() { build_address && SHOAL_KILLS=16 checked asan; }
 thread() {
   build_thread && SHOAL_KILLS=50 checked tsan -R '^((core|net|observe|replica|schedule)/|(learn/topic/lda|collective/run_tcp|exchange/gate|nn/group_tcp|app/(run|run_ends|doctor))$)'
 }

@@ -16,13 +16,13 @@ void begin_with(Learner& learner, const Tensors& first) {
 
 }  // namespace
 
-void train(Learner& learner, ModelFolder* folder, const Training& training, const Watching& watching, const Tensors& first) {
+void train(Learner& learner, ModelFolder* folder, const Training& training, const Watching& watching, const std::optional<Tensors>& first) {
   KeptModel kept;
   if (folder != nullptr && training.resume && folder->holds_model()) kept = folder->model();
   const unsigned done = learner.restore(kept.epochs, kept.tensors);
   kept = {};
   if (done > 0) watching.resumed(done);
-  if (done == 0 && training.first) begin_with(learner, first);
+  if (done == 0 && first) begin_with(learner, *first);
   for (unsigned number = done + 1; number <= training.epochs; ++number) {
     const Epoch epoch = learner.learn([&](double part) { watching.progressed(number, part); });
     const bool keep = number % training.every == 0 || number == training.epochs || epoch.converged;

@@ -144,7 +144,7 @@ class Peer final : public ConnectionUser, public Chore {
   void unblock(SendStream& stream);
   bool on_consumed(std::uint64_t total);  // false: it broke the rules
   void on_credit(const wire::Credit& credit);
-  void measure_sent(std::size_t bytes);
+  void measure_sent(Instant now, std::size_t bytes);
   bool make_credit_frame(OutFrame& frame);
 
   // receiving (peer_receive.cc)

@@ -149,20 +149,19 @@ void Peer::frame_written(wire::Channel channel, OutFrame& frame) {
     owner_.loop().complete(std::move(frame.done), nullptr);
   }
   if (channel == wire::Channel::control) return;
+  const Instant now = steady_now();
   if (Events::local().enabled()) {
-    const Instant now = steady_now();
     Events::local().record({.kind = EventKind::sent, .begin = now, .end = now, .step = -1, .peer = static_cast<std::int32_t>(rank_),
                             .value = static_cast<double>(frame.payload.size()), .name = 0});
   }
   if (channel != wire::Channel::bulk) return;
   LinkBytes& all = owner_.link_bytes();
   all.sent += frame.payload.size();
-  trains_out_.frame(steady_now(), frame.payload.size(), frame.follows, all.sent);
-  measure_sent(frame.payload.size());
+  trains_out_.frame(now, frame.payload.size(), frame.follows, all.sent);
+  measure_sent(now, frame.payload.size());
 }
 
-void Peer::measure_sent(std::size_t bytes) {
-  const Instant now = steady_now();
+void Peer::measure_sent(Instant now, std::size_t bytes) {
   if (busy_since_ == Instant{}) {
     busy_since_ = now;
     busy_bytes_ = 0;

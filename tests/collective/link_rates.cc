@@ -164,7 +164,7 @@ TEST(LinkRates, what_comes_and_goes_is_not_told) {
 }
 
 TEST(LinkRates, noise_is_never_told_and_a_change_in_it_always_with_its_size) {
-  for (std::uint64_t seed = 1; seed <= 100; ++seed) {
+  for (std::uint64_t seed = 1; seed <= 1000; ++seed) {
     // A sixth up or down, and one in ten anything from a tenth to ten times.
     const auto noisy = [&](double rate, int i) {
       const double drawn = uniform(seed, static_cast<std::uint64_t>(i), 0, 0);

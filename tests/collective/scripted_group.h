@@ -117,13 +117,17 @@ class Exercise {
     ASSERT_EQ(part.done, 1) << "rank " << rank;
     ASSERT_FALSE(part.why) << "rank " << rank << ": " << part.why->what();
     ASSERT_EQ(part.input, inputs_[rank]) << "rank " << rank << ": the input was written";
+    std::vector<const T*> begins;  // of the chunk, in each contribution
+    std::vector<T> given;
     for (std::uint32_t chunk = 0; chunk < program_.chunks; ++chunk) {
       if (!obtains(program_, rank, chunk)) continue;
+      begins.clear();
+      for (std::uint32_t from = 0; from < program_.ranks; ++from) {
+        if (contributes(program_, from, chunk)) begins.push_back(inputs_[from].data() + parts_[from].layout.input[chunk]);
+      }
       for (std::uint64_t k = 0; k < part.layout.count[chunk]; ++k) {
-        std::vector<T> given;
-        for (std::uint32_t from = 0; from < program_.ranks; ++from) {
-          if (contributes(program_, from, chunk)) given.push_back(inputs_[from][parts_[from].layout.input[chunk] + k]);
-        }
+        given.clear();
+        for (const T* const begin : begins) given.push_back(begin[k]);
         const T expected = add(given, chunk), got = part.output[part.layout.output[chunk] + k];
         ASSERT_EQ(std::memcmp(&expected, &got, sizeof(T)), 0)
             << "rank " << rank << ", chunk " << chunk << ", element " << k << ": " << +got << " instead of " << +expected;
