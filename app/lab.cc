@@ -68,6 +68,11 @@ void limit(const std::string& network, const std::string& device, double rate) {
         fmt::format("{}b", b.queue)});
 }
 
+void limit_link(const LabHost& host, const std::string& sw) {
+  limit(host.network, "c0", host.up);
+  limit(sw, port_of(host), host.down);
+}
+
 // No automatic IPv6 addresses: their chatter would be counted on links whose bytes are compared with a
 // formula.
 void make_switches(const std::string& network, unsigned bridges) {
@@ -103,8 +108,7 @@ void make_host(const LabHost& host, const std::string& sw) {
   // By route, because a namespace's default can be a congestion control that ordinary networks do not run.
   ip(host.network, {"route", "replace", subnet, "dev", "c0", "proto", "kernel", "scope", "link", "src",
                     host.address, "congctl", "cubic"});
-  limit(host.network, "c0", host.up);
-  limit(sw, port, host.down);
+  limit_link(host, sw);
 }
 
 std::vector<std::string> networks_of(const std::string& name) {
@@ -261,6 +265,14 @@ void lab_cut(const Lab& lab, const LabHost& host) {
 }
 void lab_heal(const Lab& lab, const LabHost& host) {
   ip(switch_of(lab.name), {"link", "set", port_of(host), "up"});
+}
+
+void lab_rate(Lab lab, const LabHost& host, const std::string& up, const std::string& down) {
+  LabHost& changed = *std::ranges::find(lab.hosts, host.network, &LabHost::network);
+  changed.up = read_rate(up, "rate");
+  changed.down = down.empty() ? changed.up : read_rate(down, "rate_down");
+  limit_link(changed, switch_of(lab.name));
+  save_lab(lab);
 }
 
 }  // namespace shoal::app

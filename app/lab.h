@@ -67,6 +67,9 @@ const LabHost& find_host(const Lab& lab, const std::string& host);
 // Takes the host's cable out of the switch, or puts it back: bytes vanish, nobody is told.
 void lab_cut(const Lab& lab, const LabHost& host);
 void lab_heal(const Lab& lab, const LabHost& host);
+// Another rate for the host's link, at once and for what is under way: as from uniform_hosts(), `down` like `up` where it is empty. Throws
+// Error{invalid_argument} for what is no rate.
+void lab_rate(Lab lab, const LabHost& host, const std::string& up, const std::string& down);
 
 // The token bucket of a link (research/sync.md 7.2). A bucket below a GSO packet makes the kernel split
 // packets.

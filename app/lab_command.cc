@@ -1,4 +1,4 @@
-// shoal lab up | down | exec | list | cut | heal
+// shoal lab up | down | exec | list | cut | heal | rate
 #include <fmt/format.h>
 
 #include "app/command.h"
@@ -12,7 +12,7 @@ namespace {
 
 struct Options {
   unsigned members = 0;
-  std::string rate, rates, topology, name = "lab", host;
+  std::string rate, rate_down, rates, topology, name = "lab", host;
 };
 
 void print_table(const Lab& lab) {
@@ -77,6 +77,12 @@ int heal(const Options& options) {
   return 0;
 }
 
+int rate(const Options& options) {
+  const Lab lab = find_lab(options.name);
+  lab_rate(lab, find_host(lab, options.host), options.rate, options.rate_down);
+  return 0;
+}
+
 }  // namespace
 
 Action declare_lab(CLI::App& app) {
@@ -98,10 +104,13 @@ Action declare_lab(CLI::App& app) {
   CLI::App* list_verb = app.add_subcommand("list", "the labs of this machine");
   CLI::App* cut_verb = named("cut", "take a host's cable out of the switch");
   CLI::App* heal_verb = named("heal", "put it back");
+  CLI::App* rate_verb = named("rate", "give a host's link another rate, also while something runs");
   CLI::App* exec_verb = named("exec", "run a command on a host");
-  for (CLI::App* verb : {cut_verb, heal_verb, exec_verb}) {
+  for (CLI::App* verb : {cut_verb, heal_verb, rate_verb, exec_verb}) {
     verb->add_option("host", options->host, "its name or number")->required();
   }
+  rate_verb->add_option("rate", options->rate, "each way, or from the host where rate_down follows: 40mbit")->required();
+  rate_verb->add_option("rate_down", options->rate_down, "to the host");
   accept_command(*exec_verb);
 
   return [=](const Words& after_dashes) {
@@ -110,6 +119,7 @@ Action declare_lab(CLI::App& app) {
     if (list_verb->parsed()) return list(*options);
     if (cut_verb->parsed()) return cut(*options);
     if (heal_verb->parsed()) return heal(*options);
+    if (rate_verb->parsed()) return rate(*options);
     const Lab lab = find_lab(options->name);
     become(trailing_command(*exec_verb, after_dashes), {}, find_host(lab, options->host).space());
   };

@@ -40,8 +40,8 @@ def record(model: torch.nn.Module, loss: Callable[[], torch.Tensor]) -> list[tup
         forward = {path: end - begins[path] for path, end in zip(used, [*(begins[path] for path in used[1:]), turned])}
         backward = {path: gradients[path] - before for path, before in zip(done, [turned, *(gradients[path] for path in done)])}
         passes.append([(path, forward[path], backward.get(path, 0.0)) for path in used])
-    return [(first[0], statistics.median(each[1] for each in layer), statistics.median(each[2] for each in layer))
-            for layer in zip(*passes) for first in [layer[0]]]
+    return [(layer[0][0], statistics.median(each[1] for each in layer), statistics.median(each[2] for each in layer))
+            for layer in zip(*passes)]
 
 
 def replayed(model: torch.nn.Module, recorded: list[tuple[str, float, float]], batch: int) -> torch.nn.Module:

@@ -98,16 +98,21 @@ void Connection::pump() {
     message.msg_iovlen = count;
     const ssize_t n = sendmsg(socket_.native_handle(), &message, MSG_DONTWAIT | MSG_NOSIGNAL);
     if (n < 0 && errno == EINTR) continue;
-    if (n < 0 && (errno == EAGAIN || errno == EWOULDBLOCK)) return arm_write();
+    if (n < 0 && (errno == EAGAIN || errno == EWOULDBLOCK)) {
+      found_full_ = true;
+      return arm_write();
+    }
     if (n < 0) {  // the reader ends it: what the peer said last, and why, may still lie unread
       write_error_ = last_error();
       return;
     }
     const std::size_t whole = gathered - written_;
     turn += static_cast<std::size_t>(n);
+    const bool full = static_cast<std::size_t>(n) < whole;
+    found_full_ |= full;
     user_.wire_bytes(static_cast<std::size_t>(n), 0);
     drop_written(static_cast<std::size_t>(n));
-    if (static_cast<std::size_t>(n) < whole && !closed_) return arm_write();
+    if (full && !closed_) return arm_write();
   }
 }
 
@@ -139,6 +144,7 @@ void Connection::arm_read() {
                           if (error) return self->end(as_errno(error));
                           self->user_.wire_bytes(0, got);
                           self->stash_end_ += got;
+                          self->found_empty_ |= got < room;
                           if (!self->parse()) return;
                           got == room ? self->on_readable() : self->arm_read();
                         });
@@ -172,13 +178,17 @@ bool Connection::read_once(std::size_t& bytes) {
   message.msg_iovlen = count;
   const ssize_t n = recvmsg(socket_.native_handle(), &message, MSG_DONTWAIT);
   if (n < 0 && errno == EINTR) return true;
-  if (n < 0 && (errno == EAGAIN || errno == EWOULDBLOCK)) return false;
+  if (n < 0 && (errno == EAGAIN || errno == EWOULDBLOCK)) {
+    found_empty_ = true;
+    return false;
+  }
   if (n <= 0) {
     end(n == 0 ? std::error_code() : last_error());
     return false;
   }
   const auto got = static_cast<std::size_t>(n);
   bytes += got;
+  found_empty_ |= got < direct + room;
   user_.wire_bytes(0, got);
   const std::size_t placed = std::min(got, direct);
   if (placed > 0) {

@@ -15,6 +15,7 @@
 #include <span>
 #include <string>
 #include <system_error>
+#include <utility>
 
 #include "shoal/net/frame.h"
 #include "shoal/net/sockets.h"
@@ -74,6 +75,9 @@ class Connection : public std::enable_shared_from_this<Connection> {
   void close();
   bool closed() const { return closed_; }
   bool writing() const { return !batch_.empty(); }
+  // Whether the kernel's buffer was found full, or empty, since this was asked last: whether bytes went, or came, as the network took or brought them.
+  bool found_full() { return std::exchange(found_full_, false); }
+  bool found_empty() { return std::exchange(found_empty_, false); }
   std::size_t unacknowledged();
   std::size_t unsent();         // with the kernel, and not yet on the network
   void batch_bytes(std::size_t bytes) { batch_bytes_ = bytes; }  // frames to gather for one system call
@@ -99,6 +103,7 @@ class Connection : public std::enable_shared_from_this<Connection> {
   const wire::Channel channel_;
   ConnectionUser& user_;        // closes this connection before it dies
   bool closed_ = false, write_armed_ = false;
+  bool found_full_ = false, found_empty_ = false;
   std::error_code write_error_; // of the write that failed: nothing more is written
 
   std::deque<OutFrame> batch_;

@@ -73,7 +73,7 @@ void InprocMember::pump() {
         if (turn.cls != Class::urgent) {
           peers_[turn.peer].left = world_.now;
           link_bytes_.sent += frame.size();
-          peers_[turn.peer].trains_out.frame(world_.now, frame.size(), follows, link_bytes_.sent);
+          peers_[turn.peer].trains_out.frame(world_.now, frame.size(), follows, true, link_bytes_.sent);
         }
         const Connection connection = turn.cls == Class::urgent ? control : bulk;
         const std::size_t bytes = frame.size();
@@ -116,7 +116,7 @@ void InprocMember::receive(Rank from, Tag tag, Priority priority, std::span<std:
 
 void InprocMember::frame_arrived(Rank from, std::size_t bytes, bool follows) {
   link_bytes_.received += bytes;
-  peers_[from].trains_in.frame(world_.now, bytes, follows, link_bytes_.received);
+  peers_[from].trains_in.frame(world_.now, bytes, follows, true, link_bytes_.received);
 }
 
 void InprocMember::deliver(Rank from, Tag tag, std::span<const std::byte> bytes) {

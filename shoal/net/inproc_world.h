@@ -79,7 +79,7 @@ using StreamKey = std::pair<Tag, Rank>;  // by operation first, so that close() 
 struct Peer {                      // what one member knows of another, and the way to it
   LinkStats stats;
   Instant left{};                  // when the last bulk frame to it had left
-  TrainCounter trains_out, trains_in;
+  TrainCounter trains_out{Nanoseconds(0)}, trains_in{Nanoseconds(0)};
   Instant last_arrival[2];         // per connection: nothing overtakes inside one
   bool cut = false;
 };

@@ -211,7 +211,8 @@ class Peer final : public ConnectionUser, public Chore {
   mutable std::mutex told_mutex_;                 // guards activity_
   std::string activity_;
   std::atomic<std::uint64_t> sent_{0}, lent_{0}, received_{0}, wire_sent_{0}, wire_received_{0};
-  TrainCounter trains_out_, trains_in_;           // of the bulk connection
+  // Of the bulk connection. Loops are late by some milliseconds.
+  TrainCounter trains_out_{std::chrono::milliseconds(20)}, trains_in_{std::chrono::milliseconds(20)};
   std::atomic<double> round_trip_s_{0};
   std::atomic<bool> shares_{false};
 };

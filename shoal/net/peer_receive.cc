@@ -113,7 +113,7 @@ void Peer::took(wire::Channel channel, std::size_t bytes) {
   if (channel == wire::Channel::bulk) {
     LinkBytes& all = owner_.link_bytes();
     all.received += bytes;
-    if (incoming.left == 0) trains_in_.frame(now, incoming.header.length, incoming.header.follows, all.received);
+    if (incoming.left == 0) trains_in_.frame(now, incoming.header.length, incoming.header.follows, bulk_ && bulk_->found_empty(), all.received);
   }
   if (incoming.left == 0 && incoming.began != Instant{} && incoming.header.cls != Class::urgent) {
     Events::local().record({.kind = EventKind::received, .begin = incoming.began, .end = now, .step = -1,

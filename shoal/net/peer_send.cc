@@ -157,7 +157,7 @@ void Peer::frame_written(wire::Channel channel, OutFrame& frame) {
   if (channel != wire::Channel::bulk) return;
   LinkBytes& all = owner_.link_bytes();
   all.sent += frame.payload.size();
-  trains_out_.frame(now, frame.payload.size(), frame.follows, all.sent);
+  trains_out_.frame(now, frame.payload.size(), frame.follows, bulk_ && bulk_->found_full(), all.sent);
   measure_sent(now, frame.payload.size());
 }
 

@@ -68,9 +68,9 @@ inline bool goes_on(OnPeerLost policy) { return policy != OnPeerLost::fail; }
 // Frames that left without a pause between them: each was ready when the one before to the same member had left, so that nothing but the network decided when
 // it came. Neither a sender that is late nor one that waits to be asked counts. Not through shared memory, not of urgent streams.
 struct Trains {
-  std::uint64_t bytes = 0;    // payload, without each train's first frame
+  std::uint64_t bytes = 0;    // payload, without each train's first frame; up to frames that found the kernel's buffer full, or empty (train_counter.h)
   std::uint64_t beside = 0;   // what passed over all links of this member meanwhile in the same direction, these included
-  double seconds = 0;         // from each frame to the next
+  double seconds = 0;         // from each such frame to the next
 };
 
 struct LinkStats {            // totals since the transport began, per peer

@@ -58,11 +58,12 @@ void SizedProgram::lay_out() {
       if (ops > kMostOps) throw Error(Code::unsupported, fmt::format("more than {} ops when its loops are unrolled", kMostOps), fmt::format("program {}", all.name));
       const auto first = static_cast<std::uint32_t>(loops_.size());
       for (const Loop& loop : lane) {
-        loops_.push_back({static_cast<std::uint32_t>(steps_.size()), static_cast<std::uint32_t>(loop.ops.size()), loop.times, false});
+        loops_.push_back({static_cast<std::uint32_t>(steps_.size()), static_cast<std::uint32_t>(loop.ops.size()), loop.times, false, false});
         for (const Op& op : loop.ops) {
           const auto is_window = [](const collective::Site& site) { return site.buffer == Buffer::scratch; };
-          steps_.push_back({&op, 0, 0, kNone, op.chunk, op.chunk_step, op.kind, std::ranges::any_of(op.sources, is_window),
-                            op.kind != OpKind::send && is_window(op.target)});
+          const bool reads_windows = std::ranges::any_of(op.sources, is_window);
+          steps_.push_back({&op, 0, 0, {}, kNone, op.chunk, op.chunk_step, op.kind, reads_windows, op.kind != OpKind::send && is_window(op.target)});
+          loops_.back().reads_windows |= reads_windows;
         }
       }
       lanes_.push_back({rank, first, static_cast<std::uint32_t>(loops_.size())});
@@ -132,6 +133,7 @@ void SizedProgram::find_waits() {
           const auto& [awaited, awaited_op] = at[after.lane][after.op];
           waits_.push_back({first_lane_[rank] + after.lane, awaited, awaited_op, loops_[awaited].times, after.shift});
         }
+        if (step.waits > 0) step.first = waits_[step.first_wait];
         ++number;
       }
     }

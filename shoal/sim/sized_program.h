@@ -55,7 +55,7 @@ class SizedProgram {
   bool at_end(std::uint32_t lane, const Position& at) const { return at.loop == lanes_[lane].end; }
   const collective::Op& op(const Position& at) const { return *step(at).op; }
   collective::OpKind kind(const Position& at) const { return step(at).kind; }
-  bool reads_windows(const Position& at) const { return step(at).reads_windows; }
+  bool reads_windows(const Position& at) const { return loops_[at.loop].reads_windows && step(at).reads_windows; }
   bool writes_window(const Position& at) const { return step(at).writes_window; }
   std::uint32_t stream(std::uint32_t lane, const Position& at) const;    // of a send or receive
   std::uint32_t chunk(const Position& at) const {
@@ -76,9 +76,10 @@ class SizedProgram {
   std::uint32_t ready(const Position& at, std::uint32_t slices, const OldestOf& oldest) const;
 
  private:
-  struct Step {                 // an op; what is asked often lies here, beside its neighbours'
+  struct alignas(64) Step {     // an op; what is asked often lies here, in one line of the processor's cache
     const collective::Op* op;
     std::uint32_t first_wait = 0, waits = 0;
+    Wait first{};                       // waits_[first_wait], where there is one: few have more
     std::uint32_t stream = kNone;       // kNone: of several, by iteration
     std::uint32_t chunk = 0;
     std::int32_t chunk_step = 0;
@@ -87,7 +88,7 @@ class SizedProgram {
   };
   struct LoopAt {
     std::uint32_t first, count, times;
-    bool is_run;
+    bool is_run, reads_windows;         // any of its ops does
   };
   struct LaneAt {
     std::uint32_t rank, first, end;  // loops
@@ -125,7 +126,8 @@ std::uint32_t SizedProgram::ready(const Position& at, std::uint32_t slices, cons
   const Step& here = step(at);
   const bool by_iteration = loops_[at.loop].is_run;
   std::int64_t least = slices;
-  for (const Wait& wait : std::span(waits_).subspan(here.first_wait, here.waits)) {
+  for (std::uint32_t i = 0; i < here.waits; ++i) {
+    const Wait& wait = i == 0 ? here.first : waits_[here.first_wait + i];
     const Position& done = oldest(wait.lane);   // everything before it
     const std::int64_t first = std::int64_t{at.iteration} + wait.shift;
     if (done.loop > wait.loop || first >= wait.times) continue;

@@ -132,6 +132,30 @@ TEST_F(LabTest, a_cut_cable_carries_nothing_until_it_is_healed) {
   EXPECT_EQ(missing.err, "lab " + lab_name("lab") + " has no host host7 (it has host0, host1)\n");
 }
 
+TEST_F(LabTest, a_link_gets_another_rate_at_both_ends_and_the_list_says_so) {
+  ASSERT_EQ(up({"-n", "2", "--rate", "1gbit"}).status, 0);
+  const auto buckets = [&] { return on("1", {"tc", "qdisc", "show", "dev", "c0"}).out + run_tool({"tc", "-n", "shoal-" + lab_name("lab") + "-sw", "qdisc", "show", "dev", "p1"}).out; };
+  const auto slowed = shoal(folder, {"lab", "rate", lab_name("lab"), "host1", "50mbit"});
+  ASSERT_EQ(slowed.status, 0) << slowed.err;
+  EXPECT_THAT(buckets(), ContainsRegex("rate 50Mbit(.|\n)*rate 50Mbit"));
+  EXPECT_EQ(shoal(folder, {"lab", "rate", lab_name("lab"), "1", "100mbit", "20mbit"}).status, 0);
+  EXPECT_THAT(buckets(), ContainsRegex("rate 100Mbit(.|\n)*rate 20Mbit"));
+  // Of this lab: others come and go beside it.
+  const auto listed = [&] {
+    const std::string all = shoal(folder, {"lab", "list"}).out;
+    const auto from = all.find("lab " + lab_name("lab") + "\n");
+    return from == std::string::npos ? all : all.substr(from, all.find("\nlab ", from) - from);
+  };
+  const std::string before = listed();
+  EXPECT_THAT(before, ContainsRegex("host0 .* 1 Gbit/s +1 Gbit/s"));
+  EXPECT_THAT(before, ContainsRegex("host1 .* 100 Mbit/s +20 Mbit/s"));
+  const auto wrong = shoal(folder, {"lab", "rate", lab_name("lab"), "host1", "soon"});
+  EXPECT_EQ(wrong.status, 2);
+  EXPECT_EQ(wrong.err, "rate: 'soon' is not a rate (for example 200mbit, 1gbit or 25MB/s)\n");
+  EXPECT_EQ(shoal(folder, {"lab", "rate", lab_name("lab"), "host1", "1gbit", "1bit"}).err, "rate_down: a link of 1bit cannot be made (8kbit to 100gbit)\n");
+  EXPECT_EQ(listed(), before);
+}
+
 TEST_F(LabTest, down_ends_what_still_runs_inside) {
   ASSERT_EQ(up({"-n", "1", "--rate", "1gbit"}).status, 0);
   Program inside(folder, {SHOAL_PROGRAM, "lab", "exec", lab_name("lab"), "0", "--", "sh", "-c",

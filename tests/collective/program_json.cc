@@ -84,6 +84,23 @@ TEST(ProgramJson, refusals_name_the_place) {
   EXPECT_EQ(with("\"lanes\":[[[", "\"lanes\":[[7,["), "$.lanes[0][0]: an array is expected");
 }
 
+// The size of slices that was tuned belongs to the program: it comes back, at its bounds too, and where none was tuned the text says none.
+TEST(ProgramJson, a_tuned_size_of_slices_comes_back_and_one_out_of_bounds_is_refused) {
+  Program made = ring_all_reduce(3);
+  EXPECT_EQ(to_json(made).find("slice_bytes"), std::string::npos);
+  for (const std::uint32_t bytes : {64U, 100'000U, 1U << 26}) {
+    made.slice_bytes = bytes;
+    const std::string text = to_json(made);
+    const Program back = program_from_json(text);
+    EXPECT_EQ(back.slice_bytes, bytes);
+    EXPECT_EQ(to_json(back), text);
+  }
+  for (const char* wrong : {"63", "0", "67108865", "-64", "64.0", "\"64\"", "null"}) {
+    EXPECT_EQ(with("\"lanes\"", "\"slice_bytes\":" + std::string(wrong) + ",\"lanes\""), "$.slice_bytes: a whole number from 64 to 67108864 is expected")
+        << wrong;
+  }
+}
+
 // A program for two hosts on a line of rate 4: {"topology":"...","rate":4.0,"bound":4.0,"prices":[0.125,0.125]}, give or take.
 const topo::Topology& line() {
   static const topo::Topology made = [] {

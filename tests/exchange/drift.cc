@@ -81,6 +81,18 @@ TEST(Drift, a_fitted_plan_has_the_same_units_and_adds_in_the_same_order) {
   EXPECT_LT(fitted.predicted_seconds(), priced_on(plan, far).predicted_seconds());
 }
 
+// A fold of these rounds once, a chain at each step: the same order, and other bits.
+TEST(Drift, half_floats_keep_their_way) {
+  const collective::LinkModel near{100e-6, 1e8, 8e9, 2e8}, far{1e-6, 1e8, 8e9, 1e6};
+  for (const DType type : {DType::f16, DType::bf16}) {
+    auto all = tensors();
+    for (TensorSpec& tensor : all) tensor.type = type;
+    const auto plan = make_plan(all, 4, near, {0.05, 0.1});
+    const auto fitted = fitted_to(plan, far);
+    for (std::size_t u = 0; u < plan.units.size(); ++u) EXPECT_EQ(fitted.units[u].way, plan.units[u].way);
+  }
+}
+
 // The rest that no pair explains is all-reduced by a program that the plan's link suggests: its bits must not follow another link.
 TEST(Drift, ways_of_several_parts_keep_the_link_that_they_chose_their_programs_by) {
   auto all = tensors();

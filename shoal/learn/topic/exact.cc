@@ -27,12 +27,12 @@ Drawn DrawRuns(const Visit& visit, Laid& laid, std::vector<TopicCount>& row) {
     for (const auto& [topic, count] : counts) {
       Laid::Of& of = laid.of[topic];
       const auto tokens = static_cast<float>(count);
-      const float weight = tokens * of.a;
+      const float weight = tokens * of.a();
       of.count = count;
       laid.psi[topic] = (tokens + beta) * of.inverse;
       laid.weights[run.long_row ? topic : laid.list.size()] = weight;
       laid.list.push_back(topic);
-      of.place = static_cast<std::uint32_t>(laid.list.size());
+      laid.place[topic] = static_cast<std::uint32_t>(laid.list.size());
       run.row_sum += weight;
       if (run.long_row) laid.groups[topic / kGroup] += weight;
     }
@@ -41,9 +41,9 @@ Drawn DrawRuns(const Visit& visit, Laid& laid, std::vector<TopicCount>& row) {
     for (const Topic topic : laid.list) {
       Laid::Of& of = laid.of[topic];
       if (of.count != 0) row.push_back({topic, of.count});
-      laid.weights[run.long_row ? topic : of.place - 1] = 0;
+      laid.weights[run.long_row ? topic : laid.place[topic] - 1] = 0;
       laid.psi[topic] = beta * of.inverse;
-      of.count = of.place = 0;
+      of.count = laid.place[topic] = 0;
     }
     laid.list.clear();
     visit.slice.store(runs[i].place, row);
@@ -69,8 +69,8 @@ std::size_t padded(std::uint32_t topics) { return topics + kBehind; }
 }  // namespace
 
 Laid::Laid(std::uint32_t of_topics)
-    : topics(of_topics), of(topics), psi(padded(topics)), weights(padded(topics)), groups(padded(topics / kGroup)),
-      longest_list(std::max<std::size_t>(96, topics / 128)), stays(topics), other(topics) {}
+    : topics(of_topics), of(topics), place(topics), psi(padded(topics)), weights(padded(topics)), groups(padded(topics / kGroup)),
+      longest_list(std::max<std::size_t>(96, topics / 128)), begun(topics), stays(topics), other(topics) {}
 
 // What depends on C_k as a whole: once after each exchange of totals.
 void Exact::begin(const Visit& visit) {
@@ -85,22 +85,23 @@ void Exact::begin(const Visit& visit) {
   ticks_ = visit.totals.ticks();
   laid_.growth = 1;
   const auto totals = visit.totals.counts();
-  const auto beta = static_cast<float>(visit.prior.beta);
+  const auto beta = static_cast<float>(visit.prior.beta), beta_sum = static_cast<float>(visit.beta_sum);
   laid_.a_sum = 0;
   for (Topic topic = 0; topic < laid_.topics; ++topic) {
     Laid::Of& of = laid_.of[topic];
     of.alpha = static_cast<float>(visit.prior.alpha[topic]);
-    of.set_total(totals[topic], static_cast<float>(visit.beta_sum));
-    of.begun = 1 / of.a;
+    of.inverse = Laid::inverse_of(totals[topic], beta_sum);
+    of.without = Laid::inverse_without(totals[topic], beta_sum);
+    laid_.begun[topic] = 1 / of.a();
     laid_.psi[topic] = beta * of.inverse;
-    laid_.a_sum += of.a;
+    laid_.a_sum += of.a();
   }
   // Topics with less than their share are filled up by one that has more (Vose).
   below_.clear();
   above_.clear();
   const double share = laid_.topics / laid_.a_sum;
   for (Topic topic = 0; topic < laid_.topics; ++topic) {
-    laid_.stays[topic] = static_cast<float>(laid_.of[topic].a * share);
+    laid_.stays[topic] = static_cast<float>(laid_.of[topic].a() * share);
     laid_.other[topic] = topic;
     (laid_.stays[topic] < 1 ? below_ : above_).push_back(topic);
   }

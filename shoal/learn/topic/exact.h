@@ -28,24 +28,23 @@ namespace shoal::learn::topic {
 inline constexpr std::uint32_t kGroup = 64;
 
 struct Laid {
-  // What is looked at, and changes, together.
-  struct alignas(32) Of {
+  // What is looked at of a token's own topic, in a quarter of a cache line.
+  struct alignas(16) Of {
     float inverse = 0;            // 1 / (C_k + V beta)
     float without = 0;            // the same for one of its tokens, which is taken out
-    float alpha = 0, a = 0;       // a_k = alpha_k inverse
-    float begun = 0;              // 1 / a_k when the alias table was made
+    float alpha = 0;
     std::uint32_t count = 0;      // C_wk
-    std::uint32_t place = 0;      // in `list`, from 1 on; 0: it is not there
-    void set_total(std::int64_t total, float beta_sum) {
-      inverse = 1 / (static_cast<float>(total) + beta_sum);
-      without = 1 / (static_cast<float>(std::max<std::int64_t>(total - 1, 0)) + beta_sum);  // of no token nothing is taken out
-      a = alpha * inverse;
-    }
+    float a() const { return alpha * inverse; }
   };
+  static float inverse_of(std::int64_t total, float beta_sum) { return 1 / (static_cast<float>(total) + beta_sum); }
+  static float inverse_without(std::int64_t total, float beta_sum) {  // of no token nothing is taken out
+    return inverse_of(std::max<std::int64_t>(total - 1, 0), beta_sum);
+  }
 
   explicit Laid(std::uint32_t topics);
   std::uint32_t topics;
   std::vector<Of> of;             // by topic
+  std::vector<std::uint32_t> place;  // of a topic in `list`, from 1 on; 0: it is not there
   Aligned<float> psi;
   std::vector<Topic> list;        // the topics whose counts are not 0, or were not
   Aligned<float> weights;         // C_wk a_k in the order of `list`, of long rows by topic; zeros behind
@@ -54,6 +53,7 @@ struct Laid {
   // Of the third term.
   double a_sum = 0;
   float growth = 1;               // of any a_k since the alias table was made, at most
+  std::vector<float> begun;       // 1 / a_k when it was made
   std::vector<float> stays;       // the alias table: the chance to stay at this topic, and where to go otherwise
   std::vector<Topic> other;
   Aligned<float> cumulative;      // of the lines of a document or of `weights`; grows with the longest table

@@ -77,6 +77,12 @@ HWY_INLINE void prefix(const Floats (&line)[kParts], float* HWY_RESTRICT sums) {
   v = hn::Add(v, hn::IfThenZeroElse(hn::FirstN(f, 4), hn::TableLookupLanes(v, hn::SetTableIndices(f, one))));
   v = hn::Add(v, hn::IfThenZeroElse(hn::FirstN(f, 8), hn::TableLookupLanes(v, hn::SetTableIndices(f, two))));
   hn::Store(v, f, sums);
+#elif HWY_TARGET == HWY_AVX2
+  const Floats v = add_within_fours(line[0]), w = add_within_fours(line[1]);
+  const Floats firsts = hn::Broadcast<3>(v), thirds = hn::Broadcast<3>(w);  // of each half: sums of its first four
+  const Floats both = hn::Add(firsts, hn::ConcatLowerUpper(F(), firsts, firsts));
+  hn::Store(hn::Add(v, hn::ConcatLowerLower(F(), firsts, hn::Zero(F()))), F(), sums);
+  hn::Store(hn::Add(hn::Add(w, hn::ConcatLowerUpper(F(), thirds, firsts)), hn::ConcatUpperLower(F(), both, firsts)), F(), sums + kLanes);
 #else
   add_within_fours(line, sums);
   const float first = sums[3], second = sums[7], third = sums[11], both = second + first;
@@ -84,6 +90,29 @@ HWY_INLINE void prefix(const Floats (&line)[kParts], float* HWY_RESTRICT sums) {
   for (std::size_t i = 8; i < 12; ++i) sums[i] = (sums[i] + second) + first;
   for (std::size_t i = 12; i < 16; ++i) sums[i] = (sums[i] + third) + both;
 #endif
+}
+
+// Of all lanes, in the same order for all targets: the halves of a line are added up, then those of what that is.
+#if HWY_TARGET == HWY_SCALAR
+HWY_INLINE float sum_of_lanes(Floats v) { return hn::GetLane(v); }
+#else
+template <class Vector>
+HWY_INLINE float sum_of_lanes(Vector v) {
+  using D = hn::DFromV<Vector>;
+  if constexpr (hn::MaxLanes(D()) == 1) {
+    return hn::GetLane(v);
+  } else {
+    return sum_of_lanes(hn::Add(hn::LowerHalf(hn::Half<D>(), v), hn::UpperHalf(hn::Half<D>(), v)));
+  }
+}
+#endif
+HWY_INLINE float sum_of(const Floats (&line)[kParts]) {
+  Floats sums[kParts];
+  for (std::size_t part = 0; part < kParts; ++part) sums[part] = line[part];
+  for (std::size_t half = kParts / 2; half > 0; half /= 2) {
+    for (std::size_t part = 0; part < half; ++part) sums[part] = hn::Add(sums[part], sums[half + part]);
+  }
+  return sum_of_lanes(sums[0]);
 }
 
 // How many of the 16 sums are at most u: the lane that u falls into, 16 if it is behind all.
@@ -96,29 +125,25 @@ HWY_INLINE std::uint32_t lane_of(const float* sums, float u) {
 class Run {
  public:
   Run(const Visit& visit, Laid& laid) : visit_(visit), laid_(laid), shift_(visit.block.shift), count_mask_((1u << shift_) - 1),
-      beta_(static_cast<float>(visit.prior.beta)), beta_sum_(static_cast<float>(visit.beta_sum)), tables_(visit.block.tables.data()) {
-    sums_[kLine - 1] = 0;
-  }
+      beta_(static_cast<float>(visit.prior.beta)), beta_sum_(static_cast<float>(visit.beta_sum)), tables_(visit.block.tables.data()) {}
 
   // Tokens `begin` to `end` - 1, all of one word, whose row is laid out.
   void draw(std::uint32_t begin, std::uint32_t end, Drawn& drawn) {
     Block& block = visit_.block;
     const std::uint32_t last = block.tokens() - 1;
-    std::uint32_t same = UINT32_MAX;          // the line of the token that weights_ are of, while they hold
-    Topic same_topic = 0;
+    same_ = UINT32_MAX;
     for (std::uint32_t token = begin; token < end; ++token) {
       const std::uint32_t* const soon = table_of(block.lines[std::min(token + kAhead, last)]);
       hwy::Prefetch(soon);
       for (std::uint32_t line = 1; line < std::min(lines_, kLinesAhead); ++line) hwy::Prefetch(soon + line * kLine);
-      if (block.lines[token] != same || block.topics[token] != same_topic) {
-        same = block.lines[token];
-        same_topic = block.topics[token];
-        weigh(table_of(same), same_topic);
+      if (block.lines[token] != same_ || block.topics[token] != own_) {
+        same_ = block.lines[token];
+        weigh(table_of(same_), block.topics[token]);
       }
-      if (const Topic topic = choose(random_bits(visit_.key, token)); topic != same_topic) {
+      if (const Topic topic = choose(random_bits(visit_.key, token)); topic != own_) {
         block.topics[token] = topic;
         move(topic);
-        same = UINT32_MAX;
+        same_ = UINT32_MAX;
         ++drawn.changed;
       }
     }
@@ -146,7 +171,6 @@ class Run {
     const auto owns = hn::Set(u, own), mask = hn::Set(u, count_mask_);
     std::uint32_t own_at = 0;
     Floats sums[kParts];
-    for (Floats& sum : sums) sum = hn::Zero(F());
     float* cumulative = laid_.cumulative.data();
     for (std::uint32_t line = 0; line < lines_; ++line) {
       std::uint32_t found = 0;
@@ -159,29 +183,31 @@ class Run {
         found |= bits_of(is_own) << (part * kLanes);
         const auto others = hn::IfThenZeroElse(is_own, counts);
         const Floats psi = hn::GatherIndex(F(), laid_.psi.data(), hn::BitCast(I(), topics));
-        sums[part] = hn::Add(sums[part], hn::Mul(psi, hn::ConvertTo(F(), hn::BitCast(I(), others))));
+        const Floats weights = hn::Mul(psi, hn::ConvertTo(F(), hn::BitCast(I(), others)));
+        sums[part] = line == 0 ? weights : hn::Add(sums[part], weights);
         hn::Store(sums[part], F(), cumulative + entry);
       }
       own_at = found != 0 ? line * kLine + static_cast<std::uint32_t>(std::countr_zero(found)) : own_at;
     }
     own_at_ = own_at;
     const std::uint32_t own_count = is_long() ? DocumentCounts(visit_.block, line_of_table()).of(own) : table[own_at] & count_mask_;
-    prefix(sums, sums_ + kLine);
+    document_ = sum_of(sums);
     // Without the token 1 / (C_k + V beta) is greater. Of the third term, that is what it adds; the rest stands among all topics' (from_all).
     const Laid::Of& of = laid_.of[own];
     const auto others_here = static_cast<float>(static_cast<std::int32_t>(own_count) - 1);
     const auto others = static_cast<float>(of.count - 1);
     stays_ = (others_here * (others + beta_) + others * of.alpha) * of.without + beta_ * of.alpha * (of.without - of.inverse);
-    own_row_ = (others + 1) * of.a;
+    own_row_ = (others + 1) * of.a();
   }
 
   // A topic from the weights of weigh(), the token's own first, for most tokens stay; at_ is its place in the table where that is known, else 0.
   Topic choose(std::uint64_t bits) {
-    const double stays = stays_, document = sums_[2 * kLine - 1], row = std::max(0.0, row_sum - own_row_);
-    double u = unit(bits) * (stays + document + row + visit_.prior.beta * laid_.a_sum);
-    if (u < stays) return own_;
+    const double stays = stays_, document = document_, row = std::max(0.0, row_sum - own_row_);
+    const double beside = stays + row + visit_.prior.beta * laid_.a_sum, part = unit(bits);
+    // part < stays / (document + beside), so that the document's sum, which is known last, has only to be compared.
+    if (document < stays * (1 / part) - beside) return own_;
+    double u = part * (document + beside) - stays;
     at_ = 0;
-    u -= stays;
     if (u < document) return from_table(static_cast<float>(u));
     u -= document;
     if (u < row) return long_row ? from_groups(static_cast<float>(u)) : from_list(static_cast<float>(u));
@@ -195,21 +221,24 @@ class Run {
       auto topic = static_cast<Topic>((bits >> 32) * laid_.topics >> 32);
       if (static_cast<float>(bits & 0xFFFFFF) * 0x1p-24f >= laid_.stays[topic]) topic = laid_.other[topic];
       bits = mixed(bits);
-      if (unit(bits) * laid_.growth < laid_.of[topic].a * laid_.of[topic].begun) return topic;
+      if (unit(bits) * laid_.growth < laid_.of[topic].a() * laid_.begun[topic]) return topic;
     }
   }
 
-  // Where u falls among so many lines, whose sums lane by lane are in laid_.cumulative and those of their lanes behind sums[15].
-  std::uint32_t place_in(std::uint32_t lines, const float* sums, float u) const {
-    const std::uint32_t lane = std::min<std::uint32_t>(lane_of(sums + kLine, u), kLine - 1);
-    const float rest = u - sums[kLine - 1 + lane];
+  // Where u falls among so many lines, whose sums lane by lane are in laid_.cumulative; those of the last one are of all.
+  std::uint32_t place_in(std::uint32_t lines, float u) {
+    Floats all[kParts];
+    for (std::size_t part = 0; part < kParts; ++part) all[part] = load(laid_.cumulative.data() + (lines - 1) * kLine + part * kLanes);
+    prefix(all, scan_ + kLine);
+    const std::uint32_t lane = std::min<std::uint32_t>(lane_of(scan_ + kLine, u), kLine - 1);
+    const float rest = u - scan_[kLine - 1 + lane];
     std::uint32_t line = 0;
     for (std::uint32_t i = 0; i + 1 < lines; ++i) line += laid_.cumulative[i * kLine + lane] <= rest;
     return line * kLine + lane;
   }
 
   Topic from_table(float u) {
-    const std::uint32_t at = place_in(lines_, sums_, u), entry = table_[at];
+    const std::uint32_t at = place_in(lines_, u), entry = table_[at];
     // A sum that was rounded up may end at an entry that has no weight.
     if ((entry & count_mask_) == 0) return own_;
     at_ = at;
@@ -217,21 +246,20 @@ class Run {
   }
 
   Topic from_list(float u) {
-    const F f;
-    const std::uint32_t own = laid_.of[own_].place - 1;
+    const std::uint32_t own = laid_.place[own_] - 1;
+    same_ = UINT32_MAX;  // the document's sums are written over
     const auto lines = static_cast<std::uint32_t>((laid_.list.size() + kLine - 1) / kLine);
     float* cumulative = laid_.cumulative.data();
     Floats sums[kParts];
-    for (Floats& sum : sums) sum = hn::Zero(f);
+    for (Floats& sum : sums) sum = hn::Zero(F());
     for (std::uint32_t line = 0; line < lines; ++line) {
       for (std::size_t part = 0; part < kParts; ++part) {
         const std::size_t at = line * kLine + part * kLanes;
         sums[part] = hn::Add(sums[part], hn::IfThenZeroElse(is_lane(part, own - line * kLine), load(laid_.weights.data() + at)));
-        hn::Store(sums[part], f, cumulative + at);
+        hn::Store(sums[part], F(), cumulative + at);
       }
     }
-    prefix(sums, scan_ + kLine);
-    const std::uint32_t at = place_in(lines, scan_, u);
+    const std::uint32_t at = place_in(lines, u);
     return at < laid_.list.size() && laid_.weights[at] > 0 ? laid_.list[at] : own_;
   }
 
@@ -287,12 +315,16 @@ class Run {
       move_in_table(topic);
     }
     visit_.totals.move(own_, topic);
-    if (laid_.of[topic].place == 0) {
+    if (laid_.place[topic] == 0) {
       laid_.list.push_back(topic);
-      laid_.of[topic].place = static_cast<std::uint32_t>(laid_.list.size());
+      laid_.place[topic] = static_cast<std::uint32_t>(laid_.list.size());
     }
-    renew(own_, -1);
-    renew(topic, 1);
+    // What was without one token is with all that there are now, and the other way round.
+    const auto totals = visit_.totals.counts();
+    const Laid::Of &from = laid_.of[own_], &to = laid_.of[topic];
+    renew(own_, -1, from.without, Laid::inverse_without(totals[own_], beta_sum_));
+    renew(topic, 1, Laid::inverse_of(totals[topic], beta_sum_), to.inverse);
+    laid_.growth = std::max(laid_.growth, from.a() * laid_.begun[own_]);
   }
   // Without branches, which nobody could foretell.
   void move_in_table(Topic topic) {
@@ -310,19 +342,18 @@ class Run {
     table_[0] = (used_ + (!has && !empties) - goes) << shift_;
   }
   // What follows from a topic's total, which has changed, and from its count in the row, which changes by `more`.
-  void renew(Topic topic, std::int32_t more) {
+  void renew(Topic topic, std::int32_t more, float inverse, float without) {
     Laid::Of& of = laid_.of[topic];
-    const float before = of.a, weight_before = static_cast<float>(of.count) * before;
+    const float before = of.a(), weight_before = static_cast<float>(of.count) * before;
     of.count += static_cast<std::uint32_t>(more);
-    of.set_total(visit_.totals.counts()[topic], beta_sum_);
-    const auto count = static_cast<float>(of.count);
-    const float weight = count * of.a;
-    laid_.psi[topic] = (count + beta_) * of.inverse;
-    laid_.a_sum += static_cast<double>(of.a) - before;
+    of.inverse = inverse;
+    of.without = without;
+    const float count = static_cast<float>(of.count), a = of.a(), weight = count * a;
+    laid_.psi[topic] = (count + beta_) * inverse;
+    laid_.a_sum += static_cast<double>(a) - before;
     row_sum += static_cast<double>(weight) - weight_before;
-    laid_.weights[long_row ? topic : of.place - 1] = weight;
+    laid_.weights[long_row ? topic : laid_.place[topic] - 1] = weight;
     if (long_row) laid_.groups[topic / kGroup] += weight - weight_before;
-    laid_.growth = std::max(laid_.growth, of.a * of.begun);
   }
   // Where the table has that topic; 0 if it has not. Not of long documents.
   std::uint32_t find(Topic topic) const {
@@ -349,6 +380,7 @@ class Run {
   const float beta_sum_;
   std::uint32_t* const tables_;
   // Of the token that was weighed.
+  std::uint32_t same_ = UINT32_MAX;         // its line in the block, while laid_.cumulative has its document's sums
   std::uint32_t* table_ = nullptr;
   Topic own_ = 0;
   std::uint32_t used_ = 0, lines_ = 0;
@@ -356,9 +388,8 @@ class Run {
   std::uint32_t at_ = 0;                    // where it has the topic that was chosen, if that is known, else 0
   float stays_ = 0;                         // what speaks for its topic
   float own_row_ = 0;                       // C_wk a_k of its topic, with it
-  // What speaks for others in the document, summed over lines: in [16..31] sums up to each lane, the last of which is all of it; [15] is 0.
-  alignas(64) float sums_[2 * kLine] = {};
-  alignas(64) float scan_[2 * kLine] = {};
+  float document_ = 0;                      // what speaks for others in the document; laid_.cumulative has it by lanes
+  alignas(64) float scan_[2 * kLine] = {};  // behind [15], which is 0: sums up to each lane
 };
 
 }  // namespace HWY_NAMESPACE

@@ -8,7 +8,7 @@ namespace shoal::learn::topic {
 Totals::Totals(table::Worker worker, std::span<const std::int64_t> own, unsigned staleness)
     : staleness_(staleness),
       table_(worker.open<std::int64_t>({.name = "topic-totals", .width = std::min(kWidth, own.size()), .consistency = table::Ssp{staleness}})),
-      counts_(own.begin(), own.end()), changes_(own.size()), reads_(slots()) {
+      counts_(own.begin(), own.end()), reads_(slots()) {
   for (Read& read : reads_) {
     read.rows.resize(padded());
     read.own.resize(padded());
@@ -20,10 +20,11 @@ Totals::Totals(table::Worker worker, std::span<const std::int64_t> own, unsigned
   table_.barrier();
   table_.read(keys_of(slots()), values_);
   std::copy_n(values_.begin(), counts_.size(), counts_.begin());
+  before_ = counts_;
 }
 
 std::size_t Totals::memory(std::size_t topics, unsigned staleness) {
-  return topics * (2 * sizeof(std::int64_t) + sizeof(std::int32_t) + slots(staleness) * (sizeof(std::int64_t) + sizeof(std::int32_t)));
+  return topics * (3 * sizeof(std::int64_t) + slots(staleness) * (sizeof(std::int64_t) + sizeof(std::int32_t)));
 }
 
 std::size_t Totals::table_memory(std::size_t topics, unsigned staleness, std::uint32_t members, std::uint32_t workers) {
@@ -42,7 +43,11 @@ std::span<const table::Key> Totals::keys_of(std::size_t slot) {
 void Totals::take_in(std::size_t slot) {
   Read& read = reads_[slot];
   table_.read(keys_of(slot), values_);
-  for (std::size_t topic = 0; topic < counts_.size(); ++topic) counts_[topic] += values_[topic] - read.rows[topic] - read.own[topic];
+  for (std::size_t topic = 0; topic < counts_.size(); ++topic) {
+    const std::int64_t came = values_[topic] - read.rows[topic] - read.own[topic];
+    counts_[topic] += came;
+    before_[topic] += came;
+  }
   std::ranges::fill(read.own, 0);
   read.rows.swap(values_);
 }
@@ -52,10 +57,13 @@ void Totals::tick() {
   ++ticks_;
   const auto begun = std::chrono::steady_clock::now();
   // What this clock brought leaves, and is remembered until it comes back among that of all.
-  std::ranges::copy(changes_, values_.begin());
-  std::fill(values_.begin() + static_cast<std::ptrdiff_t>(changes_.size()), values_.end(), 0);
-  std::ranges::copy(changes_, reads_[slot_of(clock)].own.begin());
-  std::ranges::fill(changes_, 0);
+  std::vector<std::int32_t>& own = reads_[slot_of(clock)].own;
+  for (std::size_t topic = 0; topic < counts_.size(); ++topic) {
+    values_[topic] = counts_[topic] - before_[topic];
+    own[topic] = static_cast<std::int32_t>(values_[topic]);
+  }
+  std::fill(values_.begin() + static_cast<std::ptrdiff_t>(counts_.size()), values_.end(), 0);
+  before_ = counts_;
   table_.add(keys_of(slot_of(clock)), values_);
   table_.tick();
   // The next clock sees what all did up to `staleness` clocks before it.

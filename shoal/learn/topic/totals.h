@@ -26,10 +26,10 @@ class Totals {
   std::span<const std::int64_t> counts() const { return counts_; }
   // Own changes, seen at once.
   void move(Topic from, Topic to) {
-    --counts_[from], --changes_[from];
-    ++counts_[to], ++changes_[to];
+    --counts_[from];
+    ++counts_[to];
   }
-  void add(Topic to) { ++counts_[to], ++changes_[to]; }  // a token that had none
+  void add(Topic to) { ++counts_[to]; }  // a token that had none
   std::uint64_t ticks() const { return ticks_; }  // after each, counts are others'
   void tick();  // this worker's clock; waits only for who is more than the staleness behind
   // By all workers, at the same clock: from here on everybody has everything.
@@ -57,7 +57,7 @@ class Totals {
   const unsigned staleness_;
   table::Table<std::int64_t> table_;
   std::vector<std::int64_t> counts_;
-  std::vector<std::int32_t> changes_;     // in the clock that is not complete
+  std::vector<std::int64_t> before_;      // the clock that is not complete: what counts_ have beyond is this worker's own in it
   std::vector<Read> reads_;               // by clock mod slots()
   std::vector<table::Key> keys_;
   std::vector<std::int64_t> values_;
