@@ -4,7 +4,8 @@
 
 find_program(SHOAL_CCACHE ccache)
 if(SHOAL_CCACHE)
-  set(CMAKE_CXX_COMPILER_LAUNCHER ${SHOAL_CCACHE})
+  # Paths below this folder count as relative, so that another checkout finds what this one has compiled.
+  set(CMAKE_CXX_COMPILER_LAUNCHER env CCACHE_BASEDIR=${PROJECT_SOURCE_DIR} CCACHE_NOHASHDIR=1 ${SHOAL_CCACHE})
 endif()
 find_program(SHOAL_MOLD mold)
 if(SHOAL_MOLD)
