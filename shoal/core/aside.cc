@@ -31,7 +31,8 @@ void write_aside(const fs::path& path, const std::function<void(const fs::path&)
   std::error_code none;
   const fs::path linked = fs::canonical(path, none);
   const fs::path file = none ? path : linked;
-  if (fs::exists(file, none) && !fs::is_regular_file(file, none) && !fs::is_directory(file, none)) return fill(file);
+  if (fs::is_directory(file, none)) refuse(std::make_error_code(std::errc::is_a_directory), file);
+  if (fs::exists(file, none) && !fs::is_regular_file(file, none)) return fill(file);
   const fs::path aside = file.parent_path() / ("." + file.filename().string() + "." + std::to_string(::getpid()));
   std::error_code error, ignored;
   try {

@@ -58,6 +58,7 @@ TEST_F(Aside, says_which_file_and_why) {
   EXPECT_EQ(refusal(folder_ / "none" / "file"), (folder_ / "none" / "file").string() + ": cannot be written: No such file or directory");
   fs::create_directories(file_ / "full");
   EXPECT_THAT(refusal(file_), testing::StartsWith(file_.string() + ": cannot be written: "));
+  EXPECT_EQ(refusal("/"), "/: cannot be written: Is a directory");
 }
 
 TEST_F(Aside, a_link_is_followed_and_a_pipe_stays_one) {
