@@ -41,7 +41,7 @@ def run(*arguments, folder, expect, script=COUNT):
     return ended.stdout + ended.stderr
 
 
-@pytest.mark.parametrize("consistency", ["bsp", "ssp:3", "essp:2", "async"])
+@pytest.mark.parametrize("consistency", ["bsp", "ssp:3", pytest.param("essp:2", marks=pytest.mark.slow), "async"])
 def test_the_others_go_on_and_count_exactly(tmp_path, consistency):
     said = run(["-n", "4", "--on-peer-lost", "shrink"], consistency, json.dumps({"2": 31}), folder=tmp_path, expect=0)
     counted = [json.loads(line.split("counts ")[1]) for line in said.splitlines() if "counts " in line]
@@ -71,7 +71,7 @@ def others_hold_all():
 for clock in''')
 
 
-@pytest.mark.parametrize("consistency", ["bsp", "essp:2"])
+@pytest.mark.parametrize("consistency", ["bsp", pytest.param("essp:2", marks=pytest.mark.slow)])
 def test_neighbours_may_be_lost_one_after_the_other(tmp_path, consistency):
     """Rank 1 dies, then rank 2, who held the same rows, as soon as others hold them; and then one who took them over."""
     said = run(["-n", "5", "--on-peer-lost", "shrink"], consistency, json.dumps({"1": 20, "2": 100, "3": 1000}), "2000", folder=tmp_path, expect=0,

@@ -105,7 +105,10 @@ FAULTS = {
 }
 
 
-@pytest.mark.parametrize("faults", FAULTS.values(), ids=FAULTS.keys())
+SELDOM = ("who comes, as it arrives and in its step", "one stands still")
+
+
+@pytest.mark.parametrize("faults", [pytest.param(each, id=name, marks=[pytest.mark.slow] if name in SELDOM else []) for name, each in FAULTS.items()])
 def test_who_is_lost_comes_back_and_nothing_is_different(tmp_path, undisturbed, faults):
     expect_the_same(tmp_path, undisturbed, faults)
 

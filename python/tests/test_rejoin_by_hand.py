@@ -109,6 +109,7 @@ def test_a_killed_meeting_place_costs_nothing(tmp_path, undisturbed):  # noqa: F
     assert [json.loads(one.split("told ")[1]) for one in said] == 3 * [course]
 
 
+@pytest.mark.slow
 def test_members_go_on_without_a_lost_one_and_without_the_meeting_place(tmp_path):
     said, ended = killed_meeting_place(tmp_path, ["ring", "12", json.dumps([(1, 6, "backward", KILL)])], "shrink")
     assert ended == [0, -KILL, 0], said

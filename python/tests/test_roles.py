@@ -43,7 +43,7 @@ def alone(steps, workers=WORKERS, model=tiny.model):
     return tiny.values(net)
 
 
-@pytest.mark.parametrize("plan, ways", [("servers:1", ["servers:1"]), ("ring", ["ring"]), ("auto", None)])
+@pytest.mark.parametrize("plan, ways", [("servers:1", ["servers:1"]), pytest.param("ring", ["ring"], marks=pytest.mark.slow), pytest.param("auto", None, marks=pytest.mark.slow)])
 def test_training_ends_like_that_of_the_workers_alone(tmp_path, plan, ways):
     status, _, err = run(tmp_path, TRAIN, 6, SHOAL_PLAN=plan)
     assert status == 0, err
@@ -54,7 +54,7 @@ def test_training_ends_like_that_of_the_workers_alone(tmp_path, plan, ways):
         assert tiny.equal(values, alone(6))
 
 
-@pytest.mark.parametrize("plan", ["factors", "bf16"])
+@pytest.mark.parametrize("plan", ["factors", pytest.param("bf16", marks=pytest.mark.slow)])
 def test_to_what_all_members_gather_servers_bring_nothing(tmp_path, plan):
     script = TRAIN.replace("tiny.model()", "test_factors.Net()").replace("import json", "import test_factors, json")
     status, _, err = run(tmp_path, script, 6, SHOAL_PLAN=plan)
@@ -66,6 +66,7 @@ def test_to_what_all_members_gather_servers_bring_nothing(tmp_path, plan):
         torch.testing.assert_close(mine, theirs, rtol=0, atol=tolerance)
 
 
+@pytest.mark.slow
 def test_one_worker_may_have_more_servers_than_itself(tmp_path):
     status, _, err = run(tmp_path, TRAIN, 5, workers=1, servers=2)
     assert status == 0, err
@@ -97,7 +98,7 @@ main()
 """
 
 
-@pytest.mark.parametrize("plan, part", [("servers:1", 0.5), ("ring", 0.0)])
+@pytest.mark.parametrize("plan, part", [("servers:1", 0.5), pytest.param("ring", 0.0, marks=pytest.mark.slow)])
 def test_a_server_takes_the_part_of_the_bytes_that_its_way_gives_it(tmp_path, plan, part):
     """BytePS's shares: of two workers and a server each worker owns a quarter, the server half. By an all-reduce of the workers it idles."""
     status, out, err = run(tmp_path, COUNT, SHOAL_PLAN=plan)
@@ -158,9 +159,9 @@ AFTER_INIT = "import shoal, tiny; shoal.init(); net, optimizer = tiny.wrap(tiny.
     ("import shoal; shoal.Checkpoints('kept')", "auto", "has a part in nothing but shoal.data_parallel()"),
     (AFTER_INIT.format(more="tiny.wrap(tiny.model())"), "auto", "another model is trained already, and servers are there for one"),
     (AFTER_INIT.format(more=""), "local:8", "by local:8 members that only serve have nothing to do"),
-    (AFTER_INIT.format(more=""), "ps", "by ps members that only serve have nothing to do"),
-    (AFTER_INIT.format(more=""), "servers:2", "servers:2 in a run with 1 that only serve"),
-    (AFTER_INIT.format(more=""), "hybrid:1", "hybrid:1 in a run with 1 that only serve"),
+    pytest.param(AFTER_INIT.format(more=""), "ps", "by ps members that only serve have nothing to do", marks=pytest.mark.slow),
+    pytest.param(AFTER_INIT.format(more=""), "servers:2", "servers:2 in a run with 1 that only serve", marks=pytest.mark.slow),
+    pytest.param(AFTER_INIT.format(more=""), "hybrid:1", "hybrid:1 in a run with 1 that only serve", marks=pytest.mark.slow),
 ])
 def test_what_servers_have_no_part_in_is_refused_in_one_line(tmp_path, script, plan, line):
     status, _, err = run(tmp_path, script, SHOAL_PLAN=plan)
@@ -182,7 +183,7 @@ for step in range(1000000):
 """
 
 
-@pytest.mark.parametrize("lost", [0, 2])
+@pytest.mark.parametrize("lost", [pytest.param(0, marks=pytest.mark.slow), 2])
 def test_a_member_that_is_killed_ends_the_run(tmp_path, lost):
     status, _, err = run(tmp_path, LOST, lost)
     assert status == 3, err

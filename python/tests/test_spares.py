@@ -53,9 +53,10 @@ FAULTS = {
     "two at once": (2, [(1, 7, "step", KILL), (2, 7, "step", KILL)]),
     "as it arrives": (1, [(1, 4, "step", KILL), (1, 0, "arriving", KILL)]),
 }
+SELDOM = ("two at once", "as it arrives")
 
 
-@pytest.mark.parametrize(("kept", "faults"), FAULTS.values(), ids=FAULTS.keys())
+@pytest.mark.parametrize(("kept", "faults"), [pytest.param(*each, id=name, marks=[pytest.mark.slow] if name in SELDOM else []) for name, each in FAULTS.items()])
 def test_who_comes_was_a_spare_and_nothing_is_different(tmp_path, undisturbed, kept, faults):  # noqa: F811
     course, plan = undisturbed
     told, said = run(tmp_path, faults, plan, options=["--spares", str(kept)], script=WAITING.replace("KEPT", str(kept)))
@@ -100,6 +101,7 @@ def test_spares_that_always_end_are_given_up_and_the_place_is_taken_cold(tmp_pat
     assert said.count("shoal: 3 spares ended before they were needed (no room): no more are kept, and who comes in a lost member's place starts cold") == 1, said
 
 
+@pytest.mark.slow
 def test_none_are_kept_where_none_are_wanted(tmp_path, undisturbed):  # noqa: F811
     course, plan = undisturbed
     told, said = run(tmp_path, [(1, 4, "begin", KILL)], plan, options=["--spares", "0"], script=WAITING.replace("await_spares(KEPT)", "assert not spares()"))

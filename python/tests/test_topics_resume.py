@@ -106,8 +106,9 @@ class Survived:
         return folder / "model.safetensors"
 
 
-@pytest.mark.parametrize(("victims", "parallel"), [((0,), "rotation"), ((1,), "rotation"), ((2,), "rotation"), ((0, 1), "rotation"), ((2, 0), "rotation"),
-                                                   ((1,), "data"), ((2, 0), "data")])
+@pytest.mark.parametrize(("victims", "parallel"), [((0,), "rotation"), ((0, 1), "rotation"), ((1,), "data"),
+                                                   *(pytest.param(*each, marks=pytest.mark.slow) for each in [
+                                                       ((1,), "rotation"), ((2,), "rotation"), ((2, 0), "rotation"), ((2, 0), "data")])])
 def test_those_who_are_left_train_on_with_all_documents(tmp_path, victims, parallel):
     """From the last sweep that was kept, whoever is killed; of two, the last one alone."""
     run = Survived(tmp_path, "--sweeps", "3000", "--keep-every", "2", "--parallel", parallel)

@@ -145,7 +145,7 @@ def courses(left, members=4):
         yield [sorted([*are, *(rank for at, rank in late if at == step)]) for step, are in enumerate(left)]
 
 
-@pytest.mark.parametrize("plan", ["auto", "ddp:25MB", "p3", "ring", "poseidon"])
+@pytest.mark.parametrize("plan", ["auto", "ring", *(pytest.param(plan, marks=pytest.mark.slow) for plan in ("ddp:25MB", "p3", "poseidon"))])
 def test_training_goes_on_without_whom_is_killed(plan):
     left = expect_one_course(trained({2: (11, 0.004)}, 30, plan))
     assert left[5] == [0, 1, 2, 3] and left[-1] == [0, 1, 3]
@@ -188,8 +188,12 @@ def decided(part):
     return [decided(each) for each in part] if isinstance(part, list) else part
 
 
-@pytest.mark.parametrize("plan", ["trees", "auto"])
-@pytest.mark.parametrize("victims", [{1: (11, 0.004)}, {0: (11, 0.002), 3: (15, 0.001)}], ids=["one", "two"])
+ONE, TWO = {1: (11, 0.004)}, {0: (11, 0.002), 3: (15, 0.001)}
+
+
+@pytest.mark.parametrize(("plan", "victims"), [pytest.param("trees", ONE, id="trees-one"), pytest.param("auto", TWO, id="auto-two"),
+                                               pytest.param("trees", TWO, id="trees-two", marks=pytest.mark.slow),
+                                               pytest.param("auto", ONE, id="auto-one", marks=pytest.mark.slow)])
 def test_trees_grow_around_whom_is_killed(tmp_path, victims, plan):
     """Of a network that is said, with one slow host. What is left of it goes on, with trees of its own where trees were asked for."""
     rates = dict(zip("abcd", (500, 500, 50, 500)))
