@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <cmath>
-#include <functional>
 
 namespace shoal::sim {
 namespace {
@@ -16,12 +15,7 @@ Kernel::Kernel(std::vector<double> capacities) : links_(capacities.size()) {
   for (std::size_t link = 0; link < links_.size(); ++link) links_[link].capacity = capacities[link];
 }
 
-void Kernel::push(Entry entry) {
-  queue_.push_back(entry);
-  std::push_heap(queue_.begin(), queue_.end(), std::greater<>());
-}
-
-void Kernel::timer(double when, std::uint64_t token) { push({std::max(when, now_), order_++, token, 0, false}); }
+void Kernel::timer(double when, std::uint64_t token) { queue_.push(std::max(when, now_), {token, 0, false}); }
 
 std::uint32_t Kernel::flow(std::span<const std::uint32_t> links, double bytes, std::uint64_t token, std::uint32_t priority, double cap) {
   std::uint32_t number = static_cast<std::uint32_t>(flows_.size());
@@ -63,24 +57,20 @@ void Kernel::set_capacity(std::uint32_t link, double capacity) {
 
 bool Kernel::next(Event& event) {
   while (true) {
-    while (!queue_.empty() && queue_.front().is_flow && flows_[queue_.front().token].version != queue_.front().version) {
-      std::pop_heap(queue_.begin(), queue_.end(), std::greater<>());
-      queue_.pop_back();
-    }
-    const bool simultaneous = !queue_.empty() && queue_.front().when <= now_ + kMoment * (1 + now_);
+    while (!queue_.empty() && queue_.front().is_flow && flows_[queue_.front().token].version != queue_.front().version) queue_.pop();
+    const bool simultaneous = !queue_.empty() && queue_.when() <= now_ + kMoment * (1 + now_);
     if (simultaneous || (begun_.empty() && left_behind_.empty())) break;
     share();
   }
   if (queue_.empty()) return false;
-  std::pop_heap(queue_.begin(), queue_.end(), std::greater<>());
-  const Entry entry = queue_.back();
-  queue_.pop_back();
-  now_ = std::max(now_, entry.when);
-  event.kind = entry.is_flow ? Event::Kind::flow : Event::Kind::timer;
-  event.token = entry.token;
-  if (!entry.is_flow) return true;
-  event.token = flows_[entry.token].token;
-  remove(static_cast<std::uint32_t>(entry.token));
+  now_ = std::max(now_, queue_.when());
+  const Scheduled first = queue_.front();
+  queue_.pop();
+  event.kind = first.is_flow ? Event::Kind::flow : Event::Kind::timer;
+  event.token = first.token;
+  if (!first.is_flow) return true;
+  event.token = flows_[first.token].token;
+  remove(static_cast<std::uint32_t>(first.token));
   return true;
 }
 
@@ -107,7 +97,7 @@ void Kernel::set_rate(std::uint32_t number, double rate) {
   settle(flow);
   flow.rate = rate;
   ++flow.version;
-  if (rate > 0 && std::isfinite(flow.left)) push({now_ + flow.left / rate, order_++, number, flow.version, true});
+  if (rate > 0 && std::isfinite(flow.left)) queue_.push(now_ + flow.left / rate, {number, flow.version, true});
 }
 
 void Kernel::remove(std::uint32_t number) {

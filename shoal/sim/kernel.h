@@ -15,6 +15,7 @@
 #include <span>
 #include <vector>
 
+#include "shoal/sim/event_queue.h"
 #include "shoal/topo/fair_shares.h"
 
 namespace shoal::sim {
@@ -67,16 +68,12 @@ class Kernel {
     std::uint32_t number = 0;              // in the problem that is being solved
   };
   static std::uint32_t& place(Flow& flow, std::uint32_t hop) { return hop == 0 ? flow.first_place : flow.places[hop - 1]; }
-  struct Entry {
-    double when;
-    std::uint64_t order;                   // of scheduling
+  struct Scheduled {
     std::uint64_t token;                   // a flow's number, or the timer's token
     std::uint32_t version;
     bool is_flow;
-    bool operator>(const Entry& other) const { return when != other.when ? when > other.when : order > other.order; }
   };
 
-  void push(Entry entry);
   void settle(Flow& flow);                 // what it has moved since
   void set_rate(std::uint32_t flow, double rate);
   void remove(std::uint32_t flow);
@@ -89,8 +86,8 @@ class Kernel {
   std::vector<Link> links_;
   std::vector<Flow> flows_;
   std::vector<std::uint32_t> free_;        // flow numbers
-  std::vector<Entry> queue_;               // a heap, the earliest on top; ends of other versions are void
-  std::uint64_t order_ = 0, solves_ = 0, solved_ = 0;
+  EventQueue<Scheduled> queue_;            // ends of other versions are void
+  std::uint64_t solves_ = 0, solved_ = 0;
   std::vector<std::uint32_t> begun_;       // flows without a rate yet
   std::vector<std::uint32_t> left_behind_; // links from which a flow was taken
   topo::FairShares shares_;
