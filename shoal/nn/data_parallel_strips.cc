@@ -57,7 +57,7 @@ bool DataParallel::divides_only_divisible(const exchange::ExchangePlan& plan) co
   return std::all_of(all.begin(), all.end(), [this](const Division& of) { return of.groups > 0 ? divisible_[of.i] : by_element_[of.i]; });
 }
 
-// Of all members, and no memory of the weight is held elsewhere: that would show strips of different steps.
+// By all members. Memory of a layer's weight that is held elsewhere would show strips of different steps; parts of such a parameter are awaited in step().
 void DataParallel::agree_on_division(std::vector<exchange::TensorSpec>& specs) const {
   const auto count = parameters_.size();
   std::string own(2 * count, 'n');  // layers, then parameters in parts
@@ -65,7 +65,7 @@ void DataParallel::agree_on_division(std::vector<exchange::TensorSpec>& specs) c
     if (divisible_[i] && pairs_.rows(i) > 0) own[i] = 'y';
     if (by_element_[i]) own[count + i] = 'y';
   }
-  for (const auto i : aliased()) own[i] = own[count + i] = 'n';
+  for (const auto i : aliased()) own[i] = 'n';
   for (auto& spec : specs) spec.divisible = spec.by_element = true;
   for (const auto& theirs : session_.gather_text(own, "parameters that may be divided")) {
     for (std::size_t i = 0; i < count; ++i) {
