@@ -6,6 +6,7 @@
 
 #include <algorithm>
 #include <map>
+#include <numeric>
 
 #include "bindings.h"
 #include "shoal/exchange/way.h"
@@ -77,6 +78,14 @@ std::unique_ptr<DataParallel> make(Session& session, const Named& parameters, co
   return std::make_unique<DataParallel>(session, named_tensors(parameters), buffers, std::move(options));
 }
 
+// Whether a plan was asked for by the name of such a way, for all tensors or some.
+template <class Which>
+bool names_way(const std::string& plan, Which which) {
+  const auto choice = exchange::parse_choice(exchange::plan_from_json(plan, "plan").choice, "plan");
+  const auto is_one = [&](const std::string& way) { return !way.empty() && which(*exchange::way_named(way)); };
+  return is_one(choice.way) || std::any_of(choice.overrides.begin(), choice.overrides.end(), [&](const auto& o) { return is_one(o.way); });
+}
+
 constexpr const char* kOfCheckpoint = "the plan of the checkpoint";
 
 std::unique_ptr<LocalRounds> make_rounds(Session& session, const Named& parameters, const Named& buffers,
@@ -146,15 +155,9 @@ void bind_training(py::module_& module) {
         return table::name(*chosen.served) + (chosen.encoding == table::Encoding::none ? "" : std::string("+") + table::name(chosen.encoding));
       },
       py::arg("choice"));
-  // Whether the plan asks that layers be divided among members.
-  module.def(
-      "wants_strips",
-      [](const std::string& plan) {
-        const auto choice = exchange::parse_choice(exchange::plan_from_json(plan, "plan").choice, "plan");
-        const auto divides = [](const std::string& way) { return !way.empty() && exchange::way_named(way)->groups() > 0; };
-        return divides(choice.way) || std::any_of(choice.overrides.begin(), choice.overrides.end(), [&](const auto& o) { return divides(o.way); });
-      },
-      py::arg("plan"));
+  // Whether the plan asks that layers, or parameters, be divided among members.
+  module.def("wants_strips", [](const std::string& plan) { return names_way(plan, [](const exchange::Way& way) { return way.groups() > 0; }); }, py::arg("plan"));
+  module.def("wants_parts", [](const std::string& plan) { return names_way(plan, [](const exchange::Way& way) { return way.owned(); }); }, py::arg("plan"));
   // A plan that nobody replays, because the member is alone, is read all the same: the mistake shows where it was made.
   module.def(
       "check_plan", [](const std::string& plan, const std::string& file) { exchange::plan_from_json(plan, file); }, py::arg("plan"),
@@ -173,19 +176,31 @@ void bind_training(py::module_& module) {
       .def("count_rows", &DataParallel::count_rows, py::arg("number"), py::arg("rows"), Released())
       .def("set_divisible", &DataParallel::set_divisible, py::arg("numbers"))
       .def_property_readonly("divided", &DataParallel::divided)
-      // Of a divided layer: the ranks of this member's group, and the row of the weight at which each one's strip begins, and their end.
+      .def("set_by_element", &DataParallel::set_by_element, py::arg("numbers"))
+      .def("is_owned", &DataParallel::is_owned, py::arg("number"))
+      // Of a divided weight: the ranks of this member's group, and the row at which each one's strip begins, and their end. Of a parameter in parts: all
+      // ranks, and elements.
       .def("strips",
            [](const DataParallel& self, std::size_t number, net::Rank rank) {
-             const auto strips = self.strips(number);
              std::vector<std::uint64_t> begins;
+             if (self.is_owned(number)) {
+               const auto parts = self.parts(number);
+               std::vector<std::uint32_t> all(parts.ranks);
+               std::iota(all.begin(), all.end(), 0u);
+               for (std::uint32_t r = 0; r <= parts.ranks; ++r) begins.push_back(parts.first(r));
+               return std::make_pair(all, begins);
+             }
+             const auto strips = self.strips(number);
              for (std::uint32_t place = 0; place <= strips.members(); ++place) begins.push_back(strips.first(place));
              return std::make_pair(strips.group_of(rank), begins);
            },
            py::arg("number"), py::arg("rank"))
+      .def("give_back", &DataParallel::give_back, py::arg("number"), Released())
+      .def("returned", &DataParallel::returned, py::arg("number"), Released())
       .def(
-          "strip_mean",
+          "own_mean",
           [](const DataParallel& self, std::size_t number) {
-            const auto mean = self.strip_mean(number);
+            const auto mean = self.own_mean(number);
             return mean.defined() ? std::optional(mean) : std::nullopt;
           },
           py::arg("number"))

@@ -1,8 +1,12 @@
-"""Fully connected layers that a group of members divides among its members ("hybrid:GROUPS", shoal/exchange/strips.h).
+"""What members divide among each other: fully connected layers ("hybrid:GROUPS", shoal/exchange/strips.h), and the optimizer's step ("owners",
+shoal/exchange/owned_parts.h).
 
 The module stays an nn.Linear with a whole weight, of which only this member's strip of rows is live: it computes with it, and the optimizer
 steps it alone, with strips of its state. After a step every member lays its strips out in registered memory (net/regions.h) and tells the
 group so. Whoever looks at the whole, be it one member alone, fetches the others' strips as they were after that step; nobody has to help.
+
+By "owners" every member computes with whole parameters, and steps a part of each with that part's state. The new values go to everybody behind the step, while
+the next forward pass begins; gradients and state are laid out as strips are.
 
 Two laid-out versions suffice, and of gradients one: who lays out a third has taken part in an iteration's backward pass, and so has
 everybody who might still have looked at the first.
@@ -11,22 +15,25 @@ everybody who might still have looked at the first.
 import torch
 import torch.nn.functional as F
 
-from . import _C, compiled, factored, next_use, session
+from . import _C, compiled, factored, next_use, session, state_use
 from .by_parameter import treats_each_element
 from .errors import PeerLost, mistake
-from .strips import Counter, Strip, plain
+from .strips import Counter, Part, Strip, plain
 
 _grad = torch.Tensor.grad
 
 
-class Layers:
-    """Those of one model: none until the plan divides some. Stands between a parameter's .grad and its mean (pending.Gates)."""
+class Divided:
+    """What of one model is: nothing until the plan divides some. Stands between a parameter's .grad and its mean (pending.Gates)."""
 
     def __init__(self, core, module, optimizer, parameters, names, replayed: bool):
         self._replayed = replayed  # a saved plan says which are divided
         self._core, self._module, self._optimizer, self._names = core, module, optimizer, names
         self._parameters = parameters
         self._layers = _layers(module, optimizer, parameters)
+        self._steppable = _steppable(optimizer, parameters)
+        self._no_layers = None    # why no layer is, though the step may be
+        self._waits_at_once = False
         self._forbidden = None if treats_each_element(optimizer) else f"{type(optimizer).__name__} is not known to step each element by itself"
         self._told = False
         self._strips = {}         # number of a divided weight -> Strip
@@ -47,21 +54,27 @@ class Layers:
     # --- which may be
 
     def forbid(self, why: str) -> None:
-        """From here on: no plan divides a layer."""
+        """From here on: no plan divides anything."""
         self._forbidden = self._forbidden or why
         self.offer()
 
     def discourage(self, why: str) -> None:
-        """Seen while the plan is to be chosen: dividing would be right, and slow."""
+        """Seen while the plan is to be chosen: dividing layers would be right, and slow."""
         if not self._core.plan_is_final and not self._replayed:
-            self.forbid(why)
+            self._no_layers = self._no_layers or why
+            self.offer()
+
+    def wait_at_once(self) -> None:
+        """Code that nobody sees uses parameters: none may be on its way behind the step."""
+        self._waits_at_once = True
 
     def offer(self) -> None:
         """What the coming plan may divide."""
         self._core.set_divisible(self._offered())
+        self._core.set_by_element([] if self._forbidden else self._steppable)
 
     def _offered(self) -> list:
-        return [] if self._forbidden or compiled.is_compiled(self._module) else sorted(self._layers)
+        return [] if self._forbidden or self._no_layers or compiled.is_compiled(self._module) else sorted(self._layers)
 
     def watch(self) -> None:
         """Between two steps, while the plan is to be chosen. Who looks at a weight after every step would wait for the others' strips each time."""
@@ -83,22 +96,29 @@ class Layers:
         numbers = self._core.divided
         if not self._told:
             self._told = True
-            if not numbers and _C.wants_strips(self._core.plan()):
-                _C.note(f"no layer is divided among members because {self._forbidden or 'none of the model may be (docs/ways.md)'}")
+            why = self._forbidden or self._no_layers or "none of the model may be (docs/ways.md)"
+            if not any(not self._core.is_owned(n) for n in numbers) and _C.wants_strips(self._core.plan()):
+                _C.note(f"no layer is divided among members because {why}")
+            if not any(self._core.is_owned(n) for n in numbers) and _C.wants_parts(self._core.plan()):
+                _C.note(f"every member steps all parameters because {self._forbidden or 'none of the model may be divided (docs/ways.md)'}")
         if numbers == list(self._strips):
             return
         if self._counter is None:
             self._counter = Counter()
-        self._strips = {n: Strip(self._core, n, self._parameters[n], self._layers[n], self._counter) for n in numbers}
+        self._strips = {n: self._strip(n) for n in numbers}
         self._collected = not self._core.is_open
         gates.hold(numbers)
+
+    def _strip(self, number) -> Strip:
+        kind = Part if self._core.is_owned(number) else Strip
+        return kind(self._core, number, self._parameters[number], self._layers.get(number), self._counter)
 
     # --- forward
 
     def open(self) -> None:
         """To factored.Layers, whose forward ours replaces; that closes both."""
         for number, strip in self._strips.items():
-            if isinstance(strip.layer.__dict__.get("forward"), factored.Forward):  # none of the user's own
+            if not isinstance(strip, Part) and isinstance(strip.layer.__dict__.get("forward"), factored.Forward):  # none of the user's own
                 strip.layer.__dict__["forward"] = _Forward(self._core, strip.layer, number)
         if self._strips and compiled.is_compiled(self._module):
             self.make_whole()
@@ -123,7 +143,10 @@ class Layers:
         if number in self._stale:
             self._require_others(number)
             strip = self._strips[number]
-            strip.get("weight", plain(strip.parameter), self._laid_out, self._steps % 2)
+            if isinstance(strip, Part):
+                self._core.returned(number)
+            else:
+                strip.get("weight", plain(strip.parameter), self._laid_out, self._steps % 2)
             self._stale.discard(number)
         next_use.done(self._parameters[number])
 
@@ -171,7 +194,7 @@ class Layers:
         if self._collected:
             return
         self._collected = True
-        self._means = {n: mean for n in self._strips if (mean := self._core.strip_mean(n)) is not None}
+        self._means = {n: mean for n in self._strips if (mean := self._core.own_mean(n)) is not None}
         for number, mean in self._means.items():
             self._strips[number].lay_out("gradient", mean, 0)
         self._tell()
@@ -194,6 +217,7 @@ class Layers:
         """All means are installed. The optimizer gets strips to step, with strips of its state; with a closure, which uses the weights, all."""
         if not self._strips:
             return
+        state_use.done(self._optimizer, self)
         self._collect()
         if closure:
             self.make_whole()
@@ -214,18 +238,25 @@ class Layers:
             self._strips[number].take_state(self._optimizer, stand_in)
         self._widen()
         self._steps += 1
-        for strip in self._strips.values():
-            strip.lay_out("weight", strip.own(plain(strip.parameter)), self._steps % 2)
+        held = set(self._core.aliased())
+        for number, strip in self._strips.items():
+            if not isinstance(strip, Part):
+                strip.lay_out("weight", strip.own(plain(strip.parameter)), self._steps % 2)
+            elif divided:
+                self._core.give_back(number)
             for name, value in strip.state(self._optimizer).items():
-                strip.lay_out(name, strip.own(value), self._steps % 2)
+                strip.lay_out(name, value, self._steps % 2)
         self._tell()
         self._laid_out = self._sequence
         if divided:
             self._state_is_stale = True
             self._stale.update(self._strips)
             for number, strip in self._strips.items():
-                if not next_use.waits(strip.parameter):
+                if isinstance(strip, Part) and (self._waits_at_once or number in held):
+                    self._fetch(number)
+                elif not next_use.waits(strip.parameter):
                     next_use.wait(self, number, strip.parameter)
+            state_use.wait(self._optimizer, self)
 
     def _widen(self) -> None:
         for group, parameters in self._stepping:
@@ -241,21 +272,24 @@ class Layers:
     # --- the optimizer's state
 
     def make_state_whole(self) -> None:
+        state_use.done(self._optimizer, self)
         if not self._state_is_stale:
             return
         for number, strip in self._strips.items():
             self._require_others(number)
-            for name, value in strip.state(self._optimizer).items():
-                strip.get(name, value, self._laid_out, self._steps % 2)
+            strip.make_state_whole(self._optimizer, self._laid_out, self._steps % 2)
         self._state_is_stale = False
 
+    settle_all = make_state_whole  # for whoever uses the state past state_dict()
+
     def state_is_loaded(self) -> None:
+        state_use.done(self._optimizer, self)
         self._state_is_stale = False
 
     # --- the end
 
     def undivide(self, why: str, gates) -> None:
-        """From here on all members compute with whole weights. All of them call it, between two steps."""
+        """From here on all members compute with whole weights, and step them. All of them call it, between two steps."""
         self.forbid(why)
         if not self._strips:
             return
@@ -265,7 +299,7 @@ class Layers:
         self._end()
         self._core.undivide()
         gates.hold(())
-        _C.note(f"layers are not divided among members any more because {why}")
+        _C.note(f"nothing is divided among members any more because {why}")
 
     def settle(self) -> None:
         """What is told is told."""
@@ -303,6 +337,12 @@ class _Forward(factored.Forward):
         return (torch.is_grad_enabled() and layer.training and self._core.synchronizes and weight is self._weight
                 and x.dtype == torch.float32 and x.is_cpu and not torch.is_autocast_enabled("cpu") and not torch.compiler.is_compiling()
                 and torch._C._functorch.peek_interpreter_stack() is None)
+
+
+def _steppable(optimizer, parameters) -> list:
+    """Parameters of which each member may step a part, by number."""
+    stepped = {id(p) for group in optimizer.param_groups for p in group["params"]}
+    return [n for n, p in enumerate(parameters) if id(p) in stepped and p.is_cpu and p.is_contiguous() and not p._post_accumulate_grad_hooks]
 
 
 def _layers(module, optimizer, parameters) -> dict:

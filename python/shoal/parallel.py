@@ -96,7 +96,7 @@ class DataParallel(Wrapped):
                                      [int(index) for index in os.environ.get("SHOAL_PRETEND_DEVICE", "").split(",") if index])
         self._trained = trained
         parameters = [p for _, p in trained]
-        self._divided = divided.Layers(self._core, module, optimizer, parameters, [n for n, _ in trained], saved is not None)
+        self._divided = divided.Divided(self._core, module, optimizer, parameters, [n for n, _ in trained], saved is not None)
         self._gates = pending.Gates(self._divided, parameters)
         self._steps = Steps(self._core, optimizer, parameters)
         self._graphs = compiled.Graphs(parameters, self._steps)
@@ -250,6 +250,7 @@ class DataParallel(Wrapped):
             self.flush()
             if not self._core.plan_is_final and self._order.unseen():
                 self._steps.forbid("some parameter is used by code that takes it past PyTorch's Python functions")
+                self._divided.wait_at_once()
             self._steps.begin_whole()
             self._divided.follow(self._gates)
             self._divided.step_begins(closure)

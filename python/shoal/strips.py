@@ -1,4 +1,5 @@
-"""Strips of a divided layer's weight: this member's own, and where those of all members of the group are laid out for whoever wants the whole.
+"""Strips of a divided layer's weight, and parts of parameters that members step: this member's own, and where those of all members are laid out for
+whoever wants the whole.
 
 Regions (net/regions.h) hold what is laid out; what was told after it says of which step it is. Nobody has to help who takes it.
 """
@@ -60,7 +61,10 @@ class Strip:
 
     def own(self, whole):
         """The strip of a tensor of the weight's shape."""
-        return whole[self._begin:self._end]
+        return self.cut(whole, self._begin, self._end)
+
+    def cut(self, whole, begin, end):
+        return whole[begin:end]
 
     def lay_out(self, name: str, values, slot: int) -> None:
         """All members lay out the same names in the same order: so a name's region has the same number everywhere."""
@@ -73,12 +77,17 @@ class Strip:
         """The others' strips of `whole`, as they had laid them out before they told `sequence`."""
         region, _ = self._outlay[name]
         for rank, begin, end in self.others:
-            self._counter.get(rank, sequence, region, slot * whole[begin:end].numel(), whole[begin:end])
+            theirs = self.cut(whole, begin, end)
+            self._counter.get(rank, sequence, region, slot * theirs.numel(), theirs)
 
     def state(self, optimizer) -> dict:
-        """What the optimizer keeps of each element of the weight."""
-        kept = optimizer.state.get(self.parameter, {})
-        return {name: value for name, value in kept.items() if self._is_whole(value)}
+        """What the optimizer keeps of each element of the strip."""
+        return {name: self.own(value) for name, value in optimizer.state.get(self.parameter, {}).items() if self._is_whole(value)}
+
+    def make_state_whole(self, optimizer, sequence: int, slot: int) -> None:
+        for name, value in optimizer.state.get(self.parameter, {}).items():
+            if self._is_whole(value):
+                self.get(name, value, sequence, slot)
 
     def _is_whole(self, value) -> bool:
         return isinstance(value, torch.Tensor) and value.shape == self.parameter.shape
@@ -89,8 +98,11 @@ class Strip:
         parameter.grad = mean if gradient is None else self.own(gradient)
         if self.parameter in optimizer.state:
             kept = optimizer.state[self.parameter]
-            optimizer.state[parameter] = {name: self.own(value) if self._is_whole(value) else value for name, value in kept.items()}
+            optimizer.state[parameter] = {name: self._own_state(value) if self._is_whole(value) else value for name, value in kept.items()}
         return parameter
+
+    def _own_state(self, whole):
+        return self.own(whole)
 
     def take_state(self, optimizer, stand_in) -> None:
         """What the step left: in place, or anew."""
@@ -104,6 +116,33 @@ class Strip:
                     strip.copy_(value)
             else:
                 kept[name] = value
+
+
+class Part(Strip):
+    """This member's elements of a parameter that all members step together. Its state is here alone, and elsewhere the others'."""
+
+    def cut(self, whole, begin, end):
+        return whole.flatten()[begin:end]  # of contiguous memory a view
+
+    def state(self, optimizer) -> dict:
+        return {name: value for name, value in optimizer.state.get(self.parameter, {}).items() if self._is_part(value)}
+
+    def _is_part(self, value) -> bool:
+        return isinstance(value, torch.Tensor) and value.shape == (self._end - self._begin,)
+
+    def make_state_whole(self, optimizer, sequence: int, slot: int) -> None:
+        for name, value in self.state(optimizer).items():
+            whole = torch.empty_like(plain(self.parameter), dtype=value.dtype)
+            self.own(whole).copy_(value)
+            self.get(name, whole, sequence, slot)
+            optimizer.state[self.parameter][name] = whole
+
+    def _own_state(self, whole):
+        return self.own(whole).clone()  # which does not keep the memory of the others'
+
+    def take_state(self, optimizer, stand_in) -> None:
+        if stand_in in optimizer.state:
+            optimizer.state[self.parameter] = optimizer.state.pop(stand_in)
 
 
 def plain(parameter):

@@ -15,6 +15,7 @@ constexpr int kGenerationShift = 32;  // of operations' numbers on the channel
 }  // namespace
 
 void Exchange::Impl::take(ExchangePlan next) {
+  for (const auto& passage : passages) wait_for_return(*passage);
   const auto before = std::exchange(plan, std::move(next));
   auto passed = std::exchange(passages, {});
   plan_hash = plan.hash();
@@ -119,6 +120,7 @@ void Exchange::Impl::account(std::uint32_t tensor, const Contribution& own) {
   note(tensor, !std::holds_alternative<std::monostate>(own));
   const auto unit = unit_of[tensor];
   auto& passage = *passages[unit];
+  wait_for_return(passage);
   passage.flow->take(place_of[tensor], own);
   if (--passage.missing == 0) {
     passage.produced_at = steady_now();
@@ -133,10 +135,9 @@ void Exchange::Impl::account(std::uint32_t tensor, const Contribution& own) {
   if (--unaccounted == 0) post([this] { start_presence(); });
 }
 
-// Blocks the caller until the gate is open for the latest iteration. The time it takes is exposed: up to the roll call it is the
+// Blocks the caller until the gate is open for this version, usually the latest iteration's. The time it takes is exposed: up to the roll call it is the
 // fault of whoever answered last, after that of the network.
-void Exchange::Impl::wait(const Gate& gate, const std::string& what, std::uint32_t event_name) {
-  const auto version = begun();
+void Exchange::Impl::wait(const Gate& gate, Gate::Version version, const std::string& what, std::uint32_t event_name) {
   if (gate.open_for(version) && net::goes_on(transport.on_peer_lost())) return;  // it is here, whoever was lost since
   const auto settled = [&] { return gate.open_for(version) || failed.load(std::memory_order_acquire); };
   if (settled()) return require_no_failure();
@@ -159,6 +160,30 @@ void Exchange::Impl::wait(const Gate& gate, const std::string& what, std::uint32
   require_no_failure();
   if (!in_time) late(what);
 }
+
+void Exchange::Impl::give_back(std::uint32_t tensor, const std::byte* part, std::byte* whole) {
+  require_no_failure();
+  const auto unit = unit_of[tensor];
+  auto& passage = *passages[unit];
+  passage.stepped = begun();
+  passage.returning = net::operation_in(channel, sequence + passage.operation + 1);
+  collective::Run run = run_of(unit);
+  run.operation = passage.returning;
+  run.priority.value = plan.tensors[tensor].first_use;
+  run.label = "new values of " + passage.label;
+  post([this, &passage, part, whole, run, version = passage.stepped, of = iteration, since = steady_now()] {
+    running.fetch_add(1, std::memory_order_acq_rel);
+    passage.flow->courier().count_anew();
+    passage.flow->give_back(part, whole, run, [this, &passage, version, of, since](const net::Failure& why) {
+      if (why) set_failure(why);
+      left(passage, of, since);
+      if (!why) passage.returned.open(version);
+      closed();
+    });
+  });
+}
+
+void Exchange::Impl::wait_for_return(const Passage& passage) { wait(passage.returned, passage.stepped, passage.label, passage.event_name); }
 
 std::optional<Mean> Exchange::Impl::mean(std::uint32_t tensor) {
   const auto& passage = *passages[unit_of[tensor]];
@@ -209,7 +234,10 @@ Exchange::~Exchange() {
     for (std::uint64_t i = 1; impl.open && i < impl.operations; ++i) {
       impl.runner.cancel(net::operation_in(impl.channel, impl.sequence + i), why);
     }
-    for (const auto& passage : impl.passages) passage->flow->cancel(why);
+    for (const auto& passage : impl.passages) {
+      passage->flow->cancel(why);
+      if (!passage->returned.open_for(passage->stepped)) impl.runner.cancel(passage->returning, why);
+    }
     if (impl.open) impl.transport.close(net::operation_in(impl.channel, impl.sequence), why);
   });
   const bool quiet = net::wait_for(impl.transport, [&impl] { return impl.running.load(std::memory_order_acquire) == 0; }, net::kLoopAnswers);
@@ -294,6 +322,11 @@ std::vector<std::uint64_t> Exchange::digests() {
 }
 
 void Exchange::fail(const Error& why) { impl_->fail(std::make_shared<Error>(why)); }
+
+void Exchange::give_back(std::uint32_t tensor, const void* part, void* whole) {
+  impl_->give_back(tensor, static_cast<const std::byte*>(part), static_cast<std::byte*>(whole));
+}
+void Exchange::returned(std::uint32_t tensor) { impl_->wait_for_return(*impl_->passages[impl_->unit_of[tensor]]); }
 
 void Exchange::settle() {
   auto& impl = *impl_;

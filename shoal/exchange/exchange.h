@@ -6,6 +6,7 @@
 //   produced(tensor, own)    for each gradient, in any order, in the form that its way takes (flow.h); absent(tensor) for those that this
 //                            member does not have
 //   result(tensor)           waits for its gate; where the mean lies, or nullptr where no member had a gradient; factors(tensor) likewise
+//   give_back(tensor, ...)   where members step parts of parameters (owned_parts.h): sends the own one to all; returned(tensor) waits for theirs
 //   commit()                 the step is taken: inputs may be freed, the next iteration may begin
 // Gradients are reduced out of place: `data` stays as it was until commit(), so that an interrupted step can be redone.
 //
@@ -63,7 +64,7 @@ class Exchange {
   void absent(std::uint32_t tensor);     // contributes zeros
   bool by_factors(std::uint32_t tensor) const;
   // The mean of this tensor over members, weighted: sum(w_r g_r)/sum(w_r). nullptr if it was absent everywhere. Of a divided layer: of the
-  // own strip.
+  // own strip; by owners: of the own part.
   const void* result(std::uint32_t tensor);
   // By factors: what the mean is to be multiplied from, until the next iteration's. nullptr if it was absent everywhere.
   const factor::Gathered* factors(std::uint32_t tensor);
@@ -79,6 +80,10 @@ class Exchange {
   std::vector<double> prescales();       // by rank: what gradients are multiplied by before they are added; 1 where weights are equal
   std::uint64_t asked();                 // what any member asks in the open iteration, the same on all; waits like weights()
   std::vector<std::uint64_t> digests();  // all members', by rank; waits like weights()
+  // By a way that is owned(), when the own part of the parameter is stepped and before commit(): sends it to all, and puts theirs into `whole`.
+  // Both stay until returned() has waited for that, in this iteration or later; the next one's mean of this tensor does, too.
+  void give_back(std::uint32_t tensor, const void* part, void* whole);
+  void returned(std::uint32_t tensor);
   void settle();                         // waits until all of the open iteration is here: then commit() waits for nothing
   void commit();
   void fail(const Error& why);           // any thread: whoever waits here hears it, and the other members

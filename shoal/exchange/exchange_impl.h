@@ -19,7 +19,7 @@ namespace shoal::exchange {
 
 // One unit's passage: how it travels, and the gate behind which its mean lies.
 struct Passage {
-  explicit Passage(Gate::Version arrived) : gate(arrived) {}
+  explicit Passage(Gate::Version arrived) : gate(arrived), returned(arrived), stepped(arrived) {}
 
   std::unique_ptr<Flow> flow;
   std::uint64_t bytes = 0;      // of its gradients
@@ -27,6 +27,11 @@ struct Passage {
   std::uint32_t event_name = 0;
   std::uint64_t operation = 0;  // its first, in an iteration's
   Gate gate;                    // of all its tensors: they arrive together
+
+  // By owners: behind `returned` lie the others' parts of the parameter.
+  Gate returned;
+  Gate::Version stepped;        // the last that the caller gave back; its own
+  std::uint64_t returning = 0;  // that one's operation
 
   // This iteration's.
   std::size_t missing = 0;      // tensors neither produced nor absent yet
@@ -44,7 +49,9 @@ struct Passage {
 // 3. A passage belongs to the caller from begin() until its last tensor is accounted and it is posted; then to the loop until
 //    its gate opens. `present` goes the same way with start_presence() and presence_gate.
 // 4. The caller reads what the loop wrote (results, present_anywhere, the roll call's answers, last_arrival) only behind the gate for it.
-// 5. After a failure every call throws before it writes anything of this; the destructor waits
+// 5. What owners give back outlives its iteration: from give_back() on the loop alone uses the passage's flow for it, and its courier, until `returned` opens for
+//    `stepped`. The caller waits for that before it accounts the next gradient of the passage, and before it takes another plan.
+// 6. After a failure every call throws before it writes anything of this; the destructor waits
 //    until `running` says that the loop refers to nothing here.
 struct Exchange::Impl {
   Impl(collective::Runner& runner_in, std::uint16_t channel_in, Nanoseconds patience_in)
@@ -60,7 +67,10 @@ struct Exchange::Impl {
   std::unique_ptr<Flow> flow_for(const Unit& unit, const ExchangePlan& before, std::vector<std::unique_ptr<Passage>>& passed);
   Gate::Version begun() const { return iteration + (open ? 1 : 0); }  // the version that the latest iteration brings
   const std::vector<Announcement>& announced(const std::string& what);
-  void wait(const Gate& gate, const std::string& what, std::uint32_t event_name);
+  void give_back(std::uint32_t tensor, const std::byte* part, std::byte* whole);
+  void wait_for_return(const Passage& passage);
+  void wait(const Gate& gate, const std::string& what, std::uint32_t event_name) { wait(gate, begun(), what, event_name); }
+  void wait(const Gate& gate, Gate::Version version, const std::string& what, std::uint32_t event_name);
   [[noreturn]] void late(const std::string& what);
   void require_no_failure() const;
   void set_failure(const net::Failure& failure);
@@ -69,6 +79,8 @@ struct Exchange::Impl {
   // --- the loop's side
   void roll_called(const net::Failure& failure);
   void start(std::size_t unit);
+  collective::Run run_of(std::size_t unit) const;
+  static void left(const Passage& passage, std::uint64_t iteration, Instant since);
   void start_presence();
   void post(std::function<void()> fn);
   void listen_for_losses();

@@ -45,32 +45,42 @@ void Exchange::Impl::roll_called(const net::Failure& why) {
 
 void Exchange::Impl::start(std::size_t unit) {
   auto& passage = *passages[unit];
-  auto& courier = passage.flow->courier();
   if (nobody) {
     last_arrival = steady_now();
     return passage.gate.open(iteration + 1);
   }
   Departure departure;
   departure.weights = weights;
-  collective::Run& run = departure.run;
-  run.type = plan.tensors[plan.units[unit].tensors.front()].type;
-  run.scaling = scaling;
-  run.slice_bytes = plan.units[unit].slice_bytes;
-  run.priority = {passage.bytes <= net::kUrgentLimit ? net::Class::urgent : net::Class::bulk, plan.units[unit].priority, iteration};
-  run.operation = net::operation_in(channel, sequence + passage.operation);
-  run.label = passage.label;
+  departure.run = run_of(unit);
+  departure.run.scaling = scaling;
   running.fetch_add(1, std::memory_order_acq_rel);
-  courier.count_anew();
-  passage.flow->start(departure, [this, &passage, &courier](const net::Failure& why) {
+  passage.flow->courier().count_anew();
+  passage.flow->start(departure, [this, &passage](const net::Failure& why) {
     if (why) set_failure(why);
-    if (Events::local().enabled()) {
-      Events::local().record({EventKind::exchange, passage.produced_at, steady_now(), static_cast<std::int64_t>(iteration), -1,
-                              static_cast<double>(courier.sent()), passage.event_name});
-    }
+    left(passage, iteration, passage.produced_at);
     last_arrival = steady_now();
     if (!why) passage.gate.open(iteration + 1);
     closed();
   });
+}
+
+// Of its first operation. The caller calls it, too, for what it gives back in the open iteration.
+collective::Run Exchange::Impl::run_of(std::size_t unit) const {
+  const auto& passage = *passages[unit];
+  collective::Run run;
+  run.type = plan.tensors[plan.units[unit].tensors.front()].type;
+  run.slice_bytes = plan.units[unit].slice_bytes;
+  run.priority = {passage.bytes <= net::kUrgentLimit ? net::Class::urgent : net::Class::bulk, plan.units[unit].priority, iteration};
+  run.operation = net::operation_in(channel, sequence + passage.operation);
+  run.label = passage.label;
+  return run;
+}
+
+// One of its operations is done.
+void Exchange::Impl::left(const Passage& passage, std::uint64_t iteration, Instant since) {
+  if (!Events::local().enabled()) return;
+  Events::local().record({EventKind::exchange, since, steady_now(), static_cast<std::int64_t>(iteration), -1,
+                          static_cast<double>(passage.flow->courier().sent()), passage.event_name});
 }
 
 void Exchange::Impl::start_presence() {

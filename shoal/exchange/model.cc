@@ -106,6 +106,7 @@ Measured as_measured(const Model& model, double samples, double flops) {
       const auto& p = layer.parameters[i];
       TensorSpec tensor{p.name, p.type, p.count, static_cast<std::uint32_t>(run.tensors.size())};
       tensor.forward_at = before;
+      tensor.by_element = true;  // as most optimizers are
       tensor.backward_at = kBackward * (run.compute.forward_seconds - before);
       if (layer.kind == LayerKind::fc && i == 0) {
         tensor.rows = static_cast<std::uint64_t>(std::llround(samples * static_cast<double>(layer.rows)));

@@ -34,6 +34,7 @@ struct TensorSpec {
   double filled = 1;           // of a layer: the share of its pair's numbers that are not zero, as measured
   bool bf16_rows = false;      // those of the layer
   bool divisible = false;      // of a layer's weight: members may each hold a strip of it (strips.h)
+  bool by_element = false;     // its optimizer treats each element by itself: every member may step a part of it (owned_parts.h)
 
   factor::Shape layer() const { return {outputs > 0 ? count / outputs : 0, outputs, type, bf16_rows}; }
 };
@@ -74,7 +75,7 @@ struct ExchangePlan {
 
 // By factors every member multiplies for itself. The same plan with gradients in their places, reduced at one owner each.
 ExchangePlan without_factors(ExchangePlan plan);
-// The same plan with every layer whole on all members.
+// The same plan with every layer and every parameter whole on all members.
 ExchangePlan without_strips(ExchangePlan plan);
 // The same units among so many members, some of which were lost: whole gradients by the same ways, where so many can go by them. network: what is
 // left of the plan's, nullptr if nothing is known of it.

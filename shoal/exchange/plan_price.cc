@@ -29,7 +29,28 @@ Work work_of(const ExchangePlan& plan, const Unit& unit, const Cost& cost) {
   return work;
 }
 
+// What owners send back leaves in the order in which the next forward pass needs it, and hides behind what comes before that. Seconds that do not hide.
+double expose_returns(ExchangePlan& plan, const std::vector<Work>& work, const std::vector<double>& after) {
+  std::vector<std::size_t> order(work.size());
+  std::iota(order.begin(), order.end(), std::size_t{0});
+  std::stable_sort(order.begin(), order.end(), [&](auto a, auto b) { return work[a].needed < work[b].needed; });
+  double arrived = 0, waited = 0;
+  for (const auto u : order) {
+    if (after[u] == 0) continue;
+    arrived += after[u];
+    const double wait = std::max(0.0, arrived - work[u].needed - waited);
+    plan.units[u].predicted_exposed += wait;
+    waited += wait;
+  }
+  return waited;
+}
+
 }  // namespace
+
+bool in_strips_or_parts(const Unit& unit) {
+  const auto way = way_named(unit.way);
+  return way->groups() > 0 || way->owned();
+}
 
 Load load_of(const ExchangePlan& plan, const Unit& unit) {
   Load load{.first = plan.tensors[unit.tensors.front()], .ranks = plan.ranks, .link = plan.link, .multiply_rate = plan.multiply_rate, .servers = plan.servers};
@@ -42,11 +63,13 @@ Cost cost_of(const ExchangePlan& plan, const Unit& unit) { return way_named(unit
 double price_units(ExchangePlan& plan) {
   std::vector<Work> work;
   double between = 0;
+  std::vector<double> after;
   for (auto& unit : plan.units) {
     const auto cost = cost_of(plan, unit);
     unit.predicted_seconds = cost.seconds();
     unit.predicted_exposed = cost.between;
     between += cost.between;
+    after.push_back(cost.after);
     work.push_back(work_of(plan, unit, cost));
   }
   // The optimizer's step comes after all means at a barrier, else each parameter's after its own.
@@ -59,7 +82,8 @@ double price_units(ExchangePlan& plan) {
   }
   const auto line = foresee(work, plan.forward_seconds, plan.backward_seconds, plan.order);
   for (std::size_t u = 0; u < plan.units.size(); ++u) plan.units[u].predicted_exposed += std::max(0.0, line.waited[u] - steps[u]);
-  return line.seconds + between + (by_parameter && !plan.settled ? 0 : plan.step_seconds);
+  const double returned = expose_returns(plan, work, after);
+  return line.seconds + between + returned + (by_parameter && !plan.settled ? 0 : plan.step_seconds);
 }
 
 ExchangePlan priced_on(ExchangePlan plan, const collective::LinkModel& link) {
@@ -100,7 +124,7 @@ ExchangePlan without_factors(ExchangePlan plan) {
 }
 
 ExchangePlan without_strips(ExchangePlan plan) {
-  return by_all_reduce(std::move(plan), [](const Unit& unit) { return way_named(unit.way)->groups() > 0; });
+  return by_all_reduce(std::move(plan), in_strips_or_parts);
 }
 
 ExchangePlan for_members(ExchangePlan plan, std::uint32_t ranks, std::shared_ptr<const collective::KnownNetwork> network) {
@@ -109,7 +133,7 @@ ExchangePlan for_members(ExchangePlan plan, std::uint32_t ranks, std::shared_ptr
   return by_all_reduce(std::move(plan), [ranks, network](const Unit& unit) {
     const auto way = way_named(unit.way);
     if (collective::is_of_network(unit.way)) return !network || network->made(collective::Collective::all_reduce, unit.way) == nullptr;
-    if (unit.way == kByFactors || way->groups() > 0) return true;
+    if (unit.way == kByFactors || in_strips_or_parts(unit)) return true;
     try {
       way->check(ranks);
       return false;

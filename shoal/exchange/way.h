@@ -39,7 +39,8 @@ struct Cost {
   double link = 0;       // seconds
   double computing = 0;  // seconds of the thread that runs backward, beyond what that does anyway
   double between = 0;    // seconds on the link in the middle of the passes, which wait for it: nothing hides behind that
-  double seconds() const { return link + computing + between; }
+  double after = 0;      // seconds on the link behind the optimizer's step, before the next forward pass uses the parameter
+  double seconds() const { return link + computing + between + after; }
 };
 
 // What a flow is made of. The runner and the programs outlive it; plan and unit do not.
@@ -61,6 +62,7 @@ class Way {
   virtual bool is_sized() const { return true; }     // what travels is as long in each iteration; else its size goes before it
   virtual bool packs() const { return false; }       // several small tensors may travel as one
   virtual std::uint32_t groups() const { return 0; }   // of members, in each of which a layer is divided (strips.h); 0: it is whole
+  virtual bool owned() const { return false; }         // every member steps a part of the parameter (owned_parts.h)
   virtual void check(std::uint32_t) const {}           // throws Error{invalid_argument} where so many members cannot go by it
   virtual bool carries(const TensorSpec& tensor) const = 0;
   virtual Cost cost(const Load& load) const = 0;

@@ -33,6 +33,7 @@ std::shared_ptr<const Way> make_factors_way(const WayName& name);     // factors
 std::shared_ptr<const Way> make_hybrid_way(const WayName& name);      // hybrid_way.cc
 std::shared_ptr<const Way> make_rows_way(const WayName& name);        // rows_way.cc
 std::shared_ptr<const Way> make_servers_way(const WayName& name);     // servers_way.cc
+std::shared_ptr<const Way> make_owners_way(const WayName& name);      // owners_way.cc
 std::shared_ptr<const Way> make_bf16_way(const WayName& name);        // bf16_way.cc
 std::shared_ptr<const Way> make_int8_way(const WayName& name);        // int8_way.cc
 std::shared_ptr<const Way> make_topk_way(const WayName& name);        // topk_way.cc

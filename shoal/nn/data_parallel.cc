@@ -33,6 +33,7 @@ DataParallel::DataParallel(Session& session, std::vector<NamedTensor> parameters
       pairs_(parameters_.size()),
       tables_(parameters_, options_.tables),
       divisible_(parameters_.size()),
+      by_element_(parameters_.size()),
       channel_(session.new_channel()),
       pair_names_(*this, parameters_.size()),
       accounted_(parameters_.size()),
@@ -161,7 +162,7 @@ void DataParallel::backward_ends() {
 // --- the iteration
 
 void DataParallel::begin(double weight) {
-  if (!divided_.empty() && options_.whole_gradients) options_.whole_gradients();
+  if ((!divided_.empty() || !owned_.empty()) && options_.whole_gradients) options_.whole_gradients();
   weight_ = weight;
   samples_are_spent_ = true;
   pass_ = torch::autograd::get_current_graph_task_id();
@@ -253,6 +254,7 @@ void DataParallel::install_mean(std::size_t i) {
   const c10::InferenceMode ordinary(false);
   const c10::impl::ExcludeDispatchKeyGuard no_autocast(c10::autocast_dispatch_keyset);
   if (divided_.contains(i)) return install_strip(i);
+  if (owned_.contains(i)) return install_part(i);
   const double waited_before = exchange_->waited();
   const auto tensor = static_cast<std::uint32_t>(i);
   const auto& parameter = parameters_[i].tensor;

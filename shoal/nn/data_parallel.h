@@ -14,7 +14,8 @@
 //   arrived()          -> whose means are here;  settle(i), update_begins(), a step of parameter i alone, update_ends()
 //   commit()           -> all of them are stepped
 // Of layers that the plan divides (exchange/strips.h) a member has its strip's mean alone: .grad stays undefined, strip_mean() has it, and who makes
-// .grad whole fetches the others' (python/shoal/divided.py). data_parallel_strips.cc is that half.
+// .grad whole fetches the others' (python/shoal/divided.py). data_parallel_strips.cc is that half. So it is where members step parts of parameters
+// (exchange/owned_parts.h): data_parallel_parts.cc.
 //
 // States of an iteration:  idle -> (first gradient) open -> (end of backward) ended -> (finish) installed -> (commit) idle;
 // or from ended -> (step_begins) stepping -> (commit) idle.
@@ -42,6 +43,7 @@
 #include "shoal/exchange/arena.h"
 #include "shoal/exchange/drift.h"
 #include "shoal/exchange/exchange.h"
+#include "shoal/exchange/owned_parts.h"
 #include "shoal/exchange/planner.h"
 #include "shoal/nn/divided_linear.h"
 #include "shoal/nn/factored_linear.h"
@@ -95,10 +97,17 @@ class DataParallel final : private GradientListener, private PairListener, priva
   }
   // Weights of layers that a plan may divide, from the next choice of a plan on, if all members say so.
   void set_divisible(const std::vector<std::size_t>& parameters);
-  std::vector<std::size_t> divided() const;
+  // Parameters whose optimizer treats each element by itself, likewise: a plan may leave to each member a part to step (exchange/owned_parts.h).
+  void set_by_element(const std::vector<std::size_t>& parameters);
+  std::vector<std::size_t> divided() const;               // of both kinds, in ascending order
+  bool is_owned(std::size_t parameter) const { return owned_.contains(parameter); }
+  exchange::OwnedParts parts(std::size_t parameter) const { return owned_.at(parameter).parts; }
+  // Of a parameter in parts: the own one is stepped, and goes to all. Until returned() the others' are as they were, or new.
+  void give_back(std::size_t parameter);
+  void returned(std::size_t parameter);
   exchange::Strips strips(std::size_t parameter) const { return divided_.at(parameter).strips; }  // of a divided one
-  at::Tensor strip_mean(std::size_t parameter) const { return divided_.at(parameter).mean; }      // undefined where nobody had a gradient
-  // From here on no layer is divided, on all members after the same iteration. Their weights are whole again: the caller has seen to that.
+  at::Tensor own_mean(std::size_t parameter) const;       // of the own strip or part; undefined where nobody had a gradient
+  // From here on no layer and no parameter is divided, on all members after the same iteration. Their weights are whole again: the caller has seen to that.
   void undivide();
   bool synchronizes() const { return synchronize_; }
   void set_synchronize(bool on) { synchronize_ = on; }    // off: gradients accumulate here only (no_sync)
@@ -199,12 +208,13 @@ class DataParallel final : private GradientListener, private PairListener, priva
   void multiply_held(std::size_t i);
   void multiply_all_held();
   void install_strip(std::size_t i);
+  void install_part(std::size_t i);
   at::Tensor gradients_of(const Call& call, const at::Tensor& g, bool weight);
   void add_to_strip(const Call& call, const at::Tensor& g);
   void answer_calls_after(std::uint64_t number);
   bool is_called(std::size_t i) const;  // a gradient of its strip may still come in this pass
   void next_round();
-  std::vector<bool> divisible_for_all() const;
+  void agree_on_division(std::vector<exchange::TensorSpec>& specs) const;
   void require_divisible(const exchange::ExchangePlan& plan) const;
   bool divides_only_divisible(const exchange::ExchangePlan& plan) const;
   void follow_placement();
@@ -242,8 +252,14 @@ class DataParallel final : private GradientListener, private PairListener, priva
     LayerGroup* group = nullptr;
     at::Tensor gradient, mean;  // of the own strip: this iteration's sum over the group's rows; the newest mean
   };
-  std::vector<bool> divisible_;
+  struct Owned {
+    exchange::OwnedParts parts;
+    at::Tensor mean;              // of the own part: the newest
+    at::Tensor given, whole;      // what is on its way to the others, and where theirs come; undefined: nothing is
+  };
+  std::vector<bool> divisible_, by_element_;
   std::map<std::size_t, Divided> divided_;
+  std::map<std::size_t, Owned> owned_;
   std::map<std::uint32_t, std::unique_ptr<LayerGroup>> layer_groups_;  // by how many there are
   std::vector<Call> calls_;     // made in a forward pass, that no backward pass of ours has reached yet
   std::uint64_t last_call_ = 0;

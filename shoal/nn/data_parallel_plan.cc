@@ -111,8 +111,7 @@ void DataParallel::choose_plan() {
   session_.link_model();
   auto specs = exchange_->plan().tensors;
   auto pace = pace_of_all(describe_layers(specs));
-  const auto divisible = divisible_for_all();
-  for (std::size_t i = 0; i < specs.size(); ++i) specs[i].divisible = divisible[i];
+  agree_on_division(specs);
   tables_.describe(specs);
   take_for_good(agreed_plan(session_, [&] {
     // A device is behind its caller: what it has computed last says when backward was over.
@@ -129,7 +128,7 @@ void DataParallel::choose_plan() {
 
 // Iterations are counted, and what they take is measured, from the plan or the group of members on that they go by now.
 void DataParallel::settle_from_here() {
-  const bool settles = plan_is_final_ && !options_.plan && divided_.empty() && stagings_.empty();  // a device is behind its caller
+  const bool settles = plan_is_final_ && !options_.plan && divided_.empty() && owned_.empty() && stagings_.empty();  // a device is behind its caller
   settles_at_ = settles ? exchange_->iteration() + kUntilSettled : 0;
   if (settles) pace_ = {};
   waited_before_pass_ = exchange_->waited();

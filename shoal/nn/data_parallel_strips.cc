@@ -18,11 +18,17 @@ at::Tensor strip_of(const at::Tensor& whole, const exchange::Strips& strips, net
   return whole.narrow(0, static_cast<std::int64_t>(strips.first(place)), static_cast<std::int64_t>(strips.rows(place)));
 }
 
-// Units of a layer that is divided, in how many groups.
-std::vector<std::pair<std::uint32_t, std::uint32_t>> divided_in(const exchange::ExchangePlan& plan) {
-  std::vector<std::pair<std::uint32_t, std::uint32_t>> all;
+// What the plan divides: a layer in so many groups, or a parameter in parts, of which each member has one.
+struct Division {
+  std::uint32_t i = 0;
+  std::uint32_t groups = 0;  // 0: in parts
+};
+
+std::vector<Division> divided_in(const exchange::ExchangePlan& plan) {
+  std::vector<Division> all;
   for (const auto& unit : plan.units) {
-    if (const auto groups = exchange::way_named(unit.way)->groups()) all.emplace_back(unit.tensors.front(), groups);
+    const auto way = exchange::way_named(unit.way);
+    if (way->groups() > 0 || way->owned()) all.push_back({unit.tensors.front(), way->groups()});
   }
   return all;
 }
@@ -37,40 +43,55 @@ void DataParallel::set_divisible(const std::vector<std::size_t>& parameters) {
 std::vector<std::size_t> DataParallel::divided() const {
   std::vector<std::size_t> all;
   for (const auto& [i, divided] : divided_) all.push_back(i);
+  for (const auto& [i, owned] : owned_) all.push_back(i);
+  std::sort(all.begin(), all.end());
   return all;
+}
+
+at::Tensor DataParallel::own_mean(std::size_t parameter) const {
+  return owned_.contains(parameter) ? owned_.at(parameter).mean : divided_.at(parameter).mean;
 }
 
 bool DataParallel::divides_only_divisible(const exchange::ExchangePlan& plan) const {
   const auto all = divided_in(plan);
-  return std::all_of(all.begin(), all.end(), [this](const auto& unit) { return divisible_[unit.first]; });
+  return std::all_of(all.begin(), all.end(), [this](const Division& of) { return of.groups > 0 ? divisible_[of.i] : by_element_[of.i]; });
 }
 
-// Of all members, and no memory of the weight is held elsewhere: that would show strips of different steps.
-std::vector<bool> DataParallel::divisible_for_all() const {
-  std::string own(parameters_.size(), 'n');
-  for (std::size_t i = 0; i < parameters_.size(); ++i) {
-    if (divisible_[i] && pairs_.rows(i) > 0 && !session_.outlives_losses()) own[i] = 'y';
+// By all members. Memory of a layer's weight that is held elsewhere would show strips of different steps; parts of such a parameter are awaited in step().
+void DataParallel::agree_on_division(std::vector<exchange::TensorSpec>& specs) const {
+  const auto count = parameters_.size();
+  std::string own(2 * count, 'n');  // layers, then parameters in parts
+  for (std::size_t i = 0; i < count && !session_.outlives_losses(); ++i) {
+    if (divisible_[i] && pairs_.rows(i) > 0) own[i] = 'y';
+    if (by_element_[i]) own[count + i] = 'y';
   }
   for (const auto i : aliased()) own[i] = 'n';
-  std::vector<bool> all(parameters_.size(), true);
-  for (const auto& theirs : session_.gather_text(own, "layers that may be divided")) {
-    for (std::size_t i = 0; i < all.size(); ++i) all[i] = all[i] && theirs.at(i) == 'y';
+  for (auto& spec : specs) spec.divisible = spec.by_element = true;
+  for (const auto& theirs : session_.gather_text(own, "parameters that may be divided")) {
+    for (std::size_t i = 0; i < count; ++i) {
+      specs[i].divisible = specs[i].divisible && theirs.at(i) == 'y';
+      specs[i].by_element = specs[i].by_element && theirs.at(count + i) == 'y';
+    }
   }
-  return all;
 }
 
 void DataParallel::require_divisible(const exchange::ExchangePlan& plan) const {
   for (const auto& [i, groups] : divided_in(plan)) {
-    if (divisible_[i]) continue;
+    if (groups > 0 ? divisible_[i] : by_element_[i]) continue;
     throw Error(Code::mismatch, "the saved plan divides " + parameters_[i].name + " among members, which this script does not allow", "plan",
-                "make a new one with --plan auto; docs/ways.md says which layers may be divided");
+                "make a new one with --plan auto; docs/ways.md says which may be divided");
   }
 }
 
 // All members have just taken the plan.
 void DataParallel::follow_division() {
   divided_.clear();
+  owned_.clear();
   for (const auto& [i, groups] : divided_in(exchange_->plan())) {
+    if (groups == 0) {
+      owned_[i] = {{session_.size(), exchange_->plan().tensors[i].count}, {}, {}, {}};
+      continue;
+    }
     const exchange::Strips strips{session_.size(), groups, exchange_->plan().tensors[i].outputs};
     auto& group = layer_groups_[groups];
     if (!group) group = std::make_unique<LayerGroup>(session_, strips);
