@@ -224,7 +224,7 @@ class Divided:
             self.make_state_whole()
             return
         for number, strip in self._strips.items():
-            self._stand_ins[number] = strip.stand_in(self._optimizer, self._means.get(number))
+            self._stand_ins[number] = strip.stand_in(self._optimizer, self._means.get(number), (self._steps + 1) % 2)
         instead = {id(self._strips[n].parameter): stand_in for n, stand_in in self._stand_ins.items()}
         for group in self._optimizer.param_groups:
             self._stepping.append((group, group["params"]))

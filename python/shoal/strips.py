@@ -71,7 +71,9 @@ class Strip:
         if name not in self._outlay:
             memory = torch.zeros(1 if name == "gradient" else 2, *values.shape, dtype=values.dtype)
             self._outlay[name] = self._counter.add(memory, [rank for rank, _, _ in self.others]), memory
-        self._outlay[name][1][slot].copy_(values)
+        place = self._outlay[name][1][slot]
+        if values.data_ptr() != place.data_ptr():
+            place.copy_(values)
 
     def get(self, name: str, whole, sequence: int, slot: int) -> None:
         """The others' strips of `whole`, as they had laid them out before they told `sequence`."""
@@ -92,17 +94,18 @@ class Strip:
     def _is_whole(self, value) -> bool:
         return isinstance(value, torch.Tensor) and value.shape == self.parameter.shape
 
-    def stand_in(self, optimizer, mean):
+    def stand_in(self, optimizer, mean, slot: int):
+        """What the optimizer steps in place of the whole, with the strip's state; what it leaves will be laid out in `slot`."""
         parameter = torch.nn.Parameter(self.own(plain(self.parameter)))
         gradient = next_use.gradient(self.parameter)  # made whole, or the script's own
         parameter.grad = mean if gradient is None else self.own(gradient)
         if self.parameter in optimizer.state:
             kept = optimizer.state[self.parameter]
-            optimizer.state[parameter] = {name: self._own_state(value) if self._is_whole(value) else value for name, value in kept.items()}
+            optimizer.state[parameter] = {name: self._own_state(name, value, slot) for name, value in kept.items()}
         return parameter
 
-    def _own_state(self, whole):
-        return self.own(whole)
+    def _own_state(self, name: str, value, slot: int):
+        return self.own(value) if self._is_whole(value) else value
 
     def take_state(self, optimizer, stand_in) -> None:
         """What the step left: in place, or anew."""
@@ -137,8 +140,14 @@ class Part(Strip):
             self.get(name, whole, sequence, slot)
             optimizer.state[self.parameter][name] = whole
 
-    def _own_state(self, whole):
-        return self.own(whole).clone()  # which does not keep the memory of the others'
+    def _own_state(self, name: str, value, slot: int):
+        """Where it will be laid out: the state of this step and of the one before are all that there is."""
+        if self._is_whole(value):
+            value = self.own(value).clone()  # which does not keep the others' memory
+        if name in self._outlay and self._is_part(value):
+            self.lay_out(name, value, slot)
+            value = self._outlay[name][1][slot]
+        return value
 
     def take_state(self, optimizer, stand_in) -> None:
         if stand_in in optimizer.state:

@@ -31,6 +31,17 @@ double ExchangePlan::predicted_exposed() const {
   return std::accumulate(units.begin(), units.end(), 0.0, [](double s, const Unit& u) { return s + u.predicted_exposed; });
 }
 
+double ExchangePlan::stepping_seconds() const {
+  if (settled) return step_seconds;
+  double all = 0, own = 0;  // bytes, as the step's time goes
+  for (const auto& unit : units) {
+    const auto bytes = static_cast<double>(bytes_of(unit));
+    all += bytes;
+    own += way_named(unit.way)->owned() ? bytes / ranks : bytes;
+  }
+  return all > 0 ? step_seconds * own / all : step_seconds;
+}
+
 bool is_all_reduce(const Unit& unit) {
   return is_program(unit.way);
 }

@@ -69,7 +69,8 @@ struct ExchangePlan {
   std::uint32_t turns() const;                       // of its units
   std::string name_of(const Unit& unit) const;       // "fc1.weight", "conv1.bias and 3 more": in events, reports and errors
   double predicted_exposed() const;                  // sum over units
-  double predicted_seconds() const { return forward_seconds + backward_seconds + step_seconds + predicted_exposed(); }  // of an iteration
+  double stepping_seconds() const;                   // between the passes: by owners a member steps its parts alone, which the measured ones did not
+  double predicted_seconds() const { return forward_seconds + backward_seconds + stepping_seconds() + predicted_exposed(); }  // of an iteration
   std::uint64_t hash() const;                        // of all that decides bits and matching: equal on all members
 };
 

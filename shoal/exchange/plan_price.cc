@@ -83,7 +83,7 @@ double price_units(ExchangePlan& plan) {
   const auto line = foresee(work, plan.forward_seconds, plan.backward_seconds, plan.order);
   for (std::size_t u = 0; u < plan.units.size(); ++u) plan.units[u].predicted_exposed += std::max(0.0, line.waited[u] - steps[u]);
   const double returned = expose_returns(plan, work, after);
-  return line.seconds + between + returned + (by_parameter && !plan.settled ? 0 : plan.step_seconds);
+  return line.seconds + between + returned + (by_parameter && !plan.settled ? 0 : plan.stepping_seconds());
 }
 
 ExchangePlan priced_on(ExchangePlan plan, const collective::LinkModel& link) {

@@ -9,6 +9,7 @@
 
 #include "shoal/core/event.h"
 #include "shoal/exchange/owned_parts.h"
+#include "shoal/exchange/planner.h"
 #include "shoal/exchange/way.h"
 #include "tests/exchange/members.h"
 
@@ -120,6 +121,24 @@ TEST(Owners, parts_partition_the_tensor_at_blocks) {
       EXPECT_EQ(next, count);
     }
   }
+}
+
+// A member steps its parts alone; the others' come back in the order of the forward pass, and hide behind what of it comes before their use.
+TEST(Owners, is_foreseen_with_a_part_of_the_step_and_what_does_not_hide_of_the_way_back) {
+  constexpr std::uint32_t kRanks = 4;
+  const collective::LinkModel link{.alpha = 0, .rate = 1e6};
+  const auto plan_of = [&](double forward_at) {
+    std::vector<TensorSpec> tensors = owned_plan(kRanks, "owners").tensors;
+    for (auto& tensor : tensors) tensor.backward_at = 0, tensor.forward_at = tensor.first_use * forward_at;
+    return make_plan(tensors, kRanks, link, {.forward_seconds = 1, .backward_seconds = 1, .step_seconds = 0.4}, parse_choice("owners", "test"));
+  };
+  const TensorSpec tensor = owned_plan(kRanks, "owners").tensors[0];
+  const Load load{.first = tensor, .count = kOwned, .ranks = kRanks, .link = link};
+  const Cost cost = way_named("owners")->cost(load);
+  const auto at_once = plan_of(0), hidden = plan_of(0.5);
+  EXPECT_NEAR(at_once.stepping_seconds(), 0.1, 1e-9);
+  EXPECT_NEAR(at_once.predicted_exposed() - hidden.predicted_exposed(), cost.after, 1e-9);  // the second tensor's, whose use is late
+  EXPECT_NEAR(hidden.predicted_seconds(), 2.1 + hidden.predicted_exposed(), 1e-9);
 }
 
 // Whoever closes while parts are under way leaves nothing behind that refers to memory of its own.
