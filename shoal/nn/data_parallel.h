@@ -13,7 +13,7 @@
 //   step_begins()      -> what must be settled before any parameter is stepped: buffers follow, what members ask is known
 //   arrived()          -> whose means are here;  settle(i), update_begins(), a step of parameter i alone, update_ends()
 //   commit()           -> all of them are stepped
-// Of layers that the plan divides (exchange/strips.h) a member has its strip's mean alone: .grad stays undefined, strip_mean() has it, and who makes
+// Of layers that the plan divides (exchange/strips.h) a member has its strip's mean alone: .grad stays undefined, own_mean() has it, and who makes
 // .grad whole fetches the others' (python/shoal/divided.py). data_parallel_strips.cc is that half. So it is where members step parts of parameters
 // (exchange/owned_parts.h): data_parallel_parts.cc.
 //
