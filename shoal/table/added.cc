@@ -6,7 +6,8 @@ namespace shoal::table {
 
 template <class T>
 Added<T>::Added(std::size_t width, Encoding encoding, const Placement& placement, std::uint32_t workers)
-    : width_(width), placement_(placement), open_(workers), ways_(placement.shards()), left_out_(workers, LeftOut<T>(encoding, width)) {
+    : width_(width), placement_(placement), open_(workers), ways_(placement.shards()) {
+  for (std::uint32_t worker = 0; worker < workers; ++worker) left_out_.emplace_back(encoding, width);
   for (auto& open : open_) {
     for (std::size_t shard = 0; shard < placement.shards(); ++shard) open.push_back({Rows(width), {}});
   }
@@ -24,7 +25,9 @@ void Added<T>::add(std::uint32_t worker, std::span<const Key> keys, std::span<co
 
 template <class T>
 std::vector<Message> Added<T>::leave(std::uint32_t worker, std::size_t shard, Clock clock, bool keep) {
-  Rows rows = std::exchange(open_[worker][shard], Open{Rows(width_), {}}).rows;
+  Open& open = open_[worker][shard];
+  const std::size_t usual = open.rows.size();
+  Rows rows = std::exchange(open, Open{Rows(width_, nullptr, usual), {}}).rows;
   const std::size_t rounded = left_out_[worker].rounds() ? rows.size() : 0;
   for (typename Rows::Number number = 0; number < rounded; ++number) left_out_[worker].round(rows.key(number), rows.row(number));
   auto bodies = rows.bodies();

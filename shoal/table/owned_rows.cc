@@ -23,8 +23,7 @@ typename OwnedRows<T>::Number OwnedRows<T>::number_of(Key key, Number near) {
   const Number number = settled_.insert(key, near);
   if (number < live_number_.size()) return number;
   live_number_.push_back(RowMap<T>::kNone);
-  subscribers_.resize(subscribers_.size() + words_);
-  changed_.resize(subscribers_.size());
+  if (any_subscriber_) make_room_for_subscribers();
   initialise(number);
   return number;
 }
@@ -160,11 +159,21 @@ void OwnedRows<T>::take_over(OwnedRows& kept) {
   settled_ = std::move(kept.settled_);
   state_ = std::move(kept.state_);
   live_number_.assign(settled_.size(), RowMap<T>::kNone);
-  subscribers_.assign(settled_.size() * words_, 0);
-  changed_ = subscribers_;
 }
 
 // --- readers
+
+template <class T>
+void OwnedRows<T>::make_room_for_subscribers() {
+  subscribers_.resize(settled_.size() * words_);
+  changed_.resize(subscribers_.size());
+}
+
+template <class T>
+void OwnedRows<T>::subscribe(Number number, net::Rank reader) {
+  if (!std::exchange(any_subscriber_, true)) make_room_for_subscribers();
+  subscribers_[number * words_ + reader / 64] |= std::uint64_t{1} << (reader % 64);
+}
 
 template <class T>
 void OwnedRows<T>::changed(Number number, net::Rank by, Clock lacks) {
@@ -198,6 +207,7 @@ std::vector<typename OwnedRows<T>::Number> OwnedRows<T>::take_changes(net::Rank 
 
 template <class T>
 void OwnedRows<T>::unsubscribe(std::span<const Number> numbers, net::Rank reader) {
+  if (!any_subscriber_) return;
   const std::uint64_t bit = std::uint64_t{1} << (reader % 64);
   for (const Number number : numbers) {
     subscribers_[number * words_ + reader / 64] &= ~bit;
@@ -209,8 +219,8 @@ void OwnedRows<T>::unsubscribe(std::span<const Number> numbers, net::Rank reader
 template <class T>
 void OwnedRows<T>::unsubscribe() {
   if (!std::exchange(any_subscriber_, false)) return;
-  std::ranges::fill(subscribers_, 0);
-  std::ranges::fill(changed_, 0);
+  subscribers_.clear();
+  changed_.clear();
   for (Untold& untold : untold_) untold.clear();
 }
 

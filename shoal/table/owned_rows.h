@@ -32,7 +32,8 @@ class OwnedRows {
   OwnedRows(const Spec& spec, net::Rank readers, const std::shared_ptr<ColdFile>& cold = nullptr);
 
   Number number_of(Key key, Number near = 0);      // with initial values if it is new; `near`: where it may be (RowMap)
-  void expect(Key key) const { settled_.expect(key); }  // number_of() will be asked for it soon
+  void expect(Key key) const { settled_.expect(key); }  // RowMap
+  Number guess(Key key) const { return settled_.guess(key); }
   Key key(Number number) const { return settled_.key(number); }
   std::span<const T> visible(Number number) const; // live if there is such, else settled
   std::span<const T> sums(Number number);          // of the row's gradients, where the rule keeps them (rule.h)
@@ -66,10 +67,7 @@ class OwnedRows {
   }
 
   // --- readers
-  void subscribe(Number number, net::Rank reader) {
-    subscribers_[number * words_ + reader / 64] |= std::uint64_t{1} << (reader % 64);
-    any_subscriber_ = true;
-  }
+  void subscribe(Number number, net::Rank reader);
   void unsubscribe(std::span<const Number> numbers, net::Rank reader);
   void unsubscribe();                              // by all
   // What this reader subscribed and others changed since it took them last: up to `most`, and all that lack clocks below `due`.
@@ -86,6 +84,7 @@ class OwnedRows {
   void before_change(Number number) {              // of its settled values or its state
     if (!images_.empty() || before_) [[unlikely]] keep(number);
   }
+  void make_room_for_subscribers();
   void keep(Number number);
   void initialise(Number number);                  // from zeros
 
@@ -97,8 +96,8 @@ class OwnedRows {
   std::optional<Rounded<T>> rounded_;              // where rows are rounded on their way
   std::vector<Number> live_number_;                // by number: in live_, or none
   std::vector<std::uint32_t> later_;               // by number in live_: increments that are not settled; 0: the settled row says it all
+  bool any_subscriber_ = false;                    // else the next two are empty
   std::vector<std::uint64_t> subscribers_;         // bits by rank, `words_` a row
-  bool any_subscriber_ = false;
   std::vector<std::uint64_t> changed_;             // likewise: whom its changes are kept for in untold_
   std::vector<Untold> untold_;                     // by reader
   Clock slowest_ = 0;

@@ -1,6 +1,6 @@
 // Rows of equal width by 64-bit key: what a server owns, what a reader copied, what a worker has added. A row has a number, in the order
 // in which rows came, and stays where it is. Open addressing with linear probing; but while each key that came was above the last one,
-// the list of keys is all there is.
+// the list of keys is all there is. Slots hold 32 bits of hashes in place of keys: half the memory, so that caches bear twice as many rows.
 //
 // Who goes through many keys says where the next one may be: behind the last. Lists of keys mostly come in an order in which they came
 // before, and then rows are found one behind the other, without a look at any table. Threads: one at a time.
@@ -77,10 +77,14 @@ class RowMap {
   using Number = std::uint32_t;
   static constexpr Number kNone = ~Number{0};
 
-  // cold: where rows lie; nullptr: in memory.
-  explicit RowMap(std::size_t width, std::shared_ptr<ColdFile> cold = nullptr) : width_(width), cold_(std::move(cold)) {
+  // cold: where rows lie; nullptr: in memory. usual: about so many will come.
+  explicit RowMap(std::size_t width, std::shared_ptr<ColdFile> cold = nullptr, std::size_t usual = 0)
+      : width_(width), usual_(usual), cold_(std::move(cold)) {
     while (shift_ > 0 && ((width_ * sizeof(T) + sizeof(Key)) << shift_) > kMessageBytes) --shift_;
   }
+
+  RowMap(RowMap&&) = default;
+  RowMap& operator=(RowMap&&) = default;  // not copied: the copy's memory would be the same
 
   std::size_t size() const { return size_; }
   std::size_t width() const { return width_; }
@@ -89,11 +93,9 @@ class RowMap {
   // `near`: looked at first.
   Number find(Key key, Number near = 0) const {
     if (near < size_ && this->key(near) == key) return near;
-    if (slots_.empty()) return find_in_order(key);
-    for (std::size_t at = spread(key) & mask();; at = (at + 1) & mask()) {
-      const Slot& slot = slots_[at];
-      if (slot.number == kNone || slot.key == key) return slot.number;
-    }
+    if (ordered_) return find_in_order(key);
+    if (slots_.empty()) index();
+    return find_slot(key).number;
   }
   // A row that is new holds zeros, and has number size() - 1.
   Number insert(Key key, Number near = 0) {
@@ -102,9 +104,21 @@ class RowMap {
     if (size_ > before) std::ranges::fill(row(number), T{});
     return number;
   }
-  // That it will be looked for soon.
+  // For who goes through many keys out of order, each some keys ahead: that guess() will be asked for this one; where it most likely is, to be
+  // given as `near`, with what will be read there on its way into the cache.
   void expect(Key key) const {
-    if (!slots_.empty()) __builtin_prefetch(&slots_[spread(key) & mask()]);
+    if (!slots_.empty()) __builtin_prefetch(&slots()[spread(key) & mask()]);
+  }
+  Number guess(Key key) const {
+    if (slots_.empty()) return kNone;
+    const std::uint64_t hash = spread(key);
+    std::size_t at = hash & mask();
+    while (slots()[at].number != kNone && slots()[at].tag != tag_of(hash)) at = (at + 1) & mask();
+    const Number number = slots()[at].number;
+    if (number == kNone) return kNone;
+    __builtin_prefetch(keys(number) + (number & last_of_block()));
+    __builtin_prefetch(values(number), 1);
+    return number;
   }
   // The row's values, or those of zeros, and these.
   Number add(Key key, Number near, std::span<const T> values);
@@ -112,7 +126,7 @@ class RowMap {
   std::span<const T> row(Number number) const { return {values(number), width_}; }
 
   // All rows in the order of their numbers, as bodies of messages: keys, and behind them their values. The rows stay where they can be
-  // read; nothing may be written any more.
+  // read; nothing may be written any more. Memory for finding them is let go until one is looked for.
   struct Body {
     std::size_t rows;
     Bytes bytes;
@@ -121,15 +135,17 @@ class RowMap {
 
  private:
   struct Slot {
-    Key key = 0;
-    Number number = kNone;
+    std::uint32_t tag;
+    Number number;
   };
   struct Block {
     Bytes bytes;  // keys, and behind them values
     T* values;
   };
 
-  std::size_t mask() const { return slots_.size() - 1; }
+  Slot* slots() const { return reinterpret_cast<Slot*>(slots_.data()); }
+  std::size_t slot_count() const { return slots_.size() / sizeof(Slot); }
+  std::size_t mask() const { return slot_count() - 1; }
   Number last_of_block() const { return (Number{1} << shift_) - 1; }
   Key* keys(Number number) const { return reinterpret_cast<Key*>(blocks_[number >> shift_].bytes.data()); }
   T* values(Number number) const { return blocks_[number >> shift_].values + (number & last_of_block()) * width_; }
@@ -141,7 +157,7 @@ class RowMap {
   }
 
   Number find_in_order(Key key) const;
-  bool in_order(Key key) const { return slots_.empty() && (size_ == 0 || this->key(static_cast<Number>(size_ - 1)) < key); }
+  bool in_order(Key key) const { return ordered_ && (size_ == 0 || this->key(static_cast<Number>(size_ - 1)) < key); }
   // A row that is new holds anything.
   Number place(Key key, Number near) {
     if (near < size_ && this->key(near) == key) return near;
@@ -157,11 +173,23 @@ class RowMap {
     keys(number)[number & last_of_block()] = key;
     return number;
   }
-  void index();
+  void index() const;
+  static std::uint32_t tag_of(std::uint64_t hash) { return static_cast<std::uint32_t>(hash >> 32); }
+  Slot& find_slot(Key key) const {  // where it is, or will be
+    const std::uint64_t hash = spread(key);
+    std::size_t at = hash & mask();
+    const auto is_other = [&](const Slot& slot) {
+      return slot.number != kNone && (slot.tag != tag_of(hash) || this->key(slot.number) != key);
+    };
+    while (is_other(slots()[at])) at = (at + 1) & mask();
+    return slots()[at];
+  }
 
   std::size_t width_, size_ = 0, room_ = 0;    // of a row; rows
+  std::size_t usual_;                          // rows
   unsigned shift_ = 14;                        // log2 of the rows of a block
-  std::vector<Slot> slots_;                    // a power of two, at most half full; none: keys came in order
+  bool ordered_ = true;                        // keys came in order
+  mutable Bytes slots_;                        // a power of two, at most three quarters full; none: in order, or not looked for since bodies()
   std::vector<Block> blocks_;                  // never move
   std::shared_ptr<ColdFile> cold_;
 };
@@ -175,29 +203,33 @@ typename RowMap<T>::Number RowMap<T>::find_in_order(Key key) const {
 
 template <class T>
 typename RowMap<T>::Number RowMap<T>::place_by_slot(Key key) {
-  if (2 * (size_ + 1) > slots_.size()) index();
-  std::size_t at = spread(key) & mask();
-  for (; slots_[at].number != kNone; at = (at + 1) & mask()) {
-    if (slots_[at].key == key) return slots_[at].number;
-  }
-  slots_[at] = {key, static_cast<Number>(size_)};
+  ordered_ = false;
+  if (4 * (size_ + 1) > 3 * slot_count()) index();
+  Slot& slot = find_slot(key);
+  if (slot.number != kNone) return slot.number;
+  slot = {tag_of(spread(key)), static_cast<Number>(size_)};
   return append(key);
 }
 
-// With room for as many again.
+// With room for about as many again.
 template <class T>
-void RowMap<T>::index() {
-  slots_.assign(std::bit_ceil(std::max<std::size_t>(16, 4 * size_)), Slot{});
+void RowMap<T>::index() const {
+  slots_ = {};                                 // its memory may be what is needed
+  slots_ = Bytes(std::bit_ceil(std::max<std::size_t>({16, 2 * size_, usual_ + usual_ / 2})) * sizeof(Slot));
+  std::memset(slots_.data(), 0xff, slots_.size());
+  static_assert(kNone == ~Number{0});          // all bits
   for (Number number = 0; number < size_; ++number) {
-    std::size_t at = spread(key(number)) & mask();
-    while (slots_[at].number != kNone) at = (at + 1) & mask();
-    slots_[at] = {key(number), number};
+    const std::uint64_t hash = spread(key(number));
+    std::size_t at = hash & mask();
+    while (slots()[at].number != kNone) at = (at + 1) & mask();
+    slots()[at] = {tag_of(hash), number};
   }
 }
 
 template <class T>
 std::vector<typename RowMap<T>::Body> RowMap<T>::bodies() {
   std::vector<Body> bodies;
+  slots_ = {};
   for (std::size_t begin = 0; begin < size_; begin += std::size_t{1} << shift_) {
     Block& of = blocks_[begin >> shift_];
     const std::size_t rows = std::min(size_ - begin, std::size_t{1} << shift_);

@@ -18,6 +18,7 @@
 // Threads: the transport's loop.
 #pragma once
 
+#include <array>
 #include <deque>
 #include <functional>
 #include <map>
@@ -201,24 +202,28 @@ class Shard final : public Server {
   bool parted_ = false;
 };
 
-// Where keys do not follow each other as they once came, those to come are looked up ahead, and the row behind the last one only now and then:
-// each place where a row may be is a cache line that is far away.
+// Where keys do not follow each other as they once came, each place where a row may be is a cache line that is far away: then where the next few are is
+// guessed before the first of them is visited, and slots are on their way before that.
 template <class T>
 template <class Visit>
 void Shard<T>::for_each_row(const Message& message, const Visit& visit) {
-  constexpr std::size_t ahead = 8;
+  constexpr std::size_t few = 16;
   const auto keys = message.keys();
   const auto values = message.values<T>();
   const std::size_t width = has_state(message.header.kind) ? rows_.full_width() : spec_.width;
+  std::array<Number, few> guess;
   Number number = RowMap<T>::kNone;
-  bool astray = false;
-  for (std::size_t i = 0; i < keys.size(); ++i) {
-    const Number next = number + 1;
-    const bool look = !astray || i % ahead == 0;
-    number = rows_.number_of(keys[i], look ? next : RowMap<T>::kNone);
-    if (look) astray = number != next;
-    if (astray && i + ahead < keys.size()) rows_.expect(keys[i + ahead]);
-    visit(number, values.subspan(i * width, width));
+  for (std::size_t begin = 0; begin < keys.size(); begin += few) {
+    const std::size_t end = std::min(begin + few, keys.size());
+    const bool astray = number + 1 >= rows_.size() || rows_.key(number + 1) != keys[begin];
+    for (std::size_t i = begin; astray && i < end; ++i) {
+      if (i + few < keys.size()) rows_.expect(keys[i + few]);
+      guess[i - begin] = rows_.guess(keys[i]);
+    }
+    for (std::size_t i = begin; i < end; ++i) {
+      number = rows_.number_of(keys[i], astray ? guess[i - begin] : number + 1);
+      visit(number, values.subspan(i * width, width));
+    }
   }
 }
 

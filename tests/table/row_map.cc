@@ -92,6 +92,19 @@ TEST(RowMap, bodies_hold_all_rows) {
   }
 }
 
+// Goal: rows whose keys came in any order are found also after they left as bodies, and a guess never hides one.
+TEST(RowMap, rows_that_left_are_found) {
+  RowMap<std::int32_t> rows(1, nullptr, 100);
+  constexpr Key kCount = 30000;
+  const auto key_of = [](Key i) { return spread(i); };
+  for (Key i = 0; i < kCount; ++i) rows.add(key_of(i), rows.guess(key_of(i)), std::vector<std::int32_t>{static_cast<std::int32_t>(i)});
+  for (const bool left : {false, true}) {
+    if (left) rows.bodies();
+    for (Key i = 0; i < kCount; ++i) ASSERT_EQ(rows.find(key_of(i), rows.guess(key_of(i))), i);
+    for (Key i = kCount; i < 2 * kCount; ++i) ASSERT_EQ(rows.find(key_of(i), rows.guess(key_of(i))), rows.kNone);
+  }
+}
+
 TEST(RowMap, integers_wrap) {
   std::vector<std::int32_t> narrow{std::numeric_limits<std::int32_t>::max()}, wide(100, std::numeric_limits<std::int32_t>::max());
   add<std::int32_t>(narrow, std::vector<std::int32_t>{1});
