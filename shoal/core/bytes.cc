@@ -22,6 +22,7 @@ Memory fresh(std::size_t size) {
   constexpr std::size_t huge = std::size_t{2} << 20;
   const bool large = size >= 2 * huge;
   const std::size_t whole = large ? (size + huge - 1) / huge * huge : size;
+  if (whole < size) throw std::bad_alloc();  // more than there are addresses
   void* const memory = large ? std::aligned_alloc(huge, whole) : std::malloc(size);
   if (!memory) throw std::bad_alloc();
   if (large) madvise(memory, whole, MADV_HUGEPAGE);
