@@ -24,7 +24,7 @@ _grad = torch.Tensor.grad
 
 
 class Divided:
-    """What of one model is: nothing until the plan divides some. Stands between a parameter's .grad and its mean (pending.Gates)."""
+    """What of one model is divided: nothing until a plan says so. Stands between a parameter's .grad and its mean (pending.Gates)."""
 
     def __init__(self, core, module, optimizer, parameters, names, replayed: bool):
         self._replayed = replayed  # a saved plan says which are divided
@@ -238,7 +238,7 @@ class Divided:
             self._strips[number].take_state(self._optimizer, stand_in)
         self._widen()
         self._steps += 1
-        held = set(self._core.aliased())
+        held = set(self._core.aliased()) if any(map(self._core.is_owned, self._strips)) else ()
         for number, strip in self._strips.items():
             if not isinstance(strip, Part):
                 strip.lay_out("weight", strip.own(plain(strip.parameter)), self._steps % 2)

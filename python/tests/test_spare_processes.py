@@ -47,9 +47,7 @@ LAST = """
 import atexit, threading, time
 import shoal
 atexit.register(print, "at exit", flush=True)
-started = threading.Event()
-threading.Thread(target=lambda: (started.wait(), print("thread", flush=True))).start()
-started.set()
+threading.Thread(target=lambda: (threading.main_thread().join(), print("thread", flush=True))).start()
 print("last line", flush=True)
 """
 THREADS = "import os, sys\nos.environ['OMP_NUM_THREADS'] = '3'\nprint('torch' in sys.modules)\nimport torch\nprint(torch.get_num_threads())\n"

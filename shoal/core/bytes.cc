@@ -1,13 +1,13 @@
 #include "shoal/core/bytes.h"
 
-#include <sys/mman.h>
-
 #include <bit>
 #include <cstdlib>
 #include <map>
 #include <mutex>
 #include <new>
 #include <vector>
+
+#include "shoal/core/huge_pages.h"
 
 namespace shoal {
 namespace {
@@ -17,15 +17,9 @@ struct Free {
 };
 using Memory = std::unique_ptr<std::byte[], Free>;
 
-// Large memory lies on huge pages where the kernel has them: who looks up places all over it finds their addresses in fewer steps.
 Memory fresh(std::size_t size) {
-  constexpr std::size_t huge = std::size_t{2} << 20;
-  const bool large = size >= 2 * huge;
-  const std::size_t whole = large ? (size + huge - 1) / huge * huge : size;
-  if (whole < size) throw std::bad_alloc();  // more than there are addresses
-  void* const memory = large ? std::aligned_alloc(huge, whole) : std::malloc(size);
+  void* const memory = size >= 2 * kHugePage ? allocate_huge(size) : std::malloc(size);
   if (!memory) throw std::bad_alloc();
-  if (large) madvise(memory, whole, MADV_HUGEPAGE);
   return Memory(static_cast<std::byte*>(memory));
 }
 

@@ -39,8 +39,6 @@ inline constexpr const char* kByRows = "rows";
 inline constexpr const char* kServers = "servers:";
 inline std::string served_by(std::uint32_t servers) { return kServers + std::to_string(servers); }
 
-// That of a tensor of which every member owns a part, steps it, and sends it to all.
-inline constexpr const char* kOwners = "owners";
 // That of a layer which is divided among the members of groups, before the number of groups.
 inline constexpr const char* kHybrid = "hybrid:";
 

@@ -47,10 +47,7 @@ double expose_returns(ExchangePlan& plan, const std::vector<Work>& work, const s
 
 }  // namespace
 
-bool in_strips_or_parts(const Unit& unit) {
-  const auto way = way_named(unit.way);
-  return way->groups() > 0 || way->owned();
-}
+bool is_divided(const Unit& unit) { return way_named(unit.way)->divides(); }
 
 Load load_of(const ExchangePlan& plan, const Unit& unit) {
   Load load{.first = plan.tensors[unit.tensors.front()], .ranks = plan.ranks, .link = plan.link, .multiply_rate = plan.multiply_rate, .servers = plan.servers};
@@ -124,7 +121,7 @@ ExchangePlan without_factors(ExchangePlan plan) {
 }
 
 ExchangePlan without_strips(ExchangePlan plan) {
-  return by_all_reduce(std::move(plan), in_strips_or_parts);
+  return by_all_reduce(std::move(plan), is_divided);
 }
 
 ExchangePlan for_members(ExchangePlan plan, std::uint32_t ranks, std::shared_ptr<const collective::KnownNetwork> network) {
@@ -133,7 +130,7 @@ ExchangePlan for_members(ExchangePlan plan, std::uint32_t ranks, std::shared_ptr
   return by_all_reduce(std::move(plan), [ranks, network](const Unit& unit) {
     const auto way = way_named(unit.way);
     if (collective::is_of_network(unit.way)) return !network || network->made(collective::Collective::all_reduce, unit.way) == nullptr;
-    if (unit.way == kByFactors || in_strips_or_parts(unit)) return true;
+    if (unit.way == kByFactors || way->divides()) return true;
     try {
       way->check(ranks);
       return false;

@@ -6,7 +6,7 @@
 
 namespace shoal::exchange {
 
-bool in_strips_or_parts(const Unit& unit);  // no member has all of what it is the gradient of to step
+bool is_divided(const Unit& unit);  // Way::divides()
 Load load_of(const ExchangePlan& plan, const Unit& unit);
 Cost cost_of(const ExchangePlan& plan, const Unit& unit);
 

@@ -178,10 +178,10 @@ class Planner {
   }
 
   void check_way(const std::string& name) const {
-    way_named(name)->check(best_.ranks);
+    const auto way = way_named(name);
+    way->check(best_.ranks);
     if (best_.servers == 0 || name == served_by(best_.servers)) return;
-    const bool divides = name.starts_with(kHybrid) || name == kOwners;  // among all members, of which some compute nothing
-    if (!divides && !name.starts_with(kServers)) return;
+    if (!way->divides() && !name.starts_with(kServers)) return;  // divided among all members, of which some compute nothing
     throw Error(Code::invalid_argument, name + " in a run with " + std::to_string(best_.servers) + " that only serve", "plan",
                 "leave it to auto, or say " + served_by(best_.servers));
   }
@@ -284,7 +284,7 @@ class Planner {
       auto plan = best_;
       plan.units = pack(plan.tensors, order_, packing, ways, turns_);
       complete(plan);
-      const bool divides = std::any_of(plan.units.begin(), plan.units.end(), [](const Unit& u) { return in_strips_or_parts(u); });
+      const bool divides = std::any_of(plan.units.begin(), plan.units.end(), is_divided);
       plan.order = divides ? Order::fifo : sends_in_;  // these are stepped together
       prioritise(plan);
       const double seconds = price_units(plan);

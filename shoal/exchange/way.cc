@@ -28,7 +28,7 @@ constexpr Known kKnown[] = {
     {"hybrid", ":GROUPS", "a fully connected layer divided among the members of a group, which share their rows", true, 1, 1, make_hybrid_way},
     {kByRows, "", "the rows of a table that have a gradient", true, 0, 0, make_rows_way},
     {"servers", ":COUNT", "the last COUNT members bring no gradients and only add", true, 1, 1, make_servers_way},
-    {kOwners, "", "every member steps its part of the parameter, and sends it to all", true, 0, 0, make_owners_way},
+    {"owners", "", "every member steps its part of the parameter, and sends it to all", true, 0, 0, make_owners_way},
     {"bf16", "", "gradients and means rounded to bf16", false, 0, 0, make_bf16_way},
     {"int8", "", "a byte an element, what rounding takes away is added the next time", false, 0, 0, make_int8_way},
     {"topk", ":SHARE[:MOMENTUM[:WARMUP[:CLIP]]]", "the largest elements, the others when they are large enough", false, 1, 4, make_topk_way},

@@ -63,6 +63,7 @@ class Way {
   virtual bool packs() const { return false; }       // several small tensors may travel as one
   virtual std::uint32_t groups() const { return 0; }   // of members, in each of which a layer is divided (strips.h); 0: it is whole
   virtual bool owned() const { return false; }         // every member steps a part of the parameter (owned_parts.h)
+  bool divides() const { return groups() > 0 || owned(); }  // no member has all of the mean
   virtual void check(std::uint32_t) const {}           // throws Error{invalid_argument} where so many members cannot go by it
   virtual bool carries(const TensorSpec& tensor) const = 0;
   virtual Cost cost(const Load& load) const = 0;

@@ -28,7 +28,7 @@ std::vector<Division> divided_in(const exchange::ExchangePlan& plan) {
   std::vector<Division> all;
   for (const auto& unit : plan.units) {
     const auto way = exchange::way_named(unit.way);
-    if (way->groups() > 0 || way->owned()) all.push_back({unit.tensors.front(), way->groups()});
+    if (way->divides()) all.push_back({unit.tensors.front(), way->groups()});
   }
   return all;
 }

@@ -14,6 +14,7 @@
 #include <random>
 
 #include "tests/exchange/members.h"
+#include "tests/exchange/normal_numbers.h"
 
 namespace shoal::exchange {
 namespace {
@@ -30,13 +31,7 @@ ExchangePlan by(const std::string& way, std::uint32_t ranks) {
   return plan;
 }
 
-Gradient random_gradient(std::uint64_t seed) {
-  std::mt19937_64 random(seed);
-  std::normal_distribution<float> normal;
-  Gradient gradient(kCount);
-  for (auto& v : gradient) v = normal(random);
-  return gradient;
-}
+Gradient random_gradient(std::uint64_t seed) { return normal_numbers(kCount, seed); }
 
 OfMembers gradients_at(std::uint32_t ranks, std::uint64_t step) {
   OfMembers all;

@@ -4,7 +4,6 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
-#include <random>
 #include <vector>
 
 #include "shoal/core/event.h"
@@ -12,6 +11,7 @@
 #include "shoal/exchange/planner.h"
 #include "shoal/exchange/way.h"
 #include "tests/exchange/members.h"
+#include "tests/exchange/normal_numbers.h"
 
 namespace shoal::exchange {
 namespace {
@@ -27,13 +27,7 @@ ExchangePlan owned_plan(std::uint32_t ranks, const std::string& way) {
   return plan;
 }
 
-Values drawn_values(std::uint64_t seed) {
-  std::mt19937_64 random(seed);
-  std::normal_distribution<float> normal;
-  Values values(kOwned);
-  for (auto& v : values) v = normal(random);
-  return values;
-}
+Values drawn_values(std::uint64_t seed) { return normal_numbers(kOwned, seed); }
 
 net::ScriptedNetwork slow_network(std::uint64_t seed) { return {.seed = seed, .delay_min = Nanoseconds(1'000), .delay_max = Nanoseconds(5'000'000)}; }
 

@@ -3,14 +3,13 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include <random>
-
 #include "shoal/core/error.h"
 #include "shoal/core/event.h"
 #include "shoal/exchange/plan_price.h"
 #include "shoal/exchange/planner.h"
 #include "shoal/exchange/way.h"
 #include "tests/exchange/members.h"
+#include "tests/exchange/normal_numbers.h"
 
 namespace shoal::exchange {
 namespace {
@@ -26,14 +25,6 @@ ExchangePlan served(std::uint32_t workers, std::uint32_t servers) {
   return plan;
 }
 
-std::vector<float> served_gradient(std::uint64_t seed, std::uint64_t count) {
-  std::mt19937_64 random(seed);
-  std::normal_distribution<float> normal;
-  std::vector<float> gradient(count);
-  for (auto& v : gradient) v = normal(random);
-  return gradient;
-}
-
 TEST(Servers, add_the_workers_gradients_in_rank_order) {
   for (const auto& [workers, servers] : {std::pair{1u, 1u}, {2u, 1u}, {3u, 1u}, {3u, 2u}, {4u, 1u}, {2u, 3u}, {4u, 4u}}) {
     SCOPED_TRACE(std::to_string(workers) + " workers, " + std::to_string(servers) + " servers");
@@ -41,8 +32,8 @@ TEST(Servers, add_the_workers_gradients_in_rank_order) {
     for (std::uint64_t step = 0; step < 2; ++step) {
       std::vector<std::vector<float>> weight, bias;
       for (std::uint32_t r = 0; r < members.size(); ++r) {
-        weight.push_back(served_gradient(100 * step + r, kServed));
-        bias.push_back(served_gradient(1000 + r, 7));
+        weight.push_back(normal_numbers(kServed, 100 * step + r));
+        bias.push_back(normal_numbers(7, 1000 + r));
         members[r].begin(r < workers ? 8 : 0);
         for (std::uint32_t t : {0u, 1u}) r < workers ? members[r].produced(t, t == 0 ? weight[r].data() : bias[r].data()) : members[r].absent(t);
       }
@@ -100,8 +91,8 @@ TEST(Servers, idle_where_a_way_has_no_use_for_them) {
       Events::local().drain();
       Events::local().enable(true);
       for (std::uint32_t r = 0; r < workers + servers; ++r) {
-        weight.push_back(served_gradient(r, kServed));
-        bias.push_back(served_gradient(1000 + r, 7));
+        weight.push_back(normal_numbers(kServed, r));
+        bias.push_back(normal_numbers(7, 1000 + r));
         for (Members* of : {&members, &others}) {
           if (r >= of->size()) continue;
           (*of)[r].begin(r < workers ? 8 : 0);

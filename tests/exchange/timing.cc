@@ -11,6 +11,7 @@
 
 #include "shoal/exchange/strips.h"
 #include "tests/exchange/members.h"
+#include "tests/exchange/normal_numbers.h"
 #include "tests/from_environment.h"
 
 namespace shoal::exchange {
@@ -19,14 +20,6 @@ namespace {
 constexpr std::uint64_t kHeight = 130, kBreadth = 256, kElements = kHeight * kBreadth, kSamples = 7;
 constexpr std::uint64_t kIterations = 4;  // what a lossy way keeps goes into the next
 using Numbers = std::vector<float>;
-
-Numbers normal_numbers(std::uint64_t count, std::uint64_t seed) {
-  std::mt19937_64 random(seed);
-  std::normal_distribution<float> normal;
-  Numbers numbers(count);
-  for (auto& v : numbers) v = normal(random);
-  return numbers;
-}
 
 // Two wide tensors, each a unit of its own, and between them two small ones that share a unit if the way packs.
 ExchangePlan timed_plan(const std::string& way, std::uint32_t ranks) {

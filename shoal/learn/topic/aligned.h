@@ -2,14 +2,14 @@
 // grow. Threads: as a value.
 #pragma once
 
-#include <sys/mman.h>
-
 #include <cstddef>
 #include <cstdlib>
 #include <cstring>
 #include <memory>
 #include <new>
 #include <span>
+
+#include "shoal/core/huge_pages.h"
 
 namespace shoal::learn::topic {
 
@@ -18,13 +18,11 @@ class Aligned {
  public:
   Aligned() = default;
   explicit Aligned(std::size_t size) : size_(size) {  // zeros
-    constexpr std::size_t huge = std::size_t{2} << 20;
-    const std::size_t bytes = size * sizeof(T), boundary = bytes >= huge ? huge : 64;
-    const std::size_t whole = (bytes + boundary - 1) / boundary * boundary;
+    constexpr std::size_t line = 64;
+    const std::size_t whole = (size * sizeof(T) + line - 1) / line * line;
     if (whole == 0) return;
-    void* memory = std::aligned_alloc(boundary, whole);
+    void* const memory = whole >= kHugePage ? allocate_huge(whole) : std::aligned_alloc(line, whole);
     if (memory == nullptr) throw std::bad_alloc();
-    if (boundary == huge) madvise(memory, whole, MADV_HUGEPAGE);
     std::memset(memory, 0, whole);
     data_.reset(static_cast<T*>(memory));
   }
