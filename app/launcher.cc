@@ -32,6 +32,7 @@ namespace {
 using namespace std::chrono_literals;
 
 constexpr Nanoseconds settle_time = 5s;  // after a failure, for the others to end by themselves
+constexpr Nanoseconds refusal_time = 1s;  // after bad input: the others have found the same, or wait for whom refused it
 constexpr int look_again_at_stopped = 500;  // milliseconds
 constexpr Nanoseconds time_to_save = 30s;  // between TERM and KILL where TERM came from outside: members save first
 
@@ -321,7 +322,8 @@ void Launcher::advance() {
   if (phase_ == Phase::running && what_.replacements) replace_lost();
   if (phase_ == Phase::running && (what_.shrinks ? only_stopped() : !failures_.empty())) {
     phase_ = Phase::settling;
-    deadline_ = now + settle_time;
+    const bool refused = !failures_.empty() && members_[failures_.front()].status == exit_code(Code::invalid_argument);
+    deadline_ = now + (refused ? refusal_time : settle_time);
   }
   if (now < deadline_) return;
   switch (phase_) {
