@@ -110,7 +110,11 @@ def as_spare(command, folder, told=TOLD):
         return spare.returncode, out, err
 
 
-@pytest.mark.parametrize(("script", "flags", "words"), CASES.values(), ids=CASES.keys())
+NIGHTLY = ("safe path", "a package", "sys.exit with words", "an exception of a module", "its own hook for exceptions", "a syntax error", "no module")
+
+
+@pytest.mark.parametrize(("script", "flags", "words"), [pytest.param(*case, id=name, marks=[pytest.mark.slow] if name in NIGHTLY else [])
+                                                        for name, case in CASES.items()])
 def test_it_runs_and_ends_as_a_cold_process(tmp_path, words_of_spare, script, flags, words):
     write(tmp_path, script)
     cold = subprocess.run([sys.executable, *flags, *words], cwd=tmp_path, env={**environment(), **TOLD}, stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=PATIENCE)

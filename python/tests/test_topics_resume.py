@@ -106,12 +106,12 @@ class Survived:
         return folder / "model.safetensors"
 
 
-@pytest.mark.parametrize(("victims", "parallel"), [((0,), "rotation"), ((0, 1), "rotation"), ((1,), "data"),
+@pytest.mark.parametrize(("victims", "parallel"), [((0, 1), "rotation"), ((1,), "data"),
                                                    *(pytest.param(*each, marks=pytest.mark.slow) for each in [
-                                                       ((1,), "rotation"), ((2,), "rotation"), ((2, 0), "rotation"), ((2, 0), "data")])])
+                                                       ((0,), "rotation"), ((1,), "rotation"), ((2,), "rotation"), ((2, 0), "rotation"), ((2, 0), "data")])])
 def test_those_who_are_left_train_on_with_all_documents(tmp_path, victims, parallel):
     """From the last sweep that was kept, whoever is killed; of two, the last one alone."""
-    run = Survived(tmp_path, "--sweeps", "3000", "--keep-every", "2", "--parallel", parallel)
+    run = Survived(tmp_path, "--sweeps", "1000", "--keep-every", "2", "--parallel", parallel)
     for victim in victims:
         run.until("sweep 5 of" if victim == victims[0] else "goes on after sweep")
         run.kill(victim)
@@ -122,14 +122,14 @@ def test_those_who_are_left_train_on_with_all_documents(tmp_path, victims, paral
 
 def test_without_a_checkpoint_they_begin_anew_as_those_that_they_are(tmp_path):
     """It is the model of a run of as many members that were never more, to the bit."""
-    run = Survived(tmp_path, "--sweeps", "2000", "--keep-every", "0")
+    run = Survived(tmp_path, "--sweeps", "1000", "--keep-every", "0")
     run.until("sweep 5 of")
     run.kill(1)
     survived = run.model()
     assert "nothing to go on from: begins anew" in run.said
     (tmp_path / "two").mkdir()
     (tmp_path / "two" / "texts.txt").write_bytes((tmp_path / "texts.txt").read_bytes())
-    two = [program(), "run", "-n", "2", "--", program(), "topics", "train", *ALL, "--sweeps", "2000", "--keep-every", "0"]
+    two = [program(), "run", "-n", "2", "--", program(), "topics", "train", *ALL, "--sweeps", "1000", "--keep-every", "0"]
     subprocess.run(two, cwd=tmp_path / "two", stdout=subprocess.DEVNULL, check=True, timeout=120)
     assert (tmp_path / "two" / "t.topics" / "model.safetensors").read_bytes() == survived.read_bytes()
 
