@@ -9,7 +9,7 @@
 
 #include "shoal/collective/hosts.h"
 #include "shoal/collective/probe_together.h"
-#include "shoal/nn/said.h"
+#include "shoal/nn/group/said.h"
 
 namespace shoal::nn {
 
