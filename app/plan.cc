@@ -15,7 +15,7 @@
 #include "app/python.h"
 #include "app/run.h"
 #include "app/spawn.h"
-#include "shoal/collective/synthesize.h"
+#include "shoal/collective/certificate.h"
 #include "shoal/core/aside.h"
 #include "shoal/core/error.h"
 #include "shoal/core/text.h"

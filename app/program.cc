@@ -10,10 +10,10 @@
 
 #include "app/command.h"
 #include "shoal/collective/build.h"
+#include "shoal/collective/certificate.h"
 #include "shoal/collective/draw.h"
 #include "shoal/collective/select.h"
 #include "shoal/collective/show.h"
-#include "shoal/collective/synthesize.h"
 #include "shoal/collective/verify.h"
 #include "shoal/core/aside.h"
 #include "shoal/core/error.h"

@@ -3,8 +3,8 @@
 
 #include "bindings.h"
 #include "shoal/collective/build.h"
+#include "shoal/collective/certificate.h"
 #include "shoal/collective/show.h"
-#include "shoal/collective/synthesize.h"
 #include "shoal/collective/verify.h"
 #include "shoal/sim/best_program.h"
 #include "shoal/sim/price.h"

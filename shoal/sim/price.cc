@@ -5,7 +5,7 @@
 #include <memory>
 #include <utility>
 
-#include "shoal/collective/synthesize.h"
+#include "shoal/collective/certificate.h"
 #include "shoal/core/error.h"
 #include "shoal/sim/run_program.h"
 
