@@ -37,16 +37,8 @@ enum class Phase : std::uint8_t {
 struct Survivors::Impl : std::enable_shared_from_this<Survivors::Impl> {
   Impl(net::Transport& transport_in, std::vector<net::Rank> members_in, std::uint16_t channel_in)
       : transport(transport_in), members(std::move(members_in)), channel(channel_in),
-        agreement(static_cast<std::uint32_t>(members.size()), place_of_self()), peers(members.size()),
+        agreement(static_cast<std::uint32_t>(members.size()), place_in(members, transport.rank())), peers(members.size()),
         said_bytes(sizeof(Said) + vote_bytes(static_cast<std::uint32_t>(members.size()))) {}
-
-  std::uint32_t place_of_self() const {
-    const auto found = std::ranges::find(members, transport.rank());
-    if (found == members.end()) {
-      throw Error(Code::invalid_argument, fmt::format("rank {} is not a member of the group it wants to run in", transport.rank()));
-    }
-    return static_cast<std::uint32_t>(found - members.begin());
-  }
 
   void open();
   void listen(std::uint32_t place);
