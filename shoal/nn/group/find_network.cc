@@ -4,6 +4,7 @@
 #include <optional>
 
 #include "shoal/collective/certificate.h"
+#include "shoal/collective/known_network.h"
 #include "shoal/collective/program_cache.h"
 
 namespace shoal::nn {
