@@ -24,9 +24,9 @@ double price(Collective collective, const std::string& name, std::uint32_t ranks
 // Bytes that the member with the most to do sends (or receives, where that is more) for `bytes` as above by the named program.
 double busiest_bytes(Collective collective, const std::string& name, std::uint32_t ranks, double bytes);
 
-// The cheapest builder for this size, or what was made for the network where one is known (trees, and what its form has); among equals that
-// which adds inside of hosts first, then the first of builder_names(); before them what the tuning asks for, if this group can have it. left_fold_only: only programs that add
-// in rank order, whose bits no other choice or packing changes. Throws Error{unsupported} if none has so many ranks.
+// The cheapest builder for this size, or what was made for the network where one is known (trees, and what its form has); among equals that which adds
+// inside of hosts first, then the first of builder_names(); before them what the tuning asks for, if this group can have it. left_fold_only: only programs
+// that add in rank order, whose bits no other choice or packing changes. Throws Error{unsupported} if none has so many ranks.
 std::string choose(Collective collective, std::uint32_t ranks, double bytes, const LinkModel& link, bool left_fold_only = false);
 
 // The program of that name, proved: a builder's, or the network's.
