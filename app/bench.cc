@@ -17,6 +17,7 @@
 #include "shoal/collective/build.h"
 #include "shoal/collective/probe.h"
 #include "shoal/collective/run.h"
+#include "shoal/collective/select.h"
 #include "shoal/collective/tuning.h"
 #include "shoal/core/error.h"
 #include "shoal/core/host.h"

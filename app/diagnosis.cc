@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <nlohmann/json.hpp>
 
+#include "shoal/collective/select.h"
 #include "shoal/core/text.h"
 
 namespace shoal::app {

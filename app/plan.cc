@@ -3,11 +3,8 @@
 
 #include <cmath>
 #include <filesystem>
-#include <fstream>
-#include <iterator>
 #include <memory>
 #include <nlohmann/json.hpp>
-#include <system_error>
 
 #include "app/command.h"
 #include "app/known_model.h"
@@ -15,9 +12,10 @@
 #include "app/python.h"
 #include "app/run.h"
 #include "app/spawn.h"
-#include "shoal/collective/synthesize.h"
+#include "shoal/collective/certificate.h"
 #include "shoal/core/aside.h"
 #include "shoal/core/error.h"
+#include "shoal/core/read_text.h"
 #include "shoal/core/text.h"
 #include "shoal/nn/models/model.h"
 #include "shoal/topo/import.h"
@@ -40,11 +38,9 @@ struct PlanOptions {
 };
 
 std::string contents(const std::string& file) {
-  std::error_code none;
-  std::ifstream input(file, std::ios::binary);
-  if (!fs::is_regular_file(file, none) || !input) refuse("cannot be read", file);
-  if (fs::file_size(file, none) > kLargestFile) refuse("is larger than 256 MiB", file);
-  return {std::istreambuf_iterator<char>(input), {}};
+  std::string text = read_text(file, kLargestFile);
+  if (text.size() > kLargestFile) refuse("is larger than 256 MiB", file);
+  return text;
 }
 
 // A factory's model is traced by the Python beside this program, which has PyTorch.

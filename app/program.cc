@@ -10,13 +10,14 @@
 
 #include "app/command.h"
 #include "shoal/collective/build.h"
+#include "shoal/collective/certificate.h"
 #include "shoal/collective/draw.h"
 #include "shoal/collective/select.h"
 #include "shoal/collective/show.h"
-#include "shoal/collective/synthesize.h"
 #include "shoal/collective/verify.h"
 #include "shoal/core/aside.h"
 #include "shoal/core/error.h"
+#include "shoal/core/read_text.h"
 #include "shoal/core/text.h"
 #include "shoal/sim/best_program.h"
 #include "shoal/sim/price.h"
@@ -71,7 +72,7 @@ Program program_of(const ProgramOptions& options) {
     return build(kind, options.program, ranks_of(options), root_of(options, kind));
   }
   if (options.root) refuse("the program of a file has its own", "--root");
-  Program program = collective::program_from_json(topo::read_text(options.program), options.program);
+  Program program = collective::program_from_json(read_text(options.program), options.program);
   if (options.members && ranks_of(options) != program.ranks) {
     refuse(fmt::format("{} is a program of {}, not of {}", options.program, show_count(program.ranks, "members"), *options.members), "-n");
   }
@@ -79,10 +80,6 @@ Program program_of(const ProgramOptions& options) {
     refuse(fmt::format("{} is a program of {}", options.program, name(program.collective)), "--collective");
   }
   return program;
-}
-
-std::string link_in_words(const Topology& topology, std::uint32_t link) {
-  return topology.node_name(topology.links[link].from) + " > " + topology.node_name(topology.links[link].to);
 }
 
 int build_for(const ProgramOptions& options) {
@@ -100,7 +97,7 @@ int build_for(const ProgramOptions& options) {
   if (program.certificate) {
     const collective::Proof proof = check_certificate(program, topology);
     line += fmt::format(", {} of a bound of {} ({:.1f} %), {} the busiest", show_rate(topology, proof.rate), show_rate(topology, proof.bound),
-                        100 * proof.efficiency(), link_in_words(topology, proof.busiest));
+                        100 * proof.efficiency(), topology.link_name(topology.links[proof.busiest]));
   }
   line += fmt::format(", in {}\n", show_seconds(took.count()));
   constexpr std::size_t kMostShown = 4;

@@ -94,7 +94,7 @@ std::string as_text(const sim::Scenario& scenario, const sim::Outcome& outcome, 
     const topo::Link& link = topology.links[links[i]];
     const sim::LinkUse& use = outcome.links[links[i]];
     if (use.bytes <= 0) break;
-    text += fmt::format("  {} > {} ({}): busy {:.1f} %, {}\n", topology.node_name(link.from), topology.node_name(link.to), show_rate(link.rate), 100 * use.busy, show_size(use.bytes));
+    text += fmt::format("  {} ({}): busy {:.1f} %, {}\n", topology.link_name(link), show_rate(link.rate), 100 * use.busy, show_size(use.bytes));
   }
   return text;
 }

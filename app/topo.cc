@@ -55,7 +55,7 @@ std::string some_links(const Topology& topology, double least, double most, std:
   std::vector<std::string> some;
   for (const topo::Link& link : topology.links) {
     if (link.rate >= least && link.rate <= most && some.size() < kMost)
-      some.push_back(topology.node_name(link.from) + " > " + topology.node_name(link.to));
+      some.push_back(topology.link_name(link));
   }
   return fmt::format("{}{}", fmt::join(some, ", "), count > kMost ? ", ..." : "");
 }

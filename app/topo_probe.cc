@@ -8,7 +8,7 @@
 
 #include "app/run.h"
 #include "app/topo.h"
-#include "shoal/collective/probe_together.h"
+#include "shoal/collective/measure_network.h"
 #include "shoal/core/error.h"
 #include "shoal/net/job.h"
 

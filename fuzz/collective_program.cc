@@ -4,9 +4,9 @@
 #include <cstdlib>
 #include <string>
 
+#include "shoal/collective/certificate.h"
 #include "shoal/collective/draw.h"
 #include "shoal/collective/show.h"
-#include "shoal/collective/synthesize.h"
 #include "shoal/collective/verify.h"
 #include "shoal/core/error.h"
 

@@ -3,9 +3,10 @@
 
 #include "bindings.h"
 #include "shoal/collective/build.h"
+#include "shoal/collective/certificate.h"
 #include "shoal/collective/show.h"
-#include "shoal/collective/synthesize.h"
 #include "shoal/collective/verify.h"
+#include "shoal/core/read_text.h"
 #include "shoal/sim/best_program.h"
 #include "shoal/sim/price.h"
 #include "shoal/topo/import.h"
@@ -25,7 +26,7 @@ collective::Collective called(const std::string& text) {
 std::string read_network(const std::string& file) { return to_json(topo::import_topology(std::filesystem::path(file)).topology); }
 
 std::string read_program(const std::string& file) {
-  std::string text = topo::read_text(file);
+  std::string text = read_text(file);
   collective::program_from_json(text, file);
   return text;
 }

@@ -29,6 +29,7 @@
 #include "shoal/collective/run.h"
 #include "shoal/collective/select.h"
 #include "shoal/collective/surviving_group.h"
+#include "shoal/core/read_text.h"
 #include "shoal/net/call.h"
 #include "shoal/net/job.h"
 
@@ -152,7 +153,7 @@ class Member {
   }
 
   collective::Verified plan_for(double bytes) const {
-    if (options_.program.ends_with(".json")) return collective::verify(collective::program_from_json(topo::read_text(options_.program), options_.program));
+    if (options_.program.ends_with(".json")) return collective::verify(collective::program_from_json(read_text(options_.program), options_.program));
     const std::string name = options_.program != "auto"
                                  ? options_.program
                                  : collective::choose(Collective::all_reduce, runner_.size(), bytes, link_);

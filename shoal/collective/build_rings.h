@@ -47,8 +47,8 @@ Program ring_program(std::string name, const Rings& rings);
 // A ring of all members in this order; `both_ways`: half of the data in each direction.
 Program ring_all_reduce(std::vector<std::uint32_t> order, bool both_ways = false);
 
-// Rank x1 + p1 (x2 + p2 (...)) has coordinates x1, x2, ...: the first dimension varies fastest, where that of topo::Grid varies slowest. A dimension that does not wrap (a mesh) is a ring, too, that goes up by the even
-// coordinates and comes back by the odd ones, so that every ring's next is two links away at most and no link direction has two flows:
+// Rank x1 + p1 (x2 + p2 (...)) has coordinates x1, x2, ...: the first dimension varies fastest (of topo::Grid slowest). One that does not wrap, as of a
+// mesh, is a ring, too: up by the even coordinates and back by the odd ones, so that the next is two links away at most and no link direction has two flows:
 //
 //     0 -> 2 -> 4 -> 5 -> 3 -> 1 -> 0
 std::uint32_t folded(std::uint32_t place, std::uint32_t size);  // the coordinate at this place of such a ring

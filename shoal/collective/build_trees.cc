@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cmath>
 #include <utility>
 
 #include "shoal/collective/author.h"
@@ -121,6 +122,26 @@ DataTree tree_of(const packing::Tree& packed, std::uint32_t ranks) {
   for (const packing::Hop& hop : packed.up) tree.up[hop.from] = hop.to;
   for (const packing::Hop& hop : packed.down) tree.down[hop.to] = hop.from;
   return tree;
+}
+
+std::uint32_t share_of(double part) {
+  constexpr std::uint32_t kShares = 1U << 20;
+  return std::max(1U, static_cast<std::uint32_t>(std::lround(part * kShares)));
+}
+
+std::vector<DataTree> data_trees(const std::vector<packing::Tree>& packed, std::uint32_t ranks, double all) {
+  std::vector<DataTree> trees;
+  for (const packing::Tree& tree : packed) {
+    trees.push_back(tree_of(tree, ranks));
+    trees.back().share = share_of(tree.rate / all);
+  }
+  return trees;
+}
+
+double rate_of(const std::vector<packing::Tree>& packed) {
+  double all = 0;
+  for (const packing::Tree& tree : packed) all += tree.rate;
+  return all;
 }
 
 Program tree_program(std::string name, Collective collective, std::uint32_t ranks, const std::vector<DataTree>& trees,

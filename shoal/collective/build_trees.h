@@ -17,6 +17,10 @@ struct DataTree {
   std::uint32_t share = 1;               // beside the other trees' (of one root, where every rank owns a part)
 };
 DataTree tree_of(const packing::Tree& packed, std::uint32_t ranks);  // host i as rank i; its share is to be set
+std::uint32_t share_of(double part);                                 // of all data: in millionths or so, one at least
+// The same of a packing, with shares: each tree's rate beside `all`, the rate of all data.
+std::vector<DataTree> data_trees(const std::vector<packing::Tree>& packed, std::uint32_t ranks, double all);
+double rate_of(const std::vector<packing::Tree>& packed);            // of all of them together
 
 // all_reduce: both ways, any roots. broadcast, reduce: one way, from or to `root`. all_gather, reduce_scatter: one way, at least one tree
 // at every rank. Sums are added tree by tree: at each rank its own first, then its children's by rank. Slices follow each other

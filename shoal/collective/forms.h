@@ -25,11 +25,11 @@ bool is_form(const std::string& name);
 
 // Throws Error{invalid_argument} with the reason where the network is of another form, or no form is called so.
 Program build_for(const topo::Topology& topology, const std::string& form);
-// All that fit, in the order of kForms; the hierarchical one of at most kMostExactHosts (synthesize.h) hosts.
+// All that fit, in the order of kForms; the hierarchical one of at most kMostExactHosts (certificate.h) hosts.
 std::vector<Program> programs_of_form(const topo::Topology& topology);
 
 // Hosts in a ring whose slowest step is as fast as can be found: for the greatest rate at which a bounded search finds a circuit of pairs, the
-// nearest next host first. Of hosts beyond kMostExactHosts (synthesize.h), as they are numbered. Pairs count by the slowest link of their way.
+// nearest next host first. Of hosts beyond kMostExactHosts (certificate.h), as they are numbered. Pairs count by the slowest link of their way.
 std::vector<std::uint32_t> order_by_rates(const topo::Topology& topology);
 
 }  // namespace shoal::collective

@@ -9,8 +9,6 @@
 #include <string>
 #include <utility>
 
-#include "shoal/collective/probe_together.h"
-
 namespace shoal::collective {
 
 namespace {
@@ -85,16 +83,6 @@ HostRates host_rates(const Hosts& hosts, const std::vector<double>& rates) {
   const auto [slowest, fastest] = std::minmax_element(rates.begin(), within);
   const double near = within == rates.end() ? std::numeric_limits<double>::infinity() : *std::min_element(within, rates.end());
   return {near, *slowest, *slowest > 0 ? *fastest / *slowest : 1};
-}
-
-HostRates measure_hosts(net::Transport& transport, const Hosts& hosts, const LinkModel& link, std::uint64_t operation, Instant deadline) {
-  const auto size = static_cast<std::uint32_t>(hosts.size());
-  const std::vector<topo::Flow> flows = host_flows(hosts);
-  PairMatrix guess{size, std::vector<PairFigures>(std::size_t{size} * size, {link.alpha, link.rate, link.rate})};
-  for (const topo::Flow& flow : flows) {
-    if (hosts[flow.from] == hosts[flow.to]) guess.figures[std::size_t{flow.from} * size + flow.to].rate_alone = LinkModel::one_machine().rate;
-  }
-  return host_rates(hosts, probe_together(transport, flows, guess, operation, deadline));
 }
 
 }  // namespace shoal::collective

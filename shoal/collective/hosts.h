@@ -1,13 +1,12 @@
 // Members that share hosts: as many as a machine has devices. Inside of a host bytes go through memory, between hosts all members of one
 // share its link, so that what they have is added there first (hierarchical_all_reduce) and crosses once.
 //
-// All members make the same of the same members and rates. Functions without a transport are pure.
+// Pure: all members make the same of the same members and rates (measure_network.h measures them).
 #pragma once
 
 #include <cstdint>
 #include <vector>
 
-#include "shoal/collective/select.h"
 #include "shoal/net/job.h"
 #include "shoal/topo/infer.h"
 #include "shoal/topo/topology.h"
@@ -35,8 +34,5 @@ struct HostRates {        // bytes/s that these get
   double inequality = 1;  // the fastest between hosts over the slowest
 };
 HostRates host_rates(const Hosts& hosts, const std::vector<double>& rates);  // as many as there are flows
-// The same, measured. Blocks; all members call it at the same place and get the same value. Uses kTogetherOperations numbers (probe_together.h)
-// from `operation` on. Throws the Error that ended it; at the deadline Error{timeout}.
-HostRates measure_hosts(net::Transport& transport, const Hosts& hosts, const LinkModel& link, std::uint64_t operation, Instant deadline);
 
 }  // namespace shoal::collective

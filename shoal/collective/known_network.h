@@ -30,7 +30,7 @@ class KnownNetwork {
   // Synthesizes all_reduce, all_gather and reduce_scatter, or finds them in `cache`. Throws what that throws, and Error{invalid_argument} for
   // relative rates.
   static std::shared_ptr<const KnownNetwork> made_for(topo::Topology topology, const ProgramCache& cache = {});
-  // The same without trees, which need no telling: every member makes it for itself. At most kMostExactHosts (synthesize.h) hosts.
+  // The same without trees, which need no telling: every member makes it for itself. At most kMostExactHosts (certificate.h) hosts.
   static std::shared_ptr<const KnownNetwork> without_trees(topo::Topology topology);
   // For the member that makes it: tells the others in words for their from_json(), also why there is none. Throws what make() throws.
   static std::shared_ptr<const KnownNetwork> made_and_told(const std::function<std::shared_ptr<const KnownNetwork>()>& make,
@@ -51,7 +51,7 @@ class KnownNetwork {
   const topo::Topology& topology() const { return topology_; }
   std::uint32_t ranks() const { return static_cast<std::uint32_t>(topology_.hosts.size()); }
 
-  // Trees or a form's; nullptr where there is none: forms are for all_reduce of 2 to kMostExactHosts (synthesize.h) hosts.
+  // Trees or a form's; nullptr where there is none: forms are for all_reduce of 2 to kMostExactHosts (certificate.h) hosts.
   const Verified* made(Collective collective, const std::string& name) const;
   // Bytes/s of the data that a builder's program or one of those reaches: by its fullest link, or those in phases in their course (congestion.h); 0 where that
   // is not known.

@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "shoal/collective/hosts.h"
+#include "shoal/collective/known_network.h"
 #include "shoal/core/error.h"
 
 namespace shoal::collective {

@@ -23,7 +23,7 @@
 #include <string>
 #include <vector>
 
-#include "shoal/collective/select.h"
+#include "shoal/collective/link_model.h"
 #include "shoal/net/transport.h"
 
 namespace shoal::collective {

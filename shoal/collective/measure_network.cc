@@ -1,11 +1,15 @@
+#include "shoal/collective/measure_network.h"
+
 #include <fmt/format.h>
 
 #include <algorithm>
 #include <chrono>
 #include <map>
 #include <string>
+#include <utility>
+#include <vector>
 
-#include "shoal/collective/probe_together.h"
+#include "shoal/topo/infer.h"
 
 namespace shoal::collective {
 
@@ -27,6 +31,21 @@ std::vector<std::string> unequal_names(const net::Job& job, net::Rank size) {
   return names;
 }
 
+// The network that explains what pairs get alone and groups of them together.
+topo::Topology infer_network(net::Transport& transport, const std::vector<std::string>& hosts, const PairMatrix& alone,
+                             std::uint64_t operation) {
+  topo::PairsAlone pairs;
+  for (const PairFigures& pair : alone.figures) {
+    pairs.rate.push_back(pair.rate_alone);
+    pairs.latency.push_back(pair.latency);
+  }
+  return topo::infer(hosts, pairs, [&](std::span<const topo::Flow> flows) {
+    const std::vector<topo::Flow> round(flows.begin(), flows.end());
+    return probe_together(transport, round, alone, std::exchange(operation, operation + kTogetherOperations),
+                          transport.now() + kPatienceARound);
+  });
+}
+
 }  // namespace
 
 topo::Topology measure_network(net::Job& job, std::uint64_t operation) {
@@ -35,7 +54,17 @@ topo::Topology measure_network(net::Job& job, std::uint64_t operation) {
   transport.doing("measuring the network: every pair alone");
   const PairMatrix pairs = probe_pairs(transport, operation, transport.now() + kPatienceARound + size * size * kPatienceAPair);
   transport.doing("measuring the network: flows together");
-  return infer_network(transport, unequal_names(job, size), pairs, operation + pair_probe_operations(size), kPatienceARound);
+  return infer_network(transport, unequal_names(job, size), pairs, operation + pair_probe_operations(size));
+}
+
+HostRates measure_hosts(net::Transport& transport, const Hosts& hosts, const LinkModel& link, std::uint64_t operation, Instant deadline) {
+  const auto size = static_cast<std::uint32_t>(hosts.size());
+  const std::vector<topo::Flow> flows = host_flows(hosts);
+  PairMatrix guess{size, std::vector<PairFigures>(std::size_t{size} * size, {link.alpha, link.rate, link.rate})};
+  for (const topo::Flow& flow : flows) {
+    if (hosts[flow.from] == hosts[flow.to]) guess.figures[std::size_t{flow.from} * size + flow.to].rate_alone = LinkModel::one_machine().rate;
+  }
+  return host_rates(hosts, probe_together(transport, flows, guess, operation, deadline));
 }
 
 }  // namespace shoal::collective

@@ -6,6 +6,7 @@
 
 #include "shoal/collective/build.h"
 #include "shoal/collective/rehearsal.h"
+#include "shoal/collective/select.h"
 #include "shoal/core/reduce.h"
 
 namespace shoal::collective {

@@ -10,8 +10,8 @@
 #include <string>
 #include <vector>
 
+#include "shoal/collective/link_model.h"
 #include "shoal/collective/run.h"
-#include "shoal/collective/select.h"
 #include "shoal/topo/topology.h"
 
 namespace shoal::collective {

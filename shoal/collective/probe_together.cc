@@ -174,18 +174,4 @@ std::vector<double> probe_together(net::Transport& transport, const std::vector<
   });
 }
 
-topo::Topology infer_network(net::Transport& transport, const std::vector<std::string>& hosts, const PairMatrix& alone,
-                             std::uint64_t operation, Nanoseconds patience_a_round) {
-  topo::PairsAlone pairs;
-  for (const PairFigures& pair : alone.figures) {
-    pairs.rate.push_back(pair.rate_alone);
-    pairs.latency.push_back(pair.latency);
-  }
-  return topo::infer(hosts, pairs, [&](std::span<const topo::Flow> flows) {
-    const std::vector<topo::Flow> round(flows.begin(), flows.end());
-    return probe_together(transport, round, alone, std::exchange(operation, operation + kTogetherOperations),
-                          transport.now() + patience_a_round);
-  });
-}
-
 }  // namespace shoal::collective

@@ -76,7 +76,7 @@ struct Op {
 struct Loop { std::uint32_t times = 1; std::vector<Op> ops; };
 using Lane = std::vector<Loop>;       // ops are numbered through the lane's loops, from 0
 
-// What a program made for one topology claims of itself there; check_certificate() (synthesize.h) checks it.
+// What a program made for one topology claims of itself there; check_certificate() (certificate.h) checks it.
 struct Certificate {
   std::string topology;               // its digest
   double rate = 0, bound = 0;         // of the data, in the topology's unit: that of the program, and what none exceeds

@@ -10,6 +10,7 @@
 #include "shoal/collective/verify.h"
 #include "shoal/core/aside.h"
 #include "shoal/core/error.h"
+#include "shoal/core/read_text.h"
 #include "shoal/net/environment.h"
 
 namespace shoal::collective {
@@ -58,7 +59,7 @@ std::optional<Program> ProgramCache::kept(const fs::path& file, const topo::Topo
   std::error_code none;
   if (!fs::is_regular_file(file, none)) return std::nullopt;
   try {
-    Program program = program_from_json(topo::read_text(file));
+    Program program = program_from_json(read_text(file));
     if (!program.name.starts_with(name) || program.collective != collective || program.root != root ||
         program.ranks != topology.hosts.size())
       return std::nullopt;

@@ -2,11 +2,11 @@
 //
 //     FOLDER/programs/<digest of the topology>-all_reduce-trees-0-v1.program.json
 //
-// A file is believed no more than any other: what comes out of it is right, and as fast as it says. That is all: of two right programs of one name the
-// slower is not told from the other without making both (choose() then takes it only where it is the cheaper). It counts if it is a program of this name (or one that begins so: blink_servers is blink's), collective, size and root, which the verifier proves, and
-// whose certificate holds on this topology (synthesize.h); else it is as if it were not there, and is written anew. Files are written aside and renamed, so
-// any number of processes may share a folder: the last one's is kept, and all have made the same. Where the folder cannot be written to, nothing is kept.
-// The folder holds at most kMostKeptBytes of them; those not used for longest go first. A value; share across threads.
+// A file is believed no more than any other. It counts if it is a program of this name (or one that begins so: blink_servers is blink's), collective, size
+// and root that the verifier proves and whose certificate holds here (certificate.h); else it is written anew. So what comes out of it is right, and as fast
+// as it says; one slower than could be made is not found out (choose() takes it only where it is the cheaper). Files are written aside and renamed: any
+// number of processes may share a folder, the last one's is kept, and all have made the same. Where the folder cannot be written to, nothing is kept. It
+// holds at most kMostKeptBytes of them; what was not used for longest goes first. A value; share across threads.
 #pragma once
 
 #include <cstdint>

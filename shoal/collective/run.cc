@@ -17,6 +17,8 @@ namespace {
 constexpr std::size_t kKeepScratch = 64 << 20;  // bytes of unused windows that a runner keeps
 constexpr std::size_t kKeepCompiled = 64;       // programs
 
+}  // namespace
+
 std::uint32_t place_in(const std::vector<net::Rank>& members, net::Rank rank) {
   const auto found = std::find(members.begin(), members.end(), rank);
   if (found == members.end()) {
@@ -24,8 +26,6 @@ std::uint32_t place_in(const std::vector<net::Rank>& members, net::Rank rank) {
   }
   return static_cast<std::uint32_t>(found - members.begin());
 }
-
-}  // namespace
 
 Group::Group(net::Transport& of_transport, std::vector<net::Rank> of_members)
     : transport(of_transport), members(std::move(of_members)), rank(place_in(members, transport.rank())), pool(kKeepScratch) {}

@@ -40,6 +40,9 @@ struct Run {
   std::string label;                   // for errors and events: "all-reduce of fc1.weight"
 };
 
+// At which place of a group's members a rank is. Throws Error{invalid_argument} where it is none of them.
+std::uint32_t place_in(const std::vector<net::Rank>& members, net::Rank rank);
+
 class Runner {
  public:
   // `members`: transport ranks of this group, by group rank. The transport outlives the runner.

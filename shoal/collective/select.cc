@@ -12,7 +12,7 @@
 #include "shoal/collective/build.h"
 #include "shoal/collective/build_rings.h"
 #include "shoal/collective/build_trees.h"
-#include "shoal/collective/synthesize.h"
+#include "shoal/collective/certificate.h"
 #include "shoal/core/error.h"
 #include "shoal/core/time.h"
 #include "shoal/topo/routes.h"

@@ -7,28 +7,11 @@
 #include <string>
 
 #include "shoal/collective/known_network.h"
+#include "shoal/collective/link_model.h"
 #include "shoal/collective/program.h"
 #include "shoal/collective/tuning.h"
 
 namespace shoal::collective {
-
-// What one member can do, measured by `shoal doctor` or at start (probe.h).
-struct LinkModel {
-  double alpha = 100e-6;        // seconds a step in which members send in pairs: send, wire, wake-up of the receiver
-  double rate = 125e6;          // bytes/s a member, per direction, with one flow in and one out (ring)
-  double add_rate = 8e9;        // bytes/s one member adds from L2
-  // bytes/s a member receives when all others send to it at once (direct). Below `rate` where flows meet in a slow link, above
-  // it between processes of one machine, where every byte is then added in one pass. 0: not measured, 0.8 rate is taken.
-  double fan_in = 0;
-  // Seconds a step in which all send to all: more messages than a pair's, on cores that members share. 0: not measured, alpha.
-  double fan_in_alpha = 0;
-  // The network link by link, where it is known: then the fullest link's rate on it counts instead of `rate`, for groups of all its hosts.
-  std::shared_ptr<const KnownNetwork> network{};
-  std::shared_ptr<const Tuning> tuning{};  // what goes before prices, where it can be had
-
-  // What is typical between processes of one machine, until it is measured.
-  static LinkModel one_machine() { return {30e-6, 1.2e9, 8e9, 1.8e9, 60e-6}; }
-};
 
 // What measuring a network (probe.h) would give, if it is as known: for questions that are asked before anything runs. Of `machine` stay
 // the cost of a step, to which the longest latency of a way is added, and the rate of additions. At most kMostExactHosts hosts.
@@ -41,9 +24,9 @@ double price(Collective collective, const std::string& name, std::uint32_t ranks
 // Bytes that the member with the most to do sends (or receives, where that is more) for `bytes` as above by the named program.
 double busiest_bytes(Collective collective, const std::string& name, std::uint32_t ranks, double bytes);
 
-// The cheapest builder for this size, or what was made for the network where one is known (trees, and what its form has); among equals that
-// which adds inside of hosts first, then the first of builder_names(); before them what the tuning asks for, if this group can have it. left_fold_only: only programs that add
-// in rank order, whose bits no other choice or packing changes. Throws Error{unsupported} if none has so many ranks.
+// The cheapest builder for this size, or what was made for the network where one is known (trees, and what its form has); among equals that which adds
+// inside of hosts first, then the first of builder_names(); before them what the tuning asks for, if this group can have it. left_fold_only: only programs
+// that add in rank order, whose bits no other choice or packing changes. Throws Error{unsupported} if none has so many ranks.
 std::string choose(Collective collective, std::uint32_t ranks, double bytes, const LinkModel& link, bool left_fold_only = false);
 
 // The program of that name, proved: a builder's, or the network's.

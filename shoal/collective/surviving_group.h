@@ -1,4 +1,5 @@
-// Sums among members of whom some may be lost: what the collectives of a job with OnPeerLost::shrink are made of.
+// Sums among members of whom some may be lost, one operation each (survivors.h): for programs that have sums to make and losses to outlive. Training,
+// where a step with all of its sums is one operation, goes by joint.h.
 //
 // all_reduce() ends on all survivors with the same bits, the sum over the same contributors, or on all with an error (survivors.h). The result says
 // who contributed, with the weights that they gave, so that the caller can make a mean of it. The input is as it was until the sum is certain, also

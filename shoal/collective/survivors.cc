@@ -37,16 +37,8 @@ enum class Phase : std::uint8_t {
 struct Survivors::Impl : std::enable_shared_from_this<Survivors::Impl> {
   Impl(net::Transport& transport_in, std::vector<net::Rank> members_in, std::uint16_t channel_in)
       : transport(transport_in), members(std::move(members_in)), channel(channel_in),
-        agreement(static_cast<std::uint32_t>(members.size()), place_of_self()), peers(members.size()),
+        agreement(static_cast<std::uint32_t>(members.size()), place_in(members, transport.rank())), peers(members.size()),
         said_bytes(sizeof(Said) + vote_bytes(static_cast<std::uint32_t>(members.size()))) {}
-
-  std::uint32_t place_of_self() const {
-    const auto found = std::ranges::find(members, transport.rank());
-    if (found == members.end()) {
-      throw Error(Code::invalid_argument, fmt::format("rank {} is not a member of the group it wants to run in", transport.rank()));
-    }
-    return static_cast<std::uint32_t>(found - members.begin());
-  }
 
   void open();
   void listen(std::uint32_t place);
@@ -81,7 +73,6 @@ struct Survivors::Impl : std::enable_shared_from_this<Survivors::Impl> {
   std::vector<Peer> peers;            // by place
   const std::size_t said_bytes;
   std::shared_ptr<Runner> runner;
-  std::vector<std::function<void(const std::vector<net::Rank>&)>> loss_handlers;
   net::Failure failure;               // with which all ended
 
   Phase phase = Phase::idle;
@@ -178,12 +169,7 @@ void Survivors::Impl::decide() {
 }
 
 void Survivors::Impl::conclude() {
-  const View before = agreement.concluded();
   if (failure || !agreement.conclude()) return;
-  std::vector<net::Rank> lost;
-  for (std::uint32_t place = 0; place < members.size(); ++place) {
-    if (agreement.concluded().lost[place] && !before.lost[place]) lost.push_back(members[place]);
-  }
   next = 0;
   renew_runner();  // a Work may have ended the one it had
   if (phase != Phase::idle) {
@@ -194,9 +180,6 @@ void Survivors::Impl::conclude() {
     } else if (phase == Phase::holding) {
       phase = Phase::waiting;
     }
-  }
-  for (const auto& handler : loss_handlers) {
-    if (!lost.empty()) handler(lost);
   }
   begin_if_quiet();
 }
@@ -369,9 +352,5 @@ void Survivors::start(std::shared_ptr<Work> work, std::uint32_t operations, doub
 }
 
 std::vector<net::Rank> Survivors::members() const { return impl_->runner->members(); }
-std::uint64_t Survivors::number() const { return impl_->started; }
-void Survivors::on_lost(std::function<void(const std::vector<net::Rank>&)> handler) {
-  impl_->loss_handlers.push_back(std::move(handler));
-}
 
 }  // namespace shoal::collective

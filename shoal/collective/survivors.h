@@ -14,7 +14,6 @@
 #pragma once
 
 #include <cstdint>
-#include <functional>
 #include <memory>
 #include <string>
 #include <vector>
@@ -57,9 +56,6 @@ class Survivors {
   void start(std::shared_ptr<Work> work, std::uint32_t operations, double weight, Nanoseconds patience, std::string label);
 
   std::vector<net::Rank> members() const;   // that are left, as agreed; transport ranks, ascending as given
-  std::uint64_t number() const;             // of operations started
-  // Runs whenever the group has agreed to go on without members, before works are begun again.
-  void on_lost(std::function<void(const std::vector<net::Rank>& lost)> handler);
 
  private:
   struct Impl;

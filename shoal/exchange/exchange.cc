@@ -165,16 +165,18 @@ void Exchange::Impl::give_back(std::uint32_t tensor, const std::byte* part, std:
   require_no_failure();
   const auto unit = unit_of[tensor];
   auto& passage = *passages[unit];
+  auto* const flow = dynamic_cast<OwnedFlow*>(passage.flow.get());
+  if (flow == nullptr) throw Error(Code::internal, "a part is given back of what members step whole, by " + plan.units[unit].way, passage.label);
   passage.stepped = begun();
   passage.returning = net::operation_in(channel, sequence + passage.operation + 1);
   collective::Run run = run_of(unit);
   run.operation = passage.returning;
   run.priority.value = plan.tensors[tensor].first_use;
   run.label = "new values of " + passage.label;
-  post([this, &passage, part, whole, run, version = passage.stepped, of = iteration, since = steady_now()] {
+  post([this, &passage, flow, part, whole, run, version = passage.stepped, of = iteration, since = steady_now()] {
     running.fetch_add(1, std::memory_order_acq_rel);
-    passage.flow->courier().count_anew();
-    passage.flow->give_back(part, whole, run, [this, &passage, version, of, since](const net::Failure& why) {
+    flow->courier().count_anew();
+    flow->give_back(part, whole, run, [this, &passage, version, of, since](const net::Failure& why) {
       if (why) set_failure(why);
       left(passage, of, since);
       if (!why) passage.returned.open(version);

@@ -90,8 +90,6 @@ class Flow {
   virtual std::uint64_t operations() const { return 1; }  // of the transport that a start() may take, from Run::operation on
   virtual void take(std::size_t place, const Contribution& own) = 0;
   virtual void start(const Departure& departure, net::Done done) = 0;
-  // The loop, by ways that are owned(): the caller has stepped its part of the parameter, which goes to everybody, as theirs come into `whole`.
-  virtual void give_back(const std::byte* part, std::byte* whole, const collective::Run& run, net::Done done);
   virtual void cancel(const net::Failure&) {}  // the loop: ends what does not run on the road's runner
   virtual Mean mean(std::size_t place) = 0;
   virtual std::shared_ptr<const void> memory() const = 0;  // holds that of the last mean, also beyond the flow
@@ -102,6 +100,14 @@ class Flow {
 
  private:
   Courier courier_;
+};
+
+// By a way that is owned(): the mean is that of the own part.
+class OwnedFlow : public Flow {
+ public:
+  using Flow::Flow;
+  // The loop: the caller has stepped its part of the parameter, which goes to everybody, as theirs come into `whole`.
+  virtual void give_back(const std::byte* part, std::byte* whole, const collective::Run& run, net::Done done) = 0;
 };
 
 }  // namespace shoal::exchange

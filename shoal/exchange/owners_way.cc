@@ -20,10 +20,10 @@ using collective::Collective;
 
 constexpr const char* kReducing = "direct";  // one order of additions, however a plan is fitted to its links
 
-class OwnersFlow final : public Flow {
+class OwnersFlow final : public OwnedFlow {
  public:
   OwnersFlow(const Road& road, const TensorSpec& tensor)
-      : Flow(road.runner),
+      : OwnedFlow(road.runner),
         type_(tensor.type),
         parts_{road.plan.ranks, tensor.count},
         reducing_(road.programs.named(Collective::reduce_scatter, kReducing)),

@@ -14,7 +14,7 @@
 
 namespace shoal::net::coordination {
 
-inline constexpr std::size_t kMaxKey = 256, kMaxValue = 64 * 1024;
+inline constexpr std::size_t kMaxKey = 256, kMaxValue = Rendezvous::kLongestValue;
 
 // Numbers as this machine has them, little-endian; what is between fields is zero.
 //

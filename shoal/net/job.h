@@ -23,6 +23,7 @@ namespace shoal::net {
 // asks (meet.cc).
 class Rendezvous {
  public:
+  static constexpr std::size_t kLongestValue = 64 * 1024;  // bytes that any of them takes
   virtual ~Rendezvous() = default;
   virtual void put(const std::string& key, const std::string& value) = 0;
   // Waits for the key; throws Error{timeout} naming it after `patience`.

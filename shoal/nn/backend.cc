@@ -11,7 +11,7 @@
 #include "shoal/collective/hosts.h"
 #include "shoal/net/tcp.h"
 #include "shoal/nn/backend_call.h"
-#include "shoal/nn/backend_network.h"
+#include "shoal/nn/group/group_networks.h"
 #include "shoal/nn/store_rendezvous.h"
 #include "shoal/nn/torch_error.h"
 
@@ -64,7 +64,7 @@ Joined join(const c10::intrusive_ptr<c10d::Store>& store, int rank, int size, st
     std::fputs("shoal: the job's secret went through the process group's store, which anybody on this network may read "
                "(set SHOAL_SECRET or SHOAL_SECRET_FILE on every member)\n", stderr);
   }
-  settings.link = links_of_group(*job, ranks, rendezvous, timeout);
+  settings.link = links_of_group(*job, GroupNetworks::local(), ranks, rendezvous, timeout);
   auto network = GroupNetworks::local().add({ranks, settings.link.network});
   return {std::make_shared<Group>(std::move(job), settings), std::move(network)};
 }

@@ -9,7 +9,7 @@
 #include "shoal/collective/joint.h"
 #include "shoal/net/call.h"
 #include "shoal/net/narrowed.h"
-#include "shoal/nn/said.h"
+#include "shoal/nn/group/said.h"
 
 namespace shoal::nn {
 

@@ -7,7 +7,7 @@
 #include "shoal/collective/probe.h"
 #include "shoal/core/event.h"
 #include "shoal/core/text.h"
-#include "shoal/nn/find_network.h"
+#include "shoal/nn/group/find_network.h"
 
 namespace shoal::nn {
 

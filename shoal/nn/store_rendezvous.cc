@@ -3,7 +3,6 @@
 #include <c10/util/Exception.h>
 
 #include <algorithm>
-#include <charconv>
 
 #include "shoal/core/error.h"
 #include "shoal/core/random.h"
@@ -12,8 +11,6 @@
 namespace shoal::nn {
 namespace {
 
-constexpr std::size_t kLongestValue = 64 * 1024;  // an address, a secret, a card: never near this
-constexpr std::size_t kMostPieces = 1024;         // of a long one
 constexpr const char* kStore = "the process group's store";
 
 std::chrono::milliseconds milliseconds_of(Nanoseconds patience) {
@@ -60,24 +57,6 @@ std::string StoreRendezvous::get(const std::string& key, Nanoseconds patience) {
     throw Error(Code::invalid_argument, "the value of \"" + key + "\" is longer than any that a member writes", kStore);
   }
   return {value.begin(), value.end()};
-}
-
-void StoreRendezvous::put_long(const std::string& key, const std::string& text) {
-  const std::size_t pieces = (text.size() + kLongestValue - 1) / kLongestValue;
-  for (std::size_t piece = 0; piece < pieces; ++piece) put(key + "/" + std::to_string(piece), text.substr(piece * kLongestValue, kLongestValue));
-  put(key, std::to_string(pieces));
-}
-
-std::string StoreRendezvous::get_long(const std::string& key, Nanoseconds patience) {
-  const std::string count = get(key, patience);
-  std::size_t pieces = 0;
-  const auto [end, wrong] = std::from_chars(count.data(), count.data() + count.size(), pieces);
-  if (wrong != std::errc() || end != count.data() + count.size() || pieces > kMostPieces) {
-    throw Error(Code::invalid_argument, "the value of \"" + key + "\" is no number of pieces that a member writes", kStore);
-  }
-  std::string text;
-  for (std::size_t piece = 0; piece < pieces; ++piece) text += get(key + "/" + std::to_string(piece), patience);
-  return text;
 }
 
 StoreRendezvous::Secret StoreRendezvous::secret(net::Rank rank, Nanoseconds patience) {

@@ -21,10 +21,6 @@ class StoreRendezvous final : public net::Rendezvous {
   void put(const std::string& key, const std::string& value) override;
   std::string get(const std::string& key, Nanoseconds patience) override;
 
-  // A text of any length up to 64 MiB, under several keys.
-  void put_long(const std::string& key, const std::string& text);
-  std::string get_long(const std::string& key, Nanoseconds patience);
-
   std::uint64_t epoch() const { return epoch_; }  // from 1
   // The job's secret: SHOAL_SECRET or SHOAL_SECRET_FILE; else one that rank 0 makes and the Store carries.
   struct Secret {

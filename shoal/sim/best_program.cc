@@ -6,6 +6,7 @@
 #include <optional>
 #include <utility>
 
+#include "shoal/collective/blink.h"
 #include "shoal/collective/build.h"
 #include "shoal/collective/chunk_size.h"
 #include "shoal/collective/congestion.h"
@@ -112,7 +113,7 @@ void tune(Program& program, const topo::Topology& topology, double bytes) {
 BestProgram best_of_blink(const topo::Topology& topology, Collective collective, std::uint32_t root, double bytes, const ProgramCache& cache) {
   const topo::Topology timed = with_seconds(topology);
   std::vector<Program> made{kept_or_synthesized(topology, collective, Synthesis::blink, root, cache)};
-  if (auto hybrid = collective::hybrid(topology, collective, root, bytes)) made.push_back(std::move(*hybrid));
+  if (auto hybrid = collective::blink_hybrid(topology, collective, root, bytes)) made.push_back(std::move(*hybrid));
   BestProgram best;
   for (Program& program : made) {
     if (!topology.links.empty() && bytes >= 1) tune(program, timed, bytes);

@@ -5,7 +5,7 @@
 #include <memory>
 #include <utility>
 
-#include "shoal/collective/synthesize.h"
+#include "shoal/collective/certificate.h"
 #include "shoal/core/error.h"
 #include "shoal/sim/run_program.h"
 
@@ -43,10 +43,7 @@ ProgramPrice price(collective::Program program, const topo::Topology& topology, 
   if (program.certificate) price.bound_seconds = bytes / check_certificate(program, topology).bound / costs.goodput;
   const Outcome outcome = alone_on(std::make_shared<const collective::Program>(std::move(program)), topology, bytes, costs);
   price.seconds = outcome.seconds;
-  if (!topology.links.empty()) {
-    const topo::Link& link = topology.links[outcome.bottleneck];
-    price.bottleneck = topology.node_name(link.from) + " > " + topology.node_name(link.to);
-  }
+  if (!topology.links.empty()) price.bottleneck = topology.link_name(topology.links[outcome.bottleneck]);
   return price;
 }
 

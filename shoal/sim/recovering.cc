@@ -77,7 +77,7 @@ void Simulation::plan_faults() {
 double Simulation::told(const std::vector<topo::Node>& hosts, const std::vector<double>& since, std::size_t to) {
   double when = since[to];
   for (std::size_t i = 0; i < hosts.size(); ++i) {
-    if (i != to) when = std::max(when, since[i] + path(hosts[i], hosts[to]).latency);
+    if (i != to) when = std::max(when, since[i] + paths_.between(hosts[i], hosts[to]).latency);
   }
   return when + 2 * static_cast<double>(hosts.size() - 1) * costs_.message_seconds;
 }
@@ -125,8 +125,7 @@ void Simulation::strike(std::uint32_t number) {
   const Fault& fault = faults_.list[number];
   if (fault.kind == Fault::Kind::slow_host) {
     slowness_[fault.host] = fault.factor;
-    const auto thread = static_cast<std::uint32_t>(topology_.links.size()) + fault.host;
-    if (costs_.host_seconds_per_byte > 0) kernel_.set_capacity(thread, 1 / (costs_.host_seconds_per_byte * fault.factor));
+    if (paths_.has_threads()) kernel_.set_capacity(paths_.thread(fault.host), paths_.thread_capacity(fault.factor));
     return;
   }
   if (fault.kind == Fault::Kind::slow_link) {
@@ -150,7 +149,7 @@ void Simulation::strike(std::uint32_t number) {
 std::vector<topo::Node> Simulation::who_goes(const Fault& cut) {
   for (const std::uint32_t link : cut.links) cut_[link] = true;
   const auto silent = [this](topo::Node from, topo::Node to) {
-    return std::ranges::any_of(path(from, to).links, [this](std::uint32_t link) { return link < cut_.size() && cut_[link]; });
+    return std::ranges::any_of(paths_.between(from, to).links, [this](std::uint32_t link) { return link < cut_.size() && cut_[link]; });
   };
   std::vector<topo::Node> living = members_;
   std::erase_if(living, [this](topo::Node host) { return gone(host); });
@@ -179,7 +178,8 @@ void Simulation::cut_off() {
     if (is_cut_off(*channel.path, channel.from, channel.to)) end(channel.flow);
   }
   for (std::size_t i = 0; i < transfers_.size(); ++i) {
-    if (is_cut_off(path(transfers_[i].from, transfers_[i].to), transfers_[i].from, transfers_[i].to)) end(transfer_flow_[i]);
+    const auto [from, to] = std::pair(transfers_[i].from, transfers_[i].to);
+    if (is_cut_off(paths_.between(from, to), from, to)) end(transfer_flow_[i]);
   }
 }
 
@@ -193,7 +193,7 @@ void Simulation::vote(std::uint32_t number) {
   if (recovery().rejoin && std::ranges::none_of(living, [this](topo::Node host) { return life_[host] == Life::there; })) refuse_fault("nobody is left that has the state", number);
   std::vector<double> since;
   for (const topo::Node host : living) {
-    since.push_back(fault.at + (fault.kind == Fault::Kind::killed ? path(fault.host, host).latency : recovery().silence_seconds));
+    since.push_back(fault.at + (fault.kind == Fault::Kind::killed ? paths_.between(fault.host, host).latency : recovery().silence_seconds));
   }
   agreed_ = std::max(agreed_, fault.at);
   for (std::size_t i = 0; i < living.size(); ++i) agreed_ = std::max(agreed_, told(living, since, i));

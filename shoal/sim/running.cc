@@ -1,3 +1,5 @@
+#include "shoal/sim/running.h"
+
 #include <algorithm>
 #include <tuple>
 
@@ -90,11 +92,11 @@ bool Running::step(std::uint32_t lane) {
 }
 
 void Running::occupy(topo::Node host, double seconds, Token::Kind kind, std::uint32_t index) {
-  simulation_.kernel_.timer(simulation_.occupy(host, seconds), Token{kind, attempt_, index}.packed());
+  simulation_.occupy(host, seconds, {kind, attempt_, index});
 }
 
 void Running::begin_send(std::uint32_t lane, std::uint32_t stream, Train train) {
-  const double seconds = train.messages * simulation_.costs_.message_seconds;
+  const double seconds = train.messages * simulation_.costs().message_seconds;
   if (seconds > 0) {
     streams_[stream].preparing.push(train);
     return occupy(host(lane), seconds, Token::Kind::prepared, stream);
@@ -106,7 +108,7 @@ void Running::begin_send(std::uint32_t lane, std::uint32_t stream, Train train) 
 void Running::begin_local(std::uint32_t lane, const Op& op, Train train) {
   // A fold of k sources adds k - 1 times; a copy reads and writes once, as an addition does.
   const double passes = op.kind == OpKind::copy ? 1 : static_cast<double>(op.sources.size()) - 1;
-  const double rate = simulation_.costs_.add_rate, seconds = rate > 0 ? passes * train.bytes / rate : 0;
+  const double rate = simulation_.costs().add_rate, seconds = rate > 0 ? passes * train.bytes / rate : 0;
   seconds > 0 ? occupy(host(lane), seconds, Token::Kind::local, lane) : local_done(lane);
 }
 
@@ -127,8 +129,7 @@ void Running::offer(std::uint32_t stream) {
     const bool by_switches = passes_switches(program_->program(), program_->chunk(program_->begin(ends.sender)));
     state.channel = simulation_.channel(host(ends.sender), what_.hosts[ends.to], what_.priority, by_switches);
   }
-  simulation_.channels_[state.channel].waiting.push({Token::Kind::flown, attempt_, stream});
-  simulation_.serve(state.channel);
+  simulation_.offer(state.channel, attempt_, stream);
 }
 
 Train Running::take(std::uint32_t stream) {
@@ -159,14 +160,12 @@ void Running::flown(std::uint32_t stream, double began) {
   StreamState& state = streams_[stream];
   const Train train = state.flying;
   const SizedProgram::Stream& ends = program_->streams()[stream];
-  const double now = simulation_.kernel_.now(), latency = simulation_.channels_[state.channel].path->latency;
-  if (simulation_.trace_) {
-    simulation_.outcome_.trace.push_back({simulation_.attempts_[attempt_].job, host(ends.sender), what_.hosts[ends.to], began, now, train.bytes});
-  }
+  const double now = simulation_.now(), latency = simulation_.latency(state.channel);
+  simulation_.sent(attempt_, {.from = host(ends.sender), .to = what_.hosts[ends.to], .begin = began, .end = now, .bytes = train.bytes});
   state.waiting = false;
   if (latency > 0) {
     state.in_transit.push(train);
-    simulation_.kernel_.timer(now + latency, Token{Token::Kind::arrived, attempt_, stream}.packed());
+    simulation_.timer(now + latency, {Token::Kind::arrived, attempt_, stream});
   } else {
     receive(stream, train);
   }
@@ -178,7 +177,7 @@ void Running::arrived(std::uint32_t stream) { receive(stream, streams_[stream].i
 
 void Running::receive(std::uint32_t stream, Train train) {
   const std::uint32_t lane = program_->streams()[stream].receiver;
-  const Costs& costs = simulation_.costs_;
+  const Costs& costs = simulation_.costs();
   const bool adds = costs.add_rate > 0 && program_->kind(lanes_[lane].oldest) == OpKind::receive_reduce;
   const double adding = adds ? train.bytes / costs.add_rate : 0;
   const double seconds = train.messages * costs.message_seconds + adding;

@@ -16,14 +16,6 @@ constexpr std::size_t kMostJobs = 1 << 24;
 
 bool is_time(double seconds) { return seconds >= 0 && std::isfinite(seconds); }
 
-// The topology's links, and behind them each host's thread where bytes cost it time.
-std::vector<double> capacities(const topo::Topology& topology, const Costs& costs) {
-  std::vector<double> all;
-  for (const topo::Link& link : topology.links) all.push_back(link.rate * costs.goodput);
-  if (costs.host_seconds_per_byte > 0) all.resize(all.size() + topology.hosts.size(), 1 / costs.host_seconds_per_byte);
-  return all;
-}
-
 }  // namespace
 
 Simulation::Simulation(const topo::Topology& topology, std::span<const Job> jobs, std::span<const Transfer> transfers,
@@ -34,8 +26,8 @@ Simulation::Simulation(const topo::Topology& topology, std::span<const Job> jobs
       costs_(costs),
       trace_(trace),
       faults_(faults),
-      routes_(topology),
-      kernel_(capacities(topology, costs)),
+      paths_(topology, costs),
+      kernel_(paths_.capacities()),
       thread_free_(topology.hosts.size(), 0),
       attempt_(jobs.size(), kNone),
       begun_(jobs.size()),
@@ -196,7 +188,7 @@ void Simulation::handle_running(Token token) {
 
 void Simulation::handle_transfer(Token token) {
   const Transfer& transfer = transfers_[token.index];
-  const Path& on = path(transfer.from, transfer.to);
+  const Path& on = paths_.between(transfer.from, transfer.to);
   if (token.kind == Token::Kind::transfer_start) {
     if (is_cut_off(on, transfer.from, transfer.to)) return;
     transfer_flow_[token.index] = flow(on, transfer.bytes, {Token::Kind::transfer_flown, 0, token.index}, transfer.priority, transfer.rate);
@@ -232,34 +224,11 @@ void Simulation::finished(std::uint32_t job, std::uint32_t rank) {
   if (--open_ranks_[job] == 0) --incomplete_jobs_;
 }
 
-namespace {
-
-// Nodes have 17 bits at most: one more says which of two ways.
-std::uint64_t way_key(topo::Node from, topo::Node to, bool by_switches) {
-  static_assert(topo::kMostNodes <= std::size_t{1} << 31);
-  return std::uint64_t{by_switches} << 63 | std::uint64_t{from} << 32 | to;
-}
-
-}  // namespace
-
-const Simulation::Path& Simulation::path(topo::Node from, topo::Node to, bool by_switches) {
-  const auto [entry, is_new] = paths_.try_emplace(way_key(from, to, by_switches));
-  Path& path = entry->second;
-  if (!is_new) return path;
-  path.links = routes_.path(from, to, by_switches);
-  for (const std::uint32_t link : path.links) path.latency += Seconds(topology_.links[link].latency).count();
-  if (costs_.host_seconds_per_byte > 0) {
-    const auto first_thread = static_cast<std::uint32_t>(topology_.links.size());
-    path.links.insert(path.links.begin(), first_thread + from);
-    path.links.push_back(first_thread + to);
-  }
-  return path;
-}
-
 std::uint32_t Simulation::channel(topo::Node from, topo::Node to, std::uint32_t priority, bool by_switches) {
   const auto next = static_cast<std::uint32_t>(channels_.size());
-  const auto [entry, is_new] = channel_of_.try_emplace({way_key(from, to, by_switches), priority}, next);
-  if (is_new) channels_.push_back({&path(from, to, by_switches), from, to, priority, kNone, 0, {}, {}});
+  const Path& path = paths_.between(from, to, by_switches);
+  const auto [entry, is_new] = channel_of_.try_emplace({&path, priority}, next);
+  if (is_new) channels_.push_back({&path, from, to, priority, kNone, 0, {}, {}});
   return entry->second;
 }
 
@@ -276,8 +245,19 @@ void Simulation::serve(std::uint32_t at) {
   }
 }
 
-double Simulation::occupy(topo::Node host, double seconds) {
-  return thread_free_[host] = std::max(thread_free_[host], kernel_.now()) + seconds * slowness_[host];
+void Simulation::occupy(topo::Node host, double seconds, Token then) {
+  thread_free_[host] = std::max(thread_free_[host], kernel_.now()) + seconds * slowness_[host];
+  timer(thread_free_[host], then);
+}
+
+void Simulation::offer(std::uint32_t channel, std::uint32_t attempt, std::uint32_t stream) {
+  channels_[channel].waiting.push({Token::Kind::flown, attempt, stream});
+  serve(channel);
+}
+
+void Simulation::sent(std::uint32_t attempt, Sent sent) {
+  sent.job = attempts_[attempt].job;
+  if (trace_) outcome_.trace.push_back(sent);
 }
 
 Outcome Simulation::outcome() {

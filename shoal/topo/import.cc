@@ -5,6 +5,7 @@
 #include <cctype>
 
 #include "shoal/core/error.h"
+#include "shoal/core/read_text.h"
 #include "shoal/topo/gml.h"
 #include "shoal/topo/nccl_xml.h"
 #include "shoal/topo/rate.h"

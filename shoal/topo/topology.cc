@@ -1,12 +1,8 @@
 #include "shoal/topo/topology.h"
 
 #include <algorithm>
-#include <cerrno>
 #include <cmath>
-#include <cstring>
-#include <fstream>
 #include <span>
-#include <sstream>
 #include <string_view>
 #include <tuple>
 #include <unordered_map>
@@ -18,6 +14,7 @@
 #include "shoal/core/aside.h"
 #include "shoal/core/error.h"
 #include "shoal/core/fnv.h"
+#include "shoal/core/read_text.h"
 #include "shoal/topo/rate.h"
 
 namespace shoal::topo {
@@ -161,20 +158,7 @@ std::string digest(const Topology& topology) {
   return fmt::format("{:016x}", sum.value());
 }
 
-std::string read_text(const std::filesystem::path& file) {
-  std::ifstream in(file, std::ios::binary);
-  std::string text;
-  constexpr std::size_t kPiece = 64 << 10;  // files are small, mostly: not the most at once
-  for (std::size_t had = 0; in && had <= kMostBytes; had = text.size()) {
-    text.resize(std::min(had + std::max(had, kPiece), kMostBytes + 1));
-    in.read(text.data() + had, static_cast<std::streamsize>(text.size() - had));
-    text.resize(had + static_cast<std::size_t>(in.gcount()));
-  }
-  if (!in.eof() && in.fail()) throw Error(Code::invalid_argument, fmt::format("cannot be read: {}", std::strerror(errno)), file.string());
-  return text;
-}
-
-Topology read_topology(const std::filesystem::path& file) { return topology_from_json(read_text(file), file.string()); }
+Topology read_topology(const std::filesystem::path& file) { return topology_from_json(read_text(file, kMostBytes), file.string()); }
 
 void write_topology(const Topology& topology, const std::filesystem::path& file) { write_aside(file, to_json(topology)); }
 

@@ -39,6 +39,7 @@ struct Topology {
     links.push_back({b, a, rate, latency});
   }
   const std::string& node_name(Node node) const { return node < hosts.size() ? hosts[node] : switches[node - hosts.size()]; }
+  std::string link_name(const Link& link) const { return node_name(link.from) + " > " + node_name(link.to); }
   bool operator==(const Topology&) const = default;
 };
 
@@ -56,8 +57,6 @@ Topology topology_from_json(const std::string& text, const std::string& where = 
 std::string to_json(const Topology& topology);
 
 Topology read_topology(const std::filesystem::path& file);
-// A file's first 64 MB and a byte, which is enough for its reader to refuse a longer one. Throws Error{invalid_argument} where it cannot be read.
-std::string read_text(const std::filesystem::path& file);
 // Replaces the file whole or not at all. Throws Error{io}.
 void write_topology(const Topology& topology, const std::filesystem::path& file);
 

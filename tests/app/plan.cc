@@ -175,7 +175,7 @@ TEST(plan, a_mistake_is_one_line) {
     EXPECT_NE(outcome.status, 0);
   }
   const Folder folder;
-  EXPECT_EQ(shoal(folder, {"plan", "none.json", "-n", "2"}).err, "none.json: cannot be read\n");
+  EXPECT_EQ(shoal(folder, {"plan", "none.json", "-n", "2"}).err, "none.json: cannot be read: No such file or directory\n");
   EXPECT_THAT(shoal(folder, {"plan", "vgg", "-n", "2"}).err, testing::StartsWith("vgg: there is no such model (lenet, "));
   folder.write("m.json", "{}");
   EXPECT_EQ(shoal(folder, {"plan", "m.json", "-n", "2"}).err, "m.json: model has no \"version\" (docs/plans.md describes a model's file)\n");

@@ -1,10 +1,11 @@
 // Blink's programs from end to end: packed, proved, certified, run with whole numbers on a scripted network.
 #include <gtest/gtest.h>
 
+#include "shoal/collective/blink.h"
 #include "shoal/collective/build_trees.h"
 #include "shoal/collective/congestion.h"
-#include "shoal/collective/servers.h"
 #include "shoal/collective/synthesize.h"
+#include "shoal/collective/three_phases.h"
 #include "shoal/core/error.h"
 #include "shoal/topo/generate.h"
 #include "tests/collective/scripted_group.h"
@@ -95,7 +96,7 @@ TEST(Blink, data_are_split_over_two_kinds_of_links_by_rate_and_latency) {
   topology.link_both_ways(0, 1, 20e9);
   topology.link_both_ways(0, 2, 20e9);
   for (topo::Node gpu = 0; gpu < 3; ++gpu) topology.link_both_ways(gpu, 3, 10e9);
-  const std::optional<Program> program = hybrid(topology, Collective::all_reduce, 0, 64e6);
+  const std::optional<Program> program = blink_hybrid(topology, Collective::all_reduce, 0, 64e6);
   ASSERT_TRUE(program);
   EXPECT_EQ(program->name, "blink_hybrid");
   const double direct = congestion(synthesize(topology, Collective::all_reduce, Synthesis::few), topology).rate;
@@ -110,9 +111,9 @@ TEST(Blink, data_are_split_over_two_kinds_of_links_by_rate_and_latency) {
   EXPECT_LT(congestion(mixed, topology).rate, 0.95 * proof.rate);
   // PCIe that begins after NVLinks have moved all gets nothing.
   for (topo::Link& link : topology.links) link.latency = Nanoseconds(link.from == 3 || link.to == 3 ? 10'000'000 : 0);
-  EXPECT_FALSE(hybrid(topology, Collective::all_reduce, 0, 64e6));
+  EXPECT_FALSE(blink_hybrid(topology, Collective::all_reduce, 0, 64e6));
   topology.links.resize(4);
-  EXPECT_FALSE(hybrid(topology, Collective::all_reduce, 0, 64e6));  // there is one kind only
+  EXPECT_FALSE(blink_hybrid(topology, Collective::all_reduce, 0, 64e6));  // there is one kind only
 }
 
 TEST(Blink, what_it_does_not_do_is_refused) {

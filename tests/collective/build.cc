@@ -21,7 +21,7 @@ bool rooted(Collective collective) {
 }
 
 void verify_all(std::uint32_t ranks) {
-  for (const Collective collective : kAllCollectives) {
+  for (const Collective collective : kCollectives) {
     for (const std::string& name : builder_names(collective)) {
       for (std::uint32_t root = 0; root < (rooted(collective) ? ranks : 1); ++root) {
         SCOPED_TRACE(std::string(shoal::collective::name(collective)) + " " + name + ", ranks " + std::to_string(ranks) +

@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "shoal/collective/build.h"
+#include "shoal/collective/select.h"
 #include "shoal/topo/generate.h"
 #include "tests/refusal.h"
 

@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "shoal/collective/hosts.h"
+#include "shoal/collective/known_network.h"
 #include "shoal/core/error.h"
 #include "tests/collective/scripted_group.h"
 

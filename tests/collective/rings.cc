@@ -18,20 +18,10 @@
 namespace shoal::collective {
 namespace {
 
-// Proved, and every member has the exact sum of all, for sizes that leave chunks empty and slices that cut them.
+// For sizes that leave chunks empty and slices that cut them.
 void expect_sums_of(const Program& program, const std::vector<std::uint64_t>& totals = {1, 1009}) {
   SCOPED_TRACE(program.name + " of " + std::to_string(program.ranks));
-  const Verified verified = verify(program);
-  for (const std::uint64_t total : totals) {
-    ScriptedGroup group(program.ranks, {.seed = program.ranks + total, .eager = 4096});
-    Exercise<float> exercise(program, total, small_number);
-    collective::Run run;
-    run.slice_bytes = 64;
-    run.operation = 1;
-    for (auto& runner : group.runners) exercise.start(*runner, verified, run);
-    ASSERT_TRUE(group.job.run());
-    exercise.expect_right(sum_in_rank_order);
-  }
+  for (const std::uint64_t total : totals) expect_runs(program, total, program.ranks + total);
 }
 
 // [rank]: chunks it sends, and to whom how many.

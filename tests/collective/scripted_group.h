@@ -161,11 +161,9 @@ struct Builder {
 };
 inline std::string title(const Builder& builder) { return std::string(name(builder.collective)) + "_" + builder.name; }
 inline std::string title_of(const testing::TestParamInfo<Builder>& tested) { return title(tested.param); }
-inline constexpr Collective kAllCollectives[] = {Collective::all_reduce, Collective::reduce_scatter, Collective::all_gather, Collective::broadcast,
-                                                 Collective::reduce,     Collective::gather,         Collective::scatter,    Collective::all_to_all};
 inline std::vector<Builder> all_builders() {
   std::vector<Builder> all;
-  for (const Collective collective : kAllCollectives) {
+  for (const Collective collective : kCollectives) {
     for (const std::string& name : builder_names(collective)) all.push_back({collective, name});
   }
   return all;

@@ -12,6 +12,7 @@
 #include "shoal/exchange/way.h"
 #include "tests/exchange/members.h"
 #include "tests/exchange/normal_numbers.h"
+#include "tests/refusal.h"
 
 namespace shoal::exchange {
 namespace {
@@ -133,6 +134,13 @@ TEST(Owners, is_foreseen_with_a_part_of_the_step_and_what_does_not_hide_of_the_w
   EXPECT_NEAR(at_once.stepping_seconds(), 0.1, 1e-9);
   EXPECT_NEAR(at_once.predicted_exposed() - hidden.predicted_exposed(), cost.after, 1e-9);  // the second tensor's, whose use is late
   EXPECT_NEAR(hidden.predicted_seconds(), 2.1 + hidden.predicted_exposed(), 1e-9);
+}
+
+TEST(Owners, refuses_a_part_of_what_members_step_whole) {
+  Members members(owned_plan(2, "direct"), slow_network(7));
+  Values part(kOwned), parameter(kOwned);
+  EXPECT_EQ(refusal([&] { members[0].give_back(0, part.data(), parameter.data()); }, Code::internal),
+            "weight: a part is given back of what members step whole, by direct");
 }
 
 // Whoever closes while parts are under way leaves nothing behind that refers to memory of its own.

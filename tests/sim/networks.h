@@ -25,15 +25,10 @@ inline topo::Topology hosts_and_switches(std::size_t hosts, std::size_t switches
   return topology;
 }
 
-inline void connect(topo::Topology& topology, topo::Node a, topo::Node b, double rate, Nanoseconds latency = Nanoseconds(0)) {
-  topology.links.push_back({a, b, rate, latency});
-  topology.links.push_back({b, a, rate, latency});
-}
-
 // `latency` from host to host: half of it a link.
 inline topo::Topology star(topo::Node hosts, double rate, Nanoseconds latency = Nanoseconds(0)) {
   topo::Topology topology = hosts_and_switches(hosts, 1);
-  for (topo::Node host = 0; host < hosts; ++host) connect(topology, host, hosts, rate, latency / 2);
+  for (topo::Node host = 0; host < hosts; ++host) topology.link_both_ways(host, hosts, rate, latency / 2);
   return topology;
 }
 
@@ -42,8 +37,8 @@ inline topo::Topology grid(topo::Node width, topo::Node height, bool wrap_x, boo
   topo::Topology topology = hosts_and_switches(std::size_t{width} * height, 0);
   for (topo::Node y = 0; y < height; ++y) {
     for (topo::Node x = 0; x < width; ++x) {
-      if (x + 1 < width || wrap_x) connect(topology, y * width + x, y * width + (x + 1) % width, rate, latency);
-      if (y + 1 < height || wrap_y) connect(topology, y * width + x, (y + 1) % height * width + x, rate, latency);
+      if (x + 1 < width || wrap_x) topology.link_both_ways(y * width + x, y * width + (x + 1) % width, rate, latency);
+      if (y + 1 < height || wrap_y) topology.link_both_ways(y * width + x, (y + 1) % height * width + x, rate, latency);
     }
   }
   return topology;

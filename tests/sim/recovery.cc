@@ -208,8 +208,8 @@ TEST(Recovery, any_may_be_lost_again_while_one_is_left_that_has_the_state) {
 // Three hosts here, two there: of two parts that do not hear each other the smaller goes.
 TEST(Recovery, behind_a_cut_link_the_smaller_part_goes) {
   topo::Topology topology = hosts_and_switches(5, 2);
-  for (topo::Node host = 0; host < 5; ++host) connect(topology, host, host == 0 || host == 3 ? 6 : 5, kRate, kHop / 2);
-  connect(topology, 5, 6, kRate);
+  for (topo::Node host = 0; host < 5; ++host) topology.link_both_ways(host, host == 0 || host == 3 ? 6 : 5, kRate, kHop / 2);
+  topology.link_both_ways(5, 6, kRate);
   const auto first = static_cast<std::uint32_t>(topology.links.size() - 2);
   const Fault cut{.kind = Fault::Kind::cut, .at = 0.05, .host = 0, .links = {first, first + 1}};
   const std::vector<Job> jobs{named_job("ring", 5)};

@@ -75,7 +75,7 @@ TEST(RunProgram, goodput_and_host_copies_are_rates) {
 // A line has no way around: every hop of the ring's last member goes back through all others, on links that nobody uses.
 TEST(RunProgram, transfers_pass_through_hosts_where_no_switch_is) {
   topo::Topology line = hosts_and_switches(4, 0);
-  for (topo::Node host = 0; host < 3; ++host) connect(line, host, host + 1, kRate);
+  for (topo::Node host = 0; host < 3; ++host) line.link_both_ways(host, host + 1, kRate);
   const Outcome outcome = simulate_one(line, job(collective::ring_all_reduce(4), 1e6));
   expect_near(outcome.seconds, 1.5e6 / kRate);
   for (const LinkUse& link : outcome.links) expect_near(link.bytes, 1.5e6);

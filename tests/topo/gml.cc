@@ -6,6 +6,7 @@
 #include <filesystem>
 
 #include "shoal/core/error.h"
+#include "shoal/core/read_text.h"
 #include "tests/refusal.h"
 
 namespace shoal::topo {

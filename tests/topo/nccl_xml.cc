@@ -8,6 +8,7 @@
 #include <map>
 
 #include "shoal/core/error.h"
+#include "shoal/core/read_text.h"
 #include "tests/refusal.h"
 
 namespace shoal::topo {
@@ -19,7 +20,7 @@ Imported read_xml(const std::string& text) { return topology_from_nccl_xml(text,
 std::map<std::string, double> rates(const Topology& topology) {
   std::map<std::string, double> rates;
   for (const Link& link : topology.links)
-    rates[topology.node_name(link.from) + " > " + topology.node_name(link.to)] += link.rate / 1e9;
+    rates[topology.link_name(link)] += link.rate / 1e9;
   return rates;
 }
 

@@ -8,6 +8,7 @@
 #include <string>
 #include <vector>
 
+#include "shoal/core/read_text.h"
 #include "shoal/topo/components.h"
 #include "shoal/topo/import.h"
 

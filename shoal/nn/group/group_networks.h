@@ -2,7 +2,8 @@
 // a group that these are members of.
 //
 // The first group that is made of members measures (find_network.h), in the order of seconds on networks whose hosts are unequal; groups made of some of
-// its members, or left of it when others were lost, go by what it found. Threads: any.
+// its members, or left of it when others were lost, go by what it found: what the first of them knows, told to the others over the board where they
+// meet. Threads: any.
 #pragma once
 
 #include <cstdint>
@@ -13,7 +14,6 @@
 
 #include "shoal/collective/select.h"
 #include "shoal/net/job.h"
-#include "shoal/nn/store_rendezvous.h"
 
 namespace shoal::nn {
 
@@ -25,7 +25,7 @@ class GroupNetworks {
     Ranks ranks;
     std::shared_ptr<const collective::KnownNetwork> network;  // nullptr: it was looked for, and nothing is unequal
   };
-  static GroupNetworks& local();
+  static GroupNetworks& local();  // of this process
   std::shared_ptr<const void> add(Known known);
   // Of a group in which all of `ranks` are; nullptr if there is none.
   std::shared_ptr<const Known> of(const Ranks& ranks);
@@ -35,8 +35,9 @@ class GroupNetworks {
   std::vector<std::weak_ptr<const Known>> known_;
 };
 
-// By all members of the new group together, before anything else goes over its job. `ranks`: theirs in the whole job. Throws what find_network() throws.
-collective::LinkModel links_of_group(net::Job& job, const GroupNetworks::Ranks& ranks, StoreRendezvous& rendezvous,
-                                     Nanoseconds patience);
+// By all members of the new group together, before anything else goes over its job. `ranks`: theirs in the whole job. Throws what find_network()
+// throws.
+collective::LinkModel links_of_group(net::Job& job, GroupNetworks& networks, const GroupNetworks::Ranks& ranks,
+                                     net::Rendezvous& board, Nanoseconds patience);
 
 }  // namespace shoal::nn

@@ -7,9 +7,8 @@
 #include <memory>
 #include <string>
 
-#include "shoal/collective/hosts.h"
-#include "shoal/collective/probe_together.h"
-#include "shoal/nn/said.h"
+#include "shoal/collective/measure_network.h"
+#include "shoal/nn/group/said.h"
 
 namespace shoal::nn {
 
@@ -18,7 +17,7 @@ using Telling = std::function<std::string(const std::string& words)>;
 
 // By said.topology
 //   a file       a topology (shoal topo), host i for rank i; rank 0 reads it and tells the others
-//   "measure"    measured link by link (collective/probe_together.h), some seconds
+//   "measure"    measured link by link (collective/measure_network.h), some seconds
 //   "none"       nullptr
 //   "auto"       for three members and more on several hosts, kMostExactHosts at most: a round of 0.4 s; where hosts send to each other at unequal
 //                rates, measured link by link; where they do not and members share hosts, what goes within them and between them at once; else nullptr

@@ -1,9 +1,8 @@
-#include "shoal/collective/servers.h"
+#include "shoal/collective/three_phases.h"
 
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <cmath>
 #include <map>
 #include <set>
 #include <utility>
@@ -20,7 +19,6 @@ using NodePair = std::pair<topo::Node, topo::Node>;
 
 constexpr std::uint32_t kMostTurns = 8;        // parts, at least where a server has so many hosts, so that roots take turns
 constexpr double kSameCut = 1e-6;              // of the data: cuts nearer than this are one
-constexpr double kWhole = 1U << 20;            // shares of all trees together
 
 std::set<NodePair> cuts(const topo::Topology& topology) {
   std::set<NodePair> cut;
@@ -179,7 +177,7 @@ std::vector<DataTree> three_phases(const topo::Topology& topology) {
             tree.down[servers[s].ranks[k]] = servers[s].ranks[local[s].down[k]];
           }
         }
-        tree.share = std::max(1U, static_cast<std::uint32_t>(std::lround(size * kWhole)));
+        tree.share = share_of(size);
         trees.push_back(std::move(tree));
       }
     }

@@ -1,10 +1,11 @@
-#include "shoal/nn/find_network.h"
+#include "shoal/nn/group/find_network.h"
 
 #include <cstdio>
 #include <optional>
 
+#include "shoal/collective/certificate.h"
+#include "shoal/collective/known_network.h"
 #include "shoal/collective/program_cache.h"
-#include "shoal/collective/synthesize.h"
 
 namespace shoal::nn {
 namespace {

@@ -1,28 +1,53 @@
-#include "shoal/nn/backend_network.h"
+#include "shoal/nn/group/group_networks.h"
 
 #include <algorithm>
+#include <charconv>
 #include <string>
 
-#include "shoal/nn/find_network.h"
+#include "shoal/core/error.h"
+#include "shoal/nn/group/find_network.h"
 
 namespace shoal::nn {
 namespace {
 
 constexpr std::uint16_t kMeasuring = 4;  // a channel beside the group's own (group_loop.cc)
+constexpr std::size_t kPiece = net::Rendezvous::kLongestValue, kMostPieces = 1024;
 constexpr const char *kSaid = "said of the network", *kWider = "known of the network", *kNetwork = "network";
+
+// A text of up to kMostPieces pieces, each under a key of its own.
+void put_long(net::Rendezvous& board, const std::string& key, const std::string& text) {
+  const std::size_t pieces = (text.size() + kPiece - 1) / kPiece;
+  for (std::size_t piece = 0; piece < pieces; ++piece)
+    board.put(key + "/" + std::to_string(piece), text.substr(piece * kPiece, kPiece));
+  board.put(key, std::to_string(pieces));
+}
+
+std::string get_long(net::Rendezvous& board, const std::string& key, Nanoseconds patience) {
+  const std::string count = board.get(key, patience);
+  std::size_t pieces = 0;
+  const auto [end, wrong] = std::from_chars(count.data(), count.data() + count.size(), pieces);
+  if (wrong != std::errc() || end != count.data() + count.size() || pieces > kMostPieces) {
+    throw Error(Code::invalid_argument, "the value of \"" + key + "\" is no number of pieces that a member writes",
+                "the members' board");
+  }
+  std::string text;
+  for (std::size_t piece = 0; piece < pieces; ++piece) text += board.get(key + "/" + std::to_string(piece), patience);
+  return text;
+}
 
 // What the first of the members knows from a group that all of them are in, on all of them.
 struct Wider {
   bool known = false;
   std::shared_ptr<const collective::KnownNetwork> network;
 };
-Wider of_wider_group(const GroupNetworks::Ranks& ranks, net::Rank rank, StoreRendezvous& rendezvous, Nanoseconds patience) {
+Wider of_wider_group(GroupNetworks& networks, const GroupNetworks::Ranks& ranks, net::Rank rank, net::Rendezvous& board,
+                     Nanoseconds patience) {
   if (rank != 0) {
-    const bool known = rendezvous.get(kWider, patience) == "1";
-    return {known, known ? collective::KnownNetwork::heard(rendezvous.get_long(kNetwork, patience)) : nullptr};
+    const bool known = board.get(kWider, patience) == "1";
+    return {known, known ? collective::KnownNetwork::heard(get_long(board, kNetwork, patience)) : nullptr};
   }
-  const auto wider = GroupNetworks::local().of(ranks);
-  rendezvous.put(kWider, wider ? "1" : "0");
+  const auto wider = networks.of(ranks);
+  board.put(kWider, wider ? "1" : "0");
   if (!wider) return {};
   std::string words;
   if (wider->network) {
@@ -35,7 +60,7 @@ Wider of_wider_group(const GroupNetworks::Ranks& ranks, net::Rank rank, StoreRen
     } catch (const Error&) {  // the others wait for a word
     }
   }
-  rendezvous.put_long(kNetwork, words);
+  put_long(board, kNetwork, words);
   return {true, collective::KnownNetwork::heard(words)};
 }
 
@@ -64,25 +89,25 @@ std::shared_ptr<const GroupNetworks::Known> GroupNetworks::of(const Ranks& ranks
   return nullptr;
 }
 
-collective::LinkModel links_of_group(net::Job& job, const GroupNetworks::Ranks& ranks, StoreRendezvous& rendezvous,
-                                     Nanoseconds patience) {
+collective::LinkModel links_of_group(net::Job& job, GroupNetworks& networks, const GroupNetworks::Ranks& ranks,
+                                     net::Rendezvous& board, Nanoseconds patience) {
   // Between processes of one machine flows that meet cost nothing, and direct adds each byte in one pass (docs/collectives.md).
   auto link = collective::count(collective::hosts_of(job.members())) == 1 ? collective::LinkModel::one_machine()
                                                                           : collective::LinkModel{};
   const net::Rank rank = job.place().rank;
-  const std::string here = rank == 0 ? said_here() : rendezvous.get(kSaid, patience);
-  if (rank == 0) rendezvous.put(kSaid, here);  // the others refuse what this member refuses
+  const std::string here = rank == 0 ? said_here() : board.get(kSaid, patience);
+  if (rank == 0) board.put(kSaid, here);  // the others refuse what this member refuses
   const Said said = read_said(here);
   link.tuning = said.tuning;
   if (said.topology == "none" || ranks.size() == 1) return link;
-  const Wider wider = of_wider_group(ranks, rank, rendezvous, patience);
+  const Wider wider = of_wider_group(networks, ranks, rank, board, patience);
   if (wider.known) {
     link.network = wider.network;
     return link;
   }
   const auto tell = [&](const std::string& words) {
-    if (rank != 0) return rendezvous.get_long(kNetwork, patience);
-    rendezvous.put_long(kNetwork, words);
+    if (rank != 0) return get_long(board, kNetwork, patience);
+    put_long(board, kNetwork, words);
     return words;
   };
   link.network = find_network(job, said, link, net::operation_in(kMeasuring, 0), patience, tell);

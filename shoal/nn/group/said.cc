@@ -1,4 +1,4 @@
-#include "shoal/nn/said.h"
+#include "shoal/nn/group/said.h"
 
 #include "shoal/net/environment.h"
 

@@ -1,0 +1,43 @@
+// First in, first out, for many short queues: the first value lies here, and others in memory of their own, which is kept.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <utility>
+#include <vector>
+
+namespace shoal::sim {
+
+template <class Value>
+class Fifo {
+ public:
+  bool empty() const { return count_ == 0; }
+  Value& front() { return first_; }
+  void push(Value value) {
+    if (count_++ == 0) {
+      first_ = std::move(value);
+    } else {
+      others_.push_back(std::move(value));
+    }
+  }
+  Value pop() {
+    Value value = std::move(first_);
+    if (--count_ == 0) return value;
+    first_ = std::move(others_[head_++]);
+    if (head_ == others_.size()) {
+      others_.clear();
+      head_ = 0;
+    } else if (head_ >= 64 && 2 * head_ >= others_.size()) {
+      others_.erase(others_.begin(), others_.begin() + static_cast<std::ptrdiff_t>(head_));
+      head_ = 0;
+    }
+    return value;
+  }
+
+ private:
+  Value first_{};
+  std::uint32_t count_ = 0, head_ = 0;  // head_: of others_
+  std::vector<Value> others_;
+};
+
+}  // namespace shoal::sim
