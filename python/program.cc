@@ -1,6 +1,8 @@
 // Programs for networks, over the texts in which they and networks are written; python/shoal/program.py makes them values.
 #include <pybind11/stl.h>
 
+#include <limits>
+
 #include "bindings.h"
 #include "shoal/collective/build.h"
 #include "shoal/collective/certificate.h"
@@ -26,13 +28,15 @@ collective::Collective called(const std::string& text) {
 std::string read_network(const std::string& file) { return to_json(topo::import_topology(std::filesystem::path(file)).topology); }
 
 std::string read_program(const std::string& file) {
-  std::string text = read_text(file);
-  collective::program_from_json(text, file);
-  return text;
+  return to_json(collective::program_from_json(read_text(file), file));
 }
 
-std::string build(const std::string& network, const std::string& collective, const std::string& mode, std::uint32_t root, double bytes) {
-  return to_json(sim::program_on(topo::topology_from_json(network), called(collective), mode, root, bytes, collective::ProgramCache::of_user()).program);
+std::string build(const std::string& network, const std::string& collective, const std::string& mode, std::int64_t root, double bytes) {
+  const topo::Topology topology = topo::topology_from_json(network);
+  if (root < 0 || root > std::numeric_limits<std::uint32_t>::max()) {
+    throw Error(Code::invalid_argument, "root " + std::to_string(root) + " of " + std::to_string(topology.hosts.size()) + " hosts");
+  }
+  return to_json(sim::program_on(topology, called(collective), mode, static_cast<std::uint32_t>(root), bytes, collective::ProgramCache::of_user()).program);
 }
 
 py::dict describe(const std::string& text) {

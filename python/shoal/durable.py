@@ -35,11 +35,14 @@ def write_direct(path: str, pieces, size: int) -> None:
 
 
 def _write(path: str, fill) -> None:
-    aside = path + _ASIDE
+    file = os.path.realpath(path)  # a link stays one
+    if os.path.exists(file) and not os.path.isfile(file):
+        raise Error(f"{path}: cannot be written: is no file", "invalid_argument", 2)  # /dev/null would become one
+    aside = file + _ASIDE
     try:
         fill(aside)
-        os.rename(aside, path)
-        _sync_folder(os.path.dirname(path))
+        os.rename(aside, file)
+        _sync_folder(os.path.dirname(file))
     except OSError as error:
         with contextlib.suppress(OSError):
             os.unlink(aside)  # a full disk needs the room

@@ -76,3 +76,15 @@ def test_every_new_level_of_a_folder_is_brought_to_the_disk(tmp_path, monkeypatc
     durable.make_folder(str(tmp_path / "a" / "b" / "c"))
     assert (tmp_path / "a" / "b" / "c").is_dir()
     assert synced == [str(tmp_path), str(tmp_path / "a"), str(tmp_path / "a" / "b")]
+
+
+def test_a_link_is_followed_and_what_is_no_file_stays_what_it_is(tmp_path):
+    net, file, link, pipe = constant(1), tmp_path / "it.safetensors", tmp_path / "link.safetensors", tmp_path / "pipe"
+    link.symlink_to(file)
+    shoal.save(link, net)
+    assert link.is_symlink() and file.is_file()
+    os.mkfifo(pipe)
+    for no_file in (pipe, tmp_path):
+        with pytest.raises(shoal.Error, match=f"{no_file}: cannot be written: is no file"):
+            durable.write(str(no_file), [b"x"])
+    assert pipe.is_fifo()

@@ -26,7 +26,7 @@ def test_a_program_reaches_the_bound_where_one_host_is_slow(network, tmp_path):
     assert price["bottleneck"] in ("d > s", "s > d") and price["efficiency"] > 0.95
     assert ring["seconds"] > 1.4 * price["seconds"] and ring["bound_seconds"] == pytest.approx(price["bound_seconds"])
     program.save(tmp_path / "p.json")
-    assert shoal.program.load(tmp_path / "p.json").json.strip() == program.json and "receive_reduce" in str(program)
+    assert shoal.program.load(tmp_path / "p.json").json == program.json and "receive_reduce" in str(program)
 
 
 def test_a_torus_is_known_by_its_file_and_other_forms_are_refused(network, tmp_path):
@@ -47,6 +47,9 @@ def test_what_is_wrong_is_one_line(network, tmp_path):
         shoal.program.build(network, "sum")
     with pytest.raises(shoal.Error, match="there is no mode none for all_reduce"):
         shoal.program.build(network, mode="none")
+    for root in (-1, 4, 1 << 40):
+        with pytest.raises(shoal.Error, match=f"root {root} of 4 hosts"):
+            shoal.program.build(network, "broadcast", root=root)
     with pytest.raises(shoal.Error, match="no_such.json: cannot be read: No such file"):
         shoal.program.load(tmp_path / "no_such.json")
     (tmp_path / "cut.json").write_bytes(b'{"v": 1, "name": "\xff')

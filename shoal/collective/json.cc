@@ -93,6 +93,10 @@ class Node {
     for (std::size_t i = 0; i < json_->size(); ++i) visit(Node((*json_)[i], this, nullptr, i));
   }
 
+  void version(std::int64_t known) const {
+    if (!json_->is_number_integer() || *json_ != known) refuse(fmt::format("only version {} is known", known));
+  }
+
   std::int64_t number(std::int64_t least, std::int64_t most) const {
     const bool fits = json_->is_number_integer() && (!json_->is_number_unsigned() || json_->get<std::uint64_t>() <= INT64_MAX);
     const std::int64_t value = fits ? json_->get<std::int64_t>() : 0;
@@ -166,7 +170,7 @@ class Reader {
  public:
   Program program(const Node& root) {
     root.only({"v", "name", "collective", "order", "ranks", "chunks", "root", "slots", "servers", "shares", "by_switches", "slice_bytes", "certificate", "lanes"});
-    root.field("v").number(1, 1);
+    root.field("v").version(1);
     Program program;
     program.name = root.field("name").text();
     program.collective = root.field("collective").one_of(kCollectives);

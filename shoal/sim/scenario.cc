@@ -1,13 +1,13 @@
 #include "shoal/sim/scenario.h"
 
 #include <algorithm>
-#include <fstream>
 #include <map>
 #include <numeric>
 #include <tuple>
 #include <unordered_map>
 
 #include "shoal/collective/verify.h"
+#include "shoal/core/read_text.h"
 #include "shoal/exchange/plan.h"
 #include "shoal/sim/named_program.h"
 #include "shoal/sim/plan_traffic.h"
@@ -27,7 +27,7 @@ class Reader {
 
   Scenario read() {
     Keys keys(table_, "", file_);
-    keys.count("shoal_sim", 1, 1);
+    keys.version("shoal_sim", 1);
     scenario_.name = keys.text("name", "scenario");
     for (const char* key : {"topology", "costs", "recovery", "run", "plan", "table", "flow", "fault"}) keys.has(key);
     keys.finish();
@@ -166,6 +166,8 @@ class Reader {
     const std::string name = keys.text("program");
     const bool from_file = name.ends_with(".json");
     const std::string kind = from_file ? "" : keys.text("collective", "all_reduce");
+    const auto collective = collective::collective_called(kind);
+    if (collective && !has_root(*collective) && keys.has("root")) keys.refuse("root", fmt::format("{} has none", collective::name(*collective)));
     const std::uint32_t root = from_file ? 0 : keys.count("root", 0, collective::kMaxRanks, 0);
     NamedProgram& known = programs_[{name, kind, ranks, root}];
     if (known.program) return known;
@@ -174,7 +176,6 @@ class Reader {
       if (known.program->ranks != ranks) keys.refuse("hosts", fmt::format("{} hosts for a program of {} ranks", ranks, known.program->ranks));
       return known;
     }
-    const auto collective = collective::collective_called(kind);
     if (!collective || kind != collective::name(*collective)) keys.refuse("collective", fmt::format("there is no collective \"{}\"", kind));
     try {
       known = named_program(*collective, name, ranks, root);
@@ -366,19 +367,7 @@ Scenario scenario_from_toml(const std::string& text, const std::string& where, c
 }
 
 Scenario read_scenario(const std::filesystem::path& file) {
-  const auto contents = [](const std::filesystem::path& of, std::size_t most) {
-    std::error_code none;
-    std::ifstream in(of, std::ios::binary);
-    if (!std::filesystem::is_regular_file(of, none) || !in) throw Error(Code::invalid_argument, "cannot be read", of.string());
-    std::string text(most + 1, '\0');  // one byte more than is allowed is enough to refuse a file of any size
-    in.read(text.data(), static_cast<std::streamsize>(text.size()));
-    text.resize(static_cast<std::size_t>(in.gcount()));
-    return text;
-  };
-  constexpr std::size_t kMostNamedBytes = 64 << 20;
-  return scenario_from_toml(contents(file, kMostScenarioBytes), file.string(), [&](const std::string& named) {
-    return contents(file.parent_path() / named, kMostNamedBytes);
-  });
+  return scenario_from_toml(read_text(file), file.string(), [&](const std::string& named) { return read_text(file.parent_path() / named); });
 }
 
 }  // namespace shoal::sim

@@ -42,6 +42,9 @@ class Keys {
     const toml::node* const node = find(key, otherwise.has_value());
     return node == nullptr ? *otherwise : whole(key, *node, least, most);
   }
+  void version(const char* key, std::int64_t known) {
+    if (find(key, false)->value_exact<std::int64_t>() != known) refuse(key, fmt::format("only version {} is known", known));
+  }
   std::vector<std::uint32_t> counts(const char* key, std::size_t most_values) {
     std::vector<std::uint32_t> values;
     for (const toml::node& node : list(key, most_values)) values.push_back(whole(key, node, 0, 1 << 16));

@@ -71,6 +71,9 @@ class Machine {
         refuse("is what NCCL found (graphs), not what it found it in (system)", "NCCL_TOPO_DUMP_FILE writes that");
       refuse("has no <system>");
     }
+    if (const std::string_view version = words(system, "version"); !version.empty() && version != "1") {
+      refuse(fmt::format("<system> at byte {}: version {} is not known, only 1 is", system.offset_debug(), version.substr(0, 20)));
+    }
     for (const pugi::xml_node cpu : system.children("cpu")) add_cpu(cpu);
     if (cpus_.empty()) refuse("<system> has no <cpu>");
     connect_cpus();

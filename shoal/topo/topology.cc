@@ -32,6 +32,20 @@ constexpr std::pair<std::string_view, double> kUnits[] = {  // bytes/s
 struct TopologyReader {
   const std::string& file;
 
+  ordered_json parsed(const std::string& text) const {
+    ordered_json json;
+    try {
+      json = ordered_json::parse(text);
+    } catch (const ordered_json::parse_error& error) {
+      const std::size_t byte = std::clamp<std::size_t>(error.byte, 1, text.size() + 1);
+      const auto line = 1 + std::count(text.begin(), text.begin() + static_cast<std::ptrdiff_t>(byte - 1), '\n');
+      refuse(fmt::format("line {}", line), fmt::format("not JSON: byte {} is out of place", byte));
+    } catch (const ordered_json::out_of_range&) {
+      refuse("", "a number is too big");
+    }
+    if (!json.is_object()) refuse("", "not a JSON object");
+    return json;
+  }
   [[noreturn]] void refuse(const std::string& entry, const std::string& fact, const std::string& hint = {}) const {
     throw Error(Code::invalid_argument, entry.empty() ? fact : entry + ": " + fact, file, hint);
   }
@@ -45,6 +59,8 @@ struct TopologyReader {
     if (!json.is_string()) refuse(entry, "must be text");
     auto value = json.get<std::string>();
     if (value.empty() || value.size() > kMostNameBytes) refuse(entry, fmt::format("must have 1 to {} bytes", kMostNameBytes));
+    const auto controls = [](unsigned char c) { return c < 0x20 || c == 0x7f; };  // they would end lines of what is shown, or colour it
+    if (std::ranges::any_of(value, controls)) refuse(entry, "must have no line break or other control character");
     return value;
   }
   double number(const ordered_json& json, const std::string& entry, bool zero_is_fine) const {
@@ -70,8 +86,7 @@ struct TopologyReader {
 Topology topology_from_json(const std::string& text, const std::string& where) {
   const TopologyReader read{where};
   if (text.size() > kMostBytes) read.refuse("", fmt::format("{} bytes, at most {} are read", text.size(), kMostBytes));
-  const ordered_json json = ordered_json::parse(text, nullptr, false);
-  if (json.is_discarded() || !json.is_object()) read.refuse("", "not a JSON object");
+  const ordered_json json = read.parsed(text);
 
   Topology topology;
   if (json.contains("name")) topology.name = read.text(json["name"], "name");

@@ -63,7 +63,7 @@ TEST(Program, drawings_and_modes_that_cannot_be_have_their_line) {
   EXPECT_EQ(refusal({"build", "s.json", "--root", "1"}), "--root: all_reduce has none (broadcast, reduce, gather and scatter do)\n");
   EXPECT_EQ(refusal({"build", "s.json", "-o", "no/such.json"}), "no/such.json: cannot be written: No such file or directory\n");
   folder.write("x.json", "{\"v\": 2}");
-  EXPECT_EQ(refusal({"show", "x.json", "--svg", "x.svg"}), "x.json: $.v: a whole number from 1 to 1 is expected\n");
+  EXPECT_EQ(refusal({"show", "x.json", "--svg", "x.svg"}), "x.json: $.v: only version 1 is known\n");
 }
 
 TEST(Program, a_cache_that_somebody_said_and_that_cannot_be_is_refused) {

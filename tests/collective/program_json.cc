@@ -64,7 +64,7 @@ TEST(ProgramJson, refusals_name_the_place) {
   EXPECT_EQ(refusal_of_program("{\"v\":"), "$: not JSON: byte 6 is out of place");
   EXPECT_EQ(refusal_of_program("[]"), "$: an object is expected");
   EXPECT_EQ(refusal_of_program("{}"), "$: no field \"v\"");
-  EXPECT_EQ(with("\"v\":1", "\"v\":2"), "$.v: a whole number from 1 to 1 is expected");
+  EXPECT_EQ(with("\"v\":1", "\"v\":2"), "$.v: only version 1 is known");
   EXPECT_EQ(with("\"ring\"", "\"a\\nb\""), "$.name: 1 to 64 characters of a-z, 0-9, _ and - are expected");
   EXPECT_EQ(with("all_reduce", "allreduce"),
             "$.collective: \"allreduce\" is none of all_reduce, reduce_scatter, all_gather, broadcast, reduce, gather, scatter, all_to_all");
@@ -124,7 +124,7 @@ TEST(ProgramJson, refusals_of_certificates_and_shares_name_the_place) {
     return refusal_of_program(text.replace(at, from.size(), to));
   };
   EXPECT_EQ(refusal_of_program(to_json(made)), "nothing was refused");
-  EXPECT_EQ(broken("\"v\":1", "\"v\":\"1\""), "$.v: a whole number from 1 to 1 is expected");
+  EXPECT_EQ(broken("\"v\":1", "\"v\":\"1\""), "$.v: only version 1 is known");
   EXPECT_EQ(broken("\"v\":1,", ""), "$: no field \"v\"");
   EXPECT_EQ(broken("\"shares\":[7]", "\"shares\":[-7]"), "$.shares[0]: a whole number from 0 to 4294967295 is expected");
   EXPECT_EQ(broken("\"shares\":[7]", "\"shares\":[4294967296]"), "$.shares[0]: a whole number from 0 to 4294967295 is expected");

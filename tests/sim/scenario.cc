@@ -153,7 +153,7 @@ TEST(Scenario, a_program_that_is_none_is_refused) {
   EXPECT_EQ(shoal::refusal([] {
               scenario_from_toml(kStar + "[[run]]\nprogram = \"p.json\"\nbytes = \"1MB\"\n", "s.toml", [](const std::string&) { return "{\"v\": 2}"; });
             }),
-            "p.json: $.v: a whole number from 1 to 1 is expected");
+            "p.json: $.v: only version 1 is known");
 }
 
 // The keys of each table in docs/simulation.md, by its name; "" for those above all tables.
@@ -226,12 +226,13 @@ std::string refusal_of_scenario(const std::string& text) {
 }
 
 TEST(Scenario, every_mistake_is_named_with_its_key) {
-  EXPECT_EQ(refusal_of_scenario("shoal_sim = 2"), "s.toml: shoal_sim: must be a whole number from 1 to 1");
+  EXPECT_EQ(refusal_of_scenario("shoal_sim = 2"), "s.toml: shoal_sim: only version 1 is known");
   EXPECT_EQ(refusal_of_scenario(""), "s.toml: shoal_sim: is missing");
   EXPECT_EQ(refusal_of_scenario("shoal_sim = 1\nspeed = 3"), "s.toml: speed: is no key here (costs, fault, flow, name, plan, recovery, run, shoal_sim, table, topology)");
   EXPECT_EQ(refusal_of_scenario("shoal_sim = 1"), "s.toml: topology: a table [topology] is expected");
   EXPECT_EQ(refusal_of_scenario(kStar), "s.toml: nothing happens in it ([[run]], [[plan]], [[table]] or [[flow]])");
   EXPECT_EQ(refusal_of_scenario(kStar + kRun), "nothing was refused");
+  EXPECT_EQ(refusal_of_scenario(kStar + kRun + "root = 1"), "s.toml: run[0].root: all_reduce has none");
   EXPECT_EQ(refusal_of_scenario(kStar + kRun + "size = 3"), "s.toml: run[0].size: is no key here (after, bytes, collective, element_bytes, hosts, name, pause, priority, program, repeats, root, start)");
   EXPECT_EQ(refusal_of_scenario(kStar + kRun + "hosts = [\"0\", \"9\"]"), "s.toml: run[0].hosts: no host is called \"9\"");
   EXPECT_EQ(refusal_of_scenario(kStar + kRun + "hosts = []"), "s.toml: run[0].hosts: is empty");

@@ -69,6 +69,7 @@ std::string in_system(const std::string& inside) { return "<system><cpu>" + insi
 TEST(NcclXml, every_mistake_is_one_line) {
   EXPECT_EQ(refusal_of_xml("<system"), "t.xml: is no XML at byte 6: Error parsing start element tag");
   EXPECT_EQ(refusal_of_xml("<system/>"), "t.xml: <system> has no <cpu>");
+  EXPECT_EQ(refusal_of_xml("<system version=\"2\"><cpu/></system>"), "t.xml: <system> at byte 1: version 2 is not known, only 1 is");
   EXPECT_EQ(refusal_of_xml("<topology/>"), "t.xml: has no <system>");
   EXPECT_EQ(refusal_of_xml("<graphs/>"),
             "t.xml: is what NCCL found (graphs), not what it found it in (system) (NCCL_TOPO_DUMP_FILE writes that)");

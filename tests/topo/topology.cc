@@ -74,7 +74,10 @@ std::string with_link(const std::string& link) {
 }
 
 TEST(Topology, every_mistake_is_named_with_its_place) {
-  EXPECT_EQ(refusal_of_topology("{"), "net.json: not a JSON object");
+  EXPECT_EQ(refusal_of_topology("{"), "net.json: line 1: not JSON: byte 2 is out of place");
+  EXPECT_EQ(refusal_of_topology("{\n \"bandwidth_unit\" \"MB/s\"\n}"), "net.json: line 2: not JSON: byte 26 is out of place");
+  EXPECT_EQ(refusal_of_topology(with_link(R"({"bw": NaN})")), "net.json: line 1: not JSON: byte 84 is out of place");
+  EXPECT_EQ(refusal_of_topology(with_link(R"({"bw": 1e999})")), "net.json: a number is too big");
   EXPECT_EQ(refusal_of_topology("[]"), "net.json: not a JSON object");
   EXPECT_EQ(refusal_of_topology(R"({"bandwidth_unit": "MB/s"})"), "net.json: compute: a list is missing");
   EXPECT_EQ(refusal_of_topology(R"({"bandwidth_unit": "furlong"})"),
@@ -83,6 +86,8 @@ TEST(Topology, every_mistake_is_named_with_its_place) {
             "net.json: switches[0]: \"a\" is there twice");
   EXPECT_EQ(refusal_of_topology(R"({"bandwidth_unit": "MB/s", "compute": [3], "switches": [], "links": []})"),
             "net.json: compute[0]: must be text");
+  EXPECT_EQ(refusal_of_topology(R"({"bandwidth_unit": "MB/s", "compute": ["a\u001b[31m"], "switches": [], "links": []})"),
+            "net.json: compute[0]: must have no line break or other control character");
   EXPECT_EQ(refusal_of_topology(with_link(R"({"src": "a", "dst": "c", "bw": 1})")),
             "net.json: links[0].dst: no host or switch is called \"c\"");
   EXPECT_EQ(refusal_of_topology(with_link(R"({"src": "a", "dst": "a", "bw": 1})")), "net.json: links[0]: \"a\" is linked to itself");
