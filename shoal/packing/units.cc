@@ -25,7 +25,8 @@ constexpr std::uint32_t kSite = 0x66657773;
 
 Units::Units(const Network& network, Demand demand, const std::vector<Origin>& origins, std::uint32_t for_each_origin)
     : network_(network), demand_(demand), mirrored_(mirrored(network, demand)), origins_(origins),
-      cheapest_(network, demand), into_(network.nodes()), units_(origins.size() * for_each_origin), busy_(network.arcs().size(), 0) {
+      cheapest_(network, demand), into_(network.nodes()), units_(origins.size() * for_each_origin), busy_(network.arcs().size(), 0),
+      is_behind_(network.hosts(), Behind::unknown) {
   for (std::uint32_t a = 0; a < network.arcs().size(); ++a) into_[network.arcs()[a].to].push_back(a);
   for (std::uint32_t u = 0; u < units_.size(); ++u) {
     units_[u].origin = u / for_each_origin;
@@ -87,12 +88,14 @@ void Units::rehang(Unit& unit, Node host, bool up, double steep) {
   if (!hot(hop)) return;
   carry(unit, hop, -1);
   ++moves_;
-  hop = cheapest_hop(host, up, behind(unit, host, up), steep);
+  hop = cheapest_hop(unit, host, up, steep);
   carry(unit, hop, 1);
 }
 
 // From a host that is not behind this one to it, or (up) from it to such a host: by Dijkstra from this one.
-Hop Units::cheapest_hop(Node host, bool up, const std::vector<bool>& behind, double steep) const {
+Hop Units::cheapest_hop(const Unit& unit, Node host, bool up, double steep) {
+  for (const Node at : asked_) is_behind_[at] = Behind::unknown;
+  asked_.clear();
   std::map<Node, std::pair<double, std::uint32_t>> reached{{host, {0, kNoArc}}};  // cost, by which arc
   using Entry = std::pair<double, Node>;
   std::priority_queue<Entry, std::vector<Entry>, std::greater<>> open;
@@ -103,7 +106,7 @@ Hop Units::cheapest_hop(Node host, bool up, const std::vector<bool>& behind, dou
     open.pop();
     if (cost > reached[at].first) continue;
     if (network_.is_host(at) && at != host) {
-      if (behind[at]) continue;
+      if (behind(unit, host, up, at)) continue;
       Hop hop{up ? host : at, up ? at : host, {}};
       for (Node node = at; node != host;) {
         const Arc& arc = network_.arcs()[reached[node].second];
@@ -129,20 +132,18 @@ Hop Units::cheapest_hop(Node host, bool up, const std::vector<bool>& behind, dou
   }
 }
 
-std::vector<bool> Units::behind(const Unit& unit, Node host, bool up) const {
-  enum : std::uint8_t { unknown, no, yes };
-  std::vector<std::uint8_t> is(network_.hosts(), unknown);
-  is[unit.root] = no;
-  is[host] = yes;
-  std::vector<Node> way;
-  for (Node start = 0; start < network_.hosts(); ++start) {
-    Node at = start;
-    for (; is[at] == unknown; at = up ? unit.up[at].to : unit.down[at].from) way.push_back(at);
-    for (; !way.empty(); way.pop_back()) is[way.back()] = is[at];
+// Of the hosts that were asked about and those on their ways it is kept: all together cost no more than one look at every host, and the few
+// neighbours that a search of a large grid meets cost their ways alone.
+bool Units::behind(const Unit& unit, Node host, bool up, Node start) {
+  const std::size_t first = asked_.size();
+  Node at = start;
+  while (at != host && at != unit.root && is_behind_[at] == Behind::unknown) {
+    asked_.push_back(at);
+    at = up ? unit.up[at].to : unit.down[at].from;
   }
-  std::vector<bool> behind(network_.hosts());
-  for (Node at = 0; at < network_.hosts(); ++at) behind[at] = is[at] == yes;
-  return behind;
+  const Behind known = at == host ? Behind::yes : at == unit.root ? Behind::no : is_behind_[at];
+  for (std::size_t k = first; k < asked_.size(); ++k) is_behind_[asked_[k]] = known;
+  return known == Behind::yes;
 }
 
 void Units::carry(const Unit& unit, double sign) {

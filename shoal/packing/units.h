@@ -34,8 +34,8 @@ class Units {
   void put(Unit& unit, const Tree& tree);
   void move(Unit& unit, double steep);                     // its whole tree
   void rehang(Unit& unit, Node host, bool up, double steep);
-  Hop cheapest_hop(Node host, bool up, const std::vector<bool>& behind, double steep) const;
-  std::vector<bool> behind(const Unit& unit, Node host, bool up) const;  // hosts whose way to the root passes `host`
+  Hop cheapest_hop(const Unit& unit, Node host, bool up, double steep);
+  bool behind(const Unit& unit, Node host, bool up, Node start);  // whether the way of `start` to the root passes `host`
   void carry(const Unit& unit, double sign);
   void carry(const Unit& unit, const Hop& hop, double sign);
   bool hot(const Hop& hop) const;
@@ -53,6 +53,10 @@ class Units {
   std::vector<double> busy_, best_busy_;                   // [arc]
   double fullest_ = 0, best_time_ = 0;
   std::uint64_t moves_ = 0;
+
+  enum class Behind : std::uint8_t { unknown, no, yes };
+  std::vector<Behind> is_behind_;                          // [host]: of this search for a hop (cheapest_hop())
+  std::vector<Node> asked_;                                // those that are known there
 };
 
 }  // namespace shoal::packing

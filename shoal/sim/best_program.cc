@@ -75,7 +75,8 @@ BestProgram best_program(const topo::Topology& topology, Collective collective, 
   std::ranges::stable_sort(all, {}, [](const Candidate& candidate) { return candidate.offer.seconds; });
   std::size_t best = 0;
   double least = 0;
-  for (std::size_t k = 0; k < all.size() && !topology.links.empty(); ++k) {
+  const bool is_choice = all.size() > 1 && !topology.links.empty();
+  for (std::size_t k = 0; k < all.size() && is_choice; ++k) {
     Candidate& candidate = all[k];
     if (k > 0 && candidate.offer.seconds >= least) break;
     Program bare = candidate.program;

@@ -1,8 +1,8 @@
 // Of all programs that a network can have, the one that takes least here, simulated: `shoal program build --mode auto`.
 //
 // Trees, what is made for the network's form (collective/forms.h), and, of at most kMostExactHosts hosts, the builders. Nothing
-// is faster than its fullest link allows, so that they are tried in that order, and what cannot be less any more is not simulated. What is synthesized is
-// taken from `cache` and kept there.
+// is faster than its fullest link allows, so that they are tried in that order, and what cannot be less any more is not simulated; nor is one that has
+// no rival. What is synthesized is taken from `cache` and kept there.
 #pragma once
 
 #include <string>

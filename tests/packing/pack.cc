@@ -7,6 +7,7 @@
 #include <limits>
 
 #include "shoal/core/seed.h"
+#include "shoal/topo/generate.h"
 #include "tests/packing/sound.h"
 #include "tests/topo/random_networks.h"
 
@@ -141,6 +142,16 @@ TEST(Pack, one_tree_over_a_star_is_a_line) {
   EXPECT_EQ(height(packing.trees[0]), 32U);
   EXPECT_NEAR(packing.bound, 64.0 / 126, 1e-9);
   EXPECT_NEAR(packing.rate, 0.5, 1e-9);
+}
+
+// So many hosts that a hop is hung elsewhere by a look at its neighbours alone.
+TEST(Pack, trees_of_a_large_torus_span_it_and_come_near_the_bound) {
+  const Network torus(topo::grid({{16, 16}, {true, true}, {}, {}}));
+  for (const Demand demand : {Demand::all_reduce, Demand::reduce, Demand::broadcast}) {
+    const Packing packing = pack_few(torus, demand, 0);
+    expect_sound(torus, packing, "torus");
+    EXPECT_GE(packing.efficiency(), 0.95);
+  }
 }
 
 }  // namespace

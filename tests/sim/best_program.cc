@@ -50,6 +50,16 @@ TEST(BestProgram, nothing_that_fits_is_quicker) {
   }
 }
 
+TEST(BestProgram, what_has_no_rival_is_not_simulated) {
+  const topo::Topology star = topo::star(std::vector<topo::Wire>(4, topo::Wire{1e8, 20us}));
+  const BestProgram best = best_program(star, Collective::all_to_all, 0, 64e6);
+  ASSERT_EQ(best.offers.size(), 1U);
+  EXPECT_EQ(best.program.name, "direct");
+  EXPECT_FALSE(best.offers[0].simulated);
+  EXPECT_GT(best.offers[0].seconds, 0.12);  // three quarters of a part, 16 MB, at 100 MB/s
+  EXPECT_LE(best.offers[0].seconds, simulated_seconds(best.program, star, 64e6));
+}
+
 TEST(BestProgram, is_the_torus_on_a_torus_and_at_the_bound_where_a_host_is_slow) {
   EXPECT_EQ(best_program(topo::grid({{6, 6}, {true, true}, {}, {}}), Collective::all_reduce, 0, 64e6).program.name,
             collective::kTorus);
