@@ -320,9 +320,17 @@ void Launcher::advance() {
   const Instant now = steady_now();
   if (const auto news = phase_ == Phase::running && spares_ && replacing_->may(1) ? spares_->look() : ""; !news.empty()) console_.say(news);
   if (phase_ == Phase::running && what_.replacements) replace_lost();
-  if (phase_ == Phase::running && (what_.shrinks ? only_stopped() : !failures_.empty())) {
+  if (phase_ == Phase::running && what_.shrinks && only_stopped()) {
+    for (const Member& member : members_) {
+      if (member.pid <= 0 || member.ended) continue;
+      console_.say(fmt::format("shoal: rank {} stands still (stopped), and the others have ended without it: it is ended", rank_of(member)));
+    }
     phase_ = Phase::settling;
-    const bool refused = !failures_.empty() && members_[failures_.front()].status == exit_code(Code::invalid_argument);
+    deadline_ = now;  // it does not end by itself
+  }
+  if (phase_ == Phase::running && !what_.shrinks && !failures_.empty()) {
+    const bool refused = members_[failures_.front()].status == exit_code(Code::invalid_argument);
+    phase_ = Phase::settling;
     deadline_ = now + (refused ? refusal_time : settle_time);
   }
   if (now < deadline_) return;

@@ -38,7 +38,7 @@ def learn(lab: sbs.Lab, args, consistency: str) -> dict[str, float]:
                                    "--batch", str(args.batch), "--clock-ms", str(args.clock_ms), "--slow", str(args.slow), "--factor", str(args.factor)])
     seconds = sum(epoch["seconds"] for epoch in epochs)
     return {**course(epochs, args, consistency), "waited": sum(epoch["waited"] for epoch in epochs) / seconds,
-            "cores": sum(epoch["cpu"] for epoch in epochs) / seconds}
+            "cores": sum(epoch["cpu"] for epoch in epochs) / seconds, "megabytes": sum(epoch["megabytes"] for epoch in epochs)}
 
 
 def learn_bosen(lab: sbs.Lab, args, consistency: str) -> dict[str, float]:
@@ -88,14 +88,14 @@ def main() -> None:
                      f"as long, {args.epochs} epochs, {args.rounds} rounds interleaved")
     slowest = 1 + (args.factor - 1) * (1 - (1 - args.slow) ** args.members)
     print(f"# nobody waits: at most {slowest / (1 + (args.factor - 1) * args.slow):.2f}x")
-    print(f"{'':>14} {f's to {args.target:g}':>10} {'spread':>16} {'ratio':>7} {'spread':>12} {'ms a clock':>10} {'waited':>6} {'cores':>5} "
+    print(f"{'':>14} {f's to {args.target:g}':>10} {'spread':>16} {'ratio':>7} {'spread':>12} {'ms a clock':>10} {'waited':>6} {'cores':>5} {'MB':>6} "
           f"{'RMSE':>7} {'spread':>15}")
     first = figures[args.consistencies[0]]["seconds"]
     for name, of in figures.items():
         ratios = [other / own for other, own in zip(first, of["seconds"])]
         print(f"{name:>14} {sbs.median(of['seconds']):>10.2f} {sbs.spread(of['seconds']):>16} {sbs.median(ratios):>6.2f}x "
               f"{f'{min(ratios):.2f}..{max(ratios):.2f}':>12} {sbs.median(of['clock']):>10.2f} "
-              f"{shown(of, 'waited', '.0%'):>6} {shown(of, 'cores', '.2f'):>5} "
+              f"{shown(of, 'waited', '.0%'):>6} {shown(of, 'cores', '.2f'):>5} {shown(of, 'megabytes', '.1f'):>6} "
               f"{sbs.median(of['RMSE']):>7.4f} {sbs.spread(of['RMSE']):>15}")
 
 

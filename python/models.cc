@@ -72,6 +72,9 @@ struct ToPython {
     return {"SelfAttention", py::dict("heads"_a = a.heads, "causal"_a = a.causal)};
   }
   Recipe operator()(const AdditiveAttention& a) const { return {"AdditiveAttention", py::dict("width"_a = a.in)}; }
+  Recipe operator()(const FedDecoder& d) const {
+    return {"FedDecoder", py::dict("inputs"_a = d.in, "width"_a = d.width, "layers"_a = d.layers)};
+  }
   Recipe operator()(const Heads&) const { return {"Heads", py::dict()}; }
 };
 

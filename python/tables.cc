@@ -227,6 +227,7 @@ void bind_tables(py::module_& module) {
              const std::uint16_t channel = session.new_channel(), meeting = session.new_channel();
              auto options = table::options_here(session.job().transport(), session.patience(), channel, meeting);
              options.cold_rows = cold_rows ? cold_rows : "";
+             if (session.servers() > 0) table::serve_beside(options, session.workers(), session.servers());
              const auto without_interpreter = [](table::Tables* tables) {  // functions that it waits for may need the interpreter
                const py::gil_scoped_release released;
                delete tables;

@@ -5,7 +5,7 @@
 //   bench_table_stragglers ratings.csv --local 8                                               starts its members itself
 //
 // The pause stands where a long computation would, between a clock's read and its tick; it needs no core, so that many workers fit on few.
-// The first member prints a JSON line an epoch: the held-out error, seconds, and CPU seconds of all members.
+// The first member prints a JSON line an epoch: the held-out error, seconds, CPU seconds of all members, and megabytes that a member sent.
 #include <cstdio>
 #include <string>
 
@@ -34,6 +34,12 @@ double figure(const learn::Epoch& epoch, const std::string& name) {
   return 0;
 }
 
+double megabytes_sent(const net::Transport& transport) {
+  double bytes = 0;
+  for (net::Rank peer = 0; peer < transport.size(); ++peer) bytes += peer == transport.rank() ? 0 : static_cast<double>(transport.link(peer).sent);
+  return 1e-6 * bytes;
+}
+
 int run_member(const Options& options) {
   const auto job = net::join();
   const net::Place& place = job->place();
@@ -47,12 +53,13 @@ int run_member(const Options& options) {
   std::uint64_t clock = 0;
   for (unsigned number = 1; number <= options.epochs; ++number) {
     together.total(0);  // begin together
-    const double cpu = bench::cpu_seconds();
+    const double cpu = bench::cpu_seconds(), sent = megabytes_sent(job->transport());
     const learn::Epoch epoch = learner.learn([&](double) { options.clocks.pause(clock++, place.rank); });
     const double waited = together.total(epoch.waited), spent = together.total(bench::cpu_seconds() - cpu);
+    const double megabytes = together.total(megabytes_sent(job->transport()) - sent) / place.size;
     if (place.rank != 0) continue;
     const nlohmann::ordered_json line{{"epoch", epoch.number}, {"RMSE", figure(epoch, "held-out RMSE")}, {"seconds", epoch.seconds},
-                                      {"waited", waited / place.size}, {"cpu", spent}, {"clocks", clock}};
+                                      {"waited", waited / place.size}, {"cpu", spent}, {"clocks", clock}, {"megabytes", megabytes}};
     std::printf("%s\n", line.dump().c_str());
     std::fflush(stdout);
   }

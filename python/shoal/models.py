@@ -45,6 +45,8 @@ def build(name: str) -> fx.GraphModule:
             states[len(values)] = both = graph.call_module(layer["name"], tuple(read))
             values.append(graph.call_function(operator.getitem, (both, 0)))
             continue
+        if layer["type"] == "FedDecoder":
+            read.append(graph.call_function(operator.getitem, (states[layer["inputs"][1]], 1)))
         values.append(graph.call_module(layer["name"], tuple(read)))
     graph.output(values[-1])
     return fx.GraphModule(root, graph, class_name="".join(part.capitalize() for part in name.split("-")))
@@ -122,6 +124,26 @@ class AdditiveAttention(nn.Module):
         return scores.masked_fill((tokens == 0).unsqueeze(1), -1e9).softmax(-1) @ values
 
 
+class FedDecoder(nn.Module):
+    """Luong et al. 2015, 3.3: {batch, n, inputs} -> {batch, n, width}, place by place: what attention made of one is read at the next. `found`
+    {batch, m, width} are the encoder's outputs, `state` its last one."""
+
+    def __init__(self, inputs: int, width: int, layers: int):
+        super().__init__()
+        self.lstm = nn.LSTM(inputs + width, width, layers, batch_first=True)
+        self.query = nn.Linear(width, width, bias=False)
+        self.attention = AdditiveAttention(width)
+        self.combine = nn.Linear(2 * width, width)
+
+    def forward(self, read, found, keys, tokens, state):
+        out, all = torch.zeros_like(found[:, :1]), []
+        for place in read.split(1, 1):
+            decoded, state = self.lstm(torch.cat((place, out), -1), state)
+            out = torch.tanh(self.combine(torch.cat((decoded, self.attention(self.query(decoded), keys, found, tokens)), -1)))
+            all.append(out)
+        return torch.cat(all, 1)
+
+
 class Heads(nn.Module):
     """In training the scores of all classifiers, the model's own first; else only its own."""
 
@@ -129,7 +151,7 @@ class Heads(nn.Module):
         return scores if self.training else scores[0]
 
 
-_OWN = {own.__name__: own for own in (Position, Shortcut, SelfAttention, AdditiveAttention, Heads)}
+_OWN = {own.__name__: own for own in (Position, Shortcut, SelfAttention, AdditiveAttention, FedDecoder, Heads)}
 
 for _name in MODELS:
     globals()[_name.replace("-", "_")] = partial(build, _name)

@@ -37,16 +37,18 @@ def data_parallel(model: torch.nn.Module, optimizer: torch.optim.Optimizer, plan
     saved = given.read_plan(plan, where)
     consistency = _C.consistency_of(plan) if saved is None else None
     rounds = _C.has_rounds(plan, saved)
-    if here.servers and (consistency is not None or rounds):
+    if here.servers and rounds:
         raise mistake(where, f"by {plan} members that only serve have nothing to do", "start without servers, or choose another plan")
-    if consistency is not None or rounds:
+    if not here.serves and (consistency is not None or rounds):
         session.require_members_for_good(where, f"by {plan} members have state of their own, which is lost with them")
-    if session.size() > 1 and consistency is not None:
+    if (session.size() > 1 or here.servers) and consistency is not None:
         trained = given.trained_parameters(model)
         for name, parameter in trained:
             if pending.is_known(parameter) or served.is_known(parameter):
                 raise mistake(f"parameter {name}", "another model of data_parallel() trains it already", "wrap once what shares parameters")
         _begin_alike(model, given.code(model, optimizer) + f"\nplan {plan}")
+        if here.serves:
+            serving.serve_rows()
         nn.step_with(optimizer, model)
         return Served(model, optimizer, trained, consistency), optimizer
     if session.size() > 1 and rounds:

@@ -177,7 +177,7 @@ class _Group:
             place.copy_(parameter.data)
             parameter.data = place
         self.table = table.Table(f"parameters-{next(_tables)}", _WIDTH, consistency=consistency.partition("+")[0], rule=self._told,
-                                 encode=consistency.partition("+")[2] or "none")
+                                 encode=consistency.partition("+")[2] or "none", _among=session.everybody())
         self.give_out()
 
     def give_out(self) -> None:

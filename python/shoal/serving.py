@@ -5,7 +5,7 @@ It has the model for the shapes of its gradients, and parameters as they were at
 
 import signal
 
-from . import recording, session, signals
+from . import _C, recording, session, signals, table
 
 
 def serve(wrapped) -> None:
@@ -17,4 +17,13 @@ def serve(wrapped) -> None:
         serves = core.serve()
         signals.told_all(core.asked())
         recording.tick()
+    raise SystemExit(0)
+
+
+def serve_rows() -> None:
+    """Likewise where servers step (plan ps): it has its rows of the workers' tables, until all of them leave those."""
+    signals.listen(signal.SIGUSR1, signal.SIGTERM)
+    tables = _C.Tables(session.everybody())
+    table.wait_for_last_use(session.everybody())
+    tables.leave()
     raise SystemExit(0)

@@ -17,7 +17,7 @@ from . import _C, session, table_files
 from .errors import Error, mistake
 
 _TYPES = {"float32": "f32", "float64": "f64", "int32": "i32", "int64": "i64"}
-_tables = None
+_tables = {}  # session -> its _Tables
 
 
 @dataclasses.dataclass(frozen=True)
@@ -43,10 +43,11 @@ class Initial:
 
 
 class _Tables:
-    """This session's tables; given up before it ends."""
+    """A session's tables; given up before it ends."""
 
-    def __init__(self):
-        self.core = _C.Tables(session.current())
+    def __init__(self, among):
+        self._among, self.core = among, _C.Tables(among)
+        _tables[among] = self
         session.add_user(self)
 
     def settle(self) -> None:
@@ -54,10 +55,17 @@ class _Tables:
 
     def release(self) -> None:
         """Others may still read what this member owns: all leave together, unless something went wrong."""
-        global _tables
-        core, self.core, _tables = self.core, None, None
+        core, self.core = self.core, None
+        _tables.pop(self._among, None)
         if core is not None and not session.failed():
+            wait_for_last_use(self._among)
             core.leave()
+
+
+def wait_for_last_use(among) -> None:
+    """By all members, where some only serve: these may not leave while a worker needs their rows, and have no clocks that tell."""
+    if among.servers:
+        among.gather("", "the last use of the tables")
 
 
 def barrier(tables) -> None:
@@ -117,21 +125,20 @@ class Table:
     """
 
     def __init__(self, name: str, dim: int = 1, dtype: str = "float32", consistency: str = "essp:3", initial: Initial | None = None,
-                 rule: str = "sum", encode: str = "none", not_finite: str = "refuse"):
-        global _tables
+                 rule: str = "sum", encode: str = "none", not_finite: str = "refuse", _among=None):
         if not isinstance(name, str) or not isinstance(dim, int) or dim < 1:
             raise mistake(f"table {name}", f"a name is a string and dim a positive integer, not {dim!r}")
         if _name_of(dtype) not in _TYPES:
             raise mistake(f"table {name}", f"no table holds {dtype}; one of {', '.join(_TYPES)}")
         session.require_members_for_good(f"table {name}", "what is in tables is lost with the members that have it", "shrink")
-        if _tables is None:
-            _tables = _Tables()
+        among = _among or session.current()
+        self._tables = _tables.get(among) or _Tables(among)
         initial = initial or Initial.constant(0)
         if initial.kind not in ("constant", "uniform", "normal"):
             raise mistake(f"table {name}", f"no initial values are called {initial.kind}; one of constant, uniform and normal")
         self.name, self.dim, self.dtype, self.first_rule = name, dim, np.dtype(dtype), rule
         self.age = None
-        self._core = _tables.core.open(name, dim, _TYPES[self.dtype.name], consistency, initial.kind, initial.a, initial.b, initial.seed,
+        self._core = self._tables.core.open(name, dim, _TYPES[self.dtype.name], consistency, initial.kind, initial.a, initial.b, initial.seed,
                                          rule, encode, not_finite)
 
     @property
@@ -167,9 +174,9 @@ class Table:
         """This member goes, in good order, from all of its tables, while others use them; in a run that survives the loss of members. All that
         it has added counts, others hold its rows when this returns, and nobody waits for it any more. It may use no table afterwards, and others
         open none."""
-        if _tables is None:
+        if session.current() not in _tables:
             raise mistake("depart", "this member has opened no table")
-        _tables.core.depart()
+        _tables[session.current()].core.depart()
 
     @property
     def clock(self) -> int:
@@ -225,7 +232,7 @@ class Table:
         anybody may call it. It runs on a thread of its own and must not use tables."""
         if not isinstance(name, str) or not name or not callable(function):
             raise mistake(f"table {self.name}", f"a function has a name and can be called, not {name!r} and {function!r}")
-        self._core.define(_tables.core, name, function)
+        self._core.define(self._tables.core, name, function)
         self.barrier()
 
     def call(self, name: str, keys=None, argument=()) -> np.ndarray:

@@ -12,6 +12,8 @@ import torch
 
 import tiny_images
 from pool import environment, program
+from ssh_hosts import SshHosts
+from ssh_hosts import installed as ssh_installed
 
 SCRIPT = """
 import hashlib, json, os, signal, sys, threading
@@ -111,6 +113,22 @@ SELDOM = ("who comes, as it arrives and in its step", "one stands still")
 @pytest.mark.parametrize("faults", [pytest.param(each, id=name, marks=[pytest.mark.slow] if name in SELDOM else []) for name, each in FAULTS.items()])
 def test_who_is_lost_comes_back_and_nothing_is_different(tmp_path, undisturbed, faults):
     expect_the_same(tmp_path, undisturbed, faults)
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(not ssh_installed(), reason="needs root, network namespaces and openssh-server")
+def test_on_hosts_by_ssh_who_comes_is_started_where_the_lost_one_was(tmp_path, undisturbed):
+    course, plan = undisturbed
+    (tmp_path / "train.py").write_text(SCRIPT)
+    faults = [(0, 3, "step", KILL), (2, 7, "begin", KILL)]
+    with SshHosts(tmp_path, 3) as hosts:
+        ended = hosts.on(0, [program(), "run", "--hosts", "host0,host1,host2", "--on-peer-lost", "rejoin", "--", sys.executable, "train.py", plan, "12", json.dumps(faults)],
+                         OMP_NUM_THREADS="1", PYTHONPATH=environment()["PYTHONPATH"])
+    said = ended.stdout + ended.stderr
+    assert ended.returncode == 0, said
+    assert [json.loads(line.split("told ")[1]) for line in ended.stdout.splitlines() if "told " in line] == 3 * [course], said
+    assert all(f"rank {rank} (host{rank}) was lost" in said for rank, _, _, _ in faults), said
+    assert said.count("; another is started in its place") == len(faults), said
 
 
 @pytest.mark.slow

@@ -161,3 +161,21 @@ def test_members_train_a_model_of_the_zoo_as_one_process_would(pool):
     torch.manual_seed(1)
     net = models.char_transformer()
     check(pool(MEMBERS).run(one_step_of_a_transformer), net, tiny.sgd(net), [lambda n, s, r=r: backward(n, r) for r in RANKS])
+
+
+# Goal: what attention made of one place is read at the next. Relation: a decoder that leaves it unread is an LSTM over all places with attention behind
+# it; one that reads it gives the same at the first place alone.
+def test_a_decoder_is_fed_what_came_out_at_the_place_before():
+    torch.manual_seed(7)
+    decoder = models.FedDecoder(5, 6, 2)
+    read, found, keys, tokens = torch.randn(2, 4, 5), torch.randn(2, 3, 6), torch.randn(2, 3, 6), torch.ones(2, 3, dtype=torch.int64)
+    state = torch.randn(2, 2, 6), torch.randn(2, 2, 6)
+    fed = decoder(read, found, keys, tokens, state)
+    with torch.no_grad():
+        decoder.lstm.weight_ih_l0[:, 5:] = 0
+    decoded, _ = decoder.lstm(F.pad(read, (0, 6)), state)
+    context = decoder.attention(decoder.query(decoded), keys, found, tokens)
+    unfed = torch.tanh(decoder.combine(torch.cat((decoded, context), -1)))
+    assert torch.allclose(decoder(read, found, keys, tokens, state), unfed, rtol=0, atol=1e-6)
+    assert torch.allclose(fed[:, 0], unfed[:, 0], rtol=0, atol=1e-6)
+    assert (fed[:, 1:] - unfed[:, 1:]).abs().amax((0, 2)).min() > 1e-3

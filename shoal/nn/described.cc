@@ -40,6 +40,38 @@ Tensor additive_attention(const Tensor& weight, const Tensor& queries, const Ten
   return at::matmul(scores.softmax(-1), values);
 }
 
+Tensor additive_weight(std::int64_t width) {
+  const double bound = 1 / std::sqrt(static_cast<double>(width));
+  return torch::empty({width}).uniform_(-bound, bound);
+}
+
+using State = std::tuple<Tensor, Tensor>;
+
+struct FedDecoderModule : torch::nn::Module {
+  explicit FedDecoderModule(const FedDecoder& d)
+      : lstm(register_module("lstm", torch::nn::LSTM(torch::nn::LSTMOptions(d.in + d.width, d.width).num_layers(d.layers).batch_first(true)))),
+        query(register_module("query", torch::nn::Linear(torch::nn::LinearOptions(d.width, d.width).bias(false)))),
+        attention(register_module("attention", std::make_shared<Weight>(additive_weight(d.width)))),
+        combine(register_module("combine", torch::nn::Linear(2 * d.width, d.width))) {}
+
+  Tensor forward(const Tensor& read, const Tensor& found, const Tensor& keys, const Tensor& tokens, State state) {
+    Tensor out = at::zeros_like(found.slice(1, 0, 1)), decoded;
+    std::vector<Tensor> all;
+    for (const Tensor& place : read.split(1, 1)) {
+      std::tie(decoded, state) = lstm->forward(at::cat({place, out}, -1), state);
+      const Tensor context = additive_attention(attention->weight, at::linear(decoded, query->weight), keys, found, tokens);
+      out = at::tanh(at::linear(at::cat({decoded, context}, -1), combine->weight, combine->bias));
+      all.push_back(out);
+    }
+    return at::cat(all, 1);
+  }
+
+  torch::nn::LSTM lstm;
+  torch::nn::Linear query;
+  std::shared_ptr<Weight> attention;
+  torch::nn::Linear combine;
+};
+
 Tensor shortcut(const Tensor& x, const Shortcut& s) {
   using namespace torch::indexing;
   return at::constant_pad_nd(x.index({Slice(), Slice(), Slice(None, None, s.stride), Slice(None, None, s.stride)}),
@@ -143,10 +175,15 @@ class Described::Build {
     return function([a](const Read& in) { return self_attention(in[0].output, a); });
   }
   Step operator()(const AdditiveAttention& a) {
-    const double bound = 1 / std::sqrt(static_cast<double>(a.in));
-    const auto weight = registered(std::make_shared<Weight>(torch::empty({a.in}).uniform_(-bound, bound)))->weight;
+    const auto weight = registered(std::make_shared<Weight>(additive_weight(a.in)))->weight;
     return function([weight](const Read& in) {
       return additive_attention(weight, in[0].output, in[1].output, in[2].output, in[3].output);
+    });
+  }
+  Step operator()(const FedDecoder& d) {
+    const auto decoder = registered(std::make_shared<FedDecoderModule>(d));
+    return function([decoder](const Read& in) {
+      return decoder->forward(in[0].output, in[1].output, in[2].output, in[3].output, in[1].state);
     });
   }
   Step operator()(const Heads&) {

@@ -2,6 +2,8 @@
 
 #include <utility>
 
+#include "shoal/table/finite.h"
+
 namespace shoal::table {
 
 template <class T>
@@ -21,6 +23,35 @@ void Added<T>::add(std::uint32_t worker, std::span<const Key> keys, std::span<co
     const std::size_t shard = placement_.shard_of(keys[i]);
     last[shard] = open[shard].rows.add(keys[i], last[shard] + 1, values.subspan(i * width_, width_));
   }
+}
+
+template <class T>
+bool Added<T>::add_if_finite(std::uint32_t worker, std::span<const Key> keys, std::span<const T> values) {
+  std::vector<Open>& open = open_[worker];
+  bool all = true;
+  if (width_ * sizeof(T) > kPieceBytes) {
+    for (std::size_t i = 0; i < keys.size() && all; ++i) {
+      const std::span<const T> row = values.subspan(i * width_, width_);
+      bool is_new = false;
+      open[placement_.shard_of(keys[i])].rows.add(keys[i], Rows::kNone, row, [&](std::span<T> into, std::span<const T> from) {
+        is_new = true;
+        all = set_finite(into, from);
+      });
+      all = all && (is_new || finite(row));
+    }
+  } else {
+    const std::size_t rows = kPieceBytes / (width_ * sizeof(T));
+    for (std::size_t begin = 0; begin < keys.size() && all; begin += rows) {
+      const std::size_t count = std::min(rows, keys.size() - begin);
+      const std::span<const T> some = values.subspan(begin * width_, count * width_);
+      all = finite(some);
+      add(worker, keys.subspan(begin, count), some);
+    }
+  }
+  if (!all) {
+    for (Open& of_shard : open) of_shard = Open{Rows(width_), {}};
+  }
+  return all;
 }
 
 template <class T>

@@ -35,6 +35,11 @@ class Added {
   Added(std::size_t width, Encoding encoding, const Placement& placement, std::uint32_t workers);
 
   void add(std::uint32_t worker, std::span<const Key> keys, std::span<const T> values);
+  // The same for a worker of whom nothing is open, in one walk through memory with looking whether the values are finite. False: they are not, and nothing was added.
+  bool add_if_finite(std::uint32_t worker, std::span<const Key> keys, std::span<const T> values);
+  bool any_is_open(std::uint32_t worker) const {
+    return std::ranges::any_of(open_[worker], [](const Open& open) { return open.rows.size() > 0; });
+  }
   bool is_open(std::uint32_t worker, std::size_t shard) const { return open_[worker][shard].rows.size() > 0; }
   // Whether what left for that server has not all been counted in.
   bool is_under_way(std::size_t shard) const { return ways_[shard].counted < ways_[shard].last; }

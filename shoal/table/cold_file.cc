@@ -6,11 +6,17 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <cstdint>
 #include <system_error>
 
 #include "shoal/core/unnamed_file.h"
 
 namespace shoal::table {
+namespace {
+
+constexpr std::size_t kPage = 4096;
+
+}  // namespace
 
 std::shared_ptr<ColdFile> ColdFile::in(const std::filesystem::path& folder) { return std::shared_ptr<ColdFile>(new ColdFile(folder)); }
 
@@ -32,13 +38,19 @@ Bytes ColdFile::take(std::size_t size) {
   return {std::shared_ptr<std::byte[]>(shared_from_this(), memory), size};
 }
 
+void ColdFile::read_ahead(std::span<const std::byte> memory) {
+  const auto begin = reinterpret_cast<std::uintptr_t>(memory.data()), page = begin / kPage * kPage;
+  ::madvise(reinterpret_cast<void*>(page), begin + memory.size() - page, MADV_WILLNEED);
+}
+
 // Extents grow with the file: few are mapped, and little lies idle.
 void ColdFile::extend(std::size_t size) {
-  constexpr std::size_t least = std::size_t{1} << 20, most = std::size_t{256} << 20, page = 4096;
-  const std::size_t extent = (std::max(size, std::clamp(length_, least, most)) + page - 1) / page * page;
+  constexpr std::size_t least = std::size_t{1} << 20, most = std::size_t{256} << 20;
+  const std::size_t extent = (std::max(size, std::clamp(length_, least, most)) + kPage - 1) / kPage * kPage;
   if (const int error = ::posix_fallocate(descriptor_, static_cast<off_t>(length_), static_cast<off_t>(extent)); error != 0) refuse(Code::io, error);
   void* const mapped = ::mmap(nullptr, extent, PROT_READ | PROT_WRITE, MAP_SHARED, descriptor_, static_cast<off_t>(length_));
   if (mapped == MAP_FAILED) refuse(Code::io, errno);
+  ::madvise(mapped, extent, MADV_RANDOM);  // a row is looked up, and others around it are not
   extents_.push_back({static_cast<std::byte*>(mapped), extent});
   length_ += extent;
   used_ = 0;

@@ -1,5 +1,5 @@
 // Memory of rows that lies in a file: a server may own more rows than its machine has memory. The kernel keeps in memory what was used lately, and
-// reads the rest again when it is looked at, page by page. The file has no name, and goes with the last who uses it. Room on the disk is
+// reads the rest again when it is looked at, page by page (who goes through it says so ahead). The file has no name, and goes with the last who uses it. Room on the disk is
 // taken before it is used, so that a full disk is an error where rows are added. Threads: one at a time.
 #pragma once
 
@@ -21,6 +21,7 @@ class ColdFile : public std::enable_shared_from_this<ColdFile> {
   ~ColdFile();
   ColdFile(const ColdFile&) = delete;
   Bytes take(std::size_t size);       // that holds anything. Throws Error{io}
+  static void read_ahead(std::span<const std::byte> memory);  // of a file's: who goes through all of it will soon be there
 
  private:
   explicit ColdFile(const std::filesystem::path& folder);

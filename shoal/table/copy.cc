@@ -227,12 +227,17 @@ bool Copy<T>::may_add(std::uint32_t worker, std::span<const Key> keys, std::span
 template <class T>
 void Copy<T>::add(std::uint32_t worker, std::span<const Key> keys, std::span<const T> values) {
   std::vector<T> clipped;
-  values = admitted(spec_.not_finite, keys, values, spec_.name, clipped);
+  const bool in_one_walk = spec_.not_finite == NotFinite::refuse && has_nothing_open(worker);
+  if (!in_one_walk) values = admitted(spec_.not_finite, keys, values, spec_.name, clipped);
   const std::lock_guard lock(mutex_);
   for (std::size_t shard = 0; shard < holders_.size(); ++shard) {
     if (!added_.is_open(worker, shard)) heard_.begins_part(worker, shard);
   }
-  added_.add(worker, keys, values);
+  if (!in_one_walk) {
+    added_.add(worker, keys, values);
+  } else if (!added_.add_if_finite(worker, keys, values)) {
+    check_finite(keys, values, spec_.name);
+  }
   write_gate_.adds(worker, keys, values, bound());
   for (std::size_t shard = 0; shard < holders_.size(); ++shard) send_early(shard);
 }

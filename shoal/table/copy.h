@@ -183,6 +183,10 @@ class Copy final : public Reader {
   void drop(bool all);                // copies that need not be kept; all: also those for which each is looked at, off the loop
   void hand_out(Kind kind, std::span<const Key> keys, std::span<const T> values);
   std::optional<double> bound() const;  // on values, now
+  bool has_nothing_open(std::uint32_t worker) const {  // asked by that worker: nobody else adds to it
+    const std::lock_guard lock(mutex_);
+    return !added_.any_is_open(worker);
+  }
   void send_open(std::uint32_t worker, Ends ends, Clock clock);
   void send_part(std::uint32_t worker, std::size_t shard, Ends ends, Clock clock);
   void send_early(std::size_t shard);  // before the clock is complete, where that may be

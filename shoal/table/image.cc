@@ -24,6 +24,7 @@ template <class T>
 Bytes RowsImage<T>::next() {
   const std::size_t width = rows_.full_width();
   const std::size_t count = std::min<std::size_t>(rows_a_message(width * sizeof(T)), end_ - at_);
+  rows_.read_ahead(at_ + count, count);
   Bytes chunk(count * (sizeof(Key) + width * sizeof(T)));
   Key* key = reinterpret_cast<Key*>(chunk.data());
   T* values = reinterpret_cast<T*>(chunk.data() + count * sizeof(Key));

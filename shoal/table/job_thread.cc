@@ -1,5 +1,8 @@
 #include "shoal/table/job_thread.h"
 
+#include <sys/resource.h>
+#include <unistd.h>
+
 #include <utility>
 
 namespace shoal::table {
@@ -21,6 +24,8 @@ void JobThread::run(std::function<void()> job) {
 }
 
 void JobThread::work() {
+  constexpr int gives_way = 10;       // a tenth of the weight of others; it goes on beside them
+  if (pace_ == Pace::leisurely) setpriority(PRIO_PROCESS, static_cast<id_t>(gettid()), gives_way);
   std::unique_lock lock(mutex_);
   while (true) {
     changed_.wait(lock, [&] { return over_ || !jobs_.empty(); });

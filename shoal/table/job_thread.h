@@ -3,6 +3,7 @@
 #pragma once
 
 #include <condition_variable>
+#include <cstdint>
 #include <deque>
 #include <functional>
 #include <mutex>
@@ -12,7 +13,11 @@ namespace shoal::table {
 
 class JobThread {
  public:
-  JobThread() = default;
+  enum class Pace : std::uint8_t {
+    prompt,                           // somebody waits for its jobs
+    leisurely,                        // the kernel gives way to others where they want the same core
+  };
+  explicit JobThread(Pace pace = Pace::prompt) : pace_(pace) {}
   ~JobThread();                       // after all that it was given
   JobThread(const JobThread&) = delete;
   void run(std::function<void()> job);  // it throws nothing. The first one starts the thread
@@ -20,6 +25,7 @@ class JobThread {
  private:
   void work();
 
+  const Pace pace_;
   std::mutex mutex_;                  // guards all below
   std::condition_variable changed_;
   std::deque<std::function<void()>> jobs_;

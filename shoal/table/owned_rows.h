@@ -53,6 +53,7 @@ class OwnedRows {
   std::size_t size() const { return settled_.size(); }
   std::size_t full_width() const { return settled_.width() + state_.width(); }
   void copy_out(Number number, std::span<T> row) const;                   // settled
+  void read_ahead(std::size_t begin, std::size_t count) const { settled_.read_ahead(begin, count); }  // RowMap
   void put(Number number, std::span<const T> row);                        // as assign(), with the state
   void reset();                                                           // all rows have their initial values
   void take_over(OwnedRows& kept);                                        // settled ones; nobody has read them here, and `kept` has no rows any more

@@ -77,7 +77,7 @@ class RowMap {
   using Number = std::uint32_t;
   static constexpr Number kNone = ~Number{0};
 
-  // cold: where rows lie; nullptr: in memory. usual: about so many will come.
+  // cold: where the values of rows lie; nullptr: in memory, where keys always are, so that who looks for a row reads no file. usual: about so many will come.
   explicit RowMap(std::size_t width, std::shared_ptr<ColdFile> cold = nullptr, std::size_t usual = 0)
       : width_(width), usual_(usual), cold_(std::move(cold)) {
     while (shift_ > 0 && ((width_ * sizeof(T) + sizeof(Key)) << shift_) > kMessageBytes) --shift_;
@@ -120,13 +120,19 @@ class RowMap {
     __builtin_prefetch(values(number), 1);
     return number;
   }
-  // The row's values, or those of zeros, and these.
-  Number add(Key key, Number near, std::span<const T> values);
+  // For who goes through all rows by their numbers: that these will be next.
+  void read_ahead(std::size_t begin, std::size_t count) const {
+    for (std::size_t block = begin >> shift_; cold_ && block << shift_ < std::min(begin + count, size_); ++block) ColdFile::read_ahead(blocks_[block].bytes);
+  }
+  // The row's values, or those of zeros, and these. set_new(row, values): sets a row that is new.
+  template <class SetNew>
+  Number add(Key key, Number near, std::span<const T> values, const SetNew& set_new);
+  Number add(Key key, Number near, std::span<const T> values) { return add(key, near, values, set<T>); }
   std::span<T> row(Number number) { return {values(number), width_}; }
   std::span<const T> row(Number number) const { return {values(number), width_}; }
 
-  // All rows in the order of their numbers, as bodies of messages: keys, and behind them their values. The rows stay where they can be
-  // read; nothing may be written any more. Memory for finding them is let go until one is looked for.
+  // All rows in the order of their numbers, as bodies of messages: keys, and behind them their values; not of cold ones. The rows stay where they
+  // can be read; nothing may be written any more. Memory for finding them is let go until one is looked for.
   struct Body {
     std::size_t rows;
     Bytes bytes;
@@ -139,7 +145,9 @@ class RowMap {
     Number number;
   };
   struct Block {
-    Bytes bytes;  // keys, and behind them values
+    Bytes bytes;  // keys, and behind them values; where rows are cold, values alone
+    Bytes cold_keys;
+    Key* keys;
     T* values;
   };
 
@@ -147,13 +155,14 @@ class RowMap {
   std::size_t slot_count() const { return slots_.size() / sizeof(Slot); }
   std::size_t mask() const { return slot_count() - 1; }
   Number last_of_block() const { return (Number{1} << shift_) - 1; }
-  Key* keys(Number number) const { return reinterpret_cast<Key*>(blocks_[number >> shift_].bytes.data()); }
+  Key* keys(Number number) const { return blocks_[number >> shift_].keys; }
   T* values(Number number) const { return blocks_[number >> shift_].values + (number & last_of_block()) * width_; }
   Block block(std::size_t rows) const {
-    const std::size_t size = rows * (sizeof(Key) + width_ * sizeof(T));
-    Bytes bytes = cold_ ? cold_->take(size) : Bytes(size);
-    T* const values = reinterpret_cast<T*>(bytes.data() + rows * sizeof(Key));
-    return {std::move(bytes), values};
+    const std::size_t size = rows * width_ * sizeof(T);
+    Block made{cold_ ? cold_->take(size) : Bytes(rows * sizeof(Key) + size), cold_ ? Bytes(rows * sizeof(Key)) : Bytes(), nullptr, nullptr};
+    made.keys = reinterpret_cast<Key*>((cold_ ? made.cold_keys : made.bytes).data());
+    made.values = reinterpret_cast<T*>(made.bytes.data() + (cold_ ? 0 : rows * sizeof(Key)));
+    return made;
   }
 
   Number find_in_order(Key key) const;
@@ -245,11 +254,12 @@ std::vector<typename RowMap<T>::Body> RowMap<T>::bodies() {
 }
 
 template <class T>
-typename RowMap<T>::Number RowMap<T>::add(Key key, Number near, std::span<const T> values) {
+template <class SetNew>
+typename RowMap<T>::Number RowMap<T>::add(Key key, Number near, std::span<const T> values, const SetNew& set_new) {
   const std::size_t before = size_;
   const Number number = place(key, near);
   if (size_ > before) {
-    set<T>(row(number), values);
+    set_new(row(number), values);
   } else {
     table::add<T>(row(number), values);
   }

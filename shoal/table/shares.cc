@@ -80,4 +80,16 @@ TablesOptions options_here(net::Transport& transport, Nanoseconds patience, std:
   return options;
 }
 
+void serve_beside(TablesOptions& options, net::Rank workers, net::Rank servers) {
+  options.workers.resize(workers);
+  std::iota(options.workers.begin(), options.workers.end(), net::Rank{0});
+  if (servers >= workers) {
+    options.servers.resize(servers);
+    std::iota(options.servers.begin(), options.servers.end(), workers);
+    return;
+  }
+  options.shares.assign(workers, workers - servers);
+  options.shares.resize(workers + servers, 2 * (std::uint64_t{workers} - 1));
+}
+
 }  // namespace shoal::table

@@ -28,4 +28,8 @@ std::vector<std::uint64_t> shares_by_memory(net::Transport& transport, std::uint
 // `channel` is the tables' own, `meeting` serves before they are there.
 TablesOptions options_here(net::Transport& transport, Nanoseconds patience, std::uint16_t channel, std::uint16_t meeting);
 
+// The first members have workers, the last ones only serve, and have so much more of the rows that all links are equally busy where every worker reads and
+// changes all of them, as with gradients (exchange/servers_way.cc).
+void serve_beside(TablesOptions& options, net::Rank workers, net::Rank servers);
+
 }  // namespace shoal::table

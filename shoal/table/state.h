@@ -75,7 +75,7 @@ struct Tables::State : Servers, std::enable_shared_from_this<Tables::State> {
   std::map<std::uint64_t, std::shared_ptr<Answers>> opening;
   std::map<std::uint64_t, std::shared_ptr<Answers>> asked;  // by the number of the question
   std::atomic<std::uint64_t> questions{0};
-  std::optional<JobThread> own_disk{std::in_place}, own_functions{std::in_place};  // until the tables close
+  std::optional<JobThread> own_disk{std::in_place, JobThread::Pace::leisurely}, own_functions{std::in_place};  // until the tables close
   const OnDisk disk, run_functions;                        // or those
   const std::shared_ptr<Functions> functions = std::make_shared<Functions>();
   const std::shared_ptr<ColdFile> cold;                    // of all tables

@@ -17,6 +17,7 @@ namespace shoal::app::test {
 namespace {
 
 using testing::EndsWith;
+using testing::HasSubstr;
 
 // Prints one line: its own pid, a child's and a fled grandchild's; then waits for ever.
 constexpr const char* family =
@@ -84,6 +85,14 @@ TEST(run_ends, a_stopped_member_is_ended_too) {
   program.signal(SIGTERM);
   EXPECT_EQ(program.wait().status, 143);
   EXPECT_FALSE(alive(pids.at(0)));
+}
+
+TEST(run_ends, a_stopped_member_is_named_and_ended_where_the_others_have_ended_without_it) {
+  const Folder folder;
+  Program program(folder, {SHOAL_PROGRAM, "run", "-n", "2", "--on-peer-lost", "shrink", "--", "sh", "-c", "test $SHOAL_RANK = 0 || kill -STOP $$"});
+  const auto outcome = program.wait();
+  EXPECT_EQ(outcome.status, 0);
+  EXPECT_THAT(outcome.err, HasSubstr("shoal: rank 1 stands still (stopped), and the others have ended without it: it is ended\n"));
 }
 
 // What a killed launcher leaves becomes this test's children and is waited for.

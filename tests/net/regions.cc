@@ -1,5 +1,5 @@
 // Memory that others put into and get from: the bytes, their order against signals, and the lines where a place does not exist.
-// On the scripted network, where the seed decides who is late, and over real members of one host.
+// On the scripted network, where the seed decides who is late, and over real members of one host, also by UCX where that is installed.
 #include "shoal/net/regions.h"
 
 #include <numeric>
@@ -177,6 +177,131 @@ TEST(Regions, between_members_of_one_host) {
     EXPECT_TRUE(gone.wait(transport));
   });
   leave_all(jobs);
+}
+
+// --- by UCX
+
+// Regions of every member with one array each, which the others put into one-sidedly; destroyed when all have finished.
+class OneSided {
+ public:
+  OneSided(Transport& transport, std::size_t count) : transport_(transport), memory(count) {
+    on_loop([this] { regions = std::make_unique<Regions>(transport_, kRegionsChannel, Regions::Puts::ucx); });
+  }
+  ~OneSided() {
+    meet();
+    on_loop([this] { regions.reset(); });
+  }
+  void on_loop(const std::function<void()>& fn) {
+    Countdown done(1);
+    transport_.post([&] {
+      fn();
+      done.done()(nullptr);
+    });
+    EXPECT_TRUE(done.wait(transport_));
+  }
+  void meet() {
+    Countdown told(2 * (transport_.size() - 1));
+    std::vector<std::byte> words(2 * transport_.size());
+    const std::uint64_t operation = 77 + met_++;
+    transport_.post([&] {
+      for (Rank peer = 0; peer < transport_.size(); ++peer) {
+        if (peer == transport_.rank()) continue;
+        transport_.send(peer, {operation, 0}, {}, std::span(words).subspan(2 * peer, 1), told.done());
+        transport_.receive(peer, {operation, 0}, {}, std::span(words).subspan(2 * peer + 1, 1), told.done());
+      }
+    });
+    EXPECT_TRUE(told.wait(transport_));
+  }
+  bool until(const std::function<bool()>& ready) { return transport_.drive(ready, steady_now() + 20s); }
+
+ private:
+  Transport& transport_;
+  std::uint64_t met_ = 0;
+
+ public:
+  std::vector<std::uint64_t> memory;
+  std::unique_ptr<Regions> regions;
+};
+
+// Why members here cannot; empty: they can.
+std::string no_ucx() {
+  InprocJob job(1);
+  return Regions(job.member(0), kRegionsChannel, Regions::Puts::ucx).why_not();
+}
+
+// Goal, method and relation as above, by real members; each region is registered after others reach for it, and what lies in it is fetched, too.
+TEST(RegionsByUcx, a_signal_follows_all_that_was_put_before_it) {
+  if (const std::string why = no_ucx(); !why.empty()) GTEST_SKIP() << why;
+  constexpr Rank kMembers = 3;
+  constexpr std::uint64_t kRounds = 20, kCount = 50'000;
+  auto jobs = join_all(kMembers);
+  each(kMembers, [&](Rank rank) {
+    OneSided own(jobs[rank]->transport(), kMembers * kCount);
+    std::vector<std::vector<std::uint64_t>> put(kRounds);
+    std::vector<std::uint64_t> got(kCount);
+    const Rank next = (rank + 1) % kMembers;
+    Countdown done(kRounds * (kMembers - 1) + 1);
+    own.on_loop([&] {
+      for (std::uint64_t round = 1; round <= kRounds; ++round) {
+        put[round - 1].assign(kCount, round);
+        for (Rank peer = 0; peer < kMembers; ++peer) {
+          if (peer == rank) continue;
+          own.regions->put(peer, {0, rank * kCount * sizeof(std::uint64_t)}, {}, bytes_of(put[round - 1]), done.done());
+          own.regions->signal(peer, round);
+        }
+      }
+      own.regions->get(next, {0, rank * kCount * sizeof(std::uint64_t)}, {}, room_of(got), done.done());
+    });
+    own.on_loop([&] { own.regions->add(0, room_of(own.memory)); });
+    for (Rank peer = 0; peer < kMembers; ++peer) {
+      if (peer == rank) continue;
+      ASSERT_TRUE(own.until([&] { return own.regions->signalled(peer) == kRounds; }));
+      EXPECT_TRUE(own.regions->one_sided(peer));
+    }
+    for (std::uint64_t i = 0; i < own.memory.size(); ++i) ASSERT_EQ(own.memory[i], i / kCount == rank ? 0 : kRounds) << i;
+    ASSERT_TRUE(done.wait(jobs[rank]->transport()));
+    EXPECT_TRUE(done.failures().empty());
+    EXPECT_EQ(got, std::vector<std::uint64_t>(kCount, kRounds));
+  });
+  leave_all(jobs);
+}
+
+TEST(RegionsByUcx, one_member_that_did_not_ask_gets_what_it_is_sent_by_streams) {
+  if (const std::string why = no_ucx(); !why.empty()) GTEST_SKIP() << why;
+  InprocJob job(2);
+  std::vector<std::uint64_t> memory(1000), values(1000, 3);
+  Regions asks(job.member(0), kRegionsChannel, Regions::Puts::ucx), does_not(job.member(1), kRegionsChannel);
+  does_not.add(0, room_of(memory));
+  int left = 0;
+  asks.put(1, {0, 0}, {}, bytes_of(values), expect_success(left));
+  asks.signal(1, 1);
+  EXPECT_TRUE(job.run([&] { return does_not.signalled(0) == 1; }));
+  EXPECT_EQ(memory, values);
+  EXPECT_FALSE(asks.one_sided(1));
+}
+
+TEST(RegionsByUcx, a_place_outside_ends_the_job_with_the_same_line) {
+  if (const std::string why = no_ucx(); !why.empty()) GTEST_SKIP() << why;
+  auto jobs = join_all(2);
+  each(2, [&](Rank rank) {
+    Transport& transport = jobs[rank]->transport();
+    std::vector<std::byte> memory(8), values(4);
+    std::unique_ptr<Regions> regions;
+    transport.post([&] {
+      regions = std::make_unique<Regions>(transport, kRegionsChannel, Regions::Puts::ucx);
+      regions->add(1, memory);
+      if (rank == 1) regions->put(0, {1, 5}, {}, values, [](const Failure&) {});
+    });
+    ASSERT_TRUE(transport.drive([&] { return transport.failure() != nullptr; }, steady_now() + 20s));
+    EXPECT_NE(std::string(transport.failure()->what()).find("rank 1 reaches for 4 bytes from byte 5 of region 1 of rank 0, which has 8"), std::string::npos)
+        << transport.failure()->what();
+    Countdown gone(1);
+    transport.post([&] {
+      regions.reset();
+      gone.done()(nullptr);
+    });
+    EXPECT_TRUE(gone.wait(transport));
+  });
 }
 
 }  // namespace

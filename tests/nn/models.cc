@@ -43,9 +43,9 @@ const std::map<std::string, std::uint64_t> published{
     {"resnet-152", 60'192'808},
     // Layers of 429 x 2,048, six of 2,048 x 2,048 and 2,048 x 9,304, with biases.
     {"cd-dnn", 880'640 + 6 * 4'196'352 + 19'063'896},
-    // Embeddings 2 x 8,000 x 512; 4 LSTM layers of 2,101,248; attention 2 x 512 x 512 + 512; 1,024 x 512 + 512;
-    // 512 x 8,000 + 8,000.
-    {"seq2seq", 8'192'000 + 4 * 2'101'248 + 524'800 + 524'800 + 4'104'000},
+    // Embeddings 2 x 8,000 x 512; 4 LSTM layers of 2,101,248, of which the decoder's first also reads the 512 numbers of the place before; attention
+    // 2 x 512 x 512 + 512; 1,024 x 512 + 512; 512 x 8,000 + 8,000.
+    {"seq2seq", 8'192'000 + 4 * 2'101'248 + 4 * 512 * 512 + 524'800 + 524'800 + 4'104'000},
     // 4 blocks of 12 x 192 x 192 + 13 x 192; 65 + 128 embeddings; the last norm; the output: 1.83 M.
     {"char-transformer", 4 * (12 * 192 * 192 + 13 * 192) + 193 * 192 + 2 * 192 + 65 * 193}};
 

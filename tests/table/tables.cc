@@ -1,6 +1,7 @@
 // The blocking interface, between members over real sockets and shared memory of one host.
 #include "shoal/table/tables.h"
 
+#include <limits>
 #include <random>
 
 #include "tests/net/members.h"
@@ -209,6 +210,43 @@ TEST(Tables, a_value_that_is_not_finite_is_refused_and_nothing_is_added) {
   std::vector<float> values(4);
   rows.read(keys, values);
   EXPECT_EQ(values, std::vector<float>(4, 0));
+}
+
+// Goal: an add is taken whole or not at all, wherever the value is that is not finite, in rows that are looked at together and in rows of several pieces (finite.h),
+// with keys that repeat, whether or not something was added before in this clock; and what others read in the end is what was taken.
+TEST(Tables, an_add_is_taken_whole_or_not_at_all) {
+  constexpr std::size_t kOnce = 700, kTwice = 3;
+  const auto jobs = net::join_all(2);
+  auto keys = first_keys(kOnce);
+  keys.insert(keys.end(), keys.begin(), keys.begin() + kTwice);
+  net::each(2, [&](net::Rank rank) {
+    Tables tables(jobs[rank]->transport());
+    for (const std::size_t width : {3, 64, 5000}) {
+      SCOPED_TRACE(width);
+      auto table = tables.worker().open<float>({.name = std::to_string(width), .width = width, .consistency = Essp{1}});
+      std::vector<float> ones(keys.size() * width, 1), values(ones.size());
+      const auto expect = [&](int adds) {
+        table.read(keys, values);
+        for (std::size_t i = 0; i < values.size(); ++i) {
+          const bool twice = i / width < kTwice || i / width >= kOnce;
+          ASSERT_EQ(values[i], static_cast<float>(adds * (twice ? 2 : 1))) << i;
+        }
+      };
+      for (int adds = 0; rank == 0 && adds < 2; ++adds) {
+        for (const std::size_t wrong : {std::size_t{0}, kOnce * width - 1, ones.size() - 1}) {
+          ones[wrong] = std::numeric_limits<float>::infinity();
+          EXPECT_THROW(table.add(keys, ones), Error);
+          ones[wrong] = 1;
+          expect(adds);
+        }
+        table.add(keys, ones);
+        expect(adds + 1);
+      }
+      table.barrier();
+      expect(2);
+      table.barrier();
+    }
+  });
 }
 
 TEST(Tables, a_value_that_is_not_finite_is_clipped_or_passes_where_that_is_said) {

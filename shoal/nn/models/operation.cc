@@ -132,6 +132,22 @@ Fitted fit_one(AdditiveAttention& a, const Inputs& inputs) {
   return {{queries[0], values[1]}, {{"weight", {a.in}}}, 2 * static_cast<double>(queries[0] * keys[0] * (a.in + values[1]))};
 }
 
+Fitted fit_one(FedDecoder& d, const Inputs& inputs) {
+  const Shape &read = inputs.at(0), &found = inputs.at(1), &keys = inputs.at(2);
+  d.in = read.back();
+  const std::int64_t places = read.front(), w = d.width;
+  Lstm lstm{w, d.layers};
+  AdditiveAttention attention;
+  const Fitted steps = fit_one(lstm, {{places, d.in + w}}), finds = fit_one(attention, {{places, w}, keys, found, inputs.at(3)});
+  Fitted all{{places, w}, {}, steps.flops + finds.flops + 2 * static_cast<double>(places * (w * w + 2 * w * w))};
+  for (const Parameter& p : steps.parameters) all.parameters.push_back({"lstm." + p.name, p.shape});
+  all.parameters.insert(all.parameters.end(), {{"query.weight", {w, w}},
+                                               {"attention.weight", {w}},
+                                               {"combine.weight", {w, 2 * w}},
+                                               {"combine.bias", {w}}});
+  return all;
+}
+
 Fitted fit_one(Heads&, const Inputs& inputs) { return {inputs.at(0)}; }
 
 }  // namespace

@@ -79,11 +79,19 @@ struct SelfAttention {  // {places, 3 width}, query, key and value side by side 
 struct AdditiveAttention {
   std::int64_t in = 0;
 };
+// An Lstm whose input at each place is followed by what came out at the place before (Luong et al. 2015, 3.3, input feeding), zeros at the first.
+// Inputs: what it reads {n, in}, the Lstm whose last state it starts from and whose outputs {m, width} attention finds, their keys {m, width}, the m
+// tokens they come from. Of each place: state = lstm([read; out before]); out = tanh(combine [state; attention of query(state)]).
+struct FedDecoder {
+  std::int64_t width, layers;
+  std::int64_t in = 0;
+};
 struct Heads {};  // in training all its inputs, else the first: a model with auxiliary classifiers ends in it
 
 using Operation =
     std::variant<Convolution, Linear, BatchNorm, LayerNorm, ResponseNorm, Embedding, Position, Lstm, Activation, Pool,
-                 GlobalAverage, Flatten, Dropout, Add, Concatenate, Shortcut, SelfAttention, AdditiveAttention, Heads>;
+                 GlobalAverage, Flatten, Dropout, Add, Concatenate, Shortcut, SelfAttention, AdditiveAttention,
+                 FedDecoder, Heads>;
 
 struct Parameter {
   std::string name;  // within its layer: "weight"
