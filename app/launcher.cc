@@ -81,6 +81,7 @@ class Launcher {
   void read_output(unsigned rank, Console::Stream stream);
   void collect();
   void advance();
+  void settle(Nanoseconds time) { phase_ = Phase::settling, deadline_ = steady_now() + time; }
   void pass_on(int signal);  // to members that handle it
   void tell_all(int signal);
   void end_everything(int signal);
@@ -165,8 +166,7 @@ void Launcher::replace_lost() {
   const auto next = replacing_->next(members_, failures_);
   if (next == Replacing::Next::wait) return;
   if (next == Replacing::Next::end) {
-    phase_ = Phase::settling;
-    deadline_ = steady_now() + settle_time;
+    settle(settle_time);
     if (!replacing_->may(failures_.size()))
       console_.say(fmt::format("shoal: members were replaced {} times, which is the most (--restarts)", replacing_->replaced()));
     return;
@@ -184,8 +184,7 @@ void Launcher::replace_lost() {
 }
 
 std::size_t Launcher::living() const {
-  return static_cast<std::size_t>(
-      std::count_if(members_.begin(), members_.end(), [](const Member& m) { return m.pid > 0 && !m.ended; }));
+  return static_cast<std::size_t>(std::ranges::count_if(members_, [](const Member& m) { return m.pid > 0 && !m.ended; }));
 }
 
 // A member that stands still does not hear that the others went on without it.
@@ -193,11 +192,9 @@ bool Launcher::only_stopped() {
   const Instant now = steady_now();
   if (living() == 0 || living() == members_.size() || now < next_look_) return false;
   next_look_ = now + std::chrono::milliseconds(look_again_at_stopped);  // it reads all of /proc
-  const std::vector<Process> below = descendants();
+  const std::vector<pid_t> stopped = stopped_descendants();
   return std::ranges::all_of(members_, [&](const Member& member) {
-    if (member.pid <= 0 || member.ended) return true;
-    const auto found = std::ranges::find(below, member.pid, &Process::pid);
-    return found != below.end() && (found->state == 'T' || found->state == 't');
+    return member.pid <= 0 || member.ended || std::ranges::find(stopped, member.pid) != stopped.end();
   });
 }
 
@@ -325,13 +322,11 @@ void Launcher::advance() {
       if (member.pid <= 0 || member.ended) continue;
       console_.say(fmt::format("shoal: rank {} stands still (stopped), and the others have ended without it: it is ended", rank_of(member)));
     }
-    phase_ = Phase::settling;
-    deadline_ = now;  // it does not end by itself
+    settle({});  // it does not end by itself
   }
   if (phase_ == Phase::running && !what_.shrinks && !failures_.empty()) {
     const bool refused = members_[failures_.front()].status == exit_code(Code::invalid_argument);
-    phase_ = Phase::settling;
-    deadline_ = now + (refused ? refusal_time : settle_time);
+    settle(refused ? refusal_time : settle_time);
   }
   if (now < deadline_) return;
   switch (phase_) {

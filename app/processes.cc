@@ -66,6 +66,14 @@ std::vector<Process> descendants() {
   return found;
 }
 
+std::vector<pid_t> stopped_descendants() {
+  std::vector<pid_t> stopped;
+  for (const Process& process : descendants()) {
+    if (process.state == 'T' || process.state == 't') stopped.push_back(process.pid);
+  }
+  return stopped;
+}
+
 std::vector<pid_t> processes_with(const std::string& variable) {
   const std::string wanted = '\0' + variable + '\0';  // as one of a list of C strings
   std::vector<pid_t> found;

@@ -20,6 +20,7 @@ struct Process {
 void adopt_orphans();
 // All descendants of this process, zombies included.
 std::vector<Process> descendants();
+std::vector<pid_t> stopped_descendants();  // they stand still until somebody tells them to go on
 // Processes of this machine that were started with this variable ("NAME=value") in their environment, as far as we may see it.
 std::vector<pid_t> processes_with(const std::string& variable);
 std::string name_of(pid_t pid);          // empty if it has ended

@@ -71,6 +71,7 @@ void certify(Program& program, const topo::Topology& topology) {
 
 Proof check_certificate(const Program& program, const topo::Topology& topology) {
   const auto refuse = [&](const std::string& what) { throw Error(Code::invalid_argument, what, "program " + program.name); };
+  if (program.ranks == 1) refuse("one rank sends nothing: there is no bound to prove");
   if (!program.certificate) refuse("it has no certificate: it was made for no topology");
   const Certificate& claim = *program.certificate;
   if (claim.topology != topo::digest(topology))

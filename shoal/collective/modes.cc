@@ -32,7 +32,7 @@ Program program_for(const topo::Topology& topology, Collective collective, const
   std::ranges::replace(mode, '-', '_');
   const std::vector<std::string> names = mode_names(collective);
   if (std::ranges::find(names, mode) == names.end()) {
-    throw Error(Code::invalid_argument, fmt::format("there is no mode {} for {}", called, name(collective)), "--mode",
+    throw Error(Code::invalid_argument, fmt::format("there is no mode {} for {}", called, name(collective)), "mode",
                 fmt::format("auto, {}", fmt::join(names, ", ")));  // auto: sim/best_program.h
   }
   for (const Synthesis how : kSyntheses) {

@@ -120,7 +120,7 @@ TEST(Forms, networks_of_another_form_are_refused_with_the_reason) {
   for (topo::Link& link : uneven.links) link = {link.from + (link.from > 3), link.to + (link.to > 3), link.rate, link.latency};
   uneven.link_both_ways(4, 5, 1);
   EXPECT_THAT(why(uneven, "multi-ring"), HasSubstr("has groups of 3 and of 2 hosts: rings along both need equal ones"));
-  EXPECT_THAT(why(topo::star(wires), "rings"), HasSubstr("--mode: there is no mode rings for all_reduce"));
+  EXPECT_THAT(why(topo::star(wires), "rings"), HasSubstr("mode: there is no mode rings for all_reduce"));
 }
 
 }  // namespace
