@@ -22,16 +22,12 @@ struct Unlocked {
 void bind_regions(py::module_& module) {
   using nn::TensorRegions;
   py::class_<TensorRegions, std::unique_ptr<TensorRegions, Unlocked>>(module, "Regions")
-      .def(py::init([](nn::Session& session, bool ucx) {
-             return new TensorRegions(session, ucx ? net::Regions::Puts::ucx : net::Regions::Puts::streams);
-           }),
-           py::arg("session"), py::arg("ucx") = false, py::keep_alive<1, 2>(), Released())
+      .def(py::init<nn::Session&>(), py::arg("session"), py::keep_alive<1, 2>(), Released())
       .def("add", &TensorRegions::add, py::arg("tensor"), Released())
       .def("put", &TensorRegions::put, py::arg("to"), py::arg("region"), py::arg("offset"), py::arg("tensor"), Released())
       .def("get", &TensorRegions::get, py::arg("source"), py::arg("region"), py::arg("offset"), py::arg("into"), Released())
       .def("signal", &TensorRegions::signal, py::arg("to"), py::arg("sequence"), Released())
-      .def("wait", &TensorRegions::wait, py::arg("source"), py::arg("sequence"), Released())
-      .def("one_sided", &TensorRegions::one_sided, py::arg("rank"));
+      .def("wait", &TensorRegions::wait, py::arg("source"), py::arg("sequence"), Released());
 }
 
 }  // namespace shoal::python

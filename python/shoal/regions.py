@@ -14,18 +14,12 @@ from . import _C, session
 
 class Regions:
     """All members make one together. A member's regions are numbered from 0 in the order in which it registers them; a call that
-    reaches for one that is not there yet waits for it. Sequence numbers only grow; nothing has to be reset.
+    reaches for one that is not there yet waits for it. Sequence numbers only grow; nothing has to be reset."""
 
-    ucx: puts are one-sided by UCX between members that have it, over connections that prove no secret."""
-
-    def __init__(self, ucx: bool = False):
+    def __init__(self):
         session.require_members_for_good("shoal.Regions", "memory of a lost member is gone")
-        self._core = _C.Regions(session.current(), ucx)
+        self._core = _C.Regions(session.current())
         session.add_user(self)
-
-    def one_sided(self, rank: int) -> bool:
-        """Puts there go by UCX; false until that member has said that it can."""
-        return self._core.one_sided(rank)
 
     def register(self, tensor: torch.Tensor) -> int:
         """The others may reach for it from now on; contiguous, on the CPU. Returns its number."""

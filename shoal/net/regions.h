@@ -1,8 +1,7 @@
 // Device-like memory: a member registers regions, and the others put bytes into them and get bytes from them without a receive;
 // a signal that follows completes what was put. After Xue et al., "Fast Distributed Deep Learning over RDMA" (EuroSys'19), with
 // sequence numbers in place of its flag bytes: nothing has to be cleared, and no order inside a transfer is assumed. Over
-// any Transport: between members of one host the bytes go through shared memory, from there straight into the region. Or, where both members have the
-// library and all ask for it, puts are one-sided by UCX (ucx.h); then gets and signals, which go over the transport, leave when the puts before them are in place.
+// any Transport: between members of one host the bytes go through shared memory, from there straight into the region.
 //
 // Order. What one member puts and signals at one other takes effect there in the order of the calls. A region that is not
 // there yet holds back whoever reaches for it, and all that it calls later for that member.
@@ -16,7 +15,6 @@
 #include <cstdint>
 #include <memory>
 #include <span>
-#include <string>
 
 #include "shoal/net/transport.h"
 
@@ -24,8 +22,7 @@ namespace shoal::net {
 
 class Regions {
  public:
-  enum class Puts : std::uint8_t { streams, ucx };
-  Regions(Transport& transport, std::uint16_t channel, Puts puts = Puts::streams);
+  Regions(Transport& transport, std::uint16_t channel);
   ~Regions();  // what is under way ends with Error{cancelled}
   Regions(const Regions&) = delete;
 
@@ -44,9 +41,6 @@ class Regions {
 
   // The newest sequence number of that member; 0 before the first. Any thread: drive() the transport until it is reached.
   std::uint64_t signalled(Rank from) const;
-  // Puts there go by UCX; false until that member has said that it can, too.
-  bool one_sided(Rank to) const;
-  const std::string& why_not() const;  // Puts::ucx was asked for, and this member cannot; else empty
 
  private:
   struct State;

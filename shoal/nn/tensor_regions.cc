@@ -18,10 +18,10 @@ std::span<std::byte> writable(const at::Tensor& tensor) {
 
 }  // namespace
 
-TensorRegions::TensorRegions(Session& session, net::Regions::Puts puts) : session_(session) {
+TensorRegions::TensorRegions(Session& session) : session_(session) {
   const std::uint16_t channel = session.new_channel();
   if (session.size() == 1) return;
-  const auto made = net::call(session.transport(), [&transport = session.transport(), channel, puts] { return std::make_shared<net::Regions>(transport, channel, puts); });
+  const auto made = net::call(session.transport(), [&transport = session.transport(), channel] { return std::make_shared<net::Regions>(transport, channel); });
   if (!made) throw Error(Code::internal, "the network's loop does not answer", "regions");
   regions_ = *made;
 }

@@ -19,7 +19,7 @@ namespace shoal::nn {
 class TensorRegions {
  public:
   // All members make theirs together, between the same other calls on the session.
-  TensorRegions(Session& session, net::Regions::Puts puts);
+  explicit TensorRegions(Session& session);
   ~TensorRegions();
   TensorRegions(const TensorRegions&) = delete;
 
@@ -32,7 +32,6 @@ class TensorRegions {
   void signal(net::Rank to, std::uint64_t sequence);
   // Until `from` has signalled `sequence` or a later one; then all that it had put before is in place.
   void wait(net::Rank from, std::uint64_t sequence);
-  bool one_sided(net::Rank to) const { return regions_ && regions_->one_sided(to); }
 
  private:
   void check_peer(net::Rank peer, const char* what) const;
