@@ -2,8 +2,10 @@
 
 #include <algorithm>
 #include <functional>
+#include <limits>
 #include <map>
 #include <queue>
+#include <tuple>
 #include <utility>
 #include <vector>
 
@@ -22,6 +24,21 @@ std::vector<double> parts(const Program& program) {
   std::vector<double> parts;
   for (const std::uint64_t count : layout.count) parts.push_back(static_cast<double>(count) / static_cast<double>(kMany));
   return parts;
+}
+
+// visit(rank, peer, chunk) for every transfer, by sender.
+template <typename Visit>
+void each_send(const Program& program, Visit visit) {
+  for (std::uint32_t rank = 0; rank < program.ranks; ++rank) {
+    for (const Lane& lane : program.lanes[rank]) {
+      for (const Loop& loop : lane) {
+        for (const Op& op : loop.ops) {
+          if (op.kind != OpKind::send) continue;
+          for (std::uint32_t i = 0; i < loop.times; ++i) visit(rank, peer_of(program, op, i), chunk_of(program, op, i));
+        }
+      }
+    }
+  }
 }
 
 // visit(earlier) for every instance whose data this one takes, or that it waits for by name.
@@ -113,28 +130,82 @@ class Timeline {
   std::priority_queue<Due, std::vector<Due>, std::greater<>> due_;
 };
 
+// Chunks on their ways, each at one pace.
+class Paces {
+ public:
+  Paces(const Program& program, const topo::Topology& topology) : topology_(topology), left_(parts(program)), hops_(left_.size()), pace_(left_.size()) {
+    topo::Routes routes(topology);
+    std::vector<std::map<std::uint32_t, std::uint32_t>> hops(left_.size());
+    each_send(program, [&](std::uint32_t rank, std::uint32_t to, std::uint32_t chunk) {
+      for (const std::uint32_t link : routes.path(rank, to, passes_switches(program, chunk))) ++hops[chunk][link];
+    });
+    for (std::uint32_t chunk = 0; chunk < hops.size(); ++chunk) {
+      hops_[chunk].assign(hops[chunk].begin(), hops[chunk].end());
+      if (left_[chunk] > 0 && !hops_[chunk].empty()) open_.push_back(chunk);
+    }
+  }
+
+  double to_the_end() {  // seconds for one unit of data
+    constexpr double kRounding = 1 + 1e-9;  // what ends within it ends together
+    double time = 0;
+    while (!open_.empty()) {
+      share();
+      double next = std::numeric_limits<double>::infinity();
+      for (const std::uint32_t chunk : open_) next = std::min(next, left_[chunk] / pace_[chunk]);
+      for (const std::uint32_t chunk : open_) left_[chunk] -= pace_[chunk] * next * kRounding;
+      std::erase_if(open_, [&](std::uint32_t chunk) { return left_[chunk] <= 0; });
+      time += next;
+    }
+    return time;
+  }
+
+ private:
+  // Progressive filling: all paces rise together, and stop where a link is full.
+  void share() {
+    std::vector<double> free(topology_.links.size());
+    for (std::uint32_t link = 0; link < free.size(); ++link) free[link] = topology_.links[link].rate;
+    std::vector<std::uint32_t> rising = open_, hops(free.size(), 0);
+    for (const std::uint32_t chunk : rising) {
+      for (const auto& [link, count] : hops_[chunk]) hops[link] += count;
+    }
+    while (!rising.empty()) {
+      double least = std::numeric_limits<double>::infinity();
+      std::uint32_t full = 0;
+      for (std::uint32_t link = 0; link < free.size(); ++link) {
+        if (hops[link] > 0 && free[link] / hops[link] < least) least = free[link] / hops[link], full = link;
+      }
+      std::erase_if(rising, [&](std::uint32_t chunk) {
+        const auto at = std::ranges::lower_bound(hops_[chunk], full, {}, [](const auto& hop) { return hop.first; });
+        if (at == hops_[chunk].end() || at->first != full) return false;
+        pace_[chunk] = least;
+        for (const auto& [link, count] : hops_[chunk]) {
+          free[link] = std::max(0.0, free[link] - count * least);
+          hops[link] -= count;
+        }
+        return true;
+      });
+    }
+  }
+
+  using Hops = std::vector<std::pair<std::uint32_t, std::uint32_t>>;  // links, ascending, and how often a chunk passes each
+  const topo::Topology& topology_;
+  std::vector<double> left_;                                       // [chunk]: of all data
+  std::vector<Hops> hops_;                                         // [chunk]
+  std::vector<double> pace_;                                       // [chunk]
+  std::vector<std::uint32_t> open_;                                // chunks under way
+};
+
 }  // namespace
 
 Congestion congestion(const Program& program, const topo::Topology& topology) {
   const std::vector<double> part = parts(program);
   std::vector<double> load(topology.links.size(), 0);  // of all data
   topo::Routes routes(topology);
-  for (std::uint32_t rank = 0; rank < program.ranks; ++rank) {
-    std::map<std::pair<std::uint32_t, bool>, double> sent;  // to whom, and whether past links
-    for (const Lane& lane : program.lanes[rank]) {
-      for (const Loop& loop : lane) {
-        for (const Op& op : loop.ops) {
-          if (op.kind != OpKind::send) continue;
-          for (std::uint32_t i = 0; i < loop.times; ++i) {
-            const std::uint32_t chunk = chunk_of(program, op, i);
-            sent[{peer_of(program, op, i), passes_switches(program, chunk)}] += part[chunk];
-          }
-        }
-      }
-    }
-    for (const auto& [to, share] : sent) {
-      for (const std::uint32_t link : routes.path(rank, to.first, to.second)) load[link] += share;
-    }
+  std::map<std::tuple<std::uint32_t, std::uint32_t, bool>, double> sent;  // from whom to whom, and whether past links
+  each_send(program, [&](std::uint32_t rank, std::uint32_t to, std::uint32_t chunk) { sent[{rank, to, passes_switches(program, chunk)}] += part[chunk]; });
+  for (const auto& [way, share] : sent) {
+    const auto [from, to, by_switches] = way;
+    for (const std::uint32_t link : routes.path(from, to, by_switches)) load[link] += share;
   }
   Congestion busy;
   double most = 0;
@@ -143,6 +214,11 @@ Congestion congestion(const Program& program, const topo::Topology& topology) {
     if (time > most) most = time, busy = {link, 1 / time};
   }
   return busy;
+}
+
+double even_rate(const Program& program, const topo::Topology& topology) {
+  const double time = Paces(program, topology).to_the_end();
+  return time > 0 ? 1 / time : 0;
 }
 
 Course course(const Program& program, const topo::Topology& topology) { return Timeline(program, topology).to_the_end(); }

@@ -42,7 +42,7 @@ KnownNetwork::KnownNetwork(topo::Topology topology, std::map<Collective, Program
 void KnownNetwork::price() {
   const auto look_at = [&](const Key& key, const Program& program) {
     courses_[key] = collective::course(program, topology_);
-    rates_[key] = is_pipelined(key.second) ? congestion(program, topology_).rate : courses_[key].rate;
+    rates_[key] = is_pipelined(key.second) ? even_rate(program, topology_) : courses_[key].rate;
   };
   for (const auto& [key, verified] : made_) look_at(key, verified.program());
   for (const Collective collective : kMade) {

@@ -53,8 +53,8 @@ class KnownNetwork {
 
   // Trees or a form's; nullptr where there is none: forms are for all_reduce of 2 to kMostExactHosts (certificate.h) hosts.
   const Verified* made(Collective collective, const std::string& name) const;
-  // Bytes/s of the data that a builder's program or one of those reaches: by its fullest link, or those in phases in their course (congestion.h); 0 where that
-  // is not known.
+  // Bytes/s of the data that a builder's program or one of those reaches: where it meets itself in links, or those in phases in their course (congestion.h); 0
+  // where that is not known.
   double rate(Collective collective, const std::string& name) const;
   Course course(Collective collective, const std::string& name) const;  // of the same
 

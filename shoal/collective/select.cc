@@ -142,7 +142,7 @@ double on_links(const KnownNetwork& network, Collective collective, const std::s
   const double steady = network.rate(collective, name);
   const Course course = network.course(collective, name);
   const double wave = std::min(bytes, slice / course.chunk), waves = course.chunk < 1 && !in_parts(collective) ? 2 : 1;
-  return bytes / steady + waves * wave * (1 / course.rate - 1 / steady);
+  return bytes / steady + waves * wave * std::max(0.0, 1 / course.rate - 1 / steady);
 }
 
 // What was made for the network.

@@ -3,11 +3,13 @@
 
 #include <gtest/gtest.h>
 
+#include "shoal/collective/build_trees.h"
 #include "shoal/collective/congestion.h"
 #include "shoal/collective/hosts.h"
 #include "shoal/collective/known_network.h"
 #include "shoal/collective/select.h"
 #include "shoal/core/error.h"
+#include "shoal/topo/generate.h"
 #include "tests/collective/scripted_group.h"
 #include "tests/refusal.h"
 #include "tests/topo/random_networks.h"
@@ -53,6 +55,16 @@ TEST(Synthesize, where_one_host_is_slow_it_is_a_leaf) {
   EXPECT_NEAR(proof.bound, 25e6, 1);        // its link carries all data once each way
   EXPECT_NEAR(proof.rate, 25e6, 1);
   EXPECT_NEAR(congestion(build(Collective::all_reduce, "ring", 4), slow_host_of_four()).rate, 25e6 / 1.5, 1);
+}
+
+// Host 0 sends one hop of the half and two of each quarter, so that all go at a fifth of its link until the quarters end, after 1.25. The other quarter of the
+// half is alone then, at half of the rate: host 1 sends it twice.
+TEST(Congestion, hops_share_links_evenly_whatever_they_carry) {
+  const DataTree half{.root = 1, .up = {1, 1, 1}, .down = {1, 1, 1}, .share = 2}, quarter{.root = 0, .up = {0, 0, 0}, .down = {0, 0, 0}};
+  const topo::Topology star = topo::star(std::vector<topo::Wire>(3, topo::Wire{1e6, {}}));
+  const Program program = tree_program("three", Collective::all_reduce, 3, {half, quarter, quarter});
+  EXPECT_NEAR(1e6 / congestion(program, star).rate, 1.5, 1e-6);
+  EXPECT_NEAR(1e6 / even_rate(program, star), 1.75, 1e-6);
 }
 
 TEST(Synthesize, certificates_that_claim_too_much_or_another_network_are_refused) {
@@ -126,7 +138,7 @@ TEST(KnownNetwork, measured_anew_it_has_the_same_programs_at_the_prices_of_now) 
   for (const Collective collective : {Collective::all_reduce, Collective::all_gather, Collective::reduce_scatter}) {
     const Program& program = before->made(collective, kTrees)->program();
     EXPECT_EQ(to_json(after->made(collective, kTrees)->program()), to_json(program));
-    EXPECT_EQ(after->rate(collective, kTrees), congestion(program, now).rate);
+    EXPECT_EQ(after->rate(collective, kTrees), even_rate(program, now));
     EXPECT_EQ(after->rate(collective, "ring"), KnownNetwork::made_for(now)->rate(collective, "ring"));
   }
   EXPECT_LT(after->rate(Collective::all_reduce, kTrees), before->rate(Collective::all_reduce, kTrees));

@@ -4,7 +4,9 @@
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <iostream>
+#include <limits>
 
 #include "shoal/collective/build_mesh.h"
 #include "shoal/collective/forms.h"
@@ -69,11 +71,12 @@ TEST(BestProgram, is_the_torus_on_a_torus_and_at_the_bound_where_a_host_is_slow)
   EXPECT_GT(check_certificate(best_program(star, Collective::all_reduce, 0, 64e6).program, star).efficiency(), 0.99);
 }
 
-// What choose() goes by is what comes of it: closed-form prices on known networks beside simulated ones, costs of links alone. Two kinds are too low:
-// recursive doubling, whose whole vectors meet on more than one link of their ways over meshes; and trees that meet in hosts' links, which the
-// simulated kernel shares evenly, to the cost of those that are behind (executed, slices go as they come: tests/sim/executed.cc).
+// What choose() goes by is what comes of it: closed-form prices on known networks beside simulated ones, costs of links alone, in slices as they are executed;
+// latencies keep these from all ending at one moment. Some are too low, for the reasons in docs/collectives.md: recursive doubling, `hierarchical`, and most of
+// all trees, where little is moved beside their height or all roots wait for the same children (reduce_scatter).
+// And what choose() takes is near the best that it can.
 TEST(BestProgram, programs_take_what_their_prices_say) {
-  const topo::Wire wire{125e6, {}}, line{25e6, {}};
+  const topo::Wire wire{125e6, 5us}, line{25e6, 5us};
   std::vector<topo::Wire> slow(6, wire);
   slow[3].rate /= 5;
   const topo::Topology networks[] = {
@@ -82,27 +85,33 @@ TEST(BestProgram, programs_take_what_their_prices_say) {
       topo::grid({{6, 6}, {false, false}, wire, {{{2, 2}, {2, 2}}}}), topo::grid({{8, 4}, {false, false}, wire, {{{2, 0}, {2, 2}}}}),
       topo::fat_tree(3, 4, wire, wire), topo::fat_tree(4, 4, wire, line), topo::multi_site(2, 4, wire, line),
       topo::multi_site(3, 3, wire, line), topo::star(slow), topo::star(std::vector<topo::Wire>(7, wire))};
+  Costs costs = Costs::links_only();
+  costs.most_flows = 1 << 16;
   for (const topo::Topology& network : networks) {
-    collective::LinkModel link{.alpha = 0, .rate = wire.rate, .add_rate = 1e18};
-    link.network = collective::KnownNetwork::made_for(network);
-    const std::uint32_t ranks = link.network->ranks();
+    const auto known = collective::KnownNetwork::made_for(network);
+    const collective::LinkModel link = collective::link_on(known, {.alpha = 0, .add_rate = 1e18});
+    const std::uint32_t ranks = known->ranks();
     for (const Collective collective : {Collective::all_reduce, Collective::all_gather, Collective::reduce_scatter}) {
-      for (const std::string& mode : collective::mode_names(collective)) {
-        const bool is_made = link.network->made(collective, mode) != nullptr;
-        if (!is_made && (collective::is_of_network(mode) || mode == "exact" || mode == "blink")) continue;  // of another form; not chosen from
-        const collective::Verified program = program_named(collective, mode, ranks, 0, link.network.get());
-        const bool long_ways = mode == "recursive_doubling";
-        for (const double bytes : {16e6, 64e6}) {
+      for (const double bytes : {16e6, 64e6}) {
+        const std::string chosen = collective::choose(collective, ranks, bytes, link);
+        double least = std::numeric_limits<double>::infinity(), of_chosen = least;
+        for (const std::string& mode : collective::mode_names(collective)) {
+          const bool is_made = known->made(collective, mode) != nullptr;
+          if (!is_made && (collective::is_of_network(mode) || mode == "exact" || mode == "blink")) continue;  // of another form; not chosen from
           const double priced = collective::price(collective, mode, ranks, bytes, link);
-          collective::Program bare = program.program();
+          collective::Program bare = program_named(collective, mode, ranks, 0, known.get()).program();
           bare.certificate.reset();
-          const double took = simulated_seconds(bare, network, bytes, Costs::links_only());
+          const double took = simulated_seconds(bare, network, bytes, costs);
+          least = std::min(least, took);
+          if (mode == chosen) of_chosen = took;
           const auto what = fmt::format("{}, {} of {} hosts, {}, {} MB: priced {:.1f} ms, simulated {:.1f} ms, {:.3f}", network.name, mode, ranks, name(collective), bytes / 1e6, 1e3 * priced, 1e3 * took, priced / took);
           std::cout << what << "\n";
-          const bool is_tree = mode == collective::kTrees || mode == collective::kHierarchical;
-          EXPECT_GT(priced / took, long_ways ? 0.8 : is_tree ? (collective == Collective::all_reduce ? 0.85 : 0.75) : 0.9) << what;
+          const bool trees = mode == collective::kTrees, slow_start = trees && (bytes < 64e6 || collective == Collective::reduce_scatter);
+          const bool waits = trees || mode == collective::kHierarchical;
+          EXPECT_GT(priced / took, slow_start ? 0.75 : mode == "recursive_doubling" ? 0.8 : waits ? 0.85 : 0.9) << what;
           EXPECT_LT(priced / took, 1.1) << what;
         }
+        EXPECT_LT(of_chosen, 1.12 * least) << network.name << ", " << name(collective) << ", " << bytes << ": " << chosen;
       }
     }
   }
