@@ -22,8 +22,8 @@ constexpr std::uint32_t kCalls = 0, kAnswers = 1;  // lanes
 
 struct Call {
   // offer: the bytes behind it are this member's address in UCX, none where it has none. known: those behind it open `region`, which begins at `offset` of
-  // its owner's memory and has `value` bytes.
-  enum class Kind : std::uint32_t { put = 1, get = 2, signal = 3, offer = 4, known = 5 } kind = Kind::signal;
+  // its owner's memory and has `value` bytes. joined: the caller's endpoint of UCX is connected, or there will be none.
+  enum class Kind : std::uint32_t { put = 1, get = 2, signal = 3, offer = 4, known = 5, joined = 6 } kind = Kind::signal;
   std::uint32_t region = 0;
   std::uint64_t offset = 0, length = 0;
   std::uint64_t value = 0;                         // of get: its priority's; of signal: the sequence number
@@ -65,6 +65,7 @@ struct Regions::State : std::enable_shared_from_this<State> {
       std::uint64_t size = 0;
     };
     std::atomic<By> by{By::streams};
+    bool joined = false, peer_joined = false;      // nothing of UCX is being connected any more, from here and from there
     std::deque<HeldCall> waiting;
     std::map<std::uint32_t, Known> regions;
     bool unflushed = false, flushing = false;
@@ -81,6 +82,10 @@ struct Regions::State : std::enable_shared_from_this<State> {
   void take_blob(Rank from);
   void send_blob(Rank to, Call call, const Ucx::Blob& blob);
   void start_ucx(Puts puts);
+  void joined(Rank peer, bool connected);
+  void settle(Rank peer);
+  bool all_joined() const;
+  void leave_ucx(const Failure& why);
   void call(Rank to, HeldCall next);
   void go_on(Rank to);
   bool put_one_sided(Rank to, HeldCall& next);      // false: its region is not known yet
@@ -109,6 +114,11 @@ void Regions::State::do_call(Rank from) {
   const Call& call = caller.call;
   if (call.kind == Call::Kind::signal) {
     caller.signalled.store(call.value, std::memory_order_release);
+    return read_call(from);
+  }
+  if (call.kind == Call::Kind::joined) {
+    called[from].peer_joined = true;
+    settle(from);
     return read_call(from);
   }
   if (call.kind == Call::Kind::offer || call.kind == Call::Kind::known) return read_blob(from);
@@ -160,6 +170,7 @@ void Regions::State::start_ucx(Puts puts) {
   transport.on_failure([all](const Failure& why) {
     all([&](State& state) {
       for (Rank peer = 0; peer < state.called.size(); ++peer) state.give_up(peer, why);
+      if (!state.all_joined()) state.leave_ucx(why);  // the others may end their processes now
     });
   });
   transport.on_lost([all](Rank peer, const Failure& why) { all([&](State& state) { state.give_up(peer, why); }); });
@@ -188,8 +199,12 @@ void Regions::State::take_blob(Rank from) {
   Called& there = called[from];
   try {
     if (call.kind == Call::Kind::offer && ucx) {
-      there.by = !blob.empty() && ucx->connect(from, blob) ? Called::By::ucx : Called::By::streams;
-    } else if (call.kind == Call::Kind::known && there.by == Called::By::ucx) {
+      const auto done = [self = shared_from_this(), from](const Failure& why) {
+        if (self->ucx) self->joined(from, !why);
+      };
+      there.peer_joined = blob.empty();
+      if (blob.empty() || !ucx->connect(from, blob, done)) joined(from, false);
+    } else if (call.kind == Call::Kind::known && there.by != Called::By::streams) {
       there.regions[call.region] = {blob.empty() ? 0 : ucx->know(from, call.offset, blob), call.value};
     }
   } catch (const Error& error) {
@@ -197,6 +212,36 @@ void Regions::State::take_blob(Rank from) {
   }
   go_on(from);
   read_call(from);
+}
+
+void Regions::State::joined(Rank peer, bool connected) {
+  called[peer].joined = true;
+  if (!connected) called[peer].by = Called::By::streams;
+  send_call(peer, {Call::Kind::joined, 0, 0, 0, 0}, {});
+  settle(peer);
+}
+
+// What is connected in one direction only may still be lost by the other's wire-up.
+void Regions::State::settle(Rank peer) {
+  Called& there = called[peer];
+  if (there.by == Called::By::unknown && there.joined && there.peer_joined) there.by = Called::By::ucx;
+  go_on(peer);
+}
+
+bool Regions::State::all_joined() const {
+  for (Rank peer = 0; peer < called.size(); ++peer) {
+    if (peer != transport.rank() && !(called[peer].joined && called[peer].peer_joined)) return false;
+  }
+  return true;
+}
+
+void Regions::State::leave_ucx(const Failure& why) {
+  const auto leaving = std::move(ucx);
+  for (Called& there : called) {
+    there.by = Called::By::streams;
+    there.unflushed = there.flushing = false;
+  }
+  if (leaving) leaving->leave(why);
 }
 
 void Regions::State::call(Rank to, HeldCall next) {
@@ -266,6 +311,7 @@ Regions::Regions(Transport& transport, std::uint16_t channel, Puts puts) : state
 
 Regions::~Regions() {
   const auto why = std::make_shared<const Error>(Code::cancelled, "the regions are closing");
+  if (!state_->all_joined()) state_->leave_ucx(why);
   state_->ucx.reset();
   for (Rank peer = 0; peer < state_->called.size(); ++peer) state_->give_up(peer, why);
   state_->transport.close(state_->operation, why);

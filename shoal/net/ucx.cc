@@ -199,12 +199,8 @@ struct Ucx::Worker {
   }
 
   ~Worker() {
-    {
-      const std::lock_guard lock(mutex);
-      stopping = true;
-    }
-    ucp.wake(worker);
-    thread.join();
+    if (!thread.joinable()) return;  // left
+    stop();
     for (const auto& key : keys) ucp.destroy_key(key.key);
     const ucp_abi::RequestParams force{.mask = ucp_abi::kFlags, .flags = ucp_abi::kForce};
     for (const auto& [peer, endpoint] : endpoints) {
@@ -212,10 +208,34 @@ struct Ucx::Worker {
       if (is_request(closing)) ucp.free_request(closing);
     }
     ucp.destroy_worker(worker);
-    for (auto* const memory : registered) ucp.unmap(context, memory);
+    unregister();
     ucp.cleanup(context);
-    for (auto* const pending : under_way) {
-      pending->done(std::make_shared<const Error>(Code::cancelled, "the regions are closing"));
+    give_up(std::make_shared<const Error>(Code::cancelled, "the regions are closing"));
+  }
+
+  // A deliberate leak of the worker and its context. UCX 1.13 aborts a process whose peer drops a socket while one of its messages of the wire-up waits
+  // to be sent: wireup_ep.c:241, assertion `wireup_ep->pending_count == 0`, by uct_tcp_ep_set_failed. Without a thread that makes progress we do not meet it
+  // ourselves either.
+  void leave(const Failure& why) {
+    stop();
+    unregister();
+    give_up(why);
+  }
+
+  void stop() {
+    {
+      const std::lock_guard lock(mutex);
+      stopping = true;
+    }
+    ucp.wake(worker);
+    thread.join();
+  }
+  void unregister() {
+    for (auto* const memory : registered) ucp.unmap(context, memory);
+  }
+  void give_up(const Failure& why) {
+    for (auto* const pending : std::exchange(under_way, {})) {
+      pending->done(why);
       delete pending;
     }
   }
@@ -296,6 +316,7 @@ struct Ucx::Worker {
 
 Ucx::Ucx(Deliver deliver) : worker_(std::make_unique<Worker>(std::move(deliver))) {}
 Ucx::~Ucx() = default;
+void Ucx::leave(const Failure& why) { worker_->leave(why); }
 
 Ucx::Blob Ucx::address() const {
   const std::lock_guard lock(worker_->mutex);
@@ -321,17 +342,20 @@ Ucx::Blob Ucx::add(std::span<std::byte> memory) {
   return blob;
 }
 
-bool Ucx::connect(Rank peer, const Blob& address) {
-  const std::lock_guard lock(worker_->mutex);
+bool Ucx::connect(Rank peer, const Blob& address, Done joined) {
   // Whoever waits hears of a failure from the request; the job, from its own connections.
   const auto ignored = [](void*, void*, ucp_abi::Status) {};
   const ucp_abi::EndpointParams params{.mask = ucp_abi::kAddress | ucp_abi::kErrorMode | ucp_abi::kErrorHandler,
                                        .address = address.data(),
                                        .error_mode = ucp_abi::kErrorsOfPeers,
                                        .error = {.handle = ignored}};
-  void* endpoint = nullptr;
-  if (worker_->ucp.connect(worker_->worker, &params, &endpoint) != ucp_abi::kOk) return false;
-  worker_->endpoints[peer] = endpoint;
+  {
+    const std::lock_guard lock(worker_->mutex);
+    void* endpoint = nullptr;
+    if (worker_->ucp.connect(worker_->worker, &params, &endpoint) != ucp_abi::kOk) return false;
+    worker_->endpoints[peer] = endpoint;
+  }
+  flush(peer, std::move(joined));  // ends behind the wire-up of all lanes
   return true;
 }
 

@@ -184,8 +184,8 @@ TEST(Regions, between_members_of_one_host) {
 // Regions of every member with one array each, which the others put into one-sidedly; destroyed when all have finished.
 class OneSided {
  public:
-  OneSided(Transport& transport, std::size_t count) : transport_(transport), memory(count) {
-    on_loop([this] { regions = std::make_unique<Regions>(transport_, kRegionsChannel, Regions::Puts::ucx); });
+  OneSided(Transport& transport, std::size_t count, std::uint16_t channel = kRegionsChannel) : transport_(transport), memory(count) {
+    on_loop([this, channel] { regions = std::make_unique<Regions>(transport_, channel, Regions::Puts::ucx); });
   }
   ~OneSided() {
     meet();
@@ -278,6 +278,33 @@ TEST(RegionsByUcx, one_member_that_did_not_ask_gets_what_it_is_sent_by_streams) 
   EXPECT_TRUE(job.run([&] { return does_not.signalled(0) == 1; }));
   EXPECT_EQ(memory, values);
   EXPECT_FALSE(asks.one_sided(1));
+}
+
+// Whoever closes while others are still being connected neither ends them nor itself: one member in turn, or all at once; and every put ends.
+TEST(RegionsByUcx, may_be_closed_as_soon_as_they_are_made) {
+  if (const std::string why = no_ucx(); !why.empty()) GTEST_SKIP() << why;
+  for (const Rank members : {Rank{2}, Rank{3}}) {
+    auto jobs = join_all(members);
+    each(members, [&](Rank rank) {
+      for (std::uint16_t round = 0; round < 2 * (members + 1); ++round) {
+        const std::vector<std::uint64_t> values(1, rank);
+        std::atomic<Rank> ended{0};
+        {
+          OneSided own(jobs[rank]->transport(), members, static_cast<std::uint16_t>(kRegionsChannel + round));
+          own.on_loop([&] {
+            own.regions->add(0, room_of(own.memory));
+            for (Rank peer = 0; peer < members; ++peer) {
+              if (peer != rank) own.regions->put(peer, {0, rank * sizeof(std::uint64_t)}, {}, bytes_of(values), [&](const Failure&) { ++ended; });
+            }
+          });
+          const Rank closes = round % (members + 1);  // the last: all
+          if (closes == rank || closes == members) own.on_loop([&] { own.regions.reset(); });
+        }
+        ASSERT_TRUE(jobs[rank]->transport().drive([&] { return ended == members - 1; }, steady_now() + 20s));
+      }
+    });
+    leave_all(jobs);
+  }
 }
 
 TEST(RegionsByUcx, a_place_outside_ends_the_job_with_the_same_line) {
