@@ -84,7 +84,7 @@ struct Regions::State : std::enable_shared_from_this<State> {
   void start_ucx(Puts puts);
   void joined(Rank peer, bool connected);
   void settle(Rank peer);
-  bool all_joined() const;
+  bool may_close() const;
   void leave_ucx(const Failure& why);
   void call(Rank to, HeldCall next);
   void go_on(Rank to);
@@ -170,7 +170,7 @@ void Regions::State::start_ucx(Puts puts) {
   transport.on_failure([all](const Failure& why) {
     all([&](State& state) {
       for (Rank peer = 0; peer < state.called.size(); ++peer) state.give_up(peer, why);
-      if (!state.all_joined()) state.leave_ucx(why);  // the others may end their processes now
+      if (!state.may_close()) state.leave_ucx(why);  // the others may end their processes now
     });
   });
   transport.on_lost([all](Rank peer, const Failure& why) { all([&](State& state) { state.give_up(peer, why); }); });
@@ -228,9 +228,11 @@ void Regions::State::settle(Rank peer) {
   go_on(peer);
 }
 
-bool Regions::State::all_joined() const {
+// Nobody is being connected, and nobody still has to answer a put: UCX would end a process that cannot.
+bool Regions::State::may_close() const {
   for (Rank peer = 0; peer < called.size(); ++peer) {
-    if (peer != transport.rank() && !(called[peer].joined && called[peer].peer_joined)) return false;
+    const Called& there = called[peer];
+    if (peer != transport.rank() && (!there.joined || !there.peer_joined || there.unflushed)) return false;
   }
   return true;
 }
@@ -311,7 +313,7 @@ Regions::Regions(Transport& transport, std::uint16_t channel, Puts puts) : state
 
 Regions::~Regions() {
   const auto why = std::make_shared<const Error>(Code::cancelled, "the regions are closing");
-  if (!state_->all_joined()) state_->leave_ucx(why);
+  if (!state_->may_close()) state_->leave_ucx(why);
   state_->ucx.reset();
   for (Rank peer = 0; peer < state_->called.size(); ++peer) state_->give_up(peer, why);
   state_->transport.close(state_->operation, why);

@@ -4,7 +4,8 @@
 // UCX promises no order between puts nor inside of one. What was put is in place at the peer when a flush() behind it has ended. Where no hardware
 // writes, the peer's process does: a thread of each Ucx makes progress, asleep in the kernel while there is nothing to do.
 // UCX's own connections prove no secret: for networks on which everybody is trusted.
-// UCX up to 1.13 ends this process by an assertion of its own if a peer is killed, or closes, while it is being connected: see connect() and leave().
+// UCX up to 1.13 ends this process by itself if a peer is killed, or closes, while it is being connected, or, where no hardware writes, before the puts that it
+// sent here are answered: see leave().
 //
 // Threads: any; handlers run where `deliver` puts them.
 #pragma once
@@ -26,9 +27,9 @@ class Ucx {
   // Throws Error{unsupported}: it is not installed, or does not start here.
   explicit Ucx(Deliver deliver);
   // What is under way is given up, and its handlers run with Error{cancelled}. Only when every member that got address() has no endpoint here or told
-  // that it has joined, and every endpoint of this one has; else leave() first.
+  // that it has joined, every endpoint of this one has, and a flush() is behind every put; else leave() first.
   ~Ucx();
-  // As the destructor, with `why`, but its sockets stay open until the process ends, so that no peer that is being connected loses them. Once, and the last call.
+  // As the destructor, with `why`, but its sockets stay open until the process ends, so that no peer that is being connected, or answers a put, loses them. Once, and the last call.
   void leave(const Failure& why);
   Ucx(const Ucx&) = delete;
 
