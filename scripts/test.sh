@@ -46,7 +46,7 @@ build_thread() {
 # Sanitizers are some ten times slower: fewer moments of deaths and fewer seeds are tried (nightly, all of them without), and what is long for its figures,
 # not for what it touches, is left out.
 for_figures='learn/(topic/)?real_sets|collective/every_network|sim/(best_program|grids)|learn/topic/(long_document|samplers)'
-address() { build_address && SHOAL_KILLS=8 SHOAL_SEEDS=10 checked asan -E "$for_figures"; }
+address() { build_address && SHOAL_KILLS=8 SHOAL_SEEDS=20 checked asan -E "$for_figures"; }
 thread() {
   build_thread && SHOAL_KILLS=50 checked tsan -R '^((core|net|observe|replica|schedule)/|(learn/topic/lda|collective/run_tcp|exchange/gate|nn/group_tcp|app/(run|run_ends|doctor))$)'
 }
