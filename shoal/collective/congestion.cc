@@ -11,6 +11,7 @@
 
 #include "shoal/collective/layout.h"
 #include "shoal/collective/unroll.h"
+#include "shoal/topo/fair_shares.h"
 #include "shoal/topo/routes.h"
 
 namespace shoal::collective {
@@ -133,15 +134,14 @@ class Timeline {
 // Chunks on their ways, each at one pace.
 class Paces {
  public:
-  Paces(const Program& program, const topo::Topology& topology) : topology_(topology), left_(parts(program)), hops_(left_.size()), pace_(left_.size()) {
+  Paces(const Program& program, const topo::Topology& topology) : topology_(topology), left_(parts(program)), ways_(left_.size()) {
     topo::Routes routes(topology);
-    std::vector<std::map<std::uint32_t, std::uint32_t>> hops(left_.size());
     each_send(program, [&](std::uint32_t rank, std::uint32_t to, std::uint32_t chunk) {
-      for (const std::uint32_t link : routes.path(rank, to, passes_switches(program, chunk))) ++hops[chunk][link];
+      const auto path = routes.path(rank, to, passes_switches(program, chunk));
+      ways_[chunk].insert(ways_[chunk].end(), path.begin(), path.end());
     });
-    for (std::uint32_t chunk = 0; chunk < hops.size(); ++chunk) {
-      hops_[chunk].assign(hops[chunk].begin(), hops[chunk].end());
-      if (left_[chunk] > 0 && !hops_[chunk].empty()) open_.push_back(chunk);
+    for (std::uint32_t chunk = 0; chunk < ways_.size(); ++chunk) {
+      if (left_[chunk] > 0 && !ways_[chunk].empty()) open_.push_back(chunk);
     }
   }
 
@@ -151,8 +151,8 @@ class Paces {
     while (!open_.empty()) {
       share();
       double next = std::numeric_limits<double>::infinity();
-      for (const std::uint32_t chunk : open_) next = std::min(next, left_[chunk] / pace_[chunk]);
-      for (const std::uint32_t chunk : open_) left_[chunk] -= pace_[chunk] * next * kRounding;
+      for (std::uint32_t i = 0; i < open_.size(); ++i) next = std::min(next, left_[open_[i]] / paces_.rate(i));
+      for (std::uint32_t i = 0; i < open_.size(); ++i) left_[open_[i]] -= paces_.rate(i) * next * kRounding;
       std::erase_if(open_, [&](std::uint32_t chunk) { return left_[chunk] <= 0; });
       time += next;
     }
@@ -160,39 +160,18 @@ class Paces {
   }
 
  private:
-  // Progressive filling: all paces rise together, and stop where a link is full.
   void share() {
-    std::vector<double> free(topology_.links.size());
-    for (std::uint32_t link = 0; link < free.size(); ++link) free[link] = topology_.links[link].rate;
-    std::vector<std::uint32_t> rising = open_, hops(free.size(), 0);
-    for (const std::uint32_t chunk : rising) {
-      for (const auto& [link, count] : hops_[chunk]) hops[link] += count;
-    }
-    while (!rising.empty()) {
-      double least = std::numeric_limits<double>::infinity();
-      std::uint32_t full = 0;
-      for (std::uint32_t link = 0; link < free.size(); ++link) {
-        if (hops[link] > 0 && free[link] / hops[link] < least) least = free[link] / hops[link], full = link;
-      }
-      std::erase_if(rising, [&](std::uint32_t chunk) {
-        const auto at = std::ranges::lower_bound(hops_[chunk], full, {}, [](const auto& hop) { return hop.first; });
-        if (at == hops_[chunk].end() || at->first != full) return false;
-        pace_[chunk] = least;
-        for (const auto& [link, count] : hops_[chunk]) {
-          free[link] = std::max(0.0, free[link] - count * least);
-          hops[link] -= count;
-        }
-        return true;
-      });
-    }
+    paces_.clear();
+    for (const topo::Link& link : topology_.links) paces_.add_link(link.rate);
+    for (const std::uint32_t chunk : open_) paces_.add_flow(ways_[chunk]);
+    paces_.solve();
   }
 
-  using Hops = std::vector<std::pair<std::uint32_t, std::uint32_t>>;  // links, ascending, and how often a chunk passes each
   const topo::Topology& topology_;
   std::vector<double> left_;                                       // [chunk]: of all data
-  std::vector<Hops> hops_;                                         // [chunk]
-  std::vector<double> pace_;                                       // [chunk]
+  std::vector<std::vector<std::uint32_t>> ways_;                   // [chunk]: the links of all its hops
   std::vector<std::uint32_t> open_;                                // chunks under way
+  topo::FairShares paces_;                                         // of the open ones
 };
 
 }  // namespace

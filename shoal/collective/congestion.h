@@ -31,7 +31,7 @@ struct Course {
 Course course(const Program& program, const topo::Topology& topology);
 
 // The rate of the data in what is pipelined, where it meets itself in links. Slices of a chunk are on all hops of its way at once, so that these have one pace;
-// hops that meet in a link share it evenly (max-min, as TCP's flows do and topo/fair_shares.h), whatever the sizes of their chunks, and a chunk that has ended leaves
+// hops that meet in a link share it evenly (max-min, as TCP's flows do: topo/fair_shares.h), whatever the sizes of their chunks, and a chunk that has ended leaves
 // its share to the others. So the largest chunk ends last, and may not fill a link alone. Of one chunk, and where all end together, that of congestion();
 // never more, to rounding.
 double even_rate(const Program& program, const topo::Topology& topology);

@@ -1,10 +1,10 @@
 // Rates of flows that share links: the max-min fair allocation by progressive filling (Bertsekas and Gallager, Data Networks, 6.5.2).
 //
-// Given links l with capacities c_l, and flows f over sets of links, each with a level and perhaps a cap k_f, find rates x_f with
+// Given links l with capacities c_l, and flows f over links, each with a level and perhaps a cap k_f, find rates x_f with
 //   sum over f on l of x_f <= c_l for every l,   0 <= x_f <= k_f,
-// such that no x_f can grow without taking from a flow of its level that has no more, or from one of a lower level. Levels are
-// filled one after another, each with what those before have left: all rates of a level rise together, and a flow stops where a
-// link of its path is full or its cap is reached.
+// (a flow that passes a link several times is in its sum as often), such that no x_f can grow without taking from a flow of its level
+// that has no more, or from one of a lower level. Levels are filled one after another, each with what those before have left: all rates of
+// a level rise together, and a flow stops where a link of its path is full or its cap is reached.
 //
 // O(P log L) a level for P = flows x links a path. Keeps its memory between problems. Threads: one at a time.
 #pragma once
@@ -21,7 +21,7 @@ class FairShares {
  public:
   void clear();                                // a new problem
   std::uint32_t add_link(double capacity);     // > 0; its number, from 0
-  // `links`: no link twice; none at all needs a cap. Returns the flow's number, from 0.
+  // `links`: as often as it passes them; none at all needs a cap. Returns the flow's number, from 0.
   std::uint32_t add_flow(std::span<const std::uint32_t> links, std::uint32_t level = 0,
                          double cap = std::numeric_limits<double>::infinity());
   void solve();

@@ -66,7 +66,7 @@ Problem random_problem(std::mt19937& random) {
   for (std::size_t i = 1 + random() % 20; i > 0; --i) {
     Problem::Flow flow{{}, random() % 4 == 0 ? static_cast<std::uint32_t>(random() % 3) : 0, random() % 3 == 0 ? static_cast<double>(1 + random() % 10) : kEndless};
     for (std::uint32_t link = 0; link < problem.capacities.size(); ++link) {
-      if (random() % 3 == 0) flow.links.push_back(link);
+      if (random() % 3 == 0) flow.links.insert(flow.links.end(), 1 + random() % 4 / 3, link);  // now and then it is passed twice
     }
     if (flow.links.empty()) flow.links.push_back(static_cast<std::uint32_t>(random() % problem.capacities.size()));
     std::ranges::shuffle(flow.links, random);
@@ -83,11 +83,11 @@ std::vector<double> filled(const Problem& problem) {
     for (std::size_t i = 0; i < rates.size(); ++i) {
       if (problem.flows[i].level == level) rising.push_back(i);
     }
-    const auto crosses = [&](std::size_t flow, std::uint32_t link) { return std::ranges::count(problem.flows[flow].links, link) > 0; };
     while (!rising.empty()) {
       double rise = kEndless;
       for (std::uint32_t link = 0; link < left.size(); ++link) {
-        const auto count = std::ranges::count_if(rising, [&](std::size_t flow) { return crosses(flow, link); });
+        std::ptrdiff_t count = 0;
+        for (const std::size_t flow : rising) count += std::ranges::count(problem.flows[flow].links, link);
         if (count > 0) rise = std::min(rise, left[link] / static_cast<double>(count));
       }
       for (const std::size_t flow : rising) rise = std::min(rise, problem.flows[flow].cap - rates[flow]);
