@@ -79,15 +79,15 @@ std::string ways(const exchange::Forecast& f) {
 
 std::string tensors(const exchange::ExchangePlan& plan) {
   const auto units = longest(plan);
-  std::string text = fmt::format("\n{:<40}{:>10}{:>20}{:>12}{:>12}\n", "tensor", "gradient", "way", "takes", "exposed");
+  std::string text = fmt::format("\n{:<40}{:>10}{:>20}{:>12}{:>12}{:>12}\n", "tensor", "gradient", "way", "memory", "takes", "exposed");
   for (std::size_t i = 0; i < std::min(kMostUnits, units.size()); ++i) {
-    text += fmt::format("{:<40}{:>10}{:>20}{:>12}{:>12}\n", plan.name_of(*units[i]), show_size(static_cast<double>(plan.bytes_of(*units[i]))),
-                        units[i]->way, show_seconds(units[i]->predicted_seconds), show_seconds(units[i]->predicted_exposed));
+    text += fmt::format("{:<40}{:>10}{:>20}{:>12}{:>12}{:>12}\n", plan.name_of(*units[i]), show_size(static_cast<double>(plan.bytes_of(*units[i]))),
+                        units[i]->way, name(placement_of(*units[i])), show_seconds(units[i]->predicted_seconds), show_seconds(units[i]->predicted_exposed));
   }
   if (units.size() > kMostUnits) {
     const auto add = [](double sum, const Unit* u) { return sum + u->predicted_exposed; };
     const double rest = std::accumulate(units.begin() + kMostUnits, units.end(), 0.0, add);
-    text += fmt::format("{:<82}{:>12}\n", fmt::format("{} more", units.size() - kMostUnits), show_seconds(rest));
+    text += fmt::format("{:<94}{:>12}\n", fmt::format("{} more", units.size() - kMostUnits), show_seconds(rest));
   }
   return text;
 }

@@ -1,6 +1,9 @@
 """Gradients and means in memory that members of one host read where it lies: the same bits as over copies, and bytes that were not copied. What
 varies from step to step tells its size first."""
 
+import json
+import sys
+
 import pytest
 import torch
 import torch.nn.functional as F
@@ -8,7 +11,7 @@ from torch import nn
 
 import shoal
 import tiny
-from pool import Pool
+from pool import Pool, launch, notes_of_run
 from shoal import session
 
 MEMBERS, STEPS = 3, 6  # the plan takes over after the three that are measured
@@ -84,3 +87,70 @@ def test_what_is_read_in_place_has_the_bits_of_what_is_copied(pool, copied, tmp_
         else:
             assert 0.99 * part < figures[0] < 1.6 * part  # means, and in a ring sums; gradients lie where autograd put them
             assert figures[-1] > 1.99 * part       # both, now that the plan says which gradients have one shape
+
+
+class Mixed(nn.Module):
+    """Gradients that one operator makes always alike, of several kinds; one that another operator makes in each second step; a table whose rows vary."""
+
+    def __init__(self):
+        super().__init__()
+        torch.manual_seed(7)
+        self.table = nn.Embedding(500, 64, sparse=True)
+        self.memory = nn.LSTM(64, 64, batch_first=True)
+        self.image = nn.Conv1d(64, 96, 3, padding=1)
+        self.turning = nn.Linear(96, 96)
+        self.last = nn.Linear(96, 128)
+
+    def forward(self, words, step):
+        x = self.memory(self.table(words))[0]
+        x = torch.relu(self.image(x.transpose(1, 2))).transpose(1, 2)
+        x = self.turning(x) if step % 2 else (x.unsqueeze(-2) * self.turning.weight).sum(-1) + self.turning.bias
+        return self.last(x.mean(1))
+
+
+FIXED = ("memory.weight_ih_l0", "memory.weight_hh_l0", "image.weight", "last.weight")  # in the order of the model
+MIXED_STEPS = 10
+
+
+def train_mixed(plan="wfbp,*=direct"):
+    net = Mixed()
+    net, optimizer = shoal.data_parallel(net, torch.optim.SGD(net.parameters(), lr=0.1), plan=plan)
+    for step in range(MIXED_STEPS):
+        optimizer.zero_grad()
+        generator = torch.Generator().manual_seed(100 * step + shoal.rank())
+        x = torch.randint(500, (4, 3 + step), generator=generator)
+        F.cross_entropy(net(x, step), x[:, 0] % 3).backward()
+        optimizer.step()
+    return tiny.values(net.module), net.plan
+
+
+def by_hand(plan):
+    """The plan with units that no measurement has a say in: each tensor its own, but for the small ones, which are packed."""
+    plan = json.loads(plan)
+    small = [i for i, tensor in enumerate(plan["tensors"]) if tensor["name"] not in (*FIXED, "turning.weight", "table.weight")]
+    units = [[i] for i in range(len(plan["tensors"])) if i not in small] + [small]
+    plan["units"] = [{"tensors": unit, "way": "rows" if plan["tensors"][unit[0]]["name"] == "table.weight" else "direct", "slice_bytes": 1 << 20,
+                      "priority": place, "predicted_seconds": 0, "predicted_exposed": 0} for place, unit in enumerate(units)]
+    return json.dumps(plan)
+
+
+# Goal: what has one site in the traced graph is placed, all else is told apart and travels with the same bits. Method: a model with one of each kind and a
+# plan by hand, beside members that share no memory; the report tells the bytes that lay in their places, as counted.
+def test_a_traced_graph_says_which_gradients_have_a_place(pool, copied, tmp_path):
+    saved = tmp_path / "plan.json"
+    saved.write_text(by_hand(copied.run(train_mixed)[0][1]))
+    theirs = copied.run(train_mixed, str(saved))
+    with launch(MEMBERS, [sys.executable, "-c", "import shoal, test_placed as t, torch; torch.set_num_threads(1); shoal.init(); "
+                          f"torch.save(t.train_mixed({str(saved)!r})[0], f'values-{{shoal.rank()}}')"], cwd=tmp_path) as members:
+        assert members.wait() == 0
+    for rank, (values, _) in enumerate(theirs):
+        assert tiny.equal(torch.load(tmp_path / f"values-{rank}"), values)
+    (note,) = [note for note in notes_of_run(tmp_path) if "read in place" in note]
+    nbytes = {name: parameter.nbytes for name, parameter in Mixed().named_parameters()}
+    placed = sum(nbytes[name] for name in FIXED)
+    assert f"{len(FIXED)} gradients are written to it by the operators that make them ({', '.join(FIXED)})" in note
+    assert f"in this iteration {placed} bytes, and {nbytes['turning.weight']} of others were not" in note
+    assert "1 are copied once: other operators make them from pass to pass (turning.weight)" in note
+    assert "1 vary, and tell their size first (table.weight)" in note
+    memory = {plan["name"]: plan["memory"] for plan in json.loads(theirs[0][1])["units"]}
+    assert all(memory[name] == "in place" for name in FIXED) and memory["table.weight"] == "size first"

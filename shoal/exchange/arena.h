@@ -17,6 +17,8 @@ namespace shoal::exchange {
 
 class Arena {
  public:
+  static constexpr std::uint64_t kLeastLent = 16 << 10;  // it comes in whole pages, and each frame from it says where it lies
+
   Arena() = default;                                                  // of what nobody sends
   explicit Arena(net::Transport& transport) : lender_(&transport) {}  // which outlives it, but not what it shares
 
@@ -40,8 +42,6 @@ class Arena {
   }
 
  private:
-  static constexpr std::uint64_t kLeastLent = 16 << 10;  // it comes in whole pages, and each frame from it says where it lies
-
   static std::shared_ptr<std::byte> ordinary(std::uint64_t bytes) {
     auto* fresh = new (std::align_val_t{64}, std::nothrow) std::byte[std::max<std::uint64_t>(bytes, 1)];
     if (!fresh) throw Error(Code::io, "out of memory: " + std::to_string(bytes) + " bytes for the mean of gradients");

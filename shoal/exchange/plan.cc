@@ -42,6 +42,23 @@ double ExchangePlan::stepping_seconds() const {
   return all > 0 ? step_seconds * own / all : step_seconds;
 }
 
+Placement placement_of(const Unit& unit) {
+  const auto way = way_named(unit.way);
+  if (!way->is_sized()) return Placement::size_first;
+  if (!way->exact() || way->groups() > 0) return Placement::made;
+  return unit.tensors.size() > 1 ? Placement::packed : Placement::in_place;
+}
+
+const char* name(Placement placement) {
+  switch (placement) {
+    case Placement::in_place: return "in place";
+    case Placement::packed: return "packed";
+    case Placement::made: return "made";
+    case Placement::size_first: return "size first";
+  }
+  return "";
+}
+
 bool is_all_reduce(const Unit& unit) {
   return is_program(unit.way);
 }

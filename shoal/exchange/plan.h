@@ -49,6 +49,16 @@ struct Unit {
   std::uint32_t turn = 0;              // in which it travels, of those that divide a round of local steps (choice.h)
 };
 
+// Where a unit's gradients lie when they leave, for members of a host that read each other's memory. What is known before the first byte is placed there.
+enum class Placement : std::uint8_t {
+  in_place,    // it leaves as its operator has written it
+  packed,      // copied once, beside its neighbours
+  made,        // what leaves is computed from it: rounded, chosen, a strip
+  size_first,  // another one in each iteration: rows, factors
+};
+Placement placement_of(const Unit& unit);
+const char* name(Placement placement);  // "in place", "packed", "made", "size first"
+
 bool is_all_reduce(const Unit& unit);  // it travels by one program, which its way names; others choose theirs by the plan's link
 
 struct ExchangePlan {

@@ -68,7 +68,7 @@ std::string to_json(const ExchangePlan& plan) {
   }
   for (const auto& u : plan.units) {
     units.push_back({{"name", plan.name_of(u)}, {"tensors", u.tensors}, {"bytes", plan.bytes_of(u)}, {"way", u.way},
-                     {"slice_bytes", u.slice_bytes}, {"priority", u.priority},
+                     {"memory", name(placement_of(u))}, {"slice_bytes", u.slice_bytes}, {"priority", u.priority},
                      {"predicted_seconds", u.predicted_seconds}, {"predicted_exposed", u.predicted_exposed}});
     if (u.turn > 0) units.back()["turn"] = u.turn;
   }

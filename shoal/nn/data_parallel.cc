@@ -32,6 +32,7 @@ DataParallel::DataParallel(Session& session, std::vector<NamedTensor> parameters
       contributions_(parameters_.size()),
       pairs_(parameters_.size()),
       tables_(parameters_, options_.tables),
+      places_(places_where_memory_is_shared()),
       divisible_(parameters_.size()),
       by_element_(parameters_.size()),
       channel_(session.new_channel()),
@@ -87,6 +88,7 @@ void DataParallel::forward_begins(double samples) {
   waited_before_pass_ = exchange_->waited();
   samples_are_spent_ = false;
   samples_ += samples;
+  if (places_) places_->pass_begins();  // of operators that nobody watches some run before what is watched
 }
 
 void DataParallel::forward_ends() {
@@ -184,6 +186,7 @@ void DataParallel::account(std::size_t i, bool even_zeros) {
   const auto gradient = weight_ > 0 ? contribution(i) : at::Tensor();
   const std::lock_guard lock(leaving_);
   if (gradient.defined() && (even_zeros || says_something(gradient))) contributions_[i] = gradient;
+  if (places_ && even_zeros && gradient.defined()) places_->accumulated(i, gradient);
   if (!contributions_[i].defined() || gradient.is_sparse()) return hand_over([this, i] { contribute(i); });
   if (!plan_is_final_ && exchange_->iteration() == 0) tables_.note(i, gradient);  // once: it would lengthen the backward pass that is measured
   leave(i, {&contributions_[i]}, [this, i] { hand_over([this, i] { contribute(i); }); });
@@ -220,6 +223,7 @@ void DataParallel::account_rest() {
     if (!accounted_[i]) account(i, false);
   }
   ended_ = true;
+  if (places_) places_->pass_ends();
   const auto now = steady_now();
   pace_.backward_took(seconds_between(backward_began_, now) - (exchange_->waited() - waited_before_pass_));
   if (weight_ > 0) record(EventKind::backward, backward_began_, now, parameters_.size(), weight_);
@@ -375,6 +379,7 @@ void DataParallel::close_iteration() {
   for (auto& [i, divided] : divided_) divided.gradient.reset();
   if (together && replicas_differ_) mend_replicas();
   settle_plan();
+  say_placement();
   if (plan_is_final_) return follow_links(together);
   if (exchange_->iteration() < measured_iterations_) return;
   const Instant began = steady_now();

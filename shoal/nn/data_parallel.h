@@ -48,6 +48,7 @@
 #include "shoal/nn/divided_linear.h"
 #include "shoal/nn/factored_linear.h"
 #include "shoal/nn/followed_buffers.h"
+#include "shoal/nn/gradient_places.h"
 #include "shoal/nn/gradient_hooks.h"
 #include "shoal/nn/kept.h"
 #include "shoal/nn/layer_group.h"
@@ -182,7 +183,6 @@ class DataParallel final : private GradientListener, private PairListener, priva
   void after_accumulation(std::size_t i) override;
   bool wants_pair(std::size_t i, const at::Tensor& x, const at::Tensor& g) override;
   void take_pair(std::size_t i, const at::Tensor& x, const at::Tensor& g) override;
-  at::Tensor place_of_product(std::size_t i) override;
   at::Tensor forward_in_strips(Call& call, const at::Tensor& x) override;
   at::Tensor backward_in_strips(const Call& call, const at::Tensor& g, bool weight) override;
   void backward_ends();
@@ -217,7 +217,9 @@ class DataParallel final : private GradientListener, private PairListener, priva
   void agree_on_division(std::vector<exchange::TensorSpec>& specs) const;
   void require_divisible(const exchange::ExchangePlan& plan) const;
   bool divides_only_divisible(const exchange::ExchangePlan& plan) const;
+  std::unique_ptr<GradientPlaces> places_where_memory_is_shared() const;
   void follow_placement();
+  void say_placement();
   void follow_division();
   void waited_for_group(std::size_t i, Instant since);
   void close_iteration();
@@ -244,8 +246,9 @@ class DataParallel final : private GradientListener, private PairListener, priva
   const Options options_;
   std::vector<at::Tensor> contributions_;  // kept until commit: the exchange reads them, so they outlive it
   LayerPairs pairs_;
-  std::map<std::size_t, exchange::Arena> products_;  // of layers whose gradients leave as they are, from memory that others read in place
   Tables tables_;
+  const std::unique_ptr<GradientPlaces> places_;  // where members of this host share memory
+  std::uint64_t says_placement_at_ = 0;    // the iteration after which the report hears where gradients lie; 0: not again
   std::mutex leaving_;  // guards what leaves (produced(), absent(), contributions_, pairs_, tables_, backward_at_) from staging's thread
   struct Divided {
     exchange::Strips strips;

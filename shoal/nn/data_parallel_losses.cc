@@ -27,7 +27,7 @@ void DataParallel::take_plan(exchange::ExchangePlan plan) {
 void DataParallel::make_exchange(exchange::ExchangePlan plan, std::uint64_t iteration) {
   generation_ = session_.generation();
   exchange_.reset();  // first: the new one's operations begin where the old one's can no longer
-  products_.clear();
+  if (places_) places_->give({});
   buffers_.cancel();
   group_ = session_.lease();
   exchange_ = std::make_unique<exchange::Exchange>(session_.runner(), channel_, std::move(plan), session_.patience(),

@@ -1,6 +1,5 @@
 // DataParallel's pairs: which are taken in place of their product, and what becomes of those that no exchange has taken yet.
 #include <ATen/core/grad_mode.h>
-#include <ATen/ops/from_blob.h>
 
 #include "shoal/exchange/way.h"
 #include "shoal/nn/data_parallel.h"
@@ -26,37 +25,6 @@ bool DataParallel::wants_pair(std::size_t i, const at::Tensor& x, const at::Tens
 void DataParallel::take_pair(std::size_t i, const at::Tensor& x, const at::Tensor& g) {
   if (synchronize_) return pairs_.add(i, x, g);
   pairs_.hold(i, x, g);
-}
-
-// The plan says which gradients leave as autograd's own operator writes them: those of layers seen to compute them, each a unit of its own, whose
-// shape is known before the first byte. What varies from step to step, rows and factors, tells its size first (exchange/row_gather.h).
-void DataParallel::follow_placement() {
-  products_.clear();
-  const auto& plan = exchange_->plan();
-  std::size_t means = 0, told_first = 0;
-  for (const auto& unit : plan.units) {
-    const auto tensor = unit.tensors.front();
-    const bool sized = exchange::way_named(unit.way)->is_sized();
-    (sized ? means : told_first) += unit.tensors.size();
-    const bool alone = is_all_reduce(unit) && unit.tensors.size() == 1;
-    const bool by_layer = plan.tensors[tensor].rows > 0 && parameters_[tensor].tensor.is_contiguous() && !staging_[tensor];
-    if (alone && by_layer) products_.emplace(tensor, session_.transport());
-  }
-  if (!session_.transport().lendable(1)) return products_.clear();
-  const auto now = steady_now();
-  const std::string line = "memory that members of this host read in place: " + std::to_string(means) + " means are placed in it and " +
-                           std::to_string(products_.size()) + " gradients written to it; " + std::to_string(told_first) +
-                           " tensors vary and tell their size first";
-  Events::local().record({EventKind::note, now, now, static_cast<std::int64_t>(exchange_->iteration()), -1, 0, Events::local().intern(line)});
-}
-
-// None while its last product is in use: by the user, or by a second use of the layer in this pass.
-at::Tensor DataParallel::place_of_product(std::size_t i) {
-  const auto found = products_.find(i);
-  if (found == products_.end() || !synchronize_ || found->second.is_shared()) return {};
-  const auto& parameter = parameters_[i].tensor;
-  auto* const memory = found->second.get(parameter.nbytes());
-  return at::from_blob(memory, parameter.sizes(), [held = found->second.share()](void*) {}, parameter.options().requires_grad(false));
 }
 
 // What no_sync() left in pairs goes where autograd would have put it.

@@ -58,12 +58,6 @@ bool take(const at::Tensor& g, const at::Tensor& x, const at::Tensor& layer, boo
   return true;
 }
 
-at::Tensor multiply_in_place(const at::Tensor& g, const at::Tensor& x, const at::Tensor& layer) {
-  const auto [listener, i] = registry().find(layer.item<std::int64_t>());
-  auto place = listener && g.scalar_type() == at::kFloat ? listener->place_of_product(i) : at::Tensor();
-  return place.defined() ? at::mm_out(place, g.t(), x) : g.t().mm(x);
-}
-
 // What graphs hold in place of gᵀ x: zeros where the pair was taken, for a graph that was compiled adds something. `use` is another number in
 // each place, lest a compiler that sees two equal calls make one of them.
 at::Tensor layer_gradient(const at::Tensor& g, const at::Tensor& x, const at::Tensor& layer, std::int64_t) {
@@ -109,7 +103,7 @@ class FactoredLinear : public torch::autograd::Function<FactoredLinear> {
       } else if (at::isTensorSubclassLike(g)) {  // somebody traces
         of[1] = traced_gradient(g, rows, layer).to(type);
       } else if (!take(g, rows, layer, false)) {
-        of[1] = multiply_in_place(g, rows, layer).to(type);
+        of[1] = g.t().mm(rows).to(type);
       }
     }
     if (context->saved_data["has_bias"].toBool() && context->needs_input_grad(2)) of[2] = g.sum(0).to(type);

@@ -22,8 +22,6 @@ class PairListener {
   // A pass has these rows for the weight of parameter i, rows x M and rows x N. Does it take them in place of their product?
   virtual bool wants_pair(std::size_t i, const at::Tensor& x, const at::Tensor& g) = 0;
   virtual void take_pair(std::size_t i, const at::Tensor& x, const at::Tensor& g) = 0;
-  // Where the product, which nobody has taken the pair of, is written; undefined: anywhere.
-  virtual at::Tensor place_of_product(std::size_t i) = 0;
 };
 
 // How graphs name the parameters of a listener. They may outlive it in the user's hands, and then leave plain gradients.
