@@ -154,3 +154,22 @@ def test_a_traced_graph_says_which_gradients_have_a_place(pool, copied, tmp_path
     assert "1 vary, and tell their size first (table.weight)" in note
     memory = {plan["name"]: plan["memory"] for plan in json.loads(theirs[0][1])["units"]}
     assert all(memory[name] == "in place" for name in FIXED) and memory["table.weight"] == "size first"
+
+
+def train_pictures(plan):
+    torch.manual_seed(3)
+    net = nn.Sequential(nn.Conv2d(3, 64, 3, padding=1), nn.ReLU(), nn.Conv2d(64, 64, 3, padding=1), nn.ReLU(), nn.AdaptiveAvgPool2d(1), nn.Flatten())
+    net, optimizer = shoal.data_parallel(net, torch.optim.SGD(net.parameters(), lr=0.05), plan=plan)
+    for step in range(9):
+        optimizer.zero_grad()
+        x = torch.randn(2 + step, 3, 8, 8, generator=torch.Generator().manual_seed(100 * step + shoal.rank()))
+        F.cross_entropy(net(x), torch.arange(2 + step)).backward()
+        optimizer.step()
+    return tiny.values(net.module)
+
+
+# Goal: a place serves as raw memory, too. Method: as batches grow oneDNN takes other kernels, whose scratch, raw and of a weight's size, then comes first.
+def test_an_operator_may_take_a_place_as_raw_memory(pool, copied):
+    plan = "wfbp,*=direct"
+    for values, values_of_copied in zip(pool(MEMBERS).run(train_pictures, plan), copied.run(train_pictures, plan)):
+        assert tiny.equal(values, values_of_copied)
