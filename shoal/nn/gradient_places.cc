@@ -1,5 +1,7 @@
 #include "shoal/nn/gradient_places.h"
 
+#include <pthread.h>
+
 #include <mutex>
 #include <utility>
 
@@ -28,6 +30,8 @@ class GradientPlaces::Allocator final : public c10::Allocator {
     static const auto* const once = [] {
       auto* const ours = new Allocator(*c10::GetAllocator(c10::kCPU));
       c10::SetAllocator(c10::kCPU, ours);
+      // A child (of a data loader, say) that is forked while another thread gives memory back must not find the lock taken for ever.
+      pthread_atfork([] { given().mutex.lock(); }, [] { given().mutex.unlock(); }, [] { given().mutex.unlock(); });
       return ours;
     }();
     static_cast<void>(once);
