@@ -4,6 +4,7 @@
 #include <cstdlib>
 #include <string>
 
+#include "fuzz/target.h"
 #include "shoal/collective/certificate.h"
 #include "shoal/collective/draw.h"
 #include "shoal/collective/show.h"
@@ -38,7 +39,7 @@ topo::Topology line() {
 
 }  // namespace
 
-extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
+SHOAL_FUZZ(collective_program, data, size) {
   Program program;
   if (!goes([&] { program = program_from_json({reinterpret_cast<const char*>(data), size}); })) return 0;
   const std::string text = to_json(program);

@@ -5,6 +5,7 @@
 #include <memory>
 #include <string>
 
+#include "fuzz/target.h"
 #include "shoal/collective/build.h"
 #include "shoal/collective/select.h"
 #include "shoal/core/error.h"
@@ -20,7 +21,7 @@ void expect_one_line(const Error& error, Code expected) {
 
 }  // namespace
 
-extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
+SHOAL_FUZZ(collective_tuning, data, size) {
   const std::string text(reinterpret_cast<const char*>(data), size);
   LinkModel link;
   try {

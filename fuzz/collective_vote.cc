@@ -1,5 +1,5 @@
 // Any bytes as the votes of a group's members: nothing may crash, what is accepted is the same bytes again, and an agreement that hears it comes to no
-// other conclusion than that of its own loss. Build with clang and -DSHOAL_FUZZ=ON, then run fuzz_collective_vote [corpus folder].
+// other conclusion than that of its own loss. Run fuzz_collective_vote [corpus folder].
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
@@ -7,9 +7,10 @@
 #include <span>
 #include <vector>
 
+#include "fuzz/target.h"
 #include "shoal/collective/agreement.h"
 
-extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
+SHOAL_FUZZ(collective_vote, data, size) {
   using namespace shoal::collective;
   if (size == 0) return 0;
   const std::uint32_t members = 1 + data[0] % 70;

@@ -4,9 +4,10 @@
 #include <cstdlib>
 #include <string_view>
 
+#include "fuzz/target.h"
 #include "shoal/data/libsvm.h"
 
-extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
+SHOAL_FUZZ(data_libsvm, data, size) {
   using namespace shoal::data;
   const std::string_view line(reinterpret_cast<const char*>(data), size);
   for (const LibsvmForm& form : {LibsvmForm{}, LibsvmForm{.columns = 100, .zero_based = true}}) {

@@ -5,9 +5,10 @@
 #include <cstdlib>
 #include <string_view>
 
+#include "fuzz/target.h"
 #include "shoal/data/matrix_market.h"
 
-extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
+SHOAL_FUZZ(data_matrix_market, data, size) {
   using namespace shoal::data;
   std::string_view rest(reinterpret_cast<const char*>(data), size);
   const auto next = [&] {

@@ -7,10 +7,11 @@
 #include <string_view>
 #include <vector>
 
+#include "fuzz/target.h"
 #include "shoal/core/error.h"
 #include "shoal/data/triples.h"
 
-extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
+SHOAL_FUZZ(data_triples, data, size) {
   using namespace shoal::data;
   std::vector<std::string> lines(1);
   for (const char c : std::string_view(reinterpret_cast<const char*>(data), size)) {

@@ -5,6 +5,7 @@
 #include <cstdlib>
 #include <string>
 
+#include "fuzz/target.h"
 #include "shoal/core/error.h"
 #include "shoal/exchange/plan.h"
 #include "shoal/exchange/planner.h"
@@ -40,7 +41,7 @@ std::string sound_plan() {
 
 }  // namespace
 
-extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
+SHOAL_FUZZ(exchange_plan, data, size) {
   const std::string bytes(reinterpret_cast<const char*>(data), size);
   read(bytes);
   if (size < 3) return 0;

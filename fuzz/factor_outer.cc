@@ -5,10 +5,11 @@
 #include <span>
 #include <vector>
 
+#include "fuzz/target.h"
 #include "shoal/core/error.h"
 #include "shoal/factor/outer.h"
 
-extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
+SHOAL_FUZZ(factor_outer, data, size) {
   using namespace shoal;
   constexpr std::size_t width = 3;
   constexpr std::uint64_t end = 100;

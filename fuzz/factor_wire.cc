@@ -5,10 +5,11 @@
 #include <span>
 #include <vector>
 
+#include "fuzz/target.h"
 #include "shoal/core/error.h"
 #include "shoal/factor/wire.h"
 
-extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
+SHOAL_FUZZ(factor_wire, data, size) {
   using namespace shoal;
   const factor::Shape shape{5, 67};
   std::vector<std::uint64_t> aligned(size / sizeof(std::uint64_t));

@@ -1,5 +1,5 @@
 // Any bytes as frames of either channel, as a hello and as the payloads of control messages: nothing may crash, and what is
-// accepted is within its bounds. Build with clang and -DSHOAL_FUZZ=ON, then run fuzz_net_frame [corpus folder].
+// accepted is within its bounds. Run fuzz_net_frame [corpus folder].
 #include <algorithm>
 #include <array>
 #include <cstddef>
@@ -8,10 +8,11 @@
 #include <cstring>
 #include <span>
 
+#include "fuzz/target.h"
 #include "shoal/net/frame.h"
 #include "shoal/net/handshake.h"
 
-extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
+SHOAL_FUZZ(net_frame, data, size) {
   using namespace shoal::net;
   const auto bytes = std::as_bytes(std::span(data, size));
   if (size >= wire::kHeaderBytes) {

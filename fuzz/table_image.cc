@@ -9,6 +9,7 @@
 #include <fstream>
 #include <string>
 
+#include "fuzz/target.h"
 #include "shoal/core/error.h"
 #include "shoal/table/part_file.h"
 #include "shoal/table/shard.h"
@@ -16,8 +17,9 @@
 using namespace shoal;
 using namespace shoal::table;
 
-extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
-  static const std::filesystem::path folder = std::filesystem::temp_directory_path() / ("shoal-fuzz-" + std::to_string(::getpid()));
+SHOAL_FUZZ(table_image, data, size) {
+  static const std::filesystem::path folder =
+      std::filesystem::temp_directory_path() / ("shoal-fuzz-" + std::to_string(::getpid()));
   static const Spec spec{.name = "f", .type = DType::f32, .width = 2, .consistency = Bsp{}, .rule = Rule::adam(0.1)};
   static const Cut cut{spec, 3, spec.rule, "0123456789abcdef", 2, 1};
   std::filesystem::create_directories(folder);

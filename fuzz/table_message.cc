@@ -6,6 +6,7 @@
 #include <span>
 #include <vector>
 
+#include "fuzz/target.h"
 #include "shoal/core/error.h"
 #include "shoal/table/copy.h"
 #include "shoal/table/shard.h"
@@ -37,7 +38,7 @@ void feed(std::span<const std::byte> input, bool to_server, const Take& take) {
 
 }  // namespace
 
-extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
+SHOAL_FUZZ(table_message, data, size) {
   const auto input = std::as_bytes(std::span(data, size));
   const Workers workers({0, 1}, 1);
   const Placement placement({0, 1}, 2);
@@ -67,7 +68,9 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
       });
       shard->lose(1);
       last_clocks.lose(1, {id_of(spec)});
-      Copy<float> copy(spec, workers, 0, placement, {Holders({0, 1}), Holders({1, 0})}, [](net::Rank, const std::vector<Message>&) {}, [] { return Instant{}; });
+      Copy<float> copy(
+          spec, workers, 0, placement, {Holders({0, 1}), Holders({1, 0})},
+          {nowhere, [] { return Instant{}; }, std::size_t{1} << 20, std::size_t{1} << 20, std::make_shared<ServerBytes>()});
       const std::vector<Key> keys{1, 2, 3};
       copy.ask(0, keys);
       copy.add(0, keys, std::vector<float>(6, 1));

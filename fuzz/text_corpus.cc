@@ -1,8 +1,5 @@
 // Any bytes as texts or bags of words, in the format that the first byte says, by rules that the second says: a corpus that agrees with itself, or
 // one line. Run fuzz_text_corpus [corpus folder].
-#include <sys/mman.h>
-#include <unistd.h>
-
 #include <algorithm>
 #include <cctype>
 #include <cstdint>
@@ -11,6 +8,8 @@
 #include <string>
 #include <string_view>
 
+#include "fuzz/memory_file.h"
+#include "fuzz/target.h"
 #include "shoal/core/error.h"
 #include "shoal/text/mallet_state.h"
 #include "shoal/text/source.h"
@@ -43,7 +42,7 @@ void check(const shoal::text::Corpus& corpus) {
 
 }  // namespace
 
-extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
+SHOAL_FUZZ(text_corpus, data, size) {
   using namespace shoal::text;
   if (size < 2) return 0;
   Source source;
@@ -54,9 +53,8 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   if ((data[1] & 16) != 0) source.column = "2";
   const std::string_view text(reinterpret_cast<const char*>(data + 2), size - 2);
   if (has_long_number(text)) return 0;
-  const int file = ::memfd_create("fuzz", MFD_CLOEXEC);
-  if (file < 0 || ::write(file, text.data(), text.size()) != static_cast<ssize_t>(text.size())) std::abort();
-  source.files = {"/proc/self/fd/" + std::to_string(file)};
+  const shoal::fuzz::MemoryFile file(text);
+  source.files = {file.path()};
   try {
     check(read_corpus(source).first);
   } catch (const shoal::Error&) {
@@ -67,6 +65,5 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
     if (state.topics.size() != state.corpus.documents.tokens()) std::abort();
   } catch (const shoal::Error&) {
   }
-  ::close(file);
   return 0;
 }

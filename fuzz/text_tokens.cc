@@ -6,9 +6,10 @@
 #include <string_view>
 #include <vector>
 
+#include "fuzz/target.h"
 #include "shoal/text/tokens.h"
 
-extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
+SHOAL_FUZZ(text_tokens, data, size) {
   using namespace shoal::text;
   static Tokens plain, pattern({.pattern = "[\\p{L}\\p{M}]+"});
   const std::string_view text(reinterpret_cast<const char*>(data), size);

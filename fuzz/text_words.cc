@@ -1,21 +1,19 @@
 // Any bytes as a file of words, and as one of seed words for them: names that find each other and seeds of words and topics that there are, or one
 // line. Run fuzz_text_words [corpus folder].
-#include <sys/mman.h>
-#include <unistd.h>
-
 #include <cstdint>
 #include <cstdlib>
 #include <string>
 
+#include "fuzz/memory_file.h"
+#include "fuzz/target.h"
 #include "shoal/core/error.h"
 #include "shoal/text/seed_words.h"
 #include "shoal/text/words_file.h"
 
-extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
+SHOAL_FUZZ(text_words, data, size) {
   using namespace shoal;
-  const int file = ::memfd_create("fuzz", MFD_CLOEXEC);
-  if (file < 0 || ::write(file, data, size) != static_cast<ssize_t>(size)) std::abort();
-  const std::string path = "/proc/self/fd/" + std::to_string(file);
+  const shoal::fuzz::MemoryFile file({reinterpret_cast<const char*>(data), size});
+  const std::string path = file.path();
   data::Names known;
   for (const char* word : {"a", "b", "c"}) known.number(word);
   try {
@@ -33,6 +31,5 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
     if (text::sentence(seeds).empty()) std::abort();
   } catch (const Error&) {
   }
-  ::close(file);
   return 0;
 }

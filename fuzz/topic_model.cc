@@ -11,6 +11,8 @@
 #include <string>
 #include <vector>
 
+#include "fuzz/small_numbers.h"
+#include "fuzz/target.h"
 #include "shoal/core/error.h"
 #include "shoal/learn/tensor_file.h"
 #include "shoal/learn/topic/document_rows.h"
@@ -36,23 +38,6 @@ void write(const char* name, const std::uint8_t* data, std::size_t size) {
       .write(reinterpret_cast<const char*>(data), static_cast<std::streamsize>(size));
 }
 
-// Small numbers out of bytes: lists one after another, each behind its length.
-class Numbers {
- public:
-  Numbers(const std::uint8_t* data, std::size_t size) : at_(data), end_(data + size) {}
-  template <class Number>
-  learn::TensorOf<Number> list() {
-    learn::TensorOf<Number> tensor;
-    for (std::size_t left = next() % 16; left > 0; --left) tensor.values.push_back(static_cast<Number>(next()));
-    tensor.shape = {tensor.values.size()};
-    return tensor;
-  }
-
- private:
-  std::uint8_t next() { return at_ == end_ ? 0 : *at_++; }
-  const std::uint8_t *at_, *const end_;
-};
-
 void check(const learn::ModelFolder& from) {
   const learn::topic::Model model = learn::topic::read_model(from);
   if (model.words() != model.vocabulary.size() || model.offsets.back() != model.counts.size()) std::abort();
@@ -66,7 +51,7 @@ void check(const learn::ModelFolder& from) {
 
 }  // namespace
 
-extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
+SHOAL_FUZZ(topic_model, data, size) {
   if (size < 1) return 0;
   fs::remove(folder() / "doc_counts.safetensors");
   std::ofstream(folder() / "config.json") << R"({"learner":"topics"})";
@@ -75,7 +60,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   } else if (data[0] == 1) {
     write("config.json", data + 1, size - 1);
   } else {
-    Numbers numbers(data + 1, size - 1);
+    fuzz::SmallNumbers numbers(data + 1, size - 1);
     learn::TensorFile model, rows;
     model.others = {{"offsets", numbers.list<std::uint64_t>()}, {"topics", numbers.list<std::uint32_t>()},
                     {"counts", numbers.list<std::uint32_t>()},  {"totals", numbers.list<std::uint64_t>()},

@@ -4,10 +4,11 @@
 #include <memory>
 #include <span>
 
+#include "fuzz/target.h"
 #include "shoal/core/error.h"
 #include "shoal/learn/topic/slice.h"
 
-extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
+SHOAL_FUZZ(topic_slice, data, size) {
   using namespace shoal;
   try {
     const std::unique_ptr<learn::topic::Slice> slice = learn::topic::Slice::unpacked(std::as_bytes(std::span(data, size)));

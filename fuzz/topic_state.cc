@@ -1,33 +1,19 @@
 // Any bytes as another program's topics of tokens, in the form that the first byte says: a state whose counts are those of its tokens, or one line.
 // Run fuzz_topic_state [corpus folder].
-#include <sys/mman.h>
-#include <unistd.h>
-
 #include <cmath>
 #include <cstdint>
 #include <cstdlib>
 #include <string>
 #include <string_view>
 
+#include "fuzz/memory_file.h"
+#include "fuzz/target.h"
 #include "shoal/core/error.h"
 #include "shoal/learn/topic/peer_state.h"
 
 namespace {
 
 using namespace shoal;
-
-class MemoryFile {
- public:
-  explicit MemoryFile(std::string_view text) : file_(::memfd_create("fuzz", MFD_CLOEXEC)) {
-    if (file_ < 0 || ::write(file_, text.data(), text.size()) != static_cast<ssize_t>(text.size())) std::abort();
-  }
-  ~MemoryFile() { ::close(file_); }
-  MemoryFile(const MemoryFile&) = delete;
-  std::string path() const { return "/proc/self/fd/" + std::to_string(file_); }
-
- private:
-  const int file_;
-};
 
 void check(const learn::topic::PeerState& state) {
   const learn::topic::Model& model = state.model;
@@ -45,11 +31,11 @@ void check(const learn::topic::PeerState& state) {
 
 }  // namespace
 
-extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
+SHOAL_FUZZ(topic_state, data, size) {
   using learn::topic::StateFormat;
   if (size < 1) return 0;
   const auto format = static_cast<StateFormat>(data[0] % 4);
-  const MemoryFile file({reinterpret_cast<const char*>(data + 1), size - 1}), words("a\nb\nc\nd\n");
+  const fuzz::MemoryFile file({reinterpret_cast<const char*>(data + 1), size - 1}), words("a\nb\nc\nd\n");
   learn::topic::StateOptions options;
   if ((data[0] & 8) != 0 || format == StateFormat::warplda || format == StateFormat::lightlda) {
     options = {.words_file = words.path(), .topics = 7, .alpha_sum = 0.7, .beta = 0.01};

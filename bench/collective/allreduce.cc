@@ -3,7 +3,7 @@
 //   shoal run -n 4 -- bench_allreduce --sizes 4096 67108864     place from the environment
 //   bench_allreduce --local 4 --sizes 4096 67108864             starts its members itself
 //
-// Where the job goes on without lost members (SHOAL_ON_PEER_LOST=shrink) its sums do as well (collective/surviving_group.h): what that costs while nobody is
+// Where the job goes on without lost members (SHOAL_ON_PEER_LOST=shrink) its sums do as well (collective/joint.h): what that costs while nobody is
 // lost, and with --kill what it costs when somebody is; bench/failure.py --sum reads that.
 //
 // The sum is checked before anything is timed. Rank 0 prints one JSON line a size: seconds of each of `repeats`
@@ -14,6 +14,7 @@
 #include <csignal>
 #include <cstdio>
 #include <cstdlib>
+#include <map>
 #include <memory>
 #include <numeric>
 #include <string>
@@ -25,10 +26,10 @@
 
 #include "bench/member.h"
 #include "shoal/collective/build.h"
+#include "shoal/collective/joint.h"
 #include "shoal/collective/probe.h"
 #include "shoal/collective/run.h"
 #include "shoal/collective/select.h"
-#include "shoal/collective/surviving_group.h"
 #include "shoal/core/read_text.h"
 #include "shoal/net/call.h"
 #include "shoal/net/job.h"
@@ -60,8 +61,7 @@ class Member {
     std::iota(all.begin(), all.end(), net::Rank{0});
     surviving_ = *net::call(transport_, [&] {
       transport_.on_lost([this](net::Rank, const net::Failure&) { known_ = on_clock(steady_now()); });
-      const collective::SurvivingGroup::Options how{options_.program == "auto" ? "" : options_.program, link_};
-      return std::make_shared<collective::SurvivingGroup>(transport_, all, std::uint16_t{2}, how);
+      return std::make_shared<collective::Survivors>(transport_, all, std::uint16_t{2});
     });
   }
   ~Member() {
@@ -72,17 +72,9 @@ class Member {
     const std::uint64_t count = bytes / sizeof(float);
     const std::uint32_t size = runner_.size();
     std::vector<float> input(count, static_cast<float>(runner_.rank() + 1)), output(count);
-    const auto plan = plan_for(static_cast<double>(bytes));
-    const auto layout = collective::Layout::even(plan.program(), runner_.rank(), count);
+    const auto& plan = plan_for(size, static_cast<double>(bytes));
     const auto once = [&](std::uint64_t operation) {
-      if (surviving_) return static_cast<void>(surviving_sum(input, output));
-      collective::Run run;
-      run.operation = operation;
-      run.slice_bytes = options_.slice > 0 ? options_.slice : options_.program.ends_with(".json") ? 64 << 10 : collective::slice_bytes(Collective::all_reduce, plan.program().name, size, static_cast<double>(bytes), link_);
-      if (bytes <= net::kUrgentLimit) run.priority.cls = net::Class::urgent;
-      run.label = "all-reduce of " + std::to_string(bytes) + " bytes";
-      runner_.run(plan, layout, {reinterpret_cast<const std::byte*>(input.data()), reinterpret_cast<std::byte*>(output.data())},
-                  run, transport_.now() + 120s);
+      surviving_ ? static_cast<void>(surviving_sum(input, output)) : sum_once(runner_, operation, plan, input, output);
     };
     once(together_.next(1));
     const float sum = static_cast<float>(size) * static_cast<float>(size + 1) / 2;
@@ -127,7 +119,7 @@ class Member {
         std::raise(SIGKILL);
       });
       float sum = 0;
-      for (const auto& one : surviving_sum(input, output)) sum += static_cast<float>(one.rank + 1);
+      for (const net::Rank one : surviving_sum(input, output)) sum += static_cast<float>(one + 1);
       if (!std::ranges::all_of(output, [&](float v) { return v == sum; })) throw Error(Code::internal, "a wrong sum");
       if (i < with_all) usual = Seconds(steady_now() - begin).count();
       if (i >= with_all) ends.push_back(on_clock(steady_now()));
@@ -137,14 +129,29 @@ class Member {
   }
 
  private:
-  std::vector<collective::Contributor> surviving_sum(const std::vector<float>& input, std::vector<float>& output) {
-    collective::Addition addition;
-    addition.count = input.size();
-    addition.buffers = {reinterpret_cast<const std::byte*>(input.data()), reinterpret_cast<std::byte*>(output.data())};
-    if (input.size() * sizeof(float) <= net::kUrgentLimit) addition.priority.cls = net::Class::urgent;
-    addition.patience = 120s;
-    addition.label = "all-reduce of " + std::to_string(input.size() * sizeof(float)) + " bytes";
-    return surviving_->sum(addition);
+  void sum_once(collective::Runner& runner, std::uint64_t operation, const collective::Verified& plan,
+                const std::vector<float>& input, std::vector<float>& output) {
+    const std::uint64_t bytes = input.size() * sizeof(float);
+    collective::Run run;
+    run.operation = operation;
+    run.slice_bytes = options_.slice > 0 ? options_.slice
+                      : options_.program.ends_with(".json")
+                          ? 64 << 10
+                          : collective::slice_bytes(Collective::all_reduce, plan.program().name, runner.size(),
+                                                    static_cast<double>(bytes), link_);
+    if (bytes <= net::kUrgentLimit) run.priority.cls = net::Class::urgent;
+    run.label = "all-reduce of " + std::to_string(bytes) + " bytes";
+    runner.run(plan, collective::Layout::even(plan.program(), runner.rank(), input.size()),
+               {reinterpret_cast<const std::byte*>(input.data()), reinterpret_cast<std::byte*>(output.data())}, run,
+               transport_.now() + 120s);
+  }
+
+  // Who contributed.
+  std::vector<net::Rank> surviving_sum(const std::vector<float>& input, std::vector<float>& output) {
+    return collective::do_together(transport_, *surviving_, 120s, "all-reduce", [&](const collective::Attempt& attempt) {
+      const auto& plan = plan_for(attempt.runner->size(), static_cast<double>(input.size() * sizeof(float)));
+      sum_once(*attempt.runner, attempt.operation, plan, input, output);
+    });
   }
 
   static void say(const nlohmann::ordered_json& line) {
@@ -152,12 +159,18 @@ class Member {
     std::fflush(stdout);
   }
 
-  collective::Verified plan_for(double bytes) const {
-    if (options_.program.ends_with(".json")) return collective::verify(collective::program_from_json(read_text(options_.program), options_.program));
-    const std::string name = options_.program != "auto"
-                                 ? options_.program
-                                 : collective::choose(Collective::all_reduce, runner_.size(), bytes, link_);
-    return collective::verify(collective::build(Collective::all_reduce, name, runner_.size()));
+  const collective::Verified& plan_for(std::uint32_t ranks, double bytes) {
+    const auto known = plans_.find({ranks, bytes});
+    return known != plans_.end() ? known->second
+                                 : plans_.emplace(std::pair(ranks, bytes), made_plan(ranks, bytes)).first->second;
+  }
+
+  collective::Verified made_plan(std::uint32_t ranks, double bytes) const {
+    if (options_.program.ends_with(".json"))
+      return collective::verify(collective::program_from_json(read_text(options_.program), options_.program));
+    const std::string name =
+        options_.program != "auto" ? options_.program : collective::choose(Collective::all_reduce, ranks, bytes, link_);
+    return collective::verify(collective::build(Collective::all_reduce, name, ranks));
   }
 
   std::uint64_t payload() const {
@@ -173,7 +186,8 @@ class Member {
   bench::Together together_;
   collective::Runner& runner_;
   collective::LinkModel link_;
-  std::shared_ptr<collective::SurvivingGroup> surviving_;  // where the job goes on without lost members
+  std::map<std::pair<std::uint32_t, double>, collective::Verified> plans_;  // by members and bytes
+  std::shared_ptr<collective::Survivors> surviving_;  // where the job goes on without lost members
   std::atomic<double> known_ = 0;
 };
 

@@ -24,7 +24,7 @@ class Joint final : public Work {
     stopped_.store(true, std::memory_order_release);
     attempt_.runner->end(why);
   }
-  void committed(const std::vector<Contributor>& contributors) override {
+  void committed(const std::vector<net::Rank>& contributors) override {
     contributors_ = contributors;
     over_ = true;
     news_.store(true, std::memory_order_release);
@@ -40,7 +40,7 @@ class Joint final : public Work {
   bool over() const { return over_; }
   const net::Failure& why() const { return why_; }
   Attempt attempt() const { return attempt_; }
-  std::vector<Contributor> contributors() const { return contributors_; }
+  std::vector<net::Rank> contributors() const { return contributors_; }
   void settled(const net::Failure& why) { std::exchange(held_, nullptr)(why); }  // the loop
 
  private:
@@ -49,15 +49,15 @@ class Joint final : public Work {
   net::Done held_;
   bool over_ = false;
   net::Failure why_;
-  std::vector<Contributor> contributors_;
+  std::vector<net::Rank> contributors_;
 };
 
 }  // namespace
 
-std::vector<Contributor> do_together(net::Transport& transport, Survivors& survivors, Nanoseconds patience, const std::string& label,
-                                     const std::function<void(const Attempt&)>& part) {
+std::vector<net::Rank> do_together(net::Transport& transport, Survivors& survivors, Nanoseconds patience,
+                                   const std::string& label, const std::function<void(const Attempt&)>& part) {
   const auto joint = std::make_shared<Joint>();
-  transport.post([&survivors, joint, patience, label] { survivors.start(joint, kJointOperations, 1, patience, label); });
+  transport.post([&survivors, joint, patience, label] { survivors.start(joint, kJointOperations, patience, label); });
   std::exception_ptr own;
   for (;;) {
     // The loop may still come to what the part uses: no way on is safe.

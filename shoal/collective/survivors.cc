@@ -20,7 +20,6 @@ enum class Kind : std::uint64_t { begun = 1, held = 2, vote = 3 };
 struct Said {                  // begins every message; a vote follows
   Kind kind;
   std::uint64_t epoch, operation;
-  double weight;
 };
 
 enum class Phase : std::uint8_t {
@@ -81,8 +80,7 @@ struct Survivors::Impl : std::enable_shared_from_this<Survivors::Impl> {
   std::uint64_t next = 0;             // of the transport, in this epoch
   std::uint64_t attempts = 0;         // so that a handler of one that is over is known
   std::uint32_t operations = 0;
-  double weight = 1;
-  std::vector<Contributor> contributors;
+  std::vector<net::Rank> contributors;
   std::string label;
   std::uint64_t timer = 0;
   std::string waited_for;             // when the patience was over
@@ -118,7 +116,7 @@ void Survivors::Impl::listen(std::uint32_t place) {
 
 void Survivors::Impl::tell(Kind kind, std::uint64_t operation) {
   const auto message = std::make_shared<std::vector<std::byte>>(said_bytes);
-  const Said said{kind, agreement.concluded().epoch(), operation, weight};
+  const Said said{kind, agreement.concluded().epoch(), operation};
   std::memcpy(message->data(), &said, sizeof said);
   if (kind == Kind::vote) encode(agreement.next_vote(), std::span(*message).subspan(sizeof said));
   for (std::uint32_t place = 0; place < members.size(); ++place) {
@@ -245,8 +243,7 @@ void Survivors::Impl::go_on() {
     phase = Phase::holding;
     contributors.clear();
     for (std::uint32_t place = 0; place < members.size(); ++place) {
-      if (agreement.concluded().lost[place]) continue;
-      contributors.push_back({members[place], place == agreement.self() ? weight : peers[place].begun.weight});
+      if (!agreement.concluded().lost[place]) contributors.push_back(members[place]);
     }
     agreement.hold(started - 1);
     tell(Kind::held, started - 1);
@@ -329,7 +326,7 @@ Survivors::~Survivors() {
   impl_->runner.reset();  // from here on the transport's handlers alone hold the rest
 }
 
-void Survivors::start(std::shared_ptr<Work> work, std::uint32_t operations, double weight, Nanoseconds patience, std::string label) {
+void Survivors::start(std::shared_ptr<Work> work, std::uint32_t operations, Nanoseconds patience, std::string label) {
   Impl& impl = *impl_;
   if (impl.phase != Phase::idle) throw Error(Code::internal, "an operation begins before the last is done", label);
   const std::uint64_t operation = impl.started++;
@@ -340,7 +337,6 @@ void Survivors::start(std::shared_ptr<Work> work, std::uint32_t operations, doub
   }
   impl.work = std::move(work);
   impl.operations = operations;
-  impl.weight = weight;
   impl.label = std::move(label);
   impl.waited_for.clear();
   impl.phase = Phase::waiting;

@@ -30,11 +30,6 @@ struct Attempt {
   std::uint64_t operation = 0;     // the first of those that it may take (net::Tag); no other attempt gets them
 };
 
-struct Contributor {
-  net::Rank rank = 0;   // in the transport
-  double weight = 1;    // as its member said in start()
-};
-
 class Work {
  public:
   virtual ~Work() = default;
@@ -42,7 +37,7 @@ class Work {
   // nothing is in the transport's hands any more. Once for every begin().
   virtual void begin(const Attempt& attempt, net::Done held) = 0;
   virtual void stop(const net::Failure& why) = 0;  // held is still owed
-  virtual void committed(const std::vector<Contributor>& contributors) = 0;
+  virtual void committed(const std::vector<net::Rank>& contributors) = 0;  // ranks in the transport
   virtual void failed(const net::Failure& why) = 0;
 };
 
@@ -53,7 +48,7 @@ class Survivors {
   ~Survivors();  // a work that is open fails with Error{cancelled}
 
   // After the one before is done. operations: of the transport that an attempt may take, equal on all members. label: for errors.
-  void start(std::shared_ptr<Work> work, std::uint32_t operations, double weight, Nanoseconds patience, std::string label);
+  void start(std::shared_ptr<Work> work, std::uint32_t operations, Nanoseconds patience, std::string label);
 
   std::vector<net::Rank> members() const;   // that are left, as agreed; transport ranks, ascending as given
 

@@ -72,7 +72,7 @@ void Broadcast::take(net::Rank from, Message message) try {
     return deliver_last(from);
   }
   if (header.origin >= transport_.size() || header.origin == transport_.rank() || overlay_.before(header.origin, transport_.rank()) != from ||
-      header.sequence != received_[header.origin]) {
+      header.sequence != received_[header.origin] || (header.sequence == 0) != (header.kind == Kind::description)) {
     throw Error(Code::mismatch, "rank " + std::to_string(from) + " passed on what does not follow on what it did before", "replicas",
                 "run the same program on all members");
   }

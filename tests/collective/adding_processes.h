@@ -10,8 +10,8 @@
 #include <sstream>
 #include <thread>
 
-#include "shoal/collective/surviving_group.h"
 #include "shoal/net/call.h"
+#include "tests/collective/summing.h"
 #include "tests/net/forked.h"
 #include "tests/net/own_connections.h"
 
@@ -19,8 +19,8 @@ namespace shoal::collective {
 
 struct Adding {
   net::Rank members = 0;
-  std::string builder;           // of SurvivingGroup::Options
-  Nanoseconds patience{};        // of each sum
+  std::string builder;  // of Summing
+  Nanoseconds patience{};  // of each sum
   net::JoinOptions join;
 };
 
@@ -121,9 +121,7 @@ inline std::string add(net::Job& job, const net::Forked& test, const Adding& add
   net::Transport& transport = job.transport();
   std::vector<net::Rank> all(adding.members);
   std::iota(all.begin(), all.end(), net::Rank{0});
-  auto group = *net::call(transport, [&] {
-    return std::make_shared<SurvivingGroup>(transport, all, std::uint16_t{9}, SurvivingGroup::Options{adding.builder});
-  });
+  auto group = *net::call(transport, [&] { return std::make_shared<Survivors>(transport, all, std::uint16_t{9}); });
   Seconds longest{};
   std::ostringstream history;
   std::uint32_t contributors = 0;
@@ -143,19 +141,14 @@ inline std::string add(net::Job& job, const net::Forked& test, const Adding& add
     const auto kept = input;
     std::vector<std::int32_t> apart(operation % 8 < 4 ? 0 : input.size());
     auto& output = apart.empty() ? input : apart;
-    Addition addition;
-    addition.type = DType::i32;
-    addition.count = input.size();
-    addition.buffers = {reinterpret_cast<const std::byte*>(input.data()), reinterpret_cast<std::byte*>(output.data())};
-    addition.patience = adding.patience;
-    addition.label = "sum " + std::to_string(operation);
     if (contributors != 0 || operation == 0) ::alarm(kLongest);  // since the last sum
     obedience.begin_call();
     const Instant began = steady_now();
-    std::vector<Contributor> told;
+    std::vector<net::Rank> told;
     std::string lost;
     try {
-      told = group->sum(addition);
+      told = sum_together(transport, *group, {adding.builder, adding.members}, input, output, adding.patience,
+                          "sum " + std::to_string(operation));
     } catch (const Error& error) {
       if (input != kept) return bye("wrong", operation, "the input of a sum that failed has changed");
       if (error.code() != Code::timeout) lost = error.what();
@@ -164,7 +157,7 @@ inline std::string add(net::Job& job, const net::Forked& test, const Adding& add
     obedience.end_call();
     if (!lost.empty()) return bye("lost", operation, lost);
     std::uint32_t mask = 0;
-    for (const auto& one : told) mask |= 1u << one.rank;
+    for (const net::Rank one : told) mask |= 1u << one;
     if (operation == 0 || mask != contributors) history << operation << ':' << mask << ' ';
     contributors = mask;
     given_up = mask == 0 ? given_up + 1 : 0;
@@ -172,8 +165,9 @@ inline std::string add(net::Job& job, const net::Forked& test, const Adding& add
     if (mask == 0) continue;
     for (std::uint64_t k = 1; k < output.size(); ++k) {
       std::int32_t sum = 0;
-      for (const auto& one : told) sum += value(one.rank, operation, k);
-      if (output[k] != sum) return bye("wrong", operation, "element " + std::to_string(k) + " of sum " + std::to_string(operation));
+      for (const net::Rank one : told) sum += value(one, operation, k);
+      if (output[k] != sum)
+        return bye("wrong", operation, "element " + std::to_string(k) + " of sum " + std::to_string(operation));
     }
     if (output[0] > 0) return bye("ended", operation + 1, "");
   }

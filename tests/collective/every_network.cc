@@ -1,4 +1,5 @@
-// Every builder on every network: of tests/topo/data, of the real data sets where they are (tests/topo/sample_networks.h), and 2,000 random ones.
+// Every builder on every network: of tests/topo/data, of the real data sets where they are (tests/topo/sample_networks.h), and 2,000 random ones; and
+// programs made for forms on 200 random networks that have one.
 //
 // Each program is proved by the verifier and executed with whole numbers over the scripted network; both depend on the number of members alone where a
 // builder knows no more, and are done once for each. On each network its rate by its ops is held against the bound that packing proves.
@@ -46,10 +47,11 @@ void expect_below_the_bound(const Program& program, const topo::Topology& topolo
 }
 
 // What knows more of a network than its number of hosts.
-void expect_network_programs(const topo::Topology& topology, double bound) {
+void expect_network_programs(const topo::Topology& topology, double bound, std::map<std::string, int>* forms = nullptr) {
   for (const Program& program : programs_of_form(topology)) {
     expect_runs(program, 1009, 1);
     expect_below_the_bound(program, topology, bound);
+    if (forms != nullptr) ++(*forms)[program.name];
   }
 }
 
@@ -119,6 +121,18 @@ TEST(EveryNetwork, every_builder_is_right_on_2000_random_networks_and_none_beats
     if (HasFailure()) return;
   }
   EXPECT_GT(built.count(), 200U);
+}
+
+TEST(EveryNetwork, every_form_is_right_on_random_regular_networks_and_none_beats_the_bound) {
+  std::map<std::string, int> forms;
+  for (std::uint64_t seed = 0; seed < 200; ++seed) {
+    const topo::Topology topology = topo::random_regular_network(seed);
+    SCOPED_TRACE(topology.name);
+    const double bound = check_certificate(synthesize(topology, Collective::all_reduce, Synthesis::few), topology).bound;
+    expect_network_programs(topology, bound, &forms);
+    if (HasFailure()) return;
+  }
+  for (const char* const form : kForms) EXPECT_GT(forms[form], 3) << form;
 }
 
 }  // namespace

@@ -14,22 +14,12 @@
 #include "shoal/topo/generate.h"
 #include "tests/collective/scripted_group.h"
 #include "tests/refusal.h"
+#include "tests/topo/random_networks.h"
 
 namespace shoal::collective {
 namespace {
 
 using testing::HasSubstr;
-
-topo::Topology in_other_order(const topo::Topology& topology, std::uint32_t seed) {
-  std::vector<topo::Node> to(topology.nodes());
-  std::iota(to.begin(), to.end(), topo::Node{0});
-  const auto hosts = static_cast<std::uint32_t>(topology.hosts.size());
-  for (std::uint32_t k = hosts; k > 1; --k) std::swap(to[k - 1], to[random_words(41, seed, k, 0)[0] % k]);
-  topo::Topology made = topology;
-  for (topo::Node host = 0; host < hosts; ++host) made.hosts[to[host]] = topology.hosts[host];
-  for (topo::Link& link : made.links) link = {to[link.from], to[link.to], link.rate, link.latency};
-  return made;
-}
 
 double fullest_rate(const Program& program, const topo::Topology& on) { return congestion(program, on).rate; }
 
@@ -56,7 +46,7 @@ TEST(Forms, every_form_is_proved_and_adds_up_in_any_order_of_hosts) {
   for (std::uint32_t seed = 0; seed < std::size(cases); ++seed) {
     const auto& [form, topology] = cases[seed];
     SCOPED_TRACE(std::string(form) + " on " + topology.name);
-    const Program program = program_for(in_other_order(topology, seed), Collective::all_reduce, form);
+    const Program program = program_for(topo::in_other_order(topology, seed), Collective::all_reduce, form);
     EXPECT_EQ(program.name, form);
     EXPECT_TRUE(program.certificate);
     expect_runs(program, 509, seed);
@@ -65,10 +55,10 @@ TEST(Forms, every_form_is_proved_and_adds_up_in_any_order_of_hosts) {
 
 TEST(Forms, rates_do_not_depend_on_the_order_of_hosts_and_are_those_of_the_closed_forms) {
   for (std::uint32_t seed = 0; seed < 5; ++seed) {
-    EXPECT_NEAR(fullest_rate(build_for(in_other_order(chips({8, 8}, {true, true}), seed), kTorus),
-                             in_other_order(chips({8, 8}, {true, true}), seed)),
+    EXPECT_NEAR(fullest_rate(build_for(topo::in_other_order(chips({8, 8}, {true, true}), seed), kTorus),
+                             topo::in_other_order(chips({8, 8}, {true, true}), seed)),
                 128 / 63., 1e-9);
-    const topo::Topology holed = in_other_order(chips({8, 8}, {false, false}, {{{2, 4}, {2, 2}}}), seed);
+    const topo::Topology holed = topo::in_other_order(chips({8, 8}, {false, false}, {{{2, 4}, {2, 2}}}), seed);
     EXPECT_NEAR(fullest_rate(build_for(holed, kMeshRing), holed), 60 / 59., 1e-9);
   }
   // The quick dimension goes first: rows of 10, columns of 1. Its rings carry 2 (3/4) / 2 a direction, the others a fourth of that.
@@ -81,7 +71,7 @@ TEST(Forms, a_ring_goes_through_a_site_once_and_past_slow_links) {
   const topo::Topology sites = topo::multi_site(2, 4, {1, {}}, {0.2, {}});
   const double best = fullest_rate(ring_all_reduce(8), sites);  // by number, sites one after the other
   for (std::uint32_t seed = 0; seed < 8; ++seed) {
-    const topo::Topology mixed = in_other_order(sites, seed);
+    const topo::Topology mixed = topo::in_other_order(sites, seed);
     EXPECT_NEAR(fullest_rate(build_for(mixed, kOrderedRing), mixed), best, 1e-9) << seed;
     EXPECT_NEAR(fullest_rate(program_for(mixed, Collective::all_reduce, "ring"), mixed), best, 1e-9) << seed;
   }

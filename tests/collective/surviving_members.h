@@ -5,39 +5,18 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
-#include <map>
+#include <functional>
 #include <memory>
 #include <numeric>
+#include <optional>
 #include <set>
 #include <string>
 #include <vector>
 
-#include "shoal/collective/hosts.h"
-#include "shoal/collective/surviving_group.h"
 #include "shoal/net/inproc.h"
+#include "tests/collective/summing.h"
 
 namespace shoal::collective {
-
-// One that has the named program: a slow member for trees, two members a host for "hierarchical"; none for builders.
-inline const LinkModel& link_for(const std::string& builder, net::Rank members) {
-  static std::map<std::pair<std::string, net::Rank>, LinkModel> made;
-  if (const auto known = made.find({builder, members}); known != made.end()) return known->second;
-  LinkModel& link = made[{builder, members}];
-  topo::Topology topology;
-  if (builder == kTrees) {
-    topology.name = "the last one is slow";
-    topology.switches = {"s"};
-    for (topo::Node host = 0; host < members; ++host) topology.hosts.push_back("h" + std::to_string(host));
-    for (topo::Node host = 0; host < members; ++host) topology.link_both_ways(host, members, host + 1 == members ? 25e6 : 125e6);
-    link.network = KnownNetwork::made_for(topology);
-  }
-  if (builder == kHierarchical) {
-    Hosts hosts(members);
-    for (net::Rank rank = 0; rank < members; ++rank) hosts[rank] = rank / 2;
-    link.network = KnownNetwork::without_trees(network_of(hosts, 1e9, 25e6));
-  }
-  return link;
-}
 
 struct SurvivingScript {
   net::Rank members = 4;
@@ -50,6 +29,45 @@ struct SurvivingScript {
   Nanoseconds pause{};                 // between a member's operations, longer for higher ranks
 };
 
+// A sum as a work of the survivors on the loop: all members of a scripted network share one thread, and joint.h is for those that have one each.
+class SumWork final : public Work, public std::enable_shared_from_this<SumWork> {
+ public:
+  using Summed = std::function<void(const net::Failure&, const std::vector<net::Rank>& contributors)>;
+  SumWork(Summing summing, std::vector<std::int32_t>& input, std::vector<std::int32_t>& output, std::string label, Summed done)
+      : summing_(std::move(summing)),
+        input_(input),
+        output_(output),
+        sums_(input.size()),
+        label_(std::move(label)),
+        done_(std::move(done)) {}
+
+  void begin(const Attempt& attempt, net::Done held) override {
+    attempt_ = attempt;
+    sum_.emplace(summing_, attempt, input_.size(), label_);
+    attempt.runner->start(*sum_->program, sum_->layout, buffers(input_, sums_), sum_->run,
+                          [self = shared_from_this(), held = std::move(held)](const net::Failure& why) { held(why); });
+  }
+  void stop(const net::Failure& why) override { attempt_.runner->end(why); }
+  void committed(const std::vector<net::Rank>& contributors) override {
+    output_ = sums_;
+    let_go()(nullptr, contributors);
+  }
+  void failed(const net::Failure& why) override { let_go()(why, {}); }
+
+ private:
+  Summed let_go() {
+    attempt_.runner.reset();
+    return std::exchange(done_, nullptr);
+  }
+  const Summing summing_;
+  std::vector<std::int32_t>&input_, &output_;  // may be one
+  std::vector<std::int32_t> sums_;  // aside: the input stays until all have them
+  const std::string label_;
+  Summed done_;
+  Attempt attempt_;
+  std::optional<Sum> sum_;
+};
+
 class SurvivingMembers {
  public:
   static constexpr std::uint16_t kChannel = 7;
@@ -58,9 +76,8 @@ class SurvivingMembers {
       : script_(script), job(script.members, {.seed = script.seed, .on_peer_lost = net::OnPeerLost::shrink, .eager = 1024}), told_(script.members) {
     std::vector<net::Rank> all(script.members);
     std::iota(all.begin(), all.end(), net::Rank{0});
-    const LinkModel& link = link_for(script.builder, script.members);
     for (net::Rank rank = 0; rank < script.members; ++rank) {
-      groups_.push_back(std::make_unique<SurvivingGroup>(job.member(rank), all, kChannel, SurvivingGroup::Options{script.builder, link}));
+      groups_.push_back(std::make_unique<Survivors>(job.member(rank), all, kChannel));
       told_[rank].reserve(static_cast<std::size_t>(script.operations));
       job.member(rank).post([this, rank] { next(rank); });
     }
@@ -74,7 +91,7 @@ class SurvivingMembers {
     std::vector<std::int32_t> input, output;
     int times = 0;
     net::Failure why;
-    std::vector<Contributor> contributors;
+    std::vector<net::Rank> contributors;
     Instant began{}, ended{};
   };
 
@@ -117,8 +134,7 @@ class SurvivingMembers {
           continue;
         }
         expect_sum(told, operation, survivors);
-        ASSERT_EQ(told.contributors.size(), first->contributors.size());
-        for (std::size_t i = 0; i < told.contributors.size(); ++i) ASSERT_EQ(told.contributors[i].rank, first->contributors[i].rank);
+        ASSERT_EQ(told.contributors, first->contributors);
         ASSERT_TRUE(told.output == first->output);
       }
       failed_ += first->why != nullptr;
@@ -143,15 +159,8 @@ class SurvivingMembers {
     for (std::uint64_t k = 0; k < script_.count; ++k) told.input[k] = value(rank, operation, k);
     told.output = script_.in_place ? told.input : std::vector<std::int32_t>(script_.count, -1);
     told.began = job.now();
-    Addition addition;
-    addition.type = DType::i32;
-    addition.count = script_.count;
-    addition.buffers = {reinterpret_cast<const std::byte*>(script_.in_place ? told.output.data() : told.input.data()),
-                        reinterpret_cast<std::byte*>(told.output.data())};
-    addition.weight = rank + 1.0;
-    addition.patience = script_.patience;
-    addition.label = "sum " + std::to_string(operation);
-    groups_[rank]->all_reduce(addition, [this, rank, &told](const net::Failure& why, const std::vector<Contributor>& contributors) {
+    const std::string label = "sum " + std::to_string(operation);
+    const auto summed = [this, rank, &told](const net::Failure& why, const std::vector<net::Rank>& contributors) {
       ++told.times;
       told.why = why;
       told.contributors = contributors;
@@ -159,16 +168,17 @@ class SurvivingMembers {
       if (closing_ || job.member(rank).failure()) return;
       if (script_.pause == Nanoseconds(0)) return next(rank);
       job.member(rank).at(job.now() + (rank + 1) * script_.pause, [this, rank] { next(rank); });
-    });
+    };
+    groups_[rank]->start(std::make_shared<SumWork>(Summing{script_.builder, script_.members},
+                                                   script_.in_place ? told.output : told.input, told.output, label, summed),
+                         1, script_.patience, label);
   }
 
   void expect_sum(const Told& told, int operation, const std::vector<net::Rank>& survivors) {
     std::set<net::Rank> contributors;
-    for (const Contributor& one : told.contributors) {
-      EXPECT_EQ(one.weight, one.rank + 1.0);
-      ASSERT_TRUE(contributors.insert(one.rank).second);
-    }
-    for (const net::Rank rank : survivors) ASSERT_TRUE(contributors.contains(rank)) << "rank " << rank << " lives and is left out";
+    for (const net::Rank one : told.contributors) ASSERT_TRUE(contributors.insert(one).second);
+    for (const net::Rank rank : survivors)
+      ASSERT_TRUE(contributors.contains(rank)) << "rank " << rank << " lives and is left out";
     for (std::uint64_t k = 0; k < script_.count; ++k) {
       std::int32_t sum = 0;
       for (const net::Rank rank : contributors) sum += value(rank, operation, k);
@@ -176,7 +186,7 @@ class SurvivingMembers {
     }
   }
 
-  std::vector<std::unique_ptr<SurvivingGroup>> groups_;
+  std::vector<std::unique_ptr<Survivors>> groups_;
   std::vector<std::vector<Told>> told_;
   std::set<net::Rank> out_;
   int failed_ = 0, shrunk_ = 0;

@@ -96,17 +96,6 @@ TEST(Survivors, add_by_trees_around_who_is_lost) {
   }
 }
 
-// A group of other members than the network's has none of it.
-TEST(Survivors, refuse_trees_of_no_network) {
-  net::InprocJob job(2, {.on_peer_lost = net::OnPeerLost::shrink});
-  try {
-    const SurvivingGroup group(job.member(0), {0, 1}, 7, {.builder = kTrees});
-    FAIL() << "it was made";
-  } catch (const Error& error) {
-    EXPECT_EQ(error.code(), Code::invalid_argument);
-  }
-}
-
 // Several faults a run, drawn: kills close together and far apart, cut links, members that stand still.
 TEST(Survivors, agree_whatever_happens) {
   int shrunk = 0, failed = 0, outcast = 0;

@@ -7,7 +7,7 @@
 #include <thread>
 
 #include "shoal/net/call.h"
-#include "tests/collective/surviving_members.h"
+#include "tests/collective/summing.h"
 #include "tests/from_environment.h"
 #include "tests/net/forked.h"
 
@@ -67,10 +67,9 @@ std::string add(net::Job& job, const Plan& plan, const Forked& test) {
   std::vector<Rank> all(plan.members);
   std::iota(all.begin(), all.end(), Rank{0});
   std::atomic<double> known = 0;
-  const LinkModel& link = link_for(plan.builder, plan.members);
   auto group = *net::call(transport, [&] {
     transport.on_lost([&known](Rank, const net::Failure&) { known = on_clock(steady_now()); });
-    return std::make_shared<SurvivingGroup>(transport, all, std::uint16_t{9}, SurvivingGroup::Options{plan.builder, link});
+    return std::make_shared<Survivors>(transport, all, std::uint16_t{9});
   });
   std::ostringstream told, ends;
   ends.precision(17);
@@ -80,27 +79,22 @@ std::string add(net::Job& job, const Plan& plan, const Forked& test) {
     std::vector<std::int32_t> input(plan.count), apart(plan.in_place ? 0 : plan.count);
     for (std::uint64_t k = 0; k < plan.count; ++k) input[k] = value(rank, operation, k);
     auto& output = plan.in_place ? input : apart;
-    Addition addition;
-    addition.type = DType::i32;
-    addition.count = plan.count;
-    addition.buffers = {reinterpret_cast<const std::byte*>(input.data()), reinterpret_cast<std::byte*>(output.data())};
-    addition.patience = plan.patience;
-    addition.label = "sum " + std::to_string(operation);
     if (operation == kDisturbed && rank == plan.victim) {
       fuse.arm(std::chrono::duration_cast<Nanoseconds>(usual * plan.moment), plan.signal, test);
     }
     const Instant began = steady_now();
-    const auto contributors = group->sum(addition);
+    const auto contributors = sum_together(transport, *group, {plan.builder, plan.members}, input, output, plan.patience,
+                                           "sum " + std::to_string(operation));
     const Instant ended = steady_now();
     if (operation < kDisturbed) usual = ended - began;
     if (operation >= kDisturbed) ends << ' ' << on_clock(ended);
     for (std::uint64_t k = 0; k < plan.count; ++k) {
       std::int32_t sum = 0;
-      for (const auto& one : contributors) sum += value(one.rank, operation, k);
+      for (const Rank one : contributors) sum += value(one, operation, k);
       if (output[k] != sum) return "WRONG sum " + std::to_string(operation) + " at " + std::to_string(k);
       if (!plan.in_place && input[k] != value(rank, operation, k)) return "WRITTEN input " + std::to_string(operation) + " at " + std::to_string(k);
     }
-    for (const auto& one : contributors) told << one.rank;
+    for (const Rank one : contributors) told << one;
     told << '|';
     if (operation == kDisturbed && rank == plan.victim) std::this_thread::sleep_for(1h);  // the fuse burns
   }

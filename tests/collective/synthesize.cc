@@ -49,6 +49,38 @@ TEST(Synthesize, programs_for_2000_random_networks_are_proved_certified_and_righ
   }
 }
 
+// Two machines of eight A100, as ForestColl models them (Zhao et al., 2024; its topologies.py): GB/s each way, 300 to the machine's switch and 25 to a
+// switch that both machines share by a card of its own.
+topo::Topology two_machines_of_a100() {
+  topo::Topology topology;
+  topology.name = "2 x 8 A100";
+  for (const char* const machine : {"0_", "1_"}) {
+    for (int gpu = 0; gpu < 8; ++gpu) topology.hosts.push_back(machine + std::to_string(gpu));
+  }
+  topology.switches = {"nvswitch 0", "nvswitch 1", "ib"};
+  for (topo::Node gpu = 0; gpu < 16; ++gpu) {
+    topology.link_both_ways(gpu, 16 + gpu / 8, 300e9);
+    topology.link_both_ways(gpu, 18, 25e9);
+  }
+  return topology;
+}
+
+// Goal: the optima that ForestColl publishes for this network. By hand: a GPU gets 15/16 of what is gathered by 325 GB/s, and by sums it goes twice;
+// what one GPU tells all others, by eight cards.
+TEST(Synthesize, on_two_machines_of_a100_the_bounds_are_forestcolls) {
+  const topo::Topology topology = two_machines_of_a100();
+  for (const auto& [collective, optimum] :
+       {std::pair(Collective::all_gather, 325e9 * 16 / 15), std::pair(Collective::reduce_scatter, 325e9 * 16 / 15),
+        std::pair(Collective::broadcast, 200e9)}) {
+    SCOPED_TRACE(name(collective));
+    const Program program = synthesize(topology, collective, Synthesis::exact);
+    expect_runs(program, 16 * 7, 1);
+    const Proof proof = check_certificate(program, topology);
+    EXPECT_NEAR(proof.bound / optimum, 1, 1e-6);
+    EXPECT_NEAR(proof.rate / optimum, 1, 1e-4);  // parts of the data are whole numbers
+  }
+}
+
 TEST(Synthesize, where_one_host_is_slow_it_is_a_leaf) {
   const Program program = synthesize(slow_host_of_four(), Collective::all_reduce);
   const Proof proof = check_certificate(program, slow_host_of_four());

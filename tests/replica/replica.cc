@@ -8,6 +8,7 @@
 #include <random>
 
 #include "shoal/net/inproc.h"
+#include "shoal/replica/broadcast.h"
 #include "tests/from_environment.h"
 #include "tests/net/members.h"
 
@@ -218,6 +219,19 @@ TEST(Replica, members_that_mean_another_matrix_are_told_so) {
       EXPECT_EQ(error.code(), Code::mismatch) << error.what();
     }
   });
+}
+
+// Goal: nothing counts of a member that has not said what it has. Method: one that only sends a header, as another program would.
+TEST(Replica, what_comes_before_a_description_ends_the_job) {
+  net::InprocJob job(2);
+  int delivered = 0;
+  const Broadcast broadcast(job.member(0), 9, factor::Overlay::full(2), "w", [&](const Message&) { ++delivered; });
+  const Header header{.kind = Kind::barrier, .origin = 1};
+  job.member(1).send(0, {net::operation_in(9, 0), 0}, {.cls = net::Class::urgent}, std::as_bytes(std::span(&header, 1)), [](const net::Failure&) {});
+  job.run();
+  EXPECT_EQ(delivered, 0);
+  ASSERT_TRUE(job.member(0).failure());
+  EXPECT_EQ(job.member(0).failure()->code(), Code::mismatch);
 }
 
 TEST(Replica, who_waits_for_a_member_that_has_left_is_told_so) {
