@@ -6,8 +6,8 @@ namespace shoal::learn::topic {
 namespace {
 
 // Nanoseconds of processor time, see the header.
-constexpr double kOfListed = 10, kOfSummed = 1.5, kOfDrawn = 50;
-constexpr double kLaying = 32;               // laying a table out and listing it again, in sums
+constexpr double kOfEntries = 10, kOfSummed = 1.5, kOfDrawn = 50;
+constexpr double kLaying = 32;               // a table is laid out and taken up again, in sums
 constexpr std::uint32_t kFewestTopics = 256;  // with fewer there is nothing to gain
 
 }  // namespace
@@ -18,15 +18,15 @@ ByTopic::ByTopic(std::uint32_t topics, LayOut lay_out)
 bool ByTopic::pays(const Block& block, const Document& document) const {
   if (when_ == LayOut::always) return true;
   const double has = block.tables[std::size_t{document.line} * kLine] >> block.shift;
-  const double listed = document.tokens * (has / kLine) * kOfListed;
-  return (document.words + kLaying) * (topics_ / double{kLine}) * kOfSummed + document.tokens * kOfDrawn < listed;
+  const double from_entries = document.tokens * (has / kLine) * kOfEntries;
+  return (document.words + kLaying) * (topics_ / double{kLine}) * kOfSummed + document.tokens * kOfDrawn < from_entries;
 }
 
 void ByTopic::lay_out(Block& block, std::uint32_t slice) {
   first_ = UINT32_MAX;
   documents_.clear();
   if (block.first_whole == UINT32_MAX || (topics_ < kFewestTopics && when_ != LayOut::always)) return;
-  document_.assign(block.tables.size() / kLine - block.first_whole, kListed);
+  document_.assign(block.tables.size() / kLine - block.first_whole, kHasEntries);
   for (const std::uint32_t line : block.first_line) {
     if (line < block.first_whole) continue;
     document_[line - block.first_whole] = static_cast<std::uint32_t>(documents_.size());
@@ -44,7 +44,7 @@ void ByTopic::lay_out(Block& block, std::uint32_t slice) {
   }
   const auto goes = [&](const Document& document) {
     if (document.tokens != 0 && pays(block, document)) return false;
-    document_[document.line - block.first_whole] = kListed;
+    document_[document.line - block.first_whole] = kHasEntries;
     return true;
   };
   std::erase_if(documents_, goes);

@@ -4,7 +4,7 @@
 // these move, and a draw looks at the sums and into one group (by_topic_run-inl.h). With n tokens of g words in the document and the slice, K topics
 // in all and C of them in the document, a document is laid out where that is foreseen to take less time, in nanoseconds as measured:
 //
-//   from entries  n (C / 16) kOfListed                            docs/topics.md, "Long documents"
+//   from entries  n (C / 16) kOfEntries                           docs/topics.md, "Long documents"
 //   by topic      (g + kLaying) (K / 16) kOfSummed + n kOfDrawn
 //
 // Both draw from the very distribution, so it is still drawn from although that depends on the topics themselves; and it depends on the block alone,
@@ -30,14 +30,14 @@ class ByTopic {
   ByTopic(std::uint32_t topics, LayOut lay_out);
 
   void lay_out(Block& block, std::uint32_t slice);  // tables of documents that have tokens of the slice
-  void take_up(Block& block);  // lists them again, topics ascending
+  void take_up(Block& block);                      // they have entries again, topics ascending
   // Whether the table that begins at that line of the block is laid out.
-  bool has(std::uint32_t line) const { return line >= first_ && document_[line - first_] != kListed; }
+  bool has(std::uint32_t line) const { return line >= first_ && document_[line - first_] != kHasEntries; }
   float* sums() const { return sums_.data(); }  // a number for each group, and zeros behind, up to a whole line
   std::size_t memory() const;  // bytes
 
  private:
-  static constexpr std::uint32_t kListed = UINT32_MAX;
+  static constexpr std::uint32_t kHasEntries = UINT32_MAX;
   struct Document {
     std::uint32_t line = 0, tokens = 0, words = 0;  // tokens of the slice, and words that they are of
   };
@@ -46,8 +46,8 @@ class ByTopic {
   const std::uint32_t topics_;
   const LayOut when_;
   std::uint32_t first_ = UINT32_MAX;  // line of the block from which on tables may be laid out
-  std::vector<std::uint32_t>
-      document_;  // by line from there on: its number in documents_, where it is the first one of a table that is laid out
+  // By line from there on: of the table that begins there and is laid out, its document's number in documents_.
+  std::vector<std::uint32_t> document_;
   std::vector<Document> documents_;
   std::vector<std::uint32_t> counts_;  // of one document by topic, on the way
   Aligned<float> sums_;

@@ -67,7 +67,7 @@ class Run {
     table_ = table_of(line);
     own_ = own;
     is_by_topic_ = by_topic_.has(line);
-    const std::uint32_t own_count = is_by_topic_ ? weigh_by_topic() : weigh_listed();
+    const std::uint32_t own_count = is_by_topic_ ? weigh_by_topic() : weigh_entries();
     // Without the token 1 / (C_k + V beta) is greater. Of the third term, that is what it adds; the rest stands among all topics' (from_all).
     const Laid::Of& of = laid_.of[own];
     const auto others_here = static_cast<float>(static_cast<std::int32_t>(own_count) - 1);
@@ -83,7 +83,7 @@ class Run {
     return sums_.count(own_);
   }
   // Lane by lane over the lines of the table.
-  std::uint32_t weigh_listed() {
+  std::uint32_t weigh_entries() {
     const std::uint32_t* const table = table_;
     used_ = table[0] >> shift_;
     lines_ = (used_ + kLine) / kLine;
