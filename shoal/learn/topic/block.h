@@ -57,6 +57,7 @@ struct Block {
   std::vector<std::uint32_t> first_line;   // of a document's table
   std::uint32_t longest_table = 0;         // lines
   std::uint32_t first_long = UINT32_MAX;   // line from which on tables are of long documents
+  std::uint32_t first_whole = UINT32_MAX;  // line from which on tables have room for a count of each topic (by_topic.h)
   Aligned<std::uint32_t> tables;
 };
 

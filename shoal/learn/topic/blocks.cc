@@ -85,7 +85,7 @@ void Blocks::append(Block block, std::size_t first_document) {
   }
   other_memory_ = std::max(other_memory_, block.memory());
   Extent extent{end_, block.runs.size(), block.slices.size(), block.topics.size(), block.first_line.size(), block.tables.size(),
-                block.shift, block.longest_table, block.first_long};
+                block.shift, block.longest_table, block.first_long, block.first_whole};
   write(block, extent, true);
   const auto pages = [](std::uint64_t bytes) { return (bytes + kPage - 1) / kPage * kPage; };
   std::uint64_t unchanging = 0, changing = 0;
@@ -136,6 +136,7 @@ void Blocks::read(Block& block, const Extent& extent) const {
   block.shift = extent.shift;
   block.longest_table = extent.longest_table;
   block.first_long = extent.first_long;
+  block.first_whole = extent.first_whole;
   block.runs.resize(extent.runs);
   block.slices.resize(extent.slices);
   for (auto* array : {&block.lines, &block.positions, &block.topics}) array->resize(extent.tokens);

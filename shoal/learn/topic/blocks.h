@@ -50,7 +50,7 @@ class Blocks {
     std::uint64_t begin = 0;
     std::size_t runs = 0, slices = 0, tokens = 0, documents = 0, entries = 0;
     unsigned shift = 0;
-    std::uint32_t longest_table = 0, first_long = 0;
+    std::uint32_t longest_table = 0, first_long = 0, first_whole = 0;
   };
   void write(const Block& block, const Extent& extent, bool whole) const;
   void read(Block& block, const Extent& extent) const;

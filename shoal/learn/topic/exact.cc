@@ -14,9 +14,9 @@ namespace shoal::learn::topic {
 namespace HWY_NAMESPACE {
 
 // Every row of the visit in turn: laid out, drawn from, taken up again.
-Drawn DrawRuns(const Visit& visit, Laid& laid, std::vector<TopicCount>& row) {
+Drawn DrawRuns(const Visit& visit, Laid& laid, const ByTopic& by_topic, std::vector<TopicCount>& row) {
   Drawn drawn;
-  Run run(visit, laid);
+  Run run(visit, laid, by_topic);
   const auto beta = static_cast<float>(visit.prior.beta);
   const auto runs = visit.block.runs_of(visit.number);
   for (std::size_t i = 0; i + 1 < runs.size(); ++i) {
@@ -120,7 +120,10 @@ void Exact::begin(const Visit& visit) {
 
 Drawn Exact::sample(const Visit& visit) {
   begin(visit);
-  return HWY_DYNAMIC_DISPATCH(DrawRuns)(visit, laid_, row_);
+  by_topic_.lay_out(visit.block, visit.number);
+  const Drawn drawn = HWY_DYNAMIC_DISPATCH(DrawRuns)(visit, laid_, by_topic_, row_);
+  by_topic_.take_up(visit.block);
+  return drawn;
 }
 
 }  // namespace shoal::learn::topic

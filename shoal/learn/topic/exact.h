@@ -4,10 +4,10 @@
 //   p(k)  ~  (C_dk + alpha_k) (C_wk + beta) / (C_k + V beta)
 //          =  C_dk psi_k  +  C_wk a_k  +  beta a_k        psi_k = (C_wk + beta) / (C_k + V beta),   a_k = alpha_k / (C_k + V beta)
 //
-// The first term is summed over the document's table, 16 topics at once; the second's sum is kept for the word while its tokens are drawn; the
-// third's is the same for all words. What speaks for the token's own topic comes first, for most tokens stay, and then there is nothing to look for.
-// Which of the terms of the others a uniform number falls into says where to look on: in the document's table, in the word's row (by groups of 64
-// topics where it is long), or in an alias table (Vose, IEEE TSE 17(9), 1991).
+// The first term is summed over the document's table, 16 topics at once (long ones: by_topic.h); the second's sum is kept for the word while its
+// tokens are drawn; the third's is the same for all words. What speaks for the token's own topic comes first, for most tokens stay, and then there
+// is nothing to look for. Which of the terms of the others a uniform number falls into says where to look on: in the document's table, in the
+// word's row (by groups of 64 topics where it is long), or in an alias table (Vose, IEEE TSE 17(9), 1991).
 //
 // psi is laid out for one word at a time, in a cache that all of its tokens share: tokens are ordered by word (block.h). A token of the same word,
 // document and topic as the one before it, which stayed as it was, has the same distribution: only a new number is drawn. All counts are exact at
@@ -20,6 +20,7 @@
 #include <vector>
 
 #include "shoal/learn/topic/aligned.h"
+#include "shoal/learn/topic/by_topic.h"
 #include "shoal/learn/topic/sampler.h"
 
 namespace shoal::learn::topic {
@@ -61,19 +62,20 @@ struct Laid {
 
 class Exact final : public Sampler {
  public:
-  explicit Exact(std::uint32_t topics) : laid_(topics) {}
+  explicit Exact(std::uint32_t topics, LayOut lay_out = LayOut::where_cheaper) : laid_(topics), by_topic_(topics, lay_out) {}
   Drawn begin_round(const Round&) override {
     begun_ = false;  // the prior may be another
     return {};
   }
   Drawn sample(const Visit& visit) override;
-  std::size_t memory() const override { return laid_.topics * std::size_t{48}; }
+  std::size_t memory() const override { return laid_.topics * std::size_t{48} + by_topic_.memory(); }
 
  private:
   void begin(const Visit& visit);
   bool begun_ = false;
   std::uint64_t ticks_ = 0;           // of the totals, when it was begun
   Laid laid_;
+  ByTopic by_topic_;
   std::vector<TopicCount> row_;
   std::vector<Topic> below_, above_;  // while the alias table is made
 };

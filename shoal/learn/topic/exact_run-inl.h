@@ -1,6 +1,4 @@
 // The tokens of one word, drawn with the vectors of one instruction set. Included once per target (Highway), only by exact.cc.
-//
-// Words: a line is 16 entries of a document's table, or 16 topics of a row; parts are the vectors that hold a line.
 
 #if defined(SHOAL_LEARN_TOPIC_EXACT_RUN_INL_H) == defined(HWY_TARGET_TOGGLE)
 #ifdef SHOAL_LEARN_TOPIC_EXACT_RUN_INL_H
@@ -10,121 +8,23 @@
 #endif
 
 #include <bit>
-#include <cstring>
 
 #include <hwy/cache_control.h>
 #include <hwy/highway.h>
 
+#include "shoal/learn/topic/by_topic_run-inl.h"
 #include "shoal/learn/topic/counts.h"
 #include "shoal/learn/topic/exact.h"
+#include "shoal/learn/topic/lines-inl.h"
 
 HWY_BEFORE_NAMESPACE();
 namespace shoal::learn::topic {
 namespace HWY_NAMESPACE {
 
-namespace hn = hwy::HWY_NAMESPACE;
-using F = hn::CappedTag<float, kLine>;
-using U = hn::RebindToUnsigned<F>;
-using I = hn::RebindToSigned<F>;
-using Floats = hn::Vec<F>;
-constexpr std::size_t kLanes = hn::MaxLanes(F());
-constexpr std::size_t kParts = kLine / kLanes;
-
-HWY_INLINE Floats load(const float* from) { return hn::Load(F(), from); }
-
-// The lane of that number of a line, none for other numbers. (Highway's Iota stores its numbers one by one and waits for them to load them.)
-HWY_INLINE hn::Mask<F> is_lane(std::size_t part, std::uint32_t lane) {
-  alignas(64) static constexpr std::uint32_t numbers[kLine] = {0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15};
-  return hn::RebindMask(F(), hn::Eq(hn::Load(U(), numbers + part * kLanes), hn::Set(U(), lane)));
-}
-// Lanes as bits, the first one lowest. (Highway's FindFirstTrue has a branch.)
-HWY_INLINE std::uint32_t bits_of(hn::Mask<U> mask) {
-  std::uint8_t bytes[8];
-  hn::StoreMaskBits(U(), mask, bytes);
-  if constexpr (kLanes <= 8) return bytes[0];
-  std::uint16_t bits;
-  std::memcpy(&bits, bytes, sizeof(bits));
-  return bits;
-}
-
-// Sums of the lanes up to each one, in `sums`[0..15]; before them `sums`[-1] is 0. In the same order for all targets: within four lanes, then over
-// fours.
-#if HWY_TARGET == HWY_SCALAR
-HWY_INLINE void add_within_fours(const Floats (&line)[kParts], float* HWY_RESTRICT sums) {
-  for (std::size_t i = 0; i < kLine; ++i) sums[i] = hn::GetLane(line[i]);
-  for (const std::size_t apart : {1, 2}) {
-    for (std::size_t i = kLine; i-- > 0;) {
-      if (i % 4 >= apart) sums[i] += sums[i - apart];
-    }
-  }
-}
-#else
-HWY_INLINE Floats add_within_fours(Floats v) {
-  v = hn::Add(v, hn::ShiftLeftLanes<1>(F(), v));
-  return hn::Add(v, hn::ShiftLeftLanes<2>(F(), v));
-}
-HWY_INLINE void add_within_fours(const Floats (&line)[kParts], float* HWY_RESTRICT sums) {
-  for (std::size_t part = 0; part < kParts; ++part) hn::Store(add_within_fours(line[part]), F(), sums + part * kLanes);
-}
-#endif
-
-HWY_INLINE void prefix(const Floats (&line)[kParts], float* HWY_RESTRICT sums) {
-#if HWY_TARGET <= HWY_AVX3
-  alignas(64) static constexpr std::int32_t one[kLine] = {0, 0, 0, 0, 3, 3, 3, 3, 7, 7, 7, 7, 11, 11, 11, 11};
-  alignas(64) static constexpr std::int32_t two[kLine] = {0, 0, 0, 0, 0, 0, 0, 0, 3, 3, 3, 3, 7, 7, 7, 7};
-  const F f;
-  Floats v = add_within_fours(line[0]);
-  v = hn::Add(v, hn::IfThenZeroElse(hn::FirstN(f, 4), hn::TableLookupLanes(v, hn::SetTableIndices(f, one))));
-  v = hn::Add(v, hn::IfThenZeroElse(hn::FirstN(f, 8), hn::TableLookupLanes(v, hn::SetTableIndices(f, two))));
-  hn::Store(v, f, sums);
-#elif HWY_TARGET == HWY_AVX2
-  const Floats v = add_within_fours(line[0]), w = add_within_fours(line[1]);
-  const Floats firsts = hn::Broadcast<3>(v), thirds = hn::Broadcast<3>(w);  // of each half: sums of its first four
-  const Floats both = hn::Add(firsts, hn::ConcatLowerUpper(F(), firsts, firsts));
-  hn::Store(hn::Add(v, hn::ConcatLowerLower(F(), firsts, hn::Zero(F()))), F(), sums);
-  hn::Store(hn::Add(hn::Add(w, hn::ConcatLowerUpper(F(), thirds, firsts)), hn::ConcatUpperLower(F(), both, firsts)), F(), sums + kLanes);
-#else
-  add_within_fours(line, sums);
-  const float first = sums[3], second = sums[7], third = sums[11], both = second + first;
-  for (std::size_t i = 4; i < 8; ++i) sums[i] += first;
-  for (std::size_t i = 8; i < 12; ++i) sums[i] = (sums[i] + second) + first;
-  for (std::size_t i = 12; i < 16; ++i) sums[i] = (sums[i] + third) + both;
-#endif
-}
-
-// Of all lanes, in the same order for all targets: the halves of a line are added up, then those of what that is.
-#if HWY_TARGET == HWY_SCALAR
-HWY_INLINE float sum_of_lanes(Floats v) { return hn::GetLane(v); }
-#else
-template <class Vector>
-HWY_INLINE float sum_of_lanes(Vector v) {
-  using D = hn::DFromV<Vector>;
-  if constexpr (hn::MaxLanes(D()) == 1) {
-    return hn::GetLane(v);
-  } else {
-    return sum_of_lanes(hn::Add(hn::LowerHalf(hn::Half<D>(), v), hn::UpperHalf(hn::Half<D>(), v)));
-  }
-}
-#endif
-HWY_INLINE float sum_of(const Floats (&line)[kParts]) {
-  Floats sums[kParts];
-  for (std::size_t part = 0; part < kParts; ++part) sums[part] = line[part];
-  for (std::size_t half = kParts / 2; half > 0; half /= 2) {
-    for (std::size_t part = 0; part < half; ++part) sums[part] = hn::Add(sums[part], sums[half + part]);
-  }
-  return sum_of_lanes(sums[0]);
-}
-
-// How many of the 16 sums are at most u: the lane that u falls into, 16 if it is behind all.
-HWY_INLINE std::uint32_t lane_of(const float* sums, float u) {
-  std::size_t lanes = 0;
-  for (std::size_t part = 0; part < kParts; ++part) lanes += hn::CountTrue(F(), hn::Le(load(sums + part * kLanes), hn::Set(F(), u)));
-  return static_cast<std::uint32_t>(lanes);
-}
-
 class Run {
  public:
-  Run(const Visit& visit, Laid& laid) : visit_(visit), laid_(laid), shift_(visit.block.shift), count_mask_((1u << shift_) - 1),
+  Run(const Visit& visit, Laid& laid, const ByTopic& by_topic)
+    : visit_(visit), laid_(laid), by_topic_(by_topic), sums_(laid, by_topic), shift_(visit.block.shift), count_mask_((1u << shift_) - 1),
       beta_(static_cast<float>(visit.prior.beta)), beta_sum_(static_cast<float>(visit.beta_sum)), tables_(visit.block.tables.data()) {}
 
   // Tokens `begin` to `end` - 1, all of one word, whose row is laid out.
@@ -132,13 +32,14 @@ class Run {
     Block& block = visit_.block;
     const std::uint32_t last = block.tokens() - 1;
     same_ = UINT32_MAX;
+    sums_.forget();
     for (std::uint32_t token = begin; token < end; ++token) {
       const std::uint32_t* const soon = table_of(block.lines[std::min(token + kAhead, last)]);
       hwy::Prefetch(soon);
       for (std::uint32_t line = 1; line < std::min(lines_, kLinesAhead); ++line) hwy::Prefetch(soon + line * kLine);
       if (block.lines[token] != same_ || block.topics[token] != own_) {
         same_ = block.lines[token];
-        weigh(table_of(same_), block.topics[token]);
+        weigh(same_, block.topics[token]);
       }
       if (const Topic topic = choose(random_bits(visit_.key, token)); topic != own_) {
         block.topics[token] = topic;
@@ -161,14 +62,33 @@ class Run {
   std::uint32_t line_of_table() const { return static_cast<std::uint32_t>((table_ - tables_) / kLine); }
   bool is_long() const { return line_of_table() >= visit_.block.first_long; }
 
-  // What speaks for the token's own topic, and lane by lane over the lines of the document's table what speaks for each other one: C_dk psi_k.
-  void weigh(std::uint32_t* table, Topic own) {
-    table_ = table;
+  // What speaks for the token's own topic, and for others in its document.
+  void weigh(std::uint32_t line, Topic own) {
+    table_ = table_of(line);
     own_ = own;
+    is_by_topic_ = by_topic_.has(line);
+    const std::uint32_t own_count = is_by_topic_ ? weigh_by_topic() : weigh_entries();
+    // Without the token 1 / (C_k + V beta) is greater. Of the third term, that is what it adds; the rest stands among all topics' (from_all).
+    const Laid::Of& of = laid_.of[own];
+    const auto others_here = static_cast<float>(static_cast<std::int32_t>(own_count) - 1);
+    const auto others = static_cast<float>(of.count - 1);
+    stays_ = (others_here * (others + beta_) + others * of.alpha) * of.without + beta_ * of.alpha * (of.without - of.inverse);
+    own_row_ = (others + 1) * of.a();
+  }
+  // Both set what speaks for others in the document, C_dk psi_k, and say how many of its tokens have the token's own topic.
+  std::uint32_t weigh_by_topic() {
+    lines_ = 1;
+    sums_.make(table_);
+    document_ = sums_.others(own_);
+    return sums_.count(own_);
+  }
+  // Lane by lane over the lines of the table.
+  std::uint32_t weigh_entries() {
+    const std::uint32_t* const table = table_;
     used_ = table[0] >> shift_;
     lines_ = (used_ + kLine) / kLine;
     const U u;
-    const auto owns = hn::Set(u, own), mask = hn::Set(u, count_mask_);
+    const auto owns = hn::Set(u, own_), mask = hn::Set(u, count_mask_);
     std::uint32_t own_at = 0;
     Floats sums[kParts];
     float* cumulative = laid_.cumulative.data();
@@ -190,14 +110,8 @@ class Run {
       own_at = found != 0 ? line * kLine + static_cast<std::uint32_t>(std::countr_zero(found)) : own_at;
     }
     own_at_ = own_at;
-    const std::uint32_t own_count = is_long() ? DocumentCounts(visit_.block, line_of_table()).of(own) : table[own_at] & count_mask_;
     document_ = sum_of(sums);
-    // Without the token 1 / (C_k + V beta) is greater. Of the third term, that is what it adds; the rest stands among all topics' (from_all).
-    const Laid::Of& of = laid_.of[own];
-    const auto others_here = static_cast<float>(static_cast<std::int32_t>(own_count) - 1);
-    const auto others = static_cast<float>(of.count - 1);
-    stays_ = (others_here * (others + beta_) + others * of.alpha) * of.without + beta_ * of.alpha * (of.without - of.inverse);
-    own_row_ = (others + 1) * of.a();
+    return is_long() ? DocumentCounts(visit_.block, line_of_table()).of(own_) : table[own_at] & count_mask_;
   }
 
   // A topic from the weights of weigh(), the token's own first, for most tokens stay; at_ is its place in the table where that is known, else 0.
@@ -208,7 +122,7 @@ class Run {
     if (document < stays * (1 / part) - beside) return own_;
     double u = part * (document + beside) - stays;
     at_ = 0;
-    if (u < document) return from_table(static_cast<float>(u));
+    if (u < document) return is_by_topic_ ? sums_.draw(static_cast<float>(u), own_, scan_) : from_table(static_cast<float>(u));
     u -= document;
     if (u < row) return long_row ? from_groups(static_cast<float>(u)) : from_list(static_cast<float>(u));
     return from_all(bits);
@@ -265,49 +179,19 @@ class Run {
 
   Topic from_groups(float u) {
     const std::size_t groups = (laid_.topics + kGroup - 1) / kGroup;
-    std::size_t group = groups;
-    for (std::size_t begin = 0; begin < groups; begin += kLine) {
-      Floats line[kParts];
-      for (std::size_t part = 0; part < kParts; ++part) {  // without its own topic
-        const auto is_own = is_lane(part, own_ / kGroup - static_cast<std::uint32_t>(begin));
-        line[part] = hn::Sub(load(laid_.groups.data() + begin + part * kLanes), hn::IfThenElseZero(is_own, hn::Set(F(), own_row_)));
-      }
-      prefix(line, scan_ + kLine);
-      if (const std::uint32_t lane = lane_of(scan_ + kLine, u); lane < kLine) {
-        u -= scan_[kLine - 1 + lane];
-        group = begin + lane;
-        break;
-      }
-      u -= scan_[2 * kLine - 1];
-    }
-    return group < groups ? from_group(group, u) : own_;
-  }
-
-  Topic from_group(std::size_t group, float u) {
-    const F f;
-    const auto own = own_ - static_cast<std::uint32_t>(group * kGroup);
-    alignas(64) float cumulative[kGroup];
-    Floats sums[kParts];
-    for (Floats& sum : sums) sum = hn::Zero(f);
-    for (std::size_t i = 0; i < kGroup; i += kLine) {
-      for (std::size_t part = 0; part < kParts; ++part) {
-        const std::size_t topic = group * kGroup + i + part * kLanes;
-        sums[part] = hn::Add(sums[part], hn::IfThenZeroElse(is_lane(part, own - static_cast<std::uint32_t>(i)), load(laid_.weights.data() + topic)));
-        hn::Store(sums[part], f, cumulative + i + part * kLanes);
-      }
-    }
-    prefix(sums, scan_ + kLine);
-    const std::uint32_t lane = std::min<std::uint32_t>(lane_of(scan_ + kLine, u), kLine - 1);
-    const float rest = u - scan_[kLine - 1 + lane];
-    std::uint32_t line = 0;
-    for (std::size_t i = 0; i + kLine < kGroup; i += kLine) line += cumulative[i + lane] <= rest;
-    const auto topic = static_cast<Topic>(group * kGroup + line * kLine + lane);
+    const std::size_t group = group_of(laid_.groups.data(), groups, own_ / kGroup, own_row_, scan_, u);
+    if (group == groups) return own_;
+    const auto begin = static_cast<std::uint32_t>(group * kGroup);
+    const auto weights = [&](std::size_t at) HWY_ATTR { return load(laid_.weights.data() + begin + at); };
+    const auto topic = static_cast<Topic>(begin + place_among<kGroup / kLine>(kGroup / kLine, own_ - begin, u, scan_, weights));
     return laid_.weights[topic] > 0 ? topic : own_;
   }
 
   // The token goes from own_ to `topic`, in all counts.
   void move(Topic topic) {
-    if (is_long()) {
+    if (is_by_topic_) {
+      sums_.leave(own_, topic);
+    } else if (is_long()) {
       DocumentCounts counts(visit_.block, line_of_table());
       counts.remove(own_);
       counts.add(topic);
@@ -325,6 +209,7 @@ class Run {
     renew(own_, -1, from.without, Laid::inverse_without(totals[own_], beta_sum_));
     renew(topic, 1, Laid::inverse_of(totals[topic], beta_sum_), to.inverse);
     laid_.growth = std::max(laid_.growth, from.a() * laid_.begun[own_]);
+    if (is_by_topic_) sums_.arrive(own_, topic);
   }
   // Without branches, which nobody could foretell.
   void move_in_table(Topic topic) {
@@ -374,6 +259,8 @@ class Run {
 
   const Visit& visit_;
   Laid& laid_;
+  const ByTopic& by_topic_;
+  DocumentSums sums_;
   const unsigned shift_;
   const std::uint32_t count_mask_;
   const float beta_;
@@ -383,6 +270,7 @@ class Run {
   std::uint32_t same_ = UINT32_MAX;         // its line in the block, while laid_.cumulative has its document's sums
   std::uint32_t* table_ = nullptr;
   Topic own_ = 0;
+  bool is_by_topic_ = false;                // its document's table is by topic; otherwise what follows is of it
   std::uint32_t used_ = 0, lines_ = 0;
   std::uint32_t own_at_ = 0;                // where the table has its topic; a long document may have it elsewhere, too
   std::uint32_t at_ = 0;                    // where it has the topic that was chosen, if that is known, else 0

@@ -63,12 +63,17 @@ std::uint64_t beside(const Sampling& sampling) {
 
 std::uint64_t block_bytes(const text::Documents& documents, std::size_t begin, std::size_t end, const MemberPart& part, std::size_t words) {
   const std::uint64_t tokens = documents.offsets[end] - documents.offsets[begin];
-  std::uint64_t longest = 0, lines = 0;
+  std::uint64_t longest = 0, lines = 0, whole = 0;
   for (std::size_t d = begin; d < end; ++d) longest = std::max(longest, documents.offsets[d + 1] - documents.offsets[d]);
   const unsigned shift = Block::shift_for(longest, part.topics);
-  for (std::size_t d = begin; d < end; ++d) lines += Block::lines_for(documents.offsets[d + 1] - documents.offsets[d], part.topics, shift);
+  for (std::size_t d = begin; d < end; ++d) {
+    const std::uint64_t room = Block::lines_for(documents.offsets[d + 1] - documents.offsets[d], part.topics, shift);
+    lines += room;
+    if (room * kLine >= part.topics) whole += room;
+  }
+  const std::uint64_t by_topic = whole == 0 || part.sampling.kind != SamplerKind::exact ? 0 : whole + part.topics;  // by_topic.h
   return tokens * (3 * sizeof(std::uint32_t) + beside(part.sampling)) + std::min<std::uint64_t>(tokens, words) * sizeof(Block::Run) +
-         lines * kLine * sizeof(std::uint32_t) + (end - begin) * sizeof(std::uint32_t);
+         (lines * kLine + by_topic + (end - begin)) * sizeof(std::uint32_t);
 }
 
 std::uint64_t documents_bytes(const text::Corpus& corpus, const MemberPart& part, std::uint32_t blocks) {

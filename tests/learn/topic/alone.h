@@ -14,6 +14,7 @@
 #include <vector>
 
 #include "shoal/core/seed.h"
+#include "shoal/learn/topic/exact.h"
 #include "shoal/learn/topic/likelihood.h"
 #include "shoal/learn/topic/samplers.h"
 #include "shoal/table/tables.h"
@@ -49,17 +50,19 @@ inline std::vector<std::uint64_t> frequencies_of(const text::Documents& document
 }
 
 // One worker with everything: a block, one slice, totals that nobody else changes. Tokens begin with any of the first `begin_topics`; 0: of all.
-// one_each: an entry of a document's table counts one token only, as if documents of 15 tokens were too long for more.
+// one_each: an entry of a document's table counts one token only, as if documents of 15 tokens were too long for more. by_topic: the exact sampler
+// lays out by topic every table that has room for it.
 struct Beginning {
   std::uint32_t begin_topics = 0;
   bool one_each = false;
+  bool by_topic = false;
 };
 class Alone {
  public:
   Alone(const Sampling& sampling, const text::Documents& documents, std::uint32_t words, Prior prior, const Beginning& beginning = {})
       : prior_(std::move(prior)), topics_(static_cast<std::uint32_t>(prior_.alpha.size())), jobs_(net::join_all(1)), tables_(jobs_[0]->transport()),
         slicing_(frequencies_of(documents, words), topics_, 1), block_(documents, 0, documents.size(), slicing_, topics_), slice_(words),
-        sampler_(make_sampler(sampling, topics_, block_)) {
+        sampler_(beginning.by_topic ? std::make_unique<Exact>(topics_, LayOut::always) : make_sampler(sampling, topics_, block_)) {
     if (beginning.one_each) {
       block_.shift = 1;
       block_.first_long = 0;

@@ -21,6 +21,7 @@ bool same(const Block& a, const Block& b) {
   const auto same_runs = [](const Block::Run& x, const Block::Run& y) { return x.place == y.place && x.begin == y.begin; };
   return a.shift == b.shift && std::ranges::equal(a.runs, b.runs, same_runs) && a.slices == b.slices && a.lines == b.lines && a.topics == b.topics &&
          a.positions == b.positions && a.first_line == b.first_line && a.longest_table == b.longest_table && a.first_long == b.first_long &&
+         a.first_whole == b.first_whole &&
          std::ranges::equal(std::span(a.tables.data(), a.tables.size()), std::span(b.tables.data(), b.tables.size()));
 }
 

@@ -23,6 +23,18 @@ TEST(LongDocument, IsDrawnByEverySampler) {
   }
 }
 
+// As many topics as make the exact sampler lay the document's table out by topic, where an entry can count all of its tokens and where it cannot.
+TEST(LongDocument, IsDrawnByTopic) {
+  const text::Documents documents = one_long_one();
+  for (const std::uint32_t topics : {1000u, 20'000u}) {
+    SCOPED_TRACE(topics);
+    Alone alone({}, documents, 500, {std::vector<double>(topics, 0.01), 0.01});
+    EXPECT_EQ(alone.block().first_long != UINT32_MAX, topics == 20'000);
+    for (std::uint64_t sweep = 0; sweep < 2; ++sweep) EXPECT_EQ(alone.sweep(sweep).tokens, documents.tokens());
+    alone.expect_counts();
+  }
+}
+
 // So many topics that an entry of the document's table counts at most 4,095 tokens, and all tokens have one of two topics: these have many entries.
 TEST(LongDocument, OfFewTopicsAmongAMillion) {
   const text::Documents documents = one_long_one();

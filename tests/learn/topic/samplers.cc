@@ -45,6 +45,16 @@ TEST_P(Posterior, IsDrawnFromWhereEntriesAreFull) {
   expect_posterior({GetParam().kind}, {{0, 0}, {1, 0}, {2, 1}}, 3, {{0.2, 0.6, 0.1}, 0.1}, 1.5 * 728, one_each);
 }
 
+// Where documents' tables are laid out by topic: here all are, for a line has room.
+TEST(PosteriorByTopic, IsDrawnFrom) {
+  for (const bool one_each : {false, true}) {
+    const Beginning by_topic{.one_each = one_each, .by_topic = true};
+    expect_posterior({}, {{0, 1, 0}, {1, 2, 2}, {0, 2}}, 3, {{0.5, 0.3}, 0.4}, 1.5 * 255, by_topic);
+    expect_posterior({}, {{0, 0}, {1, 0}, {2, 1}}, 3, {{0.2, 0.6, 0.1}, 0.1}, 1.5 * 728, by_topic);
+    expect_posterior({}, {{0, 1}, {1, 0}}, 2, {{0.2, 0.6, 0.1, 0.3, 0.3}, 0.1}, 1.5 * 624, by_topic);
+  }
+}
+
 // With so many topics an entry counts to 2,047.
 TEST_P(Samplers, KeepCountsOfLongDocuments) {
   if (GetParam().kind == SamplerKind::gibbs) return;  // O(topics) a token
