@@ -60,7 +60,11 @@ class Streaming {
                {"seed", training.how.seed},
                {"members", place.size},
                {"words", training.texts.words()}};
-    if (first_ && ended_early) folder_.require(config_, [](const std::string& entry) { return entry == "members"; });
+    const learn::Json read_from = training.texts.read_from();  // what comes next may come from elsewhere
+    config_.update(read_from);
+    if (first_ && ended_early) {
+      folder_.require(config_, [&](const std::string& entry) { return entry == "members" || read_from.contains(entry); });
+    }
   }
 
   int run();

@@ -47,6 +47,10 @@ text::Source TextOptions::source() const {
   return source;
 }
 
+learn::Json TextOptions::read_from() const {
+  return {{"files", files}, {"format", format}, {"column", column}, {"vocab", words_file}};
+}
+
 learn::Json TextOptions::words() const {
   return {{"token_pattern", token_pattern}, {"keep_case", keep_case}, {"stop_words", stop_words}, {"min_df", min_documents},
           {"max_df", max_documents},        {"top_words", top_words}, {"max_words", most_words},  {"bigrams", pairs}};

@@ -19,6 +19,8 @@ struct TextOptions {
 
   // Throws Error{invalid_argument} naming the flag that is wrong.
   text::Source source() const;
+  // Which files, and how they are read, for a model's config.
+  learn::Json read_from() const;
   // How words are told from the text, for a model's config; and taken from there, so that a model's texts are read alike.
   learn::Json words() const;
   void words_as(const learn::Json& words);

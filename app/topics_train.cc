@@ -6,6 +6,7 @@
 #include <cmath>
 #include <cstdio>
 #include <numeric>
+#include <string_view>
 
 #include "app/topics.h"
 #include "app/topics_progress.h"
@@ -99,9 +100,10 @@ std::string sentence(const topic::Look& look, const data::Names& words, unsigned
   return text + lines_of(look.words, words);
 }
 
-// What a run may change that goes on from where another one ended.
+// What a run may change that goes on from where another one ended. How files are read is asked by what came of it: "data".
 bool may_differ(const std::string& entry) {
-  return entry == "members" || entry == "threads" || entry == "parallel" || entry == "memory" || entry == "sweeps" || entry == "keep_every";
+  constexpr std::string_view all[] = {"members", "threads", "parallel", "memory", "sweeps", "keep_every", "format", "column", "vocab"};
+  return std::ranges::count(all, entry) > 0;
 }
 
 // What is sent, why this way, and which links are quick enough for it.
@@ -313,12 +315,12 @@ int train(TrainTopicsOptions options) {
                      {"test_share", options.test_share},
                      {"heldout", options.heldout},
                      {"keep_every", options.training.keep_every},
-                     {"files", options.texts.files},
                      {"words", options.texts.words()},
                      {"documents", corpus.all_documents},
                      {"tokens", corpus.all_tokens},
                      {"data", fmt::format("{:016x}", corpus.digest)},
                      {"vocabulary", corpus.vocabulary.size()}};
+  config.update(options.texts.read_from());
   if (first && topic::Checkpoints::any(folder.path())) {
     if (!options.resume)
       refuse("holds checkpoints of a run that did not end", folder.path().string(),

@@ -138,12 +138,14 @@ int update(const UpdateOptions& options) {
   config["documents"] = config.value("documents", std::uint64_t{0}) + corpus.all_documents;
   config["tokens"] = config.value("tokens", std::uint64_t{0}) + corpus.all_tokens;
   config["vocabulary"] = corpus.vocabulary.size();
-  config["updates"].push_back({{"documents", corpus.all_documents},
-                               {"tokens", corpus.all_tokens},
-                               {"sweeps", options.sweeps},
-                               {"seed", options.seed},
-                               {"threads", threads},
-                               {"new_words", options.new_words}});
+  learn::Json entry{{"documents", corpus.all_documents},
+                    {"tokens", corpus.all_tokens},
+                    {"sweeps", options.sweeps},
+                    {"seed", options.seed},
+                    {"threads", threads},
+                    {"new_words", options.new_words}};
+  entry.update(options.texts.read_from());
+  config["updates"].push_back(std::move(entry));
   folder.begin(config);
 
   const auto job = net::join();

@@ -319,13 +319,26 @@ std::string pyldavis_with(const TopicModel& model, const Texts& texts) {
   return topic::pyldavis_of(model.model, documents);
 }
 
-// Configuration (JSON), arrays and words.
+// Configuration (JSON), arrays, words, and of its documents how many topics each has, which, and with how many tokens: none where the folder does not
+// have them.
 py::tuple kept_topics(const std::string& path) {
   const learn::ModelFolder folder(path);
   const topic::Model model = topic::read_model(folder);
   std::vector<std::string> words;
   for (std::uint32_t w = 0; w < model.words(); ++w) words.emplace_back(model.vocabulary[w]);
-  return py::make_tuple(folder.config(topic::kLearner).dump(), arrays_from(model), words);
+  py::object documents = py::none();
+  if (const std::optional<topic::DocumentRows> rows = topic::read_document_rows(folder, model)) {
+    std::vector<std::uint32_t> lengths, topics, counts;
+    for (std::size_t d = 0; d < rows->size(); ++d) {
+      lengths.push_back(static_cast<std::uint32_t>((*rows)[d].size()));
+      for (const auto [topic, count] : (*rows)[d]) {
+        topics.push_back(topic);
+        counts.push_back(count);
+      }
+    }
+    documents = py::make_tuple(array_from(lengths), array_from(topics), array_from(counts));
+  }
+  return py::make_tuple(folder.config(topic::kLearner).dump(), arrays_from(model), words, documents);
 }
 
 }  // namespace

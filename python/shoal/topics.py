@@ -136,8 +136,9 @@ class LDA(Learner):
 
     @classmethod
     def load(cls, path):
-        """The model in a folder that save() or the program left; without the topics of its documents."""
-        config, arrays, words = _C.kept_topics(str(path))
+        """The model in a folder that save() or the program left; doc_topic_ is of its documents, in the order of doc_topics.tsv, where it has them
+        (what --method stream left has none)."""
+        config, arrays, words, documents = _C.kept_topics(str(path))
         config = json.loads(config)
         threads = config.get("threads")  # where members had different ones, of each
         model = cls(k=len(arrays["alpha"]), alpha=_alpha_from(config.get("alpha"), len(arrays["alpha"])), beta=config.get("beta", 0.01),
@@ -145,7 +146,7 @@ class LDA(Learner):
                     seed=config.get("seed", 0), threads=threads if isinstance(threads, int) else None, start=config.get("start", "random"),
                     parallel=config.get("parallel", "auto"))
         model.history_ = []
-        model._take(arrays, words, None)
+        model._take(arrays, words, documents)
         return model
 
     def __getstate__(self) -> dict:

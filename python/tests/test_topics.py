@@ -151,8 +151,15 @@ def test_a_model_is_kept_and_taken_up(tmp_path):
         again = LDA.load(tmp_path / "model")
         assert again.get_params() == model.get_params()
         assert np.array_equal(again.transform(counts()), model.transform(counts()))
-        with pytest.raises(NotFitted, match="does not have its documents' counts"):
-            again.doc_topic_
+        assert np.array_equal(again.doc_topic_, model.doc_topic_) and again.to_pyldavis() == model.to_pyldavis()
+    more = counts(40, seed=8)
+    again.partial_fit(more)
+    assert np.array_equal(again.doc_topic_[:200], model.doc_topic_) and again.doc_topic_.shape == (240, TOPICS)
+    again.save(tmp_path / "again")  # with all of its documents
+    assert np.array_equal(LDA.load(tmp_path / "again").doc_topic_, again.doc_topic_)
+    (tmp_path / "again" / "doc_counts.safetensors").unlink()  # as --method stream leaves it
+    with pytest.raises(NotFitted, match="does not have its documents' counts"):
+        LDA.load(tmp_path / "again").doc_topic_
     taken_along = pickle.loads(pickle.dumps(model))
     assert same(taken_along, model) and np.array_equal(taken_along.transform(counts()), model.transform(counts()))
 

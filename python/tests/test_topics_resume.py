@@ -165,13 +165,15 @@ def test_another_run_does_not_take_it_up(ended, flags, words):
 
 
 def test_it_goes_on_with_other_members(ended):
+    """Files may be told to be what they were found to be: what is read of them is the same."""
     sweeps = kept(ended)
-    end = told(ended, 3, "--resume", "--sweeps", str(sweeps + 3))
+    end = told(ended, 3, "--resume", "--sweeps", str(sweeps + 3), "--format", "lines")
     assert end.returncode == 0, end.stderr
     assert f"goes on after sweep {sweeps}\n" in end.stdout
     folder = ended / "t.topics"
     assert not (folder / "checkpoint").exists()
-    assert json.loads((folder / "config.json").read_text())["members"] == 3
+    config = json.loads((folder / "config.json").read_text())
+    assert (config["members"], config["format"]) == (3, "lines")
     lines = (folder / "doc_topics.tsv").read_text().splitlines()[1:]
     assert [line.split("\t")[0] for line in lines] == [str(d + 1) for d in range(DOCUMENTS)]
     assert all(int(line.split("\t")[1]) == 30 for line in lines)  # of documents that were held out, too

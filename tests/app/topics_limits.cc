@@ -30,13 +30,13 @@ class TopicsLimits : public testing::Test {
     return shoal(folder_, {"run", "-n", "1", "--", "sh", "-c", "trap '' XFSZ; " + script, SHOAL_PROGRAM});
   }
   // The model is there and has each token once, in its words' rows and its documents'.
-  void expect_whole(const std::string& name) const {
+  void expect_whole(const std::string& name, std::size_t documents = kDocuments) const {
     const learn::ModelFolder folder(folder_.path() / name);
     const learn::topic::Model model = learn::topic::read_model(folder);
-    EXPECT_EQ(std::accumulate(model.totals.begin(), model.totals.end(), std::uint64_t{0}), 5u * kDocuments);
+    EXPECT_EQ(std::accumulate(model.totals.begin(), model.totals.end(), std::uint64_t{0}), 5 * documents);
     const auto rows = learn::topic::read_document_rows(folder, model);
     ASSERT_TRUE(rows);
-    EXPECT_EQ(rows->size(), std::size_t{kDocuments});
+    EXPECT_EQ(rows->size(), documents);
   }
   std::vector<std::string> names_in(const std::string& name) const {
     std::vector<std::string> names;
@@ -86,6 +86,47 @@ TEST_F(TopicsLimits, a_full_disk_leaves_no_half_model) {
   const Outcome again = shoal(folder_, {"topics", "train", "t.txt", "-k", "3", "--sweeps", "3", "--output", "m"});
   ASSERT_EQ(again.status, 0) << again.err;
   expect_whole("m");
+}
+
+// Who uses a model hears the same, and what was under the file's name stays.
+TEST_F(TopicsLimits, a_full_disk_leaves_no_half_topics_of_documents) {
+  ASSERT_EQ(shoal(folder_, {"topics", "train", "t.txt", "-k", "3", "--sweeps", "3", "--output", "m"}).status, 0);
+  fs::create_directory(folder_.path() / "out");
+  folder_.write("out/topics.tsv", "of before\n");
+  const Outcome told = sh("ulimit -f 2; \"$0\" topics infer m t.txt --output out/topics.tsv");
+  EXPECT_EQ(told.status, 1);
+  EXPECT_THAT(told.err, HasSubstr("out/topics.tsv: cannot be written: File too large"));
+  EXPECT_EQ(read_file(folder_.path() / "out/topics.tsv"), "of before\n");
+  EXPECT_EQ(names_in("out"), std::vector<std::string>{"topics.tsv"});
+  const Outcome printed = sh("\"$0\" topics infer m t.txt > /dev/full");
+  EXPECT_EQ(printed.status, 1);
+  EXPECT_THAT(printed.err, HasSubstr("stdout: cannot be written: No space left on device"));
+}
+
+TEST_F(TopicsLimits, a_full_disk_leaves_no_half_update) {
+  ASSERT_EQ(
+      shoal(folder_, {"topics", "train", "t.txt", "-k", "3", "--sweeps", "3", "--test-share", "0", "--output", "m"}).status, 0);
+  const Outcome told = sh("ulimit -f 2; \"$0\" topics update m t.txt --sweeps 3 --output n");
+  EXPECT_EQ(told.status, 1);
+  EXPECT_THAT(told.err, HasSubstr("cannot be written: File too large"));
+  EXPECT_THAT(names_in("n"), testing::IsSubsetOf({"config.json", "doc_topics.tsv", "doc_counts.safetensors"})) << told.err;
+  expect_whole("m");
+  const Outcome again = shoal(folder_, {"topics", "update", "m", "t.txt", "--sweeps", "3", "--output", "n"});
+  ASSERT_EQ(again.status, 0) << again.err;
+  expect_whole("n", 2 * kDocuments);
+}
+
+// What was kept before stays whole, and it is gone on from.
+TEST_F(TopicsLimits, a_full_disk_leaves_no_half_stream) {
+  folder_.write("v.txt", "tea\npot\ncup\nmilk\nsail\nboat\nwind\ndeck\n");
+  const std::string stream = "topics train t.txt --method stream --vocab v.txt -k 60 --batch 10 --keep-every 3 --output s";
+  const Outcome told = sh("ulimit -f 2; \"$0\" " + stream);
+  EXPECT_EQ(told.status, 1);
+  EXPECT_THAT(told.err, HasSubstr("cannot be written: File too large"));
+  EXPECT_THAT(names_in("s"), testing::ElementsAre("config.json")) << told.err;
+  const Outcome again = sh("exec \"$0\" " + stream);
+  ASSERT_EQ(again.status, 0) << again.err;
+  EXPECT_EQ(learn::ModelFolder(folder_.path() / "s").config("topics").at("documents"), kDocuments);
 }
 
 TEST_F(TopicsLimits, a_full_disk_leaves_no_half_checkpoint) {

@@ -39,8 +39,7 @@ class Page : public testing::Test {
   void SetUp() override {
     if (std::system("command -v chromium > /dev/null") != 0) GTEST_SKIP() << "no chromium: scripts/setup.sh test installs it";
   }
-  std::string after(const std::string& then) const {
-    std::string text = page();
+  std::string after(const std::string& then, std::string text = page()) const {
     text.insert(text.rfind("</body>"), "<script>" + then + "</script>");
     write_aside(folder_.path() / "index.html", text);
     const std::string profile = (folder_.path() / "profile").string(), file = (folder_.path() / "index.html").string();
@@ -65,6 +64,27 @@ TEST_F(Page, shows_the_topic_with_most_tokens_first) {
   EXPECT_THAT(seen, HasSubstr("aria-label=\"topic 2: deck, &lt;i&gt;, cup\""));
   EXPECT_THAT(seen, testing::ContainsRegex("<text class=\"name\"[^>]*>tea</text>"));
   EXPECT_THAT(seen, HasSubstr("<section id=\"examples-section\" hidden=\"\">"));
+}
+
+// What training leaves, not a page that was made here: its topics, words and documents are there, and can be walked through.
+TEST_F(Page, of_a_training_shows_its_topics_and_documents) {
+  std::string texts;
+  for (int d = 0; d < 60; ++d)
+    texts += d % 2 == 0 ? "tea pot cup milk tea tea pot cup milk tea\n" : "sail boat wind deck boat sail boat wind deck boat\n";
+  folder_.write("t.txt", texts);
+  const Outcome trained = shoal(folder_, {"topics", "train", "t.txt", "-k", "2", "--sweeps", "60", "--test-share", "0",
+                                          "--threads", "1", "--output", "m"});
+  ASSERT_EQ(trained.status, 0) << trained.err;
+  const std::string left = read_file(folder_.path() / "m/index.html");
+  const std::string first = after("", left), next = after("find('next').click()", left);
+  EXPECT_THAT(first, HasSubstr("60 documents · 2 topics of 8 words, 600 tokens"));
+  EXPECT_THAT(first, HasSubstr("<h2 id=\"topic-title\">Topic "));
+  const auto of = [](const std::string& seen) { return seen.find("<mark>tea</mark>") != std::string::npos ? "tea" : "sails"; };
+  EXPECT_STRNE(of(first), of(next)) << "each topic's documents are of one subject";
+  for (const std::string* seen : {&first, &next}) {
+    EXPECT_THAT(*seen, testing::ContainsRegex("<mark>(tea|boat)</mark>"));
+    EXPECT_THAT(*seen, testing::ContainsRegex("<text class=\"name\"[^>]*>(tea|boat)</text>"));
+  }
 }
 
 TEST_F(Page, a_topic_is_chosen_with_a_click_or_a_key_and_shows_its_documents) {

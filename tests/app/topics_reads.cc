@@ -2,6 +2,9 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <filesystem>
+#include <map>
+#include <nlohmann/json.hpp>
 #include <regex>
 
 #include "tests/app/program.h"
@@ -46,6 +49,37 @@ TEST(topics_reads, a_mistake_is_one_line_and_leaves_nothing) {
     EXPECT_EQ(outcome.err, mistake.line);
     EXPECT_EQ(outcome.status, 2) << mistake.line;
     EXPECT_FALSE(std::filesystem::exists(folder.path() / "model")) << mistake.line;
+  }
+}
+
+// Goal: config.json says all that it takes to train the same model again. Method: as a script would, from config.json alone.
+TEST(topics_reads, a_model_says_how_its_files_were_read) {
+  const Folder folder;
+  folder.write("t", "name\tshort\tlong\n1\tsail\ttea cup tea\n2\tboat\tcup milk pot tea\n");
+  folder.write("w", "tea\ncup\npot\n");
+  folder.write("b.txt", "2\n3\n3\n1 1 2\n1 2 1\n2 3 4\n");
+  const std::vector<std::vector<std::string>> trained{{"t", "--format", "column", "--column", "short"},
+                                                      {"b.txt", "--format", "uci", "--vocab", "w"}};
+  for (const std::vector<std::string>& more : trained) {
+    const std::string name = more[0] + ".model";
+    std::vector<std::string> words{"topics",       "train", "-k",        "2", "--sweeps", "3",
+                                   "--test-share", "0",     "--threads", "1", "--output", name};
+    words.insert(words.end(), more.begin(), more.end());
+    ASSERT_EQ(shoal(folder, words).status, 0);
+    const auto config = nlohmann::json::parse(read_file(folder.path() / name / "config.json"));
+    std::vector<std::string> again{"topics", "train", "--output", "again", "--test-share", "0"};
+    for (const auto& [flag, entry] :
+         std::map<std::string, std::string>{{"-k", "topics"}, {"--sweeps", "sweeps"}, {"--threads", "threads"}})
+      again.insert(again.end(), {flag, std::to_string(config.at(entry).get<int>())});
+    for (const char* said : {"format", "column", "vocab"}) {
+      if (const std::string value = config.at(said); !value.empty())
+        again.insert(again.end(), {std::string("--") + said, value});
+    }
+    for (const std::string file : config.at("files")) again.push_back(file);
+    ASSERT_EQ(shoal(folder, again).status, 0);
+    for (const char* file : {"model.safetensors", "vocab.txt"})
+      EXPECT_EQ(read_file(folder.path() / name / file), read_file(folder.path() / "again" / file)) << name << ": " << file;
+    std::filesystem::remove_all(folder.path() / "again");
   }
 }
 

@@ -42,6 +42,8 @@ TEST_F(topics_stream, are_learnt_batch_by_batch_and_used_as_others_are) {
   EXPECT_NEAR(static_cast<double>(model.totals[0] + model.totals[1]), 1500, 15);  // as many as were learnt from, as near as the last batch says
   EXPECT_EQ(folder.config("topics").at("documents"), 300);
   EXPECT_EQ(folder.config("topics").at("tokens"), 1500);
+  EXPECT_EQ(folder.config("topics").at("files"), learn::Json({"t.txt"}));
+  EXPECT_EQ(folder.config("topics").at("vocab"), "v.txt");
   for (const char* file : {"index.html", "pyldavis.json", "word_topic.txt", "topic-keys.txt"}) EXPECT_NE(read_file(folder.path() / file), "") << file;
   const auto shown = shoal(folder_, {"topics", "show", "m", "--words", "2"});
   EXPECT_THAT(shown.out, HasSubstr("boat"));

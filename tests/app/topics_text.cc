@@ -44,6 +44,12 @@ TEST(TopicsText, flags_say_what_is_read) {
   EXPECT_FALSE(parsed({"a"}).source().rules.need_counts()) << "nothing is left out unasked";
 }
 
+TEST(TopicsText, what_was_read_can_be_read_again) {
+  EXPECT_EQ(parsed({"a.csv", "b.csv", "--format", "column", "--column", "body", "--vocab", "v.txt"}).read_from().dump(),
+            R"({"files":["a.csv","b.csv"],"format":"column","column":"body","vocab":"v.txt"})");
+  EXPECT_EQ(parsed({"a"}).read_from().dump(), R"({"files":["a"],"format":"auto","column":"","vocab":""})");
+}
+
 TEST(TopicsText, a_wrong_flag_is_one_line_with_its_name) {
   EXPECT_EQ(refusal([] { parsed({"a", "--min-df", "many"}).source(); }),
             "--min-df: 'many' is no number of documents and no share of them (for example 5, 0.5 or 50%)");

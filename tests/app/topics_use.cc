@@ -116,6 +116,7 @@ TEST_F(topics, of_new_documents_say_how_many_words_were_not_known) {
   EXPECT_THAT(lines, testing::ContainsRegex("\n1\t1\t2\t[^\n]*\n2\t0\t1\t[^\n]*\n3\t1\t0\t[^\n]*\n$"));
   const learn::ModelFolder folder(folder_.path() / "more");
   EXPECT_EQ(folder.config("topics").at("documents"), 5);
+  EXPECT_EQ(folder.config("topics").at("updates").at(0).at("files"), learn::Json({"u.txt"}));
   EXPECT_EQ(folder.config("topics").at("tokens"), 6);
 }
 

@@ -29,13 +29,11 @@ struct Rows {
   double pairs = 0, bytes = 0;
 };
 Rows rows_of(const text::Corpus& corpus, std::uint32_t topics) {
-  constexpr double row = 16, least_room = 4;
   Rows rows;
   for (const std::uint64_t frequency : corpus.frequencies) {
     const double pairs = different_topics(static_cast<double>(frequency), topics);
-    const auto room = static_cast<double>(std::bit_ceil(static_cast<std::uint64_t>(std::ceil(pairs))));
     rows.pairs += pairs;
-    rows.bytes += row + sizeof(TopicCount) * std::max(least_room, room);
+    rows.bytes += static_cast<double>(Slice::memory_of(static_cast<std::uint32_t>(std::ceil(pairs))));
   }
   return rows;
 }

@@ -10,8 +10,6 @@
 namespace shoal::learn::topic {
 namespace {
 
-constexpr std::uint32_t kLeastRoom = 4;
-
 class FieldReader {
  public:
   explicit FieldReader(std::span<const std::byte> bytes) : bytes_(bytes) {}
@@ -31,7 +29,7 @@ class FieldReader {
 
 }  // namespace
 
-std::uint32_t Slice::room_for(std::uint32_t size) { return size == 0 ? 0 : std::max(kLeastRoom, std::bit_ceil(size)); }
+std::uint32_t Slice::room_for(std::uint32_t size) { return size <= 1 ? 0 : std::bit_ceil(size); }
 
 void Slice::make_room(Row& row, std::uint32_t size) {
   if (row.room != 0) free_[static_cast<std::size_t>(std::countr_zero(row.room))].push_back(row.begin);
@@ -52,11 +50,11 @@ void Slice::make_room(Row& row, std::uint32_t size) {
 void Slice::store(std::uint32_t place, std::span<const TopicCount> counts) {
   Row& row = rows_[place];
   const auto size = static_cast<std::uint32_t>(counts.size());
-  if (size > row.room || size < row.room / 4) make_room(row, size);
+  if (size > std::max(row.room, 1u) || size < row.room / 4) make_room(row, size);
   pairs_ = pairs_ - row.size + size;
   needed_ = needed_ - room_for(row.size) + room_for(size);
   row.size = size;
-  std::ranges::copy(counts, memory_.begin() + static_cast<std::ptrdiff_t>(row.begin));
+  std::ranges::copy(counts, row.room == 0 ? &row.only : memory_.data() + row.begin);
 }
 
 Slice Slice::compacted() const {

@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <bit>
 #include <map>
 #include <vector>
 
@@ -122,6 +123,36 @@ TEST(Slice, ChangesThatCannotBeAreRefused) {
     std::vector<std::byte> noise(random_words(seed, 0, 0, 0)[0] % 12);
     for (std::size_t i = 0; i < noise.size(); ++i) noise[i] = static_cast<std::byte>(random_words(seed, i, 0, 1)[0] % (i % 2 == 0 ? 4 : 256));
     refused(noise, 10, before.compacted());
+  }
+}
+
+// Rows of no topic and of one have no memory but what each row has; others room for a power of two. Oracle: rows as they were stored, whatever was there
+// before.
+TEST(Slice, RowsGrowAndShrinkThroughAllTheirSizes) {
+  constexpr std::uint32_t kWords = 64;
+  Slice slice(kWords);
+  const std::size_t empty = slice.memory();
+  std::vector<std::vector<TopicCount>> rows(kWords);
+  const auto store = [&](std::uint64_t step, std::uint32_t most) {
+    for (std::uint32_t place = 0; place < kWords; ++place) {
+      rows[place].resize(random_words(step, place, 0, 5)[0] % (most + 1));
+      for (std::uint32_t i = 0; i < rows[place].size(); ++i) rows[place][i] = {i * 7 + place, 1 + static_cast<std::uint32_t>(step)};
+      slice.store(place, rows[place]);
+    }
+    for (std::uint32_t place = 0; place < kWords; ++place) ASSERT_TRUE(std::ranges::equal(slice.row(place), rows[place])) << step << ", word " << place;
+  };
+  for (std::uint64_t step = 0; step < 20; ++step) store(step, 1);
+  EXPECT_EQ(slice.memory(), empty);
+  std::uint32_t step = 100;
+  for (const std::uint32_t most : {2u, 1u, 3u, 40u, 1u, 2u, 9u, 0u, 5u, 1u}) {
+    for (int i = 0; i < 5; ++i) store(step++, most);
+    const Slice compact = slice.compacted();
+    std::size_t needed = empty;
+    for (std::uint32_t place = 0; place < kWords; ++place) {
+      EXPECT_TRUE(std::ranges::equal(compact.row(place), rows[place]));
+      if (rows[place].size() > 1) needed += std::bit_ceil(rows[place].size()) * sizeof(TopicCount);
+    }
+    EXPECT_EQ(compact.memory(), needed) << "rows of up to " << most;
   }
 }
 
