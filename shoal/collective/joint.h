@@ -12,8 +12,8 @@ namespace shoal::collective {
 
 inline constexpr std::uint32_t kJointOperations = 1 << 14;  // of the transport, from Attempt::operation on
 
-// Runs part(attempt) until it has come to its end on all members of one attempt; who they were, by ranks in the transport. The part may use the attempt's runner and
-// operations, alike on all members, and writes nothing that it reads, so that it may run again.
+// Runs part(attempt) until it has come to its end on all members of one attempt; who they were, by ranks in the transport. The part may use the
+// attempt's runner and operations, alike on all members, and writes nothing that it reads, so that it may run again.
 // Throws what the part throws but for a lost member, then on all members: Error{timeout} on the others; and what ends the transport.
 // Threads: any but the loop. Lifetime: transport and survivors outlive the call.
 std::vector<net::Rank> do_together(net::Transport& transport, Survivors& survivors, Nanoseconds patience,

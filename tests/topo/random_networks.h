@@ -3,9 +3,8 @@
 #pragma once
 
 #include <cstdint>
-#include <string>
-
 #include <numeric>
+#include <string>
 #include <utility>
 #include <vector>
 
@@ -87,7 +86,7 @@ inline Topology random_regular_network(std::uint64_t seed) {
         }
         grid.dead.push_back(std::move(dead));
       }
-      if (in_blocks && grid.sizes[0] * grid.sizes[1] == 4) grid.dead.clear();  // somebody lives
+      if (in_blocks && grid.sizes[0] * grid.sizes[1] <= 8) grid.dead.clear();  // somebody lives
       made = topo::grid(grid);
     } while (made.hosts.size() < 2 || components(made).hosts.size() != 1);
   }
