@@ -19,20 +19,32 @@ namespace {
 
 constexpr const char* kRefused = "refused";  // why there is no network
 constexpr Collective kMade[] = {Collective::all_reduce, Collective::all_gather, Collective::reduce_scatter};
+constexpr Collective kMadeByRoot[] = {Collective::broadcast, Collective::reduce};
 
 // Slices of trees are in all steps at once; rings along one dimension wait for those along the one before, and so do halving and doubling.
-bool is_pipelined(const std::string& name) { return name == kTrees || name == kHierarchical || name == "chain" || name == "double_binary_tree"; }
+bool is_pipelined(const std::string& name) {
+  return name == kTrees || name == kHierarchical || name == "chain" || name == "double_binary_tree" || name == "binomial";
+}
 
 }  // namespace
 
 bool is_of_network(const std::string& program) { return program == kTrees || is_form(program); }
 
-KnownNetwork::KnownNetwork(topo::Topology topology, std::map<Collective, Program> trees, topo::Topology form)
+std::vector<KnownNetwork::Task> KnownNetwork::tasks(std::uint32_t ranks) {
+  std::vector<Task> all;
+  for (const Collective collective : kMade) all.push_back({collective});
+  for (const Collective collective : kMadeByRoot) {
+    for (std::uint32_t root = 0; root < ranks && ranks <= kMostRoots; ++root) all.push_back({collective, root});
+  }
+  return all;
+}
+
+KnownNetwork::KnownNetwork(topo::Topology topology, Trees trees, topo::Topology form)
     : topology_(std::move(topology)), form_(std::move(form)) {
-  for (auto& [collective, program] : trees) made_.emplace(Key(collective, kTrees), verify(std::move(program)));
+  for (auto& [task, program] : trees) made_.emplace(Key(task, kTrees), verify(std::move(program)));
   if (ranks() > 1 && ranks() <= kMostExactHosts) {
     for (Program& program : programs_of_form(form_)) {
-      Key key(Collective::all_reduce, program.name);
+      Key key({Collective::all_reduce}, program.name);
       made_.emplace(std::move(key), verify(std::move(program)));
     }
   }
@@ -45,10 +57,10 @@ void KnownNetwork::price() {
     rates_[key] = is_pipelined(key.second) ? even_rate(program, topology_) : courses_[key].rate;
   };
   for (const auto& [key, verified] : made_) look_at(key, verified.program());
-  for (const Collective collective : kMade) {
-    for (const std::string& name : builder_names(collective)) {
+  for (const Task& task : tasks(ranks())) {
+    for (const std::string& name : builder_names(task.collective)) {
       if (ranks() > kMostExactHosts) continue;  // pairs of all hosts: closed forms must do
-      look_at({collective, name}, build(collective, name, ranks()));
+      look_at({task, name}, build(task.collective, name, ranks(), task.root));
     }
   }
 }
@@ -58,8 +70,10 @@ std::shared_ptr<const KnownNetwork> KnownNetwork::made_for(topo::Topology topolo
     throw Error(Code::invalid_argument, "has rates in link units, which say nothing of seconds", "topology " + topology.name,
                 "give its links rates in bytes/s, Mbit/s, ...");
   }
-  std::map<Collective, Program> trees;
-  for (const Collective collective : kMade) trees.emplace(collective, kept_or_synthesized(topology, collective, Synthesis::few, 0, cache));
+  Trees trees;
+  for (const Task& task : tasks(static_cast<std::uint32_t>(topology.hosts.size()))) {
+    trees.emplace(task, kept_or_synthesized(topology, task.collective, Synthesis::few, task.root, cache));
+  }
   return std::shared_ptr<const KnownNetwork>(new KnownNetwork(topology, std::move(trees), topology));
 }
 
@@ -114,10 +128,12 @@ std::shared_ptr<const KnownNetwork> KnownNetwork::heard(const std::string& words
 std::string KnownNetwork::to_json() const {
   nlohmann::ordered_json json{{"topology", nlohmann::ordered_json::parse(topo::to_json(topology_))}};
   if (form_ != topology_) json["form"] = nlohmann::ordered_json::parse(topo::to_json(form_));
-  json["programs"] = nlohmann::ordered_json::object();  // the trees; forms are made again
-  for (const Collective collective : kMade) {
-    if (const Verified* const trees = made(collective, kTrees)) {
-      json["programs"][name(collective)] = nlohmann::ordered_json::parse(collective::to_json(trees->program()));
+  json["programs"] = nlohmann::ordered_json::object();  // the trees, by root where there is one; forms are made again
+  for (const auto& [collective, root] : tasks(ranks())) {
+    if (const Verified* const trees = made(collective, kTrees, root)) {
+      auto program = nlohmann::ordered_json::parse(collective::to_json(trees->program()));
+      auto& place = json["programs"][name(collective)];
+      has_root(collective) ? place.push_back(std::move(program)) : static_cast<void>(place = std::move(program));
     }
   }
   return json.dump();
@@ -132,33 +148,41 @@ std::shared_ptr<const KnownNetwork> KnownNetwork::from_json(const std::string& t
   }
   topo::Topology topology = topo::topology_from_json(json["topology"].dump(), where + ": topology");
   topo::Topology form = json.contains("form") ? topo::topology_from_json(json["form"].dump(), where + ": form") : topology;
-  if (form.hosts.size() != topology.hosts.size()) refuse(fmt::format("its form has {} hosts, not {}", form.hosts.size(), topology.hosts.size()));
-  std::map<Collective, Program> programs;
-  const bool has_trees = !json["programs"].is_object() || !json["programs"].empty();
-  for (const Collective collective : kMade) {
+  if (form.hosts.size() != topology.hosts.size())
+    refuse(fmt::format("its form has {} hosts, not {}", form.hosts.size(), topology.hosts.size()));
+  Trees programs;
+  const auto& all = json["programs"];
+  const bool has_trees = !all.is_object() || !all.empty();
+  for (const Task& task : tasks(static_cast<std::uint32_t>(topology.hosts.size()))) {
     if (!has_trees) break;
-    if (!json["programs"].is_object() || !json["programs"].contains(name(collective))) refuse(fmt::format("no program for {}", name(collective)));
-    Program program = program_from_json(json["programs"][name(collective)].dump(), fmt::format("{}: programs.{}", where, name(collective)));
-    if (program.collective != collective || program.ranks != topology.hosts.size()) {
-      refuse(fmt::format("its program for {} is one for {} of {} ranks", name(collective), name(program.collective), program.ranks));
+    const char* const called = name(task.collective);
+    if (has_root(task.collective) && all.is_object() && !all.contains(called)) continue;  // written before there were any
+    if (!all.is_object() || !all.contains(called)) refuse(fmt::format("no program for {}", called));
+    if (has_root(task.collective) && (!all[called].is_array() || all[called].size() != topology.hosts.size())) {
+      refuse(fmt::format("its programs for {} are not one for each root", called));
     }
-    programs.emplace(collective, std::move(program));
+    const auto& one = has_root(task.collective) ? all[called][task.root] : all[called];
+    Program program = program_from_json(one.dump(), fmt::format("{}: programs.{}", where, called));
+    if (program.collective != task.collective || program.root != task.root || program.ranks != topology.hosts.size()) {
+      refuse(fmt::format("its program for {} is one for {} of {} ranks", called, name(program.collective), program.ranks));
+    }
+    programs.emplace(task, std::move(program));
   }
   return std::shared_ptr<const KnownNetwork>(new KnownNetwork(std::move(topology), std::move(programs), std::move(form)));
 }
 
-const Verified* KnownNetwork::made(Collective collective, const std::string& name) const {
-  const auto found = made_.find({collective, name});
+const Verified* KnownNetwork::made(Collective collective, const std::string& name, std::uint32_t root) const {
+  const auto found = made_.find({{collective, root}, name});
   return found == made_.end() ? nullptr : &found->second;
 }
 
-double KnownNetwork::rate(Collective collective, const std::string& name) const {
-  const auto found = rates_.find({collective, name});
+double KnownNetwork::rate(Collective collective, const std::string& name, std::uint32_t root) const {
+  const auto found = rates_.find({{collective, root}, name});
   return found == rates_.end() ? 0 : found->second;
 }
 
-Course KnownNetwork::course(Collective collective, const std::string& name) const {
-  const auto found = courses_.find({collective, name});
+Course KnownNetwork::course(Collective collective, const std::string& name, std::uint32_t root) const {
+  const auto found = courses_.find({{collective, root}, name});
   return found == courses_.end() ? Course() : found->second;
 }
 

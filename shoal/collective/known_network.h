@@ -3,6 +3,9 @@
 // Trees are made by one member and the others take its words, so that all run the same programs to the bit, whatever their
 // processors make of a linear programme. Forms follow from the topology, and every member makes them for itself. Immutable; share across threads.
 //
+// What goes to or from one rank has trees of its own for each root: made with the others, as all members must have them before the first call by that root;
+// of networks of at most kMostRoots hosts, so that making, telling and proving them stays a fraction of a second.
+//
 // When members are lost, the others go by what is left of it: around().
 #pragma once
 
@@ -13,6 +16,7 @@
 #include <span>
 #include <string>
 #include <utility>
+#include <vector>
 
 #include "shoal/collective/congestion.h"
 #include "shoal/collective/forms.h"
@@ -25,9 +29,11 @@ namespace shoal::collective {
 inline constexpr const char* kTrees = "trees";
 bool is_of_network(const std::string& program);  // this or one of kForms: it may be there where a network is known
 
+inline constexpr std::uint32_t kMostRoots = 8;
+
 class KnownNetwork {
  public:
-  // Synthesizes all_reduce, all_gather and reduce_scatter, or finds them in `cache`. Throws what that throws, and Error{invalid_argument} for
+  // Synthesizes all_reduce, all_gather and reduce_scatter, for kMostRoots hosts and fewer also broadcast and reduce by each root, or finds them in `cache`. Throws what that throws, and Error{invalid_argument} for
   // relative rates.
   static std::shared_ptr<const KnownNetwork> made_for(topo::Topology topology, const ProgramCache& cache = {});
   // The same without trees, which need no telling: every member makes it for itself. At most kMostExactHosts (certificate.h) hosts.
@@ -52,19 +58,26 @@ class KnownNetwork {
   std::uint32_t ranks() const { return static_cast<std::uint32_t>(topology_.hosts.size()); }
 
   // Trees or a form's; nullptr where there is none: forms are for all_reduce of 2 to kMostExactHosts (certificate.h) hosts.
-  const Verified* made(Collective collective, const std::string& name) const;
+  const Verified* made(Collective collective, const std::string& name, std::uint32_t root = 0) const;
   // Bytes/s of the data that a builder's program or one of those reaches: where it meets itself in links, or those in phases in their course (congestion.h); 0
   // where that is not known.
-  double rate(Collective collective, const std::string& name) const;
-  Course course(Collective collective, const std::string& name) const;  // of the same
+  double rate(Collective collective, const std::string& name, std::uint32_t root = 0) const;
+  Course course(Collective collective, const std::string& name, std::uint32_t root = 0) const;  // of the same
 
  private:
+  struct Task {  // of a program
+    Collective collective;
+    std::uint32_t root = 0;  // where it has one
+    auto operator<=>(const Task&) const = default;
+  };
+  using Trees = std::map<Task, Program>;
   // `trees` as they are, forms made for `form`.
-  KnownNetwork(topo::Topology topology, std::map<Collective, Program> trees, topo::Topology form);
+  KnownNetwork(topo::Topology topology, Trees trees, topo::Topology form);
+  static std::vector<Task> tasks(std::uint32_t ranks);  // for which trees are made
 
   void price();
 
-  using Key = std::pair<Collective, std::string>;
+  using Key = std::pair<Task, std::string>;
   topo::Topology topology_, form_;  // as it is, and as it was when forms were made
   std::map<Key, Verified> made_;
   std::map<Key, Course> courses_;   // of those, and of builders'

@@ -127,8 +127,9 @@ std::uint32_t slice_of(const Priced& program, std::uint32_t ranks, double bytes,
 const KnownNetwork* known(const KnownNetwork* network, std::uint32_t ranks) {
   return network != nullptr && network->ranks() == ranks ? network : nullptr;
 }
-const Verified* made_for(const KnownNetwork* network, Collective collective, const std::string& name, std::uint32_t ranks) {
-  return known(network, ranks) != nullptr ? network->made(collective, name) : nullptr;
+const Verified* made_for(const KnownNetwork* network, Collective collective, const std::string& name, std::uint32_t ranks,
+                         std::uint32_t root) {
+  return known(network, ranks) != nullptr ? network->made(collective, name, root) : nullptr;
 }
 
 // How slices are cut of what is made for a known network.
@@ -138,29 +139,33 @@ const Priced& of_network(const std::string& name) { return name == kTrees ? kTre
 
 // Seconds that the links of a known network need. Where slices follow each other, the fullest link is full but for the first wave, a slice of every chunk,
 // which goes its whole course alone; where several are added together, they do not end together either, which costs as much again. In phases all is course.
-double on_links(const KnownNetwork& network, Collective collective, const std::string& name, double bytes, double slice) {
-  const double steady = network.rate(collective, name);
-  const Course course = network.course(collective, name);
+double on_links(const KnownNetwork& network, Collective collective, std::uint32_t root, const std::string& name, double bytes,
+                double slice) {
+  const double steady = network.rate(collective, name, root);
+  const Course course = network.course(collective, name, root);
   const double wave = std::min(bytes, slice / course.chunk), waves = course.chunk < 1 && !in_parts(collective) ? 2 : 1;
   return bytes / steady + waves * wave * std::max(0.0, 1 / course.rate - 1 / steady);
 }
 
 // What was made for the network.
-double made_seconds(Collective collective, const std::string& name, std::uint32_t ranks, double bytes, const LinkModel& link) {
+double made_seconds(Collective collective, std::uint32_t root, const std::string& name, std::uint32_t ranks, double bytes,
+                    const LinkModel& link) {
   if (ranks == 1) return 0;
-  const Course course = link.network->course(collective, name);
-  if (name != kTrees) return course.steps * link.alpha + bytes / link.network->rate(collective, name) + course.added * bytes / link.add_rate;
-  const double moving = on_links(*link.network, collective, name, bytes, slice_of(kTreesPriced, ranks, bytes, link));
+  const Course course = link.network->course(collective, name, root);
+  if (name != kTrees)
+    return course.steps * link.alpha + bytes / link.network->rate(collective, name) + course.added * bytes / link.add_rate;
+  const double moving = on_links(*link.network, collective, root, name, bytes, slice_of(kTreesPriced, ranks, bytes, link));
   return course.steps * link.alpha + moving + (adds(collective) ? bytes / link.add_rate : 0);
 }
 
-double seconds(const Priced& program, std::uint32_t ranks, double bytes, const LinkModel& link) {
+double seconds(const Priced& program, std::uint32_t root, std::uint32_t ranks, double bytes, const LinkModel& link) {
   if (ranks == 1) return 0;
   const Cost cost = program.cost(ranks);
   const double slice = std::min<double>(slice_of(program, ranks, bytes, link), bytes);
   const KnownNetwork* const network = known(link.network.get(), ranks);
-  if (network != nullptr && network->rate(program.collective, program.name) > 0) {
-    return cost.steps * link.alpha + on_links(*network, program.collective, program.name, bytes, slice) + cost.added * bytes / link.add_rate;
+  if (network != nullptr && network->rate(program.collective, program.name, root) > 0) {
+    return cost.steps * link.alpha + on_links(*network, program.collective, root, program.name, bytes, slice) +
+           cost.added * bytes / link.add_rate;
   }
   const double meeting = link.fan_in > 0 ? link.fan_in : kMeetingShare * link.rate;
   const bool meets = program.meets && ranks > 2;
@@ -215,13 +220,14 @@ LinkModel link_on(std::shared_ptr<const KnownNetwork> network, const LinkModel& 
   return link;
 }
 
-double price(Collective collective, const std::string& name, std::uint32_t ranks, double bytes, const LinkModel& link) {
+double price(Collective collective, const std::string& name, std::uint32_t ranks, double bytes, const LinkModel& link,
+             std::uint32_t root) {
   check(ranks, bytes, link);
   if (is_of_network(name)) {
-    if (made_for(link.network.get(), collective, name, ranks) == nullptr) refuse_unmade(collective, name, ranks);
-    return made_seconds(collective, name, ranks, bytes, link);
+    if (made_for(link.network.get(), collective, name, ranks, root) == nullptr) refuse_unmade(collective, name, ranks);
+    return made_seconds(collective, root, name, ranks, bytes, link);
   }
-  return seconds(priced(collective, name), ranks, bytes, link);
+  return seconds(priced(collective, name), root, ranks, bytes, link);
 }
 
 double busiest_bytes(Collective collective, const std::string& name, std::uint32_t ranks, double bytes) {
@@ -230,17 +236,18 @@ double busiest_bytes(Collective collective, const std::string& name, std::uint32
   return ranks == 1 ? 0 : priced(collective, name).cost(ranks).vectors * bytes;
 }
 
-std::string choose(Collective collective, std::uint32_t ranks, double bytes, const LinkModel& link, bool left_fold_only) {
+std::string choose(Collective collective, std::uint32_t ranks, double bytes, const LinkModel& link, bool left_fold_only,
+                   std::uint32_t root) {
   check(ranks, bytes, link);
   std::vector<std::pair<const char*, double>> offers;  // programs that can be had, and their prices
   const auto offer_made = [&](const char* name) {
-    if (left_fold_only || ranks == 1 || made_for(link.network.get(), collective, name, ranks) == nullptr) return;
-    offers.emplace_back(name, made_seconds(collective, name, ranks, bytes, link));
+    if (left_fold_only || ranks == 1 || made_for(link.network.get(), collective, name, ranks, root) == nullptr) return;
+    offers.emplace_back(name, made_seconds(collective, root, name, ranks, bytes, link));
   };
   offer_made(kHierarchical);
   for (const Priced& program : kPrices) {
     if (program.collective != collective || ranks > program.max_ranks || (left_fold_only && !program.left_fold)) continue;
-    offers.emplace_back(program.name, seconds(program, ranks, bytes, link));
+    offers.emplace_back(program.name, seconds(program, root, ranks, bytes, link));
   }
   offer_made(kTrees);
   for (const char* const form : kForms) {
@@ -266,7 +273,7 @@ std::string choose(Collective collective, std::uint32_t ranks, double bytes, con
 
 Verified program_named(Collective collective, const std::string& name, std::uint32_t ranks, std::uint32_t root, const KnownNetwork* network) {
   if (!is_of_network(name)) return verify(build(collective, name, ranks, root));
-  const Verified* const made = made_for(network, collective, name, ranks);
+  const Verified* const made = made_for(network, collective, name, ranks, root);
   if (made == nullptr) refuse_unmade(collective, name, ranks);
   return *made;
 }

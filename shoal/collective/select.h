@@ -19,7 +19,8 @@ LinkModel link_on(std::shared_ptr<const KnownNetwork> network, const LinkModel& 
 
 // Seconds for `bytes` by the named program, members otherwise idle (docs/collectives.md has the formulas). `bytes` is the
 // whole vector: of all_gather and gather the result, of reduce_scatter, scatter and all_to_all the (root's) input.
-double price(Collective collective, const std::string& name, std::uint32_t ranks, double bytes, const LinkModel& link);
+double price(Collective collective, const std::string& name, std::uint32_t ranks, double bytes, const LinkModel& link,
+             std::uint32_t root = 0);
 
 // Bytes that the member with the most to do sends (or receives, where that is more) for `bytes` as above by the named program.
 double busiest_bytes(Collective collective, const std::string& name, std::uint32_t ranks, double bytes);
@@ -27,7 +28,8 @@ double busiest_bytes(Collective collective, const std::string& name, std::uint32
 // The cheapest builder for this size, or what was made for the network where one is known (trees, and what its form has); among equals that which adds
 // inside of hosts first, then the first of builder_names(); before them what the tuning asks for, if this group can have it. left_fold_only: only programs
 // that add in rank order, whose bits no other choice or packing changes. Throws Error{unsupported} if none has so many ranks.
-std::string choose(Collective collective, std::uint32_t ranks, double bytes, const LinkModel& link, bool left_fold_only = false);
+std::string choose(Collective collective, std::uint32_t ranks, double bytes, const LinkModel& link, bool left_fold_only = false,
+                   std::uint32_t root = 0);
 
 // The program of that name, proved: a builder's, or the network's.
 Verified program_named(Collective collective, const std::string& name, std::uint32_t ranks, std::uint32_t root = 0,

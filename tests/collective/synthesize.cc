@@ -137,7 +137,20 @@ TEST(KnownNetwork, what_one_member_made_the_others_read) {
   EXPECT_EQ(read->to_json(), made->to_json());
   EXPECT_EQ(read->rate(Collective::all_reduce, kTrees), made->rate(Collective::all_reduce, kTrees));
   EXPECT_EQ(made->course(Collective::all_reduce, kTrees).steps, 2U);
-  EXPECT_EQ(refusal([] { KnownNetwork::from_json("[]", "rank 0"); }), "rank 0: no network: an object with topology and programs is expected");
+  for (std::uint32_t root = 0; root < 4; ++root) {  // what goes to or from one rank has trees for each root
+    for (const Collective collective : {Collective::broadcast, Collective::reduce}) {
+      const Verified* const trees = read->made(collective, kTrees, root);
+      ASSERT_NE(trees, nullptr);
+      EXPECT_EQ(trees->program().root, root);
+      EXPECT_GE(check_certificate(trees->program(), slow_host_of_four()).efficiency(), 0.97);
+      EXPECT_GT(read->rate(collective, "chain", root), 0);
+    }
+  }
+  const std::vector<topo::Wire> nine(kMostRoots + 1, topo::Wire{125e6, {}});
+  EXPECT_EQ(KnownNetwork::made_for(topo::star(nine))->made(Collective::broadcast, kTrees),
+            nullptr);  // would take long for many
+  EXPECT_EQ(refusal([] { KnownNetwork::from_json("[]", "rank 0"); }),
+            "rank 0: no network: an object with topology and programs is expected");
 }
 
 // Goal: what is left goes by trees of its own, whoever is lost. Oracle: the network that never had the others; its bound, proved from the certificate.

@@ -62,6 +62,14 @@ inline Collect broadcast(std::vector<std::int32_t>& values, std::uint32_t root, 
   return what;
 }
 
+// The root's values become the sum.
+inline Collect reduce(std::vector<std::int32_t>& values, std::uint32_t root) {
+  Collect what = all_reduce(values);
+  what.operation = Operation::reduce;
+  what.root = root;
+  return what;
+}
+
 inline Collect barrier(std::vector<std::int32_t>& token) {
   Collect what = all_reduce(token);
   what.operation = Operation::barrier;

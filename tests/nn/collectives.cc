@@ -51,6 +51,35 @@ TEST(Collectives, go_by_the_form_of_a_known_network_where_that_is_quickest) {
   }
 }
 
+// Four members in a circle again: whoever is the root, half of what it tells or is told goes each way round, on its two links.
+TEST(Collectives, go_by_trees_from_each_root_of_a_known_network_where_they_are_quickest) {
+  constexpr std::size_t count = 200'003;
+  constexpr double bytes = 4.0 * count;
+  Group::Settings settings;
+  settings.link.network = collective::KnownNetwork::made_for(topo::grid({{4}, {true}, {12.5e6, {}}, {}}));
+  for (net::Rank root = 0; root < 4; ++root) {
+    SCOPED_TRACE(root);
+    for (const auto kind : {collective::Collective::broadcast, collective::Collective::reduce})
+      ASSERT_EQ(collective::choose(kind, 4, bytes, settings.link, false, root), collective::kTrees);
+    ScriptedMembers members(4, {.seed = root + 1}, settings);
+    std::vector<Numbers> told(4, Numbers(count)), added(4);
+    told[root] = counting(count, 7);
+    for (net::Rank rank = 0; rank < 4; ++rank) members.start(rank, broadcast(told[rank], root, rank));
+    EXPECT_THAT(members.run(), Each("done"));
+    EXPECT_THAT(told, Each(counting(count, 7)));
+    for (const net::Rank next : {(root + 1) % 4, (root + 3) % 4})
+      EXPECT_NEAR(static_cast<double>(members.job.bytes_sent(root, next)), bytes / 2, bytes / 50);
+    for (net::Rank rank = 0; rank < 4; ++rank) {
+      added[rank] = counting(count, static_cast<std::int32_t>(rank));
+      members.start(rank, reduce(added[rank], root));
+    }
+    EXPECT_THAT(members.run(), Each("done"));
+    Numbers expected(count);
+    for (std::size_t i = 0; i < count; ++i) expected[i] = static_cast<std::int32_t>(4 * i + 6);
+    EXPECT_EQ(added[root], expected);
+  }
+}
+
 TEST(Collectives, every_member_has_what_the_root_broadcasts) {
   for (const net::Rank root : {0u, 1u, 4u}) {
     ScriptedMembers members(5);

@@ -126,7 +126,7 @@ void Group::Loop::run(std::uint64_t sequence) {
   const Collective kind = kind_of(what.operation);
   const std::uint64_t bytes = what.total * size_of(what.type);
   try {
-    const std::string name = collective::choose(kind, transport_.size(), static_cast<double>(bytes), link);
+    const std::string name = collective::choose(kind, transport_.size(), static_cast<double>(bytes), link, false, what.root);
     const auto& verified = program(kind, name, what.root);
     if (what.buffers.input == what.buffers.output && what.buffers.input && !verified.in_place()) {
       open.copy.assign(what.buffers.input, what.buffers.input + bytes);
