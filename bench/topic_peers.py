@@ -48,8 +48,7 @@ class Task:
         """Log-likelihood a token and held-out perplexity of another program's topics of tokens."""
         command = [sbs.shoal(), "topics", "evaluate", str(state), "--state", form, "--json", *more]
         heldout = ["--format", "yahoo", "--heldout", *self.heldout] if self.heldout else []
-        lines = map(json.loads, run([*command, *heldout]).splitlines())
-        figures = {line["figure"]: line for line in lines}
+        figures = {line["figure"]: line for line in lines_of(run([*command, *heldout]))}
         both = {"log-likelihood": figures["likelihood"]["per_token"]}
         return {**both, "perplexity": figures["completion"]["perplexity"]} if self.heldout else both
 
@@ -63,6 +62,11 @@ def run(command: list[str], more: dict[str, str] | None = None, folder: pathlib.
     if ran.returncode != 0:
         raise SystemExit(f"bench: {' '.join(command)} ended with {ran.returncode}:\n{ran.stdout[-2000:]}")
     return ran.stdout
+
+
+def lines_of(said: str) -> list[dict]:
+    """Those for machines, of what `shoal` said."""
+    return [json.loads(line) for line in said.splitlines() if line.startswith("{")]
 
 
 def flags(dashes: str, options: dict[str, object]) -> list[str]:

@@ -10,12 +10,11 @@ of its topics; what it has reached when a peer ends; how many tokens a second ar
 
 bench/peers/topics builds the peers outside this tree. All begin with random topics and keep their priors. Times are those of sweeps alone, as each says them; `shoal
 topics` judges what all have reached. Settled means the last sweeps (--settled): in the first ones most tokens move, and rows are long. MALLET's threads draw from
-counts of others that are as old as a sweep: --mallet-threads 1 2 races both.
+counts of others that are as old as a sweep: --mallet-threads 1 2 races both. nan: not reached in the sweeps that ours had.
 """
 
 from __future__ import annotations
 
-import json
 import math
 import pathlib
 import tempfile
@@ -36,7 +35,7 @@ def shoal(task: topic_peers.Task, sweeps: int, settled: int, targets: dict[str, 
     with tempfile.TemporaryDirectory(dir=task.folder) as model:
         command = [sbs.shoal(), "topics", "train", task.train, "--fixed-prior", "--json", "--output", f"{model}/model", *topic_peers.flags("--", options),
                    *task.prior(), *(["--heldout", *task.heldout] if task.heldout else ["--test-share", "0"])]
-        looks = [json.loads(line) for line in topic_peers.run(command).splitlines()]
+        looks = topic_peers.lines_of(topic_peers.run(command))
     for look in looks:
         look["log-likelihood"] = look["log_likelihood"]
     curve[:] = [(look["seconds"], look["log-likelihood"]) for look in looks]
@@ -46,8 +45,8 @@ def shoal(task: topic_peers.Task, sweeps: int, settled: int, targets: dict[str, 
         figures["perplexity"] = looks[-1]["perplexity"]
     for name, target in targets.items():
         for figure in set(BETTER) & set(target):
-            figures[f"seconds to {name}'s {figure}"] = next((look["seconds"] for look in looks if BETTER[figure](look[figure], target[figure])), math.nan)
-        figures[f"log-likelihood after {name}'s time"] = max((value for seconds, value in curve if seconds <= target["seconds"]), default=math.nan)
+            figures[f"seconds to the {figure} of {name}"] = next((look["seconds"] for look in looks if BETTER[figure](look[figure], target[figure])), math.nan)
+        figures[f"log-likelihood after the time of {name}"] = max((value for seconds, value in curve if seconds <= target["seconds"]), default=math.nan)
     return figures
 
 
@@ -111,8 +110,9 @@ def print_ratios(figures: dict[str, dict[str, list[float]]]) -> None:
             continue
         for figure in BETTER:
             if figure in theirs:
-                print(f"{name}: its time over ours to its {figure}: {sbs.paired_ratio(theirs['seconds'], ours[f'seconds to {name}' + chr(39) + f's {figure}']):.2f}")
-        after = ours[f"log-likelihood after {name}'s time"]
+                ratio = sbs.paired_ratio(theirs["seconds"], ours[f"seconds to the {figure} of {name}"])
+                print(f"{name}: its time over ours to its {figure}: {ratio:.2f}")
+        after = ours[f"log-likelihood after the time of {name}"]
         print(f"{name}: log-likelihood after its time: {sbs.median(theirs['log-likelihood']):.4f}, ours {sbs.median(after):.4f}")
         rate = "M tokens/s, settled"
         if rate in theirs:

@@ -9,7 +9,6 @@ what the last sweep left. Ours is also scored by the mean over the states of the
 
 from __future__ import annotations
 
-import json
 import pathlib
 import tempfile
 
@@ -22,7 +21,7 @@ def shoal(task: topic_peers.Task, sweeps: int, seed: int, fitted: bool) -> dict[
     with tempfile.TemporaryDirectory(dir=task.folder) as folder:
         said = topic_peers.run([sbs.shoal(), "topics", "train", task.train, "--json", "--heldout", *task.heldout, "--output", f"{folder}/model",
                                 *topic_peers.flags("--", options), *task.prior(), *([] if fitted else ["--fixed-prior"])])
-    last = json.loads(said.splitlines()[-1])
+    last = topic_peers.lines_of(said)[-1]
     return {"perplexity": last["perplexity"], "by the mean of states": last["mean_perplexity"], "log-likelihood": last["log_likelihood"]}
 
 
