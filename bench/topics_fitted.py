@@ -1,7 +1,7 @@
 """What fitted priors foretell, beside MALLET's: held-out perplexity after equally many sweeps, with priors kept and fitted, by seeds. No times: it needs no idle machine.
 
     python bench/topics_fitted.py TRAIN --heldout H1 H2 --mallet PROGRAM      texts as bench/topics_texts.py makes them
-    python bench/topics_fitted.py TRAIN --heldout H1 H2 --quick              a smoke test, without peer
+    python bench/topics_fitted.py TRAIN --heldout H1 H2 --quick              a smoke test
 
 MALLET draws with one thread: so it is exact, as ours. Both fit alpha of each topic and one beta every 10 sweeps, from --burn-in on (ours: 50), and one judge scores
 what the last sweep left. Ours is also scored by the mean over the states of the second half of all sweeps, as `shoal topics train` says it.
@@ -9,6 +9,7 @@ what the last sweep left. Ours is also scored by the mean over the states of the
 
 from __future__ import annotations
 
+import itertools
 import pathlib
 import tempfile
 
@@ -36,25 +37,24 @@ def main() -> None:
     parser.add_argument("--burn-in", type=int, default=50, help="of MALLET, whose own default is 200")
     args = parser.parse_args()
     if args.quick:
-        args.topics, args.sweeps, args.seeds, args.mallet = 10, 20, 1, None
+        args.topics, args.sweeps, args.seeds, args.burn_in = 10, 20, 2, 5
     with tempfile.TemporaryDirectory() as folder:
         task = topic_peers.Task(args.train, args.heldout, args.topics, alpha_sum=0.1 * args.topics, beta=0.01, threads=1, folder=pathlib.Path(folder))
-        seeds = {}  # of each variant, how often it has run
 
-        def each_seed(name: str, once):
+        def each_seed(once):
+            seeds = itertools.count(1)
+
             def turn() -> dict[str, float]:
-                seeds[name] = seeds.get(name, 0) + 1
-                figures = once(seeds[name])
+                figures = once(next(seeds))
                 return {figure: value for figure, value in figures.items() if figure != "seconds"}
 
             return turn
 
-        variants = {f"Shoal, {word}": each_seed(f"Shoal {word}", lambda seed, fitted=fitted: shoal(task, args.sweeps, seed, fitted))
-                    for word, fitted in (("fitted", True), ("kept", False))}
+        variants = {f"Shoal, {word}": each_seed(lambda seed, fitted=fitted: shoal(task, args.sweeps, seed, fitted)) for word, fitted in (("fitted", True), ("kept", False))}
         if args.mallet:
             fit = ("--optimize-interval", "10", "--optimize-burn-in", str(args.burn_in))
             for word, peer in (("fitted", topic_peers.Mallet(task, args.mallet, 1, fit)), ("kept", topic_peers.Mallet(task, args.mallet, 1))):
-                variants[f"MALLET, {word}"] = each_seed(f"MALLET {word}", lambda seed, peer=peer: peer(args.sweeps, seed))
+                variants[f"MALLET, {word}"] = each_seed(lambda seed, peer=peer: peer(args.sweeps, seed))
         results = sbs.interleave(variants, args.seeds)
     sbs.print_header(f"{pathlib.Path(args.train).name}, {args.topics} topics, alpha {0.1 * args.topics:g} in all, beta 0.01, {args.sweeps} sweeps, {args.seeds} seeds")
     for name, figures in results.items():
