@@ -85,14 +85,22 @@ def options(doc: str) -> argparse.ArgumentParser:
     return parser
 
 
-def run_members(lab: Lab, command: list[str], environment: dict[str, str] | None = None, timeout: float = 600, status: int = 0) -> list[dict]:
-    """Runs `command` as every member, which must end with `status`; returns the JSON lines that members printed."""
+def run_members(lab: Lab, command: list[str], environment: dict[str, str] | None = None, timeout: float = 600, status: int = 0, folder: str = "/tmp",
+                started: Callable[[int], None] = lambda process: None) -> list[dict]:
+    """Runs `command` as every member in `folder`, which must end with `status`; returns the JSON lines that members printed. started: is told the
+    process that has them as children."""
     full = [shoal(), "run", *lab.run_flags(), "--name", "bench", "--", *command]
-    ran = subprocess.run(full, capture_output=True, text=True, timeout=timeout, env={**os.environ, **(environment or {})}, cwd="/tmp")
-    if ran.returncode != status:
-        sys.exit(f"bench: {' '.join(full)} ended with {ran.returncode}:\n{ran.stdout[-2000:]}\n{ran.stderr[-2000:]}")
+    with subprocess.Popen(full, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env={**os.environ, **(environment or {})}, cwd=folder) as run:
+        started(run.pid)
+        try:
+            out, problems = run.communicate(timeout=timeout)
+        except subprocess.TimeoutExpired:
+            run.kill()
+            raise
+    if run.returncode != status:
+        sys.exit(f"bench: {' '.join(full)} ended with {run.returncode}:\n{out[-2000:]}\n{problems[-2000:]}")
     lines = []
-    for line in ran.stdout.splitlines():
+    for line in out.splitlines():
         text = line.split("] ", 1)[-1]
         with contextlib.suppress(json.JSONDecodeError):
             if text.startswith("{"):

@@ -18,12 +18,12 @@ import sys
 
 import bosen
 import side_by_side as sbs
+from drawing import FAINT, INK, Drawing
 
 PROGRAM = str(sbs.BUILD / "bench" / "table" / "bench_table_staleness")
 BOUNDS = [0, 1, 3, 7, 15, 31]
 REACH = 63
 COLOURS = {"ssp": "#c2571a", "essp": "#0b6e99"}
-INK, FAINT = "#1c2733", "#c9d2dc"
 
 
 def moments(counts: list[int], first: int) -> tuple[float, float]:
@@ -61,22 +61,16 @@ def collect_bosen(lab: sbs.Lab, args) -> dict[str, dict]:
     return collected
 
 
-class Drawing:
-    """Plain SVG: means by bound on the left, dotted those of a peer, and distributions on the right."""
+class Staleness(Drawing):
+    """Means by bound on the left, dotted those of a peer, and distributions on the right."""
 
     def __init__(self, collected: dict[str, dict], peer: dict[str, dict], bounds: list[int], title: str):
-        self.collected, self.peer, self.bounds, self.parts = collected, peer, bounds, []
-        self.text(24, 30, title, size=15)
+        super().__init__(960, 520, title)
+        self.collected, self.peer, self.bounds = collected, peer, bounds
         self.means(24 + 40, 80, 360, 400)
         shown = [bound for bound in bounds if bound in (3, 15, 31)] or bounds[-1:]
         for row, bound in enumerate(shown):
             self.distribution(500, 80 + row * 140, 420, 100, bound)
-
-    def text(self, x: float, y: float, text: str, anchor: str = "start", colour: str = INK, size: int = 12) -> None:
-        self.parts.append(f'<text x="{x:.1f}" y="{y:.1f}" text-anchor="{anchor}" fill="{colour}" font-size="{size}">{text}</text>')
-
-    def line(self, points: list[tuple[float, float]], colour: str, more: str = "") -> None:
-        self.parts.append(f'<polyline points="{" ".join(f"{x:.1f},{y:.1f}" for x, y in points)}" fill="none" stroke="{colour}" {more}/>')
 
     def means(self, left: float, top: float, width: float, height: float) -> None:
         most = self.bounds[-1] or 1
@@ -98,8 +92,7 @@ class Drawing:
         for name, values in means.items():
             self.line([at(bound, mean) for bound, mean in zip(self.bounds, values)], COLOURS[name], 'stroke-width="2.5"')
             for bound, mean in zip(self.bounds, values):
-                x, y = at(bound, mean)
-                self.parts.append(f'<circle cx="{x:.1f}" cy="{y:.1f}" r="3.5" fill="{COLOURS[name]}"/>')
+                self.dot(at(bound, mean), COLOURS[name])
             self.text(left + 10, top + height - 30 + 18 * list(COLOURS).index(name), name + (", dotted: Bösen's" if peers else ""), colour=COLOURS[name], size=13)
         for name, values in peers.items():
             self.line([at(bound, mean) for bound, mean in zip(self.bounds, values)], COLOURS[name], 'stroke-width="2" stroke-dasharray="2 4"')
@@ -121,11 +114,6 @@ class Drawing:
                 height_here = share[differential + REACH]
                 steps += [at(differential - 0.5, height_here), at(differential + 0.5, height_here)]
             self.line(steps, COLOURS[name], 'stroke-width="1.8"')
-
-    def svg(self) -> str:
-        return ('<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 960 520" font-family="system-ui, sans-serif">\n'
-                '<rect width="100%" height="100%" fill="#ffffff"/>\n'
-                + "\n".join(self.parts) + "\n</svg>\n")
 
 
 def main() -> None:
@@ -158,9 +146,7 @@ def main() -> None:
         mean, deviation = moments(of["seen"], -REACH)
         print(f"{consistency:>8} {of['seconds']:>7.1f} {'':>6} {mean:>18.2f} {deviation:>9.2f}  Bösen")
     if args.drawing:
-        drawing = Drawing(collected, peer, args.bounds, f"How stale reads are: {args.members} worker processes over TCP")
-        with open(args.drawing, "w", encoding="utf-8") as file:
-            file.write(drawing.svg())
+        Staleness(collected, peer, args.bounds, f"How stale reads are: {args.members} worker processes over TCP").write(args.drawing)
 
 
 if __name__ == "__main__":
