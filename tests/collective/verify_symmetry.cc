@@ -73,6 +73,34 @@ TEST(VerifySymmetry, an_order_by_ranks_is_turned_and_not_exchanged) {
   EXPECT_FALSE(is_proved_in_few(program));
 }
 
+// A ring iteration by iteration, in which two chunks have each other's numbers: all members do the same, and yet these two are not whole where their owners are.
+TEST(VerifySymmetry, what_is_asked_of_an_owner_is_asked_of_every_chunk) {
+  const Program ring = ring_all_reduce(5);
+  const LaidOut laid = lay_out(ring);
+  const auto place = [&](const Iterated& at, std::uint32_t instance) { return instance - laid.row_begin[at.row]; };
+  Program flat = with_lanes(ring, [](std::uint32_t, std::uint32_t) { return false; });
+  for (const Iterated& at : laid.ops) {
+    for (std::uint32_t i = 0; i < at.times; ++i) {
+      Op op = *at.op;
+      const std::uint32_t chunk = chunk_of(ring, op, i);
+      op.chunk = chunk == 1 ? 2 : chunk == 2 ? 1 : chunk;
+      op.chunk_step = 0;
+      op.after.clear();
+      for (const After& wait : at.op->after) {
+        const Iterated& other = *laid.waited(at.rank, wait);
+        const std::uint32_t instance = LaidOut::instance_of(other, i, wait);
+        if (instance != kNone) op.after.push_back({wait.lane, place(other, instance), 0});
+      }
+      flat.lanes[at.rank][at.lane].push_back({1, {op}});
+    }
+  }
+  EXPECT_NE(shoal::refusal([&] { verify(flat); }).find("is not added in the declared order, rotated from rank 2 on"), std::string::npos);
+  EXPECT_FALSE(is_proved_in_few(flat));
+  flat.order = AddOrder::tree;
+  EXPECT_TRUE(is_proved_in_few(flat));
+  EXPECT_NO_THROW(verify(flat));
+}
+
 // Goal: no defect of one member hides behind another that stands for it. Method: each op of each member of small rings and tori is spoilt in each of several ways, one at a
 // time. Expected: what a few prove, the long proof does, too; and every kind is refused somewhere.
 TEST(VerifySymmetry, one_op_that_is_not_like_the_others_is_seen_at_every_member) {
