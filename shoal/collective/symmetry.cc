@@ -16,9 +16,9 @@ struct Stretch {
   const Iterated* op = nullptr;
   std::uint32_t iteration = 0, count = 0;
 };
-class Walk {
+class LaneWalk {
  public:
-  Walk(const LaidOut& all, std::uint32_t row) : all_(all), ops_(all.of_row(row)) { settle(); }
+  LaneWalk(const LaidOut& all, std::uint32_t row) : ops_(all.of_row(row)) { settle(); }
   bool at_end() const { return loop_ == ops_.size(); }
   Stretch stretch() const {
     const Iterated& at = ops_[loop_ + op_];
@@ -42,7 +42,6 @@ class Walk {
       iteration_ = 0;
     }
   }
-  const LaidOut& all_;
   std::span<const Iterated> ops_;
   std::size_t loop_ = 0, op_ = 0;  // the loop's first op; which of it
   std::uint32_t iteration_ = 0;
@@ -106,7 +105,7 @@ class Search {
     const std::size_t lanes = program_.lanes[rank].size();
     if (program_.lanes[image].size() != lanes) return false;
     for (std::uint32_t lane = 0; lane < lanes; ++lane) {
-      Walk one(all_, all_.first_row[rank] + lane), other(all_, all_.first_row[image] + lane);
+      LaneWalk one(all_, all_.first_row[rank] + lane), other(all_, all_.first_row[image] + lane);
       while (!one.at_end() && !other.at_end()) {
         const Stretch a = one.stretch(), b = other.stretch();
         const std::uint32_t count = std::min(a.count, b.count);

@@ -95,7 +95,8 @@ void check_op(const Program& program, const std::string& where, const Op& op) {
 
 void check_after(const Unrolled& all, const Iterated& at) {
   for (const After& wait : at.op->after) {
-    if (all.waited(at.rank, wait) == nullptr) refuse(all, at.first, fmt::format("waits for lane {}, op {}, which does not exist", wait.lane, wait.op));
+    if (all.waited(at.rank, wait) == nullptr)
+      refuse(all, at.first, fmt::format("waits for lane {}, op {}, which does not exist", wait.lane, wait.op));
   }
 }
 
@@ -286,8 +287,8 @@ LaidOut lay_out(const Program& program) {
           check_op(program, place(rank, lane, number), loop.ops[op]);
           const auto windows = static_cast<std::uint32_t>(
               std::ranges::count_if(loop.ops[op].sources, [](const Site& site) { return site.buffer == Buffer::scratch; }));
-          all.ops.push_back({&loop.ops[op], rank, lane, number, row, static_cast<std::uint32_t>(first + op), static_cast<std::uint32_t>(size),
-                             loop.times, windows, static_cast<std::uint32_t>(reads)});
+          all.ops.push_back({&loop.ops[op], rank, lane, number, row, static_cast<std::uint32_t>(first + op),
+                             static_cast<std::uint32_t>(size), loop.times, windows, static_cast<std::uint32_t>(reads)});
           reads += std::uint64_t{windows} * loop.times;
         }
         if (reads > kMaxInstances) refuse_size(program, fmt::format("more than {} reads of scratch windows", kMaxInstances));

@@ -67,8 +67,8 @@ bool can_be_proved(const Program& program) {
   return true;
 }
 
-BestProgram best_program(const topo::Topology& topology, Collective collective, std::uint32_t root, double bytes, const ProgramCache& cache,
-                         const std::function<bool(const Program&)>& is_proved) {
+BestProgram best_program(const topo::Topology& topology, Collective collective, std::uint32_t root, double bytes,
+                         const ProgramCache& cache, const std::function<bool(const Program&)>& is_proved) {
   const topo::Topology in_seconds = with_seconds(topology);
   Costs costs;
   costs.most_flows = kFlowsToCompare;
@@ -103,7 +103,8 @@ BestProgram best_program(const topo::Topology& topology, Collective collective, 
     if (candidate.offer.seconds < least) best = k, least = candidate.offer.seconds;
     ++k;
   }
-  if (all.empty()) throw Error(Code::unsupported, "no program for it is short enough to be proved", "topology " + topology.name);
+  if (all.empty())
+    throw Error(Code::unsupported, "no program for it is short enough to be proved", "topology " + topology.name);
   BestProgram made{std::move(all[best].program), {}};
   for (const Candidate& candidate : all) made.offers.push_back(candidate.offer);
   std::rotate(made.offers.begin(), made.offers.begin() + static_cast<std::ptrdiff_t>(best),

@@ -15,10 +15,12 @@ namespace shoal::sim {
 namespace {
 
 // Where members are lost the root of a rooted collective is another rank, and has to be there.
-std::uint32_t root_among(const std::vector<std::uint32_t>& left, collective::Collective collective, std::uint32_t root, const std::string& name) {
+std::uint32_t root_among(const std::vector<std::uint32_t>& left, collective::Collective collective, std::uint32_t root,
+                         const std::string& name) {
   if (!collective::has_root(collective)) return 0;
   const auto at = std::ranges::find(left, root);
-  if (at == left.end()) throw Error(Code::invalid_argument, "its root is lost, and nobody can take its place", "program " + name);
+  if (at == left.end())
+    throw Error(Code::invalid_argument, "its root is lost, and nobody can take its place", "program " + name);
   return static_cast<std::uint32_t>(at - left.begin());
 }
 
@@ -40,11 +42,13 @@ NamedProgram named_program(collective::Collective collective, const std::string&
 
 NamedProgram program_of_network(collective::Collective collective, const std::string& name, const topo::Topology& topology,
                                 const std::vector<topo::Node>& hosts, std::uint32_t root) {
-  const auto made = [=, whole = std::make_shared<const topo::Topology>(topology)](const std::string& called, const std::vector<topo::Node>& members,
-                                                                                  std::uint32_t from) {
+  const auto made = [=, whole = std::make_shared<const topo::Topology>(topology)](
+                        const std::string& called, const std::vector<topo::Node>& members, std::uint32_t from) {
     const topo::Topology part = topo::restricted_to(*whole, members);
-    const bool is_form = collective == collective::Collective::all_reduce && collective::is_form(called);  // which need no certificate here
-    return std::make_shared<const collective::Program>(is_form ? collective::build_for(part, called) : collective::program_for(part, collective, called, from));
+    const bool is_form =
+        collective == collective::Collective::all_reduce && collective::is_form(called);  // which need no certificate here
+    return std::make_shared<const collective::Program>(is_form ? collective::build_for(part, called)
+                                                               : collective::program_for(part, collective, called, from));
   };
   const auto fewer = [=](const std::vector<std::uint32_t>& left) {
     const std::uint32_t from = root_among(left, collective, root, name);

@@ -346,7 +346,8 @@ class Reader {
   const std::function<std::string(const std::string&)>& contents_;
   Scenario scenario_;
   std::unordered_map<std::string, topo::Node> host_of_;
-  std::map<std::tuple<std::string, std::string, std::vector<topo::Node>, std::uint32_t>, NamedProgram> programs_;  // a builder's for other hosts is built again
+  std::map<std::tuple<std::string, std::string, std::vector<topo::Node>, std::uint32_t>, NamedProgram>
+      programs_;  // a builder's for other hosts is built again
 };
 
 }  // namespace

@@ -17,7 +17,7 @@
 namespace shoal::collective {
 namespace {
 
-std::vector<std::uint32_t> counted(std::uint32_t count) {
+std::vector<std::uint32_t> numbers_below(std::uint32_t count) {
   std::vector<std::uint32_t> numbers;
   for (std::uint32_t k = 0; k < count; ++k) numbers.push_back(k);
   return numbers;
@@ -94,7 +94,8 @@ TEST(VerifySymmetry, what_is_asked_of_an_owner_is_asked_of_every_chunk) {
       flat.lanes[at.rank][at.lane].push_back({1, {op}});
     }
   }
-  EXPECT_NE(shoal::refusal([&] { verify(flat); }).find("is not added in the declared order, rotated from rank 2 on"), std::string::npos);
+  EXPECT_NE(shoal::refusal([&] { verify(flat); }).find("is not added in the declared order, rotated from rank 2 on"),
+            std::string::npos);
   EXPECT_FALSE(is_proved_in_few(flat));
   flat.order = AddOrder::tree;
   EXPECT_TRUE(is_proved_in_few(flat));
@@ -148,7 +149,7 @@ TEST(VerifySymmetry, what_is_wrong_everywhere_is_refused_by_name) {
     return program;
   };
   const auto few = [](const Program& program) {
-    return shoal::refusal([&] { proved_by_symmetry(program, counted(program.chunks)); });
+    return shoal::refusal([&] { proved_by_symmetry(program, numbers_below(program.chunks)); });
   };
   const std::string ring = "program ring of 5 ranks: ";
   EXPECT_EQ(few(everywhere(ring_all_reduce(5), 0, 1, [](Op& op) { op.after.clear(); })).substr(0, ring.size() + 45),

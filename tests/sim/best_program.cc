@@ -61,7 +61,8 @@ TEST(BestProgram, what_cannot_be_proved_is_left_out) {
   EXPECT_NE(next.program.name, best.program.name);
   EXPECT_EQ(next.offers.size(), best.offers.size() - 1);
   EXPECT_GE(next.offers[0].seconds, best.offers[0].seconds);
-  EXPECT_EQ(shoal::refusal([&] { best_program(torus, Collective::all_reduce, 0, 64e6, {}, [](const auto&) { return false; }); }, Code::unsupported),
+  EXPECT_EQ(shoal::refusal([&] { best_program(torus, Collective::all_reduce, 0, 64e6, {}, [](const auto&) { return false; }); },
+                           Code::unsupported),
             "topology " + torus.name + ": no program for it is short enough to be proved");
 }
 
