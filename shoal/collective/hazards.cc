@@ -74,14 +74,14 @@ class Accesses {
 
 }  // namespace
 
-bool check_hazards(const Unrolled& all, const Histories& histories) {
+bool check_hazards(const Unrolled& all, const Histories& histories, std::span<const std::uint32_t> chunks) {
   const Collective collective = all.program.collective;
   bool one_memory = collective == Collective::all_reduce || collective == Collective::reduce || collective == Collective::broadcast;
   HappensBefore order(all, histories);
   Accesses apart(all, false), together(all, true);
   std::vector<Question> questions;
   std::vector<const Iterated*> ops;
-  for (std::uint32_t chunk = 0; chunk < all.program.chunks; ++chunk) {
+  for (const std::uint32_t chunk : chunks) {
     const auto history = histories.of(chunk);
     ops.clear();
     for (const std::uint32_t i : history) ops.push_back(&all.place(i));

@@ -2,6 +2,9 @@
 // the verifier.
 #pragma once
 
+#include <cstdint>
+#include <span>
+
 #include "shoal/collective/unroll.h"
 #include "shoal/collective/waits.h"
 
@@ -9,8 +12,8 @@ namespace shoal::collective {
 
 // Here the runner is the loosest that is allowed: slices of a lane overlap, sends are buffered, windows are deep; order
 // comes from `after` and from bytes having arrived.
-// Throws Error{invalid_argument} that names the second op and whom it should wait for. Returns whether the program is
+// Of these chunks, throws Error{invalid_argument} that names the second op and whom it should wait for. Returns whether the program is
 // also right where each chunk's output is the same memory as its input (a copy between them does nothing then).
-bool check_hazards(const Unrolled& program, const Histories& histories);
+bool check_hazards(const Unrolled& program, const Histories& histories, std::span<const std::uint32_t> chunks);
 
 }  // namespace shoal::collective

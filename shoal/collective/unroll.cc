@@ -13,8 +13,6 @@ namespace shoal::collective {
 
 namespace {
 
-bool transfers(const Op& op) { return op.kind == OpKind::send || receives(op); }
-
 std::string place(std::uint32_t rank, std::uint32_t lane, std::uint32_t op) {
   return fmt::format("rank {}, lane {}, op {}", rank, lane, op);
 }
@@ -91,51 +89,14 @@ void check_op(const Program& program, const std::string& where, const Op& op) {
   }
 }
 
-void lay_out(Unrolled& all) {
-  const Program& program = all.program;
-  std::uint64_t total = 0, reads = 0;
-  for (std::uint32_t rank = 0; rank < program.ranks; ++rank) {
-    all.first_row.push_back(static_cast<std::uint32_t>(all.row_op.size()));
-    for (std::uint32_t lane = 0; lane < program.lanes[rank].size(); ++lane) {
-      const auto row = static_cast<std::uint32_t>(all.row_op.size());
-      all.row_op.push_back(static_cast<std::uint32_t>(all.ops.size()));
-      all.row_begin.push_back(static_cast<std::uint32_t>(total));
-      std::uint32_t number = 0;
-      for (const Loop& loop : program.lanes[rank][lane]) {
-        const std::uint64_t size = loop.ops.size(), first = total;
-        total += size * loop.times;
-        if (total > kMaxInstances) {
-          throw Error(Code::unsupported, fmt::format("more than {} ops when its loops are unrolled", kMaxInstances),
-                      fmt::format("program {}", program.name));
-        }
-        for (std::uint32_t op = 0; op < size; ++op, ++number) {
-          check_op(program, place(rank, lane, number), loop.ops[op]);
-          const auto windows = static_cast<std::uint32_t>(std::count_if(loop.ops[op].sources.begin(), loop.ops[op].sources.end(),
-                                                                        [](const Site& site) { return site.buffer == Buffer::scratch; }));
-          all.ops.push_back({&loop.ops[op], rank, lane, number, row, static_cast<std::uint32_t>(first + op), static_cast<std::uint32_t>(size),
-                             loop.times, windows, static_cast<std::uint32_t>(reads)});
-          reads += std::uint64_t{windows} * loop.times;
-        }
-        if (reads > kMaxInstances) {
-          throw Error(Code::unsupported, fmt::format("more than {} reads of scratch windows when its loops are unrolled", kMaxInstances),
-                      fmt::format("program {}", program.name));
-        }
-      }
-    }
-  }
-  all.row_op.push_back(static_cast<std::uint32_t>(all.ops.size()));
-  all.row_begin.push_back(static_cast<std::uint32_t>(total));
-  all.instances.resize(total);
-  all.writers.assign(reads, kNone);
+[[noreturn]] void refuse_size(const Program& program, const std::string& what) {
+  throw Error(Code::unsupported, what + " when its loops are unrolled", fmt::format("program {}", program.name));
 }
 
 void check_after(const Unrolled& all, const Iterated& at) {
   for (const After& wait : at.op->after) {
-    const std::size_t lanes = all.program.lanes[at.rank].size();
-    const std::uint32_t row = all.first_row[at.rank] + wait.lane;
-    if (wait.lane >= lanes || wait.op >= all.row_op[row + 1] - all.row_op[row]) {
+    if (all.waited(at.rank, wait) == nullptr)
       refuse(all, at.first, fmt::format("waits for lane {}, op {}, which does not exist", wait.lane, wait.op));
-    }
   }
 }
 
@@ -307,12 +268,51 @@ bool has_output(const Program& program, std::uint32_t rank, std::uint32_t chunk)
   }
 }
 
-Unrolled unroll(const Program& program) {
+LaidOut lay_out(const Program& program) {
   check_frame(program);
-  Unrolled all{program, {}, {}, {}, {}, {}, {}, {}, {}};
-  lay_out(all);
+  LaidOut all{program, {}, {}, {}, {}};
+  std::uint64_t total = 0, reads = 0;
+  for (std::uint32_t rank = 0; rank < program.ranks; ++rank) {
+    all.first_row.push_back(static_cast<std::uint32_t>(all.row_op.size()));
+    for (std::uint32_t lane = 0; lane < program.lanes[rank].size(); ++lane) {
+      const auto row = static_cast<std::uint32_t>(all.row_op.size());
+      all.row_op.push_back(static_cast<std::uint32_t>(all.ops.size()));
+      all.row_begin.push_back(static_cast<std::uint32_t>(total));
+      std::uint32_t number = 0;
+      for (const Loop& loop : program.lanes[rank][lane]) {
+        const std::uint64_t size = loop.ops.size(), first = total;
+        total += size * loop.times;
+        if (total > kMaxLaidOut) refuse_size(program, fmt::format("more than {} ops", kMaxLaidOut));
+        for (std::uint32_t op = 0; op < size; ++op, ++number) {
+          check_op(program, place(rank, lane, number), loop.ops[op]);
+          const auto windows = static_cast<std::uint32_t>(
+              std::ranges::count_if(loop.ops[op].sources, [](const Site& site) { return site.buffer == Buffer::scratch; }));
+          all.ops.push_back({&loop.ops[op], rank, lane, number, row, static_cast<std::uint32_t>(first + op),
+                             static_cast<std::uint32_t>(size), loop.times, windows, static_cast<std::uint32_t>(reads)});
+          reads += std::uint64_t{windows} * loop.times;
+        }
+        if (reads > kMaxInstances) refuse_size(program, fmt::format("more than {} reads of scratch windows", kMaxInstances));
+      }
+    }
+  }
+  all.row_op.push_back(static_cast<std::uint32_t>(all.ops.size()));
+  all.row_begin.push_back(static_cast<std::uint32_t>(total));
+  all.reads = static_cast<std::uint32_t>(reads);
+  return all;
+}
+
+Unrolled unmatched(const Program& program) {
+  Unrolled all{lay_out(program), {}, {}, {}, {}};
+  if (all.size() > kMaxInstances) refuse_size(program, fmt::format("more than {} ops", kMaxInstances));
+  all.instances.resize(all.size());
+  all.writers.assign(all.reads, kNone);
   make_instances(all);
   check_kinds(all);
+  return all;
+}
+
+Unrolled unroll(const Program& program) {
+  Unrolled all = unmatched(program);
   Streams(all).match();
   match_windows(all);
   return all;

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -10,7 +11,8 @@
 namespace shoal::collective {
 
 inline constexpr std::uint32_t kNone = 0xffffffff;
-inline constexpr std::uint32_t kMaxInstances = 1U << 26;  // of 4,096 members in a ring; at 20 bytes each, 1.4 GB
+inline constexpr std::uint32_t kMaxInstances = 1U << 26;  // at once, of 4,096 members in a ring; at 20 bytes each, 1.4 GB
+inline constexpr std::uint32_t kMaxLaidOut = 1U << 29;    // of 4,096 members in eight rings; numbers, without memory for each
 
 struct Iterated {   // one op of one lane, and where its iterations lie among the instances
   const Op* op = nullptr;
@@ -26,14 +28,34 @@ struct Instance {   // one iteration of one op
   std::uint32_t partner = kNone;  // of a send or receive: the instance at the other end, first in first out in each stream
 };
 
-// Lifetime: refers to the program. All numbers called `instance` index `instances`.
-struct Unrolled {
+// The ops with the numbers of their iterations, before any is unrolled. Lifetime: refers to the program.
+struct LaidOut {
   const Program& program;
   std::vector<Iterated> ops;             // rank by rank, lane by lane
-  std::vector<Instance> instances;       // in the same order, those of a lane in the order in which they begin
   std::vector<std::uint32_t> first_row;  // [rank]: its lane 0 among the lanes of all ranks
   std::vector<std::uint32_t> row_op;     // [row]: its op 0 among `ops`; one more at the end
   std::vector<std::uint32_t> row_begin;  // [row]: its first instance; one more at the end
+  std::uint32_t reads = 0;               // of scratch windows, by all iterations
+
+  std::uint32_t rows() const { return static_cast<std::uint32_t>(row_begin.size() - 1); }
+  std::uint32_t size() const { return row_begin.back(); }  // instances
+  std::span<const Iterated> of_row(std::uint32_t row) const { return std::span(ops).subspan(row_op[row], row_op[row + 1] - row_op[row]); }
+  // The op that an `after` of this rank names; nullptr: there is none.
+  const Iterated* waited(std::uint32_t rank, const After& wait) const {
+    const std::uint32_t row = first_row[rank] + wait.lane;
+    if (wait.lane >= program.lanes[rank].size() || wait.op >= row_op[row + 1] - row_op[row]) return nullptr;
+    return &ops[row_op[row] + wait.op];
+  }
+  // Whom iteration `iteration` of an op waits for by one `after`: kNone where that iteration is outside its loop.
+  static std::uint32_t instance_of(const Iterated& waited, std::uint32_t iteration, const After& wait) {
+    const std::int64_t wanted = std::int64_t{iteration} + wait.shift;
+    return wanted < 0 || wanted >= waited.times ? kNone : waited.first + waited.stride * static_cast<std::uint32_t>(wanted);
+  }
+};
+
+// All numbers called `instance` index `instances`.
+struct Unrolled : LaidOut {
+  std::vector<Instance> instances;       // in the order of `ops`, those of a lane in the order in which they begin
 
   // Scratch windows: the k-th write is the k-th read. Empty where a program has none.
   std::vector<std::uint32_t> writers;    // by (op, iteration, scratch source): who wrote it
@@ -43,7 +65,6 @@ struct Unrolled {
   const Iterated& place(std::uint32_t instance) const { return ops[instances[instance].op]; }
   const Op& op(std::uint32_t instance) const { return *place(instance).op; }
   std::uint32_t iteration(const Iterated& at, std::uint32_t instance) const { return (instance - at.first) / at.stride; }
-  std::uint32_t rows() const { return static_cast<std::uint32_t>(row_begin.size() - 1); }
   std::uint32_t reader_of(std::uint32_t instance) const { return reader.empty() ? kNone : reader[instance]; }
   std::uint32_t writer_of(std::uint32_t instance, std::uint32_t window) const {  // of the window-th scratch source
     const Iterated& at = place(instance);
@@ -53,10 +74,7 @@ struct Unrolled {
   std::uint32_t after(std::uint32_t instance, std::size_t k) const {
     const Iterated& at = place(instance);
     const After& wait = at.op->after[k];
-    const Iterated& other = ops[row_op[first_row[at.rank] + wait.lane] + wait.op];
-    const std::int64_t wanted = std::int64_t{iteration(at, instance)} + wait.shift;
-    if (wanted < 0 || wanted >= other.times) return kNone;
-    return other.first + other.stride * static_cast<std::uint32_t>(wanted);
+    return instance_of(*waited(at.rank, wait), iteration(at, instance), wait);
   }
 };
 
@@ -64,8 +82,14 @@ inline bool receives(const Op& op) { return op.kind == OpKind::receive || op.kin
 inline bool writes_scratch(const Op& op) { return op.kind != OpKind::send && op.target.buffer == Buffer::scratch; }
 inline bool writes_output(const Op& op) { return op.kind != OpKind::send && op.target.buffer == Buffer::output; }
 
-// Throws Error{invalid_argument} where a field is out of range, an `after` names nothing, a send meets no receive of the
-// same chunk, a stream or window has two takers, a lane speaks of chunks of two kinds (Program::by_switches), or a window is read more or less often than written.
+inline bool transfers(const Op& op) { return op.kind == OpKind::send || receives(op); }
+
+// Throws Error{invalid_argument} where a field is out of range, Error{unsupported} beyond kMaxLaidOut.
+LaidOut lay_out(const Program& program);
+// Throws also where an `after` names nothing, or a lane speaks of chunks of two kinds (Program::by_switches); Error{unsupported} beyond kMaxInstances. No instance
+// has a partner, and no window a reader.
+Unrolled unmatched(const Program& program);
+// Throws also where a send meets no receive of the same chunk, a stream or window has two takers, or a window is read more or less often than written.
 Unrolled unroll(const Program& program);
 
 [[noreturn]] void refuse(const Program& program, const std::string& what);

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <limits>
 #include <optional>
 #include <utility>
 
@@ -13,6 +14,7 @@
 #include "shoal/collective/forms.h"
 #include "shoal/collective/modes.h"
 #include "shoal/collective/synthesize.h"
+#include "shoal/collective/verify.h"
 #include "shoal/core/error.h"
 #include "shoal/sim/price.h"
 
@@ -55,7 +57,18 @@ std::vector<Program> candidates(const topo::Topology& topology, Collective colle
 
 }  // namespace
 
-BestProgram best_program(const topo::Topology& topology, Collective collective, std::uint32_t root, double bytes, const ProgramCache& cache) {
+bool can_be_proved(const Program& program) {
+  try {
+    verify(program);
+  } catch (const Error& error) {
+    if (error.code() != Code::unsupported) throw;
+    return false;
+  }
+  return true;
+}
+
+BestProgram best_program(const topo::Topology& topology, Collective collective, std::uint32_t root, double bytes,
+                         const ProgramCache& cache, const std::function<bool(const Program&)>& is_proved) {
   const topo::Topology in_seconds = with_seconds(topology);
   Costs costs;
   costs.most_flows = kFlowsToCompare;
@@ -74,17 +87,24 @@ BestProgram best_program(const topo::Topology& topology, Collective collective, 
   }
   std::ranges::stable_sort(all, {}, [](const Candidate& candidate) { return candidate.offer.seconds; });
   std::size_t best = 0;
-  double least = 0;
+  double least = std::numeric_limits<double>::infinity();
   const bool is_choice = all.size() > 1 && !topology.links.empty();
-  for (std::size_t k = 0; k < all.size() && is_choice; ++k) {
+  for (std::size_t k = 0; k < all.size() && is_choice;) {
     Candidate& candidate = all[k];
-    if (k > 0 && candidate.offer.seconds >= least) break;
+    if (candidate.offer.seconds >= least) break;
     Program bare = candidate.program;
     bare.certificate.reset();  // of the topology as it was
     candidate.offer.seconds = simulated_seconds(bare, in_seconds, bytes, costs);
     candidate.offer.simulated = true;
-    if (k == 0 || candidate.offer.seconds < least) best = k, least = candidate.offer.seconds;
+    if (candidate.offer.seconds < least && !is_proved(bare)) {
+      all.erase(all.begin() + static_cast<std::ptrdiff_t>(k));
+      continue;
+    }
+    if (candidate.offer.seconds < least) best = k, least = candidate.offer.seconds;
+    ++k;
   }
+  if (all.empty())
+    throw Error(Code::unsupported, "no program for it is short enough to be proved", "topology " + topology.name);
   BestProgram made{std::move(all[best].program), {}};
   for (const Candidate& candidate : all) made.offers.push_back(candidate.offer);
   std::rotate(made.offers.begin(), made.offers.begin() + static_cast<std::ptrdiff_t>(best),

@@ -6,6 +6,7 @@
 #include <tuple>
 #include <unordered_map>
 
+#include "shoal/collective/known_network.h"
 #include "shoal/collective/verify.h"
 #include "shoal/core/read_text.h"
 #include "shoal/exchange/plan.h"
@@ -162,14 +163,15 @@ class Reader {
     return std::make_shared<const collective::Program>(std::move(program));
   }
 
-  const NamedProgram& program(Keys& keys, std::uint32_t ranks) {
+  const NamedProgram& program(Keys& keys, const std::vector<topo::Node>& hosts) {
+    const auto ranks = static_cast<std::uint32_t>(hosts.size());
     const std::string name = keys.text("program");
     const bool from_file = name.ends_with(".json");
     const std::string kind = from_file ? "" : keys.text("collective", "all_reduce");
     const auto collective = collective::collective_called(kind);
     if (collective && !has_root(*collective) && keys.has("root")) keys.refuse("root", fmt::format("{} has none", collective::name(*collective)));
     const std::uint32_t root = from_file ? 0 : keys.count("root", 0, collective::kMaxRanks, 0);
-    NamedProgram& known = programs_[{name, kind, ranks, root}];
+    NamedProgram& known = programs_[{name, kind, hosts, root}];
     if (known.program) return known;
     if (from_file) {
       known.program = proved(name);
@@ -178,7 +180,8 @@ class Reader {
     }
     if (!collective || kind != collective::name(*collective)) keys.refuse("collective", fmt::format("there is no collective \"{}\"", kind));
     try {
-      known = named_program(*collective, name, ranks, root);
+      known = collective::is_of_network(name) ? program_of_network(*collective, name, scenario_.topology, hosts, root)
+                                              : named_program(*collective, name, ranks, root);
     } catch (const Error& error) {
       keys.refuse("program", error.fact(), error.hint());
     }
@@ -189,7 +192,7 @@ class Reader {
     Job job;
     job.hosts = hosts(keys, "hosts");
     if (job.hosts.size() > collective::kMaxRanks) keys.refuse("hosts", fmt::format("{} hosts, at most {} are allowed", job.hosts.size(), collective::kMaxRanks));
-    const NamedProgram& named = program(keys, static_cast<std::uint32_t>(job.hosts.size()));
+    const NamedProgram& named = program(keys, job.hosts);
     job.program = named.program;
     job.fewer = named.fewer;
     job.name = keys.text("name", fmt::format("run {}", scenario_.groups.size()));
@@ -343,7 +346,8 @@ class Reader {
   const std::function<std::string(const std::string&)>& contents_;
   Scenario scenario_;
   std::unordered_map<std::string, topo::Node> host_of_;
-  std::map<std::tuple<std::string, std::string, std::uint32_t, std::uint32_t>, NamedProgram> programs_;
+  std::map<std::tuple<std::string, std::string, std::vector<topo::Node>, std::uint32_t>, NamedProgram>
+      programs_;  // a builder's for other hosts is built again
 };
 
 }  // namespace

@@ -253,6 +253,15 @@ TEST(Mesh, programs_go_as_fast_as_their_formulas_on_the_network_itself) {
   EXPECT_NEAR(rate(mesh_ring_all_reduce(mesh, live_ranks(mesh)), network(8, 8, false, {{{2, 4}, {4, 2}}})), 1.018, 5e-4);
 }
 
+// As large as meshes are. Both ways round are proved as what they are: one member, and one chunk, for all.
+TEST(Mesh, a_circuit_round_a_hole_in_32_by_32_is_proved) {
+  Mesh mesh = whole(32, 32);
+  kill(mesh, 10, 20, 2, 2);
+  const Program program = mesh_ring_all_reduce(mesh, live_ranks(mesh));
+  EXPECT_EQ(program.ranks, 1020U);
+  EXPECT_TRUE(verify(program).in_place());
+}
+
 TEST(Mesh, refusals_are_in_words) {
   EXPECT_EQ(refusal([] { mesh_ring(whole(3, 4)); }), "a mesh of 3 x 4 chips: not an even number of rows and columns");
   EXPECT_EQ(refusal([] { mesh_ring({2, 2, {false}}); }), "a mesh of 2 x 2 chips: 1 chips are said to live or not");

@@ -321,7 +321,7 @@ TEST(Verify, a_program_too_long_to_unroll_is_refused) {
     FAIL() << "not refused";
   } catch (const Error& error) {
     EXPECT_EQ(error.code(), Code::unsupported);
-    EXPECT_STREQ(error.what(), "program two: more than 67108864 ops when its loops are unrolled");
+    EXPECT_STREQ(error.what(), "program two: more than 536870912 ops when its loops are unrolled");
   }
 }
 

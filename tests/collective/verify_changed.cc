@@ -7,6 +7,7 @@
 
 #include "shoal/collective/verify.h"
 #include "shoal/core/error.h"
+#include "tests/collective/in_few.h"
 #include "tests/collective/scripted_group.h"
 
 namespace shoal::collective {
@@ -74,14 +75,18 @@ std::optional<Verified> proved(const Program& program) {
 
 TEST(VerifyChanged, what_is_proved_adds_up) {
   const std::vector<std::string> names = builder_names(Collective::all_reduce);
-  std::uint32_t run_and_right = 0;
+  std::uint32_t run_and_right = 0, proved_in_few = 0;
   for (std::uint32_t seed = 0; seed < 1500; ++seed) {
     Chances chances(seed);
     Program program = build(Collective::all_reduce, names[chances.below(names.size())], 2 + chances.below(5));
     for (std::uint32_t changes = 1 + chances.below(3); changes > 0; --changes) change(program, chances);
     const auto verified = proved(program);
-    if (!verified) continue;
     SCOPED_TRACE(program.name + " of " + std::to_string(program.ranks) + ", seed " + std::to_string(seed));
+    if (is_proved_in_few(program)) {
+      ASSERT_TRUE(verified) << "a few stood for others that are not like them";
+      ++proved_in_few;
+    }
+    if (!verified) continue;
     ScriptedGroup group(program.ranks, {.seed = seed, .eager = 64});
     Exercise<float> exercise(program, 211, small_number);
     if (verified->in_place() && seed % 2 == 0) exercise.use_one_memory();
@@ -95,6 +100,7 @@ TEST(VerifyChanged, what_is_proved_adds_up) {
     ++run_and_right;
   }
   EXPECT_GT(run_and_right, 300U);
+  EXPECT_GT(proved_in_few, 50U);
 }
 
 }  // namespace

@@ -11,6 +11,7 @@
 #include "shoal/collective/build_trees.h"
 #include "shoal/collective/verify.h"
 #include "shoal/core/error.h"
+#include "tests/collective/in_few.h"
 
 namespace shoal::collective {
 namespace {
@@ -220,6 +221,7 @@ TEST_P(VerifyDefects, is_refused_by_name) {
   Program program = defect.good();
   ASSERT_NO_THROW(verify(program));
   defect.plant(program);
+  EXPECT_FALSE(is_proved_in_few(program));
   try {
     verify(program);
     ADD_FAILURE() << "proved";

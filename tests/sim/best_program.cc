@@ -18,6 +18,7 @@
 #include "shoal/core/error.h"
 #include "shoal/sim/price.h"
 #include "shoal/topo/generate.h"
+#include "tests/refusal.h"
 
 namespace shoal::sim {
 namespace {
@@ -50,6 +51,19 @@ TEST(BestProgram, nothing_that_fits_is_quicker) {
       }
     }
   }
+}
+
+TEST(BestProgram, what_cannot_be_proved_is_left_out) {
+  const topo::Topology torus = topo::grid({{4, 4}, {true, true}, topo::Wire{125e6, 20us}, {}});
+  const BestProgram best = best_program(torus, Collective::all_reduce, 0, 64e6);
+  const auto is_left = [&](const collective::Program& program) { return program.name != best.program.name; };
+  const BestProgram next = best_program(torus, Collective::all_reduce, 0, 64e6, {}, is_left);
+  EXPECT_NE(next.program.name, best.program.name);
+  EXPECT_EQ(next.offers.size(), best.offers.size() - 1);
+  EXPECT_GE(next.offers[0].seconds, best.offers[0].seconds);
+  EXPECT_EQ(shoal::refusal([&] { best_program(torus, Collective::all_reduce, 0, 64e6, {}, [](const auto&) { return false; }); },
+                           Code::unsupported),
+            "topology " + torus.name + ": no program for it is short enough to be proved");
 }
 
 TEST(BestProgram, what_has_no_rival_is_not_simulated) {

@@ -3,6 +3,7 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
@@ -11,8 +12,10 @@
 #include <set>
 #include <sstream>
 
+#include "shoal/collective/forms.h"
 #include "shoal/core/error.h"
 #include "shoal/exchange/planner.h"
+#include "shoal/topo/generate.h"
 #include "tests/refusal.h"
 #include "tests/sim/networks.h"
 
@@ -121,6 +124,39 @@ TEST(Scenario, who_may_be_lost_goes_on_by_fewer_if_nothing_else_is_said) {
   EXPECT_EQ(other.faults.recovery->join_seconds, 0.01);
   EXPECT_EQ(other.faults.recovery->state_bytes, 1e6);
   EXPECT_DOUBLE_EQ(other.faults.recovery->state_seconds_per_byte, 2e-9);
+}
+
+// Goal: what `program build --mode` makes of a network is simulated by its name. Expected: the same program, for the part of the network that a run is on; for fewer
+// members that of the hole, and trees where the form is gone.
+TEST(Scenario, programs_of_a_network_have_names) {
+  const std::string grid = "shoal_sim = 1\n[topology]\nform = \"grid\"\nsize = [4, 4]\nwrap = [1, 2]\nrate = \"1gbit\"\n";
+  const auto run = [](const std::string& program, const std::string& more = "") {
+    return "[[run]]\nprogram = \"" + program + "\"\nbytes = \"8MB\"\n" + more;
+  };
+  for (const char* const form : {"torus", "mesh_ring", "row_pair", "ordered_ring"}) {
+    const Scenario scenario = read(grid + run(form));
+    EXPECT_EQ(to_json(*scenario.jobs[0].program), to_json(collective::build_for(scenario.topology, form))) << form;
+  }
+  EXPECT_EQ(read(grid + run("trees", "collective = \"all_gather\"\n")).jobs[0].program->name, "trees");
+  const Scenario torus = read(grid + run("torus")),
+                 ring =
+                     read("shoal_sim = 1\n[topology]\nform = \"grid\"\nsize = [4, 6]\nrate = \"1gbit\"\n" + run("mesh_ring"));
+  std::vector<std::uint32_t> left;  // without a block of 2 x 2
+  const std::vector<std::string> whole = ring.topology.hosts,
+                                 holed = topo::grid({{4, 6}, {false, false}, {125e6}, {{{0, 2}, {2, 2}}}}).hosts;
+  for (std::uint32_t rank = 0; rank < whole.size(); ++rank) {
+    if (std::ranges::find(holed, whole[rank]) != holed.end()) left.push_back(rank);
+  }
+  EXPECT_EQ(left.size(), 20U);
+  EXPECT_EQ(ring.jobs[0].fewer(left)->name, "mesh_ring");
+  EXPECT_EQ(ring.jobs[0].fewer(left)->ranks, 20U);
+  EXPECT_EQ(torus.jobs[0].fewer({0, 1, 2, 3, 4, 7, 8, 11, 12, 13, 14, 15})->name, "trees");
+  const std::string corner = "hosts = [\"" + torus.topology.hosts[0] + "\", \"" + torus.topology.hosts[1] + "\", \"" +
+                             torus.topology.hosts[4] + "\", \"" + torus.topology.hosts[5] + "\"]\n";
+  EXPECT_EQ(read(grid + run("torus", corner)).jobs[0].program->ranks, 4U);
+  EXPECT_EQ(shoal::refusal([&] { read(kStar + run("torus")); }).substr(0, 23), "s.toml: run[0].program:");
+  EXPECT_EQ(shoal::refusal([&] { read(grid + run("torus", "collective = \"broadcast\"\n")); }).substr(0, 23),
+            "s.toml: run[0].program:");
 }
 
 TEST(Scenario, names_files_beside_it) {
