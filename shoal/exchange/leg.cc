@@ -30,7 +30,9 @@ double seconds(const std::vector<Leg>& legs, Leg::When when, std::uint32_t ranks
 }
 
 double busiest_bytes(const std::vector<Leg>& legs, std::uint32_t ranks) {
-  return sum(legs, [&](const Leg& leg) { return collective::busiest_bytes(leg.collective, leg.program, leg.size(ranks), leg.bytes()); });
+  return sum(legs, [&](const Leg& leg) {
+    return collective::busiest_bytes(leg.collective, leg.program, leg.size(ranks), leg.bytes());
+  });
 }
 
 collective::Program program_of(const Leg& leg, std::uint32_t ranks, const collective::KnownNetwork* network) {

@@ -20,7 +20,12 @@ constexpr std::uint64_t kLegOutputs = 253, kLegInputs = 307, kLegRows = 20;
 ExchangePlan plan_of_legs(const std::string& way, std::uint32_t ranks) {
   ExchangePlan plan;
   plan.ranks = ranks;
-  plan.tensors = {{.name = "weight", .count = kLegOutputs * kLegInputs, .rows = kLegRows, .outputs = kLegOutputs, .width = kLegInputs, .touched = kLegRows}};
+  plan.tensors = {{.name = "weight",
+                   .count = kLegOutputs * kLegInputs,
+                   .rows = kLegRows,
+                   .outputs = kLegOutputs,
+                   .width = kLegInputs,
+                   .touched = kLegRows}};
   plan.units = {{{0}, way, 16384, 0, 0, 0}};
   return plan;
 }
@@ -38,7 +43,8 @@ PerMember by_its_legs(const ExchangePlan& plan, std::optional<Leg::When> only = 
     if (only && leg.when != *only) continue;
     const auto program = program_of(leg, plan.ranks, nullptr);
     for (std::uint32_t rank = 0; rank < program.ranks; ++rank) {
-      sent[leg.members.empty() ? rank : leg.members[rank]] += elements_sent(program, layout_of(leg, program, rank), rank) * leg.element_bytes;
+      sent[leg.members.empty() ? rank : leg.members[rank]] +=
+          elements_sent(program, layout_of(leg, program, rank), rank) * leg.element_bytes;
     }
   }
   return sorted(sent);
@@ -76,7 +82,8 @@ PerMember really_sent_by(const ExchangePlan& plan, std::uint32_t workers) {
 
 TEST(Legs, are_what_every_member_sends) {
   for (const std::uint32_t ranks : {2u, 3u, 4u, 5u}) {
-    for (const std::string way : {"direct", "ring", "chain", "halving_doubling", "gather", "factors", "rows", "bf16", "int8", "topk:0.01", "powersgd:2"}) {
+    for (const std::string way : {"direct", "ring", "chain", "halving_doubling", "gather", "factors", "rows", "bf16", "int8",
+                                  "topk:0.01", "powersgd:2"}) {
       const auto plan = plan_of_legs(way, ranks);
       EXPECT_EQ(by_its_legs(plan), really_sent_by(plan, ranks)) << way << " among " << ranks;
     }

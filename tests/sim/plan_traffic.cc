@@ -26,8 +26,16 @@ exchange::ExchangePlan plan_of(std::uint32_t ranks, const std::string& way) {
   plan.forward_seconds = 0.05;
   plan.backward_seconds = 0.1;
   plan.step_seconds = 0.02;
-  plan.tensors = {{.name = "fc1.weight", .count = kPlanOutputs * kPlanInputs, .backward_at = 0.04, .rows = kPlanRows, .outputs = kPlanOutputs, .forward_at = 0.01,
-                   .width = kPlanInputs, .touched = kPlanRows, .divisible = true, .by_element = true}};
+  plan.tensors = {{.name = "fc1.weight",
+                   .count = kPlanOutputs * kPlanInputs,
+                   .backward_at = 0.04,
+                   .rows = kPlanRows,
+                   .outputs = kPlanOutputs,
+                   .forward_at = 0.01,
+                   .width = kPlanInputs,
+                   .touched = kPlanRows,
+                   .divisible = true,
+                   .by_element = true}};
   plan.units = {{.tensors = {0}, .way = way, .slice_bytes = 131072}};
   return plan;
 }
@@ -51,7 +59,8 @@ std::vector<double> sent_by_hosts(const exchange::ExchangePlan& plan) {
 }
 
 TEST(PlanTraffic, every_way_takes_its_closed_form) {
-  for (const std::string way : {"direct", "ring", "halving_doubling", "factors", "rows", "bf16", "int8", "topk:0.01", "powersgd:64", "servers:1", "owners", "hybrid:2", "hybrid:1"}) {
+  for (const std::string way : {"direct", "ring", "halving_doubling", "factors", "rows", "bf16", "int8", "topk:0.01",
+                                "powersgd:64", "servers:1", "owners", "hybrid:2", "hybrid:1"}) {
     const auto plan = plan_of(4, way);
     const exchange::Cost cost = exchange::cost_of(plan, plan.units[0]);
     const Outcome outcome = simulate_plan(plan);
@@ -83,7 +92,8 @@ TEST(PlanTraffic, every_way_sends_the_bytes_of_its_formula) {
     for (const double sent : sent_by_hosts(plan_of(4, way))) EXPECT_NEAR(sent, bytes, 0.5) << way;
   }
   // At most 4 bytes a number: pairs as they are, in lines; how many lines is said before.
-  for (const double sent : sent_by_hosts(plan_of(4, "factors"))) EXPECT_NEAR(sent, (n - 1) * k * (m + o) * 4, (n - 1) * (k * (m + o) / 8 + 4096));
+  for (const double sent : sent_by_hosts(plan_of(4, "factors")))
+    EXPECT_NEAR(sent, (n - 1) * k * (m + o) * 4, (n - 1) * (k * (m + o) / 8 + 4096));
 }
 
 // 2 n (n-1) / (n² + K n - 2 K) S with n workers and K servers, by all; parts are rounded to elements.
@@ -127,7 +137,9 @@ TEST(PlanTraffic, a_divided_layer_stops_the_passes) {
   const std::size_t jobs = outcome.jobs.size() / 2;  // of one iteration
   std::vector<double> begun;
   for (std::size_t i = 0; i < jobs; ++i) begun.push_back(outcome.jobs[i].begin);
-  const auto is_there = [&](double at) { return std::ranges::any_of(begun, [&](double other) { return std::abs(other - at) < kRounding; }); };
+  const auto is_there = [&](double at) {
+    return std::ranges::any_of(begun, [&](double other) { return std::abs(other - at) < kRounding; });
+  };
   EXPECT_TRUE(is_there(0.05 + 0.02 + before));
   EXPECT_TRUE(is_there(0.15 + cost.between));
   // The bias, four elements, crosses the strips on their way.
@@ -175,11 +187,13 @@ TEST(PlanTraffic, what_cannot_be_simulated_is_one_line) {
   };
   EXPECT_EQ(refused(plan_of(4, "ring"), 3), "plan: 3 hosts for a plan of 4 members");
   EXPECT_EQ(refused(plan_of(4, "hybrid:3"), 4),
-            "plan: hybrid:3 does not divide 4 members into equal groups of two or more (the number of groups divides that of members and is smaller)");
+            "plan: hybrid:3 does not divide 4 members into equal groups of two or more (the number of groups divides that of "
+            "members and is smaller)");
   auto served = plan_of(4, "ring");
   served.choice = "ps:ssp:2";
   EXPECT_EQ(refused(served, 4, Code::unsupported),
-            "plan: its parameters are served by tables (ps:ssp:2), and nothing of it travels by a way (simulate [[table]]s: workers, shards, rows)");
+            "plan: its parameters are served by tables (ps:ssp:2), and nothing of it travels by a way (simulate [[table]]s: "
+            "workers, shards, rows)");
 }
 
 }  // namespace
