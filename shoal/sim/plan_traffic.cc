@@ -13,6 +13,7 @@
 #include "shoal/core/error.h"
 #include "shoal/exchange/plan_price.h"
 #include "shoal/sim/named_program.h"
+#include "shoal/sim/scenario.h"
 
 namespace shoal::sim {
 namespace {
@@ -42,8 +43,9 @@ class PlanJobs {
   void add_all() {
     const exchange::Choice choice = exchange::parse_choice(plan_.choice, traffic_.name);
     if (choice.served) {
-      throw Error(Code::unsupported, fmt::format("its parameters are served by tables ({}), and nothing of it travels by a way", plan_.choice), traffic_.name,
-                  "simulate [[table]]s: workers, shards, rows");
+      throw Error(Code::unsupported,
+                  fmt::format("its parameters are served by tables ({}), and nothing of it travels by a way", plan_.choice),
+                  traffic_.name, "simulate [[table]]s: workers, shards, rows");
     }
     if (choice.rounds) return add_rounds(*choice.rounds);
     Moment begin{{}, traffic_.start};
@@ -123,7 +125,9 @@ class PlanJobs {
   }
 
   static void append(Ends& all, const Ends& more) { all.insert(all.end(), more.begin(), more.end()); }
-  bool has(std::size_t unit, Leg::When when) const { return std::ranges::find(legs_[unit], when, &Leg::when) != legs_[unit].end(); }
+  bool has(std::size_t unit, Leg::When when) const {
+    return std::ranges::find(legs_[unit], when, &Leg::when) != legs_[unit].end();
+  }
 
   // Its legs of that time, one behind the other where they are not beside each other. What has ended when the last have.
   Ends run(std::size_t unit, Leg::When when, const Moment& begin) {
@@ -144,7 +148,11 @@ class PlanJobs {
     job.program = named.program;
     job.fewer = named.fewer;
     job.elements = leg.elements;
-    job.chunks = leg.chunks;
+    if (!leg.chunks.empty()) {
+      auto& chunks = chunks_[&leg];
+      if (!chunks) chunks = std::make_shared<const std::vector<std::uint64_t>>(leg.chunks);
+      job.chunks = chunks;
+    }
     job.element_bytes = static_cast<double>(leg.element_bytes);
     for (const std::uint32_t rank : leg.members) job.hosts.push_back(traffic_.hosts[rank]);
     if (leg.members.empty()) job.hosts = traffic_.hosts;
@@ -164,6 +172,10 @@ class PlanJobs {
   }
 
   Awaited push(Job job, const Moment& begin) {
+    if (jobs_.size() >= kMostScenarioJobs) {
+      throw Error(Code::invalid_argument, fmt::format("more than {} jobs", kMostScenarioJobs), traffic_.name,
+                  "fewer iterations");
+    }
     job.after = begin.after;
     job.start = begin.seconds;
     job.together = jobs_.size() > first_ && jobs_.back().hosts == job.hosts;
@@ -175,11 +187,13 @@ class PlanJobs {
   const NamedProgram& program_of(const Leg& leg) {
     NamedProgram& named = programs_[{leg.collective, leg.program, leg.size(plan_.ranks)}];
     if (named.program) return named;
-    const bool is_any_number = leg.collective == collective::Collective::all_reduce && leg.members.empty() && leg.chunks.empty();
+    const bool is_any_number =
+        leg.collective == collective::Collective::all_reduce && leg.members.empty() && leg.chunks.empty();
     if (is_any_number && !collective::is_of_network(leg.program)) {
       named = named_program(leg.collective, leg.program, plan_.ranks);
     } else {
-      named.program = std::make_shared<const collective::Program>(exchange::program_of(leg, plan_.ranks, plan_.link.network.get()));
+      named.program =
+          std::make_shared<const collective::Program>(exchange::program_of(leg, plan_.ranks, plan_.link.network.get()));
     }
     return named;
   }
@@ -187,9 +201,10 @@ class PlanJobs {
   const PlanTraffic& traffic_;
   const exchange::ExchangePlan& plan_;
   std::vector<Job>& jobs_;
-  std::vector<std::vector<Leg>> legs_;   // by unit
-  double computing_ = 0;                 // of an iteration, for the ways
-  std::size_t first_ = 0;                // job of this iteration
+  std::vector<std::vector<Leg>> legs_;  // by unit
+  std::map<const Leg*, std::shared_ptr<const std::vector<std::uint64_t>>> chunks_;  // of legs_, for all iterations
+  double computing_ = 0;  // of an iteration, for the ways
+  std::size_t first_ = 0;  // job of this iteration
   std::map<std::tuple<collective::Collective, std::string, std::uint32_t>, NamedProgram> programs_;
 };
 
@@ -197,7 +212,8 @@ class PlanJobs {
 
 void add_jobs(const PlanTraffic& traffic, std::vector<Job>& jobs) {
   if (traffic.hosts.size() != traffic.plan.ranks) {
-    throw Error(Code::invalid_argument, fmt::format("{} hosts for a plan of {} members", traffic.hosts.size(), traffic.plan.ranks), traffic.name);
+    throw Error(Code::invalid_argument,
+                fmt::format("{} hosts for a plan of {} members", traffic.hosts.size(), traffic.plan.ranks), traffic.name);
   }
   PlanJobs(traffic, jobs).add_all();
 }

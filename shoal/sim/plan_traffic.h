@@ -24,10 +24,10 @@ struct PlanTraffic {
   exchange::ExchangePlan plan;
   std::vector<topo::Node> hosts;  // by rank
   std::uint32_t iterations = 1;
-  double start = 0;               // seconds
+  double start = 0;  // seconds
 };
 
-// Appends them to `jobs`. Throws Error{invalid_argument} where hosts are not as many as the plan's ranks, and for a way that so many cannot go by;
+// Appends them to `jobs`. Throws Error{invalid_argument} where hosts are not as many as the plan's ranks, for a way that so many cannot go by, and for more than kMostScenarioJobs;
 // Error{unsupported} for plans whose parameters are served by tables (ps): those are [[table]]s.
 void add_jobs(const PlanTraffic& traffic, std::vector<Job>& jobs);
 

@@ -31,7 +31,7 @@ struct Job {
   std::string name;
   std::shared_ptr<const collective::Program> program;
   std::uint64_t elements = 0;          // in all
-  std::vector<std::uint64_t> chunks;   // elements of each; empty: as collective::Layout::even cuts them
+  std::shared_ptr<const std::vector<std::uint64_t>> chunks;  // elements of each; nullptr: as collective::Layout::even cuts them
   double element_bytes = 4;
   std::vector<topo::Node> hosts;       // by rank
   // A host begins its part `start` seconds after it has ended its parts in all of these; after the beginning of time if it waits for
