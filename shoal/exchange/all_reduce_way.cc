@@ -2,6 +2,7 @@
 // program's: a left fold in rank order, rotated, or a tree (collective/program.h). Of a plan with servers it is the workers', and servers idle;
 // but programs that are made for a network have a place for each of its hosts, servers too.
 #include <memory>
+#include <numeric>
 #include <utility>
 
 #include "shoal/collective/build.h"
@@ -63,10 +64,11 @@ class AllReduceWay final : public Way {
   using Way::Way;
   bool packs() const override { return true; }
   bool carries(const TensorSpec&) const override { return true; }
-  Cost cost(const Load& load) const override {
-    const std::uint32_t ranks = who_add(load.ranks, load.servers);
-    return {collective::busiest_bytes(Collective::all_reduce, name(), ranks, load.bytes()),
-            collective::price(Collective::all_reduce, name(), ranks, load.bytes(), load.link), 0};
+  std::vector<Leg> legs(const Load& load) const override {
+    Leg leg{.program = name(), .elements = load.count, .element_bytes = size_of(load.first.type)};
+    const std::uint32_t adding = who_add(load.ranks, load.servers);
+    if (adding < load.ranks) leg.members = first_ranks(adding);
+    return {leg};
   }
   std::uint32_t slice_bytes(const Load& load) const override {
     return collective::slice_bytes(Collective::all_reduce, name(), who_add(load.ranks, load.servers), load.bytes(), load.link);
@@ -78,6 +80,11 @@ class AllReduceWay final : public Way {
   }
 
  private:
+  static std::vector<std::uint32_t> first_ranks(std::uint32_t count) {
+    std::vector<std::uint32_t> ranks(count);
+    std::iota(ranks.begin(), ranks.end(), 0U);
+    return ranks;
+  }
   std::uint32_t who_add(std::uint32_t ranks, std::uint32_t servers) const { return collective::is_of_network(name()) ? ranks : ranks - servers; }
 };
 

@@ -62,12 +62,10 @@ class Bf16Way final : public Way {
   bool exact() const override { return false; }
   bool packs() const override { return true; }
   bool carries(const TensorSpec& tensor) const override { return tensor.type == DType::f32; }
-  Cost cost(const Load& load) const override {
-    const double bytes = load.bytes() / 2;
-    const auto program = program_for(load.ranks, bytes, load.link);
-    return {collective::busiest_bytes(Collective::all_reduce, program, load.ranks, bytes),
-            collective::price(Collective::all_reduce, program, load.ranks, bytes, load.link), 2 * load.bytes() / load.link.add_rate};
+  std::vector<Leg> legs(const Load& load) const override {
+    return {{.program = program_for(load.ranks, load.bytes() / 2, load.link), .elements = load.count, .element_bytes = size_of(DType::bf16)}};
   }
+  double computing(const Load& load) const override { return 2 * load.bytes() / load.link.add_rate; }
   std::unique_ptr<Flow> flow(const Road& road) const override { return std::make_unique<Bf16Flow>(road); }
 };
 

@@ -113,10 +113,13 @@ class FactorsWay final : public Way {
   using Way::Way;
   bool is_sized() const override { return false; }
   bool carries(const TensorSpec& tensor) const override { return tensor.rows > 0; }
-  Cost cost(const Load& load) const override {
+  std::vector<Leg> legs(const Load& load) const override {
     const auto by = factor_transfers(load.first, load.ranks, load.link);
+    return {by.heads, by.rows};
+  }
+  double computing(const Load& load) const override {
     const double operations = factor::extra_operations(load.first.layer(), load.first.rows, load.ranks);
-    return {by.sent(load.ranks), by.seconds(load.ranks, load.link), load.multiply_rate > 0 ? operations / load.multiply_rate : 0};
+    return load.multiply_rate > 0 ? operations / load.multiply_rate : 0;
   }
   std::unique_ptr<Flow> flow(const Road& road) const override {
     return std::make_unique<FactorFlow>(road, road.plan.tensors[road.unit.tensors.front()]);

@@ -147,21 +147,40 @@ class HybridWay final : public Way {
                 "the number of groups divides that of members and is smaller");
   }
 
-  Cost cost(const Load& load) const override {
+  // Inside every group activations, as nn/layer_group.h gathers and returns them; then, among the holders of each strip, its gradient.
+  std::vector<Leg> legs(const Load& load) const override {
     const Strips strips{load.ranks, groups_, load.first.outputs};
     const auto layer = load.first.layer();
-    const double size = static_cast<double>(size_of(layer.type)), m = strips.members(), rows = static_cast<double>(load.first.rows);
-    const double in = rows * m * static_cast<double>(layer.inputs) * size;  // the group's
-    const double out = rows * static_cast<double>(layer.outputs) * size;    // a member's own, of all strips
-    const auto seconds = [&](Collective kind, double bytes) { return collective::price(kind, "direct", strips.members(), bytes, load.link); };
-    const double activations = seconds(Collective::all_gather, in) + seconds(Collective::reduce_scatter, in) +
-                               2 * seconds(Collective::all_to_all, out) + seconds(Collective::all_gather, kCounts * m);
-    const double sent = 2 * (m - 1) * (in + out) / m;
-    if (groups_ == 1) return {sent, 0, 0, activations};
-    const double strip = load.bytes() / m;
-    const auto program = collective::choose(Collective::all_reduce, groups_, strip, load.link);
-    return {sent + collective::busiest_bytes(Collective::all_reduce, program, groups_, strip),
-            collective::price(Collective::all_reduce, program, groups_, strip, load.link), 0, activations};
+    const std::uint64_t m = strips.members(), size = size_of(layer.type), in = load.first.rows * m * layer.inputs;  // a group's
+    std::vector<Leg> all;
+    const auto in_groups = [&](Leg::When when, Collective kind, std::uint64_t elements, std::uint64_t element_bytes) {
+      for (std::uint32_t g = 0; g < groups_; ++g) {
+        all.push_back({when, kind, "direct", elements, element_bytes, {}, strips.group_of(g * strips.members()), g > 0});
+      }
+    };
+    // Of a member's outputs, and their gradients, those of each strip go to its holder.
+    const auto to_strips = [&](Leg::When when) {
+      in_groups(when, Collective::all_to_all, load.first.rows * layer.outputs, size);
+      std::vector<std::uint64_t> parts;
+      for (std::uint32_t place = 0; place < m; ++place) parts.push_back(load.first.rows * strips.rows(place));
+      for (auto leg = all.end() - groups_; leg != all.end(); ++leg) {
+        for (std::uint32_t from = 0; from < m; ++from) {
+          if (when == Leg::When::backward) leg->chunks.insert(leg->chunks.end(), parts.begin(), parts.end());
+          if (when == Leg::When::forward) leg->chunks.insert(leg->chunks.end(), m, parts[from]);
+        }
+      }
+    };
+    in_groups(Leg::When::forward, Collective::all_gather, m, kCounts);
+    in_groups(Leg::When::forward, Collective::all_gather, in, size);
+    to_strips(Leg::When::forward);
+    to_strips(Leg::When::backward);
+    in_groups(Leg::When::backward, Collective::reduce_scatter, in, size);
+    for (std::uint32_t place = 0; groups_ > 1 && place < m; ++place) {
+      Leg leg{.elements = strips.rows(place) * layer.inputs, .element_bytes = size, .members = strips.holders(place), .beside = place > 0};
+      leg.program = collective::choose(leg.collective, groups_, leg.bytes(), load.link);
+      all.push_back(leg);
+    }
+    return all;
   }
 
   std::uint32_t slice_bytes(const Load& load) const override {
@@ -175,7 +194,7 @@ class HybridWay final : public Way {
   }
 
  private:
-  static constexpr double kCounts = 16;  // bytes in which a member says how many rows it has
+  static constexpr std::uint64_t kCounts = 16;  // bytes in which a member says how many rows it has
 
   const std::uint32_t groups_;
 };

@@ -159,15 +159,17 @@ class Int8Way final : public Way {
   using Way::Way;
   bool exact() const override { return false; }
   bool carries(const TensorSpec& tensor) const override { return tensor.type == DType::f32 && tensor.count >= kLeastElements; }
-  Cost cost(const Load& load) const override {
-    const double wire = static_cast<double>((load.count + kLength - 1) / kLength * sizeof(Block));
-    const auto back = collective::choose(Collective::all_gather, load.ranks, wire, load.link);
-    return {collective::busiest_bytes(Collective::all_to_all, "direct", load.ranks, wire) +
-                collective::busiest_bytes(Collective::all_gather, back, load.ranks, wire),
-            collective::price(Collective::all_to_all, "direct", load.ranks, wire, load.link) +
-                collective::price(Collective::all_gather, back, load.ranks, wire, load.link),
-            5 * load.bytes() / load.link.add_rate};
+  std::vector<Leg> legs(const Load& load) const override {
+    const Parts parts{(load.count + kLength - 1) / kLength, load.ranks};
+    Leg to_owners{.collective = Collective::all_to_all, .program = "direct", .elements = parts.blocks, .element_bytes = sizeof(Block)};
+    Leg to_all = to_owners;
+    to_all.collective = Collective::all_gather;
+    to_all.program = collective::choose(Collective::all_gather, load.ranks, to_all.bytes(), load.link);
+    for (std::uint32_t owner = 0; owner < load.ranks; ++owner) to_all.chunks.push_back(parts.size(owner));
+    for (std::uint32_t from = 0; from < load.ranks; ++from) to_owners.chunks.insert(to_owners.chunks.end(), to_all.chunks.begin(), to_all.chunks.end());
+    return {to_owners, to_all};
   }
+  double computing(const Load& load) const override { return 5 * load.bytes() / load.link.add_rate; }
   std::unique_ptr<Flow> flow(const Road& road) const override { return std::make_unique<Int8Flow>(road); }
 };
 

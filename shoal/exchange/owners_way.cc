@@ -70,13 +70,14 @@ class OwnersWay final : public Way {
   bool owned() const override { return true; }
   bool carries(const TensorSpec& tensor) const override { return tensor.by_element && tensor.type == DType::f32 && tensor.count >= kLeastElements; }
 
-  Cost cost(const Load& load) const override {
-    const auto seconds = [&](Collective kind, const std::string& program) { return collective::price(kind, program, load.ranks, load.bytes(), load.link); };
-    const auto sent = [&](Collective kind, const std::string& program) { return collective::busiest_bytes(kind, program, load.ranks, load.bytes()); };
-    const auto returning = collective::choose(Collective::all_gather, load.ranks, load.bytes(), load.link);
-    return {.sent = sent(Collective::reduce_scatter, kReducing) + sent(Collective::all_gather, returning),
-            .link = seconds(Collective::reduce_scatter, kReducing),
-            .after = seconds(Collective::all_gather, returning)};
+  std::vector<Leg> legs(const Load& load) const override {
+    Leg reducing{.collective = Collective::reduce_scatter, .program = kReducing, .elements = load.count, .element_bytes = size_of(load.first.type)};
+    reducing.chunks = OwnedParts{load.ranks, load.count}.layout(false, true).count;
+    Leg returning = reducing;
+    returning.when = Leg::When::after;
+    returning.collective = Collective::all_gather;
+    returning.program = collective::choose(returning.collective, load.ranks, load.bytes(), load.link);
+    return {reducing, returning};
   }
 
   std::uint32_t slice_bytes(const Load& load) const override {

@@ -183,18 +183,18 @@ class PowerSgdWay final : public Way {
     const auto shape = shape_of(tensor, rank_);
     return tensor.type == DType::f32 && tensor.count >= kLeastElements && !tensor.sparse && shape.rows > 0 && 2 * (shape.p() + shape.q()) <= tensor.count;
   }
-  Cost cost(const Load& load) const override {
+  std::vector<Leg> legs(const Load& load) const override {
     const auto shape = shape_of(load.first, rank_);
-    Cost cost;
+    std::vector<Leg> both;
     for (const auto elements : {shape.p(), shape.q()}) {
-      const auto bytes = static_cast<double>(elements * sizeof(float));
-      const auto program = collective::choose(Collective::all_reduce, load.ranks, bytes, load.link);
-      cost.sent += collective::busiest_bytes(Collective::all_reduce, program, load.ranks, bytes);
-      cost.link += collective::price(Collective::all_reduce, program, load.ranks, bytes, load.link);
+      Leg leg{.elements = elements, .element_bytes = sizeof(float)};
+      leg.program = collective::choose(leg.collective, load.ranks, leg.bytes(), load.link);
+      both.push_back(leg);
     }
-    cost.computing = 4 * static_cast<double>(rank_) * load.bytes() / load.link.add_rate;  // D Q, Dᵀ P, P Qᵀ twice: each in passes over D
-    return cost;
+    return both;
   }
+  // D Q, Dᵀ P, P Qᵀ twice: each in passes over D.
+  double computing(const Load& load) const override { return 4 * static_cast<double>(rank_) * load.bytes() / load.link.add_rate; }
   std::unique_ptr<Flow> flow(const Road& road) const override {
     return std::make_unique<PowerSgdFlow>(road, shape_of(road.plan.tensors[road.unit.tensors.front()], rank_));
   }

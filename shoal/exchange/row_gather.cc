@@ -21,22 +21,13 @@ std::uint64_t bytes_of_row(const std::vector<RowGather::Column>& columns) {
 }  // namespace
 
 RowTransfers::RowTransfers(std::uint32_t ranks, std::uint64_t rows_of_a_member, std::uint64_t row_bytes, const collective::LinkModel& link) {
-  const auto cheapest = [&](std::uint64_t bytes) {
-    const auto size = static_cast<double>(bytes);
-    return Part{collective::choose(Collective::all_gather, ranks, size, link), size};
+  const auto cheapest = [&](std::uint64_t elements, std::uint64_t bytes) {
+    Leg leg{.collective = Collective::all_gather, .elements = ranks * elements, .element_bytes = bytes};
+    leg.program = collective::choose(leg.collective, ranks, leg.bytes(), link);
+    return leg;
   };
-  heads = cheapest(ranks * sizeof(RowGather::Head));
-  rows = cheapest(ranks * rows_of_a_member * row_bytes);
-}
-
-double RowTransfers::sent(std::uint32_t ranks) const {
-  const auto of = [&](const Part& part) { return collective::busiest_bytes(Collective::all_gather, part.program, ranks, part.bytes); };
-  return of(heads) + of(rows);
-}
-
-double RowTransfers::seconds(std::uint32_t ranks, const collective::LinkModel& link) const {
-  const auto of = [&](const Part& part) { return collective::price(Collective::all_gather, part.program, ranks, part.bytes, link); };
-  return of(heads) + of(rows);
+  heads = cheapest(1, sizeof(RowGather::Head));
+  rows = cheapest(rows_of_a_member, row_bytes);
 }
 
 RowGather::RowGather(Courier& courier, Programs& programs, const RowTransfers& by, std::vector<Column> columns)

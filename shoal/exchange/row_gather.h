@@ -6,26 +6,20 @@
 
 #include <cstdint>
 #include <functional>
-#include <string>
 #include <vector>
 
 #include "shoal/exchange/arena.h"
 #include "shoal/exchange/flow.h"
+#include "shoal/exchange/leg.h"
 #include "shoal/exchange/programs.h"
 
 namespace shoal::exchange {
 
 // How a unit's rows travel: each part by the builder that its size suggests, the same in the price and on the wire.
 struct RowTransfers {
-  struct Part {
-    std::string program;  // an all-gather
-    double bytes = 0;     // of all members together
-  };
-  Part heads, rows;       // one after the other
+  Leg heads, rows;  // one after the other; rows: of all columns
 
   RowTransfers(std::uint32_t ranks, std::uint64_t rows_of_a_member, std::uint64_t row_bytes, const collective::LinkModel& link);
-  double sent(std::uint32_t ranks) const;                                         // bytes, of the busiest member
-  double seconds(std::uint32_t ranks, const collective::LinkModel& link) const;
 };
 
 class RowGather {

@@ -174,11 +174,14 @@ class RowsWay final : public Way {
   using Way::Way;
   bool is_sized() const override { return false; }
   bool carries(const TensorSpec& tensor) const override { return tensor.width > 0; }
-  Cost cost(const Load& load) const override {
+  std::vector<Leg> legs(const Load& load) const override {
     const auto by = row_transfers(load.first, load.ranks, load.link);
+    return {by.heads, by.rows};
+  }
+  double computing(const Load& load) const override {
     const double table = load.first.sparse ? 0 : 2 * load.bytes();  // looked through, and written
     const auto added = static_cast<double>(load.ranks * load.first.touched * row_bytes(load.first));
-    return {by.sent(load.ranks), by.seconds(load.ranks, load.link), (table + added) / load.link.add_rate};
+    return (table + added) / load.link.add_rate;
   }
   std::unique_ptr<Flow> flow(const Road& road) const override {
     return std::make_unique<RowFlow>(road, road.plan.tensors[road.unit.tensors.front()]);

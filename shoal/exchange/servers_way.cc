@@ -6,6 +6,7 @@
 // Added in rank order: exact. A server has no data (weight 0); a gradient of its own would be left out, and so is refused.
 #include <algorithm>
 #include <cmath>
+#include <numeric>
 
 #include "shoal/collective/build.h"
 #include "shoal/core/error.h"
@@ -28,21 +29,30 @@ struct Shares {
   }
 };
 
+// Elements of each member's part.
+std::vector<std::uint64_t> parts_of(std::uint64_t count, std::uint32_t ranks, std::uint32_t servers) {
+  const std::uint32_t workers = ranks - servers;
+  const Shares shares(workers, servers);
+  std::vector<std::uint64_t> parts;
+  std::uint64_t begin = 0;
+  double end = 0;
+  for (std::uint32_t rank = 0; rank < ranks; ++rank) {
+    end += (rank < workers ? shares.worker : shares.server) * static_cast<double>(count);
+    const auto next = rank + 1 == ranks ? count : std::clamp(static_cast<std::uint64_t>(std::llround(end)), begin, count);
+    parts.push_back(next - begin);
+    begin = next;
+  }
+  return parts;
+}
+
 class ServersFlow final : public PackedFlow {
  public:
   ServersFlow(const Road& road, std::uint32_t servers)
       : PackedFlow(road), workers_(road.plan.ranks - servers), program_(road.programs.served(servers)) {
-    const Shares shares(workers_, servers);
-    std::uint64_t begin = 0;
-    double end = 0;
-    for (std::uint32_t rank = 0; rank < road.plan.ranks; ++rank) {
-      end += (rank < workers_ ? shares.worker : shares.server) * static_cast<double>(count());
-      const auto next = rank + 1 == road.plan.ranks ? count() : std::clamp(static_cast<std::uint64_t>(std::llround(end)), begin, count());
-      layout_.count.push_back(next - begin);
-      layout_.input.push_back(begin);
-      layout_.output.push_back(begin);
-      begin = next;
-    }
+    layout_.count = parts_of(count(), road.plan.ranks, servers);
+    layout_.input.resize(layout_.count.size());
+    std::exclusive_scan(layout_.count.begin(), layout_.count.end(), layout_.input.begin(), std::uint64_t{0});
+    layout_.output = layout_.input;
   }
 
   void start(const Departure& departure, net::Done done) override {
@@ -66,10 +76,17 @@ class ServersWay final : public Way {
   ServersWay(std::string name, std::uint32_t servers) : Way(std::move(name)), servers_(servers) {}
   bool packs() const override { return true; }
   bool carries(const TensorSpec& tensor) const override { return !tensor.sparse; }
+  void check(std::uint32_t ranks) const override {
+    if (ranks > servers_) return;
+    throw Error(Code::invalid_argument, name() + " leaves none of " + std::to_string(ranks) + " members to train", "plan");
+  }
+  std::vector<Leg> legs(const Load& load) const override {
+    check(load.ranks);
+    return {{.program = name(), .elements = load.count, .element_bytes = size_of(load.first.type), .chunks = parts_of(load.count, load.ranks, servers_)}};
+  }
+  // collective::price() knows nothing of parts that differ.
   Cost cost(const Load& load) const override {
-    if (load.ranks <= servers_) {
-      throw Error(Code::invalid_argument, name() + " leaves none of " + std::to_string(load.ranks) + " members to train", "plan");
-    }
+    check(load.ranks);
     const double n = load.ranks - servers_;
     const Shares shares(n, servers_);
     const double sent = std::max(n * shares.server, 1 + (n - 2) * shares.worker) * load.bytes();

@@ -186,12 +186,12 @@ class TopkWay final : public Way {
   bool carries(const TensorSpec& tensor) const override {
     return tensor.type == DType::f32 && tensor.count >= kLeastElements && tensor.count <= kMostElements && !tensor.sparse;
   }
-  Cost cost(const Load& load) const override {
-    const auto bytes = 8.0 * load.ranks * static_cast<double>(elements_of(arguments_.share, load.count));
-    const auto program = collective::choose(Collective::all_gather, load.ranks, bytes, load.link);
-    return {collective::busiest_bytes(Collective::all_gather, program, load.ranks, bytes),
-            collective::price(Collective::all_gather, program, load.ranks, bytes, load.link), 8 * load.bytes() / load.link.add_rate};
+  std::vector<Leg> legs(const Load& load) const override {  // behind its warm-up
+    Leg leg{.collective = Collective::all_gather, .elements = 2 * load.ranks * elements_of(arguments_.share, load.count), .element_bytes = sizeof(float)};
+    leg.program = collective::choose(leg.collective, load.ranks, leg.bytes(), load.link);
+    return {leg};
   }
+  double computing(const Load& load) const override { return 8 * load.bytes() / load.link.add_rate; }
   std::unique_ptr<Flow> flow(const Road& road) const override { return std::make_unique<TopkFlow>(road, arguments_); }
 
  private:

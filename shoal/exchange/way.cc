@@ -69,6 +69,16 @@ void WayName::refuse(const std::string& why) const {
               known == std::end(kKnown) ? "" : "it is spelled " + spelled(*known));
 }
 
+Cost Way::cost(const Load& load) const {
+  const std::vector<Leg> all = legs(load);
+  const auto on_the_link = [&](Leg::When when) { return seconds(all, when, load.ranks, load.link); };
+  return {.sent = busiest_bytes(all, load.ranks),
+          .link = on_the_link(Leg::When::mean),
+          .computing = computing(load),
+          .between = on_the_link(Leg::When::forward) + on_the_link(Leg::When::backward),
+          .after = on_the_link(Leg::When::after)};
+}
+
 std::uint32_t Way::slice_bytes(const Load& load) const {
   return collective::slice_bytes(Collective::all_gather, "ring", load.ranks, cost(load).sent, load.link);
 }

@@ -10,6 +10,7 @@
 #include <string>
 #include <vector>
 
+#include "shoal/exchange/leg.h"
 #include "shoal/exchange/plan.h"
 
 namespace shoal::collective {
@@ -66,7 +67,9 @@ class Way {
   bool divides() const { return groups() > 0 || owned(); }  // no member has all of the mean
   virtual void check(std::uint32_t) const {}           // throws Error{invalid_argument} where so many members cannot go by it
   virtual bool carries(const TensorSpec& tensor) const = 0;
-  virtual Cost cost(const Load& load) const = 0;
+  virtual std::vector<Leg> legs(const Load& load) const = 0;
+  virtual double computing(const Load&) const { return 0; }  // Cost::computing
+  virtual Cost cost(const Load& load) const;           // that of its legs
   virtual std::uint32_t slice_bytes(const Load& load) const;
   virtual std::unique_ptr<Flow> flow(const Road& road) const = 0;
 

@@ -30,7 +30,8 @@ struct Awaited {                       // by ranks first .. last - 1 of the job 
 struct Job {
   std::string name;
   std::shared_ptr<const collective::Program> program;
-  std::uint64_t elements = 0;          // in all; cut into chunks by collective::Layout::even
+  std::uint64_t elements = 0;          // in all
+  std::shared_ptr<const std::vector<std::uint64_t>> chunks;  // elements of each; nullptr: as collective::Layout::even cuts them
   double element_bytes = 4;
   std::vector<topo::Node> hosts;       // by rank
   // A host begins its part `start` seconds after it has ended its parts in all of these; after the beginning of time if it waits for

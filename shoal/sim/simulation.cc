@@ -62,6 +62,7 @@ void Simulation::check() const {
       if (earlier.job >= i) refuse(fmt::format("waits for job {}, which is not in front of it", earlier.job), where);
     }
     if (job.together && (i == 0 || job.hosts != jobs_[i - 1].hosts)) refuse("done together with one in front of it that other hosts do", where);
+    if (job.chunks && job.chunks->size() != job.program->chunks) refuse("sizes of other chunks than its program has", where);
     if (!is_time(job.start) || !(job.element_bytes > 0)) refuse("start or size of elements is no such number", where);
   }
   for (std::size_t i = 0; i < transfers_.size(); ++i) {
@@ -122,10 +123,10 @@ Outcome Simulation::run() {
 }
 
 std::uint32_t Simulation::begin(std::uint32_t job, const Job* what, std::vector<std::uint32_t> ranks) {
-  auto& sized = sized_[Size{what->program.get(), what->elements, what->element_bytes}];
+  auto& sized = sized_[Size{what->program.get(), what->elements, what->element_bytes, what->chunks.get()}];
   if (!sized) {
     std::vector<double> bytes;
-    for (const std::uint64_t count : collective::Layout::even(*what->program, 0, what->elements).count) {
+    for (const std::uint64_t count : what->chunks ? *what->chunks : collective::Layout::even(*what->program, 0, what->elements).count) {
       bytes.push_back(static_cast<double>(count) * what->element_bytes);
     }
     sized = std::make_shared<const SizedProgram>(what->program, std::move(bytes), costs_);

@@ -127,6 +127,7 @@ class Simulation {
     const collective::Program* program;
     std::uint64_t elements;
     double element_bytes;
+    const std::vector<std::uint64_t>* chunks;
     auto operator<=>(const Size&) const = default;
   };
   std::map<Size, std::shared_ptr<const SizedProgram>> sized_;

@@ -1,8 +1,7 @@
-// Plans' and tables' traffic in simulated time, against closed forms.
+// Tables' traffic in simulated time, against closed forms.
 #include <gtest/gtest.h>
 
 #include "shoal/core/error.h"
-#include "shoal/sim/plan_traffic.h"
 #include "shoal/sim/table_traffic.h"
 #include "tests/sim/networks.h"
 
@@ -52,51 +51,6 @@ TEST(TableTraffic, needs_both_sides) {
   traffic.shards.clear();
   std::vector<Job> jobs;
   EXPECT_THROW(add_jobs(traffic, jobs), Error);
-}
-
-// Two units: the first to be produced is the last to be needed.
-PlanTraffic plan() {
-  PlanTraffic traffic;
-  traffic.plan.ranks = 4;
-  traffic.plan.forward_seconds = 0.05;
-  traffic.plan.backward_seconds = 0.1;
-  traffic.plan.step_seconds = 0.02;
-  traffic.plan.tensors.resize(2);
-  for (exchange::TensorSpec& tensor : traffic.plan.tensors) tensor.count = 2'500'000;
-  traffic.plan.tensors[0].backward_at = 0.04;
-  traffic.plan.tensors[1].backward_at = 0.1;
-  traffic.plan.units.resize(2);
-  traffic.plan.units[0] = {.tensors = {0}, .way = "ring", .priority = 1};
-  traffic.plan.units[1] = {.tensors = {1}, .way = "ring", .priority = 0};
-  traffic.hosts = {0, 1, 2, 3};
-  return traffic;
-}
-
-TEST(PlanTraffic, the_urgent_unit_goes_first_and_the_iteration_ends_with_the_last) {
-  std::vector<Job> jobs;
-  PlanTraffic traffic = plan();
-  traffic.iterations = 3;
-  add_jobs(traffic, jobs);
-  ASSERT_EQ(jobs.size(), 6U);
-  const Outcome outcome = simulate(star(4, kRate), jobs, {}, Costs::links_only());
-  const double unit = 1.5 * 1e7 / kRate;  // 0.12 s
-  expect_near(outcome.jobs[1].end, 0.15 + unit);
-  expect_near(outcome.jobs[0].end, 0.09 + 2 * unit);
-  expect_near(outcome.seconds, 3 * (0.09 + 2 * unit) + 2 * 0.02);
-}
-
-TEST(PlanTraffic, a_way_that_is_no_all_reduce_is_refused) {
-  PlanTraffic traffic = plan();
-  traffic.plan.units[1].way = "factors";
-  traffic.plan.tensors[1].name = "fc1.weight";
-  std::vector<Job> jobs;
-  try {
-    add_jobs(traffic, jobs);
-    FAIL() << "no error";
-  } catch (const Error& error) {
-    EXPECT_EQ(error.code(), Code::unsupported);
-    EXPECT_STREQ(error.what(), "plan: fc1.weight goes by \"factors\", which is not simulated (plans of all-reduces are: shoal plan --plan ring)");
-  }
 }
 
 }  // namespace
