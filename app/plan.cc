@@ -7,16 +7,15 @@
 #include <nlohmann/json.hpp>
 
 #include "app/command.h"
-#include "app/known_model.h"
 #include "app/plan_report.h"
 #include "app/python.h"
 #include "app/run.h"
 #include "app/spawn.h"
-#include "shoal/collective/certificate.h"
 #include "shoal/core/aside.h"
 #include "shoal/core/error.h"
 #include "shoal/core/read_text.h"
 #include "shoal/core/text.h"
+#include "shoal/nn/models/known_model.h"
 #include "shoal/nn/models/model.h"
 #include "shoal/topo/import.h"
 
@@ -65,7 +64,7 @@ exchange::Model traced(const PlanOptions& options) {
 exchange::Model model_of(const PlanOptions& options) {
   if (options.model.ends_with(".json")) return exchange::model_from_json(contents(options.model), options.model);
   if (options.model.find(':') != std::string::npos) return traced(options);
-  return known_model(options.model);
+  return nn::models::known_model(options.model);
 }
 
 double at_least(double value, double least, const char* flag) {
@@ -100,15 +99,7 @@ double measured_here() {
 void take_topology(const PlanOptions& options, exchange::Cluster& cluster) {
   const std::string& file = options.topology;
   if (!options.rate.empty()) refuse("the rates are those of " + file, "--rate");
-  const topo::Topology topology = topo::import_topology(fs::path(file)).topology;
-  const auto hosts = static_cast<std::uint32_t>(topology.hosts.size());
-  if (cluster.members == 0) cluster.members = hosts;
-  if (cluster.members != hosts) refuse(fmt::format("{} has {} hosts, not {}", file, hosts, cluster.members), "-n");
-  if (hosts > collective::kMostExactHosts) {
-    refuse(fmt::format("has {} hosts; plans are foreseen link by link for up to {}", hosts, collective::kMostExactHosts), file,
-           "without --topology, with --rate");
-  }
-  cluster.machine.link = link_on(collective::KnownNetwork::made_for(topology, collective::ProgramCache::of_user()), cluster.machine.link);
+  take_network(cluster, topo::import_topology(fs::path(file)).topology, file, collective::ProgramCache::of_user());
 }
 
 exchange::Cluster cluster_of(const PlanOptions& options, const exchange::Model& model) {
@@ -142,11 +133,7 @@ int plan(const PlanOptions& options) {
   if (question.overlap > 1) refuse("is between 0 (sending and receiving take turns) and 1", "--overlap");
   question.model = model_of(options);
   question.cluster = cluster_of(options, question.model);
-  const double whole_batch = question.cluster.samples * question.cluster.members;
-  const PlanAnswer answer{
-      exchange::forecast(question.model, question.cluster, question.choice),
-      exchange::balance(question.model, question.cluster.members, whole_batch, question.overlap),
-      exchange::seconds_balanced(question.model, question.cluster.machine, question.cluster.members, whole_batch, question.overlap)};
+  const PlanAnswer answer = exchange::answer(question);
   const std::string text = options.json ? to_json(question, answer) : to_text(question, answer);
   std::fwrite(text.data(), 1, text.size(), stdout);
   if (!options.svg.empty()) write_aside(options.svg, to_svg(question, answer));

@@ -4,7 +4,6 @@
 
 #include <algorithm>
 #include <cmath>
-#include <nlohmann/json.hpp>
 #include <numeric>
 
 #include "shoal/core/text.h"
@@ -130,38 +129,6 @@ std::string balance(const PlanQuestion& q, const PlanAnswer& answer) {
 std::string to_text(const PlanQuestion& question, const PlanAnswer& answer) {
   const auto& f = answer.forecast;
   return head(question) + summary(question, f) + ways(f) + tensors(f.chosen.plan) + scaling(f) + break_even(f) + balance(question, answer);
-}
-
-std::string to_json(const PlanQuestion& question, const PlanAnswer& answer) {
-  using Json = nlohmann::ordered_json;
-  const auto& f = answer.forecast;
-  const auto& machine = question.cluster.machine;
-  Json rows = Json::array(), scaling = Json::array(), rates = Json::array(), layers = Json::array();
-  for (const auto& r : f.rows) {
-    rows.push_back({{"choice", r.choice}, {"exact", r.exact}, {"seconds", r.seconds}, {"bytes", r.bytes}, {"speedup", r.speedup}, {"over_ddp", r.gain}});
-  }
-  for (const auto& s : f.scaling) {
-    scaling.push_back({{"members", s.members}, {"seconds", s.seconds}, {"speedup", s.speedup}, {"ddp_speedup", s.ddp_speedup}});
-  }
-  for (const auto& b : f.break_even) rates.push_back({{"what", b.what}, {"rate", std::isfinite(b.rate) ? Json(b.rate) : Json()}});
-  for (const auto& b : answer.balance) {
-    layers.push_back({{"layer", b.layer}, {"share", b.share()}, {"groups", b.groups}, {"best_groups", b.best_groups},
-                      {"ops_per_byte", b.flops_a_byte}, {"data_bytes", b.data}, {"model_bytes", b.model}, {"bytes", b.hybrid}});
-  }
-  Json all = {{"model", question.model.name}, {"parameters", question.model.parameters()}, {"forward_flops", question.model.forward_flops()},
-                    {"members", question.cluster.members}, {"samples", question.cluster.samples}, {"rate", machine.link.rate},
-                    {"alpha_s", machine.link.alpha}, {"flops", machine.flops}, {"choice", to_text(question.choice)},
-                    {"seconds", f.chosen.seconds}, {"computing_s", f.chosen.computing}, {"link_s", f.chosen.on_the_link},
-                    {"bytes", f.chosen.bytes}, {"speedup", f.chosen.speedup()}, {"limit", name(f.regime)},
-                    {"ways", rows}, {"scaling", scaling}, {"break_even", rates}, {"system_balance", exchange::system_balance(machine)},
-                    {"balance", layers}, {"balanced_s", answer.balanced_seconds}, {"plan", Json::parse(exchange::to_json(f.chosen.plan))}};
-  if (const auto& known = machine.link.network) {
-    for (const char* program : {collective::kTrees, "ring"}) all["network_rates"][program] = rate_of(*known, program);
-    for (const char* form : collective::kForms) {
-      if (rate_of(*known, form) > 0) all["network_rates"][form] = rate_of(*known, form);
-    }
-  }
-  return all.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace) + "\n";
 }
 
 }  // namespace shoal::app

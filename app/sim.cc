@@ -9,7 +9,7 @@
 #include "app/command.h"
 #include "shoal/core/aside.h"
 #include "shoal/core/text.h"
-#include "shoal/sim/scenario.h"
+#include "shoal/sim/report.h"
 
 namespace shoal::app {
 namespace {
@@ -20,18 +20,6 @@ struct SimOptions {
   std::string file, trace;
   bool json = false;
 };
-
-struct Span {
-  double begin = std::numeric_limits<double>::infinity(), end = 0;
-};
-Span span_of(const sim::Scenario::Group& group, const sim::Outcome& outcome) {
-  Span span;
-  for (std::uint32_t job = group.first; job < group.first + group.jobs; ++job) {
-    span.begin = std::min(span.begin, outcome.jobs[job].begin);
-    span.end = std::max(span.end, outcome.jobs[job].end);
-  }
-  return group.jobs == 0 ? Span{0, 0} : span;
-}
 
 std::vector<std::uint32_t> by_use(const sim::Outcome& outcome) {
   std::vector<std::uint32_t> links(outcome.links.size());
@@ -79,7 +67,7 @@ std::string as_text(const sim::Scenario& scenario, const sim::Outcome& outcome, 
   std::string text = fmt::format("{}: {} on {} and {}, {} simulated\n", scenario.name, show_seconds(outcome.seconds),
                                  show_count(topology.hosts.size(), "hosts"), show_count(topology.links.size(), "links"), show_count(outcome.flows, "flows"));
   for (const sim::Scenario::Group& group : scenario.groups) {
-    const auto [begin, end] = span_of(group, outcome);
+    const auto [begin, end] = sim::span_of(group, outcome);
     text += fmt::format("  {}: {} .. {}", group.name, show_seconds(begin), show_seconds(end));
     if (group.repeats > 1) text += fmt::format(", {} each of {}", show_seconds((end - begin) / group.repeats), group.repeats);
     text += fmt::format(", {} at {}\n", show_size(group.bytes), show_rate(end > begin ? group.bytes * group.repeats / (end - begin) : 0));
@@ -99,53 +87,6 @@ std::string as_text(const sim::Scenario& scenario, const sim::Outcome& outcome, 
   return text;
 }
 
-// What has no end is null.
-ordered_json faults_as_json(const sim::Scenario& scenario, const sim::Outcome& outcome) {
-  const auto when = [](double seconds) { return std::isfinite(seconds) ? ordered_json(seconds) : ordered_json(); };
-  ordered_json all = ordered_json::array();
-  for (std::size_t i = 0; i < outcome.faults.size(); ++i) {
-    const sim::FaultOutcome& became = outcome.faults[i];
-    ordered_json lost = ordered_json::array();
-    for (const topo::Node host : became.lost) lost.push_back(scenario.topology.hosts[host]);
-    all.push_back({{"name", scenario.fault_names[i]}, {"at", scenario.faults.list[i].at}, {"lost", std::move(lost)}, {"agreed", when(became.agreed)},
-                   {"resumed", when(became.resumed)}, {"again", became.again}, {"undone", became.undone}});
-  }
-  return all;
-}
-
-std::string as_json(const sim::Scenario& scenario, const sim::Outcome& outcome, double undisturbed) {
-  const topo::Topology& topology = scenario.topology;
-  ordered_json json{{"name", scenario.name}, {"seconds", outcome.seconds}, {"flows_simulated", outcome.flows}};
-  json["runs"] = ordered_json::array();
-  for (const sim::Scenario::Group& group : scenario.groups) {
-    const auto [begin, end] = span_of(group, outcome);
-    ordered_json entry{{"name", group.name}, {"begin", begin}, {"end", end}, {"repeats", group.repeats}, {"bytes", group.bytes}};
-    entry["jobs"] = ordered_json::array();
-    for (std::uint32_t job = group.first; job < group.first + group.jobs; ++job) {
-      ordered_json told{{"name", scenario.jobs[job].name}, {"begin", outcome.jobs[job].begin}, {"end", outcome.jobs[job].end}};
-      told["finished"] = outcome.jobs[job].finished;
-      entry["jobs"].push_back(std::move(told));
-    }
-    json["runs"].push_back(std::move(entry));
-  }
-  json["flows"] = ordered_json::array();
-  for (std::size_t i = 0; i < scenario.flows.size(); ++i) {
-    const double arrived = outcome.transfers[i];
-    json["flows"].push_back({{"name", scenario.flow_names[i]}, {"arrived", std::isfinite(arrived) ? ordered_json(arrived) : ordered_json()}});
-  }
-  if (!outcome.faults.empty()) {
-    json["faults"] = faults_as_json(scenario, outcome);
-    json["seconds_without_faults"] = undisturbed;
-  }
-  json["links"] = ordered_json::array();
-  for (std::size_t at = 0; at < topology.links.size(); ++at) {
-    const topo::Link& link = topology.links[at];
-    json["links"].push_back({{"from", topology.node_name(link.from)}, {"to", topology.node_name(link.to)}, {"bytes", outcome.links[at].bytes}, {"busy", outcome.links[at].busy}});
-  }
-  if (!topology.links.empty()) json["bottleneck"] = outcome.bottleneck;
-  return json.dump(1, ' ', false, ordered_json::error_handler_t::replace) + "\n";
-}
-
 // As chrome://tracing and Perfetto read it: a process a sender, a thread a receiver.
 std::string as_trace(const sim::Scenario& scenario, const sim::Outcome& outcome) {
   const std::string state = "state";
@@ -163,13 +104,9 @@ std::string as_trace(const sim::Scenario& scenario, const sim::Outcome& outcome)
 
 int simulate(const SimOptions& options) {
   const sim::Scenario scenario = sim::read_scenario(options.file);
-  const auto simulate = [&](bool trace, const sim::Faults& faults) {
-    return sim::simulate(scenario.topology, scenario.jobs, scenario.flows, scenario.costs, trace, faults);
-  };
-  const sim::Outcome outcome = simulate(!options.trace.empty(), scenario.faults);
-  const double undisturbed = scenario.faults.list.empty() ? outcome.seconds : simulate(false, {scenario.faults.recovery, {}}).seconds;
-  if (!options.trace.empty()) write_aside(options.trace, as_trace(scenario, outcome));
-  const std::string text = options.json ? as_json(scenario, outcome, undisturbed) : as_text(scenario, outcome, undisturbed);
+  const sim::Simulated simulated = sim::simulate(scenario, !options.trace.empty());
+  if (!options.trace.empty()) write_aside(options.trace, as_trace(scenario, simulated.outcome));
+  const std::string text = options.json ? sim::to_json(scenario, simulated) : as_text(scenario, simulated.outcome, simulated.undisturbed);
   std::fwrite(text.data(), 1, text.size(), stdout);
   return 0;
 }

@@ -3,7 +3,6 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
-#include <charconv>
 #include <cstdio>
 #include <nlohmann/json.hpp>
 
@@ -13,8 +12,8 @@
 #include "shoal/core/text.h"
 #include "shoal/topo/draw.h"
 #include "shoal/topo/facts.h"
-#include "shoal/topo/generate.h"
 #include "shoal/topo/import.h"
+#include "shoal/topo/named_form.h"
 
 namespace shoal::app {
 namespace {
@@ -27,8 +26,8 @@ struct ShowTopologyOptions {
 };
 
 struct GenerateOptions {
-  std::string form, size, rate, rates, uplink = "", latency, line_latency, wrap, out, name;
-  std::vector<std::string> dead;
+  topo::NamedForm form;
+  std::string out, name;
 };
 
 topo::Imported imported(const std::string& file, const std::string& edge_rate) {
@@ -146,103 +145,8 @@ int import(const ShowTopologyOptions& options, const std::string& out) {
   return 0;
 }
 
-// "8x4" or "2,2" -> numbers. flag: what is wrong if they are none.
-std::vector<std::uint32_t> numbers(const std::string& text, char between, const std::string& flag, const std::string& example) {
-  std::vector<std::uint32_t> found;
-  const char* at = text.data();
-  const char* const end = at + text.size();
-  while (true) {
-    std::uint32_t number = 0;
-    const auto [next, wrong] = std::from_chars(at, end, number);
-    if (wrong != std::errc() || (next != end && *next != between)) refuse("\"" + text + "\" is not like " + example, flag);
-    found.push_back(number);
-    if (next == end) return found;
-    at = next + 1;
-  }
-}
-
-std::vector<std::uint32_t> sizes(const GenerateOptions& options, std::size_t count) {
-  const std::string example = count == 1 ? "8" : "4x8";
-  if (options.size.empty()) {
-    refuse(fmt::format("{} of which size?", options.form), "size", fmt::format("shoal topo generate {} {}", options.form, example));
-  }
-  const auto found = numbers(options.size, 'x', "size", example);
-  if (count != 0 && found.size() != count)
-    refuse(
-        fmt::format("\"{}\" has {} sizes, {} is like {}", options.size, found.size(), options.form, example),
-        "size");
-  return found;
-}
-
-Topology make_grid(const GenerateOptions& options, topo::Wire wire) {
-  topo::Grid grid{sizes(options, 0), {}, wire, {}};
-  grid.wraps.assign(grid.sizes.size(), options.form == "torus" && options.wrap.empty());
-  if (!options.wrap.empty()) {
-    for (const std::uint32_t dimension : numbers(options.wrap, ',', "--wrap", "2 or 1,3")) {
-      if (dimension == 0 || dimension > grid.sizes.size())
-        refuse(fmt::format("there is no dimension {} of {}", dimension, grid.sizes.size()), "--wrap");
-      grid.wraps[dimension - 1] = true;
-    }
-  }
-  for (const auto& dead : options.dead) {
-    const auto colon = dead.find(':');
-    topo::Block block{numbers(dead.substr(0, colon), ',', "--dead", "3,5 or 2,2:2x4"),
-                      std::vector<std::uint32_t>(grid.sizes.size(), 1)};
-    if (colon != std::string::npos) block.extent = numbers(dead.substr(colon + 1), 'x', "--dead", "3,5 or 2,2:2x4");
-    grid.dead.push_back(std::move(block));
-  }
-  return topo::grid(grid);
-}
-
-// Flags that say nothing of this form: nobody means them to be passed over.
-void check_flags(const GenerateOptions& options) {
-  const bool is_star = options.form == "star", is_grid = options.form == "torus" || options.form == "mesh";
-  const auto only_for = [&](bool fits, bool given, const char* flag, const char* forms) {
-    if (given && !fits) refuse(fmt::format("is of {}, not of {}", forms, options.form), flag);
-  };
-  only_for(is_grid, !options.wrap.empty(), "--wrap", "torus and mesh");
-  only_for(is_grid, !options.dead.empty(), "--dead", "torus and mesh");
-  only_for(is_star, !options.rates.empty(), "--rates", "star");
-  only_for(!is_star && !is_grid, !options.uplink.empty(), "--uplink", "fattree and sites");
-  only_for(!is_star && !is_grid, !options.line_latency.empty(), "--uplink-latency", "fattree and sites");
-  if (!options.rates.empty() && !options.rate.empty()) refuse("has no use beside --rates, which has every host's", "--rate");
-}
-
-std::vector<topo::Wire> star_wires(const GenerateOptions& options, topo::Wire wire) {
-  if (options.rates.empty()) return std::vector<topo::Wire>(sizes(options, 1)[0], wire);
-  std::vector<topo::Wire> wires;
-  for (std::size_t at = 0; at < options.rates.size();) {
-    const std::size_t comma = std::min(options.rates.find(',', at), options.rates.size());
-    wires.push_back({parse_rate(options.rates.substr(at, comma - at)), wire.latency});
-    at = comma + 1;
-  }
-  if (!options.size.empty() && sizes(options, 1)[0] != wires.size()) {
-    refuse(fmt::format("has {} for {} hosts", show_count(wires.size(), "rates"), options.size), "--rates", "one for each, or --rate for all");
-  }
-  return wires;
-}
-
-Topology make(const GenerateOptions& options) {
-  topo::Wire wire, second;
-  if (!options.rate.empty()) wire.rate = parse_rate(options.rate);
-  if (!options.latency.empty()) wire.latency = parse_duration(options.latency);
-  second.rate = options.uplink.empty() ? wire.rate : parse_rate(options.uplink);
-  if (!options.line_latency.empty()) second.latency = parse_duration(options.line_latency);
-  if (options.form == "star") return topo::star(star_wires(options, wire));
-  if (options.form == "fattree" || options.form == "sites") {
-    const auto counts = sizes(options, 2);
-    return options.form == "fattree" ? topo::fat_tree(counts[0], counts[1], wire, second)
-                                     : topo::multi_site(counts[0], counts[1], wire, second);
-  }
-  if (options.form == "torus" || options.form == "mesh") return make_grid(options, wire);
-  refuse("there is no " + options.form, "form", "star, fattree, sites, torus or mesh");
-}
-
 int generate(const GenerateOptions& options) {
-  check_flags(options);
-  Topology topology = make(options);
-  topology.relative = options.rate.empty() && options.rates.empty();
-  if (topology.relative && !options.uplink.empty()) refuse("needs --rate, too", "--uplink");
+  Topology topology = topo::generate(options.form);
   if (!options.name.empty()) topology.name = options.name;
   if (options.out.empty()) {
     fmt::print("{}", to_json(topology));
@@ -283,16 +187,16 @@ Action declare_topo(CLI::App& app) {
   flag(*import_verb, "-o,--out", made->out, "the file to write")->required();
 
   CLI::App* generate_verb = app.add_subcommand("generate", "make a network of regular form");
-  offer(*generate_verb->add_option("form", made->form, "star, fattree, sites, torus or mesh")->required(),
+  offer(*generate_verb->add_option("form", made->form.name, "star, fattree, sites, torus or mesh")->required(),
         {"star", "fattree", "sites", "torus", "mesh"});
-  generate_verb->add_option("size", made->size, "8 hosts; 4x8: racks or sites x hosts; 32x32: chips");
-  flag(*generate_verb, "--rate", made->rate, "of a host's link, each way (default: link units)");
-  flag(*generate_verb, "--rates", made->rates, "of a star's links: 10gbit,1gbit,1gbit");
-  flag(*generate_verb, "--uplink", made->uplink, "rate of a rack's uplink or of the line between two sites (default: --rate)");
-  flag(*generate_verb, "--latency", made->latency, "of a host's link: 50us");
-  flag(*generate_verb, "--uplink-latency", made->line_latency, "of an uplink or a line: 20ms");
-  flag(*generate_verb, "--wrap", made->wrap, "dimensions that close, from 1: 2 or 1,2 (default: a torus's all, a mesh's none)");
-  flag(*generate_verb, "--dead", made->dead, "a dead chip 3,5 or block 2,2:2x4; may be repeated");
+  generate_verb->add_option("size", made->form.size, "8 hosts; 4x8: racks or sites x hosts; 32x32: chips");
+  flag(*generate_verb, "--rate", made->form.rate, "of a host's link, each way (default: link units)");
+  flag(*generate_verb, "--rates", made->form.rates, "of a star's links: 10gbit,1gbit,1gbit");
+  flag(*generate_verb, "--uplink", made->form.uplink, "rate of a rack's uplink or of the line between two sites (default: --rate)");
+  flag(*generate_verb, "--latency", made->form.latency, "of a host's link: 50us");
+  flag(*generate_verb, "--uplink-latency", made->form.uplink_latency, "of an uplink or a line: 20ms");
+  flag(*generate_verb, "--wrap", made->form.wrap, "dimensions that close, from 1: 2 or 1,2 (default: a torus's all, a mesh's none)");
+  flag(*generate_verb, "--dead", made->form.dead, "a dead chip 3,5 or block 2,2:2x4; may be repeated");
   flag(*generate_verb, "--name", made->name, "of the network");
   flag(*generate_verb, "-o,--out", made->out, "the file to write (default: printed)");
 

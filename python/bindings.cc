@@ -30,5 +30,6 @@ PYBIND11_MODULE(_C, module) {
   bind_tables(module);
   bind_learners(module);
   bind_topics(module);
+  bind_networks(module);
   bind_programs(module);
 }

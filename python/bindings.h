@@ -21,6 +21,7 @@ void bind_regions(pybind11::module_& module);   // regions.cc: tensors that othe
 void bind_tables(pybind11::module_& module);    // tables.cc: shared rows with clocks
 void bind_learners(pybind11::module_& module);  // learners.cc: learners without PyTorch, over arrays
 void bind_topics(pybind11::module_& module);     // topics.cc: topic models, over matrices and lists of words
+void bind_networks(pybind11::module_& module);   // networks.cc: topologies, and what would happen on them: plans foreseen, scenarios simulated
 void bind_programs(pybind11::module_& module);   // program.cc: collectives as programs, made for networks
 
 }  // namespace shoal::python

@@ -6,12 +6,12 @@
 #include "bindings.h"
 #include "shoal/collective/build.h"
 #include "shoal/collective/certificate.h"
+#include "shoal/collective/draw.h"
 #include "shoal/collective/show.h"
 #include "shoal/collective/verify.h"
 #include "shoal/core/read_text.h"
 #include "shoal/sim/best_program.h"
 #include "shoal/sim/price.h"
-#include "shoal/topo/import.h"
 
 namespace py = pybind11;
 
@@ -24,8 +24,6 @@ collective::Collective called(const std::string& text) {
   if (const auto collective = collective::collective_called(text)) return *collective;
   throw Error(Code::invalid_argument, "there is no collective " + text, "collective", "all_reduce, broadcast, reduce, all_gather, ...");
 }
-
-std::string read_network(const std::string& file) { return to_json(topo::import_topology(std::filesystem::path(file)).topology); }
 
 std::string read_program(const std::string& file) {
   return to_json(collective::program_from_json(read_text(file), file));
@@ -44,6 +42,15 @@ py::dict describe(const std::string& text) {
   py::dict said("name"_a = program.name, "collective"_a = name(program.collective), "ranks"_a = program.ranks, "chunks"_a = program.chunks);
   said["shares"] = program.shares;
   return said;
+}
+
+// With names and rates of a network, if one is given.
+std::string draw(const std::string& text, const std::optional<std::string>& network) {
+  const collective::Program program = collective::program_from_json(text);
+  collective::verify(program);
+  if (!network) return to_svg(program);
+  const topo::Topology on = topo::topology_from_json(*network);
+  return to_svg(program, &on);
 }
 
 py::dict verify(const std::string& text, const std::optional<std::string>& network) {
@@ -69,11 +76,11 @@ py::dict price(const std::string& text, const std::string& network, double bytes
 }  // namespace
 
 void bind_programs(py::module_& module) {
-  module.def("read_network", &read_network, "file"_a);
   module.def("read_program", &read_program, "file"_a);
   module.def("program_build", &build, "network"_a, "collective"_a, "mode"_a, "root"_a, "bytes"_a);
   module.def("program_describe", &describe, "program"_a);
   module.def("program_show", [](const std::string& text) { return show(collective::program_from_json(text)); }, "program"_a);
+  module.def("program_draw", &draw, "program"_a, "network"_a);
   module.def("program_verify", &verify, "program"_a, "network"_a);
   module.def("program_price", &price, "program"_a, "network"_a, "bytes"_a);
 }

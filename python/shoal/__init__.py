@@ -14,6 +14,7 @@ from .adaptive_revision import AdaptiveRevision
 from .checkpoint import load, save
 from .checkpoints import Checkpoints
 from .errors import Error, PeerLost
+from .networks import Network, plan, simulate
 from .parallel import DataParallel, data_parallel
 from .process_group import init_process_group
 from .recording import metric
@@ -28,5 +29,5 @@ __version__ = "0.1.0"
 
 _backend.register()
 
-__all__ = ["AdaptiveRevision", "Checkpoints", "DataParallel", "DistributedSampler", "Error", "Initial", "PeerLost", "Regions", "State", "Table", "__version__", "checkpoint_due", "data_parallel",
-           "flush", "init", "init_process_group", "learners", "load", "members", "metric", "models", "nn", "program", "rank", "save", "size", "topics"]
+__all__ = ["AdaptiveRevision", "Checkpoints", "DataParallel", "DistributedSampler", "Error", "Initial", "Network", "PeerLost", "Regions", "State", "Table", "__version__", "checkpoint_due", "data_parallel",
+           "flush", "init", "init_process_group", "learners", "load", "members", "metric", "models", "nn", "plan", "program", "rank", "save", "simulate", "size", "topics"]

@@ -1,6 +1,6 @@
 """Collectives as programs, made for a network: what `shoal program build | verify | price | show` does, as values.
 
-    network = shoal.program.Network("net.json")             # a topology file: JSON, NCCL's XML or GML
+    network = shoal.Network("net.json")                      # or "torus 4x4", or a dict (networks.py)
     program = shoal.program.build(network, "all_reduce")     # the quickest of all that fit
     print(program.price(network, bytes=64e6))                # {"seconds": ..., "bound_seconds": ..., "efficiency": ..., "bottleneck": ...}
     program.save("net.program.json")
@@ -13,13 +13,7 @@ from __future__ import annotations
 import os
 
 from . import _C, durable
-
-
-class Network:
-    """Hosts, switches and links: a topology (`shoal topo`). Host i is rank i."""
-
-    def __init__(self, file: str | os.PathLike):
-        self.json = _C.read_network(os.fspath(file))
+from .networks import Network
 
 
 class Program:
@@ -40,6 +34,10 @@ class Program:
         """Seconds on that network, simulated, beside the bound (None where none is known: of gather, scatter, all_to_all), once it is proved; bytes are
         of the whole vector."""
         return _C.program_price(self.json, network.json, bytes)
+
+    def svg(self, network: Network | None = None) -> str:
+        """Drawn, as `shoal program show --svg` does: who sends what to whom, a panel for each chunk; with a network, its names and rates."""
+        return _C.program_draw(self.json, network.json if network else None)
 
     def save(self, file: str | os.PathLike) -> None:
         durable.write(os.fspath(file), [(self.json + "\n").encode()])

@@ -16,21 +16,21 @@ namespace {
 
 constexpr std::size_t kMostDimensions = 8;
 
-[[noreturn]] void refuse(const char* form, const std::string& what) { throw Error(Code::invalid_argument, what, form); }
+[[noreturn]] void refuse_form(const char* form, const std::string& what) { throw Error(Code::invalid_argument, what, form); }
 
 void check(const char* form, const Wire& wire) {
-  if (!(wire.rate > 0) || !std::isfinite(wire.rate)) refuse(form, "a rate must be a positive number");
-  if (!is_rate(wire.rate)) refuse(form, kNoSuchRate);
-  if (wire.latency < Nanoseconds(0)) refuse(form, "a latency is negative");
+  if (!(wire.rate > 0) || !std::isfinite(wire.rate)) refuse_form(form, "a rate must be a positive number");
+  if (!is_rate(wire.rate)) refuse_form(form, kNoSuchRate);
+  if (wire.latency < Nanoseconds(0)) refuse_form(form, "a latency is negative");
 }
 
 // The product, unless it or one of its factors is out of bounds.
 std::uint64_t bounded_product(const char* form, std::span<const std::uint32_t> factors) {
   std::uint64_t product = 1;
   for (const std::uint32_t factor : factors) {
-    if (factor == 0) refuse(form, "a count is 0");
+    if (factor == 0) refuse_form(form, "a count is 0");
     product *= factor;
-    if (product > kMostNodes) refuse(form, fmt::format("more than {} hosts", kMostNodes));
+    if (product > kMostNodes) refuse_form(form, fmt::format("more than {} hosts", kMostNodes));
   }
   return product;
 }
@@ -57,15 +57,15 @@ struct Coordinates {
 
 void check(const Grid& grid) {
   const std::size_t dimensions = grid.sizes.size();
-  if (dimensions == 0 || dimensions > kMostDimensions) refuse("grid", fmt::format("has 1 to {} dimensions", kMostDimensions));
+  if (dimensions == 0 || dimensions > kMostDimensions) refuse_form("grid", fmt::format("has 1 to {} dimensions", kMostDimensions));
   if (grid.wraps.size() != dimensions)
-    refuse("grid", fmt::format("{} dimensions, but {} say whether they wrap", dimensions, grid.wraps.size()));
+    refuse_form("grid", fmt::format("{} dimensions, but {} say whether they wrap", dimensions, grid.wraps.size()));
   for (const Block& block : grid.dead) {
     if (block.corner.size() != dimensions || block.extent.size() != dimensions)
-      refuse("grid", fmt::format("a dead block has other than {} dimensions", dimensions));
+      refuse_form("grid", fmt::format("a dead block has other than {} dimensions", dimensions));
     for (std::size_t d = 0; d < dimensions; ++d) {
       if (block.extent[d] == 0 || std::uint64_t{block.corner[d]} + block.extent[d] > grid.sizes[d]) {
-        refuse("grid", fmt::format("the dead block at {} reaches beyond the grid of {}", fmt::join(block.corner, ","),
+        refuse_form("grid", fmt::format("the dead block at {} reaches beyond the grid of {}", fmt::join(block.corner, ","),
                                    fmt::join(grid.sizes, "x")));
       }
     }
@@ -84,7 +84,7 @@ bool holds(const Block& block, std::span<const std::uint32_t> at) {
 Topology star(std::span<const Wire> hosts) {
   const auto count = static_cast<std::uint32_t>(std::min<std::size_t>(hosts.size(), kMostNodes));
   bounded_product("star", std::array{count, 1u});
-  if (hosts.size() >= kMostNodes) refuse("star", fmt::format("more than {} hosts", kMostNodes - 1));
+  if (hosts.size() >= kMostNodes) refuse_form("star", fmt::format("more than {} hosts", kMostNodes - 1));
   Topology topology;
   topology.name = fmt::format("star_{}", hosts.size());
   topology.description = fmt::format("{} hosts on one switch", hosts.size());
@@ -100,7 +100,7 @@ Topology star(std::span<const Wire> hosts) {
 Topology fat_tree(std::uint32_t racks, std::uint32_t hosts, Wire wire, Wire uplink) {
   const auto count = static_cast<Node>(bounded_product("fat tree", std::array{racks, hosts}));
   if (count + std::uint64_t{racks} + 1 > kMostNodes)
-    refuse("fat tree", fmt::format("more than {} hosts and switches", kMostNodes));
+    refuse_form("fat tree", fmt::format("more than {} hosts and switches", kMostNodes));
   check("fat tree", wire);
   check("fat tree", uplink);
   Topology topology;
@@ -121,7 +121,7 @@ Topology fat_tree(std::uint32_t racks, std::uint32_t hosts, Wire wire, Wire upli
 Topology multi_site(std::uint32_t sites, std::uint32_t hosts, Wire wire, Wire line) {
   const auto count = static_cast<Node>(bounded_product("multi-site", std::array{sites, hosts}));
   if (count + std::uint64_t{sites} > kMostNodes || std::uint64_t{sites} * (sites - 1) + 2 * std::uint64_t{count} > kMostLinks) {
-    refuse("multi-site", fmt::format("more than {} hosts and switches or {} links", kMostNodes, kMostLinks));
+    refuse_form("multi-site", fmt::format("more than {} hosts and switches or {} links", kMostNodes, kMostLinks));
   }
   check("multi-site", wire);
   check("multi-site", line);
@@ -155,7 +155,7 @@ Topology grid(const Grid& grid) {
     node_at[chip] = static_cast<Node>(topology.hosts.size());
     topology.hosts.push_back(fmt::format("{}", fmt::join(at, "_")));
   }
-  if (topology.hosts.empty()) refuse("grid", "no chip lives");
+  if (topology.hosts.empty()) refuse_form("grid", "no chip lives");
 
   bool wraps_somewhere = false;
   for (std::uint64_t chip = 0; chip < chips; ++chip) {

@@ -7,9 +7,9 @@
 #include <algorithm>
 #include <cmath>
 
-#include "app/known_model.h"
 #include "shoal/exchange/balance.h"
 #include "shoal/exchange/forecast.h"
+#include "shoal/nn/models/known_model.h"
 #include "tests/app/program.h"
 
 namespace shoal::app::test {
@@ -20,7 +20,7 @@ using namespace exchange;
 constexpr double kGigabit = 125e6;  // bytes/s
 
 // What a machine does that trains so many samples a second alone: three forward passes each.
-double flops_of(const std::string& model, double samples_a_second) { return 3 * known_model(model).forward_flops() * samples_a_second; }
+double flops_of(const std::string& model, double samples_a_second) { return 3 * nn::models::known_model(model).forward_flops() * samples_a_second; }
 
 // --- Poseidon (Zhang et al., USENIX ATC 2017): Titan X, the images/s of one in its table; servers add on 16 cores
 
@@ -28,13 +28,13 @@ constexpr double kTitanX = 4.18e12;  // operations/s of VGG19's 35.5 images/s, f
 
 double poseidon(const std::string& model, std::uint32_t nodes, double gigabits, double flops, double samples, const char* choice) {
   const Cluster cluster{nodes, {flops, {50e-6, gigabits * kGigabit, 8e9}}, samples};
-  return exchange::foresee(known_model(model), cluster, parse_choice(choice, "test")).speedup();
+  return exchange::foresee(nn::models::known_model(model), cluster, parse_choice(choice, "test")).speedup();
 }
 
 // Stock TensorFlow: nothing overlaps.
 double without_overlap(const std::string& model, std::uint32_t nodes, double gigabits, double flops, double samples) {
   const Cluster cluster{nodes, {flops, {50e-6, gigabits * kGigabit, 8e9}}, samples};
-  const auto it = exchange::foresee(known_model(model), cluster, parse_choice("ddp", "test"));
+  const auto it = exchange::foresee(nn::models::known_model(model), cluster, parse_choice("ddp", "test"));
   return nodes * it.computing / (it.computing + it.on_the_link);
 }
 
@@ -46,7 +46,7 @@ struct Gain {
 };
 double p3_at(const std::string& model, double flops, double gigabits) {
   const Cluster cluster{4, {flops, {50e-6, gigabits * kGigabit, 0.7e9}}, 32};
-  const auto described = known_model(model);
+  const auto described = nn::models::known_model(model);
   return seconds_by_servers(described, cluster, 0, Order::fifo) / seconds_by_servers(described, cluster, 200'000, Order::priority);
 }
 Gain p3(const std::string& model, double flops) {
@@ -64,7 +64,7 @@ constexpr double kP4000Vgg = 3.63e12; // of Titan X's with VGG19, by the cards' 
 
 double das(const std::string& model, std::uint32_t nodes, double batch, double rate, double samples_a_second) {
   const Machine machine{flops_of(model, samples_a_second), {10e-6, rate, 40e9}};
-  const double seconds = seconds_balanced(known_model(model), machine, nodes, batch, 0);
+  const double seconds = seconds_balanced(nn::models::known_model(model), machine, nodes, batch, 0);
   return batch / samples_a_second / seconds;
 }
 constexpr double kAries = 10e9, kFdr = 6.8e9;  // bytes/s
