@@ -8,12 +8,14 @@
 #include <utility>
 #include <vector>
 
+#include "shoal/collective/happens_before.h"
 #include "shoal/collective/hazards.h"
 #include "shoal/collective/parts.h"
 #include "shoal/collective/sums.h"
 #include "shoal/collective/symmetry.h"
 #include "shoal/collective/unroll.h"
 #include "shoal/collective/waits.h"
+#include "shoal/core/error.h"
 
 namespace shoal::collective {
 
@@ -124,6 +126,7 @@ class OnChunks {
         ops_(chunks_.size()) {
     std::vector<std::uint32_t> number(all.program.chunks, kNone);
     for (std::uint32_t k = 0; k < chunks_.size(); ++k) number[chunks_[k]] = k;
+    check_lengths(number);
     for (std::uint32_t op = 0; op < all.ops.size(); ++op) {
       Cyclic next = Cyclic::chunks(all.program, *all.ops[op].op, 0);
       for (std::uint32_t i = 0; i < all.ops[op].times; ++i) {
@@ -151,6 +154,23 @@ class OnChunks {
   struct Kept {  // one iteration of one op
     std::uint32_t op, iteration, instance;
   };
+
+  // Before any is kept: a few lines of a file may say very many ops.
+  void check_lengths(const std::vector<std::uint32_t>& number) const {
+    std::vector<std::uint32_t> length(chunks_.size());
+    std::uint64_t whole = 0;
+    for (const Iterated& at : all_.ops) {
+      Cyclic next = Cyclic::chunks(all_.program, *at.op, 0);
+      for (std::uint32_t i = 0; i < at.times; ++i) {
+        const std::uint32_t k = number[next.next()];
+        if (k == kNone) continue;
+        if (++length[k] > kMaxOfChunk || ++whole > kMaxInstances) {
+          throw Error(Code::unsupported, fmt::format("more than {} ops on chunk {}, or {} in all", kMaxOfChunk, chunks_[k], kMaxInstances),
+                      fmt::format("program {}", all_.program.name));
+        }
+      }
+    }
+  }
 
   bool is_right(std::size_t k) const {
     const Program program = alone(k);

@@ -1,7 +1,9 @@
 #include "shoal/collective/parts.h"
 
+#include <algorithm>
 #include <numeric>
 #include <unordered_map>
+#include <utility>
 
 namespace shoal::collective {
 
@@ -87,29 +89,60 @@ class Parts {
 
 std::vector<ProgramPart> parts_of(const LaidOut& program) { return Parts(program).take(); }
 
-void each_part(const LaidOut& all, const std::function<void(const ProgramPart&, const Program&)>& visit) {
-  const std::vector<ProgramPart> parts = parts_of(all);
+namespace {
+
+std::vector<ProgramPart> together(std::vector<ProgramPart> parts, std::uint32_t enough) {
+  std::vector<ProgramPart> few;
+  std::uint32_t open = kNone;  // which of them has room
+  for (ProgramPart& part : parts) {
+    if (part.instances > enough || open == kNone || few[open].instances + part.instances > enough) {
+      if (part.instances <= enough) open = static_cast<std::uint32_t>(few.size());
+      few.push_back(std::move(part));
+      continue;
+    }
+    ProgramPart& joined = few[open];
+    joined.rows.insert(joined.rows.end(), part.rows.begin(), part.rows.end());
+    joined.chunks.insert(joined.chunks.end(), part.chunks.begin(), part.chunks.end());
+    joined.instances += part.instances;
+  }
+  for (ProgramPart& part : few) std::ranges::sort(part.chunks);
+  return few;
+}
+
+Program without_lanes(const Program& program) {
+  Program frame = program;
+  frame.lanes.clear();
+  return frame;
+}
+
+Program with_lanes_of(Program frame, const Program& program, const std::function<bool(std::uint32_t, std::uint32_t)>& keep) {
+  for (std::uint32_t rank = 0; rank < program.lanes.size(); ++rank) {
+    frame.lanes.emplace_back(program.lanes[rank].size());
+    for (std::uint32_t lane = 0; lane < program.lanes[rank].size(); ++lane) {
+      if (keep(rank, lane)) frame.lanes[rank][lane] = program.lanes[rank][lane];
+    }
+  }
+  return frame;
+}
+
+}  // namespace
+
+void each_part(const LaidOut& all, std::uint32_t enough, const std::function<void(const ProgramPart&, const Program&)>& visit) {
+  const std::vector<ProgramPart> parts = together(parts_of(all), enough);
+  const Program frame = without_lanes(all.program);
   std::vector<std::uint32_t> part_of(all.rows());
   for (std::uint32_t k = 0; k < parts.size(); ++k) {
     for (const std::uint32_t row : parts[k].rows) part_of[row] = k;
   }
   for (std::uint32_t k = 0; k < parts.size(); ++k) {
-    visit(parts[k], with_lanes(all.program, [&](std::uint32_t rank, std::uint32_t lane) {
+    visit(parts[k], with_lanes_of(frame, all.program, [&](std::uint32_t rank, std::uint32_t lane) {
             return part_of[all.first_row[rank] + lane] == k;
           }));
   }
 }
 
 Program with_lanes(const Program& program, const std::function<bool(std::uint32_t, std::uint32_t)>& keep) {
-  Program left = program;
-  left.lanes.clear();
-  for (std::uint32_t rank = 0; rank < program.lanes.size(); ++rank) {
-    left.lanes.emplace_back(program.lanes[rank].size());
-    for (std::uint32_t lane = 0; lane < program.lanes[rank].size(); ++lane) {
-      if (keep(rank, lane)) left.lanes[rank][lane] = program.lanes[rank][lane];
-    }
-  }
-  return left;
+  return with_lanes_of(without_lanes(program), program, keep);
 }
 
 }  // namespace shoal::collective

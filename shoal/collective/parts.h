@@ -17,8 +17,9 @@ struct ProgramPart {
 };
 // As few lanes together as can be; a program without lanes has none. O(instances), a nanosecond each.
 std::vector<ProgramPart> parts_of(const LaidOut& program);
-// visit(part, program with its lanes alone), one after the other.
-void each_part(const LaidOut& program, const std::function<void(const ProgramPart&, const Program&)>& visit);
+// visit(part, program with its lanes alone), one after the other; parts that have at most `enough` instances together are visited as one, for a visit looks at
+// the lanes of all ranks.
+void each_part(const LaidOut& program, std::uint32_t enough, const std::function<void(const ProgramPart&, const Program&)>& visit);
 
 // The program with the lanes for which keep(rank, lane) holds; the others stay, under their numbers, empty.
 Program with_lanes(const Program& program, const std::function<bool(std::uint32_t rank, std::uint32_t lane)>& keep);

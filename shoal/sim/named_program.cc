@@ -50,7 +50,8 @@ NamedProgram program_of_network(collective::Collective collective, const std::st
     return std::make_shared<const collective::Program>(is_form ? collective::build_for(part, called)
                                                                : collective::program_for(part, collective, called, from));
   };
-  const auto fewer = [=](const std::vector<std::uint32_t>& left) {
+  using Programs = std::map<std::vector<std::uint32_t>, std::shared_ptr<const collective::Program>>;  // by who is left
+  const auto remade = [=](const std::vector<std::uint32_t>& left) {
     const std::uint32_t from = root_among(left, collective, root, name);
     std::vector<topo::Node> members;
     for (const std::uint32_t rank : left) members.push_back(hosts[rank]);
@@ -60,6 +61,11 @@ NamedProgram program_of_network(collective::Collective collective, const std::st
       if (error.code() != Code::invalid_argument || name == collective::kTrees) throw;
     }
     return made(collective::kTrees, members, from);  // what is left has another form
+  };
+  const auto fewer = [=, known = std::make_shared<Programs>()](const std::vector<std::uint32_t>& left) {
+    auto& program = (*known)[left];
+    if (!program) program = remade(left);
+    return program;
   };
   return {made(name, hosts, root), fewer};
 }

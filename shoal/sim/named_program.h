@@ -14,7 +14,7 @@ namespace shoal::sim {
 
 struct NamedProgram {
   std::shared_ptr<const collective::Program> program;
-  std::function<std::shared_ptr<const collective::Program>(const std::vector<std::uint32_t>& ranks)> fewer;  // Job::fewer; built once for so many
+  std::function<std::shared_ptr<const collective::Program>(const std::vector<std::uint32_t>& ranks)> fewer;  // Job::fewer; made once for the same
 };
 
 // Throws Error{invalid_argument} as collective::build() does; `fewer` also where the root is lost.

@@ -171,7 +171,8 @@ class Reader {
     const auto collective = collective::collective_called(kind);
     if (collective && !has_root(*collective) && keys.has("root")) keys.refuse("root", fmt::format("{} has none", collective::name(*collective)));
     const std::uint32_t root = from_file ? 0 : keys.count("root", 0, collective::kMaxRanks, 0);
-    NamedProgram& known = programs_[{name, kind, hosts, root}];
+    const bool is_of_hosts = collective::is_of_network(name);
+    NamedProgram& known = programs_[{name, kind, is_of_hosts ? hosts : std::vector<topo::Node>(), ranks, root}];
     if (known.program) return known;
     if (from_file) {
       known.program = proved(name);
@@ -180,7 +181,7 @@ class Reader {
     }
     if (!collective || kind != collective::name(*collective)) keys.refuse("collective", fmt::format("there is no collective \"{}\"", kind));
     try {
-      known = collective::is_of_network(name) ? program_of_network(*collective, name, scenario_.topology, hosts, root)
+      known = is_of_hosts ? program_of_network(*collective, name, scenario_.topology, hosts, root)
                                               : named_program(*collective, name, ranks, root);
     } catch (const Error& error) {
       keys.refuse("program", error.fact(), error.hint());
@@ -346,8 +347,8 @@ class Reader {
   const std::function<std::string(const std::string&)>& contents_;
   Scenario scenario_;
   std::unordered_map<std::string, topo::Node> host_of_;
-  std::map<std::tuple<std::string, std::string, std::vector<topo::Node>, std::uint32_t>, NamedProgram>
-      programs_;  // a builder's for other hosts is built again
+  // By name, collective, hosts (where it is made for those), how many they are, and root.
+  std::map<std::tuple<std::string, std::string, std::vector<topo::Node>, std::uint32_t, std::uint32_t>, NamedProgram> programs_;
 };
 
 }  // namespace

@@ -11,7 +11,7 @@ namespace shoal::collective {
 inline bool is_proved_in_few(const Program& program) {
   bool proved = true;
   try {
-    each_part(lay_out(program), [&](const ProgramPart& part, const Program& alone) {
+    each_part(lay_out(program), 0, [&](const ProgramPart& part, const Program& alone) {
       proved = proved_by_symmetry(alone, part.chunks).has_value() && proved;
     });
   } catch (const Error&) {

@@ -2,7 +2,9 @@
 // others is seen, wherever it is.
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <functional>
+#include <numeric>
 #include <string>
 #include <vector>
 
@@ -48,13 +50,37 @@ TEST(VerifySymmetry, passes_are_parts_and_every_part_is_proved_by_a_few) {
     EXPECT_EQ(chunks, program.chunks);
     EXPECT_EQ(lanes, all.rows());
     bool in_place = true;
-    each_part(all, [&](const ProgramPart& part, const Program& alone) {
+    each_part(all, 0, [&](const ProgramPart& part, const Program& alone) {
       const auto proved = proved_by_symmetry(alone, part.chunks);
       ASSERT_TRUE(proved);
       in_place = in_place && *proved;
     });
     EXPECT_EQ(in_place, verify(program).in_place());
   }
+}
+
+// All pairs of ranks have nothing to do with each other, and a visit looks at all lanes: so few visits are made, and of many ranks, too, it is a matter of a second.
+TEST(VerifySymmetry, small_parts_are_looked_at_together) {
+  constexpr std::uint32_t kEnough = 10;
+  const Program program = build(Collective::all_to_all, "direct", 7);
+  const LaidOut all = lay_out(program);
+  std::size_t visits = 0, lanes = 0;
+  std::vector<std::uint32_t> chunks;
+  each_part(all, kEnough, [&](const ProgramPart& part, const Program&) {
+    ++visits;
+    EXPECT_LE(part.instances, kEnough);
+    EXPECT_TRUE(std::ranges::is_sorted(part.chunks));
+    lanes += part.rows.size();
+    chunks.insert(chunks.end(), part.chunks.begin(), part.chunks.end());
+  });
+  std::ranges::sort(chunks);
+  std::vector<std::uint32_t> every(program.chunks);
+  std::iota(every.begin(), every.end(), 0U);
+  EXPECT_EQ(chunks, every);
+  EXPECT_EQ(lanes, all.rows());
+  EXPECT_GT(visits, 1U);
+  EXPECT_LT(visits, parts_of(all).size() / 3);
+  EXPECT_TRUE(verify(build(Collective::all_reduce, "direct", 257)).in_place());
 }
 
 TEST(VerifySymmetry, of_a_ring_one_stands_for_all_and_of_a_pass_one_of_each_line) {
