@@ -77,7 +77,7 @@ class Inference {
           pairs += rate;
           best = std::max(best, rate);
         }
-        const double total = sum(together_(flows));
+        const double total = sum(measured(std::move(flows)).rates);
         shared = shared || total < kSlower * pairs;
         rates.push_back(std::max(total, best));
       }
@@ -104,6 +104,13 @@ class Inference {
   };
   Round measured(std::vector<Flow> flows) const {
     auto rates = together_(flows);
+    if (rates.size() != flows.size())
+      throw Error(Code::invalid_argument, fmt::format("{} rates of {} flows that send together", rates.size(), flows.size()), "network", "one for each flow");
+    for (std::size_t i = 0; i < rates.size(); ++i) {
+      if (!std::isfinite(rates[i]) || rates[i] <= 0)
+        throw Error(Code::invalid_argument, fmt::format("{} is no rate of a flow from host {} to {}", rates[i], names_[flows[i].from], names_[flows[i].to]),
+                    "network", "bytes a second, above 0");
+    }
     return {std::move(flows), std::move(rates)};
   }
   // Of what the network found so far would give.

@@ -37,8 +37,8 @@ struct PairsAlone {  // each ordered pair while nobody else sends; [from * hosts
 inline constexpr std::size_t kMostInferred = 256;  // hosts
 inline constexpr double kSlower = 0.85;  // of what the model says, and less, is another network
 
-// hosts: unequal names. Throws Error{invalid_argument} for more than kMostInferred hosts or figures of another number of hosts, and what
-// `together` throws.
+// hosts: unequal names. Throws Error{invalid_argument} for more than kMostInferred hosts, figures of another number of hosts or rates of
+// another number of flows, and those that are none (finite, > 0), and what `together` throws.
 Topology infer(const std::vector<std::string>& hosts, const PairsAlone& alone, const Together& together);
 
 }  // namespace shoal::topo

@@ -8,6 +8,8 @@
 #include <algorithm>
 #include <cmath>
 #include <deque>
+#include <functional>
+#include <limits>
 #include <map>
 #include <random>
 #include <set>
@@ -283,6 +285,34 @@ TEST(Infer, one_and_two_hosts_and_wrong_figures) {
   EXPECT_EQ(two.links, (std::vector<Link>{{0, 1, 1e6, 1ms}, {1, 0, 2e6, 2ms}}));
   EXPECT_THROW(infer({"a", "b"}, {{0}, {0}}, nobody), Error);
   EXPECT_THROW(infer(std::vector<std::string>(257, "a"), {}, nobody), Error);
+}
+
+// A caller's mistake in any of the rounds, first or last.
+TEST(Infer, wrong_rates_of_flows_are_refused) {
+  const Topology truth = fat_tree(2, 3, {1e9}, {0.5e9});
+  FluidNetwork network(truth);
+  const PairsAlone alone = network.alone();
+  network.rounds = 0;
+  infer(truth.hosts, alone, [&](std::span<const Flow> flows) { return network.rates(flows); });
+  const auto said = [&](int round, const std::function<void(std::vector<double>&)>& spoil) -> std::string {
+    FluidNetwork asked(truth);
+    try {
+      infer(truth.hosts, alone, [&](std::span<const Flow> flows) {
+        auto rates = asked.rates(flows);
+        if (asked.rounds == round) spoil(rates);
+        return rates;
+      });
+    } catch (const Error& error) {
+      return error.what();
+    }
+    return "";
+  };
+  for (int round = 1; round <= network.rounds; ++round) {
+    EXPECT_NE(said(round, [](auto& rates) { rates.clear(); }).find("0 rates of "), std::string::npos) << round;
+    EXPECT_NE(said(round, [](auto& rates) { rates.push_back(1); }).find(" that send together"), std::string::npos) << round;
+    for (const double wrong : {0.0, -1.0, std::nan(""), std::numeric_limits<double>::infinity()})
+      EXPECT_NE(said(round, [&](auto& rates) { rates.back() = wrong; }).find(" is no rate of a flow from host "), std::string::npos) << round << " " << wrong;
+  }
 }
 
 }  // namespace

@@ -51,8 +51,10 @@ void ByTopic::lay_out(Block& block, std::uint32_t slice) {
   if (documents_.empty()) return;
   first_ = block.first_whole;
   counts_.assign(topics_, 0);
-  for (const Document& document : documents_) {
-    std::uint32_t* const table = block.tables.data() + std::size_t{document.line} * kLine;
+  for (std::size_t i = 0; i < documents_.size(); ++i) {
+    const std::uint32_t line = documents_[i].line;
+    document_[line - first_] = static_cast<std::uint32_t>(i);  // those before it may have gone
+    std::uint32_t* const table = block.tables.data() + std::size_t{line} * kLine;
     const std::uint32_t entries = table[0] >> block.shift;
     for (std::uint32_t i = 1; i <= entries; ++i) counts_[table[i] >> block.shift] += table[i] & block.most();
     std::fill_n(table, entries + 1, 0);
