@@ -7,6 +7,7 @@
 #include <chrono>
 #include <cmath>
 #include <cstdio>
+#include <map>
 #include <optional>
 
 #include "app/topics.h"
@@ -60,6 +61,9 @@ class Streaming {
                {"seed", training.how.seed},
                {"members", place.size},
                {"words", training.texts.words()}};
+    // What all members of a run must have alike: texts and words may lie elsewhere on each.
+    for (const auto& [name, value] : config_.items()) alike_[name] = value.dump();
+    alike_["words of --vocab"] = fmt::format("{:016x}", vocabulary_.digest());
     const learn::Json read_from = training.texts.read_from();  // what comes next may come from elsewhere
     config_.update(read_from);
     if (first_ && ended_early) {
@@ -84,6 +88,7 @@ class Streaming {
   text::Source source_;
   data::Names vocabulary_;
   learn::Json config_;
+  std::map<std::string, std::string> alike_;
   std::optional<topic::Stream> stream_;
   unsigned known_ = 0;           // batches that are in the files and were learnt from before
   text::Corpus last_;            // batch
@@ -154,8 +159,8 @@ void Streaming::keep(bool last) {
 
 int Streaming::run() {
   net::JoinOptions joining;
+  joining.settings = alike_;
   joining.settings["program"] = "shoal topics train";
-  for (const auto& [name, value] : config_.items()) joining.settings[name] = value.dump();
   const bool goes_on = training_.resume && fs::exists(kept());
   joining.settings["goes on"] = goes_on ? "from what was kept" : "";
   const auto job = net::join(joining);

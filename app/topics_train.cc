@@ -320,7 +320,8 @@ int train(TrainTopicsOptions options) {
                      {"tokens", corpus.all_tokens},
                      {"data", fmt::format("{:016x}", corpus.digest)},
                      {"vocabulary", corpus.vocabulary.size()}};
-  config.update(options.texts.read_from());
+  const learn::Json read_from = options.texts.read_from();
+  config.update(read_from);
   if (first && topic::Checkpoints::any(folder.path())) {
     if (!options.resume)
       refuse("holds checkpoints of a run that did not end", folder.path().string(),
@@ -329,9 +330,9 @@ int train(TrainTopicsOptions options) {
   }
   net::JoinOptions joining;
   joining.settings["program"] = "shoal topics train";
-  // Members may bring different threads and memory.
+  // Members may bring different threads and memory, and have the same texts and words elsewhere: what came of them is compared ("data").
   for (const auto& [name, value] : config.items()) {
-    if (name != "threads" && name != "memory") joining.settings[name] = learn::ModelFolder::to_text(value);
+    if (name != "threads" && name != "memory" && !read_from.contains(name)) joining.settings[name] = learn::ModelFolder::to_text(value);
   }
   joining.settings["look_every"] = std::to_string(options.training.look_every);
   joining.settings["resume"] = options.resume ? "yes" : "no";

@@ -10,7 +10,7 @@ of its topics; what it has reached when a peer ends; how many tokens a second ar
 
 bench/peers/topics builds the peers outside this tree. All begin with random topics and keep their priors. Times are those of sweeps alone, as each says them; `shoal
 topics` judges what all have reached. Settled means the last sweeps (--settled): in the first ones most tokens move, and rows are long. MALLET's threads draw from
-counts of others that are as old as a sweep: --mallet-threads 1 2 races both. nan: not reached in the sweeps that ours had.
+counts of others that are as old as a sweep: --mallet-threads 1 2 races both. inf: not reached in the sweeps that ours had.
 """
 
 from __future__ import annotations
@@ -45,8 +45,8 @@ def shoal(task: topic_peers.Task, sweeps: int, settled: int, targets: dict[str, 
         figures["perplexity"] = looks[-1]["perplexity"]
     for name, target in targets.items():
         for figure in set(BETTER) & set(target):
-            figures[f"seconds to the {figure} of {name}"] = next((look["seconds"] for look in looks if BETTER[figure](look[figure], target[figure])), math.nan)
-        figures[f"log-likelihood after the time of {name}"] = max((value for seconds, value in curve if seconds <= target["seconds"]), default=math.nan)
+            figures[f"seconds to the {figure} of {name}"] = next((look["seconds"] for look in looks if BETTER[figure](look[figure], target[figure])), math.inf)
+        figures[f"log-likelihood after the time of {name}"] = max((value for seconds, value in curve if seconds <= target["seconds"]), default=-math.inf)
     return figures
 
 
@@ -110,8 +110,10 @@ def print_ratios(figures: dict[str, dict[str, list[float]]]) -> None:
             continue
         for figure in BETTER:
             if figure in theirs:
-                ratio = sbs.paired_ratio(theirs["seconds"], ours[f"seconds to the {figure} of {name}"])
-                print(f"{name}: its time over ours to its {figure}: {ratio:.2f}")
+                seconds = ours[f"seconds to the {figure} of {name}"]
+                missed = seconds.count(math.inf)  # a ratio of 0
+                print(f"{name}: its time over ours to its {figure}: {sbs.paired_ratio(theirs['seconds'], seconds):.2f}"
+                      + (f", not reached in {missed} of {len(seconds)} rounds" if missed else ""))
         after = ours[f"log-likelihood after the time of {name}"]
         print(f"{name}: log-likelihood after its time: {sbs.median(theirs['log-likelihood']):.4f}, ours {sbs.median(after):.4f}")
         rate = "M tokens/s, settled"

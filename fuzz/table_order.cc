@@ -1,31 +1,27 @@
 // Any bytes as the file of an order that is to be kept to, behind its first line: what a run meets there is what it says, or one line; in either case the
 // run comes to its end. Run fuzz_table_order [corpus folder].
-#include <unistd.h>
-
 #include <chrono>
 #include <cstdint>
 #include <cstdlib>
-#include <filesystem>
 #include <fstream>
 #include <string>
 
 #include "fuzz/target.h"
+#include "fuzz/temporary_folder.h"
 #include "shoal/core/error.h"
 #include "shoal/table/order.h"
 
 SHOAL_FUZZ(table_order, data, size) {
   using namespace shoal;
   using table::Order;
-  static const std::filesystem::path folder =
-      std::filesystem::temp_directory_path() / ("fuzz-table-order-" + std::to_string(::getpid()));
-  std::filesystem::create_directories(folder);
+  static const fuzz::TemporaryFolder folder;
   // The first byte: how much of the first line is the right one's.
   const std::string whose = "table f of rank 0";
   const std::string line = (whose + "\n").substr(0, size > 0 && data[0] < whose.size() ? data[0] : whose.size() + 1);
-  std::ofstream(folder / "order", std::ios::binary)
+  std::ofstream(folder.path() / "order", std::ios::binary)
       << line << std::string(reinterpret_cast<const char*>(data), size).substr(size > 0);
   try {
-    Order order({table::OrderKept::How::replay, folder}, "order", whose);
+    Order order({table::OrderKept::How::replay, folder.path()}, "order", whose);
     for (std::size_t events = 0; const auto next = order.next(); ++events) {
       if (events > size) std::abort();  // each has two bytes at least
       order.happens(*next);

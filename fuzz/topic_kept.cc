@@ -1,7 +1,5 @@
 // Any bytes as what a training of topics has kept to go on from, raw or as the numbers of its tensors, by the first byte: a member's part of a checkpoint
 // (topics that there are, of as many tokens as its documents have) and a stream's lambda (numbers that go on), or one line. Run fuzz_topic_kept [corpus folder].
-#include <unistd.h>
-
 #include <cmath>
 #include <cstdint>
 #include <cstdlib>
@@ -12,6 +10,7 @@
 
 #include "fuzz/small_numbers.h"
 #include "fuzz/target.h"
+#include "fuzz/temporary_folder.h"
 #include "shoal/core/error.h"
 #include "shoal/learn/tensor_file.h"
 #include "shoal/learn/topic/checkpoint.h"
@@ -23,12 +22,10 @@ namespace {
 using namespace shoal;
 
 const std::filesystem::path& kept_folder() {
-  static const std::filesystem::path made = [] {
-    const auto path = std::filesystem::temp_directory_path() / ("fuzz-topic-kept-" + std::to_string(::getpid()));
-    std::filesystem::create_directories(path / "checkpoint");
-    return path;
-  }();
-  return made;
+  static const fuzz::TemporaryFolder folder;
+  static const bool made = std::filesystem::create_directories(folder.path() / "checkpoint");
+  if (!made) std::abort();
+  return folder.path();
 }
 
 // Two documents of three words and of one.

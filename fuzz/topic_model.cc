@@ -1,7 +1,5 @@
 // Any bytes as what a topic model's folder holds, raw or as the numbers of its tensors, by the first byte: a model whose rows add up, or one line.
 // Run fuzz_topic_model [corpus folder].
-#include <unistd.h>
-
 #include <cmath>
 #include <cstdint>
 #include <cstdlib>
@@ -13,6 +11,7 @@
 
 #include "fuzz/small_numbers.h"
 #include "fuzz/target.h"
+#include "fuzz/temporary_folder.h"
 #include "shoal/core/error.h"
 #include "shoal/learn/tensor_file.h"
 #include "shoal/learn/topic/document_rows.h"
@@ -24,13 +23,10 @@ using namespace shoal;
 namespace fs = std::filesystem;
 
 const fs::path& folder() {
-  static const fs::path made = [] {
-    const fs::path path = fs::temp_directory_path() / ("fuzz-topic-model-" + std::to_string(::getpid()));
-    fs::create_directories(path);
-    std::ofstream(path / "vocab.txt") << "a\nb\nc\n";
-    return path;
-  }();
-  return made;
+  static const fuzz::TemporaryFolder made;
+  static const bool has_words = static_cast<bool>(std::ofstream(made.path() / "vocab.txt") << "a\nb\nc\n");
+  if (!has_words) std::abort();
+  return made.path();
 }
 
 void write(const char* name, const std::uint8_t* data, std::size_t size) {

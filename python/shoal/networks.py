@@ -84,7 +84,7 @@ def _described(model, sample) -> str:
     if isinstance(model, Mapping):
         return _text(model)
     if isinstance(model, (str, os.PathLike)):
-        return Path(model).read_text() if os.fspath(model).endswith(".json") else _C.known_model(os.fspath(model))
+        return _read(Path(model)) if os.fspath(model).endswith(".json") else _C.known_model(os.fspath(model))
     from .describe import describe
 
     if sample is None:
@@ -102,11 +102,16 @@ def simulate(scenario: str | os.PathLike | Mapping) -> dict:
         text, where, folder = scenario, "scenario", "."
     else:
         file = Path(scenario)
-        try:
-            text, where, folder = file.read_bytes().decode("utf-8", "replace"), str(file), str(file.parent)
-        except OSError as error:
-            raise mistake(str(file), f"cannot be read: {error.strerror}", "") from None
+        text, where, folder = _read(file), str(file), str(file.parent)
     return json.loads(_C.simulate(text, where, folder, files))
+
+
+def _read(file: Path) -> str:
+    """Bytes that are no text are left to the reader of the format, who names the place."""
+    try:
+        return file.read_bytes().decode("utf-8", "replace")
+    except OSError as error:
+        raise mistake(str(file), f"cannot be read: {error.strerror}", "") from None
 
 
 def _text(contents) -> str:

@@ -123,6 +123,21 @@ def test_what_is_wrong_is_one_line(network, tmp_path):
         shoal.program.build(network).verify(shoal.Network(tmp_path / "other.json"))
 
 
+def test_a_model_that_cannot_be_read_is_one_line(network, tmp_path):
+    with pytest.raises(shoal.Error, match="missing.json: cannot be read: No such file"):
+        shoal.plan(tmp_path / "missing.json", network, gflops=1)
+    (tmp_path / "cut.json").write_bytes(b'{"name": "\xff')
+    with pytest.raises(shoal.Error, match="model: is not JSON"):
+        shoal.plan(str(tmp_path / "cut.json"), network, gflops=1)
+
+
+@pytest.mark.parametrize("rates, line", [([], "network: 0 rates of 3 flows that send together"), ([1, 2, float("nan")], "nan is no rate of a flow from host"),
+                                         ([1, 2, 0], "0 is no rate of a flow from host")], ids=["none", "nan", "zero"])
+def test_rates_that_are_none_are_one_line(rates, line):
+    with pytest.raises(shoal.Error, match=line):
+        shoal.Network.infer("abcd", [[1e6] * 4] * 4, [[1e-4] * 4] * 4, lambda flows: rates)
+
+
 @pytest.mark.parametrize("change, line", [({"shares": [1]}, "1 shares of 4 chunks"), ({"collective": "all_to_all"}, "chunks"), ({"chunks": 1}, "chunk 1 of 1")],
                          ids=["shares", "collective", "chunks"])
 def test_what_is_no_program_of_its_claims_has_no_price(network, change, line):

@@ -77,6 +77,29 @@ TEST_F(topics_stream, members_leave_the_same_model_each_time) {
   EXPECT_EQ(of_members("b"), once);
 }
 
+// Each member has its own folder with the same words and texts; then one has others.
+TEST_F(topics_stream, members_may_have_files_elsewhere_but_no_others) {
+  for (const char* rank : {"0", "1"}) {
+    std::filesystem::create_directory(folder_.path() / rank);
+    for (const char* file : {"t.txt", "v.txt"}) std::filesystem::copy_file(folder_.path() / file, folder_.path() / rank / file);
+  }
+  const auto of_members = [&](const std::string& method, const std::string& output) {
+    return shoal(folder_, {"run", "-n", "2", "--", "/bin/sh", "-c", std::string(SHOAL_PROGRAM) + " topics train $SHOAL_RANK/t.txt --vocab $SHOAL_RANK/v.txt -k 2 " +
+                                                                    method + " --output " + output});
+  };
+  for (const char* method : {"--method stream --batch 40", "--method gibbs --sweeps 2 --test-share 0"}) {
+    const auto told = of_members(method, method[9] == 's' ? "stream" : "gibbs");
+    EXPECT_EQ(told.status, 0) << told.err;
+  }
+  folder_.write("1/v.txt", "tea\npot\ncup\nmilk\nsail\nboat\nwind\ncrew\n");
+  folder_.write("1/t.txt", "tea pot\nsail boat\n");
+  for (const char* method : {"--method stream --batch 40", "--method gibbs --sweeps 2 --test-share 0"}) {
+    const auto told = of_members(method, "none");
+    EXPECT_EQ(told.status, 2) << told.out;
+    EXPECT_THAT(told.err, HasSubstr(method[9] == 's' ? "words of --vocab" : "data"));
+  }
+}
+
 // Ended by a line that cannot be read, after what was kept; then the line is mended.
 TEST_F(topics_stream, go_on_from_what_was_kept_to_the_same_bits) {
   const auto write = [&](const std::string& last) {

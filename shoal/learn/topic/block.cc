@@ -47,7 +47,7 @@ Block::Block(const text::Documents& documents, std::size_t begin, std::size_t en
     if (length > most()) first_long = std::min(first_long, static_cast<std::uint32_t>(line));
     first_line[d - begin] = static_cast<std::uint32_t>(line);
     const std::uint64_t room = lines_for(length, number_of_topics, shift);
-    if (room * kLine >= number_of_topics) first_whole = std::min(first_whole, static_cast<std::uint32_t>(line));
+    if (is_whole(room, number_of_topics)) first_whole = std::min(first_whole, static_cast<std::uint32_t>(line));
     longest_table = std::max(longest_table, static_cast<std::uint32_t>(room));
     line += room;
   }

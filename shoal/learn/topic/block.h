@@ -35,6 +35,7 @@ struct Block {
   // How documents' tables are laid out: bits of a count, for the longest of them; and lines of one.
   static unsigned shift_for(std::uint64_t longest, std::uint32_t topics);
   static std::uint64_t lines_for(std::uint64_t tokens, std::uint32_t topics, unsigned shift);
+  static bool is_whole(std::uint64_t lines, std::uint32_t topics) { return lines * kLine >= topics; }  // room for a count of each topic (by_topic.h)
 
   std::uint32_t documents() const { return static_cast<std::uint32_t>(first_line.size()); }
   std::uint32_t tokens() const { return static_cast<std::uint32_t>(topics.size()); }
@@ -57,7 +58,7 @@ struct Block {
   std::vector<std::uint32_t> first_line;   // of a document's table
   std::uint32_t longest_table = 0;         // lines
   std::uint32_t first_long = UINT32_MAX;   // line from which on tables are of long documents
-  std::uint32_t first_whole = UINT32_MAX;  // line from which on tables have room for a count of each topic (by_topic.h)
+  std::uint32_t first_whole = UINT32_MAX;  // line from which on tables are whole
   Aligned<std::uint32_t> tables;
 };
 

@@ -1,6 +1,7 @@
 #include "shoal/learn/topic/by_topic.h"
 
 #include <algorithm>
+#include <bit>
 
 namespace shoal::learn::topic {
 namespace {
@@ -10,10 +11,12 @@ constexpr double kOfEntries = 10, kOfSummed = 1.5, kOfDrawn = 50;
 constexpr double kLaying = 32;               // a table is laid out and taken up again, in sums
 constexpr std::uint32_t kFewestTopics = 256;  // with fewer there is nothing to gain
 
+std::size_t sums_of(std::uint32_t topics) { return (topics + ByTopic::kGroup - 1) / ByTopic::kGroup + kLine; }
+
 }  // namespace
 
 ByTopic::ByTopic(std::uint32_t topics, LayOut lay_out)
-    : topics_(topics), when_(lay_out), sums_((topics + kGroup - 1) / kGroup + kLine) {}
+    : topics_(topics), when_(lay_out), sums_(sums_of(topics)) {}
 
 bool ByTopic::pays(const Block& block, const Document& document) const {
   if (when_ == LayOut::always) return true;
@@ -85,6 +88,12 @@ void ByTopic::take_up(Block& block) {
 std::size_t ByTopic::memory() const {
   return document_.capacity() * sizeof(document_[0]) + documents_.capacity() * sizeof(Document) +
          counts_.capacity() * sizeof(counts_[0]) + sums_.size() * sizeof(float);
+}
+
+std::size_t ByTopic::memory_of(std::uint64_t lines, std::uint64_t documents, std::uint32_t topics) {
+  const std::size_t sums = sums_of(topics) * sizeof(float);
+  if (documents == 0 || topics < kFewestTopics) return sums;
+  return sums + (lines + topics) * sizeof(std::uint32_t) + std::bit_ceil(documents) * sizeof(Document);  // which grow by doubling
 }
 
 }  // namespace shoal::learn::topic

@@ -35,6 +35,8 @@ class ByTopic {
   bool has(std::uint32_t line) const { return line >= first_ && document_[line - first_] != kHasEntries; }
   float* sums() const { return sums_.data(); }  // a number for each group, and zeros behind, up to a whole line
   std::size_t memory() const;  // bytes
+  // Of one that tables of so many documents are laid out by in a visit, which take so many lines: the most, in bytes.
+  static std::size_t memory_of(std::uint64_t lines, std::uint64_t documents, std::uint32_t topics);
 
  private:
   static constexpr std::uint32_t kHasEntries = UINT32_MAX;

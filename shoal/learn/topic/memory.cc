@@ -3,12 +3,12 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <bit>
 #include <cmath>
 #include <fstream>
 
 #include "shoal/learn/topic/block.h"
 #include "shoal/learn/topic/blocks.h"
+#include "shoal/learn/topic/by_topic.h"
 #include "shoal/learn/topic/totals.h"
 
 namespace shoal::learn::topic {
@@ -59,19 +59,26 @@ std::uint64_t beside(const Sampling& sampling) {
   }
 }
 
-std::uint64_t block_bytes(const text::Documents& documents, std::size_t begin, std::size_t end, const MemberPart& part, std::size_t words) {
+struct BlockBytes {
+  std::uint64_t of_block = 0, by_topic = 0;  // of what its long documents are laid out with
+};
+BlockBytes block_bytes(const text::Documents& documents, std::size_t begin, std::size_t end, const MemberPart& part, std::size_t words) {
   const std::uint64_t tokens = documents.offsets[end] - documents.offsets[begin];
-  std::uint64_t longest = 0, lines = 0, whole = 0;
+  std::uint64_t longest = 0, lines = 0, whole_lines = 0, whole = 0;
   for (std::size_t d = begin; d < end; ++d) longest = std::max(longest, documents.offsets[d + 1] - documents.offsets[d]);
   const unsigned shift = Block::shift_for(longest, part.topics);
   for (std::size_t d = begin; d < end; ++d) {
     const std::uint64_t room = Block::lines_for(documents.offsets[d + 1] - documents.offsets[d], part.topics, shift);
     lines += room;
-    if (room * kLine >= part.topics) whole += room;
+    if (!Block::is_whole(room, part.topics)) continue;
+    ++whole;
+    whole_lines += room;
   }
-  const std::uint64_t by_topic = whole == 0 || part.sampling.kind != SamplerKind::exact ? 0 : whole + part.topics;  // by_topic.h
-  return tokens * (3 * sizeof(std::uint32_t) + beside(part.sampling)) + std::min<std::uint64_t>(tokens, words) * sizeof(Block::Run) +
-         (lines * kLine + by_topic + (end - begin)) * sizeof(std::uint32_t);
+  BlockBytes bytes;
+  if (part.sampling.kind == SamplerKind::exact) bytes.by_topic = ByTopic::memory_of(whole_lines, whole, part.topics);
+  bytes.of_block = tokens * (3 * sizeof(std::uint32_t) + beside(part.sampling)) + std::min<std::uint64_t>(tokens, words) * sizeof(Block::Run) +
+         (lines * kLine + (end - begin)) * sizeof(std::uint32_t);
+  return bytes;
 }
 
 std::uint64_t documents_bytes(const text::Corpus& corpus, const MemberPart& part, std::uint32_t blocks) {
@@ -82,10 +89,12 @@ std::uint64_t documents_bytes(const text::Corpus& corpus, const MemberPart& part
   const auto begins = parts_of(documents, 0, documents.size(), part.threads);
   for (std::uint32_t thread = 0; thread < part.threads; ++thread) {
     const auto parts = parts_of(documents, begins[thread], begins[thread + 1], blocks);
-    std::uint64_t largest = 0;
-    for (std::uint32_t block = 0; block < blocks; ++block)
-      largest = std::max(largest, block_bytes(documents, parts[block], parts[block + 1], part, words));
-    bytes += blocks == 1 ? largest : 2 * largest;
+    BlockBytes largest;
+    for (std::uint32_t block = 0; block < blocks; ++block) {
+      const BlockBytes one = block_bytes(documents, parts[block], parts[block + 1], part, words);
+      largest = {std::max(largest.of_block, one.of_block), std::max(largest.by_topic, one.by_topic)};
+    }
+    bytes += (blocks == 1 ? 1 : 2) * largest.of_block + largest.by_topic;  // a thread draws from one block at a time
     for (std::uint32_t block = 0; block < blocks; ++block) {
       aside = std::max(aside, (documents.offsets[parts[block + 1]] - documents.offsets[parts[block]]) * topic +
                                   (parts[block + 1] - parts[block]) * sizeof(std::size_t));

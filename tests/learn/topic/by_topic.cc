@@ -66,6 +66,25 @@ TEST(ByTopic, KeepsCounts) {
   }
 }
 
+// Foreseen to the byte from the sizes of documents; with few topics nothing is laid out, whatever they are.
+TEST(ByTopic, TakesWhatIsForeseen) {
+  const std::vector<std::uint32_t> whole{1500, 4000, 1000, 2000, 1100};
+  std::vector<std::vector<std::uint32_t>> lists{{1, 2, 1}, std::vector<std::uint32_t>(900, 7)};
+  for (const std::uint32_t tokens : whole) lists.emplace_back(tokens, 7u);
+  const text::Documents documents = documents_of(lists);
+  Block block(documents, 0, lists.size(), Slicing(frequencies_of(documents, 10), kLaidTopics, 1), kLaidTopics);
+  block.count();
+  std::uint64_t lines = 0;
+  for (const std::uint32_t tokens : whole) lines += Block::lines_for(tokens, kLaidTopics, block.shift);
+  ByTopic by_topic(kLaidTopics, LayOut::always);
+  EXPECT_EQ(by_topic.memory(), ByTopic::memory_of(0, 0, kLaidTopics));
+  by_topic.lay_out(block, 0);
+  EXPECT_EQ(by_topic.memory(), ByTopic::memory_of(lines, whole.size(), kLaidTopics));
+  ByTopic idle(255, LayOut::where_cheaper);
+  idle.lay_out(block, 0);
+  EXPECT_EQ(idle.memory(), ByTopic::memory_of(lines, whole.size(), 255));
+}
+
 // Goal: a sweep goes as far. Method: five documents of 4,000 tokens of 2 subjects of 10 each; four chains of each way from the same start. Relation: the
 // mean log-likelihoods a token of both ways are nearly the same after each sweep (those of single chains lie up to 0.06 apart), and far above the start's.
 TEST(ByTopic, LearnsAsMuchInASweep) {
