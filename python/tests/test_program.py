@@ -6,6 +6,7 @@ import subprocess
 import pytest
 
 import shoal
+from pool import program as pool_program
 
 SLOW = {"name": "one slow host", "bandwidth_unit": "Mbit/s", "compute": ["a", "b", "c", "d"], "switches": ["s"],
         "links": [link for host, rate in zip("abcd", (500, 500, 500, 100))
@@ -47,7 +48,7 @@ def test_a_network_is_a_file_a_dict_or_a_form(network, tmp_path):
     """What the command line generates, imports and draws."""
 
     def shoal_says(*command):
-        return subprocess.run(["shoal", *map(str, command)], check=True, capture_output=True, text=True).stdout
+        return subprocess.run([pool_program(), *map(str, command)], check=True, capture_output=True, text=True).stdout
 
     assert shoal.Network(SLOW) == network and network.hosts == ["a", "b", "c", "d"]
     network.save(tmp_path / "again.json")
@@ -81,7 +82,7 @@ def test_a_program_is_drawn_as_the_command_line_draws_it(network, tmp_path):
     program = shoal.program.build(network)
     program.save(tmp_path / "p.json")
     for on, flags in ((None, []), (network, ["--topology", tmp_path / "slow.json"])):
-        subprocess.run(["shoal", "program", "show", tmp_path / "p.json", "--svg", tmp_path / "p.svg", *flags], check=True)
+        subprocess.run([pool_program(), "program", "show", tmp_path / "p.json", "--svg", tmp_path / "p.svg", *flags], check=True)
         assert program.svg(on) == (tmp_path / "p.svg").read_text()
     assert "<svg" in program.svg() and program.svg() != program.svg(network)
 

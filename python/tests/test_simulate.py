@@ -9,13 +9,14 @@ from torch import nn
 
 import shoal
 import tiny
+from pool import program as pool_program
 
 RING = {"name": "ring", "program": "ring", "bytes": "64MB"}
 LINKS_ONLY = {"model": "links_only"}
 
 
 def printed(*command) -> dict:
-    return json.loads(subprocess.run(["shoal", *map(str, command), "--json"], check=True, capture_output=True, text=True).stdout)
+    return json.loads(subprocess.run([pool_program(), *map(str, command), "--json"], check=True, capture_output=True, text=True).stdout)
 
 
 @pytest.fixture
