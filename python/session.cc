@@ -4,6 +4,7 @@
 #include <torch/csrc/utils/pybind.h>
 
 #include "bindings.h"
+#include "shoal/net/again.h"
 #include "shoal/net/call.h"
 #include "shoal/net/tcp.h"
 #include "shoal/nn/store_rendezvous.h"
@@ -35,13 +36,14 @@ net::JoinOptions join_options(const Settings& settings) {
 
 std::shared_ptr<Session> join(const Settings& settings, double patience) {
   const auto options = join_options(settings);
-  Session::JoinAgain again;
+  const auto policy = settings.at("SHOAL_ON_PEER_LOST");
+  nn::JoinAgain again;
   if (options.on_peer_lost == net::OnPeerLost::rejoin) {
-    again = [options](const net::Place& before, const std::vector<net::Rank>& lost) { return net::join_again(before, lost, options); };
+    again = [options](const net::Place& before, const std::vector<net::Rank>& lost, const std::stop_token& stop) { return net::join_again(before, lost, options, stop); };
   }
   auto job = net::join(options);
   if (job->place().size == 1) again = nullptr;
-  return std::make_shared<Session>(std::move(job), from_seconds(patience), std::move(again));
+  return std::make_shared<Session>(std::move(job), from_seconds(patience), std::move(again), policy != net::kRegrow);
 }
 
 // Under torchrun: members meet at its store. Returns whether the job's secret had to travel through it.
@@ -146,7 +148,10 @@ void bind_session(py::module_& module) {
       .def_property_readonly("place", &Session::place)
       .def_property_readonly("members", &Session::members)
       .def_property_readonly("outlives_losses", &Session::outlives_losses)
+      .def_property_readonly("members_ahead", &Session::members_ahead)
       .def_property_readonly("rejoins", &Session::rejoins)
+      .def_property_readonly("regrows", &Session::regrows)
+      .def_property_readonly("moves", &Session::moves)
       .def_property_readonly("arriving", &Session::arriving)
       .def_property_readonly("generation", &Session::generation)
       .def_property_readonly("carries", &Session::carries)

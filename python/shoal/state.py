@@ -23,6 +23,7 @@ class State:
     same script; here it takes over model, optimizer and values as another member has them then, and comes to the same step. So between two
     calls of optimizer.step() the values say which step is at hand. What a step does follows from them, from the rank, and from nothing that an
     earlier step left: which samples it takes, and its random numbers (torch.manual_seed(state.step) in front of a model with dropout).
+    Under `--on-peer-lost regrow` the others train on until it has come, and it takes over what they have as a forward pass begins, the first one of a step.
     Elsewhere a State is a plain namespace.
 
     Values: what a checkpoint may hold (numbers, text, tensors, lists, dicts), and whatever has state_dict() and load_state_dict(), as schedules of
@@ -36,6 +37,8 @@ class State:
         here = session.current()
         if not here.rejoins:
             return
+        if here.regrows and (_states or len(session.models()) > 1):
+            raise mistake("shoal.State", "members that come while others go on take over one model, and there are several", "run with --on-peer-lost rejoin")
         _states.append(self)
         here.carry(_write, _brought_here)
         if here.arriving:

@@ -55,9 +55,9 @@ class Joint final : public Work {
 }  // namespace
 
 std::vector<Contributor> do_together(net::Transport& transport, Survivors& survivors, Nanoseconds patience, const std::string& label,
-                                     const std::function<void(const Attempt&)>& part) {
+                                     const std::function<void(const Attempt&)>& part, double says) {
   const auto joint = std::make_shared<Joint>();
-  transport.post([&survivors, joint, patience, label] { survivors.start(joint, kJointOperations, 1, patience, label); });
+  transport.post([&survivors, joint, patience, label, says] { survivors.start(joint, kJointOperations, says, patience, label); });
   std::exception_ptr own;
   for (;;) {
     // The loop may still come to what the part uses: no way on is safe.

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <charconv>
+#include <cstdlib>
 #include <optional>
 #include <utility>
 
@@ -51,14 +52,16 @@ std::uint64_t find_generation(Rendezvous& board, Rank rank, Nanoseconds patience
 
 // Whom a generation waits for may be lost, too: then the next one has begun, and this one will never be complete. Who waits learns it by its patience, or
 // earlier, when one of the next generation has come to the board (mismatch, as also where members differ: then no generation has begun).
-std::unique_ptr<Job> join_in_generation(Place place, const std::string& secret, const JoinOptions& options, bool has_launcher) {
+std::unique_ptr<Job> join_in_generation(Place place, const std::string& secret, const JoinOptions& options, bool has_launcher,
+                                        const std::stop_token& stop = {}) {
   for (;; ++place.generation) {
     try {
-      return join_as_client(place, secret, options);
+      return join_as_client(place, secret, options, stop);
     } catch (const Error& error) {
       const bool misses = error.code() == Code::peer_lost || error.code() == Code::timeout;
       if (!misses && error.code() != Code::mismatch) throw;
-      CoordinatorClient board(secret, place.coordinator, options.patience, place.job);
+      CoordinatorClient at(secret, place.coordinator, options.patience, place.job);
+      Stoppable board(at, stop);
       const bool another_may_come = misses && !has_launcher && place.generation > 0;
       if (another_may_come) board.put(broken_key(place.generation), "1");
       if (!has_come(board, place.generation + 1, another_may_come ? options.patience : kAnotherLoss)) throw;
@@ -91,27 +94,37 @@ std::unique_ptr<Job> join_or_come(Place place, const std::string& secret, const 
   {
     CoordinatorClient board(secret, place.coordinator, options.patience, place.job);
     has_launcher = find(board, kLauncherKey).has_value();
+    const char* policy = std::getenv("SHOAL_ON_PEER_LOST");
+    if (!has_launcher && policy != nullptr && std::string_view(policy) == kRegrow) {
+      throw Error(Code::unsupported, "only `shoal run` starts others for a run that goes on meanwhile", "SHOAL_ON_PEER_LOST", "set rejoin, or shrink");
+    }
     if (!has_launcher) place.generation = find_generation(board, place.rank, options.patience);
   }
   return join_in_generation(std::move(place), secret, options, has_launcher);
 }
 
-std::unique_ptr<Job> join_again(const Place& before, const std::vector<Rank>& lost, const JoinOptions& given) {
+std::unique_ptr<Job> join_again(const Place& before, const std::vector<Rank>& lost, const JoinOptions& given) { return join_again(before, lost, given, {}); }
+
+std::unique_ptr<Job> join_again(const Place& before, const std::vector<Rank>& lost, const JoinOptions& given, const std::stop_token& stop) {
   const JoinOptions options = with_environment(given);
   const std::string secret = find_secret().value_or("");
   Place place = before;
   ++place.generation;
   bool has_launcher = false;
   {
-    CoordinatorClient board(secret, place.coordinator, options.patience, place.job);
+    CoordinatorClient at(secret, place.coordinator, options.patience, place.job);
+    Stoppable board(at, stop);
     has_launcher = find(board, kLauncherKey).has_value();
-    board.put(lost_key(before.generation), show_list(lost));
+    if (lost.empty() && !has_come(board, place.generation, kAnotherLoss)) {
+      throw Error(Code::peer_lost, "no later generation of this run has begun: it is over, or nobody is left who trains", "join");
+    }
+    if (!lost.empty()) board.put(lost_key(before.generation), show_list(lost));
     if (!has_come(board, place.generation, options.patience)) {
       throw Error(Code::peer_lost, "nobody has come in place of " + show_ranks(lost) + " within " + show_seconds(Seconds(options.patience).count()),
                   "join", "is the host there? SHOAL_JOIN_TIMEOUT sets the time");
     }
   }
-  return join_in_generation(place, secret, options, has_launcher);
+  return join_in_generation(place, secret, options, has_launcher, stop);
 }
 
 }  // namespace shoal::net

@@ -11,9 +11,12 @@
 #pragma once
 
 #include <cstdint>
+#include <memory>
+#include <stop_token>
 #include <string>
 #include <vector>
 
+#include "shoal/net/job.h"
 #include "shoal/net/transport.h"
 
 namespace shoal::net {
@@ -22,6 +25,14 @@ inline std::string lost_key(std::uint64_t generation) { return "lost/" + std::to
 inline constexpr const char* kLauncherKey = "launcher";
 inline std::string broken_key(std::uint64_t generation) { return "broken/" + std::to_string(generation); }
 inline std::string again_key(std::uint64_t generation) { return "again/" + std::to_string(generation); }
+
+// What SHOAL_ON_PEER_LOST says where others come and nobody waits for them: to launcher, board and transports the same as OnPeerLost::rejoin. Who goes on
+// meanwhile joins on another thread (nn/session.h).
+inline constexpr const char* kRegrow = "regrow";
+
+// join_again() of job.h, for somebody who may have no need of the job any more: then, soon after, Error{cancelled}. lost may be empty: those with whom
+// this member was to be in `before` have left it for a later generation.
+std::unique_ptr<Job> join_again(const Place& before, const std::vector<Rank>& lost, const JoinOptions& options, const std::stop_token& stop);
 
 std::string show_list(const std::vector<Rank>& ranks);                // "1,3"
 std::vector<Rank> read_list(const std::string& text);                 // what is no rank is left out

@@ -7,6 +7,7 @@
 
 #include "shoal/collective/build.h"
 #include "shoal/collective/joint.h"
+#include "shoal/net/again.h"
 #include "shoal/net/call.h"
 #include "shoal/net/narrowed.h"
 #include "shoal/nn/group/said.h"
@@ -78,13 +79,14 @@ struct Inside {  // of a part that is run together, whatever ends it
 
 }  // namespace
 
-Session::Session(std::unique_ptr<net::Job> job, Nanoseconds patience, JoinAgain join_again)
+Session::Session(std::unique_ptr<net::Job> job, Nanoseconds patience, JoinAgain join_again, bool waits)
     : place_(job->place()), workers_(net::workers_among(job->members())), join_again_(std::move(join_again)), links_before_(place_.size),
       patience_(serves() ? kAsLongAsItTakes : patience), channel_(new_channel()),
       survivors_channel_(new_channel()), rates_(place_.size) {
   read_said(said_here());  // a mistake shows before anything is trained
   arriving_ = rejoins() && place_.generation > 0;
-  form_group(std::move(job));
+  enter(group_over(std::move(job)));
+  if (rejoins() && !waits) coming_ = std::make_unique<Coming>(join_again_);
 }
 
 Session::~Session() = default;
@@ -97,22 +99,26 @@ Session::Group::~Group() {
   });
 }
 
-void Session::form_group(std::unique_ptr<net::Job> job) {
+std::shared_ptr<Session::Group> Session::group_over(std::unique_ptr<net::Job> job) const {
   const auto group = std::make_shared<Group>();
   group->job = std::move(job);
-  if (size() > 1) {
-    net::Transport& over = group->job->transport();
-    const std::vector<net::Rank> everybody = first_ranks(size());
-    group->runners.push_back(std::make_shared<collective::Runner>(over, everybody));
-    if (net::goes_on(over.on_peer_lost())) {
-      net::call(over, [&] { group->survivors = std::make_shared<collective::Survivors>(over, everybody, survivors_channel_); });
-    }
-    runner_ = group->runners.back().get();
-    survivors_ = group->survivors.get();
+  if (size() == 1) return group;
+  net::Transport& over = group->job->transport();
+  const std::vector<net::Rank> everybody = first_ranks(size());
+  group->runners.push_back(std::make_shared<collective::Runner>(over, everybody));
+  if (net::goes_on(over.on_peer_lost())) {
+    net::call(over, [&] { group->survivors = std::make_shared<collective::Survivors>(over, everybody, survivors_channel_); });
   }
+  return group;
+}
+
+void Session::enter(std::shared_ptr<Group> group) {
+  runner_ = group->runners.empty() ? nullptr : group->runners.back().get();
+  survivors_ = group->survivors.get();
+  told_missing_.clear();
   rates_.begin_again();  // its links' totals begin
   const std::lock_guard lock(group_guard_);
-  group_ = group;
+  group_ = std::move(group);
 }
 
 std::unique_ptr<Session> Session::of_workers() const {
@@ -144,62 +150,114 @@ net::LinkStats Session::link(net::Rank peer) const {
 
 void Session::together(const std::string& label, const std::function<void()>& part, With with) {
   if (!survivors_ || together_) return part();
-  if (arriving_) {
+  if (arriving_ && !taking_over_) {
     throw Error(Code::invalid_argument, "this member came in place of a lost one, and does not have the state of the others yet", label,
                 "make the shoal.State before anything that members do together");
   }
   const bool wants_all = rejoins() && with == With::all;
   if (wants_all && !carried_.write) {
-    throw Error(Code::invalid_argument, "nothing says what those take over who come in place of lost members", "--on-peer-lost rejoin",
+    throw Error(Code::invalid_argument, "nothing says what those take over who come in place of lost members",
+                std::string("--on-peer-lost ") + (regrows() ? net::kRegrow : "rejoin"),
                 "make a shoal.State of model and optimizer before the first step");
   }
-  bool missing = false;
+  bool incomplete = false;
   const auto attempted = [&](const collective::Attempt& attempt) {
     if (attempt.runner->size() < living()) {
       runner_ = group_->runners.emplace_back(attempt.runner).get();
       generation_ = generation_of(group_->job->place(), attempt.epoch);
     }
-    missing = wants_all && living() < size();  // on all that are left: nothing is done before the others have come
-    if (missing) return;
+    incomplete = wants_all && !regrows() && living() < size();  // on all that are left: nothing is done before the others have come
+    if (incomplete) return;
     operation_ = attempt.operation;
     const Inside inside(together_);
     part();
   };
-  for (;;) {
-    collective::do_together(transport(), *survivors_, patience_, label, attempted);
-    if (!missing) return;
-    join_anew();
-  }
+  do {
+    const double says = regrows() ? generation_to_come() : 1;
+    const auto all = collective::do_together(transport(), *survivors_, patience_of_now(), label, attempted, says);
+    if (regrows()) {
+      moves_ = says > 0 && std::ranges::all_of(all, [says](const collective::Contributor& member) { return member.weight == says; });
+      look_for_others();
+    }
+    if (incomplete) join_anew();
+  } while (incomplete);
 }
 
-void Session::join_anew() {
+std::vector<net::Rank> Session::missing() const {
   std::vector<net::Rank> lost;
   const auto left = members();
   for (net::Rank r = 0; r < size(); ++r) {
     if (!std::binary_search(left.begin(), left.end(), r)) lost.push_back(r);
   }
-  const net::Place before = job().place();
-  auto job = join_again_(before, lost);
+  return lost;
+}
+
+void Session::join_anew() {
+  next_ = group_over(join_again_(job().place(), missing(), {}));
+  move_on();
+}
+
+void Session::move_on() {
+  moves_ = false;
   for (net::Rank r = 0; r < size(); ++r) links_before_[r] = link(r);
-  form_group(std::move(job));
+  enter(std::exchange(next_, nullptr));
   generation_ = generation_of(group_->job->place(), 0);
   link_model_.reset();  // to be measured with those that came
   bring_state(false);
 }
 
-void Session::arrive() {
-  if (!std::exchange(arriving_, false)) return;
-  generation_ = generation_of(group_->job->place(), 0);
-  bring_state(true);
+// What this member says with an operation: the generation that it could move on to; 0: none. From here to the operation's outcome it keeps that.
+double Session::generation_to_come() {
+  if (!next_) {
+    auto job = coming_->take();
+    if (!job) return 0;
+    next_ = group_over(std::move(job));
+  }
+  std::vector<net::Rank> there;
+  net::call(next_->job->transport(), [&] { there = next_->survivors->members(); });
+  const auto here = members();
+  const net::Place place = next_->job->place();
+  if (moves_ || std::ranges::includes(there, here)) return static_cast<double>(place.generation);
+  // Somebody who trains here could not stay there: whoever was to come was lost on the way, and there is one more.
+  next_.reset();
+  coming_->begin(place, {});
+  return 0;
 }
 
+void Session::look_for_others() {
+  if (taking_over_ || living() == size() || next_ || coming_->under_way()) return;
+  auto lost = missing();
+  if (lost == told_missing_) return;
+  told_missing_ = lost;
+  coming_->begin(job().place(), std::move(lost));
+}
+
+void Session::arrive() {
+  if (!arriving_) return;
+  {
+    const Inside taking_over(taking_over_);
+    generation_ = generation_of(group_->job->place(), 0);
+    while (!bring_state(true)) {
+      if (!regrows()) throw Error(Code::peer_lost, "all members that had the state were lost before another had taken it over", "rejoin");
+      enter(group_over(join_again_(job().place(), {}, {})));  // they have gone on to a later one, as somebody was lost on the way to this
+      generation_ = generation_of(group_->job->place(), 0);
+    }
+  }
+  arriving_ = false;
+}
+
+// Those who train do not hurry to one who comes; they may be in a long evaluation. Who is silent is lost before.
+Nanoseconds Session::patience_of_now() const { return taking_over_ && regrows() ? kAsLongAsItTakes : patience_; }
+
 // From the first member that has it along those that came. The others have nothing to do but hold what these do: they wait for its outcome.
-void Session::bring_state(bool here) {
+bool Session::bring_state(bool here) {
   std::string state;
+  bool found = false;
   together("the state for those that came", [&] {
     const auto has_it = gather_text(here ? "" : "1", "who has the state");
     const auto first = std::find(has_it.begin(), has_it.end(), "1");
-    if (first == has_it.end()) throw Error(Code::peer_lost, "all members that had the state were lost before another had taken it over", "rejoin");
+    found = first != has_it.end();
+    if (!found) return;
     std::vector<net::Rank> chain{members()[static_cast<std::size_t>(first - has_it.begin())]};
     for (std::size_t p = 0; p < has_it.size(); ++p) {
       if (has_it[p].empty()) chain.push_back(members()[p]);
@@ -212,7 +270,8 @@ void Session::bring_state(bool here) {
     state.resize(size);
     broadcast(std::as_writable_bytes(std::span(state)), 0, "the state");
   });
-  if (here) carried_.take(state);
+  if (here && found) carried_.take(state);
+  return found;
 }
 
 std::uint64_t Session::take_operations(std::uint64_t count) {

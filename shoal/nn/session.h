@@ -7,6 +7,9 @@
 // Where others come in place of those that are lost (OnPeerLost::rejoin) this holds between the steps of training, too. A step waits for them: the
 // session then moves to a new job with all of them, its *group*, and those who came take over the state of the others before any goes on.
 //
+// Where no step waits for them (net::kRegrow) that job is formed beside the one of now (coming.h); with each operation every member says whether it has
+// it, so all know after the same one that everybody has, and move to it between two steps (move_on()). Only the state is waited for.
+//
 // Lifetime: everything that uses the session ends before it. Threads: one at a time, never the transport's loop.
 #pragma once
 
@@ -26,15 +29,15 @@
 #include "shoal/collective/survivors.h"
 #include "shoal/collective/started.h"
 #include "shoal/net/job.h"
+#include "shoal/nn/coming.h"
 
 namespace shoal::nn {
 
 class Session {
  public:
   // patience: the longest wait for the others in any operation (SHOAL_TIMEOUT); of a member that only serves without an end.
-  // join_again (net::join_again): given under OnPeerLost::rejoin, else empty.
-  using JoinAgain = std::function<std::unique_ptr<net::Job>(const net::Place& before, const std::vector<net::Rank>& lost)>;
-  Session(std::unique_ptr<net::Job> job, Nanoseconds patience, JoinAgain join_again = {});
+  // join_again (net::join_again): given under OnPeerLost::rejoin, else empty. Then `waits`: a step waits for those who come; else it does without them.
+  Session(std::unique_ptr<net::Job> job, Nanoseconds patience, JoinAgain join_again = {}, bool waits = true);
   ~Session();
 
   net::Rank rank() const { return place_.rank; }
@@ -49,7 +52,8 @@ class Session {
   // The workers' own session, by the same ranks, for all that servers have no part in. Needs servers; made on each worker, once. It holds this one's job.
   std::unique_ptr<Session> of_workers() const;
   bool outlives_losses() const { return survivors_ != nullptr; }
-  bool rejoins() const { return static_cast<bool>(join_again_); }
+  bool rejoins() const { return static_cast<bool>(join_again_); }  // others come in place of lost members
+  bool regrows() const { return coming_ != nullptr; }              // and no step waits for them
   Nanoseconds patience() const { return patience_; }
   net::Job& job() { return *group_->job; }
   net::Transport& transport() { return job().transport(); }  // only where size() > 1
@@ -78,6 +82,12 @@ class Session {
   void carry(Carried state) { carried_ = std::move(state); }  // before the first step, and before arrive()
   bool carries() const { return static_cast<bool>(carried_.write); }
   void arrive();                                              // on those that came
+  // Where no step waits: those who came are there on all members, which move on to them together: each between the same two steps, before it does anything else
+  // with the others. Those who came have the state then.
+  bool moves() const { return moves_; }
+  void move_on();
+  // The ranks that take the next step, as far as anybody knows, ascending: the same on all members after a step.
+  std::vector<net::Rank> members_ahead() const { return moves_ ? next_->runners.front()->members() : members(); }
 
   std::uint16_t new_channel() { return ++last_channel_; }    // the same sequence on all members
 
@@ -123,9 +133,15 @@ class Session {
   void wait(collective::Started& started);
   std::vector<std::string> gather_once(const std::string& own, const std::string& label);
   std::uint64_t take_operations(std::uint64_t count);  // the first of so many numbers
-  void form_group(std::unique_ptr<net::Job> job);
+  struct Group;
+  std::shared_ptr<Group> group_over(std::unique_ptr<net::Job> job) const;
+  void enter(std::shared_ptr<Group> group);
+  std::vector<net::Rank> missing() const;
   void join_anew();
-  void bring_state(bool here);
+  bool bring_state(bool here);  // false: nobody there has it
+  Nanoseconds patience_of_now() const;
+  double generation_to_come();
+  void look_for_others();
 
   // A job and what runs over it: given up on its loop, when nobody uses it any more.
   struct Group {
@@ -142,8 +158,12 @@ class Session {
   collective::Runner* runner_ = nullptr;      // the group's
   collective::Survivors* survivors_ = nullptr;
   const JoinAgain join_again_;
+  std::unique_ptr<Coming> coming_;            // where no step waits
+  std::shared_ptr<Group> next_;               // has come
+  std::vector<net::Rank> told_missing_;       // to those who bring others, of this group
+  bool moves_ = false;
   Carried carried_;
-  bool arriving_ = false;
+  bool arriving_ = false, taking_over_ = false;
   std::vector<net::LinkStats> links_before_;  // of groups that are over
   bool together_ = false;
   std::uint64_t operation_ = 0;                 // the next of the part that is run together
