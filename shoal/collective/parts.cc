@@ -1,27 +1,14 @@
 #include "shoal/collective/parts.h"
 
 #include <algorithm>
-#include <numeric>
 #include <unordered_map>
 #include <utility>
+
+#include "shoal/collective/classes.h"
 
 namespace shoal::collective {
 
 namespace {
-
-// Lanes that belong together (union-find, with halved paths).
-class Together {
- public:
-  explicit Together(std::uint32_t rows) : parent_(rows) { std::iota(parent_.begin(), parent_.end(), 0U); }
-  std::uint32_t find(std::uint32_t row) {
-    while (parent_[row] != row) row = parent_[row] = parent_[parent_[row]];
-    return row;
-  }
-  std::uint32_t join(std::uint32_t a, std::uint32_t b) { return parent_[find(a)] = find(b); }
-
- private:
-  std::vector<std::uint32_t> parent_;
-};
 
 class Parts {
  public:
@@ -80,7 +67,7 @@ class Parts {
 
   const LaidOut& all_;
   const Program& program_;
-  Together together_;
+  Classes together_;  // lanes
   std::unordered_map<std::uint64_t, std::uint32_t> windows_;  // (rank, slot): a lane that has to do with it
   std::vector<std::uint32_t> speaker_;                        // [chunk]: a lane that speaks of it, else kNone
 };

@@ -1,8 +1,8 @@
 #include "shoal/collective/symmetry.h"
 
 #include <algorithm>
-#include <numeric>
 
+#include "shoal/collective/classes.h"
 #include "shoal/collective/parts.h"
 
 namespace shoal::collective {
@@ -181,28 +181,9 @@ class Search {
   std::vector<std::uint32_t> reached_;  // ranks with an image
 };
 
-// The lowest number of each class, when each is told whom it is in a class with.
-class Classes {
- public:
-  explicit Classes(std::uint32_t count) : lowest_(count) { std::iota(lowest_.begin(), lowest_.end(), 0U); }
-  std::uint32_t find(std::uint32_t k) {
-    while (lowest_[k] != k) k = lowest_[k] = lowest_[lowest_[k]];
-    return k;
-  }
-  void join(const std::vector<std::uint32_t>& images) {
-    for (std::uint32_t k = 0; k < images.size(); ++k) {
-      const auto [low, high] = std::minmax({find(k), find(images[k])});
-      lowest_[high] = low;
-    }
-  }
-  std::vector<std::uint32_t> take() {
-    for (std::uint32_t k = 0; k < lowest_.size(); ++k) lowest_[k] = find(k);
-    return std::move(lowest_);
-  }
-
- private:
-  std::vector<std::uint32_t> lowest_;
-};
+void join_images(Classes& classes, const std::vector<std::uint32_t>& images) {
+  for (std::uint32_t k = 0; k < images.size(); ++k) classes.join(k, images[k]);
+}
 
 // Whom the lanes of a rank speak to, each once, as they come.
 std::vector<std::uint32_t> first_peers(const LaidOut& all, std::uint32_t rank) {
@@ -237,8 +218,8 @@ Orbits orbits_of(const LaidOut& all) {
       const auto found = symmetry(all, first, peer);
       if (!found) continue;
       orbits.are_classes = true;
-      ranks.join(found->ranks);
-      chunks.join(found->chunks);
+      join_images(ranks, found->ranks);
+      join_images(chunks, found->chunks);
     }
   }
   orbits.ranks = ranks.take();

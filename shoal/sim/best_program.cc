@@ -40,6 +40,12 @@ topo::Topology with_seconds(topo::Topology topology) {
 struct Candidate {
   Program program;
   Offered offer;
+
+  Program bare() const {  // without a certificate, which is of the topology as it was
+    Program without = program;
+    without.certificate.reset();
+    return without;
+  }
 };
 
 std::vector<Program> candidates(const topo::Topology& topology, Collective collective, std::uint32_t root, const ProgramCache& cache) {
@@ -92,8 +98,7 @@ BestProgram best_program(const topo::Topology& topology, Collective collective, 
   for (std::size_t k = 0; k < all.size() && is_choice;) {
     Candidate& candidate = all[k];
     if (candidate.offer.seconds >= least) break;
-    Program bare = candidate.program;
-    bare.certificate.reset();  // of the topology as it was
+    const Program bare = candidate.bare();
     candidate.offer.seconds = simulated_seconds(bare, in_seconds, bytes, costs);
     candidate.offer.simulated = true;
     if (candidate.offer.seconds < least && !is_proved(bare)) {
@@ -104,9 +109,7 @@ BestProgram best_program(const topo::Topology& topology, Collective collective, 
     ++k;
   }
   while (!is_choice && !all.empty()) {
-    Program bare = all[0].program;
-    bare.certificate.reset();
-    if (is_proved(bare)) break;
+    if (is_proved(all[0].bare())) break;
     all.erase(all.begin());
   }
   if (all.empty())

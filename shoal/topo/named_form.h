@@ -1,4 +1,4 @@
-// Networks of regular form (generate.h) in words, as `shoal topo generate` and Python's shoal.topology() say them. Pure.
+// Networks of regular form (generate.h) in words, as `shoal topo generate` and Python's shoal.Network say them. Pure.
 #pragma once
 
 #include <string>
