@@ -84,6 +84,8 @@ function(shoal_test path)
     target_link_libraries(${target} PRIVATE shoal_flags GTest::gtest GTest::gmock GTest::gtest_main)
     if(SHOAL_SANITIZE STREQUAL "thread")
       target_sources(${target} PRIVATE ${SHOAL_TSAN_OPTIONS})
+      # Else the files that are compiled together would be others than in the builds that are tried most.
+      set_source_files_properties(${SHOAL_TSAN_OPTIONS} TARGET_DIRECTORY ${target} PROPERTIES SKIP_UNITY_BUILD_INCLUSION ON)
     endif()
   endif()
   target_sources(${target} PRIVATE ${source})

@@ -9,6 +9,7 @@
 #include <cstdlib>
 #include <fstream>
 
+#include "shoal/collective/build.h"
 #include "shoal/collective/known_network.h"
 #include "shoal/collective/modes.h"
 #include "shoal/collective/synthesize.h"
