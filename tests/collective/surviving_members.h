@@ -54,11 +54,13 @@ class SumWork final : public Work, public std::enable_shared_from_this<SumWork> 
   }
   void failed(const net::Failure& why) override { let_go()(why, {}); }
 
- private:
+  // A member that was killed never hears how it ends, and the runner that it has holds it.
   Summed let_go() {
     attempt_.runner.reset();
     return std::exchange(done_, nullptr);
   }
+
+ private:
   const Summing summing_;
   std::vector<std::int32_t>&input_, &output_;  // may be one
   std::vector<std::int32_t> sums_;  // aside: the input stays until all have them
@@ -98,6 +100,9 @@ class SurvivingMembers {
   ~SurvivingMembers() {
     closing_ = true;
     groups_.clear();
+    for (const auto& work : works_) {
+      if (const auto open = work.lock()) open->let_go();
+    }
   }
 
   // A member that nothing is to be expected of any more.
@@ -169,9 +174,9 @@ class SurvivingMembers {
       if (script_.pause == Nanoseconds(0)) return next(rank);
       job.member(rank).at(job.now() + (rank + 1) * script_.pause, [this, rank] { next(rank); });
     };
-    groups_[rank]->start(std::make_shared<SumWork>(Summing{script_.builder, script_.members},
-                                                   script_.in_place ? told.output : told.input, told.output, label, summed),
-                         1, script_.patience, label);
+    const auto work = std::make_shared<SumWork>(Summing{script_.builder, script_.members}, script_.in_place ? told.output : told.input, told.output, label, summed);
+    works_.push_back(work);
+    groups_[rank]->start(work, 1, script_.patience, label);
   }
 
   void expect_sum(const Told& told, int operation, const std::vector<net::Rank>& survivors) {
@@ -187,6 +192,7 @@ class SurvivingMembers {
   }
 
   std::vector<std::unique_ptr<Survivors>> groups_;
+  std::vector<std::weak_ptr<SumWork>> works_;
   std::vector<std::vector<Told>> told_;
   std::set<net::Rank> out_;
   int failed_ = 0, shrunk_ = 0;
