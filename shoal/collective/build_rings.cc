@@ -33,7 +33,7 @@ class Walk {
   Walk(Author& author, const Rings& rings, std::uint32_t number, std::uint32_t place)
       : author_(author), rings_(rings), pass_(rings.passes[number]), number_(number), rank_(rings.members[place]),
         shards_(static_cast<std::uint32_t>(rings.members.size())), place_(place), line_(line_of(pass_, rings.sizes, rings.open)),
-        sends_(2 * number), receives_(2 * number + 1), outward_sends_(2 * passes() + sends_), outward_receives_(2 * passes() + receives_) {
+        sends_(2 * number), receives_(2 * number + 1), inward_(2 * passes() + 4 * number), outward_(inward_ + 2) {
     std::uint32_t stride = 1;
     for (const std::uint32_t size : rings.sizes) {
       strides_.push_back(stride);
@@ -72,8 +72,8 @@ class Walk {
       }
       if (size > 1) {
         const bool last = below == 1;
-        for (const Run& run : runs(below, size, x + size - 2, size - 2)) add(receives_, neighbour(k, -1), run, false);
-        for (const Run& run : runs(below, size, x, 1)) add(receives_, neighbour(k, -1), run, last);
+        for (const Run& run : runs(below, size, x + size - 2, size - 2)) add(receives_, neighbour(k, -1), sends_, run, false);
+        for (const Run& run : runs(below, size, x, 1)) add(receives_, neighbour(k, -1), sends_, run, last);
         for (const Run& run : runs(below, size, x + size - 1, size - 1)) send_all(sends_, neighbour(k, 1), run);
       }
       prefix_ += x * below;
@@ -131,28 +131,26 @@ class Walk {
     return rings_.members[place_ - at * strides_[dimension] + (is_folded(k) ? folded(beside, size(k)) : beside) * strides_[dimension]];
   }
 
-  // Along a line: what comes from the end, and the own, goes on to the middle. The middle has somebody on either side.
+  // Along a line: what comes from the end, and the own, goes on to the middle, which has somebody on either side: what comes from behind it, and goes back there,
+  // has the lanes of the outward way.
   void to_middle(std::size_t k, const Run& run) {
     const std::uint32_t last = size(k) - 1, middle = last / 2, x = coordinate(k);
-    if (x == middle) {
-      add(receives_, neighbour(k, -1), run, false);
-      return add(outward_receives_, neighbour(k, 1), run, true);
-    }
-    const std::int32_t inward = x < middle ? 1 : -1;
-    if (x > 0 && x < last) add(receives_, neighbour(k, -inward), run, false);
-    send_all(sends_, neighbour(k, inward), run);
+    const std::int32_t inward = x <= middle ? 1 : -1;
+    if (x > 0 && x < last) add(inward_ + kReceives, neighbour(k, -inward), inward_ + kSends, run, false);
+    if (x == middle) return add(outward_ + kReceives, neighbour(k, 1), inward_ + kSends, run, true);
+    send_all(inward_ + kSends, neighbour(k, inward), run);
   }
-  // And the sum back, on lanes of its own, so that both are under way at once.
+  // And the sum back, at once.
   void from_middle(std::size_t k, const Run& run) {
     const std::uint32_t last = size(k) - 1, middle = last / 2, x = coordinate(k);
     if (x == middle) {
-      send_all(sends_, neighbour(k, -1), run);
-      return send_all(outward_sends_, neighbour(k, 1), run);
+      send_all(inward_ + kSends, neighbour(k, -1), run);
+      return send_all(outward_ + kSends, neighbour(k, 1), run);
     }
     const std::int32_t outward = x < middle ? -1 : 1;
-    const std::uint32_t lane = x + 1 == middle ? sends_ : outward_sends_;
-    write(outward_receives_, run, stepping(receive(neighbour(k, -outward), lane, chunk(run.start), kOutput), step()));
-    if (x > 0 && x < last) send_all(outward_sends_, neighbour(k, outward), run);
+    const std::uint32_t lane = (x + 1 == middle ? inward_ : outward_) + kSends;
+    write(outward_ + kReceives, run, stepping(receive(neighbour(k, -outward), lane, chunk(run.start), kOutput), step()));
+    if (x > 0 && x < last) send_all(outward_ + kSends, neighbour(k, outward), run);
   }
 
   // The shards below `count` coordinates, down from `v` and round; each with `below`.
@@ -204,9 +202,9 @@ class Walk {
     for (auto& [part, op] : ops) write(lane, part, std::move(op));
   }
 
-  void add(std::uint32_t lane, std::uint32_t from, const Run& run, bool whole) {
+  void add(std::uint32_t lane, std::uint32_t from, std::uint32_t from_lane, const Run& run, bool whole) {
     receive_all(lane, run, [&](const Run& part, const Held& held) {
-      Op op = receive_reduce(from, sends_, chunk(part.start), held.site, kOutput);
+      Op op = receive_reduce(from, from_lane, chunk(part.start), held.site, kOutput);
       op.completes = whole;
       return op;
     });
@@ -218,7 +216,7 @@ class Walk {
   const std::uint32_t number_, rank_, shards_, place_;
   const std::optional<std::uint32_t> line_;
   const std::uint32_t sends_, receives_;              // lanes, of these numbers at every member of a ring
-  const std::uint32_t outward_sends_, outward_receives_;  // of a pass along a line; what the middle receives from its other side, and sends there
+  const std::uint32_t inward_, outward_;              // of a line: the first of two lanes each way, so that both are under way at once
   std::uint32_t prefix_ = 0;                          // of the shards that are its own in the phases so far
   std::uint32_t result_lane_ = 0;
   std::vector<std::uint32_t> strides_, coordinates_;  // [dimension]
@@ -292,7 +290,7 @@ Program ring_program(std::string name, const Rings& rings) {
   for (const Leaf& leaf : rings.leaves) leaves[leaf.host].push_back(leaf);
   for (std::uint32_t place = 0; place < shards; ++place) {
     const std::uint32_t rank = rings.members[place];
-    for (std::uint32_t lane = 0; lane < (lines ? 4 : 2) * passes; ++lane) author.lane(rank);
+    for (std::uint32_t lane = 0; lane < (lines ? 6 : 2) * passes; ++lane) author.lane(rank);
     for (std::uint32_t number = 0; number < passes; ++number) {
       Walk walk(author, rings, number, place);
       for (const Leaf& leaf : leaves[rank]) {
