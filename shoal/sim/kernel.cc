@@ -27,6 +27,7 @@ std::uint32_t Kernel::flow(std::span<const std::uint32_t> links, double bytes, s
   }
   Flow& flow = flows_[number];
   flow.links = links;
+  if (!links.empty()) flow.first_link = links.front();
   if (links.size() > 1) flow.places.resize(links.size() - 1);
   flow.left = bytes;
   flow.rate = 0;
@@ -79,7 +80,7 @@ void Kernel::settle(Flow& flow) {
   flow.since = now_;
   if (moved <= 0) return;
   flow.left -= moved;
-  for (const std::uint32_t link : flow.links) links_[link].carried += moved;
+  for (std::size_t hop = 0; hop < flow.links.size(); ++hop) links_[flow.link(hop)].carried += moved;
 }
 
 double Kernel::carried(std::uint32_t link) const {
@@ -102,15 +103,15 @@ void Kernel::set_rate(std::uint32_t number, double rate) {
 
 void Kernel::remove(std::uint32_t number) {
   Flow& flow = flows_[number];
-  for (const std::uint32_t link : flow.links) links_[link].carried += flow.left;
   for (std::uint32_t hop = 0; hop < flow.links.size(); ++hop) {
-    auto& flows = links_[flow.links[hop]].flows;
+    links_[flow.link(hop)].carried += flow.left;
+    auto& flows = links_[flow.link(hop)].flows;
     const Crossing last = flows.back();
     const std::uint32_t freed = place(flow, hop);
     flows[freed] = last;
     place(flows_[last.flow], last.hop) = freed;
     flows.pop_back();
-    if (!flows.empty()) left_behind_.push_back(flow.links[hop]);
+    if (!flows.empty()) left_behind_.push_back(flow.link(hop));
   }
   ++flow.version;
   flow.open = false;
@@ -118,7 +119,10 @@ void Kernel::remove(std::uint32_t number) {
 }
 
 bool Kernel::alone(const Flow& flow) const {
-  return std::ranges::all_of(flow.links, [this](std::uint32_t link) { return links_[link].flows.size() == 1; });
+  for (std::size_t hop = 0; hop < flow.links.size(); ++hop) {
+    if (links_[flow.link(hop)].flows.size() > 1) return false;
+  }
+  return true;
 }
 
 void Kernel::share() {
@@ -131,7 +135,7 @@ void Kernel::share() {
       continue;
     }
     double rate = flow.cap;
-    for (const std::uint32_t link : flow.links) rate = std::min(rate, links_[link].capacity);
+    for (std::size_t hop = 0; hop < flow.links.size(); ++hop) rate = std::min(rate, links_[flow.link(hop)].capacity);
     set_rate(number, rate);
   }
   begun_.clear();

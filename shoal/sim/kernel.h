@@ -46,17 +46,19 @@ class Kernel {
   std::uint64_t solved() const { return solved_; }  // flows whose rate was computed together with others', so far
 
  private:
-  struct Flow {
+  struct alignas(64) Flow {                // what its end needs is in one line of the processor's cache
     std::span<const std::uint32_t> links;
-    std::uint32_t first_place = 0;         // where it stands among the flows of links[0]
-    std::vector<std::uint32_t> places;     // of links[1], links[2], ...
     double left = 0, rate = 0, since = 0;  // bytes at `since`; bytes/s since then
-    double cap = 0;
     std::uint64_t token = 0;
-    std::uint32_t priority = 0;
     std::uint32_t version = 0;             // of its end in the queue
-    std::uint64_t seen = 0;                // by which solve
+    std::uint32_t first_link = 0;          // links[0]: most have no other
+    std::uint32_t first_place = 0;         // where it stands among the flows of that
     bool open = false;
+    std::uint32_t priority = 0;
+    double cap = 0;
+    std::uint64_t seen = 0;                // by which solve
+    std::vector<std::uint32_t> places;     // of links[1], links[2], ...
+    std::uint32_t link(std::size_t hop) const { return hop == 0 ? first_link : links[hop]; }
   };
   struct Crossing {
     std::uint32_t flow, hop;               // flows_[flow].links[hop] is this link

@@ -4,6 +4,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -45,15 +46,20 @@ class Running {
   std::string standstill() const;          // where it waits
 
  private:
-  struct LaneState {
+  // A large program's lanes and streams do not fit in the processor's caches: each lies in as few lines of them as can be, with what the program says of it.
+  struct alignas(64) LaneState {
     Position next, oldest;                 // to begin; not yet done
+    std::span<const std::uint32_t> wakes;  // lanes that may go on when this one has
+    std::uint32_t rank = 0, end = 0;       // the loop behind its last
     std::uint32_t in_flight = 0;
     bool queued = false;
+    bool at_end(const Position& at) const { return at.loop == end; }
   };
   struct Window {
     std::uint32_t written = 0, read = 0;   // slices
   };
-  struct StreamState {
+  struct alignas(64) StreamState {
+    SizedProgram::Stream ends;
     std::uint32_t posted = 0;              // slices
     std::uint32_t channel = SizedProgram::kNone;
     bool waiting = false;                  // in its channel, or flying
@@ -75,8 +81,8 @@ class Running {
   bool pass_empty(std::uint32_t lane);     // whether there were some
   void progressed(std::uint32_t lane);     // once for each slice that ends the lane
   void wake(std::uint32_t lane);
-  Window& window(std::uint32_t lane, std::uint32_t slot) { return windows_[std::size_t{program_->rank_of(lane)} * slots_ + slot]; }
-  topo::Node host(std::uint32_t lane) const { return what_.hosts[program_->rank_of(lane)]; }
+  Window& window(std::uint32_t lane, std::uint32_t slot) { return windows_[std::size_t{lanes_[lane].rank} * slots_ + slot]; }
+  topo::Node host(std::uint32_t lane) const { return what_.hosts[lanes_[lane].rank]; }
   void occupy(topo::Node host, double seconds, Token::Kind kind, std::uint32_t index);  // its thread; then that event comes
 
   Simulation& simulation_;
