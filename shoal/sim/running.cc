@@ -53,6 +53,17 @@ void Running::go() {
   }
 }
 
+void Running::fetch(std::uint32_t stream, bool sent, std::uint32_t step) const {
+  if (step == 0) {
+    __builtin_prefetch(&streams_[stream]);
+    return __builtin_prefetch(reinterpret_cast<const char*>(&streams_[stream]) + sizeof(StreamState) / 2);
+  }
+  const LaneState& lane = lanes_[sent ? streams_[stream].ends.sender : streams_[stream].ends.receiver];
+  if (step == 1) return __builtin_prefetch(&lane);
+  if (step == 2) program_->fetch(lane.next);
+  for (const std::uint32_t other : lane.wakes) step == 2 ? __builtin_prefetch(&lanes_[other]) : program_->fetch(lanes_[other].next);
+}
+
 bool Running::step(std::uint32_t lane) {
   LaneState& state = lanes_[lane];
   if (state.at_end(state.next)) return false;

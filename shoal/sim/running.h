@@ -42,6 +42,10 @@ class Running {
   void local_done(std::uint32_t lane);
   void go();                               // until every lane waits
 
+  // The steps of the way through memory that an event of `stream` will go, each of which needs the one before.
+  static constexpr std::uint32_t kFetchSteps = 4;
+  void fetch(std::uint32_t stream, bool sent, std::uint32_t step) const;
+
   bool complete() const { return incomplete_ranks_ == 0; }
   std::string standstill() const;          // where it waits
 

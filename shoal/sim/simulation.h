@@ -63,6 +63,7 @@ class Simulation {
   enum class Begun : std::uint8_t { no, due, yes };  // due: it would have begun, were the others not waited for
 
   void serve(std::uint32_t channel);
+  void foresee();
   void handle(Token token);
   void handle_running(Token token);
   void handle_transfer(Token token);

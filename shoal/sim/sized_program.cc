@@ -280,12 +280,6 @@ std::uint32_t SizedProgram::stream(std::uint32_t lane, const Position& at) const
   return static_cast<std::uint32_t>(std::lower_bound(streams_.begin(), streams_.end(), ends, before) - streams_.begin());
 }
 
-std::uint32_t SizedProgram::run_length(const Position& at) const {
-  const Step& here = step(at);
-  if (here.is_run) return here.times - at.iteration;
-  return slices(chunk(at)) - at.slice;
-}
-
 double SizedProgram::run_bytes(const Position& at, std::uint32_t count) const {
   const Step& here = step(at);
   const std::uint32_t first = chunk(at);

@@ -61,12 +61,20 @@ class SizedProgram {
   std::uint32_t stream(std::uint32_t lane, const Position& at) const;    // of a send or receive
   std::uint32_t chunk(const Position& at) const {
     const Step& here = step(at);
-    const std::int64_t which = here.chunk + std::int64_t{here.chunk_step} * at.iteration;  // most need neither the op nor a division
-    if (which >= 0 && which < program_->chunks) return static_cast<std::uint32_t>(which);
+    const std::int64_t chunks = program_->chunks;
+    std::int64_t which = here.chunk + std::int64_t{here.chunk_step} * at.iteration;  // most need neither the op nor a division
+    if (which < 0) which += chunks;
+    if (which >= 0 && which < chunks) return static_cast<std::uint32_t>(which);
     return collective::chunk_of(*program_, *here.op, at.iteration);
   }
+  void fetch(const Position& at) const {        // into the processor's cache
+    if (single_ops_) __builtin_prefetch(steps_.data() + at.loop);
+  }
   // Slices from here to the end of the run; 0 where the chunk is empty.
-  std::uint32_t run_length(const Position& at) const;
+  std::uint32_t run_length(const Position& at) const {
+    const Step& here = step(at);
+    return here.is_run ? here.times - at.iteration : slices(chunk(at)) - at.slice;
+  }
   double run_bytes(const Position& at, std::uint32_t slices) const;
   std::uint32_t run_messages(const Position& at, std::uint32_t slices) const;  // slices of the real runner
   void advance(std::uint32_t lane, Position& at, std::uint32_t slices) const;  // inside the run, or over an empty op with 0
