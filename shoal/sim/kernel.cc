@@ -28,7 +28,7 @@ std::uint32_t Kernel::flow(std::span<const std::uint32_t> links, double bytes, s
   Flow& flow = flows_[number];
   flow.links = links.data();
   flow.hops = static_cast<std::uint32_t>(links.size());
-  std::copy_n(links.begin(), std::min(flow.hops, kNear), flow.near_links);
+  for (std::uint32_t hop = 0; hop < std::min(flow.hops, kNear); ++hop) flow.near_links[hop] = links[hop];
   if (flow.hops > kNear) flow.places.resize(flow.hops - kNear);
   flow.left = bytes;
   flow.rate = 0;

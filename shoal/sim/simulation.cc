@@ -13,6 +13,7 @@ namespace shoal::sim {
 namespace {
 
 constexpr std::size_t kMostJobs = 1 << 24;
+constexpr std::size_t kMostCached = 1 << 16;  // steps of a program: of 64 bytes each
 
 bool is_time(double seconds) { return seconds >= 0 && std::isfinite(seconds); }
 
@@ -114,7 +115,7 @@ Outcome Simulation::run() {
   plan_faults();
   Event event;
   while ((incomplete_jobs_ > 0 || jobs_.empty()) && kernel_.next(event)) {
-    foresee();
+    if (foresees_) foresee();
     handle(Token::of(event.token));
   }
   if (incomplete_jobs_ == 0) return outcome();
@@ -134,6 +135,7 @@ std::uint32_t Simulation::begin(std::uint32_t job, const Job* what, std::vector<
     }
     sized = std::make_shared<const SizedProgram>(what->program, std::move(bytes), costs_);
   }
+  foresees_ = foresees_ || sized->steps() > kMostCached;
   const auto number = static_cast<std::uint32_t>(attempts_.size());
   if (number >= kMostJobs) refuse(fmt::format("more than {} attempts", kMostJobs - 1), "simulation");
   attempts_.push_back({what, job, std::move(ranks), kernel_.now(), std::make_unique<Running>(*this, number, *what, sized)});

@@ -132,6 +132,7 @@ class Simulation {
     auto operator<=>(const Size&) const = default;
   };
   std::map<Size, std::shared_ptr<const SizedProgram>> sized_;
+  bool foresees_ = false;                                    // a program is larger than the processor's caches
   std::deque<Attempt> attempts_;
   std::deque<Job> others_;                                   // of attempts by fewer, and of states: as they are done then
   std::vector<std::uint32_t> attempt_;                       // by job: the latest, or kNone

@@ -40,6 +40,8 @@ class SizedProgram {
   std::uint32_t in_flight() const { return in_flight_; }       // slices of a lane under way at once
   std::uint32_t window() const { return window_; }
 
+  std::size_t steps() const { return steps_.size(); }          // ops of all lanes
+
   // Lanes, of all ranks.
   std::uint32_t lanes() const { return static_cast<std::uint32_t>(lanes_.size()); }
   std::uint32_t first_lane(std::uint32_t rank) const { return first_lane_[rank]; }  // rank may be ranks
