@@ -108,7 +108,7 @@ void Running::occupy(topo::Node host, double seconds, Token::Kind kind, std::uin
   simulation_.occupy(host, seconds, {kind, attempt_, index});
 }
 
-void Running::begin_send(std::uint32_t lane, std::uint32_t stream, Train train) {
+void Running::begin_send(std::uint32_t lane, std::uint32_t stream, const Train& train) {
   const double seconds = train.messages * simulation_.costs().message_seconds;
   if (seconds > 0) {
     streams_[stream].preparing.push(train);
@@ -118,7 +118,7 @@ void Running::begin_send(std::uint32_t lane, std::uint32_t stream, Train train) 
   offer(stream);
 }
 
-void Running::begin_local(std::uint32_t lane, const Op& op, Train train) {
+void Running::begin_local(std::uint32_t lane, const Op& op, const Train& train) {
   // A fold of k sources adds k - 1 times; a copy reads and writes once, as an addition does.
   const double passes = op.kind == OpKind::copy ? 1 : static_cast<double>(op.sources.size()) - 1;
   const double rate = simulation_.costs().add_rate, seconds = rate > 0 ? passes * train.bytes / rate : 0;
@@ -145,7 +145,7 @@ void Running::offer(std::uint32_t stream) {
   simulation_.offer(state.channel, attempt_, stream);
 }
 
-Train Running::take(std::uint32_t stream) {
+double Running::take(std::uint32_t stream) {
   StreamState& state = streams_[stream];
   Train& train = state.flying = {};
   const double most = program_->message_bytes(state.ends.sender);
@@ -166,7 +166,7 @@ Train Running::take(std::uint32_t stream) {
     state.posted -= part.slices;
     if (first.slices == 0) state.ready.pop();
   }
-  return train;
+  return train.bytes;
 }
 
 void Running::flown(std::uint32_t stream, double began) {
@@ -188,7 +188,7 @@ void Running::flown(std::uint32_t stream, double began) {
 
 void Running::arrived(std::uint32_t stream) { receive(stream, streams_[stream].in_transit.pop()); }
 
-void Running::receive(std::uint32_t stream, Train train) {
+void Running::receive(std::uint32_t stream, const Train& train) {
   const std::uint32_t lane = streams_[stream].ends.receiver;
   const Costs& costs = simulation_.costs();
   const bool adds = costs.add_rate > 0 && program_->kind(lanes_[lane].oldest) == OpKind::receive_reduce;

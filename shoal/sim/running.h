@@ -35,7 +35,7 @@ class Running {
 
   void start(std::uint32_t rank);
   void prepared(std::uint32_t stream);     // the sender's thread has handed it to the network
-  Train take(std::uint32_t stream);        // what goes next; the stream has something to send
+  double take(std::uint32_t stream);       // what goes next: its bytes; the stream has something to send
   void flown(std::uint32_t stream, double began);
   void arrived(std::uint32_t stream);
   void taken(std::uint32_t stream);        // the receiver's thread is done with it
@@ -77,10 +77,10 @@ class Running {
   };
 
   bool step(std::uint32_t lane);
-  void begin_send(std::uint32_t lane, std::uint32_t stream, Train train);
-  void begin_local(std::uint32_t lane, const collective::Op& op, Train train);
+  void begin_send(std::uint32_t lane, std::uint32_t stream, const Train& train);
+  void begin_local(std::uint32_t lane, const collective::Op& op, const Train& train);
   void offer(std::uint32_t stream);        // to its channel, if something may leave
-  void receive(std::uint32_t stream, Train train);
+  void receive(std::uint32_t stream, const Train& train);
   void done(std::uint32_t lane, std::uint32_t slices);
   bool pass_empty(std::uint32_t lane);     // whether there were some
   void progressed(std::uint32_t lane);     // once for each slice that ends the lane

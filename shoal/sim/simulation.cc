@@ -183,19 +183,19 @@ void Simulation::foresee() {
   });
 }
 
-void Simulation::handle(Token token) {
+void Simulation::handle(const Token& token) {
   if (token.kind >= Token::Kind::certain) return handle_fault(token);
   if (token.kind >= Token::Kind::transfer_start) return handle_transfer(token);
   if (token.kind == Token::Kind::start) return start(token.job, token.index);
   handle_running(token);
 }
 
-void Simulation::handle_running(Token token) {
+void Simulation::handle_running(const Token& token) {
   const std::uint32_t channel = token.index;
   const bool flown = token.kind == Token::Kind::flown;
-  if (flown) token = channels_[channel].serving;
-  if (Running* const running = attempts_[token.job].running.get()) {
-    if (flown) running->flown(token.index, channels_[channel].began);
+  const std::uint32_t attempt = flown ? channels_[channel].serving.job : token.job;
+  if (Running* const running = attempts_[attempt].running.get()) {
+    if (flown) running->flown(channels_[channel].serving.index, channels_[channel].began);
     if (token.kind == Token::Kind::prepared) running->prepared(token.index);
     if (token.kind == Token::Kind::arrived) running->arrived(token.index);
     if (token.kind == Token::Kind::taken) running->taken(token.index);
@@ -205,10 +205,10 @@ void Simulation::handle_running(Token token) {
     channels_[channel].flow = kNone;
     serve(channel);
   }
-  go_on(token.job);
+  go_on(attempt);
 }
 
-void Simulation::handle_transfer(Token token) {
+void Simulation::handle_transfer(const Token& token) {
   const Transfer& transfer = transfers_[token.index];
   const Path& on = paths_.between(transfer.from, transfer.to);
   if (token.kind == Token::Kind::transfer_start) {
@@ -262,7 +262,7 @@ void Simulation::serve(std::uint32_t at) {
     Running* const running = attempts_[channel.serving.job].running.get();
     if (running == nullptr) continue;  // given up
     channel.began = kernel_.now();
-    channel.flow = flow(*channel.path, running->take(channel.serving.index).bytes, {Token::Kind::flown, 0, at}, channel.priority, kEndless);
+    channel.flow = flow(*channel.path, running->take(channel.serving.index), {Token::Kind::flown, 0, at}, channel.priority, kEndless);
     return;
   }
 }
