@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <functional>
 #include <numeric>
 
 #include "shoal/collective/author.h"
@@ -24,6 +25,19 @@ namespace {
 // the first one counting most; then what a phase speaks of is a few descending runs of shards:
 //
 //     phase k, T shards below each coordinate: those of coordinate v are  prefix + v T + T - 1, ..., prefix + v T
+// Of the member at `place`: two lanes of each pass for its rings, and behind all of these, pass after pass, four of each line, at its ends two. Those in front of pass `number`'s line.
+std::uint32_t lanes_before_line(const Rings& rings, std::size_t number, std::uint32_t place) {
+  std::uint32_t lanes = 2 * static_cast<std::uint32_t>(rings.passes.size());
+  for (std::size_t pass = 0; pass < number; ++pass) {
+    const std::optional<std::uint32_t> line = line_of(rings.passes[pass], rings.sizes, rings.open);
+    if (!line) continue;
+    const std::uint32_t stride = std::accumulate(rings.sizes.begin(), rings.sizes.begin() + *line, 1U, std::multiplies<>());
+    const std::uint32_t at = place / stride % rings.sizes[*line];
+    lanes += at == 0 || at + 1 == rings.sizes[*line] ? 2 : 4;
+  }
+  return lanes;
+}
+
 class Walk {
  public:
   struct Run {
@@ -33,7 +47,7 @@ class Walk {
   Walk(Author& author, const Rings& rings, std::uint32_t number, std::uint32_t place)
       : author_(author), rings_(rings), pass_(rings.passes[number]), number_(number), rank_(rings.members[place]),
         shards_(static_cast<std::uint32_t>(rings.members.size())), place_(place), line_(line_of(pass_, rings.sizes, rings.open)),
-        sends_(2 * number), receives_(2 * number + 1), inward_(2 * passes() + 4 * number), outward_(inward_ + 2) {
+        sends_(2 * number), receives_(2 * number + 1), inward_(lanes_before_line(rings, number, place)), outward_(inward_ + 2) {
     std::uint32_t stride = 1;
     for (const std::uint32_t size : rings.sizes) {
       strides_.push_back(stride);
@@ -125,32 +139,35 @@ class Walk {
     const std::uint32_t at = coordinates_[pass_.order[k]], x = is_folded(k) ? unfolded(at, size(k)) : at;
     return pass_.backward ? size(k) - 1 - x : x;
   }
-  std::uint32_t neighbour(std::size_t k, std::int32_t by) const {
+  std::uint32_t beside(std::size_t k, std::int32_t by) const {  // the place
     const std::uint32_t dimension = pass_.order[k], at = coordinates_[dimension];
-    const std::uint32_t beside = around(is_folded(k) ? unfolded(at, size(k)) : at, pass_.backward ? -by : by, size(k));
-    return rings_.members[place_ - at * strides_[dimension] + (is_folded(k) ? folded(beside, size(k)) : beside) * strides_[dimension]];
+    const std::uint32_t to = around(is_folded(k) ? unfolded(at, size(k)) : at, pass_.backward ? -by : by, size(k));
+    return place_ - at * strides_[dimension] + (is_folded(k) ? folded(to, size(k)) : to) * strides_[dimension];
   }
+  std::uint32_t neighbour(std::size_t k, std::int32_t by) const { return rings_.members[beside(k, by)]; }
+  std::uint32_t inward_of(std::uint32_t place) const { return lanes_before_line(rings_, number_, place); }
 
   // Along a line: what comes from the end, and the own, goes on to the middle, which has somebody on either side: what comes from behind it, and goes back there,
   // has the lanes of the outward way.
   void to_middle(std::size_t k, const Run& run) {
     const std::uint32_t last = size(k) - 1, middle = last / 2, x = coordinate(k);
     const std::int32_t inward = x <= middle ? 1 : -1;
-    if (x > 0 && x < last) add(inward_ + kReceives, neighbour(k, -inward), inward_ + kSends, run, false);
-    if (x == middle) return add(outward_ + kReceives, neighbour(k, 1), inward_ + kSends, run, true);
+    if (x > 0 && x < last) add(inward_ + kReceives, neighbour(k, -inward), inward_of(beside(k, -inward)) + kSends, run, false);
+    if (x == middle) return add(outward_ + kReceives, neighbour(k, 1), inward_of(beside(k, 1)) + kSends, run, true);
     send_all(inward_ + kSends, neighbour(k, inward), run);
   }
-  // And the sum back, at once.
+  // And the sum back, at once. At an end nothing came inward: one lane to receive is enough.
   void from_middle(std::size_t k, const Run& run) {
     const std::uint32_t last = size(k) - 1, middle = last / 2, x = coordinate(k);
     if (x == middle) {
       send_all(inward_ + kSends, neighbour(k, -1), run);
       return send_all(outward_ + kSends, neighbour(k, 1), run);
     }
+    const bool at_end = x == 0 || x == last;
     const std::int32_t outward = x < middle ? -1 : 1;
-    const std::uint32_t lane = (x + 1 == middle ? inward_ : outward_) + kSends;
-    write(outward_ + kReceives, run, stepping(receive(neighbour(k, -outward), lane, chunk(run.start), kOutput), step()));
-    if (x > 0 && x < last) send_all(outward_ + kSends, neighbour(k, outward), run);
+    const std::uint32_t lane = inward_of(beside(k, -outward)) + (x + 1 == middle ? kSends : outward_ - inward_ + kSends);
+    write((at_end ? inward_ : outward_) + kReceives, run, stepping(receive(neighbour(k, -outward), lane, chunk(run.start), kOutput), step()));
+    if (!at_end) send_all(outward_ + kSends, neighbour(k, outward), run);
   }
 
   // The shards below `count` coordinates, down from `v` and round; each with `below`.
@@ -285,12 +302,11 @@ Program ring_program(std::string name, const Rings& rings) {
   if (ranks == 1) return alone(std::move(name), Collective::all_reduce, order_of_addition(rings));
   const auto passes = static_cast<std::uint32_t>(rings.passes.size()), shards = static_cast<std::uint32_t>(rings.members.size());
   author.chunks(passes * shards);
-  const bool lines = std::ranges::any_of(rings.passes, [&](const Pass& pass) { return line_of(pass, rings.sizes, rings.open).has_value(); });
   std::vector<std::vector<Leaf>> leaves(ranks);  // [host]
   for (const Leaf& leaf : rings.leaves) leaves[leaf.host].push_back(leaf);
   for (std::uint32_t place = 0; place < shards; ++place) {
     const std::uint32_t rank = rings.members[place];
-    for (std::uint32_t lane = 0; lane < (lines ? 6 : 2) * passes; ++lane) author.lane(rank);
+    for (std::uint32_t lane = 0; lane < lanes_before_line(rings, passes, place); ++lane) author.lane(rank);
     for (std::uint32_t number = 0; number < passes; ++number) {
       Walk walk(author, rings, number, place);
       for (const Leaf& leaf : leaves[rank]) {
