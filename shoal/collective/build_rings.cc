@@ -25,7 +25,8 @@ namespace {
 // the first one counting most; then what a phase speaks of is a few descending runs of shards:
 //
 //     phase k, T shards below each coordinate: those of coordinate v are  prefix + v T + T - 1, ..., prefix + v T
-// Of the member at `place`: two lanes of each pass for its rings, and behind all of these, pass after pass, four of each line, at its ends two. Those in front of pass `number`'s line.
+// A member has two lanes of each pass for its rings, and behind all of these, pass after pass, four of each line, at its ends two: how many in front of
+// those of pass `number`.
 std::uint32_t lanes_before_line(const Rings& rings, std::size_t number, std::uint32_t place) {
   std::uint32_t lanes = 2 * static_cast<std::uint32_t>(rings.passes.size());
   for (std::size_t pass = 0; pass < number; ++pass) {
