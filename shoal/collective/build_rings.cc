@@ -21,10 +21,6 @@ namespace {
 //
 // Patarasuk and Yuan, JPDC 69 (2009).
 
-// What one member does in one pass. The pass has a *shard* for every place, numbered by the place's coordinates in the order of the pass,
-// the first one counting most; then what a phase speaks of is a few descending runs of shards:
-//
-//     phase k, T shards below each coordinate: those of coordinate v are  prefix + v T + T - 1, ..., prefix + v T
 // A member has two lanes of each pass for its rings, and behind all of these, pass after pass, four of each line, at its ends two: how many in front of
 // those of pass `number`.
 std::uint32_t lanes_before_line(const Rings& rings, std::size_t number, std::uint32_t place) {
@@ -39,6 +35,10 @@ std::uint32_t lanes_before_line(const Rings& rings, std::size_t number, std::uin
   return lanes;
 }
 
+// What one member does in one pass. The pass has a *shard* for every place, numbered by the place's coordinates in the order of the pass,
+// the first one counting most; then what a phase speaks of is a few descending runs of shards:
+//
+//     phase k, T shards below each coordinate: those of coordinate v are  prefix + v T + T - 1, ..., prefix + v T
 class Walk {
  public:
   struct Run {
