@@ -27,13 +27,21 @@ constexpr std::uint32_t kMostSteps = 1U << 14;  // of a search for one circuit, 
 constexpr double kFaster = 1 + 1e-9;            // less is rounding
 
 // What passes come to: seconds that the fullest link direction needs for one unit of data. A ring along dimension k carries 2 (pk - 1) / pk of what the
-// dimensions before it left of a pass, in its direction; a folded ring, of a dimension that does not wrap, the same in both.
+// dimensions before it left of a pass, in its direction; a folded ring, of a dimension that does not wrap, the same in both; members that meet in the middle
+// of a line once what was left, in both.
 double seconds_of(const std::vector<Dimension>& dimensions, const std::vector<double>& rates, const std::vector<Pass>& passes) {
   std::vector<double> forward(dimensions.size(), 0), backward = forward;
+  std::vector<std::uint32_t> sizes;
+  std::vector<bool> open;
+  for (const auto& [size, wraps] : dimensions) {
+    sizes.push_back(size);
+    open.push_back(!wraps);
+  }
   for (const Pass& pass : passes) {
     double left = 1.0 / static_cast<double>(passes.size());
+    const std::optional<std::uint32_t> line = line_of(pass, sizes, open);
     for (const std::uint32_t k : pass.order) {
-      const double size = dimensions[k].size, load = 2 * left * (size - 1) / size;
+      const double size = dimensions[k].size, load = line == k ? left : 2 * left * (size - 1) / size;
       if (!pass.backward || !dimensions[k].wraps) forward[k] += load;
       if (pass.backward || !dimensions[k].wraps) backward[k] += load;
       left /= size;

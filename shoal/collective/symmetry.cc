@@ -102,9 +102,13 @@ class Search {
 
   bool are_alike(std::uint32_t rank) {
     const std::uint32_t image = ranks_[rank];
-    const std::size_t lanes = program_.lanes[rank].size();
-    if (program_.lanes[image].size() != lanes) return false;
-    for (std::uint32_t lane = 0; lane < lanes; ++lane) {
+    const std::size_t lanes = program_.lanes[rank].size(), others = program_.lanes[image].size();
+    for (std::uint32_t lane = 0; lane < std::max(lanes, others); ++lane) {
+      if (lane >= lanes || lane >= others) {  // who has no such lane does as little as who has nothing in it
+        const std::uint32_t row = all_.first_row[lane < lanes ? rank : image] + lane;
+        if (all_.row_begin[row] < all_.row_begin[row + 1]) return false;
+        continue;
+      }
       LaneWalk one(all_, all_.first_row[rank] + lane), other(all_, all_.first_row[image] + lane);
       while (!one.at_end() && !other.at_end()) {
         const Stretch a = one.stretch(), b = other.stretch();

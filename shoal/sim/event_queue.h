@@ -22,6 +22,14 @@ class EventQueue {
   double when() const { return heap_.front().when; }             // of the first; not empty
   const Event& front() const { return nodes_[moments_[heap_.front().moment].first].event; }
 
+  // Calls visit(k, event) for the k-th event behind the first, from 1, as far as they are of its moment and k <= most.
+  template <class Visit>
+  void behind_first(std::uint32_t most, Visit visit) const {
+    if (heap_.empty()) return;
+    std::uint32_t node = moments_[heap_.front().moment].first;
+    for (std::uint32_t k = 1; k <= most && (node = nodes_[node].next) != kNone; ++k) visit(k, nodes_[node].event);
+  }
+
   void push(double when, const Event& event) {
     when += 0.0;                                                  // -0 and 0 are one time
     const std::uint32_t node = take(nodes_, free_node_);

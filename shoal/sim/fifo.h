@@ -1,8 +1,9 @@
-// First in, first out, for many short queues: the first value lies here, and others in memory of their own, which is kept.
+// First in, first out, for many short queues: the first value lies here, and others in memory of their own, which is kept. Most never have others.
 #pragma once
 
 #include <cstddef>
 #include <cstdint>
+#include <memory>
 #include <utility>
 #include <vector>
 
@@ -17,18 +18,20 @@ class Fifo {
     if (count_++ == 0) {
       first_ = std::move(value);
     } else {
-      others_.push_back(std::move(value));
+      if (!others_) others_ = std::make_unique<std::vector<Value>>();
+      others_->push_back(std::move(value));
     }
   }
   Value pop() {
     Value value = std::move(first_);
     if (--count_ == 0) return value;
-    first_ = std::move(others_[head_++]);
-    if (head_ == others_.size()) {
-      others_.clear();
+    auto& others = *others_;
+    first_ = std::move(others[head_++]);
+    if (head_ == others.size()) {
+      others.clear();
       head_ = 0;
-    } else if (head_ >= 64 && 2 * head_ >= others_.size()) {
-      others_.erase(others_.begin(), others_.begin() + static_cast<std::ptrdiff_t>(head_));
+    } else if (head_ >= 64 && 2 * head_ >= others.size()) {
+      others.erase(others.begin(), others.begin() + static_cast<std::ptrdiff_t>(head_));
       head_ = 0;
     }
     return value;
@@ -37,7 +40,7 @@ class Fifo {
  private:
   Value first_{};
   std::uint32_t count_ = 0, head_ = 0;  // head_: of others_
-  std::vector<Value> others_;
+  std::unique_ptr<std::vector<Value>> others_;
 };
 
 }  // namespace shoal::sim

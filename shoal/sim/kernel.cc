@@ -26,8 +26,10 @@ std::uint32_t Kernel::flow(std::span<const std::uint32_t> links, double bytes, s
     free_.pop_back();
   }
   Flow& flow = flows_[number];
-  flow.links = links;
-  if (links.size() > 1) flow.places.resize(links.size() - 1);
+  flow.links = links.data();
+  flow.hops = static_cast<std::uint32_t>(links.size());
+  for (std::uint32_t hop = 0; hop < std::min(flow.hops, kNear); ++hop) flow.near_links[hop] = links[hop];
+  if (flow.hops > kNear) flow.places.resize(flow.hops - kNear);
   flow.left = bytes;
   flow.rate = 0;
   flow.since = now_;
@@ -35,9 +37,9 @@ std::uint32_t Kernel::flow(std::span<const std::uint32_t> links, double bytes, s
   flow.token = token;
   flow.priority = priority;
   flow.open = true;
-  for (std::uint32_t hop = 0; hop < links.size(); ++hop) {
-    auto& flows = links_[links[hop]].flows;
-    place(flow, hop) = static_cast<std::uint32_t>(flows.size());
+  for (std::uint32_t hop = 0; hop < flow.hops; ++hop) {
+    auto& flows = links_[flow.link(hop)].flows;
+    flow.place(hop) = static_cast<std::uint32_t>(flows.size());
     flows.push_back({number, hop});
   }
   begun_.push_back(number);
@@ -79,7 +81,7 @@ void Kernel::settle(Flow& flow) {
   flow.since = now_;
   if (moved <= 0) return;
   flow.left -= moved;
-  for (const std::uint32_t link : flow.links) links_[link].carried += moved;
+  for (std::uint32_t hop = 0; hop < flow.hops; ++hop) links_[flow.link(hop)].carried += moved;
 }
 
 double Kernel::carried(std::uint32_t link) const {
@@ -102,15 +104,17 @@ void Kernel::set_rate(std::uint32_t number, double rate) {
 
 void Kernel::remove(std::uint32_t number) {
   Flow& flow = flows_[number];
-  for (const std::uint32_t link : flow.links) links_[link].carried += flow.left;
-  for (std::uint32_t hop = 0; hop < flow.links.size(); ++hop) {
-    auto& flows = links_[flow.links[hop]].flows;
-    const Crossing last = flows.back();
-    const std::uint32_t freed = place(flow, hop);
-    flows[freed] = last;
-    place(flows_[last.flow], last.hop) = freed;
-    flows.pop_back();
-    if (!flows.empty()) left_behind_.push_back(flow.links[hop]);
+  for (std::uint32_t hop = 0; hop < flow.hops; ++hop) {
+    Link& link = links_[flow.link(hop)];
+    link.carried += flow.left;
+    if (link.flows.size() > 1) {
+      const Crossing last = link.flows.back();
+      const std::uint32_t freed = flow.place(hop);
+      link.flows[freed] = last;
+      flows_[last.flow].place(last.hop) = freed;
+      left_behind_.push_back(flow.link(hop));
+    }
+    link.flows.pop_back();
   }
   ++flow.version;
   flow.open = false;
@@ -118,7 +122,10 @@ void Kernel::remove(std::uint32_t number) {
 }
 
 bool Kernel::alone(const Flow& flow) const {
-  return std::ranges::all_of(flow.links, [this](std::uint32_t link) { return links_[link].flows.size() == 1; });
+  for (std::uint32_t hop = 0; hop < flow.hops; ++hop) {
+    if (links_[flow.link(hop)].flows.size() > 1) return false;
+  }
+  return true;
 }
 
 void Kernel::share() {
@@ -127,11 +134,11 @@ void Kernel::share() {
     const Flow& flow = flows_[number];
     if (!flow.open || flow.seen == solves_) continue;
     if (!alone(flow)) {
-      share_with(flow.links.front());
+      share_with(flow.link(0));
       continue;
     }
     double rate = flow.cap;
-    for (const std::uint32_t link : flow.links) rate = std::min(rate, links_[link].capacity);
+    for (std::uint32_t hop = 0; hop < flow.hops; ++hop) rate = std::min(rate, links_[flow.link(hop)].capacity);
     set_rate(number, rate);
   }
   begun_.clear();
@@ -155,7 +162,7 @@ void Kernel::share_with(std::uint32_t first) {
       if (flow.seen == solves_) continue;
       flow.seen = solves_;
       reached_.push_back(crossing.flow);
-      for (const std::uint32_t other : flow.links) {
+      for (const std::uint32_t other : std::span(flow.links, flow.hops)) {
         if (links_[other].seen == solves_) continue;
         links_[other].seen = solves_;
         reached_links_.push_back(other);
@@ -166,7 +173,7 @@ void Kernel::share_with(std::uint32_t first) {
   for (std::size_t i = 0; i < reached_.size(); ++i) {
     const Flow& flow = flows_[reached_[i]];
     path_.clear();
-    for (const std::uint32_t link : flow.links) path_.push_back(links_[link].number);
+    for (const std::uint32_t link : std::span(flow.links, flow.hops)) path_.push_back(links_[link].number);
     shares_.add_flow(path_, levels_[i], flow.cap);
   }
   shares_.solve();
@@ -183,7 +190,7 @@ void Kernel::set_levels() {
   for (std::uint32_t i = 0; i < order.size(); ++i) order[i] = i;
   const auto key = [this](std::uint32_t i) {
     const Flow& flow = flows_[reached_[i]];
-    return std::pair(flow.links.front(), flow.priority);
+    return std::pair(flow.link(0), flow.priority);
   };
   std::ranges::sort(order, {}, [&](std::uint32_t i) { return std::pair(key(i), i); });
   for (std::size_t i = 1; i < order.size(); ++i) {

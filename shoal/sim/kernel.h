@@ -42,21 +42,39 @@ class Kernel {
   // scheduled, before anything is computed anew.
   bool next(Event& event);
 
+  // What comes at this moment behind the next event is known already, and in large simulations none of what it is about is in the processor's caches: calls
+  // visit(k, token) for the k-th event behind the next, k <= most, so that the caller can have it fetched; the kernel has its own fetched before.
+  template <class Visit>
+  void foresee(std::uint32_t most, Visit visit) const {
+    queue_.behind_first(most + 1, [&](std::uint32_t k, const Scheduled& event) {
+      if (k <= most) {
+        visit(k, event.is_flow ? flows_[event.token].token : event.token);
+      } else if (event.is_flow) {
+        __builtin_prefetch(&flows_[event.token]);
+      }
+    });
+  }
+
   double carried(std::uint32_t link) const;         // bytes so far
   std::uint64_t solved() const { return solved_; }  // flows whose rate was computed together with others', so far
 
  private:
-  struct Flow {
-    std::span<const std::uint32_t> links;
-    std::uint32_t first_place = 0;         // where it stands among the flows of links[0]
-    std::vector<std::uint32_t> places;     // of links[1], links[2], ...
-    double left = 0, rate = 0, since = 0;  // bytes at `since`; bytes/s since then
-    double cap = 0;
-    std::uint64_t token = 0;
-    std::uint32_t priority = 0;
+  static constexpr std::uint32_t kNear = 2;
+  struct alignas(64) Flow {                // what its end needs is in one line of the processor's cache, where it has at most kNear links
+    const std::uint32_t* links = nullptr;
+    std::uint32_t hops = 0;
     std::uint32_t version = 0;             // of its end in the queue
+    double left = 0, rate = 0, since = 0;  // bytes at `since`; bytes/s since then
+    std::uint64_t token = 0;
+    std::uint32_t near_links[kNear] = {};  // the first of `links`
+    std::uint32_t near_places[kNear] = {}; // where it stands among the flows of these
+    double cap = 0;
     std::uint64_t seen = 0;                // by which solve
+    std::uint32_t priority = 0;
     bool open = false;
+    std::vector<std::uint32_t> places;     // of the other links
+    std::uint32_t link(std::uint32_t hop) const { return hop < kNear ? near_links[hop] : links[hop]; }
+    std::uint32_t& place(std::uint32_t hop) { return hop < kNear ? near_places[hop] : places[hop - kNear]; }
   };
   struct Crossing {
     std::uint32_t flow, hop;               // flows_[flow].links[hop] is this link
@@ -67,7 +85,6 @@ class Kernel {
     std::uint64_t seen = 0;
     std::uint32_t number = 0;              // in the problem that is being solved
   };
-  static std::uint32_t& place(Flow& flow, std::uint32_t hop) { return hop == 0 ? flow.first_place : flow.places[hop - 1]; }
   struct Scheduled {
     std::uint64_t token;                   // a flow's number, or the timer's token
     std::uint32_t version;

@@ -108,7 +108,7 @@ void Simulation::finish(Operation& operation, std::uint32_t rank) {
   }
 }
 
-void Simulation::handle_fault(Token token) {
+void Simulation::handle_fault(const Token& token) {
   if (token.kind == Token::Kind::certain) {
     Operation& operation = operations_[token.job];
     if (life_[host_of(operation.first, token.index)] == Life::there) finish(operation, token.index);

@@ -23,9 +23,11 @@ Running::Running(Simulation& simulation, std::uint32_t attempt, const Job& what,
       ranks_(program_->program().ranks),
       incomplete_ranks_(program_->program().ranks) {
   for (std::uint32_t lane = 0; lane < lanes_.size(); ++lane) {
-    lanes_[lane].next = lanes_[lane].oldest = program_->begin(lane);
-    ranks_[program_->rank_of(lane)].incomplete += !program_->at_end(lane, lanes_[lane].next);
+    const Position begin = program_->begin(lane);
+    lanes_[lane] = {begin, begin, program_->woken_by(lane), program_->rank_of(lane), program_->end(lane)};
+    ranks_[lanes_[lane].rank].incomplete += !lanes_[lane].at_end(begin);
   }
+  for (std::uint32_t stream = 0; stream < streams_.size(); ++stream) streams_[stream].ends = program_->streams()[stream];
 }
 
 void Running::start(std::uint32_t rank) {
@@ -38,7 +40,7 @@ void Running::start(std::uint32_t rank) {
 }
 
 void Running::wake(std::uint32_t lane) {
-  if (lanes_[lane].queued || !ranks_[program_->rank_of(lane)].started) return;
+  if (lanes_[lane].queued || !ranks_[lanes_[lane].rank].started) return;
   lanes_[lane].queued = true;
   woken_.push(lane);
 }
@@ -51,9 +53,20 @@ void Running::go() {
   }
 }
 
+void Running::fetch(std::uint32_t stream, bool sent, std::uint32_t step) const {
+  if (step == 0) {
+    __builtin_prefetch(&streams_[stream]);
+    return __builtin_prefetch(reinterpret_cast<const char*>(&streams_[stream]) + sizeof(StreamState) / 2);
+  }
+  const LaneState& lane = lanes_[sent ? streams_[stream].ends.sender : streams_[stream].ends.receiver];
+  if (step == 1) return __builtin_prefetch(&lane);
+  if (step == 2) program_->fetch(lane.next);
+  for (const std::uint32_t other : lane.wakes) step == 2 ? __builtin_prefetch(&lanes_[other]) : program_->fetch(lanes_[other].next);
+}
+
 bool Running::step(std::uint32_t lane) {
   LaneState& state = lanes_[lane];
-  if (program_->at_end(lane, state.next)) return false;
+  if (state.at_end(state.next)) return false;
   const OpKind kind = program_->kind(state.next);
   const auto oldest = [this](std::uint32_t other) -> const Position& { return lanes_[other].oldest; };
   std::uint32_t slices = program_->run_length(state.next);
@@ -95,7 +108,7 @@ void Running::occupy(topo::Node host, double seconds, Token::Kind kind, std::uin
   simulation_.occupy(host, seconds, {kind, attempt_, index});
 }
 
-void Running::begin_send(std::uint32_t lane, std::uint32_t stream, Train train) {
+void Running::begin_send(std::uint32_t lane, std::uint32_t stream, const Train& train) {
   const double seconds = train.messages * simulation_.costs().message_seconds;
   if (seconds > 0) {
     streams_[stream].preparing.push(train);
@@ -105,7 +118,7 @@ void Running::begin_send(std::uint32_t lane, std::uint32_t stream, Train train) 
   offer(stream);
 }
 
-void Running::begin_local(std::uint32_t lane, const Op& op, Train train) {
+void Running::begin_local(std::uint32_t lane, const Op& op, const Train& train) {
   // A fold of k sources adds k - 1 times; a copy reads and writes once, as an addition does.
   const double passes = op.kind == OpKind::copy ? 1 : static_cast<double>(op.sources.size()) - 1;
   const double rate = simulation_.costs().add_rate, seconds = rate > 0 ? passes * train.bytes / rate : 0;
@@ -125,17 +138,17 @@ void Running::offer(std::uint32_t stream) {
   if (state.waiting || state.ready.empty() || state.posted == 0) return;
   state.waiting = true;
   if (state.channel == SizedProgram::kNone) {
-    const SizedProgram::Stream& ends = program_->streams()[stream];
+    const SizedProgram::Stream& ends = state.ends;
     const bool by_switches = passes_switches(program_->program(), program_->chunk(program_->begin(ends.sender)));
     state.channel = simulation_.channel(host(ends.sender), what_.hosts[ends.to], what_.priority, by_switches);
   }
   simulation_.offer(state.channel, attempt_, stream);
 }
 
-Train Running::take(std::uint32_t stream) {
+double Running::take(std::uint32_t stream) {
   StreamState& state = streams_[stream];
   Train& train = state.flying = {};
-  const double most = program_->message_bytes(program_->streams()[stream].sender);
+  const double most = program_->message_bytes(state.ends.sender);
   while (!state.ready.empty() && state.posted > 0) {
     Train& first = state.ready.front();
     const double each = first.bytes / first.slices;
@@ -153,13 +166,13 @@ Train Running::take(std::uint32_t stream) {
     state.posted -= part.slices;
     if (first.slices == 0) state.ready.pop();
   }
-  return train;
+  return train.bytes;
 }
 
 void Running::flown(std::uint32_t stream, double began) {
   StreamState& state = streams_[stream];
   const Train train = state.flying;
-  const SizedProgram::Stream& ends = program_->streams()[stream];
+  const SizedProgram::Stream ends = state.ends;
   const double now = simulation_.now(), latency = simulation_.latency(state.channel);
   simulation_.sent(attempt_, {.from = host(ends.sender), .to = what_.hosts[ends.to], .begin = began, .end = now, .bytes = train.bytes});
   state.waiting = false;
@@ -175,8 +188,8 @@ void Running::flown(std::uint32_t stream, double began) {
 
 void Running::arrived(std::uint32_t stream) { receive(stream, streams_[stream].in_transit.pop()); }
 
-void Running::receive(std::uint32_t stream, Train train) {
-  const std::uint32_t lane = program_->streams()[stream].receiver;
+void Running::receive(std::uint32_t stream, const Train& train) {
+  const std::uint32_t lane = streams_[stream].ends.receiver;
   const Costs& costs = simulation_.costs();
   const bool adds = costs.add_rate > 0 && program_->kind(lanes_[lane].oldest) == OpKind::receive_reduce;
   const double adding = adds ? train.bytes / costs.add_rate : 0;
@@ -186,7 +199,7 @@ void Running::receive(std::uint32_t stream, Train train) {
   occupy(host(lane), seconds, Token::Kind::taken, stream);
 }
 
-void Running::taken(std::uint32_t stream) { done(program_->streams()[stream].receiver, streams_[stream].being_taken.pop().slices); }
+void Running::taken(std::uint32_t stream) { done(streams_[stream].ends.receiver, streams_[stream].being_taken.pop().slices); }
 
 // The lane's oldest slices are in place: frees what they read and lets others look again.
 void Running::done(std::uint32_t lane, std::uint32_t slices) {
@@ -212,7 +225,7 @@ bool Running::pass_empty(std::uint32_t lane) {
   LaneState& state = lanes_[lane];
   const auto place = [](const Position& at) { return std::tuple(at.loop, at.iteration, at.op); };
   bool passed = false;
-  while (!program_->at_end(lane, state.oldest) && place(state.oldest) < place(state.next) && program_->run_length(state.oldest) == 0) {
+  while (!state.at_end(state.oldest) && place(state.oldest) < place(state.next) && program_->run_length(state.oldest) == 0) {
     program_->advance(lane, state.oldest, 0);
     passed = true;
   }
@@ -222,17 +235,17 @@ bool Running::pass_empty(std::uint32_t lane) {
 void Running::progressed(std::uint32_t lane) {
   const LaneState& state = lanes_[lane];
   wake(lane);
-  for (const std::uint32_t other : program_->woken_by(lane)) wake(other);
-  if (!program_->at_end(lane, state.oldest)) return;
-  RankState& rank = ranks_[program_->rank_of(lane)];
+  for (const std::uint32_t other : state.wakes) wake(other);
+  if (!state.at_end(state.oldest)) return;
+  RankState& rank = ranks_[state.rank];
   if (--rank.incomplete > 0) return;
   --incomplete_ranks_;
-  simulation_.done(attempt_, program_->rank_of(lane));
+  simulation_.done(attempt_, state.rank);
 }
 
 std::string Running::standstill() const {
   for (std::uint32_t lane = 0; lane < lanes_.size(); ++lane) {
-    if (ranks_[program_->rank_of(lane)].started && !program_->at_end(lane, lanes_[lane].oldest)) return program_->place(lane, lanes_[lane].oldest);
+    if (ranks_[lanes_[lane].rank].started && !lanes_[lane].at_end(lanes_[lane].oldest)) return program_->place(lane, lanes_[lane].oldest);
   }
   return "no rank";
 }

@@ -63,9 +63,10 @@ class Simulation {
   enum class Begun : std::uint8_t { no, due, yes };  // due: it would have begun, were the others not waited for
 
   void serve(std::uint32_t channel);
-  void handle(Token token);
-  void handle_running(Token token);
-  void handle_transfer(Token token);
+  void foresee();
+  void handle(const Token& token);  // by reference: its parts are written one by one, and to read them as one soon after would wait for them
+  void handle_running(const Token& token);
+  void handle_transfer(const Token& token);
   std::uint32_t flow(const Path& path, double bytes, Token token, std::uint32_t priority, double cap);
   void schedule(std::uint32_t job, std::uint32_t rank);
   void plan_starts();
@@ -90,7 +91,7 @@ class Simulation {
   void check_faults() const;
   void plan_faults();
   void hold(std::uint32_t job, std::uint32_t rank);
-  void handle_fault(Token token);
+  void handle_fault(const Token& token);
   void strike(std::uint32_t fault);
   std::vector<topo::Node> who_goes(const Fault& cut);
   bool is_cut_off(const Path& path, topo::Node from, topo::Node to) const;
@@ -131,6 +132,7 @@ class Simulation {
     auto operator<=>(const Size&) const = default;
   };
   std::map<Size, std::shared_ptr<const SizedProgram>> sized_;
+  bool foresees_ = false;                                    // a program is larger than the processor's caches
   std::deque<Attempt> attempts_;
   std::deque<Job> others_;                                   // of attempts by fewer, and of states: as they are done then
   std::vector<std::uint32_t> attempt_;                       // by job: the latest, or kNone

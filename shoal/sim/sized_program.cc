@@ -16,6 +16,7 @@ using collective::Loop;
 using collective::Op;
 using collective::OpKind;
 constexpr std::uint64_t kMostOps = 1 << 30;  // a simulation of hours
+constexpr std::size_t kMostStrides = 8;      // programs have as many as passes
 
 using Pair = std::pair<std::uint32_t, std::uint32_t>;
 
@@ -58,12 +59,12 @@ void SizedProgram::lay_out() {
       if (ops > kMostOps) throw Error(Code::unsupported, fmt::format("more than {} ops when its loops are unrolled", kMostOps), fmt::format("program {}", all.name));
       const auto first = static_cast<std::uint32_t>(loops_.size());
       for (const Loop& loop : lane) {
-        loops_.push_back({static_cast<std::uint32_t>(steps_.size()), static_cast<std::uint32_t>(loop.ops.size()), loop.times, false, false});
+        loops_.push_back({static_cast<std::uint32_t>(steps_.size()), static_cast<std::uint32_t>(loop.ops.size()), loop.times});
+        single_ops_ = single_ops_ && loop.ops.size() == 1 && loop.times > 0;
         for (const Op& op : loop.ops) {
           const auto is_window = [](const collective::Site& site) { return site.buffer == Buffer::scratch; };
-          const bool reads_windows = std::ranges::any_of(op.sources, is_window);
-          steps_.push_back({&op, 0, 0, {}, kNone, op.chunk, op.chunk_step, op.kind, reads_windows, op.kind != OpKind::send && is_window(op.target)});
-          loops_.back().reads_windows |= reads_windows;
+          const bool reads_windows = std::ranges::any_of(op.sources, is_window), writes_window = op.kind != OpKind::send && is_window(op.target);
+          steps_.push_back({&op, 0, 0, {}, kNone, op.chunk, op.chunk_step, loop.times, op.kind, reads_windows, writes_window});
         }
       }
       lanes_.push_back({rank, first, static_cast<std::uint32_t>(loops_.size())});
@@ -101,13 +102,26 @@ void SizedProgram::find_sizes(const Costs& costs) {
   }
   const auto [fewest, most] = std::ranges::minmax(messages_);
   same_messages_ = fewest == most ? most : 0;
-  bytes_before_.assign(1, 0);
-  for (const double bytes : chunk_bytes_) bytes_before_.push_back(bytes_before_.back() + bytes);
   in_flight_ = costs.in_flight;
   window_ = costs.window;
   if (single_slices_ && !lanes_.empty()) in_flight_ *= static_cast<std::uint32_t>(std::max(1.0, std::floor(std::ranges::max(message_bytes_) / largest)));
-  for (LoopAt& loop : loops_) {
-    loop.is_run = single_slices_ && loop.count == 1 && steps_[loop.first].op->peer_step == 0;
+  if (single_slices_) find_runs();
+}
+
+void SizedProgram::find_runs() {
+  for (const LoopAt& loop : loops_) {
+    if (loop.count != 1) continue;
+    Step& step = steps_[loop.first];
+    step.is_run = step.op->peer_step == 0;
+    if (!step.is_run || step.chunk_step == 0) continue;
+    const auto by = static_cast<std::uint32_t>(std::abs(std::int64_t{step.chunk_step}));
+    auto stride = std::ranges::find(strides_, by, &Stride::by);
+    if (stride == strides_.end()) {
+      if (strides_.size() == kMostStrides) continue;
+      stride = strides_.insert(stride, {by, chunk_bytes_});
+      for (std::size_t chunk = by; chunk < chunk_bytes_.size(); ++chunk) stride->bytes[chunk] += stride->bytes[chunk - by];
+    }
+    step.stride = static_cast<std::uint8_t>(stride - strides_.begin());
   }
 }
 
@@ -246,6 +260,7 @@ std::string SizedProgram::place(std::uint32_t lane, const Position& at) const {
 }
 
 void SizedProgram::skip_empty_loops(std::uint32_t lane, Position& at) const {
+  if (single_ops_) return;
   while (at.loop < lanes_[lane].end && (loops_[at.loop].times == 0 || loops_[at.loop].count == 0)) ++at.loop;
 }
 
@@ -265,21 +280,16 @@ std::uint32_t SizedProgram::stream(std::uint32_t lane, const Position& at) const
   return static_cast<std::uint32_t>(std::lower_bound(streams_.begin(), streams_.end(), ends, before) - streams_.begin());
 }
 
-std::uint32_t SizedProgram::run_length(const Position& at) const {
-  const LoopAt& loop = loops_[at.loop];
-  if (loop.is_run) return loop.times - at.iteration;
-  return slices(chunk(at)) - at.slice;
-}
-
 double SizedProgram::run_bytes(const Position& at, std::uint32_t count) const {
-  if (!loops_[at.loop].is_run) {
-    const std::uint32_t which = chunk(at);
-    return chunk_bytes_[which] / slices(which) * count;
-  }
   const Step& here = step(at);
   const std::uint32_t first = chunk(at);
-  if (here.chunk_step == 1 && first + count <= program_->chunks) return bytes_before_[first + count] - bytes_before_[first];
-  if (here.chunk_step == -1 && count <= first + 1) return bytes_before_[first + 1] - bytes_before_[first + 1 - count];
+  if (!here.is_run) return chunk_bytes_[first] / slices(first) * count;
+  const std::int64_t last = first + std::int64_t{here.chunk_step} * (count - 1);
+  if (here.stride != kNoStride && last >= 0 && last < program_->chunks) {
+    const auto& [by, bytes] = strides_[here.stride];
+    const auto [low, high] = std::minmax({first, static_cast<std::uint32_t>(last)});
+    return bytes[high] - (low >= by ? bytes[low - by] : 0);
+  }
   double bytes = 0;
   for (std::uint32_t i = 0; i < count; ++i) bytes += chunk_bytes_[collective::chunk_of(*program_, op(at), at.iteration + i)];
   return bytes;
@@ -287,7 +297,7 @@ double SizedProgram::run_bytes(const Position& at, std::uint32_t count) const {
 
 std::uint32_t SizedProgram::run_messages(const Position& at, std::uint32_t count) const {
   if (same_messages_ > 0) return same_messages_ * count;
-  if (!loops_[at.loop].is_run) return messages_[chunk(at)] * count;
+  if (!step(at).is_run) return messages_[chunk(at)] * count;
   std::uint32_t messages = 0;
   for (std::uint32_t i = 0; i < count; ++i) messages += messages_[collective::chunk_of(*program_, op(at), at.iteration + i)];
   return messages;
@@ -295,17 +305,18 @@ std::uint32_t SizedProgram::run_messages(const Position& at, std::uint32_t count
 
 void SizedProgram::next_op(std::uint32_t lane, Position& at) const {
   at.slice = 0;
-  const LoopAt& loop = loops_[at.loop];
-  if (++at.op < loop.count) return;
-  at.op = 0;
-  if (++at.iteration < loop.times) return;
+  if (!single_ops_) {
+    if (++at.op < loops_[at.loop].count) return;
+    at.op = 0;
+  }
+  if (++at.iteration < steps_[single_ops_ ? at.loop : loops_[at.loop].first].times) return;
   at.iteration = 0;
   ++at.loop;
   skip_empty_loops(lane, at);
 }
 
 void SizedProgram::advance(std::uint32_t lane, Position& at, std::uint32_t count) const {
-  if (loops_[at.loop].is_run) {
+  if (step(at).is_run) {
     at.iteration += count - (count > 0 ? 1 : 0);
     return next_op(lane, at);
   }

@@ -40,6 +40,8 @@ class SizedProgram {
   std::uint32_t in_flight() const { return in_flight_; }       // slices of a lane under way at once
   std::uint32_t window() const { return window_; }
 
+  std::size_t steps() const { return steps_.size(); }          // ops of all lanes
+
   // Lanes, of all ranks.
   std::uint32_t lanes() const { return static_cast<std::uint32_t>(lanes_.size()); }
   std::uint32_t first_lane(std::uint32_t rank) const { return first_lane_[rank]; }  // rank may be ranks
@@ -52,20 +54,29 @@ class SizedProgram {
 
   // Where in a lane.
   Position begin(std::uint32_t lane) const;
-  bool at_end(std::uint32_t lane, const Position& at) const { return at.loop == lanes_[lane].end; }
+  bool at_end(std::uint32_t lane, const Position& at) const { return at.loop == end(lane); }
+  std::uint32_t end(std::uint32_t lane) const { return lanes_[lane].end; }   // the loop behind its last
   const collective::Op& op(const Position& at) const { return *step(at).op; }
   collective::OpKind kind(const Position& at) const { return step(at).kind; }
-  bool reads_windows(const Position& at) const { return loops_[at.loop].reads_windows && step(at).reads_windows; }
+  bool reads_windows(const Position& at) const { return program_->slots > 0 && step(at).reads_windows; }
   bool writes_window(const Position& at) const { return step(at).writes_window; }
   std::uint32_t stream(std::uint32_t lane, const Position& at) const;    // of a send or receive
   std::uint32_t chunk(const Position& at) const {
     const Step& here = step(at);
-    const std::int64_t which = here.chunk + std::int64_t{here.chunk_step} * at.iteration;  // most need neither the op nor a division
-    if (which >= 0 && which < program_->chunks) return static_cast<std::uint32_t>(which);
+    const std::int64_t chunks = program_->chunks;
+    std::int64_t which = here.chunk + std::int64_t{here.chunk_step} * at.iteration;  // most need neither the op nor a division
+    if (which < 0) which += chunks;
+    if (which >= 0 && which < chunks) return static_cast<std::uint32_t>(which);
     return collective::chunk_of(*program_, *here.op, at.iteration);
   }
+  void fetch(const Position& at) const {        // into the processor's cache
+    if (single_ops_) __builtin_prefetch(steps_.data() + at.loop);
+  }
   // Slices from here to the end of the run; 0 where the chunk is empty.
-  std::uint32_t run_length(const Position& at) const;
+  std::uint32_t run_length(const Position& at) const {
+    const Step& here = step(at);
+    return here.is_run ? here.times - at.iteration : slices(chunk(at)) - at.slice;
+  }
   double run_bytes(const Position& at, std::uint32_t slices) const;
   std::uint32_t run_messages(const Position& at, std::uint32_t slices) const;  // slices of the real runner
   void advance(std::uint32_t lane, Position& at, std::uint32_t slices) const;  // inside the run, or over an empty op with 0
@@ -83,20 +94,29 @@ class SizedProgram {
     std::uint32_t stream = kNone;       // kNone: of several, by iteration
     std::uint32_t chunk = 0;
     std::int32_t chunk_step = 0;
+    std::uint32_t times = 1;            // of its loop
     collective::OpKind kind = collective::OpKind::send;
     bool reads_windows = false, writes_window = false;
+    bool is_run = false;                // with all iterations of its loop
+    std::uint8_t stride = kNoStride;    // of runs: which of strides_ its chunks follow each other by
+  };
+  static constexpr std::uint8_t kNoStride = 0xff;
+  struct Stride {                       // for the bytes of a run without its chunks: sums over every `by`-th
+    std::uint32_t by;
+    std::vector<double> bytes;          // [chunk]: of this one, and of those that are `by`, 2 `by`, ... before it
   };
   struct LoopAt {
     std::uint32_t first, count, times;
-    bool is_run, reads_windows;         // any of its ops does
   };
   struct LaneAt {
     std::uint32_t rank, first, end;  // loops
   };
-  const Step& step(const Position& at) const { return steps_[loops_[at.loop].first + at.op]; }
+  // Where every loop has one op, they have the same numbers: one look into memory less.
+  const Step& step(const Position& at) const { return steps_[single_ops_ ? at.loop : loops_[at.loop].first + at.op]; }
   std::uint32_t slices(std::uint32_t chunk) const { return slices_[chunk]; }
   void lay_out();
   void find_sizes(const Costs& costs);
+  void find_runs();
   void find_waits();
   void find_streams();
   void find_woken();
@@ -106,11 +126,12 @@ class SizedProgram {
 
   std::shared_ptr<const collective::Program> program_;
   std::vector<double> chunk_bytes_;
-  std::vector<double> bytes_before_;              // [chunk]: of all chunks before it; one more at the end
+  std::vector<Stride> strides_;
   std::vector<std::uint32_t> slices_, messages_;  // by chunk; of each slice
   std::vector<double> message_bytes_;             // by lane
   std::uint32_t in_flight_ = 1, window_ = 2;
   bool single_slices_ = false;                    // every chunk is one
+  bool single_ops_ = true;                        // every loop has one, and is done
   std::uint32_t same_messages_ = 0;               // of every chunk; 0: they differ
   std::vector<std::uint32_t> first_lane_;
   std::vector<LaneAt> lanes_;
@@ -124,7 +145,7 @@ class SizedProgram {
 template <class OldestOf>
 std::uint32_t SizedProgram::ready(const Position& at, std::uint32_t slices, const OldestOf& oldest) const {
   const Step& here = step(at);
-  const bool by_iteration = loops_[at.loop].is_run;
+  const bool by_iteration = here.is_run;
   std::int64_t least = slices;
   for (std::uint32_t i = 0; i < here.waits; ++i) {
     const Wait& wait = i == 0 ? here.first : waits_[here.first_wait + i];

@@ -242,7 +242,12 @@ TEST(Mesh, programs_go_as_fast_as_their_formulas_on_the_network_itself) {
   EXPECT_NEAR(rate(grid_all_reduce({{8}, {8}}, all_passes(2)), network(8, 8, true)), 2.032, 5e-4);   // all four links: nothing is faster
   // Of unequal sides the longer one's links are busier: half of the data goes along it whole, half when it is a fourth already.
   EXPECT_NEAR(rate(grid_all_reduce({{8}, {4}}, all_passes(2)), network(4, 8, true)), 4 / (2 * 7 / 8. * (1 + 1 / 4.)), 1e-9);
-  EXPECT_NEAR(rate(grid_all_reduce({{8, false}, {8}}, one_pass(2)), network(8, 8, false)), 8 / 14., 1e-9);  // a line's links have one flow each
+  EXPECT_NEAR(rate(grid_all_reduce({{8, false}, {8}}, one_pass(2)), network(8, 8, false)), 8 / 14., 1e-9);  // a folded ring's links have one flow each
+  // Behind the rings, along the open dimension, what they left goes once in each direction: a third of the data. The rings carry 2/3 of half of it twice.
+  const topo::Topology multipod = topo::grid({{9, 3}, {false, true}, {1.0, {}}, {}});
+  EXPECT_NEAR(rate(grid_all_reduce({{3}, {9, false}}, one_pass(2)), multipod), 3 / 4., 1e-9);
+  EXPECT_NEAR(rate(grid_all_reduce({{3}, {9, false}}, {{{0, 1}, false}, {{0, 1}, true}}), multipod), 3 / 2., 1e-9);
+  EXPECT_NEAR(rate(grid_all_reduce({{9, false}}, one_pass(1)), topo::grid({{9}, {false}, {1.0, {}}, {}})), 1, 1e-9);
   Mesh mesh = whole(8, 8);
   EXPECT_NEAR(rate(mesh_ring_all_reduce(mesh, live_ranks(mesh)), network(8, 8, false)), 1.016, 5e-4);
   // Rings of 16 with 15/16 of the data, whose ends lie on columns that carry four times 3/4 of a 16th.

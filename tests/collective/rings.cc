@@ -130,9 +130,10 @@ TEST(Rings, in_any_order_and_both_ways_links_carry_the_least) {
 
 TEST(Rings, grids_of_any_factors_add_up) {
   for (const std::vector<std::uint32_t>& sizes : std::vector<std::vector<std::uint32_t>>{{2, 3}, {3, 2}, {1, 5}, {4, 4}, {2, 2, 2}, {3, 2, 4}, {5, 1, 3}, {7, 9}, {2, 3, 2, 2}}) {
-    for (const bool wraps : {true, false}) {
+    for (std::uint32_t open = 0; open < 1U << sizes.size(); ++open) {  // a bit a dimension
+      SCOPED_TRACE(open);
       std::vector<Dimension> dimensions;
-      for (const std::uint32_t size : sizes) dimensions.push_back({size, wraps});
+      for (const std::uint32_t size : sizes) dimensions.push_back({size, (open >> dimensions.size() & 1) == 0});
       expect_sums_of(grid_all_reduce(dimensions, one_pass(sizes.size())), {211});
       expect_sums_of(grid_all_reduce(dimensions, all_passes(sizes.size())), {211});
       std::vector<std::uint32_t> order = counted(static_cast<std::uint32_t>(sizes.size()));
@@ -153,6 +154,40 @@ TEST(Rings, each_dimension_of_a_grid_carries_what_the_formula_says) {
   EXPECT_EQ(between.size(), 24 * 3U);
 }
 
+// To the middle and back at once: each link direction carries all of the data, once, which is the least, and a shard is there after p-1 hops, p where p is even.
+TEST(Rings, along_a_line_members_meet_in_the_middle) {
+  for (std::uint32_t size = 3; size <= 10; ++size) {
+    SCOPED_TRACE(size);
+    for (const bool backward : {false, true}) {
+      const Program line = grid_all_reduce({{size, false}}, {{{0}, backward}});
+      expect_sums_of(line);
+      EXPECT_EQ(verify(line).program().order, AddOrder::tree);
+      const auto between = chunks_between(line);
+      EXPECT_EQ(between.size(), 2 * (size - 1));
+      for (const auto& [ends, chunks] : between) {
+        EXPECT_EQ(std::max(ends.first, ends.second) - std::min(ends.first, ends.second), 1U);
+        EXPECT_EQ(chunks, line.chunks);
+      }
+      EXPECT_EQ(steps(line), size + size / 2 * 2 - 1);  // shards follow each other
+    }
+  }
+  expect_sums_of(grid_all_reduce({{1, false}}, one_pass(1)));
+  expect_sums_of(grid_all_reduce({{2, false}}, one_pass(1)));
+}
+
+// Rings first, then lines with what these left: a third of the data.
+TEST(Rings, an_open_dimension_behind_a_ring_is_a_line) {
+  const Program program = grid_all_reduce({{5, false}, {3}}, {{{1, 0}, false}, {{1, 0}, true}});
+  expect_sums_of(program, {0, 1, 211});
+  for (const auto& [ends, chunks] : chunks_between(program)) {
+    const bool along = ends.first / 5 == ends.second / 5;
+    EXPECT_EQ(chunks, along ? program.chunks / 3 : program.chunks / 2 * 2 * 2 / 3) << ends.first << " to " << ends.second;
+    if (along) {
+      EXPECT_EQ(std::max(ends.first, ends.second) - std::min(ends.first, ends.second), 1U);
+    }
+  }
+}
+
 // S (N-1) / (2dB) x 2 on 2d links of a member, each direction alike.
 TEST(Rings, passes_of_a_torus_load_every_link_direction_alike) {
   for (const std::uint32_t side : {3U, 4U}) {
@@ -171,6 +206,7 @@ TEST(Rings, a_mesh_is_crossed_by_rings_with_steps_of_two_links_at_most) {
     for (std::uint32_t place = 0; place < size; ++place) {
       const std::uint32_t from = folded(place, size), to = folded((place + 1) % size, size);
       seen.push_back(from);
+      EXPECT_EQ(unfolded(from, size), place);
       EXPECT_LE(std::max(from, to) - std::min(from, to), 2U);
       for (std::uint32_t link = from; link < to; ++link) ++over[link];  // to the right
     }
