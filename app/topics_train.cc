@@ -364,7 +364,7 @@ Action declare_topics_train(CLI::App& app) {
   flag(app, "--alpha-sum", options->alpha_sum, "prior of topics in a document, of all topics together (default: 5)");
   flag(app, "--alpha", options->alpha, "the same for each topic: a number, or one a topic with commas between");
   flag(app, "--beta", options->beta, "prior of a word in a topic (default: 0.01)");
-  switch_on(app, "--fixed-prior", options->fixed_prior, "keep alpha and beta; otherwise they are fitted to the counts from sweep 50 on");
+  switch_on(app, "--fixed-prior", options->fixed_prior, "keep alpha and beta; otherwise they are fitted to the counts from sweep 100 on");
   switch_on(app, "--symmetric-alpha", options->symmetric_alpha, "fit one alpha for all topics; otherwise each topic has its own");
   flag(app, "--test-share", options->test_share, "share of the documents that is held out to score the model, at most 500 (default: 0.005)");
   flag(app, "--heldout", options->heldout, "two files with halves of the same documents, to score the model: the second is foretold after the first")

@@ -29,7 +29,7 @@ class LDA(Learner):
     alpha    prior of topics in a document: a number for each topic alike, or one for each of them; None: 5 / k
     beta     prior of a word in a topic
     sweeps   times that each token's topic is drawn
-    optimize fit alpha and beta to the counts from sweep 50 on
+    optimize fit alpha and beta to the counts from sweep 100 on
     sampler  as of `shoal topics train`: "auto", "exact", "lightlda", "warplda", "xy" or "gibbs"
     seed     of all that is drawn; the same seed, threads and members give the same model, to the bit
     threads  of this member; None: as many as it has cores

@@ -4,6 +4,7 @@
 #include <bit>
 #include <numeric>
 #include <string>
+#include <utility>
 
 #include "shoal/core/error.h"
 #include "shoal/learn/topic/likelihood.h"
@@ -14,6 +15,16 @@ namespace {
 // Entries that a document of so many tokens can have: one for each topic, and one for each time that another is full.
 std::uint64_t most_entries(std::uint64_t tokens, std::uint32_t topics, unsigned shift) {
   return std::min(tokens, topics + tokens / ((std::uint64_t{1} << shift) - 1));
+}
+
+constexpr std::uint32_t kLookedThrough = 16;  // lines of a table whose entries are looked through for each token that is counted
+
+// Where a table with `table[0]` entries behind the first has that topic, or an empty entry for it (open addressing; there are as many places as topics).
+std::uint32_t place_of(Topic topic, const std::uint32_t* table, unsigned shift) {
+  const std::uint32_t places = table[0];
+  auto at = static_cast<std::uint32_t>(std::uint64_t{topic * 0x9E3779B1u} * places >> 32);
+  while (table[1 + at] != 0 && table[1 + at] >> shift != topic) at = at + 1 == places ? 0 : at + 1;
+  return 1 + at;
 }
 
 }  // namespace
@@ -80,22 +91,47 @@ Block::Block(const text::Documents& documents, std::size_t begin, std::size_t en
 
 void Block::count() {
   std::fill_n(tables.data(), tables.size(), 0);
+  // No table of very many entries is looked through for each token. A wide one has its entries where a hash says, and until they move together its
+  // first one says how much room there is.
+  std::vector<std::uint32_t> begins = first_line;
+  std::ranges::sort(begins);
+  begins.push_back(static_cast<std::uint32_t>(tables.size() / kLine));
+  std::uint32_t first_wide = first_long;
+  for (std::size_t i = first_line.size(); i-- > 0 && begins[i + 1] - begins[i] > kLookedThrough;) {
+    if (begins[i] >= first_long) continue;
+    first_wide = begins[i];
+    tables[std::size_t{begins[i]} * kLine] = (begins[i + 1] - begins[i]) * kLine - 1;
+  }
   std::vector<std::pair<std::uint32_t, Topic>> of_long;  // line and topic
   for (std::uint32_t token = 0; token < tokens(); ++token) {
-    if (lines[token] >= first_long) {  // a table of a million entries is not looked through for each token
-      of_long.emplace_back(lines[token], topics[token]);
+    const Topic topic = topics[token];
+    if (lines[token] >= first_long) {
+      of_long.emplace_back(lines[token], topic);
       continue;
     }
     std::uint32_t* const table = tables.data() + std::uint64_t{lines[token]} * kLine;
+    if (lines[token] >= first_wide) {
+      std::uint32_t& entry = table[place_of(topic, table, shift)];
+      entry = (entry == 0 ? topic << shift : entry) + 1;
+      continue;
+    }
     const std::uint32_t size = table[0] >> shift;
     std::uint32_t at = 1;
-    while (at <= size && table[at] >> shift != topics[token]) ++at;
+    while (at <= size && table[at] >> shift != topic) ++at;
     if (at <= size) {
       ++table[at];
     } else {
-      table[at] = topics[token] << shift | 1;
+      table[at] = topic << shift | 1;
       table[0] = (size + 1) << shift;
     }
+  }
+  for (const std::uint32_t line : first_line) {
+    if (line < first_wide || line >= first_long) continue;
+    std::uint32_t* const table = tables.data() + std::size_t{line} * kLine;
+    std::uint32_t* const end = table + 1 + table[0];
+    std::uint32_t* const used = std::remove(table + 1, end, 0u);
+    std::fill(used, end, 0u);
+    table[0] = static_cast<std::uint32_t>(used - table - 1) << shift;
   }
   std::ranges::sort(of_long);
   for (std::size_t i = 0; i < of_long.size(); ++i) {

@@ -50,8 +50,9 @@ class DocumentSums {
     const std::size_t group = group_of(sums_, groups(), own / ByTopic::kGroup, weight(own), scan, u);
     if (group == groups()) return own;
     const auto begin = static_cast<std::uint32_t>(group) * ByTopic::kGroup;
-    const std::size_t at = begin + place_among<kLine>(lines_of(group), own - begin, u, scan,
-                                                      [&](std::size_t i) HWY_ATTR { return weights(begin + i); });
+    alignas(64) float cumulative[ByTopic::kGroup];
+    const auto weigh = [&](std::size_t at) HWY_ATTR { return weights(begin + at); };
+    const std::size_t at = begin + place_among(lines_of(group), own - begin, u, cumulative, scan, weigh);
     return counts_[at] != 0 ? static_cast<Topic>(at) : own;
   }
 
@@ -69,7 +70,9 @@ class DocumentSums {
 
  private:
   std::uint32_t groups() const { return (topics_ + ByTopic::kGroup - 1) / ByTopic::kGroup; }
-  std::size_t lines_of(std::size_t group) const { return std::min<std::size_t>(kLine, lines_ - group * kLine); }
+  std::uint32_t lines_of(std::size_t group) const {
+    return std::min(kLine, static_cast<std::uint32_t>(lines_ - group * kLine));
+  }
   Floats weights(std::size_t at) const {
     const auto counts = hn::BitCast(I(), hn::Load(U(), counts_ + at));
     return hn::Mul(load(psi_ + at), hn::ConvertTo(F(), counts));

@@ -139,20 +139,10 @@ class Run {
     }
   }
 
-  // Where u falls among so many lines, whose sums lane by lane are in laid_.cumulative; those of the last one are of all.
-  std::uint32_t place_in(std::uint32_t lines, float u) {
-    Floats all[kParts];
-    for (std::size_t part = 0; part < kParts; ++part) all[part] = load(laid_.cumulative.data() + (lines - 1) * kLine + part * kLanes);
-    prefix(all, scan_ + kLine);
-    const std::uint32_t lane = std::min<std::uint32_t>(lane_of(scan_ + kLine, u), kLine - 1);
-    const float rest = u - scan_[kLine - 1 + lane];
-    std::uint32_t line = 0;
-    for (std::uint32_t i = 0; i + 1 < lines; ++i) line += laid_.cumulative[i * kLine + lane] <= rest;
-    return line * kLine + lane;
-  }
-
   Topic from_table(float u) {
-    const std::uint32_t at = place_in(lines_, u), entry = table_[at];
+    Floats all[kParts];
+    for (std::size_t part = 0; part < kParts; ++part) all[part] = load(laid_.cumulative.data() + (lines_ - 1) * kLine + part * kLanes);
+    const std::uint32_t at = place_in(laid_.cumulative.data(), all, lines_, u, scan_), entry = table_[at];
     // A sum that was rounded up may end at an entry that has no weight.
     if ((entry & count_mask_) == 0) return own_;
     at_ = at;
@@ -160,20 +150,10 @@ class Run {
   }
 
   Topic from_list(float u) {
-    const std::uint32_t own = laid_.place[own_] - 1;
     same_ = UINT32_MAX;  // the document's sums are written over
     const auto lines = static_cast<std::uint32_t>((laid_.list.size() + kLine - 1) / kLine);
-    float* cumulative = laid_.cumulative.data();
-    Floats sums[kParts];
-    for (Floats& sum : sums) sum = hn::Zero(F());
-    for (std::uint32_t line = 0; line < lines; ++line) {
-      for (std::size_t part = 0; part < kParts; ++part) {
-        const std::size_t at = line * kLine + part * kLanes;
-        sums[part] = hn::Add(sums[part], hn::IfThenZeroElse(is_lane(part, own - line * kLine), load(laid_.weights.data() + at)));
-        hn::Store(sums[part], F(), cumulative + at);
-      }
-    }
-    const std::uint32_t at = place_in(lines, u);
+    const auto weights = [&](std::size_t at) HWY_ATTR { return load(laid_.weights.data() + at); };
+    const std::uint32_t at = place_among(lines, laid_.place[own_] - 1, u, laid_.cumulative.data(), scan_, weights);
     return at < laid_.list.size() && laid_.weights[at] > 0 ? laid_.list[at] : own_;
   }
 
@@ -181,9 +161,10 @@ class Run {
     const std::size_t groups = (laid_.topics + kGroup - 1) / kGroup;
     const std::size_t group = group_of(laid_.groups.data(), groups, own_ / kGroup, own_row_, scan_, u);
     if (group == groups) return own_;
+    alignas(64) float cumulative[kGroup];
     const auto begin = static_cast<std::uint32_t>(group * kGroup);
     const auto weights = [&](std::size_t at) HWY_ATTR { return load(laid_.weights.data() + begin + at); };
-    const auto topic = static_cast<Topic>(begin + place_among<kGroup / kLine>(kGroup / kLine, own_ - begin, u, scan_, weights));
+    const auto topic = static_cast<Topic>(begin + place_among(kGroup / kLine, own_ - begin, u, cumulative, scan_, weights));
     return laid_.weights[topic] > 0 ? topic : own_;
   }
 

@@ -142,26 +142,31 @@ HWY_INLINE std::size_t group_of(const float* sums, std::size_t groups, std::size
   return groups;
 }
 
-// Where u falls among so many lines, kMost at most, whose weights weigh(at, ...) gives part by part; that at `own` counts as none.
-template <std::size_t kMost, class Weigh>
-HWY_INLINE std::size_t place_among(std::size_t lines, std::uint32_t own, float u, float* HWY_RESTRICT scan,
-                                   const Weigh& weigh) {
-  alignas(64) float cumulative[kMost * kLine];
+// Where u falls among so many lines, whose sums lane by lane lie in `cumulative`, those of the last one in `all`.
+HWY_INLINE std::uint32_t place_in(const float* HWY_RESTRICT cumulative, const Floats (&all)[kParts], std::uint32_t lines, float u,
+                                  float* HWY_RESTRICT scan) {
+  prefix(all, scan + kLine);
+  const std::uint32_t lane = std::min<std::uint32_t>(lane_of(scan + kLine, u), kLine - 1);
+  const float rest = u - scan[kLine - 1 + lane];
+  std::uint32_t line = 0;
+  for (std::uint32_t i = 0; i + 1 < lines; ++i) line += cumulative[i * kLine + lane] <= rest;
+  return line * kLine + lane;
+}
+
+// The same of weights that weigh(at) gives part by part, of which that at `own` counts as none; `cumulative` has room for their sums.
+template <class Weigh>
+HWY_INLINE std::uint32_t place_among(std::uint32_t lines, std::uint32_t own, float u, float* HWY_RESTRICT cumulative, float* HWY_RESTRICT scan,
+                                     const Weigh& weigh) {
   Floats sums[kParts];
   for (Floats& sum : sums) sum = hn::Zero(F());
-  for (std::size_t i = 0; i < lines * kLine; i += kLine) {
+  for (std::uint32_t i = 0; i < lines * kLine; i += kLine) {
     for (std::size_t part = 0; part < kParts; ++part) {
       const std::size_t at = i + part * kLanes;
-      sums[part] = hn::Add(sums[part], hn::IfThenZeroElse(is_lane(part, own - static_cast<std::uint32_t>(i)), weigh(at)));
+      sums[part] = hn::Add(sums[part], hn::IfThenZeroElse(is_lane(part, own - i), weigh(at)));
       hn::Store(sums[part], F(), cumulative + at);
     }
   }
-  prefix(sums, scan + kLine);
-  const std::uint32_t lane = std::min<std::uint32_t>(lane_of(scan + kLine, u), kLine - 1);
-  const float rest = u - scan[kLine - 1 + lane];
-  std::size_t line = 0;
-  for (std::size_t i = 0; i + 1 < lines; ++i) line += cumulative[i * kLine + lane] <= rest;
-  return line * kLine + lane;
+  return place_in(cumulative, sums, lines, u, scan);
 }
 
 }  // namespace HWY_NAMESPACE

@@ -15,7 +15,7 @@
 namespace shoal::learn::topic {
 namespace {
 
-constexpr unsigned kBurnIn = 50, kOptimiseEvery = 10;
+constexpr unsigned kBurnIn = 100, kOptimiseEvery = 10;
 
 // Those that the vocabulary has, each once.
 std::vector<std::uint32_t> words_in(const HeldOut& held_out) {

@@ -20,7 +20,7 @@ inline constexpr std::uint16_t kGatherChannel = 25;  // of the transport's: for 
 
 struct TrainingOptions {
   unsigned sweeps = 200;        // in all, with those of a checkpoint
-  bool optimise = true;         // the prior, every 10th sweep from the 50th on: before, topics are not yet what they will be
+  bool optimise = true;         // the prior, every 10th sweep from the 100th on: fitted before, it keeps topics what they are by then
   unsigned look_every = 10;     // sweeps; 0: never
   unsigned keep_every = 50;     // sweeps from one checkpoint to the next; 0: none
 };

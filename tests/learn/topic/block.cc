@@ -83,6 +83,38 @@ TEST(Block, CountsADocumentOfAMillionTokensAndAMillionTopics) {
   }
 }
 
+// Tables of any width, between short documents and long ones, have what a map counts: all topics different, which fills the table; few; any.
+TEST(Block, CountsTablesOfAnyWidth) {
+  constexpr std::uint32_t topics = 70'000;  // entries count to 32,767
+  std::vector<std::vector<std::uint32_t>> texts;
+  for (const std::uint32_t tokens : {0u, 1u, 15u, 16u, 239u, 255u, 256u, 257u, 1'009u, 20'000u, 32'767u, 32'768u}) {
+    for (const std::uint32_t among : {0u, 5u, topics}) {
+      texts.push_back(std::vector<std::uint32_t>(tokens));
+      for (std::uint32_t i = 0; i < tokens; ++i) texts.back()[i] = (i + among) % 3;
+    }
+  }
+  const text::Documents documents = documents_of(texts);
+  Block block = block_of(documents, topics);
+  ASSERT_EQ(block.most(), 32'767u);
+  std::map<std::uint32_t, std::uint32_t> document_at, seen;  // by line
+  for (std::uint32_t d = 0; d < block.documents(); ++d) document_at[block.first_line[d]] = d;
+  for (const std::uint32_t pass : {0u, 1u}) {  // what a table had before is gone
+    std::vector<std::map<Topic, std::uint32_t>> counts(block.documents());
+    for (std::uint32_t token = 0; token < block.tokens(); ++token) {
+      const std::uint32_t document = document_at.at(block.lines[token]), drawn = random_words(4, token, pass, 0)[0];
+      block.topics[token] = document % 3 == 0 ? topics - 1 - seen[document]++ % topics : drawn % (document % 3 == 1 ? 5 : topics);
+      ++counts[document][block.topics[token]];
+    }
+    block.count();
+    std::vector<TopicCount> kept;
+    for (std::uint32_t d = 0; d < block.documents(); ++d) {
+      block.counts_of(d, kept);
+      std::ranges::sort(kept, {}, &TopicCount::topic);
+      EXPECT_EQ(kept, expected(counts[d])) << "document " << d;
+    }
+  }
+}
+
 // No entry takes topics' bits for its count, however long a document is.
 TEST(Block, HasRoomToSayHowManyEntriesThereAre) {
   const text::Documents documents = documents_of({std::vector<std::uint32_t>(70'000, 0)});

@@ -4,9 +4,12 @@
 #include <gmock/gmock.h>
 
 #include <cmath>
+#include <utility>
 
 #include "shoal/learn/topic/likelihood.h"
+#include "shoal/learn/topic/training.h"
 #include "tests/learn/topic/handmade.h"
+#include "tests/learn/topic/trained.h"
 
 namespace shoal::learn::topic {
 namespace {
@@ -128,6 +131,60 @@ TEST_F(Priors, topics_without_documents_keep_a_little) {
   EXPECT_GT(found.alpha[0], 10 * found.alpha[1]);
   EXPECT_GT(found.alpha[1], 0);
   EXPECT_TRUE(std::isfinite(found.beta) && found.beta > 0);
+}
+
+// What MALLET does with the same counts, by its formulas over histograms: a step of Dirichlet.learnParameters, whose Gamma(1.001, 1) prior stands
+// elsewhere, so that alpha may differ by 1 / sum over d of [psi(L_d + a) - psi(a)] and 1.001 / sum over d of [psi(C_dk + alpha_k) - psi(alpha_k)] of
+// itself; 200 steps of Dirichlet.learnSymmetricConcentration, which has no prior: ours is added.
+TEST_F(Priors, step_as_mallets_but_for_where_its_gamma_prior_stands) {
+  const Prior start{{0.3, 2, 0.7}, 0.05};
+  const Model model = counted(documents_, start, 11);
+  const auto rise = [](double n, double a) {  // psi(n + a) - psi(a)
+    double sum = 0;
+    for (double i = 0; i < n; ++i) sum += 1 / (a + i);
+    return sum;
+  };
+  const Prior stepped = optimised(start, evidence(0, documents_.size(), model), model.totals, 11, AlphaForm::of_each_topic, 1);
+  double lengths = 0;
+  std::vector<double> topics(3);
+  TopicCounter count;
+  for (const Assigned& document : documents_) {
+    lengths += rise(static_cast<double>(document.topics.size()), start.alpha_sum());
+    for (const auto [topic, tokens] : count(document.topics)) topics[topic] += rise(tokens, start.alpha[topic]);
+  }
+  for (std::size_t k = 0; k < 3; ++k) {
+    const double mallet = start.alpha[k] * (topics[k] + 1.001) / (lengths - 1);
+    EXPECT_NEAR(stepped.alpha[k], mallet, (2 / lengths + 1.001 / topics[k]) * mallet);
+  }
+
+  const Prior found = optimised(start, evidence(0, documents_.size(), model), model.totals, 11, AlphaForm::of_each_topic, 200);
+  double beta_sum = 11 * start.beta;
+  for (int step = 0; step < 200; ++step) {
+    const double beta = beta_sum / 11;
+    double pairs = 0, totals = 0;
+    for (const TopicCount& pair : model.counts) pairs += rise(pair.count, beta);
+    for (const std::uint64_t total : model.totals) totals += rise(static_cast<double>(total), beta_sum);
+    beta_sum = 11 * (beta * pairs + 0.001) / (11 * totals + 1);
+  }
+  EXPECT_NEAR(found.beta, beta_sum / 11, 1e-9 * found.beta);
+}
+
+// Kept until sweep 99, while topics settle; fitted after sweep 100, and again after 110; never where it is to be kept.
+TEST_F(Priors, are_fitted_when_topics_have_settled) {
+  trained(1, 1, 3, 0, [](Lda& lda, net::Transport&) {
+    const auto prior_after = [&](unsigned sweeps, bool optimise) {
+      train(lda, nullptr, nullptr, {.sweeps = sweeps, .optimise = optimise, .look_every = 0, .keep_every = 0}, {});
+      return std::pair(lda.prior().alpha, lda.prior().beta);
+    };
+    const auto given = std::pair(lda.prior().alpha, lda.prior().beta);
+    EXPECT_EQ(prior_after(99, true), given);
+    const auto fitted = prior_after(100, true);
+    EXPECT_NE(fitted, given);
+    EXPECT_EQ(prior_after(109, true), fitted);
+    const auto again = prior_after(110, true);
+    EXPECT_NE(again, fitted);
+    EXPECT_EQ(prior_after(130, false), again);
+  });
 }
 
 // Sums of 1 / (a + i) are the oracle; counts that share a bin are within 1 % of its middle.
