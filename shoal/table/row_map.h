@@ -104,6 +104,18 @@ class RowMap {
     if (size_ > before) std::ranges::fill(row(number), T{});
     return number;
   }
+  // Another row of the same key, which holds anything, is found in place of this one; that keeps its number, its values and its memory. Who does so
+  // gives `near` no more where that may be the number of a row that was replaced.
+  Number replace(Number number) {
+    const Key key = this->key(number);
+    if (slots_.empty()) index();
+    ordered_ = false;
+    find_slot(key).number = static_cast<Number>(size_);
+    return append(key);
+  }
+  // The rows of a block lie in the same memory.
+  std::size_t block_of(Number number) const { return number >> shift_; }
+  const Bytes& memory_of(Number number) const { return blocks_[number >> shift_].bytes; }
   // For who goes through many keys out of order, each some keys ahead: that guess() will be asked for this one; where it most likely is, to be
   // given as `near`, with what will be read there on its way into the cache.
   void expect(Key key) const {
@@ -220,14 +232,14 @@ typename RowMap<T>::Number RowMap<T>::place_by_slot(Key key) {
   return append(key);
 }
 
-// With room for about as many again.
+// With room for about as many again. Later rows first: they are found before those that they replaced.
 template <class T>
 void RowMap<T>::index() const {
   slots_ = {};                                 // its memory may be what is needed
   slots_ = Bytes(std::bit_ceil(std::max<std::size_t>({16, 2 * size_, usual_ + usual_ / 2})) * sizeof(Slot));
   std::memset(slots_.data(), 0xff, slots_.size());
   static_assert(kNone == ~Number{0});          // all bits
-  for (Number number = 0; number < size_; ++number) {
+  for (Number number = static_cast<Number>(size_); number-- > 0;) {
     const std::uint64_t hash = spread(key(number));
     std::size_t at = hash & mask();
     while (slots()[at].number != kNone) at = (at + 1) & mask();

@@ -51,7 +51,11 @@ class ScriptedWorkers {
     known_.resize(count);
     seen_.assign(count, std::vector<std::vector<T>>(options.keys, std::vector<T>(count)));
   }
-  ~ScriptedWorkers() { tables_.clear(); }
+  ~ScriptedWorkers() {
+    workers_.clear();
+    tables_.clear();
+    while (!viewed_.empty()) end_view(viewed_.size() - 1);
+  }
   net::Rank rank_of(std::uint32_t worker) const { return options_.workers[worker / options_.workers_a_member]; }
   bool is_dead(std::uint32_t worker) const { return dead_[rank_of(worker)]; }
   bool has_departed(std::uint32_t worker) const { return departed_[rank_of(worker)]; }
@@ -196,6 +200,11 @@ class ScriptedWorkers {
     std::uint32_t local;              // its number in its member
   };
 
+  struct Viewed {
+    View<T> view;
+    std::vector<T> values;            // when it was made
+  };
+
   static net::ScriptedNetwork seeded(const Options& options) {
     net::ScriptedNetwork network = options.network;
     network.seed = options.seed;
@@ -301,15 +310,31 @@ class ScriptedWorkers {
     ones[w] = workers_[w].amounts[workers_[w].next];
     return ones;
   }
+  // Every other time by a view, which then lives for a while, and some longer than their tables.
   void show(std::uint32_t w, Clock clock, const Check& check) {
     Moving& worker = workers_[w];
     worker.values.resize(worker.wanted.size() * width_);
-    worker.table.copy().read(worker.local, worker.wanted, worker.values);
+    if (++shows_ % 2 == 0) {
+      worker.table.copy().read(worker.local, worker.wanted, worker.values);
+    } else {
+      View<T> view = worker.table.copy().view(worker.local, worker.wanted);
+      for (std::size_t i = 0; i < view.size(); ++i) set<T>(std::span(worker.values).subspan(i * width_, width_), view[i]);
+      viewed_.push_back({std::move(view), worker.values});
+      constexpr std::size_t most = 6;
+      if (viewed_.size() > most) end_view(views_end_() % viewed_.size());
+    }
     for (std::size_t i = 0; i < worker.wanted.size(); ++i) {
       const auto row = std::span<const T>(worker.values).subspan(i * width_, width_);
       see(w, worker.wanted[i], row);
       check(w, clock, worker.wanted[i], row);
     }
+  }
+  void end_view(std::size_t number) {
+    const auto ended = viewed_.begin() + static_cast<std::ptrdiff_t>(number);
+    for (std::size_t i = 0; i < ended->view.size(); ++i) {
+      EXPECT_TRUE(std::ranges::equal(ended->view[i], std::span(ended->values).subspan(i * width_, width_))) << "a view has changed";
+    }
+    viewed_.erase(ended);
   }
   // Of who lives nobody sees less than before (invariant I3); where a rule steps, that is more. Another holder may lack what is on its way to it still.
   void see(std::uint32_t reader, Key key, std::span<const T> row) {
@@ -370,6 +395,9 @@ class ScriptedWorkers {
   std::vector<bool> dead_, departed_;  // by rank
   std::vector<std::unique_ptr<Tables>> tables_;
   std::vector<Moving> workers_;
+  std::vector<Viewed> viewed_;
+  std::mt19937_64 views_end_;
+  std::uint64_t shows_ = 0;
   std::uint64_t waits_ = 0;
   int deaths_ = 0;
   std::vector<std::vector<std::vector<T>>> added_;  // by worker, clock and key
