@@ -7,18 +7,20 @@ namespace shoal::table {
 
 template <class T>
 typename Copies<T>::Number Copies<T>::place(Key key, Number near) {
-  const bool is_near = near < states_.size() && states_[near].kept;
-  const Number number = rows_.insert(key, is_near ? near : kNone);
-  if (number == states_.size()) {
-    states_.emplace_back();
-    for (auto& asked : asked_) asked.push_back(kNothing);
-  }
+  const Number number = rows_.insert(key, near);
+  if (number == states_.size()) append_state();
   State& state = states_[number];
   if (state.kept) return number;
   state.kept = true;
   state.since = unsubscribed(placement_.shard_of(key));
   ++kept_;
   return number;
+}
+
+template <class T>
+void Copies<T>::append_state() {
+  states_.emplace_back();
+  for (auto& asked : asked_) asked.push_back(kNothing);
 }
 
 template <class T>
@@ -169,12 +171,19 @@ void Copies<T>::show(View<T>& view, Number number, Clock age) {
 }
 
 template <class T>
-typename Copies<T>::Number Copies<T>::replace(Number number) {
-  const Number replacing = rows_.replace(number);
-  states_.push_back(std::exchange(states_[number], State{}));
-  states_.back().shown = 0;
-  for (auto& asked : asked_) asked.push_back(std::exchange(asked[number], kNothing));
-  return replacing;
+typename Copies<T>::Number Copies<T>::replace(Number number, std::uint64_t oldest) {
+  Number into = kNone;
+  if (!behind_.empty() && behind_.front().shown < oldest) {
+    into = behind_.front().number;
+    behind_.pop_front();
+  }
+  behind_.push_back({number, states_[number].shown});
+  into = rows_.replace(number, into);
+  if (into == states_.size()) append_state();
+  states_[into] = std::exchange(states_[number], State{});
+  states_[into].shown = 0;
+  for (auto& asked : asked_) asked[into] = std::exchange(asked[number], kNothing);
+  return into;
 }
 
 // --- which copies are kept, and which of those that are not are to be pushed no more
@@ -297,6 +306,7 @@ void Copies<T>::close_up() {
   }
   rows_ = std::move(rows);
   held_.clear();
+  behind_.clear();
   states_.resize(into);
   states_.shrink_to_fit();
   for (auto& asked : asked_) {

@@ -16,13 +16,14 @@
 // only from messages that know of that number (Header::heard), for what was under way is followed by promises that leave the row out. Requests tell the
 // number, too, so that whoever answers knows of it, also another holder who was told of none. What comes though it is not kept is unsubscribed.
 //
-// Views. A row that a view may show is not written: another takes its place (RowMap::replace), and it is dropped. So a view costs a copy of those
-// of its rows that change while it, or an older one, lives; and room, until close_up(), which goes on without it.
+// Views. A row that a view may show is not written: another takes its place (RowMap::replace). What is left behind takes the place of a later one
+// when that view and all older ones have ended, or its room is used again as that of dropped rows.
 //
 // Threads: one at a time.
 #pragma once
 
 #include <algorithm>
+#include <deque>
 #include <limits>
 #include <map>
 #include <memory>
@@ -52,9 +53,7 @@ class Copies {
         look_at_(std::min(kFew, most_)), told_(placement.shards()), asked_(workers) {}
 
   Number find(Key key, Number near) const {
-    Number number = rows_.find(key, near);
-    if (number == kNone || states_[number].kept) return number;
-    if (number == near) number = rows_.find(key, kNone);  // another may have taken its place
+    const Number number = rows_.find(key, near);
     return number != kNone && states_[number].kept ? number : kNone;
   }
   std::span<const T> row(Number number) const { return rows_.row(number); }
@@ -105,7 +104,7 @@ class Copies {
     Clock last = kNever;                        // of a worker, in which it was read or asked for
     Clock until = kNever;                       // in which it is intended to be read
     std::uint64_t shown = 0;                    // the last view that shows it
-    std::uint32_t vain = 0;                     // how often it has come since it was read
+    std::uint16_t vain = 0;                     // how often it has come since it was read, modulo 2^16
     bool present = false, pushed = false, orphan = false;
     bool kept = false, ends = false;            // ends: it is in ending_
   };
@@ -116,6 +115,7 @@ class Copies {
     std::uint64_t unsubscribed = 0;
   };
   Number place(Key key, Number near);
+  void append_state();
   bool is_asked(Number number) const;
   void drop(Number number, Clock now, std::vector<Key>& pushed);
   void drop_ended(Clock now, std::vector<Key>& pushed);
@@ -127,9 +127,9 @@ class Copies {
     if (rows_.size() > 2 * kept_ + kFew) close_up();
   }
   Number writable(Number number, std::uint64_t oldest) {  // the row itself, or a new one that takes its place and holds anything; oldest: view
-    return states_[number].shown < oldest ? number : replace(number);
+    return states_[number].shown < oldest ? number : replace(number, oldest);
   }
-  Number replace(Number number);
+  Number replace(Number number, std::uint64_t oldest);
 
   const Placement& placement_;
   const std::size_t most_;
@@ -141,6 +141,11 @@ class Copies {
   std::vector<Told> told_;                      // by shard
   const std::shared_ptr<Views> views_ = std::make_shared<Views>();
   std::vector<std::uint64_t> held_;             // by block of rows_: the last view that holds its memory
+  struct Behind {
+    Number number;
+    std::uint64_t shown;                        // the last view that shows it
+  };
+  std::deque<Behind> behind_;                   // rows that were replaced
   std::vector<std::vector<Clock>> asked_;       // by worker and number: the age of its request that is not answered, or kNothing
 };
 
