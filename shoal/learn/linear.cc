@@ -122,10 +122,10 @@ Epoch Linear::learn(const std::function<void(double part)>& progressed) {
 Linear::Sums Linear::look_at(const data::SparseRow& row, std::vector<double>& probabilities) {
   std::vector<double> scores(width_);
   for (std::size_t k = 0; k < row.columns.size(); ++k) {
-    const float* values = read_[touched_.place(row.columns[k])];
+    const float* values = &values_[touched_.place(row.columns[k]) * width_];
     for (std::size_t j = 0; j < width_; ++j) scores[j] += double{row.values[k]} * values[j];
   }
-  const float* intercept = read_[touched_.ones()];
+  const float* intercept = &values_[values_.size() - width_];
   for (std::size_t j = 0; j < width_; ++j) scores[j] = scale_ * scores[j] + intercept[j];
   probabilities.resize(classes_);
   softmax(scores, probabilities);
@@ -138,7 +138,7 @@ Linear::Sums Linear::look_at(const data::SparseRow& row, std::vector<double>& pr
 
 // c' = c (1 - step l2);  V -= step / c' * 1/batch sum (softmax(W x + b) - e_y) x^T. The sum of losses before it.
 double Linear::step_by(std::span<const std::uint32_t> numbers, double step, std::size_t batch) {
-  waited_ += view_touched(*columns_, rows_.own, numbers, touched_, read_);
+  waited_ += read_touched(*columns_, rows_.own, numbers, touched_, values_);
   factor::Outer<float> changes(width_, touched_.keys());
   const double scaled = step / static_cast<double>(batch) / (scale_ * (1 - step * options_.l2));
   // The intercept is a column of ones: sparse data would bear longer steps than it does. It is not scaled.
@@ -177,7 +177,7 @@ void Linear::fold() {
 Linear::Sums Linear::sums_held_out() {
   std::vector<std::uint32_t> all(rows_.own_held_out.size());
   std::iota(all.begin(), all.end(), 0u);
-  waited_ += view_touched(*columns_, rows_.own_held_out, all, touched_, read_);
+  waited_ += read_touched(*columns_, rows_.own_held_out, all, touched_, values_);
   Sums sums;
   std::vector<double> probabilities;
   for (const std::uint32_t number : all) {

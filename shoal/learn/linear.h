@@ -74,7 +74,7 @@ class Linear final : public Learner {
   SharedSums sums_;
   double scale_ = 1;                           // c
   TouchedColumns touched_;                     // by those rows that were read for
-  std::span<const float* const> read_;         // their rows of V, the intercept last
+  std::vector<float> values_;                  // their rows of V, the intercept last
   unsigned epochs_ = 0;                        // done
   double waited_ = 0;
 };

@@ -30,24 +30,14 @@ class ServedMatrix final : public SharedMatrix<T> {
         rank_(rank),
         size_(size) {}
   void read(std::span<const table::Key> keys, std::span<T> values) override { table_.read(keys, values); }
-  std::span<const T* const> view(std::span<const table::Key> keys) override {
-    view_ = table_.view(keys);
-    return view_.rows();
-  }
   void fetch(std::span<const table::Key> keys, std::span<T> values) override { table_.fetch(keys, values); }
   void add(factor::Outer<T> outer) override {
     changes_.assign(outer.rows().size() * outer.width(), 0);
     for (std::size_t at = 0; at < outer.rows().size(); ++at) outer.add_to(at, std::span(changes_).subspan(at * outer.width(), outer.width()));
     table_.add(outer.rows(), changes_);
   }
-  void tick() override {
-    view_ = {};                       // rows that come now take the place of those that were shown
-    table_.tick();
-  }
-  void barrier() override {
-    view_ = {};
-    table_.barrier();
-  }
+  void tick() override { table_.tick(); }
+  void barrier() override { table_.barrier(); }
   void set(std::span<const table::Key> keys, std::span<const T> values) override { assign_rows(table_, keys, values); }
   void scale(double factor, table::Key end) override {  // each member a share
     const KeyRange share{rank_, end, size_};
@@ -62,7 +52,6 @@ class ServedMatrix final : public SharedMatrix<T> {
 
  private:
   table::Table<T> table_;
-  table::View<T> view_;
   net::Rank rank_, size_;
   std::vector<T> changes_;
 };
@@ -73,11 +62,6 @@ class ReplicatedMatrix final : public SharedMatrix<T> {
   ReplicatedMatrix(net::Transport& transport, const replica::Options& options, std::string why)
       : SharedMatrix<T>(options.width, std::move(why)), replica_(transport, options) {}
   void read(std::span<const table::Key> keys, std::span<T> values) override { replica_.read(keys, values); }
-  std::span<const T* const> view(std::span<const table::Key> keys) override {
-    rows_.clear();
-    for (const table::Key key : keys) rows_.push_back(replica_.row(key).data());
-    return rows_;
-  }
   void fetch(std::span<const table::Key> keys, std::span<T> values) override { replica_.read(keys, values); }
   void add(factor::Outer<T> outer) override { replica_.add(std::move(outer)); }
   void tick() override { replica_.tick(); }
@@ -89,7 +73,6 @@ class ReplicatedMatrix final : public SharedMatrix<T> {
 
  private:
   replica::Replica<T> replica_;
-  std::vector<const T*> rows_;        // that are viewed
 };
 
 // By how many clocks replicas may differ, where the consistency is one that they have.

@@ -52,8 +52,6 @@ class SharedMatrix {
   const std::string& why() const { return why_; }  // it is shared as it is, where that was decided: a sentence
   // By any member, rows one below the other.
   virtual void read(std::span<const table::Key> keys, std::span<T> values) = 0;
-  // The same rows where they lie, until the next call of anything.
-  virtual std::span<const T* const> view(std::span<const table::Key> keys) = 0;
   // The same to the last bit, where rows travel rounded; right behind a barrier.
   virtual void fetch(std::span<const table::Key> keys, std::span<T> values) = 0;
   virtual void add(factor::Outer<T> outer) = 0;  // sealed
@@ -69,7 +67,7 @@ class SharedMatrix {
   std::string why_;
 };
 
-// Reads the rows that these samples touch, as touched.keys() has them, or views them. Returns how long that took, in seconds.
+// Reads the rows that these samples touch, as touched.keys() has them. Returns how long that took, in seconds.
 template <class T>
 double read_touched(SharedMatrix<T>& matrix, const data::SparseSlice& samples, std::span<const std::uint32_t> numbers, TouchedColumns& touched,
                     std::vector<T>& values) {
@@ -77,14 +75,6 @@ double read_touched(SharedMatrix<T>& matrix, const data::SparseSlice& samples, s
   values.resize(touched.keys().size() * matrix.width());
   const Instant asked = steady_now();
   matrix.read(touched.keys(), values);
-  return seconds_between(asked, steady_now());
-}
-template <class T>
-double view_touched(SharedMatrix<T>& matrix, const data::SparseSlice& samples, std::span<const std::uint32_t> numbers, TouchedColumns& touched,
-                    std::span<const T* const>& rows) {
-  touched.collect(samples, numbers);
-  const Instant asked = steady_now();
-  rows = matrix.view(touched.keys());
   return seconds_between(asked, steady_now());
 }
 
