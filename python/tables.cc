@@ -52,7 +52,9 @@ void bind_view(py::module_& module, const char* name) {
              py::ssize_t row = PyNumber_AsSsize_t(index.ptr(), PyExc_IndexError);
              if (row == -1 && PyErr_Occurred()) throw py::error_already_set();
              if (row < 0) row += rows;
-             if (row < 0 || row >= rows) throw py::index_error("a view of " + std::to_string(rows) + " rows has none that is number " + std::string(py::str(index)));
+             if (row < 0 || row >= rows) {
+               throw py::index_error("a view of " + std::to_string(rows) + " rows has none that is number " + std::string(py::str(index)));
+             }
              return read_only(self, {view.width()}, view[static_cast<std::size_t>(row)].data());
            })
       .def("__array__",

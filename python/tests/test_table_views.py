@@ -1,6 +1,5 @@
 """Views of tables: rows where they lie, that nobody may write and that stay as they are."""
 
-import os
 import subprocess
 import sys
 import tracemalloc
@@ -9,6 +8,7 @@ import numpy as np
 import pytest
 
 import shoal
+from pool import program
 
 ROWS, WIDTH = 500, 64
 
@@ -123,6 +123,6 @@ del table
 
 
 def test_a_view_outlives_its_table(tmp_path):
-    shoal_program = os.path.join(os.path.dirname(sys.executable), "shoal")
-    ended = subprocess.run([shoal_program, "run", "-n", "2", "--", sys.executable, "-c", OUTLIVED], cwd=tmp_path, capture_output=True, text=True, timeout=120)
+    command = [program(), "run", "-n", "2", "--", sys.executable, "-c", OUTLIVED]
+    ended = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, timeout=120)
     assert ended.returncode == 0 and ended.stdout.count("still 16.0 16.0 4") == 2, ended.stdout + ended.stderr

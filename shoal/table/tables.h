@@ -4,7 +4,7 @@
 //   table::Worker worker = tables.worker();
 //   auto weights = worker.open<float>({.name = "weights", .width = 64, .consistency = table::Ssp{3}});
 //   for (...) {
-//     weights.read(keys, values);       // rows that may lack the last three clocks of the others, and nothing of its own; or view(keys): where they lie
+//     weights.read(keys, values);       // rows that may lack the last three clocks of the others, and nothing of its own (view(keys): where they lie)
 //     weights.add(keys, gradients);     // waits for nothing, but under a bound on values
 //     weights.tick();                   // one unit of work is complete; waits only if this worker is far ahead
 //   }

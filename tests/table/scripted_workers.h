@@ -17,6 +17,7 @@
 
 #include "shoal/net/inproc.h"
 #include "shoal/table/tables.h"
+#include "tests/table/living_views.h"
 #include "tests/table/scripted_options.h"
 
 namespace shoal::table {
@@ -54,7 +55,7 @@ class ScriptedWorkers {
   ~ScriptedWorkers() {
     workers_.clear();
     tables_.clear();
-    while (!viewed_.empty()) end_view(viewed_.size() - 1);
+    views_.end_all();
   }
   net::Rank rank_of(std::uint32_t worker) const { return options_.workers[worker / options_.workers_a_member]; }
   bool is_dead(std::uint32_t worker) const { return dead_[rank_of(worker)]; }
@@ -200,11 +201,6 @@ class ScriptedWorkers {
     std::uint32_t local;              // its number in its member
   };
 
-  struct Viewed {
-    View<T> view;
-    std::vector<T> values;            // when it was made
-  };
-
   static net::ScriptedNetwork seeded(const Options& options) {
     net::ScriptedNetwork network = options.network;
     network.seed = options.seed;
@@ -317,24 +313,13 @@ class ScriptedWorkers {
     if (++shows_ % 2 == 0) {
       worker.table.copy().read(worker.local, worker.wanted, worker.values);
     } else {
-      View<T> view = worker.table.copy().view(worker.local, worker.wanted);
-      for (std::size_t i = 0; i < view.size(); ++i) set<T>(std::span(worker.values).subspan(i * width_, width_), view[i]);
-      viewed_.push_back({std::move(view), worker.values});
-      constexpr std::size_t most = 6;
-      if (viewed_.size() > most) end_view(views_end_() % viewed_.size());
+      views_.begin(worker.table.copy().view(worker.local, worker.wanted), worker.values);
     }
     for (std::size_t i = 0; i < worker.wanted.size(); ++i) {
       const auto row = std::span<const T>(worker.values).subspan(i * width_, width_);
       see(w, worker.wanted[i], row);
       check(w, clock, worker.wanted[i], row);
     }
-  }
-  void end_view(std::size_t number) {
-    const auto ended = viewed_.begin() + static_cast<std::ptrdiff_t>(number);
-    for (std::size_t i = 0; i < ended->view.size(); ++i) {
-      EXPECT_TRUE(std::ranges::equal(ended->view[i], std::span(ended->values).subspan(i * width_, width_))) << "a view has changed";
-    }
-    viewed_.erase(ended);
   }
   // Of who lives nobody sees less than before (invariant I3); where a rule steps, that is more. Another holder may lack what is on its way to it still.
   void see(std::uint32_t reader, Key key, std::span<const T> row) {
@@ -395,8 +380,7 @@ class ScriptedWorkers {
   std::vector<bool> dead_, departed_;  // by rank
   std::vector<std::unique_ptr<Tables>> tables_;
   std::vector<Moving> workers_;
-  std::vector<Viewed> viewed_;
-  std::mt19937_64 views_end_;
+  LivingViews<T> views_;
   std::uint64_t shows_ = 0;
   std::uint64_t waits_ = 0;
   int deaths_ = 0;
