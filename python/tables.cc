@@ -31,6 +31,59 @@ std::span<const T> rows_of(const Values<T>& values, const Keys& keys, const tabl
   throw Error(Code::invalid_argument, what, "table " + table.spec().name);
 }
 
+// Memory of `view` as an array that nobody may write, and that keeps it.
+template <class T>
+py::array_t<T> read_only(const py::object& view, const std::vector<std::size_t>& shape, const T* memory) {
+  py::array_t<T> array(shape, memory, view);
+  py::detail::array_proxy(array.ptr())->flags &= ~py::detail::npy_api::NPY_ARRAY_WRITEABLE_;
+  return array;
+}
+
+template <class T>
+void bind_view(py::module_& module, const char* name) {
+  using View = table::View<T>;
+  py::class_<View>(module, name)
+      .def("__len__", &View::size)
+      .def("__getitem__",
+           [](const py::object& self, const py::object& index) {
+             const auto& view = self.cast<const View&>();
+             const auto rows = static_cast<py::ssize_t>(view.size());
+             if (!PyIndex_Check(index.ptr())) throw py::type_error("a view gives one row, view[3], or all of them, np.asarray(view)");
+             py::ssize_t row = PyNumber_AsSsize_t(index.ptr(), PyExc_IndexError);
+             if (row == -1 && PyErr_Occurred()) throw py::error_already_set();
+             if (row < 0) row += rows;
+             if (row < 0 || row >= rows) {
+               throw py::index_error("a view of " + std::to_string(rows) + " rows has none that is number " + std::string(py::str(index)));
+             }
+             return read_only(self, {view.width()}, view[static_cast<std::size_t>(row)].data());
+           })
+      .def("__array__",
+           [](const py::object& self, const py::object& dtype, std::optional<bool> copy) -> py::object {
+             const auto& view = self.cast<const View&>();
+             py::array_t<T> all;
+             if (view.is_one_piece() && view.size() > 0 && !copy.value_or(false)) {
+               all = read_only(self, {view.size(), view.width()}, view.rows()[0]);
+             } else if (copy.value_or(true)) {
+               all = py::array_t<T>({view.size(), view.width()});
+               T* into = all.mutable_data();
+               const py::gil_scoped_release release;
+               for (const T* row : view.rows()) into = std::copy_n(row, view.width(), into);
+             } else {
+               throw py::value_error("these rows do not lie one behind the other: as one array they are a copy");
+             }
+             if (dtype.is_none() || all.dtype().is(dtype)) return all;
+             return all.attr("astype")(dtype, py::arg("copy") = false);
+           },
+           py::arg("dtype") = py::none(), py::arg("copy") = py::none())
+      .def_property_readonly("age",
+                             [](const py::object& self) {
+                               const auto ages = self.cast<const View&>().ages();
+                               return read_only(self, {ages.size()}, ages.data());
+                             })
+      .def_property_readonly("clock", &View::clock)
+      .def_property_readonly("copied", &View::copied);
+}
+
 template <class T>
 void bind_table(py::module_& module, const char* name) {
   using Table = table::Table<T>;
@@ -86,6 +139,11 @@ void bind_table(py::module_& module, const char* name) {
                age = table.read(keys_of(keys), into);
              }
              return std::pair(values, age);
+           })
+      .def("view",
+           [](Table& table, const Keys& keys) {
+             const py::gil_scoped_release release;
+             return table.view(keys_of(keys));
            })
       .def("intend", [](Table& table, const Keys& keys, std::optional<table::Clock> clocks) { table.intend(keys_of(keys), clocks); })
       .def("add",
@@ -216,6 +274,10 @@ void bind_tables(py::module_& module) {
       .def_readonly("parts", &table::Cut::parts)
       .def("read_part", &read_part, py::arg("folder"), py::arg("part"));
   module.def("read_cut", [](const std::string& folder) { return table::read_index(folder); });
+  bind_view<float>(module, "ViewF32");
+  bind_view<double>(module, "ViewF64");
+  bind_view<std::int32_t>(module, "ViewI32");
+  bind_view<std::int64_t>(module, "ViewI64");
   bind_table<float>(module, "TableF32");
   bind_table<double>(module, "TableF64");
   bind_table<std::int32_t>(module, "TableI32");

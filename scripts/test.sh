@@ -40,7 +40,7 @@ build_address() { cmake --preset asan --log-level=WARNING >/dev/null && ninja -C
 # Only where there are threads: what runs on the scripted network has one, and would only be slow here.
 build_thread() {
   cmake --preset tsan --log-level=WARNING >/dev/null &&
-    ninja -C build/tsan --quiet test_{core,net,observe,replica,schedule,learn_topic,collective,exchange,nn,app}
+    ninja -C build/tsan --quiet test_{core,net,observe,replica,schedule,learn_topic,collective,exchange,nn,app,table_views_tcp}
 }
 
 # Sanitizers are some ten times slower: fewer moments of deaths and fewer seeds are tried (nightly, all of them without), and what is long for its figures,
@@ -48,7 +48,7 @@ build_thread() {
 for_figures='learn/(topic/)?real_sets|collective/every_network|sim/(best_program|grids)|learn/topic/(long_document|samplers)'
 address() { build_address && SHOAL_KILLS=8 SHOAL_SEEDS=20 checked asan -E "$for_figures"; }
 thread() {
-  build_thread && SHOAL_KILLS=50 checked tsan -R '^((core|net|observe|replica|schedule)/|(learn/topic/lda|collective/run_tcp|exchange/gate|nn/group_tcp|app/(run|run_ends|doctor))$)'
+  build_thread && SHOAL_KILLS=50 checked tsan -R '^((core|net|observe|replica|schedule)/|(learn/topic/lda|collective/run_tcp|table/views_tcp|exchange/gate|nn/group_tcp|app/(run|run_ends|doctor))$)'
 }
 
 # SHOAL_SEEDS: of each protocol on the scripted network. SHOAL_MOST_HOSTS: of networks with every program (nightly: all that bounds are exact for).

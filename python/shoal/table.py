@@ -192,6 +192,13 @@ class Table:
         values, self.age = self._core.read(keys_of(keys))
         return values
 
+    def view(self, keys) -> "_C.ViewF32":
+        """The rows that read() would give, where they lie: view[i], that of the i-th key, is an array that nobody may write, and no copy. Of `view`: len(); `age`, for
+        each row its age; `clock`, this member's when it read, so that a row is clock - age clocks behind; `copied`, how many rows are copies after all, for they
+        have increments of this member that no server has counted in. np.asarray(view), (rows, dim), is a copy unless they lie one behind the other. All
+        of it stays as it is, whatever comes, while the view or an array of it lives, also behind the end of the table (docs/tables.md, Views)."""
+        return self._core.view(keys_of(keys))
+
     def intend(self, keys, clocks: int | None = None) -> None:
         """These rows will be read: ask for them now. clocks: in how many of this member's clocks after the present one, and not later: then they are
         no longer pushed to it, nor kept. Without it nobody knows for how long (docs/tables.md, Which rows are pushed)."""

@@ -57,10 +57,9 @@ class Added {
   template <class Fold>
   void count_in(std::size_t shard, Clock clock, std::uint64_t sequence, const Fold& fold);
 
-  // Onto values[i * width ...], the row of keys[i]: what that worker has added, in order, but for what of the kept parts lacks(key, part) says
-  // is there already.
-  template <class Lacks>
-  void onto(std::uint32_t worker, std::span<const Key> keys, std::span<T> values, Lacks lacks) const;
+  // Onto row(i), the row of keys[i]: what that worker has added, in order, but for what of the kept parts lacks(key, part) says is there already.
+  template <class Row, class Lacks>
+  void onto(std::uint32_t worker, std::span<const Key> keys, const Row& row, Lacks lacks) const;
 
  private:
   struct Open {
@@ -71,8 +70,8 @@ class Added {
     std::deque<Part<T>> kept;                    // in the order of sequence
     std::uint64_t last = 0, counted = 0;         // the last part that left; parts up to this are in its rows
   };
-  template <class Lacks>
-  void onto(std::size_t shard, const Rows& rows, std::span<const Key> keys, std::span<T> values, const Lacks& lacks) const;
+  template <class Row, class Lacks>
+  void onto(std::size_t shard, const Rows& rows, std::span<const Key> keys, const Row& row, const Lacks& lacks) const;
 
   const std::size_t width_;
   const Placement& placement_;
@@ -115,19 +114,19 @@ void Added<T>::count_in(std::size_t shard, Clock clock, std::uint64_t sequence, 
 }
 
 template <class T>
-template <class Lacks>
-void Added<T>::onto(std::uint32_t worker, std::span<const Key> keys, std::span<T> values, Lacks lacks) const {
+template <class Row, class Lacks>
+void Added<T>::onto(std::uint32_t worker, std::span<const Key> keys, const Row& row, Lacks lacks) const {
   for (std::size_t shard = 0; shard < ways_.size(); ++shard) {
     for (const Part<T>& part : ways_[shard].kept) {
-      if (part.worker == worker) onto(shard, part.rows, keys, values, [&](Key key) { return lacks(key, part); });
+      if (part.worker == worker) onto(shard, part.rows, keys, row, [&](Key key) { return lacks(key, part); });
     }
-    onto(shard, open_[worker][shard].rows, keys, values, [](Key) { return true; });
+    onto(shard, open_[worker][shard].rows, keys, row, [](Key) { return true; });
   }
 }
 
 template <class T>
-template <class Lacks>
-void Added<T>::onto(std::size_t shard, const Rows& rows, std::span<const Key> keys, std::span<T> values, const Lacks& lacks) const {
+template <class Row, class Lacks>
+void Added<T>::onto(std::size_t shard, const Rows& rows, std::span<const Key> keys, const Row& row, const Lacks& lacks) const {
   if (rows.size() == 0) return;
   typename Rows::Number number = Rows::kNone;
   for (std::size_t i = 0; i < keys.size(); ++i) {
@@ -135,7 +134,7 @@ void Added<T>::onto(std::size_t shard, const Rows& rows, std::span<const Key> ke
     const auto next = rows.find(keys[i], number + 1);
     if (next == Rows::kNone) continue;
     number = next;
-    if (lacks(keys[i])) table::add<T>(values.subspan(i * width_, width_), rows.row(number));
+    if (lacks(keys[i])) table::add<T>(row(i), rows.row(number));
   }
 }
 

@@ -8,16 +8,19 @@ namespace shoal::table {
 template <class T>
 typename Copies<T>::Number Copies<T>::place(Key key, Number near) {
   const Number number = rows_.insert(key, near);
-  if (number == states_.size()) {
-    states_.emplace_back();
-    for (auto& asked : asked_) asked.push_back(kNothing);
-  }
+  if (number == states_.size()) append_state();
   State& state = states_[number];
   if (state.kept) return number;
   state.kept = true;
   state.since = unsubscribed(placement_.shard_of(key));
   ++kept_;
   return number;
+}
+
+template <class T>
+void Copies<T>::append_state() {
+  states_.emplace_back();
+  for (auto& asked : asked_) asked.push_back(kNothing);
 }
 
 template <class T>
@@ -72,6 +75,7 @@ template <class T>
 void Copies<T>::take(std::size_t shard, const Message& rows, bool pushed, Instant now) {
   const auto values = rows.values<T>();
   const std::size_t width = rows_.width();
+  const std::uint64_t oldest = views_->oldest();
   Number number = kNone;
   for (std::size_t i = 0; i < rows.keys().size(); ++i) {
     const Key key = rows.keys()[i];
@@ -80,7 +84,7 @@ void Copies<T>::take(std::size_t shard, const Message& rows, bool pushed, Instan
       if (found == kNone && pushed && rows.header.heard == told_[shard].unsubscribed) strays_.push_back(key);  // else it has been told, or will be
       continue;
     }
-    number = found;
+    number = writable(found, oldest);
     set<T>(rows_.row(number), values.subspan(i * width, width));
     State& state = states_[number];
     state.age = rows.header.clock;
@@ -115,12 +119,16 @@ Clock Copies<T>::newest() const {
 
 template <class T>
 void Copies<T>::fold(const Part<T>& part) {
+  const std::uint64_t oldest = views_->oldest();
   Number number = kNone;
   for (Number row = 0; rows_.size() > 0 && row < part.rows.size(); ++row) {
     const Number found = find(part.rows.key(row), number + 1);
     if (found == kNone) continue;
     number = found;
-    if (states_[number].present && !has(number, part)) table::add<T>(rows_.row(number), part.rows.row(row));
+    if (!states_[number].present || has(number, part)) continue;
+    const Number into = writable(number, oldest);
+    if (into != number) set<T>(rows_.row(into), rows_.row(number));
+    table::add<T>(rows_.row(into), part.rows.row(row));
   }
 }
 
@@ -143,6 +151,39 @@ void Copies<T>::orphan(std::size_t shard) {
     states_[number].orphan = true;
     for (auto& asked : asked_) asked[number] = kNothing;
   }
+}
+
+// --- views
+
+template <class T>
+View<T> Copies<T>::view(std::size_t rows, Clock clock) {
+  close_up_if_worth_it();             // of rows that were replaced, also where nobody ticks
+  return {Views::begin(views_), rows_.width(), clock, rows};
+}
+
+template <class T>
+void Copies<T>::show(View<T>& view, Number number, Clock age) {
+  const std::size_t block = rows_.block_of(number);
+  if (held_.size() <= block) held_.resize(block + 1);
+  const bool is_new = std::exchange(held_[block], view.number()) != view.number();
+  view.show(std::as_const(rows_).row(number).data(), age, is_new ? rows_.memory_of(number) : Bytes());
+  states_[number].shown = view.number();
+}
+
+template <class T>
+typename Copies<T>::Number Copies<T>::replace(Number number, std::uint64_t oldest) {
+  Number into = kNone;
+  if (!behind_.empty() && behind_.front().shown < oldest) {
+    into = behind_.front().number;
+    behind_.pop_front();
+  }
+  behind_.push_back({number, states_[number].shown});
+  into = rows_.replace(number, into);
+  if (into == states_.size()) append_state();
+  states_[into] = std::exchange(states_[number], State{});
+  states_[into].shown = 0;
+  for (auto& asked : asked_) asked[into] = std::exchange(asked[number], kNothing);
+  return into;
 }
 
 // --- which copies are kept, and which of those that are not are to be pushed no more
@@ -186,7 +227,7 @@ std::vector<Key> Copies<T>::drop(Clock now, Clock age) {
     drop_surplus(now, pushed);
     look_at_ = std::max(std::min(kFew, most_), 2 * kept_ <= most_ ? 2 * kept_ : std::max(most_, kept_ + kept_ / 2));
   }
-  if (rows_.size() > 2 * kept_ + kFew) close_up();
+  close_up_if_worth_it();
   return pushed;
 }
 
@@ -196,7 +237,7 @@ void Copies<T>::drop(Number number, Clock now, std::vector<Key>& pushed) {
   State& state = states_[number];
   if (std::max(state.last, state.until) >= now || is_asked(number)) return;
   if (state.pushed && !state.orphan) pushed.push_back(rows_.key(number));
-  state = State{};
+  state = State{.shown = state.shown};
   --kept_;
 }
 
@@ -259,10 +300,13 @@ void Copies<T>::close_up() {
     if (!states_[number].kept) continue;
     set<T>(rows.row(rows.insert(rows_.key(number), RowMap<T>::kNone)), rows_.row(number));
     states_[into] = states_[number];
+    states_[into].shown = 0;                        // there
     for (auto& asked : asked_) asked[into] = asked[number];
     ++into;
   }
   rows_ = std::move(rows);
+  held_.clear();
+  behind_.clear();
   states_.resize(into);
   states_.shrink_to_fit();
   for (auto& asked : asked_) {

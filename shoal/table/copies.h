@@ -16,12 +16,17 @@
 // only from messages that know of that number (Header::heard), for what was under way is followed by promises that leave the row out. Requests tell the
 // number, too, so that whoever answers knows of it, also another holder who was told of none. What comes though it is not kept is unsubscribed.
 //
+// Views. A row that a view may show is not written: another takes its place (RowMap::replace). What is left behind takes the place of a later one
+// when that view and all older ones have ended, or its room is used again as that of dropped rows.
+//
 // Threads: one at a time.
 #pragma once
 
 #include <algorithm>
+#include <deque>
 #include <limits>
 #include <map>
+#include <memory>
 #include <span>
 #include <vector>
 
@@ -29,6 +34,7 @@
 #include "shoal/table/added.h"
 #include "shoal/table/message.h"
 #include "shoal/table/placement.h"
+#include "shoal/table/view.h"
 
 namespace shoal::table {
 
@@ -58,6 +64,9 @@ class Copies {
   bool is_usable(Number number, Clock age) const;
   bool is_coming(Number number, Clock age, Clock clock) const;
   void use(Number number, Clock clock);         // a worker at `clock` is about to read it
+  // A view of no rows, for so many of a worker at `clock`: numbers of rows may be others afterwards. show(): this row, too.
+  View<T> view(std::size_t rows, Clock clock);
+  void show(View<T>& view, Number number, Clock age);
   // Those that are neither: this worker's request is to be sent.
   std::vector<Key> ask(std::uint32_t worker, std::span<const Key> keys, Clock age, Clock clock);
   bool has(Number number, const Part<T>& part) const;
@@ -94,7 +103,8 @@ class Copies {
     std::uint64_t since = 0;                    // its server's number when it was asked for: what knows of no such number is not taken
     Clock last = kNever;                        // of a worker, in which it was read or asked for
     Clock until = kNever;                       // in which it is intended to be read
-    std::uint32_t vain = 0;                     // how often it has come since it was read
+    std::uint64_t shown = 0;                    // the last view that shows it
+    std::uint16_t vain = 0;                     // how often it has come since it was read, modulo 2^16
     bool present = false, pushed = false, orphan = false;
     bool kept = false, ends = false;            // ends: it is in ending_
   };
@@ -105,6 +115,7 @@ class Copies {
     std::uint64_t unsubscribed = 0;
   };
   Number place(Key key, Number near);
+  void append_state();
   bool is_asked(Number number) const;
   void drop(Number number, Clock now, std::vector<Key>& pushed);
   void drop_ended(Clock now, std::vector<Key>& pushed);
@@ -112,6 +123,13 @@ class Copies {
   void drop_old(Clock now, Clock age, std::vector<Key>& pushed);
   void drop_surplus(Clock now, std::vector<Key>& pushed);
   void close_up();                              // dropped ones leave their room
+  void close_up_if_worth_it() {
+    if (rows_.size() > 2 * kept_ + kFew) close_up();
+  }
+  Number writable(Number number, std::uint64_t oldest) {  // the row itself, or a new one that takes its place and holds anything; oldest: view
+    return states_[number].shown < oldest ? number : replace(number, oldest);
+  }
+  Number replace(Number number, std::uint64_t oldest);
 
   const Placement& placement_;
   const std::size_t most_;
@@ -121,6 +139,13 @@ class Copies {
   std::map<Clock, std::vector<Key>> ending_;    // by the last clock
   std::vector<Key> vain_, strays_;              // that came kVain times, or without being kept
   std::vector<Told> told_;                      // by shard
+  const std::shared_ptr<Views> views_ = std::make_shared<Views>();
+  std::vector<std::uint64_t> held_;             // by block of rows_: the last view that holds its memory
+  struct Behind {
+    Number number;
+    std::uint64_t shown;                        // the last view that shows it
+  };
+  std::deque<Behind> behind_;                   // rows that were replaced
   std::vector<std::vector<Clock>> asked_;       // by worker and number: the age of its request that is not answered, or kNothing
 };
 

@@ -189,28 +189,6 @@ bool Copy<T>::request(std::uint32_t worker, std::span<const Key> keys) {
   return true;
 }
 
-template <class T>
-Clock Copy<T>::read(std::uint32_t worker, std::span<const Key> keys, std::span<T> values) {
-  const std::lock_guard lock(mutex_);
-  heard_.reads(worker);
-  const Instant now = now_();
-  Clock least = std::numeric_limits<Clock>::max();
-  Number number = Copies<T>::kNone;
-  for (std::size_t i = 0; i < keys.size(); ++i) {
-    number = base_.find(keys[i], number + 1);
-    const Clock age = base_.age(number);
-    telemetry_.read(age, clocks_[worker], now - base_.told(number));
-    least = std::min(least, age);
-    set<T>(values.subspan(i * spec_.width, spec_.width), base_.row(number));
-  }
-  if (spec_.rule.steps()) return least;
-  added_.onto(worker, keys, values, [&, number = Copies<T>::kNone](Key key, const Part<T>& part) mutable {
-    number = base_.find(key, number + 1);
-    return !base_.has(number, part);
-  });
-  return least;
-}
-
 // --- writing
 
 template <class T>

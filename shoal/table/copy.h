@@ -98,6 +98,7 @@ class Copy final : public Reader {
   bool may_read(std::uint32_t worker) const;
   // Row i to values[i * width ...]. After ready() and before the next tick. Returns the least age of the rows.
   Clock read(std::uint32_t worker, std::span<const Key> keys, std::span<T> values);
+  View<T> view(std::uint32_t worker, std::span<const Key> keys);  // the same rows, where they lie
   // Whether a bound on values lets this worker add that. arrivals() grows when that may change.
   bool may_add(std::uint32_t worker, std::span<const Key> keys, std::span<const T> values) const;
   // Throws Error{invalid_argument} if a value is not finite; nothing is added then.
@@ -180,6 +181,9 @@ class Copy final : public Reader {
   void need(std::size_t shard) const;  // throws Error{mismatch} if it has left
   [[noreturn]] void refuse_left(std::size_t shard) const;
   bool request(std::uint32_t worker, std::span<const Key> keys);  // whether any were asked for
+  // Calls take(i, number of the copy, its age) for each key, and then adds to row(i) what this worker has added and it lacks.
+  template <class Take, class Row>
+  void read_each(std::uint32_t worker, std::span<const Key> keys, const Take& take, const Row& row);
   void drop(bool all);                // copies that need not be kept; all: also those for which each is looked at, off the loop
   void hand_out(Kind kind, std::span<const Key> keys, std::span<const T> values);
   std::optional<double> bound() const;  // on values, now

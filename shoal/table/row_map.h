@@ -92,7 +92,7 @@ class RowMap {
 
   // `near`: looked at first.
   Number find(Key key, Number near = 0) const {
-    if (near < size_ && this->key(near) == key) return near;
+    if (is_at(near, key)) return near;
     if (ordered_) return find_in_order(key);
     if (slots_.empty()) index();
     return find_slot(key).number;
@@ -104,6 +104,24 @@ class RowMap {
     if (size_ > before) std::ranges::fill(row(number), T{});
     return number;
   }
+  // From now on the row of that key is another one, which holds anything: `into`, that was replaced before, or a new one. This one keeps its number,
+  // values and memory, and is found no more.
+  Number replace(Number number, Number into = kNone) {
+    const Key key = this->key(number);
+    if (slots_.empty()) index();
+    ordered_ = false;
+    Slot& slot = find_slot(key);
+    if (into == kNone) into = append(key);
+    keys(into)[into & last_of_block()] = key;
+    any_replaced_ = true;
+    replaced_.resize(size_);
+    replaced_[number] = true;
+    replaced_[into] = false;
+    return slot.number = into;
+  }
+  // The rows of a block lie in the same memory.
+  std::size_t block_of(Number number) const { return number >> shift_; }
+  const Bytes& memory_of(Number number) const { return blocks_[number >> shift_].bytes; }
   // For who goes through many keys out of order, each some keys ahead: that guess() will be asked for this one; where it most likely is, to be
   // given as `near`, with what will be read there on its way into the cache.
   void expect(Key key) const {
@@ -165,11 +183,13 @@ class RowMap {
     return made;
   }
 
+  bool is_at(Number near, Key key) const { return near < size_ && this->key(near) == key && !is_replaced(near); }
+  bool is_replaced(Number number) const { return any_replaced_ && number < replaced_.size() && replaced_[number]; }
   Number find_in_order(Key key) const;
   bool in_order(Key key) const { return ordered_ && (size_ == 0 || this->key(static_cast<Number>(size_ - 1)) < key); }
   // A row that is new holds anything.
   Number place(Key key, Number near) {
-    if (near < size_ && this->key(near) == key) return near;
+    if (is_at(near, key)) return near;
     return in_order(key) ? append(key) : place_by_slot(key);
   }
   Number place_by_slot(Key key);
@@ -200,6 +220,8 @@ class RowMap {
   bool ordered_ = true;                        // keys came in order
   mutable Bytes slots_;                        // a power of two, at most three quarters full; none: in order, or not looked for since bodies()
   std::vector<Block> blocks_;                  // never move
+  std::vector<bool> replaced_;                 // by number, of the first rows; others were not
+  bool any_replaced_ = false;                  // ever
   std::shared_ptr<ColdFile> cold_;
 };
 
@@ -228,6 +250,7 @@ void RowMap<T>::index() const {
   std::memset(slots_.data(), 0xff, slots_.size());
   static_assert(kNone == ~Number{0});          // all bits
   for (Number number = 0; number < size_; ++number) {
+    if (is_replaced(number)) continue;
     const std::uint64_t hash = spread(key(number));
     std::size_t at = hash & mask();
     while (slots()[at].number != kNone) at = (at + 1) & mask();

@@ -4,7 +4,7 @@
 //   table::Worker worker = tables.worker();
 //   auto weights = worker.open<float>({.name = "weights", .width = 64, .consistency = table::Ssp{3}});
 //   for (...) {
-//     weights.read(keys, values);       // rows that may lack the last three clocks of the others, and nothing of its own
+//     weights.read(keys, values);       // rows that may lack the last three clocks of the others, and nothing of its own (view(keys): where they lie)
 //     weights.add(keys, gradients);     // waits for nothing, but under a bound on values
 //     weights.tick();                   // one unit of work is complete; waits only if this worker is far ahead
 //   }
@@ -32,6 +32,7 @@
 #include "shoal/table/saves.h"
 #include "shoal/table/snapshot.h"
 #include "shoal/table/spec.h"
+#include "shoal/table/view.h"
 
 namespace shoal::table {
 
@@ -128,11 +129,13 @@ class Table {
   // Rows one below the other: values has keys.size() * width() elements. Waits until the table's consistency allows it. Returns the
   // least age of these rows.
   Clock read(std::span<const Key> keys, std::span<T> values) {
-    std::size_t at = 0;
-    const auto ready = [&] { return copy_->ready(worker_, keys, at); };
-    wait(Cause::gate, [&] { return ready() || copy_->may_read(worker_); }, "the slowest worker of table ");
-    wait(Cause::fetch, ready, "rows of table ");
+    wait_for(keys);
     return in_turn(Step::read, [&] { return copy_->read(worker_, keys, values); });
+  }
+  // The rows that read() would give, where they lie: they stay as they are while the view lives, whatever comes, and however this table ends (view.h).
+  View<T> view(std::span<const Key> keys) {
+    wait_for(keys);
+    return in_turn(Step::read, [&] { return copy_->view(worker_, keys); });
   }
   // Asks for rows that will be read, and waits for nothing. clocks: how many of this worker's clocks, behind the one in which it is, they will be read
   // in: after that their servers push them no more (copies.h), and who reads them then asks anew; none: nobody knows. Throws
@@ -230,6 +233,12 @@ class Table {
   }
   Table(const Spec& spec, std::shared_ptr<Copy<T>> copy, const Worker& by, std::uint32_t worker, std::shared_ptr<Servers> servers)
       : spec_(spec), copy_(std::move(copy)), by_(by), worker_(worker), servers_(std::move(servers)), waiting_(servers_->patience()) {}
+  void wait_for(std::span<const Key> keys) {  // until they may be read
+    std::size_t at = 0;
+    const auto ready = [&] { return copy_->ready(worker_, keys, at); };
+    wait(Cause::gate, [&] { return ready() || copy_->may_read(worker_); }, "the slowest worker of table ");
+    wait(Cause::fetch, ready, "rows of table ");
+  }
   template <class Ready>
   void wait(Cause cause, const Ready& ready, const char* what) {
     refuse_inside_function(spec_.name);

@@ -17,6 +17,7 @@
 
 #include "shoal/net/inproc.h"
 #include "shoal/table/tables.h"
+#include "tests/table/living_views.h"
 #include "tests/table/scripted_options.h"
 
 namespace shoal::table {
@@ -51,7 +52,11 @@ class ScriptedWorkers {
     known_.resize(count);
     seen_.assign(count, std::vector<std::vector<T>>(options.keys, std::vector<T>(count)));
   }
-  ~ScriptedWorkers() { tables_.clear(); }
+  ~ScriptedWorkers() {
+    workers_.clear();
+    tables_.clear();
+    views_.end_all();
+  }
   net::Rank rank_of(std::uint32_t worker) const { return options_.workers[worker / options_.workers_a_member]; }
   bool is_dead(std::uint32_t worker) const { return dead_[rank_of(worker)]; }
   bool has_departed(std::uint32_t worker) const { return departed_[rank_of(worker)]; }
@@ -301,10 +306,15 @@ class ScriptedWorkers {
     ones[w] = workers_[w].amounts[workers_[w].next];
     return ones;
   }
+  // Every other time by a view, which then lives for a while, and some longer than their tables.
   void show(std::uint32_t w, Clock clock, const Check& check) {
     Moving& worker = workers_[w];
     worker.values.resize(worker.wanted.size() * width_);
-    worker.table.copy().read(worker.local, worker.wanted, worker.values);
+    if (++shows_ % 2 == 0) {
+      worker.table.copy().read(worker.local, worker.wanted, worker.values);
+    } else {
+      views_.begin(worker.table.copy().view(worker.local, worker.wanted), worker.values);
+    }
     for (std::size_t i = 0; i < worker.wanted.size(); ++i) {
       const auto row = std::span<const T>(worker.values).subspan(i * width_, width_);
       see(w, worker.wanted[i], row);
@@ -370,6 +380,8 @@ class ScriptedWorkers {
   std::vector<bool> dead_, departed_;  // by rank
   std::vector<std::unique_ptr<Tables>> tables_;
   std::vector<Moving> workers_;
+  LivingViews<T> views_;
+  std::uint64_t shows_ = 0;
   std::uint64_t waits_ = 0;
   int deaths_ = 0;
   std::vector<std::vector<std::vector<T>>> added_;  // by worker, clock and key
