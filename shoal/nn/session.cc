@@ -2,11 +2,14 @@
 
 #include <algorithm>
 #include <cstring>
+#include <iterator>
 #include <numeric>
+#include <string_view>
 #include <utility>
 
 #include "shoal/collective/build.h"
 #include "shoal/collective/joint.h"
+#include "shoal/net/again.h"
 #include "shoal/net/call.h"
 #include "shoal/net/narrowed.h"
 #include "shoal/nn/group/said.h"
@@ -23,6 +26,8 @@ constexpr std::uint64_t kTextLimit = 256u << 20;
 // Epochs of a group's losses stay far below 2^kGroupShift.
 constexpr int kGroupShift = 8;
 std::uint64_t generation_of(const net::Place& place, std::uint64_t epoch) { return (place.generation << kGroupShift) + epoch; }
+
+constexpr std::string_view kHasIt = "has it ";  // begins what those say who have the state, before a digest where they fed others
 
 // A server waits for workers that evaluate or save. Who is silent is lost before, and workers have deadlines of their own.
 constexpr Nanoseconds kAsLongAsItTakes = std::chrono::hours(24) * 3650;
@@ -81,10 +86,11 @@ struct Inside {  // of a part that is run together, whatever ends it
 Session::Session(std::unique_ptr<net::Job> job, Nanoseconds patience, JoinAgain join_again)
     : place_(job->place()), workers_(net::workers_among(job->members())), join_again_(std::move(join_again)), links_before_(place_.size),
       patience_(serves() ? kAsLongAsItTakes : patience), channel_(new_channel()),
-      survivors_channel_(new_channel()), rates_(place_.size) {
+      survivors_channel_(new_channel()), feed_channel_(new_channel()), rates_(place_.size) {
   read_said(said_here());  // a mistake shows before anything is trained
   arriving_ = rejoins() && place_.generation > 0;
-  form_group(std::move(job));
+  enter(group_over(std::move(job)));
+  if (rejoins() && net::regrows()) coming_ = std::make_unique<Coming>(join_again_);
 }
 
 Session::~Session() = default;
@@ -97,22 +103,26 @@ Session::Group::~Group() {
   });
 }
 
-void Session::form_group(std::unique_ptr<net::Job> job) {
+std::shared_ptr<Session::Group> Session::group_over(std::unique_ptr<net::Job> job) const {
   const auto group = std::make_shared<Group>();
   group->job = std::move(job);
-  if (size() > 1) {
-    net::Transport& over = group->job->transport();
-    const std::vector<net::Rank> everybody = first_ranks(size());
-    group->runners.push_back(std::make_shared<collective::Runner>(over, everybody));
-    if (net::goes_on(over.on_peer_lost())) {
-      net::call(over, [&] { group->survivors = std::make_shared<collective::Survivors>(over, everybody, survivors_channel_); });
-    }
-    runner_ = group->runners.back().get();
-    survivors_ = group->survivors.get();
+  if (size() == 1) return group;
+  net::Transport& over = group->job->transport();
+  const std::vector<net::Rank> everybody = first_ranks(size());
+  group->runners.push_back(std::make_shared<collective::Runner>(over, everybody));
+  if (net::goes_on(over.on_peer_lost())) {
+    net::call(over, [&] { group->survivors = std::make_shared<collective::Survivors>(over, everybody, survivors_channel_); });
   }
+  return group;
+}
+
+void Session::enter(std::shared_ptr<Group> group) {
+  runner_ = group->runners.empty() ? nullptr : group->runners.back().get();
+  survivors_ = group->survivors.get();
+  told_missing_.clear();
   rates_.begin_again();  // its links' totals begin
   const std::lock_guard lock(group_guard_);
-  group_ = group;
+  group_ = std::move(group);
 }
 
 std::unique_ptr<Session> Session::of_workers() const {
@@ -144,66 +154,160 @@ net::LinkStats Session::link(net::Rank peer) const {
 
 void Session::together(const std::string& label, const std::function<void()>& part, With with) {
   if (!survivors_ || together_) return part();
-  if (arriving_) {
+  if (arriving_ && !taking_over_) {
     throw Error(Code::invalid_argument, "this member came in place of a lost one, and does not have the state of the others yet", label,
                 "make the shoal.State before anything that members do together");
   }
   const bool wants_all = rejoins() && with == With::all;
   if (wants_all && !carried_.write) {
-    throw Error(Code::invalid_argument, "nothing says what those take over who come in place of lost members", "--on-peer-lost rejoin",
+    throw Error(Code::invalid_argument, "nothing says what those take over who come in place of lost members",
+                std::string("--on-peer-lost ") + (regrows() ? net::kRegrow : "rejoin"),
                 "make a shoal.State of model and optimizer before the first step");
   }
-  bool missing = false;
+  const std::uint64_t could_move_to = regrows() ? generation_to_come() : 0;
+  std::vector<std::string> could_move;
+  bool incomplete = false;
   const auto attempted = [&](const collective::Attempt& attempt) {
     if (attempt.runner->size() < living()) {
       runner_ = group_->runners.emplace_back(attempt.runner).get();
       generation_ = generation_of(group_->job->place(), attempt.epoch);
     }
-    missing = wants_all && living() < size();  // on all that are left: nothing is done before the others have come
-    if (missing) return;
+    const bool some_are_lost = wants_all && living() < size();  // alike on all that are left
+    incomplete = some_are_lost && !regrows();
+    if (incomplete) return;  // nothing is done before the others have come
     operation_ = attempt.operation;
     const Inside inside(together_);
     part();
+    if (some_are_lost) could_move = gather_text(std::to_string(could_move_to), "who has met those who come");
   };
-  for (;;) {
-    collective::do_together(transport(), *survivors_, patience_, label, attempted);
-    if (!missing) return;
-    join_anew();
-  }
+  do {
+    collective::do_together(transport(), *survivors_, patience_of_now(), label, attempted);
+    if (incomplete) join_anew();
+  } while (incomplete);
+  if (!regrows()) return;
+  if (!could_move.empty()) moves_ = could_move_to > 0 && std::ranges::count(could_move, std::to_string(could_move_to)) == std::ssize(could_move);
+  look_for_others();
 }
 
-void Session::join_anew() {
+std::vector<net::Rank> Session::missing() const {
   std::vector<net::Rank> lost;
   const auto left = members();
   for (net::Rank r = 0; r < size(); ++r) {
     if (!std::binary_search(left.begin(), left.end(), r)) lost.push_back(r);
   }
-  const net::Place before = job().place();
-  auto job = join_again_(before, lost);
+  return lost;
+}
+
+void Session::join_anew() {
+  next_ = group_over(join_again_(job().place(), missing(), {}));
+  move_to_next();
+}
+
+bool Session::move_on() {
+  if (moves_) {
+    if (feed_) feed(carried_.write_last());
+    move_to_next();
+    feed_.reset();
+    return true;
+  }
+  begins_feed_ = false;
+  std::vector<net::Rank> to;
+  std::ranges::set_difference(first_ranks(size()), members(), std::back_inserter(to));
+  feed_ = std::make_unique<Feed>(next_->job->transport(), std::move(to), net::operation_in(feed_channel_, 0));
+  feed(carried_.write());
+  return false;
+}
+
+void Session::move_to_next() {
+  moves_ = begins_feed_ = false;
   for (net::Rank r = 0; r < size(); ++r) links_before_[r] = link(r);
-  form_group(std::move(job));
+  enter(std::exchange(next_, nullptr));
   generation_ = generation_of(group_->job->place(), 0);
   link_model_.reset();  // to be measured with those that came
   bring_state(false);
 }
 
-void Session::arrive() {
-  if (!std::exchange(arriving_, false)) return;
-  generation_ = generation_of(group_->job->place(), 0);
-  bring_state(true);
+// What this member says with a step: the generation that it could move on to; 0: none. From here to the step's outcome it keeps that.
+std::uint64_t Session::generation_to_come() {
+  if (!next_) {
+    auto job = coming_->take();
+    if (!job) return 0;
+    next_ = group_over(std::move(job));
+  }
+  const net::Place place = next_->job->place();
+  if (moves_) return place.generation;
+  std::vector<net::Rank> there, waiting;
+  net::call(next_->job->transport(), [&] {
+    there = next_->survivors->members();
+    waiting = next_->survivors->ahead();  // for the state
+  });
+  const auto here = members();
+  if (!std::ranges::includes(there, here)) {  // somebody was lost, or has left it for that reason: there is one more, in which all can be
+    feed_.reset();
+    begins_feed_ = false;
+    next_.reset();
+    coming_->begin(place, {});
+    return 0;
+  }
+  const bool all_wait = std::ranges::all_of(there, [&](net::Rank r) { return std::ranges::binary_search(here, r) || std::ranges::binary_search(waiting, r); });
+  if (!all_wait) return 0;
+  if (there.size() < size()) {  // who comes has begun anew, and follows nobody: the state is brought when all have moved
+    feed_.reset();
+    begins_feed_ = false;
+  } else if (here.front() == rank()) {
+    begins_feed_ = !feed_;
+    if (begins_feed_ || feed_->is_behind()) return 0;
+  }
+  return place.generation;
 }
 
-// From the first member that has it along those that came. The others have nothing to do but hold what these do: they wait for its outcome.
-void Session::bring_state(bool here) {
-  std::string state;
-  together("the state for those that came", [&] {
-    const auto has_it = gather_text(here ? "" : "1", "who has the state");
-    const auto first = std::find(has_it.begin(), has_it.end(), "1");
-    if (first == has_it.end()) throw Error(Code::peer_lost, "all members that had the state were lost before another had taken it over", "rejoin");
-    std::vector<net::Rank> chain{members()[static_cast<std::size_t>(first - has_it.begin())]};
-    for (std::size_t p = 0; p < has_it.size(); ++p) {
-      if (has_it[p].empty()) chain.push_back(members()[p]);
+void Session::look_for_others() {
+  if (taking_over_ || living() == size()) return;
+  auto lost = missing();
+  if (lost == told_missing_) return;
+  told_missing_ = lost;
+  const bool has_begun = next_ || coming_->under_way();
+  has_begun ? coming_->tell(job().place(), std::move(lost)) : coming_->begin(job().place(), std::move(lost));
+}
+
+void Session::arrive() {
+  if (!arriving_) return;
+  {
+    const Inside taking_over(taking_over_);
+    generation_ = generation_of(group_->job->place(), 0);
+    while (!bring_state(true)) {
+      if (!regrows()) throw Error(Code::peer_lost, "all members that had the state were lost before another had taken it over", "rejoin");
+      has_followed_ = false;
+      enter(group_over(join_again_(job().place(), {}, {})));  // they have gone on to a later one, as somebody was lost on the way to this
+      generation_ = generation_of(group_->job->place(), 0);
     }
+  }
+  arriving_ = false;
+}
+
+// Those who train do not hurry to one who comes; they may be in a long evaluation. Who is silent is lost before.
+Nanoseconds Session::patience_of_now() const { return taking_over_ && regrows() ? kAsLongAsItTakes : patience_; }
+
+// Those who came have followed it to the bits of who fed them, or get it from the first member that has it, along the chain of them. The others have nothing
+// to do but hold what these do: they wait for its outcome.
+bool Session::bring_state(bool here) {
+  std::string state;
+  bool found = false, brought = false;
+  together("the state for those that came", [&] {
+    if (here && regrows() && living() == size() && !has_followed_) follow();
+    const std::string digest = feed_ || has_followed_ ? std::to_string(carried_.digest()) : "";
+    const auto said = gather_text(here ? digest : std::string(kHasIt) + digest, "who has the state");
+    const auto first = std::ranges::find_if(said, [](const std::string& text) { return text.starts_with(kHasIt); });
+    found = first != said.end();
+    if (!found) return;
+    const auto fed = std::ranges::find_if(said, [](const std::string& text) { return text.starts_with(kHasIt) && text.size() > kHasIt.size(); });
+    const std::string digest_of_all = fed == said.end() ? "" : fed->substr(kHasIt.size());
+    std::vector<net::Rank> chain{members()[static_cast<std::size_t>(first - said.begin())]};
+    for (std::size_t p = 0; p < said.size(); ++p) {
+      const bool has_it = said[p].starts_with(kHasIt) || (!said[p].empty() && said[p] == digest_of_all);
+      if (!has_it) chain.push_back(members()[p]);
+    }
+    brought = here && std::ranges::count(chain, rank()) > 0;
     if (chain.size() == 1 || std::ranges::count(chain, rank()) == 0) return;
     state = rank() == chain.front() ? carried_.write() : "";  // a script's functions run: while this is the whole session
     const Among among(runner_, chain);
@@ -212,7 +316,18 @@ void Session::bring_state(bool here) {
     state.resize(size);
     broadcast(std::as_writable_bytes(std::span(state)), 0, "the state");
   });
-  if (here) carried_.take(state);
+  has_followed_ = has_followed_ && !brought;
+  if (brought) carried_.take(state);
+  return found;
+}
+
+// Until all move.
+void Session::follow() {
+  Follower follower(transport(), net::operation_in(feed_channel_, 0));
+  carried_.take(follower.next());
+  while (!carried_.follow(follower.next())) {
+  }
+  has_followed_ = true;
 }
 
 std::uint64_t Session::take_operations(std::uint64_t count) {
