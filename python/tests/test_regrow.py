@@ -101,6 +101,7 @@ def run(tmp_path, faults, comes, plan="ring", members=3, options=(), script=SCRI
 def replay(took, steps, more=()):
     """The same steps by one process: the sums of its parameters. more: (rank, step) of contributions beside those of members that took the step."""
     names = {}
+    torch.set_num_threads(1)  # beside other tests more take longer
     exec(STEP, names)
     model = names["model_of"]()
     optimizer = torch.optim.SGD(model.parameters(), lr=0.005, momentum=0.5)
