@@ -143,10 +143,16 @@ class Session {
   void wait(collective::Started& started);
   std::vector<std::string> gather_once(const std::string& own, const std::string& label);
   std::uint64_t take_operations(std::uint64_t count);  // the first of so many numbers
+  struct Inside {  // of a part that is run together, whatever ends it
+    explicit Inside(bool& on) : on_(on) { on_ = true; }
+    ~Inside() { on_ = false; }
+    bool& on_;
+  };
   struct Group;
   std::shared_ptr<Group> group_over(std::unique_ptr<net::Job> job) const;
   void enter(std::shared_ptr<Group> group);
-  std::vector<net::Rank> missing() const;
+  std::uint64_t generation_at(std::uint64_t epoch) const;  // of the group of now
+  std::vector<net::Rank> missing() const;  // from here on session_others.cc
   void join_anew();
   void move_to_next();
   bool bring_state(bool here);  // false: nobody there has it
@@ -154,6 +160,7 @@ class Session {
   Nanoseconds patience_of_now() const;
   std::uint64_t generation_to_come();
   void look_for_others();
+
 
   // A job and what runs over it: given up on its loop, when nobody uses it any more.
   struct Group {
