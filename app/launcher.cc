@@ -153,7 +153,7 @@ void Launcher::start(unsigned rank) {
   members_[rank].streams[Console::err] = std::move(child.err);
 }
 
-// Where the others wait for it, and can still tell it where they are.
+// Where the others wait for it, or can do with it, and can still tell it where they are.
 void Launcher::replace_lost() {
   replacing_->look();
   for (unsigned rank = 0; rank < members_.size(); ++rank) {
@@ -166,9 +166,9 @@ void Launcher::replace_lost() {
   const auto next = replacing_->next(members_, failures_);
   if (next == Replacing::Next::wait) return;
   if (next == Replacing::Next::end) {
-    settle(settle_time);
     if (!replacing_->may(failures_.size()))
       console_.say(fmt::format("shoal: members were replaced {} times, which is the most (--restarts)", replacing_->replaced()));
+    what_.waits_for_others ? settle(settle_time) : replacing_->stop();
     return;
   }
   replacing_->begin();
@@ -315,8 +315,8 @@ void Launcher::collect() {
 // running -> (a member failed) settling -> terminating -> killing
 void Launcher::advance() {
   const Instant now = steady_now();
-  if (const auto news = phase_ == Phase::running && spares_ && replacing_->may(1) ? spares_->look() : ""; !news.empty()) console_.say(news);
-  if (phase_ == Phase::running && what_.replacements) replace_lost();
+  if (const auto news = phase_ == Phase::running && spares_ && replacing_->may(1) && !replacing_->stopped() ? spares_->look() : ""; !news.empty()) console_.say(news);
+  if (phase_ == Phase::running && what_.replacements && !replacing_->stopped()) replace_lost();
   if (phase_ == Phase::running && what_.shrinks && only_stopped()) {
     for (const Member& member : members_) {
       if (member.pid <= 0 || member.ended) continue;

@@ -32,6 +32,7 @@ struct Launch {
   Console::Show show = Console::Show::every_rank;
   bool shrinks = false;          // members go on without those that are lost
   std::optional<unsigned> replacements;  // so often another is started in place of one that is lost (net::OnPeerLost::rejoin)
+  bool waits_for_others = false;                 // and training stands still until it has come; else it goes on
   HostSpace host_of(unsigned rank) const { return lab ? lab->hosts[rank].space() : HostSpace{}; }
   unsigned spares = 0;           // processes on each host that wait to be one of those (spares.h): for members of this machine whose command allows it
 };

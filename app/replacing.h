@@ -26,12 +26,14 @@ class Replacing {
   void begin() { ++generation_; }                            // in which the next ones are started
   void begun(std::size_t members);                           // they are: all may join
   void over();                                         // whoever still waits to join waits in vain
+  void stop() { stopped_ = true; }                     // nobody else is replaced: the others go on as they are
+  bool stopped() const { return stopped_; }
 
  private:
   net::Coordinator& coordinator_;
   const unsigned most_;
   unsigned generation_ = 0, replaced_ = 0;
-  bool over_ = false;
+  bool over_ = false, stopped_ = false;
   Instant next_look_{};
   std::vector<std::vector<net::Rank>> lost_;  // by generation, as its members said last
   Instant unexplained_{};  // since when one has ended because it lost others, who have not said that they lost it

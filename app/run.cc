@@ -12,6 +12,7 @@
 #include "shoal/core/error.h"
 #include "shoal/core/text.h"
 #include "shoal/exchange/choice.h"
+#include "shoal/net/again.h"
 #include "shoal/net/interface.h"
 #include "shoal/observe/run_folder.h"
 
@@ -29,7 +30,7 @@ unsigned spares_of(const RunOptions& options, const Launch& what) {
   const unsigned most = what.replacements ? std::min(what.members, *what.replacements) : 0;
   if (!options.spares) return can_be && what.far.empty() ? std::min(1u, most) : 0;
   if (*options.spares == 0) return 0;
-  if (!what.replacements) throw Error(Code::invalid_argument, "wait for the places of lost members, which nobody takes in this run", "--spares", "add --on-peer-lost rejoin");
+  if (!what.replacements) throw Error(Code::invalid_argument, "wait for the places of lost members, which nobody takes in this run", "--spares", "add --on-peer-lost rejoin, or regrow");
   if (!what.far.empty()) throw Error(Code::invalid_argument, "are kept on this machine, and members run on others", "--spares", "leave it out");
   if (!can_be) throw Error(Code::invalid_argument, "are Python, and the command is no `python SCRIPT.py` or `python -m MODULE`: " + what.command[0], "--spares", "leave it out");
   if (*options.spares > most) throw Error(Code::invalid_argument, fmt::format("{} where {} may be replaced", *options.spares, show_count(most, "members")), "--spares");
@@ -95,12 +96,12 @@ void declare_verbose(CLI::App& app, RunOptions& options) {
 }
 
 void declare_losses(CLI::App& app, RunOptions& options) {
-  flag(app, "--on-peer-lost", options.on_peer_lost, "when a member is lost: fail (all end), shrink (the others go on: training and shared rows), or rejoin (training waits for "
-       "another that is started in its place)");
+  flag(app, "--on-peer-lost", options.on_peer_lost, "when a member is lost: fail (all end), shrink (the others go on: training and shared rows), rejoin (training waits for "
+       "another that is started in its place), or regrow (it goes on until another has come)");
   flag(app, "--restarts", options.restarts,
-       "when a member is killed or its host is lost, begin again with those that are left and --resume, so many times (default: 0); with rejoin: so "
+       "when a member is killed or its host is lost, begin again with those that are left and --resume, so many times (default: 0); with rejoin and regrow: so "
        "often another is started in place of a lost one (default: 100)");
-  flag(app, "--spares", options.spares, "with rejoin: so many processes on each host have PyTorch imported and wait for a lost member's place (default: 1 where the "
+  flag(app, "--spares", options.spares, "with rejoin and regrow: so many processes on each host have PyTorch imported and wait for a lost member's place (default: 1 where the "
        "command is python SCRIPT.py or python -m MODULE and members are on this machine; 0: none)");
 }
 
@@ -156,6 +157,7 @@ int run_members(const RunOptions& options, const std::vector<std::string>& comma
     const auto policy = net::on_peer_lost_from(options.on_peer_lost, "--on-peer-lost");
     what.shrinks = net::goes_on(policy);
     if (policy == net::OnPeerLost::rejoin) what.replacements = options.restarts.value_or(most_replacements);
+    what.waits_for_others = options.on_peer_lost != net::kRegrow;
     what.environment.emplace_back("SHOAL_ON_PEER_LOST", options.on_peer_lost);
   }
   what.spares = spares_of(options, what);

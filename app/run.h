@@ -17,9 +17,9 @@ struct RunOptions {
   int servers = 0;  // beside them, that only serve
   std::string lab, name, plan, hosts;
   std::string interface, ports;  // of members and coordinator
-  std::string on_peer_lost;      // fail, shrink or rejoin
-  std::optional<unsigned> restarts;  // times that the run begins again with the members that are left, or by rejoin that a lost one is replaced
-  std::optional<unsigned> spares;    // by rejoin, on each host (spares.h)
+  std::string on_peer_lost;      // fail, shrink, rejoin or regrow
+  std::optional<unsigned> restarts;  // times that the run begins again with the members that are left, or by rejoin and regrow that a lost one is replaced
+  std::optional<unsigned> spares;    // by rejoin and regrow, on each host (spares.h)
   bool verbose = false;
 };
 

@@ -1,4 +1,4 @@
-// Processes that wait to take the place of a lost member (`shoal run --on-peer-lost rejoin`): of what it costs to start one, nearly all is the import of
+// Processes that wait to take the place of a lost member (`shoal run --on-peer-lost rejoin` or `regrow`): of what it costs to start one, nearly all is the import of
 // PyTorch and Shoal, and a spare has done that before.
 //
 // A spare is the command's own Python, with its flags: it imports (python/shoal/spare.py), says by one byte that it is ready and sleeps on a socket. When a

@@ -4,6 +4,8 @@
 #include <torch/csrc/utils/pybind.h>
 
 #include "bindings.h"
+#include "shoal/core/fnv.h"
+#include "shoal/net/again.h"
 #include "shoal/net/call.h"
 #include "shoal/net/tcp.h"
 #include "shoal/nn/store_rendezvous.h"
@@ -35,9 +37,9 @@ net::JoinOptions join_options(const Settings& settings) {
 
 std::shared_ptr<Session> join(const Settings& settings, double patience) {
   const auto options = join_options(settings);
-  Session::JoinAgain again;
+  nn::JoinAgain again;
   if (options.on_peer_lost == net::OnPeerLost::rejoin) {
-    again = [options](const net::Place& before, const std::vector<net::Rank>& lost) { return net::join_again(before, lost, options); };
+    again = [options](const net::Place& before, const std::vector<net::Rank>& lost, const std::stop_token& stop) { return net::join_again(before, lost, options, stop); };
   }
   auto job = net::join(options);
   if (job->place().size == 1) again = nullptr;
@@ -98,21 +100,47 @@ void give_up(Session& session, const std::string& why) {
   net::call(transport, [&transport, error = Error(Code::peer_lost, why, "rank " + std::to_string(session.rank()))] { transport.fail(error); });
 }
 
-void carry(Session& session, py::function write, py::function take) {
+void carry(Session& session, py::function write, py::function take, py::function write_last, py::function follow, py::function digest) {
   const auto kept = [](py::function function) {
     return std::shared_ptr<py::function>(new py::function(std::move(function)), [](py::function* over) {
       const py::gil_scoped_acquire gil;
       delete over;
     });
   };
-  session.carry({[write = kept(std::move(write))] {
+  const auto writes = [&](py::function function) {
+    return [function = kept(std::move(function))] {
+      const py::gil_scoped_acquire gil;
+      return std::string(py::bytes((*function)()));
+    };
+  };
+  const auto seen = [](const std::string& bytes) {  // who is shown them copies what it keeps
+    return py::memoryview::from_memory(bytes.data(), static_cast<py::ssize_t>(bytes.size()));
+  };
+  session.carry({writes(std::move(write)),
+                 [take = kept(std::move(take)), seen](const std::string& state) {
                    const py::gil_scoped_acquire gil;
-                   return std::string(py::bytes((*write)()));
+                   (*take)(seen(state));
                  },
-                 [take = kept(std::move(take))](const std::string& state) {
+                 writes(std::move(write_last)),
+                 [follow = kept(std::move(follow)), seen](const std::string& piece) {
                    const py::gil_scoped_acquire gil;
-                   (*take)(py::memoryview::from_memory(state.data(), static_cast<py::ssize_t>(state.size())));  // it copies what it keeps
+                   return (*follow)(seen(piece)).cast<bool>();
+                 },
+                 [digest = kept(std::move(digest))] {
+                   const py::gil_scoped_acquire gil;
+                   return (*digest)().cast<std::uint64_t>();
                  }});
+}
+
+std::uint64_t digest_of(const std::vector<at::Tensor>& tensors) {
+  Fnv1a digest;
+  std::vector<std::byte> bytes;
+  for (const auto& tensor : tensors) {
+    bytes.resize(nn::packed_bytes({tensor}));
+    nn::pack({tensor}, bytes);
+    digest.add_words(bytes);
+  }
+  return digest.value();
 }
 
 // For a wait that does not run over the transport: throws what has ended it, if something has. Any thread.
@@ -146,12 +174,18 @@ void bind_session(py::module_& module) {
       .def_property_readonly("place", &Session::place)
       .def_property_readonly("members", &Session::members)
       .def_property_readonly("outlives_losses", &Session::outlives_losses)
+      .def_property_readonly("members_ahead", &Session::members_ahead)
       .def_property_readonly("rejoins", &Session::rejoins)
+      .def_property_readonly("regrows", &Session::regrows)
+      .def_property_readonly("may_move", &Session::may_move)
       .def_property_readonly("arriving", &Session::arriving)
       .def_property_readonly("generation", &Session::generation)
       .def_property_readonly("carries", &Session::carries)
       .def("is_lost", &Session::is_lost, py::arg("rank"))
-      .def("carry", &carry, py::arg("write"), py::arg("take"))
+      .def("carry", &carry, py::arg("write"), py::arg("take"), py::arg("write_last"), py::arg("follow"), py::arg("digest"))
+      .def_property_readonly("feeds", &Session::feeds)
+      .def("feed", &Session::feed, py::arg("piece"), Released())
+      .def_property_readonly("has_followed", &Session::has_followed)
       .def("arrive", &Session::arrive, Released())
       // Names this start of the job: the same on all members, never the same again.
       .def_property_readonly("id", [](Session& session) { return session.job().members().at(0).id; })
@@ -172,6 +206,7 @@ void bind_session(py::module_& module) {
       .def("require_everybody", &require_everybody, Released())
       .def("give_up", &give_up, Released());
 
+  module.def("digest_of", &digest_of, py::arg("tensors"));
   module.def("broadcast_tensors", &nn::broadcast_tensors, py::arg("session"), py::arg("tensors"), py::arg("root"), py::arg("label"),
              Released());
   module.def(

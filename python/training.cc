@@ -167,6 +167,7 @@ void bind_training(py::module_& module) {
            py::arg("saved"), py::arg("step_the_rest"), py::arg("whole_gradients"), py::arg("take_over_state"), py::arg("pretend_devices"),
            py::keep_alive<1, 2>())
       .def("set_first_use", &DataParallel::set_first_use)
+      .def("move_on", &DataParallel::move_on, Released())
       .def("forward_begins", &DataParallel::forward_begins)
       .def("forward_ends", &DataParallel::forward_ends)
       .def("watch", &DataParallel::watch)

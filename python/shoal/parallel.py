@@ -147,6 +147,8 @@ class DataParallel(Wrapped):
 
     @torch._disable_dynamo
     def _forward_begins(self, args, kwargs) -> None:
+        if self.training and session.current().may_move:
+            self._core.move_on()
         self._ran_compiled = compiled.is_compiled(self.module)
         if self._steps.waiting and not (self._order.known and (self._graphs.known or not self._ran_compiled)):
             self._steps.settle_all()

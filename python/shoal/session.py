@@ -32,7 +32,7 @@ def init() -> None:
         return
     signals.listen(signal.SIGUSR1)
     longest = patience()
-    settings = {"PyTorch": torch.__version__, "SHOAL_TIMEOUT": f"{longest:g} s"}
+    settings = {"PyTorch": torch.__version__, "SHOAL_TIMEOUT": f"{longest:g} s", "SHOAL_ON_PEER_LOST": os.environ.get("SHOAL_ON_PEER_LOST", "fail")}
     launcher, rank, size, _ = _C.find_place()
     store = None
     if launcher == "torchrun" and size > 1:
@@ -142,10 +142,10 @@ def size() -> int:
 
 
 def members() -> list[int]:
-    """The ranks that are left, ascending: all of them, unless the run goes on without some that were lost (--on-peer-lost shrink). The same on
+    """The ranks that are left, ascending: all of them, unless the run goes on without some that were lost (--on-peer-lost shrink, regrow). The same on
     all members after a step; who deals out data by it deals anew when it has changed."""
     here = everybody()
-    return here.members[:here.workers]
+    return here.members_ahead[:here.workers]
 
 
 def require_members_for_good(where: str, why: str = "others do not read what a lost member has read", policy: str = "fail") -> None:

@@ -1,4 +1,4 @@
-"""A process that waits to be a member: under `shoal run --on-peer-lost rejoin` one on each host has imported PyTorch and this package when a member is lost, and takes
+"""A process that waits to be a member: under `shoal run --on-peer-lost rejoin` (or regrow) one on each host has imported PyTorch and this package when a member is lost, and takes
 its place (the launcher's half is app/spares.h).
 
 It is started as `python [FLAGS] -c "from shoal import spare; ..." SCRIPT ARGUMENTS`, or `-m MODULE ARGUMENTS`, with the flags and words of the command and the

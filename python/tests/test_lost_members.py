@@ -95,4 +95,4 @@ def test_a_run_fails_where_nobody_asked_it_to_go_on(tmp_path):
 
 def test_another_word_is_refused(tmp_path):
     said = run(["-n", "2", "--on-peer-lost", "survive"], "bsp", "{}", folder=tmp_path, expect=2)
-    assert '--on-peer-lost: "survive" is none of fail, shrink and rejoin' in said
+    assert '--on-peer-lost: "survive" is none of fail, shrink, rejoin and regrow' in said

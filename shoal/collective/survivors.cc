@@ -58,7 +58,7 @@ struct Survivors::Impl : std::enable_shared_from_this<Survivors::Impl> {
   std::string missing() const;
   void end(const net::Failure& why);
   bool all_said(Kind kind) const;
-  bool said(std::uint32_t place, Kind kind) const;
+  bool said(std::uint32_t place, Kind kind, std::uint64_t operation) const;
 
   struct Peer {
     std::vector<std::byte> message;   // being received
@@ -224,14 +224,14 @@ void Survivors::Impl::settled(std::uint64_t attempt_number, const net::Failure& 
   conclude();
 }
 
-bool Survivors::Impl::said(std::uint32_t place, Kind kind) const {
+bool Survivors::Impl::said(std::uint32_t place, Kind kind, std::uint64_t operation) const {
   const Said& said = kind == Kind::begun ? peers[place].begun : peers[place].held;
-  return said.kind == kind && said.epoch == agreement.concluded().epoch() && said.operation == started - 1;
+  return said.kind == kind && said.epoch == agreement.concluded().epoch() && said.operation == operation;
 }
 
 bool Survivors::Impl::all_said(Kind kind) const {
   for (std::uint32_t place = 0; place < members.size(); ++place) {
-    if (place != agreement.self() && !agreement.concluded().lost[place] && !said(place, kind)) return false;
+    if (place != agreement.self() && !agreement.concluded().lost[place] && !said(place, kind, started - 1)) return false;
   }
   return true;
 }
@@ -274,7 +274,7 @@ std::string Survivors::Impl::missing() const {
   std::vector<net::Rank> silent;
   for (const Kind kind : {Kind::begun, Kind::held}) {
     for (std::uint32_t place = 0; place < members.size(); ++place) {
-      if (place != agreement.self() && !agreement.concluded().lost[place] && !said(place, kind)) silent.push_back(members[place]);
+      if (place != agreement.self() && !agreement.concluded().lost[place] && !said(place, kind, started - 1)) silent.push_back(members[place]);
     }
     if (silent.empty()) continue;
     if (kind == Kind::begun) return fmt::format("rank {} to begin it", fmt::join(silent, ", "));
@@ -348,5 +348,13 @@ void Survivors::start(std::shared_ptr<Work> work, std::uint32_t operations, Nano
 }
 
 std::vector<net::Rank> Survivors::members() const { return impl_->runner->members(); }
+
+std::vector<net::Rank> Survivors::ahead() const {
+  std::vector<net::Rank> ranks;
+  for (std::uint32_t place = 0; place < impl_->members.size(); ++place) {
+    if (impl_->said(place, Kind::begun, impl_->started)) ranks.push_back(impl_->members[place]);
+  }
+  return ranks;
+}
 
 }  // namespace shoal::collective

@@ -51,6 +51,7 @@ class Survivors {
   void start(std::shared_ptr<Work> work, std::uint32_t operations, Nanoseconds patience, std::string label);
 
   std::vector<net::Rank> members() const;   // that are left, as agreed; transport ranks, ascending as given
+  std::vector<net::Rank> ahead() const;     // of these, who have begun the operation that is to be started next here
 
  private:
   struct Impl;

@@ -7,6 +7,7 @@
 
 #include "shoal/core/text.h"
 #include "shoal/net/coordinator.h"
+#include "shoal/net/environment.h"
 #include "shoal/net/job.h"
 #include "shoal/net/meet.h"
 
@@ -16,6 +17,7 @@ namespace {
 using namespace std::chrono_literals;
 
 constexpr Nanoseconds kAnotherLoss = 2s;  // for the launcher to have noticed it
+constexpr Nanoseconds kToldByThen = 10s;  // the same of one that is silent: others find that first, and tell
 constexpr Nanoseconds kLookEach = 250ms;  // at what members say of their losses
 
 std::optional<std::string> find(Rendezvous& board, const std::string& key, Nanoseconds patience = 1ms) {
@@ -51,14 +53,16 @@ std::uint64_t find_generation(Rendezvous& board, Rank rank, Nanoseconds patience
 
 // Whom a generation waits for may be lost, too: then the next one has begun, and this one will never be complete. Who waits learns it by its patience, or
 // earlier, when one of the next generation has come to the board (mismatch, as also where members differ: then no generation has begun).
-std::unique_ptr<Job> join_in_generation(Place place, const std::string& secret, const JoinOptions& options, bool has_launcher) {
+std::unique_ptr<Job> join_in_generation(Place place, const std::string& secret, const JoinOptions& options, bool has_launcher,
+                                        const std::stop_token& stop = {}) {
   for (;; ++place.generation) {
     try {
-      return join_as_client(place, secret, options);
+      return join_as_client(place, secret, options, stop);
     } catch (const Error& error) {
       const bool misses = error.code() == Code::peer_lost || error.code() == Code::timeout;
       if (!misses && error.code() != Code::mismatch) throw;
-      CoordinatorClient board(secret, place.coordinator, options.patience, place.job);
+      CoordinatorClient at(secret, place.coordinator, options.patience, place.job);
+      Stoppable board(at, stop);
       const bool another_may_come = misses && !has_launcher && place.generation > 0;
       if (another_may_come) board.put(broken_key(place.generation), "1");
       if (!has_come(board, place.generation + 1, another_may_come ? options.patience : kAnotherLoss)) throw;
@@ -91,27 +95,42 @@ std::unique_ptr<Job> join_or_come(Place place, const std::string& secret, const 
   {
     CoordinatorClient board(secret, place.coordinator, options.patience, place.job);
     has_launcher = find(board, kLauncherKey).has_value();
+    if (!has_launcher && regrows()) {
+      throw Error(Code::unsupported, "only `shoal run` starts others for a run that goes on meanwhile", "SHOAL_ON_PEER_LOST", "set rejoin, or shrink");
+    }
     if (!has_launcher) place.generation = find_generation(board, place.rank, options.patience);
   }
   return join_in_generation(std::move(place), secret, options, has_launcher);
 }
 
-std::unique_ptr<Job> join_again(const Place& before, const std::vector<Rank>& lost, const JoinOptions& given) {
+bool regrows() { return variable("SHOAL_ON_PEER_LOST") == kRegrow; }
+
+std::unique_ptr<Job> join_again(const Place& before, const std::vector<Rank>& lost, const JoinOptions& given) { return join_again(before, lost, given, {}); }
+
+void tell_lost(const Place& in, const std::vector<Rank>& lost) {
+  CoordinatorClient(find_secret().value_or(""), in.coordinator, with_environment({}).patience, in.job).put(lost_key(in.generation), show_list(lost));
+}
+
+std::unique_ptr<Job> join_again(const Place& before, const std::vector<Rank>& lost, const JoinOptions& given, const std::stop_token& stop) {
   const JoinOptions options = with_environment(given);
   const std::string secret = find_secret().value_or("");
   Place place = before;
   ++place.generation;
   bool has_launcher = false;
   {
-    CoordinatorClient board(secret, place.coordinator, options.patience, place.job);
+    CoordinatorClient at(secret, place.coordinator, options.patience, place.job);
+    Stoppable board(at, stop);
     has_launcher = find(board, kLauncherKey).has_value();
-    board.put(lost_key(before.generation), show_list(lost));
+    if (!lost.empty()) board.put(lost_key(before.generation), show_list(lost));
+    if (lost.empty() && !has_come(board, place.generation, kToldByThen)) {
+      throw Error(Code::peer_lost, "no later generation of this run has begun: it is over, or nobody is left who trains", "join");
+    }
     if (!has_come(board, place.generation, options.patience)) {
       throw Error(Code::peer_lost, "nobody has come in place of " + show_ranks(lost) + " within " + show_seconds(Seconds(options.patience).count()),
                   "join", "is the host there? SHOAL_JOIN_TIMEOUT sets the time");
     }
   }
-  return join_in_generation(place, secret, options, has_launcher);
+  return join_in_generation(place, secret, options, has_launcher, stop);
 }
 
 }  // namespace shoal::net

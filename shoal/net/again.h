@@ -11,9 +11,12 @@
 #pragma once
 
 #include <cstdint>
+#include <memory>
+#include <stop_token>
 #include <string>
 #include <vector>
 
+#include "shoal/net/job.h"
 #include "shoal/net/transport.h"
 
 namespace shoal::net {
@@ -22,6 +25,17 @@ inline std::string lost_key(std::uint64_t generation) { return "lost/" + std::to
 inline constexpr const char* kLauncherKey = "launcher";
 inline std::string broken_key(std::uint64_t generation) { return "broken/" + std::to_string(generation); }
 inline std::string again_key(std::uint64_t generation) { return "again/" + std::to_string(generation); }
+
+// What SHOAL_ON_PEER_LOST says where others come and nobody waits for them: to launcher, board and transports the same as OnPeerLost::rejoin. Who goes on
+// meanwhile joins on another thread (nn/session.h).
+inline constexpr const char* kRegrow = "regrow";
+bool regrows();  // SHOAL_ON_PEER_LOST says so
+
+// join_again() of job.h, for somebody who may have no need of the others any more: asked to stop, it throws Error{cancelled} soon after. Nobody lost: those with
+// whom this member was to be in `before` have left it for a later generation, or are about to.
+std::unique_ptr<Job> join_again(const Place& before, const std::vector<Rank>& lost, const JoinOptions& options, const std::stop_token& stop);
+// What that says first.
+void tell_lost(const Place& in, const std::vector<Rank>& lost);
 
 std::string show_list(const std::vector<Rank>& ranks);                // "1,3"
 std::vector<Rank> read_list(const std::string& text);                 // what is no rank is left out

@@ -17,6 +17,8 @@
 namespace shoal::net {
 namespace {
 
+constexpr Nanoseconds kHearsOfStop = std::chrono::milliseconds(250);  // whether to wait any longer
+
 constexpr const char* kMeetingCard = "shoal.meet", *kMeetingSecret = "shoal.secret";
 
 std::unique_ptr<Job> join_at(const Place& place, Rendezvous& rendezvous, const std::string& secret, const JoinOptions& options) {
@@ -25,9 +27,23 @@ std::unique_ptr<Job> join_at(const Place& place, Rendezvous& rendezvous, const s
 
 }  // namespace
 
-std::unique_ptr<Job> join_as_client(const Place& place, const std::string& secret, const JoinOptions& options) {
+std::unique_ptr<Job> join_as_client(const Place& place, const std::string& secret, const JoinOptions& options, const std::stop_token& stop) {
   CoordinatorClient client(secret, place, options.patience);
-  return join_at(place, client, secret, options);
+  Stoppable board(client, stop);
+  return join_at(place, board, secret, options);
+}
+
+std::string Stoppable::get(const std::string& key, Nanoseconds patience) {
+  if (!stop_.stop_possible()) return board_.get(key, patience);
+  for (const Instant deadline = steady_now() + patience;;) {
+    if (stop_.stop_requested()) throw Error(Code::cancelled, "nobody waits for the others any more", "join");
+    const Nanoseconds left = std::max(Nanoseconds(deadline - steady_now()), Nanoseconds(1));
+    try {
+      return board_.get(key, std::min(left, kHearsOfStop));
+    } catch (const Error& error) {
+      if (error.code() != Code::timeout || left <= kHearsOfStop) throw;
+    }
+  }
 }
 
 namespace {

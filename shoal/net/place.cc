@@ -3,6 +3,7 @@
 #include <cstdlib>
 
 #include "shoal/core/error.h"
+#include "shoal/net/again.h"
 #include "shoal/net/environment.h"
 #include "shoal/net/job.h"
 #include "shoal/net/nodelist.h"
@@ -190,8 +191,8 @@ JoinOptions with_environment(JoinOptions options) {
 OnPeerLost on_peer_lost_from(const std::string& text, const std::string& where) {
   if (text == "fail") return OnPeerLost::fail;
   if (text == "shrink") return OnPeerLost::shrink;
-  if (text == "rejoin") return OnPeerLost::rejoin;
-  throw Error(Code::invalid_argument, "\"" + text + "\" is none of fail, shrink and rejoin", where);
+  if (text == "rejoin" || text == kRegrow) return OnPeerLost::rejoin;
+  throw Error(Code::invalid_argument, "\"" + text + "\" is none of fail, shrink, rejoin and regrow", where);
 }
 
 const char* name(OnPeerLost policy) {

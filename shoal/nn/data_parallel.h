@@ -84,6 +84,8 @@ class DataParallel final : private GradientListener, private PairListener, priva
 
   // Of each parameter, as observed: its place in forward order (0: needed first), and which part of a forward pass lies before it.
   void set_first_use(std::vector<std::pair<std::uint32_t, double>> first_use);
+  // Before a forward pass, if it is the first since a step: moves on with the session (Session::move_on()).
+  void move_on();
   void forward_begins(double samples);
   void forward_ends();
   void watch(const at::Tensor& output);

@@ -66,6 +66,15 @@ void DataParallel::contribute(std::size_t i) {
   own.is_sparse() ? exchange_->produced(tensor, tables_.rows(i, own)) : exchange_->produced(tensor, own.const_data_ptr());
 }
 
+void DataParallel::move_on() {
+  if (open_ || !samples_are_spent_ || !session_.may_move() || !session_.move_on()) return;
+  take_plan(exchange_->plan());
+  const auto now = steady_now();
+  Events::local().record({EventKind::note, now, now, static_cast<std::int64_t>(exchange_->iteration()), -1, 0,
+                          Events::local().intern("from step " + std::to_string(exchange_->iteration()) + " on members are " + std::to_string(session_.living()) +
+                                                 ": others have come in place of those that were lost")});
+}
+
 // First thing in a step's attempt: nothing, unless the members have become fewer since its gradients left.
 void DataParallel::begin_again_after_loss() {
   if (generation_ == session_.generation()) return;

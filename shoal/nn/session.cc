@@ -7,6 +7,7 @@
 
 #include "shoal/collective/build.h"
 #include "shoal/collective/joint.h"
+#include "shoal/net/again.h"
 #include "shoal/net/call.h"
 #include "shoal/net/narrowed.h"
 #include "shoal/nn/group/said.h"
@@ -19,10 +20,6 @@ namespace {
 
 // Texts are names, plans and settings: far below this; a size from another member is not believed beyond it.
 constexpr std::uint64_t kTextLimit = 256u << 20;
-
-// Epochs of a group's losses stay far below 2^kGroupShift.
-constexpr int kGroupShift = 8;
-std::uint64_t generation_of(const net::Place& place, std::uint64_t epoch) { return (place.generation << kGroupShift) + epoch; }
 
 // A server waits for workers that evaluate or save. Who is silent is lost before, and workers have deadlines of their own.
 constexpr Nanoseconds kAsLongAsItTakes = std::chrono::hours(24) * 3650;
@@ -54,37 +51,16 @@ class WorkersJob final : public net::Job {
   net::Narrowed transport_;
 };
 
-// What is done from here on is done by some of the members alone, in this order.
-class Among {
- public:
-  Among(collective::Runner*& of, std::vector<net::Rank> members) : of_(of), all_(of), some_(all_->among(std::move(members))) { of_ = some_.get(); }
-  ~Among() {
-    of_ = all_;
-    collective::let_go(some_);
-  }
-  Among(const Among&) = delete;
-
- private:
-  collective::Runner*& of_;
-  collective::Runner* const all_;
-  std::shared_ptr<collective::Runner> some_;
-};
-
-struct Inside {  // of a part that is run together, whatever ends it
-  explicit Inside(bool& on) : on_(on) { on_ = true; }
-  ~Inside() { on_ = false; }
-  bool& on_;
-};
-
 }  // namespace
 
 Session::Session(std::unique_ptr<net::Job> job, Nanoseconds patience, JoinAgain join_again)
     : place_(job->place()), workers_(net::workers_among(job->members())), join_again_(std::move(join_again)), links_before_(place_.size),
       patience_(serves() ? kAsLongAsItTakes : patience), channel_(new_channel()),
-      survivors_channel_(new_channel()), rates_(place_.size) {
+      survivors_channel_(new_channel()), feed_channel_(new_channel()), rates_(place_.size) {
   read_said(said_here());  // a mistake shows before anything is trained
   arriving_ = rejoins() && place_.generation > 0;
-  form_group(std::move(job));
+  enter(group_over(std::move(job)));
+  if (rejoins() && net::regrows()) coming_ = std::make_unique<Coming>(join_again_);
 }
 
 Session::~Session() = default;
@@ -97,22 +73,32 @@ Session::Group::~Group() {
   });
 }
 
-void Session::form_group(std::unique_ptr<net::Job> job) {
+std::shared_ptr<Session::Group> Session::group_over(std::unique_ptr<net::Job> job) const {
   const auto group = std::make_shared<Group>();
   group->job = std::move(job);
-  if (size() > 1) {
-    net::Transport& over = group->job->transport();
-    const std::vector<net::Rank> everybody = first_ranks(size());
-    group->runners.push_back(std::make_shared<collective::Runner>(over, everybody));
-    if (net::goes_on(over.on_peer_lost())) {
-      net::call(over, [&] { group->survivors = std::make_shared<collective::Survivors>(over, everybody, survivors_channel_); });
-    }
-    runner_ = group->runners.back().get();
-    survivors_ = group->survivors.get();
+  if (size() == 1) return group;
+  net::Transport& over = group->job->transport();
+  const std::vector<net::Rank> everybody = first_ranks(size());
+  group->runners.push_back(std::make_shared<collective::Runner>(over, everybody));
+  if (net::goes_on(over.on_peer_lost())) {
+    net::call(over, [&] { group->survivors = std::make_shared<collective::Survivors>(over, everybody, survivors_channel_); });
   }
+  return group;
+}
+
+void Session::enter(std::shared_ptr<Group> group) {
+  runner_ = group->runners.empty() ? nullptr : group->runners.back().get();
+  survivors_ = group->survivors.get();
+  told_missing_.clear();
   rates_.begin_again();  // its links' totals begin
   const std::lock_guard lock(group_guard_);
-  group_ = group;
+  group_ = std::move(group);
+}
+
+// Epochs of a group's losses stay far below 2^kGroupShift.
+std::uint64_t Session::generation_at(std::uint64_t epoch) const {
+  constexpr int kGroupShift = 8;
+  return (group_->job->place().generation << kGroupShift) + epoch;
 }
 
 std::unique_ptr<Session> Session::of_workers() const {
@@ -144,75 +130,39 @@ net::LinkStats Session::link(net::Rank peer) const {
 
 void Session::together(const std::string& label, const std::function<void()>& part, With with) {
   if (!survivors_ || together_) return part();
-  if (arriving_) {
+  if (arriving_ && !taking_over_) {
     throw Error(Code::invalid_argument, "this member came in place of a lost one, and does not have the state of the others yet", label,
                 "make the shoal.State before anything that members do together");
   }
   const bool wants_all = rejoins() && with == With::all;
   if (wants_all && !carried_.write) {
-    throw Error(Code::invalid_argument, "nothing says what those take over who come in place of lost members", "--on-peer-lost rejoin",
+    throw Error(Code::invalid_argument, "nothing says what those take over who come in place of lost members",
+                std::string("--on-peer-lost ") + (regrows() ? net::kRegrow : "rejoin"),
                 "make a shoal.State of model and optimizer before the first step");
   }
-  bool missing = false;
+  const std::uint64_t could_move_to = regrows() ? generation_to_come() : 0;
+  std::vector<std::string> could_move;
+  bool incomplete = false;
   const auto attempted = [&](const collective::Attempt& attempt) {
     if (attempt.runner->size() < living()) {
       runner_ = group_->runners.emplace_back(attempt.runner).get();
-      generation_ = generation_of(group_->job->place(), attempt.epoch);
+      generation_ = generation_at(attempt.epoch);
     }
-    missing = wants_all && living() < size();  // on all that are left: nothing is done before the others have come
-    if (missing) return;
+    const bool some_are_lost = wants_all && living() < size();  // alike on all that are left
+    incomplete = some_are_lost && !regrows();
+    if (incomplete) return;  // nothing is done before the others have come
     operation_ = attempt.operation;
     const Inside inside(together_);
     part();
+    if (some_are_lost) could_move = gather_text(std::to_string(could_move_to), "who has met those who come");
   };
-  for (;;) {
-    collective::do_together(transport(), *survivors_, patience_, label, attempted);
-    if (!missing) return;
-    join_anew();
-  }
-}
-
-void Session::join_anew() {
-  std::vector<net::Rank> lost;
-  const auto left = members();
-  for (net::Rank r = 0; r < size(); ++r) {
-    if (!std::binary_search(left.begin(), left.end(), r)) lost.push_back(r);
-  }
-  const net::Place before = job().place();
-  auto job = join_again_(before, lost);
-  for (net::Rank r = 0; r < size(); ++r) links_before_[r] = link(r);
-  form_group(std::move(job));
-  generation_ = generation_of(group_->job->place(), 0);
-  link_model_.reset();  // to be measured with those that came
-  bring_state(false);
-}
-
-void Session::arrive() {
-  if (!std::exchange(arriving_, false)) return;
-  generation_ = generation_of(group_->job->place(), 0);
-  bring_state(true);
-}
-
-// From the first member that has it along those that came. The others have nothing to do but hold what these do: they wait for its outcome.
-void Session::bring_state(bool here) {
-  std::string state;
-  together("the state for those that came", [&] {
-    const auto has_it = gather_text(here ? "" : "1", "who has the state");
-    const auto first = std::find(has_it.begin(), has_it.end(), "1");
-    if (first == has_it.end()) throw Error(Code::peer_lost, "all members that had the state were lost before another had taken it over", "rejoin");
-    std::vector<net::Rank> chain{members()[static_cast<std::size_t>(first - has_it.begin())]};
-    for (std::size_t p = 0; p < has_it.size(); ++p) {
-      if (has_it[p].empty()) chain.push_back(members()[p]);
-    }
-    if (chain.size() == 1 || std::ranges::count(chain, rank()) == 0) return;
-    state = rank() == chain.front() ? carried_.write() : "";  // a script's functions run: while this is the whole session
-    const Among among(runner_, chain);
-    std::uint64_t size = state.size();
-    broadcast(std::as_writable_bytes(std::span(&size, 1)), 0, "the state's size");
-    state.resize(size);
-    broadcast(std::as_writable_bytes(std::span(state)), 0, "the state");
-  });
-  if (here) carried_.take(state);
+  do {
+    collective::do_together(transport(), *survivors_, patience_of_now(), label, attempted);
+    if (incomplete) join_anew();
+  } while (incomplete);
+  if (!regrows()) return;
+  if (!could_move.empty()) moves_ = could_move_to > 0 && std::ranges::count(could_move, std::to_string(could_move_to)) == std::ssize(could_move);
+  look_for_others();
 }
 
 std::uint64_t Session::take_operations(std::uint64_t count) {

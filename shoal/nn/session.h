@@ -7,6 +7,10 @@
 // Where others come in place of those that are lost (OnPeerLost::rejoin) this holds between the steps of training, too. A step waits for them: the
 // session then moves to a new job with all of them, its *group*, and those who came take over the state of the others before any goes on.
 //
+// Where no step waits for them (net::kRegrow) that job is formed beside the one of now (coming.h); with each step of fewer every member says whether it has
+// it, so all know after the same one that everybody has, and move to it before the next (move_on()). Meanwhile one of them feeds those who come with the state
+// and with what each step does to it (feed.h): when all move these have it. Where they have not, as digests tell, it is brought to them while all wait.
+//
 // Lifetime: everything that uses the session ends before it. Threads: one at a time, never the transport's loop.
 #pragma once
 
@@ -26,14 +30,15 @@
 #include "shoal/collective/survivors.h"
 #include "shoal/collective/started.h"
 #include "shoal/net/job.h"
+#include "shoal/nn/coming.h"
+#include "shoal/nn/feed.h"
 
 namespace shoal::nn {
 
 class Session {
  public:
   // patience: the longest wait for the others in any operation (SHOAL_TIMEOUT); of a member that only serves without an end.
-  // join_again (net::join_again): given under OnPeerLost::rejoin, else empty.
-  using JoinAgain = std::function<std::unique_ptr<net::Job>(const net::Place& before, const std::vector<net::Rank>& lost)>;
+  // join_again (net::join_again): given where others come in place of lost members, else empty.
   Session(std::unique_ptr<net::Job> job, Nanoseconds patience, JoinAgain join_again = {});
   ~Session();
 
@@ -49,7 +54,8 @@ class Session {
   // The workers' own session, by the same ranks, for all that servers have no part in. Needs servers; made on each worker, once. It holds this one's job.
   std::unique_ptr<Session> of_workers() const;
   bool outlives_losses() const { return survivors_ != nullptr; }
-  bool rejoins() const { return static_cast<bool>(join_again_); }
+  bool rejoins() const { return static_cast<bool>(join_again_); }  // others come in place of lost members
+  bool regrows() const { return coming_ != nullptr; }              // and no step waits for them
   Nanoseconds patience() const { return patience_; }
   net::Job& job() { return *group_->job; }
   net::Transport& transport() { return job().transport(); }  // only where size() > 1
@@ -74,10 +80,24 @@ class Session {
   struct Carried {
     std::function<std::string()> write;
     std::function<void(const std::string&)> take;
+    // Where no step waits: what is fed last, as all move; how one that came follows what is fed behind the state, true with the last; and a digest of what it
+    // followed, or of the same on the others.
+    std::function<std::string()> write_last;
+    std::function<bool(const std::string&)> follow;
+    std::function<std::uint64_t()> digest;
   };
   void carry(Carried state) { carried_ = std::move(state); }  // before the first step, and before arrive()
   bool carries() const { return static_cast<bool>(carried_.write); }
   void arrive();                                              // on those that came
+  // Where no step waits, between two steps and before this member does anything else with the others, there may be something to do: feed those who come, or
+  // move on to them, which all do between the same two steps. Those who came have the state then. Returns whether this member has moved.
+  bool may_move() const { return moves_ || begins_feed_; }
+  bool move_on();
+  bool feeds() const { return feed_ != nullptr; }  // it is to be told what each step does
+  void feed(std::string piece) { feed_->give(std::move(piece), patience_); }
+  bool has_followed() const { return has_followed_; }  // this member, which came: nobody waited for its state
+  // The ranks that take the next step, as far as anybody knows, ascending: the same on all members after a step.
+  std::vector<net::Rank> members_ahead() const { return moves_ ? next_->runners.front()->members() : members(); }
 
   std::uint16_t new_channel() { return ++last_channel_; }    // the same sequence on all members
 
@@ -123,9 +143,24 @@ class Session {
   void wait(collective::Started& started);
   std::vector<std::string> gather_once(const std::string& own, const std::string& label);
   std::uint64_t take_operations(std::uint64_t count);  // the first of so many numbers
-  void form_group(std::unique_ptr<net::Job> job);
+  struct Inside {  // of a part that is run together, whatever ends it
+    explicit Inside(bool& on) : on_(on) { on_ = true; }
+    ~Inside() { on_ = false; }
+    bool& on_;
+  };
+  struct Group;
+  std::shared_ptr<Group> group_over(std::unique_ptr<net::Job> job) const;
+  void enter(std::shared_ptr<Group> group);
+  std::uint64_t generation_at(std::uint64_t epoch) const;  // of the group of now
+  std::vector<net::Rank> missing() const;  // from here on session_others.cc
   void join_anew();
-  void bring_state(bool here);
+  void move_to_next();
+  bool bring_state(bool here);  // false: nobody there has it
+  void follow();
+  Nanoseconds patience_of_now() const;
+  std::uint64_t generation_to_come();
+  void look_for_others();
+
 
   // A job and what runs over it: given up on its loop, when nobody uses it any more.
   struct Group {
@@ -142,15 +177,21 @@ class Session {
   collective::Runner* runner_ = nullptr;      // the group's
   collective::Survivors* survivors_ = nullptr;
   const JoinAgain join_again_;
+  std::unique_ptr<Coming> coming_;            // where no step waits
+  std::shared_ptr<Group> next_;               // has come
+  std::vector<net::Rank> told_missing_;       // to those who bring others, of this group
+  bool moves_ = false;
+  std::unique_ptr<Feed> feed_;                // over next_, from this member
+  bool begins_feed_ = false, has_followed_ = false;
   Carried carried_;
-  bool arriving_ = false;
+  bool arriving_ = false, taking_over_ = false;
   std::vector<net::LinkStats> links_before_;  // of groups that are over
   bool together_ = false;
   std::uint64_t operation_ = 0;                 // the next of the part that is run together
   std::atomic<std::uint64_t> generation_ = 0;
   const Nanoseconds patience_;
   std::uint16_t last_channel_ = 0;
-  const std::uint16_t channel_, survivors_channel_;
+  const std::uint16_t channel_, survivors_channel_, feed_channel_;
   std::uint64_t next_operation_ = 0;
   std::optional<collective::LinkModel> link_model_, measured_;      // as it is known, and as it was measured last
   unsigned changes_told_ = 0;                                       // of links

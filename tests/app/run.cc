@@ -140,7 +140,7 @@ TEST(run, mistakes_are_refused_in_one_line) {
       {{"run", "-n", "2", "--servers", "1", "--on-peer-lost", "shrink", "--", "true"},
        "--on-peer-lost: where members only serve a run ends with the first that is lost (fail, or no --servers)\n"},
       {{"run", "-n", "2", "--spares", "1", "--", "true"},
-       "--spares: wait for the places of lost members, which nobody takes in this run (add --on-peer-lost rejoin)\n"},
+       "--spares: wait for the places of lost members, which nobody takes in this run (add --on-peer-lost rejoin, or regrow)\n"},
       {{"run", "-n", "2", "--on-peer-lost", "rejoin", "--spares", "1", "--", "true"},
        "--spares: are Python, and the command is no `python SCRIPT.py` or `python -m MODULE`: true (leave it out)\n"},
       {{"run", "-n", "2", "--on-peer-lost", "rejoin", "--spares", "3", "--", "python3", "a.py"}, "--spares: 3 where 2 members may be replaced\n"},

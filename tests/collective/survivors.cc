@@ -96,6 +96,28 @@ TEST(Survivors, add_by_trees_around_who_is_lost) {
   }
 }
 
+// Goal: a member sees who waits in an operation that it has not started. Method: rank 2 of three starts one that it does not finish; rank 1 dies, which
+// has it begun anew. Relation: ahead of rank 0 is nobody, then rank 2, then again.
+TEST(Survivors, see_who_is_ahead) {
+  struct Unending final : Work {
+    void begin(const Attempt&, net::Done owed) override { held = std::move(owed); }
+    void stop(const net::Failure& why) override { std::exchange(held, nullptr)(why); }
+    void committed(const std::vector<net::Rank>&) override {}
+    void failed(const net::Failure&) override {}
+    net::Done held;
+  };
+  net::InprocJob job(3, {.on_peer_lost = net::OnPeerLost::shrink});
+  std::vector<std::unique_ptr<Survivors>> groups;
+  for (net::Rank rank = 0; rank < 3; ++rank) groups.push_back(std::make_unique<Survivors>(job.member(rank), std::vector<net::Rank>{0, 1, 2}, SurvivingMembers::kChannel));
+  EXPECT_TRUE(groups[0]->ahead().empty());
+  job.member(2).post([&] { groups[2]->start(std::make_shared<Unending>(), 1, seconds(30), "unending"); });
+  const std::vector<net::Rank> second{2};
+  ASSERT_TRUE(job.run([&] { return groups[0]->ahead() == second; }));
+  job.kill(1);
+  ASSERT_TRUE(job.run([&] { return groups[0]->members().size() == 2; }));
+  ASSERT_TRUE(job.run([&] { return groups[0]->ahead() == second; }));
+}
+
 // Several faults a run, drawn: kills close together and far apart, cut links, members that stand still.
 TEST(Survivors, agree_whatever_happens) {
   int shrunk = 0, failed = 0, outcast = 0;

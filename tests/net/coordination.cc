@@ -3,6 +3,7 @@
 #include <poll.h>
 
 #include <cstdlib>
+#include <thread>
 
 #include "members.h"
 #include "shoal/net/again.h"
@@ -318,6 +319,35 @@ TEST_F(Coordination, who_waits_in_a_generation_that_is_over_goes_on_to_the_next)
   });
   ASSERT_TRUE(jobs[0] && jobs[1]);
   EXPECT_EQ(jobs[0]->place().generation, 2u);
+}
+
+// Goal: who goes on without the others can end its wait for them at any time. Method: it waits for a generation that has not begun, and in one in which nobody
+// else comes, with a patience of an hour. Relation: cancelled, and the board has whom it had lost.
+TEST_F(Coordination, who_needs_the_others_no_longer_ends_its_wait) {
+  Coordinator coordinator("", "127.0.0.1:0", "shoal", 2);
+  coordinator.put(kLauncherKey, "a test");
+  JoinOptions options = quick();
+  options.patience = 1h;
+  options.on_peer_lost = OnPeerLost::rejoin;
+  options.takes_over = true;
+  Place survivor = place_at(coordinator, 0, 2);
+  survivor.launcher = Place::Launcher::shoal;
+  for (const bool has_begun : {false, true}) {
+    if (has_begun) coordinator.put(again_key(1), "1");
+    std::string ending = "none";
+    std::jthread waiting([&](const std::stop_token& stop) {
+      try {
+        join_again(survivor, {1}, options, stop);
+      } catch (const Error& error) {
+        ending = name(error.code());
+      }
+    });
+    CoordinatorClient board("", coordinator.address());
+    EXPECT_EQ(board.get(has_begun ? cards_in(scope_of(1)) + "0" : lost_key(0), 10s).empty(), false);
+    waiting.request_stop();
+    waiting.join();
+    EXPECT_EQ(ending, "cancelled");
+  }
 }
 
 // Goal: strangers learn nothing and disturb nobody. Method: one sends garbage, one a short half of a hello and then

@@ -1,0 +1,46 @@
+#include "shoal/nn/coming.h"
+
+#include <chrono>
+#include <cstdio>
+#include <utility>
+
+#include "shoal/net/again.h"
+
+namespace shoal::nn {
+
+void Coming::begin(const net::Place& before, std::vector<net::Rank> lost) {
+  under_way_ = true;
+  joining_ = std::jthread([this, before, lost = std::move(lost)](const std::stop_token& stop) {
+    for (bool said = false; !stop.stop_requested(); said = true) {
+      try {
+        auto job = join_(before, said ? std::vector<net::Rank>() : lost, stop);
+        const std::lock_guard lock(guard_);
+        job_ = std::move(job);
+        return;
+      } catch (const Error& error) {
+        if (error.code() == Code::cancelled) return;
+        if (!said) std::fprintf(stderr, "shoal: %s; those who are left go on\n", error.fact().c_str());
+      }
+      std::unique_lock lock(guard_);
+      pause_.wait_for(lock, stop, std::chrono::seconds(1), [] { return false; });
+    }
+  });
+}
+
+void Coming::tell(const net::Place& before, std::vector<net::Rank> lost) {
+  telling_ = std::jthread([before, lost = std::move(lost)] {
+    try {
+      net::tell_lost(before, lost);
+    } catch (const Error& error) {
+      std::fprintf(stderr, "shoal: %s; those who are left go on\n", error.fact().c_str());
+    }
+  });
+}
+
+std::unique_ptr<net::Job> Coming::take() {
+  const std::lock_guard lock(guard_);
+  if (job_) under_way_ = false;
+  return std::move(job_);
+}
+
+}  // namespace shoal::nn
