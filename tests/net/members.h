@@ -16,6 +16,7 @@
 #include <vector>
 
 #include "shoal/core/error.h"
+#include "shoal/net/coordinator.h"
 #include "shoal/net/tcp.h"
 
 namespace shoal::net {
@@ -66,6 +67,11 @@ inline Place place_of(Rank rank, Rank size, const std::string& job = "test") {
   place.rank = rank;
   place.size = size;
   place.job = job;
+  return place;
+}
+inline Place place_at(const Coordinator& coordinator, Rank rank, Rank size) {
+  Place place = place_of(rank, size, "shoal");
+  place.coordinator = coordinator.address();
   return place;
 }
 
