@@ -163,13 +163,15 @@ void Launcher::replace_lost() {
   }
   const bool over = living() == 0 || std::ranges::any_of(members_, [](const Member& m) { return m.ended && m.status == 0; });
   if (over) return replacing_->over();
+  if (replacing_->stopped()) return;
   const auto next = replacing_->next(members_, failures_);
   if (next == Replacing::Next::wait) return;
   if (next == Replacing::Next::end) {
     if (!replacing_->may(failures_.size()))
       console_.say(fmt::format("shoal: members were replaced {} times, which is the most (--restarts)", replacing_->replaced()));
-    what_.waits_for_others ? settle(settle_time) : replacing_->stop();
-    return;
+    if (what_.waits_for_others) return settle(settle_time);
+    console_.say("shoal: from here on nobody is started in a lost member's place, and those who are left go on");
+    return replacing_->stop();
   }
   replacing_->begin();
   for (const unsigned rank : failures_) {
@@ -316,7 +318,7 @@ void Launcher::collect() {
 void Launcher::advance() {
   const Instant now = steady_now();
   if (const auto news = phase_ == Phase::running && spares_ && replacing_->may(1) && !replacing_->stopped() ? spares_->look() : ""; !news.empty()) console_.say(news);
-  if (phase_ == Phase::running && what_.replacements && !replacing_->stopped()) replace_lost();
+  if (phase_ == Phase::running && what_.replacements) replace_lost();
   if (phase_ == Phase::running && what_.shrinks && only_stopped()) {
     for (const Member& member : members_) {
       if (member.pid <= 0 || member.ended) continue;

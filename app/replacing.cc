@@ -23,7 +23,9 @@ void Replacing::look() {
   next_look_ = steady_now() + kLookEach;
   lost_.resize(generation_ + std::size_t{1});
   for (std::size_t generation = 0; generation < lost_.size(); ++generation) {
-    lost_[generation] = net::read_list(coordinator_.find(net::lost_key(generation)).value_or(""));
+    for (const net::Rank rank : net::read_list(coordinator_.find(net::lost_key(generation)).value_or(""))) {  // by members in any order: one may know of fewer
+      if (std::ranges::count(lost_[generation], rank) == 0) lost_[generation].push_back(rank);
+    }
   }
 }
 

@@ -71,7 +71,8 @@ void bind_view(py::module_& module, const char* name) {
              } else {
                throw py::value_error("these rows do not lie one behind the other: as one array they are a copy");
              }
-             if (dtype.is_none() || all.dtype().is(dtype)) return all;
+             if (dtype.is_none() || all.dtype().equal(py::dtype::from_args(dtype))) return all;
+             if (!copy.value_or(true)) throw py::value_error("these rows as another type are a copy");
              return all.attr("astype")(dtype, py::arg("copy") = false);
            },
            py::arg("dtype") = py::none(), py::arg("copy") = py::none())

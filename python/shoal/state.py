@@ -118,7 +118,7 @@ class State:
             WRITE(parameter, None)
 
     def _take_groups(self, groups: list[dict]) -> None:
-        for group, now in zip(self._parts[1].param_groups, groups):
+        for group, now in zip(self._parts[1].param_groups if groups else [], groups):
             group.update(now)
 
     def _write_last(self) -> dict:

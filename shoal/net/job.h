@@ -67,7 +67,7 @@ struct PortRange {
 };
 PortRange parse_port_range(const std::string& text, const std::string& where);  // "20000-20100"; throws Error{invalid_argument}
 
-OnPeerLost on_peer_lost_from(const std::string& text, const std::string& where);  // "fail", "shrink", "rejoin"; throws Error{invalid_argument}
+OnPeerLost on_peer_lost_from(const std::string& text, const std::string& where);  // "fail", "shrink", "rejoin", or kRegrow (again.h): to transports as rejoin; throws Error{invalid_argument}
 const char* name(OnPeerLost policy);
 
 struct JoinOptions {
@@ -77,7 +77,7 @@ struct JoinOptions {
   Nanoseconds dead = std::chrono::seconds(5);           // silent this long: PeerLost
   std::string interface;                                // bind to this one's addresses only; SHOAL_INTERFACE if empty
   PortRange ports;                                      // listen on these only; SHOAL_PORT_RANGE if any
-  std::optional<OnPeerLost> on_peer_lost;               // the same on all members; SHOAL_ON_PEER_LOST=fail|shrink|rejoin if not set, else fail
+  std::optional<OnPeerLost> on_peer_lost;               // the same on all members; SHOAL_ON_PEER_LOST=fail|shrink|rejoin|regrow if not set, else fail
   bool takes_over = false;                              // this program can take over the others' state: else OnPeerLost::rejoin is refused
   std::optional<bool> serves;                           // this member only serves; SHOAL_ROLE=worker|server if not set, else no
   bool takes_servers = false;                           // this program has something for members to do that only serve: else they are refused

@@ -4,6 +4,7 @@
 
 #include "shoal/core/host.h"
 #include "shoal/core/random.h"
+#include "shoal/net/again.h"
 #include "shoal/net/card.h"
 #include "shoal/net/coordinator.h"
 #include "shoal/net/environment.h"
@@ -18,6 +19,7 @@ namespace shoal::net {
 namespace {
 
 constexpr Nanoseconds kHearsOfStop = std::chrono::milliseconds(250);  // whether to wait any longer
+constexpr Nanoseconds kWhileTheyTrain = std::chrono::hours(24) * 365;
 
 constexpr const char* kMeetingCard = "shoal.meet", *kMeetingSecret = "shoal.secret";
 
@@ -30,7 +32,10 @@ std::unique_ptr<Job> join_at(const Place& place, Rendezvous& rendezvous, const s
 std::unique_ptr<Job> join_as_client(const Place& place, const std::string& secret, const JoinOptions& options, const std::stop_token& stop) {
   CoordinatorClient client(secret, place, options.patience);
   Stoppable board(client, stop);
-  return join_at(place, board, secret, options);
+  JoinOptions meeting = options;
+  // Those who are left come when a step or an evaluation of theirs is over. Who waits in vain hears so: by a later generation, or by the end of the run.
+  if (regrows() && place.generation > 0) meeting.patience = kWhileTheyTrain;
+  return join_at(place, board, secret, meeting);
 }
 
 std::string Stoppable::get(const std::string& key, Nanoseconds patience) {

@@ -20,6 +20,8 @@ void Coming::begin(const net::Place& before, std::vector<net::Rank> lost) {
       } catch (const Error& error) {
         if (error.code() == Code::cancelled) return;
         if (!said) std::fprintf(stderr, "shoal: %s; those who are left go on\n", error.fact().c_str());
+      } catch (const std::exception& error) {
+        if (!said) std::fprintf(stderr, "shoal: %s; those who are left go on\n", error.what());
       }
       std::unique_lock lock(guard_);
       pause_.wait_for(lock, stop, std::chrono::seconds(1), [] { return false; });
@@ -33,6 +35,8 @@ void Coming::tell(const net::Place& before, std::vector<net::Rank> lost) {
       net::tell_lost(before, lost);
     } catch (const Error& error) {
       std::fprintf(stderr, "shoal: %s; those who are left go on\n", error.fact().c_str());
+    } catch (const std::exception& error) {
+      std::fprintf(stderr, "shoal: %s; those who are left go on\n", error.what());
     }
   });
 }

@@ -68,7 +68,7 @@ void DataParallel::contribute(std::size_t i) {
 
 void DataParallel::move_on() {
   if (open_ || !samples_are_spent_ || !session_.may_move() || !session_.move_on()) return;
-  take_plan(exchange_->plan());
+  take_plan(course().plan);  // as those who came do
   const auto now = steady_now();
   Events::local().record({EventKind::note, now, now, static_cast<std::int64_t>(exchange_->iteration()), -1, 0,
                           Events::local().intern("from step " + std::to_string(exchange_->iteration()) + " on members are " + std::to_string(session_.living()) +

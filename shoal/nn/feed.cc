@@ -30,17 +30,20 @@ Feed::~Feed() { close(transport_, operation_); }
 
 void Feed::give(std::string piece, Nanoseconds patience) {
   const auto kept = std::make_shared<Piece>(Piece{piece.size(), std::move(piece)});
-  under_way_->bytes += kept->size * to_.size();
+  const std::uint64_t counted = std::exchange(has_begun_, true) ? kept->size : 0;  // the state takes the memory that it takes
+  under_way_->bytes += counted * to_.size();
   under_way_->sends += to_.size();
-  transport_.post([&transport = transport_, to = to_, tag = net::Tag{operation_, 0}, kept, under_way = under_way_] {
+  transport_.post([&transport = transport_, to = to_, tag = net::Tag{operation_, 0}, kept, counted, under_way = under_way_] {
     for (const net::Rank rank : to) {
       transport.send(rank, tag, kPriority, std::as_bytes(std::span(&kept->size, 1)), [kept](const net::Failure&) {});
-      transport.send(rank, tag, kPriority, std::as_bytes(std::span(kept->bytes)), [kept, under_way](const net::Failure&) {
-        under_way->bytes -= kept->size;
+      transport.send(rank, tag, kPriority, std::as_bytes(std::span(kept->bytes)), [kept, counted, under_way](const net::Failure&) {
+        under_way->bytes -= counted;
         --under_way->sends;
       });
     }
   });
+  if (under_way_->bytes <= kMostUnderWay) return;
+  is_slower_ = true;
   net::wait_for(transport_, [this] { return under_way_->bytes <= kMostUnderWay; }, patience);
 }
 

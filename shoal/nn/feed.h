@@ -21,10 +21,11 @@ class Feed {
  public:
   Feed(net::Transport& transport, std::vector<net::Rank> to, std::uint64_t operation);
   ~Feed();  // what has not left stays
-  // Returns at once where few bytes are under way; else waits for some to leave, no longer than `patience`: a feed that is slower than training holds it up,
-  // and does not fill this member's memory.
+  // Returns at once where few bytes are under way behind the first piece; else waits for some to leave, no longer than `patience`: a feed that is slower
+  // than training does not fill this member's memory.
   void give(std::string piece, Nanoseconds patience);
-  bool is_behind() const { return under_way_->sends > to_.size(); }  // a piece before the latest has not left yet
+  // A piece before the latest has not left yet. Not of a feed that had to wait: training would be held up by it to its end, so all rather wait for the rest once.
+  bool is_behind() const { return !is_slower_ && under_way_->sends > to_.size(); }
 
  private:
   struct UnderWay {
@@ -35,6 +36,7 @@ class Feed {
   const std::vector<net::Rank> to_;
   const std::uint64_t operation_;
   const std::shared_ptr<UnderWay> under_way_ = std::make_shared<UnderWay>();
+  bool has_begun_ = false, is_slower_ = false;
 };
 
 // Its other end: from whichever member gives.

@@ -140,7 +140,7 @@ void Session::together(const std::string& label, const std::function<void()>& pa
                 std::string("--on-peer-lost ") + (regrows() ? net::kRegrow : "rejoin"),
                 "make a shoal.State of model and optimizer before the first step");
   }
-  const std::uint64_t could_move_to = regrows() ? generation_to_come() : 0;
+  const std::string could_move_to = regrows() ? group_to_come() : "";
   std::vector<std::string> could_move;
   bool incomplete = false;
   const auto attempted = [&](const collective::Attempt& attempt) {
@@ -154,14 +154,14 @@ void Session::together(const std::string& label, const std::function<void()>& pa
     operation_ = attempt.operation;
     const Inside inside(together_);
     part();
-    if (some_are_lost) could_move = gather_text(std::to_string(could_move_to), "who has met those who come");
+    if (some_are_lost) could_move = gather_text(could_move_to, "who has met those who come");
   };
   do {
     collective::do_together(transport(), *survivors_, patience_of_now(), label, attempted);
     if (incomplete) join_anew();
   } while (incomplete);
   if (!regrows()) return;
-  if (!could_move.empty()) moves_ = could_move_to > 0 && std::ranges::count(could_move, std::to_string(could_move_to)) == std::ssize(could_move);
+  if (!could_move.empty()) moves_ = !could_move_to.empty() && std::ranges::count(could_move, could_move_to) == std::ssize(could_move);
   look_for_others();
 }
 
@@ -180,7 +180,7 @@ collective::Started Session::start(const collective::Program& program, const col
 }
 
 void Session::wait(collective::Started& started) {
-  started.wait(transport().now() + patience_, "raise SHOAL_TIMEOUT if a member may be this slow");
+  started.wait(transport().now() + patience_of_now(), "raise SHOAL_TIMEOUT if a member may be this slow");
 }
 
 void Session::Broadcast::wait() {

@@ -97,7 +97,7 @@ class Session {
   void feed(std::string piece) { feed_->give(std::move(piece), patience_); }
   bool has_followed() const { return has_followed_; }  // this member, which came: nobody waited for its state
   // The ranks that take the next step, as far as anybody knows, ascending: the same on all members after a step.
-  std::vector<net::Rank> members_ahead() const { return moves_ ? next_->runners.front()->members() : members(); }
+  std::vector<net::Rank> members_ahead() const { return moves_ ? ahead_ : members(); }
 
   std::uint16_t new_channel() { return ++last_channel_; }    // the same sequence on all members
 
@@ -158,9 +158,8 @@ class Session {
   bool bring_state(bool here);  // false: nobody there has it
   void follow();
   Nanoseconds patience_of_now() const;
-  std::uint64_t generation_to_come();
+  std::string group_to_come();
   void look_for_others();
-
 
   // A job and what runs over it: given up on its loop, when nobody uses it any more.
   struct Group {
@@ -179,6 +178,7 @@ class Session {
   const JoinAgain join_again_;
   std::unique_ptr<Coming> coming_;            // where no step waits
   std::shared_ptr<Group> next_;               // has come
+  std::vector<net::Rank> ahead_;              // who is in it, as far as this member has said
   std::vector<net::Rank> told_missing_;       // to those who bring others, of this group
   bool moves_ = false;
   std::unique_ptr<Feed> feed_;                // over next_, from this member

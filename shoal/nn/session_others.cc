@@ -66,38 +66,38 @@ void Session::move_to_next() {
   bring_state(false);
 }
 
-// What this member says with a step: the generation that it could move on to; 0: none. From here to the step's outcome it keeps that.
-std::uint64_t Session::generation_to_come() {
+// What this member says with a step: the generation that it could move on to, and who is in it; nothing: none. From here to the step's outcome it keeps that.
+std::string Session::group_to_come() {
   if (!next_) {
     auto job = coming_->take();
-    if (!job) return 0;
+    if (!job) return "";
     next_ = group_over(std::move(job));
   }
   const net::Place place = next_->job->place();
-  if (moves_) return place.generation;
-  std::vector<net::Rank> there, waiting;
-  net::call(next_->job->transport(), [&] {
-    there = next_->survivors->members();
-    waiting = next_->survivors->ahead();  // for the state
-  });
+  const auto said = [&] { return std::to_string(place.generation) + ":" + net::show_list(ahead_); };
+  if (moves_) return said();
+  const auto seen = net::call(next_->job->transport(), [survivors = next_->survivors] { return std::pair(survivors->members(), survivors->ahead()); });
+  if (!seen) return "";
+  const auto& [there, waiting] = *seen;  // for the state
   const auto here = members();
   if (!std::ranges::includes(there, here)) {  // somebody was lost, or has left it for that reason: there is one more, in which all can be
     feed_.reset();
     begins_feed_ = false;
     next_.reset();
     coming_->begin(place, {});
-    return 0;
+    return "";
   }
   const bool all_wait = std::ranges::all_of(there, [&](net::Rank r) { return std::ranges::binary_search(here, r) || std::ranges::binary_search(waiting, r); });
-  if (!all_wait) return 0;
+  if (!all_wait) return "";
   if (there.size() < size()) {  // who comes has begun anew, and follows nobody: the state is brought when all have moved
     feed_.reset();
     begins_feed_ = false;
   } else if (here.front() == rank()) {
     begins_feed_ = !feed_;
-    if (begins_feed_ || feed_->is_behind()) return 0;
+    if (begins_feed_ || feed_->is_behind()) return "";
   }
-  return place.generation;
+  ahead_ = there;
+  return said();
 }
 
 void Session::look_for_others() {
@@ -160,13 +160,18 @@ bool Session::bring_state(bool here) {
   return found;
 }
 
-// Until all move.
+// Until all move. What this member cannot do is brought to it instead, outside of what it does together with the others: they would fail with it.
 void Session::follow() {
-  Follower follower(transport(), net::operation_in(feed_channel_, 0));
-  carried_.take(follower.next());
-  while (!carried_.follow(follower.next())) {
+  try {
+    Follower follower(transport(), net::operation_in(feed_channel_, 0));
+    carried_.take(follower.next());
+    while (!carried_.follow(follower.next())) {
+    }
+    has_followed_ = true;
+  } catch (const Error& error) {
+    if (error.code() == Code::peer_lost) throw;
+  } catch (const std::exception&) {
   }
-  has_followed_ = true;
 }
 
 }  // namespace shoal::nn
