@@ -163,12 +163,10 @@ void Launcher::replace_lost() {
   }
   const bool over = living() == 0 || std::ranges::any_of(members_, [](const Member& m) { return m.ended && m.status == 0; });
   if (over) return replacing_->over();
-  if (replacing_->stopped()) return;
   const auto next = replacing_->next(members_, failures_);
-  if (next == Replacing::Next::wait) return;
+  if (replacing_->stopped() || next == Replacing::Next::wait) return;
   if (next == Replacing::Next::end) {
-    if (!replacing_->may(failures_.size()))
-      console_.say(fmt::format("shoal: members were replaced {} times, which is the most (--restarts)", replacing_->replaced()));
+    if (!replacing_->may(failures_.size())) console_.say(fmt::format("shoal: members were replaced {} times, which is the most (--restarts)", replacing_->replaced()));
     if (what_.waits_for_others) return settle(settle_time);
     console_.say("shoal: from here on nobody is started in a lost member's place, and those who are left go on");
     return replacing_->stop();
