@@ -164,7 +164,7 @@ void Launcher::replace_lost() {
   const bool over = living() == 0 || std::ranges::any_of(members_, [](const Member& m) { return m.ended && m.status == 0; });
   if (over) return replacing_->over();
   const auto next = replacing_->next(members_, failures_);
-  if (replacing_->stopped() || next == Replacing::Next::wait) return;
+  if (next == Replacing::Next::wait) return;
   if (next == Replacing::Next::end) {
     if (!replacing_->may(failures_.size())) console_.say(fmt::format("shoal: members were replaced {} times, which is the most (--restarts)", replacing_->replaced()));
     if (what_.waits_for_others) return settle(settle_time);
@@ -315,7 +315,7 @@ void Launcher::collect() {
 // running -> (a member failed) settling -> terminating -> killing
 void Launcher::advance() {
   const Instant now = steady_now();
-  if (const auto news = phase_ == Phase::running && spares_ && replacing_->may(1) && !replacing_->stopped() ? spares_->look() : ""; !news.empty()) console_.say(news);
+  if (const auto news = phase_ == Phase::running && spares_ && replacing_->may(1) ? spares_->look() : ""; !news.empty()) console_.say(news);
   if (phase_ == Phase::running && what_.replacements) replace_lost();
   if (phase_ == Phase::running && what_.shrinks && only_stopped()) {
     for (const Member& member : members_) {

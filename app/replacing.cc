@@ -40,7 +40,7 @@ bool Replacing::given_up(unsigned rank, const Member& member) const {
 // One that was cut off sees that it lost the others, and ends, before these have said that they lost it. One that ended by another fault of its own would
 // come to it each time, and the others cannot go on without it.
 Replacing::Next Replacing::next(const std::vector<Member>& members, const std::vector<unsigned>& failures) {
-  if (failures.empty()) return Next::wait;
+  if (stopped_ || failures.empty()) return Next::wait;
   if (!may(failures.size())) return Next::end;
   const auto is_lost = [&](unsigned rank) { return was_lost(members[rank]) || given_up(rank, members[rank]); };
   const auto may_be = [&](unsigned rank) { return is_lost(rank) || members[rank].status == lost_a_peer; };

@@ -18,7 +18,7 @@ class Replacing {
 
   unsigned generation() const { return generation_; }  // the latest
   unsigned replaced() const { return replaced_; }
-  bool may(std::size_t more) const { return replaced_ + more <= most_; }
+  bool may(std::size_t more) const { return !stopped_ && replaced_ + more <= most_; }
   void look();                                               // at what members have said by now: some times a second
   bool given_up(unsigned rank, const Member& member) const;  // the others go on without it, though its process may live
   enum class Next { wait, replace, end };
@@ -27,7 +27,6 @@ class Replacing {
   void begun(std::size_t members);                           // they are: all may join
   void over();                                         // whoever still waits to join waits in vain
   void stop() { stopped_ = true; }                     // nobody else is replaced: the others go on as they are
-  bool stopped() const { return stopped_; }
 
  private:
   net::Coordinator& coordinator_;

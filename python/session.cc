@@ -4,7 +4,6 @@
 #include <torch/csrc/utils/pybind.h>
 
 #include "bindings.h"
-#include "shoal/core/fnv.h"
 #include "shoal/net/again.h"
 #include "shoal/net/call.h"
 #include "shoal/net/tcp.h"
@@ -132,17 +131,6 @@ void carry(Session& session, py::function write, py::function take, py::function
                  }});
 }
 
-std::uint64_t digest_of(const std::vector<at::Tensor>& tensors) {
-  Fnv1a digest;
-  std::vector<std::byte> bytes;
-  for (const auto& tensor : tensors) {
-    bytes.resize(nn::packed_bytes({tensor}));
-    nn::pack({tensor}, bytes);
-    digest.add_words(bytes);
-  }
-  return digest.value();
-}
-
 // For a wait that does not run over the transport: throws what has ended it, if something has. Any thread.
 void require_everybody(Session& session) {
   if (const auto failure = session.failure()) throw Error(*failure);
@@ -206,7 +194,7 @@ void bind_session(py::module_& module) {
       .def("require_everybody", &require_everybody, Released())
       .def("give_up", &give_up, Released());
 
-  module.def("digest_of", &digest_of, py::arg("tensors"));
+  module.def("digest_of", &nn::digest_of, py::arg("tensors"));
   module.def("broadcast_tensors", &nn::broadcast_tensors, py::arg("session"), py::arg("tensors"), py::arg("root"), py::arg("label"),
              Released());
   module.def(

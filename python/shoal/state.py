@@ -80,11 +80,11 @@ class State:
     def _take(self, everything: dict) -> None:
         model, optimizer = self._parts
         values = training_state.put_back(everything, None, "the state of the others", model, optimizer)
-        if "course" in everything:
-            model._core.take_up(everything["course"])
-        self._take_values(values)
+        self._take_up(everything.get("course"), values)
 
-    def _take_values(self, values: dict) -> None:
+    def _take_up(self, course, values: dict) -> None:
+        if course is not None:
+            self._parts[0]._core.take_up(course)
         for name, value in values.items():
             own = vars(self).get(name)
             own.load_state_dict(value) if hasattr(own, "load_state_dict") else setattr(self, name, value)
@@ -106,7 +106,8 @@ class State:
         model, optimizer = self._parts
         if _brought:
             training_state.put_back(_brought.pop(0), None, "the state of the others", model, optimizer)
-        self._take_groups(piece["groups"])
+        for group, now in zip(optimizer.param_groups if piece["groups"] else [], piece["groups"]):
+            group.update(now)
         if "gradients" not in piece:
             object.__setattr__(self, "_last", piece)
             return
@@ -117,10 +118,6 @@ class State:
         for parameter, _ in given:
             WRITE(parameter, None)
 
-    def _take_groups(self, groups: list[dict]) -> None:
-        for group, now in zip(self._parts[1].param_groups if groups else [], groups):
-            group.update(now)
-
     def _write_last(self) -> dict:
         everything = self._everything()
         module = getattr(self._parts[0], "module", self._parts[0])
@@ -129,11 +126,9 @@ class State:
         return {"groups": self._groups() if self._parts[1] is not None else [], "model": beside, "values": everything["state"], "course": everything.get("course")}
 
     def _take_last(self) -> None:
-        piece, model = self._last, self._parts[0]
-        model.load_state_dict(piece["model"], strict=False)
-        if piece["course"] is not None:
-            model._core.take_up(piece["course"])
-        self._take_values(piece["values"])
+        piece = self._last
+        self._parts[0].load_state_dict(piece["model"], strict=False)
+        self._take_up(piece["course"], piece["values"])
         object.__setattr__(self, "_last", None)
 
     def _digest(self) -> int:

@@ -2,11 +2,17 @@
 
 #include <chrono>
 #include <cstdio>
+#include <string>
 #include <utility>
 
 #include "shoal/net/again.h"
 
 namespace shoal::nn {
+namespace {
+
+void say(const std::string& why) { std::fprintf(stderr, "shoal: %s; those who are left go on\n", why.c_str()); }
+
+}  // namespace
 
 void Coming::begin(const net::Place& before, std::vector<net::Rank> lost) {
   under_way_ = true;
@@ -19,9 +25,9 @@ void Coming::begin(const net::Place& before, std::vector<net::Rank> lost) {
         return;
       } catch (const Error& error) {
         if (error.code() == Code::cancelled) return;
-        if (!said) std::fprintf(stderr, "shoal: %s; those who are left go on\n", error.fact().c_str());
+        if (!said) say(error.fact());
       } catch (const std::exception& error) {
-        if (!said) std::fprintf(stderr, "shoal: %s; those who are left go on\n", error.what());
+        if (!said) say(error.what());
       }
       std::unique_lock lock(guard_);
       pause_.wait_for(lock, stop, std::chrono::seconds(1), [] { return false; });
@@ -34,9 +40,9 @@ void Coming::tell(const net::Place& before, std::vector<net::Rank> lost) {
     try {
       net::tell_lost(before, lost);
     } catch (const Error& error) {
-      std::fprintf(stderr, "shoal: %s; those who are left go on\n", error.fact().c_str());
+      say(error.fact());
     } catch (const std::exception& error) {
-      std::fprintf(stderr, "shoal: %s; those who are left go on\n", error.what());
+      say(error.what());
     }
   });
 }

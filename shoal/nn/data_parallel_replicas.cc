@@ -2,7 +2,6 @@
 // are multiplied by every member itself, and processors or libraries that round otherwise would let replicas part unnoticed.
 #include <optional>
 
-#include "shoal/core/fnv.h"
 #include "shoal/nn/data_parallel.h"
 #include "shoal/nn/tensors.h"
 
@@ -17,15 +16,11 @@ bool DataParallel::digest_is_due() const { return exchange_->iteration() % kStep
 
 // Of the parameters that go by factors.
 std::uint64_t DataParallel::digest() const {
-  Fnv1a digest;
-  std::vector<std::byte> bytes;
+  std::vector<at::Tensor> tensors;
   for (std::size_t i = 0; i < parameters_.size(); ++i) {
-    if (!exchange_->by_factors(static_cast<std::uint32_t>(i))) continue;
-    bytes.resize(packed_bytes({parameters_[i].tensor}));
-    pack({parameters_[i].tensor}, bytes);
-    digest.add_words(bytes);
+    if (exchange_->by_factors(static_cast<std::uint32_t>(i))) tensors.push_back(parameters_[i].tensor);
   }
-  return digest.value();
+  return digest_of(tensors);
 }
 
 // All members see the same digests and weights. Who is out of data (join) takes no steps: it lags, and is brought up to date at the end.

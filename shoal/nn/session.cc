@@ -165,6 +165,9 @@ void Session::together(const std::string& label, const std::function<void()>& pa
   look_for_others();
 }
 
+// Those who train do not hurry to one who comes; they may be in a long evaluation. Who is silent is lost before.
+Nanoseconds Session::patience_of_now() const { return taking_over_ && regrows() ? kAsLongAsItTakes : patience_; }
+
 std::uint64_t Session::take_operations(std::uint64_t count) {
   if (together_) return std::exchange(operation_, operation_ + count);
   return net::operation_in(channel_, std::exchange(next_operation_, next_operation_ + count));

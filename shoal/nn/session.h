@@ -152,12 +152,12 @@ class Session {
   std::shared_ptr<Group> group_over(std::unique_ptr<net::Job> job) const;
   void enter(std::shared_ptr<Group> group);
   std::uint64_t generation_at(std::uint64_t epoch) const;  // of the group of now
+  Nanoseconds patience_of_now() const;
   std::vector<net::Rank> missing() const;  // from here on session_others.cc
   void join_anew();
   void move_to_next();
   bool bring_state(bool here);  // false: nobody there has it
   void follow();
-  Nanoseconds patience_of_now() const;
   std::string group_to_come();
   void look_for_others();
 

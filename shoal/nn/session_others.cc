@@ -124,9 +124,6 @@ void Session::arrive() {
   arriving_ = false;
 }
 
-// Those who train do not hurry to one who comes; they may be in a long evaluation. Who is silent is lost before.
-Nanoseconds Session::patience_of_now() const { return taking_over_ && regrows() ? kAsLongAsItTakes : patience_; }
-
 // Those who came have followed it to the bits of who fed them, or get it from the first member that has it, along the chain of them. The others have nothing
 // to do but hold what these do: they wait for its outcome.
 bool Session::bring_state(bool here) {

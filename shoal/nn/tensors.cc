@@ -11,6 +11,8 @@
 #include <optional>
 #include <sstream>
 
+#include "shoal/core/fnv.h"
+
 namespace shoal::nn {
 namespace {
 
@@ -123,6 +125,17 @@ void pack(const std::vector<at::Tensor>& tensors, std::span<std::byte> into) {
     if (bytes > 0) std::memcpy(into.data(), plain.const_data_ptr(), bytes);
     into = into.subspan(bytes);
   }
+}
+
+std::uint64_t digest_of(const std::vector<at::Tensor>& tensors) {
+  Fnv1a digest;
+  std::vector<std::byte> bytes;
+  for (const auto& tensor : tensors) {
+    bytes.resize(packed_bytes({tensor}));
+    pack({tensor}, bytes);
+    digest.add_words(bytes);
+  }
+  return digest.value();
 }
 
 void unpack(std::span<const std::byte> from, const std::vector<at::Tensor>& tensors) {

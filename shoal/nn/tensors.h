@@ -4,6 +4,7 @@
 
 #include <ATen/core/Tensor.h>
 
+#include <cstdint>
 #include <span>
 #include <string>
 #include <vector>
@@ -29,6 +30,7 @@ const std::byte* bytes_of(const at::Tensor& tensor);  // nullptr where it is und
 std::size_t packed_bytes(const std::vector<at::Tensor>& tensors);
 void pack(const std::vector<at::Tensor>& tensors, std::span<std::byte> into);
 void unpack(std::span<const std::byte> from, const std::vector<at::Tensor>& tensors);  // writes into the tensors
+std::uint64_t digest_of(const std::vector<at::Tensor>& tensors);  // of their bytes, packed one by one
 
 // All members take over root's values.
 void broadcast_tensors(Session& session, const std::vector<at::Tensor>& tensors, net::Rank root, const std::string& label);
