@@ -31,7 +31,7 @@ struct Launch {
   Environment environment;       // beyond SHOAL_RANK, SHOAL_SIZE, ...
   Console::Show show = Console::Show::every_rank;
   bool shrinks = false;          // members go on without those that are lost
-  std::optional<unsigned> replacements;  // so often another is started in place of one that is lost (net::OnPeerLost::rejoin)
+  std::optional<unsigned> replacements;  // so often another is started in place of one that is lost (net::replaces_lost())
   bool waits_for_others = false;                 // and training stands still until it has come; else it goes on
   HostSpace host_of(unsigned rank) const { return lab ? lab->hosts[rank].space() : HostSpace{}; }
   unsigned spares = 0;           // processes on each host that wait to be one of those (spares.h): for members of this machine whose command allows it

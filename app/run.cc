@@ -156,8 +156,8 @@ int run_members(const RunOptions& options, const std::vector<std::string>& comma
   if (!options.on_peer_lost.empty()) {
     const auto policy = net::on_peer_lost_from(options.on_peer_lost, "--on-peer-lost");
     what.shrinks = net::goes_on(policy);
-    if (policy == net::OnPeerLost::rejoin) what.replacements = options.restarts.value_or(most_replacements);
-    what.waits_for_others = options.on_peer_lost != net::kRegrow;
+    if (net::replaces_lost(policy)) what.replacements = options.restarts.value_or(most_replacements);
+    what.waits_for_others = policy != net::OnPeerLost::regrow;
     what.environment.emplace_back("SHOAL_ON_PEER_LOST", options.on_peer_lost);
   }
   what.spares = spares_of(options, what);

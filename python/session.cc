@@ -37,7 +37,7 @@ net::JoinOptions join_options(const Settings& settings) {
 std::shared_ptr<Session> join(const Settings& settings, double patience) {
   const auto options = join_options(settings);
   nn::JoinAgain again;
-  if (options.on_peer_lost == net::OnPeerLost::rejoin) {
+  if (net::replaces_lost(*options.on_peer_lost)) {
     again = [options](const net::Place& before, const std::vector<net::Rank>& lost, const std::stop_token& stop) { return net::join_again(before, lost, options, stop); };
   }
   auto job = net::join(options);

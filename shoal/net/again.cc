@@ -95,15 +95,13 @@ std::unique_ptr<Job> join_or_come(Place place, const std::string& secret, const 
   {
     CoordinatorClient board(secret, place.coordinator, options.patience, place.job);
     has_launcher = find(board, kLauncherKey).has_value();
-    if (!has_launcher && regrows()) {
+    if (!has_launcher && options.on_peer_lost == OnPeerLost::regrow) {
       throw Error(Code::unsupported, "only `shoal run` starts others for a run that goes on meanwhile", "SHOAL_ON_PEER_LOST", "set rejoin, or shrink");
     }
     if (!has_launcher) place.generation = find_generation(board, place.rank, options.patience);
   }
   return join_in_generation(std::move(place), secret, options, has_launcher);
 }
-
-bool regrows() { return variable("SHOAL_ON_PEER_LOST") == kRegrow; }
 
 std::unique_ptr<Job> join_again(const Place& before, const std::vector<Rank>& lost, const JoinOptions& given) { return join_again(before, lost, given, {}); }
 

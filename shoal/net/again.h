@@ -1,5 +1,5 @@
 // What members and launcher tell each other on the coordinator's board where others come in place of members that were lost
-// (OnPeerLost::rejoin), a generation of the run after the other:
+// (replaces_lost()), a generation of the run after the other:
 //   lost/G   by members of generation G: whom they have lost. Its process may live: a stopped one, or one behind a cut cable
 //   again/G  by the launcher: it has started others in their places, so many. All join in generation G
 //   launcher by the launcher, from the beginning: it starts others, and tells each its generation (SHOAL_GENERATION)
@@ -25,11 +25,6 @@ inline std::string lost_key(std::uint64_t generation) { return "lost/" + std::to
 inline constexpr const char* kLauncherKey = "launcher";
 inline std::string broken_key(std::uint64_t generation) { return "broken/" + std::to_string(generation); }
 inline std::string again_key(std::uint64_t generation) { return "again/" + std::to_string(generation); }
-
-// What SHOAL_ON_PEER_LOST says where others come and nobody waits for them: to launcher, board and transports the same as OnPeerLost::rejoin. Who goes on
-// meanwhile joins on another thread (nn/session.h).
-inline constexpr const char* kRegrow = "regrow";
-bool regrows();  // SHOAL_ON_PEER_LOST says so
 
 // join_again() of job.h, for somebody who may have no need of the others any more: asked to stop, it throws Error{cancelled} soon after. Nobody lost: those with
 // whom this member was to be in `before` have left it for a later generation, or are about to.

@@ -67,7 +67,7 @@ struct PortRange {
 };
 PortRange parse_port_range(const std::string& text, const std::string& where);  // "20000-20100"; throws Error{invalid_argument}
 
-OnPeerLost on_peer_lost_from(const std::string& text, const std::string& where);  // "fail", "shrink", "rejoin", or kRegrow (again.h): to transports as rejoin; throws Error{invalid_argument}
+OnPeerLost on_peer_lost_from(const std::string& text, const std::string& where);  // "fail", "shrink", "rejoin", "regrow"; throws Error{invalid_argument}
 const char* name(OnPeerLost policy);
 
 struct JoinOptions {
@@ -78,7 +78,7 @@ struct JoinOptions {
   std::string interface;                                // bind to this one's addresses only; SHOAL_INTERFACE if empty
   PortRange ports;                                      // listen on these only; SHOAL_PORT_RANGE if any
   std::optional<OnPeerLost> on_peer_lost;               // the same on all members; SHOAL_ON_PEER_LOST=fail|shrink|rejoin|regrow if not set, else fail
-  bool takes_over = false;                              // this program can take over the others' state: else OnPeerLost::rejoin is refused
+  bool takes_over = false;                              // this program can take over the others' state: else what replaces_lost() is refused
   std::optional<bool> serves;                           // this member only serves; SHOAL_ROLE=worker|server if not set, else no
   bool takes_servers = false;                           // this program has something for members to do that only serve: else they are refused
   std::optional<bool> shared_memory;                    // between members of one host; SHOAL_SHARED_MEMORY if not set, else yes
@@ -110,7 +110,7 @@ std::unique_ptr<Job> join(const Place& place, Rendezvous& rendezvous, const Join
 // The same with find_place(), where the members of its launcher meet: at the coordinator of `shoal run`, or at one that rank 0
 // holds while they join.
 std::unique_ptr<Job> join(const JoinOptions& options = {});
-// Under OnPeerLost::rejoin, by each member of `before` that is left: tells the launcher whom they lost, waits until it has started others in their
+// Where replaces_lost(), by each member of `before` that is left: tells the launcher whom they lost, waits until it has started others in their
 // places and joins the run anew with all of them, in a later generation. If another is lost on the way there is one more. Errors as join();
 // peer_lost: nobody came within the patience.
 std::unique_ptr<Job> join_again(const Place& before, const std::vector<Rank>& lost, const JoinOptions& options = {});

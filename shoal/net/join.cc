@@ -125,7 +125,7 @@ Rank workers_among(const std::vector<MemberInfo>& members) {
 }
 
 void require_launcher_for(const JoinOptions& options, const Place& place) {
-  if (options.on_peer_lost != OnPeerLost::rejoin || place.launcher == Place::Launcher::shoal || place.size == 1) return;
+  if (!options.on_peer_lost || !replaces_lost(*options.on_peer_lost) || place.launcher == Place::Launcher::shoal || place.size == 1) return;
   throw Error(Code::unsupported, "only `shoal run` starts others in place of lost members, and these were started by " + std::string(name(place.launcher)),
               "SHOAL_ON_PEER_LOST", "start with `shoal run`, or by hand with `shoal meet`, or set shrink");
 }
@@ -133,7 +133,7 @@ void require_launcher_for(const JoinOptions& options, const Place& place) {
 std::unique_ptr<Job> join_tcp(const Place& place, Rendezvous& rendezvous, const std::string& scope, const std::string& secret,
                               const JoinOptions& given) {
   const JoinOptions options = with_environment(given);
-  const bool rejoins = options.on_peer_lost == OnPeerLost::rejoin;
+  const bool rejoins = replaces_lost(*options.on_peer_lost);
   if (rejoins && !options.takes_over) {
     throw Error(Code::unsupported, "nobody can come back into what this program does", "SHOAL_ON_PEER_LOST", "run with --on-peer-lost fail or shrink");
   }

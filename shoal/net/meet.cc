@@ -34,7 +34,7 @@ std::unique_ptr<Job> join_as_client(const Place& place, const std::string& secre
   Stoppable board(client, stop);
   JoinOptions meeting = options;
   // Those who are left come when a step or an evaluation of theirs is over. Who waits in vain hears so: by a later generation, or by the end of the run.
-  if (regrows() && place.generation > 0) meeting.patience = kWhileTheyTrain;
+  if (options.on_peer_lost == OnPeerLost::regrow && place.generation > 0) meeting.patience = kWhileTheyTrain;
   return join_at(place, board, secret, meeting);
 }
 
@@ -142,7 +142,7 @@ std::unique_ptr<Job> join(const JoinOptions& options) {
                   "call shoal.init() in Python, or start with `shoal run`");
     case Place::Launcher::shoal: {
       const std::string secret = find_secret().value_or("");
-      return chosen.on_peer_lost == OnPeerLost::rejoin ? join_or_come(place, secret, chosen) : join_as_client(place, secret, chosen);
+      return replaces_lost(*chosen.on_peer_lost) ? join_or_come(place, secret, chosen) : join_as_client(place, secret, chosen);
     }
     case Place::Launcher::pmix: return join_by_pmix(place, chosen);
     default: return join_by_address(place, chosen);

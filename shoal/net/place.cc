@@ -3,7 +3,6 @@
 #include <cstdlib>
 
 #include "shoal/core/error.h"
-#include "shoal/net/again.h"
 #include "shoal/net/environment.h"
 #include "shoal/net/job.h"
 #include "shoal/net/nodelist.h"
@@ -191,7 +190,8 @@ JoinOptions with_environment(JoinOptions options) {
 OnPeerLost on_peer_lost_from(const std::string& text, const std::string& where) {
   if (text == "fail") return OnPeerLost::fail;
   if (text == "shrink") return OnPeerLost::shrink;
-  if (text == "rejoin" || text == kRegrow) return OnPeerLost::rejoin;
+  if (text == "rejoin") return OnPeerLost::rejoin;
+  if (text == "regrow") return OnPeerLost::regrow;
   throw Error(Code::invalid_argument, "\"" + text + "\" is none of fail, shrink, rejoin and regrow", where);
 }
 
@@ -200,6 +200,7 @@ const char* name(OnPeerLost policy) {
     case OnPeerLost::fail: return "fail";
     case OnPeerLost::shrink: return "shrink";
     case OnPeerLost::rejoin: return "rejoin";
+    case OnPeerLost::regrow: return "regrow";
   }
   return "?";
 }

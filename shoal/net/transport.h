@@ -62,8 +62,10 @@ enum class OnPeerLost : std::uint8_t {
   fail,    // the first loss ends the transport
   shrink,  // the others go on: what they send to the lost member or wait for from it fails, all else goes its way
   rejoin,  // as shrink, until others have come in place of those that were lost: then all join anew (join_again() of job.h)
+  regrow,  // the same, and nobody waits for them: who goes on meanwhile joins beside that (nn/regrowth.h)
 };
 inline bool goes_on(OnPeerLost policy) { return policy != OnPeerLost::fail; }
+inline bool replaces_lost(OnPeerLost policy) { return policy == OnPeerLost::rejoin || policy == OnPeerLost::regrow; }
 
 // Frames that left without a pause between them: each was ready when the one before to the same member had left, so that nothing but the network decided when
 // it came. Neither a sender that is late nor one that waits to be asked counts. Not through shared memory, not of urgent streams.

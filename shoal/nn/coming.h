@@ -1,6 +1,6 @@
-// Others in place of lost members, met while those who are left go on (net::kRegrow): a thread of its own joins the next generation of the run
+// Others in place of lost members, met while those who are left go on (net::OnPeerLost::regrow): a thread of its own joins the next generation of the run
 // (net/again.h) with them, over connections beside those of now. It is there when all are, on each member at another moment; what the members make of it
-// they agree on (session.h).
+// they agree on (regrowth.h).
 //
 // Who cannot be met is no error of the run: a line says so, and the thread looks again. Meanwhile the others stay as many as they are.
 //

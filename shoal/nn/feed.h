@@ -1,5 +1,6 @@
-// What those who come are told while the others train on (session.h), so that nobody waits for a large state: pieces of bytes in order, from one who trains,
-// over the job that they will share. The first is the state as it was between two steps, each after it what a step did to it.
+// What those who come are told while the others train on (regrowth.h), so that nobody waits for a large state: pieces of bytes in order, over the job that they
+// will share. The first is the state as it was between two steps, each after it what a step did to it. All who train have each piece alike, and each gives
+// its share of it, so that no link but those of who comes carries much of it.
 //
 // Threads: one, never the loop. Lifetime: the transport outlives both ends. An operation (net::Tag) serves one feed of a transport.
 #pragma once
@@ -19,40 +20,52 @@ namespace shoal::nn {
 
 class Feed {
  public:
-  Feed(net::Transport& transport, std::vector<net::Rank> to, std::uint64_t operation);
+  struct Share {
+    net::Rank giver, givers;  // which of how many
+  };
+  Feed(net::Transport& transport, std::vector<net::Rank> to, std::uint64_t operation, Share share);
   ~Feed();  // what has not left stays
   // Returns at once where few bytes are under way behind the first piece; else waits for some to leave, no longer than `patience`: a feed that is slower
   // than training does not fill this member's memory.
   void give(std::string piece, Nanoseconds patience);
-  // A piece before the latest has not left yet. Not of a feed that had to wait: training would be held up by it to its end, so all rather wait for the rest once.
-  bool is_behind() const { return !is_slower_ && under_way_->sends > to_.size(); }
+  // The state has not left yet, or a piece before the latest. Not of a feed that had to wait: training would be held up by it to its end, so all rather wait
+  // for the rest once.
+  bool is_behind() const { return !is_slower_ && (under_way_->states > 0 || under_way_->sends > to_.size()); }
 
  private:
   struct UnderWay {
     std::atomic<std::uint64_t> bytes = 0;
-    std::atomic<std::size_t> sends = 0;
+    std::atomic<std::size_t> sends = 0, states = 0;  // the first pieces are counted in both
   };
   net::Transport& transport_;
   const std::vector<net::Rank> to_;
   const std::uint64_t operation_;
+  const Share share_;
   const std::shared_ptr<UnderWay> under_way_ = std::make_shared<UnderWay>();
   bool has_begun_ = false, is_slower_ = false;
 };
 
-// Its other end: from whichever member gives.
+// Its other end: from whichever members give.
 class Follower {
  public:
   Follower(net::Transport& transport, std::uint64_t operation);
   ~Follower();
-  std::string next();  // throws Error{peer_lost} when any member is lost, or leaves, before it is there
+  // Throws Error{peer_lost} when any member is lost, or leaves, before it is there; Error{mismatch} where they do not give the same.
+  std::string next();
 
  private:
-  struct Heard {
-    std::vector<std::uint64_t> sizes;  // of the next piece, by who gives it
-    std::atomic<int> from = -1;        // who has said so
-    std::atomic<bool> lost = false;    // somebody
+  struct Announced {  // by each giver, before its share
+    std::uint64_t size = 0, digest = 0;  // of the whole piece
+    std::uint32_t giver = 0, givers = 0;
   };
-  void expect_size(net::Rank from);  // the loop
+  friend class Feed;
+  struct Heard {
+    std::vector<Announced> next;          // by rank
+    std::vector<net::Rank> from;          // who has announced its share of the next piece; the loop's
+    std::atomic<std::uint32_t> givers = 0, announced = 0;
+    std::atomic<bool> lost = false;       // somebody
+  };
+  void expect(net::Rank from);  // the loop
   void wait(const std::function<bool()>& ready);
   net::Transport& transport_;
   const net::Tag tag_;

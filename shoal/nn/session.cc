@@ -1,13 +1,11 @@
 #include "shoal/nn/session.h"
 
-#include <algorithm>
 #include <cstring>
 #include <numeric>
 #include <utility>
 
 #include "shoal/collective/build.h"
 #include "shoal/collective/joint.h"
-#include "shoal/net/again.h"
 #include "shoal/net/call.h"
 #include "shoal/net/narrowed.h"
 #include "shoal/nn/group/said.h"
@@ -60,36 +58,18 @@ Session::Session(std::unique_ptr<net::Job> job, Nanoseconds patience, JoinAgain 
   read_said(said_here());  // a mistake shows before anything is trained
   arriving_ = rejoins() && place_.generation > 0;
   enter(group_over(std::move(job)));
-  if (rejoins() && net::regrows()) coming_ = std::make_unique<Coming>(join_again_);
+  if (rejoins() && transport().on_peer_lost() == net::OnPeerLost::regrow) {
+    regrowth_ = std::make_unique<Regrowth>(join_again_, Regrowth::Channels{survivors_channel_, feed_channel_});
+  }
 }
 
 Session::~Session() = default;
 
-Session::Group::~Group() {
-  if (runners.empty()) return;
-  net::call(job->transport(), [this] {
-    survivors.reset();
-    runners.clear();
-  });
-}
+std::shared_ptr<SessionGroup> Session::group_over(std::unique_ptr<net::Job> job) const { return std::make_shared<SessionGroup>(std::move(job), survivors_channel_); }
 
-std::shared_ptr<Session::Group> Session::group_over(std::unique_ptr<net::Job> job) const {
-  const auto group = std::make_shared<Group>();
-  group->job = std::move(job);
-  if (size() == 1) return group;
-  net::Transport& over = group->job->transport();
-  const std::vector<net::Rank> everybody = first_ranks(size());
-  group->runners.push_back(std::make_shared<collective::Runner>(over, everybody));
-  if (net::goes_on(over.on_peer_lost())) {
-    net::call(over, [&] { group->survivors = std::make_shared<collective::Survivors>(over, everybody, survivors_channel_); });
-  }
-  return group;
-}
-
-void Session::enter(std::shared_ptr<Group> group) {
+void Session::enter(std::shared_ptr<SessionGroup> group) {
   runner_ = group->runners.empty() ? nullptr : group->runners.back().get();
   survivors_ = group->survivors.get();
-  told_missing_.clear();
   rates_.begin_again();  // its links' totals begin
   const std::lock_guard lock(group_guard_);
   group_ = std::move(group);
@@ -106,7 +86,7 @@ std::unique_ptr<Session> Session::of_workers() const {
   return std::make_unique<Session>(std::make_unique<WorkersJob>(whole, *whole->job, workers_), patience_);
 }
 
-std::shared_ptr<Session::Group> Session::group() const {
+std::shared_ptr<SessionGroup> Session::group() const {
   const std::lock_guard lock(group_guard_);
   return group_;
 }
@@ -137,16 +117,17 @@ void Session::together(const std::string& label, const std::function<void()>& pa
   const bool wants_all = rejoins() && with == With::all;
   if (wants_all && !carried_.write) {
     throw Error(Code::invalid_argument, "nothing says what those take over who come in place of lost members",
-                std::string("--on-peer-lost ") + (regrows() ? net::kRegrow : "rejoin"),
+                std::string("--on-peer-lost ") + (net::name(transport().on_peer_lost())),
                 "make a shoal.State of model and optimizer before the first step");
   }
-  const std::string could_move_to = regrows() ? group_to_come() : "";
-  std::vector<std::string> could_move;
+  const std::string ready = regrows() ? regrowth_->ready(members()) : "";
+  std::vector<std::string> all_ready;
   bool incomplete = false;
   const auto attempted = [&](const collective::Attempt& attempt) {
     if (attempt.runner->size() < living()) {
       runner_ = group_->runners.emplace_back(attempt.runner).get();
       generation_ = generation_at(attempt.epoch);
+      look_for_others();
     }
     const bool some_are_lost = wants_all && living() < size();  // alike on all that are left
     incomplete = some_are_lost && !regrows();
@@ -154,14 +135,13 @@ void Session::together(const std::string& label, const std::function<void()>& pa
     operation_ = attempt.operation;
     const Inside inside(together_);
     part();
-    if (some_are_lost) could_move = gather_text(could_move_to, "who has met those who come");
+    if (some_are_lost) all_ready = gather_text(ready, "who has met those who come");
   };
   do {
     collective::do_together(transport(), *survivors_, patience_of_now(), label, attempted);
     if (incomplete) join_anew();
   } while (incomplete);
-  if (!regrows()) return;
-  if (!could_move.empty()) moves_ = !could_move_to.empty() && std::ranges::count(could_move, could_move_to) == std::ssize(could_move);
+  if (!all_ready.empty()) regrowth_->heard(all_ready);
   look_for_others();
 }
 

@@ -7,9 +7,8 @@
 // Where others come in place of those that are lost (OnPeerLost::rejoin) this holds between the steps of training, too. A step waits for them: the
 // session then moves to a new job with all of them, its *group*, and those who came take over the state of the others before any goes on.
 //
-// Where no step waits for them (net::kRegrow) that job is formed beside the one of now (coming.h); with each step of fewer every member says whether it has
-// it, so all know after the same one that everybody has, and move to it before the next (move_on()). Meanwhile one of them feeds those who come with the state
-// and with what each step does to it (feed.h): when all move these have it. Where they have not, as digests tell, it is brought to them while all wait.
+// Where no step waits for them (OnPeerLost::regrow) that job is formed beside the one of now, and those who come are told the state and what each step does to
+// it, until all move between the same two steps (regrowth.h, move_on()). Where they do not have it then, as digests tell, it is brought to them while all wait.
 //
 // Lifetime: everything that uses the session ends before it. Threads: one at a time, never the transport's loop.
 #pragma once
@@ -30,8 +29,7 @@
 #include "shoal/collective/survivors.h"
 #include "shoal/collective/started.h"
 #include "shoal/net/job.h"
-#include "shoal/nn/coming.h"
-#include "shoal/nn/feed.h"
+#include "shoal/nn/regrowth.h"
 
 namespace shoal::nn {
 
@@ -55,7 +53,7 @@ class Session {
   std::unique_ptr<Session> of_workers() const;
   bool outlives_losses() const { return survivors_ != nullptr; }
   bool rejoins() const { return static_cast<bool>(join_again_); }  // others come in place of lost members
-  bool regrows() const { return coming_ != nullptr; }              // and no step waits for them
+  bool regrows() const { return regrowth_ != nullptr; }            // and no step waits for them
   Nanoseconds patience() const { return patience_; }
   net::Job& job() { return *group_->job; }
   net::Transport& transport() { return job().transport(); }  // only where size() > 1
@@ -91,13 +89,13 @@ class Session {
   void arrive();                                              // on those that came
   // Where no step waits, between two steps and before this member does anything else with the others, there may be something to do: feed those who come, or
   // move on to them, which all do between the same two steps. Those who came have the state then. Returns whether this member has moved.
-  bool may_move() const { return moves_ || begins_feed_; }
+  bool may_move() const { return regrowth_ && (regrowth_->is_to_feed() || regrowth_->is_to_move()); }
   bool move_on();
-  bool feeds() const { return feed_ != nullptr; }  // it is to be told what each step does
-  void feed(std::string piece) { feed_->give(std::move(piece), patience_); }
+  bool feeds() const { return regrowth_ && regrowth_->feeds(); }  // it is to be told what each step does
+  void feed(std::string piece) { regrowth_->feed(std::move(piece), patience_); }
   bool has_followed() const { return has_followed_; }  // this member, which came: nobody waited for its state
   // The ranks that take the next step, as far as anybody knows, ascending: the same on all members after a step.
-  std::vector<net::Rank> members_ahead() const { return moves_ ? ahead_ : members(); }
+  std::vector<net::Rank> members_ahead() const { return regrowth_ && regrowth_->is_to_move() ? regrowth_->ahead() : members(); }
 
   std::uint16_t new_channel() { return ++last_channel_; }    // the same sequence on all members
 
@@ -148,43 +146,28 @@ class Session {
     ~Inside() { on_ = false; }
     bool& on_;
   };
-  struct Group;
-  std::shared_ptr<Group> group_over(std::unique_ptr<net::Job> job) const;
-  void enter(std::shared_ptr<Group> group);
+  std::shared_ptr<SessionGroup> group_over(std::unique_ptr<net::Job> job) const;
+  void enter(std::shared_ptr<SessionGroup> group);
   std::uint64_t generation_at(std::uint64_t epoch) const;  // of the group of now
   Nanoseconds patience_of_now() const;
   std::vector<net::Rank> missing() const;  // from here on session_others.cc
   void join_anew();
-  void move_to_next();
+  void move_to(std::shared_ptr<SessionGroup> next);
   bool bring_state(bool here);  // false: nobody there has it
   void follow();
-  std::string group_to_come();
   void look_for_others();
 
-  // A job and what runs over it: given up on its loop, when nobody uses it any more.
-  struct Group {
-    ~Group();
-    std::unique_ptr<net::Job> job;
-    std::vector<std::shared_ptr<collective::Runner>> runners;  // of all, then of those that were left after each loss
-    std::shared_ptr<collective::Survivors> survivors;
-  };
-  std::shared_ptr<Group> group() const;       // any thread
+  std::shared_ptr<SessionGroup> group() const;       // any thread
   net::Place place_;                          // of the start
   net::Rank workers_;
   mutable std::mutex group_guard_;            // for who is on another thread
-  std::shared_ptr<Group> group_;
+  std::shared_ptr<SessionGroup> group_;
   collective::Runner* runner_ = nullptr;      // the group's
   collective::Survivors* survivors_ = nullptr;
   const JoinAgain join_again_;
-  std::unique_ptr<Coming> coming_;            // where no step waits
-  std::shared_ptr<Group> next_;               // has come
-  std::vector<net::Rank> ahead_;              // who is in it, as far as this member has said
-  std::vector<net::Rank> told_missing_;       // to those who bring others, of this group
-  bool moves_ = false;
-  std::unique_ptr<Feed> feed_;                // over next_, from this member
-  bool begins_feed_ = false, has_followed_ = false;
+  std::unique_ptr<Regrowth> regrowth_;        // where no step waits
   Carried carried_;
-  bool arriving_ = false, taking_over_ = false;
+  bool arriving_ = false, taking_over_ = false, has_followed_ = false;
   std::vector<net::LinkStats> links_before_;  // of groups that are over
   bool together_ = false;
   std::uint64_t operation_ = 0;                 // the next of the part that is run together

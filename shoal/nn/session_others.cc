@@ -3,7 +3,6 @@
 #include <string_view>
 #include <utility>
 
-#include "shoal/net/again.h"
 #include "shoal/net/call.h"
 #include "shoal/nn/session.h"
 
@@ -39,74 +38,27 @@ std::vector<net::Rank> Session::missing() const {
   return lost;
 }
 
-void Session::join_anew() {
-  next_ = group_over(join_again_(job().place(), missing(), {}));
-  move_to_next();
-}
+void Session::join_anew() { move_to(group_over(join_again_(job().place(), missing(), {}))); }
 
 bool Session::move_on() {
-  if (moves_) {
-    if (feed_) feed(carried_.write_last());
-    move_to_next();
-    feed_.reset();
-    return true;
-  }
-  begins_feed_ = false;
-  feed_ = std::make_unique<Feed>(next_->job->transport(), missing(), net::operation_in(feed_channel_, 0));
-  feed(carried_.write());
-  return false;
+  if (regrowth_->is_to_feed()) regrowth_->begin_feed(place(), living(), missing(), carried_.write(), patience_);
+  if (!regrowth_->is_to_move()) return false;
+  if (feeds()) feed(carried_.write_last());
+  move_to(regrowth_->take_next());
+  regrowth_->end_feed();
+  return true;
 }
 
-void Session::move_to_next() {
-  moves_ = begins_feed_ = false;
+void Session::move_to(std::shared_ptr<SessionGroup> next) {
   for (net::Rank r = 0; r < size(); ++r) links_before_[r] = link(r);
-  enter(std::exchange(next_, nullptr));
+  enter(std::move(next));
   generation_ = generation_at(0);
   link_model_.reset();  // to be measured with those that came
   bring_state(false);
 }
 
-// What this member says with a step: the generation that it could move on to, and who is in it; nothing: none. From here to the step's outcome it keeps that.
-std::string Session::group_to_come() {
-  if (!next_) {
-    auto job = coming_->take();
-    if (!job) return "";
-    next_ = group_over(std::move(job));
-  }
-  const net::Place place = next_->job->place();
-  const auto said = [&] { return std::to_string(place.generation) + ":" + net::show_list(ahead_); };
-  if (moves_) return said();
-  const auto seen = net::call(next_->job->transport(), [survivors = next_->survivors] { return std::pair(survivors->members(), survivors->ahead()); });
-  if (!seen) return "";
-  const auto& [there, waiting] = *seen;  // for the state
-  const auto here = members();
-  if (!std::ranges::includes(there, here)) {  // somebody was lost, or has left it for that reason: there is one more, in which all can be
-    feed_.reset();
-    begins_feed_ = false;
-    next_.reset();
-    coming_->begin(place, {});
-    return "";
-  }
-  const bool all_wait = std::ranges::all_of(there, [&](net::Rank r) { return std::ranges::binary_search(here, r) || std::ranges::binary_search(waiting, r); });
-  if (!all_wait) return "";
-  if (there.size() < size()) {  // who comes has begun anew, and follows nobody: the state is brought when all have moved
-    feed_.reset();
-    begins_feed_ = false;
-  } else if (here.front() == rank()) {
-    begins_feed_ = !feed_;
-    if (begins_feed_ || feed_->is_behind()) return "";
-  }
-  ahead_ = there;
-  return said();
-}
-
 void Session::look_for_others() {
-  if (taking_over_ || living() == size()) return;
-  auto lost = missing();
-  if (lost == told_missing_) return;
-  told_missing_ = lost;
-  const bool has_begun = next_ || coming_->under_way();
-  has_begun ? coming_->tell(job().place(), std::move(lost)) : coming_->begin(job().place(), std::move(lost));
+  if (regrowth_ && !taking_over_ && living() < size()) regrowth_->look_for(job().place(), missing());
 }
 
 void Session::arrive() {
@@ -131,7 +83,7 @@ bool Session::bring_state(bool here) {
   bool found = false, brought = false;
   together("the state for those that came", [&] {
     if (here && regrows() && living() == size() && !has_followed_) follow();
-    const std::string digest = feed_ || has_followed_ ? std::to_string(carried_.digest()) : "";
+    const std::string digest = feeds() || has_followed_ ? std::to_string(carried_.digest()) : "";
     const auto said = gather_text(here ? digest : std::string(kHasIt) + digest, "who has the state");
     const auto first = std::ranges::find_if(said, [](const std::string& text) { return text.starts_with(kHasIt); });
     found = first != said.end();

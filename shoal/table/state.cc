@@ -23,7 +23,7 @@ std::vector<net::Rank> or_all(std::vector<net::Rank> ranks, net::Rank size) {
 
 Tables::State::State(net::Transport& of_transport, const TablesOptions& options)
     : transport(of_transport), survives(net::goes_on(of_transport.on_peer_lost())),
-      regroups(of_transport.on_peer_lost() == net::OnPeerLost::rejoin),
+      regroups(net::replaces_lost(of_transport.on_peer_lost())),
       placement(or_all(options.servers, of_transport.size()), survives ? 2 : 1, options.shares),
       workers(options.workers_of_each.empty() ? Workers(or_all(options.workers, of_transport.size()), options.workers_a_member)
                                               : Workers(or_all(options.workers, of_transport.size()), options.workers_of_each)),
