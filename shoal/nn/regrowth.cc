@@ -56,7 +56,7 @@ void Regrowth::heard(const std::vector<std::string>& said) {
 }
 
 void Regrowth::begin_feed(net::Rank giver, net::Rank givers, std::vector<net::Rank> lost, std::string state, Nanoseconds patience) {
-  feed_ = std::make_unique<Feed>(next_->job->transport(), std::move(lost), net::operation_in(channels_.feed, 0), Feed::Share{giver, givers});
+  feed_ = std::make_unique<collective::Feed>(next_->job->transport(), std::move(lost), net::operation_in(channels_.feed, 0), collective::Feed::Share{giver, givers});
   feed_->give(std::move(state), patience);
 }
 

@@ -3,7 +3,7 @@
 // together before the next one:
 //
 //   feed   The next job is there (coming.h), and those who came wait in it for the state: from here on each member tells them its share of it, as it is
-//          between these two steps, and of what each step does to it (feed.h).
+//          between these two steps, and of what each step does to it (collective/feed.h).
 //   move   They have the state; what is missing is the steps since: all go on over the next job. Or somebody was lost in it, and who
 //          comes waits for those who train: nobody is fed, the state is brought when all have moved (session_others.cc).
 //
@@ -17,8 +17,8 @@
 #include <string>
 #include <vector>
 
+#include "shoal/collective/feed.h"
 #include "shoal/nn/coming.h"
-#include "shoal/nn/feed.h"
 #include "shoal/nn/session_group.h"
 
 namespace shoal::nn {
@@ -60,7 +60,7 @@ class Regrowth {
   std::vector<net::Rank> ahead_;
   Stage ready_for_ = Stage::train, to_do_ = Stage::train;
   std::string said_;
-  std::unique_ptr<Feed> feed_;           // over next_: last
+  std::unique_ptr<collective::Feed> feed_;  // over next_: last
 };
 
 }  // namespace shoal::nn

@@ -112,7 +112,7 @@ bool Session::bring_state(bool here) {
 // Until all move. What this member cannot do is brought to it instead, outside of what it does together with the others: they would fail with it.
 void Session::follow() {
   try {
-    Follower follower(transport(), net::operation_in(feed_channel_, 0));
+    collective::Follower follower(transport(), net::operation_in(feed_channel_, 0));
     carried_.take(follower.next());
     while (!carried_.follow(follower.next())) {
     }

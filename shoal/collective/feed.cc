@@ -1,4 +1,4 @@
-#include "shoal/nn/feed.h"
+#include "shoal/collective/feed.h"
 
 #include <algorithm>
 #include <span>
@@ -7,7 +7,7 @@
 #include "shoal/core/fnv.h"
 #include "shoal/net/call.h"
 
-namespace shoal::nn {
+namespace shoal::collective {
 namespace {
 
 constexpr std::uint64_t kMostUnderWay = 256u << 20;
@@ -130,4 +130,4 @@ void Follower::wait(const std::function<bool()>& ready) {
   if (!ready()) throw Error(Code::peer_lost, "a member was lost while others brought the state");
 }
 
-}  // namespace shoal::nn
+}  // namespace shoal::collective

@@ -1,4 +1,4 @@
-// What those who come are told while the others train on (regrowth.h), so that nobody waits for a large state: pieces of bytes in order, over the job that they
+// What those who come are told while the others train on (nn/regrowth.h), so that nobody waits for a large state: pieces of bytes in order, over the job that they
 // will share. The first is the state as it was between two steps, each after it what a step did to it. All who train have each piece alike, and each gives
 // its share of it, so that no link but those of who comes carries much of it.
 //
@@ -16,7 +16,7 @@
 #include "shoal/core/time.h"
 #include "shoal/net/transport.h"
 
-namespace shoal::nn {
+namespace shoal::collective {
 
 class Feed {
  public:
@@ -72,4 +72,4 @@ class Follower {
   const std::shared_ptr<Heard> heard_ = std::make_shared<Heard>();
 };
 
-}  // namespace shoal::nn
+}  // namespace shoal::collective

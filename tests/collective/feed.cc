@@ -1,0 +1,117 @@
+// Pieces of bytes from several members that have them alike to those who come: each gives its share, and all of it arrives in order. On the scripted network.
+#include "shoal/collective/feed.h"
+
+#include <gtest/gtest.h>
+
+#include <deque>
+#include <optional>
+#include <random>
+
+#include "shoal/net/inproc.h"
+
+namespace shoal::collective {
+namespace {
+
+using namespace std::chrono_literals;
+
+constexpr std::uint64_t kOperation = 7;
+
+std::string piece_of(std::size_t size, std::uint64_t seed) {
+  std::mt19937_64 draw(seed);
+  std::string piece(size, '\0');
+  for (char& c : piece) c = static_cast<char>(draw());
+  return piece;
+}
+
+// The first `givers` members feed the others.
+struct Fed {
+  Fed(net::Rank givers, net::Rank others, std::uint64_t seed = 1, std::size_t eager = 1024)
+      : job(givers + others, {.seed = seed, .on_peer_lost = net::OnPeerLost::shrink, .eager = eager}) {
+    std::vector<net::Rank> to;
+    for (net::Rank r = givers; r < givers + others; ++r) to.push_back(r);
+    for (net::Rank r = 0; r < givers; ++r) feeds.emplace_back(job.member(r), to, kOperation, Feed::Share{r, givers});
+    for (const net::Rank r : to) followers.emplace_back(job.member(r), kOperation);
+  }
+  void give(const std::string& piece) {
+    for (Feed& feed : feeds) feed.give(piece, 1s);
+  }
+  net::InprocJob job;
+  std::deque<Feed> feeds;
+  std::deque<Follower> followers;
+};
+
+std::optional<Code> why_not(Follower& follower) {
+  try {
+    follower.next();
+    return {};
+  } catch (const Error& error) {
+    return error.code();
+  }
+}
+
+TEST(Feed, every_piece_arrives_whole_and_in_order) {
+  const std::size_t sizes[] = {300'001, 5, 1, 0, 70'000, 3};
+  for (net::Rank givers = 1; givers <= 4; ++givers) {
+    for (net::Rank others = 1; others <= 2; ++others) {
+      for (std::uint64_t seed = 1; seed <= 10; ++seed) {
+        SCOPED_TRACE(testing::Message() << givers << " givers, " << others << " others, seed " << seed);
+        Fed fed(givers, others, seed);
+        for (std::size_t n = 0; n < std::size(sizes); ++n) {
+          if (n > 0) fed.give(piece_of(sizes[n - 1], n - 1));  // one ahead of who follows
+          if (n + 1 == std::size(sizes)) fed.give(piece_of(sizes[n], n));
+          if (n == 0) continue;
+          for (Follower& follower : fed.followers) EXPECT_EQ(follower.next(), piece_of(sizes[n - 1], n - 1));
+        }
+        for (Follower& follower : fed.followers) EXPECT_EQ(follower.next(), piece_of(sizes[5], 5));
+      }
+    }
+  }
+}
+
+TEST(Feed, no_link_of_a_giver_carries_more_than_its_share) {
+  Fed fed(3, 1);
+  fed.give(piece_of(900'000, 1));
+  fed.followers[0].next();
+  for (net::Rank giver = 0; giver < 3; ++giver) EXPECT_NEAR(static_cast<double>(fed.job.bytes_sent(giver, 3)), 300'000, 100);
+}
+
+TEST(Feed, is_behind_until_the_state_has_left_and_then_with_two_pieces) {
+  Fed fed(2, 1);
+  const auto behind = [&] { return std::pair(fed.feeds[0].is_behind(), fed.feeds[1].is_behind()); };
+  fed.give(piece_of(100'000, 1));
+  EXPECT_EQ(behind(), std::pair(true, true));
+  fed.followers[0].next();
+  fed.job.run();
+  EXPECT_EQ(behind(), std::pair(false, false));
+  fed.give(piece_of(100'000, 2));
+  EXPECT_EQ(behind(), std::pair(false, false));
+  fed.give(piece_of(100'000, 3));
+  EXPECT_EQ(behind(), std::pair(true, true));
+  fed.followers[0].next();
+  fed.job.run();
+  EXPECT_EQ(behind(), std::pair(false, false));
+}
+
+TEST(Feed, what_differs_between_members_is_not_put_together) {
+  for (const std::string& other : {piece_of(1000, 2), piece_of(999, 1)}) {
+    Fed fed(3, 1);
+    fed.feeds[0].give(piece_of(1000, 1), 1s);
+    fed.feeds[1].give(other, 1s);
+    fed.feeds[2].give(piece_of(1000, 1), 1s);
+    EXPECT_EQ(why_not(fed.followers[0]), Code::mismatch);
+  }
+}
+
+TEST(Feed, a_lost_giver_ends_it) {
+  Fed fed(3, 2);
+  fed.give(piece_of(300'000, 1));
+  fed.job.at(50us, [&] { fed.job.kill(1); });
+  for (Follower& follower : fed.followers) {
+    std::optional<Code> why = why_not(follower);
+    if (!why) why = why_not(follower);  // it was all there before
+    EXPECT_EQ(why, Code::peer_lost);
+  }
+}
+
+}  // namespace
+}  // namespace shoal::collective
