@@ -63,4 +63,4 @@ while state.whole <= AFTER:
 if shoal.rank() == 0:
     for name, steps in {"before": range(1, KILLED_IN), "from the kill until all were there": range(KILLED_IN, state.complete + 2), "after": range(state.complete + 2, state.step)}.items():
         took = [seconds[step] for step in steps]
-        print(f"rank 0's steps {name}: {len(took)}, median {statistics.median(took):.4f} s, longest {max(took):.4f} s", flush=True)
+        print(f"rank 0's steps {name}: {len(took)}, median {statistics.median(took):.4f} s, longest {max(took):.4f} s: {' '.join(f'{each:.3f}' for each in took)}", flush=True)

@@ -16,7 +16,8 @@ constexpr std::uint64_t kMinWindow = 64 * 1024, kMaxWindow = 32 * 1024 * 1024;
 // while receives wait for the window, a rate below the best seen means that it is too small, else it may shrink a little.
 constexpr Nanoseconds kWakeUp = 1ms;       // a member that has bytes to send has sent some by then
 constexpr Nanoseconds kFirstStale = 100ms;  // until the rate is known
-constexpr Seconds kLeastReaction = 2ms, kMostReaction = 10ms;
+constexpr Seconds kLeastReaction = 2ms, kMostReaction = 10ms;  // without queues
+constexpr Nanoseconds kMostQueued = 50ms;  // of a round trip: longer ones are of members that stood still
 constexpr double kGrow = 1.25, kShrink = 0.95, kFull = 0.95;
 // A stream whose receives are smaller than this, or that fits the eager allowance as a whole, is served by that alone: no
 // grant, no extra message.
@@ -62,7 +63,7 @@ void CreditPolicy::arrived(Demand& demand, std::uint64_t bytes, Instant now) {
   demand.moved = now;
   limited_ = limited_ && !queue_.empty();
   if (was_open && open(demand) == 0) closes(demand);
-  measure(bytes, now);
+  measure(demand.peer, bytes, now);
 }
 
 void CreditPolicy::asked(Demand& demand, std::uint64_t offset) {
@@ -90,12 +91,15 @@ Nanoseconds CreditPolicy::stale() const {
   return kWakeUp + std::chrono::duration_cast<Nanoseconds>(Seconds(static_cast<double>(window()) / rate_.best));
 }
 
+Nanoseconds CreditPolicy::stale(Rank peer) const {
+  return std::max(stale(), kWakeUp + (peer < senders_.size() ? 2 * senders_[peer].round_trip : Nanoseconds(0)));
+}
+
 void CreditPolicy::look_who_stands(Instant now) {
-  const Nanoseconds longest = stale();
   const auto urgency = [](const Demand& d) { return std::tuple(d.order.priority.cls, d.order.priority.value, d.order.priority.iteration); };
   std::map<Rank, decltype(urgency(Demand{}))> sent;  // the most urgent that each peer sends
   for (Demand* const demand : open_) {
-    demand->stands = now - demand->moved >= longest;
+    demand->stands = now - demand->moved >= stale(demand->peer);
     if (demand->stands) continue;
     const auto [most, is_first] = sent.emplace(demand->peer, urgency(*demand));
     if (!is_first) most->second = std::min(most->second, urgency(*demand));
@@ -126,8 +130,16 @@ std::vector<Granted> CreditPolicy::collect(Instant now) {
     }
     const std::int64_t from = std::max(demand.granted, demand.received);
     const std::uint64_t want = demand.posted > from ? static_cast<std::uint64_t>(demand.posted - from) : 0;
-    const std::uint64_t give = std::min({want, limit - used, std::max(least, fair_share(at, limit))});
-    if (give < std::min(want, least)) break;
+    Sender& from_whom = sender(demand.peer);
+    const std::uint64_t most = from_whom.rate.best == 0 ? limit : std::min(limit, window_at(2 * from_whom.rate.best));
+    const std::uint64_t room = most - std::min(most, from_whom.outstanding);
+    if (room < std::min(want, most / 4)) {  // its link has enough, another's may not
+      ++at;
+      continue;
+    }
+    const std::uint64_t give = std::min({want, limit - used, std::max(least, fair_share(at, limit)), room});
+    if (give < std::min({want, least, room})) break;
+    from_whom.outstanding += give;
     if (give > 0 && open(demand) == 0) {
       demand.moved = now;
       demand.stands = false;
@@ -151,33 +163,46 @@ std::vector<Granted> CreditPolicy::collect(Instant now) {
 
 std::uint64_t CreditPolicy::window() const {
   if (!link_) return kMaxWindow;
-  if (rate_.best == 0) return kFirstWindow;
-  const double bytes = rate_.best * (2 * Seconds(round_trip_) + reaction_).count();
+  return rate_.best == 0 ? kFirstWindow : window_at(rate_.best);
+}
+
+std::uint64_t CreditPolicy::window_at(double rate) const {
+  const double bytes = rate * (2 * Seconds(round_trip_) + reaction_).count();
   return std::clamp(static_cast<std::uint64_t>(bytes), kMinWindow, kMaxWindow);
 }
 
+void CreditPolicy::round_trip(Rank peer, Nanoseconds latest) { sender(peer).round_trip = std::min(latest, kMostQueued); }
+
 std::uint64_t CreditPolicy::outstanding(Instant now) {
   look_who_stands(now);
+  for (Sender& sender : senders_) sender.outstanding = 0;
   std::uint64_t sum = 0;
   for (const Demand* const demand : open_) {
-    if (!demand->stands) sum += open(*demand);
+    if (demand->stands) continue;
+    sender(demand->peer).outstanding += open(*demand);
+    sum += open(*demand);
   }
   return sum;
 }
 
 // The highest rate over kRateSample of the last seconds: a window made from the mean would shrink the rate that it is made
 // from whenever members are slow for another reason.
-void CreditPolicy::measure(std::uint64_t bytes, Instant now) {
+void CreditPolicy::measure(Rank from, std::uint64_t bytes, Instant now) {
   if (window_start_ == Instant{} || now - window_start_ > 10 * kRateSample) {
     window_start_ = now;
     window_bytes_ = 0;
+    for (Sender& sender : senders_) sender.bytes = 0;
     return;
   }
   window_bytes_ += bytes;
+  sender(from).bytes += bytes;
   const Nanoseconds passed = now - window_start_;
   if (passed < kRateSample) return;
   const double sample = static_cast<double>(window_bytes_) / Seconds(passed).count();
   if (window_bytes_ >= kMinWindow) rate_.hear(sample, now);
+  for (Sender& sender : senders_) {
+    if (sender.bytes > 0) sender.rate.hear(static_cast<double>(std::exchange(sender.bytes, 0)) / Seconds(passed).count(), now);
+  }
   const bool full = limited_ && was_limited_;
   was_limited_ = std::exchange(limited_, !queue_.empty());
   if (full) {
@@ -191,11 +216,14 @@ void CreditPolicy::measure(std::uint64_t bytes, Instant now) {
 
 // Finds the reaction time by trying. Only samples count in which, and before which, something waited for the window all the
 // time: after a pause a link that saves up (a token bucket) gives more than its rate. And several make one figure: bytes come
-// in pieces as large as a twentieth of a sample.
+// in pieces as large as a twentieth of a sample. Where data fills a link in both directions, grants wait in the queue of those that go the other way, and the
+// two windows are about equal when both directions are full: the time to react is then as long as both queues.
 void CreditPolicy::adapt(Instant now) {
   const double mean = static_cast<double>(full_bytes_) / Seconds(full_time_).count();
   reaction_ *= mean < kFull * full_rate_.best ? kGrow : kShrink;
-  reaction_ = std::clamp(reaction_, kLeastReaction, kMostReaction);
+  Nanoseconds queued{};
+  for (const Sender& sender : senders_) queued = std::max(queued, sender.round_trip);
+  reaction_ = std::clamp(reaction_, kLeastReaction, kMostReaction + 2 * Seconds(queued));
   full_rate_.hear(mean, now);
   full_bytes_ = 0;
   full_time_ = {};

@@ -2,7 +2,8 @@
 // (SIGCOMM'18). A sender may send a little of a stream on its own (eager); all else it sends because the receiver
 // granted it, up to an absolute offset of the stream, for receives that are posted. The receiver keeps the bytes it has
 // granted and not yet received, summed over all senders, below a window of about rate x reaction time: enough to
-// keep its link busy, too little to make an urgent message wait long behind them. A stream whose sender has nothing yet, because it still computes or
+// keep its link busy, too little to make an urgent message wait long behind them. No sender is granted more of it than twice what it gives in that time: the link of
+// a slow one would only queue the rest, before its grants to others. A stream whose sender has nothing yet, because it still computes or
 // waits for another member itself, soon counts no longer: else the most urgent streams, which are the latest that are produced, would hold the whole
 // window while others could use the link. What such streams were granted may all come at once in the end; it is at most a window each.
 //
@@ -71,6 +72,7 @@ class CreditPolicy {
   void shift(Demand& demand, std::uint64_t offset);
   void forget(Demand& demand);                  // before the Demand dies
   void round_trip(Nanoseconds shortest) { round_trip_ = shortest; }
+  void round_trip(Rank peer, Nanoseconds latest);  // with the queues of now
   // All peers are processes of this machine: no link has a queue to keep short, and a window only makes members wait for
   // each other's turn on the cores.
   void without_link() { link_ = false; }
@@ -85,14 +87,17 @@ class CreditPolicy {
   double rate() const { return rate_.best; }          // bytes/s received while busy, highest of the last seconds
 
   // Credit of a stream of which nothing has come for so long does not count, and it gets no more: others may use the link. Unless its sender sends what is as
-  // urgent or more: then it is that stream's turn, and this one's is to come. As long as a whole window takes, and a wake-up.
+  // urgent or more: then it is that stream's turn, and this one's is to come. As long as a whole window takes, and a wake-up; and where a peer's link
+  // has a queue, as long as an answer takes through it.
   Nanoseconds stale() const;
+  Nanoseconds stale(Rank peer) const;
 
  private:
   using Queue = std::set<std::pair<Order, Demand*>>;
   void enqueue(Demand& demand);
   std::uint64_t fair_share(Queue::const_iterator first, std::uint64_t limit) const;
-  void measure(std::uint64_t bytes, Instant now);
+  std::uint64_t window_at(double rate) const;   // once it is known
+  void measure(Rank from, std::uint64_t bytes, Instant now);
   void adapt(Instant now);
   void look_who_stands(Instant now);
   void closes(Demand& demand) { std::erase(open_, &demand); }
@@ -110,6 +115,17 @@ class CreditPolicy {
     Instant when{};
     void hear(double rate, Instant now);
   };
+  struct Sender {
+    Best rate;                                  // of samples in which something came from it
+    std::uint64_t bytes = 0;                    // in this sample
+    std::uint64_t outstanding = 0;              // as of the last look: its part of outstanding()
+    Nanoseconds round_trip{};
+  };
+  Sender& sender(Rank peer) {
+    if (peer >= senders_.size()) senders_.resize(peer + 1);
+    return senders_[peer];
+  }
+  std::vector<Sender> senders_;                 // by rank
   Best rate_;                                   // of any sample: what the window is made from
   Best full_rate_;                              // means of samples in which the window was the limit
   Seconds reaction_{4e-3};

@@ -99,6 +99,7 @@ void TcpTransport::tick() {
     peer->heartbeat(steady_now(), activity);
     peer->ask_for_credit();
     slowest = std::max(slowest, peer->shortest_round_trip());
+    credit_.round_trip(peer->rank(), std::chrono::duration_cast<Nanoseconds>(Seconds(peer->stats().round_trip)));
   }
   credit_.round_trip(slowest);
   const Health::Verdict verdict = health_.tick(steady_now());

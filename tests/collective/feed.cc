@@ -14,7 +14,7 @@ namespace {
 
 using namespace std::chrono_literals;
 
-constexpr std::uint64_t kOperation = 7;
+constexpr std::uint64_t kFeed = 7;
 
 std::string piece_of(std::size_t size, std::uint64_t seed) {
   std::mt19937_64 draw(seed);
@@ -29,8 +29,8 @@ struct Fed {
       : job(givers + others, {.seed = seed, .on_peer_lost = net::OnPeerLost::shrink, .eager = eager}) {
     std::vector<net::Rank> to;
     for (net::Rank r = givers; r < givers + others; ++r) to.push_back(r);
-    for (net::Rank r = 0; r < givers; ++r) feeds.emplace_back(job.member(r), to, kOperation, Feed::Share{r, givers});
-    for (const net::Rank r : to) followers.emplace_back(job.member(r), kOperation);
+    for (net::Rank r = 0; r < givers; ++r) feeds.emplace_back(job.member(r), to, kFeed, Feed::Share{r, givers});
+    for (const net::Rank r : to) followers.emplace_back(job.member(r), kFeed);
   }
   void give(const std::string& piece) {
     for (Feed& feed : feeds) feed.give(piece, 1s);

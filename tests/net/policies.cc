@@ -191,6 +191,83 @@ TEST(Credit, a_stream_that_stands_still_does_not_hold_the_others_back) {
   EXPECT_EQ(later[0].peer, 2u);
 }
 
+// Two send what they are granted, one a twentieth of what the other does: it is granted about that, however much is free, so that its link holds no long queue.
+TEST(Credit, a_slow_sender_is_granted_about_twice_what_it_gives) {
+  CreditPolicy policy;
+  Demand fast = demand_of(1, 0, 1), slow = demand_of(2, 0, 2);
+  policy.posted(fast, 1 << 30);
+  policy.posted(slow, 1 << 30);
+  constexpr std::uint64_t kFast = 200'000, kSlow = 10'000;  // a ms
+  std::uint64_t limits[2] = {}, sent[2] = {};
+  const auto collect = [&](int ms) {
+    for (const Granted& grant : policy.collect(tick(ms))) limits[grant.peer - 1] = grant.limit;
+  };
+  const auto send = [&](Demand& demand, std::uint64_t most, int ms) {
+    const std::size_t i = demand.peer - 1;
+    const std::uint64_t bytes = std::min(limits[i] - sent[i], most);
+    if (bytes == 0) return;
+    sent[i] += bytes;
+    policy.arrived(demand, bytes, tick(ms));
+  };
+  collect(0);
+  for (int ms = 1; ms < 2000; ++ms) {
+    send(fast, kFast, ms);
+    send(slow, kSlow, ms);
+    collect(ms);
+    if (ms > 200) {
+      EXPECT_LE(limits[1] - sent[1], policy.window() / 4) << ms;
+      EXPECT_GE(limits[1] - sent[1], kSlow) << ms;  // and always has something to send
+    }
+  }
+  policy.posted(slow, 1);
+  for (int ms = 2000; ms < 9000; ++ms) {  // then it is quick, and the other has nothing more: it comes to all
+    send(slow, kFast, ms);
+    collect(ms);
+  }
+  EXPECT_GE(limits[1] - sent[1] + kFast, policy.window() / 2);
+  policy.forget(fast);
+  policy.forget(slow);
+}
+
+// Behind a queue nothing of what was granted can be there within a window's time: the stream does not stand, and is granted more as before.
+TEST(Credit, a_stream_behind_a_queue_does_not_stand) {
+  const auto granted_after = [](Nanoseconds round_trip) {
+    CreditPolicy policy;
+    policy.round_trip(1, round_trip);
+    Demand demand = demand_of(1, 0, 1);
+    policy.posted(demand, 1 << 30);
+    std::uint64_t limit = 0;
+    for (int ms = 0; ms <= 200; ++ms) {  // until the rate is known, in pieces
+      for (const Granted& grant : policy.collect(tick(ms))) limit = grant.limit;
+      policy.arrived(demand, std::min<std::uint64_t>(10'000, limit - static_cast<std::uint64_t>(demand.received)), tick(ms));
+    }
+    const Instant later = tick(200) + policy.stale() + 1ms;
+    return policy.outstanding(later) > 0;
+  };
+  EXPECT_FALSE(granted_after(0ms));
+  EXPECT_TRUE(granted_after(20ms));
+}
+
+// Data fills a link in both directions, each with a queue in which the other's grants wait: the window comes to cover both.
+TEST(Credit, the_time_to_react_grows_with_the_queues_of_a_link) {
+  const auto window_after = [](Nanoseconds round_trip) {
+    CreditPolicy policy;
+    policy.round_trip(1, round_trip);
+    Demand demand = demand_of(1, 0, 1);
+    policy.posted(demand, 1ull << 40);
+    policy.collect(tick(0));
+    for (int ms = 1; ms < 4000; ++ms) {  // as fast at first as never again
+      policy.arrived(demand, ms < 500 ? 12'000 : 8'000, tick(ms));
+      policy.collect(tick(ms));
+    }
+    const std::uint64_t window = policy.window();
+    policy.forget(demand);
+    return window;
+  };
+  EXPECT_LE(window_after(0ms), 12'100u * 10);
+  EXPECT_GE(window_after(20ms), 12'000u * 30);
+}
+
 // What is produced last is needed first: its receiver asks for it before its sender has it, who meanwhile has something else.
 TEST(Credit, an_urgent_stream_that_is_not_there_yet_leaves_the_link_to_another_of_the_same_sender) {
   CreditPolicy policy;
