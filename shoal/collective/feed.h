@@ -28,9 +28,9 @@ class Feed {
   // Returns at once where few bytes are under way behind the first piece; else waits for some to leave, no longer than `patience`: a feed that is slower
   // than training does not fill this member's memory.
   void give(std::string piece, Nanoseconds patience);
-  // The state has not left yet, or a piece before the latest. Not of a feed that had to wait: training would be held up by it to its end, so all rather wait
-  // for the rest once.
-  bool is_behind() const { return !is_slower_ && (under_way_->states > 0 || under_way_->sends > to_.size()); }
+  // The state has not left yet, or a piece before the latest. As the first giver sees it, for all: each sees another moment, and of short steps hardly one at
+  // which none is behind. Not of a feed that had to wait: training would be held up by it to its end, so all rather wait for the rest once.
+  bool is_behind() const { return share_.giver == 0 && !is_slower_ && (under_way_->states > 0 || under_way_->sends > to_.size()); }
 
  private:
   struct UnderWay {

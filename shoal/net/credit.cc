@@ -131,7 +131,7 @@ std::vector<Granted> CreditPolicy::collect(Instant now) {
     const std::int64_t from = std::max(demand.granted, demand.received);
     const std::uint64_t want = demand.posted > from ? static_cast<std::uint64_t>(demand.posted - from) : 0;
     Sender& from_whom = sender(demand.peer);
-    const std::uint64_t most = from_whom.rate.best == 0 ? limit : std::min(limit, window_at(2 * from_whom.rate.best));
+    const std::uint64_t most = !link_ || from_whom.rate.best == 0 ? limit : std::min(limit, window_at(2 * from_whom.rate.best));
     const std::uint64_t room = most - std::min(most, from_whom.outstanding);
     if (room < std::min(want, most / 4)) {  // its link has enough, another's may not
       ++at;
