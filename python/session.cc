@@ -99,7 +99,7 @@ void give_up(Session& session, const std::string& why) {
   net::call(transport, [&transport, error = Error(Code::peer_lost, why, "rank " + std::to_string(session.rank()))] { transport.fail(error); });
 }
 
-void carry(Session& session, py::function write, py::function take, py::function write_last, py::function follow, py::function digest) {
+void carry(Session& session, py::function write, py::function take, py::function write_fed, py::function write_last, py::function follow, py::function digest) {
   const auto kept = [](py::function function) {
     return std::shared_ptr<py::function>(new py::function(std::move(function)), [](py::function* over) {
       const py::gil_scoped_acquire gil;
@@ -120,6 +120,7 @@ void carry(Session& session, py::function write, py::function take, py::function
                    const py::gil_scoped_acquire gil;
                    (*take)(seen(state));
                  },
+                 writes(std::move(write_fed)),
                  writes(std::move(write_last)),
                  [follow = kept(std::move(follow)), seen](const std::string& piece) {
                    const py::gil_scoped_acquire gil;
@@ -170,7 +171,7 @@ void bind_session(py::module_& module) {
       .def_property_readonly("generation", &Session::generation)
       .def_property_readonly("carries", &Session::carries)
       .def("is_lost", &Session::is_lost, py::arg("rank"))
-      .def("carry", &carry, py::arg("write"), py::arg("take"), py::arg("write_last"), py::arg("follow"), py::arg("digest"))
+      .def("carry", &carry, py::arg("write"), py::arg("take"), py::arg("write_fed"), py::arg("write_last"), py::arg("follow"), py::arg("digest"))
       .def_property_readonly("feeds", &Session::feeds)
       .def("feed", &Session::feed, py::arg("piece"), Released())
       .def_property_readonly("has_followed", &Session::has_followed)

@@ -1,8 +1,9 @@
 #include "shoal/collective/feed.h"
 
-#include <algorithm>
+#include <deque>
 #include <span>
 #include <utility>
+#include <vector>
 
 #include "shoal/core/fnv.h"
 #include "shoal/net/call.h"
@@ -13,6 +14,16 @@ namespace {
 constexpr std::uint64_t kMostUnderWay = 256u << 20;
 constexpr std::uint64_t kLargest = std::uint64_t{1} << 40;  // a size from another member is not believed beyond it
 constexpr net::Priority kPriority{net::Class::bulk, 0, 0};
+
+constexpr std::size_t kAhead = 2;  // pieces
+
+// Each giver says what comes before its share of it, on a lane of its own: few bytes that leave unasked, so that who follows knows of pieces before they are there.
+struct Announced {
+  std::uint64_t size = 0, digest = 0;  // of the whole piece
+  std::uint32_t giver = 0, givers = 0;
+};
+net::Tag announcements(std::uint64_t operation) { return {operation, 0}; }
+net::Tag shares(std::uint64_t operation) { return {operation, 1}; }
 
 // What is given by one of them, of a piece of so many bytes.
 struct Part {
@@ -34,24 +45,26 @@ Feed::Feed(net::Transport& transport, std::vector<net::Rank> to, std::uint64_t o
 
 Feed::~Feed() { close(transport_, operation_); }
 
-void Feed::give(std::string piece, Nanoseconds patience) {
+void Feed::give(std::string piece, Nanoseconds patience, bool by_first) {
+  if (by_first && share_.giver != 0) return;
   struct Given {
-    Follower::Announced announced;
+    Announced announced;
     std::string share;
   };
   Fnv1a digest;
   digest.add_words(std::as_bytes(std::span(piece)));
-  const Part part = part_of(piece.size(), share_.giver, share_.givers);
-  const auto given = std::make_shared<Given>(Given{{piece.size(), digest.value(), share_.giver, share_.givers}, piece.substr(part.begin, part.end - part.begin)});
+  const net::Rank givers = by_first ? 1 : share_.givers;
+  const Part part = part_of(piece.size(), share_.giver, givers);
+  const auto given = std::make_shared<Given>(Given{{piece.size(), digest.value(), share_.giver, givers}, piece.substr(part.begin, part.end - part.begin)});
   const bool is_state = !std::exchange(has_begun_, true);
   const std::uint64_t counted = is_state ? 0 : given->share.size();  // the state takes the memory that it takes
   under_way_->bytes += counted * to_.size();
   under_way_->states += is_state ? to_.size() : 0;
   under_way_->sends += to_.size();
-  transport_.post([&transport = transport_, to = to_, tag = net::Tag{operation_, 0}, given, counted, is_state, under_way = under_way_] {
+  transport_.post([&transport = transport_, to = to_, operation = operation_, given, counted, is_state, under_way = under_way_] {
     for (const net::Rank rank : to) {
-      transport.send(rank, tag, kPriority, std::as_bytes(std::span(&given->announced, 1)), [given](const net::Failure&) {});
-      transport.send(rank, tag, kPriority, std::as_bytes(std::span(given->share)), [given, counted, is_state, under_way](const net::Failure&) {
+      transport.send(rank, announcements(operation), kPriority, std::as_bytes(std::span(&given->announced, 1)), [given](const net::Failure&) {});
+      transport.send(rank, shares(operation), kPriority, std::as_bytes(std::span(given->share)), [given, counted, is_state, under_way](const net::Failure&) {
         under_way->bytes -= counted;
         under_way->states -= is_state;
         --under_way->sends;
@@ -63,71 +76,114 @@ void Feed::give(std::string piece, Nanoseconds patience) {
   net::wait_for(transport_, [this] { return under_way_->bytes <= kMostUnderWay; }, patience);
 }
 
-// Every member is expected to announce something, from most in vain: so all of them are heard when they go.
-Follower::Follower(net::Transport& transport, std::uint64_t operation) : transport_(transport), tag_{operation, 0} {
-  heard_->next.resize(transport.size());
-  net::call(transport, [this] {
-    for (net::Rank rank = 0; rank < transport_.size(); ++rank) {
-      if (rank != transport_.rank()) expect(rank);
+// On the loop, but for what is atomic.
+struct Follower::Arrivals : std::enable_shared_from_this<Arrivals> {
+  struct Piece {
+    std::string bytes;
+    std::size_t missing = 0;  // shares
+  };
+  Arrivals(net::Transport& over, std::uint64_t of) : transport(over), operation(of), coming(over.size()), announced(over.size()) {}
+
+  // Every member is expected to announce something, from most in vain: so all of them are heard when they go.
+  void expect(net::Rank from) {
+    transport.receive(from, announcements(operation), kPriority, std::as_writable_bytes(std::span(&coming[from], 1)), [self = shared_from_this(), from](const net::Failure& why) {
+      if (why) {
+        self->is_lost = true;
+        return;
+      }
+      self->announced[from].push_back(self->coming[from]);
+      self->begin_next();
+      self->expect(from);
+    });
+  }
+
+  // Pieces of which all givers have announced their share; which piece is next the first giver says.
+  void begin_next() {
+    while (discards || pieces.size() < kAhead) {
+      std::vector<net::Rank> from;
+      std::uint32_t givers = 0;
+      for (net::Rank rank = 0; rank < announced.size(); ++rank) {
+        if (announced[rank].empty()) continue;
+        const Announced& one = announced[rank].front();
+        if (one.giver == 0) givers = one.givers;
+        if (one.giver == 0 || givers > 1) from.push_back(rank);  // numbered as their ranks are
+      }
+      if (from.empty() || from.size() < givers) return;
+      begin(from);
+    }
+  }
+
+  void begin(const std::vector<net::Rank>& from) {
+    std::vector<Announced> said;
+    for (const net::Rank rank : from) {
+      said.push_back(announced[rank].front());
+      announced[rank].pop_front();
+      const Announced& one = said.back();
+      if (one.size > kLargest || one.giver >= one.givers) is_lost = true;  // nobody that we know says so
+      if (is_lost) return;
+      const bool is_alike = one.size == said[0].size && one.digest == said[0].digest && one.giver == said.size() - 1 && one.givers == from.size();
+      if (!is_alike) differ = discards = true;
+    }
+    const auto piece = std::make_shared<Piece>();
+    piece->missing = from.size();
+    if (!discards) {
+      piece->bytes.resize(said[0].size);
+      pieces.push_back(piece);
+    }
+    for (std::size_t i = 0; i < from.size(); ++i) {
+      const Part part = part_of(said[i].size, said[i].giver, said[i].givers);
+      const auto thrown_away = std::make_shared<std::string>(discards ? part.end - part.begin : 0, '\0');
+      const auto into = discards ? std::span(*thrown_away) : std::span(piece->bytes).subspan(part.begin, part.end - part.begin);
+      transport.receive(from[i], shares(operation), kPriority, std::as_writable_bytes(into), [self = shared_from_this(), piece, thrown_away](const net::Failure& why) {
+        if (why) self->is_lost = true;
+        if (!why) --piece->missing;
+        while (self->whole < self->pieces.size() && self->pieces[self->whole]->missing == 0) ++self->whole;
+      });
+    }
+  }
+
+  net::Transport& transport;
+  const std::uint64_t operation;
+  std::vector<Announced> coming;                  // by rank
+  std::vector<std::deque<Announced>> announced;   // by rank, of pieces that have not begun
+  std::deque<std::shared_ptr<Piece>> pieces;      // that have begun, in order; so they end
+  std::atomic<std::size_t> whole = 0;             // the first ones of these
+  std::atomic<bool> is_lost = false, differ = false;
+  bool discards = false;
+};
+
+Follower::Follower(net::Transport& transport, std::uint64_t operation) : transport_(transport), arrivals_(std::make_shared<Arrivals>(transport, operation)) {
+  net::call(transport, [arrivals = arrivals_] {
+    for (net::Rank rank = 0; rank < arrivals->transport.size(); ++rank) {
+      if (rank != arrivals->transport.rank()) arrivals->expect(rank);
     }
   });
 }
 
-Follower::~Follower() { close(transport_, tag_.operation); }
+Follower::~Follower() { close(transport_, arrivals_->operation); }
 
-void Follower::expect(net::Rank from) {
-  transport_.receive(from, tag_, kPriority, std::as_writable_bytes(std::span(&heard_->next[from], 1)), [heard = heard_, from](const net::Failure& why) {
-    if (why) {
-      heard->lost = true;
-      return;
-    }
-    heard->from.push_back(from);
-    heard->givers = heard->next[from].givers;
-    ++heard->announced;
+void Follower::give_up() {
+  net::call(transport_, [arrivals = arrivals_] {
+    arrivals->discards = true;
+    arrivals->begin_next();
   });
 }
 
 std::string Follower::next() {
-  wait([this] { return heard_->announced > 0 && heard_->announced >= heard_->givers; });
-  struct Arriving {
-    std::string bytes;
-    std::atomic<std::size_t> missing = 0;  // shares
-  };
-  const auto piece = std::make_shared<Arriving>();
-  const auto all_alike = net::call(transport_, [this, piece] {
-    const std::vector<net::Rank> from = std::exchange(heard_->from, {});
-    heard_->announced = 0;
-    const Announced first = heard_->next[from.front()];
-    std::vector<bool> seen(from.size());
-    for (const net::Rank rank : from) {
-      const Announced& one = heard_->next[rank];
-      if (one.size != first.size || one.digest != first.digest || one.givers != from.size() || one.giver >= from.size() || seen[one.giver]) return false;
-      seen[one.giver] = true;
-    }
-    if (first.size > kLargest) return false;
-    piece->bytes.resize(first.size);
-    piece->missing = from.size();
-    for (const net::Rank rank : from) {
-      const Part part = part_of(first.size, heard_->next[rank].giver, from.size());
-      const auto into = std::as_writable_bytes(std::span(piece->bytes)).subspan(part.begin, part.end - part.begin);
-      transport_.receive(rank, tag_, kPriority, into, [piece, heard = heard_](const net::Failure& why) {
-        if (why) heard->lost = true;
-        if (!why) --piece->missing;
-      });
-      expect(rank);
-    }
-    return true;
-  });
-  if (!all_alike || !*all_alike) throw Error(Code::mismatch, "members do not give the same", "the state for those that came");
-  wait([&] { return piece->missing == 0; });
-  return std::move(piece->bytes);
-}
-
-void Follower::wait(const std::function<bool()>& ready) {
   constexpr Nanoseconds turn = std::chrono::hours(1);
-  while (!net::wait_for(transport_, [&] { return ready() || heard_->lost; }, turn)) {
+  while (!net::wait_for(transport_, [&] { return arrivals_->whole > 0 || arrivals_->is_lost || arrivals_->differ; }, turn)) {
   }
-  if (!ready()) throw Error(Code::peer_lost, "a member was lost while others brought the state");
+  if (arrivals_->whole == 0 && arrivals_->is_lost) throw Error(Code::peer_lost, "a member was lost while others brought the state");
+  if (arrivals_->whole == 0) throw Error(Code::mismatch, "members do not give the same", "the state for those that came");
+  const auto piece = net::call(transport_, [arrivals = arrivals_] {
+    const auto first = arrivals->pieces.front();
+    arrivals->pieces.pop_front();
+    --arrivals->whole;
+    arrivals->begin_next();
+    return first;
+  });
+  if (!piece) throw Error(Code::internal, "the network's loop does not answer", "the state for those that came");
+  return std::move((*piece)->bytes);
 }
 
 }  // namespace shoal::collective

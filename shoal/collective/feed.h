@@ -8,7 +8,6 @@
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
-#include <functional>
 #include <memory>
 #include <string>
 #include <vector>
@@ -26,11 +25,12 @@ class Feed {
   Feed(net::Transport& transport, std::vector<net::Rank> to, std::uint64_t operation, Share share);
   ~Feed();  // what has not left stays
   // Returns at once where few bytes are under way behind the first piece; else waits for some to leave, no longer than `patience`: a feed that is slower
-  // than training does not fill this member's memory.
-  void give(std::string piece, Nanoseconds patience);
+  // than training does not fill this member's memory. by_first: the piece is the first giver's, whole; the others have nothing like it, or give nothing.
+  void give(std::string piece, Nanoseconds patience, bool by_first = false);
   // The state has not left yet, or a piece before the latest. As the first giver sees it, for all: each sees another moment, and of short steps hardly one at
   // which none is behind. Not of a feed that had to wait: training would be held up by it to its end, so all rather wait for the rest once.
   bool is_behind() const { return share_.giver == 0 && !is_slower_ && (under_way_->states > 0 || under_way_->sends > to_.size()); }
+  bool has_left() const { return under_way_->sends == 0; }  // all of it
 
  private:
   struct UnderWay {
@@ -45,31 +45,19 @@ class Feed {
   bool has_begun_ = false, is_slower_ = false;
 };
 
-// Its other end: from whichever members give.
+// Its other end: from whichever members give. Two pieces at most are under way or wait here, so that who follows is never far behind of what has left.
 class Follower {
  public:
   Follower(net::Transport& transport, std::uint64_t operation);
   ~Follower();
   // Throws Error{peer_lost} when any member is lost, or leaves, before it is there; Error{mismatch} where they do not give the same.
   std::string next();
+  void give_up();  // what comes from here on is thrown away: nobody has to wait with it
 
  private:
-  struct Announced {  // by each giver, before its share
-    std::uint64_t size = 0, digest = 0;  // of the whole piece
-    std::uint32_t giver = 0, givers = 0;
-  };
-  friend class Feed;
-  struct Heard {
-    std::vector<Announced> next;          // by rank
-    std::vector<net::Rank> from;          // who has announced its share of the next piece; the loop's
-    std::atomic<std::uint32_t> givers = 0, announced = 0;
-    std::atomic<bool> lost = false;       // somebody
-  };
-  void expect(net::Rank from);  // the loop
-  void wait(const std::function<bool()>& ready);
+  struct Arrivals;
   net::Transport& transport_;
-  const net::Tag tag_;
-  const std::shared_ptr<Heard> heard_ = std::make_shared<Heard>();
+  const std::shared_ptr<Arrivals> arrivals_;
 };
 
 }  // namespace shoal::collective

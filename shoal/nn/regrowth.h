@@ -45,7 +45,7 @@ class Regrowth {
   // giver: this member's place among the `givers` that are left. lost: to whom.
   void begin_feed(net::Rank giver, net::Rank givers, std::vector<net::Rank> lost, std::string state, Nanoseconds patience);
   bool feeds() const { return feed_ != nullptr; }  // it is to be told what each step does
-  void feed(std::string piece, Nanoseconds patience) { feed_->give(std::move(piece), patience); }
+  void feed(std::string piece, Nanoseconds patience, bool by_first = false) { feed_->give(std::move(piece), patience, by_first); }
   void end_feed() { feed_.reset(); }  // all have moved, and hold together what was fed
   std::shared_ptr<SessionGroup> take_next();  // to move to
 

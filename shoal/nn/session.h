@@ -78,9 +78,9 @@ class Session {
   struct Carried {
     std::function<std::string()> write;
     std::function<void(const std::string&)> take;
-    // Where no step waits: what is fed last, as all move; how one that came follows what is fed behind the state, true with the last; and a digest of what it
-    // followed, or of the same on the others.
-    std::function<std::string()> write_last;
+    // Where no step waits: the state that is fed, the same bytes on all; what the first member feeds last, as all move; how one that came follows what is fed
+    // behind the state, true with the last; and a digest of what it followed, or of the same on the others.
+    std::function<std::string()> write_fed, write_last;
     std::function<bool(const std::string&)> follow;
     std::function<std::uint64_t()> digest;
   };
@@ -154,7 +154,7 @@ class Session {
   void join_anew();
   void move_to(std::shared_ptr<SessionGroup> next);
   bool bring_state(bool here);  // false: nobody there has it
-  void follow();
+  void follow(collective::Follower& follower);
   void look_for_others();
 
   std::shared_ptr<SessionGroup> group() const;       // any thread

@@ -41,9 +41,9 @@ std::vector<net::Rank> Session::missing() const {
 void Session::join_anew() { move_to(group_over(join_again_(job().place(), missing(), {}))); }
 
 bool Session::move_on() {
-  if (regrowth_->is_to_feed()) regrowth_->begin_feed(place(), living(), missing(), carried_.write(), patience_);
+  if (regrowth_->is_to_feed()) regrowth_->begin_feed(place(), living(), missing(), carried_.write_fed(), patience_);
   if (!regrowth_->is_to_move()) return false;
-  if (feeds()) feed(carried_.write_last());
+  if (feeds()) regrowth_->feed(carried_.write_last(), patience_, true);
   move_to(regrowth_->take_next());
   regrowth_->end_feed();
   return true;
@@ -82,7 +82,11 @@ bool Session::bring_state(bool here) {
   std::string state;
   bool found = false, brought = false;
   together("the state for those that came", [&] {
-    if (here && regrows() && living() == size() && !has_followed_) follow();
+    std::unique_ptr<collective::Follower> follower;  // to the end: who gives does not wait for one that has given up
+    if (here && regrows() && living() == size() && !has_followed_) {
+      follower = std::make_unique<collective::Follower>(transport(), net::operation_in(feed_channel_, 0));
+      follow(*follower);
+    }
     const std::string digest = feeds() || has_followed_ ? std::to_string(carried_.digest()) : "";
     const auto said = gather_text(here ? digest : std::string(kHasIt) + digest, "who has the state");
     const auto first = std::ranges::find_if(said, [](const std::string& text) { return text.starts_with(kHasIt); });
@@ -110,17 +114,18 @@ bool Session::bring_state(bool here) {
 }
 
 // Until all move. What this member cannot do is brought to it instead, outside of what it does together with the others: they would fail with it.
-void Session::follow() {
+void Session::follow(collective::Follower& follower) {
   try {
-    collective::Follower follower(transport(), net::operation_in(feed_channel_, 0));
     carried_.take(follower.next());
     while (!carried_.follow(follower.next())) {
     }
     has_followed_ = true;
+    return;
   } catch (const Error& error) {
     if (error.code() == Code::peer_lost) throw;
   } catch (const std::exception&) {
   }
+  follower.give_up();
 }
 
 }  // namespace shoal::nn

@@ -7,7 +7,9 @@
 #include <optional>
 #include <random>
 
+#include "shoal/net/call.h"
 #include "shoal/net/inproc.h"
+#include "tests/net/members.h"
 
 namespace shoal::collective {
 namespace {
@@ -102,6 +104,35 @@ TEST(Feed, what_differs_between_members_is_not_put_together) {
   }
 }
 
+TEST(Feed, what_is_the_first_givers_comes_whole_between_the_others_pieces) {
+  for (std::uint64_t seed = 1; seed <= 20; ++seed) {
+    Fed fed(3, 2, seed);
+    for (std::uint64_t n = 0; n < 2; ++n) {
+      fed.give(piece_of(50'000, n));
+      for (Feed& feed : fed.feeds) feed.give(&feed == &fed.feeds[0] ? piece_of(777, n) : "", 1s, true);
+    }
+    for (std::uint64_t n = 0; n < 2; ++n) {
+      for (Follower& follower : fed.followers) {
+        EXPECT_EQ(follower.next(), piece_of(50'000, n));
+        EXPECT_EQ(follower.next(), piece_of(777, n));
+      }
+    }
+  }
+}
+
+// Also where it has given up because they did not give the same.
+TEST(Feed, who_gives_does_not_wait_for_one_that_has_given_up) {
+  for (const bool differ : {false, true}) {
+    Fed fed(2, 1);
+    fed.feeds[0].give(piece_of(100'000, 1), 1s);
+    fed.feeds[1].give(piece_of(100'000, differ ? 2 : 1), 1s);
+    EXPECT_EQ(why_not(fed.followers[0]), differ ? std::optional(Code::mismatch) : std::nullopt);
+    fed.followers[0].give_up();
+    for (std::uint64_t n = 0; n < 10; ++n) fed.give(piece_of(100'000, n));
+    EXPECT_TRUE(fed.job.run([&] { return fed.feeds[0].has_left() && fed.feeds[1].has_left(); }));
+  }
+}
+
 TEST(Feed, a_lost_giver_ends_it) {
   Fed fed(3, 2);
   fed.give(piece_of(300'000, 1));
@@ -111,6 +142,24 @@ TEST(Feed, a_lost_giver_ends_it) {
     if (!why) why = why_not(follower);  // it was all there before
     EXPECT_EQ(why, Code::peer_lost);
   }
+}
+
+// Over sockets and memory, with threads: more pieces than fit, from members that do not wait for who follows.
+TEST(Feed, a_hundred_pieces_over_memory) {
+  net::Board board;
+  constexpr net::Rank kGivers = 3;
+  constexpr int kPieces = 100;
+  net::each(kGivers + 1, [&](net::Rank rank) {
+    const auto job = net::join_tcp(net::place_of(rank, kGivers + 1), board, "feed/", "secret", net::quick());
+    if (rank == kGivers) {
+      Follower follower(job->transport(), kFeed);
+      for (int n = 0; n < kPieces; ++n) EXPECT_TRUE(follower.next() == piece_of(n == 0 ? 1'000'000 : 500'000, n)) << n;
+    } else {
+      Feed feed(job->transport(), {kGivers}, kFeed, {rank, kGivers});
+      for (int n = 0; n < kPieces; ++n) feed.give(piece_of(n == 0 ? 1'000'000 : 500'000, n), 10s);
+      EXPECT_TRUE(net::wait_for(job->transport(), [&] { return feed.has_left(); }, 20s));
+    }
+  });
 }
 
 }  // namespace
