@@ -1,5 +1,7 @@
 #include "shoal/nn/session.h"
 
+#include <deque>
+
 #include <pybind11/stl.h>
 #include <torch/csrc/utils/pybind.h>
 
@@ -99,7 +101,25 @@ void give_up(Session& session, const std::string& why) {
   net::call(transport, [&transport, error = Error(Code::peer_lost, why, "rank " + std::to_string(session.rank()))] { transport.fail(error); });
 }
 
-void carry(Session& session, py::function write, py::function take, py::function write_fed, py::function write_last, py::function follow, py::function digest) {
+// What lies in objects that show their bytes, while they live.
+struct Shown {
+  explicit Shown(const py::list& objects) {
+    for (const py::handle object : objects) {
+      const auto& bytes = buffers.emplace_back(py::reinterpret_borrow<py::buffer>(object).request());
+      parts.emplace_back(static_cast<const std::byte*>(bytes.ptr), static_cast<std::size_t>(bytes.size * bytes.itemsize));
+    }
+  }
+  std::deque<py::buffer_info> buffers;
+  collective::Feed::Parts parts;
+};
+
+void feed(Session& session, const py::list& piece) {
+  const Shown shown(piece);
+  const py::gil_scoped_release release;
+  session.feed(shown.parts);
+}
+
+void carry(Session& session, py::function write, py::function take, py::function parts_fed, py::function write_last, py::function follow, py::function digest) {
   const auto kept = [](py::function function) {
     return std::shared_ptr<py::function>(new py::function(std::move(function)), [](py::function* over) {
       const py::gil_scoped_acquire gil;
@@ -120,7 +140,13 @@ void carry(Session& session, py::function write, py::function take, py::function
                    const py::gil_scoped_acquire gil;
                    (*take)(seen(state));
                  },
-                 writes(std::move(write_fed)),
+                 [parts = kept(std::move(parts_fed))](const std::function<void(const collective::Feed::Parts&)>& give) {
+                   const py::gil_scoped_acquire gil;
+                   const py::list objects = (*parts)();
+                   const Shown shown(objects);
+                   const py::gil_scoped_release release;
+                   give(shown.parts);
+                 },
                  writes(std::move(write_last)),
                  [follow = kept(std::move(follow)), seen](const std::string& piece) {
                    const py::gil_scoped_acquire gil;
@@ -171,9 +197,9 @@ void bind_session(py::module_& module) {
       .def_property_readonly("generation", &Session::generation)
       .def_property_readonly("carries", &Session::carries)
       .def("is_lost", &Session::is_lost, py::arg("rank"))
-      .def("carry", &carry, py::arg("write"), py::arg("take"), py::arg("write_fed"), py::arg("write_last"), py::arg("follow"), py::arg("digest"))
+      .def("carry", &carry, py::arg("write"), py::arg("take"), py::arg("parts_fed"), py::arg("write_last"), py::arg("follow"), py::arg("digest"))
       .def_property_readonly("feeds", &Session::feeds)
-      .def("feed", &Session::feed, py::arg("piece"), Released())
+      .def("feed", &feed, py::arg("parts"))
       .def_property_readonly("has_followed", &Session::has_followed)
       .def("arrive", &Session::arrive, Released())
       // Names this start of the job: the same on all members, never the same again.

@@ -14,18 +14,23 @@ from .training_state import flatten, unflatten
 _ALIGNED = 16  # for every type
 
 
-def pack(values) -> bytes:
+def parts(values) -> list:
+    """What pack() puts together: the tensors' where they lie."""
     tensors: dict[str, torch.Tensor] = {}
     tree = flatten("", values, tensors)
-    places, parts, at = [], [], 0
+    places, raws, at = [], [], 0
     for name, tensor in tensors.items():
         raw = tensor.cpu().contiguous().reshape(-1).view(torch.uint8).numpy()
         places.append([name, str(tensor.dtype).removeprefix("torch."), list(tensor.shape), at, len(raw)])
-        parts += [raw, bytes(-len(raw) % _ALIGNED)]
-        at += len(raw) + len(parts[-1])
+        raws += [raw, bytes(-len(raw) % _ALIGNED)]
+        at += len(raw) + len(raws[-1])
     text = json.dumps([tree, places]).encode()
     head = struct.pack("<Q", len(text)) + text
-    return b"".join([head, bytes(-len(head) % _ALIGNED), *parts])
+    return [head, bytes(-len(head) % _ALIGNED), *raws]
+
+
+def pack(values) -> bytes:
+    return b"".join(parts(values))
 
 
 def unpack(packed):

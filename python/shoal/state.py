@@ -49,7 +49,7 @@ class State:
         if here.regrows and (_states or len(session.models()) > 1):
             raise mistake("shoal.State", "members that come while others go on take over one model, and there are several", "run with --on-peer-lost rejoin")
         _states.append(self)
-        here.carry(_write, _brought_here, _write_fed, _write_last, _follow, _digest)
+        here.carry(_write, _brought_here, _parts_fed, _write_last, _follow, _digest)
         if here.regrows and optimizer is not None:
             optimizer.register_step_pre_hook(weak(self, "_feed"))
         if here.arriving:
@@ -100,7 +100,7 @@ class State:
             gradients = [[READ(parameter) for parameter in group["params"]] for group in optimizer.param_groups]
             if any(gradient is not None and gradient.layout != torch.strided for part in gradients for gradient in part):
                 gradients = None
-            here.feed(packed_state.pack([None, {"groups": self._groups(), "gradients": gradients}]))
+            here.feed(packed_state.parts([None, {"groups": self._groups(), "gradients": gradients}]))
 
     def _follow(self, piece: dict) -> None:
         model, optimizer = self._parts
@@ -143,9 +143,9 @@ def _write() -> bytes:
     return packed_state.pack([checkpoint.saves(), [state._everything() for state in _states]])
 
 
-def _write_fed() -> bytes:
+def _parts_fed() -> list:
     """The same bytes on all members, who feed it together: each has measured its plan's seconds itself, and who comes gets that with the last piece."""
-    return packed_state.pack([checkpoint.saves(), [state._everything() | {"course": None} for state in _states]])
+    return packed_state.parts([checkpoint.saves(), [state._everything() | {"course": None} for state in _states]])
 
 
 def _brought_here(packed) -> None:

@@ -1,5 +1,6 @@
 #include "shoal/collective/feed.h"
 
+#include <algorithm>
 #include <deque>
 #include <span>
 #include <utility>
@@ -45,17 +46,28 @@ Feed::Feed(net::Transport& transport, std::vector<net::Rank> to, std::uint64_t o
 
 Feed::~Feed() { close(transport_, operation_); }
 
-void Feed::give(std::string piece, Nanoseconds patience, bool by_first) {
+void Feed::give(const Parts& parts, Nanoseconds patience, bool by_first) {
   if (by_first && share_.giver != 0) return;
   struct Given {
     Announced announced;
     std::string share;
   };
   Fnv1a digest;
-  digest.add_words(std::as_bytes(std::span(piece)));
+  std::uint64_t size = 0;
+  for (const auto& part : parts) {
+    digest.add_words(part);
+    size += part.size();
+  }
   const net::Rank givers = by_first ? 1 : share_.givers;
-  const Part part = part_of(piece.size(), share_.giver, givers);
-  const auto given = std::make_shared<Given>(Given{{piece.size(), digest.value(), share_.giver, givers}, piece.substr(part.begin, part.end - part.begin)});
+  const auto given = std::make_shared<Given>(Given{{size, digest.value(), share_.giver, givers}, {}});
+  const Part own = part_of(size, share_.giver, givers);
+  given->share.reserve(own.end - own.begin);
+  std::uint64_t at = 0;
+  for (const auto& part : parts) {
+    const std::uint64_t begin = std::clamp(own.begin, at, at + part.size()), end = std::clamp(own.end, at, at + part.size());
+    given->share.append(reinterpret_cast<const char*>(part.data()) + (begin - at), end - begin);
+    at += part.size();
+  }
   const bool is_state = !std::exchange(has_begun_, true);
   const std::uint64_t counted = is_state ? 0 : given->share.size();  // the state takes the memory that it takes
   under_way_->bytes += counted * to_.size();

@@ -9,6 +9,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -24,9 +25,11 @@ class Feed {
   };
   Feed(net::Transport& transport, std::vector<net::Rank> to, std::uint64_t operation, Share share);
   ~Feed();  // what has not left stays
-  // Returns at once where few bytes are under way behind the first piece; else waits for some to leave, no longer than `patience`: a feed that is slower
-  // than training does not fill this member's memory. by_first: the piece is the first giver's, whole; the others have nothing like it, or give nothing.
-  void give(std::string piece, Nanoseconds patience, bool by_first = false);
+  // Copies its share of the piece, which lies in these parts one behind the other: a large state is never put together. Returns at once where few bytes are under
+  // way behind the first piece; else waits for some to leave, no longer than `patience`: a feed that is slower than training does not fill this member's memory.
+  // by_first: the piece is the first giver's, whole; the others have nothing like it, or give nothing.
+  using Parts = std::vector<std::span<const std::byte>>;
+  void give(const Parts& parts, Nanoseconds patience, bool by_first = false);
   // The state has not left yet, or a piece before the latest. As the first giver sees it, for all: each sees another moment, and of short steps hardly one at
   // which none is behind. Not of a feed that had to wait: training would be held up by it to its end, so all rather wait for the rest once.
   bool is_behind() const { return share_.giver == 0 && !is_slower_ && (under_way_->states > 0 || under_way_->sends > to_.size()); }

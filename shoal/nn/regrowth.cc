@@ -55,9 +55,9 @@ void Regrowth::heard(const std::vector<std::string>& said) {
   if (all_alike && !said_.empty()) to_do_ = ready_for_;
 }
 
-void Regrowth::begin_feed(net::Rank giver, net::Rank givers, std::vector<net::Rank> lost, std::string state, Nanoseconds patience) {
+void Regrowth::begin_feed(net::Rank giver, net::Rank givers, std::vector<net::Rank> lost, const collective::Feed::Parts& state, Nanoseconds patience) {
   feed_ = std::make_unique<collective::Feed>(next_->job->transport(), std::move(lost), net::operation_in(channels_.feed, 0), collective::Feed::Share{giver, givers});
-  feed_->give(std::move(state), patience);
+  feed_->give(state, patience);
 }
 
 std::shared_ptr<SessionGroup> Regrowth::take_next() {

@@ -43,9 +43,9 @@ class Regrowth {
   const std::vector<net::Rank>& ahead() const { return ahead_; }  // who will be in the next job, as they agreed: where all are to move
 
   // giver: this member's place among the `givers` that are left. lost: to whom.
-  void begin_feed(net::Rank giver, net::Rank givers, std::vector<net::Rank> lost, std::string state, Nanoseconds patience);
+  void begin_feed(net::Rank giver, net::Rank givers, std::vector<net::Rank> lost, const collective::Feed::Parts& state, Nanoseconds patience);
   bool feeds() const { return feed_ != nullptr; }  // it is to be told what each step does
-  void feed(std::string piece, Nanoseconds patience, bool by_first = false) { feed_->give(std::move(piece), patience, by_first); }
+  void feed(const collective::Feed::Parts& piece, Nanoseconds patience, bool by_first = false) { feed_->give(piece, patience, by_first); }
   void end_feed() { feed_.reset(); }  // all have moved, and hold together what was fed
   std::shared_ptr<SessionGroup> take_next();  // to move to
 

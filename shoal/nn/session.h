@@ -78,9 +78,10 @@ class Session {
   struct Carried {
     std::function<std::string()> write;
     std::function<void(const std::string&)> take;
-    // Where no step waits: the state that is fed, the same bytes on all; what the first member feeds last, as all move; how one that came follows what is fed
-    // behind the state, true with the last; and a digest of what it followed, or of the same on the others.
-    std::function<std::string()> write_fed, write_last;
+    // Where no step waits: the state that is fed, the same bytes on all, shown where it lies; what the first member feeds last, as all move; how one that came
+    // follows what is fed behind the state, true with the last; and a digest of what it followed, or of the same on the others.
+    std::function<void(const std::function<void(const collective::Feed::Parts&)>&)> show_fed;
+    std::function<std::string()> write_last;
     std::function<bool(const std::string&)> follow;
     std::function<std::uint64_t()> digest;
   };
@@ -92,7 +93,7 @@ class Session {
   bool may_move() const { return regrowth_ && (regrowth_->is_to_feed() || regrowth_->is_to_move()); }
   bool move_on();
   bool feeds() const { return regrowth_ && regrowth_->feeds(); }  // it is to be told what each step does
-  void feed(std::string piece) { regrowth_->feed(std::move(piece), patience_); }
+  void feed(const collective::Feed::Parts& piece) { regrowth_->feed(piece, patience_); }
   bool has_followed() const { return has_followed_; }  // this member, which came: nobody waited for its state
   // The ranks that take the next step, as far as anybody knows, ascending: the same on all members after a step.
   std::vector<net::Rank> members_ahead() const { return regrowth_ && regrowth_->is_to_move() ? regrowth_->ahead() : members(); }

@@ -41,9 +41,14 @@ std::vector<net::Rank> Session::missing() const {
 void Session::join_anew() { move_to(group_over(join_again_(job().place(), missing(), {}))); }
 
 bool Session::move_on() {
-  if (regrowth_->is_to_feed()) regrowth_->begin_feed(place(), living(), missing(), carried_.write_fed(), patience_);
+  if (regrowth_->is_to_feed()) {
+    carried_.show_fed([this](const collective::Feed::Parts& state) { regrowth_->begin_feed(place(), living(), missing(), state, patience_); });
+  }
   if (!regrowth_->is_to_move()) return false;
-  if (feeds()) regrowth_->feed(carried_.write_last(), patience_, true);
+  if (feeds()) {
+    const std::string last = carried_.write_last();
+    regrowth_->feed({std::as_bytes(std::span(last))}, patience_, true);
+  }
   move_to(regrowth_->take_next());
   regrowth_->end_feed();
   return true;

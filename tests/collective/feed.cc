@@ -25,6 +25,12 @@ std::string piece_of(std::size_t size, std::uint64_t seed) {
   return piece;
 }
 
+void give(Feed& feed, const std::string& piece, bool by_first = false) {
+  const auto bytes = std::as_bytes(std::span(piece));
+  const std::size_t cut = piece.size() / 3;  // somewhere
+  feed.give({bytes.first(cut), {}, bytes.subspan(cut)}, 10s, by_first);
+}
+
 // The first `givers` members feed the others.
 struct Fed {
   Fed(net::Rank givers, net::Rank others, std::uint64_t seed = 1, std::size_t eager = 1024)
@@ -35,7 +41,7 @@ struct Fed {
     for (const net::Rank r : to) followers.emplace_back(job.member(r), kFeed);
   }
   void give(const std::string& piece) {
-    for (Feed& feed : feeds) feed.give(piece, 1s);
+    for (Feed& feed : feeds) shoal::collective::give(feed, piece);
   }
   net::InprocJob job;
   std::deque<Feed> feeds;
@@ -97,9 +103,9 @@ TEST(Feed, is_behind_until_the_state_has_left_and_then_with_two_pieces_as_the_fi
 TEST(Feed, what_differs_between_members_is_not_put_together) {
   for (const std::string& other : {piece_of(1000, 2), piece_of(999, 1)}) {
     Fed fed(3, 1);
-    fed.feeds[0].give(piece_of(1000, 1), 1s);
-    fed.feeds[1].give(other, 1s);
-    fed.feeds[2].give(piece_of(1000, 1), 1s);
+    give(fed.feeds[0], piece_of(1000, 1));
+    give(fed.feeds[1], other);
+    give(fed.feeds[2], piece_of(1000, 1));
     EXPECT_EQ(why_not(fed.followers[0]), Code::mismatch);
   }
 }
@@ -109,7 +115,7 @@ TEST(Feed, what_is_the_first_givers_comes_whole_between_the_others_pieces) {
     Fed fed(3, 2, seed);
     for (std::uint64_t n = 0; n < 2; ++n) {
       fed.give(piece_of(50'000, n));
-      for (Feed& feed : fed.feeds) feed.give(&feed == &fed.feeds[0] ? piece_of(777, n) : "", 1s, true);
+      for (Feed& feed : fed.feeds) give(feed, &feed == &fed.feeds[0] ? piece_of(777, n) : "", true);
     }
     for (std::uint64_t n = 0; n < 2; ++n) {
       for (Follower& follower : fed.followers) {
@@ -124,8 +130,8 @@ TEST(Feed, what_is_the_first_givers_comes_whole_between_the_others_pieces) {
 TEST(Feed, who_gives_does_not_wait_for_one_that_has_given_up) {
   for (const bool differ : {false, true}) {
     Fed fed(2, 1);
-    fed.feeds[0].give(piece_of(100'000, 1), 1s);
-    fed.feeds[1].give(piece_of(100'000, differ ? 2 : 1), 1s);
+    give(fed.feeds[0], piece_of(100'000, 1));
+    give(fed.feeds[1], piece_of(100'000, differ ? 2 : 1));
     EXPECT_EQ(why_not(fed.followers[0]), differ ? std::optional(Code::mismatch) : std::nullopt);
     fed.followers[0].give_up();
     for (std::uint64_t n = 0; n < 10; ++n) fed.give(piece_of(100'000, n));
@@ -156,7 +162,7 @@ TEST(Feed, a_hundred_pieces_over_memory) {
       for (int n = 0; n < kPieces; ++n) EXPECT_TRUE(follower.next() == piece_of(n == 0 ? 1'000'000 : 500'000, n)) << n;
     } else {
       Feed feed(job->transport(), {kGivers}, kFeed, {rank, kGivers});
-      for (int n = 0; n < kPieces; ++n) feed.give(piece_of(n == 0 ? 1'000'000 : 500'000, n), 10s);
+      for (int n = 0; n < kPieces; ++n) give(feed, piece_of(n == 0 ? 1'000'000 : 500'000, n));
       EXPECT_TRUE(net::wait_for(job->transport(), [&] { return feed.has_left(); }, 20s));
     }
   });
