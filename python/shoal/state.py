@@ -145,7 +145,7 @@ def _write() -> bytes:
 
 def _parts_fed() -> list:
     """The same bytes on all members, who feed it together: each has measured its plan's seconds itself, and who comes gets that with the last piece."""
-    return packed_state.parts([checkpoint.saves(), [state._everything() | {"course": None} for state in _states]])
+    return packed_state.parts([checkpoint.saves(), [state._everything() | {"course": None, "exchange": None} for state in _states]])
 
 
 def _brought_here(packed) -> None:
