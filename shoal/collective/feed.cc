@@ -65,7 +65,7 @@ void Feed::give(const Parts& parts, Nanoseconds patience, bool by_first) {
   std::uint64_t at = 0;
   for (const auto& part : parts) {
     const std::uint64_t begin = std::clamp(own.begin, at, at + part.size()), end = std::clamp(own.end, at, at + part.size());
-    given->share.append(reinterpret_cast<const char*>(part.data()) + (begin - at), end - begin);
+    if (begin < end) given->share.append(reinterpret_cast<const char*>(part.data()) + (begin - at), end - begin);
     at += part.size();
   }
   const bool is_state = !std::exchange(has_begun_, true);
