@@ -35,6 +35,10 @@ if(SHOAL_SANITIZE)
   add_link_options(-fsanitize=${SHOAL_SANITIZE})
   # With its checks in the way g++ no longer sees that the standard library's own members were set.
   target_compile_options(shoal_flags INTERFACE $<$<CXX_COMPILER_ID:GNU>:-Wno-maybe-uninitialized>)
+  if(CMAKE_CXX_COMPILER_ID STREQUAL "Clang" AND SHOAL_SANITIZE MATCHES "address")
+    # A third of the compile time for what is found without: address stops at null, and nothing here has casts between classes.
+    add_compile_options(-fno-sanitize=null,vptr,object-size -fsanitize-address-outline-instrumentation)
+  endif()
 endif()
 
 # Of tests and of the program around the rooms: nothing there is worth what optimizing it takes, least of all with sanitizers.
@@ -97,6 +101,9 @@ function(shoal_test path)
   endforeach()
   if(NOT TEST_TIMEOUT)
     set(TEST_TIMEOUT 60)
+    if(SHOAL_SANITIZE)
+      set(TEST_TIMEOUT 240)
+    endif()
   endif()
   set_property(DIRECTORY APPEND PROPERTY CMAKE_CONFIGURE_DEPENDS ${source})
   file(STRINGS ${source} tests REGEX "^(TYPED_)?TEST(_F|_P)?\\(")

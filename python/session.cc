@@ -132,11 +132,11 @@ void carry(Session& session, py::function write, py::function take, py::function
       return std::string(py::bytes((*function)()));
     };
   };
-  const auto seen = [](const std::string& bytes) {  // who is shown them copies what it keeps
+  const auto seen = [](std::span<const std::byte> bytes) {  // who is shown them copies what it keeps
     return py::memoryview::from_memory(bytes.data(), static_cast<py::ssize_t>(bytes.size()));
   };
   session.carry({writes(std::move(write)),
-                 [take = kept(std::move(take)), seen](const std::string& state) {
+                 [take = kept(std::move(take)), seen](std::span<const std::byte> state) {
                    const py::gil_scoped_acquire gil;
                    (*take)(seen(state));
                  },
@@ -148,7 +148,7 @@ void carry(Session& session, py::function write, py::function take, py::function
                    give(shown.parts);
                  },
                  writes(std::move(write_last)),
-                 [follow = kept(std::move(follow)), seen](const std::string& piece) {
+                 [follow = kept(std::move(follow)), seen](std::span<const std::byte> piece) {
                    const py::gil_scoped_acquire gil;
                    return (*follow)(seen(piece)).cast<bool>();
                  },

@@ -50,7 +50,7 @@ void Feed::give(const Parts& parts, Nanoseconds patience, bool by_first) {
   if (by_first && share_.giver != 0) return;
   struct Given {
     Announced announced;
-    std::string share;
+    Bytes share;
   };
   Fnv1a digest;
   std::uint64_t size = 0;
@@ -59,13 +59,13 @@ void Feed::give(const Parts& parts, Nanoseconds patience, bool by_first) {
     size += part.size();
   }
   const net::Rank givers = by_first ? 1 : share_.givers;
-  const auto given = std::make_shared<Given>(Given{{size, digest.value(), share_.giver, givers}, {}});
   const Part own = part_of(size, share_.giver, givers);
-  given->share.reserve(own.end - own.begin);
+  const auto given = std::make_shared<Given>(Given{{size, digest.value(), share_.giver, givers}, Bytes(own.end - own.begin)});
+  std::byte* into = given->share.data();
   std::uint64_t at = 0;
   for (const auto& part : parts) {
     const std::uint64_t begin = std::clamp(own.begin, at, at + part.size()), end = std::clamp(own.end, at, at + part.size());
-    if (begin < end) given->share.append(reinterpret_cast<const char*>(part.data()) + (begin - at), end - begin);
+    if (begin < end) into = std::ranges::copy(part.subspan(begin - at, end - begin), into).out;
     at += part.size();
   }
   const bool is_state = !std::exchange(has_begun_, true);
@@ -76,7 +76,7 @@ void Feed::give(const Parts& parts, Nanoseconds patience, bool by_first) {
   transport_.post([&transport = transport_, to = to_, operation = operation_, given, counted, is_state, under_way = under_way_] {
     for (const net::Rank rank : to) {
       transport.send(rank, announcements(operation), kPriority, std::as_bytes(std::span(&given->announced, 1)), [given](const net::Failure&) {});
-      transport.send(rank, shares(operation), kPriority, std::as_bytes(std::span(given->share)), [given, counted, is_state, under_way](const net::Failure&) {
+      transport.send(rank, shares(operation), kPriority, given->share, [given, counted, is_state, under_way](const net::Failure&) {
         under_way->bytes -= counted;
         under_way->states -= is_state;
         --under_way->sends;
@@ -91,7 +91,7 @@ void Feed::give(const Parts& parts, Nanoseconds patience, bool by_first) {
 // On the loop, but for what is atomic.
 struct Follower::Arrivals : std::enable_shared_from_this<Arrivals> {
   struct Piece {
-    std::string bytes;
+    Bytes bytes;
     std::size_t missing = 0;  // shares
   };
   Arrivals(net::Transport& over, std::uint64_t of) : transport(over), operation(of), coming(over.size()), announced(over.size()) {}
@@ -139,14 +139,15 @@ struct Follower::Arrivals : std::enable_shared_from_this<Arrivals> {
     const auto piece = std::make_shared<Piece>();
     piece->missing = from.size();
     if (!discards) {
-      piece->bytes.resize(said[0].size);
+      piece->bytes = Bytes(said[0].size);
       pieces.push_back(piece);
     }
     for (std::size_t i = 0; i < from.size(); ++i) {
       const Part part = part_of(said[i].size, said[i].giver, said[i].givers);
-      const auto thrown_away = std::make_shared<std::string>(discards ? part.end - part.begin : 0, '\0');
-      const auto into = discards ? std::span(*thrown_away) : std::span(piece->bytes).subspan(part.begin, part.end - part.begin);
-      transport.receive(from[i], shares(operation), kPriority, std::as_writable_bytes(into), [self = shared_from_this(), piece, thrown_away](const net::Failure& why) {
+      const std::uint64_t size = part.end - part.begin;
+      const Bytes thrown_away(discards ? size : 0);
+      const auto into = discards ? std::span(thrown_away) : std::span(piece->bytes).subspan(part.begin, size);
+      transport.receive(from[i], shares(operation), kPriority, into, [self = shared_from_this(), piece, thrown_away](const net::Failure& why) {
         if (why) self->is_lost = true;
         if (!why) --piece->missing;
         while (self->whole < self->pieces.size() && self->pieces[self->whole]->missing == 0) ++self->whole;
@@ -181,7 +182,7 @@ void Follower::give_up() {
   });
 }
 
-std::string Follower::next() {
+Bytes Follower::next() {
   constexpr Nanoseconds turn = std::chrono::hours(1);
   while (!net::wait_for(transport_, [&] { return arrivals_->whole > 0 || arrivals_->is_lost || arrivals_->differ; }, turn)) {
   }

@@ -10,9 +10,9 @@
 #include <cstdint>
 #include <memory>
 #include <span>
-#include <string>
 #include <vector>
 
+#include "shoal/core/bytes.h"
 #include "shoal/core/time.h"
 #include "shoal/net/transport.h"
 
@@ -54,7 +54,7 @@ class Follower {
   Follower(net::Transport& transport, std::uint64_t operation);
   ~Follower();
   // Throws Error{peer_lost} when any member is lost, or leaves, before it is there; Error{mismatch} where they do not give the same.
-  std::string next();
+  Bytes next();
   void give_up();  // what comes from here on is thrown away: nobody has to wait with it
 
  private:

@@ -2,7 +2,6 @@
 // bytes, which gives other values.
 #pragma once
 
-#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
@@ -17,11 +16,15 @@ class Fnv1a {
   }
   // The last word is filled up with zeros.
   void add_words(std::span<const std::byte> bytes) {
-    for (std::size_t at = 0; at < bytes.size(); at += sizeof(std::uint64_t)) {
-      std::uint64_t word = 0;
-      std::memcpy(&word, bytes.data() + at, std::min(sizeof word, bytes.size() - at));
+    std::uint64_t word = 0;
+    for (; bytes.size() >= sizeof word; bytes = bytes.subspan(sizeof word)) {
+      std::memcpy(&word, bytes.data(), sizeof word);
       mix(word);
     }
+    if (bytes.empty()) return;
+    word = 0;
+    std::memcpy(&word, bytes.data(), bytes.size());
+    mix(word);
   }
   std::uint64_t value() const { return value_; }
 

@@ -120,7 +120,6 @@ void Session::together(const std::string& label, const std::function<void()>& pa
                 std::string("--on-peer-lost ") + (net::name(transport().on_peer_lost())),
                 "make a shoal.State of model and optimizer before the first step");
   }
-  const std::string ready = regrows() ? regrowth_->ready(members()) : "";
   std::vector<std::string> all_ready;
   bool incomplete = false;
   const auto attempted = [&](const collective::Attempt& attempt) {
@@ -135,7 +134,8 @@ void Session::together(const std::string& label, const std::function<void()>& pa
     operation_ = attempt.operation;
     const Inside inside(together_);
     part();
-    if (some_are_lost) all_ready = gather_text(ready, "who has met those who come");
+    // Asked as late as it can be: what each of them had not seen yet costs a whole step.
+    if (some_are_lost) all_ready = gather_text(regrowth_->ready(members()), "who has met those who come");
   };
   do {
     collective::do_together(transport(), *survivors_, patience_of_now(), label, attempted);

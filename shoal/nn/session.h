@@ -77,12 +77,12 @@ class Session {
   // that came takes it. write may be called again for the same.
   struct Carried {
     std::function<std::string()> write;
-    std::function<void(const std::string&)> take;
+    std::function<void(std::span<const std::byte>)> take;
     // Where no step waits: the state that is fed, the same bytes on all, shown where it lies; what the first member feeds last, as all move; how one that came
     // follows what is fed behind the state, true with the last; and a digest of what it followed, or of the same on the others.
     std::function<void(const std::function<void(const collective::Feed::Parts&)>&)> show_fed;
     std::function<std::string()> write_last;
-    std::function<bool(const std::string&)> follow;
+    std::function<bool(std::span<const std::byte>)> follow;
     std::function<std::uint64_t()> digest;
   };
   void carry(Carried state) { carried_ = std::move(state); }  // before the first step, and before arrive()

@@ -84,7 +84,7 @@ void Session::arrive() {
 // Those who came have followed it to the bits of who fed them, or get it from the first member that has it, along the chain of them. The others have nothing
 // to do but hold what these do: they wait for its outcome.
 bool Session::bring_state(bool here) {
-  std::string state;
+  Bytes state;
   bool found = false, brought = false;
   together("the state for those that came", [&] {
     std::unique_ptr<collective::Follower> follower;  // to the end: who gives does not wait for one that has given up
@@ -92,7 +92,8 @@ bool Session::bring_state(bool here) {
       follower = std::make_unique<collective::Follower>(transport(), net::operation_in(feed_channel_, 0));
       follow(*follower);
     }
-    const std::string digest = feeds() || has_followed_ ? std::to_string(carried_.digest()) : "";
+    const bool tells = feeds() && place() == 0;  // for all who fed: they gave the same, piece by piece
+    const std::string digest = tells || has_followed_ ? std::to_string(carried_.digest()) : "";
     const auto said = gather_text(here ? digest : std::string(kHasIt) + digest, "who has the state");
     const auto first = std::ranges::find_if(said, [](const std::string& text) { return text.starts_with(kHasIt); });
     found = first != said.end();
@@ -106,12 +107,13 @@ bool Session::bring_state(bool here) {
     }
     brought = here && std::ranges::count(chain, rank()) > 0;
     if (chain.size() == 1 || std::ranges::count(chain, rank()) == 0) return;
-    state = rank() == chain.front() ? carried_.write() : "";  // a script's functions run: while this is the whole session
+    const bool gives = rank() == chain.front();
+    std::string written = gives ? carried_.write() : "";  // a script's functions run: while this is the whole session
     const Among among(runner_, chain);
-    std::uint64_t size = state.size();
+    std::uint64_t size = written.size();
     broadcast(std::as_writable_bytes(std::span(&size, 1)), 0, "the state's size");
-    state.resize(size);
-    broadcast(std::as_writable_bytes(std::span(state)), 0, "the state");
+    if (!gives) state = Bytes(size);
+    broadcast(gives ? std::as_writable_bytes(std::span(written)) : std::span(state), 0, "the state");
   });
   has_followed_ = has_followed_ && !brought;
   if (brought) carried_.take(state);
