@@ -5,7 +5,7 @@
     python bench/ways.py --quick                                 a smoke test
 
 The members train by all ways in turns (bench/peers/ways_member.py). What a lossy way costs in accuracy is another figure: see
-docs/measuring.md for runs to one.
+docs/training-measured.md for runs to one.
 """
 
 from __future__ import annotations

@@ -326,7 +326,7 @@ class Planner {
   static constexpr std::size_t kMostSingly = 64;
   static constexpr double kEarns = 0.995;  // a larger unit must earn its place: it makes steps less smooth
   // Steps by parameter take processor time that the play does not see: four members that share two cores took 15 to 25 % longer than foreseen, and were
-  // still not slower than in order of production where a tenth was foreseen to be gained (docs/measuring.md).
+  // still not slower than in order of production where a tenth was foreseen to be gained (docs/training-measured.md).
   static constexpr double kByParameter = 1.1;
   // Strips are laid out after each step for whoever looks at the whole, and a look fetches them: what the play does not see, either.
   static constexpr double kDivided = 1.1;

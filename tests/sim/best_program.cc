@@ -86,8 +86,8 @@ TEST(BestProgram, is_the_torus_on_a_torus_and_at_the_bound_where_a_host_is_slow)
 }
 
 // What choose() goes by is what comes of it: closed-form prices on known networks beside simulated ones, costs of links alone, in slices as they are executed;
-// latencies keep these from all ending at one moment. Some are too low, for the reasons in docs/collectives.md: recursive doubling, `hierarchical`, and most of
-// all trees, where little is moved beside their height or all roots wait for the same children (reduce_scatter).
+// latencies keep these from all ending at one moment. Some are too low, for the reasons in docs/collectives-measured.md: recursive doubling, `hierarchical`,
+// and most of all trees, where little is moved beside their height or all roots wait for the same children (reduce_scatter).
 // And what choose() takes is near the best that it can.
 TEST(BestProgram, programs_take_what_their_prices_say) {
   const topo::Wire wire{125e6, 5us}, line{25e6, 5us};

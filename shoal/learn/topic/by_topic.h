@@ -4,7 +4,7 @@
 // these move, and a draw looks at the sums and into one group (by_topic_run-inl.h). With n tokens of g words in the document and the slice, K topics
 // in all and C of them in the document, a document is laid out where that is foreseen to take less time, in nanoseconds as measured:
 //
-//   from entries  n (C / 16) kOfEntries                           docs/topics.md, "Long documents"
+//   from entries  n (C / 16) kOfEntries                           docs/topics-measured.md, "Long documents"
 //   by topic      (g + kLaying) (K / 16) kOfSummed + n kOfDrawn
 //
 // Both draw from the very distribution, so it is still drawn from although that depends on the topics themselves; and it depends on the block alone,
