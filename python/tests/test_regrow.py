@@ -161,9 +161,9 @@ def test_nobody_waits_for_the_state(tmp_path):
     """Who comes has followed the steps since it was fed: also buffers, moments, and a rate that changes; the script's own values come last."""
     script = SCRIPT.replace("model = model_of()", "model = torch.nn.Sequential(model_of(), torch.nn.BatchNorm1d(1).double())").replace("SGD(", "Adam(").replace(", momentum=0.5", "")
     assert script.count("Adam") == script.count("BatchNorm") == 1
-    told, _, said = run(tmp_path, [(1, 4, "begin", KILL)], comes=12, script=script)
+    told, _, said = run(tmp_path, [(0, 4, "begin", KILL)], comes=12, script=script)
     assert len(told) == 3 and all(one["alike"] == told[0]["alike"] for one in told), said
-    assert [one["followed"] for one in told] == [False, True, False], said
+    assert [one["followed"] for one in told] == [True, False, False], said
 
 
 def test_what_cannot_be_followed_is_brought(tmp_path):

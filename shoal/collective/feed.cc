@@ -46,8 +46,8 @@ Feed::Feed(net::Transport& transport, std::vector<net::Rank> to, std::uint64_t o
 
 Feed::~Feed() { close(transport_, operation_); }
 
-void Feed::give(const Parts& parts, Nanoseconds patience, bool by_first) {
-  if (by_first && share_.giver != 0) return;
+bool Feed::give(const Parts& parts, Nanoseconds patience, bool by_first) {
+  if (by_first && !is_first()) return true;
   struct Given {
     Announced announced;
     Bytes share;
@@ -83,9 +83,9 @@ void Feed::give(const Parts& parts, Nanoseconds patience, bool by_first) {
       });
     }
   });
-  if (under_way_->bytes <= kMostUnderWay) return;
+  if (under_way_->bytes <= kMostUnderWay) return true;
   is_slower_ = true;
-  net::wait_for(transport_, [this] { return under_way_->bytes <= kMostUnderWay; }, patience);
+  return net::wait_for(transport_, [this] { return under_way_->bytes <= kMostUnderWay; }, patience);
 }
 
 // On the loop, but for what is atomic.
@@ -111,7 +111,8 @@ struct Follower::Arrivals : std::enable_shared_from_this<Arrivals> {
 
   // Pieces of which all givers have announced their share; which piece is next the first giver says.
   void begin_next() {
-    while (discards || pieces.size() < kAhead) {
+    if (discards) return throw_away();
+    while (pieces.size() < kAhead) {
       std::vector<net::Rank> from;
       std::uint32_t givers = 0;
       for (net::Rank rank = 0; rank < announced.size(); ++rank) {
@@ -131,28 +132,40 @@ struct Follower::Arrivals : std::enable_shared_from_this<Arrivals> {
       said.push_back(announced[rank].front());
       announced[rank].pop_front();
       const Announced& one = said.back();
-      if (one.size > kLargest || one.giver >= one.givers) is_lost = true;  // nobody that we know says so
-      if (is_lost) return;
       const bool is_alike = one.size == said[0].size && one.digest == said[0].digest && one.giver == said.size() - 1 && one.givers == from.size();
-      if (!is_alike) differ = discards = true;
+      if (!is_alike || !is_possible(one)) differ = discards = true;
     }
-    const auto piece = std::make_shared<Piece>();
+    if (discards) {
+      for (std::size_t i = 0; i < from.size(); ++i) throw_away(from[i], said[i]);
+      return throw_away();
+    }
+    const auto piece = pieces.emplace_back(std::make_shared<Piece>());
     piece->missing = from.size();
-    if (!discards) {
-      piece->bytes = Bytes(said[0].size);
-      pieces.push_back(piece);
-    }
+    piece->bytes = Bytes(said[0].size);
     for (std::size_t i = 0; i < from.size(); ++i) {
       const Part part = part_of(said[i].size, said[i].giver, said[i].givers);
-      const std::uint64_t size = part.end - part.begin;
-      const Bytes thrown_away(discards ? size : 0);
-      const auto into = discards ? std::span(thrown_away) : std::span(piece->bytes).subspan(part.begin, size);
-      transport.receive(from[i], shares(operation), kPriority, into, [self = shared_from_this(), piece, thrown_away](const net::Failure& why) {
+      const auto into = std::span(piece->bytes).subspan(part.begin, part.end - part.begin);
+      transport.receive(from[i], shares(operation), kPriority, into, [self = shared_from_this(), piece](const net::Failure& why) {
         if (why) self->is_lost = true;
         if (!why) --piece->missing;
         while (self->whole < self->pieces.size() && self->pieces[self->whole]->missing == 0) ++self->whole;
       });
     }
+  }
+
+  static bool is_possible(const Announced& one) { return one.size <= kLargest && one.giver < one.givers; }  // nobody that we know says anything else
+
+  // Each share by itself: a giver may be lost.
+  void throw_away() {
+    for (net::Rank rank = 0; rank < announced.size(); ++rank) {
+      for (; !announced[rank].empty(); announced[rank].pop_front()) throw_away(rank, announced[rank].front());
+    }
+  }
+  void throw_away(net::Rank from, const Announced& one) {
+    if (!is_possible(one)) return;
+    const Part part = part_of(one.size, one.giver, one.givers);
+    const Bytes nobodys(part.end - part.begin);
+    transport.receive(from, shares(operation), kPriority, std::span(nobodys), [nobodys](const net::Failure&) {});
   }
 
   net::Transport& transport;
@@ -173,7 +186,10 @@ Follower::Follower(net::Transport& transport, std::uint64_t operation) : transpo
   });
 }
 
-Follower::~Follower() { close(transport_, arrivals_->operation); }
+Follower::~Follower() {
+  const bool is_broken = net::call(transport_, [arrivals = arrivals_] { return arrivals->is_lost || arrivals->differ || arrivals->discards; }).value_or(false);
+  is_broken ? give_up() : close(transport_, arrivals_->operation);
+}
 
 void Follower::give_up() {
   net::call(transport_, [arrivals = arrivals_] {

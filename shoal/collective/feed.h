@@ -27,9 +27,10 @@ class Feed {
   ~Feed();  // what has not left stays
   // Copies its share of the piece, which lies in these parts one behind the other: a large state is never put together. Returns at once where few bytes are under
   // way behind the first piece; else waits for some to leave, no longer than `patience`: a feed that is slower than training does not fill this member's memory.
-  // by_first: the piece is the first giver's, whole; the others have nothing like it, or give nothing.
+  // Returns whether they have left. by_first: the piece is the first giver's, whole; the others have nothing like it, or give nothing.
   using Parts = std::vector<std::span<const std::byte>>;
-  void give(const Parts& parts, Nanoseconds patience, bool by_first = false);
+  bool give(const Parts& parts, Nanoseconds patience, bool by_first = false);
+  bool is_first() const { return share_.giver == 0; }
   // The state has not left yet, or a piece before the latest. As the first giver sees it, for all: each sees another moment, and of short steps hardly one at
   // which none is behind. Not of a feed that had to wait: training would be held up by it to its end, so all rather wait for the rest once.
   bool is_behind() const { return share_.giver == 0 && !is_slower_ && (under_way_->states > 0 || under_way_->sends > to_.size()); }
@@ -48,7 +49,8 @@ class Feed {
   bool has_begun_ = false, is_slower_ = false;
 };
 
-// Its other end: from whichever members give. Two pieces at most are under way or wait here, so that who follows is never far behind of what has left.
+// Its other end: from whichever members give. Two pieces at most are under way or wait here, so that who follows is never far behind of what has left. One that ends
+// before it has followed to the end leaves nobody waiting: what still comes is thrown away for as long as the transport lives.
 class Follower {
  public:
   Follower(net::Transport& transport, std::uint64_t operation);

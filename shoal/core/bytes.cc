@@ -41,8 +41,8 @@ class Kept {
   void give(Memory memory, std::size_t size) {
     constexpr std::size_t most = std::size_t{64} << 20;
     const std::lock_guard lock(mutex_);
-    if (bytes_ + size > most) by_size_.clear(), bytes_ = 0;  // of sizes that nobody asks for any more
     if (size > most) return;
+    if (bytes_ + size > most) by_size_.clear(), bytes_ = 0;  // of sizes that nobody asks for any more
     by_size_[size].push_back(std::move(memory));
     bytes_ += size;
   }

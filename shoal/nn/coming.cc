@@ -36,13 +36,25 @@ void Coming::begin(const net::Place& before, std::vector<net::Rank> lost) {
 }
 
 void Coming::tell(const net::Place& before, std::vector<net::Rank> lost) {
-  telling_ = std::jthread([before, lost = std::move(lost)] {
-    try {
-      net::tell_lost(before, lost);
-    } catch (const Error& error) {
-      say(error.fact());
-    } catch (const std::exception& error) {
-      say(error.what());
+  const std::lock_guard lock(guard_);
+  to_tell_ = {before, std::move(lost)};
+  if (std::exchange(tells_, true)) return;  // the latest: whoever is lost is in it
+  telling_ = std::jthread([this] {
+    for (;;) {
+      std::unique_lock held(guard_);
+      const auto now = std::exchange(to_tell_, std::nullopt);
+      if (!now) {
+        tells_ = false;
+        return;
+      }
+      held.unlock();
+      try {
+        net::tell_lost(now->first, now->second);
+      } catch (const Error& error) {
+        say(error.fact());
+      } catch (const std::exception& error) {
+        say(error.what());
+      }
     }
   });
 }

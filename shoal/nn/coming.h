@@ -11,8 +11,10 @@
 #include <functional>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <stop_token>
 #include <thread>
+#include <utility>
 #include <vector>
 
 #include "shoal/net/job.h"
@@ -36,6 +38,8 @@ class Coming {
   std::mutex guard_;
   std::condition_variable_any pause_;
   std::unique_ptr<net::Job> job_;
+  std::optional<std::pair<net::Place, std::vector<net::Rank>>> to_tell_;
+  bool tells_ = false;
   std::jthread joining_, telling_;  // last: at their ends before what they use
 };
 

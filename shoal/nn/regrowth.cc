@@ -27,10 +27,9 @@ std::string Regrowth::ready(const std::vector<net::Rank>& here) {
     const auto seen = net::call(next_->job->transport(), [survivors = next_->survivors] { return std::pair(survivors->members(), survivors->ahead()); });
     if (!seen) return "";
     const auto& [there, waiting] = *seen;  // for the state
-    if (!std::ranges::includes(there, here)) {  // somebody was lost, or has left it for that reason: there is one more, in which all can be
-      const net::Place place = next_->job->place();
-      forget_next();
-      coming_.begin(place, {});
+    // Somebody was lost, or has left it for that reason; or it has ended here: there is one more, in which all can be.
+    if (!std::ranges::includes(there, here) || next_->job->transport().failure()) {
+      look_for_another();
       return "";
     }
     const bool all_wait = std::ranges::all_of(there, [&](net::Rank r) { return std::ranges::binary_search(here, r) || std::ranges::binary_search(waiting, r); });
@@ -56,14 +55,30 @@ void Regrowth::heard(const std::vector<std::string>& said) {
 }
 
 void Regrowth::begin_feed(net::Rank giver, net::Rank givers, std::vector<net::Rank> lost, const collective::Feed::Parts& state, Nanoseconds patience) {
+  fed_ = lost;
   feed_ = std::make_unique<collective::Feed>(next_->job->transport(), std::move(lost), net::operation_in(channels_.feed, 0), collective::Feed::Share{giver, givers});
   feed_->give(state, patience);
+}
+
+void Regrowth::feed(const collective::Feed::Parts& piece, Nanoseconds patience) {
+  if (!feed_->give(piece, patience)) look_for_another();
+}
+
+bool Regrowth::tells(net::Rank rank, const std::vector<net::Rank>& members) const {
+  const auto first = std::ranges::find_if(members, [this](net::Rank r) { return std::ranges::count(fed_, r) == 0; });
+  return feed_ && first != members.end() && *first == rank;
 }
 
 std::shared_ptr<SessionGroup> Regrowth::take_next() {
   to_do_ = Stage::train;
   told_lost_.clear();
   return std::exchange(next_, nullptr);
+}
+
+void Regrowth::look_for_another() {
+  const net::Place place = next_->job->place();
+  forget_next();
+  coming_.begin(place, {});
 }
 
 void Regrowth::forget_next() {

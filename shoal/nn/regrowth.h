@@ -33,7 +33,8 @@ class Regrowth {
   // Others are to come in place of these, lost in the job `now`. Again with each loss; the same ones again are no news.
   void look_for(const net::Place& now, const std::vector<net::Rank>& lost);
 
-  // With a step of fewer: what this member is ready for, in words; nothing: to go on as before. `here`: who is left. Then what all of these said, by place, if it was a step of training.
+  // With a step of fewer, once its means are there: what this member is ready for, in words; nothing: to go on as before. `here`: who is left. Asked again where the
+  // step is done again: what changes here is this member's own sight, and what was said last counts. Only heard() is agreed: what all of them said, by place.
   std::string ready(const std::vector<net::Rank>& here);
   void heard(const std::vector<std::string>& said);
 
@@ -45,13 +46,18 @@ class Regrowth {
   // giver: this member's place among the `givers` that are left. lost: to whom.
   void begin_feed(net::Rank giver, net::Rank givers, std::vector<net::Rank> lost, const collective::Feed::Parts& state, Nanoseconds patience);
   bool feeds() const { return feed_ != nullptr; }  // it is to be told what each step does
-  void feed(const collective::Feed::Parts& piece, Nanoseconds patience, bool by_first = false) { feed_->give(piece, patience, by_first); }
+  void feed(const collective::Feed::Parts& piece, Nanoseconds patience);  // who has not taken enough of it by then is not waited for any more
+  bool feeds_last() const { return feed_ && feed_->is_first(); }         // it is this member that gives the last piece, whole
+  void feed_last(const collective::Feed::Parts& piece, Nanoseconds patience) { feed_->give(piece, patience, true); }
+  // Whether it is this member that says what all who fed have, the same: one of these.
+  bool tells(net::Rank rank, const std::vector<net::Rank>& members) const;
   void end_feed() { feed_.reset(); }  // all have moved, and hold together what was fed
   std::shared_ptr<SessionGroup> take_next();  // to move to
 
  private:
   enum class Stage { train, feed, move };
   void forget_next();
+  void look_for_another();  // job: this one is none in which all can be
 
   Coming coming_;
   const Channels channels_;
@@ -60,6 +66,7 @@ class Regrowth {
   std::vector<net::Rank> ahead_;
   Stage ready_for_ = Stage::train, to_do_ = Stage::train;
   std::string said_;
+  std::vector<net::Rank> fed_;              // who is
   std::unique_ptr<collective::Feed> feed_;  // over next_: last
 };
 

@@ -22,12 +22,6 @@ constexpr std::uint64_t kTextLimit = 256u << 20;
 // A server waits for workers that evaluate or save. Who is silent is lost before, and workers have deadlines of their own.
 constexpr Nanoseconds kAsLongAsItTakes = std::chrono::hours(24) * 3650;
 
-std::vector<net::Rank> first_ranks(net::Rank count) {
-  std::vector<net::Rank> ranks(count);
-  std::iota(ranks.begin(), ranks.end(), 0u);
-  return ranks;
-}
-
 // The first members of a job as one of their own.
 class WorkersJob final : public net::Job {
  public:

@@ -10,6 +10,8 @@
 
 namespace shoal::nn {
 
+std::vector<net::Rank> first_ranks(net::Rank count);  // 0, 1, ...
+
 struct SessionGroup {
   // survivors_channel: of the agreement on who is left, where the job goes on without members that are lost.
   SessionGroup(std::unique_ptr<net::Job> over, std::uint16_t survivors_channel);

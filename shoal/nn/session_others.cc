@@ -45,9 +45,9 @@ bool Session::move_on() {
     carried_.show_fed([this](const collective::Feed::Parts& state) { regrowth_->begin_feed(place(), living(), missing(), state, patience_); });
   }
   if (!regrowth_->is_to_move()) return false;
-  if (feeds()) {
+  if (regrowth_->feeds_last()) {
     const std::string last = carried_.write_last();
-    regrowth_->feed({std::as_bytes(std::span(last))}, patience_, true);
+    regrowth_->feed_last({std::as_bytes(std::span(last))}, patience_);
   }
   move_to(regrowth_->take_next());
   regrowth_->end_feed();
@@ -92,8 +92,8 @@ bool Session::bring_state(bool here) {
       follower = std::make_unique<collective::Follower>(transport(), net::operation_in(feed_channel_, 0));
       follow(*follower);
     }
-    const bool tells = feeds() && place() == 0;  // for all who fed: they gave the same, piece by piece
-    const std::string digest = tells || has_followed_ ? std::to_string(carried_.digest()) : "";
+    const bool tells = here ? has_followed_ : feeds() && regrowth_->tells(rank(), members());
+    const std::string digest = tells ? std::to_string(carried_.digest()) : "";
     const auto said = gather_text(here ? digest : std::string(kHasIt) + digest, "who has the state");
     const auto first = std::ranges::find_if(said, [](const std::string& text) { return text.starts_with(kHasIt); });
     found = first != said.end();

@@ -3,7 +3,9 @@
 #include <algorithm>
 #include <bit>
 #include <chrono>
+#include <cmath>
 #include <numeric>
+#include <span>
 
 #include "shoal/core/text.h"
 
@@ -68,6 +70,22 @@ double Telemetry::seconds_old(double share) const {
 
 std::uint64_t Telemetry::rows_read() const { return std::accumulate(behind.begin(), behind.end(), std::uint64_t{0}); }
 
+namespace {
+
+// A bar for each of these, as high as its share of the largest; what is there at all is seen.
+std::string bars(std::span<const std::uint64_t> counts) {
+  static constexpr const char* kHeights[] = {"\u00b7", "\u2581", "\u2582", "\u2583", "\u2584", "\u2585", "\u2586", "\u2587", "\u2588"};
+  const std::uint64_t largest = std::ranges::max(counts);
+  std::string text;
+  for (const std::uint64_t count : counts) {
+    const double height = 8 * static_cast<double>(count) / static_cast<double>(largest);
+    text += kHeights[count == 0 ? 0 : std::max(1, static_cast<int>(std::lround(height)))];
+  }
+  return text;
+}
+
+}  // namespace
+
 std::string Telemetry::line(const std::string& table) const {
   const std::uint64_t rows = rows_read();
   if (rows == 0 && bytes.added + bytes.given + bytes.taken + bytes.saved == 0) return "";
@@ -81,7 +99,11 @@ std::string Telemetry::line(const std::string& table) const {
     }
     const std::string mean = std::to_string(sum / static_cast<double>(rows));
     text += ", " + mean.substr(0, mean.find('.') + 3) + " clocks behind in the mean, " + std::to_string(worst) + " at most";
+    if (worst > 0) text += ": " + bars(std::span(behind).first(worst + 1));
     text += "; half were vouched for less than " + show_seconds(seconds_old(0.5)) + " before, 99 of 100 less than " + show_seconds(seconds_old(0.99));
+    const auto is_there = [](std::uint64_t count) { return count > 0; };
+    const auto youngest = std::ranges::find_if(old, is_there) - old.begin(), end = std::ranges::find_if(old.rbegin(), old.rend(), is_there).base() - old.begin();
+    text += ": " + bars(std::span(old).subspan(youngest, end - youngest)) + " from " + show_seconds(seconds_below(youngest)) + " by twos";
   }
   for (std::size_t cause = 0; cause < kCauses; ++cause) {
     if (waited[cause] > 0) text += "; waited " + show_seconds(waited[cause]) + " for " + name(static_cast<Cause>(cause));

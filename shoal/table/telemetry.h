@@ -46,7 +46,7 @@ struct Telemetry {
   std::uint64_t rows_read() const;
   // The least of seconds_below() that this share of the rows that were read was not older than.
   double seconds_old(double share) const;
-  // For people: "1,200 rows read, ..."; empty where nothing happened.
+  // For people: "1,200 rows read, ...", both histograms as rows of bars, each as high as its share of the largest; empty where nothing happened.
   std::string line(const std::string& table) const;
 };
 

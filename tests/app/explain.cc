@@ -58,7 +58,8 @@ TEST(explain, tells_what_tables_met) {
   const Folder folder;
   make_run(folder, "20260101T000000Z-run", 1);
   table::Telemetry met;
-  met.read(3, 5, std::chrono::microseconds(100));
+  for (int i = 0; i < 8; ++i) met.read(3, 5, std::chrono::microseconds(100));
+  met.read(4, 5, std::chrono::microseconds(700));
   met.wait(table::Cause::gate, std::chrono::milliseconds(30));
   met.wait(table::Cause::fetch, std::chrono::milliseconds(20));
   met.wait(table::Cause::back_pressure, std::chrono::milliseconds(10));
@@ -67,7 +68,8 @@ TEST(explain, tells_what_tables_met) {
       << R"({"rank":0,"kind":"note","begin":1000000,"end":1000000,"name":")" << met.line("counts (ssp:3)") << "\"}\n";
   const auto outcome = shoal(folder, {"explain"});
   EXPECT_EQ(outcome.status, 0) << outcome.err;
-  EXPECT_THAT(outcome.out, HasSubstr("table counts (ssp:3): 1 rows read, 2.00 clocks behind in the mean, 2 at most"));
+  EXPECT_THAT(outcome.out, HasSubstr("table counts (ssp:3): 9 rows read, 1.88 clocks behind in the mean, 2 at most: \u00b7\u2581\u2588; half were vouched for less than 128 us before"));
+  EXPECT_THAT(outcome.out, HasSubstr("\u2588\u00b7\u00b7\u2581 from 128 us by twos"));
   EXPECT_THAT(outcome.out, HasSubstr("; waited 30 ms for the slowest; waited 20 ms for rows; waited 10 ms for servers to catch up; said 2.5 MB (2.0 MB of it "
                                      "increments), heard 3.0 MB; wrote 4.0 MB to snapshots; handed 1.0 MB of rows to other members, and took over 0.0 MB"));
 }

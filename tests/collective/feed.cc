@@ -155,6 +155,24 @@ TEST(Feed, a_lost_giver_ends_it) {
   }
 }
 
+// It has left, and its bytes still do: nobody is to wait for room that it does not make.
+TEST(Feed, who_gives_does_not_wait_for_one_that_has_ended_because_another_was_lost) {
+  for (std::uint64_t seed = 1; seed <= 10; ++seed) {
+    Fed fed(3, 2, seed);
+    fed.give(piece_of(300'000, 1));
+    fed.job.at(std::chrono::microseconds(10 * seed), [&] { fed.job.kill(1); });
+    for (Follower& follower : fed.followers) {
+      for (std::optional<Code> why; !why;) why = why_not(follower);
+    }
+    fed.followers.clear();
+    for (std::uint64_t n = 0; n < 10; ++n) {
+      give(fed.feeds[0], piece_of(100'000, n));
+      give(fed.feeds[2], piece_of(100'000, n));
+    }
+    EXPECT_TRUE(fed.job.run([&] { return fed.feeds[0].has_left() && fed.feeds[2].has_left(); })) << seed;
+  }
+}
+
 // Over sockets and memory, with threads: more pieces than fit, from members that do not wait for who follows.
 TEST(Feed, a_hundred_pieces_over_memory) {
   net::Board board;
