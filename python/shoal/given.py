@@ -23,6 +23,10 @@ def check(module, optimizer, plan) -> None:
             if kind.__name__ in _EXCHANGE_THEMSELVES and kind.__module__.startswith("torch."):
                 raise mistake(where, f"the model has a {kind.__name__}, which exchanges gradients itself",
                               "give it the plain module, or leave data_parallel() out and let that one use Shoal's process group")
+    for name, parameter in module.named_parameters():
+        if any(kind.__name__ == "DTensor" and kind.__module__.startswith("torch.") for kind in type(parameter).__mro__):
+            raise mistake(f"parameter {name}", "it is a DTensor, of which each member may hold another part",
+                          "give data_parallel() the plain module, or leave it out and let the model's mesh use Shoal's process group")
     own = {id(parameter) for parameter in module.parameters()}
     if own and not any(id(parameter) in own for group in optimizer.param_groups for parameter in group["params"]):
         raise mistake(where, "the optimizer steps no parameter of this model", "make it from model.parameters()")

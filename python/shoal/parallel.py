@@ -99,7 +99,7 @@ class DataParallel(Wrapped):
         self._trained = trained
         parameters = [p for _, p in trained]
         self._divided = divided.Divided(self._core, module, optimizer, parameters, [n for n, _ in trained], saved is not None)
-        self._gates = pending.Gates(self._divided, parameters)
+        self._gates = pending.Gates(self._divided, parameters, [n for n, _ in trained])
         self._steps = Steps(self._core, optimizer, parameters)
         self._graphs = compiled.Graphs(parameters, self._steps)
         self._factored = factored.Layers(self._core, module, parameters)

@@ -10,6 +10,7 @@ import sys
 import torch
 
 from . import _C, next_use, recording
+from .errors import mistake
 
 _TORCH = os.path.dirname(torch.__file__)
 _grad = torch.Tensor.grad
@@ -43,7 +44,11 @@ def _reader(frame) -> str:
 
 def _read(self):
     _settle(self, False)
-    return _grad.__get__(self)
+    gradient = _grad.__get__(self)
+    if gradient is not None and torch._C._current_graph_task_id() != -1:
+        gates, number = _owner[id(self)]
+        gates.looks_inside(number)
+    return gradient
 
 
 def _write(self, value):
@@ -77,6 +82,12 @@ def _pending(kind: type) -> type:
     return _classes[kind]
 
 
+def _mark(parameter):
+    """What is another when the parameter is: its version, or, where it is changed by .data, which counts none, some of its elements."""
+    elements = parameter.detach().flatten()
+    return parameter._version, elements[::max(1, len(elements) // 64)].clone().view(torch.uint8)
+
+
 def is_known(parameter) -> bool:
     """Some model exchanges its gradient."""
     return id(parameter) in _owner
@@ -85,11 +96,12 @@ def is_known(parameter) -> bool:
 class Gates:
     """The parameters of one model: closed while their means are on the way."""
 
-    def __init__(self, means, parameters):
+    def __init__(self, means, parameters, names):
         """means.install(number) is called before a .grad is read, and returns whether that is told; means.overwrite(number) before it is set."""
         self.means = means
         self.set_by_hand = set()  # numbers of those whose .grad the script has set while closed; whoever looks clears it
-        self._parameters = parameters
+        self._parameters, self._names = parameters, names
+        self._seen_inside = {}    # number of a parameter whose .grad a hook has read in this backward pass -> the mark of its values then
         self._held = frozenset()
         self._kinds = [type(p) for p in parameters]
         self._pending = [_pending(kind) for kind in self._kinds]
@@ -103,7 +115,24 @@ class Gates:
         for number in before | self._held:
             next_use.become(self._parameters[number], (self._pending if self._closed or number in self._held else self._kinds)[number])
 
+    def looks_inside(self, number) -> None:
+        """A hook reads a gradient inside of a backward pass, where it is this member's own: until the pass ends the parameter must stay."""
+        if not self._seen_inside:
+            torch.autograd.Variable._execution_engine.queue_callback(self._pass_ends)
+        if number not in self._seen_inside:
+            self._seen_inside[number] = _mark(self._parameters[number])
+
+    def _pass_ends(self) -> None:
+        seen, self._seen_inside = self._seen_inside, {}
+        for number, (version, elements) in seen.items():
+            version_now, elements_now = _mark(self._parameters[number])
+            if version_now != version or not torch.equal(elements_now, elements):
+                raise mistake(f"parameter {self._names[number]}",
+                              "a hook has stepped it inside of backward(), where .grad is this member's own: each member would go its own way",
+                              "step behind backward(), with the optimizer that data_parallel() returned")
+
     def close(self) -> None:
+        self._seen_inside.clear()  # of a pass that an error has ended
         self._become(self._pending, True)
 
     def open(self) -> None:

@@ -173,6 +173,26 @@ def test_futures_carry_the_result(members):
     assert members.run(futures) == [(6.0, True, True)] * SIZE
 
 
+def holds_alone():
+    """Rank 0 begins when the others have dropped what they gave, and have laid other numbers where it may have been."""
+    count = 100_000  # so many that memory which is freed is no longer this process's
+    if rank() == 0:
+        for other in (1, 2):
+            distributed.recv(torch.empty(1), other)
+    out = torch.empty(count)
+    scattered = distributed.reduce_scatter_tensor(out, torch.full((SIZE * count,), rank() + 1.0), async_op=True)
+    summed = distributed.all_reduce(torch.full((count,), 10.0 ** rank()), async_op=True).get_future()
+    others = [torch.full((size,), -1.0) for size in (count, SIZE * count)]
+    if rank() != 0:
+        distributed.send(torch.ones(1), 0)
+    scattered.wait()
+    return out.unique().tolist(), summed.wait()[0].unique().tolist(), len(others)
+
+
+def test_what_an_operation_reads_and_writes_is_there_until_it_ends(members):
+    assert members.run(holds_alone) == [([6.0], [111.0], 2)] * SIZE
+
+
 def callback_uses_the_group():
     """A callback may itself wait for a collective: it does not run on the loop that would have to do it."""
     work = distributed.all_reduce(torch.tensor([1.0]), async_op=True)

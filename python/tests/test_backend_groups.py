@@ -200,3 +200,22 @@ def test_the_others_shrink_and_go_on(flags):
         assert group.results(ranks=[0, 2]) == [(True, 0, 2, 11.0), (True, 1, 2, 11.0)]
     finally:
         group.close()
+
+
+def ranks_of_two_groups():
+    """Who is at which place of all, and of the last two."""
+    places = []
+    for group in (None, distributed.new_group([1, 2], backend="cpu:shoal")):
+        if distributed.get_rank(group) >= 0:
+            gathered = torch.empty(distributed.get_world_size(group), dtype=torch.int64)
+            distributed.all_gather_into_tensor(gathered, torch.tensor([distributed.get_rank()]), group=group)
+            places.append((distributed.get_rank(group), gathered.tolist()))
+    return places
+
+
+def test_ranks_are_those_of_the_group_whatever_torchruns_variables_say():
+    group = Members(3, {"RANK": "1", "LOCAL_RANK": "1", "WORLD_SIZE": "7", "MASTER_ADDR": "192.0.2.1", "MASTER_PORT": "1"})
+    try:
+        assert group.run(ranks_of_two_groups) == [[(0, [0, 1, 2])], [(1, [0, 1, 2]), (0, [1, 2])], [(2, [0, 1, 2]), (1, [1, 2])]]
+    finally:
+        group.close()

@@ -4,6 +4,7 @@ import copy
 
 import pytest
 import torch
+from torch.utils.checkpoint import checkpoint
 
 import shoal
 import tiny
@@ -199,6 +200,87 @@ def plain_layer_or_ours(_):
 
 def test_under_autocast_the_layer_computes_what_pytorchs_does(pool):
     assert pool(2).run(plain_layer_or_ours, None) == [True, True]
+
+
+# --- what autograd keeps for the backward pass, and what it is asked for
+
+class Recomputed(Alone):
+    def forward(self, x):
+        return checkpoint(self.wide, x, use_reentrant=False)
+
+
+class Rounded(Alone):
+    """Its hooks keep what autograd saves in bfloat16."""
+
+    def forward(self, x):
+        with torch.autograd.graph.saved_tensors_hooks(lambda t: t.bfloat16() if t.is_floating_point() else t,
+                                                      lambda t: t.float() if t.is_floating_point() else t):
+            return self.wide(x)
+
+
+def kept_otherwise(folder, kind):
+    """Whether a pair left, whether the gradient has the bits of one process, and whether those are a plain layer's."""
+    net, optimizer = by_factors(kind(), folder)
+    one_pass(net, *rows_of(shoal.rank()))
+    no_product = raw_gradient(net) is None
+    ours = net.module.wide.weight.grad.clone()
+    optimizer.step()
+    single, plain = kind(), Alone()
+    for alone in (single, plain):
+        one_pass(alone, *(torch.cat(parts) for parts in zip(*(rows_of(rank) for rank in range(shoal.size())))))
+    same = torch.equal(ours, single.wide.weight.grad / shoal.size())
+    return no_product, same, torch.equal(single.wide.weight.grad, plain.wide.weight.grad)
+
+
+@pytest.mark.parametrize("kind, as_plain", [(Recomputed, True), (Rounded, False)])
+def test_a_pair_is_of_what_hooks_on_saved_tensors_give_back(pool, tmp_path, kind, as_plain):
+    assert pool(2).run(kept_otherwise, tmp_path, kind) == [(True, True, as_plain)] * 2
+
+
+def asked_for(folder):
+    """torch.autograd.grad() of the weight, before and after the pass that exchanges: this member's own each time, and the mean is what it was."""
+    net, optimizer = by_factors(Alone(), folder)
+    x, g = rows_of(shoal.rank())
+    own = Alone()
+    one_pass(own, x, g)
+    loss = (net(x) * g).sum()
+    (before,) = torch.autograd.grad(loss, net.module.wide.weight, retain_graph=True)
+    loss.backward(retain_graph=True)
+    (after,) = torch.autograd.grad(loss, net.module.wide.weight)
+    ours = net.module.wide.weight.grad.clone()
+    optimizer.step()
+    single = Alone()
+    one_pass(single, *(torch.cat(parts) for parts in zip(*(rows_of(rank) for rank in range(shoal.size())))))
+    return [torch.equal(before, own.wide.weight.grad), torch.equal(after, own.wide.weight.grad),
+            torch.equal(ours, single.wide.weight.grad / shoal.size())]
+
+
+def test_what_is_asked_for_without_a_backward_pass_is_this_members_own(pool, tmp_path):
+    assert pool(2).run(asked_for, tmp_path) == [[True] * 3] * 2
+
+
+def penalised(net, rank):
+    """A loss of the weight's gradient, whose backward pass goes through the layer twice."""
+    loss = net(rows_of(rank)[0]).square().mean()
+    (slope,) = torch.autograd.grad(loss, net.wide.weight, create_graph=True)
+    (loss + slope.square().sum()).backward()
+
+
+def penalised_by_factors(folder):
+    net, optimizer = by_factors(Alone(), folder)
+    before = tiny.values(net.module)
+    penalised(net, shoal.rank())
+    ours = net.module.wide.weight.grad.clone()
+    optimizer.step()
+    return before, ours
+
+
+def test_a_gradient_of_the_weights_gradient_is_exchanged(pool, tmp_path):
+    for before, ours in pool(2).run(penalised_by_factors, tmp_path):
+        single = Alone()
+        single.load_state_dict(dict(zip(single.state_dict(), before)))
+        means = tiny.mean_in_rank_order([tiny.gradients(single, lambda n, r=r: penalised(n, r)) for r in range(2)])
+        assert (ours - means[0]).abs().max() <= 1e-6 * means[0].abs().max()
 
 
 # --- compiled

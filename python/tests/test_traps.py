@@ -1,14 +1,23 @@
 """What goes wrong quietly where gradients are hooked (research/sync.md 5): each is exact, or refused in a line that says what to do."""
 
+import os
+import subprocess
+import sys
+from concurrent.futures import ThreadPoolExecutor
+
 import pytest
 import torch
 from torch import distributed, nn
+from torch.distributed.device_mesh import init_device_mesh
 from torch.distributed.fsdp import fully_shard
+from torch.distributed.tensor import Shard, distribute_tensor
 from torch.nn.parallel import DistributedDataParallel
 
 import shoal
 import tiny
 from against_one import MEMBERS, RANKS
+from pool import environment
+from test_launchers import free_port, variables
 from test_steps import OPTIMIZERS, STEPS, expected_of, late, one_loss, parameters, trained
 
 
@@ -23,6 +32,99 @@ def test_a_model_that_exchanges_gradients_itself_is_refused(wrap, name):
             assert refused.value.exit_code == 2 and "\n" not in str(refused.value)
     finally:
         distributed.destroy_process_group()
+
+
+def test_a_model_whose_parameters_are_divided_among_members_is_refused():
+    """Their gradients are of parts that only this member has, and come by another way than a parameter's own."""
+    distributed.init_process_group("gloo", store=distributed.HashStore(), rank=0, world_size=1)
+    try:
+        net = tiny.model()
+        net[2].weight = nn.Parameter(distribute_tensor(net[2].weight.detach(), init_device_mesh("cpu", (1,)), [Shard(0)]))
+        with pytest.raises(shoal.Error, match="^parameter 2.weight: it is a DTensor, of which each member may hold another part") as refused:
+            tiny.wrap(net)
+        assert refused.value.exit_code == 2 and "\n" not in str(refused.value)
+    finally:
+        distributed.destroy_process_group()
+
+
+# --- hooks behind a gradient: inside of backward() it is this member's own
+
+def steps_inside(parameter):
+    rule = torch.optim.SGD([parameter], lr=0.1)
+    rule.step()
+    rule.zero_grad()
+
+
+def steps_past_the_counter(parameter):
+    parameter.data.sub_(parameter.grad, alpha=0.1)
+    parameter.grad = None
+
+
+def by_hooks(hook, steps):
+    """Exit code and line of training in which hooks step two parameters, with or without the step of the optimizer that is wrapped."""
+    net, optimizer = tiny.wrap(tiny.model())
+    for parameter in net.module[2].parameters():
+        parameter.register_post_accumulate_grad_hook(hook)
+    try:
+        for step in range(2):
+            one_loss(net, step, shoal.rank())
+            if steps:
+                optimizer.step()
+    except shoal.Error as error:
+        return error.exit_code, str(error)
+
+
+@pytest.mark.parametrize("hook", [steps_inside, steps_past_the_counter])
+@pytest.mark.parametrize("steps", [True, False])
+def test_an_optimizer_inside_of_backward_is_refused(pool, hook, steps):
+    for code, line in pool(MEMBERS).run(by_hooks, hook, steps):
+        assert code == 2 and "\n" not in line
+        assert line.startswith("parameter 2.") and "a hook has stepped it inside of backward(), where .grad is this member's own" in line
+
+
+def halves(parameter):
+    parameter.grad = parameter.grad / 2
+
+
+def drops(parameter):
+    parameter.grad = None
+
+
+def trained_with(hook):
+    net = tiny.model()
+    for parameter in net[2].parameters():
+        parameter.register_post_accumulate_grad_hook(hook)
+    return parameters(trained(net, one_loss))
+
+
+@pytest.mark.parametrize("hook", [halves, drops])
+def test_what_a_hook_makes_of_a_gradient_is_exchanged(pool, hook):
+    def backward(net, step, rank):
+        one_loss(net, step, rank)
+        for parameter in net[2].parameters():
+            hook(parameter)
+
+    for values in pool(MEMBERS).run(trained_with, hook):
+        assert tiny.equal(values, expected_of(tiny.model(), backward))
+
+
+# --- autograd on another thread than the script's
+
+def on_a_thread(net, step, rank):
+    with ThreadPoolExecutor(1) as thread:
+        if step % 2:
+            return thread.submit(one_loss, net, step, rank).result()
+        loss = tiny.loss(net, step, rank)
+        thread.submit(loss.backward).result()
+
+
+def threaded(_=None):
+    return parameters(trained(tiny.model(), on_a_thread))
+
+
+def test_a_backward_pass_on_a_thread_of_its_own_is_exchanged(pool):
+    for values in pool(MEMBERS).run(threaded):
+        assert tiny.equal(values, expected_of(tiny.model(), one_loss))
 
 
 # --- `p.data =`: the accumulator that is hooked stays, or the change is refused
@@ -216,3 +318,36 @@ def test_what_awaits_all_means_is_told(pool, form, kind, expected):
     for notes, waited in pool(MEMBERS).run(told, form, kind):
         assert notes == expected
         assert waited == (form is trains)
+
+
+# --- who ends first
+
+ENDS = """
+import os, sys
+import torch, shoal, tiny
+from torch import distributed
+torch.set_num_threads(1)
+first, pipe = int(sys.argv[1]), sys.argv[2]
+net, optimizer = tiny.wrap(tiny.model())
+tiny.step(net, optimizer, 0, shoal.rank())
+net.flush()
+shoal.init_process_group()
+distributed.all_reduce(torch.ones(1))
+if shoal.rank() == first:
+    held = os.open(pipe, os.O_WRONLY)  # until this process is gone
+else:
+    assert os.read(os.open(pipe, os.O_RDONLY), 1) == b""
+    tiny.loss(net.eval(), 1, 0).item(), net.state_dict(), optimizer.state_dict()
+"""
+
+
+@pytest.mark.parametrize("first", [0, pytest.param(1, marks=pytest.mark.slow)])
+def test_who_has_more_to_do_goes_on_when_the_other_has_ended(tmp_path, first):
+    """Torchrun's variables by hand: rank 0 has the store. Neither does its end end the other, nor does the other's, which then is not waited for."""
+    os.mkfifo(tmp_path / "pipe")
+    at = variables(WORLD_SIZE="2", MASTER_ADDR="127.0.0.1", MASTER_PORT=str(free_port()), SHOAL_SECRET="hush",
+                   PYTHONPATH=environment()["PYTHONPATH"])
+    command = [sys.executable, "-c", ENDS, str(first), str(tmp_path / "pipe")]
+    members = [subprocess.Popen(command, env={**at, "RANK": str(rank), "LOCAL_RANK": str(rank)}, stderr=subprocess.PIPE, text=True) for rank in RANKS]
+    said = [member.communicate(timeout=100)[1] for member in members]
+    assert [(member.returncode, line) for member, line in zip(members, said)] == [(0, "")] * MEMBERS
