@@ -2,15 +2,19 @@
 
 #include <fmt/format.h>
 
+#include <chrono>
 #include <cmath>
 #include <cstdio>
+#include <cstdlib>
 #include <optional>
 
 #include "app/progress.h"
 #include "shoal/core/aside.h"
 #include "shoal/core/error.h"
+#include "shoal/core/time.h"
 #include "shoal/learn/training.h"
 #include "shoal/net/call.h"
+#include "shoal/observe/recorder.h"
 #include "shoal/table/shares.h"
 
 namespace shoal::app {
@@ -124,6 +128,31 @@ void Course::describe(const learn::LabelledRows& rows, const TrainingOptions& op
   for (const auto& one : rows.read) read.push_back(data::sentence(one));
 }
 
+namespace {
+
+// What happens to this member goes to the folder that `shoal run` gave the run, for `shoal explain`.
+class Recording {
+ public:
+  explicit Recording(const net::Place& place) {
+    const char* const folder = std::getenv("SHOAL_RUN_DIR");
+    if (!folder || !*folder) return;
+    std::error_code error;
+    fs::create_directories(folder, error);  // on another host; a mistake shows as it is opened
+    recorder_.emplace(observe::RunFolder::open(folder), static_cast<int>(place.rank), static_cast<int>(place.size));
+  }
+  void bring() {
+    if (!recorder_ || steady_now() < next_) return;
+    recorder_->flush();
+    next_ = steady_now() + std::chrono::seconds(1);
+  }
+
+ private:
+  std::optional<observe::Recorder> recorder_;
+  Instant next_{};
+};
+
+}  // namespace
+
 int train(const Course& course, const TrainingOptions& options, const net::Place& place) {
   const bool first = place.rank == 0;
   std::optional<learn::ModelFolder> folder;
@@ -141,13 +170,17 @@ int train(const Course& course, const TrainingOptions& options, const net::Place
   for (const auto& [name, value] : course.config.items()) joining.settings[name] = value.dump();
   joining.settings["training"] = fmt::format("{} epochs, kept every {}, {}, shared {}", options.epochs, options.every, options.consistency, options.sharing);
   const auto job = net::join(joining);
+  Recording recording(place);
 
   Progress progress(first && !options.data.json);
   learn::Watching watching;
   watching.resumed = [&](unsigned epochs) {
     if (first && !options.data.json) say(fmt::format("goes on after epoch {}\n", epochs));
   };
-  watching.progressed = [&](unsigned epoch, double part) { progress.at(fmt::format("epoch {} of {}", epoch, options.epochs), part); };
+  watching.progressed = [&](unsigned epoch, double part) {
+    progress.at(fmt::format("epoch {} of {}", epoch, options.epochs), part);
+    recording.bring();
+  };
   watching.learnt = [&](const learn::Epoch& epoch) {
     progress.clear();
     if (first) say(options.data.json ? learn::ModelFolder::to_line(epoch) : sentence(epoch, options.epochs));
@@ -155,7 +188,8 @@ int train(const Course& course, const TrainingOptions& options, const net::Place
   if (job->transport().on_peer_lost() == net::OnPeerLost::shrink) {
     throw Error(Code::unsupported, "a learner ends with the first member that is lost: others do not read its data", "SHOAL_ON_PEER_LOST", "fail");
   }
-  std::unique_ptr<learn::Learner> learner;  // outlives the catch: its tables must not be left before the others know why
+  // Outlives the catch: its tables must not be left before the others know why. Gone before the recording, which is to have what they met.
+  std::unique_ptr<learn::Learner> learner;
   try {
     constexpr std::uint16_t meeting = 9;  // a channel that nothing else uses
     const table::TablesOptions defaults;

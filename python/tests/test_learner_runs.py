@@ -84,3 +84,12 @@ def test_memory_that_is_none(tmp_path, said, line):
     (tmp_path / "s.svm").write_text("0 1:1\n1 2:1\n" * 20)
     ended = subprocess.run([program(), "linear", "train", "s.svm"], cwd=tmp_path, capture_output=True, text=True, env={**os.environ, line.partition(":")[0]: said})
     assert ended.returncode == 2 and line in ended.stderr and len(ended.stderr.splitlines()) == 1, ended.stderr
+
+
+def test_what_members_met_at_their_tables_is_explained(tmp_path):
+    """Each member's rows by how stale they were, its waits and its bytes are notes of the run, which `shoal explain` tells."""
+    (tmp_path / "r.csv").write_text("".join(f"{i % 200},{i % 77},{i % 5}\n" for i in range(4000)))
+    subprocess.run([program(), "run", "-n", "2", "--", program(), *RATINGS, "--consistency", "ssp:2"], cwd=tmp_path, check=True, capture_output=True, timeout=60)
+    told = subprocess.run([program(), "explain"], cwd=tmp_path, check=True, capture_output=True, text=True, timeout=60).stdout
+    for rank in range(2):
+        assert any(f"rank {rank}," in line and "(ssp:2): " in line and " rows read, " in line and " by twos" in line for line in told.splitlines()), told
