@@ -56,6 +56,27 @@ learn::Tensors first_values(const Course& course, const std::string& start) {
   return folder.model().tensors;
 }
 
+// What happens to this member goes to the folder that `shoal run` gave the run, for `shoal explain`.
+class Recording {
+ public:
+  explicit Recording(const net::Place& place) {
+    const char* const folder = std::getenv("SHOAL_RUN_DIR");
+    if (!folder || !*folder) return;
+    std::error_code error;
+    fs::create_directories(folder, error);  // on another host; a mistake shows as it is opened
+    recorder_.emplace(observe::RunFolder::open(folder), static_cast<int>(place.rank), static_cast<int>(place.size));
+  }
+  void bring() {
+    if (!recorder_ || steady_now() < next_) return;
+    recorder_->flush();
+    next_ = steady_now() + std::chrono::seconds(1);
+  }
+
+ private:
+  std::optional<observe::Recorder> recorder_;
+  Instant next_{};
+};
+
 }  // namespace
 
 void TrainingOptions::check() const {
@@ -127,31 +148,6 @@ void Course::describe(const learn::LabelledRows& rows, const TrainingOptions& op
   config.update({{"columns", rows.columns}, {"rows", rows.count}, {"held_out", rows.held_out}, {"data", fmt::format("{:016x}", rows.digest)}});
   for (const auto& one : rows.read) read.push_back(data::sentence(one));
 }
-
-namespace {
-
-// What happens to this member goes to the folder that `shoal run` gave the run, for `shoal explain`.
-class Recording {
- public:
-  explicit Recording(const net::Place& place) {
-    const char* const folder = std::getenv("SHOAL_RUN_DIR");
-    if (!folder || !*folder) return;
-    std::error_code error;
-    fs::create_directories(folder, error);  // on another host; a mistake shows as it is opened
-    recorder_.emplace(observe::RunFolder::open(folder), static_cast<int>(place.rank), static_cast<int>(place.size));
-  }
-  void bring() {
-    if (!recorder_ || steady_now() < next_) return;
-    recorder_->flush();
-    next_ = steady_now() + std::chrono::seconds(1);
-  }
-
- private:
-  std::optional<observe::Recorder> recorder_;
-  Instant next_{};
-};
-
-}  // namespace
 
 int train(const Course& course, const TrainingOptions& options, const net::Place& place) {
   const bool first = place.rank == 0;

@@ -97,9 +97,9 @@ class DataParallel(Wrapped):
                                      _weak(self, "_step_the_rest"), _weak(self, "_whole_gradients"), _weak(self, "_take_over_optimizer"),
                                      [int(index) for index in os.environ.get("SHOAL_PRETEND_DEVICE", "").split(",") if index])
         self._trained = trained
-        parameters = [p for _, p in trained]
-        self._divided = divided.Divided(self._core, module, optimizer, parameters, [n for n, _ in trained], saved is not None)
-        self._gates = pending.Gates(self._divided, parameters, [n for n, _ in trained])
+        names, parameters = [n for n, _ in trained], [p for _, p in trained]
+        self._divided = divided.Divided(self._core, module, optimizer, parameters, names, saved is not None)
+        self._gates = pending.Gates(self._divided, parameters, names)
         self._steps = Steps(self._core, optimizer, parameters)
         self._graphs = compiled.Graphs(parameters, self._steps)
         self._factored = factored.Layers(self._core, module, parameters)
