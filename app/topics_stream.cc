@@ -211,7 +211,7 @@ void StreamFlags::check(const CLI::App& app) const {
   if (method != "gibbs" && method != "stream") refuse("\"" + method + "\" is none", "--method", "gibbs or stream");
   if (batch < 1 || batch > 10'000'000) refuse("is between 1 and 10000000", "--batch");
   constexpr const char* of_gibbs[] = {"--sweeps", "--fixed-prior", "--symmetric-alpha", "--test-share", "--heldout", "--seed-words", "--sampler",
-                                      "--mh-steps", "--staleness", "--start"};
+                                      "--mh-steps", "--staleness", "--start", "--parallel", "--speed"};
   constexpr const char* of_stream[] = {"--batch", "--tau0", "--kappa", "--documents"};
   const auto none_of = [&](const auto& names, const char* other) {
     for (const char* const name : names) {

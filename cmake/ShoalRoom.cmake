@@ -7,6 +7,8 @@ if(SHOAL_CCACHE)
   # Paths below this folder count as relative, so that another checkout finds what this one has compiled.
   set(CMAKE_CXX_COMPILER_LAUNCHER env CCACHE_BASEDIR=${PROJECT_SOURCE_DIR} CCACHE_NOHASHDIR=1 ${SHOAL_CCACHE})
 endif()
+# __FILE__ is a path in the checkout, not where the checkout lies: objects of one are those of another, and messages name no machine's folders.
+add_compile_options(-fmacro-prefix-map=${PROJECT_SOURCE_DIR}/=)
 find_program(SHOAL_MOLD mold)
 if(SHOAL_MOLD)
   add_link_options(-fuse-ld=mold)

@@ -77,7 +77,7 @@ bool alive(pid_t pid) {
 }
 
 Program::Program(const Folder& folder, const std::vector<std::string>& words, const Variables& variables)
-    : deadline_ms_(now_ms() + 30'000) {
+    : deadline_ms_(now_ms() + 1000LL * SHOAL_PROGRAM_SECONDS) {
   int out[2], err[2];
   if (::pipe2(out, O_CLOEXEC) != 0 || ::pipe2(err, O_CLOEXEC) != 0) throw std::runtime_error("no pipe");
   auto argv_words = words, env_words = environment(variables);
@@ -139,7 +139,7 @@ Outcome Program::wait() {
   while (read_more()) {
   }
   if (now_ms() >= deadline_ms_) {
-    ADD_FAILURE() << "still running after 30 s:\n" << outcome_.out << outcome_.err;
+    ADD_FAILURE() << "still running after " << SHOAL_PROGRAM_SECONDS << " s:\n" << outcome_.out << outcome_.err;
     ::kill(pid_, SIGKILL);
   }
   for (int& fd : fds_) {

@@ -1,5 +1,5 @@
 // The real program as a child of a test: its own folder, none of our SHOAL_* variables, both outputs read to
-// their end. Every wait has a deadline of 30 s, after which the program is killed and the test fails.
+// their end. Every wait has a deadline of 30 s (120 s under sanitizers), after which the program is killed and the test fails.
 #pragma once
 
 #include <sys/types.h>

@@ -75,6 +75,24 @@ TEST_F(TopicsLimits, members_with_other_threads_have_other_parts) {
   expect_whole("data");
 }
 
+TEST_F(TopicsLimits, members_that_are_slower_have_less) {
+  const auto trained = [&](const std::string& speed, const std::string& folder) {
+    const std::string train = "exec \"$0\" topics train t.txt -k 3 --sweeps 2 --threads 1 --output " + folder + " --speed ";
+    return shoal(folder_, {"run", "-n", "2", "--", "/bin/sh", "-c", "case $SHOAL_RANK in 0) " + train + "3;; *) " + train + speed + ";; esac", SHOAL_PROGRAM});
+  };
+  const Outcome told = trained("1.5", "m");
+  ASSERT_EQ(told.status, 0) << told.err;
+  EXPECT_THAT(told.out, HasSubstr("members have 1, 1 threads with a --speed of 1, 0.5; of each 3 documents they have 2, 1\n"));
+  expect_whole("m");
+  EXPECT_EQ(learn::ModelFolder(folder_.path() / "m").config("topics").at("speeds"), learn::Json({1.0, 0.5}));
+  const Outcome unlike = trained("auto", "n");
+  EXPECT_EQ(unlike.status, 2);
+  EXPECT_THAT(unlike.err, HasSubstr("some members say how quick they are and others do not"));
+  const Outcome none = shoal(folder_, {"topics", "train", "t.txt", "--speed", "-1", "--output", "n"});
+  EXPECT_EQ(none.status, 2);
+  EXPECT_THAT(none.err, HasSubstr("--speed: \"-1\" is none"));
+}
+
 TEST_F(TopicsLimits, a_full_disk_leaves_no_half_model) {
   const Outcome told = sh("ulimit -f 2; \"$0\" topics train t.txt -k 3 --sweeps 3 --keep-every 0 --output m");
   EXPECT_NE(told.status, 0);

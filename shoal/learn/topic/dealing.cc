@@ -11,12 +11,12 @@
 namespace shoal::learn::topic {
 namespace {
 
-constexpr std::uint64_t kRound = 1024;  // turns of a round where shares are not as threads are
+constexpr std::uint64_t kRound = 1024;  // turns of a round where shares are not as time is
 
-// Turns of each member: by threads, or, where memory is too little for that, by what fits.
+// Turns of each member: by time, or, where memory is too little for that, by what fits.
 std::vector<std::uint64_t> weights(std::span<const Brought> members, std::uint64_t tokens) {
   std::vector<std::uint64_t> weight(members.size());
-  for (std::size_t m = 0; m < members.size(); ++m) weight[m] = members[m].threads;
+  for (std::size_t m = 0; m < members.size(); ++m) weight[m] = members[m].time();
   std::vector<bool> full(members.size());
   double room = 0;
   for (const Brought& member : members) room += static_cast<double>(member.room);
@@ -24,27 +24,27 @@ std::vector<std::uint64_t> weights(std::span<const Brought> members, std::uint64
   double left = static_cast<double>(tokens);  // for those who are not full
   while (moved) {
     moved = false;
-    double threads = 0;
-    for (std::size_t m = 0; m < members.size(); ++m) threads += full[m] ? 0 : members[m].threads;
-    const double a_thread = left / threads;
+    double time = 0;
+    for (std::size_t m = 0; m < members.size(); ++m) time += full[m] ? 0 : static_cast<double>(members[m].time());
+    const double rate = left / time;
     for (std::size_t m = 0; m < members.size(); ++m) {
-      if (full[m] || static_cast<double>(members[m].room) >= a_thread * members[m].threads) continue;
+      if (full[m] || static_cast<double>(members[m].room) >= rate * static_cast<double>(members[m].time())) continue;
       full[m] = moved = true;
       left -= static_cast<double>(members[m].room);
     }
   }
   if (std::ranges::none_of(full, [](bool is) { return is; })) return weight;
-  std::uint64_t threads = 0, turns = kRound;
+  std::uint64_t time = 0, turns = kRound;
   for (std::size_t m = 0; m < members.size(); ++m) {
     if (full[m])
       turns -= weight[m] =
           static_cast<std::uint64_t>(static_cast<double>(members[m].room) / static_cast<double>(tokens) * kRound);
-    threads += full[m] ? 0 : members[m].threads;
+    time += full[m] ? 0 : members[m].time();
   }
   for (std::size_t m = 0; m < members.size(); ++m) {  // each has its part of what is left, so that all are dealt
     if (full[m]) continue;
-    turns -= weight[m] = turns * members[m].threads / threads;
-    threads -= members[m].threads;
+    turns -= weight[m] = turns * members[m].time() / time;
+    time -= members[m].time();
   }
   return weight;
 }
@@ -55,13 +55,13 @@ bool Dealing::limited() const {
   return std::ranges::any_of(memory, [](std::uint64_t bytes) { return bytes != 0; });
 }
 
-Brought brought(std::uint64_t memory, const text::Corpus& corpus, const MemberPart& part) {
-  if (memory == 0) return {part.threads, 0, kNoLimit};
+Brought brought(std::uint64_t memory, const text::Corpus& corpus, const MemberPart& part, std::uint32_t speed) {
+  if (memory == 0) return {part.threads, 0, kNoLimit, speed};
   const Footprint all = footprint(corpus, part, 1);
   const std::uint64_t others = all.total() - all.documents, left = memory - std::min(memory, others);
   const double a_token =
       static_cast<double>(all.documents) / static_cast<double>(std::max<std::uint64_t>(1, corpus.documents.tokens()));
-  return {part.threads, memory, a_token == 0 ? kNoLimit : static_cast<std::uint64_t>(static_cast<double>(left) / a_token)};
+  return {part.threads, memory, a_token == 0 ? kNoLimit : static_cast<std::uint64_t>(static_cast<double>(left) / a_token), speed};
 }
 
 // Turns are spread over the round as evenly as weights allow: each time it is the turn of who is furthest behind its part (smooth weighted round robin).
@@ -84,8 +84,8 @@ std::vector<std::uint32_t> turns_of(std::span<const Brought> members, std::uint6
 }
 
 Dealing agreed(Gather& gather, const Brought& own, std::uint64_t tokens) {
-  using Numbers = std::array<std::uint64_t, 3>;
-  const Numbers numbers{own.threads, own.memory, own.room};
+  using Numbers = std::array<std::uint64_t, 4>;
+  const Numbers numbers{own.threads, own.memory, own.room, own.speed};
   Bytes bytes(sizeof(numbers));
   std::memcpy(bytes.data(), numbers.data(), sizeof(numbers));
   Dealing dealing;
@@ -93,11 +93,12 @@ Dealing agreed(Gather& gather, const Brought& own, std::uint64_t tokens) {
   for (const Bytes& said : gather.on_all(std::move(bytes), "what each member brings")) {
     Numbers theirs{};
     if (said.size() == sizeof(theirs)) std::memcpy(theirs.data(), said.data(), sizeof(theirs));
-    if (theirs[0] == 0 || theirs[0] > kMostThreads)
+    if (theirs[0] == 0 || theirs[0] > kMostThreads || theirs[3] == 0 || theirs[3] > kFullSpeed)
       throw Error(Code::mismatch, "a member says that it brings what cannot be", "", "run the same program on all members");
-    members.push_back({static_cast<std::uint32_t>(theirs[0]), theirs[1], theirs[2]});
+    members.push_back({static_cast<std::uint32_t>(theirs[0]), theirs[1], theirs[2], static_cast<std::uint32_t>(theirs[3])});
     dealing.threads.push_back(members.back().threads);
     dealing.memory.push_back(theirs[1]);
+    dealing.speeds.push_back(members.back().speed);
   }
   dealing.turns = turns_of(members, tokens);
   return dealing;

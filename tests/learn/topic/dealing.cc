@@ -11,6 +11,7 @@
 #include "shoal/learn/topic/checkpoint.h"
 #include "shoal/learn/topic/lda.h"
 #include "shoal/learn/topic/memory.h"
+#include "shoal/learn/topic/speed.h"
 #include "tests/learn/topic/three_subjects.h"
 #include "tests/net/members.h"
 
@@ -43,6 +44,10 @@ TEST(Dealing, WhoHasLittleRoomHasAsMuchAsItHasRoomFor) {
   EXPECT_EQ(counted({{1, 1, 100}, {2, 0, kNoLimit}, {1, 0, kNoLimit}}, 1000), (Counts{51, 307, 154}));
   // Who is full leaves more to others, for which that may be too much in turn.
   EXPECT_EQ(counted({{1, 1, 125}, {1, 1, 280}, {2, 0, kNoLimit}}, 1000), (Counts{64, 143, 305}));
+  // A thread that is half as quick counts as half a thread.
+  EXPECT_EQ(counted({{2, 0, kNoLimit, 4}, {1, 0, kNoLimit, 8}}, 1000), (Counts{}));
+  EXPECT_EQ(counted({{1, 0, kNoLimit, 8}, {1, 0, kNoLimit, 3}}, 1000), (Counts{8, 3}));
+  EXPECT_EQ(counted({{1, 1, 125, 8}, {1, 0, kNoLimit, 8}, {1, 0, kNoLimit, 4}}, 1000), (Counts{128, 598, 298}));
   // Room enough: by threads. Too little in all: by threads, too, and on disk.
   EXPECT_EQ(counted({{1, 1, 500}, {3, 1, 900}}, 1000), (Counts{1, 3}));
   EXPECT_EQ(counted({{1, 1, 100}, {3, 1, 200}}, 1000), (Counts{1, 3}));
@@ -76,6 +81,7 @@ struct How {
   Parallel parallel = Parallel::rotation;
   Start start = Start::random;
   unsigned sweeps = 3;
+  std::vector<Speed> speeds = {};  // of each; none: by processors, which are one
   std::filesystem::path from = {}, to = {};  // folders of checkpoints
 };
 
@@ -106,7 +112,9 @@ Made made(const How& how) {
                           .first = rank == 0,
                           .parallel = how.parallel};
     text::Corpus corpus = share_of(documents, {rank, members});
-    options.dealing = agreed(gather, brought(options.memory, corpus, part), corpus.all_tokens);
+    const Speed said = how.speeds.empty() ? Speed{} : how.speeds[rank];
+    const std::uint32_t speed = agreed_speeds(transport, gather, corpus, options, kTrialChannel, said)[rank];
+    options.dealing = agreed(gather, brought(options.memory, corpus, part, speed), corpus.all_tokens);
     const data::Share share = options.dealing.share(rank, members);
     corpus = share_of(documents, share);
     // It outlives all that reads what others said in it.
@@ -172,6 +180,66 @@ TEST(Unequal, DocumentsAreAsThreadsAre) {
   const auto documents = [&](net::Rank rank) { return share_of(three_subjects(), result.shares[rank]).documents.size(); };
   EXPECT_EQ(documents(0), 180u);
   EXPECT_EQ(documents(1), 60u);
+}
+
+TEST(Unequal, DocumentsAreAsThreadsAreQuick) {
+  const How how{.threads = {1, 2}, .speeds = {{Speed::By::number, 3.0}, {Speed::By::number, 0.75}}};
+  const Made result = made(how);
+  const auto documents = [&](net::Rank rank) { return share_of(three_subjects(), result.shares[rank]).documents.size(); };
+  EXPECT_EQ(documents(0), 160u);
+  EXPECT_EQ(documents(1), 80u);
+  expect_exact(result);
+  expect_same_bits(result, made(how));
+}
+
+TEST(Speed, IsSaidInAnyUnitAndRounded) {
+  EXPECT_EQ(in_parts(std::vector<double>{3.1e9, 3.1e9}), (std::vector<std::uint32_t>{8, 8}));
+  EXPECT_EQ(in_parts(std::vector<double>{1, 0.5, 0.01, 0}), (std::vector<std::uint32_t>{8, 4, 1, 8}));
+  EXPECT_EQ(speed_of("auto").by, Speed::By::processor);
+  EXPECT_EQ(speed_of("measured").by, Speed::By::trial);
+  EXPECT_EQ(speed_of("2.5").number, 2.5);
+  for (const char* const word : {"", "0", "-1", "inf", "nan", "2x", "quick"}) EXPECT_THROW(speed_of(word), Error) << word;
+}
+
+// What each of two members finds, the second of which draws by a sampler that passes over all topics for each token.
+std::vector<std::vector<std::uint32_t>> found(const std::vector<Speed>& said, const std::vector<std::string>& processors) {
+  std::vector<std::vector<std::uint32_t>> found(2);
+  auto jobs = net::join_all(2);
+  net::each(2, [&](net::Rank rank) {
+    net::Transport& transport = jobs[rank]->transport();
+    const LdaOptions options{.prior = flat(2000), .sampling = {rank == 0 ? SamplerKind::exact : SamplerKind::gibbs}};
+    Gather gather(transport, 40);
+    const text::Corpus corpus = share_of(three_subjects(), {rank, 2});
+    found[rank] = agreed_speeds(transport, gather, corpus, options, kTrialChannel, said[rank], processors[rank]);
+  });
+  net::leave_all(jobs);
+  return found;
+}
+
+TEST(Speed, IsMeasuredWhereProcessorsDifferOrItIsAskedFor) {
+  using Found = std::vector<std::vector<std::uint32_t>>;
+  EXPECT_EQ(found({{}, {}}, {"this", "this"}), (Found{{8, 8}, {8, 8}}));
+  for (const Speed& said : {Speed{}, Speed{Speed::By::trial}}) {
+    const Found measured = found({said, said}, {"this", said.by == Speed::By::trial ? "this" : "another"});
+    EXPECT_EQ(measured[0], measured[1]);
+    EXPECT_EQ(measured[0][0], 8u);
+    EXPECT_LT(measured[0][1], 8u);
+  }
+}
+
+TEST(Speed, IsSaidByAllOrByNone) {
+  auto jobs = net::join_all(2);
+  net::each(2, [&](net::Rank rank) {
+    Gather gather(jobs[rank]->transport(), 40);
+    const Speed said = rank == 0 ? Speed{Speed::By::number, 1} : Speed{};
+    try {
+      agreed_speeds(jobs[rank]->transport(), gather, share_of(three_subjects(), {rank, 2}), {.prior = flat(7)}, kTrialChannel, said);
+      ADD_FAILURE() << "nothing was thrown";
+    } catch (const Error& error) {
+      EXPECT_EQ(error.code(), Code::mismatch);
+    }
+  });
+  net::leave_all(jobs);
 }
 
 // One member may take so little that it needs blocks; then all have as many, also the one that has no limit.

@@ -1,0 +1,115 @@
+#include "shoal/learn/topic/speed.h"
+
+#include <algorithm>
+#include <charconv>
+#include <cmath>
+#include <cstring>
+#include <fstream>
+
+#include "shoal/core/error.h"
+#include "shoal/core/fnv.h"
+
+namespace shoal::learn::topic {
+namespace {
+
+constexpr std::uint64_t kTrialTokens = 100'000;      // of each thread: some milliseconds a sweep
+constexpr unsigned kTrialSweeps = 5;                 // of which the first, with cold caches, does not count
+constexpr std::uint32_t kAsQuick = kFullSpeed - 1;   // parts of a trial from which on a member is as quick as the quickest
+
+// What each member says, by rank.
+template <class Said>
+std::vector<Said> said_by_all(Gather& gather, const Said& own, const std::string& what) {
+  Bytes bytes(sizeof(own));
+  std::memcpy(bytes.data(), &own, sizeof(own));
+  std::vector<Said> said;
+  for (const Bytes& theirs : gather.on_all(std::move(bytes), what)) {
+    if (theirs.size() != sizeof(Said)) throw Error(Code::mismatch, "a member says something else than " + what, "", "run the same program on all members");
+    std::memcpy(&said.emplace_back(), theirs.data(), sizeof(Said));
+  }
+  return said;
+}
+
+// The first documents, until there are so many tokens.
+text::Corpus beginning_of(const text::Corpus& corpus, std::uint64_t tokens) {
+  text::Corpus first;
+  first.frequencies = corpus.frequencies;  // slices are those of training
+  first.all_documents = corpus.all_documents;
+  first.all_tokens = corpus.all_tokens;
+  for (std::size_t d = 0; d < corpus.documents.size() && first.documents.tokens() < tokens; ++d) first.documents.append(corpus.documents[d]);
+  first.documents.finish();
+  return first;
+}
+
+// Tokens that a thread of this member draws in a second of its own.
+double tried(net::Transport& transport, Gather& gather, const text::Corpus& corpus, LdaOptions options, std::uint16_t channel) {
+  options.dealing = {};
+  for (const std::uint32_t threads : said_by_all(gather, options.threads, "its threads")) options.dealing.threads.push_back(threads);
+  options.memory = 0;
+  options.channel = channel;
+  Lda lda(transport, beginning_of(corpus, kTrialTokens * options.threads), options);
+  std::uint64_t tokens = 0;
+  double seconds = 0;
+  for (unsigned sweep = 0; sweep < kTrialSweeps; ++sweep) {
+    const SweepReport report = lda.sweep();
+    if (sweep == 0) continue;
+    tokens += report.tokens;
+    seconds += report.seconds * options.threads - report.waited;
+  }
+  return seconds > 0 ? static_cast<double>(tokens) / seconds : 0;
+}
+
+}  // namespace
+
+Speed speed_of(std::string_view word) {
+  if (word == "auto") return {};
+  if (word == "measured") return {Speed::By::trial};
+  double number = 0;
+  const auto [end, error] = std::from_chars(word.data(), word.data() + word.size(), number);
+  if (error == std::errc() && end == word.data() + word.size() && std::isfinite(number) && number > 0) return {Speed::By::number, number};
+  throw Error(Code::invalid_argument, "\"" + std::string(word) + "\" is none", "--speed", "auto, measured or a number above 0");
+}
+
+std::vector<std::uint32_t> in_parts(std::span<const double> rates) {
+  const double most = std::ranges::max(rates);
+  std::vector<std::uint32_t> parts;
+  for (const double rate : rates)
+    parts.push_back(rate > 0 ? std::max(1u, static_cast<std::uint32_t>(std::lround(rate / most * kFullSpeed))) : kFullSpeed);
+  return parts;
+}
+
+std::string processor_name() {
+  std::ifstream file("/proc/cpuinfo");
+  std::string name;
+  for (std::string line; std::getline(file, line) && !line.empty();) {  // the first one's: x86 has a model, ARM an implementer and a part
+    if (line.starts_with("model name") || line.starts_with("CPU implementer") || line.starts_with("CPU part")) name += line + "\n";
+  }
+  return name;
+}
+
+std::vector<std::uint32_t> agreed_speeds(net::Transport& transport, Gather& gather, const text::Corpus& corpus, const LdaOptions& options,
+                                         std::uint16_t channel, const Speed& own, std::string_view processor) {
+  struct Said {
+    std::uint64_t by = 0, processor = 0;
+    double number = 0;
+  };
+  Fnv1a hash;
+  hash.add_bytes(std::as_bytes(std::span(processor)));
+  const std::vector<Said> said = said_by_all(gather, Said{static_cast<std::uint64_t>(own.by), hash.value(), own.number}, "how quick it is");
+  const auto alike = [&](auto field) { return std::ranges::all_of(said, [&](const Said& member) { return member.*field == said.front().*field; }); };
+  if (!alike(&Said::by)) {
+    throw Error(Code::mismatch, "some members say how quick they are and others do not", "--speed",
+                "a number on all members, or auto or measured on all of them");
+  }
+  std::vector<double> rates;
+  if (own.by == Speed::By::number) {
+    for (const Said& member : said) rates.push_back(member.number);
+    return in_parts(rates);
+  }
+  if (transport.size() == 1 || (own.by == Speed::By::processor && alike(&Said::processor))) return std::vector<std::uint32_t>(transport.size(), kFullSpeed);
+  rates = said_by_all(gather, tried(transport, gather, corpus, options, channel), "how quick it was");
+  std::vector<std::uint32_t> parts = in_parts(rates);
+  for (std::uint32_t& of : parts) of = of >= kAsQuick ? kFullSpeed : of;
+  return parts;
+}
+
+}  // namespace shoal::learn::topic
