@@ -38,7 +38,7 @@ int train_factors(const FactorizeOptions& options) {
   course.config = {{"learner", "factorize"}, {"factors", how.factors}, {"biases", how.biases}, {"non_negative", how.non_negative},
                    {"step", training.step}, {"schedule", training.schedule}, {"l2", how.l2}, {"batch", how.batch}, {"seed", how.seed},
                    {"test_share", training.test.empty() ? training.test_share : 0}, {"users", ratings.users}, {"items", ratings.items},
-                   {"ratings", ratings.count}, {"held_out", ratings.held_out}, {"mean", ratings.mean}, {"data", fmt::format("{:016x}", ratings.digest)}};
+                   {"ratings", ratings.count}, {"on_disk", training.on_disk}, {"held_out", ratings.held_out}, {"mean", ratings.mean}, {"data", fmt::format("{:016x}", ratings.digest)}};
   if (!options.training.start.empty()) course.config["start"] = options.training.start;
   for (const auto& read : ratings.read) course.read.push_back(data::sentence(read, kNouns));
   course.write_names = [users = ratings.user_names, items = ratings.item_names](const learn::ModelFolder& folder) {
@@ -116,6 +116,7 @@ Action declare_factorize(CLI::App& app) {
   switch_on(*train_verb, "--biases", options->biases, "each user and each item has a number that it adds to its ratings");
   switch_on(*train_verb, "--non-negative", options->non_negative, "factors are not below zero (NMF)");
   declare_steps(*train_verb, options->training);
+  declare_rows(*train_verb, options->training);
   declare_training(*train_verb, options->training);
   return declare_use(app, train_verb, kRatingFiles, "ratings of pairs of user and item, as TSV", "how far the model is from known ratings",
                      {[options] { return train_factors(*options); }, predict_ratings, evaluate_ratings});

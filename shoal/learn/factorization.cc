@@ -112,11 +112,11 @@ Epoch Factorization::learn(const std::function<void(double part)>& progressed) {
   const Instant begin = steady_now();
   waited_ = 0;
   const std::size_t own = ratings_.own.size(), clocks = (ratings_.most - 1) / options_.batch + 1;
-  const auto order = shuffled(static_cast<std::uint32_t>(own), options_.seed, epochs_ + 1, ratings_.member);
+  Order order(static_cast<std::uint32_t>(own), options_.seed, epochs_ + 1, ratings_.member, ratings_.own.on_disk());
   double squares = 0;
   for (std::size_t clock = 0; clock < clocks; ++clock) {
     const std::size_t from = begin_of(clock, own, clocks), to = begin_of(clock + 1, own, clocks);
-    Minibatch minibatch{std::span(order).subspan(from, to - from), {}};
+    Minibatch minibatch{order.take(to - from), {}};
     collect_items(minibatch);
     squares += learn_from(minibatch, static_cast<float>(options_.step.at(epochs_ + static_cast<double>(clock) / static_cast<double>(clocks))));
     progressed(static_cast<double>(clock + 1) / static_cast<double>(clocks));
@@ -142,9 +142,10 @@ Epoch Factorization::learn(const std::function<void(double part)>& progressed) {
 
 void Factorization::collect_items(Minibatch& minibatch) {
   constexpr std::uint32_t nowhere = ~std::uint32_t{0};
-  for (const std::uint32_t rating : minibatch.ratings) place_of_item_[ratings_.own.columns[rating]] = nowhere;
+  const auto items = ratings_.own.all().columns;
+  for (const std::uint32_t rating : minibatch.ratings) place_of_item_[items[rating]] = nowhere;
   for (const std::uint32_t rating : minibatch.ratings) {
-    const std::uint32_t item = ratings_.own.columns[rating];
+    const std::uint32_t item = items[rating];
     if (place_of_item_[item] != nowhere) continue;
     place_of_item_[item] = static_cast<std::uint32_t>(minibatch.items.size());
     minibatch.items.push_back(item);
@@ -160,10 +161,11 @@ double Factorization::learn_from(const Minibatch& minibatch, float step) {
   rows_ = before_;
   if (options_.non_negative) project(rows_);
   const auto off = static_cast<float>(mean());
+  const data::TripleSlice own = ratings_.own.all();
   double squares = 0;
   for (const std::uint32_t rating : minibatch.ratings) {
-    const std::size_t place = place_of_item_[ratings_.own.columns[rating]] * width_;
-    const float error = descend(user(ratings_.own.rows[rating]), std::span(rows_).subspan(place, width_), ratings_.own.values[rating] - off, step, options_);
+    const std::size_t place = place_of_item_[own.columns[rating]] * width_;
+    const float error = descend(user(own.rows[rating]), std::span(rows_).subspan(place, width_), own.values[rating] - off, step, options_);
     squares += static_cast<double>(error) * error;
   }
   if (!std::isfinite(squares)) {
@@ -185,23 +187,26 @@ void Factorization::project_items() {
   items_.barrier();
 }
 
-// Squared errors, and how many, of this member's held-out ratings, by rows that hold everybody's changes.
+// Squared errors, and how many, of this member's held-out ratings, by rows that hold everybody's changes; a part at a time, for they may be on disk.
 std::pair<double, double> Factorization::squares_held_out() {
-  const Instant begin = steady_now();
-  const data::Triples& held_out = ratings_.own_held_out;
-  std::vector<std::uint32_t> all(held_out.size());
-  std::vector<table::Key> items(held_out.columns.begin(), held_out.columns.end());
-  std::sort(items.begin(), items.end());
-  items.erase(std::unique(items.begin(), items.end()), items.end());
-  for (std::size_t place = 0; place < items.size(); ++place) place_of_item_[items[place]] = static_cast<std::uint32_t>(place);
-  rows_.resize(items.size() * width_);
-  items_.read(items, rows_);
-  waited_ += seconds_between(begin, steady_now());
+  constexpr std::size_t together = 1 << 20;
+  const data::TripleSlice held_out = ratings_.own_held_out.all();
   double squares = 0;
-  for (std::size_t i = 0; i < held_out.size(); ++i) {
-    const auto item = std::span(rows_).subspan(place_of_item_[held_out.columns[i]] * width_, width_);
-    const double error = held_out.values[i] - mean() - product(user(held_out.rows[i]), item, options_);
-    squares += error * error;
+  for (std::size_t begin = 0; begin < held_out.size(); begin += together) {
+    const std::size_t end = std::min(begin + together, held_out.size());
+    const Instant asking = steady_now();
+    std::vector<table::Key> items(held_out.columns.begin() + static_cast<std::ptrdiff_t>(begin), held_out.columns.begin() + static_cast<std::ptrdiff_t>(end));
+    std::sort(items.begin(), items.end());
+    items.erase(std::unique(items.begin(), items.end()), items.end());
+    for (std::size_t place = 0; place < items.size(); ++place) place_of_item_[items[place]] = static_cast<std::uint32_t>(place);
+    rows_.resize(items.size() * width_);
+    items_.read(items, rows_);
+    waited_ += seconds_between(asking, steady_now());
+    for (std::size_t i = begin; i < end; ++i) {
+      const auto item = std::span(rows_).subspan(place_of_item_[held_out.columns[i]] * width_, width_);
+      const double error = held_out.values[i] - mean() - product(user(held_out.rows[i]), item, options_);
+      squares += error * error;
+    }
   }
   return {squares, static_cast<double>(held_out.size())};
 }

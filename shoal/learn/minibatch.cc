@@ -5,25 +5,9 @@
 #include "shoal/learn/order.h"
 
 namespace shoal::learn {
-namespace {
-
-constexpr std::uint32_t kBlock = 1 << 14;  // rows on disk that are shuffled among each other
-
-// Blocks of consecutive rows in an order of this epoch, and the rows of each in one of their own.
-std::vector<std::uint32_t> shuffled_in_blocks(std::uint32_t count, std::uint64_t seed, unsigned epoch) {
-  std::vector<std::uint32_t> order;
-  order.reserve(count);
-  for (const std::uint32_t block : shuffled((count - 1) / kBlock + 1, seed, epoch, 0)) {
-    const std::uint32_t begin = block * kBlock;
-    for (const std::uint32_t row : shuffled(std::min(kBlock, count - begin), seed, epoch, 1 + block)) order.push_back(begin + row);
-  }
-  return order;
-}
-
-}  // namespace
-
 std::vector<std::vector<std::uint32_t>> deal(const LabelledRows& rows, std::size_t batch, std::uint64_t seed, unsigned epoch) {
-  const auto order = rows.own.on_disk() ? shuffled_in_blocks(rows.count, seed, epoch) : shuffled(rows.count, seed, epoch, 0);
+  Order drawn(rows.count, seed, epoch, 0, rows.own.on_disk());
+  const std::span<const std::uint32_t> order = drawn.take(rows.count);
   std::vector<std::uint32_t> place(rows.count);
   for (std::uint32_t at = 0; at < rows.count; ++at) place[order[at]] = at;
   std::vector<std::vector<std::uint32_t>> dealt(minibatches(rows.count, batch));

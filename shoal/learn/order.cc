@@ -1,5 +1,6 @@
 #include "shoal/learn/order.h"
 
+#include <algorithm>
 #include <cmath>
 #include <numbers>
 #include <numeric>
@@ -12,6 +13,7 @@ namespace {
 
 // Sites of random numbers (core/seed.h); members and rows' owners count on from theirs.
 constexpr std::uint32_t kHeldOut = 0x6c68'0000, kShuffle = 0x6c73'0000, kInitial = 0x6c69'0000;
+constexpr std::uint32_t kBlock = 1 << 14;  // samples on disk that are shuffled among each other
 
 }  // namespace
 
@@ -28,6 +30,36 @@ std::vector<std::uint32_t> shuffled(std::uint32_t count, std::uint64_t seed, uns
     std::swap(order[left - 1], order[chosen]);
   }
   return order;
+}
+
+Order::Order(std::uint32_t count, std::uint64_t seed, unsigned epoch, std::uint32_t member, bool on_disk) : count_(count), seed_(seed), epoch_(epoch) {
+  if (!on_disk) {
+    order_ = shuffled(count, seed, epoch, member);
+  } else if (count > 0) {
+    seed_ += member * 0x9E37'79B9'7F4A'7C15u;  // a block's order is drawn where a member's is in memory
+    blocks_ = shuffled((count - 1) / kBlock + 1, seed_, epoch, 0);
+    std::ranges::reverse(blocks_);
+  }
+}
+
+void Order::next_block() {
+  const std::uint32_t block = blocks_.back(), begin = block * kBlock;
+  blocks_.pop_back();
+  order_ = shuffled(std::min(kBlock, count_ - begin), seed_, epoch_, 1 + block);
+  for (std::uint32_t& sample : order_) sample += begin;
+  taken_ = 0;
+}
+
+std::span<const std::uint32_t> Order::take(std::size_t samples) {
+  piece_.clear();
+  while (piece_.size() < samples) {
+    if (taken_ == order_.size()) next_block();
+    const auto some = std::span(order_).subspan(taken_, std::min(samples - piece_.size(), order_.size() - taken_));
+    taken_ += some.size();
+    if (some.size() == samples) return some;
+    piece_.insert(piece_.end(), some.begin(), some.end());
+  }
+  return piece_;
 }
 
 void fill_normal(std::span<float> row, double deviation, std::uint64_t seed, std::uint64_t number, std::uint32_t site) {

@@ -43,7 +43,11 @@ data::Read each_batch(const std::vector<std::filesystem::path>& files, bool skip
 
 class RatingDealer {
  public:
-  RatingDealer(Ratings& ratings, const Source& source) : ratings_(ratings), source_(source), dealt_(ratings.members) {}
+  RatingDealer(Ratings& ratings, const Source& source) : ratings_(ratings), source_(source), dealt_(ratings.members) {
+    if (source.rows_in.empty()) return;
+    ratings.own = data::TripleStore::in(source.rows_in);
+    ratings.own_held_out = data::TripleStore::in(source.rows_in);
+  }
 
   void deal(const data::Triples& batch, bool test_file) {
     ratings_.users = std::max(ratings_.users, batch.row_count);
@@ -68,6 +72,8 @@ class RatingDealer {
     }
   }
   void finish(data::Triples& batch) {
+    ratings_.own.finish();
+    ratings_.own_held_out.finish();
     ratings_.user_names = std::move(batch.row_names);
     ratings_.item_names = std::move(batch.column_names);
     if (ratings_.count == 0) {

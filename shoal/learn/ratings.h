@@ -7,7 +7,7 @@
 #include <filesystem>
 #include <vector>
 
-#include "shoal/data/triples.h"
+#include "shoal/data/triple_store.h"
 #include "shoal/learn/source.h"
 
 namespace shoal::learn {
@@ -15,7 +15,7 @@ namespace shoal::learn {
 struct Ratings {
   std::uint32_t member = 0, members = 1;
   // This member's. Users count among them: user u of all is user u / members of member u % members.
-  data::Triples own, own_held_out;
+  data::TripleStore own, own_held_out;
   std::uint32_t users = 0, items = 0;     // of all members, as the rest
   data::Names user_names, item_names;     // empty where the data has numbers for names
   std::uint64_t count = 0, held_out = 0;  // ratings

@@ -67,6 +67,22 @@ TEST(factorize, learns_predicts_and_evaluates) {
   EXPECT_LT(figures.at("RMSE"), 0.2);
 }
 
+TEST(factorize, ratings_on_disk_learn_as_well_and_go_on) {
+  const Folder folder;
+  folder.write("r.csv", ratings());
+  const auto error = [&](const std::string& output, const std::string& epochs, const std::vector<std::string>& more) {
+    const auto told = shoal(folder, on_members(2, with(with(kTrain, {"--output", output, "--epochs", epochs}), more)));
+    EXPECT_EQ(told.status, 0) << told.err;
+    const std::string lines = read_file(folder.path() / output / "metrics.jsonl");
+    return nlohmann::json::parse(lines.substr(lines.rfind('\n', lines.size() - 2) + 1)).at("held-out RMSE").get<double>();
+  };
+  const double memory = error("memory", "30", {}), disk = error("disk", "30", {"--on-disk"});
+  EXPECT_NEAR(disk, memory, 0.1);
+  error("half", "15", {"--on-disk"});
+  EXPECT_EQ(error("half", "30", {"--on-disk", "--resume"}), disk);
+  EXPECT_EQ(model(folder, "half"), model(folder, "disk"));
+}
+
 TEST(factorize, on_members_it_has_the_same_bits_each_time) {
   const Folder folder;
   folder.write("r.csv", ratings());

@@ -138,8 +138,9 @@ TEST(Factorization, the_model_says_what_the_figures_say) {
   const Ratings all = planted(0, 1);
   const auto row = [&](const char* name, std::uint32_t number) { return std::span(learnt.model.at(name).values).subspan(number * 4, 4); };
   double squares = 0;
-  for (std::size_t i = 0; i < all.own_held_out.size(); ++i) {
-    const double error = all.own_held_out.values[i] - all.mean - product(row("users", all.own_held_out.rows[i]), row("items", all.own_held_out.columns[i]), options);
+  const data::TripleSlice held_out = all.own_held_out.all();
+  for (std::size_t i = 0; i < held_out.size(); ++i) {
+    const double error = held_out.values[i] - all.mean - product(row("users", held_out.rows[i]), row("items", held_out.columns[i]), options);
     squares += error * error;
   }
   EXPECT_NEAR(learnt.figure("held-out RMSE"), std::sqrt(squares / static_cast<double>(all.held_out)), 1e-6);
@@ -183,9 +184,8 @@ TEST(Factorization, members_without_ratings_take_part) {
     ratings.member = transport.rank();
     ratings.members = 2;
     ratings.users = 1;  // member 0's
-    data::Triples own;
-    for (std::uint32_t item = 0; item < ratings.items && transport.rank() == 0; ++item) own.append(0, item, 1.0f);
-    ratings.own = own;
+    ratings.own = {};
+    for (std::uint32_t item = 0; item < ratings.items && transport.rank() == 0; ++item) ratings.own.append(0, item, 1.0f);
     ratings.own_held_out = {};
     ratings.most = ratings.items;
     return std::make_unique<Factorization>(transport, ratings, for_planted());

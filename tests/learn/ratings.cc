@@ -4,11 +4,13 @@
 #include <gmock/gmock.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <fstream>
 #include <set>
 #include <tuple>
 
 #include "shoal/core/error.h"
+#include "shoal/learn/order.h"
 
 namespace shoal::learn {
 namespace {
@@ -26,7 +28,8 @@ class RatingFiles : public testing::Test {
   const fs::path folder_ = fs::temp_directory_path() / ("shoal-ratings-" + std::to_string(::getpid()));
 };
 
-Named named(const Ratings& ratings, const data::Triples& triples) {
+Named named(const Ratings& ratings, const data::TripleStore& store) {
+  const data::TripleSlice triples = store.all();
   Named all;
   for (std::size_t i = 0; i < triples.size(); ++i) {
     const std::uint32_t user = triples.rows[i] * ratings.members + ratings.member;
@@ -64,6 +67,51 @@ TEST_F(RatingFiles, shares_together_are_the_whole_and_the_rest_is_alike) {
     EXPECT_EQ(users, 41u);
     EXPECT_EQ(read_ratings(source, 0, members).most, most);
   }
+}
+
+TEST_F(RatingFiles, on_disk_they_are_the_same) {
+  std::string text;
+  for (int i = 0; i < 500; ++i) text += "u" + std::to_string(i * 7 % 41) + ",i" + std::to_string(i * 11 % 60) + "," + std::to_string(i % 5 + 1) + "\n";
+  Source source{.files = {file("r.csv", text)}, .test_files = {}, .test_share = 0.2};
+  const Ratings memory = read_ratings(source, 1, 2);
+  source.rows_in = folder_;
+  const Ratings disk = read_ratings(source, 1, 2);
+  EXPECT_TRUE(disk.own.on_disk());
+  EXPECT_FALSE(memory.own.on_disk());
+  EXPECT_EQ(disk.digest, memory.digest);
+  for (const auto& [one, other] : {std::pair(&disk.own, &memory.own), std::pair(&disk.own_held_out, &memory.own_held_out)}) {
+    EXPECT_TRUE(std::ranges::equal(one->all().rows, other->all().rows));
+    EXPECT_TRUE(std::ranges::equal(one->all().columns, other->all().columns));
+    EXPECT_TRUE(std::ranges::equal(one->all().values, other->all().values));
+  }
+  source.rows_in = folder_ / "nowhere";
+  EXPECT_THROW(read_ratings(source), Error);
+}
+
+// Goal: each sample once an epoch, whatever the pieces, a disk read block by block, members and epochs apart.
+TEST(Order, has_each_sample_once_and_those_on_disk_by_blocks) {
+  constexpr std::uint32_t count = 40'000;
+  for (const bool on_disk : {false, true}) {
+    Order order(count, 1, 1, 0, on_disk), whole(count, 1, 1, 0, on_disk);
+    std::vector<std::uint32_t> pieces;
+    for (std::size_t size = 1; pieces.size() < count; size = size * 3 + 1) {
+      const auto piece = order.take(std::min<std::size_t>(size, count - pieces.size()));
+      pieces.insert(pieces.end(), piece.begin(), piece.end());
+    }
+    const auto all = whole.take(count);
+    EXPECT_TRUE(std::ranges::equal(pieces, all));
+    std::vector<int> seen(count);
+    std::size_t changes = 0;  // from one block to another
+    for (std::size_t i = 0; i < count; ++i) {
+      ++seen[all[i]];
+      changes += i > 0 && all[i] >> 14 != all[i - 1] >> 14;
+    }
+    EXPECT_THAT(seen, testing::Each(1));
+    EXPECT_EQ(changes == 2, on_disk) << changes;
+    EXPECT_FALSE(std::ranges::equal(all, Order(count, 1, 2, 0, on_disk).take(count)));
+    EXPECT_FALSE(std::ranges::equal(all, Order(count, 1, 1, 1, on_disk).take(count)));
+  }
+  EXPECT_TRUE(Order(0, 1, 1, 0, true).take(0).empty());
 }
 
 TEST_F(RatingFiles, a_test_file_is_what_is_held_out) {

@@ -89,7 +89,8 @@ void stragglers(const Client& client) {
   const Ratings& ratings = client.ratings;
   FactorizationOptions how;
   how.batch = 500;
-  const std::size_t width = how.width(), own = ratings.own.size(), clocks = (ratings.most - 1) / how.batch + 1;
+  const shoal::data::TripleSlice learnt = ratings.own.all(), held_out = ratings.own_held_out.all();
+  const std::size_t width = how.width(), own = learnt.size(), clocks = (ratings.most - 1) / how.batch + 1;
   auto table = petuum::PSTableGroup::GetTableOrDie<float>(0);
   std::vector<float> users(ratings.own_users() * width), row(width), items, before;
   for (std::uint32_t user = 0; user < ratings.own_users(); ++user) {
@@ -121,13 +122,13 @@ void stragglers(const Client& client) {
     for (std::size_t clock = 0; clock < clocks; ++clock) {
       const auto batch = std::span(order).subspan(clock * own / clocks, (clock + 1) * own / clocks - clock * own / clocks);
       columns.clear();
-      for (const std::uint32_t rating : batch) columns.push_back(ratings.own.columns[rating]);
+      for (const std::uint32_t rating : batch) columns.push_back(learnt.columns[rating]);
       collect(columns, different);
       before = items;
       const auto step = static_cast<float>(how.step.at(epoch + static_cast<double>(clock) / static_cast<double>(clocks)));
       for (const std::uint32_t rating : batch) {
-        descend(user_of(ratings.own.rows[rating]), std::span(items).subspan(place[ratings.own.columns[rating]], width),
-                ratings.own.values[rating] - static_cast<float>(ratings.mean), step, how);
+        descend(user_of(learnt.rows[rating]), std::span(items).subspan(place[learnt.columns[rating]], width),
+                learnt.values[rating] - static_cast<float>(ratings.mean), step, how);
       }
       for (std::size_t i = 0; i < items.size(); ++i) items[i] -= before[i];
       for (const std::uint32_t item : different) add(table, static_cast<int>(item), items.data() + place[item], width);
@@ -135,15 +136,15 @@ void stragglers(const Client& client) {
       petuum::PSTableGroup::Clock();
     }
     petuum::PSTableGroup::GlobalBarrier();
-    collect(ratings.own_held_out.columns, different);
+    collect(held_out.columns, different);
     double squares = 0;
-    for (std::size_t i = 0; i < ratings.own_held_out.size(); ++i) {
-      const auto item = std::span<const float>(items).subspan(place[ratings.own_held_out.columns[i]], width);
-      const double error = ratings.own_held_out.values[i] - ratings.mean - product(user_of(ratings.own_held_out.rows[i]), item, how);
+    for (std::size_t i = 0; i < held_out.size(); ++i) {
+      const auto item = std::span<const float>(items).subspan(place[held_out.columns[i]], width);
+      const double error = held_out.values[i] - ratings.mean - product(user_of(held_out.rows[i]), item, how);
       squares += error * error;
     }
     petuum::PSTableGroup::GlobalBarrier();
-    std::printf("{\"epoch\": %d, \"squares\": %.9g, \"held_out\": %zu, \"seconds\": %.6f, \"clocks\": %lu}\n", epoch + 1, squares, ratings.own_held_out.size(),
+    std::printf("{\"epoch\": %d, \"squares\": %.9g, \"held_out\": %zu, \"seconds\": %.6f, \"clocks\": %lu}\n", epoch + 1, squares, held_out.size(),
                 shoal::seconds_between(begin, shoal::steady_now()), ticks);
     std::fflush(stdout);
   }
