@@ -34,7 +34,8 @@ def train(lab: sbs.Lab, args: argparse.Namespace) -> list[dict]:
     return sbs.run_members(lab, command, {"GLOO_SOCKET_IFNAME": lab.interface()}, timeout=1800)
 
 
-def compare(rate: str | None, members: int, args: argparse.Namespace, topology: str | None = None) -> None:
+def compare(rate: str | None, members: int, args: argparse.Namespace, topology: str | None = None) -> list[dict]:
+    """Prints a line for each model; returns them with what summary() wants of each."""
     with sbs.Lab(members, rate, topology) as lab:
         lines = train(lab, args)
     for line in lines:
@@ -50,6 +51,22 @@ def compare(rate: str | None, members: int, args: argparse.Namespace, topology: 
             way = f"shoal {plan}"
             print(f"{'':>9}{plan:>24} {1e3 * sbs.median(times[way]):>9.2f} {sbs.spread([1e3 * v for v in times[way]]):>18} "
                   f"shoal is {sbs.paired_ratio(times[way], ours):.3f}x, predicted {predicted(line, way):.2f}", flush=True)
+        line["cell"] = f"{line['model']} N={members} {rate or 'loopback'}"
+    return lines
+
+
+def summary(cells: list[dict], plans: list[str]) -> None:
+    """Of all cells: beside DDP's best bucket, how far predictions are off, and what choosing costs beside the best of the other plans."""
+    beside = sorted((sbs.paired_ratio(c["times"]["ddp best"], c["times"]["shoal"]), c["cell"]) for c in cells)
+    off = sorted((abs(predicted(c, "shoal") - 1), c["cell"]) for c in cells)
+    print(f"{len(cells)} cells: of DDP's best bucket the least is {beside[0][0]:.3f}x ({beside[0][1]}), below 0.97x are "
+          f"{', '.join(f'{cell} {ratio:.3f}x' for ratio, cell in beside if ratio < 0.97) or 'none'}")
+    print(f"predictions are off by {sbs.median([error for error, _ in off]):.1%} in the median, beyond 20 % are "
+          f"{', '.join(f'{cell} {error:.0%}' for error, cell in off if error > 0.2) or 'none'}")
+    if plans:
+        regrets = sorted((max(sbs.paired_ratio(c["times"]["shoal"], c["times"][f"shoal {plan}"]) for plan in plans) - 1, c["cell"]) for c in cells)
+        print(f"beside the best of {', '.join(plans)}: {sbs.median([regret for regret, _ in regrets]):+.1%} in the median, beyond 5 % are "
+              f"{', '.join(f'{cell} {regret:+.0%}' for regret, cell in regrets if regret > 0.05) or 'none'}")
 
 
 def on_shoal(times: dict[str, list[float]]) -> str:
@@ -100,13 +117,15 @@ def main() -> None:
         return
     sbs.print_header(f"ms a step, batch {args.batch} a member, medians of {args.rounds} rounds of turns; ratios above 1: we are faster{'; computing as recorded, asleep' if args.replay else ''}")
     print(f"{'model':>8} {'N':>2} {'rate':>9} {'steps':>6} {'shoal ms':>9} {'spread':>18} {'ddp ms':>9} {'best ms':>9} {'MB':>6} {'of ddp':>9} {'of best':>9} {'ddp/shoal':>9} {'cpu':>8} {'C/(F+B)':>7} {'pred':>5}  plan")
+    cells = []
     with tempfile.TemporaryDirectory() as folder:
         for name in args.networks:
             topology, members = networks.members_of(name, pathlib.Path(folder))
-            compare(name, members, args, topology)
+            cells += compare(name, members, args, topology)
     for rate in [] if args.networks else args.rates:
         for members in args.members:
-            compare(rate, members, args)
+            cells += compare(rate, members, args)
+    summary(cells, args.plans)
 
 
 if __name__ == "__main__":
