@@ -40,13 +40,14 @@ text::Corpus beginning_of(const text::Corpus& corpus, std::uint64_t tokens) {
   return first;
 }
 
-// Tokens that a thread of this member draws in a second of its own.
-double tried(net::Transport& transport, Gather& gather, const text::Corpus& corpus, LdaOptions options, std::uint16_t channel) {
+// Tokens that a thread of each member draws in a second of its own, by rank.
+std::vector<double> tried(net::Transport& transport, Gather& gather, const text::Corpus& corpus, LdaOptions options, std::uint16_t channel) {
   options.dealing = {};
   for (const std::uint32_t threads : said_by_all(gather, options.threads, "its threads")) options.dealing.threads.push_back(threads);
   options.memory = 0;
   options.channel = channel;
-  Lda lda(transport, beginning_of(corpus, kTrialTokens * options.threads), options);
+  const text::Corpus beginning = beginning_of(corpus, kTrialTokens * options.threads);
+  Lda lda(transport, beginning, options);
   std::uint64_t tokens = 0;
   double seconds = 0;
   for (unsigned sweep = 0; sweep < kTrialSweeps; ++sweep) {
@@ -55,7 +56,7 @@ double tried(net::Transport& transport, Gather& gather, const text::Corpus& corp
     tokens += report.tokens;
     seconds += report.seconds * options.threads - report.waited;
   }
-  return seconds > 0 ? static_cast<double>(tokens) / seconds : 0;
+  return said_by_all(gather, seconds > 0 ? static_cast<double>(tokens) / seconds : 0, "how quick it was");  // then nobody needs another's totals any more
 }
 
 }  // namespace
@@ -106,8 +107,7 @@ std::vector<std::uint32_t> agreed_speeds(net::Transport& transport, Gather& gath
     return in_parts(rates);
   }
   if (transport.size() == 1 || (own.by == Speed::By::processor && alike(&Said::processor))) return std::vector<std::uint32_t>(transport.size(), kFullSpeed);
-  rates = said_by_all(gather, tried(transport, gather, corpus, options, channel), "how quick it was");
-  std::vector<std::uint32_t> parts = in_parts(rates);
+  std::vector<std::uint32_t> parts = in_parts(tried(transport, gather, corpus, options, channel));
   for (std::uint32_t& of : parts) of = of >= kAsQuick ? kFullSpeed : of;
   return parts;
 }

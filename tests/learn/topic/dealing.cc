@@ -45,9 +45,9 @@ TEST(Dealing, WhoHasLittleRoomHasAsMuchAsItHasRoomFor) {
   // Who is full leaves more to others, for which that may be too much in turn.
   EXPECT_EQ(counted({{1, 1, 125}, {1, 1, 280}, {2, 0, kNoLimit}}, 1000), (Counts{64, 143, 305}));
   // A thread that is half as quick counts as half a thread.
-  EXPECT_EQ(counted({{2, 0, kNoLimit, 4}, {1, 0, kNoLimit, 8}}, 1000), (Counts{}));
+  EXPECT_EQ(turns_of(std::vector<Brought>{{2, 0, kNoLimit, 4}, {1, 0, kNoLimit, 8}}, 1000), Turns{});
   EXPECT_EQ(counted({{1, 0, kNoLimit, 8}, {1, 0, kNoLimit, 3}}, 1000), (Counts{8, 3}));
-  EXPECT_EQ(counted({{1, 1, 125, 8}, {1, 0, kNoLimit, 8}, {1, 0, kNoLimit, 4}}, 1000), (Counts{128, 598, 298}));
+  EXPECT_EQ(counted({{1, 1, 125, 8}, {1, 0, kNoLimit, 8}, {1, 0, kNoLimit, 4}}, 1000), (Counts{128, 597, 299}));
   // Room enough: by threads. Too little in all: by threads, too, and on disk.
   EXPECT_EQ(counted({{1, 1, 500}, {3, 1, 900}}, 1000), (Counts{1, 3}));
   EXPECT_EQ(counted({{1, 1, 100}, {3, 1, 200}}, 1000), (Counts{1, 3}));
