@@ -77,8 +77,9 @@ void Attempts::read(const data::Share& share) {
 data::Share Attempts::deal(learn::Gather& gather, net::Transport& among) {
   const topic::MemberPart part{.topics = options_.topics, .members = among.size(), .threads = how_.threads, .staleness = how_.staleness,
                                .sampling = how_.sampling, .first = first_, .parallel = how_.parallel};
-  const auto speeds_of_all = [&] { return topic::agreed_speeds(among, gather, corpus_, how_, topic::kTrialChannel, topic::speed_of(options_.speed)); };
-  if (!speed_) speed_ = speeds_of_all()[among.rank()];
+  topic::Speed own = topic::speed_of(options_.speed);
+  own.found = speed_.value_or(0);
+  speed_ = topic::agreed_speeds(among, gather, corpus_, how_, topic::kTrialChannel, own)[among.rank()];
   how_.dealing = topic::agreed(gather, topic::brought(how_.memory, corpus_, part, *speed_), corpus_.all_tokens);
   const auto& [threads, memory, speeds, turns] = how_.dealing;
   const auto alike = [](const auto& values) { return std::ranges::count(values, values.front()) == std::ssize(values); };
@@ -90,16 +91,18 @@ data::Share Attempts::deal(learn::Gather& gather, net::Transport& among) {
   config_.erase("speeds");
   std::string quick;
   if (!alike(speeds)) {
-    std::vector<double> beside(among.size());  // the quickest's
+    std::vector<double> beside(among.size());  // the quickest's with which it began
     std::ranges::transform(speeds, beside.begin(), [](std::uint32_t of) { return of / double{topic::kFullSpeed}; });
     config_["speeds"] = beside;
     quick = fmt::format(" with a --speed of {}", fmt::join(beside, ", "));
   }
-  if (turns.empty()) return share;
-  std::vector<std::size_t> dealt(among.size());
+  if (turns.empty() && quick.empty()) return share;
+  std::vector<std::size_t> dealt(among.size(), turns.empty() ? 1 : 0);
   for (const std::uint32_t of : turns) ++dealt[of];
+  say(fmt::format("members have {} threads{}; of each {} documents they have {}\n", fmt::join(threads, ", "), quick,
+                  std::accumulate(dealt.begin(), dealt.end(), std::size_t{0}), fmt::join(dealt, ", ")));
+  if (turns.empty()) return share;
   config_["dealt"] = dealt;  // of each so many documents
-  say(fmt::format("members have {} threads{}; of each {} documents they have {}\n", fmt::join(threads, ", "), quick, turns.size(), fmt::join(dealt, ", ")));
   read(share);
   return share;
 }

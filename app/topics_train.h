@@ -63,7 +63,7 @@ class Attempts {
   text::Corpus corpus_;
   learn::ModelFolder& folder_;
   const net::Rank members_;  // as it began
-  std::optional<std::uint32_t> speed_;  // of this member, as it was found among those with whom it began
+  std::optional<std::uint32_t> speed_;  // of this member, as it was found before (speed.h)
   bool first_;
 };
 

@@ -125,7 +125,8 @@ def main() -> None:
     for rate in [] if args.networks else args.rates:
         for members in args.members:
             cells += compare(rate, members, args)
-    summary(cells, args.plans)
+    if cells:
+        summary(cells, args.plans)
 
 
 if __name__ == "__main__":

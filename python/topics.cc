@@ -18,7 +18,6 @@
 #include "shoal/learn/topic/lda.h"
 #include "shoal/learn/topic/model_files.h"
 #include "shoal/learn/topic/page.h"
-#include "shoal/learn/topic/speed.h"
 #include "shoal/learn/topic/top_words.h"
 #include "shoal/learn/topic/training.h"
 #include "shoal/learn/topic/update.h"
@@ -110,12 +109,11 @@ Texts texts_from_lists(const py::iterable& documents, const TopicModel* model, b
   return texts;
 }
 
-// This member's share of documents that have a word in the vocabulary; `kept` are their numbers then.
+// This member's share of documents that have a word in the vocabulary; `kept` are their numbers.
 text::Corpus share_of(const Texts& texts, const data::Share& share, std::vector<std::size_t>& kept) {
   text::Corpus corpus;
   corpus.vocabulary = texts.vocabulary;
   corpus.frequencies.assign(texts.vocabulary.size(), 0);
-  kept.clear();
   std::vector<std::uint32_t> words;
   for (std::size_t d = 0; d < texts.documents.size(); ++d) {
     words.assign(texts.documents[d].begin(), texts.documents[d].end());
@@ -133,13 +131,6 @@ text::Corpus share_of(const Texts& texts, const data::Share& share, std::vector<
 
 topic::Prior prior_from(const Array<double>& alpha, double beta) { return {copied(alpha), beta}; }
 
-// The first of as many as an Lda takes.
-std::uint16_t channels_for_lda(nn::Session& session) {
-  const std::uint16_t first = session.new_channel();
-  for (std::uint16_t i = 1; i < topic::kLdaChannels; ++i) session.new_channel();
-  return first;
-}
-
 struct Learnt {
   std::optional<topic::Model> model;                              // rank 0's
   std::vector<std::uint64_t> documents;                           // of this member: numbers
@@ -153,14 +144,11 @@ Learnt learnt_topics(nn::Session& session, const Texts& texts, topic::LdaOptions
   constexpr unsigned kLookEvery = 10;
   std::optional<py::gil_scoped_release> release(std::in_place);
   std::vector<std::size_t> kept;
-  text::Corpus corpus = share_of(texts, {session.rank(), session.size()}, kept);
   {
-    net::Transport& transport = session.job().transport();
-    learn::Gather gather(transport, session.new_channel());
-    const std::uint32_t speed = topic::agreed_speeds(transport, gather, corpus, options, channels_for_lda(session), {})[session.rank()];
-    options.dealing = topic::agreed(gather, {options.threads, 0, topic::kNoLimit, speed}, 0);  // documents are in memory
+    learn::Gather gather(session.job().transport(), session.new_channel());
+    options.dealing = topic::agreed(gather, {options.threads, 0, topic::kNoLimit}, 0);  // documents are in memory
   }
-  if (!options.dealing.turns.empty()) corpus = share_of(texts, options.dealing.share(session.rank(), session.size()), kept);
+  const text::Corpus corpus = share_of(texts, options.dealing.share(session.rank(), session.size()), kept);
   const auto topics = static_cast<std::uint32_t>(options.prior.alpha.size());
   const std::size_t rows_before = before != nullptr ? before->model.counts.size() : 0;
   const auto cheaper = [&] { return topic::foreseen(corpus.frequencies, topics, session.size(), session.size() * options.threads, rows_before).cheaper(); };
@@ -210,7 +198,8 @@ std::pair<py::dict, py::dict> fit_topics(nn::Session& session, const Texts& text
                                          std::uint64_t seed, std::uint32_t threads, const TopicModel* before, const py::object& after) {
   topic::LdaOptions options{.prior = prior_from(alpha, beta), .seed = seed, .threads = threads, .start = topic::start_of(start),
                             .sampling = {.kind = topic::sampler_of(sampler)}};
-  options.channel = channels_for_lda(session);
+  options.channel = session.new_channel();
+  for (std::uint16_t i = 1; i < topic::kLdaChannels; ++i) session.new_channel();
   const Learnt result = learnt_topics(session, texts, options, parallel, sweeps, optimise, before, after);
   return {result.model ? arrays_from(*result.model) : py::dict(),
           py::dict(py::arg("documents") = array_from(result.documents), py::arg("lengths") = array_from(result.lengths),

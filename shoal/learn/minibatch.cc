@@ -5,6 +5,7 @@
 #include "shoal/learn/order.h"
 
 namespace shoal::learn {
+
 std::vector<std::vector<std::uint32_t>> deal(const LabelledRows& rows, std::size_t batch, std::uint64_t seed, unsigned epoch) {
   Order drawn(rows.count, seed, epoch, 0, rows.own.on_disk());
   const std::span<const std::uint32_t> order = drawn.take(rows.count);

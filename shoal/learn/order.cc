@@ -1,6 +1,7 @@
 #include "shoal/learn/order.h"
 
 #include <algorithm>
+#include <cassert>
 #include <cmath>
 #include <numbers>
 #include <numeric>
@@ -43,6 +44,7 @@ Order::Order(std::uint32_t count, std::uint64_t seed, unsigned epoch, std::uint3
 }
 
 void Order::next_block() {
+  assert(!blocks_.empty());
   const std::uint32_t block = blocks_.back(), begin = block * kBlock;
   blocks_.pop_back();
   order_ = shuffled(std::min(kBlock, count_ - begin), seed_, epoch_, 1 + block);

@@ -14,7 +14,7 @@ bool held_out(std::uint64_t seed, std::uint64_t sample, double share);
 std::vector<std::uint32_t> shuffled(std::uint32_t count, std::uint64_t seed, unsigned epoch, std::uint32_t member);
 
 // An order of this epoch, piece by piece. Samples in memory: shuffled(). Samples on disk: blocks of 16,384 consecutive ones in an order of the epoch, and the
-// samples of each block in one of their own, so that a disk is read nearly in order and no more than a block's order is in memory.
+// samples of each block in one of their own, so that a disk is read nearly in order and no more than the order of a block and of a piece is in memory.
 class Order {
  public:
   Order(std::uint32_t count, std::uint64_t seed, unsigned epoch, std::uint32_t member, bool on_disk);

@@ -8,13 +8,17 @@
 
 #include "shoal/core/error.h"
 #include "shoal/core/fnv.h"
+#include "shoal/net/call.h"
+#include "shoal/net/narrowed.h"
 
 namespace shoal::learn::topic {
 namespace {
 
-constexpr std::uint64_t kTrialTokens = 100'000;      // of each thread: some milliseconds a sweep
+constexpr std::uint64_t kTrialTokens = 100'000;      // of each thread
+constexpr std::uint64_t kLeastTokens = 10'000;       // of each thread, by the mean: of fewer a sweep is over before threads have begun
 constexpr unsigned kTrialSweeps = 5;                 // of which the first, with cold caches, does not count
 constexpr std::uint32_t kAsQuick = kFullSpeed - 1;   // parts of a trial from which on a member is as quick as the quickest
+static_assert(kTrialChannel + kLdaChannels <= net::Narrowed::kChannels);  // of jobs that survive losses
 
 // What each member says, by rank.
 template <class Said>
@@ -40,23 +44,43 @@ text::Corpus beginning_of(const text::Corpus& corpus, std::uint64_t tokens) {
   return first;
 }
 
-// Tokens that a thread of each member draws in a second of its own, by rank.
-std::vector<double> tried(net::Transport& transport, Gather& gather, const text::Corpus& corpus, LdaOptions options, std::uint16_t channel) {
-  options.dealing = {};
-  for (const std::uint32_t threads : said_by_all(gather, options.threads, "its threads")) options.dealing.threads.push_back(threads);
-  options.memory = 0;
-  options.channel = channel;
-  const text::Corpus beginning = beginning_of(corpus, kTrialTokens * options.threads);
-  Lda lda(transport, beginning, options);
+// Tokens that a thread draws in a second of its own.
+double drawn_by(Lda& lda, std::uint32_t threads) {
   std::uint64_t tokens = 0;
   double seconds = 0;
   for (unsigned sweep = 0; sweep < kTrialSweeps; ++sweep) {
     const SweepReport report = lda.sweep();
     if (sweep == 0) continue;
     tokens += report.tokens;
-    seconds += report.seconds * options.threads - report.waited;
+    seconds += report.seconds * threads - report.waited;
   }
-  return said_by_all(gather, seconds > 0 ? static_cast<double>(tokens) / seconds : 0, "how quick it was");  // then nobody needs another's totals any more
+  return seconds > 0 ? static_cast<double>(tokens) / seconds : 0;
+}
+
+// The same of each member, by rank; nothing where there is too little to draw.
+std::vector<double> tried(net::Transport& transport, Gather& gather, const text::Corpus& corpus, LdaOptions options, std::uint16_t channel) {
+  struct Brings {
+    std::uint64_t threads = 0, memory = 0;
+  };
+  options.dealing = {};
+  std::uint64_t threads = 0;
+  for (const Brings& member : said_by_all(gather, Brings{options.threads, options.memory}, "what it brings")) {
+    threads += member.threads;
+    options.dealing.threads.push_back(static_cast<std::uint32_t>(member.threads));
+    options.dealing.memory.push_back(member.memory);
+  }
+  if (corpus.all_tokens < threads * kLeastTokens) return {};
+  options.channel = channel;
+  const text::Corpus beginning = beginning_of(corpus, kTrialTokens * options.threads);
+  Lda lda(transport, beginning, options);
+  try {
+    return said_by_all(gather, drawn_by(lda, options.threads), "how quick it was");  // then nobody needs another's totals any more
+  } catch (const std::exception& error) {  // the others hear why before its tables are left
+    const auto* const told = dynamic_cast<const Error*>(&error);
+    const Error why = told != nullptr ? *told : Error(Code::io, error.what(), "a trial of how quick members are", "is there memory for it?");
+    net::call(transport, [&] { transport.fail(why); });
+    throw;
+  }
 }
 
 }  // namespace
@@ -90,24 +114,29 @@ std::string processor_name() {
 std::vector<std::uint32_t> agreed_speeds(net::Transport& transport, Gather& gather, const text::Corpus& corpus, const LdaOptions& options,
                                          std::uint16_t channel, const Speed& own, std::string_view processor) {
   struct Said {
-    std::uint64_t by = 0, processor = 0;
+    std::uint64_t by = 0, found = 0, processor = 0;
     double number = 0;
   };
   Fnv1a hash;
   hash.add_bytes(std::as_bytes(std::span(processor)));
-  const std::vector<Said> said = said_by_all(gather, Said{static_cast<std::uint64_t>(own.by), hash.value(), own.number}, "how quick it is");
+  const std::vector<Said> said = said_by_all(gather, Said{static_cast<std::uint64_t>(own.by), own.found, hash.value(), own.number}, "how quick it is");
   const auto alike = [&](auto field) { return std::ranges::all_of(said, [&](const Said& member) { return member.*field == said.front().*field; }); };
-  if (!alike(&Said::by)) {
-    throw Error(Code::mismatch, "some members say how quick they are and others do not", "--speed",
-                "a number on all members, or auto or measured on all of them");
+  if (!alike(&Said::by))
+    throw Error(Code::mismatch, "members say in different ways how quick they are", "--speed", "a number on all members, or auto or measured on all of them");
+  std::vector<std::uint32_t> parts(transport.size(), kFullSpeed);
+  if (std::ranges::none_of(said, [](const Said& member) { return member.found == 0; })) {
+    std::ranges::transform(said, parts.begin(), [](const Said& member) { return static_cast<std::uint32_t>(member.found); });
+    return parts;
   }
-  std::vector<double> rates;
   if (own.by == Speed::By::number) {
-    for (const Said& member : said) rates.push_back(member.number);
-    return in_parts(rates);
+    std::vector<double> numbers(transport.size());
+    std::ranges::transform(said, numbers.begin(), &Said::number);
+    return in_parts(numbers);
   }
-  if (transport.size() == 1 || (own.by == Speed::By::processor && alike(&Said::processor))) return std::vector<std::uint32_t>(transport.size(), kFullSpeed);
-  std::vector<std::uint32_t> parts = in_parts(tried(transport, gather, corpus, options, channel));
+  if (transport.size() == 1 || (own.by == Speed::By::processor && alike(&Said::processor))) return parts;
+  const std::vector<double> rates = tried(transport, gather, corpus, options, channel);
+  if (rates.empty()) return parts;
+  parts = in_parts(rates);
   for (std::uint32_t& of : parts) of = of >= kAsQuick ? kFullSpeed : of;
   return parts;
 }

@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <iterator>
 #include <numeric>
 #include <optional>
 
@@ -203,13 +204,14 @@ TEST(Speed, IsSaidInAnyUnitAndRounded) {
 
 // What each of two members finds, the second of which draws by a sampler that passes over all topics for each token.
 std::vector<std::vector<std::uint32_t>> found(const std::vector<Speed>& said, const std::vector<std::string>& processors) {
-  std::vector<std::vector<std::uint32_t>> found(2);
+  std::vector<std::vector<std::uint32_t>> found(2), documents;
+  for (int copy = 0; copy < 10; ++copy) std::ranges::copy(three_subjects(), std::back_inserter(documents));
   auto jobs = net::join_all(2);
   net::each(2, [&](net::Rank rank) {
     net::Transport& transport = jobs[rank]->transport();
     const LdaOptions options{.prior = flat(2000), .sampling = {rank == 0 ? SamplerKind::exact : SamplerKind::gibbs}};
     Gather gather(transport, 40);
-    const text::Corpus corpus = share_of(three_subjects(), {rank, 2});
+    const text::Corpus corpus = share_of(documents, {rank, 2});
     found[rank] = agreed_speeds(transport, gather, corpus, options, kTrialChannel, said[rank], processors[rank]);
   });
   net::leave_all(jobs);
@@ -225,6 +227,16 @@ TEST(Speed, IsMeasuredWhereProcessorsDifferOrItIsAskedFor) {
     EXPECT_EQ(measured[0][0], 8u);
     EXPECT_LT(measured[0][1], 8u);
   }
+}
+
+// Who was told before a member was lost, and who was not, find it anew together; where all were told, nothing is measured again.
+TEST(Speed, IsKeptWhereAllHaveFoundIt) {
+  using Found = std::vector<std::vector<std::uint32_t>>;
+  Speed one{Speed::By::number, 4}, other{Speed::By::number, 1};
+  one.found = 3;
+  EXPECT_EQ(found({one, other}, {"this", "this"}), (Found{{8, 2}, {8, 2}}));
+  other.found = 5;
+  EXPECT_EQ(found({one, other}, {"this", "this"}), (Found{{3, 5}, {3, 5}}));
 }
 
 TEST(Speed, IsSaidByAllOrByNone) {
