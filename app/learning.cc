@@ -2,19 +2,17 @@
 
 #include <fmt/format.h>
 
-#include <chrono>
 #include <cmath>
 #include <cstdio>
-#include <cstdlib>
 #include <optional>
 
 #include "app/progress.h"
+#include "app/recording.h"
 #include "shoal/core/aside.h"
 #include "shoal/core/error.h"
 #include "shoal/core/time.h"
 #include "shoal/learn/training.h"
 #include "shoal/net/call.h"
-#include "shoal/observe/recorder.h"
 #include "shoal/table/shares.h"
 
 namespace shoal::app {
@@ -55,27 +53,6 @@ learn::Tensors first_values(const Course& course, const std::string& start) {
   folder.config(course.config.at("learner"));
   return folder.model().tensors;
 }
-
-// What happens to this member goes to the folder that `shoal run` gave the run, for `shoal explain`.
-class Recording {
- public:
-  explicit Recording(const net::Place& place) {
-    const char* const folder = std::getenv("SHOAL_RUN_DIR");
-    if (!folder || !*folder) return;
-    std::error_code error;
-    fs::create_directories(folder, error);  // on another host; a mistake shows as it is opened
-    recorder_.emplace(observe::RunFolder::open(folder), static_cast<int>(place.rank), static_cast<int>(place.size));
-  }
-  void bring() {
-    if (!recorder_ || steady_now() < next_) return;
-    recorder_->flush();
-    next_ = steady_now() + std::chrono::seconds(1);
-  }
-
- private:
-  std::optional<observe::Recorder> recorder_;
-  Instant next_{};
-};
 
 }  // namespace
 

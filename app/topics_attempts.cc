@@ -154,7 +154,11 @@ void Attempts::make(net::Transport& among) {
     const unsigned sweeps = options_.training.sweeps;
     TrainingProgress progress(first_ && !options_.json, static_cast<double>(corpus_.all_tokens), lda->sweeps(), sweeps);
     const topic::Watching watching{
-        .progressed = [&](unsigned sweep, double part) { progress.at(sweep, part); },
+        .progressed =
+            [&](unsigned sweep, double part) {
+              progress.at(sweep, part);
+              recording_.bring();
+            },
         .looked =
             [&](const topic::Look& look) {
               progress.looked(look);

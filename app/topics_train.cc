@@ -155,7 +155,8 @@ int train(TrainTopicsOptions options) {
     if (first && !options.json) say(text::sentence(seeds) + "\n");
   }
   const auto job = net::join(joining);
-  Attempts attempts(options, lda_options, std::move(config), std::move(corpus), folder, place);
+  Recording recording(place);
+  Attempts attempts(options, lda_options, std::move(config), std::move(corpus), folder, place, recording);
   collective::go_on_without_lost(job->transport(), "the training", [&](net::Transport& among) { attempts.make(among); });
   topic::Checkpoints::remove(folder.path());
   if (attempts.first() && !options.json)

@@ -9,6 +9,7 @@
 #include <utility>
 #include <vector>
 
+#include "app/recording.h"
 #include "app/topics.h"
 #include "app/topics_stream.h"
 #include "shoal/learn/gather.h"
@@ -41,9 +42,9 @@ struct TrainTopicsOptions {
 class Attempts {
  public:
   Attempts(const TrainTopicsOptions& options, const learn::topic::LdaOptions& how, learn::Json config, text::Corpus corpus, learn::ModelFolder& folder,
-           const net::Place& place)
+           const net::Place& place, Recording& recording)
       : options_(options), how_(how), config_(std::move(config)), digest_(corpus.digest), corpus_(std::move(corpus)), folder_(folder),
-        members_(place.size), first_(place.rank == 0) {}
+        members_(place.size), recording_(recording), first_(place.rank == 0) {}
 
   void make(net::Transport& among);
   bool first() const { return first_; }  // whether this member is the one that speaks and writes
@@ -63,6 +64,7 @@ class Attempts {
   text::Corpus corpus_;
   learn::ModelFolder& folder_;
   const net::Rank members_;  // as it began
+  Recording& recording_;
   std::optional<std::uint32_t> speed_;  // of this member, as it was found before (speed.h)
   bool first_;
 };

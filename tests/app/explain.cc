@@ -74,6 +74,19 @@ TEST(explain, tells_what_tables_met) {
                                      "increments), heard 3.0 MB; wrote 4.0 MB to snapshots; handed 1.0 MB of rows to other members, and took over 0.0 MB"));
 }
 
+// What trains without PyTorch is recorded as well: learners and topics.
+TEST(explain, finds_runs_of_topics) {
+  const Folder folder;
+  std::string text;
+  for (int line = 0; line < 60; ++line) text += line % 2 == 0 ? "tea pot cup milk tea\n" : "sail boat wind deck sail\n";
+  folder.write("t.txt", text);
+  const auto trained = shoal(folder, {"run", "-n", "2", "--", SHOAL_PROGRAM, "topics", "train", "t.txt", "-k", "3", "--sweeps", "5", "--output", "m"});
+  ASSERT_EQ(trained.status, 0) << trained.err;
+  const auto outcome = shoal(folder, {"explain"});
+  EXPECT_EQ(outcome.status, 0) << outcome.err;
+  EXPECT_THAT(outcome.out, HasSubstr("table topic-totals"));
+}
+
 TEST(explain, a_run_that_is_not_there_is_one_line) {
   const Folder folder;
   const auto none = shoal(folder, {"explain"});
