@@ -1,8 +1,8 @@
 #include "shoal/learn/topic/speed.h"
 
 #include <algorithm>
-#include <charconv>
 #include <cmath>
+#include <cstdlib>
 #include <cstring>
 #include <fstream>
 
@@ -88,10 +88,11 @@ std::vector<double> tried(net::Transport& transport, Gather& gather, const text:
 Speed speed_of(std::string_view word) {
   if (word == "auto") return {};
   if (word == "measured") return {Speed::By::trial};
-  double number = 0;
-  const auto [end, error] = std::from_chars(word.data(), word.data() + word.size(), number);
-  if (error == std::errc() && end == word.data() + word.size() && std::isfinite(number) && number > 0) return {Speed::By::number, number};
-  throw Error(Code::invalid_argument, "\"" + std::string(word) + "\" is none", "--speed", "auto, measured or a number above 0");
+  const std::string text(word);
+  char* end = nullptr;
+  const double number = std::strtod(text.c_str(), &end);
+  if (!text.empty() && *end == '\0' && std::isfinite(number) && number > 0) return {Speed::By::number, number};
+  throw Error(Code::invalid_argument, "\"" + text + "\" is none", "--speed", "auto, measured or a number above 0");
 }
 
 std::vector<std::uint32_t> in_parts(std::span<const double> rates) {
