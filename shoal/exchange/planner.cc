@@ -288,8 +288,7 @@ class Planner {
       plan.order = divides ? Order::fifo : sends_in_;  // these are stepped together
       prioritise(plan);
       const double seconds = price_units(plan);
-      const double operations = plan.workers() > 1 ? kOperationSeconds * static_cast<double>(plan.units.size()) : 0;
-      const double score = seconds * (plan.order == Order::priority ? kByParameter : 1) * (divides ? kDivided : 1) + operations;
+      const double score = seconds * (plan.order == Order::priority ? kByParameter : 1) * (divides ? kDivided : 1);
       if (score_ >= 0 && score >= score_ * kEarns) continue;
       score_ = score;
       best_ = std::move(plan);
@@ -329,9 +328,6 @@ class Planner {
   // Steps by parameter take processor time that the play does not see: four members that share two cores took 15 to 25 % longer than foreseen, and were
   // still not slower than in order of production where a tenth was foreseen to be gained (docs/training-measured.md).
   static constexpr double kByParameter = 1.1;
-  // What an operation takes of a member's cores, where these also compute, whatever its bytes: waking up, asking, being told. Four members on two cores lost 0.36 ms of a
-  // step to each (docs/training-measured.md), two on two 0.1. So tensors by the dozen come together even where the link would bear each alone.
-  static constexpr double kOperationSeconds = 1e-4;
   // Strips are laid out after each step for whoever looks at the whole, and a look fetches them: what the play does not see, either.
   static constexpr double kDivided = 1.1;
 
