@@ -2,11 +2,13 @@
 #pragma once
 
 #include <cstdint>
+#include <cstring>
 #include <string>
 #include <utility>
 #include <vector>
 
 #include "shoal/core/bytes.h"
+#include "shoal/core/error.h"
 #include "shoal/core/time.h"
 #include "shoal/net/transport.h"
 
@@ -30,5 +32,18 @@ class Gather {
   const Nanoseconds patience_;
   std::uint64_t calls_ = 0;
 };
+
+// What each member says in plain numbers, by rank, on all of them. Throws Error{mismatch} where one says it in another size.
+template <class Said>
+std::vector<Said> said_by_all(Gather& gather, const Said& own, const std::string& what) {
+  Bytes bytes(sizeof(own));
+  std::memcpy(bytes.data(), &own, sizeof(own));
+  std::vector<Said> said;
+  for (const Bytes& theirs : gather.on_all(std::move(bytes), what)) {
+    if (theirs.size() != sizeof(Said)) throw Error(Code::mismatch, "a member says something else than " + what, "", "run the same program on all members");
+    std::memcpy(&said.emplace_back(), theirs.data(), sizeof(Said));
+  }
+  return said;
+}
 
 }  // namespace shoal::learn

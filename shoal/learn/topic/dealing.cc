@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <array>
-#include <cstring>
 #include <numeric>
 
 #include "shoal/core/error.h"
@@ -85,14 +84,9 @@ std::vector<std::uint32_t> turns_of(std::span<const Brought> members, std::uint6
 
 Dealing agreed(Gather& gather, const Brought& own, std::uint64_t tokens) {
   using Numbers = std::array<std::uint64_t, 4>;
-  const Numbers numbers{own.threads, own.memory, own.room, own.speed};
-  Bytes bytes(sizeof(numbers));
-  std::memcpy(bytes.data(), numbers.data(), sizeof(numbers));
   Dealing dealing;
   std::vector<Brought> members;
-  for (const Bytes& said : gather.on_all(std::move(bytes), "what each member brings")) {
-    Numbers theirs{};
-    if (said.size() == sizeof(theirs)) std::memcpy(theirs.data(), said.data(), sizeof(theirs));
+  for (const Numbers& theirs : said_by_all(gather, Numbers{own.threads, own.memory, own.room, own.speed}, "what each member brings")) {
     if (theirs[0] == 0 || theirs[0] > kMostThreads || theirs[3] == 0 || theirs[3] > kFullSpeed)
       throw Error(Code::mismatch, "a member says that it brings what cannot be", "", "run the same program on all members");
     members.push_back({static_cast<std::uint32_t>(theirs[0]), theirs[1], theirs[2], static_cast<std::uint32_t>(theirs[3])});

@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <cmath>
 #include <cstdlib>
-#include <cstring>
 #include <fstream>
 
 #include "shoal/core/error.h"
@@ -19,19 +18,6 @@ constexpr std::uint64_t kLeastTokens = 10'000;       // of each thread, by the m
 constexpr unsigned kTrialSweeps = 5;                 // of which the first, with cold caches, does not count
 constexpr std::uint32_t kAsQuick = kFullSpeed - 1;   // parts of a trial from which on a member is as quick as the quickest
 static_assert(kTrialChannel + kLdaChannels <= net::Narrowed::kChannels);  // of jobs that survive losses
-
-// What each member says, by rank.
-template <class Said>
-std::vector<Said> said_by_all(Gather& gather, const Said& own, const std::string& what) {
-  Bytes bytes(sizeof(own));
-  std::memcpy(bytes.data(), &own, sizeof(own));
-  std::vector<Said> said;
-  for (const Bytes& theirs : gather.on_all(std::move(bytes), what)) {
-    if (theirs.size() != sizeof(Said)) throw Error(Code::mismatch, "a member says something else than " + what, "", "run the same program on all members");
-    std::memcpy(&said.emplace_back(), theirs.data(), sizeof(Said));
-  }
-  return said;
-}
 
 // The first documents, until there are so many tokens.
 text::Corpus beginning_of(const text::Corpus& corpus, std::uint64_t tokens) {
