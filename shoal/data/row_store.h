@@ -5,14 +5,12 @@
 
 #include <cstdint>
 #include <filesystem>
-#include <memory>
 #include <vector>
 
+#include "shoal/data/number_store.h"
 #include "shoal/data/sparse_rows.h"
 
 namespace shoal::data {
-
-class SpilledNumbers;  // spilled_numbers.h
 
 class RowStore {
  public:
@@ -23,8 +21,8 @@ class RowStore {
   void append(const SparseRow& row);
   void finish();  // before the rows are read, after the last append
   std::size_t size() const { return labels.size(); }
-  bool on_disk() const { return columns_ != nullptr; }
-  SparseSlice all() const;
+  bool on_disk() const { return columns_.on_disk(); }
+  SparseSlice all() const { return {offsets_, columns_.all(), values_.all(), labels}; }
   operator SparseSlice() const { return all(); }
   SparseRow operator[](std::size_t i) const { return all()[i]; }
 
@@ -33,9 +31,8 @@ class RowStore {
 
  private:
   std::vector<std::uint64_t> offsets_ = {0};
-  std::vector<std::uint32_t> kept_columns_;  // unless they are in files
-  std::vector<float> kept_values_;
-  std::shared_ptr<SpilledNumbers> columns_, values_;
+  NumberStore<std::uint32_t> columns_;
+  NumberStore<float> values_;
 };
 
 }  // namespace shoal::data

@@ -5,13 +5,11 @@
 
 #include <cstdint>
 #include <filesystem>
-#include <memory>
 
+#include "shoal/data/number_store.h"
 #include "shoal/data/triples.h"
 
 namespace shoal::data {
-
-class SpilledNumbers;  // spilled_numbers.h
 
 class TripleStore {
  public:
@@ -20,15 +18,14 @@ class TripleStore {
   static TripleStore in(const std::filesystem::path& folder);
 
   void append(std::uint32_t row, std::uint32_t column, float value);
-  void finish();  // before they are read, after the last append
-  std::size_t size() const { return size_; }
-  bool on_disk() const { return rows_ != nullptr; }
-  TripleSlice all() const;
+  void finish();  // before they are read, after the last append; in memory it may be left out
+  std::size_t size() const { return values_.all().size(); }
+  bool on_disk() const { return values_.on_disk(); }
+  TripleSlice all() const { return {rows_.all(), columns_.all(), values_.all()}; }
 
  private:
-  std::size_t size_ = 0;
-  Triples kept_;  // unless they are in files
-  std::shared_ptr<SpilledNumbers> rows_, columns_, values_;
+  NumberStore<std::uint32_t> rows_, columns_;
+  NumberStore<float> values_;
 };
 
 }  // namespace shoal::data

@@ -6,22 +6,16 @@ namespace shoal::text {
 
 Documents Documents::in(const std::filesystem::path& folder) {
   Documents documents;
-  documents.spilled_ = std::make_shared<data::SpilledNumbers>(folder, "words");
+  documents.words_ = {folder, "words"};
   return documents;
 }
 
 void Documents::append(std::span<const std::uint32_t> document) {
   offsets.push_back(offsets.back() + document.size());
-  if (spilled_) {
-    spilled_->append(std::as_bytes(document));
-  } else {
-    kept_.insert(kept_.end(), document.begin(), document.end());
-  }
+  words_.append(document);
 }
 
-void Documents::finish() {
-  if (spilled_) spilled_->map();
-}
+void Documents::finish() { words_.finish(); }
 
 Corpus corpus_of(std::span<const std::vector<std::string>> documents, const data::Names* vocabulary) {
   Corpus corpus;

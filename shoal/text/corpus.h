@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "shoal/data/names.h"
-#include "shoal/data/spilled_numbers.h"
+#include "shoal/data/number_store.h"
 
 namespace shoal::text {
 
@@ -23,22 +23,21 @@ class Documents {
   Documents() = default;  // words in memory
   // Words in a file in this folder. Throws Error{io} where it cannot be made, here and when the disk is full.
   static Documents in(const std::filesystem::path& folder);
-  bool on_disk() const { return spilled_ != nullptr; }
-  Documents none_alike() const { return spilled_ ? in(spilled_->folder()) : Documents(); }  // no document yet, words where these are
+  bool on_disk() const { return words_.on_disk(); }
+  Documents none_alike() const { return on_disk() ? in(words_.folder()) : Documents(); }  // no document yet, words where these are
 
   void append(std::span<const std::uint32_t> document);
   void finish();  // before documents are read, after the last append; in memory it may be left out
   std::size_t size() const { return offsets.size() - 1; }
   std::uint64_t tokens() const { return offsets.back(); }
-  std::span<const std::uint32_t> words() const { return spilled_ ? spilled_->numbers<std::uint32_t>() : std::span(kept_); }  // of all documents
+  std::span<const std::uint32_t> words() const { return words_.all(); }  // of all documents
   std::span<const std::uint32_t> operator[](std::size_t d) const { return words().subspan(offsets[d], offsets[d + 1] - offsets[d]); }
 
   std::vector<std::uint64_t> offsets = {0};  // document d has words()[offsets[d]] to words()[offsets[d + 1] - 1], a word for each token
   bool ordered = false;  // as the text has them; otherwise a bag's, in no order that says anything
 
  private:
-  std::vector<std::uint32_t> kept_;  // numbers in a vocabulary, unless they are in a file
-  std::shared_ptr<data::SpilledNumbers> spilled_;
+  data::NumberStore<std::uint32_t> words_;  // numbers in a vocabulary
 };
 
 // What one member has of the documents of all, and what all know of them.

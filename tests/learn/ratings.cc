@@ -39,10 +39,14 @@ Named named(const Ratings& ratings, const data::TripleStore& store) {
   return all;
 }
 
-TEST_F(RatingFiles, shares_together_are_the_whole_and_the_rest_is_alike) {
+std::string five_hundred() {
   std::string text;
   for (int i = 0; i < 500; ++i) text += "u" + std::to_string(i * 7 % 41) + ",i" + std::to_string(i * 11 % 60) + "," + std::to_string(i % 5 + 1) + "\n";
-  const Source source{.files = {file("r.csv", text)}, .test_files = {}, .test_share = 0.2};
+  return text;
+}
+
+TEST_F(RatingFiles, shares_together_are_the_whole_and_the_rest_is_alike) {
+  const Source source{.files = {file("r.csv", five_hundred())}, .test_files = {}, .test_share = 0.2};
   const Ratings whole = read_ratings(source);
   EXPECT_EQ(whole.count + whole.held_out, 500u);
   EXPECT_NEAR(static_cast<double>(whole.held_out), 100, 45);
@@ -70,9 +74,7 @@ TEST_F(RatingFiles, shares_together_are_the_whole_and_the_rest_is_alike) {
 }
 
 TEST_F(RatingFiles, on_disk_they_are_the_same) {
-  std::string text;
-  for (int i = 0; i < 500; ++i) text += "u" + std::to_string(i * 7 % 41) + ",i" + std::to_string(i * 11 % 60) + "," + std::to_string(i % 5 + 1) + "\n";
-  Source source{.files = {file("r.csv", text)}, .test_files = {}, .test_share = 0.2};
+  Source source{.files = {file("r.csv", five_hundred())}, .test_files = {}, .test_share = 0.2};
   const Ratings memory = read_ratings(source, 1, 2);
   source.rows_in = folder_;
   const Ratings disk = read_ratings(source, 1, 2);
