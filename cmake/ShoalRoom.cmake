@@ -75,9 +75,16 @@ function(shoal_room name)
   install(TARGETS shoal_${name} EXPORT ${export} COMPONENT development)
 endfunction()
 
+add_custom_target(shoal_tests)   # what tests need, and no more
+
 # A test file is a CTest entry; the files of a folder are one program, of which it runs the suites in that file. ALONE: a program of its own.
+# THREADS: what runs in it has threads, so it is built under the thread sanitizer too. DATA: it reads the real sets of SHOAL_DATA, which lie beside the
+# project where its developers and its CI work.
 function(shoal_test path)
-  cmake_parse_arguments(TEST "ALONE" "TIMEOUT" "LINKS" ${ARGN})
+  cmake_parse_arguments(TEST "ALONE;THREADS;DATA" "TIMEOUT" "LINKS" ${ARGN})
+  if(SHOAL_SANITIZE STREQUAL "thread" AND NOT TEST_THREADS)
+    return()
+  endif()
   set(source ${PROJECT_SOURCE_DIR}/tests/${path}.cc)
   get_filename_component(program ${path} DIRECTORY)
   if(TEST_ALONE)
@@ -86,6 +93,7 @@ function(shoal_test path)
   string(REPLACE "/" "_" target "test_${program}")
   if(NOT TARGET ${target})
     add_executable(${target})
+    add_dependencies(shoal_tests ${target})
     target_compile_options(${target} PRIVATE ${SHOAL_QUICKLY_COMPILED})
     target_link_libraries(${target} PRIVATE shoal_flags GTest::gtest GTest::gmock GTest::gtest_main)
     if(SHOAL_SANITIZE STREQUAL "thread")
@@ -114,4 +122,7 @@ function(shoal_test path)
   list(JOIN tests ":" suites)
   add_test(NAME ${path} COMMAND ${target} "--gtest_filter=${suites}")
   set_tests_properties(${path} PROPERTIES TIMEOUT ${TEST_TIMEOUT})
+  if(TEST_DATA AND NOT DEFINED ENV{SHOAL_DATA} AND EXISTS ${PROJECT_SOURCE_DIR}/../shared/data)
+    set_tests_properties(${path} PROPERTIES ENVIRONMENT SHOAL_DATA=${PROJECT_SOURCE_DIR}/../shared/data)
+  endif()
 endfunction()

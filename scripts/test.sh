@@ -37,19 +37,14 @@ checked() {
 
 build_address() { cmake --preset asan --log-level=WARNING >/dev/null && ninja -C build/asan --quiet; }
 
-# Only where there are threads: what runs on the scripted network has one, and would only be slow here.
-build_thread() {
-  cmake --preset tsan --log-level=WARNING >/dev/null &&
-    ninja -C build/tsan --quiet test_{core,net,observe,replica,schedule,learn_topic,collective,exchange,nn,app,table_views_tcp}
-}
+# Only tests that say THREADS are in it: what runs on the scripted network has one, and would only be slow here.
+build_thread() { cmake --preset tsan --log-level=WARNING >/dev/null && ninja -C build/tsan --quiet shoal_tests; }
 
 # Sanitizers are some ten times slower: fewer moments of deaths and fewer seeds are tried (nightly, all of them without), and what is long for its figures,
 # not for what it touches, is left out.
-for_figures='learn/(topic/)?real_sets|collective/every_network|sim/(best_program|grids)|learn/topic/(long_document|samplers)'
-address() { build_address && SHOAL_KILLS=8 SHOAL_SEEDS=20 checked asan -E "$for_figures"; }
-thread() {
-  build_thread && SHOAL_KILLS=50 checked tsan -R '^((core|net|observe|replica|schedule)/|(learn/topic/lda|collective/run_tcp|table/views_tcp|exchange/gate|nn/group_tcp|app/(run|run_ends|doctor))$)'
-}
+for_figures='(learn|learn/topic|text)/real_sets|collective/(every_network|rings|verify_symmetry)|sim/(best_program|grids)|learn/(sdca|topic/(long_document|samplers))|exchange/followed_links|app/topics_limits'
+address() { build_address && SHOAL_KILLS=8 SHOAL_SEEDS=20 SHOAL_DELAYS=1 SHOAL_NETWORKS=100 checked asan -E "$for_figures"; }
+thread() { build_thread && SHOAL_KILLS=50 checked tsan; }
 
 # SHOAL_SEEDS: of each protocol on the scripted network. SHOAL_MOST_HOSTS: of networks with every program (nightly: all that bounds are exact for).
 release() { SHOAL_SEEDS=500 SHOAL_MOST_HOSTS=24 checked release; }

@@ -355,7 +355,7 @@ except shoal.PeerLost as error:
 """
 
 
-@pytest.mark.parametrize("moment", ["forward", "backward", "step"])
+@pytest.mark.parametrize("moment", ["backward", *(pytest.param(each, marks=pytest.mark.slow) for each in ("forward", "step"))])
 def test_a_killed_member_ends_the_others_and_its_strips_are_not_made_up(moment):
     run = launch(2, [sys.executable, "-c", DYING, moment], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
     out, err = run.communicate(timeout=60)

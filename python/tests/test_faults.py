@@ -47,7 +47,7 @@ def last_line_of(rank: int, err: str) -> str:
     return [line for line in err.splitlines() if line.startswith(f"[{rank}]")][-1]
 
 
-@pytest.mark.parametrize("victim, moment", [(0, "backward"), (1, "step"), (2, "backward"), (0, "step")])
+@pytest.mark.parametrize("victim, moment", [(0, "backward"), (1, "step"), *(pytest.param(*each, marks=pytest.mark.slow) for each in [(2, "backward"), (0, "step")])])
 def test_a_killed_member_ends_the_others_at_once_with_one_line_and_exit_code_3(victim, moment):
     process = launch(3, [*WATCHED, sys.executable, "-c", DYING, str(victim), moment], stdout=subprocess.PIPE,
                      stderr=subprocess.PIPE, text=True)

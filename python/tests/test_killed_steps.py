@@ -28,7 +28,7 @@ MEMBERS, STEPS = 3, 9
 OVERLAPPED = range(4, STEPS - 1)  # the plan is made after three steps
 PLAN = "p3,*=direct"  # in rank order, also before the plan is made
 NO_COUNT = 1 << 30
-KILLS = int(os.environ.get("SHOAL_KILLS", "3"))  # of each kind
+KILLS = int(os.environ.get("SHOAL_KILLS", "2"))  # of each kind
 
 
 def model():

@@ -142,7 +142,7 @@ FAULTS = {
     "who comes, in its first step": [(1, 4, "begin", KILL), (1, "came", "backward", KILL)],
     "who feeds it": [(1, 4, "begin", KILL), (0, "feeds", "feeds", KILL)],
 }
-SELDOM = ("who comes, as it starts", "who comes, before it has the state")
+SELDOM = ("who comes, as it starts", "who comes, before it has the state", "who comes, in its first step", "who comes, as it follows", "another while it comes")
 
 
 @pytest.mark.parametrize("faults", [pytest.param(each, id=name, marks=[pytest.mark.slow] if name in SELDOM else []) for name, each in FAULTS.items()])

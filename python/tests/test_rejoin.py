@@ -107,7 +107,7 @@ FAULTS = {
 }
 
 
-SELDOM = ("who comes, as it arrives and in its step", "one stands still")
+SELDOM = ("who comes, as it arrives and in its step", "one stands still", "rank 0, two at once")
 
 
 @pytest.mark.parametrize("faults", [pytest.param(each, id=name, marks=[pytest.mark.slow] if name in SELDOM else []) for name, each in FAULTS.items()])

@@ -84,7 +84,7 @@ def lab():
     subprocess.run([program(), "lab", "down", name], check=True)
 
 
-@pytest.mark.parametrize("isolated", [0, 2])
+@pytest.mark.parametrize("isolated", [0, pytest.param(2, marks=pytest.mark.slow)])
 def test_a_cut_cable(lab, isolated):
     survivors = [rank for rank in range(3) if rank != isolated]
     with Run("--lab", lab) as run:

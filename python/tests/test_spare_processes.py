@@ -110,7 +110,8 @@ def as_spare(command, folder, told=TOLD):
         return spare.returncode, out, err
 
 
-NIGHTLY = ("safe path", "a package", "sys.exit with words", "an exception of a module", "its own hook for exceptions", "a syntax error", "no module")
+NIGHTLY = ("safe path", "a package", "from another folder, by a link, with flags", "what torch reads as it is imported", "no script", "sys.exit", "what a module sees",
+           "an error of Shoal", "sys.exit with words", "an exception of a module", "its own hook for exceptions", "a syntax error", "no module")
 
 
 @pytest.mark.parametrize(("script", "flags", "words"), [pytest.param(*case, id=name, marks=[pytest.mark.slow] if name in NIGHTLY else [])

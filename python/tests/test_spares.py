@@ -53,7 +53,7 @@ FAULTS = {
     "two at once": (2, [(1, 7, "step", KILL), (2, 7, "step", KILL)]),
     "as it arrives": (1, [(1, 4, "step", KILL), (1, 0, "arriving", KILL)]),
 }
-SELDOM = ("two at once", "as it arrives")
+SELDOM = ("two at once", "as it arrives", "backward")
 
 
 @pytest.mark.parametrize(("kept", "faults"), [pytest.param(*each, id=name, marks=[pytest.mark.slow] if name in SELDOM else []) for name, each in FAULTS.items()])

@@ -49,7 +49,7 @@ def digests(folder, kept, consistency, seed, rule):
     return sorted(line for line in ended.stdout.splitlines() if "digest" in line), ended
 
 
-@pytest.mark.parametrize(("consistency", "rule"), [("async", "sum"), ("async", "adaptive-revision:0.1")])
+@pytest.mark.parametrize(("consistency", "rule"), [("async", "sum"), pytest.param("async", "adaptive-revision:0.1", marks=pytest.mark.slow)])
 def test_a_run_is_run_again(tmp_path, consistency, rule):
     folder = str(tmp_path / "order")
     recorded, ended = digests(tmp_path, {"SHOAL_RECORD": folder}, consistency, 1, rule)

@@ -44,7 +44,7 @@ def ended(tmp_path_factory):
     return folder
 
 
-@pytest.mark.parametrize("parallel", ["rotation", "data"])
+@pytest.mark.parametrize("parallel", ["rotation", pytest.param("data", marks=pytest.mark.slow)])
 def test_a_killed_members_documents_go_to_the_others(tmp_path, parallel):
     """The run begins again by itself, from what was kept, with exact counts."""
     (tmp_path / "texts.txt").write_text("".join(" ".join(words) + "\n" for words in lists(counts(DOCUMENTS))))

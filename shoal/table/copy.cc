@@ -60,9 +60,10 @@ void Copy<T>::hear(net::Rank from, Message message) {
         base_.take(shard, message, pushes(consistency_), now_());
         drop(false);
         break;
-      case Kind::stamp: give_back(shard, message); break;
+      case Kind::stamp: give_back(from, shard, message); break;
       case Kind::visible:
-        write_gate_.seen(shard, message.header.sequence);
+        holders_[shard].sees(from, message.header.sequence);
+        write_gate_.seen(shard, holders_[shard].seen());
         break;
       case Kind::clocks:
         if (message.header.count != workers_.size()) refuse(std::to_string(message.header.count) + " clocks");
@@ -89,6 +90,7 @@ void Copy<T>::settle(std::size_t shard, Instant told) {
   dynamic_.rises(base_.slowest(), now_());
   added_.count_in(shard, holders.announced(), holders.counted(), [&](const Part<T>& part) { base_.fold(part); });
   under_way_.counted(shard, holders.counted());
+  write_gate_.seen(shard, holders.seen());
   send_early(shard);
   while (const auto keys = holders.take_assigned()) base_.forget(*keys);  // an answer to an older request may have come meanwhile
 }
@@ -121,9 +123,13 @@ void Copy<T>::say_to(net::Rank server, std::size_t shard, std::vector<Message> m
   send_(server, std::move(messages));
 }
 
+// To any holder, also one from which nothing is read: what is read from it later will have everything.
 template <class T>
-void Copy<T>::give_back(std::size_t shard, const Message& stamp) {
-  say(shard, alone(Message::of_kind(Kind::seen, id_, stamp.header.sequence)));
+void Copy<T>::give_back(net::Rank server, std::size_t shard, const Message& stamp) {
+  if (!holders_[shard].has(server)) return;         // it has parted
+  Message seen = Message::of_kind(Kind::seen, id_, stamp.header.sequence);
+  telemetry_.said(seen);
+  say_to(server, shard, alone(std::move(seen)));
 }
 
 // --- reading

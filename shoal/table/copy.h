@@ -172,7 +172,7 @@ class Copy final : public Reader {
   void change(std::size_t shard, const Change& change);  // of who holds it, or of what they have told
   void settle(std::size_t shard, Instant told);  // what its servers have confirmed; told: their age, when
   void meet(Clock clock);
-  void give_back(std::size_t shard, const Message& stamp);
+  void give_back(net::Rank server, std::size_t shard, const Message& stamp);
   void say(std::size_t shard, std::vector<Message> messages);  // to all holders
   void mark_gone();                   // for those that go, and are asked nothing any more
   void say_to(net::Rank server, std::size_t shard, std::vector<Message> messages);

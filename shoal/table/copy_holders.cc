@@ -51,7 +51,7 @@ void Copy<T>::loses(net::Rank server) {
 template <class T>
 void Copy<T>::joins(std::size_t shard, net::Rank server, std::uint64_t handover, bool leads, net::Rank giver) {
   const std::lock_guard lock(mutex_);
-  holders_[shard].joins(server, handover, leads);
+  holders_[shard].joins(server, handover, leads, added_.sequence());
   for (const net::Rank to : {giver, server}) say_to(to, shard, alone(Message::of_kind(Kind::follow, id_, handover)));
 }
 
@@ -68,8 +68,12 @@ void Copy<T>::holds(std::size_t shard, net::Rank server, std::uint64_t handover)
 
 template <class T>
 void Copy<T>::lacks(std::size_t shard, net::Rank server, std::uint64_t handover) {
-  const std::lock_guard lock(mutex_);
-  holders_[shard].lacks(server, handover);
+  {
+    const std::lock_guard lock(mutex_);
+    holders_[shard].lacks(server, handover);
+    settle(shard, Instant{});
+  }
+  arrivals_.fetch_add(1, std::memory_order_release);
 }
 
 template <class T>

@@ -27,11 +27,12 @@ bool Holders::Told::reaches(const Told& other) const {
   return announced >= other.announced && counted >= other.counted && flushes >= other.flushes && assigned >= other.assigned;
 }
 
-void Holders::joins(net::Rank rank, std::uint64_t handover, bool leads) {
+void Holders::joins(net::Rank rank, std::uint64_t handover, bool leads, std::uint64_t written) {
   if (lacked_.erase(handover) > 0) return;
   std::erase_if(hosts_, [rank](const Host& host) { return host.rank == rank; });  // an earlier try
   Host& host = *hosts_.insert(leads ? hosts_.begin() : hosts_.end(), Host{rank, handover, false, false});
   host.told.assigned = assigned_ + assigning_.size();     // it will have them: they stand before its part of the stream
+  host.seen = written;
 }
 
 void Holders::holds(net::Rank rank, std::uint64_t handover) {
@@ -135,6 +136,19 @@ bool Holders::gone() const {
 
 bool Holders::gone_before(std::uint64_t flushes) const {
   return std::ranges::any_of(hosts_, [flushes](const Host& host) { return host.counts && host.gone && host.told.flushes < flushes; });
+}
+
+void Holders::sees(net::Rank rank, std::uint64_t sequence) {
+  if (Host* const host = find(rank)) host->seen = std::max(host->seen, sequence);
+}
+
+// Of those that join, too: others may read from one before this member has heard that it counts.
+std::uint64_t Holders::seen() const {
+  std::optional<std::uint64_t> least;
+  for (const Host& host : hosts_) {
+    if (!host.gone) least = std::min(least.value_or(host.seen), host.seen);
+  }
+  return least.value_or(0);
 }
 
 std::uint64_t Holders::most_flushes() const {

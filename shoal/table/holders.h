@@ -28,8 +28,9 @@ class Holders {
   explicit Holders(const std::vector<net::Rank>& ranks, Clock announced = 0, std::uint64_t flushes = 0);
 
   // --- who they are
-  // It is told everything from here on. handover: its number. leads: it is to answer, once it counts.
-  void joins(net::Rank rank, std::uint64_t handover, bool leads);
+  // It is told everything from here on. handover: its number. leads: it is to answer, once it counts. written: the part of this member's that was
+  // written last, which it will have.
+  void joins(net::Rank rank, std::uint64_t handover, bool leads, std::uint64_t written = 0);
   void holds(net::Rank rank, std::uint64_t handover);    // and stays
   void lacks(net::Rank rank, std::uint64_t handover);
   void goes(net::Rank rank, std::uint64_t handover);     // it answers only where nobody else can
@@ -58,6 +59,9 @@ class Holders {
   std::uint64_t first_flushes() const;
   const std::vector<Clock>& each() const { return each_; }  // worker's clock, as the first told; none: it has not
   std::uint64_t dropped() const { return dropped_; }
+  // Where values are bounded: whoever reads from that holder, now or later, has this member's parts up to that one; and whoever reads, from whichever.
+  void sees(net::Rank rank, std::uint64_t sequence);
+  std::uint64_t seen() const;
 
   // Keys that are written out of time, until all have confirmed them.
   void assigns(std::vector<Key> keys) { assigning_.push_back(std::move(keys)); }
@@ -75,6 +79,7 @@ class Holders {
     std::uint64_t handover = 0;                          // by which it joined; 0: it was there
     bool whole = true, counts = true, goes = false, gone = false;
     Told told{};
+    std::uint64_t seen = 0;
   };
   const Host* find(net::Rank rank) const;
   Host* find(net::Rank rank) { return const_cast<Host*>(std::as_const(*this).find(rank)); }

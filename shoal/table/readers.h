@@ -57,6 +57,7 @@ class Readers {
   void closes(const Header& batch, net::Rank of, bool included);
   void drops(net::Rank of) { ++readers_[of].dropped; }
   void include_all();
+  std::uint64_t received(net::Rank of) const { return readers_[of].received; }  // the sequence of its last batch that is closed
   // What that row's gradients had summed to when the reader was sent it that its worker had read, where the rule asks; empty: not known.
   std::span<const T> shown(net::Rank reader, Number number, std::uint64_t heard) const {
     return shown_ ? shown_->at(reader, number, heard) : std::span<const T>{};

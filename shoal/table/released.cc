@@ -4,9 +4,14 @@
 
 namespace shoal::table {
 
-void Released::joins(net::Rank reader) { readers_[reader] = {.joined = true, .sent = last_, .back = last_}; }
+void Released::joins(net::Rank reader) {
+  if (!readers_[reader].left) readers_[reader] = {.joined = true, .sent = last_, .back = last_};
+}
 
-void Released::leaves(net::Rank reader) { readers_[reader].joined = false; }
+void Released::leaves(net::Rank reader) {
+  readers_[reader].joined = false;
+  readers_[reader].left = true;
+}
 
 bool Released::fits(std::span<const Amount> amounts, double bound) const {
   return std::ranges::all_of(amounts, [&](const Amount& amount) { return sums_.fits(amount, bound); });

@@ -21,7 +21,7 @@ class Released {
   explicit Released(net::Rank members) : readers_(members) {}
 
   void joins(net::Rank reader);   // it has no rows yet
-  void leaves(net::Rank reader);  // and needs none
+  void leaves(net::Rank reader);  // it needs none any more, and joins no more
 
   // Whether each of these rows' sums of what only some have stays within `bound`, or there is nothing of it: the gate of strong VAP.
   bool fits(std::span<const Amount> amounts, double bound) const;
@@ -37,7 +37,7 @@ class Released {
 
  private:
   struct Reader {
-    bool joined = false;
+    bool joined = false, left = false;
     std::uint64_t sent = 0, back = 0;  // stamps
   };
   struct Update {

@@ -121,6 +121,9 @@ void Shard<T>::begin() {
   unpack(packed, received.batches());
   for (auto& [from, message] : received.behind()) take(from, std::move(message));
   readers_.announce_all();
+  if (!value_bound(consistency_, clocks_.slowest())) return;
+  for (const net::Rank rank : workers_.ranks()) released_.release(rank, readers_.received(rank), {});  // what came by the giver is to be seen, too
+  readers_.tell_all();
 }
 
 template <class T>

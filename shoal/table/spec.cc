@@ -115,9 +115,13 @@ void check_survives(const Spec& spec) {
     throw Error(Code::unsupported, "the same bits of rows that travel as " + std::string(name(spec.encoding)) + " do not survive the loss of a member",
                 "table " + spec.name, "encoding none does; or run with --on-peer-lost fail");
   }
-  if (!value_bound(spec.consistency, 0) && backups(spec.consistency) == 0 && !forgets) return;
+  if (value_bound(spec.consistency, 0) && spec.rule.steps()) {  // each holder steps in its own order
+    throw Error(Code::unsupported, "a bound on what " + name(spec.rule) + " steps does not survive the loss of a member", "table " + spec.name,
+                "one on sums does; or run with --on-peer-lost fail");
+  }
+  if (!withholds(spec.consistency) && backups(spec.consistency) == 0 && !forgets) return;
   throw Error(Code::unsupported, name(spec.consistency) + " does not survive the loss of a member", "table " + spec.name,
-              "bsp, ssp, essp, cap and async do; or run with --on-peer-lost fail");
+              "bsp, ssp, essp, cap, vap and async do; or run with --on-peer-lost fail");
 }
 
 void check_goes_back(const Spec& spec) {

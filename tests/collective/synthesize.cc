@@ -11,6 +11,7 @@
 #include "shoal/core/error.h"
 #include "shoal/topo/generate.h"
 #include "tests/collective/scripted_group.h"
+#include "tests/from_environment.h"
 #include "tests/refusal.h"
 #include "tests/topo/random_networks.h"
 
@@ -29,10 +30,10 @@ topo::Topology slow_host_of_four() {
   return topology;
 }
 
-// Goal: whatever the network, a right program with a true certificate. Method: 2,000 networks, each one collective in turn, few trees or
+// Goal: whatever the network, a right program with a true certificate. Method: 2,000 networks (SHOAL_NETWORKS), each one collective in turn, few trees or
 // exact ones, sizes 0, 1, members - 1 and a prime.
-TEST(Synthesize, programs_for_2000_random_networks_are_proved_certified_and_right) {
-  for (std::uint64_t seed = 0; seed < 2000; ++seed) {
+TEST(Synthesize, programs_for_random_networks_are_proved_certified_and_right) {
+  for (std::uint64_t seed = 0; seed < from_environment("SHOAL_NETWORKS", 2000); ++seed) {
     const topo::Topology topology = topo::random_network(seed, {.most_hosts = 8, .most_switches = 3, .symmetric = seed % 4 == 0});
     SCOPED_TRACE(topology.name);
     const Collective collective = kPacked[seed % 5];

@@ -1,6 +1,7 @@
 // Members die while workers go on, on the scripted network: rows that they held are at hand elsewhere, nothing of those that live is lost or
 // counted twice, and what a dead worker added counts up to one of its clocks, the same at all servers. SHOAL_SEEDS widens the search,
 // SHOAL_FIRST_SEED begins it elsewhere.
+#include <functional>
 #include <map>
 
 #include "tests/from_environment.h"
@@ -21,7 +22,7 @@ ScriptedOptions losing(const Consistency& consistency, std::uint64_t seed) {
   options.uneven = seed % 2 == 0;
   if (seed % 5 == 0 && options.members > 2) options.servers = {0, options.members - 1};
   if (seed % 3 == 0) options.workers = {0, 1};  // the others only serve
-  options.remainder = draw() % 2 == 0;
+  options.remainder = draw() % 2 == 0 && !value_bound(consistency, 0);  // what is left at the end is added without asking
   if (draw() % 2 == 0) options.network.rate = 1e5;  // who dies has not sent all that it said
   if (seed % 7 == 0) options.most_under_way = 1;                          // a worker waits until servers have counted in all of it
   const auto first = static_cast<net::Rank>(draw() % options.members);
@@ -93,10 +94,11 @@ struct Kind {
 };
 std::vector<Kind> kinds(const std::vector<Consistency>& any) { return {any.begin(), any.end()}; }
 
-// Increments are ones. Where the rule steps they are gradients: rows fall, by steps that depend on nobody else's.
+// Increments are ones. Where the rule steps they are gradients: rows fall, by steps that depend on nobody else's. also: with each row that is read.
 template <class T = std::int64_t>
 void expect_survival(const std::vector<Kind>& any, ScriptedOptions (*drawn)(const Consistency&, std::uint64_t) = losing,
-                     const std::vector<std::uint64_t>& once_found = {}) {
+                     const std::vector<std::uint64_t>& once_found = {},
+                     const std::function<void(ScriptedWorkers<T>&, std::uint32_t, Key, std::span<const T>)>& also = {}) {
   using Workers = ScriptedWorkers<T>;
   int cut_short = 0, deaths = 0, runs = 0;
   std::vector<std::uint64_t> tried = once_found;
@@ -116,6 +118,7 @@ void expect_survival(const std::vector<Kind>& any, ScriptedOptions (*drawn)(cons
         clocked(consistency) && !leaves_at_once(consistency) && longest_stay(consistency) == 0 && !rule.steps();
     std::vector<std::vector<bool>> fits(counts.size(), std::vector<bool>(static_cast<std::size_t>(options.clocks) + 2, true));
     counts.run([&, rule = rule, consistency = consistency](std::uint32_t reader, Clock clock, Key key, std::span<const T> row) {
+      if (also) also(counts, reader, key, row);
       for (std::uint32_t worker = 0; worker < counts.size(); ++worker) {
         const bool over = clock == Workers::kOver;
         EXPECT_LE(down * row[worker], down * counts.added(worker, key, counts.clock(worker) + 1)) << "of worker " << worker;
@@ -153,10 +156,31 @@ TEST(Losses, with_bounded_staleness) { expect_survival(kinds({Ssp{0}, Ssp{3}}));
 TEST(Losses, with_pushed_rows) { expect_survival(kinds({Essp{0}, Essp{2}})); }
 TEST(Losses, with_staleness_that_changes_and_updates_that_wait) { expect_survival(kinds({Dssp{0, 3}})); }
 TEST(Losses, with_updates_that_stay) { expect_survival(kinds({Significance{0.5, 2}, Significance{1e9, 3}})); }
-TEST(Losses, where_updates_are_seen_at_once) { expect_survival(kinds({Cap{2}, Async{}})); }
+TEST(Losses, where_updates_are_seen_at_once) { expect_survival(kinds({Cap{2}, Async{}, Vap{3}, Cvap{2, 3}})); }
 
 const std::vector<Consistency> kAllLosses{
-    Bsp{}, Ssp{0}, Ssp{3}, Essp{0}, Essp{2}, Dssp{0, 3}, Significance{0.5, 2}, Significance{1e9, 3}, Cap{2}, Async{}};
+    Bsp{}, Ssp{0}, Ssp{3}, Essp{0}, Essp{2}, Dssp{0, 3}, Significance{0.5, 2}, Significance{1e9, 3}, Cap{2}, Async{}, Vap{3}, Cvap{2, 3}};
+
+ScriptedOptions any_of_these(const Consistency& consistency, std::uint64_t seed) {
+  constexpr ScriptedOptions (*each[])(const Consistency&, std::uint64_t) = {losing, losing_again, moving, departing};
+  return each[seed % 4](consistency, seed / 4);
+}
+
+// Goal: whoever reads, from whichever holder, whatever is lost or moves: of what one worker added to a row, no copy has more than another by more than
+// the bound, or one increment.
+TEST(Losses, values_stay_near_where_they_are_bounded) {
+  const auto near = [](ScriptedWorkers<std::int64_t>& counts, std::uint32_t reader, Key key, std::span<const std::int64_t> row) {
+    const double most = std::max(1.0, *value_bound(counts.table(reader).spec().consistency, 0));
+    for (std::uint32_t other = 0; other < counts.size(); ++other) {
+      if (other == reader || counts.is_dead(other) || counts.has_departed(other)) continue;
+      const auto others = counts.peek(other, key);
+      for (std::uint32_t worker = 0; others && worker < counts.size(); ++worker) {
+        EXPECT_LE(static_cast<double>(std::abs(row[worker] - (*others)[worker])), most) << "of worker " << worker << ", for " << reader << " and " << other;
+      }
+    }
+  };
+  expect_survival<std::int64_t>(kinds({Vap{0.01}, Vap{3}, Cvap{1, 0.01}, Cvap{1, 3}}), any_of_these, {}, near);
+}
 
 TEST(Losses, while_shards_move) { expect_survival(kinds(kAllLosses), moving); }
 // What bulk-synchronous workers make of fractions, by a rule with a state, has the same bits wherever rows lay meanwhile.
@@ -192,7 +216,7 @@ TEST(Losses, of_rows_that_travel_rounded) {
   std::vector<Kind> rounded;
   for (const Encoding encoding : {Encoding::bf16, Encoding::int8}) {
     for (const Consistency& consistency : kAllLosses) {
-      if (!whole_clocks(consistency)) rounded.push_back({consistency, encoding});
+      if (!whole_clocks(consistency) && !value_bound(consistency, 0)) rounded.push_back({consistency, encoding});
     }
   }
   for (const auto drawn : {losing, moving, departing, losing_again}) expect_survival<float>(rounded, drawn);
@@ -200,7 +224,7 @@ TEST(Losses, of_rows_that_travel_rounded) {
 TEST(Losses, where_servers_step_by_each_batch) {
   std::vector<Kind> stepping;
   for (const Consistency& consistency : kAllLosses) {
-    if (!whole_clocks(consistency)) stepping.push_back({consistency, Encoding::none, Rule::sgd(1)});
+    if (!whole_clocks(consistency) && !value_bound(consistency, 0)) stepping.push_back({consistency, Encoding::none, Rule::sgd(1)});
     if (!whole_clocks(consistency) && !leaves_at_once(consistency) && longest_stay(consistency) == 0) {
       stepping.push_back({consistency, Encoding::none, Rule::adagrad(0.5)});
     }
@@ -254,6 +278,16 @@ TEST(Losses, where_servers_step_by_whole_clocks) {
 // A server that gave up one handover and began another with the same giver took pieces of the first for the second's.
 TEST(Losses, what_is_left_of_an_earlier_handover_is_not_taken) {
   expect_survival<double>({{Ssp{0}, Encoding::none, Rule::adagrad(0.5)}}, losing_again, {2423, 2651});
+}
+
+TEST(Losses, what_does_not_survive_is_refused) {
+  for (const char* const kept : {"bsp", "ssp:3", "essp:3", "cap:2", "dssp:0:2", "significance:0.5:2", "vap:3", "cvap:2:3", "async"}) {
+    EXPECT_NO_THROW(check_survives({.name = "a", .consistency = consistency_from(kept)})) << kept;
+  }
+  for (const char* const lost : {"bsp:1", "pssp:1:2", "vap-strong:3", "cvap-strong:2:3"}) {
+    EXPECT_THROW(check_survives({.name = "a", .consistency = consistency_from(lost)}), Error) << lost;
+  }
+  EXPECT_THROW(check_survives({.name = "a", .consistency = Vap{3}, .rule = Rule::adagrad(0.5)}), Error) << "each holder steps in its own order";
 }
 
 // Workers unsubscribe rows meanwhile: whoever answers next knows of it, or is asked anew.
