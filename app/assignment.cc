@@ -1,23 +1,14 @@
 #include "app/assignment.h"
 
-#include <sched.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <cstdlib>
 
 #include "app/terminal.h"
+#include "shoal/core/host.h"
 
 namespace shoal::app {
-namespace {
-
-unsigned usable_cores() {
-  cpu_set_t cores;
-  CPU_ZERO(&cores);
-  return ::sched_getaffinity(0, sizeof cores, &cores) == 0 ? static_cast<unsigned>(CPU_COUNT(&cores)) : 1;
-}
-
-}  // namespace
 
 Environment environment_of(const Launch& what, unsigned rank, const MeetingPoint& at, unsigned generation) {
   Environment environment = what.environment;
@@ -34,7 +25,7 @@ Environment environment_of(const Launch& what, unsigned rank, const MeetingPoint
     if (std::getenv(flag)) environment.emplace_back(flag, "");
   }
   if (!std::getenv("OMP_NUM_THREADS") && what.far.empty()) {
-    environment.emplace_back("OMP_NUM_THREADS", std::to_string(std::max(1u, usable_cores() / what.members)));
+    environment.emplace_back("OMP_NUM_THREADS", std::to_string(std::max<std::size_t>(1, usable_cores().size() / what.members)));
   }
   // Members write into pipes: say that a person is watching behind them, and let lines come as they are
   // printed.

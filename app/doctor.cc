@@ -3,7 +3,6 @@
 // Alone it looks at this machine. With -n it starts itself as the members of a run; as a member (also under
 // `shoal run`) it takes part in the measurement, and rank 0 reports.
 #include <fmt/format.h>
-#include <sched.h>
 #include <unistd.h>
 
 #include <cstdio>
@@ -15,6 +14,7 @@
 #include "app/python.h"
 #include "app/run.h"
 #include "shoal/core/error.h"
+#include "shoal/core/host.h"
 #include "shoal/net/coordinator.h"
 #include "shoal/net/job.h"
 
@@ -28,10 +28,7 @@ constexpr std::uint64_t pairs_operation = 0;
 
 // Members share cores: all compute at the same time, so that each sees what it gets in a run.
 void measure_compute(Machine& machine) {
-  cpu_set_t cores;
-  CPU_ZERO(&cores);
-  if (::sched_getaffinity(0, sizeof cores, &cores) == 0)
-    machine.cores = static_cast<unsigned>(CPU_COUNT(&cores));
+  machine.cores = static_cast<unsigned>(usable_cores().size());
   try {
     const ToolResult result = run_tool(python_module("shoal.gemm_rate"), patience);
     if (result.status == 0) {

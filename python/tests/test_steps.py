@@ -61,6 +61,7 @@ def groups(net):
 OPTIMIZERS = {
     "sgd": tiny.sgd,
     "adam": lambda net: torch.optim.Adam(net.parameters(), lr=1e-2),
+    "fused": lambda net: torch.optim.Adam(net.parameters(), lr=1e-2, fused=True),
     "adamw": lambda net: torch.optim.AdamW(groups(net), lr=1e-2, amsgrad=True),
     "foreach": lambda net: torch.optim.AdamW(net.parameters(), lr=1e-2, foreach=True),
     "adafactor": lambda net: torch.optim.Adafactor(net.parameters(), lr=1e-2),

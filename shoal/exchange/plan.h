@@ -5,6 +5,7 @@
 // ones packed together, because an operation costs alpha however few bytes it has.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <string>
 #include <vector>
@@ -70,6 +71,7 @@ struct ExchangePlan {
   double forward_seconds = 0, backward_seconds = 0;  // as measured when the plan was made; 0: unknown
   double step_seconds = 0;                           // likewise, between the passes: the optimizer's step and what the script does
   bool settled = false;                              // the three are of iterations by this plan: what its units make a member compute is in them
+  double processor_seconds = 0;                      // likewise, if settled: of an iteration, of the cores that this member shares with others
   double multiply_rate = 0;                          // floating-point operations/s of one member's matrix products; 0: unknown
   std::vector<TensorSpec> tensors;                   // in registration order
   std::vector<Unit> units;                           // in the order their gradients are produced
@@ -80,7 +82,9 @@ struct ExchangePlan {
   std::string name_of(const Unit& unit) const;       // "fc1.weight", "conv1.bias and 3 more": in events, reports and errors
   double predicted_exposed() const;                  // sum over units
   double stepping_seconds() const;                   // between the passes: by owners a member steps its parts alone, which the measured ones did not
-  double predicted_seconds() const { return forward_seconds + backward_seconds + stepping_seconds() + predicted_exposed(); }  // of an iteration
+  // Of an iteration: its passes and what is waited in it. While one member waits others compute, so that where they share cores passes seem short; all of them
+  // take what they take of the cores.
+  double predicted_seconds() const { return std::max(processor_seconds, forward_seconds + backward_seconds + stepping_seconds() + predicted_exposed()); }
   std::uint64_t hash() const;                        // of all that decides bits and matching: equal on all members
 };
 
@@ -93,9 +97,10 @@ ExchangePlan without_strips(ExchangePlan plan);
 ExchangePlan for_members(ExchangePlan plan, std::uint32_t ranks, std::shared_ptr<const collective::KnownNetwork> network);
 // The same units by the same ways, priced anew on another link.
 ExchangePlan priced_on(ExchangePlan plan, const collective::LinkModel& link);
-// The same plan, of which iterations have been measured: their passes without what was waited in them. A plan is chosen by passes in which whole
-// gradients are multiplied and sent; by the chosen one they take less, where layers go by factors, or more, where parameters are stepped one by one.
-ExchangePlan settled(ExchangePlan plan, double forward_seconds, double backward_seconds, double step_seconds);
+// The same plan, of which iterations have been measured: their passes without what was waited in them, and what they took of shared cores. A plan is chosen
+// by passes in which whole gradients are multiplied and sent; by the chosen one they take less, where layers go by factors, or more, where parameters are
+// stepped one by one.
+ExchangePlan settled(ExchangePlan plan, double forward_seconds, double backward_seconds, double step_seconds, double processor_seconds = 0);
 
 std::string to_json(const ExchangePlan& plan);
 ExchangePlan plan_from_json(const std::string& text, const std::string& where);  // Error{invalid_argument} naming file and key

@@ -89,7 +89,7 @@ ExchangePlan priced_on(ExchangePlan plan, const collective::LinkModel& link) {
   return plan;
 }
 
-ExchangePlan settled(ExchangePlan plan, double forward_seconds, double backward_seconds, double step_seconds) {
+ExchangePlan settled(ExchangePlan plan, double forward_seconds, double backward_seconds, double step_seconds, double processor_seconds) {
   for (auto& tensor : plan.tensors) {
     if (tensor.forward_at >= 0 && plan.forward_seconds > 0) tensor.forward_at *= forward_seconds / plan.forward_seconds;
     if (tensor.backward_at >= 0 && plan.backward_seconds > 0) tensor.backward_at *= backward_seconds / plan.backward_seconds;
@@ -97,6 +97,7 @@ ExchangePlan settled(ExchangePlan plan, double forward_seconds, double backward_
   plan.forward_seconds = forward_seconds;
   plan.backward_seconds = backward_seconds;
   plan.step_seconds = step_seconds;
+  plan.processor_seconds = processor_seconds;
   plan.settled = true;
   price_units(plan);
   return plan;
@@ -108,6 +109,7 @@ ExchangePlan by_all_reduce(ExchangePlan plan, const std::function<bool(const Uni
   for (auto& unit : plan.units) {
     if (!which(unit)) continue;
     plan.settled = false;  // other arithmetic than its iterations had
+    plan.processor_seconds = 0;
     plan.tensors[unit.tensors.front()].rows = 0;
     unit.way = collective::choose(collective::Collective::all_reduce, plan.workers(), static_cast<double>(plan.bytes_of(unit)), plan.link);
   }

@@ -11,6 +11,7 @@
 #include <unordered_map>
 #include <utility>
 
+#include "shoal/core/host.h"
 #include "shoal/nn/first_plan.h"
 
 namespace shoal::nn {
@@ -83,7 +84,7 @@ void DataParallel::forward_begins(double samples) {
   forward_began_ = steady_now();
   if (samples_are_spent_) {
     samples_ = 0;
-    pace_.iteration_begins(forward_began_, exchange_->waited());
+    pace_.iteration_begins(forward_began_, exchange_->waited(), cpu_seconds());
   }
   waited_before_pass_ = exchange_->waited();
   samples_are_spent_ = false;

@@ -307,6 +307,7 @@ class DataParallel final : private GradientListener, private PairListener, priva
   Instant forward_began_{}, backward_began_{}, first_gradient_at_{}, update_began_{};
   Communication communication_;
   Pace pace_;
+  double members_a_core_ = 0;              // of this machine; 0: not known
   std::vector<double> backward_at_;
   std::vector<std::uint32_t> event_names_;
 

@@ -7,6 +7,7 @@
 
 #include "shoal/nn/data_parallel.h"
 #include "shoal/nn/first_plan.h"
+#include "shoal/nn/shared_cores.h"
 
 namespace shoal::nn {
 namespace {
@@ -89,16 +90,21 @@ exchange::Compute DataParallel::pace_of_all(double multiply_rate) {
   const double seconds_a_flop = multiply_rate > 0 ? 1 / multiply_rate : 0;
   std::ostringstream own;
   own.precision(std::numeric_limits<double>::max_digits10);
-  own << pace_.forward() << ' ' << pace_.backward() << ' ' << pace_.between() << ' ' << seconds_a_flop;
+  const std::string own_cores = SharedCores::own();
+  own << pace_.forward() << ' ' << pace_.backward() << ' ' << pace_.between() << ' ' << seconds_a_flop << ' ' << own_cores;
   double forward = 0, backward = 0, between = 0, a_flop = 0;
+  SharedCores shared(own_cores);
   auto told = session_.gather_text(own.str(), "pace");
   told.resize(told.size() - session_.servers());
   for (const auto& theirs : told) {
     std::istringstream numbers(theirs);
     double f = 0, b = 0, s = 0, r = 0;
-    numbers >> f >> b >> s >> r;
+    std::string cores;
+    numbers >> f >> b >> s >> r >> cores;
+    shared.hears(cores);
     forward += f, backward += b, between += s, a_flop += r;
   }
+  members_a_core_ = shared.members_a_core();
   const auto members = static_cast<double>(told.size());
   return {forward / members, backward / members, a_flop > 0 ? members / a_flop : 0, between / members};
 }
@@ -136,7 +142,7 @@ void DataParallel::settle_from_here() {
 
 void DataParallel::settle_plan() {
   if (settles_at_ == 0 || exchange_->iteration() != settles_at_) return;
-  exchange_->predict(exchange::settled(exchange_->plan(), pace_.forward(), pace_.backward(), pace_.between()));
+  exchange_->predict(exchange::settled(exchange_->plan(), pace_.forward(), pace_.backward(), pace_.between(), pace_.processor() * members_a_core_));
   if (drift_) drift_->expects(exchange_->plan().predicted_seconds());
 }
 

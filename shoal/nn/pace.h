@@ -13,14 +13,17 @@ namespace shoal::nn {
 
 class Pace {
  public:
-  // The first forward pass since the last iteration; waited: seconds that this member has spent waiting for others so far, which passes are told without.
-  void iteration_begins(Instant now, double waited) {
+  // The first forward pass since the last iteration; waited: seconds that this member has spent waiting for others so far, which passes are told without;
+  // processor: those that its process has had of processors so far.
+  void iteration_begins(Instant now, double waited, double processor) {
     if (began_ != Instant{}) {
       const double whole = Seconds(now - began_).count();
       between_.took(std::max(0.0, whole - forward_.latest - backward_.latest - (waited - waited_)));
+      processor_.took(processor - processor_before_);
     }
     began_ = now;
     waited_ = waited;
+    processor_before_ = processor;
   }
   void forward_took(double seconds) { forward_.took(seconds); }
   void backward_took(double seconds) { backward_.took(seconds); }
@@ -29,6 +32,7 @@ class Pace {
   double forward() const { return forward_.value(); }
   double backward() const { return backward_.value(); }
   double between() const { return between_.value(); }  // passes: the optimizer's step and what the script does
+  double processor() const { return processor_.value(); }  // of an iteration, by all its threads
   double latest_backward() const { return backward_.latest; }
 
  private:
@@ -48,9 +52,9 @@ class Pace {
       return (values[(values.size() - 1) / 2] + values[values.size() / 2]) / 2;
     }
   };
-  Usual forward_, backward_, between_;
+  Usual forward_, backward_, between_, processor_;
   Instant began_{};
-  double waited_ = 0;
+  double waited_ = 0, processor_before_ = 0;
 };
 
 }  // namespace shoal::nn

@@ -146,6 +146,7 @@ void Copies<T>::not_pushed_any_more() {
 
 template <class T>
 void Copies<T>::orphan(std::size_t shard) {
+  ++orphanings_;
   for (Number number = 0; number < states_.size(); ++number) {
     if (!states_[number].kept || placement_.shard_of(rows_.key(number)) != shard) continue;
     states_[number].orphan = true;

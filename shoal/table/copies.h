@@ -92,6 +92,7 @@ class Copies {
   void forget(std::span<const Key> keys);       // they will be asked for again
   void not_pushed_any_more();
   void orphan(std::size_t shard);               // who sent them is lost: they will be asked for again; who was about to read them still can
+  std::uint64_t orphanings() const { return orphanings_; }
 
  private:
   static constexpr Clock kNothing = std::numeric_limits<Clock>::max();
@@ -139,6 +140,7 @@ class Copies {
   std::map<Clock, std::vector<Key>> ending_;    // by the last clock
   std::vector<Key> vain_, strays_;              // that came kVain times, or without being kept
   std::vector<Told> told_;                      // by shard
+  std::uint64_t orphanings_ = 0;
   const std::shared_ptr<Views> views_ = std::make_shared<Views>();
   std::vector<std::uint64_t> held_;             // by block of rows_: the last view that holds its memory
   struct Behind {

@@ -18,7 +18,7 @@ Copy<T>::Copy(const Spec& spec, const Workers& workers, net::Rank rank, const Pl
       base_(spec.width, placement, clocks_.size(), around.most_copies), flushes_(clocks_.size()),
       added_(spec.width, spec.encoding, placement, static_cast<std::uint32_t>(clocks_.size())),
       under_way_(placement.shards(), around.most_under_way), heard_(placement.shards(), clocks_.size()),
-      dynamic_(clocks_.size()), write_gate_(spec.rule, placement, clocks_.size()), consistency_(spec.consistency) {}
+      orphanings_(clocks_.size()), dynamic_(clocks_.size()), write_gate_(spec.rule, placement, clocks_.size()), consistency_(spec.consistency) {}
 
 template <class T>
 void Copy<T>::keep_order(std::unique_ptr<Order> order, const std::function<void()>& again) {
@@ -123,11 +123,12 @@ void Copy<T>::say_to(net::Rank server, std::size_t shard, std::vector<Message> m
   send_(server, std::move(messages));
 }
 
-// To any holder, also one from which nothing is read: what is read from it later will have everything.
+// To any holder, also one from which nothing is read: what is read from it, now or later, has everything. Of the others' rows their own stamps tell.
 template <class T>
 void Copy<T>::give_back(net::Rank server, std::size_t shard, const Message& stamp) {
   if (!holders_[shard].has(server)) return;         // it has parted
   Message seen = Message::of_kind(Kind::seen, id_, stamp.header.sequence);
+  seen.header.heard = stamp.header.heard;
   telemetry_.said(seen);
   say_to(server, shard, alone(std::move(seen)));
 }
@@ -145,6 +146,8 @@ template <class T>
 Turns::Look Copy<T>::look(std::uint32_t worker, std::span<const Key> keys, std::size_t& at) {
   const std::lock_guard lock(mutex_);
   const std::size_t before = at;
+  // What it has found is of the age that it needs whoever has sent it; how near it is in value that server alone has seen to.
+  if (std::exchange(orphanings_[worker], base_.orphanings()) != base_.orphanings() && bound()) at = 0;
   const Clock age = needed(worker);
   Number number = Copies<T>::kNone;
   for (; at < keys.size(); ++at) {

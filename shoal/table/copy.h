@@ -73,6 +73,7 @@ class Copy final : public Reader {
   void take(net::Rank from, Message message) override;
   void leaves(net::Rank server) override;
   void loses(net::Rank server) override;
+  void all_know() override;
   void joins(std::size_t shard, net::Rank server, std::uint64_t handover, bool leads, net::Rank giver) override;
   void holds(std::size_t shard, net::Rank server, std::uint64_t handover) override;
   void lacks(std::size_t shard, net::Rank server, std::uint64_t handover) override;
@@ -221,6 +222,7 @@ class Copy final : public Reader {
   Added<T> added_;
   UnderWay under_way_;
   Heard heard_;
+  std::vector<std::uint64_t> orphanings_;  // by worker, of copies, when it last looked
   DynamicGate dynamic_;
   WriteGate<T> write_gate_;           // under a policy that bounds values
   Consistency consistency_;

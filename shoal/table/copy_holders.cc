@@ -49,6 +49,18 @@ void Copy<T>::loses(net::Rank server) {
 }
 
 template <class T>
+void Copy<T>::all_know() {
+  {
+    const std::lock_guard lock(mutex_);
+    for (std::size_t shard = 0; shard < holders_.size(); ++shard) {
+      holders_[shard].all_know();
+      settle(shard, Instant{});
+    }
+  }
+  arrivals_.fetch_add(1, std::memory_order_release);
+}
+
+template <class T>
 void Copy<T>::joins(std::size_t shard, net::Rank server, std::uint64_t handover, bool leads, net::Rank giver) {
   const std::lock_guard lock(mutex_);
   holders_[shard].joins(server, handover, leads, added_.sequence());
@@ -165,6 +177,7 @@ template void Copy<std::int64_t>::begin_at(const Start&);
 template void Copy<float>::leaves(net::Rank);
 template void Copy<float>::hear_end_of(net::Rank);
 template void Copy<float>::loses(net::Rank);
+template void Copy<float>::all_know();
 template void Copy<float>::joins(std::size_t, net::Rank, std::uint64_t, bool, net::Rank);
 template void Copy<float>::holds(std::size_t, net::Rank, std::uint64_t);
 template void Copy<float>::lacks(std::size_t, net::Rank, std::uint64_t);
@@ -180,6 +193,7 @@ template void Copy<float>::refuse_left(std::size_t) const;
 template void Copy<double>::leaves(net::Rank);
 template void Copy<double>::hear_end_of(net::Rank);
 template void Copy<double>::loses(net::Rank);
+template void Copy<double>::all_know();
 template void Copy<double>::joins(std::size_t, net::Rank, std::uint64_t, bool, net::Rank);
 template void Copy<double>::holds(std::size_t, net::Rank, std::uint64_t);
 template void Copy<double>::lacks(std::size_t, net::Rank, std::uint64_t);
@@ -195,6 +209,7 @@ template void Copy<double>::refuse_left(std::size_t) const;
 template void Copy<std::int32_t>::leaves(net::Rank);
 template void Copy<std::int32_t>::hear_end_of(net::Rank);
 template void Copy<std::int32_t>::loses(net::Rank);
+template void Copy<std::int32_t>::all_know();
 template void Copy<std::int32_t>::joins(std::size_t, net::Rank, std::uint64_t, bool, net::Rank);
 template void Copy<std::int32_t>::holds(std::size_t, net::Rank, std::uint64_t);
 template void Copy<std::int32_t>::lacks(std::size_t, net::Rank, std::uint64_t);
@@ -210,6 +225,7 @@ template void Copy<std::int32_t>::refuse_left(std::size_t) const;
 template void Copy<std::int64_t>::leaves(net::Rank);
 template void Copy<std::int64_t>::hear_end_of(net::Rank);
 template void Copy<std::int64_t>::loses(net::Rank);
+template void Copy<std::int64_t>::all_know();
 template void Copy<std::int64_t>::joins(std::size_t, net::Rank, std::uint64_t, bool, net::Rank);
 template void Copy<std::int64_t>::holds(std::size_t, net::Rank, std::uint64_t);
 template void Copy<std::int64_t>::lacks(std::size_t, net::Rank, std::uint64_t);

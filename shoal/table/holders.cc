@@ -63,6 +63,7 @@ void Holders::leaves(net::Rank rank) {
 }
 
 void Holders::loses(net::Rank rank) {
+  if (const Host* const host = find(rank)) lost_seen_ = std::min(lost_seen_.value_or(host->seen), host->seen);
   std::erase_if(hosts_, [rank](const Host& host) { return host.rank == rank; });
   conclude();
 }
@@ -144,10 +145,8 @@ void Holders::sees(net::Rank rank, std::uint64_t sequence) {
 
 // Of those that join, too: others may read from one before this member has heard that it counts.
 std::uint64_t Holders::seen() const {
-  std::optional<std::uint64_t> least;
-  for (const Host& host : hosts_) {
-    if (!host.gone) least = std::min(least.value_or(host.seen), host.seen);
-  }
+  std::optional<std::uint64_t> least = lost_seen_;
+  for (const Host& host : hosts_) least = std::min(least.value_or(host.seen), host.seen);
   return least.value_or(0);
 }
 

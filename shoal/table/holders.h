@@ -62,6 +62,7 @@ class Holders {
   // Where values are bounded: whoever reads from that holder, now or later, has this member's parts up to that one; and whoever reads, from whichever.
   void sees(net::Rank rank, std::uint64_t sequence);
   std::uint64_t seen() const;
+  void all_know() { lost_seen_.reset(); }                // that those are lost that are
 
   // Keys that are written out of time, until all have confirmed them.
   void assigns(std::vector<Key> keys) { assigning_.push_back(std::move(keys)); }
@@ -91,6 +92,7 @@ class Holders {
   Told told_;
   std::vector<Clock> each_;
   std::uint64_t dropped_ = 0;
+  std::optional<std::uint64_t> lost_seen_;               // of lost holders, from which some may still read, the least
   std::set<std::uint64_t> lacked_;                       // handovers whose end was told before their beginning, by another member
   std::deque<std::vector<Key>> assigning_;
   std::uint64_t assigned_ = 0;                           // taken

@@ -28,7 +28,7 @@ void LastClocks::falls_silent(net::Rank member) {
 }
 
 void LastClocks::open(std::uint64_t table) {
-  if (lost_workers_.empty()) return;
+  if (lost_.empty()) return;
   if (rounds_[table].told != losses_) return tell(table);
   Last none;                                     // it was not known here: they had completed nothing
   for (const std::uint32_t worker : lost_workers_) none.clocks[worker] = 0;
@@ -36,7 +36,7 @@ void LastClocks::open(std::uint64_t table) {
 }
 
 void LastClocks::tell(std::uint64_t table) {
-  if (lost_workers_.empty()) return;
+  if (lost_.empty()) return;
   rounds_[table].told = losses_;
   Message message = Message::of_rows(Kind::last_clocks, table, lost_workers_.size() + 2, 0);
   message.header.sequence = losses_;

@@ -5,7 +5,8 @@
 // another member is lost meanwhile, all tell anew; what one of them has cut by then is what it tells, so that it is never more. And each tells
 // which clock all workers had reached there, or had as it was told by a server that may be lost: the greatest is where the next barrier leads at
 // least, for some may have met there with who is lost; and how many barriers are over there: what was added before one that is over everywhere
-// counts, whole clock or not. Who serves nothing has no clocks to tell that are less than others'.
+// counts, whole clock or not. Who serves nothing has no clocks to tell that are less than others'. When all have told, all know of the losses: nobody reads any
+// more what a lost server had sent.
 //
 //   last_clocks   to all members: clocks, of the workers of lost members in their order, the one reached, and barriers; `sequence`: of which members
 //
@@ -52,7 +53,7 @@ class LastClocks {
   // Whether all losses so far are agreed on, and what of them counts is cut.
   bool agreed(std::uint64_t table) const {
     const auto round = rounds_.find(table);
-    return lost_workers_.empty() || (round != rounds_.end() && round->second.agreed == losses_);
+    return lost_.empty() || (round != rounds_.end() && round->second.agreed == losses_);
   }
 
  private:

@@ -13,7 +13,7 @@
 //   put      rows as an image has them (image.h)       stamp    of the rows before it (released.h)
 //   fetch    the same, of an age                       fetched  here they are
 //   call     a function on rows of an age              called   what it returned (functions.h)
-//   save     write a part of a snapshot of a clock     visible  all readers have the reader's own parts up to this
+//   save     write a part of a snapshot of a clock     visible  who reads here has the reader's own parts up to this
 //   keep     of which snapshot to keep parts           leaving  to all members: it asks for nothing more
 //   seen     a stamp, back                             clocks   each worker's, where others than the slowest count
 //   last_clocks  to all members: the clocks of workers that are lost (last_clocks.h)

@@ -18,6 +18,7 @@ class Reader : public net::Arrivals {
   // That member says nothing more. On the loop.
   virtual void leaves(net::Rank) {}
   virtual void loses(net::Rank) {}  // the job goes on without that member
+  virtual void all_know() {}        // all members have heard of whatever was lost so far
   virtual Clock reached() const { return 0; }   // by all workers, as some server has told
   // Who holds a shard changes (handover.h). On the loop.
   virtual void joins(std::size_t, net::Rank, std::uint64_t, bool, net::Rank) {}

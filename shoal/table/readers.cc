@@ -114,7 +114,11 @@ void Readers<T>::tell_clocks(net::Rank reader) {
 
 template <class T>
 void Readers<T>::stamp(net::Rank reader) {
-  if (const std::uint64_t number = of_.released.stamp(reader); number != 0) send_(reader, alone(Message::of_kind(Kind::stamp, id_, number)));
+  const std::uint64_t number = of_.released.stamp(reader);
+  if (number == 0) return;
+  Message message = Message::of_kind(Kind::stamp, id_, number);
+  message.header.heard = of_.released.handover();
+  send_(reader, alone(std::move(message)));
 }
 
 template <class T>

@@ -20,6 +20,9 @@ class Released {
  public:
   explicit Released(net::Rank members) : readers_(members) {}
 
+  // By which handover this server came to the rows; 0: it had them. Stamps of another one, of the same server before, are none.
+  void begins(std::uint64_t handover) { handover_ = handover; }
+  std::uint64_t handover() const { return handover_; }
   void joins(net::Rank reader);   // it has no rows yet
   void leaves(net::Rank reader);  // it needs none any more, and joins no more
 
@@ -47,6 +50,7 @@ class Released {
     std::vector<Amount> amounts;
   };
   std::vector<Reader> readers_;        // by rank
+  std::uint64_t handover_ = 0;
   std::uint64_t last_ = 0;             // number of an update
   std::deque<Update> half_;            // that some have, in order
   Sums sums_;                          // of half_

@@ -64,6 +64,7 @@ void Shard<T>::take(net::Rank from, Message message) {
       if (held_.empty()) return flush(from, message);
       return held_.push_back({from, alone(std::move(message))});
     case Kind::seen:
+      if (header.heard != released_.handover()) return;
       if (!released_.came_back(from, header.sequence)) refuse("a stamp that it was not sent");
       return tell_seen();
     case Kind::put:
@@ -227,6 +228,12 @@ void Shard<T>::tell_seen() {
 }
 
 template <class T>
+void Shard<T>::release_all() {
+  if (!value_bound(consistency_, clocks_.slowest())) return;
+  for (const net::Rank rank : workers_.ranks()) released_.release(rank, readers_.received(rank), {});
+}
+
+template <class T>
 void Shard<T>::leaves(net::Rank reader) {
   readers_.leaves(reader);
   released_.leaves(reader);
@@ -311,6 +318,7 @@ bool Shard<T>::meet() {
   settle_through(std::numeric_limits<Clock>::max());
   ++met_;
   if (!next_.empty()) consistency_ = consistency_from(next_);
+  release_all();
   if (!pushes(consistency_)) rows_.unsubscribe();
   readers_.include_all();
   answer_waiting();

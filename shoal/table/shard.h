@@ -142,6 +142,7 @@ class Shard final : public Server {
   void count_in(net::Rank from, Batch batch);        // a whole update
   void count_in_held();                             // what need not be held back any more
   std::vector<Amount> amounts(const Batch& batch) const;
+  void release_all();                               // where values are bounded: what came before they were, or by the giver, is to be seen, too
   void tell_seen();                                 // to those whose updates all readers have now
   void take_batch(net::Rank from, const Header& last, Batch batch);
   void advance(net::Rank from);                     // the worker that was slowest may have completed a clock

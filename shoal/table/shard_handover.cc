@@ -116,14 +116,14 @@ void Shard<T>::begin() {
   Receiving received = std::move(*receiving_);
   receiving_.reset();
   undecided_ = false;                               // the giver had what was agreed
+  released_.begins(received.number());
   Unpacked packed(received.state().keys());
   for (std::uint64_t& count : had_) count = packed.number();  // some may be on their way here still: each link has its own pace
   unpack(packed, received.batches());
   for (auto& [from, message] : received.behind()) take(from, std::move(message));
   readers_.announce_all();
-  if (!value_bound(consistency_, clocks_.slowest())) return;
-  for (const net::Rank rank : workers_.ranks()) released_.release(rank, readers_.received(rank), {});  // what came by the giver is to be seen, too
-  readers_.tell_all();
+  release_all();
+  if (value_bound(consistency_, clocks_.slowest())) readers_.tell_all();
 }
 
 template <class T>

@@ -121,7 +121,7 @@ void check_survives(const Spec& spec) {
   }
   if (!withholds(spec.consistency) && backups(spec.consistency) == 0 && !forgets) return;
   throw Error(Code::unsupported, name(spec.consistency) + " does not survive the loss of a member", "table " + spec.name,
-              "bsp, ssp, essp, cap, vap and async do; or run with --on-peer-lost fail");
+              "bsp, ssp, essp, cap, vap, cvap and async do; or run with --on-peer-lost fail");
 }
 
 void check_goes_back(const Spec& spec) {

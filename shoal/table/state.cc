@@ -187,7 +187,13 @@ std::unique_ptr<Server> Tables::State::make_server(std::size_t shard, const Spec
   };
   const auto make = [&](const Surroundings& around) { return make_shard(spec, workers, transport.size(), survives, around); };
   const Surroundings around{answer, idle, take_cut, [this] { return transport.now(); }, off_loop, functions, cold};
-  if (!order) return make(around);
+  if (!order) {
+    std::unique_ptr<Server> server = make(around);
+    for (net::Rank rank = 0; rank < transport.size(); ++rank) {
+      if (left[rank]) server->leaves(rank);
+    }
+    return server;
+  }
   return std::make_unique<OrderedServer>(order_of(spec, "shard-" + std::to_string(shard)), transport.size(), around, make);
 }
 
@@ -213,6 +219,7 @@ LastClocks::Here Tables::State::clocks_here(std::function<void(net::Rank to, Mes
   };
   here.cut = [this](std::uint64_t table, const Last& last) {
     served.cut(table, last);
+    if (const auto reader = read.find(table); reader != read.end()) reader->second->all_know();
     transport.post([weak = weak_from_this()] {       // not before all know that this is agreed
       const auto alive = weak.lock();
       if (alive && alive->mail) alive->holdings->mend();

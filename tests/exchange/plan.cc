@@ -94,6 +94,10 @@ TEST(Plan, a_settled_plan_predicts_from_its_own_iterations_and_stays_the_same_pl
   EXPECT_EQ(to_json(plan_from_json(to_json(now), "test")), to_json(now));
   EXPECT_TRUE(plan_from_json(to_json(now), "test").settled);
   EXPECT_DOUBLE_EQ(priced_on(now, kLink).predicted_seconds(), now.predicted_seconds());
+  const auto crowded = settled(chosen, 0.004, 0.006, 0.3, 2.5);  // its members share cores, and compute for so long in all
+  EXPECT_EQ(crowded.predicted_seconds(), 2.5);
+  EXPECT_EQ(crowded.predicted_exposed(), now.predicted_exposed());
+  EXPECT_EQ(to_json(plan_from_json(to_json(crowded), "test")), to_json(crowded));
 }
 
 TEST(Plan, the_same_figures_give_the_same_plan_and_another_way_another_hash) {

@@ -2,6 +2,7 @@
 #include <gtest/gtest.h>
 
 #include "shoal/nn/pace.h"
+#include "shoal/nn/shared_cores.h"
 
 namespace shoal::nn {
 namespace {
@@ -11,19 +12,34 @@ using namespace std::chrono_literals;
 TEST(Pace, is_of_usual_iterations) {
   Pace pace;
   Instant now{1s};
-  double waited = 0;
+  double waited = 0, processor = 3;
   for (int iteration = 0; iteration < 40; ++iteration) {
-    pace.iteration_begins(now, waited);
+    pace.iteration_begins(now, waited, processor);
     pace.forward_took(iteration == 0 ? 9 : 0.1);   // everything warms up
     pace.backward_took(iteration == 0 ? 9 : 0.2);
     now += iteration == 0 ? Nanoseconds(20s) : Nanoseconds(600ms);
     waited += iteration == 0 ? 0 : 0.25;           // for others, in the passes or between them
-    if (iteration % 3 == 2) now += 20s;            // a validation
+    processor += iteration == 0 ? 18 : 0.5;
+    if (iteration % 3 == 2) now += 20s, processor += 40;  // a validation
     if (iteration == 0) continue;
     EXPECT_NEAR(pace.forward(), 0.1, 1e-9);
     EXPECT_NEAR(pace.backward(), 0.2, 1e-9);
   }
   EXPECT_NEAR(pace.between(), 0.05, 1e-6);
+  EXPECT_NEAR(pace.processor(), 0.5, 1e-9);
+}
+
+TEST(Pace, members_of_a_machine_share_the_cores_that_they_may_run_on) {
+  const auto shared = [](const std::vector<std::string>& all) {
+    SharedCores cores(all.front());
+    for (const std::string& member : all) cores.hears(member);
+    return cores.members_a_core();
+  };
+  const auto both = SharedCores::of("m", {0, 1}), first = SharedCores::of("m", {0}), second = SharedCores::of("m", {1}), far = SharedCores::of("mm", {0, 1});
+  EXPECT_EQ(shared({both, both, both, both}), 2);
+  EXPECT_EQ(shared({first, second, first, second}), 2) << "each bound to a core";
+  EXPECT_EQ(shared({both, far, far}), 0.5) << "others have machines of their own";
+  EXPECT_EQ(shared({SharedCores::own()}), 1.0 / static_cast<double>(usable_cores().size()));
 }
 
 TEST(Pace, follows_what_has_changed_for_good) {

@@ -5,6 +5,7 @@
 
 #include <gtest/gtest.h>
 
+#include <functional>
 #include <limits>
 #include <map>
 #include <memory>
@@ -58,6 +59,7 @@ class ScriptedWorkers {
     views_.end_all();
   }
   net::Rank rank_of(std::uint32_t worker) const { return options_.workers[worker / options_.workers_a_member]; }
+  Key keys() const { return options_.keys; }
   bool is_dead(std::uint32_t worker) const { return dead_[rank_of(worker)]; }
   bool has_departed(std::uint32_t worker) const { return departed_[rank_of(worker)]; }
 
@@ -123,9 +125,11 @@ class ScriptedWorkers {
 
   bool is_done(std::uint32_t worker) const { return workers_[worker].done == workers_[worker].clocks; }
   static constexpr Clock kOver = kLastClock;
-  // Until all have completed their clocks and met at a barrier. check() is called for each row that is read, and then again with clock kOver.
-  void run(const Check& check) {
+  // Until all have completed their clocks and met at a barrier. check() is called for each row that is read, and then again with clock kOver; each(), if
+  // there is one, whenever a message has come.
+  void run(const Check& check, const std::function<void()>& each = {}) {
     const auto movable = [&] {
+      if (each) each();
       for (std::uint32_t w = 0; w < size(); ++w) {
         if (can_move(w)) return true;
       }

@@ -1,0 +1,43 @@
+// How many members of a machine each of its cores has to serve, by what members tell each other: where they share cores no iteration is shorter than
+// what all of them compute in it over the cores that they have.
+#pragma once
+
+#include <algorithm>
+#include <cstddef>
+#include <set>
+#include <sstream>
+#include <string>
+#include <vector>
+
+#include "shoal/core/host.h"
+
+namespace shoal::nn {
+
+// Values; threads: one at a time.
+class SharedCores {
+ public:
+  // What a member tells: its machine, and the cores that it may run on. One word.
+  static std::string of(const std::string& machine, const std::vector<int>& cores) {
+    std::string word = machine + ':';
+    for (const int core : cores) word += std::to_string(core) + ',';
+    return word;
+  }
+  static std::string own() { return of(boot_id(), usable_cores()); }
+
+  explicit SharedCores(const std::string& own) : machine_(own.substr(0, own.find(':') + 1)) {}
+  // A member that computes, this one among them.
+  void hears(const std::string& word) {
+    if (!word.starts_with(machine_)) return;
+    ++members_;
+    std::istringstream cores(word.substr(machine_.size()));
+    for (std::string core; std::getline(cores, core, ',');) cores_.insert(core);
+  }
+  double members_a_core() const { return static_cast<double>(members_) / static_cast<double>(std::max<std::size_t>(1, cores_.size())); }
+
+ private:
+  std::string machine_;
+  std::size_t members_ = 0;
+  std::set<std::string> cores_;
+};
+
+}  // namespace shoal::nn
