@@ -127,7 +127,7 @@ ExchangePlan without_strips(ExchangePlan plan) {
 }
 
 ExchangePlan for_members(ExchangePlan plan, std::uint32_t ranks, std::shared_ptr<const collective::KnownNetwork> network) {
-  plan.ranks = ranks;
+  if (std::exchange(plan.ranks, ranks) != ranks) plan.processor_seconds = 0;  // others are on those cores
   plan.link.network = network;
   return by_all_reduce(std::move(plan), [ranks, network](const Unit& unit) {
     const auto way = way_named(unit.way);

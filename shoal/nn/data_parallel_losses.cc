@@ -26,6 +26,7 @@ void DataParallel::take_plan(exchange::ExchangePlan plan) {
 
 void DataParallel::make_exchange(exchange::ExchangePlan plan, std::uint64_t iteration) {
   generation_ = session_.generation();
+  members_a_core_ = 0;  // of who was there when the plan was chosen
   exchange_.reset();  // first: the new one's operations begin where the old one's can no longer
   if (places_) places_->give({});
   buffers_.cancel();

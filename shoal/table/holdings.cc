@@ -79,7 +79,6 @@ void Holdings::take(net::Rank from, const Message& message) {
       Server& server = around_.served.add(place.first, place.second, around_.make_server(place.second, spec_from(message.text())));
       for (net::Rank rank = 0; rank < around_.members; ++rank) {
         if (lost_[rank]) server.lose(rank);
-        if (silent_[rank]) server.leaves(rank);
       }
       receiving_[place] = header.sequence;
       server.expect(from, header.sequence);

@@ -98,6 +98,10 @@ TEST(Plan, a_settled_plan_predicts_from_its_own_iterations_and_stays_the_same_pl
   EXPECT_EQ(crowded.predicted_seconds(), 2.5);
   EXPECT_EQ(crowded.predicted_exposed(), now.predicted_exposed());
   EXPECT_EQ(to_json(plan_from_json(to_json(crowded), "test")), to_json(crowded));
+  EXPECT_EQ(for_members(without_factors(crowded), 4, nullptr).processor_seconds, 0) << "other arithmetic";
+  const auto ring = settled(make_plan(tensors, 4, kLink, {0.005, 0.010, 1e9, 0.002}, parse_choice("ring", "test")), 0.004, 0.006, 0.3, 2.5);
+  EXPECT_EQ(for_members(ring, 4, nullptr).processor_seconds, 2.5);
+  EXPECT_EQ(for_members(ring, 3, nullptr).processor_seconds, 0) << "others on those cores";
 }
 
 TEST(Plan, the_same_figures_give_the_same_plan_and_another_way_another_hash) {
