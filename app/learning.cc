@@ -154,22 +154,27 @@ int train(const Course& course, const TrainingOptions& options, const net::Place
     progress.at(fmt::format("epoch {} of {}", epoch, options.epochs), part);
     recording.bring();
   };
+  // Outlives the catch below: its tables must not be left before the others know why. Gone before the recording, which is to have what they met.
+  std::unique_ptr<learn::Learner> learner;
+  std::string told;
+  const auto tell_note = [&] {
+    const std::string note = learner->note();
+    if (first && note != told) say(options.data.json ? learn::Json{{"note", note}}.dump() + "\n" : note + "\n");
+    told = note;
+  };
   watching.learnt = [&](const learn::Epoch& epoch) {
     progress.clear();
     if (first) say(options.data.json ? learn::ModelFolder::to_line(epoch) : sentence(epoch, options.epochs));
+    tell_note();
   };
   if (job->transport().on_peer_lost() == net::OnPeerLost::shrink) {
     throw Error(Code::unsupported, "a learner ends with the first member that is lost: others do not read its data", "SHOAL_ON_PEER_LOST", "fail");
   }
-  // Outlives the catch: its tables must not be left before the others know why. Gone before the recording, which is to have what they met.
-  std::unique_ptr<learn::Learner> learner;
   try {
     constexpr std::uint16_t meeting = 9;  // a channel that nothing else uses
     const table::TablesOptions defaults;
     learner = course.begin(job->transport(), table::options_here(job->transport(), defaults.patience, defaults.channel, meeting));
-    if (const std::string note = learner->note(); first && !note.empty()) {
-      say(options.data.json ? learn::Json{{"note", note}}.dump() + "\n" : note + "\n");
-    }
+    tell_note();
     learn::train(*learner, folder ? &*folder : nullptr, {options.epochs, options.every, options.resume}, watching, start);
   } catch (const Error& error) {
     net::call(job->transport(), [&] { job->transport().fail(error); });  // the others end with the same line

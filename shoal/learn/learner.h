@@ -36,7 +36,7 @@ class Learner {
   virtual Epoch learn(const std::function<void(double part)>& progressed) = 0;
   // What was learnt, on rank 0; nothing elsewhere.
   virtual Tensors model() = 0;
-  // What it decided before it began, and why: a sentence, or nothing.
+  // What it has decided, and why: a sentence, or nothing. Another one after an epoch at whose end it decided anew.
   virtual std::string note() const { return ""; }
   // First values in place of the learner's own: those that rank 0 gives, named as in model(). After restore() has returned 0, before the first epoch. Throws
   // Error{mismatch} for tensors of another form, Error{unsupported} where the end does not depend on where it begins.

@@ -188,6 +188,7 @@ void Sdca::sum_up() {
     columns_->tick();  // so that what is on its way is bounded
   }
   columns_->barrier();
+  columns_->end_epoch();
   waited_ += seconds_between(begin, steady_now());
 }
 

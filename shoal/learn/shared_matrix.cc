@@ -9,9 +9,9 @@
 
 #include "shoal/collective/probe.h"
 #include "shoal/core/error.h"
-#include "shoal/core/text.h"
+#include "shoal/learn/chosen_matrix.h"
+#include "shoal/learn/matrix_choice.h"
 #include "shoal/learn/memory.h"
-#include "shoal/learn/shared_sums.h"
 #include "shoal/replica/replica.h"
 
 namespace shoal::learn {
@@ -20,8 +20,8 @@ namespace {
 template <class T>
 class ServedMatrix final : public SharedMatrix<T> {
  public:
-  ServedMatrix(table::Worker& worker, const MatrixForm& form, net::Rank rank, net::Rank size, std::string why)
-      : SharedMatrix<T>(form.width, std::move(why)),
+  ServedMatrix(table::Worker& worker, const MatrixForm& form, net::Rank rank, net::Rank size)
+      : SharedMatrix<T>(form.width),
         table_(worker.open<T>({.name = form.name,
                                .width = form.width,
                                .consistency = form.consistency,
@@ -59,8 +59,7 @@ class ServedMatrix final : public SharedMatrix<T> {
 template <class T>
 class ReplicatedMatrix final : public SharedMatrix<T> {
  public:
-  ReplicatedMatrix(net::Transport& transport, const replica::Options& options, std::string why)
-      : SharedMatrix<T>(options.width, std::move(why)), replica_(transport, options) {}
+  ReplicatedMatrix(net::Transport& transport, const replica::Options& options) : SharedMatrix<T>(options.width), replica_(transport, options) {}
   void read(std::span<const table::Key> keys, std::span<T> values) override { replica_.read(keys, values); }
   void fetch(std::span<const table::Key> keys, std::span<T> values) override { replica_.read(keys, values); }
   void add(factor::Outer<T> outer) override { replica_.add(std::move(outer)); }
@@ -105,49 +104,19 @@ double multiply_rate(std::size_t width) {
   return 2.0 * rows * vectors * static_cast<double>(width) / std::max(best, 1e-9);
 }
 
-struct Decision {
-  bool factors = false;
-  std::string why;
-};
-
-std::string told(const exchange::MatrixPrice& price) {
-  return exchange::name(price.way) + " " + show_seconds(price.seconds) + " and " + show_size(price.sent);
-}
-
-// The links are measured where it depends on them: on slow ones that takes longer than many clocks do.
-Decision decide(net::Transport& transport, const exchange::MatrixLoad& load, double rate, std::uint16_t channel, Nanoseconds patience) {
-  using exchange::MatrixWay;
-  const collective::LinkModel slowest{.alpha = 1e-3, .rate = 1e6 / 8}, quickest{.alpha = 30e-6, .rate = 25e9 / 8};
-  const auto factors_win = [&](const auto& link) {
-    return exchange::price(MatrixWay::factors, load, transport.size(), link, rate).seconds <
-           exchange::price(MatrixWay::rows, load, transport.size(), link, rate).seconds;
-  };
-  const bool factors = factors_win(slowest);
-  if (factors == factors_win(quickest)) {
-    const auto sent = [&](MatrixWay way) { return show_size(exchange::price(way, load, transport.size(), slowest, rate).sent); };
-    return {factors, "quicker on any links of 1 Mbit/s to 25 Gbit/s; rows are " + sent(MatrixWay::rows) + " a clock, factors " +
-                         sent(MatrixWay::factors)};
-  }
-  const auto link = collective::probe(transport, net::operation_in(channel, 1), transport.now() + patience);
-  const auto prices = exchange::prices(load, transport.size(), link, rate);
-  return {factors_win(link), "predicted for a clock: " + told(prices[0]) + ", " + told(prices[1]) + ", " + told(prices[2])};
-}
-
-factor::Overlay overlay_for(net::Transport& transport, const Sharing& sharing, double bytes, Nanoseconds patience) {
+// operation: pair_probe_operations() from it on.
+factor::Overlay overlay_for(net::Transport& transport, const Sharing& sharing, double bytes, std::uint64_t operation, Nanoseconds patience) {
   switch (sharing.over) {
     case Sharing::Over::full: return factor::Overlay::full(transport.size());
     case Sharing::Over::halton: return factor::Overlay::halton(transport.size());
     default: break;
   }
-  const auto pairs = collective::probe_pairs(transport, net::operation_in(sharing.channel, 1 + collective::kProbeOperations),
-                                             transport.now() + patience);
+  const auto pairs = collective::probe_pairs(transport, operation, transport.now() + patience);
   return factor::Overlay::fitted(transport.size(), sharing.targets, [&](net::Rank from, net::Rank to) {
     const auto& pair = pairs.at(from, to);
     return std::max(pair.latency + bytes / std::max(pair.rate_alone, 1.0), 1e-9);
   });
 }
-
-std::string shared_as(const char* way, const std::string& why) { return why.empty() ? "" : std::string("weights are shared as ") + way + ": " + why; }
 
 }  // namespace
 
@@ -190,39 +159,37 @@ std::unique_ptr<SharedMatrix<T>> share(net::Transport& transport, table::Worker&
     throw Error(Code::invalid_argument, std::string("factors travel as they are, not as ") + table::name(form.encoding),
                 "sharing", "share rows, or leave it out");
   }
-  const bool undecided = sharing.way == Sharing::Way::automatic && !worker.keeps_order();  // it is decided by what was measured
-  Decision decision{asked_for, sharing.way == Sharing::Way::automatic && !undecided ? "the run is recorded, or a replay" : ""};
-  const double size = transport.size();
-  if (size > 1 && staleness && !rounded && (asked_for || undecided)) {
-    const auto rows = static_cast<double>(form.rows);
-    const double bytes_of_all = 2 * rows * static_cast<double>(form.width) * sizeof(T);
-    if (asked_for) need_memory(bytes_of_all, "all " + std::to_string(form.rows) + " rows of " + std::to_string(form.width) + " numbers, twice,");
-    SharedSums sums(worker, form.name + "-load", 5);
-    const exchange::MatrixLoad own = load();
-    const auto all = sums.sum({own.vectors, own.entries, own.touched, multiply_rate<T>(form.width), has_memory(bytes_of_all) ? 0.0 : 1.0});
-    const double touched = all[2] / size;
-    const exchange::MatrixLoad mean{.vectors = all[0] / size,
-                                    .entries = all[1] / size,
-                                    .touched = touched,
-                                    .changed = std::min(rows, all[2]),
-                                    .rows = rows,
-                                    .width = static_cast<double>(form.width),
-                                    .element_bytes = sizeof(T),
-                                    .pushed = table::pushes(form.consistency)};
-    const double rate = all[3] / size;
-    if (all[4] > 0) {
-      decision.why = "a member has no room for all of them";
-    } else if (!asked_for) {
-      decision = decide(transport, mean, rate, sharing.channel, patience);
-    }
-    if (decision.factors) {
-      const double bytes = exchange::price(exchange::MatrixWay::factors, mean, 2, {}, rate).sent;
-      const replica::Options options{.name = form.name, .rows = form.rows, .width = form.width, .staleness = *staleness,
-                                     .overlay = overlay_for(transport, sharing, bytes, patience), .patience = patience, .channel = sharing.channel};
-      return std::make_unique<ReplicatedMatrix<T>>(transport, options, shared_as("factors", decision.why));
-    }
+  const auto served = [&transport, &worker, form]() -> std::unique_ptr<SharedMatrix<T>> {
+    return std::make_unique<ServedMatrix<T>>(worker, form, transport.rank(), transport.size());
+  };
+  const bool is_free = sharing.way == Sharing::Way::automatic, in_order = worker.keeps_order();
+  if (transport.size() == 1 || !staleness || rounded || (!asked_for && (!is_free || in_order))) {
+    auto matrix = served();
+    if (is_free && in_order) matrix->shared_as(false, "the run is recorded, or a replay");  // what was measured would decide
+    return matrix;
   }
-  return std::make_unique<ServedMatrix<T>>(worker, form, transport.rank(), transport.size(), shared_as("rows", decision.why));
+  const auto rows = static_cast<double>(form.rows), width = static_cast<double>(form.width);
+  if (asked_for) need_memory(2 * rows * width * sizeof(T), "all " + std::to_string(form.rows) + " rows of " + std::to_string(form.width) + " numbers, twice,");
+  auto choice = std::make_unique<MatrixChoice>(
+      transport, worker,
+      MatrixChoice::Of{form.name, rows, width, sizeof(T), table::pushes(form.consistency), multiply_rate<T>(form.width), sharing.channel, patience});
+  const MatrixChoice::Load clock = choice->load(load());
+  const double sent = exchange::price(exchange::MatrixWay::factors, clock.mean, 2, {}, clock.multiply_rate).sent;
+  const auto replicated = [&transport, &choice = *choice, form, sharing, staleness = *staleness, sent, patience]() -> std::unique_ptr<SharedMatrix<T>> {
+    const std::uint64_t operation = choice.take_operations(collective::pair_probe_operations(transport.size()));
+    const replica::Options options{.name = form.name, .rows = form.rows, .width = form.width, .staleness = staleness,
+                                   .overlay = overlay_for(transport, sharing, sent, operation, patience), .patience = patience, .channel = sharing.channel};
+    return std::make_unique<ReplicatedMatrix<T>>(transport, options);
+  };
+  if (asked_for) return replicated();
+  const MatrixChoice::Answer answer = clock.room ? choice->answer(clock) : MatrixChoice::Answer{.why = "a member has no room for all of them"};
+  if (answer.by_links) {
+    return std::make_unique<ChosenMatrix<T>>(transport, std::move(choice), answer, form.rows, form.width,
+                                             [served, replicated](bool factors) { return factors ? replicated() : served(); });
+  }
+  auto matrix = answer.factors ? replicated() : served();
+  matrix->shared_as(answer.factors, answer.why);
+  return matrix;
 }
 
 template std::unique_ptr<SharedMatrix<float>> share<float>(net::Transport&, table::Worker&, const MatrixForm&, const Sharing&,

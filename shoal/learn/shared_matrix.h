@@ -1,7 +1,8 @@
 // A matrix with a row for each column of the data, which all members read and change minibatch by minibatch, by sums of outer products. How they
 // share it is a value: as rows of a table, or every member has all of it and hears of factors (shoal/replica).
 //
-//   sharing                 rows, factors, or auto: what is predicted to be quicker on these links (exchange/matrix_way.h)
+//   sharing                 rows, factors, or auto: what is predicted to be quicker on these links (matrix_choice.h), and the other one from the end of an
+//                           epoch on when they have changed (chosen_matrix.h)
 //   factors:halton          over about log2 P targets a member, which relay
 //   factors:fitted:2        over two targets each, chosen by what the links between each two members were measured to bear
 //
@@ -46,10 +47,13 @@ struct MatrixForm {
 template <class T>  // float or double
 class SharedMatrix {
  public:
-  SharedMatrix(std::size_t width, std::string why) : width_(width), why_(std::move(why)) {}
+  explicit SharedMatrix(std::size_t width) : width_(width) {}
   virtual ~SharedMatrix() = default;
   std::size_t width() const { return width_; }
-  const std::string& why() const { return why_; }  // it is shared as it is, where that was decided: a sentence
+  const std::string& why() const { return why_; }  // it is shared as it is, where that was decided: a sentence, or nothing
+  void shared_as(bool factors, const std::string& why) {
+    why_ = why.empty() ? "" : std::string("weights are shared as ") + (factors ? "factors: " : "rows: ") + why;
+  }
   // By any member, rows one below the other.
   virtual void read(std::span<const table::Key> keys, std::span<T> values) = 0;
   // The same to the last bit, where rows travel rounded; right behind a barrier.
@@ -61,6 +65,8 @@ class SharedMatrix {
   virtual void set(std::span<const table::Key> keys, std::span<const T> values) = 0;
   // Right behind a barrier: all rows below `end` times `factor`.
   virtual void scale(double factor, table::Key end) = 0;
+  // Right behind a barrier: from here on it may be shared otherwise (chosen_matrix.h).
+  virtual void end_epoch() {}
 
  private:
   std::size_t width_;
