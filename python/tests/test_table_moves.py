@@ -4,6 +4,8 @@ import os
 import subprocess
 import sys
 
+import pytest
+
 SHOAL = os.path.join(os.path.dirname(sys.executable), "shoal")
 
 MOVE = """
@@ -18,10 +20,12 @@ for clock in range(200):
     table.add(keys, ones)
     table.tick()
     if clock == 50 and shoal.rank() == 0:
-        first = table.holders()[0][0]
+        before = table.holders()
+        first = before[0][0]
         to = next((rank for rank in range(shoal.size()) if rank not in table.holders()[0]), 0)
         table.move(0, to)
         assert to in table.holders()[0] and first not in table.holders()[0]
+        assert table.holders()[1:] == before[1:]
         for part, rank in ((0, to), (9, 1), (1, 9)):
             try:
                 table.move(part, rank)
@@ -34,17 +38,19 @@ table.barrier()
 """
 
 
-def run(*arguments, folder):
+def run(*arguments, folder, **variables):
     command = [SHOAL, "run", *arguments, "--", sys.executable, "-c", MOVE]
-    return subprocess.run(command, cwd=folder, env={**os.environ, "OMP_NUM_THREADS": "1"}, capture_output=True, text=True, timeout=120)
+    return subprocess.run(command, cwd=folder, env={**os.environ, "OMP_NUM_THREADS": "1", **variables}, capture_output=True, text=True, timeout=120)
 
 
-def test_a_part_moves_and_sums_are_exact(tmp_path):
-    ended = run("-n", "3", "--on-peer-lost", "shrink", folder=tmp_path)
+@pytest.mark.parametrize("parts", [1, 3])
+def test_a_part_moves_and_sums_are_exact(tmp_path, parts):
+    """The rows of each member lie in so many of them."""
+    ended = run("-n", "3", "--on-peer-lost", "shrink", folder=tmp_path, SHOAL_TABLE_PARTS=str(parts))
     said = ended.stdout + ended.stderr
     assert ended.returncode == 0 and said.count("exact") == 3, said
     assert "holds part 0 already (name another member)" in said
-    assert "there is no part 9 (0 to 2)" in said
+    assert f"there is no part 9 (0 to {3 * parts - 1})" in said
     assert "rank 9 serves no rows (name a member that serves)" in said
 
 

@@ -50,7 +50,7 @@ class Copy final : public Reader {
   struct Surroundings {                // send, now: any thread; what is sent leaves in the order of the calls
     Send send;
     Now now;
-    std::size_t most_under_way;        // bytes to one server (under_way.h)
+    std::size_t most_under_way;        // bytes to one shard (under_way.h)
     std::size_t most_copies;           // bytes (copies.h)
     std::shared_ptr<const ServerBytes> of_servers;
   };

@@ -1,12 +1,11 @@
-// Which shard a key belongs to, and who holds shards first. Keys fall into 4,096 buckets, and buckets onto shards, as many as there are servers, in
-// the proportion of these servers' shares: shard s begins with bucket ceil(4096 (w_0 + ... + w_(s-1)) / (w_0 + ... + w_(n-1))), or one more than
-// where the one before begins, so that none is empty. A shard is held by one server, or by several that follow each other; which these are may
-// change later (holders.h). Values; threads: any.
+// Which shard a key belongs to, and who holds shards first. Keys fall into 4,096 buckets, and buckets onto shards, of each server as many (parts), in
+// the proportion of the servers' shares: shard s begins with bucket ceil(4096 (w_0 + ... + w_(s-1)) / (w_0 + ... + w_(n-1))), or one more than
+// where the one before begins, so that none is empty; w is the share of its server. A shard is held by one server, or by several that follow each other; which
+// these are may change later (holders.h), and the more parts there are, the less moves at a time. Values; threads: any.
 #pragma once
 
 #include <algorithm>
 #include <cstdint>
-#include <numeric>
 #include <vector>
 
 #include "shoal/net/transport.h"
@@ -19,36 +18,37 @@ inline std::uint32_t bucket_of(Key key) { return static_cast<std::uint32_t>(spre
 
 class Placement {
  public:
-  // `servers`: ranks, at least one and at most kBuckets, each once. replicas: of each shard, if there are as many servers. shares: by rank, above
-  // zero, their sum below 2^52; none: equal ones.
-  Placement(std::vector<net::Rank> servers, std::size_t replicas, const std::vector<std::uint64_t>& shares = {})
-      : servers_(std::move(servers)), replicas_(std::min(replicas, servers_.size())) {
-    std::vector<std::uint64_t> of_servers;
-    for (const net::Rank server : servers_) of_servers.push_back(shares.empty() ? 1 : shares[server]);
-    const std::uint64_t all = std::accumulate(of_servers.begin(), of_servers.end(), std::uint64_t{0});
-    std::uint64_t before = 0, begin = 0;
-    for (std::size_t shard = 0; shard < servers_.size(); ++shard) {
-      const std::uint64_t proportional = (kBuckets * before + all - 1) / all, last = kBuckets - (servers_.size() - shard);
+  // `servers`: ranks, at least one, each once; with `parts` at most kBuckets shards. replicas: of each shard, if there are as many servers. shares: by
+  // rank, above zero, their sum times parts below 2^52; none: equal ones.
+  Placement(std::vector<net::Rank> servers, std::size_t replicas, const std::vector<std::uint64_t>& shares = {}, std::size_t parts = 1)
+      : servers_(std::move(servers)), replicas_(std::min(replicas, servers_.size())), parts_(parts) {
+    const auto share_of = [&](std::size_t shard) { return shares.empty() ? 1 : shares[server_of(shard)]; };
+    std::uint64_t all = 0, before = 0, begin = 0;
+    for (std::size_t shard = 0; shard < shards(); ++shard) all += share_of(shard);
+    for (std::size_t shard = 0; shard < shards(); ++shard) {
+      const std::uint64_t proportional = (kBuckets * before + all - 1) / all, last = kBuckets - (shards() - shard);
       begin = shard == 0 ? 0 : std::min(std::max(proportional, begin + 1), last);
       std::fill(shard_ + begin, shard_ + kBuckets, static_cast<std::uint16_t>(shard));
-      before += of_servers[shard];
+      before += share_of(shard);
     }
   }
-  std::size_t shards() const { return servers_.size(); }
-  std::size_t shard_of(Key key) const { return servers_.size() == 1 ? 0 : shard_[bucket_of(key)]; }
+  std::size_t shards() const { return servers_.size() * parts_; }
+  std::size_t shard_of(Key key) const { return shards() == 1 ? 0 : shard_[bucket_of(key)]; }
   std::size_t buckets_of(std::size_t shard) const { return static_cast<std::size_t>(std::ranges::count(shard_, shard)); }
   std::size_t replicas() const { return replicas_; }
   const std::vector<net::Rank>& servers() const { return servers_; }
   // Who holds that shard at first; who is to answer first is first.
   std::vector<net::Rank> first_holders(std::size_t shard) const {
     std::vector<net::Rank> ranks;
-    for (std::size_t replica = 0; replica < replicas_; ++replica) ranks.push_back(servers_[(shard + replica) % servers_.size()]);
+    for (std::size_t replica = 0; replica < replicas_; ++replica) ranks.push_back(servers_[(shard / parts_ + replica) % servers_.size()]);
     return ranks;
   }
 
  private:
-  std::vector<net::Rank> servers_;       // the first of each shard
-  std::size_t replicas_;
+  net::Rank server_of(std::size_t shard) const { return servers_[shard / parts_]; }
+
+  std::vector<net::Rank> servers_;
+  std::size_t replicas_, parts_;
   std::uint16_t shard_[kBuckets] = {};   // by bucket
 };
 

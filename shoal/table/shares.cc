@@ -1,7 +1,9 @@
 #include "shoal/table/shares.h"
 
 #include <algorithm>
+#include <charconv>
 #include <cstdlib>
+#include <cstring>
 #include <filesystem>
 #include <numeric>
 #include <optional>
@@ -43,6 +45,41 @@ Memory own() {
   return {memory_here() / kMegabyte, digest.value() >> 1 | 1};
 }
 
+std::uint32_t parts_here() {
+  const char* const said = std::getenv("SHOAL_TABLE_PARTS");
+  if (!said || !*said) return 1;
+  std::uint32_t parts = 0;
+  const char* const end = said + std::strlen(said);
+  const auto [rest, fault] = std::from_chars(said, end, parts);
+  if (fault == std::errc{} && rest == end && parts >= 1 && parts <= kBuckets) return parts;
+  throw Error(Code::invalid_argument, std::string(said) + " is not between 1 and " + std::to_string(kBuckets), "SHOAL_TABLE_PARTS", "4");
+}
+
+// What all members have said of themselves: of memory, and the most parts.
+void agree(net::Transport& transport, std::uint16_t channel, TablesOptions& options) {
+  const Memory here = own();
+  options.parts = parts_here();
+  if (transport.size() == 1) return;
+  Tables tables(transport, {.patience = options.patience, .channel = channel});
+  auto all = tables.worker().open<std::int64_t>({.name = "members", .width = 3, .consistency = Bsp{}});
+  const Key key = transport.rank();
+  const std::int64_t values[] = {static_cast<std::int64_t>(here.megabytes), static_cast<std::int64_t>(here.machine), options.parts};
+  all.add({&key, 1}, values);
+  all.barrier();
+  std::vector<Key> ranks(transport.size());
+  std::iota(ranks.begin(), ranks.end(), Key{0});
+  std::vector<std::int64_t> rows(3 * ranks.size());
+  all.read(ranks, rows);
+  all.barrier();                     // all have read
+  tables.leave();
+  std::vector<Memory> members;
+  for (const Key rank : ranks) {
+    members.push_back({static_cast<std::uint64_t>(rows[3 * rank]), static_cast<std::uint64_t>(rows[3 * rank + 1])});
+    options.parts = std::max(options.parts, static_cast<std::uint32_t>(rows[3 * rank + 2]));
+  }
+  options.shares = shares_of(members);
+}
+
 }  // namespace
 
 std::vector<std::uint64_t> shares_of(std::span<const Memory> members) {
@@ -54,28 +91,9 @@ std::vector<std::uint64_t> shares_of(std::span<const Memory> members) {
   return shares;
 }
 
-std::vector<std::uint64_t> shares_by_memory(net::Transport& transport, std::uint16_t channel, Nanoseconds patience) {
-  const Memory here = own();
-  if (transport.size() == 1) return {};
-  Tables tables(transport, {.patience = patience, .channel = channel});
-  auto all = tables.worker().open<std::int64_t>({.name = "memory", .width = 2, .consistency = Bsp{}});
-  const Key key = transport.rank();
-  const std::int64_t values[] = {static_cast<std::int64_t>(here.megabytes), static_cast<std::int64_t>(here.machine)};
-  all.add({&key, 1}, values);
-  all.barrier();
-  std::vector<Key> ranks(transport.size());
-  std::iota(ranks.begin(), ranks.end(), Key{0});
-  std::vector<std::int64_t> rows(2 * ranks.size());
-  all.read(ranks, rows);
-  all.barrier();                     // all have read
-  tables.leave();
-  std::vector<Memory> members;
-  for (const Key rank : ranks) members.push_back({static_cast<std::uint64_t>(rows[2 * rank]), static_cast<std::uint64_t>(rows[2 * rank + 1])});
-  return shares_of(members);
-}
-
 TablesOptions options_here(net::Transport& transport, Nanoseconds patience, std::uint16_t channel, std::uint16_t meeting) {
-  TablesOptions options{.patience = patience, .channel = channel, .shares = shares_by_memory(transport, meeting, patience), .order = OrderKept::from_environment()};
+  TablesOptions options{.patience = patience, .channel = channel, .order = OrderKept::from_environment()};
+  agree(transport, meeting, options);
   if (const auto said = megabytes_in("SHOAL_TABLE_COPIES")) options.most_copies = *said * kMegabyte;
   return options;
 }

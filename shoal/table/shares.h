@@ -20,12 +20,10 @@ struct Memory {                      // of a member
 };
 std::vector<std::uint64_t> shares_of(std::span<const Memory> members);
 
-// By all members, before they have tables: by rank, the same on all. channel: of the transport's operations; one that nothing else has used. Throws
-// Error{invalid_argument} for what SHOAL_TABLE_MEMORY says.
-std::vector<std::uint64_t> shares_by_memory(net::Transport& transport, std::uint16_t channel, Nanoseconds patience);
-// What tables of a whole program are to be like: rows by memory, copies as SHOAL_TABLE_COPIES=1GB says (TablesOptions::most_copies), their order as the
-// environment says (order.h), the rest as by default. By all members;
-// `channel` is the tables' own, `meeting` serves before they are there.
+// What tables of a whole program are to be like: rows by memory, in as many parts (TablesOptions::parts) as SHOAL_TABLE_PARTS=4 says on that member on which it
+// says most, copies as SHOAL_TABLE_COPIES=1GB says (TablesOptions::most_copies), their order as the environment says (order.h), the rest as by default. By all
+// members, before they have tables; `channel` is the tables' own, `meeting` serves before they are there, and nothing else uses it. Throws Error{invalid_argument} for
+// what these variables say.
 TablesOptions options_here(net::Transport& transport, Nanoseconds patience, std::uint16_t channel, std::uint16_t meeting);
 
 // The first members have workers, the last ones only serve, and have so much more of the rows that all links are equally busy where every worker reads and

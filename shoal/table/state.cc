@@ -19,17 +19,23 @@ std::vector<net::Rank> or_all(std::vector<net::Rank> ranks, net::Rank size) {
   return ranks;
 }
 
+std::uint32_t checked_parts(const TablesOptions& options, net::Rank size) {
+  const std::size_t servers = options.servers.empty() ? size : options.servers.size(), most = std::max<std::size_t>(1, kBuckets / servers);
+  if (options.parts >= 1 && options.parts <= most) return options.parts;
+  throw Error(Code::invalid_argument, std::to_string(options.parts) + " parts of each server's rows", "tables", "1 to " + std::to_string(most));
+}
+
 }  // namespace
 
 Tables::State::State(net::Transport& of_transport, const TablesOptions& options)
     : transport(of_transport), survives(net::goes_on(of_transport.on_peer_lost())),
       regroups(net::replaces_lost(of_transport.on_peer_lost())),
-      placement(or_all(options.servers, of_transport.size()), survives ? 2 : 1, options.shares),
+      placement(or_all(options.servers, of_transport.size()), survives ? 2 : 1, options.shares, checked_parts(options, of_transport.size())),
       workers(options.workers_of_each.empty() ? Workers(or_all(options.workers, of_transport.size()), options.workers_a_member)
                                               : Workers(or_all(options.workers, of_transport.size()), options.workers_of_each)),
       waiting(of_transport, options.patience, [this] { return failure(); }), disk(options.disk), run_functions(options.functions),
       cold(options.cold_rows.empty() ? nullptr : ColdFile::in(options.cold_rows)), order(options.order),
-      channel(options.channel), most_under_way(std::max<std::size_t>(1, options.most_under_way / std::max<std::size_t>(1, workers.ranks().size()))), most_copies(options.most_copies), left(of_transport.size()), lost(of_transport.size()), leaving(std::vector<std::size_t>(of_transport.size(), 1)),
+      channel(options.channel), most_under_way(std::max<std::size_t>(1, options.most_under_way / std::max<std::size_t>(1, workers.ranks().size()) / options.parts)), most_copies(options.most_copies), left(of_transport.size()), lost(of_transport.size()), leaving(std::vector<std::size_t>(of_transport.size(), 1)),
       meeting(!regroups) {
   if (order && survives) {
     const std::string policy = net::name(of_transport.on_peer_lost());

@@ -81,7 +81,7 @@ struct Tables::State : Servers, std::enable_shared_from_this<Tables::State> {
   const std::shared_ptr<ColdFile> cold;                    // of all tables
   const OrderKept order;
   const std::uint16_t channel;
-  const std::size_t most_under_way;                        // of this member, to one server
+  const std::size_t most_under_way;                        // of this member, to one shard
   const std::size_t most_copies;
   std::map<std::uint64_t, std::shared_ptr<ServerBytes>> moved;  // by table; on the loop
   std::map<std::size_t, std::shared_ptr<Saves>> saves;     // by shard; on the loop

@@ -44,6 +44,7 @@ struct TablesOptions {
   Nanoseconds patience = std::chrono::seconds(300);  // of a wait, while all members live
   std::uint16_t channel = 5;         // of the transport's operations; one that nothing else has used
   std::vector<std::uint64_t> shares{};  // by rank, of the rows that members serve (placement.h); none: equal ones
+  std::uint32_t parts = 1;           // in which the rows of each server lie, and may move: each costs a message a clock, between each worker and it
   OnDisk disk{};                     // who writes snapshots; none: a thread of its own
   OnDisk functions{};                // who runs functions of calls; none: a thread of its own
   // Bytes of updates to one server, of one table, that it has not counted in, by all members together, each an equal part of it: whoever has more

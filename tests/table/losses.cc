@@ -20,6 +20,7 @@ ScriptedOptions losing(const Consistency& consistency, std::uint64_t seed) {
   options.members = static_cast<net::Rank>(2 + seed % 4);
   options.workers_a_member = static_cast<std::uint32_t>(1 + seed % 3 / 2);
   options.uneven = seed % 2 == 0;
+  options.parts = static_cast<std::uint32_t>(1 + seed % 11 / 7);          // mostly 1
   if (seed % 5 == 0 && options.members > 2) options.servers = {0, options.members - 1};
   if (seed % 3 == 0) options.workers = {0, 1};  // the others only serve
   options.remainder = draw() % 2 == 0 && !value_bound(consistency, 0);  // what is left at the end is added without asking
@@ -61,10 +62,10 @@ ScriptedOptions moving(const Consistency& consistency, std::uint64_t seed) {
   std::mt19937_64 draw(seed + 2'000'000);
   if (seed % 3 == 0) options.kills.clear();
   if (seed % 3 == 1) options.kills.resize(1);
-  const std::size_t shards = options.servers.empty() ? options.members : options.servers.size();
+  const std::size_t servers = options.servers.empty() ? options.members : options.servers.size();
   for (int i = 0; i < 6; ++i) {
-    const std::size_t to = draw() % shards;
-    options.moves.push_back({std::chrono::microseconds(draw() % 60'000), draw() % shards,
+    const std::size_t to = draw() % servers;
+    options.moves.push_back({std::chrono::microseconds(draw() % 60'000), draw() % (servers * options.parts),
                              options.servers.empty() ? static_cast<net::Rank>(to) : options.servers[to]});
   }
   return options;
@@ -205,6 +206,7 @@ TEST(Losses, moves_leave_no_trace) {
     options.members = moved.members;
     options.workers_a_member = moved.workers_a_member;
     options.servers = moved.servers;
+    options.parts = moved.parts;
     options.uneven = moved.uneven;
     std::map<std::pair<std::uint32_t, Key>, std::vector<double>> rows[2];
     for (const bool moves : {false, true}) {

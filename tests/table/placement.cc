@@ -49,6 +49,19 @@ TEST(Placement, asks_for_the_shares_of_servers_alone) {
   EXPECT_EQ(placement.buckets_of(0), 2048u);
   EXPECT_EQ(placement.buckets_of(1), 2048u);
 }
+TEST(Placement, cuts_each_server_s_share_into_parts_that_it_holds_first_and_the_next_one_too) {
+  const Placement placement(ranks(3), 2, {1, 1, 2}, 4);
+  ASSERT_EQ(placement.shards(), 12u);
+  for (std::size_t shard = 0; shard < 12; ++shard) {
+    const net::Rank server = static_cast<net::Rank>(shard / 4);
+    EXPECT_EQ(placement.buckets_of(shard), server == 2 ? 512u : 256u);
+    EXPECT_EQ(placement.first_holders(shard), (std::vector<net::Rank>{server, (server + 1) % 3}));
+  }
+}
+TEST(Placement, of_more_parts_than_buckets_is_refused) {
+  net::InprocJob job(3, {.seed = 4});
+  for (const std::uint32_t parts : {0u, kBuckets / 3 + 1}) EXPECT_THROW(Tables(job.member(0), TablesOptions{.parts = parts}), Error);
+}
 
 TEST(Shares, divide_a_machine_by_its_members) {
   const std::vector<Memory> members{{64'000, 1}, {16'000, 2}, {64'000, 1}, {8'000, 0}, {8'000, 0}, {0, 3}};

@@ -18,6 +18,7 @@ struct ScriptedOptions {
   Key keys = 20;
   std::uint64_t seed = 1;           // of the network and of who moves
   std::vector<net::Rank> servers, workers;  // none: all members
+  std::uint32_t parts = 1;          // of each server's rows
   std::vector<Clock> clocks_of{};   // by worker, instead of `clocks`
   bool uneven = false;              // later workers have fewer clocks; who is done waits at the barrier
   std::size_t width = 0;            // of a row, at least

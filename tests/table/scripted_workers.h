@@ -34,7 +34,7 @@ class ScriptedWorkers {
     if (options_.workers.empty()) {
       for (net::Rank rank = 0; rank < options.members; ++rank) options_.workers.push_back(rank);
     }
-    const TablesOptions of_tables{.servers = options.servers, .workers = options_.workers, .workers_a_member = options.workers_a_member,
+    const TablesOptions of_tables{.servers = options.servers, .workers = options_.workers, .workers_a_member = options.workers_a_member, .parts = options.parts,
                                   .disk = [](const std::function<void()>& job) { job(); }, .functions = [](const std::function<void()>& job) { job(); }, .most_under_way = options.most_under_way, .most_copies = options.most_copies};
     for (net::Rank rank = 0; rank < options.members; ++rank) tables_.push_back(std::make_unique<Tables>(job_.member(rank), of_tables));
     const auto count = static_cast<std::uint32_t>(options_.workers.size()) * options.workers_a_member;
@@ -98,7 +98,7 @@ class ScriptedWorkers {
   // That at each server, at one moment, the rows hold of each worker the first of its increments to them, all rows up to the same one (invariant I3
   // across rows). Copies of rows are of several moments: across them order is that of clocks alone.
   void expect_order_at_servers(std::uint32_t reader) {
-    const Placement placement(servers(), 1);
+    const Placement placement(servers(), 1, {}, options_.parts);
     std::vector<std::vector<Key>> of_shard(placement.shards());
     for (Key key = 0; key < options_.keys; ++key) of_shard[placement.shard_of(key)].push_back(key);
     for (const std::vector<Key>& keys : of_shard) {  // so few that one message answers
