@@ -21,6 +21,7 @@ struct ScriptedOptions {
   std::vector<Clock> clocks_of{};   // by worker, instead of `clocks`
   bool uneven = false;              // later workers have fewer clocks; who is done waits at the barrier
   std::size_t width = 0;            // of a row, at least
+  bool dense = false;               // each increment is in nearly all columns of its row
   net::ScriptedNetwork network{};
   bool pauses = true;               // some workers are slow for a while
   Encoding encoding = Encoding::none;
