@@ -30,7 +30,10 @@ void expect_bounds(const Consistency& consistency, const Also& also = {}, const 
     if (seed % 3 == 0 && options.members > 1) options.workers = {0};      // the others only serve
     if (seed % 7 == 0 && options.members > 2) options.workers = {0, 2};
     options.uneven = seed % 2 == 0;
-    options.width = std::max(options.width, std::size_t{seed % 4 < 2 ? 64u : 0u});  // rows of which some columns change, or rows as narrow as can be
+    if (options.width == 0 && seed % 4 < 2) {                              // rows of which some columns change, or rows as narrow as can be
+      options.width = 64;
+      options.spread = Spread::some;
+    }
     Counts counts(options);
     std::mt19937_64 draw(seed);
     counts.run([&](std::uint32_t reader, Clock clock, Key key, std::span<const std::int64_t> row) {
@@ -123,11 +126,11 @@ TEST(Protocol, pssp_reads_have_all_but_s_clocks_of_the_sampled_workers) {
 TEST(Protocol, rounds_that_are_cut_promise_no_more_than_they_bring) {
   Counts::Options slow;
   slow.width = 2048;                   // 16 KiB: four rows a round
-  slow.dense = true;
+  slow.spread = Spread::all;
   slow.network.rate = 3e6;
   Counts::Options slow_in_part = slow;
   slow_in_part.width = 16384;          // 2 KiB for each block of columns that changes, of which an increment is in two
-  slow_in_part.dense = false;
+  slow_in_part.spread = Spread::some;
   for (const Consistency& consistency : {Consistency(Essp{2}), Consistency(Dssp{0, 2}), Consistency(Cap{1}), Consistency(Async{})}) {
     expect_bounds(consistency, {}, {slow, slow_in_part});
   }
@@ -186,6 +189,7 @@ TEST(Protocol, bsp_has_the_same_bits_on_any_network) {
     options.seed = seed;
     options.workers_a_member = 2;
     options.width = 64;
+    options.spread = Spread::some;
     ScriptedWorkers<float> workers(options);
     std::vector<Fnv1a> read(workers.size());
     std::map<Key, std::vector<float>> last;

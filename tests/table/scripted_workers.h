@@ -20,7 +20,6 @@
 #include "shoal/table/tables.h"
 #include "tests/table/living_views.h"
 #include "tests/table/scripted_options.h"
-#include "tests/table/spread_increments.h"
 
 namespace shoal::table {
 
@@ -39,7 +38,7 @@ class ScriptedWorkers {
                                   .disk = [](const std::function<void()>& job) { job(); }, .functions = [](const std::function<void()>& job) { job(); }, .most_under_way = options.most_under_way, .most_copies = options.most_copies};
     for (net::Rank rank = 0; rank < options.members; ++rank) tables_.push_back(std::make_unique<Tables>(job_.member(rank), of_tables));
     const auto count = static_cast<std::uint32_t>(options_.workers.size()) * options.workers_a_member;
-    increments_.emplace(width_ = std::max<std::size_t>(count, options.width), count, options.dense);
+    increments_.emplace(width_ = std::max<std::size_t>(count, options.width), count, options.spread);
     for (std::uint32_t worker = 0; worker < count; ++worker) {
       const std::uint32_t local = worker % options.workers_a_member;
       auto table = tables_[options_.workers[worker / options.workers_a_member]]->worker(local).template open<T>(

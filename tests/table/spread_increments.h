@@ -1,5 +1,4 @@
-// Increments in several columns of a row, so that a row that is read shows whether it has all of each or nothing of it. Worker w's is in column w; where
-// rows are wide also in a second one of its own, its twin, far from it, and in one that is everybody's. If dense, all columns behind the workers' are everybody's.
+// Increments of workers in several columns of a row, so that a row that is read shows whether it has all of each or nothing of it.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -12,11 +11,18 @@
 
 namespace shoal::table {
 
+enum class Spread : std::uint8_t {
+  own,   // worker w's in column w
+  some,  // and in another one of its own, far away, its twin, and in one that is everybody's: rows have more than two columns a worker
+  all,   // or in all that are no worker's own
+};
+
 template <class T>
 class SpreadIncrements {
  public:
-  SpreadIncrements(std::size_t width, std::uint32_t workers, bool dense)
-      : width_(width), workers_(workers), everybodys_(dense ? width - workers : width > 2 * workers), has_twins_(!dense && everybodys_ > 0) {}
+  SpreadIncrements(std::size_t width, std::uint32_t workers, Spread spread)
+      : width_(width), workers_(workers), everybodys_(spread == Spread::own ? 0 : spread == Spread::some ? 1 : width - workers),
+        has_twins_(spread == Spread::some) {}
 
   std::vector<T> of(std::uint32_t worker, T amount) const {
     std::vector<T> row(width_);
