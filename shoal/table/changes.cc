@@ -1,9 +1,12 @@
 #include "shoal/table/changes.h"
 
+#include <cmath>
+
 namespace shoal::table {
 
 Columns::Columns(std::size_t width)
-    : width_(width), block_((width + 63) / 64), last_(static_cast<unsigned>((width - 1) / block_)), spread_() {
+    : width_(width), shift_(static_cast<unsigned>(std::countr_zero(std::bit_ceil((width + 63) / 64)))),
+      last_(static_cast<unsigned>((width - 1) >> shift_)), spread_() {
   constexpr double golden = 0.6180339887498949;   // its multiples are spread evenly, and lie on no grid
   for (std::size_t i = 0; i < spread_.size(); ++i) {
     const double at = golden * static_cast<double>(i);

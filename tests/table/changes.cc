@@ -3,8 +3,10 @@
 
 #include <gtest/gtest.h>
 
+#include <bit>
+#include <cmath>
 #include <memory>
-#include <set>
+#include <numeric>
 #include <vector>
 
 #include "shoal/net/inproc.h"

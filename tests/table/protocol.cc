@@ -179,8 +179,8 @@ TEST(Protocol, rows_that_come_in_vain_are_unsubscribed) {
   }
 }
 
-// Goal: where clocks are whole, floats are added in the order of (clock, worker), so that what is read does not depend on the network; and all have the
-// same in the end, whatever came as whole rows and what in part, their own increments included.
+// Goal: where clocks are whole, floats are added in the order of (clock, worker), so that what is read does not depend on the network; and in one clock all
+// read the same, whatever came to them as whole rows, what in part, and what is their member's own.
 TEST(Protocol, bsp_has_the_same_bits_on_any_network) {
   std::map<std::uint64_t, std::uint64_t> digests;
   for (const std::uint64_t seed : seeds(20)) {
@@ -192,12 +192,12 @@ TEST(Protocol, bsp_has_the_same_bits_on_any_network) {
     options.spread = Spread::some;
     ScriptedWorkers<float> workers(options);
     std::vector<Fnv1a> read(workers.size());
-    std::map<Key, std::vector<float>> last;
+    std::map<std::pair<Clock, Key>, std::vector<std::byte>> rows;
     workers.run([&](std::uint32_t reader, Clock clock, Key key, std::span<const float> row) {
-      read[reader].add_words(std::as_bytes(row));
-      if (clock != ScriptedWorkers<float>::kOver) return;
-      const auto first = last.emplace(key, std::vector(row.begin(), row.end())).first;
-      EXPECT_TRUE(std::ranges::equal(std::as_bytes(std::span<const float>(first->second)), std::as_bytes(row))) << "worker " << reader << ", row " << key;
+      const auto bytes = std::as_bytes(row);
+      read[reader].add_words(bytes);
+      const auto first = rows.emplace(std::pair(clock, key), std::vector(bytes.begin(), bytes.end())).first;
+      EXPECT_TRUE(std::ranges::equal(first->second, bytes)) << "worker " << reader << ", clock " << clock << ", row " << key << ", seed " << seed;
     });
     for (std::uint32_t worker = 0; worker < workers.size(); ++worker) {
       const auto first = digests.emplace(worker, read[worker].value()).first;

@@ -46,7 +46,8 @@ TEST(Untold, what_has_changed_of_a_row_adds_up) {
   untold.drop([](std::uint32_t number) { return number == 3; });
   EXPECT_EQ(untold.take(9, 0, now), (Changes{{0, 0b101}, {1, kWhole}, {2, kWhole}}));
   untold.add({0, 2, 0}, 0b010);
-  EXPECT_EQ(untold.take(9, 0, now), (Changes{{0, 0b010}}));
+  untold.add({3, 2, 0});
+  EXPECT_EQ(untold.take(9, 0, now), (Changes{{0, 0b010}, {3, kWhole}})) << "what was told or dropped is forgotten";
 }
 
 // Goal: as many rows go as their mean length lets into the room, at least one.
