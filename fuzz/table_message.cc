@@ -57,7 +57,7 @@ SHOAL_FUZZ(table_message, data, size) {
   }
   for (const Consistency& consistency : {Consistency(Bsp{}), Consistency(Essp{1}), Consistency(Cvap{1, 0.5, true}), Consistency(Pssp{1, 1}), Consistency(Async{})}) {
     for (const Rule& rule : {Rule{}, Rule::adam(0.1), Rule::adaptive_revision(0.1)}) {
-      const Spec spec{.name = "f", .type = DType::f32, .width = 2, .consistency = consistency, .rule = rule};
+      const Spec spec{.name = "f", .type = DType::f32, .width = 4, .consistency = consistency, .rule = rule};
       const auto shard = make_shard(spec, workers, 2, true, {nowhere, [](net::Rank) { return true; }, nobody, [] { return Instant{}; }, at_once});
       shard->take(0, Message::of_text(Kind::open, id_of(spec), text_of(spec)));
       LastClocks last_clocks(workers, 2, {[&](std::uint64_t, std::uint32_t worker) { return shard->completed(worker); },
@@ -73,7 +73,7 @@ SHOAL_FUZZ(table_message, data, size) {
           {nowhere, [] { return Instant{}; }, std::size_t{1} << 20, std::size_t{1} << 20, std::make_shared<ServerBytes>()});
       const std::vector<Key> keys{1, 2, 3};
       copy.ask(0, keys);
-      copy.add(0, keys, std::vector<float>(6, 1));
+      copy.add(0, keys, std::vector<float>(12, 1));
       copy.tick(0);
       feed(input, false, [&](Message message) { copy.take(1, std::move(message)); });
     }

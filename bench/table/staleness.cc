@@ -7,7 +7,7 @@
 // A clock: all rows are read, the worker pauses (slow_clocks.h), adds one to its column of each, and ticks. Differential: what is read of
 // another worker less the reader's own clock, so that who is ahead of the reader counts above zero. What the table itself counted, how many
 // clocks the age of a row was behind, stands beside it. The last rows are compared with everybody's clocks. Each member prints a JSON line a
-// consistency: how many reads saw each differential from -63 to 63, how many rows were so many clocks behind, and seconds.
+// consistency: how many reads saw each differential from -63 to 63, how many rows were so many clocks behind, seconds, and how many bytes of rows it heard.
 #include <algorithm>
 #include <array>
 #include <cstdio>
@@ -68,7 +68,8 @@ class Member {
     table.barrier();
     table.read(keys, values);
     const bool right = std::ranges::all_of(values, [&](std::int32_t value) { return value == clocks; });
-    nlohmann::ordered_json line{{"consistency", consistency}, {"seconds", seconds}, {"seen", seen}, {"right", right}};
+    nlohmann::ordered_json line{{"consistency", consistency}, {"seconds", seconds}, {"seen", seen}, {"right", right},
+                                {"heard", counted.bytes.rows - before.bytes.rows}};
     for (std::size_t bin = 0; bin < table::Telemetry::kBins; ++bin) line["behind"].push_back(counted.behind[bin] - before.behind[bin]);
     for (std::size_t cause = 0; cause < table::kCauses; ++cause) {
       line["waited"][table::name(static_cast<table::Cause>(cause))] = counted.waited[cause] - before.waited[cause];

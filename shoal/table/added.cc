@@ -78,6 +78,16 @@ std::vector<Message> Added<T>::leave(std::uint32_t worker, std::size_t shard, Cl
   return messages;
 }
 
+template <class T>
+std::vector<const Part<T>*> Added<T>::counted(std::size_t shard, Clock clock, std::uint64_t sequence) const {
+  std::vector<const Part<T>*> counted;
+  for (const Part<T>& part : ways_[shard].kept) {
+    if (part.is_within(clock, sequence)) counted.push_back(&part);
+  }
+  std::ranges::stable_sort(counted, {}, [](const Part<T>* part) { return std::pair(part->clock, part->worker); });
+  return counted;
+}
+
 template class Added<float>;
 template class Added<double>;
 template class Added<std::int32_t>;

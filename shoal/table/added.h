@@ -24,6 +24,8 @@ struct Part {
   Clock clock;
   std::uint64_t sequence;
   RowMap<T> rows;
+  // Whether rows have it that have all of the clocks below, and the parts up to that number.
+  bool is_within(Clock below, std::uint64_t last) const { return clock < below || sequence <= last; }
 };
 
 // `worker` counts this member's own, from 0.
@@ -56,6 +58,8 @@ class Added {
   // the order in which the server added them; then they are forgotten.
   template <class Fold>
   void count_in(std::size_t shard, Clock clock, std::uint64_t sequence, const Fold& fold);
+  // The parts that it has so and that are kept, in the same order; until the next call of anything else.
+  std::vector<const Part<T>*> counted(std::size_t shard, Clock clock, std::uint64_t sequence) const;
 
   // Onto row(i), the row of keys[i]: what that worker has added, in order, but for what of the kept parts lacks(key, part) says is there already.
   template <class Row, class Lacks>
@@ -103,13 +107,9 @@ std::vector<Message> Added<T>::leave(std::uint32_t worker, std::size_t shard, Cl
 template <class T>
 template <class Fold>
 void Added<T>::count_in(std::size_t shard, Clock clock, std::uint64_t sequence, const Fold& fold) {
+  for (const Part<T>* const part : counted(shard, clock, sequence)) fold(*part);
   Way& way = ways_[shard];
-  const auto kept = [&](const Part<T>& part) { return part.sequence > sequence && part.clock >= clock; };
-  const auto counted = std::stable_partition(way.kept.begin(), way.kept.end(), kept);
-  const auto earlier = [](const Part<T>& a, const Part<T>& b) { return std::pair(a.clock, a.worker) < std::pair(b.clock, b.worker); };
-  std::stable_sort(counted, way.kept.end(), earlier);
-  std::for_each(counted, way.kept.end(), fold);
-  way.kept.erase(counted, way.kept.end());
+  std::erase_if(way.kept, [&](const Part<T>& part) { return part.is_within(clock, sequence); });
   way.counted = std::max(way.counted, sequence);
 }
 

@@ -48,7 +48,7 @@ bool Copies<T>::is_usable(Number number, Clock age) const {
 template <class T>
 bool Copies<T>::is_coming(Number number, Clock age, Clock clock) const {
   if (number == kNone) return false;
-  if (states_[number].present && states_[number].pushed && !states_[number].orphan) return true;
+  if (is_as_sent(states_[number])) return true;
   return std::ranges::any_of(asked_, [&](const auto& asked) { return asked[number] >= age && asked[number] <= clock; });
 }
 
@@ -68,7 +68,7 @@ std::vector<Key> Copies<T>::ask(std::uint32_t worker, std::span<const Key> keys,
 
 template <class T>
 bool Copies<T>::has(Number number, const Part<T>& part) const {
-  return part.sequence <= states_[number].included || part.clock < states_[number].age;
+  return part.is_within(states_[number].age, states_[number].included);
 }
 
 template <class T>
@@ -78,26 +78,65 @@ void Copies<T>::take(std::size_t shard, const Message& rows, bool pushed, Instan
   const std::uint64_t oldest = views_->oldest();
   Number number = kNone;
   for (std::size_t i = 0; i < rows.keys().size(); ++i) {
-    const Key key = rows.keys()[i];
-    const Number found = find(key, number + 1);
-    if (found == kNone || states_[found].since > rows.header.heard) {
-      if (found == kNone && pushed && rows.header.heard == told_[shard].unsubscribed) strays_.push_back(key);  // else it has been told, or will be
-      continue;
-    }
+    const Number found = taken(shard, rows.keys()[i], number + 1, rows.header.heard, pushed);
+    if (found == kNone) continue;
     number = writable(found, oldest);
     set<T>(rows_.row(number), values.subspan(i * width, width));
-    State& state = states_[number];
-    state.age = rows.header.clock;
-    state.included = rows.header.sequence;
-    state.meetings = told_[shard].meetings;
-    state.came = now;
-    state.present = true;
-    state.pushed = pushed;
-    state.orphan = false;
-    if (pushed && ++state.vain % kVain == 0) vain_.push_back(key);
-    for (auto& asked : asked_) {
-      if (asked[number] <= rows.header.clock) asked[number] = kNothing;
+    came(shard, number, rows.header, pushed, now);
+  }
+}
+
+template <class T>
+void Copies<T>::change(std::size_t shard, const Message& changes, std::span<const Part<T>* const> own, Instant now) {
+  const T* values = values_of<T>(changes);
+  const std::uint64_t oldest = views_->oldest();
+  Number number = kNone;
+  std::vector<Number> near(own.size(), kNone);
+  for (std::size_t i = 0; i < changes.keys().size(); ++i) {
+    const Key key = changes.keys()[i];
+    const Blocks blocks = blocks_of(changes)[i];
+    const T* from = std::exchange(values, values + columns_.count(blocks));
+    const Number found = taken(shard, key, number + 1, changes.header.heard, true);
+    if (found == kNone || !is_as_sent(states_[found])) continue;
+    number = writable(found, oldest);
+    if (number != found) set<T>(rows_.row(number), rows_.row(found));
+    const std::span<T> row = rows_.row(number);
+    for (std::size_t of = 0; of < own.size(); ++of) {
+      if (has(number, *own[of])) continue;
+      const Number added = own[of]->rows.find(key, near[of] + 1);
+      if (added == kNone) continue;
+      near[of] = added;
+      table::add<T>(row, own[of]->rows.row(added));
     }
+    columns_.for_each(blocks, [&](std::size_t first, std::size_t count) {
+      set<T>(row.subspan(first, count), {from, count});
+      from += count;
+    });
+    came(shard, number, changes.header, true, now);
+  }
+}
+
+// Where a row of a message goes; none: it is not taken.
+template <class T>
+typename Copies<T>::Number Copies<T>::taken(std::size_t shard, Key key, Number near, std::uint64_t heard, bool pushed) {
+  const Number found = find(key, near);
+  if (found == kNone && pushed && heard == told_[shard].unsubscribed) strays_.push_back(key);  // else it has been told, or will be
+  return found == kNone || states_[found].since > heard ? kNone : found;
+}
+
+template <class T>
+void Copies<T>::came(std::size_t shard, Number number, const Header& header, bool pushed, Instant now) {
+  State& state = states_[number];
+  state.age = header.clock;
+  state.included = header.sequence;
+  state.meetings = told_[shard].meetings;
+  state.came = now;
+  state.present = true;
+  state.pushed = pushed;
+  state.orphan = false;
+  if (pushed && ++state.vain % kVain == 0) vain_.push_back(rows_.key(number));
+  for (auto& asked : asked_) {
+    if (asked[number] <= header.clock) asked[number] = kNothing;
   }
 }
 

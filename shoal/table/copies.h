@@ -12,6 +12,10 @@
 // Never those that a worker has read in the clock in which it is, or has asked for without an answer.
 // Their room is used again once there is as much of it as of what is kept.
 //
+// Changes. A copy that is pushed lacks nothing of the server's row as that was when it was last sent but parts of this member's own. So of what others
+// change since, the columns are enough (changes.h), once own parts that the server has by then are added to the others. What is not here as the server
+// sent it last (it is not kept or was forgotten, its server was lost) takes no changes: it is asked for, and comes whole.
+//
 // Unsubscriptions. Who drops a copy that is pushed has the server told, by a message with the next number of that shard; from then on it takes this row
 // only from messages that know of that number (Header::heard), for what was under way is followed by promises that leave the row out. Requests tell the
 // number, too, so that whoever answers knows of it, also another holder who was told of none. What comes though it is not kept is unsubscribed.
@@ -32,6 +36,7 @@
 
 #include "shoal/core/time.h"
 #include "shoal/table/added.h"
+#include "shoal/table/changes.h"
 #include "shoal/table/message.h"
 #include "shoal/table/placement.h"
 #include "shoal/table/view.h"
@@ -49,7 +54,7 @@ class Copies {
 
   // most: bytes of rows, and what is known of each.
   Copies(std::size_t width, const Placement& placement, std::size_t workers, std::size_t most)
-      : placement_(placement), most_(most / (sizeof(Key) + width * sizeof(T) + sizeof(State))), rows_(width),
+      : placement_(placement), columns_(width), most_(most / (sizeof(Key) + width * sizeof(T) + sizeof(State))), rows_(width),
         look_at_(std::min(kFew, most_)), told_(placement.shards()), asked_(workers) {}
 
   Number find(Key key, Number near) const {
@@ -71,8 +76,10 @@ class Copies {
   std::vector<Key> ask(std::uint32_t worker, std::span<const Key> keys, Clock age, Clock clock);
   bool has(Number number, const Part<T>& part) const;
 
-  // What a server says: rows, the age of those that it pushes, that a barrier is over.
+  // What a server says: rows, the age of those that it pushes, that a barrier is over. own: parts that the server has by then, in the order in which
+  // it added them.
   void take(std::size_t shard, const Message& rows, bool pushed, Instant now);
+  void change(std::size_t shard, const Message& changes, std::span<const Part<T>* const> own, Instant now);
   void announce(std::size_t shard, Clock age, Instant told);  // told: when it said so last
   void met(std::size_t shard, std::uint64_t meetings) { told_[shard].meetings = meetings; }
   Clock slowest() const;                        // the least age that a server announced last, and the greatest
@@ -115,7 +122,10 @@ class Copies {
     Instant at{};                               // when the age was told last
     std::uint64_t unsubscribed = 0;
   };
+  static bool is_as_sent(const State& state) { return state.present && state.pushed && !state.orphan; }
   Number place(Key key, Number near);
+  Number taken(std::size_t shard, Key key, Number near, std::uint64_t heard, bool pushed);
+  void came(std::size_t shard, Number number, const Header& header, bool pushed, Instant now);
   void append_state();
   bool is_asked(Number number) const;
   void drop(Number number, Clock now, std::vector<Key>& pushed);
@@ -133,6 +143,7 @@ class Copies {
   Number replace(Number number, std::uint64_t oldest);
 
   const Placement& placement_;
+  const Columns columns_;
   const std::size_t most_;
   RowMap<T> rows_;                              // also those that were dropped, until close_up()
   std::vector<State> states_;                   // by number

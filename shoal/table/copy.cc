@@ -48,7 +48,10 @@ void Copy<T>::hear(net::Rank from, Message message) {
   };
   const std::size_t shard = message.header.shard;
   if (shard >= placement_.shards() || !std::ranges::count(placement_.servers(), from)) refuse("rows, and is no server");
-  if (const std::string fault = fault_of(message, encoded_bytes(spec_.encoding, spec_.width, sizeof(T))); !fault.empty()) refuse(fault);
+  const bool in_part = message.header.kind == Kind::changes;
+  const std::string fault = in_part ? fault_of(message, Columns(spec_.width), sizeof(T))
+                                    : fault_of(message, encoded_bytes(spec_.encoding, spec_.width, sizeof(T)));
+  if (!fault.empty()) refuse(fault);
   {
     const std::lock_guard lock(mutex_);
     telemetry_.heard(message);
@@ -60,6 +63,13 @@ void Copy<T>::hear(net::Rank from, Message message) {
         base_.take(shard, message, pushes(consistency_), now_());
         drop(false);
         break;
+      case Kind::changes: {
+        if (holders_[shard].first() != from) break;
+        const auto own = added_.counted(shard, message.header.clock, message.header.sequence);
+        base_.change(shard, message, own, now_());
+        drop(false);
+        break;
+      }
       case Kind::stamp: give_back(from, shard, message); break;
       case Kind::visible:
         holders_[shard].sees(from, message.header.sequence);

@@ -6,7 +6,8 @@
 //
 // Invariants
 //   1. A copy's base holds every increment with a timestamp below its age, and of this member's parts those up to `included`.
-//   2. A part is in a copy's base or among those kept, never both: what came from the server overrides, what it confirmed is folded in.
+//   2. A part is in a copy's base or among those kept, never both: what came from the server overrides, what it confirmed is folded in. Where only some
+//      columns of a row come, what the server has of this member's is folded in before (copies.h): to the others nobody else has added.
 //   3. Where the table's rule steps, what is added is a gradient: it is in no read before the server has stepped, and nothing of it is kept.
 //   4. Workers of one member see each other's increments as those of any other worker.
 //   5. What is written goes to all holders of a shard (holders.h). Rows come from the first that counts; when that is another, the rows that were sent

@@ -14,6 +14,7 @@ bool has_keys(Kind kind) {
          kind == Kind::kept;
 }
 bool has_more(Kind kind) { return kind == Kind::call || kind == Kind::called; }  // behind its keys, in numbers of 8 bytes
+bool has_changes(Kind kind) { return kind == Kind::changes; }            // behind its keys (changes.h)
 bool has_text(Kind kind) {
   return kind == Kind::open || kind == Kind::rule || kind == Kind::flush || kind == Kind::save || kind == Kind::keep || kind == Kind::refused || kind == Kind::saved ||
          kind == Kind::invite;
@@ -29,6 +30,14 @@ Message Message::of_rows(Kind kind, std::uint64_t table, std::size_t rows, std::
   return message;
 }
 
+Message Message::of_changes(std::uint64_t table, std::size_t rows, std::size_t bytes) {
+  Message message = of_kind(Kind::changes, table);
+  message.header.count = static_cast<std::uint32_t>(rows);
+  message.body = Bytes(bytes);
+  message.header.length = static_cast<std::uint32_t>(bytes);
+  return message;
+}
+
 Message Message::of_text(Kind kind, std::uint64_t table, const std::string& text) {
   Message message = of_kind(kind, table);
   message.body = Bytes(text.size());
@@ -41,9 +50,10 @@ std::string fault_of(const Header& header, bool to_server) {
   if (header.kind < Kind::open || header.kind > kLast) return "a message of unknown kind " + std::to_string(static_cast<int>(header.kind));
   if ((header.kind <= kLastToServer) != to_server) return "a message on the wrong lane";
   if (header.length > (has_text(header.kind) ? kLongestText : kLongestBody)) return "a message of " + std::to_string(header.length) + " bytes";
-  if (!has_text(header.kind) && !has_keys(header.kind) && !has_more(header.kind) && header.length != 0) return "a body where none belongs";
+  if (!has_text(header.kind) && !has_keys(header.kind) && !has_more(header.kind) && !has_changes(header.kind) && header.length != 0) return "a body where none belongs";
   if (has_keys(header.kind) && header.length / sizeof(Key) < header.count) return "fewer bytes than keys";
   if (has_keys(header.kind) && header.count > 0 && header.length % header.count != 0) return "rows of unequal length";
+  if (has_changes(header.kind) && header.length / (sizeof(Key) + sizeof(std::uint64_t)) < header.count) return "fewer bytes than keys and their columns";
   if (has_more(header.kind) && (header.length / sizeof(Key) < header.count )) return "a call that is none";
   if (header.kind == Kind::call && header.length > 2 * kMessageBytes) return "a call of " + std::to_string(header.length) + " bytes";
   if (header.kind == Kind::call && (header.length % sizeof(Key) != header.worker % sizeof(Key) || header.length - header.count * sizeof(Key) < header.worker)) {

@@ -5,7 +5,7 @@
 //   open     the table's description                   opened   it is there
 //   update   what a worker added, of one clock         refused  why not
 //   request  rows of an age                            rows     values, their age, what of the reader's own is in them
-//   unsubscribe  push these rows no more (copies.h)
+//   unsubscribe  push these rows no more (copies.h)    changes  the same of some columns, where the reader has the rows (changes.h)
 //   assign   new values                                clock    every row that was read and is pushed has this age
 //   rule     another rate, from a clock on             assigned they hold
 //   flush    all was sent; what consistency follows     flushed  everybody's increments are in the rows
@@ -44,11 +44,12 @@ namespace shoal::table {
 enum class Kind : std::uint8_t {
   open = 1, update, request, unsubscribe, assign, rule, flush, reset, put, fetch, call, save, keep, seen, last_clocks,
   retire, move, invite, more, follow, last, given_state, given_batch, given_rows,
-  opened, refused, rows, clock, assigned, flushed, fetched, called, saved, stamp, visible, clocks, leaving, joins, holds, lacks, goes, parts, kept
+  opened, refused, rows, clock, assigned, flushed, fetched, called, saved, stamp, visible, clocks, leaving, joins, holds, lacks, goes, parts, kept,
+  changes
 };
 // What an update or assign is the last message of.
 enum class Ends : std::uint8_t { nothing, batch, clock };
-inline constexpr Kind kLastToServer = Kind::given_rows, kLast = Kind::kept;
+inline constexpr Kind kLastToServer = Kind::given_rows, kLast = Kind::changes;
 inline bool is_given(Kind kind) { return kind >= Kind::given_state && kind <= Kind::given_rows; }
 inline bool has_state(Kind kind) { return kind == Kind::put || kind == Kind::given_rows; }  // of the rule, behind each row's values
 // What all holders of a shard are told alike: they are what these messages have made of them.
@@ -71,7 +72,7 @@ struct Header {
   std::uint32_t worker = 0;    // of update, flush, retire; of call: the length of the function's name; of joins, move: the rank that does
   std::uint32_t count = 0;     // rows; of clock: batches of the reader that came too late
   std::uint64_t heard = 0;     // of update: how many messages of rows its worker had read from (heard.h); of what tells a clock: barriers that are over;
-                               // of rows: the number of the reader's last unsubscribe that its server knows of
+                               // of rows, changes: the number of the reader's last unsubscribe that its server knows of
 };
 static_assert(sizeof(Header) == 48);
 
@@ -91,6 +92,7 @@ struct Message {
 
   // Room for `rows` rows of `bytes_a_row`.
   static Message of_rows(Kind kind, std::uint64_t table, std::size_t rows, std::size_t bytes_a_row);
+  static Message of_changes(std::uint64_t table, std::size_t rows, std::size_t bytes);  // changes.h
   static Message of_text(Kind kind, std::uint64_t table, const std::string& text);
   // A header alone, to be filled in.
   static Message of_kind(Kind kind, std::uint64_t table, std::uint64_t sequence = 0) {

@@ -160,7 +160,7 @@ std::uint8_t print_of(const Message& message) {
     digest.add_words(std::as_bytes(std::span(&field, 1)));
   }
   constexpr std::size_t some = 64;
-  const bool has_rows = header.kind == Kind::update || header.kind == Kind::rows || header.kind == Kind::assign;
+  const bool has_rows = header.kind == Kind::update || header.kind == Kind::rows || header.kind == Kind::changes || header.kind == Kind::assign;
   const std::size_t size = has_rows ? message.body.size() : 0;
   digest.add_words(std::span<const std::byte>(message.body.data(), size).last(std::min(size, some)));
   const std::uint64_t value = digest.value();

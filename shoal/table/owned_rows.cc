@@ -10,10 +10,20 @@
 #include "shoal/table/image.h"
 
 namespace shoal::table {
+namespace {
+
+void set_told(Message& message, const Header& header) {
+  message.header.clock = header.clock;
+  message.header.sequence = header.sequence;
+  message.header.heard = header.heard;
+}
+
+}  // namespace
 
 template <class T>
 OwnedRows<T>::OwnedRows(const Spec& spec, net::Rank readers, const std::shared_ptr<ColdFile>& cold)
-    : initial_(spec.initial), words_((readers + 63) / 64), settled_(spec.width, cold),
+    : initial_(spec.initial), columns_(spec.width), row_bytes_(encoded_bytes(spec.encoding, spec.width, sizeof(T))),
+      parts_(spec.encoding == Encoding::none && bytes(Blocks{1}) < bytes(kWhole)), words_((readers + 63) / 64), settled_(spec.width, cold),
       state_(state_width(spec.rule, spec.width), cold), live_(spec.width), untold_(readers) {
   if (spec.encoding != Encoding::none) rounded_.emplace(spec.encoding, spec.width);
 }
@@ -53,9 +63,7 @@ std::vector<Message> OwnedRows<T>::messages(const Header& header, std::span<cons
   for (std::size_t begin = 0; begin < numbers.size(); begin += most) {
     const auto some = numbers.subspan(begin, std::min(most, numbers.size() - begin));
     Message message = Message::of_rows(Kind::rows, header.table, some.size(), width * sizeof(T));
-    message.header.clock = header.clock;
-    message.header.sequence = header.sequence;
-    message.header.heard = header.heard;
+    set_told(message, header);
     Key* key = message.key_places();
     T* values = message.value_places<T>();
     for (const Number number : some) {
@@ -69,9 +77,39 @@ std::vector<Message> OwnedRows<T>::messages(const Header& header, std::span<cons
 }
 
 template <class T>
+std::vector<Message> OwnedRows<T>::messages(const Header& header, std::span<const Change> changes) {
+  std::vector<Message> messages;
+  while (!changes.empty()) {
+    std::size_t count = 0, size = 0;
+    for (; count < changes.size(); ++count) {
+      const std::size_t more = bytes(changes[count].blocks);
+      if (count > 0 && size + more > kMessageBytes) break;
+      size += more;
+    }
+    Message message = Message::of_changes(header.table, count, size);
+    set_told(message, header);
+    Key* key = message.key_places();
+    auto* blocks = reinterpret_cast<Blocks*>(key + count);
+    auto* values = reinterpret_cast<T*>(blocks + count);
+    for (const Change& change : changes.first(count)) {
+      *key++ = this->key(change.number);
+      *blocks++ = change.blocks;
+      const std::span<const T> row = visible(change.number);
+      columns_.for_each(change.blocks, [&](std::size_t first, std::size_t some) {
+        set<T>({values, some}, row.subspan(first, some));
+        values += some;
+      });
+    }
+    messages.push_back(std::move(message));
+    changes = changes.subspan(count);
+  }
+  return messages;
+}
+
+template <class T>
 void OwnedRows<T>::add(Number number, std::span<const T> values, net::Rank by) {
   before_change(number);
-  changed(number, by);
+  added(number, settled_.row(number), values, by);
   if (weighed_) moves(number, max_norm(values));  // since who was told last
   table::add<T>(settled_.row(number), values);
 }
@@ -84,7 +122,7 @@ void OwnedRows<T>::overlay(Number number, std::span<const T> values, net::Rank b
     later_.push_back(0);
   }
   if (later_[later]++ == 0) set<T>(live_.row(later), settled_.row(number));
-  changed(number, by);
+  added(number, live_.row(later), values, by);
   if (weighed_) moves(number, max_norm(values));
   table::add<T>(live_.row(later), values);
 }
@@ -102,7 +140,7 @@ void OwnedRows<T>::step(const Rule& rule, Number number, std::span<const T> grad
   if constexpr (std::is_floating_point_v<T>) {
     before_change(number);
     const std::span<T> state = state_.width() == 0 ? std::span<T>{} : state_.row(state_.insert(key(number)));
-    changed(number, kNobody);  // who added a gradient does not know what became of it
+    changed(number, slowest_);  // who added a gradient does not know what became of it
     if (weighed_) moves(number, reach(rule, max_norm(gradient) / divisor));
     table::step<T>(rule, settled_.row(number), state, gradient, divisor, sums);
   }
@@ -113,7 +151,7 @@ void OwnedRows<T>::assign(Number number, std::span<const T> values) {
   before_change(number);
   if (rounded_) rounded_->forget(number);
   std::ranges::copy(values, settled_.row(number).begin());
-  changed(number, kNobody, kNever);
+  changed(number, kNever);
   const Number later = live_number_[number];
   if (later != RowMap<T>::kNone) std::ranges::copy(values, live_.row(later).begin());
 }
@@ -176,18 +214,38 @@ void OwnedRows<T>::subscribe(Number number, net::Rank reader) {
 }
 
 template <class T>
-void OwnedRows<T>::changed(Number number, net::Rank by, Clock lacks) {
+void OwnedRows<T>::added(Number number, std::span<const T> row, std::span<const T> values, net::Rank by) {
+  changed(number, by, slowest_, [&] { return parts_ ? columns_.changed_by(values, row) : kWhole; });
+}
+
+// which(): the blocks; only where somebody is to be told.
+template <class T>
+template <class Which>
+void OwnedRows<T>::changed(Number number, net::Rank by, Clock lacks, const Which& which) {
   if (rounded_) rounded_->changes(number);
   if (!any_subscriber_) return;
+  std::optional<Blocks> blocks;
   for (std::size_t word = number * words_; word < (number + 1) * words_; ++word) {
     const auto first = static_cast<net::Rank>((word - number * words_) * 64);
-    std::uint64_t untold = subscribers_[word] & ~changed_[word];
-    if (by >= first && by < first + 64) untold &= ~(std::uint64_t{1} << (by - first));  // it knows what it added
+    std::uint64_t others = subscribers_[word];
+    if (by >= first && by < first + 64) others &= ~(std::uint64_t{1} << (by - first));  // it knows what it added
+    if (others == 0) continue;
+    if (!blocks) blocks = which();
+    if (*blocks == 0) return;
+    any_part_ = any_part_ || *blocks != kWhole;
+    std::uint64_t untold = others & ~changed_[word], more = any_part_ ? others & changed_[word] : 0;
     changed_[word] |= untold;
     for (; untold != 0; untold &= untold - 1) {
-      untold_[first + static_cast<net::Rank>(std::countr_zero(untold))].add({number, lacks, number < moved_.size() ? moved_[number] : 0});
+      untold_[first + static_cast<net::Rank>(std::countr_zero(untold))].add({number, lacks, number < moved_.size() ? moved_[number] : 0}, *blocks);
     }
+    for (; more != 0; more &= more - 1) untold_[first + static_cast<net::Rank>(std::countr_zero(more))].grow(number, *blocks);
   }
+}
+
+template <class T>
+std::size_t OwnedRows<T>::bytes(Blocks blocks) const {
+  if (blocks == kWhole) return sizeof(Key) + row_bytes_;
+  return sizeof(Key) + sizeof(Blocks) + columns_.count(blocks) * sizeof(T);
 }
 
 template <class T>
@@ -198,11 +256,20 @@ void OwnedRows<T>::moves(Number number, double magnitude) {
 }
 
 template <class T>
-std::vector<typename OwnedRows<T>::Number> OwnedRows<T>::take_changes(net::Rank reader, std::size_t most, Clock due) {
+typename OwnedRows<T>::Round OwnedRows<T>::take_changes(net::Rank reader, std::size_t room, Clock due) {
   const auto moved = [&](Number number) { return number < moved_.size() ? moved_[number] : 0; };
-  std::vector<Number> numbers = untold_[reader].take(most, due, moved);
-  for (const Number number : numbers) changed_[number * words_ + reader / 64] &= ~(std::uint64_t{1} << (reader % 64));
-  return numbers;
+  const auto travels = [this](Blocks blocks) { return std::min(bytes(blocks), bytes(kWhole)); };
+  Untold& untold = untold_[reader];
+  Round round;
+  for (const Change& change : untold.take(untold.fit(room, travels), due, moved)) {
+    changed_[change.number * words_ + reader / 64] &= ~(std::uint64_t{1} << (reader % 64));
+    if (bytes(change.blocks) < bytes(kWhole)) {
+      round.parts.push_back(change);
+    } else {
+      round.whole.push_back(change.number);
+    }
+  }
+  return round;
 }
 
 template <class T>

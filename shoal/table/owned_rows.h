@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "shoal/net/transport.h"
+#include "shoal/table/changes.h"
 #include "shoal/table/message.h"
 #include "shoal/table/rounding.h"
 #include "shoal/table/row_map.h"
@@ -37,8 +38,9 @@ class OwnedRows {
   Key key(Number number) const { return settled_.key(number); }
   std::span<const T> visible(Number number) const; // live if there is such, else settled
   std::span<const T> sums(Number number);          // of the row's gradients, where the rule keeps them (rule.h)
-  // Of kind rows, of bounded size, otherwise with this header; as they travel.
+  // Of kind rows, or changes, of bounded size, otherwise with this header; as they travel.
   std::vector<Message> messages(const Header& header, std::span<const Number> numbers);
+  std::vector<Message> messages(const Header& header, std::span<const Change> changes);
 
   // --- values; `by`: who added, so that it need not be told
   void add(Number number, std::span<const T> values, net::Rank by);       // settled at once
@@ -64,23 +66,32 @@ class OwnedRows {
   void keep_in(RowMap<T>* before) { before_ = before; }
   void uncover(Number number) {                                           // nothing is overlaid
     if (const Number later = live_number_[number]; later != RowMap<T>::kNone) later_[later] = 0;
-    changed(number, kNobody);
+    changed(number, slowest_);
   }
 
   // --- readers
   void subscribe(Number number, net::Rank reader);
   void unsubscribe(std::span<const Number> numbers, net::Rank reader);
   void unsubscribe();                              // by all
-  // What this reader subscribed and others changed since it took them last: up to `most`, and all that lack clocks below `due`.
-  std::vector<Number> take_changes(net::Rank reader, std::size_t most, Clock due);
+  // What this reader subscribed and others changed since it took them last: about as many as take `room` bytes, and all that lack clocks below `due`.
+  struct Round {
+    std::vector<Number> whole;
+    std::vector<Change> parts;                     // with all blocks that others changed, where these take fewer bytes
+  };
+  Round take_changes(net::Rank reader, std::size_t room, Clock due);
   // The clock that a reader may be promised, as far as it depends on what it has not taken.
   Clock complete(net::Rank reader) const { return untold_[reader].complete(); }
   void rises(Clock slowest) { slowest_ = slowest; }  // what changes from now on lacks no clock below
   void weigh() { weighed_ = true; }                // from now on sum up how much rows change, so that important ones go first
 
  private:
-  void changed(Number number, net::Rank by) { changed(number, by, slowest_); }
-  void changed(Number number, net::Rank by, Clock lacks);
+  void changed(Number number, Clock lacks) {       // all of it, and nobody knows
+    changed(number, kNobody, lacks, [] { return kWhole; });
+  }
+  void added(Number number, std::span<const T> row, std::span<const T> values, net::Rank by);  // by these; row: as it is
+  template <class Which>
+  void changed(Number number, net::Rank by, Clock lacks, const Which& which);
+  std::size_t bytes(Blocks blocks) const;          // on their way
   void moves(Number number, double magnitude);     // an element of it by so much
   void before_change(Number number) {              // of its settled values or its state
     if (!images_.empty() || before_) [[unlikely]] keep(number);
@@ -90,6 +101,9 @@ class OwnedRows {
   void initialise(Number number);                  // from zeros
 
   const Initial initial_;
+  const Columns columns_;
+  const std::size_t row_bytes_;                    // on its way, without its key
+  const bool parts_;                               // whether some columns may travel without the others
   const std::size_t words_;                        // of subscribers, a row
   RowMap<T> settled_;
   RowMap<T> state_;                                // of the rule, by key
@@ -101,6 +115,7 @@ class OwnedRows {
   std::vector<std::uint64_t> subscribers_;         // bits by rank, `words_` a row
   std::vector<std::uint64_t> changed_;             // likewise: whom its changes are kept for in untold_
   std::vector<Untold> untold_;                     // by reader
+  bool any_part_ = false;                          // has ever been in it
   Clock slowest_ = 0;
   bool weighed_ = false;
   std::vector<double> moved_;                      // by number, where weighed: sum of changes in relation to its size

@@ -1,6 +1,7 @@
 #include "shoal/table/readers.h"
 
 #include <algorithm>
+#include <iterator>
 #include <limits>
 #include <utility>
 
@@ -45,7 +46,7 @@ void Readers<T>::answer(net::Rank to, const Message& request) {
     numbers.push_back(of_.rows.number_of(key, numbers.empty() ? 0 : numbers.back() + 1));
     if (pushes(of_.consistency)) of_.rows.subscribe(numbers.back(), to);
   }
-  send_rows(to, numbers);
+  send_(to, rows_to(to, header_to(to), numbers));
 }
 
 template <class T>
@@ -57,22 +58,28 @@ void Readers<T>::unsubscribe(net::Rank reader, const Message& message) {
 }
 
 template <class T>
-void Readers<T>::send_rows(net::Rank to, std::span<const Number> numbers) {
+Header Readers<T>::header_to(net::Rank reader) const {
   Header header;
   header.table = id_;
   header.clock = of_.clocks.slowest();
-  header.sequence = readers_[to].included;
-  header.heard = readers_[to].unsubscribed;
+  header.sequence = readers_[reader].included;
+  header.heard = readers_[reader].unsubscribed;
+  return header;
+}
+
+// A rule that revises steps changes whole rows: what is told of them goes this way.
+template <class T>
+std::vector<Message> Readers<T>::rows_to(net::Rank reader, const Header& header, std::span<const Number> numbers) {
   std::vector<Message> messages = of_.rows.messages(header, numbers);
   if (shown_) {
     std::size_t at = 0;
     for (const Message& message : messages) {
-      shown_->begins_message(to);
-      for (const Number number : numbers.subspan(at, message.header.count)) shown_->sends(to, number, of_.rows.sums(number));
+      shown_->begins_message(reader);
+      for (const Number number : numbers.subspan(at, message.header.count)) shown_->sends(reader, number, of_.rows.sums(number));
       at += message.header.count;
     }
   }
-  send_(to, std::move(messages));
+  return messages;
 }
 
 template <class T>
@@ -94,13 +101,17 @@ void Readers<T>::drained(net::Rank reader) {
 template <class T>
 void Readers<T>::push(net::Rank reader, bool all) {
   Reader& to = readers_[reader];
-  const std::size_t row = sizeof(Key) + encoded_bytes(of_.spec.encoding, of_.spec.width, sizeof(T)), room = std::max<std::size_t>(1, to.pace.room() / row);
-  const std::size_t most = all || !divides_rounds(of_.consistency) ? std::numeric_limits<std::size_t>::max() : room;
+  const std::size_t room = all || !divides_rounds(of_.consistency) ? std::numeric_limits<std::size_t>::max() : to.pace.room();
   const Clock next = of_.clocks.furthest(of_.workers.first_of(reader), of_.workers.count_of(reader)) + 1;
-  const auto changes = of_.rows.take_changes(reader, most, needed_age(of_.consistency, next));
+  const auto [whole, parts] = of_.rows.take_changes(reader, room, needed_age(of_.consistency, next));
   if ((to.promised = of_.rows.complete(reader)) != kLastClock) of_.rows.weigh();
-  to.pace.sends(now_(), changes.size() * row);
-  if (!changes.empty()) send_rows(reader, changes);
+  const Header header = header_to(reader);
+  std::vector<Message> messages = rows_to(reader, header, whole);
+  std::ranges::move(of_.rows.messages(header, parts), std::back_inserter(messages));
+  std::size_t bytes = 0;
+  for (const Message& message : messages) bytes += message.body.size();
+  to.pace.sends(now_(), bytes);
+  if (!messages.empty()) send_(reader, std::move(messages));
 }
 
 template <class T>

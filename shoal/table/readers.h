@@ -4,6 +4,8 @@
 //   1. Rows leave before the clock message that promises their age, on the same stream.
 //   2. At most one round of pushed rows is on its way to a reader, as much as its link bears in a moment, what it needs next and what has
 //      changed most first (untold.h, pace.h); what is left, and what changes meanwhile, is told in the next, once.
+//   3. Of a row that is pushed travel at least the columns that others than the reader's workers have changed since it was sent the row last. What
+//      these have added to the other columns is what the message says of them (Header::sequence, clock), and they know it.
 //
 // Threads: the transport's loop. Lifetime: what it is made of outlives it.
 #pragma once
@@ -98,7 +100,8 @@ class Readers {
   void push(net::Rank reader, bool all = false);
   void tell_clocks(net::Rank reader);               // each worker's, where the policy wants them
   void stamp(net::Rank reader);                     // behind what it was told
-  void send_rows(net::Rank to, std::span<const Number> numbers);
+  Header header_to(net::Rank reader) const;         // of rows
+  std::vector<Message> rows_to(net::Rank reader, const Header& header, std::span<const Number> numbers);
 
   const Of of_;
   const std::uint64_t id_;

@@ -51,7 +51,8 @@ void Telemetry::said(const Message& message) {
 }
 
 void Telemetry::heard(const Message& message) {
-  (message.header.kind == Kind::rows ? bytes.rows : bytes.told) += sizeof(Header) + message.body.size();
+  const bool has_rows = message.header.kind == Kind::rows || message.header.kind == Kind::changes;
+  (has_rows ? bytes.rows : bytes.told) += sizeof(Header) + message.body.size();
 }
 
 void Telemetry::servers(const ServerBytes& moved) {

@@ -1,4 +1,4 @@
-// Which rows one reader is to be told of, and which of them first: budgeted eager push.
+// Which rows one reader is to be told of, which of their columns have changed, and which of them first: budgeted eager push.
 //
 // A round may be shorter than all that changed. It has first what the reader is about to need, then what has changed most in relation to its
 // size: importance is the sum of max norm / root mean square of the row over the changes since the reader was told. What is left waits for
@@ -7,8 +7,10 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <unordered_map>
 #include <vector>
 
+#include "shoal/table/changes.h"
 #include "shoal/table/consistency.h"
 
 namespace shoal::table {
@@ -20,11 +22,23 @@ class Untold {
     Clock lacks;       // the reader has all of the clocks below; kNever: it is to be told at once
     double moved;      // the row's sum of changes when the reader was told last
   };
-  void add(const Row& row) { rows_.push_back(row); }
-  void clear() { rows_.clear(); }
+  void add(const Row& row, Blocks changed = kWhole) {
+    rows_.push_back(row);
+    if (changed != kWhole) parts_[row.number] = changed;
+  }
+  // More of a row that is here has changed.
+  void grow(std::uint32_t number, Blocks changed) {
+    const auto part = parts_.find(number);
+    if (part != parts_.end() && (part->second |= changed) == kWhole) parts_.erase(part);
+  }
+  void clear() {
+    rows_.clear();
+    parts_.clear();
+  }
   template <class Is>
   void drop(const Is& is) {  // those whose number is such
     std::erase_if(rows_, [&](const Row& row) { return is(row.number); });
+    std::erase_if(parts_, [&](const auto& part) { return is(part.first); });
   }
   // The clock that the reader may be promised, as far as it depends on what is left here.
   Clock complete() const {
@@ -32,16 +46,37 @@ class Untold {
     for (const Row& row : rows_) least = std::min(least, row.lacks);
     return least;
   }
+  // How many rows are as much as `room` bytes: one or more. bytes(blocks): of a row of which these have changed.
+  template <class Bytes>
+  std::size_t fit(std::size_t room, const Bytes& bytes) const;
   // Up to `most` rows, and all that lack clocks below `due`; moved(number): the row's sum of changes now.
   template <class Moved>
-  std::vector<std::uint32_t> take(std::size_t most, Clock due, const Moved& moved);
+  std::vector<Change> take(std::size_t most, Clock due, const Moved& moved);
 
  private:
-  std::vector<Row> rows_;  // as they changed
+  Blocks take_part(std::uint32_t number) {
+    const auto part = parts_.find(number);
+    if (part == parts_.end()) return kWhole;
+    const Blocks changed = part->second;
+    parts_.erase(part);
+    return changed;
+  }
+
+  std::vector<Row> rows_;                             // as they changed
+  std::unordered_map<std::uint32_t, Blocks> parts_;   // by number; of those of which not all has changed
 };
 
+// By their mean: which of them will go is not known yet.
+template <class Bytes>
+std::size_t Untold::fit(std::size_t room, const Bytes& bytes) const {
+  if (rows_.empty()) return 1;
+  std::size_t all = (rows_.size() - parts_.size()) * bytes(kWhole);
+  for (const auto& [number, changed] : parts_) all += bytes(changed);
+  return std::max<std::size_t>(1, room / std::max<std::size_t>(1, all / rows_.size()));
+}
+
 template <class Moved>
-std::vector<std::uint32_t> Untold::take(std::size_t most, Clock due, const Moved& moved) {
+std::vector<Change> Untold::take(std::size_t most, Clock due, const Moved& moved) {
   auto end = rows_.end();
   if (rows_.size() > most) {
     const auto is_due = [&](const Row& row) { return row.lacks < due || row.lacks == kNever; };
@@ -53,10 +88,10 @@ std::vector<std::uint32_t> Untold::take(std::size_t most, Clock due, const Moved
       end = cut;
     }
   }
-  std::vector<std::uint32_t> numbers;
-  for (auto row = rows_.begin(); row != end; ++row) numbers.push_back(row->number);
+  std::vector<Change> changes;
+  for (auto row = rows_.begin(); row != end; ++row) changes.push_back({row->number, take_part(row->number)});
   rows_.erase(rows_.begin(), end);
-  return numbers;
+  return changes;
 }
 
 }  // namespace shoal::table

@@ -185,6 +185,7 @@ TEST(Encoding, bytes_are_half_and_a_quarter) {
   for (const Encoding encoding : {Encoding::none, Encoding::bf16, Encoding::int8}) {
     ScriptedWorkers<float>::Options options = rounding(encoding, Bsp{}, 1);
     options.width = 4096;
+    options.spread = Spread::all;
     ScriptedWorkers<float> workers(options);
     workers.run([](std::uint32_t, Clock, Key, std::span<const float>) {});
     met[encoding] = workers.table(0).telemetry();

@@ -41,6 +41,9 @@ TEST(Message, a_header_that_cannot_be_one_is_named) {
   header.length = 0;
   header.clock = std::numeric_limits<Clock>::max();
   EXPECT_EQ(fault_of(header, true), "a clock of 9223372036854775807");
+  header = Message::of_changes(1, 2, 31).header;
+  EXPECT_EQ(fault_of(header, false), "fewer bytes than keys and their columns");
+  EXPECT_EQ(fault_of(header, true), "a message on the wrong lane");
   header.kind = Kind::rows;
   header.length = ~0u;
   EXPECT_EQ(fault_of(header, false), "a message of 4294967295 bytes");

@@ -30,6 +30,10 @@ void expect_bounds(const Consistency& consistency, const Also& also = {}, const 
     if (seed % 3 == 0 && options.members > 1) options.workers = {0};      // the others only serve
     if (seed % 7 == 0 && options.members > 2) options.workers = {0, 2};
     options.uneven = seed % 2 == 0;
+    if (options.width == 0 && seed % 4 < 2) {                              // rows of which some columns change, or rows as narrow as can be
+      options.width = 64;
+      options.spread = Spread::some;
+    }
     Counts counts(options);
     std::mt19937_64 draw(seed);
     counts.run([&](std::uint32_t reader, Clock clock, Key key, std::span<const std::int64_t> row) {
@@ -122,9 +126,13 @@ TEST(Protocol, pssp_reads_have_all_but_s_clocks_of_the_sampled_workers) {
 TEST(Protocol, rounds_that_are_cut_promise_no_more_than_they_bring) {
   Counts::Options slow;
   slow.width = 2048;                   // 16 KiB: four rows a round
+  slow.spread = Spread::all;
   slow.network.rate = 3e6;
+  Counts::Options slow_in_part = slow;
+  slow_in_part.width = 16384;          // 2 KiB for each block of columns that changes, of which an increment is in two
+  slow_in_part.spread = Spread::some;
   for (const Consistency& consistency : {Consistency(Essp{2}), Consistency(Dssp{0, 2}), Consistency(Cap{1}), Consistency(Async{})}) {
-    expect_bounds(consistency, {}, {slow});
+    expect_bounds(consistency, {}, {slow, slow_in_part});
   }
 }
 // Goal: with room for one clock at a time whoever waits for room goes on, and what is promised holds.
@@ -171,7 +179,8 @@ TEST(Protocol, rows_that_come_in_vain_are_unsubscribed) {
   }
 }
 
-// Goal: where clocks are whole, floats are added in the order of (clock, worker), so that what is read does not depend on the network.
+// Goal: where clocks are whole, floats are added in the order of (clock, worker), so that what is read does not depend on the network; and in one clock all
+// read the same, whatever came to them as whole rows, what in part, and what is their member's own.
 TEST(Protocol, bsp_has_the_same_bits_on_any_network) {
   std::map<std::uint64_t, std::uint64_t> digests;
   for (const std::uint64_t seed : seeds(20)) {
@@ -179,9 +188,17 @@ TEST(Protocol, bsp_has_the_same_bits_on_any_network) {
     options.consistency = Bsp{};
     options.seed = seed;
     options.workers_a_member = 2;
+    options.width = 64;
+    options.spread = Spread::some;
     ScriptedWorkers<float> workers(options);
     std::vector<Fnv1a> read(workers.size());
-    workers.run([&](std::uint32_t reader, Clock, Key, std::span<const float> row) { read[reader].add_words(std::as_bytes(row)); });
+    std::map<std::pair<Clock, Key>, std::vector<std::byte>> rows;
+    workers.run([&](std::uint32_t reader, Clock clock, Key key, std::span<const float> row) {
+      const auto bytes = std::as_bytes(row);
+      read[reader].add_words(bytes);
+      const auto first = rows.emplace(std::pair(clock, key), std::vector(bytes.begin(), bytes.end())).first;
+      EXPECT_TRUE(std::ranges::equal(first->second, bytes)) << "worker " << reader << ", clock " << clock << ", row " << key << ", seed " << seed;
+    });
     for (std::uint32_t worker = 0; worker < workers.size(); ++worker) {
       const auto first = digests.emplace(worker, read[worker].value()).first;
       EXPECT_EQ(first->second, read[worker].value()) << "worker " << worker << ", seed " << seed;

@@ -7,6 +7,7 @@
 
 #include "shoal/net/inproc.h"
 #include "shoal/table/tables.h"
+#include "tests/table/spread_increments.h"
 
 namespace shoal::table {
 
@@ -22,6 +23,7 @@ struct ScriptedOptions {
   std::vector<Clock> clocks_of{};   // by worker, instead of `clocks`
   bool uneven = false;              // later workers have fewer clocks; who is done waits at the barrier
   std::size_t width = 0;            // of a row, at least
+  Spread spread = Spread::own;      // of an increment
   net::ScriptedNetwork network{};
   bool pauses = true;               // some workers are slow for a while
   Encoding encoding = Encoding::none;

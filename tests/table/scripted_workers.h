@@ -1,6 +1,6 @@
 // Workers of several members on the scripted network, each reading, adding row by row and ticking as its policy lets it; a seed decides who
 // moves when, and how long every message takes. An increment adds 1 to the column of its worker, so a row says how many increments of
-// each worker it holds, and since those of one worker are seen in order, which ones.
+// each worker it holds, and since those of one worker are seen in order, which ones; in others it says that of each it has all (spread_increments.h).
 #pragma once
 
 #include <gtest/gtest.h>
@@ -38,11 +38,11 @@ class ScriptedWorkers {
                                   .disk = [](const std::function<void()>& job) { job(); }, .functions = [](const std::function<void()>& job) { job(); }, .most_under_way = options.most_under_way, .most_copies = options.most_copies};
     for (net::Rank rank = 0; rank < options.members; ++rank) tables_.push_back(std::make_unique<Tables>(job_.member(rank), of_tables));
     const auto count = static_cast<std::uint32_t>(options_.workers.size()) * options.workers_a_member;
+    increments_.emplace(width_ = std::max<std::size_t>(count, options.width), count, options.spread);
     for (std::uint32_t worker = 0; worker < count; ++worker) {
       const std::uint32_t local = worker % options.workers_a_member;
       auto table = tables_[options_.workers[worker / options.workers_a_member]]->worker(local).template open<T>(
-          {.name = "counts", .width = width_ = std::max<std::size_t>(count, options.width), .consistency = options.consistency,
-           .rule = options.rule, .encoding = options.encoding});
+          {.name = "counts", .width = width_, .consistency = options.consistency, .rule = options.rule, .encoding = options.encoding});
       const Clock even = worker < options.clocks_of.size() ? options.clocks_of[worker] : options.clocks;
       const Clock clocks = options.uneven ? options.clocks * static_cast<Clock>(count - worker) / static_cast<Clock>(count) : even;
       workers_.push_back({table, std::mt19937_64(1000 + worker), 0, clocks, {}, {}, {}, 0, 0, false, local});
@@ -305,11 +305,7 @@ class ScriptedWorkers {
     worker.table.copy().ask(worker.local, keys, static_cast<Clock>(worker.random() % 3));
   }
   // Of its next row.
-  std::vector<T> increment(std::uint32_t w) const {
-    std::vector<T> ones(width_);
-    ones[w] = workers_[w].amounts[workers_[w].next];
-    return ones;
-  }
+  std::vector<T> increment(std::uint32_t w) const { return increments_->of(w, workers_[w].amounts[workers_[w].next]); }
   // Every other time by a view, which then lives for a while, and some longer than their tables.
   void show(std::uint32_t w, Clock clock, const Check& check) {
     Moving& worker = workers_[w];
@@ -322,6 +318,7 @@ class ScriptedWorkers {
     for (std::size_t i = 0; i < worker.wanted.size(); ++i) {
       const auto row = std::span<const T>(worker.values).subspan(i * width_, width_);
       see(w, worker.wanted[i], row);
+      increments_->expect_whole(row, options_.ones.value_or(std::is_integral_v<T>) && !options_.rule.steps());
       check(w, clock, worker.wanted[i], row);
     }
   }
@@ -350,14 +347,13 @@ class ScriptedWorkers {
       worker.wanted.clear();
       worker.table.copy().tick(worker.local);
       if (++worker.done < worker.clocks) return;
-    if (options_.remainder) {
-      const Key key = worker.random() % options_.keys;
-      std::vector<T> ones(width_);
-      ones[w] = added_[w][static_cast<std::size_t>(worker.done)][key] = 1;
-      issued_[w].push_back(key);
-      worker.table.copy().add(worker.local, std::span(&key, 1), ones);
-    }
-    worker.table.arrive();
+      if (options_.remainder) {
+        const Key key = worker.random() % options_.keys;
+        added_[w][static_cast<std::size_t>(worker.done)][key] = 1;
+        issued_[w].push_back(key);
+        worker.table.copy().add(worker.local, std::span(&key, 1), increments_->of(w, 1));
+      }
+      worker.table.arrive();
       return;
     }
     const Key key = worker.wanted[worker.next];
@@ -379,6 +375,7 @@ class ScriptedWorkers {
 
   Options options_;
   std::size_t width_ = 0;             // of a row
+  std::optional<SpreadIncrements<T>> increments_;
   net::InprocJob job_;
   std::mt19937_64 moves_;
   std::vector<bool> dead_, departed_;  // by rank
