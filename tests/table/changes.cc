@@ -235,5 +235,31 @@ TEST(Changes, own_parts_are_in_the_columns_that_do_not_come) {
   EXPECT_EQ(values(), (std::vector<double>{21, 1, 26, 1}));
 }
 
+// Goal: own parts are added as the server adds them, by clock and worker, not as they left: the same bits.
+TEST(Changes, own_parts_are_added_in_the_servers_order) {
+  constexpr double large = 0x1p53;                  // large + 1 - large is 0, large - large + 1 is 1
+  const Placement placement({0}, 1);
+  const Key key = 7;
+  Copies<double> copies(4, placement, 2, 1 << 20);
+  Added<double> added(4, Encoding::none, placement, 2);
+  copies.ask(0, std::span(&key, 1), 0, 0);
+  Message row = Message::of_rows(table::Kind::rows, 1, 1, 4 * sizeof(double));
+  row.key_places()[0] = key;
+  std::fill_n(row.value_places<double>(), 4, large);
+  copies.take(0, row, true, Instant{});
+  for (const std::uint32_t worker : {1u, 0u}) {
+    added.add(worker, std::span(&key, 1), std::vector<double>(4, worker == 0 ? 1 : -large));
+    added.leave(worker, 0, 0, true);
+  }
+  Message change = Message::of_changes(1, 1, 16 + sizeof(double));
+  change.header.clock = 1;
+  change.key_places()[0] = key;
+  reinterpret_cast<Blocks*>(change.key_places())[1] = 0b0100;
+  reinterpret_cast<double*>(change.key_places())[2] = 5;
+  copies.change(0, change, added.counted(0, 1, 0), Instant{});
+  const auto at = copies.row(copies.find(key, 0));
+  EXPECT_EQ(std::vector(at.begin(), at.end()), (std::vector<double>{0, 0, 5, 0}));
+}
+
 }  // namespace
 }  // namespace shoal::table
