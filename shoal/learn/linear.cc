@@ -104,7 +104,7 @@ Epoch Linear::learn(const std::function<void(double part)>& progressed) {
   }
   ++epochs_;
   fold();
-  columns_->end_epoch();
+  columns_->end_epoch([&] { return load_of(rows_, dealt); });
   const Sums held_out = sums_held_out();
   const Instant summing = steady_now();
   const auto sums = sums_.sum({loss, held_out.loss, held_out.correct});

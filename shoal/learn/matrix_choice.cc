@@ -21,11 +21,12 @@ std::string told(const exchange::MatrixPrice& price) {
 }  // namespace
 
 MatrixChoice::MatrixChoice(net::Transport& transport, table::Worker& worker, Of of)
-    : transport_(transport), of_(std::move(of)), sums_(worker, of_.name + "-load", 5) {}
+    : transport_(transport), of_(std::move(of)), sums_(worker, of_.name + "-load", 6) {}
 
 MatrixChoice::Load MatrixChoice::load(const exchange::MatrixLoad& own) {
-  const bool room = has_memory(2 * of_.rows * of_.width * of_.element_bytes);
-  const auto all = sums_.sum({own.vectors, own.entries, own.touched, of_.multiply_rate, room ? 0.0 : 1.0});
+  const double whole = of_.rows * of_.width * of_.element_bytes;
+  const bool room = has_memory(2 * whole), room_for_both = has_memory(4 * whole);
+  const auto all = sums_.sum({own.vectors, own.entries, own.touched, of_.multiply_rate, room ? 0.0 : 1.0, room_for_both ? 0.0 : 1.0});
   const double size = transport_.size();
   return {.mean = {.vectors = all[0] / size,
                    .entries = all[1] / size,
@@ -36,7 +37,8 @@ MatrixChoice::Load MatrixChoice::load(const exchange::MatrixLoad& own) {
                    .element_bytes = of_.element_bytes,
                    .pushed = of_.pushed},
           .multiply_rate = all[3] / size,
-          .room = all[4] == 0};
+          .room = all[4] == 0,
+          .room_for_both = all[5] == 0};
 }
 
 MatrixChoice::Answer MatrixChoice::answer(const Load& load) {
@@ -66,7 +68,7 @@ MatrixChoice::Answer MatrixChoice::measured(const Load& load, double factors_at_
           .why = "predicted for a clock: " + told(all[0]) + ", " + told(all[1]) + ", " + told(all[2])};
 }
 
-bool MatrixChoice::any(bool own) { return sums_.sum({own ? 1.0 : 0.0, 0, 0, 0, 0})[0] > 0; }
+bool MatrixChoice::any(bool own) { return sums_.sum({own ? 1.0 : 0.0, 0, 0, 0, 0, 0})[0] > 0; }
 
 std::uint64_t MatrixChoice::take_operations(std::uint64_t count) {
   return net::operation_in(of_.channel, std::exchange(next_operation_, next_operation_ + count));

@@ -26,6 +26,7 @@ class MatrixChoice {
     exchange::MatrixLoad mean;          // of all members
     double multiply_rate = 1;
     bool room = true;                   // all have memory for the whole matrix, twice
+    bool room_for_both = true;          // and for rows of a table and copies of them beside it
   };
   struct Answer {
     bool factors = false;

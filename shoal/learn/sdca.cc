@@ -67,6 +67,7 @@ Epoch Sdca::learn(const std::function<void(double part)>& progressed) {
   }
   ++epochs_;
   sum_up();
+  columns_->end_epoch([&] { return load_of(rows_, dealt); });
   const Sums own = sums_over(rows_.own, true), held_out = sums_over(rows_.own_held_out, false);
   const Instant summing = steady_now();
   const auto sums = sums_.sum({own.loss, own.gap, own.decay, held_out.loss, held_out.correct});
@@ -188,7 +189,6 @@ void Sdca::sum_up() {
     columns_->tick();  // so that what is on its way is bounded
   }
   columns_->barrier();
-  columns_->end_epoch();
   waited_ += seconds_between(begin, steady_now());
 }
 

@@ -162,12 +162,15 @@ std::unique_ptr<SharedMatrix<T>> share(net::Transport& transport, table::Worker&
   const auto served = [&transport, &worker, form]() -> std::unique_ptr<SharedMatrix<T>> {
     return std::make_unique<ServedMatrix<T>>(worker, form, transport.rank(), transport.size());
   };
-  const bool is_free = sharing.way == Sharing::Way::automatic, in_order = worker.keeps_order();
-  if (transport.size() == 1 || !staleness || rounded || (!asked_for && (!is_free || in_order))) {
+  const bool is_free = sharing.way == Sharing::Way::automatic;
+  const auto rows_because = [&](const char* why) {
     auto matrix = served();
-    if (is_free && in_order) matrix->shared_as(false, "the run is recorded, or a replay");  // what was measured would decide
+    matrix->shared_as(false, why);
     return matrix;
-  }
+  };
+  if (transport.size() == 1 || !staleness || rounded || sharing.way == Sharing::Way::rows) return served();
+  if (is_free && worker.keeps_order()) return rows_because("the run is recorded, or a replay");  // what was measured would decide
+  if (is_free && transport.on_peer_lost() == net::OnPeerLost::shrink) return rows_because("members may be lost, one of whom may relay factors");
   const auto rows = static_cast<double>(form.rows), width = static_cast<double>(form.width);
   if (asked_for) need_memory(2 * rows * width * sizeof(T), "all " + std::to_string(form.rows) + " rows of " + std::to_string(form.width) + " numbers, twice,");
   auto choice = std::make_unique<MatrixChoice>(
@@ -183,7 +186,7 @@ std::unique_ptr<SharedMatrix<T>> share(net::Transport& transport, table::Worker&
   };
   if (asked_for) return replicated();
   const MatrixChoice::Answer answer = clock.room ? choice->answer(clock) : MatrixChoice::Answer{.why = "a member has no room for all of them"};
-  if (answer.by_links) {
+  if (answer.by_links && clock.room_for_both) {
     return std::make_unique<ChosenMatrix<T>>(transport, std::move(choice), answer, form.rows, form.width,
                                              [served, replicated](bool factors) { return factors ? replicated() : served(); });
   }

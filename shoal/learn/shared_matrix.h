@@ -47,6 +47,7 @@ struct MatrixForm {
 template <class T>  // float or double
 class SharedMatrix {
  public:
+  using Load = std::function<exchange::MatrixLoad()>;
   explicit SharedMatrix(std::size_t width) : width_(width) {}
   virtual ~SharedMatrix() = default;
   std::size_t width() const { return width_; }
@@ -61,12 +62,12 @@ class SharedMatrix {
   virtual void add(factor::Outer<T> outer) = 0;  // sealed
   virtual void tick() = 0;
   virtual void barrier() = 0;
-  // By one member, others between the same barriers do nothing: rows for all.
+  // Rows for all, each by one member; between the same barriers nobody does anything else.
   virtual void set(std::span<const table::Key> keys, std::span<const T> values) = 0;
   // Right behind a barrier: all rows below `end` times `factor`.
   virtual void scale(double factor, table::Key end) = 0;
-  // Right behind a barrier: from here on it may be shared otherwise (chosen_matrix.h).
-  virtual void end_epoch() {}
+  // Right behind a barrier: from here on it may be shared otherwise (chosen_matrix.h). load: asked only then, as share() does.
+  virtual void end_epoch(const Load& load) { static_cast<void>(load); }
 
  private:
   std::size_t width_;

@@ -1,6 +1,6 @@
 // What this member's workers have added that is not in the servers' rows yet: open, until it leaves, and then on its way.
 //
-// A part is what leaves to one server together: what one worker added in one clock, or where that may leave early, what it added since the
+// A part is what leaves to one shard together: what one worker added in one clock, or where that may leave early, what it added since the
 // part before. Its rows are the bodies of its messages; they are kept until the server says that it has counted the part in.
 // Threads: one at a time.
 #pragma once
@@ -70,7 +70,7 @@ class Added {
     Rows rows;
     std::unordered_map<Key, Clock> since;        // of those that stayed
   };
-  struct Way {                                   // to a server
+  struct Way {                                   // to a shard
     std::deque<Part<T>> kept;                    // in the order of sequence
     std::uint64_t last = 0, counted = 0;         // the last part that left; parts up to this are in its rows
   };

@@ -135,6 +135,7 @@ bool pushes_at_once(const Consistency& consistency) { return is<Async>(consisten
 bool tells_each_clock(const Consistency& consistency) { return is<Pssp>(consistency); }
 bool leaves_at_once(const Consistency& consistency) { return is<Cap>(consistency) || is<Vap>(consistency) || is<Cvap>(consistency); }
 bool whole_clocks(const Consistency& consistency) { return is<Bsp>(consistency); }
+bool keeps_copies(const Consistency& before, const Consistency& next) { return pushes(next) && (whole_clocks(before) || !whole_clocks(next)); }
 bool clocked(const Consistency& consistency) { return staleness(consistency).has_value() || is<Pssp>(consistency); }
 
 std::optional<double> value_bound(const Consistency& consistency, Clock clock) {

@@ -109,6 +109,9 @@ std::optional<double> insignificant(const Consistency& consistency, Clock clock)
 Clock longest_stay(const Consistency& consistency);
 // Whether readers see whole clocks only, each added in the order of workers.
 bool whole_clocks(const Consistency& consistency);
+// Whether copies of pushed rows are as good by `next` as they were by `before`: not where nothing is pushed, nor where all are to see the same bits, which
+// columns have in the order in which increments came to each copy.
+bool keeps_copies(const Consistency& before, const Consistency& next);
 // Whether what a worker adds belongs to its clock; if not, it is part of the row as soon as it arrives.
 bool clocked(const Consistency& consistency);
 

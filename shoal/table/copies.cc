@@ -48,7 +48,7 @@ bool Copies<T>::is_usable(Number number, Clock age) const {
 template <class T>
 bool Copies<T>::is_coming(Number number, Clock age, Clock clock) const {
   if (number == kNone) return false;
-  if (is_as_sent(states_[number])) return true;
+  if (is_as_sent(states_[number]) && states_[number].pushed) return true;
   return std::ranges::any_of(asked_, [&](const auto& asked) { return asked[number] >= age && asked[number] <= clock; });
 }
 

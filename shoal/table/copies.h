@@ -14,7 +14,8 @@
 //
 // Changes. A copy that is pushed lacks nothing of the server's row as that was when it was last sent but parts of this member's own. So of what others
 // change since, the columns are enough (changes.h), once own parts that the server has by then are added to the others. What is not here as the server
-// sent it last (it is not kept or was forgotten, its server was lost) takes no changes: it is asked for, and comes whole.
+// sent it last (it is not kept or was forgotten, its server was lost) takes no changes: it is asked for, and comes whole. Whoever sends changes pushes the row,
+// also where this member, not yet at the end of a barrier, took it for one that is not.
 //
 // Unsubscriptions. Who drops a copy that is pushed has the server told, by a message with the next number of that shard; from then on it takes this row
 // only from messages that know of that number (Header::heard), for what was under way is followed by promises that leave the row out. Requests tell the
@@ -93,6 +94,7 @@ class Copies {
   std::vector<Key> drop_due(Clock now);          // the same without a look at all copies, which may take long
   std::uint64_t unsubscribed(std::size_t shard) const { return told_[shard].unsubscribed; }  // the number of the last message
   std::uint64_t unsubscribes(std::size_t shard) { return ++told_[shard].unsubscribed; }      // of the next
+  const Columns& columns() const { return columns_; }
   std::size_t size() const { return kept_; }
 
   void fold(const Part<T>& part);               // into those that lack it
@@ -122,7 +124,7 @@ class Copies {
     Instant at{};                               // when the age was told last
     std::uint64_t unsubscribed = 0;
   };
-  static bool is_as_sent(const State& state) { return state.present && state.pushed && !state.orphan; }
+  static bool is_as_sent(const State& state) { return state.present && !state.orphan; }
   Number place(Key key, Number near);
   Number taken(std::size_t shard, Key key, Number near, std::uint64_t heard, bool pushed);
   void came(std::size_t shard, Number number, const Header& header, bool pushed, Instant now);

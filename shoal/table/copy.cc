@@ -49,7 +49,7 @@ void Copy<T>::hear(net::Rank from, Message message) {
   const std::size_t shard = message.header.shard;
   if (shard >= placement_.shards() || !std::ranges::count(placement_.servers(), from)) refuse("rows, and is no server");
   const bool in_part = message.header.kind == Kind::changes;
-  const std::string fault = in_part ? fault_of(message, Columns(spec_.width), sizeof(T))
+  const std::string fault = in_part ? fault_of(message, base_.columns(), sizeof(T))
                                     : fault_of(message, encoded_bytes(spec_.encoding, spec_.width, sizeof(T)));
   if (!fault.empty()) refuse(fault);
   {
@@ -87,7 +87,7 @@ void Copy<T>::hear(net::Rank from, Message message) {
 
 template <class T>
 void Copy<T>::take_clock(std::size_t shard, net::Rank from, const Message& message) {
-  change(shard, [&](Holders& holders) { holders.hear(from, message.header); });
+  change_holders(shard, [&](Holders& holders) { holders.hear(from, message.header); });
   settle(shard, message.header.clock >= holders_[shard].announced() ? now_() : Instant{});  // else rows of that age have not left
   if (message.header.kind == Kind::flushed) meet(message.header.clock);
 }
@@ -116,8 +116,9 @@ void Copy<T>::meet(Clock clock) {
   }
   if (least < most) return;
   for (Clock& own : clocks_) own = std::max(own, met_);
+  const Consistency before = consistency_;
   if (next_) consistency_ = *std::exchange(next_, std::nullopt);
-  if (!pushes(consistency_)) base_.not_pushed_any_more();
+  if (!keeps_copies(before, consistency_)) base_.not_pushed_any_more();
 }
 
 template <class T>

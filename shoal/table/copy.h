@@ -171,7 +171,7 @@ class Copy final : public Reader {
   Turns::Look look(std::uint32_t worker, std::span<const Key> keys, std::size_t& at);
   void take_clock(std::size_t shard, net::Rank from, const Message& message);  // and what else tells one
   template <class Change>
-  void change(std::size_t shard, const Change& change);  // of who holds it, or of what they have told
+  void change_holders(std::size_t shard, const Change& change);  // who holds it, or what they have told
   void settle(std::size_t shard, Instant told);  // what its servers have confirmed; told: their age, when
   void meet(Clock clock);
   void give_back(net::Rank server, std::size_t shard, const Message& stamp);
@@ -233,7 +233,7 @@ class Copy final : public Reader {
 // What another sends first was not in what came before: all rows are asked for anew.
 template <class T>
 template <class Change>
-void Copy<T>::change(std::size_t shard, const Change& change) {
+void Copy<T>::change_holders(std::size_t shard, const Change& change) {
   const auto before = holders_[shard].first();
   change(holders_[shard]);
   if (before == holders_[shard].first()) return;

@@ -40,7 +40,7 @@ void Copy<T>::loses(net::Rank server) {
     const std::lock_guard lock(mutex_);
     for (std::size_t shard = 0; shard < holders_.size(); ++shard) {
       if (!holders_[shard].has(server)) continue;
-      change(shard, [server](Holders& holders) { holders.loses(server); });
+      change_holders(shard, [server](Holders& holders) { holders.loses(server); });
       settle(shard, Instant{});
     }
     meet(met_);
@@ -71,7 +71,7 @@ template <class T>
 void Copy<T>::holds(std::size_t shard, net::Rank server, std::uint64_t handover) {
   {
     const std::lock_guard lock(mutex_);
-    change(shard, [&](Holders& holders) { holders.holds(server, handover); });
+    change_holders(shard, [&](Holders& holders) { holders.holds(server, handover); });
     settle(shard, Instant{});
     meet(met_);
   }
@@ -93,7 +93,7 @@ void Copy<T>::goes(std::size_t shard, net::Rank server, std::uint64_t handover, 
   {
     const std::lock_guard lock(mutex_);
     going_.push_back({shard, server, mark});
-    change(shard, [&](Holders& holders) { holders.goes(server, handover); });
+    change_holders(shard, [&](Holders& holders) { holders.goes(server, handover); });
     mark_gone();
   }
   arrivals_.fetch_add(1, std::memory_order_release);
@@ -114,7 +114,7 @@ template <class T>
 void Copy<T>::parts(std::size_t shard, net::Rank server, std::uint64_t handover, std::uint64_t mark) {
   {
     const std::lock_guard lock(mutex_);
-    change(shard, [&](Holders& holders) { holders.parts(server, handover); });
+    change_holders(shard, [&](Holders& holders) { holders.parts(server, handover); });
     settle(shard, Instant{});
     meet(met_);
     say_to(server, shard, alone(Message::of_kind(Kind::follow, id_, mark)));

@@ -1,4 +1,4 @@
-// How many messages of rows each server had sent when a worker read what it computes with: so that servers know which rows it saw (shown.h).
+// How many messages of rows of each shard its server had sent when a worker read what it computes with: so that servers know which rows it saw (shown.h).
 // A part of what it adds is taken for computed with what it had read when it began the part. Values; threads: one at a time.
 #pragma once
 

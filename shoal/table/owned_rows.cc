@@ -23,7 +23,7 @@ void set_told(Message& message, const Header& header) {
 template <class T>
 OwnedRows<T>::OwnedRows(const Spec& spec, net::Rank readers, const std::shared_ptr<ColdFile>& cold)
     : initial_(spec.initial), columns_(spec.width), row_bytes_(encoded_bytes(spec.encoding, spec.width, sizeof(T))),
-      parts_(spec.encoding == Encoding::none && bytes(Blocks{1}) < bytes(kWhole)), words_((readers + 63) / 64), settled_(spec.width, cold),
+      divides_(spec.encoding == Encoding::none && bytes(Blocks{1}) < bytes(kWhole)), words_((readers + 63) / 64), settled_(spec.width, cold),
       state_(state_width(spec.rule, spec.width), cold), live_(spec.width), untold_(readers) {
   if (spec.encoding != Encoding::none) rounded_.emplace(spec.encoding, spec.width);
 }
@@ -215,7 +215,7 @@ void OwnedRows<T>::subscribe(Number number, net::Rank reader) {
 
 template <class T>
 void OwnedRows<T>::added(Number number, std::span<const T> row, std::span<const T> values, net::Rank by) {
-  changed(number, by, slowest_, [&] { return parts_ ? columns_.changed_by(values, row) : kWhole; });
+  changed(number, by, slowest_, [&] { return divides_ ? columns_.changed_by(values, row) : kWhole; });
 }
 
 // which(): the blocks; only where somebody is to be told.
@@ -232,8 +232,8 @@ void OwnedRows<T>::changed(Number number, net::Rank by, Clock lacks, const Which
     if (others == 0) continue;
     if (!blocks) blocks = which();
     if (*blocks == 0) return;
-    any_part_ = any_part_ || *blocks != kWhole;
-    std::uint64_t untold = others & ~changed_[word], more = any_part_ ? others & changed_[word] : 0;
+    any_divided_ = any_divided_ || *blocks != kWhole;
+    std::uint64_t untold = others & ~changed_[word], more = any_divided_ ? others & changed_[word] : 0;
     changed_[word] |= untold;
     for (; untold != 0; untold &= untold - 1) {
       untold_[first + static_cast<net::Rank>(std::countr_zero(untold))].add({number, lacks, number < moved_.size() ? moved_[number] : 0}, *blocks);
@@ -264,7 +264,7 @@ typename OwnedRows<T>::Round OwnedRows<T>::take_changes(net::Rank reader, std::s
   for (const Change& change : untold.take(untold.fit(room, travels), due, moved)) {
     changed_[change.number * words_ + reader / 64] &= ~(std::uint64_t{1} << (reader % 64));
     if (bytes(change.blocks) < bytes(kWhole)) {
-      round.parts.push_back(change);
+      round.some.push_back(change);
     } else {
       round.whole.push_back(change.number);
     }

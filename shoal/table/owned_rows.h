@@ -76,7 +76,7 @@ class OwnedRows {
   // What this reader subscribed and others changed since it took them last: about as many as take `room` bytes, and all that lack clocks below `due`.
   struct Round {
     std::vector<Number> whole;
-    std::vector<Change> parts;                     // with all blocks that others changed, where these take fewer bytes
+    std::vector<Change> some;                      // with all blocks that others changed, where these take fewer bytes
   };
   Round take_changes(net::Rank reader, std::size_t room, Clock due);
   // The clock that a reader may be promised, as far as it depends on what it has not taken.
@@ -103,7 +103,7 @@ class OwnedRows {
   const Initial initial_;
   const Columns columns_;
   const std::size_t row_bytes_;                    // on its way, without its key
-  const bool parts_;                               // whether some columns may travel without the others
+  const bool divides_;                             // whether some columns may travel without the others
   const std::size_t words_;                        // of subscribers, a row
   RowMap<T> settled_;
   RowMap<T> state_;                                // of the rule, by key
@@ -115,7 +115,7 @@ class OwnedRows {
   std::vector<std::uint64_t> subscribers_;         // bits by rank, `words_` a row
   std::vector<std::uint64_t> changed_;             // likewise: whom its changes are kept for in untold_
   std::vector<Untold> untold_;                     // by reader
-  bool any_part_ = false;                          // has ever been in it
+  bool any_divided_ = false;                       // row has ever been in it of which some columns changed
   Clock slowest_ = 0;
   bool weighed_ = false;
   std::vector<double> moved_;                      // by number, where weighed: sum of changes in relation to its size

@@ -103,11 +103,11 @@ void Readers<T>::push(net::Rank reader, bool all) {
   Reader& to = readers_[reader];
   const std::size_t room = all || !divides_rounds(of_.consistency) ? std::numeric_limits<std::size_t>::max() : to.pace.room();
   const Clock next = of_.clocks.furthest(of_.workers.first_of(reader), of_.workers.count_of(reader)) + 1;
-  const auto [whole, parts] = of_.rows.take_changes(reader, room, needed_age(of_.consistency, next));
+  const auto [whole, some] = of_.rows.take_changes(reader, room, needed_age(of_.consistency, next));
   if ((to.promised = of_.rows.complete(reader)) != kLastClock) of_.rows.weigh();
   const Header header = header_to(reader);
   std::vector<Message> messages = rows_to(reader, header, whole);
-  std::ranges::move(of_.rows.messages(header, parts), std::back_inserter(messages));
+  std::ranges::move(of_.rows.messages(header, some), std::back_inserter(messages));
   std::size_t bytes = 0;
   for (const Message& message : messages) bytes += message.body.size();
   to.pace.sends(now_(), bytes);

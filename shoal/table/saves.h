@@ -32,7 +32,7 @@ struct SaveRequest {
 class Saves : public std::enable_shared_from_this<Saves> {
  public:
   using Answer = std::function<void(net::Rank to, Message message)>;
-  // part: this server's number, of cut.parts.
+  // part: the shard's number, of cut.parts.
   Saves(net::Transport& transport, OnDisk disk, std::uint32_t part, std::uint32_t parts, Answer answer);
   // clock: of the cut; rule: in force then. `image` is walked through from here on. moved: counts what is written.
   void begin(net::Rank by, const Message& request, const Spec& spec, Clock clock, const Rule& rule, std::unique_ptr<Image> image,

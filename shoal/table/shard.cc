@@ -317,9 +317,10 @@ bool Shard<T>::meet() {
   rows_.rises(clocks_.slowest());
   settle_through(std::numeric_limits<Clock>::max());
   ++met_;
+  const Consistency before = consistency_;
   if (!next_.empty()) consistency_ = consistency_from(next_);
   release_all();
-  if (!pushes(consistency_)) rows_.unsubscribe();
+  if (!keeps_copies(before, consistency_)) rows_.unsubscribe();
   readers_.include_all();
   answer_waiting();
   readers_.end_barrier();

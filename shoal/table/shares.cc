@@ -78,6 +78,10 @@ void agree(net::Transport& transport, std::uint16_t channel, TablesOptions& opti
     options.parts = std::max(options.parts, static_cast<std::uint32_t>(rows[3 * rank + 2]));
   }
   options.shares = shares_of(members);
+  if (const std::size_t most = kBuckets / members.size(); options.parts > most) {
+    throw Error(Code::invalid_argument, std::to_string(options.parts) + " parts of the rows of each of " + std::to_string(members.size()) + " members", "SHOAL_TABLE_PARTS",
+                "1 to " + std::to_string(most));
+  }
 }
 
 }  // namespace

@@ -35,7 +35,10 @@ Tables::State::State(net::Transport& of_transport, const TablesOptions& options)
                                               : Workers(or_all(options.workers, of_transport.size()), options.workers_of_each)),
       waiting(of_transport, options.patience, [this] { return failure(); }), disk(options.disk), run_functions(options.functions),
       cold(options.cold_rows.empty() ? nullptr : ColdFile::in(options.cold_rows)), order(options.order),
-      channel(options.channel), most_under_way(std::max<std::size_t>(1, options.most_under_way / std::max<std::size_t>(1, workers.ranks().size()) / options.parts)), most_copies(options.most_copies), left(of_transport.size()), lost(of_transport.size()), leaving(std::vector<std::size_t>(of_transport.size(), 1)),
+      channel(options.channel),
+      most_under_way(std::max<std::size_t>(1, options.most_under_way / std::max<std::size_t>(1, workers.ranks().size()) / options.parts)),
+      most_copies(options.most_copies), left(of_transport.size()), lost(of_transport.size()),
+      leaving(std::vector<std::size_t>(of_transport.size(), 1)),
       meeting(!regroups) {
   if (order && survives) {
     const std::string policy = net::name(of_transport.on_peer_lost());

@@ -13,7 +13,7 @@ namespace shoal::table {
 
 class UnderWay {
  public:
-  // most: bytes to one server.
+  // most: bytes to one shard.
   UnderWay(std::size_t shards, std::size_t most) : most_(most), ways_(shards) {}
 
   void leaves(std::size_t shard, std::uint64_t sequence, std::size_t bytes) {

@@ -24,21 +24,21 @@ class Untold {
   };
   void add(const Row& row, Blocks changed = kWhole) {
     rows_.push_back(row);
-    if (changed != kWhole) parts_[row.number] = changed;
+    if (changed != kWhole) blocks_[row.number] = changed;
   }
   // More of a row that is here has changed.
   void grow(std::uint32_t number, Blocks changed) {
-    const auto part = parts_.find(number);
-    if (part != parts_.end() && (part->second |= changed) == kWhole) parts_.erase(part);
+    const auto known = blocks_.find(number);
+    if (known != blocks_.end() && (known->second |= changed) == kWhole) blocks_.erase(known);
   }
   void clear() {
     rows_.clear();
-    parts_.clear();
+    blocks_.clear();
   }
   template <class Is>
   void drop(const Is& is) {  // those whose number is such
     std::erase_if(rows_, [&](const Row& row) { return is(row.number); });
-    std::erase_if(parts_, [&](const auto& part) { return is(part.first); });
+    std::erase_if(blocks_, [&](const auto& of_row) { return is(of_row.first); });
   }
   // The clock that the reader may be promised, as far as it depends on what is left here.
   Clock complete() const {
@@ -54,24 +54,24 @@ class Untold {
   std::vector<Change> take(std::size_t most, Clock due, const Moved& moved);
 
  private:
-  Blocks take_part(std::uint32_t number) {
-    const auto part = parts_.find(number);
-    if (part == parts_.end()) return kWhole;
-    const Blocks changed = part->second;
-    parts_.erase(part);
+  Blocks take_blocks(std::uint32_t number) {
+    const auto known = blocks_.find(number);
+    if (known == blocks_.end()) return kWhole;
+    const Blocks changed = known->second;
+    blocks_.erase(known);
     return changed;
   }
 
   std::vector<Row> rows_;                             // as they changed
-  std::unordered_map<std::uint32_t, Blocks> parts_;   // by number; of those of which not all has changed
+  std::unordered_map<std::uint32_t, Blocks> blocks_;   // by number; of those of which not all has changed
 };
 
 // By their mean: which of them will go is not known yet.
 template <class Bytes>
 std::size_t Untold::fit(std::size_t room, const Bytes& bytes) const {
   if (rows_.empty()) return 1;
-  std::size_t all = (rows_.size() - parts_.size()) * bytes(kWhole);
-  for (const auto& [number, changed] : parts_) all += bytes(changed);
+  std::size_t all = (rows_.size() - blocks_.size()) * bytes(kWhole);
+  for (const auto& [number, changed] : blocks_) all += bytes(changed);
   return std::max<std::size_t>(1, room / std::max<std::size_t>(1, all / rows_.size()));
 }
 
@@ -89,7 +89,7 @@ std::vector<Change> Untold::take(std::size_t most, Clock due, const Moved& moved
     }
   }
   std::vector<Change> changes;
-  for (auto row = rows_.begin(); row != end; ++row) changes.push_back({row->number, take_part(row->number)});
+  for (auto row = rows_.begin(); row != end; ++row) changes.push_back({row->number, take_blocks(row->number)});
   rows_.erase(rows_.begin(), end);
   return changes;
 }

@@ -6,7 +6,6 @@
 #include <memory>
 #include <optional>
 #include <string>
-#include <thread>
 #include <utility>
 #include <vector>
 
@@ -55,14 +54,15 @@ class Sharer {
       const MatrixForm form{"matrix", kMatrixRows, kMatrixWidth, table::consistency_from(consistency)};
       return share<float>(transport_, worker_, form, sharing_from(by_factors ? "factors" : "rows"), [] { return kForRows; }, kSharersPatience);
     };
-    matrix_.emplace(transport, std::move(choice), MatrixChoice::Answer{factors, true, 1e-3, "so it begins"}, kMatrixRows, kMatrixWidth, make);
+    matrix_.emplace(transport, std::move(choice), MatrixChoice::Answer{factors, true, 1e-3, "so it begins"}, kMatrixRows, kMatrixWidth, make, [this] { return time_ += between_looks_; });
   }
 
   ChosenMatrix<float>& matrix() { return *matrix_; }
-  void work(unsigned clocks, Nanoseconds late = {}) {
+  // A clock waits as long as it takes from one look at the time to the next.
+  void work(unsigned clocks, Nanoseconds waits = {}) {
+    between_looks_ = waits;
     for (unsigned end = clock_ + clocks; clock_ < end; ++clock_) {
       matrix_->add(outer_of(transport_.rank(), clock_));
-      if (late > Nanoseconds::zero()) std::this_thread::sleep_for(late);  // the others wait for it
       matrix_->tick();
     }
     matrix_->barrier();
@@ -81,6 +81,8 @@ class Sharer {
   table::Worker worker_;
   std::optional<ChosenMatrix<float>> matrix_;
   unsigned clock_ = 0;
+  Instant time_{};
+  Nanoseconds between_looks_{};
 };
 
 TEST(ChosenMatrix, has_all_that_was_added_whichever_way_it_was_shared_then) {
@@ -105,18 +107,21 @@ TEST(ChosenMatrix, has_all_that_was_added_whichever_way_it_was_shared_then) {
 
 TEST(ChosenMatrix, is_chosen_anew_when_an_epoch_ends_whose_clocks_have_waited_longer_for_good) {
   constexpr unsigned window = exchange::Drift::kWindow;
+  constexpr auto usual = std::chrono::milliseconds(1), longer = std::chrono::milliseconds(10);
   auto jobs = net::join_all(kSharers);
   net::each(kSharers, [&](net::Rank rank) {
     Sharer member(jobs[rank]->transport(), "bsp", false);
-    member.work(window - 1);
-    member.matrix().end_epoch();
+    const auto end_epoch = [&] { member.matrix().end_epoch([] { return kForFactors; }); };
+    member.work(4 * window, usual);
+    end_epoch();
+    member.work(window, rank == 1 ? longer : usual);          // one window says nothing yet
+    end_epoch();
     EXPECT_EQ(member.matrix().why(), "weights are shared as rows: so it begins");
-    member.work(1);
-    member.work(3 * window, rank == 1 ? std::chrono::milliseconds(4) : Nanoseconds{});
-    member.matrix().end_epoch();                              // by what was added: 13 rows of 5 numbers, of one vector
+    member.work(window, rank == 1 ? longer : usual);          // one member has seen it, and all look
+    end_epoch();
     member.expect_shared_as("factors: predicted");
     member.expect_all();
-    member.work(2);
+    member.work(2, usual);
     member.expect_all();
   });
   net::leave_all(jobs);
