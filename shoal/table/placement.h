@@ -15,6 +15,8 @@ namespace shoal::table {
 
 inline constexpr std::uint32_t kBuckets = 4096;
 inline std::uint32_t bucket_of(Key key) { return static_cast<std::uint32_t>(spread(key) >> 52); }
+// In how many parts the rows of each of so many servers may lie: none without a bucket.
+inline std::size_t most_parts(std::size_t servers) { return std::max<std::size_t>(1, kBuckets / servers); }
 
 class Placement {
  public:

@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <charconv>
 #include <cstdlib>
-#include <cstring>
 #include <filesystem>
 #include <numeric>
 #include <optional>
@@ -22,17 +21,22 @@ namespace {
 constexpr std::uint64_t kMegabyte = 1'000'000;
 
 // What that variable says; none: it says nothing.
-std::optional<std::uint64_t> megabytes_in(const char* variable) {
+std::optional<std::string> said_in(const char* variable) {
   const char* const said = std::getenv(variable);
-  if (!said || !*said) return std::nullopt;
+  return said && *said ? std::optional<std::string>(said) : std::nullopt;
+}
+
+std::optional<std::uint64_t> megabytes_in(const char* variable) {
+  const auto said = said_in(variable);
+  if (!said) return std::nullopt;
   const auto refuse = [variable](const std::string& what) { throw Error(Code::invalid_argument, what, variable, "16GB"); };
   std::uint64_t bytes = 0;
   try {
-    bytes = parse_size(said);
+    bytes = parse_size(*said);
   } catch (const Error& error) {
     refuse(error.fact());
   }
-  if (bytes < kMegabyte || bytes > kMegabyte * kMegabyte * 1000) refuse(std::string(said) + " is not between 1 MB and 1,000 TB");
+  if (bytes < kMegabyte || bytes > kMegabyte * kMegabyte * 1000) refuse(*said + " is not between 1 MB and 1,000 TB");
   return bytes / kMegabyte;
 }
 
@@ -46,13 +50,14 @@ Memory own() {
 }
 
 std::uint32_t parts_here() {
-  const char* const said = std::getenv("SHOAL_TABLE_PARTS");
-  if (!said || !*said) return 1;
+  constexpr const char* variable = "SHOAL_TABLE_PARTS";
+  const auto said = said_in(variable);
+  if (!said) return 1;
   std::uint32_t parts = 0;
-  const char* const end = said + std::strlen(said);
-  const auto [rest, fault] = std::from_chars(said, end, parts);
+  const char* const end = said->data() + said->size();
+  const auto [rest, fault] = std::from_chars(said->data(), end, parts);
   if (fault == std::errc{} && rest == end && parts >= 1 && parts <= kBuckets) return parts;
-  throw Error(Code::invalid_argument, std::string(said) + " is not between 1 and " + std::to_string(kBuckets), "SHOAL_TABLE_PARTS", "4");
+  throw Error(Code::invalid_argument, *said + " is not between 1 and " + std::to_string(kBuckets), variable, "4");
 }
 
 // What all members have said of themselves: of memory, and the most parts.
@@ -78,7 +83,7 @@ void agree(net::Transport& transport, std::uint16_t channel, TablesOptions& opti
     options.parts = std::max(options.parts, static_cast<std::uint32_t>(rows[3 * rank + 2]));
   }
   options.shares = shares_of(members);
-  if (const std::size_t most = kBuckets / members.size(); options.parts > most) {
+  if (const std::size_t most = most_parts(members.size()); options.parts > most) {
     throw Error(Code::invalid_argument, std::to_string(options.parts) + " parts of the rows of each of " + std::to_string(members.size()) + " members", "SHOAL_TABLE_PARTS",
                 "1 to " + std::to_string(most));
   }

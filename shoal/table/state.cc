@@ -20,7 +20,7 @@ std::vector<net::Rank> or_all(std::vector<net::Rank> ranks, net::Rank size) {
 }
 
 std::uint32_t checked_parts(const TablesOptions& options, net::Rank size) {
-  const std::size_t servers = options.servers.empty() ? size : options.servers.size(), most = std::max<std::size_t>(1, kBuckets / servers);
+  const std::size_t most = most_parts(options.servers.empty() ? size : options.servers.size());
   if (options.parts >= 1 && options.parts <= most) return options.parts;
   throw Error(Code::invalid_argument, std::to_string(options.parts) + " parts of each server's rows", "tables", "1 to " + std::to_string(most));
 }
