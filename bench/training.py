@@ -6,6 +6,8 @@
     python bench/training.py --compile                           every way compiled; --autocast: in bfloat16
     python bench/training.py --networks slow sites --models fcnet lenet      on networks whose links differ (bench/networks.py)
     python bench/training.py --replay --models resnet-50 vgg19 --buckets 1 25    large ones: bytes are real, computing is what rank 0 recorded
+    python bench/training.py --models fcnet --device cuda --rates 0          models on a GPU that all members share; rate 0: loopback
+    python bench/training.py --ratios 1 2 --models char-transformer          links whose rates make C/(F+B) so
     python bench/training.py --single                            one member beside plain PyTorch
     python bench/training.py --quick                             a smoke test
 
@@ -29,9 +31,17 @@ BUCKETS = [0.05, 0.25, 1, 4, 25]  # the last is DDP's default
 def train(lab: sbs.Lab, args: argparse.Namespace) -> list[dict]:
     command = [sbs.PYTHON, MEMBER, "--models", *args.models, "--batch", str(args.batch), "--steps", str(args.steps),
                "--rounds", str(args.rounds), "--turn", str(args.turn), "--store", f"{lab.address(0)}:{STORE_PORT}",
-               "--warmup", str(args.warmup), "--data", args.data, "--places", str(args.places), "--plans", *args.plans,
+               "--warmup", str(args.warmup), "--data", args.data, "--places", str(args.places), "--device", args.device, "--plans", *args.plans,
                "--buckets", *map(str, args.buckets), *(flag for flag in ("--autocast", "--compile", "--replay") if getattr(args, flag[2:]))]
     return sbs.run_members(lab, command, {"GLOO_SOCKET_IFNAME": lab.interface()}, timeout=1800)
+
+
+def rate_for(ratio: float, members: int, args: argparse.Namespace) -> str:
+    """Of links on which whole gradients of args.models' only model take `ratio` times as long as a member computes: a short run says how long that is."""
+    short = argparse.Namespace(**{**vars(args), "rounds": 1, "steps": 2, "plans": [], "buckets": [25.0]})
+    with sbs.Lab(members, "1gbit") as lab:
+        (line,) = train(lab, short)
+    return f"{1000 * line['plan']['link / computing'] / ratio:.0f}mbit"
 
 
 def compare(rate: str | None, members: int, args: argparse.Namespace, topology: str | None = None) -> list[dict]:
@@ -91,7 +101,8 @@ def single(args: argparse.Namespace) -> None:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--rates", nargs="+", default=["50mbit", "200mbit", "500mbit", "1gbit"])
+    parser.add_argument("--rates", nargs="+", default=["50mbit", "200mbit", "500mbit", "1gbit"], help="0: loopback, with what it has")
+    parser.add_argument("--ratios", type=float, nargs="+", default=[], help="instead of rates: of communication over computing, C/(F+B)")
     parser.add_argument("--members", type=int, nargs="+", default=[2, 4])
     parser.add_argument("--networks", nargs="+", choices=networks.NETWORKS, default=[], help="instead of rates and members")
     parser.add_argument("--models", nargs="+", default=["convnet", "lenet", "mlp"])
@@ -103,6 +114,7 @@ def main() -> None:
     parser.add_argument("--places", type=int, default=1000, help="of a text, at most")
     parser.add_argument("--plans", nargs="*", default=[], help="plans beside what Shoal chooses, for instance wfbp p3 poseidon")
     parser.add_argument("--warmup", type=int, default=8, help="steps of each way before the first turn")
+    parser.add_argument("--device", choices=["cpu", "cuda"], default="cpu", help="where models lie; all members share the first GPU")
     parser.add_argument("--autocast", action="store_true", help="forward in bfloat16, in every way")
     parser.add_argument("--compile", action="store_true", help="torch.compile around every way")
     parser.add_argument("--replay", action="store_true", help="computing of models of the zoo asleep, as it was recorded: bench/peers/replayed.py")
@@ -111,7 +123,7 @@ def main() -> None:
     parser.add_argument("--quick", action="store_true", help="tiny: does it run?")
     args = parser.parse_args()
     if args.quick:
-        args.rates, args.members, args.models, args.steps, args.rounds = [None], [2], ["lenet"], 3, 1
+        args.rates, args.members, args.models, args.steps, args.rounds = ["0"], [2], ["lenet"], 3, 1
     if args.single:
         single(args)
         return
@@ -122,9 +134,14 @@ def main() -> None:
         for name in args.networks:
             topology, members = networks.members_of(name, pathlib.Path(folder))
             cells += compare(name, members, args, topology)
-    for rate in [] if args.networks else args.rates:
+    for model in args.models if args.ratios else []:
+        of_model = argparse.Namespace(**{**vars(args), "models": [model]})
         for members in args.members:
-            cells += compare(rate, members, args)
+            for ratio in args.ratios:
+                cells += compare(rate_for(ratio, members, of_model), members, of_model)
+    for rate in [] if args.networks or args.ratios else args.rates:
+        for members in args.members:
+            cells += compare(None if rate == "0" else rate, members, args)
     if cells:
         summary(cells, args.plans)
 

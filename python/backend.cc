@@ -46,11 +46,10 @@ void bind_backend(py::module_& module) {
   module.def(
       "create_backend",
       [](const c10::intrusive_ptr<c10d::Store>& store, int rank, int size, std::chrono::milliseconds timeout, std::string name,
-         std::vector<std::uint64_t> ranks) {
-        return c10::make_intrusive<nn::Backend>(store, rank, size, timeout,
-                                                nn::Backend::Identity{std::move(name), std::move(ranks)});
+         std::vector<std::uint64_t> ranks, std::optional<c10::DeviceIndex> pretended) {
+        return c10::make_intrusive<nn::Backend>(store, rank, size, timeout, nn::Backend::Identity{std::move(name), std::move(ranks)}, pretended);
       },
-      py::arg("store"), py::arg("rank"), py::arg("size"), py::arg("timeout"), py::arg("name"), py::arg("ranks"),
+      py::arg("store"), py::arg("rank"), py::arg("size"), py::arg("timeout"), py::arg("name"), py::arg("ranks"), py::arg("pretended"),
       py::call_guard<py::gil_scoped_release>());
   module.def("flight_record", [] { return py::bytes(nn::FlightRecorder::local().dump()); },
              "The flight recorder's operations, pickled as torch.distributed.flight_recorder reads them.");

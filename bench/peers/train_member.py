@@ -54,19 +54,19 @@ class Load:
     """What is trained: new models, batches of this member (inputs and targets) that steps take in turns, and the loss."""
 
     def __init__(self, name: str, args: argparse.Namespace):
-        self.loss = F.cross_entropy
+        self.loss, self.device = F.cross_entropy, args.device
         if name in models.MODELS:  # on random images of Fashion-MNIST's shape
             self.model = models.MODELS[name]
             generator = torch.Generator().manual_seed(100 + shoal.rank())
             images = torch.randn(args.batch, 1, 28, 28, generator=generator)
-            self.batches = [(images, torch.randint(0, 10, (args.batch,), generator=generator))]
+            self.batches = [(images.to(args.device), torch.randint(0, 10, (args.batch,), generator=generator).to(args.device))]
             return
         task = Task(name)
         self.model, self.loss = lambda: shoal.models.build(name), task.loss
         training, _ = task.read(args.data, args.batch, 100 + shoal.rank())
         chosen = torch.randperm(len(training), generator=torch.Generator().manual_seed(100 + shoal.rank()))
         batches = [training.batch(some) for some in chosen.split(args.batch)[: BATCHES if args.data != SYNTHETIC else 1]]
-        self.batches = [[each[:, : args.places] for each in batch] if task.is_text else batch for batch in batches]
+        self.batches = [[(each[:, : args.places] if task.is_text else each).to(args.device) for each in batch] for batch in batches]
         if args.replay:
             *inputs, targets = self.batches[0]
             recorded = [None]
@@ -79,13 +79,18 @@ class Load:
             self.loss = lambda number, _: number
             self.batches = [(torch.zeros((), requires_grad=True), None)]
 
+    def finish(self) -> None:
+        """Waits until the device has done what it was given, so that a step's time is all of it."""
+        if self.device != "cpu":
+            torch.accelerator.synchronize()
+
 
 class Trainer:
     """A model trained in one way; turn() trains a number of steps."""
 
     def __init__(self, wrap, load: Load, args: argparse.Namespace):
         torch.manual_seed(1)
-        model = Net(load.model())
+        model = Net(load.model()).to(args.device)
         optimizer = torch.optim.SGD(model.parameters(), lr=0.01, momentum=0.9)
         self.model, self.optimizer = wrap(model, optimizer)
         if args.compile:
@@ -103,13 +108,15 @@ class Trainer:
             self.step += 1
             begin = time.perf_counter()
             self.optimizer.zero_grad()
-            with torch.autocast("cpu", torch.bfloat16, enabled=self.autocast):
+            with torch.autocast(self.load.device, torch.bfloat16, enabled=self.autocast):
                 loss = self.load.loss(self.model(*inputs), targets)
             loss.backward()
             self.optimizer.step()
+            self.load.finish()
             times.append(time.perf_counter() - begin)
         begin = time.perf_counter()
         getattr(self.model, "flush", lambda: None)()  # what of the last step is still on its way belongs to it
+        self.load.finish()
         times[-1] += time.perf_counter() - begin
         return times
 
@@ -197,6 +204,7 @@ def main() -> None:
     parser.add_argument("--turn", type=float, default=1, help="seconds")
     parser.add_argument("--autocast", action="store_true", help="forward in bfloat16")
     parser.add_argument("--compile", action="store_true", help="torch.compile around every way")
+    parser.add_argument("--device", choices=["cpu", "cuda"], default="cpu", help="where models and batches lie; all members share the first one")
     parser.add_argument("--store", default="127.0.0.1:29600", help="host:port of DDP's store, on member 0")
     args = parser.parse_args()
     torch._dynamo.config.recompile_limit = 64  # each of our ways compiles the same code for a model of its own

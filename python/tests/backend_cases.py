@@ -15,10 +15,10 @@ SIZES = [0, 1, 2, 3, 7, 64, 1000, 4096, 20011, 70001]
 
 
 def values(rank, site, count, dtype, spread=4):
-    """Small whole numbers, so that sums and averages of a few are exact in every type."""
-    generator = torch.Generator().manual_seed(1000 * site + rank)
+    """Small whole numbers, so that sums and averages of a few are exact in every type; the same ones on whatever device is the default."""
+    generator = torch.Generator("cpu").manual_seed(1000 * site + rank)
     low = 0 if dtype in (torch.uint8, torch.bool) else -spread
-    return torch.randint(low, spread + 1, (count,), generator=generator).to(dtype)
+    return torch.randint(low, spread + 1, (count,), generator=generator, device="cpu").to(torch.get_default_device(), dtype)
 
 
 def ops_of(dtype, size):

@@ -22,8 +22,8 @@ def make(seed=1):
 
 
 def batch(step, rank):
-    generator = torch.Generator().manual_seed(1000 * step + rank)
-    x = torch.randn(16, 6, generator=generator)
+    generator = torch.Generator("cpu").manual_seed(1000 * step + rank)
+    x = torch.randn(16, 6, generator=generator, device="cpu").to(torch.get_default_device())
     return x, (x[:, 0] > 0).long() + (x[:, 1] > 0.5).long()  # something to learn
 
 

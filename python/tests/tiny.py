@@ -27,8 +27,10 @@ class Normalised(nn.Module):
 
 
 def data(step: int, rank: int, n: int = 8, width: int = 6):
-    generator = torch.Generator().manual_seed(1000 * step + rank)
-    return torch.randn(n, width, generator=generator), torch.randint(0, 3, (n,), generator=generator)
+    """The same numbers on whatever device is the default."""
+    generator = torch.Generator("cpu").manual_seed(1000 * step + rank)
+    x, y = torch.randn(n, width, generator=generator, device="cpu"), torch.randint(0, 3, (n,), generator=generator, device="cpu")
+    return x.to(torch.get_default_device()), y.to(torch.get_default_device())
 
 
 def loss(net, step: int, rank: int, n: int = 8):

@@ -69,6 +69,26 @@ Joined join(const c10::intrusive_ptr<c10d::Store>& store, int rank, int size, st
   return {std::make_shared<Group>(std::move(job), settings), std::move(network)};
 }
 
+void end(Group& group, const Error& why) {
+  try {
+    group.abort(why);
+  } catch (const Error&) {
+    // Already closed: nothing waits.
+  }
+}
+
+net::Failure as_failure(const std::exception_ptr& wrong) {
+  try {
+    std::rethrow_exception(wrong);
+  } catch (const Error& error) {
+    return std::make_shared<const Error>(error);
+  } catch (const c10::Error& error) {
+    return std::make_shared<const Error>(Code::internal, error.what_without_backtrace());
+  } catch (const std::exception& error) {
+    return std::make_shared<const Error>(Code::internal, error.what());
+  }
+}
+
 net::Done part_of(const c10::intrusive_ptr<Work>& work) {
   return [work](const net::Failure& failure) mutable { Work::part_done(std::move(work), failure); };
 }
@@ -76,8 +96,8 @@ net::Done part_of(const c10::intrusive_ptr<Work>& work) {
 }  // namespace
 
 Backend::Backend(const c10::intrusive_ptr<c10d::Store>& store, int rank, int size, std::chrono::milliseconds timeout,
-                 Identity identity)
-    : c10d::Backend(rank, size), store_(store), identity_(std::move(identity)), timeout_(timeout) {
+                 Identity identity, std::optional<c10::DeviceIndex> pretended)
+    : c10d::Backend(rank, size), store_(store), identity_(std::move(identity)), timeout_(timeout), pretended_(pretended) {
   if (identity_.ranks.empty()) {
     identity_.ranks.resize(members());
     std::iota(identity_.ranks.begin(), identity_.ranks.end(), std::uint64_t{0});
@@ -108,13 +128,7 @@ c10::intrusive_ptr<Backend::Options> Backend::getBackendOptions() {
   return c10::make_intrusive<Options>("shoal", timeout_.load());
 }
 
-void Backend::abort() {
-  try {
-    group_->abort(Error(Code::cancelled, "rank " + std::to_string(rank_) + " aborted the process group"));
-  } catch (const Error&) {
-    // Already closed: nothing waits.
-  }
-}
+void Backend::abort() { end(*group_, Error(Code::cancelled, "rank " + std::to_string(rank_) + " aborted the process group")); }
 
 void Backend::shutdown() { group_->close(); }
 
@@ -139,6 +153,20 @@ c10::intrusive_ptr<Work> Backend::begin(Call& call, c10d::OpType type, const cha
     };
   }
   return c10::make_intrusive<Work>(group_, std::move(call.plan), std::move(name), sequence);
+}
+
+// An operation that begins late and cannot is an end of the group, as what a device did not copy is: the others wait for it.
+Backend::Result Backend::start(const c10::intrusive_ptr<Work>& work, std::shared_ptr<Departures::Copies> arriving, std::size_t collectives,
+                               const std::function<void()>& fn) {
+  if (!arriving && departures_->idle()) return start(work, fn);
+  const auto late = [group = group_, work](const std::exception_ptr& wrong) {
+    if (!wrong) return;
+    const auto why = as_failure(wrong);
+    end(*group, *why);
+    if (!group->post([work, why]() mutable { Work::give_up(std::move(work), why); })) Work::give_up(work, why);
+  };
+  if (!arriving) arriving = std::make_shared<Departures::Copies>();
+  return start(work, [&] { departures_->depart(std::move(arriving), collectives, fn, late); });
 }
 
 Backend::Result Backend::start(const c10::intrusive_ptr<Work>& work, const std::function<void()>& fn) {
@@ -176,7 +204,7 @@ void Backend::record(Work::Plan& plan, std::uint64_t sequence) {
 }
 
 at::Tensor Backend::allocateTensor(long size, at::TensorOptions options) {
-  TORCH_CHECK(options.device().is_cpu(), "shoal: tensors live on the CPU, not on ", options.device());
+  if (!options.device().is_cpu()) return at::empty({size}, options);
   const auto bytes = static_cast<std::size_t>(size) * options.dtype().itemsize();
   const auto memory = group_->lendable(bytes);
   if (!memory) return at::empty({size}, options);
@@ -185,14 +213,14 @@ at::Tensor Backend::allocateTensor(long size, at::TensorOptions options) {
 
 Backend::Result Backend::launch(Call call, c10d::OpType type, const char* title, std::chrono::milliseconds timeout) {
   call.plan.parts = static_cast<std::uint32_t>(call.parts.size());
-  const auto work = begin(call, type, title, timeout, name(call.parts.front().operation), group_->sequence() + 1);
-  return start(work, [&] {
-    for (Collect& part : call.parts) group_->start(std::move(part), work->patience(), part_of(work));
+  const auto work = begin(call, type, title, timeout, name(call.parts.front().operation), group_->sequence() + departures_->collectives() + 1);
+  return start(work, std::move(call.arriving), call.parts.size(), [group = group_, work, parts = std::move(call.parts)] {
+    for (const Collect& part : parts) group->start(part, work->patience(), part_of(work));
   });
 }
 
 Backend::Result Backend::barrier(const c10d::BarrierOptions& opts) {
-  Call call;
+  Call call(*this);
   const Piece token = call.update(at::zeros({1}, at::kByte));
   Collect part;
   part.operation = Operation::barrier;
@@ -203,7 +231,7 @@ Backend::Result Backend::barrier(const c10d::BarrierOptions& opts) {
 }
 
 void Backend::monitoredBarrier(const c10d::BarrierOptions& opts, bool wait_all_ranks) {
-  Call call;
+  Call call(*this);
   const auto work = begin(call, c10d::OpType::BARRIER, "shoal:monitored_barrier", opts.timeout, "monitored_barrier", 0);
   translated([&] { group_->monitored_barrier(work->patience(), wait_all_ranks, part_of(work)); });
   work->wait(kNoTimeout);
@@ -215,15 +243,15 @@ Backend::Result Backend::send(Tensors& tensors, int to, int tag) {
   check_single("send", tensors);
   TORCH_CHECK(to >= 0 && to < size_ && to != rank_, "shoal: send to invalid rank ", to);
   TORCH_CHECK(tag >= 0, "Tag must be nonnegative");
-  Call call;
+  Call call(*this);
   const Piece bytes = call.read(tensors[0]);
   call.plan.peer = to;
   call.plan.inputs = tensors;
   call.plan.outputs = {tensors};
   const auto work = begin(call, c10d::OpType::SEND, "shoal:send", c10d::kUnsetTimeout,
                           "send to rank " + std::to_string(to) + " (tag " + std::to_string(tag) + ")", 0);
-  return start(work, [&] {
-    group_->send(static_cast<net::Rank>(to), static_cast<std::uint32_t>(tag), bytes, work->patience(), part_of(work));
+  return start(work, std::move(call.arriving), 0, [group = group_, work, to, tag, bytes] {
+    group->send(static_cast<net::Rank>(to), static_cast<std::uint32_t>(tag), bytes, work->patience(), part_of(work));
   });
 }
 
@@ -237,7 +265,7 @@ Backend::Result Backend::recvAnysource(Tensors& tensors, int tag) { return recei
 Backend::Result Backend::receive(Tensors& tensors, std::optional<net::Rank> from, int tag) {
   check_single("recv", tensors);
   TORCH_CHECK(tag >= 0, "Tag must be nonnegative");
-  Call call;
+  Call call(*this);
   const Piece bytes = call.write(tensors[0]);
   call.plan.peer = from ? static_cast<int>(*from) : -1;
   call.plan.inputs = tensors;

@@ -1,5 +1,6 @@
 // torch.distributed.init_process_group("shoal"): the c10d backend. Every collective and point-to-point call that gloo has
-// on CPU, with gloo's meaning; DistributedDataParallel trains on it unmodified.
+// on CPU, with gloo's meaning; DistributedDataParallel trains on it unmodified. Tensors of a device travel through the host's memory, and no copy is
+// waited for (backend_departures.h): wait() has the device's current stream come after what it brings.
 //
 // It uses only the Store, rank and size it is given, never the environment's, so that subgroups have their own ranks.
 // In which order contributions are added depends on size and members alone, so results do not depend on timing.
@@ -19,7 +20,9 @@
 #include <torch/csrc/distributed/c10d/Store.hpp>
 #include <vector>
 
+#include "shoal/nn/backend_departures.h"
 #include "shoal/nn/backend_work.h"
+#include "shoal/nn/staging.h"
 
 namespace shoal::nn {
 
@@ -34,9 +37,10 @@ class Backend final : public c10d::Backend {
     std::string name;                  // PyTorch's
     std::vector<std::uint64_t> ranks;  // in the job, by rank; empty: the same
   };
-  // Blocks until all members are connected, at most `timeout`, which is also the default of every operation.
+  // Blocks until all members are connected, at most `timeout`, which is also the default of every operation. pretended: for tests, the CPU as a device
+  // of that index.
   Backend(const c10::intrusive_ptr<c10d::Store>& store, int rank, int size, std::chrono::milliseconds timeout,
-          Identity identity);
+          Identity identity, std::optional<c10::DeviceIndex> pretended = {});
   ~Backend() override;
   // Says goodbye in every group of this process: before the interpreter ends.
   static void close_all();
@@ -103,13 +107,15 @@ class Backend final : public c10d::Backend {
   struct Call;  // collectives that make up one Work (backend_call.h)
   c10::intrusive_ptr<Work> begin(Call& call, c10d::OpType type, const char* title, std::chrono::milliseconds timeout,
                                  std::string name, std::uint64_t sequence);
-  // fn starts what the work consists of.
+  // fn starts what the work consists of, now, or when what it reads has arrived from devices and those before it have begun.
   Result start(const c10::intrusive_ptr<Work>& work, const std::function<void()>& fn);
+  Result start(const c10::intrusive_ptr<Work>& work, std::shared_ptr<Departures::Copies> arriving, std::size_t collectives, const std::function<void()>& fn);
   Result launch(Call call, c10d::OpType type, const char* title, std::chrono::milliseconds timeout);
   Result exchange(Call call, const std::vector<std::span<std::byte>>& outgoing,
                   const std::vector<std::span<std::byte>>& incoming, c10d::OpType type, std::chrono::milliseconds timeout);
   Result receive(Tensors& tensors, std::optional<net::Rank> from, int tag);
   void record(Work::Plan& plan, std::uint64_t sequence);
+  Staging* staging_of(const at::Tensor& tensor) const { return Staging::shared(tensor.device(), pretended_); }  // nullptr: it is the host's
   void coalesce(const Result& work);  // where this thread coalesces
   void forget_coalescing();
   c10::intrusive_ptr<c10d::Backend> of_ranks(const c10::intrusive_ptr<c10d::Store>& store, const std::vector<int>& ranks,
@@ -124,6 +130,8 @@ class Backend final : public c10d::Backend {
   std::atomic<std::uint64_t> messages_{0};
   std::shared_ptr<Group> group_;
   std::shared_ptr<const void> network_;  // of GroupNetworks, while the group is here
+  const std::shared_ptr<Departures> departures_ = std::make_shared<Departures>();
+  const std::optional<c10::DeviceIndex> pretended_;
   std::once_flag described_;     // to the flight recorder
   std::mutex coalescing_mutex_;  // guards coalescing_
   std::map<std::thread::id, std::vector<Result>> coalescing_;  // by the thread that began

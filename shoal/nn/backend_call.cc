@@ -2,6 +2,7 @@
 
 #include <ATen/Functions.h>
 #include <ATen/MemoryOverlap.h>
+#include <ATen/TensorUtils.h>
 #include <ATen/core/grad_mode.h>
 #include <torch/version.h>
 
@@ -13,7 +14,7 @@ namespace {
 
 void check_memory(const at::Tensor& tensor) {
   TORCH_CHECK(tensor.layout() == at::kStrided, "shoal: tensors must be dense");
-  TORCH_CHECK(tensor.is_cpu(), "shoal: tensors must be on the CPU, not on ", tensor.device());
+  TORCH_CHECK(!tensor.is_meta(), "shoal: tensors must have memory, and one on the device meta has none");
 }
 
 DType dtype_of(at::ScalarType type) {
@@ -77,14 +78,32 @@ Piece Backend::Call::hold(const at::Tensor& tensor) {
   return {static_cast<std::byte*>(tensor.data_ptr()), tensor.nbytes()};
 }
 
+at::Tensor Backend::Call::fetch(const at::Tensor& tensor, Staging& staging) {
+  if (!arriving) arriving = std::make_shared<Departures::Copies>();
+  return staging.to_host(tensor, at::detail::defaultStrides(tensor.sizes()), backend.departures_->one_of(arriving));
+}
+
+void Backend::Call::bring_home(const at::Tensor& host, const at::Tensor& tensor, Staging& staging) {
+  copies_home.emplace_back([host, tensor, &staging] { staging.home(host, tensor); });
+  const auto stream = staging.homewards();
+  if (stream && std::ranges::find(plan.homewards, *stream) == plan.homewards.end()) plan.homewards.push_back(*stream);
+}
+
 Piece Backend::Call::read(const at::Tensor& tensor) {
   check_memory(tensor);
   const at::NoGradGuard no_grad;
+  if (Staging* const staging = backend.staging_of(tensor)) return hold(fetch(tensor, *staging));
   return hold(tensor.contiguous());
 }
 
 Piece Backend::Call::write(const at::Tensor& tensor) {
   check_memory(tensor);
+  if (Staging* const staging = backend.staging_of(tensor)) {
+    at::assert_no_internal_overlap(tensor);
+    const at::Tensor host = staging->room(tensor);
+    bring_home(host, tensor, *staging);
+    return hold(host);
+  }
   if (tensor.is_contiguous()) return hold(tensor);
   return update(tensor);
 }
@@ -93,6 +112,11 @@ Piece Backend::Call::update(const at::Tensor& tensor) {
   check_memory(tensor);
   at::assert_no_internal_overlap(tensor);  // now, while the caller is there to hear it
   const at::NoGradGuard no_grad;
+  if (Staging* const staging = backend.staging_of(tensor)) {
+    const at::Tensor host = fetch(tensor, *staging);
+    bring_home(host, tensor, *staging);
+    return hold(host);
+  }
   const at::Tensor flat = tensor.contiguous();
   if (!flat.is_same(tensor)) {
     copies_home.emplace_back([tensor, flat] {
@@ -115,14 +139,37 @@ Pieces Backend::Call::write(const Tensors& tensors) {
   return pieces;
 }
 
-at::Tensor Backend::Call::flatten(const Tensors& tensors) {
+Piece Backend::Call::flatten_there(const Tensors& tensors) {
+  const at::NoGradGuard no_grad;
+  Tensors parts;
+  for (const at::Tensor& tensor : tensors) {
+    check_memory(tensor);
+    at::assert_no_internal_overlap(tensor);
+    parts.push_back(tensor.reshape({-1}));
+  }
+  const at::Tensor flat = at::cat(parts);
+  Staging& staging = *backend.staging_of(flat);
+  const at::Tensor host = fetch(flat, staging);
+  std::int64_t begin = 0;
+  for (const at::Tensor& tensor : tensors) {
+    bring_home(host.narrow(0, begin, tensor.numel()).view(tensor.sizes()), tensor, staging);
+    begin += tensor.numel();
+  }
+  return hold(host);
+}
+
+Piece Backend::Call::flatten(const Tensors& tensors) {
+  for (const at::Tensor& tensor : tensors) {
+    TORCH_CHECK(tensor.scalar_type() == tensors.front().scalar_type(), "shoal: tensors of one call must have one dtype");
+    TORCH_CHECK(tensor.device() == tensors.front().device(), "shoal: tensors of one call must be on one device");
+  }
+  if (backend.staging_of(tensors.front())) return flatten_there(tensors);
   std::int64_t total = 0;
   for (const at::Tensor& tensor : tensors) total += tensor.numel();
   at::Tensor flat = at::empty({total}, tensors.front().options().requires_grad(false));
   std::vector<Piece> homes;
   auto* next = static_cast<std::byte*>(flat.data_ptr());
   for (const at::Tensor& tensor : tensors) {
-    TORCH_CHECK(tensor.scalar_type() == tensors.front().scalar_type(), "shoal: tensors of one call must have one dtype");
     const Piece home = update(tensor);
     if (!home.empty()) std::memcpy(next, home.data(), home.size());
     next += home.size();
@@ -136,7 +183,7 @@ at::Tensor Backend::Call::flatten(const Tensors& tensors) {
       from += home.size();
     }
   });
-  return flat;
+  return hold(flat);
 }
 
 std::byte* lowest(const Pieces& pieces) {

@@ -5,6 +5,7 @@
 #include <span>
 
 #include "shoal/nn/backend.h"
+#include "shoal/nn/backend_departures.h"
 
 namespace shoal::nn {
 
@@ -21,25 +22,34 @@ using Piece = std::span<std::byte>;  // memory of one contiguous tensor
 using Pieces = std::vector<Piece>;
 
 struct Backend::Call {
+  explicit Call(Backend& of) : backend(of) {}
+
+  Backend& backend;
   Work::Plan plan;
   std::vector<Collect> parts;
   std::vector<std::function<void()>> copies_home;
+  std::shared_ptr<Departures::Copies> arriving;  // from devices, before it may begin; nullptr: none
 
-  // Memory of a tensor, or of a contiguous copy that the call holds. CPU and strided tensors only.
+  // Memory of a tensor, or of a contiguous copy that the call holds, on the host where the tensor is a device's: what is read has arrived when the call
+  // begins. Strided tensors only.
   Piece read(const at::Tensor& tensor);
-  Piece write(const at::Tensor& tensor);   // copied home at the end where the tensor is not contiguous
+  Piece write(const at::Tensor& tensor);   // copied home at the end where the tensor is not contiguous, or not on the host
   Piece update(const at::Tensor& tensor);  // both
   Pieces read(const Tensors& tensors);
   Pieces write(const Tensors& tensors);
-  // One tensor of all elements one after another; copied home at the end.
-  at::Tensor flatten(const Tensors& tensors);
+  // All elements one after another; copied home at the end.
+  Piece flatten(const Tensors& tensors);
 
-  void add_all_reduce(const at::Tensor& tensor, const c10d::ReduceOp& op);
+  void add_all_reduce(const Piece& elements, const at::Tensor& like, const c10d::ReduceOp& op);
   void add_all_gather(const Piece& input, const Pieces& outputs);
   void add_reduce_scatter(const Pieces& inputs, const Piece& output, Collect part);  // part: how it adds
 
  private:
   Piece hold(const at::Tensor& tensor);
+  Piece flatten_there(const Tensors& tensors);  // a device's
+  // On the host, in the order of the elements; these of the device come to it, go home from it at the end.
+  at::Tensor fetch(const at::Tensor& tensor, Staging& staging);
+  void bring_home(const at::Tensor& host, const at::Tensor& tensor, Staging& staging);
 };
 
 // Lists of tensors lie anywhere: their place is an offset from the lowest, so nothing needs to be flattened.

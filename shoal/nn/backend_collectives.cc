@@ -65,7 +65,7 @@ Pieces even_pieces(const Piece& whole, std::size_t members) {
 
 Backend::Result Backend::broadcast(Tensors& tensors, const c10d::BroadcastOptions& opts) {
   check_single("broadcast", tensors);
-  Call call;
+  Call call(*this);
   call.plan.inputs = tensors;
   call.plan.outputs = {tensors};
   const bool own = opts.rootRank == rank_;
@@ -80,33 +80,32 @@ Backend::Result Backend::broadcast(Tensors& tensors, const c10d::BroadcastOption
 Backend::Result Backend::allreduce(Tensors& tensors, const c10d::AllreduceOptions& opts) {
   check_single("all_reduce", tensors);
   if (tensors[0].layout() == at::kSparse) return allreduce_sparse(tensors, opts);
-  Call call;
+  Call call(*this);
   call.plan.inputs = tensors;
   call.plan.outputs = {tensors};
-  call.add_all_reduce(tensors[0], opts.reduceOp);
+  call.add_all_reduce(call.update(tensors[0]), tensors[0], opts.reduceOp);
   return launch(std::move(call), c10d::OpType::ALLREDUCE, "shoal:all_reduce", opts.timeout);
 }
 
 Backend::Result Backend::allreduce_coalesced(Tensors& tensors, const c10d::AllreduceCoalescedOptions& opts) {
   TORCH_CHECK(!tensors.empty(), "shoal: all_reduce_coalesced takes at least one tensor");
-  Call call;
+  Call call(*this);
   call.plan.inputs = tensors;
   call.plan.outputs = {tensors};
-  call.add_all_reduce(tensors.size() == 1 ? tensors[0] : call.flatten(tensors), opts.reduceOp);
+  call.add_all_reduce(tensors.size() == 1 ? call.update(tensors[0]) : call.flatten(tensors), tensors[0], opts.reduceOp);
   return launch(std::move(call), c10d::OpType::ALLREDUCE_COALESCED, "shoal:all_reduce", opts.timeout);
 }
 
-void Backend::Call::add_all_reduce(const at::Tensor& tensor, const c10d::ReduceOp& op) {
-  Collect part = adding(Operation::all_reduce, tensor, op);
-  const Piece bytes = update(tensor);
-  part.total = bytes.size() / size_of(part.type);
-  part.buffers = {bytes.data(), bytes.data()};
+void Backend::Call::add_all_reduce(const Piece& elements, const at::Tensor& like, const c10d::ReduceOp& op) {
+  Collect part = adding(Operation::all_reduce, like, op);
+  part.total = elements.size() / size_of(part.type);
+  part.buffers = {elements.data(), elements.data()};
   parts.push_back(std::move(part));
 }
 
 Backend::Result Backend::reduce(Tensors& tensors, const c10d::ReduceOptions& opts) {
   check_single("reduce", tensors);
-  Call call;
+  Call call(*this);
   call.plan.inputs = tensors;
   call.plan.outputs = {tensors};
   Collect part = adding(Operation::reduce, tensors[0], opts.reduceOp);
@@ -137,7 +136,7 @@ Backend::Result Backend::allgather(TensorLists& outputs, Tensors& inputs, const 
   check_single("all_gather", inputs);
   check_lists("all_gather", outputs, 1, members());
   check_like("all_gather", inputs[0], {outputs[0][static_cast<std::size_t>(rank_)]});
-  Call call;
+  Call call(*this);
   call.plan.inputs = inputs;
   call.plan.outputs = outputs;
   call.add_all_gather(call.read(inputs[0]), call.write(outputs[0]));
@@ -152,7 +151,7 @@ Backend::Result Backend::_allgather_base(at::Tensor& output, at::Tensor& input, 
 Backend::Result Backend::allgather_into_tensor_coalesced(Tensors& outputs, Tensors& inputs,
                                                          const c10d::AllgatherOptions& opts) {
   check_pairs("all_gather_into_tensor", outputs, inputs);
-  Call call;
+  Call call(*this);
   call.plan.inputs = inputs;
   call.plan.outputs = {outputs};
   for (std::size_t i = 0; i < inputs.size(); ++i) {
@@ -166,7 +165,7 @@ Backend::Result Backend::allgather_into_tensor_coalesced(Tensors& outputs, Tenso
 Backend::Result Backend::allgather_coalesced(TensorLists& outputs, Tensors& inputs, const c10d::AllgatherOptions& opts) {
   TORCH_CHECK(!inputs.empty(), "shoal: all_gather_coalesced takes at least one tensor");
   check_lists("all_gather_coalesced", outputs, members(), inputs.size());
-  Call call;
+  Call call(*this);
   call.plan.inputs = inputs;
   call.plan.outputs = outputs;
   for (std::size_t i = 0; i < inputs.size(); ++i) {
@@ -180,7 +179,7 @@ Backend::Result Backend::allgather_coalesced(TensorLists& outputs, Tensors& inpu
 
 Backend::Result Backend::gather(TensorLists& outputs, Tensors& inputs, const c10d::GatherOptions& opts) {
   check_single("gather", inputs);
-  Call call;
+  Call call(*this);
   call.plan.inputs = inputs;
   call.plan.outputs = outputs;
   const Piece input = call.read(inputs[0]);
@@ -204,7 +203,7 @@ Backend::Result Backend::gather(TensorLists& outputs, Tensors& inputs, const c10
 
 Backend::Result Backend::scatter(Tensors& outputs, TensorLists& inputs, const c10d::ScatterOptions& opts) {
   check_single("scatter", outputs);
-  Call call;
+  Call call(*this);
   if (!inputs.empty()) call.plan.inputs = inputs[0];
   call.plan.outputs = {outputs};
   const Piece output = call.write(outputs[0]);
@@ -245,7 +244,7 @@ Backend::Result Backend::reduce_scatter(Tensors& outputs, TensorLists& inputs, c
   check_lists("reduce_scatter", inputs, 1, members());
   check_like("reduce_scatter", outputs[0], {inputs[0][static_cast<std::size_t>(rank_)]});
   Collect part = adding(Operation::reduce_scatter, outputs[0], opts.reduceOp);
-  Call call;
+  Call call(*this);
   call.plan.inputs = inputs[0];
   call.plan.outputs = {outputs};
   Pieces pieces = call.read(inputs[0]);
@@ -265,7 +264,7 @@ Backend::Result Backend::_reduce_scatter_base(at::Tensor& output, at::Tensor& in
 Backend::Result Backend::reduce_scatter_tensor_coalesced(Tensors& outputs, Tensors& inputs,
                                                          const c10d::ReduceScatterOptions& opts) {
   check_pairs("reduce_scatter_tensor", inputs, outputs);
-  Call call;
+  Call call(*this);
   call.plan.inputs = inputs;
   call.plan.outputs = {outputs};
   for (std::size_t i = 0; i < inputs.size(); ++i) {
@@ -281,7 +280,7 @@ Backend::Result Backend::reduce_scatter_tensor_coalesced(Tensors& outputs, Tenso
 Backend::Result Backend::alltoall_base(at::Tensor& output, at::Tensor& input, std::vector<std::int64_t>& output_splits,
                                        std::vector<std::int64_t>& input_splits, const c10d::AllToAllOptions& opts) {
   TORCH_CHECK(input.scalar_type() == output.scalar_type(), "shoal: all_to_all_single: input and output have different dtypes");
-  Call call;
+  Call call(*this);
   call.plan.inputs = {input};
   call.plan.outputs = {{output}};
   const Pieces outgoing = split_rows(input, call.read(input), input_splits, size_);
@@ -291,7 +290,7 @@ Backend::Result Backend::alltoall_base(at::Tensor& output, at::Tensor& input, st
 
 Backend::Result Backend::alltoall(Tensors& outputs, Tensors& inputs, const c10d::AllToAllOptions& opts) {
   TORCH_CHECK(outputs.size() == members() && inputs.size() == members(), "shoal: all_to_all takes a tensor for each member");
-  Call call;
+  Call call(*this);
   call.plan.inputs = inputs;
   call.plan.outputs = {outputs};
   const Pieces outgoing = call.read(inputs), incoming = call.write(outputs);
@@ -355,7 +354,7 @@ Backend::Result Backend::allreduce_sparse(Tensors& tensors, const c10d::Allreduc
     sum = sum + at::sparse_coo_tensor(indices[member].narrow(1, 0, count), values[member].narrow(0, 0, count), own.sizes());
   }
   tensors[0].copy_(sum.coalesce());
-  Call call;
+  Call call(*this);
   call.plan.inputs = tensors;
   call.plan.outputs = {tensors};
   const auto work = begin(call, c10d::OpType::_ALLREDUCE_SPARSE, "shoal:all_reduce", opts.timeout, "all_reduce", getSequenceNumberForGroup());

@@ -1,11 +1,13 @@
 #include "shoal/nn/backend_work.h"
 
+#include <c10/core/StreamGuard.h>
 #include <c10/util/Exception.h>
 
 #include <cstdio>
 
 #include "shoal/core/text.h"
 #include "shoal/nn/backend_completions.h"
+#include "shoal/nn/staging.h"
 #include "shoal/nn/torch_error.h"
 
 namespace shoal::nn {
@@ -45,6 +47,11 @@ void Work::part_done(c10::intrusive_ptr<Work> work, const net::Failure& failure,
     work->run_epilogue();
     complete_on_loop(std::move(work));
   });
+}
+
+void Work::give_up(c10::intrusive_ptr<Work> work, const net::Failure& failure) {
+  work->parts_left_ = 1;  // whatever part ends later counts no more
+  part_done(std::move(work), failure);
 }
 
 // Completion happens on the loop, where a waiting caller is sure to notice it.
@@ -93,6 +100,7 @@ bool Work::wait(std::chrono::milliseconds timeout) {
     std::rethrow_exception(to_torch(error));
   }
   if (const std::exception_ptr failed = exception()) std::rethrow_exception(failed);
+  for (const c10::Stream& stream : plan_.homewards) come_after(stream);
   return true;
 }
 
@@ -113,6 +121,7 @@ void Work::settle(const c10::intrusive_ptr<c10::ivalue::Future>& future) const {
   if (const std::exception_ptr failed = exception()) {
     future->setError(failed);
   } else {
+    const c10::MultiStreamGuard on(plan_.homewards);  // who waits for the future comes after these
     future->markCompleted(value());
   }
 }
@@ -122,8 +131,10 @@ c10::intrusive_ptr<c10::ivalue::Future> Work::getFuture() {
   const std::unique_lock lock(future_mutex_);
   if (!future_) {
     const auto tensors = c10::ListType::create(c10::TensorType::get());
-    future_ = c10::make_intrusive<c10::ivalue::Future>(plan_.outputs.size() > 1 ? c10::TypePtr(c10::ListType::create(tensors))
-                                                                               : c10::TypePtr(tensors));
+    std::vector<c10::Device> devices;
+    for (const c10::Stream& stream : plan_.homewards) devices.push_back(stream.device());
+    future_ = c10::make_intrusive<c10::ivalue::Future>(plan_.outputs.size() > 1 ? c10::TypePtr(c10::ListType::create(tensors)) : c10::TypePtr(tensors),
+                                                       std::move(devices));
     if (ready_.load(std::memory_order_acquire)) settle(future_);  // no callback can hang on it yet
   }
   return future_;

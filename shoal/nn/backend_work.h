@@ -25,6 +25,7 @@ class Work final : public c10d::Work {
     std::vector<std::vector<at::Tensor>> outputs;  // the future's value
     std::vector<at::Tensor> held;                  // kept alive: flat copies and the like
     std::function<void()> epilogue;                // after success, before completion: copies results home
+    std::vector<c10::Stream> homewards;            // on which the epilogue copies to devices: who reads results comes after them
     Nanoseconds patience{};                        // after which the operation ends by itself
     std::uint32_t parts = 1;                       // operations of the group that it consists of
     std::optional<int> peer;                       // of a message; -1: anybody
@@ -36,6 +37,8 @@ class Work final : public c10d::Work {
 
   // One part is done; on the loop.
   static void part_done(c10::intrusive_ptr<Work> work, const net::Failure& failure, int source_rank = -1);
+  // None of it will be done but what has begun; on the loop, once the group has ended.
+  static void give_up(c10::intrusive_ptr<Work> work, const net::Failure& failure);
   Nanoseconds patience() const { return plan_.patience; }
 
   bool wait(std::chrono::milliseconds timeout) override;

@@ -10,6 +10,7 @@
 #include <deque>
 #include <mutex>
 #include <thread>
+#include <unordered_map>
 #include <utility>
 
 namespace shoal::nn {
@@ -73,6 +74,13 @@ at::TensorOptions pinned(const at::Tensor& like) {
   return at::TensorOptions().dtype(like.scalar_type()).device(at::kCPU).pinned_memory(true);
 }
 
+// What `second` is given from now on comes after what `first` has been given so far.
+void order(const c10::Stream& first, const c10::Stream& second) {
+  c10::Event event(first.device_type());
+  event.record(first);
+  event.block(second);
+}
+
 class DeviceStaging final : public Staging {
  public:
   explicit DeviceStaging(c10::Device device)
@@ -81,7 +89,7 @@ class DeviceStaging final : public Staging {
   at::Tensor to_host(const at::Tensor& from, const std::vector<std::int64_t>& strides, Arrived arrived) override {
     const at::NoGradGuard no_grad;
     auto host = at::empty_strided(from.sizes(), strides, pinned(from));
-    after(guard_.getStream(device_), out_);
+    order(guard_.getStream(device_), out_);
     const c10::StreamGuard on(out_);
     host.copy_(from, /*non_blocking=*/true);
     const auto copied = std::make_shared<c10::Event>(device_.type());
@@ -101,19 +109,26 @@ class DeviceStaging final : public Staging {
       there = at::empty_strided(host.sizes(), host.strides(), host.options().device(device_));
       there.copy_(staged, /*non_blocking=*/true);
     }
-    after(in_, computing);
+    order(in_, computing);
     there.record_stream(computing);
     return there;
   }
 
- private:
-  // What `second` is given from now on comes after what `first` has been given so far.
-  void after(const c10::Stream& first, const c10::Stream& second) {
-    c10::Event event(device_.type());
-    event.record(first);
-    event.block(second);
+  at::Tensor room(const at::Tensor& to) override {
+    order(guard_.getStream(device_), in_);
+    return at::empty(to.sizes(), pinned(to));
   }
 
+  void home(const at::Tensor& room, const at::Tensor& to) override {
+    const at::NoGradGuard no_grad;
+    const c10::StreamGuard on(in_);
+    to.copy_(room, /*non_blocking=*/true);
+    to.record_stream(in_);
+  }
+
+  std::optional<c10::Stream> homewards() const override { return in_; }
+
+ private:
   const c10::Device device_;
   const c10::impl::VirtualGuardImpl guard_;
   const c10::Stream out_, in_;
@@ -136,6 +151,12 @@ class PretendedStaging final : public Staging {
     return host;
   }
   at::Tensor to_device(const at::Tensor& host) override { return host.clone(); }
+  at::Tensor room(const at::Tensor& to) override { return at::empty(to.sizes(), to.options().requires_grad(false)); }
+  void home(const at::Tensor& room, const at::Tensor& to) override {
+    const at::NoGradGuard no_grad;
+    to.copy_(room);
+  }
+  std::optional<c10::Stream> homewards() const override { return std::nullopt; }
 
  private:
   const int looks_;
@@ -146,5 +167,20 @@ class PretendedStaging final : public Staging {
 
 std::unique_ptr<Staging> Staging::of(c10::Device device) { return std::make_unique<DeviceStaging>(device); }
 std::unique_ptr<Staging> Staging::pretended(c10::DeviceIndex index) { return std::make_unique<PretendedStaging>(index); }
+
+void come_after(const c10::Stream& stream) {
+  const c10::impl::VirtualGuardImpl guard(stream.device_type());
+  order(stream, guard.getStream(stream.device()));
+}
+
+Staging* Staging::shared(c10::Device device, std::optional<c10::DeviceIndex> pretended) {
+  if (device.is_cpu() && !pretended) return nullptr;
+  static std::mutex mutex;
+  static auto* const stagings = new std::unordered_map<c10::Device, std::unique_ptr<Staging>>;  // their threads may outlive every static object
+  const std::lock_guard lock(mutex);
+  auto& staging = (*stagings)[pretended ? c10::Device(c10::kPrivateUse1, *pretended) : device];
+  if (!staging) staging = pretended ? Staging::pretended(*pretended) : Staging::of(device);
+  return staging.get();
+}
 
 }  // namespace shoal::nn

@@ -214,6 +214,11 @@ void OwnedRows<T>::subscribe(Number number, net::Rank reader) {
 }
 
 template <class T>
+void OwnedRows<T>::changed(Number number, Clock lacks) {
+  changed(number, kNobody, lacks, [] { return kWhole; });
+}
+
+template <class T>
 void OwnedRows<T>::added(Number number, std::span<const T> row, std::span<const T> values, net::Rank by) {
   changed(number, by, slowest_, [&] { return divides_ ? columns_.changed_by(values, row) : kWhole; });
 }

@@ -85,9 +85,7 @@ class OwnedRows {
   void weigh() { weighed_ = true; }                // from now on sum up how much rows change, so that important ones go first
 
  private:
-  void changed(Number number, Clock lacks) {       // all of it, and nobody knows
-    changed(number, kNobody, lacks, [] { return kWhole; });
-  }
+  void changed(Number number, Clock lacks);        // all of it, and nobody knows
   void added(Number number, std::span<const T> row, std::span<const T> values, net::Rank by);  // by these; row: as it is
   template <class Which>
   void changed(Number number, net::Rank by, Clock lacks, const Which& which);
