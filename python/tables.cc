@@ -17,6 +17,25 @@ namespace py = pybind11;
 namespace shoal::python {
 namespace {
 
+// A session's tables, in the group in which it is now.
+struct Tables {
+  Tables(nn::Session& session, Tables* before)
+      : channel(before ? before->channel : session.new_channel()), meeting(before ? before->meeting : session.new_channel()), group(session.lease()),
+        tables(session.job().transport(), options(session), before ? &before->tables : nullptr) {}
+
+  const std::uint16_t channel, meeting;
+  const std::shared_ptr<const void> group;
+  table::Tables tables;
+
+ private:
+  table::TablesOptions options(nn::Session& session) const {
+    auto options = table::options_here(session.job().transport(), session.patience(), channel, meeting);
+    if (const char* const cold_rows = std::getenv("SHOAL_COLD_ROWS")) options.cold_rows = cold_rows;
+    if (session.servers() > 0) table::serve_beside(options, session.workers(), session.servers());
+    return options;
+  }
+};
+
 using Keys = py::array_t<std::uint64_t, py::array::c_style | py::array::forcecast>;
 template <class T>
 using Values = py::array_t<T, py::array::c_style | py::array::forcecast>;
@@ -176,8 +195,8 @@ void bind_table(py::module_& module, const char* name) {
              const py::gil_scoped_release release;
              table.put(keys_of(keys), from);
            })
-      .def("define", [](Table& table, table::Tables& tables, const std::string& function,
-                        py::function what) { tables.define<T>(table.spec().name, function, on_servers<T>(std::move(what))); })
+      .def("define", [](Table& table, Tables& of, const std::string& function,
+                        py::function what) { of.tables.define<T>(table.spec().name, function, on_servers<T>(std::move(what))); })
       .def("call",
            [](Table& table, const std::string& function, const std::optional<Keys>& keys, const Values<table::Wide<T>>& argument) {
              const std::span<const table::Wide<T>> numbers(argument.data(), static_cast<std::size_t>(argument.size()));
@@ -283,24 +302,22 @@ void bind_tables(py::module_& module) {
   bind_table<double>(module, "TableF64");
   bind_table<std::int32_t>(module, "TableI32");
   bind_table<std::int64_t>(module, "TableI64");
-  py::class_<table::Tables, std::shared_ptr<table::Tables>>(module, "Tables")
-      .def(py::init([](nn::Session& session) {
+  py::class_<Tables, std::shared_ptr<Tables>>(module, "Tables")
+      // before: this member's, before others came in place of lost members.
+      .def(py::init([](nn::Session& session, Tables* before) {
              const py::gil_scoped_release release;
-             const char* const cold_rows = std::getenv("SHOAL_COLD_ROWS");
-             const std::uint16_t channel = session.new_channel(), meeting = session.new_channel();
-             auto options = table::options_here(session.job().transport(), session.patience(), channel, meeting);
-             options.cold_rows = cold_rows ? cold_rows : "";
-             if (session.servers() > 0) table::serve_beside(options, session.workers(), session.servers());
-             const auto without_interpreter = [](table::Tables* tables) {  // functions that it waits for may need the interpreter
+             return std::shared_ptr<Tables>(new Tables(session, before), [](Tables* tables) {  // functions that it waits for may need the interpreter
                const py::gil_scoped_release released;
                delete tables;
-             };
-             return std::shared_ptr<table::Tables>(new table::Tables(session.job().transport(), options), without_interpreter);
+             });
            }),
-           py::arg("session"), py::keep_alive<1, 2>())
-      .def("leave", &table::Tables::leave, py::call_guard<py::gil_scoped_release>())
-      .def("depart", &table::Tables::depart, py::call_guard<py::gil_scoped_release>())
-      .def("open", &open);
+           py::arg("session"), py::arg("before"), py::keep_alive<1, 2>())
+      .def("leave", [](Tables& of) { of.tables.leave(); }, py::call_guard<py::gil_scoped_release>())
+      .def("depart", [](Tables& of) { of.tables.depart(); }, py::call_guard<py::gil_scoped_release>())
+      .def("open", [](Tables& of, const std::string& name, std::size_t width, const std::string& type, const std::string& consistency, const std::string& initial, double a,
+                      double b, std::uint64_t seed, const std::string& rule, const std::string& encode, const std::string& not_finite) {
+        return open(of.tables, name, width, type, consistency, initial, a, b, seed, rule, encode, not_finite);
+      });
 }
 
 }  // namespace shoal::python

@@ -31,7 +31,9 @@ def held_out_loss(net, images) -> float:
 def train(plan: str, steps: int, args, images, held_out) -> dict:
     torch.manual_seed(1)
     net = models.MODELS[args.model]()
-    net, optimizer = shoal.data_parallel(net, torch.optim.SGD(net.parameters(), lr=args.lr, momentum=0.9), plan)
+    each_steps = plan.startswith("ps:") and not plan.startswith("ps:bsp")  # every member's gradient is a step of its own
+    rate = args.lr / shoal.size() if each_steps else args.lr
+    net, optimizer = shoal.data_parallel(net, torch.optim.SGD(net.parameters(), lr=rate, momentum=0.9), plan)
     order = torch.Generator().manual_seed(7)
     sent, seconds, loss = bytes_sent(), 0.0, float("inf")
     for step in range(1, steps + 1):

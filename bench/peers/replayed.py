@@ -12,9 +12,10 @@ import torch
 REPEATS = 3
 
 
-def record(model: torch.nn.Module, loss: Callable[[], torch.Tensor]) -> list[tuple[str, float, float]]:
-    """(module's path, seconds of forward, seconds of backward) of each module that has parameters, in the order of first use. Seconds are those from when
+def record(model: torch.nn.Module, loss: Callable[[], torch.Tensor]) -> list[tuple[str, float, float, int]]:
+    """(module's path, seconds of forward, seconds of backward, rows that it is given if it is fully connected) of each module that has parameters, in the order of first use. Seconds are those from when
     it begins until the next one does, and from the gradient before until the last one of its own; medians of some passes. `loss` runs forward."""
+    rows: dict[str, int] = {}
     modules = [(path, part) for path, part in model.named_modules() if part._parameters]
     passes = []
     for _ in range(REPEATS):
@@ -22,11 +23,13 @@ def record(model: torch.nn.Module, loss: Callable[[], torch.Tensor]) -> list[tup
         gradients: dict[str, float] = {}
         hooks = []
 
-        def begin(path: str) -> None:  # a hook that returns something changes what goes in
+        def begin(path: str, part: torch.nn.Module, inputs: tuple) -> None:  # a hook that returns something changes what goes in
             begins.setdefault(path, time.perf_counter())
+            if isinstance(part, torch.nn.Linear):
+                rows[path] = inputs[0].numel() // part.in_features
 
         for path, part in modules:
-            hooks.append(part.register_forward_pre_hook(lambda _, __, path=path: begin(path)))
+            hooks.append(part.register_forward_pre_hook(lambda part, inputs, path=path: begin(path, part, inputs)))
             hooks += [parameter.register_post_accumulate_grad_hook(lambda _, path=path: gradients.__setitem__(path, time.perf_counter()))
                       for parameter in part._parameters.values() if parameter is not None]
         value = loss()
@@ -40,15 +43,15 @@ def record(model: torch.nn.Module, loss: Callable[[], torch.Tensor]) -> list[tup
         forward = {path: end - begins[path] for path, end in zip(used, [*(begins[path] for path in used[1:]), turned])}
         backward = {path: gradients[path] - before for path, before in zip(done, [turned, *(gradients[path] for path in done)])}
         passes.append([(path, forward[path], backward.get(path, 0.0)) for path in used])
-    return [(layer[0][0], statistics.median(each[1] for each in layer), statistics.median(each[2] for each in layer))
+    return [(layer[0][0], statistics.median(each[1] for each in layer), statistics.median(each[2] for each in layer), rows.get(layer[0][0], 0))
             for layer in zip(*passes)]
 
 
-def replayed(model: torch.nn.Module, recorded: list[tuple[str, float, float]], batch: int) -> torch.nn.Module:
+def replayed(model: torch.nn.Module, recorded: list[tuple[str, float, float, int]]) -> torch.nn.Module:
     """A chain of its parts: takes and gives a number. forward() of `model` is never called."""
     parts = dict(model.named_modules())
-    return torch.nn.Sequential(*[_Linear(parts[path], batch) if isinstance(parts[path], torch.nn.Linear) else _Asleep(parts[path], forward, backward)
-                                 for path, forward, backward in recorded])
+    return torch.nn.Sequential(*[_Linear(parts[path], rows) if rows else _Asleep(parts[path], forward, backward)
+                                 for path, forward, backward, rows in recorded])
 
 
 class _Asleep(torch.nn.Module):
@@ -78,10 +81,10 @@ class _Sleep(torch.autograd.Function):
 class _Linear(torch.nn.Module):
     """Computes, so that a plan may send its factors."""
 
-    def __init__(self, layer: torch.nn.Linear, batch: int):
+    def __init__(self, layer: torch.nn.Linear, rows: int):
         super().__init__()
         self.layer = layer
-        self.register_buffer("inputs", torch.randn(batch, layer.in_features), persistent=False)
+        self.register_buffer("inputs", torch.randn(rows, layer.in_features), persistent=False)
 
     def forward(self, number: torch.Tensor) -> torch.Tensor:
         return _Collapse.apply(self.layer(_Feed.apply(number, self.inputs)))

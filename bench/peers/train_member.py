@@ -75,7 +75,7 @@ class Load:
                 recorded = [replayed.record(model, lambda: task.loss(model(*inputs), targets))]
             if dist.is_initialized():
                 dist.broadcast_object_list(recorded)
-            self.model = lambda: replayed.replayed(shoal.models.build(name), recorded[0], args.batch)
+            self.model = lambda: replayed.replayed(shoal.models.build(name), recorded[0])
             self.loss = lambda number, _: number
             self.batches = [(torch.zeros((), requires_grad=True), None)]
 

@@ -23,11 +23,11 @@ from .sampler import DistributedSampler
 from .session import flush, init, members, rank, size
 from .signals import checkpoint_due
 from .state import State
-from .table import Initial, Table
+from .table import Initial, Table, again
 
 __version__ = "0.1.0"
 
 _backend.register()
 
-__all__ = ["AdaptiveRevision", "Checkpoints", "DataParallel", "DistributedSampler", "Error", "Initial", "Network", "PeerLost", "Regions", "State", "Table", "__version__", "checkpoint_due", "data_parallel",
+__all__ = ["AdaptiveRevision", "Checkpoints", "DataParallel", "DistributedSampler", "Error", "Initial", "Network", "PeerLost", "Regions", "State", "Table", "__version__", "again", "checkpoint_due", "data_parallel",
            "flush", "init", "init_process_group", "learners", "load", "members", "metric", "models", "nn", "plan", "program", "rank", "save", "simulate", "size", "topics"]

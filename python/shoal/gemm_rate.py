@@ -14,7 +14,7 @@ _SECONDS = 1.0  # of measuring, after one product to warm up
 
 def measure() -> float:
     """Floating-point operations a second: the median product."""
-    a, b = torch.ones(_BATCH, _WIDTH), torch.ones(_WIDTH, _WIDTH)
+    a, b = torch.ones(_BATCH, _WIDTH, device="cpu"), torch.ones(_WIDTH, _WIDTH, device="cpu")
     product = a @ b
     if product[0, 0].item() != _WIDTH:
         raise SystemExit("the product is wrong")

@@ -142,7 +142,7 @@ class TableLayer(torch.nn.Module):
         if trained.all():
             rows, padding = torch.from_numpy(self.table.read(keys)), None
         else:
-            rows, padding = torch.zeros(len(keys), self.table.dim, dtype=getattr(torch, self.table.dtype.name)), int(trained.argmin())
+            rows, padding = torch.zeros(len(keys), self.table.dim, dtype=getattr(torch, self.table.dtype.name), device="cpu"), int(trained.argmin())
             keys = keys[trained]
             rows[torch.from_numpy(trained)] = torch.from_numpy(self.table.read(keys))
 

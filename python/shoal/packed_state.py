@@ -43,6 +43,6 @@ def unpack(packed):
         warnings.simplefilter("ignore")  # that `packed` cannot be written: nobody does
         for name, dtype, shape, at, size in places:
             kind = getattr(torch, dtype)
-            raw = torch.frombuffer(packed, dtype=torch.uint8, count=size, offset=begin + at) if size else torch.empty(0, dtype=torch.uint8)
+            raw = torch.frombuffer(packed, dtype=torch.uint8, count=size, offset=begin + at) if size else torch.empty(0, dtype=torch.uint8, device="cpu")
             tensors[name] = raw.view(kind).view(shape).clone()
     return unflatten(tree, tensors)

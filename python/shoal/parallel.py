@@ -29,7 +29,8 @@ def data_parallel(model: torch.nn.Module, optimizer: torch.optim.Optimizer, plan
         plan = os.path.abspath(plan)  # a path, whatever it looks like
     here = session.everybody()
     if here.carries:
-        raise mistake("data_parallel()", "a shoal.State was made before it", "wrap all models first: who comes in place of a lost member takes over all there is at once")
+        raise mistake("data_parallel()", "a shoal.State or a table was made before it",
+                      "wrap all models first: who comes in place of a lost member takes over all there is at once, or tables alone (--on-peer-lost shrink has both)")
     where = "plan"
     if plan == "auto" and "SHOAL_PLAN" in os.environ:
         plan, where = os.environ["SHOAL_PLAN"], "SHOAL_PLAN"

@@ -27,7 +27,7 @@ class Regions:
 
     def allocate(self, *shape: int, dtype: torch.dtype = torch.float32) -> torch.Tensor:
         """A new tensor of zeros, registered."""
-        tensor = torch.zeros(*shape, dtype=dtype)
+        tensor = torch.zeros(*shape, dtype=dtype, device="cpu")
         self.register(tensor)
         return tensor
 

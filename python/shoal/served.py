@@ -169,8 +169,8 @@ class _Group:
         self._told = self._rule()
         count = sum(p.numel() for p in self.parameters)
         self.keys = np.arange(max(1, -(-count // _WIDTH)), dtype=np.uint64)
-        self._rows = torch.zeros(len(self.keys), _WIDTH)
-        self._gradients = torch.zeros(len(self.keys), _WIDTH)
+        self._rows = torch.zeros(len(self.keys), _WIDTH, device="cpu")
+        self._gradients = torch.zeros(len(self.keys), _WIDTH, device="cpu")
         self._own = _laid_out(self._rows, self.parameters)
         self._grads = _laid_out(self._gradients, self.parameters)
         for parameter, place in zip(self.parameters, self._own):

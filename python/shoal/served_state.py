@@ -22,14 +22,14 @@ def of_rows(rule: str, rows: torch.Tensor, width: int, places) -> list[dict]:
     if not rule.startswith("sgd"):
         steps = rows[0, -1].item() if rule.startswith("adam:") else 0.0
         for state in states:
-            state["step"] = torch.tensor(steps)
+            state["step"] = torch.tensor(steps, device="cpu")
     return states
 
 
 def into_rows(rule: str, rows: torch.Tensor, width: int, places, states: list[dict]) -> None:
     """The opposite; `states` of parameters that have taken no step are empty."""
     for i, name in enumerate(_names(rule, rows, width)):
-        moments = torch.zeros(len(rows), width)
+        moments = torch.zeros(len(rows), width, device="cpu")
         for place, state in zip(places(moments), states):
             found = state.get(name, state.get(_WITHOUT.get(name)))
             if found is not None:

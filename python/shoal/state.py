@@ -46,6 +46,8 @@ class State:
         here = session.current()
         if not here.rejoins:
             return
+        if here.carries and not _states:
+            raise mistake("shoal.State", "tables are shared in this run, and members that come in place of lost ones take over one or the other", "run with --on-peer-lost shrink")
         if here.regrows and (_states or len(session.models()) > 1):
             raise mistake("shoal.State", "members that come while others go on take over one model, and there are several", "run with --on-peer-lost rejoin")
         _states.append(self)

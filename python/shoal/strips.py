@@ -69,7 +69,7 @@ class Strip:
     def lay_out(self, name: str, values, slot: int) -> None:
         """All members lay out the same names in the same order: so a name's region has the same number everywhere."""
         if name not in self._outlay:
-            memory = torch.zeros(1 if name == "gradient" else 2, *values.shape, dtype=values.dtype)
+            memory = torch.zeros(1 if name == "gradient" else 2, *values.shape, dtype=values.dtype, device="cpu")
             self._outlay[name] = self._counter.add(memory, [rank for rank, _, _ in self.others]), memory
         place = self._outlay[name][1][slot]
         if values.data_ptr() != place.data_ptr():

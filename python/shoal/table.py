@@ -14,10 +14,11 @@ from collections.abc import Iterable
 import numpy as np
 
 from . import _C, session, table_files
-from .errors import Error, mistake
+from .errors import Error, PeerLost, mistake
 
 _TYPES = {"float32": "f32", "float64": "f64", "int32": "i32", "int64": "i64"}
 _tables = {}  # session -> its _Tables
+_WORK = "the work on tables, with whoever comes in place of a lost member"
 
 
 @dataclasses.dataclass(frozen=True)
@@ -46,9 +47,40 @@ class _Tables:
     """A session's tables; given up before it ends."""
 
     def __init__(self, among):
-        self._among, self.core = among, _C.Tables(among)
+        if among.rejoins:
+            _require_again(among)
+        self._among, self._opened, self._generation, self._done = among, [], among.generation, False
+        self.core = _C.Tables(among, None)
         _tables[among] = self
         session.add_user(self)
+
+    def open(self, table) -> None:
+        table._open(self.core)
+        if self._among.rejoins:
+            self._opened.append(table)  # to be opened again, in this order
+
+    def again(self, work, arguments):
+        here = self._among
+        while True:
+            self._done = False
+            try:
+                if self._generation != here.generation:
+                    self.core = _C.Tables(here, self.core)
+                    for table in self._opened:
+                        table._open(self.core)
+                    self._generation = here.generation
+                result = work(*arguments)
+                here.meet(_WORK)  # who is lost before has not done its own
+                if self._generation == here.generation:
+                    self._done = True
+                    return result
+            except PeerLost:
+                before = here.generation
+                if not here.rejoins:
+                    raise
+                here.meet(_WORK)
+                if here.generation == before:
+                    raise
 
     def settle(self) -> None:
         """Nothing is under way between two calls."""
@@ -57,9 +89,48 @@ class _Tables:
         """Others may still read what this member owns: all leave together, unless something went wrong."""
         core, self.core = self.core, None
         _tables.pop(self._among, None)
+        self._opened.clear()
         if core is not None and not session.failed():
-            wait_for_last_use(self._among)
-            core.leave()
+            try:
+                wait_for_last_use(self._among)
+                core.leave()
+            except PeerLost:
+                if not self._done:  # else nobody needs anybody's rows any more
+                    raise
+
+
+def _require_again(here) -> None:
+    """Where others come in place of lost members (--on-peer-lost rejoin) tables find each other by again(); what models have is carried otherwise."""
+    if here.regrows:
+        raise mistake("tables", "nobody waits for those who come, and clocks would", "run with --on-peer-lost rejoin, and shoal.again()")
+    if here.carries or session.models():
+        raise mistake("tables", "a model is trained beside them, and members that come in place of lost ones take over one or the other", "run with --on-peer-lost shrink")
+    here.carry(bytes, lambda _: None, list, bytes, lambda _: True, int)  # nothing: rows and clocks are found in the tables of the others
+    if here.arriving:
+        here.arrive()
+        here.meet(_WORK)  # where the others wait for it
+
+
+def again(work, *arguments):
+    """work(*arguments), and what it returns. Under `shoal run --on-peer-lost rejoin`, where a member is lost in it, all wait until another process is in its
+    place and do their work again, from where the tables are: at table.clock, with exactly what was added in the clocks before, alike on all members.
+
+        weights = shoal.Table("weights", 64, consistency="ssp:3")   # by who comes, too
+
+        def work():
+            while weights.clock < 1000:
+                keys = mine(weights.clock, shoal.rank())
+                weights.add(keys, change(weights.read(keys)))
+                weights.tick()
+            weights.barrier()
+            return weights.read(results)
+
+        print(shoal.again(work))
+
+    What all members do together (barrier(), define(), restore(), another consistency) belongs into it, behind a look at table.clock where it is to be done once.
+    It returns when all have done theirs. Elsewhere it is a plain call."""
+    tables = _tables.get(session.current())
+    return tables.again(work, arguments) if tables else work(*arguments)
 
 
 def wait_for_last_use(among) -> None:
@@ -130,7 +201,6 @@ class Table:
             raise mistake(f"table {name}", f"a name is a string and dim a positive integer, not {dim!r}")
         if _name_of(dtype) not in _TYPES:
             raise mistake(f"table {name}", f"no table holds {dtype}; one of {', '.join(_TYPES)}")
-        session.require_members_for_good(f"table {name}", "what is in tables is lost with the members that have it", "shrink")
         among = _among or session.current()
         self._tables = _tables.get(among) or _Tables(among)
         initial = initial or Initial.constant(0)
@@ -138,8 +208,11 @@ class Table:
             raise mistake(f"table {name}", f"no initial values are called {initial.kind}; one of constant, uniform and normal")
         self.name, self.dim, self.dtype, self.first_rule = name, dim, np.dtype(dtype), rule
         self.age = None
-        self._core = self._tables.core.open(name, dim, _TYPES[self.dtype.name], consistency, initial.kind, initial.a, initial.b, initial.seed,
-                                         rule, encode, not_finite)
+        self._spec = (name, dim, _TYPES[self.dtype.name], consistency, initial.kind, initial.a, initial.b, initial.seed, rule, encode, not_finite)
+        self._tables.open(self)
+
+    def _open(self, core) -> None:
+        self._core = core.open(*self._spec)
 
     @property
     def consistency(self) -> str:

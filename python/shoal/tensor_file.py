@@ -62,7 +62,7 @@ class HostCopy:
             begin, end = end, end + tensor.numel() * tensor.element_size()
             self._places.append((name, tensor.dtype, tensor.shape, begin, end))
         self._size, blocks = end, -(-end // durable.BLOCK) * durable.BLOCK
-        room = torch.empty(blocks + durable.BLOCK, dtype=torch.uint8, pin_memory=any(tensor.is_cuda for _, tensor in order))
+        room = torch.empty(blocks + durable.BLOCK, dtype=torch.uint8, device="cpu", pin_memory=any(tensor.is_cuda for _, tensor in order))
         first = -room.data_ptr() % durable.BLOCK
         self._memory = room[first:first + blocks]
         self._memory[end:] = 0

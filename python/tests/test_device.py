@@ -5,7 +5,10 @@ import importlib
 import os
 
 import pytest
+import torch
+import torch.nn.functional as F
 
+import shoal
 import tiny
 import test_steps
 from against_one import MEMBERS, RANKS, Tied, check, one_step
@@ -41,3 +44,29 @@ def test_factors(pool, tmp_path, name, form):
     device = pool(MEMBERS).run(on_device, "0,1", "test_factors", "train", name, tmp_path, form)
     for a, b in zip(host, device):
         assert tiny.equal(list(a), list(b))
+
+
+def trained_and_saved(default, plan, folder):
+    """With that default device of PyTorch; the model and its batches lie on the host."""
+    net, batches = tiny.model(), [tiny.data(step, shoal.rank()) for step in range(6)]
+    torch.set_default_device(default)
+    try:
+        net, optimizer = tiny.wrap(net, plan=plan)
+        for x, y in batches:
+            optimizer.zero_grad()
+            F.cross_entropy(net(x), y).backward()
+            optimizer.step()
+        net.flush()
+        shoal.save(f"{folder}/{default}", net, optimizer, step=6)
+        assert shoal.load(f"{folder}/{default}", net, optimizer) == {"step": 6}
+    finally:
+        torch.set_default_device(None)
+    return tiny.values(net)
+
+
+@pytest.mark.parametrize("plan", ["direct", "p3", "int8", "powersgd:2", "local:3", "ps:bsp"])
+def test_the_default_device_is_for_what_the_script_makes(pool, tmp_path, plan):
+    """On meta nothing has memory: what of ours lay there would be no number."""
+    expected = pool(MEMBERS).run(trained_and_saved, "cpu", plan, str(tmp_path))
+    for values, theirs in zip(pool(MEMBERS).run(trained_and_saved, "meta", plan, str(tmp_path)), expected):
+        assert tiny.equal(values, theirs)

@@ -170,9 +170,6 @@ def test_a_script_without_a_state_is_told_so(tmp_path):
 def test_what_would_be_lost_with_a_member_is_refused(tmp_path):
     _, said = run(tmp_path, plan="local:4", expect=2)
     assert "plan: by local:4 members have state of their own, which is lost with them (run with --on-peer-lost fail)" in said
-    table = SCRIPT.replace('torch.manual_seed(shoal.rank())', 'shoal.Table("rows")')
-    _, said = run(tmp_path, script=table, expect=2)
-    assert "table rows: what is in tables is lost with the members that have it (run with --on-peer-lost shrink)" in said
 
 
 def test_only_shoal_run_starts_others(tmp_path):

@@ -15,7 +15,8 @@ Peer::~Peer() {
 
 void Peer::adopt(wire::Channel channel, Socket socket) {
   auto connection = std::make_shared<Connection>(std::move(socket), channel, *this);
-  if (channel == wire::Channel::bulk) set_unsent_mark(connection->socket(), 2 * frame_bytes_);
+  // What the kernel holds can be neither overtaken nor seen to be late: who sends on when all before has left (table/readers.h) would fill its memory.
+  set_unsent_mark(connection->socket(), 2 * (channel == wire::Channel::bulk ? frame_bytes_ : kUrgentLimit));
   (channel == wire::Channel::control ? control_ : bulk_) = connection;
   connection->start();
   pump();
