@@ -36,12 +36,12 @@ def train(lab: sbs.Lab, args: argparse.Namespace) -> list[dict]:
     return sbs.run_members(lab, command, {"GLOO_SOCKET_IFNAME": lab.interface()}, timeout=1800)
 
 
-def rate_for(ratio: float, members: int, args: argparse.Namespace) -> str:
-    """Of links on which whole gradients of args.models' only model take `ratio` times as long as a member computes: a short run says how long that is."""
+def ratio_at_a_gigabit(members: int, args: argparse.Namespace) -> float:
+    """C/(F+B) of args.models' only model on links of 1 Gbit/s, from a short run."""
     short = argparse.Namespace(**{**vars(args), "rounds": 1, "steps": 2, "plans": [], "buckets": [25.0]})
     with sbs.Lab(members, "1gbit") as lab:
         (line,) = train(lab, short)
-    return f"{1000 * line['plan']['link / computing'] / ratio:.0f}mbit"
+    return line["plan"]["link / computing"]
 
 
 def compare(rate: str | None, members: int, args: argparse.Namespace, topology: str | None = None) -> list[dict]:
@@ -122,6 +122,8 @@ def main() -> None:
     parser.add_argument("--single", action="store_true")
     parser.add_argument("--quick", action="store_true", help="tiny: does it run?")
     args = parser.parse_args()
+    if any(ratio <= 0 for ratio in args.ratios):
+        parser.error("--ratios are above zero")
     if args.quick:
         args.rates, args.members, args.models, args.steps, args.rounds = ["0"], [2], ["lenet"], 3, 1
     if args.single:
@@ -137,8 +139,9 @@ def main() -> None:
     for model in args.models if args.ratios else []:
         of_model = argparse.Namespace(**{**vars(args), "models": [model]})
         for members in args.members:
+            megabits = 1000 * ratio_at_a_gigabit(members, of_model)
             for ratio in args.ratios:
-                cells += compare(rate_for(ratio, members, of_model), members, of_model)
+                cells += compare(f"{max(1, round(megabits / ratio))}mbit", members, of_model)
     for rate in [] if args.networks or args.ratios else args.rates:
         for members in args.members:
             cells += compare(None if rate == "0" else rate, members, args)

@@ -202,8 +202,13 @@ void bind_session(py::module_& module) {
       .def("feed", &feed, py::arg("parts"))
       .def_property_readonly("has_followed", &Session::has_followed)
       .def("arrive", &Session::arrive, Released())
-      // By all members: returns when all are there, where others come in place of lost ones also these.
-      .def("meet", [](Session& session, const std::string& label) { session.together(label, [] {}, Session::With::all); }, py::arg("label"), Released())
+      // Another number when members have met anew, with others in place of lost ones.
+      .def_property_readonly("group", [](Session& session) { return session.job().place().generation; })
+      // By all members: returns when all are there, where others come in place of lost ones also these; the group in which they are then.
+      .def("meet", [](Session& session, const std::string& label) {
+        session.together(label, [] {}, Session::With::all);
+        return session.job().place().generation;
+      }, py::arg("label"), Released())
       // Names this start of the job: the same on all members, never the same again.
       .def_property_readonly("id", [](Session& session) { return session.job().members().at(0).id; })
       .def_property_readonly("hosts", [](Session& session) {

@@ -20,14 +20,19 @@ namespace {
 // A session's tables, in the group in which it is now.
 struct Tables {
   Tables(nn::Session& session, Tables* before)
-      : channel(before ? before->channel : session.new_channel()), meeting(before ? before->meeting : session.new_channel()), group(session.lease()),
-        tables(session.job().transport(), options(session), before ? &before->tables : nullptr) {}
+      : channel(before ? before->channel : session.new_channel()), meeting(before ? before->meeting : session.new_channel()),
+        groups(before ? before->groups : Groups{}), tables(transport_of(session), options(session), before ? &before->tables : nullptr) {}
 
+  using Groups = std::vector<std::shared_ptr<const void>>;
   const std::uint16_t channel, meeting;
-  const std::shared_ptr<const void> group;
+  Groups groups;            // those before, too: handles of tables that were not opened again may be used, and say so
   table::Tables tables;
 
  private:
+  net::Transport& transport_of(nn::Session& session) {
+    groups.push_back(session.lease());
+    return session.job().transport();
+  }
   table::TablesOptions options(nn::Session& session) const {
     auto options = table::options_here(session.job().transport(), session.patience(), channel, meeting);
     if (const char* const cold_rows = std::getenv("SHOAL_COLD_ROWS")) options.cold_rows = cold_rows;
@@ -260,7 +265,7 @@ py::tuple read_part(const table::Cut& cut, const std::string& folder, std::uint3
   }
 }
 
-py::object open(table::Tables& tables, const std::string& name, std::size_t width, const std::string& type, const std::string& consistency,
+py::object open(Tables& of, const std::string& name, std::size_t width, const std::string& type, const std::string& consistency,
                 const std::string& initial, double a, double b, std::uint64_t seed, const std::string& rule, const std::string& encode,
                 const std::string& not_finite) {
   table::Spec spec{name, dtype_from(type), width, table::consistency_from(consistency), {}, table::rule_from(rule), table::encoding_from(encode),
@@ -270,7 +275,7 @@ py::object open(table::Tables& tables, const std::string& name, std::size_t widt
   if (initial == "constant") spec.initial = table::Initial::constant(a);
   const auto opened = [&]<class T>(T) {
     py::gil_scoped_release release;
-    auto table = tables.worker().open<T>(spec);
+    auto table = of.tables.worker().open<T>(spec);
     const py::gil_scoped_acquire acquire;
     return py::cast(std::move(table));
   };
@@ -311,13 +316,10 @@ void bind_tables(py::module_& module) {
                delete tables;
              });
            }),
-           py::arg("session"), py::arg("before"), py::keep_alive<1, 2>())
+           py::arg("session"), py::arg("before") = py::none(), py::keep_alive<1, 2>())
       .def("leave", [](Tables& of) { of.tables.leave(); }, py::call_guard<py::gil_scoped_release>())
       .def("depart", [](Tables& of) { of.tables.depart(); }, py::call_guard<py::gil_scoped_release>())
-      .def("open", [](Tables& of, const std::string& name, std::size_t width, const std::string& type, const std::string& consistency, const std::string& initial, double a,
-                      double b, std::uint64_t seed, const std::string& rule, const std::string& encode, const std::string& not_finite) {
-        return open(of.tables, name, width, type, consistency, initial, a, b, seed, rule, encode, not_finite);
-      });
+      .def("open", &open);
 }
 
 }  // namespace shoal::python

@@ -207,6 +207,8 @@ def main() -> None:
     parser.add_argument("--device", choices=["cpu", "cuda"], default="cpu", help="where models and batches lie; all members share the first one")
     parser.add_argument("--store", default="127.0.0.1:29600", help="host:port of DDP's store, on member 0")
     args = parser.parse_args()
+    if args.replay and args.device != "cpu":
+        parser.error("--replay is of what the CPU computed")
     torch._dynamo.config.recompile_limit = 64  # each of our ways compiles the same code for a model of its own
     torch.set_num_threads(max(1, int(os.environ.get("OMP_NUM_THREADS", "1"))))
     shoal.init()

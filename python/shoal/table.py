@@ -49,38 +49,50 @@ class _Tables:
     def __init__(self, among):
         if among.rejoins:
             _require_again(among)
-        self._among, self._opened, self._generation, self._done = among, [], among.generation, False
-        self.core = _C.Tables(among, None)
+        self._among, self.core = among, None
+        self._opened = []         # where others come in place of lost members: to be opened again, in this order
+        self._group = None        # in which they are open
+        self._done = False        # the work on them is, on all members
+        self._with_all(lambda: None)
         _tables[among] = self
         session.add_user(self)
 
     def open(self, table) -> None:
-        table._open(self.core)
-        if self._among.rejoins:
-            self._opened.append(table)  # to be opened again, in this order
+        if not self._among.rejoins:
+            table._open(self.core)
+            return
+        self._opened.append(table)
+        self._with_all(lambda: None)
 
-    def again(self, work, arguments):
+    def _with_all(self, work):
+        """What work() returns once no member was lost in it. Where others come in place of lost members, tables are opened among all of these, and it is done again."""
         here = self._among
         while True:
-            self._done = False
+            group = here.group
             try:
-                if self._generation != here.generation:
-                    self.core = _C.Tables(here, self.core)
-                    for table in self._opened:
+                if self._group != group:
+                    self.core, self._group = _C.Tables(here, self.core), group
+                for table in self._opened:
+                    if table._among is not self.core:
                         table._open(self.core)
-                    self._generation = here.generation
-                result = work(*arguments)
-                here.meet(_WORK)  # who is lost before has not done its own
-                if self._generation == here.generation:
-                    self._done = True
-                    return result
+                return work()
             except PeerLost:
-                before = here.generation
-                if not here.rejoins:
+                if not here.rejoins or (here.group == group and here.meet(_WORK) == group):
                     raise
-                here.meet(_WORK)
-                if here.generation == before:
-                    raise
+
+    def again(self, work, arguments):
+        if self._done:
+            raise mistake("again()", "the work on tables is done, and who came in place of a lost member would do it again", "let one again() hold all of it")
+
+        def whole():
+            result = work(*arguments)
+            if self._among.meet(_WORK) != self._group:  # who is lost before all are done has not done its own
+                raise PeerLost("a member was lost before it had done its work")
+            return result
+
+        result = self._with_all(whole)
+        self._done = True
+        return result
 
     def settle(self) -> None:
         """Nothing is under way between two calls."""
@@ -127,10 +139,13 @@ def again(work, *arguments):
 
         print(shoal.again(work))
 
-    What all members do together (barrier(), define(), restore(), another consistency) belongs into it, behind a look at table.clock where it is to be done once.
-    It returns when all have done theirs. Elsewhere it is a plain call."""
-    tables = _tables.get(session.current())
-    return tables.again(work, arguments) if tables else work(*arguments)
+    What members do together with tables (barrier(), restore(), another consistency) belongs into it, behind a look at table.clock where it is to be done once;
+    define() each time. What else they do together (shoal.save(), checkpoint_due()) does not, nor before it: who comes does alone what stands there. One call holds all of
+    a run's work on tables, and returns when all members have done theirs. Elsewhere it is a plain call."""
+    here = session.current()
+    if not here.rejoins:
+        return work(*arguments)
+    return (_tables.get(here) or _Tables(here)).again(work, arguments)
 
 
 def wait_for_last_use(among) -> None:
@@ -208,11 +223,12 @@ class Table:
             raise mistake(f"table {name}", f"no initial values are called {initial.kind}; one of constant, uniform and normal")
         self.name, self.dim, self.dtype, self.first_rule = name, dim, np.dtype(dtype), rule
         self.age = None
+        self._among = None
         self._spec = (name, dim, _TYPES[self.dtype.name], consistency, initial.kind, initial.a, initial.b, initial.seed, rule, encode, not_finite)
         self._tables.open(self)
 
     def _open(self, core) -> None:
-        self._core = core.open(*self._spec)
+        self._core, self._among = core.open(*self._spec), core
 
     @property
     def consistency(self) -> str:

@@ -17,6 +17,7 @@ void Peer::adopt(wire::Channel channel, Socket socket) {
   auto connection = std::make_shared<Connection>(std::move(socket), channel, *this);
   // What the kernel holds can be neither overtaken nor seen to be late: who sends on when all before has left (table/readers.h) would fill its memory.
   set_unsent_mark(connection->socket(), 2 * (channel == wire::Channel::bulk ? frame_bytes_ : kUrgentLimit));
+  if (channel == wire::Channel::control) connection->batch_bytes(2 * kUrgentLimit);
   (channel == wire::Channel::control ? control_ : bulk_) = connection;
   connection->start();
   pump();

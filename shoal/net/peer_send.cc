@@ -59,7 +59,7 @@ bool Peer::next_frame(wire::Channel channel, OutFrame& frame) {
     outbox_.pop_front();
     return true;
   }
-  return !memory_ && (next_urgent(frame) || make_credit_frame(frame));
+  return !memory_ && (make_credit_frame(frame) || next_urgent(frame));  // credit first: it is little, and bulk waits for it
 }
 
 bool Peer::next_urgent(OutFrame& frame) {
@@ -179,7 +179,9 @@ void Peer::measure_sent(Instant now, std::size_t bytes) {
   if (frame > frame_bytes_ + frame_bytes_ / 4 || frame < frame_bytes_ - frame_bytes_ / 4) {
     frame_bytes_ = frame;
     bulk_->batch_bytes(frame);
-    set_unsent_mark(bulk_->socket(), std::max(frame, static_cast<std::size_t>(send_rate_ * kRefill.count())));
+    const auto refill = static_cast<std::size_t>(send_rate_ * kRefill.count());
+    set_unsent_mark(bulk_->socket(), std::max(frame, refill));
+    if (control_) set_unsent_mark(control_->socket(), std::max(2 * kUrgentLimit, refill));
   }
 }
 

@@ -77,18 +77,6 @@ void end(Group& group, const Error& why) {
   }
 }
 
-net::Failure as_failure(const std::exception_ptr& wrong) {
-  try {
-    std::rethrow_exception(wrong);
-  } catch (const Error& error) {
-    return std::make_shared<const Error>(error);
-  } catch (const c10::Error& error) {
-    return std::make_shared<const Error>(Code::internal, error.what_without_backtrace());
-  } catch (const std::exception& error) {
-    return std::make_shared<const Error>(Code::internal, error.what());
-  }
-}
-
 net::Done part_of(const c10::intrusive_ptr<Work>& work) {
   return [work](const net::Failure& failure) mutable { Work::part_done(std::move(work), failure); };
 }
@@ -155,18 +143,25 @@ c10::intrusive_ptr<Work> Backend::begin(Call& call, c10d::OpType type, const cha
   return c10::make_intrusive<Work>(group_, std::move(call.plan), std::move(name), sequence);
 }
 
-// An operation that begins late and cannot is an end of the group, as what a device did not copy is: the others wait for it.
-Backend::Result Backend::start(const c10::intrusive_ptr<Work>& work, std::shared_ptr<Departures::Copies> arriving, std::size_t collectives,
-                               const std::function<void()>& fn) {
-  if (!arriving && departures_->idle()) return start(work, fn);
-  const auto late = [group = group_, work](const std::exception_ptr& wrong) {
-    if (!wrong) return;
-    const auto why = as_failure(wrong);
+// What cannot begin then is an end of the group, as what a device did not copy is: the others wait for it.
+Backend::Result Backend::start_late(const c10::intrusive_ptr<Work>& work, std::shared_ptr<Departures::Copies> arriving, std::vector<std::function<void()>> parts) {
+  const auto left = std::make_shared<std::size_t>(parts.size());  // that have not begun
+  const auto begin = [left, parts = std::move(parts)] {
+    for (const auto& part : parts) {
+      part();
+      --*left;
+    }
+  };
+  const auto failed = [group = group_, work, left](const std::exception_ptr& wrong) {
+    const auto why = failure_of(wrong, "a process group");
     end(*group, *why);
-    if (!group->post([work, why]() mutable { Work::give_up(std::move(work), why); })) Work::give_up(work, why);
+    const auto give_up = [work, why, count = *left] {
+      for (std::size_t i = 0; i < count; ++i) Work::part_done(work, why);
+    };
+    if (!group->post(give_up)) give_up();
   };
   if (!arriving) arriving = std::make_shared<Departures::Copies>();
-  return start(work, [&] { departures_->depart(std::move(arriving), collectives, fn, late); });
+  return start(work, [&] { departures_->depart(std::move(arriving), begin, failed); });
 }
 
 Backend::Result Backend::start(const c10::intrusive_ptr<Work>& work, const std::function<void()>& fn) {
@@ -213,10 +208,18 @@ at::Tensor Backend::allocateTensor(long size, at::TensorOptions options) {
 
 Backend::Result Backend::launch(Call call, c10d::OpType type, const char* title, std::chrono::milliseconds timeout) {
   call.plan.parts = static_cast<std::uint32_t>(call.parts.size());
-  const auto work = begin(call, type, title, timeout, name(call.parts.front().operation), group_->sequence() + departures_->collectives() + 1);
-  return start(work, std::move(call.arriving), call.parts.size(), [group = group_, work, parts = std::move(call.parts)] {
-    for (const Collect& part : parts) group->start(part, work->patience(), part_of(work));
-  });
+  const std::uint64_t before = called_.fetch_add(call.plan.parts);
+  const auto work = begin(call, type, title, timeout, name(call.parts.front().operation), before + 1);
+  if (!call.arriving && departures_->idle()) {
+    return start(work, [&] {
+      for (Collect& part : call.parts) group_->start(std::move(part), work->patience(), part_of(work));
+    });
+  }
+  std::vector<std::function<void()>> parts;
+  for (Collect& part : call.parts) {
+    parts.emplace_back([group = group_, work, part = std::move(part)] { group->start(part, work->patience(), part_of(work)); });
+  }
+  return start_late(work, std::move(call.arriving), std::move(parts));
 }
 
 Backend::Result Backend::barrier(const c10d::BarrierOptions& opts) {
@@ -250,9 +253,10 @@ Backend::Result Backend::send(Tensors& tensors, int to, int tag) {
   call.plan.outputs = {tensors};
   const auto work = begin(call, c10d::OpType::SEND, "shoal:send", c10d::kUnsetTimeout,
                           "send to rank " + std::to_string(to) + " (tag " + std::to_string(tag) + ")", 0);
-  return start(work, std::move(call.arriving), 0, [group = group_, work, to, tag, bytes] {
+  const auto send = [group = group_, work, to, tag, bytes] {
     group->send(static_cast<net::Rank>(to), static_cast<std::uint32_t>(tag), bytes, work->patience(), part_of(work));
-  });
+  };
+  return !call.arriving && departures_->idle() ? start(work, send) : start_late(work, std::move(call.arriving), {send});
 }
 
 Backend::Result Backend::recv(Tensors& tensors, int from, int tag) {

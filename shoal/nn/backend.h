@@ -101,15 +101,15 @@ class Backend final : public c10d::Backend {
 
   // Of collectives, the same on all members; counted from the group's beginning.
   void setSequenceNumberForGroup() override {}
-  std::uint64_t getSequenceNumberForGroup() override { return group_->sequence(); }
+  std::uint64_t getSequenceNumberForGroup() override { return called_; }
 
  private:
   struct Call;  // collectives that make up one Work (backend_call.h)
   c10::intrusive_ptr<Work> begin(Call& call, c10d::OpType type, const char* title, std::chrono::milliseconds timeout,
                                  std::string name, std::uint64_t sequence);
-  // fn starts what the work consists of, now, or when what it reads has arrived from devices and those before it have begun.
+  // fn starts what the work consists of, now; parts do when what it reads has arrived from devices and the operations before it have begun.
   Result start(const c10::intrusive_ptr<Work>& work, const std::function<void()>& fn);
-  Result start(const c10::intrusive_ptr<Work>& work, std::shared_ptr<Departures::Copies> arriving, std::size_t collectives, const std::function<void()>& fn);
+  Result start_late(const c10::intrusive_ptr<Work>& work, std::shared_ptr<Departures::Copies> arriving, std::vector<std::function<void()>> parts);
   Result launch(Call call, c10d::OpType type, const char* title, std::chrono::milliseconds timeout);
   Result exchange(Call call, const std::vector<std::span<std::byte>>& outgoing,
                   const std::vector<std::span<std::byte>>& incoming, c10d::OpType type, std::chrono::milliseconds timeout);
@@ -128,6 +128,7 @@ class Backend final : public c10d::Backend {
   Identity identity_;  // constant; its ranks are complete
   std::atomic<std::chrono::milliseconds> timeout_;
   std::atomic<std::uint64_t> messages_{0};
+  std::atomic<std::uint64_t> called_{0};  // collectives, whether or not they have begun
   std::shared_ptr<Group> group_;
   std::shared_ptr<const void> network_;  // of GroupNetworks, while the group is here
   const std::shared_ptr<Departures> departures_ = std::make_shared<Departures>();

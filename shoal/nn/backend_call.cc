@@ -83,8 +83,8 @@ at::Tensor Backend::Call::fetch(const at::Tensor& tensor, Staging& staging) {
   return staging.to_host(tensor, at::detail::defaultStrides(tensor.sizes()), backend.departures_->one_of(arriving));
 }
 
-void Backend::Call::bring_home(const at::Tensor& host, const at::Tensor& tensor, Staging& staging) {
-  copies_home.emplace_back([host, tensor, &staging] { staging.home(host, tensor); });
+void Backend::Call::bring_home(const Staging::Room& room, const at::Tensor& tensor, Staging& staging) {
+  copies_home.emplace_back([room, tensor, &staging] { staging.home(room, tensor); });
   const auto stream = staging.homewards();
   if (stream && std::ranges::find(plan.homewards, *stream) == plan.homewards.end()) plan.homewards.push_back(*stream);
 }
@@ -100,9 +100,9 @@ Piece Backend::Call::write(const at::Tensor& tensor) {
   check_memory(tensor);
   if (Staging* const staging = backend.staging_of(tensor)) {
     at::assert_no_internal_overlap(tensor);
-    const at::Tensor host = staging->room(tensor);
-    bring_home(host, tensor, *staging);
-    return hold(host);
+    const Staging::Room room = staging->room(tensor);
+    bring_home(room, tensor, *staging);
+    return hold(room.host);
   }
   if (tensor.is_contiguous()) return hold(tensor);
   return update(tensor);
@@ -114,7 +114,7 @@ Piece Backend::Call::update(const at::Tensor& tensor) {
   const at::NoGradGuard no_grad;
   if (Staging* const staging = backend.staging_of(tensor)) {
     const at::Tensor host = fetch(tensor, *staging);
-    bring_home(host, tensor, *staging);
+    bring_home({host, nullptr}, tensor, *staging);
     return hold(host);
   }
   const at::Tensor flat = tensor.contiguous();
@@ -143,7 +143,6 @@ Piece Backend::Call::flatten_there(const Tensors& tensors) {
   const at::NoGradGuard no_grad;
   Tensors parts;
   for (const at::Tensor& tensor : tensors) {
-    check_memory(tensor);
     at::assert_no_internal_overlap(tensor);
     parts.push_back(tensor.reshape({-1}));
   }
@@ -152,7 +151,7 @@ Piece Backend::Call::flatten_there(const Tensors& tensors) {
   const at::Tensor host = fetch(flat, staging);
   std::int64_t begin = 0;
   for (const at::Tensor& tensor : tensors) {
-    bring_home(host.narrow(0, begin, tensor.numel()).view(tensor.sizes()), tensor, staging);
+    bring_home({host.narrow(0, begin, tensor.numel()).view(tensor.sizes()), nullptr}, tensor, staging);
     begin += tensor.numel();
   }
   return hold(host);
@@ -160,6 +159,7 @@ Piece Backend::Call::flatten_there(const Tensors& tensors) {
 
 Piece Backend::Call::flatten(const Tensors& tensors) {
   for (const at::Tensor& tensor : tensors) {
+    check_memory(tensor);
     TORCH_CHECK(tensor.scalar_type() == tensors.front().scalar_type(), "shoal: tensors of one call must have one dtype");
     TORCH_CHECK(tensor.device() == tensors.front().device(), "shoal: tensors of one call must be on one device");
   }

@@ -49,7 +49,7 @@ struct Backend::Call {
   Piece flatten_there(const Tensors& tensors);  // a device's
   // On the host, in the order of the elements; these of the device come to it, go home from it at the end.
   at::Tensor fetch(const at::Tensor& tensor, Staging& staging);
-  void bring_home(const at::Tensor& host, const at::Tensor& tensor, Staging& staging);
+  void bring_home(const Staging::Room& room, const at::Tensor& tensor, Staging& staging);
 };
 
 // Lists of tensors lie anywhere: their place is an offset from the lowest, so nothing needs to be flattened.

@@ -1,6 +1,7 @@
 #include "shoal/nn/backend_coalesced.h"
 
 #include <ATen/core/ivalue.h>
+#include <c10/core/StreamGuard.h>
 
 #include <algorithm>
 
@@ -47,13 +48,24 @@ std::vector<at::Tensor> CoalescedWork::result() { return results_of(works_); }
 c10::intrusive_ptr<c10::ivalue::Future> CoalescedWork::getFuture() {
   const auto type = c10::ListType::create(c10::TensorType::get());
   c10::List<c10::intrusive_ptr<c10::ivalue::Future>> futures(c10::FutureType::create(type));
-  for (const auto& work : works_) futures.push_back(work->getFuture());
-  return c10::collectAll(futures)->then(
-      [works = works_](c10::ivalue::Future& all) -> c10::IValue {
-        if (all.hasError()) std::rethrow_exception(all.exception_ptr());
-        return results_of(works);
-      },
-      type);
+  std::vector<c10::Stream> homewards;  // of all of them
+  std::vector<c10::Device> devices;
+  for (const auto& work : works_) {
+    futures.push_back(work->getFuture());
+    const auto* const ours = dynamic_cast<const nn::Work*>(work.get());
+    for (const c10::Stream& stream : ours ? ours->homewards() : std::vector<c10::Stream>{}) {
+      if (std::ranges::find(homewards, stream) != homewards.end()) continue;
+      homewards.push_back(stream);
+      devices.push_back(stream.device());
+    }
+  }
+  const auto all = c10::make_intrusive<c10::ivalue::Future>(type, std::move(devices));
+  c10::collectAll(futures)->addCallback([works = works_, homewards, all](c10::ivalue::Future& done) {
+    if (done.hasError()) return all->setError(done.exception_ptr());
+    const c10::MultiStreamGuard on(homewards);  // who waits for the future comes after these
+    all->markCompleted(results_of(works));
+  });
+  return all;
 }
 
 // --- the backend's side

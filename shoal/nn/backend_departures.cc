@@ -2,6 +2,8 @@
 
 #include <utility>
 
+#include "shoal/nn/backend_completions.h"
+
 namespace shoal::nn {
 
 Staging::Arrived Departures::one_of(const std::shared_ptr<Copies>& copies) {
@@ -17,12 +19,11 @@ Staging::Arrived Departures::one_of(const std::shared_ptr<Copies>& copies) {
   };
 }
 
-void Departures::depart(std::shared_ptr<Copies> copies, std::size_t collectives, std::function<void()> begin, std::function<void(std::exception_ptr)> late) {
+void Departures::depart(std::shared_ptr<Copies> copies, std::function<void()> begin, std::function<void(std::exception_ptr)> failed) {
   {
     const std::lock_guard lock(mutex_);
     if (!waiting_.empty() || beginning_ || copies->under_way > 0 || copies->fault) {
-      waiting_.push_back({std::move(copies), collectives, std::move(begin), std::move(late)});
-      collectives_ += collectives;
+      waiting_.push_back({std::move(copies), std::move(begin), std::move(failed)});
       begin = nullptr;
     }
   }
@@ -34,18 +35,12 @@ bool Departures::idle() const {
   return waiting_.empty() && !beginning_;
 }
 
-std::size_t Departures::collectives() const {
-  const std::lock_guard lock(mutex_);
-  return collectives_;
-}
-
 void Departures::begin_those_that_are_here() {
   std::unique_lock lock(mutex_);
   if (std::exchange(beginning_, true)) return;
   while (!waiting_.empty() && waiting_.front().copies->under_way == 0) {
-    const Operation operation = std::move(waiting_.front());
+    Operation operation = std::move(waiting_.front());
     waiting_.pop_front();
-    collectives_ -= operation.collectives;
     std::exception_ptr wrong = operation.copies->fault;
     lock.unlock();
     try {
@@ -53,7 +48,8 @@ void Departures::begin_those_that_are_here() {
     } catch (...) {
       wrong = std::current_exception();
     }
-    operation.late(wrong);
+    if (wrong) operation.failed(wrong);
+    Completions::local().push([gone = std::move(operation)] {});  // it may hold a tensor for the last time, and so a user's code
     lock.lock();
   }
   beginning_ = false;

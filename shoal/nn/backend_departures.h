@@ -24,24 +24,21 @@ class Departures : public std::enable_shared_from_this<Departures> {
   // For Staging::to_host: one more of them.
   Staging::Arrived one_of(const std::shared_ptr<Copies>& copies);
 
-  // begin: at once, and what it throws is thrown here; or later on a staging's thread, after which, or in place of which where a copy failed, late(what went
-  // wrong, else nullptr) is called there. collectives: how many sequence numbers it will take.
-  void depart(std::shared_ptr<Copies> copies, std::size_t collectives, std::function<void()> begin, std::function<void(std::exception_ptr)> late);
+  // begin: at once, and what it throws is thrown here; or later on a staging's thread. Then what it throws, or why a copy failed and it was not called, is
+  // given to failed(), which throws nothing.
+  void depart(std::shared_ptr<Copies> copies, std::function<void()> begin, std::function<void(std::exception_ptr)> failed);
   bool idle() const;                // an operation that reads the host's memory may begin past this
-  std::size_t collectives() const;  // that are to begin
 
  private:
   struct Operation {
     std::shared_ptr<Copies> copies;
-    std::size_t collectives;
     std::function<void()> begin;
-    std::function<void(std::exception_ptr)> late;
+    std::function<void(std::exception_ptr)> failed;
   };
   void begin_those_that_are_here();
 
   mutable std::mutex mutex_;        // guards all below and every Copies
   std::deque<Operation> waiting_;
-  std::size_t collectives_ = 0;
   bool beginning_ = false;          // by one thread; others leave theirs to it
 };
 

@@ -19,7 +19,7 @@ c10::intrusive_ptr<c10d::Backend> Backend::of_ranks(const c10::intrusive_ptr<c10
   Identity identity{opts ? opts->group_name : "", {}};
   for (const int rank : ranks) identity.ranks.push_back(identity_.ranks[static_cast<std::size_t>(rank)]);
   return c10::make_intrusive<Backend>(store, static_cast<int>(place - ranks.begin()), static_cast<int>(ranks.size()),
-                                      opts ? opts->timeout : timeout_.load(), std::move(identity));
+                                      opts ? opts->timeout : timeout_.load(), std::move(identity), pretended_);
 }
 
 c10::intrusive_ptr<c10d::Backend> Backend::split(const c10::intrusive_ptr<c10d::Store>& store, const std::vector<int>& ranks,
@@ -44,7 +44,7 @@ c10::intrusive_ptr<c10d::Backend> Backend::merge(const c10::intrusive_ptr<c10d::
       }
     }
   });
-  return c10::make_intrusive<Backend>(store, rank, size, timeout, std::move(identity));
+  return c10::make_intrusive<Backend>(store, rank, size, timeout, std::move(identity), pretended_);
 }
 
 c10::intrusive_ptr<c10d::Backend> Backend::shrink(const std::vector<std::int64_t>& excluded, int flags,

@@ -31,7 +31,10 @@ Work::Work(std::shared_ptr<Group> group, Plan plan, std::string name, std::uint6
       plan_(std::move(plan)), name_(std::move(name)), sequence_(sequence), parts_left_(plan_.parts) {}
 
 void Work::part_done(c10::intrusive_ptr<Work> work, const net::Failure& failure, int source_rank) {
-  if (failure && !work->failure_) work->failure_ = failure;
+  if (failure) {
+    const std::lock_guard lock(work->future_mutex_);
+    if (!work->failure_) work->failure_ = failure;
+  }
   if (source_rank >= 0) work->source_rank_ = source_rank;
   if (--work->parts_left_ > 0) return;
   if (work->failure_ && work->failure_->code() != Code::cancelled && FlightRecorder::local().claim_dump()) {
@@ -49,11 +52,6 @@ void Work::part_done(c10::intrusive_ptr<Work> work, const net::Failure& failure,
   });
 }
 
-void Work::give_up(c10::intrusive_ptr<Work> work, const net::Failure& failure) {
-  work->parts_left_ = 1;  // whatever part ends later counts no more
-  part_done(std::move(work), failure);
-}
-
 // Completion happens on the loop, where a waiting caller is sure to notice it.
 void Work::complete_on_loop(c10::intrusive_ptr<Work> work) {
   const auto group = work->group_;
@@ -63,10 +61,8 @@ void Work::complete_on_loop(c10::intrusive_ptr<Work> work) {
 void Work::run_epilogue() {
   try {
     plan_.epilogue();
-  } catch (const c10::Error& error) {
-    failure_ = std::make_shared<const Error>(Code::internal, error.what_without_backtrace(), name_);
-  } catch (const std::exception& error) {
-    failure_ = std::make_shared<const Error>(Code::internal, error.what(), name_);
+  } catch (...) {
+    failure_ = failure_of(std::current_exception(), name_);
   }
 }
 

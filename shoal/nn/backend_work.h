@@ -35,10 +35,8 @@ class Work final : public c10d::Work {
   // name: for error lines; sequence: of its first collective, 0 where it has none.
   Work(std::shared_ptr<Group> group, Plan plan, std::string name, std::uint64_t sequence);
 
-  // One part is done; on the loop.
+  // One part is done; on the loop, or of a part that never began anywhere.
   static void part_done(c10::intrusive_ptr<Work> work, const net::Failure& failure, int source_rank = -1);
-  // None of it will be done but what has begun; on the loop, once the group has ended.
-  static void give_up(c10::intrusive_ptr<Work> work, const net::Failure& failure);
   Nanoseconds patience() const { return plan_.patience; }
 
   bool wait(std::chrono::milliseconds timeout) override;
@@ -47,6 +45,7 @@ class Work final : public c10d::Work {
   std::vector<at::Tensor> result() override;
   int sourceRank() const override { return source_rank_.load(); }
   c10::intrusive_ptr<c10::ivalue::Future> getFuture() override;
+  const std::vector<c10::Stream>& homewards() const { return plan_.homewards; }
   std::uint64_t getSequencenumber() const override { return sequence_; }
 
  private:
@@ -60,11 +59,11 @@ class Work final : public c10d::Work {
   Plan plan_;
   const std::string name_;
   const std::uint64_t sequence_;
-  std::uint32_t parts_left_;                // the loop's
-  net::Failure failure_;                    // the loop's until ready_
+  std::atomic<std::uint32_t> parts_left_;
+  net::Failure failure_;                    // guarded by future_mutex_ while parts are left
   std::atomic<int> source_rank_{-1};
   std::atomic<bool> ready_{false};
-  std::mutex future_mutex_;                 // guards future_, and ready_ against it
+  std::mutex future_mutex_;                 // guards future_, ready_ against it, and failure_
   c10::intrusive_ptr<c10::ivalue::Future> future_;
 };
 

@@ -106,7 +106,7 @@ void Session::together(const std::string& label, const std::function<void()>& pa
   if (!survivors_ || together_) return part();
   if (arriving_ && !taking_over_) {
     throw Error(Code::invalid_argument, "this member came in place of a lost one, and does not have the state of the others yet", label,
-                "make the shoal.State before anything that members do together");
+                "make the shoal.State, or open the first table, before anything that members do together");
   }
   const bool wants_all = rejoins() && with == With::all;
   if (wants_all && !carried_.write) {

@@ -49,7 +49,7 @@ class Arrivals {
     for (;;) {
       changed_.wait(lock, [this] { return closing_ || !copies_.empty(); });
       if (copies_.empty()) return;
-      const Copy copy = std::move(copies_.front());
+      Copy copy = std::move(copies_.front());
       copies_.pop_front();
       lock.unlock();
       std::exception_ptr fault;
@@ -59,6 +59,7 @@ class Arrivals {
         fault = std::current_exception();
       }
       copy.arrived(fault);
+      copy = {};  // what it holds may take its time
       lock.lock();
     }
   }
@@ -114,15 +115,17 @@ class DeviceStaging final : public Staging {
     return there;
   }
 
-  at::Tensor room(const at::Tensor& to) override {
-    order(guard_.getStream(device_), in_);
-    return at::empty(to.sizes(), pinned(to));
+  Room room(const at::Tensor& to) override {
+    auto computed = std::make_shared<c10::Event>(device_.type());
+    computed->record(guard_.getStream(device_));
+    return {at::empty(to.sizes(), pinned(to)), std::move(computed)};
   }
 
-  void home(const at::Tensor& room, const at::Tensor& to) override {
+  void home(const Room& room, const at::Tensor& to) override {
     const at::NoGradGuard no_grad;
+    if (room.after) room.after->block(in_);
     const c10::StreamGuard on(in_);
-    to.copy_(room, /*non_blocking=*/true);
+    to.copy_(room.host, /*non_blocking=*/true);
     to.record_stream(in_);
   }
 
@@ -151,10 +154,10 @@ class PretendedStaging final : public Staging {
     return host;
   }
   at::Tensor to_device(const at::Tensor& host) override { return host.clone(); }
-  at::Tensor room(const at::Tensor& to) override { return at::empty(to.sizes(), to.options().requires_grad(false)); }
-  void home(const at::Tensor& room, const at::Tensor& to) override {
+  Room room(const at::Tensor& to) override { return {at::empty(to.sizes(), to.options().requires_grad(false)), nullptr}; }
+  void home(const Room& room, const at::Tensor& to) override {
     const at::NoGradGuard no_grad;
-    to.copy_(room);
+    to.copy_(room.host);
   }
   std::optional<c10::Stream> homewards() const override { return std::nullopt; }
 

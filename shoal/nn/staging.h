@@ -4,10 +4,11 @@
 // Any device of PyTorch that has streams and events (c10::impl::VirtualGuardImpl): CUDA, and whatever else is registered. For tests there are some
 // that are none: tensors of the CPU, whose copies are late, each device's later than those of the one before.
 //
-// Threads: to_host and to_device on the caller's, one at a time; room and home on any; `Arrived` on the staging's own, in the order of the calls.
+// Threads: any; `Arrived` on the staging's own, in the order of the calls.
 #pragma once
 
 #include <ATen/core/Tensor.h>
+#include <c10/core/Event.h>
 #include <c10/core/Stream.h>
 
 #include <exception>
@@ -34,10 +35,14 @@ class Staging {
   // A copy of `host` on the device, which the device's current stream waits for. `host` is free again when this returns.
   virtual at::Tensor to_device(const at::Tensor& host) = 0;
 
-  // Where what has come for `to` may be written: contiguous and pinned. home() then copies it to `to`, behind all that the device's current stream had been
-  // given when this was called; who reads `to` comes after homewards().
-  virtual at::Tensor room(const at::Tensor& to) = 0;
-  virtual void home(const at::Tensor& room, const at::Tensor& to) = 0;
+  // Where what comes for `to` may be written: contiguous and pinned. home() then copies it there, behind all that the device's current stream had been given
+  // when room() was called; who reads `to` comes after homewards().
+  struct Room {
+    at::Tensor host;
+    std::shared_ptr<c10::Event> after;  // nullptr: what came from `to` itself, by to_host
+  };
+  virtual Room room(const at::Tensor& to) = 0;
+  virtual void home(const Room& room, const at::Tensor& to) = 0;
   virtual std::optional<c10::Stream> homewards() const = 0;  // none: home() is done when it returns
 };
 

@@ -2,6 +2,8 @@
 #pragma once
 
 #include <exception>
+#include <memory>
+#include <string>
 
 #include "shoal/core/error.h"
 
@@ -9,6 +11,9 @@ namespace shoal::nn {
 
 // What errors_become() has set makes of it, or torch.distributed.DistBackendError with our one line.
 std::exception_ptr to_torch(const Error& error);
+
+// Of whatever was thrown: our own as it is; of another where it says nothing of it, `where`.
+std::shared_ptr<const Error> failure_of(const std::exception_ptr& thrown, const std::string& where);
 
 // Runs fn; what it throws becomes PyTorch's.
 template <class Fn>
