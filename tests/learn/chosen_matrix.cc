@@ -18,6 +18,7 @@ constexpr net::Rank kSharers = 3;
 constexpr table::Key kMatrixRows = 40;
 constexpr std::size_t kMatrixWidth = 5;
 constexpr Nanoseconds kSharersPatience = std::chrono::seconds(60);
+constexpr double kMultiplyRate = 1e12;  // so that bytes decide, however quick this machine's memory is
 constexpr exchange::MatrixLoad kForFactors{.vectors = 1, .entries = 1e5, .touched = 1e5}, kForRows{.vectors = 1e6, .entries = 1e6, .touched = 1};
 
 // Whole numbers, which sum up to the same in any order.
@@ -49,7 +50,7 @@ class Sharer {
   Sharer(net::Transport& transport, const char* consistency, bool factors)
       : transport_(transport), tables_(transport, {.patience = kSharersPatience}), worker_(tables_.worker()) {
     auto choice = std::make_unique<MatrixChoice>(
-        transport, worker_, MatrixChoice::Of{.name = "choice", .rows = kMatrixRows, .width = kMatrixWidth, .multiply_rate = 1e9, .channel = 11, .patience = kSharersPatience});
+        transport, worker_, MatrixChoice::Of{.name = "choice", .rows = kMatrixRows, .width = kMatrixWidth, .multiply_rate = kMultiplyRate, .channel = 11, .patience = kSharersPatience});
     const auto make = [this, consistency](bool by_factors) {
       const MatrixForm form{"matrix", kMatrixRows, kMatrixWidth, table::consistency_from(consistency)};
       return share<float>(transport_, worker_, form, sharing_from(by_factors ? "factors" : "rows"), [] { return kForRows; }, kSharersPatience);
