@@ -68,9 +68,10 @@ def checked_in_detail():
     return None
 
 
-def test_detail_compares_calls_and_shapes(start):
-    """ProcessGroupWrapper stands before the backend and compares over gloo; we do so once more ourselves."""
-    for line in start(environment={"TORCH_DISTRIBUTED_DEBUG": "DETAIL"}).run(checked_in_detail):
+@pytest.mark.parametrize("device", [{}, {"SHOAL_PRETEND_DEVICE": "1"}], ids=["host", "device"])
+def test_detail_compares_calls_and_shapes(start, device):
+    """ProcessGroupWrapper stands before the backend and compares over gloo, numbers of calls too, which a device's late copies do not change; we do so once more ourselves."""
+    for line in start(environment={"TORCH_DISTRIBUTED_DEBUG": "DETAIL", **device}).run(checked_in_detail):
         assert "ALLREDUCE" in line and "TensorShape=[3]" in line and "TensorShape=[4]" in line
 
 
