@@ -13,8 +13,9 @@ REPEATS = 3
 
 
 def record(model: torch.nn.Module, loss: Callable[[], torch.Tensor]) -> list[tuple[str, float, float, int]]:
-    """(module's path, seconds of forward, seconds of backward, rows that it is given if it is fully connected) of each module that has parameters, in the order of first use. Seconds are those from when
-    it begins until the next one does, and from the gradient before until the last one of its own; medians of some passes. `loss` runs forward."""
+    """(module's path, seconds of forward, seconds of backward, rows that it is given if it is fully connected) of each module that has parameters,
+    in the order of first use. Seconds are those from when it begins until the next one does, and from the gradient before until the last one of
+    its own; medians of some passes. `loss` runs forward."""
     rows: dict[str, int] = {}
     modules = [(path, part) for path, part in model.named_modules() if part._parameters]
     passes = []

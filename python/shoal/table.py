@@ -73,7 +73,7 @@ class _Tables:
                 if self._group != group:
                     self.core, self._group = _C.Tables(here, self.core), group
                 for table in self._opened:
-                    if table._among is not self.core:
+                    if table._opened_in is not self.core:
                         table._open(self.core)
                 return work()
             except PeerLost:
@@ -223,12 +223,12 @@ class Table:
             raise mistake(f"table {name}", f"no initial values are called {initial.kind}; one of constant, uniform and normal")
         self.name, self.dim, self.dtype, self.first_rule = name, dim, np.dtype(dtype), rule
         self.age = None
-        self._among = None
+        self._opened_in = None    # of its session's tables, which are others after a loss
         self._spec = (name, dim, _TYPES[self.dtype.name], consistency, initial.kind, initial.a, initial.b, initial.seed, rule, encode, not_finite)
         self._tables.open(self)
 
     def _open(self, core) -> None:
-        self._core, self._among = core.open(*self._spec), core
+        self._core, self._opened_in = core.open(*self._spec), core
 
     @property
     def consistency(self) -> str:
