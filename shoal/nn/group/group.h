@@ -43,7 +43,6 @@ class Group {
 
   // Memory in `what.buffers` stays valid until done has run. Returns the sequence number.
   std::uint64_t start(Collect what, Nanoseconds patience, net::Done done);
-  std::uint64_t sequence() const { return sequence_.load(); }  // of the last collective; 0: none yet
 
   void send(net::Rank to, std::uint32_t tag, std::span<const std::byte> bytes, Nanoseconds patience, net::Done done);
   void receive(std::optional<net::Rank> from, std::uint32_t tag, std::span<std::byte> into, Nanoseconds patience,
