@@ -28,6 +28,7 @@ struct Command {
 
 Action declare_run(CLI::App& app);
 Action declare_meet(CLI::App& app);
+Action declare_join(CLI::App& app);
 Action declare_lab(CLI::App& app);
 Action declare_train(CLI::App& app);
 Action declare_plan(CLI::App& app);

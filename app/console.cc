@@ -35,6 +35,11 @@ std::string_view fit(std::string_view text, unsigned columns) {
 Console::Console(unsigned members, std::array<Screen, 2> screens, Show show)
     : screens_(std::move(screens)), show_(show), lines_(members * 2), last_error_(members) {}
 
+void Console::grow(unsigned members) {
+  lines_.resize(std::size_t{members} * 2);
+  last_error_.resize(members);
+}
+
 void Console::take(unsigned rank, Stream stream, std::string_view bytes) {
   Line& at = line(rank, stream);
   while (!bytes.empty()) {

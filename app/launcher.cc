@@ -14,98 +14,42 @@
 
 #include <fmt/format.h>
 
-#include "app/account.h"
 #include "app/assignment.h"
-#include "app/meeting_point.h"
-#include "app/member.h"
-#include "app/processes.h"
-#include "app/replacing.h"
-#include "app/spares.h"
-#include "app/terminal.h"
-#include "app/watcher.h"
+#include "app/launching.h"
 #include "shoal/core/error.h"
-#include "shoal/core/time.h"
 
 namespace shoal::app {
 namespace {
 
 using namespace std::chrono_literals;
 
-constexpr Nanoseconds settle_time = 5s;  // after a failure, for the others to end by themselves
 constexpr Nanoseconds refusal_time = 1s;  // after bad input: the others have found the same, or wait for whom refused it
 constexpr int look_again_at_stopped = 500;  // milliseconds
 constexpr Nanoseconds time_to_save = 30s;  // between TERM and KILL where TERM came from outside: members save first
 
-class Launcher {
- public:
-  explicit Launcher(const Launch& what)
-      : what_(what), console_(what.members, {screen(1), screen(2)}, what.show), members_(what.members) {}
-  ~Launcher() { end_everything(SIGKILL); }
+}  // namespace
 
-  Ended run() {
-    watcher_.emplace("SHOAL_RUN_DIR=" + what_.folder.string());
-    watch_signals();
-    adopt_orphans();
-    start_all();
-    while (living() > 0 && !given_up_) {
-      wait();
-      advance();
-    }
-    end_everything(SIGTERM);
-    for (unsigned rank = 0; rank < what_.members; ++rank) drain(rank);
-    const Verdict verdict = judge(members_, failures_, {told_, what_.shrinks});
-    report_recorded(console_, what_.folder, verdict.culprit.has_value());
-    say_account(console_, members_, failures_, verdict, told_, what_.folder);
-    Ended ended{verdict.status, {}};
-    for (const unsigned rank : failures_) {
-      const Member& member = members_[rank];
-      if (ended.status != 0 && told_.by == 0 && was_lost(member)) ended.lost.push_back(rank);
-    }
-    return ended;
+Ended Launcher::run() {
+  watcher_.emplace("SHOAL_RUN_DIR=" + what_.folder.string());
+  watch_signals();
+  adopt_orphans();
+  start_all();
+  while (living() > 0 && !given_up_) {
+    wait();
+    advance();
   }
-
- private:
-  enum class Phase { running, settling, terminating, killing };
-
-  void watch_signals();
-  void start_all();
-  void start(unsigned rank);
-  void replace_lost();
-  bool far() const { return !what_.far.empty(); }
-  int beat();
-  void take(unsigned rank, Console::Stream stream, std::string_view bytes);
-  std::size_t living() const;
-  bool only_stopped();  // those that live, while others have ended
-  void wait();
-  void read_signals();
-  void read_output(unsigned rank, Console::Stream stream);
-  void collect();
-  void advance();
-  void settle(Nanoseconds time) { phase_ = Phase::settling, deadline_ = steady_now() + time; }
-  void pass_on(int signal);  // to members that handle it
-  void tell_all(int signal);
-  void end_everything(int signal);
-  void drain(unsigned rank);
-  unsigned rank_of(const Member& member) const { return static_cast<unsigned>(&member - members_.data()); }
-
-  const Launch& what_;
-  std::optional<Watcher> watcher_;  // gone after everything that it watches
-  Console console_;
-  std::string program_;
-  std::vector<Member> members_;
-  std::vector<Member> replaced_;  // zombies, like all that have ended
-  std::optional<MeetingPoint> meeting_point_;
-  std::optional<Replacing> replacing_;
-  std::optional<Spares> spares_;
-  net::Descriptor signals_;
-  Instant next_beat_{}, next_look_{};
-  Phase phase_ = Phase::running;
-  Instant deadline_ = Instant::max();  // of the phase
-  Told told_;
-  Ending ending_;
-  bool given_up_ = false;
-  std::vector<unsigned> failures_;  // ranks, as they were noticed
-};
+  end_everything(SIGTERM);
+  for (unsigned rank = 0; rank < what_.members; ++rank) drain(rank);
+  const Verdict verdict = judge(members_, failures_, {told_, what_.shrinks});
+  report_recorded(console_, what_.folder, verdict.culprit.has_value());
+  say_account(console_, members_, failures_, verdict, told_, what_.folder);
+  Ended ended{verdict.status, {}};
+  for (const unsigned rank : failures_) {
+    const Member& member = members_[rank];
+    if (ended.status != 0 && told_.by == 0 && was_lost(member)) ended.lost.push_back(rank);
+  }
+  return ended;
+}
 
 void Launcher::watch_signals() {
   sigset_t set;
@@ -119,68 +63,39 @@ void Launcher::watch_signals() {
 
 void Launcher::start_all() {
   program_ = far() ? "" : find_program(what_.command[0]);
-  for (unsigned rank = 0; rank < what_.members; ++rank) {
-    const auto file = what_.folder / "logs" / fmt::format("rank-{}.log", rank);
-    members_[rank].log = net::Descriptor(::open(file.c_str(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0666));
-    if (!members_[rank].log) {
-      throw Error(Code::invalid_argument, std::string("cannot write: ") + std::strerror(errno),
-                  file.string());
-    }
-  }
+  for (unsigned rank = 0; rank < what_.members; ++rank) open_log(rank);
   if (far()) {
     meeting_point_.emplace(what_.where, what_.folder.filename(), what_.members);
   } else {
     meeting_point_.emplace(what_.lab ? &what_.lab->hosts[0] : nullptr, what_.where, what_.folder.filename(), what_.members);
   }
   replacing_.emplace(meeting_point_->coordinator(), what_.replacements.value_or(0));
-  for (unsigned rank = 0; rank < what_.members; ++rank) start(rank);
+  for (unsigned rank = 0; rank < what_.members; ++rank) start(rank, 0);
+  if (what_.replacements && what_.waits_for_others) joining_.emplace(what_.folder);
   if (what_.spares > 0) spares_.emplace(what_, program_, *meeting_point_);
 }
 
-void Launcher::start(unsigned rank) {
+void Launcher::open_log(unsigned rank) {
+  const auto file = what_.folder / "logs" / fmt::format("rank-{}.log", rank);
+  members_[rank].log = net::Descriptor(::open(file.c_str(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0666));
+  if (!members_[rank].log) throw Error(Code::invalid_argument, std::string("cannot write: ") + std::strerror(errno), file.string());
+}
+
+void Launcher::start(unsigned rank, unsigned generation) {
   Child child;
   if (far()) {
-    Talking talking = start_far(what_.far[rank], assignment_of(what_, rank, *meeting_point_, replacing_->generation()));
+    Talking talking = start_far(what_.far[rank], assignment_of(what_, rank, *meeting_point_, generation));
     child = std::move(talking.child);
     members_[rank].in = std::move(talking.in);
   } else {
-    const Environment environment = environment_of(what_, rank, *meeting_point_, replacing_->generation());
+    const Environment environment = environment_of(what_, rank, *meeting_point_, generation);
     auto spare = spares_ ? spares_->take(what_.host_of(rank), environment) : std::nullopt;
     child = spare ? std::move(*spare) : start_member(program_, what_.command, environment, what_.host_of(rank));
   }
+  members_[rank].generation = generation;
   members_[rank].pid = child.pid;
   members_[rank].streams[Console::out] = std::move(child.out);
   members_[rank].streams[Console::err] = std::move(child.err);
-}
-
-// Where the others wait for it, or can do with it, and can still tell it where they are.
-void Launcher::replace_lost() {
-  replacing_->look();
-  for (unsigned rank = 0; rank < members_.size(); ++rank) {
-    const Member& member = members_[rank];
-    if (member.ended || member.pid <= 0 || !replacing_->given_up(rank, member)) continue;
-    member.in ? signal_keeper(member, SIGKILL) : ending_.tell_group(member.pid, SIGKILL);  // it is stopped, or cut off
-  }
-  const bool over = living() == 0 || std::ranges::any_of(members_, [](const Member& m) { return m.ended && m.status == 0; });
-  if (over) return replacing_->over();
-  const auto next = replacing_->next(members_, failures_);
-  if (next == Replacing::Next::wait) return;
-  if (next == Replacing::Next::end) {
-    if (!replacing_->may(failures_.size())) console_.say(fmt::format("shoal: members were replaced {} times, which is the most (--restarts)", replacing_->replaced()));
-    if (what_.waits_for_others) return settle(settle_time);
-    console_.say("shoal: from here on nobody is started in a lost member's place, and those who are left go on");
-    return replacing_->stop();
-  }
-  replacing_->begin();
-  for (const unsigned rank : failures_) {
-    console_.say(fmt::format("shoal: rank {} was lost: {}; another is started in its place", rank, describe(members_[rank])));
-    drain(rank);
-    replaced_.push_back(std::exchange(members_[rank], Member{}));
-    members_[rank].log = std::move(replaced_.back().log);
-    members_[rank].generation = replacing_->generation();
-    start(rank);
-  }
-  replacing_->begun(std::exchange(failures_, {}).size());
 }
 
 std::size_t Launcher::living() const {
@@ -316,6 +231,7 @@ void Launcher::collect() {
 void Launcher::advance() {
   const Instant now = steady_now();
   if (const auto news = phase_ == Phase::running && spares_ && replacing_->may(1) ? spares_->look() : ""; !news.empty()) console_.say(news);
+  if (phase_ == Phase::running && joining_) take_more();
   if (phase_ == Phase::running && what_.replacements) replace_lost();
   if (phase_ == Phase::running && what_.shrinks && only_stopped()) {
     for (const Member& member : members_) {
@@ -392,8 +308,6 @@ void Launcher::drain(unsigned rank) {
     if (fd) console_.finish(rank, stream);
   }
 }
-
-}  // namespace
 
 Ended launch(const Launch& what) { return Launcher(what).run(); }
 

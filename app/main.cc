@@ -23,6 +23,7 @@ constexpr Command commands[] = {
     {"metric", "distances by which samples of one class are near: metric learning", declare_metric},
     {"topics", "what texts are about: latent Dirichlet allocation", declare_topics},
     {"meet", "hold the place where members meet that something else starts", declare_meet},
+    {"join", "add members to a run that goes on", declare_join},
     {"lab", "hosts with limited links on this machine (network namespaces)", declare_lab},
     {"plan", "predict what a model would take on a cluster, by each way", declare_plan},
     {"doctor", "measure machines and links, say what will limit a run", declare_doctor},

@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "shoal/net/again.h"
+#include "shoal/net/meet.h"
 
 namespace shoal::app {
 namespace {
@@ -52,10 +53,15 @@ Replacing::Next Replacing::next(const std::vector<Member>& members, const std::v
   return std::ranges::all_of(failures, may_be) && steady_now() - unexplained_ < kToldByThen ? Next::wait : Next::end;
 }
 
-void Replacing::begun(std::size_t members) {
-  replaced_ += static_cast<unsigned>(members);
+void Replacing::begun(std::size_t replaced, unsigned members) {
+  replaced_ += static_cast<unsigned>(replaced);
   coordinator_.put(net::again_key(generation_), std::to_string(members));
 }
+
+bool Replacing::takes_more() const { return !over_ && !stopped_ && net::grows(coordinator_.find(net::grows_key(generation_))); }
+bool Replacing::waits(unsigned rank) const { return !coordinator_.find(card_in_next(rank)).value_or("").empty(); }
+void Replacing::forget(unsigned rank) { coordinator_.put(card_in_next(rank), ""); }
+std::string Replacing::card_in_next(unsigned rank) const { return net::cards_in(net::scope_of(generation_ + std::uint64_t{1})) + std::to_string(rank); }
 
 void Replacing::over() {
   if (std::exchange(over_, true)) return;

@@ -1,8 +1,9 @@
-// Others in place of members that were lost, a generation of the run after the other: what the launcher tells the members and hears from them
+// Others in place of members that were lost, or beside them, a generation of the run after the other: what the launcher tells the members and hears from them
 // (net/again.h), and how often it may.
 #pragma once
 
 #include <cstddef>
+#include <string>
 #include <vector>
 
 #include "app/member.h"
@@ -24,11 +25,15 @@ class Replacing {
   enum class Next { wait, replace, end };
   Next next(const std::vector<Member>& members, const std::vector<unsigned>& failures);  // about those that ended with a status, by rank
   void begin() { ++generation_; }                            // in which the next ones are started
-  void begun(std::size_t members);                           // they are: all may join
+  void begun(std::size_t replaced, unsigned members);        // they are: all may join, so many
+  bool takes_more() const;                                   // members beside those that there are, which wait in the next generation:
+  bool waits(unsigned rank) const;                           // whether this one does
+  void forget(unsigned rank);                                // that it did
   void over();                                         // whoever still waits to join waits in vain
   void stop() { stopped_ = true; }                     // nobody else is replaced: the others go on as they are
 
  private:
+  std::string card_in_next(unsigned rank) const;
   net::Coordinator& coordinator_;
   const unsigned most_;
   unsigned generation_ = 0, replaced_ = 0;

@@ -17,12 +17,17 @@ SHOAL_FUZZ(table_kept, data, size) {
   const Placement placement({0, 1}, 2);
   const auto read = [&](const Message& message) {
     try {
-      const std::vector<Kept> kept = kept_from(message, placement, 1);
-      for (const Kept& one : kept) {
-        if (one.shard >= placement.shards()) std::abort();
+      const std::vector<Told> told(2, told_from(message, 1, 2));
+      const Placement all = agree(told).joined_by({0, 1});
+      for (const Kept& one : told.front().kept) {
+        if (one.shard >= all.shards()) std::abort();
       }
-      for (const auto& [table, start] : conclude({kept, kept}, placement)) {
-        if (start.holders.size() != placement.shards()) std::abort();
+      const auto starts = conclude(told, all);
+      for (const auto& [table, start] : starts) {
+        if (start.holders.size() != all.shards()) std::abort();
+      }
+      for (const Moving& move : spread_over_joined(starts, all)) {
+        if (move.to > 1 || move.shard >= all.shards()) std::abort();
       }
     } catch (const Error&) {
     }
@@ -34,7 +39,7 @@ SHOAL_FUZZ(table_kept, data, size) {
   raw.header.length = static_cast<std::uint32_t>(size);
   raw.header.count = static_cast<std::uint32_t>(size / sizeof(Key));
   read(raw);
-  const Message empty = message_of({}, placement);
+  const Message empty = message_of({true, placement, {}});
   const std::size_t dealt = empty.header.count - 1;  // behind it: how many there are
   Message whole = Message::of_rows(Kind::kept, 0, dealt + size / sizeof(Key), 0);
   std::copy_n(empty.keys().begin(), dealt, whole.key_places());

@@ -202,6 +202,8 @@ void bind_session(py::module_& module) {
       .def("feed", &feed, py::arg("parts"))
       .def_property_readonly("has_followed", &Session::has_followed)
       .def("arrive", &Session::arrive, Released())
+      .def("wait_for_more", &Session::wait_for_more, Released())
+      .def("stop_waiting_for_more", &Session::stop_waiting_for_more, Released())
       // Another number when members have met anew, with others in place of lost ones.
       .def_property_readonly("group", [](Session& session) { return session.job().place().generation; })
       // By all members: returns when all are there, where others come in place of lost ones also these; the group in which they are then.

@@ -90,7 +90,11 @@ class _Tables:
                 raise PeerLost("a member was lost before it had done its work")
             return result
 
-        result = self._with_all(whole)
+        self._among.wait_for_more()
+        try:
+            result = self._with_all(whole)
+        finally:
+            self._among.stop_waiting_for_more()
         self._done = True
         return result
 
@@ -140,7 +144,8 @@ def again(work, *arguments):
         print(shoal.again(work))
 
     What members do together with tables (barrier(), restore(), another consistency) belongs into it, behind a look at table.clock where it is to be done once;
-    define() each time. What else they do together (shoal.save(), checkpoint_due()) does not, nor before it: who comes does alone what stands there. One call holds all of
+    define() each time. Members that `shoal join RUN` adds meanwhile come in the same way: shoal.rank() and shoal.size() are new for the work that is done then. What else
+    members do together (shoal.save(), checkpoint_due()) does not, nor before it: who comes does alone what stands there. One call holds all of
     a run's work on tables, and returns when all members have done theirs. Elsewhere it is a plain call."""
     here = session.current()
     if not here.rejoins:

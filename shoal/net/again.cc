@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "shoal/core/text.h"
+#include "shoal/net/card.h"
 #include "shoal/net/coordinator.h"
 #include "shoal/net/environment.h"
 #include "shoal/net/job.h"
@@ -19,6 +20,7 @@ using namespace std::chrono_literals;
 constexpr Nanoseconds kAnotherLoss = 2s;  // for the launcher to have noticed it
 constexpr Nanoseconds kToldByThen = 10s;  // the same of one that is silent: others find that first, and tell
 constexpr Nanoseconds kLookEach = 250ms;  // at what members say of their losses
+constexpr Nanoseconds kAsLongAsTheyWork = 24h * 365;
 
 std::optional<std::string> find(Rendezvous& board, const std::string& key, Nanoseconds patience = 1ms) {
   try {
@@ -30,24 +32,46 @@ std::optional<std::string> find(Rendezvous& board, const std::string& key, Nanos
 }
 bool has_come(Rendezvous& board, std::uint64_t generation, Nanoseconds patience) { return find(board, again_key(generation), patience).has_value(); }
 
+Rank number_from(const std::string& text) {
+  const std::vector<Rank> one = read_list(text);
+  return one.empty() ? 0 : one.front();
+}
+
+// How many members there are in it: in the first one as many as each of them has been told.
+Rank members_of(Rendezvous& board, std::uint64_t generation, Rank at_first, Nanoseconds patience) {
+  return generation == 0 ? at_first : number_from(board.get(again_key(generation), patience));
+}
+
 // Where nobody tells a process its generation.
-std::uint64_t find_generation(Rendezvous& board, Rank rank, Nanoseconds patience) {
+std::uint64_t find_generation(Rendezvous& board, const Place& place, Nanoseconds patience) {
   const Instant deadline = steady_now() + patience;
   std::uint64_t latest = 0;
+  const auto begin_next = [&](Rank members) {
+    board.put(again_key(latest + 1), std::to_string(members));
+    return latest + 1;
+  };
   for (;;) {
     while (has_come(board, latest + 1, 1ms)) ++latest;
-    const bool is_broken = find(board, broken_key(latest)).has_value();
-    if (!is_broken && !find(board, cards_in(scope_of(latest)) + std::to_string(rank))) return latest;
-    const auto lost = read_list(find(board, lost_key(latest)).value_or(""));
-    if (is_broken || std::ranges::count(lost, rank) > 0) {
-      board.put(again_key(latest + 1), "1");
-      return latest + 1;
+    const auto first_card = find(board, cards_in(scope_of(latest)) + "0");
+    const Rank members = first_card ? read_card(*first_card).size : members_of(board, latest, place.size, 1ms);
+    if (place.rank >= members) {
+      if (grows(find(board, grows_key(latest)))) return begin_next(place.size);
+    } else {
+      const bool is_broken = find(board, broken_key(latest)).has_value();
+      if (!is_broken && !find(board, cards_in(scope_of(latest)) + std::to_string(place.rank))) return latest;
+      const auto lost = read_list(find(board, lost_key(latest)).value_or(""));
+      if (is_broken || std::ranges::count(lost, place.rank) > 0) return begin_next(members);
     }
     const Nanoseconds left = deadline - steady_now();
     if (left <= Nanoseconds(0)) break;
     has_come(board, latest + 1, std::min(left, kLookEach));
   }
-  throw Error(Code::invalid_argument, show_ranks(std::vector<Rank>{rank}) + " is there, and the others have not lost it", "join",
+  const std::string rank = show_ranks(std::vector<Rank>{place.rank});
+  if (!find(board, cards_in(scope_of(latest)) + std::to_string(place.rank))) {
+    throw Error(Code::peer_lost, rank + " would be one more than there are, and those take nobody beside them", "join",
+                "members with tables do, in shoal.again(): give it the rank of one that is lost, or wait for them");
+  }
+  throw Error(Code::invalid_argument, rank + " is there, and the others have not lost it", "join",
               "give every member a rank of its own; whoever comes in place of a lost one gets that one's");
 }
 
@@ -66,6 +90,7 @@ std::unique_ptr<Job> join_in_generation(Place place, const std::string& secret, 
       const bool another_may_come = misses && !has_launcher && place.generation > 0;
       if (another_may_come) board.put(broken_key(place.generation), "1");
       if (!has_come(board, place.generation + 1, another_may_come ? options.patience : kAnotherLoss)) throw;
+      place.size = members_of(board, place.generation + 1, place.size, options.patience);
     }
   }
 }
@@ -98,7 +123,10 @@ std::unique_ptr<Job> join_or_come(Place place, const std::string& secret, const 
     if (!has_launcher && options.on_peer_lost == OnPeerLost::regrow) {
       throw Error(Code::unsupported, "only `shoal run` starts others for a run that goes on meanwhile", "SHOAL_ON_PEER_LOST", "set rejoin, or shrink");
     }
-    if (!has_launcher) place.generation = find_generation(board, place.rank, options.patience);
+    if (!has_launcher) {
+      place.generation = find_generation(board, place, options.patience);
+      place.size = members_of(board, place.generation, place.size, options.patience);
+    }
   }
   return join_in_generation(std::move(place), secret, options, has_launcher);
 }
@@ -119,7 +147,9 @@ std::unique_ptr<Job> join_again(const Place& before, const std::vector<Rank>& lo
     CoordinatorClient at(secret, place.coordinator, options.patience, place.job);
     Stoppable board(at, stop);
     has_launcher = find(board, kLauncherKey).has_value();
-    if (!lost.empty()) board.put(lost_key(before.generation), show_list(lost));
+    const auto next = find(board, again_key(place.generation));
+    const bool grows = next && number_from(*next) > before.size;  // who is missing has gone there
+    if (!lost.empty() && !grows) board.put(lost_key(before.generation), show_list(lost));
     if (lost.empty() && !has_come(board, place.generation, kToldByThen)) {
       throw Error(Code::peer_lost, "no later generation of this run has begun: it is over, or nobody is left who trains", "join");
     }
@@ -127,8 +157,25 @@ std::unique_ptr<Job> join_again(const Place& before, const std::vector<Rank>& lo
       throw Error(Code::peer_lost, "nobody has come in place of " + show_ranks(lost) + " within " + show_seconds(Seconds(options.patience).count()),
                   "join", "is the host there? SHOAL_JOIN_TIMEOUT sets the time");
     }
+    place.size = members_of(board, place.generation, place.size, options.patience);
   }
   return join_in_generation(place, secret, options, has_launcher, stop);
 }
+
+std::optional<Rank> wait_for_more(const Place& in, const std::stop_token& stop) try {
+  CoordinatorClient at(find_secret().value_or(""), in.coordinator, with_environment({}).patience, in.job);
+  Stoppable board(at, stop);
+  board.put(grows_key(in.generation), "yes");
+  try {
+    return number_from(board.get(again_key(in.generation + 1), kAsLongAsTheyWork));
+  } catch (const Error& error) {
+    if (error.code() == Code::cancelled) at.put(grows_key(in.generation), "no");
+    throw;
+  }
+} catch (const Error&) {
+  return {};
+}
+
+bool grows(const std::optional<std::string>& said) { return said == "yes"; }
 
 }  // namespace shoal::net

@@ -46,7 +46,7 @@ class WorkersJob final : public net::Job {
 }  // namespace
 
 Session::Session(std::unique_ptr<net::Job> job, Nanoseconds patience, JoinAgain join_again)
-    : place_(job->place()), workers_(net::workers_among(job->members())), join_again_(std::move(join_again)), links_before_(place_.size),
+    : place_(job->place()), size_(place_.size), workers_(net::workers_among(job->members())), join_again_(std::move(join_again)), links_before_(place_.size),
       patience_(serves() ? kAsLongAsItTakes : patience), channel_(new_channel()),
       survivors_channel_(new_channel()), feed_channel_(new_channel()), rates_(place_.size) {
   read_said(said_here());  // a mistake shows before anything is trained
@@ -64,6 +64,10 @@ std::shared_ptr<SessionGroup> Session::group_over(std::unique_ptr<net::Job> job)
 void Session::enter(std::shared_ptr<SessionGroup> group) {
   runner_ = group->runners.empty() ? nullptr : group->runners.back().get();
   survivors_ = group->survivors.get();
+  if (const net::Rank members = group->job->place().size; members != size_) {
+    size_ = workers_ = members;  // none only serves
+    rates_ = collective::LinkRates(members);
+  }
   rates_.begin_again();  // its links' totals begin
   const std::lock_guard lock(group_guard_);
   group_ = std::move(group);
@@ -132,7 +136,12 @@ void Session::together(const std::string& label, const std::function<void()>& pa
     if (some_are_lost) all_ready = gather_text(regrowth_->ready(members()), "who has met those who come");
   };
   do {
-    collective::do_together(transport(), *survivors_, patience_of_now(), label, attempted);
+    try {
+      collective::do_together(transport(), *survivors_, patience_of_now(), label, attempted);
+    } catch (const Error&) {
+      if (!wants_all || !has_more()) throw;
+      incomplete = true;
+    }
     if (incomplete) join_anew();
   } while (incomplete);
   if (!all_ready.empty()) regrowth_->heard(all_ready);

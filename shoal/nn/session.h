@@ -10,6 +10,9 @@
 // Where no step waits for them (OnPeerLost::regrow) that job is formed beside the one of now, and those who come are told the state and what each step does to
 // it, until all move between the same two steps (regrowth.h, move_on()). Where they do not have it then, as digests tell, it is brought to them while all wait.
 //
+// Where what members do can go on with more of them (wait_for_more()) others may join a run that has lost nobody: the group of now ends as by a loss, and the
+// next one has all, who came behind those that were there.
+//
 // Lifetime: everything that uses the session ends before it. Threads: one at a time, never the transport's loop.
 #pragma once
 
@@ -22,6 +25,7 @@
 #include <optional>
 #include <span>
 #include <string>
+#include <thread>
 #include <vector>
 
 #include "shoal/collective/link_rates.h"
@@ -41,7 +45,7 @@ class Session {
   ~Session();
 
   net::Rank rank() const { return place_.rank; }
-  net::Rank size() const { return place_.size; }
+  net::Rank size() const { return size_; }                             // of the group of now
   net::Rank place() const { return runner_ ? runner_->rank() : 0; }    // among those that are left, by rank: as all members' weights are
   net::Rank living() const { return runner_ ? runner_->size() : 1; }   // how many those are
   std::vector<net::Rank> members() const { return runner_ ? runner_->members() : std::vector<net::Rank>{rank()}; }  // their ranks, by place
@@ -88,6 +92,9 @@ class Session {
   void carry(Carried state) { carried_ = std::move(state); }  // before the first step, and before arrive()
   bool carries() const { return static_cast<bool>(carried_.write); }
   void arrive();                                              // on those that came
+  // From here on, in every group: who joins the run beside those that there are is met in the next one, and whatever they do in this one throws Error{peer_lost}.
+  void wait_for_more();
+  void stop_waiting_for_more();                               // nothing of what members do is left to be done with others
   // Where no step waits, between two steps and before this member does anything else with the others, there may be something to do: feed those who come, or
   // move on to them, which all do between the same two steps. Those who came have the state then. Returns whether this member has moved.
   bool may_move() const { return regrowth_ && (regrowth_->is_to_feed() || regrowth_->is_to_move()); }
@@ -152,6 +159,7 @@ class Session {
   std::uint64_t generation_at(std::uint64_t epoch) const;  // of the group of now
   Nanoseconds patience_of_now() const;
   std::vector<net::Rank> missing() const;  // from here on session_others.cc
+  bool has_more() const { return more_ && more_->have_come; }  // to meet, in the next group
   void join_anew();
   void move_to(std::shared_ptr<SessionGroup> next);
   bool bring_state(bool here);  // false: nobody there has it
@@ -159,7 +167,12 @@ class Session {
   void look_for_others();
 
   std::shared_ptr<SessionGroup> group() const;       // any thread
+  struct More {                               // others, who have come to join a group
+    std::atomic<bool> have_come = false;
+    std::jthread waiting;
+  };
   net::Place place_;                          // of the start
+  std::atomic<net::Rank> size_;
   net::Rank workers_;
   mutable std::mutex group_guard_;            // for who is on another thread
   std::shared_ptr<SessionGroup> group_;
@@ -167,6 +180,8 @@ class Session {
   collective::Survivors* survivors_ = nullptr;
   const JoinAgain join_again_;
   std::unique_ptr<Regrowth> regrowth_;        // where no step waits
+  bool waits_for_more_ = false;
+  std::unique_ptr<More> more_;                // on rank 0
   Carried carried_;
   bool arriving_ = false, taking_over_ = false, has_followed_ = false;
   std::vector<net::LinkStats> links_before_;  // of groups that are over

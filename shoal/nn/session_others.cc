@@ -3,6 +3,8 @@
 #include <string_view>
 #include <utility>
 
+#include "shoal/core/text.h"
+#include "shoal/net/again.h"
 #include "shoal/net/call.h"
 #include "shoal/nn/session.h"
 
@@ -40,6 +42,26 @@ std::vector<net::Rank> Session::missing() const {
 
 void Session::join_anew() { move_to(group_over(join_again_(job().place(), missing(), {}))); }
 
+void Session::wait_for_more() {
+  waits_for_more_ = true;
+  if (rank() != 0 || more_ || !rejoins()) return;
+  more_ = std::make_unique<More>();
+  more_->waiting = std::jthread([more = more_.get(), of = group()](const std::stop_token& stop) {
+    const net::Place& here = of->job->place();
+    const auto members = net::wait_for_more(here, stop);
+    if (!members || *members <= here.size) return;  // others come in place of somebody who is lost
+    more->have_come = true;
+    net::Transport& transport = of->job->transport();
+    const Error why(Code::peer_lost, "rank 0 meets " + show_count(*members - here.size, "members") + " that join this run");
+    net::call(transport, [&transport, why] { transport.fail(why); });
+  });
+}
+
+void Session::stop_waiting_for_more() {
+  waits_for_more_ = false;
+  more_.reset();
+}
+
 bool Session::move_on() {
   if (regrowth_->is_to_feed()) {
     carried_.show_fed([this](const collective::Feed::Parts& state) { regrowth_->begin_feed(place(), living(), missing(), state, patience_); });
@@ -56,7 +78,10 @@ bool Session::move_on() {
 
 void Session::move_to(std::shared_ptr<SessionGroup> next) {
   for (net::Rank r = 0; r < size(); ++r) links_before_[r] = link(r);
+  more_.reset();
   enter(std::move(next));
+  links_before_.resize(size());
+  if (waits_for_more_) wait_for_more();
   generation_ = generation_at(0);
   link_model_.reset();  // to be measured with those that came
   bring_state(false);

@@ -26,6 +26,11 @@ void Holdings::begin_with(std::uint64_t table, const Start& start) {
   for (const auto& ranks : start.holders) of_table.emplace_back(ranks, start.at.clock, start.at.met);
 }
 
+void Holdings::ask_to_move(std::uint64_t table, std::size_t shard, net::Rank to) {
+  const std::vector<net::Rank> staying = of(table)[shard].staying();
+  if (!staying.empty() && staying.front() == around_.me && to != around_.me) moves_[{table, shard}] = to;
+}
+
 Message Holdings::about(Kind kind, const Place& place, std::uint64_t number, std::uint64_t handover) const {
   Message message = Message::of_kind(kind, place.first, number);
   message.header.heard = handover;
@@ -63,7 +68,7 @@ void Holdings::take(net::Rank from, const Message& message) {
       const std::vector<net::Rank> staying = of(header.table)[header.shard].staying();
       if (staying.empty() || ended_) return;           // there is nobody to move it from
       if (staying.front() != around_.me) return around_.send(staying.front(), message);
-      if (header.worker != around_.me) moves_[place] = header.worker;
+      ask_to_move(header.table, header.shard, header.worker);
       return mend();
     }
     case Kind::invite: {

@@ -45,6 +45,7 @@ class Holdings {
   std::vector<Holders>& of(std::uint64_t table);      // by shard
   // A table that goes on where members have met anew (kept.h).
   void begin_with(std::uint64_t table, const Start& start);
+  void ask_to_move(std::uint64_t table, std::size_t shard, net::Rank to);  // where this member answers for it
   bool knows(std::uint64_t table) const { return holders_.contains(table); }
   // Of kind move, invite, joins, holds, lacks, goes, parts or last. Throws Error{mismatch}.
   void take(net::Rank from, const Message& message);

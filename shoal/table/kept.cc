@@ -1,12 +1,17 @@
 #include "shoal/table/kept.h"
 
 #include <algorithm>
+#include <iterator>
+#include <optional>
+#include <utility>
 
 #include "shoal/core/error.h"
 #include "shoal/table/packed.h"
 
 namespace shoal::table {
 namespace {
+
+constexpr const char* kSameProgram = "run the same program with the same settings on all members";
 
 Packed& operator<<(Packed& packed, const Point& point) { return packed << point.met << static_cast<Key>(point.clock); }
 
@@ -45,43 +50,86 @@ Start start_of(const Shards& shards) {
   return {at.stands, at.consistency, {}};
 }
 
+// A shard that was about to move has one holder more than it needs: who holds most of all drops it.
+void drop_spare(std::vector<std::vector<net::Rank>>& holders, std::size_t replicas) {
+  std::map<net::Rank, std::size_t> load;
+  for (const auto& of_shard : holders) {
+    for (const net::Rank rank : of_shard) ++load[rank];
+  }
+  for (auto& of_shard : holders) {
+    while (of_shard.size() > replicas) {
+      const auto most = std::ranges::max_element(of_shard, {}, [&load](net::Rank rank) { return load[rank]; });
+      --load[*most];
+      of_shard.erase(most);
+    }
+  }
+}
+
 }  // namespace
 
-Message message_of(const std::vector<Kept>& kept, const Placement& placement) {
+Message message_of(const Told& told) {
+  const Placement& placement = told.placement;
   Packed packed;
-  packed << placement.shards();
+  packed << std::uint64_t{told.was_there} << placement.replicas() << placement.parts() << placement.dealt().size();
+  for (const net::Rank rank : placement.dealt()) packed << rank;
   for (std::size_t shard = 0; shard < placement.shards(); ++shard) packed << placement.buckets_of(shard);
-  packed << kept.size();
-  for (const Kept& one : kept) packed << one.table << one.shard << one.stands << one.first << name(one.consistency);
+  packed << told.kept.size();
+  for (const Kept& one : told.kept) packed << one.table << one.shard << one.stands << one.first << name(one.consistency);
   return packed.message(Kind::kept, 0);
 }
 
-std::vector<Kept> kept_from(const Message& message, const Placement& placement, net::Rank from) {
-  const auto refuse = [&](const char* what) {
-    return Error(Code::mismatch, "rank " + std::to_string(from) + what, "tables", "run the same program with the same settings on all members");
+Told told_from(const Message& message, net::Rank from, net::Rank members) {
+  const auto require = [&](bool holds, const char* what) {
+    if (!holds) throw Error(Code::mismatch, "rank " + std::to_string(from) + what, "tables", kSameProgram);
   };
-  if (message.header.length != message.keys().size_bytes()) throw refuse(" tells of what it has kept in a message that is none");
+  require(message.header.length == message.keys().size_bytes(), " tells of what it has kept in a message that is none");
   Unpacked packed(message.keys());
-  bool same = packed.number() == placement.shards();
-  for (std::size_t shard = 0; same && shard < placement.shards(); ++shard) same = packed.number() == placement.buckets_of(shard);
-  if (!same) throw refuse(" deals out rows otherwise than this member");
-  std::vector<Kept> kept;
-  for (std::uint64_t left = packed.number(); left > 0; --left) {
-    Kept& one = kept.emplace_back();
+  const bool was_there = packed.number() != 0;
+  const std::uint64_t replicas = packed.number(), parts = packed.number(), servers = packed.number();
+  require(servers >= 1 && servers <= std::min<std::size_t>(members, kBuckets) && parts >= 1 && parts <= kBuckets / servers && replicas >= 1, " deals out rows as nobody can");
+  std::vector<net::Rank> ranks;
+  for (std::uint64_t server = 0; server < servers; ++server) {
+    const std::uint64_t rank = packed.number();
+    require(rank < members && std::ranges::count(ranks, rank) == 0, " deals out rows to nobody");
+    ranks.push_back(static_cast<net::Rank>(rank));
+  }
+  std::vector<std::size_t> buckets;
+  std::uint64_t left = kBuckets;
+  for (std::uint64_t shard = 0; shard < servers * parts; ++shard) {
+    const std::uint64_t count = packed.number();
+    require(count >= 1 && count <= left, " deals out rows as nobody can");
+    buckets.push_back(count);
+    left -= count;
+  }
+  require(left == 0, " deals out rows as nobody can");
+  Told told{was_there, Placement(std::move(ranks), replicas, parts, buckets), {}};
+  for (std::uint64_t more = packed.number(); more > 0; --more) {
+    Kept& one = told.kept.emplace_back();
     one.table = packed.number();
     one.shard = packed.number();
     one.stands = point_from(packed);
     one.first = point_from(packed);
     one.consistency = consistency_from(packed.text());
-    if (one.shard >= placement.shards()) throw refuse(" tells of a shard that there is not");
+    require(one.shard < told.placement.shards(), " tells of a shard that there is not");
   }
-  return kept;
+  return told;
 }
 
-std::map<std::uint64_t, Start> conclude(const std::vector<std::vector<Kept>>& by_rank, const Placement& placement) {
+const Placement& agree(const std::vector<Told>& by_rank) {
+  const auto decides = std::ranges::find_if(by_rank, &Told::was_there);
+  const Told& first = decides == by_rank.end() ? by_rank.front() : *decides;
+  for (net::Rank rank = 0; rank < by_rank.size(); ++rank) {
+    const Told& other = by_rank[rank];
+    if (other.was_there != first.was_there || other.placement.deals_as(first.placement)) continue;
+    throw Error(Code::mismatch, "rank " + std::to_string(rank) + " deals out rows otherwise than rank " + std::to_string(&first - by_rank.data()), "tables", kSameProgram);
+  }
+  return first.placement;
+}
+
+std::map<std::uint64_t, Start> conclude(const std::vector<Told>& by_rank, const Placement& placement) {
   std::map<std::uint64_t, Shards> tables;
   for (net::Rank rank = 0; rank < by_rank.size(); ++rank) {
-    for (const Kept& kept : by_rank[rank]) {
+    for (const Kept& kept : by_rank[rank].kept) {
       Shards& shards = tables.try_emplace(kept.table, placement.shards()).first->second;
       shards[kept.shard].push_back({rank, &kept});
     }
@@ -106,9 +154,47 @@ std::map<std::uint64_t, Start> conclude(const std::vector<std::vector<Kept>>& by
       }
       if (holders.empty()) throw lost;
     }
+    drop_spare(start.holders, placement.replicas());
     starts.emplace(table, std::move(start));
   }
   return starts;
+}
+
+std::vector<Moving> spread_over_joined(const std::map<std::uint64_t, Start>& starts, const Placement& placement) {
+  std::vector<Moving> moves;
+  std::map<net::Rank, std::size_t> load;
+  const auto by_load = [&load](net::Rank rank) { return load[rank]; };
+  for (const auto& [table, start] : starts) {
+    std::vector<std::vector<net::Rank>> holders = start.holders;
+    load.clear();
+    for (const auto& of_shard : holders) {
+      for (const net::Rank rank : of_shard) ++load[rank];
+    }
+    for (auto& of_shard : holders) {                   // they will have as many, from who has least
+      while (of_shard.size() < placement.replicas()) {
+        std::vector<net::Rank> others;
+        std::ranges::copy_if(placement.servers(), std::back_inserter(others), [&](net::Rank rank) { return std::ranges::count(of_shard, rank) == 0; });
+        if (others.empty()) break;
+        ++load[of_shard.emplace_back(*std::ranges::min_element(others, {}, by_load))];
+      }
+    }
+    std::vector<bool> moved(holders.size());
+    for (bool one_moves = true; std::exchange(one_moves, false) && !placement.joined().empty();) {
+      const net::Rank to = *std::ranges::min_element(placement.joined(), {}, by_load);
+      std::optional<std::size_t> most;
+      for (std::size_t shard = 0; shard < holders.size(); ++shard) {
+        const auto load_of_first = [&](std::size_t of) { return load[holders[of].front()]; };
+        if (moved[shard] || std::ranges::count(holders[shard], to) > 0 || load_of_first(shard) < load[to] + 2) continue;
+        if (!most || load_of_first(shard) > load_of_first(*most)) most = shard;
+      }
+      if (!most) break;
+      --load[holders[*most].front()];
+      ++load[to];
+      moved[*most] = one_moves = true;
+      moves.push_back({table, *most, to});
+    }
+  }
+  return moves;
 }
 
 }  // namespace shoal::table

@@ -1,4 +1,4 @@
-// What tables go on with when their members meet anew, others in the places of lost ones (net::OnPeerLost::rejoin).
+// What tables go on with when their members meet anew, others in the places of lost ones, or more than before (net::OnPeerLost::rejoin).
 //
 // Whoever hears of a loss stops: its shards stay as they are at that moment, whatever is still under way. When all members have met in the next group
 // each tells what it has kept: of each shard where it stands, and the first point to which it can go back. From that all conclude the same, and nobody
@@ -12,11 +12,13 @@
 //      Rows that somebody assigned stay as they are: an assignment that was under way may be at one holder and not at the other, so assign between
 //      barriers, or again.
 //   4. A shard that nobody has any more ends the run; but where no clock of its table and no barrier was complete at anybody, the table is opened anew.
+//   5. Rows stay in the shards in which they are: who was there says how they are dealt out, and who comes takes it from them. Members beyond those to
+//      whom they were dealt are given shards by the others (spread_over_joined), while all go on.
 //
 // If another member is lost before all have begun, the next group concludes anew: who has begun stands at the point concluded first, and the others
 // stand where they stood, so that no worker's whole clocks are lost between the two.
 //
-//   kept   to all members: the following as numbers (packed.h)
+//   kept   to all members: Told as numbers (packed.h)
 //
 // Values; threads: any.
 #pragma once
@@ -47,9 +49,17 @@ struct Kept {
   Consistency consistency;   // where it stands
 };
 
-Message message_of(const std::vector<Kept>& kept, const Placement& placement);
-// Throws Error{mismatch} where another placement has dealt out the rows, or this is no such message.
-std::vector<Kept> kept_from(const Message& message, const Placement& placement, net::Rank from);
+// What one member tells.
+struct Told {
+  bool was_there = false;    // in the group before: its placement is that of the rows
+  Placement placement;
+  std::vector<Kept> kept;
+};
+Message message_of(const Told& told);
+// members: of the group. Throws Error{mismatch} where this is no such message.
+Told told_from(const Message& message, net::Rank from, net::Rank members);
+// How rows are dealt out. Throws Error{mismatch} naming the first member with another placement among those that decide.
+const Placement& agree(const std::vector<Told>& by_rank);
 
 // How a table goes on.
 struct Start {
@@ -57,7 +67,15 @@ struct Start {
   Consistency consistency;
   std::vector<std::vector<net::Rank>> holders;  // by shard
 };
-// By table. by_rank: what each member has kept. Throws Error{io} if rows are lost with the memory of members.
-std::map<std::uint64_t, Start> conclude(const std::vector<std::vector<Kept>>& by_rank, const Placement& placement);
+// By table. by_rank: what each member has told. Throws Error{io} if rows are lost with the memory of members.
+std::map<std::uint64_t, Start> conclude(const std::vector<Told>& by_rank, const Placement& placement);
+
+// What is to move so that who has joined holds as much as others, when each shard has as many holders as it is to have: a shard goes from who answers for it.
+struct Moving {
+  std::uint64_t table;
+  std::size_t shard;
+  net::Rank to;
+};
+std::vector<Moving> spread_over_joined(const std::map<std::uint64_t, Start>& starts, const Placement& placement);
 
 }  // namespace shoal::table

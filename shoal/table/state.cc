@@ -30,7 +30,8 @@ std::uint32_t checked_parts(const TablesOptions& options, net::Rank size) {
 Tables::State::State(net::Transport& of_transport, const TablesOptions& options)
     : transport(of_transport), survives(net::goes_on(of_transport.on_peer_lost())),
       regroups(net::replaces_lost(of_transport.on_peer_lost())),
-      placement(or_all(options.servers, of_transport.size()), survives ? 2 : 1, options.shares, checked_parts(options, of_transport.size())),
+      may_serve(or_all(options.servers, of_transport.size())),
+      placement(may_serve, survives ? 2 : 1, options.shares, checked_parts(options, of_transport.size())),
       workers(options.workers_of_each.empty() ? Workers(or_all(options.workers, of_transport.size()), options.workers_a_member)
                                               : Workers(or_all(options.workers, of_transport.size()), options.workers_of_each)),
       waiting(of_transport, options.patience, [this] { return failure(); }), disk(options.disk), run_functions(options.functions),
@@ -216,7 +217,7 @@ std::unique_ptr<Order> Tables::State::order_of(const Spec& spec, const std::stri
 }
 
 LastClocks::Here Tables::State::clocks_here(std::function<void(net::Rank to, Message message)> send) {
-  const bool serves = std::ranges::count(placement.servers(), rank()) > 0;
+  const bool serves = std::ranges::count(may_serve, rank()) > 0;
   LastClocks::Here here;
   here.completed = [this, serves](std::uint64_t table, std::uint32_t worker) {
     return served.completed(table, worker).value_or(serves && !holdings->knows(table) ? 0 : kLastClock);

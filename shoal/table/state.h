@@ -44,6 +44,7 @@ struct Tables::State : Servers, std::enable_shared_from_this<Tables::State> {
   void tell_kept();
   void hear_kept(net::Rank from, const Message& message);
   void begin();                  // all have told
+  void make_saves();
   void open(net::Rank from, const Message& message);
   std::unique_ptr<Server> make_server(std::size_t shard, const Spec& spec);
   std::unique_ptr<Order> order_of(const Spec& spec, const std::string& what) const;  // what: of this member's; where one is kept
@@ -62,12 +63,14 @@ struct Tables::State : Servers, std::enable_shared_from_this<Tables::State> {
   net::Transport& transport;
   const bool survives;                                     // members may be lost
   const bool regroups;                                     // then others come in place of them, and all meet anew
-  const Placement placement;
+  const std::vector<net::Rank> may_serve;                  // in this group
+  Placement placement;                                     // until all have met, as this member would deal rows out; then it stays (kept.h)
   const Workers workers;
   const net::Waiting waiting;
   std::unique_ptr<Mail> mail;                              // made and destroyed on the loop
   Served served;                                           // on the loop, as the next ones
   Served kept;                                             // of the group before, until all have met
+  bool was_there = false;                                  // in it
   std::map<std::uint64_t, Start> starts;                   // of tables that were opened there
   std::unique_ptr<LastClocks> last_clocks;                 // of workers that are lost
   std::unique_ptr<Holdings> holdings;
@@ -94,7 +97,7 @@ struct Tables::State : Servers, std::enable_shared_from_this<Tables::State> {
   } departure;                                             // of this member
   struct Meeting : net::Arrivals {                         // of all members, before anything else
     std::atomic<bool> over;
-    std::map<net::Rank, std::vector<Kept>> told;
+    std::map<net::Rank, Told> told;
     std::deque<std::pair<net::Rank, Message>> early;       // of those for whom it was over before; they soon wait for this member, so that it is what gates and handovers let be under way
     explicit Meeting(bool is_over) : over(is_over) {}
     void look() { arrivals_.fetch_add(1, std::memory_order_release); }

@@ -17,12 +17,7 @@ Tables::Tables(net::Transport& transport, const TablesOptions& options, Tables* 
       raw->served.each([to](Server& server) { server.drained(to); });
     };
     state->mail = std::make_unique<Mail>(state->transport, channel, "tables", deliver, drained);
-    const OnDisk disk = state->disk ? state->disk : [raw = state.get()](std::function<void()> job) { raw->own_disk->run(std::move(job)); };
     const auto answer = [raw = state.get()](net::Rank to, Message message) { raw->mail->send(to, alone(std::move(message))); };
-    const auto shards = static_cast<std::uint32_t>(state->placement.shards());
-    for (std::uint32_t shard = 0; shard < shards; ++shard) {
-      state->saves[shard] = std::make_shared<Saves>(state->transport, disk, shard, shards, answer);
-    }
     state->last_clocks = std::make_unique<LastClocks>(state->workers, state->transport.size(), state->clocks_here(answer));
     const auto reader = [raw = state.get()](std::uint64_t table) {
       const auto read = raw->read.find(table);
@@ -33,7 +28,7 @@ Tables::Tables(net::Transport& transport, const TablesOptions& options, Tables* 
     state->holdings = std::make_unique<Holdings>(
         Holdings::Around{state->rank(), state->transport.size(), state->placement, state->served, answer, reader, make_server, agreed});
     if (group_before) state->take_kept_of(*group_before);
-    if (state->regroups) state->tell_kept();
+    state->regroups ? state->tell_kept() : state->make_saves();
     state->transport.on_lost([weak = std::weak_ptr<State>(state)](net::Rank member, const net::Failure& why) {
       const auto alive = weak.lock();
       if (alive && alive->mail) alive->regroups ? alive->stop(why) : alive->lose(member);

@@ -4,6 +4,7 @@
 
 #include "members.h"
 #include "shoal/net/again.h"
+#include "shoal/net/card.h"
 #include "shoal/net/coordinator.h"
 #include "shoal/net/meet.h"
 
@@ -49,7 +50,7 @@ TEST(Generations, who_waits_in_a_generation_that_is_over_goes_on_to_the_next) {
   survivor.launcher = newcomer.launcher = Place::Launcher::shoal;
   newcomer.generation = 2;
   std::unique_ptr<Job> jobs[2];
-  coordinator.put(again_key(1), "1");
+  coordinator.put(again_key(1), "2");
   each(2, [&](Rank rank) {
     if (rank == 0) {
       jobs[0] = join_again(survivor, {1}, options);
@@ -57,7 +58,7 @@ TEST(Generations, who_waits_in_a_generation_that_is_over_goes_on_to_the_next) {
       CoordinatorClient board("", coordinator.address());
       board.get(cards_in(scope_of(1)) + "0", 10s);  // the survivor waits
       CoordinatorClient here("", newcomer);         // who waits is told
-      coordinator.put(again_key(2), "1");
+      coordinator.put(again_key(2), "2");
       jobs[1] = join_tcp(newcomer, here, scope_of(2), "", options);
     }
   });
@@ -77,7 +78,7 @@ TEST(Generations, who_needs_the_others_no_longer_ends_its_wait) {
   Place survivor = place_at(coordinator, 0, 2);
   survivor.launcher = Place::Launcher::shoal;
   for (const bool has_begun : {false, true}) {
-    if (has_begun) coordinator.put(again_key(1), "1");
+    if (has_begun) coordinator.put(again_key(1), "2");
     std::string ending = "none";
     std::jthread waiting([&](const std::stop_token& stop) {
       try {
@@ -91,6 +92,68 @@ TEST(Generations, who_needs_the_others_no_longer_ends_its_wait) {
     waiting.request_stop();
     waiting.join();
     EXPECT_EQ(ending, "cancelled");
+  }
+}
+
+// Goal: a member beyond those that there are comes by itself, once they take others, and the next generation has all. Method: two members of a run without a launcher;
+// a third, of rank 2, comes before rank 0 says that they go on with more. Relation: a job of three in generation 1 on each, and nobody counts as lost.
+TEST(Generations, who_is_one_more_comes_when_the_others_take_more) {
+  Coordinator coordinator("", "127.0.0.1:0");
+  JoinOptions options = quick();
+  options.on_peer_lost = OnPeerLost::rejoin;
+  options.takes_over = true;
+  const auto place = [&](Rank rank, Rank size) {
+    Place at = place_at(coordinator, rank, size);
+    at.launcher = Place::Launcher::shoal;
+    return at;
+  };
+  std::unique_ptr<Job> before[2], jobs[3];
+  each(2, [&](Rank rank) { before[rank] = join_or_come(place(rank, 2), "", options); });
+  each(3, [&](Rank rank) {
+    if (rank == 2) {
+      jobs[2] = join_or_come(place(2, 3), "", options);
+    } else {
+      if (rank == 0) {
+        EXPECT_EQ(wait_for_more(before[0]->place(), {}), 3u);
+      }
+      CoordinatorClient("", coordinator.address()).get(again_key(1), 20s);  // rank 0 leaves then, which the other hears
+      jobs[rank] = join_again(before[rank]->place(), rank == 1 ? std::vector<Rank>{0} : std::vector<Rank>{}, options);
+    }
+  });
+  for (const auto& job : jobs) {
+    ASSERT_TRUE(job);
+    EXPECT_EQ(job->place().generation, 1u);
+    EXPECT_EQ(job->place().size, 3u);
+    EXPECT_EQ(job->members().size(), 3u);
+  }
+  EXPECT_FALSE(coordinator.find(lost_key(0)));
+}
+
+// They say so only while they do, and who waits for them hears of it.
+TEST(Generations, who_is_one_more_is_refused_where_the_others_take_nobody) {
+  Coordinator coordinator("", "127.0.0.1:0");
+  JoinOptions options = quick();
+  options.on_peer_lost = OnPeerLost::rejoin;
+  options.takes_over = true;
+  Place place = place_at(coordinator, 0, 2);
+  place.launcher = Place::Launcher::shoal;
+  std::jthread waiting([&](const std::stop_token& stop) { EXPECT_FALSE(wait_for_more(place, stop)); });
+  CoordinatorClient board("", coordinator.address());
+  EXPECT_TRUE(grows(board.get(grows_key(0), 10s)));
+  waiting.request_stop();
+  waiting.join();
+  EXPECT_FALSE(grows(board.get(grows_key(0), 10s)));
+  Card first;
+  first.size = 2;
+  board.put(cards_in(scope_of(0)) + "0", write_card(first));
+  options.patience = 300ms;
+  place.rank = 2;
+  place.size = 3;
+  try {
+    join_or_come(place, "", options);
+    FAIL();
+  } catch (const Error& error) {
+    EXPECT_EQ(error.fact(), "rank 2 would be one more than there are, and those take nobody beside them");
   }
 }
 

@@ -1,0 +1,43 @@
+// shoal join [RUN] [-n K] [--hosts a,b]: more members for a run that goes on (joining.h).
+#include <fmt/format.h>
+
+#include "app/command.h"
+#include "app/found_run.h"
+#include "app/joining.h"
+#include "app/run.h"
+#include "shoal/net/job.h"
+
+namespace shoal::app {
+namespace {
+
+struct JoinWords {
+  std::string run, hosts;
+  int members = 0;
+};
+
+int join(const JoinWords& words) {
+  unsigned slots = 0;
+  if (!words.hosts.empty()) {
+    for (const FarHost& host : parse_hosts(words.hosts)) slots += host.slots;
+  }
+  if (words.members < 0 || words.members > most_members) refuse(fmt::format("{} members more", words.members), "-n", fmt::format("1 to {}", most_members));
+  JoinRequest request;
+  request.members = words.members > 0 ? static_cast<unsigned>(words.members) : std::max(1u, slots);
+  request.hosts = words.hosts;
+  const auto run = find_run(words.run, takes_members, {"holds no run that takes more members", "those of `shoal run --on-peer-lost rejoin` do, while they go on"});
+  const std::string ranks = ask_to_join(run, request, net::with_environment({}).patience);
+  say(fmt::format("rank{} {}\n", request.members > 1 ? "s" : "", ranks));
+  return 0;
+}
+
+}  // namespace
+
+Action declare_join(CLI::App& app) {
+  const auto words = std::make_shared<JoinWords>();
+  app.add_option("run", words->run, "its folder, or its name in runs/ (default: the newest that takes members)");
+  flag(app, "-n,--members", words->members, "so many (default: 1, or as many as the hosts take)");
+  flag(app, "--hosts", words->hosts, "on these, of a run with --hosts");
+  return [words](const Words&) { return join(*words); };
+}
+
+}  // namespace shoal::app

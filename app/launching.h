@@ -1,0 +1,89 @@
+// The launcher of launcher.h at work: what it has started, and in which phase it is. Threads: one.
+#pragma once
+
+#include <csignal>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "app/account.h"
+#include "app/joining.h"
+#include "app/launcher.h"
+#include "app/meeting_point.h"
+#include "app/member.h"
+#include "app/processes.h"
+#include "app/replacing.h"
+#include "app/spares.h"
+#include "app/terminal.h"
+#include "app/watcher.h"
+#include "shoal/core/time.h"
+
+namespace shoal::app {
+
+inline constexpr Nanoseconds settle_time = std::chrono::seconds(5);  // after a failure, for the others to end by themselves
+
+// Lifetime of all that it has started ends with it.
+class Launcher {
+ public:
+  explicit Launcher(const Launch& what)
+      : what_(what), console_(what.members, {screen(1), screen(2)}, what.show), members_(what.members) {}
+  ~Launcher() { end_everything(SIGKILL); }
+
+  Ended run();
+
+ private:
+  enum class Phase { running, settling, terminating, killing };
+
+  void watch_signals();
+  void start_all();
+  void start(unsigned rank, unsigned generation);
+  void open_log(unsigned rank);
+  void replace_lost();  // from here on launcher_others.cc
+  void take_more();
+  void begin_with_more();
+  void do_without_more(const std::string& why);  // here its part ends
+  bool far() const { return !what_.far.empty(); }
+  int beat();
+  void take(unsigned rank, Console::Stream stream, std::string_view bytes);
+  std::size_t living() const;
+  bool only_stopped();  // those that live, while others have ended
+  void wait();
+  void read_signals();
+  void read_output(unsigned rank, Console::Stream stream);
+  void collect();
+  void advance();
+  void settle(Nanoseconds time) { phase_ = Phase::settling, deadline_ = steady_now() + time; }
+  void pass_on(int signal);  // to members that handle it
+  void tell_all(int signal);
+  void end_everything(int signal);
+  void drain(unsigned rank);
+  unsigned rank_of(const Member& member) const { return static_cast<unsigned>(&member - members_.data()); }
+
+  Launch what_;
+  std::optional<Watcher> watcher_;  // gone after everything that it watches
+  Console console_;
+  std::string program_;
+  std::vector<Member> members_;
+  std::vector<Member> replaced_;  // zombies, like all that have ended
+  std::optional<MeetingPoint> meeting_point_;
+  std::optional<Replacing> replacing_;
+  std::optional<Spares> spares_;
+  std::optional<Joining> joining_;
+  struct More {                   // members that have been started, and do not belong to it yet
+    JoinRequest request;
+    Launch before;
+  };
+  std::optional<More> more_;
+  net::Descriptor signals_;
+  Instant next_beat_{}, next_look_{};
+  Phase phase_ = Phase::running;
+  Instant deadline_ = Instant::max();  // of the phase
+  Told told_;
+  Ending ending_;
+  bool given_up_ = false;
+  std::vector<unsigned> failures_;  // ranks, as they were noticed
+};
+
+}  // namespace shoal::app
