@@ -5,7 +5,7 @@
 //
 // The first members serve, the others work. Push: rows are added, then a barrier says that servers have them. Pull: rows are added, the clock
 // ticks, and they are read with all that was added before. In blocks, each a table with a clock of its own: the sums of one come back
-// while the next one leaves. Sums are checked in tables of their own before anything is timed, and once more after it.
+// while the next one leaves; more blocks than rows cut each row into slices of its columns. Sums are checked in tables of their own before anything is timed, and once more after it.
 // The first worker prints one JSON line a case: seconds of each repetition, CPU seconds of all members together per repetition.
 #include <algorithm>
 #include <cstdio>
@@ -77,11 +77,15 @@ class Member {
     };
     std::vector<Block> blocks;
     table::Worker worker = tables_.worker();
-    for (std::size_t block = 0; block < options_.blocks; ++block) {
-      const std::size_t begin = rows_ * block / options_.blocks, count = rows_ * (block + 1) / options_.blocks - begin;
-      const table::Spec spec{.name = name + "-" + std::to_string(block), .width = width_, .consistency = consistency};
-      blocks.push_back({std::span(keys).subspan(begin, count), std::span(ones).subspan(begin * width_, count * width_),
-                        std::span(values).subspan(begin * width_, count * width_), worker.open<float>(spec)});
+    const std::size_t slices = std::clamp<std::size_t>(options_.blocks / rows_, 1, width_), row_blocks = std::min<std::size_t>(rows_, options_.blocks);
+    for (std::size_t block = 0; block < row_blocks; ++block) {
+      const std::size_t begin = rows_ * block / row_blocks, count = rows_ * (block + 1) / row_blocks - begin;
+      for (std::size_t slice = 0; slice < slices; ++slice) {
+        const std::size_t column = width_ * slice / slices, width = width_ * (slice + 1) / slices - column, place = begin * width_ + column;
+        const table::Spec spec{.name = name + "-" + std::to_string(blocks.size()), .width = width, .consistency = consistency};
+        blocks.push_back({std::span(keys).subspan(begin, count), std::span(ones).subspan(place, count * width),
+                          std::span(values).subspan(place, count * width), worker.open<float>(spec)});
+      }
     }
     const auto once = [&] {
       for (Block& block : blocks) {

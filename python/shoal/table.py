@@ -85,16 +85,14 @@ class _Tables:
             raise mistake("again()", "the work on tables is done, and who came in place of a lost member would do it again", "let one again() hold all of it")
 
         def whole():
+            self._among.wait_for_more()
             result = work(*arguments)
+            self._among.stop_waiting_for_more()  # whoever would join from here on finds the work done
             if self._among.meet(_WORK) != self._group:  # who is lost before all are done has not done its own
                 raise PeerLost("a member was lost before it had done its work")
             return result
 
-        self._among.wait_for_more()
-        try:
-            result = self._with_all(whole)
-        finally:
-            self._among.stop_waiting_for_more()
+        result = self._with_all(whole)
         self._done = True
         return result
 

@@ -129,6 +129,26 @@ def of_run(pid, run, rank):
     return f"SHOAL_RANK={rank}".encode() in variables and any(v.startswith(b"SHOAL_RUN_DIR=" + str(run.folder).encode()) for v in variables)
 
 
+def test_by_hand_one_more_comes_by_itself(tmp_path):
+    (tmp_path / "count.py").write_text(SCRIPT)
+    with subprocess.Popen([program(), "meet", "-n", "2"], env=environment(), stdout=subprocess.PIPE, text=True) as meeting:
+        try:
+            coordinator = meeting.stdout.readline().split()[0].removeprefix("SHOAL_COORD=")
+
+            def start(rank, size):
+                variables = {"SHOAL_COORD": coordinator, "SHOAL_RANK": str(rank), "SHOAL_SIZE": str(size), "SHOAL_ON_PEER_LOST": "rejoin", "OMP_NUM_THREADS": "1", "SHOAL_TIMEOUT": "60"}
+                return subprocess.Popen([sys.executable, "count.py", "12", "[[5, 3]]", "ssp:2"], cwd=tmp_path, env={**environment(), **variables}, stdout=subprocess.PIPE,
+                                        stderr=subprocess.STDOUT, text=True)
+
+            members = [start(2, 3), start(0, 2), start(1, 2)]
+            told = [json.loads(member.communicate(timeout=100)[0].split("told ")[1]) for member in members]
+        finally:
+            meeting.terminate()
+    came = told[0][2][0][1]
+    total = 2 * sum(range(1, 13)) + sum(range(came + 1, 13))
+    assert [rank for rank, _, _ in told] == [2, 0, 1] and all(rows == [[total] * 4] * 20 for _, rows, _ in told), told
+
+
 def test_who_ends_before_it_joins_changes_nothing(tmp_path):
     run = Run(tmp_path, 2, [[5, 3]])
     run.wait_for("stands at 5", 2)

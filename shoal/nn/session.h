@@ -94,7 +94,7 @@ class Session {
   void arrive();                                              // on those that came
   // From here on, in every group: who joins the run beside those that there are is met in the next one, and whatever they do in this one throws Error{peer_lost}.
   void wait_for_more();
-  void stop_waiting_for_more();                               // nothing of what members do is left to be done with others
+  void stop_waiting_for_more();                               // what is left to do needs nobody else: until the next wait_for_more()
   // Where no step waits, between two steps and before this member does anything else with the others, there may be something to do: feed those who come, or
   // move on to them, which all do between the same two steps. Those who came have the state then. Returns whether this member has moved.
   bool may_move() const { return regrowth_ && (regrowth_->is_to_feed() || regrowth_->is_to_move()); }

@@ -59,7 +59,7 @@ void Session::wait_for_more() {
 
 void Session::stop_waiting_for_more() {
   waits_for_more_ = false;
-  more_.reset();
+  if (more_) more_->waiting = {};  // asked to stop, and waited for; who has come by then is met
 }
 
 bool Session::move_on() {
