@@ -7,12 +7,14 @@
 
 #include "app/terminal.h"
 #include "shoal/core/host.h"
+#include "shoal/net/again.h"
 
 namespace shoal::app {
 
-Environment environment_of(const Launch& what, unsigned rank, const MeetingPoint& at, unsigned generation) {
+Environment environment_of(const Launch& what, unsigned rank, const MeetingPoint& at, const Comes& comes) {
   Environment environment = what.environment;
-  if (generation > 0) environment.emplace_back("SHOAL_GENERATION", std::to_string(generation));
+  if (comes.generation > 0) environment.emplace_back("SHOAL_GENERATION", std::to_string(comes.generation));
+  if (comes.attempt > 0) environment.emplace_back(net::kJoinsVariable, std::to_string(comes.attempt));
   environment.insert(environment.end(), {{"SHOAL_RANK", std::to_string(rank)},
                                          {"SHOAL_SIZE", std::to_string(what.members)},
                                          {"SHOAL_COORD", at.address()},
@@ -34,9 +36,9 @@ Environment environment_of(const Launch& what, unsigned rank, const MeetingPoint
   return environment;
 }
 
-Assignment assignment_of(const Launch& what, unsigned rank, const MeetingPoint& at, unsigned generation) {
+Assignment assignment_of(const Launch& what, unsigned rank, const MeetingPoint& at, const Comes& comes) {
   Assignment assignment{std::filesystem::current_path(), what.far[rank].slots, environment_to_carry(), what.command};
-  for (const auto& one : environment_of(what, rank, at, generation)) assignment.environment.push_back(one);
+  for (const auto& one : environment_of(what, rank, at, comes)) assignment.environment.push_back(one);
   return assignment;
 }
 

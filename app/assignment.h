@@ -7,8 +7,11 @@
 
 namespace shoal::app {
 
-// generation: 0, or in which generation of the run it comes in place of a lost one (net/again.h).
-Environment environment_of(const Launch& what, unsigned rank, const MeetingPoint& at, unsigned generation);
-Assignment assignment_of(const Launch& what, unsigned rank, const MeetingPoint& at, unsigned generation);  // on another host
+// How a member comes (net/again.h): as one of the first, in place of a lost one in that generation, or beside those that there are, by that attempt.
+struct Comes {
+  unsigned generation = 0, attempt = 0;
+};
+Environment environment_of(const Launch& what, unsigned rank, const MeetingPoint& at, const Comes& comes);
+Assignment assignment_of(const Launch& what, unsigned rank, const MeetingPoint& at, const Comes& comes);  // on another host
 
 }  // namespace shoal::app

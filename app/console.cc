@@ -35,7 +35,7 @@ std::string_view fit(std::string_view text, unsigned columns) {
 Console::Console(unsigned members, std::array<Screen, 2> screens, Show show)
     : screens_(std::move(screens)), show_(show), lines_(members * 2), last_error_(members) {}
 
-void Console::grow(unsigned members) {
+void Console::resize(unsigned members) {
   lines_.resize(std::size_t{members} * 2);
   last_error_.resize(members);
 }

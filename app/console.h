@@ -30,7 +30,7 @@ class Console {
 
   Console(unsigned members, std::array<Screen, 2> screens, Show show);
 
-  void grow(unsigned members);
+  void resize(unsigned members);  // what was said of ranks beyond it is forgotten
   void take(unsigned rank, Stream stream, std::string_view bytes);
   void finish(unsigned rank, Stream stream);  // the end of a stream: shows what is left of a line
   void say(std::string_view line);            // the launcher's own, to err

@@ -1,4 +1,7 @@
 // shoal join [RUN] [-n K] [--hosts a,b]: more members for a run that goes on (joining.h).
+#include <algorithm>
+#include <memory>
+
 #include <fmt/format.h>
 
 #include "app/command.h"
@@ -12,7 +15,7 @@ namespace {
 
 struct JoinWords {
   std::string run, hosts;
-  int members = 0;
+  int members = 0;  // 0: not said
 };
 
 int join(const JoinWords& words) {

@@ -1,8 +1,12 @@
 #include "app/joining.h"
 
+#include <fcntl.h>
+#include <sys/file.h>
 #include <unistd.h>
 
 #include <algorithm>
+#include <cerrno>
+#include <cstring>
 #include <thread>
 #include <vector>
 
@@ -11,6 +15,7 @@
 
 #include "app/run.h"
 #include "shoal/core/aside.h"
+#include "shoal/core/random.h"
 #include "shoal/core/text.h"
 #include "shoal/observe/run_folder.h"
 
@@ -21,17 +26,40 @@ using Json = nlohmann::json;
 
 namespace {
 
-constexpr std::size_t kLongest = 64 * 1024;  // bytes of a request, or an answer
+constexpr std::size_t kLongest = 4096;  // bytes of a request, or an answer
 constexpr Nanoseconds kLookForAnswer = std::chrono::milliseconds(100);
 
 fs::path desk_of(const fs::path& run) { return run / "join"; }
+fs::path lock_of(const fs::path& run) { return desk_of(run) / "launcher"; }
 fs::path answer_to(fs::path request) { return request.replace_extension(".answer"); }
 
-Json read(const fs::path& file) { return Json::parse(observe::RunFolder::open(file.parent_path()).read(file.filename(), kLongest).value_or(""), nullptr, false); }
+// A file that is there as long as this descriptor, for whoever asks is_held().
+net::Descriptor hold(const fs::path& file) {
+  net::Descriptor fd(::open(file.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0666));
+  if (!fd || ::flock(fd.get(), LOCK_EX) != 0) throw Error(Code::io, std::string("cannot write: ") + std::strerror(errno), file.string());
+  return fd;
+}
+bool is_held(const fs::path& file) {
+  const net::Descriptor fd(::open(file.c_str(), O_RDONLY | O_CLOEXEC));
+  return fd && ::flock(fd.get(), LOCK_SH | LOCK_NB) != 0;
+}
+
+// Of a file that others may take away meanwhile.
+Json read(const fs::path& file) try {
+  return Json::parse(observe::RunFolder::open(file.parent_path()).read(file.filename(), kLongest).value_or(""), nullptr, false);
+} catch (const Error&) {
+  return {};
+}
+
+// Nobody reads it where that fails.
+void write_answer(const JoinRequest& request, const Json& text) try {
+  write_aside(answer_to(request.file), text.dump());
+} catch (const Error&) {
+}
 
 }  // namespace
 
-Joining::Joining(const fs::path& run) : folder_(desk_of(run)) { fs::create_directory(folder_); }
+Joining::Joining(const fs::path& run) : folder_(desk_of(run)), lock_((fs::create_directory(folder_), hold(lock_of(run)))) {}
 Joining::~Joining() {
   std::error_code stays;
   fs::remove_all(folder_, stays);
@@ -41,20 +69,25 @@ std::optional<JoinRequest> Joining::look() const {
   std::vector<fs::path> files;
   std::error_code gone;
   for (const auto& entry : fs::directory_iterator(folder_, gone)) {
-    if (entry.path().extension() == ".request" && !fs::exists(answer_to(entry.path()))) files.push_back(entry.path());
+    const fs::path& file = entry.path();
+    if (file.extension() == ".request" && is_held(file) && !fs::exists(answer_to(file), gone)) files.push_back(file);
   }
   std::ranges::sort(files);
   for (const fs::path& file : files) {
     const Json said = read(file);
-    if (said.is_object() && said["members"].is_number_unsigned() && said["hosts"].is_string()) return JoinRequest{said["members"], said["hosts"], file};
+    const bool is_one = said.is_object() && said.contains("members") && said["members"].is_number_unsigned() && said.contains("hosts") && said["hosts"].is_string();
+    const std::uint64_t members = is_one ? said["members"].get<std::uint64_t>() : 0;
+    if (members >= 1 && members <= most_members) return JoinRequest{static_cast<unsigned>(members), said["hosts"], file};
   }
   return {};
 }
 
-void Joining::answer(const JoinRequest& request, const std::string& ranks) const { write_aside(answer_to(request.file), Json{{"ranks", ranks}}.dump()); }
+bool Joining::is_withdrawn(const JoinRequest& request) const { return !is_held(request.file); }
+
+void Joining::answer(const JoinRequest& request, const std::string& ranks) const { write_answer(request, {{"ranks", ranks}}); }
 
 void Joining::refuse(const JoinRequest& request, const Error& why) const {
-  write_aside(answer_to(request.file), Json{{"code", why.code()}, {"fact", why.fact()}, {"where", why.where()}, {"hint", why.hint()}}.dump());
+  write_answer(request, {{"code", why.code()}, {"fact", why.fact()}, {"where", why.where()}, {"hint", why.hint()}});
 }
 
 Launch with_more(Launch what, const JoinRequest& request) {
@@ -75,25 +108,31 @@ Launch with_more(Launch what, const JoinRequest& request) {
   return what;
 }
 
-bool takes_members(const fs::path& run) { return fs::is_directory(desk_of(run)); }
+bool takes_members(const fs::path& run) { return is_held(lock_of(run)); }
 
 std::string ask_to_join(const fs::path& run, const JoinRequest& request, Nanoseconds patience) {
   if (!takes_members(run)) {
     throw Error(Code::invalid_argument, "takes no more members: it is over, or a lost one would not be replaced in it", run.string(), "shoal run --on-peer-lost rejoin");
   }
-  const fs::path file = desk_of(run) / fmt::format("{}.request", ::getpid());
-  write_aside(file, Json{{"members", request.members}, {"hosts", request.hosts}}.dump());
+  // Held before it is found under its name.
+  const fs::path name = desk_of(run) / random_hex(8), file = fs::path(name).replace_extension(".request");
+  const net::Descriptor held = hold(name);
+  const std::string text = Json{{"members", request.members}, {"hosts", request.hosts}}.dump();
+  std::error_code failed;
+  if (::write(held.get(), text.data(), text.size()) != static_cast<ssize_t>(text.size()) || (fs::rename(name, file, failed), failed)) {
+    throw Error(Code::io, std::string("cannot write: ") + std::strerror(errno), file.string());
+  }
   const Instant deadline = steady_now() + patience;
-  while (!fs::exists(answer_to(file)) && takes_members(run) && steady_now() < deadline) std::this_thread::sleep_for(kLookForAnswer);
-  const Json said = fs::exists(answer_to(file)) ? read(answer_to(file)) : Json();
   std::error_code gone;
+  while (!fs::exists(answer_to(file), gone) && takes_members(run) && steady_now() < deadline) std::this_thread::sleep_for(kLookForAnswer);
+  const Json said = read(answer_to(file));
   fs::remove(file, gone);
   fs::remove(answer_to(file), gone);
   if (said.is_object() && said.contains("ranks")) return said["ranks"];
   if (said.is_object()) throw Error(said.value("code", Code::internal), said.value("fact", ""), said.value("where", ""), said.value("hint", ""));
   if (!takes_members(run)) throw Error(Code::invalid_argument, "the run is over", run.string());
-  throw Error(Code::timeout, "its members take nobody beside them at the moment, and were asked for " + show_seconds(Seconds(patience).count()), run.string(),
-              "those with tables do, in shoal.again(); SHOAL_JOIN_TIMEOUT sets the time");
+  throw Error(Code::timeout, "it could not take them for " + show_seconds(Seconds(patience).count()) + ", and is asked no more", run.string(),
+              "members with tables take others while they are in shoal.again(); SHOAL_JOIN_TIMEOUT sets the time");
 }
 
 }  // namespace shoal::app

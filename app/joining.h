@@ -1,10 +1,11 @@
 // More members for a run that goes on: what `shoal join RUN` and the launcher of that run tell each other, by files in the folder RUN/join.
 //
-//   PID.request   by who asks: how many members, on which hosts
-//   PID.answer    by the launcher, when it has started them: their ranks; or why it does not, in one line
+//   launcher     locked by the launcher, while it takes requests: what a launcher that was killed has left is nobody's
+//   NAME.request by who asks, and locked as long as it waits: how many members, on which hosts
+//   NAME.answer  by the launcher, when they belong to the run: their ranks; or why they do not
 //
-// The folder is there while the launcher takes requests. One whose members cannot take others at the moment (net/again.h) is not answered until they can; who
-// asks waits for that as long as it likes, and takes its request back. Files are written aside and renamed. Threads: one on each side.
+// A request whose members cannot be taken at the moment (net/again.h) is not answered until they can; who asks waits for that as long as it likes. Threads: one on
+// each side.
 #pragma once
 
 #include <filesystem>
@@ -14,6 +15,7 @@
 #include "app/launcher.h"
 #include "shoal/core/error.h"
 #include "shoal/core/time.h"
+#include "shoal/net/descriptor.h"
 
 namespace shoal::app {
 
@@ -30,11 +32,13 @@ class Joining {
   ~Joining();
   Joining(const Joining&) = delete;
   std::optional<JoinRequest> look() const;              // the first that is not answered
+  bool is_withdrawn(const JoinRequest& request) const;  // nobody waits for an answer any more
   void answer(const JoinRequest& request, const std::string& ranks) const;
   void refuse(const JoinRequest& request, const Error& why) const;
 
  private:
   const std::filesystem::path folder_;
+  const net::Descriptor lock_;
 };
 
 // The run with those that are asked for. Throws Error{invalid_argument} where they have no place.

@@ -14,7 +14,6 @@
 
 #include <fmt/format.h>
 
-#include "app/assignment.h"
 #include "app/launching.h"
 #include "shoal/core/error.h"
 
@@ -70,7 +69,7 @@ void Launcher::start_all() {
     meeting_point_.emplace(what_.lab ? &what_.lab->hosts[0] : nullptr, what_.where, what_.folder.filename(), what_.members);
   }
   replacing_.emplace(meeting_point_->coordinator(), what_.replacements.value_or(0));
-  for (unsigned rank = 0; rank < what_.members; ++rank) start(rank, 0);
+  for (unsigned rank = 0; rank < what_.members; ++rank) start(rank, {});
   if (what_.replacements && what_.waits_for_others) joining_.emplace(what_.folder);
   if (what_.spares > 0) spares_.emplace(what_, program_, *meeting_point_);
 }
@@ -81,18 +80,18 @@ void Launcher::open_log(unsigned rank) {
   if (!members_[rank].log) throw Error(Code::invalid_argument, std::string("cannot write: ") + std::strerror(errno), file.string());
 }
 
-void Launcher::start(unsigned rank, unsigned generation) {
+void Launcher::start(unsigned rank, const Comes& comes) {
   Child child;
   if (far()) {
-    Talking talking = start_far(what_.far[rank], assignment_of(what_, rank, *meeting_point_, generation));
+    Talking talking = start_far(what_.far[rank], assignment_of(what_, rank, *meeting_point_, comes));
     child = std::move(talking.child);
     members_[rank].in = std::move(talking.in);
   } else {
-    const Environment environment = environment_of(what_, rank, *meeting_point_, generation);
+    const Environment environment = environment_of(what_, rank, *meeting_point_, comes);
     auto spare = spares_ ? spares_->take(what_.host_of(rank), environment) : std::nullopt;
     child = spare ? std::move(*spare) : start_member(program_, what_.command, environment, what_.host_of(rank));
   }
-  members_[rank].generation = generation;
+  members_[rank].generation = comes.generation;
   members_[rank].pid = child.pid;
   members_[rank].streams[Console::out] = std::move(child.out);
   members_[rank].streams[Console::err] = std::move(child.err);
@@ -215,7 +214,7 @@ void Launcher::collect() {
     }
     // What it left: its peers must see it gone. Those who were told to end are still at it.
     if (!member.told_to_end) ending_.tell_group(member.pid, member.signal ? SIGKILL : SIGTERM);
-    if (member.status != 0 && (!member.told_to_end || told_.by != 0)) failed.push_back(rank_of(member));
+    if (member.status != 0 && (!member.told_to_end || told_.by != 0) && rank_of(member) < belonging()) failed.push_back(rank_of(member));
   }
   failures_.insert(failures_.end(), failed.begin(), failed.end());
   for (const Process& process : descendants()) {
@@ -231,7 +230,7 @@ void Launcher::collect() {
 void Launcher::advance() {
   const Instant now = steady_now();
   if (const auto news = phase_ == Phase::running && spares_ && replacing_->may(1) ? spares_->look() : ""; !news.empty()) console_.say(news);
-  if (phase_ == Phase::running && joining_) take_more();
+  if (phase_ == Phase::running && joining_ && now >= next_look_at_joining_) take_more();
   if (phase_ == Phase::running && what_.replacements) replace_lost();
   if (phase_ == Phase::running && what_.shrinks && only_stopped()) {
     for (const Member& member : members_) {

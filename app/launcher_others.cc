@@ -1,6 +1,7 @@
 // Members that come later: in place of lost ones, or beside those that there are.
 #include <algorithm>
 #include <numeric>
+#include <span>
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
@@ -10,11 +11,16 @@
 #include "shoal/core/text.h"
 
 namespace shoal::app {
+namespace {
+
+constexpr Nanoseconds look_at_joining = std::chrono::milliseconds(200);
+
+}  // namespace
 
 // Where the others wait for it, or can do with it, and can still tell it where they are.
 void Launcher::replace_lost() {
   replacing_->look();
-  for (unsigned rank = 0; rank < members_.size(); ++rank) {
+  for (unsigned rank = 0; rank < belonging(); ++rank) {
     const Member& member = members_[rank];
     if (member.ended || member.pid <= 0 || !replacing_->given_up(rank, member)) continue;
     member.in ? signal_keeper(member, SIGKILL) : ending_.tell_group(member.pid, SIGKILL);  // it is stopped, or cut off
@@ -35,63 +41,81 @@ void Launcher::replace_lost() {
     drain(rank);
     replaced_.push_back(std::exchange(members_[rank], Member{}));
     members_[rank].log = std::move(replaced_.back().log);
-    start(rank, replacing_->generation());
+    start(rank, {.generation = replacing_->generation()});
   }
-  begin_with_more();
-  replacing_->begun(std::exchange(failures_, {}).size(), what_.members);
+  replacing_->begun(std::exchange(failures_, {}).size(), belonging());
 }
 
-// They are started, and wait in the next generation: then it begins. Who asks for them has an answer when it does, or one of them has ended before.
+// They are started, and wait until they all do and the others take them: then they belong to the next generation. If one ends before, who asked for them hears
+// that, and nobody else has had to do with them.
 void Launcher::take_more() {
-  if (more_) {
-    bool all_wait = true;
-    for (unsigned rank = more_->before.members; rank < what_.members; ++rank) {
-      if (members_[rank].ended) return do_without_more(describe(members_[rank]) + ": " + console_.last_error(rank));
-      all_wait = all_wait && replacing_->waits(rank);
-    }
-    if (!replacing_->takes_more()) return do_without_more("the work of the others is over");
-    if (!all_wait) return;
-    replacing_->begin();
-    begin_with_more();
-    return replacing_->begun(0, what_.members);
+  next_look_at_joining_ = steady_now() + look_at_joining;
+  if (!more_) {
+    if (failures_.empty() && replacing_->takes_more()) start_more();
+    return;
   }
-  if (!failures_.empty() || !replacing_->takes_more()) return;
+  const auto those = std::span(members_).first(belonging());
+  const bool over = std::ranges::all_of(those, &Member::ended) || std::ranges::any_of(those, [](const Member& m) { return m.ended && m.status == 0; });
+  if (over) return do_without_more(Error(Code::invalid_argument, "the run is over", what_.folder.string()));
+  bool all_wait = true;
+  for (unsigned rank = belonging(); rank < what_.members; ++rank) {
+    if (members_[rank].ended) {
+      drain(rank);
+      const std::string said = console_.last_error(rank);
+      return do_without_more(Error(Code::peer_lost, fmt::format("rank {}, which was to join, has ended: {}{}{}", rank, describe(members_[rank]), said.empty() ? "" : ": ", said)));
+    }
+    all_wait = all_wait && replacing_->waits(more_->attempt, rank);
+  }
+  if (joining_->is_withdrawn(more_->request)) return do_without_more(Error(Code::cancelled, "nobody asks for it any more", "shoal join"));
+  if (all_wait && failures_.empty()) begin_with_more();
+}
+
+void Launcher::start_more() {
   const auto request = joining_->look();
   if (!request) return;
   try {
-    more_ = More{*request, std::exchange(what_, with_more(what_, *request))};
+    more_ = More{*request, std::exchange(what_, with_more(what_, *request)), ++attempts_};
   } catch (const Error& error) {
     return joining_->refuse(*request, error);
   }
   members_.resize(what_.members);
-  console_.grow(what_.members);
-  for (unsigned rank = more_->before.members; rank < what_.members; ++rank) {
-    open_log(rank);
-    start(rank, replacing_->generation() + 1);
+  console_.resize(what_.members);
+  try {
+    for (unsigned rank = belonging(); rank < what_.members; ++rank) {
+      open_log(rank);
+      start(rank, {.attempt = more_->attempt});
+    }
+  } catch (const Error& error) {
+    do_without_more(error);
   }
 }
 
 void Launcher::begin_with_more() {
-  if (!more_) return;
-  std::vector<unsigned> ranks(what_.members - more_->before.members);
-  std::iota(ranks.begin(), ranks.end(), more_->before.members);
+  std::vector<unsigned> ranks(what_.members - belonging());
+  std::iota(ranks.begin(), ranks.end(), belonging());
+  try {
+    for (const unsigned rank : ranks) replacing_->require_alike(more_->attempt, rank);
+  } catch (const Error& error) {
+    return do_without_more(error);
+  }
+  if (!replacing_->begin_with_more(more_->attempt, what_.members)) return;  // what they are at must end first; and if that is all, so do these
+  for (const unsigned rank : ranks) members_[rank].generation = replacing_->generation();
   console_.say(fmt::format("shoal: {} join{}: rank{} {}", show_count(ranks.size(), "members"), ranks.size() == 1 ? "s" : "", ranks.size() > 1 ? "s" : "", fmt::join(ranks, ", ")));
   joining_->answer(more_->request, fmt::format("{}", fmt::join(ranks, ", ")));
   more_.reset();
 }
 
-void Launcher::do_without_more(const std::string& why) {
-  const unsigned first = more_->before.members;
-  std::erase_if(failures_, [first](unsigned rank) { return rank >= first; });
-  joining_->refuse(more_->request, Error(Code::peer_lost, "who was to join has ended: " + why, what_.folder.filename()));
+void Launcher::do_without_more(const Error& why) {
+  const unsigned first = belonging();
+  joining_->refuse(more_->request, why);
   for (unsigned rank = first; rank < what_.members; ++rank) {
-    drain(rank);
     Member& member = members_[rank];
-    if (!member.ended) member.in ? signal_keeper(member, SIGKILL) : ending_.tell_group(member.pid, SIGKILL);
-    replacing_->forget(rank);
-    replaced_.push_back(std::move(member));
+    if (member.pid > 0 && !member.ended) member.in ? signal_keeper(member, SIGKILL) : ending_.tell_group(member.pid, SIGKILL);
+    drain(rank);
+    if (member.pid > 0) replaced_.push_back(std::move(member));
   }
   members_.resize(first);
+  console_.resize(first);
   what_ = std::move(more_->before);
   more_.reset();
 }

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "app/account.h"
+#include "app/assignment.h"
 #include "app/joining.h"
 #include "app/launcher.h"
 #include "app/meeting_point.h"
@@ -18,6 +19,7 @@
 #include "app/spares.h"
 #include "app/terminal.h"
 #include "app/watcher.h"
+#include "shoal/core/error.h"
 #include "shoal/core/time.h"
 
 namespace shoal::app {
@@ -38,12 +40,14 @@ class Launcher {
 
   void watch_signals();
   void start_all();
-  void start(unsigned rank, unsigned generation);
+  void start(unsigned rank, const Comes& comes);
   void open_log(unsigned rank);
   void replace_lost();  // from here on launcher_others.cc
   void take_more();
+  void start_more();
   void begin_with_more();
-  void do_without_more(const std::string& why);  // here its part ends
+  void do_without_more(const Error& why);
+  unsigned belonging() const { return more_ ? more_->before.members : what_.members; }  // members, but for those; here its part ends
   bool far() const { return !what_.far.empty(); }
   int beat();
   void take(unsigned rank, Console::Stream stream, std::string_view bytes);
@@ -74,10 +78,12 @@ class Launcher {
   struct More {                   // members that have been started, and do not belong to it yet
     JoinRequest request;
     Launch before;
+    unsigned attempt;
   };
   std::optional<More> more_;
+  unsigned attempts_ = 0;
   net::Descriptor signals_;
-  Instant next_beat_{}, next_look_{};
+  Instant next_beat_{}, next_look_{}, next_look_at_joining_{};
   Phase phase_ = Phase::running;
   Instant deadline_ = Instant::max();  // of the phase
   Told told_;

@@ -5,7 +5,6 @@
 #include <utility>
 
 #include "shoal/net/again.h"
-#include "shoal/net/meet.h"
 
 namespace shoal::app {
 namespace {
@@ -58,10 +57,14 @@ void Replacing::begun(std::size_t replaced, unsigned members) {
   coordinator_.put(net::again_key(generation_), std::to_string(members));
 }
 
-bool Replacing::takes_more() const { return !over_ && !stopped_ && net::grows(coordinator_.find(net::grows_key(generation_))); }
-bool Replacing::waits(unsigned rank) const { return !coordinator_.find(card_in_next(rank)).value_or("").empty(); }
-void Replacing::forget(unsigned rank) { coordinator_.put(card_in_next(rank), ""); }
-std::string Replacing::card_in_next(unsigned rank) const { return net::cards_in(net::scope_of(generation_ + std::uint64_t{1})) + std::to_string(rank); }
+bool Replacing::takes_more() const { return !over_ && !stopped_ && net::takes_more(coordinator_, generation_); }
+bool Replacing::waits(unsigned attempt, unsigned rank) const { return net::waits(coordinator_, attempt, rank); }
+void Replacing::require_alike(unsigned attempt, unsigned rank) const { net::require_alike(coordinator_, attempt, rank, generation_); }
+bool Replacing::begin_with_more(unsigned attempt, unsigned members) {
+  const bool begins = !over_ && !stopped_ && net::begin_with_more(coordinator_, attempt, generation_ + std::uint64_t{1}, members);
+  if (begins) ++generation_;
+  return begins;
+}
 
 void Replacing::over() {
   if (std::exchange(over_, true)) return;

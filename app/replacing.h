@@ -3,7 +3,6 @@
 #pragma once
 
 #include <cstddef>
-#include <string>
 #include <vector>
 
 #include "app/member.h"
@@ -26,14 +25,14 @@ class Replacing {
   Next next(const std::vector<Member>& members, const std::vector<unsigned>& failures);  // about those that ended with a status, by rank
   void begin() { ++generation_; }                            // in which the next ones are started
   void begun(std::size_t replaced, unsigned members);        // they are: all may join, so many
-  bool takes_more() const;                                   // members beside those that there are, which wait in the next generation:
-  bool waits(unsigned rank) const;                           // whether this one does
-  void forget(unsigned rank);                                // that it did
+  bool takes_more() const;                                   // members beside those that there are (net/again.h)
+  bool waits(unsigned attempt, unsigned rank) const;
+  void require_alike(unsigned attempt, unsigned rank) const;
+  bool begin_with_more(unsigned attempt, unsigned members);  // the next generation; false: it cannot begin, for the others are at something that ends first
   void over();                                         // whoever still waits to join waits in vain
   void stop() { stopped_ = true; }                     // nobody else is replaced: the others go on as they are
 
  private:
-  std::string card_in_next(unsigned rank) const;
   net::Coordinator& coordinator_;
   const unsigned most_;
   unsigned generation_ = 0, replaced_ = 0;

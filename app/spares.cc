@@ -62,7 +62,7 @@ std::optional<std::vector<std::string>> standing_by(const std::vector<std::strin
 }
 
 Spares::Spares(const Launch& what, const std::string& program, const MeetingPoint& at)
-    : program_(program), words_(standing_by(what.command).value()), environment_(environment_of(what, 0, at, 0)) {
+    : program_(program), words_(standing_by(what.command).value()), environment_(environment_of(what, 0, at, {})) {
   std::erase_if(environment_, [](const auto& variable) { return variable.first == "SHOAL_RANK"; });
   for (unsigned host = 0; host < (what.lab ? what.members : 1); ++host) {
     for (unsigned i = 0; i < what.spares; ++i) spares_.emplace_back().host = what.host_of(host);

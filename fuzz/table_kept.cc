@@ -26,8 +26,10 @@ SHOAL_FUZZ(table_kept, data, size) {
       for (const auto& [table, start] : starts) {
         if (start.holders.size() != all.shards()) std::abort();
       }
-      for (const Moving& move : spread_over_joined(starts, all)) {
-        if (move.to > 1 || move.shard >= all.shards()) std::abort();
+      for (const auto& [table, start] : starts) {
+        for (const Moving& move : spread_over_joined(table, start.holders, all)) {
+          if (move.to > 1 || move.shard >= all.shards()) std::abort();
+        }
       }
     } catch (const Error&) {
     }

@@ -17,8 +17,14 @@ import json, os, sys, time
 import numpy as np, shoal
 
 clocks, stops = int(sys.argv[1]), json.loads(sys.argv[2])
-if "SHOAL_GENERATION" in os.environ and os.path.exists("fault"):
+if "SHOAL_JOINS" in os.environ and os.path.exists("fault"):
     raise SystemExit(open("fault").read())
+if "SHOAL_JOINS" in os.environ and os.path.exists("different"):
+    os.environ["SHOAL_TIMEOUT"] = "77"
+if "SHOAL_JOINS" in os.environ and os.path.exists("slow"):
+    print("is slow", flush=True)
+    while os.path.exists("slow"):
+        time.sleep(0.01)
 counts = shoal.Table("counts", 4, dtype="int64", consistency=sys.argv[3])
 seen = []
 
@@ -129,6 +135,36 @@ def of_run(pid, run, rank):
     return f"SHOAL_RANK={rank}".encode() in variables and any(v.startswith(b"SHOAL_RUN_DIR=" + str(run.folder).encode()) for v in variables)
 
 
+def test_nobody_waits_for_who_is_slow(tmp_path):
+    """A member is lost, and replaced, while others start that are to join; and one request is taken back meanwhile."""
+    run = Run(tmp_path, 2, [[5, 3]])
+    run.wait_for("stands at 5", 2)
+    (tmp_path / "slow").touch()
+    with subprocess.Popen([program(), "join", "-n", "3"], cwd=tmp_path, env=environment(), stdout=subprocess.PIPE, stderr=subprocess.STDOUT) as asking:
+        run.wait_for("is slow", 3)
+        asking.kill()
+    with subprocess.Popen([program(), "join"], cwd=tmp_path, env=environment(), stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True) as asking:
+        run.wait_for("is slow", 4)
+        os.kill(next(pid for pid in map(int, filter(str.isdecimal, os.listdir("/proc"))) if of_run(pid, run, 1)), 9)
+        run.wait_for("another is started in its place")
+        run.wait_for("stands at 5", 4)  # both once more, with the process in the lost one's place and without the third
+        (tmp_path / "slow").unlink()
+        assert asking.communicate(timeout=100)[0] == "rank 2\n", run.said()
+    told = run.end()
+    recount(run, told, [0, 0, told[2][2][0][1]])
+
+
+def test_one_that_is_not_like_the_others_changes_nothing(tmp_path):
+    run = Run(tmp_path, 2, [[5, 3]])
+    run.wait_for("stands at 5", 2)
+    (tmp_path / "different").touch()
+    assert "rank 0 (" in (said := run.join(expect=2)) and "has SHOAL_TIMEOUT 50 s, rank 2 (" in said and "has SHOAL_TIMEOUT 77 s (it must be the same on all members)" in said
+    (tmp_path / "different").unlink()
+    assert run.join() == "rank 2\n"
+    told = run.end()
+    recount(run, told, [0, 0, told[2][2][0][1]])
+
+
 def test_by_hand_one_more_comes_by_itself(tmp_path):
     (tmp_path / "count.py").write_text(SCRIPT)
     with subprocess.Popen([program(), "meet", "-n", "2"], env=environment(), stdout=subprocess.PIPE, text=True) as meeting:
@@ -154,7 +190,7 @@ def test_who_ends_before_it_joins_changes_nothing(tmp_path):
     run.wait_for("stands at 5", 2)
     (tmp_path / "fault").write_text("no such data")
     said = run.join("-n", "2", expect=3)
-    assert "who was to join has ended: exit status 1: no such data" in said and "Traceback" not in said
+    assert "which was to join, has ended: exit status 1: no such data" in said and "Traceback" not in said
     (tmp_path / "fault").unlink()
     assert run.join() == "rank 2\n"
     told = run.end()

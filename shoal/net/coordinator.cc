@@ -10,6 +10,7 @@
 #include <set>
 
 #include "shoal/net/call.h"
+#include "shoal/net/again.h"
 #include "shoal/net/coordinator_wire.h"
 #include "shoal/net/dial.h"
 #include "shoal/net/reach.h"
@@ -57,7 +58,9 @@ struct Coordinator::Impl : std::enable_shared_from_this<Impl> {
   };
 
   Impl(std::shared_ptr<Door> opened, const std::string& job, Rank members)
-      : door(std::move(opened)), purpose(coordination::purpose_of(job)), size(members) {}
+      : door(std::move(opened)), purpose(coordination::purpose_of(job)), size(members) {
+    if (size != kAnySize) put(kFirstKey, std::to_string(size));
+  }
 
   void open() {
     door->open([self = shared_from_this()](const Purpose& p) { return self->welcome(p); },
@@ -147,6 +150,10 @@ struct Coordinator::Impl : std::enable_shared_from_this<Impl> {
       } else if (request->op == Op::put) {
         reply.status = self->put(key, std::move(value)) ? Status::ok : Status::full;
         value.clear();
+      } else if (request->op == Op::put_first) {
+        const auto there = self->board.find(key);
+        if (there == self->board.end()) reply.status = self->put(key, value) ? Status::ok : Status::full;
+        else value = there->second;
       } else {
         value = co_await self->wait_for(key, Nanoseconds(request->patience_ns), client, reply.status);
       }
@@ -263,6 +270,13 @@ std::uint64_t Coordinator::strangers() const { return impl_->door->strangers(); 
 void Coordinator::put(const std::string& key, const std::string& value) {
   const auto taken = call(Loop::shared(), [impl = impl_, key, value] { return impl->put(key, value); });
   if (!taken.value_or(false)) throw Error(Code::internal, "the coordinator is full", key);
+}
+
+bool Coordinator::put_where(const std::string& key, const std::string& value, const std::string& other, const std::string& is) {
+  return call(Loop::shared(), [impl = impl_, key, value, other, is] {
+    const auto found = impl->board.find(other);
+    return found != impl->board.end() && found->second == is && impl->put(key, value);
+  }).value_or(false);
 }
 
 std::optional<std::string> Coordinator::find(const std::string& key) const {

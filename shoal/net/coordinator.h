@@ -34,6 +34,8 @@ class Coordinator {
   // The board, as members see it.
   void put(const std::string& key, const std::string& value);
   std::optional<std::string> find(const std::string& key) const;
+  // If that is under the other key at the same moment. Returns whether it was.
+  bool put_where(const std::string& key, const std::string& value, const std::string& other, const std::string& is);
   // Ends the wait of every member with this cause, and waits a moment for them to have read it.
   void give_up(const Error& why);
 
@@ -60,9 +62,12 @@ class CoordinatorClient final : public Rendezvous {
   ~CoordinatorClient() override;
   void put(const std::string& key, const std::string& value) override;
   std::string get(const std::string& key, Nanoseconds patience) override;
+  // If nobody has put anything there. Returns what is under the key then.
+  std::string put_first(const std::string& key, const std::string& value);
 
  private:
   void connect(Nanoseconds patience);
+  void write(std::uint32_t op, const std::string& key, const std::string& value);
   void exchange(std::uint32_t op, const std::string& key, const std::string& value, Nanoseconds patience);
 
   struct Impl;

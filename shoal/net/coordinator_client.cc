@@ -151,11 +151,18 @@ CoordinatorClient::~CoordinatorClient() {
   Loop::shared().post([impl = std::move(impl_)] {});
 }
 
-void CoordinatorClient::put(const std::string& key, const std::string& value) {
+void CoordinatorClient::put(const std::string& key, const std::string& value) { write(static_cast<std::uint32_t>(Op::put), key, value); }
+
+std::string CoordinatorClient::put_first(const std::string& key, const std::string& value) {
+  write(static_cast<std::uint32_t>(Op::put_first), key, value);
+  return std::move(impl_->value);
+}
+
+void CoordinatorClient::write(std::uint32_t op, const std::string& key, const std::string& value) {
   if (key.empty() || key.size() > kMaxKey || value.size() > kMaxValue) {
     throw Error(Code::internal, "a key or value is too long for the coordinator", key.substr(0, 64));
   }
-  exchange(static_cast<std::uint32_t>(Op::put), key, value, 10s);
+  exchange(op, key, value, 10s);
   if (impl_->reply.status != Status::ok) throw Error(Code::io, "the coordinator at " + impl_->address + " is full", key);
 }
 

@@ -22,7 +22,11 @@ inline constexpr std::size_t kMaxKey = 256, kMaxValue = Rendezvous::kLongestValu
 //            op  key's bytes  value's bytes       patience ns  key ... value ...
 //   reply    0       4              8
 //            status  value's bytes  value ...
-enum class Op : std::uint32_t { put = 1, get = 2 };
+enum class Op : std::uint32_t {
+  put = 1,
+  get = 2,
+  put_first = 3,  // where nothing is under the key; the reply has what is there then
+};
 enum class Status : std::uint32_t {
   ok = 0,
   timeout = 1,
@@ -55,7 +59,7 @@ inline std::optional<Request> decode_request(const std::array<std::byte, kReques
   std::memcpy(&r.key, in.data() + 4, 4);
   std::memcpy(&r.value, in.data() + 8, 4);
   std::memcpy(&r.patience_ns, in.data() + 16, 8);
-  const bool known = r.op == Op::put || r.op == Op::get;
+  const bool known = r.op == Op::put || r.op == Op::get || r.op == Op::put_first;
   if (!known || r.key == 0 || r.key > kMaxKey || r.value > kMaxValue || r.patience_ns < 0) return {};
   return r;
 }

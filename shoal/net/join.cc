@@ -124,6 +124,19 @@ Rank workers_among(const std::vector<MemberInfo>& members) {
               "servers are the last ranks");
 }
 
+Card card_of(const Place& place, const std::string& secret, const JoinOptions& options) {
+  Card card;
+  card.info = {.id = random_hex(8), .host = host_name(), .boot = boot_identity(), .address = {},
+               .pid = static_cast<std::uint32_t>(getpid()), .serves = *options.serves};
+  card.size = place.size;
+  card.secret = fingerprint_of(secret);
+  card.settings = options.settings;
+  card.settings["Shoal"] = SHOAL_VERSION;
+  card.settings["on_peer_lost"] = name(*options.on_peer_lost);
+  card.shares = *options.shared_memory;
+  return card;
+}
+
 void require_launcher_for(const JoinOptions& options, const Place& place) {
   if (!options.on_peer_lost || !replaces_lost(*options.on_peer_lost) || place.launcher == Place::Launcher::shoal || place.size == 1) return;
   throw Error(Code::unsupported, "only `shoal run` starts others in place of lost members, and these were started by " + std::string(name(place.launcher)),
@@ -142,9 +155,7 @@ std::unique_ptr<Job> join_tcp(const Place& place, Rendezvous& rendezvous, const 
   const std::shared_ptr<TcpTransport> transport(new TcpTransport(place.rank, place.size, options), [](TcpTransport* ended) {
     Loop::shared().post([ended] { delete ended; });
   });
-  Card mine;
-  mine.info = {.id = random_hex(8), .host = host_name(), .boot = boot_identity(), .address = {},
-               .pid = static_cast<std::uint32_t>(getpid()), .serves = *options.serves};
+  Card mine = card_of(place, secret, options);
   if (place.size == 1) {
     check_roles({mine.info}, options);
     transport->name_hosts({mine.info.host});
@@ -156,12 +167,6 @@ std::unique_ptr<Job> join_tcp(const Place& place, Rendezvous& rendezvous, const 
   auto connecting = std::make_shared<Connecting>(place, transport, door, derive_key(secret), scope);
   auto job = std::make_unique<TcpJob>(place, std::vector<MemberInfo>(place.size), transport, door);
   job->while_connecting([connecting] { connecting->give_up(); });
-  mine.size = place.size;
-  mine.secret = fingerprint_of(secret);
-  mine.settings = options.settings;
-  mine.settings["Shoal"] = SHOAL_VERSION;
-  mine.settings["on_peer_lost"] = name(*options.on_peer_lost);
-  mine.shares = *options.shared_memory;
   mine.candidates = reachable_at(door->endpoint(), addresses);
 
   Loop::shared().post([connecting] { connecting->open_door(); });

@@ -5,6 +5,7 @@
 #include <stop_token>
 #include <string>
 
+#include "shoal/net/card.h"
 #include "shoal/net/job.h"
 
 namespace shoal::net {
@@ -14,6 +15,8 @@ namespace shoal::net {
 std::unique_ptr<Job> join_as_client(const Place& place, const std::string& secret, const JoinOptions& options, const std::stop_token& stop = {});
 // The same where others come in place of lost members (again.h): as one of the first, or as one of those who come.
 std::unique_ptr<Job> join_or_come(Place place, const std::string& secret, const JoinOptions& options);
+// What this process says of itself, but for where it can be reached. options: with_environment().
+Card card_of(const Place& place, const std::string& secret, const JoinOptions& options);
 // The scope of a generation's cards, and under which keys, each with its rank behind, they stand in a scope.
 inline std::string scope_of(std::uint64_t generation) { return "shoal/" + std::to_string(generation) + "/"; }
 inline std::string cards_in(const std::string& scope) { return scope + "member/"; }

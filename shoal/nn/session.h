@@ -16,6 +16,8 @@
 // Lifetime: everything that uses the session ends before it. Threads: one at a time, never the transport's loop.
 #pragma once
 
+#include <unistd.h>
+
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
@@ -159,7 +161,7 @@ class Session {
   std::uint64_t generation_at(std::uint64_t epoch) const;  // of the group of now
   Nanoseconds patience_of_now() const;
   std::vector<net::Rank> missing() const;  // from here on session_others.cc
-  bool has_more() const { return more_ && more_->have_come; }  // to meet, in the next group
+  bool has_more() const { return more_ && more_->have_come; }  // to meet in the next group, for which rank 0 has ended this one
   void join_anew();
   void move_to(std::shared_ptr<SessionGroup> next);
   bool bring_state(bool here);  // false: nobody there has it
@@ -168,8 +170,10 @@ class Session {
 
   std::shared_ptr<SessionGroup> group() const;       // any thread
   struct More {                               // others, who have come to join a group
+    ~More();
     std::atomic<bool> have_come = false;
     std::jthread waiting;
+    const pid_t owner = ::getpid();
   };
   net::Place place_;                          // of the start
   std::atomic<net::Rank> size_;

@@ -57,6 +57,10 @@ void Session::wait_for_more() {
   });
 }
 
+Session::More::~More() {
+  if (::getpid() != owner) static_cast<void>(new std::jthread(std::move(waiting)));  // a forked child does not have this thread
+}
+
 void Session::stop_waiting_for_more() {
   waits_for_more_ = false;
   if (more_) more_->waiting = {};  // asked to stop, and waited for; who has come by then is met
@@ -81,10 +85,10 @@ void Session::move_to(std::shared_ptr<SessionGroup> next) {
   more_.reset();
   enter(std::move(next));
   links_before_.resize(size());
-  if (waits_for_more_) wait_for_more();
   generation_ = generation_at(0);
   link_model_.reset();  // to be measured with those that came
   bring_state(false);
+  if (waits_for_more_) wait_for_more();  // from here on this group can be left for another
 }
 
 void Session::look_for_others() {

@@ -160,41 +160,40 @@ std::map<std::uint64_t, Start> conclude(const std::vector<Told>& by_rank, const 
   return starts;
 }
 
-std::vector<Moving> spread_over_joined(const std::map<std::uint64_t, Start>& starts, const Placement& placement) {
+std::vector<Moving> spread_over_joined(std::uint64_t table, std::vector<std::vector<net::Rank>> holders, const Placement& placement) {
   std::vector<Moving> moves;
-  std::map<net::Rank, std::size_t> load;
+  if (placement.joined().empty()) return moves;
+  std::vector<std::size_t> load(std::size_t{*std::ranges::max_element(placement.servers())} + 1);
   const auto by_load = [&load](net::Rank rank) { return load[rank]; };
-  for (const auto& [table, start] : starts) {
-    std::vector<std::vector<net::Rank>> holders = start.holders;
-    load.clear();
-    for (const auto& of_shard : holders) {
-      for (const net::Rank rank : of_shard) ++load[rank];
-    }
-    for (auto& of_shard : holders) {                   // they will have as many, from who has least
-      while (of_shard.size() < placement.replicas()) {
-        std::vector<net::Rank> others;
-        std::ranges::copy_if(placement.servers(), std::back_inserter(others), [&](net::Rank rank) { return std::ranges::count(of_shard, rank) == 0; });
-        if (others.empty()) break;
-        ++load[of_shard.emplace_back(*std::ranges::min_element(others, {}, by_load))];
-      }
-    }
-    std::vector<bool> moved(holders.size());
-    for (bool one_moves = true; std::exchange(one_moves, false) && !placement.joined().empty();) {
-      const net::Rank to = *std::ranges::min_element(placement.joined(), {}, by_load);
-      std::optional<std::size_t> most;
-      for (std::size_t shard = 0; shard < holders.size(); ++shard) {
-        const auto load_of_first = [&](std::size_t of) { return load[holders[of].front()]; };
-        if (moved[shard] || std::ranges::count(holders[shard], to) > 0 || load_of_first(shard) < load[to] + 2) continue;
-        if (!most || load_of_first(shard) > load_of_first(*most)) most = shard;
-      }
-      if (!most) break;
-      --load[holders[*most].front()];
-      ++load[to];
-      moved[*most] = one_moves = true;
-      moves.push_back({table, *most, to});
-    }
+  for (const auto& of_shard : holders) {
+    for (const net::Rank rank : of_shard) ++load[rank];
   }
-  return moves;
+  std::vector<std::vector<std::size_t>> answered_by(load.size());  // shards, by who answers for them
+  for (std::size_t shard = 0; shard < holders.size(); ++shard) {
+    std::vector<net::Rank>& of_shard = holders[shard];
+    while (of_shard.size() < placement.replicas()) {   // it will have as many, the next from who holds least
+      std::vector<net::Rank> others;
+      std::ranges::copy_if(placement.servers(), std::back_inserter(others), [&](net::Rank rank) { return std::ranges::count(of_shard, rank) == 0; });
+      if (others.empty()) break;
+      ++load[of_shard.emplace_back(*std::ranges::min_element(others, {}, by_load))];
+    }
+    answered_by[of_shard.front()].push_back(shard);
+  }
+  for (;;) {
+    const net::Rank to = *std::ranges::min_element(placement.joined(), {}, by_load);
+    std::optional<net::Rank> from;
+    for (net::Rank rank = 0; rank < load.size(); ++rank) {
+      const auto can_go = [&](std::size_t shard) { return std::ranges::count(holders[shard], to) == 0; };
+      if (load[rank] >= load[to] + 2 && (!from || load[rank] > load[*from]) && std::ranges::any_of(answered_by[rank], can_go)) from = rank;
+    }
+    if (!from) return moves;
+    std::vector<std::size_t>& shards = answered_by[*from];
+    const auto moved = std::ranges::find_if(shards, [&](std::size_t shard) { return std::ranges::count(holders[shard], to) == 0; });
+    moves.push_back({table, *moved, to});
+    shards.erase(moved);
+    --load[*from];
+    ++load[to];
+  }
 }
 
 }  // namespace shoal::table

@@ -51,7 +51,7 @@ struct Kept {
 
 // What one member tells.
 struct Told {
-  bool was_there = false;    // in the group before: its placement is that of the rows
+  bool was_there = false;    // where all had met, in some group before this one: so it knows how rows were dealt out
   Placement placement;
   std::vector<Kept> kept;
 };
@@ -70,12 +70,13 @@ struct Start {
 // By table. by_rank: what each member has told. Throws Error{io} if rows are lost with the memory of members.
 std::map<std::uint64_t, Start> conclude(const std::vector<Told>& by_rank, const Placement& placement);
 
-// What is to move so that who has joined holds as much as others, when each shard has as many holders as it is to have: a shard goes from who answers for it.
+// What is to move so that who has joined holds as many shards of a table as others, when each has as many holders as it is to have: a shard goes from who
+// answers for it.
 struct Moving {
   std::uint64_t table;
   std::size_t shard;
   net::Rank to;
 };
-std::vector<Moving> spread_over_joined(const std::map<std::uint64_t, Start>& starts, const Placement& placement);
+std::vector<Moving> spread_over_joined(std::uint64_t table, std::vector<std::vector<net::Rank>> holders, const Placement& placement);  // holders: by shard
 
 }  // namespace shoal::table

@@ -61,7 +61,7 @@ std::uint32_t parts_here() {
 }
 
 // What all members have said of themselves: of memory, and the most parts.
-void agree(net::Transport& transport, std::uint16_t channel, TablesOptions& options) {
+void agree(net::Transport& transport, std::uint16_t channel, TablesOptions& options, bool is_first) {
   const Memory here = own();
   options.parts = parts_here();
   if (transport.size() == 1) return;
@@ -83,7 +83,9 @@ void agree(net::Transport& transport, std::uint16_t channel, TablesOptions& opti
     options.parts = std::max(options.parts, static_cast<std::uint32_t>(rows[3 * rank + 2]));
   }
   options.shares = shares_of(members);
-  if (const std::size_t most = most_parts(members.size()); options.parts > most) {
+  const std::size_t most = most_parts(members.size());
+  if (!is_first) options.parts = static_cast<std::uint32_t>(std::min<std::size_t>(options.parts, most));
+  if (options.parts > most) {
     throw Error(Code::invalid_argument, std::to_string(options.parts) + " parts of the rows of each of " + std::to_string(members.size()) + " members", "SHOAL_TABLE_PARTS",
                 "1 to " + std::to_string(most));
   }
@@ -100,9 +102,9 @@ std::vector<std::uint64_t> shares_of(std::span<const Memory> members) {
   return shares;
 }
 
-TablesOptions options_here(net::Transport& transport, Nanoseconds patience, std::uint16_t channel, std::uint16_t meeting) {
+TablesOptions options_here(net::Transport& transport, Nanoseconds patience, std::uint16_t channel, std::uint16_t meeting, bool is_first) {
   TablesOptions options{.patience = patience, .channel = channel, .order = OrderKept::from_environment()};
-  agree(transport, meeting, options);
+  agree(transport, meeting, options, is_first);
   if (const auto said = megabytes_in("SHOAL_TABLE_COPIES")) options.most_copies = *said * kMegabyte;
   return options;
 }

@@ -64,13 +64,13 @@ struct Tables::State : Servers, std::enable_shared_from_this<Tables::State> {
   const bool survives;                                     // members may be lost
   const bool regroups;                                     // then others come in place of them, and all meet anew
   const std::vector<net::Rank> may_serve;                  // in this group
-  Placement placement;                                     // until all have met, as this member would deal rows out; then it stays (kept.h)
+  Placement placement;                                     // until all have met, as this member knows it, or would have it; then as it is (kept.h)
   const Workers workers;
   const net::Waiting waiting;
   std::unique_ptr<Mail> mail;                              // made and destroyed on the loop
   Served served;                                           // on the loop, as the next ones
   Served kept;                                             // of the group before, until all have met
-  bool was_there = false;                                  // in it
+  bool was_there = false;                                  // Told::was_there
   std::map<std::uint64_t, Start> starts;                   // of tables that were opened there
   std::unique_ptr<LastClocks> last_clocks;                 // of workers that are lost
   std::unique_ptr<Holdings> holdings;

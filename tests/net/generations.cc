@@ -98,7 +98,7 @@ TEST(Generations, who_needs_the_others_no_longer_ends_its_wait) {
 // Goal: a member beyond those that there are comes by itself, once they take others, and the next generation has all. Method: two members of a run without a launcher;
 // a third, of rank 2, comes before rank 0 says that they go on with more. Relation: a job of three in generation 1 on each, and nobody counts as lost.
 TEST(Generations, who_is_one_more_comes_when_the_others_take_more) {
-  Coordinator coordinator("", "127.0.0.1:0");
+  Coordinator coordinator("", "127.0.0.1:0", "shoal", 2);
   JoinOptions options = quick();
   options.on_peer_lost = OnPeerLost::rejoin;
   options.takes_over = true;
@@ -131,7 +131,7 @@ TEST(Generations, who_is_one_more_comes_when_the_others_take_more) {
 
 // They say so only while they do, and who waits for them hears of it.
 TEST(Generations, who_is_one_more_is_refused_where_the_others_take_nobody) {
-  Coordinator coordinator("", "127.0.0.1:0");
+  Coordinator coordinator("", "127.0.0.1:0", "shoal", 2);
   JoinOptions options = quick();
   options.on_peer_lost = OnPeerLost::rejoin;
   options.takes_over = true;
@@ -139,13 +139,13 @@ TEST(Generations, who_is_one_more_is_refused_where_the_others_take_nobody) {
   place.launcher = Place::Launcher::shoal;
   std::jthread waiting([&](const std::stop_token& stop) { EXPECT_FALSE(wait_for_more(place, stop)); });
   CoordinatorClient board("", coordinator.address());
-  EXPECT_TRUE(grows(board.get(grows_key(0), 10s)));
+  EXPECT_EQ(board.get(grows_key(0), 10s), "yes");
+  EXPECT_TRUE(takes_more(coordinator, 0));
   waiting.request_stop();
   waiting.join();
-  EXPECT_FALSE(grows(board.get(grows_key(0), 10s)));
-  Card first;
-  first.size = 2;
-  board.put(cards_in(scope_of(0)) + "0", write_card(first));
+  EXPECT_FALSE(takes_more(coordinator, 0));
+  EXPECT_FALSE(begin_with_more(coordinator, 1, 1, 3));
+  EXPECT_FALSE(coordinator.find(again_key(1)));
   options.patience = 300ms;
   place.rank = 2;
   place.size = 3;
@@ -153,8 +153,67 @@ TEST(Generations, who_is_one_more_is_refused_where_the_others_take_nobody) {
     join_or_come(place, "", options);
     FAIL();
   } catch (const Error& error) {
-    EXPECT_EQ(error.fact(), "rank 2 would be one more than there are, and those take nobody beside them");
+    EXPECT_EQ(error.fact(), "rank 2 would be one more than there are, and those take nobody beside them, or not this one yet");
   }
+}
+
+// Several come at once: one word stands, and all go by it.
+TEST(Generations, what_is_put_first_stands) {
+  Coordinator coordinator("", "127.0.0.1:0", "shoal", 2);
+  CoordinatorClient one("", coordinator.address()), another("", coordinator.address());
+  EXPECT_EQ(one.get(kFirstKey, 10s), "2");
+  EXPECT_EQ(one.put_first("again/1", "3"), "3");
+  EXPECT_EQ(another.put_first("again/1", "2"), "3");
+  EXPECT_EQ(another.get("again/1", 1s), "3");
+}
+
+// Whom a launcher has started beside the others has to do with them only when it says so; one that differs is refused before that.
+TEST(Generations, who_waits_to_come_disturbs_nobody) {
+  Coordinator coordinator("", "127.0.0.1:0", "shoal", 2);
+  coordinator.put(kLauncherKey, "a test");
+  JoinOptions options = with_environment(quick());
+  options.on_peer_lost = OnPeerLost::rejoin;
+  options.takes_over = true;
+  const auto place = [&](Rank rank, Rank size) {
+    Place at = place_at(coordinator, rank, size);
+    at.launcher = Place::Launcher::shoal;
+    return at;
+  };
+  std::unique_ptr<Job> before[2], jobs[3];
+  each(2, [&](Rank rank) { before[rank] = join_or_come(place(rank, 2), "", options); });
+  CoordinatorClient board("", coordinator.address());
+  JoinOptions different = options;
+  different.settings["Torch"] = "another";
+  board.put("waits/7/2", write_card(card_of(place(2, 3), "", different)));
+  EXPECT_TRUE(waits(coordinator, 7, 2));
+  try {
+    require_alike(coordinator, 7, 2, 0);
+    FAIL();
+  } catch (const Error& error) {
+    EXPECT_EQ(error.code(), Code::mismatch);
+    EXPECT_NE(error.fact().find("has no Torch, rank 2"), std::string::npos) << error.fact();
+  }
+  setenv(kJoinsVariable, "8", 1);
+  each(3, [&](Rank rank) {
+    if (rank == 2) {
+      jobs[2] = join_or_come(place(2, 3), "", options);
+      return;
+    }
+    if (rank == 0) {
+      std::jthread launcher([&] {
+        CoordinatorClient at("", coordinator.address());
+        at.get("waits/8/2", 20s);
+        at.get(grows_key(0), 20s);
+        require_alike(coordinator, 8, 2, 0);
+        EXPECT_TRUE(begin_with_more(coordinator, 8, 1, 3));
+      });
+      EXPECT_EQ(wait_for_more(before[0]->place(), {}), 3u);
+    }
+    CoordinatorClient("", coordinator.address()).get(again_key(1), 20s);
+    jobs[rank] = join_again(before[rank]->place(), rank == 1 ? std::vector<Rank>{0} : std::vector<Rank>{}, options);
+  });
+  unsetenv(kJoinsVariable);
+  for (const auto& job : jobs) EXPECT_TRUE(job && job->place().size == 3 && job->place().generation == 1);
 }
 
 }  // namespace

@@ -72,7 +72,7 @@ TEST(Conclude, who_joined_is_given_shards_of_those_that_hold_most) {
   const auto moves = [](std::vector<std::vector<net::Rank>> holders, const std::vector<net::Rank>& joined) {
     const Placement placement = Placement({0, 1}, 2, {}, holders.size() / 2).joined_by(joined);
     std::vector<std::pair<std::size_t, net::Rank>> moves;
-    for (const Moving& one : spread_over_joined({{7, {{}, Ssp{3}, std::move(holders)}}}, placement)) moves.emplace_back(one.shard, one.to);
+    for (const Moving& one : spread_over_joined(7, std::move(holders), placement)) moves.emplace_back(one.shard, one.to);
     return moves;
   };
   using Moves = std::vector<std::pair<std::size_t, net::Rank>>;
