@@ -48,7 +48,9 @@ def work():
     counts.barrier()
     sums.barrier()
     fault("met", clocks)
-    return counts.read(np.arange(40)).tolist(), sums.read(7).tolist()
+    rows = counts.read(np.arange(40)).tolist(), sums.read(7).tolist()
+    sums.barrier()  # nobody leaves before all have read
+    return rows
 
 rows = shoal.again(work)
 fault("left", clocks)
