@@ -147,13 +147,11 @@ Epoch WholeFactorization::learn(const std::function<void(double part)>& progress
 
 // What an epoch begins with, of items that are in the table: as improve_items() left it, to the bit.
 void WholeFactorization::take_items() {
-  together([&] {
-    const KeyRange share = own_share(ratings_.items);
-    own_items_.resize(share.size() * width_);
-    read_rows(items_, share, own_items_);
-    add_squares_of_items();
-    products_.barrier();
-  });
+  const KeyRange share = own_share(ratings_.items);
+  own_items_.resize(share.size() * width_);
+  together([&] { read_rows(items_, share, own_items_); });
+  add_squares_of_items();
+  together([&] { products_.barrier(); });
   squares_ = squares_at(item_squares());
 }
 
@@ -161,8 +159,11 @@ void WholeFactorization::take_items() {
 void WholeFactorization::begin_anew(const KeyRange& rows) { assign_rows(products_, rows, std::vector<double>(rows.size() * width_)); }
 
 void WholeFactorization::add_squares_of_items() {
-  begin_anew(own_of(item_squares()));
-  products_.add(keys_in(item_squares()), squares_of(own_items_, width_));
+  const std::vector<double> squares = squares_of(own_items_, width_);
+  together([&] {
+    begin_anew(own_of(item_squares()));
+    products_.add(keys_in(item_squares()), squares);
+  });
 }
 
 void WholeFactorization::improve_users(const std::function<void(double part)>& progressed) {
@@ -178,9 +179,10 @@ void WholeFactorization::improve_users(const std::function<void(double part)>& p
 std::vector<double> WholeFactorization::sum_up_users(const std::function<void(double part)>& progressed) {
   std::fill(products_of_touched_.begin(), products_of_touched_.end(), 0.0);
   each_given(progressed, [&](std::size_t user, std::size_t item, float value) { add_multiple(&products_of_touched_[item], &users_[user], value, width_); });
+  const std::vector<double> squares = squares_of(users_, width_);
   together([&] {
     in_parts(std::span<const table::Key>(touched_), width_, std::span(products_of_touched_), [&](auto keys, auto rows) { products_.add(keys, rows); });
-    products_.add(keys_in(user_squares()), squares_of(users_, width_));
+    products_.add(keys_in(user_squares()), squares);
     products_.barrier();
   });
   return squares_at(user_squares());
@@ -194,9 +196,9 @@ double WholeFactorization::improve_items(const std::vector<double>& squares_of_u
   sweep(own_items_, products, squares_of_users, options_.l2, width_);
   double agreement = 0;
   for (std::size_t i = 0; i < products.size(); ++i) agreement += products[i] * own_items_[i];
+  add_squares_of_items();  // those of the epoch before were read before the barrier of sum_up_users()
   together([&] {
     begin_anew(share);
-    add_squares_of_items();  // those of the epoch before were read before the barrier of sum_up_users()
     assign_rows(items_, share, own_items_);
     products_.arrive();
     items_.barrier();
@@ -205,11 +207,6 @@ double WholeFactorization::improve_items(const std::vector<double>& squares_of_u
   });
   squares_ = squares_at(item_squares());
   return agreement;
-}
-
-void WholeFactorization::begin_with(const Tensors& first) {
-  FactorLearner::begin_with(first);
-  squares_.clear();
 }
 
 std::unique_ptr<FactorLearner> factor_learner(net::Transport& transport, Ratings ratings, const FactorizationOptions& options, const table::TablesOptions& tables) {

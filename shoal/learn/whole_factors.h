@@ -31,7 +31,6 @@ class WholeFactorization final : public FactorLearner {
 
   // Figures: "training RMSE" over all cells after the epoch; "held-out RMSE" over the cells that are held out, if there are any: they are 0 to who learns.
   Epoch learn(const std::function<void(double part)>& progressed) override;
-  void begin_with(const Tensors& first) override;
 
  private:
   KeyRange user_squares() const { return {ratings_.items, ratings_.items + width_}; }
@@ -52,7 +51,7 @@ class WholeFactorization final : public FactorLearner {
   table::Table<double> products_;
   std::vector<table::Key> touched_;   // items of own users, ascending: their rows are in rows_, and X^T P in products_of_touched_
   std::vector<float> own_items_;      // rows of Q, of this member's share
-  std::vector<double> squares_;       // Q^T Q; none: not known
+  std::vector<double> squares_;       // Q^T Q; none: before the first epoch
   std::vector<double> products_of_users_, products_of_touched_;  // X Q of own users; X^T P of them
   double squared_norm_ = 0;           // |X|^2 of own users
 };
