@@ -6,7 +6,7 @@
 #include "app/learning.h"
 #include "shoal/core/error.h"
 #include "shoal/learn/factor_model.h"
-#include "shoal/learn/factorization.h"
+#include "shoal/learn/whole_factors.h"
 
 namespace shoal::app {
 namespace {
@@ -18,9 +18,22 @@ struct FactorizeOptions {
   TrainingOptions training;
   std::uint64_t factors = 32;
   bool biases = false, non_negative = false;
+  std::string missing = "unknown";
+  const CLI::App* verb = nullptr;  // whose flags these are; it outlives them
+  bool given(const char* flag) const { return verb->get_option(flag)->count() > 0; }
 };
 
-int train_factors(const FactorizeOptions& options) {
+// A whole matrix is learnt without steps, and by all that is given, unless somebody asks for less: a number that is held out is 0 there.
+void fit_to_whole(FactorizeOptions& options) {
+  for (const char* flag : {"--step", "--schedule", "--batch"}) {
+    if (options.given(flag)) refuse("a whole matrix is learnt without steps", flag, "leave it out, or --missing zero");
+  }
+  if (!options.given("--test-share")) options.training.test_share = 0;
+}
+
+int train_factors(FactorizeOptions& options) {
+  const learn::Missing missing = learn::missing_from(options.missing);
+  if (missing == learn::Missing::zero) fit_to_whole(options);
   options.training.check();
   const net::Place place = net::find_place();
   const auto& training = options.training;
@@ -33,12 +46,17 @@ int train_factors(const FactorizeOptions& options) {
   how.biases = options.biases;
   how.non_negative = options.non_negative;
   how.consistency = table::consistency_from(training.consistency);
+  how.missing = missing;
   learn::Ratings ratings = learn::read_ratings(training.source(), place.rank, place.size);
   Course course{.command = "factorize", .config = {}, .read = {}, .write_names = {}, .begin = {}};
   course.config = {{"learner", "factorize"}, {"factors", how.factors}, {"biases", how.biases}, {"non_negative", how.non_negative},
                    {"step", training.step}, {"schedule", training.schedule}, {"l2", how.l2}, {"batch", how.batch}, {"seed", how.seed},
                    {"test_share", training.test.empty() ? training.test_share : 0}, {"users", ratings.users}, {"items", ratings.items},
-                   {"ratings", ratings.count}, {"on_disk", training.on_disk}, {"held_out", ratings.held_out}, {"mean", ratings.mean}, {"data", fmt::format("{:016x}", ratings.digest)}};
+                   {"ratings", ratings.count}, {"on_disk", training.on_disk}, {"held_out", ratings.held_out}, {"mean", learn::mean_of(ratings, missing)}, {"data", fmt::format("{:016x}", ratings.digest)}};
+  if (missing == learn::Missing::zero) {
+    course.config["missing"] = options.missing;  // a model without it was learnt from ratings alone
+    for (const char* step : {"step", "schedule", "batch"}) course.config.erase(step);
+  }
   if (!options.training.start.empty()) course.config["start"] = options.training.start;
   for (const auto& read : ratings.read) course.read.push_back(data::sentence(read, kNouns));
   course.write_names = [users = ratings.user_names, items = ratings.item_names](const learn::ModelFolder& folder) {
@@ -46,7 +64,7 @@ int train_factors(const FactorizeOptions& options) {
     if (items.size() > 0) folder.write_names("items", items);
   };
   course.begin = [&](net::Transport& transport, const table::TablesOptions& tables) {
-    return std::make_unique<learn::Factorization>(transport, std::move(ratings), how, tables);
+    return learn::factor_learner(transport, std::move(ratings), how, tables);
   };
   return train(course, training, place);
 }
@@ -115,6 +133,8 @@ Action declare_factorize(CLI::App& app) {
   flag(*train_verb, "--batch", options->training.batch, "ratings of one member between two times that it hears of others (default: 1000)");
   switch_on(*train_verb, "--biases", options->biases, "each user and each item has a number that it adds to its ratings");
   switch_on(*train_verb, "--non-negative", options->non_negative, "factors are not below zero (NMF)");
+  flag(*train_verb, "--missing", options->missing, "what a rating is that the data does not give: unknown (default), or zero, as of counts: non-negative factors of the whole matrix, without steps");
+  options->verb = train_verb;
   declare_steps(*train_verb, options->training);
   declare_rows(*train_verb, options->training);
   declare_training(*train_verb, options->training);

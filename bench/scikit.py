@@ -40,15 +40,14 @@ def factors(images: np.ndarray, seed: int, args) -> tuple[Callable, Callable, Ca
     generator = np.random.default_rng(seed)
     scale = 2 * np.sqrt(images.mean() / args.factors)
     first = [(scale * generator.random(shape)).astype(np.float32) for shape in ((len(images), args.factors), (images.shape[1], args.factors))]
-    users, items = (each.ravel() for each in np.indices(images.shape))
-    ratings = scipy.sparse.coo_matrix((images.ravel(), (users, items)), images.shape)
+    given = scipy.sparse.csr_matrix(images)
 
     def ours() -> tuple[np.ndarray, np.ndarray]:
-        model = Factorization(args.factors, step=args.step, l2=0, batch=100_000, non_negative=True, epochs=args.passes, init=first).fit(ratings)
+        model = Factorization(args.factors, l2=0, non_negative=True, missing="zero", epochs=args.passes, init=first).fit(given)
         return model.users_, model.items_
 
     def theirs() -> tuple[np.ndarray, np.ndarray]:
-        model = sklearn.decomposition.NMF(args.factors, init="custom", max_iter=args.passes, tol=0)
+        model = sklearn.decomposition.NMF(args.factors, init="custom", solver="cd", max_iter=args.passes, tol=0)
         weights = model.fit_transform(images, W=first[0].copy(), H=np.ascontiguousarray(first[1].T))
         return weights, model.components_.T
 
@@ -77,7 +76,6 @@ def main() -> None:
     parser.add_argument("--rounds", type=int, default=5, help="seeds")
     parser.add_argument("--clusters", type=int, default=10)
     parser.add_argument("--factors", type=int, default=16)
-    parser.add_argument("--step", type=float, default=0.2, help="of the factors")
     parser.add_argument("--passes", type=int, default=200, help="of the factors")
     parser.add_argument("--atoms", type=int, default=64)
     parser.add_argument("--l1", type=float, default=2.0, help="of the codes; pixels are from 0 to 1")

@@ -10,7 +10,6 @@
 #include "bindings.h"
 #include "shoal/learn/centers.h"
 #include "shoal/learn/dictionary.h"
-#include "shoal/learn/factorization.h"
 #include "shoal/learn/k_means.h"
 #include "shoal/learn/linear.h"
 #include "shoal/learn/linear_model.h"
@@ -18,6 +17,7 @@
 #include "shoal/learn/model_folder.h"
 #include "shoal/learn/sdca.h"
 #include "shoal/learn/sparse_coding.h"
+#include "shoal/learn/whole_factors.h"
 #include "shoal/nn/session.h"
 #include "shoal/table/shares.h"
 
@@ -156,10 +156,11 @@ std::pair<py::dict, double> fit_ratings(nn::Session& session, const py::dict& op
   const auto ratings = std::make_shared<learn::Ratings>(learn::deal_ratings(std::move(all), session.rank(), session.size()));
   const learn::FactorizationOptions how{option<std::size_t>(options, "factors"), step_from(options), option<double>(options, "l2"),
                                         option<std::size_t>(options, "batch"), option<std::uint64_t>(options, "seed"), option<bool>(options, "biases"),
-                                        option<bool>(options, "non_negative"), table::consistency_from(option<std::string>(options, "consistency"))};
-  const double mean = ratings->mean;
+                                        option<bool>(options, "non_negative"), table::consistency_from(option<std::string>(options, "consistency")),
+                                        learn::missing_from(option<std::string>(options, "missing"))};
+  const double mean = learn::mean_of(*ratings, how.missing);
   const Begin begin = [ratings, how](net::Transport& transport, const table::TablesOptions& tables) {
-    return std::make_unique<learn::Factorization>(transport, std::move(*ratings), how, tables);
+    return learn::factor_learner(transport, std::move(*ratings), how, tables);
   };
   return {learnt(session, begin, first_from(first), epochs, after), mean};
 }

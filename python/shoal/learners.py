@@ -188,19 +188,27 @@ class MetricLearning(Learner):
 class Factorization(Learner):
     """Ratings as products of two thin matrices. X is a sparse matrix of users by items; what it stores is a rating, also 0. init: the first (users_, items_).
 
+    missing="zero", with non_negative=True: what X does not store is 0 (words of documents, other counts), X may be an array, and coordinate descent over the whole
+    matrix minimises half the squared error and l2 / 2 times the squared factors. It takes no steps: step, schedule and batch stay as they are.
+
     After fit(): users_, (users, factors), and items_; with biases one column more; mean_; history_.
     """
 
     _command = "factorize"
 
     def __init__(self, factors: int = 32, step: float = 0.1, schedule: str = "sqrt", l2: float = 0.08, batch: int = 1000, biases: bool = False,
-                 non_negative: bool = False, epochs: int = 10, seed: int = 1, consistency: str = "bsp", init=None):
+                 non_negative: bool = False, epochs: int = 10, seed: int = 1, consistency: str = "bsp", init=None, missing: str = "unknown"):
         self.factors, self.step, self.schedule, self.l2, self.batch = factors, step, schedule, l2, batch
         self.biases, self.non_negative, self.epochs, self.seed, self.consistency = biases, non_negative, epochs, seed, consistency
-        self.init = init
+        self.init, self.missing = init, missing
 
     def fit(self, X, y=None):
-        users, items, ratings, shape = _ratings(X)
+        users, items, ratings, shape = self._ratings(X)
+        if self.missing == "zero":
+            usual = Factorization().get_params()
+            for name in ("step", "schedule", "batch"):
+                if getattr(self, name) != usual[name]:
+                    raise InvalidData(f"{name}: a whole matrix is learnt without steps (leave it out, or missing)")
         first = None
         if self.init is not None:
             if len(self.init) != 2:
@@ -228,8 +236,8 @@ class Factorization(Learner):
         return rating + one[..., -1] + other[..., -1] if self.biases else rating
 
     def score(self, X, y=None) -> float:
-        """Less the root of the mean squared error on the ratings that X stores."""
-        users, items, ratings, _ = _ratings(X)
+        """Less the root of the mean squared error on the ratings that X stores, whatever is missing."""
+        users, items, ratings, _ = self._ratings(X)
         return -float(np.sqrt(np.mean((self.predict(users, items) - ratings) ** 2)))
 
     def _take(self, arrays, config, classes) -> None:
@@ -240,15 +248,20 @@ class Factorization(Learner):
             raise NotFitted("Factorization: nothing was learnt yet (call fit() first)")
         self._keep(path, {"users": self.users_, "items": self.items_}, mean=self.mean_, users=len(self.users_), items=len(self.items_))
 
-
-def _ratings(X):
-    if not hasattr(X, "tocoo"):
-        raise InvalidData("X: ratings are a sparse matrix of SciPy's, of which each stored number is one")
-    X = X.tocoo()
-    values = np.asarray(X.data, np.float32)
-    if values.size == 0 or not np.isfinite(values).all():
-        raise InvalidData("X: has no rating, or one that is not finite")
-    return np.asarray(X.row, np.uint32), np.asarray(X.col, np.uint32), values, X.shape
+    def _ratings(self, X):
+        """users, items, ratings, and the shape of all."""
+        if self.missing == "zero":
+            offsets, items, ratings, width = csr(X)
+            users = np.repeat(np.arange(len(offsets) - 1, dtype=np.uint32), np.diff(offsets).astype(np.int64))
+            shape = (len(offsets) - 1, width)
+        elif not hasattr(X, "tocoo"):
+            raise InvalidData("X: ratings are a sparse matrix of SciPy's, of which each stored number is one")
+        else:
+            X = X.tocoo()
+            users, items, ratings, shape = np.asarray(X.row, np.uint32), np.asarray(X.col, np.uint32), np.asarray(X.data, np.float32), X.shape
+        if ratings.size == 0 or not np.isfinite(ratings).all():
+            raise InvalidData("X: has no rating, or one that is not finite")
+        return users, items, ratings, shape
 
 
 def _labels(X, y) -> np.ndarray:

@@ -49,13 +49,14 @@ LEARNERS = [
     DictionaryLearning(3, l1=0.1, epochs=3),
     MetricLearning(2, epochs=3),
     Factorization(4, epochs=3, batch=50),
+    Factorization(4, epochs=3, non_negative=True, missing="zero"),
 ]
 
 
 def fitted(number):
     learner = type(LEARNERS[number])(**LEARNERS[number].get_params())
     if isinstance(learner, Factorization):
-        return learner.fit(Sparse(ratings()))
+        return learner.fit(Sparse(np.abs(ratings())))
     return learner.fit(*samples())
 
 
@@ -120,6 +121,35 @@ def test_it_is_the_programs_model(tmp_path):
     assert [int(line.split("\t")[1]) for line in told.stdout.splitlines()] == LinearClassifier(epochs=20).fit(X, y).predict(X).tolist()
 
 
+def test_a_whole_matrix_is_learnt_as_by_hand():
+    """HALS in doubles from the same start: each column of one factor in turn to where the objective is least, then of the other; on an array, too."""
+    X, random, l2 = np.abs(ratings()), np.random.default_rng(5), 0.3
+    first = [random.random((count, 3)).astype(np.float32) for count in X.shape]
+    P, Q = (each.astype(float) for each in first)
+    for _ in range(8):
+        for one, other, matrix in ((P, Q, X), (Q, P, X.T)):
+            squares, products = other.T @ other + l2 * np.eye(3), matrix @ other
+            for t in range(3):
+                one[:, t] = np.maximum(0, one[:, t] - (one @ squares[t] - products[:, t]) / squares[t, t])
+    model = Factorization(3, l2=l2, non_negative=True, missing="zero", epochs=8, init=first).fit(Sparse(X))
+    np.testing.assert_allclose(model.users_, P, atol=1e-5)
+    np.testing.assert_allclose(model.items_, Q, atol=1e-5)
+    assert np.isclose(model.history_[-1]["training RMSE"], np.sqrt(np.mean((X - P @ Q.T) ** 2))) and np.isclose(model.mean_, X.mean())
+    assert np.array_equal(Factorization(**model.get_params()).fit(X).users_, model.users_)
+
+
+def test_a_whole_matrix_is_the_programs(tmp_path):
+    """Users and items numbered alike: rows of a MatrixMarket file are those of the array."""
+    X = np.abs(ratings())
+    rows, columns = np.nonzero(X)
+    lines = [f"{row + 1} {column + 1} {X[row, column].item()!r}\n" for row, column in zip(rows, columns)]
+    (tmp_path / "r.mtx").write_text(f"%%MatrixMarket matrix coordinate real general\n{X.shape[0]} {X.shape[1]} {len(lines)}\n" + "".join(lines))
+    words = ["factorize", "train", "r.mtx", "--missing", "zero", "--non-negative", "--factors", "4", "--epochs", "3", "--output", "m"]
+    subprocess.run([program(), *words], cwd=tmp_path, check=True, capture_output=True)
+    kept, learnt = Factorization.load(tmp_path / "m"), fitted(6)
+    assert kept.missing == "zero" and np.array_equal(kept.users_, learnt.users_) and np.array_equal(kept.items_, learnt.items_)
+
+
 def test_arrays_and_sparse_matrices_are_the_same_rows():
     X, y = samples()
     for learner in LEARNERS[:5]:
@@ -178,6 +208,11 @@ def test_parameters_are_got_and_set_as_scikit_learn_does():
         (lambda X, y: LinearClassifier().fit(X, y + 0.5), "y has numbers that are no classes"),
         (lambda X, y: LinearClassifier("sgd", consistency="never").fit(X, y), 'no consistency is called "never"'),
         (lambda X, y: Factorization().fit(X), "X: ratings are a sparse matrix"),
+        (lambda X, y: Factorization(missing="zero").fit(np.abs(X)), "missing: a whole matrix is learnt by non-negative factors alone"),
+        (lambda X, y: Factorization(missing="zero", non_negative=True).fit(X), "non-negative: the data has a value below zero"),
+        (lambda X, y: Factorization(missing="zero", non_negative=True, step=0.2).fit(np.abs(X)), "step: a whole matrix is learnt without steps"),
+        (lambda X, y: Factorization(missing="zero", non_negative=True, consistency="ssp:3").fit(np.abs(X)), "consistency: a whole matrix is learnt under bsp alone"),
+        (lambda X, y: Factorization(missing="one").fit(Sparse(ratings())), 'missing: "one" is none'),
         (lambda X, y: Factorization(4, epochs=1).fit(Sparse(ratings())).predict([40], [0]), "users: a number is not from 0 to 39"),
         (lambda X, y: KMeans.load("/nowhere"), "/nowhere: holds no model"),
     ],

@@ -105,6 +105,34 @@ TEST(factorize, reads_a_pipe) {
   EXPECT_THAT(outcome.out, StartsWith("read 1,600 ratings of 80 users and 40 items from stdin"));
 }
 
+// Two kinds of documents with words of their own: a count that is not there is 0, so each kind has a factor, and of words of the other kind it says 0.
+TEST(factorize, a_whole_matrix_is_learnt_gone_on_with_and_used) {
+  const Folder folder;
+  std::string text;
+  for (int document = 0; document < 30; ++document) {
+    for (int word = document % 2; word < 20; word += 2) text += "d" + std::to_string(document) + ",w" + std::to_string(word) + "," + std::to_string(1 + document % 3) + "\n";
+  }
+  folder.write("r.csv", text);
+  const std::vector<std::string> train{"factorize", "train", "r.csv", "--missing", "zero", "--non-negative", "--factors", "2", "--l2", "0", "--output"};
+  const auto whole = shoal(folder, on_members(3, with(train, {"whole", "--epochs", "20"})));
+  ASSERT_EQ(whole.status, 0) << whole.err;
+  EXPECT_THAT(whole.out, testing::Not(HasSubstr("held-out"))) << "a number that is held out would be learnt as 0";
+  ASSERT_EQ(shoal(folder, on_members(3, with(train, {"half", "--epochs", "9"}))).status, 0);
+  ASSERT_EQ(shoal(folder, on_members(3, with(train, {"half", "--epochs", "20", "--resume"}))).status, 0);
+  EXPECT_EQ(model(folder, "half"), model(folder, "whole"));
+
+  const auto judged = shoal(folder, {"factorize", "evaluate", "r.csv", "--model", "whole", "--json"});
+  EXPECT_LT(nlohmann::json::parse(judged.out).at("RMSE"), 1e-3);
+  folder.write("ask.csv", "d3,w5\nd3,w4\nd3,nothing\n");
+  const auto told = shoal(folder, {"factorize", "predict", "ask.csv", "--model", "whole"});
+  std::istringstream lines(told.out);
+  for (const double expected : {1.0, 0.0, 1.0}) {  // of what is not known the mean of the whole matrix
+    std::string line;
+    ASSERT_TRUE(std::getline(lines, line));
+    EXPECT_NEAR(std::stod(line.substr(line.rfind('\t') + 1)), expected, 1e-3) << line;
+  }
+}
+
 // It is killed after it has kept its third epoch at the earliest, wherever it then is.
 TEST(factorize, killed_and_gone_on_with_it_ends_with_the_bits_of_a_run_that_was_not) {
   const Folder folder;
@@ -145,6 +173,11 @@ TEST(factorize, a_mistake_is_one_line) {
       {{"factorize", "train", "r.csv", "--test-share", "1"}, "--test-share: 1 is not in [0, 1)\n"},
       {{"factorize", "train", "r.csv", "--consistency", "lazy"}, "consistency: "},
       {{"factorize", "train", "r.csv", "--schedule", "cosine"}, "--schedule: \"cosine\" is none (sqrt or constant)\n"},
+      {with(kTrain, {"--missing", "zero", "--non-negative"}), "--batch: a whole matrix is learnt without steps (leave it out, or --missing zero)\n"},
+      {{"factorize", "train", "r.csv", "--missing", "zero", "--non-negative", "--step", "0.1"}, "--step: a whole matrix is learnt without steps (leave it out, or --missing zero)\n"},
+      {{"factorize", "train", "r.csv", "--missing", "zero", "--output", "m"}, "missing: a whole matrix is learnt by non-negative factors alone (ask for these, too)\n"},
+      {{"factorize", "train", "below.csv", "--missing", "zero", "--non-negative"}, "non-negative: the data has a value below zero\n"},
+      {{"factorize", "train", "r.csv", "--missing", "one"}, "missing: \"one\" is none (unknown or zero)\n"},
       {{"factorize", "predict", "r.csv", "--model", "none"}, "none: holds no model (shoal factorize train makes one)\n"},
       {{"factorize", "evaluate", "none.csv", "--model", "r.model"}, "none.csv: cannot be opened: No such file or directory\n"},
   };
