@@ -29,8 +29,9 @@ fs::path newest_run(const std::function<bool(const fs::path&)>& fits, const None
 
 fs::path find_run(const std::string& run, const std::function<bool(const fs::path&)>& fits, const NoneFits& none) {
   if (run.empty()) return newest_run(fits, none);
-  if (fs::is_directory(run)) return run;
-  if (fs::is_directory(fs::path("runs") / run)) return fs::path("runs") / run;
+  std::error_code cannot_look;
+  if (fs::is_directory(run, cannot_look)) return run;
+  if (fs::is_directory(fs::path("runs") / run, cannot_look)) return fs::path("runs") / run;
   throw Error(Code::invalid_argument, "there is no such run", run, "give its folder, or its name in runs/");
 }
 

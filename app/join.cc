@@ -1,6 +1,7 @@
 // shoal join [RUN] [-n K] [--hosts a,b]: more members for a run that goes on (joining.h).
 #include <algorithm>
 #include <memory>
+#include <optional>
 
 #include <fmt/format.h>
 
@@ -15,7 +16,7 @@ namespace {
 
 struct JoinWords {
   std::string run, hosts;
-  int members = 0;  // 0: not said
+  std::optional<int> members;
 };
 
 int join(const JoinWords& words) {
@@ -23,9 +24,10 @@ int join(const JoinWords& words) {
   if (!words.hosts.empty()) {
     for (const FarHost& host : parse_hosts(words.hosts)) slots += host.slots;
   }
-  if (words.members < 0 || words.members > most_members) refuse(fmt::format("{} members more", words.members), "-n", fmt::format("1 to {}", most_members));
+  const int asked = words.members.value_or(static_cast<int>(std::max(1u, slots)));
+  if (asked < 1 || asked > most_members) refuse(fmt::format("{} members more", asked), "-n", fmt::format("1 to {}", most_members));
   JoinRequest request;
-  request.members = words.members > 0 ? static_cast<unsigned>(words.members) : std::max(1u, slots);
+  request.members = static_cast<unsigned>(asked);
   request.hosts = words.hosts;
   const auto run = find_run(words.run, takes_members, {"holds no run that takes more members", "those of `shoal run --on-peer-lost rejoin` do, while they go on"});
   const std::string ranks = ask_to_join(run, request, net::with_environment({}).patience);

@@ -2,6 +2,7 @@
 
 #include <fcntl.h>
 #include <sys/file.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -40,8 +41,9 @@ net::Descriptor hold(const fs::path& file) {
   return fd;
 }
 bool is_held(const fs::path& file) {
-  const net::Descriptor fd(::open(file.c_str(), O_RDONLY | O_CLOEXEC));
-  return fd && ::flock(fd.get(), LOCK_SH | LOCK_NB) != 0;
+  const net::Descriptor fd(::open(file.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOFOLLOW));
+  struct stat about {};
+  return fd && ::fstat(fd.get(), &about) == 0 && S_ISREG(about.st_mode) && ::flock(fd.get(), LOCK_SH | LOCK_NB) != 0;
 }
 
 // Of a file that others may take away meanwhile.
@@ -116,7 +118,13 @@ std::string ask_to_join(const fs::path& run, const JoinRequest& request, Nanosec
   }
   // Held before it is found under its name.
   const fs::path name = desk_of(run) / random_hex(8), file = fs::path(name).replace_extension(".request");
-  const net::Descriptor held = hold(name);
+  const net::Descriptor held = [&] {
+    try {
+      return hold(name);
+    } catch (const Error&) {
+      throw Error(Code::invalid_argument, std::string("its launcher cannot be asked: ") + std::strerror(errno), run.string(), "as its user");
+    }
+  }();
   const std::string text = Json{{"members", request.members}, {"hosts", request.hosts}}.dump();
   std::error_code failed;
   if (::write(held.get(), text.data(), text.size()) != static_cast<ssize_t>(text.size()) || (fs::rename(name, file, failed), failed)) {

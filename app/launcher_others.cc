@@ -91,6 +91,7 @@ void Launcher::start_more() {
 }
 
 void Launcher::begin_with_more() {
+  if (!replacing_->takes_more()) return;  // what they are at must end first; and if that is all, so do these
   std::vector<unsigned> ranks(what_.members - belonging());
   std::iota(ranks.begin(), ranks.end(), belonging());
   try {
@@ -98,7 +99,7 @@ void Launcher::begin_with_more() {
   } catch (const Error& error) {
     return do_without_more(error);
   }
-  if (!replacing_->begin_with_more(more_->attempt, what_.members)) return;  // what they are at must end first; and if that is all, so do these
+  if (!replacing_->begin_with_more(more_->attempt, what_.members)) return;
   for (const unsigned rank : ranks) members_[rank].generation = replacing_->generation();
   console_.say(fmt::format("shoal: {} join{}: rank{} {}", show_count(ranks.size(), "members"), ranks.size() == 1 ? "s" : "", ranks.size() > 1 ? "s" : "", fmt::join(ranks, ", ")));
   joining_->answer(more_->request, fmt::format("{}", fmt::join(ranks, ", ")));

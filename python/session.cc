@@ -202,6 +202,7 @@ void bind_session(py::module_& module) {
       .def("feed", &feed, py::arg("parts"))
       .def_property_readonly("has_followed", &Session::has_followed)
       .def("arrive", &Session::arrive, Released())
+      .def("new_channel", &Session::new_channel)
       .def("wait_for_more", &Session::wait_for_more, Released())
       .def("stop_waiting_for_more", &Session::stop_waiting_for_more, Released())
       // Another number when members have met anew, with others in place of lost ones.

@@ -19,8 +19,9 @@ namespace {
 
 // A session's tables, in the group in which it is now.
 struct Tables {
-  Tables(nn::Session& session, Tables* before)
-      : channel(before ? before->channel : session.new_channel()), meeting(before ? before->meeting : session.new_channel()),
+  // The same channels in all groups: who is interrupted as it makes its first makes them again.
+  Tables(nn::Session& session, std::uint16_t its_channel, std::uint16_t its_meeting, Tables* before)
+      : channel(its_channel), meeting(its_meeting),
         groups(before ? before->groups : Groups{}), tables(transport_of(session), options(session), before ? &before->tables : nullptr) {}
 
   using Groups = std::vector<std::shared_ptr<const void>>;
@@ -309,14 +310,14 @@ void bind_tables(py::module_& module) {
   bind_table<std::int64_t>(module, "TableI64");
   py::class_<Tables, std::shared_ptr<Tables>>(module, "Tables")
       // before: this member's, before others came in place of lost members.
-      .def(py::init([](nn::Session& session, Tables* before) {
+      .def(py::init([](nn::Session& session, std::uint16_t channel, std::uint16_t meeting, Tables* before) {
              const py::gil_scoped_release release;
-             return std::shared_ptr<Tables>(new Tables(session, before), [](Tables* tables) {  // functions that it waits for may need the interpreter
+             return std::shared_ptr<Tables>(new Tables(session, channel, meeting, before), [](Tables* tables) {  // functions that it waits for may need the interpreter
                const py::gil_scoped_release released;
                delete tables;
              });
            }),
-           py::arg("session"), py::arg("before") = py::none(), py::keep_alive<1, 2>())
+           py::arg("session"), py::arg("channel"), py::arg("meeting"), py::arg("before") = py::none(), py::keep_alive<1, 2>())
       .def("leave", [](Tables& of) { of.tables.leave(); }, py::call_guard<py::gil_scoped_release>())
       .def("depart", [](Tables& of) { of.tables.depart(); }, py::call_guard<py::gil_scoped_release>())
       .def("open", &open);

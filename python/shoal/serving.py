@@ -23,7 +23,8 @@ def serve(wrapped) -> None:
 def serve_rows() -> None:
     """Likewise where servers step (plan ps): it has its rows of the workers' tables, until all of them leave those."""
     signals.listen(signal.SIGUSR1, signal.SIGTERM)
-    tables = _C.Tables(session.everybody())
+    here = session.everybody()
+    tables = _C.Tables(here, here.new_channel(), here.new_channel())
     table.wait_for_last_use(session.everybody())
     tables.leave()
     raise SystemExit(0)

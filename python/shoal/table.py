@@ -50,6 +50,7 @@ class _Tables:
         if among.rejoins:
             _require_again(among)
         self._among, self.core = among, None
+        self._channels = among.new_channel(), among.new_channel()
         self._opened = []         # where others come in place of lost members: to be opened again, in this order
         self._group = None        # in which they are open
         self._done = False        # the work on them is, on all members
@@ -71,7 +72,7 @@ class _Tables:
             group = here.group
             try:
                 if self._group != group:
-                    self.core, self._group = _C.Tables(here, self.core), group
+                    self.core, self._group = _C.Tables(here, *self._channels, self.core), group
                 for table in self._opened:
                     if table._opened_in is not self.core:
                         table._open(self.core)

@@ -25,6 +25,11 @@ if "SHOAL_JOINS" in os.environ and os.path.exists("slow"):
     print("is slow", flush=True)
     while os.path.exists("slow"):
         time.sleep(0.01)
+open(f"pid-{os.environ['SHOAL_RANK']}", "w").write(str(os.getpid()))
+if "SHOAL_JOINS" in os.environ and os.path.exists("fatal"):
+    os.unlink("fatal")
+    shoal.rank()  # it has met the others, and has no table yet
+    os.kill(int(open("pid-0").read()), 9)
 counts = shoal.Table("counts", 4, dtype="int64", consistency=sys.argv[3])
 seen = []
 
@@ -152,6 +157,26 @@ def test_nobody_waits_for_who_is_slow(tmp_path):
         assert asking.communicate(timeout=100)[0] == "rank 2\n", run.said()
     told = run.end()
     recount(run, told, [0, 0, told[2][2][0][1]])
+
+
+def test_rank_0_is_lost_as_one_opens_its_tables(tmp_path):
+    run = Run(tmp_path, 2, [[5, 3]])
+    run.wait_for("stands at 5", 2)
+    (tmp_path / "fatal").touch()
+    assert run.join() == "rank 2\n"
+    told = run.end()
+    recount(run, told, [0, 0, told[2][2][-1][1]])
+
+
+@pytest.mark.slow
+def test_one_that_stands_still_as_others_join_is_lost(tmp_path):
+    run = Run(tmp_path, 2, [[5, 3]], variables={"SHOAL_TIMEOUT": "6", "SHOAL_JOIN_TIMEOUT": "15"})
+    run.wait_for("stands at 5", 2)
+    os.kill(int((tmp_path / "pid-1").read_text()), 19)
+    assert run.join() == "rank 2\n"
+    run.wait_for("another is started in its place")
+    told = run.end()
+    recount(run, told, [0, 0, told[2][2][-1][1]])
 
 
 def test_one_that_is_not_like_the_others_changes_nothing(tmp_path):

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <charconv>
+#include <cstdlib>
 #include <optional>
 #include <utility>
 
@@ -21,7 +22,7 @@ constexpr Nanoseconds kAnotherLoss = 2s;  // for the launcher to have noticed it
 constexpr Nanoseconds kToldByThen = 10s;  // the same of one that is silent: others find that first, and tell
 constexpr Nanoseconds kLookEach = 250ms;  // at what members say of their losses
 constexpr Nanoseconds kAsLongAsTheyWork = 24h * 365;
-constexpr Nanoseconds kAStep = 30min;     // nobody is lost where more come: those that there are come when what they are at is done
+constexpr Nanoseconds kAStep = 30min;
 constexpr Nanoseconds kBoardIsBack = 2s;
 constexpr const char* kYes = "yes";
 
@@ -95,19 +96,37 @@ void wait_to_come(CoordinatorClient& board, Place& place, std::uint64_t attempt,
   place.generation = number_from(board.get(comes_key(attempt), kAsLongAsTheyWork));
 }
 
+// Whom those that were there are patient with, when more come and one of them is at something or stands still: SHOAL_TIMEOUT, as in any operation.
+Nanoseconds a_step() {
+  const auto said = variable("SHOAL_TIMEOUT");
+  const double seconds = said ? std::strtod(said->c_str(), nullptr) : 0;
+  return seconds > 0 && seconds < 1e7 ? std::chrono::duration_cast<Nanoseconds>(Seconds(seconds)) : kAStep;
+}
+
+// Of the members before this generation, who has not come to it.
+std::vector<Rank> not_there(Rendezvous& board, std::uint64_t generation, Rank before) {
+  std::vector<Rank> missing;
+  for (Rank rank = 0; rank < before; ++rank) {
+    if (!find(board, card_key(generation, rank))) missing.push_back(rank);
+  }
+  return missing;
+}
+
 // Whom a generation waits for may be lost, too: then the next one has begun, and this one will never be complete. Who waits learns it by its patience, or
-// earlier, when one of the next generation has come to the board (mismatch, as also where members differ: then no generation has begun).
+// earlier, when one of the next generation has come to the board (mismatch, as also where members differ: then no generation has begun). Where more come the
+// links of before are gone, and nobody else hears that a member is silent: who has not come in time is lost, and its launcher is told so.
 std::unique_ptr<Job> join_in_generation(Place place, const std::string& secret, const JoinOptions& options, bool has_launcher,
                                         const std::stop_token& stop = {}) {
   for (;; ++place.generation) {
+    JoinOptions here = options;
+    Rank before = place.size;
     try {
-      JoinOptions here = options;
       if (place.generation > 0) {
         CoordinatorClient at(secret, place.coordinator, options.patience, place.job);
         Stoppable board(at, stop);
-        const Rank before = members_of(board, place.generation - 1, place.size, options.patience);
+        before = members_of(board, place.generation - 1, place.size, options.patience);
         place.size = members_of(board, place.generation, place.size, options.patience);
-        if (place.size > before) here.patience = std::max(options.patience, kAStep);
+        if (place.size > before) here.patience = std::max(options.patience, a_step());
       }
       return join_as_client(place, secret, here, stop);
     } catch (const Error& error) {
@@ -117,7 +136,12 @@ std::unique_ptr<Job> join_in_generation(Place place, const std::string& secret, 
       Stoppable board(at, stop);
       const bool another_may_come = misses && !has_launcher && place.generation > 0;
       if (another_may_come) board.put(broken_key(place.generation), "1");
-      if (!has_come(board, place.generation + 1, another_may_come ? options.patience : kAnotherLoss)) throw;
+      Nanoseconds by_then = another_may_come ? options.patience : kAnotherLoss;
+      if (misses && has_launcher && place.size > before) {
+        if (const auto missing = not_there(board, place.generation, before); !missing.empty()) board.put(lost_key(place.generation - 1), show_list(missing));
+        by_then = kToldByThen;
+      }
+      if (!has_come(board, place.generation + 1, by_then)) throw;
     }
   }
 }

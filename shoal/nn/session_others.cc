@@ -52,7 +52,7 @@ void Session::wait_for_more() {
     if (!members || *members <= here.size) return;  // others come in place of somebody who is lost
     more->have_come = true;
     net::Transport& transport = of->job->transport();
-    const Error why(Code::peer_lost, "rank 0 meets " + show_count(*members - here.size, "members") + " that join this run");
+    const Error why(Code::peer_lost, "rank 0 meets " + show_count(*members - here.size, "members") + " more in this run");
     net::call(transport, [&transport, why] { transport.fail(why); });
   });
 }
