@@ -13,6 +13,19 @@ namespace {
 
 using namespace std::chrono_literals;
 
+JoinOptions rejoining() {
+  JoinOptions options = with_environment(quick());
+  options.on_peer_lost = OnPeerLost::rejoin;
+  options.takes_over = true;
+  return options;
+}
+
+Place started_at(const Coordinator& coordinator, Rank rank, Rank size) {
+  Place at = place_at(coordinator, rank, size);
+  at.launcher = Place::Launcher::shoal;
+  return at;
+}
+
 TEST(Generations, a_stale_generation_is_refused_and_who_waits_in_it_is_told) {
   Coordinator coordinator("s", "127.0.0.1:0");
   Place old = place_at(coordinator, 0, 2), next = place_at(coordinator, 1, 2);
@@ -99,14 +112,8 @@ TEST(Generations, who_needs_the_others_no_longer_ends_its_wait) {
 // a third, of rank 2, comes before rank 0 says that they go on with more. Relation: a job of three in generation 1 on each, and nobody counts as lost.
 TEST(Generations, who_is_one_more_comes_when_the_others_take_more) {
   Coordinator coordinator("", "127.0.0.1:0", "shoal", 2);
-  JoinOptions options = quick();
-  options.on_peer_lost = OnPeerLost::rejoin;
-  options.takes_over = true;
-  const auto place = [&](Rank rank, Rank size) {
-    Place at = place_at(coordinator, rank, size);
-    at.launcher = Place::Launcher::shoal;
-    return at;
-  };
+  const JoinOptions options = rejoining();
+  const auto place = [&](Rank rank, Rank size) { return started_at(coordinator, rank, size); };
   std::unique_ptr<Job> before[2], jobs[3];
   each(2, [&](Rank rank) { before[rank] = join_or_come(place(rank, 2), "", options); });
   each(3, [&](Rank rank) {
@@ -171,14 +178,8 @@ TEST(Generations, what_is_put_first_stands) {
 TEST(Generations, who_waits_to_come_disturbs_nobody) {
   Coordinator coordinator("", "127.0.0.1:0", "shoal", 2);
   coordinator.put(kLauncherKey, "a test");
-  JoinOptions options = with_environment(quick());
-  options.on_peer_lost = OnPeerLost::rejoin;
-  options.takes_over = true;
-  const auto place = [&](Rank rank, Rank size) {
-    Place at = place_at(coordinator, rank, size);
-    at.launcher = Place::Launcher::shoal;
-    return at;
-  };
+  const JoinOptions options = rejoining();
+  const auto place = [&](Rank rank, Rank size) { return started_at(coordinator, rank, size); };
   std::unique_ptr<Job> before[2], jobs[3];
   each(2, [&](Rank rank) { before[rank] = join_or_come(place(rank, 2), "", options); });
   CoordinatorClient board("", coordinator.address());
