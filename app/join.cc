@@ -30,8 +30,7 @@ int join(const JoinWords& words) {
   request.members = static_cast<unsigned>(asked);
   request.hosts = words.hosts;
   const auto run = find_run(words.run, takes_members, {"holds no run that takes more members", "those of `shoal run --on-peer-lost rejoin` do, while they go on"});
-  const std::string ranks = ask_to_join(run, request, net::with_environment({}).patience);
-  say(fmt::format("rank{} {}\n", request.members > 1 ? "s" : "", ranks));
+  say(ask_to_join(run, request, net::with_environment({}).patience) + "\n");
   return 0;
 }
 

@@ -34,10 +34,10 @@ fs::path desk_of(const fs::path& run) { return run / "join"; }
 fs::path lock_of(const fs::path& run) { return desk_of(run) / "launcher"; }
 fs::path answer_to(fs::path request) { return request.replace_extension(".answer"); }
 
-// A file that is there as long as this descriptor, for whoever asks is_held().
+// A file that is there as long as this descriptor, for whoever asks is_held(); none, with errno, where it cannot be.
 net::Descriptor hold(const fs::path& file) {
   net::Descriptor fd(::open(file.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0666));
-  if (!fd || ::flock(fd.get(), LOCK_EX) != 0) throw Error(Code::io, std::string("cannot write: ") + std::strerror(errno), file.string());
+  if (fd && ::flock(fd.get(), LOCK_EX) != 0) fd.reset();
   return fd;
 }
 bool is_held(const fs::path& file) {
@@ -61,7 +61,9 @@ void write_answer(const JoinRequest& request, const Json& text) try {
 
 }  // namespace
 
-Joining::Joining(const fs::path& run) : folder_(desk_of(run)), lock_((fs::create_directory(folder_), hold(lock_of(run)))) {}
+Joining::Joining(const fs::path& run) : folder_(desk_of(run)), lock_((fs::create_directory(folder_), hold(lock_of(run)))) {
+  if (!lock_) throw Error(Code::io, std::string("cannot write: ") + std::strerror(errno), lock_of(run).string());
+}
 Joining::~Joining() {
   std::error_code stays;
   fs::remove_all(folder_, stays);
@@ -118,13 +120,8 @@ std::string ask_to_join(const fs::path& run, const JoinRequest& request, Nanosec
   }
   // Held before it is found under its name.
   const fs::path name = desk_of(run) / random_hex(8), file = fs::path(name).replace_extension(".request");
-  const net::Descriptor held = [&] {
-    try {
-      return hold(name);
-    } catch (const Error&) {
-      throw Error(Code::invalid_argument, std::string("its launcher cannot be asked: ") + std::strerror(errno), run.string(), "as its user");
-    }
-  }();
+  const net::Descriptor held = hold(name);
+  if (!held) throw Error(Code::invalid_argument, std::string("its launcher cannot be asked: ") + std::strerror(errno), run.string(), "as its user");
   const std::string text = Json{{"members", request.members}, {"hosts", request.hosts}}.dump();
   std::error_code failed;
   if (::write(held.get(), text.data(), text.size()) != static_cast<ssize_t>(text.size()) || (fs::rename(name, file, failed), failed)) {

@@ -4,7 +4,6 @@
 #include <span>
 
 #include <fmt/format.h>
-#include <fmt/ranges.h>
 
 #include "app/launching.h"
 #include "shoal/core/error.h"
@@ -101,8 +100,8 @@ void Launcher::begin_with_more() {
   }
   if (!replacing_->begin_with_more(more_->attempt, what_.members)) return;
   for (const unsigned rank : ranks) members_[rank].generation = replacing_->generation();
-  console_.say(fmt::format("shoal: {} join{}: rank{} {}", show_count(ranks.size(), "members"), ranks.size() == 1 ? "s" : "", ranks.size() > 1 ? "s" : "", fmt::join(ranks, ", ")));
-  joining_->answer(more_->request, fmt::format("{}", fmt::join(ranks, ", ")));
+  console_.say(fmt::format("shoal: {} join{}: {}", show_count(ranks.size(), "members"), ranks.size() == 1 ? "s" : "", show_ranks(ranks)));
+  joining_->answer(more_->request, show_ranks(ranks));
   more_.reset();
 }
 

@@ -18,17 +18,26 @@ std::vector<Holders>& Holdings::of(std::uint64_t table) {
       if (lost_[rank]) holders.loses(rank);
     }
   }
+  if (is_new) spread(table);
   return of_table->second;
 }
 
 void Holdings::begin_with(std::uint64_t table, const Start& start) {
   std::vector<Holders>& of_table = holders_[table];
   for (const auto& ranks : start.holders) of_table.emplace_back(ranks, start.at.clock, start.at.met);
+  spread(table);
 }
 
-void Holdings::ask_to_move(std::uint64_t table, std::size_t shard, net::Rank to) {
-  const std::vector<net::Rank> staying = of(table)[shard].staying();
-  if (!staying.empty() && staying.front() == around_.me && to != around_.me) moves_[{table, shard}] = to;
+void Holdings::spread(std::uint64_t table) {
+  if (around_.placement.joined().empty()) return;
+  std::vector<std::vector<net::Rank>> holders;
+  for (const Holders& of_shard : of(table)) holders.push_back(of_shard.all());
+  for (const Moving& move : spread_over_joined(table, std::move(holders), around_.placement)) ask_to_move({move.table, move.shard}, move.to);
+}
+
+void Holdings::ask_to_move(const Place& place, net::Rank to) {
+  const std::vector<net::Rank> staying = of(place.first)[place.second].staying();
+  if (!staying.empty() && staying.front() == around_.me && to != around_.me) moves_[place] = to;
 }
 
 Message Holdings::about(Kind kind, const Place& place, std::uint64_t number, std::uint64_t handover) const {
@@ -68,7 +77,7 @@ void Holdings::take(net::Rank from, const Message& message) {
       const std::vector<net::Rank> staying = of(header.table)[header.shard].staying();
       if (staying.empty() || ended_) return;           // there is nobody to move it from
       if (staying.front() != around_.me) return around_.send(staying.front(), message);
-      ask_to_move(header.table, header.shard, header.worker);
+      ask_to_move(place, header.worker);
       return mend();
     }
     case Kind::invite: {

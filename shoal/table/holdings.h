@@ -45,7 +45,6 @@ class Holdings {
   std::vector<Holders>& of(std::uint64_t table);      // by shard
   // A table that goes on where members have met anew (kept.h).
   void begin_with(std::uint64_t table, const Start& start);
-  void ask_to_move(std::uint64_t table, std::size_t shard, net::Rank to);  // where this member answers for it
   bool knows(std::uint64_t table) const { return holders_.contains(table); }
   // Of kind move, invite, joins, holds, lacks, goes, parts or last. Throws Error{mismatch}.
   void take(net::Rank from, const Message& message);
@@ -75,6 +74,8 @@ class Holdings {
     std::vector<bool> marked;                          // by rank
     bool parted = false;
   };
+  void spread(std::uint64_t table);                    // over who has joined (kept.h), as a table becomes known
+  void ask_to_move(const Place& place, net::Rank to);  // where this member answers for it
   void begin(const Place& place, net::Rank to, bool moves);
   void go(const Place& place);
   void stay_where_needed();                            // where it was to go, and nobody can take its place

@@ -165,13 +165,7 @@ void Tables::State::open(net::Rank from, const Message& message) {
   if (here == message.text()) shard->take(from, message);
   mail->send(from, alone(here == message.text() ? Message::of_kind(Kind::opened, message.header.table)
                                                 : Message::of_text(Kind::refused, message.header.table, here)));
-  if (!is_first) return;
-  std::vector<std::vector<net::Rank>> first(placement.shards());
-  for (std::size_t each = 0; each < first.size(); ++each) first[each] = placement.first_holders(each);
-  for (const Moving& move : spread_over_joined(message.header.table, std::move(first), placement)) {
-    if (move.shard == number) holdings->ask_to_move(move.table, move.shard, move.to);
-  }
-  holdings->mend();
+  if (is_first) holdings->mend();
 }
 
 std::unique_ptr<Server> Tables::State::make_server(std::size_t shard, const Spec& spec) {

@@ -61,9 +61,6 @@ void Tables::State::begin() {
     }
   }
   kept.clear();
-  for (const auto& [table, start] : starts) {
-    for (const Moving& move : spread_over_joined(table, start.holders, placement)) holdings->ask_to_move(move.table, move.shard, move.to);
-  }
   meeting.over = true;
   for (auto& [from, message] : std::exchange(meeting.early, {})) deliver(from, std::move(message));
   holdings->mend();

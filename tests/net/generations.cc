@@ -56,11 +56,9 @@ TEST(Generations, a_stale_generation_is_refused_and_who_waits_in_it_is_told) {
 TEST(Generations, who_waits_in_a_generation_that_is_over_goes_on_to_the_next) {
   Coordinator coordinator("", "127.0.0.1:0", "shoal", 2);
   coordinator.put(kLauncherKey, "a test");
-  JoinOptions options = quick();
-  options.on_peer_lost = OnPeerLost::rejoin;
-  options.takes_over = true;
-  Place survivor = place_at(coordinator, 0, 2), newcomer = place_at(coordinator, 1, 2);
-  survivor.launcher = newcomer.launcher = Place::Launcher::shoal;
+  const JoinOptions options = rejoining();
+  const Place survivor = started_at(coordinator, 0, 2);
+  Place newcomer = started_at(coordinator, 1, 2);
   newcomer.generation = 2;
   std::unique_ptr<Job> jobs[2];
   coordinator.put(again_key(1), "2");
@@ -84,12 +82,9 @@ TEST(Generations, who_waits_in_a_generation_that_is_over_goes_on_to_the_next) {
 TEST(Generations, who_needs_the_others_no_longer_ends_its_wait) {
   Coordinator coordinator("", "127.0.0.1:0", "shoal", 2);
   coordinator.put(kLauncherKey, "a test");
-  JoinOptions options = quick();
+  JoinOptions options = rejoining();
   options.patience = 1h;
-  options.on_peer_lost = OnPeerLost::rejoin;
-  options.takes_over = true;
-  Place survivor = place_at(coordinator, 0, 2);
-  survivor.launcher = Place::Launcher::shoal;
+  const Place survivor = started_at(coordinator, 0, 2);
   for (const bool has_begun : {false, true}) {
     if (has_begun) coordinator.put(again_key(1), "2");
     std::string ending = "none";
@@ -139,11 +134,8 @@ TEST(Generations, who_is_one_more_comes_when_the_others_take_more) {
 // They say so only while they do, and who waits for them hears of it.
 TEST(Generations, who_is_one_more_is_refused_where_the_others_take_nobody) {
   Coordinator coordinator("", "127.0.0.1:0", "shoal", 2);
-  JoinOptions options = quick();
-  options.on_peer_lost = OnPeerLost::rejoin;
-  options.takes_over = true;
-  Place place = place_at(coordinator, 0, 2);
-  place.launcher = Place::Launcher::shoal;
+  JoinOptions options = rejoining();
+  Place place = started_at(coordinator, 0, 2);
   std::jthread waiting([&](const std::stop_token& stop) { EXPECT_FALSE(wait_for_more(place, stop)); });
   CoordinatorClient board("", coordinator.address());
   EXPECT_EQ(board.get(grows_key(0), 10s), "yes");
