@@ -39,7 +39,9 @@ void Shard<T>::take(net::Rank from, Message message) {
   if (is_written(header.kind) && had_[from] > 0) return void(--had_[from]);
   if (giving_ && is_written(header.kind)) giving_->counts(from);
   switch (header.kind) {
-    case Kind::open: return readers_.admit(from);
+    case Kind::open:
+      readers_.admit(from);
+      return readers_.announce(from);               // a shard that moved before it opened the table has told it of no clock, and may not rise without it
     case Kind::follow:
       if (giving_ && header.sequence == giving_->number()) giving_->marks(from);
       return go_on_giving();
