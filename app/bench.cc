@@ -214,7 +214,6 @@ int take_part_in_exchange(const ExchangeOptions& options) {
     refuse("needs members", "shoal bench exchange", "shoal bench exchange -n 4, or shoal run --hosts ... -- shoal bench exchange");
   net::JoinOptions how = net::with_environment({});
   how.settings = {{"program", "shoal bench exchange"}, {"SHOAL_TUNE", rules_here()}};
-  how.lendable_memory = options.zero_copy;
   const auto job = net::join(how);
   net::CoordinatorClient board(net::find_secret().value_or(""), place.coordinator, how.patience, place.job);
   ExchangeBench bench(*job, board, options, rules_here());

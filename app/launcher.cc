@@ -68,7 +68,7 @@ void Launcher::start_all() {
   } else {
     meeting_point_.emplace(what_.lab ? &what_.lab->hosts[0] : nullptr, what_.where, what_.folder.filename(), what_.members);
   }
-  replacing_.emplace(meeting_point_->coordinator(), what_.replacements.value_or(0));
+  generations_.emplace(meeting_point_->coordinator(), what_.replacements.value_or(0));
   for (unsigned rank = 0; rank < what_.members; ++rank) start(rank, {});
   if (what_.replacements && what_.waits_for_others) joining_.emplace(what_.folder);
   if (what_.spares > 0) spares_.emplace(what_, program_, *meeting_point_);
@@ -229,7 +229,7 @@ void Launcher::collect() {
 // running -> (a member failed) settling -> terminating -> killing
 void Launcher::advance() {
   const Instant now = steady_now();
-  if (const auto news = phase_ == Phase::running && spares_ && replacing_->may(1) ? spares_->look() : ""; !news.empty()) console_.say(news);
+  if (const auto news = phase_ == Phase::running && spares_ && generations_->may(1) ? spares_->look() : ""; !news.empty()) console_.say(news);
   if (phase_ == Phase::running && joining_ && now >= next_look_at_joining_) take_more();
   if (phase_ == Phase::running && what_.replacements) replace_lost();
   if (phase_ == Phase::running && what_.shrinks && only_stopped()) {

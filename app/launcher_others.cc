@@ -18,31 +18,31 @@ constexpr Nanoseconds look_at_joining = std::chrono::milliseconds(200);
 
 // Where the others wait for it, or can do with it, and can still tell it where they are.
 void Launcher::replace_lost() {
-  replacing_->look();
+  generations_->look();
   for (unsigned rank = 0; rank < belonging(); ++rank) {
     const Member& member = members_[rank];
-    if (member.ended || member.pid <= 0 || !replacing_->given_up(rank, member)) continue;
+    if (member.ended || member.pid <= 0 || !generations_->given_up(rank, member)) continue;
     member.in ? signal_keeper(member, SIGKILL) : ending_.tell_group(member.pid, SIGKILL);  // it is stopped, or cut off
   }
   const bool over = living() == 0 || std::ranges::any_of(members_, [](const Member& m) { return m.ended && m.status == 0; });
-  if (over) return replacing_->over();
-  const auto next = replacing_->next(members_, failures_);
-  if (next == Replacing::Next::wait) return;
-  if (next == Replacing::Next::end) {
-    if (!replacing_->may(failures_.size())) console_.say(fmt::format("shoal: members were replaced {} times, which is the most (--restarts)", replacing_->replaced()));
+  if (over) return generations_->over();
+  const auto next = generations_->next(members_, failures_);
+  if (next == Generations::Next::wait) return;
+  if (next == Generations::Next::end) {
+    if (!generations_->may(failures_.size())) console_.say(fmt::format("shoal: members were replaced {} times, which is the most (--restarts)", generations_->replaced()));
     if (what_.waits_for_others) return settle(settle_time);
     console_.say("shoal: from here on nobody is started in a lost member's place, and those who are left go on");
-    return replacing_->stop();
+    return generations_->stop();
   }
-  replacing_->begin();
+  generations_->begin();
   for (const unsigned rank : failures_) {
     console_.say(fmt::format("shoal: rank {} was lost: {}; another is started in its place", rank, describe(members_[rank])));
     drain(rank);
     replaced_.push_back(std::exchange(members_[rank], Member{}));
     members_[rank].log = std::move(replaced_.back().log);
-    start(rank, {.generation = replacing_->generation()});
+    start(rank, {.generation = generations_->latest()});
   }
-  replacing_->begun(std::exchange(failures_, {}).size(), belonging());
+  generations_->begun(std::exchange(failures_, {}).size(), belonging());
 }
 
 // They are started, and wait until they all do and the others take them: then they belong to the next generation. If one ends before, who asked for them hears
@@ -50,7 +50,7 @@ void Launcher::replace_lost() {
 void Launcher::take_more() {
   next_look_at_joining_ = steady_now() + look_at_joining;
   if (!more_) {
-    if (failures_.empty() && replacing_->takes_more()) start_more();
+    if (failures_.empty() && generations_->takes_more()) start_more();
     return;
   }
   const auto those = std::span(members_).first(belonging());
@@ -63,7 +63,7 @@ void Launcher::take_more() {
       const std::string said = console_.last_error(rank);
       return do_without_more(Error(Code::peer_lost, fmt::format("rank {}, which was to join, has ended: {}{}{}", rank, describe(members_[rank]), said.empty() ? "" : ": ", said)));
     }
-    all_wait = all_wait && replacing_->waits(more_->attempt, rank);
+    all_wait = all_wait && generations_->waits(more_->attempt, rank);
   }
   if (joining_->is_withdrawn(more_->request)) return do_without_more(Error(Code::cancelled, "nobody asks for it any more", "shoal join"));
   if (all_wait && failures_.empty()) begin_with_more();
@@ -90,16 +90,16 @@ void Launcher::start_more() {
 }
 
 void Launcher::begin_with_more() {
-  if (!replacing_->takes_more()) return;  // what they are at must end first; and if that is all, so do these
+  if (!generations_->takes_more()) return;  // what they are at must end first; and if that is all, so do these
   std::vector<unsigned> ranks(what_.members - belonging());
   std::iota(ranks.begin(), ranks.end(), belonging());
   try {
-    for (const unsigned rank : ranks) replacing_->require_alike(more_->attempt, rank);
+    for (const unsigned rank : ranks) generations_->require_alike(more_->attempt, rank);
   } catch (const Error& error) {
     return do_without_more(error);
   }
-  if (!replacing_->begin_with_more(more_->attempt, what_.members)) return;
-  for (const unsigned rank : ranks) members_[rank].generation = replacing_->generation();
+  if (!generations_->begin_with_more(more_->attempt, what_.members)) return;
+  for (const unsigned rank : ranks) members_[rank].generation = generations_->latest();
   console_.say(fmt::format("shoal: {} join{}: {}", show_count(ranks.size(), "members"), ranks.size() == 1 ? "s" : "", show_ranks(ranks)));
   joining_->answer(more_->request, show_ranks(ranks));
   more_.reset();

@@ -15,7 +15,7 @@
 #include "app/meeting_point.h"
 #include "app/member.h"
 #include "app/processes.h"
-#include "app/replacing.h"
+#include "app/generations.h"
 #include "app/spares.h"
 #include "app/terminal.h"
 #include "app/watcher.h"
@@ -72,7 +72,7 @@ class Launcher {
   std::vector<Member> members_;
   std::vector<Member> replaced_;  // zombies, like all that have ended
   std::optional<MeetingPoint> meeting_point_;
-  std::optional<Replacing> replacing_;
+  std::optional<Generations> generations_;
   std::optional<Spares> spares_;
   std::optional<Joining> joining_;
   struct More {                   // members that have been started, and do not belong to it yet

@@ -25,10 +25,10 @@ constexpr Nanoseconds kDeadWhereOthersGoOn = std::chrono::milliseconds(3500);
 
 using Settings = std::map<std::string, std::string>;
 
-net::JoinOptions join_options(const Settings& settings) {
+net::JoinOptions join_options(const Settings& settings, double patience) {
   net::JoinOptions options = net::with_environment({});
   options.settings = settings;
-  options.lendable_memory = true;
+  options.a_step = from_seconds(patience);
   options.takes_servers = true;
   options.takes_over = true;  // what cannot is refused where it begins (session.require_members_for_good)
   // Silence must be found, and told by all, within the 5 s after which a call is to return.
@@ -37,7 +37,7 @@ net::JoinOptions join_options(const Settings& settings) {
 }
 
 std::shared_ptr<Session> join(const Settings& settings, double patience) {
-  const auto options = join_options(settings);
+  const auto options = join_options(settings, patience);
   nn::JoinAgain again;
   if (net::replaces_lost(*options.on_peer_lost)) {
     again = [options](const net::Place& before, const std::vector<net::Rank>& lost, const std::stop_token& stop) { return net::join_again(before, lost, options, stop); };
@@ -52,7 +52,7 @@ std::pair<std::shared_ptr<Session>, bool> join_by_store(const c10::intrusive_ptr
                                                         double patience) {
   auto place = net::find_place();
   nn::StoreRendezvous rendezvous(store, place.rank);
-  const auto options = join_options(settings);
+  const auto options = join_options(settings, patience);
   const auto secret = rendezvous.secret(place.rank, options.patience);
   place.generation = rendezvous.epoch();
   return {std::make_shared<Session>(net::join_tcp(place, rendezvous, "train/", secret.bytes, options), from_seconds(patience)),

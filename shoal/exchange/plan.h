@@ -72,7 +72,7 @@ struct ExchangePlan {
   double step_seconds = 0;                           // likewise, between the passes: the optimizer's step and what the script does
   bool settled = false;                              // the three are of iterations by this plan: what its units make a member compute is in them
   double processor_seconds = 0;                      // likewise, if settled: of an iteration, of the cores that this member shares with others
-  double multiply_rate = 0;                          // floating-point operations/s of one member's matrix products; 0: unknown
+  double multiply_rate = 0;                          // floating-point operations/s at which a member multiplies rows of others; 0: unknown
   std::vector<TensorSpec> tensors;                   // in registration order
   std::vector<Unit> units;                           // in the order their gradients are produced
 

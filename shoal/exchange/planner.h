@@ -10,7 +10,7 @@ namespace shoal::exchange {
 // What one member's own work takes, measured while all members work: those that share cores see what is left of them.
 struct Compute {
   double forward_seconds = 0, backward_seconds = 0;  // 0: not measured
-  double multiply_rate = 0;                          // floating-point operations/s of matrix products; 0: not measured, no factors
+  double multiply_rate = 0;                          // floating-point operations/s of products of others' rows; 0: not measured, no factors
   double step_seconds = 0;                           // between the passes: the optimizer's step and what the script does
 };
 

@@ -28,7 +28,7 @@ struct Load {
   std::uint64_t count = 0;  // elements of all its tensors
   std::uint32_t ranks = 1;
   collective::LinkModel link;
-  double multiply_rate = 0;  // floating-point operations/s of one member's matrix products; 0: unknown
+  double multiply_rate = 0;  // floating-point operations/s at which a member multiplies rows of others; 0: unknown
   std::uint32_t servers = 0;  // of the ranks, the last ones (ExchangePlan::servers)
 
   double bytes() const { return static_cast<double>(count * size_of(first.type)); }

@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <charconv>
-#include <cstdlib>
 #include <optional>
 #include <utility>
 
@@ -22,7 +21,6 @@ constexpr Nanoseconds kAnotherLoss = 2s;  // for the launcher to have noticed it
 constexpr Nanoseconds kToldByThen = 10s;  // the same of one that is silent: others find that first, and tell
 constexpr Nanoseconds kLookEach = 250ms;  // at what members say of their losses
 constexpr Nanoseconds kAsLongAsTheyWork = 24h * 365;
-constexpr Nanoseconds kAStep = 30min;
 constexpr Nanoseconds kBoardIsBack = 2s;
 constexpr const char* kYes = "yes";
 
@@ -96,13 +94,6 @@ void wait_to_come(CoordinatorClient& board, Place& place, std::uint64_t attempt,
   place.generation = number_from(board.get(comes_key(attempt), kAsLongAsTheyWork));
 }
 
-// Whom those that were there are patient with, when more come and one of them is at something or stands still: SHOAL_TIMEOUT, as in any operation.
-Nanoseconds a_step() {
-  const auto said = variable("SHOAL_TIMEOUT");
-  const double seconds = said ? std::strtod(said->c_str(), nullptr) : 0;
-  return seconds > 0 && seconds < 1e7 ? std::chrono::duration_cast<Nanoseconds>(Seconds(seconds)) : kAStep;
-}
-
 // Of the members before this generation, who has not come to it.
 std::vector<Rank> not_there(Rendezvous& board, std::uint64_t generation, Rank before) {
   std::vector<Rank> missing;
@@ -126,7 +117,7 @@ std::unique_ptr<Job> join_in_generation(Place place, const std::string& secret, 
         Stoppable board(at, stop);
         before = members_of(board, place.generation - 1, place.size, options.patience);
         place.size = members_of(board, place.generation, place.size, options.patience);
-        if (place.size > before) here.patience = std::max(options.patience, a_step());
+        if (place.size > before) here.patience = std::max(options.patience, options.a_step);
       }
       return join_as_client(place, secret, here, stop);
     } catch (const Error& error) {

@@ -78,11 +78,11 @@ struct JoinOptions {
   std::string interface;                                // bind to this one's addresses only; SHOAL_INTERFACE if empty
   PortRange ports;                                      // listen on these only; SHOAL_PORT_RANGE if any
   std::optional<OnPeerLost> on_peer_lost;               // the same on all members; SHOAL_ON_PEER_LOST=fail|shrink|rejoin|regrow if not set, else fail
+  Nanoseconds a_step = std::chrono::minutes(30);        // the longest for which a member may be at something while more join; then it is lost
   bool takes_over = false;                              // this program can take over the others' state: else what replaces_lost() is refused
   std::optional<bool> serves;                           // this member only serves; SHOAL_ROLE=worker|server if not set, else no
   bool takes_servers = false;                           // this program has something for members to do that only serve: else they are refused
-  std::optional<bool> shared_memory;                    // between members of one host; SHOAL_SHARED_MEMORY if not set, else yes
-  bool lendable_memory = false;                         // Transport::lendable() gives some
+  std::optional<bool> shared_memory;                    // between members of one host, and Transport::lendable(); SHOAL_SHARED_MEMORY if not set, else yes
   // Code and configuration that must be equal on all members, value by name, beside Shoal's own version. One that differs
   // is refused in a line that names it, both members and both values.
   std::map<std::string, std::string> settings;

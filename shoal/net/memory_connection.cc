@@ -34,7 +34,7 @@ void MemoryConnection::pump() {
     if (!whole) break;
     OutFrame frame = std::move(*held_);
     held_.reset();
-    if (frame.lent) {
+    if (frame.lent || (frame.data && !lent_.empty())) {
       lent_.push_back({out_.position(), std::move(frame)});
     } else {
       user_.frame_written(wire::Channel::memory, frame);

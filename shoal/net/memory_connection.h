@@ -3,7 +3,8 @@
 // microseconds. Who is alive is for the control connection to say.
 //
 // A large frame whose payload lies in the sender's arena (arena.h) is lent: its place goes into the ring, the other copies from there, and the
-// frame counts as written when the ring says so. Operations that end before (detach) no longer answer for what is read.
+// frame counts as written when the ring says so, and so does every data frame behind it: a send may be cut into frames of both kinds, and who sent it
+// has its memory again when all of them have been read. Operations that end before (detach) no longer answer for what is read.
 //
 // A member that finds nothing to read and nothing to do says so in its segment before it sleeps; whoever then writes, or makes
 // room that is waited for, rings its bell.
@@ -38,15 +39,15 @@ class MemoryConnection {
   // As Connection: the frame that waits for room.
   template <typename Take>
   void detach(std::uint64_t operation, Take take) {
-    if (held_ && held_->data && held_->tag.operation == operation) let_go(*held_, take);
+    if (held_ && held_->data && held_->tag.operation == operation) held_->lent ? give_back(*held_, take) : release(*held_, take);
     for (Lent& lent : lent_) {
-      if (lent.frame.tag.operation == operation) let_go(lent.frame, take);
+      if (lent.frame.tag.operation == operation) give_back(lent.frame, take);
     }
   }
   template <typename Take>
   void detach_all(Take take) {
-    if (held_ && held_->data) let_go(*held_, take);
-    for (Lent& lent : lent_) let_go(lent.frame, take);
+    if (held_ && held_->data) held_->lent ? give_back(*held_, take) : release(*held_, take);
+    for (Lent& lent : lent_) give_back(lent.frame, take);
   }
 
  private:
@@ -55,8 +56,7 @@ class MemoryConnection {
     OutFrame frame;
   };
   template <typename Take>
-  static void let_go(OutFrame& frame, Take take) {
-    if (!frame.lent) return release(frame, take);
+  static void give_back(OutFrame& frame, Take take) {
     if (frame.done) take(std::exchange(frame.done, nullptr));
   }
   void hold(OutFrame frame);
@@ -78,7 +78,7 @@ class MemoryConnection {
   std::optional<OutFrame> held_;  // being written
   std::array<std::byte, wire::kPlaceBytes + wire::kMarkBytes> held_place_{};  // if it is lent
   std::size_t written_ = 0;       // of its header and payload, or place and mark
-  std::deque<Lent> lent_;         // in the order of the ring
+  std::deque<Lent> lent_;         // and data frames behind such, in the order of the ring
 
   wire::HeaderBytes header_{};
   std::size_t header_bytes_ = 0;  // of header_ that have come

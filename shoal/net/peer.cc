@@ -16,8 +16,8 @@ Peer::~Peer() {
 void Peer::adopt(wire::Channel channel, Socket socket) {
   auto connection = std::make_shared<Connection>(std::move(socket), channel, *this);
   // What the kernel holds can be neither overtaken nor seen to be late: who sends on when all before has left (table/readers.h) would fill its memory.
-  set_unsent_mark(connection->socket(), 2 * (channel == wire::Channel::bulk ? frame_bytes_ : kUrgentLimit));
-  if (channel == wire::Channel::control) connection->batch_bytes(2 * kUrgentLimit);
+  set_unsent_mark(connection->socket(), channel == wire::Channel::bulk ? 2 * frame_bytes_ : kUrgentAtOnce);
+  if (channel == wire::Channel::control) connection->batch_bytes(kUrgentAtOnce);
   (channel == wire::Channel::control ? control_ : bulk_) = connection;
   connection->start();
   pump();

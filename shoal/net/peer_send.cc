@@ -181,7 +181,7 @@ void Peer::measure_sent(Instant now, std::size_t bytes) {
     bulk_->batch_bytes(frame);
     const auto refill = static_cast<std::size_t>(send_rate_ * kRefill.count());
     set_unsent_mark(bulk_->socket(), std::max(frame, refill));
-    if (control_) set_unsent_mark(control_->socket(), std::max(2 * kUrgentLimit, refill));
+    if (control_) set_unsent_mark(control_->socket(), std::max(kUrgentAtOnce, refill));
   }
 }
 

@@ -51,7 +51,7 @@ struct Letter {
 
 Mapping::Mapping(int memory) : all_(memory, sizeof(Shared), SealedMapping::Access::write) { all_.keep_from_children(); }
 
-OwnSegment::OwnSegment() : memory_(sealed_file("shoal", sizeof(Shared))), shared_(memory_.get()) {
+OwnSegment::OwnSegment() : memory_(sealed_file("shoal segment", sizeof(Shared))), shared_(memory_.get()) {
   if (!shared_) {
     why_not_ = because("this system gives no memory for it");
     return;

@@ -54,7 +54,6 @@ Joined join(const c10::intrusive_ptr<c10d::Store>& store, int rank, int size, st
   const auto secret = rendezvous.secret(place.rank, timeout);
   net::JoinOptions options;
   options.patience = timeout;
-  options.lendable_memory = true;
   Group::Settings settings;
   settings.check = checks_every_call();
   options.settings = {{"PyTorch", TORCH_VERSION}, {"SHOAL_CHECK", settings.check ? "1" : "0"}};
@@ -206,11 +205,13 @@ at::Tensor Backend::allocateTensor(long size, at::TensorOptions options) {
   return at::from_blob(memory.get(), {size}, [memory](void*) {}, options);
 }
 
+bool Backend::leaves_now(const Call& call) const { return !call.arriving && departures_->idle(); }
+
 Backend::Result Backend::launch(Call call, c10d::OpType type, const char* title, std::chrono::milliseconds timeout) {
   call.plan.parts = static_cast<std::uint32_t>(call.parts.size());
   const std::uint64_t before = called_.fetch_add(call.plan.parts);
   const auto work = begin(call, type, title, timeout, name(call.parts.front().operation), before + 1);
-  if (!call.arriving && departures_->idle()) {
+  if (leaves_now(call)) {
     return start(work, [&] {
       for (Collect& part : call.parts) group_->start(std::move(part), work->patience(), part_of(work));
     });
@@ -256,7 +257,7 @@ Backend::Result Backend::send(Tensors& tensors, int to, int tag) {
   const auto send = [group = group_, work, to, tag, bytes] {
     group->send(static_cast<net::Rank>(to), static_cast<std::uint32_t>(tag), bytes, work->patience(), part_of(work));
   };
-  return !call.arriving && departures_->idle() ? start(work, send) : start_late(work, std::move(call.arriving), {send});
+  return leaves_now(call) ? start(work, send) : start_late(work, std::move(call.arriving), {send});
 }
 
 Backend::Result Backend::recv(Tensors& tensors, int from, int tag) {

@@ -109,6 +109,7 @@ class Backend final : public c10d::Backend {
                                  std::string name, std::uint64_t sequence);
   // fn starts what the work consists of, now; parts do when what it reads has arrived from devices and the operations before it have begun.
   Result start(const c10::intrusive_ptr<Work>& work, const std::function<void()>& fn);
+  bool leaves_now(const Call& call) const;  // nothing stands before it
   Result start_late(const c10::intrusive_ptr<Work>& work, std::shared_ptr<Departures::Copies> arriving, std::vector<std::function<void()>> parts);
   Result launch(Call call, c10d::OpType type, const char* title, std::chrono::milliseconds timeout);
   Result exchange(Call call, const std::vector<std::span<std::byte>>& outgoing,

@@ -69,8 +69,8 @@ void DataParallel::take_for_good(exchange::ExchangePlan plan) {
   settle_from_here();
 }
 
-// Which tensors are weights of fully connected layers, with the rows that this member had. Returns how fast it multiplies the largest's rows
-// of all members, 0 if there is none: measured on all at once, since those that share cores see what is left of them.
+// Which tensors are weights of fully connected layers, with the rows that this member had. Returns how fast it multiplies others' rows of the largest, 0 if
+// there is none: measured on all at once, since those that share cores see what is left of them.
 double DataParallel::describe_layers(std::vector<exchange::TensorSpec>& specs) const {
   std::optional<std::size_t> largest;
   for (std::size_t i = 0; i < specs.size(); ++i) {
@@ -82,7 +82,9 @@ double DataParallel::describe_layers(std::vector<exchange::TensorSpec>& specs) c
     specs[i].outputs = static_cast<std::uint64_t>(parameter.size(0));
     if (!largest || specs[i].count * specs[i].rows > specs[*largest].count * specs[*largest].rows) largest = i;
   }
-  return largest ? multiply_rate(specs[*largest].layer(), specs[*largest].rows * (session_.living() - session_.servers()), parameters_[*largest].tensor.device()) : 0;
+  if (!largest) return 0;
+  const auto& spec = specs[*largest];
+  return multiply_rate(spec.layer(), spec.rows, spec.rows * (session_.living() - session_.servers()), parameters_[*largest].tensor.device());
 }
 
 // The average of all members that train: those that share cores have them in turns, and one alone says little.

@@ -99,20 +99,25 @@ at::Tensor multiply(const factor::Gathered& gathered, const factor::Shape& shape
   return mean.defined() ? mean.add_(rest) : rest.clone();
 }
 
-double multiply_rate(const factor::Shape& shape, std::uint64_t rows, c10::Device device) {
+double multiply_rate(const factor::Shape& shape, std::uint64_t own, std::uint64_t all, c10::Device device) {
+  if (all <= own) return 0;
   const auto side = [](std::uint64_t n) { return static_cast<std::int64_t>(n); };
   const auto options = at::TensorOptions().dtype(type_of_rows(shape)).device(device);
-  const auto x = at::ones({side(rows), side(shape.inputs)}, options), g = at::ones({side(rows), side(shape.outputs)}, options);
-  const auto product = [&] { return g.t().mm(x)[0][0].item<float>(); };  // its value: a device is then done
-  product();                                                            // the first loads a library, and pages
-  const auto begin = steady_now();
-  double products = 0, seconds = 0;
+  const auto x = at::ones({side(all), side(shape.inputs)}, options), g = at::ones({side(all), side(shape.outputs)}, options);
+  const auto seconds_of = [&](std::uint64_t rows) {
+    const auto begin = steady_now();
+    g.narrow(0, 0, side(rows)).t().mm(x.narrow(0, 0, side(rows)))[0][0].item<float>();  // its value: a device is then done
+    return Seconds(steady_now() - begin).count();
+  };
+  seconds_of(all), seconds_of(own);                                     // the first load a library, and pages
+  double products = 0, of_all = 0, of_own = 0;
   do {  // as long as members that share cores need to meet
-    product();
+    of_all += seconds_of(all);
+    of_own += seconds_of(own);
     ++products;
-    seconds = Seconds(steady_now() - begin).count();
-  } while (seconds < 0.05);
-  return products * 2.0 * static_cast<double>(rows * shape.inputs * shape.outputs) / seconds;
+  } while (of_all + of_own < 0.05);
+  constexpr double kLeast = 0.05;  // of the product of all: less is lost in what else the cores do
+  return products * 2.0 * static_cast<double>((all - own) * shape.inputs * shape.outputs) / std::max(of_all - of_own, kLeast * of_all);
 }
 
 }  // namespace shoal::nn

@@ -7,11 +7,11 @@
 namespace shoal::table {
 
 template <class T>
-Added<T>::Added(std::size_t width, Encoding encoding, const Placement& placement, std::uint32_t workers)
-    : width_(width), placement_(placement), open_(workers), ways_(placement.shards()) {
+Added<T>::Added(std::size_t width, Encoding encoding, const Placement& placement, std::uint32_t workers, std::shared_ptr<const BytesPool> bodies)
+    : width_(width), placement_(placement), bodies_(std::move(bodies)), open_(workers), ways_(placement.shards()) {
   for (std::uint32_t worker = 0; worker < workers; ++worker) left_out_.emplace_back(encoding, width);
   for (auto& open : open_) {
-    for (std::size_t shard = 0; shard < placement.shards(); ++shard) open.push_back({Rows(width), {}});
+    for (std::size_t shard = 0; shard < placement.shards(); ++shard) open.push_back(opened());
   }
 }
 
@@ -49,7 +49,7 @@ bool Added<T>::add_if_finite(std::uint32_t worker, std::span<const Key> keys, st
     }
   }
   if (!all) {
-    for (Open& of_shard : open) of_shard = Open{Rows(width_), {}};
+    for (Open& of_shard : open) of_shard = opened();
   }
   return all;
 }
@@ -58,7 +58,7 @@ template <class T>
 std::vector<Message> Added<T>::leave(std::uint32_t worker, std::size_t shard, Clock clock, bool keep) {
   Open& open = open_[worker][shard];
   const std::size_t usual = open.rows.size();
-  Rows rows = std::exchange(open, Open{Rows(width_, nullptr, usual), {}}).rows;
+  Rows rows = std::exchange(open, opened(usual)).rows;
   const std::size_t rounded = left_out_[worker].rounds() ? rows.size() : 0;
   for (typename Rows::Number number = 0; number < rounded; ++number) left_out_[worker].round(rows.key(number), rows.row(number));
   auto bodies = rows.bodies();

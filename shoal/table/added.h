@@ -34,7 +34,9 @@ class Added {
  public:
   using Rows = RowMap<T>;
 
-  Added(std::size_t width, Encoding encoding, const Placement& placement, std::uint32_t workers);
+  // bodies: memory for rows, which becomes that of messages.
+  Added(std::size_t width, Encoding encoding, const Placement& placement, std::uint32_t workers,
+        std::shared_ptr<const BytesPool> bodies = BytesPool::of_process());
 
   void add(std::uint32_t worker, std::span<const Key> keys, std::span<const T> values);
   // The same for a worker of whom nothing is open, in one walk through memory with looking whether the values are finite. False: they are not, and nothing was added.
@@ -70,6 +72,7 @@ class Added {
     Rows rows;
     std::unordered_map<Key, Clock> since;        // of those that stayed
   };
+  Open opened(std::size_t usual = 0) const { return {Rows(width_, bodies_, usual), {}}; }
   struct Way {                                   // to a shard
     std::deque<Part<T>> kept;                    // in the order of sequence
     std::uint64_t last = 0, counted = 0;         // the last part that left; parts up to this are in its rows
@@ -79,6 +82,7 @@ class Added {
 
   const std::size_t width_;
   const Placement& placement_;
+  const std::shared_ptr<const BytesPool> bodies_;
   std::vector<std::vector<Open>> open_;          // by worker and shard
   std::vector<Way> ways_;                        // by shard
   std::vector<LeftOut<T>> left_out_;             // by worker
@@ -89,7 +93,7 @@ template <class T>
 template <class Stays>
 std::vector<Message> Added<T>::leave(std::uint32_t worker, std::size_t shard, Clock clock, bool keep, const Stays& stays) {
   Open& open = open_[worker][shard];
-  Open leaving{Rows(width_), {}}, staying{Rows(width_), {}};
+  Open leaving = opened(), staying = opened();
   for (typename Rows::Number number = 0; number < open.rows.size(); ++number) {
     const Key key = open.rows.key(number);
     const auto known = open.since.find(key);

@@ -312,7 +312,7 @@ template <class T>
 void Copies<T>::drop_old(Clock now, Clock age, std::vector<Key>& pushed) {
   for (Number number = 0; number < states_.size(); ++number) {
     const State& state = states_[number];
-    if (state.kept && (!state.pushed || state.orphan) && !is_usable(number, age)) drop(number, now, pushed);
+    if (state.kept && (!state.pushed || state.orphan) && state.last + 1 < now && !is_usable(number, age)) drop(number, now, pushed);
   }
 }
 

@@ -7,7 +7,8 @@
 //   - the clocks are over for which somebody said that they would be read (intend());
 //   - they have come kVain times since they were read last, that many clocks ago or more (looked at each time as many more have come): pushing them has
 //     cost more bytes than asking again would;
-//   - they are not pushed, and too old for all workers of this member: looked for whenever there are twice as many as after the last time;
+//   - they are not pushed, and too old for all workers of this member, which have not read them in their last clock either, for those will most
+//     likely be asked for anew: looked for whenever there are twice as many as after the last time;
 //   - all together take more than `most` bytes: then those that were read longest ago go, until half of it is left.
 // Never those that a worker has read in the clock in which it is, or has asked for without an answer.
 // Their room is used again once there is as much of it as of what is kept.

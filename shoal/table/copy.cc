@@ -16,7 +16,7 @@ Copy<T>::Copy(const Spec& spec, const Workers& workers, net::Rank rank, const Pl
       now_([this, now = around.now] { return turns_ ? turns_->now(now()) : now(); }), id_(id_of(spec)), of_servers_(around.of_servers),
       holders_(std::move(holders)), clocks_(workers.count_of(rank)),
       base_(spec.width, placement, clocks_.size(), around.most_copies), flushes_(clocks_.size()),
-      added_(spec.width, spec.encoding, placement, static_cast<std::uint32_t>(clocks_.size())),
+      added_(spec.width, spec.encoding, placement, static_cast<std::uint32_t>(clocks_.size()), around.bodies),
       under_way_(placement.shards(), around.most_under_way), heard_(placement.shards(), clocks_.size()),
       orphanings_(clocks_.size()), dynamic_(clocks_.size()), write_gate_(spec.rule, placement, clocks_.size()), consistency_(spec.consistency) {}
 

@@ -54,6 +54,7 @@ class Copy final : public Reader {
     std::size_t most_under_way;        // bytes to one shard (under_way.h)
     std::size_t most_copies;           // bytes (copies.h)
     std::shared_ptr<const ServerBytes> of_servers;
+    std::shared_ptr<const BytesPool> bodies;  // memory for what is sent
   };
   // holders: by shard.
   Copy(const Spec& spec, const Workers& workers, net::Rank rank, const Placement& placement, std::vector<Holders> holders, const Surroundings& around);

@@ -20,26 +20,26 @@ bool has_text(Kind kind) {
          kind == Kind::invite;
 }
 
-Message of_size(Kind kind, std::uint64_t table, std::size_t rows, std::size_t bytes) {
+Message of_size(Kind kind, std::uint64_t table, std::size_t rows, std::size_t bytes, const BytesPool& pool) {
   Message message = Message::of_kind(kind, table);
   message.header.count = static_cast<std::uint32_t>(rows);
-  message.body = Bytes(bytes);
+  message.body = pool.take(bytes);
   message.header.length = static_cast<std::uint32_t>(bytes);
   return message;
 }
 
 }  // namespace
 
-Message Message::of_rows(Kind kind, std::uint64_t table, std::size_t rows, std::size_t bytes_a_row) {
-  return of_size(kind, table, rows, rows * (sizeof(Key) + (has_values(kind) ? bytes_a_row : 0)));
+Message Message::of_rows(Kind kind, std::uint64_t table, std::size_t rows, std::size_t bytes_a_row, const BytesPool& pool) {
+  return of_size(kind, table, rows, rows * (sizeof(Key) + (has_values(kind) ? bytes_a_row : 0)), pool);
 }
 
-Message Message::of_changes(std::uint64_t table, std::size_t rows, std::size_t bytes) {
-  return of_size(Kind::changes, table, rows, bytes);
+Message Message::of_changes(std::uint64_t table, std::size_t rows, std::size_t bytes, const BytesPool& pool) {
+  return of_size(Kind::changes, table, rows, bytes, pool);
 }
 
 Message Message::of_text(Kind kind, std::uint64_t table, const std::string& text) {
-  Message message = of_size(kind, table, 0, text.size());
+  Message message = of_size(kind, table, 0, text.size(), *BytesPool::of_process());
   std::ranges::copy(std::as_bytes(std::span(text)), message.body.data());
   return message;
 }

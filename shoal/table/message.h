@@ -91,8 +91,8 @@ struct Message {
   std::string text() const { return {reinterpret_cast<const char*>(body.data()), body.size()}; }
 
   // Room for `rows` rows of `bytes_a_row`.
-  static Message of_rows(Kind kind, std::uint64_t table, std::size_t rows, std::size_t bytes_a_row);
-  static Message of_changes(std::uint64_t table, std::size_t rows, std::size_t bytes);  // changes.h
+  static Message of_rows(Kind kind, std::uint64_t table, std::size_t rows, std::size_t bytes_a_row, const BytesPool& pool = *BytesPool::of_process());
+  static Message of_changes(std::uint64_t table, std::size_t rows, std::size_t bytes, const BytesPool& pool = *BytesPool::of_process());  // changes.h
   static Message of_text(Kind kind, std::uint64_t table, const std::string& text);
   // A header alone, to be filled in.
   static Message of_kind(Kind kind, std::uint64_t table, std::uint64_t sequence = 0) {

@@ -21,9 +21,9 @@ void set_told(Message& message, const Header& header) {
 }  // namespace
 
 template <class T>
-OwnedRows<T>::OwnedRows(const Spec& spec, net::Rank readers, const std::shared_ptr<ColdFile>& cold)
+OwnedRows<T>::OwnedRows(const Spec& spec, net::Rank readers, const std::shared_ptr<ColdFile>& cold, std::shared_ptr<const BytesPool> bodies)
     : initial_(spec.initial), columns_(spec.width), row_bytes_(encoded_bytes(spec.encoding, spec.width, sizeof(T))),
-      divides_(spec.encoding == Encoding::none && bytes(Blocks{1}) < bytes(kWhole)), words_((readers + 63) / 64), settled_(spec.width, cold),
+      divides_(spec.encoding == Encoding::none && bytes(Blocks{1}) < bytes(kWhole)), bodies_(std::move(bodies)), words_((readers + 63) / 64), settled_(spec.width, cold),
       state_(state_width(spec.rule, spec.width), cold), live_(spec.width), untold_(readers) {
   if (spec.encoding != Encoding::none) rounded_.emplace(spec.encoding, spec.width);
 }
@@ -62,7 +62,7 @@ std::vector<Message> OwnedRows<T>::messages(const Header& header, std::span<cons
   const std::size_t width = settled_.width(), most = rows_a_message(width * sizeof(T));
   for (std::size_t begin = 0; begin < numbers.size(); begin += most) {
     const auto some = numbers.subspan(begin, std::min(most, numbers.size() - begin));
-    Message message = Message::of_rows(Kind::rows, header.table, some.size(), width * sizeof(T));
+    Message message = Message::of_rows(Kind::rows, header.table, some.size(), width * sizeof(T), *bodies_);
     set_told(message, header);
     Key* key = message.key_places();
     T* values = message.value_places<T>();
@@ -86,7 +86,7 @@ std::vector<Message> OwnedRows<T>::messages(const Header& header, std::span<cons
       if (count > 0 && size + more > kMessageBytes) break;
       size += more;
     }
-    Message message = Message::of_changes(header.table, count, size);
+    Message message = Message::of_changes(header.table, count, size, *bodies_);
     set_told(message, header);
     Key* key = message.key_places();
     auto* blocks = reinterpret_cast<Blocks*>(key + count);

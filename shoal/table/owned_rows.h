@@ -29,8 +29,9 @@ class OwnedRows {
   using Number = typename RowMap<T>::Number;
   static constexpr net::Rank kNobody = ~net::Rank{0};
 
-  // cold: where settled rows and their states lie; nullptr: in memory.
-  OwnedRows(const Spec& spec, net::Rank readers, const std::shared_ptr<ColdFile>& cold = nullptr);
+  // cold: where settled rows and their states lie; nullptr: in memory. bodies: memory for what is sent.
+  OwnedRows(const Spec& spec, net::Rank readers, const std::shared_ptr<ColdFile>& cold = nullptr,
+            std::shared_ptr<const BytesPool> bodies = BytesPool::of_process());
 
   Number number_of(Key key, Number near = 0);      // with initial values if it is new; `near`: where it may be (RowMap)
   void expect(Key key) const { settled_.expect(key); }  // RowMap
@@ -102,6 +103,7 @@ class OwnedRows {
   const Columns columns_;
   const std::size_t row_bytes_;                    // on its way, without its key
   const bool divides_;                             // whether some columns may travel without the others
+  const std::shared_ptr<const BytesPool> bodies_;
   const std::size_t words_;                        // of subscribers, a row
   RowMap<T> settled_;
   RowMap<T> state_;                                // of the rule, by key

@@ -77,9 +77,10 @@ class RowMap {
   using Number = std::uint32_t;
   static constexpr Number kNone = ~Number{0};
 
-  // cold: where the values of rows lie; nullptr: in memory, where keys always are, so that who looks for a row reads no file. usual: about so many will come.
-  explicit RowMap(std::size_t width, std::shared_ptr<ColdFile> cold = nullptr, std::size_t usual = 0)
-      : width_(width), usual_(usual), cold_(std::move(cold)) {
+  // cold: where the values of rows lie; nullptr: in memory, where keys always are, so that who looks for a row reads no file.
+  explicit RowMap(std::size_t width, std::shared_ptr<ColdFile> cold = nullptr) : RowMap(width, BytesPool::of_process(), 0) { cold_ = std::move(cold); }
+  // In memory of that kind. usual: about so many will come.
+  RowMap(std::size_t width, std::shared_ptr<const BytesPool> pool, std::size_t usual) : width_(width), usual_(usual), pool_(std::move(pool)) {
     while (shift_ > 0 && ((width_ * sizeof(T) + sizeof(Key)) << shift_) > kMessageBytes) --shift_;
   }
 
@@ -177,7 +178,7 @@ class RowMap {
   T* values(Number number) const { return blocks_[number >> shift_].values + (number & last_of_block()) * width_; }
   Block block(std::size_t rows) const {
     const std::size_t size = rows * width_ * sizeof(T);
-    Block made{cold_ ? cold_->take(size) : Bytes(rows * sizeof(Key) + size), cold_ ? Bytes(rows * sizeof(Key)) : Bytes(), nullptr, nullptr};
+    Block made{cold_ ? cold_->take(size) : pool_->take(rows * sizeof(Key) + size), cold_ ? Bytes(rows * sizeof(Key)) : Bytes(), nullptr, nullptr};
     made.keys = reinterpret_cast<Key*>((cold_ ? made.cold_keys : made.bytes).data());
     made.values = reinterpret_cast<T*>(made.bytes.data() + (cold_ ? 0 : rows * sizeof(Key)));
     return made;
@@ -222,6 +223,7 @@ class RowMap {
   std::vector<Block> blocks_;                  // never move
   std::vector<bool> replaced_;                 // by number, of the first rows; others were not
   bool any_replaced_ = false;                  // ever
+  std::shared_ptr<const BytesPool> pool_;
   std::shared_ptr<ColdFile> cold_;
 };
 

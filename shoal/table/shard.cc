@@ -13,7 +13,7 @@ namespace shoal::table {
 template <class T>
 Shard<T>::Shard(const Spec& spec, const Workers& workers, net::Rank members, bool survives, const Surroundings& around)
     : spec_(spec), workers_(workers), send_(around.send), take_cut_(around.take_cut), id_(id_of(spec)), survives_(survives),
-      consistency_(spec.consistency), rows_(spec, members, around.cold), rules_(spec.rule), arriving_(workers.size()), clocks_(workers.size()),
+      consistency_(spec.consistency), rows_(spec, members, around.cold, around.bodies), rules_(spec.rule), arriving_(workers.size()), clocks_(workers.size()),
       released_(members), readers_({spec_, workers_, clocks_, consistency_, met_, rows_, released_}, members, send_, around.idle, around.now),
       calls_(std::make_shared<Calls<T>>(
           spec_, rows_, around.functions, around.off_loop,

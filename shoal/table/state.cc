@@ -35,7 +35,8 @@ Tables::State::State(net::Transport& of_transport, const TablesOptions& options)
       workers(options.workers_of_each.empty() ? Workers(or_all(options.workers, of_transport.size()), options.workers_a_member)
                                               : Workers(or_all(options.workers, of_transport.size()), options.workers_of_each)),
       waiting(of_transport, options.patience, [this] { return failure(); }), disk(options.disk), run_functions(options.functions),
-      cold(options.cold_rows.empty() ? nullptr : ColdFile::in(options.cold_rows)), order(options.order),
+      cold(options.cold_rows.empty() ? nullptr : ColdFile::in(options.cold_rows)),
+      bodies(std::make_shared<BytesPool>([&of_transport](std::size_t size) { return of_transport.lendable(size); })), order(options.order),
       channel(options.channel),
       most_under_way(std::max<std::size_t>(1, options.most_under_way / std::max<std::size_t>(1, workers.ranks().size()) / options.parts)),
       most_copies(options.most_copies), left(of_transport.size()), lost(of_transport.size()),
@@ -196,7 +197,7 @@ std::unique_ptr<Server> Tables::State::make_server(std::size_t shard, const Spec
     run_functions ? run_functions(run) : own_functions->run(run);
   };
   const auto make = [&](const Surroundings& around) { return make_shard(spec, workers, transport.size(), survives, around); };
-  const Surroundings around{answer, idle, take_cut, [this] { return transport.now(); }, off_loop, functions, cold};
+  const Surroundings around{answer, idle, take_cut, [this] { return transport.now(); }, off_loop, functions, cold, bodies};
   if (!order) {
     std::unique_ptr<Server> server = make(around);
     for (net::Rank rank = 0; rank < transport.size(); ++rank) {
@@ -346,7 +347,7 @@ void Tables::State::open(Opening<T>& opening_it, const Spec& spec) {
   const auto to_server = [this](net::Rank server, std::vector<Message> messages) { mail->send(server, std::move(messages)); };
   const auto copy = opening_it.copy =
       std::make_shared<Copy<T>>(spec, workers, transport.rank(), placement, holders,
-                                typename Copy<T>::Surroundings{to_server, [this] { return transport.now(); }, most_under_way, most_copies, moved_of(id)});
+                                typename Copy<T>::Surroundings{to_server, [this] { return transport.now(); }, most_under_way, most_copies, moved_of(id), bodies});
   if (const auto start = starts.find(id); start != starts.end()) copy->begin_at(start->second);
   if (opening_it.order) {
     copy->keep_order(std::move(opening_it.order), [this, weak = std::weak_ptr(copy)] {

@@ -177,7 +177,7 @@ TEST(MemoryConnection, what_lies_in_an_arena_is_read_there) {
   a_user.offer(elsewhere);
   a.pump();
   EXPECT_TRUE(a_user.to_send.empty());  // all fit into the ring: it holds the small ones, and where the others are
-  EXPECT_EQ(a_user.written, 9 + 1);
+  EXPECT_EQ(a_user.written, 0);         // the small ones too: they may be the ends of what is still to be read
   int taken = 0;
   a.asleep(true);
   EXPECT_TRUE(b.look());

@@ -28,7 +28,7 @@ using namespace std::chrono_literals;
 int mapped_segments() {
   std::ifstream maps("/proc/self/maps");
   int count = 0;
-  for (std::string line; std::getline(maps, line);) count += line.find("memfd:shoal") != std::string::npos;
+  for (std::string line; std::getline(maps, line);) count += line.find("memfd:shoal segment") != std::string::npos;
   return count;
 }
 
@@ -269,7 +269,7 @@ TEST(Mailbox, a_passed_segment_has_no_name_and_no_descriptor) {
     int count = 0;
     for (const auto& entry : std::filesystem::directory_iterator("/proc/self/fd")) {
       std::error_code gone;
-      count += std::filesystem::read_symlink(entry.path(), gone).string().find("memfd:shoal") != std::string::npos;
+      count += std::filesystem::read_symlink(entry.path(), gone).string().find("memfd:shoal segment") != std::string::npos;
     }
     return count;
   };

@@ -94,7 +94,7 @@ TEST(RowMap, bodies_hold_all_rows) {
 
 // Goal: rows whose keys came in any order are found also after they left as bodies, and a guess never hides one.
 TEST(RowMap, rows_that_left_are_found) {
-  RowMap<std::int32_t> rows(1, nullptr, 100);
+  RowMap<std::int32_t> rows(1, BytesPool::of_process(), 100);
   constexpr Key kCount = 30000;
   const auto key_of = [](Key i) { return spread(i); };
   for (Key i = 0; i < kCount; ++i) rows.add(key_of(i), rows.guess(key_of(i)), std::vector<std::int32_t>{static_cast<std::int32_t>(i)});

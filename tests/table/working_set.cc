@@ -131,6 +131,24 @@ TEST(WorkingSet, a_walk_over_many_rows_keeps_few) {
   }
 }
 
+// Goal: where nothing is pushed, who reads the same rows in each clock keeps their copies, old as they are, to put the new rows there; once it has read others
+// in their place, they go.
+TEST(WorkingSet, copies_that_are_too_old_stay_while_their_rows_are_read) {
+  Walk walk(Ssp{0});
+  const auto many_from = [](Key first) {
+    std::vector<Key> keys(2000);
+    std::iota(keys.begin(), keys.end(), first);
+    return keys;
+  };
+  for (const Key first : {1'000'000, 2'000'000, 3'000'000}) {
+    for (int clock = 0; clock < 4; ++clock) {
+      walk.read(many_from(first));
+      walk.end_clock();
+      EXPECT_EQ(walk.members[1].copy().copies(), 2000);
+    }
+  }
+}
+
 // Goal: what is only intended, for however long, gives way where there is no room; and the longest that can be said is no short time.
 TEST(WorkingSet, what_is_only_intended_has_a_bound_too) {
   constexpr std::size_t kRoom = 200'000;

@@ -1,4 +1,4 @@
-// Others in place of members that were lost, or beside them, a generation of the run after the other: what the launcher tells the members and hears from them
+// The generations of a run, each of those before and others in place of members that were lost, or beside them: what the launcher tells the members and hears from them
 // (net/again.h), and how often it may.
 #pragma once
 
@@ -11,12 +11,12 @@
 
 namespace shoal::app {
 
-class Replacing {
+class Generations {
  public:
   // The coordinator outlives it. most: members that are replaced, all in all.
-  Replacing(net::Coordinator& coordinator, unsigned most);
+  Generations(net::Coordinator& coordinator, unsigned most);
 
-  unsigned generation() const { return generation_; }  // the latest
+  unsigned latest() const { return generation_; }
   unsigned replaced() const { return replaced_; }
   bool may(std::size_t more) const { return !stopped_ && replaced_ + more <= most_; }
   void look();                                               // at what members have said by now: some times a second

@@ -1,4 +1,4 @@
-#include "app/replacing.h"
+#include "app/generations.h"
 
 #include <algorithm>
 #include <string>
@@ -14,11 +14,11 @@ constexpr Nanoseconds kToldByThen = std::chrono::seconds(8);  // silence that co
 
 }  // namespace
 
-Replacing::Replacing(net::Coordinator& coordinator, unsigned most) : coordinator_(coordinator), most_(most) {
+Generations::Generations(net::Coordinator& coordinator, unsigned most) : coordinator_(coordinator), most_(most) {
   coordinator_.put(net::kLauncherKey, "shoal run");
 }
 
-void Replacing::look() {
+void Generations::look() {
   if (steady_now() < next_look_) return;
   next_look_ = steady_now() + kLookEach;
   lost_.resize(generation_ + std::size_t{1});
@@ -30,7 +30,7 @@ void Replacing::look() {
 }
 
 // They may say so when another generation has begun already: for one that was killed at the same time.
-bool Replacing::given_up(unsigned rank, const Member& member) const {
+bool Generations::given_up(unsigned rank, const Member& member) const {
   for (std::size_t generation = member.generation; generation < lost_.size(); ++generation) {
     if (std::ranges::count(lost_[generation], rank) > 0) return true;
   }
@@ -39,7 +39,7 @@ bool Replacing::given_up(unsigned rank, const Member& member) const {
 
 // One that was cut off sees that it lost the others, and ends, before these have said that they lost it. One that ended by another fault of its own would
 // come to it each time, and the others cannot go on without it.
-Replacing::Next Replacing::next(const std::vector<Member>& members, const std::vector<unsigned>& failures) {
+Generations::Next Generations::next(const std::vector<Member>& members, const std::vector<unsigned>& failures) {
   if (stopped_ || failures.empty()) return Next::wait;
   if (!may(failures.size())) return Next::end;
   const auto is_lost = [&](unsigned rank) { return was_lost(members[rank]) || given_up(rank, members[rank]); };
@@ -52,21 +52,21 @@ Replacing::Next Replacing::next(const std::vector<Member>& members, const std::v
   return std::ranges::all_of(failures, may_be) && steady_now() - unexplained_ < kToldByThen ? Next::wait : Next::end;
 }
 
-void Replacing::begun(std::size_t replaced, unsigned members) {
+void Generations::begun(std::size_t replaced, unsigned members) {
   replaced_ += static_cast<unsigned>(replaced);
   coordinator_.put(net::again_key(generation_), std::to_string(members));
 }
 
-bool Replacing::takes_more() const { return !over_ && !stopped_ && net::takes_more(coordinator_, generation_); }
-bool Replacing::waits(unsigned attempt, unsigned rank) const { return net::waits(coordinator_, attempt, rank); }
-void Replacing::require_alike(unsigned attempt, unsigned rank) const { net::require_alike(coordinator_, attempt, rank, generation_); }
-bool Replacing::begin_with_more(unsigned attempt, unsigned members) {
+bool Generations::takes_more() const { return !over_ && !stopped_ && net::takes_more(coordinator_, generation_); }
+bool Generations::waits(unsigned attempt, unsigned rank) const { return net::waits(coordinator_, attempt, rank); }
+void Generations::require_alike(unsigned attempt, unsigned rank) const { net::require_alike(coordinator_, attempt, rank, generation_); }
+bool Generations::begin_with_more(unsigned attempt, unsigned members) {
   const bool begins = !over_ && !stopped_ && net::begin_with_more(coordinator_, attempt, generation_ + std::uint64_t{1}, members);
   if (begins) ++generation_;
   return begins;
 }
 
-void Replacing::over() {
+void Generations::over() {
   if (std::exchange(over_, true)) return;
   coordinator_.give_up(Error(Code::peer_lost, "the run is over", "join"));
 }
