@@ -1,5 +1,5 @@
-// The generations of a run, each of those before and others in place of members that were lost, or beside them: what the launcher tells the members and hears from them
-// (net/again.h), and how often it may.
+// The generations of a run: with each, others come in place of members that were lost, or beside those that there are. What the launcher tells the members
+// and hears from them (net/again.h), and how often it may.
 #pragma once
 
 #include <cstddef>

@@ -10,12 +10,12 @@
 
 #include "app/account.h"
 #include "app/assignment.h"
+#include "app/generations.h"
 #include "app/joining.h"
 #include "app/launcher.h"
 #include "app/meeting_point.h"
 #include "app/member.h"
 #include "app/processes.h"
-#include "app/generations.h"
 #include "app/spares.h"
 #include "app/terminal.h"
 #include "app/watcher.h"

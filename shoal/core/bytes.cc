@@ -1,6 +1,8 @@
 #include "shoal/core/bytes.h"
 
+#include <algorithm>
 #include <bit>
+#include <cstdint>
 #include <cstdlib>
 #include <map>
 #include <mutex>
@@ -36,31 +38,49 @@ std::size_t room_for(std::size_t size) {
 struct BytesPool::Kept {
   explicit Kept(Fresh of_kind) : fresh(std::move(of_kind)) {}
 
-  std::shared_ptr<std::byte> take(std::size_t size) {
+  using Memory = std::shared_ptr<std::byte>;
+  struct Size {
+    std::vector<Memory> kept;
+    std::uint64_t asked = 0;  // when it was last
+  };
+
+  Memory take(std::size_t size) {
     {
       const std::lock_guard lock(mutex);
-      const auto found = by_size.find(size);
-      if (found != by_size.end() && !found->second.empty()) {
-        auto memory = std::move(found->second.back());
-        found->second.pop_back();
+      Size& of = by_size[size];
+      of.asked = ++times;
+      if (!of.kept.empty()) {
+        Memory memory = std::move(of.kept.back());
+        of.kept.pop_back();
         bytes -= size;
         return memory;
       }
     }
     return fresh(size);
   }
-  void give(std::shared_ptr<std::byte> memory, std::size_t size) {
-    if (size > kMostKept) return;
+  // Room is made where nobody has asked for the longest time.
+  void give(Memory memory, std::size_t size) {
+    std::vector<Memory> leaving;  // behind the lock
     const std::lock_guard lock(mutex);
-    if (bytes + size > kMostKept) by_size.clear(), bytes = 0;  // of sizes that nobody asks for any more
-    by_size[size].push_back(std::move(memory));
+    by_size[size].kept.push_back(std::move(memory));
     bytes += size;
+    while (bytes > kMostKept) {
+      const auto oldest = std::ranges::min_element(by_size, {}, [](const auto& one) { return one.second.asked; });
+      auto& [of, last] = *oldest;
+      if (!last.kept.empty()) {
+        leaving.push_back(std::move(last.kept.back()));
+        last.kept.pop_back();
+        bytes -= of;
+      }
+      if (last.kept.empty()) by_size.erase(oldest);
+    }
   }
 
   const Fresh fresh;
-  std::mutex mutex;  // guards both
-  std::map<std::size_t, std::vector<std::shared_ptr<std::byte>>> by_size;
+  std::mutex mutex;  // guards all below
+  std::map<std::size_t, Size> by_size;
   std::size_t bytes = 0;
+  std::uint64_t times = 0;
 };
 
 BytesPool::BytesPool(Fresh fresh) : kept_(std::make_shared<Kept>(std::move(fresh))) {}

@@ -28,7 +28,7 @@ class Bytes {
 // Memory of one kind. What was let go is kept for the next one of about its size, up to a bound: fresh pages cost as much as copying what they are to hold.
 class BytesPool {
  public:
-  // fresh: so much of that kind; nullptr: there is none, and ordinary memory takes its place.
+  // fresh: so much of that kind, on the thread that takes some; nullptr: there is none, and memory of the process takes its place.
   using Fresh = std::function<std::shared_ptr<std::byte>(std::size_t size)>;
   explicit BytesPool(Fresh fresh);
   static const std::shared_ptr<const BytesPool>& of_process();

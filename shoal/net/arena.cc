@@ -20,13 +20,14 @@ ArenaView::ArenaView(int memory) : all_(memory, kArenaBytes, SealedMapping::Acce
   all_.keep_from_children();
 }
 
-Arena::Arena() : memory_(sealed_file("shoal arena", kArenaBytes)), all_(memory_.get(), kArenaBytes, SealedMapping::Access::write) {
+Arena::Arena() : memory_(sealed_file("shoal arena", kArenaBytes)), all_(memory_.get(), kArenaBytes, SealedMapping::Access::write), maker_(getpid()) {
   all_.keep_from_core_files();
   if (!all_) memory_.reset();
 }
 
 std::byte* Arena::allocate(std::size_t bytes) {
   if (!all_ || bytes > kArenaBytes) return nullptr;
+  if (getpid() != maker_) return nullptr;
   const std::size_t wanted = in_pages(std::max<std::size_t>(bytes, 1));
   const std::lock_guard lock(mutex_);
   std::uint64_t begin = 0;  // of the first gap that is large enough
@@ -40,6 +41,7 @@ std::byte* Arena::allocate(std::size_t bytes) {
 }
 
 void Arena::free(std::byte* memory) {
+  if (getpid() != maker_) return;  // whose it still is
   const auto offset = static_cast<std::uint64_t>(memory - all_.at());
   const std::lock_guard lock(mutex_);
   const auto found = used_.find(offset);

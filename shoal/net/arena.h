@@ -5,6 +5,8 @@
 // Threads: any. Lifetime: whoever holds what was allocated holds the arena.
 #pragma once
 
+#include <sys/types.h>
+
 #include <cstddef>
 #include <cstdint>
 #include <map>
@@ -40,7 +42,7 @@ class Arena {
   Arena(const Arena&) = delete;
   int descriptor() const { return memory_.get(); }  // -1: empty
 
-  // At the beginning of a page. nullptr: there is no room.
+  // At the beginning of a page. nullptr: there is no room, or this is a child of the process that made it, which shares its memory.
   std::byte* allocate(std::size_t bytes);
   void free(std::byte* memory);
   // Where bytes lie that are in it.
@@ -49,6 +51,7 @@ class Arena {
  private:
   Descriptor memory_;
   SealedMapping all_;
+  const pid_t maker_;
   std::mutex mutex_;                          // guards used_
   std::map<std::uint64_t, std::size_t> used_; // offset -> bytes, whole pages
 };

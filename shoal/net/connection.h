@@ -30,7 +30,8 @@ struct OutFrame {
   bool data = false;
   bool lent = false;                   // the peer reads it where it lies
   bool follows = false;                // as its header says
-  Done done;                           // runs when the last byte is with the kernel; may be empty
+  Done done;                           // runs when the last byte is with the kernel, or has been read where it lay; may be empty
+  Done spent;                          // has run before that, and holds what is still to be read (memory_connection.h)
 };
 // A frame that owns its payload.
 OutFrame owned_frame(const wire::Header& header, std::string_view payload);

@@ -1,6 +1,7 @@
 #include "shoal/net/memory_connection.h"
 
 #include <algorithm>
+#include <atomic>
 #include <cstring>
 #include <utility>
 
@@ -20,6 +21,12 @@ MemoryConnection::MemoryConnection(OwnSegment own, OtherSegment other, Connectio
       out_((*own_).ring, (*own_).written, (*own_).read),
       in_(other_.shared->ring, other_.shared->written, other_.shared->read) {}
 
+MemoryConnection::~MemoryConnection() {
+  if (unread_.empty()) return;
+  (*own_).withdrawn.store(1);
+  std::atomic_thread_fence(std::memory_order_seq_cst);  // before anybody writes there
+}
+
 void MemoryConnection::pump() {
   bool wrote = false;
   while (!ended_) {
@@ -34,14 +41,14 @@ void MemoryConnection::pump() {
     if (!whole) break;
     OutFrame frame = std::move(*held_);
     held_.reset();
-    if (frame.lent || (frame.data && !lent_.empty())) {
-      lent_.push_back({out_.position(), std::move(frame)});
+    if (frame.lent || (frame.data && !unread_.empty())) {
+      unread_.push_back({out_.position(), std::move(frame)});
     } else {
       user_.frame_written(wire::Channel::memory, frame);
     }
   }
   if (wrote) other_.wake();
-  if (!lent_.empty()) take_back();
+  if (!unread_.empty()) take_back();
 }
 
 void MemoryConnection::hold(OutFrame frame) {
@@ -60,13 +67,13 @@ void MemoryConnection::hold(OutFrame frame) {
 bool MemoryConnection::take_back() {
   bool any = false;
   for (const bool told : {false, true}) {
-    while (!lent_.empty() && out_.is_read(lent_.front().until)) {
+    while (!unread_.empty() && out_.is_read(unread_.front().until)) {
       any = true;
-      OutFrame frame = std::move(lent_.front().frame);
-      lent_.pop_front();
+      OutFrame frame = std::move(unread_.front().frame);
+      unread_.pop_front();
       user_.frame_written(wire::Channel::memory, frame);
     }
-    if (lent_.empty()) break;
+    if (unread_.empty()) break;
     if (!told) (*own_).full.store(1);  // and once more: it may have been read before the other could know
   }
   return any;
@@ -89,7 +96,7 @@ bool MemoryConnection::look() {
   while (!ended_ && bytes < kMemoryTurn && read_some(bytes)) {
   }
   if (bytes > 0 && other_.shared->full.load() != 0 && other_.shared->full.exchange(0) != 0) other_.wake();
-  const bool back = !lent_.empty() && take_back();
+  const bool back = !unread_.empty() && take_back();
   if (!held_) return bytes > 0 || back;
   const std::size_t before = written_;
   pump();
@@ -108,6 +115,8 @@ bool MemoryConnection::read_some(std::size_t& bytes) {
     if (got == wanted && !(source_ = other_.arena.find(offset, remaining_))) return end(std::make_error_code(std::errc::protocol_error));
   } else if (remaining_ > 0) {
     got = read_payload(wanted);
+    std::atomic_thread_fence(std::memory_order_acquire);
+    if (borrowed_ && other_.shared->withdrawn.load() != 0) return end({});  // that may have been anything; who sent it is gone, as its control connection tells
     remaining_ -= got;
     if (got > 0) user_.took(wire::Channel::memory, got);
   } else if (borrowed_) {

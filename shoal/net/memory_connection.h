@@ -4,7 +4,9 @@
 //
 // A large frame whose payload lies in the sender's arena (arena.h) is lent: its place goes into the ring, the other copies from there, and the
 // frame counts as written when the ring says so, and so does every data frame behind it: a send may be cut into frames of both kinds, and who sent it
-// has its memory again when all of them have been read. Operations that end before (detach) no longer answer for what is read.
+// has its memory again when all of them have been read. Where an operation ends before (detach), what its handlers hold is kept until then, and what
+// they only point to may change while it is read: that is for operations that end on both sides. A connection that ends before says so in its segment, and
+// what was not read by then is not taken.
 //
 // A member that finds nothing to read and nothing to do says so in its segment before it sleeps; whoever then writes, or makes
 // room that is waited for, rings its bell.
@@ -30,38 +32,52 @@ namespace shoal::net {
 class MemoryConnection {
  public:
   MemoryConnection(OwnSegment own, OtherSegment other, ConnectionUser& user);
+  ~MemoryConnection();
+  MemoryConnection(const MemoryConnection&) = delete;
   void lend_from(const Arena& arena) { arena_ = &arena; }  // which the other maps; it outlives the connection
 
   void pump();                  // writes what the user offers, as far as there is room
   bool look();                  // reads what has come, writes if there is room again; false: nothing to do
   void asleep(bool asleep) { (*own_).asleep.store(asleep ? 1 : 0); }
-  bool writing() const { return held_.has_value() || !lent_.empty(); }
-  // As Connection: the frame that waits for room.
+  bool writing() const { return held_.has_value() || !unread_.empty(); }
+  // As Connection: of the frame that waits for room, and of those that the other has not read.
   template <typename Take>
   void detach(std::uint64_t operation, Take take) {
-    if (held_ && held_->data && held_->tag.operation == operation) held_->lent ? give_back(*held_, take) : release(*held_, take);
-    for (Lent& lent : lent_) {
-      if (lent.frame.tag.operation == operation) give_back(lent.frame, take);
-    }
+    detach_if([operation](const OutFrame& frame) { return frame.tag.operation == operation; }, take);
   }
   template <typename Take>
   void detach_all(Take take) {
-    if (held_ && held_->data) held_->lent ? give_back(*held_, take) : release(*held_, take);
-    for (Lent& lent : lent_) give_back(lent.frame, take);
+    detach_if([](const OutFrame&) { return true; }, take);
   }
 
  private:
-  struct Lent {
-    std::uint64_t until = 0;    // position in the ring behind its mark
+  struct Unread {
+    std::uint64_t until = 0;    // position in the ring behind it
     OutFrame frame;
   };
+  template <typename Which, typename Take>
+  void detach_if(const Which& which, Take take) {
+    if (held_ && held_->data && which(*held_)) {
+      if (held_->lent) {
+        let_go(*held_, take);
+      } else {
+        release(*held_, take);
+      }
+    }
+    for (Unread& unread : unread_) {
+      if (which(unread.frame)) let_go(unread.frame, take);
+    }
+  }
+  // Of a frame that is read where it lies, or whose send has such: what its handler holds stays until it has been read.
   template <typename Take>
-  static void give_back(OutFrame& frame, Take take) {
-    if (frame.done) take(std::exchange(frame.done, nullptr));
+  static void let_go(OutFrame& frame, Take take) {
+    if (!frame.done) return;
+    take(Done(frame.done));
+    frame.spent = std::exchange(frame.done, nullptr);
   }
   void hold(OutFrame frame);
   bool write_held();            // false: no room for all of it
-  bool take_back();             // what was lent and has been read; false: nothing
+  bool take_back();             // what has been read; false: nothing
   bool read_some(std::size_t& bytes);
   std::size_t read_payload(std::size_t& wanted);
   bool begin_frame();
@@ -78,7 +94,7 @@ class MemoryConnection {
   std::optional<OutFrame> held_;  // being written
   std::array<std::byte, wire::kPlaceBytes + wire::kMarkBytes> held_place_{};  // if it is lent
   std::size_t written_ = 0;       // of its header and payload, or place and mark
-  std::deque<Lent> lent_;         // and data frames behind such, in the order of the ring
+  std::deque<Unread> unread_;     // lent frames and the data frames behind them, in the order of the ring
 
   wire::HeaderBytes header_{};
   std::size_t header_bytes_ = 0;  // of header_ that have come

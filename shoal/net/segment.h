@@ -28,6 +28,7 @@ struct Shared {
   alignas(64) std::atomic<std::uint64_t> read{0};     // by the other
   alignas(64) std::atomic<std::uint32_t> asleep{0};   // the maker sleeps in the kernel: ring its bell
   std::atomic<std::uint32_t> full{0};                 // the maker waits for room in the ring
+  std::atomic<std::uint32_t> withdrawn{0};            // the maker has gone, and what it lent and nobody has read may be anything
   alignas(64) std::array<std::byte, kRingBytes> ring;
 };
 static_assert(std::atomic<std::uint64_t>::is_always_lock_free && std::atomic<std::uint32_t>::is_always_lock_free);

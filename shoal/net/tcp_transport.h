@@ -104,7 +104,7 @@ class TcpTransport final : public Transport,
   const OnPeerLost on_peer_lost_;
   std::vector<std::string> hosts_;
   MemoryConnections memory_connections_;               // outlives the peers
-  const std::shared_ptr<Arena> arena_;                 // nullptr: none was asked for
+  const std::shared_ptr<Arena> arena_;                 // nullptr: no memory is shared
   std::vector<Rank> neighbours_;
   bool sharing_ = false;                               // share() was called
   std::atomic<bool> shared_{false};

@@ -8,7 +8,7 @@ namespace shoal::table {
 
 template <class T>
 Added<T>::Added(std::size_t width, Encoding encoding, const Placement& placement, std::uint32_t workers, std::shared_ptr<const BytesPool> bodies)
-    : width_(width), placement_(placement), bodies_(std::move(bodies)), open_(workers), ways_(placement.shards()) {
+    : width_(width), placement_(placement), bodies_(encoding == Encoding::none ? std::move(bodies) : BytesPool::of_process()), open_(workers), ways_(placement.shards()) {
   for (std::uint32_t worker = 0; worker < workers; ++worker) left_out_.emplace_back(encoding, width);
   for (auto& open : open_) {
     for (std::size_t shard = 0; shard < placement.shards(); ++shard) open.push_back(opened());

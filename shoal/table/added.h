@@ -7,11 +7,13 @@
 
 #include <algorithm>
 #include <deque>
+#include <memory>
 #include <span>
 #include <unordered_map>
 #include <utility>
 #include <vector>
 
+#include "shoal/core/bytes.h"
 #include "shoal/table/message.h"
 #include "shoal/table/placement.h"
 #include "shoal/table/rounding.h"
@@ -34,7 +36,7 @@ class Added {
  public:
   using Rows = RowMap<T>;
 
-  // bodies: memory for rows, which becomes that of messages.
+  // bodies: memory for rows, which becomes that of messages, unless these are encoded.
   Added(std::size_t width, Encoding encoding, const Placement& placement, std::uint32_t workers,
         std::shared_ptr<const BytesPool> bodies = BytesPool::of_process());
 

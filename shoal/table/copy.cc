@@ -14,7 +14,7 @@ template <class T>
 Copy<T>::Copy(const Spec& spec, const Workers& workers, net::Rank rank, const Placement& placement, std::vector<Holders> holders, const Surroundings& around)
     : spec_(spec), workers_(workers), first_worker_(workers.first_of(rank)), placement_(placement), send_(around.send),
       now_([this, now = around.now] { return turns_ ? turns_->now(now()) : now(); }), id_(id_of(spec)), of_servers_(around.of_servers),
-      holders_(std::move(holders)), clocks_(workers.count_of(rank)),
+      bodies_(around.bodies), holders_(std::move(holders)), clocks_(workers.count_of(rank)),
       base_(spec.width, placement, clocks_.size(), around.most_copies), flushes_(clocks_.size()),
       added_(spec.width, spec.encoding, placement, static_cast<std::uint32_t>(clocks_.size()), around.bodies),
       under_way_(placement.shards(), around.most_under_way), heard_(placement.shards(), clocks_.size()),
@@ -260,7 +260,7 @@ void Copy<T>::send_part(std::uint32_t worker, std::size_t shard, Ends ends, Cloc
     message.header.table = id_;
     message.header.worker = first_worker_ + worker;
     message.header.heard = heard_.of_part(worker, shard);
-    message = encoded<T>(spec_.encoding, std::move(message), spec_.width);
+    message = encoded<T>(spec_.encoding, std::move(message), spec_.width, *bodies_);
   }
   messages.back().header.ends = ends;
   write_gate_.leaves(worker, shard, added_.sequence());

@@ -20,11 +20,13 @@
 #include <deque>
 #include <functional>
 #include <limits>
+#include <memory>
 #include <mutex>
 #include <optional>
 #include <span>
 #include <vector>
 
+#include "shoal/core/bytes.h"
 #include "shoal/table/copies.h"
 #include "shoal/table/gate.h"
 #include "shoal/table/heard.h"
@@ -54,7 +56,7 @@ class Copy final : public Reader {
     std::size_t most_under_way;        // bytes to one shard (under_way.h)
     std::size_t most_copies;           // bytes (copies.h)
     std::shared_ptr<const ServerBytes> of_servers;
-    std::shared_ptr<const BytesPool> bodies;  // memory for what is sent
+    std::shared_ptr<const BytesPool> bodies;  // memory for updates
   };
   // holders: by shard.
   Copy(const Spec& spec, const Workers& workers, net::Rank rank, const Placement& placement, std::vector<Holders> holders, const Surroundings& around);
@@ -206,6 +208,7 @@ class Copy final : public Reader {
   const Now now_;
   const std::uint64_t id_;
   const std::shared_ptr<const ServerBytes> of_servers_;
+  const std::shared_ptr<const BytesPool> bodies_;
   std::unique_ptr<Turns> turns_;      // where an order is kept; its lock is taken before this one's
 
   mutable std::mutex mutex_;          // guards all below

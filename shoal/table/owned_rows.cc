@@ -62,7 +62,7 @@ std::vector<Message> OwnedRows<T>::messages(const Header& header, std::span<cons
   const std::size_t width = settled_.width(), most = rows_a_message(width * sizeof(T));
   for (std::size_t begin = 0; begin < numbers.size(); begin += most) {
     const auto some = numbers.subspan(begin, std::min(most, numbers.size() - begin));
-    Message message = Message::of_rows(Kind::rows, header.table, some.size(), width * sizeof(T), *bodies_);
+    Message message = Message::of_rows(Kind::rows, header.table, some.size(), width * sizeof(T), rounded_ ? *BytesPool::of_process() : *bodies_);
     set_told(message, header);
     Key* key = message.key_places();
     T* values = message.value_places<T>();
@@ -71,7 +71,7 @@ std::vector<Message> OwnedRows<T>::messages(const Header& header, std::span<cons
       set<T>({values, width}, rounded_ ? rounded_->show(number, visible(number)) : visible(number));
       values += width;
     }
-    messages.push_back(rounded_ ? encoded<T>(rounded_->encoding(), std::move(message), width) : std::move(message));
+    messages.push_back(rounded_ ? encoded<T>(rounded_->encoding(), std::move(message), width, *bodies_) : std::move(message));
   }
   return messages;
 }

@@ -6,10 +6,12 @@
 #pragma once
 
 #include <cstdint>
+#include <memory>
 #include <optional>
 #include <span>
 #include <vector>
 
+#include "shoal/core/bytes.h"
 #include "shoal/net/transport.h"
 #include "shoal/table/changes.h"
 #include "shoal/table/message.h"
@@ -29,7 +31,7 @@ class OwnedRows {
   using Number = typename RowMap<T>::Number;
   static constexpr net::Rank kNobody = ~net::Rank{0};
 
-  // cold: where settled rows and their states lie; nullptr: in memory. bodies: memory for what is sent.
+  // cold: where settled rows and their states lie; nullptr: in memory. bodies: memory for rows that are sent to readers.
   OwnedRows(const Spec& spec, net::Rank readers, const std::shared_ptr<ColdFile>& cold = nullptr,
             std::shared_ptr<const BytesPool> bodies = BytesPool::of_process());
 

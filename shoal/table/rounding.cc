@@ -11,12 +11,12 @@ namespace {
 
 // Of a message of rows: the same keys, each row as `put` makes it.
 template <class Put>
-Message with_rows(Message message, std::size_t bytes_a_row, const Put& put) {
+Message with_rows(Message message, std::size_t bytes_a_row, const BytesPool& bodies, const Put& put) {
   const std::size_t rows = message.header.count;
   if (rows == 0) return message;
   Message other;
   other.header = message.header;
-  other.body = Bytes(rows * (sizeof(Key) + bytes_a_row));
+  other.body = bodies.take(rows * (sizeof(Key) + bytes_a_row));
   other.header.length = static_cast<std::uint32_t>(other.body.size());
   std::memcpy(other.body.data(), message.body.data(), rows * sizeof(Key));
   std::byte* into = other.body.data() + rows * sizeof(Key);
@@ -27,11 +27,11 @@ Message with_rows(Message message, std::size_t bytes_a_row, const Put& put) {
 }  // namespace
 
 template <class T>
-Message encoded(Encoding encoding, Message message, std::size_t width) {
+Message encoded(Encoding encoding, Message message, std::size_t width, const BytesPool& bodies) {
   if constexpr (std::is_floating_point_v<T>) {
     if (encoding == Encoding::none) return message;
     const auto values = message.values<T>();
-    return with_rows(message, encoded_bytes(encoding, width, sizeof(T)), [&](std::size_t row, std::byte* into) {
+    return with_rows(message, encoded_bytes(encoding, width, sizeof(T)), bodies, [&](std::size_t row, std::byte* into) {
       encode<T>(encoding, values.subspan(row * width, width), into);
     });
   }
@@ -44,7 +44,7 @@ Message decoded(Encoding encoding, Message message, std::size_t width) {
     if (encoding == Encoding::none) return message;
     const std::size_t bytes = encoded_bytes(encoding, width, sizeof(T));
     const std::byte* const from = message.body.data() + message.header.count * sizeof(Key);
-    return with_rows(message, width * sizeof(T), [&](std::size_t row, std::byte* into) {
+    return with_rows(message, width * sizeof(T), *BytesPool::of_process(), [&](std::size_t row, std::byte* into) {
       decode<T>(encoding, from + row * bytes, {reinterpret_cast<T*>(into), width});
     });
   }
@@ -96,10 +96,10 @@ template class Rounded<float>;
 template class Rounded<double>;
 template class Rounded<std::int32_t>;
 template class Rounded<std::int64_t>;
-template Message encoded<float>(Encoding, Message, std::size_t);
-template Message encoded<double>(Encoding, Message, std::size_t);
-template Message encoded<std::int32_t>(Encoding, Message, std::size_t);
-template Message encoded<std::int64_t>(Encoding, Message, std::size_t);
+template Message encoded<float>(Encoding, Message, std::size_t, const BytesPool&);
+template Message encoded<double>(Encoding, Message, std::size_t, const BytesPool&);
+template Message encoded<std::int32_t>(Encoding, Message, std::size_t, const BytesPool&);
+template Message encoded<std::int64_t>(Encoding, Message, std::size_t, const BytesPool&);
 template Message decoded<float>(Encoding, Message, std::size_t);
 template Message decoded<double>(Encoding, Message, std::size_t);
 template Message decoded<std::int32_t>(Encoding, Message, std::size_t);

@@ -7,14 +7,15 @@
 #include <span>
 #include <vector>
 
+#include "shoal/core/bytes.h"
 #include "shoal/table/encoding.h"
 #include "shoal/table/message.h"
 
 namespace shoal::table {
 
-// Messages with rows that are rounded, or as they came, into each other; others stay as they are.
+// Messages with rows that are rounded, or as they came, into each other; others stay as they are. bodies: memory for what is sent.
 template <class T>
-Message encoded(Encoding encoding, Message message, std::size_t width);
+Message encoded(Encoding encoding, Message message, std::size_t width, const BytesPool& bodies = *BytesPool::of_process());
 template <class T>
 Message decoded(Encoding encoding, Message message, std::size_t width);
 

@@ -55,7 +55,7 @@ struct Surroundings {
   OffLoop off_loop{};
   std::shared_ptr<const Functions> functions = std::make_shared<const Functions>();
   std::shared_ptr<ColdFile> cold{};                 // none: rows are in memory
-  std::shared_ptr<const BytesPool> bodies = BytesPool::of_process();  // memory for what is sent
+  std::shared_ptr<const BytesPool> bodies = BytesPool::of_process();  // memory for rows that are sent to readers
 };
 
 class Server {

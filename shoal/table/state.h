@@ -82,7 +82,7 @@ struct Tables::State : Servers, std::enable_shared_from_this<Tables::State> {
   const OnDisk disk, run_functions;                        // or those
   const std::shared_ptr<Functions> functions = std::make_shared<Functions>();
   const std::shared_ptr<ColdFile> cold;                    // of all tables
-  const std::shared_ptr<const BytesPool> bodies;           // what is sent: members of this host read it in place
+  const std::shared_ptr<const BytesPool> bodies;           // memory for updates and rows that are sent: members of this host read them in place
   const OrderKept order;
   const std::uint16_t channel;
   const std::size_t most_under_way;                        // of this member, to one shard

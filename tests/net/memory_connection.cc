@@ -5,7 +5,10 @@
 #include <gtest/gtest.h>
 #include <sys/eventfd.h>
 
+#include <algorithm>
 #include <deque>
+#include <memory>
+#include <optional>
 #include <random>
 
 namespace shoal::net {
@@ -18,6 +21,7 @@ class Frames final : public ConnectionUser {
   std::uint64_t consumed = 0;  // of the last message of credit
   std::error_code why;
   int written = 0, lent = 0;  // frames
+  std::size_t bytes_taken = 0;
 
   void offer(std::span<const std::byte> payload) {
     OutFrame frame;
@@ -49,7 +53,10 @@ class Frames final : public ConnectionUser {
     into[0] = {came.back().data() + at_, came.back().size() - at_};
     return 1;
   }
-  void took(wire::Channel, std::size_t bytes) override { at_ += bytes; }
+  void took(wire::Channel, std::size_t bytes) override {
+    at_ += bytes;
+    bytes_taken += bytes;
+  }
   bool message(wire::Channel, const wire::Header& header, std::span<const std::byte> payload) override {
     EXPECT_EQ(payload.size(), header.length);
     if (const auto credit = wire::decode_credit(payload)) consumed = credit->consumed;
@@ -199,6 +206,58 @@ TEST(MemoryConnection, what_lies_in_an_arena_is_read_there) {
   }
   EXPECT_FALSE(a.writing());
   EXPECT_FALSE(b_user.why);
+  arena.free(memory);
+}
+
+// Goal: a send whose operation ends while the other has not read it leaves its memory alone until then. Method: its handler, which holds on to what would give
+// that back, comes with the last frame, a copied one behind a lent one.
+TEST(MemoryConnection, what_a_handler_holds_stays_until_it_is_read) {
+  Arena arena;
+  Made by_a(&arena), by_b;
+  Frames a_user, b_user;
+  MemoryConnection a(std::move(by_a.own), std::move(by_b.seen), a_user), b(std::move(by_b.own), std::move(by_a.seen), b_user);
+  a.lend_from(arena);
+  std::byte* const memory = arena.allocate(wire::kMaxFrame);
+  ASSERT_NE(memory, nullptr);
+  auto holds = std::make_shared<int>();
+  const std::weak_ptr<int> held = holds;
+  constexpr std::size_t kEnd = 50;
+  a_user.offer({memory, wire::kMaxFrame - kEnd});
+  a_user.offer({memory + wire::kMaxFrame - kEnd, kEnd});
+  a_user.to_send.back().done = [holds = std::move(holds)](const Failure&) {};
+  a.pump();
+  int told = 0;
+  a.detach(1, [&](const Done&) { ++told; });
+  EXPECT_EQ(told, 1);
+  EXPECT_FALSE(held.expired());
+  while (b.look() || a.look()) {
+  }
+  EXPECT_EQ(b_user.bytes_taken, wire::kMaxFrame);
+  EXPECT_TRUE(held.expired());
+  EXPECT_FALSE(a.writing());
+  arena.free(memory);
+}
+
+TEST(MemoryConnection, what_one_lent_that_has_gone_is_not_taken) {
+  Arena arena;
+  Made by_a(&arena), by_b;
+  Frames a_user, b_user;
+  std::optional<MemoryConnection> a(std::in_place, std::move(by_a.own), std::move(by_b.seen), a_user);
+  MemoryConnection b(std::move(by_b.own), std::move(by_a.seen), b_user);
+  a->lend_from(arena);
+  std::byte* const memory = arena.allocate(wire::kMaxFrame);
+  ASSERT_NE(memory, nullptr);
+  for (int frame = 0; frame < 2; ++frame) {
+    a_user.offer({memory, wire::kMaxFrame});
+    a->pump();
+    if (frame == 0) b.look();
+  }
+  a.reset();
+  std::fill_n(memory, wire::kMaxFrame, std::byte{7});
+  while (b.look()) {
+  }
+  EXPECT_EQ(b_user.bytes_taken, wire::kMaxFrame);  // the first
+  EXPECT_FALSE(b_user.why);                        // the control connection says it
   arena.free(memory);
 }
 
