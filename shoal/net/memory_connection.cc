@@ -22,7 +22,7 @@ MemoryConnection::MemoryConnection(OwnSegment own, OtherSegment other, Connectio
       in_(other_.shared->ring, other_.shared->written, other_.shared->read) {}
 
 MemoryConnection::~MemoryConnection() {
-  if (unread_.empty()) return;
+  if (unread_.empty() && !(held_ && held_->lent)) return;
   (*own_).withdrawn.store(1);
   std::atomic_thread_fence(std::memory_order_seq_cst);  // before anybody writes there
 }
