@@ -115,8 +115,10 @@ bool MemoryConnection::read_some(std::size_t& bytes) {
     if (got == wanted && !(source_ = other_.arena.find(offset, remaining_))) return end(std::make_error_code(std::errc::protocol_error));
   } else if (remaining_ > 0) {
     got = read_payload(wanted);
-    std::atomic_thread_fence(std::memory_order_acquire);
-    if (borrowed_ && other_.shared->withdrawn.load() != 0) return end({});  // that may have been anything; who sent it is gone, as its control connection tells
+    if (borrowed_) {
+      std::atomic_thread_fence(std::memory_order_acquire);
+      if (other_.shared->withdrawn.load() != 0) return end({});  // that may have been anything; who sent it is gone, as its control connection tells
+    }
     remaining_ -= got;
     if (got > 0) user_.took(wire::Channel::memory, got);
   } else if (borrowed_) {

@@ -92,6 +92,21 @@ struct Pair {
   MemoryConnection b{std::move(by_b.own), std::move(by_a.seen), b_user};
 };
 
+// One side lends from an arena, in which there is room for so many of the largest frames.
+struct Lending {
+  explicit Lending(std::size_t frames) : memory(arena.allocate(frames * wire::kMaxFrame)) { a->lend_from(arena); }
+  ~Lending() {
+    if (memory) arena.free(memory);
+  }
+
+  Arena arena;
+  Made by_a{&arena}, by_b;
+  Frames a_user, b_user;
+  std::optional<MemoryConnection> a{std::in_place, std::move(by_a.own), std::move(by_b.seen), a_user};
+  MemoryConnection b{std::move(by_b.own), std::move(by_a.seen), b_user};
+  std::byte* const memory;
+};
+
 TEST(MemoryConnection, frames_cross_that_are_together_larger_than_the_ring) {
   Pair pair;
   std::mt19937 random(5);
@@ -163,102 +178,83 @@ TEST(MemoryConnection, a_frame_that_waits_is_detached_with_a_copy) {
 // Goal: large frames of an arena cross without their bytes in the ring, beside others, and count as written only when they have been read; an
 // operation that has ended no longer waits. Method: one side offers what is larger than the ring many times over.
 TEST(MemoryConnection, what_lies_in_an_arena_is_read_there) {
-  Arena arena;
-  Made by_a(&arena), by_b;
-  Frames a_user, b_user;
-  MemoryConnection a(std::move(by_a.own), std::move(by_b.seen), a_user), b(std::move(by_b.own), std::move(by_a.seen), b_user);
-  a.lend_from(arena);
   constexpr std::size_t kFrames = 64, kSmall = 100;
-  std::byte* const memory = arena.allocate(kFrames * wire::kMaxFrame);
-  ASSERT_NE(memory, nullptr);
+  Lending on(kFrames);
+  ASSERT_NE(on.memory, nullptr);
   std::mt19937 random(6);
   std::vector<std::vector<std::byte>> sent;
   const std::vector<std::byte> elsewhere(wire::kMaxFrame / 2, std::byte{9});
   for (std::size_t i = 0; i < kFrames; ++i) {
-    const std::span frame(memory + i * wire::kMaxFrame, i % 7 == 3 ? kSmall : wire::kMaxFrame);
+    const std::span frame(on.memory + i * wire::kMaxFrame, i % 7 == 3 ? kSmall : wire::kMaxFrame);
     for (std::byte& byte : frame) byte = static_cast<std::byte>(random());
     sent.emplace_back(frame.begin(), frame.end());
-    a_user.offer(frame);
+    on.a_user.offer(frame);
   }
   sent.push_back(elsewhere);
-  a_user.offer(elsewhere);
-  a.pump();
-  EXPECT_TRUE(a_user.to_send.empty());  // all fit into the ring: it holds the small ones, and where the others are
-  EXPECT_EQ(a_user.written, 0);         // the small ones too: they may be the ends of what is still to be read
+  on.a_user.offer(elsewhere);
+  on.a->pump();
+  EXPECT_TRUE(on.a_user.to_send.empty());  // all fit into the ring: it holds the small ones, and where the others are
+  EXPECT_EQ(on.a_user.written, 0);         // the small ones too: they may be the ends of what is still to be read
   int taken = 0;
-  a.asleep(true);
-  EXPECT_TRUE(b.look());
-  EXPECT_TRUE(by_a.rung());
-  while (b.look() || a.look()) {
+  on.a->asleep(true);
+  EXPECT_TRUE(on.b.look());
+  EXPECT_TRUE(on.by_a.rung());
+  while (on.b.look() || on.a->look()) {
   }
-  EXPECT_TRUE(b_user.came == sent);
-  EXPECT_EQ(a_user.written, 65);
-  EXPECT_EQ(a_user.lent, 55);
-  EXPECT_FALSE(a.writing());
+  EXPECT_TRUE(on.b_user.came == sent);
+  EXPECT_EQ(on.a_user.written, 65);
+  EXPECT_EQ(on.a_user.lent, 55);
+  EXPECT_FALSE(on.a->writing());
 
-  a_user.offer({memory, wire::kMaxFrame});
-  a_user.to_send.back().done = [](const Failure&) {};
-  a.pump();
-  EXPECT_TRUE(a.writing());
-  a.detach(1, [&](const Done&) { ++taken; });
+  on.a_user.offer({on.memory, wire::kMaxFrame});
+  on.a_user.to_send.back().done = [](const Failure&) {};
+  on.a->pump();
+  EXPECT_TRUE(on.a->writing());
+  on.a->detach(1, [&](const Done&) { ++taken; });
   EXPECT_EQ(taken, 1);
-  while (b.look() || a.look()) {
+  while (on.b.look() || on.a->look()) {
   }
-  EXPECT_FALSE(a.writing());
-  EXPECT_FALSE(b_user.why);
-  arena.free(memory);
+  EXPECT_FALSE(on.a->writing());
+  EXPECT_FALSE(on.b_user.why);
 }
 
 // Goal: a send whose operation ends while the other has not read it leaves its memory alone until then. Method: its handler, which holds on to what would give
 // that back, comes with the last frame, a copied one behind a lent one.
 TEST(MemoryConnection, what_a_handler_holds_stays_until_it_is_read) {
-  Arena arena;
-  Made by_a(&arena), by_b;
-  Frames a_user, b_user;
-  MemoryConnection a(std::move(by_a.own), std::move(by_b.seen), a_user), b(std::move(by_b.own), std::move(by_a.seen), b_user);
-  a.lend_from(arena);
-  std::byte* const memory = arena.allocate(wire::kMaxFrame);
-  ASSERT_NE(memory, nullptr);
+  Lending on(1);
+  ASSERT_NE(on.memory, nullptr);
   auto holds = std::make_shared<int>();
   const std::weak_ptr<int> held = holds;
   constexpr std::size_t kEnd = 50;
-  a_user.offer({memory, wire::kMaxFrame - kEnd});
-  a_user.offer({memory + wire::kMaxFrame - kEnd, kEnd});
-  a_user.to_send.back().done = [holds = std::move(holds)](const Failure&) {};
-  a.pump();
+  on.a_user.offer({on.memory, wire::kMaxFrame - kEnd});
+  on.a_user.offer({on.memory + wire::kMaxFrame - kEnd, kEnd});
+  on.a_user.to_send.back().done = [holds = std::move(holds)](const Failure&) {};
+  on.a->pump();
   int told = 0;
-  a.detach(1, [&](const Done&) { ++told; });
+  on.a->detach(1, [&](const Done&) { ++told; });
   EXPECT_EQ(told, 1);
   EXPECT_FALSE(held.expired());
-  while (b.look() || a.look()) {
+  while (on.b.look() || on.a->look()) {
   }
-  EXPECT_EQ(b_user.bytes_taken, wire::kMaxFrame);
+  EXPECT_EQ(on.b_user.bytes_taken, wire::kMaxFrame);
   EXPECT_TRUE(held.expired());
-  EXPECT_FALSE(a.writing());
-  arena.free(memory);
+  EXPECT_FALSE(on.a->writing());
 }
 
 TEST(MemoryConnection, what_one_lent_that_has_gone_is_not_taken) {
-  Arena arena;
-  Made by_a(&arena), by_b;
-  Frames a_user, b_user;
-  std::optional<MemoryConnection> a(std::in_place, std::move(by_a.own), std::move(by_b.seen), a_user);
-  MemoryConnection b(std::move(by_b.own), std::move(by_a.seen), b_user);
-  a->lend_from(arena);
-  std::byte* const memory = arena.allocate(wire::kMaxFrame);
-  ASSERT_NE(memory, nullptr);
+  Lending on(1);
+  ASSERT_NE(on.memory, nullptr);
   for (int frame = 0; frame < 2; ++frame) {
-    a_user.offer({memory, wire::kMaxFrame});
-    a->pump();
-    if (frame == 0) b.look();
+    on.a_user.offer({on.memory, wire::kMaxFrame});
+    on.a->pump();
+    if (frame == 0) on.b.look();
   }
-  a.reset();
-  std::fill_n(memory, wire::kMaxFrame, std::byte{7});
-  while (b.look()) {
+  on.a.reset();
+  std::fill_n(on.memory, wire::kMaxFrame, std::byte{7});
+  while (on.b.look()) {
   }
-  EXPECT_EQ(b_user.bytes_taken, wire::kMaxFrame);  // the first
-  EXPECT_FALSE(b_user.why);                        // the control connection says it
-  arena.free(memory);
+  EXPECT_EQ(on.b_user.bytes_taken, wire::kMaxFrame);  // the first
+  EXPECT_FALSE(on.b_user.why);                        // the control connection says it
 }
 
 TEST(MemoryConnection, a_place_outside_of_the_arena_ends_it) {
