@@ -70,7 +70,8 @@ SHOAL_FUZZ(table_message, data, size) {
       last_clocks.lose(1, {id_of(spec)});
       Copy<float> copy(
           spec, workers, 0, placement, {Holders({0, 1}), Holders({1, 0})},
-          {nowhere, [] { return Instant{}; }, std::size_t{1} << 20, std::size_t{1} << 20, std::make_shared<ServerBytes>()});
+          {nowhere, [] { return Instant{}; }, std::size_t{1} << 20, std::size_t{1} << 20, std::make_shared<ServerBytes>(),
+           BytesPool::of_process()});
       const std::vector<Key> keys{1, 2, 3};
       copy.ask(0, keys);
       copy.add(0, keys, std::vector<float>(12, 1));
