@@ -185,7 +185,7 @@ def summary(plan: dict | None) -> dict | None:
         return None
     size = sum(unit["bytes"] for unit in plan["units"])
     link = 2 * (plan["ranks"] - 1) / plan["ranks"] * size / plan["link"]["rate"]
-    ways = collections.Counter(unit["way"] for unit in plan["units"] for _ in unit["tensors"])
+    ways = collections.Counter(unit["way"] for unit in plan["units"])
     return {"link / computing": link / (plan["forward_seconds"] + plan["backward_seconds"]), "order": plan["order"], "ways": ways}
 
 

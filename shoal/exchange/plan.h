@@ -73,6 +73,7 @@ struct ExchangePlan {
   bool settled = false;                              // the three are of iterations by this plan: what its units make a member compute is in them
   double processor_seconds = 0;                      // likewise, if settled: of an iteration, of the cores that this member shares with others
   double multiply_rate = 0;                          // floating-point operations/s at which a member multiplies rows of others; 0: unknown
+  double operation_seconds = 0;                      // what each unit takes of an iteration, however well it hides: of cores that members share
   std::vector<TensorSpec> tensors;                   // in registration order
   std::vector<Unit> units;                           // in the order their gradients are produced
 
@@ -82,9 +83,12 @@ struct ExchangePlan {
   std::string name_of(const Unit& unit) const;       // "fc1.weight", "conv1.bias and 3 more": in events, reports and errors
   double predicted_exposed() const;                  // sum over units
   double stepping_seconds() const;                   // between the passes: by owners a member steps its parts alone, which the measured ones did not
+  double operating_seconds() const { return settled ? 0 : operation_seconds * static_cast<double>(units.size()); }  // settled: in the passes
   // Of an iteration: its passes and what is waited in it. While one member waits others compute, so that where they share cores passes seem short; all of them
   // take what they take of the cores.
-  double predicted_seconds() const { return std::max(processor_seconds, forward_seconds + backward_seconds + stepping_seconds() + predicted_exposed()); }
+  double predicted_seconds() const {
+    return std::max(processor_seconds, forward_seconds + backward_seconds + stepping_seconds() + operating_seconds() + predicted_exposed());
+  }
   std::uint64_t hash() const;                        // of all that decides bits and matching: equal on all members
 };
 

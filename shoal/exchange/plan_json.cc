@@ -81,6 +81,7 @@ std::string to_json(const ExchangePlan& plan) {
   if (plan.servers > 0) json["servers"] = plan.servers;
   if (plan.settled) json["settled"] = 1;
   if (plan.processor_seconds > 0) json["processor_seconds"] = plan.processor_seconds;
+  if (plan.operation_seconds > 0) json["operation_seconds"] = plan.operation_seconds;
   if (plan.link.tuning) json["tune"] = plan.link.tuning->text();
   if (plan.link.network) json["network"] = Json::parse(plan.link.network->to_json());
   return json.dump(1) + "\n";
@@ -106,6 +107,7 @@ ExchangePlan plan_from_json(const std::string& text, const std::string& where) {
   plan.step_seconds = root.number_or("step_seconds", 0, 0);    // plans of older builds have none, nor what else is read by an _or
   plan.settled = root.whole_or("settled", 1, 0) == 1;
   plan.processor_seconds = root.number_or("processor_seconds", 0, 0);
+  plan.operation_seconds = root.number_or("operation_seconds", 0, 0);
   plan.multiply_rate = root.number_or("multiply_rate", 0, 0);
   root.each("tensors", [&](const Reader& r) {
     plan.tensors.push_back({r.text("name"), dtype_from(r.text("type")), r.whole("count", std::uint64_t{1} << 48),

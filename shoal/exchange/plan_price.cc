@@ -80,7 +80,7 @@ double price_units(ExchangePlan& plan) {
   const auto line = foresee(work, plan.forward_seconds, plan.backward_seconds, plan.order);
   for (std::size_t u = 0; u < plan.units.size(); ++u) plan.units[u].predicted_exposed += std::max(0.0, line.waited[u] - steps[u]);
   const double returned = expose_returns(plan, work, after);
-  return line.seconds + between + returned + (by_parameter && !plan.settled ? 0 : plan.stepping_seconds());
+  return line.seconds + between + returned + plan.operating_seconds() + (by_parameter && !plan.settled ? 0 : plan.stepping_seconds());
 }
 
 ExchangePlan priced_on(ExchangePlan plan, const collective::LinkModel& link) {
@@ -127,7 +127,7 @@ ExchangePlan without_strips(ExchangePlan plan) {
 }
 
 ExchangePlan for_members(ExchangePlan plan, std::uint32_t ranks, std::shared_ptr<const collective::KnownNetwork> network) {
-  if (std::exchange(plan.ranks, ranks) != ranks) plan.processor_seconds = 0;  // others are on those cores
+  if (std::exchange(plan.ranks, ranks) != ranks) plan.processor_seconds = plan.operation_seconds = 0;  // others are on those cores
   plan.link.network = network;
   return by_all_reduce(std::move(plan), [ranks, network](const Unit& unit) {
     const auto way = way_named(unit.way);

@@ -289,12 +289,17 @@ class Planner {
       prioritise(plan);
       const double seconds = price_units(plan);
       const double score = seconds * (plan.order == Order::priority ? kByParameter : 1) * (divides ? kDivided : 1);
-      if (score_ >= 0 && score >= score_ * kEarns) continue;
+      if (score_ >= 0 && score >= score_ * kEarns && !saves_operations(plan, score)) continue;
       score_ = score;
       best_ = std::move(plan);
       packing_ = packing;
       ways_ = ways;
     }
+  }
+
+  // Fewer operations are less for processors to do, whatever else comes out as foreseen.
+  bool saves_operations(const ExchangePlan& plan, double score) const {
+    return score < score_ && plan.operating_seconds() < best_.operating_seconds();
   }
 
   void complete(ExchangePlan& plan) const {
@@ -364,6 +369,7 @@ ExchangePlan make_plan(std::vector<TensorSpec> tensors, std::uint32_t ranks, con
     plan.backward_seconds = compute.backward_seconds;
     plan.step_seconds = compute.step_seconds;
     plan.multiply_rate = compute.multiply_rate;
+    plan.operation_seconds = compute.operation_seconds;
   }
   return Planner(std::move(plan), choice).choose();
 }

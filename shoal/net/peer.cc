@@ -15,10 +15,14 @@ Peer::~Peer() {
 
 void Peer::adopt(wire::Channel channel, Socket socket) {
   auto connection = std::make_shared<Connection>(std::move(socket), channel, *this);
+  const bool is_bulk = channel == wire::Channel::bulk;
+  const bool gives_all_at_once = is_bulk && over_loopback(connection->socket());  // no link has a queue; each call wakes the other side
+  if (gives_all_at_once) frame_bytes_ = wire::kMaxFrame;
   // What the kernel holds can be neither overtaken nor seen to be late: who sends on when all before has left (table/readers.h) would fill its memory.
-  set_unsent_mark(connection->socket(), channel == wire::Channel::bulk ? 2 * frame_bytes_ : kUrgentAtOnce);
-  if (channel == wire::Channel::control) connection->batch_bytes(kUrgentAtOnce);
-  (channel == wire::Channel::control ? control_ : bulk_) = connection;
+  const std::size_t at_once = gives_all_at_once ? kLocalAtOnce : is_bulk ? 2 * frame_bytes_ : kUrgentAtOnce;
+  set_unsent_mark(connection->socket(), at_once);
+  if (gives_all_at_once || !is_bulk) connection->batch_bytes(at_once);
+  (is_bulk ? bulk_ : control_) = connection;
   connection->start();
   pump();
 }

@@ -108,7 +108,7 @@ exchange::Compute DataParallel::pace_of_all(double multiply_rate) {
   }
   members_a_core_ = shared.members_a_core();
   const auto members = static_cast<double>(told.size());
-  return {forward / members, backward / members, a_flop > 0 ? members / a_flop : 0, between / members};
+  return {forward / members, backward / members, a_flop > 0 ? members / a_flop : 0, between / members, shared.operation_seconds(told.size())};
 }
 
 void DataParallel::choose_plan() {

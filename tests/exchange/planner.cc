@@ -175,6 +175,25 @@ TEST(Planner, the_optimizers_step_is_foreseen) {
   EXPECT_NEAR(barrier.predicted_seconds(), plan_by("wfbp").predicted_seconds() + 0.07, 1e-9);
 }
 
+// Where members share cores each operation takes of them what hides behind nothing: few large units, however well small ones would hide.
+TEST(Planner, operations_that_cost_processor_time_are_fewer) {
+  const collective::LinkModel kFast{10e-6, 10e9, 80e9};
+  const auto by = [&](double operation_seconds, const char* choice) {
+    Compute compute = kCompute;
+    compute.operation_seconds = operation_seconds;
+    return make_plan(layers(false), 4, kFast, compute, parse_choice(choice, "--plan"));
+  };
+  const auto free = by(0, "wfbp"), paid = by(4e-3, "wfbp"), little = by(1e-4, "wfbp");
+  EXPECT_EQ(free.units.size(), 8u);
+  EXPECT_LE(paid.units.size(), 2u);
+  EXPECT_LT(little.units.size(), 8u) << "less than half a percent, but certain";
+  EXPECT_LT(little.predicted_seconds(), by(1e-4, "ddp:100KB").predicted_seconds());
+  EXPECT_NEAR(by(4e-3, "ddp:25MB").predicted_seconds(), by(0, "ddp:25MB").predicted_seconds() + 4e-3 * static_cast<double>(by(0, "ddp:25MB").units.size()), 1e-9);
+  const auto measured = settled(paid, 0.1, 0.2, 0);
+  EXPECT_DOUBLE_EQ(measured.predicted_seconds(), 0.1 + 0.2 + measured.predicted_exposed()) << "the passes have it then";
+  EXPECT_EQ(to_json(plan_from_json(to_json(paid), "test")), to_json(paid));
+}
+
 TEST(Planner, the_choice_is_in_the_plan) { EXPECT_EQ(plan_by("wfbp,layer1*=ring").choice, "wfbp,layer1*=ring"); }
 
 // One fully connected layer that members may divide, on links so slow that nothing else counts.

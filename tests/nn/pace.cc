@@ -40,6 +40,12 @@ TEST(Pace, members_of_a_machine_share_the_cores_that_they_may_run_on) {
   EXPECT_EQ(shared({first, second, first, second}), 2) << "each bound to a core";
   EXPECT_EQ(shared({both, far, far}), 0.5) << "others have machines of their own";
   EXPECT_EQ(shared({SharedCores::own()}), 1.0 / static_cast<double>(usable_cores().size()));
+  SharedCores pair(both);
+  pair.hears(both);
+  pair.hears(both);
+  EXPECT_EQ(SharedCores(SharedCores::own()).operation_seconds(4), 0) << "cores are left";
+  EXPECT_EQ(pair.operation_seconds(1), 0) << "nobody to send to";
+  EXPECT_DOUBLE_EQ(pair.operation_seconds(4), 3 * pair.operation_seconds(2)) << "by messages";
 }
 
 TEST(Pace, follows_what_has_changed_for_good) {
