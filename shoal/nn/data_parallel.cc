@@ -84,9 +84,9 @@ void DataParallel::forward_begins(double samples) {
   forward_began_ = steady_now();
   if (samples_are_spent_) {
     samples_ = 0;
-    pace_.iteration_begins(forward_began_, exchange_->waited(), cpu_seconds());
+    pace_.iteration_begins(forward_began_, waited(), cpu_seconds());
   }
-  waited_before_pass_ = exchange_->waited();
+  waited_before_pass_ = waited();
   samples_are_spent_ = false;
   samples_ += samples;
   if (places_) places_->pass_begins();  // of operators that nobody watches some run before what is watched
@@ -94,7 +94,7 @@ void DataParallel::forward_begins(double samples) {
 
 void DataParallel::forward_ends() {
   const auto now = steady_now();
-  pace_.forward_took(seconds_between(forward_began_, now) - (exchange_->waited() - waited_before_pass_));
+  pace_.forward_took(seconds_between(forward_began_, now) - (waited() - waited_before_pass_));
   record(EventKind::forward, forward_began_, now, parameters_.size(), samples_);
 }
 
@@ -170,7 +170,7 @@ void DataParallel::begin(double weight) {
   samples_are_spent_ = true;
   pass_ = torch::autograd::get_current_graph_task_id();
   backward_began_ = steady_now();
-  waited_before_pass_ = exchange_->waited();
+  waited_before_pass_ = waited();
   std::fill(backward_at_.begin(), backward_at_.end(), -1);
   if (generation_ != session_.generation()) take_plan(exchange_->plan());  // members have changed in another model's step
   if (!divided_.empty()) next_round();
@@ -226,7 +226,7 @@ void DataParallel::account_rest() {
   ended_ = true;
   if (places_) places_->pass_ends();
   const auto now = steady_now();
-  pace_.backward_took(seconds_between(backward_began_, now) - (exchange_->waited() - waited_before_pass_));
+  pace_.backward_took(seconds_between(backward_began_, now) - (waited() - waited_before_pass_));
   if (weight_ > 0) record(EventKind::backward, backward_began_, now, parameters_.size(), weight_);
 }
 

@@ -224,6 +224,7 @@ class DataParallel final : private GradientListener, private PairListener, priva
   void say_placement();
   void follow_division();
   void waited_for_group(std::size_t i, Instant since);
+  double waited() const { return exchange_->waited() + waited_in_layers_; }  // seconds that this member has stood still so far
   void close_iteration();
   std::uint64_t own_asks() const;
   void hear_asks();
@@ -303,7 +304,8 @@ class DataParallel final : private GradientListener, private PairListener, priva
   double waited_for_weights_ = 0;          // since the last look at what is waited, and no part of what is exposed
   std::uint64_t measured_iterations_, iterations_before_ = 0;
   std::vector<std::pair<std::uint32_t, double>> first_use_;  // and the part of forward before it; -1: nobody can wait there
-  double waited_before_pass_ = 0;          // the exchange's, when the forward or backward pass began
+  double waited_in_layers_ = 0;            // for those among whom layers are divided
+  double waited_before_pass_ = 0;          // of waited(), when the forward or backward pass began
   Instant forward_began_{}, backward_began_{}, first_gradient_at_{}, update_began_{};
   Communication communication_;
   Pace pace_;

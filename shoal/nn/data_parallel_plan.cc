@@ -136,10 +136,10 @@ void DataParallel::choose_plan() {
 
 // Iterations are counted, and what they take is measured, from the plan or the group of members on that they go by now.
 void DataParallel::settle_from_here() {
-  const bool settles = plan_is_final_ && !options_.plan && divided_.empty() && stagings_.empty();  // a device is behind its caller
+  const bool settles = plan_is_final_ && !options_.plan && stagings_.empty();  // a device is behind its caller
   settles_at_ = settles ? exchange_->iteration() + kUntilSettled : 0;
   if (settles) pace_ = {};
-  waited_before_pass_ = exchange_->waited();
+  waited_before_pass_ = waited();
 }
 
 void DataParallel::settle_plan() {

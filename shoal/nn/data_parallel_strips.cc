@@ -232,7 +232,9 @@ void DataParallel::install_strip(std::size_t i) {
 
 void DataParallel::waited_for_group(std::size_t i, Instant since) {
   const Instant now = steady_now();
-  communication_.exposed += Seconds(now - since).count();
+  const double seconds = Seconds(now - since).count();
+  communication_.exposed += seconds;
+  waited_in_layers_ += seconds;
   record(EventKind::exposed, since, now, i, 0);
 }
 
