@@ -26,7 +26,7 @@ from test_training_losses import PATIENCE, answer, begin
 
 MEMBERS, STEPS = 3, 9
 OVERLAPPED = range(4, STEPS - 1)  # the plan is made after three steps
-PLAN = "p3,*=direct"  # in rank order, also before the plan is made
+PLAN = "p3,*=direct,2.weight=chain"  # in rank order, also before the plan is made; the wide weight by another way, so that it travels alone
 NO_COUNT = 1 << 30
 KILLS = int(os.environ.get("SHOAL_KILLS", "2"))  # of each kind
 

@@ -108,6 +108,7 @@ namespace {
 ExchangePlan by_all_reduce(ExchangePlan plan, const std::function<bool(const Unit&)>& which) {
   for (auto& unit : plan.units) {
     if (!which(unit)) continue;
+    if (plan.settled) plan.operation_seconds = 0;  // the passes have it
     plan.settled = false;  // other arithmetic than its iterations had
     plan.processor_seconds = 0;
     plan.tensors[unit.tensors.front()].rows = 0;

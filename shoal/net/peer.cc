@@ -16,12 +16,10 @@ Peer::~Peer() {
 void Peer::adopt(wire::Channel channel, Socket socket) {
   auto connection = std::make_shared<Connection>(std::move(socket), channel, *this);
   const bool is_bulk = channel == wire::Channel::bulk;
-  const bool gives_all_at_once = is_bulk && over_loopback(connection->socket());  // no link has a queue; each call wakes the other side
-  if (gives_all_at_once) frame_bytes_ = wire::kMaxFrame;
+  if (is_bulk && over_loopback(connection->socket())) least_at_once_ = kLocalAtOnce;  // no link has a queue; each call wakes the other side
   // What the kernel holds can be neither overtaken nor seen to be late: who sends on when all before has left (table/readers.h) would fill its memory.
-  const std::size_t at_once = gives_all_at_once ? kLocalAtOnce : is_bulk ? 2 * frame_bytes_ : kUrgentAtOnce;
-  set_unsent_mark(connection->socket(), at_once);
-  if (gives_all_at_once || !is_bulk) connection->batch_bytes(at_once);
+  set_unsent_mark(connection->socket(), is_bulk ? std::max(2 * frame_bytes_, least_at_once_) : kUrgentAtOnce);
+  if (!is_bulk || least_at_once_ > 0) connection->batch_bytes(is_bulk ? least_at_once_ : kUrgentAtOnce);
   (is_bulk ? bulk_ : control_) = connection;
   connection->start();
   pump();

@@ -190,8 +190,9 @@ class Peer final : public ConnectionUser, public Chore {
   bool leaving_ = false, said_goodbye_ = false, lost_ = false;
   std::deque<Tag> requests_;                      // to tell on the bulk connection
   static constexpr std::size_t kUrgentAtOnce = 2 * kUrgentLimit;  // bytes on the control connection, in one call and with the kernel
-  static constexpr std::size_t kLocalAtOnce = 1024 * 1024;        // the same of bulk, over loopback
+  static constexpr std::size_t kLocalAtOnce = 512 * 1024;         // the same of bulk over loopback, at least
   std::size_t frame_bytes_ = 128 * 1024;
+  std::size_t least_at_once_ = 0;                 // kLocalAtOnce over loopback
   Instant busy_since_{};
   std::size_t busy_bytes_ = 0;
   double send_rate_ = 0;

@@ -178,9 +178,9 @@ void Peer::measure_sent(Instant now, std::size_t bytes) {
   const std::size_t frame = std::clamp(millisecond, wire::kMinFrame, wire::kMaxFrame);
   if (frame > frame_bytes_ + frame_bytes_ / 4 || frame < frame_bytes_ - frame_bytes_ / 4) {
     frame_bytes_ = frame;
-    bulk_->batch_bytes(frame);
+    bulk_->batch_bytes(std::max(frame, least_at_once_));
     const auto refill = static_cast<std::size_t>(send_rate_ * kRefill.count());
-    set_unsent_mark(bulk_->socket(), std::max(frame, refill));
+    set_unsent_mark(bulk_->socket(), std::max({frame, refill, least_at_once_}));
     if (control_) set_unsent_mark(control_->socket(), std::max(kUrgentAtOnce, refill));
   }
 }

@@ -95,7 +95,7 @@ exchange::Compute DataParallel::pace_of_all(double multiply_rate) {
   const std::string own_cores = SharedCores::own();
   own << pace_.forward() << ' ' << pace_.backward() << ' ' << pace_.between() << ' ' << seconds_a_flop << ' ' << own_cores;
   double forward = 0, backward = 0, between = 0, a_flop = 0;
-  SharedCores shared(own_cores);
+  std::vector<std::string> words;  // of all
   auto told = session_.gather_text(own.str(), "pace");
   told.resize(told.size() - session_.servers());
   for (const auto& theirs : told) {
@@ -103,12 +103,19 @@ exchange::Compute DataParallel::pace_of_all(double multiply_rate) {
     double f = 0, b = 0, s = 0, r = 0;
     std::string cores;
     numbers >> f >> b >> s >> r >> cores;
-    shared.hears(cores);
+    words.push_back(cores);
     forward += f, backward += b, between += s, a_flop += r;
   }
-  members_a_core_ = shared.members_a_core();
+  const auto shared = [&](const std::string& word) {
+    SharedCores cores(word);
+    for (const auto& theirs : words) cores.hears(theirs);
+    return cores;
+  };
+  members_a_core_ = shared(own_cores).members_a_core();
+  double operation = 0;  // on the machine where it takes longest
+  for (const auto& word : words) operation = std::max(operation, shared(word).operation_seconds(words.size()));
   const auto members = static_cast<double>(told.size());
-  return {forward / members, backward / members, a_flop > 0 ? members / a_flop : 0, between / members, shared.operation_seconds(told.size())};
+  return {forward / members, backward / members, a_flop > 0 ? members / a_flop : 0, between / members, operation};
 }
 
 void DataParallel::choose_plan() {

@@ -104,6 +104,7 @@ void DataParallel::undivide() {
   exchange_->replan(exchange::without_strips(exchange_->plan()));
   drift_.reset();
   follow_division();
+  settle_from_here();
 }
 
 std::optional<RowCounts> DataParallel::count_rows(std::size_t i, std::int64_t rows) {
@@ -187,7 +188,9 @@ bool DataParallel::is_called(std::size_t i) const {
 
 void DataParallel::next_round() {
   for (const auto& [groups, group] : layer_groups_) group->end_round();
+  const Instant began = steady_now();
   for (const auto& [groups, group] : layer_groups_) group->next_round();
+  waited_in_layers_ += Seconds(steady_now() - began).count();
 }
 
 // The sum over the group's rows, each with its member's weight: that is known when all members have answered the roll call.

@@ -40,7 +40,7 @@ class SharedCores {
   double members_a_core() const { return static_cast<double>(members_) / static_cast<double>(std::max<std::size_t>(1, cores_.size())); }
 
  private:
-  // Of a processor's time, for one member: 59 operations of four members on two cores took 21 ms more of a step than one (docs/training-measured.md).
+  // Of a processor's time, for one member: of four on two cores 57 more operations made a step of 495 ms 33 ms longer, so at least that (docs/training-measured.md).
   static constexpr double kMessage = 30e-6;
 
   std::string machine_;

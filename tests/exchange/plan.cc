@@ -102,6 +102,11 @@ TEST(Plan, a_settled_plan_predicts_from_its_own_iterations_and_stays_the_same_pl
   const auto ring = settled(make_plan(tensors, 4, kLink, {0.005, 0.010, 1e9, 0.002}, parse_choice("ring", "test")), 0.004, 0.006, 0.3, 2.5);
   EXPECT_EQ(for_members(ring, 4, nullptr).processor_seconds, 2.5);
   EXPECT_EQ(for_members(ring, 3, nullptr).processor_seconds, 0) << "others on those cores";
+  auto charged = chosen;
+  charged.operation_seconds = 0.5;
+  EXPECT_EQ(for_members(charged, 3, nullptr).operation_seconds, 0) << "others on those cores";
+  EXPECT_EQ(without_factors(charged).operation_seconds, 0.5);
+  EXPECT_EQ(without_factors(settled(charged, 0.004, 0.006, 0.3)).operating_seconds(), 0) << "measured passes have it";
 }
 
 TEST(Plan, the_same_figures_give_the_same_plan_and_another_way_another_hash) {
