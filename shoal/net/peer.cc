@@ -18,8 +18,9 @@ void Peer::adopt(wire::Channel channel, Socket socket) {
   const bool is_bulk = channel == wire::Channel::bulk;
   if (is_bulk && over_loopback(connection->socket())) least_at_once_ = kLocalAtOnce;  // no link has a queue; each call wakes the other side
   // What the kernel holds can be neither overtaken nor seen to be late: who sends on when all before has left (table/readers.h) would fill its memory.
-  set_unsent_mark(connection->socket(), is_bulk ? std::max(2 * frame_bytes_, least_at_once_) : kUrgentAtOnce);
-  if (!is_bulk || least_at_once_ > 0) connection->batch_bytes(is_bulk ? least_at_once_ : kUrgentAtOnce);
+  const std::size_t at_once = is_bulk ? least_at_once_ : kUrgentAtOnce;
+  set_unsent_mark(connection->socket(), is_bulk ? std::max(2 * frame_bytes_, at_once) : at_once);
+  if (at_once > 0) connection->batch_bytes(at_once);
   (is_bulk ? bulk_ : control_) = connection;
   connection->start();
   pump();

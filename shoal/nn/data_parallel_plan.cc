@@ -1,6 +1,7 @@
 // DataParallel's plan: from which figures it is chosen, how it follows the links, and what of it goes on in a run that continues another.
 #include <algorithm>
 #include <limits>
+#include <map>
 #include <sstream>
 #include <string>
 #include <utility>
@@ -95,7 +96,8 @@ exchange::Compute DataParallel::pace_of_all(double multiply_rate) {
   const std::string own_cores = SharedCores::own();
   own << pace_.forward() << ' ' << pace_.backward() << ' ' << pace_.between() << ' ' << seconds_a_flop << ' ' << own_cores;
   double forward = 0, backward = 0, between = 0, a_flop = 0;
-  std::vector<std::string> words;  // of all
+  std::map<std::string, SharedCores> machines;
+  const SharedCores& here = machines.try_emplace(SharedCores::machine_of(own_cores), own_cores).first->second;
   auto told = session_.gather_text(own.str(), "pace");
   told.resize(told.size() - session_.servers());
   for (const auto& theirs : told) {
@@ -103,17 +105,12 @@ exchange::Compute DataParallel::pace_of_all(double multiply_rate) {
     double f = 0, b = 0, s = 0, r = 0;
     std::string cores;
     numbers >> f >> b >> s >> r >> cores;
-    words.push_back(cores);
+    machines.try_emplace(SharedCores::machine_of(cores), cores).first->second.hears(cores);
     forward += f, backward += b, between += s, a_flop += r;
   }
-  const auto shared = [&](const std::string& word) {
-    SharedCores cores(word);
-    for (const auto& theirs : words) cores.hears(theirs);
-    return cores;
-  };
-  members_a_core_ = shared(own_cores).members_a_core();
+  members_a_core_ = here.members_a_core();
   double operation = 0;  // on the machine where it takes longest
-  for (const auto& word : words) operation = std::max(operation, shared(word).operation_seconds(words.size()));
+  for (const auto& [machine, shared] : machines) operation = std::max(operation, shared.operation_seconds(told.size()));
   const auto members = static_cast<double>(told.size());
   return {forward / members, backward / members, a_flop > 0 ? members / a_flop : 0, between / members, operation};
 }

@@ -24,7 +24,9 @@ class SharedCores {
   }
   static std::string own() { return of(boot_id(), usable_cores()); }
 
-  explicit SharedCores(const std::string& own) : machine_(own.substr(0, own.find(':') + 1)) {}
+  static std::string machine_of(const std::string& word) { return word.substr(0, word.find(':') + 1); }
+
+  explicit SharedCores(const std::string& own) : machine_(machine_of(own)) {}
   // A member that computes, this one among them.
   void hears(const std::string& word) {
     if (!word.starts_with(machine_)) return;
