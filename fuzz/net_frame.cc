@@ -24,6 +24,7 @@ SHOAL_FUZZ(net_frame, data, size) {
       if (!std::equal(again.begin(), again.end(), bytes.begin())) std::abort();
     }
   }
+  if (const auto returned = wire::decode_returned(bytes); returned && returned->size() > wire::kReturnedPerFrame) std::abort();
   if (const auto credit = wire::decode_credit(bytes); credit && credit->grants.size() > wire::kGrantsPerFrame) std::abort();
   if (const auto beat = wire::decode_heartbeat(bytes); beat && beat->activity.size() > wire::kMaxActivity) std::abort();
   if (const auto notice = wire::decode_notice(bytes); notice && notice->reason.size() > wire::kMaxReason) std::abort();

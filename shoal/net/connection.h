@@ -17,6 +17,7 @@
 #include <system_error>
 #include <utility>
 
+#include "shoal/core/bytes.h"
 #include "shoal/net/frame.h"
 #include "shoal/net/sockets.h"
 
@@ -30,6 +31,7 @@ struct OutFrame {
   bool data = false;
   bool lent = false;                   // the peer reads it where it lies
   bool follows = false;                // as its header says
+  Bytes given;                         // that the payload lies in, where the peer may keep it (Transport::give)
   Done done;                           // runs when the last byte is with the kernel, or has been read where it lay; may be empty
   Done spent;                          // has run before that, and holds what is still to be read (memory_connection.h)
 };
@@ -57,6 +59,8 @@ class ConnectionUser {
   virtual bool data_begins(wire::Channel channel, const wire::Header& header) = 0;
   virtual std::size_t plan(wire::Channel channel, std::span<iovec> into) = 0;
   virtual void took(wire::Channel channel, std::size_t bytes) = 0;
+  // Through memory, in place of plan(): all of the payload stays where it lies, for as long as who takes it holds it. false: it is to be copied.
+  virtual bool keep(std::span<const std::byte> payload, std::shared_ptr<const void> loan) = 0;
   // Any other frame, whole. false: as above.
   virtual bool message(wire::Channel channel, const wire::Header& header, std::span<const std::byte> payload) = 0;
   virtual void wire_bytes(std::size_t sent, std::size_t received) = 0;

@@ -5,7 +5,8 @@
 //   length kind  class  flags  lane  code   operation  offset   consumed  payload ...
 //
 // Between members of one host a *lent* frame has in place of its payload where that lies in its sender's arena (arena.h), and a mark
-// behind: who has read the mark has read the payload.
+// behind: who has read the mark has read the payload. One that was *given* is read for as long as the other side likes: it tells when it returns it, by
+// numbers that both count in the order of these frames.
 //
 // `code` is room for a per-frame authentication code, 0 today. `offset` is where the payload starts in its
 // stream, counted by the sender; credit and requests speak in the same numbers. `consumed` rides on data, so that members
@@ -43,6 +44,7 @@ enum class Kind : std::uint8_t {
   attached = 9,   // whether it could be mapped, an arena with it   control
   lost = 10,      // the job goes on without a member               control
   silent = 11,    // nothing comes from a member any more           control
+  returned = 12,  // given frames that nobody reads any more        memory
 };
 
 struct Header {
@@ -50,6 +52,7 @@ struct Header {
   Class cls = Class::bulk;
   bool eager = false;        // sent before the receiver asked: counts against the eager budget
   bool lent = false;         // data through memory only
+  bool given = false;        // it is lent, and stays where it is until it is returned
   bool follows = false;      // data on a bulk connection: it was ready when the frame before had left (Trains)
   std::uint32_t length = 0;  // bytes of payload
   Tag tag;
@@ -75,6 +78,13 @@ struct Credit {
 inline constexpr std::size_t kGrantsPerFrame = 128;
 std::string encode(const Credit& credit);
 std::optional<Credit> decode_credit(std::span<const std::byte> payload);
+
+struct Returned {            // `count` given frames from that number on
+  std::uint64_t first = 0, count = 0;
+};
+inline constexpr std::size_t kReturnedPerFrame = 128;
+std::string encode(std::span<const Returned> returned);
+std::optional<std::vector<Returned>> decode_returned(std::span<const std::byte> payload);
 
 struct Heartbeat {
   std::int64_t sent_ns = 0;  // the sender's clock

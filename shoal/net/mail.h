@@ -4,7 +4,8 @@
 // how many lanes there are, on which one a message goes, and what cannot be a header:
 //
 //   struct Kind { static constexpr std::uint32_t lanes;  static std::uint32_t lane_of(const Header&);  static std::string fault_of(const Header&, std::uint32_t lane);
-//                 static Priority priority_of(std::uint32_t lane); };  // of its long bodies; left out: that of bulk
+//                 static Priority priority_of(std::uint32_t lane);     // of its long bodies; left out: that of bulk
+//                 static constexpr bool read_only = true; };           // who gets a body does not write to it: it may lie where it was sent from
 //
 // A header goes ahead of all bulk bytes, with a short body behind it; a long body goes by credit on a lane of its own. So what is to come is known
 // early, and there is credit for the next bodies while one arrives: waiting for it at each message would leave a full link idle half of the time.
@@ -50,6 +51,10 @@ class Mail {
   static constexpr std::size_t kShortBody = 1024;
   static constexpr std::size_t kUnderWay = std::size_t{8} << 20;  // bytes of long bodies in one direction, which the receiver has room for
   static bool is_short(const Header& header) { return header.length <= kShortBody; }
+  static constexpr bool is_read_only() {
+    if constexpr (requires { Kind::read_only; }) return Kind::read_only;
+    return false;
+  }
   static Priority priority_of(std::uint32_t lane) {
     if constexpr (requires { Kind::priority_of(lane); }) return Kind::priority_of(lane);
     return {};
@@ -119,20 +124,27 @@ void Mail<Message, Kind>::State::read_body(Rank from, std::uint32_t lane) {
   if (const std::string fault = Kind::fault_of(in.header, lane); !fault.empty()) return refuse(from, fault);
   Arriving& next = in.arriving.emplace_back();
   next.message.header = in.header;
-  next.message.body = Bytes(in.header.length);
-  next.whole = next.message.body.empty();
+  next.whole = in.header.length == 0;
   if (next.whole) {
     take(from, lane);
     return read(from, lane);
   }
   const bool is_long = !is_short(in.header);
-  transport.receive(from, {operation, is_long ? lane + Kind::lanes : lane}, is_long ? priority_of(lane) : kUrgent, next.message.body,
-                    [self = this->shared_from_this(), from, lane, is_long, &next](const Failure& why) {
-                      if (why) return self->ended(from, why);
-                      next.whole = true;
-                      self->take(from, lane);
-                      if (!is_long) self->read(from, lane);
-                    });
+  const auto came = [self = this->shared_from_this(), from, lane, is_long, &next](const Failure& why) {
+    if (why) return self->ended(from, why);
+    next.whole = true;
+    self->take(from, lane);
+    if (!is_long) self->read(from, lane);
+  };
+  if (is_long && is_read_only()) {
+    transport.take(from, {operation, lane + Kind::lanes}, priority_of(lane), in.header.length, [came, &next](const Failure& why, Bytes body) {
+      if (!why) next.message.body = std::move(body);
+      came(why);
+    });
+  } else {
+    next.message.body = Bytes(in.header.length);
+    transport.receive(from, {operation, is_long ? lane + Kind::lanes : lane}, is_long ? priority_of(lane) : kUrgent, next.message.body, came);
+  }
   if (is_long) read(from, lane);
 }
 
@@ -200,7 +212,7 @@ void Mail<Message, Kind>::State::send_long(Rank to, std::uint32_t lane, Message 
   outgoing[Kind::lanes * to + lane].under_way += sent->body.size();
   transport.send(to, {operation, lane}, kUrgent, std::as_bytes(std::span(&sent->header, 1)),
                  [self = this->shared_from_this(), to, sent](const Failure&) { self->left(to, sizeof(Header)); });
-  transport.send(to, {operation, lane + Kind::lanes}, priority_of(lane), sent->body, [self = this->shared_from_this(), to, lane, sent](const Failure& why) {
+  transport.give(to, {operation, lane + Kind::lanes}, priority_of(lane), sent->body, [self = this->shared_from_this(), to, lane, sent](const Failure& why) {
     self->left(to, sent->body.size());
     self->outgoing[Kind::lanes * to + lane].under_way -= sent->body.size();
     why ? self->give_up(to, lane) : self->go_on(to, lane);

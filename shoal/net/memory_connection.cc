@@ -14,14 +14,16 @@ constexpr std::size_t kLeastLent = 4096;   // bytes; smaller ones are copied soo
 
 }  // namespace
 
-MemoryConnection::MemoryConnection(OwnSegment own, OtherSegment other, ConnectionUser& user)
+MemoryConnection::MemoryConnection(OwnSegment own, OtherSegment other, ConnectionUser& user, Post post)
     : own_(std::move(own)),
       other_(std::move(other)),
       user_(user),
       out_((*own_).ring, (*own_).written, (*own_).read),
-      in_(other_.shared->ring, other_.shared->written, other_.shared->read) {}
+      in_(other_.shared->ring, other_.shared->written, other_.shared->read),
+      borrowing_(std::make_shared<Borrowed>(std::move(other_.arena), std::move(post), [this] { pump(); })) {}
 
 MemoryConnection::~MemoryConnection() {
+  borrowing_->end();
   if (unread_.empty() && !(held_ && held_->lent)) return;
   (*own_).withdrawn.store(1);
   std::atomic_thread_fence(std::memory_order_seq_cst);  // before anybody writes there
@@ -32,7 +34,7 @@ void MemoryConnection::pump() {
   while (!ended_) {
     if (!held_) {
       OutFrame frame;
-      if (!user_.next_frame(wire::Channel::memory, frame)) break;
+      if (!next(frame)) break;
       hold(std::move(frame));
     }
     const std::size_t before = written_;
@@ -51,13 +53,24 @@ void MemoryConnection::pump() {
   if (!unread_.empty()) take_back();
 }
 
+bool MemoryConnection::next(OutFrame& frame) {
+  const auto returned = borrowing_->take_returned();
+  if (returned.empty()) return user_.next_frame(wire::Channel::memory, frame);
+  const std::string payload = wire::encode(returned);
+  frame = owned_frame({.kind = wire::Kind::returned, .length = static_cast<std::uint32_t>(payload.size()), .tag = {}}, payload);
+  return true;
+}
+
 void MemoryConnection::hold(OutFrame frame) {
   written_ = 0;
-  const auto place = arena_ && frame.data && frame.payload.size() >= kLeastLent ? arena_->offset_of(frame.payload) : std::nullopt;
+  const bool worth_it = frame.payload.size() >= kLeastLent || !frame.given.empty();  // the end of what was given, too: it is taken in one piece
+  const auto place = arena_ && frame.data && worth_it ? arena_->offset_of(frame.payload) : std::nullopt;
   if (place) {
     frame.lent = true;
     auto header = *wire::decode(frame.header, wire::Channel::memory);
     header.lent = true;
+    header.given = !frame.given.empty();
+    if (header.given) given_.push(std::move(frame.given));
     frame.header = wire::encode(header);
     std::memcpy(held_place_.data(), &*place, sizeof *place);
   }
@@ -110,9 +123,7 @@ bool MemoryConnection::read_some(std::size_t& bytes) {
     wanted = place_.size() - place_bytes_;
     got = in_.read(std::span(place_).subspan(place_bytes_));
     place_bytes_ += got;
-    std::uint64_t offset = 0;
-    std::memcpy(&offset, place_.data(), sizeof offset);
-    if (got == wanted && !(source_ = other_.arena.find(offset, remaining_))) return end(std::make_error_code(std::errc::protocol_error));
+    if (got == wanted && !begin_payload()) return false;
   } else if (remaining_ > 0) {
     got = read_payload(wanted);
     if (borrowed_) {
@@ -120,6 +131,7 @@ bool MemoryConnection::read_some(std::size_t& bytes) {
       if (other_.shared->withdrawn.load() != 0) return end({});  // that may have been anything; who sent it is gone, as its control connection tells
     }
     remaining_ -= got;
+    if (remaining_ == 0) loan_.reset();
     if (got > 0) user_.took(wire::Channel::memory, got);
   } else if (borrowed_) {
     std::array<std::byte, wire::kMarkBytes> mark{};
@@ -131,7 +143,7 @@ bool MemoryConnection::read_some(std::size_t& bytes) {
     wanted = message_.size() - message_bytes_;
     got = in_.read(std::span(message_).subspan(message_bytes_));
     message_bytes_ += got;
-    if (got == wanted && !user_.message(wire::Channel::memory, message_header_, std::exchange(message_, {}))) return end({});
+    if (got == wanted && !end_message()) return false;
   } else {
     wanted = header_.size() - header_bytes_;
     got = in_.read(std::span(header_).subspan(header_bytes_));
@@ -162,20 +174,42 @@ std::size_t MemoryConnection::read_payload(std::size_t& wanted) {
   return got;
 }
 
+// What was given is read where it lies, if the user has it so.
+bool MemoryConnection::begin_payload() {
+  std::uint64_t offset = 0;
+  std::memcpy(&offset, place_.data(), sizeof offset);
+  source_ = borrowing_->arena().find(offset, remaining_);
+  if (!source_) return end(std::make_error_code(std::errc::protocol_error));
+  if (!header_read_.given) return true;
+  loan_ = borrowing_->loan();
+  if (!user_.keep({source_, remaining_}, loan_)) return true;
+  loan_.reset();
+  user_.took(wire::Channel::memory, std::exchange(remaining_, 0));
+  return true;
+}
+
+bool MemoryConnection::end_message() {
+  const std::vector<std::byte> payload = std::exchange(message_, {});
+  if (header_read_.kind != wire::Kind::returned) return user_.message(wire::Channel::memory, header_read_, payload) || end({});
+  const auto returned = wire::decode_returned(payload);
+  const bool right = returned && std::ranges::all_of(*returned, [&](const wire::Returned& some) { return given_.take_back(some); });
+  return right || end(std::make_error_code(std::errc::protocol_error));
+}
+
 bool MemoryConnection::begin_frame() {
   header_bytes_ = 0;
   const auto header = wire::decode(header_, wire::Channel::memory);
   if (!header) return end(std::make_error_code(std::errc::protocol_error));
+  header_read_ = *header;
   if (header->kind == wire::Kind::data) {
     remaining_ = header->length;
     borrowed_ = header->lent;
     place_bytes_ = mark_bytes_ = 0;
     return user_.data_begins(wire::Channel::memory, *header) || end({});
   }
-  message_header_ = *header;
   message_.resize(header->length);
   message_bytes_ = 0;
-  return header->length > 0 || user_.message(wire::Channel::memory, *header, {}) || end({});
+  return header->length > 0 || end_message();
 }
 
 // Returns false. Without a reason the user has said why.

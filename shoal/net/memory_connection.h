@@ -6,7 +6,7 @@
 // frame counts as written when the ring says so, and so does every data frame behind it: a send may be cut into frames of both kinds, and who sent it
 // has its memory again when all of them have been read. Where an operation ends before (detach), what its handlers hold is kept until then, and what
 // they only point to may change while it is read: that is for operations that end on both sides. A connection that ends before says so in its segment, and
-// what was not read by then is not taken.
+// what was not read by then is not taken. What was given (loans.h) stays there, and counts as written as soon as the other knows of it.
 //
 // A member that finds nothing to read and nothing to do says so in its segment before it sleeps; whoever then writes, or makes
 // room that is waited for, rings its bell.
@@ -23,6 +23,7 @@
 #include <vector>
 
 #include "shoal/net/connection.h"
+#include "shoal/net/loans.h"
 #include "shoal/net/loop.h"
 #include "shoal/net/ring.h"
 #include "shoal/net/segment.h"
@@ -31,13 +32,16 @@ namespace shoal::net {
 
 class MemoryConnection {
  public:
-  MemoryConnection(OwnSegment own, OtherSegment other, ConnectionUser& user);
+  MemoryConnection(OwnSegment own, OtherSegment other, ConnectionUser& user, Post post);
   ~MemoryConnection();
   MemoryConnection(const MemoryConnection&) = delete;
   void lend_from(const Arena& arena) { arena_ = &arena; }  // which the other maps; it outlives the connection
 
+  bool lends(std::span<const std::byte> bytes) const { return arena_ && arena_->offset_of(bytes); }
+
   void pump();                  // writes what the user offers, as far as there is room
   bool look();                  // reads what has come, writes if there is room again; false: nothing to do
+  void forget() { given_.forget(); }  // the other is lost
   void asleep(bool asleep) { (*own_).asleep.store(asleep ? 1 : 0); }
   bool writing() const { return held_.has_value() || !unread_.empty(); }
   // As Connection: of the frame that waits for room, and of those that the other has not read.
@@ -75,12 +79,15 @@ class MemoryConnection {
     take(Done(frame.done));
     frame.spent = std::exchange(frame.done, nullptr);
   }
+  bool next(OutFrame& frame);
   void hold(OutFrame frame);
   bool write_held();            // false: no room for all of it
   bool take_back();             // what has been read; false: nothing
   bool read_some(std::size_t& bytes);
   std::size_t read_payload(std::size_t& wanted);
+  bool begin_payload();
   bool begin_frame();
+  bool end_message();
   bool end(std::error_code why);
 
   OwnSegment own_;
@@ -90,6 +97,8 @@ class MemoryConnection {
   RingReader in_;
   bool ended_ = false;
 
+  const std::shared_ptr<Borrowed> borrowing_;
+  Given given_;
   const Arena* arena_ = nullptr;
   std::optional<OutFrame> held_;  // being written
   std::array<std::byte, wire::kPlaceBytes + wire::kMarkBytes> held_place_{};  // if it is lent
@@ -100,10 +109,11 @@ class MemoryConnection {
   std::size_t header_bytes_ = 0;  // of header_ that have come
   std::size_t remaining_ = 0;     // of a data frame's payload
   bool borrowed_ = false;         // it is lent
+  Loan loan_;                     // it was given, and is to be copied all the same
   std::array<std::byte, wire::kPlaceBytes> place_{};
   std::size_t place_bytes_ = 0, mark_bytes_ = 0;  // of its place and its mark that have come
   const std::byte* source_ = nullptr;             // what is left of it
-  wire::Header message_header_;
+  wire::Header header_read_;
   std::vector<std::byte> message_;  // of any other frame: its payload
   std::size_t message_bytes_ = 0;
 };

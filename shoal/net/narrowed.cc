@@ -93,6 +93,16 @@ void Narrowed::receive(Rank from, Tag tag, Priority priority, std::span<std::byt
   state_->below.receive(state_->members.at(from), {state_->opened(tag.operation), tag.lane}, priority, into, std::move(done));
 }
 
+void Narrowed::give(Rank to, Tag tag, Priority priority, Bytes bytes, Done done) {
+  if (const Failure why = state_->known_failure()) return post([done = std::move(done), why] { done(why); });
+  state_->below.give(state_->members.at(to), {state_->opened(tag.operation), tag.lane}, priority, std::move(bytes), std::move(done));
+}
+
+void Narrowed::take(Rank from, Tag tag, Priority priority, std::size_t size, Taken done) {
+  if (const Failure why = state_->known_failure()) return post([done = std::move(done), why] { done(why, {}); });
+  state_->below.take(state_->members.at(from), {state_->opened(tag.operation), tag.lane}, priority, size, std::move(done));
+}
+
 void Narrowed::close(std::uint64_t operation, const Failure& why) {
   const std::uint64_t there = state_->below_of(operation);
   state_->open.erase(there);

@@ -34,6 +34,8 @@ class Narrowed final : public Transport {
   bool drive(const std::function<bool()>& ready, Instant deadline) override;
   void send(Rank to, Tag tag, Priority priority, std::span<const std::byte> bytes, Done done) override;
   void receive(Rank from, Tag tag, Priority priority, std::span<std::byte> into, Done done) override;
+  void give(Rank to, Tag tag, Priority priority, Bytes bytes, Done done) override;
+  void take(Rank from, Tag tag, Priority priority, std::size_t size, Taken done) override;
   void close(std::uint64_t operation, const Failure& why) override;
   Failure failure() const override;
   void on_failure(std::function<void(const Failure&)> handler) override;

@@ -66,7 +66,7 @@ void Peer::close_operation(std::uint64_t operation, const Failure& why) {
     ReceiveStream& stream = at->second;
     for (ReceiveItem& item : stream.items) end_one(std::move(item.done));
     for (const Chunk& chunk : stream.unexpected) {
-      (chunk.urgent ? unexpected_urgent_ : unexpected_bulk_) -= chunk.end - chunk.begin;
+      if (!chunk.loan) (chunk.urgent ? unexpected_urgent_ : unexpected_bulk_) -= chunk.end - chunk.begin;
       if (chunk.eager) consumed_eager(chunk.end - chunk.begin);
     }
     credit().forget(stream.demand);
@@ -111,6 +111,7 @@ void Peer::fail_receives(const Failure& why) {
 void Peer::lose(const Failure& why) {
   lost_ = true;
   fail_all(why);
+  if (memory_) memory_->forget();
   if (memory_) owner_.memory_connections().remove(*memory_);
   memory_.reset();
 }

@@ -16,6 +16,7 @@
 #include <vector>
 
 #include "shoal/core/event.h"
+#include "shoal/net/body.h"
 #include "shoal/net/connection.h"
 #include "shoal/net/credit.h"
 #include "shoal/net/loop.h"
@@ -62,8 +63,9 @@ class Peer final : public ConnectionUser, public Chore {
   void share();                                    // offers memory to a member of this host
   bool sharing_settled() const { return !sharing_.begun || (sharing_.attached && sharing_.answer); }
 
-  void send(Tag tag, Priority priority, std::span<const std::byte> bytes, Done done);
-  void receive(Tag tag, Priority priority, std::span<std::byte> into, Done done);
+  // given, body: of give() and take(), or empty.
+  void send(Tag tag, Priority priority, std::span<const std::byte> bytes, Bytes given, Done done);
+  void receive(Tag tag, Priority priority, std::span<std::byte> into, std::shared_ptr<Body> body, Done done);
   void close_operation(std::uint64_t operation, const Failure& why);
   void fail_all(const Failure& why);               // every waiting handler
   void fail_receives(const Failure& why);
@@ -89,6 +91,7 @@ class Peer final : public ConnectionUser, public Chore {
     std::span<const std::byte> bytes;
     Priority priority;
     std::uint64_t arrival;
+    Bytes given;
     Done done;
   };
   struct SendStream {
@@ -101,10 +104,13 @@ class Peer final : public ConnectionUser, public Chore {
   };
   struct ReceiveItem {
     std::span<std::byte> into;           // what is left to fill
+    std::shared_ptr<Body> body;          // that this is a part of
     Done done;
   };
   struct Chunk {                         // bytes that nobody has asked for yet
-    std::unique_ptr<std::byte[]> bytes;
+    std::unique_ptr<std::byte[]> own;
+    const std::byte* bytes;              // its own, or where they stay
+    Loan loan;
     std::size_t begin, end, size;
     bool eager, urgent;
   };
@@ -127,6 +133,7 @@ class Peer final : public ConnectionUser, public Chore {
   bool data_begins(wire::Channel channel, const wire::Header& header) override;
   std::size_t plan(wire::Channel channel, std::span<iovec> into) override;
   void took(wire::Channel channel, std::size_t bytes) override;
+  bool keep(std::span<const std::byte> payload, std::shared_ptr<const void> loan) override;
   bool message(wire::Channel channel, const wire::Header& header, std::span<const std::byte> payload) override;
   void wire_bytes(std::size_t sent, std::size_t received) override;
   void ended(wire::Channel channel, std::error_code why) override;

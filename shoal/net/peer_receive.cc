@@ -21,12 +21,12 @@ Peer::ReceiveStream& Peer::incoming_stream(Tag tag) {
   return found->second;
 }
 
-void Peer::receive(Tag tag, Priority priority, std::span<std::byte> into, Done done) {
+void Peer::receive(Tag tag, Priority priority, std::span<std::byte> into, std::shared_ptr<Body> body, Done done) {
   sweep(in_, in_limit_);
   ReceiveStream& stream = incoming_stream(tag);
   Demand& demand = stream.demand;
   if (!demand.queued && stream.items.empty()) demand.order = {priority, owner_.next_arrival()};
-  stream.items.push_back({into, std::move(done)});
+  stream.items.push_back({into, std::move(body), std::move(done)});
   owner_.loop().open_work(1);
   credit().posted(demand, into.size());
   take_unexpected(stream);
@@ -36,10 +36,15 @@ void Peer::receive(Tag tag, Priority priority, std::span<std::byte> into, Done d
 void Peer::take_unexpected(ReceiveStream& stream) {
   while (!stream.unexpected.empty() && !stream.items.empty()) {
     Chunk& chunk = stream.unexpected.front();
-    const std::size_t size = std::min(chunk.end - chunk.begin, stream.items.front().into.size());
-    std::memcpy(stream.items.front().into.data(), chunk.bytes.get() + chunk.begin, size);
+    const ReceiveItem& item = stream.items.front();
+    const std::span some(chunk.bytes + chunk.begin, std::min(chunk.end - chunk.begin, item.into.size()));
+    const std::size_t size = some.size();
+    if (!item.body || !chunk.loan || !item.body->keep(some, item.into, chunk.loan)) {
+      if (item.body) item.body->copy();
+      std::memcpy(item.into.data(), some.data(), size);
+    }
     chunk.begin += size;
-    (chunk.urgent ? unexpected_urgent_ : unexpected_bulk_) -= size;
+    if (!chunk.loan) (chunk.urgent ? unexpected_urgent_ : unexpected_bulk_) -= size;
     if (chunk.eager) consumed_eager(size);
     if (chunk.begin == chunk.end) stream.unexpected.pop_front();
     fill(stream, size);
@@ -90,6 +95,7 @@ std::size_t Peer::plan(wire::Channel channel, std::span<iovec> into) {
   for (ReceiveItem& item : stream.items) {
     if (left == 0 || count == into.size()) return count;
     const std::size_t size = std::min(left, item.into.size());
+    if (item.body) item.body->copy();
     into[count++] = {item.into.data(), size};
     left -= size;
   }
@@ -97,12 +103,29 @@ std::size_t Peer::plan(wire::Channel channel, std::span<iovec> into) {
   const bool urgent = incoming.header.cls == Class::urgent;
   if (stream.unexpected.empty() || stream.unexpected.back().size == stream.unexpected.back().end ||
       stream.unexpected.back().urgent != urgent) {
-    stream.unexpected.push_back({std::make_unique_for_overwrite<std::byte[]>(left), 0, 0, left, incoming.header.eager, urgent});
+    auto own = std::make_unique_for_overwrite<std::byte[]>(left);
+    const std::byte* const bytes = own.get();
+    stream.unexpected.push_back({std::move(own), bytes, nullptr, 0, 0, left, incoming.header.eager, urgent});
   }
   Chunk& chunk = stream.unexpected.back();
   incoming.into_chunk = true;
-  into[0] = {chunk.bytes.get() + chunk.end, std::min(left, chunk.size - chunk.end)};
+  into[0] = {chunk.own.get() + chunk.end, std::min(left, chunk.size - chunk.end)};
   return 1;
+}
+
+bool Peer::keep(std::span<const std::byte> payload, std::shared_ptr<const void> loan) {
+  Incoming& incoming = incoming_[static_cast<int>(wire::Channel::memory)];
+  incoming.into_chunk = false;
+  if (incoming.dropped) return false;
+  ReceiveStream& stream = incoming_stream(incoming.header.tag);
+  if (stream.items.empty()) {
+    incoming.into_chunk = true;
+    stream.unexpected.push_back({nullptr, payload.data(), std::move(loan), 0, 0, payload.size(), incoming.header.eager, false});
+    return true;
+  }
+  if (!stream.items.front().body) return false;
+  const ReceiveItem& item = stream.items.front();
+  return payload.size() <= item.into.size() && item.body->keep(payload, item.into, std::move(loan));
 }
 
 void Peer::took(wire::Channel channel, std::size_t bytes) {
@@ -133,6 +156,7 @@ void Peer::took(wire::Channel channel, std::size_t bytes) {
     return;
   }
   stream.unexpected.back().end += bytes;
+  if (stream.unexpected.back().loan) return;
   std::uint64_t& kept = incoming.header.cls == Class::urgent ? unexpected_urgent_ : unexpected_bulk_;
   kept += bytes;
   if (kept > kUnexpected) {
@@ -171,7 +195,8 @@ bool Peer::message(wire::Channel, const wire::Header& header, std::span<const st
     case wire::Kind::attached:
       if (on_attached(payload)) return true;
       break;
-    case wire::Kind::data: break;
+    case wire::Kind::data:
+    case wire::Kind::returned: break;  // the connection takes these itself
   }
   owner_.broke_rules(rank_, "sent a message that cannot be read");
   return false;

@@ -22,11 +22,11 @@ constexpr Seconds kRefill = 2ms;
 
 }  // namespace
 
-void Peer::send(Tag tag, Priority priority, std::span<const std::byte> bytes, Done done) {
+void Peer::send(Tag tag, Priority priority, std::span<const std::byte> bytes, Bytes given, Done done) {
   sweep(out_, out_limit_);
   SendStream& stream = out_[tag];
   stream.tag = tag;
-  stream.items.push_back({bytes, priority, owner_.next_arrival(), std::move(done)});
+  stream.items.push_back({bytes, priority, owner_.next_arrival(), std::move(given), std::move(done)});
   owner_.loop().open_work(1);
   if (stream.where == SendStream::Where::idle) enqueue(stream);
   pump();
@@ -83,11 +83,16 @@ bool Peer::next_bulk(OutFrame& frame) {
     }
   }
   while (SendStream* stream = bulk_queue_.next()) {
+    const SendItem& item = stream->items.front();
+    if (!item.given.empty() && memory_ && memory_->lends(item.bytes)) {  // it takes no room over there
+      frame = cut(*stream, std::min(item.bytes.size(), wire::kMaxFrame), false, bulk_queue_);
+      return true;
+    }
     const std::uint64_t granted = stream->limit > stream->sent ? stream->limit - stream->sent : 0;
     // A stream that was granted once goes on by grants alone: what runs ahead of them would only queue at the link.
     const std::uint64_t unasked = stream->limit == 0 ? kEagerStream - std::min(kEagerStream, stream->sent) : 0;
     const std::uint64_t eager = std::min(unasked, budget_.left());
-    const std::size_t wanted = std::min(stream->items.front().bytes.size(), frame_bytes_);
+    const std::size_t wanted = std::min(item.bytes.size(), frame_bytes_);
     const std::size_t size = std::min<std::uint64_t>(wanted, granted > 0 ? granted : eager);
     if (size > 0) {
       if (granted == 0) budget_.sent(size);
@@ -124,6 +129,7 @@ OutFrame Peer::cut(SendStream& stream, std::size_t bytes, bool eager, SendQueue<
                                .consumed = consumed_});
   consumed_carried_ = consumed_;
   frame.payload = item.bytes.first(bytes);
+  frame.given = item.given;
   frame.tag = stream.tag;
   frame.data = true;
   frame.follows = follows;

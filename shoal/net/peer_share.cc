@@ -56,7 +56,8 @@ bool Peer::on_attached(std::span<const std::byte> payload) {
 void Peer::sharing_changed() {
   const bool refused = sharing_.answer && !*sharing_.answer;
   if (!memory_ && sharing_.own && *sharing_.own && sharing_.other && !refused) {
-    memory_ = std::make_unique<MemoryConnection>(std::move(*sharing_.own), std::move(*sharing_.other), *this);
+    memory_ = std::make_unique<MemoryConnection>(std::move(*sharing_.own), std::move(*sharing_.other), *this,
+                                                 [&loop = owner_.loop()](std::function<void()> fn) { loop.post(std::move(fn)); });
     owner_.memory_connections().add(*memory_);
     sharing_.other.reset();
   }

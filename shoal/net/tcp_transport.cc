@@ -124,6 +124,24 @@ void TcpTransport::tick() {
 // --- streams
 
 void TcpTransport::send(Rank to, Tag tag, Priority priority, std::span<const std::byte> bytes, Done done) {
+  send(to, tag, priority, bytes, {}, std::move(done));
+}
+
+void TcpTransport::give(Rank to, Tag tag, Priority priority, Bytes bytes, Done done) {
+  const std::span<const std::byte> all = bytes;
+  send(to, tag, priority, all, bytes, [bytes, done = std::move(done)](const Failure& why) { done(why); });
+}
+
+void TcpTransport::receive(Rank from, Tag tag, Priority priority, std::span<std::byte> into, Done done) {
+  receive(from, tag, priority, into, nullptr, std::move(done));
+}
+
+void TcpTransport::take(Rank from, Tag tag, Priority priority, std::size_t size, Taken done) {
+  const auto body = std::make_shared<Body>(size);
+  receive(from, tag, priority, body->own(), body, [body, done = std::move(done)](const Failure& why) { done(why, why ? Bytes() : body->all()); });
+}
+
+void TcpTransport::send(Rank to, Tag tag, Priority priority, std::span<const std::byte> bytes, Bytes given, Done done) {
   if (const Failure failed = failure()) return loop_.complete(std::move(done), failed);
   if (bytes.empty()) return loop_.complete(std::move(done), nullptr);
   if (to >= size_ || to == rank_ || (priority.cls == Class::urgent && bytes.size() > kUrgentLimit)) {
@@ -133,10 +151,10 @@ void TcpTransport::send(Rank to, Tag tag, Priority priority, std::span<const std
   }
   if (losses_.lost(to)) return loop_.complete(std::move(done), lost(to));
   if (peers_[to]->gone) return loop_.complete(std::move(done), left_error(to));
-  peers_[to]->send(tag, priority, bytes, std::move(done));
+  peers_[to]->send(tag, priority, bytes, std::move(given), std::move(done));
 }
 
-void TcpTransport::receive(Rank from, Tag tag, Priority priority, std::span<std::byte> into, Done done) {
+void TcpTransport::receive(Rank from, Tag tag, Priority priority, std::span<std::byte> into, std::shared_ptr<Body> body, Done done) {
   if (const Failure failed = failure()) return loop_.complete(std::move(done), failed);
   if (into.empty()) return loop_.complete(std::move(done), nullptr);
   if (from >= size_ || from == rank_) {
@@ -145,7 +163,7 @@ void TcpTransport::receive(Rank from, Tag tag, Priority priority, std::span<std:
   }
   if (losses_.lost(from)) return loop_.complete(std::move(done), lost(from));
   Peer& peer = *peers_[from];
-  peer.receive(tag, priority, into, std::move(done));
+  peer.receive(tag, priority, into, std::move(body), std::move(done));
   if (peer.gone && peer.bulk_ended) peer.fail_receives(left_error(from));
 }
 

@@ -52,6 +52,8 @@ class TcpTransport final : public Transport,
   bool drive(const std::function<bool()>& ready, Instant deadline) override { return loop_.drive(ready, deadline); }
   void send(Rank to, Tag tag, Priority priority, std::span<const std::byte> bytes, Done done) override;
   void receive(Rank from, Tag tag, Priority priority, std::span<std::byte> into, Done done) override;
+  void give(Rank to, Tag tag, Priority priority, Bytes bytes, Done done) override;
+  void take(Rank from, Tag tag, Priority priority, std::size_t size, Taken done) override;
   void close(std::uint64_t operation, const Failure& why) override;
   Failure failure() const override;
   void on_failure(std::function<void(const Failure&)> handler) override;
@@ -83,6 +85,8 @@ class TcpTransport final : public Transport,
   void sharing_changed() override;
   void run_chore() override;                           // grants
 
+  void send(Rank to, Tag tag, Priority priority, std::span<const std::byte> bytes, Bytes given, Done done);
+  void receive(Rank from, Tag tag, Priority priority, std::span<std::byte> into, std::shared_ptr<Body> body, Done done);
   void tick();
   std::string member(Rank rank) const;                 // "rank 2 (hostb)"
   std::string not_heard() const;

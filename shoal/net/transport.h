@@ -21,6 +21,7 @@
 #include <string>
 #include <vector>
 
+#include "shoal/core/bytes.h"
 #include "shoal/core/error.h"
 #include "shoal/core/time.h"
 
@@ -57,6 +58,7 @@ inline constexpr std::size_t kUrgentLimit = 4096;  // bytes of one urgent send
 
 using Failure = std::shared_ptr<const Error>;         // nullptr: success
 using Done = std::function<void(const Failure&)>;
+using Taken = std::function<void(const Failure&, Bytes)>;
 
 enum class OnPeerLost : std::uint8_t {
   fail,    // the first loss ends the transport
@@ -114,6 +116,17 @@ class Transport {
   // in the order they were posted. done runs when `into` is full. priority orders the credit that this member
   // grants among its senders; urgent streams need none.
   virtual void receive(Rank from, Tag tag, Priority priority, std::span<std::byte> into, Done done) = 0;
+  // The same of memory that others hold, too, and that nobody writes any more: who takes it on this host may have it where it lies, for as long as it
+  // holds it, whatever becomes of this transport.
+  virtual void give(Rank to, Tag tag, Priority priority, Bytes bytes, Done done) {
+    const std::span<const std::byte> all = bytes;
+    send(to, tag, priority, all, [bytes = std::move(bytes), done = std::move(done)](const Failure& why) { done(why); });
+  }
+  // As receive, of memory to be read only: new, or where all of it lies in lendable memory of a member of this host who gave it, that.
+  virtual void take(Rank from, Tag tag, Priority priority, std::size_t size, Taken done) {
+    const Bytes all(size);
+    receive(from, tag, priority, all, [all, done = std::move(done)](const Failure& why) { done(why, all); });
+  }
   // Ends both directions of every stream of `operation`: waiting handlers run with `why`, later bytes under it
   // are dropped. Not told to the peers: see fail().
   virtual void close(std::uint64_t operation, const Failure& why) = 0;

@@ -20,6 +20,8 @@ void Added<T>::add(std::uint32_t worker, std::span<const Key> keys, std::span<co
   std::vector<Open>& open = open_[worker];
   std::vector<typename Rows::Number> last(open.size(), Rows::kNone);  // by shard
   for (std::size_t i = 0; i < keys.size(); ++i) {
+    if (placement_.shards() == 1) i += open[0].rows.append(keys.subspan(i), values.subspan(i * width_));
+    if (i == keys.size()) break;
     const std::size_t shard = placement_.shard_of(keys[i]);
     last[shard] = open[shard].rows.add(keys[i], last[shard] + 1, values.subspan(i * width_, width_));
   }

@@ -2,7 +2,6 @@
 #pragma once
 
 #include <algorithm>
-#include <bit>
 #include <cmath>
 #include <cstdint>
 #include <limits>
@@ -12,35 +11,26 @@
 #include <vector>
 
 #include "shoal/core/error.h"
+#include "shoal/core/finite.h"
 #include "shoal/table/row_map.h"
 
 namespace shoal::table {
 
 inline constexpr std::size_t kPieceBytes = 16 * 1024;  // stay in the nearest cache
 
-// Whether none is an infinity or not a number: then all bits of some exponent are set. Without a branch a value. Integers never are.
+// Whether none is an infinity or not a number. Integers never are.
 template <class T>
 bool finite(std::span<const T> values) {
-  if constexpr (std::is_floating_point_v<T>) {
-    using Bits = std::conditional_t<sizeof(T) == 4, std::uint32_t, std::uint64_t>;
-    const auto exponent = std::bit_cast<Bits>(std::numeric_limits<T>::infinity());
-    Bits wrong = 0;
-    for (const T value : values) wrong |= static_cast<Bits>((std::bit_cast<Bits>(value) & exponent) == exponent);
-    return wrong == 0;
-  }
+  if constexpr (std::is_floating_point_v<T>) return all_finite(values);
   return true;
 }
 
-// into[i] = from[i]; whether these are finite. Each piece is looked at on its way through the cache: memory is read once.
+// into[i] = from[i]; whether these are finite.
 template <class T>
 bool set_finite(std::span<T> into, std::span<const T> from) {
-  bool all = true;
-  for (std::size_t begin = 0; begin < from.size(); begin += kPieceBytes / sizeof(T)) {
-    const auto piece = from.subspan(begin, std::min(kPieceBytes / sizeof(T), from.size() - begin));
-    all = finite(piece) && all;
-    set<T>(into.subspan(begin, piece.size()), piece);
-  }
-  return all;
+  if constexpr (std::is_floating_point_v<T>) return copy_finite(into, from);
+  set<T>(into, from);
+  return true;
 }
 
 // What becomes of values that are not.

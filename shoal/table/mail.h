@@ -15,6 +15,7 @@ struct RowsMail {
     if (is_given(header.kind)) return background;
     return header.kind <= kLastToServer ? to_server : to_reader;
   }
+  static constexpr bool read_only = true;
   static net::Priority priority_of(std::uint32_t lane) { return {.cls = lane == background ? net::Class::background : net::Class::bulk}; }
   static std::string fault_of(const Header& header, std::uint32_t lane) {
     const std::string fault = table::fault_of(header, lane != to_reader);

@@ -107,11 +107,16 @@ std::vector<Message> OwnedRows<T>::messages(const Header& header, std::span<cons
 }
 
 template <class T>
-void OwnedRows<T>::add(Number number, std::span<const T> values, net::Rank by) {
-  before_change(number);
-  added(number, settled_.row(number), values, by);
-  if (weighed_) moves(number, max_norm(values));  // since who was told last
-  table::add<T>(settled_.row(number), values);
+void OwnedRows<T>::add(Number first, std::size_t count, std::span<const T> values, net::Rank by) {
+  const bool somebody_looks = !images_.empty() || before_ || rounded_ || any_subscriber_ || weighed_;
+  for (std::size_t i = 0; somebody_looks && i < count; ++i) {
+    const auto number = static_cast<Number>(first + i);
+    const std::span<const T> of_row = values.subspan(i * settled_.width(), settled_.width());
+    before_change(number);
+    added(number, settled_.row(number), of_row, by);
+    if (weighed_) moves(number, max_norm(of_row));  // since who was told last
+  }
+  table::add<T>(settled_.rows(first, count), values);
 }
 
 template <class T>

@@ -37,6 +37,7 @@ class OwnedRows {
 
   Number number_of(Key key, Number near = 0);      // with initial values if it is new; `near`: where it may be (RowMap)
   void expect(Key key) const { settled_.expect(key); }  // RowMap
+  std::size_t run(Number first, std::span<const Key> keys) const { return settled_.run(first, keys); }
   Number guess(Key key) const { return settled_.guess(key); }
   Key key(Number number) const { return settled_.key(number); }
   std::span<const T> visible(Number number) const; // live if there is such, else settled
@@ -46,7 +47,8 @@ class OwnedRows {
   std::vector<Message> messages(const Header& header, std::span<const Change> changes);
 
   // --- values; `by`: who added, so that it need not be told
-  void add(Number number, std::span<const T> values, net::Rank by);       // settled at once
+  // To a run of so many rows (RowMap), settled at once.
+  void add(Number first, std::size_t count, std::span<const T> values, net::Rank by);
   void overlay(Number number, std::span<const T> values, net::Rank by);   // live, until as many settle()
   void settle(Number number, std::span<const T> values);                  // of what was overlaid
   // sums: of the row's gradients, as who computed this one has seen them (rule.h); empty: as they are.

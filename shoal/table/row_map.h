@@ -147,6 +147,19 @@ class RowMap {
   template <class SetNew>
   Number add(Key key, Number near, std::span<const T> values, const SetNew& set_new);
   Number add(Key key, Number near, std::span<const T> values) { return add(key, near, values, set<T>); }
+  // The same of the first of these rows, one below the other: as many as are above all that came before, each above the last; returns how many.
+  std::size_t append(std::span<const Key> keys, std::span<const T> values);
+  // How many of these keys lie one behind the other from that number on, their values, too.
+  std::size_t run(Number first, std::span<const Key> keys) const {
+    if (first >= size_) return 0;
+    const std::size_t in_block = std::min<std::size_t>(size_ - first, last_of_block() + 1 - (first & last_of_block()));
+    const std::span<const Key> here(this->keys(first) + (first & last_of_block()), std::min(in_block, keys.size()));
+    const auto same = static_cast<std::size_t>(std::ranges::mismatch(here, keys).in1 - here.begin());
+    std::size_t run = any_replaced_ ? 0 : same;
+    while (run < same && !is_replaced(static_cast<Number>(first + run))) ++run;
+    return run;
+  }
+  std::span<T> rows(Number first, std::size_t count) { return {values(first), count * width_}; }  // of a run
   std::span<T> row(Number number) { return {values(number), width_}; }
   std::span<const T> row(Number number) const { return {values(number), width_}; }
 
@@ -194,11 +207,13 @@ class RowMap {
     return in_order(key) ? append(key) : place_by_slot(key);
   }
   Number place_by_slot(Key key);
+  void make_room() {
+    if (size_ < room_) [[likely]] return;
+    blocks_.push_back(block(std::size_t{1} << shift_));
+    room_ += std::size_t{1} << shift_;
+  }
   Number append(Key key) {
-    if (size_ == room_) [[unlikely]] {
-      blocks_.push_back(block(std::size_t{1} << shift_));
-      room_ += std::size_t{1} << shift_;
-    }
+    make_room();
     const auto number = static_cast<Number>(size_++);
     keys(number)[number & last_of_block()] = key;
     return number;
@@ -276,6 +291,23 @@ std::vector<typename RowMap<T>::Body> RowMap<T>::bodies() {
     bodies.push_back({rows, of.bytes});
   }
   return bodies;
+}
+
+template <class T>
+std::size_t RowMap<T>::append(std::span<const Key> keys, std::span<const T> values) {
+  std::size_t done = 0;
+  while (done < keys.size() && in_order(keys[done])) {
+    make_room();
+    const auto first = static_cast<Number>(size_);
+    const std::span<const Key> left = keys.subspan(done, std::min(keys.size() - done, room_ - size_));
+    const auto count = static_cast<std::size_t>(std::ranges::adjacent_find(left, std::ranges::greater_equal{}) - left.begin());
+    const std::size_t some = count == left.size() ? count : count + 1;
+    std::ranges::copy(left.first(some), this->keys(first) + (first & last_of_block()));
+    size_ += some;
+    set<T>(rows(first, some), values.subspan(done * width_, some * width_));
+    done += some;
+  }
+  return done;
 }
 
 template <class T>

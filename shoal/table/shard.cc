@@ -124,14 +124,12 @@ void Shard<T>::take_batch(net::Rank from, const Header& last, Batch batch) {
   const Rule& rule = rules_.at(clock);
   const bool later = clocked(consistency_) && !rule.steps();
   for (const Message& part : batch) {
+    if (!rule.steps() && !later) {
+      for_each_run(part, [&](Number first, std::size_t count, std::span<const T> values) { rows_.add(first, count, values, from); });
+      continue;
+    }
     for_each_row(part, [&](Number number, std::span<const T> values) {
-      if (rule.steps()) {
-        rows_.step(rule, number, values, 1, readers_.shown(from, number, last.heard));
-      } else if (later) {
-        rows_.overlay(number, values, from);
-      } else {
-        rows_.add(number, values, from);
-      }
+      rule.steps() ? rows_.step(rule, number, values, 1, readers_.shown(from, number, last.heard)) : rows_.overlay(number, values, from);
     });
   }
   if (later) std::ranges::move(batch, std::back_inserter(pending_[clock][last.worker]));
@@ -183,12 +181,17 @@ void Shard<T>::add_up(const Batches& batches, const Rule& rule, bool overlaid) {
   Number near = RowMap<T>::kNone;
   for (const auto& [worker, batch] : batches) {
     for (const Message& part : batch) {
-      for_each_row(part, [&, from = workers_.rank_of(worker)](Number number, std::span<const T> values) {
+      if (!rule.steps() && !overlaid) {
+        const net::Rank by = all_alike ? OwnedRows<T>::kNobody : workers_.rank_of(worker);
+        for_each_run(part, [&](Number first, std::size_t count, std::span<const T> values) { rows_.add(first, count, values, by); });
+        continue;
+      }
+      for_each_row(part, [&](Number number, std::span<const T> values) {
         if (rule.steps()) {
           near = gradients.add(rows_.key(number), near + 1, values);
-          return;
+        } else {
+          rows_.settle(number, values);
         }
-        overlaid ? rows_.settle(number, values) : rows_.add(number, values, all_alike ? OwnedRows<T>::kNobody : from);
       });
     }
   }

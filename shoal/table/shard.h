@@ -139,6 +139,8 @@ class Shard final : public Server {
 
   template <class Visit>                            // visit(number, values)
   void for_each_row(const Message& message, const Visit& visit);
+  template <class Visit>                            // visit(first, count, values): of rows one behind the other (RowMap::run)
+  void for_each_run(const Message& message, const Visit& visit);
   void update(net::Rank from, Message message);
   void count_in(net::Rank from, Batch batch);        // a whole update
   void count_in_held();                             // what need not be held back any more
@@ -204,28 +206,43 @@ class Shard final : public Server {
   bool parted_ = false;
 };
 
+template <class T>
+template <class Visit>
+void Shard<T>::for_each_row(const Message& message, const Visit& visit) {
+  for_each_run(message, [&](Number first, std::size_t count, std::span<const T> values) {
+    const std::size_t width = values.size() / count;
+    for (std::size_t i = 0; i < count; ++i) visit(static_cast<Number>(first + i), values.subspan(i * width, width));
+  });
+}
+
 // Where keys do not follow each other as they once came, each place where a row may be is a cache line that is far away: then where the next few are is
 // guessed before the first of them is visited, and slots are on their way before that.
 template <class T>
 template <class Visit>
-void Shard<T>::for_each_row(const Message& message, const Visit& visit) {
+void Shard<T>::for_each_run(const Message& message, const Visit& visit) {
   constexpr std::size_t few = 16;
   const auto keys = message.keys();
   const auto values = message.values<T>();
   const std::size_t width = has_state(message.header.kind) ? rows_.full_width() : spec_.width;
   std::array<Number, few> guess;
   Number number = RowMap<T>::kNone;
-  for (std::size_t begin = 0; begin < keys.size(); begin += few) {
+  for (std::size_t begin = 0; begin < keys.size();) {
+    if (const std::size_t run = rows_.run(number + 1, keys.subspan(begin)); run > 0) {
+      visit(number + 1, run, values.subspan(begin * width, run * width));
+      number += static_cast<Number>(run);
+      begin += run;
+      continue;
+    }
     const std::size_t end = std::min(begin + few, keys.size());
-    const bool astray = number + 1 >= rows_.size() || rows_.key(number + 1) != keys[begin];
-    for (std::size_t i = begin; astray && i < end; ++i) {
+    for (std::size_t i = begin; i < end; ++i) {
       if (i + few < keys.size()) rows_.expect(keys[i + few]);
       guess[i - begin] = rows_.guess(keys[i]);
     }
     for (std::size_t i = begin; i < end; ++i) {
-      number = rows_.number_of(keys[i], astray ? guess[i - begin] : number + 1);
-      visit(number, values.subspan(i * width, width));
+      number = rows_.number_of(keys[i], guess[i - begin]);
+      visit(number, std::size_t{1}, values.subspan(i * width, width));
     }
+    begin = end;
   }
 }
 

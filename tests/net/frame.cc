@@ -34,6 +34,28 @@ TEST(Frame, a_header_comes_back) {
   EXPECT_EQ(back->consumed, header.consumed);
 }
 
+TEST(Frame, what_was_given_and_comes_back) {
+  Header header{.lent = true, .given = true, .length = 100, .tag = {1, 2}};
+  ASSERT_TRUE(decode(encode(header), Channel::memory));
+  EXPECT_TRUE(decode(encode(header), Channel::memory)->given);
+  EXPECT_FALSE(decode(encode(header), Channel::bulk));
+  header.lent = false;
+  EXPECT_FALSE(decode(encode(header), Channel::memory));  // only what is lent
+  header = {.kind = Kind::returned, .length = 32, .tag = {}};
+  EXPECT_TRUE(decode(encode(header), Channel::memory));
+  EXPECT_FALSE(decode(encode(header), Channel::control));
+  EXPECT_FALSE(decode(encode(header), Channel::bulk));
+
+  const std::vector<Returned> returned = {{7, 1}, {1ull << 40, 3}};
+  const std::string text = encode(returned);
+  const auto back = decode_returned(bytes_of(text));
+  ASSERT_TRUE(back && back->size() == 2);
+  EXPECT_EQ((*back)[1].first, returned[1].first);
+  EXPECT_EQ((*back)[1].count, returned[1].count);
+  for (std::size_t size = 0; size < text.size(); ++size) EXPECT_EQ(decode_returned(bytes_of(text).first(size)).has_value(), size % 16 == 0);
+  EXPECT_FALSE(decode_returned(bytes_of(std::string((kReturnedPerFrame + 1) * 16, 'x'))));
+}
+
 TEST(Frame, each_channel_refuses_what_is_not_its_own) {
   Header header;
   header.length = 100;
@@ -71,7 +93,7 @@ TEST(Frame, random_headers_are_refused_or_bounded) {
     if (i % 2) {  // near misses: plausible kinds, classes and lengths
       const std::uint32_t length = random() % (2 * kMaxFrame);
       std::memcpy(bytes.data(), &length, 4);
-      bytes[4] = static_cast<std::byte>(random() % 10);
+      bytes[4] = static_cast<std::byte>(random() % 14);
       bytes[5] = static_cast<std::byte>(random() % 4);
       std::memset(bytes.data() + 6, static_cast<int>(random() % 2), 1);
       std::memset(bytes.data() + 7, 0, 1);

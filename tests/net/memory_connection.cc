@@ -8,11 +8,14 @@
 #include <algorithm>
 #include <deque>
 #include <memory>
+#include <numeric>
 #include <optional>
 #include <random>
 
 namespace shoal::net {
 namespace {
+
+const Post kLater = [](const std::function<void()>&) {};  // look() does it
 
 class Frames final : public ConnectionUser {
  public:
@@ -21,6 +24,8 @@ class Frames final : public ConnectionUser {
   std::uint64_t consumed = 0;  // of the last message of credit
   std::error_code why;
   int written = 0, lent = 0;  // frames
+  bool keeps = false;
+  std::vector<std::pair<std::span<const std::byte>, Loan>> kept;
   std::size_t bytes_taken = 0;
 
   void offer(std::span<const std::byte> payload) {
@@ -62,6 +67,11 @@ class Frames final : public ConnectionUser {
     if (const auto credit = wire::decode_credit(payload)) consumed = credit->consumed;
     return true;
   }
+  bool keep(std::span<const std::byte> payload, Loan loan) override {
+    if (!keeps) return false;
+    kept.emplace_back(payload, std::move(loan));
+    return true;
+  }
   void wire_bytes(std::size_t, std::size_t) override {}
   void ended(wire::Channel, std::error_code reason) override { why = reason; }
 
@@ -88,8 +98,8 @@ struct Made {
 struct Pair {
   Made by_a, by_b;
   Frames a_user, b_user;
-  MemoryConnection a{std::move(by_a.own), std::move(by_b.seen), a_user};
-  MemoryConnection b{std::move(by_b.own), std::move(by_a.seen), b_user};
+  MemoryConnection a{std::move(by_a.own), std::move(by_b.seen), a_user, kLater};
+  MemoryConnection b{std::move(by_b.own), std::move(by_a.seen), b_user, kLater};
 };
 
 // One side lends from an arena, in which there is room for so many of the largest frames.
@@ -102,8 +112,8 @@ struct Lending {
   Arena arena;
   Made by_a{&arena}, by_b;
   Frames a_user, b_user;
-  std::optional<MemoryConnection> a{std::in_place, std::move(by_a.own), std::move(by_b.seen), a_user};
-  MemoryConnection b{std::move(by_b.own), std::move(by_a.seen), b_user};
+  std::optional<MemoryConnection> a{std::in_place, std::move(by_a.own), std::move(by_b.seen), a_user, kLater};
+  MemoryConnection b{std::move(by_b.own), std::move(by_a.seen), b_user, kLater};
   std::byte* const memory;
 };
 
@@ -257,6 +267,95 @@ TEST(MemoryConnection, what_one_lent_that_has_gone_is_not_taken) {
   EXPECT_FALSE(on.b_user.why);                        // the control connection says it
 }
 
+// Goal: what was given is kept by who wants it so, whole frames and the small end alike, and stays the giver's until it comes back, in whatever order; what
+// nobody keeps is copied and comes back at once. Method: frames of one piece of memory, whose holder the test watches.
+TEST(MemoryConnection, what_was_given_stays_until_it_is_returned) {
+  constexpr std::size_t kFrames = 5, kEnd = 50;
+  for (const bool keeps : {true, false}) {
+    SCOPED_TRACE(keeps);
+    Lending on(kFrames);
+    ASSERT_NE(on.memory, nullptr);
+    std::iota(reinterpret_cast<std::uint8_t*>(on.memory), reinterpret_cast<std::uint8_t*>(on.memory + kFrames * wire::kMaxFrame), std::uint8_t{0});
+    std::shared_ptr<std::byte[]> holder(on.memory, [](std::byte*) {});
+    const std::weak_ptr<std::byte[]> held = holder;
+    const Bytes all(std::exchange(holder, nullptr), (kFrames - 1) * wire::kMaxFrame + kEnd);
+    const std::vector<std::byte> as_given(all.begin(), all.end());
+    on.b_user.keeps = keeps;
+    for (std::size_t i = 0; i < kFrames; ++i) {
+      on.a_user.offer(std::span<const std::byte>(all).subspan(i * wire::kMaxFrame, i + 1 < kFrames ? wire::kMaxFrame : kEnd));
+      on.a_user.to_send.back().given = all;
+    }
+    const_cast<Bytes&>(all) = {};
+    on.a->pump();
+    EXPECT_FALSE(held.expired());
+    while (on.b.look() || on.a->look()) {
+    }
+    EXPECT_EQ(on.a_user.written, kFrames);  // and yet
+    if (keeps) {
+      ASSERT_EQ(on.b_user.kept.size(), kFrames);
+      std::vector<std::byte> came;
+      for (const auto& [payload, loan] : on.b_user.kept) came.insert(came.end(), payload.begin(), payload.end());
+      EXPECT_TRUE(came == as_given);
+      for (const std::size_t first : {3, 0, 1, 1, 0}) {
+        EXPECT_FALSE(held.expired());
+        on.b_user.kept.erase(on.b_user.kept.begin() + static_cast<std::ptrdiff_t>(first));
+        on.b.pump();
+        while (on.a->look()) {
+        }
+      }
+    } else {
+      std::vector<std::byte> came;
+      for (const auto& payload : on.b_user.came) came.insert(came.end(), payload.begin(), payload.end());
+      EXPECT_TRUE(came == as_given);
+      on.b.pump();
+      while (on.a->look()) {
+      }
+    }
+    EXPECT_TRUE(held.expired());
+    EXPECT_FALSE(on.a_user.why);
+    EXPECT_FALSE(on.b_user.why);
+  }
+}
+
+// Goal: a giver that goes in order leaves what others still read as it is; one whose other side is lost does not.
+TEST(MemoryConnection, what_was_given_outlives_the_giver) {
+  for (const bool lost : {false, true}) {
+    SCOPED_TRACE(lost);
+    Lending on(1);
+    ASSERT_NE(on.memory, nullptr);
+    std::fill_n(on.memory, wire::kMaxFrame, std::byte{7});
+    bool is_free = false;
+    on.b_user.keeps = true;
+    on.a_user.offer({on.memory, wire::kMaxFrame});
+    on.a_user.to_send.back().given = Bytes(std::shared_ptr<std::byte[]>(on.memory, [&is_free](std::byte*) { is_free = true; }), wire::kMaxFrame);
+    on.a->pump();
+    while (on.b.look() || on.a->look()) {
+    }
+    if (lost) on.a->forget();
+    on.a.reset();
+    EXPECT_EQ(is_free, lost);
+    ASSERT_EQ(on.b_user.kept.size(), 1u);
+    EXPECT_TRUE(std::ranges::all_of(on.b_user.kept[0].first, [](std::byte byte) { return byte == std::byte{7}; }));
+  }
+}
+
+TEST(MemoryConnection, what_was_not_given_cannot_come_back) {
+  const std::vector<std::vector<wire::Returned>> wrong = {{{0, 1}}, {{1, 0}}, {{0, ~std::uint64_t{0}}}, {{~std::uint64_t{0}, 2}}};
+  for (const auto& returned : wrong) {
+    Made by_a, by_b;
+    Shared& ring = *by_a.seen.shared;
+    RingWriter out(ring.ring, ring.written, ring.read);
+    Frames user;
+    MemoryConnection b(std::move(by_b.own), std::move(by_a.seen), user, kLater);
+    const std::string payload = wire::encode(returned);
+    out.write(wire::encode(wire::Header{.kind = wire::Kind::returned, .length = static_cast<std::uint32_t>(payload.size()), .tag = {}}));
+    out.write(std::as_bytes(std::span(payload)));
+    while (b.look()) {
+    }
+    EXPECT_EQ(user.why, std::errc::protocol_error);
+  }
+}
+
 TEST(MemoryConnection, a_place_outside_of_the_arena_ends_it) {
   for (const std::uint64_t offset : {std::uint64_t{0}, std::uint64_t{kArenaBytes - 50}, ~std::uint64_t{0}}) {
     Arena arena;
@@ -264,7 +363,7 @@ TEST(MemoryConnection, a_place_outside_of_the_arena_ends_it) {
     Shared& ring = *by_a.seen.shared;
     RingWriter out(ring.ring, ring.written, ring.read);
     Frames user;
-    MemoryConnection b(std::move(by_b.own), std::move(by_a.seen), user);
+    MemoryConnection b(std::move(by_b.own), std::move(by_a.seen), user, kLater);
     const auto header = wire::encode(wire::Header{.kind = wire::Kind::data, .lent = true, .length = 100, .tag = {1, 2}});
     out.write(header);
     out.write(std::as_bytes(std::span(&offset, 1)));
@@ -283,7 +382,7 @@ TEST(MemoryConnection, random_bytes_end_it) {
     Shared& ring = *by_a.seen.shared;
     RingWriter garbage(ring.ring, ring.written, ring.read);
     Frames user;
-    MemoryConnection b(std::move(by_b.own), std::move(by_a.seen), user);
+    MemoryConnection b(std::move(by_b.own), std::move(by_a.seen), user, kLater);
     std::vector<std::byte> bytes(4096);
     for (std::byte& byte : bytes) byte = static_cast<std::byte>(random());
     if (round % 2) {  // begins as a frame that might be

@@ -28,7 +28,7 @@ TEST(ColdFile, rows_are_the_same_as_in_memory) {
     for (OwnedRows<float>* const rows : {&warm, &cold}) {
       const auto number = rows->number_of(key);
       if (what == 0) rows->assign(number, values);
-      if (what == 1) rows->add(number, values, 0);
+      if (what == 1) rows->add(number, 1, values, 0);
       if (what >= 2) rows->step(spec.rule, number, values, 2, {});
     }
   }

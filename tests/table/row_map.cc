@@ -41,6 +41,47 @@ TEST(RowMap, agrees_with_a_map) {
   }
 }
 
+// Goal: rows that are added many at a time are those that would have been added one by one; runs are as long as keys, blocks and what was replaced
+// allow. Method: lists of keys that go on where the last one ended, fall back, or repeat themselves, for rows from one to more than a block.
+TEST(RowMap, many_at_a_time_are_as_one_by_one) {
+  using Rows = RowMap<std::int64_t>;
+  for (const std::size_t width : {1u, 5u, 40'000u}) {
+    SCOPED_TRACE(width);
+    Rows many(width), single(width);
+    std::mt19937_64 random(width);
+    Key next = 0;
+    const int calls = width > 1000 ? 20 : 60;
+    for (int call = 0; call < calls; ++call) {
+      std::vector<Key> keys(width > 1000 ? 1 + random() % 5 : 1 + random() % 40'000);
+      if (random() % 4 == 0) next /= 2;
+      for (Key& key : keys) key = next += random() % 50 == 0 ? 0 : 1 + random() % 3;
+      std::vector<std::int64_t> values(keys.size() * width);
+      for (std::size_t i = 0; i < values.size(); i += std::min<std::size_t>(width, 64)) values[i] = static_cast<std::int64_t>(random() % 1000);
+      const auto row = [&](std::size_t i) { return std::span<const std::int64_t>(values).subspan(i * width, width); };
+      const std::size_t taken = many.append(keys, values);
+      for (std::size_t i = 0; i < keys.size(); ++i) {
+        if (i >= taken) many.add(keys[i], Rows::kNone, row(i));
+        single.add(keys[i], Rows::kNone, row(i));
+      }
+      ASSERT_EQ(many.size(), single.size());
+      if (call == calls / 2) {
+        for (Rows* const rows : {&many, &single}) std::ranges::fill(rows->row(rows->replace(3)), 7);  // it holds anything
+      }
+      for (Rows::Number number = 0; number < many.size(); ++number) {
+        ASSERT_EQ(many.key(number), single.key(number));
+        const std::vector<Key> here = {single.key(number), number + 1 < single.size() ? single.key(number + 1) : Key{0}};
+        const std::size_t run = many.run(number, here);
+        ASSERT_EQ(run == 0, many.find(here[0], number) != number);  // it was replaced
+        if (run == 2) {
+          ASSERT_EQ(many.rows(number, 2).data() + width, many.row(number + 1).data());
+        }
+        ASSERT_TRUE(many.find(here[0], number) != number || std::ranges::equal(many.row(number), single.row(number)));
+      }
+    }
+    EXPECT_EQ(many.run(static_cast<Rows::Number>(many.size()), std::vector<Key>{1}), 0u);
+  }
+}
+
 TEST(RowMap, a_row_stays_where_it_is) {
   RowMap<float> rows(5);
   const float* const first = rows.row(rows.insert(0)).data();

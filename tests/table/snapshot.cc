@@ -115,7 +115,7 @@ TEST(Image, rows_are_as_they_were_when_it_was_made) {
       const auto number = rows.number_of(key);
       switch (random() % 4) {
         case 0: rows.assign(number, ones); break;
-        case 1: rows.add(number, ones, 0); break;
+        case 1: rows.add(number, 1, ones, 0); break;
         case 2:
           rows.overlay(number, ones, 0);
           rows.settle(number, ones);
