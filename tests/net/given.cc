@@ -17,10 +17,10 @@ namespace {
 constexpr std::uint64_t kOperation = 5;
 const std::vector<std::size_t> kSizes = {1, 100, 4096, 40'000, 300'000, 5'000'000, 65'536, 262'145};
 
-std::byte pattern(std::size_t size, std::size_t i) { return static_cast<std::byte>((i ^ (i >> 8)) + size); }
+std::byte given_byte(std::size_t size, std::size_t i) { return static_cast<std::byte>((i ^ (i >> 8)) + size); }
 bool is_right(std::span<const std::byte> bytes) {
   for (std::size_t i = 0; i < bytes.size(); ++i) {
-    if (bytes[i] != pattern(bytes.size(), i)) return false;
+    if (bytes[i] != given_byte(bytes.size(), i)) return false;
   }
   return true;
 }
@@ -31,7 +31,7 @@ void give_all(Transport& transport, bool from_arena, const std::shared_ptr<std::
     const auto lendable = transport.lendable(size);
     const std::shared_ptr<std::byte> memory = lendable && from_arena ? lendable : std::shared_ptr<std::byte>(new std::byte[size], std::default_delete<std::byte[]>());
     const Bytes bytes(std::shared_ptr<std::byte[]>(memory.get(), [memory, free](std::byte*) { ++*free; }), size);
-    for (std::size_t i = 0; i < size; ++i) bytes.data()[i] = pattern(size, i);
+    for (std::size_t i = 0; i < size; ++i) bytes.data()[i] = given_byte(size, i);
     transport.post([&transport, bytes] {
       for (const std::uint32_t lane : {0u, 1u}) transport.give(1, {kOperation, lane}, {}, bytes, [](const Failure& why) { EXPECT_FALSE(why); });
     });
