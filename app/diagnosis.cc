@@ -79,6 +79,7 @@ void append_meaning(const Figures& figures, std::string& text) {
                         "it adds {}/s\n",
                         show_seconds(figures.link.alpha), show_seconds(figures.link.fan_in_alpha), show_rate(figures.link.rate),
                         show_rate(figures.link.fan_in), show_size(figures.link.add_rate));
+    if (figures.link.saves > 0) text += fmt::format("  after a pause a link passes {} at once (a token bucket): short sums seem quicker than they are\n", show_size(figures.link.saves));
     text += fmt::format(
         "  all-reduce: 4 KB take {}, 1 MB {}, each further MB {}\n",
         show_seconds(all_reduce_seconds(figures, 4e3)), show_seconds(all_reduce_seconds(figures, 1e6)),
@@ -152,7 +153,7 @@ std::string to_json(const Figures& figures) {
   json all{{"members", members}, {"pairs", pairs}};
   if (size_of(figures) > 1) {
     all["link"] = {
-        {"alpha_s", figures.link.alpha}, {"rate", figures.link.rate}, {"add_rate", figures.link.add_rate}, {"fan_in", figures.link.fan_in}, {"fan_in_alpha_s", figures.link.fan_in_alpha}};
+        {"alpha_s", figures.link.alpha}, {"rate", figures.link.rate}, {"add_rate", figures.link.add_rate}, {"fan_in", figures.link.fan_in}, {"fan_in_alpha_s", figures.link.fan_in_alpha}, {"saves", figures.link.saves}};
   }
   all["fcnet"] = {{"images", images},
                   {"communication_s", step.communication},

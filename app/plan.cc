@@ -77,7 +77,7 @@ void take_measured(const std::string& file, exchange::Cluster& cluster) {
   try {
     const auto told = nlohmann::json::parse(contents(file));
     const auto& link = told.at("link");
-    cluster.machine.link = {link.at("alpha_s"), link.at("rate"), link.at("add_rate"), link.at("fan_in"), link.at("fan_in_alpha_s")};
+    cluster.machine.link = {link.at("alpha_s"), link.at("rate"), link.at("add_rate"), link.at("fan_in"), link.at("fan_in_alpha_s"), link.value("saves", 0.0)};
     std::vector<double> flops;  // of those members that have a PyTorch to measure
     for (const auto& member : told.at("members")) {
       if (member.at("flops").is_number()) flops.push_back(member.at("flops"));

@@ -16,6 +16,9 @@ constexpr int kAlphaRepeats = 24, kAlphaWarmup = 4;
 constexpr int kRateRepeats = 3, kRateWarmup = 1;    // the first one touches its windows' memory for the first time
 constexpr std::uint64_t kFirstBytes = 1 << 20, kMostBytes = 32 << 20;
 constexpr double kMeetingMargin = 0.97;              // flows that meet vary more from run to run than a few repeats show
+constexpr double kShortSum = 0.02;                // seconds of a sum that shows what a link saves up in a pause of twice that
+constexpr int kPausedRepeats = 3;
+constexpr double kMostSaved = 0.6, kLeastSaved = 0.12, kLongestSum = 0.3;  // of the sum: above, the sum is too short to show all; below, it is noise
 constexpr double kLongSum = 0.05;                 // seconds one all-reduce must take to be a measure of rate
 constexpr std::size_t kAddBytes = 128 * 1024;        // a slice: stays in L2
 constexpr int kAddRepeats = 16;
@@ -38,7 +41,8 @@ double measure_add_rate() {
 }
 
 // alpha and fan_in_alpha from the smallest all-reduce, by recursive doubling and by the gather program; rate and fan_in from
-// the largest that is needed, by the ring and the direct program; then the worst of all members.
+// the largest that is needed, by the ring and the direct program; what links save up from how much sooner a ring is done that follows
+// a pause; then the worst of all members.
 class Probe : public std::enable_shared_from_this<Probe> {
  public:
   Probe(Runner& runner, std::uint64_t operation, Instant deadline, Probed done)
@@ -79,7 +83,36 @@ class Probe : public std::enable_shared_from_this<Probe> {
   void measure_fan_in(std::uint64_t bytes) {
     measure("direct", large_, kRateWarmup, kRateRepeats, [this, bytes](double seconds) {
       model_.fan_in = kMeetingMargin * rate_of(bytes, seconds, 2, model_.fan_in_alpha);
-      agree();
+      measure_saved(kShortSum);
+    });
+  }
+
+  // With sums that take so many seconds where nothing was saved up.
+  void measure_saved(double sum) {
+    const double members = rehearsal_.size(), alpha = 2 * (members - 1) * model_.alpha, rate = model_.rate;
+    large_.resize(std::max<std::size_t>(rehearsal_.size(), static_cast<std::size_t>(sum * rate * members / (2 * (members - 1)) / sizeof(double))));
+    const double sent = 2 * (members - 1) / members * static_cast<double>(large_.size() * sizeof(double));
+    pause_and_sum(2 * sum, [this, sum, rate, steady = sent / rate, all = sent / rate + alpha](double seconds) {
+      small_.assign(1, std::max(0.0, all - seconds) / steady);
+      rehearsal_.all_reduce("gather", ReduceOp::min, small_, [self = shared_from_this(), sum, rate, steady](const net::Failure& why, double) {
+        if (why) return self->done_(why, {});
+        const double part = self->small_[0];
+        if (part > kMostSaved && sum < kLongestSum) return self->measure_saved(2 * sum);
+        self->model_.saves = part < kLeastSaved ? 0 : part * steady * rate;
+        self->agree();
+      });
+    });
+  }
+
+  void pause_and_sum(double pause, std::function<void(double)> then) {
+    const Instant at = rehearsal_.transport().now() + std::chrono::duration_cast<Nanoseconds>(Seconds(pause));
+    rehearsal_.transport().at(at, [self = shared_from_this(), pause, then = std::move(then)] {
+      self->rehearsal_.all_reduce("ring", ReduceOp::sum, self->large_, [self, pause, then](const net::Failure& why, double seconds) {
+        if (why) return self->done_(why, {});
+        self->times_.push_back(seconds);
+        if (std::ssize(self->times_) < kPausedRepeats) return self->pause_and_sum(pause, then);
+        then(median(std::exchange(self->times_, {})));
+      });
     });
   }
 
@@ -102,10 +135,11 @@ class Probe : public std::enable_shared_from_this<Probe> {
   }
 
   void agree() {
-    small_ = {model_.alpha, 1 / model_.rate, 1 / model_.add_rate, 1 / model_.fan_in, model_.fan_in_alpha};
+    small_ = {model_.alpha, 1 / model_.rate, 1 / model_.add_rate, 1 / model_.fan_in, model_.fan_in_alpha};  // what they save up is agreed on
     rehearsal_.all_reduce("gather", ReduceOp::max, small_, [self = shared_from_this()](const net::Failure& why, double) {
       if (why) return self->done_(why, {});
-      self->done_(nullptr, {self->small_[0], 1 / self->small_[1], 1 / self->small_[2], 1 / self->small_[3], self->small_[4]});
+      self->done_(nullptr, {.alpha = self->small_[0], .rate = 1 / self->small_[1], .add_rate = 1 / self->small_[2], .fan_in = 1 / self->small_[3],
+                            .fan_in_alpha = self->small_[4], .saves = self->model_.saves});
     });
   }
 

@@ -110,7 +110,7 @@ constexpr Priced kPrices[] = {
 void check(std::uint32_t ranks, double bytes, const LinkModel& link) {
   if (ranks < 1 || ranks > kMaxRanks) throw Error(Code::invalid_argument, fmt::format("{} members; 1 to {} are allowed", ranks, kMaxRanks));
   const bool sound = std::isfinite(bytes) && bytes >= 0 && std::isfinite(link.alpha) && link.alpha >= 0 && link.rate > 0 && link.add_rate > 0 &&
-                     link.fan_in >= 0 && link.fan_in_alpha >= 0;
+                     link.fan_in >= 0 && link.fan_in_alpha >= 0 && link.saves >= 0;
   if (!sound) {
     throw Error(Code::invalid_argument, fmt::format("no price for {} bytes at alpha {} s, {} bytes/s, adding {} bytes/s", bytes, link.alpha,
                                                     link.rate, link.add_rate));

@@ -72,8 +72,9 @@ std::string to_json(const ExchangePlan& plan) {
                      {"predicted_seconds", u.predicted_seconds}, {"predicted_exposed", u.predicted_exposed}});
     if (u.turn > 0) units.back()["turn"] = u.turn;
   }
-  const Json link = {{"alpha", plan.link.alpha}, {"rate", plan.link.rate}, {"add_rate", plan.link.add_rate},
+  Json link = {{"alpha", plan.link.alpha}, {"rate", plan.link.rate}, {"add_rate", plan.link.add_rate},
                      {"fan_in", plan.link.fan_in}, {"fan_in_alpha", plan.link.fan_in_alpha}};
+  if (plan.link.saves > 0) link["saves"] = plan.link.saves;
   Json json = {{"version", 1}, {"choice", plan.choice}, {"order", name(plan.order)}, {"ranks", plan.ranks}, {"link", link},
                      {"forward_seconds", plan.forward_seconds}, {"backward_seconds", plan.backward_seconds},
                      {"step_seconds", plan.step_seconds}, {"predicted_seconds", plan.predicted_seconds()}, {"multiply_rate", plan.multiply_rate},
@@ -98,8 +99,8 @@ ExchangePlan plan_from_json(const std::string& text, const std::string& where) {
   plan.choice = to_text(parse_choice(root.text_or("choice", "auto"), where + ": plan.choice"));
   plan.order = read_order(root);
   const auto link = root.object("link");
-  plan.link = {link.number("alpha", 0), link.number("rate", 1), link.number("add_rate", 1), link.number("fan_in", 0),
-               link.number("fan_in_alpha", 0)};
+  plan.link = {.alpha = link.number("alpha", 0), .rate = link.number("rate", 1), .add_rate = link.number("add_rate", 1), .fan_in = link.number("fan_in", 0),
+               .fan_in_alpha = link.number("fan_in_alpha", 0), .saves = link.number_or("saves", 0, 0)};
   if (json.contains("tune")) plan.link.tuning = std::make_shared<const collective::Tuning>(root.text("tune"), where + ": plan.tune");
   if (json.contains("network")) plan.link.network = collective::KnownNetwork::from_json(json["network"].dump(), where + ": plan.network");
   plan.forward_seconds = root.number("forward_seconds", 0);

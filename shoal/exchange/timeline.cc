@@ -17,7 +17,9 @@ struct Batch {
 
 class Link {
  public:
-  Link(std::span<const Work> units, Order order) : units_(units), order_(order), left_(units.size()), arrived_(units.size()) {
+  // saves: as foresee() has it; saved: of them when backward begins.
+  Link(std::span<const Work> units, Order order, double saves, double saved)
+      : units_(units), order_(order), saves_(saves), saved_(saved), left_(units.size()), arrived_(units.size()) {
     for (std::uint32_t u = 0; u < units.size(); ++u) {
       left_[u] = units[u].pieces;
       later_.push({units[u].ready, u, units[u].pieces, false});
@@ -26,20 +28,32 @@ class Link {
 
   std::vector<double> run() {
     while (!later_.empty() || !waiting_.empty()) {
-      if (waiting_.empty()) now_ = std::max(now_, later_.top().at);
+      if (waiting_.empty()) idle_until(later_.top().at);
       for (; !later_.empty() && later_.top().at <= now_; later_.pop()) waiting_.push(later_.top());
       send_one();
     }
     return std::move(arrived_);
   }
+  // What it has saved up when it goes on at `at`, having done all.
+  double saved(double at) {
+    idle_until(at);
+    return saved_;
+  }
 
  private:
+  void idle_until(double at) {
+    saved_ = std::min(saves_, saved_ + std::max(0.0, at - now_));
+    now_ = std::max(now_, at);
+  }
+
   void send_one() {
     Batch batch = waiting_.top();
     waiting_.pop();
     const Work& work = units_[batch.unit];
     const bool halves = work.add > 0;
-    now_ += work.link / work.pieces / (halves ? 2 : 1);
+    const double seconds = work.link / work.pieces / (halves ? 2 : 1), made_up = std::min(saved_, seconds);
+    saved_ -= made_up;
+    now_ += seconds - made_up;
     if (halves && !batch.sums) {
       adder_free_ = std::max(adder_free_, now_) + work.add / work.pieces;
       later_.push({adder_free_, batch.unit, 1, true});
@@ -63,6 +77,8 @@ class Link {
 
   const std::span<const Work> units_;
   const Order order_;
+  const double saves_;
+  double saved_;
   std::vector<std::uint32_t> left_;  // pieces that have not arrived
   std::vector<double> arrived_;
   double now_ = 0, adder_free_ = 0;
@@ -70,11 +86,10 @@ class Link {
   std::priority_queue<Batch, std::vector<Batch>, LessUrgent> waiting_{LessUrgent{units_, order_}};
 };
 
-}  // namespace
-
-Timeline foresee(std::span<const Work> units, double forward, double backward, Order order) {
+// The thread's part, once it is known what arrives when.
+Timeline go_through(std::span<const Work> units, std::vector<double> arrived, double forward, double backward, Order order) {
   Timeline line;
-  line.arrived = Link(units, order).run();
+  line.arrived = std::move(arrived);
   line.waited.resize(units.size());
   std::vector<std::uint32_t> gates(units.size());
   std::iota(gates.begin(), gates.end(), 0u);
@@ -90,6 +105,34 @@ Timeline foresee(std::span<const Work> units, double forward, double backward, O
     line.waited[unit] = thread - before;
   }
   line.seconds = thread + forward - done;
+  return line;
+}
+
+}  // namespace
+
+// In the steady state an iteration begins with what the one before has left, and gets no more through the link than its rate: the most that a link
+// has at the beginning and again at the end, by halving.
+Timeline foresee(std::span<const Work> units, double forward, double backward, Order order, double saves) {
+  constexpr int kHalvings = 8;
+  const double busy = std::accumulate(units.begin(), units.end(), 0.0, [](double sum, const Work& work) { return sum + work.link; });
+  const auto begun_with = [&](double saved, Timeline& line) {
+    Link link(units, order, saves, saved);
+    line = go_through(units, link.run(), forward, backward, order);
+    return link.saved(line.seconds) >= saved;  // and so it goes on
+  };
+  Timeline line;
+  double most = std::min(saves, busy);
+  if (begun_with(most, line)) {
+    if (saves > 0) line.seconds = std::max(line.seconds, busy);
+    return line;
+  }
+  double least = 0;
+  for (int i = 0; i < kHalvings; ++i) {
+    const double middle = (least + most) / 2;
+    (begun_with(middle, line) ? least : most) = middle;
+  }
+  begun_with(least, line);
+  line.seconds = std::max(line.seconds, busy);
   return line;
 }
 

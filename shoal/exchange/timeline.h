@@ -31,7 +31,7 @@ struct Timeline {
   double seconds = 0;           // of an iteration in the steady state: forward + backward + all that was waited
 };
 // Units in the order in which they are complete. The link is free when backward begins: all of an iteration has arrived by the end of the
-// next forward pass.
-Timeline foresee(std::span<const Work> units, double forward, double backward, Order order);
+// next forward pass. saves: seconds of the link that it can save up while it is idle, and make up for later (LinkModel::saves).
+Timeline foresee(std::span<const Work> units, double forward, double backward, Order order, double saves = 0);
 
 }  // namespace shoal::exchange
