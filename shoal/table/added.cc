@@ -1,5 +1,7 @@
 #include "shoal/table/added.h"
 
+#include <algorithm>
+#include <numeric>
 #include <utility>
 
 #include "shoal/table/finite.h"
@@ -15,15 +17,55 @@ Added<T>::Added(std::size_t width, Encoding encoding, const Placement& placement
   }
 }
 
+namespace {
+
+// Rows one below the other: those that are new at once, the others one by one. Returns the number of the last.
+template <class T>
+typename RowMap<T>::Number add_all(RowMap<T>& rows, std::span<const Key> keys, std::span<const T> values, typename RowMap<T>::Number last) {
+  for (std::size_t i = 0; i < keys.size(); ++i) {
+    if (const std::size_t taken = rows.append(keys.subspan(i), values.subspan(i * rows.width())); taken > 0) {
+      i += taken;
+      last = static_cast<typename RowMap<T>::Number>(rows.size() - 1);
+    }
+    if (i < keys.size()) last = rows.add(keys[i], last + 1, values.subspan(i * rows.width(), rows.width()));
+  }
+  return last;
+}
+
+}  // namespace
+
+// Narrow rows are first sorted by their shards, some at a time, so that those of each come together; a wide one is worth a look at its shard.
 template <class T>
 void Added<T>::add(std::uint32_t worker, std::span<const Key> keys, std::span<const T> values) {
+  constexpr std::size_t kSome = 4096, kNarrow = 64;  // rows; bytes
   std::vector<Open>& open = open_[worker];
   std::vector<typename Rows::Number> last(open.size(), Rows::kNone);  // by shard
-  for (std::size_t i = 0; i < keys.size(); ++i) {
-    if (placement_.shards() == 1) i += open[0].rows.append(keys.subspan(i), values.subspan(i * width_));
-    if (i == keys.size()) break;
-    const std::size_t shard = placement_.shard_of(keys[i]);
-    last[shard] = open[shard].rows.add(keys[i], last[shard] + 1, values.subspan(i * width_, width_));
+  if (open.size() == 1) return void(add_all<T>(open[0].rows, keys, values, Rows::kNone));
+  if (width_ * sizeof(T) > kNarrow) {
+    for (std::size_t i = 0; i < keys.size(); ++i) {
+      const std::size_t shard = placement_.shard_of(keys[i]);
+      last[shard] = open[shard].rows.add(keys[i], last[shard] + 1, values.subspan(i * width_, width_));
+    }
+    return;
+  }
+  std::vector<std::uint32_t> shards(std::min(kSome, keys.size()));
+  std::vector<Key> sorted(shards.size());
+  std::vector<T> with(shards.size() * width_);
+  std::vector<std::size_t> ends(open.size());
+  for (std::size_t begin = 0; begin < keys.size(); begin += kSome) {
+    const std::size_t count = std::min(kSome, keys.size() - begin);
+    std::ranges::fill(ends, 0);
+    for (std::size_t i = 0; i < count; ++i) ++ends[shards[i] = static_cast<std::uint32_t>(placement_.shard_of(keys[begin + i]))];
+    std::exclusive_scan(ends.begin(), ends.end(), ends.begin(), std::size_t{0});
+    for (std::size_t i = 0; i < count; ++i) {
+      const std::size_t at = ends[shards[i]]++;
+      sorted[at] = keys[begin + i];
+      set<T>({with.data() + at * width_, width_}, values.subspan((begin + i) * width_, width_));
+    }
+    for (std::size_t shard = 0, first = 0; shard < open.size(); first = ends[shard++]) {
+      const std::size_t some = ends[shard] - first;
+      last[shard] = add_all<T>(open[shard].rows, std::span<const Key>(sorted).subspan(first, some), std::span<const T>(with).subspan(first * width_, some * width_), last[shard]);
+    }
   }
 }
 
