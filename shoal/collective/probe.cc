@@ -80,25 +80,26 @@ class Probe : public std::enable_shared_from_this<Probe> {
     measure("ring", large_, kRateWarmup, kRateRepeats, [this, bytes](double seconds) { agree_on_size(bytes, seconds); });
   }
 
-  void measure_fan_in(std::uint64_t bytes) {
-    measure("direct", large_, kRateWarmup, kRateRepeats, [this, bytes](double seconds) {
+  // bytes_a_second: of sums, the same on all members.
+  void measure_fan_in(std::uint64_t bytes, double bytes_a_second) {
+    measure("direct", large_, kRateWarmup, kRateRepeats, [this, bytes, bytes_a_second](double seconds) {
       model_.fan_in = kMeetingMargin * rate_of(bytes, seconds, 2, model_.fan_in_alpha);
-      measure_saved(kShortSum);
+      measure_saved(kShortSum, bytes_a_second);
     });
   }
 
   // With sums that take so many seconds where nothing was saved up.
-  void measure_saved(double sum) {
-    const double members = rehearsal_.size(), alpha = 2 * (members - 1) * model_.alpha, rate = model_.rate;
-    large_.resize(std::max<std::size_t>(rehearsal_.size(), static_cast<std::size_t>(sum * rate * members / (2 * (members - 1)) / sizeof(double))));
-    const double sent = 2 * (members - 1) / members * static_cast<double>(large_.size() * sizeof(double));
-    pause_and_sum(2 * sum, [this, sum, rate, steady = sent / rate, all = sent / rate + alpha](double seconds) {
+  void measure_saved(double sum, double bytes_a_second) {
+    const double members = rehearsal_.size(), steps = 2 * (members - 1);
+    large_.resize(std::max<std::size_t>(rehearsal_.size(), static_cast<std::size_t>(sum * bytes_a_second / sizeof(double))));
+    const double sent = steps / members * static_cast<double>(large_.size() * sizeof(double)), steady = sent / model_.rate;
+    pause_and_sum(2 * sum, [this, sum, bytes_a_second, sent, steady, all = steady + steps * model_.alpha](double seconds) {
       small_.assign(1, std::max(0.0, all - seconds) / steady);
-      rehearsal_.all_reduce("gather", ReduceOp::min, small_, [self = shared_from_this(), sum, rate, steady](const net::Failure& why, double) {
+      rehearsal_.all_reduce("gather", ReduceOp::min, small_, [self = shared_from_this(), sum, bytes_a_second, sent](const net::Failure& why, double) {
         if (why) return self->done_(why, {});
         const double part = self->small_[0];
-        if (part > kMostSaved && sum < kLongestSum) return self->measure_saved(2 * sum);
-        self->model_.saves = part < kLeastSaved ? 0 : part * steady * rate;
+        if (part > kMostSaved && sum < kLongestSum) return self->measure_saved(2 * sum, bytes_a_second);
+        self->model_.saves = part < kLeastSaved ? 0 : part * sent;
         self->agree();
       });
     });
@@ -130,7 +131,7 @@ class Probe : public std::enable_shared_from_this<Probe> {
       const double slowest = self->small_[0];
       if (slowest < kLongSum && bytes < kMostBytes) return self->measure_rate(2 * bytes);
       self->model_.rate = self->rate_of(bytes, slowest, 2 * (self->rehearsal_.size() - 1), self->model_.alpha);
-      self->measure_fan_in(bytes);
+      self->measure_fan_in(bytes, static_cast<double>(bytes) / slowest);
     });
   }
 

@@ -77,10 +77,11 @@ double price_units(ExchangePlan& plan) {
     steps[u] = plan.step_seconds * static_cast<double>(load_of(plan, plan.units[u]).count) / elements;
     work[u].thread += steps[u];
   }
-  const auto line = foresee(work, plan.forward_seconds, plan.backward_seconds, plan.order, plan.link.saves / plan.link.rate);
+  const double besides = plan.operating_seconds() + (by_parameter && !plan.settled ? 0 : plan.stepping_seconds());
+  const auto line = foresee(work, plan.forward_seconds, plan.backward_seconds, plan.order, {plan.link.saves / plan.link.rate, besides});
   for (std::size_t u = 0; u < plan.units.size(); ++u) plan.units[u].predicted_exposed += std::max(0.0, line.waited[u] - steps[u]);
   const double returned = expose_returns(plan, work, after);
-  return line.seconds + between + returned + plan.operating_seconds() + (by_parameter && !plan.settled ? 0 : plan.stepping_seconds());
+  return line.seconds + between + returned + besides;
 }
 
 ExchangePlan priced_on(ExchangePlan plan, const collective::LinkModel& link) {

@@ -17,7 +17,7 @@ struct Batch {
 
 class Link {
  public:
-  // saves: as foresee() has it; saved: of them when backward begins.
+  // saves: seconds at most; saved: of them when backward begins.
   Link(std::span<const Work> units, Order order, double saves, double saved)
       : units_(units), order_(order), saves_(saves), saved_(saved), left_(units.size()), arrived_(units.size()) {
     for (std::uint32_t u = 0; u < units.size(); ++u) {
@@ -112,28 +112,27 @@ Timeline go_through(std::span<const Work> units, std::vector<double> arrived, do
 
 // In the steady state an iteration begins with what the one before has left, and gets no more through the link than its rate: the most that a link
 // has at the beginning and again at the end, by halving.
-Timeline foresee(std::span<const Work> units, double forward, double backward, Order order, double saves) {
+Timeline foresee(std::span<const Work> units, double forward, double backward, Order order, const Saving& saving) {
   constexpr int kHalvings = 8;
   const double busy = std::accumulate(units.begin(), units.end(), 0.0, [](double sum, const Work& work) { return sum + work.link; });
   const auto begun_with = [&](double saved, Timeline& line) {
-    Link link(units, order, saves, saved);
+    Link link(units, order, saving.most, saved);
     line = go_through(units, link.run(), forward, backward, order);
-    return link.saved(line.seconds) >= saved;  // and so it goes on
+    return link.saved(line.seconds + saving.besides) >= saved;  // and so it goes on
+  };
+  const auto within_rate = [&](Timeline line) {
+    if (saving.most > 0) line.seconds = std::max(line.seconds, busy - saving.besides);
+    return line;
   };
   Timeline line;
-  double most = std::min(saves, busy);
-  if (begun_with(most, line)) {
-    if (saves > 0) line.seconds = std::max(line.seconds, busy);
-    return line;
-  }
-  double least = 0;
+  double most = std::min(saving.most, busy), least = 0;
+  if (begun_with(most, line)) return within_rate(std::move(line));
   for (int i = 0; i < kHalvings; ++i) {
     const double middle = (least + most) / 2;
     (begun_with(middle, line) ? least : most) = middle;
   }
   begun_with(least, line);
-  line.seconds = std::max(line.seconds, busy);
-  return line;
+  return within_rate(std::move(line));
 }
 
 }  // namespace shoal::exchange

@@ -25,13 +25,19 @@ struct Work {
   std::uint32_t pieces = 1;    // that take their turns on the link; >= 1
 };
 
+// A link that saves up while it is idle (LinkModel::saves).
+struct Saving {
+  double most = 0;     // seconds of the link that it makes up for later
+  double besides = 0;  // of an iteration, in which the link is idle and which are not in the timeline: the optimizer's, behind a barrier
+};
+
 struct Timeline {
   std::vector<double> arrived;  // by unit: from the start of backward until its last piece is there
   std::vector<double> waited;   // by unit: what the thread lost to it, waiting and computing
   double seconds = 0;           // of an iteration in the steady state: forward + backward + all that was waited
 };
 // Units in the order in which they are complete. The link is free when backward begins: all of an iteration has arrived by the end of the
-// next forward pass. saves: seconds of the link that it can save up while it is idle, and make up for later (LinkModel::saves).
-Timeline foresee(std::span<const Work> units, double forward, double backward, Order order, double saves = 0);
+// next forward pass.
+Timeline foresee(std::span<const Work> units, double forward, double backward, Order order, const Saving& saving = {});
 
 }  // namespace shoal::exchange

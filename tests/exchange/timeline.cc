@@ -137,8 +137,10 @@ TEST(Timeline, what_a_link_saves_up_is_made_up_for) {
   const std::vector<std::array<double, 3>> cases = {{0.5, 1, F + B}, {2, 0.5, F + B + 1.5}, {2, 5, F + B}, {5, 9, 5}, {5, 1, F + B + 4}};  // on the link, saves, an iteration
   for (const auto& [link, saves, expected] : cases) {
     const std::vector<Work> one = {{.ready = B, .link = link}};
-    EXPECT_NEAR(foresee(one, F, B, Order::fifo, saves).seconds, expected, 0.02) << link << " " << saves;
+    EXPECT_NEAR(foresee(one, F, B, Order::fifo, {.most = saves}).seconds, expected, 0.02) << link << " " << saves;
   }
+  const std::vector<Work> one = {{.ready = B, .link = 5}};  // where the link is idle for two seconds more
+  EXPECT_NEAR(foresee(one, F, B, Order::fifo, {.most = 9, .besides = 2}).seconds, F + B, 0.02);
   std::mt19937_64 random(7);
   for (int i = 0; i < 200; ++i) {
     const auto model = random_model(random);
@@ -146,7 +148,7 @@ TEST(Timeline, what_a_link_saves_up_is_made_up_for) {
     for (const Order order : {Order::fifo, Order::priority}) {
       double before = foresee(units, model.F, model.B, order).seconds;
       for (const double saves : {0.1, 1.0, 10.0, 1000.0}) {
-        const double seconds = foresee(units, model.F, model.B, order, saves).seconds;
+        const double seconds = foresee(units, model.F, model.B, order, {.most = saves}).seconds;
         EXPECT_LE(seconds, before * (order == Order::fifo ? 1.01 : 1.06)) << i;  // pieces that are sooner may take another's turn
         EXPECT_GE(seconds, std::max(model.F + model.B, model.C) * 0.999);
         before = seconds;
