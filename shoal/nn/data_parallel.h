@@ -183,7 +183,7 @@ class DataParallel final : private GradientListener, private PairListener, priva
   void backward_starts() override;
   void before_accumulation(std::size_t i) override;
   void after_accumulation(std::size_t i) override;
-  bool wants_pair(std::size_t i, const at::Tensor& x, const at::Tensor& g) override;
+  bool wants_pair(std::size_t i, const at::Tensor& x, const at::Tensor& g, bool goes_on) override;
   void take_pair(std::size_t i, const at::Tensor& x, const at::Tensor& g) override;
   at::Tensor forward_in_strips(Call& call, const at::Tensor& x) override;
   at::Tensor backward_in_strips(const Call& call, const at::Tensor& g, bool weight) override;

@@ -10,9 +10,9 @@ at::ScalarType DataParallel::type_of_rows(std::size_t i) const {
   return exchange_->plan().tensors[i].bf16_rows ? at::kBFloat16 : at::kFloat;
 }
 
-bool DataParallel::wants_pair(std::size_t i, const at::Tensor& x, const at::Tensor& g) {
+bool DataParallel::wants_pair(std::size_t i, const at::Tensor& x, const at::Tensor& g, bool goes_on) {
   before_accumulation(i);  // completes an iteration that is open, and its end may change the plan
-  pairs_.note(i, x, g, !plan_is_final_ && exchange_->iteration() == 0);  // once: it would lengthen the backward pass that is measured
+  pairs_.note(i, x, g, goes_on, !plan_is_final_ && exchange_->iteration() == 0);  // once: it would lengthen the backward pass that is measured
   if (!exchange_->by_factors(static_cast<std::uint32_t>(i)) || !hooks_->pass_stores_gradients()) return false;
   if (x.scalar_type() != at::kBFloat16 && x.scalar_type() != type_of_rows(i)) return false;  // f32 rows would lose digits
   if (synchronize_ && !pairs_.holds(i)) return !pairs_.given_up(i);

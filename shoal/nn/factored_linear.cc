@@ -51,9 +51,9 @@ LayerRegistry& registry() {
 }
 
 // lent: the memory of x and g may soon be used for something else.
-bool take(const at::Tensor& g, const at::Tensor& x, const at::Tensor& layer, bool lent) {
+bool take(const at::Tensor& g, const at::Tensor& x, const at::Tensor& layer, bool goes_on, bool lent) {
   const auto [listener, i] = registry().find(layer.item<std::int64_t>());
-  if (!listener || !listener->wants_pair(i, x, g)) return false;
+  if (!listener || !listener->wants_pair(i, x, g, goes_on)) return false;
   listener->take_pair(i, lent ? x.clone() : x, lent ? g.clone() : g);
   return true;
 }
@@ -61,7 +61,7 @@ bool take(const at::Tensor& g, const at::Tensor& x, const at::Tensor& layer, boo
 // What graphs hold in place of gᵀ x: zeros where the pair was taken, for a graph that was compiled adds something. `use` is another number in
 // each place, lest a compiler that sees two equal calls make one of them.
 at::Tensor layer_gradient(const at::Tensor& g, const at::Tensor& x, const at::Tensor& layer, std::int64_t) {
-  return take(g, x, layer, true) ? at::zeros({g.size(1), x.size(1)}, g.options()) : g.t().mm(x);
+  return take(g, x, layer, true, true) ? at::zeros({g.size(1), x.size(1)}, g.options()) : g.t().mm(x);
 }
 
 at::Tensor layer_gradient_meta(const at::Tensor& g, const at::Tensor& x, const at::Tensor&, std::int64_t) {
@@ -102,7 +102,7 @@ class FactoredLinear : public torch::autograd::Function<FactoredLinear> {
         of[1] = g.t().mm(rows).to(type);
       } else if (at::isTensorSubclassLike(g)) {  // somebody traces
         of[1] = traced_gradient(g, rows, layer).to(type);
-      } else if (!take(g, rows, layer, false)) {
+      } else if (!take(g, rows, layer, context->needs_input_grad(0), false)) {
         of[1] = g.t().mm(rows).to(type);
       }
     }

@@ -19,8 +19,9 @@ namespace shoal::nn {
 class PairListener {
  public:
   virtual ~PairListener() = default;
-  // A pass has these rows for the weight of parameter i, rows x M and rows x N. Does it take them in place of their product?
-  virtual bool wants_pair(std::size_t i, const at::Tensor& x, const at::Tensor& g) = 0;
+  // A pass has these rows for the weight of parameter i, rows x M and rows x N. Does it take them in place of their product? goes_on: the gradient of x is
+  // wanted, too, for all that is known.
+  virtual bool wants_pair(std::size_t i, const at::Tensor& x, const at::Tensor& g, bool goes_on) = 0;
   virtual void take_pair(std::size_t i, const at::Tensor& x, const at::Tensor& g) = 0;
 };
 

@@ -20,9 +20,10 @@ at::Tensor matrix(const std::byte* memory, std::uint64_t rows, std::uint64_t col
 
 }  // namespace
 
-void LayerPairs::note(std::size_t i, const at::Tensor& x, const at::Tensor& g, bool look_through) {
+void LayerPairs::note(std::size_t i, const at::Tensor& x, const at::Tensor& g, bool goes_on, bool look_through) {
   noted_[i].rows += static_cast<std::uint64_t>(x.size(0));
   noted_[i].wide = noted_[i].wide || x.scalar_type() != at::kBFloat16;
+  noted_[i].goes_on = noted_[i].goes_on || goes_on;
   if (!look_through || x.size(0) == 0) return;
   const auto not_zero = [](const at::Tensor& t) { return t.count_nonzero().item<double>(); };
   filled_[i] = (not_zero(x) + not_zero(g)) / static_cast<double>(x.numel() + g.numel());

@@ -21,9 +21,10 @@ class LayerPairs {
         kept_(parameters) {}
 
   // What a pass had for parameter i, whether it was taken or not: what the plan is made from. look_through: to know filled(), too.
-  void note(std::size_t i, const at::Tensor& x, const at::Tensor& g, bool look_through);
+  void note(std::size_t i, const at::Tensor& x, const at::Tensor& g, bool goes_on, bool look_through);
   std::uint64_t rows(std::size_t i) const { return latest_[i].rows; }   // in the latest whole iteration
   bool bf16_rows(std::size_t i) const { return latest_[i].rows > 0 && !latest_[i].wide; }
+  bool first(std::size_t i) const { return latest_[i].rows > 0 && !latest_[i].goes_on; }  // nobody asked for a gradient of what it is given
   double filled(std::size_t i) const { return filled_[i]; }             // the share of the latest pair's numbers that are not zero
   void add(std::size_t i, const at::Tensor& x, const at::Tensor& g) { uses_[i].push_back({x, g}); }
 
@@ -51,6 +52,7 @@ class LayerPairs {
   struct Noted {
     std::uint64_t rows = 0;
     bool wide = false;  // some are not bf16
+    bool goes_on = false;
   };
   std::vector<Noted> noted_, latest_;  // in this iteration so far, in the one before
   std::vector<double> filled_;

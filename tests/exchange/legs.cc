@@ -110,6 +110,21 @@ TEST(Legs, of_strips_are_what_every_member_sends) {
   }
 }
 
+// What a layer is given is data: no gradient of it goes back.
+TEST(Legs, of_a_first_layer_give_no_gradient_back) {
+  auto plan = plan_of_legs(kHybrid + std::to_string(2), 4);
+  const auto given_back = [&] {
+    std::uint64_t bytes = 0;
+    for (const Leg& leg : way_named(plan.units[0].way)->legs(load_of(plan, plan.units[0]))) {
+      if (leg.collective == collective::Collective::reduce_scatter) bytes += leg.elements * leg.element_bytes;
+    }
+    return bytes;
+  };
+  EXPECT_EQ(given_back(), 2 * 2 * kLegRows * kLegInputs * sizeof(float));
+  plan.tensors[0].first = true;
+  EXPECT_EQ(given_back(), 0u);
+}
+
 // docs/ways.md: (N-1)/N of the tensor to the owners, and as much back.
 TEST(Legs, of_owners_go_there_and_back) {
   const auto plan = plan_of_legs("owners", 4);
