@@ -84,6 +84,7 @@ class Probe : public std::enable_shared_from_this<Probe> {
   void measure_fan_in(std::uint64_t bytes, double bytes_a_second) {
     measure("direct", large_, kRateWarmup, kRateRepeats, [this, bytes, bytes_a_second](double seconds) {
       model_.fan_in = kMeetingMargin * rate_of(bytes, seconds, 2, model_.fan_in_alpha);
+      if (kShortSum * bytes_a_second > static_cast<double>(kMostBytes)) return agree();  // no link
       measure_saved(kShortSum, bytes_a_second);
     });
   }
@@ -93,12 +94,14 @@ class Probe : public std::enable_shared_from_this<Probe> {
     const double members = rehearsal_.size(), steps = 2 * (members - 1);
     large_.resize(std::max<std::size_t>(rehearsal_.size(), static_cast<std::size_t>(sum * bytes_a_second / sizeof(double))));
     const double sent = steps / members * static_cast<double>(large_.size() * sizeof(double)), steady = sent / model_.rate;
-    pause_and_sum(2 * sum, [this, sum, bytes_a_second, sent, steady, all = steady + steps * model_.alpha](double seconds) {
+    // Where latency is most of it, sums back to back say better what one takes than figures that were taken from them.
+    const double all = std::min(steady + steps * model_.alpha, static_cast<double>(large_.size() * sizeof(double)) / bytes_a_second);
+    pause_and_sum(2 * sum, [this, sum, bytes_a_second, sent, steady, all](double seconds) {
       small_.assign(1, std::max(0.0, all - seconds) / steady);
       rehearsal_.all_reduce("gather", ReduceOp::min, small_, [self = shared_from_this(), sum, bytes_a_second, sent](const net::Failure& why, double) {
         if (why) return self->done_(why, {});
         const double part = self->small_[0];
-        if (part > kMostSaved && sum < kLongestSum) return self->measure_saved(2 * sum, bytes_a_second);
+        if (part > kMostSaved && sum < kLongestSum && 2 * sum * bytes_a_second <= static_cast<double>(kMostBytes)) return self->measure_saved(2 * sum, bytes_a_second);
         self->model_.saves = part < kLeastSaved ? 0 : part * sent;
         self->agree();
       });

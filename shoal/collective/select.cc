@@ -202,6 +202,7 @@ LinkModel link_on(std::shared_ptr<const KnownNetwork> network, const LinkModel& 
   LinkModel link = machine;
   if (ranks > 1) {
     const double moved = 2 * share(ranks);  // of a vector, by each member, by these two programs
+    link.saves = 0;  // that was another's
     link.rate = moved * network->rate(Collective::all_reduce, "ring");
     link.fan_in = moved * network->rate(Collective::all_reduce, "direct");
     topo::Routes routes(topology);

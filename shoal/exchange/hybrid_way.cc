@@ -174,7 +174,7 @@ class HybridWay final : public Way {
     in_groups(Leg::When::forward, Collective::all_gather, in, size);
     to_strips(Leg::When::forward);
     to_strips(Leg::When::backward);
-    if (!load.first.first) in_groups(Leg::When::backward, Collective::reduce_scatter, in, size);
+    if (!load.first.takes_data) in_groups(Leg::When::backward, Collective::reduce_scatter, in, size);
     for (std::uint32_t place = 0; groups_ > 1 && place < m; ++place) {
       Leg leg{.elements = strips.rows(place) * layer.inputs, .element_bytes = size, .members = strips.holders(place), .beside = place > 0};
       leg.program = collective::choose(leg.collective, groups_, leg.bytes(), load.link);

@@ -112,7 +112,7 @@ Measured as_measured(const Model& model, double samples, double flops) {
         tensor.rows = static_cast<std::uint64_t>(std::llround(samples * static_cast<double>(layer.rows)));
         tensor.outputs = layer.outputs / layer.rows;
         tensor.divisible = p.type == DType::f32 && p.count >= kLeastDivisible;
-        tensor.first = run.tensors.empty();
+        tensor.takes_data = run.tensors.empty();
       }
       if (layer.kind == LayerKind::embedding && i == 0) {
         tensor.width = layer.outputs / layer.rows;

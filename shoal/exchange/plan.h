@@ -35,7 +35,7 @@ struct TensorSpec {
   double filled = 1;           // of a layer: the share of its pair's numbers that are not zero, as measured
   bool bf16_rows = false;      // those of the layer
   bool divisible = false;      // of a layer's weight: members may each hold a strip of it (strips.h)
-  bool first = false;          // of a layer's weight: what the layer is given is data, for whose gradient nobody asks
+  bool takes_data = false;     // of a layer's weight: what the layer is given is data, for whose gradient nobody asks
   bool by_element = false;     // its optimizer treats each element by itself: every member may step a part of it (owned_parts.h)
 
   factor::Shape layer() const { return {outputs > 0 ? count / outputs : 0, outputs, type, bf16_rows}; }

@@ -64,7 +64,7 @@ std::string to_json(const ExchangePlan& plan) {
     add("sparse", t.sparse);
     add("bf16_rows", t.bf16_rows);
     add("divisible", t.divisible);
-    add("first", t.first);
+    add("takes_data", t.takes_data);
     add("by_element", t.by_element);
   }
   for (const auto& u : plan.units) {
@@ -117,7 +117,7 @@ ExchangePlan plan_from_json(const std::string& text, const std::string& where) {
                             r.whole_or("rows", kMostRows, 0), r.whole_or("outputs", kMostRows, 0), r.number_or("forward_at", -1, -1),
                             r.whole_or("width", kMostRows, 0), r.whole_or("touched", kMostRows, 0), r.whole_or("sparse", 1, 0) == 1,
                             r.number_or("filled", 0, 1), r.whole_or("bf16_rows", 1, 0) == 1, r.whole_or("divisible", 1, 0) == 1,
-                            r.whole_or("first", 1, 0) == 1, r.whole_or("by_element", 1, 0) == 1});
+                            r.whole_or("takes_data", 1, 0) == 1, r.whole_or("by_element", 1, 0) == 1});
     const auto& t = plan.tensors.back();
     if ((t.rows > 0 || t.outputs > 0) && (t.outputs == 0 || t.count % t.outputs != 0)) r.bad("outputs", "does not divide the tensor");
     if (t.filled > 1) r.bad("filled", "is more than 1");

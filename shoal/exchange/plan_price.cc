@@ -15,7 +15,7 @@ namespace {
 constexpr double kMostInTurn = 16;
 
 Work work_of(const ExchangePlan& plan, const Unit& unit, const Cost& cost) {
-  Work work{.priority = unit.priority, .link = cost.link, .thread = plan.settled ? 0 : cost.computing};
+  Work work{.priority = unit.priority, .link = cost.link, .bytes = std::min(cost.link, cost.sent / plan.link.rate), .thread = plan.settled ? 0 : cost.computing};
   bool known = true;
   for (auto t : unit.tensors) {
     const auto& tensor = plan.tensors[t];
@@ -78,7 +78,8 @@ double price_units(ExchangePlan& plan) {
     work[u].thread += steps[u];
   }
   const double besides = plan.operating_seconds() + (by_parameter && !plan.settled ? 0 : plan.stepping_seconds());
-  const auto line = foresee(work, plan.forward_seconds, plan.backward_seconds, plan.order, {plan.link.saves / plan.link.rate, besides});
+  const auto line = foresee(work, plan.forward_seconds, plan.backward_seconds, plan.order,
+                            {.most = plan.link.saves / plan.link.rate, .besides = besides - std::accumulate(after.begin(), after.end(), between)});
   for (std::size_t u = 0; u < plan.units.size(); ++u) plan.units[u].predicted_exposed += std::max(0.0, line.waited[u] - steps[u]);
   const double returned = expose_returns(plan, work, after);
   return line.seconds + between + returned + besides;

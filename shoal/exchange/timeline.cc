@@ -51,7 +51,7 @@ class Link {
     waiting_.pop();
     const Work& work = units_[batch.unit];
     const bool halves = work.add > 0;
-    const double seconds = work.link / work.pieces / (halves ? 2 : 1), made_up = std::min(saved_, seconds);
+    const double parts = work.pieces * (halves ? 2.0 : 1.0), seconds = work.link / parts, made_up = std::min(saved_, work.bytes / parts);
     saved_ -= made_up;
     now_ += seconds - made_up;
     if (halves && !batch.sums) {
@@ -110,29 +110,25 @@ Timeline go_through(std::span<const Work> units, std::vector<double> arrived, do
 
 }  // namespace
 
-// In the steady state an iteration begins with what the one before has left, and gets no more through the link than its rate: the most that a link
+// In the steady state an iteration begins with what the one before has left, so that no more goes through the link than its rate: the most that a link
 // has at the beginning and again at the end, by halving.
 Timeline foresee(std::span<const Work> units, double forward, double backward, Order order, const Saving& saving) {
   constexpr int kHalvings = 8;
-  const double busy = std::accumulate(units.begin(), units.end(), 0.0, [](double sum, const Work& work) { return sum + work.link; });
   const auto begun_with = [&](double saved, Timeline& line) {
     Link link(units, order, saving.most, saved);
     line = go_through(units, link.run(), forward, backward, order);
     return link.saved(line.seconds + saving.besides) >= saved;  // and so it goes on
   };
-  const auto within_rate = [&](Timeline line) {
-    if (saving.most > 0) line.seconds = std::max(line.seconds, busy - saving.besides);
-    return line;
-  };
   Timeline line;
-  double most = std::min(saving.most, busy), least = 0;
-  if (begun_with(most, line)) return within_rate(std::move(line));
+  double least = 0;
+  double most = std::min(saving.most, std::accumulate(units.begin(), units.end(), 0.0, [](double sum, const Work& work) { return sum + work.bytes; }));
+  if (begun_with(most, line)) return line;
   for (int i = 0; i < kHalvings; ++i) {
     const double middle = (least + most) / 2;
     (begun_with(middle, line) ? least : most) = middle;
   }
   begun_with(least, line);
-  return within_rate(std::move(line));
+  return line;
 }
 
 }  // namespace shoal::exchange

@@ -20,6 +20,7 @@ struct Work {
   double needed = 0;           // from the start of forward until its first use
   std::uint32_t priority = 0;  // the smallest is needed first
   double link = 0;             // on the link
+  double bytes = 0;            // of these, what bytes take at its rate: a link that has saved up makes up for them, not for latency
   double add = 0;              // a server's, between the first and the second half of `link`; 0: it takes no time of its own
   double thread = 0;           // of the thread, before its first use
   std::uint32_t pieces = 1;    // that take their turns on the link; >= 1
@@ -28,7 +29,8 @@ struct Work {
 // A link that saves up while it is idle (LinkModel::saves).
 struct Saving {
   double most = 0;     // seconds of the link that it makes up for later
-  double besides = 0;  // of an iteration, in which the link is idle and which are not in the timeline: the optimizer's, behind a barrier
+  double besides = 0;  // of an iteration, in which the link is idle and which are not in the timeline, as the optimizer's behind a barrier, less those in
+                       // which it is busy beside the timeline
 };
 
 struct Timeline {

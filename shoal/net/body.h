@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
 #include <cstring>
 #include <memory>
 #include <span>
@@ -22,6 +23,7 @@ class Body {
 
   // The next bytes stay where they are; otherwise they would go to `into`. false: they are no piece with what has come.
   bool keep(std::span<const std::byte> bytes, std::span<std::byte> into, Loan loan) {
+    if (kept_.empty() && reinterpret_cast<std::uintptr_t>(bytes.data()) % alignof(std::max_align_t) != 0) return false;  // as all memory is
     if (into.data() != own_.data() + kept_.size() || (!kept_.empty() && bytes.data() != kept_.data() + kept_.size())) return false;
     kept_ = {kept_.empty() ? bytes.data() : kept_.data(), kept_.size() + bytes.size()};
     loans_.push_back(std::move(loan));

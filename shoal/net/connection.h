@@ -18,6 +18,7 @@
 #include <utility>
 
 #include "shoal/core/bytes.h"
+#include "shoal/net/body.h"
 #include "shoal/net/frame.h"
 #include "shoal/net/sockets.h"
 
@@ -60,7 +61,7 @@ class ConnectionUser {
   virtual std::size_t plan(wire::Channel channel, std::span<iovec> into) = 0;
   virtual void took(wire::Channel channel, std::size_t bytes) = 0;
   // Through memory, in place of plan(): all of the payload stays where it lies, for as long as who takes it holds it. false: it is to be copied.
-  virtual bool keep(std::span<const std::byte> payload, std::shared_ptr<const void> loan) = 0;
+  virtual bool keep(std::span<const std::byte> payload, Loan loan) = 0;
   // Any other frame, whole. false: as above.
   virtual bool message(wire::Channel channel, const wire::Header& header, std::span<const std::byte> payload) = 0;
   virtual void wire_bytes(std::size_t sent, std::size_t received) = 0;

@@ -1,6 +1,7 @@
 // Credit: how receivers keep both the memory for unexpected bytes and the queue at their link bounded, after Homa
 // (SIGCOMM'18). A sender may send a little of a stream on its own (eager); all else it sends because the receiver
-// granted it, up to an absolute offset of the stream, for receives that are posted. The receiver keeps the bytes it has
+// granted it, up to an absolute offset of the stream, for receives that are posted (but what a member of its host reads in its
+// memory: Transport::give). The receiver keeps the bytes it has
 // granted and not yet received, summed over all senders, below a window of about rate x reaction time: enough to
 // keep its link busy, too little to make an urgent message wait long behind them. No sender is granted more of it than twice what it gives in that time: the link of
 // a slow one would only queue the rest, before its grants to others. A stream whose sender has nothing yet, because it still computes or

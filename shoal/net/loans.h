@@ -45,8 +45,8 @@ class Borrowed : public std::enable_shared_from_this<Borrowed> {
   std::deque<wire::Returned> back_;
 };
 
-// What this side has given. When the connection ends in order, what the other has not returned stays as it is for as long as this process lives: it may
-// hold rows of it that count. Threads: one.
+// What this side has given. When the connection ends, what the other has not returned stays as it is for as long as this process lives, and with it the
+// arena that it lies in, for the other may hold rows of it that count. Threads: one.
 class Given {
  public:
   Given() = default;

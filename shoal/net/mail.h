@@ -5,7 +5,8 @@
 //
 //   struct Kind { static constexpr std::uint32_t lanes;  static std::uint32_t lane_of(const Header&);  static std::string fault_of(const Header&, std::uint32_t lane);
 //                 static Priority priority_of(std::uint32_t lane);     // of its long bodies; left out: that of bulk
-//                 static constexpr bool read_only = true; };           // who gets a body does not write to it: it may lie where it was sent from
+//                 static bool read_only(const Header&); };             // of long bodies: who gets one does not write to it, and does not mind if who
+//                                                                      // sent it could: it may lie where it was sent from; left out: none
 //
 // A header goes ahead of all bulk bytes, with a short body behind it; a long body goes by credit on a lane of its own. So what is to come is known
 // early, and there is credit for the next bodies while one arrives: waiting for it at each message would leave a full link idle half of the time.
@@ -51,8 +52,8 @@ class Mail {
   static constexpr std::size_t kShortBody = 1024;
   static constexpr std::size_t kUnderWay = std::size_t{8} << 20;  // bytes of long bodies in one direction, which the receiver has room for
   static bool is_short(const Header& header) { return header.length <= kShortBody; }
-  static constexpr bool is_read_only() {
-    if constexpr (requires { Kind::read_only; }) return Kind::read_only;
+  static bool is_read_only(const Header& header) {
+    if constexpr (requires { Kind::read_only(header); }) return Kind::read_only(header);
     return false;
   }
   static Priority priority_of(std::uint32_t lane) {
@@ -136,7 +137,7 @@ void Mail<Message, Kind>::State::read_body(Rank from, std::uint32_t lane) {
     self->take(from, lane);
     if (!is_long) self->read(from, lane);
   };
-  if (is_long && is_read_only()) {
+  if (is_long && is_read_only(in.header)) {
     transport.take(from, {operation, lane + Kind::lanes}, priority_of(lane), in.header.length, [came, &next](const Failure& why, Bytes body) {
       if (!why) next.message.body = std::move(body);
       came(why);

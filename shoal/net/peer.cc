@@ -66,7 +66,7 @@ void Peer::close_operation(std::uint64_t operation, const Failure& why) {
     ReceiveStream& stream = at->second;
     for (ReceiveItem& item : stream.items) end_one(std::move(item.done));
     for (const Chunk& chunk : stream.unexpected) {
-      if (!chunk.loan) (chunk.urgent ? unexpected_urgent_ : unexpected_bulk_) -= chunk.end - chunk.begin;
+      unexpected_like(chunk) -= chunk.end - chunk.begin;
       if (chunk.eager) consumed_eager(chunk.end - chunk.begin);
     }
     credit().forget(stream.demand);

@@ -133,7 +133,7 @@ class Peer final : public ConnectionUser, public Chore {
   bool data_begins(wire::Channel channel, const wire::Header& header) override;
   std::size_t plan(wire::Channel channel, std::span<iovec> into) override;
   void took(wire::Channel channel, std::size_t bytes) override;
-  bool keep(std::span<const std::byte> payload, std::shared_ptr<const void> loan) override;
+  bool keep(std::span<const std::byte> payload, Loan loan) override;
   bool message(wire::Channel channel, const wire::Header& header, std::span<const std::byte> payload) override;
   void wire_bytes(std::size_t sent, std::size_t received) override;
   void ended(wire::Channel channel, std::error_code why) override;
@@ -212,7 +212,8 @@ class Peer final : public ConnectionUser, public Chore {
   // other data.
   std::uint64_t consumed_ = 0, consumed_told_ = 0, consumed_carried_ = 0;
   bool tell_consumed_ = false;
-  std::uint64_t unexpected_urgent_ = 0, unexpected_bulk_ = 0;
+  std::uint64_t unexpected_urgent_ = 0, unexpected_bulk_ = 0, unexpected_given_ = 0;
+  std::uint64_t& unexpected_like(const Chunk& chunk) { return chunk.loan ? unexpected_given_ : chunk.urgent ? unexpected_urgent_ : unexpected_bulk_; }
   std::vector<std::byte> drain_;                  // where dropped bytes go
 
   std::int64_t echo_ns_ = 0;

@@ -1,4 +1,5 @@
-// The receiving half of a peer: bytes go straight to the receive that waits for them, or to a bounded store.
+// The receiving half of a peer: bytes go straight to the receive that waits for them, or to a bounded store; what was given stays
+// where it lies.
 #include <algorithm>
 #include <cstring>
 
@@ -8,6 +9,7 @@ namespace shoal::net {
 namespace {
 
 constexpr std::uint64_t kUnexpected = 4 * 1024 * 1024;  // bytes of one peer that nobody has asked for
+constexpr std::uint64_t kUnexpectedGiven = 256 * 1024 * 1024;  // that lie in its own memory
 constexpr std::size_t kDrain = 64 * 1024;
 
 }  // namespace
@@ -44,7 +46,7 @@ void Peer::take_unexpected(ReceiveStream& stream) {
       std::memcpy(item.into.data(), some.data(), size);
     }
     chunk.begin += size;
-    if (!chunk.loan) (chunk.urgent ? unexpected_urgent_ : unexpected_bulk_) -= size;
+    unexpected_like(chunk) -= size;
     if (chunk.eager) consumed_eager(size);
     if (chunk.begin == chunk.end) stream.unexpected.pop_front();
     fill(stream, size);
@@ -113,7 +115,7 @@ std::size_t Peer::plan(wire::Channel channel, std::span<iovec> into) {
   return 1;
 }
 
-bool Peer::keep(std::span<const std::byte> payload, std::shared_ptr<const void> loan) {
+bool Peer::keep(std::span<const std::byte> payload, Loan loan) {
   Incoming& incoming = incoming_[static_cast<int>(wire::Channel::memory)];
   incoming.into_chunk = false;
   if (incoming.dropped) return false;
@@ -155,13 +157,14 @@ void Peer::took(wire::Channel channel, std::size_t bytes) {
     if (incoming.header.eager) consumed_eager(bytes);
     return;
   }
-  stream.unexpected.back().end += bytes;
-  if (stream.unexpected.back().loan) return;
-  std::uint64_t& kept = incoming.header.cls == Class::urgent ? unexpected_urgent_ : unexpected_bulk_;
+  Chunk& chunk = stream.unexpected.back();
+  chunk.end += bytes;
+  std::uint64_t& kept = unexpected_like(chunk);
   kept += bytes;
-  if (kept > kUnexpected) {
+  const std::uint64_t most = chunk.loan ? kUnexpectedGiven : kUnexpected;
+  if (kept > most) {
     const Tag tag = incoming.header.tag;
-    owner_.broke_rules(rank_, "sent more than 4 MB that nobody here asked for, last of operation " +
+    owner_.broke_rules(rank_, "sent more than " + std::to_string(most >> 20) + " MB that nobody here asked for, last of operation " +
                                   std::to_string(tag.operation) + " lane " + std::to_string(tag.lane));
   }
 }

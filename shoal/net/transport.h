@@ -125,7 +125,7 @@ class Transport {
   // As receive, of memory to be read only: new, or where all of it lies in lendable memory of a member of this host who gave it, that.
   virtual void take(Rank from, Tag tag, Priority priority, std::size_t size, Taken done) {
     const Bytes all(size);
-    receive(from, tag, priority, all, [all, done = std::move(done)](const Failure& why) { done(why, all); });
+    receive(from, tag, priority, all, [all, done = std::move(done)](const Failure& why) { done(why, why ? Bytes() : all); });
   }
   // Ends both directions of every stream of `operation`: waiting handlers run with `why`, later bytes under it
   // are dropped. Not told to the peers: see fail().

@@ -80,7 +80,7 @@ double DataParallel::describe_layers(std::vector<exchange::TensorSpec>& specs) c
     specs[i].rows = pairs_.rows(i);
     specs[i].filled = pairs_.filled(i);
     specs[i].bf16_rows = pairs_.bf16_rows(i);
-    specs[i].first = pairs_.first(i);
+    specs[i].takes_data = pairs_.takes_data(i);
     specs[i].outputs = static_cast<std::uint64_t>(parameter.size(0));
     if (!largest || specs[i].count * specs[i].rows > specs[*largest].count * specs[*largest].rows) largest = i;
   }

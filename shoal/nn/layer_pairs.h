@@ -24,7 +24,7 @@ class LayerPairs {
   void note(std::size_t i, const at::Tensor& x, const at::Tensor& g, bool goes_on, bool look_through);
   std::uint64_t rows(std::size_t i) const { return latest_[i].rows; }   // in the latest whole iteration
   bool bf16_rows(std::size_t i) const { return latest_[i].rows > 0 && !latest_[i].wide; }
-  bool first(std::size_t i) const { return latest_[i].rows > 0 && !latest_[i].goes_on; }  // nobody asked for a gradient of what it is given
+  bool takes_data(std::size_t i) const { return latest_[i].rows > 0 && !latest_[i].goes_on; }  // nobody asked for a gradient of what it is given
   double filled(std::size_t i) const { return filled_[i]; }             // the share of the latest pair's numbers that are not zero
   void add(std::size_t i, const at::Tensor& x, const at::Tensor& g) { uses_[i].push_back({x, g}); }
 

@@ -15,7 +15,9 @@ struct RowsMail {
     if (is_given(header.kind)) return background;
     return header.kind <= kLastToServer ? to_server : to_reader;
   }
-  static constexpr bool read_only = true;
+  static bool read_only(const Header& header) {  // what is checked before it is used is keys and values alone, which cannot be wrong later either
+    return header.kind == Kind::update || header.kind == Kind::rows || header.kind == Kind::put || header.kind == Kind::fetched;
+  }
   static net::Priority priority_of(std::uint32_t lane) { return {.cls = lane == background ? net::Class::background : net::Class::bulk}; }
   static std::string fault_of(const Header& header, std::uint32_t lane) {
     const std::string fault = table::fault_of(header, lane != to_reader);

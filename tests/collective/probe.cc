@@ -23,9 +23,9 @@ struct ProbeAnswer {
 };
 
 template <class Begin>
-std::vector<ProbeAnswer> ask_all(std::uint32_t ranks, Begin begin) {
+std::vector<ProbeAnswer> ask_all(std::uint32_t ranks, Begin begin, const net::ScriptedNetwork& network = even_network()) {
   std::vector<ProbeAnswer> answers(ranks);
-  ScriptedGroup group(ranks, even_network());
+  ScriptedGroup group(ranks, network);
   for (net::Rank rank = 0; rank < ranks; ++rank) begin(*group.runners[rank], answers[rank]);
   group.job.run([&] { return std::all_of(answers.begin(), answers.end(), [](const ProbeAnswer& a) { return a.times > 0; }); });
   return answers;
@@ -57,11 +57,22 @@ TEST(Probe, all_members_agree_on_the_links_figures) {
       EXPECT_EQ(answer.link.rate, answers[0].link.rate);
       EXPECT_EQ(answer.link.add_rate, answers[0].link.add_rate);
       EXPECT_EQ(answer.link.fan_in, answers[0].link.fan_in);
+      EXPECT_EQ(answer.link.saves, 0);
     }
     EXPECT_GE(answers[0].link.alpha, 50e-6);
     EXPECT_LE(answers[0].link.alpha, 200e-6);
     EXPECT_GE(answers[0].link.rate, 0.8 * kRate);
     EXPECT_LE(answers[0].link.rate, 1.02 * kRate);
+  }
+}
+
+// Where latency is most of what a sum takes, none is sooner for a pause.
+TEST(Probe, a_far_link_saves_nothing_up) {
+  net::ScriptedNetwork far = even_network();
+  far.delay_min = far.delay_max = std::chrono::milliseconds(25);
+  for (const ProbeAnswer& answer : ask_all(2, begin_probe, far)) {
+    ASSERT_FALSE(answer.why) << answer.why->what();
+    EXPECT_EQ(answer.link.saves, 0);
   }
 }
 

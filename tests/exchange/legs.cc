@@ -111,7 +111,7 @@ TEST(Legs, of_strips_are_what_every_member_sends) {
 }
 
 // What a layer is given is data: no gradient of it goes back.
-TEST(Legs, of_a_first_layer_give_no_gradient_back) {
+TEST(Legs, of_a_layer_that_takes_data_give_no_gradient_back) {
   auto plan = plan_of_legs(kHybrid + std::to_string(2), 4);
   const auto given_back = [&] {
     std::uint64_t bytes = 0;
@@ -121,7 +121,7 @@ TEST(Legs, of_a_first_layer_give_no_gradient_back) {
     return bytes;
   };
   EXPECT_EQ(given_back(), 2 * 2 * kLegRows * kLegInputs * sizeof(float));
-  plan.tensors[0].first = true;
+  plan.tensors[0].takes_data = true;
   EXPECT_EQ(given_back(), 0u);
 }
 

@@ -170,10 +170,15 @@ TEST(Plan, survives_its_file_to_the_last_digit) {
   for (std::size_t i = 0; i < tensors.size(); ++i) {
     tensors[i].backward_at = 0.1 / static_cast<double>(3 * i + 1);
     tensors[i].forward_at = 0.01 * static_cast<double>(i) / 7;
+    tensors[i].takes_data = i == 0;
   }
-  const auto plan = make_plan(tensors, 4, kLink, {1.0 / 3, 2.0 / 7});
+  auto link = kLink;
+  link.saves = 1e5 / 3;
+  const auto plan = make_plan(tensors, 4, link, {1.0 / 3, 2.0 / 7});
   const auto again = plan_from_json(to_json(plan), "plan.json");
   EXPECT_EQ(to_json(again), to_json(plan));
+  EXPECT_EQ(again.link.saves, link.saves);
+  EXPECT_TRUE(again.tensors[0].takes_data && !again.tensors[1].takes_data);
   EXPECT_EQ(again.hash(), plan.hash());
   check_fits(again, tensors, 4);
 }

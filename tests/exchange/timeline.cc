@@ -42,7 +42,7 @@ std::vector<Work> work_of(const Layers& model, std::uint32_t pieces) {
   for (std::size_t l = model.f.size(); l-- > 0;) {
     ready += model.b[l];
     needed -= model.f[l];
-    units.push_back({.ready = ready, .needed = needed, .priority = static_cast<std::uint32_t>(l), .link = model.c[l], .pieces = pieces});
+    units.push_back({.ready = ready, .needed = needed, .priority = static_cast<std::uint32_t>(l), .link = model.c[l], .bytes = model.c[l], .pieces = pieces});
   }
   return units;
 }
@@ -136,11 +136,14 @@ TEST(Timeline, what_a_link_saves_up_is_made_up_for) {
   const double F = 1, B = 2;
   const std::vector<std::array<double, 3>> cases = {{0.5, 1, F + B}, {2, 0.5, F + B + 1.5}, {2, 5, F + B}, {5, 9, 5}, {5, 1, F + B + 4}};  // on the link, saves, an iteration
   for (const auto& [link, saves, expected] : cases) {
-    const std::vector<Work> one = {{.ready = B, .link = link}};
+    const std::vector<Work> one = {{.ready = B, .link = link, .bytes = link}};
     EXPECT_NEAR(foresee(one, F, B, Order::fifo, {.most = saves}).seconds, expected, 0.02) << link << " " << saves;
   }
-  const std::vector<Work> one = {{.ready = B, .link = 5}};  // where the link is idle for two seconds more
+  const std::vector<Work> one = {{.ready = B, .link = 5, .bytes = 5}};  // where the link is idle for two seconds more, or busy for one
   EXPECT_NEAR(foresee(one, F, B, Order::fifo, {.most = 9, .besides = 2}).seconds, F + B, 0.02);
+  EXPECT_NEAR(foresee(one, F, B, Order::fifo, {.most = 9, .besides = -1}).seconds, 5 + 1, 0.02);
+  const std::vector<Work> late = {{.ready = B, .link = 5, .bytes = 1}};  // four of them are latency
+  EXPECT_NEAR(foresee(late, F, B, Order::fifo, {.most = 9}).seconds, F + B + 4, 0.02);
   std::mt19937_64 random(7);
   for (int i = 0; i < 200; ++i) {
     const auto model = random_model(random);

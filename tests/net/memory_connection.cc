@@ -8,7 +8,6 @@
 #include <algorithm>
 #include <deque>
 #include <memory>
-#include <numeric>
 #include <optional>
 #include <random>
 
@@ -275,7 +274,8 @@ TEST(MemoryConnection, what_was_given_stays_until_it_is_returned) {
     SCOPED_TRACE(keeps);
     Lending on(kFrames);
     ASSERT_NE(on.memory, nullptr);
-    std::iota(reinterpret_cast<std::uint8_t*>(on.memory), reinterpret_cast<std::uint8_t*>(on.memory + kFrames * wire::kMaxFrame), std::uint8_t{0});
+    std::mt19937 random(8);
+    std::generate_n(on.memory, kFrames * wire::kMaxFrame, [&] { return static_cast<std::byte>(random()); });
     std::shared_ptr<std::byte[]> holder(on.memory, [](std::byte*) {});
     const std::weak_ptr<std::byte[]> held = holder;
     const Bytes all(std::exchange(holder, nullptr), (kFrames - 1) * wire::kMaxFrame + kEnd);
