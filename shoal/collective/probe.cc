@@ -63,16 +63,20 @@ class Probe : public std::enable_shared_from_this<Probe> {
   }
 
  private:
-  // The median of some repeats of one all-reduce, to then(seconds).
-  void measure(const char* program, std::vector<double>& values, int warmup, int repeats, std::function<void(double)> then) {
-    rehearsal_.all_reduce(program, ReduceOp::sum, values,
-                          [self = shared_from_this(), program, &values, warmup, repeats, then](const net::Failure& why, double seconds) {
-                            if (why) return self->done_(why, {});
-                            self->times_.push_back(seconds);
-                            if (std::ssize(self->times_) < warmup + repeats) return self->measure(program, values, warmup, repeats, then);
-                            self->times_.erase(self->times_.begin(), self->times_.begin() + warmup);
-                            then(median(std::exchange(self->times_, {})));
-                          });
+  // The median of some repeats of one all-reduce, each behind a pause of so many seconds, to then(seconds).
+  void measure(const char* program, std::vector<double>& values, int warmup, int repeats, std::function<void(double)> then, double pause = 0) {
+    const auto sum = [self = shared_from_this(), program, &values, warmup, repeats, then, pause] {
+      self->rehearsal_.all_reduce(program, ReduceOp::sum, values,
+                                  [self, program, &values, warmup, repeats, then, pause](const net::Failure& why, double seconds) {
+                                    if (why) return self->done_(why, {});
+                                    self->times_.push_back(seconds);
+                                    if (std::ssize(self->times_) < warmup + repeats) return self->measure(program, values, warmup, repeats, then, pause);
+                                    self->times_.erase(self->times_.begin(), self->times_.begin() + warmup);
+                                    then(median(std::exchange(self->times_, {})));
+                                  });
+    };
+    if (pause == 0) return sum();
+    rehearsal_.transport().at(rehearsal_.transport().now() + std::chrono::duration_cast<Nanoseconds>(Seconds(pause)), sum);
   }
 
   void measure_rate(std::uint64_t bytes) {
@@ -96,7 +100,7 @@ class Probe : public std::enable_shared_from_this<Probe> {
     const double sent = steps / members * static_cast<double>(large_.size() * sizeof(double)), steady = sent / model_.rate;
     // Where latency is most of it, sums back to back say better what one takes than figures that were taken from them.
     const double all = std::min(steady + steps * model_.alpha, static_cast<double>(large_.size() * sizeof(double)) / bytes_a_second);
-    pause_and_sum(2 * sum, [this, sum, bytes_a_second, sent, steady, all](double seconds) {
+    measure("ring", large_, 0, kPausedRepeats, [this, sum, bytes_a_second, sent, steady, all](double seconds) {
       small_.assign(1, std::max(0.0, all - seconds) / steady);
       rehearsal_.all_reduce("gather", ReduceOp::min, small_, [self = shared_from_this(), sum, bytes_a_second, sent](const net::Failure& why, double) {
         if (why) return self->done_(why, {});
@@ -105,19 +109,7 @@ class Probe : public std::enable_shared_from_this<Probe> {
         self->model_.saves = part < kLeastSaved ? 0 : part * sent;
         self->agree();
       });
-    });
-  }
-
-  void pause_and_sum(double pause, std::function<void(double)> then) {
-    const Instant at = rehearsal_.transport().now() + std::chrono::duration_cast<Nanoseconds>(Seconds(pause));
-    rehearsal_.transport().at(at, [self = shared_from_this(), pause, then = std::move(then)] {
-      self->rehearsal_.all_reduce("ring", ReduceOp::sum, self->large_, [self, pause, then](const net::Failure& why, double seconds) {
-        if (why) return self->done_(why, {});
-        self->times_.push_back(seconds);
-        if (std::ssize(self->times_) < kPausedRepeats) return self->pause_and_sum(pause, then);
-        then(median(std::exchange(self->times_, {})));
-      });
-    });
+    }, 2 * sum);
   }
 
   double rate_of(std::uint64_t bytes, double seconds, double steps, double alpha) const {

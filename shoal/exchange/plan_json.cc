@@ -74,7 +74,7 @@ std::string to_json(const ExchangePlan& plan) {
     if (u.turn > 0) units.back()["turn"] = u.turn;
   }
   Json link = {{"alpha", plan.link.alpha}, {"rate", plan.link.rate}, {"add_rate", plan.link.add_rate},
-                     {"fan_in", plan.link.fan_in}, {"fan_in_alpha", plan.link.fan_in_alpha}};
+               {"fan_in", plan.link.fan_in}, {"fan_in_alpha", plan.link.fan_in_alpha}};
   if (plan.link.saves > 0) link["saves"] = plan.link.saves;
   Json json = {{"version", 1}, {"choice", plan.choice}, {"order", name(plan.order)}, {"ranks", plan.ranks}, {"link", link},
                      {"forward_seconds", plan.forward_seconds}, {"backward_seconds", plan.backward_seconds},

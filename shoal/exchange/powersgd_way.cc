@@ -12,6 +12,7 @@
 #include <cmath>
 #include <utility>
 
+#include "shoal/core/finite.h"
 #include "shoal/core/seed.h"
 #include "shoal/exchange/packed_flow.h"
 #include "shoal/exchange/programs.h"
@@ -146,7 +147,7 @@ class PowerSgdFlow final : public PackedFlow {
       if (lives) std::copy_n(column, shape_.columns, &q_[c * shape_.columns]);
       if (!lives) begin_anew(c);
     }
-    const bool finite = std::all_of(residual_.begin(), residual_.end(), [](float x) { return std::isfinite(x); });
+    const bool finite = all_finite(std::span<const float>(residual_));
     if (!finite) std::fill(residual_.begin(), residual_.end(), 0.0F);
   }
 

@@ -111,8 +111,10 @@ void Peer::fail_receives(const Failure& why) {
 void Peer::lose(const Failure& why) {
   lost_ = true;
   fail_all(why);
-  if (memory_) memory_->forget();
-  if (memory_) owner_.memory_connections().remove(*memory_);
+  if (memory_) {
+    memory_->forget();
+    owner_.memory_connections().remove(*memory_);
+  }
   memory_.reset();
 }
 

@@ -129,7 +129,7 @@ void TcpTransport::send(Rank to, Tag tag, Priority priority, std::span<const std
 
 void TcpTransport::give(Rank to, Tag tag, Priority priority, Bytes bytes, Done done) {
   const std::span<const std::byte> all = bytes;
-  send(to, tag, priority, all, bytes, [bytes, done = std::move(done)](const Failure& why) { done(why); });
+  send(to, tag, priority, all, std::move(bytes), std::move(done));
 }
 
 void TcpTransport::receive(Rank from, Tag tag, Priority priority, std::span<std::byte> into, Done done) {
