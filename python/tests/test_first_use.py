@@ -12,7 +12,7 @@ from against_one import MEMBERS, RANKS
 from test_steps import STEPS, expected_of, late, one_loss, parameters
 
 
-WIDTH = 256  # so wide that no weight is packed beside another
+WIDTH = 256
 
 
 class Backwards(nn.Module):
@@ -31,7 +31,7 @@ class Backwards(nn.Module):
 
 
 def planned(_=None):
-    net, optimizer = tiny.wrap(Backwards(), plan="p3,*=direct")
+    net, optimizer = tiny.wrap(Backwards(), plan="p3,first*=direct,deep*=ring,last*=halving_doubling")  # tensors of several ways are not packed together
     for step in range(STEPS):
         tiny.step(net, optimizer, step, shoal.rank())
     names = [name for name, _ in net.module.named_parameters()]
