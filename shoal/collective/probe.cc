@@ -16,8 +16,8 @@ constexpr int kAlphaRepeats = 24, kAlphaWarmup = 4;
 constexpr int kRateRepeats = 3, kRateWarmup = 1;    // the first one touches its windows' memory for the first time
 constexpr std::uint64_t kFirstBytes = 1 << 20, kMostBytes = 32 << 20;
 constexpr double kMeetingMargin = 0.97;              // flows that meet vary more from run to run than a few repeats show
-constexpr double kShortSum = 0.02;                // seconds of a sum that shows what a link saves up in a pause of twice that
-constexpr int kPausedRepeats = 3;
+constexpr double kShortSum = 0.02;                // seconds of a sum that shows what a link saves up in as long a pause
+constexpr std::size_t kPairs = 3;
 constexpr double kMostSaved = 0.6, kLeastSaved = 0.12, kLongestSum = 0.3;  // of the sum: above, the sum is too short to show all; below, it is noise
 constexpr double kLongSum = 0.05;                 // seconds one all-reduce must take to be a measure of rate
 constexpr std::size_t kAddBytes = 128 * 1024;        // a slice: stays in L2
@@ -41,8 +41,8 @@ double measure_add_rate() {
 }
 
 // alpha and fan_in_alpha from the smallest all-reduce, by recursive doubling and by the gather program; rate and fan_in from
-// the largest that is needed, by the ring and the direct program; what links save up from how much sooner a ring is done that follows
-// a pause; then the worst of all members.
+// the largest that is needed, by the ring and the direct program; what links save up from how much sooner a ring is done behind a pause than
+// the one after it; then the worst of all members.
 class Probe : public std::enable_shared_from_this<Probe> {
  public:
   Probe(Runner& runner, std::uint64_t operation, Instant deadline, Probed done)
@@ -63,20 +63,16 @@ class Probe : public std::enable_shared_from_this<Probe> {
   }
 
  private:
-  // The median of some repeats of one all-reduce, each behind a pause of so many seconds, to then(seconds).
-  void measure(const char* program, std::vector<double>& values, int warmup, int repeats, std::function<void(double)> then, double pause = 0) {
-    const auto sum = [self = shared_from_this(), program, &values, warmup, repeats, then, pause] {
-      self->rehearsal_.all_reduce(program, ReduceOp::sum, values,
-                                  [self, program, &values, warmup, repeats, then, pause](const net::Failure& why, double seconds) {
-                                    if (why) return self->done_(why, {});
-                                    self->times_.push_back(seconds);
-                                    if (std::ssize(self->times_) < warmup + repeats) return self->measure(program, values, warmup, repeats, then, pause);
-                                    self->times_.erase(self->times_.begin(), self->times_.begin() + warmup);
-                                    then(median(std::exchange(self->times_, {})));
-                                  });
-    };
-    if (pause == 0) return sum();
-    rehearsal_.transport().at(rehearsal_.transport().now() + std::chrono::duration_cast<Nanoseconds>(Seconds(pause)), sum);
+  // The median of some repeats of one all-reduce, to then(seconds).
+  void measure(const char* program, std::vector<double>& values, int warmup, int repeats, std::function<void(double)> then) {
+    rehearsal_.all_reduce(program, ReduceOp::sum, values,
+                          [self = shared_from_this(), program, &values, warmup, repeats, then](const net::Failure& why, double seconds) {
+                            if (why) return self->done_(why, {});
+                            self->times_.push_back(seconds);
+                            if (std::ssize(self->times_) < warmup + repeats) return self->measure(program, values, warmup, repeats, then);
+                            self->times_.erase(self->times_.begin(), self->times_.begin() + warmup);
+                            then(median(std::exchange(self->times_, {})));
+                          });
   }
 
   void measure_rate(std::uint64_t bytes) {
@@ -93,23 +89,42 @@ class Probe : public std::enable_shared_from_this<Probe> {
     });
   }
 
-  // With sums that take so many seconds where nothing was saved up.
+  // With sums that take so many seconds where nothing is saved up: in pairs, one behind a pause that lasts as long as it
+  // does, and one behind that one, which finds nothing left. (A sum that is mostly latency sends less than is saved up meanwhile: then nothing is seen.)
   void measure_saved(double sum, double bytes_a_second) {
     const double members = rehearsal_.size(), steps = 2 * (members - 1);
     large_.resize(std::max<std::size_t>(rehearsal_.size(), static_cast<std::size_t>(sum * bytes_a_second / sizeof(double))));
-    const double sent = steps / members * static_cast<double>(large_.size() * sizeof(double)), steady = sent / model_.rate;
-    // Where latency is most of it, sums back to back say better what one takes than figures that were taken from them.
-    const double all = std::min(steady + steps * model_.alpha, static_cast<double>(large_.size() * sizeof(double)) / bytes_a_second);
-    measure("ring", large_, 0, kPausedRepeats, [this, sum, bytes_a_second, sent, steady, all](double seconds) {
-      small_.assign(1, std::max(0.0, all - seconds) / steady);
+    const double sent = steps / members * static_cast<double>(large_.size() * sizeof(double));
+    measure_pairs(sum, [this, sum, bytes_a_second, sent](const std::vector<double>& sooner) {
+      const double steady = sent / model_.rate, least = *std::min_element(sooner.begin(), sooner.end()) / steady;
+      small_.assign(1, least < kLeastSaved ? 0 : std::min(1.0, median(sooner) / steady));
       rehearsal_.all_reduce("gather", ReduceOp::min, small_, [self = shared_from_this(), sum, bytes_a_second, sent](const net::Failure& why, double) {
         if (why) return self->done_(why, {});
         const double part = self->small_[0];
         if (part > kMostSaved && sum < kLongestSum && 2 * sum * bytes_a_second <= static_cast<double>(kMostBytes)) return self->measure_saved(2 * sum, bytes_a_second);
-        self->model_.saves = part < kLeastSaved ? 0 : part * sent;
+        self->model_.saves = part * sent;
         self->agree();
       });
-    }, 2 * sum);
+    });
+  }
+
+  // By how many seconds the first of each pair is done sooner.
+  void measure_pairs(double pause, std::function<void(const std::vector<double>&)> then) {
+    const auto ring = [self = shared_from_this()](std::function<void(double)> next) {
+      self->rehearsal_.all_reduce("ring", ReduceOp::sum, self->large_, [self, next](const net::Failure& why, double seconds) {
+        if (why) return self->done_(why, {});
+        next(seconds);
+      });
+    };
+    rehearsal_.transport().at(rehearsal_.transport().now() + std::chrono::duration_cast<Nanoseconds>(Seconds(pause)), [this, ring, pause, then] {
+      ring([this, ring, pause, then](double first) {
+        ring([this, first, pause, then](double second) {
+          times_.push_back(second - first);
+          if (times_.size() < kPairs) return measure_pairs(pause, then);
+          then(std::exchange(times_, {}));
+        });
+      });
+    });
   }
 
   double rate_of(std::uint64_t bytes, double seconds, double steps, double alpha) const {

@@ -31,9 +31,7 @@ void InprocJob::World::travel(Rank from, Rank to, Connection connection, std::si
   schedule(last, kNobody, [this, from, to, bytes, arrive = std::move(arrive)]() mutable {
     if (members[from]->peer(to).cut) return;
     members[to]->peer(from).stats.wire_received += bytes + kHeader;
-    Instant& free = members[to]->ingress_free;
-    free = std::max(free, now) + time_on_link(to, bytes);
-    schedule(free, to, std::move(arrive));
+    schedule(enter(to, bytes), to, std::move(arrive));
   });
 }
 
@@ -84,6 +82,8 @@ void InprocJob::World::tell_all(Rank teller, const std::function<void(InprocMemb
 InprocJob::InprocJob(Rank size, const ScriptedNetwork& network) : world_(std::make_unique<World>()) {
   world_->network = network;
   world_->rates.assign(size, network.rate);
+  world_->out.resize(size);
+  world_->in.resize(size);
   for (Rank rank = 0; rank < size; ++rank) world_->members.push_back(std::make_unique<InprocMember>(*world_, rank, size));
 }
 

@@ -19,6 +19,7 @@ struct ScriptedNetwork {
   std::uint64_t seed = 1;
   Nanoseconds delay_min{20'000}, delay_max{200'000};  // one way, drawn per frame; order holds inside a connection only
   double rate = 125e6;                // bytes/s of each member's link, per direction; 0: endless. One's own: InprocJob::rate()
+  double burst = 0;                   // bytes that a link saves up while it is idle and then passes at once, as a token bucket; per direction
   std::size_t frame = 16 * 1024;      // bytes
   OnPeerLost on_peer_lost = OnPeerLost::fail;
   std::size_t eager = 64 * 1024;      // bytes of a stream sent before the receiver has asked

@@ -68,7 +68,7 @@ void InprocMember::pump() {
   queue(stream, turn.peer, turn.tag);
   // The rest happens when the frame's last byte has left; a member that dies before then has not sent it.
   world_.schedule(
-      world_.now + world_.time_on_link(rank_, size), rank_, [this, turn, follows, frame = std::move(frame), done = std::move(done)]() mutable {
+      world_.leave(rank_, size), rank_, [this, turn, follows, frame = std::move(frame), done = std::move(done)]() mutable {
         peers_[turn.peer].stats.sent += frame.size();
         if (turn.cls != Class::urgent) {
           peers_[turn.peer].left = world_.now;

@@ -84,6 +84,21 @@ struct Peer {                      // what one member knows of another, and the 
   bool cut = false;
 };
 
+// One direction of a member's link.
+struct Lane {
+  Instant free{};                  // when it is idle
+  double saved = 0;                // bytes that then pass at once
+
+  Instant pass(Instant now, std::size_t bytes, double rate, double burst) {
+    const Instant begin = std::max(now, free);
+    if (rate <= 0) return free = begin;
+    saved = std::min(burst, saved + Seconds(begin - free).count() * rate);
+    const double at_once = std::min(saved, static_cast<double>(bytes));
+    saved -= at_once;
+    return free = begin + Nanoseconds(static_cast<std::int64_t>((static_cast<double>(bytes) - at_once) / rate * 1e9));
+  }
+};
+
 }  // namespace scripted
 
 struct InprocJob::World {
@@ -105,10 +120,10 @@ struct InprocJob::World {
     return network.delay_min + Nanoseconds(static_cast<std::int64_t>(drawn));
   }
   std::vector<double> rates;                 // of members' links
-  Nanoseconds time_on_link(Rank member, std::size_t bytes) const {
-    if (rates[member] <= 0) return Nanoseconds(0);
-    return Nanoseconds(static_cast<std::int64_t>(static_cast<double>(bytes) / rates[member] * 1e9));
-  }
+  std::vector<scripted::Lane> out, in;       // of the same
+  // Puts a frame on a member's link, on which it goes as soon as it is free; when it has passed.
+  Instant leave(Rank member, std::size_t bytes) { return out[member].pass(now, bytes, rates[member], network.burst); }
+  Instant enter(Rank member, std::size_t bytes) { return in[member].pass(now, bytes, rates[member], network.burst); }
   bool step();                     // one event; false when none is left
   // A message from one member to another; `arrive` runs there, in order inside the connection.
   void travel(Rank from, Rank to, scripted::Connection connection, std::size_t bytes, std::function<void()> arrive);
@@ -189,7 +204,6 @@ class InprocMember final : public Transport {
   const std::string& activity() const { return activity_; }
 
   bool stopped = false;            // dead or frozen: nothing of it runs any more
-  Instant ingress_free{};          // when its incoming link is idle
 
  private:
   scripted::OutStream& out(Rank to, Tag tag);

@@ -76,6 +76,35 @@ TEST(Probe, a_far_link_saves_nothing_up) {
   }
 }
 
+TEST(Probe, what_a_link_saves_up_is_found) {
+  for (const double burst : {100e3, 400e3, 2e6}) {
+    net::ScriptedNetwork bucket = even_network();
+    bucket.burst = burst;
+    for (const ProbeAnswer& answer : ask_all(2, begin_probe, bucket)) {
+      ASSERT_FALSE(answer.why) << answer.why->what();
+      EXPECT_NEAR(answer.link.saves, burst, 0.1 * burst);
+    }
+  }
+}
+
+// Sums behind pauses that are quicker than those before only because the link has become quicker are no bucket's.
+TEST(Probe, a_link_that_becomes_quicker_saves_nothing_up) {
+  constexpr std::uint32_t kRanks = 2;
+  constexpr Nanoseconds kRateKnown = std::chrono::milliseconds(700);
+  std::vector<ProbeAnswer> answers(kRanks);
+  ScriptedGroup group(kRanks, even_network());
+  for (net::Rank rank = 0; rank < kRanks; ++rank) begin_probe(*group.runners[rank], answers[rank]);
+  group.job.at(kRateKnown, [&] {
+    for (net::Rank rank = 0; rank < kRanks; ++rank) group.job.rate(rank, 1.5 * kRate);
+  });
+  group.job.run([&] { return std::all_of(answers.begin(), answers.end(), [](const ProbeAnswer& a) { return a.times > 0; }); });
+  for (const ProbeAnswer& answer : answers) {
+    ASSERT_FALSE(answer.why) << answer.why->what();
+    EXPECT_LE(answer.link.rate, 1.02 * kRate);  // it was agreed on before
+    EXPECT_EQ(answer.link.saves, 0);
+  }
+}
+
 TEST(Probe, a_member_alone_needs_no_network) {
   const auto answers = ask_all(1, begin_probe);
   EXPECT_EQ(answers[0].times, 1);
