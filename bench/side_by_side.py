@@ -35,19 +35,40 @@ def shoal() -> str:
 
 class Lab:
     """Hosts as network namespaces for the time of a `with`. None as rate: no lab, loopback. topology: a file that says hosts and
-    rates instead; `rate` is then what is printed."""
+    rates instead; `rate` is then what is printed. delay_ms: of each frame on its way, one way, by a switch of our own (bench/net/delayed_switch.cc)."""
 
-    def __init__(self, members: int, rate: str | None, topology: str | None = None):
-        self.members, self.rate, self.topology = members, rate, topology
+    def __init__(self, members: int, rate: str | None, topology: str | None = None, delay_ms: float = 0):
+        self.members, self.rate, self.topology, self.delay_ms = members, rate, topology, delay_ms
         self.name = f"bench{os.getpid()}"
+        self.switch = None
 
     def __enter__(self) -> "Lab":
+        try:
+            self._make()
+        except BaseException:  # Ctrl-C, too, leaves no namespace behind
+            self.__exit__()
+            raise
+        return self
+
+    def _make(self) -> None:
+        if self.delay_ms and (self.topology or not self.rate):
+            sys.exit("bench: --delay-ms is for links of one rate: say --rate, too")
         if self.rate:
             hosts = ["--topology", self.topology] if self.topology else ["-n", str(self.members), "--rate", self.rate]
             subprocess.run([shoal(), "lab", "up", *hosts, "--name", self.name], check=True, stdout=subprocess.DEVNULL)
-        return self
+        if self.delay_ms:
+            inside, ports = f"shoal-{self.name}-sw", [f"p{host}" for host in range(self.members)]
+            for port in ports:
+                subprocess.run(["ip", "-n", inside, "link", "set", port, "nomaster"], check=True)
+            program = BUILD / "bench" / "net" / "bench_net_delayed_switch"
+            self.switch = subprocess.Popen(["ip", "netns", "exec", inside, program, str(self.delay_ms), *ports], stdout=subprocess.PIPE, text=True)
+            if self.switch.stdout.readline() != "ready\n":
+                sys.exit("bench: no switch that delays")
 
     def __exit__(self, *_: object) -> None:
+        if self.switch:
+            self.switch.kill()
+            self.switch.wait()
         if self.rate:
             subprocess.run([shoal(), "lab", "down", self.name], check=False, stdout=subprocess.DEVNULL)
 

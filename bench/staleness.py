@@ -1,6 +1,7 @@
 """How stale what workers read is, by consistency, from real processes: the mean differential of clocks by the bound, and its distribution, drawn.
 
-    python bench/staleness.py --drawing docs/images/staleness.svg       32 worker processes over TCP on one machine; takes some minutes
+    python bench/staleness.py                                           32 worker processes over TCP on one machine; takes some minutes
+    python bench/staleness.py --rate 1gbit --delay-ms 15 --clocks 200 --clock-ms 50 --drawing docs/images/staleness.svg     on hosts that are 15 ms away
     python bench/staleness.py --bosen PROGRAM                           Bösen beside it (built by bench/peers/bosen/build.sh outside this tree)
     python bench/staleness.py --quick                                   a smoke test
 
@@ -123,19 +124,21 @@ def main() -> None:
     parser.add_argument("--servers", type=int, default=2, help="of the members; all of them work")
     parser.add_argument("--clocks", type=int, default=300, help="of each worker, that count")
     parser.add_argument("--clock-ms", type=float, default=20)
+    parser.add_argument("--delay-ms", type=float, default=0, help="of what is sent, one way; with --rate")
     parser.add_argument("--drawing", help="an SVG file")
     parser.add_argument("--bosen", type=pathlib.Path, metavar="PROGRAM")
     args = parser.parse_args()
     if args.quick:
         args.members, args.bounds, args.clocks, args.clock_ms, args.servers = 4, [0, 3], 50, 1, 1
     consistencies = ["bsp", *[f"{name}:{bound}" for bound in args.bounds for name in COLOURS], "async"]
-    with sbs.Lab(args.members, args.rate) as lab:
+    with sbs.Lab(args.members, args.rate, delay_ms=args.delay_ms) as lab:
         command = [PROGRAM, "--servers", str(args.servers), "--clocks", str(args.clocks), "--warmup", str(2 * args.bounds[-1] + 10),
                    "--clock-ms", str(args.clock_ms), "--consistency", *consistencies]
         peer = collect_bosen(lab, args) if args.bosen else {}
         lines = sbs.run_members(lab, command, {"SHOAL_SHARED_MEMORY": "0"}, timeout=3600)
     collected = collect(lines, args.members)
-    sbs.print_header(f"{args.members} worker processes over TCP, {args.rate or 'one machine'}, {args.clocks} clocks of {args.clock_ms:g} ms, "
+    links = f"{args.rate}, {args.delay_ms:g} ms one way" if args.rate else "one machine"
+    sbs.print_header(f"{args.members} worker processes over TCP, {links}, {args.clocks} clocks of {args.clock_ms:g} ms, "
                      "a tenth of them five times as long")
     print(f"{'':>8} {'seconds':>7} {'waited':>6} {'differential: mean':>18} {'deviation':>9} {'clocks behind (telemetry): mean':>31} {'deviation':>9} {'most':>4}")
     for consistency, of in collected.items():
