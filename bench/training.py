@@ -32,7 +32,7 @@ def train(lab: sbs.Lab, args: argparse.Namespace) -> list[dict]:
     command = [sbs.PYTHON, MEMBER, "--models", *args.models, "--batch", str(args.batch), "--steps", str(args.steps),
                "--rounds", str(args.rounds), "--turn", str(args.turn), "--store", f"{lab.address(0)}:{STORE_PORT}",
                "--warmup", str(args.warmup), "--data", args.data, "--places", str(args.places), "--device", args.device, "--plans", *args.plans,
-               "--buckets", *map(str, args.buckets), *(flag for flag in ("--autocast", "--compile", "--replay") if getattr(args, flag[2:]))]
+               "--buckets", *map(str, args.buckets), *(flag for flag in ("--autocast", "--compile", "--replay", "--asleep") if getattr(args, flag[2:]))]
     return sbs.run_members(lab, command, {"GLOO_SOCKET_IFNAME": lab.interface()}, timeout=1800)
 
 
@@ -118,6 +118,7 @@ def main() -> None:
     parser.add_argument("--autocast", action="store_true", help="forward in bfloat16, in every way")
     parser.add_argument("--compile", action="store_true", help="torch.compile around every way")
     parser.add_argument("--replay", action="store_true", help="computing of models of the zoo asleep, as it was recorded: bench/peers/replayed.py")
+    parser.add_argument("--asleep", action="store_true", help="with --replay: fully connected layers, too, so that members share no cores")
     parser.add_argument("--buckets", type=float, nargs="+", default=BUCKETS, help="of DDP, MB; the last is called its default")
     parser.add_argument("--single", action="store_true")
     parser.add_argument("--quick", action="store_true", help="tiny: does it run?")

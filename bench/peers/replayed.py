@@ -1,6 +1,6 @@
 """A model of the zoo whose computing is replayed: its parameters, gradients and their bytes are real, and its fully connected layers compute; all else
 takes the time that it took when it was recorded, asleep. So models that need minutes a step, or more cores than there are, train as
-on machines that have a core for each member. Nothing is learned.
+on machines that have a core for each member. Nothing is learned. Without rows fully connected layers sleep, too: then no factors can be sent, and members share no cores.
 """
 
 import statistics
@@ -63,6 +63,9 @@ class _Asleep(torch.nn.Module):
         self.seconds = forward, backward
 
     def forward(self, number: torch.Tensor) -> torch.Tensor:
+        for parameter in self._parameters.values():
+            if parameter is not None:
+                parameter.detach()  # a function of PyTorch's takes it, as in a layer that computes: who waits for its new values learns of it
         return _Sleep.apply(self.seconds, number, *(parameter for parameter in self._parameters.values() if parameter is not None))
 
 

@@ -73,6 +73,8 @@ class Load:
             if shoal.rank() == 0:
                 model = self.model()
                 recorded = [replayed.record(model, lambda: task.loss(model(*inputs), targets))]
+                if args.asleep:
+                    recorded = [[(path, forward, backward, 0) for path, forward, backward, _ in recorded[0]]]
             if dist.is_initialized():
                 dist.broadcast_object_list(recorded)
             self.model = lambda: replayed.replayed(shoal.models.build(name), recorded[0])
@@ -196,6 +198,7 @@ def main() -> None:
     parser.add_argument("--places", type=int, default=1000, help="of a text, at most")
     parser.add_argument("--buckets", type=float, nargs="+", required=True, help="MB: of DDP, the last is called its default")
     parser.add_argument("--replay", action="store_true", help="computing of a model of the zoo as it was recorded (replayed.py)")
+    parser.add_argument("--asleep", action="store_true", help="fully connected layers of it, too")
     parser.add_argument("--plans", nargs="*", default=[], help="to be compared with what Shoal chooses")
     parser.add_argument("--warmup", type=int, default=8, help="steps of each way before the first turn")
     parser.add_argument("--batch", type=int, default=32)
