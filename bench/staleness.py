@@ -137,7 +137,7 @@ def main() -> None:
         peer = collect_bosen(lab, args) if args.bosen else {}
         lines = sbs.run_members(lab, command, {"SHOAL_SHARED_MEMORY": "0"}, timeout=3600)
     collected = collect(lines, args.members)
-    links = f"{args.rate}, {args.delay_ms:g} ms one way" if args.rate else "one machine"
+    links = f"{args.rate or 'one machine'}{f', {args.delay_ms:g} ms one way' if args.delay_ms else ''}"
     sbs.print_header(f"{args.members} worker processes over TCP, {links}, {args.clocks} clocks of {args.clock_ms:g} ms, "
                      "a tenth of them five times as long")
     print(f"{'':>8} {'seconds':>7} {'waited':>6} {'differential: mean':>18} {'deviation':>9} {'clocks behind (telemetry): mean':>31} {'deviation':>9} {'most':>4}")

@@ -30,8 +30,7 @@ namespace shoal {
 namespace {
 
 constexpr std::size_t kOffloads = 10;  // bytes of a virtio_net_hdr, whose own file is not C++: what was left to the network card, checksums and segments
-
-constexpr int kAtOnce = 64;           // frames of a port, before others have their turn and what is due goes
+constexpr int kAtOnce = 64;              // frames of a port, before others have their turn and what is due goes
 
 using Address = std::array<unsigned char, ETH_ALEN>;
 

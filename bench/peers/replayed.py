@@ -1,6 +1,6 @@
 """A model of the zoo whose computing is replayed: its parameters, gradients and their bytes are real, and its fully connected layers compute; all else
 takes the time that it took when it was recorded, asleep. So models that need minutes a step, or more cores than there are, train as
-on machines that have a core for each member. Nothing is learned. Without rows fully connected layers sleep, too: then no factors can be sent, and members share no cores.
+on machines that have a core for each member. Nothing is learned. If fully connected layers sleep, too, no factors can be sent, and members share no cores.
 """
 
 import statistics
@@ -48,10 +48,10 @@ def record(model: torch.nn.Module, loss: Callable[[], torch.Tensor]) -> list[tup
             for layer in zip(*passes)]
 
 
-def replayed(model: torch.nn.Module, recorded: list[tuple[str, float, float, int]]) -> torch.nn.Module:
-    """A chain of its parts: takes and gives a number. forward() of `model` is never called."""
+def replayed(model: torch.nn.Module, recorded: list[tuple[str, float, float, int]], all_asleep: bool) -> torch.nn.Module:
+    """A chain of its parts: takes and gives a number. forward() of `model` is never called. all_asleep: fully connected ones, too."""
     parts = dict(model.named_modules())
-    return torch.nn.Sequential(*[_Linear(parts[path], rows) if rows else _Asleep(parts[path], forward, backward)
+    return torch.nn.Sequential(*[_Linear(parts[path], rows) if rows and not all_asleep else _Asleep(parts[path], forward, backward)
                                  for path, forward, backward, rows in recorded])
 
 
@@ -63,10 +63,10 @@ class _Asleep(torch.nn.Module):
         self.seconds = forward, backward
 
     def forward(self, number: torch.Tensor) -> torch.Tensor:
-        for parameter in self._parameters.values():
-            if parameter is not None:
-                parameter.detach()  # a function of PyTorch's takes it, as in a layer that computes: who waits for its new values learns of it
-        return _Sleep.apply(self.seconds, number, *(parameter for parameter in self._parameters.values() if parameter is not None))
+        parameters = [parameter for parameter in self._parameters.values() if parameter is not None]
+        for parameter in parameters:
+            parameter.detach()  # a function of PyTorch's takes it, as in a layer that computes: who waits for its new values learns of it
+        return _Sleep.apply(self.seconds, number, *parameters)
 
 
 class _Sleep(torch.autograd.Function):

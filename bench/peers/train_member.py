@@ -73,11 +73,9 @@ class Load:
             if shoal.rank() == 0:
                 model = self.model()
                 recorded = [replayed.record(model, lambda: task.loss(model(*inputs), targets))]
-                if args.asleep:
-                    recorded = [[(path, forward, backward, 0) for path, forward, backward, _ in recorded[0]]]
             if dist.is_initialized():
                 dist.broadcast_object_list(recorded)
-            self.model = lambda: replayed.replayed(shoal.models.build(name), recorded[0])
+            self.model = lambda: replayed.replayed(shoal.models.build(name), recorded[0], args.asleep)
             self.loss = lambda number, _: number
             self.batches = [(torch.zeros((), requires_grad=True), None)]
 

@@ -63,16 +63,22 @@ class Probe : public std::enable_shared_from_this<Probe> {
   }
 
  private:
+  // One all-reduce, to next(seconds); what fails ends the probe.
+  void all_reduce(const char* program, ReduceOp op, std::vector<double>& values, std::function<void(double)> next) {
+    rehearsal_.all_reduce(program, op, values, [self = shared_from_this(), next = std::move(next)](const net::Failure& why, double seconds) {
+      if (why) return self->done_(why, {});
+      next(seconds);
+    });
+  }
+
   // The median of some repeats of one all-reduce, to then(seconds).
   void measure(const char* program, std::vector<double>& values, int warmup, int repeats, std::function<void(double)> then) {
-    rehearsal_.all_reduce(program, ReduceOp::sum, values,
-                          [self = shared_from_this(), program, &values, warmup, repeats, then](const net::Failure& why, double seconds) {
-                            if (why) return self->done_(why, {});
-                            self->times_.push_back(seconds);
-                            if (std::ssize(self->times_) < warmup + repeats) return self->measure(program, values, warmup, repeats, then);
-                            self->times_.erase(self->times_.begin(), self->times_.begin() + warmup);
-                            then(median(std::exchange(self->times_, {})));
-                          });
+    all_reduce(program, ReduceOp::sum, values, [this, program, &values, warmup, repeats, then](double seconds) {
+      times_.push_back(seconds);
+      if (std::ssize(times_) < warmup + repeats) return measure(program, values, warmup, repeats, then);
+      times_.erase(times_.begin(), times_.begin() + warmup);
+      then(median(std::exchange(times_, {})));
+    });
   }
 
   void measure_rate(std::uint64_t bytes) {
@@ -98,31 +104,26 @@ class Probe : public std::enable_shared_from_this<Probe> {
     measure_pairs(sum, [this, sum, bytes_a_second, sent](const std::vector<double>& sooner) {
       const double steady = sent / model_.rate, least = *std::min_element(sooner.begin(), sooner.end()) / steady;
       small_.assign(1, least < kLeastSaved ? 0 : std::min(1.0, median(sooner) / steady));
-      rehearsal_.all_reduce("gather", ReduceOp::min, small_, [self = shared_from_this(), sum, bytes_a_second, sent](const net::Failure& why, double) {
-        if (why) return self->done_(why, {});
-        const double part = self->small_[0];
-        if (part > kMostSaved && sum < kLongestSum && 2 * sum * bytes_a_second <= static_cast<double>(kMostBytes)) return self->measure_saved(2 * sum, bytes_a_second);
-        self->model_.saves = part * sent;
-        self->agree();
+      all_reduce("gather", ReduceOp::min, small_, [this, sum, bytes_a_second, sent](double) {
+        const double part = small_[0];
+        if (part > kMostSaved && sum < kLongestSum && 2 * sum * bytes_a_second <= static_cast<double>(kMostBytes)) return measure_saved(2 * sum, bytes_a_second);
+        model_.saves = part * sent;
+        agree();
       });
     });
   }
 
   // By how many seconds the first of each pair is done sooner.
   void measure_pairs(double pause, std::function<void(const std::vector<double>&)> then) {
-    const auto ring = [self = shared_from_this()](std::function<void(double)> next) {
-      self->rehearsal_.all_reduce("ring", ReduceOp::sum, self->large_, [self, next](const net::Failure& why, double seconds) {
-        if (why) return self->done_(why, {});
-        next(seconds);
-      });
-    };
-    rehearsal_.transport().at(rehearsal_.transport().now() + std::chrono::duration_cast<Nanoseconds>(Seconds(pause)), [this, ring, pause, then] {
-      ring([this, ring, pause, then](double first) {
-        ring([this, first, pause, then](double second) {
-          times_.push_back(second - first);
-          if (times_.size() < kPairs) return measure_pairs(pause, then);
-          then(std::exchange(times_, {}));
-        });
+    const Instant begin = rehearsal_.transport().now() + std::chrono::duration_cast<Nanoseconds>(Seconds(pause));
+    rehearsal_.transport().at(begin, [self = shared_from_this(), pause, then] { self->measure_pair(pause, then); });
+  }
+  void measure_pair(double pause, std::function<void(const std::vector<double>&)> then) {
+    all_reduce("ring", ReduceOp::sum, large_, [this, pause, then](double first) {
+      all_reduce("ring", ReduceOp::sum, large_, [this, first, pause, then](double second) {
+        times_.push_back(second - first);
+        if (times_.size() < kPairs) return measure_pairs(pause, then);
+        then(std::exchange(times_, {}));
       });
     });
   }
@@ -136,21 +137,19 @@ class Probe : public std::enable_shared_from_this<Probe> {
   // The slowest member's time decides for all whether the size was large enough.
   void agree_on_size(std::uint64_t bytes, double seconds) {
     small_.assign(1, seconds);
-    rehearsal_.all_reduce("gather", ReduceOp::max, small_, [self = shared_from_this(), bytes](const net::Failure& why, double) {
-      if (why) return self->done_(why, {});
-      const double slowest = self->small_[0];
-      if (slowest < kLongSum && bytes < kMostBytes) return self->measure_rate(2 * bytes);
-      self->model_.rate = self->rate_of(bytes, slowest, 2 * (self->rehearsal_.size() - 1), self->model_.alpha);
-      self->measure_fan_in(bytes, static_cast<double>(bytes) / slowest);
+    all_reduce("gather", ReduceOp::max, small_, [this, bytes](double) {
+      const double slowest = small_[0];
+      if (slowest < kLongSum && bytes < kMostBytes) return measure_rate(2 * bytes);
+      model_.rate = rate_of(bytes, slowest, 2 * (rehearsal_.size() - 1), model_.alpha);
+      measure_fan_in(bytes, static_cast<double>(bytes) / slowest);
     });
   }
 
   void agree() {
     small_ = {model_.alpha, 1 / model_.rate, 1 / model_.add_rate, 1 / model_.fan_in, model_.fan_in_alpha};  // what they save up is agreed on
-    rehearsal_.all_reduce("gather", ReduceOp::max, small_, [self = shared_from_this()](const net::Failure& why, double) {
-      if (why) return self->done_(why, {});
-      self->done_(nullptr, {.alpha = self->small_[0], .rate = 1 / self->small_[1], .add_rate = 1 / self->small_[2], .fan_in = 1 / self->small_[3],
-                            .fan_in_alpha = self->small_[4], .saves = self->model_.saves});
+    all_reduce("gather", ReduceOp::max, small_, [this](double) {
+      done_(nullptr, {.alpha = small_[0], .rate = 1 / small_[1], .add_rate = 1 / small_[2], .fan_in = 1 / small_[3], .fan_in_alpha = small_[4],
+                      .saves = model_.saves});
     });
   }
 

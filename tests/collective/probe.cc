@@ -4,6 +4,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <functional>
+
 #include "tests/collective/scripted_group.h"
 
 namespace shoal::collective {
@@ -23,9 +25,11 @@ struct ProbeAnswer {
 };
 
 template <class Begin>
-std::vector<ProbeAnswer> ask_all(std::uint32_t ranks, Begin begin, const net::ScriptedNetwork& network = even_network()) {
+std::vector<ProbeAnswer> ask_all(std::uint32_t ranks, Begin begin, const net::ScriptedNetwork& network = even_network(),
+                                 const std::function<void(ScriptedGroup&)>& script = {}) {
   std::vector<ProbeAnswer> answers(ranks);
   ScriptedGroup group(ranks, network);
+  if (script) script(group);
   for (net::Rank rank = 0; rank < ranks; ++rank) begin(*group.runners[rank], answers[rank]);
   group.job.run([&] { return std::all_of(answers.begin(), answers.end(), [](const ProbeAnswer& a) { return a.times > 0; }); });
   return answers;
@@ -89,16 +93,14 @@ TEST(Probe, what_a_link_saves_up_is_found) {
 
 // Sums behind pauses that are quicker than those before only because the link has become quicker are no bucket's.
 TEST(Probe, a_link_that_becomes_quicker_saves_nothing_up) {
-  constexpr std::uint32_t kRanks = 2;
-  constexpr Nanoseconds kRateKnown = std::chrono::milliseconds(700);
-  std::vector<ProbeAnswer> answers(kRanks);
-  ScriptedGroup group(kRanks, even_network());
-  for (net::Rank rank = 0; rank < kRanks; ++rank) begin_probe(*group.runners[rank], answers[rank]);
-  group.job.at(kRateKnown, [&] {
-    for (net::Rank rank = 0; rank < kRanks; ++rank) group.job.rate(rank, 1.5 * kRate);
-  });
-  group.job.run([&] { return std::all_of(answers.begin(), answers.end(), [](const ProbeAnswer& a) { return a.times > 0; }); });
-  for (const ProbeAnswer& answer : answers) {
+  static constexpr std::uint32_t kRanks = 2;
+  static constexpr Nanoseconds kRateKnown = std::chrono::milliseconds(700);
+  const auto becomes_quicker = [](ScriptedGroup& group) {
+    group.job.at(kRateKnown, [&group] {
+      for (net::Rank rank = 0; rank < kRanks; ++rank) group.job.rate(rank, 1.5 * kRate);
+    });
+  };
+  for (const ProbeAnswer& answer : ask_all(kRanks, begin_probe, even_network(), becomes_quicker)) {
     ASSERT_FALSE(answer.why) << answer.why->what();
     EXPECT_LE(answer.link.rate, 1.02 * kRate);  // it was agreed on before
     EXPECT_EQ(answer.link.saves, 0);
