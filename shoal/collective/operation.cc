@@ -12,7 +12,7 @@
 namespace shoal::collective {
 namespace {
 
-constexpr std::size_t kWindowBytes = 32 << 20;            // of one run's windows; beyond that kLeastDepth
+constexpr std::size_t kWindowBytes = 32 << 20;            // of one run's windows, where kLeastDepth needs no more
 constexpr std::size_t kLocalBytes = 1 << 20;              // copied or scaled before the loop serves others
 constexpr std::size_t kMostWaits = 4;                     // lines of one operation in describe()
 
@@ -50,7 +50,8 @@ void Operation::allocate() {
 
   std::size_t windows = windows_.size();
   for (std::uint32_t lane = 0; lane < lanes_.size(); ++lane) windows += program_->lane(lane).lands;
-  depth_ = windows * kDepth * slice_bytes_ <= kWindowBytes ? kDepth : kLeastDepth;
+  const std::size_t slices = kWindowBytes / std::max<std::size_t>(windows * slice_bytes_, 1);
+  depth_ = static_cast<std::uint32_t>(std::clamp<std::size_t>(slices, kLeastDepth, kDepth));
   scratch_ = group_->pool.take(windows * depth_ * slice_bytes_);
   std::byte* at = scratch_.bytes.get();
   for (Window& window : windows_) window.bytes = std::exchange(at, at + depth_ * slice_bytes_);

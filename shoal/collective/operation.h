@@ -54,8 +54,8 @@ class Operation : public std::enable_shared_from_this<Operation> {
     std::uint32_t chunk = 0, peer = 0;
     std::uint64_t slice = 0, slices = 0;
   };
-  static constexpr std::uint32_t kInFlight = 4;  // slices of a lane given to the transport
-  static constexpr std::uint32_t kDepth = 4, kLeastDepth = 2;  // slices of a window
+  static constexpr std::uint32_t kInFlight = 16; // slices of a lane given to the transport
+  static constexpr std::uint32_t kDepth = 16, kLeastDepth = 2;  // slices of a window
   struct Landing {                     // of a receive_reduce in flight
     std::byte* bytes = nullptr;
     const std::byte* source = nullptr;

@@ -6,6 +6,8 @@
 
 namespace shoal::exchange {
 
+inline constexpr const char* kByRing = "ring";  // collective/build.h
+
 bool is_divided(const Unit& unit);  // Way::divides()
 Load load_of(const ExchangePlan& plan, const Unit& unit);
 Cost cost_of(const ExchangePlan& plan, const Unit& unit);

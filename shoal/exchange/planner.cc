@@ -132,6 +132,11 @@ class Planner {
     sends_in_ = order;
     ways_ = settled_ways();
     consider(ways_, packings());
+    if (order == Order::priority && rings_keep_order()) {
+      Ways rings = ways_;
+      for (auto& way : rings) way = way.empty() ? kByRing : way;
+      consider(rings, packings());
+    }
     // Bytes that hide behind backward cost nothing, arithmetic does: so all that are shorter by another way, then each for itself.
     const auto free = free_to_choose();
     if (!free.empty()) {
@@ -151,6 +156,9 @@ class Planner {
       }
     }
   }
+
+  // Where one member's bytes alone come over a link its sender's order holds (plan_price.cc); a ring has more steps, which cost processors time.
+  bool rings_keep_order() const { return best_.workers() > 2 && best_.servers == 0 && !best_.link.network && best_.operation_seconds == 0; }
 
   bool measured() const { return best_.backward_seconds > 0; }
 

@@ -58,7 +58,7 @@ class Link {
       adder_free_ = std::max(adder_free_, now_) + work.add / work.pieces;
       later_.push({adder_free_, batch.unit, 1, true});
     } else if (--left_[batch.unit] == 0) {
-      arrived_[batch.unit] = now_;
+      arrived_[batch.unit] = now_ + (waiting_.empty() ? 0 : work.behind);
     }
     if (--batch.pieces > 0) waiting_.push(batch);
   }

@@ -22,6 +22,7 @@ struct Work {
   double link = 0;             // on the link
   double bytes = 0;            // of these, what bytes take at its rate: a link that has saved up makes up for them, not for latency
   double add = 0;              // a server's, between the first and the second half of `link`; 0: it takes no time of its own
+  double behind = 0;           // from when it has left the link until it is there, if others stand there then: behind them in queues that know no order
   double thread = 0;           // of the thread, before its first use
   std::uint32_t pieces = 1;    // that take their turns on the link; >= 1
 };

@@ -23,6 +23,9 @@ constexpr std::uint64_t kOver = std::uint64_t{1} << 62;
 // So many iterations by the plan say what one usually takes, without the first, which places and allocates.
 constexpr std::uint64_t kUntilSettled = 10;
 
+// Members of a machine leave no core idle where they take so much of its cores' time while they compute.
+constexpr double kBusy = 0.9;
+
 }  // namespace
 
 std::uint64_t DataParallel::own_asks() const { return asks_ | (wants_fit_ ? kFit : 0) | (has_drifted_ ? kFollow : 0) | (dismisses_ ? kOver : 0); }
@@ -95,23 +98,26 @@ exchange::Compute DataParallel::pace_of_all(double multiply_rate) {
   std::ostringstream own;
   own.precision(std::numeric_limits<double>::max_digits10);
   const std::string own_cores = SharedCores::own();
-  own << pace_.forward() << ' ' << pace_.backward() << ' ' << pace_.between() << ' ' << seconds_a_flop << ' ' << own_cores;
-  double forward = 0, backward = 0, between = 0, a_flop = 0;
+  own << pace_.forward() << ' ' << pace_.backward() << ' ' << pace_.between() << ' ' << pace_.processor() << ' ' << seconds_a_flop << ' ' << own_cores;
+  double forward = 0, backward = 0, between = 0, processor = 0, a_flop = 0;
   std::map<std::string, SharedCores> machines;
   const SharedCores& here = machines.try_emplace(SharedCores::machine_of(own_cores), own_cores).first->second;
   auto told = session_.gather_text(own.str(), "pace");
   told.resize(told.size() - session_.servers());
   for (const auto& theirs : told) {
     std::istringstream numbers(theirs);
-    double f = 0, b = 0, s = 0, r = 0;
+    double f = 0, b = 0, s = 0, p = 0, r = 0;
     std::string cores;
-    numbers >> f >> b >> s >> r >> cores;
+    numbers >> f >> b >> s >> p >> r >> cores;
     machines.try_emplace(SharedCores::machine_of(cores), cores).first->second.hears(cores);
-    forward += f, backward += b, between += s, a_flop += r;
+    forward += f, backward += b, between += s, processor += p, a_flop += r;
   }
   members_a_core_ = here.members_a_core();
   double operation = 0;  // on the machine where it takes longest
-  for (const auto& [machine, shared] : machines) operation = std::max(operation, shared.operation_seconds(told.size()));
+  for (const auto& [machine, shared] : machines) {
+    const bool leave_none_idle = processor * shared.members_a_core() >= kBusy * (forward + backward + between);
+    if (leave_none_idle) operation = std::max(operation, shared.operation_seconds(told.size()));
+  }
   const auto members = static_cast<double>(told.size());
   return {forward / members, backward / members, a_flop > 0 ? members / a_flop : 0, between / members, operation};
 }

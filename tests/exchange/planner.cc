@@ -9,6 +9,7 @@
 #include <random>
 
 #include "shoal/core/error.h"
+#include "shoal/exchange/plan_price.h"
 
 namespace shoal::exchange {
 namespace {
@@ -192,6 +193,24 @@ TEST(Planner, operations_that_cost_processor_time_are_fewer) {
   const auto measured = settled(paid, 0.1, 0.2, 0);
   EXPECT_DOUBLE_EQ(measured.predicted_seconds(), 0.1 + 0.2 + measured.predicted_exposed()) << "the passes have it then";
   EXPECT_EQ(to_json(plan_from_json(to_json(paid), "test")), to_json(paid));
+}
+
+// By priority, on links that are full, gradients go by rings, in which each link has one sender, who keeps the order: unless a ring's messages cost time of cores
+// that members share, or somebody says how.
+TEST(Planner, by_priority_rings_keep_the_order_on_full_links) {
+  const collective::LinkModel full{100e-6, 5e6, 8e9}, quick{100e-6, 125e8, 8e10};
+  const auto rings = [](const collective::LinkModel& link, const char* choice, double operation_seconds = 0, std::uint32_t members = 4) {
+    Compute compute = kCompute;
+    compute.operation_seconds = operation_seconds;
+    const auto plan = make_plan(layers(true), members, link, compute, parse_choice(choice, "--plan"));
+    return std::ranges::count_if(plan.units, [](const Unit& unit) { return unit.way == kByRing; });
+  };
+  EXPECT_GT(rings(full, "p3"), 0);
+  EXPECT_EQ(rings(full, "p3", 1e-4), 0);
+  EXPECT_EQ(rings(full, "p3,*=direct"), 0);
+  EXPECT_EQ(rings(full, "p3", 0, 2), 0) << "one sender, whatever the program";
+  EXPECT_EQ(rings(full, "wfbp"), 0);
+  EXPECT_EQ(rings(quick, "p3"), 0) << "nothing waits";
 }
 
 TEST(Planner, the_choice_is_in_the_plan) { EXPECT_EQ(plan_by("wfbp,layer1*=ring").choice, "wfbp,layer1*=ring"); }

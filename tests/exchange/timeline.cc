@@ -160,6 +160,15 @@ TEST(Timeline, what_a_link_saves_up_is_made_up_for) {
   }
 }
 
+// What is urgent stands behind what others of the link's senders have under way, and only where there is something: by priority the last unit never does.
+TEST(Timeline, what_has_left_the_link_stands_behind_others_only_where_they_wait_there) {
+  std::vector<Work> units = {{.ready = 1, .needed = 0.5, .priority = 1, .link = 4, .behind = 2, .pieces = 4}, {.ready = 2, .priority = 0, .link = 1, .behind = 2}};
+  EXPECT_DOUBLE_EQ(foresee(units, 1, 2, Order::priority).arrived[1], 3 + 2) << "three pieces of the other one wait";
+  EXPECT_DOUBLE_EQ(foresee(units, 1, 2, Order::priority).arrived[0], 6) << "nothing waits any more";
+  units[0].link = 0.5;
+  EXPECT_DOUBLE_EQ(foresee(units, 1, 2, Order::priority).arrived[1], 3);
+}
+
 TEST(Timeline, no_units_is_computing_alone) { EXPECT_DOUBLE_EQ(foresee({}, 1, 2, Order::priority).seconds, 3); }
 
 }  // namespace
