@@ -70,8 +70,23 @@ def tell(*values) -> None:
 def _waiting_class(kind: type) -> type:
     if kind not in _waiting:
         _waiting[kind] = type(kind)("Waiting" + kind.__name__, (kind,), {
-            "_shoal_waits": True, "__torch_function__": classmethod(_torch_function), "__deepcopy__": _deepcopy})
+            "_shoal_waits": True, "__torch_function__": classmethod(_torch_function), "__deepcopy__": _deepcopy, "grad": _GRAD})
     return _waiting[kind]
+
+
+def _use_of_gradient(function):
+    """What is done to .grad, told without the detour over PyTorch's dispatch: zero_grad() does it to every parameter in every step."""
+    @torch._disable_dynamo
+    def use(self, *value):
+        owner, number = _owner[id(self)]
+        if not owner.used([number], function):
+            return function(self, *value)
+        with torch._C.DisableTorchFunctionSubclass():
+            return function(self, *value)
+    return use
+
+
+_GRAD = property(*map(_use_of_gradient, (READ, WRITE, DELETE)))
 
 
 @torch._disable_dynamo

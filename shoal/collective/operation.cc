@@ -178,7 +178,7 @@ bool Operation::may_begin(const LaneState& lane) const {
   if (lane.in_flight > 0) {
     const Op& flying = *program_->step(lane.oldest.place).op;
     const bool same_stream = flying.kind == op.kind && lane.oldest.peer == lane.next.peer;
-    if (!same_stream || lane.in_flight >= std::min(kInFlight, depth_)) return false;
+    if (!same_stream || lane.in_flight >= std::min(op.kind == OpKind::send ? kSending : kReceiving, depth_)) return false;
   }
   if (op.kind == OpKind::send || op.target.buffer != Buffer::scratch) return true;
   const Window& window = windows_[op.target.slot];

@@ -1,7 +1,7 @@
 // One run of a program on one member: a state machine on the transport's loop.
 //
 // Each lane has two places in its list of slices: where the next one begins and where the oldest that is not done
-// stands. Up to kInFlight slices of one stream are between them; additions and copies are done as they begin.
+// stands. Up to kSending or kReceiving slices of one stream are between them; additions and copies are done as they begin.
 //
 // Invariants
 // 1. Slices of a lane are done in the order in which they began: all in flight belong to one stream, or are local.
@@ -54,8 +54,10 @@ class Operation : public std::enable_shared_from_this<Operation> {
     std::uint32_t chunk = 0, peer = 0;
     std::uint64_t slice = 0, slices = 0;
   };
-  static constexpr std::uint32_t kInFlight = 16; // slices of a lane given to the transport
-  static constexpr std::uint32_t kDepth = 16, kLeastDepth = 2;  // slices of a window
+  // Slices of a lane given to the transport: to send, what keeps it busy until the next one is given; to receive, what comes while word of it goes to its
+  // sender, through the queues of full links in both directions, for a slice is a millisecond of a link.
+  static constexpr std::uint32_t kSending = 4, kReceiving = 16;
+  static constexpr std::uint32_t kDepth = kReceiving, kLeastDepth = 2;  // slices of a window
   struct Landing {                     // of a receive_reduce in flight
     std::byte* bytes = nullptr;
     const std::byte* source = nullptr;

@@ -39,13 +39,13 @@ TEST(RunAmong, the_others_neither_give_nor_get) {
   }
 }
 
-// Killed in the middle is one who has no part in it: all who are left begin again together, so nobody may be left in what was.
+// Killed under way is one who has no part in it: all who are left begin again together, so nobody may be left in what was.
 TEST(RunAmong, a_loss_among_the_others_ends_it) {
   Two whole;
   ASSERT_TRUE(whole.group.job.run([&] { return whole.exercise.all_done(); }));
   const auto length = whole.group.job.now() - Instant{};
   Two two;
-  two.group.job.at(length / 2, [&] { two.group.job.kill(3); });
+  two.group.job.at(length / 4, [&] { two.group.job.kill(3); });
   ASSERT_TRUE(two.group.job.run());
   for (std::uint32_t place = 0; place < 2; ++place) {
     ASSERT_EQ(two.exercise.part(place).done, 1);
