@@ -69,8 +69,9 @@ def tell(*values) -> None:
 
 def _waiting_class(kind: type) -> type:
     if kind not in _waiting:
+        own = {} if isinstance(kind.grad, property) else {"grad": _GRAD}  # else it has somebody else to ask first (pending.py), who asks PyTorch
         _waiting[kind] = type(kind)("Waiting" + kind.__name__, (kind,), {
-            "_shoal_waits": True, "__torch_function__": classmethod(_torch_function), "__deepcopy__": _deepcopy, "grad": _GRAD})
+            "_shoal_waits": True, "__torch_function__": classmethod(_torch_function), "__deepcopy__": _deepcopy, **own})
     return _waiting[kind]
 
 
@@ -78,6 +79,8 @@ def _use_of_gradient(function):
     """What is done to .grad, told without the detour over PyTorch's dispatch: zero_grad() does it to every parameter in every step."""
     @torch._disable_dynamo
     def use(self, *value):
+        if not torch._C._is_torch_function_enabled():  # whoever looks past PyTorch's dispatch looks past this
+            return function(self, *value)
         owner, number = _owner[id(self)]
         if not owner.used([number], function):
             return function(self, *value)
