@@ -69,7 +69,7 @@ def tell(*values) -> None:
 
 def _waiting_class(kind: type) -> type:
     if kind not in _waiting:
-        own = {} if isinstance(kind.grad, property) else {"grad": _GRAD}  # else it has somebody else to ask first (pending.py), who asks PyTorch
+        own = {"grad": _GRAD} if kind.grad is _Tensor.grad else {}  # else it has somebody else to ask first (pending.py), who asks PyTorch
         _waiting[kind] = type(kind)("Waiting" + kind.__name__, (kind,), {
             "_shoal_waits": True, "__torch_function__": classmethod(_torch_function), "__deepcopy__": _deepcopy, **own})
     return _waiting[kind]

@@ -134,7 +134,9 @@ class Planner {
     consider(ways_, packings());
     if (order == Order::priority && rings_keep_order()) {
       Ways rings = ways_;
-      for (auto& way : rings) way = way.empty() ? kByRing : way;
+      for (std::size_t t = 0; t < rings.size(); ++t) {
+        if (rings[t].empty() && is_wide(best_.tensors[t].type)) rings[t] = kByRing;
+      }
       consider(rings, packings());
     }
     // Bytes that hide behind backward cost nothing, arithmetic does: so all that are shorter by another way, then each for itself.
@@ -158,7 +160,11 @@ class Planner {
   }
 
   // Where one member's bytes alone come over a link its sender's order holds (plan_price.cc); a ring has more steps, which cost processors time.
-  bool rings_keep_order() const { return best_.workers() > 2 && best_.servers == 0 && !best_.link.network && best_.operation_seconds == 0; }
+  bool rings_keep_order() const {
+    return best_.workers() > 2 && best_.servers == 0 && !best_.link.network && !best_.link.tuning && best_.operation_seconds == 0;
+  }
+  // Sums of others a ring would round at each of its steps.
+  static bool is_wide(DType type) { return type != DType::f16 && type != DType::bf16; }
 
   bool measured() const { return best_.backward_seconds > 0; }
 

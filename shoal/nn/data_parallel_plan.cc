@@ -99,9 +99,13 @@ exchange::Compute DataParallel::pace_of_all(double multiply_rate) {
   own.precision(std::numeric_limits<double>::max_digits10);
   const std::string own_cores = SharedCores::own();
   own << pace_.forward() << ' ' << pace_.backward() << ' ' << pace_.between() << ' ' << pace_.processor() << ' ' << seconds_a_flop << ' ' << own_cores;
-  double forward = 0, backward = 0, between = 0, processor = 0, a_flop = 0;
-  std::map<std::string, SharedCores> machines;
-  const SharedCores& here = machines.try_emplace(SharedCores::machine_of(own_cores), own_cores).first->second;
+  double forward = 0, backward = 0, between = 0, a_flop = 0;
+  struct Machine {
+    SharedCores cores;
+    double computing = 0, processor = 0;  // of its members, seconds of an iteration and of processors in it
+  };
+  std::map<std::string, Machine> machines;
+  const SharedCores& here = machines.try_emplace(SharedCores::machine_of(own_cores), SharedCores(own_cores)).first->second.cores;
   auto told = session_.gather_text(own.str(), "pace");
   told.resize(told.size() - session_.servers());
   for (const auto& theirs : told) {
@@ -109,14 +113,17 @@ exchange::Compute DataParallel::pace_of_all(double multiply_rate) {
     double f = 0, b = 0, s = 0, p = 0, r = 0;
     std::string cores;
     numbers >> f >> b >> s >> p >> r >> cores;
-    machines.try_emplace(SharedCores::machine_of(cores), cores).first->second.hears(cores);
-    forward += f, backward += b, between += s, processor += p, a_flop += r;
+    Machine& its = machines.try_emplace(SharedCores::machine_of(cores), SharedCores(cores)).first->second;
+    its.cores.hears(cores);
+    its.computing += f + b + s, its.processor += p;
+    forward += f, backward += b, between += s, a_flop += r;
   }
   members_a_core_ = here.members_a_core();
   double operation = 0;  // on the machine where it takes longest
-  for (const auto& [machine, shared] : machines) {
-    const bool leave_none_idle = processor * shared.members_a_core() >= kBusy * (forward + backward + between);
-    if (leave_none_idle) operation = std::max(operation, shared.operation_seconds(told.size()));
+  for (const auto& [name, machine] : machines) {
+    const bool told_nothing = machine.processor == 0;
+    const bool leave_none_idle = told_nothing || machine.processor * machine.cores.members_a_core() >= kBusy * machine.computing;
+    if (leave_none_idle) operation = std::max(operation, machine.cores.operation_seconds(told.size()));
   }
   const auto members = static_cast<double>(told.size());
   return {forward / members, backward / members, a_flop > 0 ? members / a_flop : 0, between / members, operation};
