@@ -17,8 +17,7 @@ bool is_free(const ExchangePlan& plan, const Choice& choice, const Unit& unit) {
   if (choice.policy == Choice::Policy::way || !is_all_reduce(unit) || collective::is_of_network(unit.way)) return false;
   const auto overridden = [&](std::uint32_t t) { return choice.override_of(plan.tensors[t].name) != nullptr; };
   if (std::any_of(unit.tensors.begin(), unit.tensors.end(), overridden)) return false;
-  const DType type = plan.tensors[unit.tensors.front()].type;
-  if (type == DType::f16 || type == DType::bf16) return false;  // rounded once by a fold, at each step by a chain
+  if (is_rounded_by_step(plan.tensors[unit.tensors.front()].type)) return false;
   return collective::build(Collective::all_reduce, unit.way, plan.workers()).order == collective::AddOrder::left_fold;
 }
 

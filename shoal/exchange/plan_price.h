@@ -8,6 +8,9 @@ namespace shoal::exchange {
 
 inline constexpr const char* kByRing = "ring";  // collective/build.h
 
+// A sum of this type is rounded once by a program that folds, and by one that passes it on, such as a ring or a chain, at each step.
+constexpr bool is_rounded_by_step(DType type) { return type == DType::f16 || type == DType::bf16; }
+
 bool is_divided(const Unit& unit);  // Way::divides()
 Load load_of(const ExchangePlan& plan, const Unit& unit);
 Cost cost_of(const ExchangePlan& plan, const Unit& unit);

@@ -135,7 +135,7 @@ class Planner {
     if (order == Order::priority && rings_keep_order()) {
       Ways rings = ways_;
       for (std::size_t t = 0; t < rings.size(); ++t) {
-        if (rings[t].empty() && is_wide(best_.tensors[t].type)) rings[t] = kByRing;
+        if (rings[t].empty() && !is_rounded_by_step(best_.tensors[t].type)) rings[t] = kByRing;
       }
       consider(rings, packings());
     }
@@ -163,8 +163,6 @@ class Planner {
   bool rings_keep_order() const {
     return best_.workers() > 2 && best_.servers == 0 && !best_.link.network && !best_.link.tuning && best_.operation_seconds == 0;
   }
-  // Sums of others a ring would round at each of its steps.
-  static bool is_wide(DType type) { return type != DType::f16 && type != DType::bf16; }
 
   bool measured() const { return best_.backward_seconds > 0; }
 

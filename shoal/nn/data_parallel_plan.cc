@@ -23,9 +23,6 @@ constexpr std::uint64_t kOver = std::uint64_t{1} << 62;
 // So many iterations by the plan say what one usually takes, without the first, which places and allocates.
 constexpr std::uint64_t kUntilSettled = 10;
 
-// Members of a machine leave no core idle where they take so much of its cores' time while they compute.
-constexpr double kBusy = 0.9;
-
 }  // namespace
 
 std::uint64_t DataParallel::own_asks() const { return asks_ | (wants_fit_ ? kFit : 0) | (has_drifted_ ? kFollow : 0) | (dismisses_ ? kOver : 0); }
@@ -100,12 +97,8 @@ exchange::Compute DataParallel::pace_of_all(double multiply_rate) {
   const std::string own_cores = SharedCores::own();
   own << pace_.forward() << ' ' << pace_.backward() << ' ' << pace_.between() << ' ' << pace_.processor() << ' ' << seconds_a_flop << ' ' << own_cores;
   double forward = 0, backward = 0, between = 0, a_flop = 0;
-  struct Machine {
-    SharedCores cores;
-    double computing = 0, processor = 0;  // of its members, seconds of an iteration and of processors in it
-  };
-  std::map<std::string, Machine> machines;
-  const SharedCores& here = machines.try_emplace(SharedCores::machine_of(own_cores), SharedCores(own_cores)).first->second.cores;
+  std::map<std::string, SharedCores> machines;
+  const SharedCores& here = machines.try_emplace(SharedCores::machine_of(own_cores), own_cores).first->second;
   auto told = session_.gather_text(own.str(), "pace");
   told.resize(told.size() - session_.servers());
   for (const auto& theirs : told) {
@@ -113,18 +106,12 @@ exchange::Compute DataParallel::pace_of_all(double multiply_rate) {
     double f = 0, b = 0, s = 0, p = 0, r = 0;
     std::string cores;
     numbers >> f >> b >> s >> p >> r >> cores;
-    Machine& its = machines.try_emplace(SharedCores::machine_of(cores), SharedCores(cores)).first->second;
-    its.cores.hears(cores);
-    its.computing += f + b + s, its.processor += p;
+    machines.try_emplace(SharedCores::machine_of(cores), cores).first->second.hears(cores, f + b + s, p);
     forward += f, backward += b, between += s, a_flop += r;
   }
   members_a_core_ = here.members_a_core();
   double operation = 0;  // on the machine where it takes longest
-  for (const auto& [name, machine] : machines) {
-    const bool told_nothing = machine.processor == 0;
-    const bool leave_none_idle = told_nothing || machine.processor * machine.cores.members_a_core() >= kBusy * machine.computing;
-    if (leave_none_idle) operation = std::max(operation, machine.cores.operation_seconds(told.size()));
-  }
+  for (const auto& [machine, shared] : machines) operation = std::max(operation, shared.operation_seconds(told.size()));
   const auto members = static_cast<double>(told.size());
   return {forward / members, backward / members, a_flop > 0 ? members / a_flop : 0, between / members, operation};
 }
