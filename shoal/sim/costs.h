@@ -19,8 +19,8 @@ struct Costs {
   std::uint32_t slice_bytes = 128 * 1024;
   std::uint32_t most_flows = 1 << 19;
   std::uint32_t messages_per_lane = 100;  // >= 1; more than there are hops in a pipeline of small chunks
-  std::uint32_t in_flight = 4;            // slices of a lane under way at once (collective/operation.h); >= 1
-  std::uint32_t window = 4;               // slices that a scratch window holds; >= 2
+  std::uint32_t sending = 4, receiving = 16;  // slices of a lane under way at once (collective/operation.h); >= 1
+  std::uint32_t window = 16;              // slices that a scratch window holds; >= 2
 
   // Links alone: what closed forms of rates and latencies say.
   static constexpr Costs links_only() {
@@ -28,7 +28,7 @@ struct Costs {
     costs.message_seconds = 0;
     costs.add_rate = 0;
     costs.goodput = 1;
-    costs.in_flight = 1024;
+    costs.sending = costs.receiving = 1024;
     return costs;
   }
 };

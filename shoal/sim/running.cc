@@ -79,10 +79,10 @@ bool Running::step(std::uint32_t lane) {
   const bool local = kind == OpKind::fold || kind == OpKind::copy;
   const std::uint32_t stream = local ? SizedProgram::kNone : program_->stream(lane, state.next);
   if (state.in_flight > 0) {
-    if (local || state.in_flight >= program_->in_flight()) return false;
+    if (local || state.in_flight >= program_->in_flight(kind)) return false;
     if (program_->kind(state.oldest) != kind || program_->stream(lane, state.oldest) != stream) return false;
   }
-  slices = std::min(slices, program_->in_flight() - state.in_flight);
+  slices = std::min(slices, program_->in_flight(kind) - state.in_flight);
   Window* const target = program_->writes_window(state.next) ? &window(lane, program_->op(state.next).target.slot) : nullptr;
   if (target != nullptr) slices = std::min(slices, program_->window() - (target->written - target->read));
   slices = program_->ready(state.next, slices, oldest);

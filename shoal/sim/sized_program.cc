@@ -102,9 +102,11 @@ void SizedProgram::find_sizes(const Costs& costs) {
   }
   const auto [fewest, most] = std::ranges::minmax(messages_);
   same_messages_ = fewest == most ? most : 0;
-  in_flight_ = costs.in_flight;
+  const bool trains = single_slices_ && !lanes_.empty();
+  const auto train = trains ? static_cast<std::uint32_t>(std::max(1.0, std::floor(std::ranges::max(message_bytes_) / largest))) : 1U;
+  sending_ = costs.sending * train;
+  receiving_ = costs.receiving * train;
   window_ = costs.window;
-  if (single_slices_ && !lanes_.empty()) in_flight_ *= static_cast<std::uint32_t>(std::max(1.0, std::floor(std::ranges::max(message_bytes_) / largest)));
   if (single_slices_) find_runs();
 }
 

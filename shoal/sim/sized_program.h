@@ -37,7 +37,9 @@ class SizedProgram {
 
   const collective::Program& program() const { return *program_; }
   double message_bytes(std::uint32_t lane) const { return message_bytes_[lane]; }  // its slices travel together up to this
-  std::uint32_t in_flight() const { return in_flight_; }       // slices of a lane under way at once
+  std::uint32_t in_flight(collective::OpKind kind) const {     // slices of a lane under way at once, sent or received
+    return kind == collective::OpKind::send ? sending_ : receiving_;
+  }
   std::uint32_t window() const { return window_; }
 
   std::size_t steps() const { return steps_.size(); }          // ops of all lanes
@@ -129,7 +131,7 @@ class SizedProgram {
   std::vector<Stride> strides_;
   std::vector<std::uint32_t> slices_, messages_;  // by chunk; of each slice
   std::vector<double> message_bytes_;             // by lane
-  std::uint32_t in_flight_ = 1, window_ = 2;
+  std::uint32_t sending_ = 1, receiving_ = 1, window_ = 2;
   bool single_slices_ = false;                    // every chunk is one
   bool single_ops_ = true;                        // every loop has one, and is done
   std::uint32_t same_messages_ = 0;               // of every chunk; 0: they differ

@@ -34,7 +34,8 @@ double simulated(const collective::Program& program, std::uint64_t elements) {
   one.elements = elements;
   one.element_bytes = 4;
   Costs costs = Costs::links_only();
-  costs.in_flight = Costs().in_flight;
+  costs.sending = Costs().sending;
+  costs.receiving = Costs().receiving;
   return simulate_one(star(program.ranks, kRate, kDelay + frame), one, costs).seconds;
 }
 
@@ -47,7 +48,7 @@ TEST_P(Executed, takes_what_the_simulator_says) {
     const double took = executed(program, elements), foreseen = simulated(program, elements);
     // Two trees meet in a host: the scripted network sends their slices as they come, the kernel shares the link evenly, which costs
     // the tree that is behind.
-    const double apart = GetParam().name == "double_binary_tree" ? 0.15 : 0.05;
+    const double apart = GetParam().name == "double_binary_tree" ? 0.2 : 0.05;
     EXPECT_NEAR(foreseen / took, 1, apart) << ranks << " ranks: executed " << took << " s, simulated " << foreseen << " s";
   }
 }
