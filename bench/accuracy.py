@@ -1,7 +1,7 @@
 """Accuracy on held-out images of Fashion-MNIST by each way of a gradient, beside one process with the same seeds, batches and steps.
 
     python bench/accuracy.py                                     lenet, 2 members, 5 seeds, every way that is exact
-    python bench/accuracy.py --plans int8 topk:0.01 local:8      what is lossy or stale
+    python bench/accuracy.py --plans int8 topk:0.01 local:8 --epochs 5      what is lossy or stale
     python bench/accuracy.py --quick                             a smoke test
 
 One process takes the members' batches together. Members train as `shoal train` does; what differs is the order in which floats are added. A row is the
@@ -22,8 +22,7 @@ EXACT = ["auto", "direct", "chain", "ring", "halving_doubling", "ps", "factors",
 
 def accuracy(words: list[str], seed: int, args) -> float:
     command = [sbs.shoal(), "train", args.model, "--data", args.data, "--seed", str(seed), "--json", *words]
-    if args.steps:
-        command += ["--steps", str(args.steps)]
+    command += ["--steps", str(args.steps)] if args.steps else ["--epochs", str(args.epochs)]
     with tempfile.TemporaryDirectory() as folder:  # of the run folders
         ended = subprocess.run(command, cwd=folder, capture_output=True, text=True, timeout=900)
     if ended.returncode != 0:
@@ -39,12 +38,13 @@ def main() -> None:
     parser.add_argument("--plans", nargs="+", default=EXACT)
     parser.add_argument("--data", default="/usr/share/datasets/fashion-mnist", help="Fashion-MNIST")
     parser.add_argument("--batch", type=int, default=64, help="images a member")
-    parser.add_argument("--steps", type=int, default=0, help="0: one epoch")
+    parser.add_argument("--steps", type=int, default=0, help="0: as many as --epochs are")
+    parser.add_argument("--epochs", type=int, default=1)
     parser.add_argument("--seeds", type=int, default=5)
     args = parser.parse_args()
     if args.quick:
         args.plans, args.steps, args.seeds = ["auto", "ring"], 10, 2
-    sbs.print_header(f"{args.model} on Fashion-MNIST: {args.members} members, {args.batch} images each, {args.steps or 'an epoch of'} steps, seeds 1 to {args.seeds}")
+    sbs.print_header(f"{args.model} on Fashion-MNIST: {args.members} members, {args.batch} images each, {f'{args.steps} steps' if args.steps else f'{args.epochs} epochs'}, seeds 1 to {args.seeds}")
     print(f"{'plan':>18} {'accuracy':>9} {'difference':>11} {'error':>7} {'most':>6}", flush=True)
     seeds = range(1, args.seeds + 1)
     single = [accuracy(["--batch", str(args.batch * args.members)], seed, args) for seed in seeds]
