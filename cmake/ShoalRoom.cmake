@@ -9,6 +9,17 @@ if(SHOAL_CCACHE)
 endif()
 # __FILE__ is a path in the checkout, not where the checkout lies: objects of one are those of another, and messages name no machine's folders.
 add_compile_options(-fmacro-prefix-map=${PROJECT_SOURCE_DIR}/=)
+if(CMAKE_UNITY_BUILD AND NOT CMAKE_UNITY_BUILD_BATCH_SIZE)
+  # Files that are compiled as one. On few cores as many as there are in a room: what they share is compiled once, a fifth of it all; on more, so many that
+  # all have work. A unit of 64 takes up to 2 GB.
+  cmake_host_system_information(RESULT cores QUERY NUMBER_OF_LOGICAL_CORES)
+  cmake_host_system_information(RESULT megabytes QUERY TOTAL_PHYSICAL_MEMORY)
+  set(files 12)
+  if(cores LESS_EQUAL 4 AND megabytes GREATER 8000)
+    set(files 64)
+  endif()
+  set(CMAKE_UNITY_BUILD_BATCH_SIZE ${files} CACHE STRING "Files that are compiled as one")
+endif()
 find_program(SHOAL_MOLD mold)
 if(SHOAL_MOLD)
   add_link_options(-fuse-ld=mold)
