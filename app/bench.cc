@@ -179,7 +179,7 @@ class ExchangeBench {
   int told_ = 0;
 };
 
-std::string to_text(const nlohmann::ordered_json& all, net::Rank members, const ExchangeOptions& options) {
+std::string sums_text(const nlohmann::ordered_json& all, net::Rank members, const ExchangeOptions& options) {
   std::string text = fmt::format("sums of float32 of {} members, {} of each size{}; a sum is over when the last member has it\n", members, options.repeats,
                                  options.zero_copy ? ", both kinds of memory in turns" : "");
   text += fmt::format("{:>9}  {:<18} {:<13} {:>10} {:>10} {:>10} {:>9} {:>9} {:>10}\n", "size", "program", "memory", "median ms", "least", "most", "CPU ms", "MB sent", "not copied");
@@ -220,7 +220,7 @@ int take_part_in_exchange(const ExchangeOptions& options) {
   auto all = nlohmann::ordered_json::array();
   for (const std::uint64_t bytes : sizes_of(options)) all.push_back(bench.measure(bytes));
   if (place.rank != 0) return 0;
-  const std::string text = options.json ? all.dump(2) + "\n" : to_text(all, place.size, options);
+  const std::string text = options.json ? all.dump(2) + "\n" : sums_text(all, place.size, options);
   std::fwrite(text.data(), 1, text.size(), stdout);
   return 0;
 }

@@ -90,7 +90,7 @@ std::vector<std::uint32_t> circle_of(const std::vector<Ways>& ways, std::uint32_
 }
 
 // Whom each rank hangs on, where the edges, turned to point at children, are a tree of all ranks; its root hangs on nobody.
-std::optional<std::vector<std::uint32_t>> tree_of(const std::vector<Edge>& edges, std::uint32_t ranks, bool up) {
+std::optional<std::vector<std::uint32_t>> spanning_tree_of(const std::vector<Edge>& edges, std::uint32_t ranks, bool up) {
   std::vector<std::uint32_t> parent(ranks, kNoRank);
   for (const auto& [from, to] : edges) {
     if (std::exchange(parent[up ? from : to], up ? to : from) != kNoRank) return std::nullopt;
@@ -229,7 +229,7 @@ class Drawing {
   double share(std::uint32_t chunk) const { return program_.shares.empty() ? 1 : program_.shares[chunk]; }
 
   std::vector<Picture> pictures(const Ways& ways, double most) const {
-    const auto down = tree_of(ways.down, program_.ranks, false), up = tree_of(ways.up, program_.ranks, true);
+    const auto down = spanning_tree_of(ways.down, program_.ranks, false), up = spanning_tree_of(ways.up, program_.ranks, true);
     std::vector<Picture> made(1);
     made[0].ways = ways;
     if (up && down && *up != *down) {

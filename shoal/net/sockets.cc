@@ -83,7 +83,7 @@ void sockets_before_fork() { registry_mutex.lock(); }
 void sockets_after_fork_parent() { registry_mutex.unlock(); }
 void sockets_after_fork_child() {
   for (const auto& socket : registry()) {
-    if (socket.identity != 0 && identity_of(socket.fd) == socket.identity) close(socket.fd);
+    if (socket.identity != 0 && identity_of(socket.fd) == socket.identity) ::close(socket.fd);
   }
   registry().clear();
   registry_mutex.unlock();

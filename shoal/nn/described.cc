@@ -93,7 +93,7 @@ Tensor pooled(const Tensor& x, const Pool& p) {
   return at::avg_pool2d(x, p.kernel, p.stride, p.padding, p.ceil);
 }
 
-void initialise(Initial initial, const Operation& operation, torch::nn::Module& layer) {
+void initialise(Initial initial, const models::Operation& operation, torch::nn::Module& layer) {
   if (initial == Initial::layers) return;
   const torch::NoGradGuard no_grad;
   const bool convolution = std::holds_alternative<Convolution>(operation), linear = std::holds_alternative<Linear>(operation);

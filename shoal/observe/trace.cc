@@ -17,7 +17,7 @@ namespace {
 constexpr int kTraceLanes = 64;
 
 // Track numbers inside a member's process; they are also the order in which viewers show them.
-enum Track { kCompute = 1, kWaiting = 2, kExchange = 10, kWire = 1000 };
+enum Track { kCompute = 1, kWaits = 2, kExchange = 10, kWire = 1000 };
 
 std::string quoted(const std::string& text) {
   return nlohmann::json(text).dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
@@ -55,7 +55,7 @@ class MemberTrace {
     meta("process_name", 0, fmt::format("rank {} ({})", rank_.who.rank, rank_.who.host));
     fmt::format_to(into(), R"({{"ph":"M","name":"process_sort_index","pid":{0},"args":{{"sort_index":{0}}}}})", rank_.who.rank);
     name_track(kCompute, "compute");
-    name_track(kWaiting, "waiting");
+    name_track(kWaits, "waiting");
     for (const Event& event : rank_.events) {
       put(event);
       if (text_.size() > 1 << 20) flush();
@@ -108,7 +108,7 @@ class MemberTrace {
       case EventKind::planning:
       case EventKind::recording: return span(event, kCompute, shoal::name(event.kind));
       case EventKind::produced: return mark(event, kCompute, name);
-      case EventKind::exposed: return span(event, kWaiting, event.peer < 0 ? name : fmt::format("rank {}", event.peer));
+      case EventKind::exposed: return span(event, kWaits, event.peer < 0 ? name : fmt::format("rank {}", event.peer));
       case EventKind::exchange:
       case EventKind::collective: return in_lane(event, name);
       case EventKind::sent:

@@ -13,19 +13,19 @@
 namespace shoal::collective {
 namespace {
 
-std::size_t count(const std::string& text, const std::string& what) {
+std::size_t occurrences(const std::string& text, const std::string& what) {
   std::size_t found = 0;
   for (std::size_t at = text.find(what); at != std::string::npos; at = text.find(what, at + what.size())) ++found;
   return found;
 }
 
 // Arrows of a kind, without the legend's.
-std::size_t arrows(const std::string& svg, const std::string& kind) { return count(svg, "url(#" + kind + ")\" d=\"M") - count(svg, "url(#" + kind + ")\" d=\"M20.0") - count(svg, "url(#" + kind + ")\" d=\"M180.0"); }
+std::size_t arrows(const std::string& svg, const std::string& kind) { return occurrences(svg, "url(#" + kind + ")\" d=\"M") - occurrences(svg, "url(#" + kind + ")\" d=\"M20.0") - occurrences(svg, "url(#" + kind + ")\" d=\"M180.0"); }
 
 TEST(Draw, a_tree_has_an_arrow_each_way_between_every_two_that_talk) {
   const std::string svg = to_svg(tree_program("trees", Collective::all_reduce, 4, {{0, {0, 0, 1, 1}, {0, 0, 1, 1}, 3}, {2, {1, 2, 2, 2}, {1, 2, 2, 2}, 1}}));
   EXPECT_EQ(svg, to_svg(tree_program("trees", Collective::all_reduce, 4, {{0, {0, 0, 1, 1}, {0, 0, 1, 1}, 3}, {2, {1, 2, 2, 2}, {1, 2, 2, 2}, 1}})));
-  EXPECT_EQ(count(svg, "<circle"), 8U);
+  EXPECT_EQ(occurrences(svg, "<circle"), 8U);
   EXPECT_EQ(arrows(svg, "up"), 6U);
   EXPECT_EQ(arrows(svg, "down"), 6U);
   EXPECT_NE(svg.find(">chunk 0: 75 %<"), std::string::npos);
@@ -35,7 +35,7 @@ TEST(Draw, a_tree_has_an_arrow_each_way_between_every_two_that_talk) {
 
 TEST(Draw, a_way_up_that_is_not_the_way_down_has_a_picture_of_its_own) {
   const std::string svg = to_svg(tree_program("trees", Collective::all_reduce, 3, {{0, {0, 0, 1}, {0, 0, 0}, 1}}));
-  EXPECT_EQ(count(svg, "<circle"), 6U);
+  EXPECT_EQ(occurrences(svg, "<circle"), 6U);
   EXPECT_EQ(arrows(svg, "up"), 2U);
   EXPECT_EQ(arrows(svg, "down"), 2U);
 }
@@ -43,7 +43,7 @@ TEST(Draw, a_way_up_that_is_not_the_way_down_has_a_picture_of_its_own) {
 TEST(Draw, a_ring_is_one_circle_for_all_chunks) {
   for (const std::uint32_t ranks : {3U, 8U, 60U}) {
     const std::string svg = to_svg(build(Collective::all_reduce, "ring", ranks));
-    EXPECT_EQ(count(svg, "<circle"), ranks);
+    EXPECT_EQ(occurrences(svg, "<circle"), ranks);
     EXPECT_EQ(arrows(svg, "up"), ranks);
     EXPECT_EQ(arrows(svg, "down"), ranks);
     EXPECT_NE(svg.find("each the whole way round"), std::string::npos);
@@ -56,8 +56,8 @@ TEST(Draw, every_builder_is_drawn_and_sixteen_chunks_at_most) {
     for (const std::string& builder : builder_names(collective)) {
       for (const std::uint32_t ranks : {1U, 2U, 5U, 8U, 20U}) {
         const std::string svg = to_svg(build(collective, builder, ranks, 0));
-        EXPECT_LE(count(svg, ">chunk "), 16U) << builder;
-        EXPECT_GE(count(svg, "<circle"), ranks) << builder;
+        EXPECT_LE(occurrences(svg, ">chunk "), 16U) << builder;
+        EXPECT_GE(occurrences(svg, "<circle"), ranks) << builder;
         EXPECT_EQ(svg.find("nan"), std::string::npos) << builder;
       }
     }

@@ -70,7 +70,7 @@ Points centers_of(const Tensors& model) {
   return centers;
 }
 
-double squared_distance(const std::vector<float>& a, const std::vector<float>& b) {
+double apart_squared(const std::vector<float>& a, const std::vector<float>& b) {
   double sum = 0;
   for (std::size_t c = 0; c < a.size(); ++c) sum += (double{a[c]} - b[c]) * (double{a[c]} - b[c]);
   return sum;
@@ -85,9 +85,9 @@ std::pair<Points, double> lloyd(const Points& points, const Points& centers) {
   for (const auto& point : points) {
     std::size_t nearest = 0;
     for (std::size_t j = 1; j < centers.size(); ++j) {
-      if (squared_distance(point, centers[j]) < squared_distance(point, centers[nearest])) nearest = j;
+      if (apart_squared(point, centers[j]) < apart_squared(point, centers[nearest])) nearest = j;
     }
-    distances += squared_distance(point, centers[nearest]);
+    distances += apart_squared(point, centers[nearest]);
     for (std::size_t c = 0; c < point.size(); ++c) exact[nearest][c] += point[c];
     ++counts[nearest];
   }

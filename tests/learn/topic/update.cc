@@ -24,7 +24,7 @@ data::Names words(std::uint32_t count) {
 }
 
 // Every document is about one of four subjects, each with 10 words of its own.
-text::Corpus share_of(std::uint64_t seed, std::uint32_t documents, std::uint32_t vocabulary, const data::Share& share) {
+text::Corpus drawn_share(std::uint64_t seed, std::uint32_t documents, std::uint32_t vocabulary, const data::Share& share) {
   text::Corpus corpus;
   corpus.vocabulary = words(vocabulary);
   corpus.frequencies.resize(vocabulary);
@@ -63,7 +63,7 @@ TEST_P(Update, AddsTheCountsOfNewDocumentsAndKeepsTheOthers) {
   Model after;
   auto jobs = net::join_all(members);
   net::each(members, [&](net::Rank rank) {
-    const text::Corpus corpus = share_of(3, 90, kWords + 1, {rank, members});
+    const text::Corpus corpus = drawn_share(3, 90, kWords + 1, {rank, members});
     const Kept start = begun(under, corpus.documents, 5, rank, threads);
     Lda lda(jobs[rank]->transport(), corpus, {.prior = under.prior, .seed = 5, .threads = threads}, &start, &under);
     for (int sweep = 0; sweep < 5; ++sweep) lda.sweep();
@@ -77,7 +77,7 @@ TEST_P(Update, AddsTheCountsOfNewDocumentsAndKeepsTheOthers) {
   for (std::uint32_t word = 0; word < kWords; ++word) counts[word][word / 10] = 100;
   std::uint64_t own_subject = 0, tokens = 0;
   for (net::Rank rank = 0; rank < members; ++rank) {
-    const text::Corpus corpus = share_of(3, 90, kWords + 1, {rank, members});
+    const text::Corpus corpus = drawn_share(3, 90, kWords + 1, {rank, members});
     for (std::size_t i = 0; i < corpus.documents.tokens(); ++i) {
       const std::uint32_t word = corpus.documents.words()[i];
       ++counts[word][kept[rank].topics[i]];
@@ -102,7 +102,7 @@ TEST_P(Update, AddsTheCountsOfNewDocumentsAndKeepsTheOthers) {
 INSTANTIATE_TEST_SUITE_P(Members, Update, testing::Values(std::pair{1, 1}, std::pair{1, 3}, std::pair{3, 2}));
 
 TEST(UpdateStart, IsTheSameOnAnyNumberOfThreads) {
-  const text::Corpus corpus = share_of(3, 700, kWords, {});
+  const text::Corpus corpus = drawn_share(3, 700, kWords, {});
   const Kept one = begun(before(), corpus.documents, 5, 0, 1), other = begun(before(), corpus.documents, 5, 0, 3);
   EXPECT_EQ(one.topics, other.topics);
 }
