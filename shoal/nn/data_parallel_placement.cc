@@ -12,7 +12,7 @@ namespace {
 constexpr std::uint64_t kUntilSaid = 5;
 constexpr std::size_t kMostNames = 4;
 
-struct Named {
+struct Counted {
   std::size_t count = 0;
   std::string names;
 
@@ -55,7 +55,7 @@ void DataParallel::follow_placement() {
 
 void DataParallel::say_placement() {
   if (!places_ || says_placement_at_ == 0 || exchange_->iteration() != says_placement_at_) return;
-  Named means, placed, moving, elsewhere, small, packed, made, told_first;
+  Counted means, placed, moving, elsewhere, small, packed, made, told_first;
   for (const auto& unit : exchange_->plan().units) {
     const auto placement = exchange::placement_of(unit);
     for (const auto i : unit.tensors) {
@@ -77,7 +77,7 @@ void DataParallel::say_placement() {
                      " means are placed in it; " + placed.text("gradients are written to it by the operators that make them") +
                      ", in this iteration " + std::to_string(counted.placed) + " bytes, and " + std::to_string(counted.copied) +
                      " of others were not";
-  const auto say = [&line](const Named& group, const std::string& what) {
+  const auto say = [&line](const Counted& group, const std::string& what) {
     if (group.count > 0) line += "; " + group.text(what);
   };
   say(packed, "are copied once, beside their neighbours");
