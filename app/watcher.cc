@@ -18,7 +18,7 @@ namespace {
 
 using namespace std::chrono_literals;
 
-constexpr Nanoseconds kPatience = 10s;  // with processes that are stuck in the kernel
+constexpr Nanoseconds kStuck = 10s;  // with processes that are stuck in the kernel
 constexpr int look_each_ms = 10;
 constexpr const char* own_name = "shoal-watcher";
 
@@ -26,7 +26,7 @@ constexpr const char* own_name = "shoal-watcher";
 // that of a run inside this run has our mark, too; it has work of its own to finish.
 void kill_marked(const std::string& mark) {
   const Instant start = steady_now();
-  for (bool any = true; any && steady_now() - start < kPatience;) {
+  for (bool any = true; any && steady_now() - start < kStuck;) {
     any = false;
     for (const pid_t pid : processes_with(mark)) {
       if (name_of(pid) == own_name) continue;
