@@ -14,11 +14,11 @@
 SHOAL_FUZZ(table_kept, data, size) {
   using namespace shoal;
   using namespace shoal::table;
-  const Placement placement({0, 1}, 2);
+  const table::Placement placement({0, 1}, 2);
   const auto read = [&](const Message& message) {
     try {
       const std::vector<Told> told(2, told_from(message, 1, 2));
-      const Placement all = agree(told).joined_by({0, 1});
+      const table::Placement all = agree(told).joined_by({0, 1});
       for (const Kept& one : told.front().kept) {
         if (one.shard >= all.shards()) std::abort();
       }

@@ -41,7 +41,7 @@ void feed(std::span<const std::byte> input, bool to_server, const Take& take) {
 SHOAL_FUZZ(table_message, data, size) {
   const auto input = std::as_bytes(std::span(data, size));
   const Workers workers({0, 1}, 1);
-  const Placement placement({0, 1}, 2);
+  const table::Placement placement({0, 1}, 2);
   const TakeCut nobody = [](net::Rank, const Message&, const Spec&, Clock, const Rule&, std::unique_ptr<Image> image) {
     while (!image->next().empty()) {
     }
