@@ -20,6 +20,7 @@
 #include "shoal/collective/compiled.h"
 #include "shoal/collective/run.h"
 #include "shoal/collective/scratch.h"
+#include "shoal/collective/under_way.h"
 
 namespace shoal::collective {
 
@@ -54,9 +55,6 @@ class Operation : public std::enable_shared_from_this<Operation> {
     std::uint32_t chunk = 0, peer = 0;
     std::uint64_t slice = 0, slices = 0;
   };
-  // Slices of a lane given to the transport: to send, what keeps it busy until the next one is given; to receive, what comes while word of it goes to its
-  // sender, through the queues of full links in both directions, for a slice is a millisecond of a link.
-  static constexpr std::uint32_t kSending = 4, kReceiving = 16;
   static constexpr std::uint32_t kDepth = kReceiving, kLeastDepth = 2;  // slices of a window
   struct Landing {                     // of a receive_reduce in flight
     std::byte* bytes = nullptr;

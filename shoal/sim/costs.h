@@ -4,6 +4,8 @@
 
 #include <cstdint>
 
+#include "shoal/collective/under_way.h"
+
 namespace shoal::sim {
 
 struct Costs {
@@ -19,8 +21,8 @@ struct Costs {
   std::uint32_t slice_bytes = 128 * 1024;
   std::uint32_t most_flows = 1 << 19;
   std::uint32_t messages_per_lane = 100;  // >= 1; more than there are hops in a pipeline of small chunks
-  std::uint32_t sending = 4, receiving = 16;  // slices of a lane under way at once (collective/operation.h); >= 1
-  std::uint32_t window = 16;              // slices that a scratch window holds; >= 2
+  std::uint32_t sending = collective::kSending, receiving = collective::kReceiving;  // slices of a lane under way at once; >= 1
+  std::uint32_t window = collective::kReceiving;                                     // slices that a scratch window holds; >= 2
 
   // Links alone: what closed forms of rates and latencies say.
   static constexpr Costs links_only() {
