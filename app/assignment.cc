@@ -23,7 +23,7 @@ Environment environment_of(const Launch& what, unsigned rank, const MeetingPoint
                                          {"SHOAL_RUN_DIR", what.folder}});
   if (what.servers > 0) environment.emplace_back("SHOAL_ROLE", rank < what.members - what.servers ? "worker" : "server");
   // They say how to start members, which these are.
-  for (const char* flag : {"SHOAL_MEMBERS", "SHOAL_SERVERS", "SHOAL_HOSTS", "SHOAL_LAB", "SHOAL_SPARES"}) {
+  for (const char* flag : {"SHOAL_MEMBERS", "SHOAL_SERVERS", "SHOAL_HOSTS", "SHOAL_LAB", "SHOAL_COLD"}) {
     if (std::getenv(flag)) environment.emplace_back(flag, "");
   }
   if (!std::getenv("OMP_NUM_THREADS") && what.far.empty()) {

@@ -33,7 +33,7 @@ Ended Launcher::run() {
   watch_signals();
   adopt_orphans();
   start_all();
-  while (living() > 0 && !given_up_) {
+  while ((living() > 0 || (!started_ && phase_ == Phase::running)) && !given_up_) {
     wait();
     advance();
   }
@@ -69,9 +69,20 @@ void Launcher::start_all() {
     meeting_point_.emplace(what_.lab ? &what_.lab->hosts[0] : nullptr, what_.where, what_.folder.filename(), what_.members);
   }
   generations_.emplace(meeting_point_->coordinator(), what_.replacements.value_or(0));
-  for (unsigned rank = 0; rank < what_.members; ++rank) start(rank, {});
   if (what_.replacements && what_.waits_for_others) joining_.emplace(what_.folder);
-  if (what_.spares > 0) spares_.emplace(what_, program_, *meeting_point_);
+  if (what_.forks) {
+    fork_server_.emplace(what_, program_, *meeting_point_);
+  } else {
+    start_members();
+  }
+}
+
+// All of them: with nobody to fork them, or as soon as it is known whether there is.
+void Launcher::start_members() {
+  started_ = true;
+  if (fork_server_ && fork_server_->descriptor() >= 0) take(0, Console::err, fork_server_->said());  // what their own imports would have said
+  for (unsigned rank = 0; rank < what_.members; ++rank) start(rank, {});
+  if (!what_.replacements) fork_server_.reset();
 }
 
 void Launcher::open_log(unsigned rank) {
@@ -88,8 +99,8 @@ void Launcher::start(unsigned rank, const Comes& comes) {
     members_[rank].in = std::move(talking.in);
   } else {
     const Environment environment = environment_of(what_, rank, *meeting_point_, comes);
-    auto spare = spares_ ? spares_->take(what_.host_of(rank), environment) : std::nullopt;
-    child = spare ? std::move(*spare) : start_member(program_, what_.command, environment, what_.host_of(rank));
+    auto forked = fork_server_ ? fork_server_->start(what_.host_of(rank), environment) : std::nullopt;
+    child = forked ? std::move(*forked) : start_member(program_, what_.command, environment, what_.host_of(rank));
   }
   members_[rank].generation = comes.generation;
   members_[rank].pid = child.pid;
@@ -123,6 +134,10 @@ void Launcher::wait() {
       owners.emplace_back(rank, stream);
     }
   }
+  if (!started_) {
+    fds.push_back({fork_server_->descriptor(), POLLIN, 0});
+    owners.emplace_back();
+  }
   int patience = far() ? beat() : -1;  // members end, or somebody tells us to end them: nothing else can be waited for
   if (what_.replacements || (what_.shrinks && living() < members_.size())) patience = patience < 0 ? look_again_at_stopped : std::min(patience, look_again_at_stopped);
   if (deadline_ != Instant::max()) {
@@ -130,7 +145,7 @@ void Launcher::wait() {
     patience = static_cast<int>(std::clamp<std::int64_t>(left, 0, patience < 0 ? 60'000 : patience));
   }
   if (::poll(fds.data(), fds.size(), patience) <= 0) return;
-  for (std::size_t i = 1; i < fds.size(); ++i) {
+  for (std::size_t i = 1; i < fds.size() && started_; ++i) {
     if (fds[i].revents) read_output(owners[i].first, owners[i].second);
   }
   if (fds[0].revents) read_signals();
@@ -229,9 +244,10 @@ void Launcher::collect() {
 // running -> (a member failed) settling -> terminating -> killing
 void Launcher::advance() {
   const Instant now = steady_now();
-  if (const auto news = phase_ == Phase::running && spares_ && generations_->may(1) ? spares_->look() : ""; !news.empty()) console_.say(news);
-  if (phase_ == Phase::running && joining_ && now >= next_look_at_joining_) take_more();
-  if (phase_ == Phase::running && what_.replacements) replace_lost();
+  if (phase_ == Phase::running && !started_ && !fork_server_->importing()) start_members();
+  if (const auto news = phase_ == Phase::running && started_ && fork_server_ && generations_->may(1) ? fork_server_->look() : ""; !news.empty()) console_.say(news);
+  if (phase_ == Phase::running && started_ && joining_ && now >= next_look_at_joining_) take_more();
+  if (phase_ == Phase::running && started_ && what_.replacements) replace_lost();
   if (phase_ == Phase::running && what_.shrinks && only_stopped()) {
     for (const Member& member : members_) {
       if (member.pid <= 0 || member.ended) continue;

@@ -34,7 +34,7 @@ struct Launch {
   std::optional<unsigned> replacements;  // so often another is started in place of one that is lost (net::replaces_lost())
   bool waits_for_others = false;                 // and training stands still until it has come; else it goes on
   HostSpace host_of(unsigned rank) const { return lab ? lab->hosts[rank].space() : HostSpace{}; }
-  unsigned spares = 0;           // processes on each host that wait to be one of those (spares.h): for members of this machine whose command allows it
+  bool forks = false;            // members are forked from a Python that has imported PyTorch (fork_server.h): of this machine, by a command that allows it
 };
 
 struct Ended {

@@ -10,13 +10,13 @@
 
 #include "app/account.h"
 #include "app/assignment.h"
+#include "app/fork_server.h"
 #include "app/generations.h"
 #include "app/joining.h"
 #include "app/launcher.h"
 #include "app/meeting_point.h"
 #include "app/member.h"
 #include "app/processes.h"
-#include "app/spares.h"
 #include "app/terminal.h"
 #include "app/watcher.h"
 #include "shoal/core/error.h"
@@ -40,6 +40,7 @@ class Launcher {
 
   void watch_signals();
   void start_all();
+  void start_members();
   void start(unsigned rank, const Comes& comes);
   void open_log(unsigned rank);
   void replace_lost();  // from here on launcher_others.cc
@@ -73,7 +74,8 @@ class Launcher {
   std::vector<Member> replaced_;  // zombies, like all that have ended
   std::optional<MeetingPoint> meeting_point_;
   std::optional<Generations> generations_;
-  std::optional<Spares> spares_;
+  std::optional<ForkServer> fork_server_;
+  bool started_ = false;  // all that there are at the beginning
   std::optional<Joining> joining_;
   struct More {                   // members that have been started, and do not belong to it yet
     JoinRequest request;

@@ -7,8 +7,8 @@
 #include <fmt/format.h>
 
 #include "app/command.h"
+#include "app/fork_server.h"
 #include "app/run.h"
-#include "app/spares.h"
 #include "shoal/core/error.h"
 #include "shoal/core/text.h"
 #include "shoal/exchange/choice.h"
@@ -24,18 +24,8 @@ namespace {
 
 constexpr unsigned most_replacements = 100;  // a member that is lost at the same place each time must not begin for ever
 
-// Nothing said: one on each host. Who asks for a run that goes on in the same step wants it to go on soon, and one more process without a model is little beside members.
-unsigned spares_of(const RunOptions& options, const Launch& what) {
-  const bool can_be = standing_by(what.command).has_value();
-  const unsigned most = what.replacements ? std::min(what.members, *what.replacements) : 0;
-  if (!options.spares) return can_be && what.far.empty() ? std::min(1u, most) : 0;
-  if (*options.spares == 0) return 0;
-  if (!what.replacements) throw Error(Code::invalid_argument, "wait for the places of lost members, which nobody takes in this run", "--spares", "add --on-peer-lost rejoin, or regrow");
-  if (!what.far.empty()) throw Error(Code::invalid_argument, "are kept on this machine, and members run on others", "--spares", "leave it out");
-  if (!can_be) throw Error(Code::invalid_argument, "are Python, and the command is no `python SCRIPT.py` or `python -m MODULE`: " + what.command[0], "--spares", "leave it out");
-  if (*options.spares > most) throw Error(Code::invalid_argument, fmt::format("{} where {} may be replaced", *options.spares, show_count(most, "members")), "--spares");
-  return *options.spares;
-}
+// Where that spares imports: several members, or others in the places of lost ones.
+bool can_fork(const Launch& what) { return what.far.empty() && (what.members > 1 || what.replacements) && forking(what.command); }
 
 // A name for a run of this command line: "python train.py" -> "train".
 std::string name_of_command(const std::string& program, const std::string& first_argument) {
@@ -93,6 +83,8 @@ void declare_members(CLI::App& app, RunOptions& options) {
 
 void declare_verbose(CLI::App& app, RunOptions& options) {
   switch_on(app, "--verbose", options.verbose, "each member says where it reaches the others");
+  switch_on(app, "--cold", options.cold, "each member imports PyTorch for itself (default: members on this machine whose command is python SCRIPT.py or python -m MODULE are "
+            "forked from one process that has)");
 }
 
 void declare_losses(CLI::App& app, RunOptions& options) {
@@ -101,8 +93,6 @@ void declare_losses(CLI::App& app, RunOptions& options) {
   flag(app, "--restarts", options.restarts,
        "when a member is killed or its host is lost, begin again with those that are left and --resume, so many times (default: 0); with rejoin and regrow: so "
        "often another is started in place of a lost one (default: 100)");
-  flag(app, "--spares", options.spares, "with rejoin and regrow: so many processes on each host have PyTorch imported and wait for a lost member's place (default: 1 where the "
-       "command is python SCRIPT.py or python -m MODULE and members are on this machine; 0: none)");
 }
 
 bool runs_alone(const CLI::App& app, const RunOptions& options) {
@@ -160,7 +150,7 @@ int run_members(const RunOptions& options, const std::vector<std::string>& comma
     what.waits_for_others = policy != net::OnPeerLost::regrow;
     what.environment.emplace_back("SHOAL_ON_PEER_LOST", options.on_peer_lost);
   }
-  what.spares = spares_of(options, what);
+  what.forks = !options.cold && can_fork(what);
   if (options.verbose) what.environment.emplace_back("SHOAL_VERBOSE", "1");
   if (!options.plan.empty()) what.environment.emplace_back("SHOAL_PLAN", checked_plan(options.plan));
   const std::string name =

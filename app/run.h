@@ -19,7 +19,7 @@ struct RunOptions {
   std::string interface, ports;  // of members and coordinator
   std::string on_peer_lost;      // fail, shrink, rejoin or regrow
   std::optional<unsigned> restarts;  // times that the run begins again with the members that are left, or by rejoin and regrow that a lost one is replaced
-  std::optional<unsigned> spares;    // by rejoin and regrow, on each host (spares.h)
+  bool cold = false;                 // members are not forked (fork_server.h)
   bool verbose = false;
 };
 
@@ -27,7 +27,7 @@ void declare_members(CLI::App& app, RunOptions& options);
 // Without -n a command that needs no members runs alone. Throws Error{invalid_argument} if --lab asks for some.
 bool runs_alone(const CLI::App& app, const RunOptions& options);
 void declare_losses(CLI::App& app, RunOptions& options);   // --on-peer-lost, --restarts
-void declare_verbose(CLI::App& app, RunOptions& options);  // where members are Python and say more when asked
+void declare_verbose(CLI::App& app, RunOptions& options);  // --verbose, --cold: where members may be Python
 // A plan as members understand it, wherever they start: a saved one by its whole path. Throws Error{invalid_argument} if it is none.
 std::string checked_plan(const std::string& text);
 inline constexpr const char* plan_help =

@@ -2,11 +2,9 @@
 
 #include <fcntl.h>
 #include <poll.h>
-#include <sched.h>
 #include <signal.h>
 #include <spawn.h>
-#include <sys/mount.h>
-#include <sys/prctl.h>
+#include <sys/mman.h>
 #include <sys/socket.h>
 #include <sys/wait.h>
 
@@ -78,11 +76,8 @@ void restore_signals() {
 // After fork, in the child: only async-signal-safe calls. Returns the step that failed.
 const char* start_in_child(const char* program, ExecVectors& vectors, const HostSpace& host, pid_t launcher,
                            int in, int out, int err) {
-  if (::setpgid(0, 0) != 0) return "setpgid";
-  if (::prctl(PR_SET_PDEATHSIG, SIGKILL) != 0) return "prctl";
-  if (::getppid() != launcher) ::_exit(128 + SIGKILL);  // it died before prctl
+  if (const char* step = net::become_member(host, launcher)) return step;
   if (::dup2(in, 0) < 0 || ::dup2(out, 1) < 0 || ::dup2(err, 2) < 0) return "dup2";
-  if (const char* step = enter(host)) return step;
   restore_signals();
   ::execve(program, vectors.argv(), vectors.envp());
   return "exec";
@@ -175,23 +170,6 @@ pid_t start(const std::string& program, const std::vector<std::string>& words, c
 
 }  // namespace
 
-const char* enter(const HostSpace& host) {
-  if (host.network.empty()) return nullptr;
-  const int fd = ::open(host.network.c_str(), O_RDONLY | O_CLOEXEC);
-  if (fd < 0) return "open its network namespace";
-  const int entered = ::setns(fd, CLONE_NEWNET);
-  ::close(fd);
-  if (entered != 0) return "enter its network namespace";
-  if (::unshare(CLONE_NEWUTS | CLONE_NEWNS) != 0) return "unshare";
-  if (::sethostname(host.name.data(), host.name.size()) != 0) return "set its host name";
-  // /sys shows the network of whoever mounted it. Where that is not permitted programs still work, but see
-  // this machine's interfaces there.
-  if (::mount("", "/", "none", MS_SLAVE | MS_REC, nullptr) == 0 && ::umount2("/sys", MNT_DETACH) == 0) {
-    (void)!::mount("sysfs", "/sys", "sysfs", 0, nullptr);
-  }
-  return nullptr;
-}
-
 std::string find_program(const std::string& word) {
   if (word.find('/') != std::string::npos) {
     if (is_program(word)) return fs::absolute(word);
@@ -211,11 +189,16 @@ std::string find_program(const std::string& word) {
   throw not_a_program(found_file.value_or(word));
 }
 
+Outputs make_outputs() {
+  Pipe out = make_pipe(), err = make_pipe();
+  return {{-1, reading_end(out), reading_end(err)}, std::move(out.write), std::move(err.write)};
+}
+
 Child start_member(const std::string& program, const std::vector<std::string>& words,
                    const Environment& environment, const HostSpace& host) {
-  Pipe out = make_pipe(), err = make_pipe();
-  const pid_t pid = start(program, words, environment, host, {nothing_to_read(words[0]).get(), out.write.get(), err.write.get()});
-  return {pid, reading_end(out), reading_end(err)};
+  Outputs outputs = make_outputs();
+  outputs.child.pid = start(program, words, environment, host, {nothing_to_read(words[0]).get(), outputs.out.get(), outputs.err.get()});
+  return std::move(outputs.child);
 }
 
 pid_t start_attached(const std::string& program, const std::vector<std::string>& words, const Environment& environment) {
@@ -223,26 +206,28 @@ pid_t start_attached(const std::string& program, const std::vector<std::string>&
 }
 
 Talking start_talking(const std::string& program, const std::vector<std::string>& words) {
-  Pipe in = make_pipe(), out = make_pipe(), err = make_pipe();
-  const pid_t pid = start(program, words, {}, {}, {in.read.get(), out.write.get(), err.write.get()});
+  Pipe in = make_pipe();
+  Outputs outputs = make_outputs();
+  outputs.child.pid = start(program, words, {}, {}, {in.read.get(), outputs.out.get(), outputs.err.get()});
   ::fcntl(in.write.get(), F_SETFL, O_NONBLOCK);
-  return {{pid, reading_end(out), reading_end(err)}, std::move(in.write)};
+  return {std::move(outputs.child), std::move(in.write)};
 }
 
-Talking start_standing_by(const std::string& program, const std::vector<std::string>& words, const Environment& environment, const HostSpace& host) {
+Asked start_asked(const std::string& program, const std::vector<std::string>& words, const Environment& environment) {
   int ends[2];
   if (::socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends) != 0) throw Error(Code::io, std::string("cannot make a socket: ") + std::strerror(errno));
   net::Descriptor ours(ends[0]);
   const net::Descriptor theirs(ends[1]);
-  Pipe out = make_pipe(), err = make_pipe();
-  const pid_t pid = start(program, words, environment, host, {theirs.get(), out.write.get(), err.write.get()});
-  return {{pid, reading_end(out), reading_end(err)}, std::move(ours)};
+  net::Descriptor said(::memfd_create("shoal-said", MFD_CLOEXEC));
+  if (!said) throw Error(Code::io, std::string("cannot make a file in memory: ") + std::strerror(errno));
+  const pid_t pid = start(program, words, environment, {}, {theirs.get(), said.get(), said.get()});
+  return {pid, std::move(ours), std::move(said)};
 }
 
 void become(const std::vector<std::string>& words, const Environment& environment, const HostSpace& host) {
   const std::string program = find_program(words[0]);
   ExecVectors vectors(words, environment);
-  const char* step = enter(host);
+  const char* step = net::enter(host);
   if (!step) {
     restore_signals();
     ::execve(program.c_str(), vectors.argv(), vectors.envp());

@@ -9,20 +9,11 @@
 
 #include "shoal/core/time.h"
 #include "shoal/net/descriptor.h"
+#include "shoal/net/host_space.h"
 
 namespace shoal::app {
 
-// A machine inside this one: a network namespace and a host name. An empty path means this machine itself.
-struct HostSpace {
-  std::string network;  // "/run/netns/shoal-demo-0"
-  std::string name;     // "host0"
-};
-
-// Puts the calling thread (before exec: the process) into the host's network namespace with its own host name
-// and a /sys that shows that network. Only calls that are safe between fork and exec. Returns the name of the
-// step that failed, with errno, or nullptr.
-const char* enter(const HostSpace& host);
-
+using net::HostSpace;
 using Environment = std::vector<std::pair<std::string, std::string>>;  // set on top of this process's own
 
 struct Child {
@@ -46,8 +37,19 @@ struct Talking {
   net::Descriptor in;
 };
 Talking start_talking(const std::string& program, const std::vector<std::string>& words);
-// A member whose input is a socket at first: what it is to be it is told later (spares.h).
-Talking start_standing_by(const std::string& program, const std::vector<std::string>& words, const Environment& environment, const HostSpace& host);
+// A process to be asked for things by a socket, which is its input. What it says is in a file that only this process and it have.
+struct Asked {
+  pid_t pid = -1;
+  net::Descriptor socket, said;
+};
+Asked start_asked(const std::string& program, const std::vector<std::string>& words, const Environment& environment);
+
+// Pipes for the outputs of a process that somebody else starts: `child` has the reading ends, and no process yet.
+struct Outputs {
+  Child child;
+  net::Descriptor out, err;
+};
+Outputs make_outputs();
 
 // Replaces this process. Returns only by throwing.
 [[noreturn]] void become(const std::vector<std::string>& words, const Environment& environment,

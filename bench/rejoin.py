@@ -3,7 +3,7 @@
     shoal run -n 4 --on-peer-lost rejoin -- python bench/rejoin.py 512 [PAUSE]
     shoal run -n 4 --on-peer-lost regrow -- python bench/rejoin.py 512 [PAUSE]
 
-Eight layers of 512 x 512 with momentum: a state of 64 * 512^2 bytes. All pause for PAUSE seconds (5: by then there is a spare) before step 6, in whose backward
+Eight layers of 512 x 512 with momentum: a state of 64 * 512^2 bytes. All pause for PAUSE seconds (5) before step 6, in whose backward
 pass rank 1 is killed. Who comes says when it had joined, had taken over the state and had taken its first step; rank 0 how long it was from the kill
 until it had taken the step, and its steps before, from the kill until all were there, and after: each from the end of the one before. Training ends
 13 steps after that. Times between processes are of one machine's clock.
@@ -25,7 +25,7 @@ import shoal  # noqa: E402
 
 KILLED_IN, AFTER = 6, 13
 width, pause = int(sys.argv[1]), float(sys.argv[2]) if len(sys.argv) > 2 else 5.0
-came, spare = "SHOAL_GENERATION" in os.environ, "shoal.spare" in sys.modules
+came, forked = "SHOAL_GENERATION" in os.environ, "shoal.fork_server" in sys.modules
 comes = os.environ["SHOAL_ON_PEER_LOST"] in ("rejoin", "regrow")
 killed = pathlib.Path(os.environ["SHOAL_RUN_DIR"]) / "killed"
 imported = time.monotonic()
@@ -52,7 +52,7 @@ while state.whole <= AFTER:
     seconds[state.step], ended = time.monotonic() - ended, time.monotonic()
     if came and state.step == first:
         at = float(killed.read_text())
-        print(f"came ({'a spare' if spare else 'cold'}): began {began - at:.3f} s after the kill, imported in {imported - began:.3f} s, joined in {joined - imported:.3f} s, "
+        print(f"came ({'forked' if forked else 'cold'}): began {began - at:.3f} s after the kill, imported in {imported - began:.3f} s, joined in {joined - imported:.3f} s, "
               f"wrapped the model in {built - joined:.3f} s, took over the state in {taken - built:.3f} s, had taken step {first} {ended - imported:.3f} s after the imports", flush=True)
     if state.step == KILLED_IN and shoal.rank() == 0:
         print(f"from the kill until rank 0 had taken the step: {time.monotonic() - float(killed.read_text()):.3f} s; state of {64 * width**2 / 1e6:.1f} MB", flush=True)

@@ -187,7 +187,7 @@ def test_one_that_stands_still(tmp_path, faults):
 
 def test_a_run_that_is_over_before_anybody_came_is_a_success(tmp_path):
     told, took, said = run(tmp_path, [(1, 4, "begin", KILL)], comes=12, script=SCRIPT.replace("while state.whole < 5:", "while state.step < 30:"),
-                           options=["--spares", "0"])
+                           options=["--cold"])
     assert {0, 2} <= {one["rank"] for one in told}, said
     assert "Traceback" not in said and all(took[rank] == set(range(30)) for rank in (0, 2)), said
 

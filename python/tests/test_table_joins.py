@@ -62,7 +62,7 @@ class Run:
         (folder / "count.py").write_text(SCRIPT)
         self.folder, self.members, self.clocks, self.lines = folder, members, clocks, []
         self.process = launch(members, [sys.executable, "count.py", str(clocks), json.dumps(stops), consistency], {"OMP_NUM_THREADS": "1", **(variables or {})},
-                              ["--on-peer-lost", policy, "--spares", "0"] if policy == "rejoin" else ["--on-peer-lost", policy],
+                              ["--on-peer-lost", policy, "--cold"] if policy == "rejoin" else ["--on-peer-lost", policy],
                               cwd=folder, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
         self._news = threading.Condition()
         self._over = False

@@ -1,16 +1,18 @@
-"""What a spare runs is what a cold process runs: the same words on both outputs, the same status, for scripts and modules that end in every way.
+"""What a forked member runs is what a cold process runs: the same words on both outputs, the same status, for scripts and modules that end in every way.
 
-Each case is run as `python [FLAGS] ...` and by a spare with the launcher's part played here; the spare's words are those of a real one, read from /proc."""
+Each case is run as `python [FLAGS] ...` and by a fork of a server with the launcher's part played here; the server's words are those of a real one, read from /proc."""
 
+import ctypes
 import os
 import socket
+import struct
 import subprocess
 import sys
 
 import pytest
 
 from pool import environment, program
-from test_spares import PATIENCE, SPARES
+from test_fork_server import PATIENCE, SERVER
 
 TOLD = {"SHOAL_RANK": "1", "OF_THE_MEMBER": "yes = no"}
 
@@ -76,15 +78,25 @@ CASES = {
 
 
 @pytest.fixture(scope="module")
-def words_of_spare(tmp_path_factory):
+def words_of_server(tmp_path_factory):
     """Of a real one: what stands between Python's flags and the command's words."""
     folder = tmp_path_factory.mktemp("real")
-    (folder / "train.py").write_text(SPARES + "spare, = await_spares()\nopen('words', 'wb').write(open(f'/proc/{spare}/cmdline', 'rb').read())\n")
+    (folder / "train.py").write_text(SERVER + "open('words', 'wb').write(open(f'/proc/{await_server()}/cmdline', 'rb').read())\n")
     command = [program(), "run", "-n", "1", "--on-peer-lost", "rejoin", "--", sys.executable, "-u", "train.py", "word"]
     subprocess.run(command, cwd=folder, env=environment(), check=True, timeout=PATIENCE)
     words = os.fsdecode((folder / "words").read_bytes()).split("\0")
     assert words[:3] == [sys.executable, "-u", "-c"] and words[4:] == ["train.py", "word", ""]
     return words[2:4]
+
+
+@pytest.fixture(scope="module", autouse=True)
+def adopts_orphans():
+    """As a launcher does."""
+    PR_SET_CHILD_SUBREAPER = 36
+    libc = ctypes.CDLL(None)
+    libc.prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
+    yield
+    libc.prctl(PR_SET_CHILD_SUBREAPER, 0, 0, 0, 0)
 
 
 def write(folder, script):
@@ -97,17 +109,38 @@ def write(folder, script):
     (folder / "folder" / "link.py").symlink_to("../script.py")
 
 
-def as_spare(command, folder, told=TOLD):
-    ours, theirs = socket.socketpair()
-    with ours, subprocess.Popen(command, cwd=folder, env=environment(), stdin=theirs, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as spare:
+class Server:
+    def __init__(self, command, folder):
+        self.socket, theirs = socket.socketpair()
+        self.process = subprocess.Popen(command, cwd=folder, env=environment(), stdin=theirs, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
         theirs.close()
-        ours.settimeout(PATIENCE)
-        assert ours.recv(1) == b"\6", spare.communicate()
-        if told is not None:
-            ours.sendall("".join(f"{name}={value}\0" for name, value in told.items()).encode() + b"\0")
-        ours.shutdown(socket.SHUT_WR)
-        out, err = spare.communicate(timeout=PATIENCE)
-        return spare.returncode, out, err
+        self.socket.settimeout(PATIENCE)
+
+    def __enter__(self):
+        assert self.socket.recv(1) == b"\6", self.process.communicate()
+        return self
+
+    def __exit__(self, *_):
+        self.socket.close()
+        self.said = self.process.communicate(timeout=PATIENCE)[0]
+
+    def ask(self, variables, outputs, network="", name=""):
+        text = "".join(word + "\0" for word in (network, name, *(f"{name}={value}" for name, value in variables.items()))).encode()
+        socket.send_fds(self.socket, [struct.pack("=I", len(text)) + text], outputs)
+        return self.socket.makefile().readline().rstrip("\n")
+
+
+def as_forked(command, folder, told=TOLD):
+    with Server(command, folder) as server:
+        (out, outs), (err, errs) = os.pipe(), os.pipe()
+        member = int(server.ask(told, [outs, errs]))
+        os.close(outs), os.close(errs)
+        with open(out) as out, open(err) as err:
+            said = out.read(), err.read()
+        assert os.getpgid(member) == member
+        _, status = os.waitpid(member, 0)
+    assert (server.process.returncode, server.said) == (0, "")
+    return os.waitstatus_to_exitcode(status), *said
 
 
 NIGHTLY = ("safe path", "a package", "from another folder, by a link, with flags", "what torch reads as it is imported", "no script", "sys.exit", "what a module sees",
@@ -116,24 +149,28 @@ NIGHTLY = ("safe path", "a package", "from another folder, by a link, with flags
 
 @pytest.mark.parametrize(("script", "flags", "words"), [pytest.param(*case, id=name, marks=[pytest.mark.slow] if name in NIGHTLY else [])
                                                         for name, case in CASES.items()])
-def test_it_runs_and_ends_as_a_cold_process(tmp_path, words_of_spare, script, flags, words):
+def test_it_runs_and_ends_as_a_cold_process(tmp_path, words_of_server, script, flags, words):
     write(tmp_path, script)
     cold = subprocess.run([sys.executable, *flags, *words], cwd=tmp_path, env={**environment(), **TOLD}, stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=PATIENCE)
-    code, out, err = as_spare([sys.executable, *flags, *words_of_spare, *words], tmp_path)
+    code, out, err = as_forked([sys.executable, *flags, *words_of_server, *words], tmp_path)
     assert (code, out, err) == (cold.returncode, cold.stdout, cold.stderr)
-    assert "spare" not in err and (out or err or code)
+    assert "fork" not in err and (out or err or code)
 
 
-def test_who_is_not_needed_ends_without_a_word(tmp_path, words_of_spare):
+def test_what_a_member_cannot_do_is_answered_and_the_next_is_forked(tmp_path, words_of_server):
+    write(tmp_path, "print('here')")
+    with Server([sys.executable, *words_of_server, "script.py"], tmp_path) as server:
+        out, outs = os.pipe()
+        assert server.ask(TOLD, [outs, outs], "/run/netns/there-is-none", "host") == "open its network namespace: No such file or directory"
+        member = int(server.ask(TOLD, [outs, outs]))
+        os.close(outs)
+        with open(out) as said:
+            assert said.read() == "here\n"
+        assert os.waitpid(member, 0)[1] == 0
+
+
+def test_a_request_that_was_cut_short_is_none(tmp_path, words_of_server):
     write(tmp_path, SEES)
-    assert as_spare([sys.executable, *words_of_spare, "script.py"], tmp_path, None) == (0, "", "")
-
-
-def test_a_message_that_was_cut_short_is_none(tmp_path, words_of_spare):
-    write(tmp_path, SEES)
-    ours, theirs = socket.socketpair()
-    with ours, subprocess.Popen([sys.executable, *words_of_spare, "script.py"], cwd=tmp_path, env=environment(), stdin=theirs, stdout=subprocess.PIPE) as spare:
-        theirs.close()
-        ours.sendall(b"SHOAL_RANK=1\0OF_THE_MEM")
-        ours.shutdown(socket.SHUT_WR)
-        assert spare.communicate(timeout=PATIENCE)[0] == b"" and spare.returncode == 0
+    with Server([sys.executable, *words_of_server, "script.py"], tmp_path) as server:
+        server.socket.sendall(struct.pack("=I", 1000) + b"\0\0SHOAL_RANK=1\0OF_THE_MEM")
+    assert (server.process.returncode, server.said) == (0, "")
