@@ -23,11 +23,11 @@ namespace {
 using namespace std::chrono_literals;
 
 constexpr Nanoseconds kPause = 2s;        // its imports take some seconds of a core, which members want first
-constexpr timeval kPatience{.tv_sec = 10, .tv_usec = 0};  // with one that is ready: it has nothing to do but this
+constexpr timeval kAnswers{.tv_sec = 10, .tv_usec = 0};  // with one that is ready: it has nothing to do but this
 
 // Imports see what they would see in a cold process: the script's folder in front, or for a module this one.
 constexpr const char* kServe = R"(import os, sys
-if not sys.flags.safe_path:
+if not sys.flags.safe_path and sys.argv[1] != "-c":
     sys.path[0] = os.getcwd() if sys.argv[1] == "-m" else os.path.dirname(os.path.realpath(sys.argv[1]))
 from shoal import fork_server
 fork_server.serve()
@@ -91,8 +91,8 @@ std::optional<std::vector<std::string>> forking(const std::vector<std::string>& 
     at += std::regex_match(command[at], flag_of_two_words) ? 2 : 1;
   }
   if (at >= command.size()) return {};
-  const bool module = command[at] == "-m" && at + 1 < command.size(), script = !command[at].starts_with('-') && command[at].ends_with(".py");
-  if (!module && !script) return {};
+  const bool named = (command[at] == "-m" || command[at] == "-c") && at + 1 < command.size();
+  if (!named && (command[at].starts_with('-') || !command[at].ends_with(".py"))) return {};
   std::vector<std::string> words(command.begin(), command.begin() + static_cast<std::ptrdiff_t>(at));
   words.insert(words.end(), {"-c", kServe});
   words.insert(words.end(), command.begin() + static_cast<std::ptrdiff_t>(at), command.end());
@@ -107,7 +107,7 @@ ForkServer::ForkServer(const Launch& what, const std::string& program, const Mee
 
 void ForkServer::begin() {
   process_ = start_asked(program_, words_, environment_);
-  for (const int which : {SO_SNDTIMEO, SO_RCVTIMEO}) ::setsockopt(process_.socket.get(), SOL_SOCKET, which, &kPatience, sizeof kPatience);
+  for (const int which : {SO_SNDTIMEO, SO_RCVTIMEO}) ::setsockopt(process_.socket.get(), SOL_SOCKET, which, &kAnswers, sizeof kAnswers);
 }
 
 bool ForkServer::importing() {

@@ -3,7 +3,7 @@
 //
 // It is the command's own Python, with its flags. It imports, says by one byte that it is ready and sleeps on a socket, which it gets requests by: a member's
 // environment, host and outputs. For each it forks a process that becomes a child of this one (which adopts orphans), with a group, outputs and an end as a
-// member's are, and that runs the command's script or module as `__main__`. Where it cannot, members are started cold: nobody waits for it but when the run begins.
+// member's are, and that runs the command's script, module or code as `__main__`. Where it cannot, members are started cold: nobody waits for it but when the run begins.
 //
 // A server that ends is started again, kMostEnds times in a row. Threads: one. Lifetime: it ends when its socket closes, and with its launcher.
 #pragma once
@@ -19,8 +19,8 @@
 
 namespace shoal::app {
 
-// The command as a Python that would fork it; nothing where it is no `python [FLAGS] SCRIPT.py ...` or `python [FLAGS] -m MODULE ...` with flags that
-// change nothing of this.
+// The command as a Python that would fork it; nothing where it is no `python [FLAGS] SCRIPT.py ...`, `python [FLAGS] -m MODULE ...` or `python [FLAGS] -c CODE ...` with flags
+// that change nothing of this.
 std::optional<std::vector<std::string>> forking(const std::vector<std::string>& command);
 
 class ForkServer {

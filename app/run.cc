@@ -83,8 +83,7 @@ void declare_members(CLI::App& app, RunOptions& options) {
 
 void declare_verbose(CLI::App& app, RunOptions& options) {
   switch_on(app, "--verbose", options.verbose, "each member says where it reaches the others");
-  switch_on(app, "--cold", options.cold, "each member imports PyTorch for itself (default: members on this machine whose command is python SCRIPT.py or python -m MODULE are "
-            "forked from one process that has)");
+  switch_on(app, "--cold", options.cold, "each member imports PyTorch for itself (default: members on this machine whose command is Python are forked from one process that has)");
 }
 
 void declare_losses(CLI::App& app, RunOptions& options) {

@@ -1,5 +1,5 @@
 """From the command to the first step taken by every member, seconds: `shoal run` and shoal.data_parallel beside torchrun and
-DistributedDataParallel on gloo, and Shoal under torchrun.
+DistributedDataParallel on gloo, and Shoal under torchrun; and the CPU time of all until they have ended.
 
     python bench/start.py
     python bench/start.py --quick      a smoke test
@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import os
 import re
+import resource
 import subprocess
 import sys
 import tempfile
@@ -22,11 +23,12 @@ MEMBER = str(sbs.ROOT / "bench" / "peers" / "first_step.py")
 def until_first_step(command: list[str], members: int) -> dict[str, float]:
     with tempfile.TemporaryDirectory() as folder:
         began = time.clock_gettime(time.CLOCK_MONOTONIC)
+        cpu = sum(resource.getrusage(resource.RUSAGE_CHILDREN)[:2])
         ran = subprocess.run(command, capture_output=True, text=True, timeout=300, cwd=folder, env={**os.environ, "OMP_NUM_THREADS": "1"})
     steps = [float(at) for at in re.findall(r"first step at ([0-9.]+)", ran.stdout)]
     if ran.returncode or len(steps) != members:
         sys.exit(f"bench: {' '.join(command)} ended with {ran.returncode}:\n{ran.stderr[-2000:]}")
-    return {"seconds": max(steps) - began}
+    return {"seconds": max(steps) - began, "cpu": sum(resource.getrusage(resource.RUSAGE_CHILDREN)[:2]) - cpu}
 
 
 def main() -> None:
@@ -38,8 +40,10 @@ def main() -> None:
     if args.rate:
         parser.error("starts members on this machine alone: --rate says nothing here")
     torchrun = [sbs.PYTHON, "-m", "torch.distributed.run", "--standalone", "--nproc-per-node", str(args.members), MEMBER]
+    run = [sbs.shoal(), "run", "-n", str(args.members)]
     results = sbs.interleave({
-        "shoal run": lambda: until_first_step([sbs.shoal(), "run", "-n", str(args.members), "--", sbs.PYTHON, MEMBER, "shoal"], args.members),
+        "shoal run": lambda: until_first_step([*run, "--", sbs.PYTHON, MEMBER, "shoal"], args.members),
+        "shoal run --cold": lambda: until_first_step([*run, "--cold", "--", sbs.PYTHON, MEMBER, "shoal"], args.members),
         "torchrun, shoal": lambda: until_first_step([*torchrun, "shoal"], args.members),
         "torchrun, gloo": lambda: until_first_step([*torchrun, "gloo"], args.members),
     }, args.rounds)
@@ -47,7 +51,8 @@ def main() -> None:
     gloo = results["torchrun, gloo"]["seconds"]
     for way, figures in results.items():
         seconds = figures["seconds"]
-        print(f"{way:>16}: {sbs.median(seconds):.2f} s ({sbs.spread(seconds)}), {1 / sbs.paired_ratio(gloo, seconds):.2f} of torchrun with gloo", flush=True)
+        print(f"{way:>16}: {sbs.median(seconds):.2f} s ({sbs.spread(seconds)}), {1 / sbs.paired_ratio(gloo, seconds):.2f} of torchrun with gloo; "
+              f"{sbs.median(figures['cpu']):.1f} CPU-seconds until all have ended", flush=True)
 
 
 if __name__ == "__main__":

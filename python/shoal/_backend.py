@@ -8,15 +8,17 @@ from torch import distributed
 from . import _C
 from .errors import Mistake
 
-_process = os.getpid()  # a forked child (data loaders) has no groups to leave
+_owner = None  # the process that has groups: a child that it forks (data loaders) has none to leave
 
 
 def _leave() -> None:
-    if os.getpid() == _process:
+    if os.getpid() == _owner:
         _C.close_backends()
 
 
 def _create(place, _options):
+    global _owner
+    _owner = os.getpid()
     if os.environ.get("SHOAL_ROLE") == "server":  # the others would wait for it in every operation
         raise Mistake("SHOAL_ROLE=server: a process group has no members that only serve (leave it out, or train by shoal.data_parallel())")
     pretended = os.environ.get("SHOAL_PRETEND_DEVICE", "").split(",")[0]  # for tests: the CPU is that device

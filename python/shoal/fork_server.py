@@ -1,11 +1,11 @@
 """A process of which `shoal run` forks the members of this machine: it has imported PyTorch and this package once for all (the launcher's half is app/fork_server.h).
 
-It is started as `python [FLAGS] -c "from shoal import fork_server; ..." SCRIPT ARGUMENTS`, or `-m MODULE ARGUMENTS`, with the flags and words of the command and the
+It is started as `python [FLAGS] -c "from shoal import fork_server; ..." SCRIPT ARGUMENTS`, or `-m MODULE ARGUMENTS` or `-c CODE ARGUMENTS`, with the flags and words of the command and the
 environment of a member but for its rank. Its standard input is a socket of the launcher's. One byte there says that it is ready. A request is its length (4 bytes), with the
 descriptors of the member's two outputs, and then zero-terminated words: network namespace, host name, and NAME=VALUE for each variable of that member. The answer is a line: its
 number, or what it could not do. The end of the socket means that nobody needs it any more.
 
-A member runs the script or module as the interpreter would have: as `__main__` with its names, `sys.argv`, an empty standard input, the same status and the same
+A member runs the script, module or code as the interpreter would have: as `__main__` with its names, `sys.argv`, an empty standard input, the same status and the same
 traceback at the end; `ps` shows the command's words. What is left different from a cold start: two frames of this file below the script's in dumps of the stack, functions that
 the script has given to atexit before it imports shoal run before shoal's and not after, and what a script changes before it imports torch comes too late. Of these, variables
 that torch and its libraries read as they are imported are seen: then the process is started anew, cold, with the same number. Hashes of strings and the addresses of what was
@@ -60,14 +60,18 @@ def serve() -> None:
 
 def _import_for_optimizers(words: list[str]) -> None:
     """They import it at their first use, which is half of what torch costs."""
-    if words[0] != "-m":
+    if words[0] == "-m":
+        needed = True
+    elif words[0] == "-c":
+        needed = "optim" in words[1]
+    else:
         try:
             with open(words[0], "rb") as script:
-                if b"optim" not in script.read():
-                    return
+                needed = b"optim" in script.read()
         except OSError:
-            return
-    import torch._dynamo  # noqa: F401
+            needed = False
+    if needed:
+        import torch._dynamo  # noqa: F401
 
 
 def _refuse_if_unfit() -> None:
@@ -164,6 +168,10 @@ def _run(words: list[str], main: dict) -> None:
     if words[0] == "-m":
         sys.argv = ["-m", *words[2:]]
         runpy._run_module_as_main(words[1])  # as the interpreter does
+        return
+    if words[0] == "-c":
+        sys.argv = ["-c", *words[2:]]
+        exec(compile(words[1], "<string>", "exec", dont_inherit=True), main)
         return
     sys.argv = words
     script = os.path.join(os.getcwd(), words[0])

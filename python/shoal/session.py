@@ -18,7 +18,7 @@ from .errors import PeerLost, install_excepthook, mistake
 _session = None  # of all members of the run
 _workers = None  # of those that train: the same, unless some only serve (SHOAL_ROLE=server); there None
 _failed = False  # this process ends with an uncaught exception
-_process = os.getpid()  # a forked child (data loaders) owns nothing here
+_owner = None  # the process that has joined: a child that it forks (data loaders) owns nothing here
 _AT_ONCE = 64 << 20  # bytes of one message of broadcast_pieces()
 _users = weakref.WeakValueDictionary()  # what exchanges over the session and must let go of it before it ends, in the order in which it came
 _served = []  # models that servers wait for: they live until these are told that training is over
@@ -27,9 +27,10 @@ _arrivals = itertools.count()
 
 def init() -> None:
     """Joins the run that this process was started in, by whichever launcher (docs/launchers), or alone. Again: does nothing."""
-    global _session, _workers
+    global _session, _workers, _owner
     if _session is not None:
         return
+    _owner = os.getpid()
     signals.listen(signal.SIGUSR1)
     longest = patience()
     settings = {"PyTorch": torch.__version__, "SHOAL_TIMEOUT": f"{longest:g} s", "SHOAL_ON_PEER_LOST": os.environ.get("SHOAL_ON_PEER_LOST", "fail")}
@@ -181,7 +182,7 @@ def flush() -> None:
 
 def _leave() -> None:
     global _session, _workers
-    if os.getpid() != _process:
+    if os.getpid() != _owner:
         return
     failure = None
     for user in list(_users.values()):
@@ -204,7 +205,7 @@ def _give_up(error: BaseException) -> None:
     global _failed
     _failed = True
     # An error of Shoal has been told already by who found it; a KeyboardInterrupt reaches every member by itself.
-    if _session is None or os.getpid() != _process or isinstance(error, (PeerLost, KeyboardInterrupt)):
+    if _session is None or os.getpid() != _owner or isinstance(error, (PeerLost, KeyboardInterrupt)):
         return
     text = " ".join(str(error).split())
     _session.give_up(f"it ended with {type(error).__name__}: {text}")

@@ -69,6 +69,8 @@ CASES = {
     "a syntax error": ("print('never')\n1 +\n", [], ["script.py"]),
     "Ctrl-C": ("import os, signal\nos.kill(os.getpid(), signal.SIGINT)\nwhile True: pass", [], ["script.py"]),
     "TERM": ("import os, signal\nos.kill(os.getpid(), signal.SIGTERM)\nwhile True: pass", [], ["script.py"]),
+    "code": ("", ["-u"], ["-c", SEES.replace("__file__", "'__file__' in globals()"), "word", "-c"]),
+    "an exception of code": ("", [], ["-c", "import torch\ndef f(): 1 / 0\nf()"]),
     "no script": ("", [], ["none.py"]),
     "no module": ("", [], ["-m", "package.none"]),
     "processes of its own": (POOL, [], ["script.py"]),

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <algorithm>
+#include <atomic>
 #include <cmath>
 #include <cstdint>
 #include <limits>
@@ -12,6 +13,7 @@
 
 #include "shoal/core/error.h"
 #include "shoal/core/finite.h"
+#include "shoal/core/helping.h"
 #include "shoal/table/row_map.h"
 
 namespace shoal::table {
@@ -28,9 +30,17 @@ bool finite(std::span<const T> values) {
 // into[i] = from[i]; whether these are finite.
 template <class T>
 bool set_finite(std::span<T> into, std::span<const T> from) {
-  if constexpr (std::is_floating_point_v<T>) return copy_finite(into, from);
-  set<T>(into, from);
-  return true;
+  if constexpr (std::is_floating_point_v<T>) {
+    if (into.size_bytes() < kWorthHelp) return copy_finite(into, from);
+    std::atomic<bool> all = true;
+    with_help(into.size(), kHelpPiece / sizeof(T), [&](std::size_t begin, std::size_t end) {
+      if (!copy_finite(into.subspan(begin, end - begin), from.subspan(begin, end - begin))) all = false;
+    });
+    return all;
+  } else {
+    set<T>(into, from);
+    return true;
+  }
 }
 
 // What becomes of values that are not.

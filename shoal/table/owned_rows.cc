@@ -5,9 +5,9 @@
 #include <type_traits>
 #include <utility>
 
-#include "shoal/table/magnitudes.h"
-
+#include "shoal/core/helping.h"
 #include "shoal/table/image.h"
+#include "shoal/table/magnitudes.h"
 
 namespace shoal::table {
 namespace {
@@ -116,7 +116,11 @@ void OwnedRows<T>::add(Number first, std::size_t count, std::span<const T> value
     added(number, settled_.row(number), of_row, by);
     if (weighed_) moves(number, max_norm(of_row));  // since who was told last
   }
-  table::add<T>(settled_.rows(first, count), values);
+  const std::span<T> rows = settled_.rows(first, count);
+  if (values.size_bytes() < kWorthHelp) return table::add<T>(rows, values);
+  with_help(values.size(), kHelpPiece / sizeof(T), [&](std::size_t begin, std::size_t end) {
+    table::add<T>(rows.subspan(begin, end - begin), values.subspan(begin, end - begin));
+  });
 }
 
 template <class T>

@@ -16,8 +16,12 @@ TEST(ForkServer, a_script_and_a_module_keep_their_flags_and_words) {
               ElementsAre("/opt/venv/bin/python3.11", "-u", "-W", "error", "-Xdev", "-OO", "-c", HasSubstr("serve()"), "-m", "package.train", "-m", "--", "a b"));
 }
 
+TEST(ForkServer, code_of_the_command_line_comes_behind_the_servers) {
+  EXPECT_THAT(forking({"python3", "-u", "-c", "pass", "-c", "word"}).value(), ElementsAre("python3", "-u", "-c", HasSubstr("serve()"), "-c", "pass", "-c", "word"));
+}
+
 TEST(ForkServer, what_is_anything_else_starts_cold) {
-  const std::vector<std::vector<std::string>> others{{"sh", "train.py"},         {"python"},           {"python", "-u"},        {"python", "-c", "pass"}, {"python", "-m"},
+  const std::vector<std::vector<std::string>> others{{"sh", "train.py"},         {"python"},           {"python", "-u"},        {"python", "-c"}, {"python", "-m"},
                                   {"python", "-i", "t.py"},   {"python", "folder"}, {"pythonic", "train.py"}, {"python2", "train.py"},  {"python", "-"},
                                   {"python", "-S", "train.py"}, {"env", "python", "train.py"}, {"python", "-W"}, {"python", "-X", "dev"}};
   for (const auto& words : others) EXPECT_FALSE(forking(words)) << testing::PrintToString(words);

@@ -7,7 +7,6 @@
 
 #include <functional>
 #include <limits>
-#include <map>
 #include <memory>
 #include <numeric>
 #include <optional>
@@ -45,7 +44,7 @@ class ScriptedWorkers {
           {.name = "counts", .width = width_, .consistency = options.consistency, .rule = options.rule, .encoding = options.encoding});
       const Clock even = worker < options.clocks_of.size() ? options.clocks_of[worker] : options.clocks;
       const Clock clocks = options.uneven ? options.clocks * static_cast<Clock>(count - worker) / static_cast<Clock>(count) : even;
-      workers_.push_back({table, std::mt19937_64(1000 + worker), 0, clocks, {}, {}, {}, 0, 0, false, local});
+      workers_.push_back({table, std::mt19937_64(1000 + worker), 0, clocks, {}, {}, {}, {}, 0, 0, false, local});
       added_.emplace_back(static_cast<std::size_t>(options.clocks) + 1, std::vector<T>(options.keys, 0));
       if (clocks == 0) table.arrive();
     }
@@ -105,15 +104,16 @@ class ScriptedWorkers {
       Table<T>& table = workers_[reader].table;
       std::vector<T> rows(keys.size() * table.full_width());
       table.fetch(keys, rows);
+      std::vector<bool> here(options_.keys, false);
+      for (const Key key : keys) here[key] = true;
+      std::vector<T> left(options_.keys);           // of what the rows hold
       for (std::uint32_t worker = 0; worker < size(); ++worker) {
-        std::map<Key, T> left;                      // of what the rows hold
         T total = 0;
         for (std::size_t i = 0; i < keys.size(); ++i) total += left[keys[i]] = rows[i * table.full_width() + worker];
         for (const Key key : issued_[worker]) {
-          const auto of_key = left.find(key);
-          if (of_key == left.end() || total == 0) continue;
-          EXPECT_GT(of_key->second, 0) << "of worker " << worker << " an increment of row " << key << " is lacking, and later ones of other rows are there";
-          --of_key->second;
+          if (!here[key] || total == 0) continue;
+          EXPECT_GT(left[key], 0) << "of worker " << worker << " an increment of row " << key << " is lacking, and later ones of other rows are there";
+          --left[key];
           --total;
         }
         EXPECT_EQ(total, 0) << "of worker " << worker;
@@ -200,6 +200,7 @@ class ScriptedWorkers {
     std::vector<Key> wanted;          // being read, and then added to
     std::vector<T> amounts;           // of `wanted`
     std::vector<T> values;
+    std::vector<T> increment;         // of wanted[next]
     std::size_t at, next;             // in `wanted`: being read, to be added to
     bool shown;                       // it has been read
     std::uint32_t local;              // its number in its member
@@ -289,12 +290,13 @@ class ScriptedWorkers {
       for (int i = 0; i < 4; ++i) worker.amounts.push_back(amount(worker));
       worker.at = worker.next = 0;
       worker.shown = false;
+      worker.increment = increments_->of(w, worker.amounts[0]);
       if (options_.intends) intend(worker);
       copy.ask(worker.local, worker.wanted);
     }
     if (!worker.shown) return copy.ready(worker.local, worker.wanted, worker.at);
     if (worker.next == worker.wanted.size()) return true;
-    if (copy.may_add(worker.local, std::span(&worker.wanted[worker.next], 1), increment(w))) return true;
+    if (copy.may_add(worker.local, std::span(&worker.wanted[worker.next], 1), worker.increment)) return true;
     ++waits_;
     return false;
   }
@@ -304,8 +306,6 @@ class ScriptedWorkers {
     for (int i = 0; i < 4; ++i) keys.push_back(worker.random() % options_.keys);
     worker.table.copy().ask(worker.local, keys, static_cast<Clock>(worker.random() % 3));
   }
-  // Of its next row.
-  std::vector<T> increment(std::uint32_t w) const { return increments_->of(w, workers_[w].amounts[workers_[w].next]); }
   // Every other time by a view, which then lives for a while, and some longer than their tables.
   void show(std::uint32_t w, Clock clock, const Check& check) {
     Moving& worker = workers_[w];
@@ -315,6 +315,7 @@ class ScriptedWorkers {
     } else {
       views_.begin(worker.table.copy().view(worker.local, worker.wanted), worker.values);
     }
+    look_at_holders(w);
     for (std::size_t i = 0; i < worker.wanted.size(); ++i) {
       const auto row = std::span<const T>(worker.values).subspan(i * width_, width_);
       see(w, worker.wanted[i], row);
@@ -322,13 +323,16 @@ class ScriptedWorkers {
       check(w, clock, worker.wanted[i], row);
     }
   }
-  // Of who lives nobody sees less than before (invariant I3); where a rule steps, that is more. Another holder may lack what is on its way to it still.
+  // Another holder may lack what is on its way to it still: what was seen does not bind it.
+  void look_at_holders(std::uint32_t reader) {
+    auto holders = workers_[reader].table.copy().holders();
+    if (holders == known_[reader]) return;
+    handed_on_ = handed_on_ || !known_[reader].empty();
+    known_[reader] = std::move(holders);
+    for (auto& of_key : seen_[reader]) std::ranges::fill(of_key, options_.rule.steps() ? std::numeric_limits<T>::max() : T{0});
+  }
+  // Of who lives nobody sees less than before (invariant I3); where a rule steps, that is more.
   void see(std::uint32_t reader, Key key, std::span<const T> row) {
-    if (auto holders = workers_[reader].table.copy().holders(); holders != known_[reader]) {
-      handed_on_ = handed_on_ || !known_[reader].empty();
-      known_[reader] = std::move(holders);
-      for (auto& of_key : seen_[reader]) std::ranges::fill(of_key, options_.rule.steps() ? std::numeric_limits<T>::max() : T{0});
-    }
     std::vector<T>& before = seen_[reader][key];
     for (std::uint32_t other = 0; options_.ones.value_or(std::is_integral_v<T>) && other < size(); ++other) {
       const bool less = options_.rule.steps() ? row[other] > before[other] : row[other] < before[other];
@@ -357,8 +361,9 @@ class ScriptedWorkers {
       return;
     }
     const Key key = worker.wanted[worker.next];
-    worker.table.copy().add(worker.local, std::span(&key, 1), increment(w));
+    worker.table.copy().add(worker.local, std::span(&key, 1), worker.increment);
     added_[w][static_cast<std::size_t>(worker.done)][key] += worker.amounts[worker.next++];
+    if (worker.next < worker.wanted.size()) worker.increment = increments_->of(w, worker.amounts[worker.next]);
     issued_[w].push_back(key);
     if (worker.random() % 3 == 0) check_own(w, key);
   }
