@@ -1,6 +1,8 @@
 #include "app/fork_server.h"
 
+#include <signal.h>
 #include <sys/socket.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -23,19 +25,22 @@ namespace {
 using namespace std::chrono_literals;
 
 constexpr Nanoseconds kPause = 2s;        // its imports take some seconds of a core, which members want first
-constexpr timeval kAnswers{.tv_sec = 10, .tv_usec = 0};  // with one that is ready: it has nothing to do but this
+constexpr timeval kAnswers{.tv_sec = 5, .tv_usec = 0};  // within; it has nothing else to do
+constexpr std::size_t kMostSaid = 1 << 20;  // bytes that are kept of each output
 
-// Imports see what they would see in a cold process: the script's folder in front, or for a module this one.
+// Imports see what they would see in a cold process: an empty input, and the script's folder in front, or for a module this one.
 constexpr const char* kServe = R"(import os, sys
+asked = os.dup(0)
+os.dup2(os.open(os.devnull, os.O_RDONLY), 0)
 if not sys.flags.safe_path and sys.argv[1] != "-c":
     sys.path[0] = os.getcwd() if sys.argv[1] == "-m" else os.path.dirname(os.path.realpath(sys.argv[1]))
 from shoal import fork_server
-fork_server.serve()
+fork_server.serve(asked)
 )";
 
 // What the process is to be, in the form that fork_server.py reads, after its length.
 std::string request_of(const HostSpace& host, const Environment& environment) {
-  std::string text = host.network + '\0' + host.name + '\0';
+  std::string text = std::to_string(::getpid()) + '\0' + host.network + '\0' + host.name + '\0';
   for (const auto& [name, value] : environment) text += name + '=' + value + '\0';
   const auto length = static_cast<std::uint32_t>(text.size());
   std::string request(sizeof length, '\0');
@@ -44,7 +49,7 @@ std::string request_of(const HostSpace& host, const Environment& environment) {
 }
 
 // All of it, with the descriptors; false where nobody takes it.
-bool send_all(int socket, std::string_view text, std::array<int, 2> descriptors) {
+bool send_all(int socket, std::string_view text, std::array<int, 3> descriptors) {
   alignas(cmsghdr) char space[CMSG_SPACE(sizeof descriptors)]{};
   iovec part{const_cast<char*>(text.data()), text.size()};
   msghdr message{};
@@ -81,6 +86,18 @@ std::string read_line(int socket) {
   }
 }
 
+// What is there to be read, until kMostSaid.
+void read_from(net::Descriptor& from, std::string& text) {
+  char buffer[4096];
+  while (from) {
+    const ssize_t got = ::read(from.get(), buffer, sizeof buffer);
+    if (got < 0 && errno == EINTR) continue;
+    if (got == 0) from.reset();
+    if (got <= 0) return;
+    text.append(buffer, std::min(static_cast<std::size_t>(got), kMostSaid - std::min(text.size(), kMostSaid)));
+  }
+}
+
 }  // namespace
 
 std::optional<std::vector<std::string>> forking(const std::vector<std::string>& command) {
@@ -100,43 +117,62 @@ std::optional<std::vector<std::string>> forking(const std::vector<std::string>& 
 }
 
 ForkServer::ForkServer(const Launch& what, const std::string& program, const MeetingPoint& at)
-    : program_(program), words_(forking(what.command).value()), environment_(environment_of(what, 0, at, {})) {
+    : program_(program), words_(what.fork_server), environment_(environment_of(what, 0, at, {})) {
   std::erase_if(environment_, [](const auto& variable) { return variable.first == "SHOAL_RANK"; });
   begin();
 }
 
 void ForkServer::begin() {
   process_ = start_asked(program_, words_, environment_);
-  for (const int which : {SO_SNDTIMEO, SO_RCVTIMEO}) ::setsockopt(process_.socket.get(), SOL_SOCKET, which, &kAnswers, sizeof kAnswers);
+  ::setsockopt(process_.in.get(), SOL_SOCKET, SO_SNDTIMEO, &kAnswers, sizeof kAnswers);
+  out_.clear();
+  err_.clear();
 }
 
 bool ForkServer::importing() {
   notice();
-  return process_.socket && !ready_;
+  return process_.in && !ready_;
 }
 
-std::string ForkServer::said() {
-  std::string text(64 * 1024, '\0');
-  const ssize_t got = ::pread(process_.said.get(), text.data(), text.size(), 0);
-  text.resize(static_cast<std::size_t>(std::max<ssize_t>(got, 0)));
-  if (got > 0) (void)!::ftruncate(process_.said.get(), 0);
-  return text;
+std::vector<int> ForkServer::descriptors() const {
+  std::vector<int> all;
+  for (const auto* one : {&process_.in, &process_.child.out, &process_.child.err}) {
+    if (*one) all.push_back(one->get());
+  }
+  return all;
 }
 
+std::pair<std::string, std::string> ForkServer::said() { return {std::exchange(out_, {}), std::exchange(err_, {})}; }
+
+// Its end shows in the process and not only in the socket, which what its imports have started may hold.
 void ForkServer::notice() {
-  if (!process_.socket) return;
+  if (!process_.in) return;
+  read_from(process_.child.out, out_);
+  read_from(process_.child.err, err_);
   char byte;
-  const ssize_t got = ::recv(process_.socket.get(), &byte, 1, MSG_DONTWAIT);  // once it is ready it says only what it is asked for
+  const ssize_t got = ::recv(process_.in.get(), &byte, 1, MSG_DONTWAIT);  // once it is ready it says no more
   if (got == 1) ready_ = true;
-  if (got == 1 || (got < 0 && (errno == EAGAIN || errno == EINTR))) return;
-  end();
+  siginfo_t ended{};
+  const bool lives = ::waitid(P_PID, static_cast<id_t>(process_.child.pid), &ended, WEXITED | WNOHANG | WNOWAIT) == 0 && ended.si_pid == 0;
+  if (!lives || got == 0 || (got < 0 && errno != EAGAIN && errno != EINTR)) end();
+}
+
+void ForkServer::stop() {
+  if (process_.child.pid > 0) {
+    ::kill(-process_.child.pid, SIGKILL);  // its own group, of which no member is: not reaped before, so still its number
+    while (::waitpid(process_.child.pid, nullptr, 0) < 0 && errno == EINTR) {
+    }
+  }
+  process_ = {};
+  ready_ = false;
 }
 
 void ForkServer::end() {
   ++ended_;
-  last_words_ = last_line(said());
-  process_ = {};
-  ready_ = false;
+  read_from(process_.child.err, err_);
+  last_words_ = last_line(std::exchange(err_, {}));
+  out_.clear();
+  stop();
   not_before_ = steady_now() + kPause;
 }
 
@@ -144,21 +180,24 @@ std::optional<Child> ForkServer::start(const HostSpace& host, const Environment&
   notice();
   if (!ready_) return {};
   Outputs outputs = make_outputs();
-  std::string answer;
-  if (send_all(process_.socket.get(), request_of(host, of_member), {outputs.out.get(), outputs.err.get()})) answer = read_line(process_.socket.get());
+  auto [word, of_process] = make_sockets();
+  ::setsockopt(word.get(), SOL_SOCKET, SO_RCVTIMEO, &kAnswers, sizeof kAnswers);
+  const bool asked = send_all(process_.in.get(), request_of(host, of_member), {outputs.out.get(), outputs.err.get(), of_process.get()});
+  of_process.reset();
+  const std::string answer = asked ? read_line(word.get()) : "";
   const auto read = std::from_chars(answer.data(), answer.data() + answer.size(), outputs.child.pid);
-  if (!answer.empty() && read.ec == std::errc{}) {
-    ended_ = 0;
-    return std::move(outputs.child);
+  if (!answer.empty() && read.ec != std::errc{}) throw Error(Code::invalid_argument, "cannot " + answer, program_);
+  if (answer.empty() || ::send(word.get(), "", 1, MSG_NOSIGNAL) != 1) {
+    end();
+    return {};
   }
-  if (!answer.empty()) throw Error(Code::invalid_argument, "cannot " + answer, program_);
-  end();
-  return {};
+  ended_ = 0;
+  return std::move(outputs.child);
 }
 
 std::string ForkServer::look() {
   notice();
-  if (!process_.socket && ended_ < kMostEnds && steady_now() >= not_before_) {
+  if (!process_.in && ended_ < kMostEnds && steady_now() >= not_before_) {
     try {
       begin();
     } catch (const Error& error) {
@@ -166,7 +205,7 @@ std::string ForkServer::look() {
       last_words_ = error.what();
     }
   }
-  if (process_.socket || ended_ < kMostEnds || std::exchange(told_, true)) return "";
+  if (process_.in || ended_ < kMostEnds || std::exchange(told_, true)) return "";
   return fmt::format("shoal: the process of which members are forked ended {} times{}: who comes in a lost member's place starts cold", ended_,
                      last_words_.empty() ? "" : " (" + last_words_ + ")");
 }

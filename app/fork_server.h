@@ -2,14 +2,16 @@
 // done that once for all (python/shoal/fork_server.py is the other half).
 //
 // It is the command's own Python, with its flags. It imports, says by one byte that it is ready and sleeps on a socket, which it gets requests by: a member's
-// environment, host and outputs. For each it forks a process that becomes a child of this one (which adopts orphans), with a group, outputs and an end as a
-// member's are, and that runs the command's script, module or code as `__main__`. Where it cannot, members are started cold: nobody waits for it but when the run begins.
+// environment, host and outputs, and one end of a socket of that member alone. The process that it forks becomes a child of this one (which adopts orphans), with a group, outputs and an
+// end as a member's are. It says its number by that socket, and runs the command's script, module or code as `__main__` only when it has been answered: a member that comes too late, after
+// this process has started it cold, is none. Where there is nobody to fork members they start cold; nobody waits for the server but when the run begins.
 //
-// A server that ends is started again, kMostEnds times in a row. Threads: one. Lifetime: it ends when its socket closes, and with its launcher.
+// A server that ends is started again, but not when kMostEnds in a row have forked nobody. Threads: one. The process ends with this object and with its launcher.
 #pragma once
 
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "app/launcher.h"
@@ -25,15 +27,19 @@ std::optional<std::vector<std::string>> forking(const std::vector<std::string>& 
 
 class ForkServer {
  public:
-  static constexpr unsigned kMostEnds = 3;  // in a row, and never ready: then something is wrong with it
+  static constexpr unsigned kMostEnds = 3;
 
   // Of a run whose command can be forked. program: the command's. at, as members are told.
   ForkServer(const Launch& what, const std::string& program, const MeetingPoint& at);
+  ~ForkServer() { stop(); }
 
-  bool importing();                                            // still: neither ready nor ended
-  int descriptor() const { return process_.socket.get(); }     // while it imports: readable when it does not any more
-  std::string said();                                          // by its imports, at both outputs, since it was asked for last
-  // A member with that environment on that host; nothing where there is no server that is ready. Throws Error as start_member() does.
+  bool importing();                          // still: neither ready nor ended
+  std::vector<int> descriptors() const;      // readable where that may have changed
+  pid_t pid() const { return process_.child.pid; }  // who else reaps children leaves it alone; -1: none
+  // By its imports, at each of the outputs, since it was asked for last; by one that has ended before it was ready: nothing.
+  std::pair<std::string, std::string> said();
+  const std::string& last_words() const { return last_words_; }  // of the one that ended last
+  // A member with that environment on that host; nothing where nobody forks it. Throws Error as start_member() does where the host is what it cannot enter.
   std::optional<Child> start(const HostSpace& host, const Environment& of_member);
   // Some times a second: starts one that has ended again. Returns what people should know, or nothing.
   std::string look();
@@ -41,17 +47,19 @@ class ForkServer {
  private:
   void begin();
   void notice();  // that it is ready, or has ended
+  void stop();
   void end();
 
   const std::string program_;
   const std::vector<std::string> words_;
   Environment environment_;  // a member's, but for its rank
-  Asked process_;            // no socket: none
+  Talking process_;          // no socket: none
   bool ready_ = false;
+  std::string out_, err_;    // what it has said
   unsigned ended_ = 0;
   bool told_ = false;        // that there are no more
   Instant not_before_{};     // the next is started
-  std::string last_words_;   // of the one that ended last
+  std::string last_words_;
 };
 
 }  // namespace shoal::app

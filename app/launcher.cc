@@ -70,7 +70,7 @@ void Launcher::start_all() {
   }
   generations_.emplace(meeting_point_->coordinator(), what_.replacements.value_or(0));
   if (what_.replacements && what_.waits_for_others) joining_.emplace(what_.folder);
-  if (what_.forks) {
+  if (!what_.fork_server.empty()) {
     fork_server_.emplace(what_, program_, *meeting_point_);
   } else {
     start_members();
@@ -80,8 +80,18 @@ void Launcher::start_all() {
 // All of them: with nobody to fork them, or as soon as it is known whether there is.
 void Launcher::start_members() {
   started_ = true;
-  if (fork_server_ && fork_server_->descriptor() >= 0) take(0, Console::err, fork_server_->said());  // what their own imports would have said
-  for (unsigned rank = 0; rank < what_.members; ++rank) start(rank, {});
+  if (fork_server_ && fork_server_->pid() > 0) {
+    const auto [out, err] = fork_server_->said();  // what their own imports would have said
+    take(0, Console::out, out);
+    take(0, Console::err, err);
+  } else if (fork_server_) {
+    console_.say(fmt::format("shoal: members start cold, since nothing can be forked here{} (--cold leaves out to try)", fork_server_->last_words().empty() ? "" : ": " + fork_server_->last_words()));
+  }
+  for (unsigned rank = 0; rank < what_.members && phase_ == Phase::running; ++rank) {
+    start(rank, {});
+    pollfd told{signals_.get(), POLLIN, 0};
+    if (::poll(&told, 1, 0) > 0) read_signals();
+  }
   if (!what_.replacements) fork_server_.reset();
 }
 
@@ -135,8 +145,7 @@ void Launcher::wait() {
     }
   }
   if (!started_) {
-    fds.push_back({fork_server_->descriptor(), POLLIN, 0});
-    owners.emplace_back();
+    for (const int fd : fork_server_->descriptors()) fds.push_back({fd, POLLIN, 0});
   }
   int patience = far() ? beat() : -1;  // members end, or somebody tells us to end them: nothing else can be waited for
   if (what_.replacements || (what_.shrinks && living() < members_.size())) patience = patience < 0 ? look_again_at_stopped : std::min(patience, look_again_at_stopped);
@@ -233,8 +242,8 @@ void Launcher::collect() {
   }
   failures_.insert(failures_.end(), failed.begin(), failed.end());
   for (const Process& process : descendants()) {
-    // The watcher's number, too, must stay its own until it is dismissed.
-    const bool kept = (watcher_ && process.pid == watcher_->pid()) ||
+    // The watcher's number, too, must stay its own until it is dismissed, and the fork server's.
+    const bool kept = (watcher_ && process.pid == watcher_->pid()) || (fork_server_ && process.pid == fork_server_->pid()) ||
         std::ranges::find(members_, process.pid, &Member::pid) != members_.end() || std::ranges::find(replaced_, process.pid, &Member::pid) != replaced_.end();
     if (!kept && process.state == 'Z' && process.parent == ::getpid())
       ::waitpid(process.pid, nullptr, WNOHANG);
@@ -298,6 +307,7 @@ void Launcher::tell_all(int signal) {
 // told to end keeps the time it was given. The last to live is a child of this process, whose end is a signal; what was born meanwhile
 // is told at the next look.
 void Launcher::end_everything(int signal) {
+  fork_server_.reset();
   const Instant start = steady_now();
   const bool told_before = told_.by != 0;
   for (;;) {

@@ -22,6 +22,7 @@ namespace shoal::app {
 
 struct Launch {
   std::vector<std::string> command;
+  std::vector<std::string> fork_server{};  // the command's Python, of which members are forked (fork_server.h); none: each is started by itself
   unsigned members = 1;          // all of them
   unsigned servers = 0;          // of them, the last ones: they only serve (SHOAL_ROLE)
   std::optional<Lab> lab;        // member i runs on host i
@@ -34,7 +35,6 @@ struct Launch {
   std::optional<unsigned> replacements;  // so often another is started in place of one that is lost (net::replaces_lost())
   bool waits_for_others = false;                 // and training stands still until it has come; else it goes on
   HostSpace host_of(unsigned rank) const { return lab ? lab->hosts[rank].space() : HostSpace{}; }
-  bool forks = false;            // members are forked from a Python that has imported PyTorch (fork_server.h): of this machine, by a command that allows it
 };
 
 struct Ended {

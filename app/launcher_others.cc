@@ -30,6 +30,7 @@ void Launcher::replace_lost() {
   if (next == Generations::Next::wait) return;
   if (next == Generations::Next::end) {
     if (!generations_->may(failures_.size())) console_.say(fmt::format("shoal: members were replaced {} times, which is the most (--restarts)", generations_->replaced()));
+    fork_server_.reset();
     if (what_.waits_for_others) return settle(settle_time);
     console_.say("shoal: from here on nobody is started in a lost member's place, and those who are left go on");
     return generations_->stop();

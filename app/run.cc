@@ -24,8 +24,11 @@ namespace {
 
 constexpr unsigned most_replacements = 100;  // a member that is lost at the same place each time must not begin for ever
 
-// Where that spares imports: several members, or others in the places of lost ones.
-bool can_fork(const Launch& what) { return what.far.empty() && (what.members > 1 || what.replacements) && forking(what.command); }
+// Where that saves imports: for several members, or others in the places of lost ones.
+std::vector<std::string> fork_server_of(const Launch& what) {
+  const bool saves = what.far.empty() && (what.members > 1 || what.replacements);
+  return saves ? forking(what.command).value_or(std::vector<std::string>{}) : std::vector<std::string>{};
+}
 
 // A name for a run of this command line: "python train.py" -> "train".
 std::string name_of_command(const std::string& program, const std::string& first_argument) {
@@ -81,7 +84,7 @@ void declare_members(CLI::App& app, RunOptions& options) {
   flag(app, "--name", options.name, "of the run, for its folder (default: the command's)");
 }
 
-void declare_verbose(CLI::App& app, RunOptions& options) {
+void declare_python(CLI::App& app, RunOptions& options) {
   switch_on(app, "--verbose", options.verbose, "each member says where it reaches the others");
   switch_on(app, "--cold", options.cold, "each member imports PyTorch for itself (default: members on this machine whose command is Python are forked from one process that has)");
 }
@@ -149,7 +152,6 @@ int run_members(const RunOptions& options, const std::vector<std::string>& comma
     what.waits_for_others = policy != net::OnPeerLost::regrow;
     what.environment.emplace_back("SHOAL_ON_PEER_LOST", options.on_peer_lost);
   }
-  what.forks = !options.cold && can_fork(what);
   if (options.verbose) what.environment.emplace_back("SHOAL_VERBOSE", "1");
   if (!options.plan.empty()) what.environment.emplace_back("SHOAL_PLAN", checked_plan(options.plan));
   const std::string name =
@@ -157,6 +159,7 @@ int run_members(const RunOptions& options, const std::vector<std::string>& comma
   const unsigned restarts = what.replacements ? 0 : options.restarts.value_or(0);
   for (unsigned restart = 0;; ++restart) {
     what.folder = observe::RunFolder::create(fs::absolute("runs"), name, "--name").path();
+    if (!options.cold) what.fork_server = fork_server_of(what);
     const Ended ended = launch(what);
     if (ended.lost.empty() || ended.lost.size() >= what.members || restart == restarts) return ended.status;
     go_on_without(ended.lost, what);
@@ -169,7 +172,7 @@ int run_members(const RunOptions& options, const std::vector<std::string>& comma
 Action declare_run(CLI::App& app) {
   auto options = std::make_shared<RunOptions>();
   declare_members(app, *options);
-  declare_verbose(app, *options);
+  declare_python(app, *options);
   declare_losses(app, *options);
   flag(app, "--servers", options->servers, "so many members more, which only add what the others send: for training by shoal.data_parallel()");
   flag(app, "--plan", options->plan, plan_help);

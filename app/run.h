@@ -27,7 +27,7 @@ void declare_members(CLI::App& app, RunOptions& options);
 // Without -n a command that needs no members runs alone. Throws Error{invalid_argument} if --lab asks for some.
 bool runs_alone(const CLI::App& app, const RunOptions& options);
 void declare_losses(CLI::App& app, RunOptions& options);   // --on-peer-lost, --restarts
-void declare_verbose(CLI::App& app, RunOptions& options);  // --verbose, --cold: where members may be Python
+void declare_python(CLI::App& app, RunOptions& options);  // --verbose, --cold
 // A plan as members understand it, wherever they start: a saved one by its whole path. Throws Error{invalid_argument} if it is none.
 std::string checked_plan(const std::string& text);
 inline constexpr const char* plan_help =

@@ -4,7 +4,7 @@
 #include <poll.h>
 #include <signal.h>
 #include <spawn.h>
-#include <sys/mman.h>
+#include <sys/prctl.h>
 #include <sys/socket.h>
 #include <sys/wait.h>
 
@@ -76,7 +76,10 @@ void restore_signals() {
 // After fork, in the child: only async-signal-safe calls. Returns the step that failed.
 const char* start_in_child(const char* program, ExecVectors& vectors, const HostSpace& host, pid_t launcher,
                            int in, int out, int err) {
-  if (const char* step = net::become_member(host, launcher)) return step;
+  if (::setpgid(0, 0) != 0) return "setpgid";
+  if (::prctl(PR_SET_PDEATHSIG, SIGKILL) != 0) return "prctl";
+  if (::getppid() != launcher) ::_exit(128 + SIGKILL);  // it died before prctl
+  if (const char* step = enter(host)) return step;
   if (::dup2(in, 0) < 0 || ::dup2(out, 1) < 0 || ::dup2(err, 2) < 0) return "dup2";
   restore_signals();
   ::execve(program, vectors.argv(), vectors.envp());
@@ -213,21 +216,23 @@ Talking start_talking(const std::string& program, const std::vector<std::string>
   return {std::move(outputs.child), std::move(in.write)};
 }
 
-Asked start_asked(const std::string& program, const std::vector<std::string>& words, const Environment& environment) {
+std::pair<net::Descriptor, net::Descriptor> make_sockets() {
   int ends[2];
   if (::socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends) != 0) throw Error(Code::io, std::string("cannot make a socket: ") + std::strerror(errno));
-  net::Descriptor ours(ends[0]);
-  const net::Descriptor theirs(ends[1]);
-  net::Descriptor said(::memfd_create("shoal-said", MFD_CLOEXEC));
-  if (!said) throw Error(Code::io, std::string("cannot make a file in memory: ") + std::strerror(errno));
-  const pid_t pid = start(program, words, environment, {}, {theirs.get(), said.get(), said.get()});
-  return {pid, std::move(ours), std::move(said)};
+  return {net::Descriptor(ends[0]), net::Descriptor(ends[1])};
+}
+
+Talking start_asked(const std::string& program, const std::vector<std::string>& words, const Environment& environment) {
+  auto [ours, theirs] = make_sockets();
+  Outputs outputs = make_outputs();
+  outputs.child.pid = start(program, words, environment, {}, {theirs.get(), outputs.out.get(), outputs.err.get()});
+  return {std::move(outputs.child), std::move(ours)};
 }
 
 void become(const std::vector<std::string>& words, const Environment& environment, const HostSpace& host) {
   const std::string program = find_program(words[0]);
   ExecVectors vectors(words, environment);
-  const char* step = net::enter(host);
+  const char* step = enter(host);
   if (!step) {
     restore_signals();
     ::execve(program.c_str(), vectors.argv(), vectors.envp());

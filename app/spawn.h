@@ -7,13 +7,12 @@
 #include <utility>
 #include <vector>
 
+#include "shoal/core/host_space.h"
 #include "shoal/core/time.h"
 #include "shoal/net/descriptor.h"
-#include "shoal/net/host_space.h"
 
 namespace shoal::app {
 
-using net::HostSpace;
 using Environment = std::vector<std::pair<std::string, std::string>>;  // set on top of this process's own
 
 struct Child {
@@ -37,12 +36,8 @@ struct Talking {
   net::Descriptor in;
 };
 Talking start_talking(const std::string& program, const std::vector<std::string>& words);
-// A process to be asked for things by a socket, which is its input. What it says is in a file that only this process and it have.
-struct Asked {
-  pid_t pid = -1;
-  net::Descriptor socket, said;
-};
-Asked start_asked(const std::string& program, const std::vector<std::string>& words, const Environment& environment);
+// A process whose input is a socket: for those who talk both ways.
+Talking start_asked(const std::string& program, const std::vector<std::string>& words, const Environment& environment);
 
 // Pipes for the outputs of a process that somebody else starts: `child` has the reading ends, and no process yet.
 struct Outputs {
@@ -50,6 +45,8 @@ struct Outputs {
   net::Descriptor out, err;
 };
 Outputs make_outputs();
+// Both ends of a socket.
+std::pair<net::Descriptor, net::Descriptor> make_sockets();
 
 // Replaces this process. Returns only by throwing.
 [[noreturn]] void become(const std::vector<std::string>& words, const Environment& environment,

@@ -60,7 +60,7 @@ Action declare_train(CLI::App& app) {
   offer(*app.add_option("model", options->model, "one of the zoo (docs/models.md)")->required(), nn::models::names());
   declare_members(app, options->run);
   declare_losses(app, options->run);
-  declare_verbose(app, options->run);
+  declare_python(app, options->run);
   for (std::size_t i = 0; i < passed_on.size(); ++i) {
     flag(app, passed_on[i].name, options->values[i], passed_on[i].help);
   }

@@ -1,6 +1,12 @@
 // shoal._C: the C++ half of the Python package.
 #include "bindings.h"
 
+#include <cerrno>
+#include <cstring>
+#include <string>
+
+#include "shoal/core/host_space.h"
+
 namespace py = pybind11;
 
 namespace shoal::python {
@@ -20,6 +26,11 @@ PYBIND11_MODULE(_C, module) {
     } catch (const shoal::Error& error) {
       set_python_error(error);
     }
+  });
+  // Of this process: "", or what it could not do. fork_server.py
+  module.def("enter_host_space", [](const std::string& network, const std::string& name) {
+    const char* step = shoal::enter({network, name});
+    return step ? step + std::string(": ") + std::strerror(errno) : std::string();
   });
   bind_session(module);
   bind_training(module);

@@ -1,7 +1,5 @@
 #include "shoal/nn/session.h"
 
-#include <cerrno>
-#include <cstring>
 #include <deque>
 
 #include <pybind11/stl.h>
@@ -10,7 +8,6 @@
 #include "bindings.h"
 #include "shoal/net/again.h"
 #include "shoal/net/call.h"
-#include "shoal/net/host_space.h"
 #include "shoal/net/tcp.h"
 #include "shoal/nn/store_rendezvous.h"
 #include "shoal/nn/tensors.h"
@@ -169,10 +166,6 @@ void require_everybody(Session& session) {
 }  // namespace
 
 void bind_session(py::module_& module) {
-  module.def("become_member", [](const std::string& network, const std::string& name, int launcher) {  // of this process, just forked; what failed, or nothing
-    const char* step = net::become_member({network, name}, launcher);
-    return step ? step + std::string(": ") + std::strerror(errno) : std::string();
-  });
   module.def("find_place", [] {
     const auto place = net::find_place();
     net::require_launcher_for(net::with_environment({}), place);

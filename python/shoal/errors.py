@@ -50,8 +50,10 @@ def mistake(where: str, what: str, hint: str = "") -> Error:
 
 
 def install_excepthook(before_exit) -> None:
-    """`before_exit(error)` runs after the traceback, before the process ends: peers learn of it there."""
+    """`before_exit(error)` runs after the traceback, before the process ends: peers learn of it there. Again: nothing, where it is outermost still."""
     previous = sys.excepthook
+    if getattr(previous, "before_exit", None) is before_exit:
+        return
 
     def hook(kind, value, traceback):
         if not isinstance(value, Error):
@@ -73,4 +75,5 @@ def install_excepthook(before_exit) -> None:
         print(f"shoal: {value}", file=sys.stderr, flush=True)
         os._exit(value.exit_code)
 
+    hook.before_exit = before_exit
     sys.excepthook = hook

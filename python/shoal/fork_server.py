@@ -1,15 +1,13 @@
 """A process of which `shoal run` forks the members of this machine: it has imported PyTorch and this package once for all (the launcher's half is app/fork_server.h).
 
 It is started as `python [FLAGS] -c "from shoal import fork_server; ..." SCRIPT ARGUMENTS`, or `-m MODULE ARGUMENTS` or `-c CODE ARGUMENTS`, with the flags and words of the command and the
-environment of a member but for its rank. Its standard input is a socket of the launcher's. One byte there says that it is ready. A request is its length (4 bytes), with the
-descriptors of the member's two outputs, and then zero-terminated words: network namespace, host name, and NAME=VALUE for each variable of that member. The answer is a line: its
-number, or what it could not do. The end of the socket means that nobody needs it any more.
+environment of a member but for its rank. Its standard input is a socket of the launcher's. One byte there says that it is ready. A request is its length (4 bytes), with three
+descriptors, the member's outputs and a socket of its own, and then zero-terminated words: the launcher's number, network namespace, host name, and NAME=VALUE for each variable of that
+member. The member says a line there, its number or what it could not do, and goes on when it has been answered a byte: the launcher may have given it up, or this process. The end of the
+launcher's socket means that nobody needs this process any more.
 
 A member runs the script, module or code as the interpreter would have: as `__main__` with its names, `sys.argv`, an empty standard input, the same status and the same
-traceback at the end; `ps` shows the command's words. What is left different from a cold start: two frames of this file below the script's in dumps of the stack, functions that
-the script has given to atexit before it imports shoal run before shoal's and not after, and what a script changes before it imports torch comes too late. Of these, variables
-that torch and its libraries read as they are imported are seen: then the process is started anew, cold, with the same number. Hashes of strings and the addresses of what was
-imported are those of the other members, and what was imported is no garbage (`gc.freeze`).
+traceback at the end; `ps` shows the command's words. What is left different from a cold start: docs/launchers/shoal-run.md.
 """
 
 import ctypes
@@ -18,6 +16,7 @@ import importlib.machinery
 import io
 import os
 import runpy
+import signal
 import socket
 import struct
 import sys
@@ -25,37 +24,33 @@ import threading
 import warnings
 
 import numpy
-import torch  # noqa: F401  what members are forked for
+import torch
 
-from . import _C, session
+from . import _C
 
 _READY = b"\6"
 _NAME = "shoal-forks"  # of the process
-_DEVICES = ("/dev/nvidia", "/dev/kfd", "/dev/dri/")  # who has opened one must not fork
-_READ_BY_IMPORTS = ("OMP_", "GOMP_", "KMP_", "MKL_", "OPENBLAS_", "DNNL_", "ONEDNN_", "ATEN_", "TORCH_", "PYTORCH_")
+_DEVICES = tuple("/dev/" + name for name in ("nvidia", "kfd", "dri/", "accel", "vfio", "davinci", "habanalabs"))  # who has opened one must not fork
+_READ_BY_IMPORTS = ("OMP_", "GOMP_", "KMP_", "MKL_", "OPENBLAS_", "DNNL_", "ONEDNN_", "ATEN_", "TORCH", "PYTORCH_", "TRITON_", "NPY_")
+_READ_LATER = ("PYTORCH_NVML_BASED_CUDA_CHECK",)
 
 
-def serve() -> None:
-    """Forks members as the launcher asks for them. Returns in each of these, when its script has."""
+def serve(asked: int) -> None:
+    """Forks members as the launcher asks for them, by that descriptor. Returns in each of these, when its script has."""
     words = sys.argv[1:]
     _import_for_optimizers(words)
     _refuse_if_unfit()
-    launcher = socket.socket(fileno=os.dup(0))
-    _redirect(0, os.open(os.devnull, os.O_RDONLY))
+    launcher = socket.socket(fileno=asked)
     of_python = _name_of_process()
-    parent = os.getppid()
     gc.collect()
     gc.freeze()  # what members share with this process stays shared
     launcher.sendall(_READY)
     _name_process(_NAME)
-    while True:
-        request = _receive(launcher)
-        if request is None:
-            os._exit(0)
-        if _fork(launcher, parent, *request):
-            break
-    _name_process(of_python)
-    _be_main(words)
+    while (request := _receive(launcher)) is not None:
+        if (environment := _fork(launcher, *request)) is not None:
+            _name_process(of_python)
+            return _be_main(words, environment)
+    os._exit(0)
 
 
 def _import_for_optimizers(words: list[str]) -> None:
@@ -83,13 +78,18 @@ def _refuse_if_unfit() -> None:
         except OSError:  # the one by which they are listed
             pass
     if threading.active_count() > 1:
-        raise SystemExit("imports have started threads")
+        _refuse("imports have started threads")
     if any(name.startswith(_DEVICES) for name in opened):
-        raise SystemExit("imports have opened a device")
+        _refuse("imports have opened a device")
+
+
+def _refuse(why: str) -> None:
+    print(why, file=sys.stderr, flush=True)
+    os._exit(1)  # threads would be waited for
 
 
 def _receive(launcher: socket.socket):
-    header, descriptors, _, _ = socket.recv_fds(launcher, 4, 2)
+    header, descriptors, _, _ = socket.recv_fds(launcher, 4, 3)
     if len(header) < 4:
         return None
     left, told = struct.unpack("=I", header)[0], b""
@@ -98,48 +98,53 @@ def _receive(launcher: socket.socket):
         if not piece:
             return None
         told += piece
-    network, name, *variables = (os.fsdecode(word) for word in told[:-1].split(b"\0"))
-    return descriptors, network, name, dict(variable.split("=", 1) for variable in variables)
+    parent, network, name, *variables = (os.fsdecode(word) for word in told[:-1].split(b"\0"))
+    return descriptors, int(parent), network, name, dict(variable.split("=", 1) for variable in variables)
 
 
-def _fork(launcher: socket.socket, parent: int, outputs: list[int], network: str, name: str, environment: dict[str, str]) -> bool:
-    """True in the member. The process between the two ends at once, so that the launcher, which adopts orphans, is the member's parent."""
-    answer, answers = os.pipe()
+def _fork(launcher: socket.socket, descriptors: list[int], parent: int, network: str, name: str, environment: dict[str, str]) -> dict[str, str] | None:
+    """In the member its environment. The process between the two ends at once, so that the launcher, which adopts orphans, is the member's parent."""
     goes, go = os.pipe()
-    between = _forked()
+    try:
+        between = _forked()
+        if between == 0 and _forked() != 0:
+            os._exit(0)
+    except OSError:  # no process may be started: the launcher hears that nobody says his number
+        os._exit(1)
     if between == 0:
-        try:
-            if _forked() != 0:
-                os._exit(0)
-        except OSError as error:
-            os.write(answers, f"fork: {error.strerror}\n".encode())
-            os._exit(1)
-        for each in (answer, go, launcher.fileno()):
-            os.close(each)
-        launcher.detach()
-        os.read(goes, 1)  # until it is the launcher's child
-        failed = _C.become_member(network, name, parent)
-        os.write(answers, f"{failed or os.getpid()}\n".encode())
-        if failed:
-            os._exit(127)
-        os.close(answers)
+        os.close(go)
+        if not os.read(goes, 1):  # the launcher's child from here on
+            os._exit(0)
         os.close(goes)
+        launcher.close()
+        *outputs, word = descriptors
+        _become_member(socket.socket(fileno=word), parent, network, name)
         for number, output in enumerate(outputs, 1):
-            _redirect(number, output)
-        os.environ.update(environment)
-        numpy.random.seed()  # as in a process of its own; random's does so by itself, and torch's is the same in all
-        return True
-    for each in (answers, goes, *outputs):
-        os.close(each)
+            os.dup2(output, number)
+            os.close(output)
+        return environment
     os.waitpid(between, 0)
-    os.write(go, b"\0")
-    os.close(go)
-    said = b""
-    while piece := os.read(answer, 1 << 12):
-        said += piece
-    os.close(answer)
-    launcher.sendall(said or b"fork: it has ended\n")
-    return False
+    try:
+        os.write(go, b"\0")
+    except BrokenPipeError:
+        pass
+    for each in (goes, go, *descriptors):
+        os.close(each)
+    return None
+
+
+def _become_member(word: socket.socket, parent: int, network: str, name: str) -> None:
+    """As app/spawn.cc does it between fork and exec."""
+    PR_SET_PDEATHSIG = 1
+    os.setpgid(0, 0)
+    ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
+    if os.getppid() != parent:  # it died before that
+        os._exit(128 + signal.SIGKILL)
+    failed = _C.enter_host_space(network, name)
+    word.sendall(f"{failed or os.getpid()}\n".encode())
+    if failed or not word.recv(1):
+        os._exit(127)
+    word.close()
 
 
 def _forked() -> int:
@@ -148,9 +153,14 @@ def _forked() -> int:
         return os.fork()
 
 
-def _be_main(words: list[str]) -> None:
+def _be_main(words: list[str], environment: dict[str, str]) -> None:
     sys.orig_argv = [*sys.orig_argv[:sys.orig_argv.index("-c")], *words]
     _show_command(sys.orig_argv)
+    read = {name: os.environ.get(name) for name in environment if _is_read_by_imports(name)}
+    os.environ.update(environment)
+    if any(os.environ[name] != value for name, value in read.items()):
+        _start_cold()
+    numpy.random.seed()  # as in a process of its own; random's does so by itself, and torch's is the same in all
     _watch_environment()
     main = sys.modules["__main__"].__dict__
     for name in [name for name in main if not name.startswith("__")]:
@@ -197,24 +207,41 @@ def _show_from(error: BaseException, trace) -> None:
     sys.excepthook = hook
 
 
+def _is_read_by_imports(name: str) -> bool:
+    return name.startswith(_READ_BY_IMPORTS) and name not in _READ_LATER
+
+
+def _start_cold() -> None:
+    for stream in (sys.stdout, sys.stderr):
+        stream.flush()
+    os.execv(sys.executable, [sys.executable, *sys.orig_argv[1:]])
+
+
 def _watch_environment() -> None:
-    os.putenv, os.unsetenv = _watched(os.putenv), _watched(os.unsetenv)  # os.environ calls them
+    """Until the script imports torch or this package: a change that it makes before, a cold process's imports would see."""
+    member, main = os.getpid(), threading.main_thread()
+    plain = os.putenv, os.unsetenv
+    kinds = {module: type(module) for module in (torch, sys.modules[__package__])}
 
+    class Imported(type(torch)):
+        def __getattribute__(self, name):  # `import torch` looks at its __spec__
+            os.putenv, os.unsetenv = plain
+            for module, kind in kinds.items():
+                module.__class__ = kind
+            return getattr(self, name)
 
-def _watched(change):
-    def changed(name, *value):
-        text = os.fsdecode(name)
-        if text.startswith(_READ_BY_IMPORTS) and session._session is None and os.environ.get(text) != (os.fsdecode(value[0]) if value else None):
-            for stream in (sys.stdout, sys.stderr):
-                stream.flush()
-            os.execv(sys.executable, [sys.executable, *sys.orig_argv[1:]])
-        return change(name, *value)
-    return changed
+    def watched(change):
+        def changed(name, *value):
+            text = os.fsdecode(name)
+            ours = os.getpid() == member and threading.current_thread() is main  # and not what it has forked
+            if ours and _is_read_by_imports(text) and os.environ.get(text) != (os.fsdecode(value[0]) if value else None):
+                _start_cold()
+            return change(name, *value)
+        return changed
 
-
-def _redirect(number: int, to: int) -> None:
-    os.dup2(to, number)
-    os.close(to)
+    os.putenv, os.unsetenv = watched(os.putenv), watched(os.unsetenv)  # os.environ calls them
+    for module in kinds:
+        module.__class__ = Imported
 
 
 def _show_command(words: list[str]) -> None:

@@ -31,6 +31,7 @@ def init() -> None:
     if _session is not None:
         return
     _owner = os.getpid()
+    install_excepthook(_give_up)  # around what a script has put there since we were imported
     signals.listen(signal.SIGUSR1)
     longest = patience()
     settings = {"PyTorch": torch.__version__, "SHOAL_TIMEOUT": f"{longest:g} s", "SHOAL_ON_PEER_LOST": os.environ.get("SHOAL_ON_PEER_LOST", "fail")}

@@ -90,11 +90,17 @@ def test_a_server_that_was_killed_is_started_again(tmp_path, undisturbed):  # no
     assert "starts cold" not in said
 
 
+LATE = "import threading; server = await_server(); os.kill(server, 19); threading.Timer(7, os.kill, (server, 18)).start()"
+
+
 @pytest.mark.slow
-@pytest.mark.parametrize("number", [KILL, STOP])
-def test_where_no_server_answers_the_place_is_taken_cold(tmp_path, undisturbed, number):  # noqa: F811
+@pytest.mark.parametrize("what", [f"os.kill(await_server(), {KILL})", f"os.kill(await_server(), {STOP})", LATE.replace("shoal.rank() == 1", "shoal.rank() == 0")])
+def test_where_no_server_answers_the_place_is_taken_cold(tmp_path, undisturbed, what):  # noqa: F811
     course, plan = undisturbed
-    told, said = run(tmp_path, [(1, 4, "begin", KILL)], plan, script=before_the_loss(f"os.kill(await_server(), {int(number)})"))
+    script = before_the_loss(what)
+    if "Timer" in what:  # by one that is not lost, while the launcher has given the server up
+        script = script.replace("if shoal.rank() == 1 and state.step == 4 and", "if shoal.rank() == 0 and state.step == 3 and")
+    told, said = run(tmp_path, [(1, 4, "begin", KILL)], plan, script=script)
     assert told == 3 * [course], said
     assert came(said) == [False], said
 
@@ -103,7 +109,7 @@ def at_the_start_of_python(folder, text):
     """Variables with which each server of a run does this first."""
     site = folder / "site"
     site.mkdir()
-    (site / "sitecustomize.py").write_text(f"import os, sys, time\nif 'serve()' in ' '.join(sys.orig_argv):\n    {text}\n")
+    (site / "sitecustomize.py").write_text(f"import os, sys, time\nif 'serve(' in ' '.join(sys.orig_argv):\n    {text}\n")
     return {"PYTHONPATH": os.pathsep.join([str(site), environment()["PYTHONPATH"]]), "PYTHONDONTWRITEBYTECODE": "1"}
 
 
@@ -117,7 +123,8 @@ def test_servers_that_always_end_are_given_up_and_all_start_cold(tmp_path, undis
     told, said = run(tmp_path, [(1, 4, "begin", KILL)], plan, script=before_the_loss(waits), variables=variables)
     assert told == 3 * [course], said
     assert came(said) == [False], said
-    assert said.count("no room") == said.count("shoal: the process of which members are forked ended 3 times (no room): who comes in a lost member's place starts cold"), said
+    assert "shoal: members start cold, since nothing can be forked here: no room (--cold leaves out to try)\n" in said, said
+    assert said.count("no room") == 1 + said.count("shoal: the process of which members are forked ended 3 times (no room): who comes in a lost member's place starts cold"), said
 
 
 @pytest.mark.slow
@@ -166,14 +173,31 @@ def test_what_imports_say_is_said_once(tmp_path):
     assert launcher.returncode == 0 and sorted(line for line in said.splitlines() if line.startswith("[")) == ["[0] err", "[0] member", "[0] out", "[1] member", "[2] member"], said
 
 
-@pytest.mark.parametrize("unfit", ["import threading; threading.Thread(target=time.sleep, args=(1000,), daemon=True).start()", "kept = os.open('nvidia0', os.O_RDONLY); os.readlink = lambda _: '/dev/nvidia0'",
-                                   "print('it fails'); os._exit(3)"])
-def test_members_start_cold_where_the_server_cannot_fork(tmp_path, unfit):
+UNFIT = {
+    "imports have started threads": "import threading; threading.Thread(target=time.sleep, args=(1000,)).start()",
+    "imports have opened a device": "kept = os.open('nvidia0', os.O_RDONLY); os.readlink = lambda _: '/dev/nvidia0'",
+    "it fails": "print('it fails', file=sys.stderr, flush=True); os._exit(3)",
+    "something holds the socket": "import subprocess; subprocess.Popen(['sleep', '1000']); print('something holds the socket', file=sys.stderr, flush=True); os._exit(3)",
+}
+
+
+@pytest.mark.parametrize("why", UNFIT)
+def test_members_start_cold_where_the_server_cannot_fork(tmp_path, why):
     (tmp_path / "nvidia0").touch()
-    with start(tmp_path, "import sys\nprint('shoal.fork_server' in sys.modules)", variables=at_the_start_of_python(tmp_path, unfit)) as launcher:
+    with start(tmp_path, "import sys\nprint('shoal.fork_server' in sys.modules)", variables=at_the_start_of_python(tmp_path, UNFIT[why])) as launcher:
         said = launcher.communicate(timeout=PATIENCE)[0]
     assert launcher.returncode == 0 and sorted(line for line in said.splitlines() if line.startswith("[")) == [f"[{rank}] False" for rank in range(3)], said
-    assert len(said.splitlines()) == 4, said
+    assert f"shoal: members start cold, since nothing can be forked here: {why} (--cold leaves out to try)\n" in said and len(said.splitlines()) == 5, said
+
+
+def test_a_python_behind_a_wrapper(tmp_path):
+    wrapper = tmp_path / "python"
+    wrapper.write_text(f'#!/bin/sh\n{sys.executable} "$@"\n')
+    wrapper.chmod(0o755)
+    (tmp_path / "member.py").write_text("import sys\nprint('shoal.fork_server' in sys.modules)")
+    with launch(2, [str(wrapper), "member.py"], cwd=tmp_path, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True) as launcher:
+        said = launcher.communicate(timeout=PATIENCE)[0]
+    assert launcher.returncode == 0 and {"[0] True", "[1] True"} <= set(said.splitlines()), said
 
 
 def test_a_run_that_is_told_to_end_while_the_server_imports(tmp_path):

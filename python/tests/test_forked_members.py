@@ -14,7 +14,7 @@ import pytest
 from pool import environment, program
 from test_fork_server import PATIENCE, SERVER
 
-TOLD = {"SHOAL_RANK": "1", "OF_THE_MEMBER": "yes = no"}
+TOLD = {"SHOAL_RANK": "0", "SHOAL_SIZE": "1", "OF_THE_MEMBER": "yes = no"}
 
 SEES = """
 import os, sys
@@ -54,6 +54,28 @@ print("last line", flush=True)
 """
 THREADS = "import os, sys\nos.environ['OMP_NUM_THREADS'] = '3'\nprint('torch' in sys.modules)\nimport torch\nprint(torch.get_num_threads())\n"
 
+CHILDREN = """
+import multiprocessing, os, sys
+def change():
+    os.environ["OMP_NUM_THREADS"] = "3"
+if __name__ == "__main__":
+    print("began", flush=True)
+    with multiprocessing.get_context("fork").Pool(1, initializer=change) as pool:
+        print(pool.apply(os.getenv, ("OMP_NUM_THREADS",)))
+    import torch
+    change()
+    print("ends", os.environ["OMP_NUM_THREADS"])
+"""
+HOOK = """
+import sys
+sys.excepthook = lambda *_: print("mine", file=sys.stderr)
+import shoal
+shoal.init()
+if sys.argv[1] == "error":
+    raise shoal.Error("no room")
+raise ValueError("none")
+"""
+
 CASES = {
     "what a script sees": (SEES, [], ["script.py", "a b", "--flag", "-m", ""]),
     "from another folder, by a link, with flags": (SEES, ["-u", "-O", "-W", "ignore", "-Xdev"], ["./folder/link.py"]),
@@ -71,6 +93,9 @@ CASES = {
     "TERM": ("import os, signal\nos.kill(os.getpid(), signal.SIGTERM)\nwhile True: pass", [], ["script.py"]),
     "code": ("", ["-u"], ["-c", SEES.replace("__file__", "'__file__' in globals()"), "word", "-c"]),
     "an exception of code": ("", [], ["-c", "import torch\ndef f(): 1 / 0\nf()"]),
+    "what it forks and what comes later": (CHILDREN, [], ["script.py"]),
+    "a hook that was there before Shoal": (HOOK, [], ["script.py", "error"]),
+    "and another error": (HOOK, [], ["script.py", "other"]),
     "no script": ("", [], ["none.py"]),
     "no module": ("", [], ["-m", "package.none"]),
     "processes of its own": (POOL, [], ["script.py"]),
@@ -127,19 +152,26 @@ class Server:
         self.said = self.process.communicate(timeout=PATIENCE)[0]
 
     def ask(self, variables, outputs, network="", name=""):
-        text = "".join(word + "\0" for word in (network, name, *(f"{name}={value}" for name, value in variables.items()))).encode()
-        socket.send_fds(self.socket, [struct.pack("=I", len(text)) + text], outputs)
-        return self.socket.makefile().readline().rstrip("\n")
+        """What the member says first, and its socket."""
+        text = "".join(word + "\0" for word in (str(os.getpid()), network, name, *(f"{name}={value}" for name, value in variables.items()))).encode()
+        word, of_member = socket.socketpair()
+        word.settimeout(PATIENCE)
+        with of_member:
+            socket.send_fds(self.socket, [struct.pack("=I", len(text)) + text], [*outputs, of_member.fileno()])
+        return word.makefile().readline().rstrip("\n"), word
 
 
 def as_forked(command, folder, told=TOLD):
     with Server(command, folder) as server:
         (out, outs), (err, errs) = os.pipe(), os.pipe()
-        member = int(server.ask(told, [outs, errs]))
+        said, word = server.ask(told, [outs, errs])
+        member = int(said)
+        assert os.getpgid(member) == member
+        with word:
+            word.sendall(b"\0")
         os.close(outs), os.close(errs)
         with open(out) as out, open(err) as err:
             said = out.read(), err.read()
-        assert os.getpgid(member) == member
         _, status = os.waitpid(member, 0)
     assert (server.process.returncode, server.said) == (0, "")
     return os.waitstatus_to_exitcode(status), *said
@@ -159,20 +191,24 @@ def test_it_runs_and_ends_as_a_cold_process(tmp_path, words_of_server, script, f
     assert "fork" not in err and (out or err or code)
 
 
-def test_what_a_member_cannot_do_is_answered_and_the_next_is_forked(tmp_path, words_of_server):
+def test_what_a_member_cannot_do_is_answered_and_who_is_not_wanted_any_more_is_none(tmp_path, words_of_server):
     write(tmp_path, "print('here')")
     with Server([sys.executable, *words_of_server, "script.py"], tmp_path) as server:
         out, outs = os.pipe()
-        assert server.ask(TOLD, [outs, outs], "/run/netns/there-is-none", "host") == "open its network namespace: No such file or directory"
-        member = int(server.ask(TOLD, [outs, outs]))
+        assert server.ask(TOLD, [outs, outs], "/run/netns/there-is-none", "host")[0] == "open its network namespace: No such file or directory"
+        given_up, word = server.ask(TOLD, [outs, outs])
+        word.close()
+        assert os.waitstatus_to_exitcode(os.waitpid(int(given_up), 0)[1]) == 127
+        member, word = server.ask(TOLD, [outs, outs])
+        word.sendall(b"\0")
         os.close(outs)
         with open(out) as said:
             assert said.read() == "here\n"
-        assert os.waitpid(member, 0)[1] == 0
+        assert os.waitpid(int(member), 0)[1] == 0
 
 
 def test_a_request_that_was_cut_short_is_none(tmp_path, words_of_server):
     write(tmp_path, SEES)
     with Server([sys.executable, *words_of_server, "script.py"], tmp_path) as server:
-        server.socket.sendall(struct.pack("=I", 1000) + b"\0\0SHOAL_RANK=1\0OF_THE_MEM")
+        server.socket.sendall(struct.pack("=I", 1000) + b"1\0\0\0SHOAL_RANK=1\0OF_THE_MEM")
     assert (server.process.returncode, server.said) == (0, "")

@@ -16,7 +16,6 @@ from torch import distributed
 import shoal
 import tiny  # noqa: F401  on the members' path
 from pool import environment, program
-from test_launchers import variables
 from test_shared_hosts import BYTES, MEASURED, SIDE, Weight, sent, whole
 
 RATES = {"a": "100mbit", "b": "100mbit", "c": "100mbit", "d": "20mbit"}
@@ -78,21 +77,13 @@ def results(tmp_path_factory):
     if made.returncode == 2 and "does not permit network namespaces" in made.stderr:
         pytest.skip(made.stderr.strip())
     assert made.returncode == 0, made.stderr
-    started = []
     try:
-        for rank, host in enumerate(RATES):
-            given = variables(**{"JOB_COMPLETION_INDEX": str(rank), "SHOAL_SIZE": str(MEMBERS), "SHOAL_JOB": "train", "SHOAL_SECRET": "hush",
-                                 "SHOAL_COORD": "10.77.0.1:29400", "PYTHONPATH": environment()["PYTHONPATH"]})
-            command = [sys.executable, "-c", f"import test_measured_network as t; t.member({str(folder)!r})"]
-            started.append(subprocess.Popen([program(), "lab", "exec", name, host, "--", *command], env=given, cwd=folder,
-                                            stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True))
-        said = [process.communicate(timeout=400)[0] for process in started]
-        assert [process.returncode for process in started] == [0] * MEMBERS, said
+        command = [sys.executable, "-c", f"import torch.optim, test_measured_network as t; t.member({str(folder)!r})"]
+        ran = subprocess.run([program(), "run", "-n", str(MEMBERS), "--lab", name, "--", *command], env=environment(), cwd=folder, capture_output=True, text=True, timeout=400)
+        assert ran.returncode == 0, ran.stderr
     finally:
-        for process in started:
-            process.kill()
         subprocess.run([program(), "lab", "down", name], check=True)
-    assert said[0].count("hosts' links are unequal: measuring the network") == 2, said[0]  # training, and the first group alone
+    assert ran.stderr.count("[0] shoal: hosts' links are unequal: measuring the network") == 2, ran.stderr  # training, and the first group alone
     return [torch.load(folder / str(rank)) for rank in range(MEMBERS)]
 
 

@@ -58,11 +58,11 @@ print("told", json.dumps([shoal.rank(), rows, seen]), flush=True)
 class Run:
     """A run of SCRIPT, whose lines are kept as they come."""
 
-    def __init__(self, folder, members, stops, consistency="ssp:2", policy="rejoin", clocks=12, variables=None):
+    def __init__(self, folder, members, stops, consistency="ssp:2", policy="rejoin", clocks=12, variables=None, cold=False):
         (folder / "count.py").write_text(SCRIPT)
         self.folder, self.members, self.clocks, self.lines = folder, members, clocks, []
         self.process = launch(members, [sys.executable, "count.py", str(clocks), json.dumps(stops), consistency], {"OMP_NUM_THREADS": "1", **(variables or {})},
-                              ["--on-peer-lost", policy, "--cold"] if policy == "rejoin" else ["--on-peer-lost", policy],
+                              ["--on-peer-lost", policy, *(["--cold"] if cold else [])],
                               cwd=folder, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
         self._news = threading.Condition()
         self._over = False
@@ -118,7 +118,7 @@ def test_members_that_join_work_from_a_clock_on(tmp_path, consistency):
 
 def test_one_after_the_other_and_one_is_killed(tmp_path):
     """Who joins may be lost like any other, and others join behind it."""
-    run = Run(tmp_path, 2, [[3, 3], [7, 4]])
+    run = Run(tmp_path, 2, [[3, 3], [7, 4]], cold=True)  # its ranks are read from /proc
     run.wait_for("stands at 3", 2)
     assert run.join() == "rank 2\n"
     run.wait_for("stands at 7", 3)
@@ -142,7 +142,7 @@ def of_run(pid, run, rank):
 
 def test_nobody_waits_for_who_is_slow(tmp_path):
     """A member is lost, and replaced, while others start that are to join; and one request is taken back meanwhile."""
-    run = Run(tmp_path, 2, [[5, 3]])
+    run = Run(tmp_path, 2, [[5, 3]], cold=True)
     run.wait_for("stands at 5", 2)
     (tmp_path / "slow").touch()
     with subprocess.Popen([program(), "join", "-n", "3"], cwd=tmp_path, env=environment(), stdout=subprocess.PIPE, stderr=subprocess.STDOUT) as asking:

@@ -31,9 +31,8 @@ bool finite(std::span<const T> values) {
 template <class T>
 bool set_finite(std::span<T> into, std::span<const T> from) {
   if constexpr (std::is_floating_point_v<T>) {
-    if (into.size_bytes() < kWorthHelp) return copy_finite(into, from);
     std::atomic<bool> all = true;
-    with_help(into.size(), kHelpPiece / sizeof(T), [&](std::size_t begin, std::size_t end) {
+    with_help(into.size(), sizeof(T), [&](std::size_t begin, std::size_t end) {
       if (!copy_finite(into.subspan(begin, end - begin), from.subspan(begin, end - begin))) all = false;
     });
     return all;

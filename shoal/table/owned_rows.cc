@@ -117,8 +117,7 @@ void OwnedRows<T>::add(Number first, std::size_t count, std::span<const T> value
     if (weighed_) moves(number, max_norm(of_row));  // since who was told last
   }
   const std::span<T> rows = settled_.rows(first, count);
-  if (values.size_bytes() < kWorthHelp) return table::add<T>(rows, values);
-  with_help(values.size(), kHelpPiece / sizeof(T), [&](std::size_t begin, std::size_t end) {
+  with_help(values.size(), sizeof(T), [&](std::size_t begin, std::size_t end) {
     table::add<T>(rows.subspan(begin, end - begin), values.subspan(begin, end - begin));
   });
 }

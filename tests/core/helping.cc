@@ -6,6 +6,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <atomic>
 #include <numeric>
 #include <thread>
 #include <vector>
@@ -16,7 +17,7 @@ namespace {
 // Whether each of `count` elements was counted once.
 bool each_once(std::size_t count, std::size_t piece) {
   std::vector<int> times(count);
-  with_help(count, piece, [&](std::size_t begin, std::size_t end) {
+  share(count, piece, [&](std::size_t begin, std::size_t end) {
     for (std::size_t i = begin; i < end; ++i) ++times[i];
   });
   return std::ranges::all_of(times, [](int n) { return n == 1; });
@@ -24,6 +25,15 @@ bool each_once(std::size_t count, std::size_t piece) {
 
 TEST(Helping, each_element_is_done_once) {
   for (const std::size_t count : {0u, 1u, 9u, 10u, 11u, 20u, 1001u}) EXPECT_TRUE(each_once(count, 10)) << count;
+}
+
+TEST(Helping, short_walks_are_gone_alone_and_long_ones_in_pieces) {
+  std::vector<std::size_t> lengths;
+  with_help(100, 8, [&](std::size_t begin, std::size_t end) { lengths.push_back(end - begin); });
+  EXPECT_EQ(lengths, std::vector<std::size_t>{100});
+  std::atomic<std::size_t> all = 0;
+  with_help(kWorthHelp, 4, [&](std::size_t begin, std::size_t end) { all += end - begin; });
+  EXPECT_EQ(all, kWorthHelp);
 }
 
 TEST(Helping, whoever_asks_at_the_same_time) {

@@ -1,13 +1,11 @@
-#include "shoal/net/host_space.h"
+#include "shoal/core/host_space.h"
 
 #include <fcntl.h>
 #include <sched.h>
-#include <signal.h>
 #include <sys/mount.h>
-#include <sys/prctl.h>
 #include <unistd.h>
 
-namespace shoal::net {
+namespace shoal {
 
 const char* enter(const HostSpace& host) {
   if (host.network.empty()) return nullptr;
@@ -26,11 +24,4 @@ const char* enter(const HostSpace& host) {
   return nullptr;
 }
 
-const char* become_member(const HostSpace& host, pid_t launcher) {
-  if (::setpgid(0, 0) != 0) return "setpgid";
-  if (::prctl(PR_SET_PDEATHSIG, SIGKILL) != 0) return "prctl";
-  if (::getppid() != launcher) ::_exit(128 + SIGKILL);  // it died before prctl
-  return enter(host);
-}
-
-}  // namespace shoal::net
+}  // namespace shoal
