@@ -30,8 +30,9 @@ constexpr std::size_t kMostSaid = 1 << 20;  // bytes that are kept of each outpu
 
 // Imports see what they would see in a cold process: an empty input, and the script's folder in front, or for a module this one.
 constexpr const char* kServe = R"(import os, sys
-asked = os.dup(0)
-os.dup2(os.open(os.devnull, os.O_RDONLY), 0)
+asked, nothing = os.dup(0), os.open(os.devnull, os.O_RDONLY)
+os.dup2(nothing, 0)
+os.close(nothing)
 if not sys.flags.safe_path and sys.argv[1] != "-c":
     sys.path[0] = os.getcwd() if sys.argv[1] == "-m" else os.path.dirname(os.path.realpath(sys.argv[1]))
 from shoal import fork_server

@@ -14,7 +14,9 @@ import ctypes
 import gc
 import importlib.machinery
 import io
+import multiprocessing
 import os
+import pkgutil
 import runpy
 import signal
 import socket
@@ -33,10 +35,13 @@ _NAME = "shoal-forks"  # of the process
 _DEVICES = tuple("/dev/" + name for name in ("nvidia", "kfd", "dri/", "accel", "vfio", "davinci", "habanalabs"))  # who has opened one must not fork
 _READ_BY_IMPORTS = ("OMP_", "GOMP_", "KMP_", "MKL_", "OPENBLAS_", "DNNL_", "ONEDNN_", "ATEN_", "TORCH", "PYTORCH_", "TRITON_", "NPY_")
 _READ_LATER = ("PYTORCH_NVML_BASED_CUDA_CHECK",)
+_started_in = ""
 
 
 def serve(asked: int) -> None:
     """Forks members as the launcher asks for them, by that descriptor. Returns in each of these, when its script has."""
+    global _started_in
+    _started_in = os.getcwd()
     words = sys.argv[1:]
     _import_for_optimizers(words)
     _refuse_if_unfit()
@@ -160,7 +165,9 @@ def _be_main(words: list[str], environment: dict[str, str]) -> None:
     os.environ.update(environment)
     if any(os.environ[name] != value for name, value in read.items()):
         _start_cold()
-    numpy.random.seed()  # as in a process of its own; random's does so by itself, and torch's is the same in all
+    numpy.random.seed()  # as in a process of its own; random's does so by itself
+    torch.default_generator.seed()
+    multiprocessing.current_process().authkey = os.urandom(32)
     _watch_environment()
     main = sys.modules["__main__"].__dict__
     for name in [name for name in main if not name.startswith("__")]:
@@ -185,6 +192,8 @@ def _run(words: list[str], main: dict) -> None:
         return
     sys.argv = words
     script = os.path.join(os.getcwd(), words[0])
+    if pkgutil.get_importer(script):  # a folder or an archive, which may be named so
+        _start_cold()
     try:
         with io.open_code(script) as file:
             text = file.read()
@@ -212,6 +221,7 @@ def _is_read_by_imports(name: str) -> bool:
 
 
 def _start_cold() -> None:
+    os.chdir(_started_in)
     for stream in (sys.stdout, sys.stderr):
         stream.flush()
     os.execv(sys.executable, [sys.executable, *sys.orig_argv[1:]])

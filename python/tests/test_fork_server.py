@@ -142,7 +142,7 @@ def start(folder, text, members=3, variables=None, flags=None):
 
 def test_members_are_children_of_their_own_and_the_server_goes(tmp_path):
     text = SERVER + f"""
-import json, numpy, random, sys
+import json, multiprocessing, numpy, random, sys, torch
 def is_child(pid):
     try:
         return int(open(f"/proc/{{pid}}/stat").read().rpartition(")")[2].split()[1]) == os.getppid()
@@ -156,7 +156,8 @@ with open("/proc/self/cmdline") as words:
     said = words.read().rstrip("\\0").split("\\0")
 open_files = [os.readlink(f"/proc/self/fd/{{number}}").split(":")[0] for number in "012"]
 print("told", json.dumps([os.environ["SHOAL_RANK"], os.getpgid(0) == os.getpid(), is_child(os.getpid()), said[1:], sys.argv, "shoal.fork_server" in sys.modules, open_files]))
-print("drawn", numpy.random.rand(), random.random())
+for drawn in numpy.random.rand(), random.random(), torch.rand(1).item(), torch.initial_seed(), multiprocessing.current_process().authkey.hex():
+    print("drawn", drawn)
 """
     with start(tmp_path, text) as launcher:
         said = launcher.communicate(timeout=PATIENCE)[0]
@@ -164,7 +165,7 @@ print("drawn", numpy.random.rand(), random.random())
     told = sorted(json.loads(line.split("told ")[1]) for line in said.splitlines() if "told " in line)
     words = ["member.py", "a b", "-u"]
     assert told == [[str(rank), True, True, words, words, True, ["/dev/null", "pipe", "pipe"]] for rank in range(3)], said
-    assert len({line.split("drawn")[1] for line in said.splitlines() if "drawn" in line}) == 3, said
+    assert len({line.split("drawn")[1] for line in said.splitlines() if "drawn" in line}) == 3 * 5, said
 
 
 def test_what_imports_say_is_said_once(tmp_path):

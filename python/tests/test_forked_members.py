@@ -66,6 +66,13 @@ if __name__ == "__main__":
     change()
     print("ends", os.environ["OMP_NUM_THREADS"])
 """
+AWAY = """
+import os
+os.chdir("/")
+os.environ["OMP_NUM_THREADS"] = "3"
+import torch
+print(torch.get_num_threads(), __file__, os.getcwd())
+"""
 HOOK = """
 import sys
 sys.excepthook = lambda *_: print("mine", file=sys.stderr)
@@ -94,6 +101,8 @@ CASES = {
     "code": ("", ["-u"], ["-c", SEES.replace("__file__", "'__file__' in globals()"), "word", "-c"]),
     "an exception of code": ("", [], ["-c", "import torch\ndef f(): 1 / 0\nf()"]),
     "what it forks and what comes later": (CHILDREN, [], ["script.py"]),
+    "another folder before torch": (AWAY, [], ["script.py"]),
+    "a folder that is named as a script": (SEES, [], ["package.py", "word"]),
     "a hook that was there before Shoal": (HOOK, [], ["script.py", "error"]),
     "and another error": (HOOK, [], ["script.py", "other"]),
     "no script": ("", [], ["none.py"]),
@@ -134,6 +143,7 @@ def write(folder, script):
     (folder / "package" / "__init__.py").write_text("")
     (folder / "package" / "beside.py").write_text("")
     (folder / "folder" / "link.py").symlink_to("../script.py")
+    (folder / "package.py").symlink_to("package")
 
 
 class Server:

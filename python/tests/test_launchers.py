@@ -245,7 +245,10 @@ def test_a_cluster_ends_with_a_test_that_is_killed(slurm, tmp_path):
                             env=variables(PYTHONPATH=str(Path(__file__).parent)))
     assert test.stdout.readline() == "up\n"
     conf = f"SLURM_CONF={folder}/slurm.conf"
-    assert {"munged", "slurmctld", "slurmd", "slurmstepd", "srun", "sleep"} <= {name_of(pid) for pid in processes_with(conf)}
+    deadline = time.monotonic() + 20
+    while not {"munged", "slurmctld", "slurmd", "slurmstepd", "srun", "sleep"} <= (there := {name_of(pid) for pid in processes_with(conf)}):
+        assert time.monotonic() < deadline, there  # the shell says so just before it is sleep
+        time.sleep(0.05)
     test.kill()
     test.communicate()
     deadline = time.monotonic() + 20
