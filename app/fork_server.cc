@@ -24,9 +24,8 @@ namespace {
 
 using namespace std::chrono_literals;
 
-constexpr Nanoseconds kPause = 2s;        // its imports take some seconds of a core, which members want first
+constexpr Nanoseconds kPause = 2s;  // its imports take some seconds of a core, which members want first
 constexpr timeval kAnswers{.tv_sec = 5, .tv_usec = 0};  // within; it has nothing else to do
-constexpr std::size_t kMostSaid = 1 << 20;  // bytes that are kept of each output
 
 // Imports see what they would see in a cold process: an empty input, and the script's folder in front, or for a module this one.
 constexpr const char* kServe = R"(import os, sys
@@ -87,18 +86,6 @@ std::string read_line(int socket) {
   }
 }
 
-// What is there to be read, until kMostSaid.
-void read_from(net::Descriptor& from, std::string& text) {
-  char buffer[4096];
-  while (from) {
-    const ssize_t got = ::read(from.get(), buffer, sizeof buffer);
-    if (got < 0 && errno == EINTR) continue;
-    if (got == 0) from.reset();
-    if (got <= 0) return;
-    text.append(buffer, std::min(static_cast<std::size_t>(got), kMostSaid - std::min(text.size(), kMostSaid)));
-  }
-}
-
 }  // namespace
 
 std::optional<std::vector<std::string>> forking(const std::vector<std::string>& command) {
@@ -148,8 +135,8 @@ std::pair<std::string, std::string> ForkServer::said() { return {std::exchange(o
 // Its end shows in the process and not only in the socket, which what its imports have started may hold.
 void ForkServer::notice() {
   if (!process_.in) return;
-  read_from(process_.child.out, out_);
-  read_from(process_.child.err, err_);
+  read_available(process_.child.out, out_);
+  read_available(process_.child.err, err_);
   char byte;
   const ssize_t got = ::recv(process_.in.get(), &byte, 1, MSG_DONTWAIT);  // once it is ready it says no more
   if (got == 1) ready_ = true;
@@ -170,7 +157,7 @@ void ForkServer::stop() {
 
 void ForkServer::end() {
   ++ended_;
-  read_from(process_.child.err, err_);
+  read_available(process_.child.err, err_);
   last_words_ = last_line(std::exchange(err_, {}));
   out_.clear();
   stop();

@@ -8,6 +8,7 @@
 #include <sys/socket.h>
 #include <sys/wait.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <cstdlib>
 #include <cstring>
@@ -100,14 +101,6 @@ Error not_a_program(const fs::path& path) {
   return {Code::invalid_argument, "command not found: " + path.string()};
 }
 
-// Adds what is readable to `text`, keeping at most 1 MB; false at the end of the stream.
-bool read_some(int fd, std::string& text) {
-  char buffer[4096];
-  const ssize_t got = ::read(fd, buffer, sizeof buffer);
-  if (got > 0 && text.size() < (1u << 20)) text.append(buffer, static_cast<std::size_t>(got));
-  return got > 0 || (got < 0 && errno == EINTR);
-}
-
 // The status with which a child ended; at the deadline it is killed, and `said` tells so.
 int wait_until(pid_t pid, Instant deadline, std::string& said) {
   constexpr int kLookEach = 1;  // ms; a child that has closed its outputs is about to end
@@ -197,6 +190,18 @@ Outputs make_outputs() {
   return {{-1, reading_end(out), reading_end(err)}, std::move(out.write), std::move(err.write)};
 }
 
+void read_available(net::Descriptor& from, std::string& text) {
+  constexpr std::size_t most = 1 << 20;
+  char buffer[4096];
+  for (int pieces = 16; from && pieces > 0; --pieces) {  // as much as a pipe holds: who never stops writing does not keep us here
+    const ssize_t got = ::read(from.get(), buffer, sizeof buffer);
+    if (got < 0 && errno == EINTR) continue;
+    if (got == 0) from.reset();
+    if (got <= 0) return;
+    text.append(buffer, std::min(static_cast<std::size_t>(got), most - std::min(text.size(), most)));
+  }
+}
+
 Child start_member(const std::string& program, const std::vector<std::string>& words,
                    const Environment& environment, const HostSpace& host) {
   Outputs outputs = make_outputs();
@@ -249,13 +254,13 @@ std::string last_line(std::string err) {
 }
 
 ToolResult run_tool(const std::vector<std::string>& words, Nanoseconds limit) {
-  Pipe out = make_pipe(), err = make_pipe();
+  Outputs outputs = make_outputs();
   ExecVectors vectors(words, {});
   posix_spawn_file_actions_t actions;
   ::posix_spawn_file_actions_init(&actions);
   ::posix_spawn_file_actions_addopen(&actions, 0, "/dev/null", O_RDONLY, 0);
-  ::posix_spawn_file_actions_adddup2(&actions, out.write.get(), 1);
-  ::posix_spawn_file_actions_adddup2(&actions, err.write.get(), 2);
+  ::posix_spawn_file_actions_adddup2(&actions, outputs.out.get(), 1);
+  ::posix_spawn_file_actions_adddup2(&actions, outputs.err.get(), 2);
   pid_t pid = -1;
   const int failed =
       ::posix_spawnp(&pid, words[0].c_str(), &actions, nullptr, vectors.argv(), vectors.envp());
@@ -264,18 +269,19 @@ ToolResult run_tool(const std::vector<std::string>& words, Nanoseconds limit) {
     throw Error(Code::unsupported, words[0] + " cannot be started: " + std::strerror(failed), {},
                 words[0] == "ip" || words[0] == "tc" ? "install the package iproute2" : "");
   }
-  out.write.reset();
-  err.write.reset();
+  outputs.out.reset();
+  outputs.err.reset();
 
   ToolResult result;
+  auto& [_, out, err] = outputs.child;
   const Instant deadline = steady_now() + limit;
-  pollfd fds[2] = {{out.read.get(), POLLIN, 0}, {err.read.get(), POLLIN, 0}};
-  while (fds[0].fd >= 0 || fds[1].fd >= 0) {
+  while (out || err) {
+    pollfd fds[2] = {{out.get(), POLLIN, 0}, {err.get(), POLLIN, 0}};
     const auto left = std::chrono::duration_cast<std::chrono::milliseconds>(deadline - steady_now()).count();
     if (left <= 0) break;
     if (::poll(fds, 2, static_cast<int>(left)) <= 0) continue;
-    if (fds[0].revents && !read_some(fds[0].fd, result.out)) fds[0].fd = -1;
-    if (fds[1].revents && !read_some(fds[1].fd, result.err)) fds[1].fd = -1;
+    read_available(out, result.out);
+    read_available(err, result.err);
   }
   const int status = wait_until(pid, deadline, result.err);
   result.status = WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);

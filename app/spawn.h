@@ -45,6 +45,8 @@ struct Outputs {
   net::Descriptor out, err;
 };
 Outputs make_outputs();
+// Adds what is there of such an output to `text`, which keeps at most 1 MB; at its end closes it.
+void read_available(net::Descriptor& from, std::string& text);
 // Both ends of a socket.
 std::pair<net::Descriptor, net::Descriptor> make_sockets();
 

@@ -76,9 +76,9 @@ def test_twenty_kills_and_each_time_one_is_forked(tmp_path):
     assert came(said) == [True] * 20
 
 
-def before_the_loss(what):
-    """TELLING, in which the member that is to be lost does this first."""
-    ours = f"if shoal.rank() == 1 and state.step == 4 and 'SHOAL_GENERATION' not in os.environ:\n        {what}\n    "
+def before_the_loss(what, by=1, step=4):
+    """TELLING, in which the member that is to be lost does this first, or another one before."""
+    ours = f"if shoal.rank() == {by} and state.step == {step} and 'SHOAL_GENERATION' not in os.environ:\n        {what}\n    "
     return TELLING.replace('fault("begin", state.step)', ours + 'fault("begin", state.step)')
 
 
@@ -94,12 +94,11 @@ LATE = "import threading; server = await_server(); os.kill(server, 19); threadin
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("what", [f"os.kill(await_server(), {KILL})", f"os.kill(await_server(), {STOP})", LATE.replace("shoal.rank() == 1", "shoal.rank() == 0")])
-def test_where_no_server_answers_the_place_is_taken_cold(tmp_path, undisturbed, what):  # noqa: F811
+@pytest.mark.parametrize(("what", "by", "step"), [(f"os.kill(await_server(), {KILL})", 1, 4), (f"os.kill(await_server(), {STOP})", 1, 4), (LATE, 0, 3)],
+                         ids=["killed", "stopped", "on again when the launcher has given it up"])
+def test_where_no_server_answers_the_place_is_taken_cold(tmp_path, undisturbed, what, by, step):  # noqa: F811
     course, plan = undisturbed
-    script = before_the_loss(what)
-    if "Timer" in what:  # by one that is not lost, while the launcher has given the server up
-        script = script.replace("if shoal.rank() == 1 and state.step == 4 and", "if shoal.rank() == 0 and state.step == 3 and")
+    script = before_the_loss(what, by, step)
     told, said = run(tmp_path, [(1, 4, "begin", KILL)], plan, script=script)
     assert told == 3 * [course], said
     assert came(said) == [False], said

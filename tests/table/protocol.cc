@@ -36,9 +36,8 @@ void expect_bounds(const Consistency& consistency, const Also& also = {}, const 
     }
     Counts counts(options);
     std::mt19937_64 draw(seed);
-    const unsigned seldom = options.width > 1000 ? 128 : 16;  // what servers hold is all fetched
     counts.run([&](std::uint32_t reader, Clock clock, Key key, std::span<const std::int64_t> row) {
-      if (longest_stay(consistency) == 0 && draw() % seldom == 0) counts.expect_order_at_servers(reader);
+      if (longest_stay(consistency) == 0 && draw() % 16 == 0) counts.expect_order_at_servers(reader);
       Clock slowest = Counts::kOver, quickest = 0;             // of those who are not done
       for (std::uint32_t worker = 0; worker < counts.size(); ++worker) {
         const bool over = clock == Counts::kOver;
