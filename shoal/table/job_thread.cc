@@ -25,9 +25,9 @@ class Rest {
   // Jobs and rests take turns; the first job begins now.
   Rest() : since_(steady_now()), others_(others()) {}
   void job_begins() { begin_ = steady_now(); }
-  // Thrice the job's time where the other threads of this process had a core all the time; none where they had none.
+  // Six times the job's time where the other threads of this process had a core all the time; none where they had none.
   Seconds after_job() {
-    constexpr double most = 3;
+    constexpr double most = 6;
     const Instant now = steady_now();
     const Seconds others_now = others();
     const double busy = std::min(1.0, (others_now - others_) / Seconds(now - since_));

@@ -15,7 +15,7 @@ class JobThread {
  public:
   enum class Pace : std::uint8_t {
     prompt,                           // somebody waits for its jobs
-    leisurely,                        // the kernel gives way to others where they want the same core
+    leisurely,                        // leaves cores to others of its process while they compute
   };
   explicit JobThread(Pace pace = Pace::prompt) : pace_(pace) {}
   ~JobThread();                       // after all that it was given
