@@ -15,7 +15,7 @@ import side_by_side as sbs
 MODELS = {"ssp": "SSP", "essp": "SSPPush"}  # ours by its name
 
 
-def run(lab: sbs.Lab, program: pathlib.Path, mode: str, consistency: str, clock_ms: float, length: int, *more: str) -> list[dict]:
+def run(lab: sbs.Lab, program: pathlib.Path, mode: str, consistency: str, clock_ms: float, length: int, *more: str, timeout: float = 600) -> list[dict]:
     """The JSON lines of all clients, one on each of the lab's hosts; consistency as in "essp:3"."""
     name, _, staleness = consistency.partition(":")
     with tempfile.TemporaryDirectory() as folder:
@@ -28,7 +28,7 @@ def run(lab: sbs.Lab, program: pathlib.Path, mode: str, consistency: str, clock_
                 command = [str(program), mode, str(hosts), str(client), str(lab.members), MODELS[name], staleness, str(clock_ms), str(length), *more]
                 processes.append(subprocess.Popen(lab.exec(client, command), env={**os.environ, "GLOG_minloglevel": "2"}, cwd=folder,
                                                   stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True))
-            said = [process.communicate(timeout=600)[0] for process in processes]
+            said = [process.communicate(timeout=timeout)[0] for process in processes]
         finally:
             for process in processes:
                 process.kill()

@@ -1,10 +1,10 @@
-"""Multiclass logistic regression of real rows by how weights are shared, beside ps-lite's sparse keys: seconds and bytes an epoch.
+"""Multiclass logistic regression of real rows by how weights are shared, beside ps-lite's sparse keys and Bösen's rows: seconds and bytes an epoch.
 
-    python bench/linear.py sector.scale --rate 10mbit --pslite PROGRAM      four hosts; rows, factors, what auto takes, and ps-lite
-    python bench/linear.py sector.scale --quick                             a smoke test
+    python bench/linear.py sector.scale --rate 10mbit --pslite PROGRAM --bosen PROGRAM      four hosts; rows, factors, what auto takes, and peers
+    python bench/linear.py sector.scale --quick                                             a smoke test
 
 Under bsp all take the same steps, so the ratio of epochs is that of the times to any accuracy; --accuracy also finds after how many epochs the rows that are learnt from are
-told apart so well. PROGRAM is bench/peers/pslite_linear.cc, compiled with ps-lite outside this tree. Bytes are those of the hosts' interfaces.
+told apart so well. The programs are bench/peers/pslite_linear.cc and bench/peers/bosen/member.cc, compiled with ps-lite and Bösen outside this tree. Bytes are those of the hosts' interfaces.
 """
 
 from __future__ import annotations
@@ -16,6 +16,7 @@ import subprocess
 import sys
 import tempfile
 
+import bosen
 import pslite
 import side_by_side as sbs
 
@@ -30,7 +31,7 @@ def measured(lab: sbs.Lab, args, run) -> dict[str, float]:
     if len(epochs) != args.epochs:
         sys.exit(f"bench: {len(epochs)} epochs of {args.epochs}")
     figures = {"seconds": sum(epoch["seconds"] for epoch in epochs) / args.epochs, "megabytes": sum(sent) / max(len(sent), 1) / 1e6 / args.epochs}
-    for name in ("training log loss", "held-out accuracy"):
+    for name in ("training log loss", "own loss", "held-out accuracy"):
         if name in epochs[-1]:
             figures[name] = epochs[-1][name]
     return figures
@@ -53,6 +54,11 @@ def run_pslite(lab: sbs.Lab, args) -> dict[str, float]:
     return measured(lab, args, lambda: pslite.run(lab, args.pslite, hosts, hosts, arguments, timeout=1800))
 
 
+def run_bosen(lab: sbs.Lab, args) -> dict[str, float]:
+    """Each host's client serves and works; servers push what clients have read, and bound 0 has them wait for all others as bsp does."""
+    return measured(lab, args, lambda: bosen.run(lab, args.bosen, "linear", "essp:0", 0, args.epochs, os.path.abspath(args.rows), str(args.batch), timeout=1800))
+
+
 def epochs_to(args) -> int:
     """Epochs of one member until so many of the rows that are learnt from are told apart."""
     with tempfile.TemporaryDirectory() as folder:
@@ -69,6 +75,7 @@ def main() -> None:
     parser = sbs.options(__doc__)
     parser.add_argument("rows")
     parser.add_argument("--pslite", type=pathlib.Path, metavar="PROGRAM")
+    parser.add_argument("--bosen", type=pathlib.Path, metavar="PROGRAM")
     parser.add_argument("--batch", type=int, default=200, help="rows of all members together in a clock")
     parser.add_argument("--epochs", type=int, default=3)
     parser.add_argument("--rounds", type=int, default=5)
@@ -81,17 +88,20 @@ def main() -> None:
         variants = {name: lambda name=name: run_shoal(lab, args, *VARIANTS[name]) for name in args.variants}
         if args.pslite:
             variants["ps-lite"] = lambda: run_pslite(lab, args)
+        if args.bosen:
+            variants["Bösen"] = lambda: run_bosen(lab, args)
+        peers = [name for name in variants if name not in VARIANTS]
         figures = sbs.interleave(variants, args.rounds)
     sbs.print_header(f"{args.members} members, {args.rate or 'loopback'}, {args.batch} rows a clock, {args.epochs} epochs, {args.rounds} rounds")
     if args.accuracy:
         print(f"{epochs_to(args)} epochs to an accuracy of {args.accuracy}")
     for name, of in figures.items():
         line = f"{name:<22} {sbs.median(of['seconds']):8.3f} s an epoch ({sbs.spread(of['seconds'])}), {sbs.median(of['megabytes']):8.2f} MB a host"
-        if args.pslite and name != "ps-lite":
-            peer = figures["ps-lite"]
-            line += f", ps-lite takes {sbs.paired_ratio(peer['seconds'], of['seconds']):.2f}x the time, {sbs.paired_ratio(peer['megabytes'], of['megabytes'] ) if args.rate else 0:.2f}x the bytes"
-        if "training log loss" in of:
-            line += f"; training log loss {sbs.median(of['training log loss']):.4f}"
+        for peer in peers if name in VARIANTS else []:
+            line += f", {peer} takes {sbs.paired_ratio(figures[peer]['seconds'], of['seconds']):.2f}x the time"
+            line += f" and {sbs.paired_ratio(figures[peer]['megabytes'], of['megabytes']):.2f}x the bytes" if args.rate else ""
+        for loss in "training log loss", "own loss":
+            line += f"; {loss} {sbs.median(of[loss]):.4f}" if loss in of else ""
         print(line)
 
 

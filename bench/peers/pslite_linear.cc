@@ -6,19 +6,17 @@
 // the rooms learn, data and core.
 #include <algorithm>
 #include <chrono>
-#include <cmath>
 #include <cstdio>
 #include <numeric>
 #include <string>
+#include <span>
 #include <unordered_map>
 #include <vector>
 
+#include "bench/peers/linear_clock.h"
 #include "ps/ps.h"
-#include "shoal/learn/linear.h"
 
 namespace {
-
-using namespace shoal;
 
 class Store {
  public:
@@ -43,55 +41,34 @@ class Store {
 };
 
 void learn_rows(ps::KVWorker<float>& worker, const std::string& file, unsigned epochs, std::size_t batch) {
-  const learn::LabelledRows rows = learn::read_labelled_rows({.files = {file}, .test_files = {}}, static_cast<std::uint32_t>(ps::MyRank()), static_cast<std::uint32_t>(ps::NumWorkers()));
-  const std::size_t classes = rows.classes.size(), width = learn::width_for(classes);
-  const double smooth = learn::smoothness(rows.first, classes, batch), curvature = classes == 2 ? 0.25 : 0.5;
-  const ps::Key stride = ps::kMaxKey / (rows.columns + 1);
-  learn::TouchedColumns touched(rows.columns);
+  shoal::bench::LinearClocks clocks(file, batch, static_cast<std::uint32_t>(ps::MyRank()), static_cast<std::uint32_t>(ps::NumWorkers()));
+  const std::size_t width = clocks.width();
+  const ps::Key stride = ps::kMaxKey / clocks.rows();
+  std::vector<float> values, changes;                // in the order of the clock's keys; what travels is in that of keys
   ps::Postoffice::Get()->Barrier(0, ps::kWorkerGroup);
   for (unsigned epoch = 0; epoch < epochs; ++epoch) {
     const auto begin = std::chrono::steady_clock::now();
-    const auto dealt = learn::deal(rows, batch, 1, epoch + 1);
+    clocks.begin_epoch(epoch);
     double loss = 0;
-    for (std::size_t clock = 0; clock < dealt.size(); ++clock) {
-      const double part = static_cast<double>(clock) / static_cast<double>(dealt.size());
-      const double scaled = learn::StepSize{2, true}.at(epoch + part) / smooth / static_cast<double>(std::min(batch, rows.count - clock * batch));
-      touched.collect(rows.own, dealt[clock]);
-      std::vector<std::size_t> order(touched.keys().size()), place(order.size());
+    for (std::size_t clock = 0; clock < clocks.clocks(); ++clock) {
+      const std::span<const shoal::table::Key> touched = clocks.keys(clock);
+      std::vector<std::size_t> order(touched.size());
       std::iota(order.begin(), order.end(), std::size_t{0});
-      std::ranges::sort(order, {}, [&](std::size_t at) { return touched.keys()[at]; });
+      std::ranges::sort(order, {}, [&](std::size_t at) { return touched[at]; });
       ps::SArray<ps::Key> keys(order.size());
-      for (std::size_t i = 0; i < order.size(); ++i) {
-        keys[i] = touched.keys()[order[i]] * stride;
-        place[order[i]] = i;
-      }
-      ps::SArray<float> values(keys.size() * width, 0), changes(keys.size() * width, 0);
-      worker.Wait(worker.ZPull(keys, &values, nullptr, static_cast<int>(width)));
-      std::vector<double> scores(width), likely(classes);
-      const std::size_t ones = place[touched.ones()];
-      for (const std::uint32_t number : dealt[clock]) {
-        const data::SparseRow row = rows.own[number];
-        for (std::size_t j = 0; j < width; ++j) scores[j] = values[ones * width + j];
-        for (std::size_t k = 0; k < row.columns.size(); ++k) {
-          const float* column = &values[place[touched.place(row.columns[k])] * width];
-          for (std::size_t j = 0; j < width; ++j) scores[j] += double{row.values[k]} * column[j];
-        }
-        learn::softmax(scores, likely);
-        const auto label = static_cast<std::size_t>(row.label);
-        loss -= std::log(std::max(likely[label], 1e-300));
-        likely[label] -= 1;
-        for (std::size_t j = 0; j < width; ++j) scores[j] = -scaled * likely[classes - width + j];
-        for (std::size_t k = 0; k < row.columns.size(); ++k) {
-          float* column = &changes[place[touched.place(row.columns[k])] * width];
-          for (std::size_t j = 0; j < width; ++j) column[j] += row.values[k] * static_cast<float>(scores[j]);
-        }
-        for (std::size_t j = 0; j < width; ++j) changes[ones * width + j] += static_cast<float>(scores[j] * smooth / curvature);
-      }
-      worker.Wait(worker.ZPush(keys, changes, {}, static_cast<int>(width)));
+      for (std::size_t i = 0; i < order.size(); ++i) keys[i] = touched[order[i]] * stride;
+      ps::SArray<float> travelling(keys.size() * width, 0);
+      worker.Wait(worker.ZPull(keys, &travelling, nullptr, static_cast<int>(width)));
+      values.resize(travelling.size());
+      changes.resize(travelling.size());
+      for (std::size_t i = 0; i < order.size(); ++i) std::copy_n(&travelling[i * width], width, &values[order[i] * width]);
+      loss += clocks.learn(epoch, clock, values, changes);
+      for (std::size_t i = 0; i < order.size(); ++i) std::copy_n(&changes[order[i] * width], width, &travelling[i * width]);
+      worker.Wait(worker.ZPush(keys, travelling, {}, static_cast<int>(width)));
       ps::Postoffice::Get()->Barrier(0, ps::kWorkerGroup);
     }
     const double seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
-    if (ps::MyRank() == 0) std::printf("{\"epoch\": %u, \"seconds\": %.6f, \"own loss\": %.6f}\n", epoch + 1, seconds, loss / static_cast<double>(rows.own.size()));
+    if (ps::MyRank() == 0) std::printf("{\"epoch\": %u, \"seconds\": %.6f, \"own loss\": %.6f}\n", epoch + 1, seconds, loss / static_cast<double>(clocks.own()));
   }
 }
 

@@ -21,6 +21,6 @@ while read -r source; do
 done < <(find "$bosen"/src/petuum_ps "$bosen"/src/petuum_ps_common -name '*.cpp' | sort)
 "${compiler[@]}" "${flags[@]}" -c bench/peers/bosen/member.cc -o "$folder/member.o"
 libraries=()
-for room in learn table data net core; do libraries+=("$build/shoal/$room/libshoal_$room.a"); done
-g++ -pthread "$folder/member.o" "${objects[@]}" "${libraries[@]}" -o "$folder/bosen_member" -lboost_thread -lboost_system -lglog -lgflags -lsnappy \
-  -lleveldb -lyaml-cpp -lzmq -lhwy -lz -llzma -lbz2 -lzstd -lsodium
+for room in learn replica factor exchange collective table data net topo packing observe core; do libraries+=("$build/shoal/$room/libshoal_$room.a"); done
+g++ -pthread "$folder/member.o" "${objects[@]}" -Wl,--start-group "${libraries[@]}" -Wl,--end-group -o "$folder/bosen_member" -lboost_thread -lboost_system -lglog -lgflags -lsnappy \
+  -lleveldb -lyaml-cpp -lzmq -lhwy -lz -llzma -lbz2 -lzstd -lsodium -lClp -lCoinUtils -lfmt -lpugixml

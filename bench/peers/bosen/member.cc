@@ -1,9 +1,10 @@
-// One client of Bösen (github.com/sailing-pmls/bosen), for bench/stragglers.py and bench/staleness.py: the same arithmetic, the same slow clocks and
+// One client of Bösen (github.com/sailing-pmls/bosen), for bench/stragglers.py, bench/staleness.py and bench/linear.py: the same arithmetic, the same slow clocks and
 // the same output as bench/table's programs, with Bösen's tables in place of ours. build.sh beside it builds it with Bösen outside this tree.
 //
-//   bosen_member MODE HOSTFILE CLIENT CLIENTS SSP|SSPPush STALENESS CLOCK_MS LENGTH [RATINGS]
+//   bosen_member MODE HOSTFILE CLIENT CLIENTS SSP|SSPPush STALENESS CLOCK_MS LENGTH [DATA [BATCH]]
 //
-// MODE staleness: LENGTH clocks are counted after 72; MODE stragglers: LENGTH epochs, 500 ratings a clock. Every client serves, too.
+// MODE staleness: LENGTH clocks are counted after 72; MODE stragglers: LENGTH epochs, 500 ratings a clock; MODE linear: LENGTH epochs, BATCH rows of all clients a
+// clock, without pauses. Every client serves, too.
 #include <petuum_ps_common/include/petuum_ps.hpp>
 
 #include <algorithm>
@@ -11,9 +12,11 @@
 #include <cmath>
 #include <cstdio>
 #include <cstdlib>
+#include <optional>
 #include <string>
 #include <vector>
 
+#include "bench/peers/linear_clock.h"
 #include "bench/table/slow_clocks.h"
 #include "shoal/learn/factorization.h"
 #include "shoal/learn/order.h"
@@ -28,6 +31,7 @@ struct Client {
   int staleness = 0, length = 0;
   shoal::bench::SlowClocks clocks;
   shoal::learn::Ratings ratings;
+  std::optional<shoal::bench::LinearClocks> linear;
 };
 
 void create(int id, int staleness, std::size_t rows, std::size_t width) {
@@ -150,6 +154,35 @@ void stragglers(const Client& client) {
   }
 }
 
+void linear(Client& client) {
+  auto& clocks = *client.linear;
+  const std::size_t width = clocks.width();
+  auto table = petuum::PSTableGroup::GetTableOrDie<float>(0);
+  std::vector<float> row(width), values, changes;
+  petuum::PSTableGroup::GlobalBarrier();
+  for (int epoch = 0; epoch < client.length; ++epoch) {
+    const shoal::Instant begin = shoal::steady_now();
+    clocks.begin_epoch(static_cast<unsigned>(epoch));
+    double loss = 0;
+    for (std::size_t clock = 0; clock < clocks.clocks(); ++clock) {
+      const auto keys = clocks.keys(clock);
+      values.clear();
+      for (const shoal::table::Key key : keys) {
+        read(table, static_cast<int>(key), row);
+        values.insert(values.end(), row.begin(), row.begin() + static_cast<std::ptrdiff_t>(width));
+      }
+      changes.resize(values.size());
+      loss += clocks.learn(static_cast<unsigned>(epoch), clock, values, changes);
+      for (std::size_t i = 0; i < keys.size(); ++i) add(table, static_cast<int>(keys[i]), changes.data() + i * width, width);
+      petuum::PSTableGroup::Clock();
+    }
+    petuum::PSTableGroup::GlobalBarrier();
+    if (client.rank != 0) continue;
+    std::printf("{\"epoch\": %d, \"seconds\": %.6f, \"own loss\": %.6f}\n", epoch + 1, shoal::seconds_between(begin, shoal::steady_now()), loss / static_cast<double>(clocks.own()));
+    std::fflush(stdout);
+  }
+}
+
 }  // namespace
 
 int main(int argc, char** argv) {
@@ -158,12 +191,12 @@ int main(int argc, char** argv) {
                 .size = static_cast<std::uint32_t>(std::atoi(argv[4])), .staleness = std::atoi(argv[6]), .length = std::atoi(argv[8])};
   client.clocks.milliseconds = std::atof(argv[7]);
   google::InitGoogleLogging(argv[0]);
-  const bool learns = client.mode == "stragglers";
-  if (learns) {
+  if (client.mode == "stragglers") {
     shoal::learn::Source source;
     source.files = {argv[9]};
     client.ratings = shoal::learn::read_ratings(source, client.rank, client.size);
   }
+  if (client.mode == "linear") client.linear.emplace(argv[9], static_cast<std::size_t>(std::atoi(argv[10])), client.rank, client.size);
   petuum::TableGroupConfig group;
   group.num_total_clients = static_cast<int>(client.size);
   group.num_local_app_threads = 1;
@@ -172,8 +205,14 @@ int main(int argc, char** argv) {
   petuum::GetHostInfos(client.hosts, &group.host_map);
   petuum::PSTableGroup::RegisterRow<Row>(0);
   petuum::PSTableGroup::Init(group, true);
-  learns ? create(0, client.staleness, client.ratings.items, 32) : create(0, client.staleness, 8, client.size);
+  if (client.mode == "stragglers") {
+    create(0, client.staleness, client.ratings.items, 32);
+  } else if (client.mode == "linear") {
+    create(0, client.staleness, client.linear->rows(), client.linear->width());
+  } else {
+    create(0, client.staleness, 8, client.size);
+  }
   petuum::PSTableGroup::CreateTableDone();
-  learns ? stragglers(client) : staleness(client);
+  client.mode == "stragglers" ? stragglers(client) : client.mode == "linear" ? linear(client) : staleness(client);
   petuum::PSTableGroup::ShutDown();
 }
