@@ -174,7 +174,7 @@ Action declare_run(CLI::App& app) {
   declare_members(app, *options);
   declare_python(app, *options);
   declare_losses(app, *options);
-  flag(app, "--servers", options->servers, "so many members more, which only add what the others send: for training by shoal.data_parallel()");
+  flag(app, "--servers", options->servers, "so many members more, which only serve: they add gradients for shoal.data_parallel(), or hold rows of shoal.Table");
   flag(app, "--plan", options->plan, plan_help);
   accept_command(app);
   return [&app, options](const Words& after_dashes) {

@@ -36,7 +36,6 @@ struct Tables {
   }
   table::TablesOptions options(nn::Session& session) const {
     auto options = table::options_here(session.job().transport(), session.patience(), channel, meeting, session.job().place().generation == 0);
-    if (const char* const cold_rows = std::getenv("SHOAL_COLD_ROWS")) options.cold_rows = cold_rows;
     if (session.servers() > 0) table::serve_beside(options, session.workers(), session.servers());
     return options;
   }

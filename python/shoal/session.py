@@ -125,11 +125,11 @@ def everybody():
 
 
 def current():
-    """The session of the members that train, in which all is done but data_parallel()."""
+    """The session of the members that train, in which all is done but data_parallel() and tables."""
     init()
     if _workers is None:
-        raise mistake("SHOAL_ROLE", "this member is a server, and has a part in nothing but shoal.data_parallel()",
-                      "let the script call data_parallel() before what members do together: a server's call does not return")
+        raise mistake("SHOAL_ROLE", "this member only serves, and has a part in shoal.data_parallel() and shoal.Table alone",
+                      "let the script come to one of these before what else members do together: that call does not return here")
     return _workers
 
 

@@ -9,11 +9,12 @@
 import dataclasses
 import hashlib
 import os
+import signal
 from collections.abc import Iterable
 
 import numpy as np
 
-from . import _C, session, table_files
+from . import _C, session, signals, table_files
 from .errors import Error, PeerLost, mistake
 
 _TYPES = {"float32": "f32", "float64": "f64", "int32": "i32", "int64": "i64"}
@@ -152,6 +153,36 @@ def again(work, *arguments):
     return (_tables.get(here) or _Tables(here)).again(work, arguments)
 
 
+def members():
+    """The session of whoever has a script's tables: of all, also of members that only serve, unless these take part in the steps of a model. Such a member has rows from
+    the first table on, and the call does not return there."""
+    here = session.everybody()
+    if not here.servers or here in _tables:
+        return here
+    if session.models():
+        return session.current()
+    if here.serves:
+        serve()
+    return here
+
+
+def serve() -> None:
+    """What a member does that only serves: it has its rows of the workers' tables until all of them leave those. Ends the process."""
+    signals.listen(signal.SIGUSR1, signal.SIGTERM)
+    here = session.everybody()
+    tables = _C.Tables(here, here.new_channel(), here.new_channel())
+    wait_for_last_use(here)
+    tables.leave()
+    raise SystemExit(0)
+
+
+def require_servers(where: str) -> None:
+    """For what they take part in: they do nothing else once they hold rows."""
+    here = session.everybody()
+    if here.servers and here in _tables:
+        raise mistake(where, "members that only serve hold rows of tables by now, and do nothing else", "wrap the model before the first table, or start without --servers")
+
+
 def wait_for_last_use(among) -> None:
     """By all members, where some only serve: these may not leave while a worker needs their rows, and have no clocks that tell."""
     if among.servers:
@@ -184,11 +215,17 @@ def keys_of(keys) -> np.ndarray:
         return np.fromiter((_hash(str(key)) for key in keys.ravel()), np.uint64, keys.size).reshape(keys.shape)
     if keys.size == 0:
         return keys.astype(np.uint64)
+    if keys.dtype.kind == "O" and all(isinstance(key, int) for key in keys.ravel()):
+        raise _no_key(next(key for key in keys.ravel() if not 0 <= key < 2**64))
     if keys.dtype.kind not in "iu":
         raise Error(f"keys are integers or strings, not {keys.dtype}", "invalid_argument", 2)
     if keys.dtype.kind == "i" and keys.min() < 0:
-        raise Error(f"key {keys.min()} is negative: keys are from 0 to 2**64 - 1", "invalid_argument", 2)
+        raise _no_key(keys.min())
     return keys.astype(np.uint64)
+
+
+def _no_key(number) -> Error:
+    return Error(f"{number} is no key: these are from 0 to 2**64 - 1", "invalid_argument", 2)
 
 
 def _name_of(dtype) -> str | None:
@@ -220,7 +257,7 @@ class Table:
             raise mistake(f"table {name}", f"a name is a string and dim a positive integer, not {dim!r}")
         if _name_of(dtype) not in _TYPES:
             raise mistake(f"table {name}", f"no table holds {dtype}; one of {', '.join(_TYPES)}")
-        among = _among or session.current()
+        among = _among or members()
         self._tables = _tables.get(among) or _Tables(among)
         initial = initial or Initial.constant(0)
         if initial.kind not in ("constant", "uniform", "normal"):
@@ -267,9 +304,9 @@ class Table:
         """This member goes, in good order, from all of its tables, while others use them; in a run that survives the loss of members. All that
         it has added counts, others hold its rows when this returns, and nobody waits for it any more. It may use no table afterwards, and others
         open none."""
-        if session.current() not in _tables:
+        if members() not in _tables:
             raise mistake("depart", "this member has opened no table")
-        _tables[session.current()].core.depart()
+        _tables[members()].core.depart()
 
     @property
     def clock(self) -> int:

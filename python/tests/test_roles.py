@@ -189,8 +189,10 @@ AFTER_INIT = "import shoal, tiny; shoal.init(); net, optimizer = tiny.wrap(tiny.
 
 
 @pytest.mark.parametrize("script, plan, line", [
-    ("import shoal; shoal.Checkpoints('kept')", "auto", "has a part in nothing but shoal.data_parallel()"),
+    ("import shoal; shoal.Checkpoints('kept')", "auto", "has a part in shoal.data_parallel() and shoal.Table alone"),
     (AFTER_INIT.format(more="tiny.wrap(tiny.model())"), "auto", "another model is trained already, and servers are there for one"),
+    ("import shoal, tiny; table = shoal.Table('counts'); net, optimizer = tiny.wrap(tiny.model())", "auto",
+     "data_parallel(): members that only serve hold rows of tables by now, and do nothing else (wrap the model before the first table, or start without --servers)"),
     (AFTER_INIT.format(more=""), "local:8", "by local:8 members that only serve have nothing to do"),
     pytest.param(AFTER_INIT.format(more=""), "servers:2", "servers:2 in a run with 1 that only serve", marks=pytest.mark.slow),
     pytest.param(AFTER_INIT.format(more=""), "hybrid:1", "hybrid:1 in a run with 1 that only serve", marks=pytest.mark.slow),
@@ -198,6 +200,43 @@ AFTER_INIT = "import shoal, tiny; shoal.init(); net, optimizer = tiny.wrap(tiny.
 def test_what_servers_have_no_part_in_is_refused_in_one_line(tmp_path, script, plan, line):
     status, _, err = run(tmp_path, script, SHOAL_PLAN=plan)
     assert status == 2 and line in err and "Traceback" not in err, err
+
+
+TABLE = """
+import os, sys
+import numpy as np, shoal
+table = shoal.Table("counts", 2, dtype="int64", consistency="essp:1")
+print("goes on", flush=True)
+for clock in range(5):
+    if clock == 3 and shoal.rank() == 0 and sys.argv[-1] == "kill":
+        os.kill(int(open("pid").read()), 9)
+    table.add(np.arange(100), np.ones((100, 2)))
+    table.tick()
+table.barrier()
+sums = table.read(np.arange(100))
+print(sorted({rank for part in table.holders() for rank in part}), set(sums.ravel().tolist()), shoal.size(), flush=True)
+"""
+
+
+@pytest.mark.parametrize("servers, holders", [(1, [0, 1, 2]), (2, [2, 3])])
+def test_they_hold_rows_of_a_scripts_tables(tmp_path, servers, holders):
+    status, out, err = run(tmp_path, TABLE, servers=servers)
+    assert status == 0, err
+    lines = out.splitlines()
+    assert sum("goes on" in line for line in lines) == WORKERS  # a server's call of Table() does not return
+    assert sum(line.endswith(f"{holders} {{{5 * WORKERS}}} {WORKERS}") for line in lines) == WORKERS, out
+
+
+def test_one_that_holds_rows_and_is_killed_ends_the_run(tmp_path):
+    script = "import os\nif os.environ['SHOAL_ROLE'] == 'server': open('pid', 'w').write(str(os.getpid()))\n" + TABLE.replace("import os, sys\n", "import sys\n", 1)
+    status, _, err = run(tmp_path, script, "kill")
+    assert status == 3 and "rank 2 failed first: killed by signal 9 (KILL)" in err.splitlines()[-1], err
+
+
+def test_beside_a_model_that_they_help_to_train_tables_are_the_workers(tmp_path):
+    status, out, err = run(tmp_path, TRAIN + TABLE, 2, SHOAL_PLAN="servers:1")
+    assert status == 0, err
+    assert sum(line.endswith(f"[0, 1] {{{5 * WORKERS}}} {WORKERS}") for line in out.splitlines()) == WORKERS, out
 
 
 LOST = """

@@ -30,6 +30,23 @@ def test_words_are_counted_exactly(pool, consistency):
         assert read == expected
 
 
+def what_is_not_finite():
+    with pytest.raises(shoal.Error) as refused:
+        shoal.Table("strict", 2).add([5, 6], [[1, 2], [3, np.nan]])
+    clipped, passed = (shoal.Table(policy, 3, not_finite=policy) for policy in ("clip", "pass"))
+    for table in clipped, passed:
+        table.add(7, [[np.nan, np.inf, -np.inf]])
+    return str(refused.value), clipped.read(7)[0], passed.read(7)[0]
+
+
+def test_what_is_not_finite_is_refused_or_made_finite_or_taken_as_it_is(pool):
+    line, clipped, passed = pool(1).run(what_is_not_finite)[0]
+    assert "table strict" in line and "6" in line and "\n" not in line
+    largest = np.finfo(np.float32).max
+    assert clipped.tolist() == [0, largest, -largest]
+    assert np.isnan(passed[0]) and passed[1:].tolist() == [np.inf, -np.inf]
+
+
 def shapes():
     table = shoal.Table("shapes", 3, initial=shoal.Initial.uniform(-1, 1, seed=4))
     keys = np.arange(6).reshape(2, 3)
@@ -70,7 +87,8 @@ def test_rows_have_the_shape_of_their_keys_and_start_alike_everywhere(pool):
         (lambda t: t.snapshot(""), "snapshot of table t: the folder has no name"),
         (lambda t: t.add([1, 2, 3], np.ones((2, 3))), "values of shape (2, 3) for rows of shape (3, 2)"),
         (lambda t: shoal.Table("x", initial=shoal.Initial("foo", 1.0)), "no initial values are called foo"),
-        (lambda t: t.read([-1]), "key -1 is negative"),
+        (lambda t: t.read([-1]), "-1 is no key: these are from 0 to 2**64 - 1"),
+        (lambda t: t.read([7, 2**64]), "18446744073709551616 is no key"),
         (lambda t: t.intend([1], -1), "table t: rows are intended for a number of clocks from 0 on, not -1"),
         (lambda t: t.intend([1], 1.5), "from 0 on, not 1.5"),
         (lambda t: t.read([1.5]), "keys are integers or strings, not float64"),

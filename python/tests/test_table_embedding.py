@@ -280,7 +280,7 @@ def mistakes():
     layer, few = shoal.nn.TableEmbedding(table), shoal.nn.TableEmbedding(table, num_embeddings=10)
     ids = torch.tensor([1])
     return {
-        "key -3 is negative: keys are from 0 to 2**64 - 1": lambda: layer(torch.tensor([[2, -3]])),
+        "-3 is no key: these are from 0 to 2**64 - 1": lambda: layer(torch.tensor([[2, -3]])),
         "keys are integers or strings, not float32": lambda: layer(torch.tensor([0.5])),
         "keys are integers or strings, not both": lambda: layer(["a", 1]),
         "TableEmbedding: id 10 is not below num_embeddings, 10": lambda: few(torch.tensor([2, 10])),

@@ -49,6 +49,32 @@ def digests(folder, kept, consistency, seed, rule):
     return sorted(line for line in ended.stdout.splitlines() if "digest" in line), ended
 
 
+# Each member's parameters as its forward passes found them.
+TRAIN = """
+import hashlib, torch, shoal, tiny
+torch.set_num_threads(1)
+net, optimizer = tiny.wrap(tiny.model())
+digest = hashlib.sha256()
+for step in range(20):
+    tiny.step(net, optimizer, step, shoal.rank())
+    for value in net.module.state_dict().values():
+        digest.update(value.numpy().tobytes())
+print("digest", digest.hexdigest(), flush=True)
+"""
+
+
+def test_a_model_whose_parameters_are_served_at_any_age_is_trained_again(tmp_path):
+    def trained(**kept):
+        ended = subprocess.run([SHOAL, "run", "-n", "2", "--", sys.executable, "-c", TRAIN], cwd=os.path.dirname(__file__), capture_output=True, text=True, timeout=120,
+                               env={**os.environ, **kept, "SHOAL_PLAN": "ps:async", "OMP_NUM_THREADS": "1"})
+        assert ended.returncode == 0, ended.stderr
+        return sorted(line for line in ended.stdout.splitlines() if "digest" in line)
+
+    recorded = trained(SHOAL_RECORD=str(tmp_path))
+    assert len(set(recorded)) == 2  # each saw the other's gradients at its own moments
+    assert trained(SHOAL_REPLAY=str(tmp_path)) == recorded
+
+
 @pytest.mark.parametrize(("consistency", "rule"), [("async", "sum"), pytest.param("async", "adaptive-revision:0.1", marks=pytest.mark.slow)])
 def test_a_run_is_run_again(tmp_path, consistency, rule):
     folder = str(tmp_path / "order")

@@ -117,6 +117,22 @@ def test_by_local_steps_it_comes_together_for_the_figure_at_the_end_and_says_tha
     assert "(local steps)" in text
 
 
+def test_parameters_are_served_at_the_age_that_is_asked_for_and_the_report_says_so(data):
+    out, err = train(2, data, "--steps", "20", "--plan", "ps", "--consistency", "essp:1")
+    assert "step 20/20" in err and "test accuracy" in out
+    report = next(line for line in out.splitlines() if "] report  " in line).split()[2]
+    assert "not exact: parameters are served essp:1; each member's gradient is a step, at 1/2 of the rate" in Path(report).read_text()
+
+
+@pytest.mark.parametrize("flags, line", [
+    (["--plan", "ring", "--consistency", "ssp:3"], "shoal: --consistency: ring serves no parameters (--plan ps --consistency ssp:3)\n"),
+    (["--plan", "ps", "--consistency", "late"], 'shoal: plan: no consistency is called "late"'),
+])
+def test_an_age_that_cannot_be_is_refused_in_one_line(data, flags, line):
+    ended = subprocess.run([sys.executable, "-m", "shoal.train", "lenet", "--data", str(data), *flags], capture_output=True, text=True)
+    assert ended.returncode == 2 and ended.stderr.startswith(line) and ended.stderr.count("\n") == 1, ended.stderr
+
+
 def example(data):
     return [str(ROOT / "examples" / "fashion.py"), "--data", str(data), "--batch", "16"]
 

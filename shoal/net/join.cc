@@ -102,7 +102,7 @@ void check_roles(const std::vector<MemberInfo>& members, const JoinOptions& opti
   if (workers_among(members) == members.size()) return;
   if (!options.takes_servers) {
     throw Error(Code::unsupported, "this program has nothing to do for members that only serve", "SHOAL_ROLE",
-                "start all as workers; servers are for scripts that train by shoal.data_parallel()");
+                "start all as workers; servers are for scripts with shoal.data_parallel() or shoal.Table");
   }
   if (options.on_peer_lost == OnPeerLost::fail) return;
   throw Error(Code::unsupported, "where members only serve a run ends with the first that is lost", "SHOAL_ON_PEER_LOST", "run with --on-peer-lost fail");

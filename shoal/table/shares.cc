@@ -106,6 +106,7 @@ TablesOptions options_here(net::Transport& transport, Nanoseconds patience, std:
   TablesOptions options{.patience = patience, .channel = channel, .order = OrderKept::from_environment()};
   agree(transport, meeting, options, is_first);
   if (const auto said = megabytes_in("SHOAL_TABLE_COPIES")) options.most_copies = *said * kMegabyte;
+  if (const auto said = said_in("SHOAL_COLD_ROWS")) options.cold_rows = *said;
   return options;
 }
 

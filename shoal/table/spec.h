@@ -31,7 +31,7 @@ struct Spec {
   std::string name;         // one word of printable characters
   DType type = DType::f32;  // f32, f64, i32 or i64
   std::size_t width = 1;    // elements of a row, up to 2^26
-  Consistency consistency = Ssp{3};
+  Consistency consistency = Essp{3};
   Initial initial{};
   Rule rule{};              // one that steps takes what is added for gradients, and needs f32 or f64
   Encoding encoding = Encoding::none;  // of increments to servers and of rows to readers; rounds f32 and f64 alone

@@ -78,7 +78,7 @@ TEST(Joining, roles_that_do_not_fit_are_refused_by_all) {
             "invalid_argument: SHOAL_ROLE: rank 1 is a server, and rank 3 behind it a worker (servers are the last ranks)");
   EXPECT_EQ(refusal({false, true}, false, OnPeerLost::fail),
             "unsupported: SHOAL_ROLE: this program has nothing to do for members that only serve (start all as workers; servers are for scripts "
-            "that train by shoal.data_parallel())");
+            "with shoal.data_parallel() or shoal.Table)");
   EXPECT_EQ(refusal({false, true}, true, OnPeerLost::shrink),
             "unsupported: SHOAL_ON_PEER_LOST: where members only serve a run ends with the first that is lost (run with --on-peer-lost fail)");
 }
