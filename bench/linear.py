@@ -21,7 +21,7 @@ import pslite
 import side_by_side as sbs
 
 VARIANTS = {"rows": ("rows", "bsp"), "factors": ("factors", "bsp"), "auto": ("auto", "bsp"), "factors, ssp:3": ("factors", "ssp:3"),
-            "factors:halton, ssp:3": ("factors:halton", "ssp:3"), "rows, ssp:3": ("rows", "ssp:3")}
+            "factors:halton, ssp:3": ("factors:halton", "ssp:3"), "factors:fitted:2, ssp:3": ("factors:fitted:2", "ssp:3"), "rows, ssp:3": ("rows", "ssp:3")}
 
 
 def measured(lab: sbs.Lab, args, run) -> dict[str, float]:
@@ -31,6 +31,8 @@ def measured(lab: sbs.Lab, args, run) -> dict[str, float]:
     if len(epochs) != args.epochs:
         sys.exit(f"bench: {len(epochs)} epochs of {args.epochs}")
     figures = {"seconds": sum(epoch["seconds"] for epoch in epochs) / args.epochs, "megabytes": sum(sent) / max(len(sent), 1) / 1e6 / args.epochs}
+    if "waited_s" in epochs[0]:
+        figures["waited"] = sum(epoch["waited_s"] for epoch in epochs) / args.epochs
     for name in ("training log loss", "own loss", "held-out accuracy"):
         if name in epochs[-1]:
             figures[name] = epochs[-1][name]
@@ -100,6 +102,7 @@ def main() -> None:
         for peer in peers if name in VARIANTS else []:
             line += f", {peer} takes {sbs.paired_ratio(figures[peer]['seconds'], of['seconds']):.2f}x the time"
             line += f" and {sbs.paired_ratio(figures[peer]['megabytes'], of['megabytes']):.2f}x the bytes" if args.rate else ""
+        line += f", {sbs.median(of['waited']):.3f} s of them waited" if "waited" in of else ""
         for loss in "training log loss", "own loss":
             line += f"; {loss} {sbs.median(of[loss]):.4f}" if loss in of else ""
         print(line)

@@ -16,6 +16,7 @@ import torch.nn.functional as F
 
 from . import table as tables
 from .errors import mistake
+from .keys import keys_of
 
 _REFUSED = {
     "max_norm": "rows that are read are not changed",
@@ -128,7 +129,7 @@ class TableLayer(torch.nn.Module):
         return {"num_embeddings": self.num_embeddings, "padding_idx": self.padding_idx}
 
     def _keys(self, ids) -> np.ndarray:
-        keys = tables.keys_of(ids.detach().cpu().numpy() if isinstance(ids, torch.Tensor) else ids)
+        keys = keys_of(ids.detach().cpu().numpy() if isinstance(ids, torch.Tensor) else ids)
         if self.num_embeddings is not None and keys.size and keys.max() >= self.num_embeddings:
             raise mistake(type(self).__name__, f"id {keys.max()} is not below num_embeddings, {self.num_embeddings}")
         return keys

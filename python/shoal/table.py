@@ -7,15 +7,14 @@
 """
 
 import dataclasses
-import hashlib
 import os
 import signal
-from collections.abc import Iterable
 
 import numpy as np
 
 from . import _C, session, signals, table_files
-from .errors import Error, PeerLost, mistake
+from .errors import PeerLost, mistake
+from .keys import keys_of
 
 _TYPES = {"float32": "f32", "float64": "f64", "int32": "i32", "int64": "i64"}
 _tables = {}  # session -> its _Tables
@@ -197,46 +196,11 @@ def barrier(tables) -> None:
         table._core.meet()
 
 
-def keys_of(keys) -> np.ndarray:
-    """64-bit keys. Integers are keys; a string's key is the first 8 bytes of its BLAKE2 hash, the same everywhere."""
-    if isinstance(keys, (int, str, np.integer)):
-        keys = [keys]
-    if isinstance(keys, (bytes, bytearray)):
-        raise Error("keys are integers or strings, not bytes", "invalid_argument", 2)
-    if not isinstance(keys, np.ndarray):
-        keys = list(keys) if isinstance(keys, Iterable) else [keys]
-        whole = all(isinstance(key, int) and 0 <= key < 2**64 for key in keys)  # NumPy would make floats of large ones beside small ones
-        if not whole and any(isinstance(key, str) for key in keys) and not all(isinstance(key, str) for key in keys):
-            raise Error("keys are integers or strings, not both", "invalid_argument", 2)
-        keys = np.array(keys, np.uint64) if whole else np.asarray(keys)
-    if keys.dtype.kind == "O" and all(isinstance(key, str) for key in keys.ravel()):
-        keys = keys.astype(str)
-    if keys.dtype.kind == "U":
-        return np.fromiter((_hash(str(key)) for key in keys.ravel()), np.uint64, keys.size).reshape(keys.shape)
-    if keys.size == 0:
-        return keys.astype(np.uint64)
-    if keys.dtype.kind == "O" and all(isinstance(key, int) for key in keys.ravel()):
-        raise _no_key(next(key for key in keys.ravel() if not 0 <= key < 2**64))
-    if keys.dtype.kind not in "iu":
-        raise Error(f"keys are integers or strings, not {keys.dtype}", "invalid_argument", 2)
-    if keys.dtype.kind == "i" and keys.min() < 0:
-        raise _no_key(keys.min())
-    return keys.astype(np.uint64)
-
-
-def _no_key(number) -> Error:
-    return Error(f"{number} is no key: these are from 0 to 2**64 - 1", "invalid_argument", 2)
-
-
 def _name_of(dtype) -> str | None:
     try:
         return np.dtype(dtype).name
     except TypeError:
         return None
-
-
-def _hash(text: str) -> int:
-    return int.from_bytes(hashlib.blake2b(text.encode(), digest_size=8).digest(), "little")
 
 
 class Table:

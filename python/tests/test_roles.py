@@ -210,7 +210,7 @@ print("goes on", flush=True)
 for clock in range(5):
     if clock == 3 and shoal.rank() == 0 and sys.argv[-1] == "kill":
         os.kill(int(open("pid").read()), 9)
-    table.add(np.arange(100), np.ones((100, 2)))
+    table.add(np.arange(100), np.ones((100, 2), np.int64))
     table.tick()
 table.barrier()
 sums = table.read(np.arange(100))
