@@ -8,8 +8,8 @@
 #include <chrono>
 #include <cstdio>
 #include <numeric>
-#include <string>
 #include <span>
+#include <string>
 #include <unordered_map>
 #include <vector>
 

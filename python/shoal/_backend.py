@@ -20,7 +20,7 @@ def _create(place, _options):
     global _owner
     _owner = os.getpid()
     if os.environ.get("SHOAL_ROLE") == "server":  # the others would wait for it in every operation
-        raise Mistake("SHOAL_ROLE=server: a process group has no members that only serve (leave it out; data_parallel() and Table have)")
+        raise Mistake("SHOAL_ROLE=server: a process group has no members that only serve (leave it out; servers are for scripts with shoal.data_parallel() or shoal.Table)")
     pretended = os.environ.get("SHOAL_PRETEND_DEVICE", "").split(",")[0]  # for tests: the CPU is that device
     return _C.create_backend(place.store, place.group_rank, place.group_size, place.timeout, place.group_id, place.global_ranks_in_group,
                              int(pretended) if pretended else None)

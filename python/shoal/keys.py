@@ -16,17 +16,18 @@ def keys_of(keys) -> np.ndarray:
         raise Error("keys are integers or strings, not bytes", "invalid_argument", 2)
     if not isinstance(keys, np.ndarray):
         keys = list(keys) if isinstance(keys, Iterable) else [keys]
-        whole = all(isinstance(key, int) and 0 <= key < 2**64 for key in keys)  # NumPy would make floats of large ones beside small ones
-        if not whole and any(isinstance(key, str) for key in keys) and not all(isinstance(key, str) for key in keys):
+        if any(isinstance(key, str) for key in keys) and not all(isinstance(key, str) for key in keys):
             raise Error("keys are integers or strings, not both", "invalid_argument", 2)
-        keys = np.array(keys, np.uint64) if whole else np.asarray(keys)
+        as_given, keys = np.asarray(keys, object), np.asarray(keys)
+        if keys.dtype.kind == "f" and _whole(as_given):  # what NumPy makes of large ones beside small ones
+            keys = as_given
     if keys.dtype.kind == "O" and all(isinstance(key, str) for key in keys.ravel()):
         keys = keys.astype(str)
     if keys.dtype.kind == "U":
         return np.fromiter((_hash(str(key)) for key in keys.ravel()), np.uint64, keys.size).reshape(keys.shape)
     if keys.size == 0:
         return keys.astype(np.uint64)
-    if keys.dtype.kind == "O" and all(isinstance(key, int) for key in keys.ravel()):
+    if keys.dtype.kind == "O" and _whole(keys):
         for key in keys.ravel():
             if not 0 <= key < 2**64:
                 raise _no_key(key)
@@ -36,6 +37,10 @@ def keys_of(keys) -> np.ndarray:
     if keys.dtype.kind == "i" and keys.min() < 0:
         raise _no_key(keys.min())
     return keys.astype(np.uint64)
+
+
+def _whole(keys: np.ndarray) -> bool:
+    return all(isinstance(key, (int, np.integer)) for key in keys.ravel())
 
 
 def _no_key(number) -> Error:

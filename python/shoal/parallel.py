@@ -38,7 +38,7 @@ def data_parallel(model: torch.nn.Module, optimizer: torch.optim.Optimizer, plan
     saved = given.read_plan(plan, where)
     consistency = _C.consistency_of(plan) if saved is None else None
     rounds = _C.has_rounds(plan, saved)
-    table.require_servers("data_parallel()")
+    table.require_free_servers("data_parallel()")
     if here.servers and rounds:
         raise mistake(where, f"by {plan} members that only serve have nothing to do", "start without servers, or choose another plan")
     if not here.serves and (consistency is not None or rounds):
@@ -50,7 +50,7 @@ def data_parallel(model: torch.nn.Module, optimizer: torch.optim.Optimizer, plan
                 raise mistake(f"parameter {name}", "another model of data_parallel() trains it already", "wrap once what shares parameters")
         _begin_alike(model, given.code(model, optimizer) + f"\nplan {plan}")
         if here.serves:
-            table.serve()
+            table.serve_rows()
         nn.step_with(optimizer, model)
         return Served(model, optimizer, trained, consistency), optimizer
     if session.size() > 1 and rounds:

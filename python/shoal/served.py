@@ -5,6 +5,7 @@ rows as old as the consistency lets them be. Servers hold the optimizer's state,
 """
 
 import itertools
+import math
 
 import numpy as np
 import torch
@@ -38,7 +39,8 @@ class Served(AtSteps):
         optimizer.register_step_post_hook(weak(self, "_after_step"))
         session.add_user(self)
         if not consistency.startswith("bsp"):
-            _C.note(f"not exact: parameters are served {consistency}; each member's gradient is a step, at 1/{session.size()} of the rate")
+            root = "" if type(optimizer) is torch.optim.SGD else "sqrt "
+            _C.note(f"not exact: parameters are served {consistency}; each member's gradient is a step, at 1/{root}{session.size()} of the rate")
         if "+" in consistency:
             _C.note(f"not exact: gradients and parameters travel as {consistency.partition('+')[2]}")
 
@@ -233,11 +235,13 @@ class _Group:
         return self._optimizer.param_groups[self._number]  # another one after optimizer.load_state_dict()
 
     def _rule(self) -> str:
-        """The optimizer's, as a server's. A gradient meets those of the other members on its way: where each is a step of its own, the rate is
-        divided by their number (Zhang et al., "Staleness-aware Async-SGD", IJCAI'16)."""
+        """The optimizer's, as a server's. A gradient meets those of the N - 1 other members on its way: where each is a step of its own, SGD's rate is divided by N
+        (Zhang et al., "Staleness-aware Async-SGD", IJCAI'16). Where it divides gradients by their magnitude, of which most is noise, and sqrt N times as much
+        as in all members' mean, by sqrt N (Malladi et al., "On the SDEs and Scaling Rules for Adaptive Gradient Algorithms", NeurIPS'22)."""
         g = self._group
-        rate = float(g["lr"]) / (session.size() if self._steps_each else 1)
         kind = type(self._optimizer)
+        steps = session.size() if self._steps_each else 1
+        rate = float(g["lr"]) / (steps if kind is torch.optim.SGD else math.sqrt(steps))
         if kind is torch.optim.SGD and not g["nesterov"] and not g["dampening"] and not g["maximize"]:
             return f"sgd:{rate!r}:{float(g['momentum'])!r}"
         if kind is torch.optim.Adam and not g["amsgrad"] and not g["maximize"] and not g.get("decoupled_weight_decay"):

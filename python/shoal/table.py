@@ -58,6 +58,11 @@ class _Tables:
         _tables[among] = self
         session.add_user(self)
 
+    @property
+    def has_servers(self) -> bool:
+        """Members hold rows that do nothing else."""
+        return bool(self._among.servers)
+
     def open(self, table) -> None:
         if not self._among.rejoins:
             table._open(self.core)
@@ -152,8 +157,8 @@ def again(work, *arguments):
     return (_tables.get(here) or _Tables(here)).again(work, arguments)
 
 
-def members():
-    """The session of whoever has a script's tables: of all, also of members that only serve, unless these take part in the steps of a model. Such a member has rows from
+def session_of_tables():
+    """Of whoever has a script's tables: of all, also of members that only serve, unless these take part in the steps of a model. Such a member has rows from
     the first table on, and the call does not return there."""
     here = session.everybody()
     if not here.servers or here in _tables:
@@ -161,11 +166,11 @@ def members():
     if session.models():
         return session.current()
     if here.serves:
-        serve()
+        serve_rows()
     return here
 
 
-def serve() -> None:
+def serve_rows() -> None:
     """What a member does that only serves: it has its rows of the workers' tables until all of them leave those. Ends the process."""
     signals.listen(signal.SIGUSR1, signal.SIGTERM)
     here = session.everybody()
@@ -175,11 +180,11 @@ def serve() -> None:
     raise SystemExit(0)
 
 
-def require_servers(where: str) -> None:
-    """For what they take part in: they do nothing else once they hold rows."""
+def require_free_servers(where: str) -> None:
+    """For what members that only serve are to take part in: once they hold rows they do nothing else."""
     here = session.everybody()
     if here.servers and here in _tables:
-        raise mistake(where, "members that only serve hold rows of tables by now, and do nothing else", "wrap the model before the first table, or start without --servers")
+        raise mistake(where, "members that only serve hold rows of tables by now, and do nothing else", "start without --servers, or wrap the model before the first table")
 
 
 def wait_for_last_use(among) -> None:
@@ -221,7 +226,7 @@ class Table:
             raise mistake(f"table {name}", f"a name is a string and dim a positive integer, not {dim!r}")
         if _name_of(dtype) not in _TYPES:
             raise mistake(f"table {name}", f"no table holds {dtype}; one of {', '.join(_TYPES)}")
-        among = _among or members()
+        among = _among or session_of_tables()
         self._tables = _tables.get(among) or _Tables(among)
         initial = initial or Initial.constant(0)
         if initial.kind not in ("constant", "uniform", "normal"):
@@ -268,9 +273,10 @@ class Table:
         """This member goes, in good order, from all of its tables, while others use them; in a run that survives the loss of members. All that
         it has added counts, others hold its rows when this returns, and nobody waits for it any more. It may use no table afterwards, and others
         open none."""
-        if members() not in _tables:
+        tables = _tables.get(session.everybody()) or _tables.get(session.current())
+        if tables is None:
             raise mistake("depart", "this member has opened no table")
-        _tables[members()].core.depart()
+        tables.core.depart()
 
     @property
     def clock(self) -> int:
@@ -333,6 +339,8 @@ class Table:
         anybody may call it. It runs on a thread of its own and must not use tables."""
         if not isinstance(name, str) or not name or not callable(function):
             raise mistake(f"table {self.name}", f"a function has a name and can be called, not {name!r} and {function!r}")
+        if self._tables.has_servers:
+            raise mistake("define", "members that only serve never come to it", "start without --servers")
         self._core.define(self._tables.core, name, function)
         self.barrier()
 

@@ -192,7 +192,9 @@ AFTER_INIT = "import shoal, tiny; shoal.init(); net, optimizer = tiny.wrap(tiny.
     ("import shoal; shoal.Checkpoints('kept')", "auto", "has a part in shoal.data_parallel() and shoal.Table alone"),
     (AFTER_INIT.format(more="tiny.wrap(tiny.model())"), "auto", "another model is trained already, and servers are there for one"),
     ("import shoal, tiny; table = shoal.Table('counts'); net, optimizer = tiny.wrap(tiny.model())", "auto",
-     "data_parallel(): members that only serve hold rows of tables by now, and do nothing else (wrap the model before the first table, or start without --servers)"),
+     "data_parallel(): members that only serve hold rows of tables by now, and do nothing else (start without --servers, or wrap the model before the first table)"),
+    ("import shoal; shoal.Table('counts').define('clip', lambda keys, rows, argument: None)", "auto",
+     "define: members that only serve never come to it (start without --servers)"),
     (AFTER_INIT.format(more=""), "local:8", "by local:8 members that only serve have nothing to do"),
     pytest.param(AFTER_INIT.format(more=""), "servers:2", "servers:2 in a run with 1 that only serve", marks=pytest.mark.slow),
     pytest.param(AFTER_INIT.format(more=""), "hybrid:1", "hybrid:1 in a run with 1 that only serve", marks=pytest.mark.slow),
@@ -233,10 +235,11 @@ def test_one_that_holds_rows_and_is_killed_ends_the_run(tmp_path):
     assert status == 3 and "rank 2 failed first: killed by signal 9 (KILL)" in err.splitlines()[-1], err
 
 
-def test_beside_a_model_that_they_help_to_train_tables_are_the_workers(tmp_path):
-    status, out, err = run(tmp_path, TRAIN + TABLE, 2, SHOAL_PLAN="servers:1")
+@pytest.mark.parametrize("plan, holders", [("servers:1", [0, 1]), ("ps", [0, 1, 2])])
+def test_beside_a_model_they_hold_rows_where_they_step_it(tmp_path, plan, holders):
+    status, out, err = run(tmp_path, TRAIN.replace("""sorted({unit["way"] for unit in json.loads(net.plan)["units"]})""", "[]") + TABLE, 2, SHOAL_PLAN=plan)
     assert status == 0, err
-    assert sum(line.endswith(f"[0, 1] {{{5 * WORKERS}}} {WORKERS}") for line in out.splitlines()) == WORKERS, out
+    assert sum(line.endswith(f"{holders} {{{5 * WORKERS}}} {WORKERS}") for line in out.splitlines()) == WORKERS, out
 
 
 LOST = """

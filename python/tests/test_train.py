@@ -121,7 +121,7 @@ def test_parameters_are_served_at_the_age_that_is_asked_for_and_the_report_says_
     out, err = train(2, data, "--steps", "20", "--plan", "ps", "--consistency", "essp:1")
     assert "step 20/20" in err and "test accuracy" in out
     report = next(line for line in out.splitlines() if "] report  " in line).split()[2]
-    assert "not exact: parameters are served essp:1; each member's gradient is a step, at 1/2 of the rate" in Path(report).read_text()
+    assert "not exact: parameters are served essp:1; each member's gradient is a step, at 1/sqrt 2 of the rate" in Path(report).read_text()
 
 
 @pytest.mark.parametrize("flags, line", [

@@ -18,32 +18,32 @@ Seconds cpu_time(clockid_t of) {
   return std::chrono::seconds(time.tv_sec) + Nanoseconds(time.tv_nsec);
 }
 
-// What a leisurely thread leaves to others between its jobs. The kernel alone does not see to it: who gives way is on a core for a few milliseconds all the same
-// before another who has woken gets it, and where a virtual machine's disk takes its share of the cores, all of them stop.
-class Rest {
+// How long a leisurely thread rests after each of its jobs.
+class Rests {
  public:
-  // Jobs and rests take turns; the first job begins now.
-  Rest() : since_(steady_now()), others_(others()) {}
-  void job_begins() { begin_ = steady_now(); }
-  // Six times the job's time where the other threads of this process had a core all the time; none where they had none.
-  Seconds after_job() {
-    constexpr double most = 6;
-    const Instant now = steady_now();
-    const Seconds others_now = others();
-    const double busy = std::min(1.0, (others_now - others_) / Seconds(now - since_));
-    since_ = now;
-    others_ = others_now;
-    return most * busy * Seconds(now - begin_);
+  Rests() : then_(now()) {}
+  // After a job; since the one before it this thread has worked for nothing else.
+  Seconds next() {
+    const Times before = std::exchange(then_, now());
+    return rest_after(then_.own - before.own, then_.all - before.all, Seconds(then_.at - before.at));
   }
 
  private:
-  static Seconds others() { return cpu_time(CLOCK_PROCESS_CPUTIME_ID) - cpu_time(CLOCK_THREAD_CPUTIME_ID); }
+  struct Times {
+    Instant at;
+    Seconds own, all;                 // processor time, of this thread and of its process
+  };
+  static Times now() { return {steady_now(), cpu_time(CLOCK_THREAD_CPUTIME_ID), cpu_time(CLOCK_PROCESS_CPUTIME_ID)}; }
 
-  Instant since_, begin_;
-  Seconds others_;
+  Times then_;
 };
 
 }  // namespace
+
+Seconds rest_after(Seconds own, Seconds all, Seconds elapsed) {
+  constexpr double most = 6;
+  return elapsed > Seconds(0) ? most * std::clamp((all - own) / elapsed, 0.0, 1.0) * own : Seconds(0);
+}
 
 JobThread::~JobThread() {
   {
@@ -64,7 +64,7 @@ void JobThread::run(std::function<void()> job) {
 void JobThread::work() {
   constexpr int gives_way = 10;       // a tenth of the weight of others; it goes on beside them
   if (pace_ == Pace::leisurely) setpriority(PRIO_PROCESS, static_cast<id_t>(gettid()), gives_way);
-  Rest rest;
+  Rests rests;
   std::unique_lock lock(mutex_);
   while (true) {
     changed_.wait(lock, [&] { return over_ || !jobs_.empty(); });
@@ -73,11 +73,10 @@ void JobThread::work() {
       const auto job = std::exchange(jobs_.front(), {});
       jobs_.pop_front();
       lock.unlock();
-      rest.job_begins();
       job();
     }
     lock.lock();
-    if (pace_ == Pace::leisurely) changed_.wait_for(lock, rest.after_job(), [&] { return over_; });
+    if (pace_ == Pace::leisurely) changed_.wait_for(lock, rests.next(), [&] { return over_; });
   }
 }
 

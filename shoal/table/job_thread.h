@@ -9,16 +9,23 @@
 #include <mutex>
 #include <thread>
 
+#include "shoal/core/time.h"
+
 namespace shoal::table {
+
+// What a leisurely thread leaves to others after a job for which it worked `own` of processor time, while its process had `all`, in so much time: six times as long
+// where the others had a core all the time, nothing where they had none. The kernel alone does not see to it: who gives way is on a core for a few milliseconds
+// all the same before another who has woken gets it, and where a virtual machine's disk takes its share of the cores, all of them stop.
+Seconds rest_after(Seconds own, Seconds all, Seconds elapsed);
 
 class JobThread {
  public:
   enum class Pace : std::uint8_t {
     prompt,                           // somebody waits for its jobs
-    leisurely,                        // leaves cores to others of its process while they compute
+    leisurely,                        // rests while others of its process compute
   };
   explicit JobThread(Pace pace = Pace::prompt) : pace_(pace) {}
-  ~JobThread();                       // after all that it was given
+  ~JobThread();                       // after all that it was given, without rests
   JobThread(const JobThread&) = delete;
   void run(std::function<void()> job);  // it throws nothing. The first one starts the thread
 

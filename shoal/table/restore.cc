@@ -130,7 +130,7 @@ class Restoring {
         if (by_all[part * all + worker] != 0 && (!reader || load[worker] < load[*reader])) reader = worker;
       }
       if (!reader) {
-        throw Error(Code::invalid_argument, "no member sees this part of the snapshot", part_file(folder_, cut, part).string(),
+        throw Error(Code::invalid_argument, "no worker sees this part of the snapshot", part_file(folder_, cut, part).string(),
                     "the folder must be visible where it was written, or shared");
       }
       ++load[*reader];

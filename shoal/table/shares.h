@@ -21,8 +21,8 @@ struct Memory {                      // of a member
 std::vector<std::uint64_t> shares_of(std::span<const Memory> members);
 
 // What tables of a whole program are to be like: rows by memory, in as many parts (TablesOptions::parts) as SHOAL_TABLE_PARTS=4 says on that member on which it
-// says most, copies as SHOAL_TABLE_COPIES=1GB says (TablesOptions::most_copies), cold rows where SHOAL_COLD_ROWS names a folder, their order as the environment says (order.h), the rest as by default. By all
-// members, before they have tables; `channel` is the tables' own, `meeting` serves before they are there, and nothing else uses it. is_first: nobody has dealt rows
+// says most, copies as SHOAL_TABLE_COPIES=1GB says (TablesOptions::most_copies), cold rows in the folder that SHOAL_COLD_ROWS names, their order as the environment
+// says (order.h), the rest as by default. By all members, before they have tables; `channel` is the tables' own, `meeting` serves before they are there, and nothing else uses it. is_first: nobody has dealt rows
 // out before (kept.h); else what these variables say of that counts no more. Throws Error{invalid_argument} for what they say.
 TablesOptions options_here(net::Transport& transport, Nanoseconds patience, std::uint16_t channel, std::uint16_t meeting, bool is_first = true);
 

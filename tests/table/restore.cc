@@ -179,7 +179,7 @@ TEST(Restore, parts_that_are_missing_cut_short_changed_or_mixed_up_are_named) {
   expect_refused({std::istreambuf_iterator<char>(other), {}}, "another part");
   fs::remove(file);
   for (const std::string& line : refusals(folder.string(), adam())) {
-    EXPECT_EQ(line, name + ": no member sees this part of the snapshot (the folder must be visible where it was written, or shared)");
+    EXPECT_EQ(line, name + ": no worker sees this part of the snapshot (the folder must be visible where it was written, or shared)");
   }
   std::ofstream(folder / "table.json") << "{\"format\": 3";
   for (const std::string& line : refusals(folder.string(), adam())) EXPECT_EQ(line, (folder / "table.json").string() + ": damaged, or no snapshot of a table");
