@@ -41,7 +41,7 @@ class Rests {
 }  // namespace
 
 Seconds rest_after(Seconds own, Seconds all, Seconds elapsed) {
-  constexpr double most = 6;
+  constexpr double most = 20;
   return elapsed > Seconds(0) ? most * std::clamp((all - own) / elapsed, 0.0, 1.0) * own : Seconds(0);
 }
 

@@ -13,7 +13,7 @@
 
 namespace shoal::table {
 
-// What a leisurely thread leaves to others after a job for which it worked `own` of processor time, while its process had `all`, in so much time: six times as long
+// What a leisurely thread leaves to others after a job for which it worked `own` of processor time, while its process had `all`, in so much time: twenty times as long
 // where the others had a core all the time, nothing where they had none. The kernel alone does not see to it: who gives way is on a core for a few milliseconds
 // all the same before another who has woken gets it, and where a virtual machine's disk takes its share of the cores, all of them stop.
 Seconds rest_after(Seconds own, Seconds all, Seconds elapsed);

@@ -10,9 +10,9 @@ namespace shoal::table {
 namespace {
 
 TEST(JobThread, rests_as_long_as_others_work) {
-  EXPECT_EQ(rest_after(Seconds(0.5), Seconds(2.5), Seconds(2)), Seconds(3));     // one other had a core all the time
-  EXPECT_EQ(rest_after(Seconds(0.5), Seconds(1.5), Seconds(2)), Seconds(1.5));   // half of it
-  EXPECT_EQ(rest_after(Seconds(0.5), Seconds(8.5), Seconds(2)), Seconds(3));     // four had: no longer for that
+  EXPECT_EQ(rest_after(Seconds(0.5), Seconds(2.5), Seconds(2)), Seconds(10));    // one other had a core all the time
+  EXPECT_EQ(rest_after(Seconds(0.5), Seconds(1.5), Seconds(2)), Seconds(5));     // half of it
+  EXPECT_EQ(rest_after(Seconds(0.5), Seconds(8.5), Seconds(2)), Seconds(10));    // four had: no longer for that
   EXPECT_EQ(rest_after(Seconds(0.5), Seconds(0.5), Seconds(2)), Seconds(0));     // none had
   EXPECT_EQ(rest_after(Seconds(0.5), Seconds(0.4), Seconds(2)), Seconds(0));     // clocks are read one after the other
   EXPECT_EQ(rest_after(Seconds(0), Seconds(0), Seconds(0)), Seconds(0));
