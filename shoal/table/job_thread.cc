@@ -7,8 +7,6 @@
 #include <algorithm>
 #include <utility>
 
-#include "shoal/core/time.h"
-
 namespace shoal::table {
 namespace {
 
