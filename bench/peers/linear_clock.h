@@ -65,7 +65,7 @@ class LinearClocks {
   const double smoothness_;
   learn::TouchedColumns touched_;
   std::vector<double> scores_, likely_;
-  decltype(learn::deal(rows_, batch_, 1, 1)) dealt_;
+  std::vector<std::vector<std::uint32_t>> dealt_;  // by clock: numbers of own examples
 };
 
 }  // namespace shoal::bench

@@ -18,9 +18,9 @@ def keys_of(keys) -> np.ndarray:
         keys = list(keys) if isinstance(keys, Iterable) else [keys]
         if any(isinstance(key, str) for key in keys) and not all(isinstance(key, str) for key in keys):
             raise Error("keys are integers or strings, not both", "invalid_argument", 2)
-        as_given, keys = np.asarray(keys, object), np.asarray(keys)
-        if keys.dtype.kind == "f" and _whole(as_given):  # what NumPy makes of large ones beside small ones
-            keys = as_given
+        given, keys = keys, np.asarray(keys)
+        if keys.dtype.kind == "f" and _whole(exact := np.asarray(given, object)):  # what NumPy makes of large ones beside small ones
+            keys = exact
     if keys.dtype.kind == "O" and all(isinstance(key, str) for key in keys.ravel()):
         keys = keys.astype(str)
     if keys.dtype.kind == "U":

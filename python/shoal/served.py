@@ -39,7 +39,7 @@ class Served(AtSteps):
         optimizer.register_step_post_hook(weak(self, "_after_step"))
         session.add_user(self)
         if not consistency.startswith("bsp"):
-            root = "" if type(optimizer) is torch.optim.SGD else "sqrt "
+            root = "sqrt " if _by_magnitude(optimizer) else ""
             _C.note(f"not exact: parameters are served {consistency}; each member's gradient is a step, at 1/{root}{session.size()} of the rate")
         if "+" in consistency:
             _C.note(f"not exact: gradients and parameters travel as {consistency.partition('+')[2]}")
@@ -241,7 +241,7 @@ class _Group:
         g = self._group
         kind = type(self._optimizer)
         steps = session.size() if self._steps_each else 1
-        rate = float(g["lr"]) / (steps if kind is torch.optim.SGD else math.sqrt(steps))
+        rate = float(g["lr"]) / (math.sqrt(steps) if _by_magnitude(self._optimizer) else steps)
         if kind is torch.optim.SGD and not g["nesterov"] and not g["dampening"] and not g["maximize"]:
             return f"sgd:{rate!r}:{float(g['momentum'])!r}"
         if kind is torch.optim.Adam and not g["amsgrad"] and not g["maximize"] and not g.get("decoupled_weight_decay"):
@@ -252,6 +252,11 @@ class _Group:
             return f"adaptive-revision:{rate!r}:{float(g['eps'])!r}"
         raise mistake("optimizer", f"no server steps as this {kind.__name__} does",
                       "SGD with momentum, Adam, Adagrad and shoal.AdaptiveRevision can be served; or choose another plan")
+
+
+def _by_magnitude(optimizer) -> bool:
+    """Of those that servers know: it divides gradients by how large they were."""
+    return type(optimizer) is not torch.optim.SGD
 
 
 def _numbers(optimizer, state: dict) -> dict[int, int]:

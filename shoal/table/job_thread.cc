@@ -7,12 +7,14 @@
 #include <algorithm>
 #include <utility>
 
+#include "shoal/core/host.h"
+
 namespace shoal::table {
 namespace {
 
-Seconds cpu_time(clockid_t of) {
+Seconds cpu_time_of_this_thread() {
   timespec time{};
-  ::clock_gettime(of, &time);
+  ::clock_gettime(CLOCK_THREAD_CPUTIME_ID, &time);
   return std::chrono::seconds(time.tv_sec) + Nanoseconds(time.tv_nsec);
 }
 
@@ -31,7 +33,7 @@ class Rests {
     Instant at;
     Seconds own, all;                 // processor time, of this thread and of its process
   };
-  static Times now() { return {steady_now(), cpu_time(CLOCK_THREAD_CPUTIME_ID), cpu_time(CLOCK_PROCESS_CPUTIME_ID)}; }
+  static Times now() { return {steady_now(), cpu_time_of_this_thread(), Seconds(cpu_seconds())}; }
 
   Times then_;
 };

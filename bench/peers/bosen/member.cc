@@ -26,7 +26,7 @@ namespace {
 using Row = petuum::DenseRow<float>;
 
 struct Client {
-  std::string mode, hosts, model;
+  std::string hosts, model;
   std::uint32_t rank = 0, size = 1;
   int staleness = 0, length = 0;
   shoal::bench::SlowClocks clocks;
@@ -55,7 +55,7 @@ void add(petuum::Table<float>& table, int row, const float* values, std::size_t 
   table.DenseBatchInc(row, batch);
 }
 
-void staleness(const Client& client) {
+void staleness(Client& client) {
   constexpr int rows = 8, warmup = 72, reach = 63;
   auto table = petuum::PSTableGroup::GetTableOrDie<float>(0);
   std::vector<float> row(client.size), mine(client.size);
@@ -88,7 +88,7 @@ void staleness(const Client& client) {
   std::printf("]}\n");
 }
 
-void stragglers(const Client& client) {
+void stragglers(Client& client) {
   using namespace shoal::learn;
   const Ratings& ratings = client.ratings;
   FactorizationOptions how;
@@ -187,16 +187,26 @@ void linear(Client& client) {
 
 int main(int argc, char** argv) {
   if (argc < 9) return std::fprintf(stderr, "see the head of bosen_member.cc\n"), 2;
-  Client client{.mode = argv[1], .hosts = argv[2], .model = argv[5], .rank = static_cast<std::uint32_t>(std::atoi(argv[3])),
+  const std::string mode = argv[1];
+  Client client{.hosts = argv[2], .model = argv[5], .rank = static_cast<std::uint32_t>(std::atoi(argv[3])),
                 .size = static_cast<std::uint32_t>(std::atoi(argv[4])), .staleness = std::atoi(argv[6]), .length = std::atoi(argv[8])};
   client.clocks.milliseconds = std::atof(argv[7]);
   google::InitGoogleLogging(argv[0]);
-  if (client.mode == "stragglers") {
+  std::size_t rows = 8, width = client.size;
+  void (*measure)(Client&) = staleness;
+  if (mode == "stragglers") {
     shoal::learn::Source source;
     source.files = {argv[9]};
     client.ratings = shoal::learn::read_ratings(source, client.rank, client.size);
+    rows = client.ratings.items;
+    width = 32;
+    measure = stragglers;
+  } else if (mode == "linear") {
+    client.linear.emplace(argv[9], static_cast<std::size_t>(std::atoi(argv[10])), client.rank, client.size);
+    rows = client.linear->rows();
+    width = client.linear->width();
+    measure = linear;
   }
-  if (client.mode == "linear") client.linear.emplace(argv[9], static_cast<std::size_t>(std::atoi(argv[10])), client.rank, client.size);
   petuum::TableGroupConfig group;
   group.num_total_clients = static_cast<int>(client.size);
   group.num_local_app_threads = 1;
@@ -205,14 +215,8 @@ int main(int argc, char** argv) {
   petuum::GetHostInfos(client.hosts, &group.host_map);
   petuum::PSTableGroup::RegisterRow<Row>(0);
   petuum::PSTableGroup::Init(group, true);
-  if (client.mode == "stragglers") {
-    create(0, client.staleness, client.ratings.items, 32);
-  } else if (client.mode == "linear") {
-    create(0, client.staleness, client.linear->rows(), client.linear->width());
-  } else {
-    create(0, client.staleness, 8, client.size);
-  }
+  create(0, client.staleness, rows, width);
   petuum::PSTableGroup::CreateTableDone();
-  client.mode == "stragglers" ? stragglers(client) : client.mode == "linear" ? linear(client) : staleness(client);
+  measure(client);
   petuum::PSTableGroup::ShutDown();
 }
