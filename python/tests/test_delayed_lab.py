@@ -20,12 +20,13 @@ while got := peer.recv(1 << 20):
     peer.sendall(got)
 """
 ASK = """
-import socket, sys, time
+import socket, sys, threading, time
 peer = socket.create_connection((sys.argv[1], 7000))
 peer.sendall(b"?")
 begin = time.monotonic()
 peer.recv(1)  # that of the first
-peer.sendall(bytes(3 << 20))
+# Beside the receiving: who only sends has no room for what comes back, and then the other takes no more.
+threading.Thread(target=peer.sendall, args=(bytes(3 << 20),)).start()
 left, first = 3 << 20, None
 while left:
     left -= len(peer.recv(1 << 20))
