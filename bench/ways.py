@@ -13,7 +13,7 @@ from __future__ import annotations
 import side_by_side as sbs
 
 MEMBER = str(sbs.ROOT / "bench" / "peers" / "ways_member.py")
-WAYS = ["direct", "auto", "bf16", "int8", "topk:0.01:0:0", "topk:0.001:0:0", "powersgd:1", "powersgd:4"]
+WAYS = ["direct", "auto", "bf16", "int8", "topk:0.01", "topk:0.001", "powersgd:1", "powersgd:4"]
 
 
 def main() -> None:

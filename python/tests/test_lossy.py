@@ -12,7 +12,7 @@ import shoal
 import tiny
 
 MEMBERS = 3
-WAYS = ["bf16", "int8", "topk:0.02:0:0", "topk:0.02:0.9:6:1", "powersgd:2"]
+WAYS = ["bf16", "int8", "topk:0.02", "topk:0.02:0.9:6:1", "powersgd:2"]
 WIDE = 160  # a weight of 160 x 160: large enough for every way
 
 

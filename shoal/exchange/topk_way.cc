@@ -1,15 +1,13 @@
 // "topk:SHARE[:MOMENTUM[:WARMUP[:CLIP]]]": of each tensor the share of elements with the largest magnitude travels, as numbers and values; what stays
 // behind is gathered until it is large enough. Deep gradient compression (Lin, Han et al., ICLR 2018), for member r of N:
 //
-//     g   <- g min(1, CLIP / (|g| sqrt N))       local clipping (3.2), where CLIP is given
-//     u_r <- MOMENTUM u_r + g                    momentum correction (3.2): the optimizer then keeps none of its own
+//     g   <- g min(1, CLIP / (|g| sqrt N))       local clipping (3.1), where CLIP is given
+//     u_r <- MOMENTUM u_r + g                    momentum correction (3.1): the optimizer then keeps none of its own
 //     v_r <- v_r + u_r                           what is to be sent
-//     send v_r where it is largest; there v_r, u_r <- 0   (momentum factor masking, 3.3)
+//     send v_r where it is largest; there v_r, u_r <- 0   (momentum factor masking, 3.2)
 //     mean = sum over r of what was sent / N
 //
-// In the first WARMUP iterations the share falls in four equal parts: 25 %, 6.25 %, 1.56 %, 0.39 %, but never below SHARE (3.3). What a network learns first
-// it learns from gradients that turn quickly, and of those the ones that stay behind are old when they arrive: without, accuracy is lost for long
-// (docs/training-measured.md). The paper takes four epochs; how long one is, a way is not told.
+// In the first WARMUP iterations the share falls in four equal parts: 25 %, 6.25 %, 1.56 %, 0.39 %, but never below SHARE (3.2).
 // Which elements travel is exact, ties by number, so that it does not depend on how they were looked for. Lossy.
 #include <algorithm>
 #include <bit>
@@ -30,11 +28,10 @@ namespace {
 using collective::Collective;
 
 constexpr std::uint64_t kMostElements = std::numeric_limits<std::uint32_t>::max();
-constexpr double kWarmup = 500;  // iterations, where none are said
 constexpr std::uint64_t kSample = 16 * 1024;  // elements from which a first bound is guessed
 
 struct Arguments {
-  double share = 1, momentum = 0, warmup = kWarmup, clip = 0;
+  double share = 1, momentum = 0, warmup = 0, clip = 0;
 
   double share_at(std::uint64_t step) const {
     const auto past = static_cast<double>(step);
@@ -207,7 +204,7 @@ std::shared_ptr<const Way> make_topk_way(const WayName& name) {
   Arguments arguments;
   arguments.share = name.number(0, "the share", 1e-6, 1, 1);
   arguments.momentum = name.number(1, "the momentum", 0, 0.9999, 0);
-  arguments.warmup = name.number(2, "the number of iterations to warm up", 0, 1e9, kWarmup);
+  arguments.warmup = name.number(2, "the number of iterations to warm up", 0, 1e9, 0);
   arguments.clip = name.number(3, "the norm to clip at", 0, 1e9, 0);
   return std::make_shared<TopkWay>(name.text(), arguments);
 }
