@@ -1,13 +1,13 @@
 // "topk:SHARE[:MOMENTUM[:WARMUP[:CLIP]]]": of each tensor the share of elements with the largest magnitude travels, as numbers and values; what stays
 // behind is gathered until it is large enough. Deep gradient compression (Lin, Han et al., ICLR 2018), for member r of N:
 //
-//     g   <- g min(1, CLIP / (|g| sqrt N))       local clipping (3.1), where CLIP is given
-//     u_r <- MOMENTUM u_r + g                    momentum correction (3.1): the optimizer then keeps none of its own
+//     g   <- g min(1, CLIP / (|g| sqrt N))       local clipping (3.2), where CLIP is given
+//     u_r <- MOMENTUM u_r + g                    momentum correction (3.2): the optimizer then keeps none of its own
 //     v_r <- v_r + u_r                           what is to be sent
-//     send v_r where it is largest; there v_r, u_r <- 0   (momentum factor masking, 3.2)
+//     send v_r where it is largest; there v_r, u_r <- 0   (momentum factor masking, 3.3)
 //     mean = sum over r of what was sent / N
 //
-// In the first WARMUP iterations the share falls in four equal parts: 25 %, 6.25 %, 1.56 %, 0.39 %, but never below SHARE (3.2).
+// In the first WARMUP iterations the share falls in four equal parts: 25 %, 6.25 %, 1.56 %, 0.39 %, but never below SHARE (3.3).
 // Which elements travel is exact, ties by number, so that it does not depend on how they were looked for. Lossy.
 #include <algorithm>
 #include <bit>
