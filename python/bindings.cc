@@ -5,6 +5,7 @@
 #include <cstring>
 #include <string>
 
+#include "shoal/core/heap.h"
 #include "shoal/core/host_space.h"
 
 namespace py = pybind11;
@@ -28,6 +29,7 @@ PYBIND11_MODULE(_C, module) {
     }
   });
   // Of this process: "", or what it could not do. fork_server.py
+  module.def("keep_freed_memory", &shoal::keep_freed_memory);
   module.def("enter_host_space", [](const std::string& network, const std::string& name) {
     const char* step = shoal::enter({network, name});
     return step ? step + std::string(": ") + std::strerror(errno) : std::string();

@@ -12,6 +12,7 @@ export TSAN_OPTIONS=halt_on_error=1:second_deadlock_stack=1
 results=$PWD/build/results
 rm -rf "$results"
 mkdir -p "$results"
+spent=''  # by each section
 python=${SHOAL_PYTHON:-$PWD/.venv/bin/python}
 
 # section NAME COMMAND...: its output under a header, its time, and a mark if it failed
@@ -19,13 +20,15 @@ section() {
   local name=$1 began=$SECONDS
   shift
   printf '\n==== %s\n' "$name"
-  if "$@"; then
-    printf -- '---- %s: %d s\n' "$name" $((SECONDS - began))
-  else
+  local failed=0
+  "$@" || failed=1
+  spent+="$name $((SECONDS - began)) s, "
+  if ((failed)); then
     printf -- '---- %s: FAILED after %d s\n' "$name" $((SECONDS - began))
     touch "$results/$name.failed"
     return 1
   fi
+  printf -- '---- %s: %d s\n' "$name" $((SECONDS - began))
 }
 
 # checked PRESET [CTEST ARGUMENT...]
@@ -72,5 +75,5 @@ wait
 section address address
 section thread thread
 
-printf '\n==== summary after %d s\n' $SECONDS
+printf '\n==== summary after %d s: %s\n' $SECONDS "${spent%, }"
 exec "$python" scripts/count_tests.py "$results"

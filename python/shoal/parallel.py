@@ -23,6 +23,8 @@ def data_parallel(model: torch.nn.Module, optimizer: torch.optim.Optimizer, plan
     "ring", any of them with overrides ("auto,embed*=ring": docs/plans.md), or the path of a saved plan.json, which gives
     the same bits again. By "local:8" or "diloco:16" members step by themselves and come together that seldom; by "ps:ssp:3" servers step. SHOAL_PLAN sets it from outside.
 
+    From then on memory that a step frees stays with the process for the next one, unless MALLOC_ variables or GLIBC_TUNABLES say what does (shoal/core/heap.h).
+
     On a member that only serves (shoal run --servers) the call does not return: it ends the process when the others train no more.
     """
     if isinstance(plan, os.PathLike):
@@ -35,6 +37,7 @@ def data_parallel(model: torch.nn.Module, optimizer: torch.optim.Optimizer, plan
     if plan == "auto" and "SHOAL_PLAN" in os.environ:
         plan, where = os.environ["SHOAL_PLAN"], "SHOAL_PLAN"
     given.check(model, optimizer, plan)
+    _C.keep_freed_memory()  # of a step for the next one, which takes as much
     saved = given.read_plan(plan, where)
     consistency = _C.consistency_of(plan) if saved is None else None
     rounds = _C.has_rounds(plan, saved)
