@@ -28,8 +28,8 @@ PYBIND11_MODULE(_C, module) {
       set_python_error(error);
     }
   });
-  // Of this process: "", or what it could not do. fork_server.py
   module.def("keep_freed_memory", &shoal::keep_freed_memory);
+  // Of this process: "", or what it could not do. fork_server.py
   module.def("enter_host_space", [](const std::string& network, const std::string& name) {
     const char* step = shoal::enter({network, name});
     return step ? step + std::string(": ") + std::strerror(errno) : std::string();
