@@ -9,6 +9,7 @@ Each in a process of its own: what the allocator does is the whole process's. In
 
 from __future__ import annotations
 
+import json
 import subprocess
 
 import side_by_side as sbs
@@ -16,11 +17,11 @@ import side_by_side as sbs
 MEMBER = str(sbs.ROOT / "bench" / "peers" / "steps_alone.py")
 
 
-def measure(way: str, model: str, args) -> list[float]:
+def measure(way: str, model: str, args) -> dict[str, float]:
     ended = subprocess.run([sbs.PYTHON, MEMBER, way, model, str(args.batch), str(args.steps)], capture_output=True, text=True, timeout=900)
     if ended.returncode != 0:
         raise SystemExit(f"bench: {model}: {ended.stderr.strip()}")
-    return [float(word) for word in ended.stdout.split()]
+    return json.loads(ended.stdout)
 
 
 def main() -> None:
@@ -35,15 +36,11 @@ def main() -> None:
     sbs.print_header(f"one process, {args.batch} samples a step")
     print(f"{'model':>16} {'way':>8} {'ms':>9} {'spread':>18} {'pages a step':>13} {'MB':>6} {'plain / shoal':>14}")
     for model in args.models:
-        of = {way: [] for way in ("plain", "shoal")}
-        for _ in range(args.rounds):
-            for way, lines in of.items():
-                lines.append(measure(way, model, args))
-        for way, lines in of.items():
-            seconds, pages, most = ([line[i] for line in lines] for i in range(3))
-            ratio = sbs.paired_ratio([line[0] for line in of["plain"]], seconds)
-            print(f"{model:>16} {way:>8} {1e3 * sbs.median(seconds):>9.2f} {sbs.spread([1e3 * each for each in seconds]):>18} {sbs.median(pages):>13.0f} "
-                  f"{sbs.median(most):>6.0f} {f'{ratio:.3f}x' if way == 'shoal' else '':>14}", flush=True)
+        figures = sbs.interleave({way: lambda way=way: measure(way, model, args) for way in ("plain", "shoal")}, args.rounds)
+        for way, of in figures.items():
+            ratio = f"{sbs.paired_ratio(figures['plain']['ms'], of['ms']):.3f}x" if way == "shoal" else ""
+            print(f"{model:>16} {way:>8} {sbs.median(of['ms']):>9.2f} {sbs.spread(of['ms']):>18} {sbs.median(of['pages']):>13.0f} {sbs.median(of['MB']):>6.0f} {ratio:>14}",
+                  flush=True)
 
 
 if __name__ == "__main__":

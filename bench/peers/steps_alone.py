@@ -1,5 +1,6 @@
-"""One process of bench/heap.py that trains alone: prints seconds of a step, pages that the kernel mapped in it, and MB of memory at most."""
+"""One process of bench/heap.py that trains alone: prints, as JSON, ms of a step, pages that the kernel mapped in it, and MB of memory at most."""
 
+import json
 import resource
 import statistics
 import sys
@@ -30,8 +31,9 @@ def main() -> None:
         optimizer.step()
         seconds.append(time.perf_counter() - began)
         pages.append(resource.getrusage(resource.RUSAGE_SELF).ru_minflt - faults)
-    most = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
-    print(statistics.median(seconds[WARMUP:]), statistics.median(pages[WARMUP:]), most)
+    print(json.dumps({"ms": 1e3 * statistics.median(seconds[WARMUP:]), "pages": statistics.median(pages[WARMUP:]),
+                      "MB": resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024}))
 
 
-main()
+if __name__ == "__main__":
+    main()

@@ -4,14 +4,19 @@
 #include <cstring>
 #include <initializer_list>
 
-#ifdef __GLIBC__
+#ifndef __GLIBC__
+namespace shoal {
+
+bool keep_freed_memory() { return false; }
+
+}  // namespace shoal
+#else
 #include <malloc.h>
-#endif
 
 namespace shoal {
 namespace {
 
-[[maybe_unused]] bool is_said_by_the_environment() {
+bool is_said_by_the_environment() {
   for (const char* name : {"MALLOC_TRIM_THRESHOLD_", "MALLOC_MMAP_THRESHOLD_", "MALLOC_MMAP_MAX_", "MALLOC_TOP_PAD_"}) {
     if (std::getenv(name)) return true;
   }
@@ -22,12 +27,9 @@ namespace {
 }  // namespace
 
 bool keep_freed_memory() {
-#ifdef __GLIBC__
   // As soon as one of them is set glibc moves none by itself any more: so both, the second to the most that it would come to (mallopt(3)).
   return !is_said_by_the_environment() && mallopt(M_TRIM_THRESHOLD, -1) && mallopt(M_MMAP_THRESHOLD, 32 << 20);
-#else
-  return false;
-#endif
 }
 
 }  // namespace shoal
+#endif

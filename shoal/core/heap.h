@@ -5,7 +5,8 @@
 namespace shoal {
 
 // From now on memory that was freed stays with the process, blocks of up to 32 MB; larger ones are mapped one by one, as before. The process keeps what
-// it had at most. False where that is not ours to say: the environment does (MALLOC_..., GLIBC_TUNABLES), or another allocator is used than glibc's.
+// it had at most. False where that is not ours to say: the environment does (MALLOC_..., GLIBC_TUNABLES), or the C library is not glibc. Another
+// allocator in its place goes on as it does.
 // Threads: any.
 bool keep_freed_memory();
 

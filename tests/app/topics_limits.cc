@@ -10,6 +10,7 @@
 #include "shoal/learn/topic/document_rows.h"
 #include "shoal/learn/topic/model_files.h"
 #include "tests/app/program.h"
+#include "tests/sanitizer.h"
 
 namespace shoal::app::test {
 namespace {
@@ -184,15 +185,6 @@ TEST_F(TopicsLimits, a_killed_training_goes_on_by_hand) {
   expect_whole("m");
 }
 
-// The address sanitizer keeps what is freed, and shadows the rest: the process has more then than it asked for.
-#if defined(__SANITIZE_ADDRESS__)
-constexpr bool kTracked = true;
-#elif defined(__has_feature)
-constexpr bool kTracked = __has_feature(address_sanitizer);
-#else
-constexpr bool kTracked = false;
-#endif
-
 // What the process has to itself stays below what it was given, while documents lie on disk.
 TEST_F(TopicsLimits, memory_is_obeyed) {
   std::string text;
@@ -211,7 +203,7 @@ TEST_F(TopicsLimits, memory_is_obeyed) {
   unsigned looks = 0;
   for (std::size_t at = told.out.find('{'); at != std::string::npos; at = told.out.find('{', told.out.find('\n', at))) {
     const auto look = nlohmann::json::parse(told.out.substr(at, told.out.find('\n', at) - at));
-    if (!kTracked) {
+    if (!kAddressSanitizer) {  // which keeps what is freed, and shadows the rest: the process has more then than it asked for
       EXPECT_LT(look.at("memory_bytes").get<double>(), given);
     }
     EXPECT_LE(look.at("rows_bytes"), look.at("model_bytes"));

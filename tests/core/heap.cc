@@ -9,15 +9,15 @@
 #include <memory>
 #include <vector>
 
+#include "tests/sanitizer.h"
+
 namespace shoal {
 namespace {
 
-#if !defined(__GLIBC__) || defined(__SANITIZE_ADDRESS__)
-constexpr bool kGlibcs = false;
-#elif defined(__has_feature)
-constexpr bool kGlibcs = !__has_feature(address_sanitizer) && !__has_feature(thread_sanitizer);
+#ifdef __GLIBC__
+constexpr bool kGlibcs = !kAddressSanitizer && !kThreadSanitizer;
 #else
-constexpr bool kGlibcs = true;
+constexpr bool kGlibcs = false;
 #endif
 
 long faults() {
