@@ -15,11 +15,12 @@ struct Passed {
   const char* name;
   const char* help;
 };
-constexpr std::array<Passed, 11> passed_on{{
+constexpr std::array<Passed, 12> passed_on{{
     {"--data", "where the model's data set is, or synthetic"},
     {"--epochs", "passes over the data"},
     {"--batch", "samples of one member in one step"},
-    {"--lr", "learning rate of Adam"},
+    {"--lr", "learning rate (default: 0.001 of Adam, 0.05 of SGD)"},
+    {"--sgd", "momentum: train by SGD with it instead of Adam; 0 for a plan that gathers with momentum itself, as topk:0.01:0.9"},
     {"--seed", "of the parameters and the order of samples"},
     {"--steps", "end after so many steps"},
     {"--checkpoint", "folder for the state of the training, saved while it goes on"},

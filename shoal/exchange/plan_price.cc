@@ -38,6 +38,8 @@ Work work_of(const ExchangePlan& plan, const Unit& unit, const Cost& cost) {
   if (!known) work.needed = 0;
   const double slices = static_cast<double>(plan.bytes_of(unit)) / plan.ranks / std::max<double>(unit.slice_bytes, 1);
   work.behind = waits_behind_others(plan, unit);
+  // Where members share cores, a step's latency is mostly their time, and no other unit's steps are taken meanwhile.
+  if (plan.operation_seconds == 0) work.latency = std::min(cost.latency, work.link - work.bytes);
   if (plan.order == Order::priority) work.pieces = static_cast<std::uint32_t>(std::clamp(std::ceil(slices), 1.0, kMostInTurn));
   return work;
 }

@@ -51,14 +51,15 @@ class Link {
     waiting_.pop();
     const Work& work = units_[batch.unit];
     const bool halves = work.add > 0;
-    const double parts = work.pieces * (halves ? 2.0 : 1.0), seconds = work.link / parts, made_up = std::min(saved_, work.bytes / parts);
+    const double ways = halves ? 2 : 1, parts = work.pieces * ways, made_up = std::min(saved_, work.bytes / parts);
     saved_ -= made_up;
-    now_ += seconds - made_up;
+    now_ += (work.link - work.latency) / parts - made_up;
+    const double there = now_ + work.latency / ways;
     if (halves && !batch.sums) {
-      adder_free_ = std::max(adder_free_, now_) + work.add / work.pieces;
+      adder_free_ = std::max(adder_free_, there) + work.add / work.pieces;
       later_.push({adder_free_, batch.unit, 1, true});
     } else if (--left_[batch.unit] == 0) {
-      arrived_[batch.unit] = now_ + (waiting_.empty() ? 0 : work.behind);
+      arrived_[batch.unit] = there + (waiting_.empty() ? 0 : work.behind);
     }
     if (--batch.pieces > 0) waiting_.push(batch);
   }

@@ -21,6 +21,7 @@ struct Work {
   std::uint32_t priority = 0;  // the smallest is needed first
   double link = 0;             // on the link
   double bytes = 0;            // of these, what bytes take at its rate: a link that has saved up makes up for them, not for latency
+  double latency = 0;          // of `link`, what its steps take to get there: others are on the link meanwhile
   double add = 0;              // a server's, between the first and the second half of `link`; 0: it takes no time of its own
   double behind = 0;           // from when it has left the link until it is there, if others stand there then: behind them in queues that know no order
   double thread = 0;           // of the thread, before its first use

@@ -71,9 +71,12 @@ void WayName::refuse(const std::string& why) const {
 
 Cost Way::cost(const Load& load) const {
   const std::vector<Leg> all = legs(load);
+  std::vector<Leg> empty = all;
+  for (Leg& leg : empty) leg.elements = 0;
   const auto on_the_link = [&](Leg::When when) { return seconds(all, when, load.ranks, load.link); };
   return {.sent = busiest_bytes(all, load.ranks),
           .link = on_the_link(Leg::When::mean),
+          .latency = seconds(empty, Leg::When::mean, load.ranks, load.link),
           .computing = computing(load),
           .between = on_the_link(Leg::When::forward) + on_the_link(Leg::When::backward),
           .after = on_the_link(Leg::When::after)};

@@ -38,6 +38,7 @@ struct Load {
 struct Cost {
   double sent = 0;       // bytes on the wire, of the member that sends most
   double link = 0;       // seconds
+  double latency = 0;    // of these, what is the same for any number of bytes
   double computing = 0;  // seconds of the thread that runs backward, beyond what that does anyway
   double between = 0;    // seconds on the link in the middle of the passes, which wait for it: nothing hides behind that
   double after = 0;      // seconds on the link behind the optimizer's step, before the next forward pass uses the parameter

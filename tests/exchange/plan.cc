@@ -8,6 +8,7 @@
 
 #include "shoal/collective/hosts.h"
 #include "shoal/core/error.h"
+#include "shoal/exchange/plan_price.h"
 #include "shoal/exchange/planner.h"
 #include "shoal/topo/generate.h"
 
@@ -56,19 +57,21 @@ TEST(Plan, types_are_not_mixed_in_a_unit) {
 }
 
 // Exposed time is what lies behind the end of backward: with one slow link the units follow each other without a gap, so
-// the whole is the sum of the units' times less what backward hides.
+// the whole is the sum of the units' times, less what backward hides and the steps' latencies that hide behind the next unit's bytes.
 TEST(Plan, exposed_time_follows_the_closed_form) {
   auto tensors = fcnet();
   for (std::size_t i = 0; i < tensors.size(); ++i) tensors[i].backward_at = 0.001 * static_cast<double>(tensors.size() - i);
   const double backward = 0.0125;
   const auto plan = make_plan(tensors, 4, kLink, {0.006, backward});
-  double link_free = 0, exposed = 0;
+  double link_free = 0, arrived = 0, exposed = 0;
   for (const auto& unit : plan.units) {
     double ready = 0;
     for (auto t : unit.tensors) ready = std::max(ready, plan.tensors[t].backward_at);
     const double begin = std::max(ready, link_free);
-    link_free = begin + unit.predicted_seconds;
-    exposed += std::max(0.0, link_free - std::max(begin, backward));
+    const double there = begin + unit.predicted_seconds;
+    exposed += std::max(0.0, there - std::max(arrived, backward));
+    arrived = std::max(arrived, there);
+    link_free = there - cost_of(plan, unit).latency;
   }
   EXPECT_DOUBLE_EQ(plan.predicted_exposed(), exposed);
   const double bytes = 7'444'202 * 4.0;

@@ -169,6 +169,14 @@ TEST(Timeline, what_has_left_the_link_stands_behind_others_only_where_they_wait_
   EXPECT_DOUBLE_EQ(foresee(units, 1, 2, Order::priority).arrived[1], 3);
 }
 
+// While a unit's last steps get there, the next one is on the link.
+TEST(Timeline, latency_hides_behind_what_else_the_link_has_to_do) {
+  const Work unit{.link = 1.5, .latency = 0.5};
+  const auto line = foresee(std::vector(3, unit), 0, 0, Order::fifo);
+  EXPECT_EQ(line.arrived, (std::vector{1.5, 2.5, 3.5}));
+  EXPECT_DOUBLE_EQ(foresee(std::vector{Work{.link = 3, .latency = 1, .add = 1}}, 0, 0, Order::fifo).seconds, 4) << "there, added, and back";
+}
+
 TEST(Timeline, no_units_is_computing_alone) { EXPECT_DOUBLE_EQ(foresee({}, 1, 2, Order::priority).seconds, 3); }
 
 }  // namespace
