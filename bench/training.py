@@ -11,7 +11,8 @@
     python bench/training.py --single                            one member beside plain PyTorch
     python bench/training.py --quick                             a smoke test
 
-The members train in all ways in turns (bench/peers/train_member.py), after one turn of each bucket size has found DDP's best.
+The members train in all ways in turns (bench/peers/train_member.py), after one turn of each bucket size has found DDP's best. The column `order`: how many
+times as fast as DDP's best whole gradients could be in whatever order; above that is what fewer bytes win.
 """
 
 from __future__ import annotations
@@ -55,7 +56,7 @@ def compare(rate: str | None, members: int, args: argparse.Namespace, topology: 
               f"{sbs.spread([1e3 * v for v in ours]):>18} {1e3 * sbs.median(times['ddp']):>9.2f} {1e3 * sbs.median(best):>9.2f} "
               f"{line['bucket']:>6} {sbs.paired_ratio(times['ddp'], ours):>8.3f}x {sbs.paired_ratio(best, ours):>8.3f}x "
               f"{on_shoal(times):>9} {sbs.paired_ratio(cpu['ddp best'], cpu['shoal']):>7.2f}x "
-              f"{line['plan']['link / computing']:>6.2f} {predicted(line, 'shoal'):>6.2f}  {line['plan']['order']}: "
+              f"{line['plan']['link / computing']:>6.2f} {sbs.median(best) / line['plan']['ideal']:>6.2f} {predicted(line, 'shoal'):>6.2f}  {line['plan']['order']}: "
               f"{', '.join(f'{count} {way}' for way, count in line['plan']['ways'].items())}", flush=True)
         for plan in args.plans:
             way = f"shoal {plan}"
@@ -131,7 +132,7 @@ def main() -> None:
         single(args)
         return
     sbs.print_header(f"ms a step, batch {args.batch} a member, medians of {args.rounds} rounds of turns; ratios above 1: we are faster{'; computing as recorded, asleep' if args.replay else ''}")
-    print(f"{'model':>8} {'N':>2} {'rate':>9} {'steps':>6} {'shoal ms':>9} {'spread':>18} {'ddp ms':>9} {'best ms':>9} {'MB':>6} {'of ddp':>9} {'of best':>9} {'ddp/shoal':>9} {'cpu':>8} {'C/(F+B)':>7} {'pred':>5}  plan")
+    print(f"{'model':>8} {'N':>2} {'rate':>9} {'steps':>6} {'shoal ms':>9} {'spread':>18} {'ddp ms':>9} {'best ms':>9} {'MB':>6} {'of ddp':>9} {'of best':>9} {'ddp/shoal':>9} {'cpu':>8} {'C/(F+B)':>7} {'order':>5} {'pred':>6}  plan")
     cells = []
     with tempfile.TemporaryDirectory() as folder:
         for name in args.networks:

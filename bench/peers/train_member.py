@@ -186,7 +186,18 @@ def summary(plan: dict | None) -> dict | None:
     size = sum(unit["bytes"] for unit in plan["units"])
     link = 2 * (plan["ranks"] - 1) / plan["ranks"] * size / plan["link"]["rate"]
     ways = collections.Counter(unit["way"] for unit in plan["units"])
-    return {"link / computing": link / (plan["forward_seconds"] + plan["backward_seconds"]), "order": plan["order"], "ways": ways}
+    return {"link / computing": link / (plan["forward_seconds"] + plan["backward_seconds"]), "order": plan["order"], "ways": ways,
+            "ideal": ideal(plan["tensors"], link / size, plan["forward_seconds"], plan["backward_seconds"])}
+
+
+def ideal(tensors: list[dict], seconds_a_byte: float, forward: float, backward: float) -> float:
+    """Seconds that whole gradients take at least in whatever order: C, or F + B, or those of F and B from a layer on and of C up to it (docs/plans.md)."""
+    bytes_each = {"f64": 8, "f16": 2, "bf16": 2}
+    least, up_to_here = forward + backward, 0.0
+    for tensor in sorted(tensors, key=lambda tensor: tensor["forward_at"]):
+        up_to_here += seconds_a_byte * tensor["count"] * bytes_each.get(tensor["type"], 4)
+        least = max(least, up_to_here, forward - max(0.0, tensor["forward_at"]) + tensor["backward_at"] + up_to_here)
+    return least
 
 
 def main() -> None:

@@ -124,11 +124,19 @@ def test_parameters_are_served_at_the_age_that_is_asked_for_and_the_report_says_
     assert "not exact: parameters are served essp:1; each member's gradient is a step, at 1/sqrt 2 of the rate" in Path(report).read_text()
 
 
+def test_by_sgd_whose_momentum_a_way_may_take_over(data):
+    accuracy = [json.loads(train(2, data, "--epochs", "3", "--json", *flags)[0].split("] ", 1)[1])["accuracy"]
+                for flags in (["--sgd", "0.9"], ["--sgd", "0", "--plan", "topk:0.05:0.9"])]
+    assert min(accuracy) > 0.9, accuracy
+
+
 @pytest.mark.parametrize("flags, line", [
+    (["--sgd", "0.9", "--plan", "topk:0.05:0.9"], "shoal: data_parallel(): the plan's way has momentum and the optimizer, too (make the optimizer with momentum=0)\n"),
+    (["--sgd", "1"], "shoal: shoal train: argument --sgd: invalid momentum value: '1' (shoal train --help lists the flags)\n"),
     (["--plan", "ring", "--consistency", "ssp:3"], "shoal: --consistency: ring serves no parameters (--plan ps --consistency ssp:3)\n"),
     (["--plan", "ps", "--consistency", "late"], 'shoal: plan: no consistency is called "late"'),
 ])
-def test_an_age_that_cannot_be_is_refused_in_one_line(data, flags, line):
+def test_flags_that_do_not_go_together_are_refused_in_one_line(data, flags, line):
     ended = subprocess.run([sys.executable, "-m", "shoal.train", "lenet", "--data", str(data), *flags], capture_output=True, text=True)
     assert ended.returncode == 2 and ended.stderr.startswith(line) and ended.stderr.count("\n") == 1, ended.stderr
 

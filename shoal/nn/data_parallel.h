@@ -299,7 +299,7 @@ class DataParallel final : private GradientListener, private PairListener, priva
   bool replicas_differ_ = false;
   bool dismisses_ = false, over_ = false;  // what this worker says to the servers; what the latest iteration said to them
   std::uint64_t fits_ = 0;
-  std::uint64_t settles_at_ = 0;           // the iteration after which the plan predicts from those that it has had; 0: never
+  std::uint64_t settled_from_ = 0, settles_at_ = 0;  // the plan's first iteration, and that after which it next predicts from those that it has had; 0: never
   double exposed_before_ = 0;              // the sum when the last iteration ended
   double waited_for_weights_ = 0;          // since the last look at what is waited, and no part of what is exposed
   std::uint64_t measured_iterations_, iterations_before_ = 0;

@@ -20,8 +20,9 @@ constexpr std::uint64_t kFollow = std::uint64_t{1} << 61;
 // Workers train no more: those who only serve may go.
 constexpr std::uint64_t kOver = std::uint64_t{1} << 62;
 
-// So many iterations by the plan say what one usually takes, without the first, which places and allocates.
-constexpr std::uint64_t kUntilSettled = 10;
+// So many iterations by the plan say what one usually takes, without the first, which places and allocates. In the tens of milliseconds that these are of a
+// small model caches and the allocator are still cold: once more, then, when they are warm.
+constexpr std::uint64_t kUntilSettled = 10, kUntilSettledAgain = 60;
 
 }  // namespace
 
@@ -111,9 +112,13 @@ exchange::Compute DataParallel::pace_of_all(double multiply_rate) {
   }
   members_a_core_ = here.members_a_core();
   double operation = 0;  // on the machine where it takes longest
-  for (const auto& [machine, shared] : machines) operation = std::max(operation, shared.operation_seconds(told.size()));
+  bool crowded = false;
+  for (const auto& [machine, shared] : machines) {
+    operation = std::max(operation, shared.operation_seconds(told.size()));
+    crowded = crowded || shared.crowded();
+  }
   const auto members = static_cast<double>(told.size());
-  return {forward / members, backward / members, a_flop > 0 ? members / a_flop : 0, between / members, operation};
+  return {forward / members, backward / members, a_flop > 0 ? members / a_flop : 0, between / members, operation, crowded};
 }
 
 void DataParallel::choose_plan() {
@@ -142,13 +147,15 @@ void DataParallel::choose_plan() {
 // Iterations are counted, and what they take is measured, from the plan or the group of members on that they go by now.
 void DataParallel::settle_from_here() {
   const bool settles = plan_is_final_ && !options_.plan && stagings_.empty();  // a device is behind its caller
-  settles_at_ = settles ? exchange_->iteration() + kUntilSettled : 0;
+  settled_from_ = exchange_->iteration();
+  settles_at_ = settles ? settled_from_ + kUntilSettled : 0;
   if (settles) pace_ = {};
   waited_before_pass_ = waited();
 }
 
 void DataParallel::settle_plan() {
   if (settles_at_ == 0 || exchange_->iteration() != settles_at_) return;
+  settles_at_ = settles_at_ < settled_from_ + kUntilSettledAgain ? settled_from_ + kUntilSettledAgain : 0;
   exchange_->predict(exchange::settled(exchange_->plan(), pace_.forward(), pace_.backward(), pace_.between(), pace_.processor() * members_a_core_));
   if (drift_) drift_->expects(exchange_->plan().predicted_seconds());
 }

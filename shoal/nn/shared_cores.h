@@ -41,6 +41,7 @@ class SharedCores {
   double operation_seconds(std::size_t members) const {
     return leave_one_idle() ? 0 : members_a_core() * 2 * static_cast<double>(members - 1) * kMessage;
   }
+  bool crowded() const { return members_a_core() > 1 && !leave_one_idle(); }
   double members_a_core() const { return static_cast<double>(members_) / static_cast<double>(std::max<std::size_t>(1, cores_.size())); }
 
  private:

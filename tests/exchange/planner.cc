@@ -135,30 +135,37 @@ TEST(Planner, ddp_has_its_buckets) {
   EXPECT_EQ(buckets, (std::vector<std::vector<std::uint32_t>>{{9, 8}, {7, 6, 5, 4}, {3, 2, 1, 0}}));
 }
 
-// Only where it is foreseen to gain a tenth: it takes processor time that the play does not see.
-TEST(Planner, forward_waits_layer_by_layer_where_that_is_shorter_by_a_tenth) {
-  const auto with_forward = [](double forward, const char* choice) {
+// Only where it is foreseen to gain 3 % of what is computed, or, where members share cores, a tenth: it takes processor time that the play does not see.
+TEST(Planner, forward_waits_layer_by_layer_where_that_is_shorter_by_enough) {
+  const auto with_forward = [](double forward, const char* choice, bool crowded = false) {
     std::vector<TensorSpec> tensors;
     for (std::uint32_t l = 0; l < 16; ++l) {
       const double before = l / 16.0;
       tensors.push_back({"layer" + std::to_string(l), DType::f32, 200'000, l, 0.2 * (1 - before), 0, 0, forward * before});
     }
-    return make_plan(tensors, 4, kPlannedLink, {forward, kCompute.backward_seconds, kCompute.multiply_rate}, parse_choice(choice, "--plan"));
+    Compute compute = kCompute;
+    compute.forward_seconds = forward;
+    compute.crowded = crowded;
+    return make_plan(tensors, 4, kPlannedLink, compute, parse_choice(choice, "--plan"));
   };
-  int chosen = 0;
-  for (const double forward : {0.02, 0.1, 0.2, 0.3, 0.4}) {
-    const double gain = with_forward(forward, "wfbp,*=ring").predicted_seconds() / with_forward(forward, "p3,*=ring").predicted_seconds();
-    const bool by_parameter = with_forward(forward, "auto,*=ring").order == Order::priority;
-    if (gain > 1.12) {
-      EXPECT_TRUE(by_parameter) << forward;
+  for (const bool crowded : {false, true}) {
+    int chosen = 0;
+    for (const double forward : {0.005, 0.01, 0.02, 0.04, 0.1, 0.2, 0.3, 0.4}) {
+      const double whole = with_forward(forward, "wfbp,*=ring").predicted_seconds();
+      const double gain = (whole - with_forward(forward, "p3,*=ring").predicted_seconds()) / (forward + kCompute.backward_seconds);
+      const double least = crowded ? 0.1 : 0.03, margin = 0.02 * whole / (forward + kCompute.backward_seconds);  // half a percent is no reason for another packing, in each search
+      const bool by_parameter = with_forward(forward, "auto,*=ring", crowded).order == Order::priority;
+      if (gain > least + margin) {
+        EXPECT_TRUE(by_parameter) << forward;
+      }
+      if (gain < least - margin) {
+        EXPECT_FALSE(by_parameter) << forward << " " << gain << " " << crowded;
+      }
+      chosen += by_parameter;
     }
-    if (gain < 1.08) {
-      EXPECT_FALSE(by_parameter) << forward;
-    }
-    chosen += by_parameter;
+    EXPECT_GT(chosen, 0);
+    EXPECT_LT(chosen, 8);
   }
-  EXPECT_GT(chosen, 0);
-  EXPECT_LT(chosen, 5);
   EXPECT_EQ(plan_by("auto,*=ring", false).order, Order::fifo);
   const collective::LinkModel fast{1e-9, 1e12, 1e15};
   EXPECT_EQ(plan_by("auto", true, fast).order, Order::fifo) << "nothing to gain";
@@ -277,8 +284,8 @@ TEST(Planner, auto_is_predicted_to_be_no_slower_than_any_other_choice) {
       return make_plan(tensors, 4, link, kCompute, parse_choice(choice, "--plan")).predicted_seconds();
     };
     const double best = seconds("auto");
-    // The planner passes over what gains less than 0.5 %, and divided layers and steps by parameter that gain less than a tenth.
-    for (const char* by_parameter : {"p3", "ring", "direct"}) EXPECT_LE(best, seconds(by_parameter) * 1.112) << by_parameter << ' ' << i;
+    // The planner passes over what gains less than 0.5 %, divided layers that gain less than a tenth, and steps by parameter that gain less than 3 % of what is computed.
+    for (const char* by_parameter : {"p3", "ring", "direct"}) EXPECT_LE(best, seconds(by_parameter) * 1.042) << by_parameter << ' ' << i;
     for (const char* other : {"wfbp", "poseidon", "ddp", "ddp:1MB", "wfbp,*=ring", "wfbp,*=direct"}) {
       EXPECT_LE(best, seconds(other) * 1.011) << other << ' ' << i;
     }

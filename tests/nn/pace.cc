@@ -51,14 +51,18 @@ TEST(Pace, members_of_a_machine_share_the_cores_that_they_may_run_on) {
 // Goal: operations cost members nothing that wait, for whatever it be, while they seem to compute. Method: four on two cores, by what they say.
 TEST(Pace, members_that_wait_leave_a_core_idle) {
   const auto word = SharedCores::of("m", {0, 1});
-  const auto operation = [&](double computing, double processor) {
-    SharedCores four(word);
-    for (int member = 0; member < 4; ++member) four.hears(word, computing, processor);
-    return four.operation_seconds(4);
+  const auto told = [&](double computing, double processor, int members = 4) {
+    SharedCores some(word);
+    for (int member = 0; member < members; ++member) some.hears(word, computing, processor);
+    return some;
   };
+  const auto operation = [&](double computing, double processor) { return told(computing, processor).operation_seconds(4); };
   EXPECT_EQ(operation(1, 0.4), 0) << "two cores are busy for four fifths of the time";
   EXPECT_GT(operation(1, 0.5), 0);
   EXPECT_EQ(operation(1, 0), operation(1, 0.5)) << "nobody says";
+  EXPECT_TRUE(told(1, 0.5).crowded());
+  EXPECT_FALSE(told(1, 0.4).crowded());
+  EXPECT_FALSE(told(1, 1, 2).crowded()) << "a core each";
 }
 
 TEST(Pace, follows_what_has_changed_for_good) {

@@ -23,7 +23,7 @@ def _positive(kind):
     return convert
 
 
-def _momentum(text: str) -> float:
+def momentum(text: str) -> float:
     value = float(text)
     if not 0 <= value < 1:
         raise ValueError
@@ -44,7 +44,7 @@ def main() -> None:
     parser.add_argument("--epochs", type=_positive(int), default=1)
     parser.add_argument("--batch", type=_positive(int), help="samples of one member in one step (default: the model's)")
     parser.add_argument("--lr", type=_positive(float), help="learning rate (default: 0.001 of Adam, 0.05 of SGD)")
-    parser.add_argument("--sgd", type=_momentum, metavar="MOMENTUM",
+    parser.add_argument("--sgd", type=momentum, metavar="MOMENTUM",
                         help="train by SGD with this momentum instead of Adam; 0 for a plan that gathers with momentum itself, as topk:0.01:0.9")
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--steps", type=_positive(int), help="end after so many steps")
