@@ -26,6 +26,8 @@ def accuracy(words: list[str], plan: str, seed: int, args) -> float:
     command = [sbs.shoal(), "train", args.model, "--data", args.data, "--seed", str(seed), "--plan", plan, "--json", *words]
     if args.sgd:
         command += ["--sgd", "0" if _C.has_momentum(plan, None) else args.sgd]
+    if args.lr:
+        command += ["--lr", args.lr]
     command += ["--steps", str(args.steps)] if args.steps else ["--epochs", str(args.epochs)]
     with tempfile.TemporaryDirectory() as folder:  # of the run folders
         ended = subprocess.run(command, cwd=folder, capture_output=True, text=True, timeout=900)
@@ -45,6 +47,7 @@ def main() -> None:
     parser.add_argument("--steps", type=int, default=0, help="0: as many as --epochs are")
     parser.add_argument("--epochs", type=int, default=1)
     parser.add_argument("--sgd", help="momentum: by SGD with it instead of Adam")
+    parser.add_argument("--lr", help="learning rate (default: that of shoal train)")
     parser.add_argument("--seeds", type=int, default=5)
     args = parser.parse_args()
     if args.quick:

@@ -96,6 +96,21 @@ def test_momentum_is_kept_in_one_place(pool):
         assert code == 2 and "momentum" in line and "momentum=0" in line
 
 
+def small_ones(plan, momentum):
+    """What has fewer than 16,384 elements is not made smaller."""
+    torch.manual_seed(1)
+    net = nn.Sequential(nn.Linear(6, 16), nn.Tanh(), nn.Linear(16, 3))
+    net, optimizer = shoal.data_parallel(net, torch.optim.SGD(net.parameters(), lr=0.3, momentum=momentum), plan)
+    steps(net, optimizer, range(20))
+    return tiny.values(net.module)
+
+
+def test_small_tensors_have_the_momentum_that_the_optimizer_has_not(pool):
+    exact = pool(MEMBERS).run(small_ones, "auto", 0.9)[0]
+    for ours in pool(MEMBERS).run(small_ones, "topk:0.01:0.9", 0.0):
+        torch.testing.assert_close(ours, exact, rtol=1e-4, atol=1e-5)
+
+
 def misspelt(way):
     net = make()
     try:

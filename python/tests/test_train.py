@@ -131,7 +131,6 @@ def test_by_sgd_whose_momentum_a_way_may_take_over(data):
 
 
 @pytest.mark.parametrize("flags, line", [
-    (["--sgd", "0.9", "--plan", "topk:0.05:0.9"], "shoal: data_parallel(): the plan's way has momentum and the optimizer, too (make the optimizer with momentum=0)\n"),
     (["--sgd", "1"], "shoal: shoal train: argument --sgd: invalid momentum value: '1' (shoal train --help lists the flags)\n"),
     (["--plan", "ring", "--consistency", "ssp:3"], "shoal: --consistency: ring serves no parameters (--plan ps --consistency ssp:3)\n"),
     (["--plan", "ps", "--consistency", "late"], 'shoal: plan: no consistency is called "late"'),

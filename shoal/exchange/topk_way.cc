@@ -8,6 +8,7 @@
 //     mean = sum over r of what was sent / N
 //
 // In the first WARMUP iterations the share falls in four equal parts: 25 %, 6.25 %, 1.56 %, 0.39 %, but never below SHARE (3.3).
+// With MOMENTUM a small tensor, too, goes by this way, whole: its u_r, since the optimizer has no momentum for it either.
 // Which elements travel is exact, ties by number, so that it does not depend on how they were looked for. Lossy.
 #include <algorithm>
 #include <bit>
@@ -39,7 +40,9 @@ struct Arguments {
   }
 };
 
+// A small tensor is here for its momentum alone.
 std::uint64_t elements_of(double share, std::uint64_t count) {
+  if (count < kLeastElements) return count;
   return std::clamp<std::uint64_t>(static_cast<std::uint64_t>(std::ceil(share * static_cast<double>(count))), 1, count);
 }
 
@@ -118,7 +121,7 @@ class TopkFlow final : public PackedFlow {
     for (std::uint64_t j = 0; j < k; ++j) {
       own_[j] = chosen_[j];
       own_[k + j] = has_any() ? std::bit_cast<std::uint32_t>(std::exchange(unsent_[chosen_[j]], 0.0F)) : 0;
-      if (has_any() && !velocity_.empty()) velocity_[chosen_[j]] = 0;
+      if (has_any() && !velocity_.empty() && k < count()) velocity_[chosen_[j]] = 0;
     }
   }
 
@@ -184,7 +187,7 @@ class TopkWay final : public Way {
   bool exact() const override { return false; }
   bool has_momentum() const override { return arguments_.momentum > 0; }
   bool carries(const TensorSpec& tensor) const override {
-    return tensor.type == DType::f32 && tensor.count >= kLeastElements && tensor.count <= kMostElements && !tensor.sparse;
+    return tensor.type == DType::f32 && (tensor.count >= kLeastElements || has_momentum()) && tensor.count <= kMostElements && !tensor.sparse;
   }
   std::vector<Leg> legs(const Load& load) const override {  // behind its warm-up
     Leg leg{.collective = Collective::all_gather, .elements = 2 * load.ranks * elements_of(arguments_.share, load.count), .element_bytes = sizeof(float)};
