@@ -25,7 +25,7 @@ EXACT = ["auto", "direct", "chain", "ring", "halving_doubling", "ps", "factors",
 def accuracy(words: list[str], plan: str, seed: int, args) -> float:
     command = [sbs.shoal(), "train", args.model, "--data", args.data, "--seed", str(seed), "--plan", plan, "--json", *words]
     if args.sgd:
-        command += ["--sgd", "0" if _C.has_momentum(plan, None) else args.sgd]
+        command += ["--sgd", "0" if _C.have_momentum(plan, None, [""])[0] else args.sgd]
     if args.lr:
         command += ["--lr", args.lr]
     command += ["--steps", str(args.steps)] if args.steps else ["--epochs", str(args.epochs)]

@@ -125,19 +125,27 @@ void bind_training(py::module_& module) {
   module.def(
       "plan_file", [](const std::string& choice, const std::string& where) { return exchange::parse_choice(choice, where).file; },
       py::arg("choice"), py::arg("where"));
-  // Whether any way of the choice, or of the plan that is replayed, does what an optimizer's momentum does.
+  // Of each of these tensors, whether its way by the choice, or by the plan that is replayed, does what an optimizer's momentum does.
   module.def(
-      "has_momentum",
-      [](const std::string& choice, const std::optional<std::string>& saved) {
+      "have_momentum",
+      [](const std::string& choice, const std::optional<std::string>& saved, const std::vector<std::string>& names) {
         const auto parsed = exchange::parse_choice(choice, "plan");
-        std::vector<std::string> ways = {parsed.way};
-        for (const auto& o : parsed.overrides) ways.push_back(o.way);
+        std::map<std::string, std::string> replayed;
         if (saved) {
-          for (const auto& unit : exchange::plan_from_json(*saved, choice).units) ways.push_back(unit.way);
+          const auto plan = exchange::plan_from_json(*saved, choice);
+          for (const auto& unit : plan.units) {
+            for (const auto t : unit.tensors) replayed[plan.tensors[t].name] = unit.way;
+          }
         }
-        return std::any_of(ways.begin(), ways.end(), [](const auto& way) { return !way.empty() && exchange::way_named(way)->has_momentum(); });
+        std::vector<bool> have;
+        for (const auto& name : names) {
+          const auto* const own = parsed.override_of(name);
+          const std::string way = saved ? replayed[name] : own ? *own : parsed.way;
+          have.push_back(!way.empty() && exchange::way_named(way)->has_momentum());
+        }
+        return have;
       },
-      py::arg("choice"), py::arg("saved"));
+      py::arg("choice"), py::arg("saved"), py::arg("names"));
   // Whether members take steps of their own by the choice, or the plan that is replayed.
   module.def(
       "has_rounds",

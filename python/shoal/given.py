@@ -50,9 +50,12 @@ def trained_parameters(module: torch.nn.Module):
     return trained
 
 
-def check_momentum(optimizer, plan: str, saved: str | None) -> None:
-    if _C.has_momentum(plan, saved) and any(group.get("momentum", 0) for group in optimizer.param_groups):
-        raise mistake("data_parallel()", "the plan's way has momentum and the optimizer, too", "make the optimizer with momentum=0")
+def check_momentum(optimizer, plan: str, saved: str | None, trained) -> None:
+    """No parameter has momentum twice."""
+    have = dict(zip((id(parameter) for _, parameter in trained), _C.have_momentum(plan, saved, [name for name, _ in trained])))
+    for group in optimizer.param_groups:
+        if group.get("momentum", 0) and any(have.get(id(parameter)) for parameter in group["params"]):
+            raise mistake("data_parallel()", "the plan's way has momentum and the optimizer, too", "make the optimizer with momentum=0 for what goes by it")
 
 
 def tables(module: torch.nn.Module, trained) -> dict[int, bool]:

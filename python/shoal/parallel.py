@@ -92,8 +92,8 @@ class DataParallel(Wrapped):
                 optimizer.register_step_pre_hook(self._alone.step_begins)
                 optimizer.register_step_post_hook(_weak(self, "_after_step_alone"))
             return
-        given.check_momentum(optimizer, plan, saved)
         trained = given.trained_parameters(module)
+        given.check_momentum(optimizer, plan, saved, trained)
         for name, parameter in trained:
             if pending.is_known(parameter):
                 raise mistake(f"parameter {name}", "another model of data_parallel() trains it already", "wrap once what shares parameters")

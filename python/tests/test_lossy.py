@@ -83,17 +83,24 @@ def test_a_resumed_run_has_the_bits_of_one_that_went_on(pool, tmp_path, way, sto
         assert tiny.equal(values, expected)
 
 
-def twice_momentum(_):
+def momentum_beside(plan, momentum):
+    """Of the optimizer for the wide weight, and for the rest 0.9: (exit code, line) where that is refused."""
     net = make()
+    wide = net[2].weight
+    groups = [{"params": [wide], "momentum": momentum}, {"params": [p for p in net.parameters() if p is not wide]}]
     try:
-        shoal.data_parallel(net, torch.optim.SGD(net.parameters(), lr=0.1, momentum=0.9), "auto,2.*=topk:0.01:0.9")
+        net, optimizer = shoal.data_parallel(net, torch.optim.SGD(groups, lr=0.1, momentum=0.9), plan)
     except shoal.Error as error:
         return error.exit_code, str(error)
+    steps(net, optimizer, range(6))
+    return None
 
 
 def test_momentum_is_kept_in_one_place(pool):
-    for code, line in pool(2).run(twice_momentum, 0):
-        assert code == 2 and "momentum" in line and "momentum=0" in line
+    for plan, momentum in (("auto,2.*=topk:0.01:0.9", 0.9), ("topk:0.01:0.9", 0.0)):
+        for code, line in pool(2).run(momentum_beside, plan, momentum):
+            assert code == 2 and "momentum" in line and "momentum=0" in line
+    assert pool(2).run(momentum_beside, "auto,2.weight=topk:0.01:0.9", 0.0) == [None, None]
 
 
 def small_ones(plan, momentum):
