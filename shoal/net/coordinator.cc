@@ -101,7 +101,7 @@ struct Coordinator::Impl : std::enable_shared_from_this<Impl> {
     if (p.to <= generation) return;
     generation = p.to;  // whoever waits in an earlier one is told
     claims.clear();
-    verdict.reset();
+    if (verdict && verdict->rank != kNobody) verdict.reset();  // what is given up as a whole is so for those who come late, too
     wake();
   }
 

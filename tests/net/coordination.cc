@@ -161,6 +161,21 @@ TEST_F(Coordination, a_rank_0_that_never_comes_is_named_where_it_would_hold_the_
   }
 }
 
+// A run may be over before the one who was started in a lost member's place has come: its generation is new, the verdict is not.
+TEST_F(Coordination, who_comes_after_all_was_given_up_hears_so) {
+  Coordinator coordinator("s", "127.0.0.1:0");
+  coordinator.give_up(Error(Code::peer_lost, "the run is over", "join"));
+  Place late = place_at(coordinator, 1, 2);
+  late.generation = 1;
+  CoordinatorClient client("s", late);
+  try {
+    client.get("what nobody puts", 10s);
+    FAIL();
+  } catch (const Error& error) {
+    EXPECT_THAT(error.what(), testing::HasSubstr("the run is over"));
+  }
+}
+
 // A name may stand for several addresses, and some of them be wrong: what is right is found.
 TEST_F(Coordination, a_name_is_tried_at_all_that_it_stands_for) {
   Coordinator coordinator("s", "127.0.0.1:0");
