@@ -1,5 +1,6 @@
 // Our own place to meet: values by key, and members that cannot meet are told why at once.
 #include <arpa/inet.h>
+#include <gmock/gmock.h>
 #include <poll.h>
 
 #include <cstdlib>
