@@ -194,9 +194,9 @@ def ideal(tensors: list[dict], seconds_a_byte: float, forward: float, backward: 
     """Seconds that whole gradients take at least in whatever order: C, or F + B, or those of F and B from a layer on and of C up to it (docs/plans.md)."""
     bytes_each = {"f64": 8, "f16": 2, "bf16": 2}
     least, up_to_here = forward + backward, 0.0
-    for tensor in sorted(tensors, key=lambda tensor: tensor["forward_at"]):
+    for tensor in sorted(tensors, key=lambda tensor: tensor.get("forward_at", forward)):  # of what nobody knows the first use, as if it were last
         up_to_here += seconds_a_byte * tensor["count"] * bytes_each.get(tensor["type"], 4)
-        least = max(least, up_to_here, forward - max(0.0, tensor["forward_at"]) + tensor["backward_at"] + up_to_here)
+        least = max(least, up_to_here, forward - tensor.get("forward_at", forward) + tensor["backward_at"] + up_to_here)
     return least
 
 
