@@ -187,16 +187,17 @@ def summary(plan: dict | None) -> dict | None:
     link = 2 * (plan["ranks"] - 1) / plan["ranks"] * size / plan["link"]["rate"]
     ways = collections.Counter(unit["way"] for unit in plan["units"])
     return {"link / computing": link / (plan["forward_seconds"] + plan["backward_seconds"]), "order": plan["order"], "ways": ways,
-            "ideal": ideal(plan["tensors"], link / size, plan["forward_seconds"], plan["backward_seconds"])}
+            "ideal": ideal(plan["tensors"], link, plan["forward_seconds"], plan["backward_seconds"])}
 
 
-def ideal(tensors: list[dict], seconds_a_byte: float, forward: float, backward: float) -> float:
-    """Seconds that whole gradients take at least in whatever order: C, or F + B, or those of F and B from a layer on and of C up to it (docs/plans.md)."""
-    bytes_each = {"f64": 8, "f16": 2, "bf16": 2}
-    least, up_to_here = forward + backward, 0.0
+def ideal(tensors: list[dict], link: float, forward: float, backward: float) -> float:
+    """Seconds that whole gradients (of one type, `link` seconds in all) take at least in whatever order: C, or F + B, or those of F and B from a layer on and
+    of C up to it (docs/plans.md)."""
+    seconds_each = link / sum(tensor["count"] for tensor in tensors)
+    least, up_to_here = max(link, forward + backward), 0.0
     for tensor in sorted(tensors, key=lambda tensor: tensor.get("forward_at", forward)):  # of what nobody knows the first use, as if it were last
-        up_to_here += seconds_a_byte * tensor["count"] * bytes_each.get(tensor["type"], 4)
-        least = max(least, up_to_here, forward - tensor.get("forward_at", forward) + tensor["backward_at"] + up_to_here)
+        up_to_here += seconds_each * tensor["count"]
+        least = max(least, forward - tensor.get("forward_at", forward) + tensor["backward_at"] + up_to_here)
     return least
 
 
