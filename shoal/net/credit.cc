@@ -1,7 +1,6 @@
 #include "shoal/net/credit.h"
 
 #include <algorithm>
-#include <map>
 #include <tuple>
 #include <utility>
 
@@ -60,7 +59,8 @@ void CreditPolicy::posted(Demand& demand, std::uint64_t bytes) {
 void CreditPolicy::arrived(Demand& demand, std::uint64_t bytes, Instant now) {
   const bool was_open = open(demand) > 0;
   demand.received += static_cast<std::int64_t>(bytes);
-  demand.moved = now;
+  demand.dry = false;
+  sender(demand.peer).heard = now;
   limited_ = limited_ && !queue_.empty();
   if (was_open && open(demand) == 0) closes(demand);
   measure(demand.peer, bytes, now);
@@ -96,18 +96,8 @@ Nanoseconds CreditPolicy::stale(Rank peer) const {
 }
 
 void CreditPolicy::look_who_stands(Instant now) {
-  const auto urgency = [](const Demand& d) { return std::tuple(d.order.priority.cls, d.order.priority.value, d.order.priority.iteration); };
-  std::map<Rank, decltype(urgency(Demand{}))> sent;  // the most urgent that each peer sends
   for (Demand* const demand : open_) {
-    demand->stands = now - demand->moved >= stale(demand->peer);
-    if (demand->stands) continue;
-    const auto [most, is_first] = sent.emplace(demand->peer, urgency(*demand));
-    if (!is_first) most->second = std::min(most->second, urgency(*demand));
-  }
-  for (Demand* const demand : open_) {
-    if (!demand->stands) continue;
-    const auto most = sent.find(demand->peer);
-    demand->stands = most == sent.end() || urgency(*demand) < most->second;
+    demand->stands = demand->dry || now - std::max(demand->begun, sender(demand->peer).heard) >= stale(demand->peer);
   }
 }
 
@@ -141,8 +131,8 @@ std::vector<Granted> CreditPolicy::collect(Instant now) {
     if (give < std::min({want, least, room})) break;
     from_whom.outstanding += give;
     if (give > 0 && open(demand) == 0) {
-      demand.moved = now;
-      demand.stands = false;
+      demand.begun = now;
+      demand.dry = demand.stands = false;
       open_.push_back(&demand);
     }
     demand.granted = from + static_cast<std::int64_t>(give);

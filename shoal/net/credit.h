@@ -4,9 +4,10 @@
 // memory: Transport::give). The receiver keeps the bytes it has
 // granted and not yet received, summed over all senders, below a window of about rate x reaction time: enough to
 // keep its link busy, too little to make an urgent message wait long behind them. No sender is granted more of it than twice what it gives in that time: the link of
-// a slow one would only queue the rest, before its grants to others. A stream whose sender has nothing yet, because it still computes or
-// waits for another member itself, soon counts no longer: else the most urgent streams, which are the latest that are produced, would hold the whole
-// window while others could use the link. What such streams were granted may all come at once in the end; it is at most a window each.
+// a slow one would only queue the rest, before its grants to others. A stream that is dry, whose sender has nothing of it, because it still computes or
+// waits for another member itself, does not count: else the most urgent streams, which are the latest that are produced, would hold the whole
+// window while others could use the link. Its sender says so, at once. What such streams were granted may all come at once in the end; it is at most a
+// window each.
 //
 // Invariants of a Demand:  1. granted <= posted.  2. Only granting raises `granted`.
 // Numbers only steer the flow: the order of the bytes is TCP's, so a stream whose two ends count from different
@@ -53,8 +54,9 @@ struct Demand {
   std::int64_t granted = 0;
   bool asked = false;              // the sender said that it waits
   bool queued = false;             // in CreditPolicy's queue
-  Instant moved{};                 // when something of what is granted arrived last, or was granted first
-  bool stands = false;             // CreditPolicy's: granted, and its sender has nothing of it
+  bool dry = false;                // its sender said that it has nothing of it
+  Instant begun{};                 // when it was granted something while nothing was open
+  bool stands = false;             // CreditPolicy's: granted, and nothing of it is to be expected
 };
 
 struct Granted {
@@ -67,6 +69,7 @@ class CreditPolicy {
  public:
   void posted(Demand& demand, std::uint64_t bytes);
   void arrived(Demand& demand, std::uint64_t bytes, Instant now);
+  void dry(Demand& demand) { demand.dry = true; }  // until something of it arrives, or is granted
   // The sender stands at `offset` and waits.
   void asked(Demand& demand, std::uint64_t offset);
   // The sender counts from another start than this side: its `offset` is what this side calls received.
@@ -87,9 +90,8 @@ class CreditPolicy {
   std::uint64_t outstanding(Instant now);        // granted, not arrived, of streams that move
   double rate() const { return rate_.best; }          // bytes/s received while busy, highest of the last seconds
 
-  // Credit of a stream of which nothing has come for so long does not count, and it gets no more: others may use the link. Unless its sender sends what is as
-  // urgent or more: then it is that stream's turn, and this one's is to come. As long as a whole window takes, and a wake-up; and where a peer's link
-  // has a queue, as long as an answer takes through it.
+  // Credit of a peer of which nothing has come for so long does not count, like that of dry streams, and gets no more: others may use the link. As long as a
+  // whole window takes, and a wake-up; and where a peer's link has a queue, as long as an answer takes through it.
   Nanoseconds stale() const;
   Nanoseconds stale(Rank peer) const;
 
@@ -120,6 +122,7 @@ class CreditPolicy {
     Best rate;                                  // of samples in which something came from it
     std::uint64_t bytes = 0;                    // in this sample
     std::uint64_t outstanding = 0;              // as of the last look: its part of outstanding()
+    Instant heard{};                            // when something came from it last
     Nanoseconds round_trip{};
   };
   Sender& sender(Rank peer) {

@@ -7,7 +7,7 @@
 namespace shoal::net::wire {
 namespace {
 
-constexpr unsigned kEager = 1, kLent = 2, kFollows = 4, kGiven = 8;  // flags
+constexpr unsigned kEager = 1, kLent = 2, kFollows = 4, kGiven = 8, kDry = 16;  // flags
 
 static_assert(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__, "the wire is little endian; add byte swaps for this machine");
 
@@ -50,7 +50,7 @@ class FrameReader {
 bool allowed(const Header& h, Channel channel) {
   const bool urgent = h.kind == Kind::data && h.cls == Class::urgent && h.length > 0 && h.length <= kUrgentLimit;
   const bool bulk = h.kind == Kind::data ? h.cls != Class::urgent && h.length > 0 && h.length <= kMaxFrame
-                                         : h.kind == Kind::request && h.length == 0;
+                                         : (h.kind == Kind::request || h.kind == Kind::dry) && h.length == 0;
   if (channel == Channel::bulk) return bulk;
   if (channel == Channel::memory) return urgent || bulk || ((h.kind == Kind::credit || h.kind == Kind::returned) && h.length <= kUrgentLimit);
   switch (h.kind) {
@@ -65,6 +65,7 @@ bool allowed(const Header& h, Channel channel) {
     case Kind::segment: return h.length <= 16;
     case Kind::attached: return h.length == 1;
     case Kind::request:
+    case Kind::dry:
     case Kind::returned: return false;
   }
   return false;
@@ -78,7 +79,8 @@ HeaderBytes encode(const Header& h) {
   put(0, h.length);
   put(4, static_cast<std::uint8_t>(h.kind));
   put(5, static_cast<std::uint8_t>(h.cls));
-  put(6, static_cast<std::uint16_t>((h.eager ? kEager : 0) | (h.lent ? kLent : 0) | (h.follows ? kFollows : 0) | (h.given ? kGiven : 0)));
+  put(6, static_cast<std::uint16_t>((h.eager ? kEager : 0) | (h.lent ? kLent : 0) | (h.follows ? kFollows : 0) | (h.given ? kGiven : 0) |
+                                    (h.dry ? kDry : 0)));
   put(8, h.tag.lane);
   put(16, h.tag.operation);
   put(24, h.offset);
@@ -98,17 +100,19 @@ std::optional<Header> decode(std::span<const std::byte, kHeaderBytes> bytes, Cha
   h.tag.operation = in.take<std::uint64_t>();
   h.offset = in.take<std::uint64_t>();
   h.consumed = in.take<std::uint64_t>();
-  if (kind < static_cast<std::uint8_t>(Kind::data) || kind > static_cast<std::uint8_t>(Kind::returned)) return {};
-  if (cls > static_cast<std::uint8_t>(Class::background) || flags > (kEager | kLent | kFollows | kGiven) || code != 0) return {};
+  if (kind < static_cast<std::uint8_t>(Kind::data) || kind > static_cast<std::uint8_t>(Kind::dry)) return {};
+  if (cls > static_cast<std::uint8_t>(Class::background) || flags > (kEager | kLent | kFollows | kGiven | kDry) || code != 0) return {};
   h.kind = static_cast<Kind>(kind);
   h.cls = static_cast<Class>(cls);
   h.eager = flags & kEager;
   h.lent = flags & kLent;
   h.follows = flags & kFollows;
   h.given = flags & kGiven;
+  h.dry = flags & kDry;
   if (h.lent && (h.kind != Kind::data || channel != Channel::memory)) return {};
   if (h.given && !h.lent) return {};
   if (h.follows && (h.kind != Kind::data || channel != Channel::bulk)) return {};
+  if (h.dry && h.kind != Kind::data) return {};
   if (!allowed(h, channel)) return {};
   return h;
 }

@@ -45,6 +45,7 @@ enum class Kind : std::uint8_t {
   lost = 10,      // the job goes on without a member               control
   silent = 11,    // nothing comes from a member any more           control
   returned = 12,  // given frames that nobody reads any more        memory
+  dry = 13,       // a sender with credit has nothing yet            bulk
 };
 
 struct Header {
@@ -54,6 +55,7 @@ struct Header {
   bool lent = false;         // data through memory only
   bool given = false;        // it is lent, and stays where it is until it is returned
   bool follows = false;      // data on a bulk connection: it was ready when the frame before had left (Trains)
+  bool dry = false;          // data: its sender has nothing more of the stream
   std::uint32_t length = 0;  // bytes of payload
   Tag tag;
   std::uint64_t offset = 0;

@@ -13,7 +13,7 @@
 namespace shoal::net {
 namespace {
 
-constexpr std::array<unsigned char, 8> kOpening = {'S', 'H', 'O', 'A', 'L', 0, 0, 3};  // the last: version
+constexpr std::array<unsigned char, 8> kOpening = {'S', 'H', 'O', 'A', 'L', 0, 0, 4};  // the last: version
 constexpr std::size_t kPlain = kHelloBytes - 32;  // what the hello's proof covers
 constexpr auto kHereDeadline = std::chrono::minutes(1);  // a dialer that knows the secret vanished without a word
 using Proof = std::array<unsigned char, 32>;

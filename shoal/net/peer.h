@@ -160,6 +160,7 @@ class Peer final : public ConnectionUser, public Chore {
   void take_unexpected(ReceiveStream& stream);
   void consumed_eager(std::size_t bytes);
   void on_request(const wire::Header& header);
+  void on_dry(const wire::Header& header);
 
   // memory that both map (peer_share.cc); false: what came cannot be read, or comes twice
   bool on_mailbox(std::span<const std::byte> payload);
@@ -195,7 +196,7 @@ class Peer final : public ConnectionUser, public Chore {
   EagerBudget budget_;
   std::deque<OutFrame> outbox_;                   // control messages; a few
   bool leaving_ = false, said_goodbye_ = false, lost_ = false;
-  std::deque<Tag> requests_;                      // to tell on the bulk connection
+  std::deque<Tag> to_tell_;                       // streams that wait for credit, or for bytes, to tell on the bulk connection
   static constexpr std::size_t kUrgentAtOnce = 2 * kUrgentLimit;  // bytes on the control connection, in one call and with the kernel
   static constexpr std::size_t kLocalAtOnce = 512 * 1024;         // the same of bulk over loopback, at least
   std::size_t frame_bytes_ = 128 * 1024;

@@ -151,6 +151,7 @@ void Peer::took(wire::Channel channel, std::size_t bytes) {
   }
   ReceiveStream& stream = incoming_stream(incoming.header.tag);
   credit().arrived(stream.demand, bytes, now);
+  if (incoming.left == 0 && incoming.header.dry) credit().dry(stream.demand);
   if (credit().waiting()) owner_.loop().chore(owner_.grants());
   if (!incoming.into_chunk) {
     fill(stream, bytes);
@@ -174,6 +175,9 @@ bool Peer::message(wire::Channel, const wire::Header& header, std::span<const st
   switch (header.kind) {
     case wire::Kind::request:
       on_request(header);
+      return true;
+    case wire::Kind::dry:
+      on_dry(header);
       return true;
     case wire::Kind::credit:
       if (const auto credit = wire::decode_credit(payload)) return on_credit(*credit), true;
@@ -213,6 +217,13 @@ void Peer::on_request(const wire::Header& header) {
   ReceiveStream& stream = incoming_stream(header.tag);
   credit().asked(stream.demand, header.offset);
   if (stream.demand.queued) owner_.loop().chore(owner_.grants());
+}
+
+void Peer::on_dry(const wire::Header& header) {
+  const auto found = in_.find(header.tag);
+  if (found == in_.end()) return;
+  credit().dry(found->second.demand);
+  if (credit().waiting()) owner_.loop().chore(owner_.grants());
 }
 
 void Peer::on_heartbeat(const wire::Heartbeat& beat) {

@@ -70,17 +70,15 @@ bool Peer::next_urgent(OutFrame& frame) {
 }
 
 bool Peer::next_bulk(OutFrame& frame) {
-  if (!requests_.empty()) {
-    const auto found = out_.find(requests_.front());
-    requests_.pop_front();
-    if (found != out_.end()) {
-      wire::Header header;
-      header.kind = wire::Kind::request;
-      header.tag = found->first;
-      header.offset = found->second.sent;
-      frame = owned_frame(header, {});
-      return true;
-    }
+  while (!to_tell_.empty()) {
+    const auto found = out_.find(to_tell_.front());
+    to_tell_.pop_front();
+    if (found == out_.end()) continue;
+    const SendStream& stream = found->second;
+    const bool dry = stream.items.empty() && stream.limit > stream.sent;
+    if (!dry && stream.where != SendStream::Where::blocked) continue;  // it goes on by now
+    frame = owned_frame({.kind = dry ? wire::Kind::dry : wire::Kind::request, .tag = stream.tag, .offset = stream.sent}, {});
+    return true;
   }
   while (SendStream* stream = bulk_queue_.next()) {
     const SendItem& item = stream->items.front();
@@ -104,7 +102,7 @@ bool Peer::next_bulk(OutFrame& frame) {
     blocked_.push_back(stream);
     if (!stream->asked) {  // leaves behind the last frame, in the same system call
       stream->asked = true;
-      requests_.push_back(stream->tag);
+      to_tell_.push_back(stream->tag);
       return next_bulk(frame);
     }
   }
@@ -123,6 +121,7 @@ OutFrame Peer::cut(SendStream& stream, std::size_t bytes, bool eager, SendQueue<
                                .cls = item.priority.cls,
                                .eager = eager,
                                .follows = follows,
+                               .dry = bytes == item.bytes.size() && stream.items.size() == 1,
                                .length = static_cast<std::uint32_t>(bytes),
                                .tag = stream.tag,
                                .offset = stream.sent,
@@ -218,15 +217,16 @@ void Peer::on_credit(const wire::Credit& credit) {
     }
     stream.limit = std::max(stream.limit, grant.limit);
     unblock(stream);
+    if (stream.items.empty()) to_tell_.push_back(stream.tag);
   }
   pump();
 }
 
 void Peer::ask_for_credit() {
   for (SendStream* stream : blocked_) {
-    if (std::find(requests_.begin(), requests_.end(), stream->tag) == requests_.end()) requests_.push_back(stream->tag);
+    if (std::find(to_tell_.begin(), to_tell_.end(), stream->tag) == to_tell_.end()) to_tell_.push_back(stream->tag);
   }
-  if (!requests_.empty()) pump();
+  if (!to_tell_.empty()) pump();
 }
 
 void Peer::add_grant(const Granted& granted) {

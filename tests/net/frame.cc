@@ -19,6 +19,7 @@ TEST(Frame, a_header_comes_back) {
   header.cls = Class::background;
   header.eager = true;
   header.follows = true;
+  header.dry = true;
   header.length = 12345;
   header.tag = {0x0123456789abcdef, 77};
   header.offset = 1ull << 40;
@@ -28,6 +29,7 @@ TEST(Frame, a_header_comes_back) {
   EXPECT_EQ(back->cls, header.cls);
   EXPECT_EQ(back->eager, header.eager);
   EXPECT_EQ(back->follows, header.follows);
+  EXPECT_EQ(back->dry, header.dry);
   EXPECT_EQ(back->length, header.length);
   EXPECT_EQ(back->tag, header.tag);
   EXPECT_EQ(back->offset, header.offset);
@@ -81,6 +83,17 @@ TEST(Frame, each_channel_refuses_what_is_not_its_own) {
     EXPECT_FALSE(decode(encode(header), Channel::bulk));
     EXPECT_FALSE(decode(encode(header), Channel::memory));  // who is alive, and how memory is shared
   }
+}
+
+TEST(Frame, a_sender_tells_that_it_has_nothing_on_the_way_of_its_data) {
+  Header header{.kind = Kind::dry, .tag = {1, 2}, .offset = 3};
+  EXPECT_TRUE(decode(encode(header), Channel::bulk));
+  EXPECT_TRUE(decode(encode(header), Channel::memory));
+  EXPECT_FALSE(decode(encode(header), Channel::control));
+  header.length = 1;
+  EXPECT_FALSE(decode(encode(header), Channel::bulk));
+  header = {.kind = Kind::request, .dry = true, .tag = {1, 2}};  // only data ends a stream's bytes
+  EXPECT_FALSE(decode(encode(header), Channel::bulk));
 }
 
 // Whatever a header says is either refused or within the bounds that its reader allocates for.

@@ -276,14 +276,35 @@ TEST(Credit, an_urgent_stream_that_is_not_there_yet_leaves_the_link_to_another_o
   policy.posted(other, 64 << 20);
   ASSERT_EQ(policy.collect(tick(0)).size(), 1u);
   EXPECT_EQ(policy.outstanding(tick(1)), policy.window());
-  EXPECT_TRUE(policy.collect(tick(2)).empty());
-  const auto later = policy.collect(tick(0) + policy.stale());
+  EXPECT_TRUE(policy.collect(tick(1)).empty());
+  policy.dry(urgent);
+  const auto later = policy.collect(tick(1));
   ASSERT_EQ(later.size(), 1u);
   EXPECT_EQ(later[0].tag, other.tag);
-  policy.arrived(urgent, 1000, tick(1) + policy.stale());  // now it comes: both count
-  EXPECT_GT(policy.outstanding(tick(1) + policy.stale()), policy.window());
+  EXPECT_TRUE(policy.collect(tick(1)).empty());  // what is dry gets no more
+  policy.arrived(urgent, 1000, tick(2));         // now it comes: both count
+  EXPECT_GT(policy.outstanding(tick(2)), policy.window());
+  policy.dry(urgent);                            // that was all for now
+  EXPECT_EQ(policy.outstanding(tick(2)), policy.window());
   policy.forget(urgent);
   policy.forget(other);
+}
+
+// What a dry stream was granted and used is granted again, in advance: its sender need not ask. Until it has said whether it has something that counts.
+TEST(Credit, a_dry_stream_that_used_its_grant_is_granted_more) {
+  CreditPolicy policy;
+  Demand demand = demand_of(1, 0, 1);
+  policy.posted(demand, 100'000);
+  ASSERT_EQ(policy.collect(tick(0)).size(), 1u);
+  policy.arrived(demand, 100'000, tick(1));
+  policy.dry(demand);
+  EXPECT_EQ(policy.outstanding(tick(1)), 0u);
+  policy.posted(demand, 100'000);
+  ASSERT_EQ(policy.collect(tick(1)).size(), 1u);
+  EXPECT_EQ(policy.outstanding(tick(1)), 100'000u);
+  policy.dry(demand);
+  EXPECT_EQ(policy.outstanding(tick(1)), 0u);
+  policy.forget(demand);
 }
 
 // Equals take turns at their sender: those whose turn is to come are granted no more meanwhile, however slow the link has become.
@@ -302,6 +323,7 @@ TEST(Credit, streams_that_wait_for_their_turn_at_a_busy_sender_do_not_stand) {
   }
   for (Demand& demand : demands) policy.forget(demand);
 }
+
 TEST(Credit, where_nothing_moves_time_changes_nothing) {
   CreditPolicy policy;
   Demand demand = demand_of(1, 0, 1);
