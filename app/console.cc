@@ -76,7 +76,7 @@ void Console::say(std::string_view text) {
 }
 
 std::string Console::prefix(unsigned rank, Stream stream) const {
-  if (show_ == Show::rank_0 && rank == 0) return {};
+  if (show_ != Show::every_rank && (rank == 0 || stream == out)) return {};
   if (!screens_[stream].colour) return fmt::format("[{}] ", rank);
   const int colour = rank_colours[rank % std::size(rank_colours)];
   return fmt::format("\x1b[{}m[{}]{} ", colour, rank, plain);

@@ -26,6 +26,7 @@ class Console {
   enum class Show {
     every_rank,  // behind a prefix
     rank_0,      // as it is; of the others only err, behind a prefix
+    one_speaks,  // the same, but out is as it is whosever it is: members see to it that one of them says something, whichever are left
   };
 
   Console(unsigned members, std::array<Screen, 2> screens, Show show);

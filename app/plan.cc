@@ -1,10 +1,13 @@
 // shoal plan MODEL -n N: what an iteration would take by each way, before anything runs.
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cmath>
 #include <filesystem>
 #include <memory>
 #include <nlohmann/json.hpp>
+#include <optional>
+#include <utility>
 
 #include "app/command.h"
 #include "app/plan_report.h"
@@ -14,7 +17,6 @@
 #include "shoal/core/aside.h"
 #include "shoal/core/error.h"
 #include "shoal/core/read_text.h"
-#include "shoal/core/text.h"
 #include "shoal/nn/models/known_model.h"
 #include "shoal/nn/models/model.h"
 #include "shoal/topo/import.h"
@@ -30,11 +32,35 @@ constexpr std::size_t kLargestFile = 256 << 20;
 constexpr double kBackwardAndForward = 3;          // an iteration's operations, in forward passes
 
 struct PlanOptions {
-  std::string model, sample, rate, alpha = "100us", add_rate = "8GB/s", choice = "auto", measured, topology, svg;
-  int members = 0, sharing = 1;
-  double batch = 32, gflops = 0, samples_a_second = 0, overlap = 1;
-  bool whole_batch = false, json = false;
+  exchange::Asked asked;
+  std::string model, sample, rate, alpha, add_rate, measured, topology, svg;  // empty: not said
+  std::optional<int> members;
+  std::optional<double> gflops, samples_a_second;
+  int sharing = 1;
+  bool json = false;
+
+  bool has_factory() const { return !model.ends_with(".json") && model.find(':') != std::string::npos; }
 };
+
+// What can be told before anything is read. Two flags that say the same, each in its own way, are refused: one of them would count for nothing.
+void check(const PlanOptions& options) {
+  const auto refuse_beside = [](const std::string& said, const char* flag, const std::string& why) {
+    if (!said.empty()) refuse(why, flag);
+  };
+  if (!options.measured.empty()) {
+    const std::string why = "the links are those of " + options.measured;
+    refuse_beside(options.topology, "--topology", why);
+    refuse_beside(options.rate, "--rate", why);
+    refuse_beside(options.alpha, "--alpha", why);
+    refuse_beside(options.add_rate, "--add-rate", why);
+  }
+  if (!options.topology.empty()) refuse_beside(options.rate, "--rate", "the rates are those of " + options.topology);
+  if (!options.has_factory()) refuse_beside(options.sample, "--sample", "is of a factory (package.module:factory), and " + options.model + " is none");
+  const auto& samples = options.samples_a_second;
+  if (samples && options.gflops) refuse("how fast a member computes is what --gflops says", "--samples-per-second");
+  if (samples && !(std::isfinite(*samples) && *samples > 0)) refuse(fmt::format("{:g} is not above 0", *samples), "--samples-per-second");
+  if (options.sharing < 1 || options.sharing > most_members) refuse(fmt::format("{} members cannot share a machine", options.sharing), "--sharing");
+}
 
 std::string contents(const std::string& file) {
   std::string text = read_text(file, kLargestFile);
@@ -49,8 +75,7 @@ exchange::Model traced(const PlanOptions& options) {
   if (!options.sample.empty()) command.insert(command.end(), {"--sample", options.sample});
   const ToolResult result = run_tool(command, kPatience);
   if (result.status != 0) {
-    std::string line = last_line(result.err);
-    if (line.starts_with("shoal: ")) line = line.substr(7);
+    std::string line = last_words(result);
     if (line.empty()) {
       const bool killed = result.status > 128;
       line = fmt::format("{}: its Python ended with {} {}", options.model, killed ? "signal" : "status", result.status - (killed ? 128 : 0));
@@ -62,28 +87,30 @@ exchange::Model traced(const PlanOptions& options) {
 }
 
 exchange::Model model_of(const PlanOptions& options) {
+  if (options.has_factory()) return traced(options);
   if (options.model.ends_with(".json")) return exchange::model_from_json(contents(options.model), options.model);
-  if (options.model.find(':') != std::string::npos) return traced(options);
   return nn::models::known_model(options.model);
 }
 
-double at_least(double value, double least, const char* flag) {
-  if (!std::isfinite(value) || value < least) refuse(fmt::format("{:g} is less than {:g}", value, least), flag);
-  return value;
-}
-
 // A cluster as `shoal doctor -n N --json` measured it.
-void take_measured(const std::string& file, exchange::Cluster& cluster) {
+struct Measured {
+  exchange::Machine machine;  // as fast as the slowest that has a PyTorch to measure; 0: none has
+  int members = 0;
+};
+
+Measured read_measured(const std::string& file) {
   try {
     const auto told = nlohmann::json::parse(contents(file));
     const auto& link = told.at("link");
-    cluster.machine.link = {link.at("alpha_s"), link.at("rate"), link.at("add_rate"), link.at("fan_in"), link.at("fan_in_alpha_s"), link.value("saves", 0.0)};
-    std::vector<double> flops;  // of those members that have a PyTorch to measure
+    Measured measured;
+    measured.machine.link = {link.at("alpha_s"), link.at("rate"), link.at("add_rate"), link.at("fan_in"), link.at("fan_in_alpha_s"), link.value("saves", 0.0)};
+    std::vector<double> flops;
     for (const auto& member : told.at("members")) {
       if (member.at("flops").is_number()) flops.push_back(member.at("flops"));
     }
-    cluster.machine.flops = flops.empty() ? 0 : *std::min_element(flops.begin(), flops.end());
-    if (cluster.members == 0) cluster.members = static_cast<std::uint32_t>(told.at("members").size());
+    if (!flops.empty()) measured.machine.flops = *std::min_element(flops.begin(), flops.end());
+    measured.members = static_cast<int>(told.at("members").size());
+    return measured;
   } catch (const nlohmann::json::exception& error) {
     refuse("is not what doctor measured", file, "shoal doctor -n 4 --json > " + file);
   }
@@ -91,48 +118,47 @@ void take_measured(const std::string& file, exchange::Cluster& cluster) {
 
 double measured_here() {
   const ToolResult result = run_tool(python_module("shoal.gemm_rate"), kPatience);
-  if (result.status != 0) refuse(last_line(result.err), "shoal plan", "--gflops says how fast a member computes");
+  if (result.status != 0) refuse(last_words(result), "shoal plan", "--gflops says how fast a member computes");
   return nlohmann::json::parse(result.out).at("flops");
 }
 
-// The links are those of a file, and members its hosts.
-void take_topology(const PlanOptions& options, exchange::Cluster& cluster) {
-  const std::string& file = options.topology;
-  if (!options.rate.empty()) refuse("the rates are those of " + file, "--rate");
-  take_network(cluster, topo::import_topology(fs::path(file)).topology, file, collective::ProgramCache::of_user());
+// Said, or else as many as were measured. 0: the hosts of the topology.
+std::uint32_t members_of(const PlanOptions& options, const std::optional<Measured>& measured) {
+  if (!options.members && !options.topology.empty()) return 0;
+  const bool of_file = !options.members && measured;
+  const int members = of_file ? measured->members : options.members.value_or(0);
+  if (members < 1 || members > most_members) {
+    refuse(fmt::format("a run has 1 to {} members, not {}", most_members, members), of_file ? options.measured : "-n");
+  }
+  return static_cast<std::uint32_t>(members);
 }
 
-exchange::Cluster cluster_of(const PlanOptions& options, const exchange::Model& model) {
-  exchange::Cluster cluster;
-  cluster.members = static_cast<std::uint32_t>(std::max(0, options.members));
-  cluster.machine.link.rate = parse_rate(options.rate.empty() ? "1gbit" : options.rate);
-  cluster.machine.link.add_rate = parse_rate(options.add_rate);
-  cluster.machine.link.alpha = std::chrono::duration<double>(parse_duration(options.alpha)).count();
-  if (!options.measured.empty()) take_measured(options.measured, cluster);
-  if (!options.topology.empty() && options.members >= 0) take_topology(options, cluster);
-  if (options.members < 0 || cluster.members < 1 || cluster.members > most_members) {
-    refuse(fmt::format("a run has 1 to {} members, not {}", most_members, options.members), "-n");
+exchange::Asked asked_of(const PlanOptions& options) {
+  exchange::Asked asked = options.asked;
+  std::optional<Measured> measured;
+  if (!options.measured.empty()) measured = read_measured(options.measured);
+  if (measured) asked.measured = measured->machine;
+  asked.members = members_of(options, measured);
+  if (!options.topology.empty()) {
+    auto topology = topo::import_topology(fs::path(options.topology)).topology;
+    asked.network = exchange::Asked::Network{std::move(topology), options.topology, collective::ProgramCache::of_user()};
   }
-  cluster.samples = at_least(options.batch, 1, "--batch") / (options.whole_batch ? cluster.members : 1);
-  if (options.gflops != 0) cluster.machine.flops = 1e9 * at_least(options.gflops, 1e-6, "--gflops");
-  if (options.samples_a_second != 0) {
-    cluster.machine.flops = kBackwardAndForward * model.forward_flops() * at_least(options.samples_a_second, 1e-9, "--samples-per-second");
-  }
-  if (cluster.machine.flops <= 0) cluster.machine.flops = measured_here();
-  if (options.sharing < 1 || options.sharing > most_members) refuse(fmt::format("{} members cannot share a machine", options.sharing), "--sharing");
-  cluster.machine.flops /= options.sharing;
-  cluster.machine.link.add_rate /= options.sharing;
-  return cluster;
+  if (!options.rate.empty()) asked.rate = options.rate;
+  if (!options.alpha.empty()) asked.alpha = options.alpha;
+  if (!options.add_rate.empty()) asked.add_rate = options.add_rate;
+  if (options.gflops) asked.flops = 1e9 * *options.gflops;
+  return asked;
 }
 
 int plan(const PlanOptions& options) {
-  PlanQuestion question;
-  question.choice = exchange::parse_choice(options.choice, "--plan");
-  if (!question.choice.file.empty()) refuse("a saved plan is replayed as it is: there is nothing to predict", "--plan");
-  question.overlap = at_least(options.overlap, 0, "--overlap");
-  if (question.overlap > 1) refuse("is between 0 (sending and receiving take turns) and 1", "--overlap");
+  check(options);
+  PlanQuestion question = exchange::question_of(asked_of(options), "--");
   question.model = model_of(options);
-  question.cluster = cluster_of(options, question.model);
+  exchange::Machine& machine = question.cluster.machine;
+  if (options.samples_a_second) machine.flops = kBackwardAndForward * question.model.forward_flops() * *options.samples_a_second;
+  if (machine.flops <= 0) machine.flops = measured_here();
+  machine.flops /= options.sharing;
+  machine.link.add_rate /= options.sharing;
   const PlanAnswer answer = exchange::answer(question);
   const std::string text = options.json ? to_json(question, answer) : to_text(question, answer);
   std::fwrite(text.data(), 1, text.size(), stdout);
@@ -147,8 +173,8 @@ Action declare_plan(CLI::App& app) {
   const char* const which = "one that shoal train knows, package.module:factory, or a model's file (.json)";
   offer(*app.add_option("model", options->model, which)->required(), nn::models::names());
   flag(app, "-n,--members", options->members, "members of the run");
-  flag(app, "--batch", options->batch, "samples of one member in one step (default: 32)");
-  switch_on(app, "--whole-batch", options->whole_batch, "--batch is that of all members together");
+  flag(app, "--batch", options->asked.batch, "samples of one member in one step (default: 32)");
+  switch_on(app, "--whole-batch", options->asked.whole_batch, "--batch is that of all members together");
   flag(app, "--rate", options->rate, "of a member's link, each way (default: 1gbit)");
   flag(app, "--topology", options->topology, "the network, in a file (see shoal topo): its hosts are the members");
   flag(app, "--alpha", options->alpha, "cost of one step of a collective (default: 100us)");
@@ -157,10 +183,10 @@ Action declare_plan(CLI::App& app) {
   flag(app, "--samples-per-second", options->samples_a_second, "the same, as what one machine trains alone");
   flag(app, "--sharing", options->sharing, "members that share one machine's cores (default: 1)");
   flag(app, "--measured", options->measured, "links and machines as shoal doctor -n N --json wrote them");
-  flag(app, "--plan", options->choice,
+  flag(app, "--plan", options->asked.choice,
        "what to look at closely: auto (default), poseidon, wfbp, p3, ddp:25MB, local:8, diloco:32:4, a way, GLOB=WAY");
   flag(app, "--sample", options->sample, "shape of a factory's sample, as in 3,224,224");
-  flag(app, "--overlap", options->overlap, "of sending and receiving in the balance equations, 0 to 1 (default: 1)");
+  flag(app, "--overlap", options->asked.overlap, "of sending and receiving in the balance equations, 0 to 1 (default: 1)");
   flag(app, "--svg", options->svg, "draw it into this file");
   switch_on(app, "--json", options->json, "one line for machines");
   return [options](const Words&) { return plan(*options); };

@@ -11,6 +11,7 @@
 namespace shoal::app {
 namespace {
 
+using exchange::rate_of;
 using exchange::Regime;
 using exchange::Unit;
 
@@ -35,8 +36,6 @@ std::vector<const Unit*> longest(const exchange::ExchangePlan& plan) {
   std::stable_sort(units.begin(), units.end(), [](const Unit* a, const Unit* b) { return a->predicted_exposed > b->predicted_exposed; });
   return units;
 }
-
-double rate_of(const collective::KnownNetwork& known, const char* program) { return known.rate(collective::Collective::all_reduce, program); }
 
 // What an all-reduce of large data comes to there, by the two extremes and by the quickest of what its form has.
 std::string network(const collective::KnownNetwork& known) {

@@ -45,4 +45,9 @@ std::vector<std::string> python_module(const std::string& module) {
   return {python, "-m", module};
 }
 
+std::string last_words(const ToolResult& ended) {
+  const std::string line = last_line(ended.err), own = "shoal: ";
+  return line.starts_with(own) ? line.substr(own.size()) : line;
+}
+
 }  // namespace shoal::app

@@ -1,16 +1,19 @@
 // shoal train MODEL [-n 4 [--lab NAME]]: the training itself is Python (python/shoal/train).
 #include <array>
+#include <cstdlib>
 #include <string_view>
 
 #include "app/command.h"
 #include "app/python.h"
 #include "app/run.h"
+#include "app/spawn.h"
+#include "shoal/core/error.h"
 #include "shoal/nn/models/model.h"
 
 namespace shoal::app {
 namespace {
 
-// Flags of shoal.train, which checks their values and knows their defaults. Passed on where they are set.
+// Flags of shoal.train (flags.py), which checks their values and knows their defaults. Passed on where they are set.
 struct Passed {
   const char* name;
   const char* help;
@@ -37,21 +40,38 @@ struct TrainOptions {
   bool resume = false, json = false;
 };
 
+// Runs the one file of shoal.train that needs no PyTorch, so that none is imported to say what is wrong with a flag.
+constexpr const char* kReadFlags =
+    "import importlib.util, os, runpy; shoal = os.path.dirname(importlib.util.find_spec('shoal').origin); "
+    "runpy.run_path(os.path.join(shoal, 'train', 'flags.py'), run_name='__main__')";
+
+// Who reads the flags knows what they may be. Asked before members start, it says so once. `command`: python -m shoal.train FLAGS.
+void check_flags(const Words& command) {
+  Words words{command[0], "-c", kReadFlags};
+  words.insert(words.end(), command.begin() + 3, command.end());
+  const ToolResult read = run_tool(words);
+  if (read.status == exit_code(Code::invalid_argument)) throw Error(Code::invalid_argument, last_words(read));
+}
+
 int train(const TrainOptions& options, bool alone) {
   nn::models::describe(options.model);  // a model that does not exist is refused before Python starts
   Words command = python_module("shoal.train");
   command.push_back(options.model);
+  bool keeps = false;
   for (std::size_t i = 0; i < passed_on.size(); ++i) {
     if (options.values[i].empty()) continue;
-    const bool plan = passed_on[i].name == std::string_view("--plan");
-    command.insert(command.end(), {passed_on[i].name, plan ? checked_plan(options.values[i]) : options.values[i]});
+    const std::string_view name = passed_on[i].name;
+    command.insert(command.end(), {passed_on[i].name, name == "--plan" ? checked_plan(options.values[i]) : options.values[i]});
+    keeps = keeps || name == "--checkpoint";
   }
-  if (options.resume) command.push_back("--resume");
+  // The variable may be that of a run that begins again (run.cc): then it asks for no checkpoints where there are none.
+  if (options.resume && (keeps || !std::getenv("SHOAL_RESUME"))) command.push_back("--resume");
   if (options.json) command.push_back("--json");
   if (alone) become(command, {}, {});
+  check_flags(command);
   RunOptions run = options.run;
   if (run.name.empty()) run.name = options.model;
-  return run_members(run, command, options.json ? Console::Show::rank_0 : Console::Show::every_rank);
+  return run_members(run, command, options.json ? Console::Show::one_speaks : Console::Show::every_rank);
 }
 
 }  // namespace

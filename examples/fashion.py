@@ -1,4 +1,5 @@
-"""Fashion-MNIST in plain PyTorch. The five lines marked `shoal` are all that training on several members takes:
+"""Fashion-MNIST in plain PyTorch. The five lines marked `shoal` are all that training on several members takes, and set_epoch(), as with any sampler of PyTorch
+that divides data: else each epoch has the order of the first one.
 
     python examples/fashion.py                          one process
     shoal run -n 4 -- python examples/fashion.py        four members
@@ -45,6 +46,7 @@ def main() -> None:
     loader = DataLoader(train, args.batch, sampler=shoal.DistributedSampler(train))       # shoal: 4
 
     for epoch in range(args.epochs):
+        loader.sampler.set_epoch(epoch)
         model.train()
         for images, labels in loader:
             optimizer.zero_grad()

@@ -9,7 +9,6 @@
 
 #include "bindings.h"
 #include "shoal/core/read_text.h"
-#include "shoal/core/text.h"
 #include "shoal/exchange/plan_question.h"
 #include "shoal/nn/models/known_model.h"
 #include "shoal/sim/report.h"
@@ -47,17 +46,17 @@ std::string known_model(const std::string& name) { return to_json(nn::models::kn
 
 std::string foresee(const std::string& model, const std::string& network, const std::string& where, const std::string& choice, double samples, bool whole_batch,
                     double flops, const std::string& alpha, const std::string& add_rate, double overlap) {
-  exchange::PlanQuestion question;
-  question.choice = exchange::parse_choice(choice, "plan");
-  if (!question.choice.file.empty()) refuse("a saved plan is replayed as it is: there is nothing to predict", "plan");
-  question.overlap = overlap;
+  exchange::PlanQuestion question = exchange::question_of(
+      {.choice = choice,
+       .network = exchange::Asked::Network{topo::topology_from_json(network), where, collective::ProgramCache::of_user()},
+       .alpha = alpha,
+       .add_rate = add_rate,
+       .batch = samples,
+       .whole_batch = whole_batch,
+       .flops = flops,
+       .overlap = overlap},
+      "");
   question.model = exchange::model_from_json(model, "model");
-  question.cluster.members = 0;  // the hosts
-  question.cluster.machine.flops = flops;
-  question.cluster.machine.link.add_rate = parse_rate(add_rate);
-  question.cluster.machine.link.alpha = std::chrono::duration<double>(parse_duration(alpha)).count();
-  take_network(question.cluster, topo::topology_from_json(network), where, collective::ProgramCache::of_user());
-  question.cluster.samples = samples / (whole_batch ? question.cluster.members : 1);
   return to_json(question, answer(question));
 }
 

@@ -65,7 +65,7 @@ std::optional<exchange::ExchangePlan> plan_in(const std::optional<std::string>& 
 std::unique_ptr<DataParallel> make(Session& session, const Named& parameters, const std::vector<at::Tensor>& buffers,
                                    const std::map<std::size_t, bool>& tables, const std::string& choice,
                                    const std::optional<std::string>& saved, py::function step_the_rest,
-                                   py::function whole_gradients, py::function take_over_state, const std::vector<c10::DeviceIndex>& pretend_devices) {
+                                   py::function whole_gradients, py::function iteration_begins, py::function take_over_state, const std::vector<c10::DeviceIndex>& pretend_devices) {
   DataParallel::Options options;
   options.raise = raise_through_autograd;
   for (const auto& [parameter, sparse] : tables) options.tables.push_back({parameter, sparse});
@@ -74,6 +74,7 @@ std::unique_ptr<DataParallel> make(Session& session, const Named& parameters, co
   options.pretend_devices = pretend_devices;
   options.step_the_rest = calling(std::move(step_the_rest));
   options.whole_gradients = calling(std::move(whole_gradients));
+  options.iteration_begins = calling(std::move(iteration_begins));
   options.take_over_state = calling(std::move(take_over_state));
   return std::make_unique<DataParallel>(session, named_tensors(parameters), buffers, std::move(options));
 }
@@ -172,7 +173,7 @@ void bind_training(py::module_& module) {
       py::arg("file"));
   py::class_<DataParallel>(module, "DataParallel")
       .def(py::init(&make), py::arg("session"), py::arg("parameters"), py::arg("buffers"), py::arg("tables"), py::arg("choice"),
-           py::arg("saved"), py::arg("step_the_rest"), py::arg("whole_gradients"), py::arg("take_over_state"), py::arg("pretend_devices"),
+           py::arg("saved"), py::arg("step_the_rest"), py::arg("whole_gradients"), py::arg("iteration_begins"), py::arg("take_over_state"), py::arg("pretend_devices"),
            py::keep_alive<1, 2>())
       .def("set_first_use", &DataParallel::set_first_use)
       .def("move_on", &DataParallel::move_on, Released())
@@ -232,6 +233,7 @@ void bind_training(py::module_& module) {
              const auto course = self.course();
              return std::make_tuple(course.iterations_before, course.iteration, course.measured_iterations, course.plan_is_final, exchange::to_json(course.plan));
            })
+      .def("set_buffers", &DataParallel::set_buffers, py::arg("buffers"))
       .def_property_readonly("common_buffers", &DataParallel::common_buffers)
       .def(
           "take_up",
@@ -262,7 +264,7 @@ void bind_training(py::module_& module) {
       })
       .def_property_readonly("iterations_taken", &DataParallel::iterations_taken)
       .def_property_readonly("plan_is_final", &DataParallel::plan_is_final)
-      .def_property_readonly("plan_is_settled", &DataParallel::plan_is_settled)
+      .def_property_readonly("plans", &DataParallel::plans)
       .def_property_readonly("fits", &DataParallel::fits)
       .def("ask_for_fit", &DataParallel::ask_for_fit)
       .def("aliased", &DataParallel::aliased)

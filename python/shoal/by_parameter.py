@@ -8,6 +8,8 @@ import copy
 
 import torch
 
+from . import random_numbers
+
 _KNOWN = ("SGD", "Adam", "AdamW", "Adagrad", "Adadelta", "Adamax", "NAdam", "RAdam", "RMSprop", "ASGD", "Rprop", "Adafactor", "Muon")
 _BY_ELEMENT = ("SGD", "Adam", "AdamW", "Adagrad", "Adadelta", "Adamax", "NAdam", "RAdam", "RMSprop", "ASGD", "Rprop")
 
@@ -30,15 +32,19 @@ class Rule:
         self._steps = 0
         self._twin = None
 
-    def watch(self) -> None:
-        """Before a whole step, with every .grad in place; compare() follows it. The first step only makes the state: it says nothing."""
+    def watch(self, matters: bool) -> None:
+        """Before a whole step, with every .grad in place; compare() follows it. The first step only makes the state: it says nothing. An unknown rule is tried
+        in the next one that matters: where parameters could be stepped at different times."""
         self._steps += 1
-        if self.holds is not None or self._steps == 1:
+        if self.holds is not None or self._steps == 1 or not matters:
             return
+        drawn = random_numbers.state()  # a rule that draws some: the step behind us is to draw the same
         try:
             self._twin = _stepped_one_by_one(self._optimizer)
         except Exception:  # whatever an unknown optimizer does when it is treated so: it is not for this
             self.holds = False
+        finally:
+            random_numbers.set_state(drawn)
 
     def compare(self) -> None:
         if self._twin is not None:

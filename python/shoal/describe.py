@@ -4,7 +4,6 @@ The factory takes nothing and returns a module, or (module, arguments): what its
 computed: all of it runs on the meta device, where tensors have shapes only.
 """
 
-import argparse
 import contextlib
 import importlib
 import json
@@ -15,6 +14,7 @@ import torch
 from torch.utils.flop_counter import FlopCounterMode
 
 from .errors import mistake
+from .train.flags import Parser
 
 _KINDS = {"Linear": "fc", "Embedding": "embedding", "EmbeddingBag": "embedding", "Conv1d": "conv", "Conv2d": "conv", "Conv3d": "conv"}
 _TYPES = {torch.float32: "f32", torch.float64: "f64", torch.float16: "f16", torch.bfloat16: "bf16"}
@@ -118,8 +118,8 @@ def _find(name: str):
         raise mistake(name or "MODEL", "names no factory", "package.module:factory")
     try:
         found = importlib.import_module(module)
-    except ModuleNotFoundError as error:
-        raise mistake(name, f"cannot be imported: {error}") from None
+    except BaseException as error:  # whatever the module does when it is run, such as ending this process
+        raise mistake(name, f"cannot be imported: {_in_one_line(error)}") from None
     for part in attribute.split("."):
         found = getattr(found, part, None)
     if not callable(found):
@@ -148,7 +148,7 @@ def _made(name: str, shape: list[int] | None):
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(prog="python -m shoal.describe")
+    parser = Parser(prog="python -m shoal.describe")
     parser.add_argument("model")
     parser.add_argument("--sample", help="shape of one sample, as in 3,224,224")
     arguments = parser.parse_args()

@@ -73,9 +73,6 @@ def plan(model, network: Network, choice: str = "auto", *, gflops: float | None 
         from .gemm_rate import measure
 
         gflops = measure() / 1e9
-    for word, value, least, most in (("gflops", gflops, 1e-6, 1e12), ("batch", batch, 1, 1e12), ("overlap", overlap, 0, 1)):
-        if not least <= value <= most:
-            raise mistake(word, f"{value:g} is not from {least:g} to {most:g}", "")
     where = json.loads(network.json).get("name") or "the network"
     return json.loads(_C.foresee(_described(model, sample), network.json, where, choice, batch, whole_batch, 1e9 * gflops, alpha, add_rate, overlap))
 

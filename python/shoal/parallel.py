@@ -7,12 +7,13 @@ from contextlib import contextmanager
 import torch
 
 from . import _C, compiled, divided, factored, given, join, next_use, nn, pending, recording, served, serving, session, signals, table
+from .buffers import Buffers
 from .errors import mistake
 from .first_use import FirstUse
 from .seldom import LocalSteps
 from .served import Served
 from .steps import Steps
-from .wrapped import Wrapped, tensors as _tensors, weak as _weak
+from .wrapped import Wrapped, has_closure, tensors as _tensors, weak as _weak
 
 
 def data_parallel(model: torch.nn.Module, optimizer: torch.optim.Optimizer, plan: str = "auto"):
@@ -46,6 +47,8 @@ def data_parallel(model: torch.nn.Module, optimizer: torch.optim.Optimizer, plan
         raise mistake(where, f"by {plan} members that only serve have nothing to do", "start without servers, or choose another plan")
     if not here.serves and (consistency is not None or rounds):
         session.require_members_for_good(where, f"by {plan} members have state of their own, which is lost with them")
+    if rounds and here.outlives_losses:
+        raise mistake(where, f"by {plan} members come together too seldom to go on without one that is lost", "run with --on-peer-lost fail")
     if (session.size() > 1 or here.servers) and consistency is not None:
         trained = given.trained_parameters(model)
         for name, parameter in trained:
@@ -98,8 +101,10 @@ class DataParallel(Wrapped):
             if pending.is_known(parameter):
                 raise mistake(f"parameter {name}", "another model of data_parallel() trains it already", "wrap once what shares parameters")
         _begin_alike(module, given.code(module, optimizer))
-        self._core = _C.DataParallel(here, trained, list(module.buffers()), given.tables(module, trained), plan, saved,
-                                     _weak(self, "_step_the_rest"), _weak(self, "_whole_gradients"), _weak(self, "_take_over_optimizer"),
+        self._followed = Buffers(module)
+        self._core = _C.DataParallel(here, trained, self._followed.now, given.tables(module, trained), plan, saved,
+                                     _weak(self, "_step_the_rest"), _weak(self, "_whole_gradients"), _weak(self, "_iteration_begins"),
+                                     _weak(self, "_take_over_optimizer"),
                                      [int(index) for index in os.environ.get("SHOAL_PRETEND_DEVICE", "").split(",") if index])
         self._trained = trained
         names, parameters = [n for n, _ in trained], [p for _, p in trained]
@@ -109,10 +114,10 @@ class DataParallel(Wrapped):
         self._graphs = compiled.Graphs(parameters, self._steps)
         self._factored = factored.Layers(self._core, module, parameters)
         self._order = FirstUse(module, parameters, self._core)
-        self._written = None  # which plan is in the run's folder
+        self._written = None  # which of the core's plans is in the run's folder
         self._ran_compiled = False  # the latest forward pass
-        optimizer.register_step_pre_hook(_weak(self, "_before_step", gone=given.refuse_lost_model))
-        optimizer.register_step_post_hook(_weak(self, "_after_step"))
+        self._hooks = (optimizer.register_step_pre_hook(_weak(self, "_before_step", gone=given.refuse_lost_model)).id,
+                       optimizer.register_step_post_hook(_weak(self, "_after_step")).id)
         optimizer.register_state_dict_pre_hook(_weak(self, "_before_state"))
         optimizer.register_load_state_dict_pre_hook(_weak(self, "_step_the_rest"))
         optimizer.register_load_state_dict_post_hook(_weak(self, "_after_load"))
@@ -159,6 +164,9 @@ class DataParallel(Wrapped):
             self._steps.settle_all()
         if not self._core.is_open and (not self._core.holds_pairs or self._ran_compiled):
             self._gates.open()  # after no_sync(): what was compiled for plain parameters serves again
+        if why := given.hooks_of_the_script(self._optimizer, *self._hooks):
+            self._steps.forbid(why)
+            self._divided.forbid(why)
         self._divided.watch_no_more()
         self._factored.open()
         self._divided.follow(self._gates)
@@ -172,6 +180,7 @@ class DataParallel(Wrapped):
         self._steps.settle_all()  # those that this pass did not use
         if self.training:
             self._core.forward_ends()
+        self._follow_buffers()
         self._gates.close()
         for tensor in _tensors(output):
             self._core.watch(tensor)
@@ -188,11 +197,12 @@ class DataParallel(Wrapped):
             yield
             return
         self._divided.discourage("model.no_sync() gathers gradients of whole weights")
+        before = self._core.synchronizes
         self._core.set_synchronize(False)
         try:
             yield
         finally:
-            self._core.set_synchronize(True)
+            self._core.set_synchronize(before)
 
     @contextmanager
     def join(self):
@@ -251,10 +261,11 @@ class DataParallel(Wrapped):
         if self._core is None:
             return
         self._divided.watch_no_more()
+        self._follow_buffers()
         self._refuse_strangers()
         self._refuse_own_gradients()
         self._gates.open()
-        closure = any(value is not None for value in (*args[1:], *kwargs.values()))
+        closure = has_closure(args, kwargs)
         if not self._steps.begin(closure, self._ran_compiled or self._graphs.ran):
             self.flush()
             if not self._core.plan_is_final and self._order.unseen():
@@ -294,7 +305,7 @@ class DataParallel(Wrapped):
         self._divided.follow(self._gates)
         self._divided.watch()
         recording.tick(optimizer)
-        if self._core.plan_is_final and self._written != self._version_of_plan():
+        if self._core.plan_is_final and self._written != self._core.plans:
             self._write_plan()
 
     def _weight(self) -> float:
@@ -308,8 +319,17 @@ class DataParallel(Wrapped):
         if self._steps is not None:
             self._steps.settle_all()
 
+    def _follow_buffers(self) -> None:
+        if self._followed.reassigned():
+            self._core.set_buffers(self._followed.now)
+
     def _whole_gradients(self) -> None:
         self._divided.whole_gradients()
+
+    def _iteration_begins(self) -> None:
+        """A backward pass has begun, perhaps of a forward pass that came past ours (model.module(x), model.loss(x))."""
+        if self._gates is not None:
+            self._gates.close()
 
     def _before_state(self, *_) -> None:
         self._step_the_rest()
@@ -329,11 +349,8 @@ class DataParallel(Wrapped):
         self._alone.step_ends()
         recording.tick(optimizer)
 
-    def _version_of_plan(self) -> tuple:
-        return self._core.fits, self._core.plan_is_settled
-
     def _write_plan(self) -> None:
-        self._written = self._version_of_plan()
+        self._written = self._core.plans
         session.write_plan(self._core.plan())
 
     def release(self) -> None:

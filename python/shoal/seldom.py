@@ -9,6 +9,8 @@ import json
 import torch
 
 from . import _C, join, recording, session, signals
+from .buffers import Buffers
+from .errors import mistake
 from .wrapped import AtSteps, weak
 
 
@@ -20,6 +22,7 @@ class LocalSteps(AtSteps):
         super().__init__(module)
         self._optimizer = optimizer
         self._rounds = _C.LocalRounds(session.current(), trained, list(module.named_buffers()), plan, saved)
+        self._followed = Buffers(module)
         self._plan_written = False
         self._steps = 0
         if self._recorded is not None:
@@ -41,6 +44,9 @@ class LocalSteps(AtSteps):
     def _after_step(self, optimizer, args, kwargs) -> None:
         if self._rounds is None:
             return
+        if names := self._followed.reassigned():
+            raise mistake(f"buffer {names[0]}", "the module has put another tensor in its place, and it is to be averaged",
+                          "change it in place: self.mean.mul_(0.9).add_(...)")
         self._steps += 1
         if self._recorded is not None:
             self._recorded.step_ends()

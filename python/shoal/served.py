@@ -13,7 +13,7 @@ import torch
 from . import _C, recording, served_state, session, table
 from .adaptive_revision import AdaptiveRevision
 from .errors import mistake
-from .wrapped import AtSteps, weak
+from .wrapped import AtSteps, has_closure, weak
 
 _tables = itertools.count()  # all members make theirs in the same order
 _WIDTH = 1024  # of a row: a server's share is many of them, and a message some dozens
@@ -97,7 +97,7 @@ class Served(AtSteps):
     def _hand_over(self, optimizer, args, kwargs) -> None:
         if not self._groups:
             return
-        if len(args) > 1 or kwargs:  # the optimizer itself comes first
+        if has_closure(args, kwargs):
             raise mistake("optimizer.step(closure)", "servers step once for a gradient, and call no closure", "call backward() yourself, then step()")
         if self._recorded is not None:
             self._recorded.step_begins(optimizer, args, kwargs)
@@ -134,6 +134,7 @@ class Served(AtSteps):
 
     exchanges = property(lambda self: bool(self._groups), doc="It is trained on several members.")
     plan = None
+    passes_signals = False  # each member's steps are its own
 
     def fit_plan(self) -> None:
         """Nothing: there is no plan to fit."""
@@ -144,7 +145,7 @@ class Served(AtSteps):
         return max((group.table.dropped for group in self._groups), default=0)
 
     def asked(self) -> int:
-        """Members are told by signals one by one."""
+        """Nothing: no step is one of all members."""
         return 0
 
     def communication(self) -> tuple[float, float]:

@@ -78,7 +78,7 @@ class Steps:
 
     def begin_whole(self) -> None:
         """All means are installed."""
-        self._rule.watch()
+        self._rule.watch(self._core.plan_is_final and self._core.by_priority and not self._forbidden)
 
     def end(self) -> None:
         self._widen()

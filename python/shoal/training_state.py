@@ -4,12 +4,9 @@ The tree is JSON: dicts, lists, numbers, text. {"$tensor": name} stands for a te
 {"$pairs": [[key, value], ...]} for a dict whose keys are not all text. Model and optimizer are checked before either is changed.
 """
 
-import random
-import sys
-
 import torch
 
-from . import session
+from . import random_numbers, session
 from .errors import Error, mistake
 from .seldom import LocalSteps
 from .served import Served
@@ -92,7 +89,7 @@ def put_back(everything: dict, own: dict | None, where: str, model, optimizer) -
         _require_exchange(everything.get("exchange"))
         _require_rounds(everything.get("rounds"), own)
         if own is not None:
-            _try_random_state(own)
+            random_numbers.require_state(own)
         state = everything["state"]
         if optimizer is not None:
             optimizer.load_state_dict(everything["optimizer"])  # it looks at all before it changes anything
@@ -102,7 +99,7 @@ def put_back(everything: dict, own: dict | None, where: str, model, optimizer) -
         raise mistake(where, f"damaged: no save writes this ({type(error).__name__}: {' '.join(str(error).split())})") from None
     model.load_state_dict(everything["model"])
     if own is not None:
-        set_random_state(own)
+        random_numbers.set_state(own)
     return state
 
 
@@ -188,33 +185,4 @@ def own_state(model) -> dict:
     core = getattr(model, "_core", None)
     kept = core.kept() if core is not None else {}
     rounds = {"rounds": model.progress()[1]} if _takes_local_steps(model) else {}
-    return random_state() | ({"kept": kept} if kept else {}) | rounds
-
-
-def random_state() -> dict:
-    own = {"torch": torch.get_rng_state(), "python": random.getstate()}
-    if "numpy" in sys.modules:
-        kind, keys, *rest = sys.modules["numpy"].random.get_state()
-        own["numpy"] = (kind, torch.from_numpy(keys.copy()), *rest)
-    if torch.cuda.is_available() and torch.cuda.is_initialized():
-        own["cuda"] = torch.cuda.get_rng_state_all()
-    return own
-
-
-def _try_random_state(own: dict) -> None:
-    """Throws where set_random_state() would."""
-    torch.Generator().set_state(own["torch"])
-    random.Random().setstate(own["python"])
-    if "numpy" in own and "numpy" in sys.modules:
-        kind, keys, *rest = own["numpy"]
-        sys.modules["numpy"].random.RandomState().set_state((kind, keys.numpy(), *rest))
-
-
-def set_random_state(own: dict) -> None:
-    torch.set_rng_state(own["torch"])
-    random.setstate(own["python"])
-    if "numpy" in own and "numpy" in sys.modules:
-        kind, keys, *rest = own["numpy"]
-        sys.modules["numpy"].random.set_state((kind, keys.numpy(), *rest))
-    if "cuda" in own and torch.cuda.is_available() and torch.cuda.device_count() == len(own["cuda"]):
-        torch.cuda.set_rng_state_all(own["cuda"])
+    return random_numbers.state() | ({"kept": kept} if kept else {}) | rounds

@@ -9,7 +9,14 @@ import torch
 from . import _C, compiled, nn, recording
 
 
+def has_closure(args, kwargs) -> bool:
+    """Of what an optimizer hands to its step's hooks: itself, and what step() was given."""
+    return any(value is not None for value in (*args[1:], *kwargs.values()))
+
+
 class Wrapped(torch.nn.Module):
+    passes_signals = True  # asked() tells what any member was told (signals.py)
+
     def __init__(self, module: torch.nn.Module):
         super().__init__()
         self.module = module

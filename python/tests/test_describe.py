@@ -79,8 +79,13 @@ def test_nothing_is_lost_of_a_transformer():
     assert sum(found["forward_flops"] for found in described["layers"]) == 2 * 2 * products
 
 
+MODULES = {"crooked": "def net(:", "unnamed": "nn.Linear(2, 2)", "ending": "raise SystemExit(0)"}  # that cannot be imported
+
+
 def run(tmp_path, *words):
     (tmp_path / "factories.py").write_text(textwrap.dedent(FACTORIES))
+    for name, text in MODULES.items():
+        (tmp_path / f"{name}.py").write_text(text + "\n")
     return subprocess.run([sys.executable, "-m", "shoal.describe", *words], capture_output=True, text=True, cwd=tmp_path)
 
 
@@ -98,7 +103,11 @@ def test_a_factory_of_the_user_is_described_on_stdout_alone(tmp_path):
     (["factories:nothing"], "factories:nothing: factories has no function nothing ("),
     (["factories:number"], "factories:number: returns a int, not a torch.nn.Module"),
     (["factories:broken"], "factories:broken: raises RuntimeError: no such weights"),
-    (["no_such_module:net"], "no_such_module:net: cannot be imported: No module named 'no_such_module'"),
+    (["no_such_module:net"], "no_such_module:net: cannot be imported: ModuleNotFoundError: No module named 'no_such_module'"),
+    (["crooked:net"], "crooked:net: cannot be imported: SyntaxError: "),
+    (["unnamed:net"], "unnamed:net: cannot be imported: NameError: name 'nn' is not defined"),
+    (["ending:net"], "ending:net: cannot be imported: SystemExit: 0"),
+    ([], "python -m shoal.describe: the following arguments are required: model (python -m shoal.describe --help lists the flags)"),
 ])
 def test_a_mistake_is_one_line(tmp_path, words, line):
     ended = run(tmp_path, *words)

@@ -211,8 +211,7 @@ def stepped(folder):
     """What the optimizer is given to step of a divided weight, and whether the model is the user's between two steps."""
     net, optimizer = wrapped(Net(), folder, 1)
     shapes = []
-    optimizer.register_step_post_hook(lambda *_: None)
-    optimizer.register_step_pre_hook(lambda o, *_: shapes.append([tuple(p.shape) for p in o.param_groups[0]["params"]]))
+    tiny.behind_ours(optimizer, lambda o, *_: shapes.append([tuple(p.shape) for p in o.param_groups[0]["params"]]))
     for step in range(5):
         optimizer.zero_grad()
         loss(net, step, shoal.rank(), 8).backward()
@@ -338,7 +337,7 @@ if sys.argv[1] == "forward":
 elif sys.argv[1] == "backward":
     net.module.deep.register_full_backward_hook(die)
 else:
-    optimizer.register_step_pre_hook(die)
+    tiny.behind_ours(optimizer, die)
 try:
     for step in range(8):
         optimizer.zero_grad()

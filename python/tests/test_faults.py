@@ -24,7 +24,7 @@ def die(*_):
 if moment == "backward":
     net.module[2].register_full_backward_hook(die)  # some gradients have left, others have not
 else:
-    optimizer.register_step_pre_hook(die)  # after Shoal's own: with all means, before the step is taken
+    tiny.behind_ours(optimizer, die)  # with all means, before the step is taken
 try:
     for step in range(10_000):
         optimizer.zero_grad()

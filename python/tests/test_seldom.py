@@ -89,6 +89,19 @@ def test_alone_it_is_plain_training():
     assert tiny.equal(tiny.values(net), tiny.values(plain))
 
 
+def as_in_evaluation(plan, steps):
+    net = tiny.model().eval()  # as who tunes a model whose statistics are to stay
+    net, optimizer = shoal.data_parallel(net, torch.optim.SGD(net.parameters(), lr=0.1), plan)
+    for step in range(steps):
+        take_step(net, optimizer, step, shoal.rank())
+    return tiny.values(net)
+
+
+def test_steps_count_whose_forward_passes_are_as_in_evaluation(pool):
+    for local, every in zip(pool(2).run(as_in_evaluation, "local:1", 6), pool(2).run(exact, "direct", 6)):
+        assert all(torch.allclose(a, b, rtol=1e-5, atol=1e-6) for a, b in zip(local, every))
+
+
 # --- in any loop
 
 

@@ -106,6 +106,26 @@ def test_a_resumed_run_has_the_bits_of_one_that_went_on(pool, tmp_path, plan, st
     assert pool(2).run(interrupted, plan, str(tmp_path / "buffers"), stop, stop + 9, adam, "buffers") == [True] * 2
 
 
+def resumed_by(plan, other, folder):
+    net, optimizer = shoal.data_parallel(net := tiny.model(), tiny.sgd(net), plan)
+    for step in range(9):
+        take_step(net, optimizer, step, shoal.rank())
+    shoal.save(folder, net, optimizer)
+    net.release()
+    net, optimizer = shoal.data_parallel(net := tiny.model(), tiny.sgd(net), other)
+    try:
+        shoal.load(folder, net, optimizer)
+    except shoal.Error as error:
+        net.release()
+        return str(error)
+
+
+@pytest.mark.parametrize("plan, other", [("diloco:16:4", "local:8"), ("local:4", "diloco:8:4")])
+def test_a_checkpoint_of_other_rounds_is_refused(pool, tmp_path, plan, other):
+    for line in pool(2).run(resumed_by, plan, other, str(tmp_path / "it")):
+        assert line.startswith(f"the checkpoint: it was made by {plan}") and f"and this run is by {other}" in line
+
+
 def saves_without_a_trace(plan, folder):
     def run(saves):
         net = tiny.model()

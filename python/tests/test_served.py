@@ -1,5 +1,8 @@
 """A model whose parameters are served (plan ps): against one process that takes the mean, and what cannot be served."""
 
+import os
+import signal
+
 import pytest
 import torch
 
@@ -140,6 +143,28 @@ def test_what_is_looked_at_between_steps_is_the_newest(pool):
         for name, value in model.state_dict().items():
             torch.testing.assert_close(weights[name], value, rtol=1e-4, atol=1e-5)
             assert (loaded[name] == 0).all()
+
+
+def told(at):
+    """After which steps a checkpoint is due, where rank 1 is sent USR1 in step `at`."""
+    model = network()
+    model, optimizer = shoal.data_parallel(model, torch.optim.SGD(model.parameters(), lr=0.1), plan="ps:ssp:3")
+    due = []
+    for step in range(40):
+        if shoal.rank() == 1 and step == at:
+            os.kill(os.getpid(), signal.SIGUSR1)
+        x, y = batch(shoal.rank(), step)
+        optimizer.zero_grad()
+        torch.nn.functional.cross_entropy(model(x), y).backward()
+        optimizer.step(None)  # no closure
+        if shoal.checkpoint_due():
+            due.append(step)
+    return due
+
+
+def test_a_signal_to_one_member_is_answered_by_all_after_the_same_step(pool):
+    due = pool(2).run(told, 5)
+    assert due[0] == due[1] and len(due[0]) == 1
 
 
 def mistakes():

@@ -255,8 +255,6 @@ def test_training_saves_on_usr1_ends_with_143_on_term_and_goes_on_to_the_same_bi
 
 @pytest.mark.parametrize("changed, line", [
     ({}, "--checkpoint: the folder holds the checkpoints of another run (--resume goes on from there; or name another folder)"),
-    ({"resume": True, "checkpoint": None}, "--resume: from which folder? (add --checkpoint DIR)"),
-    ({"checkpoint": None}, "--every: into which folder? (add --checkpoint DIR)"),
     ({"resume": True, "seed": 2}, "--resume: the checkpoint was made with seed 1, this run has 2"),
 ])
 def test_flags_that_would_mix_two_runs_are_refused(tmp_path, changed, line):
@@ -269,6 +267,19 @@ def test_flags_that_would_mix_two_runs_are_refused(tmp_path, changed, line):
     with pytest.raises(shoal.Error) as refused:
         keep.Keeper(types.SimpleNamespace(**flags | changed), net, optimizer, order).begin()
     assert str(refused.value) == line and refused.value.exit_code == 2
+
+
+def test_checkpoints_that_a_script_has_made_are_refused(tmp_path):
+    shoal.init()
+    net, optimizer = tiny.wrap(tiny.model())
+    shoal.Checkpoints(tmp_path).save(1, net, optimizer, step=1)
+    shoal.flush()
+    order = Order(10, 2, 1, seed=1, here=shoal.session.current())
+    flags = types.SimpleNamespace(checkpoint=tmp_path, every=1, resume=True, model="lenet", seed=1)
+    with pytest.raises(shoal.Error) as refused:
+        keep.Keeper(flags, net, optimizer, order).begin()
+    assert str(refused.value) == "--checkpoint: the checkpoints in this folder were not made by shoal train (name another folder)"
+    assert refused.value.exit_code == 2
 
 
 @pytest.mark.parametrize("count, name", [("SLURM_RESTART_COUNT", "SLURM_JOB_ID"), ("TORCHELASTIC_RESTART_COUNT", "TORCHELASTIC_RUN_ID")])

@@ -11,9 +11,9 @@ import torch
 
 import shoal
 import tiny_images
-from pool import launch
+from pool import environment, launch, program
 from tensorboard_reader import curves
-from shoal.train import fashion
+from shoal.train import fashion, flags
 
 ROOT = Path(__file__).parents[2]
 
@@ -70,6 +70,35 @@ def test_a_wrong_flag_gives_one_line():
     ended = subprocess.run([sys.executable, "-m", "shoal.train", "lenet", "--batch", "0"], capture_output=True, text=True)
     assert ended.returncode == 2
     assert ended.stderr == ("shoal: shoal train: argument --batch: invalid positive int value: '0' (shoal train --help lists the flags)\n")
+
+
+@pytest.mark.parametrize("words, line", [
+    (["--batch", "0"], "shoal train: argument --batch: invalid positive int value: '0' (shoal train --help lists the flags)\n"),
+    (["--resume"], "--resume: from which folder? (add --checkpoint DIR)\n"),
+])
+def test_with_members_the_line_comes_once_and_before_any_of_them_starts(tmp_path, words, line):
+    ended = subprocess.run([program(), "train", "lenet", "-n", "4", *words], cwd=tmp_path, env=environment(), capture_output=True, text=True)
+    assert (ended.returncode, ended.stdout, ended.stderr) == (2, "", line) and not list(tmp_path.iterdir())
+
+
+@pytest.mark.parametrize("words, line", [
+    (["--seed", "9" * 23], f"shoal: shoal train: argument --seed: invalid seed value: '{'9' * 23}' (shoal train --help lists the flags)\n"),
+    (["--resume"], "shoal: --resume: from which folder? (add --checkpoint DIR)\n"),
+    (["--every", "1"], "shoal: --every: into which folder? (add --checkpoint DIR)\n"),
+    (["--plan", "ps:ssp:3", "--consistency", "bsp"],
+     "shoal: --consistency: --plan ps:ssp:3 says how stale parameters may be (--plan ps --consistency bsp, or --plan alone)\n"),
+])
+def test_flags_are_read_without_pytorch(words, line):
+    """As the launching program has them read: -S leaves Python nothing to import but its own library."""
+    ended = subprocess.run([sys.executable, "-S", flags.__file__, "lenet", *words], capture_output=True, text=True)
+    assert (ended.returncode, ended.stderr) == (2, line)
+
+
+@pytest.mark.parametrize("variable, words, resumes", [("1", ["--checkpoint", "c"], True), ("0", ["--checkpoint", "c"], False), ("1", [], False)])
+def test_a_run_that_begins_again_goes_on_where_there_are_checkpoints(monkeypatch, variable, words, resumes):
+    monkeypatch.setenv("SHOAL_RESUME", variable)
+    monkeypatch.setattr(sys, "argv", ["shoal.train", "lenet", *words])
+    assert flags.read().resume == resumes
 
 
 def train(members, data, *arguments):
@@ -140,6 +169,53 @@ def test_flags_that_do_not_go_together_are_refused_in_one_line(data, flags, line
     assert ended.returncode == 2 and ended.stderr.startswith(line) and ended.stderr.count("\n") == 1, ended.stderr
 
 
+# Of the program itself: members are forked from a process that has imported this, or import it themselves.
+KILLER = """
+import os, sys
+if "shoal.train" in " ".join(sys.orig_argv):
+    import torch
+    plain, steps = torch.optim.Adam.zero_grad, 0
+    def zero_grad(self, *rest, **more):
+        global steps
+        steps += 1
+        if os.environ.get("SHOAL_RANK") == "VICTIM" and steps == MOMENT:
+            os.kill(os.getpid(), 9)
+        return plain(self, *rest, **more)
+    torch.optim.Adam.zero_grad = zero_grad
+"""
+
+
+def train_and_kill(victim, moment, data, *arguments):
+    (data / "sitecustomize.py").write_text(KILLER.replace("VICTIM", str(victim)).replace("MOMENT", str(moment)))
+    command = [program(), "train", "lenet", "--data", str(data), "--batch", "16", *arguments]
+    ended = subprocess.run(command, cwd=data, env={**environment(), "OMP_NUM_THREADS": "1", "PYTHONPATH": str(data)}, capture_output=True, text=True, timeout=120)
+    assert ended.returncode == 0, ended.stdout + ended.stderr
+    assert "Traceback" not in ended.stderr
+    return ended.stdout, ended.stderr
+
+
+def test_begun_again_after_a_loss_it_goes_on_from_its_checkpoints(data):
+    """When a member takes step 8 all have saved after step 6, for which they had waited until what they saved after step 3 was whole."""
+    out, err = train_and_kill(1, 8, data, "-n", "2", "--restarts", "1", "--steps", "12", "--checkpoint", "kept", "--every", "3")
+    assert "begins again with 1 member, from what was kept (restart 1 of 1)" in err
+    assert "12 steps, going on after 3\n" in err or "12 steps, going on after 6\n" in err, err
+    assert "test accuracy" in out and "after 12 steps" in out
+
+
+@pytest.mark.parametrize("words", [[], ["--json"]])
+def test_when_rank_0_is_lost_another_one_says_how_it_goes_and_what_came_of_it(data, words):
+    """All that are left look at all 64 test images."""
+    out, err = train_and_kill(0, 8, data, "-n", "3", "--on-peer-lost", "shrink", "--epochs", "2", "--steps", "20", *words)
+    assert "shoal: rank 0 was lost: killed by signal 9 (KILL); the others went on" in err
+    if words:
+        summary = json.loads(out)
+        assert (summary["members"], summary["steps"]) == (2, 20) and (64 * summary["accuracy"]).is_integer()
+        return
+    assert "[1] step 20/20" in err
+    results = [line for line in out.splitlines() if "test accuracy" in line]
+    assert len(results) == 1 and results[0].startswith("[1] ") and "after 20 steps" in results[0], out
+
+
 def example(data):
     return [str(ROOT / "examples" / "fashion.py"), "--data", str(data), "--batch", "16"]
 
@@ -155,6 +231,11 @@ def check_example(process):
 def test_the_example_changes_five_lines():
     marked = [line for line in (ROOT / "examples" / "fashion.py").read_text().splitlines() if "# shoal: " in line]
     assert [line.split("# shoal: ")[1] for line in marked] == ["1", "2", "3", "4", "5"]
+
+
+def test_examples_that_divide_data_give_each_epoch_an_order_of_its_own():
+    for text in (file.read_text() for file in (ROOT / "examples").glob("*.py")):
+        assert ("DistributedSampler" in text) == (".sampler.set_epoch(epoch)" in text)
 
 
 def test_the_example_alone(data):

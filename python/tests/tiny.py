@@ -52,6 +52,12 @@ def wrap(net, optimizer=None, **options):
     return shoal.data_parallel(net, optimizer or sgd(net), **options)
 
 
+def behind_ours(optimizer, hook) -> None:
+    """Before the optimizer's own step, behind Shoal's hooks, which take it for one of theirs."""
+    hook.__module__ = "shoal.tests"
+    optimizer.register_step_pre_hook(hook)
+
+
 def values(net) -> list[torch.Tensor]:
     return [t.detach().clone() for t in net.state_dict().values()]
 

@@ -56,7 +56,11 @@ class Parser {
     }
     if (choice.served && !choice.overrides.empty()) refuse("ps takes no overrides: all parameters are served", "ps:ssp:3");
     for (const auto& o : choice.overrides) {
-      if (choice.rounds && (o.way == kByFactors || o.way == kByRows)) {
+      if (!choice.rounds) continue;
+      if (o.way.starts_with(kServers) || way_named(o.way)->divides()) {
+        refuse(fmt::format("{}={}: between two times that members come together nobody serves, and nothing is divided", o.glob, o.way), "an all-reduce, or a lossy way");
+      }
+      if (o.way == kByFactors || o.way == kByRows) {
         refuse(fmt::format("{}={}: a difference of parameters has no {}", o.glob, o.way, o.way),
                "an all-reduce, or a lossy way");
       }

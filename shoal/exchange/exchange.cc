@@ -1,5 +1,6 @@
 #include "shoal/exchange/exchange.h"
 
+#include <algorithm>
 #include <utility>
 
 #include "shoal/core/event.h"
@@ -41,16 +42,19 @@ void Exchange::Impl::take(ExchangePlan next) {
     operations += passage->flow->operations();
     passages.push_back(std::move(passage));
   }
-  presence_program = &programs.named(collective::Collective::all_reduce, plan.ranks <= 8 ? "gather" : "recursive_doubling");
+  presence_program = &programs.marking();
 }
 
-// A flow that keeps something goes on, where the same tensors still travel by the same way.
-std::unique_ptr<Flow> Exchange::Impl::flow_for(const Unit& unit, const ExchangePlan& before, std::vector<std::unique_ptr<Passage>>& passed) {
+// By the plan's own programs; what a flow keeps goes on, where the same tensors still travel by the same way.
+std::unique_ptr<Flow> Exchange::Impl::flow_for(const Unit& unit, const ExchangePlan& plan_before, const std::vector<std::unique_ptr<Passage>>& passed) {
+  auto flow = way_named(unit.way)->flow({runner, programs, plan, unit, iterations});
   for (std::size_t u = 0; u < passed.size(); ++u) {
-    auto& flow = passed[u]->flow;
-    if (flow && before.units[u].way == unit.way && before.units[u].tensors == unit.tensors && !flow->kept().empty()) return std::move(flow);
+    if (plan_before.units[u].way != unit.way || plan_before.units[u].tensors != unit.tensors) continue;
+    const auto old = passed[u]->flow->kept();
+    const auto kept = flow->kept();
+    for (std::size_t k = 0; k < kept.size(); ++k) std::copy_n(old[k].data, old[k].count * size_of(old[k].type), kept[k].data);
   }
-  return way_named(unit.way)->flow({runner, programs, plan, unit});
+  return flow;
 }
 
 // Every handler and posted piece of work is counted, so that the destructor knows when nothing refers to it any more.
@@ -223,6 +227,7 @@ void Exchange::Impl::late(const std::string& what) {
 Exchange::Exchange(collective::Runner& runner, std::uint16_t channel, ExchangePlan plan, Nanoseconds patience, const Begin& begin)
     : impl_(std::make_unique<Impl>(runner, channel, patience)) {
   impl_->iteration = begin.iteration;
+  continues(begin.before);
   impl_->next_sequence = begin.generation << kGenerationShift;
   impl_->take(std::move(plan));
   if (net::goes_on(impl_->transport.on_peer_lost())) impl_->post([impl = impl_.get()] { impl->listen_for_losses(); });
@@ -249,6 +254,11 @@ Exchange::~Exchange() {
 
 const ExchangePlan& Exchange::plan() const { return impl_->plan; }
 std::uint64_t Exchange::iteration() const { return impl_->iteration; }
+std::uint64_t Exchange::before() const { return impl_->before; }
+void Exchange::continues(std::uint64_t before) {
+  impl_->before = before;
+  impl_->iterations = before + impl_->iteration;
+}
 void Exchange::begin(double weight, std::uint64_t asks, std::uint64_t digest, std::uint32_t turn) {
   impl_->begin(weight, asks, digest, turn);
 }
@@ -347,6 +357,7 @@ void Exchange::commit() {
   impl.open = false;
   impl.transport.doing("step " + std::to_string(impl.iteration) + " done");
   ++impl.iteration;
+  ++impl.iterations;
 }
 
 }  // namespace shoal::exchange

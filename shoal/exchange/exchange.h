@@ -38,6 +38,7 @@ class Exchange {
   struct Begin {
     std::uint64_t iteration = 0;   // the first
     std::uint64_t generation = 0;  // of exchanges on this channel: the same on all members, never the same again
+    std::uint64_t before = 0;      // iterations of the run that this one continues
   };
   Exchange(collective::Runner& runner, std::uint16_t channel, ExchangePlan plan, Nanoseconds patience, const Begin& begin);
   Exchange(collective::Runner& runner, std::uint16_t channel, ExchangePlan plan, Nanoseconds patience)
@@ -88,6 +89,8 @@ class Exchange {
   void commit();
   void fail(const Error& why);           // any thread: whoever waits here hears it, and the other members
   std::uint64_t iteration() const;       // number of the open or next iteration
+  void continues(std::uint64_t before);  // before the first: a run of as many members that has had so many
+  std::uint64_t before() const;
   // What the next iteration needs beside its gradients, of this member, by the first tensor of each unit that keeps any. Read and written
   // between two iterations; valid until replan(), which keeps that of units whose way and tensors stay.
   std::vector<std::pair<std::uint32_t, Kept>> kept();

@@ -64,7 +64,7 @@ struct Exchange::Impl {
   void note(std::uint32_t tensor, bool here);
   void account(std::uint32_t tensor, const Contribution& own);
   std::optional<Mean> mean(std::uint32_t tensor);  // nothing where nobody had a gradient
-  std::unique_ptr<Flow> flow_for(const Unit& unit, const ExchangePlan& before, std::vector<std::unique_ptr<Passage>>& passed);
+  std::unique_ptr<Flow> flow_for(const Unit& unit, const ExchangePlan& plan_before, const std::vector<std::unique_ptr<Passage>>& passed);
   Gate::Version begun() const { return iteration + (open ? 1 : 0); }  // the version that the latest iteration brings
   const std::vector<Announcement>& announced(const std::string& what);
   void give_back(std::uint32_t tensor, const std::byte* part, std::byte* whole);
@@ -98,6 +98,7 @@ struct Exchange::Impl {
   std::vector<std::unique_ptr<Passage>> passages;        // by unit
   std::vector<std::uint32_t> unit_of, place_of;          // by tensor
   std::uint64_t iteration = 0, next_sequence = 0, sequence = 0;
+  std::uint64_t before = 0, iterations = 0;              // of the run that this one continues; of both so far
   std::uint64_t operations = 0;                          // of an iteration: the roll call's, presence's, the units'
   std::uint32_t turn = 0;                                // of the open or latest iteration
   bool open = false;

@@ -82,7 +82,7 @@ class FactorFlow final : public GatheredFlow {
 
   void unpack() {
     if (gathered_.total == 0) return;
-    const auto all = [&](Arena& arena, std::uint64_t columns, std::span<const std::byte> factor::Written::*matrix) {
+    const auto all = [&](Buffer& arena, std::uint64_t columns, std::span<const std::byte> factor::Written::*matrix) {
       std::byte* const first = arena.get(gathered_.total * columns * size_of(shape_.row_type()));
       std::byte* to = first;
       for (const auto& written : written_) {
@@ -98,13 +98,13 @@ class FactorFlow final : public GatheredFlow {
 
   const factor::Shape shape_;
   const std::byte* rest_ = nullptr;  // this member's
-  Arena own_;                        // its pair on the wire
+  Buffer own_;                        // its pair on the wire
   const std::byte* own_wire_ = nullptr;
   std::uint64_t own_lines_ = 0;
-  Arena rests_;                      // the mean of all rests
+  Buffer rests_;                      // the mean of all rests
   std::vector<factor::Written> written_;  // by rank
   bool unpacked_ = false;
-  Arena x_, g_;
+  Buffer x_, g_;
   factor::Gathered gathered_;
 };
 

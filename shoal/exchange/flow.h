@@ -90,7 +90,7 @@ class Flow {
   virtual std::uint64_t operations() const { return 1; }  // of the transport that a start() may take, from Run::operation on
   virtual void take(std::size_t place, const Contribution& own) = 0;
   virtual void start(const Departure& departure, net::Done done) = 0;
-  virtual void cancel(const net::Failure&) {}  // the loop: ends what does not run on the road's runner
+  virtual void cancel(const net::Failure&) {}  // the loop: ends what the road's runner does not know of
   virtual Mean mean(std::size_t place) = 0;
   virtual std::shared_ptr<const void> memory() const = 0;  // holds that of the last mean, also beyond the flow
   // Read and written by the caller, between iterations. Every member has its own.

@@ -8,6 +8,7 @@
 #include <string>
 #include <string_view>
 
+#include "shoal/core/error.h"
 #include "shoal/exchange/plan_price.h"
 
 namespace shoal::exchange {
@@ -15,16 +16,8 @@ namespace {
 
 using Policy = Choice::Policy;
 
-Cost whole_cost(const ExchangePlan& plan) {
-  Cost whole;
-  for (const auto& unit : plan.units) {
-    const auto cost = cost_of(plan, unit);
-    whole.sent += cost.sent;
-    whole.link += cost.link + cost.between;
-    whole.computing += cost.computing;
-  }
-  return whole;
-}
+// Whenever it is there: of a layer that is divided also in the middle of the passes, of owners also behind the optimizer's step.
+double seconds_on_the_link(const Cost& cost) { return cost.link + cost.between + cost.after; }
 
 Choice of(const char* text) { return parse_choice(text, "forecast"); }
 
@@ -65,7 +58,7 @@ double waited_in_a_round(const Iteration& it, const Rounds& rounds) {
   if (rounds.fragments == 1) return it.on_the_link;
   const double hidden = it.computing * rounds.steps / rounds.fragments;  // while one fragment is on its way
   std::vector<double> link(it.plan.turns());
-  for (const auto& unit : it.plan.units) link[unit.turn] += cost_of(it.plan, unit).link;
+  for (const auto& unit : it.plan.units) link[unit.turn] += seconds_on_the_link(cost_of(it.plan, unit));
   return std::accumulate(link.begin(), link.end(), 0.0,
                          [&](double sum, double seconds) { return sum + std::max(0.0, seconds - hidden); });
 }
@@ -91,10 +84,24 @@ std::vector<Row> compare(const Model& model, const Cluster& cluster, const Choic
   return rows;
 }
 
+// Whether so many members can go by every way that the choice names: servers leave some that train, groups are of equal size.
+bool can_have(const Choice& choice, std::uint32_t members) {
+  const auto can = [members](const std::string& way) {
+    try {
+      way_named(way)->check(members);
+      return true;
+    } catch (const Error&) {
+      return false;
+    }
+  };
+  return (choice.policy != Policy::way || can(choice.way)) &&
+         std::all_of(choice.overrides.begin(), choice.overrides.end(), [&](const auto& o) { return can(o.way); });
+}
+
 std::vector<Scaling> scale(const Model& model, Cluster cluster, const Choice& choice) {
   std::vector<Scaling> all;
   for (cluster.members = 1; cluster.members <= 64; cluster.members *= 2) {
-    if (cluster.members <= servers_of(choice)) continue;  // nobody would train
+    if (!can_have(choice, cluster.members)) continue;
     const auto it = foresee(model, cluster, choice);
     all.push_back({cluster.members, it.seconds, it.speedup(), foresee(model, cluster, of("ddp")).speedup()});
   }
@@ -130,11 +137,13 @@ Iteration foresee(const Model& model, const Cluster& cluster, const Choice& choi
   Iteration it;
   it.plan = make_plan(std::move(run.tensors), cluster.members, cluster.machine.link, run.compute, choice);
   it.computing = run.compute.forward_seconds + run.compute.backward_seconds;
-  const auto whole = whole_cost(it.plan);
-  it.on_the_link = whole.link;
+  for (const auto& unit : it.plan.units) {
+    const auto cost = cost_of(it.plan, unit);
+    it.on_the_link += seconds_on_the_link(cost);
+    it.bytes += cost.sent;
+  }
   it.seconds = it.plan.predicted_seconds();
   it.workers = cluster.members - servers_of(choice);
-  it.bytes = whole.sent;
   if (choice.rounds) {
     it.seconds = it.computing + waited_in_a_round(it, *choice.rounds) / choice.rounds->steps;
     it.bytes /= choice.rounds->steps;

@@ -65,7 +65,7 @@ struct Forecast {
   Regime regime = Regime::computing;
   std::vector<Row> rows;             // each way
   // Empty for a network that is known link by link, which is one of so many members with these rates.
-  std::vector<Scaling> scaling;      // 1 to 64 members, each with as many samples
+  std::vector<Scaling> scaling;      // 1 to 64 members, each with as many samples; but for numbers that cannot go by a way that was asked for
   std::vector<BreakEven> break_even;
 };
 Forecast forecast(const Model& model, const Cluster& cluster, const Choice& choice);

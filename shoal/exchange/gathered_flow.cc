@@ -1,6 +1,5 @@
 #include "shoal/exchange/gathered_flow.h"
 
-#include <algorithm>
 #include <utility>
 
 #include "shoal/core/error.h"
@@ -30,12 +29,7 @@ void GatheredFlow::gather(const Departure& departure, RowGather::Own own, net::D
 }
 
 void GatheredFlow::add_whole(const std::byte* own, std::byte* sum) {
-  if (!own) {
-    const auto bytes = count_ * size_of(type_);
-    std::byte* const zeros = zeros_.get(bytes);
-    std::fill_n(zeros, bytes, std::byte{0});
-    own = zeros;
-  }
+  if (!own) own = zeros_.get(count_ * size_of(type_));
   collective::Run run = run_;
   run.operation += gather_.operations();
   ++waiting_;

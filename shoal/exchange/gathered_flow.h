@@ -39,7 +39,7 @@ class GatheredFlow : public Flow {
   net::Done done_;
   int waiting_ = 0;
   net::Failure failure_;
-  Arena zeros_;
+  Zeros zeros_;
 };
 
 }  // namespace shoal::exchange

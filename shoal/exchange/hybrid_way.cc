@@ -7,7 +7,7 @@
 #include <utility>
 
 #include "shoal/core/error.h"
-#include "shoal/exchange/arena.h"
+#include "shoal/exchange/buffer.h"
 #include "shoal/exchange/flow.h"
 #include "shoal/exchange/programs.h"
 #include "shoal/exchange/strips.h"
@@ -28,10 +28,10 @@ class HybridFlow final : public Flow {
         place_(strips.place(road.runner.rank())),
         holders_(std::make_shared<collective::Runner>(road.runner.transport(), transport_ranks(road.runner, strips.holders(place_)))),
         programs_(strips.groups),
-        marking_(road.programs.named(Collective::all_reduce, strips.ranks <= 8 ? "gather" : "recursive_doubling")),
+        marking_(road.programs.marking()),
         adding_strips_(programs_.cheapest(Collective::all_reduce, strip_count() * size_of(layer_.type), road.plan.link)),
         adding_whole_(road.programs.cheapest(Collective::all_reduce, layer_.dense_bytes(), road.plan.link)),
-        memory_(road.runner.transport()) {}
+        results_(road.runner.transport()) {}
 
   ~HybridFlow() override { collective::let_go(holders_); }
 
@@ -42,7 +42,8 @@ class HybridFlow final : public Flow {
     if (const auto* strip = std::get_if<Strip>(&own)) own_ = *strip;
     if (const auto* whole = std::get_if<const std::byte*>(&own)) own_.rest = *whole;
     has_rest_ = own_.rest ? 1 : 0;
-    mean_ = memory_.get(strip_count() * size_of(layer_.type));
+    results_.begin();
+    mean_ = results_.get(strip_count() * size_of(layer_.type));
     rest_is_added_ = false;
   }
 
@@ -67,7 +68,7 @@ class HybridFlow final : public Flow {
     strip.operation += 1;
     strip.scaling.prescale = 1;  // every row has its member's weight already
     courier().start_among(*holders_, adding_strips_, Layout::even(adding_strips_.program(), holders_->rank(), strip_count()),
-                          {own_.values ? own_.values : zeros(strip_count()), mean_}, strip,
+                          {own_.values ? own_.values : zeros(), mean_}, strip,
                           [this](const net::Failure& why) { part_arrived(why); });
   }
 
@@ -82,7 +83,7 @@ class HybridFlow final : public Flow {
     }
     return static_cast<const std::byte*>(mean_);
   }
-  std::shared_ptr<const void> memory() const override { return memory_.share(); }
+  std::shared_ptr<const void> memory() const override { return results_.share(); }
 
  private:
   static std::vector<net::Rank> transport_ranks(const collective::Runner& all, const std::vector<std::uint32_t>& ranks) {
@@ -93,11 +94,7 @@ class HybridFlow final : public Flow {
 
   std::uint64_t strip_count() const { return strips_.rows(place_) * layer_.inputs; }
 
-  const std::byte* zeros(std::uint64_t count) {
-    std::byte* const memory = zeros_.get(layer_.dense_bytes());  // for either use: they may run side by side
-    std::fill_n(memory, count * size_of(layer_.type), std::byte{0});
-    return memory;
-  }
+  const std::byte* zeros() { return zeros_.get(layer_.dense_bytes()); }  // for either use
 
   void add_rest() {
     collective::Run whole = run_;
@@ -105,7 +102,7 @@ class HybridFlow final : public Flow {
     ++waiting_;
     const auto count = layer_.inputs * layer_.outputs;
     courier().start(adding_whole_, Layout::even(adding_whole_.program(), courier().runner().rank(), count),
-                    {own_.rest ? own_.rest : zeros(count), rest_.get(layer_.dense_bytes())}, whole,
+                    {own_.rest ? own_.rest : zeros(), rest_.get(layer_.dense_bytes())}, whole,
                     [this](const net::Failure& why) { part_arrived(why); });
   }
 
@@ -124,8 +121,9 @@ class HybridFlow final : public Flow {
   Strip own_;
   std::uint8_t has_rest_ = 0, any_rest_ = 0;
   bool rest_is_added_ = false;
-  Arena memory_;  // of the mean
-  Arena rest_, zeros_;
+  Results results_;
+  Buffer rest_;
+  Zeros zeros_;
   std::byte* mean_ = nullptr;
 
   collective::Run run_;

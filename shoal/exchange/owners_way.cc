@@ -7,7 +7,7 @@
 #include <algorithm>
 #include <utility>
 
-#include "shoal/exchange/arena.h"
+#include "shoal/exchange/buffer.h"
 #include "shoal/exchange/flow.h"
 #include "shoal/exchange/owned_parts.h"
 #include "shoal/exchange/programs.h"
@@ -28,14 +28,15 @@ class OwnersFlow final : public OwnedFlow {
         parts_{road.plan.ranks, tensor.count},
         reducing_(road.programs.named(Collective::reduce_scatter, kReducing)),
         returning_(road.programs.cheapest(Collective::all_gather, tensor.count * size_of(tensor.type), road.plan.link)),
-        mean_memory_(road.runner.transport()) {}
+        results_(road.runner.transport()) {}
 
   std::uint64_t operations() const override { return 2; }
 
   void take(std::size_t, const Contribution& own) override {
     const auto* const dense = std::get_if<const std::byte*>(&own);
-    input_ = dense ? *dense : zeros();
-    mean_ = mean_memory_.get(parts_.size(courier().runner().rank()) * size_of(type_));
+    input_ = dense ? *dense : zeros_.get(parts_.count * size_of(type_));
+    results_.begin();
+    mean_ = results_.get(parts_.size(courier().runner().rank()) * size_of(type_));
   }
 
   void start(const Departure& departure, net::Done done) override {
@@ -43,23 +44,18 @@ class OwnersFlow final : public OwnedFlow {
   }
 
   Mean mean(std::size_t) override { return static_cast<const std::byte*>(mean_); }
-  std::shared_ptr<const void> memory() const override { return mean_memory_.share(); }
+  std::shared_ptr<const void> memory() const override { return results_.share(); }
 
   void give_back(const std::byte* part, std::byte* whole, const collective::Run& run, net::Done done) override {
     courier().start(returning_, parts_.layout(true, false), {part, whole}, run, std::move(done));
   }
 
  private:
-  const std::byte* zeros() {
-    std::byte* const memory = zeros_.get(parts_.count * size_of(type_));
-    std::fill_n(memory, parts_.count * size_of(type_), std::byte{0});
-    return memory;
-  }
-
   const DType type_;
   const OwnedParts parts_;
   const collective::Verified &reducing_, &returning_;
-  Arena mean_memory_, zeros_;
+  Results results_;
+  Zeros zeros_;
   const std::byte* input_ = nullptr;
   std::byte* mean_ = nullptr;
 };

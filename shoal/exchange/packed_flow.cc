@@ -1,6 +1,9 @@
 #include "shoal/exchange/packed_flow.h"
 
 #include <algorithm>
+#include <variant>
+
+#include "shoal/core/error.h"
 
 namespace shoal::exchange {
 
@@ -22,6 +25,7 @@ void PackedFlow::take(std::size_t place, const Contribution& own) {
     results_.begin();
   }
   const auto* const dense = std::get_if<const std::byte*>(&own);
+  if (!dense && !std::holds_alternative<std::monostate>(own)) throw Error(Code::internal, "a way that takes dense gradients is given another form");
   has_any_ = has_any_ || dense;
   if (dense) results_.avoid(*dense, bytes());
   if (dense && size_.size() == 1) {

@@ -4,7 +4,7 @@
 
 #include <vector>
 
-#include "shoal/exchange/arena.h"
+#include "shoal/exchange/buffer.h"
 #include "shoal/exchange/flow.h"
 #include "shoal/exchange/way.h"
 
@@ -34,7 +34,7 @@ class PackedFlow : public Flow {
   DType type_;
   std::uint64_t count_ = 0;
   std::vector<std::uint64_t> offset_, size_;  // bytes, by place
-  Arena packed_;
+  Buffer packed_;
   Results results_;
 
   // This iteration's.

@@ -139,6 +139,7 @@ ExchangePlan plan_from_json(const std::string& text, const std::string& where) {
     } catch (const Error& error) {
       root.bad("units", "send " + first.name + " by " + unit.way + ": " + error.fact());
     }
+    if (first.sparse && unit.way != kByRows) root.bad("units", "send " + first.name + ", whose gradient is sparse, by " + unit.way);
     if (!way->carries(first)) root.bad("units", "send " + first.name + " by " + unit.way + ", which cannot carry it");
   });
   const auto rounds = parse_choice(plan.choice, where).rounds;

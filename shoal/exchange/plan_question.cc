@@ -1,5 +1,6 @@
 #include "shoal/exchange/plan_question.h"
 
+#include <chrono>
 #include <cmath>
 
 #include <fmt/format.h>
@@ -7,26 +8,58 @@
 
 #include "shoal/collective/certificate.h"
 #include "shoal/core/error.h"
+#include "shoal/core/text.h"
 
 namespace shoal::exchange {
 namespace {
 
-double rate_of(const collective::KnownNetwork& known, const char* program) {
-  return known.rate(collective::Collective::all_reduce, program);
+double within(double value, double least, double most, const std::string& where) {
+  if (!(value >= least && value <= most)) refuse(fmt::format("{:g} is not from {:g} to {:g}", value, least, most), where);
+  return value;
+}
+
+collective::LinkModel link_of(const Asked& asked) {
+  collective::LinkModel link;
+  link.rate = parse_rate(asked.rate);
+  link.add_rate = parse_rate(asked.add_rate);
+  link.alpha = std::chrono::duration<double>(parse_duration(asked.alpha)).count();
+  return link;
+}
+
+// Of the machine's link stay the cost of a step and the rate of additions.
+void take_network(Cluster& cluster, const Asked::Network& network) {
+  const auto hosts = static_cast<std::uint32_t>(network.topology.hosts.size());
+  if (cluster.members == 0) cluster.members = hosts;
+  if (cluster.members != hosts) refuse(fmt::format("{} has {} hosts, not {}", network.where, hosts, cluster.members), "-n");
+  if (hosts > collective::kMostExactHosts) {
+    refuse(fmt::format("has {} hosts; plans are foreseen link by link for up to {}", hosts, collective::kMostExactHosts), network.where,
+           "without --topology, with --rate");
+  }
+  cluster.machine.link = link_on(collective::KnownNetwork::made_for(network.topology, network.cache), cluster.machine.link);
 }
 
 }  // namespace
 
-void take_network(Cluster& cluster, const topo::Topology& network, const std::string& where,
-                  const collective::ProgramCache& cache) {
-  const auto hosts = static_cast<std::uint32_t>(network.hosts.size());
-  if (cluster.members == 0) cluster.members = hosts;
-  if (cluster.members != hosts) refuse(fmt::format("{} has {} hosts, not {}", where, hosts, cluster.members), "-n");
-  if (hosts > collective::kMostExactHosts) {
-    refuse(fmt::format("has {} hosts; plans are foreseen link by link for up to {}", hosts, collective::kMostExactHosts), where,
-           "without --topology, with --rate");
+PlanQuestion question_of(const Asked& asked, const std::string& dashes) {
+  PlanQuestion question;
+  question.choice = parse_choice(asked.choice, dashes + "plan");
+  if (!question.choice.file.empty()) refuse("a saved plan is replayed as it is: there is nothing to predict", dashes + "plan");
+  question.overlap = within(asked.overlap, 0, 1, dashes + "overlap");
+  Cluster& cluster = question.cluster;
+  cluster.members = asked.members;
+  cluster.machine = asked.measured ? *asked.measured : Machine{0, link_of(asked)};
+  if (asked.flops) {
+    within(*asked.flops / 1e9, 1e-6, 1e12, dashes + "gflops");
+    cluster.machine.flops = *asked.flops;
   }
-  cluster.machine.link = link_on(collective::KnownNetwork::made_for(network, cache), cluster.machine.link);
+  cluster.samples = within(asked.batch, 1, 1e12, dashes + "batch");
+  if (asked.network) take_network(cluster, *asked.network);
+  if (asked.whole_batch) cluster.samples /= cluster.members;
+  return question;
+}
+
+double rate_of(const collective::KnownNetwork& known, const char* program) {
+  return known.rate(collective::Collective::all_reduce, program);
 }
 
 PlanAnswer answer(const PlanQuestion& question) {

@@ -84,15 +84,15 @@ class PowerSgdFlow final : public PackedFlow {
   }
 
   std::uint64_t operations() const override { return 2; }
+  void cancel(const net::Failure& why) override { ended_ = why; }
 
   void start(const Departure& departure, net::Done done) override {
     all_reduce(p_program_, p_own_, p_, departure.run, [this, run = departure.run, done = std::move(done)](const net::Failure& why) mutable {
       if (why) return done(why);
       make_orthonormal(p_, shape_.rows, shape_.rank);
       std::fill(q_own_.begin(), q_own_.end(), 0.0F);
-      if (has_any()) multiply_transposed();
       ++run.operation;
-      all_reduce(q_program_, q_own_, q_mean_, run, std::move(done));
+      multiply_from(has_any() ? 0 : shape_.rows, run, std::move(done));
     });
   }
 
@@ -116,12 +116,18 @@ class PowerSgdFlow final : public PackedFlow {
     }
   }
 
-  void multiply_transposed() {
-    for (std::uint64_t i = 0; i < shape_.rows; ++i) {
+  // The transposed product, from this row on, and then its sum over members. It cannot be done beforehand, so the loop does it, some rows at a time: others'
+  // bytes move, and heartbeats leave, between them.
+  void multiply_from(std::uint64_t row, const collective::Run& run, net::Done done) {
+    if (ended_) return done(ended_);
+    if (row == shape_.rows) return all_reduce(q_program_, q_own_, q_mean_, run, std::move(done));
+    const auto end = std::min(shape_.rows, row + std::max<std::uint64_t>(1, kAtOnce / (shape_.columns * shape_.rank)));
+    for (std::uint64_t i = row; i < end; ++i) {
       for (std::uint64_t c = 0; c < shape_.rank; ++c) {
         add_multiple(&q_own_[c * shape_.columns], p_[c * shape_.rows + i], &residual_[i * shape_.columns], shape_.columns);
       }
     }
+    courier().runner().transport().post([this, end, run, done = std::move(done)]() mutable { multiply_from(end, run, std::move(done)); });
   }
 
   void all_reduce(const collective::Verified& program, const std::vector<float>& own, std::vector<float>& mean, const collective::Run& run,
@@ -166,6 +172,7 @@ class PowerSgdFlow final : public PackedFlow {
   }
 
   static constexpr std::uint32_t kSite = 0x5067;
+  static constexpr std::uint64_t kAtOnce = 4 << 20;  // multiplications on the loop: some milliseconds
 
   const Shape shape_;
   const collective::Verified &p_program_, &q_program_;
@@ -173,6 +180,7 @@ class PowerSgdFlow final : public PackedFlow {
   std::vector<float> q_;
   std::vector<float> p_own_, p_, q_own_, q_mean_;
   bool owes_ = false;
+  net::Failure ended_;  // the loop's
 };
 
 class PowerSgdWay final : public Way {

@@ -18,6 +18,10 @@ const collective::Verified& Programs::served(std::uint32_t servers) {
   return programs_.emplace(key, verify(collective::served_all_reduce(ranks_, servers))).first->second;
 }
 
+const collective::Verified& Programs::marking() {
+  return named(collective::Collective::all_reduce, ranks_ <= 8 ? "gather" : "recursive_doubling");
+}
+
 const collective::Verified& Programs::cheapest(collective::Collective collective, std::uint64_t bytes, const collective::LinkModel& link) {
   return named(collective, collective::choose(collective, ranks_, static_cast<double>(bytes), link));
 }

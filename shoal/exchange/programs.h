@@ -24,6 +24,7 @@ class Programs {
 
   const collective::Verified& named(collective::Collective collective, const std::string& builder);
   const collective::Verified& served(std::uint32_t servers);  // collective::served_all_reduce
+  const collective::Verified& marking();  // an all-reduce of few bytes
   const collective::Verified& cheapest(collective::Collective collective, std::uint64_t bytes, const collective::LinkModel& link);
 
  private:

@@ -42,7 +42,7 @@ void RollCall::arrived(const net::Failure& failure) {
 net::Failure RollCall::compare() const {
   for (std::uint32_t m = 0; m < answers_.size(); ++m) {
     const auto& other = answers_[m];
-    const auto where = "rank " + std::to_string(self_) + " and rank " + std::to_string(m);
+    const auto where = "rank " + std::to_string(members_[self_]) + " and rank " + std::to_string(members_[m]);
     if (other.iteration != own_.iteration) {
       return std::make_shared<Error>(Code::mismatch,
                                      "are at different steps (" + std::to_string(own_.iteration) + " and " +

@@ -31,7 +31,7 @@ class RollCall {
   void start(std::uint64_t operation, const Announcement& own, net::Done done);
 
   const std::vector<Announcement>& answers() const { return answers_; }  // by group rank, after done
-  std::uint32_t last() const { return last_; }                           // whose answer came last
+  net::Rank last() const { return members_[last_]; }                     // whose answer came last
 
  private:
   void arrived(const net::Failure& failure);

@@ -8,7 +8,7 @@
 #include <functional>
 #include <vector>
 
-#include "shoal/exchange/arena.h"
+#include "shoal/exchange/buffer.h"
 #include "shoal/exchange/flow.h"
 #include "shoal/exchange/leg.h"
 #include "shoal/exchange/programs.h"
@@ -70,7 +70,7 @@ class RowGather {
   bool marked_ = false;
   int waiting_ = 0;
   net::Failure failure_;
-  std::vector<Arena> memory_;  // by column
+  std::vector<Buffer> memory_;  // by column
   std::vector<std::byte*> at_;
 };
 

@@ -92,7 +92,7 @@ class RowFlow final : public GatheredFlow {
   net::Failure arrived() override { return whole_table_ ? nullptr : check(); }
 
   // Numbers from other members are places to write to.
-  net::Failure check() const {
+  net::Failure check() {
     std::uint64_t at = 0;
     for (std::size_t rank = 0; rank < rows().rows().size(); ++rank) {
       const auto* const index = reinterpret_cast<const std::int64_t*>(rows().column(0)) + at;
@@ -100,7 +100,7 @@ class RowFlow final : public GatheredFlow {
       for (std::uint64_t k = 0; k < count; ++k) {
         const bool sound = index[k] >= (k > 0 ? index[k - 1] + 1 : 0) && static_cast<std::uint64_t>(index[k]) < table_rows_;
         if (sound) continue;
-        return std::make_shared<Error>(Code::mismatch, "rank " + std::to_string(rank) + " has row " + std::to_string(index[k]) + " of " + run().label,
+        return std::make_shared<Error>(Code::mismatch, "rank " + std::to_string(courier().runner().members()[rank]) + " has row " + std::to_string(index[k]) + " of " + run().label,
                                        "exchange", "run the same code on every member");
       }
       at += count;
@@ -157,7 +157,7 @@ class RowFlow final : public GatheredFlow {
   Rows own_;
   const std::byte* dense_ = nullptr;
   std::vector<std::int64_t> picked_;
-  Arena picked_values_;
+  Buffer picked_values_;
   std::vector<double> weights_;
   bool whole_table_ = false;
 

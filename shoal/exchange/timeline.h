@@ -1,5 +1,5 @@
-// One iteration of a member, foreseen. Three resources work side by side: its thread (forward, backward, products), its link (full duplex: what
-// it sends and what it receives take their time together), and whoever adds. Pure; the closed forms of research/sync.md 7.4 are its oracle.
+// One iteration of a member, foreseen. Two resources work side by side: its thread (forward, backward, products) and its link (full duplex: what
+// it sends and what it receives take their time together); and where servers add, they are a third. Pure; the closed forms of research/sync.md 7.4 are its oracle.
 #pragma once
 
 #include <cstdint>

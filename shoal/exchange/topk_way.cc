@@ -15,9 +15,12 @@
 #include <cmath>
 #include <cstring>
 #include <limits>
+#include <numeric>
+#include <span>
 #include <utility>
 
 #include "shoal/core/error.h"
+#include "shoal/core/finite.h"
 #include "shoal/core/reduce.h"
 #include "shoal/exchange/packed_flow.h"
 #include "shoal/exchange/programs.h"
@@ -46,11 +49,11 @@ std::uint64_t elements_of(double share, std::uint64_t count) {
   return std::clamp<std::uint64_t>(static_cast<std::uint64_t>(std::ceil(share * static_cast<double>(count))), 1, count);
 }
 
-// Orders what is no number above infinity: it is to be seen, and not to be gathered.
+// Orders what is no number above infinity: it is to be seen.
 std::uint32_t magnitude(float value) { return std::bit_cast<std::uint32_t>(value) & 0x7fffffffu; }
 
 // The `k` largest magnitudes of `values`, the first ones among equals; their numbers, ascending.
-void largest(const std::vector<float>& values, std::uint64_t k, std::vector<std::uint32_t>& numbers) {
+void largest(std::span<const float> values, std::uint64_t k, std::vector<std::uint32_t>& numbers) {
   const auto count = values.size();
   const auto before = [&](std::uint32_t a, std::uint32_t b) {
     const auto of_a = magnitude(values[a]), of_b = magnitude(values[b]);
@@ -82,6 +85,7 @@ class TopkFlow final : public PackedFlow {
       : PackedFlow(road),
         arguments_(arguments),
         ranks_(road.plan.ranks),
+        iterations_(road.iterations),
         program_(road.programs.cheapest(Collective::all_gather, ranks_ * 8 * elements_of(arguments.share, count()), road.plan.link)),
         unsent_(count()),
         velocity_(arguments.momentum > 0 ? count() : 0) {}
@@ -99,38 +103,48 @@ class TopkFlow final : public PackedFlow {
   }
 
   std::vector<Kept> kept() override {
-    std::vector<Kept> kept = {{"unsent", DType::f32, unsent_.size(), reinterpret_cast<std::byte*>(unsent_.data())},
-                              {"steps", DType::i64, 1, reinterpret_cast<std::byte*>(&steps_)}};
+    std::vector<Kept> kept = {{"unsent", DType::f32, unsent_.size(), reinterpret_cast<std::byte*>(unsent_.data())}};
     if (!velocity_.empty()) kept.push_back({"velocity", DType::f32, velocity_.size(), reinterpret_cast<std::byte*>(velocity_.data())});
     return kept;
   }
 
  private:
   void seal() override {
-    const auto k = elements_of(arguments_.share_at(static_cast<std::uint64_t>(steps_++)), count());
-    own_.resize(2 * k);
-    all_.resize(2 * k * ranks_);
-    // Who has no gradient sends zeros, and keeps what it has gathered.
+    const auto k = elements_of(arguments_.share_at(iterations_), count());
+    numbers_ = k < count() ? k : 0;
+    own_.resize(numbers_ + k);
+    all_.resize(own_.size() * ranks_);
     chosen_.resize(k);
-    if (has_any()) {
-      gather_gradient();
-      largest(unsent_, k, chosen_);
+    const std::span gradient(reinterpret_cast<const float*>(input()), has_any() ? count() : 0);
+    if (!has_any()) {  // zeros; what it has gathered stays
+      std::iota(chosen_.begin(), chosen_.end(), 0U);
+      say([](std::uint32_t) { return 0.0F; });
+    } else if (!all_finite(gradient)) {  // what is not, above all; nothing of it is gathered
+      largest(gradient, k, chosen_);
+      say([&](std::uint32_t i) { return gradient[i]; });
     } else {
-      for (std::uint32_t i = 0; i < k; ++i) chosen_[i] = i;
-    }
-    for (std::uint64_t j = 0; j < k; ++j) {
-      own_[j] = chosen_[j];
-      own_[k + j] = has_any() ? std::bit_cast<std::uint32_t>(std::exchange(unsent_[chosen_[j]], 0.0F)) : 0;
-      if (has_any() && !velocity_.empty() && k < count()) velocity_[chosen_[j]] = 0;
+      gather(gradient);
+      largest(unsent_, k, chosen_);
+      say([&](std::uint32_t i) {
+        if (!velocity_.empty() && k < count()) velocity_[i] = 0;
+        return std::exchange(unsent_[i], 0.0F);
+      });
     }
   }
 
-  void gather_gradient() {
-    const auto* gradient = reinterpret_cast<const float*>(input());
+  // Of each chosen element its number and value(number).
+  template <class Value>
+  void say(const Value& value) {
+    std::copy_n(chosen_.begin(), numbers_, own_.begin());
+    std::transform(chosen_.begin(), chosen_.end(), own_.begin() + static_cast<std::ptrdiff_t>(numbers_),
+                   [&](std::uint32_t number) { return std::bit_cast<std::uint32_t>(value(number)); });
+  }
+
+  void gather(std::span<const float> gradient) {
     float factor = 1;
     if (arguments_.clip > 0) {
       double square = 0;
-      for (std::uint64_t i = 0; i < count(); ++i) square += double{gradient[i]} * gradient[i];
+      for (const float g : gradient) square += double{g} * g;
       const double most = arguments_.clip / std::sqrt(static_cast<double>(ranks_)), norm = std::sqrt(square);
       if (norm > most) factor = static_cast<float>(most / norm);
     }
@@ -143,13 +157,12 @@ class TopkFlow final : public PackedFlow {
   }
 
   // Numbers from other members are places to write to.
-  net::Failure check() const {
-    const std::uint64_t k = own_.size() / 2;
+  net::Failure check() {
     for (std::uint32_t rank = 0; rank < ranks_; ++rank) {
-      for (std::uint64_t j = 0; j < k; ++j) {
-        const auto number = all_[rank * 2 * k + j];
+      for (std::uint64_t j = 0; j < numbers_; ++j) {
+        const auto number = all_[rank * own_.size() + j];
         if (number < count()) continue;
-        return std::make_shared<Error>(Code::mismatch, "rank " + std::to_string(rank) + " has element " + std::to_string(number) + " of " + label_,
+        return std::make_shared<Error>(Code::mismatch, "rank " + std::to_string(courier().runner().members()[rank]) + " has element " + std::to_string(number) + " of " + label_,
                                        "exchange", "run the same code on every member");
       }
     }
@@ -157,25 +170,25 @@ class TopkFlow final : public PackedFlow {
   }
 
   void unseal() override {
-    const std::uint64_t k = own_.size() / 2;
     auto* mean = reinterpret_cast<float*>(output());
     std::fill_n(mean, count(), 0.0F);
     for (std::uint32_t rank = 0; rank < ranks_; ++rank) {
-      const auto* numbers = &all_[rank * 2 * k];
+      const auto* theirs = &all_[rank * own_.size()];
       const float weight = weights_.empty() ? 1 : static_cast<float>(weights_[rank]);
-      for (std::uint64_t j = 0; j < k; ++j) mean[numbers[j]] += weight * std::bit_cast<float>(numbers[k + j]);
+      for (std::uint64_t j = numbers_; j < own_.size(); ++j) mean[numbers_ > 0 ? theirs[j - numbers_] : j] += weight * std::bit_cast<float>(theirs[j]);
     }
     if (divisor_ != 1) divide(DType::f32, mean, divisor_, count());
   }
 
   const Arguments arguments_;
   const std::uint32_t ranks_;
+  const std::uint64_t& iterations_;
   const collective::Verified& program_;
   std::vector<float> unsent_, velocity_;  // v and u
-  std::int64_t steps_ = 0;
 
   std::vector<std::uint32_t> chosen_;
-  std::vector<std::uint32_t> own_, all_;  // of each member k numbers and the bits of k values
+  std::size_t numbers_ = 0;               // that travel: none where all elements do
+  std::vector<std::uint32_t> own_, all_;  // of each member these numbers and the bits of as many values, or of all
   std::vector<double> weights_;
   double divisor_ = 1;
   std::string label_;
@@ -190,7 +203,7 @@ class TopkWay final : public Way {
     return tensor.type == DType::f32 && (tensor.count >= kLeastElements || has_momentum()) && tensor.count <= kMostElements && !tensor.sparse;
   }
   std::vector<Leg> legs(const Load& load) const override {  // behind its warm-up
-    Leg leg{.collective = Collective::all_gather, .elements = 2 * load.ranks * elements_of(arguments_.share, load.count), .element_bytes = sizeof(float)};
+    Leg leg{.collective = Collective::all_gather, .elements = load.ranks * elements_sent(load.count), .element_bytes = sizeof(float)};
     leg.program = collective::choose(leg.collective, load.ranks, leg.bytes(), load.link);
     return {leg};
   }
@@ -198,6 +211,11 @@ class TopkWay final : public Way {
   std::unique_ptr<Flow> flow(const Road& road) const override { return std::make_unique<TopkFlow>(road, arguments_); }
 
  private:
+  std::uint64_t elements_sent(std::uint64_t count) const {
+    const auto k = elements_of(arguments_.share, count);
+    return k < count ? 2 * k : k;
+  }
+
   const Arguments arguments_;
 };
 

@@ -17,22 +17,21 @@ using collective::Collective;
 struct Known {
   const char* name;
   const char* arguments;
-  const char* what;
   bool exact;
   std::size_t least, most;  // arguments
   std::shared_ptr<const Way> (*make)(const WayName& name);
 };
 
 constexpr Known kKnown[] = {
-    {kByFactors, "", "a layer's inputs and output gradients in place of their product", true, 0, 0, make_factors_way},
-    {"hybrid", ":GROUPS", "a fully connected layer divided among the members of a group, which share their rows", true, 1, 1, make_hybrid_way},
-    {kByRows, "", "the rows of a table that have a gradient", true, 0, 0, make_rows_way},
-    {"servers", ":COUNT", "the last COUNT members bring no gradients and only add", true, 1, 1, make_servers_way},
-    {"owners", "", "every member steps its part of the parameter, and sends it to all", true, 0, 0, make_owners_way},
-    {"bf16", "", "gradients and means rounded to bf16", false, 0, 0, make_bf16_way},
-    {"int8", "", "a byte an element, what rounding takes away is added the next time", false, 0, 0, make_int8_way},
-    {"topk", ":SHARE[:MOMENTUM[:WARMUP[:CLIP]]]", "the largest elements, the others when they are large enough", false, 1, 4, make_topk_way},
-    {"powersgd", ":RANK", "two thin matrices whose product is near the tensor", false, 1, 1, make_powersgd_way},
+    {kByFactors, "", true, 0, 0, make_factors_way},
+    {"hybrid", ":GROUPS", true, 1, 1, make_hybrid_way},
+    {kByRows, "", true, 0, 0, make_rows_way},
+    {"servers", ":COUNT", true, 1, 1, make_servers_way},
+    {"owners", "", true, 0, 0, make_owners_way},
+    {"bf16", "", false, 0, 0, make_bf16_way},
+    {"int8", "", false, 0, 0, make_int8_way},
+    {"topk", ":SHARE[:MOMENTUM[:WARMUP[:CLIP]]]", false, 1, 4, make_topk_way},
+    {"powersgd", ":RANK", false, 1, 1, make_powersgd_way},
 };
 
 std::string spelled(const Known& known) { return std::string(known.name) + known.arguments; }
@@ -106,10 +105,10 @@ std::shared_ptr<const Way> way_named(const std::string& text) {
 
 std::vector<WayFamily> way_families() {
   std::vector<WayFamily> families;
-  for (const auto& builder : collective::builder_names(Collective::all_reduce)) families.push_back({builder, "all-reduce by this program", true});
-  families.push_back({collective::kTrees, "all-reduce by trees made for the network (SHOAL_TOPOLOGY)", true});
-  for (const char* const form : collective::kForms) families.push_back({form, "all-reduce made for a network of this form (SHOAL_TOPOLOGY)", true});
-  for (const Known& known : kKnown) families.push_back({spelled(known), known.what, known.exact});
+  for (const auto& builder : collective::builder_names(Collective::all_reduce)) families.push_back({builder});
+  families.push_back({collective::kTrees});
+  for (const char* const form : collective::kForms) families.push_back({form});
+  for (const Known& known : kKnown) families.push_back({spelled(known), known.exact});
   return families;
 }
 

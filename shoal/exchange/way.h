@@ -51,6 +51,7 @@ struct Road {
   Programs& programs;
   const ExchangePlan& plan;
   const Unit& unit;
+  const std::uint64_t& iterations;  // that all members have had so far, also of the run that this one continues; outlives the flow
 };
 
 class Way {
@@ -85,7 +86,6 @@ std::shared_ptr<const Way> way_named(const std::string& name);
 
 struct WayFamily {
   std::string spelling;  // "topk:SHARE[:MOMENTUM[:WARMUP[:CLIP]]]"
-  std::string what;      // one clause, for help
   bool exact = true;
 };
 std::vector<WayFamily> way_families();  // all-reduce builders first

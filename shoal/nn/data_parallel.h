@@ -24,8 +24,8 @@
 // A second backward pass before commit() first completes the open iteration, so that it adds to the mean; while stepping, by step_the_rest.
 // After an error nothing works any more: every call throws it again.
 //
-// Threads: one at a time: the caller's, or the one of autograd that runs backward meanwhile. Gradients of a device leave from the thread
-// that looks after their copies (staging.h).
+// Threads: one at a time: the caller's, or those of autograd that run backward meanwhile, one for each device, which take turns at the hooks. Gradients of a
+// device leave from the thread that looks after their copies (staging.h).
 #pragma once
 
 #include <ATen/core/Tensor.h>
@@ -40,7 +40,7 @@
 
 #include "shoal/core/event.h"
 #include "shoal/core/time.h"
-#include "shoal/exchange/arena.h"
+#include "shoal/exchange/buffer.h"
 #include "shoal/exchange/drift.h"
 #include "shoal/exchange/exchange.h"
 #include "shoal/exchange/owned_parts.h"
@@ -75,6 +75,9 @@ class DataParallel final : private GradientListener, private PairListener, priva
     std::function<void()> step_the_rest;
     // Makes `.grad` whole of divided layers that still have the mean of an iteration before. Called where the next begins: it adds to that.
     std::function<void()> whole_gradients;
+    // From here until the step `.grad` may be this member's own, or be read by the exchange: whoever reads it is to install() first. Called where a
+    // backward pass begins an iteration, also that of a forward pass which came past forward_begins().
+    std::function<void()> iteration_begins;
     // Everything beside the parameters that steps depend on becomes that of this member (the optimizer's state), on all members at once.
     std::function<void(net::Rank)> take_over_state;
   };
@@ -134,6 +137,7 @@ class DataParallel final : private GradientListener, private PairListener, priva
     exchange::ExchangePlan plan;
   };
   Course course() const;
+  void set_buffers(std::vector<at::Tensor> buffers) { buffers_.become(std::move(buffers)); }  // where a module has others now, of the same shapes; before finish() or step_begins()
   const std::vector<at::Tensor>& common_buffers() const { return buffers_.common(); }  // in the order given
   void take_up(const Course& course);  // before the first iteration. Throws Error{mismatch, invalid_argument} where the plan is of another model
 
@@ -173,11 +177,12 @@ class DataParallel final : private GradientListener, private PairListener, priva
   Communication communication() const { return communication_; }
 
   const exchange::ExchangePlan& plan() const { return exchange_->plan(); }
-  std::uint64_t iterations_taken() const { return iterations_before_ + exchange_->iteration(); }  // also by the run that this one continues
+  std::uint64_t iterations_taken() const { return exchange_->before() + exchange_->iteration(); }  // also by the run that this one continues
   bool plan_is_final() const { return plan_is_final_; }
   std::uint64_t fits() const { return fits_; }            // how often the plan was fitted anew
-  // The plan predicts from iterations that went by it: from some after it was taken on. Never of a plan that is replayed, or that divides layers.
-  bool plan_is_settled() const { return exchange_->plan().settled; }
+  // How often the plan in use has changed, or what it predicts: from iterations that went by it, from some after it was taken on (not where it is replayed, or
+  // parameters lie on a device).
+  std::uint64_t plans() const { return plans_; }
 
  private:
   void backward_starts() override;
@@ -190,6 +195,7 @@ class DataParallel final : private GradientListener, private PairListener, priva
   void backward_ends();
   void guard(const std::function<void()>& step);
 
+  void pass_opens();
   void begin(double weight);
   void complete();
   void expect_end_of_pass();
@@ -198,7 +204,7 @@ class DataParallel final : private GradientListener, private PairListener, priva
   void hand_over(const std::function<void()>& give);
   void take_plan(exchange::ExchangePlan plan);
   void take_for_good(exchange::ExchangePlan plan);
-  void make_exchange(exchange::ExchangePlan plan, std::uint64_t iteration);
+  void make_exchange(exchange::ExchangePlan plan, std::uint64_t iteration, std::uint64_t before);
   void begin_again_after_loss();
   void account_pair(std::size_t i);
   at::ScalarType type_of_rows(std::size_t i) const;
@@ -252,6 +258,7 @@ class DataParallel final : private GradientListener, private PairListener, priva
   Tables tables_;
   const std::unique_ptr<GradientPlaces> places_;  // where members of this host share memory
   std::uint64_t says_placement_at_ = 0;    // the iteration after which the report hears where gradients lie; 0: not again
+  std::recursive_mutex hooks_turn_;  // of autograd's threads; what a hook calls may call another
   std::mutex leaving_;  // guards what leaves (produced(), absent(), contributions_, pairs_, tables_, backward_at_) from staging's thread
   struct Divided {
     exchange::Strips strips;
@@ -296,13 +303,14 @@ class DataParallel final : private GradientListener, private PairListener, priva
   std::optional<exchange::Drift> drift_;   // rank 0's, of a plan that may be fitted
   bool wants_fit_ = false, has_drifted_ = false;       // this member asks for it, to links measured anew or as they were seen
   bool fit_asked_ = false, measure_asked_ = false;     // somebody did
+  std::optional<collective::LinkModel> links_now_;     // to which the plan was fitted; programs of its parts may still be chosen by others (plan().link)
   bool replicas_differ_ = false;
   bool dismisses_ = false, over_ = false;  // what this worker says to the servers; what the latest iteration said to them
-  std::uint64_t fits_ = 0;
+  std::uint64_t fits_ = 0, plans_ = 0;
   std::uint64_t settled_from_ = 0, settles_at_ = 0;  // the plan's first iteration, and that after which it next predicts from those that it has had; 0: never
   double exposed_before_ = 0;              // the sum when the last iteration ended
   double waited_for_weights_ = 0;          // since the last look at what is waited, and no part of what is exposed
-  std::uint64_t measured_iterations_, iterations_before_ = 0;
+  std::uint64_t measured_iterations_;
   std::vector<std::pair<std::uint32_t, double>> first_use_;  // and the part of forward before it; -1: nobody can wait there
   double waited_in_layers_ = 0;            // for those among whom layers are divided
   double waited_before_pass_ = 0;          // of waited(), when the forward or backward pass began

@@ -18,13 +18,14 @@ void DataParallel::take_plan(exchange::ExchangePlan plan) {
   if (exchange_ && generation_ == session_.generation()) {
     exchange_->replan(std::move(plan));
   } else {
-    make_exchange(std::move(plan), exchange_ ? exchange_->iteration() : 0);
+    make_exchange(std::move(plan), exchange_ ? exchange_->iteration() : 0, exchange_ ? exchange_->before() : 0);
   }
+  ++plans_;
   settle_from_here();
   session_.plan_is_another();
 }
 
-void DataParallel::make_exchange(exchange::ExchangePlan plan, std::uint64_t iteration) {
+void DataParallel::make_exchange(exchange::ExchangePlan plan, std::uint64_t iteration, std::uint64_t before) {
   generation_ = session_.generation();
   members_a_core_ = 0;  // of who was there when the plan was chosen
   exchange_.reset();  // first: the new one's operations begin where the old one's can no longer
@@ -32,23 +33,22 @@ void DataParallel::make_exchange(exchange::ExchangePlan plan, std::uint64_t iter
   buffers_.cancel();
   group_ = session_.lease();
   exchange_ = std::make_unique<exchange::Exchange>(session_.runner(), channel_, std::move(plan), session_.patience(),
-                                                   exchange::Exchange::Begin{iteration, generation_});
+                                                   exchange::Exchange::Begin{iteration, generation_, before});
   if (plan_is_final_) follow_placement();
 }
 
 DataParallel::Course DataParallel::course() const {
   // A member may have been lost before the first step: the plan is of those that were left then.
-  return {iterations_before_, exchange_->iteration(), measured_iterations_, plan_is_final_, exchange::for_members(exchange_->plan(), session_.size(), network_of_all_)};
+  return {exchange_->before(), exchange_->iteration(), measured_iterations_, plan_is_final_, exchange::for_members(exchange_->plan(), session_.size(), network_of_all_)};
 }
 
 void DataParallel::take_up(const Course& course) {
   exchange::check_fits(course.plan, describe(parameters_, tables_), session_.size());
-  iterations_before_ = course.iterations_before;
   measured_iterations_ = course.measured_iterations;
   plan_is_final_ = course.plan_is_final;
   network_of_all_ = course.plan.link.network;
   auto network = session_.left_of(network_of_all_);
-  make_exchange(exchange::for_members(course.plan, session_.living(), std::move(network)), course.iteration);
+  make_exchange(exchange::for_members(course.plan, session_.living(), std::move(network)), course.iteration, course.iterations_before);
 }
 
 // After a loss the exchange takes nothing more, and backward goes on: what it was to be given is kept here.

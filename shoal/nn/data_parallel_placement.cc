@@ -35,7 +35,7 @@ std::unique_ptr<GradientPlaces> DataParallel::places_where_memory_is_shared() co
     const auto& parameter = parameters_[i].tensor;
     const bool here = parameter.is_cpu() && options_.pretend_devices.empty() && !tables_.is_sparse(i);
     parameters.push_back(parameter);
-    bytes.push_back(here && parameter.nbytes() >= exchange::Arena::kLeastLent ? parameter.nbytes() : 0);
+    bytes.push_back(here && parameter.nbytes() >= exchange::Buffer::kLeastLent ? parameter.nbytes() : 0);
   }
   return std::make_unique<GradientPlaces>(parameters, std::move(bytes));
 }
@@ -44,7 +44,7 @@ std::unique_ptr<GradientPlaces> DataParallel::places_where_memory_is_shared() co
 // from step to step, rows and factors, tells its size first (exchange/row_gather.h).
 void DataParallel::follow_placement() {
   if (!places_) return;
-  std::map<std::size_t, exchange::Arena> places;
+  std::map<std::size_t, exchange::Buffer> places;
   for (const auto& unit : exchange_->plan().units) {
     if (exchange::placement_of(unit) == exchange::Placement::in_place)
       places.emplace(unit.tensors.front(), session_.transport());
@@ -68,7 +68,7 @@ void DataParallel::say_placement() {
       switch (places_->site(i)) {
         case GradientPlaces::Site::fixed: placed.add(name); break;
         case GradientPlaces::Site::moves: moving.add(name); break;
-        default: (parameters_[i].tensor.nbytes() < exchange::Arena::kLeastLent ? small : elsewhere).add(name);
+        default: (parameters_[i].tensor.nbytes() < exchange::Buffer::kLeastLent ? small : elsewhere).add(name);
       }
     }
   }

@@ -51,7 +51,14 @@ void DataParallel::require_unchanged(std::size_t i) const {
 
 void DataParallel::continue_from(std::uint64_t iterations, std::optional<exchange::ExchangePlan> plan) {
   if (options_.plan) plan = options_.plan;
-  iterations_before_ = iterations;
+  exchange_->continues(iterations);
+  const auto choice = exchange::to_text(options_.choice);
+  if (plan && !options_.plan && plan->choice != choice) {
+    const auto now = steady_now();
+    Events::local().record({EventKind::note, now, now, static_cast<std::int64_t>(iterations), -1, 0,
+                            Events::local().intern("the checkpoint was made by another plan, " + plan->choice + ": this run chooses anew, by " + choice)});
+    plan.reset();
+  }
   if (iterations < measured_iterations_) {
     measured_iterations_ -= iterations;
   } else if (plan) {
@@ -64,6 +71,7 @@ void DataParallel::continue_from(std::uint64_t iterations, std::optional<exchang
 
 // What depends on the plan alone follows it: who computes which strips, and where means and gradients lie.
 void DataParallel::take_for_good(exchange::ExchangePlan plan) {
+  links_now_.reset();
   take_plan(std::move(plan));
   plan_is_final_ = true;  // only now: a plan that is taken for a new group of members is placed with it
   follow_division();
@@ -131,17 +139,15 @@ void DataParallel::choose_plan() {
   auto pace = pace_of_all(describe_layers(specs));
   agree_on_division(specs);
   tables_.describe(specs);
-  take_for_good(agreed_plan(session_, [&] {
-    // A device is behind its caller: what it has computed last says when backward was over.
-    const double own = std::max(pace_.latest_backward(), 1e-9), latest = std::max(own, *std::max_element(backward_at_.begin(), backward_at_.end()));
-    pace.backward_seconds *= latest / own;
-    for (std::size_t i = 0; i < specs.size(); ++i) {
-      specs[i].first_use = first_use_[i].first;
-      specs[i].forward_at = first_use_[i].second * pace.forward_seconds;
-      specs[i].backward_at = pace.backward_seconds * (backward_at_[i] >= 0 ? backward_at_[i] / latest : 1);
-    }
-    return exchange::make_plan(std::move(specs), session_.living(), session_.link_model(), pace, options_.choice, session_.servers());
-  }));
+  // A device is behind its caller: what it has computed last says when backward was over.
+  const double own = std::max(pace_.latest_backward(), 1e-9), latest = std::max(own, *std::max_element(backward_at_.begin(), backward_at_.end()));
+  pace.backward_seconds *= latest / own;
+  for (std::size_t i = 0; i < specs.size(); ++i) {
+    specs[i].first_use = first_use_[i].first;
+    specs[i].forward_at = first_use_[i].second * pace.forward_seconds;
+    specs[i].backward_at = pace.backward_seconds * (backward_at_[i] >= 0 ? backward_at_[i] / latest : 1);
+  }
+  take_for_good(agreed_plan(session_, [&] { return exchange::make_plan(specs, session_.living(), session_.link_model(), pace, options_.choice, session_.servers()); }));
 }
 
 // Iterations are counted, and what they take is measured, from the plan or the group of members on that they go by now.
@@ -156,7 +162,12 @@ void DataParallel::settle_from_here() {
 void DataParallel::settle_plan() {
   if (settles_at_ == 0 || exchange_->iteration() != settles_at_) return;
   settles_at_ = settles_at_ < settled_from_ + kUntilSettledAgain ? settled_from_ + kUntilSettledAgain : 0;
-  exchange_->predict(exchange::settled(exchange_->plan(), pace_.forward(), pace_.backward(), pace_.between(), pace_.processor() * members_a_core_));
+  ++plans_;
+  auto plan = exchange_->plan();
+  const auto chosen_by = std::exchange(plan.link, links_now_.value_or(plan.link));
+  plan = exchange::settled(std::move(plan), pace_.forward(), pace_.backward(), pace_.between(), pace_.processor() * members_a_core_);
+  plan.link = chosen_by;
+  exchange_->predict(std::move(plan));
   if (drift_) drift_->expects(exchange_->plan().predicted_seconds());
 }
 
@@ -170,7 +181,8 @@ void DataParallel::follow_links(bool together) {
   if (!together || !std::exchange(fit_asked_, false)) return;
   const Instant began = steady_now();
   const bool measures = std::exchange(measure_asked_, false);
-  take_plan(exchange::fitted_to(exchange_->plan(), measures ? session_.measure_links_again() : session_.follow_links()));
+  links_now_ = measures ? session_.measure_links_again() : session_.follow_links();
+  take_plan(exchange::fitted_to(exchange_->plan(), *links_now_));
   wants_fit_ = wants_fit_ && !measures;  // who asked for links that are measured, and was not heard yet, asks again
   has_drifted_ = false;
   ++fits_;

@@ -145,7 +145,7 @@ at::Tensor DataParallel::backward_in_strips(const Call& call, const at::Tensor& 
     }
     if (weight) {
       before_accumulation(call.i);
-      if (!open_) begin(declared_samples_.value_or(samples_));
+      pass_opens();
       answer_calls_after(call.number);
       if (is_called(call.i) && calls_.back().number == call.number) calls_.pop_back();
     }

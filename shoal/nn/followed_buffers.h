@@ -8,6 +8,7 @@
 
 #include <cstddef>
 #include <optional>
+#include <utility>
 #include <vector>
 
 #include "shoal/nn/session.h"
@@ -27,6 +28,8 @@ class FollowedBuffers {
   void cancel() { under_way_.cancel(); }
   void finish();  // waits; nothing to do without start()
 
+  void become(std::vector<at::Tensor> buffers) { buffers_ = std::move(buffers); }  // others in place of those so far, each of the same shape
+
   // As all members had them last: forward passes since then may have changed the own ones. Only where Session::rejoins().
   const std::vector<at::Tensor>& common() const { return common_; }
 
@@ -38,7 +41,7 @@ class FollowedBuffers {
 
  private:
   Session& session_;
-  const std::vector<at::Tensor> buffers_;
+  std::vector<at::Tensor> buffers_;
   std::vector<at::Tensor> common_;
   std::vector<std::byte> packed_;
   Session::Broadcast under_way_;

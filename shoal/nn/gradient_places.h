@@ -26,7 +26,7 @@
 #include <utility>
 #include <vector>
 
-#include "shoal/exchange/arena.h"
+#include "shoal/exchange/buffer.h"
 
 namespace shoal::nn {
 
@@ -39,7 +39,7 @@ class GradientPlaces {
   GradientPlaces(const GradientPlaces&) = delete;
 
   // Which tensors have places from now on, if they are fixed, and whose memory those are.
-  void give(std::map<std::size_t, exchange::Arena> places) { places_ = std::move(places); }
+  void give(std::map<std::size_t, exchange::Buffer> places) { places_ = std::move(places); }
 
   void pass_begins();  // before or in the iteration's backward pass, on the thread that runs it
   void pass_ends();
@@ -78,7 +78,7 @@ class GradientPlaces {
   std::vector<Accumulator> accumulators_;
   std::unordered_map<const torch::autograd::Node*, std::size_t> accumulates_;
   std::vector<Trace> traces_;
-  std::map<std::size_t, exchange::Arena> places_;
+  std::map<std::size_t, exchange::Buffer> places_;
   std::map<Key, std::size_t> fixed_;
   std::shared_ptr<Link> link_;
 

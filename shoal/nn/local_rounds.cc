@@ -85,9 +85,9 @@ void LocalRounds::set_samples(double samples) {
 std::uint64_t LocalRounds::asked() { return std::exchange(asked_, 0); }
 
 bool LocalRounds::step_taken() {
-  samples_ += declared_.value_or(counted_);
+  samples_ += declared_ ? *declared_ : counted_.value_or(1);
   declared_.reset();
-  counted_ = 0;
+  counted_.reset();
   if (!rounds_.is_due(++steps_)) return false;
   land();
   start(true);
@@ -253,12 +253,18 @@ LocalRounds::Progress LocalRounds::progress() {
 }
 
 void LocalRounds::continue_from(const Progress& progress, std::optional<exchange::ExchangePlan> plan) {
+  const auto choice = exchange::to_text(options_.choice);
+  if (plan && !options_.plan && plan->choice != choice) {
+    throw Error(Code::mismatch, "it was made by " + plan->choice + ", and this run is by " + choice, "the checkpoint",
+                "train with --plan " + plan->choice + ", or load the model alone");
+  }
   if (options_.plan) plan = options_.plan;
   if (plan) {
     exchange::check_fits(*plan, exchange_.plan().tensors, session_.size());
     exchange_.replan(*std::move(plan));
     plan_is_final_ = true;
   }
+  exchange_.continues(progress.synchronised);
   synchronised_ = progress.synchronised;
   steps_ = progress.steps;
   held_ = false;

@@ -42,7 +42,7 @@ class LocalRounds {
   LocalRounds(Session& session, const std::vector<NamedTensor>& parameters, const std::vector<NamedTensor>& buffers,
               Options options);
 
-  void count(double samples) { counted_ += samples; }  // of a forward pass
+  void count(double samples) { counted_ = counted_.value_or(0) + samples; }  // of a forward pass; a step without any counts as one sample
   void set_samples(double samples);  // this member's weight for the coming step, instead of what was counted
   void set_asks(std::uint64_t bits) { asks_ = bits; }  // as DataParallel's
   std::uint64_t asked();
@@ -109,8 +109,8 @@ class LocalRounds {
   exchange::Rounds rounds_;
   exchange::Exchange exchange_;
 
-  double counted_ = 0, samples_ = 0;  // since the last step; all
-  std::optional<double> declared_;
+  std::optional<double> counted_, declared_;  // since the last step
+  double samples_ = 0;  // of all steps
   std::vector<double> samples_then_;  // by turn: `samples_` when it last started
   std::uint64_t asks_ = 0, asked_ = 0;
 

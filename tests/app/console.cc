@@ -95,5 +95,15 @@ TEST(console, rank_0_alone_is_shown_as_it_is_but_every_failure_is_heard) {
   EXPECT_EQ(shown.err, "[1] oh\n");
 }
 
+TEST(console, where_one_member_speaks_it_is_heard_whichever_it_is) {
+  Shown shown;
+  Console console = make(shown, 2, false, Console::Show::one_speaks);
+  console.take(1, Console::out, "{}\n");
+  console.take(0, Console::err, "oh\n");
+  console.take(1, Console::err, "oh\n");
+  EXPECT_EQ(shown.out, "{}\n");
+  EXPECT_EQ(shown.err, "oh\n[1] oh\n");
+}
+
 }  // namespace
 }  // namespace shoal::app

@@ -73,6 +73,9 @@ TEST(plan, takes_a_cluster_as_doctor_measured_it) {
   EXPECT_EQ(json.at("members"), 3);
   EXPECT_EQ(json.at("flops"), 30e9) << "the slowest";
   EXPECT_EQ(json.at("rate"), 25e6);
+
+  folder.write("nobody.json", R"({"members": [], "link": {"alpha_s": 2e-4, "rate": 25e6, "add_rate": 8e9, "fan_in": 2e7, "fan_in_alpha_s": 3e-4}})");
+  EXPECT_EQ(plan(folder, {"--measured", "nobody.json"}).err, "nobody.json: a run has 1 to 1024 members, not 0\n");
 }
 
 // What a file says of the links goes into the prices of programs, those made for that network among them.
@@ -129,6 +132,36 @@ TEST(plan, a_whole_batch_is_shared) {
   EXPECT_EQ(json.at("samples"), 16);
 }
 
+// Groups are of equal size, and of two members or more; servers leave some that train. Relation: rows for the other numbers of members, and the answer itself.
+TEST(plan, scales_by_those_numbers_of_members_that_can_go_by_what_was_asked_for) {
+  const Folder folder;
+  const auto members = [&](const char* choice) {
+    const auto outcome = plan(folder, {"-n", "8", "--gflops", "40", "--plan", choice, "--json"});
+    EXPECT_EQ(outcome.status, 0) << outcome.err;
+    const auto json = nlohmann::json::parse(outcome.out);
+    std::vector<int> all;
+    for (const auto& row : json.at("scaling")) all.push_back(row.at("members"));
+    return all;
+  };
+  EXPECT_THAT(members("hybrid:2"), testing::ElementsAre(4, 8, 16, 32, 64));
+  EXPECT_THAT(members("auto,fc1*=hybrid:4"), testing::ElementsAre(8, 16, 32, 64));
+  EXPECT_THAT(members("servers:4"), testing::ElementsAre(8, 16, 32, 64));
+}
+
+// Of two members, between whom no flows meet: gradients to their owner and values back are the two halves of a direct all-reduce, in bytes and in seconds.
+TEST(plan, what_owners_send_back_is_on_the_link_too) {
+  const Folder folder;
+  folder.write("one.json", R"({"version": 1, "name": "one", "layers": [{"name": "fc", "kind": "fc", "forward_flops": 8388608, "inputs": 2048, "outputs": 2048,
+    "parameters": [{"name": "fc.weight", "count": 4194304}]}]})");
+  const auto foreseen = [&](const char* choice) {
+    return nlohmann::json::parse(shoal(folder, {"plan", "one.json", "-n", "2", "--rate", "200mbit", "--gflops", "40", "--plan", choice, "--json"}).out);
+  };
+  const auto direct = foreseen("direct"), owners = foreseen("owners");
+  ASSERT_EQ(owners.at("plan").at("units").at(0).at("way"), "owners");
+  EXPECT_DOUBLE_EQ(owners.at("bytes"), direct.at("bytes"));
+  EXPECT_DOUBLE_EQ(owners.at("link_s"), direct.at("link_s"));
+}
+
 // fcnet's sums are worked by hand in the zoo's own tests; here its layers arrive whole, and the wide one has factors.
 TEST(plan, knows_the_models_that_train_knows) {
   const Folder folder;
@@ -151,16 +184,41 @@ TEST(plan, is_drawn) {
   EXPECT_THAT(svg, testing::Not(testing::HasSubstr("nan")));
 }
 
+// One of the two would count for nothing.
+TEST(plan, flags_that_say_the_same_are_refused) {
+  const struct {
+    std::vector<std::string> flags;
+    std::string line;
+  } pairs[] = {
+      {{"--measured", "d.json", "--rate", "1gbit"}, "--rate: the links are those of d.json\n"},
+      {{"--measured", "d.json", "--alpha", "1ms"}, "--alpha: the links are those of d.json\n"},
+      {{"--measured", "d.json", "--add-rate", "1GB/s"}, "--add-rate: the links are those of d.json\n"},
+      {{"--measured", "d.json", "--topology", "t.json"}, "--topology: the links are those of d.json\n"},
+      {{"-n", "2", "--gflops", "4", "--samples-per-second", "9"}, "--samples-per-second: how fast a member computes is what --gflops says\n"},
+      {{"-n", "2", "--gflops", "4", "--sample", "3,4"}, "--sample: is of a factory (package.module:factory), and m.json is none\n"},
+  };
+  for (const auto& pair : pairs) {
+    const Folder folder;
+    const auto outcome = plan(folder, pair.flags);
+    EXPECT_EQ(outcome.err, pair.line);
+    EXPECT_EQ(outcome.status, 2);
+  }
+  const Folder folder;
+  EXPECT_EQ(shoal(folder, {"plan", "lenet", "-n", "2", "--gflops", "4", "--sample", "1,28,28"}).err,
+            "--sample: is of a factory (package.module:factory), and lenet is none\n");
+}
+
 TEST(plan, a_mistake_is_one_line) {
   const struct {
     std::vector<std::string> flags;
     std::string line;
   } mistakes[] = {
       {{"--gflops", "4"}, "-n: a run has 1 to 1024 members, not 0\n"},
-      {{"-n", "4", "--gflops", "-4"}, "--gflops: -4 is less than 1e-06\n"},
-      {{"-n", "4", "--gflops", "4", "--batch", "0"}, "--batch: 0 is less than 1\n"},
+      {{"-n", "4", "--gflops", "-4"}, "--gflops: -4 is not from 1e-06 to 1e+12\n"},
+      {{"-n", "4", "--gflops", "4", "--batch", "0"}, "--batch: 0 is not from 1 to 1e+12\n"},
+      {{"-n", "4", "--samples-per-second", "0"}, "--samples-per-second: 0 is not above 0\n"},
       {{"-n", "4", "--gflops", "4", "--sharing", "0"}, "--sharing: 0 members cannot share a machine\n"},
-      {{"-n", "4", "--gflops", "4", "--overlap", "2"}, "--overlap: is between 0 (sending and receiving take turns) and 1\n"},
+      {{"-n", "4", "--gflops", "4", "--overlap", "2"}, "--overlap: 2 is not from 0 to 1\n"},
       {{"-n", "4", "--gflops", "4", "--plan", "auto,ring"}, "--plan: \"ring\" is no GLOB=WAY (one policy, then overrides: auto,embed*=ring)\n"},
       {{"-n", "4", "--gflops", "4", "--plan", "auto,fc9*=ring"},
        "plan: \"fc9*\" matches no tensor of the model (its tensors have names like conv.weight)\n"},

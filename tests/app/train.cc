@@ -35,6 +35,27 @@ TEST(train, with_members_it_is_a_run_named_after_the_model) {
   EXPECT_THAT(folder.only_run().filename().string(), testing::EndsWith("-lenet"));
 }
 
+// The variable is also that of a run that begins again: it asks for no checkpoints where there are none.
+TEST(train, it_is_told_by_the_environment_to_resume_where_there_are_checkpoints) {
+  const Folder folder;
+  auto variables = python_without(folder, "");
+  variables["SHOAL_RESUME"] = "1";
+  EXPECT_EQ(shoal(folder, {"train", "fcnet"}, variables).out, "-m shoal.train fcnet\n");
+  EXPECT_EQ(shoal(folder, {"train", "fcnet", "--checkpoint", "c"}, variables).out, "-m shoal.train fcnet --checkpoint c --resume\n");
+}
+
+// Goal: what shoal.train says of its flags is said once, and nobody is started. The stand-in lacks nothing, and refuses all flags that it is to read.
+TEST(train, a_wrong_flag_is_refused_before_members_start) {
+  const Folder folder;
+  folder.write("python", "#!/bin/sh\n[ \"$1\" = -c ] || echo started\n[ $# -le 2 ] || { echo 'shoal: --batch: is wrong (so)' >&2; exit 2; }\n");
+  fs::permissions(folder.path() / "python", fs::perms::owner_all);
+  const auto outcome = shoal(folder, {"train", "lenet", "-n", "2", "--batch", "0"}, {{"SHOAL_PYTHON", folder.path() / "python"}});
+  EXPECT_EQ(outcome.status, 2);
+  EXPECT_EQ(outcome.out, "");
+  EXPECT_EQ(outcome.err, "--batch: is wrong (so)\n");
+  EXPECT_FALSE(fs::exists(folder.path() / "runs"));
+}
+
 TEST(train, a_model_that_does_not_exist_is_refused_before_python_starts) {
   const Folder folder;
   const auto outcome = shoal(folder, {"train", "resnet"}, {{"SHOAL_PYTHON", "/no/python"}});

@@ -111,6 +111,9 @@ TEST(Choice, a_mistake_is_one_line_that_names_it) {
   EXPECT_THAT(refusal_of_choice("diloco:4:1:0.7:0:9"), testing::StartsWith("--plan: \"diloco:4:1:0.7:0:9\" says too much"));
   EXPECT_THAT(refusal_of_choice("local:8,fc*=factors"),
               testing::StartsWith("--plan: fc*=factors: a difference of parameters has no factors"));
+  for (const char* way : {"owners", "hybrid:2", "servers:1"}) {
+    EXPECT_THAT(refusal_of_choice(std::string("local:8,fc*=") + way), testing::HasSubstr("nobody serves, and nothing is divided")) << way;
+  }
   for (const char* steps : {"local", "local:", "local:0", "local:-1", "local:8x", "local:99999999999"}) {
     EXPECT_THAT(refusal_of_choice(steps), testing::HasSubstr("does not say how many steps")) << steps;
   }

@@ -297,7 +297,7 @@ TEST(Exchange, whoever_produces_hears_that_there_is_no_memory_for_the_mean) {
     exchange.produced(0, &first);
     FAIL() << "there is no such machine";
   } catch (const Error& e) {
-    EXPECT_STREQ(e.what(), "out of memory: 4503599627370496 bytes for the mean of gradients");
+    EXPECT_STREQ(e.what(), "out of memory: 4503599627370496 bytes for the exchange of gradients");
   }
 }
 

@@ -23,10 +23,10 @@ constexpr std::uint64_t kRows = 130, kColumns = 256, kCount = kRows * kColumns;
 using Gradient = std::vector<float>;
 using OfMembers = std::vector<std::optional<Gradient>>;
 
-ExchangePlan by(const std::string& way, std::uint32_t ranks) {
+ExchangePlan by(const std::string& way, std::uint32_t ranks, std::uint64_t count = kCount) {
   ExchangePlan plan;
   plan.ranks = ranks;
-  plan.tensors = {{.name = "weight", .count = kCount, .outputs = kRows}};
+  plan.tensors = {{.name = "weight", .count = count, .outputs = kRows}};
   plan.units = {{{0}, way, 16384, 0, 0, 0}};
   return plan;
 }
@@ -45,13 +45,14 @@ std::optional<Gradient> mean_after(Members& members, const OfMembers& gradients,
     members[r].begin(weights.empty() ? 1 : weights[r]);
     gradients[r] ? members[r].produced(0, gradients[r]->data()) : members[r].absent(0);
   }
+  const auto count = members[0].plan().tensors[0].count;
   std::optional<Gradient> mean;
   for (std::uint32_t r = 0; r < members.size(); ++r) {
     const auto* got = static_cast<const float*>(members[r].result(0));
-    if (got && r == 0) mean.emplace(got, got + kCount);
+    if (got && r == 0) mean.emplace(got, got + count);
     EXPECT_EQ(got != nullptr, mean.has_value());
     if (got) {
-      EXPECT_EQ(std::memcmp(got, mean->data(), kCount * sizeof(float)), 0) << "rank " << r;
+      EXPECT_EQ(std::memcmp(got, mean->data(), count * sizeof(float)), 0) << "rank " << r;
     }
   }
   for (std::uint32_t r = 0; r < members.size(); ++r) members[r].commit();
@@ -232,6 +233,7 @@ TEST(Lossy, ways_go_on_from_what_was_kept_with_the_same_bits) {
     }
     const auto saved = copy_of_kept(first);
     for (std::uint32_t r = 0; r < 3; ++r) {
+      second[r].continues(first[r].iteration());
       std::size_t i = 0;
       for (const auto& [tensor, kept] : second[r].kept()) std::copy(saved[r][i].begin(), saved[r][i].end(), kept.data), ++i;
     }
@@ -267,6 +269,32 @@ TEST(Lossy, ways_tell_what_is_no_number_and_do_not_remember_it) {
       }
     }
   }
+}
+
+// An overflow under a gradient scaler: all of it is no number, also of a tensor that travels whole.
+TEST(Lossy, a_gradient_without_a_number_leaves_nothing_behind) {
+  for (const std::uint64_t count : {kCount, std::uint64_t{100}}) {
+    Members members(by("topk:0.01:0.9", 2, count));
+    for (std::uint64_t s = 0; s < 4; ++s) {
+      OfMembers gradients;
+      for (std::uint64_t rank = 0; rank < 2; ++rank) gradients.emplace_back(Gradient(count, s == 1 ? std::numeric_limits<float>::quiet_NaN() : 1.0F));
+      const auto mean = mean_after(members, gradients);
+      const auto is_number = [](float x) { return std::isfinite(x); };
+      EXPECT_EQ(std::all_of(mean->begin(), mean->end(), is_number), s != 1) << count << " elements, step " << s;
+    }
+  }
+}
+
+// The share falls as the iterations of all members say, also of those that the run before had: who joins it sends as much as the others.
+TEST(Topk, a_run_that_continues_another_is_as_far_in_its_warming_up) {
+  const auto sent = [](std::uint64_t before) {
+    Members members(by("topk:0.01:0:8", 2));
+    for (std::uint32_t rank = 0; rank < 2; ++rank) members[rank].continues(before);
+    const auto mean = mean_after(members, gradients_at(2, 1));
+    return std::count_if(mean->begin(), mean->end(), [](float x) { return x != 0; });
+  };
+  EXPECT_GT(sent(0), 2 * sent(3));
+  EXPECT_GT(sent(3), 2 * sent(100));
 }
 
 }  // namespace

@@ -29,10 +29,6 @@ class Keeper:
     """Does nothing without --checkpoint."""
 
     def __init__(self, arguments, model, optimizer, order: Order):
-        if arguments.resume and not arguments.checkpoint:
-            raise mistake("--resume", "from which folder?", "add --checkpoint DIR")
-        if arguments.every and not arguments.checkpoint:
-            raise mistake("--every", "into which folder?", "add --checkpoint DIR")
         self._every = arguments.every or 100
         self._parts = model, optimizer, order
         self._checkpoints = shoal.Checkpoints(arguments.checkpoint) if arguments.checkpoint else None
@@ -64,6 +60,8 @@ class Keeper:
         if not self._resume and not self._again:
             raise _of_another_run()
         state = self._checkpoints.load(model, optimizer)
+        if not {"step", "place", "settings", "run"} <= state.keys():
+            raise mistake("--checkpoint", "the checkpoints in this folder were not made by shoal train", "name another folder")
         if not self._resume and not self._again & state["run"].items():
             raise _of_another_run()
         for name, value in self._settings.items():

@@ -52,12 +52,15 @@ def train(arguments, task: Task, training, held_out) -> None:
     steps = taken + len(order)
     steps = min(steps, arguments.steps) if arguments.steps else steps
 
-    first = here.rank == 0
-    if first and not came and not arguments.json:
+    def first() -> bool:
+        """Says what one of all has to say: who that is changes when members are lost."""
+        return here.place == 0
+
+    if first() and not came and not arguments.json:
         samples = f"{len(training):,} + {len(held_out):,} {training}" if held_out else f"{training}: nothing is learned"
         print(f"{arguments.model}: {task.described['parameters']:,} parameters, {samples}, {here.size} member{'s' * (here.size > 1)} x "
               f"{arguments.batch}, {steps} steps{f', going on after {taken}' * (taken > 0)}", file=sys.stderr, flush=True)
-    progress = Progress(steps, first and not arguments.json)
+    progress = Progress(steps, lambda: first() and not arguments.json)
     began = time.monotonic()
     interval = Interval(began, _sent(here))
     units = 0
@@ -66,7 +69,7 @@ def train(arguments, task: Task, training, held_out) -> None:
     for step in range(taken + 1, steps + 1):
         state.step, state.place = step - 1, order.place()
         if here.rejoins:  # what a lost member would have drawn
-            torch.manual_seed((arguments.seed * steps + step) * here.size + here.rank)
+            torch.manual_seed(((arguments.seed * steps + step) * here.size + here.rank) % (1 << 64))
         *inputs, targets = training.batch(order.next())
         n = count(targets)
         optimizer.zero_grad()
@@ -76,7 +79,7 @@ def train(arguments, task: Task, training, held_out) -> None:
         optimizer.step()
         interval.units += n
         units += n
-        if first:
+        if first():
             shoal.metric("loss", loss.item(), step)
         if progress.due(step):
             progress.show(step, _facts(loss.item(), interval, task, here, model))
@@ -87,11 +90,12 @@ def train(arguments, task: Task, training, held_out) -> None:
     seconds = time.monotonic() - began
 
     result = evaluate(model, task, held_out, here) if held_out else {}
-    if first:
+    if first():
         for name, value in result.items():
             shoal.metric(f"test_{name}" if name == "accuracy" else name, value, steps)
-    summary = {"model": arguments.model, "members": here.size, "steps": steps, "seconds": seconds, "loss": None if loss is None else loss.item(),
-               **result, f"{task.unit}_per_second": units * here.size / seconds, "synthetic": held_out is None, "hidden": _hidden(model),
+    left = len(here.members)
+    summary = {"model": arguments.model, "members": left, "steps": steps, "seconds": seconds, "loss": None if loss is None else loss.item(),
+               **result, f"{task.unit}_per_second": units * left / seconds, "synthetic": held_out is None, "hidden": _hidden(model),
                "bytes_sent": _sent(here)}
     report.finish(summary, task.unit, here, arguments.json)
 
@@ -114,7 +118,7 @@ def _hidden(model) -> float | None:
 
 
 def _facts(loss: float, interval: Interval, task: Task, here, model) -> str:
-    facts = f"loss {loss:.4f}  {report.rate(interval.units_per_second(here.size), task.unit)}"
+    facts = f"loss {loss:.4f}  {report.rate(interval.units_per_second(len(here.members)), task.unit)}"
     if here.size > 1:
         hidden = _hidden(model)  # before local steps come together for the first time nothing is known
         facts += f"  {interval.megabytes_per_second(_sent(here)):.1f} MB/s per link" + (f"  {hidden:.0%} hidden" if hidden is not None else "")

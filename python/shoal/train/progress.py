@@ -4,14 +4,15 @@ import os
 import shutil
 import sys
 import time
+from collections.abc import Callable
 
 _REDRAW, _PLAIN = 0.2, 5.0  # seconds between two lines
 
 
 class Progress:
-    """Writes to stderr on the member that shows; `shoal run` says through SHOAL_TERMINAL that it redraws for us."""
+    """Writes to stderr on the member that shows; `shoal run` says through SHOAL_TERMINAL that it redraws for us. shown(): whether it is this one, now."""
 
-    def __init__(self, steps: int, shown: bool):
+    def __init__(self, steps: int, shown: Callable[[], bool]):
         self._steps = steps
         self._shown = shown
         columns = os.environ.get("SHOAL_TERMINAL")
@@ -20,7 +21,7 @@ class Progress:
         self._next = 0.0
 
     def due(self, step: int) -> bool:
-        return self._shown and (time.monotonic() >= self._next or step == self._steps)
+        return self._shown() and (time.monotonic() >= self._next or step == self._steps)
 
     def show(self, step: int, facts: str) -> None:
         self._next = time.monotonic() + (_REDRAW if self._redrawn else _PLAIN)
@@ -34,5 +35,5 @@ class Progress:
         print("\r" + (bar + text)[: self._columns].ljust(self._columns), end="", file=sys.stderr, flush=True)
 
     def end(self) -> None:
-        if self._shown and self._redrawn:
+        if self._shown() and self._redrawn:
             print(file=sys.stderr, flush=True)

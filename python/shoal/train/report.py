@@ -11,7 +11,7 @@ def finish(summary: dict, unit: str, here, as_json: bool) -> None:
     recording.stop()
     # Everybody's events are in their files when everybody has said so.
     seen = here.gather(str(folder).encode(), "end of the run")
-    if here.rank != 0:
+    if here.place != 0:  # among those that are left: rank 0 may be lost
         return
     said = None
     if folder:

@@ -70,10 +70,10 @@ def count(targets: torch.Tensor) -> int:
 
 @torch.no_grad()
 def evaluate(model, task: Task, held_out, here) -> dict:
-    """How well the model does on what it was not trained on; each member looks at a part. A text: "loss" in nats a token and "perplexity",
-    else "accuracy"."""
+    """How well the model does on what it was not trained on; each member that is left looks at a part. A text: "loss" in nats a token and
+    "perplexity", else "accuracy"."""
     model.eval()
-    mine = torch.arange(here.rank, len(held_out), here.size)
+    mine = torch.arange(here.place, len(held_out), len(here.members))
     right = nats = targets_seen = 0
     for chosen in mine.split(32 if task.is_text else 1000):
         *inputs, targets = held_out.batch(chosen)

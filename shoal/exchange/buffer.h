@@ -1,4 +1,4 @@
-// Memory for one unit's result, packed input or gathered rows; 64-byte aligned for the SIMD loops, made when first needed and anew when
+// A buffer for one unit's result, packed input or gathered rows; 64-byte aligned for the SIMD loops, made when first needed and anew when
 // more is asked for. Shared, because a user may hold a result longer than the exchange or its plan lives. What is sent from it lies, where the
 // transport has such memory, where members of this host read it in place (net/arena.h).
 #pragma once
@@ -15,12 +15,12 @@
 
 namespace shoal::exchange {
 
-class Arena {
+class Buffer {
  public:
   static constexpr std::uint64_t kLeastLent = 16 << 10;  // it comes in whole pages, and each frame from it says where it lies
 
-  Arena() = default;                                                  // of what nobody sends
-  explicit Arena(net::Transport& transport) : lender_(&transport) {}  // which outlives it, but not what it shares
+  Buffer() = default;                                                  // of what nobody sends
+  explicit Buffer(net::Transport& transport) : lender_(&transport) {}  // which outlives it, but not what it shares
 
   // Throws Error{io} where there is no memory.
   std::byte* get(std::uint64_t bytes) {
@@ -44,7 +44,7 @@ class Arena {
  private:
   static std::shared_ptr<std::byte> ordinary(std::uint64_t bytes) {
     auto* fresh = new (std::align_val_t{64}, std::nothrow) std::byte[std::max<std::uint64_t>(bytes, 1)];
-    if (!fresh) throw Error(Code::io, "out of memory: " + std::to_string(bytes) + " bytes for the mean of gradients");
+    if (!fresh) throw Error(Code::io, "out of memory: " + std::to_string(bytes) + " bytes for the exchange of gradients");
     return {fresh, [](std::byte* p) { ::operator delete[](p, std::align_val_t{64}); }};
   }
 
@@ -57,21 +57,35 @@ class Arena {
 class Results {
  public:
   Results() = default;
-  explicit Results(net::Transport& transport) : arenas_{Arena(transport), Arena(transport)} {}
+  explicit Results(net::Transport& transport) : buffers_{Buffer(transport), Buffer(transport)} {}
 
-  void begin() { slot_ = arenas_[0].is_shared() ? 1 : 0; }
+  void begin() { slot_ = buffers_[0].is_shared() ? 1 : 0; }
   void avoid(const void* input, std::uint64_t bytes) {
-    if (arenas_[slot_].holds(input, bytes)) slot_ = 1 - slot_;
+    if (buffers_[slot_].holds(input, bytes)) slot_ = 1 - slot_;
   }
   std::byte* get(std::uint64_t bytes) {
-    if (arenas_[slot_].is_shared()) arenas_[slot_].let_go();
-    return arenas_[slot_].get(bytes);
+    if (buffers_[slot_].is_shared()) buffers_[slot_].let_go();
+    return buffers_[slot_].get(bytes);
   }
-  std::shared_ptr<const void> share() const { return arenas_[slot_].share(); }
+  std::shared_ptr<const void> share() const { return buffers_[slot_].share(); }
 
  private:
-  Arena arenas_[2];
+  Buffer buffers_[2];
   int slot_ = 0;
+};
+
+// What a member contributes that has nothing.
+class Zeros {
+ public:
+  const std::byte* get(std::uint64_t bytes) {
+    std::byte* const memory = buffer_.get(bytes);
+    if (bytes > filled_) std::fill_n(memory, filled_ = bytes, std::byte{0});  // all of it: more memory is other memory
+    return memory;
+  }
+
+ private:
+  Buffer buffer_;
+  std::uint64_t filled_ = 0;
 };
 
 }  // namespace shoal::exchange

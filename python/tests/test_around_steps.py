@@ -1,0 +1,162 @@
+"""What scripts put around forward passes and steps: passes past the wrapper, hooks of the optimizer, buffers that are reassigned, a plan that is no longer the
+checkpoint's. Members end like one process that does the same."""
+
+import json
+
+import pytest
+import torch
+from torch import nn
+
+import shoal
+import tiny
+from against_one import MEMBERS, RANKS
+from test_steps import STEPS, late, parameters, trained
+
+
+def clips(net, step, rank):
+    """Past the wrapper, and what is clipped between backward() and step() is the mean."""
+    tiny.loss(getattr(net, "module", net), step, rank).backward()
+    if rank == shoal.rank():
+        nn.utils.clip_grad_norm_(getattr(net, "module", net).parameters(), 0.1)
+
+
+def clipped(_=None):
+    return parameters(trained(tiny.model(), clips))
+
+
+def test_a_gradient_read_after_a_pass_past_the_wrapper_is_the_mean(pool):
+    results = pool(MEMBERS).run(clipped)
+    net = tiny.model()
+    optimizer = tiny.sgd(net)
+    clip = optimizer.register_step_pre_hook(lambda *_: nn.utils.clip_grad_norm_(net.parameters(), 0.1) and None)
+    for step in range(STEPS):
+        tiny.oracle_step(net, optimizer, [lambda n, r=r: tiny.loss(n, step, r).backward() for r in RANKS])
+    clip.remove()
+    for values in results:
+        assert tiny.equal(values, parameters(net))
+
+
+def with_hooks(which, early):
+    """The script's own hooks around the optimizer's step: clipping before it, growing behind it."""
+    inner = tiny.model()
+    optimizer = tiny.sgd(inner)
+    add = {"pre": lambda: optimizer.register_step_pre_hook(lambda *_: nn.utils.clip_grad_norm_(inner.parameters(), 0.1) and None),
+           "post": lambda: optimizer.register_step_post_hook(lambda *_: [p.data.mul_(1.01) for p in inner.parameters()] and None)}[which]
+    if early:
+        add()
+    net, optimizer = late(inner, optimizer)
+    if not early:
+        add()
+    elif which == "pre":
+        net._steps._core.here = range(len(list(inner.parameters())))  # whoever reads a gradient has its mean
+    for step in range(STEPS):
+        tiny.step(net, optimizer, step, shoal.rank())
+    return parameters(net)
+
+
+@pytest.mark.parametrize("which", ["pre", "post"])
+@pytest.mark.parametrize("early", [True, False])
+def test_hooks_of_the_script_see_means_and_parameters_that_are_stepped(pool, which, early):
+    net = tiny.model()
+    optimizer = tiny.sgd(net)
+    if which == "pre":
+        optimizer.register_step_pre_hook(lambda *_: nn.utils.clip_grad_norm_(net.parameters(), 0.1) and None)
+    else:
+        optimizer.register_step_post_hook(lambda *_: [p.data.mul_(1.01) for p in net.parameters()] and None)
+    for step in range(STEPS):
+        tiny.oracle_step(net, optimizer, [lambda n, r=r: tiny.loss(n, step, r).backward() for r in RANKS])
+    for values in pool(MEMBERS).run(with_hooks, which, early):
+        assert tiny.equal(values, parameters(net))
+
+
+def accumulated(_=None):
+    """no_sync() inside of no_sync() does not end it."""
+    def backward(net, step, rank):
+        with net.no_sync():
+            with net.no_sync():
+                tiny.loss(net, 10 * step, rank).backward()
+            tiny.loss(net, 10 * step + 1, rank).backward()
+        tiny.loss(net, 10 * step + 2, rank).backward()
+
+    return parameters(trained(tiny.model(), backward))
+
+
+def test_no_sync_inside_of_no_sync(pool):
+    def backward(net, step, rank):
+        for each in range(3):
+            tiny.loss(net, 10 * step + each, rank).backward()
+
+    net = tiny.model()
+    optimizer = tiny.sgd(net)
+    for step in range(STEPS):
+        tiny.oracle_step(net, optimizer, [lambda n, r=r: backward(n, step, r) for r in RANKS])
+    for values in pool(MEMBERS).run(accumulated):
+        assert tiny.equal(values, parameters(net))
+
+
+class Averaging(nn.Module):
+    """Its forward pass puts another tensor in the place of its buffer."""
+
+    def __init__(self, grows=False):
+        super().__init__()
+        torch.manual_seed(2)
+        self.first, self.grows = nn.Linear(6, 3), grows
+        self.register_buffer("mean", torch.zeros(6))
+
+    def forward(self, x):
+        self.mean = torch.cat([self.mean, self.mean]) if self.grows else 0.9 * self.mean + 0.1 * x.mean(0)
+        return self.first(x - (0 if self.grows else self.mean))
+
+
+def reassigning(plan):
+    net, optimizer = tiny.wrap(Averaging(), plan=plan)
+    for step in range(STEPS):
+        tiny.step(net, optimizer, step, shoal.rank())
+    return net.mean.clone()
+
+
+def test_a_buffer_that_is_reassigned_follows_rank_0(pool):
+    alone = Averaging()
+    optimizer = tiny.sgd(alone)
+    for step in range(STEPS):
+        tiny.step(alone, optimizer, step, 0)
+    for mean in pool(MEMBERS).run(reassigning, "wfbp"):
+        assert torch.allclose(mean, alone.mean)
+
+
+def refused(grows, plan):
+    net, optimizer = tiny.wrap(Averaging(grows), plan=plan)
+    try:
+        tiny.step(net, optimizer, 0, shoal.rank())
+    except shoal.Error as error:
+        net.release()
+        return str(error)
+
+
+@pytest.mark.parametrize("grows, plan, line", [
+    (True, "wfbp", "buffer mean: it was (6,) of torch.float32 on cpu and is (12,) of torch.float32 on cpu: members could not share it"),
+    (False, "local:4", "buffer mean: the module has put another tensor in its place, and it is to be averaged")])
+def test_a_buffer_that_cannot_be_followed_is_refused_by_name(pool, grows, plan, line):
+    for told in pool(MEMBERS).run(refused, grows, plan):
+        assert told.startswith(line)
+
+
+def resumed(plan):
+    """By another plan than the checkpoint's."""
+    net, optimizer = tiny.wrap(tiny.model(), plan="direct")
+    net._core.continue_from(5, plan)
+    for step in range(STEPS):
+        tiny.step(net, optimizer, step, shoal.rank())
+    return {unit["way"] for unit in json.loads(net.plan)["units"]}
+
+
+def planned(plan):
+    net, optimizer = tiny.wrap(tiny.model(), plan=plan)
+    for step in range(STEPS):
+        tiny.step(net, optimizer, step, shoal.rank())
+    return net.plan
+
+
+def test_who_asks_for_another_plan_than_the_checkpoints_gets_it(pool):
+    plan = pool(MEMBERS).run(planned, "ring")[0]
+    assert pool(MEMBERS).run(resumed, plan) == [{"direct"}] * MEMBERS
