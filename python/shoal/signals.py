@@ -68,10 +68,9 @@ def checkpoint_due() -> bool:
     asked = 0
     for model in models:
         asked |= model.asked()
-    if not any(model.passes_signals for model in models):
-        _calls += 1
-        if models and _calls % _SELDOM:
-            return False
+    _calls += 1
+    steps_apart = not all(model.passes_signals for model in models)
+    if not models or (steps_apart and _calls % _SELDOM == 0):
         for told in here.gather(bytes([_told]), "signals"):
             asked |= told[0]
     told_all(asked)
