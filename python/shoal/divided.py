@@ -55,8 +55,9 @@ class Divided:
 
     def forbid(self, why: str) -> None:
         """From here on: no plan divides anything."""
-        self._forbidden = self._forbidden or why
-        self.offer()
+        if not self._forbidden:
+            self._forbidden = why
+            self.offer()
 
     def discourage(self, why: str) -> None:
         """Seen while the plan is to be chosen: dividing layers would be right, and slow."""

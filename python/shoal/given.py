@@ -38,12 +38,12 @@ def refuse_lost_model() -> None:
                   "keep it and call it: model, optimizer = shoal.data_parallel(model, optimizer)")
 
 
-def hooks_of_the_script(optimizer, pre: int, post: int) -> str | None:
-    """Why all parameters are to be stepped whole and at once: hooks behind ours, of number `pre`, would see gradients that are not yet means, or strips; those
+def hooks_of_the_script(optimizer, pre: int, post: int) -> bool:
+    """All parameters are to be stepped whole and at once: hooks behind ours, of number `pre`, would see gradients that are not yet means, or strips; those
     before ours, `post`, parameters that are not yet stepped."""
     behind = any(number > pre and not _is_own(hook) for number, hook in optimizer._optimizer_step_pre_hooks.items())
     before = any(number < post and not _is_own(hook) for number, hook in optimizer._optimizer_step_post_hooks.items())
-    return "the script has hooks around the optimizer's step" if behind or before else None
+    return behind or before
 
 
 def _is_own(hook) -> bool:

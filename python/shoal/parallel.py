@@ -164,9 +164,7 @@ class DataParallel(Wrapped):
             self._steps.settle_all()
         if not self._core.is_open and (not self._core.holds_pairs or self._ran_compiled):
             self._gates.open()  # after no_sync(): what was compiled for plain parameters serves again
-        if why := given.hooks_of_the_script(self._optimizer, *self._hooks):
-            self._steps.forbid(why)
-            self._divided.forbid(why)
+        self._follow_hooks()
         self._divided.watch_no_more()
         self._factored.open()
         self._divided.follow(self._gates)
@@ -261,6 +259,7 @@ class DataParallel(Wrapped):
         if self._core is None:
             return
         self._divided.watch_no_more()
+        self._follow_hooks()
         self._follow_buffers()
         self._refuse_strangers()
         self._refuse_own_gradients()
@@ -319,6 +318,15 @@ class DataParallel(Wrapped):
         if self._steps is not None:
             self._steps.settle_all()
 
+    def _follow_hooks(self) -> None:
+        if not given.hooks_of_the_script(self._optimizer, *self._hooks):
+            return
+        why = "the script has hooks around the optimizer's step"
+        if self._core.divided:
+            raise mistake("optimizer", why + ", which would see a part of what is divided among members", "register them before the first step")
+        self._steps.forbid(why)
+        self._divided.forbid(why)
+
     def _follow_buffers(self) -> None:
         if self._followed.reassigned():
             self._core.set_buffers(self._followed.now)
@@ -329,6 +337,7 @@ class DataParallel(Wrapped):
     def _iteration_begins(self) -> None:
         """A backward pass has begun, perhaps of a forward pass that came past ours (model.module(x), model.loss(x))."""
         if self._gates is not None:
+            self._follow_buffers()
             self._gates.close()
 
     def _before_state(self, *_) -> None:

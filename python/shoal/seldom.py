@@ -44,7 +44,7 @@ class LocalSteps(AtSteps):
     def _after_step(self, optimizer, args, kwargs) -> None:
         if self._rounds is None:
             return
-        if names := self._followed.reassigned():
+        if names := [name for name in self._followed.reassigned() if self._followed.has_fractions(name)]:
             raise mistake(f"buffer {names[0]}", "the module has put another tensor in its place, and it is to be averaged",
                           "change it in place: self.mean.mul_(0.9).add_(...)")
         self._steps += 1
@@ -96,6 +96,11 @@ class LocalSteps(AtSteps):
         """The plan in use, as JSON."""
         return self._rounds.plan() if self._rounds is not None else None
 
+    @property
+    def choice(self) -> str:
+        """What the plan was asked for: how many steps, in how many fragments, by which ways. Another run of the same choice can go on in a round."""
+        return json.loads(self.plan)["choice"]
+
     def fit_plan(self) -> None:
         """Nothing: what travels this seldom keeps its plan."""
 
@@ -129,7 +134,7 @@ class LocalSteps(AtSteps):
         """What a run that goes on needs beside state_dict_alike(): what all members have alike, and what this one has of its own."""
         at = self._rounds.progress()
         plan = self._rounds.plan() if self._rounds.plan_is_final else None
-        alike = {"synchronised": at.synchronised, "steps": at.steps, "values": at.shared, "plan": plan}
+        alike = {"synchronised": at.synchronised, "steps": at.steps, "values": at.shared, "plan": plan, "choice": self.choice}
         return alike, {"values": at.own, "model": dict(self.module.state_dict()), "optimizer": self._optimizer.state_dict()}
 
     def continue_from(self, alike: dict, own: dict | None, optimizer) -> None:

@@ -68,9 +68,10 @@ def checkpoint_due() -> bool:
     asked = 0
     for model in models:
         asked |= model.asked()
-    _calls += 1
-    steps_apart = not all(model.passes_signals for model in models)
-    if not models or (steps_apart and _calls % _SELDOM == 0):
+    steps_apart = [model for model in models if not model.passes_signals]
+    as_often = not any(model.is_joining for model in steps_apart)  # as the others ask
+    _calls += as_often
+    if not models or (steps_apart and as_often and _calls % _SELDOM == 0):
         for told in here.gather(bytes([_told]), "signals"):
             asked |= told[0]
     told_all(asked)

@@ -111,7 +111,7 @@ def continue_exchange(everything: dict, own: dict | None, model, optimizer) -> N
         if not session.everybody().servers:
             core.continue_from(then["iterations"], then["plan"])
         core.put_back((own or {}).get("kept", {}))
-    if _takes_local_steps(model) and "rounds" in everything:
+    if _takes_local_steps(model) and "rounds" in everything and everything["rounds"].get("choice") == model.choice:
         model.continue_from(everything["rounds"], (own or {}).get("rounds"), optimizer)
 
 

@@ -16,6 +16,7 @@ def has_closure(args, kwargs) -> bool:
 
 class Wrapped(torch.nn.Module):
     passes_signals = True  # asked() tells what any member was told (signals.py)
+    is_joining = False     # in a block in which members take different numbers of steps
 
     def __init__(self, module: torch.nn.Module):
         super().__init__()
@@ -74,9 +75,13 @@ class AtSteps(Wrapped):
     @contextmanager
     def join(self):
         """Members may run out of data at different times: who is done stays at the end of the block until all are, and all end alike."""
-        yield
-        with nn.out_of_data(self.module):
-            self.flush()
+        self.is_joining = True
+        try:
+            yield
+            with nn.out_of_data(self.module):
+                self.flush()
+        finally:
+            self.is_joining = False
 
 
 def _plain(module):

@@ -124,8 +124,23 @@ def test_a_buffer_that_is_reassigned_follows_rank_0(pool):
         assert torch.allclose(mean, alone.mean)
 
 
-def refused(grows, plan):
-    net, optimizer = tiny.wrap(Averaging(grows), plan=plan)
+def growing(_=None):
+    """A cache that becomes longer, on each member in its own time."""
+    net, optimizer = tiny.wrap(Averaging(grows=True), plan="wfbp")
+    for step in range(shoal.rank(), STEPS):
+        with torch.no_grad():
+            net(torch.ones(1, 6))
+        tiny.step(net, optimizer, step, shoal.rank()) if step >= MEMBERS - 1 else None
+    return len(net.mean)
+
+
+def test_a_buffer_that_becomes_longer_is_each_members_own(pool):
+    lengths = pool(MEMBERS).run(growing)
+    assert len(set(lengths)) == MEMBERS
+
+
+def refused(_=None):
+    net, optimizer = tiny.wrap(Averaging(), plan="local:4")
     try:
         tiny.step(net, optimizer, 0, shoal.rank())
     except shoal.Error as error:
@@ -133,12 +148,22 @@ def refused(grows, plan):
         return str(error)
 
 
-@pytest.mark.parametrize("grows, plan, line", [
-    (True, "wfbp", "buffer mean: it was (6,) of torch.float32 on cpu and is (12,) of torch.float32 on cpu: members could not share it"),
-    (False, "local:4", "buffer mean: the module has put another tensor in its place, and it is to be averaged")])
-def test_a_buffer_that_cannot_be_followed_is_refused_by_name(pool, grows, plan, line):
-    for told in pool(MEMBERS).run(refused, grows, plan):
-        assert told.startswith(line)
+def test_a_buffer_that_cannot_be_averaged_is_refused_by_name(pool):
+    for told in pool(MEMBERS).run(refused):
+        assert told.startswith("buffer mean: the module has put another tensor in its place, and it is to be averaged")
+
+
+def scripted(_=None):
+    inner = nn.Sequential(nn.Linear(6, 5), torch.jit.script(nn.BatchNorm1d(5)), nn.Linear(5, 3))
+    net, optimizer = tiny.wrap(inner, plan="wfbp")
+    for step in range(STEPS):
+        tiny.step(net, optimizer, step, shoal.rank())
+    return tiny.values(net)
+
+
+def test_buffers_of_a_scripted_part_are_followed(pool):
+    first, *others = pool(MEMBERS).run(scripted)
+    assert all(tiny.equal(first, other) for other in others)
 
 
 def resumed(plan):

@@ -46,13 +46,15 @@ void Exchange::Impl::take(ExchangePlan next) {
 }
 
 // By the plan's own programs; what a flow keeps goes on, where the same tensors still travel by the same way.
-std::unique_ptr<Flow> Exchange::Impl::flow_for(const Unit& unit, const ExchangePlan& plan_before, const std::vector<std::unique_ptr<Passage>>& passed) {
+std::unique_ptr<Flow> Exchange::Impl::flow_for(const Unit& unit, const ExchangePlan& plan_before, std::vector<std::unique_ptr<Passage>>& passed) {
   auto flow = way_named(unit.way)->flow({runner, programs, plan, unit, iterations});
   for (std::size_t u = 0; u < passed.size(); ++u) {
     if (plan_before.units[u].way != unit.way || plan_before.units[u].tensors != unit.tensors) continue;
     const auto old = passed[u]->flow->kept();
     const auto kept = flow->kept();
     for (std::size_t k = 0; k < kept.size(); ++k) std::copy_n(old[k].data, old[k].count * size_of(old[k].type), kept[k].data);
+    passed[u]->flow.reset();  // its memory is as much as the new one's
+    break;
   }
   return flow;
 }

@@ -64,7 +64,7 @@ struct Exchange::Impl {
   void note(std::uint32_t tensor, bool here);
   void account(std::uint32_t tensor, const Contribution& own);
   std::optional<Mean> mean(std::uint32_t tensor);  // nothing where nobody had a gradient
-  std::unique_ptr<Flow> flow_for(const Unit& unit, const ExchangePlan& plan_before, const std::vector<std::unique_ptr<Passage>>& passed);
+  std::unique_ptr<Flow> flow_for(const Unit& unit, const ExchangePlan& plan_before, std::vector<std::unique_ptr<Passage>>& passed);
   Gate::Version begun() const { return iteration + (open ? 1 : 0); }  // the version that the latest iteration brings
   const std::vector<Announcement>& announced(const std::string& what);
   void give_back(std::uint32_t tensor, const std::byte* part, std::byte* whole);

@@ -86,6 +86,7 @@ class TopkFlow final : public PackedFlow {
         arguments_(arguments),
         ranks_(road.plan.ranks),
         iterations_(road.iterations),
+        turns_(road.plan.turns()),
         program_(road.programs.cheapest(Collective::all_gather, ranks_ * 8 * elements_of(arguments.share, count()), road.plan.link)),
         unsent_(count()),
         velocity_(arguments.momentum > 0 ? count() : 0) {}
@@ -110,7 +111,7 @@ class TopkFlow final : public PackedFlow {
 
  private:
   void seal() override {
-    const auto k = elements_of(arguments_.share_at(iterations_), count());
+    const auto k = elements_of(arguments_.share_at(iterations_ / turns_), count());
     numbers_ = k < count() ? k : 0;
     own_.resize(numbers_ + k);
     all_.resize(own_.size() * ranks_);
@@ -183,6 +184,7 @@ class TopkFlow final : public PackedFlow {
   const Arguments arguments_;
   const std::uint32_t ranks_;
   const std::uint64_t& iterations_;
+  const std::uint32_t turns_;  // of which one has this tensor
   const collective::Verified& program_;
   std::vector<float> unsent_, velocity_;  // v and u
 

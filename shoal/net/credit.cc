@@ -61,7 +61,7 @@ void CreditPolicy::arrived(Demand& demand, std::uint64_t bytes, Instant now) {
   demand.received += static_cast<std::int64_t>(bytes);
   demand.dry = false;
   sender(demand.peer).heard = now;
-  limited_ = limited_ && !queue_.empty();
+  limited_ = limited_ && full_;
   if (was_open && open(demand) == 0) closes(demand);
   measure(demand.peer, bytes, now);
 }
@@ -107,6 +107,7 @@ bool CreditPolicy::may_come_to_stand() const {
 
 std::vector<Granted> CreditPolicy::collect(Instant now) {
   std::vector<Granted> grants;
+  full_ = false;
   if (queue_.empty()) return grants;
   const std::uint64_t limit = window();
   std::uint64_t used = outstanding(now);
@@ -114,7 +115,8 @@ std::vector<Granted> CreditPolicy::collect(Instant now) {
   const std::uint64_t least = std::max(kSmall, limit / 4);
   for (auto at = queue_.begin(); at != queue_.end() && used < limit;) {
     Demand& demand = *at->second;
-    if (open(demand) > 0 && demand.stands) {
+    // A dry one has some in advance, so that its sender need not wait for word when it has something.
+    if (open(demand) > 0 && demand.stands && (!demand.dry || open(demand) >= least)) {
       ++at;
       continue;
     }
@@ -124,11 +126,15 @@ std::vector<Granted> CreditPolicy::collect(Instant now) {
     const std::uint64_t most = !link_ || from_whom.rate.best == 0 ? limit : std::min(limit, window_at(2 * from_whom.rate.best));
     const std::uint64_t room = most - std::min(most, from_whom.outstanding);
     if (room < std::min(want, most / 4)) {  // its link has enough, another's may not
+      full_ = true;
       ++at;
       continue;
     }
     const std::uint64_t give = std::min({want, limit - used, std::max(least, fair_share(at, limit)), room});
-    if (give < std::min({want, least, room})) break;
+    if (give < std::min({want, least, room})) {
+      full_ = true;
+      break;
+    }
     from_whom.outstanding += give;
     if (give > 0 && open(demand) == 0) {
       demand.begun = now;
@@ -148,6 +154,7 @@ std::vector<Granted> CreditPolicy::collect(Instant now) {
       if (at == queue_.end() || *again < *at) at = again;
     }
   }
+  full_ = full_ || (used >= limit && !queue_.empty());
   return grants;
 }
 
@@ -194,7 +201,7 @@ void CreditPolicy::measure(Rank from, std::uint64_t bytes, Instant now) {
     if (sender.bytes > 0) sender.rate.hear(static_cast<double>(std::exchange(sender.bytes, 0)) / Seconds(passed).count(), now);
   }
   const bool full = limited_ && was_limited_;
-  was_limited_ = std::exchange(limited_, !queue_.empty());
+  was_limited_ = std::exchange(limited_, full_);
   if (full) {
     full_bytes_ += window_bytes_;
     full_time_ += passed;

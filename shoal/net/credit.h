@@ -133,7 +133,8 @@ class CreditPolicy {
   Best rate_;                                   // of any sample: what the window is made from
   Best full_rate_;                              // means of samples in which the window was the limit
   Seconds reaction_{4e-3};
-  bool limited_ = false, was_limited_ = false;  // something waited for the window at every arrival of this sample, of the last
+  bool full_ = false;                           // something waits for the window, as of the last collect()
+  bool limited_ = false, was_limited_ = false;  // that was so at every arrival of this sample, of the last
   Instant window_start_{};
   std::uint64_t window_bytes_ = 0;
   std::uint64_t full_bytes_ = 0;                // of samples in which the window was the limit, since the last adapt()

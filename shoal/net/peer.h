@@ -171,7 +171,7 @@ class Peer final : public ConnectionUser, public Chore {
   void on_heartbeat(const wire::Heartbeat& heartbeat);
   template <typename Streams>
   void sweep(Streams& streams, std::size_t& limit);
-  static bool idle(const SendStream& s) { return s.where == SendStream::Where::idle; }
+  static bool idle(const SendStream& s) { return s.where == SendStream::Where::idle && s.limit <= s.sent; }  // its receiver counts on what it granted
   static bool idle(const ReceiveStream& s) { return s.items.empty() && s.unexpected.empty(); }
 
   static constexpr std::size_t kStreams = 4096;   // streams remembered before idle ones are forgotten

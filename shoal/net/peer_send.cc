@@ -75,7 +75,7 @@ bool Peer::next_bulk(OutFrame& frame) {
     to_tell_.pop_front();
     if (found == out_.end()) continue;
     const SendStream& stream = found->second;
-    const bool dry = stream.items.empty() && stream.limit > stream.sent;
+    const bool dry = stream.items.empty();
     if (!dry && stream.where != SendStream::Where::blocked) continue;  // it goes on by now
     frame = owned_frame({.kind = dry ? wire::Kind::dry : wire::Kind::request, .tag = stream.tag, .offset = stream.sent}, {});
     return true;

@@ -28,6 +28,7 @@ void DataParallel::take_plan(exchange::ExchangePlan plan) {
 void DataParallel::make_exchange(exchange::ExchangePlan plan, std::uint64_t iteration, std::uint64_t before) {
   generation_ = session_.generation();
   members_a_core_ = 0;  // of who was there when the plan was chosen
+  links_now_.reset();
   exchange_.reset();  // first: the new one's operations begin where the old one's can no longer
   if (places_) places_->give({});
   buffers_.cancel();

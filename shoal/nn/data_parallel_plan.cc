@@ -164,7 +164,9 @@ void DataParallel::settle_plan() {
   settles_at_ = settles_at_ < settled_from_ + kUntilSettledAgain ? settled_from_ + kUntilSettledAgain : 0;
   ++plans_;
   auto plan = exchange_->plan();
-  const auto chosen_by = std::exchange(plan.link, links_now_.value_or(plan.link));
+  const auto chosen_by = plan.link;
+  if (links_now_) plan.link = *links_now_;
+  plan.link.network = chosen_by.network;  // programs made for it, and for as many members
   plan = exchange::settled(std::move(plan), pace_.forward(), pace_.backward(), pace_.between(), pace_.processor() * members_a_core_);
   plan.link = chosen_by;
   exchange_->predict(std::move(plan));

@@ -102,6 +102,7 @@ void DataParallel::follow_division() {
 void DataParallel::undivide() {
   calls_.clear();
   exchange_->replan(exchange::without_strips(exchange_->plan()));
+  ++plans_;
   drift_.reset();
   follow_division();
   settle_from_here();

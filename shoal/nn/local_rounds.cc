@@ -253,11 +253,6 @@ LocalRounds::Progress LocalRounds::progress() {
 }
 
 void LocalRounds::continue_from(const Progress& progress, std::optional<exchange::ExchangePlan> plan) {
-  const auto choice = exchange::to_text(options_.choice);
-  if (plan && !options_.plan && plan->choice != choice) {
-    throw Error(Code::mismatch, "it was made by " + plan->choice + ", and this run is by " + choice, "the checkpoint",
-                "train with --plan " + plan->choice + ", or load the model alone");
-  }
   if (options_.plan) plan = options_.plan;
   if (plan) {
     exchange::check_fits(*plan, exchange_.plan().tensors, session_.size());

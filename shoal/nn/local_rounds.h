@@ -71,7 +71,7 @@ class LocalRounds {
     std::map<std::string, at::Tensor> own;
   };
   Progress progress();
-  // Before the first step, by as many members as then; parameters and buffers are old_values() of then, and become this member's own
+  // Before the first step, by as many members as then and by the same choice; parameters and buffers are old_values() of then, and become this member's own
   // afterwards. `plan`: the one that had been chosen, if it had.
   void continue_from(const Progress& progress, std::optional<exchange::ExchangePlan> plan);
 
