@@ -178,7 +178,6 @@ class DataParallel(Wrapped):
         self._steps.settle_all()  # those that this pass did not use
         if self.training:
             self._core.forward_ends()
-        self._follow_buffers()
         self._gates.close()
         for tensor in _tensors(output):
             self._core.watch(tensor)

@@ -44,9 +44,11 @@ class LocalSteps(AtSteps):
     def _after_step(self, optimizer, args, kwargs) -> None:
         if self._rounds is None:
             return
-        if names := [name for name in self._followed.reassigned() if self._followed.has_fractions(name)]:
-            raise mistake(f"buffer {names[0]}", "the module has put another tensor in its place, and it is to be averaged",
-                          "change it in place: self.mean.mul_(0.9).add_(...)")
+        for name in self._followed.reassigned():
+            buffer = self.module.get_buffer(name)
+            if buffer.is_floating_point() or buffer.is_complex():
+                raise mistake(f"buffer {name}", "the module has put another tensor in its place, and it is to be averaged",
+                              "change it in place: self.mean.mul_(0.9).add_(...)")
         self._steps += 1
         if self._recorded is not None:
             self._recorded.step_ends()

@@ -124,6 +124,34 @@ def test_a_buffer_that_is_reassigned_follows_rank_0(pool):
         assert torch.allclose(mean, alone.mean)
 
 
+class Sharing(nn.Module):
+    """Two parts with one buffer, in whose place the first puts another."""
+
+    def __init__(self):
+        super().__init__()
+        self.first, self.second = Averaging(), nn.Module()
+        self.second.register_buffer("mean", self.first.mean)
+
+    def forward(self, x):
+        return self.first(x) + 0 * self.second.mean.sum()
+
+
+def sharing(_=None):
+    net, optimizer = tiny.wrap(Sharing(), plan="wfbp")
+    for step in range(STEPS):
+        tiny.step(net, optimizer, step, shoal.rank())
+    return net.first.mean.clone(), net.second.mean.clone()
+
+
+def test_a_shared_buffer_is_followed_where_it_is_reassigned(pool):
+    alone = Sharing()
+    optimizer = tiny.sgd(alone)
+    for step in range(STEPS):
+        tiny.step(alone, optimizer, step, 0)
+    for first, second in pool(MEMBERS).run(sharing):
+        assert torch.allclose(first, alone.first.mean) and torch.equal(second, alone.second.mean)
+
+
 def growing(_=None):
     """A cache that becomes longer, on each member in its own time."""
     net, optimizer = tiny.wrap(Averaging(grows=True), plan="wfbp")

@@ -65,16 +65,17 @@ def test_the_outer_gradient_points_where_members_went(pool, plan, steps, expecte
         assert torch.equal(values, expected)
 
 
-def exact(plan, steps):
-    net = tiny.model()
+def exact(plan, steps, training=True):
+    net = tiny.model().train(training)
     net, optimizer = shoal.data_parallel(net, torch.optim.SGD(net.parameters(), lr=0.1), plan)
     for step in range(steps):
         take_step(net, optimizer, step, shoal.rank())
     return tiny.values(net)
 
 
-def test_one_step_without_momentum_is_the_exact_step_up_to_rounding(pool):
-    for local, every in zip(pool(2).run(exact, "local:1", 6), pool(2).run(exact, "direct", 6)):
+@pytest.mark.parametrize("training", [True, False], ids=["training", "as in evaluation"])  # who tunes a model whose statistics are to stay
+def test_one_step_without_momentum_is_the_exact_step_up_to_rounding(pool, training):
+    for local, every in zip(pool(2).run(exact, "local:1", 6, training), pool(2).run(exact, "direct", 6)):
         assert all(torch.allclose(a, b, rtol=1e-5, atol=1e-6) for a, b in zip(local, every))
 
 
@@ -87,19 +88,6 @@ def test_alone_it_is_plain_training():
         take_step(plain, by, step, 0)
     net.flush()
     assert tiny.equal(tiny.values(net), tiny.values(plain))
-
-
-def as_in_evaluation(plan, steps):
-    net = tiny.model().eval()  # as who tunes a model whose statistics are to stay
-    net, optimizer = shoal.data_parallel(net, torch.optim.SGD(net.parameters(), lr=0.1), plan)
-    for step in range(steps):
-        take_step(net, optimizer, step, shoal.rank())
-    return tiny.values(net)
-
-
-def test_steps_count_whose_forward_passes_are_as_in_evaluation(pool):
-    for local, every in zip(pool(2).run(as_in_evaluation, "local:1", 6), pool(2).run(exact, "direct", 6)):
-        assert all(torch.allclose(a, b, rtol=1e-5, atol=1e-6) for a, b in zip(local, every))
 
 
 # --- in any loop

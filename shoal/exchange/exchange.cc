@@ -256,11 +256,8 @@ Exchange::~Exchange() {
 
 const ExchangePlan& Exchange::plan() const { return impl_->plan; }
 std::uint64_t Exchange::iteration() const { return impl_->iteration; }
-std::uint64_t Exchange::before() const { return impl_->before; }
-void Exchange::continues(std::uint64_t before) {
-  impl_->before = before;
-  impl_->iterations = before + impl_->iteration;
-}
+std::uint64_t Exchange::before() const { return impl_->iterations - impl_->iteration; }
+void Exchange::continues(std::uint64_t before) { impl_->iterations = before + impl_->iteration; }
 void Exchange::begin(double weight, std::uint64_t asks, std::uint64_t digest, std::uint32_t turn) {
   impl_->begin(weight, asks, digest, turn);
 }

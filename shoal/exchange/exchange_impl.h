@@ -98,7 +98,7 @@ struct Exchange::Impl {
   std::vector<std::unique_ptr<Passage>> passages;        // by unit
   std::vector<std::uint32_t> unit_of, place_of;          // by tensor
   std::uint64_t iteration = 0, next_sequence = 0, sequence = 0;
-  std::uint64_t before = 0, iterations = 0;              // of the run that this one continues; of both so far
+  std::uint64_t iterations = 0;                          // so far, also of the run that this one continues
   std::uint64_t operations = 0;                          // of an iteration: the roll call's, presence's, the units'
   std::uint32_t turn = 0;                                // of the open or latest iteration
   bool open = false;

@@ -82,8 +82,8 @@ class FactorFlow final : public GatheredFlow {
 
   void unpack() {
     if (gathered_.total == 0) return;
-    const auto all = [&](Buffer& arena, std::uint64_t columns, std::span<const std::byte> factor::Written::*matrix) {
-      std::byte* const first = arena.get(gathered_.total * columns * size_of(shape_.row_type()));
+    const auto all = [&](Buffer& buffer, std::uint64_t columns, std::span<const std::byte> factor::Written::*matrix) {
+      std::byte* const first = buffer.get(gathered_.total * columns * size_of(shape_.row_type()));
       std::byte* to = first;
       for (const auto& written : written_) {
         const auto count = written.rows * columns;
@@ -98,10 +98,10 @@ class FactorFlow final : public GatheredFlow {
 
   const factor::Shape shape_;
   const std::byte* rest_ = nullptr;  // this member's
-  Buffer own_;                        // its pair on the wire
+  Buffer own_;                       // its pair on the wire
   const std::byte* own_wire_ = nullptr;
   std::uint64_t own_lines_ = 0;
-  Buffer rests_;                      // the mean of all rests
+  Buffer rests_;                     // the mean of all rests
   std::vector<factor::Written> written_;  // by rank
   bool unpacked_ = false;
   Buffer x_, g_;

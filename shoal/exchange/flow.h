@@ -59,6 +59,8 @@ class Courier {
   // Among the members of another runner.
   void start_among(collective::Runner& runner, const collective::Verified& program, const collective::Layout& layout, collective::Buffers buffers,
                    const collective::Run& run, net::Done done);
+  // That the member in this place of the runner said what none can that runs the same code.
+  net::Failure mismatch(std::size_t place, const std::string& said) const;
   std::uint64_t sent() const { return sent_; }
   void count_anew() { sent_ = 0; }
 

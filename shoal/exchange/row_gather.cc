@@ -72,8 +72,7 @@ net::Failure RowGather::read_heads() {
   for (std::size_t rank = 0; rank < heads_.size(); ++rank) {
     const Head& head = heads_[rank];
     if (head.rows > kMostRowBytes / row_bytes_ || head.marked > 1) {
-      return std::make_shared<Error>(Code::mismatch, "rank " + std::to_string(courier_.runner().members()[rank]) + " has " + std::to_string(head.rows) + " rows of " + run_.label,
-                                     "exchange", "run the same code on every member");
+      return courier_.mismatch(rank, std::to_string(head.rows) + " rows of " + run_.label);
     }
     rows_.push_back(head.rows);
     total_ += head.rows;

@@ -5,7 +5,6 @@
 #include <cstring>
 #include <utility>
 
-#include "shoal/core/error.h"
 #include "shoal/core/reduce.h"
 #include "shoal/exchange/gathered_flow.h"
 #include "shoal/exchange/ways.h"
@@ -100,8 +99,7 @@ class RowFlow final : public GatheredFlow {
       for (std::uint64_t k = 0; k < count; ++k) {
         const bool sound = index[k] >= (k > 0 ? index[k - 1] + 1 : 0) && static_cast<std::uint64_t>(index[k]) < table_rows_;
         if (sound) continue;
-        return std::make_shared<Error>(Code::mismatch, "rank " + std::to_string(courier().runner().members()[rank]) + " has row " + std::to_string(index[k]) + " of " + run().label,
-                                       "exchange", "run the same code on every member");
+        return courier().mismatch(rank, "row " + std::to_string(index[k]) + " of " + run().label);
       }
       at += count;
     }

@@ -19,7 +19,6 @@
 #include <span>
 #include <utility>
 
-#include "shoal/core/error.h"
 #include "shoal/core/finite.h"
 #include "shoal/core/reduce.h"
 #include "shoal/exchange/packed_flow.h"
@@ -163,8 +162,7 @@ class TopkFlow final : public PackedFlow {
       for (std::uint64_t j = 0; j < numbers_; ++j) {
         const auto number = all_[rank * own_.size() + j];
         if (number < count()) continue;
-        return std::make_shared<Error>(Code::mismatch, "rank " + std::to_string(courier().runner().members()[rank]) + " has element " + std::to_string(number) + " of " + label_,
-                                       "exchange", "run the same code on every member");
+        return courier().mismatch(rank, "element " + std::to_string(number) + " of " + label_);
       }
     }
     return nullptr;

@@ -90,7 +90,7 @@ class CreditPolicy {
   std::uint64_t outstanding(Instant now);        // granted, not arrived, of streams that move
   double rate() const { return rate_.best; }          // bytes/s received while busy, highest of the last seconds
 
-  // Credit of a peer of which nothing has come for so long does not count, like that of dry streams, and gets no more: others may use the link. As long as a
+  // Credit of a peer of which nothing has come for so long does not count, like that of dry streams, and it gets no more: others may use the link. As long as a
   // whole window takes, and a wake-up; and where a peer's link has a queue, as long as an answer takes through it.
   Nanoseconds stale() const;
   Nanoseconds stale(Rank peer) const;

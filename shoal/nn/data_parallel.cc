@@ -307,4 +307,9 @@ void DataParallel::record(EventKind kind, Instant begin, Instant end, std::size_
                           i < event_names_.size() ? event_names_[i] : 0});
 }
 
+void DataParallel::note(const std::string& line) const {
+  const auto now = steady_now();
+  Events::local().record({EventKind::note, now, now, static_cast<std::int64_t>(exchange_->iteration()), -1, 0, Events::local().intern(line)});
+}
+
 }  // namespace shoal::nn

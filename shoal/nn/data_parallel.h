@@ -247,6 +247,7 @@ class DataParallel final : private GradientListener, private PairListener, priva
   void require_unchanged(std::size_t i) const;
   at::Tensor contribution(std::size_t i) const;
   void record(EventKind kind, Instant begin, Instant end, std::size_t i, double value) const;
+  void note(const std::string& line) const;  // for the report, at this iteration
 
   Session& session_;
   const std::vector<NamedTensor> parameters_;

@@ -71,10 +71,8 @@ void DataParallel::contribute(std::size_t i) {
 void DataParallel::move_on() {
   if (open_ || !samples_are_spent_ || !session_.may_move() || !session_.move_on()) return;
   take_plan(course().plan);  // as those who came do
-  const auto now = steady_now();
-  Events::local().record({EventKind::note, now, now, static_cast<std::int64_t>(exchange_->iteration()), -1, 0,
-                          Events::local().intern("from step " + std::to_string(exchange_->iteration()) + " on members are " + std::to_string(session_.living()) +
-                                                 ": others have come in place of those that were lost")});
+  note("from step " + std::to_string(exchange_->iteration()) + " on members are " + std::to_string(session_.living()) +
+       ": others have come in place of those that were lost");
 }
 
 // First thing in a step's attempt: nothing, unless the members have become fewer since its gradients left.
@@ -85,10 +83,8 @@ void DataParallel::begin_again_after_loss() {
   take_plan(exchange_->plan());
   exchange_->begin(weight_, own_asks(), digest_is_due() ? digest() : 0);
   for (std::size_t i = 0; i < parameters_.size(); ++i) contribute(i);
-  const auto now = steady_now();
-  Events::local().record({EventKind::note, now, now, static_cast<std::int64_t>(exchange_->iteration()), -1, 0,
-                          Events::local().intern("step " + std::to_string(exchange_->iteration()) + " is taken by the " +
-                                                 std::to_string(session_.living()) + " members that are left, from the gradients they had kept")});
+  note("step " + std::to_string(exchange_->iteration()) + " is taken by the " +
+       std::to_string(session_.living()) + " members that are left, from the gradients they had kept");
 }
 
 }  // namespace shoal::nn

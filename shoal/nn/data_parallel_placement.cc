@@ -86,9 +86,7 @@ void DataParallel::say_placement() {
   say(small, "are small, and copied");
   say(made, "are not sent, but what is made from them");
   say(told_first, "vary, and tell their size first");
-  const auto now = steady_now();
-  Events::local().record(
-      {EventKind::note, now, now, static_cast<std::int64_t>(exchange_->iteration()), -1, 0, Events::local().intern(line)});
+  note(line);
 }
 
 }  // namespace shoal::nn

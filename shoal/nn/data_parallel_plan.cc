@@ -54,9 +54,7 @@ void DataParallel::continue_from(std::uint64_t iterations, std::optional<exchang
   exchange_->continues(iterations);
   const auto choice = exchange::to_text(options_.choice);
   if (plan && !options_.plan && plan->choice != choice) {
-    const auto now = steady_now();
-    Events::local().record({EventKind::note, now, now, static_cast<std::int64_t>(iterations), -1, 0,
-                            Events::local().intern("the checkpoint was made by another plan, " + plan->choice + ": this run chooses anew, by " + choice)});
+    note("the checkpoint was made by another plan, " + plan->choice + ": this run chooses anew, by " + choice);
     plan.reset();
   }
   if (iterations < measured_iterations_) {

@@ -47,10 +47,8 @@ void DataParallel::mend_replicas() {
   take_plan(exchange::without_factors(exchange_->plan()));
   drift_.reset();
   replicas_differ_ = false;
-  const auto now = steady_now();
-  Events::local().record({EventKind::note, now, now, static_cast<std::int64_t>(exchange_->iteration()), -1, 0,
-                          Events::local().intern("members multiply to other bits: what went by factors goes as whole gradients from step " +
-                                                 std::to_string(exchange_->iteration()) + " on, from the values of rank " + std::to_string(source))});
+  note("members multiply to other bits: what went by factors goes as whole gradients from step " +
+       std::to_string(exchange_->iteration()) + " on, from the values of rank " + std::to_string(source));
 }
 
 }  // namespace shoal::nn
