@@ -257,22 +257,31 @@ def test_a_run_goes_on_to_the_bit(pool, tmp_path, rule):
 
 @pytest.mark.parametrize("consistency", ["essp:2", "ssp:2", "async", "bsp:1"])
 def test_stale_rows_train_too(pool, consistency):
-    for first, last in pool(3).run(stale, f"stale-{consistency.replace(':', '-')}", consistency):
-        assert last < first / 2
+    for before, after in pool(3).run(stale, f"stale-{consistency.replace(':', '-')}", consistency):
+        assert after < 0.75 * before
 
 
 def stale(name, consistency):
-    """The mean squared norm of the rows that all members shrink."""
-    layer = shoal.nn.TableEmbedding(new_table("sgd:0.05", name, consistency=consistency))
-    losses = []
+    """The mean squared norm of the rows that all members shrink, before any has and when all have. The rate is so small that no row is
+    overshot even where nobody sees another's steps, which async allows: a row's come to at most 1.3 times itself."""
+    layer = shoal.nn.TableEmbedding(new_table("sgd:0.01", name, consistency=consistency))
+    batches = [batch(k, shoal.rank())[0] for k in range(3)]
+
+    def loss(ids):
+        return layer(ids).pow(2).sum(-1).mean() * 10
+
+    def all_batches():
+        layer.table.barrier()
+        with torch.no_grad():
+            total = sum(loss(ids).item() for ids in batches)
+        layer.table.barrier()
+        return total
+
+    before = all_batches()
     for step in range(30):
-        ids = batch(step % 3, shoal.rank())[0]
-        loss = layer(ids).pow(2).sum(-1).mean() * 10
-        losses.append(loss.item())
-        loss.backward()
+        loss(batches[step % 3]).backward()
         shoal.nn.step(layer)
-    layer.table.barrier()
-    return sum(losses[:3]), sum(losses[-3:])
+    return before, all_batches()
 
 
 def mistakes():
