@@ -331,6 +331,7 @@ class DataParallel(Wrapped):
             self._core.set_buffers(self._followed.now)
 
     def _whole_gradients(self) -> None:
+        self._divided.follow(self._gates)  # the plan may have been taken between two passes of one step
         self._divided.whole_gradients()
 
     def _iteration_begins(self) -> None:

@@ -98,6 +98,27 @@ def test_training_has_the_bits_of_one_process(pool, optimizer, form, members):
         assert all(map(tiny.equal, ours, expected))
 
 
+def two_passes(plan):
+    """Each pass is exchanged, the second with the mean of the first in it; the plan takes over between the two of one step."""
+    net, optimizer = made("adam")
+    net, optimizer = shoal.data_parallel(net, optimizer, plan=plan)
+    norms = []
+    for step in range(4):
+        optimizer.zero_grad()
+        for part in range(2):
+            loss(net, 2 * step + part, shoal.rank(), 8).backward()
+        norms.append(nn.utils.clip_grad_norm_(net.parameters(), 0.5))
+        optimizer.step()
+    return len(net._core.divided), [*norms, *tiny.values(net)]
+
+
+def test_a_plan_that_takes_over_between_two_passes_of_a_step_hides_no_gradient(pool):
+    whole = pool(2).run(two_passes, "direct")
+    for (divided, ours), (_, expected) in zip(pool(2).run(two_passes, PLAN), whole):
+        assert divided == 2
+        assert all(map(torch.equal, ours, expected))
+
+
 def watched():
     """Rank 0 looks at everything after every step, the others at nothing."""
     net, optimizer = made("adam")
