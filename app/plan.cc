@@ -2,7 +2,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <cmath>
 #include <filesystem>
 #include <memory>
 #include <nlohmann/json.hpp>
@@ -27,6 +26,7 @@ namespace {
 namespace fs = std::filesystem;
 using namespace std::chrono_literals;
 
+constexpr double kFewestSamples = 1e-6, kMostSamples = 1e12;  // a second; nobody trains slower or faster
 constexpr Nanoseconds kPatience = 120s;            // a factory imports PyTorch, and whatever else it needs
 constexpr std::size_t kLargestFile = 256 << 20;
 constexpr double kBackwardAndForward = 3;          // an iteration's operations, in forward passes
@@ -58,7 +58,9 @@ void check(const PlanOptions& options) {
   if (!options.has_factory()) refuse_beside(options.sample, "--sample", "is of a factory (package.module:factory), and " + options.model + " is none");
   const auto& samples = options.samples_a_second;
   if (samples && options.gflops) refuse("how fast a member computes is what --gflops says", "--samples-per-second");
-  if (samples && !(std::isfinite(*samples) && *samples > 0)) refuse(fmt::format("{:g} is not above 0", *samples), "--samples-per-second");
+  if (samples && !(*samples >= kFewestSamples && *samples <= kMostSamples)) {
+    refuse(fmt::format("{:g} is not from {:g} to {:g}", *samples, kFewestSamples, kMostSamples), "--samples-per-second");
+  }
   if (options.sharing < 1 || options.sharing > most_members) refuse(fmt::format("{} members cannot share a machine", options.sharing), "--sharing");
 }
 
@@ -89,6 +91,10 @@ exchange::Model traced(const PlanOptions& options) {
 exchange::Model model_of(const PlanOptions& options) {
   if (options.has_factory()) return traced(options);
   if (options.model.ends_with(".json")) return exchange::model_from_json(contents(options.model), options.model);
+  const auto& known = nn::models::names();
+  if (std::find(known.begin(), known.end(), options.model) == known.end()) {
+    refuse("there is no such model", options.model, fmt::format("one of {}; package.module:factory; or a model's file, .json", fmt::join(known, ", ")));
+  }
   return nn::models::known_model(options.model);
 }
 
@@ -126,6 +132,7 @@ double measured_here() {
 std::uint32_t members_of(const PlanOptions& options, const std::optional<Measured>& measured) {
   if (!options.members && !options.topology.empty()) return 0;
   const bool of_file = !options.members && measured;
+  if (!options.members && !measured) refuse("of how many members is not said", "-n", "shoal plan " + options.model + " -n 4");
   const int members = of_file ? measured->members : options.members.value_or(0);
   if (members < 1 || members > most_members) {
     refuse(fmt::format("a run has 1 to {} members, not {}", most_members, members), of_file ? options.measured : "-n");

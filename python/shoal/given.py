@@ -17,7 +17,7 @@ def check(module, optimizer, plan) -> None:
     if not isinstance(optimizer, torch.optim.Optimizer):
         raise mistake(where, f"the optimizer is a {type(optimizer).__name__}", "give it a torch.optim.Optimizer")
     if not isinstance(plan, str):
-        raise mistake(where, f"the plan is a {type(plan).__name__}", 'give it "auto" or the path of a plan.json')
+        raise mistake(where, f"the plan is a {type(plan).__name__}", 'give it a word such as "auto" or "wfbp", or the path of a plan.json')
     for part in module.modules():
         for kind in type(part).__mro__:
             if kind.__name__ in _EXCHANGE_THEMSELVES and kind.__module__.startswith("torch."):
@@ -55,6 +55,8 @@ def trained_parameters(module: torch.nn.Module):
     for name, parameter in module.named_parameters():
         if isinstance(parameter, torch.nn.parameter.UninitializedTensorMixin):
             raise mistake(f"parameter {name}", "it has no shape yet", "run the model once before data_parallel()")
+        if parameter.is_meta:
+            raise mistake(f"parameter {name}", "it is on the meta device and has no values", 'call module.to_empty(device="cpu") and set them before data_parallel()')
         if parameter.requires_grad and parameter.numel() > 0:
             trained.append((name, parameter))
     if not trained:

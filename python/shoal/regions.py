@@ -10,6 +10,7 @@
 import torch
 
 from . import _C, session
+from .errors import mistake
 
 
 class Regions:
@@ -33,11 +34,11 @@ class Regions:
 
     def put(self, rank: int, region: int, tensor: torch.Tensor, offset: int = 0) -> None:
         """Into that member's region, `offset` elements from its start. Returns when `tensor` may change again."""
-        self._core.put(rank, region, offset, tensor)
+        self._core.put(rank, region, _start("put", offset), tensor)
 
     def get(self, rank: int, region: int, into: torch.Tensor, offset: int = 0) -> None:
         """From that member's region. Returns when `into` is full."""
-        self._core.get(rank, region, offset, into)
+        self._core.get(rank, region, _start("get", offset), into)
 
     def signal(self, rank: int, sequence: int) -> None:
         """wait(this rank, sequence) ends there once everything that was put there before is in place."""
@@ -52,3 +53,9 @@ class Regions:
 
     def release(self) -> None:
         self._core = None
+
+
+def _start(what: str, offset: int) -> int:
+    if offset < 0:
+        raise mistake(what, f"an offset of {offset} is before the region", "offsets count elements from its start")
+    return offset

@@ -64,6 +64,37 @@ def test_what_is_no_model_or_no_optimizer_of_it_is_refused_alone_too():
         assert refused.value.exit_code == 2
 
 
+def without_values():
+    net = nn.Linear(4, 4, device="meta")
+    with pytest.raises(shoal.Error) as refused:
+        shoal.data_parallel(net, torch.optim.SGD(net.parameters(), lr=0.1))
+    return refused.value.exit_code, str(refused.value)
+
+
+def test_parameters_without_values_are_refused(pool):
+    line = 'parameter weight: it is on the meta device and has no values (call module.to_empty(device="cpu") and set them before data_parallel())'
+    assert pool(2).run(without_values) == [(2, line)] * 2
+
+
+# In the first iterations, with all means awaited, and later, by priority, when parameters are stepped one by one.
+@pytest.mark.parametrize("plan, step", [("wfbp", 1), ("wfbp", 6), ("p3", 6)])
+def test_a_step_that_one_member_leaves_out_is_told(plan, step):
+    code, _, err = run_failing(2, f"""
+net = tiny.model()
+net, optimizer = shoal.data_parallel(net, torch.optim.SGD(net.parameters(), lr=0.1), plan="{plan}")
+for step in range(12):
+    optimizer.zero_grad()
+    tiny.loss(net, step, shoal.rank()).backward()
+    if step != {step} or shoal.rank() == 0:
+        optimizer.step()
+""")
+    assert code == 2
+    lines = (f"rank 0, step {step + 1}: this member has stepped since its last backward(), another has not (call step() behind the same backward()",
+             f"rank 1, step {step + 1}: this member has not stepped since its last backward(), others have (call step() behind the same backward()")
+    assert any(line in err for line in lines)  # who says its own first ends the other
+    assert "Traceback" not in err
+
+
 def test_a_damaged_plan_is_refused_alone_too(tmp_path, monkeypatch):
     damaged = tmp_path / "damaged.json"
     damaged.write_text('{"ranks": 2')

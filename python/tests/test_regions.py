@@ -44,7 +44,8 @@ def test_everybody_puts_and_gets(pool):
 
 def mistakes():
     regions, lines = shoal.Regions(), []
-    for call in (lambda: regions.put(shoal.rank(), 0, torch.zeros(1)), lambda: regions.wait(9, 1), lambda: regions.register(torch.zeros(4, 4).t())):
+    for call in (lambda: regions.put(shoal.rank(), 0, torch.zeros(1)), lambda: regions.wait(9, 1), lambda: regions.register(torch.zeros(4, 4).t()),
+                 lambda: regions.put(shoal.rank(), 0, torch.zeros(1), offset=-1)):
         with pytest.raises(shoal.Error) as caught:
             call()
         assert caught.value.exit_code == 2
@@ -55,4 +56,5 @@ def mistakes():
 def test_mistakes_are_one_line_each(pool):
     for rank, lines in enumerate(pool(3).run(mistakes)):
         assert lines == [f"put: no other member has rank {rank} (this is rank {rank} of 3)", f"wait: no other member has rank 9 (this is rank {rank} of 3)",
-                         "regions: a region takes contiguous tensors of the CPU (pass tensor.contiguous().cpu())"]
+                         "regions: a region takes contiguous tensors of the CPU (pass tensor.contiguous().cpu())",
+                         "put: an offset of -1 is before the region (offsets count elements from its start)"]

@@ -234,6 +234,7 @@ class DataParallel final : private GradientListener, private PairListener, priva
   void close_iteration();
   std::uint64_t own_asks() const;
   void hear_asks();
+  void require_equal_steps() const;
   bool digest_is_due() const;
   std::uint64_t digest() const;
   void compare_replicas();
@@ -295,6 +296,7 @@ class DataParallel final : private GradientListener, private PairListener, priva
   bool samples_are_spent_ = true;          // an iteration has begun with them: the next forward counts anew
   std::optional<double> declared_samples_;
   std::uint64_t asks_ = 0, asked_ = 0;
+  enum class Behind : std::uint8_t { unknown, step, pass } behind_ = Behind::unknown;  // what the open iteration, or the next one, comes behind
 
   int pass_ = -1;                          // graph task of the backward pass that opened this iteration
   int callback_in_ = -1;                   // graph task that will call backward_ends()

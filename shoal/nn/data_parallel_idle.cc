@@ -6,6 +6,7 @@ namespace shoal::nn {
 bool DataParallel::idle_iteration() {
   if (open_) complete();
   multiply_all_held();
+  behind_ = Behind::unknown;
   begin(0);
   account_rest();
   const bool somebody_has_data = buffers_.start(exchange_->weights());

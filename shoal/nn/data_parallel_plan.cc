@@ -19,6 +19,8 @@ constexpr std::uint64_t kFit = std::uint64_t{1} << 63;
 constexpr std::uint64_t kFollow = std::uint64_t{1} << 61;
 // Workers train no more: those who only serve may go.
 constexpr std::uint64_t kOver = std::uint64_t{1} << 62;
+// Not asked but told with it: what the iteration comes behind. Who has no data tells neither.
+constexpr std::uint64_t kBehindStep = std::uint64_t{1} << 60, kBehindPass = std::uint64_t{1} << 59;
 
 // So many iterations by the plan say what one usually takes, without the first, which places and allocates. In the tens of milliseconds that these are of a
 // small model caches and the allocator are still cold: once more, then, when they are warm.
@@ -26,11 +28,25 @@ constexpr std::uint64_t kUntilSettled = 10, kUntilSettledAgain = 60;
 
 }  // namespace
 
-std::uint64_t DataParallel::own_asks() const { return asks_ | (wants_fit_ ? kFit : 0) | (has_drifted_ ? kFollow : 0) | (dismisses_ ? kOver : 0); }
+std::uint64_t DataParallel::own_asks() const {
+  return asks_ | (wants_fit_ ? kFit : 0) | (has_drifted_ ? kFollow : 0) | (dismisses_ ? kOver : 0) |
+         (behind_ == Behind::step ? kBehindStep : behind_ == Behind::pass ? kBehindPass : 0);
+}
+
+// Where one member leaves out a step(), its second backward() meets the others' next one, and each would go its own way from there on.
+void DataParallel::require_equal_steps() const {
+  const auto told = exchange_->asked();
+  if (!(told & kBehindStep) || !(told & kBehindPass)) return;
+  const bool stepped = behind_ == Behind::step;
+  throw Error(Code::mismatch,
+              std::string("this member has ") + (stepped ? "" : "not ") + "stepped since its last backward(), " + (stepped ? "another has not" : "others have"),
+              "rank " + std::to_string(session_.rank()) + ", step " + std::to_string(exchange_->iteration()),
+              "call step() behind the same backward() passes on every member");
+}
 
 void DataParallel::hear_asks() {
   const auto asks = exchange_->asked();
-  asked_ |= asks & ~(kFit | kFollow | kOver);
+  asked_ |= asks & ~(kFit | kFollow | kOver | kBehindStep | kBehindPass);
   over_ = (asks & kOver) != 0;
   fit_asked_ = fit_asked_ || (asks & (kFit | kFollow)) != 0;
   measure_asked_ = measure_asked_ || (asks & kFit) != 0;

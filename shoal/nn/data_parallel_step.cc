@@ -12,7 +12,10 @@ void DataParallel::finish() {
   if (!ended_) account_rest();
   session_.together("step " + std::to_string(exchange_->iteration()), [this] {
     begin_again_after_loss();
-    if (!stepping_) buffers_.start(weights());
+    if (!stepping_) {
+      buffers_.start(weights());
+      require_equal_steps();
+    }
     for (const auto i : in_order_of_arrival()) install_mean(i);  // each is multiplied or placed while others are on the wire
     buffers_.finish();
     if (session_.outlives_losses()) exchange_->settle();
@@ -27,6 +30,7 @@ void DataParallel::step_begins() {
   if (!ended_) account_rest();
   buffers_.start(weights());
   buffers_.finish();
+  require_equal_steps();
   hear_asks();
   stepping_ = true;
 }
@@ -66,12 +70,14 @@ void DataParallel::commit() {
   finish();
   if (!stepping_) update_ends();
   close_iteration();
+  behind_ = Behind::step;
 }
 
 void DataParallel::complete() {
   if (stepping_) return options_.step_the_rest();
   finish();
   close_iteration();
+  behind_ = Behind::pass;
 }
 
 // What all members do together (a fit, a mend) they do at the end of a whole step, a moment that comes in the same order on each of them whatever

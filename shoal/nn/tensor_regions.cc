@@ -84,7 +84,8 @@ void TensorRegions::wait(net::Rank from, std::uint64_t sequence) {
   if (const net::Failure failure = transport.failure()) throw Error(*failure);
   if (!ended) {
     throw Error(Code::timeout, "rank " + std::to_string(from) + " has signalled " + std::to_string(regions_->signalled(from)) + ", not " +
-                std::to_string(sequence) + ", within " + show_seconds(Seconds(session_.patience()).count()), "wait");
+                std::to_string(sequence) + ", within " + show_seconds(Seconds(session_.patience()).count()), "wait",
+                "behind a put into a region that rank " + std::to_string(session_.rank()) + " has not registered no signal comes");
   }
 }
 

@@ -213,10 +213,12 @@ TEST(plan, a_mistake_is_one_line) {
     std::vector<std::string> flags;
     std::string line;
   } mistakes[] = {
-      {{"--gflops", "4"}, "-n: a run has 1 to 1024 members, not 0\n"},
+      {{"--gflops", "4"}, "-n: of how many members is not said (shoal plan m.json -n 4)\n"},
+      {{"-n", "0", "--gflops", "4"}, "-n: a run has 1 to 1024 members, not 0\n"},
       {{"-n", "4", "--gflops", "-4"}, "--gflops: -4 is not from 1e-06 to 1e+12\n"},
       {{"-n", "4", "--gflops", "4", "--batch", "0"}, "--batch: 0 is not from 1 to 1e+12\n"},
-      {{"-n", "4", "--samples-per-second", "0"}, "--samples-per-second: 0 is not above 0\n"},
+      {{"-n", "4", "--samples-per-second", "0"}, "--samples-per-second: 0 is not from 1e-06 to 1e+12\n"},
+      {{"-n", "4", "--samples-per-second", "1e-300"}, "--samples-per-second: 1e-300 is not from 1e-06 to 1e+12\n"},
       {{"-n", "4", "--gflops", "4", "--sharing", "0"}, "--sharing: 0 members cannot share a machine\n"},
       {{"-n", "4", "--gflops", "4", "--overlap", "2"}, "--overlap: 2 is not from 0 to 1\n"},
       {{"-n", "4", "--gflops", "4", "--plan", "auto,ring"}, "--plan: \"ring\" is no GLOB=WAY (one policy, then overrides: auto,embed*=ring)\n"},
@@ -234,7 +236,7 @@ TEST(plan, a_mistake_is_one_line) {
   }
   const Folder folder;
   EXPECT_EQ(shoal(folder, {"plan", "none.json", "-n", "2"}).err, "none.json: cannot be read: No such file or directory\n");
-  EXPECT_THAT(shoal(folder, {"plan", "vgg", "-n", "2"}).err, testing::StartsWith("vgg: there is no such model (lenet, "));
+  EXPECT_THAT(shoal(folder, {"plan", "vgg", "-n", "2"}).err, testing::StartsWith("vgg: there is no such model (one of lenet, "));
   folder.write("m.json", "{}");
   EXPECT_EQ(shoal(folder, {"plan", "m.json", "-n", "2"}).err, "m.json: model has no \"version\" (docs/plans.md describes a model's file)\n");
 }
