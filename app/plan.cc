@@ -26,7 +26,6 @@ namespace {
 namespace fs = std::filesystem;
 using namespace std::chrono_literals;
 
-constexpr double kFewestSamples = 1e-6, kMostSamples = 1e12;  // a second; nobody trains slower or faster
 constexpr Nanoseconds kPatience = 120s;            // a factory imports PyTorch, and whatever else it needs
 constexpr std::size_t kLargestFile = 256 << 20;
 constexpr double kBackwardAndForward = 3;          // an iteration's operations, in forward passes
@@ -58,9 +57,7 @@ void check(const PlanOptions& options) {
   if (!options.has_factory()) refuse_beside(options.sample, "--sample", "is of a factory (package.module:factory), and " + options.model + " is none");
   const auto& samples = options.samples_a_second;
   if (samples && options.gflops) refuse("how fast a member computes is what --gflops says", "--samples-per-second");
-  if (samples && !(*samples >= kFewestSamples && *samples <= kMostSamples)) {
-    refuse(fmt::format("{:g} is not from {:g} to {:g}", *samples, kFewestSamples, kMostSamples), "--samples-per-second");
-  }
+  if (samples) exchange::within(*samples, 1e-6, 1e12, "--samples-per-second");
   if (options.sharing < 1 || options.sharing > most_members) refuse(fmt::format("{} members cannot share a machine", options.sharing), "--sharing");
 }
 

@@ -258,13 +258,14 @@ def test_a_run_goes_on_to_the_bit(pool, tmp_path, rule):
 @pytest.mark.parametrize("consistency", ["essp:2", "ssp:2", "async", "bsp:1"])
 def test_stale_rows_train_too(pool, consistency):
     for before, after in pool(3).run(stale, f"stale-{consistency.replace(':', '-')}", consistency):
-        assert after < 0.75 * before
+        assert after < before / 2
 
 
 def stale(name, consistency):
     """The mean squared norm of the rows that all members shrink, before any has and when all have. The rate is so small that no row is
-    overshot even where nobody sees another's steps, which async allows: a row's come to at most 1.3 times itself."""
-    layer = shoal.nn.TableEmbedding(new_table("sgd:0.01", name, consistency=consistency))
+    overshot even where nobody sees another's steps, which async allows: a row's come to at most 1.3 times itself. By bsp a step is the mean of three."""
+    rule = "sgd:0.03" if consistency.startswith("bsp") else "sgd:0.01"
+    layer = shoal.nn.TableEmbedding(new_table(rule, name, consistency=consistency))
     batches = [batch(k, shoal.rank())[0] for k in range(3)]
 
     def loss(ids):

@@ -13,11 +13,6 @@
 namespace shoal::exchange {
 namespace {
 
-double within(double value, double least, double most, const std::string& where) {
-  if (!(value >= least && value <= most)) refuse(fmt::format("{:g} is not from {:g} to {:g}", value, least, most), where);
-  return value;
-}
-
 collective::LinkModel link_of(const Asked& asked) {
   collective::LinkModel link;
   link.rate = parse_rate(asked.rate);
@@ -39,6 +34,11 @@ void take_network(Cluster& cluster, const Asked::Network& network) {
 }
 
 }  // namespace
+
+double within(double value, double least, double most, const std::string& where) {
+  if (!(value >= least && value <= most)) refuse(fmt::format("{:g} is not from {:g} to {:g}", value, least, most), where);
+  return value;
+}
 
 PlanQuestion question_of(const Asked& asked, const std::string& dashes) {
   PlanQuestion question;

@@ -45,6 +45,9 @@ struct PlanAnswer {
   double balanced_seconds = 0;  // of an iteration divided like that
 };
 
+// `value`, or Error{invalid_argument} of `where` that says from what to what it may be.
+double within(double value, double least, double most, const std::string& where);
+
 // All of the question but its model: that comes last, for making one may take long. Of a network what is made for it is in the cluster, too.
 // Throws Error{invalid_argument} that names what is wrong, with `dashes` in front: "--" of flags, nothing of arguments. So of bounds, of a choice of which
 // nothing is predicted, of a network of more than kMostExactHosts hosts, and of members that are not as many.
