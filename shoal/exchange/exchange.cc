@@ -85,7 +85,7 @@ void Exchange::Impl::require_no_failure() const {
   throw Error(*failure);
 }
 
-void Exchange::Impl::begin(double weight, std::uint64_t asks, std::uint64_t digest, std::uint32_t turn_in) {
+void Exchange::Impl::begin(double weight, const Told& told, std::uint32_t turn_in) {
   require_no_failure();
   open = true;
   turn = turn_in;
@@ -101,7 +101,7 @@ void Exchange::Impl::begin(double weight, std::uint64_t asks, std::uint64_t dige
     for (const auto tensor : plan.units[u].tensors) accounted[tensor] = false;
   }
   transport.doing("step " + std::to_string(iteration) + ", exchanging gradients");
-  post([this, own = Announcement{iteration, plan_hash, weight, asks, digest}, operation = net::operation_in(channel, sequence)] {
+  post([this, own = Announcement{iteration, plan_hash, weight, told}, operation = net::operation_in(channel, sequence)] {
     running.fetch_add(1, std::memory_order_acq_rel);
     roll_call.start(operation, own, [this](const net::Failure& why) {
       roll_called(why);
@@ -258,9 +258,7 @@ const ExchangePlan& Exchange::plan() const { return impl_->plan; }
 std::uint64_t Exchange::iteration() const { return impl_->iteration; }
 std::uint64_t Exchange::before() const { return impl_->iterations - impl_->iteration; }
 void Exchange::continues(std::uint64_t before) { impl_->iterations = before + impl_->iteration; }
-void Exchange::begin(double weight, std::uint64_t asks, std::uint64_t digest, std::uint32_t turn) {
-  impl_->begin(weight, asks, digest, turn);
-}
+void Exchange::begin(double weight, const Told& told, std::uint32_t turn) { impl_->begin(weight, told, turn); }
 void Exchange::produced(std::uint32_t tensor, const void* data) { impl_->account(tensor, static_cast<const std::byte*>(data)); }
 void Exchange::produced(std::uint32_t tensor, const factor::Pair& pair) { impl_->account(tensor, pair); }
 void Exchange::produced(std::uint32_t tensor, const Rows& rows) { impl_->account(tensor, rows); }
@@ -322,14 +320,20 @@ std::vector<double> Exchange::prescales() {
 
 std::uint64_t Exchange::asked() {
   std::uint64_t asks = 0;
-  for (const auto& a : impl_->announced("what members ask of all")) asks |= a.asks;
+  for (const auto& a : impl_->announced("what members ask of all")) asks |= a.told.asks;
   return asks;
 }
 
 std::vector<std::uint64_t> Exchange::digests() {
   std::vector<std::uint64_t> digests;
-  for (const auto& a : impl_->announced("digests of all members")) digests.push_back(a.digest);
+  for (const auto& a : impl_->announced("digests of all members")) digests.push_back(a.told.digest);
   return digests;
+}
+
+double Exchange::slowest_passes() {
+  double slowest = 0;
+  for (const auto& a : impl_->announced("passes of all members")) slowest = std::max(slowest, a.told.passes);
+  return slowest;
 }
 
 void Exchange::fail(const Error& why) { impl_->fail(std::make_shared<Error>(why)); }

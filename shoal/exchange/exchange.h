@@ -2,7 +2,7 @@
 // and priority, and opens its gate when the mean is there (wait-free backpropagation: Zhang et al., USENIX ATC 2017, 4.1).
 //
 // An iteration, on every member:
-//   begin(weight, asks)      once, before or with the first gradient; announces this member's weight in the mean
+//   begin(weight, told)      once, before or with the first gradient; announces this member's weight in the mean
 //   produced(tensor, own)    for each gradient, in any order, in the form that its way takes (flow.h); absent(tensor) for those that this
 //                            member does not have
 //   result(tensor)           waits for its gate; where the mean lies, or nullptr where no member had a gradient; factors(tensor) likewise
@@ -26,6 +26,7 @@
 #include "shoal/collective/run.h"
 #include "shoal/exchange/flow.h"
 #include "shoal/exchange/plan.h"
+#include "shoal/exchange/roll_call.h"
 
 namespace shoal::exchange {
 
@@ -54,10 +55,10 @@ class Exchange {
 
   // Weights (samples of this member in this iteration) are gathered from all members with the iteration's number and the
   // plan's hash, so that members which run different code are told apart at once: Error{mismatch}.
-  // asks: bits for all members to see in this iteration; digest likewise, of what must have the same bits on all, 0 for none.
+  // told: for all members to see in this iteration.
   // turn: only the tensors of this turn's units travel (plan.h), the others are neither produced nor absent. The same on all members.
   // Where all weights are 0 nothing travels.
-  void begin(double weight, std::uint64_t asks = 0, std::uint64_t digest = 0, std::uint32_t turn = 0);
+  void begin(double weight, const Told& told = {}, std::uint32_t turn = 0);
   void produced(std::uint32_t tensor, const void* data);
   void produced(std::uint32_t tensor, const factor::Pair& pair);  // by factors only, where a plain gradient is a pair that is all rest
   void produced(std::uint32_t tensor, const Rows& rows);          // by rows only, which take a plain gradient, too
@@ -81,6 +82,7 @@ class Exchange {
   std::vector<double> prescales();       // by rank: what gradients are multiplied by before they are added; 1 where weights are equal
   std::uint64_t asked();                 // what any member asks in the open iteration, the same on all; waits like weights()
   std::vector<std::uint64_t> digests();  // all members', by rank; waits like weights()
+  double slowest_passes();               // of what members told, the same on all; waits like weights()
   // By a way that is owned(), when the own part of the parameter is stepped and before commit(): sends it to all, and puts theirs into `whole`.
   // Both stay until returned() has waited for that, in this iteration or later; the next one's mean of this tensor does, too.
   void give_back(std::uint32_t tensor, const void* part, void* whole);

@@ -60,7 +60,7 @@ struct Exchange::Impl {
 
   // --- the caller's side
   void take(ExchangePlan next);
-  void begin(double weight, std::uint64_t asks, std::uint64_t digest, std::uint32_t turn);
+  void begin(double weight, const Told& told, std::uint32_t turn);
   void note(std::uint32_t tensor, bool here);
   void account(std::uint32_t tensor, const Contribution& own);
   std::optional<Mean> mean(std::uint32_t tensor);  // nothing where nobody had a gradient

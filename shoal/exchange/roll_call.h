@@ -1,6 +1,7 @@
 // The roll call that opens an iteration: every member tells every other its weight, the iteration's number, the hash of
-// its plan and what it asks of all. It costs one small message a pair and gives four things: the weights of the mean, proof that all
-// members run the same code, the name of the member that everybody waited for, and one step at which all know what one was told.
+// its plan and what else it tells. It costs one small message a pair and gives five things: the weights of the mean, proof that all
+// members run the same code, the name of the member that everybody waited for, one step at which all know what one was told, and how long the
+// slowest of them takes.
 //
 // Threads: start() and the handlers run on the transport's loop.
 #pragma once
@@ -13,12 +14,18 @@
 
 namespace shoal::exchange {
 
+// What a member tells all others beside its weight.
+struct Told {
+  std::uint64_t asks = 0;    // bits whose meaning the caller knows
+  std::uint64_t digest = 0;  // of what must have the same bits on all members; 0: not said in this iteration
+  double passes = 0;         // seconds that this member's passes of the iteration before took, without what it waited in them; 0: not known
+};
+
 struct Announcement {
   std::uint64_t iteration = 0;
   std::uint64_t plan_hash = 0;
-  double weight = 0;       // samples; 0: out of data
-  std::uint64_t asks = 0;  // bits whose meaning the caller knows
-  std::uint64_t digest = 0;  // of what must have the same bits on all members; 0: not said in this iteration
+  double weight = 0;  // samples; 0: out of data
+  Told told;
 };
 
 class RollCall {

@@ -182,7 +182,7 @@ void DataParallel::begin(double weight) {
   std::fill(backward_at_.begin(), backward_at_.end(), -1);
   if (generation_ != session_.generation()) take_plan(exchange_->plan());  // members have changed in another model's step
   if (!divided_.empty()) next_round();
-  hand_over([this] { exchange_->begin(weight_, own_asks(), digest_is_due() ? digest() : 0); });
+  hand_over([this] { exchange_->begin(weight_, told()); });
   open_ = true;
 }
 

@@ -232,7 +232,7 @@ class DataParallel final : private GradientListener, private PairListener, priva
   void waited_for_group(std::size_t i, Instant since);
   double waited() const { return exchange_->waited() + waited_in_layers_; }  // seconds that this member has stood still so far
   void close_iteration();
-  std::uint64_t own_asks() const;
+  exchange::Told told() const;
   void hear_asks();
   void require_equal_steps() const;
   bool digest_is_due() const;

@@ -81,7 +81,7 @@ void DataParallel::begin_again_after_loss() {
   for (auto& [i, gradient] : std::exchange(replaced_, {})) parameters_[i].tensor.mutable_grad() = gradient;
   std::fill(installed_.begin(), installed_.end(), false);
   take_plan(exchange_->plan());
-  exchange_->begin(weight_, own_asks(), digest_is_due() ? digest() : 0);
+  exchange_->begin(weight_, told());
   for (std::size_t i = 0; i < parameters_.size(); ++i) contribute(i);
   note("step " + std::to_string(exchange_->iteration()) + " is taken by the " +
        std::to_string(session_.living()) + " members that are left, from the gradients they had kept");

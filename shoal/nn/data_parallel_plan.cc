@@ -1,14 +1,11 @@
 // DataParallel's plan: from which figures it is chosen, how it follows the links, and what of it goes on in a run that continues another.
 #include <algorithm>
-#include <limits>
-#include <map>
-#include <sstream>
 #include <string>
 #include <utility>
 
 #include "shoal/nn/data_parallel.h"
 #include "shoal/nn/first_plan.h"
-#include "shoal/nn/shared_cores.h"
+#include "shoal/nn/paces.h"
 
 namespace shoal::nn {
 namespace {
@@ -28,9 +25,10 @@ constexpr std::uint64_t kUntilSettled = 10, kUntilSettledAgain = 60;
 
 }  // namespace
 
-std::uint64_t DataParallel::own_asks() const {
-  return asks_ | (wants_fit_ ? kFit : 0) | (has_drifted_ ? kFollow : 0) | (dismisses_ ? kOver : 0) |
-         (behind_ == Behind::step ? kBehindStep : behind_ == Behind::pass ? kBehindPass : 0);
+exchange::Told DataParallel::told() const {
+  const std::uint64_t asks = asks_ | (wants_fit_ ? kFit : 0) | (has_drifted_ ? kFollow : 0) | (dismisses_ ? kOver : 0) |
+                             (behind_ == Behind::step ? kBehindStep : behind_ == Behind::pass ? kBehindPass : 0);
+  return {.asks = asks, .digest = digest_is_due() ? digest() : 0, .passes = weight_ > 0 ? pace_.latest_passes() : 0};
 }
 
 // Where one member leaves out a step(), its second backward() meets the others' next one, and each would go its own way from there on.
@@ -50,6 +48,7 @@ void DataParallel::hear_asks() {
   over_ = (asks & kOver) != 0;
   fit_asked_ = fit_asked_ || (asks & (kFit | kFollow)) != 0;
   measure_asked_ = measure_asked_ || (asks & kFit) != 0;
+  pace_.slowest_took(exchange_->slowest_passes());
   if (digest_is_due()) compare_replicas();
 }
 
@@ -112,35 +111,14 @@ double DataParallel::describe_layers(std::vector<exchange::TensorSpec>& specs) c
   return multiply_rate(spec.layer(), spec.rows, spec.rows * (session_.living() - session_.servers()), parameters_[*largest].tensor.device());
 }
 
-// The average of all members that train: those that share cores have them in turns, and one alone says little.
 exchange::Compute DataParallel::pace_of_all(double multiply_rate) {
-  const double seconds_a_flop = multiply_rate > 0 ? 1 / multiply_rate : 0;
-  std::ostringstream own;
-  own.precision(std::numeric_limits<double>::max_digits10);
   const std::string own_cores = SharedCores::own();
-  own << pace_.forward() << ' ' << pace_.backward() << ' ' << pace_.between() << ' ' << pace_.processor() << ' ' << seconds_a_flop << ' ' << own_cores;
-  double forward = 0, backward = 0, between = 0, a_flop = 0;
-  std::map<std::string, SharedCores> machines;
-  const SharedCores& here = machines.try_emplace(SharedCores::machine_of(own_cores), own_cores).first->second;
-  auto told = session_.gather_text(own.str(), "pace");
-  told.resize(told.size() - session_.servers());
-  for (const auto& theirs : told) {
-    std::istringstream numbers(theirs);
-    double f = 0, b = 0, s = 0, p = 0, r = 0;
-    std::string cores;
-    numbers >> f >> b >> s >> p >> r >> cores;
-    machines.try_emplace(SharedCores::machine_of(cores), cores).first->second.hears(cores, f + b + s, p);
-    forward += f, backward += b, between += s, a_flop += r;
-  }
-  members_a_core_ = here.members_a_core();
-  double operation = 0;  // on the machine where it takes longest
-  bool crowded = false;
-  for (const auto& [machine, shared] : machines) {
-    operation = std::max(operation, shared.operation_seconds(told.size()));
-    crowded = crowded || shared.crowded();
-  }
-  const auto members = static_cast<double>(told.size());
-  return {forward / members, backward / members, a_flop > 0 ? members / a_flop : 0, between / members, operation, crowded};
+  const auto told = session_.gather_text(
+      Paces::told({pace_.forward(), pace_.backward(), pace_.between(), pace_.processor(), multiply_rate > 0 ? 1 / multiply_rate : 0, own_cores}), "pace");
+  Paces paces;
+  for (std::size_t member = 0; member < told.size() - session_.servers(); ++member) paces.hears(told[member]);
+  members_a_core_ = paces.members_a_core(own_cores);
+  return paces.of_slowest();
 }
 
 void DataParallel::choose_plan() {
@@ -181,7 +159,9 @@ void DataParallel::settle_plan() {
   const auto chosen_by = plan.link;
   if (links_now_) plan.link = *links_now_;
   plan.link.network = chosen_by.network;  // programs made for it, and for as many members
-  plan = exchange::settled(std::move(plan), pace_.forward(), pace_.backward(), pace_.between(), pace_.processor() * members_a_core_);
+  // An iteration is as long as its slowest member's passes, and in each another one may have the longest sentences.
+  const double own = pace_.forward() + pace_.backward(), slower = own > 0 ? std::max(1.0, pace_.slowest() / own) : 1;
+  plan = exchange::settled(std::move(plan), slower * pace_.forward(), slower * pace_.backward(), pace_.between(), pace_.processor() * members_a_core_);
   plan.link = chosen_by;
   exchange_->predict(std::move(plan));
   if (drift_) drift_->expects(exchange_->plan().predicted_seconds());

@@ -120,7 +120,7 @@ void LocalRounds::start(bool goes_on) {
   turn_ = static_cast<std::uint32_t>(synchronised_++ % rounds_.fragments);
   weight_ = samples_ - std::exchange(samples_then_[turn_], samples_);
   const auto not_heard_yet = asks_ & ~asked_;
-  exchange_.begin(weight_, not_heard_yet | (goes_on ? kGoesOn : 0), 0, turn_);
+  exchange_.begin(weight_, {.asks = not_heard_yet | (goes_on ? kGoesOn : 0)}, turn_);
   under_way_ = true;
   started_at_ = steady_now();
   for (const auto i : tensors_in(turn_)) {

@@ -18,7 +18,8 @@ class Pace {
   void iteration_begins(Instant now, double waited, double processor) {
     if (began_ != Instant{}) {
       const double whole = Seconds(now - began_).count();
-      between_.took(std::max(0.0, whole - forward_.latest - backward_.latest - (waited - waited_)));
+      passes_ = forward_.latest + backward_.latest;
+      between_.took(std::max(0.0, whole - passes_ - (waited - waited_)));
       processor_.took(processor - processor_before_);
     }
     began_ = now;
@@ -27,13 +28,19 @@ class Pace {
   }
   void forward_took(double seconds) { forward_.took(seconds); }
   void backward_took(double seconds) { backward_.took(seconds); }
+  // Of an iteration of all members, both passes of who had the longest; 0: nobody has said so.
+  void slowest_took(double seconds) {
+    if (seconds > 0) slowest_.took(seconds);
+  }
 
   // Seconds; 0 where there was none.
   double forward() const { return forward_.value(); }
   double backward() const { return backward_.value(); }
   double between() const { return between_.value(); }  // passes: the optimizer's step and what the script does
   double processor() const { return processor_.value(); }  // of an iteration, by all its threads
+  double slowest() const { return slowest_.value(); }
   double latest_backward() const { return backward_.latest; }
+  double latest_passes() const { return passes_; }  // of the last iteration that is over; 0: there is none
 
  private:
   struct Usual {
@@ -52,9 +59,9 @@ class Pace {
       return (values[(values.size() - 1) / 2] + values[values.size() / 2]) / 2;
     }
   };
-  Usual forward_, backward_, between_, processor_;
+  Usual forward_, backward_, between_, processor_, slowest_;
   Instant began_{};
-  double waited_ = 0, processor_before_ = 0;
+  double waited_ = 0, processor_before_ = 0, passes_ = 0;
 };
 
 }  // namespace shoal::nn

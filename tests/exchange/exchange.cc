@@ -85,7 +85,7 @@ TEST(Exchange, only_the_tensors_of_a_turn_travel_in_it) {
       for (const auto t : unit.tensors) (unit.turn == turn ? mine : others).push_back(t);
     }
     for (std::uint32_t r = 0; r < kRanks; ++r) {
-      members[r].begin(1, 0, 0, turn);
+      members[r].begin(1, {}, turn);
       for (const auto t : mine) members[r].produced(t, gradients[r][t].data());
       EXPECT_THROW(members[r].produced(others.front(), gradients[r][others.front()].data()), Error);
     }
@@ -155,10 +155,21 @@ TEST(Exchange, digests_of_all_members_are_known_to_all) {
   Members members(direct(3));
   const auto gradients = random_gradients(3, 5);
   for (std::uint32_t r = 0; r < 3; ++r) {
-    members[r].begin(1, 0, 100 + r);
+    members[r].begin(1, {.digest = 100 + r});
     for (std::uint32_t t = 0; t < kSizes.size(); ++t) members[r].produced(t, gradients[r][t].data());
   }
   for (std::uint32_t r = 0; r < 3; ++r) EXPECT_THAT(members[r].digests(), testing::ElementsAre(100, 101, 102));
+  for (std::uint32_t r = 0; r < 3; ++r) members[r].commit();
+}
+
+TEST(Exchange, all_members_know_what_the_slowest_took) {
+  Members members(direct(3));
+  const auto gradients = random_gradients(3, 5);
+  for (std::uint32_t r = 0; r < 3; ++r) {
+    members[r].begin(1, {.passes = r == 1 ? 0.5 : 0.25});
+    produce_all(members[r], gradients[r], r);
+  }
+  for (std::uint32_t r = 0; r < 3; ++r) EXPECT_EQ(members[r].slowest_passes(), 0.5);
   for (std::uint32_t r = 0; r < 3; ++r) members[r].commit();
 }
 
@@ -169,7 +180,7 @@ TEST(Exchange, what_members_ask_reaches_all_in_the_iteration_that_it_was_asked_i
   const std::uint64_t asks[][3] = {{0, 0, 0}, {0, 1, 4}, {0, 0, 0}, {1ull << 40, 0, 0}};
   for (const auto& of_step : asks) {
     for (std::uint32_t r = 0; r < 3; ++r) {
-      members[r].begin(1, of_step[r]);
+      members[r].begin(1, {.asks = of_step[r]});
       produce_all(members[r], gradients[r], r);
     }
     for (std::uint32_t r = 0; r < 3; ++r) EXPECT_EQ(members[r].asked(), of_step[0] | of_step[1] | of_step[2]);

@@ -1,7 +1,10 @@
 // What an iteration usually takes: without the first, and without a pause in between.
 #include <gtest/gtest.h>
 
+#include <array>
+
 #include "shoal/nn/pace.h"
+#include "shoal/nn/paces.h"
 #include "shoal/nn/shared_cores.h"
 
 namespace shoal::nn {
@@ -63,6 +66,48 @@ TEST(Pace, members_that_wait_leave_a_core_idle) {
   EXPECT_TRUE(told(1, 0.5).crowded());
   EXPECT_FALSE(told(1, 0.4).crowded());
   EXPECT_FALSE(told(1, 1, 2).crowded()) << "a core each";
+}
+
+// Goal: who has the most to do decides, in each iteration another one. Method: three members, told as the roll call does.
+TEST(Pace, an_iteration_is_as_long_as_its_slowest_member) {
+  constexpr double kPasses[3] = {1, 2, 6};
+  std::array<Pace, 3> paces;
+  Instant now{1s};
+  for (std::size_t iteration = 0; iteration < 30; ++iteration) {
+    double slowest = 0;
+    for (auto& pace : paces) {
+      pace.iteration_begins(now, 0, 0);
+      slowest = std::max(slowest, pace.latest_passes());
+    }
+    EXPECT_EQ(slowest, iteration == 0 ? 0 : 6) << "no iteration is over yet";
+    for (std::size_t member = 0; member < 3; ++member) {
+      const double passes = kPasses[(member + iteration) % 3];
+      paces[member].forward_took(passes / 4);
+      paces[member].backward_took(passes * 3 / 4);
+      paces[member].slowest_took(slowest);
+    }
+    now += 10s;
+  }
+  for (const auto& pace : paces) {
+    EXPECT_EQ(pace.forward() + pace.backward(), 2);
+    EXPECT_EQ(pace.slowest(), 6);
+  }
+}
+
+TEST(Pace, a_plan_is_chosen_by_the_mean_of_the_slowest_machine) {
+  const auto here = SharedCores::of("m", {0, 1}), slow = SharedCores::of("slow", {0}), fast = SharedCores::of("fast", {0, 1});
+  Paces paces;
+  for (const double forward : {1.0, 3.0}) paces.hears(Paces::told({forward, 2 * forward, 0.5, 0, 1e-9, here}));
+  EXPECT_EQ(paces.of_slowest().forward_seconds, 2) << "members of a machine have its cores in turns";
+  paces.hears(Paces::told({3, 5, 0.25, 0, 0.5e-9, slow}));
+  paces.hears(Paces::told({0.5, 1, 4, 0, 0, fast}));
+  const auto compute = paces.of_slowest();
+  EXPECT_EQ(compute.forward_seconds, 3);
+  EXPECT_EQ(compute.backward_seconds, 5);
+  EXPECT_EQ(compute.step_seconds, 0.25);
+  EXPECT_DOUBLE_EQ(compute.multiply_rate, 2e9);
+  EXPECT_FALSE(compute.crowded) << "a core each";
+  EXPECT_EQ(paces.members_a_core(here), 1);
 }
 
 TEST(Pace, follows_what_has_changed_for_good) {
