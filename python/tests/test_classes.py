@@ -133,6 +133,32 @@ def test_a_plan_settles_on_its_own_iterations_and_replays_the_same_bits(pool, tm
     assert tiny.equal(again, values) and json.loads(replayed) == json.loads(plan)
 
 
+LATE = 0.05  # seconds
+
+
+def train_beside_a_slow_one(steps: int, in_the_pass: bool):
+    """Rank 1 computes for longer than the others, or its data come late. What an iteration is foreseen to take."""
+    model = tiny.model()
+    late = (lambda: time.sleep(LATE)) if shoal.rank() == 1 else (lambda: None)
+    if in_the_pass:
+        model.register_forward_pre_hook(lambda *_: late())
+    net, optimizer = tiny.wrap(model)
+    for step in range(steps):
+        if not in_the_pass:
+            late()
+        optimizer.zero_grad()
+        tiny.loss(net, step, shoal.rank()).backward()
+        optimizer.step()
+    plan = json.loads(net.plan)
+    return plan["settled"], plan["predicted_seconds"]
+
+
+@pytest.mark.parametrize("in_the_pass", [True, False])
+def test_an_iteration_is_foreseen_as_long_as_the_slowest_members(pool, in_the_pass):
+    for settled, seconds in pool(3).run(train_beside_a_slow_one, 20, in_the_pass):
+        assert settled and seconds >= LATE
+
+
 LARGE = 257 * 511  # elements: one tensor that travels alone, in chunks that do not come out even
 
 

@@ -41,6 +41,7 @@ class Parser {
       choice.file = text;
       return choice;
     }
+    if (text.starts_with(',')) refuse(fmt::format("\"{}\" begins with no policy", text), "auto,embed*=ring");
     std::string_view rest = text;
     for (bool first = true; first || !rest.empty(); first = false) {
       const auto comma = std::min(rest.find(','), rest.size());

@@ -330,10 +330,9 @@ std::vector<std::uint64_t> Exchange::digests() {
   return digests;
 }
 
-double Exchange::slowest_passes() {
-  double slowest = 0;
-  for (const auto& a : impl_->announced("passes of all members")) slowest = std::max(slowest, a.told.passes);
-  return slowest;
+Told Exchange::slowest() {
+  const auto took = [](const Announcement& a) { return a.told.passes + a.told.between; };
+  return std::ranges::max(impl_->announced("how long members took"), {}, took).told;
 }
 
 void Exchange::fail(const Error& why) { impl_->fail(std::make_shared<Error>(why)); }

@@ -18,7 +18,8 @@ namespace shoal::exchange {
 struct Told {
   std::uint64_t asks = 0;    // bits whose meaning the caller knows
   std::uint64_t digest = 0;  // of what must have the same bits on all members; 0: not said in this iteration
-  double passes = 0;         // seconds that this member's passes of the iteration before took, without what it waited in them; 0: not known
+  // Seconds of this member's iteration before, without what it waited in it: its passes, and what lies between them. 0: not known.
+  double passes = 0, between = 0;
 };
 
 struct Announcement {

@@ -59,7 +59,8 @@ std::string TcpTransport::last_did(Rank rank) const {
 }
 
 std::shared_ptr<const Error> TcpTransport::left_error(Rank peer) const {
-  return std::make_shared<Error>(Code::peer_lost, member(peer) + " left the job" + last_did(peer));
+  return std::make_shared<Error>(Code::peer_lost, member(peer) + " left the job" + last_did(peer), "",
+                                 "what is open here needs every member; to train on uneven data: model.join()");
 }
 
 std::string TcpTransport::not_heard() const { return "not heard for " + show_seconds(Seconds(limits_.dead).count()); }

@@ -28,7 +28,9 @@ constexpr std::uint64_t kUntilSettled = 10, kUntilSettledAgain = 60;
 exchange::Told DataParallel::told() const {
   const std::uint64_t asks = asks_ | (wants_fit_ ? kFit : 0) | (has_drifted_ ? kFollow : 0) | (dismisses_ ? kOver : 0) |
                              (behind_ == Behind::step ? kBehindStep : behind_ == Behind::pass ? kBehindPass : 0);
-  return {.asks = asks, .digest = digest_is_due() ? digest() : 0, .passes = weight_ > 0 ? pace_.latest_passes() : 0};
+  exchange::Told told{.asks = asks, .digest = digest_is_due() ? digest() : 0};
+  if (weight_ > 0) told.passes = pace_.latest_passes(), told.between = pace_.latest_between();  // who has no data takes no time
+  return told;
 }
 
 // Where one member leaves out a step(), its second backward() meets the others' next one, and each would go its own way from there on.
@@ -48,7 +50,8 @@ void DataParallel::hear_asks() {
   over_ = (asks & kOver) != 0;
   fit_asked_ = fit_asked_ || (asks & (kFit | kFollow)) != 0;
   measure_asked_ = measure_asked_ || (asks & kFit) != 0;
-  pace_.slowest_took(exchange_->slowest_passes());
+  const auto slowest = exchange_->slowest();
+  pace_.slowest_took(slowest.passes, slowest.between);
   if (digest_is_due()) compare_replicas();
 }
 
@@ -159,9 +162,10 @@ void DataParallel::settle_plan() {
   const auto chosen_by = plan.link;
   if (links_now_) plan.link = *links_now_;
   plan.link.network = chosen_by.network;  // programs made for it, and for as many members
-  // An iteration is as long as its slowest member's passes, and in each another one may have the longest sentences.
-  const double own = pace_.forward() + pace_.backward(), slower = own > 0 ? std::max(1.0, pace_.slowest() / own) : 1;
-  plan = exchange::settled(std::move(plan), slower * pace_.forward(), slower * pace_.backward(), pace_.between(), pace_.processor() * members_a_core_);
+  // An iteration is as long as that of its slowest member, and in each another one may have the longest sentences.
+  const double own = pace_.forward() + pace_.backward(), slower = own > 0 && pace_.slowest_passes() > 0 ? pace_.slowest_passes() / own : 1;
+  const double between = pace_.slowest_passes() > 0 ? pace_.slowest_between() : pace_.between();
+  plan = exchange::settled(std::move(plan), slower * pace_.forward(), slower * pace_.backward(), between, pace_.processor() * members_a_core_);
   plan.link = chosen_by;
   exchange_->predict(std::move(plan));
   if (drift_) drift_->expects(exchange_->plan().predicted_seconds());

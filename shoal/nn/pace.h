@@ -28,9 +28,11 @@ class Pace {
   }
   void forward_took(double seconds) { forward_.took(seconds); }
   void backward_took(double seconds) { backward_.took(seconds); }
-  // Of an iteration of all members, both passes of who had the longest; 0: nobody has said so.
-  void slowest_took(double seconds) {
-    if (seconds > 0) slowest_.took(seconds);
+  // Of an iteration of all members, what it took of who took longest; 0: nobody has said so.
+  void slowest_took(double passes, double between) {
+    if (passes <= 0) return;
+    slowest_passes_.took(passes);
+    slowest_between_.took(between);
   }
 
   // Seconds; 0 where there was none.
@@ -38,9 +40,12 @@ class Pace {
   double backward() const { return backward_.value(); }
   double between() const { return between_.value(); }  // passes: the optimizer's step and what the script does
   double processor() const { return processor_.value(); }  // of an iteration, by all its threads
-  double slowest() const { return slowest_.value(); }
+  double slowest_passes() const { return slowest_passes_.value(); }
+  double slowest_between() const { return slowest_between_.value(); }
   double latest_backward() const { return backward_.latest; }
-  double latest_passes() const { return passes_; }  // of the last iteration that is over; 0: there is none
+  // Of the last iteration that is over; 0: there is none.
+  double latest_passes() const { return passes_; }
+  double latest_between() const { return between_.latest; }
 
  private:
   struct Usual {
@@ -59,7 +64,7 @@ class Pace {
       return (values[(values.size() - 1) / 2] + values[values.size() / 2]) / 2;
     }
   };
-  Usual forward_, backward_, between_, processor_, slowest_;
+  Usual forward_, backward_, between_, processor_, slowest_passes_, slowest_between_;
   Instant began_{};
   double waited_ = 0, processor_before_ = 0, passes_ = 0;
 };

@@ -93,6 +93,7 @@ TEST(Choice, a_mistake_is_one_line_that_names_it) {
   EXPECT_THAT(refusal_of_choice("rnig"),
               testing::StartsWith(
                   "--plan: \"rnig\" is no plan (auto, poseidon, wfbp, p3, ddp:25MB, local:8, diloco:16, ps:ssp:3, a way (direct, "));
+  EXPECT_THAT(refusal_of_choice(","), testing::StartsWith("--plan: \",\" begins with no policy ("));
   EXPECT_THAT(refusal_of_choice("auto,ring"), testing::StartsWith("--plan: \"ring\" is no GLOB=WAY ("));
   EXPECT_THAT(refusal_of_choice("fc*=rnig"), testing::StartsWith("--plan: there is no way \"rnig\" (one of direct, "));
   EXPECT_THAT(refusal_of_choice("=ring"), testing::StartsWith("--plan: \"=ring\" names no tensor"));

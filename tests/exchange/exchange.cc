@@ -166,10 +166,10 @@ TEST(Exchange, all_members_know_what_the_slowest_took) {
   Members members(direct(3));
   const auto gradients = random_gradients(3, 5);
   for (std::uint32_t r = 0; r < 3; ++r) {
-    members[r].begin(1, {.passes = r == 1 ? 0.5 : 0.25});
+    members[r].begin(1, {.passes = r == 1 ? 0.5 : 0.75, .between = r == 1 ? 1.5 : 0.25});
     produce_all(members[r], gradients[r], r);
   }
-  for (std::uint32_t r = 0; r < 3; ++r) EXPECT_EQ(members[r].slowest_passes(), 0.5);
+  for (std::uint32_t r = 0; r < 3; ++r) EXPECT_EQ(members[r].slowest().passes, 0.5);
   for (std::uint32_t r = 0; r < 3; ++r) members[r].commit();
 }
 

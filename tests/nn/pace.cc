@@ -84,13 +84,14 @@ TEST(Pace, an_iteration_is_as_long_as_its_slowest_member) {
       const double passes = kPasses[(member + iteration) % 3];
       paces[member].forward_took(passes / 4);
       paces[member].backward_took(passes * 3 / 4);
-      paces[member].slowest_took(slowest);
+      paces[member].slowest_took(slowest, 0.5);
     }
     now += 10s;
   }
   for (const auto& pace : paces) {
     EXPECT_EQ(pace.forward() + pace.backward(), 2);
-    EXPECT_EQ(pace.slowest(), 6);
+    EXPECT_EQ(pace.slowest_passes(), 6);
+    EXPECT_EQ(pace.slowest_between(), 0.5);
   }
 }
 
