@@ -52,7 +52,11 @@ class Paces {
     }
     return compute;
   }
-  double members_a_core(const std::string& own_cores) const { return machines_.at(SharedCores::machine_of(own_cores)).cores.members_a_core(); }
+  // 0 on a machine of which no member computes: of one that only serves.
+  double members_a_core(const std::string& own_cores) const {
+    const auto here = machines_.find(SharedCores::machine_of(own_cores));
+    return here == machines_.end() ? 0 : here->second.cores.members_a_core();
+  }
 
  private:
   struct Machine {

@@ -109,6 +109,7 @@ TEST(Pace, a_plan_is_chosen_by_the_mean_of_the_slowest_machine) {
   EXPECT_DOUBLE_EQ(compute.multiply_rate, 2e9);
   EXPECT_FALSE(compute.crowded) << "a core each";
   EXPECT_EQ(paces.members_a_core(here), 1);
+  EXPECT_EQ(paces.members_a_core(SharedCores::of("serves", {0})), 0);
 }
 
 TEST(Pace, follows_what_has_changed_for_good) {
