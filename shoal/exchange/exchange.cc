@@ -330,9 +330,11 @@ std::vector<std::uint64_t> Exchange::digests() {
   return digests;
 }
 
-Told Exchange::slowest() {
-  const auto took = [](const Announcement& a) { return a.told.passes + a.told.between; };
-  return std::ranges::max(impl_->announced("how long members took"), {}, took).told;
+Took Exchange::slowest() {
+  const auto& all = impl_->announced("how long members took");
+  Took slowest = std::ranges::max(all, {}, [](const Announcement& a) { return a.told.took.seconds(); }).told.took;
+  for (const auto& a : all) slowest.processor = std::max(slowest.processor, a.told.took.processor);
+  return slowest;
 }
 
 void Exchange::fail(const Error& why) { impl_->fail(std::make_shared<Error>(why)); }

@@ -82,7 +82,7 @@ class Exchange {
   std::vector<double> prescales();       // by rank: what gradients are multiplied by before they are added; 1 where weights are equal
   std::uint64_t asked();                 // what any member asks in the open iteration, the same on all; waits like weights()
   std::vector<std::uint64_t> digests();  // all members', by rank; waits like weights()
-  Told slowest();                        // what the member told whose iteration before took longest, the same on all; waits like weights()
+  Took slowest();                        // iteration before this one, of all members', with the most that any told of its cores; waits like weights()
   // By a way that is owned(), when the own part of the parameter is stepped and before commit(): sends it to all, and puts theirs into `whole`.
   // Both stay until returned() has waited for that, in this iteration or later; the next one's mean of this tensor does, too.
   void give_back(std::uint32_t tensor, const void* part, void* whole);

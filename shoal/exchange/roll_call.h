@@ -1,7 +1,7 @@
 // The roll call that opens an iteration: every member tells every other its weight, the iteration's number, the hash of
-// its plan and what else it tells. It costs one small message a pair and gives five things: the weights of the mean, proof that all
-// members run the same code, the name of the member that everybody waited for, one step at which all know what one was told, and how long the
-// slowest of them takes.
+// its plan and what else it tells. It costs one small message a pair and gives four things: the weights of the mean, proof that all
+// members run the same code, the name of the member that everybody waited for, and one step at which all know what one was told and what
+// each of them takes.
 //
 // Threads: start() and the handlers run on the transport's loop.
 #pragma once
@@ -14,19 +14,25 @@
 
 namespace shoal::exchange {
 
+// Seconds of an iteration, without what was waited in it. 0: not known.
+struct Took {
+  double forward = 0, backward = 0, between = 0;  // both passes, and what lies between two iterations' (the optimizer's step, the script's own)
+  double processor = 0;                           // of the cores that the member shares with others, of all of them
+  double seconds() const { return forward + backward + between; }
+};
+
 // What a member tells all others beside its weight.
 struct Told {
   std::uint64_t asks = 0;    // bits whose meaning the caller knows
   std::uint64_t digest = 0;  // of what must have the same bits on all members; 0: not said in this iteration
-  // Seconds of this member's iteration before, without what it waited in it: its passes, and what lies between them. 0: not known.
-  double passes = 0, between = 0;
+  Took took{};               // this member's last iteration
 };
 
 struct Announcement {
   std::uint64_t iteration = 0;
   std::uint64_t plan_hash = 0;
   double weight = 0;  // samples; 0: out of data
-  Told told;
+  Told told{};
 };
 
 class RollCall {

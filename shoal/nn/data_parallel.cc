@@ -233,9 +233,10 @@ void DataParallel::account_rest() {
   }
   ended_ = true;
   if (places_) places_->pass_ends();
+  if (weight_ == 0) return;
   const auto now = steady_now();
   pace_.backward_took(seconds_between(backward_began_, now) - (waited() - waited_before_pass_));
-  if (weight_ > 0) record(EventKind::backward, backward_began_, now, parameters_.size(), weight_);
+  record(EventKind::backward, backward_began_, now, parameters_.size(), weight_);
 }
 
 at::Tensor DataParallel::contribution(std::size_t i) const {

@@ -230,9 +230,10 @@ class DataParallel final : private GradientListener, private PairListener, priva
   void say_placement();
   void follow_division();
   void waited_for_group(std::size_t i, Instant since);
-  double waited() const { return exchange_->waited() + waited_in_layers_; }  // seconds that this member has stood still so far
+  double waited() const { return exchange_->waited() + waited_besides_; }  // seconds that this member has stood still so far
   void close_iteration();
   exchange::Told told() const;
+  void finish_buffers();
   void hear_asks();
   void require_equal_steps() const;
   bool digest_is_due() const;
@@ -315,7 +316,7 @@ class DataParallel final : private GradientListener, private PairListener, priva
   double waited_for_weights_ = 0;          // since the last look at what is waited, and no part of what is exposed
   std::uint64_t measured_iterations_;
   std::vector<std::pair<std::uint32_t, double>> first_use_;  // and the part of forward before it; -1: nobody can wait there
-  double waited_in_layers_ = 0;            // for those among whom layers are divided
+  double waited_besides_ = 0;              // for those among whom layers are divided, and for buffers
   double waited_before_pass_ = 0;          // of waited(), when the forward or backward pass began
   Instant forward_began_{}, backward_began_{}, first_gradient_at_{}, update_began_{};
   Communication communication_;

@@ -10,7 +10,7 @@ bool DataParallel::idle_iteration() {
   begin(0);
   account_rest();
   const bool somebody_has_data = buffers_.start(exchange_->weights());
-  buffers_.finish();
+  finish_buffers();
   close_iteration();
   return somebody_has_data;
 }

@@ -29,7 +29,8 @@ exchange::Told DataParallel::told() const {
   const std::uint64_t asks = asks_ | (wants_fit_ ? kFit : 0) | (has_drifted_ ? kFollow : 0) | (dismisses_ ? kOver : 0) |
                              (behind_ == Behind::step ? kBehindStep : behind_ == Behind::pass ? kBehindPass : 0);
   exchange::Told told{.asks = asks, .digest = digest_is_due() ? digest() : 0};
-  if (weight_ > 0) told.passes = pace_.latest_passes(), told.between = pace_.latest_between();  // who has no data takes no time
+  if (weight_ > 0) told.took = pace_.latest();  // who has no data takes no time
+  told.took.processor *= members_a_core_;
   return told;
 }
 
@@ -50,8 +51,7 @@ void DataParallel::hear_asks() {
   over_ = (asks & kOver) != 0;
   fit_asked_ = fit_asked_ || (asks & (kFit | kFollow)) != 0;
   measure_asked_ = measure_asked_ || (asks & kFit) != 0;
-  const auto slowest = exchange_->slowest();
-  pace_.slowest_took(slowest.passes, slowest.between);
+  pace_.slowest_took(exchange_->slowest());
   if (digest_is_due()) compare_replicas();
 }
 
@@ -115,13 +115,12 @@ double DataParallel::describe_layers(std::vector<exchange::TensorSpec>& specs) c
 }
 
 exchange::Compute DataParallel::pace_of_all(double multiply_rate) {
-  const std::string own_cores = SharedCores::own();
-  const auto told = session_.gather_text(
-      Paces::told({pace_.forward(), pace_.backward(), pace_.between(), pace_.processor(), multiply_rate > 0 ? 1 / multiply_rate : 0, own_cores}), "pace");
+  const MemberPace own{.took = pace_.usual(), .a_flop = multiply_rate > 0 ? 1 / multiply_rate : 0};
+  const auto lines = session_.gather_text(own.line(), "pace");
   Paces paces;
-  for (std::size_t member = 0; member < told.size() - session_.servers(); ++member) paces.hears(told[member]);
-  members_a_core_ = paces.members_a_core(own_cores);
-  return paces.of_slowest();
+  for (std::size_t member = 0; member < lines.size() - session_.servers(); ++member) paces.hears(lines[member]);
+  members_a_core_ = paces.members_a_core(own.machine);
+  return paces.compute();
 }
 
 void DataParallel::choose_plan() {
@@ -162,10 +161,8 @@ void DataParallel::settle_plan() {
   const auto chosen_by = plan.link;
   if (links_now_) plan.link = *links_now_;
   plan.link.network = chosen_by.network;  // programs made for it, and for as many members
-  // An iteration is as long as that of its slowest member, and in each another one may have the longest sentences.
-  const double own = pace_.forward() + pace_.backward(), slower = own > 0 && pace_.slowest_passes() > 0 ? pace_.slowest_passes() / own : 1;
-  const double between = pace_.slowest_passes() > 0 ? pace_.slowest_between() : pace_.between();
-  plan = exchange::settled(std::move(plan), slower * pace_.forward(), slower * pace_.backward(), between, pace_.processor() * members_a_core_);
+  const auto took = pace_.usual_of_slowest();
+  plan = exchange::settled(std::move(plan), took.forward, took.backward, took.between, took.processor);
   plan.link = chosen_by;
   exchange_->predict(std::move(plan));
   if (drift_) drift_->expects(exchange_->plan().predicted_seconds());

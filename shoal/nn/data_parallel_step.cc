@@ -6,6 +6,12 @@
 
 namespace shoal::nn {
 
+void DataParallel::finish_buffers() {
+  const Instant began = steady_now();
+  buffers_.finish();
+  waited_besides_ += seconds_between(began, steady_now());
+}
+
 void DataParallel::finish() {
   if (!open_) return multiply_all_held();
   if (finished_) return;
@@ -17,7 +23,7 @@ void DataParallel::finish() {
       require_equal_steps();
     }
     for (const auto i : in_order_of_arrival()) install_mean(i);  // each is multiplied or placed while others are on the wire
-    buffers_.finish();
+    finish_buffers();
     if (session_.outlives_losses()) exchange_->settle();
   }, Session::With::all);
   finished_ = true;
@@ -29,7 +35,7 @@ void DataParallel::step_begins() {
   if (!open_ || stepping_) return;
   if (!ended_) account_rest();
   buffers_.start(weights());
-  buffers_.finish();
+  finish_buffers();
   require_equal_steps();
   hear_asks();
   stepping_ = true;

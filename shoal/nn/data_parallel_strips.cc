@@ -191,7 +191,7 @@ void DataParallel::next_round() {
   for (const auto& [groups, group] : layer_groups_) group->end_round();
   const Instant began = steady_now();
   for (const auto& [groups, group] : layer_groups_) group->next_round();
-  waited_in_layers_ += Seconds(steady_now() - began).count();
+  waited_besides_ += Seconds(steady_now() - began).count();
 }
 
 // The sum over the group's rows, each with its member's weight: that is known when all members have answered the roll call.
@@ -238,7 +238,7 @@ void DataParallel::waited_for_group(std::size_t i, Instant since) {
   const Instant now = steady_now();
   const double seconds = Seconds(now - since).count();
   communication_.exposed += seconds;
-  waited_in_layers_ += seconds;
+  waited_besides_ += seconds;
   record(EventKind::exposed, since, now, i, 0);
 }
 

@@ -1,5 +1,5 @@
-// What the parts of an iteration usually take on this member: medians of its latest iterations, without the first, which warms everything up. So a pause
-// between two of them (a validation, a checkpoint, another job's turn) does not count.
+// What the parts of an iteration usually take, on this member and on whichever is the slowest: of the latest iterations, without the first, which warms
+// everything up, the medians. So a pause between two of them (a validation, a checkpoint, another job's turn) does not count.
 #pragma once
 
 #include <algorithm>
@@ -8,6 +8,7 @@
 #include <span>
 
 #include "shoal/core/time.h"
+#include "shoal/exchange/roll_call.h"
 
 namespace shoal::nn {
 
@@ -17,10 +18,10 @@ class Pace {
   // processor: those that its process has had of processors so far.
   void iteration_begins(Instant now, double waited, double processor) {
     if (began_ != Instant{}) {
-      const double whole = Seconds(now - began_).count();
-      passes_ = forward_.latest + backward_.latest;
-      between_.took(std::max(0.0, whole - passes_ - (waited - waited_)));
+      const double whole = Seconds(now - began_).count(), passes = forward_.latest + backward_.latest;
+      between_.took(std::max(0.0, whole - passes - std::max(0.0, waited - waited_)));  // who waits for other members begins anew at 0
       processor_.took(processor - processor_before_);
+      latest_ = {forward_.latest, backward_.latest, between_.latest, processor_.latest};
     }
     began_ = now;
     waited_ = waited;
@@ -28,24 +29,26 @@ class Pace {
   }
   void forward_took(double seconds) { forward_.took(seconds); }
   void backward_took(double seconds) { backward_.took(seconds); }
-  // Of an iteration of all members, what it took of who took longest; 0: nobody has said so.
-  void slowest_took(double passes, double between) {
-    if (passes <= 0) return;
-    slowest_passes_.took(passes);
-    slowest_between_.took(between);
+  // Of an iteration of all members (Exchange::slowest()); without its passes nobody has said so.
+  void slowest_took(const exchange::Took& took) {
+    if (took.forward + took.backward <= 0) return;
+    slowest_forward_.took(took.forward);
+    slowest_backward_.took(took.backward);
+    slowest_between_.took(took.between);
+    slowest_processor_.took(took.processor);
   }
 
   // Seconds; 0 where there was none.
   double forward() const { return forward_.value(); }
   double backward() const { return backward_.value(); }
-  double between() const { return between_.value(); }  // passes: the optimizer's step and what the script does
-  double processor() const { return processor_.value(); }  // of an iteration, by all its threads
-  double slowest_passes() const { return slowest_passes_.value(); }
-  double slowest_between() const { return slowest_between_.value(); }
   double latest_backward() const { return backward_.latest; }
-  // Of the last iteration that is over; 0: there is none.
-  double latest_passes() const { return passes_; }
-  double latest_between() const { return between_.latest; }
+  // between: passes, the optimizer's step and what the script does; processor: by all threads.
+  exchange::Took usual() const { return {forward(), backward(), between_.value(), processor_.value()}; }
+  exchange::Took latest() const { return latest_; }  // of the last iteration that is over
+  exchange::Took usual_of_slowest() const {          // of each iteration another one; the own ones where nobody has told
+    if (slowest_forward_.count == 0) return usual();
+    return {slowest_forward_.value(), slowest_backward_.value(), slowest_between_.value(), slowest_processor_.value()};
+  }
 
  private:
   struct Usual {
@@ -64,9 +67,11 @@ class Pace {
       return (values[(values.size() - 1) / 2] + values[values.size() / 2]) / 2;
     }
   };
-  Usual forward_, backward_, between_, processor_, slowest_passes_, slowest_between_;
+  Usual forward_, backward_, between_, processor_;
+  Usual slowest_forward_, slowest_backward_, slowest_between_, slowest_processor_;
+  exchange::Took latest_;
   Instant began_{};
-  double waited_ = 0, processor_before_ = 0, passes_ = 0;
+  double waited_ = 0, processor_before_ = 0;
 };
 
 }  // namespace shoal::nn

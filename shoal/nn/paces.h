@@ -1,69 +1,121 @@
-// What all members tell of their pace, and what of it a plan is chosen by. Members of a machine have its cores in turns, and one of them alone says little: of
-// a machine the mean counts, and of machines the slowest, for whom all others wait.
+// What all members that compute tell of their pace, machine by machine, and what of it a plan is chosen by. Members of a machine have its cores in turns, and one
+// of them alone says little: of a machine the mean counts, and of machines the slowest, for whom all others wait. Every member hears the same lines. Who only
+// serves is not among them.
 #pragma once
 
 #include <algorithm>
+#include <cstddef>
 #include <limits>
 #include <map>
+#include <set>
 #include <sstream>
 #include <string>
+#include <vector>
 
+#include "shoal/core/host.h"
 #include "shoal/exchange/planner.h"
-#include "shoal/nn/shared_cores.h"
+#include "shoal/exchange/roll_call.h"
 
 namespace shoal::nn {
 
-// Values; threads: one at a time.
-class Paces {
- public:
-  struct Member {  // seconds
-    double forward = 0, backward = 0, between = 0, processor = 0;  // as Pace has them
-    double a_flop = 0;                                             // of a product of others' rows; 0: not measured
-    std::string cores;                                             // SharedCores::own()
-  };
-  static std::string told(const Member& own) {
-    std::ostringstream line;
-    line.precision(std::numeric_limits<double>::max_digits10);
-    line << own.forward << ' ' << own.backward << ' ' << own.between << ' ' << own.processor << ' ' << own.a_flop << ' ' << own.cores;
-    return line.str();
-  }
+struct MemberPace {
+  exchange::Took took{};                // usually, of an iteration
+  double a_flop = 0;                    // seconds, of a product of others' rows; 0: not measured
+  std::string machine = boot_id();
+  std::vector<int> cores = usable_cores();
 
-  void hears(const std::string& line) {  // each member's, the own one among them
+  std::string line() const {
+    std::ostringstream words;
+    words.precision(std::numeric_limits<double>::max_digits10);
+    words << took.forward << ' ' << took.backward << ' ' << took.between << ' ' << took.processor << ' ' << a_flop << ' ' << machine;
+    for (const int core : cores) words << ' ' << core;
+    return words.str();
+  }
+  static MemberPace of(const std::string& line) {
+    MemberPace pace;
+    pace.cores.clear();
     std::istringstream words(line);
-    Member m;
-    words >> m.forward >> m.backward >> m.between >> m.processor >> m.a_flop >> m.cores;
-    auto& [cores, sum, members] = machines_.try_emplace(SharedCores::machine_of(m.cores), Machine{SharedCores(m.cores)}).first->second;
-    cores.hears(m.cores, m.forward + m.backward + m.between, m.processor);
-    sum.forward += m.forward, sum.backward += m.backward, sum.between += m.between, sum.a_flop += m.a_flop;
-    ++members, ++members_;
+    words >> pace.took.forward >> pace.took.backward >> pace.took.between >> pace.took.processor >> pace.a_flop >> pace.machine;
+    for (int core = 0; words >> core;) pace.cores.push_back(core);
+    return pace;
+  }
+};
+
+// Members that share cores: no iteration is shorter than what all of them compute in it over the cores that they have.
+class Machine {
+ public:
+  void hears(const MemberPace& member) {
+    ++members_;
+    cores_.insert(member.cores.begin(), member.cores.end());
+    if (member.a_flop > 0) a_flop_ += member.a_flop, ++multiplying_;
+    if (member.took.forward + member.took.backward <= 0) return;  // out of data
+    ++computing_;
+    sum_.forward += member.took.forward, sum_.backward += member.took.backward, sum_.between += member.took.between;
+    sum_.processor += member.took.processor;
   }
 
-  exchange::Compute of_slowest() const {
-    exchange::Compute compute;
-    for (const auto& [word, machine] : machines_) {
-      const auto& [cores, sum, members] = machine;
-      compute.operation_seconds = std::max(compute.operation_seconds, cores.operation_seconds(members_));
-      compute.crowded = compute.crowded || cores.crowded();
-      if ((sum.forward + sum.backward) / members <= compute.forward_seconds + compute.backward_seconds) continue;
-      compute.forward_seconds = sum.forward / members;
-      compute.backward_seconds = sum.backward / members;
-      compute.step_seconds = sum.between / members;
-      compute.multiply_rate = sum.a_flop > 0 ? members / sum.a_flop : 0;
-    }
-    return compute;
+  exchange::Took mean() const {
+    const double members = std::max<double>(1, static_cast<double>(computing_));
+    return {sum_.forward / members, sum_.backward / members, sum_.between / members, sum_.processor / members};
   }
-  // 0 on a machine of which no member computes: of one that only serves.
-  double members_a_core(const std::string& own_cores) const {
-    const auto here = machines_.find(SharedCores::machine_of(own_cores));
-    return here == machines_.end() ? 0 : here->second.cores.members_a_core();
+  double a_flop() const { return multiplying_ > 0 ? a_flop_ / static_cast<double>(multiplying_) : 0; }
+  double members_a_core() const { return static_cast<double>(members_) / static_cast<double>(std::max<std::size_t>(1, cores_.size())); }
+  bool crowded() const { return members_a_core() > 1 && !leave_one_idle(); }
+  // What a mean among so many takes of an iteration, however well it hides, where no core is left for it: all members of the machine have its messages to
+  // send and to receive.
+  double operation_seconds(std::size_t members) const {
+    return leave_one_idle() ? 0 : members_a_core() * 2 * static_cast<double>(members - 1) * kMessage;
   }
 
  private:
-  struct Machine {
-    SharedCores cores;
-    Member sum{};
-    double members = 0;
-  };
+  // They need not have a core each: they may wait, for a device or for their input, where they seem to compute.
+  bool leave_one_idle() const {
+    return members_a_core() < 1 || (sum_.processor > 0 && sum_.processor * members_a_core() < kBusy * sum_.seconds());
+  }
+
+  static constexpr double kBusy = 0.9;  // of the cores, while members compute
+  // Of a processor's time, for one member: of four on two cores 57 more operations made a step of 495 ms 33 ms longer, so at least that (docs/training-measured.md).
+  static constexpr double kMessage = 30e-6;
+
+  exchange::Took sum_;  // of those that compute
+  double a_flop_ = 0;
+  std::size_t members_ = 0, computing_ = 0, multiplying_ = 0;
+  std::set<int> cores_;
+};
+
+class Paces {
+ public:
+  void hears(const std::string& line) {
+    const auto member = MemberPace::of(line);
+    machines_[member.machine].hears(member);
+    ++members_;
+  }
+
+  // The passes of the slowest machine; of products the rate of the slowest, which may be another; and whatever any machine's cores cost.
+  exchange::Compute compute() const {
+    exchange::Compute compute;
+    double longest = 0, a_flop = 0;
+    for (const auto& [name, machine] : machines_) {
+      a_flop = std::max(a_flop, machine.a_flop());
+      compute.operation_seconds = std::max(compute.operation_seconds, machine.operation_seconds(members_));
+      compute.crowded = compute.crowded || machine.crowded();
+      const auto took = machine.mean();
+      if (took.seconds() <= longest) continue;
+      longest = took.seconds();
+      compute.forward_seconds = took.forward;
+      compute.backward_seconds = took.backward;
+      compute.step_seconds = took.between;
+    }
+    compute.multiply_rate = a_flop > 0 ? 1 / a_flop : 0;
+    return compute;
+  }
+  // 0 on a machine of which no member computes.
+  double members_a_core(const std::string& machine) const {
+    const auto found = machines_.find(machine);
+    return found == machines_.end() ? 0 : found->second.members_a_core();
+  }
+
+ private:
   std::map<std::string, Machine> machines_;
   std::size_t members_ = 0;
 };

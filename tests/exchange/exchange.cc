@@ -165,12 +165,21 @@ TEST(Exchange, digests_of_all_members_are_known_to_all) {
 TEST(Exchange, all_members_know_what_the_slowest_took) {
   Members members(direct(3));
   const auto gradients = random_gradients(3, 5);
-  for (std::uint32_t r = 0; r < 3; ++r) {
-    members[r].begin(1, {.passes = r == 1 ? 0.5 : 0.75, .between = r == 1 ? 1.5 : 0.25});
-    produce_all(members[r], gradients[r], r);
+  const Took took[] = {{0.25, 0.5, 0.25, 4}, {0.125, 0.375, 1.5, 2}, {}};
+  for (const bool told : {true, false}) {
+    for (std::uint32_t r = 0; r < 3; ++r) {
+      members[r].begin(1, {.took = told ? took[r] : Took{}});
+      produce_all(members[r], gradients[r], r);
+    }
+    for (std::uint32_t r = 0; r < 3; ++r) {
+      const Took slowest = members[r].slowest();
+      EXPECT_EQ(slowest.forward, told ? 0.125 : 0);
+      EXPECT_EQ(slowest.backward, told ? 0.375 : 0);
+      EXPECT_EQ(slowest.between, told ? 1.5 : 0) << "its data came late";
+      EXPECT_EQ(slowest.processor, told ? 4 : 0) << "of any member's machine";
+    }
+    for (std::uint32_t r = 0; r < 3; ++r) members[r].commit();
   }
-  for (std::uint32_t r = 0; r < 3; ++r) EXPECT_EQ(members[r].slowest().passes, 0.5);
-  for (std::uint32_t r = 0; r < 3; ++r) members[r].commit();
 }
 
 // What one member asks is known to all in the same iteration, and no longer in the next.

@@ -5,7 +5,6 @@
 
 #include "shoal/nn/pace.h"
 #include "shoal/nn/paces.h"
-#include "shoal/nn/shared_cores.h"
 
 namespace shoal::nn {
 namespace {
@@ -28,36 +27,33 @@ TEST(Pace, is_of_usual_iterations) {
     EXPECT_NEAR(pace.forward(), 0.1, 1e-9);
     EXPECT_NEAR(pace.backward(), 0.2, 1e-9);
   }
-  EXPECT_NEAR(pace.between(), 0.05, 1e-6);
-  EXPECT_NEAR(pace.processor(), 0.5, 1e-9);
+  EXPECT_NEAR(pace.usual().between, 0.05, 1e-6);
+  EXPECT_NEAR(pace.usual().processor, 0.5, 1e-9);
+}
+
+using Cores = std::vector<int>;
+
+Machine machine_of(const std::vector<Cores>& members, const exchange::Took& took = {}) {
+  Machine machine;
+  for (const auto& cores : members) machine.hears({.took = took, .machine = "m", .cores = cores});
+  return machine;
 }
 
 TEST(Pace, members_of_a_machine_share_the_cores_that_they_may_run_on) {
-  const auto shared = [](const std::vector<std::string>& all) {
-    SharedCores cores(all.front());
-    for (const std::string& member : all) cores.hears(member);
-    return cores.members_a_core();
-  };
-  const auto both = SharedCores::of("m", {0, 1}), first = SharedCores::of("m", {0}), second = SharedCores::of("m", {1}), far = SharedCores::of("mm", {0, 1});
-  EXPECT_EQ(shared({both, both, both, both}), 2);
-  EXPECT_EQ(shared({first, second, first, second}), 2) << "each bound to a core";
-  EXPECT_EQ(shared({both, far, far}), 0.5) << "others have machines of their own";
-  EXPECT_EQ(shared({SharedCores::own()}), 1.0 / static_cast<double>(usable_cores().size()));
-  SharedCores pair(both);
-  pair.hears(both);
-  EXPECT_EQ(pair.operation_seconds(4), 0) << "one of two cores is left";
-  pair.hears(both);
-  EXPECT_EQ(pair.operation_seconds(1), 0) << "nobody to send to";
-  EXPECT_DOUBLE_EQ(pair.operation_seconds(4), 3 * pair.operation_seconds(2)) << "by messages";
+  const Cores both{0, 1}, first{0}, second{1};
+  EXPECT_EQ(machine_of({both, both, both, both}).members_a_core(), 2);
+  EXPECT_EQ(machine_of({first, second, first, second}).members_a_core(), 2) << "each bound to a core";
+  EXPECT_EQ(machine_of({both}).members_a_core(), 0.5);
+  EXPECT_EQ(machine_of({both}).operation_seconds(4), 0) << "one of two cores is left";
+  const auto three = machine_of({both, both, both});
+  EXPECT_EQ(three.operation_seconds(1), 0) << "nobody to send to";
+  EXPECT_DOUBLE_EQ(three.operation_seconds(4), 3 * three.operation_seconds(2)) << "by messages";
 }
 
 // Goal: operations cost members nothing that wait, for whatever it be, while they seem to compute. Method: four on two cores, by what they say.
 TEST(Pace, members_that_wait_leave_a_core_idle) {
-  const auto word = SharedCores::of("m", {0, 1});
-  const auto told = [&](double computing, double processor, int members = 4) {
-    SharedCores some(word);
-    for (int member = 0; member < members; ++member) some.hears(word, computing, processor);
-    return some;
+  const auto told = [](double computing, double processor, std::size_t members = 4) {
+    return machine_of(std::vector<Cores>(members, {0, 1}), {.forward = computing, .processor = processor});
   };
   const auto operation = [&](double computing, double processor) { return told(computing, processor).operation_seconds(4); };
   EXPECT_EQ(operation(1, 0.4), 0) << "two cores are busy for four fifths of the time";
@@ -68,48 +64,61 @@ TEST(Pace, members_that_wait_leave_a_core_idle) {
   EXPECT_FALSE(told(1, 1, 2).crowded()) << "a core each";
 }
 
-// Goal: who has the most to do decides, in each iteration another one. Method: three members, told as the roll call does.
+// Goal: who has the most to do decides, in each iteration another one. Method: three members, of which all hear what the slowest took.
 TEST(Pace, an_iteration_is_as_long_as_its_slowest_member) {
   constexpr double kPasses[3] = {1, 2, 6};
   std::array<Pace, 3> paces;
   Instant now{1s};
   for (std::size_t iteration = 0; iteration < 30; ++iteration) {
-    double slowest = 0;
+    exchange::Took slowest;
     for (auto& pace : paces) {
-      pace.iteration_begins(now, 0, 0);
-      slowest = std::max(slowest, pace.latest_passes());
+      pace.iteration_begins(now, 0, 0);  // as if nothing lay between passes
+      if (pace.latest().seconds() >= slowest.seconds()) slowest = pace.latest();
     }
-    EXPECT_EQ(slowest, iteration == 0 ? 0 : 6) << "no iteration is over yet";
     for (std::size_t member = 0; member < 3; ++member) {
       const double passes = kPasses[(member + iteration) % 3];
       paces[member].forward_took(passes / 4);
       paces[member].backward_took(passes * 3 / 4);
-      paces[member].slowest_took(slowest, 0.5);
+      paces[member].slowest_took({slowest.forward, slowest.backward, slowest.backward / 10, 12});
     }
-    now += 10s;
+    now += 1ns;
   }
-  for (const auto& pace : paces) {
-    EXPECT_EQ(pace.forward() + pace.backward(), 2);
-    EXPECT_EQ(pace.slowest_passes(), 6);
-    EXPECT_EQ(pace.slowest_between(), 0.5);
+  for (auto& pace : paces) {
+    for (int iteration = 0; iteration < 16; ++iteration) pace.slowest_took({.between = 9});  // nobody has told
+    EXPECT_EQ(pace.usual().forward + pace.usual().backward, 2);
+    const auto slowest = pace.usual_of_slowest();
+    EXPECT_EQ(slowest.forward, 1.5);
+    EXPECT_EQ(slowest.backward, 4.5);
+    EXPECT_EQ(slowest.between, 0.45);
+    EXPECT_EQ(slowest.processor, 12);
   }
 }
 
 TEST(Pace, a_plan_is_chosen_by_the_mean_of_the_slowest_machine) {
-  const auto here = SharedCores::of("m", {0, 1}), slow = SharedCores::of("slow", {0}), fast = SharedCores::of("fast", {0, 1});
   Paces paces;
-  for (const double forward : {1.0, 3.0}) paces.hears(Paces::told({forward, 2 * forward, 0.5, 0, 1e-9, here}));
-  EXPECT_EQ(paces.of_slowest().forward_seconds, 2) << "members of a machine have its cores in turns";
-  paces.hears(Paces::told({3, 5, 0.25, 0, 0.5e-9, slow}));
-  paces.hears(Paces::told({0.5, 1, 4, 0, 0, fast}));
-  const auto compute = paces.of_slowest();
+  const auto hear = [&](const std::string& machine, const Cores& cores, const exchange::Took& took, double a_flop) {
+    paces.hears(MemberPace{.took = took, .a_flop = a_flop, .machine = machine, .cores = cores}.line());
+  };
+  for (const double forward : {1.0, 3.0}) hear("m", {0, 1}, {forward, 2 * forward, 0.5}, 1e-9);
+  EXPECT_EQ(paces.compute().forward_seconds, 2) << "members of a machine have its cores in turns";
+  EXPECT_FALSE(paces.compute().crowded) << "a core each";
+  hear("m", {0, 1}, {}, 0);  // out of data
+  EXPECT_EQ(paces.compute().forward_seconds, 2);
+  hear("slow", {0}, {3, 5, 0.25}, 0);
+  hear("fast", {0, 1}, {0.5, 1, 4}, 2e-9);
+  auto compute = paces.compute();
   EXPECT_EQ(compute.forward_seconds, 3);
   EXPECT_EQ(compute.backward_seconds, 5);
   EXPECT_EQ(compute.step_seconds, 0.25);
-  EXPECT_DOUBLE_EQ(compute.multiply_rate, 2e9);
-  EXPECT_FALSE(compute.crowded) << "a core each";
-  EXPECT_EQ(paces.members_a_core(here), 1);
-  EXPECT_EQ(paces.members_a_core(SharedCores::of("serves", {0})), 0);
+  EXPECT_DOUBLE_EQ(compute.multiply_rate, 0.5e9) << "all multiply others' rows";
+  EXPECT_TRUE(compute.crowded) << "three members on two cores";
+  EXPECT_DOUBLE_EQ(compute.operation_seconds, 1.5 * 2 * 4 * 30e-6) << "by messages of all machines";
+  hear("late", {0}, {1, 2, 9}, 0);
+  compute = paces.compute();
+  EXPECT_EQ(compute.forward_seconds, 1) << "its data come late";
+  EXPECT_EQ(compute.step_seconds, 9);
+  EXPECT_EQ(paces.members_a_core("m"), 1.5);
+  EXPECT_EQ(paces.members_a_core("serves"), 0);
 }
 
 TEST(Pace, follows_what_has_changed_for_good) {
