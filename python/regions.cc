@@ -27,6 +27,7 @@ void bind_regions(py::module_& module) {
       .def("put", &TensorRegions::put, py::arg("to"), py::arg("region"), py::arg("offset"), py::arg("tensor"), Released())
       .def("get", &TensorRegions::get, py::arg("source"), py::arg("region"), py::arg("offset"), py::arg("into"), Released())
       .def("signal", &TensorRegions::signal, py::arg("to"), py::arg("sequence"), Released())
+      .def("settle", &TensorRegions::settle, Released())
       .def("wait", &TensorRegions::wait, py::arg("source"), py::arg("sequence"), Released());
 }
 

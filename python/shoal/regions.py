@@ -49,7 +49,7 @@ class Regions:
         self._core.wait(rank, sequence)
 
     def settle(self) -> None:
-        """Nothing is under way between two calls."""
+        self._core.settle()  # signals alone are under way between two calls
 
     def release(self) -> None:
         self._core = None

@@ -43,6 +43,7 @@ class Counter:
             self.tell(_FAREWELL)
             for rank in sorted(self._others):
                 self._regions.wait(rank, _FAREWELL)
+            self._regions.settle()  # who has heard all others may not be heard yet
         self._regions = None
         _counters.remove(self)
 

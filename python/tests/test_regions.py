@@ -42,6 +42,21 @@ def test_everybody_puts_and_gets(pool):
         assert torch.equal(got, torch.full((7,), float([1, 0, 0][rank]), dtype=torch.float64))
 
 
+def signal_and_let_go(count: int):
+    """What a member has signalled arrives, though it lets go of its regions at once."""
+    regions = shoal.Regions()
+    if shoal.rank() == 0:
+        for sequence in range(1, count + 1):
+            regions.signal(1, sequence)
+        regions.release()
+    else:
+        regions.wait(0, count)
+
+
+def test_signals_leave_before_their_sender_lets_go(pool):
+    pool(2).run(signal_and_let_go, 20_000)
+
+
 def mistakes():
     regions, lines = shoal.Regions(), []
     for call in (lambda: regions.put(shoal.rank(), 0, torch.zeros(1)), lambda: regions.wait(9, 1), lambda: regions.register(torch.zeros(4, 4).t()),

@@ -36,7 +36,7 @@ struct Regions::State : std::enable_shared_from_this<State> {
 
   void read_call(Rank from);
   void do_call(Rank from);
-  void send_call(Rank to, const Call& call, Priority priority);
+  void send_call(Rank to, const Call& call, Priority priority, Done done = [](const Failure&) {});
   std::span<std::byte> place(Rank from, const Call& call);  // empty: there is no such place, and the job ends
 
   Transport& transport;
@@ -84,9 +84,10 @@ std::span<std::byte> Regions::State::place(Rank from, const Call& call) {
   return {};
 }
 
-void Regions::State::send_call(Rank to, const Call& call, Priority priority) {
+void Regions::State::send_call(Rank to, const Call& call, Priority priority, Done done) {
   const auto sent = std::make_shared<const Call>(call);
-  transport.send(to, {operation, kCalls}, priority, std::as_bytes(std::span(sent.get(), 1)), [sent](const Failure&) {});
+  transport.send(to, {operation, kCalls}, priority, std::as_bytes(std::span(sent.get(), 1)),
+                 [sent, done = std::move(done)](const Failure& why) { done(why); });
 }
 
 Regions::Regions(Transport& transport, std::uint16_t channel) : state_(std::make_shared<State>(transport, channel)) {
@@ -116,7 +117,9 @@ void Regions::get(Rank from, Place at, Priority priority, std::span<std::byte> i
   state_->transport.receive(from, {state_->operation, kAnswers}, priority, into, std::move(done));
 }
 
-void Regions::signal(Rank to, std::uint64_t sequence) { state_->send_call(to, {Call::Kind::signal, 0, 0, 0, sequence}, {}); }
+void Regions::signal(Rank to, std::uint64_t sequence, Done done) {
+  state_->send_call(to, {Call::Kind::signal, 0, 0, 0, sequence}, {}, std::move(done));
+}
 
 std::uint64_t Regions::signalled(Rank from) const { return state_->callers.at(from).signalled.load(std::memory_order_acquire); }
 

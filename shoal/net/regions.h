@@ -36,8 +36,9 @@ class Regions {
   void put(Rank to, Place at, Priority priority, std::span<const std::byte> bytes, Done done);
   // done: `into` is full.
   void get(Rank from, Place at, Priority priority, std::span<std::byte> into, Done done);
-  // signalled(own rank) becomes `sequence` at `to`, once everything that was put there before is in place.
-  void signal(Rank to, std::uint64_t sequence);
+  // signalled(own rank) becomes `sequence` at `to`, once everything that was put there before is in place. done: it has left; what has not when this is
+  // destroyed never will.
+  void signal(Rank to, std::uint64_t sequence, Done done = [](const Failure&) {});
 
   // The newest sequence number of that member; 0 before the first. Any thread: drive() the transport until it is reached.
   std::uint64_t signalled(Rank from) const;

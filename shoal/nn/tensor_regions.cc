@@ -9,6 +9,8 @@
 namespace shoal::nn {
 namespace {
 
+constexpr Nanoseconds kAtTheEnd = std::chrono::seconds(2);  // as for what is queued when a member leaves
+
 std::span<std::byte> writable(const at::Tensor& tensor) {
   if (!tensor.device().is_cpu() || !tensor.is_contiguous()) {
     throw Error(Code::invalid_argument, "a region takes contiguous tensors of the CPU", "regions", "pass tensor.contiguous().cpu()");
@@ -28,6 +30,7 @@ TensorRegions::TensorRegions(Session& session) : session_(session) {
 
 TensorRegions::~TensorRegions() {
   if (!regions_) return;
+  settled_within(kAtTheEnd);
   net::call(session_.transport(), [regions = std::exchange(regions_, nullptr)]() mutable { regions.reset(); });
 }
 
@@ -72,7 +75,23 @@ void TensorRegions::get(net::Rank from, std::uint32_t region, std::uint64_t offs
 
 void TensorRegions::signal(net::Rank to, std::uint64_t sequence) {
   check_peer(to, "signal");
-  session_.transport().post([regions = regions_, to, sequence] { regions->signal(to, sequence); });
+  unsent_->fetch_add(1);
+  session_.transport().post([regions = regions_, to, sequence, unsent = unsent_] {
+    regions->signal(to, sequence, [unsent](const net::Failure&) { unsent->fetch_sub(1); });
+  });
+}
+
+bool TensorRegions::settled_within(Nanoseconds patience) {
+  net::Transport& transport = session_.transport();
+  const auto settled = [&] { return unsent_->load() == 0; };
+  return net::wait_for(transport, [&] { return settled() || transport.failure(); }, patience) && settled();
+}
+
+void TensorRegions::settle() {
+  if (settled_within(session_.patience())) return;
+  if (const net::Failure failure = session_.transport().failure()) throw Error(*failure);
+  throw Error(Code::timeout, std::to_string(unsent_->load()) + " signals have not left within " + show_seconds(Seconds(session_.patience()).count()), "regions",
+              "a member has let go of its own, or has left");
 }
 
 void TensorRegions::wait(net::Rank from, std::uint64_t sequence) {
