@@ -178,7 +178,7 @@ def test_gradients_that_are_read_before_the_step_are_certain():
     expect_one_course(trained({1: (6, 0.003)}, 16, "auto", False, True), clipped=True)
 
 
-OWN_FIGURES = {"settled", "forward_seconds", "backward_seconds", "step_seconds", "processor_seconds", "predicted_seconds", "predicted_exposed", "forward_at", "backward_at"}
+OWN_FIGURES = {"settled", "forward_seconds", "backward_seconds", "step_seconds", "processor_seconds", "placing_seconds", "predicted_seconds", "predicted_exposed", "forward_at", "backward_at"}
 
 
 def decided(part):

@@ -14,6 +14,7 @@
 #include "shoal/core/dtype.h"
 #include "shoal/exchange/choice.h"
 #include "shoal/exchange/timeline.h"
+#include "shoal/exchange/took.h"
 #include "shoal/factor/factor.h"
 
 namespace shoal::exchange {
@@ -72,6 +73,7 @@ struct ExchangePlan {
   double forward_seconds = 0, backward_seconds = 0;  // as measured when the plan was made; 0: unknown
   double step_seconds = 0;                           // likewise, between the passes: the optimizer's step and what the script does
   bool settled = false;                              // the three are of iterations by this plan: what its units make a member compute is in them
+  double placing_seconds = 0;                        // of step_seconds, if settled: means are multiplied and placed as they arrive, others behind them
   double processor_seconds = 0;                      // likewise, if settled: of an iteration, of the cores that this member shares with others
   double multiply_rate = 0;                          // floating-point operations/s at which a member multiplies rows of others; 0: unknown
   double operation_seconds = 0;                      // what each unit takes of an iteration, however well it hides: of cores that members share
@@ -105,7 +107,7 @@ ExchangePlan priced_on(ExchangePlan plan, const collective::LinkModel& link);
 // The same plan, of which iterations have been measured: their passes without what was waited in them, and what they took of shared cores. A plan is chosen
 // by passes in which whole gradients are multiplied and sent; by the chosen one they take less, where layers go by factors, or more, where parameters are
 // stepped one by one.
-ExchangePlan settled(ExchangePlan plan, double forward_seconds, double backward_seconds, double step_seconds, double processor_seconds = 0);
+ExchangePlan settled(ExchangePlan plan, const Took& took);
 
 std::string to_json(const ExchangePlan& plan);
 ExchangePlan plan_from_json(const std::string& text, const std::string& where);  // Error{invalid_argument} naming file and key

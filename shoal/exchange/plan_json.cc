@@ -82,6 +82,7 @@ std::string to_json(const ExchangePlan& plan) {
                      {"tensors", tensors}, {"units", units}};
   if (plan.servers > 0) json["servers"] = plan.servers;
   if (plan.settled) json["settled"] = 1;
+  if (plan.placing_seconds > 0) json["placing_seconds"] = plan.placing_seconds;
   if (plan.processor_seconds > 0) json["processor_seconds"] = plan.processor_seconds;
   if (plan.operation_seconds > 0) json["operation_seconds"] = plan.operation_seconds;
   if (plan.link.tuning) json["tune"] = plan.link.tuning->text();
@@ -108,6 +109,7 @@ ExchangePlan plan_from_json(const std::string& text, const std::string& where) {
   plan.backward_seconds = root.number("backward_seconds", 0);
   plan.step_seconds = root.number_or("step_seconds", 0, 0);    // plans of older builds have none, nor what else is read by an _or
   plan.settled = root.whole_or("settled", 1, 0) == 1;
+  plan.placing_seconds = root.number_or("placing_seconds", 0, 0);
   plan.processor_seconds = root.number_or("processor_seconds", 0, 0);
   plan.operation_seconds = root.number_or("operation_seconds", 0, 0);
   plan.multiply_rate = root.number_or("multiply_rate", 0, 0);

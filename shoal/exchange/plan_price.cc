@@ -60,6 +60,15 @@ double expose_returns(ExchangePlan& plan, const std::vector<Work>& work, const s
   return waited;
 }
 
+// What takes its time is multiplying, of as many numbers as a mean has.
+void place_as_they_arrive(const ExchangePlan& plan, double seconds, std::vector<double>& of_units) {
+  const auto multiplied = [&](const Unit& unit) { return unit.way == kByFactors ? static_cast<double>(plan.bytes_of(unit)) : 0; };
+  const double all = std::accumulate(plan.units.begin(), plan.units.end(), 0.0, [&](double sum, const Unit& unit) { return sum + multiplied(unit); });
+  for (std::size_t u = 0; u < plan.units.size(); ++u) {
+    of_units[u] += seconds * (all > 0 ? multiplied(plan.units[u]) / all : 1 / static_cast<double>(plan.units.size()));
+  }
+}
+
 }  // namespace
 
 bool is_divided(const Unit& unit) { return way_named(unit.way)->divides(); }
@@ -90,9 +99,11 @@ double price_units(ExchangePlan& plan) {
   std::vector<double> steps(work.size());
   for (std::size_t u = 0; u < work.size() && by_parameter && !plan.settled; ++u) {
     steps[u] = plan.step_seconds * static_cast<double>(load_of(plan, plan.units[u]).count) / elements;
-    work[u].thread += steps[u];
   }
-  const double besides = plan.operating_seconds() + (by_parameter && !plan.settled ? 0 : plan.stepping_seconds());
+  const double placing = by_parameter ? 0 : plan.placing_seconds;
+  if (placing > 0) place_as_they_arrive(plan, placing, steps);
+  for (std::size_t u = 0; u < work.size(); ++u) work[u].thread += steps[u];
+  const double besides = plan.operating_seconds() + (by_parameter && !plan.settled ? 0 : plan.stepping_seconds() - placing);
   const auto line = foresee(work, plan.forward_seconds, plan.backward_seconds, plan.order,
                             {.most = plan.link.saves / plan.link.rate, .besides = besides - std::accumulate(after.begin(), after.end(), between)});
   for (std::size_t u = 0; u < plan.units.size(); ++u) plan.units[u].predicted_exposed += std::max(0.0, line.waited[u] - steps[u]);
@@ -106,15 +117,16 @@ ExchangePlan priced_on(ExchangePlan plan, const collective::LinkModel& link) {
   return plan;
 }
 
-ExchangePlan settled(ExchangePlan plan, double forward_seconds, double backward_seconds, double step_seconds, double processor_seconds) {
+ExchangePlan settled(ExchangePlan plan, const Took& took) {
   for (auto& tensor : plan.tensors) {
-    if (tensor.forward_at >= 0 && plan.forward_seconds > 0) tensor.forward_at *= forward_seconds / plan.forward_seconds;
-    if (tensor.backward_at >= 0 && plan.backward_seconds > 0) tensor.backward_at *= backward_seconds / plan.backward_seconds;
+    if (tensor.forward_at >= 0 && plan.forward_seconds > 0) tensor.forward_at *= took.forward / plan.forward_seconds;
+    if (tensor.backward_at >= 0 && plan.backward_seconds > 0) tensor.backward_at *= took.backward / plan.backward_seconds;
   }
-  plan.forward_seconds = forward_seconds;
-  plan.backward_seconds = backward_seconds;
-  plan.step_seconds = step_seconds;
-  plan.processor_seconds = processor_seconds;
+  plan.forward_seconds = took.forward;
+  plan.backward_seconds = took.backward;
+  plan.step_seconds = took.between;
+  plan.placing_seconds = took.placing;
+  plan.processor_seconds = took.processor;
   plan.settled = true;
   price_units(plan);
   return plan;
@@ -127,7 +139,7 @@ ExchangePlan by_all_reduce(ExchangePlan plan, const std::function<bool(const Uni
     if (!which(unit)) continue;
     if (plan.settled) plan.operation_seconds = 0;  // the passes have it
     plan.settled = false;  // other arithmetic than its iterations had
-    plan.processor_seconds = 0;
+    plan.processor_seconds = plan.placing_seconds = 0;
     plan.tensors[unit.tensors.front()].rows = 0;
     unit.way = collective::choose(collective::Collective::all_reduce, plan.workers(), static_cast<double>(plan.bytes_of(unit)), plan.link);
   }

@@ -10,16 +10,10 @@
 #include <functional>
 #include <vector>
 
+#include "shoal/exchange/took.h"
 #include "shoal/net/transport.h"
 
 namespace shoal::exchange {
-
-// Seconds of an iteration, without what was waited in it. 0: not known.
-struct Took {
-  double forward = 0, backward = 0, between = 0;  // both passes, and what lies between two iterations' (the optimizer's step, the script's own)
-  double processor = 0;                           // of the cores that the member shares with others, of all of them
-  double seconds() const { return forward + backward + between; }
-};
 
 // What a member tells all others beside its weight.
 struct Told {

@@ -22,7 +22,10 @@ void DataParallel::finish() {
       buffers_.start(weights());
       require_equal_steps();
     }
+    const Instant began = steady_now();
+    const double waited_before = waited();
     for (const auto i : in_order_of_arrival()) install_mean(i);  // each is multiplied or placed while others are on the wire
+    pace_.placing_took(seconds_between(began, steady_now()) - (waited() - waited_before));
     finish_buffers();
     if (session_.outlives_losses()) exchange_->settle();
   }, Session::With::all);

@@ -8,7 +8,7 @@
 #include <span>
 
 #include "shoal/core/time.h"
-#include "shoal/exchange/roll_call.h"
+#include "shoal/exchange/took.h"
 
 namespace shoal::nn {
 
@@ -21,14 +21,17 @@ class Pace {
       const double whole = Seconds(now - began_).count(), passes = forward_.latest + backward_.latest;
       between_.took(std::max(0.0, whole - passes - std::max(0.0, waited - waited_)));  // who waits for other members begins anew at 0
       processor_.took(processor - processor_before_);
-      latest_ = {forward_.latest, backward_.latest, between_.latest, processor_.latest};
+      placing_.took(std::min(placing_now_, between_.latest));
+      latest_ = {forward_.latest, backward_.latest, between_.latest, processor_.latest, placing_.latest};
     }
+    placing_now_ = 0;
     began_ = now;
     waited_ = waited;
     processor_before_ = processor;
   }
   void forward_took(double seconds) { forward_.took(seconds); }
   void backward_took(double seconds) { backward_.took(seconds); }
+  void placing_took(double seconds) { placing_now_ += seconds; }  // in parts
   // Of an iteration of all members (Exchange::slowest()); without its passes nobody has said so.
   void slowest_took(const exchange::Took& took) {
     if (took.forward + took.backward <= 0) return;
@@ -36,6 +39,7 @@ class Pace {
     slowest_backward_.took(took.backward);
     slowest_between_.took(took.between);
     slowest_processor_.took(took.processor);
+    slowest_placing_.took(took.placing);
   }
 
   // Seconds; 0 where there was none.
@@ -43,11 +47,11 @@ class Pace {
   double backward() const { return backward_.value(); }
   double latest_backward() const { return backward_.latest; }
   // between: passes, the optimizer's step and what the script does; processor: by all threads.
-  exchange::Took usual() const { return {forward(), backward(), between_.value(), processor_.value()}; }
+  exchange::Took usual() const { return {forward(), backward(), between_.value(), processor_.value(), placing_.value()}; }
   exchange::Took latest() const { return latest_; }  // of the last iteration that is over
   exchange::Took usual_of_slowest() const {          // of each iteration another one; the own ones where nobody has told
     if (slowest_forward_.count == 0) return usual();
-    return {slowest_forward_.value(), slowest_backward_.value(), slowest_between_.value(), slowest_processor_.value()};
+    return {slowest_forward_.value(), slowest_backward_.value(), slowest_between_.value(), slowest_processor_.value(), slowest_placing_.value()};
   }
 
  private:
@@ -67,11 +71,11 @@ class Pace {
       return (values[(values.size() - 1) / 2] + values[values.size() / 2]) / 2;
     }
   };
-  Usual forward_, backward_, between_, processor_;
-  Usual slowest_forward_, slowest_backward_, slowest_between_, slowest_processor_;
+  Usual forward_, backward_, between_, processor_, placing_;
+  Usual slowest_forward_, slowest_backward_, slowest_between_, slowest_processor_, slowest_placing_;
   exchange::Took latest_;
   Instant began_{};
-  double waited_ = 0, processor_before_ = 0;
+  double waited_ = 0, processor_before_ = 0, placing_now_ = 0;
 };
 
 }  // namespace shoal::nn

@@ -14,7 +14,7 @@
 
 #include "shoal/core/host.h"
 #include "shoal/exchange/planner.h"
-#include "shoal/exchange/roll_call.h"
+#include "shoal/exchange/took.h"
 
 namespace shoal::nn {
 

@@ -88,7 +88,7 @@ TEST(Plan, a_settled_plan_predicts_from_its_own_iterations_and_stays_the_same_pl
   ASSERT_EQ(chosen.units.at(0).way, "factors");
   const double product = 2.0 * 3 * 32 * (1 << 20) / 1e9;  // of the others' rows: the own one takes the place of the gradient's
   EXPECT_GT(chosen.predicted_exposed(), product);
-  const auto now = settled(chosen, 0.004, 0.006, 0.3);
+  const auto now = settled(chosen, {0.004, 0.006, 0.3});
   const double link = now.units[0].predicted_exposed;
   EXPECT_DOUBLE_EQ(now.predicted_seconds(), 0.004 + 0.006 + 0.3 + link);
   EXPECT_NEAR(link, chosen.predicted_exposed() - product, 1e-9);  // multiplying is in the 0.3
@@ -97,19 +97,37 @@ TEST(Plan, a_settled_plan_predicts_from_its_own_iterations_and_stays_the_same_pl
   EXPECT_EQ(to_json(plan_from_json(to_json(now), "test")), to_json(now));
   EXPECT_TRUE(plan_from_json(to_json(now), "test").settled);
   EXPECT_DOUBLE_EQ(priced_on(now, kLink).predicted_seconds(), now.predicted_seconds());
-  const auto crowded = settled(chosen, 0.004, 0.006, 0.3, 2.5);  // its members share cores, and compute for so long in all
+  const auto crowded = settled(chosen, {0.004, 0.006, 0.3, 2.5});  // its members share cores, and compute for so long in all
   EXPECT_EQ(crowded.predicted_seconds(), 2.5);
   EXPECT_EQ(crowded.predicted_exposed(), now.predicted_exposed());
   EXPECT_EQ(to_json(plan_from_json(to_json(crowded), "test")), to_json(crowded));
   EXPECT_EQ(for_members(without_factors(crowded), 4, nullptr).processor_seconds, 0) << "other arithmetic";
-  const auto ring = settled(make_plan(tensors, 4, kLink, {0.005, 0.010, 1e9, 0.002}, parse_choice("ring", "test")), 0.004, 0.006, 0.3, 2.5);
+  const auto ring = settled(make_plan(tensors, 4, kLink, {0.005, 0.010, 1e9, 0.002}, parse_choice("ring", "test")), {0.004, 0.006, 0.3, 2.5});
   EXPECT_EQ(for_members(ring, 4, nullptr).processor_seconds, 2.5);
   EXPECT_EQ(for_members(ring, 3, nullptr).processor_seconds, 0) << "others on those cores";
   auto charged = chosen;
   charged.operation_seconds = 0.5;
   EXPECT_EQ(for_members(charged, 3, nullptr).operation_seconds, 0) << "others on those cores";
   EXPECT_EQ(without_factors(charged).operation_seconds, 0.5);
-  EXPECT_EQ(without_factors(settled(charged, 0.004, 0.006, 0.3)).operating_seconds(), 0) << "measured passes have it";
+  EXPECT_EQ(without_factors(settled(charged, {0.004, 0.006, 0.3})).operating_seconds(), 0) << "measured passes have it";
+}
+
+// What is multiplied as means arrive hides behind those that are on the link still, all but the last one's.
+TEST(Plan, products_of_one_mean_hide_behind_the_next) {
+  std::vector<TensorSpec> tensors;
+  for (const char* name : {"fc1.weight", "fc2.weight"}) {
+    tensors.push_back({name, DType::f32, 1 << 20, 0, 0.010});
+    tensors.back().rows = 32;
+    tensors.back().outputs = 1024;
+  }
+  const auto chosen = make_plan(tensors, 4, kLink, {0.005, 0.010, 1e9, 0.002}, parse_choice("factors", "test"));
+  const auto behind = settled(chosen, {.forward = 0.004, .backward = 0.006, .between = 0.3});
+  const double placing = behind.predicted_exposed() / 4;  // for each half as long as it is on the link
+  const auto beside = settled(chosen, {.forward = 0.004, .backward = 0.006, .between = 0.3, .placing = placing});
+  EXPECT_NEAR(beside.predicted_seconds(), behind.predicted_seconds() - placing / 2, 1e-9);
+  EXPECT_EQ(to_json(plan_from_json(to_json(beside), "test")), to_json(beside));
+  EXPECT_EQ(without_factors(beside).placing_seconds, 0) << "other arithmetic";
+  EXPECT_EQ(beside.hash(), chosen.hash());
 }
 
 TEST(Plan, the_same_figures_give_the_same_plan_and_another_way_another_hash) {

@@ -200,7 +200,7 @@ TEST(Planner, operations_that_cost_processor_time_are_fewer) {
   EXPECT_LT(little.units.size(), 8u) << "less than half a percent, but certain";
   EXPECT_LT(little.predicted_seconds(), by(1e-4, "ddp:100KB").predicted_seconds());
   EXPECT_NEAR(by(4e-3, "ddp:25MB").predicted_seconds(), by(0, "ddp:25MB").predicted_seconds() + 4e-3 * static_cast<double>(by(0, "ddp:25MB").units.size()), 1e-9);
-  const auto measured = settled(paid, 0.1, 0.2, 0);
+  const auto measured = settled(paid, {0.1, 0.2, 0});
   EXPECT_DOUBLE_EQ(measured.predicted_seconds(), 0.1 + 0.2 + measured.predicted_exposed()) << "the passes have it then";
   EXPECT_EQ(to_json(plan_from_json(to_json(paid), "test")), to_json(paid));
 }

@@ -19,6 +19,7 @@ TEST(Pace, is_of_usual_iterations) {
     pace.iteration_begins(now, waited, processor);
     pace.forward_took(iteration == 0 ? 9 : 0.1);   // everything warms up
     pace.backward_took(iteration == 0 ? 9 : 0.2);
+    pace.placing_took(0.01), pace.placing_took(0.02);
     now += iteration == 0 ? Nanoseconds(20s) : Nanoseconds(600ms);
     waited += iteration == 0 ? 0 : 0.25;           // for others, in the passes or between them
     processor += iteration == 0 ? 18 : 0.5;
@@ -29,6 +30,7 @@ TEST(Pace, is_of_usual_iterations) {
   }
   EXPECT_NEAR(pace.usual().between, 0.05, 1e-6);
   EXPECT_NEAR(pace.usual().processor, 0.5, 1e-9);
+  EXPECT_NEAR(pace.usual().placing, 0.03, 1e-9);
 }
 
 using Cores = std::vector<int>;

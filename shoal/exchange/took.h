@@ -1,0 +1,14 @@
+// What an iteration took of a member, as members tell each other and as a plan settles on it.
+#pragma once
+
+namespace shoal::exchange {
+
+// Seconds of an iteration, without what was waited in it. 0: not known.
+struct Took {
+  double forward = 0, backward = 0, between = 0;  // both passes, and what lies between two iterations' (the optimizer's step, the script's own)
+  double processor = 0;                           // of the cores that the member shares with others, of all of them
+  double placing = 0;                             // of `between`: means are multiplied and placed as they arrive
+  double seconds() const { return forward + backward + between; }
+};
+
+}  // namespace shoal::exchange
