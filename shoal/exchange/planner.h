@@ -8,6 +8,7 @@
 namespace shoal::exchange {
 
 // What one member's own work takes, measured while all members work: those that share cores see what is left of them.
+// Of the slowest machine, but for what is said of others.
 struct Compute {
   double forward_seconds = 0, backward_seconds = 0;  // 0: not measured
   double multiply_rate = 0;                          // floating-point operations/s of products of others' rows; 0: not measured, no factors
