@@ -7,11 +7,10 @@
 
 namespace shoal::exchange {
 
-// What one member's own work takes, measured while all members work: those that share cores see what is left of them.
-// Of the slowest machine, but for what is said of others.
+// What a member's own work takes, measured while all members work: those that share cores see what is left of them. The mean of the slowest machine's members.
 struct Compute {
   double forward_seconds = 0, backward_seconds = 0;  // 0: not measured
-  double multiply_rate = 0;                          // floating-point operations/s of products of others' rows; 0: not measured, no factors
+  double multiply_rate = 0;                          // floating-point operations/s of products of others' rows, where they are slowest; 0: not measured, no factors
   double step_seconds = 0;                           // between the passes: the optimizer's step and what the script does
   double operation_seconds = 0;                      // what one more unit takes of an iteration, whatever hides: the time of processors that members share
   bool crowded = false;                              // several members to a core, and none is idle: what hides from one takes another's time

@@ -49,6 +49,11 @@ void TcpTransport::doing(std::string activity) {
   activity_ = std::move(activity);
 }
 
+std::string TcpTransport::own_activity() {
+  const std::lock_guard lock(mutex_);
+  return activity_;
+}
+
 LinkStats TcpTransport::link(Rank peer) const { return peer < size_ && peers_[peer] ? peers_[peer]->stats() : LinkStats{}; }
 
 std::string TcpTransport::member(Rank rank) const { return "rank " + std::to_string(rank) + " (" + hosts_.at(rank) + ")"; }

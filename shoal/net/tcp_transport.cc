@@ -87,11 +87,7 @@ void TcpTransport::begin() {
 void TcpTransport::tick() {
   if (failure()) return;
   heartbeat_timer_ = loop_.at(steady_now() + limits_.heartbeat, [self = shared_from_this()] { self->tick(); });
-  std::string activity;
-  {
-    const std::lock_guard lock(mutex_);
-    activity = activity_;
-  }
+  const std::string activity = own_activity();
   Nanoseconds slowest{};
   for (const auto& peer : peers_) {
     if (!peer || peer->gone || losses_.lost(peer->rank())) continue;
@@ -192,8 +188,11 @@ void TcpTransport::leave(std::function<void()> gone) {
   leaving_ = true;
   loop_.cancel(heartbeat_timer_);
   const bool failed = failure() != nullptr;
+  const std::string activity = own_activity();
   for (const auto& peer : peers_) {
-    if (peer && !failed && !peer->gone && !losses_.lost(peer->rank())) peer->say_goodbye();
+    if (!peer || failed || peer->gone || losses_.lost(peer->rank())) continue;
+    peer->heartbeat(steady_now(), activity);  // who still waits for this member hears what it did last
+    peer->say_goodbye();
   }
   check_gone(steady_now() + (failed ? kFailedPatience : kLeavePatience), std::move(gone));
 }

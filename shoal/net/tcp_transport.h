@@ -91,6 +91,7 @@ class TcpTransport final : public Transport,
   std::string member(Rank rank) const;                 // "rank 2 (hostb)"
   std::string not_heard() const;
   std::string last_did(Rank rank) const;               // "; it last did: ...", or nothing
+  std::string own_activity();
   std::shared_ptr<const Error> left_error(Rank peer) const;
   void lose(Rank peer, const std::string& how);        // for certain
   void miss(Rank peer);                                // it is silent

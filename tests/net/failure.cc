@@ -163,6 +163,7 @@ TEST(Failure, a_goodbye_is_not_a_loss) {
   Transport& leaver = jobs[2]->transport();
   jobs[0]->transport().post([&] { jobs[0]->transport().receive(2, {1, 0}, {}, std::span(got), arrived.done()); });
   leaver.post([&] { leaver.send(0, {1, 0}, {}, std::span(parting), sent.done()); });
+  leaver.doing("step 18, exchanging gradients");
   jobs[2].reset();
   ASSERT_TRUE(arrived.wait(jobs[0]->transport()));
   EXPECT_TRUE(arrived.failures().empty());
@@ -173,7 +174,7 @@ TEST(Failure, a_goodbye_is_not_a_loss) {
   ASSERT_TRUE(late.wait(jobs[0]->transport()));
   ASSERT_EQ(late.failures().size(), 1u);
   EXPECT_EQ(late.failures()[0]->code(), Code::peer_lost);
-  EXPECT_NE(std::string(late.failures()[0]->what()).find("left the job"), std::string::npos);
+  EXPECT_NE(std::string(late.failures()[0]->what()).find("left the job; it last did: step 18, exchanging gradients"), std::string::npos);
 
   std::byte mine{9}, theirs{};
   jobs[0]->transport().post([&] {
