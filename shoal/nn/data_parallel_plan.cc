@@ -115,7 +115,7 @@ double DataParallel::describe_layers(std::vector<exchange::TensorSpec>& specs) c
 }
 
 exchange::Compute DataParallel::pace_of_all(double multiply_rate) {
-  const MemberPace own{.took = pace_.usual(), .a_flop = multiply_rate > 0 ? 1 / multiply_rate : 0};
+  const auto own = MemberPace::here(pace_.usual(), multiply_rate > 0 ? 1 / multiply_rate : 0);
   const auto lines = session_.gather_text(own.line(), "pace");
   Paces paces;
   for (std::size_t member = 0; member < lines.size() - session_.servers(); ++member) paces.hears(lines[member]);

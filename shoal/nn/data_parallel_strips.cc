@@ -191,7 +191,7 @@ void DataParallel::next_round() {
   for (const auto& [groups, group] : layer_groups_) group->end_round();
   const Instant began = steady_now();
   for (const auto& [groups, group] : layer_groups_) group->next_round();
-  waited_besides_ += Seconds(steady_now() - began).count();
+  waited_besides_ += seconds_between(began, steady_now());
 }
 
 // The sum over the group's rows, each with its member's weight: that is known when all members have answered the roll call.

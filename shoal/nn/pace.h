@@ -18,41 +18,31 @@ class Pace {
   // processor: those that its process has had of processors so far.
   void iteration_begins(Instant now, double waited, double processor) {
     if (began_ != Instant{}) {
-      const double whole = Seconds(now - began_).count(), passes = forward_.latest + backward_.latest;
-      between_.took(std::max(0.0, whole - passes - std::max(0.0, waited - waited_)));  // who waits for other members begins anew at 0
-      processor_.took(processor - processor_before_);
-      placing_.took(std::min(placing_now_, between_.latest));
-      latest_ = {forward_.latest, backward_.latest, between_.latest, processor_.latest, placing_.latest};
+      const double whole = Seconds(now - began_).count(), passes = own_.forward.latest + own_.backward.latest;
+      own_.between.took(std::max(0.0, whole - passes - std::max(0.0, waited - waited_)));  // who waits for other members begins anew at 0
+      own_.processor.took(processor - processor_before_);
+      own_.placing.took(std::min(placing_now_, own_.between.latest));
+      latest_ = {own_.forward.latest, own_.backward.latest, own_.between.latest, own_.processor.latest, own_.placing.latest};
     }
     placing_now_ = 0;
     began_ = now;
     waited_ = waited;
     processor_before_ = processor;
   }
-  void forward_took(double seconds) { forward_.took(seconds); }
-  void backward_took(double seconds) { backward_.took(seconds); }
+  void forward_took(double seconds) { own_.forward.took(seconds); }
+  void backward_took(double seconds) { own_.backward.took(seconds); }
   void placing_took(double seconds) { placing_now_ += seconds; }  // in parts
   // Of an iteration of all members (Exchange::slowest()); without its passes nobody has said so.
   void slowest_took(const exchange::Took& took) {
-    if (took.forward + took.backward <= 0) return;
-    slowest_forward_.took(took.forward);
-    slowest_backward_.took(took.backward);
-    slowest_between_.took(took.between);
-    slowest_processor_.took(took.processor);
-    slowest_placing_.took(took.placing);
+    if (took.forward + took.backward > 0) slowest_.took(took);
   }
 
   // Seconds; 0 where there was none.
-  double forward() const { return forward_.value(); }
-  double backward() const { return backward_.value(); }
-  double latest_backward() const { return backward_.latest; }
-  // between: passes, the optimizer's step and what the script does; processor: by all threads.
-  exchange::Took usual() const { return {forward(), backward(), between_.value(), processor_.value(), placing_.value()}; }
+  double latest_backward() const { return own_.backward.latest; }
   exchange::Took latest() const { return latest_; }  // of the last iteration that is over
-  exchange::Took usual_of_slowest() const {          // of each iteration another one; the own ones where nobody has told
-    if (slowest_forward_.count == 0) return usual();
-    return {slowest_forward_.value(), slowest_backward_.value(), slowest_between_.value(), slowest_processor_.value(), slowest_placing_.value()};
-  }
+  exchange::Took usual() const { return own_.value(); }
+  // Of each iteration another member's; the own ones where nobody has told.
+  exchange::Took usual_of_slowest() const { return slowest_.forward.count > 0 ? slowest_.value() : usual(); }
 
  private:
   struct Usual {
@@ -71,8 +61,18 @@ class Pace {
       return (values[(values.size() - 1) / 2] + values[values.size() / 2]) / 2;
     }
   };
-  Usual forward_, backward_, between_, processor_, placing_;
-  Usual slowest_forward_, slowest_backward_, slowest_between_, slowest_processor_, slowest_placing_;
+  struct Parts {  // of Took
+    Usual forward, backward, between, processor, placing;
+    void took(const exchange::Took& whole) {
+      forward.took(whole.forward);
+      backward.took(whole.backward);
+      between.took(whole.between);
+      processor.took(whole.processor);
+      placing.took(whole.placing);
+    }
+    exchange::Took value() const { return {forward.value(), backward.value(), between.value(), processor.value(), placing.value()}; }
+  };
+  Parts own_, slowest_;  // own_.processor: by all threads of the process
   exchange::Took latest_;
   Instant began_{};
   double waited_ = 0, processor_before_ = 0, placing_now_ = 0;

@@ -19,11 +19,12 @@
 namespace shoal::nn {
 
 struct MemberPace {
-  exchange::Took took{};                // usually, of an iteration
-  double a_flop = 0;                    // seconds, of a product of others' rows; 0: not measured
-  std::string machine = boot_id();
-  std::vector<int> cores = usable_cores();
+  exchange::Took took{};    // usually, of an iteration
+  double a_flop = 0;        // seconds, of a product of others' rows; 0: not measured
+  std::string machine{};
+  std::vector<int> cores{};
 
+  static MemberPace here(const exchange::Took& took, double a_flop) { return {took, a_flop, boot_id(), usable_cores()}; }
   std::string line() const {
     std::ostringstream words;
     words.precision(std::numeric_limits<double>::max_digits10);
@@ -33,7 +34,6 @@ struct MemberPace {
   }
   static MemberPace of(const std::string& line) {
     MemberPace pace;
-    pace.cores.clear();
     std::istringstream words(line);
     words >> pace.took.forward >> pace.took.backward >> pace.took.between >> pace.took.processor >> pace.a_flop >> pace.machine;
     for (int core = 0; words >> core;) pace.cores.push_back(core);

@@ -18,6 +18,18 @@ std::span<std::byte> writable(const at::Tensor& tensor) {
   return {static_cast<std::byte*>(tensor.data_ptr()), tensor.nbytes()};
 }
 
+// Whether it came to that, before the patience or the transport ended.
+template <class Reached>
+bool comes_to(net::Transport& transport, Nanoseconds patience, const Reached& reached) {
+  net::wait_for(transport, [&] { return reached() || transport.failure(); }, patience);
+  return reached();
+}
+
+[[noreturn]] void throw_failure_or(const net::Transport& transport, const Error& late) {
+  if (const net::Failure failure = transport.failure()) throw Error(*failure);
+  throw late;
+}
+
 }  // namespace
 
 TensorRegions::TensorRegions(Session& session) : session_(session) {
@@ -30,7 +42,7 @@ TensorRegions::TensorRegions(Session& session) : session_(session) {
 
 TensorRegions::~TensorRegions() {
   if (!regions_) return;
-  settled_within(kAtTheEnd);
+  comes_to(session_.transport(), kAtTheEnd, [this] { return settled(); });
   net::call(session_.transport(), [regions = std::exchange(regions_, nullptr)]() mutable { regions.reset(); });
 }
 
@@ -81,31 +93,18 @@ void TensorRegions::signal(net::Rank to, std::uint64_t sequence) {
   });
 }
 
-bool TensorRegions::settled_within(Nanoseconds patience) {
-  net::Transport& transport = session_.transport();
-  const auto settled = [&] { return unsent_->load() == 0; };
-  return net::wait_for(transport, [&] { return settled() || transport.failure(); }, patience) && settled();
-}
-
 void TensorRegions::settle() {
-  if (settled_within(session_.patience())) return;
-  if (const net::Failure failure = session_.transport().failure()) throw Error(*failure);
-  throw Error(Code::timeout, std::to_string(unsent_->load()) + " signals have not left within " + show_seconds(Seconds(session_.patience()).count()), "regions",
-              "a member has let go of its own, or has left");
+  if (comes_to(session_.transport(), session_.patience(), [this] { return settled(); })) return;
+  throw_failure_or(session_.transport(), Error(Code::timeout, std::to_string(unsent_->load()) + " signals have not left within " +
+                   show_seconds(Seconds(session_.patience()).count()), "regions", "a member has let go of its own, or has left"));
 }
 
 void TensorRegions::wait(net::Rank from, std::uint64_t sequence) {
   check_peer(from, "wait");
-  net::Transport& transport = session_.transport();
-  const auto reached = [&] { return regions_->signalled(from) >= sequence; };
-  const bool ended = net::wait_for(transport, [&] { return reached() || transport.failure(); }, session_.patience());
-  if (reached()) return;
-  if (const net::Failure failure = transport.failure()) throw Error(*failure);
-  if (!ended) {
-    throw Error(Code::timeout, "rank " + std::to_string(from) + " has signalled " + std::to_string(regions_->signalled(from)) + ", not " +
-                std::to_string(sequence) + ", within " + show_seconds(Seconds(session_.patience()).count()), "wait",
-                "behind a put into a region that rank " + std::to_string(session_.rank()) + " has not registered no signal comes");
-  }
+  if (comes_to(session_.transport(), session_.patience(), [&] { return regions_->signalled(from) >= sequence; })) return;
+  throw_failure_or(session_.transport(), Error(Code::timeout, "rank " + std::to_string(from) + " has signalled " + std::to_string(regions_->signalled(from)) +
+                   ", not " + std::to_string(sequence) + ", within " + show_seconds(Seconds(session_.patience()).count()), "wait",
+                   "behind a put into a region that rank " + std::to_string(session_.rank()) + " has not registered no signal comes"));
 }
 
 }  // namespace shoal::nn

@@ -38,7 +38,7 @@ class TensorRegions {
 
  private:
   void check_peer(net::Rank peer, const char* what) const;
-  bool settled_within(Nanoseconds patience);
+  bool settled() const { return unsent_->load() == 0; }
   template <class Begin>
   void run(net::Rank peer, const char* what, Begin begin);  // begin(regions, done) on the loop, until done
 

@@ -25,8 +25,8 @@ TEST(Pace, is_of_usual_iterations) {
     processor += iteration == 0 ? 18 : 0.5;
     if (iteration % 3 == 2) now += 20s, processor += 40;  // a validation
     if (iteration == 0) continue;
-    EXPECT_NEAR(pace.forward(), 0.1, 1e-9);
-    EXPECT_NEAR(pace.backward(), 0.2, 1e-9);
+    EXPECT_NEAR(pace.usual().forward, 0.1, 1e-9);
+    EXPECT_NEAR(pace.usual().backward, 0.2, 1e-9);
   }
   EXPECT_NEAR(pace.usual().between, 0.05, 1e-6);
   EXPECT_NEAR(pace.usual().processor, 0.5, 1e-9);
@@ -47,9 +47,16 @@ TEST(Pace, members_of_a_machine_share_the_cores_that_they_may_run_on) {
   EXPECT_EQ(machine_of({first, second, first, second}).members_a_core(), 2) << "each bound to a core";
   EXPECT_EQ(machine_of({both}).members_a_core(), 0.5);
   EXPECT_EQ(machine_of({both}).operation_seconds(4), 0) << "one of two cores is left";
-  const auto three = machine_of({both, both, both});
-  EXPECT_EQ(three.operation_seconds(1), 0) << "nobody to send to";
-  EXPECT_DOUBLE_EQ(three.operation_seconds(4), 3 * three.operation_seconds(2)) << "by messages";
+  const auto pair = machine_of({both, both});
+  EXPECT_EQ(pair.operation_seconds(1), 0) << "nobody to send to";
+  EXPECT_DOUBLE_EQ(pair.operation_seconds(4), 3 * pair.operation_seconds(2)) << "by messages";
+  EXPECT_GT(pair.operation_seconds(4), 0);
+  Paces alone, beside;
+  const auto here = MemberPace::here({}, 0);
+  alone.hears(here.line());
+  EXPECT_EQ(alone.members_a_core(here.machine), 1.0 / static_cast<double>(usable_cores().size()));
+  for (const std::string machine : {"m", "mm", "mm"}) beside.hears(MemberPace{.machine = machine, .cores = both}.line());
+  EXPECT_EQ(beside.members_a_core("m"), 0.5) << "others have machines of their own";
 }
 
 // Goal: operations cost members nothing that wait, for whatever it be, while they seem to compute. Method: four on two cores, by what they say.
@@ -126,14 +133,14 @@ TEST(Pace, a_plan_is_chosen_by_the_mean_of_the_slowest_machine) {
 TEST(Pace, follows_what_has_changed_for_good) {
   Pace pace;
   for (int iteration = 0; iteration < 30; ++iteration) pace.backward_took(iteration < 15 ? 0.1 : 0.3);
-  EXPECT_EQ(pace.backward(), 0.3);
+  EXPECT_EQ(pace.usual().backward, 0.3);
 }
 
 TEST(Pace, of_one_iteration_is_that_one) {
   Pace pace;
-  EXPECT_EQ(pace.forward(), 0);
+  EXPECT_EQ(pace.usual().forward, 0);
   pace.forward_took(0.5);
-  EXPECT_EQ(pace.forward(), 0.5);
+  EXPECT_EQ(pace.usual().forward, 0.5);
 }
 
 }  // namespace
