@@ -6,6 +6,7 @@
     python bench/training.py --compile                           every way compiled; --autocast: in bfloat16
     python bench/training.py --networks slow sites --models fcnet lenet      on networks whose links differ (bench/networks.py)
     python bench/training.py --replay --models resnet-50 vgg19 --buckets 1 25    large ones: bytes are real, computing is what rank 0 recorded
+    python bench/training.py --replay --bounded --models vgg19 --rates 20mbit    where a step of DDP takes minutes
     python bench/training.py --models fcnet --device cuda --rates 0          models on a GPU that all members share; rate 0: loopback
     python bench/training.py --ratios 1 2 --models char-transformer          links whose rates make C/(F+B) so
     python bench/training.py --single                            one member beside plain PyTorch
@@ -33,7 +34,7 @@ def train(lab: sbs.Lab, args: argparse.Namespace) -> list[dict]:
     command = [sbs.PYTHON, MEMBER, "--models", *args.models, "--batch", str(args.batch), "--steps", str(args.steps),
                "--rounds", str(args.rounds), "--turn", str(args.turn), "--store", f"{lab.address(0)}:{STORE_PORT}",
                "--warmup", str(args.warmup), "--data", args.data, "--places", str(args.places), "--device", args.device, "--plans", *args.plans,
-               "--buckets", *map(str, args.buckets), *(flag for flag in ("--autocast", "--compile", "--replay", "--asleep") if getattr(args, flag[2:]))]
+               "--buckets", *map(str, args.buckets), *(flag for flag in ("--autocast", "--compile", "--replay", "--asleep", "--bounded") if getattr(args, flag[2:]))]
     return sbs.run_members(lab, command, {"GLOO_SOCKET_IFNAME": lab.interface()}, timeout=1800)
 
 
@@ -120,12 +121,15 @@ def main() -> None:
     parser.add_argument("--compile", action="store_true", help="torch.compile around every way")
     parser.add_argument("--replay", action="store_true", help="computing of models of the zoo asleep, as it was recorded: bench/peers/replayed.py")
     parser.add_argument("--asleep", action="store_true", help="with --replay: fully connected layers, too, so that members share no cores")
+    parser.add_argument("--bounded", action="store_true", help="DDP is not run: what it takes at least, in whatever buckets, stands in for it")
     parser.add_argument("--buckets", type=float, nargs="+", default=BUCKETS, help="of DDP, MB; the last is called its default")
     parser.add_argument("--single", action="store_true")
     parser.add_argument("--quick", action="store_true", help="tiny: does it run?")
     args = parser.parse_args()
     if any(ratio <= 0 for ratio in args.ratios):
         parser.error("--ratios are above zero")
+    if args.single and args.bounded:
+        parser.error("--bounded is of DDP, which --single does not run")
     if args.quick:
         args.rates, args.members, args.models, args.steps, args.rounds = ["0"], [2], ["lenet"], 3, 1
     if args.single:

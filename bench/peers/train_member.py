@@ -16,6 +16,7 @@ import argparse
 import collections
 import functools
 import json
+import math
 import os
 import resource
 import statistics
@@ -152,7 +153,7 @@ def compare(name: str, args: argparse.Namespace, on_shoal) -> dict:
     trainers |= {f"shoal {plan}": trainer(functools.partial(shoal.data_parallel, plan=plan)) for plan in args.plans}
     steps = args.steps or int(same_everywhere(max(5, min(100, args.turn / statistics.median(trainers["shoal"].turn(5))))))
     best = 0.0
-    if shoal.size() > 1:
+    if shoal.size() > 1 and not args.bounded:
         buckets = [bucket for bucket in args.buckets if bucket >= 1 or not args.compile]  # it divides the graph by no smaller ones
         by_bucket = compiled(lambda: {bucket: trainer(ddp(bucket)) for bucket in buckets}, args)
         fastest = min(by_bucket, key=lambda bucket: statistics.median(by_bucket[bucket].turn(steps)))
@@ -160,7 +161,7 @@ def compare(name: str, args: argparse.Namespace, on_shoal) -> dict:
         trainers |= {"ddp": by_bucket[args.buckets[-1]], "ddp best": by_bucket[best]}
         if not args.replay:  # large ones have not the memory for each way
             trainers["ddp on shoal"] = trainer(ddp(best, on_shoal))
-    else:
+    elif shoal.size() == 1:
         trainers["plain"] = trainer(lambda model, optimizer: (model, optimizer))
     times, cpu = collections.defaultdict(list), collections.defaultdict(list)
     for _ in range(args.rounds):
@@ -174,20 +175,25 @@ def compare(name: str, args: argparse.Namespace, on_shoal) -> dict:
             dist.all_reduce(total)
             cpu[way] = total.tolist()
     plans = {way: json.loads(one.model.plan) for way, one in trainers.items() if shoal.size() > 1 and isinstance(one.model, shoal.parallel.DataParallel)}
+    shown = summary(plans.get("shoal"))
+    if args.bounded:
+        for way in ("ddp", "ddp best"):
+            times[way], cpu[way] = [shown["ddp"]] * args.rounds, [math.nan] * args.rounds
     return {"model": name, "bucket": best, "steps": steps, "times": times, "cpu": cpu,
-            "predicted": {way: plan["predicted_seconds"] for way, plan in plans.items()}, "plan": summary(plans.get("shoal"))}
+            "predicted": {way: plan["predicted_seconds"] for way, plan in plans.items()}, "plan": shown}
 
 
 def summary(plan: dict | None) -> dict | None:
     """What the plan was made from and what it came to. link / computing: how long whole gradients would take on the links, over what a member
-    computes in both passes."""
+    computes in both passes. ddp: seconds that DistributedDataParallel takes at least, whose gradients leave and arrive between two forward passes."""
     if plan is None:
         return None
     size = sum(unit["bytes"] for unit in plan["units"])
     link = 2 * (plan["ranks"] - 1) / plan["ranks"] * size / plan["link"]["rate"]
     ways = collections.Counter(unit["way"] for unit in plan["units"])
-    return {"link / computing": link / (plan["forward_seconds"] + plan["backward_seconds"]), "order": plan["order"], "ways": ways,
-            "ideal": ideal(plan["tensors"], link, plan["forward_seconds"], plan["backward_seconds"])}
+    forward, backward = plan["forward_seconds"], plan["backward_seconds"]
+    return {"link / computing": link / (forward + backward), "order": plan["order"], "ways": ways, "ddp": forward + max(link, backward),
+            "ideal": ideal(plan["tensors"], link, forward, backward)}
 
 
 def ideal(tensors: list[dict], link: float, forward: float, backward: float) -> float:
@@ -209,6 +215,7 @@ def main() -> None:
     parser.add_argument("--buckets", type=float, nargs="+", required=True, help="MB: of DDP, the last is called its default")
     parser.add_argument("--replay", action="store_true", help="computing of a model of the zoo as it was recorded (replayed.py)")
     parser.add_argument("--asleep", action="store_true", help="fully connected layers of it, too")
+    parser.add_argument("--bounded", action="store_true", help="DDP is not run: what it takes at least stands in for it")
     parser.add_argument("--plans", nargs="*", default=[], help="to be compared with what Shoal chooses")
     parser.add_argument("--warmup", type=int, default=8, help="steps of each way before the first turn")
     parser.add_argument("--batch", type=int, default=32)
