@@ -39,7 +39,10 @@ Ended Launcher::run() {
   }
   end_everything(SIGTERM);
   for (unsigned rank = 0; rank < what_.members; ++rank) drain(rank);
-  const Verdict verdict = judge(members_, failures_, {told_, what_.shrinks});
+  const Verdict verdict = judge(members_, failures_, {told_, what_.shrinks && !what_.wants_all()});
+  if (verdict.culprit && what_.wants_all() && std::ranges::any_of(members_, succeeded)) {
+    console_.say("shoal: nobody was started in a lost member's place, since others had ended: what they did is done, what it had still to do is not");
+  }
   report_recorded(console_, what_.folder, verdict.culprit.has_value());
   say_account(console_, members_, failures_, verdict, told_, what_.folder);
   Ended ended{verdict.status, {}};

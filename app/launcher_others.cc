@@ -24,7 +24,7 @@ void Launcher::replace_lost() {
     if (member.ended || member.pid <= 0 || !generations_->given_up(rank, member)) continue;
     member.in ? signal_keeper(member, SIGKILL) : ending_.tell_group(member.pid, SIGKILL);  // it is stopped, or cut off
   }
-  const bool over = living() == 0 || std::ranges::any_of(members_, [](const Member& m) { return m.ended && m.status == 0; });
+  const bool over = living() == 0 || std::ranges::any_of(members_, succeeded);
   if (over) return generations_->over();
   const auto next = generations_->next(members_, failures_);
   if (next == Generations::Next::wait) return;
@@ -55,7 +55,7 @@ void Launcher::take_more() {
     return;
   }
   const auto those = std::span(members_).first(belonging());
-  const bool over = std::ranges::all_of(those, &Member::ended) || std::ranges::any_of(those, [](const Member& m) { return m.ended && m.status == 0; });
+  const bool over = std::ranges::all_of(those, &Member::ended) || std::ranges::any_of(those, succeeded);
   if (over) return do_without_more(Error(Code::invalid_argument, "the run is over", what_.folder.string()));
   bool all_wait = true;
   for (unsigned rank = belonging(); rank < what_.members; ++rank) {

@@ -1,5 +1,6 @@
 // shoal plan MODEL -n N: what an iteration would take by each way, before anything runs.
 #include <fmt/format.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <filesystem>
@@ -27,6 +28,7 @@ namespace fs = std::filesystem;
 using namespace std::chrono_literals;
 
 constexpr Nanoseconds kPatience = 120s;            // a factory imports PyTorch, and whatever else it needs
+constexpr std::size_t kManyLayers = 2000;
 constexpr std::size_t kLargestFile = 256 << 20;
 constexpr double kBackwardAndForward = 3;          // an iteration's operations, in forward passes
 
@@ -67,11 +69,17 @@ std::string contents(const std::string& file) {
   return text;
 }
 
+// On a terminal, before what may take longer than people wait without a word.
+void say_that(const std::string& it_works) {
+  if (::isatty(STDERR_FILENO) != 0) fmt::print(stderr, "shoal plan: {}\n", it_works);
+}
+
 // A factory's model is traced by the Python beside this program, which has PyTorch.
 exchange::Model traced(const PlanOptions& options) {
   auto command = python_module("shoal.describe");
   command.push_back(options.model);
   if (!options.sample.empty()) command.insert(command.end(), {"--sample", options.sample});
+  say_that(fmt::format("a Python imports and describes {}, at most {} s", options.model, kPatience / 1s));
   const ToolResult result = run_tool(command, kPatience);
   if (result.status != 0) {
     std::string line = last_words(result);
@@ -120,6 +128,7 @@ Measured read_measured(const std::string& file) {
 }
 
 double measured_here() {
+  say_that("measures how fast this machine computes (--gflops says it)");
   const ToolResult result = run_tool(python_module("shoal.gemm_rate"), kPatience);
   if (result.status != 0) refuse(last_words(result), "shoal plan", "--gflops says how fast a member computes");
   return nlohmann::json::parse(result.out).at("flops");
@@ -163,6 +172,7 @@ int plan(const PlanOptions& options) {
   if (machine.flops <= 0) machine.flops = measured_here();
   machine.flops /= options.sharing;
   machine.link.add_rate /= options.sharing;
+  if (question.model.layers.size() > kManyLayers) say_that(fmt::format("plans {} layers", question.model.layers.size()));
   const PlanAnswer answer = exchange::answer(question);
   const std::string text = options.json ? to_json(question, answer) : to_text(question, answer);
   std::fwrite(text.data(), 1, text.size(), stdout);

@@ -10,8 +10,10 @@
 #include "app/fork_server.h"
 #include "app/run.h"
 #include "shoal/core/error.h"
+#include "shoal/core/read_text.h"
 #include "shoal/core/text.h"
 #include "shoal/exchange/choice.h"
+#include "shoal/exchange/plan.h"
 #include "shoal/net/again.h"
 #include "shoal/net/interface.h"
 #include "shoal/observe/run_folder.h"
@@ -22,6 +24,7 @@ namespace fs = std::filesystem;
 
 namespace {
 
+constexpr std::size_t largest_plan = 256 << 20;
 constexpr unsigned most_replacements = 100;  // a member that is lost at the same place each time must not begin for ever
 
 // Where that saves imports: for several members, or others in the places of lost ones.
@@ -107,6 +110,7 @@ std::string checked_plan(const std::string& text) {
   const exchange::Choice choice = exchange::parse_choice(text, "--plan");
   if (choice.file.empty()) return text;
   if (!fs::is_regular_file(choice.file)) throw Error(Code::invalid_argument, "no such file: " + choice.file, "--plan");
+  exchange::plan_from_json(read_text(choice.file, largest_plan), choice.file);  // one line here, not one of each member
   return fs::absolute(choice.file);
 }
 

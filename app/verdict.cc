@@ -24,6 +24,8 @@ std::optional<unsigned> culprit_of(const std::vector<Member>& members, const std
 
 }  // namespace
 
+bool succeeded(const Member& member) { return member.ended && member.status == 0; }
+
 bool as_told(const Member& member, Told told) {
   if (told.by == 0) return false;
   const bool had_no_time = member.killed && (told.again || told.by != SIGTERM);
@@ -32,7 +34,6 @@ bool as_told(const Member& member, Told told) {
 
 Verdict judge(const std::vector<Member>& members, const std::vector<unsigned>& failures, const Terms& terms) {
   const Told told = terms.told;
-  const auto succeeded = [](const Member& member) { return member.ended && member.status == 0; };
   if (terms.shrinks && told.by == 0 && std::ranges::any_of(members, succeeded)) return {};
   const auto culprit = culprit_of(members, failures, told);
   if (!culprit) return {culprit, told.by != 0 ? 128 + told.by : 0};

@@ -29,6 +29,7 @@ struct Verdict {
   int status = 0;
 };
 
+bool succeeded(const Member& member);
 bool as_told(const Member& member, Told told);
 struct Terms {
   Told told;

@@ -257,6 +257,7 @@ void bind_training(py::module_& module) {
       .def("idle_iteration", &DataParallel::idle_iteration, Released())
       .def("serve", &DataParallel::serve, Released())
       .def("dismiss_servers", &DataParallel::dismiss_servers, Released())
+      .def("end", &DataParallel::end, Released())
       .def("take_over_from", &DataParallel::take_over_from)
       .def("communication", [](const DataParallel& self) {
         const auto sums = self.communication();

@@ -308,6 +308,7 @@ class Divided:
     def release(self) -> None:
         self.watch_no_more()
         if self._counter is not None and not session.failed():
+            self._core.end()  # it stays until all are here: who takes another step instead must hear it
             self._end()
         self._counter = self._core = None
 

@@ -276,3 +276,21 @@ def test_a_killed_member_ends_the_others_and_its_parts_are_not_made_up():
     assert run.returncode == 3, err
     assert "REFUSED" in out and "WHOLE" not in out, out
     assert "rank 1" in err.splitlines()[-1], err
+
+
+UNEVEN = """
+import torch, shoal, test_owners, tiny
+torch.set_num_threads(1)
+net, optimizer = test_owners.made("sgd")
+net, optimizer = shoal.data_parallel(net, optimizer, plan=test_owners.PLAN)
+for step in range(6 + shoal.rank()):
+    tiny.step(net, optimizer, step, shoal.rank())
+"""
+
+
+def test_who_takes_a_step_more_than_a_member_that_has_parts_hears_so_at_once():
+    """And not when it has waited as long as members may: rank 0 is there, for its parts."""
+    run = launch(2, [sys.executable, "-c", UNEVEN], {"SHOAL_TIMEOUT": "1000"}, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    out, err = run.communicate(timeout=60)
+    assert run.returncode == 2, err
+    assert "rank 0: ended before step 6, which rank 1 begins" in err and "model.join()" in err, err

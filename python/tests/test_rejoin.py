@@ -115,6 +115,27 @@ def test_who_is_lost_comes_back_and_nothing_is_different(tmp_path, undisturbed, 
     expect_the_same(tmp_path, undisturbed, faults)
 
 
+KILLED_WHEN_OTHERS_HAVE_ENDED = """
+import pathlib, time
+if shoal.rank() > 0:
+    pathlib.Path(f"pid-{shoal.rank()}.new").write_text(str(os.getpid()))
+    os.rename(f"pid-{shoal.rank()}.new", f"pid-{shoal.rank()}")
+else:
+    def has_ended(file):  # the launcher keeps it as a zombie
+        return file.exists() and pathlib.Path(f"/proc/{file.read_text()}/stat").read_text().rpartition(")")[2].split()[0] == "Z"
+    while not all(has_ended(pathlib.Path(f"pid-{rank}")) for rank in range(1, shoal.size())):
+        time.sleep(0.01)
+    os.kill(os.getpid(), signal.SIGKILL)
+"""
+
+
+def test_who_is_lost_when_others_have_ended_has_not_done_its_work(tmp_path):
+    """Rank 0, say, which saves after the last step: nobody can come in its place any more, and the run is no success."""
+    told, said = run(tmp_path, members=2, steps=3, script=SCRIPT + KILLED_WHEN_OTHERS_HAVE_ENDED, expect=128 + KILL)
+    assert len(told) == 2 and "rank 0 failed first: killed by signal 9 (KILL)" in said
+    assert "nobody was started in a lost member's place, since others had ended" in said
+
+
 @pytest.mark.slow
 @pytest.mark.skipif(not ssh_installed(), reason="needs root, network namespaces and openssh-server")
 def test_on_hosts_by_ssh_who_comes_is_started_where_the_lost_one_was(tmp_path, undisturbed):

@@ -7,6 +7,7 @@
 #include <string>
 #include <utility>
 
+#include "shoal/core/dtype.h"
 #include "shoal/core/error.h"
 
 namespace shoal::exchange {
@@ -52,6 +53,8 @@ class Reader {
     if (!v.is_array() || v.size() > kMostItems) bad(key, "is not a list");
     return v;
   }
+  DType element_type(const char* key) const { return element_type_named(key, text(key)); }
+  DType element_type_or(const char* key, const char* missing) const { return element_type_named(key, text_or(key, missing)); }
   // Each item of a list as an object.
   template <class Take>
   void each(const char* key, Take take) const {
@@ -66,6 +69,13 @@ class Reader {
  private:
   static constexpr std::size_t kMostItems = 1'000'000;
   [[noreturn]] void refuse(const std::string& why) const { throw Error(Code::invalid_argument, path_ + " " + why, file_, hint_); }
+  DType element_type_named(const char* key, const std::string& text) const {
+    try {
+      return dtype_from(text);
+    } catch (const Error& error) {
+      bad(key, "is \"" + text + "\": " + error.fact());
+    }
+  }
   const Json& at(const char* key) const {
     const auto it = json_.find(key);
     if (it == json_.end()) refuse(std::string("has no \"") + key + "\"");

@@ -34,7 +34,7 @@ Layer read_layer(const Reader& r) {
   layer.rows = r.whole_or("rows", kMostNumbers, 1);
   if (layer.rows == 0) r.bad("rows", "is 0");
   r.each("parameters", [&](const Reader& p) {
-    layer.parameters.push_back({p.text("name"), p.whole("count", kMostNumbers), dtype_from(p.text_or("type", "f32"))});
+    layer.parameters.push_back({p.text("name"), p.whole("count", kMostNumbers), p.element_type_or("type", "f32")});
     if (layer.parameters.back().count == 0) p.bad("count", "is 0");
   });
   if ((layer.kind != LayerKind::fc && layer.kind != LayerKind::embedding) || layer.parameters.empty()) return layer;

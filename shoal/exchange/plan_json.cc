@@ -114,7 +114,7 @@ ExchangePlan plan_from_json(const std::string& text, const std::string& where) {
   plan.operation_seconds = root.number_or("operation_seconds", 0, 0);
   plan.multiply_rate = root.number_or("multiply_rate", 0, 0);
   root.each("tensors", [&](const Reader& r) {
-    plan.tensors.push_back({r.text("name"), dtype_from(r.text("type")), r.whole("count", std::uint64_t{1} << 48),
+    plan.tensors.push_back({r.text("name"), r.element_type("type"), r.whole("count", std::uint64_t{1} << 48),
                             static_cast<std::uint32_t>(r.whole("first_use", UINT32_MAX)), r.number("backward_at", -1),
                             r.whole_or("rows", kMostRows, 0), r.whole_or("outputs", kMostRows, 0), r.number_or("forward_at", -1, -1),
                             r.whole_or("width", kMostRows, 0), r.whole_or("touched", kMostRows, 0), r.whole_or("sparse", 1, 0) == 1,

@@ -1,11 +1,13 @@
 #include "shoal/exchange/roll_call.h"
 
+#include <memory>
 #include <utility>
 
 namespace shoal::exchange {
 namespace {
 
 constexpr net::Priority kUrgent{net::Class::urgent, 0, 0};
+constexpr const char* kHint = "every member must take the same number of steps; use model.join() for uneven inputs";
 
 }  // namespace
 
@@ -32,6 +34,13 @@ void RollCall::start(std::uint64_t operation, const Announcement& own, net::Done
   arrived(nullptr);
 }
 
+void RollCall::end(std::uint64_t operation, const Announcement& own) {
+  const auto kept = std::make_shared<const Announcement>(own);
+  for (std::uint32_t m = 0; m < members_.size(); ++m) {
+    if (m != self_) transport_.send(members_[m], {operation, 0}, kUrgent, std::as_bytes(std::span(kept.get(), 1)), [kept](const net::Failure&) {});
+  }
+}
+
 void RollCall::arrived(const net::Failure& failure) {
   if (failure && !failure_) failure_ = failure;
   if (--waiting_ > 0) return;
@@ -43,11 +52,15 @@ net::Failure RollCall::compare() const {
   for (std::uint32_t m = 0; m < answers_.size(); ++m) {
     const auto& other = answers_[m];
     const auto where = "rank " + std::to_string(members_[self_]) + " and rank " + std::to_string(members_[m]);
+    if (other.ended != 0) {
+      return std::make_shared<Error>(Code::mismatch, "ended before step " + std::to_string(own_.iteration) + ", which rank " + std::to_string(members_[self_]) + " begins",
+                                     "rank " + std::to_string(members_[m]), kHint);
+    }
     if (other.iteration != own_.iteration) {
       return std::make_shared<Error>(Code::mismatch,
                                      "are at different steps (" + std::to_string(own_.iteration) + " and " +
                                          std::to_string(other.iteration) + ")",
-                                     where, "every member must take the same number of steps; use model.join() for uneven inputs");
+                                     where, kHint);
     }
     if (other.plan_hash != own_.plan_hash) {
       return std::make_shared<Error>(Code::mismatch, "have different models or exchange plans at step " + std::to_string(own_.iteration),

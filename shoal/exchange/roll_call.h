@@ -27,6 +27,7 @@ struct Announcement {
   std::uint64_t plan_hash = 0;
   double weight = 0;  // samples; 0: out of data
   Told told{};
+  std::uint64_t ended = 0;  // 1: this member begins no iteration any more, this one neither
 };
 
 class RollCall {
@@ -37,6 +38,9 @@ class RollCall {
   // Sends `own` to all and gathers theirs. done runs once: with nullptr when all have answered alike, with Error{mismatch}
   // naming the members that differ, or with the transport's failure.
   void start(std::uint64_t operation, const Announcement& own, net::Done done);
+
+  // Answers with `own`, which says that this member has ended, whoever starts that operation, and waits for nobody.
+  void end(std::uint64_t operation, const Announcement& own);
 
   const std::vector<Announcement>& answers() const { return answers_; }  // by group rank, after done
   net::Rank last() const { return members_[last_]; }                     // whose answer came last

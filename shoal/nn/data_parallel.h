@@ -168,6 +168,7 @@ class DataParallel final : private GradientListener, private PairListener, priva
   bool serve();
   // On all workers, when they train no more: an iteration without data tells the servers.
   void dismiss_servers();
+  void end();  // takes no step any more (Exchange::end())
   std::optional<net::Rank> take_over_from() { return buffers_.take_over_from(); }
 
   // Sums over iterations, seconds: from the first gradient produced to the last mean, and what of it the caller waited.

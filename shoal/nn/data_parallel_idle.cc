@@ -23,4 +23,8 @@ void DataParallel::dismiss_servers() {
   idle_iteration();
 }
 
+void DataParallel::end() {
+  if (exchange_) exchange_->end();
+}
+
 }  // namespace shoal::nn

@@ -148,6 +148,7 @@ TEST(run, mistakes_are_refused_in_one_line) {
       {{"run", "-n", "2", "--lab", "nowhere", "--", "true"},
        "there is no lab nowhere (shoal lab list; shoal lab up -n 4 --name nowhere)\n"},
       {{"run", "-n", "2", "--plan", "none.json", "--", "true"}, "--plan: no such file: none.json\n"},
+      {{"run", "-n", "2", "--plan", "a.json", "--", "true"}, "a.json: is not JSON (is this a plan.json of a Shoal run?)\n"},
       {{"run", "-n", "2", "--plan", "auto,ring", "--", "true"},
        "--plan: \"ring\" is no GLOB=WAY (one policy, then overrides: auto,embed*=ring)\n"},
       {{"run", "-n", "1", "--name", "a/b", "--", "true"},
@@ -168,6 +169,7 @@ TEST(run, mistakes_are_refused_in_one_line) {
   for (const auto& mistake : mistakes) {
     const Folder folder;
     folder.write("a.sh", "echo\n");
+    folder.write("a.json", "{");
     folder.write("a.toml", "[run]\nmemmers = 2\n");
     const auto outcome = shoal(folder, mistake.words);
     EXPECT_EQ(outcome.err, mistake.line);

@@ -264,6 +264,29 @@ TEST(Exchange, members_with_different_plans_are_told_who_differs) {
   EXPECT_THROW(right.weights(), Error);
 }
 
+// Whichever comes first. The one that has ended is there still, and waits for nobody.
+TEST(Exchange, who_begins_an_iteration_before_which_another_has_ended_is_told_so) {
+  for (const bool ends_first : {true, false}) {
+    Members members(direct(2));
+    const auto gradients = random_gradients(2, 1);
+    for (std::uint32_t r = 0; r < 2; ++r) {
+      members[r].begin(1);
+      produce_all(members[r], gradients[r], r);
+    }
+    for (std::uint32_t r = 0; r < 2; ++r) members[r].commit();
+    if (ends_first) members[0].end();
+    members[1].begin(1);
+    if (!ends_first) members[0].end();
+    try {
+      members[1].weights();
+      FAIL() << "an iteration of one";
+    } catch (const Error& e) {
+      EXPECT_EQ(e.code(), Code::mismatch);
+      EXPECT_STREQ(e.what(), "rank 0: ended before step 1, which rank 1 begins (every member must take the same number of steps; use model.join() for uneven inputs)");
+    }
+  }
+}
+
 TEST(Exchange, a_lost_member_ends_every_wait_with_its_name) {
   for (std::uint64_t moment : {50'000u, 300'000u, 1'000'000u}) {
     Members members(direct(3), moment);

@@ -78,6 +78,8 @@ TEST(Model, a_mistake_is_one_line_that_names_the_key) {
   EXPECT_THAT(refusal_of_model("\"count\": 5000", "\"count\": 5001"),
               testing::HasSubstr("model.layers[2].outputs / rows does not divide the first parameter"));
   EXPECT_THAT(refusal_of_model("\"count\": 30", "\"count\": 0"), testing::HasSubstr("model.layers[0].parameters[0].count is 0"));
+  EXPECT_THAT(refusal_of_model("\"type\": \"f32\"", "\"type\": \"f33\""),
+              testing::StartsWith("m.json: model.layers[0].parameters[0].type is \"f33\": no element type is called"));
   EXPECT_THAT(refusal_of_model("\"rows\": 4", "\"rows\": 0"), testing::HasSubstr("model.layers[2].rows is 0"));
   EXPECT_THAT(refusal_of_model("\"forward_flops\": 6000.0", "\"forward_flops\": -1"),
               testing::HasSubstr("model.layers[0].forward_flops is not a number >= 0"));
