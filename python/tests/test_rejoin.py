@@ -121,8 +121,9 @@ if shoal.rank() > 0:
     pathlib.Path(f"pid-{shoal.rank()}.new").write_text(str(os.getpid()))
     os.rename(f"pid-{shoal.rank()}.new", f"pid-{shoal.rank()}")
 else:
-    def has_ended(file):  # the launcher keeps it as a zombie
-        return file.exists() and pathlib.Path(f"/proc/{file.read_text()}/stat").read_text().rpartition(")")[2].split()[0] == "Z"
+    def has_ended(file):  # the launcher keeps it as a zombie; its other threads go last
+        process = pathlib.Path("/proc") / file.read_text() if file.exists() else None
+        return process and len(os.listdir(process / "task")) == 1 and (process / "stat").read_text().rpartition(")")[2].split()[0] == "Z"
     while not all(has_ended(pathlib.Path(f"pid-{rank}")) for rank in range(1, shoal.size())):
         time.sleep(0.01)
     os.kill(os.getpid(), signal.SIGKILL)

@@ -60,9 +60,9 @@ double expose_returns(ExchangePlan& plan, const std::vector<Work>& work, const s
   return waited;
 }
 
-// What takes its time is multiplying, of as many numbers as a mean has.
+// What takes its time is multiplying, of as many numbers as a mean has, and by priority stepping.
 void place_as_they_arrive(const ExchangePlan& plan, double seconds, std::vector<double>& of_units) {
-  const auto multiplied = [&](const Unit& unit) { return unit.way == kByFactors ? static_cast<double>(plan.bytes_of(unit)) : 0; };
+  const auto multiplied = [&](const Unit& unit) { return plan.order == Order::priority || unit.way == kByFactors ? static_cast<double>(plan.bytes_of(unit)) : 0; };
   const double all = std::accumulate(plan.units.begin(), plan.units.end(), 0.0, [&](double sum, const Unit& unit) { return sum + multiplied(unit); });
   for (std::size_t u = 0; u < plan.units.size(); ++u) {
     of_units[u] += seconds * (all > 0 ? multiplied(plan.units[u]) / all : 1 / static_cast<double>(plan.units.size()));
@@ -100,7 +100,7 @@ double price_units(ExchangePlan& plan) {
   for (std::size_t u = 0; u < work.size() && by_parameter && !plan.settled; ++u) {
     steps[u] = plan.step_seconds * static_cast<double>(load_of(plan, plan.units[u]).count) / elements;
   }
-  const double placing = by_parameter ? 0 : plan.placing_seconds;
+  const double placing = plan.placing_seconds;
   if (placing > 0) place_as_they_arrive(plan, placing, steps);
   for (std::size_t u = 0; u < work.size(); ++u) work[u].thread += steps[u];
   const double besides = plan.operating_seconds() + (by_parameter && !plan.settled ? 0 : plan.stepping_seconds() - placing);

@@ -101,10 +101,11 @@ std::vector<std::uint32_t> fragments_of(const std::vector<TensorSpec>& tensors, 
 
 class Planner {
  public:
-  Planner(ExchangePlan empty, const Choice& choice, bool crowded)
+  Planner(ExchangePlan empty, const Choice& choice, const Compute& compute)
       : best_(std::move(empty)),
         choice_(choice),
-        by_parameter_(crowded ? kByParameterCrowded : kByParameter),
+        by_parameter_(compute.parameter_seconds * static_cast<double>(best_.tensors.size()) +
+                      (compute.crowded ? kByParameterCrowded : kByParameter) * (best_.forward_seconds + best_.backward_seconds)),
         order_(production_order(best_.tensors)),
         turns_(fragments_of(best_.tensors, choice.rounds ? choice.rounds->fragments : 1)) {
     for (std::uint32_t groups = 1; groups < best_.ranks; ++groups) {
@@ -301,8 +302,7 @@ class Planner {
       plan.order = divides ? Order::fifo : sends_in_;  // these are stepped together
       prioritise(plan);
       const double seconds = price_units(plan);
-      const double by_parameter = plan.order == Order::priority ? by_parameter_ * (plan.forward_seconds + plan.backward_seconds) : 0;
-      const double score = seconds * (divides ? kDivided : 1) + by_parameter;
+      const double score = seconds * (divides ? kDivided : 1) + (plan.order == Order::priority ? by_parameter_ : 0);
       if (score_ >= 0 && score >= score_ * kEarns && !saves_operations(plan, score)) continue;
       score_ = score;
       best_ = std::move(plan);
@@ -344,10 +344,9 @@ class Planner {
 
   static constexpr std::size_t kMostSingly = 64;
   static constexpr double kEarns = 0.995;  // a larger unit must earn its place: it makes steps less smooth
-  // Steps by parameter take processor time that the play does not see, as a part of what is computed. With a core each, members have it while they would wait:
-  // resnet-20 at 50 Mbit/s, N = 2, took 2 % less than foreseen. Four that shared two cores took 15 to 25 % longer where little was waited, and were still not
-  // slower than in order of production where a tenth was foreseen to be gained (docs/training-measured.md).
-  static constexpr double kByParameter = 0.03, kByParameterCrowded = 0.1;
+  // Besides what each parameter takes, a part of what is computed: where members share cores, what hides from one takes another's time. Four on two cores took up to
+  // 4 % more than foreseen, beside what they took in order of production (docs/training-measured.md).
+  static constexpr double kByParameter = 0.01, kByParameterCrowded = 0.04;
   // Strips are laid out after each step for whoever looks at the whole, and a look fetches them: what the play does not see, either.
   static constexpr double kDivided = 1.1;
 
@@ -387,7 +386,7 @@ ExchangePlan make_plan(std::vector<TensorSpec> tensors, std::uint32_t ranks, con
     plan.multiply_rate = compute.multiply_rate;
     plan.operation_seconds = compute.operation_seconds;
   }
-  return Planner(std::move(plan), choice, compute.crowded).choose();
+  return Planner(std::move(plan), choice, compute).choose();
 }
 
 }  // namespace shoal::exchange

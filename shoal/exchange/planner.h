@@ -13,6 +13,7 @@ struct Compute {
   double multiply_rate = 0;                          // floating-point operations/s of products of others' rows, where they are slowest; 0: not measured, no factors
   double step_seconds = 0;                           // between the passes: the optimizer's step and what the script does
   double operation_seconds = 0;                      // what one more unit takes of an iteration, whatever hides: the time of processors that members share
+  double parameter_seconds = 20e-6;                  // what one more parameter takes of an iteration in which each is stepped by itself
   bool crowded = false;                              // several members to a core, and none is idle: what hides from one takes another's time
 };
 

@@ -158,7 +158,7 @@ class DataParallel final : private GradientListener, private PairListener, priva
   void step_begins();
   std::vector<std::uint32_t> aliased() const;  // parameters whose memory something else holds: a view, a detached copy
   std::vector<std::uint32_t> arrived() const;  // parameters whose means are here, installed or not; waits for nothing
-  void settle(std::size_t parameter) { install_mean(parameter); }
+  void settle(std::size_t parameter);
   void update_begins() { update_began_ = steady_now(); }
   void update_ends();
   void commit();
@@ -319,6 +319,7 @@ class DataParallel final : private GradientListener, private PairListener, priva
   std::vector<std::pair<std::uint32_t, double>> first_use_;  // and the part of forward before it; -1: nobody can wait there
   double waited_besides_ = 0;              // for those among whom layers are divided, and for buffers
   double waited_before_pass_ = 0;          // of waited(), when the forward or backward pass began
+  double placing_before_pass_ = 0;         // likewise, of the pace's
   Instant forward_began_{}, backward_began_{}, first_gradient_at_{}, update_began_{};
   Communication communication_;
   Pace pace_;

@@ -22,16 +22,20 @@ void DataParallel::finish() {
       buffers_.start(weights());
       require_equal_steps();
     }
-    const Instant began = steady_now();
-    const double waited_before = waited();
-    for (const auto i : in_order_of_arrival()) install_mean(i);  // each is multiplied or placed while others are on the wire
-    pace_.placing_took(seconds_between(began, steady_now()) - (waited() - waited_before));
+    for (const auto i : in_order_of_arrival()) settle(i);  // each is multiplied or placed while others are on the wire
     finish_buffers();
     if (session_.outlives_losses()) exchange_->settle();
   }, Session::With::all);
   finished_ = true;
   communication_.whole += seconds_between(first_gradient_at_, exchange_->last_arrival());
   if (!stepping_) update_begins();
+}
+
+void DataParallel::settle(std::size_t i) {
+  const Instant began = steady_now();
+  const double waited_before = waited();
+  install_mean(i);
+  pace_.placing_took(seconds_between(began, steady_now()) - (waited() - waited_before));
 }
 
 void DataParallel::step_begins() {
@@ -71,7 +75,9 @@ std::vector<std::uint32_t> DataParallel::arrived() const {
 }
 
 void DataParallel::update_ends() {
-  record(EventKind::optimizer, update_began_, steady_now(), parameters_.size(), 0);
+  const Instant now = steady_now();
+  record(EventKind::optimizer, update_began_, now, parameters_.size(), 0);
+  if (stepping_) pace_.placing_took(seconds_between(update_began_, now));  // of those whose means are here; others' are on their way
 }
 
 void DataParallel::commit() {

@@ -32,6 +32,7 @@ class Pace {
   void forward_took(double seconds) { own_.forward.took(seconds); }
   void backward_took(double seconds) { own_.backward.took(seconds); }
   void placing_took(double seconds) { placing_now_ += seconds; }  // in parts
+  double placing_so_far() const { return placing_now_; }          // in this iteration
   // Of an iteration of all members (Exchange::slowest()); without its passes nobody has said so.
   void slowest_took(const exchange::Took& took) {
     if (took.forward + took.backward > 0) slowest_.took(took);

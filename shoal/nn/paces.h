@@ -61,6 +61,8 @@ class Machine {
   double a_flop() const { return multiplying_ > 0 ? a_flop_ / static_cast<double>(multiplying_) : 0; }
   double members_a_core() const { return static_cast<double>(members_) / static_cast<double>(std::max<std::size_t>(1, cores_.size())); }
   bool crowded() const { return members_a_core() > 1 && !leave_one_idle(); }
+  // What each parameter takes of an iteration in which it is stepped by itself. With a core each, half of that passes while the member waits.
+  double parameter_seconds() const { return kParameter * (crowded() ? members_a_core() : 0.5); }
   // What a mean among so many takes of an iteration, however well it hides, where no core is left for it: all members of the machine have its messages to
   // send and to receive.
   double operation_seconds(std::size_t members) const {
@@ -76,6 +78,8 @@ class Machine {
   static constexpr double kBusy = 0.9;  // of the cores, while members compute
   // Of a processor's time, for one member: of four on two cores 57 more operations made a step of 495 ms 33 ms longer, so at least that (docs/training-measured.md).
   static constexpr double kMessage = 30e-6;
+  // Likewise: steps of three small models took 66 to 110 us longer for each parameter of four members on two cores, up to 15 with a core each.
+  static constexpr double kParameter = 40e-6;
 
   exchange::Took sum_;  // of those that compute
   double a_flop_ = 0;
@@ -99,6 +103,7 @@ class Paces {
       a_flop = std::max(a_flop, machine.a_flop());
       compute.operation_seconds = std::max(compute.operation_seconds, machine.operation_seconds(members_));
       compute.crowded = compute.crowded || machine.crowded();
+      compute.parameter_seconds = std::max(compute.parameter_seconds, machine.parameter_seconds());
       const auto took = machine.mean();
       if (took.seconds() <= longest) continue;
       longest = took.seconds();

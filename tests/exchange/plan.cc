@@ -130,6 +130,22 @@ TEST(Plan, products_of_one_mean_hide_behind_the_next) {
   EXPECT_EQ(beside.hash(), chosen.hash());
 }
 
+// By priority each mean's product, and its step, stand behind its own gate in the forward pass, while others are on the link.
+TEST(Plan, what_gates_take_hides_behind_less_urgent_means) {
+  std::vector<TensorSpec> tensors;
+  for (std::uint32_t i = 0; i < 2; ++i) {
+    tensors.push_back({"fc" + std::to_string(i), DType::f32, 1 << 20, i, 0.010 - 0.005 * i});
+    tensors.back().forward_at = 0.0025 * i;
+  }
+  const auto chosen = make_plan(tensors, 4, kLink, {0.005, 0.010, 1e9, 0.002}, parse_choice("p3", "test"));
+  ASSERT_EQ(chosen.order, Order::priority);
+  const double placing = 0.010;
+  const auto behind = settled(chosen, {.forward = 0.005, .backward = 0.010, .between = 0.05});
+  const auto beside = settled(chosen, {.forward = 0.005, .backward = 0.010, .between = 0.05, .placing = placing});
+  EXPECT_NEAR(beside.predicted_seconds(), behind.predicted_seconds() - placing / 2, 1e-9) << "the last one's hides behind nothing";
+  EXPECT_DOUBLE_EQ(beside.tensors[1].forward_at, 0.0025);
+}
+
 TEST(Plan, the_same_figures_give_the_same_plan_and_another_way_another_hash) {
   const auto a = make_plan(fcnet(), 4, kLink), b = make_plan(fcnet(), 4, kLink);
   EXPECT_EQ(to_json(a), to_json(b));
