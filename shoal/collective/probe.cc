@@ -17,7 +17,7 @@ constexpr int kRateRepeats = 3, kRateWarmup = 1;    // the first one touches its
 constexpr std::uint64_t kFirstBytes = 1 << 20, kMostBytes = 32 << 20;
 constexpr double kMeetingMargin = 0.97;              // flows that meet vary more from run to run than a few repeats show
 constexpr double kShortSum = 0.02;                // seconds of a sum that shows what a link saves up in as long a pause
-constexpr std::size_t kPairs = 3;
+constexpr std::size_t kPairs = 5;                 // one or two that something else has disturbed are outvoted
 constexpr double kMostSaved = 0.6, kLeastSaved = 0.12, kLongestSum = 0.3;  // of the sum: above, the sum is too short to show all; below, it is noise
 constexpr double kLongSum = 0.05;                 // seconds one all-reduce must take to be a measure of rate
 constexpr std::size_t kAddBytes = 128 * 1024;        // a slice: stays in L2
@@ -102,8 +102,8 @@ class Probe : public std::enable_shared_from_this<Probe> {
     large_.resize(std::max<std::size_t>(rehearsal_.size(), static_cast<std::size_t>(sum * bytes_a_second / sizeof(double))));
     const double sent = steps / members * static_cast<double>(large_.size() * sizeof(double));
     measure_pairs(sum, [this, sum, bytes_a_second, sent](const std::vector<double>& sooner) {
-      const double steady = sent / model_.rate, least = *std::min_element(sooner.begin(), sooner.end()) / steady;
-      small_.assign(1, least < kLeastSaved ? 0 : std::min(1.0, median(sooner) / steady));
+      const double saved = median(sooner) * model_.rate / sent;
+      small_.assign(1, saved < kLeastSaved ? 0 : std::min(1.0, saved));
       all_reduce("gather", ReduceOp::min, small_, [this, sum, bytes_a_second, sent](double) {
         const double part = small_[0];
         if (part > kMostSaved && sum < kLongestSum && 2 * sum * bytes_a_second <= static_cast<double>(kMostBytes)) return measure_saved(2 * sum, bytes_a_second);
