@@ -39,8 +39,8 @@ Ended Launcher::run() {
   }
   end_everything(SIGTERM);
   for (unsigned rank = 0; rank < what_.members; ++rank) drain(rank);
-  const Verdict verdict = judge(members_, failures_, {told_, what_.shrinks && !what_.wants_all()});
-  if (verdict.culprit && what_.wants_all() && std::ranges::any_of(members_, succeeded)) {
+  const Verdict verdict = judge(members_, failures_, {told_, what_.shrinks && !what_.replaces_all()});
+  if (verdict.culprit && told_.by == 0 && what_.replaces_all() && was_lost(members_[*verdict.culprit]) && std::ranges::any_of(members_, succeeded)) {
     console_.say("shoal: nobody was started in a lost member's place, since others had ended: what they did is done, what it had still to do is not");
   }
   report_recorded(console_, what_.folder, verdict.culprit.has_value());
@@ -72,7 +72,7 @@ void Launcher::start_all() {
     meeting_point_.emplace(what_.lab ? &what_.lab->hosts[0] : nullptr, what_.where, what_.folder.filename(), what_.members);
   }
   generations_.emplace(meeting_point_->coordinator(), what_.replacements.value_or(0));
-  if (what_.replacements && what_.waits_for_others) joining_.emplace(what_.folder);
+  if (what_.replaces_all()) joining_.emplace(what_.folder);
   if (!what_.fork_server.empty()) {
     fork_server_.emplace(what_, program_, *meeting_point_);
   } else {
@@ -264,6 +264,7 @@ void Launcher::advance() {
     for (const Member& member : members_) {
       if (member.pid <= 0 || member.ended) continue;
       console_.say(fmt::format("shoal: rank {} stands still (stopped), and the others have ended without it: it is ended", rank_of(member)));
+      if (what_.replaces_all()) failures_.push_back(rank_of(member));
     }
     settle({});  // it does not end by itself
   }

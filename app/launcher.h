@@ -34,7 +34,7 @@ struct Launch {
   bool shrinks = false;          // members go on without those that are lost
   std::optional<unsigned> replacements;  // so often another is started in place of one that is lost (net::replaces_lost())
   bool waits_for_others = false;                 // and training stands still until it has come; else it goes on
-  bool wants_all() const { return replacements && waits_for_others; }  // to the end: nobody does a lost one's work
+  bool replaces_all() const { return replacements && waits_for_others; }  // who is lost: nobody else does its work
   HostSpace host_of(unsigned rank) const { return lab ? lab->hosts[rank].space() : HostSpace{}; }
 };
 

@@ -28,7 +28,7 @@ namespace fs = std::filesystem;
 using namespace std::chrono_literals;
 
 constexpr Nanoseconds kPatience = 120s;            // a factory imports PyTorch, and whatever else it needs
-constexpr std::size_t kManyLayers = 2000;
+constexpr std::size_t kManyLayers = 2000;          // whose plan takes seconds
 constexpr std::size_t kLargestFile = 256 << 20;
 constexpr double kBackwardAndForward = 3;          // an iteration's operations, in forward passes
 

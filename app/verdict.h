@@ -6,7 +6,7 @@
 // is one, as in a run that nobody told to end: a save that failed, a member that somebody else killed, or one that did not end in
 // the time that TERM gives it to save.
 //
-// Where members go on without those that are lost, a run has done its work if one of them says so.
+// Where members go on without those that are lost, a run has done its work if one of them says so; where others come in their places, if all do.
 #pragma once
 
 #include <optional>
@@ -33,7 +33,7 @@ bool succeeded(const Member& member);
 bool as_told(const Member& member, Told told);
 struct Terms {
   Told told;
-  bool shrinks = false;  // members go on without those that are lost
+  bool shrinks = false;  // members go on without those that are lost, and do their work
 };
 // `failures`: ranks of members that ended with a status, as they were noticed.
 Verdict judge(const std::vector<Member>& members, const std::vector<unsigned>& failures, const Terms& terms);

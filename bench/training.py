@@ -128,14 +128,15 @@ def main() -> None:
     args = parser.parse_args()
     if any(ratio <= 0 for ratio in args.ratios):
         parser.error("--ratios are above zero")
-    if args.single and args.bounded:
-        parser.error("--bounded is of DDP, which --single does not run")
+    if args.bounded and (args.single or 1 in args.members):
+        parser.error("--bounded is of DDP, which one member does without")
     if args.quick:
         args.rates, args.members, args.models, args.steps, args.rounds = ["0"], [2], ["lenet"], 3, 1
     if args.single:
         single(args)
         return
-    sbs.print_header(f"ms a step, batch {args.batch} a member, medians of {args.rounds} rounds of turns; ratios above 1: we are faster{'; computing as recorded, asleep' if args.replay else ''}")
+    sbs.print_header(f"ms a step, batch {args.batch} a member, medians of {args.rounds} rounds of turns; ratios above 1: we are faster{'; computing as recorded, asleep' if args.replay else ''}"
+                     f"{'; of DDP what it takes at least' if args.bounded else ''}")
     print(f"{'model':>8} {'N':>2} {'rate':>9} {'steps':>6} {'shoal ms':>9} {'spread':>18} {'ddp ms':>9} {'best ms':>9} {'MB':>6} {'of ddp':>9} {'of best':>9} {'ddp/shoal':>9} {'cpu':>8} {'C/(F+B)':>7} {'order':>5} {'pred':>6}  plan")
     cells = []
     with tempfile.TemporaryDirectory() as folder:

@@ -192,7 +192,7 @@ def summary(plan: dict | None) -> dict | None:
     link = 2 * (plan["ranks"] - 1) / plan["ranks"] * size / plan["link"]["rate"]
     ways = collections.Counter(unit["way"] for unit in plan["units"])
     forward, backward = plan["forward_seconds"], plan["backward_seconds"]
-    return {"link / computing": link / (forward + backward), "order": plan["order"], "ways": ways, "ddp": forward + max(link, backward),
+    return {"link / computing": link / (forward + backward), "order": plan["order"], "ways": ways, "ddp": forward + max(link - plan["link"].get("saves", 0) / plan["link"]["rate"], backward),
             "ideal": ideal(plan["tensors"], link, forward, backward)}
 
 

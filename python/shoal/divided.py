@@ -12,6 +12,8 @@ Two laid-out versions suffice, and of gradients one: who lays out a third has ta
 everybody who might still have looked at the first.
 """
 
+import weakref
+
 import torch
 import torch.nn.functional as F
 
@@ -106,6 +108,8 @@ class Divided:
             return
         if self._counter is None:
             self._counter = Counter()
+            self._ends = weakref.finalize(self, self._core.end)  # it stays until all are here: who takes another step instead must hear it
+            self._ends.atexit = False
         self._strips = {n: self._strip(n) for n in numbers}
         self._collected = not self._core.is_open
         gates.hold(numbers)
@@ -308,8 +312,10 @@ class Divided:
     def release(self) -> None:
         self.watch_no_more()
         if self._counter is not None and not session.failed():
-            self._core.end()  # it stays until all are here: who takes another step instead must hear it
+            self._ends()
             self._end()
+        elif self._counter is not None:
+            self._ends.detach()
         self._counter = self._core = None
 
     def _end(self) -> None:

@@ -159,6 +159,38 @@ def test_an_iteration_is_foreseen_as_long_as_the_slowest_members(pool, in_the_pa
         assert settled and seconds >= LATE
 
 
+SLOW = 0.01  # seconds a parameter
+
+
+class SlowlyStepped(torch.optim.SGD):
+    def step(self, closure=None):
+        time.sleep(SLOW * sum(len(group["params"]) for group in self.param_groups))
+        return super().step(closure)
+
+
+def step_slowly(steps: int, passes: int):
+    """By priority. What a plan has settled on, and for how many parameters."""
+    model = tiny.model()
+    net, optimizer = shoal.data_parallel(model, SlowlyStepped(model.parameters(), lr=0.01), plan="p3")
+    for step in range(steps):
+        optimizer.zero_grad()
+        for _ in range(passes - 1):
+            with net.no_sync():
+                tiny.loss(net, step, shoal.rank()).backward()
+        tiny.loss(net, step, shoal.rank()).backward()
+        optimizer.step()
+    net.flush()
+    return json.loads(net.plan), len(list(model.parameters()))
+
+
+@pytest.mark.parametrize("passes", [1, 2])
+def test_what_parameters_take_behind_their_gates_is_no_part_of_the_forward_pass(pool, passes):
+    plan, parameters = pool(3).run(step_slowly, 20, passes)[0]
+    assert plan["settled"] and plan["order"] == "priority"
+    assert plan["step_seconds"] >= plan["placing_seconds"] >= 0.9 * SLOW * parameters
+    assert plan["forward_seconds"] < SLOW / 2  # those of the first layers are late, so there are some
+
+
 LARGE = 257 * 511  # elements: one tensor that travels alone, in chunks that do not come out even
 
 

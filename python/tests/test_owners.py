@@ -279,18 +279,27 @@ def test_a_killed_member_ends_the_others_and_its_parts_are_not_made_up():
 
 
 UNEVEN = """
-import torch, shoal, test_owners, tiny
+import sys, torch, shoal, test_owners, tiny
 torch.set_num_threads(1)
-net, optimizer = test_owners.made("sgd")
-net, optimizer = shoal.data_parallel(net, optimizer, plan=test_owners.PLAN)
-for step in range(6 + shoal.rank()):
-    tiny.step(net, optimizer, step, shoal.rank())
+
+def train():
+    net, optimizer = test_owners.made("sgd")
+    net, optimizer = shoal.data_parallel(net, optimizer, plan=sys.argv[1])
+    for step in range(6 + shoal.rank()):
+        tiny.step(net, optimizer, step, shoal.rank())
+    if sys.argv[2] == "gone":
+        net.state_dict(), optimizer.state_dict()  # so that nothing waits for a look that would hold it
+    return net
+
+kept = train() if sys.argv[2] == "kept" else train() and None
 """
 
 
-def test_who_takes_a_step_more_than_a_member_that_has_parts_hears_so_at_once():
-    """And not when it has waited as long as members may: rank 0 is there, for its parts."""
-    run = launch(2, [sys.executable, "-c", UNEVEN], {"SHOAL_TIMEOUT": "1000"}, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+@pytest.mark.parametrize("model", ["kept", "gone"])
+@pytest.mark.parametrize("plan", [PLAN, "hybrid:1"])
+def test_who_takes_a_step_more_than_a_member_that_has_parts_hears_so_at_once(plan, model):
+    """And not when it has waited as long as members may: rank 0 is there, for its parts, even if its model has gone."""
+    run = launch(2, [sys.executable, "-c", UNEVEN, plan, model], {"SHOAL_TIMEOUT": "1000"}, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
     out, err = run.communicate(timeout=60)
     assert run.returncode == 2, err
     assert "rank 0: ended before step 6, which rank 1 begins" in err and "model.join()" in err, err

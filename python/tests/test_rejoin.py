@@ -3,6 +3,7 @@ taken by all. In the end nothing tells the run from one that nobody disturbed.""
 
 import json
 import os
+import signal
 import subprocess
 import sys
 
@@ -115,7 +116,7 @@ def test_who_is_lost_comes_back_and_nothing_is_different(tmp_path, undisturbed, 
     expect_the_same(tmp_path, undisturbed, faults)
 
 
-KILLED_WHEN_OTHERS_HAVE_ENDED = """
+LOST_WHEN_OTHERS_HAVE_ENDED = """
 import pathlib, time
 if shoal.rank() > 0:
     pathlib.Path(f"pid-{shoal.rank()}.new").write_text(str(os.getpid()))
@@ -126,15 +127,16 @@ else:
         return process and len(os.listdir(process / "task")) == 1 and (process / "stat").read_text().rpartition(")")[2].split()[0] == "Z"
     while not all(has_ended(pathlib.Path(f"pid-{rank}")) for rank in range(1, shoal.size())):
         time.sleep(0.01)
-    os.kill(os.getpid(), signal.SIGKILL)
+    os.kill(os.getpid(), NUMBER)
 """
 
 
-def test_who_is_lost_when_others_have_ended_has_not_done_its_work(tmp_path):
+@pytest.mark.parametrize("number, by, line", [(KILL, KILL, "nobody was started in a lost member's place, since others had ended"),
+                                              (STOP, signal.SIGTERM, "rank 0 stands still (stopped), and the others have ended without it")])
+def test_who_is_lost_when_others_have_ended_has_not_done_its_work(tmp_path, number, by, line):
     """Rank 0, say, which saves after the last step: nobody can come in its place any more, and the run is no success."""
-    told, said = run(tmp_path, members=2, steps=3, script=SCRIPT + KILLED_WHEN_OTHERS_HAVE_ENDED, expect=128 + KILL)
-    assert len(told) == 2 and "rank 0 failed first: killed by signal 9 (KILL)" in said
-    assert "nobody was started in a lost member's place, since others had ended" in said
+    told, said = run(tmp_path, members=2, steps=3, script=SCRIPT + LOST_WHEN_OTHERS_HAVE_ENDED.replace("NUMBER", str(number)), expect=128 + by)
+    assert len(told) == 2 and f"rank 0 failed first: killed by signal {by:d}" in said and line in said
 
 
 @pytest.mark.slow

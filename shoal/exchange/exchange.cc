@@ -221,7 +221,7 @@ void Exchange::Impl::late(const std::string& what) {
       Code::timeout,
       what + " did not arrive within " + std::to_string(seconds) + " s: " +
           (open_operations.empty() ? "a member has not reached this step" : open_operations),
-      "step " + std::to_string(iteration), "raise SHOAL_TIMEOUT if a member may be this slow; model.join() if one has fewer batches");
+      "step " + std::to_string(iteration), std::string("raise SHOAL_TIMEOUT if a member may be this slow") + (net::goes_on(transport.on_peer_lost()) ? "" : "; model.join() if one has fewer batches"));
   fail(error);  // the others wait for what does not come, too
   throw Error(*error);
 }
@@ -339,7 +339,6 @@ Took Exchange::slowest() {
 
 void Exchange::end() {
   auto& impl = *impl_;
-  if (impl.open) return;  // what is open goes on
   impl.post([&impl, own = Announcement{.iteration = impl.iteration, .plan_hash = impl.plan_hash, .ended = 1},
              operation = net::operation_in(impl.channel, impl.next_sequence)] { impl.roll_call.end(operation, own); });
 }

@@ -89,7 +89,7 @@ class Exchange {
   void returned(std::uint32_t tensor);
   void settle();                         // waits until all of the open iteration is here: then commit() waits for nothing
   void commit();
-  void end();                            // between two: this member begins none any more, and may stay; whoever begins another hears it: Error{mismatch}
+  void end();                            // this member begins none any more, and may stay; whoever begins another hears it: Error{mismatch}
   void fail(const Error& why);           // any thread: whoever waits here hears it, and the other members
   std::uint64_t iteration() const;       // number of the open or next iteration
   void continues(std::uint64_t before);  // before the first: a run of as many members that has had so many

@@ -73,7 +73,7 @@ struct ExchangePlan {
   double forward_seconds = 0, backward_seconds = 0;  // as measured when the plan was made, on the slowest machine; 0: unknown
   double step_seconds = 0;                           // likewise, between the passes: the optimizer's step and what the script does
   bool settled = false;                              // the three are of iterations by this plan, of each one's slowest member: what its units make it compute is in them
-  double placing_seconds = 0;                        // of step_seconds, if settled: of means as they arrive (took.h), while others are on the link
+  double placing_seconds = 0;                        // of step_seconds, if settled: what means take as they arrive (took.h), while others are on the link
   double processor_seconds = 0;                      // if settled: of an iteration, of the cores that members of any machine share, the most
   double multiply_rate = 0;                          // floating-point operations/s at which a member multiplies rows of others; 0: unknown
   double operation_seconds = 0;                      // what each unit takes of an iteration, however well it hides: of cores that members share

@@ -19,7 +19,7 @@ constexpr double kMostInTurn = 16;
 constexpr double kQueued = 512 * 1024;
 
 // By priority, of a gradient that goes whole. In a ring each link has one sender, who sends the most urgent first. Members that leave no core idle compute later
-// than foreseen themselves, for which a plan by priority must earn a tenth already (planner.cc).
+// than foreseen themselves, for which, with these waits, a plan by priority must earn something already (planner.cc).
 double waits_behind_others(const ExchangePlan& plan, const Unit& unit) {
   if (plan.order == Order::fifo || plan.operation_seconds > 0 || plan.workers() <= 2 || !is_all_reduce(unit) || unit.way == kByRing || collective::is_of_network(unit.way)) return 0;
   const double steps = collective::price(collective::Collective::all_reduce, unit.way, plan.workers(), 0, {.alpha = 1});

@@ -5,7 +5,7 @@ namespace shoal::exchange {
 
 // Seconds of an iteration, without what was waited in it. 0: not known.
 struct Took {
-  double forward = 0, backward = 0, between = 0;  // both passes, and all else: the optimizer's step, in a forward pass, too, and the script's own
+  double forward = 0, backward = 0, between = 0;  // both passes, and all else: the script's own, and the optimizer's step, also where it is taken in a forward pass
   double processor = 0;                           // of the cores that the member shares with others, of all of them
   double placing = 0;                             // of `between`: means are multiplied and placed as they arrive, and, where each parameter has its own step, stepped
   double seconds() const { return forward + backward + between; }

@@ -24,6 +24,7 @@ void DataParallel::dismiss_servers() {
 }
 
 void DataParallel::end() {
+  for (const auto& [groups, group] : layer_groups_) group->end_round();  // who calls a layer of the next pass first
   if (exchange_) exchange_->end();
 }
 

@@ -14,6 +14,7 @@ using collective::Collective;
 using collective::Layout;
 
 constexpr std::int64_t kNone = -1;  // in place of a layer: no more calls
+constexpr net::Priority kUrgent{net::Class::urgent, 0, 0};  // it needs nobody's leave: it gets there though its member has gone on, or ended
 constexpr const char* kHint = "raise SHOAL_TIMEOUT if a member may be this slow";
 
 collective::Verified direct(Collective kind, const exchange::Strips& strips) {
@@ -68,8 +69,9 @@ LayerGroup::LayerGroup(Session& session, const exchange::Strips& strips)
 LayerGroup::~LayerGroup() { collective::let_go(runner_); }
 
 collective::Started LayerGroup::start(const collective::Verified& program, const Layout& layout, const at::Tensor& input, const at::Tensor& output,
-                                      const std::string& label) {
+                                      const std::string& label, net::Priority priority) {
   collective::Run run;
+  run.priority = priority;
   run.type = input.scalar_type() == at::kLong ? DType::i64 : DType::f32;
   run.operation = net::operation_in(channel_, operations_++);
   run.label = label;
@@ -85,7 +87,7 @@ void LayerGroup::run(const collective::Verified& program, const Layout& layout, 
 LayerGroup::Count LayerGroup::tell(std::int64_t layer, std::int64_t rows, const std::string& label) {
   const auto own = at::tensor({layer, rows}, at::kLong);
   const auto all = at::empty({strips_.members(), 2}, at::kLong);
-  return {own, all, start(gathering_, Layout::even(gathering_.program(), place_, 2 * std::uint64_t{strips_.members()}), own, all, label)};
+  return {own, all, start(gathering_, Layout::even(gathering_.program(), place_, 2 * std::uint64_t{strips_.members()}), own, all, label, kUrgent)};
 }
 
 std::optional<RowCounts> LayerGroup::count(std::int64_t rows, std::int64_t layer, const std::string& name) {

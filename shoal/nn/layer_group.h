@@ -69,7 +69,7 @@ class LayerGroup {
   };
   Count tell(std::int64_t layer, std::int64_t rows, const std::string& label);
   collective::Started start(const collective::Verified& program, const collective::Layout& layout, const at::Tensor& input, const at::Tensor& output,
-                            const std::string& label);
+                            const std::string& label, net::Priority priority = {});
   void run(const collective::Verified& program, const collective::Layout& layout, const at::Tensor& input, const at::Tensor& output,
            const std::string& label);
   std::int64_t own(const RowCounts& rows) const { return rows[place_]; }

@@ -138,7 +138,7 @@ TEST(Planner, ddp_has_its_buckets) {
 // Only where it is foreseen to gain 1 % of what is computed, or, where members share cores, 4 %, and what stepping each parameter by itself costs: that takes processor
 // time that the play does not see.
 TEST(Planner, forward_waits_layer_by_layer_where_that_is_shorter_by_enough) {
-  const auto with_forward = [](double forward, const char* choice, bool crowded = false) {
+  const auto with_forward = [](double forward, const char* choice, bool crowded = false, double parameter_seconds = kCompute.parameter_seconds) {
     std::vector<TensorSpec> tensors;
     for (std::uint32_t l = 0; l < 16; ++l) {
       const double before = l / 16.0;
@@ -147,14 +147,17 @@ TEST(Planner, forward_waits_layer_by_layer_where_that_is_shorter_by_enough) {
     Compute compute = kCompute;
     compute.forward_seconds = forward;
     compute.crowded = crowded;
+    compute.parameter_seconds = parameter_seconds;
     return make_plan(tensors, 4, kPlannedLink, compute, parse_choice(choice, "--plan"));
   };
   for (const bool crowded : {false, true}) {
     int chosen = 0;
     for (const double forward : {0.005, 0.01, 0.02, 0.04, 0.1, 0.2, 0.3, 0.4}) {
       const double whole = with_forward(forward, "wfbp,*=ring").predicted_seconds();
-      const double gain = (whole - with_forward(forward, "p3,*=ring").predicted_seconds()) / (forward + kCompute.backward_seconds);
-      const double computed = forward + kCompute.backward_seconds, least = (crowded ? 0.04 : 0.01) + 16 * kCompute.parameter_seconds / computed, margin = 0.02 * whole / (forward + kCompute.backward_seconds);  // half a percent is no reason for another packing, in each search
+      const double computed = forward + kCompute.backward_seconds;
+      const double gain = (whole - with_forward(forward, "p3,*=ring").predicted_seconds()) / computed;
+      const double least = (crowded ? 0.04 : 0.01) + 16 * kCompute.parameter_seconds / computed;
+      const double margin = 0.02 * whole / computed;  // half a percent is no reason for another packing, in each search
       const bool by_parameter = with_forward(forward, "auto,*=ring", crowded).order == Order::priority;
       if (gain > least + margin) {
         EXPECT_TRUE(by_parameter) << forward;
@@ -163,6 +166,7 @@ TEST(Planner, forward_waits_layer_by_layer_where_that_is_shorter_by_enough) {
         EXPECT_FALSE(by_parameter) << forward << " " << gain << " " << crowded;
       }
       chosen += by_parameter;
+      EXPECT_EQ(with_forward(forward, "auto,*=ring", crowded, 0.1).order, Order::fifo) << "16 parameters take longer than all else";
     }
     EXPECT_GT(chosen, 0);
     EXPECT_LT(chosen, 8);

@@ -71,6 +71,9 @@ TEST(Pace, members_that_wait_leave_a_core_idle) {
   EXPECT_TRUE(told(1, 0.5).crowded());
   EXPECT_FALSE(told(1, 0.4).crowded());
   EXPECT_FALSE(told(1, 1, 2).crowded()) << "a core each";
+  EXPECT_DOUBLE_EQ(told(1, 0.5).parameter_seconds(), 80e-6) << "two members a core";
+  EXPECT_DOUBLE_EQ(told(1, 0.4).parameter_seconds(), 20e-6);
+  EXPECT_DOUBLE_EQ(told(1, 1, 2).parameter_seconds(), 20e-6);
 }
 
 // Goal: who has the most to do decides, in each iteration another one. Method: three members, of which all hear what the slowest took.
@@ -121,6 +124,7 @@ TEST(Pace, a_plan_is_chosen_by_the_mean_of_the_slowest_machine) {
   EXPECT_EQ(compute.step_seconds, 0.25);
   EXPECT_DOUBLE_EQ(compute.multiply_rate, 0.5e9) << "all multiply others' rows";
   EXPECT_TRUE(compute.crowded) << "three members on two cores";
+  EXPECT_DOUBLE_EQ(compute.parameter_seconds, 60e-6) << "theirs";
   EXPECT_DOUBLE_EQ(compute.operation_seconds, 1.5 * 2 * 4 * 30e-6) << "by messages of all machines";
   hear("late", {0}, {1, 2, 9}, 0);
   compute = paces.compute();
