@@ -160,7 +160,7 @@ def test_an_iteration_is_foreseen_as_long_as_the_slowest_members(pool, in_the_pa
         assert settled and seconds >= LATE
 
 
-SLOW = 0.01  # seconds a parameter
+SLOW = 0.03  # seconds a parameter
 
 
 def step_slowly(steps: int, passes: int):
