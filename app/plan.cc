@@ -63,12 +63,6 @@ void check(const PlanOptions& options) {
   if (options.sharing < 1 || options.sharing > most_members) refuse(fmt::format("{} members cannot share a machine", options.sharing), "--sharing");
 }
 
-std::string contents(const std::string& file) {
-  std::string text = read_text(file, kLargestFile);
-  if (text.size() > kLargestFile) refuse("is larger than 256 MiB", file);
-  return text;
-}
-
 // On a terminal, before what may take longer than people wait without a word.
 void say_that(const std::string& it_works) {
   if (::isatty(STDERR_FILENO) != 0) fmt::print(stderr, "shoal plan: {}\n", it_works);
@@ -95,7 +89,7 @@ exchange::Model traced(const PlanOptions& options) {
 
 exchange::Model model_of(const PlanOptions& options) {
   if (options.has_factory()) return traced(options);
-  if (options.model.ends_with(".json")) return exchange::model_from_json(contents(options.model), options.model);
+  if (options.model.ends_with(".json")) return exchange::model_from_json(read_whole_text(options.model, kLargestFile), options.model);
   const auto& known = nn::models::names();
   if (std::find(known.begin(), known.end(), options.model) == known.end()) {
     refuse("there is no such model", options.model, fmt::format("one of {}; package.module:factory; or a model's file, .json", fmt::join(known, ", ")));
@@ -111,7 +105,7 @@ struct Measured {
 
 Measured read_measured(const std::string& file) {
   try {
-    const auto told = nlohmann::json::parse(contents(file));
+    const auto told = nlohmann::json::parse(read_whole_text(file, kLargestFile));
     const auto& link = told.at("link");
     Measured measured;
     measured.machine.link = {link.at("alpha_s"), link.at("rate"), link.at("add_rate"), link.at("fan_in"), link.at("fan_in_alpha_s"), link.value("saves", 0.0)};

@@ -110,7 +110,7 @@ std::string checked_plan(const std::string& text) {
   const exchange::Choice choice = exchange::parse_choice(text, "--plan");
   if (choice.file.empty()) return text;
   if (!fs::is_regular_file(choice.file)) throw Error(Code::invalid_argument, "no such file: " + choice.file, "--plan");
-  exchange::plan_from_json(read_text(choice.file, largest_plan), choice.file);  // one line here, not one of each member
+  exchange::plan_from_json(read_whole_text(choice.file, largest_plan), choice.file);  // one line here, not one of each member
   return fs::absolute(choice.file);
 }
 

@@ -311,11 +311,12 @@ class Divided:
 
     def release(self) -> None:
         self.watch_no_more()
-        if self._counter is not None and not session.failed():
-            self._ends()
-            self._end()
-        elif self._counter is not None:
-            self._ends.detach()
+        if self._counter is not None:
+            if session.failed():
+                self._ends.detach()
+            else:
+                self._ends()
+                self._end()
         self._counter = self._core = None
 
     def _end(self) -> None:

@@ -24,4 +24,10 @@ std::string read_text(const std::filesystem::path& file, std::size_t most) {
   return text;
 }
 
+std::string read_whole_text(const std::filesystem::path& file, std::size_t most) {
+  std::string text = read_text(file, most);
+  if (text.size() > most) throw Error(Code::invalid_argument, "is larger than " + std::to_string(most >> 20) + " MiB", file.string());
+  return text;
+}
+
 }  // namespace shoal

@@ -11,4 +11,7 @@ namespace shoal {
 // Throws Error{invalid_argument} naming the file where it cannot be read.
 std::string read_text(const std::filesystem::path& file, std::size_t most = 64 << 20);
 
+// All of a file. Throws the same where it has more than `most` bytes.
+std::string read_whole_text(const std::filesystem::path& file, std::size_t most);
+
 }  // namespace shoal

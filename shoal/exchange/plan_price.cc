@@ -62,10 +62,10 @@ double expose_returns(ExchangePlan& plan, const std::vector<Work>& work, const s
 
 // What takes its time is multiplying, of as many numbers as a mean has, and by priority stepping.
 void place_as_they_arrive(const ExchangePlan& plan, double seconds, std::vector<double>& of_units) {
-  const auto multiplied = [&](const Unit& unit) { return plan.order == Order::priority || unit.way == kByFactors ? static_cast<double>(plan.bytes_of(unit)) : 0; };
-  const double all = std::accumulate(plan.units.begin(), plan.units.end(), 0.0, [&](double sum, const Unit& unit) { return sum + multiplied(unit); });
+  const auto numbers = [&](const Unit& unit) { return plan.order == Order::priority || unit.way == kByFactors ? static_cast<double>(plan.bytes_of(unit)) : 0; };
+  const double all = std::accumulate(plan.units.begin(), plan.units.end(), 0.0, [&](double sum, const Unit& unit) { return sum + numbers(unit); });
   for (std::size_t u = 0; u < plan.units.size(); ++u) {
-    of_units[u] += seconds * (all > 0 ? multiplied(plan.units[u]) / all : 1 / static_cast<double>(plan.units.size()));
+    of_units[u] += seconds * (all > 0 ? numbers(plan.units[u]) / all : 1 / static_cast<double>(plan.units.size()));
   }
 }
 

@@ -6,7 +6,6 @@
 namespace shoal::exchange {
 namespace {
 
-constexpr net::Priority kUrgent{net::Class::urgent, 0, 0};
 constexpr const char* kHint = "every member must take the same number of steps; use model.join() for uneven inputs";
 
 }  // namespace
@@ -23,12 +22,12 @@ void RollCall::start(std::uint64_t operation, const Announcement& own, net::Done
   waiting_ = static_cast<std::uint32_t>(2 * (members_.size() - 1) + 1);
   for (std::uint32_t m = 0; m < members_.size(); ++m) {
     if (m == self_) continue;
-    transport_.receive(members_[m], {operation, 0}, kUrgent, std::as_writable_bytes(std::span(&answers_[m], 1)),
+    transport_.receive(members_[m], {operation, 0}, net::kUrgent, std::as_writable_bytes(std::span(&answers_[m], 1)),
                        [this, m](const net::Failure& failure) {
                          last_ = m;
                          arrived(failure);
                        });
-    transport_.send(members_[m], {operation, 0}, kUrgent, std::as_bytes(std::span(&own_, 1)),
+    transport_.send(members_[m], {operation, 0}, net::kUrgent, std::as_bytes(std::span(&own_, 1)),
                     [this](const net::Failure& failure) { arrived(failure); });
   }
   arrived(nullptr);
@@ -37,7 +36,7 @@ void RollCall::start(std::uint64_t operation, const Announcement& own, net::Done
 void RollCall::end(std::uint64_t operation, const Announcement& own) {
   const auto kept = std::make_shared<const Announcement>(own);
   for (std::uint32_t m = 0; m < members_.size(); ++m) {
-    if (m != self_) transport_.send(members_[m], {operation, 0}, kUrgent, std::as_bytes(std::span(kept.get(), 1)), [kept](const net::Failure&) {});
+    if (m != self_) transport_.send(members_[m], {operation, 0}, net::kUrgent, std::as_bytes(std::span(kept.get(), 1)), [kept](const net::Failure&) {});
   }
 }
 

@@ -48,7 +48,6 @@ class Mail {
   Failure failure(Rank of) const;     // why that member says nothing more, for instance because it left. Any thread
 
  private:
-  static constexpr Priority kUrgent{.cls = Class::urgent};
   static constexpr std::size_t kShortBody = 1024;
   static constexpr std::size_t kUnderWay = std::size_t{8} << 20;  // bytes of long bodies in one direction, which the receiver has room for
   static bool is_short(const Header& header) { return header.length <= kShortBody; }

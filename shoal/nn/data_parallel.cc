@@ -87,7 +87,7 @@ void DataParallel::forward_begins(double samples) {
     pace_.iteration_begins(forward_began_, waited(), cpu_seconds());
   }
   waited_before_pass_ = waited();
-  placing_before_pass_ = pace_.placing_so_far();
+  pace_.forward_begins();
   samples_are_spent_ = false;
   samples_ += samples;
   if (places_) places_->pass_begins();  // of operators that nobody watches some run before what is watched
@@ -95,8 +95,7 @@ void DataParallel::forward_begins(double samples) {
 
 void DataParallel::forward_ends() {
   const auto now = steady_now();
-  const double placed = pace_.placing_so_far() - placing_before_pass_;  // behind gates
-  pace_.forward_took(seconds_between(forward_began_, now) - (waited() - waited_before_pass_) - placed);
+  pace_.forward_took(seconds_between(forward_began_, now) - (waited() - waited_before_pass_));
   record(EventKind::forward, forward_began_, now, parameters_.size(), samples_);
 }
 

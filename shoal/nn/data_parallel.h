@@ -319,7 +319,6 @@ class DataParallel final : private GradientListener, private PairListener, priva
   std::vector<std::pair<std::uint32_t, double>> first_use_;  // and the part of forward before it; -1: nobody can wait there
   double waited_besides_ = 0;              // for those among whom layers are divided, and for buffers
   double waited_before_pass_ = 0;          // of waited(), when the forward or backward pass began
-  double placing_before_pass_ = 0;         // likewise, of the pace's
   Instant forward_began_{}, backward_began_{}, first_gradient_at_{}, update_began_{};
   Communication communication_;
   Pace pace_;

@@ -151,7 +151,6 @@ void DataParallel::settle_from_here() {
   settles_at_ = settles ? settled_from_ + kUntilSettled : 0;
   if (settles) pace_ = {};
   waited_before_pass_ = waited();
-  placing_before_pass_ = 0;
 }
 
 void DataParallel::settle_plan() {

@@ -14,7 +14,6 @@ using collective::Collective;
 using collective::Layout;
 
 constexpr std::int64_t kNone = -1;  // in place of a layer: no more calls
-constexpr net::Priority kUrgent{net::Class::urgent, 0, 0};  // it needs nobody's leave: it gets there though its member has gone on, or ended
 constexpr const char* kHint = "raise SHOAL_TIMEOUT if a member may be this slow";
 
 collective::Verified direct(Collective kind, const exchange::Strips& strips) {
@@ -84,10 +83,11 @@ void LayerGroup::run(const collective::Verified& program, const Layout& layout, 
   start(program, layout, input, output, label).wait(session_.transport().now() + session_.patience(), kHint);
 }
 
+// Urgent: it waits for nobody's leave, and gets there though this member has gone on, or ended.
 LayerGroup::Count LayerGroup::tell(std::int64_t layer, std::int64_t rows, const std::string& label) {
   const auto own = at::tensor({layer, rows}, at::kLong);
   const auto all = at::empty({strips_.members(), 2}, at::kLong);
-  return {own, all, start(gathering_, Layout::even(gathering_.program(), place_, 2 * std::uint64_t{strips_.members()}), own, all, label, kUrgent)};
+  return {own, all, start(gathering_, Layout::even(gathering_.program(), place_, 2 * std::uint64_t{strips_.members()}), own, all, label, net::kUrgent)};
 }
 
 std::optional<RowCounts> LayerGroup::count(std::int64_t rows, std::int64_t layer, const std::string& name) {

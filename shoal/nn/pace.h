@@ -24,15 +24,16 @@ class Pace {
       own_.placing.took(std::min(placing_now_, own_.between.latest));
       latest_ = {own_.forward.latest, own_.backward.latest, own_.between.latest, own_.processor.latest, own_.placing.latest};
     }
-    placing_now_ = 0;
+    placing_now_ = placing_before_ = 0;
     began_ = now;
     waited_ = waited;
     processor_before_ = processor;
   }
-  void forward_took(double seconds) { own_.forward.took(seconds); }
+  // A forward pass: what is placed in it, behind its gates, is none of its seconds.
+  void forward_begins() { placing_before_ = placing_now_; }
+  void forward_took(double seconds) { own_.forward.took(seconds - (placing_now_ - placing_before_)); }
   void backward_took(double seconds) { own_.backward.took(seconds); }
   void placing_took(double seconds) { placing_now_ += seconds; }  // in parts
-  double placing_so_far() const { return placing_now_; }          // in this iteration
   // Of an iteration of all members (Exchange::slowest()); without its passes nobody has said so.
   void slowest_took(const exchange::Took& took) {
     if (took.forward + took.backward > 0) slowest_.took(took);
@@ -76,7 +77,7 @@ class Pace {
   Parts own_, slowest_;  // own_.processor: by all threads of the process
   exchange::Took latest_;
   Instant began_{};
-  double waited_ = 0, processor_before_ = 0, placing_now_ = 0;
+  double waited_ = 0, processor_before_ = 0, placing_now_ = 0, placing_before_ = 0;
 };
 
 }  // namespace shoal::nn

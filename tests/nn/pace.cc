@@ -17,9 +17,12 @@ TEST(Pace, is_of_usual_iterations) {
   double waited = 0, processor = 3;
   for (int iteration = 0; iteration < 40; ++iteration) {
     pace.iteration_begins(now, waited, processor);
-    pace.forward_took(iteration == 0 ? 9 : 0.1);   // everything warms up
+    pace.placing_took(0.01);                       // before the pass
+    pace.forward_begins();
+    pace.placing_took(0.015);                      // behind a gate in it
+    pace.forward_took(iteration == 0 ? 9 : 0.115);  // everything warms up
     pace.backward_took(iteration == 0 ? 9 : 0.2);
-    pace.placing_took(0.01), pace.placing_took(0.02);
+    pace.placing_took(0.005);
     now += iteration == 0 ? Nanoseconds(20s) : Nanoseconds(600ms);
     waited += iteration == 0 ? 0 : 0.25;           // for others, in the passes or between them
     processor += iteration == 0 ? 18 : 0.5;

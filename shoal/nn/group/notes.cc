@@ -12,7 +12,7 @@ struct Notes::State : std::enable_shared_from_this<State> {
 
   void receive(net::Rank from) {
     // The buffer lives in the shared state, which the handler keeps alive until the transport has let go of it.
-    transport.receive(from, {operation, 0}, {net::Class::urgent, 0, 0}, std::as_writable_bytes(std::span(&incoming[from], 1)),
+    transport.receive(from, {operation, 0}, net::kUrgent, std::as_writable_bytes(std::span(&incoming[from], 1)),
                       [self = shared_from_this(), from](const net::Failure& failure) {
                         if (failure || self->closed) return;
                         self->take(from);
@@ -66,7 +66,7 @@ void Notes::listen() {
 void Notes::send(net::Rank to, const Note& note) {
   auto copy = std::make_shared<const Note>(note);
   ++state_->unsent;
-  state_->transport.send(to, {state_->operation, 0}, {net::Class::urgent, 0, 0}, std::as_bytes(std::span(copy.get(), 1)),
+  state_->transport.send(to, {state_->operation, 0}, net::kUrgent, std::as_bytes(std::span(copy.get(), 1)),
                          [copy, state = state_](const net::Failure&) { state->sent(); });
 }
 
