@@ -138,6 +138,7 @@ void bind_table(py::module_& module, const char* name) {
              all["said"] = said;
              all["heard"] = heard;
              all["unsubscribed"] = met.unsubscribed;
+             all["dropped"] = met.dropped;
              all["snapshots"] = met.bytes.saved;
              all["handed_over"] = met.bytes.given;
              all["taken_over"] = met.bytes.taken;

@@ -38,7 +38,10 @@ class Served(AtSteps):
         optimizer.register_step_pre_hook(weak(self, "_hand_over"))
         optimizer.register_step_post_hook(weak(self, "_after_step"))
         session.add_user(self)
-        if not consistency.startswith("bsp"):
+        if consistency.startswith("bsp:"):
+            backups = consistency.partition("+")[0].removeprefix("bsp:")
+            _C.note(f"not exact: each step goes on without the slowest {backups} of {session.size()} members, whose gradients for it are dropped")
+        elif not consistency.startswith("bsp"):
             root = "sqrt " if _by_magnitude(optimizer) else ""
             _C.note(f"not exact: parameters are served {consistency}; each member's gradient is a step, at 1/{root}{session.size()} of the rate")
         if "+" in consistency:

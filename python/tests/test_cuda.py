@@ -78,6 +78,17 @@ def test_factors_end_like_one_process(pool, tmp_path, net, form):
         factors.expect_near(values, expected)
 
 
+@pytest.mark.parametrize("sparse", [True, False])
+@pytest.mark.parametrize("net", ["Net", "Bag", "Tied"])
+def test_rows_end_like_one_process(pool, net, sparse):
+    results = trained_by_all(pool, 3, "test_tables", "train", net, sparse, "SGD", "plain")
+    expected = importlib.import_module("test_tables").oracle(net, "SGD", "plain")
+    for values, _, way in results:
+        assert way == "rows" and tiny.equal(values, results[0][0])
+        for ours, theirs in zip(values, expected):
+            torch.testing.assert_close(ours, theirs, rtol=1e-5, atol=1e-6)
+
+
 @pytest.mark.parametrize("way", ["bf16", "int8", "topk:0.02", "powersgd:2"])
 def test_lossy_ways_keep_members_equal_and_learn(pool, way):
     results = trained_by_all(pool, 3, "test_lossy", "trained", way, 60)

@@ -9,6 +9,7 @@ import pytest
 import torch
 from torch import nn
 
+from pool import program
 from shoal.describe import describe
 
 FACTORIES = """
@@ -94,6 +95,20 @@ def test_a_factory_of_the_user_is_described_on_stdout_alone(tmp_path):
     assert ended.returncode == 0, ended.stderr
     assert [found["name"] for found in json.loads(ended.stdout)["layers"]] == ["0", "2"]
     assert [found["rows"] for found in json.loads(run(tmp_path, "factories:text").stdout)["layers"]] == [7, 7]
+
+
+def plan(tmp_path, *words):
+    (tmp_path / "factories.py").write_text(textwrap.dedent(FACTORIES))
+    return subprocess.run([program(), "plan", *words, "-n", "2", "--rate", "1gbit", "--gflops", "40", "--json"], capture_output=True, text=True, cwd=tmp_path)
+
+
+def test_shoal_plan_foresees_a_factory_of_the_user_and_passes_its_mistakes_on(tmp_path):
+    ended = plan(tmp_path, "factories:net", "--sample", "3,32,32")
+    assert ended.returncode == 0, ended.stderr
+    foreseen = json.loads(ended.stdout)
+    assert foreseen["model"] == "factories:net" and [layer["layer"] for layer in foreseen["balance"]] == ["0", "2"]
+    ended = plan(tmp_path, "factories:broken")
+    assert (ended.returncode, ended.stdout, ended.stderr) == (2, "", "shoal plan: factories:broken: raises RuntimeError: no such weights\n")
 
 
 @pytest.mark.parametrize("words, line", [

@@ -11,6 +11,7 @@ import torch.nn.functional as F
 import shoal
 import tiny
 import test_steps
+import test_tables
 from against_one import MEMBERS, RANKS, Tied, check, one_step
 from test_factors import NETS, train
 
@@ -44,6 +45,17 @@ def test_factors(pool, tmp_path, name, form):
     device = pool(MEMBERS).run(on_device, "0,1", "test_factors", "train", name, tmp_path, form)
     for a, b in zip(host, device):
         assert tiny.equal(list(a), list(b))
+
+
+@pytest.mark.parametrize("net", test_tables.NETS)
+@pytest.mark.parametrize("sparse", [True, False])
+@pytest.mark.parametrize("form", ["plain", "accumulated"])
+def test_rows(pool, net, sparse, form):
+    host = pool(MEMBERS).run(test_tables.train, net, sparse, "SGD", form)
+    device = pool(MEMBERS).run(on_device, "0,1", "test_tables", "train", net, sparse, "SGD", form)
+    for (values, seen, way), (theirs, seen_there, way_there) in zip(host, device):
+        assert tiny.equal(values, theirs)
+        assert (seen, way) == (seen_there, way_there) and way == "rows"
 
 
 def trained_and_saved(default, plan, folder):

@@ -1,7 +1,9 @@
 """A model whose parameters are served (plan ps): against one process that takes the mean, and what cannot be served."""
 
 import os
+import pathlib
 import signal
+import time
 
 import pytest
 import torch
@@ -85,6 +87,34 @@ def test_stale_parameters_train_too(pool, plan):
         assert plan == "ps:bsp:1" or sum(losses[-6:]) < sum(losses[:6])
     if plan == "ps:bsp:1":
         assert any(sum(losses[-6:]) < sum(losses[:6]) for _, losses in results)
+
+
+def behind_the_others(folder, steps):
+    """The last member's first gradient comes when the others have done all of their steps."""
+    model = network()
+    model, optimizer = shoal.data_parallel(model, torch.optim.SGD(model.parameters(), lr=0.1), plan="ps:bsp:1")
+    schedule = torch.optim.lr_scheduler.StepLR(optimizer, 5, 0.5)
+    marks = [pathlib.Path(folder) / str(rank) for rank in range(shoal.size() - 1)]
+    if shoal.rank() < shoal.size() - 1:
+        go(model, optimizer, schedule, range(steps))
+        model(batch(0, 0)[0])  # begins with the parameters of the last step: it is complete
+        marks[shoal.rank()].touch()
+    else:
+        while not all(mark.exists() for mark in marks):
+            time.sleep(0.001)
+        go(model, optimizer, schedule, [0])
+    model.flush()
+    return {name: value.clone() for name, value in model.state_dict().items()}, model.dropped
+
+
+def test_with_backups_a_late_gradient_is_dropped_and_counted(pool, tmp_path):
+    """And nothing of it is in the parameters: they are those of one process that takes the others' mean."""
+    expected = alone("sgd", 4, 2)
+    results = pool(3).run(behind_the_others, str(tmp_path), 4)
+    assert [dropped for _, dropped in results] == [0, 0, 1]
+    for parameters, _ in results:
+        for name, value in parameters.items():
+            torch.testing.assert_close(value, expected[name], rtol=1e-4, atol=1e-5)
 
 
 def test_late_gradients_are_revised(pool):

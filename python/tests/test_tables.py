@@ -65,7 +65,8 @@ class _Both(torch.optim.SparseAdam):
 
 def words(step, rank):
     generator = torch.Generator().manual_seed(100 * step + rank)
-    return torch.randint(0, WORDS, (8 + rank, 5), generator=generator), torch.randint(0, 3, (8 + rank,), generator=generator)
+    drawn = ((WORDS, (8 + rank, 5)), (3, (8 + rank,)))
+    return [torch.randint(0, most, shape, generator=generator, device="cpu").to(torch.get_default_device()) for most, shape in drawn]
 
 
 def loss(net, step, rank):

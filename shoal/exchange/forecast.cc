@@ -5,6 +5,7 @@
 #include <functional>
 #include <limits>
 #include <numeric>
+#include <optional>
 #include <string>
 #include <string_view>
 
@@ -63,27 +64,6 @@ double waited_in_a_round(const Iteration& it, const Rounds& rounds) {
                          [&](double sum, double seconds) { return sum + std::max(0.0, seconds - hidden); });
 }
 
-std::vector<Row> compare(const Model& model, const Cluster& cluster, const Choice& asked) {
-  std::vector<Row> rows;
-  constexpr const char* kCompared[] = {"ddp",  "ddp:1MB",    "wfbp",       "poseidon", "p3",         "auto", "bf16",
-                                       "int8", "powersgd:4", "topk:0.001", "local:8",  "diloco:32:4"};
-  const auto ddp = foresee(model, cluster, of("ddp"));
-  const auto add = [&](const std::string& name, double seconds, double bytes) {
-    rows.push_back({name, true, seconds, bytes, cluster.members * ddp.computing / seconds, ddp.seconds / seconds});
-  };
-  const auto by = [&](const Choice& choice) {
-    const auto it = foresee(model, cluster, choice);
-    rows.push_back({to_text(choice), is_exact(it.plan, choice), it.seconds, it.bytes, it.speedup(), it.speedup() / ddp.speedup()});
-  };
-  add("no overlap", ddp.computing + ddp.on_the_link, ddp.bytes);
-  add("whole, by servers", seconds_by_servers(model, cluster, 0, Order::fifo), ddp.bytes);
-  for (const char* choice : kCompared) by(of(choice));
-  const auto same = [&](const char* choice) { return to_text(of(choice)) == to_text(asked); };
-  if (std::none_of(std::begin(kCompared), std::end(kCompared), same)) by(asked);
-  add("bound", std::max(ddp.computing, ddp.on_the_link), ddp.bytes);
-  return rows;
-}
-
 // Whether so many members can go by every way that the choice names: servers leave some that train, groups are of equal size.
 bool can_have(const Choice& choice, std::uint32_t members) {
   const auto can = [members](const std::string& way) {
@@ -96,6 +76,49 @@ bool can_have(const Choice& choice, std::uint32_t members) {
   };
   return (choice.policy != Policy::way || can(choice.way)) &&
          std::all_of(choice.overrides.begin(), choice.overrides.end(), [&](const auto& o) { return can(o.way); });
+}
+
+// Of a way: that some tensor of the model goes so, among so many.
+bool carries_any(const Model& model, const Cluster& cluster, const Choice& choice) {
+  if (choice.policy != Policy::way) return true;
+  return can_have(choice, cluster.members) &&
+         std::ranges::any_of(foresee(model, cluster, choice).plan.units, [&](const Unit& unit) { return unit.way == choice.way; });
+}
+
+// Layers divided among members in that number of groups by which an iteration takes least; none where none can be.
+std::optional<Choice> best_division(const Model& model, const Cluster& cluster) {
+  std::optional<Choice> best;
+  double least = std::numeric_limits<double>::infinity();
+  for (std::uint32_t groups = 1; groups < cluster.members; ++groups) {
+    const auto choice = of(("hybrid:" + std::to_string(groups)).c_str());
+    if (cluster.members % groups != 0 || !carries_any(model, cluster, choice)) continue;
+    const double seconds = foresee(model, cluster, choice).seconds;
+    if (seconds < least) least = seconds, best = choice;
+  }
+  return best;
+}
+
+std::vector<Row> compare(const Model& model, const Cluster& cluster, const Choice& asked) {
+  std::vector<Row> rows;
+  constexpr const char* kCompared[] = {"ddp",  "ddp:1MB", "wfbp",       "poseidon",   "p3",      "auto",       "factors", "rows",
+                                       "owners", "bf16",    "int8",       "powersgd:4", "topk:0.001", "local:8", "diloco:32:4"};
+  const auto ddp = foresee(model, cluster, of("ddp"));
+  const auto add = [&](const std::string& name, double seconds, double bytes) {
+    rows.push_back({name, true, seconds, bytes, cluster.members * ddp.computing / seconds, ddp.seconds / seconds});
+  };
+  const auto by = [&](const Choice& choice) {
+    const auto it = foresee(model, cluster, choice);
+    rows.push_back({to_text(choice), is_exact(it.plan, choice), it.seconds, it.bytes, it.speedup(), it.speedup() / ddp.speedup()});
+  };
+  add("no overlap", ddp.computing + ddp.on_the_link, ddp.bytes);
+  add("whole, by servers", seconds_by_servers(model, cluster, 0, Order::fifo), ddp.bytes);
+  for (const char* choice : kCompared) {
+    if (carries_any(model, cluster, of(choice))) by(of(choice));
+  }
+  if (const auto divided = best_division(model, cluster)) by(*divided);
+  if (std::ranges::none_of(rows, [&](const Row& row) { return row.choice == to_text(asked); })) by(asked);
+  add("bound", std::max(ddp.computing, ddp.on_the_link), ddp.bytes);
+  return rows;
 }
 
 std::vector<Scaling> scale(const Model& model, Cluster cluster, const Choice& choice) {

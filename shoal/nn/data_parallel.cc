@@ -284,7 +284,7 @@ void DataParallel::install_mean(std::size_t i) {
   };
   at::Tensor mean;  // stays undefined where nobody had one: then .grad stays as it is
   if (gathered) mean = multiply(*gathered, exchange_->plan().tensors[i].layer(), placed);
-  if (rows) mean = sparse_mean(*rows, parameter);
+  if (rows) mean = sparse_mean(*rows, parameter, placed);
   if (rows && contributions_[i].defined() && !contributions_[i].is_sparse()) mean = mean.to_dense();  // made so by another use
   if (reduced) {
     const auto options = parameter.options().device(at::kCPU).requires_grad(false);

@@ -49,7 +49,7 @@ void Tables::clear() {
   }
 }
 
-at::Tensor sparse_mean(const exchange::Rows& rows, const at::Tensor& parameter) {
+at::Tensor sparse_mean(const exchange::Rows& rows, const at::Tensor& parameter, const std::function<at::Tensor(const at::Tensor&)>& placed) {
   const auto count = static_cast<std::int64_t>(rows.count);
   const auto index = at::empty({1, count}, at::kLong);
   const auto values = at::empty({count, parameter.size(1)}, parameter.options().device(at::kCPU).requires_grad(false));
@@ -57,7 +57,7 @@ at::Tensor sparse_mean(const exchange::Rows& rows, const at::Tensor& parameter) 
     std::memcpy(index.mutable_data_ptr(), rows.index, index.nbytes());
     std::memcpy(values.mutable_data_ptr(), rows.values, values.nbytes());
   }
-  return at::_sparse_coo_tensor_unsafe(index, values, parameter.sizes())._coalesced_(true);
+  return at::_sparse_coo_tensor_unsafe(placed(index), placed(values), parameter.sizes())._coalesced_(true);
 }
 
 }  // namespace shoal::nn

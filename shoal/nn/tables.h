@@ -7,6 +7,8 @@
 #include <ATen/core/Tensor.h>
 
 #include <cstdint>
+#include <functional>
+#include <string>
 #include <vector>
 
 #include "shoal/exchange/flow.h"
@@ -45,7 +47,7 @@ class Tables {
   std::vector<One> of_;  // by parameter
 };
 
-// The mean in memory of its own: sparse, coalesced, of the parameter's shape.
-at::Tensor sparse_mean(const exchange::Rows& rows, const at::Tensor& parameter);
+// The mean in memory of its own: sparse, coalesced, of the parameter's shape; placed: a tensor of the host where the parameter lies.
+at::Tensor sparse_mean(const exchange::Rows& rows, const at::Tensor& parameter, const std::function<at::Tensor(const at::Tensor&)>& placed);
 
 }  // namespace shoal::nn

@@ -1,5 +1,7 @@
 #include "shoal/nn/tensor_regions.h"
 
+#include <ATen/Functions.h>
+
 #include <string>
 #include <utility>
 
@@ -52,6 +54,12 @@ std::uint32_t TensorRegions::add(const at::Tensor& tensor) {
   tensors_.push_back(tensor);
   if (regions_) net::call(session_.transport(), [regions = regions_, number, bytes] { regions->add(number, bytes); });
   return number;
+}
+
+at::Tensor TensorRegions::allocate(at::IntArrayRef shape, at::ScalarType type) {
+  auto tensor = at::zeros(shape, type);
+  add(tensor);
+  return tensor;
 }
 
 void TensorRegions::check_peer(net::Rank peer, const char* what) const {

@@ -28,6 +28,7 @@ class TensorRegions {
   // Regions are numbered from 0 in the order in which a member adds them. Tensors here and below are contiguous, on the CPU.
   // Throws Error{invalid_argument} for others.
   std::uint32_t add(const at::Tensor& tensor);
+  at::Tensor allocate(at::IntArrayRef shape, at::ScalarType type);  // a new tensor of zeros, added
   // `offset` counts elements of the tensor's type. Throws what ended the transport, or Error{timeout} after the session's patience.
   void put(net::Rank to, std::uint32_t region, std::uint64_t offset, const at::Tensor& tensor);
   void get(net::Rank from, std::uint32_t region, std::uint64_t offset, const at::Tensor& into);

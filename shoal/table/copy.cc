@@ -306,14 +306,6 @@ void Copy<T>::rule(std::uint32_t worker, const Rule& rule) {
 }
 
 template <class T>
-std::uint64_t Copy<T>::dropped() const {
-  const std::lock_guard lock(mutex_);
-  std::uint64_t most = 0;
-  for (const Holders& holders : holders_) most = std::max(most, holders.dropped());
-  return most;
-}
-
-template <class T>
 void Copy<T>::flush(std::uint32_t worker, const std::optional<Consistency>& next) {
   if (next) {
     Spec changed = spec_;

@@ -153,6 +153,7 @@ class Copy final : public Reader {
     const std::lock_guard lock(mutex_);
     Telemetry all = telemetry_;
     all.servers(*of_servers_);
+    for (const Holders& holders : holders_) all.dropped = std::max(all.dropped, holders.dropped());
     return all;
   }
   std::string summary() const override { return telemetry().line(spec_.name + " (" + name(consistency()) + ")"); }
@@ -160,7 +161,6 @@ class Copy final : public Reader {
     const std::lock_guard lock(mutex_);
     return base_.size();
   }
-  std::uint64_t dropped() const;      // batches of this member that came too late, at the server that dropped most
 
  private:
   using Number = typename Copies<T>::Number;

@@ -127,6 +127,18 @@ TEST(run, a_flag_beats_the_environment_which_beats_the_file) {
   EXPECT_THAT(members({"-n", "4"}, {{"SHOAL_MEMBERS", "3"}}).at(0), MatchesRegex("\\[.\\] 4 .*-filed.*"));
 }
 
+TEST(run, the_plan_that_is_asked_for_reaches_the_members) {
+  const Folder folder;
+  const auto told = [&](std::vector<std::string> flags) {
+    std::vector<std::string> words{"run", "-n", "2"};
+    words.insert(words.end(), flags.begin(), flags.end());
+    words.insert(words.end(), {"--", "/bin/sh", "-c", "echo \"plan $SHOAL_PLAN\""});
+    return sorted_lines(shoal(folder, words, {{"SHOAL_PLAN", "wfbp"}}).out);
+  };
+  EXPECT_THAT(told({"--plan", "p3,*=ring"}), testing::ElementsAre("[0] plan p3,*=ring", "[1] plan p3,*=ring"));
+  EXPECT_THAT(told({}), testing::ElementsAre("[0] plan wfbp", "[1] plan wfbp"));
+}
+
 // Every mistake: one line, exit status 2, and no folder of a run that never was.
 TEST(run, mistakes_are_refused_in_one_line) {
   const struct {

@@ -34,6 +34,11 @@ ExchangePlan timed_plan(const std::string& way, std::uint32_t ranks) {
   return plan;
 }
 
+std::uint32_t servers_of(const std::string& way) {
+  constexpr std::string_view family = kServers;
+  return way.starts_with(family) ? static_cast<std::uint32_t>(std::stoul(way.substr(family.size()))) : 0;
+}
+
 // What one member hands over; it lives until the iteration is committed.
 struct Given {
   Numbers gradient, x, g;
@@ -51,7 +56,7 @@ class TimedRun {
   // timing 0: hardly any delay, and one member after the other in order of production.
   TimedRun(std::string way, std::uint32_t ranks, std::uint64_t timing)
       : way_(std::move(way)),
-        workers_(way_.starts_with("servers") ? ranks - 1 : ranks),
+        workers_(ranks - servers_of(way_)),
         strips_{ranks, 2, kHeight},
         drawn_(timing > 0),
         random_(timing),
@@ -157,11 +162,12 @@ void expect_bits_whatever_the_timing(const std::string& way, std::uint32_t ranks
 TEST(Timing, exact_ways_have_the_same_bits_whoever_is_quick) {
   for (const std::uint32_t ranks : {3u, 4u}) {
     for (const std::string way :
-         {"direct", "ring", "chain", "gather", "halving_doubling", "recursive_doubling", "factors", "rows", "servers:1"}) {
+         {"direct", "ring", "chain", "gather", "halving_doubling", "recursive_doubling", "double_binary_tree", "factors", "rows",
+          "servers:1", "servers:2"}) {
       expect_bits_whatever_the_timing(way, ranks);
     }
   }
-  expect_bits_whatever_the_timing("hybrid:2", 4);
+  for (const std::string way : {"swing", "grid", "hybrid:2"}) expect_bits_whatever_the_timing(way, 4);
 }
 
 TEST(Timing, lossy_ways_have_the_same_bits_whoever_is_quick) {
