@@ -19,7 +19,7 @@ import tempfile
 import side_by_side as sbs
 from shoal import _C
 
-EXACT = ["auto", "direct", "chain", "ring", "halving_doubling", "ps", "factors", "wfbp", "p3", "poseidon", "ddp:25MB"]
+EXACT = ["auto", "direct", "chain", "ring", "halving_doubling", "ps", "factors", "wfbp", "p3", "poseidon", "ddp:25MB", "owners", "hybrid:1"]
 
 
 def accuracy(words: list[str], plan: str, seed: int, args) -> float:

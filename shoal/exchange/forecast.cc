@@ -6,6 +6,7 @@
 #include <limits>
 #include <numeric>
 #include <optional>
+#include <span>
 #include <string>
 #include <string_view>
 
@@ -100,8 +101,8 @@ std::optional<Choice> best_division(const Model& model, const Cluster& cluster) 
 
 std::vector<Row> compare(const Model& model, const Cluster& cluster, const Choice& asked) {
   std::vector<Row> rows;
-  constexpr const char* kCompared[] = {"ddp",  "ddp:1MB", "wfbp",       "poseidon",   "p3",      "auto",       "factors", "rows",
-                                       "owners", "bf16",    "int8",       "powersgd:4", "topk:0.001", "local:8", "diloco:32:4"};
+  constexpr const char* kExact[] = {"ddp", "ddp:1MB", "wfbp", "poseidon", "p3", "auto", "factors", "rows", "owners"};
+  constexpr const char* kOthers[] = {"bf16", "int8", "powersgd:4", "topk:0.001", "local:8", "diloco:32:4"};
   const auto ddp = foresee(model, cluster, of("ddp"));
   const auto add = [&](const std::string& name, double seconds, double bytes) {
     rows.push_back({name, true, seconds, bytes, cluster.members * ddp.computing / seconds, ddp.seconds / seconds});
@@ -112,10 +113,14 @@ std::vector<Row> compare(const Model& model, const Cluster& cluster, const Choic
   };
   add("no overlap", ddp.computing + ddp.on_the_link, ddp.bytes);
   add("whole, by servers", seconds_by_servers(model, cluster, 0, Order::fifo), ddp.bytes);
-  for (const char* choice : kCompared) {
-    if (carries_any(model, cluster, of(choice))) by(of(choice));
-  }
+  const auto by_all = [&](std::span<const char* const> choices) {
+    for (const char* choice : choices) {
+      if (carries_any(model, cluster, of(choice))) by(of(choice));
+    }
+  };
+  by_all(kExact);
   if (const auto divided = best_division(model, cluster)) by(*divided);
+  by_all(kOthers);
   if (std::ranges::none_of(rows, [&](const Row& row) { return row.choice == to_text(asked); })) by(asked);
   add("bound", std::max(ddp.computing, ddp.on_the_link), ddp.bytes);
   return rows;
