@@ -9,6 +9,7 @@ import copy
 import torch
 
 from . import random_numbers
+from .around_steps import rule, rule_alone
 
 _KNOWN = ("SGD", "Adam", "AdamW", "Adagrad", "Adadelta", "Adamax", "NAdam", "RAdam", "RMSprop", "ASGD", "Rprop", "Adafactor", "Muon")
 _BY_ELEMENT = ("SGD", "Adam", "AdamW", "Adagrad", "Adadelta", "Adamax", "NAdam", "RAdam", "RMSprop", "ASGD", "Rprop")
@@ -16,19 +17,14 @@ _BY_ELEMENT = ("SGD", "Adam", "AdamW", "Adagrad", "Adadelta", "Adamax", "NAdam",
 
 def treats_each_element(optimizer) -> bool:
     """Its rule is known to treat each element of a parameter by itself, so that different members may step different rows of one."""
-    return _rule(type(optimizer)) in {_rule(getattr(torch.optim, name)) for name in _BY_ELEMENT}
-
-
-def plain_step(optimizer):
-    """The rule alone, without the hooks around it. Called with the optimizer."""
-    return _rule(type(optimizer))
+    return rule(type(optimizer)) in {rule(getattr(torch.optim, name)) for name in _BY_ELEMENT}
 
 
 class Rule:
     def __init__(self, optimizer):
-        known = {_rule(kind) for name in _KNOWN if (kind := getattr(torch.optim, name, None))}
+        known = {rule(kind) for name in _KNOWN if (kind := getattr(torch.optim, name, None))}
         self._optimizer = optimizer
-        self.holds = True if _rule(type(optimizer)) in known else None  # None: not known yet
+        self.holds = True if rule(type(optimizer)) in known else None  # None: not known yet
         self._steps = 0
         self._twin = None
 
@@ -52,11 +48,6 @@ class Rule:
             self._twin = None
 
 
-def _rule(kind):
-    step = kind.step
-    return step.__wrapped__ if getattr(step, "hooked", False) else step
-
-
 def _parameters(optimizer) -> list:
     return [p for group in optimizer.param_groups for p in group["params"]]
 
@@ -69,7 +60,7 @@ def _stepped_one_by_one(optimizer):
     for group in whole:
         for parameter in group["params"]:
             twin.param_groups = [{**group, "params": [parameter]}]
-            plain_step(twin)(twin)
+            rule_alone(twin)
     twin.param_groups = whole
     return twin
 

@@ -14,7 +14,7 @@ import numpy as np
 import torch
 import torch.nn.functional as F
 
-from . import table as tables
+from . import around_steps, table as tables
 from .errors import mistake
 from .keys import keys_of
 
@@ -42,7 +42,7 @@ def step(module: torch.nn.Module, weight: float = 1.0) -> None:
 def step_with(optimizer: torch.optim.Optimizer, module: torch.nn.Module, weight=lambda: 1.0) -> None:
     """step(module, weight()) after each step of `optimizer`."""
     if _layers(module):
-        optimizer.register_step_post_hook(lambda *_: step(module, weight()))
+        around_steps.register(optimizer, after=lambda *_: step(module, weight()))
 
 
 @contextmanager

@@ -6,7 +6,7 @@ from contextlib import contextmanager
 
 import torch
 
-from . import _C, compiled, divided, factored, given, join, next_use, nn, pending, recording, served, serving, session, signals, table
+from . import _C, around_steps, compiled, divided, factored, given, join, next_use, nn, pending, recording, served, serving, session, signals, table
 from .buffers import Buffers
 from .errors import mistake
 from .first_use import FirstUse
@@ -92,8 +92,7 @@ class DataParallel(Wrapped):
                 _C.check_plan(saved, plan)
             if recording.active():
                 self._alone = _C.Alone()
-                optimizer.register_step_pre_hook(self._alone.step_begins)
-                optimizer.register_step_post_hook(_weak(self, "_after_step_alone"))
+                around_steps.register(optimizer, self._alone.step_begins, _weak(self, "_after_step_alone"))
             return
         trained = given.trained_parameters(module)
         given.check_momentum(optimizer, plan, saved, trained)
@@ -116,8 +115,7 @@ class DataParallel(Wrapped):
         self._order = FirstUse(module, parameters, self._core)
         self._written = None  # which of the core's plans is in the run's folder
         self._ran_compiled = False  # the latest forward pass
-        self._hooks = (optimizer.register_step_pre_hook(_weak(self, "_before_step", gone=given.refuse_lost_model)).id,
-                       optimizer.register_step_post_hook(_weak(self, "_after_step")).id)
+        self._hooks = around_steps.register(optimizer, _weak(self, "_before_step", gone=given.refuse_lost_model), _weak(self, "_after_step"))
         optimizer.register_state_dict_pre_hook(_weak(self, "_before_state"))
         optimizer.register_load_state_dict_pre_hook(_weak(self, "_step_the_rest"))
         optimizer.register_load_state_dict_post_hook(_weak(self, "_after_load"))

@@ -8,7 +8,7 @@ import json
 
 import torch
 
-from . import _C, join, recording, session, signals
+from . import _C, around_steps, join, recording, session, signals
 from .buffers import Buffers
 from .errors import mistake
 from .wrapped import AtSteps, weak
@@ -25,9 +25,7 @@ class LocalSteps(AtSteps):
         self._followed = Buffers(module)
         self._plan_written = False
         self._steps = 0
-        if self._recorded is not None:
-            optimizer.register_step_pre_hook(self._recorded.step_begins)
-        optimizer.register_step_post_hook(weak(self, "_after_step"))
+        around_steps.register(optimizer, self._recorded and self._recorded.step_begins, weak(self, "_after_step"))
         session.add_user(self)
         _C.note(f"not exact: members take local steps ({json.loads(self._rounds.plan())['choice']})")
 

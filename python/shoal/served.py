@@ -10,7 +10,7 @@ import math
 import numpy as np
 import torch
 
-from . import _C, recording, served_state, session, table
+from . import _C, around_steps, recording, served_state, session, table
 from .adaptive_revision import AdaptiveRevision
 from .errors import mistake
 from .wrapped import AtSteps, has_closure, weak
@@ -35,8 +35,7 @@ class Served(AtSteps):
         self._set_aside = None
         optimizer.register_state_dict_post_hook(weak(self, "_fill_in_state"))
         optimizer.register_load_state_dict_pre_hook(weak(self, "_take_state"))
-        optimizer.register_step_pre_hook(weak(self, "_hand_over"))
-        optimizer.register_step_post_hook(weak(self, "_after_step"))
+        around_steps.register(optimizer, weak(self, "_hand_over"), weak(self, "_after_step"))
         session.add_user(self)
         if consistency.startswith("bsp:"):
             backups = consistency.partition("+")[0].removeprefix("bsp:")

@@ -4,8 +4,7 @@ import json
 
 import torch
 
-from . import _C, checkpoint, packed_state, session, training_state
-from .by_parameter import plain_step
+from . import _C, around_steps, checkpoint, packed_state, session, training_state
 from .errors import mistake
 from .next_use import READ, WRITE
 from .wrapped import weak
@@ -53,7 +52,7 @@ class State:
         _states.append(self)
         here.carry(_write, _brought_here, _parts_fed, _write_last, _follow, _digest)
         if here.regrows and optimizer is not None:
-            optimizer.register_step_pre_hook(weak(self, "_feed"))
+            around_steps.register(optimizer, before=weak(self, "_feed"))
         if here.arriving:
             here.arrive()
         if _brought:
@@ -116,7 +115,7 @@ class State:
         given = [pair for group, gradients in zip(optimizer.param_groups, piece["gradients"]) for pair in zip(group["params"], gradients)]
         for parameter, gradient in given:
             WRITE(parameter, gradient)
-        plain_step(optimizer)(optimizer)
+        around_steps.rule_alone(optimizer)
         for parameter, _ in given:
             WRITE(parameter, None)
 

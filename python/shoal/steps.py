@@ -13,7 +13,8 @@ from contextlib import ExitStack, contextmanager
 import torch
 
 from . import _C, next_use, state_use
-from .by_parameter import Rule, plain_step
+from .around_steps import rule_alone
+from .by_parameter import Rule
 
 
 class Steps:
@@ -150,7 +151,7 @@ class Steps:
         self._core.update_begins()
         try:
             with torch.inference_mode(False), _without_autocast({p.device.type for group in groups.values() for p in group["params"]}):
-                plain_step(optimizer)(optimizer)
+                rule_alone(optimizer)
         finally:
             optimizer.param_groups = whole
             self._core.update_ends()

@@ -69,6 +69,57 @@ def test_hooks_of_the_script_see_means_and_parameters_that_are_stepped(pool, whi
         assert tiny.equal(values, parameters(net))
 
 
+class Passing(torch.optim.SGD):
+    def step(self, closure=None):
+        return super().step(closure)
+
+
+class Shrinking(torch.optim.SGD):
+    """Around super().step(), where the parameters that are stepped are its groups'."""
+
+    @torch.no_grad()
+    def step(self, closure=None):
+        super().step(closure)
+        for group in self.param_groups:
+            for parameter in group["params"]:
+                parameter.mul_(0.99)
+
+
+KINDS = {kind.__name__: kind for kind in (torch.optim.SGD, Passing, Shrinking)}
+
+
+def in_a_class_of_ones_own(kind, plan):
+    """PyTorch hooks SGD's step(), of which somebody has made one: all hooks run a second time inside of super().step()."""
+    torch.optim.SGD([torch.zeros(1)], lr=0.1)
+    inner = tiny.model()
+    net, optimizer = tiny.wrap(inner, KINDS[kind](inner.parameters(), lr=0.1, momentum=0.9), plan=plan)
+    if plan == "p3":
+        net._steps._core = tiny.Late(net._core)
+    waited = False
+    for step in range(STEPS):
+        tiny.step(net, optimizer, step, shoal.rank())
+        waited = waited or plan == "p3" and net._steps.waiting
+    net.flush()
+    return parameters(net), waited
+
+
+@pytest.mark.parametrize("kind", ["Passing", "Shrinking"])
+def test_a_step_that_calls_another_classs_step_is_one(pool, kind):
+    net = tiny.model()
+    optimizer = KINDS[kind](net.parameters(), lr=0.1, momentum=0.9)
+    for step in range(STEPS):
+        tiny.oracle_step(net, optimizer, [lambda n, r=r: tiny.loss(n, step, r).backward() for r in RANKS])
+    for values, waited in pool(MEMBERS).run(in_a_class_of_ones_own, kind, "p3"):
+        assert waited and tiny.equal(values, parameters(net))
+
+
+@pytest.mark.parametrize("plan", ["local:3", "ring"])
+def test_steps_of_any_class_are_counted_alike(pool, plan):
+    expected = pool(MEMBERS).run(in_a_class_of_ones_own, "SGD", plan)
+    for (values, _), (theirs, _) in zip(pool(MEMBERS).run(in_a_class_of_ones_own, "Passing", plan), expected):
+        assert tiny.equal(values, theirs)
+
+
 def accumulated(_=None):
     """no_sync() inside of no_sync() does not end it."""
     def backward(net, step, rank):
