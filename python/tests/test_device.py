@@ -2,14 +2,17 @@
 whose copies are late by different times."""
 
 import importlib
+import json
 import os
 
 import pytest
 import torch
 import torch.nn.functional as F
 
+import players
 import shoal
 import tiny
+import test_lossy
 import test_steps
 import test_tables
 from against_one import MEMBERS, RANKS, Tied, check, one_step
@@ -56,6 +59,28 @@ def test_rows(pool, net, sparse, form):
     for (values, seen, way), (theirs, seen_there, way_there) in zip(host, device):
         assert tiny.equal(values, theirs)
         assert (seen, way) == (seen_there, way_there) and way == "rows"
+
+
+@pytest.mark.parametrize("way", ["bf16", "int8", "topk:0.02", "powersgd:2"])
+def test_lossy_ways(pool, tmp_path, way):
+    """What they keep from step to step, too. Both replay one plan: what is packed together follows from what was measured."""
+    plan = tmp_path / "plan.json"
+    plan.write_text(json.dumps(pool(MEMBERS).run(test_lossy.trained, way, 4)[0][1]))
+    host = pool(MEMBERS).run(test_lossy.trained, str(plan), 20)
+    device = pool(MEMBERS).run(on_device, "0,1", "test_lossy", "trained", str(plan), 20)
+    for (values, used, *_), (theirs, *_) in zip(host, device):
+        assert way in [unit["way"] for unit in used["units"]] and tiny.equal(values, theirs)
+
+
+@pytest.mark.parametrize("plan", ["local:4", "diloco:6:3"])
+def test_local_steps(pool, plan):
+    host = pool(MEMBERS).run(players.trained, plan, 12)
+    for (_, values, _), (_, theirs, _) in zip(host, pool(MEMBERS).run(on_device, "0,1", "players", "trained", plan, 12)):
+        assert tiny.equal(values, theirs)
+
+
+def test_a_resumed_run(pool, tmp_path):
+    assert pool(MEMBERS).run(on_device, "0,1", "test_checkpoint", "continued", str(tmp_path), 5) == [(True, True)] * MEMBERS
 
 
 def trained_and_saved(default, plan, folder):
