@@ -2,7 +2,7 @@
 
 Method: order of priority, where parameters wait for their steps behind step(); which means count as late there is drawn, too. The victim
 counts what it passes (hooks of autograd and of modules, calls of the exchange, bytes sent) and kills itself at a drawn count. Oracle: one process that
-plays all members and keeps parameters and state of every step, bit for bit.
+plays all members and keeps parameters and state of every step, bit for bit; where a layer goes by its factors, members of whom none is killed, who wait for every step.
 """
 
 import copy
@@ -26,7 +26,8 @@ from test_training_losses import PATIENCE, answer, begin
 
 MEMBERS, STEPS = 3, 9
 OVERLAPPED = range(4, STEPS - 1)  # the plan is made after three steps
-PLAN = "p3,*=direct,2.weight=chain"  # in rank order, also before the plan is made; the wide weight by another way, so that it travels alone
+# In rank order, also before the plan is made; the wide weight by another way, so that it travels alone.
+WHOLE, BY_FACTORS = "p3,*=direct,2.weight=chain", "p3,*=direct,2.weight=factors"
 NO_COUNT = 1 << 30
 KILLS = int(os.environ.get("SHOAL_KILLS", "2"))  # of each kind
 
@@ -131,16 +132,17 @@ def read(look):
         return None
 
 
-def train(seed, victim, step, moments, share=None, layer=None, folder=None, arrive=()):
+def train(plan, seed, victim, step, moments, share=None, layer=None, folder=None, arrive=()):
     """Steps taken, whether the loss came inside of one, and what is read afterwards of parameters and of their state: bytes, or None where that raises."""
     inner = model()
-    net, optimizer = tiny.wrap(inner, adam(inner), plan=PLAN)
+    net, optimizer = tiny.wrap(inner, adam(inner), plan=plan)
     death = Death(step, moments) if shoal.rank() == victim else None
     net._steps._core = Moments(net._core, death.passes) if death else tiny.Late(net._core)
     if death:
-        for parameter in inner.parameters():
+        watched = [part for number, part in enumerate(inner) if plan != BY_FACTORS or number != 2]  # a hook at its weight would make a whole gradient
+        for parameter in (parameter for part in watched for parameter in part.parameters()):
             parameter.register_post_accumulate_grad_hook(death.passes)
-        for part in inner:
+        for part in watched:
             part.register_forward_pre_hook(death.passes)
             part.register_forward_hook(death.passes)
         for parameter in inner[layer].parameters() if layer is not None else ():
@@ -191,17 +193,42 @@ def played():
     return course
 
 
+def undisturbed(plan):
+    """The same, of members that wait for all means of a step before they take the next one."""
+    inner = model()
+    net, optimizer = tiny.wrap(inner, adam(inner), plan=plan)
+    course = [([bits([p]) for p in inner.parameters()], [b""] * 6)]
+    for step in range(STEPS):
+        optimizer.zero_grad()
+        tiny.loss(net, step, shoal.rank()).backward()
+        optimizer.step()
+        net.flush()
+        course.append(([bits([p]) for p in inner.parameters()], [of_state(optimizer, p) for p in inner.parameters()]))
+    return course
+
+
 @pytest.fixture(scope="module")
 def course():
     return answer(begin(played))
 
 
-def survivors_of(seed, victim, *death):
+@pytest.fixture(scope="module")
+def course_by_factors():
+    courses = [answer(member) for member in members(undisturbed, BY_FACTORS)]
+    assert courses[1:] == courses[:-1]
+    return courses[0]
+
+
+def members(function, *arguments):
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
         port = free.getsockname()[1]
     at = {"WORLD_SIZE": str(MEMBERS), "MASTER_ADDR": "127.0.0.1", "MASTER_PORT": str(port), "SHOAL_SECRET": "only here"}
-    started = [begin(train, seed, victim, *death, variables={**at, "RANK": str(rank), "LOCAL_RANK": str(rank)}) for rank in range(MEMBERS)]
+    return [begin(function, *arguments, variables={**at, "RANK": str(rank), "LOCAL_RANK": str(rank)}) for rank in range(MEMBERS)]
+
+
+def survivors_of(plan, seed, victim, *death):
+    started = members(train, plan, seed, victim, *death)
     told = [answer(member) for rank, member in enumerate(started) if rank != victim]
     started[victim][0].join(PATIENCE)
     assert started[victim][0].exitcode == -signal.SIGKILL
@@ -220,8 +247,8 @@ def expect_one_step(told, course):
     return [number for number, value in enumerate(values) if value is not None]
 
 
-def survivors_read(seed, course, *death):
-    return [expect_one_step(told, course) for told in survivors_of(seed, seed % MEMBERS, *death)]
+def survivors_read(seed, course, *death, plan=WHOLE):
+    return [expect_one_step(told, course) for told in survivors_of(plan, seed, seed % MEMBERS, *death)]
 
 
 @pytest.mark.parametrize("seed", range(KILLS))
@@ -234,6 +261,13 @@ def test_at_any_call_of_hooks_and_exchange(seed, course):
 def test_at_any_byte_that_it_sends(seed, course):
     draw = random.Random(100 + seed)
     survivors_read(seed, course, draw.choice(OVERLAPPED), NO_COUNT, draw.random())
+
+
+@pytest.mark.parametrize("seed", range(KILLS))
+def test_where_a_layer_goes_by_its_factors(seed, course_by_factors):
+    draw = random.Random(200 + seed)
+    where = (draw.randrange(50),) if seed % 2 else (NO_COUNT, 0.3 * draw.random())  # factors are fewer bytes
+    survivors_read(seed, course_by_factors, draw.choice(OVERLAPPED), *where, plan=BY_FACTORS)
 
 
 @pytest.mark.parametrize("layer, readable", [(4, []), (0, [2])])
