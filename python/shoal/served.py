@@ -143,7 +143,7 @@ class Served(AtSteps):
 
     @property
     def dropped(self) -> int:
-        """Gradients of this member that came too late (ps:bsp:K)."""
+        """Clocks of this member whose gradients came too late (ps:bsp:K)."""
         return max((group.table.dropped for group in self._groups), default=0)
 
     def asked(self) -> int:

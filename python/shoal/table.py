@@ -254,7 +254,7 @@ class Table:
         long ago their server had vouched for them (`old`, rows for each span; `old_below`, its end in seconds), seconds `waited` and how
         often (`waits`) by cause: "gate" (the slowest member's clock), "fetch" (rows on their way), "back-pressure" (servers that have not
         counted in what this member said), "bound" (on values) and "barrier"; bytes `said` and `heard`, and those of its servers: written to
-        `snapshots`, `handed_over` to other members, `taken_over`; rows `unsubscribed`. `shoal explain RUN` tells the sum of it."""
+        `snapshots`, `handed_over` to other members, `taken_over`; rows `unsubscribed`; clocks of this member that came too late and were `dropped`. `shoal explain RUN` tells the sum of it."""
         return self._core.telemetry()
 
     def holders(self) -> list[list[int]]:
@@ -386,7 +386,7 @@ class Table:
 
     @property
     def dropped(self) -> int:
-        """Gradients of this member that came too late (bsp:K)."""
+        """Clocks of this member that came too late, with what it had added in them (bsp:K)."""
         return self._core.dropped
 
     def tick(self) -> None:

@@ -1,6 +1,7 @@
 """What scripts put around forward passes and steps: passes past the wrapper, hooks of the optimizer, buffers that are reassigned, a plan that is no longer the
 checkpoint's. Members end like one process that does the same."""
 
+import functools
 import json
 
 import pytest
@@ -75,7 +76,7 @@ class Passing(torch.optim.SGD):
 
 
 class Shrinking(torch.optim.SGD):
-    """Around super().step(), where the parameters that are stepped are its groups'."""
+    """Shrinks in step() what super().step() has just stepped: the parameters that its groups hold then."""
 
     @torch.no_grad()
     def step(self, closure=None):
@@ -85,14 +86,39 @@ class Shrinking(torch.optim.SGD):
                 parameter.mul_(0.99)
 
 
-KINDS = {kind.__name__: kind for kind in (torch.optim.SGD, Passing, Shrinking)}
+class Borrowing(torch.optim.Optimizer):
+    """Its step is that of a class which is none of its bases."""
+
+    _init_group = torch.optim.SGD._init_group
+
+    def __init__(self, parameters, **options):
+        super().__init__(parameters, torch.optim.SGD([torch.zeros(1)], **options).defaults)
+
+    def step(self, closure=None):
+        torch.optim.SGD.step(self, closure)
+
+
+def timed(kind):
+    """The class, its step() in a wrapper that has come after PyTorch's, as torch.compile puts one around SparseAdam's."""
+    step = kind.step
+
+    @functools.wraps(step)
+    def wrapper(self, *args, **kwargs):
+        return step(self, *args, **kwargs)
+
+    return type("Timed", (kind,), {"step": wrapper})
+
+
+def of_kind(kind, parameters):
+    """PyTorch hooks SGD's step(), of which somebody has made one: all hooks run a second time inside of a step that calls it."""
+    torch.optim.SGD([torch.zeros(1)], lr=0.1)
+    made = timed(torch.optim.SGD) if kind == "Timed" else globals().get(kind, torch.optim.SGD)
+    return made(parameters, lr=0.1, momentum=0.9)
 
 
 def in_a_class_of_ones_own(kind, plan):
-    """PyTorch hooks SGD's step(), of which somebody has made one: all hooks run a second time inside of super().step()."""
-    torch.optim.SGD([torch.zeros(1)], lr=0.1)
     inner = tiny.model()
-    net, optimizer = tiny.wrap(inner, KINDS[kind](inner.parameters(), lr=0.1, momentum=0.9), plan=plan)
+    net, optimizer = tiny.wrap(inner, of_kind(kind, inner.parameters()), plan=plan)
     if plan == "p3":
         net._steps._core = tiny.Late(net._core)
     waited = False
@@ -103,21 +129,56 @@ def in_a_class_of_ones_own(kind, plan):
     return parameters(net), waited
 
 
-@pytest.mark.parametrize("kind", ["Passing", "Shrinking"])
+@pytest.mark.parametrize("kind", ["Passing", "Shrinking", "Borrowing", "Timed"])
 def test_a_step_that_calls_another_classs_step_is_one(pool, kind):
     net = tiny.model()
-    optimizer = KINDS[kind](net.parameters(), lr=0.1, momentum=0.9)
+    optimizer = of_kind(kind, net.parameters())
     for step in range(STEPS):
         tiny.oracle_step(net, optimizer, [lambda n, r=r: tiny.loss(n, step, r).backward() for r in RANKS])
     for values, waited in pool(MEMBERS).run(in_a_class_of_ones_own, kind, "p3"):
         assert waited and tiny.equal(values, parameters(net))
 
 
-@pytest.mark.parametrize("plan", ["local:3", "ring"])
-def test_steps_of_any_class_are_counted_alike(pool, plan):
-    expected = pool(MEMBERS).run(in_a_class_of_ones_own, "SGD", plan)
-    for (values, _), (theirs, _) in zip(pool(MEMBERS).run(in_a_class_of_ones_own, "Passing", plan), expected):
+def test_local_steps_of_any_class_are_counted_alike(pool):
+    expected = pool(MEMBERS).run(in_a_class_of_ones_own, "SGD", "local:3")
+    for (values, _), (theirs, _) in zip(pool(MEMBERS).run(in_a_class_of_ones_own, "Passing", "local:3"), expected):
         assert tiny.equal(values, theirs)
+
+
+def ticked(kind):
+    net = nn.Sequential(shoal.nn.TableEmbedding(shoal.Table(f"ticked-by-{kind}", 4, consistency="bsp", rule="sgd:0.1")), nn.Linear(4, 3))
+    net, optimizer = tiny.wrap(net, of_kind(kind, net.parameters()))
+    for _ in range(5):
+        net(torch.tensor([1, 2])).sum().backward()
+        optimizer.step()
+    return net.module[0].table.clock
+
+
+def test_tables_of_a_model_tick_once_a_step(pool):
+    assert pool(MEMBERS).run(ticked, "SGD") == pool(MEMBERS).run(ticked, "Passing") == [5] * MEMBERS
+
+
+def with_a_late_hook(kind):
+    """The script's own hook comes when steps are by parameter already, and looks at what a step has changed."""
+    inner = tiny.model()
+    net, optimizer = late(inner, of_kind(kind, inner.parameters()))
+    for step in range(STEPS):
+        if step == 5:
+            optimizer.register_step_post_hook(lambda *_: [p.data.mul_(1.01) for p in inner.parameters()] and None)
+        tiny.step(net, optimizer, step, shoal.rank())
+    return parameters(net)
+
+
+@pytest.mark.parametrize("kind", ["SGD", "Passing"])
+def test_a_late_hook_of_the_script_sees_whole_steps(pool, kind):
+    net = tiny.model()
+    optimizer = of_kind(kind, net.parameters())
+    for step in range(STEPS):
+        if step == 5:
+            optimizer.register_step_post_hook(lambda *_: [p.data.mul_(1.01) for p in net.parameters()] and None)
+        tiny.oracle_step(net, optimizer, [lambda n, r=r: tiny.loss(n, step, r).backward() for r in RANKS])
+    for values in pool(MEMBERS).run(with_a_late_hook, kind):
+        assert tiny.equal(values, parameters(net))
 
 
 def accumulated(_=None):

@@ -42,8 +42,8 @@ model, optimizer = shoal.data_parallel(model, optimizer, plan=plan)
 schedule = torch.optim.lr_scheduler.StepLR(optimizer, 5, 0.99)
 fault("built", None)
 if came:
-    followed = shoal.state.plain_step
-    shoal.state.plain_step = lambda optimizer: (fault("following", None), followed(optimizer))[1]
+    followed = shoal.around_steps.rule_alone
+    shoal.around_steps.rule_alone = lambda optimizer: (fault("following", None), followed(optimizer))[1]
 state = shoal.State(model, optimizer, step=0, whole=0, schedule=schedule)
 began = state.step
 took = open(f"took-{shoal.rank()}", "a")

@@ -38,6 +38,9 @@ inline constexpr const char* kByRows = "rows";
 // That of gradients which members that only serve help to add, before their number.
 inline constexpr const char* kServers = "servers:";
 inline std::string served_by(std::uint32_t servers) { return kServers + std::to_string(servers); }
+inline std::uint32_t servers_of(const std::string& way) {  // 0 of any other
+  return way.starts_with(kServers) ? static_cast<std::uint32_t>(std::stoul(way.substr(std::string(kServers).size()))) : 0;
+}
 
 // That of a layer which is divided among the members of groups, before the number of groups.
 inline constexpr const char* kHybrid = "hybrid:";

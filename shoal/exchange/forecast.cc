@@ -8,7 +8,7 @@
 #include <optional>
 #include <span>
 #include <string>
-#include <string_view>
+#include <utility>
 
 #include "shoal/core/error.h"
 #include "shoal/exchange/plan_price.h"
@@ -42,13 +42,9 @@ Cluster at_rate(Cluster cluster, double rate) {
 }
 
 // How many of the last members bring no gradients.
-std::uint32_t servers_of(const Choice& choice) {
-  const auto of_way = [](const std::string& way) -> std::uint32_t {
-    constexpr std::string_view family = kServers;
-    return way.starts_with(family) ? static_cast<std::uint32_t>(std::stoul(way.substr(family.size()))) : 0;
-  };
-  std::uint32_t servers = choice.policy == Policy::way ? of_way(choice.way) : 0;
-  for (const auto& o : choice.overrides) servers = std::max(servers, of_way(o.way));
+std::uint32_t servers_in(const Choice& choice) {
+  std::uint32_t servers = choice.policy == Policy::way ? servers_of(choice.way) : 0;
+  for (const auto& o : choice.overrides) servers = std::max(servers, servers_of(o.way));
   return servers;
 }
 
@@ -79,24 +75,13 @@ bool can_have(const Choice& choice, std::uint32_t members) {
          std::all_of(choice.overrides.begin(), choice.overrides.end(), [&](const auto& o) { return can(o.way); });
 }
 
-// Of a way: that some tensor of the model goes so, among so many.
-bool carries_any(const Model& model, const Cluster& cluster, const Choice& choice) {
-  if (choice.policy != Policy::way) return true;
-  return can_have(choice, cluster.members) &&
-         std::ranges::any_of(foresee(model, cluster, choice).plan.units, [&](const Unit& unit) { return unit.way == choice.way; });
-}
-
-// Layers divided among members in that number of groups by which an iteration takes least; none where none can be.
-std::optional<Choice> best_division(const Model& model, const Cluster& cluster) {
-  std::optional<Choice> best;
-  double least = std::numeric_limits<double>::infinity();
-  for (std::uint32_t groups = 1; groups < cluster.members; ++groups) {
-    const auto choice = of(("hybrid:" + std::to_string(groups)).c_str());
-    if (cluster.members % groups != 0 || !carries_any(model, cluster, choice)) continue;
-    const double seconds = foresee(model, cluster, choice).seconds;
-    if (seconds < least) least = seconds, best = choice;
-  }
-  return best;
+// By a way, where some tensor of the model goes so, among so many.
+std::optional<Iteration> where_it_can(const Model& model, const Cluster& cluster, const Choice& choice) {
+  const bool one_way = choice.policy == Policy::way;
+  if (one_way && (cluster.members == 1 || !can_have(choice, cluster.members))) return {};
+  auto it = foresee(model, cluster, choice);
+  if (one_way && std::ranges::none_of(it.plan.units, [&](const Unit& unit) { return unit.way == choice.way; })) return {};
+  return it;
 }
 
 std::vector<Row> compare(const Model& model, const Cluster& cluster, const Choice& asked) {
@@ -107,21 +92,27 @@ std::vector<Row> compare(const Model& model, const Cluster& cluster, const Choic
   const auto add = [&](const std::string& name, double seconds, double bytes) {
     rows.push_back({name, true, seconds, bytes, cluster.members * ddp.computing / seconds, ddp.seconds / seconds});
   };
-  const auto by = [&](const Choice& choice) {
-    const auto it = foresee(model, cluster, choice);
+  const auto by = [&](const Choice& choice, const Iteration& it) {
     rows.push_back({to_text(choice), is_exact(it.plan, choice), it.seconds, it.bytes, it.speedup(), it.speedup() / ddp.speedup()});
+  };
+  const auto by_all = [&](std::span<const char* const> choices) {
+    for (const char* choice : choices) {
+      if (const auto it = where_it_can(model, cluster, of(choice))) by(of(choice), *it);
+    }
   };
   add("no overlap", ddp.computing + ddp.on_the_link, ddp.bytes);
   add("whole, by servers", seconds_by_servers(model, cluster, 0, Order::fifo), ddp.bytes);
-  const auto by_all = [&](std::span<const char* const> choices) {
-    for (const char* choice : choices) {
-      if (carries_any(model, cluster, of(choice))) by(of(choice));
-    }
-  };
   by_all(kExact);
-  if (const auto divided = best_division(model, cluster)) by(*divided);
+  std::optional<std::pair<Choice, Iteration>> divided;  // in that number of groups by which an iteration takes least
+  for (std::uint32_t groups = 1; groups < cluster.members; ++groups) {
+    if (cluster.members % groups != 0) continue;
+    const auto choice = of((kHybrid + std::to_string(groups)).c_str());
+    auto it = where_it_can(model, cluster, choice);
+    if (it && (!divided || it->seconds < divided->second.seconds)) divided.emplace(choice, *std::move(it));
+  }
+  if (divided) by(divided->first, divided->second);
   by_all(kOthers);
-  if (std::ranges::none_of(rows, [&](const Row& row) { return row.choice == to_text(asked); })) by(asked);
+  if (std::ranges::none_of(rows, [&](const Row& row) { return row.choice == to_text(asked); })) by(asked, foresee(model, cluster, asked));
   add("bound", std::max(ddp.computing, ddp.on_the_link), ddp.bytes);
   return rows;
 }
@@ -171,7 +162,7 @@ Iteration foresee(const Model& model, const Cluster& cluster, const Choice& choi
     it.bytes += cost.sent;
   }
   it.seconds = it.plan.predicted_seconds();
-  it.workers = cluster.members - servers_of(choice);
+  it.workers = cluster.members - servers_in(choice);
   if (choice.rounds) {
     it.seconds = it.computing + waited_in_a_round(it, *choice.rounds) / choice.rounds->steps;
     it.bytes /= choice.rounds->steps;

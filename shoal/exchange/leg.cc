@@ -36,10 +36,7 @@ double busiest_bytes(const std::vector<Leg>& legs, std::uint32_t ranks) {
 }
 
 collective::Program program_of(const Leg& leg, std::uint32_t ranks, const collective::KnownNetwork* network) {
-  if (leg.program.starts_with(kServers)) {
-    const auto servers = std::stoul(leg.program.substr(std::string(kServers).size()));
-    return collective::served_all_reduce(leg.size(ranks), static_cast<std::uint32_t>(servers));
-  }
+  if (const auto servers = servers_of(leg.program)) return collective::served_all_reduce(leg.size(ranks), servers);
   return collective::program_named(leg.collective, leg.program, leg.size(ranks), 0, network).program();
 }
 

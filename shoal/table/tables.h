@@ -153,7 +153,7 @@ class Table {
   void rule(const Rule& rule) {
     in_turn(Step::rule, [&] { copy_->rule(worker_, rule); });
   }
-  // Batches of this member that came too late for a clock that was complete without them (bsp with backups).
+  // Clocks of this member that came too late: they were complete without it (bsp with backups).
   std::uint64_t dropped() const { return telemetry().dropped; }
   // Completes a unit of work. Waits if this worker is far ahead, or if more than TablesOptions.most_under_way of what it added has not been counted in.
   void tick() {

@@ -115,7 +115,7 @@ std::string Telemetry::line(const std::string& table) const {
   };
   text += "; said " + mega(bytes.added + bytes.asked + bytes.other) + " (" + mega(bytes.added) + " of it increments), heard " + mega(bytes.rows + bytes.told);
   if (unsubscribed > 0) text += "; " + std::to_string(unsubscribed) + " rows unsubscribed";
-  if (dropped > 0) text += "; dropped as too late: " + std::to_string(dropped) + " of its clocks";
+  if (dropped > 0) text += "; clocks of this member that came too late: " + std::to_string(dropped);
   if (bytes.saved > 0) text += "; wrote " + mega(bytes.saved) + " to snapshots";
   if (bytes.given + bytes.taken > 0) text += "; handed " + mega(bytes.given) + " of rows to other members, and took over " + mega(bytes.taken);
   return text;

@@ -32,7 +32,7 @@ struct Telemetry {
   std::array<double, kCauses> waited{};  // seconds, by cause
   std::array<std::uint64_t, kCauses> waits{};
   std::uint64_t unsubscribed = 0;        // rows (copies.h)
-  std::uint64_t dropped = 0;             // batches of this member that came too late (bsp with backups), at the server that dropped most
+  std::uint64_t dropped = 0;             // clocks of this member that came too late (bsp with backups), at the server that dropped most
   struct Bytes {                         // of messages, also those to itself
     std::uint64_t added = 0, asked = 0, other = 0;  // said: updates; requests, and their ends; the rest
     std::uint64_t rows = 0, told = 0;               // heard: rows; the rest

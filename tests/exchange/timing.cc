@@ -34,11 +34,6 @@ ExchangePlan timed_plan(const std::string& way, std::uint32_t ranks) {
   return plan;
 }
 
-std::uint32_t servers_of(const std::string& way) {
-  constexpr std::string_view family = kServers;
-  return way.starts_with(family) ? static_cast<std::uint32_t>(std::stoul(way.substr(family.size()))) : 0;
-}
-
 // What one member hands over; it lives until the iteration is committed.
 struct Given {
   Numbers gradient, x, g;

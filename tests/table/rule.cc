@@ -123,7 +123,7 @@ TEST(Rule, a_clock_is_complete_without_its_backups) {
     rows.read(keys, values);
     EXPECT_EQ(values[0], -5.0F);
     EXPECT_EQ(rows.dropped(), rank == 2 ? 1u : 0u);
-    EXPECT_EQ(rows.telemetry().line("w").find("; dropped as too late: 1 of its clocks") != std::string::npos, rank == 2);
+    EXPECT_EQ(rows.telemetry().line("w").find("; clocks of this member that came too late: 1") != std::string::npos, rank == 2);
     rows.barrier();
   });
 }
