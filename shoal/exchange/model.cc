@@ -108,10 +108,10 @@ Measured as_measured(const Model& model, double samples, double flops) {
       tensor.forward_at = before;
       tensor.by_element = true;  // as most optimizers are
       tensor.backward_at = kBackward * (run.compute.forward_seconds - before);
-      if (layer.kind == LayerKind::fc && i == 0) {
+      if (layer.kind == LayerKind::fc && i == 0 && p.type == DType::f32 && p.count >= kLeastLayer) {
         tensor.rows = static_cast<std::uint64_t>(std::llround(samples * static_cast<double>(layer.rows)));
         tensor.outputs = layer.outputs / layer.rows;
-        tensor.divisible = p.type == DType::f32 && p.count >= kLeastDivisible;
+        tensor.divisible = true;
         tensor.takes_data = run.tensors.empty();
       }
       if (layer.kind == LayerKind::embedding && i == 0) {

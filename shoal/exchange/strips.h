@@ -10,8 +10,8 @@
 
 namespace shoal::exchange {
 
-// Elements of a weight: smaller ones are packed with others (python/shoal/factored.py).
-inline constexpr std::uint64_t kLeastDivisible = 1 << 16;
+// Elements of the weight of a layer that goes by factors or is divided: smaller ones are packed with others (python/shoal/factored.py).
+inline constexpr std::uint64_t kLeastLayer = 1 << 16;
 
 struct Strips {
   std::uint32_t ranks = 1, groups = 1;  // groups divides ranks

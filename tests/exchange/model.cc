@@ -39,11 +39,15 @@ TEST(Model, is_measured_as_a_run_would_measure_it) {
   EXPECT_DOUBLE_EQ(run.tensors[0].backward_at, 0.92);
   EXPECT_DOUBLE_EQ(run.tensors[2].forward_at, 0.06);
   EXPECT_DOUBLE_EQ(run.tensors[2].backward_at, 0.8);
-  EXPECT_EQ(run.tensors[2].rows, 40u);
-  EXPECT_EQ(run.tensors[2].outputs, 50u);
-  EXPECT_EQ(run.tensors[2].layer().inputs, 100u);
-  EXPECT_EQ(run.tensors[3].rows, 0u) << "a bias has no factors";
-  EXPECT_EQ(run.tensors[0].rows, 0u) << "nor has a convolution";
+  EXPECT_EQ(run.tensors[2].rows, 0u) << "a small layer is packed with others";
+  EXPECT_EQ(run.tensors[0].rows, 0u) << "a convolution has no factors";
+  auto model = small();
+  model.layers[2].parameters[0].count = 100'000;
+  const auto wide = as_measured(model, 10, 1e6);
+  EXPECT_EQ(wide.tensors[2].rows, 40u);
+  EXPECT_EQ(wide.tensors[2].outputs, 50u);
+  EXPECT_EQ(wide.tensors[2].layer().inputs, 2000u);
+  EXPECT_EQ(wide.tensors[3].rows, 0u) << "a bias has no factors";
 }
 
 // A table of 50 words in 8 numbers each, six words a sample: ten samples touch 50 rows at most, five no more than 30.
