@@ -18,10 +18,14 @@ constexpr double kMostInTurn = 16;
 // sender's order rules there. Of four hosts at 130, 200 and 344 Mbit/s each step of a program waited for 0.9, 0.6 and 0.5 MB (docs/training-measured.md).
 constexpr double kQueued = 512 * 1024;
 
-// By priority, of a gradient that goes whole. In a ring each link has one sender, who sends the most urgent first. Members that leave no core idle compute later
-// than foreseen themselves, for which, with these waits, a plan by priority must earn something already (planner.cc).
+// By priority, of a gradient that goes whole: steps of several units are under way at once, so that several members send to one. In a ring each link has one
+// sender, who sends the most urgent first. Members that leave no core idle compute later than foreseen themselves, for which, with what meets there, a plan by
+// priority must earn something already (planner.cc).
+bool meet_at_links(const ExchangePlan& plan, const Unit& unit) {
+  return plan.order == Order::priority && plan.operation_seconds == 0 && plan.workers() > 2 && is_all_reduce(unit) && unit.way != kByRing && !collective::is_of_network(unit.way);
+}
+
 double waits_behind_others(const ExchangePlan& plan, const Unit& unit) {
-  if (plan.order == Order::fifo || plan.operation_seconds > 0 || plan.workers() <= 2 || !is_all_reduce(unit) || unit.way == kByRing || collective::is_of_network(unit.way)) return 0;
   const double steps = collective::price(collective::Collective::all_reduce, unit.way, plan.workers(), 0, {.alpha = 1});
   return steps * kQueued / plan.link.rate;
 }
@@ -37,7 +41,12 @@ Work work_of(const ExchangePlan& plan, const Unit& unit, const Cost& cost) {
   }
   if (!known) work.needed = 0;
   const double slices = static_cast<double>(plan.bytes_of(unit)) / plan.ranks / std::max<double>(unit.slice_bytes, 1);
-  work.behind = waits_behind_others(plan, unit);
+  if (meet_at_links(plan, unit)) {
+    work.behind = waits_behind_others(plan, unit);
+    const double longer = plan.link.fan_in > 0 ? work.bytes * std::max(0.0, plan.link.rate / plan.link.fan_in - 1) : 0;
+    work.link += longer;
+    work.bytes += longer;
+  }
   // Where members share cores, a step's latency is mostly their time, and no other unit's steps are taken meanwhile.
   if (plan.operation_seconds == 0) work.latency = std::min(cost.latency, work.link - work.bytes);
   if (plan.order == Order::priority) work.pieces = static_cast<std::uint32_t>(std::clamp(std::ceil(slices), 1.0, kMostInTurn));

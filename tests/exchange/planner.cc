@@ -228,6 +228,23 @@ TEST(Planner, by_priority_rings_keep_the_order_on_full_links) {
   EXPECT_EQ(rings(quick, "p3"), 0) << "nothing waits";
 }
 
+// Several units are under way by priority: where a program has more than one sender for a link, bytes come at the rate of several senders to one.
+TEST(Planner, by_priority_senders_meet_at_links) {
+  const collective::LinkModel alike{.alpha = 100e-6, .rate = 1e6, .add_rate = 8e9};
+  auto crowded = alike;
+  crowded.fan_in = 0.8 * alike.rate;
+  const auto longer = [&](const char* choice, double operation_seconds = 0, std::uint32_t members = 4) {
+    Compute compute = kCompute;
+    compute.operation_seconds = operation_seconds;
+    const auto seconds = [&](const auto& link) { return make_plan(layers(true), members, link, compute, parse_choice(choice, "--plan")).predicted_seconds(); };
+    return seconds(crowded) / seconds(alike);
+  };
+  EXPECT_NEAR(longer("p3,*=halving_doubling"), 1.25, 0.02);
+  for (const char* choice : {"p3,*=ring", "wfbp,*=halving_doubling"}) EXPECT_DOUBLE_EQ(longer(choice), 1) << choice;
+  EXPECT_DOUBLE_EQ(longer("p3,*=halving_doubling", 0, 2), 1) << "one sender";
+  EXPECT_DOUBLE_EQ(longer("p3,*=halving_doubling", 1e-4), 1) << "what members that share cores lose, order must earn";
+}
+
 TEST(Planner, the_choice_is_in_the_plan) { EXPECT_EQ(plan_by("wfbp,layer1*=ring").choice, "wfbp,layer1*=ring"); }
 
 // One fully connected layer that members may divide, on links so slow that nothing else counts.
