@@ -31,7 +31,7 @@ def rule(kind):
 
 
 def rule_alone(optimizer) -> None:
-    """Does that to what is in its groups. No hook of this optimizer runs meanwhile, whatever its step() calls: they are for whole steps."""
+    """Steps the parameters that its groups hold. No hook of this optimizer runs meanwhile, whatever its step() calls: they are for whole steps."""
     hooks = optimizer._optimizer_step_pre_hooks, optimizer._optimizer_step_post_hooks
     optimizer._optimizer_step_pre_hooks, optimizer._optimizer_step_post_hooks = OrderedDict(), OrderedDict()
     try:

@@ -1,6 +1,5 @@
 """What data_parallel() is given, looked at before anything is exchanged: refusals in one line, and what members compare."""
 
-import sys
 from pathlib import Path
 
 import torch
@@ -42,10 +41,9 @@ def refuse_lost_model() -> None:
 def hooks_of_the_script(optimizer, pre: int, post: int) -> bool:
     """All parameters are to be stepped whole and at once: hooks behind ours, of number `pre`, would see gradients that are not yet means, or strips; those
     before ours, `post`, parameters that are not yet stepped; and any hook, where a step calls another one, in the middle of ours."""
-    if around_steps.has_inner_ones(optimizer):
-        pre, post = -1, sys.maxsize
-    behind = any(number > pre and not _is_own(hook) for number, hook in optimizer._optimizer_step_pre_hooks.items())
-    before = any(number < post and not _is_own(hook) for number, hook in optimizer._optimizer_step_post_hooks.items())
+    inside = around_steps.has_inner_ones(optimizer)
+    behind = any((inside or number > pre) and not _is_own(hook) for number, hook in optimizer._optimizer_step_pre_hooks.items())
+    before = any((inside or number < post) and not _is_own(hook) for number, hook in optimizer._optimizer_step_post_hooks.items())
     return behind or before
 
 
