@@ -135,8 +135,8 @@ TEST(run, the_plan_that_is_asked_for_reaches_the_members) {
     words.insert(words.end(), {"--", "/bin/sh", "-c", "echo \"plan $SHOAL_PLAN\""});
     return sorted_lines(shoal(folder, words, {{"SHOAL_PLAN", "wfbp"}}).out);
   };
-  EXPECT_THAT(told({"--plan", "p3,*=ring"}), testing::ElementsAre("[0] plan p3,*=ring", "[1] plan p3,*=ring"));
-  EXPECT_THAT(told({}), testing::ElementsAre("[0] plan wfbp", "[1] plan wfbp"));
+  EXPECT_THAT(told({"--plan", "p3,*=ring"}), UnorderedElementsAre("[0] plan p3,*=ring", "[1] plan p3,*=ring"));
+  EXPECT_THAT(told({}), UnorderedElementsAre("[0] plan wfbp", "[1] plan wfbp"));
 }
 
 // Every mistake: one line, exit status 2, and no folder of a run that never was.
