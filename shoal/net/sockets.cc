@@ -89,11 +89,11 @@ void sockets_after_fork_child() {
   registry_mutex.unlock();
 }
 
-void set_connection_options(Socket& socket, Nanoseconds silence) {
+void set_connection_options(Socket& socket, Nanoseconds unacknowledged) {
   const int fd = socket.native_handle();
   const int on = 1;
   setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &on, sizeof on);
-  const auto ms = static_cast<unsigned>(std::chrono::duration_cast<std::chrono::milliseconds>(silence).count());
+  const auto ms = static_cast<unsigned>(std::chrono::duration_cast<std::chrono::milliseconds>(unacknowledged).count());
   setsockopt(fd, IPPROTO_TCP, TCP_USER_TIMEOUT, &ms, sizeof ms);
   socket.non_blocking(true);
 }

@@ -68,6 +68,10 @@ std::shared_ptr<const Error> TcpTransport::left_error(Rank peer) const {
                                  "what is open here needs every member; to train on uneven data: model.join()");
 }
 
+// Of a connection, with a member that is heard. Far longer than a silent member lives: where several send to one slow link, TCP may lose a packet and its
+// repetitions for many seconds in a row, and who lives is for heartbeats to say.
+Nanoseconds TcpTransport::longest_stall() const { return 12 * limits_.dead; }
+
 std::string TcpTransport::not_heard() const { return "not heard for " + show_seconds(Seconds(limits_.dead).count()); }
 
 void TcpTransport::lose(Rank peer, const std::string& how) {
@@ -177,15 +181,18 @@ void TcpTransport::connection_lost(Rank rank, wire::Channel channel, std::error_
     return;
   }
   if (why == std::errc::protocol_error) return broke_rules(rank, "sent bytes that are no frame of ours");
-  if (means_silence(why)) return;  // health knows whether the peer is silent or this member cut off
-  if (channel == wire::Channel::control) return lose(rank, "connection closed");
-  loop_.at(steady_now() + kNewsDelay, [self = shared_from_this(), rank] {
+  const bool silent = means_silence(why);
+  if (channel == wire::Channel::control && !silent) return lose(rank, "connection closed");
+  // Whether it is silent altogether, or this member cut off, health knows by then.
+  const Nanoseconds delay = silent ? limits_.dead + 2 * limits_.heartbeat : kNewsDelay;
+  const std::string how = silent ? "nothing that was sent to it was acknowledged for " + show_seconds(Seconds(longest_stall()).count()) : "connection closed";
+  loop_.at(steady_now() + delay, [self = shared_from_this(), rank, how] {
     if (self->leaving_ || self->failure() || self->losses_.lost(rank)) return;
     Peer& late = *self->peers_[rank];
     if (late.gone) {
       late.fail_receives(self->left_error(rank));
     } else {
-      self->lose(rank, "connection closed");
+      self->lose(rank, how);
     }
   });
 }

@@ -42,7 +42,7 @@ bool TcpTransport::wants(Rank peer, wire::Channel channel) const {
 }
 
 void TcpTransport::adopt(Rank peer, wire::Channel channel, Socket socket) {
-  set_connection_options(socket, limits_.dead + 2 * limits_.heartbeat);
+  set_connection_options(socket, longest_stall());
   health_.heard(peer, steady_now());
   all_local_ = all_local_ && over_loopback(socket);
   peers_[peer]->adopt(channel, std::move(socket));

@@ -3,6 +3,7 @@
 #include <sys/mman.h>
 
 #include "forked.h"
+#include "own_connections.h"
 
 namespace shoal::net {
 namespace {
@@ -186,6 +187,39 @@ TEST(Failure, a_goodbye_is_not_a_loss) {
   EXPECT_EQ(theirs, mine);
   EXPECT_EQ(jobs[1]->transport().failure(), nullptr);
   leave_all(jobs);
+}
+
+// Two members between whom large packets vanish, as where several senders fill a slow link's queue: 4 MB from one to the other, which get through once
+// the path is healed. What became of the receive, "" where they arrived.
+std::string through_a_path_that_swallows(Nanoseconds for_how_long) {
+  JoinOptions options = quick_health();
+  options.shared_memory = false;
+  std::vector<std::byte> out(4 << 20, std::byte{5}), in(4 << 20);
+  Countdown arrived(1), sent(1);
+  auto jobs = join_all(2, options);
+  const auto connections = own_connections();
+  for (const OwnConnection& connection : connections) swallow_large(connection);
+  Transport& to = jobs[1]->transport();
+  to.post([&] {
+    jobs[0]->transport().send(1, {1, 0}, {}, std::span(out), sent.done());
+    to.receive(0, {1, 0}, {}, std::span(in), arrived.done());
+  });
+  to.drive([&] { return to.failure() != nullptr; }, steady_now() + for_how_long);
+  if (!to.failure()) std::for_each(connections.begin(), connections.end(), heal);
+  if (!arrived.wait(to)) return "still waiting";
+  if (!arrived.failures().empty()) return arrived.failures()[0]->what();
+  EXPECT_TRUE(in == out);
+  leave_all(jobs);
+  return "";
+}
+
+TEST(Failure, bytes_that_vanish_for_longer_than_a_silent_member_lives_are_sent_again) {
+  EXPECT_EQ(through_a_path_that_swallows(3 * quick_health().dead), "");
+}
+
+TEST(Failure, a_member_that_is_heard_and_acknowledges_nothing_is_lost_in_the_end) {
+  const std::string why = through_a_path_that_swallows(20s);
+  EXPECT_NE(why.find("was lost: "), std::string::npos) << why;
 }
 
 TEST(Failure, closing_an_operation_ends_its_waits_and_no_others) {

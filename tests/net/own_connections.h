@@ -63,4 +63,18 @@ inline void lose(const OwnConnection& connection, double share) {
   if (setsockopt(connection.fd, SOL_SOCKET, SO_ATTACH_FILTER, &program, sizeof program) != 0) throw std::runtime_error("SO_ATTACH_FILTER");
 }
 
+// A path on which large packets vanish and small ones arrive: heartbeats do, and what they speak of does not. Until heal().
+inline void swallow_large(const OwnConnection& connection) {
+  sock_filter take_small[] = {{BPF_LD | BPF_W | BPF_LEN, 0, 0, 0},
+                              {BPF_JMP | BPF_JGT | BPF_K, 1, 0, 4096},
+                              {BPF_RET | BPF_K, 0, 0, 0xffffffff},
+                              {BPF_RET | BPF_K, 0, 0, 0}};
+  const sock_fprog program{4, take_small};
+  if (setsockopt(connection.fd, SOL_SOCKET, SO_ATTACH_FILTER, &program, sizeof program) != 0) throw std::runtime_error("SO_ATTACH_FILTER");
+}
+inline void heal(const OwnConnection& connection) {
+  const int nothing = 0;
+  if (setsockopt(connection.fd, SOL_SOCKET, SO_DETACH_FILTER, &nothing, sizeof nothing) != 0) throw std::runtime_error("SO_DETACH_FILTER");
+}
+
 }  // namespace shoal::net
