@@ -7,6 +7,7 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -106,8 +107,8 @@ ExchangePlan for_members(ExchangePlan plan, std::uint32_t ranks, std::shared_ptr
 ExchangePlan priced_on(ExchangePlan plan, const collective::LinkModel& link);
 // The same plan, of which iterations have been measured: their passes without what was waited in them, and what they took of shared cores. A plan is chosen
 // by passes in which whole gradients are multiplied and sent; by the chosen one they take less, where layers go by factors, or more, where parameters are
-// stepped one by one.
-ExchangePlan settled(ExchangePlan plan, const Took& took);
+// stepped one by one. produced: by tensor, when in backward its gradient is there, from 0 to 1; none: in proportion as before.
+ExchangePlan settled(ExchangePlan plan, const Took& took, std::span<const double> produced = {});
 
 std::string to_json(const ExchangePlan& plan);
 ExchangePlan plan_from_json(const std::string& text, const std::string& where);  // Error{invalid_argument} naming file and key

@@ -126,10 +126,12 @@ ExchangePlan priced_on(ExchangePlan plan, const collective::LinkModel& link) {
   return plan;
 }
 
-ExchangePlan settled(ExchangePlan plan, const Took& took) {
-  for (auto& tensor : plan.tensors) {
+ExchangePlan settled(ExchangePlan plan, const Took& took, std::span<const double> produced) {
+  for (std::size_t i = 0; i < plan.tensors.size(); ++i) {
+    auto& tensor = plan.tensors[i];
     if (tensor.forward_at >= 0 && plan.forward_seconds > 0) tensor.forward_at *= took.forward / plan.forward_seconds;
     if (tensor.backward_at >= 0 && plan.backward_seconds > 0) tensor.backward_at *= took.backward / plan.backward_seconds;
+    if (i < produced.size()) tensor.backward_at = produced[i] * took.backward;
   }
   plan.forward_seconds = took.forward;
   plan.backward_seconds = took.backward;

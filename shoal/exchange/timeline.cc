@@ -87,23 +87,44 @@ class Link {
   std::priority_queue<Batch, std::vector<Batch>, LessUrgent> waiting_{LessUrgent{units_, order_}};
 };
 
-// The thread's part, once it is known what arrives when.
+// The thread's part, once it is known what arrives when. By priority it takes all means that are here when the step begins, and again before it waits for one
+// at a gate (python/shoal/steps.py); at a barrier one after another, as they were produced.
 Timeline go_through(std::span<const Work> units, std::vector<double> arrived, double forward, double backward, Order order) {
   Timeline line;
   line.arrived = std::move(arrived);
   line.waited.resize(units.size());
   std::vector<std::uint32_t> gates(units.size());
   std::iota(gates.begin(), gates.end(), 0u);
+  auto arrivals = gates;
+  std::stable_sort(arrivals.begin(), arrivals.end(), [&](auto a, auto b) { return line.arrived[a] < line.arrived[b]; });
   // With a barrier all gates stand before the first layer.
   const auto stands_at = [&](std::uint32_t unit) { return order == Order::fifo ? 0 : std::clamp(units[unit].needed, 0.0, forward); };
   std::stable_sort(gates.begin(), gates.end(), [&](auto a, auto b) { return stands_at(a) < stands_at(b); });
+
   double thread = backward, done = 0;  // `done`: of forward
-  for (const auto unit : gates) {
-    thread += stands_at(unit) - done;
-    done = stands_at(unit);
+  std::vector<bool> taken(units.size());
+  const auto take = [&](std::uint32_t unit) {
     const double before = thread;
     thread = std::max(thread, line.arrived[unit]) + units[unit].thread;
     line.waited[unit] = thread - before;
+    taken[unit] = true;
+  };
+  auto next = arrivals.begin();
+  const auto take_those_here = [&, order] {
+    bool any = false;
+    for (const double now = thread; order == Order::priority && next != arrivals.end() && line.arrived[*next] <= now; ++next) {
+      if (!taken[*next]) take(*next), any = true;
+    }
+    return any;
+  };
+  take_those_here();
+  for (const auto unit : gates) {
+    if (taken[unit]) continue;
+    thread += stands_at(unit) - done;
+    done = stands_at(unit);
+    while (!taken[unit]) {
+      if (!take_those_here()) take(unit);
+    }
   }
   line.seconds = thread + forward - done;
   return line;

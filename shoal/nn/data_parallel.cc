@@ -236,7 +236,11 @@ void DataParallel::account_rest() {
   if (places_) places_->pass_ends();
   if (weight_ == 0) return;
   const auto now = steady_now();
-  pace_.backward_took(seconds_between(backward_began_, now) - (waited() - waited_before_pass_));
+  const double whole = seconds_between(backward_began_, now);
+  {
+    const std::lock_guard lock(leaving_);
+    pace_.backward_took(whole - (waited() - waited_before_pass_), whole, backward_at_);
+  }
   record(EventKind::backward, backward_began_, now, parameters_.size(), weight_);
 }
 

@@ -161,7 +161,7 @@ void DataParallel::settle_plan() {
   const auto chosen_by = plan.link;
   if (links_now_) plan.link = *links_now_;
   plan.link.network = chosen_by.network;  // programs made for it, and for as many members
-  plan = exchange::settled(std::move(plan), pace_.usual_of_slowest());
+  plan = exchange::settled(std::move(plan), pace_.usual_of_slowest(), pace_.usual_of_gradients());
   plan.link = chosen_by;
   exchange_->predict(std::move(plan));
   if (drift_) drift_->expects(exchange_->plan().predicted_seconds());

@@ -1,11 +1,13 @@
 // What the parts of an iteration usually take, on this member and on whichever is the slowest: of the latest iterations, without the first, which warms
-// everything up, the medians. So a pause between two of them (a validation, a checkpoint, another job's turn) does not count.
+// everything up, the medians. So a pause between two of them (a validation, a checkpoint, another job's turn) does not count. And when in the backward pass each
+// gradient is there, which the plan has changed: of a layer that goes by its factors before what would have been its product.
 #pragma once
 
 #include <algorithm>
 #include <array>
 #include <cstddef>
 #include <span>
+#include <vector>
 
 #include "shoal/core/time.h"
 #include "shoal/exchange/took.h"
@@ -32,7 +34,12 @@ class Pace {
   // A forward pass: what is placed in it, behind its gates, is none of its seconds.
   void forward_begins() { placing_before_ = placing_now_; }
   void forward_took(double seconds) { own_.forward.took(seconds - (placing_now_ - placing_before_)); }
-  void backward_took(double seconds) { own_.backward.took(seconds); }
+  // whole: with what was waited in it; gradients_at: seconds of this, by parameter, negative for one that came behind it or not at all.
+  void backward_took(double seconds, double whole, std::span<const double> gradients_at) {
+    own_.backward.took(seconds);
+    produced_.resize(gradients_at.size());
+    for (std::size_t i = 0; i < gradients_at.size(); ++i) produced_[i].took(gradients_at[i] < 0 || whole <= 0 ? 1 : std::min(1.0, gradients_at[i] / whole));
+  }
   void placing_took(double seconds) { placing_now_ += seconds; }  // in parts
   // Of an iteration of all members (Exchange::slowest()); without its passes nobody has said so.
   void slowest_took(const exchange::Took& took) {
@@ -43,6 +50,12 @@ class Pace {
   double latest_backward() const { return own_.backward.latest; }
   exchange::Took latest() const { return latest_; }  // of the last iteration that is over
   exchange::Took usual() const { return own_.value(); }
+  // By parameter, of the backward pass until its gradient is there: 0 to 1.
+  std::vector<double> usual_of_gradients() const {
+    std::vector<double> shares;
+    for (const auto& gradient : produced_) shares.push_back(gradient.value());
+    return shares;
+  }
   // Of each iteration another member's; the own ones where nobody has told.
   exchange::Took usual_of_slowest() const { return slowest_.forward.count > 0 ? slowest_.value() : usual(); }
 
@@ -75,6 +88,7 @@ class Pace {
     exchange::Took value() const { return {forward.value(), backward.value(), between.value(), processor.value(), placing.value()}; }
   };
   Parts own_, slowest_;  // own_.processor: by all threads of the process
+  std::vector<Usual> produced_;
   exchange::Took latest_;
   Instant began_{};
   double waited_ = 0, processor_before_ = 0, placing_now_ = 0, placing_before_ = 0;

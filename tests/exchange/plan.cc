@@ -5,6 +5,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <array>
 
 #include "shoal/collective/hosts.h"
 #include "shoal/core/error.h"
@@ -93,6 +94,7 @@ TEST(Plan, a_settled_plan_predicts_from_its_own_iterations_and_stays_the_same_pl
   EXPECT_DOUBLE_EQ(now.predicted_seconds(), 0.004 + 0.006 + 0.3 + link);
   EXPECT_NEAR(link, chosen.predicted_exposed() - product, 1e-9);  // multiplying is in the 0.3
   EXPECT_DOUBLE_EQ(now.tensors[0].backward_at, 0.006);
+  EXPECT_DOUBLE_EQ(settled(chosen, {0.004, 0.006, 0.3}, std::array{0.25}).tensors[0].backward_at, 0.0015) << "no product before it any more";
   EXPECT_EQ(now.hash(), chosen.hash());
   EXPECT_EQ(to_json(plan_from_json(to_json(now), "test")), to_json(now));
   EXPECT_TRUE(plan_from_json(to_json(now), "test").settled);

@@ -121,6 +121,26 @@ TEST(Timeline, what_was_waited_adds_up_to_the_iteration) {
   }
 }
 
+// A deep layer is there early and takes long to step: by priority that hides behind what the first layer waits for, and so it does at a gate. Behind a barrier in order
+// of production likewise.
+TEST(Timeline, what_is_here_is_stepped_while_others_are_awaited) {
+  const Work deep{.ready = 0, .needed = 1, .priority = 1, .link = 1, .thread = 5};
+  const Work first{.ready = 2, .needed = 0, .priority = 0, .link = 6, .thread = 1};
+  for (const auto order : {Order::fifo, Order::priority}) {
+    const auto line = foresee(std::vector{deep, first}, 1, 2, order);
+    EXPECT_DOUBLE_EQ(line.seconds, 2 + 6 + 1 + 1);
+    EXPECT_DOUBLE_EQ(line.waited[0], 5);
+    EXPECT_DOUBLE_EQ(line.waited[1], 2);
+  }
+  const Work on_its_way{.ready = 2, .needed = 0.5, .priority = 2, .link = 2, .thread = 5};  // not here when the step begins, nor at the first gate; at the second
+  const Work next{.ready = 2, .needed = 0, .priority = 0, .link = 1, .thread = 2};
+  const Work last{.ready = 2, .needed = 0.25, .priority = 3, .link = 10, .thread = 1};
+  const auto line = foresee(std::vector{next, on_its_way, last}, 1, 2, Order::priority);
+  EXPECT_DOUBLE_EQ(line.waited[0], 3);
+  EXPECT_DOUBLE_EQ(line.waited[1], 5);
+  EXPECT_DOUBLE_EQ(line.seconds, 2 + 13 + 1 + 0.75);
+}
+
 // A server adds between the way there and the way back: whole, one after the other; in pieces, side by side.
 TEST(Timeline, a_server_that_adds_is_hidden_by_slicing) {
   const Work whole{.link = 2, .add = 1};

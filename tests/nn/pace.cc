@@ -21,7 +21,7 @@ TEST(Pace, is_of_usual_iterations) {
     pace.forward_begins();
     pace.placing_took(0.015);                      // behind a gate in it
     pace.forward_took(iteration == 0 ? 9 : 0.115);  // everything warms up
-    pace.backward_took(iteration == 0 ? 9 : 0.2);
+    pace.backward_took(iteration == 0 ? 9 : 0.2, iteration == 0 ? 9 : 0.4, std::array{iteration % 2 == 0 ? 0.1 : 0.3, -1.0});
     pace.placing_took(0.005);
     now += iteration == 0 ? Nanoseconds(20s) : Nanoseconds(600ms);
     waited += iteration == 0 ? 0 : 0.25;           // for others, in the passes or between them
@@ -30,10 +30,12 @@ TEST(Pace, is_of_usual_iterations) {
     if (iteration == 0) continue;
     EXPECT_NEAR(pace.usual().forward, 0.1, 1e-9);
     EXPECT_NEAR(pace.usual().backward, 0.2, 1e-9);
+    EXPECT_EQ(pace.usual_of_gradients().at(1), 1) << "it comes behind the pass";
   }
   EXPECT_NEAR(pace.usual().between, 0.05, 1e-6);
   EXPECT_NEAR(pace.usual().processor, 0.5, 1e-9);
   EXPECT_NEAR(pace.usual().placing, 0.03, 1e-9);
+  EXPECT_NEAR(pace.usual_of_gradients().at(0), 0.75, 1e-9) << "of 15: eight times 0.3 of 0.4, seven times 0.1";
 }
 
 using Cores = std::vector<int>;
@@ -93,7 +95,7 @@ TEST(Pace, an_iteration_is_as_long_as_its_slowest_member) {
     for (std::size_t member = 0; member < 3; ++member) {
       const double passes = kPasses[(member + iteration) % 3];
       paces[member].forward_took(passes / 4);
-      paces[member].backward_took(passes * 3 / 4);
+      paces[member].backward_took(passes * 3 / 4, passes, {});
       paces[member].slowest_took({slowest.forward, slowest.backward, slowest.backward / 10, 12});
     }
     now += 1ns;
@@ -139,7 +141,7 @@ TEST(Pace, a_plan_is_chosen_by_the_mean_of_the_slowest_machine) {
 
 TEST(Pace, follows_what_has_changed_for_good) {
   Pace pace;
-  for (int iteration = 0; iteration < 30; ++iteration) pace.backward_took(iteration < 15 ? 0.1 : 0.3);
+  for (int iteration = 0; iteration < 30; ++iteration) pace.backward_took(iteration < 15 ? 0.1 : 0.3, 1, {});
   EXPECT_EQ(pace.usual().backward, 0.3);
 }
 
