@@ -99,7 +99,7 @@ Measured as_measured(const Model& model, double samples, double flops) {
   Measured run;
   run.compute.forward_seconds = model.forward_flops() * samples / flops;
   run.compute.backward_seconds = kBackward * run.compute.forward_seconds;
-  run.compute.multiply_rate = flops;
+  run.compute.multiply_rate = run.compute.own_rate = flops;
   double before = 0;  // seconds of forward before this layer
   for (const auto& layer : model.layers) {
     for (std::size_t i = 0; i < layer.parameters.size(); ++i) {

@@ -77,6 +77,7 @@ struct ExchangePlan {
   double placing_seconds = 0;                        // of step_seconds, if settled: what means take as they arrive (took.h), while others are on the link
   double processor_seconds = 0;                      // if settled: of an iteration, of the cores that members of any machine share, the most
   double multiply_rate = 0;                          // floating-point operations/s at which a member multiplies rows of others; 0: unknown
+  double own_rate = 0;                               // at which backward multiplied its own rows, where whole gradients were measured; 0: unknown
   double operation_seconds = 0;                      // what each unit takes of an iteration, however well it hides: of cores that members share
   std::vector<TensorSpec> tensors;                   // in registration order
   std::vector<Unit> units;                           // in the order their gradients are produced

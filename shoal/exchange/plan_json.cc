@@ -80,6 +80,7 @@ std::string to_json(const ExchangePlan& plan) {
                      {"forward_seconds", plan.forward_seconds}, {"backward_seconds", plan.backward_seconds},
                      {"step_seconds", plan.step_seconds}, {"predicted_seconds", plan.predicted_seconds()}, {"multiply_rate", plan.multiply_rate},
                      {"tensors", tensors}, {"units", units}};
+  if (plan.own_rate > 0) json["own_rate"] = plan.own_rate;
   if (plan.servers > 0) json["servers"] = plan.servers;
   if (plan.settled) json["settled"] = 1;
   if (plan.placing_seconds > 0) json["placing_seconds"] = plan.placing_seconds;
@@ -113,6 +114,7 @@ ExchangePlan plan_from_json(const std::string& text, const std::string& where) {
   plan.processor_seconds = root.number_or("processor_seconds", 0, 0);
   plan.operation_seconds = root.number_or("operation_seconds", 0, 0);
   plan.multiply_rate = root.number_or("multiply_rate", 0, 0);
+  plan.own_rate = root.number_or("own_rate", 0, 0);
   root.each("tensors", [&](const Reader& r) {
     plan.tensors.push_back({r.text("name"), r.element_type("type"), r.whole("count", std::uint64_t{1} << 48),
                             static_cast<std::uint32_t>(r.whole("first_use", UINT32_MAX)), r.number("backward_at", -1),

@@ -78,6 +78,26 @@ void place_as_they_arrive(const ExchangePlan& plan, double seconds, std::vector<
   }
 }
 
+// The own product of a layer that goes by its factors is multiplied with those of others, at its gate. Measured backward passes had it, before the layer's gradient
+// was there. Seconds that leave backward.
+double move_own_products(const ExchangePlan& plan, std::vector<Work>& work, std::vector<double>& at_gates) {
+  if (plan.settled || plan.own_rate == 0) return 0;
+  std::vector<std::size_t> order(work.size());
+  std::iota(order.begin(), order.end(), std::size_t{0});
+  std::stable_sort(order.begin(), order.end(), [&](auto a, auto b) { return work[a].ready < work[b].ready; });
+  double moved = 0;
+  for (const auto u : order) {
+    if (plan.units[u].way == kByFactors) {
+      const auto& layer = plan.tensors[plan.units[u].tensors.front()];
+      const double product = 2 * static_cast<double>(layer.rows) * static_cast<double>(layer.count) / plan.own_rate;
+      at_gates[u] += std::min(product, work[u].ready - moved);
+      moved += at_gates[u];
+    }
+    work[u].ready -= moved;
+  }
+  return moved;
+}
+
 }  // namespace
 
 bool is_divided(const Unit& unit) { return way_named(unit.way)->divides(); }
@@ -105,17 +125,18 @@ double price_units(ExchangePlan& plan) {
   // The optimizer's step comes after all means at a barrier, else each parameter's after its own.
   const bool by_parameter = plan.order == Order::priority;
   const double elements = std::accumulate(plan.tensors.begin(), plan.tensors.end(), 0.0, [](double n, const auto& t) { return n + static_cast<double>(t.count); });
-  std::vector<double> steps(work.size());
+  std::vector<double> at_gates(work.size());  // seconds that an iteration has anyway, in another place
+  const double backward = plan.backward_seconds - move_own_products(plan, work, at_gates);
   for (std::size_t u = 0; u < work.size() && by_parameter && !plan.settled; ++u) {
-    steps[u] = plan.step_seconds * static_cast<double>(load_of(plan, plan.units[u]).count) / elements;
+    at_gates[u] += plan.step_seconds * static_cast<double>(load_of(plan, plan.units[u]).count) / elements;
   }
   const double placing = plan.placing_seconds;
-  if (placing > 0) place_as_they_arrive(plan, placing, steps);
-  for (std::size_t u = 0; u < work.size(); ++u) work[u].thread += steps[u];
+  if (placing > 0) place_as_they_arrive(plan, placing, at_gates);
+  for (std::size_t u = 0; u < work.size(); ++u) work[u].thread += at_gates[u];
   const double besides = plan.operating_seconds() + (by_parameter && !plan.settled ? 0 : plan.stepping_seconds() - placing);
-  const auto line = foresee(work, plan.forward_seconds, plan.backward_seconds, plan.order,
+  const auto line = foresee(work, plan.forward_seconds, backward, plan.order,
                             {.most = plan.link.saves / plan.link.rate, .besides = besides - std::accumulate(after.begin(), after.end(), between)});
-  for (std::size_t u = 0; u < plan.units.size(); ++u) plan.units[u].predicted_exposed += std::max(0.0, line.waited[u] - steps[u]);
+  for (std::size_t u = 0; u < plan.units.size(); ++u) plan.units[u].predicted_exposed += std::max(0.0, line.waited[u] - at_gates[u]);
   const double returned = expose_returns(plan, work, after);
   return line.seconds + between + returned + besides;
 }

@@ -384,6 +384,7 @@ ExchangePlan make_plan(std::vector<TensorSpec> tensors, std::uint32_t ranks, con
     plan.backward_seconds = compute.backward_seconds;
     plan.step_seconds = compute.step_seconds;
     plan.multiply_rate = compute.multiply_rate;
+    plan.own_rate = compute.own_rate;
     plan.operation_seconds = compute.operation_seconds;
   }
   return Planner(std::move(plan), choice, compute).choose();

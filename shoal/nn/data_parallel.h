@@ -241,12 +241,12 @@ class DataParallel final : private GradientListener, private PairListener, priva
   std::uint64_t digest() const;
   void compare_replicas();
   void mend_replicas();
-  exchange::Compute pace_of_all(double multiply_rate);
+  exchange::Compute pace_of_all(const MultiplyRates& rates);
   void choose_plan();
   void follow_links(bool together);
   void settle_from_here();
   void settle_plan();
-  double describe_layers(std::vector<exchange::TensorSpec>& specs) const;
+  MultiplyRates describe_layers(std::vector<exchange::TensorSpec>& specs) const;
   void require_unchanged(std::size_t i) const;
   at::Tensor contribution(std::size_t i) const;
   void record(EventKind kind, Instant begin, Instant end, std::size_t i, double value) const;

@@ -95,9 +95,9 @@ void DataParallel::take_for_good(exchange::ExchangePlan plan) {
   settle_from_here();
 }
 
-// Which tensors are weights of fully connected layers, with the rows that this member had. Returns how fast it multiplies others' rows of the largest, 0 if
-// there is none: measured on all at once, since those that share cores see what is left of them.
-double DataParallel::describe_layers(std::vector<exchange::TensorSpec>& specs) const {
+// Which tensors are weights of fully connected layers, with the rows that this member had. Returns how fast it multiplies rows of the largest, if
+// there is one: measured on all at once, since those that share cores see what is left of them.
+MultiplyRates DataParallel::describe_layers(std::vector<exchange::TensorSpec>& specs) const {
   std::optional<std::size_t> largest;
   for (std::size_t i = 0; i < specs.size(); ++i) {
     const auto& parameter = parameters_[i].tensor;
@@ -109,13 +109,13 @@ double DataParallel::describe_layers(std::vector<exchange::TensorSpec>& specs) c
     specs[i].outputs = static_cast<std::uint64_t>(parameter.size(0));
     if (!largest || specs[i].count * specs[i].rows > specs[*largest].count * specs[*largest].rows) largest = i;
   }
-  if (!largest) return 0;
+  if (!largest) return {};
   const auto& spec = specs[*largest];
-  return multiply_rate(spec.layer(), spec.rows, spec.rows * (session_.living() - session_.servers()), parameters_[*largest].tensor.device());
+  return multiply_rates(spec.layer(), spec.rows, spec.rows * (session_.living() - session_.servers()), parameters_[*largest].tensor.device());
 }
 
-exchange::Compute DataParallel::pace_of_all(double multiply_rate) {
-  const auto own = MemberPace::here(pace_.usual(), multiply_rate > 0 ? 1 / multiply_rate : 0);
+exchange::Compute DataParallel::pace_of_all(const MultiplyRates& rates) {
+  const auto own = MemberPace::here(pace_.usual(), rates.others > 0 ? 1 / rates.others : 0, rates.own > 0 ? 1 / rates.own : 0);
   const auto lines = session_.gather_text(own.line(), "pace");
   Paces paces;
   for (std::size_t member = 0; member < lines.size() - session_.servers(); ++member) paces.hears(lines[member]);

@@ -100,8 +100,8 @@ at::Tensor multiply(const factor::Gathered& gathered, const factor::Shape& shape
   return mean.defined() ? mean.add_(rest) : rest.clone();
 }
 
-double multiply_rate(const factor::Shape& shape, std::uint64_t own, std::uint64_t all, c10::Device device) {
-  if (all <= own) return 0;
+MultiplyRates multiply_rates(const factor::Shape& shape, std::uint64_t own, std::uint64_t all, c10::Device device) {
+  if (all <= own) return {};
   const auto side = [](std::uint64_t n) { return static_cast<std::int64_t>(n); };
   const auto options = at::TensorOptions().dtype(type_of_rows(shape)).device(device);
   const auto x = at::ones({side(all), side(shape.inputs)}, options), g = at::ones({side(all), side(shape.outputs)}, options);
@@ -118,7 +118,8 @@ double multiply_rate(const factor::Shape& shape, std::uint64_t own, std::uint64_
     ++products;
   } while (of_all + of_own < 0.05);
   constexpr double kLeast = 0.05;  // of the product of all: less is lost in what else the cores do
-  return products * 2.0 * static_cast<double>((all - own) * shape.inputs * shape.outputs) / std::max(of_all - of_own, kLeast * of_all);
+  const auto operations = [&](std::uint64_t rows) { return products * 2.0 * static_cast<double>(rows * shape.inputs * shape.outputs); };
+  return {operations(all - own) / std::max(of_all - of_own, kLeast * of_all), operations(own) / of_own};
 }
 
 }  // namespace shoal::nn

@@ -68,9 +68,13 @@ factor::Pair as_pair(const LayerPairs::Kept& on_host);
 // f32 and rounded to bf16 once, as autograd's under autocast; unequally weighted rows stay in f32.
 at::Tensor multiply(const factor::Gathered& gathered, const factor::Shape& shape, const std::function<at::Tensor(const at::Tensor&)>& placed);
 
-// Floating-point operations/s at which rows of others are multiplied here and now: those of `all` rows beyond `own` ones, over what a product of all takes longer
+// Floating-point operations/s, here and now; 0: not measured.
+struct MultiplyRates {
+  double others = 0, own = 0;
+};
+// Of others' rows: those of `all` rows beyond `own` ones, over what a product of all takes longer
 // than one of its own rows, which is what a backward pass does anyway. A product of few rows takes as long as writing its result does, however many they are.
-// 0 where there are no others. Takes as long as two products of each do, or 50 ms if that is longer.
-double multiply_rate(const factor::Shape& shape, std::uint64_t own, std::uint64_t all, c10::Device device);
+// Not measured where there are no others. Takes as long as two products of each do, or 50 ms if that is longer.
+MultiplyRates multiply_rates(const factor::Shape& shape, std::uint64_t own, std::uint64_t all, c10::Device device);
 
 }  // namespace shoal::nn

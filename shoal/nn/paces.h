@@ -21,21 +21,22 @@ namespace shoal::nn {
 struct MemberPace {
   exchange::Took took{};    // usually, of an iteration
   double a_flop = 0;        // seconds, of a product of others' rows; 0: not measured
+  double own_flop = 0;      // likewise, of the product of own rows
   std::string machine{};
   std::vector<int> cores{};
 
-  static MemberPace here(const exchange::Took& took, double a_flop) { return {took, a_flop, boot_id(), usable_cores()}; }
+  static MemberPace here(const exchange::Took& took, double a_flop, double own_flop) { return {took, a_flop, own_flop, boot_id(), usable_cores()}; }
   std::string line() const {
     std::ostringstream words;
     words.precision(std::numeric_limits<double>::max_digits10);
-    words << took.forward << ' ' << took.backward << ' ' << took.between << ' ' << took.processor << ' ' << a_flop << ' ' << machine;
+    words << took.forward << ' ' << took.backward << ' ' << took.between << ' ' << took.processor << ' ' << a_flop << ' ' << own_flop << ' ' << machine;
     for (const int core : cores) words << ' ' << core;
     return words.str();
   }
   static MemberPace of(const std::string& line) {
     MemberPace pace;
     std::istringstream words(line);
-    words >> pace.took.forward >> pace.took.backward >> pace.took.between >> pace.took.processor >> pace.a_flop >> pace.machine;
+    words >> pace.took.forward >> pace.took.backward >> pace.took.between >> pace.took.processor >> pace.a_flop >> pace.own_flop >> pace.machine;
     for (int core = 0; words >> core;) pace.cores.push_back(core);
     return pace;
   }
@@ -47,7 +48,7 @@ class Machine {
   void hears(const MemberPace& member) {
     ++members_;
     cores_.insert(member.cores.begin(), member.cores.end());
-    if (member.a_flop > 0) a_flop_ += member.a_flop, ++multiplying_;
+    if (member.a_flop > 0) a_flop_ += member.a_flop, own_flop_ += member.own_flop, ++multiplying_;
     if (member.took.forward + member.took.backward <= 0) return;  // out of data
     ++computing_;
     sum_.forward += member.took.forward, sum_.backward += member.took.backward, sum_.between += member.took.between;
@@ -58,7 +59,8 @@ class Machine {
     const double members = std::max<double>(1, static_cast<double>(computing_));
     return {sum_.forward / members, sum_.backward / members, sum_.between / members, sum_.processor / members};
   }
-  double a_flop() const { return multiplying_ > 0 ? a_flop_ / static_cast<double>(multiplying_) : 0; }
+  double a_flop() const { return a_flop_ / static_cast<double>(std::max<std::size_t>(1, multiplying_)); }
+  double own_flop() const { return own_flop_ / static_cast<double>(std::max<std::size_t>(1, multiplying_)); }
   double members_a_core() const { return static_cast<double>(members_) / static_cast<double>(std::max<std::size_t>(1, cores_.size())); }
   bool crowded() const { return members_a_core() > 1 && !leave_one_idle(); }
   // What each parameter takes of an iteration in which it is stepped by itself. With a core each, half of that passes while the member waits.
@@ -82,7 +84,7 @@ class Machine {
   static constexpr double kParameter = 40e-6;
 
   exchange::Took sum_;  // of those that compute
-  double a_flop_ = 0;
+  double a_flop_ = 0, own_flop_ = 0;
   std::size_t members_ = 0, computing_ = 0, multiplying_ = 0;
   std::set<int> cores_;
 };
@@ -98,9 +100,10 @@ class Paces {
   // The passes of the slowest machine; of products the rate of the slowest, which may be another; and whatever any machine's cores cost.
   exchange::Compute compute() const {
     exchange::Compute compute;
-    double longest = 0, a_flop = 0;
+    double longest = 0, a_flop = 0, own_flop = 0;
     for (const auto& [name, machine] : machines_) {
       a_flop = std::max(a_flop, machine.a_flop());
+      own_flop = std::max(own_flop, machine.own_flop());
       compute.operation_seconds = std::max(compute.operation_seconds, machine.operation_seconds(members_));
       compute.crowded = compute.crowded || machine.crowded();
       compute.parameter_seconds = std::max(compute.parameter_seconds, machine.parameter_seconds());
@@ -112,6 +115,7 @@ class Paces {
       compute.step_seconds = took.between;
     }
     compute.multiply_rate = a_flop > 0 ? 1 / a_flop : 0;
+    compute.own_rate = own_flop > 0 ? 1 / own_flop : 0;
     return compute;
   }
   // 0 on a machine of which no member computes.

@@ -114,6 +114,29 @@ TEST(Plan, a_settled_plan_predicts_from_its_own_iterations_and_stays_the_same_pl
   EXPECT_EQ(without_factors(settled(charged, {0.004, 0.006, 0.3})).operating_seconds(), 0) << "measured passes have it";
 }
 
+// A backward pass in which whole gradients were multiplied is shorter by a layer's own product where its factors go, and what comes behind leaves earlier.
+TEST(Plan, an_own_product_leaves_the_backward_pass_for_its_gate) {
+  std::vector<TensorSpec> tensors = {{"conv.weight", DType::f32, 1 << 18, 0, 0.010}, {"fc.weight", DType::f32, 1 << 20, 1, 0.006}};
+  tensors[1].rows = 32;
+  tensors[1].outputs = 1024;
+  tensors[0].forward_at = 0, tensors[1].forward_at = 0.004;
+  for (const bool hides : {true, false}) {  // behind the other gradient's way; by priority that comes before it
+    const auto choice = parse_choice(hides ? "wfbp,fc.weight=factors" : "p3,fc.weight=factors", "test");
+    Compute compute{.forward_seconds = 0.005, .backward_seconds = 0.010, .multiply_rate = 1e12};
+    const auto dense = make_plan(tensors, 4, kLink, compute, choice);
+    compute.own_rate = 2.0 * 32 * (1 << 20) / 0.003;  // three milliseconds
+    const auto moved = make_plan(tensors, 4, kLink, compute, choice);
+    ASSERT_EQ(moved.units.front().way, "factors");
+    EXPECT_NEAR(moved.predicted_seconds(), dense.predicted_seconds() - (hides ? 0.003 : 0), 1e-9);
+    EXPECT_EQ(moved.hash(), dense.hash());
+    EXPECT_EQ(to_json(plan_from_json(to_json(moved), "test")), to_json(moved));
+    compute.own_rate = 2.0 * 32 * (1 << 20) / 0.9;  // no more than what passed until the gradient was there
+    const double most = make_plan(tensors, 4, kLink, compute, choice).predicted_seconds();
+    EXPECT_NEAR(most, dense.predicted_seconds() - (hides ? 0.006 : 0), 1e-9);
+    EXPECT_DOUBLE_EQ(settled(moved, {0.005, 0.007, 0.001}).predicted_seconds(), settled(dense, {0.005, 0.007, 0.001}).predicted_seconds());
+  }
+}
+
 // What is multiplied as means arrive hides behind those that are on the link still, all but the last one's.
 TEST(Plan, products_of_one_mean_hide_behind_the_next) {
   std::vector<TensorSpec> tensors;

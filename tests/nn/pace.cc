@@ -57,7 +57,7 @@ TEST(Pace, members_of_a_machine_share_the_cores_that_they_may_run_on) {
   EXPECT_DOUBLE_EQ(pair.operation_seconds(4), 3 * pair.operation_seconds(2)) << "by messages";
   EXPECT_GT(pair.operation_seconds(4), 0);
   Paces alone, beside;
-  const auto here = MemberPace::here({}, 0);
+  const auto here = MemberPace::here({}, 0, 0);
   alone.hears(here.line());
   EXPECT_EQ(alone.members_a_core(here.machine), 1.0 / static_cast<double>(usable_cores().size()));
   for (const std::string machine : {"m", "mm", "mm"}) beside.hears(MemberPace{.machine = machine, .cores = both}.line());
@@ -114,7 +114,7 @@ TEST(Pace, an_iteration_is_as_long_as_its_slowest_member) {
 TEST(Pace, a_plan_is_chosen_by_the_mean_of_the_slowest_machine) {
   Paces paces;
   const auto hear = [&](const std::string& machine, const Cores& cores, const exchange::Took& took, double a_flop) {
-    paces.hears(MemberPace{.took = took, .a_flop = a_flop, .machine = machine, .cores = cores}.line());
+    paces.hears(MemberPace{.took = took, .a_flop = a_flop, .own_flop = 2 * a_flop, .machine = machine, .cores = cores}.line());
   };
   for (const double forward : {1.0, 3.0}) hear("m", {0, 1}, {forward, 2 * forward, 0.5}, 1e-9);
   EXPECT_EQ(paces.compute().forward_seconds, 2) << "members of a machine have its cores in turns";
@@ -128,6 +128,7 @@ TEST(Pace, a_plan_is_chosen_by_the_mean_of_the_slowest_machine) {
   EXPECT_EQ(compute.backward_seconds, 5);
   EXPECT_EQ(compute.step_seconds, 0.25);
   EXPECT_DOUBLE_EQ(compute.multiply_rate, 0.5e9) << "all multiply others' rows";
+  EXPECT_DOUBLE_EQ(compute.own_rate, 0.25e9);
   EXPECT_TRUE(compute.crowded) << "three members on two cores";
   EXPECT_DOUBLE_EQ(compute.parameter_seconds, 60e-6) << "theirs";
   EXPECT_DOUBLE_EQ(compute.operation_seconds, 1.5 * 2 * 4 * 30e-6) << "by messages of all machines";
