@@ -24,6 +24,7 @@ void bind_regions(py::module_& module) {
   py::class_<TensorRegions, std::unique_ptr<TensorRegions, Unlocked>>(module, "Regions")
       .def(py::init<nn::Session&>(), py::arg("session"), py::keep_alive<1, 2>(), Released())
       .def("add", &TensorRegions::add, py::arg("tensor"), Released())
+      .def("allocate", &TensorRegions::allocate, py::arg("shape"), py::arg("type"), Released())
       .def("put", &TensorRegions::put, py::arg("to"), py::arg("region"), py::arg("offset"), py::arg("tensor"), Released())
       .def("get", &TensorRegions::get, py::arg("source"), py::arg("region"), py::arg("offset"), py::arg("into"), Released())
       .def("signal", &TensorRegions::signal, py::arg("to"), py::arg("sequence"), Released())

@@ -28,9 +28,7 @@ class Regions:
 
     def allocate(self, *shape: int, dtype: torch.dtype = torch.float32) -> torch.Tensor:
         """A new tensor of zeros, registered."""
-        tensor = torch.zeros(*shape, dtype=dtype, device="cpu")
-        self.register(tensor)
-        return tensor
+        return self._core.allocate(torch.empty(*shape, device="meta").shape, dtype)
 
     def put(self, rank: int, region: int, tensor: torch.Tensor, offset: int = 0) -> None:
         """Into that member's region, `offset` elements from its start. Returns when `tensor` may change again."""
