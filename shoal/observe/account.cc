@@ -112,6 +112,16 @@ class MemberTimes {
     if (event.kind == EventKind::backward) backward_steps_.insert(event.step);
   }
 
+  // When the plan was made, behind the first steps: what is planned later is that plan fitted to other links. The beginning of time without one.
+  static Instant planned_at(const std::vector<Event>& events) {
+    bool trains = false;
+    for (const Event& event : events) {
+      trains = trains || event.kind == EventKind::backward;
+      if (trains && event.kind == EventKind::planning) return event.begin;
+    }
+    return {};
+  }
+
   // Walks over the edges; between two of them the strongest open heading has the time.
   void spend(const std::vector<Event>& events) {
     std::stable_sort(edges_.begin(), edges_.end(), [](const Edge& a, const Edge& b) { return a.at < b.at; });
@@ -120,6 +130,12 @@ class MemberTimes {
     for (const Event& event : events) {
       if (event.kind == EventKind::received && event.begin >= begin && event.begin < end) account.received += event.value;
     }
+    const Instant planned = planned_at(events);
+    std::set<std::int64_t> first_steps;
+    for (const Event& event : events) {
+      if (event.kind == EventKind::backward && event.step >= 0 && event.end <= planned) first_steps.insert(event.step);
+    }
+    account.unplanned_steps = static_cast<std::int64_t>(first_steps.size());
     std::vector<double> gaps;  // before a forward pass
     double gap = 0;
     std::array<int, kHeadings> open{};
@@ -150,7 +166,9 @@ class MemberTimes {
         gap += seconds - recording - planning;
         continue;
       }
-      account.spent.*place[static_cast<std::size_t>(open.rend() - strongest - 1)] += seconds;
+      const auto heading = open.rend() - strongest - 1;
+      account.spent.*place[static_cast<std::size_t>(heading)] += seconds;
+      if (heading == kNetwork && edges_[i + 1].at <= planned) account.unplanned += seconds;
       if (open[kWaiting] > 0 && seconds > 0) account.waited_for[waited_peers.begin()->first] += seconds;
     }
     edges_ = {};

@@ -40,6 +40,8 @@ struct RankAccount {
   std::int64_t steps = 0;               // iterations that ran the optimizer or, without one, backward
   TimeSpent spent;
   std::map<int, double> waited_for;     // seconds by rank; sums to spent.waiting
+  double unplanned = 0;                 // of spent.network, before the plan was made from what the first steps took
+  std::int64_t unplanned_steps = 0;     // of steps
   std::optional<double> hidden;         // nothing where nothing was exchanged
 
   double start_up = 0;                  // seconds before `spent`

@@ -27,9 +27,10 @@ double median(std::vector<double> values) {
   return *middle;
 }
 
-double mean_of(const Account& account, double RankAccount::* part) {
+template <class T>
+double mean_of(const Account& account, T RankAccount::* part) {
   double sum = 0;
-  for (const RankAccount& rank : account.ranks) sum += rank.*part;
+  for (const RankAccount& rank : account.ranks) sum += static_cast<double>(rank.*part);
   return account.ranks.empty() ? 0 : sum / static_cast<double>(account.ranks.size());
 }
 
@@ -85,7 +86,7 @@ Slow find_slow(const Account& account) {
 class Explainer {
  public:
   Explainer(const Account& account, const exchange::ExchangePlan* plan)
-      : account_(account), plan_(plan), steps_(static_cast<double>(std::max<std::int64_t>(1, account.steps))) {}
+      : account_(account), plan_(plan), steps_(static_cast<double>(std::max<std::int64_t>(1, account.steps))), network_(account.mean.network) {}
 
   Explanation explain() {
     const double before = mean_of(account_, &RankAccount::start_up), planning = mean_of(account_, &RankAccount::planning);
@@ -96,6 +97,7 @@ class Explainer {
     made_.members = account_.ranks.size();
     made_.remarks = account_.remarks;
     made_.remarks.insert(made_.remarks.end(), account_.notes.begin(), account_.notes.end());
+    first_steps();
     network();
     slow_member();
     loading();
@@ -127,11 +129,23 @@ class Explainer {
 
   // --- the network
 
+  void first_steps() {
+    const double first = mean_of(account_, &RankAccount::unplanned), steps = mean_of(account_, &RankAccount::unplanned_steps);
+    if (plan_ == nullptr || first <= 0 || steps >= steps_) return;
+    const double longer = first - (network_ - first) * steps / (steps_ - steps);
+    if (longer <= 0) return;
+    network_ -= longer;
+    add(CauseKind::first_steps, longer, "the first steps, before the plan",
+        fmt::format("the first {:.0f} steps, from which the plan is made, waited {} for the network, {} longer than as many later ones", steps, show_seconds(first),
+                    show_seconds(longer)),
+        fmt::format("paid once: with ten times the steps it is {}", percent(longer / (10 * made_.seconds - 9 * longer))));
+  }
+
   void network() {
-    const double exposed = account_.mean.network / steps_;
+    const double exposed = network_ / steps_;
     if (exposed <= 0) return;
     if (plan_ == nullptr || plan_->units.empty()) {
-      add(CauseKind::communication, account_.mean.network, "communication",
+      add(CauseKind::communication, network_, "communication",
           fmt::format("{} of each step wait for the network, {}", show_seconds(exposed), carried()),
           "no plan was saved to judge it by (runs of a few steps have none); shoal doctor measures the links");
       return;
@@ -167,7 +181,7 @@ class Explainer {
                     megabytes(slow_.others)),
         fmt::format("look at its cable, its duplex and who else uses it (shoal doctor measures every pair), or train without it: at the "
                     "others' rate {} a step would be left of {}",
-                    show_seconds(left), show_seconds(account_.mean.network / steps_)));
+                    show_seconds(left), show_seconds(network_ / steps_)));
     add(CauseKind::link, left * steps_, "the links are the limit", "what the same bytes would take on links like the others'", fewer_bytes());
   }
 
@@ -221,7 +235,7 @@ class Explainer {
 
   // Twice the work before the same bytes: X / (T + forward + backward). Half the bytes: (X - b / 2) / (T - b / 2).
   std::string fewer_bytes() const {
-    const double step = account_.seconds_a_step(), exposed = account_.mean.network / steps_;
+    const double step = account_.seconds_a_step() - (account_.mean.network - network_) / steps_, exposed = network_ / steps_;
     const double work = (account_.mean.forward + account_.mean.backward) / steps_;
     const double samples = mean_of(account_, &RankAccount::samples);
     const std::string now = percent(exposed / step);
@@ -339,6 +353,7 @@ class Explainer {
   const Account& account_;
   const exchange::ExchangePlan* plan_;
   const double steps_;
+  double network_;      // seconds of the run, without what first_steps() has told
   Slow slow_;
   double late_ = 0;  // seconds of the run in which the network's time was a slow member's
   Explanation made_;

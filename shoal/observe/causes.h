@@ -2,6 +2,7 @@
 //
 // A member's whole time, start-up included, is computing (forward and backward) or belongs to one cause, so shares add up to 1.
 // What the caller waited for the network, X a step, is told apart by taking causes away one after another, each as far as X goes:
+//   first     what the first steps, which are measured to make the plan from, waited longer than as many later ones
 //   bytes     what the plan's units cost on its link, had a message no latency, behind the end of backward
 //   latency   what the same costs more with the link's latency
 //   late      what members that compute longer than the mean delay the others, beyond what was seen as waiting for them
@@ -30,6 +31,7 @@ enum class CauseKind {
   pauses,         // the same, rare and long
   optimizer,
   recording,
+  first_steps,    // of the network: before there was a plan
   start_up,
   rest,           // what none of the above explains
 };

@@ -21,6 +21,7 @@ const char* name(CauseKind kind) {
     case CauseKind::pauses: return "pauses";
     case CauseKind::optimizer: return "optimizer";
     case CauseKind::recording: return "recording";
+    case CauseKind::first_steps: return "first_steps";
     case CauseKind::start_up: return "start_up";
     case CauseKind::rest: return "rest";
   }

@@ -3,6 +3,8 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
+
 #include "tests/observe/a_run.h"
 
 namespace shoal::observe {
@@ -103,6 +105,20 @@ TEST(Account, what_lies_inside_is_not_counted_twice) {
   EXPECT_NEAR(spent.whole(), 0.030, kExact);
 }
 
+// The plan is made between the two steps: what the first one waited for the network it waited without.
+TEST(Account, what_first_steps_wait_is_told_apart) {
+  RunEvents run = two_members();
+  EXPECT_EQ(account_of(run, nullptr).ranks[0].unplanned, 0) << "no plan was made";
+  auto& events = run.ranks[0].events;
+  const auto next = std::find_if(events.begin(), events.end(), [](const Event& event) { return event.kind == EventKind::forward && event.step == 1; });
+  events.insert(next, {EventKind::planning, ms(112), ms(115)});
+  events.push_back({EventKind::planning, ms(270), ms(275)});  // fitted to other links
+  const RankAccount rank = account_of(run, nullptr).ranks[0];
+  EXPECT_NEAR(rank.unplanned, 0.020, kExact);
+  EXPECT_EQ(rank.unplanned_steps, 1);
+  EXPECT_NEAR(rank.spent.network, 0.040, kExact);
+}
+
 // Between steps lie 10 ms, once 200 ms, and 10 ms of which the recorder takes 4 and the plan 3; the loss takes 5 ms of each step of 45.
 TEST(Account, other_is_taken_apart_by_its_place) {
   RunEvents run;
@@ -126,6 +142,7 @@ TEST(Account, other_is_taken_apart_by_its_place) {
   EXPECT_NEAR(rank.loading, 0.033, kExact);
   EXPECT_NEAR(rank.recording, 0.004, kExact);
   EXPECT_NEAR(rank.planning, 0.003, kExact);
+  EXPECT_EQ(rank.unplanned_steps, 5) << "steps 0 to 4";
   EXPECT_NEAR(rank.spent.other, 0.030 + 0.240, kExact);
   EXPECT_NEAR(rank.samples, 5, kExact);
 }

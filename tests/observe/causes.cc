@@ -226,6 +226,31 @@ TEST(Causes, what_lies_between_steps_is_told_apart) {
   EXPECT_EQ(first_with(&RankAccount::start_up).kind, CauseKind::rest);  // of the 4 s nothing is known
 }
 
+// Seven of ten steps wait half as long as the plan counted on, the three before it six times as long: what is left is a full link.
+TEST(Causes, first_steps_that_have_no_plan_are_not_held_against_it) {
+  const auto plan = plan_of(0);
+  const double waits = plan.predicted_exposed() / 2;
+  const Explanation why = explain(with(good_run(), [&](RankAccount& rank) {
+    rank.unplanned = 3 * 6 * waits;
+    rank.unplanned_steps = 3;
+    rank.spent.network = rank.unplanned + 7 * waits;
+  }), &plan);
+  ASSERT_EQ(why.causes.size(), 2u);
+  EXPECT_EQ(first_of(why).kind, CauseKind::first_steps);
+  EXPECT_NEAR(first_of(why).seconds, 15 * waits, kNearly);
+  EXPECT_THAT(first_of(why).says, HasSubstr("the first 3 steps"));
+  EXPECT_EQ(why.causes[1].kind, CauseKind::link);
+  EXPECT_NEAR(why.causes[1].seconds, 10 * waits, kNearly);
+  EXPECT_THAT(first_of(why).remedy, HasSubstr("with ten times the steps it is 12 %"));
+
+  const Explanation as_quick = explain(with(good_run(), [&](RankAccount& rank) {
+    rank.unplanned = 3 * waits;
+    rank.unplanned_steps = 3;
+    rank.spent.network = 10 * waits;
+  }), &plan);
+  EXPECT_EQ(first_of(as_quick).kind, CauseKind::link) << "they waited no longer than others";
+}
+
 TEST(Causes, start_up_counts_once) {
   const Explanation why = explain(with(good_run(), [](RankAccount& rank) {
     rank.start_up = 8;
@@ -250,6 +275,8 @@ TEST(Causes, add_up_to_the_whole) {
       rank.planning = rank.spent.other / 8;
       rank.start_up = any();
       rank.fastest_in = any();
+      rank.unplanned = rank.spent.network * std::min(1.0, any());
+      rank.unplanned_steps = static_cast<std::int64_t>(4 * any());
     });
     for (const bool planned : {false, true}) {
       const Explanation why = explain(account, planned ? &plan : nullptr);
