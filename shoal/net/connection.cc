@@ -54,6 +54,13 @@ std::size_t Connection::unacknowledged() { return closed_ ? 0 : net::unacknowled
 
 std::size_t Connection::unsent() { return closed_ ? 0 : net::unsent(socket_); }
 
+std::uint32_t Connection::stalled_heartbeats() {
+  const std::uint64_t waiting = unacknowledged(), acknowledged = handed_over_ - waiting;
+  stalled_ = waiting > 0 && acknowledged == acknowledged_ ? stalled_ + 1 : 0;
+  acknowledged_ = acknowledged;
+  return stalled_;
+}
+
 void Connection::end(std::error_code why) {
   if (closed_) return;
   close();
@@ -111,6 +118,7 @@ void Connection::pump() {
     const bool full = static_cast<std::size_t>(n) < whole;
     found_full_ |= full;
     user_.wire_bytes(static_cast<std::size_t>(n), 0);
+    handed_over_ += static_cast<std::size_t>(n);
     drop_written(static_cast<std::size_t>(n));
     if (full && !closed_) return arm_write();
   }

@@ -86,6 +86,8 @@ class Connection : public std::enable_shared_from_this<Connection> {
   bool found_empty() { return std::exchange(found_empty_, false); }
   std::size_t unacknowledged();
   std::size_t unsent();         // with the kernel, and not yet on the network
+  // For how many heartbeats in a row nothing of what the peer's kernel does not have has come there. Asked once in each.
+  std::uint32_t stalled_heartbeats();
   void batch_bytes(std::size_t bytes) { batch_bytes_ = bytes; }  // frames to gather for one system call
   // Frames of this operation that wait for the kernel get a copy of their payload; their handlers are taken out.
   template <typename Take>
@@ -115,6 +117,8 @@ class Connection : public std::enable_shared_from_this<Connection> {
   std::deque<OutFrame> batch_;
   std::size_t written_ = 0;     // bytes of batch_.front() (header and payload) with the kernel
   std::size_t batch_bytes_ = 64 * 1024;
+  std::uint64_t handed_over_ = 0, acknowledged_ = 0;  // bytes that the kernel has had; that the peer's had at the last heartbeat
+  std::uint32_t stalled_ = 0;
 
   wire::Header header_;
   std::size_t remaining_ = 0;   // payload bytes of the data frame that is being read

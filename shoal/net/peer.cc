@@ -149,6 +149,14 @@ void Peer::sweep(Streams& streams, std::size_t& limit) {
 template void Peer::sweep(std::map<Tag, SendStream>&, std::size_t&);
 template void Peer::sweep(std::map<Tag, ReceiveStream>&, std::size_t&);
 
+std::uint32_t Peer::stalled_heartbeats() {
+  std::uint32_t most = 0;
+  for (const auto& connection : {control_, bulk_}) {
+    if (connection) most = std::max(most, connection->stalled_heartbeats());
+  }
+  return most;
+}
+
 Nanoseconds Peer::shortest_round_trip() {
   return control_ && !control_->closed() ? net::shortest_round_trip(control_->socket().native_handle()) : Nanoseconds{};
 }

@@ -74,6 +74,7 @@ class Peer final : public ConnectionUser, public Chore {
   void tell(wire::Kind kind, const std::string& payload); // on the control connection
   void heartbeat(Instant now, const std::string& activity);
   void add_grant(const Granted& granted);
+  std::uint32_t stalled_heartbeats();              // of its connections the longest (connection.h)
   void ask_for_credit();                           // once a heartbeat, for streams that are stuck
   void pump() { owner_.loop().chore(*this); }
   void say_goodbye();                              // once what is queued has been written

@@ -41,7 +41,7 @@ void sockets_before_fork();
 void sockets_after_fork_parent();
 void sockets_after_fork_child();  // closes every registered socket
 
-void set_connection_options(Socket& socket, Nanoseconds unacknowledged);  // no delay; ends with timed_out if nothing is acknowledged for so long
+void set_connection_options(Socket& socket);                       // no delay; the kernel does not give it up
 void set_unsent_mark(Socket& socket, std::size_t bytes);           // TCP_NOTSENT_LOWAT
 std::size_t unacknowledged(Socket& socket);                        // bytes the peer's kernel does not have yet
 std::size_t unsent(Socket& socket);                                // of these, what is not on the network either

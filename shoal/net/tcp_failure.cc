@@ -68,9 +68,13 @@ std::shared_ptr<const Error> TcpTransport::left_error(Rank peer) const {
                                  "what is open here needs every member; to train on uneven data: model.join()");
 }
 
-// Of a connection, with a member that is heard. Far longer than a silent member lives: where several send to one slow link, TCP may lose a packet and its
-// repetitions for many seconds in a row, and who lives is for heartbeats to say.
+// Of a connection, with a member that is heard on the other one. Far longer than a silent member lives: where several send to one slow link, TCP may lose a packet
+// and its repetitions for many seconds in a row, and who lives is for heartbeats to say.
 Nanoseconds TcpTransport::longest_stall() const { return 12 * limits_.dead; }
+
+std::string TcpTransport::stalled_for() const {
+  return "it is heard, and nothing that was sent to it has been acknowledged for " + show_seconds(Seconds(longest_stall()).count());
+}
 
 std::string TcpTransport::not_heard() const { return "not heard for " + show_seconds(Seconds(limits_.dead).count()); }
 
@@ -185,7 +189,7 @@ void TcpTransport::connection_lost(Rank rank, wire::Channel channel, std::error_
   if (channel == wire::Channel::control && !silent) return lose(rank, "connection closed");
   // Whether it is silent altogether, or this member cut off, health knows by then.
   const Nanoseconds delay = silent ? limits_.dead + 2 * limits_.heartbeat : kNewsDelay;
-  const std::string how = silent ? "nothing that was sent to it was acknowledged for " + show_seconds(Seconds(longest_stall()).count()) : "connection closed";
+  const std::string how = silent ? "connection ended: " + why.message() : "connection closed";
   loop_.at(steady_now() + delay, [self = shared_from_this(), rank, how] {
     if (self->leaving_ || self->failure() || self->losses_.lost(rank)) return;
     Peer& late = *self->peers_[rank];

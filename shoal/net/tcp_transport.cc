@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cstdio>
+#include <optional>
 
 #include "shoal/core/event.h"
 #include "shoal/core/text.h"
@@ -42,7 +43,7 @@ bool TcpTransport::wants(Rank peer, wire::Channel channel) const {
 }
 
 void TcpTransport::adopt(Rank peer, wire::Channel channel, Socket socket) {
-  set_connection_options(socket, longest_stall());
+  set_connection_options(socket);
   health_.heard(peer, steady_now());
   all_local_ = all_local_ && over_loopback(socket);
   peers_[peer]->adopt(channel, std::move(socket));
@@ -89,11 +90,13 @@ void TcpTransport::tick() {
   heartbeat_timer_ = loop_.at(steady_now() + limits_.heartbeat, [self = shared_from_this()] { self->tick(); });
   const std::string activity = own_activity();
   Nanoseconds slowest{};
+  std::optional<Rank> stalled;
   for (const auto& peer : peers_) {
     if (!peer || peer->gone || losses_.lost(peer->rank())) continue;
     if (!peer->connected()) health_.heard(peer->rank(), steady_now());  // joining has a deadline of its own
     peer->heartbeat(steady_now(), activity);
     peer->ask_for_credit();
+    if (peer->stalled_heartbeats() * limits_.heartbeat >= longest_stall()) stalled = peer->rank();
     slowest = std::max(slowest, peer->shortest_round_trip());
     credit_.round_trip(peer->rank(), std::chrono::duration_cast<Nanoseconds>(Seconds(peer->stats().round_trip)));
   }
@@ -106,6 +109,7 @@ void TcpTransport::tick() {
     Events::local().record({.kind = EventKind::note, .begin = now, .end = now, .step = -1, .peer = static_cast<std::int32_t>(suspect),
                             .value = 0, .name = Events::local().intern(said)});
   }
+  if (verdict.dead.empty() && stalled) return lose(*stalled, stalled_for());
   if (verdict.dead.empty()) return;
   if (verdict.cut_off) {
     end(std::make_shared<Error>(Code::peer_lost, "this member (" + member(rank_) + ") is cut off: it hears no other member"),

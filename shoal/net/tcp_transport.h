@@ -91,6 +91,7 @@ class TcpTransport final : public Transport,
   std::string member(Rank rank) const;                 // "rank 2 (hostb)"
   std::string not_heard() const;
   Nanoseconds longest_stall() const;
+  std::string stalled_for() const;
   std::string last_did(Rank rank) const;               // "; it last did: ...", or nothing
   std::string own_activity();
   std::shared_ptr<const Error> left_error(Rank peer) const;

@@ -189,8 +189,8 @@ TEST(Failure, a_goodbye_is_not_a_loss) {
   leave_all(jobs);
 }
 
-// Two members between whom large packets vanish, as where several senders fill a slow link's queue: 4 MB from one to the other, which get through once
-// the path is healed. What became of the receive, "" where they arrived.
+// Two members between whom large packets vanish, as where several senders fill a slow link's queue: 4 MB from one to the other, which get through once the path
+// is healed. What became of the receive, "" where they arrived.
 std::string through_a_path_that_swallows(Nanoseconds for_how_long) {
   JoinOptions options = quick_health();
   options.shared_memory = false;
@@ -198,7 +198,7 @@ std::string through_a_path_that_swallows(Nanoseconds for_how_long) {
   Countdown arrived(1), sent(1);
   auto jobs = join_all(2, options);
   const auto connections = own_connections();
-  for (const OwnConnection& connection : connections) swallow_large(connection);
+  std::for_each(connections.begin(), connections.end(), swallow_large);
   Transport& to = jobs[1]->transport();
   to.post([&] {
     jobs[0]->transport().send(1, {1, 0}, {}, std::span(out), sent.done());
@@ -219,7 +219,7 @@ TEST(Failure, bytes_that_vanish_for_longer_than_a_silent_member_lives_are_sent_a
 
 TEST(Failure, a_member_that_is_heard_and_acknowledges_nothing_is_lost_in_the_end) {
   const std::string why = through_a_path_that_swallows(20s);
-  EXPECT_NE(why.find("was lost: "), std::string::npos) << why;
+  EXPECT_NE(why.find("nothing that was sent to it has been acknowledged for 6 s"), std::string::npos) << why;
 }
 
 TEST(Failure, closing_an_operation_ends_its_waits_and_no_others) {
