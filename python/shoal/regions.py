@@ -28,6 +28,7 @@ class Regions:
 
     def allocate(self, *shape: int, dtype: torch.dtype = torch.float32) -> torch.Tensor:
         """A new tensor of zeros, registered."""
+        # As PyTorch's own functions take a shape: allocate(2, 3), allocate((2, 3)).
         return self._core.allocate(torch.empty(*shape, device="meta").shape, dtype)
 
     def put(self, rank: int, region: int, tensor: torch.Tensor, offset: int = 0) -> None:

@@ -28,7 +28,7 @@ enum class EventKind : std::uint8_t {
   collective, // one run of a program                          (track: exchange; name: program)
   metric,     // name = value at this time: mark (loss, images/s)
   note,       // something worth a line in the report: mark; name: the line
-  planning,   // links were measured and the plan made          (track: compute)
+  planning,   // links were measured and the plan made (value 1) or fitted to them  (track: compute)
   recording,  // the recorder wrote events, in the caller's time  (track: compute)
 };
 const char* name(EventKind kind);

@@ -81,7 +81,7 @@ void place_as_they_arrive(const ExchangePlan& plan, double seconds, std::vector<
 // The own product of a layer that goes by its factors is multiplied with those of others, at its gate. Measured backward passes had it, before the layer's gradient
 // was there. Seconds that leave backward.
 double move_own_products(const ExchangePlan& plan, std::vector<Work>& work, std::vector<double>& at_gates) {
-  if (plan.settled || plan.own_rate == 0) return 0;
+  if (plan.own_rate == 0) return 0;
   std::vector<std::size_t> order(work.size());
   std::iota(order.begin(), order.end(), std::size_t{0});
   std::stable_sort(order.begin(), order.end(), [&](auto a, auto b) { return work[a].ready < work[b].ready; });
@@ -152,13 +152,14 @@ ExchangePlan settled(ExchangePlan plan, const Took& took, std::span<const double
     auto& tensor = plan.tensors[i];
     if (tensor.forward_at >= 0 && plan.forward_seconds > 0) tensor.forward_at *= took.forward / plan.forward_seconds;
     if (tensor.backward_at >= 0 && plan.backward_seconds > 0) tensor.backward_at *= took.backward / plan.backward_seconds;
-    if (i < produced.size()) tensor.backward_at = produced[i] * took.backward;
+    if (i < produced.size() && tensor.backward_at >= 0) tensor.backward_at = produced[i] * took.backward;
   }
   plan.forward_seconds = took.forward;
   plan.backward_seconds = took.backward;
   plan.step_seconds = took.between;
   plan.placing_seconds = took.placing;
   plan.processor_seconds = took.processor;
+  plan.own_rate = 0;  // these passes have no own products
   plan.settled = true;
   price_units(plan);
   return plan;

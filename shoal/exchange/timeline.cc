@@ -110,7 +110,7 @@ Timeline go_through(std::span<const Work> units, std::vector<double> arrived, do
     taken[unit] = true;
   };
   auto next = arrivals.begin();
-  const auto take_those_here = [&, order] {
+  const auto take_those_here = [&] {
     bool any = false;
     for (const double now = thread; order == Order::priority && next != arrivals.end() && line.arrived[*next] <= now; ++next) {
       if (!taken[*next]) take(*next), any = true;

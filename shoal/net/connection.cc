@@ -46,6 +46,7 @@ void Connection::close() {
   if (closed_) return;
   closed_ = true;
   guard_ = ForkGuard();
+  net::let_go(socket_);
   std::error_code ignored;
   socket_.close(ignored);
 }

@@ -79,6 +79,9 @@ class Connection : public std::enable_shared_from_this<Connection> {
   void start();                 // begins to read
   void pump();                  // writes what the user offers, as far as the kernel takes it
   void close();
+  void let_go() {               // of a member that is lost
+    if (!closed_) net::let_go(socket_);
+  }
   bool closed() const { return closed_; }
   bool writing() const { return !batch_.empty(); }
   // Whether the kernel's buffer was found full, or empty, since this was asked last: whether bytes went, or came, as the network took or brought them.

@@ -75,6 +75,7 @@ struct JoinOptions {
   Nanoseconds heartbeat = std::chrono::milliseconds(500);
   Nanoseconds suspect = std::chrono::seconds(2);        // silent this long: said in the log and the report
   Nanoseconds dead = std::chrono::seconds(5);           // silent this long: PeerLost
+  Nanoseconds stalled = std::chrono::minutes(1);        // heard, and one of its connections has acknowledged nothing for so long: PeerLost
   std::string interface;                                // bind to this one's addresses only; SHOAL_INTERFACE if empty
   PortRange ports;                                      // listen on these only; SHOAL_PORT_RANGE if any
   std::optional<OnPeerLost> on_peer_lost;               // the same on all members; SHOAL_ON_PEER_LOST=fail|shrink|rejoin|regrow if not set, else fail

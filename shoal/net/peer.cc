@@ -111,6 +111,9 @@ void Peer::fail_receives(const Failure& why) {
 void Peer::lose(const Failure& why) {
   lost_ = true;
   fail_all(why);
+  for (const auto& connection : {control_, bulk_}) {
+    if (connection) connection->let_go();
+  }
   if (memory_) {
     memory_->forget();
     owner_.memory_connections().remove(*memory_);

@@ -90,8 +90,9 @@ void sockets_after_fork_child() {
   registry_mutex.unlock();
 }
 
-// The kernel's judgement is not asked for: on links of 20 Mbit/s that several filled it ended connections of members that were heard all the while, after minutes, with
-// 5 s and with 60 s of TCP_USER_TIMEOUT (TcpExtTCPAbortOnTimeout 1 after a single TcpExtTCPTimeouts, of a connection of heartbeats alone; Linux 6.18).
+// The kernel's judgement is not asked for: its time runs from the first packet that was sent again of recoveries that follow each other, which on a link that is
+// always full is minutes. Of four members in a ring at 20 Mbit/s a connection with 60 s of TCP_USER_TIMEOUT was ended 266 s behind its only TcpExtTCPTimeouts
+// (TcpExtTCPAbortOnTimeout 1, Linux 6.18) while its bytes arrived.
 void set_connection_options(Socket& socket) {
   const int fd = socket.native_handle();
   const int on = 1;
@@ -99,6 +100,11 @@ void set_connection_options(Socket& socket) {
   const int never = std::numeric_limits<int>::max();  // ms; 0 would be about a quarter of an hour
   setsockopt(fd, IPPROTO_TCP, TCP_USER_TIMEOUT, &never, sizeof never);
   socket.non_blocking(true);
+}
+
+void let_go(Socket& socket) {
+  constexpr int kMilliseconds = 10'000;
+  setsockopt(socket.native_handle(), IPPROTO_TCP, TCP_USER_TIMEOUT, &kMilliseconds, sizeof kMilliseconds);
 }
 
 void set_unsent_mark(Socket& socket, std::size_t bytes) {

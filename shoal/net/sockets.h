@@ -41,7 +41,8 @@ void sockets_before_fork();
 void sockets_after_fork_parent();
 void sockets_after_fork_child();  // closes every registered socket
 
-void set_connection_options(Socket& socket);                       // no delay; the kernel does not give it up
+void set_connection_options(Socket& socket);                       // no delay; the kernel does not give it up for as long as it can be told
+void let_go(Socket& socket);                                       // what is not acknowledged is of no use any more, and is sent again for seconds only
 void set_unsent_mark(Socket& socket, std::size_t bytes);           // TCP_NOTSENT_LOWAT
 std::size_t unacknowledged(Socket& socket);                        // bytes the peer's kernel does not have yet
 std::size_t unsent(Socket& socket);                                // of these, what is not on the network either

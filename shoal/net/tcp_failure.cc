@@ -68,12 +68,8 @@ std::shared_ptr<const Error> TcpTransport::left_error(Rank peer) const {
                                  "what is open here needs every member; to train on uneven data: model.join()");
 }
 
-// Of a connection, with a member that is heard on the other one. Far longer than a silent member lives: where several send to one slow link, TCP may lose a packet
-// and its repetitions for many seconds in a row, and who lives is for heartbeats to say.
-Nanoseconds TcpTransport::longest_stall() const { return 12 * limits_.dead; }
-
-std::string TcpTransport::stalled_for() const {
-  return "it is heard, and nothing that was sent to it has been acknowledged for " + show_seconds(Seconds(longest_stall()).count());
+std::string TcpTransport::stalled() const {
+  return "it is heard, and one of its connections has acknowledged nothing for " + show_seconds(Seconds(stalls_after_ * limits_.heartbeat).count());
 }
 
 std::string TcpTransport::not_heard() const { return "not heard for " + show_seconds(Seconds(limits_.dead).count()); }
@@ -83,18 +79,26 @@ void TcpTransport::lose(Rank peer, const std::string& how) {
   goes_on(on_peer_lost_) ? go_on_without(peer, why) : end(why, peer);
 }
 
-void TcpTransport::miss(Rank peer) {
+// Where others go on all agree whose links are no good (losses.h).
+void TcpTransport::give_up(Rank peer, const std::string& how) {
+  if (failure() || leaving_ || losses_.lost(peer)) return;
+  if (!goes_on(on_peer_lost_)) return lose(peer, how);
   health_.left(peer);
-  losses_.silent(rank_, peer, steady_now());
-  tell_others(wire::Kind::silent, peer, Error(Code::peer_lost, not_heard()));
-  loop_.at(*losses_.due(), [self = shared_from_this()] { self->conclude(); });
+  tell_others(wire::Kind::silent, peer, Error(Code::peer_lost, how));
+  note_silent(rank_, peer, how);
+}
+
+void TcpTransport::note_silent(Rank a, Rank b, const std::string& how) {
+  losses_.silent(a, b, steady_now());
+  for (const Rank end : {a, b}) why_silent_.try_emplace(end, how);
+  if (losses_.due()) loop_.at(*losses_.due(), [self = shared_from_this()] { self->conclude(); });
 }
 
 void TcpTransport::conclude() {
   if (failure() || leaving_) return;
   for (const Rank gone : losses_.conclude(steady_now())) {
     if (gone == rank_) return given_up("itself: its links to others are silent");
-    go_on_without(gone, std::make_shared<Error>(Code::peer_lost, member(gone) + " was lost: " + not_heard() + last_did(gone)));
+    go_on_without(gone, std::make_shared<Error>(Code::peer_lost, member(gone) + " was lost: " + why_silent_[gone] + last_did(gone)));
   }
 }
 
@@ -147,8 +151,7 @@ void TcpTransport::told(Rank peer, wire::Kind kind, const wire::Notice& notice) 
   if (!goes_on(on_peer_lost_)) return broke_rules(peer, "goes on without a member, and this one does not");
   if (failure() || leaving_) return;
   if (kind == wire::Kind::silent) {
-    losses_.silent(peer, notice.culprit, steady_now());
-    if (losses_.due()) loop_.at(*losses_.due(), [self = shared_from_this()] { self->conclude(); });
+    note_silent(peer, notice.culprit, notice.reason);
   } else if (notice.culprit == rank_) {
     given_up(member(peer) + ": " + notice.reason);
   } else {
@@ -185,18 +188,20 @@ void TcpTransport::connection_lost(Rank rank, wire::Channel channel, std::error_
     return;
   }
   if (why == std::errc::protocol_error) return broke_rules(rank, "sent bytes that are no frame of ours");
-  const bool silent = means_silence(why);
-  if (channel == wire::Channel::control && !silent) return lose(rank, "connection closed");
-  // Whether it is silent altogether, or this member cut off, health knows by then.
-  const Nanoseconds delay = silent ? limits_.dead + 2 * limits_.heartbeat : kNewsDelay;
-  const std::string how = silent ? "connection ended: " + why.message() : "connection closed";
-  loop_.at(steady_now() + delay, [self = shared_from_this(), rank, how] {
+  if (means_silence(why)) {  // health knows by then whether it is silent altogether, or this member cut off
+    loop_.at(steady_now() + limits_.dead + 2 * limits_.heartbeat, [self = shared_from_this(), rank, said = why.message()] {
+      if (!self->peers_[rank]->gone) self->give_up(rank, "its connection ended: " + said);
+    });
+    return;
+  }
+  if (channel == wire::Channel::control) return lose(rank, "connection closed");
+  loop_.at(steady_now() + kNewsDelay, [self = shared_from_this(), rank] {
     if (self->leaving_ || self->failure() || self->losses_.lost(rank)) return;
     Peer& late = *self->peers_[rank];
     if (late.gone) {
       late.fail_receives(self->left_error(rank));
     } else {
-      self->lose(rank, how);
+      self->lose(rank, "connection closed");
     }
   });
 }

@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <cstdio>
-#include <optional>
 
 #include "shoal/core/event.h"
 #include "shoal/core/text.h"
@@ -23,6 +22,7 @@ TcpTransport::TcpTransport(Rank rank, Rank size, const JoinOptions& options)
       rank_(rank),
       size_(size),
       limits_{options.heartbeat, options.suspect, options.dead},
+      stalls_after_(static_cast<std::uint32_t>(options.stalled / options.heartbeat)),
       on_peer_lost_(options.on_peer_lost.value_or(OnPeerLost::fail)),
       hosts_(size),
       memory_connections_(loop_),
@@ -90,13 +90,13 @@ void TcpTransport::tick() {
   heartbeat_timer_ = loop_.at(steady_now() + limits_.heartbeat, [self = shared_from_this()] { self->tick(); });
   const std::string activity = own_activity();
   Nanoseconds slowest{};
-  std::optional<Rank> stalled;
+  std::vector<Rank> stalled_peers;
   for (const auto& peer : peers_) {
     if (!peer || peer->gone || losses_.lost(peer->rank())) continue;
     if (!peer->connected()) health_.heard(peer->rank(), steady_now());  // joining has a deadline of its own
     peer->heartbeat(steady_now(), activity);
     peer->ask_for_credit();
-    if (peer->stalled_heartbeats() * limits_.heartbeat >= longest_stall()) stalled = peer->rank();
+    if (peer->stalled_heartbeats() == stalls_after_) stalled_peers.push_back(peer->rank());
     slowest = std::max(slowest, peer->shortest_round_trip());
     credit_.round_trip(peer->rank(), std::chrono::duration_cast<Nanoseconds>(Seconds(peer->stats().round_trip)));
   }
@@ -109,16 +109,11 @@ void TcpTransport::tick() {
     Events::local().record({.kind = EventKind::note, .begin = now, .end = now, .step = -1, .peer = static_cast<std::int32_t>(suspect),
                             .value = 0, .name = Events::local().intern(said)});
   }
-  if (verdict.dead.empty() && stalled) return lose(*stalled, stalled_for());
-  if (verdict.dead.empty()) return;
   if (verdict.cut_off) {
-    end(std::make_shared<Error>(Code::peer_lost, "this member (" + member(rank_) + ") is cut off: it hears no other member"),
-        rank_);
-  } else if (goes_on(on_peer_lost_)) {
-    for (const Rank dead : verdict.dead) miss(dead);
-  } else {
-    lose(verdict.dead.front(), not_heard());
+    return end(std::make_shared<Error>(Code::peer_lost, "this member (" + member(rank_) + ") is cut off: it hears no other member"), rank_);
   }
+  for (const Rank dead : verdict.dead) give_up(dead, not_heard());
+  for (const Rank peer : stalled_peers) give_up(peer, stalled());
 }
 
 // --- streams

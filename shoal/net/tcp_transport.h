@@ -90,13 +90,13 @@ class TcpTransport final : public Transport,
   void tick();
   std::string member(Rank rank) const;                 // "rank 2 (hostb)"
   std::string not_heard() const;
-  Nanoseconds longest_stall() const;
-  std::string stalled_for() const;
+  std::string stalled() const;
   std::string last_did(Rank rank) const;               // "; it last did: ...", or nothing
   std::string own_activity();
   std::shared_ptr<const Error> left_error(Rank peer) const;
   void lose(Rank peer, const std::string& how);        // for certain
-  void miss(Rank peer);                                // it is silent
+  void give_up(Rank peer, const std::string& how);     // its link is no good, though both of its ends may live
+  void note_silent(Rank a, Rank b, const std::string& how);
   void conclude();
   void go_on_without(Rank peer, const Failure& why);
   void given_up(const std::string& by_whom);           // this member
@@ -108,6 +108,7 @@ class TcpTransport final : public Transport,
   Loop& loop_;
   const Rank rank_, size_;
   const HealthLimits limits_;
+  const std::uint32_t stalls_after_;                   // heartbeats
   const OnPeerLost on_peer_lost_;
   std::vector<std::string> hosts_;
   MemoryConnections memory_connections_;               // outlives the peers
@@ -122,6 +123,7 @@ class TcpTransport final : public Transport,
   bool failed_ = false;    // failure_ is set; the loop's copy
   Health health_;
   Losses losses_;
+  std::map<Rank, std::string> why_silent_;             // by either end of a silent link, as it was told first
   std::uint64_t arrivals_ = 0;
   ClosedOperations closed_{4096};
   std::uint64_t heartbeat_timer_ = 0, credit_timer_ = 0;

@@ -119,7 +119,7 @@ void DataParallel::close_iteration() {
   if (exchange_->iteration() < measured_iterations_) return;
   const Instant began = steady_now();
   choose_plan();
-  record(EventKind::planning, began, steady_now(), parameters_.size(), 0);
+  record(EventKind::planning, began, steady_now(), parameters_.size(), options_.plan ? 0 : 1);
 }
 
 std::uint64_t DataParallel::asked() { return std::exchange(asked_, 0); }

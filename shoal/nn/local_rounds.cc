@@ -210,7 +210,7 @@ void LocalRounds::choose_plan() {
   exchange_.replan(agreed_plan(session_, [this] {
     return exchange::make_plan(plan().tensors, session_.size(), session_.link_model(), {}, options_.choice);
   }));
-  Events::local().record({EventKind::planning, began, steady_now(), static_cast<std::int64_t>(steps_), -1, 0, 0});
+  Events::local().record({EventKind::planning, began, steady_now(), static_cast<std::int64_t>(steps_), -1, 1, 0});
 }
 
 // --- around it

@@ -34,7 +34,8 @@ class Pace {
   // A forward pass: what is placed in it, behind its gates, is none of its seconds.
   void forward_begins() { placing_before_ = placing_now_; }
   void forward_took(double seconds) { own_.forward.took(seconds - (placing_now_ - placing_before_)); }
-  // whole: with what was waited in it; gradients_at: seconds of this, by parameter, negative for one that came behind it or not at all.
+  // whole: with what was waited in it; gradients_at: seconds of this, by parameter, negative for one that came behind it or not at all. Shares of the whole are
+  // kept, as if what was waited lay evenly in it.
   void backward_took(double seconds, double whole, std::span<const double> gradients_at) {
     own_.backward.took(seconds);
     produced_.resize(gradients_at.size());

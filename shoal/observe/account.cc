@@ -112,12 +112,10 @@ class MemberTimes {
     if (event.kind == EventKind::backward) backward_steps_.insert(event.step);
   }
 
-  // When the plan was made, behind the first steps: what is planned later is that plan fitted to other links. The beginning of time without one.
+  // When the plan was made from what the first steps took. The beginning of time where none was: it was given, or is another run's.
   static Instant planned_at(const std::vector<Event>& events) {
-    bool trains = false;
     for (const Event& event : events) {
-      trains = trains || event.kind == EventKind::backward;
-      if (trains && event.kind == EventKind::planning) return event.begin;
+      if (event.kind == EventKind::planning && event.value > 0) return event.begin;
     }
     return {};
   }

@@ -110,7 +110,7 @@ class Explainer {
     add(CauseKind::start_up, start_up, "start-up",
         fmt::format("{} from shoal.init() to the first forward pass, {} to measure links and make the plan", show_seconds(before),
                     show_seconds(planning)),
-        fmt::format("paid once: with ten times the steps it is {}", percent(start_up / (10 * made_.seconds - 9 * start_up))));
+        paid_once(start_up));
     const double known = mean_of(account_, &RankAccount::loading) + mean_of(account_, &RankAccount::pauses) +
                          mean_of(account_, &RankAccount::recording) + planning;
     const double rest = std::max(0.0, account_.mean.other - known);
@@ -127,6 +127,10 @@ class Explainer {
     if (seconds > 0) made_.causes.push_back({kind, seconds, std::move(title), std::move(says), std::move(remedy)});
   }
 
+  std::string paid_once(double seconds) const {
+    return fmt::format("paid once: with ten times the steps it is {}", percent(seconds / (10 * made_.seconds - 9 * seconds)));
+  }
+
   // --- the network
 
   void first_steps() {
@@ -138,7 +142,7 @@ class Explainer {
     add(CauseKind::first_steps, longer, "the first steps, before the plan",
         fmt::format("the first {:.0f} steps, from which the plan is made, waited {} for the network, {} longer than as many later ones", steps, show_seconds(first),
                     show_seconds(longer)),
-        fmt::format("paid once: with ten times the steps it is {}", percent(longer / (10 * made_.seconds - 9 * longer))));
+        paid_once(longer));
   }
 
   void network() {

@@ -9,6 +9,7 @@
 #include <set>
 
 #include "forked.h"
+#include "own_connections.h"
 #include "shoal/net/inproc.h"
 
 namespace shoal::net {
@@ -195,6 +196,34 @@ TEST(Losses, processes_go_on_without_one_that_stands_still_and_it_learns_so) {
     EXPECT_THAT(line, HasSubstr("was lost: not heard for 500 ms"));
   }
   team.members[0]->signal(SIGCONT);
+  EXPECT_THAT(team.members[0]->line(), HasSubstr("this member (rank 0"));
+}
+
+// Rank 0 acknowledges nothing that is large: all of its links are no good, and of those of the others one each.
+TEST(Losses, processes_go_on_without_the_one_whose_links_all_stand_still) {
+  JoinOptions options = shrinking(quick_health());
+  options.stalled = 300ms;
+  options.shared_memory = false;
+  Team team(3, options, [](Job& job) {
+    Transport& transport = job.transport();
+    static std::vector<std::byte> large(4 << 20);  // until this process ends
+    if (transport.rank() == 0) {
+      for (const OwnConnection& connection : own_connections()) swallow_large(connection);
+    }
+    transport.post([&] {  // before anything is heard of a loss
+      if (transport.rank() == 0) {
+        for (const Rank from : {1u, 2u}) transport.receive(from, {3, 0}, {}, std::span(large), [](const Failure&) {});
+      } else {
+        transport.send(0, {3, 0}, {}, std::span(large), [](const Failure&) {});
+      }
+    });
+    return go_on_without(job, transport.rank() == 0 ? 1 : 0);
+  });
+  for (const Rank survivor : {1u, 2u}) {
+    const std::string line = team.members[survivor]->line();
+    EXPECT_EQ(line.rfind("went on: rank 0 (", 0), 0u) << line;
+    EXPECT_THAT(line, HasSubstr("has acknowledged nothing for 300 ms"));
+  }
   EXPECT_THAT(team.members[0]->line(), HasSubstr("this member (rank 0"));
 }
 

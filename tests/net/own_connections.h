@@ -46,11 +46,16 @@ inline void refuse(const OwnConnection& connection) {
   connect(connection.fd, &nobody, sizeof nobody);
 }
 
+template <std::size_t N>
+void filter(const OwnConnection& connection, sock_filter (&instructions)[N]) {
+  const sock_fprog program{N, instructions};
+  if (setsockopt(connection.fd, SOL_SOCKET, SO_ATTACH_FILTER, &program, sizeof program) != 0) throw std::runtime_error("SO_ATTACH_FILTER");
+}
+
 // A black hole: what comes from now on is dropped before TCP sees it, neither delivered nor acknowledged. For both directions, at both ends.
 inline void darken(const OwnConnection& connection) {
-  sock_filter take_nothing{BPF_RET | BPF_K, 0, 0, 0};
-  const sock_fprog program{1, &take_nothing};
-  if (setsockopt(connection.fd, SOL_SOCKET, SO_ATTACH_FILTER, &program, sizeof program) != 0) throw std::runtime_error("SO_ATTACH_FILTER");
+  sock_filter take_nothing[] = {{BPF_RET | BPF_K, 0, 0, 0}};
+  filter(connection, take_nothing);
 }
 
 // A bad cable: of what comes from now on `share` is dropped at random before TCP sees it, so the other end sends it again.
@@ -59,8 +64,7 @@ inline void lose(const OwnConnection& connection, double share) {
                              {BPF_JMP | BPF_JGE | BPF_K, 1, 0, static_cast<std::uint32_t>(share * 4294967296.0)},
                              {BPF_RET | BPF_K, 0, 0, 0},
                              {BPF_RET | BPF_K, 0, 0, 0xffffffff}};
-  const sock_fprog program{4, take_most};
-  if (setsockopt(connection.fd, SOL_SOCKET, SO_ATTACH_FILTER, &program, sizeof program) != 0) throw std::runtime_error("SO_ATTACH_FILTER");
+  filter(connection, take_most);
 }
 
 // A path on which large packets vanish and small ones arrive: heartbeats do, and what they speak of does not. Until heal().
@@ -69,8 +73,7 @@ inline void swallow_large(const OwnConnection& connection) {
                               {BPF_JMP | BPF_JGT | BPF_K, 1, 0, 4096},
                               {BPF_RET | BPF_K, 0, 0, 0xffffffff},
                               {BPF_RET | BPF_K, 0, 0, 0}};
-  const sock_fprog program{4, take_small};
-  if (setsockopt(connection.fd, SOL_SOCKET, SO_ATTACH_FILTER, &program, sizeof program) != 0) throw std::runtime_error("SO_ATTACH_FILTER");
+  filter(connection, take_small);
 }
 inline void heal(const OwnConnection& connection) {
   const int nothing = 0;

@@ -111,8 +111,9 @@ TEST(Account, what_first_steps_wait_is_told_apart) {
   EXPECT_EQ(account_of(run, nullptr).ranks[0].unplanned, 0) << "no plan was made";
   auto& events = run.ranks[0].events;
   const auto next = std::find_if(events.begin(), events.end(), [](const Event& event) { return event.kind == EventKind::forward && event.step == 1; });
-  events.insert(next, {EventKind::planning, ms(112), ms(115)});
-  events.push_back({EventKind::planning, ms(270), ms(275)});  // fitted to other links
+  const auto planning = events.insert(next, {EventKind::planning, ms(112), ms(115)});
+  EXPECT_EQ(account_of(run, nullptr).ranks[0].unplanned, 0) << "fitted to other links";
+  planning->value = 1;
   const RankAccount rank = account_of(run, nullptr).ranks[0];
   EXPECT_NEAR(rank.unplanned, 0.020, kExact);
   EXPECT_EQ(rank.unplanned_steps, 1);
@@ -132,7 +133,7 @@ TEST(Account, other_is_taken_apart_by_its_place) {
     events.push_back({EventKind::backward, ms(at + 15), ms(at + 35), step});
     events.push_back({EventKind::optimizer, ms(at + 35), ms(at + 45), step});
     if (step == 4) events.push_back({EventKind::recording, ms(at + 47), ms(at + 51)});
-    if (step == 4) events.push_back({EventKind::planning, ms(at + 51), ms(at + 54)});
+    if (step == 4) events.push_back({EventKind::planning, ms(at + 51), ms(at + 54), step, -1, 1});
     at += step == 2 ? 245 : 55;
   }
   const RankAccount rank = account_of(run, nullptr).ranks[0];
