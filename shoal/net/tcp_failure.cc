@@ -155,7 +155,9 @@ void TcpTransport::told(Rank peer, wire::Kind kind, const wire::Notice& notice) 
   } else if (notice.culprit == rank_) {
     given_up(member(peer) + ": " + notice.reason);
   } else {
-    go_on_without(notice.culprit, std::make_shared<Error>(Code::peer_lost, notice.reason));
+    // Who found itself out says so of itself, often before others have concluded it.
+    const std::string words = notice.culprit == peer ? member(peer) + " was lost: it says: " + notice.reason : notice.reason;
+    go_on_without(notice.culprit, std::make_shared<Error>(Code::peer_lost, words));
   }
 }
 
