@@ -22,7 +22,7 @@ TcpTransport::TcpTransport(Rank rank, Rank size, const JoinOptions& options)
       rank_(rank),
       size_(size),
       limits_{options.heartbeat, options.suspect, options.dead},
-      stalls_after_(static_cast<std::uint32_t>(options.stalled / options.heartbeat)),
+      stalls_after_(static_cast<std::uint32_t>(std::max<Nanoseconds::rep>(1, options.stalled / options.heartbeat))),
       on_peer_lost_(options.on_peer_lost.value_or(OnPeerLost::fail)),
       hosts_(size),
       memory_connections_(loop_),
