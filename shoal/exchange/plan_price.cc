@@ -151,8 +151,12 @@ ExchangePlan settled(ExchangePlan plan, const Took& took, std::span<const double
   for (std::size_t i = 0; i < plan.tensors.size(); ++i) {
     auto& tensor = plan.tensors[i];
     if (tensor.forward_at >= 0 && plan.forward_seconds > 0) tensor.forward_at *= took.forward / plan.forward_seconds;
-    if (tensor.backward_at >= 0 && plan.backward_seconds > 0) tensor.backward_at *= took.backward / plan.backward_seconds;
-    if (i < produced.size() && tensor.backward_at >= 0) tensor.backward_at = produced[i] * took.backward;
+    if (tensor.backward_at < 0) continue;
+    if (i < produced.size()) {
+      tensor.backward_at = produced[i] * took.backward;
+    } else if (plan.backward_seconds > 0) {
+      tensor.backward_at *= took.backward / plan.backward_seconds;
+    }
   }
   plan.forward_seconds = took.forward;
   plan.backward_seconds = took.backward;

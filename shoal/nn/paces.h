@@ -59,8 +59,8 @@ class Machine {
     const double members = std::max<double>(1, static_cast<double>(computing_));
     return {sum_.forward / members, sum_.backward / members, sum_.between / members, sum_.processor / members};
   }
-  double a_flop() const { return a_flop_ / static_cast<double>(std::max<std::size_t>(1, multiplying_)); }
-  double own_flop() const { return own_flop_ / static_cast<double>(std::max<std::size_t>(1, multiplying_)); }
+  double a_flop() const { return mean_of_multiplying(a_flop_); }
+  double own_flop() const { return mean_of_multiplying(own_flop_); }
   double members_a_core() const { return static_cast<double>(members_) / static_cast<double>(std::max<std::size_t>(1, cores_.size())); }
   bool crowded() const { return members_a_core() > 1 && !leave_one_idle(); }
   // What each parameter takes of an iteration in which it is stepped by itself. With a core each, half of that passes while the member waits.
@@ -76,6 +76,8 @@ class Machine {
   bool leave_one_idle() const {
     return members_a_core() < 1 || (sum_.processor > 0 && sum_.processor * members_a_core() < kBusy * sum_.seconds());
   }
+
+  double mean_of_multiplying(double sum) const { return sum / static_cast<double>(std::max<std::size_t>(1, multiplying_)); }
 
   static constexpr double kBusy = 0.9;  // of the cores, while members compute
   // Of a processor's time, for one member: of four on two cores 57 more operations made a step of 495 ms 33 ms longer, so at least that (docs/training-measured.md).
