@@ -82,6 +82,7 @@ std::string to_json(const ExchangePlan& plan) {
                      {"tensors", tensors}, {"units", units}};
   if (plan.own_rate > 0) json["own_rate"] = plan.own_rate;
   if (plan.servers > 0) json["servers"] = plan.servers;
+  if (plan.measured_iterations != ExchangePlan().measured_iterations) json["measured_iterations"] = plan.measured_iterations;
   if (plan.settled) json["settled"] = 1;
   if (plan.placing_seconds > 0) json["placing_seconds"] = plan.placing_seconds;
   if (plan.processor_seconds > 0) json["processor_seconds"] = plan.processor_seconds;
@@ -109,6 +110,8 @@ ExchangePlan plan_from_json(const std::string& text, const std::string& where) {
   plan.forward_seconds = root.number("forward_seconds", 0);
   plan.backward_seconds = root.number("backward_seconds", 0);
   plan.step_seconds = root.number_or("step_seconds", 0, 0);    // plans of older builds have none, nor what else is read by an _or
+  plan.measured_iterations = root.whole_or("measured_iterations", UINT32_MAX, plan.measured_iterations);
+  if (plan.measured_iterations == 0) root.bad("measured_iterations", "is 0");
   plan.settled = root.whole_or("settled", 1, 0) == 1;
   plan.placing_seconds = root.number_or("placing_seconds", 0, 0);
   plan.processor_seconds = root.number_or("processor_seconds", 0, 0);

@@ -135,7 +135,9 @@ double price_units(ExchangePlan& plan) {
   for (std::size_t u = 0; u < work.size(); ++u) work[u].thread += at_gates[u];
   const double besides = plan.operating_seconds() + (by_parameter && !plan.settled ? 0 : plan.stepping_seconds() - placing);
   const auto line = foresee(work, plan.forward_seconds, backward, plan.order,
-                            {.most = plan.link.saves / plan.link.rate, .besides = besides - std::accumulate(after.begin(), after.end(), between)});
+                            {.saves = plan.link.saves / plan.link.rate,
+                             .besides = besides - std::accumulate(after.begin(), after.end(), between),
+                             .queued = kQueued / plan.link.rate});
   for (std::size_t u = 0; u < plan.units.size(); ++u) plan.units[u].predicted_exposed += std::max(0.0, line.waited[u] - at_gates[u]);
   const double returned = expose_returns(plan, work, after);
   return line.seconds + between + returned + besides;

@@ -17,9 +17,9 @@ struct Batch {
 
 class Link {
  public:
-  // saves: seconds at most; saved: of them when backward begins.
-  Link(std::span<const Work> units, Order order, double saves, double saved)
-      : units_(units), order_(order), saves_(saves), saved_(saved), left_(units.size()), arrived_(units.size()) {
+  // saved: of traits.saves, when backward begins.
+  Link(std::span<const Work> units, Order order, const LinkTraits& traits, double saved)
+      : units_(units), order_(order), traits_(traits), saved_(saved), left_(units.size()), arrived_(units.size()) {
     for (std::uint32_t u = 0; u < units.size(); ++u) {
       left_[u] = units[u].pieces;
       later_.push({units[u].ready, u, units[u].pieces, false});
@@ -27,9 +27,12 @@ class Link {
   }
 
   std::vector<double> run() {
+    double queues = 0;  // when the next piece does: as soon as there is room
     while (!later_.empty() || !waiting_.empty()) {
-      if (waiting_.empty()) idle_until(later_.top().at);
-      for (; !later_.empty() && later_.top().at <= now_; later_.pop()) waiting_.push(later_.top());
+      queues = std::max(queues, now_ - traits_.queued);
+      if (waiting_.empty()) queues = std::max(queues, later_.top().at);
+      for (; !later_.empty() && later_.top().at <= queues; later_.pop()) waiting_.push(later_.top());
+      idle_until(queues);
       send_one();
     }
     return std::move(arrived_);
@@ -42,7 +45,7 @@ class Link {
 
  private:
   void idle_until(double at) {
-    saved_ = std::min(saves_, saved_ + std::max(0.0, at - now_));
+    saved_ = std::min(traits_.saves, saved_ + std::max(0.0, at - now_));
     now_ = std::max(now_, at);
   }
 
@@ -78,7 +81,7 @@ class Link {
 
   const std::span<const Work> units_;
   const Order order_;
-  const double saves_;
+  const LinkTraits traits_;
   double saved_;
   std::vector<std::uint32_t> left_;  // pieces that have not arrived
   std::vector<double> arrived_;
@@ -134,16 +137,16 @@ Timeline go_through(std::span<const Work> units, std::vector<double> arrived, do
 
 // In the steady state an iteration begins with what the one before has left, so that no more goes through the link than its rate: the most that a link
 // has at the beginning and again at the end, by halving.
-Timeline foresee(std::span<const Work> units, double forward, double backward, Order order, const Saving& saving) {
+Timeline foresee(std::span<const Work> units, double forward, double backward, Order order, const LinkTraits& traits) {
   constexpr int kHalvings = 8;
   const auto begun_with = [&](double saved, Timeline& line) {
-    Link link(units, order, saving.most, saved);
+    Link link(units, order, traits, saved);
     line = go_through(units, link.run(), forward, backward, order);
-    return link.saved(line.seconds + saving.besides) >= saved;  // and so it goes on
+    return link.saved(line.seconds + traits.besides) >= saved;  // and so it goes on
   };
   Timeline line;
   double least = 0;
-  double most = std::min(saving.most, std::accumulate(units.begin(), units.end(), 0.0, [](double sum, const Work& work) { return sum + work.bytes; }));
+  double most = std::min(traits.saves, std::accumulate(units.begin(), units.end(), 0.0, [](double sum, const Work& work) { return sum + work.bytes; }));
   if (begun_with(most, line)) return line;
   for (int i = 0; i < kHalvings; ++i) {
     const double middle = (least + most) / 2;

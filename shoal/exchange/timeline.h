@@ -28,11 +28,12 @@ struct Work {
   std::uint32_t pieces = 1;    // that take their turns on the link; >= 1
 };
 
-// A link that saves up while it is idle (LinkModel::saves).
-struct Saving {
-  double most = 0;     // seconds of the link that it makes up for later
+// What a link is beside its rate; seconds of it.
+struct LinkTraits {
+  double saves = 0;    // saved up at most while it is idle, and made up for later (LinkModel::saves)
   double besides = 0;  // of an iteration, in which the link is idle and which are not in the timeline, as the optimizer's behind a barrier, less those in
                        // which it is busy beside the timeline
+  double queued = 0;   // that stand in queues which know no order: pieces in them are not overtaken by what is more urgent
 };
 
 struct Timeline {
@@ -42,6 +43,6 @@ struct Timeline {
 };
 // Units in the order in which they are complete. The link is free when backward begins: all of an iteration has arrived by the end of the
 // next forward pass.
-Timeline foresee(std::span<const Work> units, double forward, double backward, Order order, const Saving& saving = {});
+Timeline foresee(std::span<const Work> units, double forward, double backward, Order order, const LinkTraits& traits = {});
 
 }  // namespace shoal::exchange

@@ -40,7 +40,7 @@ DataParallel::DataParallel(Session& session, std::vector<NamedTensor> parameters
       pair_names_(*this, parameters_.size()),
       accounted_(parameters_.size()),
       installed_(parameters_.size()),
-      measured_iterations_(options_.measured_iterations),
+      measured_iterations_((options_.plan ? *options_.plan : exchange::ExchangePlan()).measured_iterations),
       first_use_(parameters_.size()),
       backward_at_(parameters_.size(), -1),
       hooks_(std::make_unique<GradientHooks>(static_cast<GradientListener&>(*this), tensors_of(parameters_))) {

@@ -66,7 +66,6 @@ class DataParallel final : private GradientListener, private PairListener, priva
   struct Options {
     exchange::Choice choice;                     // how a plan is chosen after the first iterations, from measured figures
     std::optional<exchange::ExchangePlan> plan;  // the saved one that the choice names: replayed
-    std::uint64_t measured_iterations = 3;       // before the plan is chosen
     std::vector<c10::DeviceIndex> pretend_devices;  // for tests: the CPU as these devices (staging.h), on which parameters lie in turns; none: as itself
     std::vector<Table> tables;                   // parameters of which a pass may touch few rows
     // Turns an Error into what may be thrown through autograd (Python: its own exception). Default: throw.
@@ -315,7 +314,7 @@ class DataParallel final : private GradientListener, private PairListener, priva
   std::uint64_t settled_from_ = 0, settles_at_ = 0;  // the plan's first iteration, and that after which it next predicts from those that it has had; 0: never
   double exposed_before_ = 0;              // the sum when the last iteration ended
   double waited_for_weights_ = 0;          // since the last look at what is waited, and no part of what is exposed
-  std::uint64_t measured_iterations_;
+  std::uint64_t measured_iterations_;      // before the plan is chosen, less those of a run that this one continues
   std::vector<std::pair<std::uint32_t, double>> first_use_;  // and the part of forward before it; -1: nobody can wait there
   double waited_besides_ = 0;              // for those among whom layers are divided, and for buffers
   double waited_before_pass_ = 0;          // of waited(), when the forward or backward pass began

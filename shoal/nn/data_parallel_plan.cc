@@ -18,6 +18,10 @@ constexpr std::uint64_t kFollow = std::uint64_t{1} << 61;
 constexpr std::uint64_t kOver = std::uint64_t{1} << 62;
 // Not asked but told with it: what the iteration comes behind. Who has no data tells neither.
 constexpr std::uint64_t kBehindStep = std::uint64_t{1} << 60, kBehindPass = std::uint64_t{1} << 59;
+// Likewise: training waited so long for the first iteration that of those that are measured before the plan is chosen the next one is the last. The first one's
+// passes are too cold to choose by, and what a script does between two steps (divided.py) it shows between these.
+constexpr std::uint64_t kWaitedLong = std::uint64_t{1} << 58;
+constexpr double kLong = 10;  // seconds
 
 // So many iterations by the plan say what one usually takes, without the first, which places and allocates. In the tens of milliseconds that these are of a
 // small model caches and the allocator are still cold: once more, then, when they are warm.
@@ -27,7 +31,8 @@ constexpr std::uint64_t kUntilSettled = 10, kUntilSettledAgain = 60;
 
 exchange::Told DataParallel::told() const {
   const std::uint64_t asks = asks_ | (wants_fit_ ? kFit : 0) | (has_drifted_ ? kFollow : 0) | (dismisses_ ? kOver : 0) |
-                             (behind_ == Behind::step ? kBehindStep : behind_ == Behind::pass ? kBehindPass : 0);
+                             (behind_ == Behind::step ? kBehindStep : behind_ == Behind::pass ? kBehindPass : 0) |
+                             (exchange_->iteration() == 1 && communication_.exposed > kLong ? kWaitedLong : 0);
   exchange::Told told{.asks = asks, .digest = digest_is_due() ? digest() : 0};
   if (weight_ > 0) told.took = pace_.latest();  // who has no data takes no time
   told.took.processor *= members_a_core_;
@@ -47,10 +52,11 @@ void DataParallel::require_equal_steps() const {
 
 void DataParallel::hear_asks() {
   const auto asks = exchange_->asked();
-  asked_ |= asks & ~(kFit | kFollow | kOver | kBehindStep | kBehindPass);
+  asked_ |= asks & ~(kFit | kFollow | kOver | kBehindStep | kBehindPass | kWaitedLong);
   over_ = (asks & kOver) != 0;
   fit_asked_ = fit_asked_ || (asks & (kFit | kFollow)) != 0;
   measure_asked_ = measure_asked_ || (asks & kFit) != 0;
+  if ((asks & kWaitedLong) && !options_.plan) measured_iterations_ = std::min(measured_iterations_, std::uint64_t{2});
   pace_.slowest_took(exchange_->slowest());
   if (digest_is_due()) compare_replicas();
 }
@@ -75,7 +81,7 @@ void DataParallel::continue_from(std::uint64_t iterations, std::optional<exchang
     note("the checkpoint was made by another plan, " + plan->choice + ": this run chooses anew, by " + choice);
     plan.reset();
   }
-  if (iterations < measured_iterations_) {
+  if (iterations < measured_iterations_ && (!plan || options_.plan)) {
     measured_iterations_ -= iterations;
   } else if (plan) {
     exchange::check_fits(*plan, describe(parameters_, tables_), session_.size(), session_.servers());
@@ -141,7 +147,11 @@ void DataParallel::choose_plan() {
     specs[i].forward_at = first_use_[i].second * pace.forward_seconds;
     specs[i].backward_at = pace.backward_seconds * (backward_at_[i] >= 0 ? backward_at_[i] / latest : 1);
   }
-  take_for_good(agreed_plan(session_, [&] { return exchange::make_plan(specs, session_.living(), session_.link_model(), pace, options_.choice, session_.servers()); }));
+  take_for_good(agreed_plan(session_, [&] {
+    auto plan = exchange::make_plan(specs, session_.living(), session_.link_model(), pace, options_.choice, session_.servers());
+    if (exchange_->before() == 0) plan.measured_iterations = measured_iterations_;
+    return plan;
+  }));
 }
 
 // Iterations are counted, and what they take is measured, from the plan or the group of members on that they go by now.

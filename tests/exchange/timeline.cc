@@ -157,13 +157,13 @@ TEST(Timeline, what_a_link_saves_up_is_made_up_for) {
   const std::vector<std::array<double, 3>> cases = {{0.5, 1, F + B}, {2, 0.5, F + B + 1.5}, {2, 5, F + B}, {5, 9, 5}, {5, 1, F + B + 4}};  // on the link, saves, an iteration
   for (const auto& [link, saves, expected] : cases) {
     const std::vector<Work> one = {{.ready = B, .link = link, .bytes = link}};
-    EXPECT_NEAR(foresee(one, F, B, Order::fifo, {.most = saves}).seconds, expected, 0.02) << link << " " << saves;
+    EXPECT_NEAR(foresee(one, F, B, Order::fifo, {.saves = saves}).seconds, expected, 0.02) << link << " " << saves;
   }
   const std::vector<Work> one = {{.ready = B, .link = 5, .bytes = 5}};  // where the link is idle for two seconds more, or busy for one
-  EXPECT_NEAR(foresee(one, F, B, Order::fifo, {.most = 9, .besides = 2}).seconds, F + B, 0.02);
-  EXPECT_NEAR(foresee(one, F, B, Order::fifo, {.most = 9, .besides = -1}).seconds, 5 + 1, 0.02);
+  EXPECT_NEAR(foresee(one, F, B, Order::fifo, {.saves = 9, .besides = 2}).seconds, F + B, 0.02);
+  EXPECT_NEAR(foresee(one, F, B, Order::fifo, {.saves = 9, .besides = -1}).seconds, 5 + 1, 0.02);
   const std::vector<Work> late = {{.ready = B, .link = 5, .bytes = 1}};  // four of them are latency
-  EXPECT_NEAR(foresee(late, F, B, Order::fifo, {.most = 9}).seconds, F + B + 4, 0.02);
+  EXPECT_NEAR(foresee(late, F, B, Order::fifo, {.saves = 9}).seconds, F + B + 4, 0.02);
   std::mt19937_64 random(7);
   for (int i = 0; i < 200; ++i) {
     const auto model = random_model(random);
@@ -171,7 +171,7 @@ TEST(Timeline, what_a_link_saves_up_is_made_up_for) {
     for (const Order order : {Order::fifo, Order::priority}) {
       double before = foresee(units, model.F, model.B, order).seconds;
       for (const double saves : {0.1, 1.0, 10.0, 1000.0}) {
-        const double seconds = foresee(units, model.F, model.B, order, {.most = saves}).seconds;
+        const double seconds = foresee(units, model.F, model.B, order, {.saves = saves}).seconds;
         EXPECT_LE(seconds, before * (order == Order::fifo ? 1.01 : 1.06)) << i;  // pieces that are sooner may take another's turn
         EXPECT_GE(seconds, std::max(model.F + model.B, model.C) * 0.999);
         before = seconds;
@@ -187,6 +187,26 @@ TEST(Timeline, what_has_left_the_link_stands_behind_others_only_where_they_wait_
   EXPECT_DOUBLE_EQ(foresee(units, 1, 2, Order::priority).arrived[0], 6) << "nothing waits any more";
   units[0].link = 0.5;
   EXPECT_DOUBLE_EQ(foresee(units, 1, 2, Order::priority).arrived[1], 3);
+}
+
+// A piece is queued before it is on the link, and what becomes urgent then comes behind it. Without other pieces it makes no difference.
+TEST(Timeline, what_is_queued_is_not_overtaken) {
+  const std::vector<Work> units = {{.ready = 0, .needed = 0.5, .priority = 1, .link = 8, .pieces = 8}, {.ready = 5, .priority = 0, .link = 4, .pieces = 4}};
+  const auto arrived = [&](double queued) { return foresee(units, 1, 5, Order::priority, {.queued = queued}).arrived; };
+  EXPECT_EQ(arrived(0), (std::vector{12.0, 9.0}));
+  EXPECT_EQ(arrived(1.5), (std::vector{12.0, 11.0})) << "two pieces stand in the queue, and one was begun";
+  EXPECT_EQ(arrived(3), (std::vector{8.0, 12.0})) << "all others have gone in";
+  std::mt19937_64 random(11);
+  for (int i = 0; i < 200; ++i) {
+    const auto model = random_model(random);
+    const auto in_order = work_of(model, 8);
+    EXPECT_EQ(foresee(in_order, model.F, model.B, Order::fifo, {.queued = 0.5}).arrived, foresee(in_order, model.F, model.B, Order::fifo).arrived) << i;
+    const auto last_arrives = [&](double queued) {
+      const auto line = foresee(in_order, model.F, model.B, Order::priority, {.queued = queued});
+      return *std::max_element(line.arrived.begin(), line.arrived.end());
+    };
+    EXPECT_NEAR(last_arrives(1e9), last_arrives(0), 1e-9) << i << ": the link has as much to do";
+  }
 }
 
 // While a unit's last steps get there, the next one is on the link.

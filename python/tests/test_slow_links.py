@@ -1,0 +1,89 @@
+"""Two hosts between which a step of whole gradients takes some twelve seconds: the plan is chosen after two of them, not three, and replays from there.
+
+Each host is a network namespace of a lab. Oracle: one process; and for the replay, over a quicker network, the bits.
+"""
+
+import json
+import os
+import subprocess
+import sys
+
+import pytest
+import torch
+import torch.nn.functional as F
+from torch import nn
+
+import shoal
+import tiny
+from pool import environment, program
+
+MEMBERS, STEPS, WIDTH = 2, 6, 2000
+
+
+def trained(plan="auto"):
+    """The values after all steps, the ways of each step's plan, and the last one."""
+    torch.manual_seed(1)
+    net, optimizer = tiny.wrap(nn.Linear(WIDTH, WIDTH), plan=plan)
+    ways = []
+    for step in range(STEPS):
+        ways.append(ways_of(json.loads(net.plan)))
+        optimizer.zero_grad()
+        loss(net, step, shoal.rank()).backward()
+        optimizer.step()
+    return tiny.values(net), ways, net.plan
+
+
+def ways_of(plan) -> dict:
+    return {plan["tensors"][t]["name"]: unit["way"] for unit in plan["units"] for t in unit["tensors"]}
+
+
+def loss(net, step: int, rank: int):
+    x, y = tiny.data(step, rank, width=WIDTH)
+    return F.cross_entropy(net(x), y)
+
+
+def member(folder):
+    torch.set_num_threads(1)
+    shoal.init()
+    torch.save(trained(), f"{folder}/{shoal.rank()}")
+
+
+@pytest.fixture(scope="module")
+def results(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("members")
+    name = f"slow{os.getpid()}"
+    made = subprocess.run([program(), "lab", "up", "-n", str(MEMBERS), "--rate", "10mbit", "--name", name], capture_output=True, text=True)
+    if made.returncode == 2 and "does not permit network namespaces" in made.stderr:
+        pytest.skip(made.stderr.strip())
+    assert made.returncode == 0, made.stderr
+    try:
+        command = [sys.executable, "-c", f"import torch.optim, test_slow_links as t; t.member({str(folder)!r})"]
+        ran = subprocess.run([program(), "run", "-n", str(MEMBERS), "--lab", name, "--", *command], env=environment(), cwd=folder, capture_output=True, text=True, timeout=400)
+        assert ran.returncode == 0, ran.stderr
+    finally:
+        subprocess.run([program(), "lab", "down", name], check=True)
+    return [torch.load(folder / str(rank)) for rank in range(MEMBERS)]
+
+
+def test_two_long_steps_are_measured_before_the_plan_is_chosen(results):
+    values, ways, plan = results[0]
+    assert [step["weight"] == "factors" for step in ways] == [False] * 2 + [True] * (STEPS - 2)
+    assert json.loads(plan)["measured_iterations"] == 2
+    assert all(tiny.equal(others, values) and theirs == plan for others, _, theirs in results)
+    torch.manual_seed(1)
+    alone = nn.Linear(WIDTH, WIDTH)
+    optimizer = tiny.sgd(alone)
+    for step in range(STEPS):
+        optimizer.zero_grad()
+        (sum(loss(alone, step, rank) for rank in range(MEMBERS)) / MEMBERS).backward()
+        optimizer.step()
+    for got, expected in zip(values, tiny.values(alone)):
+        torch.testing.assert_close(got, expected, rtol=1e-5, atol=1e-6)
+
+
+def test_a_replay_takes_the_plan_after_as_many(results, pool, tmp_path):
+    values, ways, plan = results[0]
+    saved = tmp_path / "plan.json"
+    saved.write_text(plan)
+    again, replayed, _ = pool(MEMBERS).run(trained, str(saved))[0]
+    assert replayed == ways and tiny.equal(again, values)
