@@ -35,7 +35,7 @@ def train(lab: sbs.Lab, args: argparse.Namespace) -> list[dict]:
                "--rounds", str(args.rounds), "--turn", str(args.turn), "--store", f"{lab.address(0)}:{STORE_PORT}",
                "--warmup", str(args.warmup), "--data", args.data, "--places", str(args.places), "--device", args.device, "--plans", *args.plans,
                "--buckets", *map(str, args.buckets), *(flag for flag in ("--autocast", "--compile", "--replay", "--asleep", "--bounded") if getattr(args, flag[2:]))]
-    return sbs.run_members(lab, command, {"GLOO_SOCKET_IFNAME": lab.interface()}, timeout=1800)
+    return sbs.run_members(lab, command, {"GLOO_SOCKET_IFNAME": lab.interface()}, timeout=7200)
 
 
 def ratio_at_a_gigabit(members: int, args: argparse.Namespace) -> float:

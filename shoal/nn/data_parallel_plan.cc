@@ -134,6 +134,7 @@ void DataParallel::choose_plan() {
     require_divisible(*options_.plan);
     return take_for_good(*options_.plan);
   }
+  pace_.step_ends(steady_now(), waited(), cpu_seconds());
   session_.link_model();
   auto specs = exchange_->plan().tensors;
   auto pace = pace_of_all(describe_layers(specs));

@@ -19,17 +19,17 @@ class Pace {
   // The first forward pass since the last iteration; waited: seconds that this member has spent waiting for others so far, which passes are told without;
   // processor: those that its process has had of processors so far.
   void iteration_begins(Instant now, double waited, double processor) {
-    if (began_ != Instant{}) {
-      const double whole = Seconds(now - began_).count(), passes = own_.forward.latest + own_.backward.latest;
-      own_.between.took(std::max(0.0, whole - passes - std::max(0.0, waited - waited_)));  // who waits for other members begins anew at 0
-      own_.processor.took(processor - processor_before_);
-      own_.placing.took(std::min(placing_now_, own_.between.latest));
-      latest_ = {own_.forward.latest, own_.backward.latest, own_.between.latest, own_.processor.latest, own_.placing.latest};
-    }
+    iteration_took(now, waited, processor);
     placing_now_ = placing_before_ = 0;
     began_ = now;
     waited_ = waited;
     processor_before_ = processor;
+  }
+  // Behind the step, where no more is known than of the first iteration: what this one has taken until now, without what a script does before the next.
+  void step_ends(Instant now, double waited, double processor) {
+    if (own_.between.count > 1) return;
+    iteration_took(now, waited, processor);
+    began_ = {};
   }
   // A forward pass: what is placed in it, behind its gates, is none of its seconds.
   void forward_begins() { placing_before_ = placing_now_; }
@@ -61,6 +61,15 @@ class Pace {
   exchange::Took usual_of_slowest() const { return slowest_.forward.count > 0 ? slowest_.value() : usual(); }
 
  private:
+  void iteration_took(Instant now, double waited, double processor) {
+    if (began_ == Instant{}) return;
+    const double whole = Seconds(now - began_).count(), passes = own_.forward.latest + own_.backward.latest;
+    own_.between.took(std::max(0.0, whole - passes - std::max(0.0, waited - waited_)));  // who waits for other members begins anew at 0
+    own_.processor.took(processor - processor_before_);
+    own_.placing.took(std::min(placing_now_, own_.between.latest));
+    latest_ = {own_.forward.latest, own_.backward.latest, own_.between.latest, own_.processor.latest, own_.placing.latest};
+  }
+
   struct Usual {
     double latest = 0;
     std::array<double, 15> kept{};  // the latest, without the first of all

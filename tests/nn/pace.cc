@@ -38,6 +38,28 @@ TEST(Pace, is_of_usual_iterations) {
   EXPECT_NEAR(pace.usual_of_gradients().at(0), 0.75, 1e-9) << "of 15: eight times 0.3 of 0.4, seven times 0.1";
 }
 
+// The first iteration makes what no other does. Behind the second one's step the pace is the second's, whose end is then no news.
+TEST(Pace, behind_the_second_step_it_is_that_of_the_second_iteration) {
+  Pace pace;
+  const auto iteration = [&](Instant now, double waited, double processor, double passes) {
+    pace.iteration_begins(now, waited, processor);
+    pace.forward_took(passes);
+    pace.backward_took(passes, passes, {});
+  };
+  iteration(Instant{1s}, 0, 0, 2);
+  pace.step_ends(Instant{11s}, 3, 9);
+  EXPECT_EQ(pace.usual().between, 3) << "no other is known";
+  iteration(Instant{12s}, 3, 9, 0.5);
+  pace.step_ends(Instant{15s}, 4, 10.5);
+  EXPECT_EQ(pace.usual().between, 1);
+  EXPECT_EQ(pace.usual().processor, 1.5);
+  iteration(Instant{20s}, 4, 12, 0.5);
+  EXPECT_EQ(pace.usual().between, 1);
+  iteration(Instant{23s}, 4, 14, 0.5);
+  pace.step_ends(Instant{100s}, 4, 99);
+  EXPECT_EQ(pace.usual().between, 1.5) << "1 and 2: of those that are known whole, no more";
+}
+
 using Cores = std::vector<int>;
 
 Machine machine_of(const std::vector<Cores>& members, const exchange::Took& took = {}) {
