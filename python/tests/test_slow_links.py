@@ -81,6 +81,17 @@ def test_two_long_steps_are_measured_before_the_plan_is_chosen(results):
         torch.testing.assert_close(got, expected, rtol=1e-5, atol=1e-6)
 
 
+def goes_on(plan):
+    net, _ = tiny.wrap(nn.Linear(WIDTH, WIDTH))
+    net._core.continue_from(2, plan)
+    return net._core.plan_is_final, net.plan
+
+
+def test_a_checkpoint_after_two_of_them_goes_on_by_the_plan(results, pool):
+    _, _, plan = results[0]
+    assert pool(MEMBERS).run(goes_on, plan) == [(True, plan)] * MEMBERS
+
+
 def test_a_replay_takes_the_plan_after_as_many(results, pool, tmp_path):
     values, ways, plan = results[0]
     saved = tmp_path / "plan.json"

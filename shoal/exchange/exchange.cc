@@ -163,6 +163,7 @@ void Exchange::Impl::wait(const Gate& gate, Gate::Version version, const std::st
   const auto end = steady_now();
   note(waited_for_peer, end, -1);
   waited += seconds_between(begin, end);
+  waited_for_means += seconds_between(waited_for_peer, end);
   require_no_failure();
   if (!in_time) late(what);
 }
@@ -272,6 +273,7 @@ void Exchange::replan(ExchangePlan plan) { impl_->take(std::move(plan)); }
 void Exchange::predict(ExchangePlan plan) { impl_->plan = std::move(plan); }
 
 double Exchange::waited() const { return impl_->waited; }
+double Exchange::waited_for_means() const { return impl_->waited_for_means; }
 
 const void* Exchange::result(std::uint32_t tensor) {
   const auto mean = impl_->mean(tensor);

@@ -51,7 +51,8 @@ class Exchange {
   void replan(ExchangePlan plan);
   // What the plan in use predicts, from other figures; in all that decides bits it is the same. Between two iterations; each member for itself.
   void predict(ExchangePlan plan);
-  double waited() const;  // seconds that the caller has stood at gates so far
+  double waited() const;            // seconds that the caller has stood at gates so far
+  double waited_for_means() const;  // of these, once all members were in the iteration
 
   // Weights (samples of this member in this iteration) are gathered from all members with the iteration's number and the
   // plan's hash, so that members which run different code are told apart at once: Error{mismatch}.

@@ -104,7 +104,7 @@ struct Exchange::Impl {
   bool open = false;
   std::size_t unaccounted = 0;
   std::vector<bool> accounted;
-  double waited = 0;                                     // seconds at gates
+  double waited = 0, waited_for_means = 0;               // seconds at gates; of these, behind the roll call's
 
   // Presence: which tensors any member has, so that a gradient absent everywhere stays absent.
   std::vector<std::uint8_t> present, present_anywhere;

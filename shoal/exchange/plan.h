@@ -79,7 +79,7 @@ struct ExchangePlan {
   double multiply_rate = 0;                          // floating-point operations/s at which a member multiplies rows of others; 0: unknown
   double own_rate = 0;                               // at which backward multiplied its own rows, where whole gradients were measured; 0: unknown
   double operation_seconds = 0;                      // what each unit takes of an iteration, however well it hides: of cores that members share
-  std::uint64_t measured_iterations = 3;             // of its run, by whole gradients, before it was chosen: who replays it begins so, too
+  std::uint64_t measured_iterations = 3;             // of its run, by the first plan (nn/first_plan.h), before it was chosen: who replays it begins so, too
   std::vector<TensorSpec> tensors;                   // in registration order
   std::vector<Unit> units;                           // in the order their gradients are produced
 

@@ -110,7 +110,7 @@ ExchangePlan plan_from_json(const std::string& text, const std::string& where) {
   plan.forward_seconds = root.number("forward_seconds", 0);
   plan.backward_seconds = root.number("backward_seconds", 0);
   plan.step_seconds = root.number_or("step_seconds", 0, 0);    // plans of older builds have none, nor what else is read by an _or
-  plan.measured_iterations = root.whole_or("measured_iterations", UINT32_MAX, plan.measured_iterations);
+  plan.measured_iterations = root.whole_or("measured_iterations", plan.measured_iterations, plan.measured_iterations);
   if (plan.measured_iterations == 0) root.bad("measured_iterations", "is 0");
   plan.settled = root.whole_or("settled", 1, 0) == 1;
   plan.placing_seconds = root.number_or("placing_seconds", 0, 0);

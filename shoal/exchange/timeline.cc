@@ -27,7 +27,7 @@ class Link {
   }
 
   std::vector<double> run() {
-    double queues = 0;  // when the next piece does: as soon as there is room
+    double queues = 0;  // when the next piece goes into the queues: as soon as there is room
     while (!later_.empty() || !waiting_.empty()) {
       queues = std::max(queues, now_ - traits_.queued);
       if (waiting_.empty()) queues = std::max(queues, later_.top().at);

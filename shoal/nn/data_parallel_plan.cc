@@ -18,8 +18,8 @@ constexpr std::uint64_t kFollow = std::uint64_t{1} << 61;
 constexpr std::uint64_t kOver = std::uint64_t{1} << 62;
 // Not asked but told with it: what the iteration comes behind. Who has no data tells neither.
 constexpr std::uint64_t kBehindStep = std::uint64_t{1} << 60, kBehindPass = std::uint64_t{1} << 59;
-// Likewise: training waited so long for the first iteration that of those that are measured before the plan is chosen the next one is the last. The first one's
-// passes are too cold to choose by, and what a script does between two steps (divided.py) it shows between these.
+// Likewise: training waited so long for the first iteration's means that of those that are measured before the plan is chosen the next one is the last. The first
+// one's passes are too cold to choose by, and what a script does between two steps (divided.py) it shows between these. Who waits for a device does not say why.
 constexpr std::uint64_t kWaitedLong = std::uint64_t{1} << 58;
 constexpr double kLong = 10;  // seconds
 
@@ -32,7 +32,7 @@ constexpr std::uint64_t kUntilSettled = 10, kUntilSettledAgain = 60;
 exchange::Told DataParallel::told() const {
   const std::uint64_t asks = asks_ | (wants_fit_ ? kFit : 0) | (has_drifted_ ? kFollow : 0) | (dismisses_ ? kOver : 0) |
                              (behind_ == Behind::step ? kBehindStep : behind_ == Behind::pass ? kBehindPass : 0) |
-                             (exchange_->iteration() == 1 && communication_.exposed > kLong ? kWaitedLong : 0);
+                             (exchange_->iteration() == 1 && stagings_.empty() && exchange_->waited_for_means() > kLong ? kWaitedLong : 0);
   exchange::Told told{.asks = asks, .digest = digest_is_due() ? digest() : 0};
   if (weight_ > 0) told.took = pace_.latest();  // who has no data takes no time
   told.took.processor *= members_a_core_;
@@ -134,7 +134,7 @@ void DataParallel::choose_plan() {
     require_divisible(*options_.plan);
     return take_for_good(*options_.plan);
   }
-  pace_.step_ends(steady_now(), waited(), cpu_seconds());
+  if (behind_ == Behind::step) pace_.step_ends(steady_now(), waited(), cpu_seconds());
   session_.link_model();
   auto specs = exchange_->plan().tensors;
   auto pace = pace_of_all(describe_layers(specs));

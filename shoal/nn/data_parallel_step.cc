@@ -84,15 +84,15 @@ void DataParallel::commit() {
   if (!open_) return;
   finish();
   if (!stepping_) update_ends();
-  close_iteration();
   behind_ = Behind::step;
+  close_iteration();
 }
 
 void DataParallel::complete() {
   if (stepping_) return options_.step_the_rest();
   finish();
-  close_iteration();
   behind_ = Behind::pass;
+  close_iteration();
 }
 
 // What all members do together (a fit, a mend) they do at the end of a whole step, a moment that comes in the same order on each of them whatever

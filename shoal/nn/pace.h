@@ -25,7 +25,8 @@ class Pace {
     waited_ = waited;
     processor_before_ = processor;
   }
-  // Behind the step, where no more is known than of the first iteration: what this one has taken until now, without what a script does before the next.
+  // Behind the step, where no more is known than of the first iteration: what this one has taken until now, without what a script does before the next. Behind the
+  // very first one it is the cold one's.
   void step_ends(Instant now, double waited, double processor) {
     if (own_.between.count > 1) return;
     iteration_took(now, waited, processor);

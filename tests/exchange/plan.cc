@@ -236,10 +236,12 @@ TEST(Plan, survives_its_file_to_the_last_digit) {
   }
   auto link = kLink;
   link.saves = 1e5 / 3;
-  const auto plan = make_plan(tensors, 4, link, {1.0 / 3, 2.0 / 7});
+  auto plan = make_plan(tensors, 4, link, {1.0 / 3, 2.0 / 7});
+  plan.measured_iterations = 2;
   const auto again = plan_from_json(to_json(plan), "plan.json");
   EXPECT_EQ(to_json(again), to_json(plan));
   EXPECT_EQ(again.link.saves, link.saves);
+  EXPECT_EQ(again.measured_iterations, 2u);
   EXPECT_TRUE(again.tensors[0].takes_data && !again.tensors[1].takes_data);
   EXPECT_EQ(again.hash(), plan.hash());
   check_fits(again, tensors, 4);
@@ -292,6 +294,10 @@ TEST(Plan, a_file_that_is_no_plan_gives_one_line_that_says_where) {
   EXPECT_THAT(refusal_of_plan(edited("\"way\": \"", "\"way\": \"carrier-pigeon-")), testing::HasSubstr("plan.units[0].way is \"carrier-pigeon-"));
   EXPECT_THAT(refusal_of_plan(edited("\"count\": 3211264", "\"count\": -3")), testing::HasSubstr("plan.tensors[6].count is not a whole number"));
   EXPECT_THAT(refusal_of_plan(edited("\"ranks\": 4", "\"ranks\": 0")), testing::HasSubstr("plan.ranks is 0"));
+  for (const char* count : {"0", "4", "2.5"}) {
+    const auto told = std::string("\"version\": 1, \"measured_iterations\": ") + count;
+    EXPECT_THAT(refusal_of_plan(edited("\"version\": 1", told)), testing::HasSubstr("plan.measured_iterations is "));
+  }
   EXPECT_THAT(refusal_of_plan(edited("\"order\": \"fifo\"", "\"order\": \"lifo\"")), testing::HasSubstr("plan.order is \"lifo\", neither fifo nor priority"));
   const auto whole = to_json(make_plan(fcnet(), 4, kLink));
   for (std::size_t cut = 0; cut < whole.size() - 2; cut += 37) EXPECT_NE(refusal_of_plan(whole.substr(0, cut)), "accepted") << cut;

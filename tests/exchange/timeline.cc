@@ -189,12 +189,13 @@ TEST(Timeline, what_has_left_the_link_stands_behind_others_only_where_they_wait_
   EXPECT_DOUBLE_EQ(foresee(units, 1, 2, Order::priority).arrived[1], 3);
 }
 
-// A piece is queued before it is on the link, and what becomes urgent then comes behind it. Without other pieces it makes no difference.
+// A piece is queued before it is on the link, and what becomes urgent then comes behind it. In order of production that makes no difference, and
+// by priority none to when all are there.
 TEST(Timeline, what_is_queued_is_not_overtaken) {
   const std::vector<Work> units = {{.ready = 0, .needed = 0.5, .priority = 1, .link = 8, .pieces = 8}, {.ready = 5, .priority = 0, .link = 4, .pieces = 4}};
   const auto arrived = [&](double queued) { return foresee(units, 1, 5, Order::priority, {.queued = queued}).arrived; };
   EXPECT_EQ(arrived(0), (std::vector{12.0, 9.0}));
-  EXPECT_EQ(arrived(1.5), (std::vector{12.0, 11.0})) << "two pieces stand in the queue, and one was begun";
+  EXPECT_EQ(arrived(1.5), (std::vector{12.0, 11.0})) << "two pieces have gone in, of which one begins";
   EXPECT_EQ(arrived(3), (std::vector{8.0, 12.0})) << "all others have gone in";
   std::mt19937_64 random(11);
   for (int i = 0; i < 200; ++i) {
