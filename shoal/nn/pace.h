@@ -65,10 +65,11 @@ class Pace {
   void iteration_took(Instant now, double waited, double processor) {
     if (began_ == Instant{}) return;
     const double whole = Seconds(now - began_).count(), passes = own_.forward.latest + own_.backward.latest;
-    own_.between.took(std::max(0.0, whole - passes - std::max(0.0, waited - waited_)));  // who waits for other members begins anew at 0
+    own_.waited.took(std::max(0.0, waited - waited_));  // who waits for other members begins anew at 0
+    own_.between.took(std::max(0.0, whole - passes - own_.waited.latest));
     own_.processor.took(processor - processor_before_);
     own_.placing.took(std::min(placing_now_, own_.between.latest));
-    latest_ = {own_.forward.latest, own_.backward.latest, own_.between.latest, own_.processor.latest, own_.placing.latest};
+    latest_ = {own_.forward.latest, own_.backward.latest, own_.between.latest, own_.processor.latest, own_.placing.latest, own_.waited.latest};
   }
 
   struct Usual {
@@ -88,15 +89,16 @@ class Pace {
     }
   };
   struct Parts {  // of Took
-    Usual forward, backward, between, processor, placing;
+    Usual forward, backward, between, processor, placing, waited;
     void took(const exchange::Took& whole) {
       forward.took(whole.forward);
       backward.took(whole.backward);
       between.took(whole.between);
       processor.took(whole.processor);
       placing.took(whole.placing);
+      waited.took(whole.waited);
     }
-    exchange::Took value() const { return {forward.value(), backward.value(), between.value(), processor.value(), placing.value()}; }
+    exchange::Took value() const { return {forward.value(), backward.value(), between.value(), processor.value(), placing.value(), waited.value()}; }
   };
   Parts own_, slowest_;  // own_.processor: by all threads of the process
   std::vector<Usual> produced_;

@@ -29,14 +29,14 @@ struct MemberPace {
   std::string line() const {
     std::ostringstream words;
     words.precision(std::numeric_limits<double>::max_digits10);
-    words << took.forward << ' ' << took.backward << ' ' << took.between << ' ' << took.processor << ' ' << a_flop << ' ' << own_flop << ' ' << machine;
+    words << took.forward << ' ' << took.backward << ' ' << took.between << ' ' << took.processor << ' ' << took.waited << ' ' << a_flop << ' ' << own_flop << ' ' << machine;
     for (const int core : cores) words << ' ' << core;
     return words.str();
   }
   static MemberPace of(const std::string& line) {
     MemberPace pace;
     std::istringstream words(line);
-    words >> pace.took.forward >> pace.took.backward >> pace.took.between >> pace.took.processor >> pace.a_flop >> pace.own_flop >> pace.machine;
+    words >> pace.took.forward >> pace.took.backward >> pace.took.between >> pace.took.processor >> pace.took.waited >> pace.a_flop >> pace.own_flop >> pace.machine;
     for (int core = 0; words >> core;) pace.cores.push_back(core);
     return pace;
   }
@@ -52,7 +52,7 @@ class Machine {
     if (member.took.forward + member.took.backward <= 0) return;  // out of data
     ++computing_;
     sum_.forward += member.took.forward, sum_.backward += member.took.backward, sum_.between += member.took.between;
-    sum_.processor += member.took.processor;
+    sum_.processor += member.took.processor, sum_.waited += member.took.waited;
   }
 
   exchange::Took mean() const {
@@ -72,14 +72,17 @@ class Machine {
   }
 
  private:
-  // They need not have a core each: they may wait, for a device or for their input, where they seem to compute.
+  // They need not have a core each: they may wait, for a device or for their input, where they seem to compute. Or they wait for the network most of the time, in
+  // which all is done that messages take.
   bool leave_one_idle() const {
-    return members_a_core() < 1 || (sum_.processor > 0 && sum_.processor * members_a_core() < kBusy * sum_.seconds());
+    const double busy = sum_.processor * members_a_core();
+    return members_a_core() < 1 || (busy > 0 && (busy < kBusy * sum_.seconds() || busy < kBusyInAll * (sum_.seconds() + sum_.waited)));
   }
 
   double mean_of_multiplying(double sum) const { return sum / static_cast<double>(std::max<std::size_t>(1, multiplying_)); }
 
-  static constexpr double kBusy = 0.9;  // of the cores, while members compute
+  static constexpr double kBusy = 0.9;       // of the cores, while members compute
+  static constexpr double kBusyInAll = 0.5;  // likewise, of an iteration
   // Of a processor's time, for one member: of four on two cores 57 more operations made a step of 495 ms 33 ms longer, so at least that (docs/training-measured.md).
   static constexpr double kMessage = 30e-6;
   // Likewise: steps of three small models took 66 to 110 us longer for each parameter of four members on two cores, up to 15 with a core each.

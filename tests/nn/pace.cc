@@ -35,6 +35,7 @@ TEST(Pace, is_of_usual_iterations) {
   EXPECT_NEAR(pace.usual().between, 0.05, 1e-6);
   EXPECT_NEAR(pace.usual().processor, 0.5, 1e-9);
   EXPECT_NEAR(pace.usual().placing, 0.03, 1e-9);
+  EXPECT_NEAR(pace.usual().waited, 0.25, 1e-9);
   EXPECT_NEAR(pace.usual_of_gradients().at(0), 0.75, 1e-9) << "of 15: eight times 0.3 of 0.4, seven times 0.1";
 }
 
@@ -101,6 +102,19 @@ TEST(Pace, members_that_wait_leave_a_core_idle) {
   EXPECT_DOUBLE_EQ(told(1, 0.5).parameter_seconds(), 80e-6) << "two members a core";
   EXPECT_DOUBLE_EQ(told(1, 0.4).parameter_seconds(), 20e-6);
   EXPECT_DOUBLE_EQ(told(1, 1, 2).parameter_seconds(), 20e-6);
+}
+
+// The same where what they have to do takes cores for less than half of an iteration, most of which passes on the links.
+TEST(Pace, members_that_wait_for_the_network_leave_a_core_idle) {
+  const auto crowded = [](double waited) {
+    Paces paces;
+    const MemberPace member{.took = {.forward = 1, .processor = 0.8, .waited = waited}, .machine = "m", .cores = {0, 1}};
+    for (int i = 0; i < 4; ++i) paces.hears(member.line());
+    return paces.compute().crowded;
+  };
+  EXPECT_TRUE(crowded(0));
+  EXPECT_TRUE(crowded(2));
+  EXPECT_FALSE(crowded(2.5)) << "two cores are busy for 1.6 s of 3.5";
 }
 
 // Goal: who has the most to do decides, in each iteration another one. Method: three members, of which all hear what the slowest took.
