@@ -1,6 +1,5 @@
 """Layers that members divide because the planner says so; and what becomes of a divided layer when members take different ways through the model."""
 
-import os
 import subprocess
 import sys
 
@@ -8,9 +7,10 @@ import pytest
 import torch
 import torch.nn.functional as F
 
+import labs
 import shoal
 import tiny
-from pool import launch, program
+from pool import launch
 from test_divided import STEPS, Net, adam, loss, require_near, sgd, wrapped
 
 # --- members that take different ways
@@ -151,13 +151,8 @@ torch.save([ways, losses, tiny.values(net)], f"{sys.argv[1]}/{shoal.rank()}")
 
 @pytest.fixture
 def lab():
-    name = f"divided{os.getpid()}"
-    made = subprocess.run([program(), "lab", "up", "-n", str(MEMBERS), "--rate", "10mbit", "--name", name], capture_output=True, text=True)
-    if made.returncode == 2 and "does not permit network namespaces" in made.stderr:
-        pytest.skip(made.stderr.strip())
-    assert made.returncode == 0, made.stderr
-    yield name
-    subprocess.run([program(), "lab", "down", name], check=True)
+    with labs.up("divided", "-n", str(MEMBERS), "--rate", "10mbit") as name:
+        yield name
 
 
 def test_auto_divides_a_layer_where_links_are_slow_and_ends_like_one_process(lab, tmp_path):

@@ -5,17 +5,15 @@ Each host is a network namespace of a lab. Oracle: whole numbers, whose sums are
 """
 
 import json
-import os
 import subprocess
-import sys
 
 import pytest
 import torch
 from torch import distributed
 
+import labs
 import shoal
 import tiny  # noqa: F401  on the members' path
-from pool import environment, program
 from test_shared_hosts import BYTES, MEASURED, SIDE, Weight, sent, whole
 
 RATES = {"a": "100mbit", "b": "100mbit", "c": "100mbit", "d": "20mbit"}
@@ -72,18 +70,9 @@ def member(folder):
 def results(tmp_path_factory):
     folder = tmp_path_factory.mktemp("members")
     (folder / "rates").write_text("".join(f"{host} {rate}\n" for host, rate in RATES.items()))
-    name = f"measured{os.getpid()}"
-    made = subprocess.run([program(), "lab", "up", "--rates", str(folder / "rates"), "--name", name], capture_output=True, text=True)
-    if made.returncode == 2 and "does not permit network namespaces" in made.stderr:
-        pytest.skip(made.stderr.strip())
-    assert made.returncode == 0, made.stderr
-    try:
-        command = [sys.executable, "-c", f"import torch.optim, test_measured_network as t; t.member({str(folder)!r})"]
-        ran = subprocess.run([program(), "run", "-n", str(MEMBERS), "--lab", name, "--", *command], env=environment(), cwd=folder, capture_output=True, text=True, timeout=400)
-        assert ran.returncode == 0, ran.stderr
-    finally:
-        subprocess.run([program(), "lab", "down", name], check=True)
-    assert ran.stderr.count("[0] shoal: hosts' links are unequal: measuring the network") == 2, ran.stderr  # training, and the first group alone
+    with labs.up("measured", "--rates", str(folder / "rates")) as lab:
+        said = labs.run_members(lab, MEMBERS, "test_measured_network", folder)
+    assert said.count("[0] shoal: hosts' links are unequal: measuring the network") == 2, said  # training, and the first group alone
     return [torch.load(folder / str(rank)) for rank in range(MEMBERS)]
 
 

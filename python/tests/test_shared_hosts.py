@@ -13,6 +13,7 @@ import pytest
 import torch
 from torch import distributed, nn
 
+import labs
 import shoal
 import tiny
 from pool import environment, program
@@ -97,23 +98,16 @@ def member(folder):
 @pytest.fixture(scope="module")
 def results(tmp_path_factory):
     folder = tmp_path_factory.mktemp("members")
-    name = f"shared{os.getpid()}"
-    made = subprocess.run([program(), "lab", "up", "-n", str(HOSTS), "--rate", "100mbit", "--name", name], capture_output=True, text=True)
-    if made.returncode == 2 and "does not permit network namespaces" in made.stderr:
-        pytest.skip(made.stderr.strip())
-    assert made.returncode == 0, made.stderr
-    try:
+    with labs.up("shared", "-n", str(HOSTS), "--rate", "100mbit") as lab:
         started = []
         for rank in range(MEMBERS):
             given = variables(**{"JOB_COMPLETION_INDEX": str(rank), "SHOAL_SIZE": str(MEMBERS), "SHOAL_JOB": "train", "SHOAL_SECRET": "hush",
                                  "SHOAL_COORD": "10.77.0.1:29400", "PYTHONPATH": environment()["PYTHONPATH"]})
             command = [sys.executable, "-c", f"import test_shared_hosts as t; t.member({str(folder)!r})"]
-            started.append(subprocess.Popen([program(), "lab", "exec", name, f"host{rank // 2}", "--", *command], env=given, cwd=folder,
+            started.append(subprocess.Popen([program(), "lab", "exec", lab, f"host{rank // 2}", "--", *command], env=given, cwd=folder,
                                             stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True))
         said = [process.communicate(timeout=120)[0] for process in started]
         assert [process.returncode for process in started] == [0] * MEMBERS, said
-    finally:
-        subprocess.run([program(), "lab", "down", name], check=True)
     return [torch.load(folder / str(rank)) for rank in range(MEMBERS)]
 
 

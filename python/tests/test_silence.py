@@ -10,6 +10,7 @@ import time
 
 import pytest
 
+import labs
 from pool import launch, program
 
 WITHIN = 8  # seconds, promised; a member is lost after 5 s of silence
@@ -75,13 +76,8 @@ class Run:
 
 @pytest.fixture
 def lab():
-    name = f"silence{os.getpid()}"
-    made = subprocess.run([program(), "lab", "up", "-n", "3", "--rate", "100mbit", "--name", name], capture_output=True, text=True)
-    if made.returncode == 2 and "does not permit network namespaces" in made.stderr:
-        pytest.skip(made.stderr.strip())
-    assert made.returncode == 0, made.stderr
-    yield name
-    subprocess.run([program(), "lab", "down", name], check=True)
+    with labs.up("silence", "-n", "3", "--rate", "100mbit") as name:
+        yield name
 
 
 @pytest.mark.parametrize("isolated", [0, pytest.param(2, marks=pytest.mark.slow)])

@@ -4,18 +4,15 @@ Each host is a network namespace of a lab. Oracle: one process; and for the repl
 """
 
 import json
-import os
-import subprocess
-import sys
 
 import pytest
 import torch
 import torch.nn.functional as F
 from torch import nn
 
+import labs
 import shoal
 import tiny
-from pool import environment, program
 
 MEMBERS, STEPS, WIDTH = 2, 6, 2000
 
@@ -51,17 +48,8 @@ def member(folder):
 @pytest.fixture(scope="module")
 def results(tmp_path_factory):
     folder = tmp_path_factory.mktemp("members")
-    name = f"slow{os.getpid()}"
-    made = subprocess.run([program(), "lab", "up", "-n", str(MEMBERS), "--rate", "10mbit", "--name", name], capture_output=True, text=True)
-    if made.returncode == 2 and "does not permit network namespaces" in made.stderr:
-        pytest.skip(made.stderr.strip())
-    assert made.returncode == 0, made.stderr
-    try:
-        command = [sys.executable, "-c", f"import torch.optim, test_slow_links as t; t.member({str(folder)!r})"]
-        ran = subprocess.run([program(), "run", "-n", str(MEMBERS), "--lab", name, "--", *command], env=environment(), cwd=folder, capture_output=True, text=True, timeout=400)
-        assert ran.returncode == 0, ran.stderr
-    finally:
-        subprocess.run([program(), "lab", "down", name], check=True)
+    with labs.up("slow", "-n", str(MEMBERS), "--rate", "10mbit") as lab:
+        labs.run_members(lab, MEMBERS, "test_slow_links", folder)
     return [torch.load(folder / str(rank)) for rank in range(MEMBERS)]
 
 
@@ -74,9 +62,7 @@ def test_two_long_steps_are_measured_before_the_plan_is_chosen(results):
     alone = nn.Linear(WIDTH, WIDTH)
     optimizer = tiny.sgd(alone)
     for step in range(STEPS):
-        optimizer.zero_grad()
-        (sum(loss(alone, step, rank) for rank in range(MEMBERS)) / MEMBERS).backward()
-        optimizer.step()
+        tiny.oracle_step(alone, optimizer, [lambda net, r=r: loss(net, step, r).backward() for r in range(MEMBERS)])
     for got, expected in zip(values, tiny.values(alone)):
         torch.testing.assert_close(got, expected, rtol=1e-5, atol=1e-6)
 

@@ -15,12 +15,13 @@ namespace {
 constexpr double kMostInTurn = 16;
 
 // What stands before an urgent unit: in its sender's queues, which the timeline plays; and at each further link to which several members send at once, what their
-// receiver has granted them, first come first served: no sender's order rules there. Of four hosts at 130, 200 and 344 Mbit/s each step of a program waited for 0.9, 0.6 and 0.5 MB (docs/training-measured.md).
+// receiver has granted them, first come first served: no sender's order rules there. Of four hosts at 130, 200 and 344 Mbit/s each step of a program waited for
+// 0.9, 0.6 and 0.5 MB (docs/training-measured.md).
 constexpr double kQueued = 512 * 1024;
 
 // By priority, of a gradient that goes whole: steps of several units are under way at once, so that several members send to one. In a ring each link has one
-// sender, who sends the most urgent first, behind its queues. Members that leave no core idle compute later than foreseen themselves, for which, with what meets there, a plan by
-// priority must earn something already (planner.cc).
+// sender, who sends the most urgent first, behind its queues. Members that leave no core idle compute later than foreseen themselves, for which, with what meets
+// there, a plan by priority must earn something already (planner.cc).
 bool meet_at_links(const ExchangePlan& plan, const Unit& unit) {
   return plan.order == Order::priority && plan.operation_seconds == 0 && plan.workers() > 2 && is_all_reduce(unit) && unit.way != kByRing && !collective::is_of_network(unit.way);
 }
