@@ -5,7 +5,7 @@
     python bench/bytes.py --quick              a smoke test
 
 The interface of a lab's host counts the headers of a segmented packet (GSO) once, as the kernel hands it on; on a cable every 1448
-bytes have 66 of their own. Small tensors travel by programs with fewer steps and more bytes where that is quicker; `ways` says which were used.
+bytes have 66 of their own. Nothing is packed (docs/ways.md; bench/packed.py has that). Small tensors travel by programs with fewer steps and more bytes where that is quicker; `ways` says which were used.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ def main() -> None:
     if args.quick:
         args.members, args.model, args.steps = 2, "lenet", 2
     with sbs.Lab(args.members, args.rate) as lab:
-        line = sbs.run_members(lab, [sbs.PYTHON, MEMBER, "--model", args.model, "--steps", str(args.steps)])[-1]
+        line = sbs.run_members(lab, [sbs.PYTHON, MEMBER, "--model", args.model, "--steps", str(args.steps)], {"SHOAL_PACKING": "never"})[-1]
     sbs.print_header(f"bytes of {args.steps} steps of {args.model}, {args.members} members, {args.rate or 'loopback'}, by {', '.join(line['ways'])}")
     print(f"{'member':>10} {'payload':>14} {'of formula':>10} {'with frames':>14} {'of formula':>10} {'interface':>14} {'of formula':>10}")
     columns = list(zip(*line["counted"]))

@@ -84,6 +84,7 @@ py::list links(Session& session) {
     const auto stats = session.link(r);
     py::dict link;
     link["sent"] = stats.sent;
+    link["saved"] = stats.saved;
     link["lent"] = stats.lent;
     link["received"] = stats.received;
     link["wire_sent"] = stats.wire_sent;

@@ -28,9 +28,9 @@ def up(name: str, *flags: str):
         subprocess.run([program(), "lab", "down", name], check=True)
 
 
-def run_members(lab: str, members: int, module: str, folder) -> str:
-    """Runs member(folder) of a test module on each host, to its end. What was said beside the output."""
+def run_members(lab: str, members: int, module: str, folder, **variables: str) -> str:
+    """Runs member(folder) of a test module on each host, to its end, with these in its environment. What was said beside the output."""
     command = [sys.executable, "-c", f"import torch.optim, {module} as t; t.member({str(folder)!r})"]
-    ran = subprocess.run([program(), "run", "-n", str(members), "--lab", lab, "--", *command], env=environment(), cwd=folder, capture_output=True, text=True, timeout=400)
+    ran = subprocess.run([program(), "run", "-n", str(members), "--lab", lab, "--", *command], env={**environment(), **variables}, cwd=folder, capture_output=True, text=True, timeout=400)
     assert ran.returncode == 0, ran.stderr
     return ran.stderr

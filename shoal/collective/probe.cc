@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "shoal/collective/build.h"
+#include "shoal/collective/noise.h"
 #include "shoal/collective/rehearsal.h"
 #include "shoal/collective/select.h"
 #include "shoal/core/reduce.h"
@@ -82,7 +83,7 @@ class Probe : public std::enable_shared_from_this<Probe> {
   }
 
   void measure_rate(std::uint64_t bytes) {
-    large_.resize(bytes / sizeof(double));
+    fill_with_noise(large_, bytes / sizeof(double));
     measure("ring", large_, kRateWarmup, kRateRepeats, [this, bytes](double seconds) { agree_on_size(bytes, seconds); });
   }
 
@@ -99,7 +100,7 @@ class Probe : public std::enable_shared_from_this<Probe> {
   // does, and one behind that one, which finds nothing left. (A sum that is mostly latency sends less than is saved up meanwhile: then nothing is seen.)
   void measure_saved(double sum, double bytes_a_second) {
     const double members = rehearsal_.size(), steps = 2 * (members - 1);
-    large_.resize(std::max<std::size_t>(rehearsal_.size(), static_cast<std::size_t>(sum * bytes_a_second / sizeof(double))));
+    fill_with_noise(large_, std::max<std::size_t>(rehearsal_.size(), static_cast<std::size_t>(sum * bytes_a_second / sizeof(double))));
     const double sent = steps / members * static_cast<double>(large_.size() * sizeof(double));
     measure_pairs(sum, [this, sum, bytes_a_second, sent](const std::vector<double>& sooner) {
       const double saved = median(sooner) * model_.rate / sent;

@@ -9,6 +9,7 @@
 #include <cstring>
 #include <utility>
 
+#include "shoal/collective/noise.h"
 #include "shoal/collective/probe.h"
 #include "shoal/collective/rehearsal.h"
 
@@ -65,6 +66,7 @@ class PairProbe : public std::enable_shared_from_this<PairProbe> {
     }
     if (serves) {
       client_ = round.to;
+      fill_with_noise(served_, kManyBytes);
       serve();
     }
   }
@@ -124,7 +126,6 @@ class PairProbe : public std::enable_shared_from_this<PairProbe> {
     if (asked_for_ == 0) return side_done();
     if (asked_for_ > kManyBytes)
       return finish(std::make_shared<const Error>(Code::mismatch, "a member asks for too much", "the probe of the pairs"));
-    served_.resize(std::max<std::size_t>(served_.size(), asked_for_));
     rehearsal_.transport().send(rehearsal_.member(client_), {operation_, kReply}, {}, std::span(served_).first(asked_for_),
                                 [self = shared_from_this()](const net::Failure& why) {
                                   if (why) self->finish(why);

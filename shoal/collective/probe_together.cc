@@ -4,6 +4,7 @@
 #include <cmath>
 #include <utility>
 
+#include "shoal/collective/noise.h"
 #include "shoal/collective/rehearsal.h"
 
 namespace shoal::collective {
@@ -35,7 +36,7 @@ class TogetherProbe : public std::enable_shared_from_this<TogetherProbe> {
       const double ahead = std::min(share * (2 * pair.latency + kQueue), static_cast<double>(kMostAhead));
       side.ahead = std::max<std::uint64_t>(4, static_cast<std::uint64_t>(std::ceil(ahead / static_cast<double>(side.piece))));
       round_ = std::max(round_, kRoundTrips * 2 * pair.latency);
-      memory_.resize(std::max<std::size_t>(memory_.size(), side.piece));
+      fill_with_noise(memory_, std::max<std::size_t>(memory_.size(), side.piece));
     }
   }
 

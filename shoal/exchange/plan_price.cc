@@ -32,7 +32,7 @@ double waits_behind_others(const ExchangePlan& plan, const Unit& unit) {
 }
 
 Work work_of(const ExchangePlan& plan, const Unit& unit, const Cost& cost) {
-  Work work{.priority = unit.priority, .link = cost.link, .bytes = std::min(cost.link, cost.sent / plan.link.rate), .thread = plan.settled ? 0 : cost.computing};
+  Work work{.priority = unit.priority, .link = cost.link, .bytes = std::min(cost.link, cost.wire / plan.link.rate), .thread = plan.settled ? 0 : cost.computing};
   bool known = true;
   for (auto t : unit.tensors) {
     const auto& tensor = plan.tensors[t];
@@ -105,7 +105,12 @@ bool is_divided(const Unit& unit) { return way_named(unit.way)->divides(); }
 
 Load load_of(const ExchangePlan& plan, const Unit& unit) {
   Load load{.first = plan.tensors[unit.tensors.front()], .ranks = plan.ranks, .link = plan.link, .multiply_rate = plan.multiply_rate, .servers = plan.servers};
-  for (auto t : unit.tensors) load.count += plan.tensors[t].count;
+  double packed = 0;
+  for (auto t : unit.tensors) {
+    load.count += plan.tensors[t].count;
+    packed += plan.tensors[t].packed * static_cast<double>(plan.tensors[t].count);
+  }
+  load.packed = packed / static_cast<double>(load.count);
   return load;
 }
 

@@ -68,12 +68,28 @@ void WayName::refuse(const std::string& why) const {
               known == std::end(kKnown) ? "" : "it is spelled " + spelled(*known));
 }
 
+namespace {
+constexpr double kNoise = 0.86;  // is left of numbers without zeros
+}
+
+// Numbers of rows have few zeros among them. What is rounded, or chosen, is taken as it is. However few bytes are left of
+// zeros, all of them are packed, unpacked and added, by processors that members share.
+double Way::packed(const Load& load) const {
+  constexpr double kHandled = 1.5e9;  // bytes/s
+  if (!exact() || load.packed == 1) return 1;
+  return std::min(1.0, std::max(is_sized() ? load.packed : std::max(load.packed, kNoise), load.link.rate / kHandled));
+}
+
 Cost Way::cost(const Load& load) const {
-  const std::vector<Leg> all = legs(load);
+  std::vector<Leg> all = legs(load);
+  const double sent = busiest_bytes(all, load.ranks), share = packed(load);
+  // What goes in other moments, activations and parameters, has not the mean's zeros.
+  for (Leg& leg : all) leg.packed = share == 1 || leg.when == Leg::When::mean ? share : std::max(share, kNoise);
   std::vector<Leg> empty = all;
   for (Leg& leg : empty) leg.elements = 0;
   const auto on_the_link = [&](Leg::When when) { return seconds(all, when, load.ranks, load.link); };
-  return {.sent = busiest_bytes(all, load.ranks),
+  return {.sent = sent,
+          .wire = share * sent,
           .link = on_the_link(Leg::When::mean),
           .latency = seconds(empty, Leg::When::mean, load.ranks, load.link),
           .computing = computing(load),

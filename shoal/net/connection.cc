@@ -9,6 +9,8 @@
 #include <cerrno>
 #include <cstring>
 
+#include "shoal/core/packed_words.h"
+
 namespace shoal::net {
 namespace {
 
@@ -176,7 +178,7 @@ bool Connection::read_once(std::size_t& bytes) {
   std::array<iovec, kPieces + 1> pieces;
   std::size_t count = 0, direct = 0;
   if (remaining_ > 0) {  // the stash is empty then: parse() has moved its bytes where they belong
-    count = user_.plan(channel_, std::span(pieces).first(kPieces));
+    count = plan(std::span(pieces).first(kPieces));
     for (std::size_t i = 0; i < count; ++i) direct += pieces[i].iov_len;
   }
   // Behind a long payload take only the next header, so that the payload after it is read into its place.
@@ -200,12 +202,9 @@ bool Connection::read_once(std::size_t& bytes) {
   found_empty_ |= got < direct + room;
   user_.wire_bytes(0, got);
   const std::size_t placed = std::min(got, direct);
-  if (placed > 0) {
-    remaining_ -= placed;
-    user_.took(channel_, placed);
-  }
+  if (placed > 0 && !took(placed)) return false;
   stash_end_ += got - placed;
-  if (!closed_ && !parse()) return false;
+  if (!parse()) return false;
   return !closed_ && got == direct + room;
 }
 
@@ -222,7 +221,9 @@ bool Connection::parse() {
     }
     if (header->kind == wire::Kind::data) {
       stash_begin_ += wire::kHeaderBytes;
-      remaining_ = header->length;
+      unpacked_ = header->packed > 0 ? header->length : 0;
+      remaining_ = header->packed > 0 ? header->packed : header->length;
+      packed_.resize(header->packed);
       if (!user_.data_begins(channel_, *header) || closed_) return false;
       continue;
     }
@@ -240,7 +241,7 @@ bool Connection::parse() {
 bool Connection::consume_payload() {
   while (remaining_ > 0 && stash_begin_ < stash_end_) {
     std::array<iovec, kPieces> pieces;
-    const std::size_t count = user_.plan(channel_, pieces);
+    const std::size_t count = plan(pieces);
     std::size_t moved = 0;
     for (std::size_t i = 0; i < count && stash_begin_ < stash_end_; ++i) {
       const std::size_t size = std::min(pieces[i].iov_len, stash_end_ - stash_begin_);
@@ -248,11 +249,57 @@ bool Connection::consume_payload() {
       stash_begin_ += size;
       moved += size;
     }
-    remaining_ -= moved;
-    user_.took(channel_, moved);
-    if (closed_) return false;
+    if (!took(moved)) return false;
   }
   return remaining_ == 0;
+}
+
+// Where the next bytes of the payload go.
+std::size_t Connection::plan(std::span<iovec> into) {
+  if (unpacked_ == 0) return user_.plan(channel_, into);
+  into[0] = {packed_.data() + packed_.size() - remaining_, remaining_};
+  return 1;
+}
+
+bool Connection::took(std::size_t bytes) {
+  remaining_ -= bytes;
+  if (unpacked_ == 0) {
+    user_.took(channel_, bytes);
+    return !closed_;
+  }
+  return remaining_ > 0 || unpack();
+}
+
+bool Connection::unpack() {
+  std::array<iovec, kPieces> pieces;
+  const std::size_t count = user_.plan(channel_, pieces);
+  const bool fits = count > 0 && pieces[0].iov_len == unpacked_;
+  if (!fits) room_.resize(unpacked_);
+  const std::span into(fits ? static_cast<std::byte*>(pieces[0].iov_base) : room_.data(), unpacked_);
+  if (!unpack_words(packed_, into)) {
+    end(std::make_error_code(std::errc::protocol_error));
+    return false;
+  }
+  unpacked_ = 0;
+  if (!fits) return place(into);
+  user_.took(channel_, into.size());
+  return !closed_;
+}
+
+bool Connection::place(std::span<const std::byte> bytes) {
+  while (!bytes.empty()) {
+    std::array<iovec, kPieces> pieces;
+    const std::size_t count = user_.plan(channel_, pieces);
+    std::size_t placed = 0;
+    for (std::size_t i = 0; i < count; ++i) {
+      std::memcpy(pieces[i].iov_base, bytes.data() + placed, pieces[i].iov_len);
+      placed += pieces[i].iov_len;
+    }
+    bytes = bytes.subspan(placed);
+    user_.took(channel_, placed);
+    if (closed_) return false;
+  }
+  return true;
 }
 
 }  // namespace shoal::net

@@ -1,6 +1,6 @@
 // One TCP connection after its handshake: writes the frames its user offers, reads frames into where its user wants
-// them. Header and payload leave in one sendmsg from the caller's memory; payload arrives by readv in the
-// memory of the receive that waits for it. Everything on the loop.
+// them. Header and payload leave in one sendmsg, from the caller's memory where they are not packed; payload arrives by readv in the
+// memory of the receive that waits for it, or first into memory of this, where it is packed. Everything on the loop.
 //
 // Lifetime: held by its user and by its own pending waits. After close() the user is never called again.
 #pragma once
@@ -16,6 +16,7 @@
 #include <string>
 #include <system_error>
 #include <utility>
+#include <vector>
 
 #include "shoal/core/bytes.h"
 #include "shoal/net/body.h"
@@ -28,6 +29,7 @@ struct OutFrame {
   wire::HeaderBytes header{};
   std::span<const std::byte> payload;  // the caller's memory, or `own`
   std::unique_ptr<std::byte[]> own;
+  std::size_t unpacked = 0;            // bytes of the stream that the payload stands for, if it is packed
   Tag tag;
   bool data = false;
   bool lent = false;                   // the peer reads it where it lies
@@ -35,6 +37,8 @@ struct OutFrame {
   Bytes given;                         // that the payload lies in, where the peer may keep it (Transport::give)
   Done done;                           // runs when the last byte is with the kernel, or has been read where it lay; may be empty
   Done spent;                          // has run before that, and holds what is still to be read (memory_connection.h)
+
+  std::size_t stream_bytes() const { return unpacked > 0 ? unpacked : payload.size(); }
 };
 // A frame that owns its payload.
 OutFrame owned_frame(const wire::Header& header, std::string_view payload);
@@ -105,6 +109,10 @@ class Connection : public std::enable_shared_from_this<Connection> {
   bool read_once(std::size_t& bytes);  // false: nothing more now, or ended
   bool parse();                        // false: ended
   bool consume_payload();
+  std::size_t plan(std::span<iovec> into);
+  bool took(std::size_t bytes);        // false: ended
+  bool unpack();                       // likewise
+  bool place(std::span<const std::byte> bytes);  // likewise
   void arm_write();
   void drop_written(std::size_t bytes);
   void end(std::error_code why);
@@ -123,8 +131,9 @@ class Connection : public std::enable_shared_from_this<Connection> {
   std::uint64_t handed_over_ = 0, acknowledged_ = 0;  // bytes that the kernel has had; that the peer's had at the last heartbeat
   std::uint32_t stalled_ = 0;
 
-  wire::Header header_;
   std::size_t remaining_ = 0;   // payload bytes of the data frame that is being read
+  std::size_t unpacked_ = 0;    // its length, if it is packed
+  std::vector<std::byte> packed_, room_;  // where it comes, and where it is unpacked if that is not one place
   std::array<std::byte, 16 * 1024> stash_;  // headers, short frames, what came behind a payload
   std::size_t stash_begin_ = 0, stash_end_ = 0;
 };

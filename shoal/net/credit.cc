@@ -21,6 +21,7 @@ constexpr double kGrow = 1.25, kShrink = 0.95, kFull = 0.95;
 // A stream whose receives are smaller than this, or that fits the eager allowance as a whole, is served by that alone: no
 // grant, no extra message.
 constexpr std::uint64_t kSmall = kEagerStream / 2;
+constexpr std::uint64_t kWholeNumbers = 64;  // bytes: what is cut elsewhere is not packed (core/packed_words.h)
 constexpr Nanoseconds kRateSample = 50ms, kRateMean = 200ms, kRateLife = 5s;
 
 }  // namespace
@@ -130,11 +131,12 @@ std::vector<Granted> CreditPolicy::collect(Instant now) {
       ++at;
       continue;
     }
-    const std::uint64_t give = std::min({want, limit - used, std::max(least, fair_share(at, limit)), room});
+    std::uint64_t give = std::min({want, limit - used, std::max(least, fair_share(at, limit)), room});
     if (give < std::min({want, least, room})) {
       full_ = true;
       break;
     }
+    if (give < want && give > kWholeNumbers) give -= give % kWholeNumbers;
     from_whom.outstanding += give;
     if (give > 0 && open(demand) == 0) {
       demand.begun = now;

@@ -82,6 +82,7 @@ HeaderBytes encode(const Header& h) {
   put(6, static_cast<std::uint16_t>((h.eager ? kEager : 0) | (h.lent ? kLent : 0) | (h.follows ? kFollows : 0) | (h.given ? kGiven : 0) |
                                     (h.dry ? kDry : 0)));
   put(8, h.tag.lane);
+  put(12, h.packed);
   put(16, h.tag.operation);
   put(24, h.offset);
   put(32, h.consumed);
@@ -96,12 +97,12 @@ std::optional<Header> decode(std::span<const std::byte, kHeaderBytes> bytes, Cha
   const auto cls = in.take<std::uint8_t>();
   const auto flags = in.take<std::uint16_t>();
   h.tag.lane = in.take<std::uint32_t>();
-  const auto code = in.take<std::uint32_t>();
+  h.packed = in.take<std::uint32_t>();
   h.tag.operation = in.take<std::uint64_t>();
   h.offset = in.take<std::uint64_t>();
   h.consumed = in.take<std::uint64_t>();
   if (kind < static_cast<std::uint8_t>(Kind::data) || kind > static_cast<std::uint8_t>(Kind::dry)) return {};
-  if (cls > static_cast<std::uint8_t>(Class::background) || flags > (kEager | kLent | kFollows | kGiven | kDry) || code != 0) return {};
+  if (cls > static_cast<std::uint8_t>(Class::background) || flags > (kEager | kLent | kFollows | kGiven | kDry)) return {};
   h.kind = static_cast<Kind>(kind);
   h.cls = static_cast<Class>(cls);
   h.eager = flags & kEager;
@@ -113,6 +114,7 @@ std::optional<Header> decode(std::span<const std::byte, kHeaderBytes> bytes, Cha
   if (h.given && !h.lent) return {};
   if (h.follows && (h.kind != Kind::data || channel != Channel::bulk)) return {};
   if (h.dry && h.kind != Kind::data) return {};
+  if (h.packed > 0 && (h.kind != Kind::data || channel != Channel::bulk || h.packed >= h.length)) return {};
   if (!allowed(h, channel)) return {};
   return h;
 }

@@ -2,13 +2,15 @@
 // Pure functions; every size is checked before anything is allocated for it. Little endian on the wire.
 //
 //   0      4     5      6      8     12     16         24       32        40
-//   length kind  class  flags  lane  code   operation  offset   consumed  payload ...
+//   length kind  class  flags  lane  packed operation  offset   consumed  payload ...
+//
+// `length` counts the stream's bytes. On a bulk connection they may come packed (core/packed_words.h), in as many as `packed` says; 0: as they are.
 //
 // Between members of one host a *lent* frame has in place of its payload where that lies in its sender's arena (arena.h), and a mark
 // behind: who has read the mark has read the payload. One that was *given* is read for as long as the other side likes: it tells when it returns it, by
 // numbers that both count in the order of these frames.
 //
-// `code` is room for a per-frame authentication code, 0 today. `offset` is where the payload starts in its
+// `offset` is where the payload starts in its
 // stream, counted by the sender; credit and requests speak in the same numbers. `consumed` rides on data, so that members
 // which send to each other need no message of credit for what came unasked.
 #pragma once
@@ -57,6 +59,7 @@ struct Header {
   bool follows = false;      // data on a bulk connection: it was ready when the frame before had left (Trains)
   bool dry = false;          // data: its sender has nothing more of the stream
   std::uint32_t length = 0;  // bytes of payload
+  std::uint32_t packed = 0;  // of data: bytes that it takes here, fewer; 0: `length`
   Tag tag;
   std::uint64_t offset = 0;
   std::uint64_t consumed = 0;  // of data: as in Credit

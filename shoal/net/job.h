@@ -70,6 +70,12 @@ PortRange parse_port_range(const std::string& text, const std::string& where);  
 OnPeerLost on_peer_lost_from(const std::string& text, const std::string& where);  // "fail", "shrink", "rejoin", "regrow"; throws Error{invalid_argument}
 const char* name(OnPeerLost policy);
 
+enum class Packing : std::uint8_t {
+  automatic,  // what a link of at most some 10 Gbit/s carries in streams of class bulk and background, where that makes it fewer bytes (core/packed_words.h)
+  always,     // also over loopback, and however fast links are
+  never,
+};
+
 struct JoinOptions {
   Nanoseconds patience{};                               // until every member is there; 0: SHOAL_JOIN_TIMEOUT seconds, else 60
   Nanoseconds heartbeat = std::chrono::milliseconds(500);
@@ -84,13 +90,14 @@ struct JoinOptions {
   std::optional<bool> serves;                           // this member only serves; SHOAL_ROLE=worker|server if not set, else no
   bool takes_servers = false;                           // this program has something for members to do that only serve: else they are refused
   std::optional<bool> shared_memory;                    // between members of one host, and Transport::lendable(); SHOAL_SHARED_MEMORY if not set, else yes
+  std::optional<Packing> packing;                       // by this member; SHOAL_PACKING=auto|always|never if not set, else auto
   // Code and configuration that must be equal on all members, value by name, beside Shoal's own version. One that differs
   // is refused in a line that names it, both members and both values.
   std::map<std::string, std::string> settings;
 };
 
-// What SHOAL_JOIN_TIMEOUT, SHOAL_INTERFACE, SHOAL_PORT_RANGE, SHOAL_ON_PEER_LOST, SHOAL_ROLE and SHOAL_SHARED_MEMORY say where `options` say nothing. Who joins calls it; others only to
-// know the same. Throws Error{invalid_argument} naming the variable that is wrong.
+// What SHOAL_JOIN_TIMEOUT, SHOAL_INTERFACE, SHOAL_PORT_RANGE, SHOAL_ON_PEER_LOST, SHOAL_ROLE, SHOAL_SHARED_MEMORY and SHOAL_PACKING say where `options` say nothing. Who joins calls it; others
+// only to know the same. Throws Error{invalid_argument} naming the variable that is wrong.
 JoinOptions with_environment(JoinOptions options);
 
 // Throws Error{unsupported} where this launcher's members cannot have what `options` say.

@@ -165,7 +165,7 @@ Nanoseconds Peer::shortest_round_trip() {
 }
 
 LinkStats Peer::stats() const {
-  return {.sent = sent_, .lent = lent_, .received = received_, .wire_sent = wire_sent_, .wire_received = wire_received_,
+  return {.sent = sent_, .saved = saved_, .lent = lent_, .received = received_, .wire_sent = wire_sent_, .wire_received = wire_received_,
           .out = trains_out_.so_far(), .in = trains_in_.so_far(), .round_trip = round_trip_s_, .shared_memory = shares_};
 }
 

@@ -19,6 +19,7 @@
 #include "shoal/net/body.h"
 #include "shoal/net/connection.h"
 #include "shoal/net/credit.h"
+#include "shoal/net/job.h"
 #include "shoal/net/loop.h"
 #include "shoal/net/memory_connection.h"
 #include "shoal/net/send_queue.h"
@@ -34,6 +35,7 @@ class PeerOwner {
   virtual Loop& loop() = 0;
   virtual CreditPolicy& credit(bool link) = 0;    // of peers with a link between, or without
   virtual LinkBytes& link_bytes() = 0;            // of all peers
+  virtual Packing packing() const = 0;
   virtual Chore& grants() = 0;                    // collects and sends grants of all peers
   virtual bool is_closed(std::uint64_t operation) const = 0;
   virtual std::uint64_t next_arrival() = 0;
@@ -144,6 +146,8 @@ class Peer final : public ConnectionUser, public Chore {
   bool next_urgent(OutFrame& frame);
   bool next_bulk(OutFrame& frame);
   OutFrame cut(SendStream& stream, std::size_t bytes, bool eager, SendQueue<SendStream>& queue);
+  bool packs() const;
+  void pack(OutFrame& frame);
   SendQueue<SendStream>& queue_of(const SendStream& stream) {
     return stream.order.priority.cls == Class::urgent ? urgent_queue_ : bulk_queue_;
   }
@@ -205,6 +209,7 @@ class Peer final : public ConnectionUser, public Chore {
   Instant busy_since_{};
   std::size_t busy_bytes_ = 0;
   double send_rate_ = 0;
+  std::vector<std::unique_ptr<std::byte[]>> packing_room_;  // of frames that have left
   bool runs_on_ = false;                          // frames of the bulk connection have had no pause between them
 
   std::map<Tag, ReceiveStream> in_;
@@ -223,7 +228,7 @@ class Peer final : public ConnectionUser, public Chore {
 
   mutable std::mutex told_mutex_;                 // guards activity_
   std::string activity_;
-  std::atomic<std::uint64_t> sent_{0}, lent_{0}, received_{0}, wire_sent_{0}, wire_received_{0};
+  std::atomic<std::uint64_t> sent_{0}, saved_{0}, lent_{0}, received_{0}, wire_sent_{0}, wire_received_{0};
   // Of the bulk connection. Loops are late by some milliseconds.
   TrainCounter trains_out_{std::chrono::milliseconds(20)}, trains_in_{std::chrono::milliseconds(20)};
   std::atomic<double> round_trip_s_{0};

@@ -146,6 +146,13 @@ bool serves_from(const std::string& role) {
   throw Error(Code::invalid_argument, "\"" + role + "\" is neither worker nor server", "SHOAL_ROLE");
 }
 
+Packing packing_from(const std::string& text) {
+  if (text == "auto") return Packing::automatic;
+  if (text == "always") return Packing::always;
+  if (text == "never") return Packing::never;
+  throw Error(Code::invalid_argument, "\"" + text + "\" is none of auto, always and never", "SHOAL_PACKING");
+}
+
 }  // namespace
 
 const char* name(Place::Launcher launcher) {
@@ -184,6 +191,7 @@ JoinOptions with_environment(JoinOptions options) {
   }
   if (!options.serves) options.serves = serves_from(variable("SHOAL_ROLE").value_or("worker"));
   if (!options.shared_memory) options.shared_memory = number_or("SHOAL_SHARED_MEMORY", 1, 1) == 1;
+  if (!options.packing) options.packing = packing_from(variable("SHOAL_PACKING").value_or("auto"));
   return options;
 }
 

@@ -72,14 +72,15 @@ inline bool replaces_lost(OnPeerLost policy) { return policy == OnPeerLost::rejo
 // Frames that left without a pause between them: each was ready when the one before to the same member had left, so that nothing but the network decided when
 // it came. Neither a sender that is late nor one that waits to be asked counts. Not through shared memory, not of urgent streams.
 struct Trains {
-  std::uint64_t bytes = 0;    // payload, without each train's first frame; up to frames that found the kernel's buffer full, or empty (train_counter.h)
+  std::uint64_t bytes = 0;    // payload as it passed, packed or not, without each train's first frame; up to frames that found the kernel's buffer full, or empty (train_counter.h)
   std::uint64_t beside = 0;   // what passed over all links of this member meanwhile in the same direction, these included
   double seconds = 0;         // from each such frame to the next
 };
 
 struct LinkStats {            // totals since the transport began, per peer
   std::uint64_t sent = 0;     // payload bytes handed to the kernel, or to a member of this host
-  std::uint64_t lent = 0;     // of these, what a member of this host read where it lay, in lendable memory: a copy less
+  std::uint64_t saved = 0;    // of these, what packing kept off the wire (core/packed_words.h)
+  std::uint64_t lent = 0;     // of all, what a member of this host read where it lay, in lendable memory: a copy less
   std::uint64_t received = 0; // payload bytes taken from it
   std::uint64_t wire_sent = 0, wire_received = 0;  // the same with frame headers, credit and heartbeats
   Trains out, in;             // to it, from it

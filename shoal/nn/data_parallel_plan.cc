@@ -147,6 +147,7 @@ void DataParallel::choose_plan() {
     specs[i].first_use = first_use_[i].first;
     specs[i].forward_at = first_use_[i].second * pace.forward_seconds;
     specs[i].backward_at = pace.backward_seconds * (backward_at_[i] >= 0 ? backward_at_[i] / latest : 1);
+    if (session_.links_pack()) specs[i].packed = mean_packed_[i];
   }
   take_for_good(agreed_plan(session_, [&] {
     auto plan = exchange::make_plan(specs, session_.living(), session_.link_model(), pace, options_.choice, session_.servers());

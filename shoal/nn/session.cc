@@ -98,12 +98,20 @@ net::LinkStats Session::link(net::Rank peer) const {
   if (peer == rank()) return all;
   const net::LinkStats now = group_->job->transport().link(peer);
   all.sent += now.sent;
+  all.saved += now.saved;
   all.lent += now.lent;
   all.received += now.received;
   all.wire_sent += now.wire_sent;
   all.wire_received += now.wire_received;
   all.shared_memory = now.shared_memory;
   return all;
+}
+
+bool Session::links_pack() const {
+  for (net::Rank peer = 0; peer < size(); ++peer) {
+    if (link(peer).saved > 0) return true;
+  }
+  return false;
 }
 
 void Session::together(const std::string& label, const std::function<void()>& part, With with) {

@@ -71,6 +71,7 @@ class Session {
   net::Failure failure() const;           // why the job has ended; nullptr while it has not. Any thread
   bool is_lost(net::Rank peer) const;     // in the group of now. Any thread
   net::LinkStats link(net::Rank peer) const;  // to all who have had that rank
+  bool links_pack() const;                    // any of this member's has so far (core/packed_words.h)
 
   enum class With { who_is_left, all };  // all: where others come in place of lost members, waits for them
   // Runs `part` until all that are left have done it; inside of another one it belongs to that. It may run again: it writes nothing that it reads.

@@ -1,4 +1,4 @@
-// A fixture that runs a test once on each SIMD target that this CPU has and reduce.cc was compiled for.
+// A fixture that runs a test once on each SIMD target that this CPU has and the room was compiled for.
 #pragma once
 
 #include <gtest/gtest.h>

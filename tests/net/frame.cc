@@ -36,6 +36,17 @@ TEST(Frame, a_header_comes_back) {
   EXPECT_EQ(back->consumed, header.consumed);
 }
 
+TEST(Frame, only_bulk_data_is_packed_and_into_fewer_bytes) {
+  Header header{.length = 1000, .packed = 999, .tag = {1, 2}};
+  ASSERT_TRUE(decode(encode(header), Channel::bulk));
+  EXPECT_EQ(decode(encode(header), Channel::bulk)->packed, 999U);
+  EXPECT_FALSE(decode(encode(header), Channel::memory));
+  header.packed = 1000;
+  EXPECT_FALSE(decode(encode(header), Channel::bulk));
+  header = {.cls = Class::urgent, .length = 1000, .packed = 999, .tag = {1, 2}};
+  EXPECT_FALSE(decode(encode(header), Channel::control));
+}
+
 TEST(Frame, what_was_given_and_comes_back) {
   Header header{.lent = true, .given = true, .length = 100, .tag = {1, 2}};
   ASSERT_TRUE(decode(encode(header), Channel::memory));

@@ -1,6 +1,7 @@
 // Bytes arrive as they were sent, however sender and receiver cut the stream and whoever comes first.
 #include <algorithm>
 #include <cstdint>
+#include <cstring>
 #include <numeric>
 #include <random>
 
@@ -18,10 +19,22 @@ std::vector<std::byte> pattern(std::size_t size, std::uint32_t seed) {
   return bytes;
 }
 
-std::vector<std::size_t> cuts(std::size_t size, std::mt19937& random, std::size_t longest) {
+// As a gradient: numbers near each other in size, zeros among them, and some bytes that make no number at the end.
+std::vector<std::byte> gradient(std::size_t size, std::uint32_t seed) {
+  std::mt19937 random(seed);
+  std::normal_distribution<float> of(0, 0.01F);
+  std::vector<float> values(size / sizeof(float));
+  for (float& value : values) value = random() % 5 == 0 ? 0 : of(random);
+  std::vector<std::byte> bytes = pattern(size, seed);
+  if (!values.empty()) std::memcpy(bytes.data(), values.data(), values.size() * sizeof(float));
+  return bytes;
+}
+
+// whole: pieces are multiples of it, but for the last one.
+std::vector<std::size_t> cuts(std::size_t size, std::mt19937& random, std::size_t longest, std::size_t whole) {
   std::vector<std::size_t> pieces;
   while (size > 0) {
-    const std::size_t piece = std::min<std::size_t>(size, 1 + random() % longest);
+    const std::size_t piece = std::min<std::size_t>(size, whole * (1 + random() % longest / whole));
     pieces.push_back(piece);
     size -= piece;
   }
@@ -30,9 +43,13 @@ std::vector<std::size_t> cuts(std::size_t size, std::mt19937& random, std::size_
 
 // Goal: the oracle is the pattern itself. Every ordered pair runs several streams of several sizes at once, each side
 // cutting at random, receives posted before or after the bytes come.
-void exchange(Rank size, std::uint32_t seed, std::size_t longest_piece, const std::vector<std::size_t>& sizes) {
+void exchange(Rank size, std::uint32_t seed, std::size_t longest_piece, const std::vector<std::size_t>& sizes, Packing packing = Packing::never) {
   SCOPED_TRACE("size " + std::to_string(size) + " seed " + std::to_string(seed));
-  auto jobs = join_all(size);
+  const auto content = packing == Packing::never ? pattern : gradient;
+  JoinOptions options = quick();
+  options.packing = packing;
+  options.shared_memory = packing == Packing::never;
+  auto jobs = join_all(size, options);
   each(size, [&](Rank rank) {
     Transport& transport = jobs[rank]->transport();
     std::mt19937 random(seed + rank);
@@ -52,13 +69,13 @@ void exchange(Rank size, std::uint32_t seed, std::size_t longest_piece, const st
         const Tag tag{7, static_cast<std::uint32_t>(lane)};
         const bool urgent = bytes <= 8192;
         const Priority priority{urgent ? Class::urgent : lane % 3 ? Class::bulk : Class::background, static_cast<std::uint32_t>(lane), 0};
-        out.push_back(pattern(bytes, rank * 1000 + peer * 100 + static_cast<std::uint32_t>(lane)));
-        want.push_back(pattern(bytes, peer * 1000 + rank * 100 + static_cast<std::uint32_t>(lane)));
+        out.push_back(content(bytes, rank * 1000 + peer * 100 + static_cast<std::uint32_t>(lane)));
+        want.push_back(content(bytes, peer * 1000 + rank * 100 + static_cast<std::uint32_t>(lane)));
         in.emplace_back(bytes);
         for (const bool send : {true, false}) {
           std::vector<Piece> pieces;
           std::size_t offset = 0;
-          for (const std::size_t piece : cuts(bytes, random, urgent ? kUrgentLimit : longest_piece)) {
+          for (const std::size_t piece : cuts(bytes, random, urgent ? kUrgentLimit : longest_piece, packing == Packing::never ? 1 : sizeof(float))) {
             pieces.push_back({send, peer, tag, priority, out.size() - 1, offset, piece});
             offset += piece;
           }
@@ -87,6 +104,14 @@ void exchange(Rank size, std::uint32_t seed, std::size_t longest_piece, const st
     ASSERT_TRUE(done.wait(transport));
     EXPECT_TRUE(done.failures().empty());
     for (std::size_t s = 0; s < in.size(); ++s) EXPECT_TRUE(in[s] == want[s]) << "stream " << s << " at rank " << rank;
+    const LinkStats link = transport.link((rank + 1) % size);
+    EXPECT_EQ(link.sent, std::accumulate(sizes.begin(), sizes.end(), std::uint64_t{0}));
+    if (packing != Packing::always) {
+      EXPECT_EQ(link.saved, 0U);
+    } else if (longest_piece > 64 * 1024) {
+      EXPECT_GT(link.saved, link.sent / 5);
+      EXPECT_LT(link.wire_sent, link.sent - link.saved + link.sent / 50);
+    }
   });
   leave_all(jobs);
 }
@@ -97,6 +122,13 @@ TEST(Streams, random_cuts_give_the_same_bytes) {
 }
 TEST(Streams, five_members_and_many_small_streams) { exchange(5, 9, 3000, std::vector<std::size_t>(24, 9001)); }
 TEST(Streams, large_streams_in_large_pieces) { exchange(2, 4, 64 << 20, {8 << 20, 5 << 20}); }
+
+TEST(Streams, come_packed_as_they_were_sent) {
+  for (std::uint32_t seed = 1; seed <= 3; ++seed) exchange(3, seed, 100'000, {1, 65'537, 300'000, 2'000'003}, Packing::always);
+  exchange(2, 4, 64 << 20, {8 << 20, 5 << 20}, Packing::always);
+  exchange(2, 5, 3000, std::vector<std::size_t>(24, 9001), Packing::always);  // frames, receives and what comes before its receive, in pieces
+  exchange(2, 6, 64 << 20, {8 << 20, 5 << 20}, Packing::automatic);           // over loopback there is no link
+}
 
 TEST(Streams, one_member_has_a_loop_and_no_network) {
   auto jobs = join_all(1);
