@@ -55,7 +55,8 @@ def test_bits_are_the_same_and_bytes_are_fewer(results):
         packed, plain = (results[packing][rank][2][(rank + 1) % MEMBERS] for packing in ("auto", "never"))
         assert plain["saved"] == 0
         assert packed["saved"] > 0.1 * GRADIENTS  # beside them go probes, of noise
-        assert packed["wire_sent"] < packed["sent"] < plain["wire_sent"]
+        beyond, beyond_plain = (link["wire_sent"] - link["sent"] for link in (packed, plain))  # headers, credit, heartbeats
+        assert beyond < beyond_plain - packed["saved"] / 2
 
 
 def test_a_plan_counts_on_what_packing_leaves(results):
