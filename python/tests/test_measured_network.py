@@ -71,7 +71,7 @@ def results(tmp_path_factory):
     folder = tmp_path_factory.mktemp("members")
     (folder / "rates").write_text("".join(f"{host} {rate}\n" for host, rate in RATES.items()))
     with labs.up("measured", "--rates", str(folder / "rates")) as lab:
-        said = labs.run_members(lab, MEMBERS, "test_measured_network", folder)
+        said = labs.run_members(lab, MEMBERS, "test_measured_network", folder, SHOAL_PACKING="never")  # bytes are counted
     assert said.count("[0] shoal: hosts' links are unequal: measuring the network") == 2, said  # training, and the first group alone
     return [torch.load(folder / str(rank)) for rank in range(MEMBERS)]
 

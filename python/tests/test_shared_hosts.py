@@ -102,7 +102,8 @@ def results(tmp_path_factory):
         started = []
         for rank in range(MEMBERS):
             given = variables(**{"JOB_COMPLETION_INDEX": str(rank), "SHOAL_SIZE": str(MEMBERS), "SHOAL_JOB": "train", "SHOAL_SECRET": "hush",
-                                 "SHOAL_COORD": "10.77.0.1:29400", "PYTHONPATH": environment()["PYTHONPATH"]})
+                                 "SHOAL_COORD": "10.77.0.1:29400", "SHOAL_PACKING": "never",  # bytes are counted
+                                 "PYTHONPATH": environment()["PYTHONPATH"]})
             command = [sys.executable, "-c", f"import test_shared_hosts as t; t.member({str(folder)!r})"]
             started.append(subprocess.Popen([program(), "lab", "exec", lab, f"host{rank // 2}", "--", *command], env=given, cwd=folder,
                                             stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True))
