@@ -60,7 +60,7 @@ def test_bits_are_the_same_and_bytes_are_fewer(results):
 
 
 def test_a_plan_counts_on_what_packing_leaves(results):
-    packed, plain = ({tensor["name"]: tensor.get("packed", 1) for tensor in results[packing][0][1]["tensors"]} for packing in ("auto", "never"))
+    packed, plain = ({tensor["name"]: tensor.get("wire_share", 1) for tensor in results[packing][0][1]["tensors"]} for packing in ("auto", "never"))
     assert set(plain.values()) == {1}
     assert packed["0.weight"] < 0.9 and packed["2.weight"] < 0.9
 

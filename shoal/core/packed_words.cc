@@ -14,7 +14,8 @@
 #ifndef SHOAL_PACKED_BLOCK
 #define SHOAL_PACKED_BLOCK
 namespace shoal::packed {
-constexpr std::size_t kWords = 64, kBytes = 4 * kWords;
+constexpr std::size_t kBytes = kPackedBlock, kWords = kBytes / sizeof(std::uint32_t);
+static_assert(kWords == 64);  // a bit each in a word of masks
 constexpr std::size_t kLook = 15 * kBytes;  // after which what saves nothing so far is left alone
 constexpr std::uint64_t all_of(std::size_t words) { return words == kWords ? ~std::uint64_t{0} : (std::uint64_t{1} << words) - 1; }
 constexpr std::size_t worth(std::size_t bytes) { return bytes - bytes / 16; }

@@ -20,6 +20,8 @@
 
 namespace shoal {
 
+inline constexpr std::size_t kPackedBlock = 256;  // bytes: what is cut into multiples of it is packed as well as the whole
+
 // Bytes of memory that pack_words() may write to.
 constexpr std::size_t room_to_pack(std::size_t bytes) { return bytes + 512; }
 

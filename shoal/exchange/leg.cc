@@ -25,7 +25,7 @@ double sum(const std::vector<Leg>& legs, const Of& of) {
 
 double seconds(const std::vector<Leg>& legs, Leg::When when, std::uint32_t ranks, const collective::LinkModel& link) {
   return sum(legs, [&](const Leg& leg) {
-    return leg.when == when ? collective::price(leg.collective, leg.program, leg.size(ranks), leg.packed * leg.bytes(), link) : 0;
+    return leg.when == when ? collective::price(leg.collective, leg.program, leg.size(ranks), leg.wire_share * leg.bytes(), link) : 0;
   });
 }
 

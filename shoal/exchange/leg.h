@@ -28,7 +28,7 @@ struct Leg {
   std::vector<std::uint64_t> chunks = {};   // elements, where the program's are not cut as Layout::even cuts them
   std::vector<std::uint32_t> members = {};  // ranks that run it, ascending; empty: all
   bool beside = false;                  // it runs at the same time as the one in front of it, among others; else behind that one
-  double packed = 1;                    // the share of its bytes that they take on a link
+  double wire_share = 1;                // the share of its bytes that they take on a link
 
   double bytes() const { return static_cast<double>(elements * element_bytes); }
   std::uint32_t size(std::uint32_t ranks) const { return members.empty() ? ranks : static_cast<std::uint32_t>(members.size()); }

@@ -39,7 +39,7 @@ struct TensorSpec {
   bool divisible = false;      // of a layer's weight: members may each hold a strip of it (strips.h)
   bool takes_data = false;     // of a layer's weight: what the layer is given is data, for whose gradient nobody asks
   bool by_element = false;     // its optimizer treats each element by itself: every member may step a part of it (owned_parts.h)
-  double packed = 1;           // the share of its bytes that its mean takes on a link (core/packed_words.h), as measured; 1: links do not pack
+  double wire_share = 1;       // the share of its bytes that its mean takes on a link (core/packed_words.h), as measured; 1: links do not pack
 
   factor::Shape layer() const { return {outputs > 0 ? count / outputs : 0, outputs, type, bf16_rows}; }
 };

@@ -57,7 +57,7 @@ std::string to_json(const ExchangePlan& plan) {
       if (value > 0) tensors.back()[key] = value;
     };
     if (t.filled < 1) tensors.back()["filled"] = t.filled;
-    if (t.packed < 1) tensors.back()["packed"] = t.packed;
+    if (t.wire_share < 1) tensors.back()["wire_share"] = t.wire_share;
     add("rows", t.rows);
     add("outputs", t.outputs);
     add("width", t.width);
@@ -125,11 +125,11 @@ ExchangePlan plan_from_json(const std::string& text, const std::string& where) {
                             r.whole_or("rows", kMostRows, 0), r.whole_or("outputs", kMostRows, 0), r.number_or("forward_at", -1, -1),
                             r.whole_or("width", kMostRows, 0), r.whole_or("touched", kMostRows, 0), r.whole_or("sparse", 1, 0) == 1,
                             r.number_or("filled", 0, 1), r.whole_or("bf16_rows", 1, 0) == 1, r.whole_or("divisible", 1, 0) == 1,
-                            r.whole_or("takes_data", 1, 0) == 1, r.whole_or("by_element", 1, 0) == 1, r.number_or("packed", 0, 1)});
+                            r.whole_or("takes_data", 1, 0) == 1, r.whole_or("by_element", 1, 0) == 1, r.number_or("wire_share", 0, 1)});
     const auto& t = plan.tensors.back();
     if ((t.rows > 0 || t.outputs > 0) && (t.outputs == 0 || t.count % t.outputs != 0)) r.bad("outputs", "does not divide the tensor");
     if (t.filled > 1) r.bad("filled", "is more than 1");
-    if (t.packed > 1) r.bad("packed", "is more than 1");
+    if (t.wire_share > 1) r.bad("wire_share", "is more than 1");
     if (t.bf16_rows && (t.rows == 0 || t.type != DType::f32)) r.bad("bf16_rows", "is of a tensor that is no layer's in f32");
     if ((t.sparse || t.touched > 0 || t.width > 0) && (t.width == 0 || t.count % t.width != 0)) r.bad("width", "does not divide the tensor");
   });

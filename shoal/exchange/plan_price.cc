@@ -105,12 +105,12 @@ bool is_divided(const Unit& unit) { return way_named(unit.way)->divides(); }
 
 Load load_of(const ExchangePlan& plan, const Unit& unit) {
   Load load{.first = plan.tensors[unit.tensors.front()], .ranks = plan.ranks, .link = plan.link, .multiply_rate = plan.multiply_rate, .servers = plan.servers};
-  double packed = 0;
+  double on_the_wire = 0;
   for (auto t : unit.tensors) {
     load.count += plan.tensors[t].count;
-    packed += plan.tensors[t].packed * static_cast<double>(plan.tensors[t].count);
+    on_the_wire += plan.tensors[t].wire_share * static_cast<double>(plan.tensors[t].count);
   }
-  load.packed = packed / static_cast<double>(load.count);
+  load.wire_share = on_the_wire / static_cast<double>(load.count);
   return load;
 }
 

@@ -92,7 +92,7 @@ class ServersWay final : public Way {
     const double sent = std::max(n * shares.server, 1 + (n - 2) * shares.worker) * load.bytes();
     // As direct between all members, whose flows meet as these do, of so many bytes that a member sends as much.
     const double same = sent * load.ranks / (2 * (load.ranks - 1.0));
-    const double share = packed(load);
+    const double share = wire_share(load);
     return {.sent = sent, .wire = share * sent, .link = collective::price(Collective::all_reduce, "direct", load.ranks, share * same, load.link)};
   }
   std::unique_ptr<Flow> flow(const Road& road) const override { return std::make_unique<ServersFlow>(road, servers_); }

@@ -74,17 +74,17 @@ constexpr double kNoise = 0.86;  // is left of numbers without zeros
 
 // Numbers of rows have few zeros among them. What is rounded, or chosen, is taken as it is. However few bytes are left of
 // zeros, all of them are packed, unpacked and added, by processors that members share.
-double Way::packed(const Load& load) const {
+double Way::wire_share(const Load& load) const {
   constexpr double kHandled = 1.5e9;  // bytes/s
-  if (!exact() || load.packed == 1) return 1;
-  return std::min(1.0, std::max(is_sized() ? load.packed : std::max(load.packed, kNoise), load.link.rate / kHandled));
+  if (!exact() || load.wire_share == 1) return 1;
+  return std::min(1.0, std::max(is_sized() ? load.wire_share : std::max(load.wire_share, kNoise), load.link.rate / kHandled));
 }
 
 Cost Way::cost(const Load& load) const {
   std::vector<Leg> all = legs(load);
-  const double sent = busiest_bytes(all, load.ranks), share = packed(load);
+  const double sent = busiest_bytes(all, load.ranks), share = wire_share(load);
   // What goes in other moments, activations and parameters, has not the mean's zeros.
-  for (Leg& leg : all) leg.packed = share == 1 || leg.when == Leg::When::mean ? share : std::max(share, kNoise);
+  for (Leg& leg : all) leg.wire_share = share == 1 || leg.when == Leg::When::mean ? share : std::max(share, kNoise);
   std::vector<Leg> empty = all;
   for (Leg& leg : empty) leg.elements = 0;
   const auto on_the_link = [&](Leg::When when) { return seconds(all, when, load.ranks, load.link); };

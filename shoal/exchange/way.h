@@ -30,7 +30,7 @@ struct Load {
   collective::LinkModel link;
   double multiply_rate = 0;  // floating-point operations/s at which a member multiplies rows of others; 0: unknown
   std::uint32_t servers = 0;  // of the ranks, the last ones (ExchangePlan::servers)
-  double packed = 1;          // the share of its bytes that all of its means take on a link
+  double wire_share = 1;      // the share of its bytes that all of its means take on a link
 
   double bytes() const { return static_cast<double>(count * size_of(first.type)); }
 };
@@ -74,7 +74,7 @@ class Way {
   virtual std::vector<Leg> legs(const Load& load) const = 0;
   virtual double computing(const Load&) const { return 0; }  // Cost::computing
   virtual Cost cost(const Load& load) const;           // that of its legs
-  double packed(const Load& load) const;               // the share of its bytes that what travels takes on a link, about
+  double wire_share(const Load& load) const;           // the share of its bytes that what travels takes on a link, about
   virtual std::uint32_t slice_bytes(const Load& load) const;
   virtual std::unique_ptr<Flow> flow(const Road& road) const = 0;
 

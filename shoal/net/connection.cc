@@ -24,6 +24,17 @@ std::error_code as_errno(const std::error_code& error) {
   return error == asio::error::eof ? std::error_code() : std::error_code(error.value(), std::system_category());
 }
 
+// As many of the bytes as the pieces take, or are there.
+std::size_t lay(std::span<const std::byte> bytes, std::span<const iovec> pieces) {
+  std::size_t laid = 0;
+  for (const iovec& piece : pieces) {
+    const std::size_t size = std::min(piece.iov_len, bytes.size() - laid);
+    std::memcpy(piece.iov_base, bytes.data() + laid, size);
+    laid += size;
+  }
+  return laid;
+}
+
 std::error_code last_error() { return {errno, std::system_category()}; }
 
 }  // namespace
@@ -222,7 +233,7 @@ bool Connection::parse() {
     if (header->kind == wire::Kind::data) {
       stash_begin_ += wire::kHeaderBytes;
       unpacked_ = header->packed > 0 ? header->length : 0;
-      remaining_ = header->packed > 0 ? header->packed : header->length;
+      remaining_ = header->wire_bytes();
       packed_.resize(header->packed);
       if (!user_.data_begins(channel_, *header) || closed_) return false;
       continue;
@@ -242,13 +253,8 @@ bool Connection::consume_payload() {
   while (remaining_ > 0 && stash_begin_ < stash_end_) {
     std::array<iovec, kPieces> pieces;
     const std::size_t count = plan(pieces);
-    std::size_t moved = 0;
-    for (std::size_t i = 0; i < count && stash_begin_ < stash_end_; ++i) {
-      const std::size_t size = std::min(pieces[i].iov_len, stash_end_ - stash_begin_);
-      std::memcpy(pieces[i].iov_base, stash_.data() + stash_begin_, size);
-      stash_begin_ += size;
-      moved += size;
-    }
+    const std::size_t moved = lay(std::span(stash_).subspan(stash_begin_, stash_end_ - stash_begin_), std::span(pieces).first(count));
+    stash_begin_ += moved;
     if (!took(moved)) return false;
   }
   return remaining_ == 0;
@@ -290,11 +296,7 @@ bool Connection::place(std::span<const std::byte> bytes) {
   while (!bytes.empty()) {
     std::array<iovec, kPieces> pieces;
     const std::size_t count = user_.plan(channel_, pieces);
-    std::size_t placed = 0;
-    for (std::size_t i = 0; i < count; ++i) {
-      std::memcpy(pieces[i].iov_base, bytes.data() + placed, pieces[i].iov_len);
-      placed += pieces[i].iov_len;
-    }
+    const std::size_t placed = lay(bytes, std::span(pieces).first(count));
     bytes = bytes.subspan(placed);
     user_.took(channel_, placed);
     if (closed_) return false;

@@ -4,6 +4,8 @@
 #include <tuple>
 #include <utility>
 
+#include "shoal/core/packed_words.h"
+
 namespace shoal::net {
 namespace {
 
@@ -21,7 +23,6 @@ constexpr double kGrow = 1.25, kShrink = 0.95, kFull = 0.95;
 // A stream whose receives are smaller than this, or that fits the eager allowance as a whole, is served by that alone: no
 // grant, no extra message.
 constexpr std::uint64_t kSmall = kEagerStream / 2;
-constexpr std::uint64_t kWholeNumbers = 64;  // bytes: what is cut elsewhere is not packed (core/packed_words.h)
 constexpr Nanoseconds kRateSample = 50ms, kRateMean = 200ms, kRateLife = 5s;
 
 }  // namespace
@@ -136,7 +137,7 @@ std::vector<Granted> CreditPolicy::collect(Instant now) {
       full_ = true;
       break;
     }
-    if (give < want && give > kWholeNumbers) give -= give % kWholeNumbers;
+    if (give < want && give > kPackedBlock) give -= give % kPackedBlock;  // what is cut between numbers is not packed
     from_whom.outstanding += give;
     if (give > 0 && open(demand) == 0) {
       demand.begun = now;

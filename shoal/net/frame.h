@@ -63,6 +63,8 @@ struct Header {
   Tag tag;
   std::uint64_t offset = 0;
   std::uint64_t consumed = 0;  // of data: as in Credit
+
+  std::uint32_t wire_bytes() const { return packed > 0 ? packed : length; }  // of payload, here
 };
 
 inline constexpr std::size_t kPlaceBytes = 8, kMarkBytes = 8;  // of a lent frame; a mark is zeros

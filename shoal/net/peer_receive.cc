@@ -139,12 +139,12 @@ void Peer::took(wire::Channel channel, std::size_t bytes) {
     LinkBytes& all = owner_.link_bytes();
     const std::uint32_t packed = incoming.header.packed;
     all.received += packed == 0 ? bytes : incoming.left == 0 ? packed : 0;
-    if (incoming.left == 0) trains_in_.frame(now, packed > 0 ? packed : incoming.header.length, incoming.header.follows, bulk_ && bulk_->found_empty(), all.received);
+    if (incoming.left == 0) trains_in_.frame(now, incoming.header.wire_bytes(), incoming.header.follows, bulk_ && bulk_->found_empty(), all.received);
   }
   if (incoming.left == 0 && incoming.began != Instant{} && incoming.header.cls != Class::urgent) {
     Events::local().record({.kind = EventKind::received, .begin = incoming.began, .end = now, .step = -1,
                             .peer = static_cast<std::int32_t>(rank_),
-                            .value = static_cast<double>(incoming.header.packed > 0 ? incoming.header.packed : incoming.header.length), .name = 0});
+                            .value = static_cast<double>(incoming.header.wire_bytes()), .name = 0});
   }
   if (incoming.dropped) {
     if (incoming.header.eager) consumed_eager(bytes);

@@ -23,7 +23,6 @@ constexpr Seconds kRefill = 2ms;
 // Packing and unpacking take some 0.2 ns a byte of this thread, which at 25 Gbit/s has no time for that, and at 10 Gbit/s has, a quarter of it.
 constexpr double kPacksBelow = 1.5e9;           // bytes/s
 constexpr std::size_t kLeastPacked = 1024;      // bytes of a frame
-constexpr std::size_t kWholeBlocks = 256;       // frames are cut so that numbers stay whole
 
 }  // namespace
 
@@ -97,7 +96,7 @@ bool Peer::next_bulk(OutFrame& frame) {
     const std::uint64_t eager = std::min(unasked, budget_.left());
     const std::size_t wanted = std::min(item.bytes.size(), frame_bytes_);
     std::size_t size = std::min<std::uint64_t>(wanted, granted > 0 ? granted : eager);
-    if (size < item.bytes.size() && size > kWholeBlocks && granted == 0) size -= size % kWholeBlocks;
+    if (size < item.bytes.size() && size > kPackedBlock && granted == 0) size -= size % kPackedBlock;
     if (size > 0) {
       if (granted == 0) budget_.sent(size);
       frame = cut(*stream, size, granted == 0, bulk_queue_);
@@ -210,7 +209,7 @@ void Peer::measure_sent(Instant now, std::size_t bytes) {
   const auto millisecond = static_cast<std::size_t>(send_rate_ / 1000);
   const std::size_t frame = std::clamp(millisecond, wire::kMinFrame, wire::kMaxFrame);
   if (frame > frame_bytes_ + frame_bytes_ / 4 || frame < frame_bytes_ - frame_bytes_ / 4) {
-    frame_bytes_ = frame / kWholeBlocks * kWholeBlocks;
+    frame_bytes_ = frame / kPackedBlock * kPackedBlock;
     bulk_->batch_bytes(std::max(frame, least_at_once_));
     const auto refill = static_cast<std::size_t>(send_rate_ * kRefill.count());
     set_unsent_mark(bulk_->socket(), std::max({frame, refill, least_at_once_}));

@@ -44,7 +44,7 @@ DataParallel::DataParallel(Session& session, std::vector<NamedTensor> parameters
       measured_iterations_((options_.plan ? *options_.plan : exchange::ExchangePlan()).measured_iterations),
       first_use_(parameters_.size()),
       backward_at_(parameters_.size(), -1),
-      mean_packed_(parameters_.size(), 1),
+      mean_wire_share_(parameters_.size(), 1),
       hooks_(std::make_unique<GradientHooks>(static_cast<GradientListener&>(*this), tensors_of(parameters_))) {
   take_plan(first_plan(describe(parameters_, tables_), options_.choice, options_.plan, session.size(), session.servers()));
   if (exchange::parse_choice(exchange_->plan().choice, "plan").rounds) {
@@ -292,7 +292,7 @@ void DataParallel::install_mean(std::size_t i) {
   if (gathered) mean = multiply(*gathered, exchange_->plan().tensors[i].layer(), placed);
   if (rows) mean = sparse_mean(*rows, parameter, placed);
   if (rows && contributions_[i].defined() && !contributions_[i].is_sparse()) mean = mean.to_dense();  // made so by another use
-  if (reduced && !plan_is_final_) mean_packed_[i] = packed_share({static_cast<const std::byte*>(reduced), parameter.nbytes()});
+  if (reduced && !plan_is_final_) mean_wire_share_[i] = packed_share({static_cast<const std::byte*>(reduced), parameter.nbytes()});
   if (reduced) {
     const auto options = parameter.options().device(at::kCPU).requires_grad(false);
     mean = placed(at::from_blob(const_cast<void*>(reduced), parameter.sizes(), layout_of(parameter), [memory = exchange_->memory(tensor)](void*) {}, options));

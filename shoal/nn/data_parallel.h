@@ -323,7 +323,7 @@ class DataParallel final : private GradientListener, private PairListener, priva
   Pace pace_;
   double members_a_core_ = 0;              // of this machine; 0: not known
   std::vector<double> backward_at_;
-  std::vector<double> mean_packed_;        // the share of its bytes that it takes packed (core/packed_words.h), while a plan is still to be chosen
+  std::vector<double> mean_wire_share_;        // the share of its bytes that it takes packed (core/packed_words.h), while a plan is still to be chosen
   std::vector<std::uint32_t> event_names_;
 
   std::unique_ptr<GradientHooks> hooks_;   // gone before what it calls

@@ -143,11 +143,12 @@ void DataParallel::choose_plan() {
   // A device is behind its caller: what it has computed last says when backward was over.
   const double own = std::max(pace_.latest_backward(), 1e-9), latest = std::max(own, *std::max_element(backward_at_.begin(), backward_at_.end()));
   pace.backward_seconds *= latest / own;
+  const bool links_pack = session_.links_pack();
   for (std::size_t i = 0; i < specs.size(); ++i) {
     specs[i].first_use = first_use_[i].first;
     specs[i].forward_at = first_use_[i].second * pace.forward_seconds;
     specs[i].backward_at = pace.backward_seconds * (backward_at_[i] >= 0 ? backward_at_[i] / latest : 1);
-    if (session_.links_pack()) specs[i].packed = mean_packed_[i];
+    if (links_pack) specs[i].wire_share = mean_wire_share_[i];
   }
   take_for_good(agreed_plan(session_, [&] {
     auto plan = exchange::make_plan(specs, session_.living(), session_.link_model(), pace, options_.choice, session_.servers());

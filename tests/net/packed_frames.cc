@@ -3,11 +3,11 @@
 
 #include <asio/io_context.hpp>
 #include <asio/write.hpp>
-#include <random>
 #include <vector>
 
 #include "shoal/core/packed_words.h"
 #include "shoal/net/connection.h"
+#include "tests/core/like_gradients.h"
 
 namespace shoal::net {
 namespace {
@@ -84,14 +84,6 @@ void write_to(Taker& taker, std::span<const std::byte> bytes, std::size_t piece)
   connection->close();
 }
 
-std::vector<float> numbers(std::size_t count) {
-  std::mt19937 random(1);
-  std::normal_distribution<float> of;
-  std::vector<float> values(count);
-  for (float& value : values) value = random() % 4 == 0 ? 0 : of(random);
-  return values;
-}
-
 std::vector<std::byte> packed(std::span<const std::byte> bytes) {
   std::vector<std::byte> into(room_to_pack(bytes.size()));
   into.resize(pack_words(bytes, into.data()));
@@ -100,7 +92,7 @@ std::vector<std::byte> packed(std::span<const std::byte> bytes) {
 }
 
 TEST(PackedFrames, come_in_any_pieces_and_go_into_any_receives) {
-  const auto values = numbers(5000);
+  const auto values = like_gradients(5000, 0.25);
   const auto bytes = std::as_bytes(std::span(values));
   std::vector<std::byte> all;
   for (const auto& one : {frame(bytes.size(), packed(bytes), true), frame(bytes.size(), bytes, false), frame(1024, packed(bytes.first(1024)), true),
@@ -122,7 +114,7 @@ TEST(PackedFrames, come_in_any_pieces_and_go_into_any_receives) {
 }
 
 TEST(PackedFrames, that_are_none_end_the_connection) {
-  const auto values = numbers(5000);
+  const auto values = like_gradients(5000, 0.25);
   const auto bytes = std::as_bytes(std::span(values));
   auto wrong = packed(bytes);
   wrong[1] = std::byte{9};

@@ -6,6 +6,7 @@
 #include <random>
 
 #include "members.h"
+#include "tests/core/like_gradients.h"
 
 namespace shoal::net {
 namespace {
@@ -19,12 +20,9 @@ std::vector<std::byte> pattern(std::size_t size, std::uint32_t seed) {
   return bytes;
 }
 
-// As a gradient: numbers near each other in size, zeros among them, and some bytes that make no number at the end.
+// Numbers like a gradient's, and some bytes that make no number at the end.
 std::vector<std::byte> gradient(std::size_t size, std::uint32_t seed) {
-  std::mt19937 random(seed);
-  std::normal_distribution<float> of(0, 0.01F);
-  std::vector<float> values(size / sizeof(float));
-  for (float& value : values) value = random() % 5 == 0 ? 0 : of(random);
+  const auto values = like_gradients(size / sizeof(float), 0.2, seed);
   std::vector<std::byte> bytes = pattern(size, seed);
   if (!values.empty()) std::memcpy(bytes.data(), values.data(), values.size() * sizeof(float));
   return bytes;
