@@ -8,7 +8,7 @@ model in several ways, in turns, so that all ways see the same machine and links
     ddp on shoal     DistributedDataParallel with that bucket on Shoal's backend
     plain            no parallelism (one process alone)
 
-Rank 0 prints one JSON line a model: by way the median seconds of a step in each round, all members' CPU seconds a step, and what each of
+Rank 0 prints one JSON line a model: by way the seconds a step in each round, all members' CPU seconds a step, and what each of
 our plans predicted.
 """
 
@@ -19,7 +19,6 @@ import json
 import math
 import os
 import resource
-import statistics
 import time
 
 import torch
@@ -97,29 +96,25 @@ class Trainer:
         if args.compile:
             self.model = torch.compile(self.model)  # around: as PyTorch advises for DDP, whose buckets then divide the graph
         self.autocast = args.autocast
-        self.load, self.step = load, 0
+        self.load = load
         self.turn(args.warmup)
 
-    def turn(self, steps: int) -> list[float]:
+    def turn(self, steps: int) -> float:
+        """Seconds a step. All turns of all ways have the same batches, whose sentences differ in length; and what one step leaves to be waited for is the next one's."""
         if dist.is_initialized():
             dist.barrier()
-        times = []
-        for _ in range(steps):
-            *inputs, targets = self.load.batches[self.step % len(self.load.batches)]
-            self.step += 1
-            begin = time.perf_counter()
+        begin = time.perf_counter()
+        for step in range(steps):
+            *inputs, targets = self.load.batches[step % len(self.load.batches)]
             self.optimizer.zero_grad()
             with torch.autocast(self.load.device, torch.bfloat16, enabled=self.autocast):
                 loss = self.load.loss(self.model(*inputs), targets)
             loss.backward()
             self.optimizer.step()
             self.load.finish()
-            times.append(time.perf_counter() - begin)
-        begin = time.perf_counter()
         getattr(self.model, "flush", lambda: None)()  # what of the last step is still on its way belongs to it
         self.load.finish()
-        times[-1] += time.perf_counter() - begin
-        return times
+        return (time.perf_counter() - begin) / max(1, steps)
 
 
 def compiled(make, args: argparse.Namespace):
@@ -151,12 +146,12 @@ def compare(name: str, args: argparse.Namespace, on_shoal) -> dict:
 
     trainers = {"shoal": compiled(lambda: trainer(shoal.data_parallel), args)}
     trainers |= {f"shoal {plan}": trainer(functools.partial(shoal.data_parallel, plan=plan)) for plan in args.plans}
-    steps = args.steps or int(same_everywhere(max(5, min(100, args.turn / statistics.median(trainers["shoal"].turn(5))))))
+    steps = args.steps or int(same_everywhere(max(5, min(100, args.turn / trainers["shoal"].turn(5)))))
     best = 0.0
     if shoal.size() > 1 and not args.bounded:
         buckets = [bucket for bucket in args.buckets if bucket >= 1 or not args.compile]  # it divides the graph by no smaller ones
         by_bucket = compiled(lambda: {bucket: trainer(ddp(bucket)) for bucket in buckets}, args)
-        fastest = min(by_bucket, key=lambda bucket: statistics.median(by_bucket[bucket].turn(steps)))
+        fastest = min(by_bucket, key=lambda bucket: by_bucket[bucket].turn(steps))
         best = same_everywhere(fastest)
         trainers |= {"ddp": by_bucket[args.buckets[-1]], "ddp best": by_bucket[best]}
         if not args.replay:  # large ones have not the memory for each way
@@ -167,7 +162,7 @@ def compare(name: str, args: argparse.Namespace, on_shoal) -> dict:
     for _ in range(args.rounds):
         for way, one in trainers.items():
             began = cpu_seconds()
-            times[way].append(statistics.median(one.turn(steps)))
+            times[way].append(one.turn(steps))
             cpu[way].append((cpu_seconds() - began) / steps)
     if dist.is_initialized():
         for way, spent in cpu.items():

@@ -36,6 +36,8 @@ class PeerOwner {
   virtual CreditPolicy& credit(bool link) = 0;    // of peers with a link between, or without
   virtual LinkBytes& link_bytes() = 0;            // of all peers
   virtual Packing packing() const = 0;
+  virtual double sending_rate() const = 0;        // of all peers, bytes/s: one thread packs for all of them
+  virtual std::vector<std::unique_ptr<std::byte[]>>& packing_room() = 0;  // of frames that have left
   virtual Chore& grants() = 0;                    // collects and sends grants of all peers
   virtual bool is_closed(std::uint64_t operation) const = 0;
   virtual std::uint64_t next_arrival() = 0;
@@ -83,6 +85,7 @@ class Peer final : public ConnectionUser, public Chore {
   bool drained();                                  // all that was sent is with the peer's kernel
   void close();
 
+  double sending_rate() const { return busy_since_ == Instant{} ? 0 : send_rate_; }  // bytes/s, of the bulk connection
   LinkStats stats() const;
   std::string activity() const;
   Nanoseconds shortest_round_trip();               // without queues; 0: not known
@@ -209,7 +212,6 @@ class Peer final : public ConnectionUser, public Chore {
   Instant busy_since_{};
   std::size_t busy_bytes_ = 0;
   double send_rate_ = 0;
-  std::vector<std::unique_ptr<std::byte[]>> packing_room_;  // of frames that have left
   bool runs_on_ = false;                          // frames of the bulk connection have had no pause between them
 
   std::map<Tag, ReceiveStream> in_;

@@ -23,6 +23,7 @@ constexpr Seconds kRefill = 2ms;
 // Packing and unpacking take some 0.2 ns a byte of this thread, which at 25 Gbit/s has no time for that, and at 10 Gbit/s has, a quarter of it.
 constexpr double kPacksBelow = 1.5e9;           // bytes/s
 constexpr std::size_t kLeastPacked = 1024;      // bytes of a frame
+constexpr std::size_t kPackingRoom = 16;        // of as many frames is kept
 
 }  // namespace
 
@@ -153,18 +154,20 @@ OutFrame Peer::cut(SendStream& stream, std::size_t bytes, bool eager, SendQueue<
 
 bool Peer::packs() const {
   if (owner_.packing() != Packing::automatic) return owner_.packing() == Packing::always;
-  return least_at_once_ == 0 && send_rate_ < kPacksBelow;
+  const double others = owner_.sending_rate() - sending_rate();
+  return least_at_once_ == 0 && others + send_rate_ < kPacksBelow;
 }
 
 void Peer::pack(OutFrame& frame) {
   if (frame.payload.size() < kLeastPacked) return;
-  if (packing_room_.empty()) packing_room_.push_back(std::make_unique_for_overwrite<std::byte[]>(room_to_pack(wire::kMaxFrame)));
-  const std::size_t size = pack_words(frame.payload, packing_room_.back().get());
+  auto& room = owner_.packing_room();
+  if (room.empty()) room.push_back(std::make_unique_for_overwrite<std::byte[]>(room_to_pack(wire::kMaxFrame)));
+  const std::size_t size = pack_words(frame.payload, room.back().get());
   if (size == 0) return;
   frame.unpacked = frame.payload.size();
-  frame.own = std::move(packing_room_.back());
+  frame.own = std::move(room.back());
   frame.payload = {frame.own.get(), size};
-  packing_room_.pop_back();
+  room.pop_back();
 }
 
 void Peer::frame_written(wire::Channel channel, OutFrame& frame) {
@@ -173,7 +176,7 @@ void Peer::frame_written(wire::Channel channel, OutFrame& frame) {
   sent_.fetch_add(frame.stream_bytes(), std::memory_order_relaxed);
   if (frame.unpacked > 0) {
     saved_.fetch_add(frame.unpacked - frame.payload.size(), std::memory_order_relaxed);
-    packing_room_.push_back(std::move(frame.own));
+    if (owner_.packing_room().size() < kPackingRoom) owner_.packing_room().push_back(std::move(frame.own));
   }
   if (frame.lent) lent_.fetch_add(frame.payload.size(), std::memory_order_relaxed);
   if (frame.done) {

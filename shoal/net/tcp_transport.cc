@@ -55,6 +55,12 @@ bool TcpTransport::connected() const {
   return std::all_of(peers_.begin(), peers_.end(), [](const auto& peer) { return !peer || peer->connected(); });
 }
 
+double TcpTransport::sending_rate() const {
+  double all = 0;
+  for (const auto& peer : peers_) all += peer ? peer->sending_rate() : 0;
+  return all;
+}
+
 void TcpTransport::share(const std::vector<Rank>& neighbours) {
   neighbours_ = neighbours;
   sharing_ = true;

@@ -61,6 +61,8 @@
 
 namespace shoal::nn {
 
+class Paces;
+
 class DataParallel final : private GradientListener, private PairListener, private StripListener {
  public:
   struct Options {
@@ -240,7 +242,7 @@ class DataParallel final : private GradientListener, private PairListener, priva
   std::uint64_t digest() const;
   void compare_replicas();
   void mend_replicas();
-  exchange::Compute pace_of_all(const MultiplyRates& rates);
+  Paces paces_of_all(const MultiplyRates& rates);
   void choose_plan();
   void follow_links(bool together);
   void settle_from_here();

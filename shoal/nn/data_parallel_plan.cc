@@ -120,13 +120,13 @@ MultiplyRates DataParallel::describe_layers(std::vector<exchange::TensorSpec>& s
   return multiply_rates(spec.layer(), spec.rows, spec.rows * (session_.living() - session_.servers()), parameters_[*largest].tensor.device());
 }
 
-exchange::Compute DataParallel::pace_of_all(const MultiplyRates& rates) {
-  const auto own = MemberPace::here(pace_.usual(), rates.others > 0 ? 1 / rates.others : 0, rates.own > 0 ? 1 / rates.own : 0);
+Paces DataParallel::paces_of_all(const MultiplyRates& rates) {
+  const auto own = MemberPace::here(pace_.usual(), rates.others > 0 ? 1 / rates.others : 0, rates.own > 0 ? 1 / rates.own : 0, session_.links_pack());
   const auto lines = session_.gather_text(own.line(), "pace");
   Paces paces;
   for (std::size_t member = 0; member < lines.size() - session_.servers(); ++member) paces.hears(lines[member]);
   members_a_core_ = paces.members_a_core(own.machine);
-  return paces.compute();
+  return paces;
 }
 
 void DataParallel::choose_plan() {
@@ -137,18 +137,18 @@ void DataParallel::choose_plan() {
   if (behind_ == Behind::step) pace_.step_ends(steady_now(), waited(), cpu_seconds());
   session_.link_model();
   auto specs = exchange_->plan().tensors;
-  auto pace = pace_of_all(describe_layers(specs));
+  const auto paces = paces_of_all(describe_layers(specs));
   agree_on_division(specs);
   tables_.describe(specs);
   // A device is behind its caller: what it has computed last says when backward was over.
   const double own = std::max(pace_.latest_backward(), 1e-9), latest = std::max(own, *std::max_element(backward_at_.begin(), backward_at_.end()));
+  auto pace = paces.compute();
   pace.backward_seconds *= latest / own;
-  const bool links_pack = session_.links_pack();
   for (std::size_t i = 0; i < specs.size(); ++i) {
     specs[i].first_use = first_use_[i].first;
     specs[i].forward_at = first_use_[i].second * pace.forward_seconds;
     specs[i].backward_at = pace.backward_seconds * (backward_at_[i] >= 0 ? backward_at_[i] / latest : 1);
-    if (links_pack) specs[i].wire_share = mean_wire_share_[i];
+    if (paces.links_pack()) specs[i].wire_share = mean_wire_share_[i];
   }
   take_for_good(agreed_plan(session_, [&] {
     auto plan = exchange::make_plan(specs, session_.living(), session_.link_model(), pace, options_.choice, session_.servers());

@@ -22,21 +22,26 @@ struct MemberPace {
   exchange::Took took{};    // usually, of an iteration
   double a_flop = 0;        // seconds, of a product of others' rows; 0: not measured
   double own_flop = 0;      // likewise, of the product of own rows
+  bool links_pack = false;  // any of its links does (core/packed_words.h)
   std::string machine{};
   std::vector<int> cores{};
 
-  static MemberPace here(const exchange::Took& took, double a_flop, double own_flop) { return {took, a_flop, own_flop, boot_id(), usable_cores()}; }
+  static MemberPace here(const exchange::Took& took, double a_flop, double own_flop, bool links_pack) {
+    return {took, a_flop, own_flop, links_pack, boot_id(), usable_cores()};
+  }
   std::string line() const {
     std::ostringstream words;
     words.precision(std::numeric_limits<double>::max_digits10);
-    words << took.forward << ' ' << took.backward << ' ' << took.between << ' ' << took.processor << ' ' << took.waited << ' ' << a_flop << ' ' << own_flop << ' ' << machine;
+    words << took.forward << ' ' << took.backward << ' ' << took.between << ' ' << took.processor << ' ' << took.waited << ' ' << a_flop << ' ' << own_flop << ' ' << links_pack << ' '
+          << machine;
     for (const int core : cores) words << ' ' << core;
     return words.str();
   }
   static MemberPace of(const std::string& line) {
     MemberPace pace;
     std::istringstream words(line);
-    words >> pace.took.forward >> pace.took.backward >> pace.took.between >> pace.took.processor >> pace.took.waited >> pace.a_flop >> pace.own_flop >> pace.machine;
+    words >> pace.took.forward >> pace.took.backward >> pace.took.between >> pace.took.processor >> pace.took.waited >> pace.a_flop >> pace.own_flop >> pace.links_pack >>
+        pace.machine;
     for (int core = 0; words >> core;) pace.cores.push_back(core);
     return pace;
   }
@@ -99,6 +104,7 @@ class Paces {
   void hears(const std::string& line) {
     const auto member = MemberPace::of(line);
     machines_[member.machine].hears(member);
+    links_pack_ = links_pack_ || member.links_pack;
     ++members_;
   }
 
@@ -128,10 +134,13 @@ class Paces {
     const auto found = machines_.find(machine);
     return found == machines_.end() ? 0 : found->second.members_a_core();
   }
+  // Those between hosts, if any do: members of one host have others, and the plan is of the slow ones.
+  bool links_pack() const { return links_pack_; }
 
  private:
   std::map<std::string, Machine> machines_;
   std::size_t members_ = 0;
+  bool links_pack_ = false;
 };
 
 }  // namespace shoal::nn

@@ -227,6 +227,21 @@ TEST(Plan, survives_its_file_with_its_factors) {
   EXPECT_THROW(plan_from_json(broken, "plan.json"), Error);
 }
 
+TEST(Plan, survives_its_file_with_what_means_take_packed) {
+  auto tensors = fcnet();
+  tensors[6].wire_share = 0.25;
+  const auto plan = make_plan(tensors, 4, kLink);
+  const auto again = plan_from_json(to_json(plan), "plan.json");
+  EXPECT_EQ(again.tensors[6].wire_share, 0.25);
+  EXPECT_EQ(to_json(again), to_json(plan));
+  EXPECT_LT(plan.predicted_seconds(), make_plan(fcnet(), 4, kLink).predicted_seconds());
+  for (const std::string wrong : {"1.25", "-0.25"}) {
+    std::string broken = to_json(plan);
+    broken.replace(broken.find("\"wire_share\": 0.25") + 14, 4, wrong);
+    EXPECT_THROW(plan_from_json(broken, "plan.json"), Error) << wrong;
+  }
+}
+
 TEST(Plan, survives_its_file_to_the_last_digit) {
   auto tensors = fcnet();
   for (std::size_t i = 0; i < tensors.size(); ++i) {

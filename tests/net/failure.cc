@@ -4,6 +4,7 @@
 
 #include "forked.h"
 #include "own_connections.h"
+#include "tests/core/like_gradients.h"
 
 namespace shoal::net {
 namespace {
@@ -247,6 +248,49 @@ TEST(Failure, closing_an_operation_ends_its_waits_and_no_others) {
   EXPECT_TRUE(kept.failures().empty());
   EXPECT_TRUE(in == out);
   leave_all(jobs);
+}
+
+// Links that pack, frames that lie packed with the sender and half read at the receiver: who closes takes its memory back, and what comes after it comes as it was sent.
+TEST(Failure, closing_an_operation_whose_frames_are_packed_spoils_no_others) {
+  JoinOptions options = quick();
+  options.packing = Packing::always;
+  options.shared_memory = false;
+  constexpr std::size_t kFloats = 2 << 20, kFirst = 100'000;
+  const auto values = like_gradients(kFloats, 0.25);
+  const auto why = std::make_shared<const Error>(Code::timeout, "too late");
+  for (const Rank closes : {Rank{0}, Rank{1}}) {
+    SCOPED_TRACE("closed by rank " + std::to_string(closes));
+    auto jobs = join_all(2, options);
+    Transport& a = jobs[0]->transport();
+    Transport& b = jobs[1]->transport();
+    auto out = values;
+    std::vector<float> in(kFloats), after(kFloats);
+    Countdown first(1), ended(2), kept(2);
+    a.post([&] { a.send(1, {1, 0}, {}, std::as_bytes(std::span(out)), ended.done()); });
+    b.post([&] {
+      b.receive(0, {1, 0}, {}, std::as_writable_bytes(std::span(in)).first(kFirst), [&](const Failure& failure) {
+        Transport& one = closes == 0 ? a : b;
+        one.post([&] {
+          one.close(1, why);
+          auto& own = closes == 0 ? out : in;
+          std::fill(own.begin(), own.end(), 7.0F);
+        });
+        first.done()(failure);
+      });
+      b.receive(0, {1, 0}, {}, std::as_writable_bytes(std::span(in)).subspan(kFirst), ended.done());
+    });
+    ASSERT_TRUE(first.wait(b));
+    a.post([&] { a.send(1, {2, 0}, {}, std::as_bytes(std::span(values)), kept.done()); });
+    b.post([&] { b.receive(0, {2, 0}, {}, std::as_writable_bytes(std::span(after)), kept.done()); });
+    ASSERT_TRUE(kept.wait(b));
+    EXPECT_TRUE(after == values);
+    EXPECT_GT(a.link(1).saved, 0U);
+    a.post([&] { a.close(1, why); });
+    b.post([&] { b.close(1, why); });
+    ASSERT_TRUE(ended.wait(b));
+    EXPECT_EQ(static_cast<std::size_t>(std::count(in.begin(), in.end(), 7.0F)), closes == 0 ? 0 : kFloats);
+    leave_all(jobs);
+  }
 }
 
 }  // namespace

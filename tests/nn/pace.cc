@@ -80,11 +80,23 @@ TEST(Pace, members_of_a_machine_share_the_cores_that_they_may_run_on) {
   EXPECT_DOUBLE_EQ(pair.operation_seconds(4), 3 * pair.operation_seconds(2)) << "by messages";
   EXPECT_GT(pair.operation_seconds(4), 0);
   Paces alone, beside;
-  const auto here = MemberPace::here({}, 0, 0);
+  const auto here = MemberPace::here({}, 0, 0, false);
   alone.hears(here.line());
   EXPECT_EQ(alone.members_a_core(here.machine), 1.0 / static_cast<double>(usable_cores().size()));
   for (const std::string machine : {"m", "mm", "mm"}) beside.hears(MemberPace{.machine = machine, .cores = both}.line());
   EXPECT_EQ(beside.members_a_core("m"), 0.5) << "others have machines of their own";
+}
+
+TEST(Pace, links_pack_where_any_members_do) {
+  Paces paces;
+  for (const bool packs : {false, true, false}) {
+    paces.hears(MemberPace{.links_pack = packs, .machine = "m", .cores = {0, 1}}.line());
+    if (!packs) continue;
+    EXPECT_TRUE(paces.links_pack());
+    EXPECT_EQ(paces.members_a_core("m"), 1);
+  }
+  EXPECT_TRUE(paces.links_pack());
+  EXPECT_FALSE(Paces().links_pack());
 }
 
 // Goal: operations cost members nothing that wait, for whatever it be, while they seem to compute. Method: four on two cores, by what they say.
