@@ -41,7 +41,9 @@ def whole(step: int, rank: int):
 
 
 def sent() -> int:
-    """Bytes that have left this host, all of whose members are here and go on together."""
+    """Bytes that have left this host, all of whose members are here and go on together. Of the steps so far, all: a step returns before its gradients
+    have come, and the last of them would be counted to what follows."""
+    shoal.flush()
     here = shoal.session.current()
     here.gather("", "a test")
     with open("/proc/net/dev") as lines:
