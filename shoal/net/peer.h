@@ -22,6 +22,7 @@
 #include "shoal/net/job.h"
 #include "shoal/net/loop.h"
 #include "shoal/net/memory_connection.h"
+#include "shoal/net/packer.h"
 #include "shoal/net/send_queue.h"
 #include "shoal/net/train_counter.h"
 
@@ -35,9 +36,8 @@ class PeerOwner {
   virtual Loop& loop() = 0;
   virtual CreditPolicy& credit(bool link) = 0;    // of peers with a link between, or without
   virtual LinkBytes& link_bytes() = 0;            // of all peers
-  virtual Packing packing() const = 0;
-  virtual double sending_rate() const = 0;        // of all peers, bytes/s: one thread packs for all of them
-  virtual std::vector<std::unique_ptr<std::byte[]>>& packing_room() = 0;  // of frames that have left
+  virtual Packer& packer() = 0;                   // of frames to all peers
+  virtual double sending_rate() const = 0;        // to all peers, bytes/s
   virtual Chore& grants() = 0;                    // collects and sends grants of all peers
   virtual bool is_closed(std::uint64_t operation) const = 0;
   virtual std::uint64_t next_arrival() = 0;
@@ -150,7 +150,6 @@ class Peer final : public ConnectionUser, public Chore {
   bool next_bulk(OutFrame& frame);
   OutFrame cut(SendStream& stream, std::size_t bytes, bool eager, SendQueue<SendStream>& queue);
   bool packs() const;
-  void pack(OutFrame& frame);
   SendQueue<SendStream>& queue_of(const SendStream& stream) {
     return stream.order.priority.cls == Class::urgent ? urgent_queue_ : bulk_queue_;
   }

@@ -20,10 +20,6 @@ constexpr Nanoseconds kSendSample = 5ms;
 // How late the kernel may wake this process when the socket can take more (a 250 Hz scheduler: 4 ms): what lies
 // unsent in the socket must last so long.
 constexpr Seconds kRefill = 2ms;
-// Packing and unpacking take some 0.2 ns a byte of this thread, which at 25 Gbit/s has no time for that, and at 10 Gbit/s has, a quarter of it.
-constexpr double kPacksBelow = 1.5e9;           // bytes/s
-constexpr std::size_t kLeastPacked = 1024;      // bytes of a frame
-constexpr std::size_t kPackingRoom = 16;        // of as many frames is kept
 
 }  // namespace
 
@@ -124,7 +120,7 @@ OutFrame Peer::cut(SendStream& stream, std::size_t bytes, bool eager, SendQueue<
   const bool follows = on_bulk && (runs_on_ || bulk_->unsent() > 0);
   runs_on_ = on_bulk || runs_on_;
   frame.payload = item.bytes.first(bytes);
-  if (on_bulk && packs()) pack(frame);
+  if (on_bulk && packs()) owner_.packer().pack(frame);
   frame.header = wire::encode({.kind = wire::Kind::data,
                                .cls = item.priority.cls,
                                .eager = eager,
@@ -153,31 +149,16 @@ OutFrame Peer::cut(SendStream& stream, std::size_t bytes, bool eager, SendQueue<
 }
 
 bool Peer::packs() const {
-  if (owner_.packing() != Packing::automatic) return owner_.packing() == Packing::always;
   const double others = owner_.sending_rate() - sending_rate();
-  return least_at_once_ == 0 && others + send_rate_ < kPacksBelow;
-}
-
-void Peer::pack(OutFrame& frame) {
-  if (frame.payload.size() < kLeastPacked) return;
-  auto& room = owner_.packing_room();
-  if (room.empty()) room.push_back(std::make_unique_for_overwrite<std::byte[]>(room_to_pack(wire::kMaxFrame)));
-  const std::size_t size = pack_words(frame.payload, room.back().get());
-  if (size == 0) return;
-  frame.unpacked = frame.payload.size();
-  frame.own = std::move(room.back());
-  frame.payload = {frame.own.get(), size};
-  room.pop_back();
+  return owner_.packer().pays(least_at_once_ == 0, others + send_rate_);
 }
 
 void Peer::frame_written(wire::Channel channel, OutFrame& frame) {
   if (leaving_) pump();  // the goodbye follows the last frame
   if (!frame.data) return;
   sent_.fetch_add(frame.stream_bytes(), std::memory_order_relaxed);
-  if (frame.unpacked > 0) {
-    saved_.fetch_add(frame.unpacked - frame.payload.size(), std::memory_order_relaxed);
-    if (owner_.packing_room().size() < kPackingRoom) owner_.packing_room().push_back(std::move(frame.own));
-  }
+  saved_.fetch_add(frame.stream_bytes() - frame.payload.size(), std::memory_order_relaxed);
+  owner_.packer().take_back(frame);
   if (frame.lent) lent_.fetch_add(frame.payload.size(), std::memory_order_relaxed);
   if (frame.done) {
     owner_.loop().open_work(-1);

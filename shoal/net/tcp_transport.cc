@@ -26,7 +26,7 @@ TcpTransport::TcpTransport(Rank rank, Rank size, const JoinOptions& options)
       on_peer_lost_(options.on_peer_lost.value_or(OnPeerLost::fail)),
       hosts_(size),
       memory_connections_(loop_),
-      packing_(options.packing.value_or(Packing::automatic)),
+      packer_(options.packing.value_or(Packing::automatic)),
       arena_(options.shared_memory.value_or(true) ? std::make_shared<Arena>() : nullptr),
       health_(size, rank, limits_, steady_now()),
       losses_(size, 2 * options.heartbeat),

@@ -71,9 +71,8 @@ class TcpTransport final : public Transport,
   Loop& loop() override { return loop_; }
   CreditPolicy& credit(bool link) override { return link ? credit_ : local_credit_; }
   LinkBytes& link_bytes() override { return link_bytes_; }
-  Packing packing() const override { return packing_; }
+  Packer& packer() override { return packer_; }
   double sending_rate() const override;
-  std::vector<std::unique_ptr<std::byte[]>>& packing_room() override { return packing_room_; }
   Chore& grants() override { return *this; }
   bool is_closed(std::uint64_t operation) const override { return failed_ || closed_.contains(operation); }
   std::uint64_t next_arrival() override { return ++arrivals_; }
@@ -115,8 +114,7 @@ class TcpTransport final : public Transport,
   const OnPeerLost on_peer_lost_;
   std::vector<std::string> hosts_;
   MemoryConnections memory_connections_;               // outlives the peers
-  const Packing packing_;
-  std::vector<std::unique_ptr<std::byte[]>> packing_room_;
+  Packer packer_;
   const std::shared_ptr<Arena> arena_;                 // nullptr: no memory is shared
   std::vector<Rank> neighbours_;
   bool sharing_ = false;                               // share() was called
