@@ -105,16 +105,34 @@ class Trainer:
             dist.barrier()
         begin = time.perf_counter()
         for step in range(steps):
-            *inputs, targets = self.load.batches[step % len(self.load.batches)]
             self.optimizer.zero_grad()
-            with torch.autocast(self.load.device, torch.bfloat16, enabled=self.autocast):
-                loss = self.load.loss(self.model(*inputs), targets)
-            loss.backward()
+            self._both_passes(step)
             self.optimizer.step()
             self.load.finish()
         getattr(self.model, "flush", lambda: None)()  # what of the last step is still on its way belongs to it
         self.load.finish()
         return (time.perf_counter() - begin) / max(1, steps)
+
+    def computing(self) -> float:
+        """Seconds a step, F + B: both passes over a turn's batches without communication, by the slowest member of each, while all compute."""
+        seconds = []
+        for step in range(max(5, len(self.load.batches))):
+            dist.barrier()
+            begin = time.perf_counter()
+            with self.model.no_sync():
+                self._both_passes(step)
+            self.load.finish()
+            seconds.append(time.perf_counter() - begin)
+        self.optimizer.zero_grad()
+        slowest = torch.tensor(seconds, dtype=torch.float64)
+        dist.all_reduce(slowest, dist.ReduceOp.MAX)
+        return slowest.mean().item()
+
+    def _both_passes(self, step: int) -> None:
+        *inputs, targets = self.load.batches[step % len(self.load.batches)]
+        with torch.autocast(self.load.device, torch.bfloat16, enabled=self.autocast):
+            loss = self.load.loss(self.model(*inputs), targets)
+        loss.backward()
 
 
 def compiled(make, args: argparse.Namespace):
@@ -153,7 +171,9 @@ def compare(name: str, args: argparse.Namespace, on_shoal) -> dict:
         by_bucket = compiled(lambda: {bucket: trainer(ddp(bucket)) for bucket in buckets}, args)
         fastest = min(by_bucket, key=lambda bucket: by_bucket[bucket].turn(steps))
         best = same_everywhere(fastest)
-        trainers |= {"ddp": by_bucket[args.buckets[-1]], "ddp best": by_bucket[best]}
+        trainers["ddp best"] = by_bucket[best]
+        if best != args.buckets[-1]:
+            trainers["ddp"] = by_bucket[args.buckets[-1]]
         if not args.replay:  # large ones have not the memory for each way
             trainers["ddp on shoal"] = trainer(ddp(best, on_shoal))
     elif shoal.size() == 1:
@@ -169,8 +189,11 @@ def compare(name: str, args: argparse.Namespace, on_shoal) -> dict:
             total = torch.tensor(spent, dtype=torch.float64)
             dist.all_reduce(total)
             cpu[way] = total.tolist()
+    for measured in (times, cpu):  # of one size, one trainer
+        if "ddp best" in measured:
+            measured.setdefault("ddp", measured["ddp best"])
     plans = {way: json.loads(one.model.plan) for way, one in trainers.items() if shoal.size() > 1 and isinstance(one.model, shoal.parallel.DataParallel)}
-    shown = summary(plans.get("shoal"))
+    shown = summary(plans["shoal"], trainers["shoal" if args.bounded else "ddp best"].computing()) if plans else None
     if args.bounded:
         for way in ("ddp", "ddp best"):
             times[way], cpu[way] = [shown["ddp"]] * args.rounds, [math.nan] * args.rounds
@@ -178,16 +201,14 @@ def compare(name: str, args: argparse.Namespace, on_shoal) -> dict:
             "predicted": {way: plan["predicted_seconds"] for way, plan in plans.items()}, "plan": shown}
 
 
-def summary(plan: dict | None) -> dict | None:
-    """What the plan was made from and what it came to. link / computing: how long whole gradients would take on the links, over what a member
-    computes in both passes. ddp: seconds that DistributedDataParallel takes at least, whose gradients leave and arrive between two forward passes."""
-    if plan is None:
-        return None
+def summary(plan: dict, computing: float) -> dict:
+    """What the plan was made from and what it came to. link / computing: how long whole gradients would take on the links, over Trainer.computing().
+    ddp: seconds that DistributedDataParallel takes at least, whose gradients leave and arrive between two forward passes."""
     size = sum(unit["bytes"] for unit in plan["units"])
     link = 2 * (plan["ranks"] - 1) / plan["ranks"] * size / plan["link"]["rate"]
     ways = collections.Counter(unit["way"] for unit in plan["units"])
     forward, backward = plan["forward_seconds"], plan["backward_seconds"]
-    return {"link / computing": link / (forward + backward), "order": plan["order"], "ways": ways, "ddp": forward + max(link - plan["link"].get("saves", 0) / plan["link"]["rate"], backward),
+    return {"link / computing": link / computing, "order": plan["order"], "ways": ways, "ddp": forward + max(link - plan["link"].get("saves", 0) / plan["link"]["rate"], backward),
             "ideal": ideal(plan["tensors"], link, forward, backward)}
 
 

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 #include <functional>
+#include <limits>
 #include <numeric>
 #include <utility>
 
@@ -147,6 +148,14 @@ double price_units(ExchangePlan& plan) {
   for (std::size_t u = 0; u < plan.units.size(); ++u) plan.units[u].predicted_exposed += std::max(0.0, line.waited[u] - at_gates[u]);
   const double returned = expose_returns(plan, work, after);
   return line.seconds + between + returned + besides;
+}
+
+double hidden_products(ExchangePlan plan, double seconds) {
+  double products = 0;
+  for (const auto& unit : plan.units) products += unit.way == kByFactors ? cost_of(plan, unit).computing : 0;
+  if (products == 0) return 0;
+  plan.multiply_rate = std::numeric_limits<double>::infinity();
+  return products - (seconds - price_units(plan));
 }
 
 ExchangePlan priced_on(ExchangePlan plan, const collective::LinkModel& link) {

@@ -104,6 +104,7 @@ class Planner {
   Planner(ExchangePlan empty, const Choice& choice, const Compute& compute)
       : best_(std::move(empty)),
         choice_(choice),
+        crowded_(compute.crowded),
         by_parameter_(compute.parameter_seconds * static_cast<double>(best_.tensors.size()) +
                       (compute.crowded ? kByParameterCrowded : kByParameter) * (best_.forward_seconds + best_.backward_seconds)),
         order_(production_order(best_.tensors)),
@@ -302,7 +303,8 @@ class Planner {
       plan.order = divides ? Order::fifo : sends_in_;  // these are stepped together
       prioritise(plan);
       const double seconds = price_units(plan);
-      const double score = seconds * (divides ? kDivided : 1) + (plan.order == Order::priority ? by_parameter_ : 0);
+      const double score = seconds * (divides ? kDivided : 1) + (plan.order == Order::priority ? by_parameter_ : 0) +
+                           (crowded_ ? hidden_products(plan, seconds) : 0);
       if (score_ >= 0 && score >= score_ * kEarns && !saves_operations(plan, score)) continue;
       score_ = score;
       best_ = std::move(plan);
@@ -352,6 +354,7 @@ class Planner {
 
   ExchangePlan best_;
   const Choice& choice_;
+  const bool crowded_;
   const double by_parameter_;
   const std::vector<std::uint32_t> order_, turns_;
   const Packing buckets_{choice_.bytes, true};

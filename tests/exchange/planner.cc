@@ -191,6 +191,23 @@ TEST(Planner, the_optimizers_step_is_foreseen) {
   EXPECT_NEAR(barrier.predicted_seconds(), plan_by("wfbp").predicted_seconds() + 0.07, 1e-9);
 }
 
+// While the layer that comes last is on its way, products of the one that came first cost a member no time of its own, and its own product leaves the backward pass.
+// Where several members share cores that are never idle, the others' products take the time of who computes meanwhile.
+TEST(Planner, products_that_waits_hide_cost_time_where_cores_are_crowded) {
+  const std::vector<TensorSpec> tensors{{"trunk.weight", DType::f32, 4'000'000, 0, 0.2, 0, 0, 0},
+                                        {"output.weight", DType::f32, 1'000'000, 1, 0.02, 100, 1000, 0.09}};
+  const auto way_of_output = [&](bool crowded, double multiply_rate) {
+    Compute compute = kCompute;
+    compute.own_rate = 10e9;
+    compute.multiply_rate = multiply_rate;
+    compute.crowded = crowded;
+    return ways_of(make_plan(tensors, 4, {100e-6, 125e6, 8e9}, compute, parse_choice("auto", "--plan")))[1];
+  };
+  EXPECT_EQ(way_of_output(false, 10e9), kByFactors);
+  EXPECT_NE(way_of_output(true, 10e9), kByFactors) << "60 ms of others' products for 20 ms of its own";
+  EXPECT_EQ(way_of_output(true, 1e12), kByFactors) << "they take less than what they save";
+}
+
 // Where members share cores each operation takes of them what hides behind nothing: few large units, however well small ones would hide.
 TEST(Planner, operations_that_cost_processor_time_are_fewer) {
   const collective::LinkModel kFast{10e-6, 10e9, 80e9};
