@@ -18,8 +18,8 @@ Cost cost_of(const ExchangePlan& plan, const Unit& unit);
 // Fills in what the plan predicts of each unit, in the plan's order, and returns the seconds of an iteration.
 double price_units(ExchangePlan& plan);
 
-// Of the products of others' rows, in an iteration of so many `seconds` (as price_units() says), those that waits hide; seconds. Where members leave no core idle
-// another computes while one waits, and they take its time.
+// Of the products of others' rows, in an iteration of so many `seconds` (as price_units() says), those that waits hide; seconds. Where members share cores
+// that are busy another computes while one waits, and they take its time.
 double hidden_products(ExchangePlan plan, double seconds);
 
 }  // namespace shoal::exchange

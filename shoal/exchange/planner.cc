@@ -104,7 +104,7 @@ class Planner {
   Planner(ExchangePlan empty, const Choice& choice, const Compute& compute)
       : best_(std::move(empty)),
         choice_(choice),
-        crowded_(compute.crowded),
+        busy_(compute.crowded ? compute.processor_seconds : 0),
         by_parameter_(compute.parameter_seconds * static_cast<double>(best_.tensors.size()) +
                       (compute.crowded ? kByParameterCrowded : kByParameter) * (best_.forward_seconds + best_.backward_seconds)),
         order_(production_order(best_.tensors)),
@@ -304,7 +304,7 @@ class Planner {
       prioritise(plan);
       const double seconds = price_units(plan);
       const double score = seconds * (divides ? kDivided : 1) + (plan.order == Order::priority ? by_parameter_ : 0) +
-                           (crowded_ ? hidden_products(plan, seconds) : 0);
+                           (busy_ > 0 ? std::min(1.0, busy_ / seconds) * hidden_products(plan, seconds) : 0);
       if (score_ >= 0 && score >= score_ * kEarns && !saves_operations(plan, score)) continue;
       score_ = score;
       best_ = std::move(plan);
@@ -354,7 +354,7 @@ class Planner {
 
   ExchangePlan best_;
   const Choice& choice_;
-  const bool crowded_;
+  const double busy_;  // seconds of an iteration in which crowded cores are; 0: one is idle
   const double by_parameter_;
   const std::vector<std::uint32_t> order_, turns_;
   const Packing buckets_{choice_.bytes, true};

@@ -15,6 +15,7 @@ struct Compute {
   double operation_seconds = 0;                      // what one more unit takes of an iteration, whatever hides: the time of processors that members share
   double parameter_seconds = 20e-6;                  // what one more parameter takes of an iteration in which each is stepped by itself
   bool crowded = false;                              // several members to a core, and none is idle: what hides from one takes another's time
+  double processor_seconds = 0;                      // of an iteration by whole gradients, in which the cores of the machine that has most to do were busy; 0: not measured
   double own_rate = 0;                               // as multiply_rate, of products of own rows, which backward_seconds have; 0: not measured
 };
 

@@ -66,6 +66,8 @@ class Machine {
   }
   double a_flop() const { return mean_of_multiplying(a_flop_); }
   double own_flop() const { return mean_of_multiplying(own_flop_); }
+  // What an iteration takes at least: all that its members compute, over their cores.
+  double processor_seconds() const { return mean().processor * members_a_core(); }
   double members_a_core() const { return static_cast<double>(members_) / static_cast<double>(std::max<std::size_t>(1, cores_.size())); }
   bool crowded() const { return members_a_core() > 1 && !leave_one_idle(); }
   // What each parameter takes of an iteration in which it is stepped by itself. With a core each, half of that passes while the member waits.
@@ -117,6 +119,7 @@ class Paces {
       own_flop = std::max(own_flop, machine.own_flop());
       compute.operation_seconds = std::max(compute.operation_seconds, machine.operation_seconds(members_));
       compute.crowded = compute.crowded || machine.crowded();
+      compute.processor_seconds = std::max(compute.processor_seconds, machine.processor_seconds());
       compute.parameter_seconds = std::max(compute.parameter_seconds, machine.parameter_seconds());
       const auto took = machine.mean();
       if (took.seconds() <= longest) continue;
