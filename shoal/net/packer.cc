@@ -31,7 +31,7 @@ void Packer::pack(OutFrame& frame) {
 }
 
 void Packer::take_back(OutFrame& frame) {
-  if (frame.unpacked > 0 && room_.size() < kKept) room_.push_back(std::move(frame.own));
+  if (room_.size() < kKept) room_.push_back(std::move(frame.own));
 }
 
 }  // namespace shoal::net

@@ -18,7 +18,7 @@ class Packer {
   bool pays(bool link, double sending) const;
   // A frame of the caller's memory becomes one of its own, if that makes it fewer bytes.
   void pack(OutFrame& frame);
-  // It has left.
+  // A packed frame has left.
   void take_back(OutFrame& frame);
 
  private:

@@ -157,8 +157,10 @@ void Peer::frame_written(wire::Channel channel, OutFrame& frame) {
   if (leaving_) pump();  // the goodbye follows the last frame
   if (!frame.data) return;
   sent_.fetch_add(frame.stream_bytes(), std::memory_order_relaxed);
-  saved_.fetch_add(frame.stream_bytes() - frame.payload.size(), std::memory_order_relaxed);
-  owner_.packer().take_back(frame);
+  if (frame.unpacked > 0) {
+    saved_.fetch_add(frame.unpacked - frame.payload.size(), std::memory_order_relaxed);
+    owner_.packer().take_back(frame);
+  }
   if (frame.lent) lent_.fetch_add(frame.payload.size(), std::memory_order_relaxed);
   if (frame.done) {
     owner_.loop().open_work(-1);
