@@ -45,12 +45,12 @@ build_thread() { cmake --preset tsan --log-level=WARNING >/dev/null && ninja -C 
 
 # Sanitizers are some ten times slower: fewer moments of deaths and fewer seeds are tried (nightly, all of them without), and what is long for its figures,
 # not for what it touches, is left out.
-for_figures='(learn|learn/topic|text)/real_sets|collective/(every_network|rings|verify_symmetry)|sim/(best_program|grids)|learn/(sdca|topic/(long_document|samplers))|exchange/followed_links|app/topics_limits'
+for_figures='(learn|learn/topic|text)/real_sets|collective/(every_network|rings|verify_symmetry)|sim/(best_program|grids|executed)|learn/(sdca|topic/(long_document|samplers))|exchange/(followed_links|forecast)|app/topics_limits'
 address() { build_address && SHOAL_KILLS=8 SHOAL_SEEDS=20 SHOAL_DELAYS=1 SHOAL_NETWORKS=100 checked asan -E "$for_figures"; }
 thread() { build_thread && SHOAL_KILLS=50 checked tsan; }
 
 # SHOAL_SEEDS: of each protocol on the scripted network. SHOAL_MOST_HOSTS: of networks with every program (nightly: all that bounds are exact for).
-release() { SHOAL_SEEDS=500 SHOAL_MOST_HOSTS=24 checked release; }
+release() { SHOAL_SEEDS=250 SHOAL_MOST_HOSTS=24 checked release; }
 
 # Each file by one of two processes: what a file shares among its tests is made once.
 python_tests() { "$python" -m pytest -q -n 2 --dist loadfile -m 'not slow' --durations 40 --junitxml "$results/python.xml" python/tests; }
