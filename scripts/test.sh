@@ -31,11 +31,11 @@ section() {
   printf -- '---- %s: %d s\n' "$name" $((SECONDS - began))
 }
 
-# checked PRESET [CTEST ARGUMENT...]
+# checked PRESET [CTEST ARGUMENT...]: more at a time than two cores, for many wait for others
 checked() {
   local preset=$1
   shift
-  ctest --test-dir "build/$preset" -j2 --output-on-failure --no-tests=error --output-junit "$results/$preset.xml" "$@"
+  ctest --test-dir "build/$preset" -j4 --output-on-failure --no-tests=error --output-junit "$results/$preset.xml" "$@"
 }
 
 build_address() { cmake --preset asan --log-level=WARNING >/dev/null && ninja -C build/asan --quiet; }
