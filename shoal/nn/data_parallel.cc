@@ -292,7 +292,7 @@ void DataParallel::install_mean(std::size_t i) {
   if (gathered) mean = multiply(*gathered, exchange_->plan().tensors[i].layer(), placed);
   if (rows) mean = sparse_mean(*rows, parameter, placed);
   if (rows && contributions_[i].defined() && !contributions_[i].is_sparse()) mean = mean.to_dense();  // made so by another use
-  if (reduced && !plan_is_final_) mean_wire_share_[i] = packed_share({static_cast<const std::byte*>(reduced), parameter.nbytes()});
+  if (reduced && looks_at_means()) mean_wire_share_[i] = packed_share({static_cast<const std::byte*>(reduced), parameter.nbytes()});
   if (reduced) {
     const auto options = parameter.options().device(at::kCPU).requires_grad(false);
     mean = placed(at::from_blob(const_cast<void*>(reduced), parameter.sizes(), layout_of(parameter), [memory = exchange_->memory(tensor)](void*) {}, options));

@@ -245,6 +245,7 @@ class DataParallel final : private GradientListener, private PairListener, priva
   Paces paces_of_all(const MultiplyRates& rates);
   void choose_plan();
   void follow_links(bool together);
+  bool looks_at_means() const;
   void settle_from_here();
   void settle_plan();
   MultiplyRates describe_layers(std::vector<exchange::TensorSpec>& specs) const;
@@ -325,7 +326,7 @@ class DataParallel final : private GradientListener, private PairListener, priva
   Pace pace_;
   double members_a_core_ = 0;              // of this machine; 0: not known
   std::vector<double> backward_at_;
-  std::vector<double> mean_wire_share_;        // the share of its bytes that it takes packed (core/packed_words.h), while a plan is still to be chosen
+  std::vector<double> mean_wire_share_;        // the share of its bytes that it takes packed (core/packed_words.h), as last looked at
   std::vector<std::uint32_t> event_names_;
 
   std::unique_ptr<GradientHooks> hooks_;   // gone before what it calls

@@ -163,8 +163,12 @@ void DataParallel::settle_from_here() {
   settled_from_ = exchange_->iteration();
   settles_at_ = settles ? settled_from_ + kUntilSettled : 0;
   if (settles) pace_ = {};
+  for (std::size_t i = 0; i < parameters_.size(); ++i) mean_wire_share_[i] = exchange_->plan().tensors[i].wire_share;
   waited_before_pass_ = waited();
 }
+
+// In iterations behind which a plan is chosen or settled. As layers learn their means get more zeros, or fewer.
+bool DataParallel::looks_at_means() const { return !plan_is_final_ || exchange_->iteration() + 1 == settles_at_; }
 
 void DataParallel::settle_plan() {
   if (settles_at_ == 0 || exchange_->iteration() != settles_at_) return;
@@ -174,6 +178,10 @@ void DataParallel::settle_plan() {
   const auto chosen_by = plan.link;
   if (links_now_) plan.link = *links_now_;
   plan.link.network = chosen_by.network;  // programs made for it, and for as many members
+  for (std::size_t i = 0; i < plan.tensors.size(); ++i) {
+    auto& share = plan.tensors[i].wire_share;
+    if (share < 1) share = mean_wire_share_[i];  // the same on all members, as the mean is
+  }
   plan = exchange::settled(std::move(plan), pace_.usual_of_slowest(), pace_.usual_of_gradients());
   plan.link = chosen_by;
   exchange_->predict(std::move(plan));
