@@ -97,27 +97,32 @@ class Probe : public std::enable_shared_from_this<Probe> {
   }
 
   // With sums that take so many seconds where nothing is saved up: in pairs, one behind a pause that lasts as long as it
-  // does, and one behind that one, which finds nothing left. (A sum that is mostly latency sends less than is saved up meanwhile: then nothing is seen.)
+  // does, and one behind that one, which finds nothing left. Where any member sees most of a sum sooner, it is too short to
+  // show all. (A sum that is mostly latency sends less than is saved up meanwhile: then nothing is seen.)
   void measure_saved(double sum, double bytes_a_second) {
     const double members = rehearsal_.size(), steps = 2 * (members - 1);
     fill_with_noise(large_, std::max<std::size_t>(rehearsal_.size(), static_cast<std::size_t>(sum * bytes_a_second / sizeof(double))));
     const double sent = steps / members * static_cast<double>(large_.size() * sizeof(double));
     measure_pairs(sum, [this, sum, bytes_a_second, sent](const std::vector<double>& sooner) {
       const double saved = median(sooner) * model_.rate / sent;
-      small_.assign(1, saved < kLeastSaved ? 0 : std::min(1.0, saved));
-      all_reduce("gather", ReduceOp::min, small_, [this, sum, bytes_a_second, sent](double) {
-        const double part = small_[0];
-        if (part > kMostSaved && sum < kLongestSum && 2 * sum * bytes_a_second <= static_cast<double>(kMostBytes)) return measure_saved(2 * sum, bytes_a_second);
-        model_.saves = part * sent;
+      const double part = saved < kLeastSaved ? 0 : std::min(1.0, saved);
+      small_ = {part, -part};
+      all_reduce("gather", ReduceOp::max, small_, [this, sum, bytes_a_second, sent](double) {
+        const double most = small_[0], least = -small_[1];
+        if (most > kMostSaved && sum < kLongestSum && 2 * sum * bytes_a_second <= static_cast<double>(kMostBytes)) return measure_saved(2 * sum, bytes_a_second);
+        model_.saves = least * sent;
         agree();
       });
     });
   }
 
-  // By how many seconds the first of each pair is done sooner.
+  // By how many seconds the first of each pair is done sooner. Who has received all may still have bytes of its own on its
+  // link, which then saves nothing up: the pause begins when a small sum tells that all members have received all.
   void measure_pairs(double pause, std::function<void(const std::vector<double>&)> then) {
-    const Instant begin = rehearsal_.transport().now() + std::chrono::duration_cast<Nanoseconds>(Seconds(pause));
-    rehearsal_.transport().at(begin, [self = shared_from_this(), pause, then] { self->measure_pair(pause, then); });
+    all_reduce("gather", ReduceOp::max, small_, [this, pause, then](double) {
+      const Instant begin = rehearsal_.transport().now() + std::chrono::duration_cast<Nanoseconds>(Seconds(pause));
+      rehearsal_.transport().at(begin, [self = shared_from_this(), pause, then] { self->measure_pair(pause, then); });
+    });
   }
   void measure_pair(double pause, std::function<void(const std::vector<double>&)> then) {
     all_reduce("ring", ReduceOp::sum, large_, [this, pause, then](double first) {

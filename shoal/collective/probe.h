@@ -18,7 +18,7 @@ namespace shoal::collective {
 
 // --- the group as a whole: one LinkModel, the same on all members (the slowest's figures)
 
-inline constexpr std::uint64_t kProbeOperations = 128;  // numbers that one probe uses, from `operation` on
+inline constexpr std::uint64_t kProbeOperations = 256;  // numbers that one probe uses, from `operation` on
 
 using Probed = std::function<void(const net::Failure&, const LinkModel&)>;
 void probe(Runner& runner, std::uint64_t operation, Instant deadline, Probed done);

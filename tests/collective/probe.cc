@@ -17,6 +17,15 @@ constexpr std::uint64_t kOperation = 1000;
 
 net::ScriptedNetwork even_network() { return {.delay_min = kDelay, .delay_max = kDelay, .rate = kRate, .frame = 8192}; }
 
+// A lab's links of 20 Mbit/s.
+constexpr double kSlowRate = 2.5e6, kSlowBurst = 131072;
+net::ScriptedNetwork slow_buckets() {
+  net::ScriptedNetwork slow = even_network();
+  slow.rate = kSlowRate;
+  slow.burst = kSlowBurst;
+  return slow;
+}
+
 struct ProbeAnswer {
   int times = 0;
   net::Failure why;
@@ -88,6 +97,42 @@ TEST(Probe, what_a_link_saves_up_is_found) {
       ASSERT_FALSE(answer.why) << answer.why->what();
       EXPECT_NEAR(answer.link.saves, burst, 0.1 * burst);
     }
+  }
+}
+
+// A member held up once is behind the others from then on: it has bytes on its link when it has all of theirs. What a slow link saves up is found all the same.
+TEST(Probe, what_a_slow_link_saves_up_is_found_out_of_step) {
+  for (const std::uint32_t ranks : {2u, 4u}) {
+    for (const int moment : {0, 300, 2000}) {  // ms: of latencies, of rates, of what is saved up
+      const auto held_up = [moment](ScriptedGroup& group) {
+        group.job.at(std::chrono::milliseconds(moment), [&group] { group.job.rate(0, 0.04 * kSlowRate); });
+        group.job.at(std::chrono::milliseconds(moment + 20), [&group] { group.job.rate(0, kSlowRate); });
+      };
+      for (const ProbeAnswer& answer : ask_all(ranks, begin_probe, slow_buckets(), held_up)) {
+        ASSERT_FALSE(answer.why) << answer.why->what();
+        EXPECT_NEAR(answer.link.saves, kSlowBurst, 0.1 * kSlowBurst) << ranks << " members, " << moment << " ms";
+      }
+    }
+  }
+}
+
+// Goal: a probe keeps to its range of operation numbers. Method: two in a row where one needs the most, by links that save up much for their rate; a number
+// that both use is one of an operation that has ended, and the second probe stands still.
+TEST(Probe, two_in_a_row_share_no_number) {
+  const auto twice = [](Runner& runner, ProbeAnswer& answer) {
+    constexpr auto kDeadline = Instant{} + std::chrono::seconds(90);
+    probe(runner, kOperation, kDeadline, [&runner, &answer, kDeadline](const net::Failure& first, const LinkModel&) {
+      EXPECT_FALSE(first) << first->what();
+      probe(runner, kOperation + kProbeOperations, kDeadline, [&answer](const net::Failure& why, const LinkModel& link) {
+        ++answer.times;
+        answer.why = why;
+        answer.link = link;
+      });
+    });
+  };
+  for (const ProbeAnswer& answer : ask_all(2, twice, slow_buckets())) {
+    ASSERT_FALSE(answer.why) << answer.why->what();
+    EXPECT_NEAR(answer.link.saves, kSlowBurst, 0.1 * kSlowBurst);
   }
 }
 
